@@ -1,0 +1,40 @@
+/* The processors this process may use, and the instruction sets they have. */
+#ifndef EDDY_BASE_CPU_H
+#define EDDY_BASE_CPU_H
+
+#include <stdint.h>
+
+/* Levels that kernels are built for; the higher include the lower. The numbers are the x86-64 psABI's. */
+#define EDDY_ISA_LIST(row)                                                                                             \
+    row(PORTABLE, portable) /* the compiler's default for the machine's family */                                      \
+    row(V2, v2)             /* SSE4.2, POPCNT */                                                                       \
+    row(V3, v3)             /* AVX2, FMA, BMI2, F16C */                                                                \
+    row(V4, v4)             /* AVX-512 F, BW, CD, DQ, VL */
+
+typedef enum eddy_isa {
+#define EDDY_ISA_ROW(enumerator, name) EDDY_ISA_##enumerator,
+    EDDY_ISA_LIST(EDDY_ISA_ROW)
+#undef EDDY_ISA_ROW
+        EDDY_ISA_COUNT
+} eddy_isa;
+
+/* min(affinity mask of the calling thread, the cgroup's CPU quota rounded up), at least 1. Reads files: for start-up. */
+int32_t eddy_cpu_count(void);
+
+/* The highest level of this machine that the system has switched on. Constant; cached; any thread. */
+eddy_isa eddy_isa_machine(void);
+
+/* The level to use, the same for the life of the process: what eddy_isa_choose said before the first call of this, else
+ * what the environment variable EDDY_ISA names, else the machine's. A level above the machine's counts as the machine's. */
+eddy_isa eddy_isa_chosen(void);
+
+/* Settles the level; without effect once it is settled. Returns the level in use. */
+eddy_isa eddy_isa_choose(eddy_isa isa);
+
+/* "v3"; "?" for a value that is none. Static storage. */
+const char *eddy_isa_name(eddy_isa isa);
+
+/* The level of that name; EDDY_ISA_COUNT when there is none. */
+eddy_isa eddy_isa_find(const char *name);
+
+#endif

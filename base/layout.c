@@ -1,0 +1,151 @@
+#include <base/shape.h>
+
+#include <string.h>
+
+void eddy_strides_contiguous(int32_t rank, const int64_t *dims, int64_t *strides) {
+    int64_t stride = 1;
+    for (int32_t d = rank - 1; d >= 0; d--) {
+        strides[d] = stride;
+        /* A size of 0 counts as 1, as PyTorch's does: the outer strides then say how far the dim would reach. */
+        stride *= dims[d] > 1 ? dims[d] : 1;
+    }
+}
+
+static bool is_empty(const eddy_layout *layout) {
+    for (int32_t d = 0; d < layout->rank; d++)
+        if (layout->dims[d] == 0)
+            return true;
+    return false;
+}
+
+bool eddy_layout_is_contiguous(const eddy_layout *layout) {
+    if (is_empty(layout))
+        return true;
+    int64_t stride = 1;
+    for (int32_t d = layout->rank - 1; d >= 0; d--) {
+        if (layout->dims[d] == 1)
+            continue;
+        if (layout->strides[d] != stride)
+            return false;
+        stride *= layout->dims[d];
+    }
+    return true;
+}
+
+static uint64_t magnitude(int64_t value) {
+    return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
+/* Proof by nesting: with the dims in the order of their strides, each steps over all that the smaller ones reach. */
+bool eddy_layout_is_injective(const eddy_layout *layout) {
+    if (is_empty(layout))
+        return true;
+    int32_t order[EDDY_RANK_MAX], count = 0;
+    for (int32_t d = 0; d < layout->rank; d++) {
+        if (layout->dims[d] == 1)
+            continue;
+        int32_t at = count++;
+        for (; at > 0 && magnitude(layout->strides[order[at - 1]]) > magnitude(layout->strides[d]); at--)
+            order[at] = order[at - 1];
+        order[at] = d;
+    }
+    uint64_t reach = 0; /* the largest distance between two elements of the dims so far */
+    for (int32_t i = 0; i < count; i++) {
+        uint64_t stride = magnitude(layout->strides[order[i]]);
+        if (stride <= reach)
+            return false;
+        reach += stride * (uint64_t)(layout->dims[order[i]] - 1);
+    }
+    return true;
+}
+
+void eddy_layout_extent(const eddy_layout *layout, int64_t *low, int64_t *high) {
+    *low = *high = layout->offset;
+    if (is_empty(layout))
+        return;
+    for (int32_t d = 0; d < layout->rank; d++) {
+        int64_t reach = layout->strides[d] * (layout->dims[d] - 1);
+        *(reach < 0 ? low : high) += reach;
+    }
+    *high += 1;
+}
+
+bool eddy_layout_broadcast(const eddy_layout *layout, const eddy_shape *shape, int64_t *strides) {
+    int32_t added = shape->rank - layout->rank;
+    if (added < 0)
+        return false;
+    for (int32_t d = 0; d < layout->rank; d++)
+        if (layout->dims[d] != shape->dims[added + d] && layout->dims[d] != 1)
+            return false;
+    for (int32_t d = 0; d < shape->rank; d++) {
+        bool is_repeated = d < added || layout->dims[d - added] != shape->dims[d];
+        strides[d] = is_repeated ? 0 : layout->strides[d - added];
+    }
+    return true;
+}
+
+/* PyTorch's computeStride: runs of dims that are contiguous among themselves are cut anew, from the innermost outwards,
+ * and every cut must fall onto the border of a run. */
+bool eddy_layout_view(const eddy_layout *layout, const eddy_shape *shape, int64_t *strides) {
+    int64_t old_count, new_count;
+    if (!eddy_shape_count(layout->rank, layout->dims, &old_count) ||
+        !eddy_shape_count(shape->rank, shape->dims, &new_count) || old_count != new_count)
+        return false;
+    if (old_count == 0) {
+        if (eddy_shape_equal(layout->rank, layout->dims, shape->rank, shape->dims))
+            memmove(strides, layout->strides, sizeof(*strides) * (size_t)shape->rank);
+        else
+            eddy_strides_contiguous(shape->rank, shape->dims, strides);
+        return true;
+    }
+    int64_t result[EDDY_RANK_MAX];
+    int32_t target = shape->rank - 1;
+    int64_t run_stride = layout->rank > 0 ? layout->strides[layout->rank - 1] : 1;
+    int64_t run_count = 1;
+    for (int32_t d = layout->rank - 1; d >= 0; d--) {
+        run_count *= layout->dims[d];
+        bool run_ends = d == 0 || (layout->dims[d - 1] != 1 && layout->strides[d - 1] != run_count * run_stride);
+        if (!run_ends)
+            continue;
+        int64_t cut_count = 1;
+        while (target >= 0 && (cut_count < run_count || shape->dims[target] == 1)) {
+            result[target] = cut_count * run_stride;
+            cut_count *= shape->dims[target--];
+        }
+        if (cut_count != run_count)
+            return false;
+        if (d > 0) {
+            run_stride = layout->strides[d - 1];
+            run_count = 1;
+        }
+    }
+    /* What is left are sizes of 1 in front (a single number has no dims to walk). */
+    for (; target >= 0; target--)
+        result[target] = 1;
+    memcpy(strides, result, sizeof(*strides) * (size_t)shape->rank);
+    return true;
+}
+
+/* Whether every operand walks dim `outer` as the continuation of dim `inner`. */
+static bool can_merge(const int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count, int32_t outer,
+                      int32_t inner) {
+    for (int i = 0; i < operand_count; i++)
+        if (strides[i][outer] != strides[i][inner] * dims[inner])
+            return false;
+    return true;
+}
+
+void eddy_layout_collapse(int32_t *rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count) {
+    int32_t kept = 0;
+    for (int32_t d = 0; d < *rank; d++) {
+        if (dims[d] == 1)
+            continue;
+        /* dims[0 .. kept) hold the result so far; d is the next inner dim. */
+        bool merges = kept > 0 && can_merge(dims, strides, operand_count, kept - 1, d);
+        int32_t target = merges ? kept - 1 : kept++;
+        dims[target] = merges ? dims[target] * dims[d] : dims[d];
+        for (int i = 0; i < operand_count; i++)
+            strides[i][target] = strides[i][d];
+    }
+    *rank = kept;
+}

@@ -1,0 +1,180 @@
+#include <base/memory.h>
+
+#include <base/atomic.h>
+#include <base/cgroup.h>
+#include <base/sleep.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is held for a purpose, a line each: threads that work for different purposes do not meet. */
+typedef struct purpose_count {
+    _Alignas(EDDY_CACHE_LINE) _Atomic int64_t bytes; /* atomic: relaxed counters, written by any thread */
+    _Atomic int64_t blocks;
+    _Atomic int64_t acquisitions;
+    _Atomic int64_t peak_bytes; /* raised after the fact: may lag behind by what other threads do at that moment */
+} purpose_count;
+
+static purpose_count counts[EDDY_MEMORY_PURPOSE_COUNT];
+
+/* The byte limit. Bytes are taken before the request and given back when it fails or after the release is counted: what is
+ * counted is at most what is taken, and that is at most the limit (as it was then). */
+static _Atomic int64_t limited_bytes; /* atomic: bytes of tensors and workspaces; taken with acquire, given back with
+                                         release, which pairs the counters of who gave back with those of who takes */
+static _Atomic int64_t limit;         /* atomic: relaxed; 0 until set or first asked */
+
+/* Fault injection. */
+static struct {
+    _Atomic bool is_on; /* atomic: relaxed; spares everybody else the lock */
+    eddy_lock lock;
+    eddy_memory_purpose purpose;    /* lock: lock */
+    int64_t number, first, count;   /* lock: lock */
+    _Atomic int64_t injected_count; /* atomic: relaxed */
+} fault;
+
+static bool is_limited(eddy_memory_purpose purpose) {
+    return purpose == EDDY_MEMORY_TENSOR || purpose == EDDY_MEMORY_WORKSPACE;
+}
+
+static int64_t default_limit(void) {
+    int errno_before = errno;
+    int64_t least = INT64_MAX;
+    int64_t bounds[] = {eddy_cgroup_memory_limit(""), eddy_memory_available("")};
+    for (int i = 0; i < 2; i++)
+        if (bounds[i] >= 0 && bounds[i] < least)
+            least = bounds[i];
+    errno = errno_before;
+    return least - least / 16;
+}
+
+int64_t eddy_memory_limit(void) {
+    int64_t now = eddy_load_relaxed(&limit);
+    if (EDDY_LIKELY(now != 0))
+        return now;
+    int64_t first = default_limit();
+    return eddy_cas_relaxed(&limit, &now, first) ? first : now;
+}
+
+void eddy_memory_limit_set(int64_t bytes) {
+    eddy_store_relaxed(&limit, bytes > 0 ? bytes : default_limit());
+}
+
+void eddy_memory_fail_at(eddy_memory_purpose purpose, int64_t first, int64_t count) {
+    eddy_lock_acquire(&fault.lock);
+    fault.purpose = purpose;
+    fault.number = 0;
+    fault.first = first;
+    fault.count = count;
+    eddy_store_relaxed(&fault.injected_count, 0);
+    eddy_store_relaxed(&fault.is_on, count > 0);
+    eddy_lock_release(&fault.lock);
+}
+
+int64_t eddy_memory_failures_injected(void) {
+    return eddy_load_relaxed(&fault.injected_count);
+}
+
+static bool fault_is_due(eddy_memory_purpose purpose) {
+    if (EDDY_LIKELY(!eddy_load_relaxed(&fault.is_on)))
+        return false;
+    bool is_due = false;
+    eddy_lock_acquire(&fault.lock);
+    if (fault.purpose == purpose || fault.purpose == EDDY_MEMORY_PURPOSE_COUNT) {
+        int64_t number = fault.number++;
+        is_due = number >= fault.first && number - fault.first < fault.count;
+        if (is_due)
+            eddy_add_relaxed(&fault.injected_count, 1);
+    }
+    eddy_lock_release(&fault.lock);
+    return is_due;
+}
+
+/* Takes `bytes` from the limit before they are asked for. */
+static bool reserve(int64_t bytes, eddy_memory_purpose purpose) {
+    if (!is_limited(purpose))
+        return true;
+    int64_t most = eddy_memory_limit(), now = eddy_load_relaxed(&limited_bytes);
+    do {
+        if (EDDY_UNLIKELY(bytes > most - now))
+            return false;
+    } while (!eddy_cas_acquire(&limited_bytes, &now, now + bytes));
+    return true;
+}
+
+static void unreserve(int64_t bytes, eddy_memory_purpose purpose) {
+    if (is_limited(purpose)) {
+        int64_t before = eddy_sub_release(&limited_bytes, bytes);
+        EDDY_ASSERT(before >= bytes);
+    }
+}
+
+static void count_acquisition(int64_t bytes, eddy_memory_purpose purpose) {
+    purpose_count *count = &counts[purpose];
+    int64_t now = eddy_add_relaxed(&count->bytes, bytes) + bytes;
+    eddy_add_relaxed(&count->blocks, 1);
+    eddy_add_relaxed(&count->acquisitions, 1);
+    int64_t peak = eddy_load_relaxed(&count->peak_bytes);
+    while (now > peak && !eddy_cas_relaxed(&count->peak_bytes, &peak, now)) {
+    }
+}
+
+/* The next multiple of the line: a block's last line is its own. */
+static size_t rounded_bytes(size_t bytes) {
+    return bytes == 0 ? EDDY_CACHE_LINE : (bytes + EDDY_CACHE_LINE - 1) & ~(size_t)(EDDY_CACHE_LINE - 1);
+}
+
+void *eddy_memory_acquire(size_t bytes, eddy_memory_purpose purpose) {
+    EDDY_ASSERT((unsigned)purpose < EDDY_MEMORY_PURPOSE_COUNT);
+    if (bytes > (size_t)(INT64_MAX / 2) || fault_is_due(purpose) || !reserve((int64_t)bytes, purpose))
+        return NULL;
+    void *memory = NULL;
+    int errno_before = errno;
+    if (posix_memalign(&memory, EDDY_CACHE_LINE, rounded_bytes(bytes)) != 0)
+        memory = NULL;
+    errno = errno_before;
+    if (!memory) {
+        unreserve((int64_t)bytes, purpose);
+        return NULL;
+    }
+    count_acquisition((int64_t)bytes, purpose);
+    return memory;
+}
+
+void *eddy_memory_acquire_zeroed(size_t bytes, eddy_memory_purpose purpose) {
+    void *memory = eddy_memory_acquire(bytes, purpose);
+    if (memory)
+        memset(memory, 0, bytes);
+    return memory;
+}
+
+void eddy_memory_release(void *memory, size_t bytes, eddy_memory_purpose purpose) {
+    if (!memory)
+        return;
+    EDDY_ASSERT((unsigned)purpose < EDDY_MEMORY_PURPOSE_COUNT);
+    free(memory);
+    int64_t before = eddy_sub_relaxed(&counts[purpose].bytes, (int64_t)bytes);
+    EDDY_ASSERT(before >= (int64_t)bytes);
+    eddy_sub_relaxed(&counts[purpose].blocks, 1);
+    unreserve((int64_t)bytes, purpose);
+}
+
+void *eddy_memory_grow(void *memory, size_t old_bytes, size_t new_bytes, eddy_memory_purpose purpose) {
+    void *grown = eddy_memory_acquire(new_bytes, purpose);
+    if (!grown)
+        return NULL;
+    if (memory)
+        memcpy(grown, memory, old_bytes < new_bytes ? old_bytes : new_bytes);
+    eddy_memory_release(memory, old_bytes, purpose);
+    return grown;
+}
+
+eddy_memory_count eddy_memory_counted(eddy_memory_purpose purpose) {
+    EDDY_ASSERT((unsigned)purpose < EDDY_MEMORY_PURPOSE_COUNT);
+    const purpose_count *count = &counts[purpose];
+    return (eddy_memory_count){
+        .bytes = eddy_load_relaxed(&count->bytes),
+        .blocks = eddy_load_relaxed(&count->blocks),
+        .acquisitions = eddy_load_relaxed(&count->acquisitions),
+        .peak_bytes = eddy_load_relaxed(&count->peak_bytes),
+    };
+}

@@ -1,0 +1,60 @@
+/* The one door to host memory: counts by purpose, obeys a byte limit, fails on demand. Any thread. */
+#ifndef EDDY_BASE_MEMORY_H
+#define EDDY_BASE_MEMORY_H
+
+#include <base/assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Purposes: enumerator, name. */
+#define EDDY_MEMORY_PURPOSE_LIST(row)                                                                                  \
+    row(RUNTIME, runtime) /* runtimes, threads, streams, events */                                                     \
+    row(HANDLE, handle)   /* tensor handles and their caches */                                                        \
+    row(TABLE, table)     /* storage numbers */                                                                        \
+    row(NODE, node)       /* instructions that wait */                                                                 \
+    row(ARGUMENT, argument) /* argument blocks too long for the ring */                                                \
+    row(TENSOR, tensor)   /* elements */                                                                                \
+    row(WORKSPACE, workspace)                                                                                          \
+    row(CACHE, cache)     /* prepared state, interned shapes */                                                        \
+    row(REGISTRY, registry) /* registered ops */                                                                       \
+    row(TEXT, text)       /* formatted text */
+
+typedef enum eddy_memory_purpose {
+#define EDDY_MEMORY_PURPOSE_ROW(enumerator, name) EDDY_MEMORY_##enumerator,
+    EDDY_MEMORY_PURPOSE_LIST(EDDY_MEMORY_PURPOSE_ROW)
+#undef EDDY_MEMORY_PURPOSE_ROW
+        EDDY_MEMORY_PURPOSE_COUNT
+} eddy_memory_purpose;
+
+/* `bytes` of memory aligned to 64, contents undefined (acquire_zeroed: zero). NULL when there is none, the limit is
+ * reached or a failure is injected; nothing is recorded in the error slot. bytes 0 gives a distinct pointer. */
+EDDY_MUST_USE void *eddy_memory_acquire(size_t bytes, eddy_memory_purpose purpose);
+EDDY_MUST_USE void *eddy_memory_acquire_zeroed(size_t bytes, eddy_memory_purpose purpose);
+
+/* Gives memory back; `bytes` and `purpose` as it was acquired. NULL is allowed. */
+void eddy_memory_release(void *memory, size_t bytes, eddy_memory_purpose purpose);
+
+/* Grows a block: contents up to min(old, new) kept; on failure NULL and the old block stays. */
+EDDY_MUST_USE void *eddy_memory_grow(void *memory, size_t old_bytes, size_t new_bytes, eddy_memory_purpose purpose);
+
+/* Bytes and blocks held now for a purpose, and acquisitions ever. */
+typedef struct eddy_memory_count {
+    int64_t bytes;
+    int64_t blocks;
+    int64_t acquisitions;
+    int64_t peak_bytes;
+} eddy_memory_count;
+eddy_memory_count eddy_memory_counted(eddy_memory_purpose purpose);
+
+/* The limit on EDDY_MEMORY_TENSOR + EDDY_MEMORY_WORKSPACE bytes. Default: the least of the cgroup's limits (v1 and v2)
+ * and MemAvailable at first use, less a sixteenth. 0 restores the default. */
+void eddy_memory_limit_set(int64_t bytes);
+int64_t eddy_memory_limit(void);
+
+/* Fault injection, process-wide, for tests: the acquisitions of `purpose` numbered first .. first + count - 1 from now
+ * on (0 is the next one) fail. purpose EDDY_MEMORY_PURPOSE_COUNT means any purpose, numbered together. count 0 ends it. */
+void eddy_memory_fail_at(eddy_memory_purpose purpose, int64_t first, int64_t count);
+/* How many failures were injected since the last eddy_memory_fail_at. */
+int64_t eddy_memory_failures_injected(void);
+
+#endif

@@ -1,0 +1,32 @@
+/* Options of a runtime made complete: the caller's struct, then the environment, then the defaults of the list in
+ * <eddy/options.h>. Adding an option is one row there. */
+#ifndef EDDY_BASE_OPTIONS_H
+#define EDDY_BASE_OPTIONS_H
+
+#include <base/assert.h>
+#include <eddy/options.h>
+#include <eddy/status.h>
+
+typedef enum eddy_option_type { EDDY_OPTION_TYPE_BOOL, EDDY_OPTION_TYPE_INT, EDDY_OPTION_TYPE_STRING } eddy_option_type;
+
+/* A row of the list, for whoever prints or documents it. */
+typedef struct eddy_option {
+    const char *name;     /* "in_flight_high" */
+    const char *variable; /* "EDDY_IN_FLIGHT_HIGH" */
+    const char *sentence;
+    eddy_option_type type;
+    size_t offset;              /* of the field in eddy_runtime_options */
+    int64_t least, most;        /* INT */
+    int64_t default_int;        /* INT */
+    const char *default_string; /* STRING */
+} eddy_option;
+
+/* All rows; *count of them. Static storage. */
+const eddy_option *eddy_option_rows(int32_t *count);
+
+/* *resolved = given (NULL: nothing given), completed from the environment and the defaults. Strings in it are given's or
+ * of static storage. INVALID_ARGUMENT, recorded, where a value is out of range or a variable cannot be read: the
+ * sentence names it. The environment is read once per process, by the first call. */
+EDDY_MUST_USE eddy_status eddy_options_resolve(const eddy_runtime_options *given, eddy_runtime_options *resolved);
+
+#endif

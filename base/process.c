@@ -1,0 +1,31 @@
+#include <base/assert.h>
+#include <base/process.h>
+#include <base/sleep.h>
+#include <pthread.h>
+
+#define HOOK_MAX 8
+
+uint64_t eddy_process_generation = 1;
+
+static void (*hooks[HOOK_MAX])(void);
+static int hook_count; /* lock: lock */
+static eddy_lock lock;
+
+static void in_child(void) {
+    eddy_process_generation++;
+    /* Some other thread of the parent may have held it. */
+    lock = (eddy_lock){0};
+    for (int i = 0; i < hook_count; i++)
+        hooks[i]();
+}
+
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+void eddy_process_at_fork_child(void (*child)(void)) {
+    eddy_lock_acquire(&lock);
+    EDDY_ASSERT(hook_count < HOOK_MAX);
+    hooks[hook_count++] = child;
+    eddy_lock_release(&lock);
+}

@@ -1,0 +1,14 @@
+/* Which process this is: counts forks, so that what belongs to the parent can be told apart. */
+#ifndef EDDY_BASE_PROCESS_H
+#define EDDY_BASE_PROCESS_H
+
+#include <stdint.h>
+
+/* 1 in the first process, one more after each fork on the way here. Written only in a child that has one thread;
+ * constant otherwise, so a plain read will do. */
+extern uint64_t eddy_process_generation;
+
+/* Calls `child` in every forked child, in the order of the calls. At most 8; before the first fork. */
+void eddy_process_at_fork_child(void (*child)(void));
+
+#endif

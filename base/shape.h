@@ -1,0 +1,49 @@
+/* Arithmetic on shapes and strides. Strides are in elements. Pure functions: no state, no errors recorded. */
+#ifndef EDDY_BASE_SHAPE_H
+#define EDDY_BASE_SHAPE_H
+
+#include <eddy/dtype.h>
+#include <eddy/shape.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A tensor's place in its storage. */
+typedef struct eddy_layout {
+    int32_t rank;
+    int64_t offset; /* elements from the storage's start to the first element */
+    int64_t dims[EDDY_RANK_MAX];
+    int64_t strides[EDDY_RANK_MAX]; /* elements; 0 where broadcast */
+} eddy_layout;
+
+/* rank within 0..16, dims >= 0, product (zero dims counted as 1) within 2^62 */
+bool eddy_shape_is_valid(const eddy_shape *shape);
+/* Product of dims; false when it leaves int64 (then *count is untouched). 1 for rank 0. */
+bool eddy_shape_count(int32_t rank, const int64_t *dims, int64_t *count);
+bool eddy_shape_equal(int32_t rank_a, const int64_t *a, int32_t rank_b, const int64_t *b);
+/* PyTorch's broadcasting; false when the shapes do not fit. */
+bool eddy_shape_broadcast(const eddy_shape *a, const eddy_shape *b, eddy_shape *result);
+/* "[64, 784]"; returns the length as snprintf does. */
+int eddy_shape_format(int32_t rank, const int64_t *dims, char *buffer, size_t size);
+
+/* Row-major strides. */
+void eddy_strides_contiguous(int32_t rank, const int64_t *dims, int64_t *strides);
+bool eddy_layout_is_contiguous(const eddy_layout *layout);
+/* True when no two different indices name the same element (proven; false when not known). */
+bool eddy_layout_is_injective(const eddy_layout *layout);
+/* Lowest and one past the highest element touched, relative to the storage; *low == *high when empty. */
+void eddy_layout_extent(const eddy_layout *layout, int64_t *low, int64_t *high);
+/* Strides of `layout` seen under a larger shape (broadcast dims get stride 0); false when it does not broadcast. */
+bool eddy_layout_broadcast(const eddy_layout *layout, const eddy_shape *shape, int64_t *strides);
+/* Strides that view `layout` under a new shape without a copy, as PyTorch's view does; false when it cannot. */
+bool eddy_layout_view(const eddy_layout *layout, const eddy_shape *shape, int64_t *strides);
+
+/* Merges adjacent dims that every operand walks evenly and drops dims of size 1: `rank`, `dims` and the `operand_count`
+ * stride arrays (each of EDDY_RANK_MAX) are rewritten in place. The order of dims stays. */
+void eddy_layout_collapse(int32_t *rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count);
+
+/* Negative axis -> 0..rank-1 (rank 0 counts as 1); false when out of range. */
+bool eddy_axis_normalize(int64_t axis, int32_t rank, int32_t *result);
+/* A set of axes as a bit mask; NULL means all; false when one is out of range or named twice. */
+bool eddy_axes_mask(const eddy_axes *axes, int32_t rank, uint32_t *mask);
+
+#endif

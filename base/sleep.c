@@ -1,0 +1,104 @@
+#include <base/sleep.h>
+
+#include <base/assert.h>
+#include <base/cpu.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static _Atomic uint64_t wake_count, sleep_count; /* atomic: relaxed counters */
+static int64_t (*_Atomic replaced_clock)(void);  /* atomic: set by tests (release), read acquire */
+
+/* With a replaced clock, how long a sleep may take before the clock is looked at again. */
+#define REPLACED_CLOCK_LOOK_NS 1000000
+
+/* Pauses before a lock's waiter sleeps: about as long as the futex call itself would take. */
+#define LOCK_SPIN_PAUSES 100
+
+static int64_t real_clock_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t eddy_clock_ns(void) {
+    int64_t (*clock)(void) = eddy_load_acquire(&replaced_clock);
+    return EDDY_UNLIKELY(clock != NULL) ? clock() : real_clock_ns();
+}
+
+void eddy_clock_replace(int64_t (*clock)(void)) {
+    eddy_store_release(&replaced_clock, clock);
+}
+
+int64_t eddy_clock_deadline(int64_t timeout_ns) {
+    int64_t now = eddy_clock_ns();
+    if (timeout_ns <= 0)
+        return now;
+    return timeout_ns > EDDY_SLEEP_FOREVER - now ? EDDY_SLEEP_FOREVER : now + timeout_ns;
+}
+
+bool eddy_sleep_wait(eddy_sleep_word *word, uint32_t expected, int64_t deadline_ns) {
+    struct timespec left, *timeout = NULL;
+    if (deadline_ns != EDDY_SLEEP_FOREVER) {
+        int64_t left_ns = deadline_ns - eddy_clock_ns();
+        if (left_ns <= 0)
+            return false;
+        if (eddy_load_acquire(&replaced_clock) != NULL && left_ns > REPLACED_CLOCK_LOOK_NS)
+            left_ns = REPLACED_CLOCK_LOOK_NS;
+        left = (struct timespec){.tv_sec = left_ns / 1000000000, .tv_nsec = left_ns % 1000000000};
+        timeout = &left;
+    }
+    int errno_before = errno;
+    eddy_add_relaxed(&sleep_count, 1u);
+    long result = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout, NULL, 0);
+    bool has_timed_out = result != 0 && errno == ETIMEDOUT;
+    errno = errno_before;
+    return !has_timed_out || eddy_clock_ns() < deadline_ns;
+}
+
+static void wake(eddy_sleep_word *word, int count) {
+    int errno_before = errno;
+    eddy_add_relaxed(&wake_count, 1u);
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+    errno = errno_before;
+}
+
+void eddy_sleep_wake_one(eddy_sleep_word *word) {
+    wake(word, 1);
+}
+
+void eddy_sleep_wake_all(eddy_sleep_word *word) {
+    wake(word, INT32_MAX);
+}
+
+uint64_t eddy_sleep_wake_count(void) {
+    return eddy_load_relaxed(&wake_count);
+}
+
+uint64_t eddy_sleep_count(void) {
+    return eddy_load_relaxed(&sleep_count);
+}
+
+/* Where one processor serves all threads the holder runs only once the waiter sleeps. */
+static int lock_spin_pauses(void) {
+    static _Atomic int32_t known; /* atomic: relaxed; pauses + 1, 0 while unknown; every writer writes the same */
+    int32_t pauses = eddy_load_relaxed(&known) - 1;
+    if (pauses < 0) {
+        pauses = eddy_cpu_count() > 1 ? LOCK_SPIN_PAUSES : 0;
+        eddy_store_relaxed(&known, pauses + 1);
+    }
+    return pauses;
+}
+
+void eddy_lock_acquire_slow(eddy_lock *lock) {
+    for (int i = lock_spin_pauses(); i > 0; i--) {
+        if (eddy_load_relaxed(&lock->word) == 0 && eddy_lock_try(lock))
+            return;
+        eddy_pause();
+    }
+    /* Whoever slept takes the lock as 2: others may sleep still. */
+    while (eddy_exchange_acquire(&lock->word, 2u) != 0)
+        eddy_sleep_wait(&lock->word, 2, EDDY_SLEEP_FOREVER);
+}

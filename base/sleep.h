@@ -1,0 +1,53 @@
+/* The one sleep primitive: a 32-bit word to sleep on (a futex), with a short spin before it. */
+#ifndef EDDY_BASE_SLEEP_H
+#define EDDY_BASE_SLEEP_H
+
+#include <base/atomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define EDDY_SLEEP_FOREVER INT64_MAX
+
+typedef _Atomic uint32_t eddy_sleep_word;
+
+/* Sleeps while *word == expected, until woken, until `deadline_ns` (eddy_clock_ns's clock; EDDY_SLEEP_FOREVER: none), or
+ * spuriously. Returns false when the deadline had passed. A cancellation-free, EINTR-safe futex wait (private). */
+bool eddy_sleep_wait(eddy_sleep_word *word, uint32_t expected, int64_t deadline_ns);
+void eddy_sleep_wake_one(eddy_sleep_word *word);
+void eddy_sleep_wake_all(eddy_sleep_word *word);
+
+/* CLOCK_MONOTONIC in ns. Tests may replace it (NULL restores). */
+int64_t eddy_clock_ns(void);
+void eddy_clock_replace(int64_t (*clock)(void));
+
+/* now + timeout, saturating; a negative timeout counts as 0. */
+int64_t eddy_clock_deadline(int64_t timeout_ns);
+
+/* System calls made by eddy_sleep_wake_* and times a thread slept, since the process began (relaxed counters). */
+uint64_t eddy_sleep_wake_count(void);
+uint64_t eddy_sleep_count(void);
+
+/* A lock for a few microseconds: spins, then sleeps. Not recursive. Zero-initialised is unlocked. TSan sees it as C11
+ * atomics. Uncontended: one exchange to lock, one to unlock. */
+typedef struct eddy_lock {
+    eddy_sleep_word word; /* 0 free, 1 held, 2 held and somebody may sleep */
+} eddy_lock;
+
+void eddy_lock_acquire_slow(eddy_lock *lock);
+
+static inline bool eddy_lock_try(eddy_lock *lock) {
+    uint32_t expected = 0;
+    return eddy_cas_acquire(&lock->word, &expected, 1u);
+}
+
+static inline void eddy_lock_acquire(eddy_lock *lock) {
+    if (!eddy_lock_try(lock))
+        eddy_lock_acquire_slow(lock);
+}
+
+static inline void eddy_lock_release(eddy_lock *lock) {
+    if (eddy_exchange_release(&lock->word, 0u) == 2)
+        eddy_sleep_wake_one(&lock->word);
+}
+
+#endif

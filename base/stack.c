@@ -1,0 +1,67 @@
+#include <base/stack.h>
+
+#include <ck_pr.h>
+#include <ck_stack.h>
+#include <stddef.h>
+
+/* ThreadSanitizer does not see Concurrency Kit's fences and atomics (inline assembly). Push and take stand in functions
+ * that it does not instrument, and tell it what they publish and what they acquire. */
+#if defined(__SANITIZE_THREAD__)
+#define UNDER_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNDER_TSAN 1
+#endif
+#endif
+
+#ifdef UNDER_TSAN
+void __tsan_acquire(void *address);
+void __tsan_release(void *address);
+#define TELL_ACQUIRE(address) __tsan_acquire(address)
+#define TELL_RELEASE(address) __tsan_release(address)
+#else
+#define TELL_ACQUIRE(address) ((void)0)
+#define TELL_RELEASE(address) ((void)0)
+#endif
+
+#define NOT_INSTRUMENTED __attribute__((noinline, no_sanitize("thread")))
+
+_Static_assert(sizeof(eddy_stack_link) == sizeof(struct ck_stack_entry), "a link is a ck_stack entry");
+_Static_assert(offsetof(struct ck_stack, head) == offsetof(eddy_stack, head), "the head stands first in both");
+
+/* ck_stack_push_upmc, which does not say what it found: the compare-and-swap that succeeds tells whether the stack was
+ * empty, and afterwards the link may be gone already. */
+NOT_INSTRUMENTED bool eddy_stack_push(eddy_stack *stack, eddy_stack_link *link) {
+    eddy_stack_link *head = ck_pr_load_ptr(&stack->head);
+    TELL_RELEASE(stack);
+    link->next = head;
+    ck_pr_fence_store();
+    while (!ck_pr_cas_ptr_value(&stack->head, head, link, &head)) {
+        link->next = head;
+        ck_pr_fence_store();
+    }
+    return head == NULL;
+}
+
+/* ck_stack_batch_pop_upmc: one exchange, so that no link is read before it is ours. */
+NOT_INSTRUMENTED eddy_stack_link *eddy_stack_take_all(eddy_stack *stack) {
+    eddy_stack_link *head = ck_pr_fas_ptr(&stack->head, NULL);
+    ck_pr_fence_load();
+    TELL_ACQUIRE(stack);
+    return head;
+}
+
+eddy_stack_link *eddy_stack_take_all_in_order(eddy_stack *stack) {
+    eddy_stack_link *newest = eddy_stack_take_all(stack), *oldest = NULL;
+    while (newest) {
+        eddy_stack_link *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    return oldest;
+}
+
+bool eddy_stack_is_empty(const eddy_stack *stack) {
+    return ck_pr_load_ptr(&stack->head) == NULL;
+}

@@ -1,0 +1,24 @@
+/* A lock-free stack of intrusive links: many push, one pops all (Concurrency Kit's ck_stack, push upmc + batch pop).
+ * Push never blocks or fails; what was written before push is visible to who pops. */
+#ifndef EDDY_BASE_STACK_H
+#define EDDY_BASE_STACK_H
+
+#include <stdbool.h>
+
+typedef struct eddy_stack_link {
+    struct eddy_stack_link *next;
+} eddy_stack_link;
+
+typedef struct eddy_stack {
+    eddy_stack_link *head; /* only through the functions below */
+} eddy_stack;
+
+/* Returns true when the stack was empty before (who pushes first wakes the reader). */
+bool eddy_stack_push(eddy_stack *stack, eddy_stack_link *link);
+/* Takes everything, newest first; NULL when empty. */
+eddy_stack_link *eddy_stack_take_all(eddy_stack *stack);
+/* The same, oldest first. */
+eddy_stack_link *eddy_stack_take_all_in_order(eddy_stack *stack);
+bool eddy_stack_is_empty(const eddy_stack *stack);
+
+#endif

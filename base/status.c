@@ -1,0 +1,120 @@
+#include <base/status.h>
+
+#include <base/assert.h>
+#include <eddy/call_sites.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* <calling thread> only. In the static TLS block (initial-exec), so that touching it never allocates; a library that is
+ * opened late has little of that block to share, which is why nothing else big may stand there. */
+static _Thread_local eddy_error slot;
+static _Thread_local const char *noted_place;
+
+/* Copies at most size - 1 bytes and ends the text; NULL counts as "". */
+static void copy_text(char *target, size_t size, const char *text) {
+    size_t length = text ? strnlen(text, size - 1) : 0;
+    if (length > 0)
+        memcpy(target, text, length);
+    target[length] = '\0';
+}
+
+static void fill(eddy_error *error, eddy_status status, const char *op, const void *address, uint64_t sequence,
+                 const char *format, va_list arguments) {
+    error->status = status;
+    copy_text(error->op, sizeof(error->op), op);
+    if (vsnprintf(error->message, sizeof(error->message), format, arguments) < 0)
+        copy_text(error->message, sizeof(error->message), eddy_status_text(status));
+    error->address = address;
+    error->place[0] = '\0';
+    error->sequence = sequence;
+    error->more = 0;
+}
+
+/* A failure is told once: a success is no failure, and a second one is only counted. */
+static bool slot_is_taken(eddy_status status) {
+    EDDY_ASSERT(status != EDDY_OK);
+    if (slot.status == EDDY_OK)
+        return false;
+    slot.more++;
+    return true;
+}
+
+eddy_status eddy_fail(eddy_status status, const char *op, const void *address, const char *format, ...) {
+    const char *place = eddy_status_place_take();
+    if (slot_is_taken(status))
+        return status;
+    va_list arguments;
+    va_start(arguments, format);
+    fill(&slot, status, op, address, 0, format, arguments);
+    va_end(arguments);
+    copy_text(slot.place, sizeof(slot.place), place);
+    return status;
+}
+
+eddy_status eddy_fail_record(const eddy_error *error) {
+    if (!slot_is_taken(error->status))
+        slot = *error;
+    return error->status;
+}
+
+void eddy_error_fill(eddy_error *error, eddy_status status, const char *op, const void *address, uint64_t sequence,
+                     const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fill(error, status, op, address, sequence, format, arguments);
+    va_end(arguments);
+}
+
+eddy_status eddy_error_take(eddy_error *error) {
+    eddy_status status = slot.status;
+    if (error)
+        *error = slot;
+    slot.status = EDDY_OK;
+    slot.op[0] = slot.message[0] = slot.place[0] = '\0';
+    slot.address = NULL;
+    slot.sequence = slot.more = 0;
+    return status;
+}
+
+bool eddy_error_peek(eddy_error *error) {
+    if (slot.status != EDDY_OK)
+        *error = slot;
+    return slot.status != EDDY_OK;
+}
+
+void eddy_error_restore(const eddy_error *error) {
+    slot = *error;
+}
+
+const char *eddy_call_site_note(const char *place) {
+    const char *before = noted_place;
+    noted_place = place;
+    return before;
+}
+
+const char *eddy_status_place_take(void) {
+    return eddy_call_site_note(NULL);
+}
+
+const char *eddy_status_name(eddy_status status) {
+    switch (status) {
+#define EDDY_STATUS_ROW(name, value, text)                                                                             \
+    case EDDY_##name:                                                                                                  \
+        return "EDDY_" #name;
+        EDDY_STATUS_LIST(EDDY_STATUS_ROW)
+#undef EDDY_STATUS_ROW
+    }
+    return "?";
+}
+
+const char *eddy_status_text(eddy_status status) {
+    switch (status) {
+#define EDDY_STATUS_ROW(name, value, text)                                                                             \
+    case EDDY_##name:                                                                                                  \
+        return text;
+        EDDY_STATUS_LIST(EDDY_STATUS_ROW)
+#undef EDDY_STATUS_ROW
+    }
+    return "unknown status";
+}

@@ -1,0 +1,30 @@
+/* The calling thread's error slot, filled without allocating. */
+#ifndef EDDY_BASE_STATUS_H
+#define EDDY_BASE_STATUS_H
+
+#include <eddy/status.h>
+#include <stdarg.h>
+#include <stdbool.h>
+
+/* Records an error of a call: the first since the last eddy_error_take is kept, the rest are counted. Returns `status`,
+ * so that a function can end in `return eddy_fail(...)`. `op` may be NULL; `address` is the return address of the
+ * public function, or NULL. Never blocks, never allocates. */
+eddy_status eddy_fail(eddy_status status, const char *op, const void *address, const char *format, ...)
+    EDDY_PRINTF(4, 5);
+
+/* The same for a record that exists already (a late error that a read found). */
+eddy_status eddy_fail_record(const eddy_error *error);
+
+/* Fills *error without touching the slot. */
+void eddy_error_fill(eddy_error *error, eddy_status status, const char *op, const void *address, uint64_t sequence,
+                     const char *format, ...) EDDY_PRINTF(6, 7);
+
+/* Copies the slot's record without clearing it; false when there is none. And puts a record back as it was. */
+bool eddy_error_peek(eddy_error *error);
+void eddy_error_restore(const eddy_error *error);
+
+/* The place ("file:line") that EDDY_CALL_SITES noted for this thread's next call; read and cleared. */
+const char *eddy_status_place_take(void);
+
+
+#endif

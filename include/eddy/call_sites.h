@@ -1,0 +1,41 @@
+/* File and line of calls, for errors.
+ *
+ * A program that defines EDDY_CALL_SITES before it includes <eddy/eddy.h> has each op call wrapped in EDDY_AT_CALL_SITE,
+ * and errors then name "file:line" beside the return address. Costs two calls per op. GNU C and C++ only. */
+#ifndef EDDY_CALL_SITES_H
+#define EDDY_CALL_SITES_H
+
+#include <eddy/export.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Notes the place ("file:line", static life; NULL for none) of this thread's next calls and returns the one noted
+ * before, so that nested calls put the outer one's back. Never blocks, never fails. */
+EDDY_API const char *eddy_call_site_note(const char *place);
+
+#ifdef __cplusplus
+}
+#define EDDY_CALL_SITE_AUTO auto
+#else
+#define EDDY_CALL_SITE_AUTO __auto_type
+#endif
+
+#define EDDY_CALL_SITE_TEXT_(x) #x
+#define EDDY_CALL_SITE_TEXT(x) EDDY_CALL_SITE_TEXT_(x)
+#define EDDY_CALL_SITE_PLACE __FILE__ ":" EDDY_CALL_SITE_TEXT(__LINE__)
+
+/* The call's value, which must not be void. Arguments that are wrapped calls themselves are evaluated inside, each under
+ * its own place. */
+#define EDDY_AT_CALL_SITE(...) EDDY_AT_CALL_SITE_(__COUNTER__, __VA_ARGS__)
+#define EDDY_AT_CALL_SITE_(number, ...) EDDY_AT_CALL_SITE__(number, __VA_ARGS__)
+#define EDDY_AT_CALL_SITE__(number, ...)                                                                               \
+    (__extension__({                                                                                                   \
+        const char *eddy_outer_##number = eddy_call_site_note(EDDY_CALL_SITE_PLACE);                                   \
+        EDDY_CALL_SITE_AUTO eddy_result_##number = __VA_ARGS__;                                                        \
+        eddy_call_site_note(eddy_outer_##number);                                                                      \
+        eddy_result_##number;                                                                                          \
+    }))
+
+#endif

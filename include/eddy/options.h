@@ -1,0 +1,68 @@
+/* Options of a runtime: one list, from which the struct, the environment variables and their description come. */
+#ifndef EDDY_OPTIONS_H
+#define EDDY_OPTIONS_H
+
+#include <eddy/export.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A pointer to an option struct for one call, NULL where all is to be the default:
+ * eddy_conv2d(x, w, b, EDDY_OPTIONS(conv2d, .padding = {1, 1})). Fields left out are 0, which means the default.
+ * In C++ the fields go in the order of the struct (C++20, or the GNU extension before it). */
+#ifdef __cplusplus
+#define EDDY_OPTIONS(name, ...)                                                                                        \
+    (&static_cast<const eddy_##name##_options &>(                                                                      \
+        eddy_##name##_options{.size = sizeof(eddy_##name##_options), __VA_ARGS__}))
+#else
+#define EDDY_OPTIONS(name, ...)                                                                                        \
+    (&(const eddy_##name##_options){.size = sizeof(eddy_##name##_options), __VA_ARGS__})
+#endif
+
+/* One row per option. BOOL: name, variable, sentence. INT: name, variable, least, most, default, sentence.
+ * STRING: name, variable, default, sentence. A field that is 0, false or NULL takes the variable's value, else the
+ * default. Numbers of bytes may carry K, M or G in the environment (1024 each). */
+#define EDDY_RUNTIME_OPTION_LIST(BOOL, INT, STRING)                                                                    \
+    INT(threads, "EDDY_THREADS", 0, 1024, 0,                                                                           \
+        "Threads that run kernels, a helping waiter included; 0: as many as affinity mask and cgroup quota allow.")    \
+    STRING(device, "EDDY_DEVICE", "cpu", "Device of creation ops that name none: \"cpu\", \"cuda:1\".")                \
+    STRING(isa, "EDDY_ISA", "",                                                                                        \
+           "Highest instruction set of CPU kernels: portable, v2, v3 or v4; empty: the machine's. Process-wide: the "  \
+           "first runtime's counts.")                                                                                  \
+    INT(seed, "EDDY_SEED", 0, INT64_MAX, 0, "Seed of the runtime's generators until eddy_seed is called.")             \
+    BOOL(one_thread, "EDDY_ONE_THREAD", "No threads: each op runs at its call.")                                       \
+    BOOL(full_path, "EDDY_FULL_PATH", "Every op goes through the scheduler thread, however cheap it is.")              \
+    BOOL(worker_path, "EDDY_WORKER_PATH", "Every op goes through the scheduler thread to a worker thread.")           \
+    BOOL(sync_each_op, "EDDY_SYNC_EACH_OP", "Each call waits until its op has run.")                                   \
+    BOOL(check_finite, "EDDY_CHECK_FINITE", "Looks for NaN and infinity in the outputs of each op.")                   \
+    INT(dump_after_ms, "EDDY_DUMP_AFTER_MS", 0, INT32_MAX, 0,                                                          \
+        "Logs the live instructions, and what each waits for, after so many ms without progress; 0: never.")           \
+    INT(in_flight_high, "EDDY_IN_FLIGHT_HIGH", 0, INT32_MAX, 16384,                                                    \
+        "Instructions in flight at which a caller is held back.")                                                      \
+    INT(in_flight_bytes_high, "EDDY_IN_FLIGHT_BYTES_HIGH", 0, INT64_MAX, INT64_C(1) << 30,                             \
+        "Bytes issued and unfinished at which a caller is held back.")                                                 \
+    INT(memory_limit, "EDDY_MEMORY_LIMIT", 0, INT64_MAX, 0,                                                            \
+        "Bytes of host memory for tensors, process-wide; 0: what cgroup and MemAvailable allow, less a sixteenth.")    \
+    BOOL(silent_exit, "EDDY_SILENT_EXIT", "No line on stderr at exit about errors that nobody saw.")
+
+/* All zero means the defaults. `size` is sizeof(eddy_runtime_options) (EDDY_OPTIONS fills it in), so that the struct can
+ * grow; 0 stands for the fields of version 0.1. Strings are borrowed for the call. */
+typedef struct eddy_runtime_options {
+    size_t size;
+#define EDDY_OPTION_BOOL(name, variable, sentence) bool name;
+#define EDDY_OPTION_INT(name, variable, least, most, default_value, sentence) int64_t name;
+#define EDDY_OPTION_STRING(name, variable, default_value, sentence) const char *name;
+    EDDY_RUNTIME_OPTION_LIST(EDDY_OPTION_BOOL, EDDY_OPTION_INT, EDDY_OPTION_STRING)
+#undef EDDY_OPTION_BOOL
+#undef EDDY_OPTION_INT
+#undef EDDY_OPTION_STRING
+} eddy_runtime_options;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

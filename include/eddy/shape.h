@@ -1,0 +1,64 @@
+/* Shapes, axes and lists: plain values that a call copies. */
+#ifndef EDDY_SHAPE_H
+#define EDDY_SHAPE_H
+
+#include <eddy/export.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define EDDY_RANK_MAX 16
+
+/* Dimensions, outermost first; 0 is a legal size. rank 0 is a single number. */
+typedef struct eddy_shape {
+    int32_t rank;
+    int64_t dims[EDDY_RANK_MAX];
+} eddy_shape;
+
+/* Axes of a reduction; negative ones count from the end. Passed by pointer, NULL means all axes. */
+typedef struct eddy_axes {
+    int32_t count;
+    int32_t axes[EDDY_RANK_MAX];
+} eddy_axes;
+
+typedef struct eddy_tensor eddy_tensor;
+
+/* Tensors, borrowed for the call. */
+typedef struct eddy_list {
+    eddy_tensor *const *items;
+    int64_t count;
+} eddy_list;
+
+/* How many arguments: 0 to 16 dimensions. */
+#define EDDY_COUNT_DIMS(type, ...) ((int32_t)(sizeof((type[]){0, ##__VA_ARGS__}) / sizeof(type)) - 1)
+
+#ifndef __cplusplus
+/* EDDY_SHAPE(64, 784); EDDY_SHAPE() is rank 0. More than 16 dimensions do not compile. */
+#define EDDY_SHAPE(...) ((eddy_shape){EDDY_COUNT_DIMS(int64_t, ##__VA_ARGS__), {__VA_ARGS__}})
+#define EDDY_AXES(...) (&(eddy_axes){EDDY_COUNT_DIMS(int32_t, ##__VA_ARGS__), {__VA_ARGS__}})
+#define EDDY_LIST(...)                                                                                                 \
+    ((eddy_list){(eddy_tensor *const[]){__VA_ARGS__},                                                                  \
+                 (int64_t)(sizeof((eddy_tensor *[]){__VA_ARGS__}) / sizeof(eddy_tensor *))})
+#endif
+
+#ifdef __cplusplus
+}
+
+#include <initializer_list>
+
+namespace eddy_detail {
+inline eddy_shape shape(std::initializer_list<int64_t> dims) {
+    eddy_shape s = {};
+    for (int64_t d : dims) {
+        if (s.rank < EDDY_RANK_MAX)
+            s.dims[s.rank] = d;
+        s.rank++;
+    }
+    return s;
+}
+}
+#define EDDY_SHAPE(...) (::eddy_detail::shape({__VA_ARGS__}))
+#endif
+#endif

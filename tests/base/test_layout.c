@@ -1,0 +1,195 @@
+#include <base/shape.h>
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static eddy_layout contiguous(eddy_shape shape) {
+    eddy_layout layout = {.rank = shape.rank};
+    memcpy(layout.dims, shape.dims, sizeof(layout.dims));
+    eddy_strides_contiguous(shape.rank, shape.dims, layout.strides);
+    return layout;
+}
+
+/* The element that the flat row-major number `at` names. */
+static int64_t element(int32_t rank, const int64_t *dims, const int64_t *strides, int64_t offset, int64_t at) {
+    for (int32_t d = rank - 1; d >= 0; d--) {
+        offset += at % dims[d] * strides[d];
+        at /= dims[d];
+    }
+    return offset;
+}
+
+static int64_t count_of(const eddy_layout *layout) {
+    int64_t count = 0;
+    cr_assert(eddy_shape_count(layout->rank, layout->dims, &count));
+    return count;
+}
+
+static uint64_t random_state = 7;
+
+static int64_t random_below(int64_t bound) {
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)(random_state >> 33) % bound;
+}
+
+/* A small layout with any strides, broadcast and negative ones included. */
+static eddy_layout random_layout(void) {
+    eddy_layout layout = {.rank = (int32_t)random_below(5), .offset = 100};
+    for (int32_t d = 0; d < layout.rank; d++) {
+        layout.dims[d] = random_below(10) == 0 ? 0 : 1 + random_below(4);
+        layout.strides[d] = random_below(3) == 0 ? random_below(5) - 2 : 0;
+    }
+    if (random_below(2)) {
+        int64_t stride = 1;
+        for (int32_t d = layout.rank - 1; d >= 0; d--) {
+            layout.strides[d] = stride;
+            stride *= (layout.dims[d] ? layout.dims[d] : 1) * (1 + (random_below(3) == 0));
+        }
+    }
+    return layout;
+}
+
+Test(layout, contiguous_strides_are_row_major) {
+    eddy_layout layout = contiguous(EDDY_SHAPE(2, 3, 4));
+    cr_assert(layout.strides[0] == 12 && layout.strides[1] == 4 && layout.strides[2] == 1);
+    cr_assert(eddy_layout_is_contiguous(&layout));
+    layout = contiguous(EDDY_SHAPE(2, 0, 4));
+    cr_assert(layout.strides[0] == 4 && layout.strides[1] == 4 && layout.strides[2] == 1);
+    cr_assert(eddy_layout_is_contiguous(&layout));
+    layout = contiguous(EDDY_SHAPE(2, 1, 4));
+    layout.strides[1] = 77;
+    cr_assert(eddy_layout_is_contiguous(&layout), "strides of single elements do not matter");
+    layout.strides[0] = 5;
+    cr_assert_not(eddy_layout_is_contiguous(&layout));
+    layout = contiguous(EDDY_SHAPE());
+    cr_assert(eddy_layout_is_contiguous(&layout));
+}
+
+Test(layout, extent_and_injectivity_agree_with_enumeration) {
+    for (int round = 0; round < 20000; round++) {
+        eddy_layout layout = random_layout();
+        int64_t count = count_of(&layout), low, high, least = INT64_MAX, most = INT64_MIN;
+        bool seen[4096] = {false}, repeats = false;
+        for (int64_t i = 0; i < count; i++) {
+            int64_t at = element(layout.rank, layout.dims, layout.strides, layout.offset, i);
+            least = at < least ? at : least;
+            most = at > most ? at : most;
+            repeats |= seen[at];
+            seen[at] = true;
+        }
+        eddy_layout_extent(&layout, &low, &high);
+        if (count == 0)
+            cr_assert_eq(low, high);
+        else
+            cr_assert(low == least && high == most + 1, "round %d", round);
+        if (eddy_layout_is_injective(&layout))
+            cr_assert_not(repeats, "round %d", round);
+        if (eddy_layout_is_contiguous(&layout))
+            cr_assert(eddy_layout_is_injective(&layout), "round %d", round);
+    }
+}
+
+Test(layout, injectivity_is_proven_for_the_usual_views) {
+    eddy_layout transposed = contiguous(EDDY_SHAPE(3, 4));
+    transposed.dims[0] = 4, transposed.dims[1] = 3, transposed.strides[0] = 1, transposed.strides[1] = 4;
+    cr_assert(eddy_layout_is_injective(&transposed));
+    eddy_layout flipped = {.rank = 1, .offset = 3, .dims = {4}, .strides = {-1}};
+    cr_assert(eddy_layout_is_injective(&flipped));
+    eddy_layout sliced = {.rank = 2, .dims = {3, 2}, .strides = {10, 3}};
+    cr_assert(eddy_layout_is_injective(&sliced));
+    eddy_layout expanded = {.rank = 2, .dims = {3, 2}, .strides = {0, 1}};
+    cr_assert_not(eddy_layout_is_injective(&expanded));
+}
+
+Test(layout, broadcast_strides_are_zero_where_repeated) {
+    eddy_layout layout = contiguous(EDDY_SHAPE(3, 1));
+    eddy_shape shape = EDDY_SHAPE(2, 3, 4);
+    int64_t strides[EDDY_RANK_MAX];
+    cr_assert(eddy_layout_broadcast(&layout, &shape, strides));
+    cr_assert(strides[0] == 0 && strides[1] == 1 && strides[2] == 0);
+    shape = EDDY_SHAPE(3, 1);
+    cr_assert(eddy_layout_broadcast(&layout, &shape, strides));
+    cr_assert(strides[0] == 1 && strides[1] == 1);
+    shape = EDDY_SHAPE(4, 4);
+    cr_assert_not(eddy_layout_broadcast(&layout, &shape, strides));
+    shape = EDDY_SHAPE(3);
+    cr_assert_not(eddy_layout_broadcast(&layout, &shape, strides), "a view does not lose dims");
+}
+
+Test(layout, view_keeps_the_order_of_elements) {
+    int made = 0;
+    for (int round = 0; round < 40000; round++) {
+        eddy_layout layout = random_layout();
+        int64_t count = count_of(&layout);
+        /* A random factoring of the count. */
+        eddy_shape shape = {.rank = 0};
+        int64_t left = count;
+        while (shape.rank < 5 && (left > 1 || random_below(3) == 0)) {
+            int64_t factor = 1 + random_below(4);
+            if (left % factor == 0) {
+                shape.dims[shape.rank++] = factor;
+                left /= factor;
+            }
+        }
+        if (left != 1)
+            shape.dims[shape.rank++] = left;
+        int64_t strides[EDDY_RANK_MAX];
+        if (!eddy_layout_view(&layout, &shape, strides)) {
+            cr_assert_not(eddy_layout_is_contiguous(&layout), "round %d: contiguous layouts view as anything", round);
+            continue;
+        }
+        made++;
+        for (int64_t i = 0; i < count; i++)
+            cr_assert_eq(element(layout.rank, layout.dims, layout.strides, layout.offset, i),
+                         element(shape.rank, shape.dims, strides, layout.offset, i), "round %d", round);
+    }
+    cr_assert_gt(made, 5000);
+}
+
+Test(layout, view_finds_what_pytorch_finds) {
+    int64_t strides[EDDY_RANK_MAX];
+    eddy_layout sliced = {.rank = 2, .dims = {4, 6}, .strides = {12, 1}};
+    eddy_shape split = EDDY_SHAPE(2, 2, 3, 2), merged = EDDY_SHAPE(24), wrong = EDDY_SHAPE(5, 5);
+    cr_assert(eddy_layout_view(&sliced, &split, strides));
+    cr_assert(strides[0] == 24 && strides[1] == 12 && strides[2] == 2 && strides[3] == 1);
+    cr_assert_not(eddy_layout_view(&sliced, &merged, strides));
+    cr_assert_not(eddy_layout_view(&sliced, &wrong, strides));
+    eddy_layout single = {.rank = 0};
+    eddy_shape ones = EDDY_SHAPE(1, 1);
+    cr_assert(eddy_layout_view(&single, &ones, strides));
+    cr_assert(strides[0] == 1 && strides[1] == 1);
+    eddy_layout expanded = {.rank = 2, .dims = {3, 4}, .strides = {0, 0}};
+    eddy_shape flat = EDDY_SHAPE(12);
+    cr_assert(eddy_layout_view(&expanded, &flat, strides) && strides[0] == 0);
+}
+
+Test(layout, collapse_walks_the_same_elements) {
+    int64_t rank_before = 0, rank_after = 0;
+    for (int round = 0; round < 20000; round++) {
+        eddy_layout a = random_layout(), b = a;
+        for (int32_t d = 0; d < b.rank; d++)
+            b.strides[d] = random_below(2) ? a.strides[d] : random_below(6);
+        int32_t rank = a.rank;
+        int64_t dims[EDDY_RANK_MAX], strides[2][EDDY_RANK_MAX], count = count_of(&a);
+        memcpy(dims, a.dims, sizeof(dims));
+        memcpy(strides[0], a.strides, sizeof(dims));
+        memcpy(strides[1], b.strides, sizeof(dims));
+        eddy_layout_collapse(&rank, dims, strides, 2);
+        int64_t collapsed_count = -1;
+        cr_assert(eddy_shape_count(rank, dims, &collapsed_count));
+        cr_assert_eq(collapsed_count, count, "round %d", round);
+        for (int64_t i = 0; i < count; i++) {
+            cr_assert_eq(element(a.rank, a.dims, a.strides, 0, i), element(rank, dims, strides[0], 0, i));
+            cr_assert_eq(element(b.rank, b.dims, b.strides, 0, i), element(rank, dims, strides[1], 0, i));
+        }
+        for (int32_t d = 0; d < rank; d++)
+            cr_assert_neq(dims[d], 1);
+        rank_before += a.rank;
+        rank_after += rank;
+    }
+    cr_assert_lt(rank_after, rank_before);
+    eddy_layout whole = contiguous(EDDY_SHAPE(2, 3, 1, 4));
+    int32_t rank = whole.rank;
+    eddy_layout_collapse(&rank, whole.dims, &whole.strides, 1);
+    cr_assert(rank == 1 && whole.dims[0] == 24 && whole.strides[0] == 1);
+}
