@@ -1,0 +1,180 @@
+#include <base/atomic.h>
+#include <streams/blocks.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define EDDY_HAS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define EDDY_HAS_ASAN 1
+#endif
+#endif
+#ifdef EDDY_HAS_ASAN
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
+#endif
+
+/* Blocks of this size ask for huge pages: a fault less per 4 KB on the first touch. */
+#define HUGE_BYTES ((int64_t)4 << 20)
+
+/* Class of a size: class 0 is 64 bytes, then 80, 96, 112, 128, 160, ... */
+static inline uint32_t class_of(int64_t bytes) {
+    if (bytes <= 64)
+        return 0;
+    uint64_t last = (uint64_t)bytes - 1;
+    uint32_t power = 63u - (uint32_t)__builtin_clzll(last); /* last in [2^power, 2^(power + 1)) */
+    uint32_t quarter = (uint32_t)(last >> (power - 2)) & 3u;
+    return (power - 6) * 4 + quarter + 1;
+}
+
+static inline int64_t class_bytes(uint32_t class) {
+    if (class == 0)
+        return 64;
+    uint32_t power = (class - 1) / 4 + 6;
+    uint32_t quarter = (class - 1) % 4;
+    return ((int64_t)1 << power) / 4 * (5 + (int64_t)quarter);
+}
+
+void eddy_blocks_pool_init(eddy_blocks_pool *pool, eddy_memory_purpose purpose) {
+    memset(pool, 0, sizeof(*pool));
+    pool->purpose = purpose;
+}
+
+void eddy_blocks_pool_fini(eddy_blocks_pool *pool) {
+    eddy_blocks_pool_trim(pool);
+}
+
+void eddy_blocks_cache_init(eddy_blocks_cache *cache, eddy_blocks_pool *pool) {
+    memset(cache, 0, sizeof(*cache));
+    cache->pool = pool;
+}
+
+void eddy_blocks_cache_fini(eddy_blocks_cache *cache) {
+    if (cache->pool)
+        eddy_blocks_cache_flush(cache);
+}
+
+static void pool_put_locked(eddy_blocks_pool *pool, eddy_block_free *block, uint32_t class) {
+    block->next = pool->bins[class];
+    pool->bins[class] = block;
+    pool->cached_bytes += class_bytes(class);
+    ASAN_POISON_MEMORY_REGION(block + 1, (size_t)class_bytes(class) - sizeof(*block));
+}
+
+static void *pool_acquire(eddy_blocks_pool *pool, uint32_t class) {
+    eddy_lock_acquire(&pool->lock);
+    eddy_block_free *block = pool->bins[class];
+    if (block) {
+        pool->bins[class] = block->next;
+        pool->cached_bytes -= class_bytes(class);
+    }
+    eddy_lock_release(&pool->lock);
+    if (block)
+        return block;
+    size_t bytes = (size_t)class_bytes(class);
+    void *fresh = eddy_memory_acquire(bytes, pool->purpose);
+    if (!fresh && eddy_blocks_pool_trim(pool) > 0)
+        fresh = eddy_memory_acquire(bytes, pool->purpose);
+    if (fresh && (int64_t)bytes >= HUGE_BYTES) {
+        uintptr_t page = 4096;
+        uintptr_t start = ((uintptr_t)fresh + page - 1) & ~(page - 1);
+        uintptr_t end = ((uintptr_t)fresh + bytes) & ~(page - 1);
+        /* Only advice: where it is refused the block is as good. */
+        (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+    }
+    return fresh;
+}
+
+static void count_live(eddy_blocks_pool *pool, int64_t bytes) {
+    int64_t live = eddy_add_relaxed(&pool->live_bytes, bytes) + bytes;
+    int64_t peak = eddy_load_relaxed(&pool->peak_bytes);
+    while (live > peak && !eddy_cas_relaxed(&pool->peak_bytes, &peak, live)) {
+    }
+}
+
+void *eddy_blocks_acquire(eddy_blocks_cache *cache, int64_t bytes) {
+    if (EDDY_UNLIKELY(bytes < 0 || bytes > EDDY_BLOCK_BYTES_MAX))
+        return NULL;
+    uint32_t class = class_of(bytes);
+    if (class < EDDY_BLOCK_CACHED_CLASSES && cache->bins[class]) {
+        eddy_block_free *block = cache->bins[class];
+        ASAN_UNPOISON_MEMORY_REGION(block, (size_t)class_bytes(class));
+        cache->bins[class] = block->next;
+        cache->counts[class]--;
+        return block;
+    }
+    void *data = pool_acquire(cache->pool, class);
+    if (data) {
+        ASAN_UNPOISON_MEMORY_REGION(data, (size_t)class_bytes(class));
+        /* Blocks that a cache keeps count as live: the hot path then touches no counter. */
+        count_live(cache->pool, class_bytes(class));
+    }
+    return data;
+}
+
+void eddy_blocks_release(eddy_blocks_cache *cache, void *data, int64_t bytes) {
+    if (!data)
+        return;
+    uint32_t class = class_of(bytes);
+    eddy_block_free *block = data;
+    if (class < EDDY_BLOCK_CACHED_CLASSES && cache->counts[class] < EDDY_BLOCK_CACHED_PER_CLASS) {
+        block->next = cache->bins[class];
+        cache->bins[class] = block;
+        cache->counts[class]++;
+        ASAN_POISON_MEMORY_REGION(block + 1, (size_t)class_bytes(class) - sizeof(*block));
+        return;
+    }
+    eddy_blocks_pool *pool = cache->pool;
+    eddy_sub_relaxed(&pool->live_bytes, class_bytes(class));
+    eddy_lock_acquire(&pool->lock);
+    pool_put_locked(pool, block, class);
+    /* A cache that overflows gives away half, so that a thread that only frees feeds one that only takes. */
+    if (class < EDDY_BLOCK_CACHED_CLASSES) {
+        for (int i = 0; i < EDDY_BLOCK_CACHED_PER_CLASS / 2; i++) {
+            eddy_block_free *kept = cache->bins[class];
+            cache->bins[class] = kept->next;
+            cache->counts[class]--;
+            eddy_sub_relaxed(&pool->live_bytes, class_bytes(class));
+            pool_put_locked(pool, kept, class);
+        }
+    }
+    eddy_lock_release(&pool->lock);
+}
+
+void eddy_blocks_cache_flush(eddy_blocks_cache *cache) {
+    eddy_blocks_pool *pool = cache->pool;
+    eddy_lock_acquire(&pool->lock);
+    for (uint32_t class = 0; class < EDDY_BLOCK_CACHED_CLASSES; class++) {
+        while (cache->bins[class]) {
+            eddy_block_free *block = cache->bins[class];
+            cache->bins[class] = block->next;
+            eddy_sub_relaxed(&pool->live_bytes, class_bytes(class));
+            pool_put_locked(pool, block, class);
+        }
+        cache->counts[class] = 0;
+    }
+    eddy_lock_release(&pool->lock);
+}
+
+int64_t eddy_blocks_pool_trim(eddy_blocks_pool *pool) {
+    int64_t given = 0;
+    for (uint32_t class = 0; class < EDDY_BLOCK_CLASS_COUNT; class++) {
+        eddy_lock_acquire(&pool->lock);
+        eddy_block_free *list = pool->bins[class];
+        pool->bins[class] = NULL;
+        for (eddy_block_free *b = list; b; b = b->next)
+            pool->cached_bytes -= class_bytes(class);
+        eddy_lock_release(&pool->lock);
+        while (list) {
+            eddy_block_free *next = list->next;
+            ASAN_UNPOISON_MEMORY_REGION(list, (size_t)class_bytes(class));
+            eddy_memory_release(list, (size_t)class_bytes(class), pool->purpose);
+            given += class_bytes(class);
+            list = next;
+        }
+    }
+    return given;
+}

@@ -1,0 +1,57 @@
+/* Memory for elements and workspaces: size classes, last-in first-out, kept for reuse.
+ *
+ * A pool belongs to a VM and is shared by all its threads (lock: pool->lock). A cache belongs to one role at a time (the
+ * holder of the submission lock, the engine, one worker) and keeps small blocks without a lock; large ones go to the pool at
+ * once. First touch of a fresh page is dear, so blocks are kept until trimmed or until the door refuses. */
+#ifndef EDDY_STREAMS_BLOCKS_H
+#define EDDY_STREAMS_BLOCKS_H
+
+#include <base/memory.h>
+#include <base/sleep.h>
+
+/* Four classes per power of two from 64 bytes up to 2^46: at most a quarter is wasted. */
+#define EDDY_BLOCK_CLASS_COUNT 164
+#define EDDY_BLOCK_BYTES_MAX ((int64_t)1 << 46)
+
+typedef struct eddy_block_free {
+    struct eddy_block_free *next;
+} eddy_block_free;
+
+typedef struct eddy_blocks_pool {
+    eddy_lock lock;
+    eddy_memory_purpose purpose;                   /* const after init */
+    eddy_block_free *bins[EDDY_BLOCK_CLASS_COUNT]; /* lock: lock */
+    int64_t cached_bytes;                          /* lock: lock */
+    _Atomic int64_t live_bytes;                    /* atomic: relaxed counters of what users hold */
+    _Atomic int64_t peak_bytes;
+} eddy_blocks_pool;
+
+/* Blocks up to this size are kept in caches. */
+#define EDDY_BLOCK_CACHED_BYTES 32768
+#define EDDY_BLOCK_CACHED_CLASSES 40
+#define EDDY_BLOCK_CACHED_PER_CLASS 64
+
+typedef struct eddy_blocks_cache {
+    eddy_blocks_pool *pool;
+    eddy_block_free *bins[EDDY_BLOCK_CACHED_CLASSES];
+    uint8_t counts[EDDY_BLOCK_CACHED_CLASSES];
+} eddy_blocks_cache;
+
+void eddy_blocks_pool_init(eddy_blocks_pool *pool, eddy_memory_purpose purpose);
+/* Gives everything back to the door; caches must have been finished. */
+void eddy_blocks_pool_fini(eddy_blocks_pool *pool);
+void eddy_blocks_cache_init(eddy_blocks_cache *cache, eddy_blocks_pool *pool);
+void eddy_blocks_cache_fini(eddy_blocks_cache *cache);
+
+/* At least `bytes` (0 counts as 1), aligned to 64, contents undefined; NULL when the door has none even after this pool
+ * was trimmed. The class follows from `bytes` alone, so whoever releases names the same `bytes`. */
+EDDY_MUST_USE void *eddy_blocks_acquire(eddy_blocks_cache *cache, int64_t bytes);
+/* NULL is allowed. Any cache of the same pool will do. */
+void eddy_blocks_release(eddy_blocks_cache *cache, void *data, int64_t bytes);
+
+/* Gives the pool's cached blocks back to the door; returns bytes. */
+int64_t eddy_blocks_pool_trim(eddy_blocks_pool *pool);
+/* Moves what a cache keeps to its pool. */
+void eddy_blocks_cache_flush(eddy_blocks_cache *cache);
+
+#endif

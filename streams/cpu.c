@@ -1,0 +1,87 @@
+#include <streams/cpu.h>
+#include <streams/team.h>
+#include <string.h>
+
+typedef struct cpu_stream {
+    eddy_stream base;
+    /* Ordered streams:  IDLE --(dispatch: token taken, drain queued)--> HELD --(drain finds the queue empty)--> IDLE */
+    eddy_lock lock;
+    eddy_stream_work *head, **tail; /* lock: lock */
+    bool is_held;                   /* lock: lock; the run token */
+    eddy_stream_work drain;         /* in the team's queue, or running, while the token is held */
+} cpu_stream;
+
+static void dispatch_unordered(eddy_stream *stream, eddy_stream_work *work) {
+    eddy_team_push(work, stream->priority > 0);
+}
+
+static eddy_stream_work *take(cpu_stream *stream) {
+    eddy_lock_acquire(&stream->lock);
+    eddy_stream_work *work = stream->head;
+    if (work) {
+        stream->head = work->next;
+        if (!stream->head)
+            stream->tail = &stream->head;
+    } else {
+        stream->is_held = false;
+    }
+    eddy_lock_release(&stream->lock);
+    return work;
+}
+
+/* How many works one turn runs before others get theirs. */
+#define TURN 64
+
+static void drain(eddy_stream_work *drain_work, const eddy_runner *runner, eddy_status failure) {
+    cpu_stream *stream = (cpu_stream *)(void *)((char *)drain_work - offsetof(cpu_stream, drain));
+    for (int i = 0; i < TURN; i++) {
+        eddy_stream_work *work = take(stream);
+        /* Once the token is given up the stream may be destroyed: nothing of it is touched after. */
+        if (!work)
+            return;
+        work->run(work, runner, failure);
+    }
+    eddy_team_push(&stream->drain, stream->base.priority > 0);
+}
+
+static void dispatch_ordered(eddy_stream *base, eddy_stream_work *work) {
+    cpu_stream *stream = (cpu_stream *)(void *)base;
+    work->next = NULL;
+    eddy_lock_acquire(&stream->lock);
+    *stream->tail = work;
+    stream->tail = &work->next;
+    bool has_token = !stream->is_held;
+    stream->is_held = true;
+    eddy_lock_release(&stream->lock);
+    if (has_token)
+        eddy_team_push(&stream->drain, stream->base.priority > 0);
+}
+
+/* The last work may have completed while its drain still has to give the token up. */
+static void destroy(eddy_stream *base) {
+    cpu_stream *stream = (cpu_stream *)(void *)base;
+    for (;;) {
+        eddy_lock_acquire(&stream->lock);
+        bool is_held = stream->is_held;
+        eddy_lock_release(&stream->lock);
+        if (!is_held)
+            break;
+        eddy_pause();
+    }
+    eddy_memory_release(stream, sizeof(*stream), EDDY_MEMORY_RUNTIME);
+}
+
+static const eddy_stream_class unordered_class = {"cpu", dispatch_unordered, destroy};
+static const eddy_stream_class ordered_class = {"cpu", dispatch_ordered, destroy};
+
+eddy_stream *eddy_cpu_stream_create(bool is_ordered, int32_t priority) {
+    cpu_stream *stream = eddy_memory_acquire_zeroed(sizeof(*stream), EDDY_MEMORY_RUNTIME);
+    if (!stream)
+        return NULL;
+    stream->base.class = is_ordered ? &ordered_class : &unordered_class;
+    stream->base.is_ordered = is_ordered;
+    stream->base.priority = priority;
+    stream->tail = &stream->head;
+    stream->drain.run = drain;
+    return &stream->base;
+}

@@ -1,0 +1,11 @@
+/* CPU streams: unordered ones hand each work to the team; ordered ones are a queue with a run token, run by one worker at
+ * a time. */
+#ifndef EDDY_STREAMS_CPU_H
+#define EDDY_STREAMS_CPU_H
+
+#include <streams/stream.h>
+
+/* NULL when there is no memory. */
+EDDY_MUST_USE eddy_stream *eddy_cpu_stream_create(bool is_ordered, int32_t priority);
+
+#endif

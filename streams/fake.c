@@ -1,0 +1,70 @@
+#include <streams/fake.h>
+#include <streams/team.h>
+
+typedef struct fake_stream {
+    eddy_stream base;
+    eddy_lock lock;
+    eddy_stream_work *head, **tail; /* lock: lock; oldest first */
+    int64_t count;                  /* lock: lock */
+} fake_stream;
+
+static void dispatch(eddy_stream *base, eddy_stream_work *work) {
+    fake_stream *stream = (fake_stream *)(void *)base;
+    work->next = NULL;
+    eddy_lock_acquire(&stream->lock);
+    *stream->tail = work;
+    stream->tail = &work->next;
+    stream->count++;
+    eddy_lock_release(&stream->lock);
+}
+
+static void destroy(eddy_stream *base) {
+    eddy_memory_release(base, sizeof(fake_stream), EDDY_MEMORY_RUNTIME);
+}
+
+static const eddy_stream_class fake_class = {"fake", dispatch, destroy};
+
+eddy_stream *eddy_fake_stream_create(bool is_ordered) {
+    fake_stream *stream = eddy_memory_acquire_zeroed(sizeof(*stream), EDDY_MEMORY_RUNTIME);
+    if (!stream)
+        return NULL;
+    stream->base.class = &fake_class;
+    stream->base.is_ordered = is_ordered;
+    stream->tail = &stream->head;
+    return &stream->base;
+}
+
+int64_t eddy_fake_stream_held(eddy_stream *base) {
+    fake_stream *stream = (fake_stream *)(void *)base;
+    eddy_lock_acquire(&stream->lock);
+    int64_t count = stream->count;
+    eddy_lock_release(&stream->lock);
+    return count;
+}
+
+static eddy_stream_work *take(fake_stream *stream, uint64_t choice) {
+    eddy_lock_acquire(&stream->lock);
+    eddy_stream_work **link = &stream->head;
+    if (stream->count > 0 && !stream->base.is_ordered)
+        for (uint64_t i = choice % (uint64_t)stream->count; i > 0; i--)
+            link = &(*link)->next;
+    eddy_stream_work *work = *link;
+    if (work) {
+        *link = work->next;
+        if (!*link)
+            stream->tail = link;
+        stream->count--;
+    }
+    eddy_lock_release(&stream->lock);
+    return work;
+}
+
+bool eddy_fake_stream_step(eddy_stream *base, uint64_t choice,
+                           eddy_status (*decide)(void *context, const eddy_stream_work *work), void *context) {
+    eddy_stream_work *work = take((fake_stream *)(void *)base, choice);
+    if (!work)
+        return false;
+    eddy_runner runner = {.cache = NULL, .team = &eddy_team_serial};
+    work->run(work, &runner, decide ? decide(context, work) : EDDY_OK);
+    return true;
+}

@@ -1,0 +1,303 @@
+#include <base/cpu.h>
+#include <base/float_environment.h>
+#include <base/thread.h>
+#include <stdio.h>
+#include <streams/team.h>
+#include <string.h>
+
+#define WORKER_MAX 256
+#define JOB_MAX 64
+#define SPIN_NS 20000
+/* Checks of the epoch between two looks at the clock. */
+#define SPIN_CHECKS 64
+
+#define OWNER_SLEEPS 0x80000000u
+
+typedef struct team_job {
+    _Atomic int64_t next; /* atomic: first index not taken; takers add (relaxed) */
+    int64_t count, grain; /* const */
+    void (*body)(void *context, int64_t begin, int64_t end);
+    void *context;
+    int32_t helper_limit;    /* const */
+    int32_t helpers;         /* lock: team.lock; helpers now inside */
+    eddy_sleep_word inside;  /* atomic: helpers inside, and OWNER_SLEEPS; they leave with release, the owner waits
+                                with acquire */
+} team_job;
+
+static struct {
+    eddy_lock lock;
+    eddy_stream_work *head[2], **tail[2]; /* lock: lock; [1] is urgent */
+    team_job *jobs[JOB_MAX];              /* lock: lock */
+    int32_t job_count;                    /* lock: lock */
+    _Atomic int32_t open_jobs;            /* atomic: a hint that spares the lock */
+    eddy_sleep_word epoch;                /* atomic: bumped (seq_cst) with every addition */
+    _Atomic int32_t sleepers;             /* atomic: seq_cst */
+    _Atomic int32_t spinners;             /* atomic: relaxed; one worker spins at a time */
+    _Atomic bool is_ending;
+    int32_t shares, worker_count; /* lock: life */
+    eddy_thread workers[WORKER_MAX];
+    eddy_lock life;
+} team = {.tail = {&team.head[0], &team.head[1]}};
+
+/* ---- adding and waking ---- */
+
+static void announce(int32_t wanted) {
+    eddy_add_seq_cst(&team.epoch, 1u);
+    int32_t sleepers = eddy_load_seq_cst(&team.sleepers);
+    if (sleepers == 0)
+        return;
+    if (wanted >= sleepers)
+        eddy_sleep_wake_all(&team.epoch);
+    else
+        for (int32_t i = 0; i < wanted; i++)
+            eddy_sleep_wake_one(&team.epoch);
+}
+
+void eddy_team_push(eddy_stream_work *work, bool is_urgent) {
+    work->next = NULL;
+    eddy_lock_acquire(&team.lock);
+    *team.tail[is_urgent] = work;
+    team.tail[is_urgent] = &work->next;
+    eddy_lock_release(&team.lock);
+    announce(1);
+}
+
+static eddy_stream_work *take_work(void) {
+    eddy_stream_work *work = NULL;
+    eddy_lock_acquire(&team.lock);
+    for (int urgent = 1; urgent >= 0 && !work; urgent--) {
+        work = team.head[urgent];
+        if (work) {
+            team.head[urgent] = work->next;
+            if (!work->next)
+                team.tail[urgent] = &team.head[urgent];
+        }
+    }
+    eddy_lock_release(&team.lock);
+    return work;
+}
+
+eddy_stream_work *eddy_team_withdraw(bool (*accepts)(const eddy_stream_work *work, const void *context),
+                                     const void *context) {
+    eddy_stream_work *found = NULL;
+    eddy_lock_acquire(&team.lock);
+    for (int urgent = 1; urgent >= 0 && !found; urgent--) {
+        for (eddy_stream_work **link = &team.head[urgent]; *link; link = &(*link)->next) {
+            if (!accepts(*link, context))
+                continue;
+            found = *link;
+            *link = found->next;
+            if (!*link)
+                team.tail[urgent] = link;
+            break;
+        }
+    }
+    eddy_lock_release(&team.lock);
+    return found;
+}
+
+/* ---- slices ---- */
+
+/* Runs one slice; false when none is left. */
+static bool run_slice(team_job *job) {
+    if (eddy_load_relaxed(&job->next) >= job->count)
+        return false;
+    int64_t begin = eddy_add_relaxed(&job->next, job->grain);
+    if (begin >= job->count)
+        return false;
+    int64_t end = begin + job->grain < job->count ? begin + job->grain : job->count;
+    job->body(job->context, begin, end);
+    return true;
+}
+
+static team_job *join_job(void) {
+    if (eddy_load_relaxed(&team.open_jobs) == 0)
+        return NULL;
+    team_job *joined = NULL;
+    eddy_lock_acquire(&team.lock);
+    for (int32_t i = 0; i < team.job_count && !joined; i++) {
+        team_job *job = team.jobs[i];
+        if (job->helpers < job->helper_limit && eddy_load_relaxed(&job->next) < job->count) {
+            job->helpers++;
+            eddy_add_relaxed(&job->inside, 1u);
+            joined = job;
+        }
+    }
+    eddy_lock_release(&team.lock);
+    return joined;
+}
+
+static void leave_job(team_job *job) {
+    eddy_lock_acquire(&team.lock);
+    job->helpers--;
+    /* The owner may return as soon as it reads 0: under the lock, so that it cannot have gone before we unlock. */
+    if (eddy_sub_release(&job->inside, 1u) == (OWNER_SLEEPS | 1u))
+        eddy_sleep_wake_all(&job->inside);
+    eddy_lock_release(&team.lock);
+}
+
+bool eddy_team_help_slice(void) {
+    team_job *job = join_job();
+    if (!job)
+        return false;
+    eddy_float_environment environment = eddy_float_environment_enter();
+    run_slice(job);
+    eddy_float_environment_leave(environment);
+    leave_job(job);
+    return true;
+}
+
+static void wait_for_helpers(team_job *job) {
+    for (;;) {
+        for (int i = 0; i < 2000; i++) {
+            if ((eddy_load_acquire(&job->inside) & ~OWNER_SLEEPS) == 0)
+                return;
+            eddy_pause();
+        }
+        uint32_t inside = eddy_or_acq_rel(&job->inside, OWNER_SLEEPS) | OWNER_SLEEPS;
+        if (inside == OWNER_SLEEPS)
+            return;
+        eddy_sleep_wait(&job->inside, inside, EDDY_SLEEP_FOREVER);
+    }
+}
+
+static void run_serial(int64_t count, int64_t grain, void (*body)(void *context, int64_t begin, int64_t end),
+                       void *context) {
+    for (int64_t begin = 0; begin < count; begin += grain)
+        body(context, begin, begin + grain < count ? begin + grain : count);
+}
+
+static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
+                         void (*body)(void *context, int64_t begin, int64_t end), void *context) {
+    if (grain < 1)
+        grain = 1;
+    int64_t slices = count / grain + (count % grain != 0);
+    if (slices <= 1 || view->thread_count <= 1) {
+        run_serial(count, grain, body, context);
+        return;
+    }
+    int32_t limit = view->thread_count - 1;
+    team_job job = {.count = count, .grain = grain, .body = body, .context = context, .helper_limit = limit};
+    eddy_lock_acquire(&team.lock);
+    bool is_open = team.job_count < JOB_MAX;
+    if (is_open) {
+        team.jobs[team.job_count++] = &job;
+        eddy_add_relaxed(&team.open_jobs, 1);
+    }
+    eddy_lock_release(&team.lock);
+    if (is_open)
+        announce(slices - 1 < limit ? (int32_t)(slices - 1) : limit);
+    while (run_slice(&job)) {
+    }
+    if (!is_open)
+        return;
+    eddy_lock_acquire(&team.lock);
+    for (int32_t i = 0; i < team.job_count; i++)
+        if (team.jobs[i] == &job) {
+            team.jobs[i] = team.jobs[--team.job_count];
+            break;
+        }
+    eddy_sub_relaxed(&team.open_jobs, 1);
+    eddy_lock_release(&team.lock);
+    wait_for_helpers(&job);
+    /* leave_job touches the job under the lock until its helper is out: pass through it once more. */
+    eddy_lock_acquire(&team.lock);
+    eddy_lock_release(&team.lock);
+}
+
+static void parallel_for_serial(eddy_kernel_team *view, int64_t count, int64_t grain,
+                                void (*body)(void *context, int64_t begin, int64_t end), void *context) {
+    (void)view;
+    run_serial(count, grain < 1 ? 1 : grain, body, context);
+}
+
+eddy_kernel_team eddy_team_serial = {.parallel_for = parallel_for_serial, .thread_count = 1};
+
+void eddy_team_view_init(eddy_kernel_team *view, int32_t thread_count) {
+    view->parallel_for = parallel_for;
+    view->thread_count = thread_count;
+}
+
+/* ---- workers ---- */
+
+static bool spin_for_change(uint32_t seen) {
+    if (eddy_add_relaxed(&team.spinners, 1) > 0) {
+        eddy_sub_relaxed(&team.spinners, 1);
+        return false;
+    }
+    int64_t end = eddy_clock_ns() + SPIN_NS;
+    bool has_changed = false;
+    do {
+        for (int i = 0; i < SPIN_CHECKS && !has_changed; i++) {
+            has_changed = eddy_load_acquire(&team.epoch) != seen;
+            eddy_pause();
+        }
+    } while (!has_changed && eddy_clock_ns() < end);
+    eddy_sub_relaxed(&team.spinners, 1);
+    return has_changed;
+}
+
+static void worker_main(void *context) {
+    (void)context;
+    eddy_float_environment_enter();
+    eddy_runner runner = {.cache = NULL, .team = NULL};
+    for (;;) {
+        uint32_t seen = eddy_load_seq_cst(&team.epoch);
+        eddy_stream_work *work = take_work();
+        if (work) {
+            work->run(work, &runner, EDDY_OK);
+            continue;
+        }
+        team_job *job = join_job();
+        if (job) {
+            while (run_slice(job)) {
+            }
+            leave_job(job);
+            continue;
+        }
+        if (eddy_load_acquire(&team.is_ending))
+            return;
+        if (spin_for_change(seen))
+            continue;
+        eddy_add_seq_cst(&team.sleepers, 1);
+        eddy_sleep_wait(&team.epoch, seen, EDDY_SLEEP_FOREVER);
+        eddy_sub_seq_cst(&team.sleepers, 1);
+    }
+}
+
+int32_t eddy_team_acquire(int32_t thread_count) {
+    if (thread_count > WORKER_MAX)
+        thread_count = WORKER_MAX;
+    eddy_lock_acquire(&team.life);
+    team.shares++;
+    while (team.worker_count < thread_count) {
+        char name[16];
+        snprintf(name, sizeof(name), "eddy-worker-%d", (int)team.worker_count % 100);
+        if (eddy_thread_create(&team.workers[team.worker_count], name, worker_main, NULL) != EDDY_OK)
+            break;
+        team.worker_count++;
+    }
+    int32_t count = team.worker_count;
+    eddy_lock_release(&team.life);
+    return count;
+}
+
+void eddy_team_release(void) {
+    eddy_lock_acquire(&team.life);
+    EDDY_ASSERT(team.shares > 0);
+    if (--team.shares == 0 && team.worker_count > 0) {
+        eddy_store_release(&team.is_ending, true);
+        announce(team.worker_count);
+        for (int32_t i = 0; i < team.worker_count; i++)
+            eddy_thread_join(&team.workers[i]);
+        team.worker_count = 0;
+        eddy_store_release(&team.is_ending, false);
+    }
+    eddy_lock_release(&team.life);
+}
+
+void eddy_team_abandon(void) {
+    memset(&team, 0, sizeof(team));
+    team.tail[0] = &team.head[0];
+    team.tail[1] = &team.head[1];
+}

@@ -1,0 +1,34 @@
+/* The one team of worker threads of the process: runs work of every runtime, and slices of kernels.
+ *
+ * States of a worker: SCAN -> RUN -> SCAN, SCAN -> SPIN -> SCAN | SLEEP -> SCAN. A worker reads `epoch`, scans, counts itself
+ * among the sleepers (seq_cst) and sleeps on `epoch`; who adds work bumps `epoch` (seq_cst) and then looks for
+ * sleepers (seq_cst): one of the two sees the other. */
+#ifndef EDDY_STREAMS_TEAM_H
+#define EDDY_STREAMS_TEAM_H
+
+#include <streams/stream.h>
+
+/* Takes a share of the team and sees to it that it has at least `thread_count` workers. Answers how many there are
+ * (0: threads cannot be made). Every acquire, also one answered 0, is given back by one release. */
+int32_t eddy_team_acquire(int32_t thread_count);
+/* The last release ends the workers and joins them; all work has completed. */
+void eddy_team_release(void);
+/* Gives up the team of the parent process, without joining; in a forked child, and at exit. */
+void eddy_team_abandon(void);
+
+/* Adds work; wakes a worker if one sleeps. Any thread. */
+void eddy_team_push(eddy_stream_work *work, bool is_urgent);
+
+/* For waiters that help. Runs one slice of any open job; false when there is none. */
+bool eddy_team_help_slice(void);
+/* Takes out of the queue the first work that the predicate accepts; NULL when there is none. The predicate is called under
+ * the team's lock. */
+eddy_stream_work *eddy_team_withdraw(bool (*accepts)(const eddy_stream_work *work, const void *context),
+                                     const void *context);
+
+/* A VM's view of the team: parallel_for with at most thread_count - 1 helpers. */
+void eddy_team_view_init(eddy_kernel_team *view, int32_t thread_count);
+/* A team of one: slices run on the calling thread, in order. */
+extern eddy_kernel_team eddy_team_serial;
+
+#endif
