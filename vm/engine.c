@@ -1,0 +1,354 @@
+/* The engine's role: takes records in order, runs what is ready and cheap, hands over the rest, retires (PROTOCOL 7). */
+#include <base/trace.h>
+#include <string.h>
+#include <vm/kinds.h>
+#include <vm/machine.h>
+
+/* Records taken between two looks at what came back. */
+#define BURST 64
+
+bool eddy_engine_request(eddy_vm *vm) {
+    return eddy_add_acq_rel(&vm->engine_word, 1u) == 0;
+}
+
+void eddy_engine_complete(eddy_vm *vm, eddy_node *node) {
+    eddy_stack_push(&vm->completions, &node->completion);
+}
+
+bool eddy_engine_has_work(eddy_vm *vm) {
+    return eddy_load_relaxed(&vm->ring.tail) != eddy_load_relaxed(&vm->ring.head) ||
+           !eddy_stack_is_empty(&vm->completions) || !eddy_stack_is_empty(&vm->releases);
+}
+
+void eddy_vm_poke(eddy_vm *vm) {
+    eddy_add_seq_cst(&vm->wake_word, 1u);
+    if (eddy_load_seq_cst(&vm->is_asleep))
+        eddy_sleep_wake_one(&vm->wake_word);
+}
+
+/* ---- publishing ---- */
+
+static void publish_counters(eddy_vm *vm) {
+    eddy_store_relaxed(&vm->counted.scheduler_run, vm->engine.scheduler_run);
+    eddy_store_relaxed(&vm->counted.worker_run, vm->engine.worker_run);
+    eddy_store_relaxed(&vm->counted.edges_made, vm->engine.edges_made);
+    eddy_store_relaxed(&vm->counted.edges_skipped, vm->engine.edges_skipped);
+    eddy_store_relaxed(&vm->counted.nodes_made, vm->engine.nodes_made);
+}
+
+/* is_idle: nothing is left to do; else it is one of many, and held back issuers sleep on until it is worth waking them. */
+static void publish(eddy_vm *vm, bool is_idle) {
+    if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->wants_dump)) && eddy_exchange_acq_rel(&vm->wants_dump, false))
+        eddy_vm_dump_live(vm);
+    eddy_graph_return_numbers(vm);
+    if (eddy_load_relaxed(&vm->numbers_returned) != vm->engine.numbers_written)
+        eddy_store_release(&vm->numbers_returned, vm->engine.numbers_written);
+    uint64_t head = eddy_load_relaxed(&vm->ring.head);
+    if (vm->engine.unpublished == 0 && eddy_load_relaxed(&vm->ring.consumed) == head)
+        return;
+    vm->engine.unpublished = 0;
+    publish_counters(vm);
+    eddy_store_release(&vm->retired, vm->engine.retired);
+    eddy_store_seq_cst(&vm->ring.consumed, head);
+    eddy_store_seq_cst(&vm->finished_bytes, vm->engine.finished_bytes);
+    eddy_store_seq_cst(&vm->finished, vm->engine.finished);
+    if (eddy_load_seq_cst(&vm->throttled) > 0 &&
+        (is_idle || head - vm->engine.woken_at_head >= EDDY_RING_LINES / 2 ||
+         vm->engine.finished - vm->engine.woken_at_finished >= (uint64_t)vm->low_count)) {
+        vm->engine.woken_at_head = head;
+        vm->engine.woken_at_finished = vm->engine.finished;
+        eddy_add_seq_cst(&vm->progress, 1u);
+        eddy_sleep_wake_all(&vm->progress);
+    }
+}
+
+/* ---- running ---- */
+
+static bool runs_here(const eddy_vm *vm, const eddy_instruction *instruction) {
+    if (vm->is_one_thread)
+        return true;
+    return instruction->cost_ns <= EDDY_SCHEDULER_RUN_NS && instruction->place == EDDY_PLACE_ANY && !vm->is_worker_path;
+}
+
+static int64_t new_bytes_of(const eddy_instruction *instruction) {
+    int64_t bytes = 0;
+    const int64_t *size = instruction->sizes;
+    for (uint32_t i = 0; i < instruction->operand_count; i++)
+        if ((instruction->mentions[i] & (EDDY_MENTION_NEW | EDDY_MENTION_MUT2)) == EDDY_MENTION_NEW)
+            bytes += *size++;
+    return bytes;
+}
+
+static eddy_execute_result execute_here(eddy_vm *vm, const eddy_instruction *instruction) {
+    void *data[EDDY_NODE_USES];
+    int64_t data_bytes[EDDY_NODE_USES];
+    eddy_block *block = instruction->block;
+    eddy_kernel_team *team = vm->is_one_thread ? &eddy_team_serial : &vm->team;
+    return eddy_vm_execute(vm, instruction, &vm->engine.cache, team, block ? block->data : data,
+                           block ? block->data_bytes : data_bytes);
+}
+
+/* An instruction that ran straight from the ring: retired without a node. */
+static void retire_direct(eddy_vm *vm, const eddy_instruction *instruction) {
+    int64_t new_bytes = new_bytes_of(instruction);
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]));
+        eddy_store_release(&storage->shared.retired, eddy_load_relaxed(&storage->shared.retired) + 1);
+    }
+    eddy_graph_count_retired(vm, instruction, new_bytes, true);
+    eddy_block_release(&vm->engine.arguments, instruction->block);
+}
+
+/* Runs the work of a node on a stream's thread. */
+static void node_run(eddy_stream_work *work, const eddy_runner *runner, eddy_status failure) {
+    (void)runner;
+    eddy_node *node = (eddy_node *)(void *)((char *)work - offsetof(eddy_node, work));
+    eddy_vm *vm = node->vm;
+    const eddy_instruction *instruction = &node->instruction;
+    if (failure != EDDY_OK) {
+        eddy_vm_execute_failed(vm, instruction, failure);
+    } else {
+        void *data[EDDY_NODE_USES];
+        int64_t data_bytes[EDDY_NODE_USES];
+        eddy_block *block = instruction->block;
+        eddy_blocks_cache cache;
+        eddy_blocks_cache_init(&cache, &vm->tensors);
+        node->is_starved = eddy_vm_execute(vm, instruction, &cache, &vm->team, block ? block->data : data,
+                                           block ? block->data_bytes : data_bytes) == EDDY_EXECUTE_STARVED;
+        eddy_blocks_cache_fini(&cache);
+    }
+    eddy_engine_complete(vm, node);
+    eddy_engine_drive(vm);
+}
+
+bool eddy_engine_is_call(const eddy_stream_work *work) {
+    return work->run == node_run;
+}
+
+static void starve(eddy_vm *vm, eddy_node *node) {
+    node->is_starved = true;
+    node->ready_next = vm->engine.starved;
+    vm->engine.starved = node;
+}
+
+static void run_call(eddy_vm *vm, eddy_node *node) {
+    eddy_vm_stream *stream = node->stream;
+    bool is_queue_free = !stream->is_ordered || stream->dispatched_count == 0;
+    eddy_graph_dispatched(vm, node);
+    if (runs_here(vm, &node->instruction) && is_queue_free && !stream->is_foreign) {
+        if (execute_here(vm, &node->instruction) == EDDY_EXECUTE_STARVED) {
+            starve(vm, node);
+            return;
+        }
+        vm->engine.scheduler_run++;
+        eddy_graph_retire(vm, node);
+        return;
+    }
+    stream->dispatched_count++;
+    vm->engine.running_count++;
+    vm->engine.worker_run++;
+    node->work.run = node_run;
+    /* The node may be gone as soon as it is dispatched. */
+    bool is_traced = eddy_trace_is_on();
+    const char *name = is_traced ? eddy_instruction_name(&node->instruction) : NULL;
+    uint64_t sequence = node->instruction.sequence;
+    if (is_traced)
+        eddy_trace_begin(EDDY_TRACE_DISPATCH, name, sequence);
+    eddy_stream_dispatch(stream->stream, &node->work);
+    if (is_traced)
+        eddy_trace_end(EDDY_TRACE_DISPATCH, name, sequence);
+}
+
+static void run_ready(eddy_vm *vm) {
+    while (vm->engine.ready_head) {
+        eddy_node *node = vm->engine.ready_head;
+        vm->engine.ready_head = node->ready_next;
+        if (!vm->engine.ready_head)
+            vm->engine.ready_tail = &vm->engine.ready_head;
+        if (node->instruction.kind == EDDY_KIND_CALL)
+            run_call(vm, node);
+        else if (eddy_kind_run(vm, node))
+            eddy_graph_retire(vm, node);
+    }
+}
+
+/* Instructions for which there was no memory: again, now that something was freed; where nothing runs that could free
+ * any, they fail. */
+static void feed_starved(eddy_vm *vm) {
+    if (!vm->engine.starved)
+        return;
+    eddy_blocks_cache_flush(&vm->engine.cache);
+    eddy_node *node = vm->engine.starved;
+    vm->engine.starved = NULL;
+    while (node) {
+        eddy_node *next = node->ready_next;
+        node->is_starved = false;
+        if (execute_here(vm, &node->instruction) == EDDY_EXECUTED) {
+            eddy_graph_retire(vm, node);
+        } else if (vm->engine.running_count == 0 && !eddy_ring_peek(&vm->ring)) {
+            eddy_vm_execute_failed(vm, &node->instruction, EDDY_OUT_OF_MEMORY);
+            eddy_graph_retire(vm, node);
+        } else {
+            starve(vm, node);
+        }
+        node = next;
+    }
+}
+
+/* ---- taking ---- */
+
+static void take_instruction(eddy_vm *vm, const eddy_instruction *instruction) {
+    eddy_instruction_kind kind = (eddy_instruction_kind)instruction->kind;
+    if (kind == EDDY_KIND_CALL) {
+        if (runs_here(vm, instruction) && !vm->streams[instruction->stream]->is_foreign &&
+            eddy_graph_is_free(vm, instruction) && execute_here(vm, instruction) == EDDY_EXECUTED) {
+            vm->engine.scheduler_run++;
+            retire_direct(vm, instruction);
+            return;
+        }
+    } else if (eddy_kind_run_direct(vm, instruction)) {
+        retire_direct(vm, instruction);
+        return;
+    }
+    eddy_node *node = eddy_graph_node_acquire(vm, instruction);
+    eddy_graph_link(vm, node);
+    if (node->state == EDDY_NODE_WAITING)
+        eddy_kind_blocked(vm, node);
+}
+
+static bool take_records(eddy_vm *vm) {
+    bool has_taken = false;
+    for (int i = 0; i < BURST; i++) {
+        eddy_record *record = eddy_ring_peek(&vm->ring);
+        if (!record)
+            break;
+        has_taken = true;
+        if ((record->kind_releases & 15) == EDDY_KIND_PAD) {
+            eddy_ring_pop(&vm->ring, record);
+            continue;
+        }
+        eddy_instruction instruction;
+        const eddy_storage_number *releases;
+        uint32_t release_count;
+        eddy_ring_read(record, &instruction, &releases, &release_count);
+        for (uint32_t r = 0; r < release_count; r++)
+            eddy_graph_release(vm, releases[r]);
+        if (instruction.kind != EDDY_KIND_RELEASES) {
+            eddy_trace_begin(EDDY_TRACE_SCHEDULE, NULL, instruction.sequence);
+            take_instruction(vm, &instruction);
+            eddy_trace_end(EDDY_TRACE_SCHEDULE, NULL, instruction.sequence);
+        }
+        eddy_ring_pop(&vm->ring, record);
+    }
+    return has_taken;
+}
+
+static bool take_completions(eddy_vm *vm) {
+    if (eddy_stack_is_empty(&vm->completions))
+        return false;
+    eddy_stack_link *link = eddy_stack_take_all_in_order(&vm->completions);
+    bool has_taken = link != NULL;
+    while (link) {
+        eddy_node *node = (eddy_node *)(void *)((char *)link - offsetof(eddy_node, completion));
+        link = link->next;
+        if (node->instruction.kind == EDDY_KIND_CALL) {
+            node->stream->dispatched_count--;
+            vm->engine.running_count--;
+        } else {
+            eddy_kind_completed(vm, node);
+        }
+        if (node->is_starved)
+            starve(vm, node);
+        else
+            eddy_graph_retire(vm, node);
+    }
+    return has_taken;
+}
+
+/* Releases that came by the lock-free list take effect once the records before their stamp are taken. */
+static bool take_releases(eddy_vm *vm) {
+    if (!eddy_stack_is_empty(&vm->releases)) {
+        eddy_stack_link *link = eddy_stack_take_all(&vm->releases);
+        while (link) {
+            eddy_stack_link *next = link->next;
+            link->next = vm->engine.held_releases;
+            vm->engine.held_releases = link;
+            link = next;
+        }
+    }
+    bool has_taken = false;
+    uint64_t head = eddy_load_relaxed(&vm->ring.head);
+    eddy_stack_link **at = &vm->engine.held_releases;
+    while (*at) {
+        eddy_vm_release_link *release = (eddy_vm_release_link *)(void *)*at;
+        if (release->after > head) {
+            at = &(*at)->next;
+            continue;
+        }
+        *at = (*at)->next;
+        eddy_graph_release(vm, release->storage);
+        release->recycle(release);
+        has_taken = true;
+    }
+    return has_taken;
+}
+
+static bool tick(eddy_vm *vm) {
+    bool has_moved = take_completions(vm);
+    run_ready(vm);
+    if (has_moved)
+        feed_starved(vm);
+    has_moved |= take_records(vm);
+    has_moved |= take_releases(vm);
+    if (vm->engine.ready_head) {
+        run_ready(vm);
+        has_moved = true;
+    }
+    if (vm->engine.starved && vm->engine.running_count == 0)
+        feed_starved(vm);
+    if (vm->engine.unpublished >= BURST)
+        publish(vm, false);
+    return has_moved;
+}
+
+/* ---- the role ---- */
+
+/* Looks for work without giving the role up; true when there is some. */
+static bool spin(eddy_vm *vm, int64_t spin_ns) {
+    int64_t end = eddy_clock_ns() + spin_ns;
+    do {
+        for (int i = 0; i < 64; i++) {
+            if (eddy_ring_peek(&vm->ring) || !eddy_stack_is_empty(&vm->completions) ||
+                !eddy_stack_is_empty(&vm->releases))
+                return true;
+            eddy_pause();
+        }
+    } while (eddy_clock_ns() < end);
+    return false;
+}
+
+void eddy_engine_work(eddy_vm *vm, const eddy_waiter *until, int64_t spin_ns) {
+    for (;;) {
+        uint32_t seen = eddy_load_acquire(&vm->engine_word);
+        while (tick(vm)) {
+            if (until && eddy_waiter_is_done(until))
+                break;
+        }
+        publish(vm, true);
+        if (until && eddy_waiter_is_done(until)) {
+            eddy_exchange_acq_rel(&vm->engine_word, 0u);
+            if (eddy_engine_has_work(vm))
+                eddy_vm_poke(vm);
+            return;
+        }
+        if (spin_ns > 0 && spin(vm, spin_ns))
+            continue;
+        if (eddy_cas_acq_rel(&vm->engine_word, &seen, 0u))
+            return;
+    }
+}
+
+void eddy_engine_drive(eddy_vm *vm) {
+    if (eddy_engine_request(vm))
+        eddy_engine_work(vm, NULL, 0);
+}

@@ -1,0 +1,83 @@
+#include <base/status.h>
+#include <stdbool.h>
+#include <string.h>
+#include <vm/errors.h>
+
+void eddy_errors_add(eddy_errors *errors, const eddy_error *error) {
+    eddy_lock_acquire(&errors->lock);
+    errors->made++;
+    uint32_t slot = EDDY_ERRORS_MAX;
+    for (uint32_t i = 0; i < EDDY_ERRORS_MAX && slot == EDDY_ERRORS_MAX; i++) {
+        uint32_t candidate = (errors->next + i) % EDDY_ERRORS_MAX;
+        if (errors->records[candidate].sequence == 0 || errors->is_seen[candidate])
+            slot = candidate;
+    }
+    if (slot == EDDY_ERRORS_MAX) {
+        errors->dropped_unseen++;
+    } else {
+        errors->records[slot] = *error;
+        errors->is_seen[slot] = false;
+        errors->next = slot + 1;
+    }
+    eddy_lock_release(&errors->lock);
+}
+
+static eddy_error *find_locked(eddy_errors *errors, uint64_t sequence, uint32_t *slot) {
+    for (uint32_t i = 0; i < EDDY_ERRORS_MAX; i++)
+        if (errors->records[i].sequence == sequence) {
+            *slot = i;
+            return &errors->records[i];
+        }
+    return NULL;
+}
+
+void eddy_errors_find(eddy_errors *errors, uint64_t sequence, eddy_error *error) {
+    eddy_lock_acquire(&errors->lock);
+    uint32_t slot;
+    const eddy_error *record = find_locked(errors, sequence, &slot);
+    if (record) {
+        *error = *record;
+        if (!errors->is_seen[slot]) {
+            errors->is_seen[slot] = true;
+            errors->seen++;
+        }
+    }
+    eddy_lock_release(&errors->lock);
+    if (!record)
+        eddy_error_fill(error, EDDY_KERNEL_FAILED, NULL, NULL, sequence,
+                        "instruction %llu failed; its record made room for newer ones", (unsigned long long)sequence);
+}
+
+bool eddy_errors_is_seen(eddy_errors *errors, uint64_t sequence) {
+    eddy_lock_acquire(&errors->lock);
+    uint32_t slot;
+    /* A record that made room had been seen, or was counted in a sum that was handed out. */
+    bool is_seen = !find_locked(errors, sequence, &slot) || errors->is_seen[slot];
+    eddy_lock_release(&errors->lock);
+    return is_seen;
+}
+
+bool eddy_errors_take_unseen(eddy_errors *errors, eddy_error *error) {
+    eddy_lock_acquire(&errors->lock);
+    uint64_t count = errors->dropped_unseen;
+    const eddy_error *lowest = NULL;
+    for (uint32_t i = 0; i < EDDY_ERRORS_MAX; i++) {
+        const eddy_error *record = &errors->records[i];
+        if (record->sequence == 0 || errors->is_seen[i])
+            continue;
+        errors->is_seen[i] = true;
+        count++;
+        if (!lowest || record->sequence < lowest->sequence)
+            lowest = record;
+    }
+    if (lowest)
+        *error = *lowest;
+    else if (count > 0)
+        eddy_error_fill(error, EDDY_KERNEL_FAILED, NULL, NULL, 0, "an instruction failed; there was no room for its record");
+    if (count > 0)
+        error->more = count - 1;
+    errors->seen += count;
+    errors->dropped_unseen = 0;
+    eddy_lock_release(&errors->lock);
+    return count > 0;
+}

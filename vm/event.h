@@ -1,0 +1,14 @@
+/* Events: passed once. Streams and waits refer to them. */
+#ifndef EDDY_VM_EVENT_H
+#define EDDY_VM_EVENT_H
+
+#include <vm/machine.h>
+
+static inline bool eddy_event_is_passed(const eddy_vm_event *event) {
+    return eddy_load_acquire(&event->is_passed);
+}
+
+/* Engine: what came before has retired; gives up the instruction's reference. */
+void eddy_event_pass(eddy_vm_event *event);
+
+#endif

@@ -1,0 +1,251 @@
+/* One function runs a call, wherever it runs: poison, memory, kernel, error to poison (PROTOCOL.md sections 5, 11). */
+#include <base/float_environment.h>
+#include <base/status.h>
+#include <base/trace.h>
+#include <stdio.h>
+#include <string.h>
+#include <vm/machine.h>
+
+eddy_poison eddy_vm_input_poison(eddy_vm *vm, const eddy_instruction *instruction) {
+    eddy_poison lowest = 0;
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        eddy_mention mention = instruction->mentions[i];
+        if (!eddy_mention_is_input(mention))
+            continue;
+        eddy_poison poison = eddy_vm_storage(vm, eddy_mention_number(mention))->shared.poison;
+        if (EDDY_UNLIKELY(poison != 0) &&
+            (lowest == 0 || eddy_poison_sequence(poison) < eddy_poison_sequence(lowest)))
+            lowest = poison;
+    }
+    return lowest;
+}
+
+/* Sizes of new storages and those that a covering write must have memory for, although nothing ran. */
+static void note_sizes(eddy_vm *vm, const eddy_instruction *instruction) {
+    const int64_t *size = instruction->sizes;
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        eddy_mention mention = instruction->mentions[i];
+        if ((mention & EDDY_MENTION_NEW) && !(mention & EDDY_MENTION_MUT2))
+            eddy_vm_storage(vm, eddy_mention_number(mention))->shared.bytes = *size++;
+    }
+}
+
+/* Poisons what an instruction writes: `covered` for what it would have written whole, `in_place` for the rest. */
+static void poison_outputs(eddy_vm *vm, const eddy_instruction *instruction, uint64_t root, eddy_poison_state in_place) {
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        eddy_mention mention = instruction->mentions[i];
+        if (!eddy_mention_writes(mention))
+            continue;
+        eddy_poison *poison = &eddy_vm_storage(vm, eddy_mention_number(mention))->shared.poison;
+        if (!eddy_mention_is_input(mention)) {
+            *poison = eddy_poison_make(root, EDDY_POISON_LOST);
+            continue;
+        }
+        /* A target that was bad before stays as bad; blame goes to the lowest root. */
+        if (*poison == 0)
+            *poison = eddy_poison_make(root, in_place);
+        else if (root < eddy_poison_sequence(*poison))
+            *poison = eddy_poison_make(root, eddy_poison_state_of(*poison));
+    }
+}
+
+static void skip(eddy_vm *vm, const eddy_instruction *instruction, eddy_poison blame) {
+    note_sizes(vm, instruction);
+    poison_outputs(vm, instruction, eddy_poison_sequence(blame), EDDY_POISON_SKIPPED);
+    eddy_add_relaxed(&vm->skipped_count, (uint64_t)1);
+}
+
+void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status) {
+    eddy_poison blame = eddy_vm_input_poison(vm, instruction);
+    if (blame != 0) {
+        skip(vm, instruction, blame);
+        return;
+    }
+    eddy_vm_instruction view = eddy_instruction_view(instruction);
+    char text[320] = "";
+    if (instruction->descriptor->describe)
+        instruction->descriptor->describe(&view, text, sizeof(text));
+    eddy_error error;
+    eddy_error_fill(&error, status, eddy_instruction_name(instruction), instruction->address, instruction->sequence,
+                    "%s: %s", text[0] ? text : eddy_instruction_name(instruction), eddy_status_text(status));
+    eddy_errors_add(&vm->errors, &error);
+    note_sizes(vm, instruction);
+    /* It did not run: its targets are as they were. */
+    poison_outputs(vm, instruction, instruction->sequence, EDDY_POISON_SKIPPED);
+}
+
+static void fail_kernel(eddy_vm *vm, const eddy_instruction *instruction, const eddy_kernel_error *kernel_error) {
+    eddy_vm_instruction view = eddy_instruction_view(instruction);
+    char text[400] = "";
+    if (instruction->descriptor->explain)
+        instruction->descriptor->explain(&view, kernel_error, text, sizeof(text));
+    eddy_status status = (eddy_status)eddy_load_relaxed(&kernel_error->status);
+    eddy_error error;
+    eddy_error_fill(&error, status, eddy_instruction_name(instruction), instruction->address, instruction->sequence, "%s",
+                    text[0] ? text : eddy_status_text(status));
+    eddy_errors_add(&vm->errors, &error);
+    poison_outputs(vm, instruction, instruction->sequence, EDDY_POISON_TORN);
+}
+
+/* Takes memory for one storage, `bytes` large; borrowed and present memory stays. */
+static bool provide(eddy_storage *storage, int64_t bytes, eddy_blocks_cache *cache) {
+    storage->shared.bytes = bytes;
+    if (storage->shared.data)
+        return true;
+    storage->shared.data = eddy_blocks_acquire(cache, bytes);
+    return storage->shared.data != NULL;
+}
+
+/* Gives back what `provide` took for the new storages before operand `end`. What a covering write was given stays: it is the
+ * storage's size, and the next write needs it. */
+static void unprovide(eddy_vm *vm, const eddy_instruction *instruction, uint32_t end, eddy_blocks_cache *cache) {
+    for (uint32_t i = 0; i < end; i++) {
+        if (!(instruction->mentions[i] & EDDY_MENTION_NEW))
+            continue;
+        eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]));
+        eddy_blocks_release(cache, storage->shared.data, storage->shared.bytes);
+        storage->shared.data = NULL;
+    }
+}
+
+/* What one look over the operands finds. */
+typedef struct survey {
+    eddy_poison blame;   /* the lowest among the inputs */
+    bool is_starved;     /* no memory for a new storage: everything was given back */
+    bool covers_old;     /* a storage that was there before is written whole */
+} survey;
+
+/* Checks the inputs, takes memory for the outputs and notes where each operand's data is. */
+static survey prepare(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache, void **data,
+                      int64_t *data_bytes) {
+    survey found = {0};
+    const int64_t *size = instruction->sizes;
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        eddy_mention mention = instruction->mentions[i];
+        eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(mention));
+        if (eddy_mention_is_input(mention)) {
+            eddy_poison poison = storage->shared.poison;
+            if (EDDY_UNLIKELY(poison != 0) &&
+                (found.blame == 0 || eddy_poison_sequence(poison) < eddy_poison_sequence(found.blame)))
+                found.blame = poison;
+        } else if ((mention & EDDY_MENTION_ACCESS) == EDDY_MENTION_MUT) {
+            bool is_new = mention & EDDY_MENTION_NEW;
+            found.covers_old |= !is_new;
+            if (!provide(storage, is_new ? *size++ : storage->shared.bytes, cache)) {
+                unprovide(vm, instruction, i + 1, cache);
+                found.is_starved = true;
+                return found;
+            }
+        }
+        data[i] = storage->shared.data;
+        data_bytes[i] = storage->shared.bytes;
+    }
+    if (EDDY_UNLIKELY(found.blame != 0))
+        unprovide(vm, instruction, instruction->operand_count, cache);
+    return found;
+}
+
+/* mut2: asks the kernel how large, then takes the memory. */
+static bool provide_late(eddy_vm *vm, const eddy_instruction *instruction, const eddy_vm_run *run,
+                         eddy_blocks_cache *cache, void **data, int64_t *data_bytes) {
+    eddy_shape shapes[EDDY_NODE_USES];
+    int64_t bytes[EDDY_NODE_USES];
+    instruction->descriptor->count(run, shapes, bytes);
+    if (eddy_load_relaxed(&run->error->status) != EDDY_OK)
+        return true;
+    uint32_t late = 0;
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        eddy_mention mention = instruction->mentions[i];
+        if ((mention & EDDY_MENTION_ACCESS) != EDDY_MENTION_MUT2)
+            continue;
+        eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(mention));
+        if (!provide(storage, bytes[late], cache)) {
+            unprovide(vm, instruction, i + 1, cache);
+            return false;
+        }
+        *storage->shared.late_shape = shapes[late++];
+        data[i] = storage->shared.data;
+        data_bytes[i] = storage->shared.bytes;
+    }
+    return true;
+}
+
+static void check_finite(const eddy_instruction *instruction, const eddy_vm_run *run) {
+    if (!instruction->descriptor->check_finite || eddy_load_relaxed(&run->error->status) != EDDY_OK)
+        return;
+    int64_t operand = instruction->descriptor->check_finite(run);
+    if (operand < 0)
+        return;
+    eddy_store_relaxed(&run->error->position, operand);
+    eddy_store_relaxed(&run->error->status, EDDY_NOT_FINITE);
+}
+
+static void heal(eddy_vm *vm, const eddy_instruction *instruction) {
+    for (uint32_t i = 0; i < instruction->operand_count; i++)
+        if (!eddy_mention_is_input(instruction->mentions[i]))
+            eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]))->shared.poison = 0;
+}
+
+static bool run_kernel(eddy_vm *vm, const eddy_instruction *instruction, const eddy_vm_run *run,
+                       eddy_blocks_cache *cache, void **data, int64_t *data_bytes) {
+    const eddy_vm_descriptor *descriptor = instruction->descriptor;
+    eddy_float_environment environment = eddy_float_environment_enter();
+    bool is_traced = eddy_trace_is_on();
+    if (EDDY_UNLIKELY(is_traced))
+        eddy_trace_begin(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction), instruction->sequence);
+    bool has_memory = !descriptor->count || provide_late(vm, instruction, run, cache, data, data_bytes);
+    if (EDDY_LIKELY(has_memory && eddy_load_relaxed(&run->error->status) == EDDY_OK))
+        descriptor->run(run);
+    if (EDDY_UNLIKELY(is_traced))
+        eddy_trace_end(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction), instruction->sequence);
+    eddy_float_environment_leave(environment);
+    return has_memory;
+}
+
+eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
+                                    eddy_kernel_team *team, void **data, int64_t *data_bytes) {
+    survey found = prepare(vm, instruction, cache, data, data_bytes);
+    if (EDDY_UNLIKELY(found.is_starved))
+        return EDDY_EXECUTE_STARVED;
+    if (EDDY_UNLIKELY(found.blame != 0)) {
+        skip(vm, instruction, found.blame);
+        return EDDY_EXECUTED;
+    }
+    const eddy_vm_descriptor *descriptor = instruction->descriptor;
+    eddy_kernel_error error = {.position = INT64_MAX};
+    eddy_vm_run run = {eddy_instruction_view(instruction), data, data_bytes, NULL, team, &error};
+    int64_t workspace_bytes = descriptor->workspace ? (int64_t)descriptor->workspace(&run) : 0;
+    if (workspace_bytes > 0) {
+        run.workspace = eddy_blocks_acquire(cache, workspace_bytes);
+        if (!run.workspace) {
+            unprovide(vm, instruction, instruction->operand_count, cache);
+            return EDDY_EXECUTE_STARVED;
+        }
+    }
+    bool has_memory = run_kernel(vm, instruction, &run, cache, data, data_bytes);
+    if (workspace_bytes > 0)
+        eddy_blocks_release(cache, run.workspace, workspace_bytes);
+    if (!has_memory)
+        return EDDY_EXECUTE_STARVED;
+    if (EDDY_UNLIKELY(vm->checks_finite))
+        check_finite(instruction, &run);
+    if (EDDY_UNLIKELY(eddy_load_acquire(&error.status) != EDDY_OK))
+        fail_kernel(vm, instruction, &error);
+    else if (found.covers_old)
+        heal(vm, instruction);
+    return EDDY_EXECUTED;
+}
+
+void eddy_vm_storage_free(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache, eddy_blocks_cache *arguments) {
+    if (EDDY_UNLIKELY(storage->shared.borrow != NULL))
+        eddy_service_push(vm, &storage->shared.borrow->item);
+    else if (storage->shared.data)
+        eddy_blocks_release(cache, storage->shared.data, storage->shared.bytes);
+    if (EDDY_UNLIKELY(storage->shared.late_shape != NULL))
+        eddy_blocks_release(arguments, storage->shared.late_shape, sizeof(eddy_shape));
+    storage->shared.data = NULL;
+    storage->shared.bytes = 0;
+    storage->shared.poison = 0;
+    storage->shared.borrow = NULL;
+    storage->shared.late_shape = NULL;
+}

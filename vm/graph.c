@@ -1,0 +1,475 @@
+/* Nodes, edges and retirement (PROTOCOL.md section 6). Engine only. */
+#include <string.h>
+#include <vm/kinds.h>
+#include <vm/machine.h>
+
+/* ---- nodes ---- */
+
+eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruction) {
+    if (!vm->engine.free_nodes) {
+        eddy_stack_link *fresh = eddy_stack_take_all(&vm->fresh_nodes);
+        while (fresh) {
+            eddy_node *node = (eddy_node *)(void *)((char *)fresh - offsetof(eddy_node, completion));
+            fresh = fresh->next;
+            node->ready_next = vm->engine.free_nodes;
+            vm->engine.free_nodes = node;
+        }
+    }
+    eddy_node *node = vm->engine.free_nodes;
+    /* Issuers make a node for each instruction in flight before they write its record. */
+    EDDY_ASSERT(node && node->state == EDDY_NODE_FREE);
+    vm->engine.free_nodes = node->ready_next;
+    vm->engine.nodes_made++;
+    node->vm = vm;
+    node->instruction = *instruction;
+    node->stream = vm->streams[instruction->stream];
+    node->state = EDDY_NODE_WAITING;
+    node->is_starved = node->has_failed_lend = node->is_behind_lend = node->is_marker = false;
+    eddy_store_relaxed(&node->has_ended_lend, false);
+    node->walk = 0;
+    node->waiting_count = 0;
+    node->waiting_uses = NULL;
+    node->waiting_orders = NULL;
+    memset(node->orders, 0, sizeof(node->orders));
+    eddy_store_relaxed(&node->wanted_by, NULL);
+    node->new_bytes = 0;
+    uint32_t new_count = 0;
+    for (uint32_t i = 0; i < instruction->operand_count; i++)
+        if ((instruction->mentions[i] & (EDDY_MENTION_NEW | EDDY_MENTION_MUT2)) == EDDY_MENTION_NEW)
+            node->new_bytes += instruction->sizes[new_count++];
+    if (instruction->block) {
+        node->uses = instruction->block->uses;
+        return node;
+    }
+    node->uses = node->inline_uses;
+    size_t words = (size_t)((const uint64_t *)instruction->sizes - (const uint64_t *)instruction->arguments);
+    EDDY_ASSERT(words <= EDDY_RECORD_ARGUMENT_BYTES / 8 && instruction->operand_count <= EDDY_NODE_USES);
+    memcpy(node->payload, instruction->arguments, 8 * words);
+    memcpy(node->sizes, instruction->sizes, 8 * new_count);
+    memcpy(node->mentions, instruction->mentions, 4 * instruction->operand_count);
+    node->instruction.arguments = node->payload;
+    node->instruction.sizes = node->sizes;
+    node->instruction.mentions = node->mentions;
+    return node;
+}
+
+static void node_recycle(eddy_vm *vm, eddy_node *node) {
+    eddy_block_release(&vm->engine.arguments, node->instruction.block);
+    node->state = EDDY_NODE_FREE;
+    node->ready_next = vm->engine.free_nodes;
+    vm->engine.free_nodes = node;
+}
+
+/* ---- lists of live nodes ---- */
+
+static void live_add(eddy_vm *vm, eddy_node *node) {
+    node->live_next = NULL;
+    node->live_previous = vm->engine.live_tail;
+    *(node->live_previous ? &node->live_previous->live_next : &vm->engine.live_head) = node;
+    vm->engine.live_tail = node;
+    eddy_vm_stream *stream = node->stream;
+    node->stream_next = NULL;
+    node->stream_previous = stream->live_tail;
+    *(node->stream_previous ? &node->stream_previous->stream_next : &stream->live_head) = node;
+    stream->live_tail = node;
+}
+
+static void live_remove(eddy_vm *vm, eddy_node *node) {
+    *(node->live_previous ? &node->live_previous->live_next : &vm->engine.live_head) = node->live_next;
+    *(node->live_next ? &node->live_next->live_previous : &vm->engine.live_tail) = node->live_previous;
+    eddy_vm_stream *stream = node->stream;
+    *(node->stream_previous ? &node->stream_previous->stream_next : &stream->live_head) = node->stream_next;
+    *(node->stream_next ? &node->stream_next->stream_previous : &stream->live_tail) = node->stream_previous;
+}
+
+/* Whether everything a marker counts has retired. */
+static bool marker_is_first(const eddy_vm *vm, const eddy_node *node) {
+    if (node->instruction.kind == EDDY_KIND_BARRIER)
+        return vm->engine.live_head == node;
+    return node->stream->live_head == node;
+}
+
+/* ---- edges ---- */
+
+static bool is_dispatched(const eddy_node *node) {
+    return node->state == EDDY_NODE_DISPATCHED || node->state == EDDY_NODE_DONE;
+}
+
+/* No edge is needed where one in-order queue holds both. */
+static bool queue_orders(const eddy_node *source, const eddy_node *node) {
+    return source->stream == node->stream && node->stream->is_ordered && is_dispatched(source) &&
+           source->instruction.kind == EDDY_KIND_CALL && node->instruction.kind == EDDY_KIND_CALL;
+}
+
+static void edge_made(eddy_vm *vm, const eddy_node *source, eddy_node *node) {
+    node->waiting_count++;
+    vm->engine.edges_made++;
+    if (source->is_behind_lend || source->instruction.kind == EDDY_KIND_LEND)
+        node->is_behind_lend = true;
+}
+
+static void wait_for_writer(eddy_vm *vm, eddy_use *use, eddy_node *source) {
+    if (source == use->node)
+        return;
+    if (queue_orders(source, use->node)) {
+        vm->engine.edges_skipped++;
+        return;
+    }
+    use->source = source;
+    use->source_next = source->waiting_uses;
+    source->waiting_uses = use;
+    edge_made(vm, source, use->node);
+}
+
+static void wait_for_node(eddy_vm *vm, eddy_node *node, eddy_order order, eddy_node *source, bool is_dispatch) {
+    eddy_order_edge *edge = &node->orders[order];
+    edge->node = node;
+    edge->source = source;
+    edge->is_dispatch = is_dispatch;
+    edge->source_next = source->waiting_orders;
+    source->waiting_orders = edge;
+    edge_made(vm, source, node);
+}
+
+static void reader_unlink(eddy_use *use) {
+    if (!use->reader_link)
+        return;
+    *use->reader_link = use->reader_next;
+    if (use->reader_next)
+        use->reader_next->reader_link = use->reader_link;
+    use->reader_link = NULL;
+    use->reader_next = NULL;
+}
+
+static void link_write(eddy_vm *vm, eddy_use *use, eddy_storage *storage) {
+    if (storage->engine.last_writer)
+        wait_for_writer(vm, use, storage->engine.last_writer);
+    /* Every reader since: the write is O(readers), each of which paid for it with an O(1) read. */
+    for (eddy_use *reader = storage->engine.readers; reader; reader = reader->reader_next) {
+        if (queue_orders(reader->node, use->node)) {
+            vm->engine.edges_skipped++;
+        } else {
+            reader->next_writer = use->node;
+            edge_made(vm, reader->node, use->node);
+        }
+    }
+    /* The readers stay findable from here, for the walk back from a waiter. */
+    use->reader_next = storage->engine.readers;
+    if (use->reader_next)
+        use->reader_next->reader_link = &use->reader_next;
+    storage->engine.readers = NULL;
+    storage->engine.last_writer = use->node;
+}
+
+static void link_read(eddy_vm *vm, eddy_use *use, eddy_storage *storage) {
+    if (storage->engine.last_writer) {
+        wait_for_writer(vm, use, storage->engine.last_writer);
+        if (storage->engine.last_writer == use->node)
+            return;
+    }
+    use->reader_next = storage->engine.readers;
+    use->reader_link = &storage->engine.readers;
+    if (use->reader_next)
+        use->reader_next->reader_link = &use->reader_next;
+    storage->engine.readers = use;
+}
+
+static void link_uses(eddy_vm *vm, eddy_node *node, bool writes) {
+    for (uint32_t i = 0; i < node->instruction.operand_count; i++) {
+        eddy_mention mention = node->instruction.mentions[i];
+        if (eddy_mention_writes(mention) != writes)
+            continue;
+        eddy_use *use = &node->uses[i];
+        memset(use, 0, sizeof(*use));
+        use->node = node;
+        use->storage = eddy_mention_number(mention);
+        use->is_write = writes;
+        eddy_storage *storage = eddy_vm_storage(vm, use->storage);
+        storage->engine.user_count++;
+        if (writes)
+            link_write(vm, use, storage);
+        else
+            link_read(vm, use, storage);
+    }
+}
+
+/* Kinds that take part in the order of their stream; the rest (waits, lends) hang on storages alone. */
+static bool is_streamed(eddy_instruction_kind kind) {
+    return kind == EDDY_KIND_CALL || kind == EDDY_KIND_EVENT || kind == EDDY_KIND_GATE || kind == EDDY_KIND_TOUCH;
+}
+
+static void link_ordered(eddy_vm *vm, eddy_node *node, bool is_call) {
+    eddy_vm_stream *stream = node->stream;
+    /* Behind the last one that is not in the queue yet. What is no call does not go through the queue: it waits until all
+     * before it has retired, and what comes after waits for it. */
+    if (stream->undispatched)
+        wait_for_node(vm, node, EDDY_ORDER_STREAM, stream->undispatched,
+                      is_call && stream->undispatched->instruction.kind == EDDY_KIND_CALL);
+    stream->undispatched = node;
+    node->is_marker = !is_call;
+}
+
+static void link_stream(eddy_vm *vm, eddy_node *node) {
+    eddy_vm_stream *stream = node->stream;
+    eddy_instruction_kind kind = (eddy_instruction_kind)node->instruction.kind;
+    if (kind == EDDY_KIND_BARRIER)
+        node->is_marker = true;
+    if (is_streamed(kind)) {
+        if (stream->is_ordered) {
+            link_ordered(vm, node, kind == EDDY_KIND_CALL);
+        } else {
+            if (stream->gate)
+                wait_for_node(vm, node, EDDY_ORDER_GATE, stream->gate, false);
+            if (kind == EDDY_KIND_GATE)
+                stream->gate = node;
+            node->is_marker = kind == EDDY_KIND_EVENT;
+        }
+    }
+    eddy_vm_event *event = eddy_kind_event(&node->instruction);
+    if (!event)
+        return;
+    if (kind == EDDY_KIND_EVENT)
+        event->node = node;
+    else if (event->node)
+        wait_for_node(vm, node, EDDY_ORDER_EVENT, event->node, false);
+}
+
+void eddy_graph_link(eddy_vm *vm, eddy_node *node) {
+    link_stream(vm, node);
+    link_uses(vm, node, true);
+    link_uses(vm, node, false);
+    live_add(vm, node);
+    if (node->is_behind_lend) {
+        /* Counts as finished for the marks: what an issuer waits for must not wait for the issuer. */
+        vm->engine.finished++;
+        vm->engine.finished_bytes += node->new_bytes;
+    }
+    eddy_graph_make_ready(vm, node);
+}
+
+void eddy_graph_make_ready(eddy_vm *vm, eddy_node *node) {
+    if (node->state != EDDY_NODE_WAITING || node->waiting_count > 0)
+        return;
+    if (node->is_marker && !marker_is_first(vm, node))
+        return;
+    node->state = EDDY_NODE_READY;
+    node->ready_next = NULL;
+    *vm->engine.ready_tail = node;
+    vm->engine.ready_tail = &node->ready_next;
+}
+
+static void satisfied(eddy_vm *vm, eddy_node *node) {
+    EDDY_ASSERT(node->waiting_count > 0);
+    node->waiting_count--;
+    eddy_graph_make_ready(vm, node);
+}
+
+void eddy_graph_dispatched(eddy_vm *vm, eddy_node *node) {
+    node->state = EDDY_NODE_DISPATCHED;
+    eddy_vm_stream *stream = node->stream;
+    if (!stream->is_ordered || node->instruction.kind != EDDY_KIND_CALL)
+        return;
+    if (stream->undispatched == node)
+        stream->undispatched = NULL;
+    /* Prescheduling: successors in the same queue need not wait for the end. */
+    eddy_order_edge *kept = NULL;
+    for (eddy_order_edge *edge = node->waiting_orders; edge;) {
+        eddy_order_edge *next = edge->source_next;
+        if (edge->is_dispatch) {
+            edge->source = NULL;
+            satisfied(vm, edge->node);
+        } else {
+            edge->source_next = kept;
+            kept = edge;
+        }
+        edge = next;
+    }
+    node->waiting_orders = kept;
+    eddy_use *kept_uses = NULL;
+    for (eddy_use *use = node->waiting_uses; use;) {
+        eddy_use *next = use->source_next;
+        if (queue_orders(node, use->node)) {
+            use->source = NULL;
+            satisfied(vm, use->node);
+        } else {
+            use->source_next = kept_uses;
+            kept_uses = use;
+        }
+        use = next;
+    }
+    node->waiting_uses = kept_uses;
+}
+
+/* ---- retirement ---- */
+
+void eddy_graph_release(eddy_vm *vm, eddy_storage_number number) {
+    eddy_storage *storage = eddy_vm_storage(vm, number);
+    EDDY_ASSERT(!storage->engine.is_released);
+    if (storage->engine.user_count > 0) {
+        storage->engine.is_released = true;
+        return;
+    }
+    eddy_vm_storage_free(vm, storage, &vm->engine.cache, &vm->engine.arguments);
+    storage->engine.next_unreturned = vm->engine.unreturned;
+    vm->engine.unreturned = number;
+    eddy_graph_return_numbers(vm);
+}
+
+void eddy_graph_return_numbers(eddy_vm *vm) {
+    while (vm->engine.unreturned) {
+        uint64_t taken = eddy_load_acquire(&vm->numbers_taken);
+        if (vm->engine.numbers_written - taken == EDDY_NUMBER_RING)
+            return;
+        eddy_storage_number number = vm->engine.unreturned;
+        vm->engine.unreturned = eddy_vm_storage(vm, number)->engine.next_unreturned;
+        vm->numbers[vm->engine.numbers_written++ % EDDY_NUMBER_RING] = number;
+        /* A line at a time; what is left goes with the next publishing. */
+        if (vm->engine.numbers_written % 16 == 0)
+            eddy_store_release(&vm->numbers_returned, vm->engine.numbers_written);
+    }
+}
+
+static void drop_use(eddy_vm *vm, eddy_use *use) {
+    eddy_storage *storage = eddy_vm_storage(vm, use->storage);
+    if (use->is_write) {
+        if (storage->engine.last_writer == use->node)
+            storage->engine.last_writer = NULL;
+        /* Readers that one queue orders before this write may still be on their way back. */
+        while (use->reader_next) {
+            eddy_use *reader = use->reader_next;
+            use->reader_next = reader->reader_next;
+            reader->reader_link = NULL;
+            reader->reader_next = NULL;
+        }
+    } else {
+        reader_unlink(use);
+        if (use->next_writer)
+            satisfied(vm, use->next_writer);
+    }
+    /* The hand-over back to the issuers (D1): after everything that was written to the shared line. */
+    eddy_store_release(&storage->shared.retired, eddy_load_relaxed(&storage->shared.retired) + 1);
+    storage->engine.user_count--;
+    if (storage->engine.user_count == 0 && storage->engine.is_released) {
+        storage->engine.is_released = false;
+        eddy_graph_release(vm, use->storage);
+    }
+}
+
+static void marker_moved_up(eddy_vm *vm, eddy_vm_stream *stream) {
+    if (stream->live_head && stream->live_head->is_marker)
+        eddy_graph_make_ready(vm, stream->live_head);
+    if (vm->engine.live_head && vm->engine.live_head->is_marker)
+        eddy_graph_make_ready(vm, vm->engine.live_head);
+}
+
+void eddy_graph_retire(eddy_vm *vm, eddy_node *node) {
+    eddy_vm_stream *stream = node->stream;
+    node->state = EDDY_NODE_DONE;
+    for (eddy_use *use = node->waiting_uses; use;) {
+        eddy_use *next = use->source_next;
+        use->source = NULL;
+        satisfied(vm, use->node);
+        use = next;
+    }
+    for (eddy_order_edge *edge = node->waiting_orders; edge;) {
+        eddy_order_edge *next = edge->source_next;
+        edge->source = NULL;
+        satisfied(vm, edge->node);
+        edge = next;
+    }
+    if (stream->undispatched == node)
+        stream->undispatched = NULL;
+    if (stream->gate == node)
+        stream->gate = NULL;
+    live_remove(vm, node);
+    for (uint32_t i = 0; i < node->instruction.operand_count; i++)
+        drop_use(vm, &node->uses[i]);
+    marker_moved_up(vm, stream);
+    eddy_graph_count_retired(vm, &node->instruction, node->new_bytes, !node->is_behind_lend);
+    node_recycle(vm, node);
+}
+
+void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes, bool is_counted) {
+    eddy_vm_stream *stream = vm->streams[instruction->stream];
+    if (stream->is_ordered || instruction->kind == EDDY_KIND_GATE)
+        eddy_store_release(&stream->blocking_retired, eddy_load_relaxed(&stream->blocking_retired) + 1);
+    eddy_store_release(&stream->retired, eddy_load_relaxed(&stream->retired) + 1);
+    vm->engine.retired++;
+    if (is_counted) {
+        vm->engine.finished++;
+        vm->engine.finished_bytes += new_bytes;
+    }
+    vm->engine.unpublished++;
+}
+
+bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction) {
+    const eddy_vm_stream *stream = vm->streams[instruction->stream];
+    if (is_streamed((eddy_instruction_kind)instruction->kind) &&
+        (stream->is_ordered ? stream->live_head != NULL : stream->gate != NULL))
+        return false;
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        eddy_mention mention = instruction->mentions[i];
+        const eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(mention));
+        if (storage->engine.last_writer || (eddy_mention_writes(mention) && storage->engine.readers))
+            return false;
+    }
+    return true;
+}
+
+/* ---- walking back from a waiter ---- */
+
+/* How many nodes a walk that only looks for something to help with may visit. */
+#define WALK_LIMIT 256
+
+typedef struct graph_walk {
+    eddy_vm *vm;
+    eddy_waiter *waiter;
+    eddy_node *stack; /* through walk_next */
+    uint64_t visited;
+    bool meets_own_lend;
+} graph_walk;
+
+static void visit(graph_walk *to, eddy_node *node) {
+    if (!node || node->walk == to->vm->engine.walk)
+        return;
+    node->walk = to->vm->engine.walk;
+    node->walk_next = to->stack;
+    to->stack = node;
+}
+
+static void visit_sources(graph_walk *to, eddy_node *node) {
+    if (node->is_marker) {
+        bool is_barrier = node->instruction.kind == EDDY_KIND_BARRIER;
+        for (eddy_node *n = node; n; n = is_barrier ? n->live_previous : n->stream_previous)
+            visit(to, n);
+    }
+    for (uint32_t i = 0; i < node->instruction.operand_count; i++) {
+        eddy_use *use = &node->uses[i];
+        visit(to, use->source);
+        if (use->is_write)
+            for (eddy_use *reader = use->reader_next; reader; reader = reader->reader_next)
+                visit(to, reader->node);
+    }
+    for (int i = 0; i < EDDY_ORDER_COUNT; i++)
+        visit(to, node->orders[i].source);
+}
+
+/* Marks what the waiter's node waits for as wanted by it. True when a lend of the waiter's own thread is among it. */
+bool eddy_graph_trace(eddy_vm *vm, eddy_node *node, eddy_waiter *waiter) {
+    vm->engine.walk++;
+    graph_walk from = {.vm = vm, .waiter = waiter};
+    bool looks_for_lends = vm->engine.live_lends > 0;
+    visit(&from, node);
+    while (from.stack && (looks_for_lends || from.visited < WALK_LIMIT)) {
+        eddy_node *top = from.stack;
+        from.stack = top->walk_next;
+        from.visited++;
+        if (top->instruction.kind == EDDY_KIND_LEND && top->state == EDDY_NODE_DISPATCHED &&
+            top->lend_thread == waiter->thread && !eddy_load_acquire(&top->has_ended_lend))
+            from.meets_own_lend = true;
+        if (top->instruction.kind == EDDY_KIND_CALL)
+            eddy_store_relaxed(&top->wanted_by, waiter);
+        visit_sources(&from, top);
+    }
+    return from.meets_own_lend;
+}

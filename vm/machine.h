@@ -1,0 +1,296 @@
+/* The VM's own state, sectioned by who writes it. For vm/ only. */
+#ifndef EDDY_VM_MACHINE_H
+#define EDDY_VM_MACHINE_H
+
+#include <base/process.h>
+#include <base/thread.h>
+#include <streams/team.h>
+#include <vm/block.h>
+#include <vm/errors.h>
+#include <vm/node.h>
+#include <vm/ring.h>
+#include <vm/vm.h>
+
+#define EDDY_STREAM_MAX 4096 /* 12 bits in a record; 0 is the default stream */
+#define EDDY_NUMBER_RING 4096
+/* So many releases that wait for a record to travel in make one of their own. */
+#define EDDY_PENDING_RELEASES 12
+/* Pending releases that hold more than this are published at once. */
+#define EDDY_PENDING_BYTES 65536
+/* Instructions dearer than this go to a worker. */
+#define EDDY_SCHEDULER_RUN_NS 4000
+/* Calls dearer than this are handed over. */
+#define EDDY_CALLER_RUN_PS 1000000
+#define EDDY_CALLER_RUN_OPERANDS 8
+
+typedef enum eddy_vm_state { EDDY_VM_RUNNING, EDDY_VM_CLOSING, EDDY_VM_CLOSED } eddy_vm_state;
+
+struct eddy_vm_event {
+    _Atomic int32_t references;
+    eddy_vm *vm;               /* const */
+    struct eddy_node *node;    /* engine only; NULL before and after it is live */
+    eddy_sleep_word is_passed; /* atomic: engine stores 1 (release), anybody loads (acquire) */
+};
+
+struct eddy_vm_stream {
+    eddy_vm *vm;            /* const */
+    eddy_stream *stream;    /* const: who runs it */
+    uint16_t number;        /* const */
+    bool is_ordered;        /* const */
+    _Atomic int32_t references;
+    bool is_foreign; /* const: only the stream itself runs kernels (the fake) */
+    /* Issuers. lock: submission. Instructions that block later ones: all on an ordered stream, gates on others. */
+    uint32_t blocking_submitted;
+    uint32_t submitted; /* all of them */
+    /* atomic: engine stores (release), holder of the lock loads (acquire) */
+    _Atomic uint32_t blocking_retired;
+    _Atomic uint32_t retired;
+    /* Engine only. */
+    eddy_node *live_head, *live_tail;
+    eddy_node *gate;           /* the last unretired gate of an unordered stream */
+    eddy_node *undispatched;   /* the last node of an ordered stream that is not dispatched yet */
+    uint32_t dispatched_count; /* of an ordered stream */
+};
+
+struct eddy_vm {
+    /* ---- const after init ---- */
+    eddy_runtime_options options;
+    int32_t thread_count;
+    bool is_one_thread;  /* no scheduler thread: the issuing thread takes the engine's role after each call */
+    bool is_full_path;   /* nothing runs on the caller */
+    bool is_worker_path; /* nor on the scheduler */
+    bool syncs_each_op;
+    bool checks_finite;
+    bool has_team;
+    uint64_t process;    /* generation of the process that made it */
+    int64_t high_count, low_count, high_bytes, low_bytes;
+    eddy_kernel_team team;
+    eddy_storage_table *table;
+
+    /* ---- issuers; lock: submission ---- */
+    eddy_lock submission __attribute__((aligned(EDDY_CACHE_LINE)));
+    _Atomic int state; /* atomic: eddy_vm_state; written under the lock (seq_cst), releasers without it read (seq_cst) */
+    uint64_t sequence;
+    uint64_t issued;       /* instructions written to the ring */
+    int64_t issued_bytes;  /* new storages of those */
+    uint64_t look_again_at; /* sequence number */
+    bool has_written;       /* to the ring, since the lock was taken */
+    uint64_t finished_seen;
+    int64_t finished_bytes_seen;
+    uint64_t retired_seen;
+    uint64_t node_total; /* nodes made; never fewer than instructions in flight */
+    eddy_storage_number pending_head; /* linked by issuer.next_free */
+    uint32_t pending_count;
+    int64_t pending_bytes;
+    eddy_blocks_cache issuer_cache;
+    eddy_blocks_cache issuer_arguments;
+    uint64_t caller_run_count, wake_count;
+    int64_t in_flight_peak, bytes_in_flight_peak;
+    uint32_t numbers_since_collect;
+    eddy_vm_stream *streams[EDDY_STREAM_MAX]; /* written under the lock; the engine reads what a record named */
+    uint32_t stream_count;
+
+    eddy_ring ring;
+
+    /* ---- read by issuers, written by the scheduler ---- */
+    _Atomic bool is_asleep __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst, set under the lock */
+    eddy_sleep_word wake_word;                                        /* atomic: seq_cst */
+    _Atomic bool is_ending;
+
+    /* ---- published by the engine ---- */
+    _Atomic uint64_t finished __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst; for the marks */
+    _Atomic int64_t finished_bytes;
+    _Atomic uint64_t retired;     /* atomic: release; instructions truly gone */
+    eddy_sleep_word progress;     /* atomic: seq_cst */
+    _Atomic int32_t throttled;    /* atomic: seq_cst; issuers that wait for `progress` */
+    _Atomic uint64_t numbers_returned; /* atomic: write position of the number ring, release */
+    eddy_storage_number numbers[EDDY_NUMBER_RING] __attribute__((aligned(EDDY_CACHE_LINE)));
+    _Atomic uint64_t numbers_taken __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: read position, written under the lock (release) */
+
+    /* ---- pushed by anybody ---- */
+    _Atomic uint32_t engine_word __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: acq_rel; PROTOCOL 7 */
+    eddy_stack completions; /* nodes, DONE */
+    eddy_stack releases;    /* eddy_vm_release_link */
+    eddy_stack fresh_nodes; /* node chunks made by issuers */
+
+    /* ---- engine only ---- */
+    struct {
+        eddy_blocks_cache cache;
+        eddy_blocks_cache arguments;
+        eddy_node *free_nodes;
+        eddy_node *live_head, *live_tail;
+        eddy_node *ready_head, **ready_tail;
+        eddy_node *starved;
+        eddy_stack_link *held_releases; /* not due yet */
+        uint64_t finished, retired;
+        int64_t finished_bytes;
+        uint32_t unpublished;
+        uint64_t woken_at_head, woken_at_finished; /* when held back issuers were last woken */
+        int32_t running_count; /* nodes dispatched to streams */
+        uint64_t walk;
+        uint64_t live_lends; /* granted and not ended */
+        eddy_storage_number unreturned; /* freed numbers that found no room in the number ring */
+        uint64_t numbers_written;
+        uint64_t scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
+    } engine __attribute__((aligned(EDDY_CACHE_LINE)));
+
+    /* atomic: relaxed copies of the engine's counters, for who asks */
+    struct {
+        _Atomic uint64_t scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
+    } counted;
+    _Atomic bool wants_dump;
+
+    /* ---- with locks of their own ---- */
+    eddy_blocks_pool tensors;
+    eddy_blocks_pool argument_pool;
+    eddy_waiter_pool waiters;
+    eddy_errors errors;
+    struct eddy_service *service;
+    struct eddy_node_chunk *chunks; /* lock: submission; all node memory, for the end */
+    eddy_thread scheduler;
+    bool has_scheduler;
+    eddy_lock one_thread; /* one-thread mode: held while a caller does the engine's work */
+    _Atomic uint64_t skipped_count; /* atomic: relaxed; instructions that did not run for poison */
+};
+
+static inline eddy_storage *eddy_vm_storage(const eddy_vm *vm, eddy_storage_number number) {
+    return eddy_storage_at(vm->table, number);
+}
+
+/* Whether everything submitted on the storage has retired. Lock: submission. On true the caller owns its shared line. */
+static inline bool eddy_storage_is_idle(eddy_storage *storage) {
+    return storage->issuer.submitted == eddy_load_acquire(&storage->shared.retired);
+}
+
+/* A number for the calling thread, never reused. */
+uint64_t eddy_vm_thread_number(void);
+
+/* ---- execute.c ---- */
+
+typedef enum eddy_execute_result { EDDY_EXECUTED, EDDY_EXECUTE_STARVED } eddy_execute_result;
+
+/* Runs a CALL: poison check, output memory, workspace, kernel, error to poison. The runner owns the shared lines it needs
+ * (PROTOCOL 4). data and data_bytes: room for the operands. STARVED: there was no memory, nothing has happened. */
+eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
+                                    eddy_kernel_team *team, void **data, int64_t *data_bytes);
+/* Fails a CALL as `status` without running it: a root of its own, unless an input is poisoned already. */
+void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status);
+/* The lowest poison among the inputs, 0 when healthy. */
+eddy_poison eddy_vm_input_poison(eddy_vm *vm, const eddy_instruction *instruction);
+/* Gives a storage's memory back, or a borrowed buffer to the service thread; the caller owns the shared line. */
+void eddy_vm_storage_free(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache, eddy_blocks_cache *arguments);
+
+/* ---- engine.c: the role ---- */
+
+/* Asks that the engine look; true when the calling thread has got the role and must call eddy_engine_work. */
+bool eddy_engine_request(eddy_vm *vm);
+/* Works until nothing is left (and none came while it spun for spin_ns) or `until` is done, then gives the role up. */
+void eddy_engine_work(eddy_vm *vm, const eddy_waiter *until, int64_t spin_ns);
+/* Requests, and works if the role was free. */
+void eddy_engine_drive(eddy_vm *vm);
+/* Reports a node as DONE from outside the engine's role. Any thread, never blocks. */
+void eddy_engine_complete(eddy_vm *vm, eddy_node *node);
+/* Whether a work in the team's queue is a node of this or another VM. */
+bool eddy_engine_is_call(const eddy_stream_work *work);
+/* A scan without the role: whether there may be something to do. */
+bool eddy_engine_has_work(eddy_vm *vm);
+/* Wakes the scheduler thread from outside the submission lock. */
+void eddy_vm_poke(eddy_vm *vm);
+
+/* ---- graph.c: nodes, edges, retirement. Engine only ---- */
+
+eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruction);
+void eddy_graph_link(eddy_vm *vm, eddy_node *node);
+/* To the ready list, when nothing is in the way. */
+void eddy_graph_make_ready(eddy_vm *vm, eddy_node *node);
+void eddy_graph_dispatched(eddy_vm *vm, eddy_node *node);
+void eddy_graph_retire(eddy_vm *vm, eddy_node *node);
+/* Whether an instruction's operands are free and its stream is open: it may run without a node. */
+bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction);
+/* Adds an instruction that ran without a node to what has retired. */
+void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes, bool is_counted);
+/* Marks what `node` waits for as wanted by its waiter; true when a lend of the waiter's own thread is in the way. */
+bool eddy_graph_trace(eddy_vm *vm, eddy_node *node, eddy_waiter *waiter);
+/* A release takes effect. */
+void eddy_graph_release(eddy_vm *vm, eddy_storage_number number);
+/* Hands freed numbers that found no room back, where there is room now. */
+void eddy_graph_return_numbers(eddy_vm *vm);
+
+/* ---- submit.c ---- */
+
+/* A call as the VM's own kinds make them. */
+typedef struct eddy_submission {
+    eddy_instruction instruction; /* without sequence; mentions and sizes on the caller's stack */
+    size_t argument_bytes;        /* rounded up to 8 */
+    uint32_t new_count;
+    int64_t new_bytes;
+    int64_t cost_ps;
+    eddy_vm_stream *stream;
+    const char *op;
+    bool is_exempt; /* from the marks: waits, lends, events */
+} eddy_submission;
+
+/* Enters the submission lock, or fails with the reason in the thread's slot. */
+EDDY_MUST_USE eddy_status eddy_vm_enter(eddy_vm *vm, const char *op, const void *address);
+/* Leaves it and wakes the scheduler thread if it sleeps; in one-thread mode does the engine's work. */
+void eddy_vm_leave(eddy_vm *vm);
+/* Writes an instruction to the ring, waiting for room: may leave and enter the lock in between. Lock: submission. */
+EDDY_MUST_USE eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission);
+/* Puts the pending releases into the ring, as far as there is room. Lock: submission. */
+void eddy_vm_flush_releases(eddy_vm *vm);
+/* Whether records up to `position` may still be unread; cheap, and wrong on the safe side. Lock: submission. */
+bool eddy_vm_is_behind(eddy_vm *vm, uint64_t position);
+/* Takes a free number; 0 when there is none to be had. Lock: submission. */
+eddy_storage_number eddy_vm_number_take(eddy_vm *vm);
+void eddy_vm_number_give(eddy_vm *vm, eddy_storage_number number);
+
+/* A TOUCH or RECOVER of many storages. Lock: submission. */
+EDDY_MUST_USE eddy_status eddy_vm_write_list(eddy_vm *vm, eddy_instruction_kind kind, eddy_mention access,
+                                             eddy_vm_stream *stream, const eddy_storage_number *storages,
+                                             int64_t count, const char *op, const void *address);
+
+/* ---- release.c ---- */
+
+/* Gives up a storage. Lock: submission. */
+void eddy_vm_release_locked(eddy_vm *vm, eddy_storage_number number);
+/* Takes up to `most` pending releases out of their list. Lock: submission. */
+uint32_t eddy_vm_pending_take(eddy_vm *vm, eddy_storage_number *numbers, uint32_t most);
+
+/* Recycles what came by the lock-free list after the VM had given everything back. Any thread. */
+void eddy_vm_releases_drop(eddy_vm *vm);
+
+/* ---- dump.c ---- */
+
+/* Writes the live instructions to the log. Engine only. */
+void eddy_vm_dump_live(eddy_vm *vm);
+
+/* ---- wait.c ---- */
+
+/* Waits until everything submitted has retired, as the debug mode that syncs after each op does; errors stay unseen. */
+void eddy_vm_drain(eddy_vm *vm, const void *address);
+
+/* Blocks until the waiter is done, helping; TIMED_OUT and WOULD_DEADLOCK abandon it. A barrier wants every instruction up
+ * to number `before`; 0 elsewhere. */
+eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int64_t deadline_ns);
+
+/* ---- service.c ---- */
+
+EDDY_MUST_USE eddy_status eddy_service_create(eddy_vm *vm);
+/* Runs what is left, then ends the thread. */
+void eddy_service_destroy(eddy_vm *vm);
+/* Any thread; never blocks. */
+void eddy_service_push(eddy_vm *vm, eddy_service_item *item);
+/* A user's buffer and its deleter; made with the storage, so that giving it back needs no memory. */
+typedef struct eddy_borrow {
+    eddy_service_item item;
+    void (*release)(void *context);
+    void *context;
+} eddy_borrow;
+
+/* One-thread mode: runs what is due on the calling thread, unless it is inside user code already. No lock held. */
+void eddy_service_run_due(eddy_vm *vm);
+bool eddy_service_has_due(eddy_vm *vm);
+bool eddy_service_is_current_thread(void);
+eddy_status eddy_service_sync(eddy_vm *vm, int64_t deadline_ns);
+
+#endif

@@ -1,0 +1,102 @@
+/* An instruction that waits or runs elsewhere: a node of the engine's graph (PROTOCOL.md section 6).
+ *
+ *   WAITING --(no unsatisfied edge)--> READY --(given to a stream, service thread or lender)--> DISPATCHED --> DONE
+ *
+ * DONE nodes come back through the VM's completions and are retired by the engine. */
+#ifndef EDDY_VM_NODE_H
+#define EDDY_VM_NODE_H
+
+#include <streams/stream.h>
+#include <vm/instruction.h>
+#include <vm/ring.h>
+#include <vm/waiter.h>
+
+/* A piece of user code for the service thread. */
+typedef struct eddy_service_item {
+    eddy_stack_link link;
+    void (*run)(struct eddy_service_item *item);
+} eddy_service_item;
+
+/* A node's hold on one storage. Engine only. */
+typedef struct eddy_use {
+    struct eddy_node *node;
+    eddy_storage_number storage;
+    bool is_write;
+    /* A read: in the storage's readers, later in the next writer's list. A write: head of its list of readers. */
+    struct eddy_use *reader_next, **reader_link;
+    struct eddy_node *next_writer;               /* a write that waits for this read */
+    struct eddy_node *source;                    /* the writer this use waits for; NULL when none or satisfied */
+    struct eddy_use *source_next;                /* in source->waiting_uses */
+} eddy_use;
+
+typedef enum eddy_node_state {
+    EDDY_NODE_FREE,
+    EDDY_NODE_WAITING,
+    EDDY_NODE_READY,
+    EDDY_NODE_DISPATCHED,
+    EDDY_NODE_DONE,
+} eddy_node_state;
+
+/* An edge between whole nodes: program order of an ordered stream, a gate, an event. */
+typedef enum eddy_order { EDDY_ORDER_STREAM, EDDY_ORDER_GATE, EDDY_ORDER_EVENT, EDDY_ORDER_COUNT } eddy_order;
+
+typedef struct eddy_order_edge {
+    struct eddy_node *node;   /* whose edge this is */
+    struct eddy_node *source; /* NULL when none or satisfied */
+    struct eddy_order_edge *source_next;
+    bool is_dispatch; /* satisfied when source is dispatched, not when it retires */
+} eddy_order_edge;
+
+#define EDDY_NODE_USES EDDY_RECORD_OPERANDS
+
+typedef struct eddy_node {
+    eddy_stream_work work;      /* the stream's while DISPATCHED */
+    eddy_stack_link completion; /* the completions' once DONE */
+    struct eddy_vm *vm;         /* const after init */
+
+    /* Set by the engine before dispatch; the runner reads. */
+    eddy_instruction instruction;
+    struct eddy_vm_stream *stream;
+    uint64_t payload[EDDY_RECORD_ARGUMENT_BYTES / 8];
+    eddy_mention mentions[EDDY_NODE_USES];
+    int64_t sizes[EDDY_NODE_USES];
+
+    eddy_service_item service; /* the service thread's, for ACCESS */
+
+    /* The runner's, until DONE. */
+    bool is_starved; /* there was no memory: try again after something has retired */
+    bool has_failed_lend;
+    _Atomic bool has_ended_lend; /* atomic: the lender stores (release) before it pushes; the walk from a waiter loads */
+
+    /* Engine only. */
+    eddy_node_state state;
+    bool is_behind_lend; /* does not count against the marks */
+    bool is_marker;      /* ready once first in its list: barrier, event on an unordered stream */
+    uint64_t walk;       /* number of the last walk that visited it */
+    struct eddy_node *walk_next;
+    uint64_t lend_thread; /* LEND: whose it is */
+    int64_t new_bytes;
+    int32_t waiting_count; /* unsatisfied edges */
+    eddy_use *uses;
+    eddy_use inline_uses[EDDY_NODE_USES];
+    eddy_use *waiting_uses; /* uses of other nodes that wait for this one's writes */
+    eddy_order_edge orders[EDDY_ORDER_COUNT];
+    eddy_order_edge *waiting_orders;
+    struct eddy_node *live_next, *live_previous;     /* all live nodes of the VM, in order */
+    struct eddy_node *stream_next, *stream_previous; /* all live nodes of the stream, in order */
+    struct eddy_node *ready_next;                    /* ready list, starved list, free list */
+
+    /* atomic: the engine sets (release) whom the node is wanted by; helping waiters read (relaxed, under the team's
+     * lock, only compared). */
+    _Atomic(const eddy_waiter *) wanted_by;
+} eddy_node;
+
+/* Nodes are made by issuers, a chunk at a time, and live as long as the VM. */
+#define EDDY_NODE_CHUNK 32
+
+typedef struct eddy_node_chunk {
+    struct eddy_node_chunk *next;
+    eddy_node nodes[EDDY_NODE_CHUNK];
+} eddy_node_chunk;
+
+#endif

@@ -1,0 +1,87 @@
+/* Giving storages up (PROTOCOL.md section 8). Never blocks, never fails. */
+#include <base/trace.h>
+#include <vm/machine.h>
+
+/* Lock: submission. The storage is idle: its memory and number go back at once. */
+static void free_here(eddy_vm *vm, eddy_storage_number number) {
+    eddy_storage *storage = eddy_vm_storage(vm, number);
+    eddy_vm_storage_free(vm, storage, &vm->issuer_cache, &vm->issuer_arguments);
+    eddy_vm_number_give(vm, number);
+}
+
+uint32_t eddy_vm_pending_take(eddy_vm *vm, eddy_storage_number *numbers, uint32_t most) {
+    uint32_t count = 0;
+    while (count < most && vm->pending_head) {
+        eddy_storage *storage = eddy_vm_storage(vm, vm->pending_head);
+        numbers[count++] = vm->pending_head;
+        vm->pending_head = storage->issuer.next_free;
+        vm->pending_bytes -= storage->issuer.bytes;
+    }
+    vm->pending_count -= count;
+    return count;
+}
+
+void eddy_vm_release_locked(eddy_vm *vm, eddy_storage_number number) {
+    eddy_storage *storage = eddy_vm_storage(vm, number);
+    if (!eddy_vm_is_behind(vm, storage->issuer.last_position) && eddy_storage_is_idle(storage)) {
+        free_here(vm, number);
+        return;
+    }
+    storage->issuer.next_free = vm->pending_head;
+    vm->pending_head = number;
+    vm->pending_count++;
+    vm->pending_bytes += storage->issuer.bytes;
+    if (vm->pending_count >= EDDY_PENDING_RELEASES || vm->pending_bytes >= EDDY_PENDING_BYTES)
+        eddy_vm_flush_releases(vm);
+}
+
+/* Without the lock: the engine frees it once it has taken what was written before. */
+static void hand_over(eddy_vm *vm, eddy_vm_release_link *link) {
+    link->after = eddy_load_relaxed(&vm->ring.tail);
+    eddy_stack_push(&vm->releases, &link->link);
+    if (EDDY_UNLIKELY(eddy_load_seq_cst(&vm->state) == EDDY_VM_CLOSED))
+        eddy_vm_releases_drop(vm);
+    else
+        eddy_vm_poke(vm);
+}
+
+void eddy_vm_releases_drop(eddy_vm *vm) {
+    eddy_stack_link *link = eddy_stack_take_all(&vm->releases);
+    while (link) {
+        eddy_vm_release_link *release = (eddy_vm_release_link *)(void *)link;
+        link = link->next;
+        release->recycle(release);
+    }
+}
+
+void eddy_vm_release(eddy_vm *vm, eddy_vm_release_link *link) {
+    if (EDDY_UNLIKELY(vm->process != eddy_process_generation)) {
+        link->recycle(link);
+        return;
+    }
+    if (EDDY_UNLIKELY(!eddy_lock_try(&vm->submission))) {
+        hand_over(vm, link);
+        return;
+    }
+    if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->state) == EDDY_VM_CLOSED)) {
+        /* Everything was given back when the VM closed. */
+        eddy_lock_release(&vm->submission);
+        link->recycle(link);
+        return;
+    }
+    eddy_vm_release_locked(vm, link->storage);
+    eddy_vm_leave(vm);
+    link->recycle(link);
+}
+
+bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t count) {
+    if (EDDY_UNLIKELY(vm->process != eddy_process_generation))
+        return true;
+    if (!eddy_lock_try(&vm->submission))
+        return false;
+    if (EDDY_LIKELY(eddy_load_relaxed(&vm->state) != EDDY_VM_CLOSED))
+        for (uint32_t i = 0; i < count; i++)
+            eddy_vm_release_locked(vm, numbers[i]);
+    eddy_vm_leave(vm);
+    return true;
+}

@@ -1,0 +1,87 @@
+/* What the VM knows of a storage: three lines, one per writer (PROTOCOL.md section 4), in a table that never moves. */
+#ifndef EDDY_VM_STORAGE_H
+#define EDDY_VM_STORAGE_H
+
+#include <base/atomic.h>
+#include <base/memory.h>
+#include <eddy/shape.h>
+#include <vm/vm.h>
+
+struct eddy_node;
+struct eddy_use;
+
+typedef enum eddy_poison_state {
+    EDDY_POISON_NONE,
+    EDDY_POISON_LOST,    /* contents undefined: the instruction that makes them did not run, or failed */
+    EDDY_POISON_SKIPPED,  /* contents as before a write in place that did not run */
+    EDDY_POISON_TORN,     /* a write in place failed half-way */
+} eddy_poison_state;
+
+/* Sequence number of the root in the upper bits, eddy_poison_state in the lower two; 0 is healthy. */
+typedef uint64_t eddy_poison;
+
+static inline eddy_poison eddy_poison_make(uint64_t sequence, eddy_poison_state state) {
+    return sequence << 2 | (uint64_t)state;
+}
+
+static inline uint64_t eddy_poison_sequence(eddy_poison poison) {
+    return poison >> 2;
+}
+
+static inline eddy_poison_state eddy_poison_state_of(eddy_poison poison) {
+    return (eddy_poison_state)(poison & 3);
+}
+
+typedef struct eddy_storage {
+    /* The issuers' line. lock: submission. */
+    struct {
+        uint32_t submitted;     /* mentions in records so far */
+        uint32_t generation;    /* counts reuses of the number */
+        uint64_t last_position; /* of the ring after the last such record */
+        eddy_storage_number next_free;
+        bool is_used;
+        int64_t bytes; /* where known: not for late shapes */
+    } issuer __attribute__((aligned(EDDY_CACHE_LINE)));
+
+    /* The shared line. Owner: the holder of the submission lock while issuer.submitted == retired, else the engine. */
+    struct {
+        _Atomic uint32_t retired; /* atomic: engine stores (release), holder of the lock loads (acquire) */
+        void *data;
+        int64_t bytes; /* size of data; what the block was acquired with */
+        eddy_poison poison;
+        eddy_shape *late_shape; /* mut2: the shape, from the argument pool */
+        struct eddy_borrow *borrow; /* data is the user's: what to call instead of giving a block back */
+    } shared __attribute__((aligned(EDDY_CACHE_LINE)));
+
+    /* The engine's line. Engine only. */
+    struct {
+        struct eddy_node *last_writer; /* unretired */
+        struct eddy_use *readers;      /* unretired, since the last writer */
+        uint32_t user_count;           /* unretired mentions */
+        bool is_released;
+        eddy_storage_number next_unreturned;
+    } engine __attribute__((aligned(EDDY_CACHE_LINE)));
+} eddy_storage;
+
+#define EDDY_STORAGE_CHUNK 1024
+/* 2^24 storages alive at once. */
+#define EDDY_STORAGE_CHUNK_MAX 16384
+
+typedef struct eddy_storage_table {
+    /* Chunk pointers; a chunk is published before any number of it is handed out (plain: the number travels with
+     * synchronisation of its own). lock: submission for writing. */
+    eddy_storage *chunks[EDDY_STORAGE_CHUNK_MAX];
+    uint32_t chunk_count;          /* lock: submission */
+    eddy_storage_number free_head; /* lock: submission; last in, first out */
+    uint32_t free_count;           /* lock: submission */
+} eddy_storage_table;
+
+static inline eddy_storage *eddy_storage_at(const eddy_storage_table *table, eddy_storage_number number) {
+    return &table->chunks[number / EDDY_STORAGE_CHUNK][number % EDDY_STORAGE_CHUNK];
+}
+
+/* Adds a chunk of free numbers; false when there is no memory or the numbers are used up. Lock: submission. */
+bool eddy_storage_table_grow(eddy_storage_table *table);
+void eddy_storage_table_fini(eddy_storage_table *table);
+
+#endif

@@ -1,0 +1,168 @@
+/* Streams and events as instructions see them. */
+#include <base/status.h>
+#include <streams/cpu.h>
+#include <string.h>
+#include <vm/event.h>
+#include <vm/kinds.h>
+#include <vm/stream.h>
+
+static void stream_free(eddy_vm_stream *stream) {
+    if (stream->stream)
+        stream->stream->class->destroy(stream->stream);
+    eddy_memory_release(stream, sizeof(*stream), EDDY_MEMORY_RUNTIME);
+}
+
+/* Lock: submission. A number whose stream nobody refers to and whose instructions have retired is used again. */
+static bool number_for(eddy_vm *vm, uint32_t *number) {
+    if (vm->stream_count < EDDY_STREAM_MAX) {
+        *number = vm->stream_count;
+        return true;
+    }
+    for (uint32_t i = 1; i < EDDY_STREAM_MAX; i++) {
+        eddy_vm_stream *stream = vm->streams[i];
+        if (eddy_load_acquire(&stream->references) > 0 ||
+            stream->submitted != eddy_load_acquire(&stream->retired))
+            continue;
+        stream_free(stream);
+        *number = i;
+        return true;
+    }
+    return false;
+}
+
+eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_stream *under, bool is_foreign, eddy_vm_stream **stream) {
+    eddy_vm_stream *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
+    if (!made)
+        return EDDY_OUT_OF_MEMORY;
+    made->vm = vm;
+    made->stream = under;
+    made->is_ordered = under->is_ordered;
+    made->is_foreign = is_foreign;
+    eddy_store_relaxed(&made->references, 1);
+    eddy_lock_acquire(&vm->submission);
+    uint32_t number;
+    bool has_number = number_for(vm, &number);
+    if (has_number) {
+        made->number = (uint16_t)number;
+        vm->streams[number] = made;
+        if (number == vm->stream_count)
+            vm->stream_count++;
+    }
+    eddy_lock_release(&vm->submission);
+    if (!has_number) {
+        eddy_memory_release(made, sizeof(*made), EDDY_MEMORY_RUNTIME);
+        return EDDY_OUT_OF_MEMORY;
+    }
+    *stream = made;
+    return EDDY_OK;
+}
+
+eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority, eddy_vm_stream **stream) {
+    eddy_status status = eddy_vm_enter(vm, "stream_create", NULL);
+    if (status != EDDY_OK)
+        return status;
+    eddy_vm_leave(vm);
+    eddy_stream *under = eddy_cpu_stream_create(is_ordered, priority);
+    status = under ? eddy_vm_stream_add(vm, under, false, stream) : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK)
+        return EDDY_OK;
+    if (under)
+        under->class->destroy(under);
+    return eddy_fail(status, "stream_create", NULL, "stream_create: no memory, or more than %d streams",
+                     EDDY_STREAM_MAX);
+}
+
+void eddy_vm_stream_retain(eddy_vm_stream *stream) {
+    eddy_add_relaxed(&stream->references, 1);
+}
+
+void eddy_vm_stream_release(eddy_vm_stream *stream) {
+    if (stream)
+        eddy_sub_release(&stream->references, 1);
+}
+
+void eddy_vm_streams_fini(eddy_vm *vm) {
+    for (uint32_t i = 0; i < vm->stream_count; i++)
+        stream_free(vm->streams[i]);
+    vm->stream_count = 0;
+}
+
+/* ---- events ---- */
+
+#define EVENT_PENDING 0u
+#define EVENT_PASSED 1u
+
+void eddy_event_pass(eddy_vm_event *event) {
+    event->node = NULL;
+    eddy_store_release(&event->is_passed, EVENT_PASSED);
+    eddy_vm_event_release(event);
+}
+
+void eddy_vm_event_release(eddy_vm_event *event) {
+    if (event && eddy_sub_acq_rel(&event->references, 1) == 1)
+        eddy_memory_release(event, sizeof(*event), EDDY_MEMORY_RUNTIME);
+}
+
+bool eddy_vm_event_query(eddy_vm_event *event) {
+    return eddy_event_is_passed(event);
+}
+
+/* Writes an EVENT or GATE, which holds a reference of its own. */
+static eddy_status write_event(eddy_vm *vm, eddy_instruction_kind kind, eddy_vm_stream *stream, eddy_vm_event *event,
+                               const char *op, const void *address) {
+    eddy_event_arguments arguments = {event};
+    eddy_submission submission = {
+        .instruction = {.kind = (uint8_t)kind, .address = address, .arguments = &arguments},
+        .argument_bytes = sizeof(arguments),
+        .stream = stream,
+        .op = op};
+    eddy_status status = eddy_vm_enter(vm, op, address);
+    if (status != EDDY_OK)
+        return status;
+    eddy_add_relaxed(&event->references, 1);
+    status = eddy_vm_write(vm, &submission);
+    eddy_vm_leave(vm);
+    if (status != EDDY_OK)
+        eddy_vm_event_release(event);
+    return status;
+}
+
+eddy_status eddy_vm_event_record(eddy_vm *vm, eddy_vm_stream *stream, const void *address, eddy_vm_event **event) {
+    eddy_vm_event *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
+    if (!made)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, "event_record", address, "event_record: no memory");
+    made->vm = vm;
+    eddy_store_relaxed(&made->references, 1);
+    eddy_status status = write_event(vm, EDDY_KIND_EVENT, stream, made, "event_record", address);
+    if (status != EDDY_OK) {
+        eddy_vm_event_release(made);
+        return status;
+    }
+    *event = made;
+    return EDDY_OK;
+}
+
+eddy_status eddy_vm_stream_wait(eddy_vm *vm, eddy_vm_stream *stream, eddy_vm_event *event, const void *address) {
+    if (event->vm != vm)
+        return eddy_fail(EDDY_RUNTIME_MISMATCH, "stream_wait", address, "stream_wait: event of another runtime");
+    return write_event(vm, EDDY_KIND_GATE, stream, event, "stream_wait", address);
+}
+
+eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream, const eddy_storage_number *storages, int64_t count,
+                          const void *address) {
+    eddy_status status = eddy_vm_enter(vm, "touch", address);
+    if (status != EDDY_OK)
+        return status;
+    status = eddy_vm_write_list(vm, EDDY_KIND_TOUCH, EDDY_MENTION_CONST, stream, storages, count, "touch", address);
+    eddy_vm_leave(vm);
+    return status;
+}
+
+eddy_status eddy_vm_recover(eddy_vm *vm, const eddy_storage_number *storages, int64_t count, const void *address) {
+    eddy_status status = eddy_vm_enter(vm, "recover", address);
+    if (status != EDDY_OK)
+        return status;
+    status = eddy_vm_write_list(vm, EDDY_KIND_RECOVER, EDDY_MENTION_MUT, NULL, storages, count, "recover", address);
+    eddy_vm_leave(vm);
+    return status;
+}

@@ -1,0 +1,271 @@
+/* A VM's life: made, closed, freed. */
+#include <base/cpu.h>
+#include <base/status.h>
+#include <streams/cpu.h>
+#include <string.h>
+#include <vm/machine.h>
+#include <vm/scheduler.h>
+#include <vm/stream.h>
+
+static eddy_status init_memory(eddy_vm *vm) {
+    vm->table = eddy_memory_acquire_zeroed(sizeof(*vm->table), EDDY_MEMORY_TABLE);
+    if (!vm->table || eddy_ring_init(&vm->ring) != EDDY_OK || eddy_service_create(vm) != EDDY_OK)
+        return EDDY_OUT_OF_MEMORY;
+    eddy_blocks_pool_init(&vm->tensors, EDDY_MEMORY_TENSOR);
+    eddy_blocks_pool_init(&vm->argument_pool, EDDY_MEMORY_ARGUMENT);
+    eddy_blocks_cache_init(&vm->issuer_cache, &vm->tensors);
+    eddy_blocks_cache_init(&vm->issuer_arguments, &vm->argument_pool);
+    eddy_blocks_cache_init(&vm->engine.cache, &vm->tensors);
+    eddy_blocks_cache_init(&vm->engine.arguments, &vm->argument_pool);
+    eddy_stream *under = eddy_cpu_stream_create(false, 0);
+    eddy_vm_stream *stream;
+    if (!under)
+        return EDDY_OUT_OF_MEMORY;
+    if (eddy_vm_stream_add(vm, under, false, &stream) != EDDY_OK) {
+        under->class->destroy(under);
+        return EDDY_OUT_OF_MEMORY;
+    }
+    return EDDY_OK;
+}
+
+static void init_options(eddy_vm *vm, const eddy_runtime_options *options) {
+    vm->options = *options;
+    vm->options.device = vm->options.isa = NULL; /* borrowed for the call, and not the VM's */
+    vm->thread_count = options->threads > 0 ? (int32_t)options->threads : eddy_cpu_count();
+    vm->is_one_thread = options->one_thread || vm->thread_count == 1;
+    vm->is_full_path = options->full_path || options->worker_path;
+    vm->is_worker_path = options->worker_path;
+    vm->syncs_each_op = options->sync_each_op;
+    vm->checks_finite = options->check_finite;
+    vm->high_count = options->in_flight_high > 0 ? options->in_flight_high : 16384;
+    vm->low_count = vm->high_count / 2;
+    vm->high_bytes = options->in_flight_bytes_high > 0 ? options->in_flight_bytes_high : (int64_t)1 << 30;
+    vm->low_bytes = vm->high_bytes / 2;
+}
+
+static void start_threads(eddy_vm *vm) {
+    if (!vm->is_one_thread) {
+        int32_t workers = eddy_team_acquire(vm->thread_count);
+        vm->has_team = true;
+        if (workers > 0)
+            eddy_scheduler_start(vm);
+        if (!vm->has_scheduler) {
+            eddy_team_release();
+            vm->has_team = false;
+            vm->is_one_thread = true;
+        }
+    }
+    if (vm->is_one_thread)
+        vm->thread_count = 1;
+    eddy_team_view_init(&vm->team, vm->thread_count);
+}
+
+/* Gives back what init_memory took, also where it stopped half-way. */
+static void fini_memory(eddy_vm *vm) {
+    if (vm->issuer_cache.pool) {
+        eddy_blocks_cache_fini(&vm->issuer_cache);
+        eddy_blocks_cache_fini(&vm->issuer_arguments);
+        eddy_blocks_cache_fini(&vm->engine.cache);
+        eddy_blocks_cache_fini(&vm->engine.arguments);
+        eddy_blocks_pool_fini(&vm->tensors);
+        eddy_blocks_pool_fini(&vm->argument_pool);
+    }
+    eddy_vm_streams_fini(vm);
+    eddy_service_destroy(vm);
+    while (vm->chunks) {
+        eddy_node_chunk *next = vm->chunks->next;
+        eddy_memory_release(vm->chunks, sizeof(*vm->chunks), EDDY_MEMORY_NODE);
+        vm->chunks = next;
+    }
+    eddy_waiter_pool_fini(&vm->waiters);
+    if (vm->ring.lines)
+        eddy_ring_fini(&vm->ring);
+    if (vm->table)
+        eddy_storage_table_fini(vm->table);
+    eddy_memory_release(vm->table, sizeof(*vm->table), EDDY_MEMORY_TABLE);
+    vm->table = NULL;
+}
+
+eddy_status eddy_vm_create(const eddy_runtime_options *options, eddy_vm **result) {
+    eddy_vm *vm = eddy_memory_acquire_zeroed(sizeof(*vm), EDDY_MEMORY_RUNTIME);
+    if (!vm)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, "runtime_create", NULL, "runtime_create: no memory");
+    init_options(vm, options);
+    vm->process = eddy_process_generation;
+    vm->engine.ready_tail = &vm->engine.ready_head;
+    if (init_memory(vm) != EDDY_OK) {
+        fini_memory(vm);
+        eddy_memory_release(vm, sizeof(*vm), EDDY_MEMORY_RUNTIME);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, "runtime_create", NULL, "runtime_create: no memory");
+    }
+    start_threads(vm);
+    *result = vm;
+    return EDDY_OK;
+}
+
+/* ---- the end ---- */
+
+/* Waits until every instruction has retired; false when the time is over. No issuer can add any. */
+static bool drain(eddy_vm *vm, int64_t deadline_ns) {
+    eddy_add_seq_cst(&vm->throttled, 1);
+    bool is_drained;
+    for (;;) {
+        uint32_t progress = eddy_load_seq_cst(&vm->progress);
+        eddy_engine_drive(vm);
+        eddy_lock_acquire(&vm->submission);
+        is_drained = eddy_load_seq_cst(&vm->retired) == vm->issued;
+        eddy_lock_release(&vm->submission);
+        if (is_drained || eddy_clock_ns() >= deadline_ns)
+            break;
+        eddy_sleep_wait(&vm->progress, progress, deadline_ns);
+    }
+    eddy_sub_seq_cst(&vm->throttled, 1);
+    return is_drained;
+}
+
+/* Memory of tensors that outlive the VM; their numbers stay named by dead handles. */
+static void free_storages(eddy_vm *vm) {
+    for (uint32_t i = 1; i < vm->table->chunk_count * EDDY_STORAGE_CHUNK; i++) {
+        eddy_storage *storage = eddy_vm_storage(vm, i);
+        if (storage->issuer.is_used)
+            eddy_vm_storage_free(vm, storage, &vm->issuer_cache, &vm->issuer_arguments);
+    }
+}
+
+eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns) {
+    if (vm->process != eddy_process_generation)
+        return EDDY_FORKED;
+    eddy_lock_acquire(&vm->submission);
+    bool was_running = eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING;
+    if (was_running)
+        eddy_store_seq_cst(&vm->state, EDDY_VM_CLOSING);
+    eddy_lock_release(&vm->submission);
+    if (!was_running)
+        return EDDY_SHUT_DOWN;
+    if (!drain(vm, eddy_clock_deadline(timeout_ns)))
+        return EDDY_TIMED_OUT;
+    eddy_scheduler_end(vm);
+    eddy_lock_acquire(&vm->submission);
+    eddy_vm_flush_releases(vm);
+    eddy_store_seq_cst(&vm->state, EDDY_VM_CLOSED);
+    eddy_lock_release(&vm->submission);
+    /* Alone from here on: who still releases finds CLOSED. */
+    eddy_engine_drive(vm);
+    eddy_vm_releases_drop(vm);
+    if (vm->has_team)
+        eddy_team_release();
+    vm->has_team = false;
+    free_storages(vm);
+    fini_memory(vm);
+    return EDDY_OK;
+}
+
+void eddy_vm_destroy(eddy_vm *vm) {
+    if (vm->process != eddy_process_generation || eddy_load_seq_cst(&vm->state) != EDDY_VM_CLOSED)
+        return;
+    eddy_vm_releases_drop(vm);
+    eddy_memory_release(vm, sizeof(*vm), EDDY_MEMORY_RUNTIME);
+}
+
+/* ---- storages made by hand ---- */
+
+/* Takes a number for memory that is there already. Frees nothing on failure. */
+static eddy_status storage_adopt(eddy_vm *vm, void *data, int64_t bytes, eddy_borrow *borrow,
+                                 eddy_storage_number *storage) {
+    eddy_storage_number number = eddy_vm_number_take(vm);
+    if (!number)
+        return EDDY_OUT_OF_MEMORY;
+    eddy_storage *made = eddy_vm_storage(vm, number);
+    made->issuer.bytes = bytes;
+    made->shared.data = data;
+    made->shared.bytes = bytes;
+    made->shared.borrow = borrow;
+    *storage = number;
+    return EDDY_OK;
+}
+
+static void call_deleter(eddy_service_item *item) {
+    eddy_borrow *borrow = (eddy_borrow *)(void *)item;
+    borrow->release(borrow->context);
+    eddy_memory_release(borrow, sizeof(*borrow), EDDY_MEMORY_RUNTIME);
+}
+
+eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_t bytes, void (*release)(void *context), void *context,
+                                   eddy_storage_number *storage) {
+    eddy_borrow *borrow = eddy_memory_acquire(sizeof(*borrow), EDDY_MEMORY_RUNTIME);
+    if (!borrow)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, "from_buffer", NULL, "from_buffer: no memory");
+    *borrow = (eddy_borrow){.item = {.run = call_deleter}, .release = release, .context = context};
+    eddy_status status = eddy_vm_enter(vm, "from_buffer", NULL);
+    if (status == EDDY_OK) {
+        status = storage_adopt(vm, data, bytes, borrow, storage);
+        eddy_vm_leave(vm);
+        if (status != EDDY_OK)
+            eddy_fail(status, "from_buffer", NULL, "from_buffer: no memory for a storage number");
+    }
+    if (status != EDDY_OK)
+        eddy_memory_release(borrow, sizeof(*borrow), EDDY_MEMORY_RUNTIME);
+    return status;
+}
+
+eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage, void **data) {
+    eddy_status status = eddy_vm_enter(vm, "from_data", NULL);
+    if (status != EDDY_OK)
+        return status;
+    void *memory = eddy_blocks_acquire(&vm->issuer_cache, bytes);
+    status = memory ? storage_adopt(vm, memory, bytes, NULL, storage) : EDDY_OUT_OF_MEMORY;
+    if (status != EDDY_OK)
+        eddy_blocks_release(&vm->issuer_cache, memory, bytes);
+    eddy_vm_leave(vm);
+    if (status != EDDY_OK)
+        return eddy_fail(status, "from_data", NULL, "from_data: no memory for %lld bytes", (long long)bytes);
+    *data = memory;
+    return EDDY_OK;
+}
+
+/* ---- asking ---- */
+
+int32_t eddy_vm_thread_count(const eddy_vm *vm) {
+    return vm->thread_count;
+}
+
+eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
+    eddy_vm_counters counters = {0};
+    if (eddy_load_seq_cst(&vm->state) == EDDY_VM_CLOSED)
+        return counters;
+    eddy_lock_acquire(&vm->submission);
+    counters.submitted = vm->sequence;
+    counters.caller_run = vm->caller_run_count;
+    counters.wakes = vm->wake_count;
+    counters.in_flight = (int64_t)(vm->issued - eddy_load_acquire(&vm->retired));
+    counters.in_flight_peak = vm->in_flight_peak;
+    counters.bytes_in_flight = vm->issued_bytes - eddy_load_seq_cst(&vm->finished_bytes);
+    counters.bytes_in_flight_peak = vm->bytes_in_flight_peak;
+    eddy_lock_release(&vm->submission);
+    counters.scheduler_run = eddy_load_relaxed(&vm->counted.scheduler_run);
+    counters.worker_run = eddy_load_relaxed(&vm->counted.worker_run);
+    counters.edges_made = eddy_load_relaxed(&vm->counted.edges_made);
+    counters.edges_skipped = eddy_load_relaxed(&vm->counted.edges_skipped);
+    counters.nodes_made = eddy_load_relaxed(&vm->counted.nodes_made);
+    counters.skipped = eddy_load_relaxed(&vm->skipped_count);
+    counters.sleeps = eddy_sleep_count();
+    eddy_lock_acquire(&vm->errors.lock);
+    counters.errors_made = vm->errors.made;
+    counters.errors_seen = vm->errors.seen;
+    eddy_lock_release(&vm->errors.lock);
+    counters.bytes_live = eddy_load_relaxed(&vm->tensors.live_bytes);
+    counters.bytes_peak = eddy_load_relaxed(&vm->tensors.peak_bytes);
+    eddy_lock_acquire(&vm->tensors.lock);
+    counters.bytes_cached = vm->tensors.cached_bytes;
+    eddy_lock_release(&vm->tensors.lock);
+    return counters;
+}
+
+int64_t eddy_vm_trim(eddy_vm *vm) {
+    if (eddy_vm_enter(vm, "trim", NULL) != EDDY_OK)
+        return 0;
+    eddy_blocks_cache_flush(&vm->issuer_cache);
+    eddy_blocks_cache_flush(&vm->issuer_arguments);
+    eddy_vm_leave(vm);
+    return eddy_blocks_pool_trim(&vm->tensors) + eddy_blocks_pool_trim(&vm->argument_pool);
+}

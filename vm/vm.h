@@ -1,0 +1,241 @@
+/* The virtual machine: takes instructions in order, runs each when what it touches is free, and frees what nobody needs.
+ *
+ * The VM knows storages (by number) and instructions (a descriptor, operands, bytes of arguments); nothing of tensors,
+ * shapes or op names. PROTOCOL.md beside this file is the argument for what happens between threads.
+ *
+ * Threads: every function here may be called from any thread unless it says otherwise. None of them calls user code. */
+#ifndef EDDY_VM_VM_H
+#define EDDY_VM_VM_H
+
+#include <base/assert.h>
+#include <base/stack.h>
+#include <eddy/options.h>
+#include <eddy/shape.h>
+#include <eddy/status.h>
+#include <kernels/kernel.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct eddy_vm eddy_vm;
+typedef struct eddy_vm_stream eddy_vm_stream;
+typedef struct eddy_vm_event eddy_vm_event;
+typedef struct eddy_vm_lend eddy_vm_lend;
+
+/* ---- storages ---- */
+
+/* Names a storage of one VM; 0 is none. Numbers are reused; whoever holds a reference holds the number. */
+typedef uint32_t eddy_storage_number;
+#define EDDY_STORAGE_NUMBER_MAX ((1u << 26) - 1)
+
+typedef enum eddy_access {
+    EDDY_ACCESS_CONST, /* reads */
+    EDDY_ACCESS_MUT,   /* writes, the size being known at the call */
+    EDDY_ACCESS_MUT2,  /* writes, the size being known after `count` has run; always a new storage */
+} eddy_access;
+
+typedef struct eddy_vm_operand {
+    eddy_storage_number storage; /* in; out where is_new */
+    uint8_t access;              /* eddy_access */
+    bool is_new;                 /* the call makes this storage (mut or mut2, written whole) */
+    bool covers_all;             /* mut: every byte is written and none is read (by no operand of the call), so that a
+                                    poisoned storage heals */
+    int64_t bytes;               /* is_new with mut: size */
+} eddy_vm_operand;
+
+/* ---- instructions ---- */
+
+/* What a descriptor's callbacks see of an instruction. */
+typedef struct eddy_vm_instruction {
+    const struct eddy_vm_descriptor *descriptor;
+    const void *arguments; /* 8-byte aligned copy of the call's */
+    int64_t operand_count;
+    uint64_t sequence;
+    const void *address;
+} eddy_vm_instruction;
+
+/* What `run` gets. */
+typedef struct eddy_vm_run {
+    eddy_vm_instruction instruction;
+    void *const *data; /* start of each operand's storage, in the call's order; NULL for empty storages */
+    const int64_t *bytes; /* size of each operand's storage */
+    void *workspace;   /* 64-byte aligned */
+    eddy_kernel_team *team;
+    eddy_kernel_error *error;
+} eddy_vm_run;
+
+/* One per kind of op call; const and of static life (or until the VM that saw it is destroyed). */
+typedef struct eddy_vm_descriptor {
+    /* Runs the kernel. On any thread, no lock that it may wait for held. */
+    void (*run)(const eddy_vm_run *run);
+    /* Bytes of workspace, asked before `run`; NULL: none. run->data is resolved for inputs. */
+    size_t (*workspace)(const eddy_vm_run *run);
+    /* mut2: writes one shape and byte size per mut2 operand, in order; NULL elsewhere. */
+    void (*count)(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes);
+    /* "add": the op's name; static life. */
+    const char *(*name)(const eddy_vm_instruction *instruction);
+    /* "add(f32[16], f32[16])" and what else helps; as snprintf. For errors, traces and dumps. */
+    int (*describe)(const eddy_vm_instruction *instruction, char *buffer, size_t size);
+    /* One sentence for a kernel error; as snprintf. */
+    int (*explain)(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer, size_t size);
+    /* EDDY_CHECK_FINITE: index of the first written operand with a NaN or infinity, or -1. NULL: not checked. */
+    int64_t (*check_finite)(const eddy_vm_run *run);
+} eddy_vm_descriptor;
+
+typedef enum eddy_vm_place {
+    EDDY_PLACE_ANY,    /* caller, scheduler or worker, by cost */
+    EDDY_PLACE_WORKER, /* workers only: kernels of registered ops */
+} eddy_vm_place;
+
+typedef struct eddy_vm_call {
+    const eddy_vm_descriptor *descriptor;
+    eddy_vm_operand *operands; /* storage filled in for new ones */
+    int64_t operand_count;     /* no upper limit */
+    const void *arguments;     /* copied; aligned to 8 and readable up to the next multiple of 8 bytes */
+    size_t argument_bytes;
+    eddy_vm_stream *stream; /* NULL: the default stream, unordered */
+    const void *address;    /* return address of the public function */
+    int64_t cost_ps;        /* estimated time on one core, picoseconds */
+    eddy_vm_place place;
+    /* Storages to give up before the call, so that a release costs no lock of its own. Set to 0 once they are given up: also
+     * when the call fails, unless it was refused altogether (SHUT_DOWN, FORKED). */
+    const eddy_storage_number *releases;
+    uint32_t release_count;
+} eddy_vm_call;
+
+/* Gives the call its sequence number and runs or queues it; returns at once unless a mark (instructions in flight,
+ * bytes) is reached, then blocks until the VM has caught up. On failure nothing was queued and no storage made; the
+ * thread's error slot is filled under descriptor->name: OUT_OF_MEMORY, SHUT_DOWN, FORKED. */
+EDDY_MUST_USE eddy_status eddy_vm_submit(eddy_vm *vm, eddy_vm_call *call);
+
+/* Makes a storage over memory of the caller's, complete and readable at once. `release(context)` is called on the
+ * service thread after the last use; on failure it is not called. */
+EDDY_MUST_USE eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_t bytes, void (*release)(void *context),
+                                                 void *context, eddy_storage_number *storage);
+
+/* Makes a storage with memory of its own, zero-copy ready to be written by the caller at once through *data, before any
+ * instruction names it (from_data). */
+EDDY_MUST_USE eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage, void **data);
+
+/* What a storage is released through: embedded in whatever holds the last reference, so that a release never
+ * allocates. Owned by the VM from eddy_vm_release until `recycle` is called on it. */
+typedef struct eddy_vm_release_link {
+    eddy_stack_link link;
+    eddy_storage_number storage;
+    uint64_t after; /* takes effect after this sequence number */
+    void (*recycle)(struct eddy_vm_release_link *link); /* gives the link's memory back; called exactly once, on any
+                                                           thread, often inside eddy_vm_release */
+} eddy_vm_release_link;
+
+/* Gives up a storage: it is freed after every use submitted before. Never blocks, never fails, in any state of the
+ * runtime (after shutdown or fork it does nothing but call recycle). */
+void eddy_vm_release(eddy_vm *vm, eddy_vm_release_link *link);
+
+/* Gives up many storages at once, without links: all or, where the lock is busy, none (false). Never blocks. */
+bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t count);
+
+/* ---- waiting and reading ----
+ * Errors found late (poison) are returned and recorded in the thread's slot, with the record of their root. A timeout is
+ * in ns, EDDY_FOREVER for none; 0 asks without waiting. TIMED_OUT, WOULD_DEADLOCK, SHUT_DOWN, FORKED as DESIGN says.
+ * `op` names the public function for the error record. */
+
+typedef struct eddy_vm_wait {
+    int64_t timeout_ns;
+    const char *op;
+    const void *address;
+} eddy_vm_wait;
+
+/* True when everything submitted on the storage has retired. Never blocks. */
+bool eddy_vm_is_ready(eddy_vm *vm, eddy_storage_number storage);
+
+/* Waits until what was submitted on the storage has retired (writers only: a read may still run beside). */
+EDDY_MUST_USE eddy_status eddy_vm_wait_storage(eddy_vm *vm, eddy_storage_number storage, const eddy_vm_wait *wait);
+
+/* The shape of a mut2 operand's storage, once `count` has run. */
+EDDY_MUST_USE eddy_status eddy_vm_late_shape(eddy_vm *vm, eddy_storage_number storage, const eddy_vm_wait *wait,
+                                             eddy_shape *shape);
+
+/* Copies up to 64 bytes at `offset_bytes`, ordered like a read submitted now. */
+EDDY_MUST_USE eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number storage, int64_t offset_bytes,
+                                             size_t bytes, void *target, const eddy_vm_wait *wait);
+
+/* Lends the whole storage to the caller: blocks until it may be touched, then *data may be read (is_mut: written)
+ * until eddy_vm_lend_end, from any thread. Instructions on it issued meanwhile run after the end. A mut lend does not
+ * heal poison; a poisoned storage is refused with its record. */
+EDDY_MUST_USE eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number storage, bool is_mut,
+                                             const eddy_vm_wait *wait, void **data, eddy_vm_lend **lend);
+/* Never blocks, never fails. `failed`: what was being written is torn. */
+void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend, bool failed);
+
+/* Calls `callback(context, data, bytes, status)` on the service thread, ordered like an instruction that reads (is_mut:
+ * reads and writes) the storage; status is the poison's where the storage is poisoned (data is NULL then). */
+typedef void eddy_vm_access_fn(void *context, void *data, int64_t bytes, const eddy_error *error);
+EDDY_MUST_USE eddy_status eddy_vm_access(eddy_vm *vm, eddy_storage_number storage, bool is_mut,
+                                         eddy_vm_access_fn *callback, void *context, const void *address);
+
+/* An ordered write that clears SKIPPED (never TORN, never a plain poison) from storages whose record was seen. */
+EDDY_MUST_USE eddy_status eddy_vm_recover(eddy_vm *vm, const eddy_storage_number *storages, int64_t count,
+                                          const void *address);
+
+/* The storage's poison, once everything submitted on it has retired; OK when healthy. Fills *error. */
+EDDY_MUST_USE eddy_status eddy_vm_poison(eddy_vm *vm, eddy_storage_number storage, const eddy_vm_wait *wait,
+                                         eddy_error *error);
+
+/* Waits for everything that any thread submitted before the call; then hands out the lowest unseen late error and the
+ * count of the others, all of which count as seen afterwards. error may be NULL. */
+EDDY_MUST_USE eddy_status eddy_vm_sync(eddy_vm *vm, const eddy_vm_wait *wait, eddy_error *error);
+
+/* Waits until every deleter and callback that was due has returned. */
+EDDY_MUST_USE eddy_status eddy_vm_sync_service(eddy_vm *vm, const eddy_vm_wait *wait);
+
+/* ---- streams and events ---- */
+
+EDDY_MUST_USE eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority, eddy_vm_stream **stream);
+void eddy_vm_stream_retain(eddy_vm_stream *stream);
+void eddy_vm_stream_release(eddy_vm_stream *stream); /* what was submitted still runs */
+/* A new event, passed once all that was submitted to the stream before has retired. NULL stream: the default one. */
+EDDY_MUST_USE eddy_status eddy_vm_event_record(eddy_vm *vm, eddy_vm_stream *stream, const void *address,
+                                               eddy_vm_event **event);
+void eddy_vm_event_release(eddy_vm_event *event);
+bool eddy_vm_event_query(eddy_vm_event *event);
+EDDY_MUST_USE eddy_status eddy_vm_event_wait(eddy_vm_event *event, const eddy_vm_wait *wait);
+/* What is submitted to `stream` from now on runs after the event. Returns at once. */
+EDDY_MUST_USE eddy_status eddy_vm_stream_wait(eddy_vm *vm, eddy_vm_stream *stream, eddy_vm_event *event,
+                                              const void *address);
+/* A no-op on `stream` ordered as a read of the storages: moves their last-used stream forward. */
+EDDY_MUST_USE eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream, const eddy_storage_number *storages,
+                                        int64_t count, const void *address);
+
+/* ---- life ---- */
+
+/* Starts a VM: its scheduler thread and a share of the process's one team. Where threads cannot be made it runs in
+ * one-thread mode: each op runs at the call. options are complete (environment applied). */
+EDDY_MUST_USE eddy_status eddy_vm_create(const eddy_runtime_options *options, eddy_vm **vm);
+/* Ends a VM: refuses new calls (SHUT_DOWN), waits up to timeout_ns for what is in flight, ends its threads and gives its
+ * memory back. TIMED_OUT: it is abandoned as it is, threads and memory stay. Either way the struct lives on, so that
+ * tensors that outlive the runtime can be released (which then only recycles) and get an error from every call. */
+eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns);
+/* Frees the struct of a closed VM; nobody refers to it any more. Nothing happens to an abandoned one, or in a forked
+ * child. */
+void eddy_vm_destroy(eddy_vm *vm);
+
+/* Threads that run kernels. */
+int32_t eddy_vm_thread_count(const eddy_vm *vm);
+
+/* Counters since the VM began; a snapshot, each exact by itself. */
+typedef struct eddy_vm_counters {
+    uint64_t submitted, caller_run, scheduler_run, worker_run, skipped;
+    uint64_t edges_made, edges_skipped, nodes_made, wakes, sleeps;
+    uint64_t errors_made, errors_seen;
+    int64_t in_flight, in_flight_peak, bytes_in_flight, bytes_in_flight_peak;
+    int64_t bytes_live, bytes_cached, bytes_peak;
+} eddy_vm_counters;
+eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm);
+
+/* Gives cached memory back to the system; returns the bytes given back. */
+int64_t eddy_vm_trim(eddy_vm *vm);
+
+/* Writes each live instruction with what it waits for to the log. */
+void eddy_vm_dump(eddy_vm *vm);
+
+#endif

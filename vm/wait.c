@@ -1,0 +1,394 @@
+/* Blocking calls: a waiter, an instruction that finishes it, and a thread that helps meanwhile (PROTOCOL.md section 9). */
+#include <base/status.h>
+#include <base/trace.h>
+#include <string.h>
+#include <vm/event.h>
+#include <vm/kinds.h>
+#include <vm/machine.h>
+
+/* A waiting thread looks this long for something to help with before it sleeps. */
+#define SPIN_NS 50000
+#define SPIN_CHECKS 32
+
+uint64_t eddy_vm_thread_number(void) {
+    static _Atomic uint64_t last;
+    static __thread uint64_t number;
+    if (number == 0)
+        number = eddy_add_relaxed(&last, (uint64_t)1) + 1;
+    return number;
+}
+
+/* ---- helping ---- */
+
+typedef struct wanted {
+    const eddy_waiter *waiter;
+    const eddy_vm *vm;
+    uint64_t before; /* a barrier wants every instruction up to this number */
+} wanted;
+
+static bool is_wanted(const eddy_stream_work *work, const void *context) {
+    const wanted *want = context;
+    if (!eddy_engine_is_call(work))
+        return false;
+    const eddy_node *node = (const eddy_node *)(const void *)((const char *)work - offsetof(eddy_node, work));
+    if (node->vm != want->vm || node->instruction.place == EDDY_PLACE_WORKER)
+        return false;
+    return eddy_load_relaxed(&node->wanted_by) == want->waiter || node->instruction.sequence <= want->before;
+}
+
+/* Does one piece of work for others; false when there is none that a waiter may do. With a timeout: slices only. */
+static bool help(eddy_vm *vm, const eddy_waiter *waiter, uint64_t before, bool has_deadline) {
+    if (eddy_team_help_slice())
+        return true;
+    if (has_deadline)
+        return false;
+    wanted want = {waiter, vm, before};
+    eddy_stream_work *work = vm->has_team ? eddy_team_withdraw(is_wanted, &want) : NULL;
+    if (!work)
+        return false;
+    eddy_runner runner = {NULL, NULL};
+    work->run(work, &runner, EDDY_OK);
+    return true;
+}
+
+/* Takes the engine's role if it is free and there is something to do. */
+static void help_engine(eddy_vm *vm, const eddy_waiter *waiter) {
+    if (eddy_engine_has_work(vm) && eddy_load_relaxed(&vm->engine_word) == 0 && eddy_engine_request(vm))
+        eddy_engine_work(vm, waiter, 0);
+}
+
+static eddy_status abandon(eddy_waiter *waiter) {
+    /* The engine comes second and recycles it; or it was done just now. */
+    return eddy_exchange_acq_rel(&waiter->state, EDDY_WAITER_ABANDONED) == EDDY_WAITER_DONE ? EDDY_OK : EDDY_TIMED_OUT;
+}
+
+static eddy_status sleep_until_done(eddy_waiter *waiter, int64_t deadline_ns) {
+    for (;;) {
+        uint32_t pending = EDDY_WAITER_PENDING;
+        if (!eddy_cas_acq_rel(&waiter->state, &pending, EDDY_WAITER_SLEEPING) && pending == EDDY_WAITER_DONE)
+            return EDDY_OK;
+        bool is_in_time = eddy_sleep_wait(&waiter->state, EDDY_WAITER_SLEEPING, deadline_ns);
+        if (eddy_waiter_is_done(waiter))
+            return EDDY_OK;
+        if (!is_in_time)
+            return abandon(waiter);
+    }
+}
+
+eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int64_t deadline_ns) {
+    if (eddy_waiter_is_done(waiter))
+        return EDDY_OK;
+    bool has_deadline = deadline_ns != EDDY_SLEEP_FOREVER;
+    if (eddy_service_is_current_thread()) {
+        if (abandon(waiter) == EDDY_OK)
+            return EDDY_OK;
+        return EDDY_WOULD_DEADLOCK;
+    }
+    int64_t spin_end = 0;
+    for (;;) {
+        if (!has_deadline)
+            help_engine(vm, waiter);
+        for (int i = 0; i < SPIN_CHECKS; i++) {
+            if (eddy_waiter_is_done(waiter))
+                return EDDY_OK;
+            eddy_pause();
+        }
+        int64_t now = eddy_clock_ns();
+        if (now >= deadline_ns)
+            return abandon(waiter);
+        if (help(vm, waiter, before, has_deadline)) {
+            spin_end = 0;
+            continue;
+        }
+        if (spin_end == 0)
+            spin_end = now + SPIN_NS;
+        else if (now >= spin_end)
+            return sleep_until_done(waiter, deadline_ns);
+    }
+}
+
+/* ---- errors ---- */
+
+static eddy_status fail_wait(eddy_status status, const eddy_vm_wait *wait) {
+    return eddy_fail(status, wait->op, wait->address, "%s: %s", wait->op, eddy_status_text(status));
+}
+
+/* The record of a poison, into *error; the status it stands for. */
+static eddy_status describe_poison(eddy_vm *vm, eddy_poison poison, eddy_error *error) {
+    eddy_errors_find(&vm->errors, eddy_poison_sequence(poison), error);
+    if (eddy_poison_state_of(poison) == EDDY_POISON_SKIPPED)
+        error->status = EDDY_SKIPPED;
+    else if (eddy_poison_state_of(poison) == EDDY_POISON_TORN)
+        error->status = EDDY_TORN;
+    return error->status;
+}
+
+static eddy_status fail_poison(eddy_vm *vm, eddy_poison poison) {
+    eddy_error error;
+    describe_poison(vm, poison, &error);
+    return eddy_fail_record(&error);
+}
+
+/* ---- waits on storages ---- */
+
+/* What a finished wait gives. */
+typedef struct wait_result {
+    eddy_poison poison;
+    eddy_shape *shape;
+    void *value;
+} wait_result;
+
+static void result_from_storage(const eddy_storage *storage, const eddy_wait_arguments *arguments, wait_result *result) {
+    result->poison = storage->shared.poison;
+    if (result->poison != 0)
+        return;
+    if (arguments->bytes > 0)
+        memcpy(result->value, (const char *)storage->shared.data + arguments->offset, arguments->bytes);
+    if (arguments->wants_shape)
+        *result->shape = *storage->shared.late_shape;
+}
+
+/* Submits an instruction that finishes a waiter and waits for it. The lock is held on entry and not on return; on OK the
+ * waiter is DONE and the caller recycles it. */
+static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, eddy_waiter *waiter,
+                                   const eddy_vm_wait *wait) {
+    submission->op = wait->op;
+    submission->instruction.address = wait->address;
+    eddy_status status = eddy_vm_write(vm, submission);
+    uint64_t before = submission->instruction.kind == EDDY_KIND_BARRIER ? vm->sequence : 0;
+    eddy_vm_leave(vm);
+    if (status != EDDY_OK) {
+        eddy_waiter_recycle(&vm->waiters, waiter);
+        return status;
+    }
+    eddy_trace_begin(EDDY_TRACE_WAIT, wait->op, submission->instruction.sequence);
+    status = eddy_vm_wait_for(vm, waiter, before, eddy_clock_deadline(wait->timeout_ns));
+    eddy_trace_end(EDDY_TRACE_WAIT, wait->op, submission->instruction.sequence);
+    if (status != EDDY_OK)
+        return fail_wait(status, wait);
+    if (waiter->status != EDDY_OK) {
+        status = waiter->status;
+        eddy_waiter_recycle(&vm->waiters, waiter);
+        return fail_wait(status, wait);
+    }
+    return EDDY_OK;
+}
+
+/* A waiter for the calling thread. */
+static eddy_waiter *waiter_for(eddy_vm *vm, const eddy_vm_wait *wait) {
+    eddy_waiter *waiter = eddy_waiter_acquire(&vm->waiters);
+    if (!waiter) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, wait->op, wait->address, "%s: no memory to wait", wait->op);
+        return NULL;
+    }
+    waiter->thread = eddy_vm_thread_number();
+    return waiter;
+}
+
+static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_arguments *arguments,
+                           const eddy_vm_wait *wait, wait_result *result) {
+    eddy_status status = eddy_vm_enter(vm, wait->op, wait->address);
+    if (status != EDDY_OK)
+        return status;
+    eddy_storage *storage = eddy_vm_storage(vm, number);
+    if (eddy_storage_is_idle(storage)) {
+        result_from_storage(storage, arguments, result);
+        eddy_lock_release(&vm->submission);
+        return EDDY_OK;
+    }
+    if (wait->timeout_ns <= 0) {
+        eddy_vm_leave(vm);
+        return fail_wait(EDDY_TIMED_OUT, wait);
+    }
+    eddy_waiter *waiter = waiter_for(vm, wait);
+    if (!waiter) {
+        eddy_vm_leave(vm);
+        return EDDY_OUT_OF_MEMORY;
+    }
+    arguments->waiter = waiter;
+    eddy_mention mention = number | EDDY_MENTION_CONST;
+    eddy_submission submission = {.instruction = {.kind = EDDY_KIND_WAIT,
+                                                  .operand_count = 1,
+                                                  .arguments = arguments,
+                                                  .mentions = &mention},
+                                  .argument_bytes = sizeof(*arguments)};
+    status = submit_and_wait(vm, &submission, waiter, wait);
+    if (status != EDDY_OK)
+        return status;
+    result->poison = waiter->poison;
+    if (result->poison == 0 && arguments->bytes > 0)
+        memcpy(result->value, waiter->value, arguments->bytes);
+    if (result->poison == 0 && arguments->wants_shape)
+        *result->shape = waiter->shape;
+    eddy_waiter_recycle(&vm->waiters, waiter);
+    return EDDY_OK;
+}
+
+bool eddy_vm_is_ready(eddy_vm *vm, eddy_storage_number number) {
+    if (eddy_vm_enter(vm, "is_ready", NULL) != EDDY_OK)
+        return false;
+    bool is_ready = eddy_storage_is_idle(eddy_vm_storage(vm, number));
+    eddy_vm_leave(vm);
+    return is_ready;
+}
+
+eddy_status eddy_vm_wait_storage(eddy_vm *vm, eddy_storage_number number, const eddy_vm_wait *wait) {
+    eddy_wait_arguments arguments = {0};
+    wait_result result = {0};
+    eddy_status status = wait_on(vm, number, &arguments, wait, &result);
+    if (status != EDDY_OK)
+        return status;
+    return result.poison ? fail_poison(vm, result.poison) : EDDY_OK;
+}
+
+eddy_status eddy_vm_late_shape(eddy_vm *vm, eddy_storage_number number, const eddy_vm_wait *wait, eddy_shape *shape) {
+    eddy_wait_arguments arguments = {.wants_shape = 1};
+    eddy_shape found;
+    wait_result result = {.shape = &found};
+    eddy_status status = wait_on(vm, number, &arguments, wait, &result);
+    if (status != EDDY_OK)
+        return status;
+    if (result.poison)
+        return fail_poison(vm, result.poison);
+    *shape = found;
+    return EDDY_OK;
+}
+
+eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number number, int64_t offset_bytes, size_t bytes, void *target,
+                               const eddy_vm_wait *wait) {
+    EDDY_ASSERT(bytes <= EDDY_READ_SMALL_BYTES);
+    eddy_wait_arguments arguments = {.offset = offset_bytes, .bytes = (uint32_t)bytes};
+    wait_result result = {.value = target};
+    eddy_status status = wait_on(vm, number, &arguments, wait, &result);
+    if (status != EDDY_OK)
+        return status;
+    return result.poison ? fail_poison(vm, result.poison) : EDDY_OK;
+}
+
+eddy_status eddy_vm_poison(eddy_vm *vm, eddy_storage_number number, const eddy_vm_wait *wait, eddy_error *error) {
+    eddy_wait_arguments arguments = {0};
+    wait_result result = {0};
+    eddy_status status = wait_on(vm, number, &arguments, wait, &result);
+    if (status != EDDY_OK)
+        return status;
+    return result.poison ? describe_poison(vm, result.poison, error) : EDDY_OK;
+}
+
+eddy_status eddy_vm_event_wait(eddy_vm_event *event, const eddy_vm_wait *wait) {
+    eddy_vm *vm = event->vm;
+    if (eddy_event_is_passed(event))
+        return EDDY_OK;
+    eddy_waiter *waiter = waiter_for(vm, wait);
+    if (!waiter)
+        return EDDY_OUT_OF_MEMORY;
+    eddy_status status = eddy_vm_enter(vm, wait->op, wait->address);
+    if (status != EDDY_OK) {
+        eddy_waiter_recycle(&vm->waiters, waiter);
+        return status;
+    }
+    eddy_wait_arguments arguments = {.waiter = waiter, .event = event};
+    eddy_submission submission = {.instruction = {.kind = EDDY_KIND_WAIT, .arguments = &arguments},
+                                  .argument_bytes = sizeof(arguments)};
+    status = submit_and_wait(vm, &submission, waiter, wait);
+    if (status == EDDY_OK)
+        eddy_waiter_recycle(&vm->waiters, waiter);
+    return status;
+}
+
+/* ---- lends ---- */
+
+struct eddy_vm_lend {
+    eddy_node node; /* a lend is its node */
+};
+
+eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_mut, const eddy_vm_wait *wait,
+                               void **data, eddy_vm_lend **lend) {
+    eddy_waiter *waiter = waiter_for(vm, wait);
+    if (!waiter)
+        return EDDY_OUT_OF_MEMORY;
+    eddy_status status = eddy_vm_enter(vm, wait->op, wait->address);
+    if (status != EDDY_OK) {
+        eddy_waiter_recycle(&vm->waiters, waiter);
+        return status;
+    }
+    eddy_waiter_arguments arguments = {waiter};
+    eddy_mention mention = number | (is_mut ? EDDY_MENTION_MUT : EDDY_MENTION_CONST);
+    eddy_submission submission = {.instruction = {.kind = EDDY_KIND_LEND,
+                                                  .operand_count = 1,
+                                                  .arguments = &arguments,
+                                                  .mentions = &mention},
+                                  .argument_bytes = sizeof(arguments)};
+    status = submit_and_wait(vm, &submission, waiter, wait);
+    if (status != EDDY_OK)
+        return status;
+    eddy_poison poison = waiter->poison;
+    *data = waiter->data;
+    *lend = (eddy_vm_lend *)(void *)waiter->lend;
+    eddy_waiter_recycle(&vm->waiters, waiter);
+    return poison ? fail_poison(vm, poison) : EDDY_OK;
+}
+
+void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend, bool failed) {
+    if (vm->process != eddy_process_generation)
+        return;
+    lend->node.has_failed_lend = failed;
+    eddy_store_release(&lend->node.has_ended_lend, true);
+    eddy_engine_complete(vm, &lend->node);
+    if (vm->is_one_thread) {
+        eddy_lock_acquire(&vm->one_thread);
+        eddy_engine_drive(vm);
+        eddy_lock_release(&vm->one_thread);
+        eddy_service_run_due(vm);
+    } else {
+        eddy_vm_poke(vm);
+    }
+}
+
+/* ---- the whole VM ---- */
+
+static eddy_status wait_for_all(eddy_vm *vm, const eddy_vm_wait *wait) {
+    eddy_waiter *waiter = waiter_for(vm, wait);
+    if (!waiter)
+        return EDDY_OUT_OF_MEMORY;
+    eddy_status status = eddy_vm_enter(vm, wait->op, wait->address);
+    if (status != EDDY_OK) {
+        eddy_waiter_recycle(&vm->waiters, waiter);
+        return status;
+    }
+    eddy_waiter_arguments arguments = {waiter};
+    eddy_submission submission = {.instruction = {.kind = EDDY_KIND_BARRIER, .arguments = &arguments},
+                                  .argument_bytes = sizeof(arguments)};
+    status = submit_and_wait(vm, &submission, waiter, wait);
+    if (status == EDDY_OK)
+        eddy_waiter_recycle(&vm->waiters, waiter);
+    return status;
+}
+
+void eddy_vm_drain(eddy_vm *vm, const void *address) {
+    eddy_vm_wait wait = {EDDY_SLEEP_FOREVER, "sync", address};
+    eddy_error before;
+    bool had_error = eddy_error_peek(&before);
+    /* Behind a lend, or inside a callback, an op stays queued in every mode: that is no error of the caller's. */
+    if (wait_for_all(vm, &wait) == EDDY_OK)
+        return;
+    eddy_error_take(NULL);
+    if (had_error)
+        eddy_error_restore(&before);
+}
+
+eddy_status eddy_vm_sync(eddy_vm *vm, const eddy_vm_wait *wait, eddy_error *error) {
+    eddy_status status = wait_for_all(vm, wait);
+    if (status != EDDY_OK)
+        return status;
+    eddy_error unseen;
+    if (!eddy_errors_take_unseen(&vm->errors, &unseen))
+        return EDDY_OK;
+    if (error)
+        *error = unseen;
+    return eddy_fail_record(&unseen);
+}
+
+eddy_status eddy_vm_sync_service(eddy_vm *vm, const eddy_vm_wait *wait) {
+    eddy_status status = eddy_service_sync(vm, eddy_clock_deadline(wait->timeout_ns));
+    return status == EDDY_OK ? EDDY_OK : fail_wait(status, wait);
+}

@@ -1,0 +1,53 @@
+/* What a blocked thread waits on: a pooled block with a word.
+ *
+ *   PENDING --(engine: effects written, exchange acq_rel)--> DONE
+ *   PENDING --(waiter: timeout, exchange acq_rel)----------> ABANDONED
+ *
+ * Who comes second recycles the waiter. */
+#ifndef EDDY_VM_WAITER_H
+#define EDDY_VM_WAITER_H
+
+#include <base/sleep.h>
+#include <eddy/shape.h>
+#include <eddy/status.h>
+#include <vm/storage.h>
+
+#define EDDY_WAITER_PENDING 0u
+#define EDDY_WAITER_SLEEPING 1u /* PENDING, and the thread sleeps on the word */
+#define EDDY_WAITER_DONE 2u
+#define EDDY_WAITER_ABANDONED 3u
+
+#define EDDY_READ_SMALL_BYTES 64
+
+typedef struct eddy_waiter {
+    eddy_sleep_word state;
+    struct eddy_waiter *next_free; /* lock: the pool's */
+    uint64_t thread;               /* const while PENDING: number of the waiting thread */
+    /* Written by the engine before DONE. */
+    eddy_status status; /* EDDY_OK, or why the wait itself failed */
+    eddy_poison poison;
+    eddy_shape shape;
+    void *data;
+    int64_t bytes;
+    struct eddy_node *lend;
+    unsigned char value[EDDY_READ_SMALL_BYTES];
+} eddy_waiter;
+
+typedef struct eddy_waiter_pool {
+    eddy_lock lock;
+    eddy_waiter *free;
+} eddy_waiter_pool;
+
+/* NULL when there is no memory. */
+EDDY_MUST_USE eddy_waiter *eddy_waiter_acquire(eddy_waiter_pool *pool);
+void eddy_waiter_recycle(eddy_waiter_pool *pool, eddy_waiter *waiter);
+void eddy_waiter_pool_fini(eddy_waiter_pool *pool);
+
+/* The engine's side: wakes the thread, or recycles an abandoned waiter (false then). */
+bool eddy_waiter_finish(eddy_waiter_pool *pool, eddy_waiter *waiter);
+
+static inline bool eddy_waiter_is_done(const eddy_waiter *waiter) {
+    return eddy_load_acquire(&waiter->state) == EDDY_WAITER_DONE;
+}
+
+#endif
