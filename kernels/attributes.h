@@ -1,0 +1,66 @@
+/* The attribute structs of kernels that are not elementwise. The interpreter has resolved every default and normalised
+ * every axis (0 .. rank - 1) before a kernel sees one. Plain C, also for CUDA sources. */
+#ifndef EDDY_KERNELS_ATTRIBUTES_H
+#define EDDY_KERNELS_ATTRIBUTES_H
+
+#include <eddy/choice.h>
+#include <eddy/scalar.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* fill */
+typedef struct eddy_attributes_full {
+    eddy_scalar value;
+} eddy_attributes_full;
+
+typedef struct eddy_attributes_arange {
+    eddy_scalar start;
+    eddy_scalar step;
+} eddy_attributes_arange;
+
+typedef struct eddy_attributes_linspace {
+    double start;
+    double end;
+} eddy_attributes_linspace;
+
+/* sum, mean, max, argmax */
+typedef struct eddy_attributes_reduce {
+    uint32_t axes; /* bit d: dim d of the input is reduced */
+    bool keepdim;  /* the output has the reduced dims with size 1 */
+} eddy_attributes_reduce;
+
+/* softmax, log_softmax, their gradients, cat, index_select, gather */
+typedef struct eddy_attributes_axis {
+    int32_t axis;
+} eddy_attributes_axis;
+
+typedef struct eddy_attributes_cross_entropy {
+    int32_t reduction; /* eddy_reduction */
+    bool has_ignore_index;
+    int64_t ignore_index;
+} eddy_attributes_cross_entropy;
+
+typedef struct eddy_attributes_one_hot {
+    int64_t classes;
+} eddy_attributes_one_hot;
+
+/* rand, randn, randperm */
+typedef struct eddy_attributes_random {
+    uint64_t seed;
+    uint64_t counter; /* the op's number in its generator */
+} eddy_attributes_random;
+
+typedef struct eddy_attributes_sgd_step {
+    double lr;
+    double weight_decay;
+} eddy_attributes_sgd_step;
+
+typedef struct eddy_attributes_adam_step {
+    double lr;
+    double beta1;
+    double beta2;
+    double eps;
+    double weight_decay; /* added to the gradient (L2), as PyTorch's Adam does */
+} eddy_attributes_adam_step;
+
+#endif

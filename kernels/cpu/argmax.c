@@ -1,0 +1,159 @@
+/* argmax: the first of the largest elements, NaN counting as largest. Shares its cuts with the sums. */
+#include <base/dtype.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/reduce_plan.h>
+#include <string.h>
+
+typedef union values {
+    float f32[EDDY_REDUCE_COLUMNS];
+    double f64[EDDY_REDUCE_COLUMNS];
+    int64_t i64[EDDY_REDUCE_COLUMNS];
+} values;
+
+/* What a task found: the best value of each of its outputs, and where. */
+typedef struct found {
+    values best;
+    int64_t indices[EDDY_REDUCE_COLUMNS];
+} found;
+
+typedef struct argmax {
+    eddy_reduce_plan plan;
+    const eddy_reduce_blocks *blocks;
+    found *partial; /* [unit][split], where there are several splits */
+} argmax;
+
+static bool is_better(eddy_reduce_type type, const values *a, const values *b, int64_t column) {
+    switch (type) {
+    case EDDY_REDUCE_F32: {
+        float x = a->f32[column], y = b->f32[column];
+        return x > y || (x != x && y == y);
+    }
+    case EDDY_REDUCE_F64: {
+        double x = a->f64[column], y = b->f64[column];
+        return x > y || (x != x && y == y);
+    }
+    default:
+        return a->i64[column] > b->i64[column];
+    }
+}
+
+/* One output: the largest value of each block first, a search only where it beats the best so far. */
+static void search_row(const argmax *work, int64_t base, int64_t begin, int64_t end, found *result) {
+    const eddy_reduce_plan *plan = &work->plan;
+    int64_t stride = eddy_walk_inner_stride(&plan->reduced, 0);
+    union {
+        float f32[EDDY_REDUCE_BLOCK];
+        double f64[EDDY_REDUCE_BLOCK];
+        int64_t i64[EDDY_REDUCE_BLOCK];
+    } gathered;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&plan->reduced, &cursor, begin);
+    bool is_first = true;
+    while (begin < end) {
+        int64_t run = eddy_min_i64(eddy_walk_run(&plan->reduced, &cursor), end - begin);
+        run = eddy_min_i64(run, EDDY_REDUCE_BLOCK);
+        const void *elements = eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor.offsets[0]);
+        if (stride != 1 || plan->in.dtype != plan->dtype) {
+            eddy_chunk_load(plan->dtype, &gathered, plan->in.dtype, elements, stride, run);
+            elements = &gathered;
+        }
+        values best;
+        work->blocks->max[plan->type].block(elements, run, &best);
+        if (is_first || is_better(plan->type, &best, &result->best, 0)) {
+            memcpy(&result->best, &best, eddy_dtype_bytes(plan->dtype));
+            result->indices[0] = begin + work->blocks->find[plan->type](elements, &best);
+            is_first = false;
+        }
+        eddy_walk_advance(&plan->reduced, &cursor, run);
+        begin += run;
+    }
+}
+
+/* Several outputs side by side, row after row. */
+static void search_columns(const argmax *work, int64_t base, int64_t begin, int64_t end, int64_t columns,
+                           found *result) {
+    const eddy_reduce_plan *plan = &work->plan;
+    bool is_direct = plan->column_in == 1 && plan->in.dtype == plan->dtype;
+    values converted;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&plan->reduced, &cursor, begin);
+    for (int64_t index = begin; index < end; index++) {
+        const void *row = eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor.offsets[0]);
+        if (!is_direct) {
+            eddy_chunk_load(plan->dtype, &converted, plan->in.dtype, row, plan->column_in, columns);
+            row = &converted;
+        }
+        if (index == begin) {
+            memcpy(&result->best, row, eddy_dtype_bytes(plan->dtype) * (size_t)columns);
+            for (int64_t c = 0; c < columns; c++)
+                result->indices[c] = begin;
+        } else {
+            work->blocks->argmax_row[plan->type](&result->best, result->indices, row, index, columns);
+        }
+        eddy_walk_advance(&plan->reduced, &cursor, 1);
+    }
+}
+
+static void store(const argmax *work, const eddy_reduce_unit *unit, const found *result) {
+    const eddy_reduce_plan *plan = &work->plan;
+    eddy_chunk_store(plan->out.dtype, eddy_chunk_at(plan->out.data, plan->out.dtype, unit->out), plan->column_out,
+                     EDDY_I64, result->indices, unit->columns);
+}
+
+static void argmax_slice(void *context, int64_t first, int64_t last) {
+    const argmax *work = context;
+    const eddy_reduce_plan *plan = &work->plan;
+    for (int64_t task = first; task < last; task++) {
+        eddy_reduce_unit unit = eddy_reduce_plan_unit(plan, task / plan->splits);
+        int64_t begin = task % plan->splits * plan->split_count;
+        int64_t end = eddy_min_i64(begin + plan->split_count, plan->reduced_count);
+        found result;
+        if (unit.columns == 1)
+            search_row(work, unit.in, begin, end, &result);
+        else
+            search_columns(work, unit.in, begin, end, unit.columns, &result);
+        if (plan->splits == 1) {
+            store(work, &unit, &result);
+        } else {
+            memcpy(&work->partial[task].best, &result.best, eddy_dtype_bytes(plan->dtype) * (size_t)unit.columns);
+            memcpy(work->partial[task].indices, result.indices, sizeof(int64_t) * (size_t)unit.columns);
+        }
+    }
+}
+
+static void join_splits(const argmax *work) {
+    const eddy_reduce_plan *plan = &work->plan;
+    for (int64_t u = 0; u < plan->units; u++) {
+        eddy_reduce_unit unit = eddy_reduce_plan_unit(plan, u);
+        const found *partial = &work->partial[u * plan->splits];
+        found result;
+        for (int64_t c = 0; c < unit.columns; c++) {
+            int64_t best = 0;
+            for (int64_t s = 1; s < plan->splits; s++)
+                if (is_better(plan->type, &partial[s].best, &partial[best].best, c))
+                    best = s;
+            result.indices[c] = partial[best].indices[c];
+        }
+        store(work, &unit, &result);
+    }
+}
+
+static void argmax_run(const eddy_kernel_call *call) {
+    argmax work = {.blocks = eddy_cpu_reduce_blocks(), .partial = call->workspace};
+    eddy_reduce_plan_init(&work.plan, call);
+    if (work.plan.reduced_count == 0)
+        return; /* inference lets this through only where there are no outputs */
+    eddy_reduce_plan_run(&work.plan, call, argmax_slice, &work);
+    if (work.plan.splits > 1)
+        join_splits(&work);
+}
+
+static size_t workspace(const eddy_kernel_call *call) {
+    eddy_reduce_plan plan;
+    eddy_reduce_plan_init(&plan, call);
+    return plan.splits == 1 ? 0 : (size_t)(plan.units * plan.splits) * sizeof(found);
+}
+
+const eddy_kernel eddy_cpu_argmax = {
+    .name = "argmax", .run = argmax_run, .workspace = workspace, .cost_base_ps = 150000, .cost_element_ps = 200};

@@ -1,0 +1,91 @@
+#include <kernels/cpu/cast_block.h>
+#include <kernels/cpu/chunk.h>
+#include <string.h>
+
+/* Elements converted at a time between two strided sides: both buffers stay in the first-level cache. */
+#define PIECE 512
+
+#define MOVE(bits)                                                                                                     \
+    static void move_##bits(uint##bits##_t *restrict target, int64_t target_stride,                                    \
+                            const uint##bits##_t *restrict source, int64_t source_stride, int64_t count) {             \
+        if (source_stride == 0) {                                                                                      \
+            uint##bits##_t value = *source;                                                                            \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                target[i * target_stride] = value;                                                                     \
+        } else if (target_stride == 1) {                                                                               \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                target[i] = source[i * source_stride];                                                                 \
+        } else if (source_stride == 1) {                                                                               \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                target[i * target_stride] = source[i];                                                                 \
+        } else {                                                                                                       \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                target[i * target_stride] = source[i * source_stride];                                                 \
+        }                                                                                                              \
+    }
+
+MOVE(8)
+MOVE(16)
+MOVE(32)
+MOVE(64)
+
+static void move_elements(size_t bytes, void *target, int64_t target_stride, const void *source, int64_t source_stride,
+                          int64_t count) {
+    if (target_stride == 1 && source_stride == 1) {
+        memcpy(target, source, bytes * (size_t)count);
+        return;
+    }
+    switch (bytes) {
+    case 1:
+        move_8(target, target_stride, source, source_stride, count);
+        break;
+    case 2:
+        move_16(target, target_stride, source, source_stride, count);
+        break;
+    case 4:
+        move_32(target, target_stride, source, source_stride, count);
+        break;
+    default:
+        move_64(target, target_stride, source, source_stride, count);
+        break;
+    }
+}
+
+void eddy_chunk_copy(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from, const void *source,
+                     int64_t source_stride, int64_t count) {
+    if (count == 0)
+        return;
+    size_t to_bytes = eddy_dtype_bytes(to), from_bytes = eddy_dtype_bytes(from);
+    if (to == from) {
+        move_elements(to_bytes, target, target_stride, source, source_stride, count);
+        return;
+    }
+    eddy_cast_fn *cast = eddy_cpu_cast_blocks()->cast[to][from];
+    if (target_stride == 1 && source_stride == 1) {
+        cast(target, source, count);
+        return;
+    }
+    _Alignas(64) char gathered[PIECE * 8], converted[PIECE * 8];
+    for (int64_t done = 0; done < count; done += PIECE) {
+        int64_t piece = count - done < PIECE ? count - done : PIECE;
+        const char *in = (const char *)source + done * source_stride * (int64_t)from_bytes;
+        char *out = (char *)target + done * target_stride * (int64_t)to_bytes;
+        if (source_stride != 1) {
+            move_elements(from_bytes, gathered, 1, in, source_stride, piece);
+            in = gathered;
+        }
+        if (target_stride == 1) {
+            cast(out, in, piece);
+        } else {
+            cast(converted, in, piece);
+            move_elements(to_bytes, out, target_stride, converted, 1, piece);
+        }
+    }
+}
+
+void eddy_chunk_fill(void *target, int64_t stride, int64_t bytes, const void *value, int64_t count) {
+    if (stride == 1 && bytes == 1)
+        memset(target, *(const unsigned char *)value, (size_t)count);
+    else
+        move_elements((size_t)bytes, target, stride, value, 0, count);
+}

@@ -1,0 +1,152 @@
+/* Kernels that make a tensor out of numbers. */
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/walk.h>
+
+#define SLICE_ELEMENTS 65536
+#define PIECE 512
+
+/* Writes `count` values of a sequence, from its element `first` on, as doubles or as i64. */
+typedef void sequence_fn(const void *state, void *values, int64_t first, int64_t count);
+
+typedef struct fill {
+    const eddy_view *out;
+    eddy_walk walk;
+    /* a sequence ... */
+    sequence_fn *sequence;
+    const void *state;
+    eddy_dtype value_dtype;
+    /* ... or one element */
+    _Alignas(8) char element[8];
+} fill;
+
+static void fill_slice(void *context, int64_t begin, int64_t end) {
+    const fill *work = context;
+    eddy_dtype dtype = work->out->dtype;
+    int64_t stride = eddy_walk_inner_stride(&work->walk, 0);
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->walk, &cursor, begin);
+    while (begin < end) {
+        int64_t run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), end - begin);
+        char *target = eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]);
+        if (work->sequence == NULL) {
+            eddy_chunk_fill(target, stride, (int64_t)eddy_dtype_bytes(dtype), work->element, run);
+        } else {
+            union {
+                double real[PIECE];
+                int64_t integer[PIECE];
+            } values;
+            run = eddy_min_i64(run, PIECE);
+            work->sequence(work->state, &values, begin, run);
+            eddy_chunk_store(dtype, target, stride, work->value_dtype, &values, run);
+        }
+        eddy_walk_advance(&work->walk, &cursor, run);
+        begin += run;
+    }
+}
+
+static void fill_run(const eddy_kernel_call *call, fill *work, bool any_order) {
+    const eddy_view *out = work->out;
+    int64_t count = eddy_view_count(out);
+    if (count == 0)
+        return;
+    eddy_walk_init(&work->walk, out->rank, out->shape);
+    eddy_walk_add(&work->walk, out->strides, 1);
+    if (any_order)
+        eddy_walk_sort(&work->walk);
+    eddy_walk_collapse(&work->walk);
+    if (count <= SLICE_ELEMENTS)
+        fill_slice(work, 0, count);
+    else
+        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, fill_slice, work);
+}
+
+static void empty_run(const eddy_kernel_call *call) {
+    (void)call;
+}
+
+static void full_run(const eddy_kernel_call *call) {
+    const eddy_attributes_full *attributes = call->attributes;
+    fill work = {.out = &call->views[0]};
+    eddy_dtype_store_scalar(work.out->dtype, work.element, attributes->value);
+    fill_run(call, &work, true);
+}
+
+static void eye_run(const eddy_kernel_call *call) {
+    const eddy_view *out = &call->views[0];
+    fill work = {.out = out};
+    fill_run(call, &work, true);
+    _Alignas(8) char one[8];
+    eddy_dtype_store_i64(out->dtype, one, 1);
+    int64_t count = eddy_min_i64(out->shape[0], out->shape[1]);
+    if (count > 0)
+        eddy_chunk_fill(out->data, out->strides[0] + out->strides[1], (int64_t)eddy_dtype_bytes(out->dtype), one,
+                        count);
+}
+
+static double scalar_real(eddy_scalar scalar) {
+    return scalar.kind == EDDY_SCALAR_FLOAT ? scalar.value.floating : (double)scalar.value.integer;
+}
+
+static void arange_real(const void *state, void *values, int64_t first, int64_t count) {
+    const eddy_attributes_arange *attributes = state;
+    double start = scalar_real(attributes->start), step = scalar_real(attributes->step), *out = values;
+    for (int64_t i = 0; i < count; i++)
+        out[i] = start + step * (double)(first + i);
+}
+
+static void arange_integer(const void *state, void *values, int64_t first, int64_t count) {
+    const eddy_attributes_arange *attributes = state;
+    uint64_t start = (uint64_t)attributes->start.value.integer, step = (uint64_t)attributes->step.value.integer;
+    uint64_t *out = values;
+    for (int64_t i = 0; i < count; i++)
+        out[i] = start + step * (uint64_t)(first + i);
+}
+
+/* Integers are exact while start and step are integers; otherwise a value is start + step * i in double. */
+static void arange_run(const eddy_kernel_call *call) {
+    const eddy_attributes_arange *attributes = call->attributes;
+    bool is_real = attributes->start.kind == EDDY_SCALAR_FLOAT || attributes->step.kind == EDDY_SCALAR_FLOAT;
+    fill work = {.out = &call->views[0],
+                 .sequence = is_real ? arange_real : arange_integer,
+                 .state = attributes,
+                 .value_dtype = is_real ? EDDY_F64 : EDDY_I64};
+    fill_run(call, &work, false);
+}
+
+typedef struct linspace {
+    double start, end, step;
+    int64_t count;
+} linspace;
+
+/* Counts from the nearer end, so that both ends are exact and the middle is symmetric (as PyTorch's). */
+static void linspace_values(const void *state, void *values, int64_t first, int64_t count) {
+    const linspace *line = state;
+    double *out = values;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t index = first + i;
+        out[i] = index < line->count / 2 ? line->start + line->step * (double)index
+                                         : line->end - line->step * (double)(line->count - 1 - index);
+    }
+}
+
+static void linspace_run(const eddy_kernel_call *call) {
+    const eddy_attributes_linspace *attributes = call->attributes;
+    int64_t count = eddy_view_count(&call->views[0]);
+    linspace line = {.start = attributes->start, .end = attributes->end, .count = count};
+    line.step = count > 1 ? (line.end - line.start) / (double)(count - 1) : 0;
+    if (count == 1)
+        line.end = line.start;
+    fill work = {.out = &call->views[0], .sequence = linspace_values, .state = &line, .value_dtype = EDDY_F64};
+    fill_run(call, &work, false);
+}
+
+const eddy_kernel eddy_cpu_empty = {.name = "empty", .run = empty_run, .cost_base_ps = 5000};
+const eddy_kernel eddy_cpu_full = {.name = "full", .run = full_run, .cost_base_ps = 30000, .cost_element_ps = 100};
+const eddy_kernel eddy_cpu_arange = {
+    .name = "arange", .run = arange_run, .cost_base_ps = 50000, .cost_element_ps = 500};
+const eddy_kernel eddy_cpu_linspace = {
+    .name = "linspace", .run = linspace_run, .cost_base_ps = 50000, .cost_element_ps = 1000};
+const eddy_kernel eddy_cpu_eye = {.name = "eye", .run = eye_run, .cost_base_ps = 50000, .cost_element_ps = 100};

@@ -1,0 +1,60 @@
+/* Matrix products on one thread: C = alpha * op(A) * op(B) + beta * C, all row-major, op the transpose where asked. With
+ * beta 0, C is not read. Thread-safe; none of the providers starts threads or changes a setting of the process.
+ *
+ * Whole problems are cut into panels by eddy_gemm_cut, from their shape alone: the libraries choose their loops by the size
+ * of what they get, so that a panel's bits are not those of the whole, and any cut that followed the number of threads would
+ * show in the results. */
+#ifndef EDDY_KERNELS_CPU_GEMM_H
+#define EDDY_KERNELS_CPU_GEMM_H
+
+#include <base/cpu.h>
+#include <eddy/dtype.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* enumerator, name: in the order of eddy_gemm_provider */
+#define EDDY_GEMM_PROVIDER_LIST(row) row(PORTABLE, portable) row(BLIS, blis) row(DNNL, dnnl)
+
+typedef enum eddy_gemm_provider {
+#define EDDY_GEMM_PROVIDER_ROW(enumerator, name) EDDY_GEMM_##enumerator,
+    EDDY_GEMM_PROVIDER_LIST(EDDY_GEMM_PROVIDER_ROW)
+#undef EDDY_GEMM_PROVIDER_ROW
+        EDDY_GEMM_PROVIDER_COUNT
+} eddy_gemm_provider;
+
+typedef void eddy_gemm_f32_fn(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
+                              const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                              int64_t ldc);
+typedef void eddy_gemm_f64_fn(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, double alpha,
+                              const double *a, int64_t lda, const double *b, int64_t ldb, double beta, double *c,
+                              int64_t ldc);
+
+/* gemm_portable.c: own loops, the same bits on every instruction set and for every cut. */
+eddy_gemm_f32_fn eddy_gemm_portable_f32;
+eddy_gemm_f64_fn eddy_gemm_portable_f64;
+#ifdef EDDY_HAVE_BLIS
+eddy_gemm_f32_fn eddy_gemm_blis_f32;
+eddy_gemm_f64_fn eddy_gemm_blis_f64;
+#endif
+#ifdef EDDY_HAVE_DNNL
+eddy_gemm_f32_fn eddy_gemm_dnnl_f32;
+#endif
+
+/* A provider's function; NULL where this build lacks it (or the provider has no such function). */
+eddy_gemm_f32_fn *eddy_gemm_provider_f32(eddy_gemm_provider provider);
+eddy_gemm_f64_fn *eddy_gemm_provider_f64(eddy_gemm_provider provider);
+const char *eddy_gemm_provider_name(eddy_gemm_provider provider);
+
+/* What the committed table (gemm_table.c) says for a whole problem on an instruction set; f32 or f64. */
+eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, int64_t n, int64_t k);
+
+/* Panels of a problem: `width` columns (or rows) each, the last may have fewer. */
+typedef struct eddy_gemm_cut {
+    bool by_columns;
+    int64_t panels;
+    int64_t width;
+} eddy_gemm_cut;
+
+eddy_gemm_cut eddy_gemm_cut_for(int64_t m, int64_t n, int64_t k);
+
+#endif

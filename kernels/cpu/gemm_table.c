@@ -1,0 +1,89 @@
+/* Which provider multiplies what. A committed table, never a timing at run time: the same program gives the same bits on
+ * every run. Refresh it from what bench/gemm_table prints. */
+#include <kernels/cpu/gemm.h>
+#include <stddef.h>
+
+typedef struct rule {
+    eddy_isa isa; /* this one and higher */
+    eddy_dtype dtype;
+    int64_t least_columns; /* n at least */
+    double least_work;     /* m * n * k at least */
+    eddy_gemm_provider provider;
+} rule;
+
+/* The first rule that fits and whose provider is in the build; the last always is. oneDNN is ahead from some tiles on, but
+ * behind (on AMD far behind) where the result is narrow; calling a library costs more than tiny products do. The instruction
+ * set `portable` means own loops throughout, so that EDDY_ISA=portable shows what the library computes by itself. */
+static const rule rules[] = {
+    {EDDY_ISA_V2, EDDY_F32, 16, 32 * 32 * 32, EDDY_GEMM_DNNL}, {EDDY_ISA_V2, EDDY_F32, 1, 10 * 10 * 10, EDDY_GEMM_BLIS},
+    {EDDY_ISA_V2, EDDY_F64, 1, 10 * 10 * 10, EDDY_GEMM_BLIS},  {EDDY_ISA_PORTABLE, EDDY_F32, 0, 0, EDDY_GEMM_PORTABLE},
+    {EDDY_ISA_PORTABLE, EDDY_F64, 0, 0, EDDY_GEMM_PORTABLE},
+};
+
+eddy_gemm_f32_fn *eddy_gemm_provider_f32(eddy_gemm_provider provider) {
+    switch (provider) {
+#ifdef EDDY_HAVE_BLIS
+    case EDDY_GEMM_BLIS:
+        return eddy_gemm_blis_f32;
+#endif
+#ifdef EDDY_HAVE_DNNL
+    case EDDY_GEMM_DNNL:
+        return eddy_gemm_dnnl_f32;
+#endif
+    case EDDY_GEMM_PORTABLE:
+        return eddy_gemm_portable_f32;
+    default:
+        return NULL;
+    }
+}
+
+eddy_gemm_f64_fn *eddy_gemm_provider_f64(eddy_gemm_provider provider) {
+    switch (provider) {
+#ifdef EDDY_HAVE_BLIS
+    case EDDY_GEMM_BLIS:
+        return eddy_gemm_blis_f64;
+#endif
+    case EDDY_GEMM_PORTABLE:
+        return eddy_gemm_portable_f64;
+    default:
+        return NULL;
+    }
+}
+
+const char *eddy_gemm_provider_name(eddy_gemm_provider provider) {
+    static const char *const names[] = {
+#define EDDY_GEMM_PROVIDER_ROW(enumerator, name) #name,
+        EDDY_GEMM_PROVIDER_LIST(EDDY_GEMM_PROVIDER_ROW)
+#undef EDDY_GEMM_PROVIDER_ROW
+    };
+    return (unsigned)provider < EDDY_GEMM_PROVIDER_COUNT ? names[provider] : "?";
+}
+
+eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, int64_t n, int64_t k) {
+    double work = (double)m * (double)n * (double)k;
+    for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]); r++) {
+        const rule *at = &rules[r];
+        if (isa < at->isa || dtype != at->dtype || n < at->least_columns || work < at->least_work)
+            continue;
+        if (dtype == EDDY_F32 ? eddy_gemm_provider_f32(at->provider) != NULL
+                              : eddy_gemm_provider_f64(at->provider) != NULL)
+            return at->provider;
+    }
+    return EDDY_GEMM_PORTABLE;
+}
+
+/* Panels of 10 MFLOP and more (some 0.1 ms), at least 64 wide, so that what each packs again stays small beside its work.
+ * Columns are cut where the left side, which every panel then packs, is the smaller one. */
+eddy_gemm_cut eddy_gemm_cut_for(int64_t m, int64_t n, int64_t k) {
+    const double least_work = 10e6;
+    const int64_t least_width = 64, most_panels = 32, multiple = 16;
+    eddy_gemm_cut cut = {.by_columns = m <= n, .panels = 1};
+    int64_t side = cut.by_columns ? n : m;
+    double work = 2.0 * (double)m * (double)n * (double)k;
+    while (cut.panels < most_panels && work / (double)(2 * cut.panels) >= least_work &&
+           side / (2 * cut.panels) >= least_width)
+        cut.panels *= 2;
+    cut.width = ((side + cut.panels - 1) / cut.panels + multiple - 1) / multiple * multiple;
+    cut.panels = cut.width == 0 ? 0 : (side + cut.width - 1) / cut.width;
+    return cut;
+}

@@ -1,0 +1,233 @@
+/* index_select, gather, one_hot. Indices are checked while they are used: a bad one records its flat position and leaves its
+ * part of the output unwritten, which nobody will see. */
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/walk.h>
+#include <string.h>
+
+#define SLICE_ELEMENTS 32768
+
+static int64_t index_at(const eddy_view *index, int64_t offset) {
+    const void *element = eddy_chunk_at(index->data, index->dtype, offset);
+    return index->dtype == EDDY_I64 ? *(const int64_t *)element : eddy_dtype_load_i64(index->dtype, element);
+}
+
+static void copy_element(void *target, const void *source, size_t bytes) {
+    switch (bytes) {
+    case 1:
+        memcpy(target, source, 1);
+        break;
+    case 2:
+        memcpy(target, source, 2);
+        break;
+    case 4:
+        memcpy(target, source, 4);
+        break;
+    default:
+        memcpy(target, source, 8);
+        break;
+    }
+}
+
+static bool index_fits(const eddy_kernel_call *call, int64_t position, int64_t index, int64_t bound) {
+    if (index >= 0 && index < bound)
+        return true;
+    eddy_kernel_fail(call, EDDY_OUT_OF_RANGE, position, index, bound);
+    return false;
+}
+
+static void run_slices(const eddy_kernel_call *call, int64_t count, int64_t grain,
+                       void (*slice)(void *, int64_t, int64_t), void *work) {
+    if (count <= grain)
+        slice(work, 0, count);
+    else
+        call->team->parallel_for(call->team, count, grain, slice, work);
+}
+
+typedef struct selection {
+    const eddy_kernel_call *call;
+    const eddy_view *in, *index, *out;
+    int32_t axis;
+    int64_t bound;
+    eddy_walk rest; /* out, in; without the axis */
+} selection;
+
+/* Slices are indices: for each, the dims around the axis are copied. */
+static void select_slabs(void *context, int64_t begin, int64_t end) {
+    const selection *work = context;
+    eddy_dtype dtype = work->out->dtype;
+    int64_t out_stride = eddy_walk_inner_stride(&work->rest, 0), in_stride = eddy_walk_inner_stride(&work->rest, 1);
+    int64_t count = eddy_walk_count(&work->rest);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t index = index_at(work->index, i * work->index->strides[0]);
+        if (!index_fits(work->call, i, index, work->bound))
+            continue;
+        char *target = eddy_chunk_at(work->out->data, dtype, i * work->out->strides[work->axis]);
+        const char *source = eddy_chunk_at(work->in->data, dtype, index * work->in->strides[work->axis]);
+        eddy_walk_cursor cursor;
+        eddy_walk_seek(&work->rest, &cursor, 0);
+        for (int64_t done = 0, run; done < count; done += run) {
+            run = eddy_walk_run(&work->rest, &cursor);
+            eddy_chunk_copy(dtype, eddy_chunk_at(target, dtype, cursor.offsets[0]), out_stride, dtype,
+                            eddy_chunk_at(source, dtype, cursor.offsets[1]), in_stride, run);
+            eddy_walk_advance(&work->rest, &cursor, run);
+        }
+    }
+}
+
+/* Slices are places outside the axis: for each, all indices. For an axis whose neighbours are few or scattered. */
+static void select_lines(void *context, int64_t begin, int64_t end) {
+    const selection *work = context;
+    size_t bytes = eddy_dtype_bytes(work->out->dtype);
+    int64_t out_step = work->out->strides[work->axis] * (int64_t)bytes;
+    int64_t in_step = work->in->strides[work->axis] * (int64_t)bytes;
+    int64_t count = work->index->shape[0];
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->rest, &cursor, begin);
+    for (int64_t place = begin; place < end; place++) {
+        char *target = eddy_chunk_at(work->out->data, work->out->dtype, cursor.offsets[0]);
+        const char *source = eddy_chunk_at(work->in->data, work->out->dtype, cursor.offsets[1]);
+        for (int64_t i = 0; i < count; i++) {
+            int64_t index = index_at(work->index, i * work->index->strides[0]);
+            if (index_fits(work->call, i, index, work->bound))
+                copy_element(target + i * out_step, source + index * in_step, bytes);
+        }
+        eddy_walk_next(&work->rest, &cursor, work->rest.rank);
+    }
+}
+
+/* Indices are checked even where there is nothing to copy. */
+static void check_indices(const selection *work) {
+    for (int64_t i = 0; i < work->index->shape[0]; i++)
+        index_fits(work->call, i, index_at(work->index, i * work->index->strides[0]), work->bound);
+}
+
+/* views: in, index [n], out */
+static void index_select_run(const eddy_kernel_call *call) {
+    const eddy_attributes_axis *attributes = call->attributes;
+    selection work = {.call = call,
+                      .in = &call->views[0],
+                      .index = &call->views[1],
+                      .out = &call->views[2],
+                      .axis = attributes->axis};
+    work.bound = work.in->shape[work.axis];
+    eddy_walk_init(&work.rest, 0, NULL);
+    work.rest.operand_count = 2;
+    for (int32_t d = 0; d < work.out->rank; d++)
+        if (d != work.axis)
+            eddy_walk_append(&work.rest, work.out->shape[d], (int64_t[]){work.out->strides[d], work.in->strides[d]}, 2);
+    eddy_walk_sort(&work.rest);
+    eddy_walk_collapse(&work.rest);
+    int64_t around = eddy_walk_count(&work.rest), count = work.index->shape[0];
+    int32_t inner = work.rest.rank - 1;
+    bool in_slabs = inner >= 0 && work.rest.strides[0][inner] == 1 && work.rest.strides[1][inner] == 1 &&
+                    work.rest.dims[inner] >= 8;
+    if (around == 0)
+        check_indices(&work);
+    else if (in_slabs || count < around / 8)
+        run_slices(call, count, eddy_max_i64(1, SLICE_ELEMENTS / around), select_slabs, &work);
+    else
+        run_slices(call, around, eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, count)), select_lines, &work);
+}
+
+typedef struct gathering {
+    const eddy_kernel_call *call;
+    const eddy_view *in, *index, *out;
+    eddy_walk walk; /* out, index, in; the input's stride along the axis is 0, the index adds it */
+    int64_t step, bound;
+} gathering;
+
+static void gather_slice(void *context, int64_t begin, int64_t end) {
+    const gathering *work = context;
+    size_t bytes = eddy_dtype_bytes(work->out->dtype);
+    const eddy_walk *walk = &work->walk;
+    int64_t out_stride = eddy_walk_inner_stride(walk, 0), index_stride = eddy_walk_inner_stride(walk, 1);
+    int64_t in_stride = walk->rank == 0 ? 0 : eddy_walk_inner_stride(walk, 2);
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(walk, &cursor, begin);
+    while (begin < end) {
+        int64_t run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
+        for (int64_t i = 0; i < run; i++) {
+            int64_t index = index_at(work->index, cursor.offsets[1] + i * index_stride);
+            if (!index_fits(work->call, begin + i, index, work->bound))
+                continue;
+            copy_element(
+                eddy_chunk_at(work->out->data, work->out->dtype, cursor.offsets[0] + i * out_stride),
+                eddy_chunk_at(work->in->data, work->in->dtype, cursor.offsets[2] + i * in_stride + index * work->step),
+                bytes);
+        }
+        eddy_walk_advance(walk, &cursor, run);
+        begin += run;
+    }
+}
+
+/* views: in, index, out; index and out share a shape that nowhere exceeds the input's but along the axis */
+static void gather_run(const eddy_kernel_call *call) {
+    const eddy_attributes_axis *attributes = call->attributes;
+    gathering work = {.call = call, .in = &call->views[0], .index = &call->views[1], .out = &call->views[2]};
+    int64_t count = eddy_view_count(work.out);
+    if (count == 0)
+        return;
+    int64_t in_strides[EDDY_RANK_MAX];
+    work.bound = 1;
+    for (int32_t d = 0; d < work.out->rank; d++) {
+        in_strides[d] = work.in->strides[d];
+        if (d == attributes->axis) {
+            work.step = in_strides[d];
+            work.bound = work.in->shape[d];
+            in_strides[d] = 0;
+        }
+    }
+    eddy_walk_init(&work.walk, work.out->rank, work.out->shape);
+    eddy_walk_add(&work.walk, work.out->strides, 1);
+    eddy_walk_add(&work.walk, work.index->strides, 1);
+    eddy_walk_add(&work.walk, in_strides, 1);
+    eddy_walk_collapse(&work.walk); /* not sorted: positions in errors are row-major */
+    run_slices(call, count, SLICE_ELEMENTS, gather_slice, &work);
+}
+
+typedef struct one_hot {
+    const eddy_kernel_call *call;
+    const eddy_view *index, *out;
+    eddy_walk walk; /* out (without its last dim), index */
+    int64_t classes;
+} one_hot;
+
+static void one_hot_slice(void *context, int64_t begin, int64_t end) {
+    const one_hot *work = context;
+    int64_t stride = work->out->strides[work->out->rank - 1], zero = 0;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->walk, &cursor, begin);
+    for (; begin < end; begin++) {
+        int64_t *row = (int64_t *)work->out->data + cursor.offsets[0];
+        int64_t index = index_at(work->index, cursor.offsets[1]);
+        if (work->classes > 0)
+            eddy_chunk_fill(row, stride, sizeof(zero), &zero, work->classes);
+        if (index_fits(work->call, begin, index, work->classes))
+            row[index * stride] = 1;
+        eddy_walk_next(&work->walk, &cursor, work->walk.rank);
+    }
+}
+
+/* views: index, out i64 */
+static void one_hot_run(const eddy_kernel_call *call) {
+    const eddy_attributes_one_hot *attributes = call->attributes;
+    one_hot work = {.call = call, .index = &call->views[0], .out = &call->views[1], .classes = attributes->classes};
+    int64_t count = eddy_view_count(work.index);
+    if (count == 0)
+        return;
+    eddy_walk_init(&work.walk, work.index->rank, work.index->shape);
+    eddy_walk_add(&work.walk, work.out->strides, 1);
+    eddy_walk_add(&work.walk, work.index->strides, 1);
+    eddy_walk_collapse(&work.walk);
+    run_slices(call, count, eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, work.classes)), one_hot_slice, &work);
+}
+
+const eddy_kernel eddy_cpu_index_select = {
+    .name = "index_select", .run = index_select_run, .cost_base_ps = 80000, .cost_element_ps = 500};
+const eddy_kernel eddy_cpu_gather = {
+    .name = "gather", .run = gather_run, .cost_base_ps = 80000, .cost_element_ps = 1500};
+const eddy_kernel eddy_cpu_one_hot = {
+    .name = "one_hot", .run = one_hot_run, .cost_base_ps = 60000, .cost_element_ps = 500};

@@ -1,0 +1,61 @@
+/* Every CPU kernel that is not elementwise. Operands in brackets: inputs -> outputs; attribute structs are in
+ * kernels/attributes.h. Unless said otherwise a kernel takes every dtype and every layout. */
+#ifndef EDDY_KERNELS_CPU_KERNELS_H
+#define EDDY_KERNELS_CPU_KERNELS_H
+
+#include <kernels/kernel.h>
+
+/* fill.c [-> out] */
+extern const eddy_kernel eddy_cpu_empty;
+extern const eddy_kernel eddy_cpu_full;
+extern const eddy_kernel eddy_cpu_arange;
+extern const eddy_kernel eddy_cpu_linspace;
+extern const eddy_kernel eddy_cpu_eye;
+
+/* copy.c [in -> out]: any pair of dtypes. Float to integer truncates; out of range saturates and NaN becomes 0. Integer to
+ * integer wraps around. Anything to bool is != 0. i64 to f16 and bf16 passes through f32. */
+extern const eddy_kernel eddy_cpu_copy;
+
+/* reduce.c [in -> out]. sum: integers and bool into i64, floats into their own dtype; mean: floats. */
+extern const eddy_kernel eddy_cpu_sum;
+extern const eddy_kernel eddy_cpu_mean;
+/* At least one element is reduced; NaN wins. */
+extern const eddy_kernel eddy_cpu_max;
+/* argmax.c [in -> out i64]: the first of equals, NaN wins; a row-major number within the reduced dims. */
+extern const eddy_kernel eddy_cpu_argmax;
+
+/* softmax.c: floats. [in -> out], backward [grad, output -> dinput] */
+extern const eddy_kernel eddy_cpu_softmax;
+extern const eddy_kernel eddy_cpu_log_softmax;
+extern const eddy_kernel eddy_cpu_softmax_backward;
+extern const eddy_kernel eddy_cpu_log_softmax_backward;
+/* loss.c: [input [N, C] float, target [N] i64 -> scalar or [N]]; a label outside [0, C) fails with its row. */
+extern const eddy_kernel eddy_cpu_cross_entropy;
+/* [grad (scalar or [N]), input, target -> dinput] */
+extern const eddy_kernel eddy_cpu_cross_entropy_backward;
+
+/* join.c [in ... -> out] */
+extern const eddy_kernel eddy_cpu_cat;
+/* index.c: indices are i64 or i32; one outside [0, bound) fails with its flat position among the indices. */
+extern const eddy_kernel eddy_cpu_index_select; /* [in, index [n] -> out] */
+extern const eddy_kernel eddy_cpu_gather;       /* [in, index -> out]; index and out have one shape */
+extern const eddy_kernel eddy_cpu_one_hot;      /* [index -> out i64 [..., classes]] */
+/* nonzero.c [in -> out i64 [n, rank]], late shape */
+extern const eddy_kernel eddy_cpu_nonzero;
+
+/* random.c [-> out] */
+extern const eddy_kernel eddy_cpu_rand;     /* floats, [0, 1) */
+extern const eddy_kernel eddy_cpu_randn;    /* floats */
+extern const eddy_kernel eddy_cpu_randperm; /* i64, i32: a permutation of 0 .. n - 1 */
+
+/* optimise.c: floats, in place. sgd [params[n], grads[n]], adam [params[n], grads[n], m[n], v[n], step]: `step` is a 0-dim
+ * i64 that the kernel advances by 1 first. Items of a list may differ in shape. */
+extern const eddy_kernel eddy_cpu_sgd_step;
+extern const eddy_kernel eddy_cpu_adam_step;
+
+/* matrix.c: floats and integers (wrap-around). [a [.., M, K], b [.., K, N] -> out [.., M, N]], batch dims broadcast */
+extern const eddy_kernel eddy_cpu_matmul;
+/* [x [.., K], w [N, K], bias [N] or absent -> out [.., N]] */
+extern const eddy_kernel eddy_cpu_linear;
+
+#endif

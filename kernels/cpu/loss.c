@@ -1,0 +1,173 @@
+/* cross_entropy of logits and labels, and its gradient. The losses of rows lie in the workspace as f64 and are added up in
+ * one order; the log-sum-exp of a row is never stored. */
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/softmax_row.h>
+#include <kernels/cpu/walk.h>
+#include <math.h>
+
+#define SLICE_ELEMENTS 32768
+/* Losses added in a row before sums are added pairwise. */
+#define SUM_BLOCK 64
+
+typedef struct loss {
+    const eddy_kernel_call *call;
+    const eddy_attributes_cross_entropy *attributes;
+    const eddy_view *input, *target;
+    int64_t counted; /* rows that are not ignored */
+} loss;
+
+static int64_t label_of(const eddy_view *target, int64_t row) {
+    return eddy_dtype_load_i64(target->dtype, eddy_chunk_at(target->data, target->dtype, row * target->strides[0]));
+}
+
+static bool is_ignored(const eddy_attributes_cross_entropy *attributes, int64_t label) {
+    return attributes->has_ignore_index && label == attributes->ignore_index;
+}
+
+static int64_t count_rows(const loss *work) {
+    int64_t rows = work->target->shape[0], counted = rows;
+    if (work->attributes->has_ignore_index)
+        for (int64_t r = 0; r < rows; r++)
+            counted -= is_ignored(work->attributes, label_of(work->target, r));
+    return counted;
+}
+
+static eddy_softmax_row row_of(const eddy_view *input, int64_t row) {
+    return (eddy_softmax_row){.data = eddy_chunk_at(input->data, input->dtype, row * input->strides[0]),
+                              .stride = input->strides[1],
+                              .count = input->shape[1],
+                              .dtype = input->dtype};
+}
+
+static bool label_fits(const loss *work, int64_t row, int64_t label) {
+    int64_t classes = work->input->shape[1];
+    if (label >= 0 && label < classes)
+        return true;
+    eddy_kernel_fail(work->call, EDDY_OUT_OF_RANGE, row, label, classes);
+    return false;
+}
+
+static void forward_slice(void *context, int64_t begin, int64_t end) {
+    const loss *work = context;
+    const eddy_view *input = work->input;
+    const eddy_softmax_ops *ops = eddy_softmax_ops_for(input->dtype);
+    double *losses = work->call->workspace;
+    eddy_softmax_chunk chunk;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t label = label_of(work->target, r);
+        losses[r] = 0;
+        if (is_ignored(work->attributes, label) || !label_fits(work, r, label))
+            continue;
+        eddy_softmax_row row = row_of(input, r);
+        eddy_softmax_total total = eddy_softmax_row_total(ops, &row, &chunk);
+        double at_label = eddy_dtype_load_f64(input->dtype, eddy_chunk_at(row.data, input->dtype, label * row.stride));
+        losses[r] = log(total.sum) + (total.max - at_label);
+    }
+}
+
+static double pairwise_sum(const double *values, int64_t count) {
+    if (count <= SUM_BLOCK) {
+        double sum = 0;
+        for (int64_t i = 0; i < count; i++)
+            sum += values[i];
+        return sum;
+    }
+    int64_t half = (count / 2 + SUM_BLOCK - 1) / SUM_BLOCK * SUM_BLOCK;
+    return pairwise_sum(values, half) + pairwise_sum(values + half, count - half);
+}
+
+static void run_slices(const loss *work, int64_t rows, void (*slice)(void *, int64_t, int64_t)) {
+    int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, work->input->shape[1]));
+    if (rows <= grain)
+        slice((void *)work, 0, rows);
+    else
+        work->call->team->parallel_for(work->call->team, rows, grain, slice, (void *)work);
+}
+
+static void cross_entropy_run(const eddy_kernel_call *call) {
+    loss work = {.call = call, .attributes = call->attributes, .input = &call->views[0], .target = &call->views[1]};
+    const eddy_view *out = &call->views[2];
+    int64_t rows = work.target->shape[0];
+    run_slices(&work, rows, forward_slice);
+    const double *losses = call->workspace;
+    if (work.attributes->reduction == EDDY_REDUCTION_NONE) {
+        if (rows > 0)
+            eddy_chunk_store(out->dtype, out->data, out->strides[0], EDDY_F64, losses, rows);
+        return;
+    }
+    double sum = pairwise_sum(losses, rows);
+    if (work.attributes->reduction == EDDY_REDUCTION_MEAN)
+        sum /= (double)count_rows(&work); /* NaN when no row counts, as PyTorch has it */
+    eddy_dtype_store_f64(out->dtype, out->data, sum);
+}
+
+static size_t cross_entropy_workspace(const eddy_kernel_call *call) {
+    return (size_t)call->views[1].shape[0] * sizeof(double);
+}
+
+/* dinput[r, c] = (softmax(input[r])[c] - (c == label)) * grad of the row */
+static void backward_slice(void *context, int64_t begin, int64_t end) {
+    const loss *work = context;
+    const eddy_view *input = work->input, *grad = &work->call->views[0], *out = &work->call->views[3];
+    const eddy_softmax_ops *ops = eddy_softmax_ops_for(input->dtype);
+    bool is_f64 = eddy_softmax_compute_dtype(input->dtype) == EDDY_F64;
+    eddy_softmax_chunk chunk;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t label = label_of(work->target, r);
+        bool ignored = is_ignored(work->attributes, label);
+        if (!ignored && !label_fits(work, r, label))
+            continue;
+        int64_t grad_offset = grad->rank == 0 ? 0 : r * grad->strides[0];
+        double factor = eddy_dtype_load_f64(grad->dtype, eddy_chunk_at(grad->data, grad->dtype, grad_offset));
+        if (work->attributes->reduction == EDDY_REDUCTION_MEAN)
+            factor /= (double)work->counted;
+        eddy_softmax_row row = row_of(input, r);
+        eddy_softmax_total total = {0};
+        if (!ignored)
+            total = eddy_softmax_row_total(ops, &row, &chunk);
+        for (int64_t first = 0; first < row.count; first += EDDY_SOFTMAX_CHUNK) {
+            int64_t padded = (eddy_min_i64(row.count - first, EDDY_SOFTMAX_CHUNK) + EDDY_SOFTMAX_LANES - 1) /
+                             EDDY_SOFTMAX_LANES * EDDY_SOFTMAX_LANES;
+            if (ignored) {
+                for (int64_t i = 0; i < padded; i++)
+                    if (is_f64)
+                        chunk.f64[i] = 0;
+                    else
+                        chunk.f32[i] = 0;
+            } else {
+                if (row.count > EDDY_SOFTMAX_CHUNK) {
+                    eddy_softmax_load(&row, first, -INFINITY, &chunk);
+                    ops->exp_sum(&chunk, total.max, padded);
+                }
+                ops->scale(&chunk, 1.0 / total.sum, padded);
+                int64_t at = label - first;
+                if (at >= 0 && at < padded && is_f64)
+                    chunk.f64[at] -= 1;
+                else if (at >= 0 && at < padded)
+                    chunk.f32[at] -= 1;
+                ops->scale(&chunk, factor, padded);
+            }
+            eddy_softmax_store(&row, first, &chunk, eddy_chunk_at(out->data, out->dtype, r * out->strides[0]),
+                               out->strides[1], out->dtype);
+        }
+    }
+}
+
+static void cross_entropy_backward_run(const eddy_kernel_call *call) {
+    loss work = {.call = call, .attributes = call->attributes, .input = &call->views[1], .target = &call->views[2]};
+    work.counted = count_rows(&work);
+    run_slices(&work, work.target->shape[0], backward_slice);
+}
+
+const eddy_kernel eddy_cpu_cross_entropy = {.name = "cross_entropy",
+                                            .run = cross_entropy_run,
+                                            .workspace = cross_entropy_workspace,
+                                            .cost_base_ps = 100000,
+                                            .cost_element_ps = 1000};
+const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_backward",
+                                                     .run = cross_entropy_backward_run,
+                                                     .cost_base_ps = 100000,
+                                                     .cost_element_ps = 1200};

@@ -1,0 +1,135 @@
+/* rand, randn, randperm. Element i comes from Philox block i / 4 (f32 and narrower) or i / 2 (f64) of (seed, counter), in
+ * row-major order of the output, whatever the slices and strides. */
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/random_block.h>
+#include <kernels/cpu/walk.h>
+#include <kernels/philox.h>
+
+/* A multiple of what one call of a block function makes. */
+#define SLICE_ELEMENTS 16384
+
+typedef struct random_fill {
+    const eddy_view *out;
+    const eddy_attributes_random *attributes;
+    eddy_walk walk;
+    bool is_normal;
+} random_fill;
+
+typedef union numbers {
+    float f32[4 * EDDY_RANDOM_BLOCKS];
+    double f64[2 * EDDY_RANDOM_BLOCKS];
+} numbers;
+
+/* Random bits of a uniform number: as many as the dtype holds below 1. */
+static int uniform_bits(eddy_dtype dtype) {
+    return dtype == EDDY_F16 ? 11 : dtype == EDDY_BF16 ? 8 : 24;
+}
+
+static void make(const random_fill *work, int64_t first, numbers *made) {
+    const eddy_random_blocks *blocks = eddy_cpu_random_blocks();
+    uint64_t seed = work->attributes->seed, counter = work->attributes->counter;
+    if (work->out->dtype == EDDY_F64) {
+        uint64_t block = (uint64_t)first / 2;
+        if (work->is_normal)
+            blocks->normal_f64(made->f64, seed, counter, block);
+        else
+            blocks->uniform_f64(made->f64, seed, counter, block);
+    } else {
+        uint64_t block = (uint64_t)first / 4;
+        if (work->is_normal)
+            blocks->normal_f32(made->f32, seed, counter, block);
+        else
+            blocks->uniform_f32(made->f32, uniform_bits(work->out->dtype), seed, counter, block);
+    }
+}
+
+static void fill_slice(void *context, int64_t begin, int64_t end) {
+    const random_fill *work = context;
+    eddy_dtype dtype = work->out->dtype, compute = dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32;
+    int64_t batch = (dtype == EDDY_F64 ? 2 : 4) * EDDY_RANDOM_BLOCKS, stride = eddy_walk_inner_stride(&work->walk, 0);
+    numbers made;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->walk, &cursor, begin);
+    for (; begin < end; begin += batch) {
+        int64_t count = eddy_min_i64(batch, end - begin);
+        make(work, begin, &made);
+        for (int64_t done = 0, run; done < count; done += run) {
+            run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), count - done);
+            eddy_chunk_store(dtype, eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]), stride, compute,
+                             eddy_chunk_at(&made, compute, done), run);
+            eddy_walk_advance(&work->walk, &cursor, run);
+        }
+    }
+}
+
+static void run(const eddy_kernel_call *call, bool is_normal) {
+    random_fill work = {.out = &call->views[0], .attributes = call->attributes, .is_normal = is_normal};
+    int64_t count = eddy_view_count(work.out);
+    if (count == 0)
+        return;
+    eddy_walk_init(&work.walk, work.out->rank, work.out->shape);
+    eddy_walk_add(&work.walk, work.out->strides, 1);
+    eddy_walk_collapse(&work.walk);
+    if (count <= SLICE_ELEMENTS)
+        fill_slice(&work, 0, count);
+    else
+        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, fill_slice, &work);
+}
+
+static void rand_run(const eddy_kernel_call *call) {
+    run(call, false);
+}
+
+static void randn_run(const eddy_kernel_call *call) {
+    run(call, true);
+}
+
+/* An exactly uniform number below `bound` for step `step` (D. Lemire, "Fast random integer generation in an interval",
+ * 2019): the rare draws that would favour some numbers are made again, from blocks numbered beyond all steps. */
+static uint64_t below(const eddy_attributes_random *attributes, uint64_t bound, uint64_t step) {
+    for (uint64_t attempt = 0;; attempt++) {
+        uint32_t words[4];
+        eddy_philox(attributes->seed, attributes->counter, step | attempt << 48, words);
+        for (int half = 0; half < 2; half++) {
+            uint64_t bits = (uint64_t)words[2 * half] << 32 | words[2 * half + 1];
+            unsigned __int128 product = (unsigned __int128)bits * bound;
+            uint64_t low = (uint64_t)product;
+            if (low >= bound || low >= -bound % bound)
+                return (uint64_t)(product >> 64);
+        }
+    }
+}
+
+/* Fisher and Yates' shuffle, from the end (R. Durstenfeld, 1964). */
+#define SHUFFLE(type, name)                                                                                            \
+    static void shuffle_##name(const eddy_attributes_random *attributes, type *out, int64_t stride, int64_t count) {   \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            out[i * stride] = (type)i;                                                                                 \
+        for (int64_t i = count - 1; i > 0; i--) {                                                                      \
+            int64_t j = (int64_t)below(attributes, (uint64_t)i + 1, (uint64_t)i);                                      \
+            type kept = out[i * stride];                                                                               \
+            out[i * stride] = out[j * stride];                                                                         \
+            out[j * stride] = kept;                                                                                    \
+        }                                                                                                              \
+    }
+
+SHUFFLE(int64_t, i64)
+SHUFFLE(int32_t, i32)
+
+static void randperm_run(const eddy_kernel_call *call) {
+    const eddy_view *out = &call->views[0];
+    if (out->shape[0] == 0)
+        return;
+    if (out->dtype == EDDY_I64)
+        shuffle_i64(call->attributes, out->data, out->strides[0], out->shape[0]);
+    else
+        shuffle_i32(call->attributes, out->data, out->strides[0], out->shape[0]);
+}
+
+const eddy_kernel eddy_cpu_rand = {.name = "rand", .run = rand_run, .cost_base_ps = 150000, .cost_element_ps = 1000};
+const eddy_kernel eddy_cpu_randn = {.name = "randn", .run = randn_run, .cost_base_ps = 300000, .cost_element_ps = 3000};
+const eddy_kernel eddy_cpu_randperm = {
+    .name = "randperm", .run = randperm_run, .cost_base_ps = 50000, .cost_element_ps = 10000};

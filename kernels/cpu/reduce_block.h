@@ -1,0 +1,41 @@
+/* Reducing contiguous elements of a compute type: f32, f64 or i64.
+ *
+ * The tree is fixed by the number of elements alone, so that layout, slices and instruction set never show in the bits:
+ * elements are taken in blocks of EDDY_REDUCE_BLOCK; within a block element i goes to lane i % EDDY_REDUCE_LANES, lanes add
+ * up in order and are then halved (lane l with lane l + 16, 8, 4, 2, 1, where both exist); blocks are combined pairwise. */
+#ifndef EDDY_KERNELS_CPU_REDUCE_BLOCK_H
+#define EDDY_KERNELS_CPU_REDUCE_BLOCK_H
+
+#include <kernels/cpu/isa.h>
+#include <stdint.h>
+
+#define EDDY_REDUCE_LANES 32
+#define EDDY_REDUCE_BLOCK 1024
+/* Outputs that are reduced side by side when the reduced dims are the outer ones. */
+#define EDDY_REDUCE_COLUMNS 128
+
+typedef struct eddy_reduce_op {
+    /* One block, 1 <= count <= EDDY_REDUCE_BLOCK, to one value. */
+    void (*block)(const void *elements, int64_t count, void *result);
+    /* Rows number `first` .. of a block, each of `columns` elements, into lanes[EDDY_REDUCE_LANES][EDDY_REDUCE_COLUMNS].
+     * row_stride is in elements. */
+    void (*rows)(void *lanes, const void *rows, int64_t row_stride, int64_t first, int64_t count, int64_t columns);
+    /* into[i] = into[i] op other[i] */
+    void (*combine)(void *into, const void *other, int64_t count);
+} eddy_reduce_op;
+
+typedef enum eddy_reduce_type { EDDY_REDUCE_F32, EDDY_REDUCE_F64, EDDY_REDUCE_I64, EDDY_REDUCE_TYPES } eddy_reduce_type;
+
+typedef struct eddy_reduce_blocks {
+    eddy_reduce_op sum[EDDY_REDUCE_TYPES];
+    eddy_reduce_op max[EDDY_REDUCE_TYPES]; /* NaN wins */
+    /* Where a row has a better element than `best`, takes it and sets the index to `index`. */
+    void (*argmax_row[EDDY_REDUCE_TYPES])(void *best, int64_t *indices, const void *row, int64_t index,
+                                          int64_t columns);
+    /* The first element that equals *value, or is NaN where that is; there is one. */
+    int64_t (*find[EDDY_REDUCE_TYPES])(const void *elements, const void *value);
+} eddy_reduce_blocks;
+
+EDDY_ISA_DECLARE(eddy_reduce_blocks, eddy_cpu_reduce_blocks)
+
+#endif

@@ -1,0 +1,92 @@
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/reduce_plan.h>
+
+/* Elements of the input worth a slice of their own. */
+#define SLICE_ELEMENTS 65536
+/* Tasks that one reduction of few outputs is cut into. */
+#define SPLIT_TASKS 32
+
+static int64_t magnitude(int64_t value) {
+    return value < 0 ? -value : value;
+}
+
+static void choose_columns(eddy_reduce_plan *plan) {
+    eddy_walk *kept = &plan->kept;
+    plan->columns = 1;
+    plan->column_in = plan->column_out = 1;
+    if (kept->rank == 0)
+        return;
+    int32_t inner = kept->rank - 1;
+    const eddy_walk *reduced = &plan->reduced;
+    if (reduced->rank > 0 && magnitude(kept->strides[0][inner]) >= magnitude(reduced->strides[0][reduced->rank - 1]))
+        return;
+    plan->columns = kept->dims[inner];
+    plan->column_in = kept->strides[0][inner];
+    plan->column_out = kept->strides[1][inner];
+    kept->rank--;
+}
+
+static void choose_splits(eddy_reduce_plan *plan, int64_t elements) {
+    int64_t blocks = (plan->reduced_count + EDDY_REDUCE_BLOCK - 1) / EDDY_REDUCE_BLOCK, split_blocks = 1;
+    int64_t wanted = elements < 2 * SLICE_ELEMENTS || plan->units == 0 ? 1 : SPLIT_TASKS / plan->units;
+    wanted = eddy_max_i64(wanted, 1);
+    while ((blocks + split_blocks - 1) / split_blocks > wanted)
+        split_blocks *= 2;
+    plan->split_count = split_blocks * EDDY_REDUCE_BLOCK;
+    plan->splits = eddy_max_i64(1, (blocks + split_blocks - 1) / split_blocks);
+    int64_t width = eddy_min_i64(plan->columns, EDDY_REDUCE_COLUMNS);
+    int64_t task = eddy_max_i64(1, width * eddy_min_i64(plan->split_count, plan->reduced_count));
+    plan->task_grain = eddy_max_i64(1, SLICE_ELEMENTS / task);
+}
+
+void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call) {
+    const eddy_view *in = &call->views[0], *out = &call->views[1];
+    const eddy_attributes_reduce *attributes = call->attributes;
+    plan->in = *in;
+    plan->out = *out;
+    plan->dtype = eddy_chunk_compute_dtype(in->dtype);
+    plan->type = plan->dtype == EDDY_F32   ? EDDY_REDUCE_F32
+                 : plan->dtype == EDDY_F64 ? EDDY_REDUCE_F64
+                                           : EDDY_REDUCE_I64;
+    eddy_walk_init(&plan->kept, 0, NULL);
+    eddy_walk_init(&plan->reduced, 0, NULL);
+    plan->kept.operand_count = 2;
+    plan->reduced.operand_count = 1;
+    for (int32_t d = 0, kept = 0; d < in->rank; d++) {
+        if (attributes->axes >> d & 1) {
+            eddy_walk_append(&plan->reduced, in->shape[d], &in->strides[d], 1);
+            kept += attributes->keepdim;
+        } else {
+            eddy_walk_append(&plan->kept, in->shape[d], (int64_t[]){in->strides[d], out->strides[kept]}, 2);
+            kept++;
+        }
+    }
+    plan->reduced_count = eddy_walk_count(&plan->reduced);
+    int64_t outputs = eddy_walk_count(&plan->kept);
+    eddy_walk_sort(&plan->kept);
+    eddy_walk_collapse(&plan->kept);
+    eddy_walk_collapse(&plan->reduced);
+    choose_columns(plan);
+    plan->panels = (plan->columns + EDDY_REDUCE_COLUMNS - 1) / EDDY_REDUCE_COLUMNS;
+    plan->units = outputs == 0 ? 0 : outputs / plan->columns * plan->panels;
+    choose_splits(plan, outputs * plan->reduced_count);
+}
+
+void eddy_reduce_plan_run(const eddy_reduce_plan *plan, const eddy_kernel_call *call,
+                          void (*body)(void *context, int64_t begin, int64_t end), void *context) {
+    int64_t tasks = plan->units * plan->splits;
+    if (tasks <= plan->task_grain)
+        body(context, 0, tasks);
+    else
+        call->team->parallel_for(call->team, tasks, plan->task_grain, body, context);
+}
+
+eddy_reduce_unit eddy_reduce_plan_unit(const eddy_reduce_plan *plan, int64_t unit) {
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&plan->kept, &cursor, unit / plan->panels);
+    int64_t column = unit % plan->panels * EDDY_REDUCE_COLUMNS;
+    return (eddy_reduce_unit){.in = cursor.offsets[0] + column * plan->column_in,
+                              .out = cursor.offsets[1] + column * plan->column_out,
+                              .columns = eddy_min_i64(EDDY_REDUCE_COLUMNS, plan->columns - column)};
+}

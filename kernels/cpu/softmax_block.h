@@ -1,0 +1,34 @@
+/* Row arithmetic of softmax and cross-entropy on contiguous f32 or f64. Every count is a multiple of EDDY_SOFTMAX_LANES and
+ * at most EDDY_SOFTMAX_CHUNK: who calls pads. Sums run in lanes that are then halved: fixed by the count alone. */
+#ifndef EDDY_KERNELS_CPU_SOFTMAX_BLOCK_H
+#define EDDY_KERNELS_CPU_SOFTMAX_BLOCK_H
+
+#include <kernels/cpu/isa.h>
+#include <stdint.h>
+
+#define EDDY_SOFTMAX_LANES 16
+#define EDDY_SOFTMAX_CHUNK 4096
+
+typedef struct eddy_softmax_ops {
+    double (*max)(const void *x, int64_t count);
+    /* x = exp(x - shift); the sum of the results */
+    double (*exp_sum)(void *x, double shift, int64_t count);
+    /* x = x * factor */
+    void (*scale)(void *x, double factor, int64_t count);
+    /* x = (x - shift) - log_sum */
+    void (*shift)(void *x, double shift, double log_sum, int64_t count);
+    double (*sum)(const void *x, int64_t count);
+    double (*dot)(const void *a, const void *b, int64_t count);
+    /* grad = output * (grad - dot) */
+    void (*backward)(void *grad, const void *output, double dot, int64_t count);
+    /* grad = grad - exp(output) * sum */
+    void (*log_backward)(void *grad, const void *output, double sum, int64_t count);
+} eddy_softmax_ops;
+
+typedef struct eddy_softmax_blocks {
+    eddy_softmax_ops f32, f64;
+} eddy_softmax_blocks;
+
+EDDY_ISA_DECLARE(eddy_softmax_blocks, eddy_cpu_softmax_blocks)
+
+#endif

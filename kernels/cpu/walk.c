@@ -1,0 +1,98 @@
+#include <base/assert.h>
+#include <kernels/cpu/walk.h>
+#include <string.h>
+
+void eddy_walk_init(eddy_walk *walk, int32_t rank, const int64_t *dims) {
+    walk->rank = rank;
+    walk->operand_count = 0;
+    for (int32_t d = 0; d < rank; d++)
+        walk->dims[d] = dims[d];
+}
+
+void eddy_walk_add(eddy_walk *walk, const int64_t *strides, int64_t scale) {
+    EDDY_ASSERT(walk->operand_count < EDDY_WALK_OPERANDS);
+    int64_t *own = walk->strides[walk->operand_count++];
+    for (int32_t d = 0; d < walk->rank; d++)
+        own[d] = strides[d] * scale;
+}
+
+void eddy_walk_append(eddy_walk *walk, int64_t dim, const int64_t *strides, int32_t operand_count) {
+    walk->operand_count = operand_count;
+    walk->dims[walk->rank] = dim;
+    for (int32_t o = 0; o < operand_count; o++)
+        walk->strides[o][walk->rank] = strides[o];
+    walk->rank++;
+}
+
+static bool merges(const eddy_walk *walk, int32_t outer, int32_t inner) {
+    for (int32_t o = 0; o < walk->operand_count; o++) {
+        int64_t spanned;
+        if (__builtin_mul_overflow(walk->strides[o][inner], walk->dims[inner], &spanned) ||
+            walk->strides[o][outer] != spanned)
+            return false;
+    }
+    return true;
+}
+
+static void move(eddy_walk *walk, int32_t to, int32_t from) {
+    walk->dims[to] = walk->dims[from];
+    for (int32_t o = 0; o < walk->operand_count; o++)
+        walk->strides[o][to] = walk->strides[o][from];
+}
+
+void eddy_walk_collapse(eddy_walk *walk) {
+    int32_t kept = 0;
+    for (int32_t d = 0; d < walk->rank; d++) {
+        if (walk->dims[d] == 1)
+            continue;
+        if (kept > 0 && merges(walk, kept - 1, d)) {
+            int64_t product = walk->dims[kept - 1] * walk->dims[d];
+            move(walk, kept - 1, d);
+            walk->dims[kept - 1] = product;
+        } else {
+            move(walk, kept++, d);
+        }
+    }
+    walk->rank = kept;
+}
+
+static int64_t magnitude(int64_t value) {
+    return value < 0 ? -value : value;
+}
+
+void eddy_walk_sort(eddy_walk *walk) {
+    if (walk->rank < 2 || walk->operand_count == 0)
+        return;
+    /* Insertion sort: ranks are small and mostly in order. Equal strides (broadcast) keep their order. */
+    for (int32_t d = 1; d < walk->rank; d++) {
+        int64_t dim = walk->dims[d], strides[EDDY_WALK_OPERANDS];
+        for (int32_t o = 0; o < walk->operand_count; o++)
+            strides[o] = walk->strides[o][d];
+        int32_t to = d;
+        while (to > 0 && magnitude(walk->strides[0][to - 1]) < magnitude(strides[0])) {
+            move(walk, to, to - 1);
+            to--;
+        }
+        walk->dims[to] = dim;
+        for (int32_t o = 0; o < walk->operand_count; o++)
+            walk->strides[o][to] = strides[o];
+    }
+}
+
+int64_t eddy_walk_count(const eddy_walk *walk) {
+    int64_t count = 1;
+    for (int32_t d = 0; d < walk->rank; d++)
+        count *= walk->dims[d];
+    return count;
+}
+
+void eddy_walk_seek(const eddy_walk *walk, eddy_walk_cursor *cursor, int64_t flat) {
+    memset(cursor->offsets, 0, sizeof(cursor->offsets[0]) * (size_t)walk->operand_count);
+    for (int32_t d = walk->rank - 1; d >= 0; d--) {
+        int64_t index = flat % walk->dims[d];
+        flat /= walk->dims[d];
+        cursor->index[d] = index;
+        for (int32_t o = 0; o < walk->operand_count; o++)
+            cursor->offsets[o] += index * walk->strides[o][d];
+    }
+}

@@ -1,0 +1,89 @@
+/* Walking several strided operands through one index space. Plain values on the stack; any thread. */
+#ifndef EDDY_KERNELS_CPU_WALK_H
+#define EDDY_KERNELS_CPU_WALK_H
+
+#include <kernels/kernel.h>
+
+#define EDDY_WALK_OPERANDS 16
+
+/* Dims outermost first. Strides are in the unit in which they were added (elements or bytes). */
+typedef struct eddy_walk {
+    int32_t rank;
+    int32_t operand_count;
+    int64_t dims[EDDY_RANK_MAX];
+    int64_t strides[EDDY_WALK_OPERANDS][EDDY_RANK_MAX];
+} eddy_walk;
+
+/* A place in a walk: the index, and the offset of every operand there. */
+typedef struct eddy_walk_cursor {
+    int64_t index[EDDY_RANK_MAX];
+    int64_t offsets[EDDY_WALK_OPERANDS];
+} eddy_walk_cursor;
+
+/* Starts a walk over `dims` without operands. */
+void eddy_walk_init(eddy_walk *walk, int32_t rank, const int64_t *dims);
+/* Adds an operand: its strides under the walk's dims, each multiplied by `scale` (1, or bytes per element). */
+void eddy_walk_add(eddy_walk *walk, const int64_t *strides, int64_t scale);
+/* Appends a dim (before any collapse) with one stride per operand; used to build walks dim by dim. */
+void eddy_walk_append(eddy_walk *walk, int64_t dim, const int64_t *strides, int32_t operand_count);
+
+/* Drops dims of size 1 and merges neighbours that every operand walks evenly. The order of elements stays. */
+void eddy_walk_collapse(eddy_walk *walk);
+/* Reorders dims so that operand 0 walks memory forward, the smallest stride innermost. Only for work whose order does not
+ * matter. Collapse afterwards. */
+void eddy_walk_sort(eddy_walk *walk);
+
+/* Elements; 1 for rank 0. */
+int64_t eddy_walk_count(const eddy_walk *walk);
+
+/* Moves to the element with this flat (row-major) number. */
+void eddy_walk_seek(const eddy_walk *walk, eddy_walk_cursor *cursor, int64_t flat);
+
+/* Moves by one in the dims 0 .. rank - 1, which may be fewer than the walk's: the inner ones are the caller's loop. */
+static inline void eddy_walk_next(const eddy_walk *walk, eddy_walk_cursor *cursor, int32_t rank) {
+    for (int32_t d = rank - 1; d >= 0; d--) {
+        if (++cursor->index[d] < walk->dims[d]) {
+            for (int32_t o = 0; o < walk->operand_count; o++)
+                cursor->offsets[o] += walk->strides[o][d];
+            return;
+        }
+        cursor->index[d] = 0;
+        for (int32_t o = 0; o < walk->operand_count; o++)
+            cursor->offsets[o] -= (walk->dims[d] - 1) * walk->strides[o][d];
+    }
+}
+
+/* Moves `count` elements forward within the innermost dim, and to the next row at its end. */
+static inline void eddy_walk_advance(const eddy_walk *walk, eddy_walk_cursor *cursor, int64_t count) {
+    int32_t inner = walk->rank - 1;
+    if (inner < 0)
+        return;
+    cursor->index[inner] += count;
+    for (int32_t o = 0; o < walk->operand_count; o++)
+        cursor->offsets[o] += count * walk->strides[o][inner];
+    if (cursor->index[inner] == walk->dims[inner]) {
+        cursor->index[inner] = 0;
+        for (int32_t o = 0; o < walk->operand_count; o++)
+            cursor->offsets[o] -= walk->dims[inner] * walk->strides[o][inner];
+        eddy_walk_next(walk, cursor, inner);
+    }
+}
+
+/* Elements left in the innermost dim from the cursor on. */
+static inline int64_t eddy_walk_run(const eddy_walk *walk, const eddy_walk_cursor *cursor) {
+    return walk->rank == 0 ? 1 : walk->dims[walk->rank - 1] - cursor->index[walk->rank - 1];
+}
+
+static inline int64_t eddy_walk_inner_stride(const eddy_walk *walk, int32_t operand) {
+    return walk->rank == 0 ? 1 : walk->strides[operand][walk->rank - 1];
+}
+
+static inline int64_t eddy_min_i64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static inline int64_t eddy_max_i64(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+#endif

@@ -1,0 +1,92 @@
+/* What a kernel is.
+ *
+ * A kernel gets plain views (pointer, shape, strides in elements), its op's attribute struct, a workspace and a team to
+ * cut itself into slices. It never allocates, locks, logs or looks at handles, and it leaves no state behind. It runs
+ * under the default floating-point environment, on any thread. */
+#ifndef EDDY_KERNELS_KERNEL_H
+#define EDDY_KERNELS_KERNEL_H
+
+#include <base/atomic.h>
+#include <eddy/dtype.h>
+#include <eddy/shape.h>
+#include <eddy/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A tensor as a kernel sees it. An absent optional operand has rank -1 and data NULL. data may be NULL where a dim is 0. */
+typedef struct eddy_view {
+    void *data; /* the first element (the offset is applied) */
+    const int64_t *shape;
+    const int64_t *strides; /* elements; 0 where broadcast, negative allowed */
+    eddy_dtype dtype;
+    int32_t rank;
+} eddy_view;
+
+/* Why a kernel failed: the lowest `position` wins, so that the message does not depend on the number of threads. */
+typedef struct eddy_kernel_error {
+    _Atomic int32_t status;    /* atomic: eddy_status, any slice writes, who retires reads */
+    _Atomic int64_t position;  /* flat index of the element at fault; INT64_MAX while there is none */
+    int64_t value;             /* lock: under `guard`; the offending value */
+    int64_t bound;             /* lock: under `guard`; what it had to be below */
+    _Atomic uint32_t guard;
+} eddy_kernel_error;
+
+/* The stream's parallel_for: calls body(context, begin, end) over [0, count) cut into slices of `grain` (the last may be
+ * shorter), on the calling thread and whoever helps, and returns when all are done. Slices depend on count and grain
+ * alone. A slice may not call it again. */
+typedef struct eddy_kernel_team {
+    void (*parallel_for)(struct eddy_kernel_team *team, int64_t count, int64_t grain,
+                         void (*body)(void *context, int64_t begin, int64_t end), void *context);
+    int32_t thread_count; /* const: size of the team. Never decides rounding. */
+} eddy_kernel_team;
+
+typedef struct eddy_kernel_call {
+    const struct eddy_kernel *kernel;
+    const eddy_view *views; /* operands in the order of the op's entry: inputs (lists spread out), then outputs */
+    int32_t view_count;
+    const void *attributes; /* the op's attribute struct */
+    void *workspace;        /* 64-byte aligned, kernel->workspace bytes */
+    eddy_kernel_team *team; /* never NULL */
+    eddy_kernel_error *error; /* never NULL */
+} eddy_kernel_call;
+
+/* The inner loop of an elementwise op: `count` elements, one pointer and one stride in BYTES per operand (inputs, then
+ * the output). Contiguous (stride == element size) and broadcast (stride 0) operands are worth a fast path. */
+typedef void eddy_loop_fn(char *const *data, const int64_t *strides, int64_t count, const void *attributes);
+
+typedef struct eddy_kernel {
+    const char *name;
+    /* Runs the whole op. For elementwise kernels this is eddy_kernel_run_elementwise, which calls `loop`. */
+    void (*run)(const eddy_kernel_call *call);
+    eddy_loop_fn *loop; /* elementwise kernels only */
+    /* Bytes of workspace for these views; NULL: none. No view has data yet. */
+    size_t (*workspace)(const eddy_kernel_call *call);
+    /* Late shape (mut2): writes the outputs' shapes; `run` then fills them. NULL for other kernels. */
+    void (*count)(const eddy_kernel_call *call, eddy_shape *shapes);
+    /* Estimated picoseconds on one core: base + per element of the largest operand, or `cost` where that is too crude. */
+    int32_t cost_base_ps;
+    int32_t cost_element_ps;
+    int64_t (*cost)(const eddy_kernel_call *call);
+} eddy_kernel;
+
+/* Records a failure; the one with the lowest position is kept. */
+void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t position, int64_t value, int64_t bound);
+
+/* The run function of elementwise kernels: all views share one shape (broadcast strides are 0), which the interpreter
+ * has collapsed; walks the outer dims and cuts big ones into slices. */
+void eddy_kernel_run_elementwise(const eddy_kernel_call *call);
+
+/* Elements of a view. */
+static inline int64_t eddy_view_count(const eddy_view *view) {
+    int64_t count = 1;
+    for (int32_t d = 0; d < view->rank; d++)
+        count *= view->shape[d];
+    return count;
+}
+
+static inline bool eddy_view_is_absent(const eddy_view *view) {
+    return view->rank < 0;
+}
+
+#endif

@@ -1,0 +1,141 @@
+/* Each provider of matrix products against a loop in double, and against itself: alignment of the operands does not show.
+ * Bound: (k + 4) / 2 units of the last place of the sum of magnitudes of an element's products; any order of additions
+ * stays within k. */
+#include "tensor.h"
+#include <criterion/criterion.h>
+#include <kernels/cpu/gemm.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t sides[] = {1,  2,  3,  5,  6,  7,  10,  15,  16,  17,  31,  32,
+                                33, 48, 63, 64, 65, 96, 100, 127, 128, 129, 257, 784};
+#define SIDES ((int64_t)(sizeof(sides) / sizeof(sides[0])))
+
+typedef struct problem {
+    int64_t m, n, k, lda, ldb, ldc;
+    bool ta, tb;
+} problem;
+
+static problem make_problem(void) {
+    problem p;
+    do {
+        p.m = sides[test_below(SIDES)];
+        p.n = sides[test_below(SIDES)];
+        p.k = test_below(20) == 0 ? 0 : sides[test_below(SIDES)];
+    } while (p.m * p.n * p.k > 8000000);
+    p.ta = test_below(2);
+    p.tb = test_below(2);
+    p.lda = (p.ta ? p.m : p.k) + test_below(3);
+    p.ldb = (p.tb ? p.k : p.n) + test_below(3);
+    p.ldc = p.n + test_below(3);
+    p.lda += p.lda == 0;
+    p.ldb += p.ldb == 0;
+    return p;
+}
+
+#define CHECK(name, real, unit)                                                                                        \
+    static real *make_##name(int64_t count) {                                                                          \
+        real *x = aligned_alloc(64, (size_t)(count + 96) * sizeof(real) / 64 * 64 + 64);                               \
+        for (int64_t i = 0; i < count + 80; i++)                                                                       \
+            x[i] = (real)(2 * test_unit() - 1);                                                                        \
+        return x;                                                                                                      \
+    }                                                                                                                  \
+    static void check_##name(eddy_gemm_##name##_fn *gemm, const char *provider, problem p, real alpha, real beta) {    \
+        int64_t a_count = (p.ta ? p.k : p.m) * p.lda, b_count = (p.tb ? p.n : p.k) * p.ldb, c_count = p.m * p.ldc;     \
+        real *a = make_##name(a_count), *b = make_##name(b_count), *c = make_##name(c_count);                          \
+        real *before = make_##name(c_count), *moved = make_##name(c_count), *moved_a = make_##name(a_count);           \
+        if (beta == 0)                                                                                                 \
+            for (int64_t i = 0; i < p.m; i++)                                                                          \
+                for (int64_t j = 0; j < p.n; j++)                                                                      \
+                    c[i * p.ldc + j] = (real)NAN;                                                                      \
+        memcpy(before, c, (size_t)(c_count + 64) * sizeof(real));                                                      \
+        memcpy(moved + 3, c, (size_t)c_count * sizeof(real));                                                          \
+        memcpy(moved_a + 5, a, (size_t)a_count * sizeof(real));                                                        \
+        gemm(p.ta, p.tb, p.m, p.n, p.k, alpha, a, p.lda, b, p.ldb, beta, c, p.ldc);                                    \
+        for (int64_t i = 0; i < p.m; i++)                                                                              \
+            for (int64_t j = 0; j < p.n; j++) {                                                                        \
+                double want = beta == 0 ? 0 : (double)beta * (double)before[i * p.ldc + j], sum = fabs(want);          \
+                for (int64_t q = 0; q < p.k; q++) {                                                                    \
+                    double left = (double)a[p.ta ? q * p.lda + i : i * p.lda + q];                                     \
+                    double product = (double)alpha * left * (double)b[p.tb ? j * p.ldb + q : q * p.ldb + j];           \
+                    want += product;                                                                                   \
+                    sum += fabs(product);                                                                              \
+                }                                                                                                      \
+                double got = (double)c[i * p.ldc + j];                                                                 \
+                cr_assert(fabs(got - want) <= (double)(p.k + 4) / 2 * unit * sum,                                      \
+                          "%s " #name " %lldx%lldx%lld %c%c alpha %g beta %g seed %llu [%lld, %lld]: %a, not %a",      \
+                          provider, (long long)p.m, (long long)p.n, (long long)p.k, p.ta ? 'T' : 'N',                  \
+                          p.tb ? 'T' : 'N', (double)alpha, (double)beta, (unsigned long long)test_seed, (long long)i,  \
+                          (long long)j, got, want);                                                                    \
+            }                                                                                                          \
+        for (int64_t i = 0; i < c_count; i++)                                                                          \
+            cr_assert(i % p.ldc < p.n || c[i] == before[i], "%s wrote between rows", provider);                        \
+        gemm(p.ta, p.tb, p.m, p.n, p.k, alpha, moved_a + 5, p.lda, b, p.ldb, beta, moved + 3, p.ldc);                  \
+        for (int64_t i = 0; i < p.m; i++)                                                                              \
+            cr_assert(memcmp(c + i * p.ldc, moved + 3 + i * p.ldc, (size_t)p.n * sizeof(real)) == 0,                   \
+                      "%s " #name ": alignment shows", provider);                                                      \
+        free(a), free(b), free(c), free(before), free(moved), free(moved_a);                                           \
+    }
+
+CHECK(f32, float, 0x1p-23)
+CHECK(f64, double, 0x1p-52)
+
+Test(gemm, every_provider_multiplies_right) {
+    const double factors[][2] = {{1, 0}, {1, 1}, {-0.5, 0}, {2, -1}};
+    for (int provider = 0; provider < EDDY_GEMM_PROVIDER_COUNT; provider++) {
+        eddy_gemm_f32_fn *f32 = eddy_gemm_provider_f32((eddy_gemm_provider)provider);
+        eddy_gemm_f64_fn *f64 = eddy_gemm_provider_f64((eddy_gemm_provider)provider);
+        const char *name = eddy_gemm_provider_name((eddy_gemm_provider)provider);
+        for (int round = 0; round < 250; round++) {
+            const double *factor = factors[round % 4];
+            if (f32 != NULL)
+                check_f32(f32, name, make_problem(), (float)factor[0], (float)factor[1]);
+            if (f64 != NULL)
+                check_f64(f64, name, make_problem(), factor[0], factor[1]);
+        }
+    }
+}
+
+/* Only the portable provider promises this; the others' panels are therefore fixed by the shape. */
+Test(gemm, cuts_do_not_show_in_portable_products) {
+    for (int round = 0; round < 60; round++) {
+        problem p = make_problem();
+        float *a = make_f32((p.ta ? p.k : p.m) * p.lda), *b = make_f32((p.tb ? p.n : p.k) * p.ldb);
+        float *whole = make_f32(p.m * p.ldc), *cut = make_f32(p.m * p.ldc);
+        eddy_gemm_portable_f32(p.ta, p.tb, p.m, p.n, p.k, 1, a, p.lda, b, p.ldb, 0, whole, p.ldc);
+        for (int64_t panels = 1; panels <= 4; panels++) {
+            int64_t columns = (p.n + panels - 1) / panels, rows = (p.m + panels - 1) / panels;
+            for (int64_t j = 0; j < p.n; j += columns)
+                for (int64_t i = 0; i < p.m; i += rows)
+                    eddy_gemm_portable_f32(p.ta, p.tb, p.m - i < rows ? p.m - i : rows,
+                                           p.n - j < columns ? p.n - j : columns, p.k, 1, a + (p.ta ? i : i * p.lda),
+                                           p.lda, b + (p.tb ? j * p.ldb : j), p.ldb, 0, cut + i * p.ldc + j, p.ldc);
+            for (int64_t i = 0; i < p.m; i++)
+                cr_assert(memcmp(whole + i * p.ldc, cut + i * p.ldc, (size_t)p.n * 4) == 0, "%lld panels",
+                          (long long)panels);
+        }
+        free(a), free(b), free(whole), free(cut);
+    }
+}
+
+Test(gemm, panels_cover_the_problem_and_follow_from_its_shape) {
+    for (int round = 0; round < 100000; round++) {
+        int64_t m = 1 + test_below(4000), n = 1 + test_below(4000), k = test_below(4000);
+        eddy_gemm_cut cut = eddy_gemm_cut_for(m, n, k);
+        int64_t side = cut.by_columns ? n : m;
+        cr_assert(cut.panels >= 1 && (cut.panels - 1) * cut.width < side && cut.panels * cut.width >= side);
+        cr_assert(cut.panels == 1 || cut.width >= 64);
+    }
+}
+
+Test(gemm, the_table_names_a_provider_for_every_shape) {
+    for (int isa = 0; isa < EDDY_ISA_COUNT; isa++)
+        for (int64_t side = 1; side <= 4096; side *= 4) {
+            eddy_gemm_provider f32 = eddy_gemm_choose((eddy_isa)isa, EDDY_F32, side, 10, 128);
+            eddy_gemm_provider f64 = eddy_gemm_choose((eddy_isa)isa, EDDY_F64, side, 10, 128);
+            cr_assert_not_null((void *)eddy_gemm_provider_f32(f32));
+            cr_assert_not_null((void *)eddy_gemm_provider_f64(f64));
+            cr_assert(isa != EDDY_ISA_PORTABLE || (f32 == EDDY_GEMM_PORTABLE && f64 == EDDY_GEMM_PORTABLE));
+        }
+}
