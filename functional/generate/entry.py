@@ -1,0 +1,332 @@
+"""Entries of the op list: what functional/ops/*.toml says, with every default filled in and every rule checked."""
+
+import pathlib
+import tomllib
+from dataclasses import dataclass, field
+
+DTYPES = ["f32", "f64", "f16", "bf16", "i8", "u8", "i16", "i32", "i64", "bool"]
+FLOATS = DTYPES[:4]
+INTEGERS = DTYPES[4:9]
+DTYPE_GROUPS = {"all": DTYPES, "float": FLOATS, "integer": INTEGERS, "number": FLOATS + INTEGERS}
+
+PROMOTIONS = {"none": "NONE", "same": "SAME", "float": "FLOAT"}
+RESULTS = {"compute": "COMPUTE", "bool": "BOOL", "rule": "RULE"}
+
+# Attribute type -> enumerator, C type in the struct, C type of a parameter. device and generator are options that reach
+# the interpreter beside the struct.
+TYPES = {
+    "int": ("INT", "int64_t", "int64_t"),
+    "float": ("FLOAT", "double", "double"),
+    "bool": ("BOOL", "bool", "bool"),
+    "scalar": ("SCALAR", "eddy_scalar", "eddy_scalar"),
+    "dtype": ("DTYPE", "eddy_dtype", "eddy_dtype"),
+    "shape": ("SHAPE", "eddy_shape", "eddy_shape"),
+    "axes": ("AXES", "uint32_t", "const eddy_axes *"),
+    "axis": ("AXIS", "int32_t", "int32_t"),
+    "choice": ("CHOICE", "int32_t", "int32_t"),
+    "device": (None, None, "eddy_device"),
+    "generator": (None, None, "eddy_generator *"),
+}
+
+# Estimated picoseconds on one core: per call, per f32 element.
+COSTS = {"cheap": (10000, 100), "medium": (10000, 300), "heavy": (15000, 600)}
+
+ENTRY_KEYS = {
+    "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
+    "expression", "expression_bool", "infer", "kernel", "gradient", "ulp", "ulp_f64", "cost", "errors", "source",
+    "ownership", "alias", "broadcasts", "random", "late_shape",
+}
+OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only"}
+ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "door"}
+KINDS = {"tensor": "TENSOR", "optional": "OPTIONAL", "list": "LIST"}
+
+
+class EntryError(Exception):
+    """An entry breaks a rule; the text names file, entry and rule."""
+
+
+@dataclass
+class Operand:
+    name: str
+    kind: str = "tensor"
+    access: str = "const"
+    shape_only: bool = False
+    is_bool: bool = False
+    spec_only: bool = False
+
+
+@dataclass
+class Attribute:
+    name: str
+    type: str
+    role: str  # "parameter", "option", "fixed"
+    default: object = 0
+    extra: bool = False  # serves inference only: not in the kernel's struct
+    doc: str = ""
+    choices: list = field(default_factory=list)
+    zero_flag: bool = False  # option: a bool field <name>_is_zero says that 0 is meant
+    door: str = ""  # type of the parameter where it is not the attribute's
+
+    @property
+    def in_struct(self):
+        return TYPES[self.type][0] is not None
+
+
+@dataclass
+class Entry:
+    name: str
+    family: str
+    summary: str
+    operands: list
+    outputs: list
+    attributes: list
+    struct: str
+    promotion: str
+    result: str
+    dtypes: list
+    forms: list
+    expression: str
+    expression_bool: str
+    infer: str
+    kernel: str
+    gradient: object
+    ulp: int
+    ulp_f64: int
+    cost: str
+    errors: str
+    source: str
+    alias: bool
+    broadcasts: bool
+    random: bool
+    late_shape: bool
+    scalar_of: str = ""  # the entry that this `_s` form came from
+
+    @property
+    def is_elementwise(self):
+        return bool(self.expression)
+
+    @property
+    def parameters(self):
+        return [a for a in self.attributes if a.role == "parameter"]
+
+    @property
+    def options(self):
+        return [a for a in self.attributes if a.role == "option"]
+
+    @property
+    def struct_attributes(self):
+        return [a for a in self.attributes if a.in_struct]
+
+    @property
+    def extras(self):
+        return [a for a in self.struct_attributes if a.extra]
+
+    @property
+    def arguments(self):
+        """C type of the attribute struct; empty where there is none."""
+        return f"eddy_arguments_{self.name}" if self.struct_attributes or self.random else ""
+
+    @property
+    def public_attributes(self):
+        """What eddy_call accepts."""
+        return [a for a in self.struct_attributes if a.role != "fixed"]
+
+
+def fail(where, text):
+    raise EntryError(f"{where}: {text}")
+
+
+def check_keys(where, table, allowed):
+    unknown = sorted(set(table) - allowed)
+    if unknown:
+        fail(where, f"unknown key {unknown[0]!r}")
+
+
+def read_operand(where, value):
+    if isinstance(value, str):
+        return Operand(value)
+    check_keys(where, value, OPERAND_KEYS)
+    operand = Operand(
+        name=value["name"],
+        kind=value.get("kind", "tensor"),
+        access=value.get("access", "const"),
+        shape_only=value.get("shape_only", False),
+        is_bool=value.get("bool", False),
+        spec_only=value.get("spec_only", False),
+    )
+    if operand.kind not in KINDS:
+        fail(where, f"operand {operand.name}: unknown kind {operand.kind!r}")
+    if operand.access not in ("const", "mut"):
+        fail(where, f"operand {operand.name}: unknown access {operand.access!r}")
+    return operand
+
+
+def check_option(where, option):
+    """All zero has to be the default: DESIGN's rule for option structs."""
+    if option.type not in ("int", "float", "bool", "choice", "device", "generator"):
+        fail(where, f"option {option.name}: a {option.type} cannot be an option")
+    if option.type == "bool" and option.default:
+        fail(where, f"option {option.name}: a bool that is true by default must be inverted")
+    if option.type == "choice" and option.default:
+        fail(where, f"option {option.name}: the default must be the first choice")
+    if option.type in ("int", "float") and option.default != 0 and not option.zero_flag:
+        fail(where, f"option {option.name}: 0 does not mean its default {option.default}; make it a parameter, invert it, or "
+                    "give it zero_flag")
+    if option.zero_flag and option.default == 0:
+        fail(where, f"option {option.name}: zero_flag is for defaults other than 0")
+
+
+def read_attribute(where, value, role):
+    check_keys(where, value, ATTRIBUTE_KEYS)
+    attribute = Attribute(
+        name=value["name"],
+        type=value["type"],
+        role="fixed" if "fixed" in value else role,
+        default=value.get("fixed", value.get("default", 0)),
+        extra=value.get("extra", False),
+        doc=value.get("doc", ""),
+        choices=value.get("choices", []),
+        zero_flag=value.get("zero_flag", False),
+        door=value.get("door", ""),
+    )
+    if attribute.type not in TYPES:
+        fail(where, f"attribute {attribute.name}: unknown type {attribute.type!r}")
+    if attribute.role == "parameter" and "default" in value:
+        fail(where, f"attribute {attribute.name}: a parameter has no default; make it an option")
+    if (attribute.type == "choice") != bool(attribute.choices):
+        fail(where, f"attribute {attribute.name}: choices go with type choice")
+    if attribute.role != "fixed" and not attribute.doc:
+        fail(where, f"attribute {attribute.name}: no doc")
+    if attribute.role == "option":
+        check_option(where, attribute)
+    return attribute
+
+
+def read_dtypes(where, value):
+    if isinstance(value, str):
+        if value not in DTYPE_GROUPS:
+            fail(where, f"unknown group of dtypes {value!r}")
+        return list(DTYPE_GROUPS[value])
+    for dtype in value:
+        if dtype not in DTYPES:
+            fail(where, f"unknown dtype {dtype!r}")
+    return [d for d in DTYPES if d in value]
+
+
+def read_entry(family, name, table, defaults):
+    where = f"{family}.toml [{name}]"
+    check_keys(where, table, ENTRY_KEYS)
+    shared_options = defaults.get("options", [])
+    table = {**defaults, **table, "options": table.get("options", []) + shared_options}
+    if not table.get("summary"):
+        fail(where, "no summary")
+    attributes = [read_attribute(where, a, "parameter") for a in table.get("attributes", [])]
+    attributes += [read_attribute(where, o, "option") for o in table["options"]]
+    entry = Entry(
+        name=name,
+        family=family,
+        summary=table["summary"],
+        operands=[read_operand(where, o) for o in table.get("operands", [])],
+        outputs=table.get("outputs", ["output"]),
+        attributes=attributes,
+        struct=table.get("struct", ""),
+        promotion=table.get("promotion", "none"),
+        result=table.get("result", "rule"),
+        dtypes=read_dtypes(where, table.get("dtypes", "all")),
+        forms=table.get("forms", []),
+        expression=table.get("expression", ""),
+        expression_bool=table.get("expression_bool", ""),
+        infer=table.get("infer", ""),
+        kernel=table.get("kernel", ""),
+        gradient=table.get("gradient", "none"),
+        ulp=table.get("ulp", 0),
+        ulp_f64=table.get("ulp_f64", table.get("ulp", 0)),
+        cost=table.get("cost", "medium"),
+        errors=table.get("errors", ""),
+        source=table.get("source", ""),
+        alias=table.get("alias", bool(table.get("expression"))),
+        broadcasts=table.get("broadcasts", False),
+        random=table.get("random", False),
+        late_shape=table.get("late_shape", False),
+    )
+    check_entry(where, entry)
+    return entry
+
+
+def check_entry(where, entry):
+    if not entry.name.isidentifier() or entry.name.endswith("_s") or entry.name.startswith("_"):
+        fail(where, "a name is an identifier and does not end in _s")
+    if bool(entry.expression) == bool(entry.kernel):
+        fail(where, "an entry has an expression or a kernel")
+    if entry.is_elementwise and entry.infer:
+        fail(where, "elementwise entries need no infer")
+    if not entry.is_elementwise and not entry.infer:
+        fail(where, "no infer")
+    if entry.promotion not in PROMOTIONS:
+        fail(where, f"unknown promotion {entry.promotion!r}")
+    if entry.result not in RESULTS:
+        fail(where, f"unknown result {entry.result!r}")
+    if entry.cost not in COSTS:
+        fail(where, f"unknown cost {entry.cost!r}")
+    for form in entry.forms:
+        if form not in ("scalar", "into", "inplace"):
+            fail(where, f"unknown form {form!r}")
+    if "scalar" in entry.forms and (not entry.is_elementwise or len(entry.operands) != 2 or entry.attributes):
+        fail(where, "scalar forms are made of elementwise entries with two operands")
+    if "inplace" in entry.forms and entry.result == "bool":
+        fail(where, "a comparison cannot be written in place")
+    names = [o.name for o in entry.operands] + [a.name for a in entry.attributes]
+    if len(set(names)) != len(names):
+        fail(where, "a name is used twice")
+    if isinstance(entry.gradient, dict):
+        for operand in entry.gradient:
+            if operand not in [o.name for o in entry.operands]:
+                fail(where, f"gradient of unknown operand {operand!r}")
+    if entry.outputs and any(o.access == "mut" for o in entry.operands):
+        fail(where, "an entry writes outputs or operands, not both")
+    if not entry.struct and any(not a.extra for a in entry.struct_attributes):
+        fail(where, "attributes that the kernel reads need `struct`")
+
+
+def scalar_form(entry):
+    """The `_s` entry: the second operand becomes the attribute `value`."""
+    gradient = entry.gradient
+    right = entry.operands[1].name
+    if isinstance(gradient, dict):
+        gradient = {o: f for o, f in gradient.items() if o != right}
+    value = Attribute(name=right, type="scalar", role="parameter", doc="The right side.")
+    return Entry(**{
+        **entry.__dict__,
+        "name": entry.name + "_s",
+        "summary": entry.summary.rstrip(".") + f". {right} is a number.",
+        "operands": entry.operands[:1],
+        "attributes": [value],
+        "gradient": gradient,
+        "forms": [f for f in entry.forms if f != "scalar"],
+        "scalar_of": entry.name,
+    })
+
+
+def read_family(path):
+    with open(path, "rb") as file:
+        tables = tomllib.load(file)
+    family = pathlib.Path(path).stem
+    defaults = tables.pop("defaults", {})
+    entries = []
+    for name, table in tables.items():
+        entry = read_entry(family, name, table, defaults)
+        entries.append(entry)
+        if "scalar" in entry.forms:
+            entries.append(scalar_form(entry))
+    return entries
+
+
+def read_all(paths):
+    """Every entry of the files, families in alphabetic order: the order of ids."""
+    entries = [e for path in sorted(paths, key=lambda p: pathlib.Path(p).stem) for e in read_family(path)]
+    seen = {}
+    for entry in entries:
+        if entry.name in seen:
+            fail(f"{entry.family}.toml [{entry.name}]", f"is in {seen[entry.name]}.toml too")
+        seen[entry.name] = entry.family
+    return entries

@@ -1,0 +1,104 @@
+"""Scalar expressions over the closed vocabulary of words, and their C form for a compute type.
+
+The text is an expression of + - * == != < <= > >=, / and calls of words; each operator and call stands for one word of
+kernels/words.h or kernels/math.h, which has a form per compute type."""
+
+import ast
+
+OPERATORS = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div",
+    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
+}
+
+# Word -> kinds of its arguments and of its result: v a value, c a condition.
+WORDS = {
+    "add": ("vv", "v"), "sub": ("vv", "v"), "mul": ("vv", "v"), "div": ("vv", "v"), "neg": ("v", "v"),
+    "fma": ("vvv", "v"), "min": ("vv", "v"), "max": ("vv", "v"), "abs": ("v", "v"), "sqrt": ("v", "v"),
+    "exp": ("v", "v"), "log": ("v", "v"), "tanh": ("v", "v"), "sigmoid": ("v", "v"),
+    "eq": ("vv", "c"), "ne": ("vv", "c"), "lt": ("vv", "c"), "le": ("vv", "c"), "gt": ("vv", "c"), "ge": ("vv", "c"),
+    "select": ("cvv", "v"), "logical_or": ("vv", "v"), "logical_and": ("vv", "v"),
+}
+
+FLOAT_ONLY = {"div", "fma", "sqrt", "exp", "log", "tanh", "sigmoid"}
+NOT_BOOL = {"add", "sub", "mul", "neg", "abs", "min", "max"}
+BOOL_ONLY = {"logical_or", "logical_and"}
+
+# dtype -> compute type: 16-bit floats are computed in f32 and rounded once.
+COMPUTE = {"f16": "f32", "bf16": "f32", "bool": "truth"}
+
+
+class ExpressionError(Exception):
+    pass
+
+
+def compute_type(dtype):
+    return COMPUTE.get(dtype, dtype)
+
+
+def check_word(word, compute):
+    if word in FLOAT_ONLY and compute not in ("f32", "f64"):
+        raise ExpressionError(f"{word} has no form for {compute}")
+    if word in NOT_BOOL and compute == "truth":
+        raise ExpressionError(f"{word} has no form for bool")
+    if word in BOOL_ONLY and compute != "truth":
+        raise ExpressionError(f"{word} is for bool")
+
+
+def literal(value, compute):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ExpressionError(f"{value!r} is no number")
+    if compute in ("f32", "f64"):
+        return float(value).hex() + ("f" if compute == "f32" else "")
+    if value != int(value):
+        raise ExpressionError(f"{value} is no value of {compute}")
+    return str(int(value))
+
+
+class Compiler:
+    def __init__(self, names, compute):
+        self.names = names  # name -> "v" or "c"
+        self.compute = compute
+        self.words = set()
+
+    def call(self, word, arguments):
+        if word not in WORDS:
+            raise ExpressionError(f"{word} is no word of the vocabulary")
+        check_word(word, self.compute)
+        kinds, result = WORDS[word]
+        if len(arguments) != len(kinds):
+            raise ExpressionError(f"{word} takes {len(kinds)} arguments")
+        for (_, kind), wanted in zip(arguments, kinds):
+            if kind != wanted:
+                raise ExpressionError(f"{word}: a condition stands where a value should, or the other way round")
+        self.words.add(word)
+        return f"eddy_{word}_{self.compute}({', '.join(text for text, _ in arguments)})", result
+
+    def visit(self, node):
+        if isinstance(node, ast.Name):
+            if node.id not in self.names:
+                raise ExpressionError(f"{node.id} is no operand")
+            return node.id, self.names[node.id]
+        if isinstance(node, ast.Constant):
+            return literal(node.value, self.compute), "v"
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            if isinstance(node.operand, ast.Constant):
+                return literal(-node.operand.value, self.compute), "v"
+            return self.call("neg", [self.visit(node.operand)])
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return self.call(OPERATORS[type(node.op)], [self.visit(node.left), self.visit(node.right)])
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
+            return self.call(OPERATORS[type(node.ops[0])], [self.visit(node.left), self.visit(node.comparators[0])])
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+            return self.call(node.func.id, [self.visit(a) for a in node.args])
+        raise ExpressionError(f"{ast.unparse(node)} is not in the language of expressions")
+
+
+def compile_expression(text, names, dtype):
+    """(C text, "v" or "c", words used). Raises ExpressionError."""
+    try:
+        tree = ast.parse(text, mode="eval")
+    except SyntaxError as error:
+        raise ExpressionError(f"cannot read {text!r}") from error
+    compiler = Compiler(names, compute_type(dtype))
+    code, kind = compiler.visit(tree.body)
+    return code, kind, compiler.words

@@ -1,0 +1,53 @@
+"""python3 main.py KIND OUTPUT ENTRY_FILES...: writes one product of the op list.
+
+KIND: header, arguments, table_header, table, source, loops_header, loops_list, loops:FAMILY, schema, manual, symbols."""
+
+import sys
+
+import arguments
+import entry
+import expression
+import header
+import loops
+import manual
+import schema
+import source
+import symbols
+import table
+
+KINDS = {
+    "header": header.emit,
+    "arguments": arguments.emit,
+    "table_header": table.emit_header,
+    "table": table.emit_source,
+    "source": source.emit,
+    "loops_header": loops.emit_header,
+    "loops_list": loops.emit_list,
+    "schema": schema.emit,
+    "manual": manual.emit,
+    "symbols": symbols.emit,
+}
+
+
+def produce(kind, entries):
+    if kind.startswith("loops:"):
+        return loops.emit_block(entries, kind.removeprefix("loops:"))
+    return KINDS[kind](entries)
+
+
+def main(argv):
+    if len(argv) < 4:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        text = produce(argv[1], entry.read_all(argv[3:]))
+    except (entry.EntryError, expression.ExpressionError) as error:
+        print(f"functional/ops: {error}", file=sys.stderr)
+        return 1
+    with open(argv[2], "w", encoding="utf-8") as file:
+        file.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

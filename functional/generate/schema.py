@@ -1,0 +1,45 @@
+"""ops.json: the op list for authors of bindings, as eddy_call sees it."""
+
+import json
+
+from header import functions, returns_text
+
+VERSION = 1
+
+
+def operand(value):
+    return {"name": value.name, "kind": value.kind, "access": value.access, "shape_only": value.shape_only or value.spec_only}
+
+
+def attribute(value):
+    result = {"name": value.name, "type": value.type, "required": value.role == "parameter" and value.type != "axes", "doc": value.doc}
+    if value.role == "option" and value.type not in ("device", "generator"):
+        result["default"] = value.choices[0] if value.choices else bool(value.default) if value.type == "bool" else value.default
+    if value.choices:
+        result["choices"] = value.choices
+    return result
+
+
+def op(entry):
+    result = {
+        "name": entry.name,
+        "family": entry.family,
+        "summary": entry.summary,
+        "operands": [operand(o) for o in entry.operands],
+        "outputs": entry.outputs,
+        "attributes": [attribute(a) for a in entry.attributes if a.role != "fixed"],
+        "promotion": entry.promotion,
+        "result": entry.result,
+        "elementwise": entry.is_elementwise,
+        "late_shape": entry.late_shape,
+        "random": entry.random,
+        "gradient": entry.gradient,
+        "functions": [{"name": f.name, "form": f.form or "new", "returns": returns_text(f)} for f in functions(entry)],
+    }
+    if entry.is_elementwise:
+        result |= {"dtypes": entry.dtypes, "expression": entry.expression, "ulp": entry.ulp, "ulp_f64": entry.ulp_f64}
+    return result
+
+
+def emit(entries):
+    return json.dumps({"version": VERSION, "ops": [op(e) for e in entries]}, indent=1) + "\n"

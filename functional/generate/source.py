@@ -1,0 +1,129 @@
+"""functional/ops.c: the public functions collect operands and attributes and hand them to the interpreter."""
+
+from arguments import path
+from header import functions, option_fields
+from text import NOTICE
+
+
+def attribute_lines(function, failure):
+    """C lines that fill `arguments`."""
+    entry = function.entry
+    lines = [f"    {entry.arguments} arguments = {{0}};"]
+    for attribute in entry.struct_attributes:
+        target = f"arguments.{path(entry, attribute)}"
+        if attribute.role == "fixed":
+            lines += fixed_lines(attribute, target)
+        elif attribute.role == "parameter":
+            lines += parameter_lines(entry, attribute, target, failure)
+        else:
+            lines += option_lines(entry, attribute, target)
+    return lines
+
+
+def fixed_lines(attribute, target):
+    if attribute.type == "scalar":
+        return [f"    {target} = eddy_scalar_int({attribute.default});"]
+    value = "true" if attribute.default is True else attribute.default
+    return [f"    {target} = {value};"]
+
+
+def checked(call, failure):
+    """C lines that return when `call`, which records its error, fails."""
+    return [f"    eddy_status checked = {call};", "    if (checked != EDDY_OK)", f"        return {failure};"]
+
+
+def parameter_lines(entry, attribute, target, failure):
+    if attribute.type == "axes":
+        return checked(f"eddy_door_axes({attribute.name}, &{target}, \"{entry.name}\", address)", failure)
+    if attribute.door == "scalar":
+        return [f"    {target} = eddy_door_f64({attribute.name});"]
+    return [f"    {target} = {attribute.name};"]
+
+
+def option_lines(entry, attribute, target):
+    name = attribute.name
+    field = f"EDDY_OPTION(options, {name})"
+    kind = {"choice": "(int32_t)"}.get(attribute.type, "")
+    if not attribute.zero_flag:
+        return [f"    if ({field})", f"        {target} = {kind}options->{name};"]
+    return [
+        f"    {target} = {attribute.default};",
+        f"    if ({field} || EDDY_OPTION(options, {name}_is_zero))",
+        f"        {target} = {kind}options->{name};",
+    ]
+
+
+def input_lines(entry, failure):
+    """C lines that make `inputs`, `input_count` and `list_counts`."""
+    lists = [o for o in entry.operands if o.kind == "list"]
+    if not lists:
+        if not entry.operands:
+            return [], "NULL", "0", "NULL"
+        names = ", ".join(o.name for o in entry.operands)
+        return [f"    eddy_tensor *inputs[] = {{{names}}};"], "inputs", str(len(entry.operands)), "NULL"
+    pieces = ", ".join(f"{o.name}" if o.kind == "list" else f"(eddy_list){{&{o.name}, 1}}" for o in entry.operands)
+    counts = ", ".join(f"{o.name}.count" for o in lists)
+    return [
+        f"    const eddy_list pieces[] = {{{pieces}}};",
+        f"    int64_t list_counts[] = {{{counts}}};",
+        "    eddy_joined inputs;",
+        *checked(f"eddy_joined_init(&inputs, pieces, {len(entry.operands)}, \"{entry.name}\", address)", failure),
+    ], "inputs.items", "inputs.count", "list_counts"
+
+
+def body(function):
+    entry = function.entry
+    failure = "NULL" if function.returns_tensor else "checked"
+    joins = any(o.kind == "list" for o in entry.operands)
+    lines = ["    const void *address = __builtin_return_address(0);"]
+    setup, inputs, count, list_counts = input_lines(entry, failure)
+    arguments = "NULL"
+    if entry.arguments:
+        lines += attribute_lines(function, failure)
+        arguments = "&arguments"
+    lines += setup
+    options = {o.type for o in option_fields(entry, function.form)}
+    is_simple = function.returns_tensor and not joins and list_counts == "NULL" and not options & {"device", "generator"}
+    if is_simple:
+        return lines + [f"    return eddy_interpreter_apply_one(&eddy_op_{entry.name}, {inputs}, {count}, {arguments}, address);"]
+    fields = [f".op = &eddy_op_{entry.name}", f".inputs = {inputs}", f".input_count = {count}", f".list_counts = {list_counts}",
+              f".attributes = {arguments}", ".address = address"]
+    if "device" in options:
+        lines += ["    eddy_device device = {0};", "    if (EDDY_HAS_OPTION(options, device))", "        device = options->device;"]
+        fields.append(".device = device.kind == EDDY_DEVICE_DEFAULT ? NULL : &device")
+    if "generator" in options:
+        fields.append(".generator = EDDY_OPTION(options, generator) ? options->generator : NULL")
+    if function.form:
+        target = "target" if function.form == "into" else entry.operands[0].name
+        lines.append(f"    eddy_tensor *targets[] = {{{target}}};")
+        fields.append(".targets = targets")
+    elif len(entry.outputs) == 1:
+        lines.append("    eddy_tensor *result = NULL;")
+        fields.append(".outputs = &result")
+    elif entry.outputs:
+        lines.append(f"    eddy_tensor *results[{len(entry.outputs)}];")
+        fields.append(".outputs = results")
+    lines.append("    eddy_apply apply = {" + ",\n                        ".join(fields) + "};")
+    lines.append("    eddy_status status = eddy_interpreter_apply(&apply);")
+    if joins:
+        lines.append("    eddy_joined_fini(&inputs);")
+    if function.returns_tensor:
+        return lines + ["    return status == EDDY_OK ? result : NULL;"]
+    if not function.form and len(entry.outputs) > 1:
+        lines.append("    if (status == EDDY_OK) {")
+        lines += [f"        *{name} = results[{i}];" for i, name in enumerate(entry.outputs)]
+        lines.append("    }")
+    return lines + ["    return status;"]
+
+
+def emit(entries):
+    parts = [
+        NOTICE,
+        "/* The public functions of ops. */",
+        "#include <eddy/ops.h>\n#include <functional/arguments.h>\n#include <functional/door.h>\n#include <functional/op_table.h>\n"
+        "#include <interpreter/apply.h>\n",
+    ]
+    for entry in entries:
+        for function in functions(entry):
+            parts.append("\n".join([f"{function.declaration} {{", *body(function), "}", ""]))
+    return "\n".join(parts)

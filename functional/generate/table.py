@@ -1,0 +1,128 @@
+"""functional/op_table.h and .c: the interpreter's descriptions of the ops, and the kernels of elementwise ones."""
+
+from arguments import kernel_bytes, path
+from entry import COSTS, DTYPES, KINDS, PROMOTIONS, RESULTS, TYPES
+from text import NOTICE, quoted
+
+
+def scalar(value):
+    if isinstance(value, bool):
+        return f"{{.kind = EDDY_SCALAR_BOOL, .value = {{.integer = {int(value)}}}}}"
+    if isinstance(value, int):
+        return f"{{.kind = EDDY_SCALAR_INT, .value = {{.integer = {value}}}}}"
+    return f"{{.kind = EDDY_SCALAR_FLOAT, .value = {{.floating = {value!r}}}}}"
+
+
+def flag(name, is_set):
+    return f", .{name} = true" if is_set else ""
+
+
+def operand_row(operand):
+    return (f"    {{.name = {quoted(operand.name)}, .kind = EDDY_OPERAND_{KINDS[operand.kind]}"
+            + flag("is_mut", operand.access == "mut") + flag("is_shape_only", operand.shape_only)
+            + flag("is_bool", operand.is_bool) + flag("is_spec_only", operand.spec_only) + "},")
+
+
+def attribute_row(entry, attribute):
+    default = attribute.default
+    if attribute.type == "float":
+        default = float(default)
+    if attribute.type == "bool":
+        default = bool(default)
+    choices = f", .choices = {quoted(' '.join(attribute.choices))}" if attribute.choices else ""
+    return (f"    {{.name = {quoted(attribute.name)}, .type = EDDY_ATTRIBUTE_{TYPES[attribute.type][0]}, "
+            f".offset = offsetof({entry.arguments}, {path(entry, attribute)})"
+            + flag("is_required", attribute.role == "parameter" and attribute.type != "axes")
+            + flag("is_fixed", attribute.role == "fixed")
+            + f", .default_value = {scalar(default)}{choices}}},")
+
+
+def tag(dtype):
+    return "truth" if dtype == "bool" else dtype
+
+
+def elementwise_kernels(entry):
+    """Trampolines to the instruction set's loops, kernels, and their table by dtype."""
+    base, element = COSTS[entry.cost]
+    lines = []
+    for dtype in entry.dtypes:
+        loop = f"{entry.name}_{tag(dtype)}"
+        cost = element * 2 if dtype == "f64" else element
+        lines.append(f"KERNEL({entry.family}, {loop}, {quoted(entry.name)}, {base}, {cost})")
+    rows = ", ".join(f"[EDDY_{d.upper()}] = &{entry.name}_{tag(d)}_kernel" for d in entry.dtypes)
+    lines.append(f"static const eddy_kernel *const {entry.name}_kernels[EDDY_DTYPE_COUNT] = {{{rows}}};")
+    return lines
+
+
+def other_kernels(entry):
+    if entry.broadcasts:
+        row = ", ".join([f"&eddy_cpu_{entry.kernel}"] * len(DTYPES))
+        return [f"static const eddy_kernel *const {entry.name}_kernels[EDDY_DTYPE_COUNT] = {{{row}}};"]
+    return [f"static const eddy_kernel *const {entry.name}_kernels[] = {{&eddy_cpu_{entry.kernel}}};"]
+
+
+def op_lines(number, entry):
+    lines = elementwise_kernels(entry) if entry.is_elementwise else other_kernels(entry)
+    fields = [f".name = {quoted(entry.name)}", f".id = {number}"]
+    if entry.operands:
+        lines += [f"static const eddy_op_operand {entry.name}_operands[] = {{", *map(operand_row, entry.operands), "};"]
+        fields += [f".operands = {entry.name}_operands", f".operand_count = {len(entry.operands)}"]
+    if entry.outputs:
+        names = ", ".join(quoted(o) for o in entry.outputs)
+        lines.append(f"static const char *const {entry.name}_outputs[] = {{{names}}};")
+        fields += [f".outputs = {entry.name}_outputs", f".output_count = {len(entry.outputs)}"]
+    if entry.struct_attributes:
+        rows = [attribute_row(entry, a) for a in entry.struct_attributes]
+        lines += [f"static const eddy_op_attribute {entry.name}_attributes[] = {{", *rows, "};"]
+        fields += [f".attributes = {entry.name}_attributes", f".attribute_count = {len(rows)}"]
+    if entry.arguments:
+        fields += [f".attribute_bytes = sizeof({entry.arguments})", f".kernel_attribute_bytes = {kernel_bytes(entry)}"]
+    for name, is_set in (("is_elementwise", entry.is_elementwise or entry.broadcasts), ("has_late_shape", entry.late_shape),
+                         ("is_random", entry.random), ("allows_alias", entry.alias)):
+        if is_set:
+            fields.append(f".{name} = true")
+    fields += [f".promotion = EDDY_PROMOTE_{PROMOTIONS[entry.promotion]}", f".result = EDDY_RESULT_{RESULTS[entry.result]}",
+               f".scalar_attribute = {0 if entry.scalar_of else -1}"]
+    if entry.infer:
+        fields.append(f".infer = eddy_infer_{entry.infer}")
+    fields += [f".kernels = {entry.name}_kernels", f".summary = {quoted(entry.summary)}"]
+    lines += [f"const eddy_op eddy_op_{entry.name} = {{"] + [f"    {f}," for f in fields] + ["};", ""]
+    return lines
+
+
+def emit_header(entries):
+    ops = "\n".join(f"extern const eddy_op eddy_op_{e.name};" for e in entries)
+    return "\n".join([
+        NOTICE, "/* The built-in ops. */", "#ifndef EDDY_FUNCTIONAL_OP_TABLE_H", "#define EDDY_FUNCTIONAL_OP_TABLE_H", "",
+        "#include <interpreter/op.h>", "", ops, "",
+        "/* eddy_op_table in the order of strcmp. */", "extern const eddy_op *const eddy_op_by_name[];", "", "#endif", "",
+    ])
+
+
+KERNEL_MACRO = """/* The loops of the machine's instruction set are known at run time only: a kernel's loop fetches its own. */
+#define KERNEL(family, name_, label, base, element)                                                                    \\
+    static void name_(char *const *data, const int64_t *strides, int64_t count, const void *attributes) {              \\
+        eddy_cpu_loops_##family()->name_(data, strides, count, attributes);                                            \\
+    }                                                                                                                  \\
+    static const eddy_kernel name_##_kernel = {.name = label,                                                          \\
+                                               .run = eddy_kernel_run_elementwise,                                     \\
+                                               .loop = name_,                                                          \\
+                                               .cost_base_ps = base,                                                   \\
+                                               .cost_element_ps = element};
+"""
+
+
+def emit_source(entries):
+    parts = [
+        NOTICE, "/* The table of built-in ops. */",
+        "#include <functional/arguments.h>\n#include <functional/infer/infer.h>\n#include <functional/loops.h>\n"
+        "#include <functional/op_table.h>\n#include <kernels/cpu/kernels.h>\n",
+        KERNEL_MACRO,
+    ]
+    for number, entry in enumerate(entries):
+        parts += op_lines(number, entry)
+    parts += ["const eddy_op *const eddy_op_table[] = {", *(f"    &eddy_op_{e.name}," for e in entries), "};",
+              f"const uint32_t eddy_op_table_count = {len(entries)};",
+              "const eddy_op *const eddy_op_by_name[] = {",
+              *(f"    &eddy_op_{name}," for name in sorted(e.name for e in entries)), "};", ""]
+    return "\n".join(parts)

@@ -1,0 +1,60 @@
+#include <functional/infer/check.h>
+
+#include <base/dtype.h>
+#include <base/shape.h>
+
+const char *eddy_check_name(const eddy_infer *infer, int64_t i) {
+    const eddy_op *op = infer->op;
+    int32_t list = 0;
+    for (int32_t o = 0; o < op->operand_count; o++) {
+        int64_t items = op->operands[o].kind == EDDY_OPERAND_LIST ? infer->list_counts[list++] : 1;
+        if (i < items)
+            return op->operands[o].name;
+        i -= items;
+    }
+    return "?";
+}
+
+eddy_status eddy_check_axis(const eddy_infer *infer, int32_t *axis, int32_t rank) {
+    int32_t named = *axis;
+    if (!eddy_axis_normalize(named, rank, axis))
+        return eddy_infer_fail(infer, EDDY_OUT_OF_RANGE, "axis %d is out of range for rank %d", (int)named, (int)rank);
+    return EDDY_OK;
+}
+
+eddy_status eddy_check_float(const eddy_infer *infer, int64_t i) {
+    if (!eddy_dtype_is_float(infer->inputs[i].dtype))
+        return eddy_infer_fail(infer, EDDY_DTYPE_MISMATCH, "%s must be f32, f64, f16 or bf16, not %s",
+                               eddy_check_name(infer, i), eddy_dtype_name(infer->inputs[i].dtype));
+    return EDDY_OK;
+}
+
+eddy_status eddy_check_index(const eddy_infer *infer, int64_t i) {
+    eddy_dtype dtype = infer->inputs[i].dtype;
+    if (dtype != EDDY_I64 && dtype != EDDY_I32)
+        return eddy_infer_fail(infer, EDDY_DTYPE_MISMATCH, "%s must be i64 or i32, not %s", eddy_check_name(infer, i),
+                               eddy_dtype_name(dtype));
+    return EDDY_OK;
+}
+
+eddy_status eddy_check_same_dtype(const eddy_infer *infer, int64_t i, int64_t j) {
+    if (infer->inputs[i].dtype != infer->inputs[j].dtype)
+        return eddy_infer_fail(infer, EDDY_DTYPE_MISMATCH, "%s is %s and %s is %s", eddy_check_name(infer, i),
+                               eddy_dtype_name(infer->inputs[i].dtype), eddy_check_name(infer, j),
+                               eddy_dtype_name(infer->inputs[j].dtype));
+    return EDDY_OK;
+}
+
+eddy_status eddy_check_same_shape(const eddy_infer *infer, int64_t i, int64_t j) {
+    const eddy_shape *a = &infer->inputs[i].shape, *b = &infer->inputs[j].shape;
+    if (!eddy_shape_equal(a->rank, a->dims, b->rank, b->dims))
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s and %s must have one shape", eddy_check_name(infer, i),
+                               eddy_check_name(infer, j));
+    return EDDY_OK;
+}
+
+eddy_status eddy_check_dtype(const eddy_infer *infer, eddy_dtype dtype) {
+    if (!eddy_dtype_is_valid(dtype))
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%d is no dtype", (int)dtype);
+    return EDDY_OK;
+}

@@ -1,0 +1,45 @@
+/* Shape rules: what the outputs of an op are like, given its inputs and attributes. Each checks what the kernel relies on, normalises
+ * axes in the attribute struct, and fails with one sentence (the interpreter adds op and operands). Pure but for the error
+ * slot; the calling thread. One source per family of the op list. */
+#ifndef EDDY_FUNCTIONAL_INFER_INFER_H
+#define EDDY_FUNCTIONAL_INFER_INFER_H
+
+#include <interpreter/op.h>
+
+/* create.c */
+eddy_status eddy_infer_create(eddy_infer *infer);
+eddy_status eddy_infer_arange(eddy_infer *infer);
+eddy_status eddy_infer_linspace(eddy_infer *infer);
+eddy_status eddy_infer_eye(eddy_infer *infer);
+eddy_status eddy_infer_like(eddy_infer *infer);
+eddy_status eddy_infer_random(eddy_infer *infer);
+eddy_status eddy_infer_randperm(eddy_infer *infer);
+/* move.c */
+eddy_status eddy_infer_same(eddy_infer *infer);
+eddy_status eddy_infer_cast(eddy_infer *infer);
+eddy_status eddy_infer_copy_into(eddy_infer *infer);
+/* reduce.c */
+eddy_status eddy_infer_sum(eddy_infer *infer);
+eddy_status eddy_infer_mean(eddy_infer *infer);
+eddy_status eddy_infer_max(eddy_infer *infer);
+eddy_status eddy_infer_argmax(eddy_infer *infer);
+/* matrix.c */
+eddy_status eddy_infer_matmul(eddy_infer *infer);
+eddy_status eddy_infer_mm(eddy_infer *infer);
+eddy_status eddy_infer_linear(eddy_infer *infer);
+/* softmax.c */
+eddy_status eddy_infer_softmax(eddy_infer *infer);
+eddy_status eddy_infer_softmax_backward(eddy_infer *infer);
+eddy_status eddy_infer_cross_entropy(eddy_infer *infer);
+eddy_status eddy_infer_cross_entropy_backward(eddy_infer *infer);
+/* index.c */
+eddy_status eddy_infer_cat(eddy_infer *infer);
+eddy_status eddy_infer_index_select(eddy_infer *infer);
+eddy_status eddy_infer_gather(eddy_infer *infer);
+eddy_status eddy_infer_one_hot(eddy_infer *infer);
+eddy_status eddy_infer_nonzero(eddy_infer *infer);
+/* optimise.c */
+eddy_status eddy_infer_sgd_step(eddy_infer *infer);
+eddy_status eddy_infer_adam_step(eddy_infer *infer);
+
+#endif

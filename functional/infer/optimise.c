@@ -1,0 +1,39 @@
+/* Optimiser steps: lists of one length, their i-th items alike. */
+#include <functional/infer/infer.h>
+
+#include <functional/infer/check.h>
+
+/* `list_count` lists of the same length stand one after the other from input 0 on. */
+static eddy_status check_lists(const eddy_infer *infer, int32_t list_count) {
+    int64_t count = infer->list_counts[0];
+    for (int32_t list = 1; list < list_count; list++)
+        if (infer->list_counts[list] != count)
+            return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "there are %lld %s but %lld %s", (long long)count,
+                                   infer->op->operands[0].name, (long long)infer->list_counts[list],
+                                   infer->op->operands[list].name);
+    for (int64_t i = 0; i < count; i++) {
+        eddy_status status = eddy_check_float(infer, i);
+        for (int32_t list = 1; status == EDDY_OK && list < list_count; list++) {
+            status = eddy_check_same_shape(infer, i, list * count + i);
+            if (status == EDDY_OK)
+                status = eddy_check_same_dtype(infer, i, list * count + i);
+        }
+        if (status != EDDY_OK)
+            return status;
+    }
+    return EDDY_OK;
+}
+
+eddy_status eddy_infer_sgd_step(eddy_infer *infer) {
+    return check_lists(infer, 2);
+}
+
+eddy_status eddy_infer_adam_step(eddy_infer *infer) {
+    eddy_status status = check_lists(infer, 4);
+    if (status != EDDY_OK)
+        return status;
+    const eddy_spec *step = &infer->inputs[infer->input_count - 1];
+    if (step->dtype != EDDY_I64 || step->shape.rank != 0)
+        return eddy_infer_fail(infer, EDDY_DTYPE_MISMATCH, "step must be an i64 of rank 0");
+    return EDDY_OK;
+}

@@ -1,0 +1,66 @@
+/* What the generated loops are made of: loads and stores per dtype, and the words. Only block files include it. */
+#ifndef EDDY_FUNCTIONAL_LOOP_H
+#define EDDY_FUNCTIONAL_LOOP_H
+
+#include <base/dtype.h>
+#include <eddy/scalar.h>
+#include <kernels/cpu/half.h>
+#include <kernels/math.h>
+#include <kernels/words.h>
+
+#define EDDY_LOOP_INLINE inline __attribute__((always_inline))
+
+/* A target is an operand itself or overlaps none, so iterations do not depend on each other. */
+#if defined(__clang__)
+#define EDDY_LOOP_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#pragma clang diagnostic ignored "-Wpass-failed"
+#else
+#define EDDY_LOOP_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+/* Element i of an operand; a stride that is 0 at compile time takes the element loaded before the loop. */
+#define EDDY_LOOP_INPUT(tag, pointer, stride, first)                                                                   \
+    (__builtin_constant_p(stride) && (stride) == 0 ? (first) : eddy_load_##tag((pointer) + i * (stride)))
+
+#define EDDY_LOOP_ELEMENT(tag, type)                                                                                   \
+    EDDY_WORD type eddy_load_##tag(const char *p) { return *(const type *)(const void *)p; }                           \
+    EDDY_WORD void eddy_store_##tag(char *p, type value) { *(type *)(void *)p = value; }
+
+EDDY_LOOP_ELEMENT(f32, float)
+EDDY_LOOP_ELEMENT(f64, double)
+EDDY_LOOP_ELEMENT(i8, int8_t)
+EDDY_LOOP_ELEMENT(u8, uint8_t)
+EDDY_LOOP_ELEMENT(i16, int16_t)
+EDDY_LOOP_ELEMENT(i32, int32_t)
+EDDY_LOOP_ELEMENT(i64, int64_t)
+
+/* 16-bit floats: exact into f32, one rounding back. */
+EDDY_WORD float eddy_load_f16(const char *p) { return eddy_half_load(*(const uint16_t *)(const void *)p); }
+EDDY_WORD void eddy_store_f16(char *p, float value) { *(uint16_t *)(void *)p = eddy_half_store(value); }
+EDDY_WORD float eddy_load_bf16(const char *p) { return eddy_bf16_to_f32(*(const uint16_t *)(const void *)p); }
+EDDY_WORD void eddy_store_bf16(char *p, float value) { *(uint16_t *)(void *)p = eddy_f32_to_bf16(value); }
+EDDY_WORD bool eddy_load_truth(const char *p) { return *(const uint8_t *)p != 0; }
+EDDY_WORD void eddy_store_truth(char *p, bool value) { *(uint8_t *)p = value; }
+
+/* The scalar of an `_s` op, which stands first among its attributes. Promotion has seen to it that an integer compute type
+ * meets no floating-point scalar; integers wrap around. */
+#define EDDY_LOOP_SCALAR_FLOAT(tag, type)                                                                              \
+    EDDY_WORD type eddy_scalar_##tag(const void *attributes) {                                                         \
+        const eddy_scalar *s = attributes;                                                                             \
+        return s->kind == EDDY_SCALAR_FLOAT ? (type)s->value.floating : (type)s->value.integer;                        \
+    }
+#define EDDY_LOOP_SCALAR_INTEGER(tag, type)                                                                            \
+    EDDY_WORD type eddy_scalar_##tag(const void *attributes) {                                                         \
+        return (type)((const eddy_scalar *)attributes)->value.integer;                                                 \
+    }
+
+EDDY_LOOP_SCALAR_FLOAT(f32, float)
+EDDY_LOOP_SCALAR_FLOAT(f64, double)
+EDDY_LOOP_SCALAR_INTEGER(i8, int8_t)
+EDDY_LOOP_SCALAR_INTEGER(u8, uint8_t)
+EDDY_LOOP_SCALAR_INTEGER(i16, int16_t)
+EDDY_LOOP_SCALAR_INTEGER(i32, int32_t)
+EDDY_LOOP_SCALAR_INTEGER(i64, int64_t)
+EDDY_LOOP_SCALAR_INTEGER(truth, bool)
+
+#endif

@@ -1,0 +1,375 @@
+/* eddy_op_register: a description checked, copied, and turned into what the interpreter and the VM know: an eddy_op whose rule and
+ * kernel call the program's functions. */
+#include <eddy/op.h>
+
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <base/status.h>
+#include <functional/registry.h>
+#include <functional/state.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OPERAND_MAX 32
+#define ATTRIBUTE_MAX 32
+#define ATTRIBUTE_BYTES_MAX 4096
+/* A worker is asked whatever the cost; the figure serves the order of the ready list. */
+#define COST_PS 10000000
+
+typedef struct registered {
+    eddy_op op;
+    eddy_kernel kernel;
+    eddy_op_kernel functions;
+    eddy_status (*infer)(eddy_op_inference *inference);
+    eddy_state_cache states;
+    const eddy_kernel *kernels[1];
+    size_t bytes; /* of the block that holds it and all it points to */
+} registered;
+
+static const registered *of_op(const eddy_op *op) {
+    return (const registered *)(const void *)((const char *)op - offsetof(registered, op));
+}
+
+static registered *of_kernel(const eddy_kernel *kernel) {
+    return (registered *)(void *)((const char *)kernel - offsetof(registered, kernel));
+}
+
+/* ---- inference ---- */
+
+static eddy_status run_infer(eddy_infer *infer) {
+    const registered *r = of_op(infer->op);
+    char message[256] = "";
+    eddy_op_inference inference = {.size = sizeof(inference),
+                                   .inputs = infer->inputs,
+                                   .input_count = infer->input_count,
+                                   .list_counts = infer->list_counts,
+                                   .attributes = infer->attributes,
+                                   .outputs = infer->outputs,
+                                   .output_count = infer->op->output_count,
+                                   .message = message,
+                                   .message_bytes = sizeof(message)};
+    eddy_status status = r->infer(&inference);
+    message[sizeof(message) - 1] = 0;
+    if (status != EDDY_OK)
+        return eddy_infer_fail(infer, status, "%s", message[0] ? message : eddy_status_text(status));
+    for (int32_t i = 0; i < infer->op->output_count; i++)
+        if (infer->outputs[i].shape.rank < 0 || infer->outputs[i].shape.rank > EDDY_RANK_MAX ||
+            !eddy_dtype_is_valid(infer->outputs[i].dtype))
+            return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "infer gives %s no dtype or shape", infer->op->outputs[i]);
+    return EDDY_OK;
+}
+
+/* ---- kernels ---- */
+
+static void convert_views(eddy_op_view *views, const eddy_kernel_call *call, bool has_data) {
+    for (int32_t i = 0; i < call->view_count; i++) {
+        const eddy_view *view = &call->views[i];
+        views[i] = (eddy_op_view){.data = has_data ? view->data : NULL,
+                                  .shape = view->shape,
+                                  .strides = view->strides,
+                                  .dtype = view->dtype,
+                                  .rank = view->rank};
+    }
+}
+
+#define STACK_VIEWS 16
+
+/* The views of a call in their public form. */
+typedef struct view_array {
+    eddy_op_view *views; /* NULL: no memory */
+    size_t bytes;        /* of memory; 0: on the stack */
+    eddy_op_view on_stack[STACK_VIEWS];
+} view_array;
+
+static void views_init(view_array *array, const eddy_kernel_call *call, bool has_data) {
+    array->bytes = call->view_count > STACK_VIEWS ? (size_t)call->view_count * sizeof(eddy_op_view) : 0;
+    array->views = array->bytes ? eddy_memory_acquire(array->bytes, EDDY_MEMORY_WORKSPACE) : array->on_stack;
+    if (array->views)
+        convert_views(array->views, call, has_data);
+}
+
+static void views_fini(view_array *array) {
+    if (array->bytes)
+        eddy_memory_release(array->views, array->bytes, EDDY_MEMORY_WORKSPACE);
+}
+
+static eddy_op_call public_call(const eddy_kernel_call *call, const eddy_op_view *views) {
+    return (eddy_op_call){
+        .size = sizeof(eddy_op_call), .views = views, .view_count = call->view_count, .attributes = call->attributes};
+}
+
+static size_t user_workspace(const eddy_kernel_call *call) {
+    const registered *r = of_kernel(call->kernel);
+    size_t bytes = 0;
+    if (r->functions.workspace) {
+        view_array array;
+        views_init(&array, call, false);
+        if (!array.views)
+            return SIZE_MAX / 4; /* more than there is: the call fails for want of memory */
+        eddy_op_call public = public_call(call, array.views);
+        bytes = r->functions.workspace(&public);
+        views_fini(&array);
+    }
+    return bytes;
+}
+
+static eddy_status run_user(const eddy_kernel_call *call, eddy_op_view *views) {
+    registered *r = of_kernel(call->kernel);
+    eddy_op_call public = public_call(call, views);
+    eddy_state_entry *entry = NULL;
+    if (r->functions.prepare) {
+        convert_views(views, call, false);
+        entry = eddy_state_acquire(&r->states, &r->functions, &public, r->op.attribute_bytes);
+        if (!entry)
+            return EDDY_OUT_OF_MEMORY;
+        public.state = entry->state;
+    }
+    convert_views(views, call, true);
+    public.workspace = call->workspace;
+    eddy_status status = r->functions.run(&public);
+    if (entry)
+        eddy_state_release(&r->states, &r->functions, entry);
+    return status;
+}
+
+static void run_kernel(const eddy_kernel_call *call) {
+    view_array array;
+    views_init(&array, call, true);
+    eddy_status status = array.views ? run_user(call, array.views) : EDDY_OUT_OF_MEMORY;
+    if (array.views)
+        views_fini(&array);
+    if (status != EDDY_OK)
+        eddy_kernel_fail(call, status, 0, 0, 0);
+}
+
+static void count_kernel(const eddy_kernel_call *call, eddy_shape *shapes) {
+    const registered *r = of_kernel(call->kernel);
+    view_array array;
+    views_init(&array, call, true);
+    eddy_status status = EDDY_OUT_OF_MEMORY;
+    if (array.views) {
+        eddy_op_call public = public_call(call, array.views);
+        status = r->functions.count(&public, shapes);
+        views_fini(&array);
+    }
+    if (status != EDDY_OK) {
+        memset(shapes, 0, (size_t)r->op.output_count * sizeof(*shapes));
+        eddy_kernel_fail(call, status, 0, 0, 0);
+    }
+}
+
+/* ---- checks ---- */
+
+static eddy_status refuse(const eddy_op_description *d, const void *address, eddy_status status, const char *what) {
+    const char *name = d && d->name ? d->name : "op";
+    return eddy_fail(status, "op_register", address, "op_register: %s: %s", name, what);
+}
+
+static const eddy_op_kernel *find_kernel(const eddy_op_description *d) {
+    for (int32_t i = 0; i < d->kernel_count; i++)
+        if (d->kernels[i].device == EDDY_DEVICE_CPU)
+            return &d->kernels[i];
+    return NULL;
+}
+
+static size_t attribute_size(eddy_attribute_type type) {
+    switch (type) {
+    case EDDY_ATTRIBUTE_INT: return sizeof(int64_t);
+    case EDDY_ATTRIBUTE_FLOAT: return sizeof(double);
+    case EDDY_ATTRIBUTE_BOOL: return sizeof(bool);
+    case EDDY_ATTRIBUTE_SCALAR: return sizeof(eddy_scalar);
+    case EDDY_ATTRIBUTE_DTYPE: return sizeof(eddy_dtype);
+    case EDDY_ATTRIBUTE_SHAPE: return sizeof(eddy_shape);
+    default: return 0;
+    }
+}
+
+static const char *check_attributes(const eddy_op_description *d) {
+    if (d->attribute_count < 0 || d->attribute_count > ATTRIBUTE_MAX || (d->attribute_count > 0 && !d->attributes))
+        return "it has no attributes, or more than 32";
+    if (d->attribute_bytes > ATTRIBUTE_BYTES_MAX)
+        return "its attribute struct is larger than 4096 bytes";
+    for (int32_t i = 0; i < d->attribute_count; i++) {
+        const eddy_attribute_description *a = &d->attributes[i];
+        size_t bytes = attribute_size(a->type);
+        if (!a->name || !a->name[0])
+            return "an attribute has no name";
+        if (bytes == 0)
+            return "an attribute is of a type that registered ops cannot have";
+        if (a->offset > d->attribute_bytes || bytes > d->attribute_bytes - a->offset)
+            return "an attribute lies outside the attribute struct";
+        if (a->type == EDDY_ATTRIBUTE_SHAPE && !a->is_required)
+            return "an attribute that is a shape must be required";
+    }
+    return NULL;
+}
+
+static const char *check_operands(const eddy_op_description *d) {
+    if (d->operand_count < 0 || d->operand_count > OPERAND_MAX || (d->operand_count > 0 && !d->operands))
+        return "it has no operands, or more than 32";
+    if (d->output_count < 0 || d->output_count > EDDY_OP_OUTPUT_MAX || (d->output_count > 0 && !d->outputs))
+        return "it has no outputs, or more than 8";
+    bool has_mut = false;
+    for (int32_t i = 0; i < d->operand_count; i++) {
+        if (!d->operands[i].name || !d->operands[i].name[0])
+            return "an operand has no name";
+        if ((unsigned)d->operands[i].kind > EDDY_OPERAND_LIST)
+            return "an operand is of an unknown kind";
+        has_mut = has_mut || d->operands[i].is_mut;
+    }
+    for (int32_t i = 0; i < d->output_count; i++)
+        if (!d->outputs[i] || !d->outputs[i][0])
+            return "an output has no name";
+    if (d->output_count == 0 && !has_mut)
+        return "it writes nothing";
+    return NULL;
+}
+
+static const char *check_description(const eddy_op_description *d) {
+    const char *dot = d->name ? strchr(d->name, '.') : NULL;
+    if (!dot || dot == d->name || !dot[1] || strlen(d->name) >= sizeof(((eddy_error *)0)->op))
+        return "its name must have a dot inside (\"user.smooth\") and at most 47 characters";
+    const char *what = check_operands(d);
+    if (!what)
+        what = check_attributes(d);
+    if (what)
+        return what;
+    if (!d->infer && d->output_count > 0)
+        return "it has no infer";
+    if (d->kernel_count < 0 || (d->kernel_count > 0 && !d->kernels))
+        return "its kernels are no array";
+    const eddy_op_kernel *kernel = find_kernel(d);
+    if (kernel && (!kernel->run || (d->has_late_shape && (!kernel->count || d->output_count == 0))))
+        return "its kernel has no run, or no count for late shapes";
+    return NULL;
+}
+
+/* ---- the copy ---- */
+
+/* One block: measured in a first pass (base NULL), filled in a second. */
+typedef struct block {
+    char *base;
+    size_t used;
+} block;
+
+static void *place(block *b, size_t bytes) {
+    b->used = (b->used + 15) & ~(size_t)15;
+    void *at = b->base ? b->base + b->used : NULL;
+    b->used += bytes;
+    return at;
+}
+
+static const char *place_text(block *b, const char *text) {
+    size_t bytes = strlen(text ? text : "") + 1;
+    char *at = place(b, bytes);
+    if (at)
+        memcpy(at, text ? text : "", bytes);
+    return at;
+}
+
+static const eddy_op_operand *place_operands(block *b, const eddy_op_description *d) {
+    eddy_op_operand *operands = place(b, (size_t)d->operand_count * sizeof(*operands));
+    for (int32_t i = 0; i < d->operand_count; i++) {
+        const char *name = place_text(b, d->operands[i].name);
+        if (operands)
+            operands[i] =
+                (eddy_op_operand){.name = name, .kind = d->operands[i].kind, .is_mut = d->operands[i].is_mut};
+    }
+    return operands;
+}
+
+static const eddy_op_attribute *place_attributes(block *b, const eddy_op_description *d) {
+    eddy_op_attribute *attributes = place(b, (size_t)d->attribute_count * sizeof(*attributes));
+    for (int32_t i = 0; i < d->attribute_count; i++) {
+        const eddy_attribute_description *a = &d->attributes[i];
+        const char *name = place_text(b, a->name);
+        if (attributes)
+            attributes[i] = (eddy_op_attribute){.name = name,
+                                                .type = a->type,
+                                                .offset = a->offset,
+                                                .is_required = a->is_required,
+                                                .default_value = a->default_value};
+    }
+    return attributes;
+}
+
+static const char *const *place_outputs(block *b, const eddy_op_description *d) {
+    const char **outputs = place(b, (size_t)d->output_count * sizeof(*outputs));
+    for (int32_t i = 0; i < d->output_count; i++) {
+        const char *name = place_text(b, d->outputs[i]);
+        if (outputs)
+            outputs[i] = name;
+    }
+    return outputs;
+}
+
+static registered *place_all(block *b, const eddy_op_description *d) {
+    registered *r = place(b, sizeof(*r));
+    const char *name = place_text(b, d->name), *summary = place_text(b, d->summary);
+    const eddy_op_operand *operands = place_operands(b, d);
+    const eddy_op_attribute *attributes = place_attributes(b, d);
+    const char *const *outputs = place_outputs(b, d);
+    if (!r)
+        return NULL;
+    r->infer = d->infer;
+    r->functions = *find_kernel(d);
+    r->kernel = (eddy_kernel){.name = name,
+                              .run = run_kernel,
+                              .workspace = r->functions.workspace ? user_workspace : NULL,
+                              .count = d->has_late_shape ? count_kernel : NULL,
+                              .cost_base_ps = COST_PS};
+    r->kernels[0] = &r->kernel;
+    r->op = (eddy_op){.name = name,
+                      .id = EDDY_OP_REGISTERED,
+                      .operands = operands,
+                      .operand_count = d->operand_count,
+                      .outputs = outputs,
+                      .output_count = d->output_count,
+                      .attributes = attributes,
+                      .attribute_count = d->attribute_count,
+                      .attribute_bytes = d->attribute_bytes,
+                      .kernel_attribute_bytes = d->attribute_bytes,
+                      .has_late_shape = d->has_late_shape,
+                      .has_effect = d->has_effect,
+                      .is_registered = true,
+                      .promotion = EDDY_PROMOTE_NONE,
+                      .result = EDDY_RESULT_RULE,
+                      .scalar_attribute = -1,
+                      .infer = d->infer ? run_infer : NULL,
+                      .kernels = r->kernels,
+                      .summary = summary};
+    return r;
+}
+
+static registered *make(const eddy_op_description *d) {
+    block b = {0};
+    place_all(&b, d);
+    size_t bytes = b.used;
+    b = (block){.base = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_REGISTRY)};
+    if (!b.base)
+        return NULL;
+    registered *r = place_all(&b, d);
+    EDDY_ASSERT(b.used == bytes);
+    r->bytes = bytes;
+    return r;
+}
+
+eddy_status eddy_op_register(const eddy_op_description *description) {
+    const void *address = __builtin_return_address(0);
+    if (!description || description->size < sizeof(eddy_op_description))
+        return refuse(NULL, address, EDDY_INVALID_ARGUMENT, "the description is NULL, or does not say its size");
+    const char *what = check_description(description);
+    if (what)
+        return refuse(description, address, EDDY_INVALID_ARGUMENT, what);
+    if (!find_kernel(description))
+        return refuse(description, address, EDDY_UNSUPPORTED, "it has no kernel for the CPU");
+    registered *r = make(description);
+    if (!r)
+        return refuse(description, address, EDDY_OUT_OF_MEMORY, "no memory");
+    eddy_registry_result result = eddy_registry_add(&r->op);
+    if (result == EDDY_REGISTRY_ADDED)
+        return EDDY_OK;
+    eddy_memory_release(r, r->bytes, EDDY_MEMORY_REGISTRY);
+    return result == EDDY_REGISTRY_TAKEN ? refuse(description, address, EDDY_INVALID_ARGUMENT, "there is an op of that name")
+                                         : refuse(description, address, EDDY_OUT_OF_MEMORY, "no memory");
+}

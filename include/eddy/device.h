@@ -1,0 +1,63 @@
+/* Devices are values: EDDY_CPU, or parsed from "cpu" and "cuda:1".
+ *
+ * A creation op takes the device of its options, else the calling thread's innermost device scope, else the runtime's
+ * option (EDDY_DEVICE in the environment), else the CPU. Nothing here blocks. */
+#ifndef EDDY_DEVICE_H
+#define EDDY_DEVICE_H
+
+#include <eddy/export.h>
+#include <eddy/status.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One row per kind of device: enumerator, name. The only list. */
+#define EDDY_DEVICE_KIND_LIST(row)                                                                                     \
+    row(DEFAULT, default) /* none named: what the scope, the environment or the library says */                        \
+        row(CPU, cpu) row(CUDA, cuda)
+
+typedef enum eddy_device_kind {
+#define EDDY_DEVICE_KIND_ROW(enumerator, name) EDDY_DEVICE_##enumerator,
+    EDDY_DEVICE_KIND_LIST(EDDY_DEVICE_KIND_ROW)
+#undef EDDY_DEVICE_KIND_ROW
+} eddy_device_kind;
+
+/* All zero is EDDY_DEVICE_DEFAULT, so that an options struct may hold one. */
+typedef struct eddy_device {
+    eddy_device_kind kind;
+    int32_t index; /* of the device among those of its kind; 0 for the CPU */
+} eddy_device;
+
+static inline eddy_device eddy_device_make(eddy_device_kind kind, int32_t index) {
+    eddy_device device;
+    device.kind = kind;
+    device.index = index;
+    return device;
+}
+
+#define EDDY_CPU (eddy_device_make(EDDY_DEVICE_CPU, 0))
+
+/* "cpu", "cpu:0", "cuda", "cuda:1" (a kind alone is index 0). INVALID_ARGUMENT for anything else; *device is then
+ * untouched. Says nothing of whether the device is there. Any thread. */
+EDDY_API eddy_status eddy_device_parse(const char *text, eddy_device *device);
+
+/* "cpu", "cuda:1" into buffer; returns the length as snprintf does. Any thread. */
+EDDY_API int eddy_device_format(eddy_device device, char *buffer, size_t size);
+
+/* Makes `device` the one that creation ops of the calling thread take by default, until the matching end; scopes
+ * nest. OUT_OF_MEMORY, UNSUPPORTED (no such device here). */
+EDDY_API eddy_status eddy_device_scope_begin(eddy_device device);
+/* Ends the innermost device scope of the calling thread; does nothing where none is open. */
+EDDY_API void eddy_device_scope_end(void);
+
+/* The device that a creation op of the calling thread would take now. Starts the default runtime where none is in
+ * use. */
+EDDY_API eddy_device eddy_device_current(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,31 @@
+/* Eddy: an eager tensor runtime for C. This header includes all the others.
+ *
+ * Ops return at once, the work is done behind the caller's back, and only reading waits. Start with
+ * <eddy/tensor.h>. */
+#ifndef EDDY_EDDY_H
+#define EDDY_EDDY_H
+
+#include <eddy/call.h>
+#include <eddy/call_sites.h>
+#include <eddy/choice.h>
+#include <eddy/device.h>
+#include <eddy/dtype.h>
+#include <eddy/export.h>
+#include <eddy/generator.h>
+#include <eddy/host.h>
+#include <eddy/log.h>
+#include <eddy/op.h>
+#include <eddy/options.h>
+#include <eddy/print.h>
+#include <eddy/runtime.h>
+#include <eddy/scalar.h>
+#include <eddy/shape.h>
+#include <eddy/status.h>
+#include <eddy/stream.h>
+#include <eddy/tensor.h>
+#include <eddy/version.h>
+#include <eddy/view.h>
+
+#include <eddy/ops.h>
+
+#endif

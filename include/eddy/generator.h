@@ -1,0 +1,41 @@
+/* Generators of random numbers: a seed and a counter, nothing else.
+ *
+ * A random op takes the generator's state when it is called and advances the counter then, on the calling thread:
+ * what is drawn depends on the order of calls, never on when or where the op runs. Without a generator an op takes
+ * the calling thread's own, whose seed derives from the runtime's seed and the thread's number in the runtime
+ * (numbers are given at the first random op of a thread, from 0). The numbers come from Philox-4x32-10 (Salmon et
+ * al., 2011), keyed by seed, counter and element index. Nothing here blocks. */
+#ifndef EDDY_GENERATOR_H
+#define EDDY_GENERATOR_H
+
+#include <eddy/export.h>
+#include <eddy/status.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct eddy_generator eddy_generator;
+
+/* A new generator with counter 0, one reference, the caller's; NULL with OUT_OF_MEMORY in the error slot. */
+EDDY_API eddy_generator *eddy_generator_create(uint64_t seed);
+/* One more reference; returns its argument, which may be NULL. Any thread. */
+EDDY_API eddy_generator *eddy_generator_retain(eddy_generator *generator);
+/* Gives one reference up and clears the pointer; NULL and pointers to NULL do nothing. Any thread. */
+EDDY_API void eddy_generator_release(eddy_generator **generator);
+
+/* The state: enough to go on from exactly here later (eddy_generator_restore). Any thread; while others draw, the
+ * counter is that of some moment during the call. INVALID_ARGUMENT for NULL. */
+EDDY_API eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed, uint64_t *counter);
+EDDY_API eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed, uint64_t counter);
+
+/* Gives the current runtime a new seed and restarts its threads' own generators with their counters and numbers: two
+ * runs in one process agree. Generators made by eddy_generator_create keep their state. Threads that draw at the same
+ * moment take the old or the new seed. */
+EDDY_API eddy_status eddy_seed(uint64_t seed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,99 @@
+/* Between a tensor and the program's memory.
+ *
+ * Host data are row-major unless strides are asked for; elements have the dtype's C type (bool: one byte, 0 or 1;
+ * f16 and bf16: their 16 bits). Functions that wait return what went wrong earlier as well: an op that failed late
+ * left its error in the tensors it should have written, and each read of one returns that record. Waits: TIMED_OUT,
+ * WOULD_DEADLOCK (the wait is for the caller's own lend, or unfinished inside a callback), SHUT_DOWN, FORKED. Any
+ * thread. */
+#ifndef EDDY_HOST_H
+#define EDDY_HOST_H
+
+#include <eddy/device.h>
+#include <eddy/dtype.h>
+#include <eddy/export.h>
+#include <eddy/shape.h>
+#include <eddy/status.h>
+#include <eddy/tensor.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- in ---- */
+
+typedef struct eddy_from_data_options {
+    size_t size; /* of this struct; EDDY_OPTIONS fills it in */
+    eddy_device device;
+} eddy_from_data_options;
+
+/* A new tensor with a copy of `data`, made before the call returns; data may be NULL where the shape has no elements.
+ * Never waits. INVALID_ARGUMENT, SIZE_OVERFLOW, OUT_OF_MEMORY, UNSUPPORTED (device). */
+EDDY_API eddy_tensor *eddy_from_data(const void *data, eddy_shape shape, eddy_dtype dtype,
+                                     const eddy_from_data_options *options);
+
+typedef struct eddy_from_buffer_options {
+    size_t size;
+    eddy_device device; /* the CPU */
+} eddy_from_buffer_options;
+
+/* A new tensor over `data` itself, which must stay valid, aligned for the dtype and untouched (lend it with
+ * eddy_map) until deleter(context) is called: once, on the service thread, after the last use; it may call nothing
+ * of the library but eddy_retain and eddy_release. deleter may be NULL. On failure it is not called and the caller
+ * keeps the buffer. */
+EDDY_API eddy_tensor *eddy_from_buffer(void *data, eddy_shape shape, eddy_dtype dtype, void (*deleter)(void *context),
+                                       void *context, const eddy_from_buffer_options *options);
+
+/* ---- out ---- */
+
+/* Copies the elements, row-major, to `buffer` of `bytes` bytes, which must be count times element size
+ * (INVALID_ARGUMENT). Blocks until they are there. On failure the buffer is as it was. */
+EDDY_API eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes);
+/* The value of a tensor with one element, converted; blocks. *value is untouched on failure. To i64: floats
+ * truncate; NaN and what does not fit give INT64_MIN. */
+EDDY_API eddy_status eddy_read_f64(eddy_tensor *tensor, double *value);
+EDDY_API eddy_status eddy_read_i64(eddy_tensor *tensor, int64_t *value);
+/* The same in short: NaN and INT64_MIN on failure, with the error in the slot. */
+EDDY_API double eddy_item_f64(eddy_tensor *tensor);
+EDDY_API int64_t eddy_item_i64(eddy_tensor *tensor);
+
+/* Called once on the service thread with `bytes` bytes of elements at `data` (valid during the call), or with data
+ * NULL and the error. May issue ops, retain and release; an unfinished wait returns WOULD_DEADLOCK. */
+typedef void eddy_read_callback(void *context, const void *data, int64_t bytes, const eddy_error *error);
+/* Reads when everything issued before has run; returns at once. The elements come row-major; of a tensor whose
+ * shape is not known yet, whole. Where the call fails the callback is not called. */
+EDDY_API eddy_status eddy_read_async(eddy_tensor *tensor, eddy_read_callback *callback, void *context);
+
+/* The same with the memory itself: data points to the tensor's first element, in the storage; with EDDY_WRITE it
+ * may be written. */
+typedef void eddy_access_callback(void *context, void *data, const eddy_error *error);
+EDDY_API eddy_status eddy_access_async(eddy_tensor *tensor, int flags, eddy_access_callback *callback, void *context);
+
+/* ---- lending ---- */
+
+#define EDDY_READ 1
+#define EDDY_WRITE 2
+
+/* Lends the tensor's storage to the caller: a pointer to its first element, for reading (EDDY_READ) or reading and
+ * writing (EDDY_WRITE), valid until eddy_unmap; where the tensor is strided, ask for its strides. Blocks until the
+ * memory may be touched, `timeout` ns at most. Ops on the storage issued meanwhile run after the unmap. The tensor
+ * stays alive until then. NULL with the error in the slot; a tensor without elements gives a pointer that must not
+ * be followed. */
+EDDY_API void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout);
+/* Ends the newest lend of this tensor. Any thread, not only the one that mapped; never blocks. INVALID_ARGUMENT
+ * where it is not mapped. */
+EDDY_API eddy_status eddy_unmap(eddy_tensor *tensor);
+
+/* ---- waiting ---- */
+
+/* Waits until everything issued on the tensor has run, `timeout` ns at most (0: asks), and returns how it went. */
+EDDY_API eddy_status eddy_wait(eddy_tensor *tensor, int64_t timeout);
+/* The same, but the record goes to *error and not into the thread's slot when the tensor holds an error. */
+EDDY_API eddy_status eddy_error_of(eddy_tensor *tensor, int64_t timeout, eddy_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,140 @@
+/* Ops of the program's own: a registered op passes through inference, the VM, errors and traces like a built-in one, and is called
+ * by name (<eddy/call.h>). examples/custom_op.c shows one.
+ *
+ * Plain structs, all zero where nothing is said. Each begins with its own size where it may grow. */
+#ifndef EDDY_OP_H
+#define EDDY_OP_H
+
+#include <eddy/device.h>
+#include <eddy/dtype.h>
+#include <eddy/export.h>
+#include <eddy/scalar.h>
+#include <eddy/shape.h>
+#include <eddy/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum eddy_operand_kind {
+    EDDY_OPERAND_TENSOR,
+    EDDY_OPERAND_OPTIONAL, /* may be EDDY_NONE */
+    EDDY_OPERAND_LIST,     /* any count of tensors */
+} eddy_operand_kind;
+
+/* Types of attributes, and the C types in an op's attribute struct. */
+typedef enum eddy_attribute_type {
+    EDDY_ATTRIBUTE_INT,    /* int64_t */
+    EDDY_ATTRIBUTE_FLOAT,  /* double */
+    EDDY_ATTRIBUTE_BOOL,   /* bool */
+    EDDY_ATTRIBUTE_SCALAR, /* eddy_scalar */
+    EDDY_ATTRIBUTE_DTYPE,  /* eddy_dtype */
+    EDDY_ATTRIBUTE_SHAPE,  /* eddy_shape */
+    /* The rest is for built-in ops only. */
+    EDDY_ATTRIBUTE_AXES,      /* uint32_t, a set of axes */
+    EDDY_ATTRIBUTE_AXIS,      /* int32_t; negative counts from the end */
+    EDDY_ATTRIBUTE_CHOICE,    /* int32_t; number of one of several names */
+    EDDY_ATTRIBUTE_DEVICE,    /* of a creation op; in no struct */
+    EDDY_ATTRIBUTE_GENERATOR, /* of a random op; in no struct */
+} eddy_attribute_type;
+
+typedef struct eddy_operand_description {
+    const char *name;
+    eddy_operand_kind kind;
+    bool is_mut; /* the kernel reads it and writes to it */
+} eddy_operand_description;
+
+typedef struct eddy_attribute_description {
+    const char *name;
+    eddy_attribute_type type; /* INT to SHAPE */
+    size_t offset;            /* offsetof in the op's attribute struct */
+    bool is_required;         /* a SHAPE must be */
+    eddy_scalar default_value;
+} eddy_attribute_description;
+
+/* What inference knows of a tensor. */
+typedef struct eddy_spec {
+    eddy_dtype dtype;
+    bool is_absent; /* EDDY_NONE was given for an optional operand */
+    eddy_shape shape;
+} eddy_spec;
+
+/* The question to `infer`. */
+typedef struct eddy_op_inference {
+    size_t size;
+    const eddy_spec *inputs; /* in the order of the operands, lists spread out */
+    int64_t input_count;
+    const int64_t *list_counts; /* items of each list operand, in order */
+    void *attributes;           /* the call's own copy, which may be changed */
+    eddy_spec *outputs;         /* to fill: dtype and shape of each output */
+    int32_t output_count;
+    char *message; /* where it fails: a sentence for the error, cut to message_bytes with its final 0 */
+    size_t message_bytes;
+} eddy_op_inference;
+
+/* A tensor as a kernel sees it. An absent operand has rank -1. data may be NULL where a dim is 0. */
+typedef struct eddy_op_view {
+    void *data; /* the first element */
+    const int64_t *shape;
+    const int64_t *strides; /* elements; 0 where broadcast, negative allowed */
+    eddy_dtype dtype;
+    int32_t rank;
+} eddy_op_view;
+
+typedef struct eddy_op_call {
+    size_t size;
+    const eddy_op_view *views; /* inputs (lists spread out), then outputs */
+    int32_t view_count;
+    const void *attributes;
+    void *workspace; /* 64-byte aligned, as many bytes as `workspace` said */
+    const void *state; /* what `prepare` made; NULL without it */
+} eddy_op_call;
+
+/* The kernel of one kind of device. All functions run on worker threads, several calls at once; they may call nothing of this
+ * library, must not keep pointers of the call, and leave the floating-point environment as it is. */
+typedef struct eddy_op_kernel {
+    eddy_device_kind device;
+    /* Computes the outputs (and what is mut). Anything but EDDY_OK poisons what the call writes. */
+    eddy_status (*run)(const eddy_op_call *call);
+    /* Bytes of workspace; NULL: none. Views have no data. */
+    size_t (*workspace)(const eddy_op_call *call);
+    /* With has_late_shape: writes the shape of each output. Inputs have data. */
+    eddy_status (*count)(const eddy_op_call *call, eddy_shape *shapes);
+    /* Makes what calls with the same attributes, dtypes, shapes and strides share (tables, plans); views have no data. Up to 64 are
+     * kept per op, the least recently used is destroyed first. NULL fails the call with OUT_OF_MEMORY. */
+    void *(*prepare)(const eddy_op_call *call);
+    void (*destroy)(void *state);
+} eddy_op_kernel;
+
+typedef struct eddy_op_description {
+    size_t size;      /* sizeof(eddy_op_description) */
+    const char *name; /* with a dot: "user.smooth" */
+    const char *summary;
+    const eddy_operand_description *operands; /* 32 at most */
+    int32_t operand_count;
+    const char *const *outputs; /* names; 8 at most. None: the op only writes to its mut operands */
+    int32_t output_count;
+    const eddy_attribute_description *attributes; /* 32 at most */
+    int32_t attribute_count;
+    size_t attribute_bytes; /* of the attribute struct; 4096 at most */
+    /* Shapes and dtypes of the outputs, and whether the operands fit: on the issuing thread, inside the call, which it may not
+     * re-enter. NULL where there are no outputs. */
+    eddy_status (*infer)(eddy_op_inference *inference);
+    const eddy_op_kernel *kernels; /* one must be for EDDY_DEVICE_CPU */
+    int32_t kernel_count;
+    bool has_late_shape; /* the outputs' dims depend on data: infer gives dtype and rank, the kernel's `count` the dims */
+    bool has_effect;     /* does more than write its outputs: never merged, dropped or run twice */
+} eddy_op_description;
+
+/* Adds an op to those that eddy_call finds, for all runtimes and the life of the process. Everything is copied but the
+ * functions. INVALID_ARGUMENT (with a sentence; a name that is taken too), UNSUPPORTED (no kernel for the CPU), OUT_OF_MEMORY.
+ * Never blocks for long; any thread. */
+EDDY_API eddy_status eddy_op_register(const eddy_op_description *description);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

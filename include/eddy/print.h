@@ -1,0 +1,43 @@
+/* Tensors as text, in numpy's style:
+ *
+ *   [[1.    , 2.5   ],
+ *    [3.    , 4.    ]]  f32[2, 2]
+ *
+ * Above `threshold` elements each axis shows only its first and last `edge_items`. Both functions block until the
+ * elements are there and return what went wrong earlier (see <eddy/host.h>). Any thread. */
+#ifndef EDDY_PRINT_H
+#define EDDY_PRINT_H
+
+#include <eddy/export.h>
+#include <eddy/status.h>
+#include <eddy/tensor.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct eddy_format_options {
+    size_t size;
+    bool has_precision;
+    int32_t precision;  /* digits after the point, 0 to 17, where has_precision is set; else 4 */
+    int64_t threshold;  /* elements above which the middle is left out; 0: 1000 */
+    int32_t edge_items; /* shown at each end of an axis then; 0: 3 */
+    int32_t line_width; /* columns; 0: 80 */
+    bool no_tail;       /* without dtype and shape after the elements */
+} eddy_format_options;
+
+/* Writes at most size bytes, a final 0 included, and returns the length of the whole text as snprintf does;
+ * negative on failure. buffer may be NULL where size is 0. */
+EDDY_API int64_t eddy_format(eddy_tensor *tensor, char *buffer, size_t size, const eddy_format_options *options);
+
+/* The same text with the default options to `file`, a newline after it; NULL: line by line to the log sink. */
+EDDY_API eddy_status eddy_print(eddy_tensor *tensor, FILE *file);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

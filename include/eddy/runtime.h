@@ -1,0 +1,86 @@
+/* Runtimes: who runs what is issued.
+ *
+ * A thread has a current runtime: the one it chose with eddy_runtime_use, else the process's default one, which
+ * starts on first use. Tensors know theirs; an op on tensors of two runtimes is RUNTIME_MISMATCH. Runtimes share
+ * one team of worker threads. At exit the runtimes stop taking calls and wait for what is in flight, 1 s in all.
+ * After fork the child's runtimes return FORKED, releases there do nothing, and a new runtime (or the default one,
+ * which starts anew) works. Any thread. */
+#ifndef EDDY_RUNTIME_H
+#define EDDY_RUNTIME_H
+
+#include <eddy/export.h>
+#include <eddy/options.h>
+#include <eddy/shape.h>
+#include <eddy/status.h>
+#include <eddy/tensor.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Starts a runtime; options as <eddy/options.h> says, NULL for all defaults. One reference, the caller's. NULL with
+ * INVALID_ARGUMENT or OUT_OF_MEMORY in the slot. Where no threads can be had each op runs at its call. */
+EDDY_API eddy_runtime *eddy_runtime_create(const eddy_runtime_options *options);
+/* One more reference; returns its argument, which may be NULL. */
+EDDY_API eddy_runtime *eddy_runtime_retain(eddy_runtime *runtime);
+/* Gives a reference up and clears the pointer. With the last one (threads that use the runtime hold one each) it
+ * shuts down as eddy_runtime_shutdown with EDDY_FOREVER does: blocks. Tensors that are left then fail with
+ * SHUT_DOWN. */
+EDDY_API void eddy_runtime_release(eddy_runtime **runtime);
+
+/* Refuses new calls, waits up to `timeout` ns for what is in flight, and stops. Later calls on the runtime and its
+ * tensors return SHUT_DOWN; retain and release still work. TIMED_OUT: what was left has been abandoned with its
+ * memory. WOULD_DEADLOCK inside a callback. Does nothing where it was shut down before. */
+EDDY_API eddy_status eddy_runtime_shutdown(eddy_runtime *runtime, int64_t timeout);
+
+/* The calling thread's current runtime, borrowed; starts the default one. NULL with the error in the slot. */
+EDDY_API eddy_runtime *eddy_runtime_current(void);
+/* Makes `runtime` the calling thread's current one (it takes a reference); NULL goes back to the default one. */
+EDDY_API eddy_status eddy_runtime_use(eddy_runtime *runtime);
+
+/* ---- waiting ---- of the current runtime */
+
+/* Waits for everything that any thread issued before the call. Where errors have not been seen, returns the one
+ * issued first, with its record in the slot and the count of the others in `more`; all of them count as seen then,
+ * and the next call succeeds though tensors may still hold them. */
+EDDY_API eddy_status eddy_sync(int64_t timeout);
+/* Waits until every deleter and callback that was due has returned. */
+EDDY_API eddy_status eddy_sync_deleters(int64_t timeout);
+
+/* Lets in-place targets that were skipped be used again: an ordered write that waits for nothing and does nothing
+ * to healthy tensors. The bytes are those from before the skipped write. Refused (later, as an error of the tensor)
+ * for what is torn: overwrite it whole, or go back to a clone. RUNTIME_MISMATCH where the tensors are not all of
+ * one runtime. */
+EDDY_API eddy_status eddy_recover(eddy_list tensors);
+
+/* ---- looking inside ---- */
+
+/* Since the runtime began; each exact by itself. */
+#define EDDY_COUNTER_LIST(row)                                                                                         \
+    row(submitted) row(caller_run) row(scheduler_run) row(worker_run) row(skipped) row(edges_made) row(edges_skipped)  \
+        row(nodes_made) row(wakes) row(sleeps) row(errors_made) row(errors_seen) row(in_flight) row(in_flight_peak)    \
+            row(bytes_in_flight) row(bytes_in_flight_peak) row(bytes_live) row(bytes_cached) row(bytes_peak)
+
+typedef struct eddy_counters {
+    size_t size; /* set it to sizeof(eddy_counters): a newer library writes no more than that */
+#define EDDY_COUNTER_ROW(name) int64_t name;
+    EDDY_COUNTER_LIST(EDDY_COUNTER_ROW)
+#undef EDDY_COUNTER_ROW
+} eddy_counters;
+
+/* runtime NULL: the calling thread's. */
+EDDY_API eddy_status eddy_runtime_counters(eddy_runtime *runtime, eddy_counters *counters);
+/* Threads of the current runtime that run kernels, a helping waiter included; 0 on failure. */
+EDDY_API int32_t eddy_thread_count(void);
+/* Gives cached memory (blocks of the current runtime, handles of the calling thread) back to the system; returns
+ * the bytes. */
+EDDY_API int64_t eddy_trim(void);
+/* Writes each live instruction of the current runtime, and what it waits for, to the log sink. */
+EDDY_API eddy_status eddy_dump(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,105 @@
+/* Tensors: references, scopes, and what a tensor is like.
+ *
+ * A tensor is a handle: dtype, shape, strides and an offset over a storage that views share. Handles are counted.
+ * What a function returns belongs to the innermost scope open on the calling thread, or, where none is open, to the
+ * caller.
+ *
+ * NULL as a tensor always means "failed before": functions given NULL fail too, and say so in the slot only if
+ * it is empty. An optional operand that is left out is EDDY_NONE.
+ *
+ * Unless a function says otherwise: any thread, never blocks; failures fill the calling thread's error slot.
+ * Functions that ask for the shape wait where the tensor comes from an op whose shape depends on its data (nonzero)
+ * and that has not run. */
+#ifndef EDDY_TENSOR_H
+#define EDDY_TENSOR_H
+
+#include <eddy/device.h>
+#include <eddy/dtype.h>
+#include <eddy/export.h>
+#include <eddy/generator.h>
+#include <eddy/shape.h>
+#include <eddy/status.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct eddy_scope eddy_scope;
+typedef struct eddy_runtime eddy_runtime;
+
+/* An optional operand that is absent. Retain and release leave it alone. */
+#define EDDY_NONE ((eddy_tensor *)1)
+
+/* A timeout without end; timeouts are nanoseconds. */
+#define EDDY_FOREVER INT64_MAX
+
+/* ---- references ---- */
+
+/* One more reference, the caller's whatever scopes are open; returns its argument, which may be NULL. Never fails:
+ * any thread, callback or state of the runtime. */
+EDDY_API eddy_tensor *eddy_retain(eddy_tensor *tensor);
+
+/* Gives one reference up and clears *tensor: that of the scope of the calling thread that owns it, else one taken
+ * by eddy_retain or owned by the caller. With the last one the storage is freed after every use issued before.
+ * NULL, a pointer to NULL or to EDDY_NONE does nothing. Never blocks, never fails: any thread, callback or state of
+ * the runtime. */
+EDDY_API void eddy_release(eddy_tensor **tensor);
+
+/* ---- scopes ---- */
+
+/* Opens a scope on the calling thread: it owns one reference of each tensor that functions return on this thread
+ * until it ends (inner scopes own theirs). NULL with OUT_OF_MEMORY in the slot. A thread's open scopes end with the
+ * thread. */
+EDDY_API eddy_scope *eddy_scope_begin(void);
+
+/* Gives up what the scope and all scopes opened inside it own. The calling thread must be the one that opened it
+ * (WRONG_THREAD in the slot, nothing done); NULL does nothing. */
+EDDY_API void eddy_scope_end(eddy_scope *scope);
+
+/* Moves the reference that `scope` (or a scope inside it) owns to the scope round `scope`, or to the caller where
+ * there is none. Returns `tensor`; NULL stays NULL, and what no such scope owns is returned as it is. NULL with
+ * OUT_OF_MEMORY in the slot where the enclosing scope cannot grow: the tensor then ends with its scope. */
+EDDY_API eddy_tensor *eddy_scope_return(eddy_scope *scope, eddy_tensor *tensor);
+
+/* ---- what a tensor is like ---- */
+
+/* Rank 0 to 16; -1 on failure. */
+EDDY_API int32_t eddy_rank(const eddy_tensor *tensor);
+/* The shape; rank -1 on failure. */
+EDDY_API eddy_shape eddy_shape_of(const eddy_tensor *tensor);
+/* Elements along an axis, negative axes counting from the end; -1 on failure (OUT_OF_RANGE). */
+EDDY_API int64_t eddy_dim(const eddy_tensor *tensor, int32_t axis);
+/* Steps between neighbours along an axis, in elements (0 where expanded); INT64_MIN on failure (OUT_OF_RANGE). */
+EDDY_API int64_t eddy_stride(const eddy_tensor *tensor, int32_t axis);
+/* All strides, in elements: strides[0 .. rank - 1] are written. */
+EDDY_API eddy_status eddy_strides(const eddy_tensor *tensor, int64_t *strides);
+/* Number of elements, 1 for rank 0; -1 on failure. */
+EDDY_API int64_t eddy_count(const eddy_tensor *tensor);
+/* Elements between the start of the storage and the tensor's first element; -1 on failure. */
+EDDY_API int64_t eddy_offset(const eddy_tensor *tensor);
+/* EDDY_DTYPE_COUNT on failure. Never waits. */
+EDDY_API eddy_dtype eddy_dtype_of(const eddy_tensor *tensor);
+/* Kind EDDY_DEVICE_DEFAULT on failure. Never waits. */
+EDDY_API eddy_device eddy_device_of(const eddy_tensor *tensor);
+/* Borrowed: valid while the tensor is; NULL on failure. Never waits. */
+EDDY_API eddy_runtime *eddy_runtime_of(const eddy_tensor *tensor);
+/* True when the elements lie in row-major order without gaps; false on failure. */
+EDDY_API bool eddy_is_contiguous(const eddy_tensor *tensor);
+/* True when everything issued on the tensor's storage has run (or the runtime is gone: there is nothing to wait
+ * for); false on failure. Never waits. */
+EDDY_API bool eddy_is_ready(const eddy_tensor *tensor);
+
+/* ---- leaks ---- */
+
+/* Tensors of the process that have references. Exact while no other thread makes or releases one. */
+EDDY_API int64_t eddy_live_count(void);
+/* Writes one line per live tensor, with dtype, shape, references and the place that made it, to the log sink;
+ * returns their number. Other threads must not make or release tensors meanwhile. */
+EDDY_API int64_t eddy_report_leaks(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

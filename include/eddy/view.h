@@ -1,0 +1,54 @@
+/* Views: tensors over the storage of another, with their own shape, strides and offset.
+ *
+ * No view copies, runs an instruction or waits (but for a shape that is not known yet); writing through one is seen
+ * by all that share the storage, in the order of the calls. Each returns a new tensor, owned as <eddy/tensor.h>
+ * says, that keeps the storage alive, or NULL with the error in the slot: INVALID_ARGUMENT, OUT_OF_RANGE,
+ * SHAPE_MISMATCH, SIZE_OVERFLOW, OUT_OF_MEMORY. Axes may be negative. Semantics follow PyTorch's functions of the
+ * same names. Any thread. */
+#ifndef EDDY_VIEW_H
+#define EDDY_VIEW_H
+
+#include <eddy/export.h>
+#include <eddy/shape.h>
+#include <eddy/tensor.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The elements in row-major order under another shape of the same count; one dim may be -1 (what is left). Where
+ * strides cannot say that, the elements are copied first (one instruction; the result then shares nothing). */
+EDDY_API eddy_tensor *eddy_reshape(eddy_tensor *tensor, eddy_shape shape);
+/* The same, but SHAPE_MISMATCH where it would take a copy. */
+EDDY_API eddy_tensor *eddy_view(eddy_tensor *tensor, eddy_shape shape);
+/* Elements start, start + step, ... below end along an axis. start and end may be negative (from the end) and are
+ * clamped to the axis, as Python's slices are; step is at least 1. */
+EDDY_API eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t end, int64_t step);
+/* `length` elements from `start` along an axis; OUT_OF_RANGE where they are not all there. */
+EDDY_API eddy_tensor *eddy_narrow(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t length);
+/* The part at `index` (negative: from the end) of an axis, which goes away. */
+EDDY_API eddy_tensor *eddy_select(eddy_tensor *tensor, int32_t axis, int64_t index);
+/* Two axes exchanged. */
+EDDY_API eddy_tensor *eddy_transpose(eddy_tensor *tensor, int32_t axis0, int32_t axis1);
+/* A matrix transposed; rank 0 and 1 as they are. Rank at most 2. */
+EDDY_API eddy_tensor *eddy_t(eddy_tensor *tensor);
+/* Axes in another order: axis i of the result is axes[i] of the tensor. */
+EDDY_API eddy_tensor *eddy_permute(eddy_tensor *tensor, const eddy_axes *axes);
+/* A new axis of size 1 at `axis` of the result (-1: last). */
+EDDY_API eddy_tensor *eddy_unsqueeze(eddy_tensor *tensor, int32_t axis);
+/* Without those of the named axes (NULL: all) that have size 1. */
+EDDY_API eddy_tensor *eddy_squeeze(eddy_tensor *tensor, const eddy_axes *axes);
+/* Axes first..last made one, as reshape does; rank 0 becomes rank 1. */
+EDDY_API eddy_tensor *eddy_flatten(eddy_tensor *tensor, int32_t first, int32_t last);
+/* Broadcast to a larger shape: new axes in front and axes of size 1 are repeated with stride 0; a dim of -1 stays
+ * as it is. Cannot be written to where it repeats. */
+EDDY_API eddy_tensor *eddy_expand(eddy_tensor *tensor, eddy_shape shape);
+/* Any shape and strides (elements, not negative) from `offset` elements after the start of the storage;
+ * OUT_OF_RANGE where that leaves the storage. */
+EDDY_API eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_t *strides, int64_t offset);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

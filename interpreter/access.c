@@ -1,0 +1,106 @@
+/* Callbacks on a tensor's memory, in order with the ops: eddy_read_async and eddy_access_async. */
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <base/status.h>
+#include <interpreter/host.h>
+#include <interpreter/tensor.h>
+
+/* What the service thread needs; it frees this. */
+typedef struct access {
+    eddy_read_callback *read; /* one of the two */
+    eddy_access_callback *access;
+    void *context;
+    const void *address;
+    bool is_late; /* the whole storage, whatever its shape */
+    bool is_contiguous;
+    size_t element_bytes;
+    int64_t count;
+    eddy_layout layout;
+} access;
+
+static void deliver(const access *a, void *data, int64_t bytes, const eddy_error *error) {
+    if (a->access)
+        a->access(a->context, data, error);
+    else
+        a->read(a->context, data, bytes, error);
+}
+
+/* Strided elements are packed for the reader. */
+static void deliver_packed(const access *a, char *data, int64_t bytes) {
+    char *packed = eddy_memory_acquire((size_t)bytes, EDDY_MEMORY_WORKSPACE);
+    if (!packed) {
+        eddy_error error;
+        eddy_error_fill(&error, EDDY_OUT_OF_MEMORY, "read_async", a->address, 0, "read_async: no memory for %lld bytes",
+                        (long long)bytes);
+        deliver(a, NULL, 0, &error);
+        return;
+    }
+    eddy_host_pack(&a->layout, a->element_bytes, data, packed);
+    deliver(a, packed, bytes, NULL);
+    eddy_memory_release(packed, (size_t)bytes, EDDY_MEMORY_WORKSPACE);
+}
+
+/* On the service thread. */
+static void run(void *context, void *storage, int64_t storage_bytes, const eddy_error *error) {
+    static char nothing; /* what a tensor without elements points to */
+    access *a = context;
+    eddy_caller *caller = eddy_caller_get();
+    eddy_callback_kind before = caller ? caller->callback : EDDY_CALLBACK_NONE;
+    if (caller)
+        caller->callback = EDDY_CALLBACK_ACCESS;
+    char *data = storage ? storage : &nothing;
+    int64_t bytes = a->is_late ? storage_bytes : a->count * (int64_t)a->element_bytes;
+    if (storage && !a->is_late)
+        data += a->layout.offset * (int64_t)a->element_bytes;
+    if (error && error->status != EDDY_OK)
+        deliver(a, NULL, 0, error);
+    else if (a->access || a->is_contiguous || bytes == 0)
+        deliver(a, data, bytes, NULL);
+    else
+        deliver_packed(a, storage, bytes);
+    if (caller)
+        caller->callback = before;
+    eddy_memory_release(a, sizeof(*a), EDDY_MEMORY_HANDLE);
+}
+
+static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given, const char *op, const void *address) {
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, op, address);
+    if (!eddy_tensor_check(tensor, op, "tensor", address))
+        return EDDY_INVALID_ARGUMENT;
+    if (!given->read && !given->access)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: the callback is NULL", op);
+    if (!eddy_runtime_is_running(tensor->runtime))
+        return eddy_runtime_refuse(tensor->runtime, op, address, "");
+    access *a = eddy_memory_acquire(sizeof(*a), EDDY_MEMORY_HANDLE);
+    if (!a)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for the callback", op);
+    *a = *given;
+    a->address = address;
+    a->element_bytes = eddy_dtype_bytes((eddy_dtype)tensor->dtype);
+    a->is_late = eddy_tensor_is_late(tensor);
+    a->is_contiguous = tensor->is_contiguous;
+    if (!a->is_late) {
+        a->count = tensor->count;
+        eddy_tensor_layout(tensor, &a->layout);
+    }
+    eddy_status status = eddy_vm_access(tensor->runtime->vm, tensor->storage, is_mut, run, a, address);
+    if (status != EDDY_OK)
+        eddy_memory_release(a, sizeof(*a), EDDY_MEMORY_HANDLE);
+    return status;
+}
+
+eddy_status eddy_read_async(eddy_tensor *tensor, eddy_read_callback *callback, void *context) {
+    access a = {.read = callback, .context = context};
+    return submit(tensor, false, &a, "read_async", __builtin_return_address(0));
+}
+
+eddy_status eddy_access_async(eddy_tensor *tensor, int flags, eddy_access_callback *callback, void *context) {
+    const void *address = __builtin_return_address(0);
+    if (flags == 0 || (flags & ~(EDDY_READ | EDDY_WRITE)) != 0)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "access_async", address,
+                         "access_async: flags are %d, not EDDY_READ, EDDY_WRITE or both", flags);
+    access a = {.access = callback, .context = context};
+    return submit(tensor, (flags & EDDY_WRITE) != 0, &a, "access_async", address);
+}

@@ -1,0 +1,69 @@
+#include <interpreter/apply.h>
+
+#include <base/trace.h>
+#include <interpreter/caller.h>
+#include <interpreter/plan.h>
+#include <interpreter/short.h>
+#include <interpreter/tensor.h>
+
+static eddy_status apply_untraced(eddy_caller *caller, const eddy_apply *apply) {
+    const eddy_op *op = apply->op;
+    if (op->output_count == 1 && apply->targets) {
+        eddy_status status = EDDY_OK;
+        if (eddy_short_apply_to(caller, op, apply->inputs, apply->input_count, apply->attributes, apply->address,
+                                apply->targets[0], &status) != EDDY_SHORT_NOT)
+            return status;
+    } else if (op->output_count == 1) {
+        eddy_tensor *result =
+            eddy_short_apply(caller, op, apply->inputs, apply->input_count, apply->attributes, apply->address);
+        if (!result)
+            return caller->failure;
+        if (!eddy_tensor_is_none(result)) {
+            *apply->outputs = result;
+            return EDDY_OK;
+        }
+    }
+    return eddy_plan_apply(caller, apply);
+}
+
+static bool is_traced(void) {
+    return EDDY_UNLIKELY(eddy_load_acquire(&eddy_trace_listening) != NULL);
+}
+
+eddy_status eddy_interpreter_apply(const eddy_apply *apply) {
+    eddy_caller *caller = eddy_caller_get();
+    if (EDDY_UNLIKELY(!eddy_caller_may_call(caller)))
+        return eddy_caller_refuse(caller, apply->op->name, apply->address);
+    if (!is_traced())
+        return apply_untraced(caller, apply);
+    eddy_trace_begin(EDDY_TRACE_ISSUE, apply->op->name, 0);
+    eddy_status status = apply_untraced(caller, apply);
+    eddy_trace_end(EDDY_TRACE_ISSUE, apply->op->name, 0);
+    return status;
+}
+
+/* What the common case does not need, out of its way. */
+static __attribute__((noinline)) eddy_tensor *apply_one_slow(const eddy_op *op, eddy_tensor *const *inputs,
+                                                             int64_t input_count, void *attributes,
+                                                             const void *address) {
+    eddy_tensor *result = NULL;
+    eddy_apply apply = {.op = op,
+                        .inputs = inputs,
+                        .input_count = input_count,
+                        .attributes = attributes,
+                        .outputs = &result,
+                        .address = address};
+    (void)!eddy_interpreter_apply(&apply);
+    return result;
+}
+
+eddy_tensor *eddy_interpreter_apply_one(const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count,
+                                        void *attributes, const void *address) {
+    eddy_caller *caller = eddy_caller_self;
+    if (EDDY_UNLIKELY(!eddy_caller_may_call(caller) || is_traced()))
+        return apply_one_slow(op, inputs, input_count, attributes, address);
+    eddy_tensor *result = eddy_short_apply(caller, op, inputs, input_count, attributes, address);
+    if (EDDY_LIKELY(!eddy_tensor_is_none(result)))
+        return result;
+    return apply_one_slow(op, inputs, input_count, attributes, address);
+}

@@ -1,0 +1,32 @@
+/* Op call -> instruction: the one way from a public op function into the VM.
+ *
+ * apply checks handles, promotes, infers, makes the outputs, picks the kernel and submits. It serves built-in ops, registered
+ * ones and eddy_call alike. */
+#ifndef EDDY_INTERPRETER_APPLY_H
+#define EDDY_INTERPRETER_APPLY_H
+
+#include <base/assert.h>
+#include <eddy/tensor.h>
+#include <interpreter/op.h>
+
+typedef struct eddy_apply {
+    const eddy_op *op;
+    eddy_tensor *const *inputs; /* lists spread out; NULL (failed before) makes the call fail, EDDY_NONE is absent */
+    int64_t input_count;
+    const int64_t *list_counts; /* of each list operand, NULL where the op has none */
+    void *attributes;           /* the call's own copy of the op's attribute struct; may be rewritten */
+    const eddy_device *device;  /* creation ops: NULL takes the thread's; others: NULL */
+    eddy_generator *generator;  /* random ops: NULL takes the thread's */
+    eddy_tensor *const *targets; /* _into, _inplace: what each output writes to; NULL: new tensors */
+    eddy_tensor **outputs;      /* op->output_count results, owned by the scope or the caller; untouched on failure;
+                                   unused where targets are given */
+    const void *address;        /* __builtin_return_address(0) of the public function */
+} eddy_apply;
+
+EDDY_MUST_USE eddy_status eddy_interpreter_apply(const eddy_apply *apply);
+
+/* The common case, one output: the result or NULL. */
+eddy_tensor *eddy_interpreter_apply_one(const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count,
+                                        void *attributes, const void *address);
+
+#endif

@@ -1,0 +1,54 @@
+#include <interpreter/copy.h>
+
+#include <base/assert.h>
+#include <base/atomic.h>
+#include <interpreter/plan.h>
+#include <string.h>
+
+typedef _Atomic(const eddy_op *) found_op; /* atomic: the same for every thread, relaxed */
+
+static const eddy_op *find(found_op *found, const char *name) {
+    const eddy_op *op = eddy_load_relaxed(found);
+    if (EDDY_LIKELY(op != NULL))
+        return op;
+    op = eddy_op_find(name);
+    EDDY_ASSERT(op != NULL && op->output_count == 1);
+    eddy_store_relaxed(found, op);
+    return op;
+}
+
+static eddy_tensor *run(eddy_caller *caller, const eddy_op *op, eddy_tensor *tensor, void *attributes,
+                        const void *address) {
+    eddy_tensor *result = NULL;
+    eddy_apply apply = {.op = op,
+                        .inputs = &tensor,
+                        .input_count = 1,
+                        .attributes = attributes,
+                        .outputs = &result,
+                        .address = address};
+    /* Not the user's: no scope may own it. */
+    eddy_scope *scope = caller->scope;
+    caller->scope = NULL;
+    eddy_status status = eddy_plan_apply(caller, &apply);
+    caller->scope = scope;
+    caller->failure = status;
+    return status == EDDY_OK ? result : NULL;
+}
+
+eddy_tensor *eddy_copy_contiguous(eddy_caller *caller, eddy_tensor *tensor, const void *address) {
+    static found_op clone;
+    return run(caller, find(&clone, "clone"), tensor, NULL, address);
+}
+
+eddy_tensor *eddy_copy_cast(eddy_caller *caller, eddy_tensor *tensor, eddy_dtype dtype, const void *address) {
+    static found_op cast;
+    const eddy_op *op = find(&cast, "cast");
+    union {
+        uint64_t align;
+        char bytes[64];
+    } attributes = {0};
+    EDDY_ASSERT(op->attribute_bytes <= sizeof(attributes) && op->attribute_count == 1 &&
+                op->attributes[0].type == EDDY_ATTRIBUTE_DTYPE);
+    memcpy(attributes.bytes + op->attributes[0].offset, &dtype, sizeof(dtype));
+    return run(caller, op, tensor, &attributes, address);
+}

@@ -1,0 +1,148 @@
+#include <interpreter/generator.h>
+
+#include <base/memory.h>
+#include <base/sleep.h>
+#include <base/status.h>
+
+struct eddy_generator {
+    _Atomic uint32_t references; /* atomic: users */
+    eddy_lock lock;
+    uint64_t seed;    /* lock: lock */
+    uint64_t counter; /* lock: lock */
+};
+
+/* Held while a runtime's seed, epoch and thread numbers change or a thread takes its own from them. */
+static eddy_lock seed_lock;
+
+eddy_generator *eddy_generator_create(uint64_t seed) {
+    eddy_generator *generator = eddy_memory_acquire_zeroed(sizeof(*generator), EDDY_MEMORY_RUNTIME);
+    if (!generator) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, "generator_create", __builtin_return_address(0), "generator_create: no memory");
+        return NULL;
+    }
+    generator->references = 1;
+    generator->seed = seed;
+    return generator;
+}
+
+eddy_generator *eddy_generator_retain(eddy_generator *generator) {
+    if (generator)
+        eddy_add_relaxed(&generator->references, 1u);
+    return generator;
+}
+
+void eddy_generator_release(eddy_generator **generator) {
+    eddy_generator *released = generator ? *generator : NULL;
+    if (!released)
+        return;
+    *generator = NULL;
+    if (eddy_sub_acq_rel(&released->references, 1u) == 1)
+        eddy_memory_release(released, sizeof(*released), EDDY_MEMORY_RUNTIME);
+}
+
+eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed, uint64_t *counter) {
+    if (!generator || !seed || !counter)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "generator_state", __builtin_return_address(0),
+                         "generator_state: an argument is NULL");
+    eddy_lock *lock = (eddy_lock *)&generator->lock;
+    eddy_lock_acquire(lock);
+    *seed = generator->seed;
+    *counter = generator->counter;
+    eddy_lock_release(lock);
+    return EDDY_OK;
+}
+
+eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed, uint64_t counter) {
+    if (!generator)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "generator_restore", __builtin_return_address(0),
+                         "generator_restore: the generator is NULL");
+    eddy_lock_acquire(&generator->lock);
+    generator->seed = seed;
+    generator->counter = counter;
+    eddy_lock_release(&generator->lock);
+    return EDDY_OK;
+}
+
+eddy_status eddy_seed(uint64_t seed) {
+    const void *address = __builtin_return_address(0);
+    eddy_caller *caller = eddy_caller_get();
+    eddy_runtime *runtime = eddy_runtime_of_caller(caller, "seed", address);
+    if (!runtime)
+        return eddy_runtime_failure();
+    if (!eddy_runtime_is_running(runtime))
+        return eddy_runtime_refuse(runtime, "seed", address, "");
+    eddy_lock_acquire(&seed_lock);
+    eddy_store_relaxed(&runtime->seed, seed);
+    eddy_store_relaxed(&runtime->next_number, (uint64_t)0);
+    eddy_store_release(&runtime->epoch, eddy_load_relaxed(&runtime->epoch) + 1);
+    eddy_lock_release(&seed_lock);
+    return EDDY_OK;
+}
+
+/* The output function of SplitMix64 (Steele, Lea and Flood, 2014): neighbouring numbers give unrelated seeds.
+ * Thread 0 has the runtime's own seed. */
+static uint64_t derive(uint64_t seed, uint64_t number) {
+    if (number == 0)
+        return seed;
+    uint64_t z = seed + number * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* The thread's entry for a runtime; a free one, or one more, where it has none. NULL without memory. */
+static eddy_caller_generator *find_own(eddy_caller *caller, uint64_t runtime_id) {
+    eddy_caller_generator *unused = NULL;
+    for (int32_t i = 0; i < caller->generator_count; i++) {
+        if (caller->generators[i].runtime_id == runtime_id)
+            return &caller->generators[i];
+        if (!eddy_runtime_exists(caller->generators[i].runtime_id))
+            unused = &caller->generators[i];
+    }
+    if (!unused) {
+        size_t item = sizeof(*caller->generators);
+        int32_t count = caller->generator_count;
+        eddy_caller_generator *grown =
+            eddy_memory_grow(caller->generators, (size_t)count * item, (size_t)(count + 4) * item, EDDY_MEMORY_RUNTIME);
+        if (!grown)
+            return NULL;
+        for (int32_t i = count; i < count + 4; i++)
+            grown[i] = (eddy_caller_generator){0};
+        caller->generators = grown;
+        caller->generator_count = count + 4;
+        unused = &grown[count];
+    }
+    *unused = (eddy_caller_generator){.runtime_id = runtime_id, .epoch = 0};
+    return unused;
+}
+
+static void restart(eddy_caller_generator *own, eddy_runtime *runtime) {
+    eddy_lock_acquire(&seed_lock);
+    own->epoch = eddy_load_relaxed(&runtime->epoch);
+    own->seed = derive(eddy_load_relaxed(&runtime->seed), eddy_add_relaxed(&runtime->next_number, (uint64_t)1));
+    own->counter = 0;
+    eddy_lock_release(&seed_lock);
+}
+
+eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime, eddy_generator *generator, const char *op,
+                                const void *address, uint64_t *seed, uint64_t *counter) {
+    if (generator) {
+        eddy_lock_acquire(&generator->lock);
+        *seed = generator->seed;
+        *counter = generator->counter++;
+        eddy_lock_release(&generator->lock);
+        return EDDY_OK;
+    }
+    eddy_caller_generator *own = find_own(caller, runtime->id);
+    if (!own)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for the thread's generator", op);
+    if (own->epoch != eddy_load_acquire(&runtime->epoch))
+        restart(own, runtime);
+    *seed = own->seed;
+    *counter = own->counter++;
+    return EDDY_OK;
+}
+
+void eddy_generator_fork_child(void) {
+    seed_lock = (eddy_lock){0};
+}

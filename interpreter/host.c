@@ -1,0 +1,332 @@
+#include <interpreter/host.h>
+
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <base/sleep.h>
+#include <base/status.h>
+#include <interpreter/scope.h>
+#include <interpreter/tensor.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* ---- in ---- */
+
+/* The runtime of a tensor to be made from host memory, its shape and place checked; *bytes of its elements. */
+static eddy_runtime *check_new(eddy_caller *caller, const char *op, const void *address, const void *data,
+                               const eddy_shape *shape, eddy_dtype dtype, const eddy_device *asked, eddy_device *device,
+                               int64_t *count, int64_t *bytes) {
+    eddy_runtime *runtime = eddy_runtime_of_caller(caller, op, address);
+    if (!runtime)
+        return NULL;
+    if (!eddy_runtime_is_running(runtime)) {
+        eddy_runtime_refuse(runtime, op, address, "");
+        return NULL;
+    }
+    if (!eddy_dtype_is_valid(dtype)) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %d is no dtype", op, (int)dtype);
+        return NULL;
+    }
+    if (shape->rank < 0 || shape->rank > EDDY_RANK_MAX) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: rank %d is not within 0 and %d", op, (int)shape->rank,
+                  EDDY_RANK_MAX);
+        return NULL;
+    }
+    char text[EDDY_RANK_MAX * 22];
+    eddy_shape_format(shape->rank, shape->dims, text, sizeof(text));
+    for (int32_t d = 0; d < shape->rank; d++)
+        if (shape->dims[d] < 0) {
+            eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: shape %s has a negative dim", op, text);
+            return NULL;
+        }
+    if (!eddy_shape_is_valid(shape) || !eddy_shape_count(shape->rank, shape->dims, count) ||
+        __builtin_mul_overflow(*count, (int64_t)eddy_dtype_bytes(dtype), bytes)) {
+        eddy_fail(EDDY_SIZE_OVERFLOW, op, address, "%s: %s%s does not fit into 63 bits", op, eddy_dtype_name(dtype),
+                  text);
+        return NULL;
+    }
+    if (!data && *count > 0) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: data is NULL", op);
+        return NULL;
+    }
+    return eddy_runtime_device(caller, runtime, asked, op, address, device) == EDDY_OK ? runtime : NULL;
+}
+
+/* A handle for a tensor that fills its storage; NULL with the error recorded. */
+static eddy_tensor *make(eddy_caller *caller, eddy_runtime *runtime, const char *op, const void *address,
+                         const eddy_shape *shape, eddy_dtype dtype, eddy_device device, int64_t count) {
+    eddy_tensor *tensor = eddy_scope_reserve(caller, 1) ? eddy_tensor_acquire(caller, runtime, address) : NULL;
+    if (!tensor) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for a handle", op);
+        return NULL;
+    }
+    tensor->dtype = (uint8_t)dtype;
+    tensor->device = device;
+    tensor->storage_count = count;
+    eddy_tensor_lay(tensor, shape->rank, shape->dims, count);
+    return tensor;
+}
+
+eddy_tensor *eddy_from_data(const void *data, eddy_shape shape, eddy_dtype dtype,
+                            const eddy_from_data_options *options) {
+    const char *op = "from_data";
+    const void *address = __builtin_return_address(0);
+    eddy_caller *caller = eddy_caller_get();
+    eddy_device device;
+    int64_t count, bytes;
+    eddy_runtime *runtime =
+        check_new(caller, op, address, data, &shape, dtype, options ? &options->device : NULL, &device, &count, &bytes);
+    eddy_tensor *tensor = runtime ? make(caller, runtime, op, address, &shape, dtype, device, count) : NULL;
+    if (!tensor)
+        return NULL;
+    void *memory;
+    if (eddy_vm_storage_create(runtime->vm, bytes, &tensor->storage, &memory) != EDDY_OK) {
+        eddy_tensor_discard(caller, tensor);
+        return NULL;
+    }
+    if (bytes > 0)
+        memcpy(memory, data, (size_t)bytes);
+    eddy_scope_own(caller, tensor);
+    return tensor;
+}
+
+/* ---- borrowed buffers ---- */
+
+typedef struct borrowed {
+    void (*deleter)(void *context);
+    void *context;
+} borrowed;
+
+/* Inside the deleter only retain and release are allowed. */
+static void end_borrow(void *context) {
+    borrowed *borrow = context;
+    eddy_caller *caller = eddy_caller_get();
+    eddy_callback_kind before = caller ? caller->callback : EDDY_CALLBACK_NONE;
+    if (caller)
+        caller->callback = EDDY_CALLBACK_DELETER;
+    if (borrow->deleter)
+        borrow->deleter(borrow->context);
+    if (caller)
+        caller->callback = before;
+    eddy_memory_release(borrow, sizeof(*borrow), EDDY_MEMORY_HANDLE);
+}
+
+eddy_tensor *eddy_from_buffer(void *data, eddy_shape shape, eddy_dtype dtype, void (*deleter)(void *context),
+                              void *context, const eddy_from_buffer_options *options) {
+    const char *op = "from_buffer";
+    const void *address = __builtin_return_address(0);
+    eddy_caller *caller = eddy_caller_get();
+    eddy_device device;
+    int64_t count, bytes;
+    eddy_runtime *runtime =
+        check_new(caller, op, address, data, &shape, dtype, options ? &options->device : NULL, &device, &count, &bytes);
+    if (!runtime)
+        return NULL;
+    if ((uintptr_t)data % eddy_dtype_bytes(dtype) != 0) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: data is not aligned for %s", op, eddy_dtype_name(dtype));
+        return NULL;
+    }
+    borrowed *borrow = eddy_memory_acquire(sizeof(*borrow), EDDY_MEMORY_HANDLE);
+    eddy_tensor *tensor = NULL;
+    if (!borrow) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for the deleter", op);
+        return NULL;
+    }
+    *borrow = (borrowed){deleter, context};
+    tensor = make(caller, runtime, op, address, &shape, dtype, device, count);
+    if (!tensor)
+        goto fail;
+    if (eddy_vm_storage_borrow(runtime->vm, data, bytes, end_borrow, borrow, &tensor->storage) != EDDY_OK)
+        goto fail;
+    eddy_scope_own(caller, tensor);
+    return tensor;
+
+fail:
+    if (tensor)
+        eddy_tensor_discard(caller, tensor);
+    eddy_memory_release(borrow, sizeof(*borrow), EDDY_MEMORY_HANDLE);
+    return NULL;
+}
+
+/* ---- at the door ---- */
+
+/* Whether the calling thread may read or wait for the tensor; a late shape may be open. */
+static eddy_status check(const eddy_tensor *tensor, const char *op, const void *address) {
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, op, address);
+    if (!eddy_tensor_check(tensor, op, "tensor", address))
+        return EDDY_INVALID_ARGUMENT;
+    if (!eddy_runtime_is_running(tensor->runtime)) {
+        char text[EDDY_RANK_MAX * 22];
+        eddy_tensor_describe(tensor, text, sizeof(text));
+        return eddy_runtime_refuse(tensor->runtime, op, address, text);
+    }
+    return EDDY_OK;
+}
+
+static eddy_status check_known(eddy_tensor *tensor, const char *op, const void *address) {
+    eddy_status status = check(tensor, op, address);
+    return status == EDDY_OK ? eddy_tensor_await_shape(tensor, op, address) : status;
+}
+
+static size_t element_bytes(const eddy_tensor *tensor) {
+    return eddy_dtype_bytes((eddy_dtype)tensor->dtype);
+}
+
+/* ---- reading ---- */
+
+static void pack_row(const char *source, char *target, int64_t count, int64_t step, size_t bytes) {
+    if (step == (int64_t)bytes) {
+        memcpy(target, source, (size_t)count * bytes);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        memcpy(target + (size_t)i * bytes, source + i * step, bytes);
+}
+
+void eddy_host_pack(const eddy_layout *layout, size_t bytes, const char *source, char *target) {
+    int32_t rank = layout->rank;
+    int64_t dims[EDDY_RANK_MAX], strides[1][EDDY_RANK_MAX], index[EDDY_RANK_MAX] = {0}, count;
+    memcpy(dims, layout->dims, sizeof(dims));
+    memcpy(strides[0], layout->strides, sizeof(strides[0]));
+    if (!eddy_shape_count(rank, dims, &count) || count == 0)
+        return;
+    eddy_layout_collapse(&rank, dims, strides, 1);
+    int64_t row = rank > 0 ? dims[rank - 1] : 1;
+    int64_t step = rank > 0 ? strides[0][rank - 1] * (int64_t)bytes : (int64_t)bytes;
+    source += layout->offset * (int64_t)bytes;
+    for (int64_t left = count / row; left > 0; left--) {
+        pack_row(source, target, row, step, bytes);
+        target += (size_t)row * bytes;
+        for (int32_t d = rank - 2; d >= 0; d--) {
+            source += strides[0][d] * (int64_t)bytes;
+            if (++index[d] < dims[d])
+                break;
+            source -= strides[0][d] * dims[d] * (int64_t)bytes;
+            index[d] = 0;
+        }
+    }
+}
+
+#define SMALL_BYTES 64
+
+eddy_status eddy_host_read(eddy_tensor *tensor, void *buffer, const char *op, const void *address) {
+    eddy_vm_wait wait = {EDDY_FOREVER, op, address};
+    eddy_vm *vm = tensor->runtime->vm;
+    size_t bytes = element_bytes(tensor);
+    if (tensor->is_contiguous && tensor->count > 0 && (size_t)tensor->count * bytes <= SMALL_BYTES) {
+        /* On failure the buffer must be as it was. */
+        char small[SMALL_BYTES];
+        size_t total = (size_t)tensor->count * bytes;
+        eddy_status status =
+            eddy_vm_read_small(vm, tensor->storage, tensor->offset * (int64_t)bytes, total, small, &wait);
+        if (status == EDDY_OK)
+            memcpy(buffer, small, total);
+        return status;
+    }
+    void *data;
+    eddy_vm_lend *lend;
+    eddy_status status = eddy_vm_lend_begin(vm, tensor->storage, false, &wait, &data, &lend);
+    if (status != EDDY_OK)
+        return status;
+    eddy_layout layout;
+    eddy_tensor_layout(tensor, &layout);
+    if (tensor->count > 0)
+        eddy_host_pack(&layout, bytes, data, buffer);
+    eddy_vm_lend_end(vm, lend, false);
+    return EDDY_OK;
+}
+
+eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes) {
+    const void *address = __builtin_return_address(0);
+    eddy_status status = check_known(tensor, "read", address);
+    if (status != EDDY_OK)
+        return status;
+    size_t wanted = (size_t)tensor->count * element_bytes(tensor);
+    if (bytes != wanted || (!buffer && wanted > 0)) {
+        char text[EDDY_RANK_MAX * 22];
+        eddy_tensor_describe(tensor, text, sizeof(text));
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "read", address, "read: %s takes %zu bytes, the buffer has %zu", text,
+                         wanted, buffer ? bytes : 0);
+    }
+    return eddy_host_read(tensor, buffer, "read", address);
+}
+
+/* The only element of a tensor. */
+static eddy_status read_one(eddy_tensor *tensor, uint64_t *bits, const char *op, const void *address) {
+    eddy_status status = check_known(tensor, op, address);
+    if (status != EDDY_OK)
+        return status;
+    if (tensor->count != 1) {
+        char text[EDDY_RANK_MAX * 22];
+        eddy_tensor_describe(tensor, text, sizeof(text));
+        return eddy_fail(EDDY_SHAPE_MISMATCH, op, address, "%s: %s has not one element", op, text);
+    }
+    eddy_vm_wait wait = {EDDY_FOREVER, op, address};
+    size_t bytes = element_bytes(tensor);
+    return eddy_vm_read_small(tensor->runtime->vm, tensor->storage, tensor->offset * (int64_t)bytes, bytes, bits,
+                              &wait);
+}
+
+static eddy_status read_f64(eddy_tensor *tensor, double *value, const char *op, const void *address) {
+    uint64_t bits = 0;
+    eddy_status status = read_one(tensor, &bits, op, address);
+    if (status == EDDY_OK)
+        *value = eddy_dtype_load_f64((eddy_dtype)tensor->dtype, &bits);
+    return status;
+}
+
+static eddy_status read_i64(eddy_tensor *tensor, int64_t *value, const char *op, const void *address) {
+    uint64_t bits = 0;
+    eddy_status status = read_one(tensor, &bits, op, address);
+    if (status == EDDY_OK)
+        *value = eddy_dtype_load_i64((eddy_dtype)tensor->dtype, &bits);
+    return status;
+}
+
+eddy_status eddy_read_f64(eddy_tensor *tensor, double *value) {
+    return read_f64(tensor, value, "read_f64", __builtin_return_address(0));
+}
+
+eddy_status eddy_read_i64(eddy_tensor *tensor, int64_t *value) {
+    return read_i64(tensor, value, "read_i64", __builtin_return_address(0));
+}
+
+double eddy_item_f64(eddy_tensor *tensor) {
+    double value = NAN;
+    return read_f64(tensor, &value, "item_f64", __builtin_return_address(0)) == EDDY_OK ? value : NAN;
+}
+
+int64_t eddy_item_i64(eddy_tensor *tensor) {
+    int64_t value = INT64_MIN;
+    return read_i64(tensor, &value, "item_i64", __builtin_return_address(0)) == EDDY_OK ? value : INT64_MIN;
+}
+
+/* ---- waiting ---- */
+
+bool eddy_is_ready(const eddy_tensor *tensor) {
+    if (!eddy_tensor_check(tensor, "is_ready", "tensor", __builtin_return_address(0)))
+        return false;
+    return !eddy_runtime_is_running(tensor->runtime) || eddy_vm_is_ready(tensor->runtime->vm, tensor->storage);
+}
+
+eddy_status eddy_wait(eddy_tensor *tensor, int64_t timeout) {
+    const void *address = __builtin_return_address(0);
+    eddy_status status = check(tensor, "wait", address);
+    eddy_vm_wait wait = {timeout, "wait", address};
+    return status == EDDY_OK ? eddy_vm_wait_storage(tensor->runtime->vm, tensor->storage, &wait) : status;
+}
+
+eddy_status eddy_error_of(eddy_tensor *tensor, int64_t timeout, eddy_error *error) {
+    const void *address = __builtin_return_address(0);
+    eddy_status status = check(tensor, "error_of", address);
+    if (status != EDDY_OK)
+        return status;
+    eddy_error record = {0};
+    eddy_vm_wait wait = {timeout, "error_of", address};
+    status = eddy_vm_poison(tensor->runtime->vm, tensor->storage, &wait, &record);
+    if (error)
+        *error = record;
+    return status;
+}

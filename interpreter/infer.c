@@ -1,0 +1,217 @@
+#include <interpreter/infer.h>
+
+#include <base/dtype.h>
+#include <base/shape.h>
+#include <base/status.h>
+#include <interpreter/describe.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DESCRIBED_OPERANDS 6
+
+int eddy_infer_describe(const eddy_infer *infer, char *buffer, size_t size) {
+    eddy_text text = {buffer, size, 0};
+    for (int64_t i = 0; i < infer->input_count; i++) {
+        eddy_text_add(&text, i ? ", " : "");
+        if (i == DESCRIBED_OPERANDS) {
+            eddy_text_add(&text, "and %lld more", (long long)(infer->input_count - i));
+            break;
+        }
+        if (infer->inputs[i].is_absent)
+            eddy_text_add(&text, "none");
+        else
+            eddy_text_add_operand(&text, infer->inputs[i].dtype, &infer->inputs[i].shape);
+    }
+    return (int)text.length;
+}
+
+eddy_status eddy_infer_fail(const eddy_infer *infer, eddy_status status, const char *format, ...) {
+    char sentence[320], operands[192];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof(sentence), format, arguments);
+    va_end(arguments);
+    eddy_infer_describe(infer, operands, sizeof(operands));
+    if (infer->input_count == 0)
+        return eddy_fail(status, infer->op->name, infer->address, "%s: %s", infer->op->name, sentence);
+    return eddy_fail(status, infer->op->name, infer->address, "%s: %s (%s)", infer->op->name, sentence, operands);
+}
+
+/* ---- operands ---- */
+
+static void enter_operand(eddy_operand_walk *walk) {
+    walk->left = 0;
+    while (walk->operand < walk->op->operand_count) {
+        bool is_list = walk->op->operands[walk->operand].kind == EDDY_OPERAND_LIST;
+        walk->left = is_list ? walk->list_counts[walk->list++] : 1;
+        if (walk->left > 0)
+            return;
+        walk->operand++;
+    }
+}
+
+void eddy_operand_walk_begin(eddy_operand_walk *walk, const eddy_op *op, const int64_t *list_counts) {
+    *walk = (eddy_operand_walk){.op = op, .list_counts = list_counts};
+    enter_operand(walk);
+}
+
+const eddy_op_operand *eddy_operand_walk_next(eddy_operand_walk *walk) {
+    if (walk->operand >= walk->op->operand_count)
+        return NULL;
+    const eddy_op_operand *operand = &walk->op->operands[walk->operand];
+    if (--walk->left == 0) {
+        walk->operand++;
+        enter_operand(walk);
+    }
+    return operand;
+}
+
+int64_t eddy_infer_input_count(const eddy_op *op, const int64_t *list_counts) {
+    int64_t count = 0;
+    int32_t list = 0;
+    for (int32_t i = 0; i < op->operand_count; i++) {
+        int64_t items = 1;
+        if (op->operands[i].kind == EDDY_OPERAND_LIST)
+            items = list_counts ? list_counts[list++] : -1;
+        if (items < 0 || items > INT32_MAX - count)
+            return -1;
+        count += items;
+    }
+    return count;
+}
+
+/* ---- promotion ---- */
+
+bool eddy_infer_is_promoted(const eddy_op *op, const eddy_op_operand *operand) {
+    return (op->promotion == EDDY_PROMOTE_SAME || op->promotion == EDDY_PROMOTE_FLOAT) && !operand->is_bool &&
+           !operand->is_spec_only && !operand->is_mut;
+}
+
+/* A dtype, or none yet. */
+typedef struct group {
+    bool is_some;
+    eddy_dtype dtype;
+} group;
+
+static void join(group *to, eddy_dtype dtype) {
+    to->dtype = to->is_some ? eddy_dtype_promote(to->dtype, dtype) : dtype;
+    to->is_some = true;
+}
+
+/* Of two groups the earlier one decides unless the later one is of a higher category. */
+static group combine(group earlier, group later) {
+    if (!earlier.is_some)
+        return later;
+    if (!later.is_some || eddy_dtype_category_of(later.dtype) <= eddy_dtype_category_of(earlier.dtype))
+        return earlier;
+    join(&earlier, later.dtype);
+    return earlier;
+}
+
+static group scalar_group(const eddy_infer *infer) {
+    static const eddy_dtype defaults[] = {
+        [EDDY_SCALAR_BOOL] = EDDY_BOOL, [EDDY_SCALAR_INT] = EDDY_I64, [EDDY_SCALAR_FLOAT] = EDDY_F32};
+    const eddy_op *op = infer->op;
+    if (op->scalar_attribute < 0)
+        return (group){0};
+    eddy_scalar scalar;
+    memcpy(&scalar, (const char *)infer->attributes + op->attributes[op->scalar_attribute].offset, sizeof(scalar));
+    return (group){true, defaults[scalar.kind]};
+}
+
+eddy_dtype eddy_infer_compute(const eddy_infer *infer) {
+    const eddy_op *op = infer->op;
+    group dimensioned = {0}, zero_dim = {0}, first = {0};
+    eddy_operand_walk walk;
+    eddy_operand_walk_begin(&walk, op, infer->list_counts);
+    for (int64_t i = 0; i < infer->input_count; i++) {
+        const eddy_spec *spec = &infer->inputs[i];
+        const eddy_op_operand *operand = eddy_operand_walk_next(&walk);
+        if (spec->is_absent)
+            continue;
+        if (!first.is_some)
+            join(&first, spec->dtype);
+        if (eddy_infer_is_promoted(op, operand))
+            join(spec->shape.rank > 0 ? &dimensioned : &zero_dim, spec->dtype);
+    }
+    if (op->promotion == EDDY_PROMOTE_NONE || op->promotion == EDDY_PROMOTE_INT_SUM)
+        return first.is_some ? first.dtype : EDDY_F32;
+    group all = combine(dimensioned, combine(zero_dim, scalar_group(infer)));
+    eddy_dtype compute = all.is_some ? all.dtype : EDDY_F32;
+    if (op->promotion == EDDY_PROMOTE_FLOAT && eddy_dtype_category_of(compute) != EDDY_CATEGORY_FLOAT)
+        return EDDY_F32;
+    return compute;
+}
+
+/* ---- shapes ---- */
+
+static eddy_status broadcast(const eddy_infer *infer, eddy_shape *shape) {
+    bool has_shape = false;
+    for (int64_t i = 0; i < infer->input_count; i++) {
+        const eddy_spec *spec = &infer->inputs[i];
+        if (spec->is_absent)
+            continue;
+        eddy_shape joint = spec->shape;
+        if (has_shape && !eddy_shape_broadcast(shape, &spec->shape, &joint)) {
+            char left[EDDY_RANK_MAX * 22], right[EDDY_RANK_MAX * 22];
+            eddy_shape_format(shape->rank, shape->dims, left, sizeof(left));
+            eddy_shape_format(spec->shape.rank, spec->shape.dims, right, sizeof(right));
+            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "shapes %s and %s cannot be broadcast", left, right);
+        }
+        *shape = joint;
+        has_shape = true;
+    }
+    return EDDY_OK;
+}
+
+static eddy_status check_output(const eddy_infer *infer, const eddy_spec *output) {
+    if (infer->op->has_late_shape)
+        return EDDY_OK;
+    int64_t count, bytes;
+    char shape[EDDY_RANK_MAX * 22] = "";
+    if (output->shape.rank >= 0 && output->shape.rank <= EDDY_RANK_MAX)
+        eddy_shape_format(output->shape.rank, output->shape.dims, shape, sizeof(shape));
+    if (output->shape.rank < 0 || output->shape.rank > EDDY_RANK_MAX)
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "rank %d is not within 0 and %d", (int)output->shape.rank,
+                               EDDY_RANK_MAX);
+    for (int32_t d = 0; d < output->shape.rank; d++)
+        if (output->shape.dims[d] < 0)
+            return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "shape %s has a negative dim", shape);
+    if (!eddy_dtype_is_valid(output->dtype))
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%d is no dtype", (int)output->dtype);
+    if (!eddy_shape_is_valid(&output->shape) || !eddy_shape_count(output->shape.rank, output->shape.dims, &count) ||
+        __builtin_mul_overflow(count, (int64_t)eddy_dtype_bytes(output->dtype), &bytes))
+        return eddy_infer_fail(infer, EDDY_SIZE_OVERFLOW, "a result of shape %s does not fit into 63 bits", shape);
+    return EDDY_OK;
+}
+
+eddy_status eddy_infer_run(eddy_infer *infer, eddy_dtype compute) {
+    const eddy_op *op = infer->op;
+    eddy_dtype result = compute;
+    if (op->result == EDDY_RESULT_BOOL)
+        result = EDDY_BOOL;
+    else if (op->promotion == EDDY_PROMOTE_INT_SUM && eddy_dtype_category_of(compute) != EDDY_CATEGORY_FLOAT)
+        result = EDDY_I64;
+    for (int32_t i = 0; i < op->output_count; i++)
+        infer->outputs[i] = (eddy_spec){.dtype = result};
+    if (op->is_elementwise && op->output_count > 0) {
+        eddy_shape shape = {0};
+        eddy_status status = broadcast(infer, &shape);
+        if (status != EDDY_OK)
+            return status;
+        for (int32_t i = 0; i < op->output_count; i++)
+            infer->outputs[i].shape = shape;
+    }
+    if (op->infer) {
+        eddy_status status = op->infer(infer);
+        if (status != EDDY_OK)
+            return status;
+    }
+    for (int32_t i = 0; i < op->output_count; i++) {
+        eddy_status status = check_output(infer, &infer->outputs[i]);
+        if (status != EDDY_OK)
+            return status;
+    }
+    return EDDY_OK;
+}

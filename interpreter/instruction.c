@@ -1,0 +1,230 @@
+#include <interpreter/instruction.h>
+
+#include <base/dtype.h>
+#include <base/shape.h>
+#include <interpreter/describe.h>
+#include <interpreter/note.h>
+
+/* Where `count` leaves the shapes of late outputs for `run`: in the workspace, behind the kernel's part. */
+typedef struct late_output {
+    eddy_shape shape;
+    int64_t strides[EDDY_RANK_MAX];
+} late_output;
+
+static size_t round_line(size_t bytes) {
+    return (bytes + 63) & ~(size_t)63;
+}
+
+static late_output *late_outputs(const eddy_vm_run *run, const eddy_packed_call *call) {
+    return (late_output *)(void *)((char *)run->workspace + round_line(call->workspace_bytes));
+}
+
+static const int64_t *words(const eddy_packed_call *call, uint32_t at) {
+    return (const int64_t *)(const void *)call + at;
+}
+
+/* ---- views ---- */
+
+static void fill_view(const eddy_packed_call *call, const eddy_packed_view *packed, eddy_view *view) {
+    view->data = NULL;
+    view->dtype = (eddy_dtype)packed->dtype;
+    view->rank = packed->rank;
+    view->shape = words(call, packed->dims_at);
+    view->strides = words(call, packed->strides_at);
+}
+
+void eddy_packed_views(const eddy_packed_call *call, eddy_view *views) {
+    for (uint32_t i = 0; i < call->view_count; i++)
+        fill_view(call, &call->views[i], &views[i]);
+}
+
+/* Views with data; `late` is NULL before `count` has run. */
+static void unpack(const eddy_vm_run *run, const eddy_packed_call *call, late_output *late, eddy_view *views) {
+    int64_t operand = 0;
+    for (uint32_t i = 0; i < call->view_count; i++) {
+        const eddy_packed_view *packed = &call->views[i];
+        eddy_view *view = &views[i];
+        fill_view(call, packed, view);
+        if (packed->rank < 0)
+            continue;
+        char *data = run->data[operand++];
+        if (data)
+            view->data = data + packed->offset * (int64_t)eddy_dtype_bytes(view->dtype);
+        if (packed->is_late && late) {
+            view->rank = late->shape.rank;
+            view->shape = late->shape.dims;
+            view->strides = late->strides;
+            late++;
+        }
+    }
+}
+
+static eddy_view *place_views(const eddy_vm_run *run, const eddy_packed_call *call, eddy_view *on_stack) {
+    if (call->view_count <= EDDY_PACKED_STACK_VIEWS)
+        return on_stack;
+    size_t at = round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
+    return (eddy_view *)(void *)((char *)run->workspace + at);
+}
+
+static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_call *call, const eddy_view *views) {
+    return (eddy_kernel_call){.kernel = call->kernel,
+                              .views = views,
+                              .view_count = (int32_t)call->view_count,
+                              .attributes = words(call, call->attributes_at),
+                              .workspace = run->workspace,
+                              .team = run->team,
+                              .error = run->error};
+}
+
+/* ---- callbacks ---- */
+
+static void run_call(const eddy_vm_run *run) {
+    const eddy_packed_call *call = run->instruction.arguments;
+    eddy_view on_stack[EDDY_PACKED_STACK_VIEWS];
+    eddy_view *views = place_views(run, call, on_stack);
+    unpack(run, call, call->late_count > 0 ? late_outputs(run, call) : NULL, views);
+    eddy_kernel_call kernel = kernel_call(run, call, views);
+    call->kernel->run(&kernel);
+}
+
+static size_t workspace(const eddy_vm_run *run) {
+    const eddy_packed_call *call = run->instruction.arguments;
+    size_t bytes = round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
+    return bytes + (call->view_count > EDDY_PACKED_STACK_VIEWS ? call->view_count * sizeof(eddy_view) : 0);
+}
+
+static void count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
+    const eddy_packed_call *call = run->instruction.arguments;
+    eddy_view on_stack[EDDY_PACKED_STACK_VIEWS];
+    eddy_view *views = place_views(run, call, on_stack);
+    unpack(run, call, NULL, views);
+    eddy_kernel_call kernel = kernel_call(run, call, views);
+    call->kernel->count(&kernel, shapes);
+    late_output *late = late_outputs(run, call);
+    uint32_t filled = 0;
+    for (uint32_t i = call->input_count; i < call->view_count; i++) {
+        if (!call->views[i].is_late)
+            continue;
+        late[filled].shape = shapes[filled];
+        eddy_strides_contiguous(shapes[filled].rank, shapes[filled].dims, late[filled].strides);
+        int64_t elements = 0;
+        if (!eddy_shape_is_valid(&shapes[filled]) ||
+            !eddy_shape_count(shapes[filled].rank, shapes[filled].dims, &elements))
+            eddy_kernel_fail(&kernel, EDDY_SIZE_OVERFLOW, 0, 0, 0);
+        bytes[filled++] = elements * (int64_t)eddy_dtype_bytes((eddy_dtype)call->views[i].dtype);
+    }
+}
+
+static const char *name(const eddy_vm_instruction *instruction) {
+    return ((const eddy_packed_call *)instruction->arguments)->op->name;
+}
+
+static void view_shape(const eddy_packed_call *call, const eddy_packed_view *view, eddy_shape *shape) {
+    if (eddy_note_shape(view->note, shape))
+        return;
+    shape->rank = view->rank;
+    for (int32_t d = 0; d < view->rank; d++)
+        shape->dims[d] = words(call, view->dims_at)[d];
+}
+
+#define DESCRIBED_VIEWS 8
+
+static int describe(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
+    const eddy_packed_call *call = instruction->arguments;
+    const eddy_op *op = call->op;
+    eddy_text text = {buffer, size, 0};
+    eddy_text_add(&text, "%s(", op->name);
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        eddy_text_add(&text, i ? ", " : "");
+        if (i == DESCRIBED_VIEWS) {
+            eddy_text_add(&text, "and %u more", call->input_count - i);
+            break;
+        }
+        eddy_shape shape;
+        if (call->views[i].rank < 0) {
+            eddy_text_add(&text, "none");
+            continue;
+        }
+        view_shape(call, &call->views[i], &shape);
+        eddy_text_add_operand(&text, (eddy_dtype)call->views[i].dtype, &shape);
+    }
+    if (op->scalar_attribute >= 0)
+        eddy_text_add_scalar(&text, (const char *)words(call, call->attributes_at) +
+                                        op->attributes[op->scalar_attribute].offset);
+    eddy_text_add(&text, ")");
+    return (int)text.length;
+}
+
+/* The operand whose elements a kernel that complains about a range was looking at. */
+static bool find_indexed(const eddy_packed_call *call, eddy_indexed *indexed) {
+    if (call->input_count != (uint32_t)call->op->operand_count)
+        return false; /* lists: no name for each */
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        const eddy_packed_view *view = &call->views[i];
+        if (view->rank < 0 || eddy_dtype_category_of((eddy_dtype)view->dtype) != EDDY_CATEGORY_INT || view->is_written)
+            continue;
+        /* index_select of integers: the data come first, the indices after. */
+        if (i == 0 && call->input_count > 1)
+            continue;
+        indexed->name = call->op->operands[i].name;
+        view_shape(call, view, &indexed->shape);
+        return true;
+    }
+    return false;
+}
+
+static int explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer, size_t size) {
+    const eddy_packed_call *call = instruction->arguments;
+    char text[320];
+    describe(instruction, text, sizeof(text));
+    eddy_indexed indexed;
+    return eddy_describe_error(call->op, find_indexed(call, &indexed) ? &indexed : NULL, text, error, buffer, size);
+}
+
+static int64_t check_finite(const eddy_vm_run *run) {
+    const eddy_packed_call *call = run->instruction.arguments;
+    int64_t operand = 0;
+    for (uint32_t i = 0; i < call->view_count; i++) {
+        const eddy_packed_view *packed = &call->views[i];
+        eddy_view view;
+        fill_view(call, packed, &view);
+        if (packed->rank < 0)
+            continue;
+        /* The workspace has gone back: the size says how many elements a late output has. */
+        int64_t elements = run->bytes[operand] / (int64_t)eddy_dtype_bytes(view.dtype);
+        static const int64_t step = 1;
+        if (packed->is_late) {
+            view.rank = 1;
+            view.shape = &elements;
+            view.strides = &step;
+        }
+        view.data = (char *)run->data[operand] + packed->offset * (int64_t)eddy_dtype_bytes(view.dtype);
+        if (packed->is_written && !eddy_view_is_finite(&view))
+            return operand;
+        operand++;
+    }
+    return -1;
+}
+
+/* By whether there is a workspace, and whether shapes are late (which needs one). */
+static const eddy_vm_descriptor plain = {
+    .run = run_call, .name = name, .describe = describe, .explain = explain, .check_finite = check_finite};
+static const eddy_vm_descriptor spacious = {.run = run_call,
+                                            .workspace = workspace,
+                                            .name = name,
+                                            .describe = describe,
+                                            .explain = explain,
+                                            .check_finite = check_finite};
+static const eddy_vm_descriptor late_shaped = {.run = run_call,
+                                               .workspace = workspace,
+                                               .count = count,
+                                               .name = name,
+                                               .describe = describe,
+                                               .explain = explain,
+                                               .check_finite = check_finite};
+
+const eddy_vm_descriptor *eddy_packed_descriptor(const eddy_packed_call *call) {
+    if (call->late_count > 0)
+        return &late_shaped;
+    return call->workspace_bytes > 0 || call->view_count > EDDY_PACKED_STACK_VIEWS ? &spacious : &plain;
+}

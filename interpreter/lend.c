@@ -1,0 +1,95 @@
+/* Memory lent to the program: eddy_map and eddy_unmap. */
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <base/sleep.h>
+#include <base/status.h>
+#include <interpreter/host.h>
+#include <interpreter/tensor.h>
+
+/* An open lend; it holds a reference on the tensor. */
+typedef struct open_lend {
+    struct open_lend *next; /* lock: lends */
+    eddy_tensor *tensor;
+    eddy_vm_lend *lend;
+} open_lend;
+
+static struct {
+    eddy_lock lock;
+    open_lend *first; /* lock: lock; newest first */
+} lends;
+
+static eddy_status check(eddy_tensor *tensor, int flags, const void *address) {
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, "map", address);
+    if (!eddy_tensor_check_shape(tensor, "map", address))
+        return EDDY_INVALID_ARGUMENT;
+    if (flags == 0 || (flags & ~(EDDY_READ | EDDY_WRITE)) != 0)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "map", address, "map: flags are %d, not EDDY_READ, EDDY_WRITE or both",
+                         flags);
+    return eddy_runtime_is_running(tensor->runtime) ? EDDY_OK
+                                                    : eddy_runtime_refuse(tensor->runtime, "map", address, "");
+}
+
+void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {
+    static char nothing; /* what a tensor without elements points to */
+    const void *address = __builtin_return_address(0);
+    if (check(tensor, flags, address) != EDDY_OK)
+        return NULL;
+    open_lend *open = eddy_memory_acquire(sizeof(*open), EDDY_MEMORY_HANDLE);
+    if (!open) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, "map", address, "map: no memory for the lend");
+        return NULL;
+    }
+    void *data;
+    eddy_vm_wait wait = {timeout, "map", address};
+    if (eddy_vm_lend_begin(tensor->runtime->vm, tensor->storage, (flags & EDDY_WRITE) != 0, &wait, &data,
+                           &open->lend) != EDDY_OK) {
+        eddy_memory_release(open, sizeof(*open), EDDY_MEMORY_HANDLE);
+        return NULL;
+    }
+    eddy_tensor_retain(tensor);
+    open->tensor = tensor;
+    eddy_lock_acquire(&lends.lock);
+    open->next = lends.first;
+    lends.first = open;
+    eddy_lock_release(&lends.lock);
+    if (!data || tensor->count == 0)
+        return &nothing;
+    return (char *)data + tensor->offset * (int64_t)eddy_dtype_bytes((eddy_dtype)tensor->dtype);
+}
+
+static open_lend *take(const eddy_tensor *tensor) {
+    open_lend *found = NULL;
+    eddy_lock_acquire(&lends.lock);
+    for (open_lend **place = &lends.first; *place && !found; place = &(*place)->next)
+        if ((*place)->tensor == tensor) {
+            found = *place;
+            *place = found->next;
+            break;
+        }
+    eddy_lock_release(&lends.lock);
+    return found;
+}
+
+eddy_status eddy_unmap(eddy_tensor *tensor) {
+    const void *address = __builtin_return_address(0);
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, "unmap", address);
+    if (!eddy_tensor_check(tensor, "unmap", "tensor", address))
+        return EDDY_INVALID_ARGUMENT;
+    open_lend *open = take(tensor);
+    if (!open)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "unmap", address, "unmap: the tensor is not mapped");
+    /* A runtime that was shut down meanwhile has forgotten its lends. */
+    if (eddy_runtime_is_running(tensor->runtime))
+        eddy_vm_lend_end(tensor->runtime->vm, open->lend, false);
+    eddy_memory_release(open, sizeof(*open), EDDY_MEMORY_HANDLE);
+    eddy_tensor_drop(tensor);
+    return EDDY_OK;
+}
+
+void eddy_host_fork_child(void) {
+    lends.lock = (eddy_lock){0};
+}

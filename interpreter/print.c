@@ -1,0 +1,336 @@
+/* Tensors as text, in numpy's style. The elements to show are copied first, so that nothing is held while text goes
+ * out. */
+#include <eddy/print.h>
+
+#include <base/dtype.h>
+#include <base/log.h>
+#include <base/memory.h>
+#include <base/status.h>
+#include <interpreter/tensor.h>
+#include <math.h>
+#include <string.h>
+
+#define DEFAULT_PRECISION 4
+#define DEFAULT_THRESHOLD 1000
+#define DEFAULT_EDGE_ITEMS 3
+#define DEFAULT_LINE_WIDTH 80
+#define ELEMENT_SIZE 352 /* -DBL_MAX with 17 digits after the point */
+
+/* ---- where text goes ---- */
+
+typedef struct sink {
+    char *buffer; /* NULL with size 0: only counted */
+    size_t size;
+    int64_t length;
+    FILE *file;
+    bool is_log;
+    char line[1024]; /* of the log, so far */
+    size_t line_length;
+    int32_t column;
+} sink;
+
+static void put_log(sink *s, char c) {
+    if (c != '\n' && s->line_length < sizeof(s->line) - 1) {
+        s->line[s->line_length++] = c;
+        return;
+    }
+    s->line[s->line_length] = '\0';
+    eddy_log_line("%s", s->line);
+    s->line_length = 0;
+    if (c != '\n')
+        s->line[s->line_length++] = c;
+}
+
+static void put(sink *s, const char *text) {
+    for (; *text; text++) {
+        if (s->file)
+            fputc(*text, s->file);
+        else if (s->is_log)
+            put_log(s, *text);
+        else if ((uint64_t)s->length + 1 < s->size)
+            s->buffer[s->length] = *text;
+        s->length++;
+        s->column = *text == '\n' ? 0 : s->column + 1;
+    }
+}
+
+static void put_times(sink *s, const char *text, int32_t count) {
+    for (int32_t i = 0; i < count; i++)
+        put(s, text);
+}
+
+/* ---- what is shown ---- */
+
+typedef struct page {
+    eddy_dtype dtype;
+    size_t element_bytes;
+    int32_t rank;
+    int64_t dims[EDDY_RANK_MAX];
+    int64_t strides[EDDY_RANK_MAX];
+    int32_t edge_items;
+    int32_t precision;
+    int32_t line_width;
+    bool is_cut; /* the middle of long axes is left out */
+    bool is_exponential;
+    int32_t digits;      /* after the point, in all numbers with exponents */
+    int32_t left, right; /* columns before and from the point on */
+    char *elements;      /* those shown, in order */
+    int64_t shown;
+} page;
+
+static bool is_cut_at(const page *p, int32_t axis) {
+    return p->is_cut && p->dims[axis] > 2 * (int64_t)p->edge_items;
+}
+
+static int64_t shown_along(const page *p, int32_t axis) {
+    return is_cut_at(p, axis) ? 2 * (int64_t)p->edge_items : p->dims[axis];
+}
+
+/* Where the k-th shown element of an axis lies. */
+static int64_t index_of(const page *p, int32_t axis, int64_t k) {
+    return is_cut_at(p, axis) && k >= p->edge_items ? p->dims[axis] - 2 * (int64_t)p->edge_items + k : k;
+}
+
+static char *gather(const page *p, int32_t axis, const char *data, char *target) {
+    if (axis == p->rank) {
+        memcpy(target, data, p->element_bytes);
+        return target + p->element_bytes;
+    }
+    for (int64_t k = 0; k < shown_along(p, axis); k++)
+        target =
+            gather(p, axis + 1, data + index_of(p, axis, k) * p->strides[axis] * (int64_t)p->element_bytes, target);
+    return target;
+}
+
+static eddy_status copy_shown(page *p, eddy_tensor *tensor, const char *op, const void *address) {
+    size_t bytes = (size_t)p->shown * p->element_bytes;
+    p->elements = eddy_memory_acquire(bytes, EDDY_MEMORY_TEXT);
+    if (!p->elements)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for %lld elements", op, (long long)p->shown);
+    eddy_vm_wait wait = {EDDY_FOREVER, op, address};
+    void *data;
+    eddy_vm_lend *lend;
+    eddy_vm *vm = tensor->runtime->vm;
+    eddy_status status = eddy_vm_lend_begin(vm, tensor->storage, false, &wait, &data, &lend);
+    if (status != EDDY_OK) {
+        eddy_memory_release(p->elements, bytes, EDDY_MEMORY_TEXT);
+        return status;
+    }
+    if (p->shown > 0)
+        gather(p, 0, (char *)data + tensor->offset * (int64_t)p->element_bytes, p->elements);
+    eddy_vm_lend_end(vm, lend, false);
+    return EDDY_OK;
+}
+
+/* ---- elements ---- */
+
+/* Cuts the zeros that end a number's digits, the point stays: "1.5000" -> "1.5", "2.0000" -> "2." */
+static void trim_zeros(char *text) {
+    char *end = text + strlen(text);
+    while (end[-1] == '0')
+        *--end = '\0';
+}
+
+static void write_float(const page *p, double value, char *text) {
+    if (isnan(value)) {
+        strcpy(text, "nan");
+    } else if (isinf(value)) {
+        strcpy(text, value < 0 ? "-inf" : "inf");
+    } else {
+        snprintf(text, ELEMENT_SIZE, p->is_exponential ? "%#.*e" : "%#.*f", (int)p->digits, value);
+        if (!p->is_exponential)
+            trim_zeros(text);
+    }
+}
+
+static void write_element(const page *p, const char *element, char *text) {
+    switch (eddy_dtype_category_of(p->dtype)) {
+    case EDDY_CATEGORY_BOOL:
+        strcpy(text, *element ? "True" : "False");
+        break;
+    case EDDY_CATEGORY_INT:
+        snprintf(text, ELEMENT_SIZE, "%lld", (long long)eddy_dtype_load_i64(p->dtype, element));
+        break;
+    case EDDY_CATEGORY_FLOAT:
+        write_float(p, eddy_dtype_load_f64(p->dtype, element), text);
+        break;
+    }
+}
+
+/* Columns up to the point, or all of them where there is none. */
+static int32_t left_part(const char *text) {
+    return (int32_t)strcspn(text, ".");
+}
+
+/* Digits that the number needs after its point, the precision at most. */
+static int32_t digits_of(const page *p, double value) {
+    char text[ELEMENT_SIZE];
+    snprintf(text, sizeof(text), "%#.*e", (int)p->precision, value);
+    const char *point = strchr(text, '.') + 1;
+    size_t digits = strspn(point, "0123456789");
+    while (digits > 0 && point[digits - 1] == '0')
+        digits--;
+    return (int32_t)digits;
+}
+
+/* numpy's rule: exponents where numbers are very large, very small, or far apart. */
+static void choose_exponents(page *p) {
+    double least = INFINITY, most = 0;
+    for (int64_t i = 0; i < p->shown && eddy_dtype_category_of(p->dtype) == EDDY_CATEGORY_FLOAT; i++) {
+        double value = fabs(eddy_dtype_load_f64(p->dtype, p->elements + (size_t)i * p->element_bytes));
+        if (!isfinite(value) || value == 0)
+            continue;
+        least = fmin(least, value);
+        most = fmax(most, value);
+    }
+    p->is_exponential = most > 0 && (most >= 1e8 || least < 1e-4 || most / least > 1000);
+    p->digits = p->is_exponential ? 0 : p->precision;
+    for (int64_t i = 0; i < p->shown && p->is_exponential; i++) {
+        double value = eddy_dtype_load_f64(p->dtype, p->elements + (size_t)i * p->element_bytes);
+        int32_t digits = isfinite(value) ? digits_of(p, value) : 0;
+        p->digits = digits > p->digits ? digits : p->digits;
+    }
+}
+
+static void choose_form(page *p) {
+    choose_exponents(p);
+    for (int64_t i = 0; i < p->shown; i++) {
+        char text[ELEMENT_SIZE];
+        write_element(p, p->elements + (size_t)i * p->element_bytes, text);
+        int32_t left = left_part(text), right = (int32_t)strlen(text) - left;
+        if (right == 0 && eddy_dtype_category_of(p->dtype) == EDDY_CATEGORY_FLOAT)
+            continue; /* nan and inf take the room there is */
+        p->left = left > p->left ? left : p->left;
+        p->right = right > p->right ? right : p->right;
+    }
+}
+
+static void put_element(sink *s, const page *p, const char *element) {
+    char text[ELEMENT_SIZE];
+    write_element(p, element, text);
+    int32_t left = left_part(text), right = (int32_t)strlen(text) - left;
+    if (right == 0)
+        left -= p->right;
+    put_times(s, " ", p->left - left);
+    put(s, text);
+    if (right > 0)
+        put_times(s, " ", p->right - right);
+}
+
+/* ---- brackets ---- */
+
+static void put_separator(sink *s, const page *p, int32_t axis) {
+    if (axis < p->rank - 1) {
+        put(s, ",");
+        put_times(s, "\n", p->rank - 1 - axis);
+        put_times(s, " ", axis + 1);
+        return;
+    }
+    put(s, ",");
+    if (s->column + 1 + p->left + p->right + (p->rank - axis) > p->line_width) {
+        put(s, "\n");
+        put_times(s, " ", axis + 1);
+    } else {
+        put(s, " ");
+    }
+}
+
+static const char *put_axis(sink *s, const page *p, int32_t axis, const char *element) {
+    if (axis == p->rank) {
+        put_element(s, p, element);
+        return element + p->element_bytes;
+    }
+    put(s, "[");
+    int64_t shown = shown_along(p, axis);
+    for (int64_t k = 0; k < shown; k++) {
+        if (k > 0)
+            put_separator(s, p, axis);
+        if (k == p->edge_items && is_cut_at(p, axis)) {
+            put(s, "...");
+            put_separator(s, p, axis);
+        }
+        element = put_axis(s, p, axis + 1, element);
+    }
+    put(s, "]");
+    return element;
+}
+
+/* ---- the whole ---- */
+
+static eddy_status check_options(const eddy_format_options *options, const char *op, const void *address) {
+    if (!options || (options->precision >= 0 && options->precision <= 17 && options->threshold >= 0 &&
+                     options->edge_items >= 0 && options->line_width >= 0))
+        return EDDY_OK;
+    return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: an option is out of range", op);
+}
+
+static void page_init(page *p, const eddy_tensor *tensor, const eddy_format_options *options) {
+    static const eddy_format_options none = {0};
+    const eddy_format_options *o = options ? options : &none;
+    *p = (page){.dtype = (eddy_dtype)tensor->dtype, .rank = tensor->rank};
+    p->element_bytes = eddy_dtype_bytes(p->dtype);
+    p->precision = o->has_precision ? o->precision : DEFAULT_PRECISION;
+    p->edge_items = o->edge_items ? o->edge_items : DEFAULT_EDGE_ITEMS;
+    p->line_width = o->line_width ? o->line_width : DEFAULT_LINE_WIDTH;
+    p->is_cut = tensor->count > (o->threshold ? o->threshold : DEFAULT_THRESHOLD);
+    p->shown = 1;
+    for (int32_t d = 0; d < p->rank; d++) {
+        p->dims[d] = tensor->axes[d].dim;
+        p->strides[d] = tensor->axes[d].stride;
+        p->shown *= shown_along(p, d);
+    }
+}
+
+static eddy_status format(sink *s, eddy_tensor *tensor, const eddy_format_options *options, const char *op,
+                          const void *address) {
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, op, address);
+    if (!eddy_tensor_check(tensor, op, "tensor", address))
+        return EDDY_INVALID_ARGUMENT;
+    eddy_status status = check_options(options, op, address);
+    if (status == EDDY_OK && !eddy_runtime_is_running(tensor->runtime))
+        status = eddy_runtime_refuse(tensor->runtime, op, address, "");
+    if (status == EDDY_OK)
+        status = eddy_tensor_await_shape(tensor, op, address);
+    if (status != EDDY_OK)
+        return status;
+    page p;
+    page_init(&p, tensor, options);
+    status = copy_shown(&p, tensor, op, address);
+    if (status != EDDY_OK)
+        return status;
+    choose_form(&p);
+    if (p.shown == 0)
+        put(s, "[]");
+    else
+        put_axis(s, &p, 0, p.elements);
+    if (!options || !options->no_tail) {
+        char text[EDDY_RANK_MAX * 22];
+        eddy_tensor_describe(tensor, text, sizeof(text));
+        put(s, "  ");
+        put(s, text);
+    }
+    eddy_memory_release(p.elements, (size_t)p.shown * p.element_bytes, EDDY_MEMORY_TEXT);
+    return EDDY_OK;
+}
+
+int64_t eddy_format(eddy_tensor *tensor, char *buffer, size_t size, const eddy_format_options *options) {
+    const void *address = __builtin_return_address(0);
+    sink s = {.buffer = buffer, .size = buffer ? size : 0};
+    if (format(&s, tensor, options, "format", address) != EDDY_OK)
+        return -1;
+    if (s.size > 0)
+        s.buffer[(uint64_t)s.length < s.size ? (size_t)s.length : s.size - 1] = '\0';
+    return s.length;
+}
+
+eddy_status eddy_print(eddy_tensor *tensor, FILE *file) {
+    const void *address = __builtin_return_address(0);
+    sink s = {.file = file, .is_log = !file};
+    eddy_status status = format(&s, tensor, NULL, "print", address);
+    if (status != EDDY_OK)
+        return status;
+    put(&s, "\n");
+    return file && ferror(file) ? eddy_fail(EDDY_IO, "print", address, "print: the file cannot be written") : EDDY_OK;
+}

@@ -1,0 +1,172 @@
+#include <interpreter/route.h>
+
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <base/sleep.h>
+#include <interpreter/describe.h>
+#include <interpreter/note.h>
+
+/* Up to here one slice is all there is: the loop is called without a view. */
+#define DIRECT_ELEMENTS 4096
+
+_Atomic(eddy_route *) *eddy_route_table;
+
+static const eddy_route *route_of(const eddy_vm_descriptor *descriptor) {
+    return (const eddy_route *)(const void *)descriptor;
+}
+
+/* ---- running ---- */
+
+static void run_views(const eddy_route *route, const eddy_vm_run *run, const eddy_route_arguments *arguments) {
+    static const int64_t step = 1;
+    int64_t count = arguments->count;
+    eddy_view views[EDDY_ROUTE_OPERANDS];
+    int32_t inputs = route->input_count;
+    for (int32_t i = 0; i <= inputs; i++)
+        views[i] = (eddy_view){run->data[i], &count, &step, (eddy_dtype)(i < inputs ? route->dtype : route->result), 1};
+    eddy_kernel_call call = {.kernel = route->kernel,
+                             .views = views,
+                             .view_count = inputs + 1,
+                             .attributes = arguments->attributes,
+                             .team = run->team,
+                             .error = run->error};
+    route->kernel->run(&call);
+}
+
+static void run(const eddy_vm_run *run) {
+    const eddy_route *route = route_of(run->instruction.descriptor);
+    const eddy_route_arguments *arguments = run->instruction.arguments;
+    if (EDDY_UNLIKELY(arguments->count > DIRECT_ELEMENTS || route->kernel->run != eddy_kernel_run_elementwise)) {
+        run_views(route, run, arguments);
+        return;
+    }
+    if (EDDY_UNLIKELY(arguments->count == 0))
+        return;
+    /* Pointers to void and to char have one representation, and the loop only reads the array. */
+    route->kernel->loop((char *const *)run->data, route->strides, arguments->count, arguments->attributes);
+}
+
+/* ---- telling ---- */
+
+static const char *name(const eddy_vm_instruction *instruction) {
+    return route_of(instruction->descriptor)->op->name;
+}
+
+static int describe(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
+    const eddy_route *route = route_of(instruction->descriptor);
+    const eddy_route_arguments *arguments = instruction->arguments;
+    eddy_shape shape;
+    if (!eddy_note_shape(arguments->note, &shape)) {
+        shape.rank = 1;
+        shape.dims[0] = arguments->count;
+    }
+    eddy_text text = {buffer, size, 0};
+    eddy_text_add(&text, "%s(", route->op->name);
+    for (int i = 0; i < route->input_count; i++) {
+        eddy_text_add(&text, i ? ", " : "");
+        eddy_text_add_operand(&text, (eddy_dtype)route->dtype, &shape);
+    }
+    if (route->scalar_offset >= 0)
+        eddy_text_add_scalar(&text, (const char *)arguments->attributes + route->scalar_offset);
+    eddy_text_add(&text, ")");
+    return (int)text.length;
+}
+
+static int explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer, size_t size) {
+    const eddy_route *route = route_of(instruction->descriptor);
+    char call[320];
+    describe(instruction, call, sizeof(call));
+    return eddy_describe_error(route->op, NULL, call, error, buffer, size);
+}
+
+static int64_t check_finite(const eddy_vm_run *run) {
+    const eddy_route *route = route_of(run->instruction.descriptor);
+    const eddy_route_arguments *arguments = run->instruction.arguments;
+    static const int64_t step = 1;
+    int64_t count = arguments->count;
+    eddy_view view = {run->data[route->input_count], &count, &step, (eddy_dtype)route->result, 1};
+    return eddy_view_is_finite(&view) ? -1 : route->input_count;
+}
+
+/* ---- making ---- */
+
+/* Whether the op is one for the short way at all. */
+static bool is_short(const eddy_op *op) {
+    if (!op->is_elementwise || op->output_count != 1 || op->infer || op->is_random || op->has_late_shape ||
+        op->operand_count < 1 || op->operand_count >= EDDY_ROUTE_OPERANDS || op->result == EDDY_RESULT_RULE ||
+        op->kernel_attribute_bytes > EDDY_ROUTE_ATTRIBUTE_BYTES ||
+        (op->promotion != EDDY_PROMOTE_SAME && op->promotion != EDDY_PROMOTE_FLOAT))
+        return false;
+    for (int32_t i = 0; i < op->operand_count; i++) {
+        const eddy_op_operand *operand = &op->operands[i];
+        if (operand->kind != EDDY_OPERAND_TENSOR || operand->is_mut || operand->is_bool || operand->is_spec_only)
+            return false;
+    }
+    return true;
+}
+
+static void init(eddy_route *route, const eddy_op *op, eddy_dtype dtype) {
+    const eddy_kernel *kernel = op->kernels[dtype];
+    route->op = op;
+    if (!kernel || kernel->workspace || kernel->count || kernel->cost ||
+        (op->promotion == EDDY_PROMOTE_FLOAT && eddy_dtype_category_of(dtype) != EDDY_CATEGORY_FLOAT))
+        return;
+    route->descriptor = (eddy_vm_descriptor){
+        .run = run, .name = name, .describe = describe, .explain = explain, .check_finite = check_finite};
+    route->kernel = kernel;
+    route->input_count = (uint8_t)op->operand_count;
+    route->dtype = (uint8_t)dtype;
+    route->result = (uint8_t)(op->result == EDDY_RESULT_BOOL ? EDDY_BOOL : dtype);
+    for (int i = 0; i < op->operand_count; i++)
+        route->strides[i] = (int64_t)eddy_dtype_bytes(dtype);
+    route->result_bytes = (int64_t)eddy_dtype_bytes((eddy_dtype)route->result);
+    route->strides[op->operand_count] = route->result_bytes;
+    route->output = (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true};
+    route->attribute_bytes = op->kernel_attribute_bytes;
+    route->scalar_kinds = (uint8_t)eddy_dtype_category_of(dtype);
+    route->scalar_offset = op->scalar_attribute >= 0 ? (int64_t)op->attributes[op->scalar_attribute].offset : -1;
+}
+
+static eddy_lock making; /* one thread makes the table or an op's routes */
+
+bool eddy_routes_init(void) {
+    eddy_lock_acquire(&making);
+    if (!eddy_route_table)
+        eddy_route_table =
+            eddy_memory_acquire_zeroed((eddy_op_table_count + 1) * sizeof(*eddy_route_table), EDDY_MEMORY_CACHE);
+    bool is_there = eddy_route_table != NULL;
+    eddy_lock_release(&making);
+    return is_there;
+}
+
+const eddy_route *eddy_route_make(const eddy_op *op) {
+    eddy_lock_acquire(&making);
+    eddy_route *routes = eddy_load_relaxed(&eddy_route_table[op->id]);
+    if (!routes) {
+        routes = eddy_memory_acquire_zeroed(EDDY_DTYPE_COUNT * sizeof(*routes), EDDY_MEMORY_CACHE);
+        for (int dtype = 0; routes && is_short(op) && dtype < EDDY_DTYPE_COUNT; dtype++)
+            init(&routes[dtype], op, (eddy_dtype)dtype);
+        eddy_store_release(&eddy_route_table[op->id], routes);
+    }
+    eddy_lock_release(&making);
+    return routes;
+}
+
+void eddy_routes_fork_child(void) {
+    making = (eddy_lock){0};
+}
+
+eddy_scalar eddy_scalar_fold(eddy_scalar scalar, eddy_dtype compute) {
+    bool is_float = scalar.kind == EDDY_SCALAR_FLOAT;
+    switch (eddy_dtype_category_of(compute)) {
+    case EDDY_CATEGORY_FLOAT:
+        return eddy_scalar_float(is_float ? scalar.value.floating : (double)scalar.value.integer);
+    case EDDY_CATEGORY_INT:
+        EDDY_ASSERT(!is_float);
+        return eddy_scalar_int(scalar.value.integer);
+    case EDDY_CATEGORY_BOOL:
+        break;
+    }
+    EDDY_ASSERT(!is_float);
+    return eddy_scalar_bool(scalar.value.integer != 0);
+}

@@ -1,0 +1,66 @@
+/* Routes: the short way for elementwise calls whose operands are all contiguous, of one shape, at the start of
+ * their storage.
+ *
+ * Such a call needs no dims: its arguments are the number of elements and the number of the interned shape, 8
+ * bytes, and the op's attributes. What else is to know hangs on its descriptor, one per op and compute dtype, made
+ * when first asked for. */
+#ifndef EDDY_INTERPRETER_ROUTE_H
+#define EDDY_INTERPRETER_ROUTE_H
+
+#include <base/assert.h>
+#include <base/atomic.h>
+#include <interpreter/op.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <vm/vm.h>
+
+#define EDDY_ROUTE_OPERANDS 4 /* inputs and the output */
+#define EDDY_ROUTE_ATTRIBUTE_BYTES 48
+
+typedef struct eddy_route {
+    eddy_vm_descriptor descriptor; /* first: callbacks find the route by it */
+    const eddy_op *op;
+    const eddy_kernel *kernel;            /* NULL: this dtype goes the long way */
+    int64_t strides[EDDY_ROUTE_OPERANDS]; /* bytes of an element */
+    int64_t result_bytes;                 /* the same of the output */
+    eddy_vm_operand output;               /* a new result, but for its size */
+    size_t attribute_bytes;               /* what the kernel reads */
+    int64_t scalar_offset;                /* in the attributes; -1: none */
+    uint8_t input_count;
+    uint8_t dtype; /* compute */
+    uint8_t result;
+    uint8_t scalar_kinds; /* scalars of this kind or a lower one leave the dtype as it is */
+} eddy_route;
+
+/* Arguments of an instruction. */
+typedef struct eddy_route_arguments {
+    uint32_t count; /* elements */
+    uint32_t note;  /* interned shape of all operands */
+    uint64_t attributes[EDDY_ROUTE_ATTRIBUTE_BYTES / 8];
+} eddy_route_arguments;
+
+/* Per op, EDDY_DTYPE_COUNT routes. atomic: stored (release) by who makes them, read acquire. Const pointer after
+ * init. */
+extern _Atomic(eddy_route *) *eddy_route_table;
+
+/* Once, before the first op; false without memory. */
+bool eddy_routes_init(void);
+/* In a forked child. */
+void eddy_routes_fork_child(void);
+/* Makes the routes of an op; NULL without memory. */
+const eddy_route *eddy_route_make(const eddy_op *op);
+
+/* The op's route for a dtype; NULL where there is none (or no memory for it: the long way does). The op is built
+ * in. */
+static inline const eddy_route *eddy_route_find(const eddy_op *op, uint8_t dtype) {
+    const eddy_route *routes = eddy_load_acquire(&eddy_route_table[op->id]);
+    if (EDDY_UNLIKELY(routes == NULL) && !(routes = eddy_route_make(op)))
+        return NULL;
+    return EDDY_LIKELY(routes[dtype].kernel != NULL) ? &routes[dtype] : NULL;
+}
+
+/* A scalar as kernels of a compute dtype expect it: FLOAT for floats, INT for integers, BOOL for bool. */
+eddy_scalar eddy_scalar_fold(eddy_scalar scalar, eddy_dtype compute);
+
+#endif

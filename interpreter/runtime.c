@@ -1,0 +1,377 @@
+#include <interpreter/runtime.h>
+
+#include <base/memory.h>
+#include <base/options.h>
+#include <base/process.h>
+#include <base/sleep.h>
+#include <base/status.h>
+#include <interpreter/generator.h>
+#include <interpreter/host.h>
+#include <interpreter/note.h>
+#include <interpreter/route.h>
+#include <interpreter/tensor.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define EXIT_WAIT_NS INT64_C(1000000000)
+
+static struct {
+    eddy_lock lock;
+    eddy_runtime *first;              /* lock: lock; those that have not been freed */
+    uint64_t last_id;                 /* lock: lock */
+    bool has_hooks;                   /* lock: lock; at exit and fork */
+    eddy_lock starting;               /* held while the default runtime starts */
+    _Atomic(eddy_runtime *) standard; /* atomic: the default one; stored (release) under `starting` */
+} runtimes;
+
+/* ---- memory ---- */
+
+void eddy_runtime_bind(eddy_runtime *runtime) {
+    eddy_add_relaxed(&runtime->bindings, 1);
+}
+
+static void unlist(eddy_runtime *runtime) {
+    eddy_lock_acquire(&runtimes.lock);
+    for (eddy_runtime **place = &runtimes.first; *place; place = &(*place)->next)
+        if (*place == runtime) {
+            *place = runtime->next;
+            break;
+        }
+    eddy_lock_release(&runtimes.lock);
+}
+
+void eddy_runtime_unbind(eddy_runtime *runtime) {
+    if (eddy_sub_acq_rel(&runtime->bindings, 1) != 1)
+        return;
+    unlist(runtime);
+    eddy_vm_destroy(runtime->vm);
+    eddy_memory_release(runtime, sizeof(*runtime), EDDY_MEMORY_RUNTIME);
+}
+
+bool eddy_runtime_exists(uint64_t id) {
+    bool is_there = false;
+    if (id == 0)
+        return false;
+    eddy_lock_acquire(&runtimes.lock);
+    for (const eddy_runtime *runtime = runtimes.first; runtime && !is_there; runtime = runtime->next)
+        is_there = runtime->id == id && eddy_runtime_is_running(runtime);
+    eddy_lock_release(&runtimes.lock);
+    return is_there;
+}
+
+/* ---- exit and fork ---- */
+
+/* One line on stderr, the only one this library ever writes there: who did not look should know. */
+static void report_unseen(const eddy_runtime *runtime, const eddy_error *error) {
+    if (!runtime->is_silent)
+        fprintf(stderr, "eddy: %llu error%s that nobody looked at, the first: %s\n",
+                (unsigned long long)error->more + 1, error->more ? "s" : "", error->message);
+}
+
+/* Issue stops, what is in flight gets its time, and all is left as it is: other threads may still run. */
+static void at_exit(void) {
+    eddy_lock_acquire(&runtimes.lock);
+    for (eddy_runtime *runtime = runtimes.first; runtime; runtime = runtime->next) {
+        uint32_t running = EDDY_RUNTIME_RUNNING;
+        if (eddy_cas_acq_rel(&runtime->state, &running, EDDY_RUNTIME_EXITING))
+            eddy_add_relaxed(&runtime->bindings, 1); /* for good: nothing may be freed under the loop below */
+    }
+    eddy_runtime *first = runtimes.first;
+    eddy_lock_release(&runtimes.lock);
+    int64_t deadline = eddy_clock_deadline(EXIT_WAIT_NS);
+    for (eddy_runtime *runtime = first; runtime; runtime = runtime->next) {
+        if (eddy_load_acquire(&runtime->state) != EDDY_RUNTIME_EXITING)
+            continue;
+        int64_t left = deadline - eddy_clock_ns();
+        eddy_vm_wait wait = {left > 0 ? left : 0, "exit", NULL};
+        eddy_error error = {0};
+        (void)!eddy_vm_sync(runtime->vm, &wait, &error);
+        if (error.status != EDDY_OK)
+            report_unseen(runtime, &error);
+    }
+}
+
+static void at_fork_child(void) {
+    runtimes.lock = runtimes.starting = (eddy_lock){0};
+    for (eddy_runtime *runtime = runtimes.first; runtime; runtime = runtime->next)
+        eddy_store_release(&runtime->state, EDDY_RUNTIME_FORKED);
+    eddy_store_release(&runtimes.standard, NULL);
+    eddy_caller_fork_child();
+    eddy_tensor_fork_child();
+    eddy_note_fork_child();
+    eddy_routes_fork_child();
+    eddy_generator_fork_child();
+    eddy_host_fork_child();
+}
+
+/* ---- life ---- */
+
+static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given) {
+    eddy_runtime_options options;
+    eddy_status status = eddy_options_resolve(given, &options);
+    if (status != EDDY_OK)
+        return status;
+    status = eddy_device_parse(options.device, &runtime->device);
+    if (status != EDDY_OK)
+        return status;
+    if (options.memory_limit > 0)
+        eddy_memory_limit_set(options.memory_limit);
+    if (!eddy_routes_init())
+        return eddy_fail(EDDY_OUT_OF_MEMORY, "runtime_create", NULL,
+                         "runtime_create: no memory for the table of kernels");
+    status = eddy_vm_create(&options, &runtime->vm);
+    if (status != EDDY_OK)
+        return status;
+    eddy_store_relaxed(&runtime->seed, (uint64_t)options.seed);
+    eddy_store_relaxed(&runtime->epoch, (uint64_t)1);
+    runtime->is_silent = options.silent_exit;
+    eddy_store_relaxed(&runtime->references, 1);
+    eddy_store_relaxed(&runtime->bindings, 1);
+    return EDDY_OK;
+}
+
+static eddy_runtime *create(const eddy_runtime_options *options, const void *address) {
+    eddy_runtime *runtime = eddy_memory_acquire_zeroed(sizeof(*runtime), EDDY_MEMORY_RUNTIME);
+    if (!runtime) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, "runtime_create", address, "runtime_create: no memory");
+        return NULL;
+    }
+    if (init(runtime, options) != EDDY_OK) {
+        eddy_memory_release(runtime, sizeof(*runtime), EDDY_MEMORY_RUNTIME);
+        return NULL;
+    }
+    eddy_lock_acquire(&runtimes.lock);
+    runtime->id = ++runtimes.last_id;
+    runtime->next = runtimes.first;
+    runtimes.first = runtime;
+    bool needs_hooks = !runtimes.has_hooks;
+    runtimes.has_hooks = true;
+    eddy_lock_release(&runtimes.lock);
+    if (needs_hooks) {
+        atexit(at_exit);
+        eddy_process_at_fork_child(at_fork_child);
+    }
+    return runtime;
+}
+
+eddy_runtime *eddy_runtime_create(const eddy_runtime_options *options) {
+    const void *address = __builtin_return_address(0);
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller)) {
+        (void)!eddy_caller_refuse(caller, "runtime_create", address);
+        return NULL;
+    }
+    return create(options, address);
+}
+
+eddy_runtime *eddy_runtime_retain(eddy_runtime *runtime) {
+    if (runtime)
+        eddy_add_relaxed(&runtime->references, 1);
+    return runtime;
+}
+
+/* Handles that only wait to be used again need not keep what is left of the runtime. */
+static void unbind_cached(eddy_caller *caller, eddy_runtime *runtime) {
+    for (eddy_tensor *tensor = caller ? caller->free_handles : NULL; tensor;
+         tensor = (eddy_tensor *)tensor->link.link.next)
+        if (tensor->runtime == runtime) {
+            tensor->runtime = NULL;
+            eddy_runtime_unbind(runtime);
+        }
+}
+
+static eddy_status shut_down(eddy_runtime *runtime, int64_t timeout) {
+    uint32_t running = EDDY_RUNTIME_RUNNING;
+    if (!eddy_cas_acq_rel(&runtime->state, &running, EDDY_RUNTIME_SHUT_DOWN))
+        return EDDY_OK;
+    eddy_status status = eddy_vm_close(runtime->vm, timeout);
+    unbind_cached(eddy_caller_self, runtime);
+    return status;
+}
+
+void eddy_runtime_release(eddy_runtime **runtime) {
+    eddy_runtime *released = runtime ? *runtime : NULL;
+    if (!released)
+        return;
+    *runtime = NULL;
+    if (eddy_sub_acq_rel(&released->references, 1) != 1)
+        return;
+    if (eddy_caller_self && eddy_caller_self->callback != EDDY_CALLBACK_NONE)
+        return; /* nobody can wait here: it runs on until exit */
+    shut_down(released, EDDY_FOREVER);
+    eddy_runtime_unbind(released);
+}
+
+eddy_status eddy_runtime_shutdown(eddy_runtime *runtime, int64_t timeout) {
+    const void *address = __builtin_return_address(0);
+    if (!runtime)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "runtime_shutdown", address, "runtime_shutdown: the runtime is NULL");
+    if (eddy_caller_self && eddy_caller_self->callback != EDDY_CALLBACK_NONE)
+        return eddy_fail(EDDY_WOULD_DEADLOCK, "runtime_shutdown", address,
+                         "runtime_shutdown: a callback of the runtime would wait for itself");
+    if (eddy_load_acquire(&runtime->state) == EDDY_RUNTIME_FORKED)
+        return eddy_runtime_refuse(runtime, "runtime_shutdown", address, "");
+    eddy_status status = shut_down(runtime, timeout);
+    if (status != EDDY_OK)
+        eddy_fail(status, "runtime_shutdown", address, "runtime_shutdown: %s", eddy_status_text(status));
+    return status;
+}
+
+/* ---- current ---- */
+
+static eddy_runtime *start_default(const void *address) {
+    eddy_runtime *runtime = eddy_load_acquire(&runtimes.standard);
+    if (EDDY_LIKELY(runtime != NULL))
+        return runtime;
+    eddy_lock_acquire(&runtimes.starting);
+    runtime = eddy_load_relaxed(&runtimes.standard);
+    if (!runtime) {
+        runtime = create(NULL, address);
+        eddy_store_release(&runtimes.standard, runtime);
+    }
+    eddy_lock_release(&runtimes.starting);
+    return runtime;
+}
+
+eddy_runtime *eddy_runtime_of_caller(eddy_caller *caller, const char *op, const void *address) {
+    if (EDDY_UNLIKELY(!eddy_caller_may_call(caller))) {
+        (void)!eddy_caller_refuse(caller, op, address);
+        return NULL;
+    }
+    return EDDY_UNLIKELY(caller->runtime != NULL) ? caller->runtime : start_default(address);
+}
+
+eddy_status eddy_runtime_failure(void) {
+    eddy_error error;
+    return eddy_error_peek(&error) ? error.status : EDDY_INTERNAL;
+}
+
+eddy_runtime *eddy_runtime_current(void) {
+    return eddy_runtime_of_caller(eddy_caller_get(), "runtime_current", __builtin_return_address(0));
+}
+
+eddy_status eddy_runtime_use(eddy_runtime *runtime) {
+    const void *address = __builtin_return_address(0);
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, "runtime_use", address);
+    eddy_runtime *before = caller->runtime;
+    caller->runtime = eddy_runtime_retain(runtime);
+    eddy_runtime_release(&before);
+    return EDDY_OK;
+}
+
+eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, const char *op, const void *address, const char *detail) {
+    eddy_status status = eddy_load_acquire(&runtime->state) == EDDY_RUNTIME_FORKED ? EDDY_FORKED : EDDY_SHUT_DOWN;
+    return eddy_fail(status, op, address, "%s: %s%s%s%s", op, eddy_status_text(status), *detail ? " (" : "", detail,
+                     *detail ? ")" : "");
+}
+
+/* ---- waiting ---- */
+
+/* The current runtime, running; NULL with the error recorded and *status set. */
+static eddy_runtime *running(const char *op, const void *address, eddy_status *status) {
+    eddy_caller *caller = eddy_caller_get();
+    eddy_runtime *runtime = eddy_runtime_of_caller(caller, op, address);
+    *status = EDDY_OK;
+    if (!runtime)
+        *status = eddy_runtime_failure();
+    else if (!eddy_runtime_is_running(runtime))
+        *status = eddy_runtime_refuse(runtime, op, address, "");
+    return *status == EDDY_OK ? runtime : NULL;
+}
+
+eddy_status eddy_sync(int64_t timeout) {
+    const void *address = __builtin_return_address(0);
+    eddy_status status;
+    eddy_runtime *runtime = running("sync", address, &status);
+    eddy_vm_wait wait = {timeout, "sync", address};
+    return runtime ? eddy_vm_sync(runtime->vm, &wait, NULL) : status;
+}
+
+eddy_status eddy_sync_deleters(int64_t timeout) {
+    const void *address = __builtin_return_address(0);
+    eddy_status status;
+    eddy_runtime *runtime = running("sync_deleters", address, &status);
+    eddy_vm_wait wait = {timeout, "sync_deleters", address};
+    return runtime ? eddy_vm_sync_service(runtime->vm, &wait) : status;
+}
+
+/* The storages of a list whose tensors are all of one runtime. */
+static eddy_status gather(eddy_list tensors, eddy_storage_number *storages, eddy_runtime **runtime,
+                          const void *address) {
+    for (int64_t i = 0; i < tensors.count; i++) {
+        const eddy_tensor *tensor = tensors.items[i];
+        if (!eddy_tensor_check(tensor, "recover", "a tensor of the list", address))
+            return EDDY_INVALID_ARGUMENT;
+        if (*runtime && tensor->runtime != *runtime)
+            return eddy_fail(EDDY_RUNTIME_MISMATCH, "recover", address,
+                             "recover: tensor %lld belongs to another runtime than tensor 0", (long long)i);
+        *runtime = tensor->runtime;
+        storages[i] = tensor->storage;
+    }
+    return EDDY_OK;
+}
+
+eddy_status eddy_recover(eddy_list tensors) {
+    const void *address = __builtin_return_address(0);
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, "recover", address);
+    if (tensors.count == 0)
+        return EDDY_OK;
+    if (tensors.count < 0 || !tensors.items || tensors.count > INT32_MAX)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "recover", address, "recover: the list is broken");
+    size_t bytes = (size_t)tensors.count * sizeof(eddy_storage_number);
+    eddy_storage_number *storages = eddy_caller_scratch_begin(caller, bytes);
+    if (!storages)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, "recover", address, "recover: no memory for the list");
+    eddy_runtime *runtime = NULL;
+    eddy_status status = gather(tensors, storages, &runtime, address);
+    if (status == EDDY_OK && !eddy_runtime_is_running(runtime))
+        status = eddy_runtime_refuse(runtime, "recover", address, "");
+    if (status == EDDY_OK)
+        status = eddy_vm_recover(runtime->vm, storages, tensors.count, address);
+    eddy_caller_scratch_end(caller, storages, bytes);
+    return status;
+}
+
+/* ---- looking inside ---- */
+
+eddy_status eddy_runtime_counters(eddy_runtime *runtime, eddy_counters *counters) {
+    const void *address = __builtin_return_address(0);
+    eddy_status status;
+    if (!counters)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "runtime_counters", address, "runtime_counters: counters is NULL");
+    if (!runtime && !(runtime = running("runtime_counters", address, &status)))
+        return status;
+    eddy_vm_counters read = eddy_vm_counters_read(runtime->vm);
+    eddy_counters full = {.size = counters->size,
+#define EDDY_COUNTER_ROW(name) .name = (int64_t)read.name,
+                          EDDY_COUNTER_LIST(EDDY_COUNTER_ROW)
+#undef EDDY_COUNTER_ROW
+    };
+    size_t bytes = counters->size > 0 && counters->size < sizeof(full) ? counters->size : sizeof(full);
+    __builtin_memcpy(counters, &full, bytes);
+    return EDDY_OK;
+}
+
+int32_t eddy_thread_count(void) {
+    eddy_status status;
+    eddy_runtime *runtime = running("thread_count", __builtin_return_address(0), &status);
+    return runtime ? eddy_vm_thread_count(runtime->vm) : 0;
+}
+
+int64_t eddy_trim(void) {
+    eddy_status status;
+    eddy_runtime *runtime = running("trim", __builtin_return_address(0), &status);
+    return runtime ? eddy_caller_trim(eddy_caller_self) + eddy_vm_trim(runtime->vm) : 0;
+}
+
+eddy_status eddy_dump(void) {
+    eddy_status status;
+    eddy_runtime *runtime = running("dump", __builtin_return_address(0), &status);
+    if (runtime)
+        eddy_vm_dump(runtime->vm);
+    return status;
+}

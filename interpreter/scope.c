@@ -1,0 +1,173 @@
+#include <base/memory.h>
+#include <base/status.h>
+#include <interpreter/scope.h>
+#include <interpreter/tensor.h>
+
+#define FIRST_CAPACITY 32
+
+bool eddy_scope_grow(eddy_scope *scope, uint32_t count) {
+    uint64_t capacity = scope->capacity ? scope->capacity : FIRST_CAPACITY;
+    while (capacity < (uint64_t)scope->count + count)
+        capacity *= 2;
+    if (capacity > UINT32_MAX)
+        return false;
+    eddy_tensor **items =
+        eddy_memory_grow(scope->items, scope->capacity * sizeof(*items), capacity * sizeof(*items), EDDY_MEMORY_HANDLE);
+    if (!items)
+        return false;
+    scope->items = items;
+    scope->capacity = (uint32_t)capacity;
+    return true;
+}
+
+static void own(eddy_scope *scope, eddy_tensor *tensor) {
+    tensor->scope_slot = scope->count;
+    eddy_store_release(&tensor->scope, scope);
+    scope->items[scope->count++] = tensor;
+}
+
+void eddy_scope_own(eddy_caller *caller, eddy_tensor *tensor) {
+    if (caller->scope)
+        own(caller->scope, tensor);
+}
+
+/* Takes the tensor out of its scope; the reference is the caller's then. */
+static void disown(eddy_scope *scope, eddy_tensor *tensor) {
+    EDDY_CHECK(tensor->scope_slot < scope->count && scope->items[tensor->scope_slot] == tensor);
+    eddy_tensor *last = scope->items[--scope->count];
+    scope->items[tensor->scope_slot] = last;
+    last->scope_slot = tensor->scope_slot;
+    eddy_store_relaxed(&tensor->scope, NULL);
+}
+
+eddy_scope *eddy_scope_begin(void) {
+    const void *address = __builtin_return_address(0);
+    eddy_caller *caller = eddy_caller_get();
+    if (caller && caller->callback == EDDY_CALLBACK_DELETER) {
+        eddy_fail(EDDY_WRONG_THREAD, "scope_begin", address, "scope_begin: a deleter may only retain and release");
+        return NULL;
+    }
+    eddy_scope *scope = caller ? caller->idle_scopes : NULL;
+    if (scope) {
+        caller->idle_scopes = scope->outer;
+    } else {
+        scope = caller ? eddy_memory_acquire_zeroed(sizeof(*scope), EDDY_MEMORY_HANDLE) : NULL;
+        if (!scope) {
+            eddy_fail(EDDY_OUT_OF_MEMORY, "scope_begin", address, "scope_begin: no memory for a scope");
+            return NULL;
+        }
+        scope->caller = caller;
+    }
+    scope->outer = caller->scope;
+    scope->depth = scope->outer ? scope->outer->depth + 1 : 1;
+    scope->magic = EDDY_SCOPE_MAGIC;
+    caller->scope = scope;
+    return scope;
+}
+
+/* Ends the innermost scope. Newest first, so that handles come back in the order they are taken again. */
+static void end_innermost(eddy_caller *caller) {
+    eddy_scope *scope = caller->scope;
+    while (scope->count > 0) {
+        eddy_tensor *tensor = scope->items[--scope->count];
+        eddy_store_relaxed(&tensor->scope, NULL);
+        eddy_tensor_drop(tensor);
+    }
+    caller->scope = scope->outer;
+    scope->magic = 0;
+    scope->outer = caller->idle_scopes;
+    caller->idle_scopes = scope;
+}
+
+/* True when the calling thread may act on the scope; else the error is recorded. */
+static bool is_usable(const eddy_scope *scope, const char *op, const void *address) {
+    if (scope->magic != EDDY_SCOPE_MAGIC) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: the scope has ended already", op);
+        return false;
+    }
+    if (scope->caller != eddy_caller_self) {
+        eddy_fail(EDDY_WRONG_THREAD, op, address, "%s: the scope belongs to another thread", op);
+        return false;
+    }
+    return true;
+}
+
+void eddy_scope_end(eddy_scope *scope) {
+    const void *address = __builtin_return_address(0);
+    if (!scope || !is_usable(scope, "scope_end", address))
+        return;
+    eddy_caller *caller = scope->caller;
+    for (bool is_last = false; !is_last;) {
+        is_last = caller->scope == scope;
+        end_innermost(caller);
+    }
+}
+
+eddy_tensor *eddy_scope_return(eddy_scope *scope, eddy_tensor *tensor) {
+    const void *address = __builtin_return_address(0);
+    if (!tensor || eddy_tensor_is_none(tensor))
+        return tensor;
+    if (!scope) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, "scope_return", address, "scope_return: the scope is NULL");
+        return NULL;
+    }
+    if (!is_usable(scope, "scope_return", address) || !eddy_tensor_check(tensor, "scope_return", "tensor", address))
+        return NULL;
+    eddy_scope *from = eddy_load_acquire(&tensor->scope);
+    if (!from || from->caller != scope->caller || from->depth < scope->depth)
+        return tensor;
+    eddy_scope *to = scope->outer;
+    if (to && to->count == to->capacity && !eddy_scope_grow(to, 1)) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, "scope_return", address, "scope_return: the enclosing scope cannot grow");
+        return NULL;
+    }
+    disown(from, tensor);
+    if (to)
+        own(to, tensor);
+    return tensor;
+}
+
+void eddy_release(eddy_tensor **tensor) {
+    if (!tensor)
+        return;
+    eddy_tensor *released = *tensor;
+    *tensor = NULL;
+    if (!released || eddy_tensor_is_none(released))
+        return;
+#ifdef EDDY_CHECKS
+    if (!eddy_tensor_check(released, "release", "tensor", __builtin_return_address(0)))
+        return;
+#endif
+    eddy_scope *scope = eddy_load_acquire(&released->scope);
+    if (scope && scope->caller == eddy_caller_self)
+        disown(scope, released);
+    eddy_tensor_drop(released);
+}
+
+eddy_tensor *eddy_retain(eddy_tensor *tensor) {
+    if (!tensor || eddy_tensor_is_none(tensor))
+        return tensor;
+#ifdef EDDY_CHECKS
+    if (!eddy_tensor_check(tensor, "retain", "tensor", __builtin_return_address(0)))
+        return NULL;
+#endif
+    eddy_tensor_retain(tensor);
+    return tensor;
+}
+
+void eddy_scope_end_all(eddy_caller *caller) {
+    while (caller->scope)
+        end_innermost(caller);
+}
+
+int64_t eddy_scope_trim(eddy_caller *caller) {
+    int64_t bytes = 0;
+    for (eddy_scope *scope = caller->idle_scopes; scope; scope = scope->outer) {
+        size_t held = scope->capacity * sizeof(*scope->items);
+        eddy_memory_release(scope->items, held, EDDY_MEMORY_HANDLE);
+        scope->items = NULL;
+        scope->capacity = 0;
+        bytes += (int64_t)held;
+    }
+    return bytes;
+}

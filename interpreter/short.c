@@ -1,0 +1,166 @@
+#include <interpreter/short.h>
+
+#include <base/status.h>
+#include <interpreter/route.h>
+#include <interpreter/scope.h>
+#include <interpreter/stream.h>
+#include <interpreter/tensor.h>
+#include <string.h>
+
+/* The key that all inputs share; 0 where they do not. */
+static inline eddy_tensor_key key_of(eddy_tensor *tensor) {
+    if (EDDY_UNLIKELY((uintptr_t)tensor <= (uintptr_t)EDDY_NONE))
+        return 0;
+#ifdef EDDY_CHECKS
+    if (eddy_load_relaxed(&tensor->references) == 0)
+        return 0;
+#endif
+    eddy_tensor_key key = eddy_load_relaxed(&tensor->key);
+    return EDDY_LIKELY(key != 0) ? key : eddy_tensor_find_key(tensor);
+}
+
+/* False where the scalar changes the compute dtype. */
+static bool fold_attributes(const eddy_route *route, const void *attributes, eddy_route_arguments *arguments) {
+    memcpy(arguments->attributes, attributes, route->attribute_bytes);
+    if (route->scalar_offset < 0)
+        return true;
+    eddy_scalar scalar;
+    char *place = (char *)arguments->attributes + route->scalar_offset;
+    memcpy(&scalar, place, sizeof(scalar));
+    if ((uint8_t)scalar.kind > route->scalar_kinds)
+        return false;
+    scalar = eddy_scalar_fold(scalar, (eddy_dtype)route->dtype);
+    memcpy(place, &scalar, sizeof(scalar));
+    return true;
+}
+
+/* A call under way: what both kinds of output need. */
+typedef struct short_call {
+    const eddy_route *route;
+    eddy_tensor_key key;
+    eddy_vm_operand operands[EDDY_ROUTE_OPERANDS];
+    eddy_route_arguments arguments;
+} short_call;
+
+/* False where the call is not one for the short way. */
+static inline __attribute__((always_inline)) bool
+prepare(short_call *call, const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count, const void *attributes) {
+    if (EDDY_UNLIKELY(input_count != op->operand_count || (uint64_t)(input_count - 1) >= EDDY_ROUTE_OPERANDS - 1 ||
+                      op->id == EDDY_OP_REGISTERED))
+        return false;
+    eddy_tensor *first = inputs[0];
+    eddy_tensor_key key = key_of(first);
+    if (EDDY_UNLIKELY(key == 0))
+        return false;
+    call->operands[0] = (eddy_vm_operand){.storage = first->storage, .access = EDDY_ACCESS_CONST};
+    for (int64_t i = 1; i < input_count; i++) {
+        eddy_tensor *input = inputs[i];
+        if (EDDY_UNLIKELY(key_of(input) != key || input->runtime != first->runtime))
+            return false;
+        call->operands[i] = (eddy_vm_operand){.storage = input->storage, .access = EDDY_ACCESS_CONST};
+    }
+    const eddy_route *route = eddy_route_find(op, eddy_tensor_key_dtype(key));
+    if (EDDY_UNLIKELY(!route || first->count > UINT32_MAX || !eddy_runtime_is_running(first->runtime)))
+        return false;
+    call->key = key;
+    call->route = route;
+    call->arguments.count = (uint32_t)first->count;
+    call->arguments.note = eddy_tensor_key_note(key);
+    return EDDY_LIKELY(route->attribute_bytes == 0) || fold_attributes(route, attributes, &call->arguments);
+}
+
+static inline __attribute__((always_inline)) eddy_status
+submit(short_call *call, const eddy_caller *caller, eddy_runtime *runtime, int64_t input_count, const void *address) {
+    const eddy_route *route = call->route;
+    const eddy_kernel *kernel = route->kernel;
+    eddy_vm_call submission = {
+        .descriptor = &route->descriptor,
+        .operands = call->operands,
+        .operand_count = input_count + 1,
+        .arguments = &call->arguments,
+        .argument_bytes = offsetof(eddy_route_arguments, attributes) + route->attribute_bytes,
+        .stream = EDDY_UNLIKELY(caller->stream != NULL) ? eddy_stream_of_caller(caller, runtime) : NULL,
+        .address = address,
+        .cost_ps = kernel->cost_base_ps + (int64_t)kernel->cost_element_ps * call->arguments.count,
+        .place = EDDY_PLACE_ANY};
+    return eddy_vm_submit(runtime->vm, &submission);
+}
+
+/* ---- to a new tensor ---- */
+
+static inline void describe_result(eddy_tensor *result, const eddy_tensor *first, const short_call *call) {
+    uint8_t dtype = call->route->result;
+    result->dtype = dtype;
+    result->rank = first->rank;
+    result->count = first->count;
+    result->storage_count = first->count;
+    result->device = first->device;
+    eddy_store_relaxed(&result->key, eddy_tensor_key_make(eddy_tensor_key_note(call->key), dtype));
+    result->axes[0] = first->axes[0];
+    result->axes[1] = first->axes[1];
+    for (int32_t d = 2; d < first->rank; d++)
+        result->axes[d] = first->axes[d];
+}
+
+static __attribute__((noinline)) eddy_tensor *fail_handle(eddy_caller *caller, const eddy_op *op, const void *address) {
+    caller->failure = eddy_fail(EDDY_OUT_OF_MEMORY, op->name, address, "%s: no memory for a handle", op->name);
+    return NULL;
+}
+
+eddy_tensor *eddy_short_apply(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count,
+                              const void *attributes, const void *address) {
+    short_call call;
+    if (EDDY_UNLIKELY(!prepare(&call, op, inputs, input_count, attributes)))
+        return EDDY_NONE;
+    eddy_tensor *first = inputs[0];
+    eddy_runtime *runtime = first->runtime;
+    if (EDDY_UNLIKELY(!eddy_scope_reserve(caller, 1)))
+        return fail_handle(caller, op, address);
+    eddy_tensor *made = eddy_tensor_acquire(caller, runtime, address);
+    if (EDDY_UNLIKELY(!made))
+        return fail_handle(caller, op, address);
+    describe_result(made, first, &call);
+    eddy_vm_operand *output = &call.operands[input_count];
+    *output = call.route->output;
+    output->bytes = first->count * call.route->result_bytes;
+    eddy_status status = submit(&call, caller, runtime, input_count, address);
+    if (EDDY_UNLIKELY(status != EDDY_OK)) {
+        eddy_tensor_discard(caller, made);
+        caller->failure = status;
+        return NULL;
+    }
+    made->storage = output->storage;
+    if (caller->scope)
+        eddy_scope_own(caller, made);
+    return made;
+}
+
+/* ---- to a given one ---- */
+
+/* A target the short way serves: it is the whole output, or exactly an input. */
+static bool fits(const eddy_op *op, const eddy_route *route, eddy_tensor *const *inputs, eddy_tensor *target,
+                 eddy_tensor_key key, eddy_vm_operand *operand) {
+    if (key_of(target) != eddy_tensor_key_make(eddy_tensor_key_note(key), route->result) ||
+        target->runtime != inputs[0]->runtime)
+        return false;
+    bool is_input = false;
+    for (int i = 0; i < route->input_count; i++)
+        is_input |= inputs[i]->storage == target->storage;
+    if (is_input && (!op->allows_alias || route->result != route->dtype))
+        return false;
+    *operand = (eddy_vm_operand){.storage = target->storage,
+                                 .access = EDDY_ACCESS_MUT,
+                                 .covers_all = !is_input && target->count == target->root->storage_count};
+    return true;
+}
+
+eddy_short_result eddy_short_apply_to(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs,
+                                      int64_t input_count, const void *attributes, const void *address,
+                                      eddy_tensor *target, eddy_status *status) {
+    short_call call;
+    if (!prepare(&call, op, inputs, input_count, attributes) ||
+        !fits(op, call.route, inputs, target, call.key, &call.operands[input_count]))
+        return EDDY_SHORT_NOT;
+    *status = submit(&call, caller, inputs[0]->runtime, input_count, address);
+    return *status == EDDY_OK ? EDDY_SHORT_DONE : EDDY_SHORT_FAILED;
+}

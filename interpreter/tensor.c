@@ -1,0 +1,328 @@
+#include <interpreter/tensor.h>
+
+#include <base/dtype.h>
+#include <base/log.h>
+#include <base/memory.h>
+#include <base/sleep.h>
+#include <base/status.h>
+#include <dlfcn.h>
+#include <interpreter/note.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- cache ---- */
+
+static void push_free(eddy_caller *caller, eddy_tensor *tensor) {
+    tensor->link.link.next = (eddy_stack_link *)caller->free_handles;
+    caller->free_handles = tensor;
+}
+
+/* Puts an ended handle back where it came from. Any thread. */
+static void recycle(eddy_tensor *tensor) {
+    eddy_caller *owner = tensor->owner;
+    if (EDDY_LIKELY(owner == eddy_caller_self))
+        push_free(owner, tensor);
+    else
+        eddy_stack_push(&owner->returned, &tensor->link.link);
+}
+
+static void recycle_link(eddy_vm_release_link *link) {
+    recycle((eddy_tensor *)((char *)link - offsetof(struct eddy_tensor, link)));
+}
+
+static bool add_slab(eddy_caller *caller) {
+    eddy_handle_slab *slab = eddy_memory_acquire_zeroed(EDDY_HANDLE_SLAB_BYTES, EDDY_MEMORY_HANDLE);
+    if (!slab)
+        return false;
+    for (int i = EDDY_HANDLE_SLAB_COUNT - 1; i >= 0; i--) {
+        slab->handles[i].owner = caller;
+        push_free(caller, &slab->handles[i]);
+    }
+    slab->next = caller->slabs;
+    caller->slabs = slab;
+    return true;
+}
+
+static void take_returned(eddy_caller *caller) {
+    for (eddy_stack_link *link = eddy_stack_take_all(&caller->returned); link;) {
+        eddy_stack_link *next = link->next;
+        push_free(caller, (eddy_tensor *)((char *)link - offsetof(struct eddy_tensor, link)));
+        link = next;
+    }
+}
+
+eddy_tensor *eddy_tensor_acquire_slow(eddy_caller *caller) {
+    take_returned(caller);
+    if (!caller->free_handles && !add_slab(caller))
+        return NULL;
+    return caller->free_handles;
+}
+
+void eddy_tensor_rebind(eddy_tensor *tensor, eddy_runtime *runtime) {
+    eddy_runtime_bind(runtime);
+    if (tensor->runtime)
+        eddy_runtime_unbind(tensor->runtime);
+    tensor->runtime = runtime;
+}
+
+static eddy_handle_slab *slab_of(const eddy_caller *caller, const eddy_tensor *tensor) {
+    for (eddy_handle_slab *slab = caller->slabs; slab; slab = slab->next)
+        if (tensor >= slab->handles && tensor < slab->handles + EDDY_HANDLE_SLAB_COUNT)
+            return slab;
+    return NULL;
+}
+
+/* Frees slabs whose handles are all cached. O(handles x slabs): for eddy_trim only. */
+static int64_t trim_slabs(eddy_caller *caller) {
+    take_returned(caller);
+    for (eddy_handle_slab *slab = caller->slabs; slab; slab = slab->next)
+        slab->cached = 0;
+    for (eddy_tensor *tensor = caller->free_handles; tensor; tensor = (eddy_tensor *)tensor->link.link.next)
+        slab_of(caller, tensor)->cached++;
+    eddy_tensor *rest = caller->free_handles;
+    caller->free_handles = NULL;
+    while (rest) {
+        eddy_tensor *tensor = rest;
+        rest = (eddy_tensor *)tensor->link.link.next;
+        if (slab_of(caller, tensor)->cached < EDDY_HANDLE_SLAB_COUNT)
+            push_free(caller, tensor);
+        else if (tensor->runtime)
+            eddy_runtime_unbind(tensor->runtime);
+    }
+    int64_t bytes = 0;
+    for (eddy_handle_slab **place = &caller->slabs; *place;) {
+        eddy_handle_slab *slab = *place;
+        if (slab->cached < EDDY_HANDLE_SLAB_COUNT) {
+            place = &slab->next;
+            continue;
+        }
+        *place = slab->next;
+        eddy_memory_release(slab, EDDY_HANDLE_SLAB_BYTES, EDDY_MEMORY_HANDLE);
+        bytes += (int64_t)EDDY_HANDLE_SLAB_BYTES;
+    }
+    return bytes;
+}
+
+int64_t eddy_caller_trim(eddy_caller *caller) {
+    return trim_slabs(caller) + eddy_scope_trim(caller);
+}
+
+/* ---- end ---- */
+
+void eddy_tensor_discard(eddy_caller *caller, eddy_tensor *tensor) {
+    eddy_store_relaxed(&tensor->references, 0u);
+    eddy_caller_count(caller, -1);
+    recycle(tensor);
+}
+
+/* The storage goes back to the VM; the handle to its owner, now or when the VM is done with the link. */
+static void release_storage(eddy_tensor *root) {
+    root->link.storage = root->storage;
+    root->link.recycle = recycle_link;
+    eddy_vm_release(root->runtime->vm, &root->link);
+}
+
+void eddy_tensor_finish(eddy_tensor *tensor) {
+    eddy_caller *caller = eddy_caller_self; /* a thread that only releases needs none */
+    for (;;) {
+        if (EDDY_LIKELY(caller != NULL))
+            eddy_caller_count(caller, -1);
+        else
+            eddy_caller_live_add(-1);
+        eddy_tensor *root = tensor->root;
+        if (EDDY_LIKELY(root == tensor)) {
+            release_storage(tensor);
+            return;
+        }
+        recycle(tensor);
+        if (eddy_load_acquire(&root->references) != 1 && eddy_sub_acq_rel(&root->references, 1u) != 1)
+            return;
+        eddy_store_relaxed(&root->references, 0u);
+        tensor = root;
+    }
+}
+
+/* ---- layout ---- */
+
+void eddy_tensor_lay(eddy_tensor *tensor, int32_t rank, const int64_t *dims, int64_t count) {
+    int64_t stride = 1;
+    for (int32_t d = rank - 1; d >= 0; d--) {
+        tensor->axes[d].dim = dims[d];
+        tensor->axes[d].stride = stride;
+        stride *= dims[d] > 1 ? dims[d] : 1;
+    }
+    tensor->rank = (int8_t)rank;
+    tensor->count = count;
+    tensor->is_contiguous = true;
+}
+
+void eddy_tensor_set_layout(eddy_tensor *tensor, const eddy_layout *layout) {
+    int64_t count = 1;
+    for (int32_t d = 0; d < layout->rank; d++)
+        count *= layout->dims[d];
+    tensor->offset = layout->offset;
+    if (eddy_layout_is_contiguous(layout)) {
+        eddy_tensor_lay(tensor, layout->rank, layout->dims, count);
+        return;
+    }
+    for (int32_t d = 0; d < layout->rank; d++) {
+        tensor->axes[d].dim = layout->dims[d];
+        tensor->axes[d].stride = layout->strides[d];
+    }
+    tensor->rank = (int8_t)layout->rank;
+    tensor->count = count;
+    tensor->is_contiguous = false;
+}
+
+void eddy_tensor_layout(const eddy_tensor *tensor, eddy_layout *layout) {
+    layout->rank = tensor->rank;
+    layout->offset = tensor->offset;
+    for (int32_t d = 0; d < tensor->rank; d++) {
+        layout->dims[d] = tensor->axes[d].dim;
+        layout->strides[d] = tensor->axes[d].stride;
+    }
+}
+
+void eddy_tensor_shape(const eddy_tensor *tensor, eddy_shape *shape) {
+    shape->rank = tensor->rank;
+    for (int32_t d = 0; d < tensor->rank; d++)
+        shape->dims[d] = tensor->axes[d].dim;
+}
+
+uint32_t eddy_tensor_note(const eddy_tensor *tensor) {
+    eddy_tensor_key key = eddy_load_relaxed(&tensor->key);
+    if (key != 0)
+        return eddy_tensor_key_note(key);
+    eddy_shape shape;
+    eddy_tensor_shape(tensor, &shape);
+    return eddy_note_intern(shape.rank, shape.dims);
+}
+
+eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor) {
+    if (eddy_tensor_is_late(tensor) || !tensor->is_contiguous || tensor->offset != 0)
+        return 0;
+    uint32_t note = eddy_tensor_note(tensor);
+    if (note == 0)
+        return 0;
+    eddy_tensor_key key = eddy_tensor_key_make(note, tensor->dtype);
+    eddy_store_relaxed(&tensor->key, key);
+    return key;
+}
+
+eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const eddy_layout *layout, const char *op,
+                              const void *address) {
+    eddy_tensor *view = eddy_tensor_acquire(caller, tensor->runtime, address);
+    if (!view) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for a handle", op);
+        return NULL;
+    }
+    view->dtype = tensor->dtype;
+    view->device = tensor->device;
+    view->root = tensor->root;
+    view->storage = tensor->storage;
+    eddy_tensor_retain(view->root);
+    eddy_tensor_set_layout(view, layout);
+    return view;
+}
+
+/* ---- at the door ---- */
+
+bool eddy_tensor_check(const eddy_tensor *tensor, const char *op, const char *what, const void *address) {
+    if (EDDY_UNLIKELY(!tensor)) {
+        /* It failed before, and the slot says why; only an empty slot learns something new. */
+        eddy_error error;
+        if (!eddy_error_peek(&error))
+            eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s is NULL", op, what);
+        return false;
+    }
+    if (EDDY_UNLIKELY(eddy_tensor_is_none(tensor))) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, op, address,
+                  "%s: %s is EDDY_NONE, which stands for absent optional operands only", op, what);
+        return false;
+    }
+#ifdef EDDY_CHECKS
+    if (eddy_load_relaxed(&tensor->references) == 0) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s was released before, or is no tensor", op, what);
+        return false;
+    }
+#endif
+    return true;
+}
+
+/* Shapes that become known are written once, by whoever asks first. */
+static eddy_lock late_lock;
+
+eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, const char *op, const void *address) {
+    if (EDDY_LIKELY(!eddy_tensor_is_late(tensor)))
+        return EDDY_OK;
+    eddy_caller *caller = eddy_caller_get();
+    eddy_runtime *runtime = tensor->runtime;
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, op, address);
+    eddy_vm_wait wait = {EDDY_FOREVER, op, address};
+    eddy_shape shape;
+    eddy_status status = eddy_vm_late_shape(runtime->vm, tensor->storage, &wait, &shape);
+    if (status != EDDY_OK)
+        return status;
+    eddy_lock_acquire(&late_lock);
+    if (eddy_load_relaxed(&tensor->is_late)) {
+        int64_t count = 1;
+        for (int32_t d = 0; d < shape.rank; d++)
+            count *= shape.dims[d];
+        eddy_tensor_lay(tensor, shape.rank, shape.dims, count);
+        tensor->storage_count = count;
+        eddy_store_release(&tensor->is_late, false);
+    }
+    eddy_lock_release(&late_lock);
+    return EDDY_OK;
+}
+
+void eddy_tensor_fork_child(void) {
+    late_lock = (eddy_lock){0};
+}
+
+bool eddy_tensor_check_shape(const eddy_tensor *tensor, const char *op, const void *address) {
+    return eddy_tensor_check(tensor, op, "tensor", address) &&
+           eddy_tensor_await_shape((eddy_tensor *)tensor, op, address) == EDDY_OK;
+}
+
+int eddy_tensor_describe(const eddy_tensor *tensor, char *buffer, size_t size) {
+    const char *dtype = eddy_dtype_name((eddy_dtype)tensor->dtype);
+    if (eddy_tensor_is_late(tensor))
+        return snprintf(buffer, size, "%s[?]", dtype);
+    eddy_shape shape;
+    eddy_tensor_shape(tensor, &shape);
+    char text[EDDY_RANK_MAX * 22];
+    eddy_shape_format(shape.rank, shape.dims, text, sizeof(text));
+    return snprintf(buffer, size, "%s%s", dtype, text);
+}
+
+/* ---- leaks ---- */
+
+static void report(const eddy_tensor *tensor) {
+    char text[320];
+    eddy_tensor_describe(tensor, text, sizeof(text));
+    Dl_info place;
+    const char *name = NULL;
+    if (tensor->address && dladdr(tensor->address, &place))
+        name = place.dli_sname ? place.dli_sname : place.dli_fname;
+    eddy_log_line("live tensor %s, %u references%s, made by the call at %p (%s)", text,
+                  eddy_load_relaxed(&tensor->references), tensor->root == tensor ? "" : ", a view", tensor->address,
+                  name ? name : "?");
+}
+
+int64_t eddy_report_leaks(void) {
+    int64_t count = 0;
+    for (const eddy_caller *caller = eddy_caller_first(); caller; caller = caller->next)
+        for (const eddy_handle_slab *slab = caller->slabs; slab; slab = slab->next)
+            for (int i = 0; i < EDDY_HANDLE_SLAB_COUNT; i++)
+                if (eddy_load_acquire(&slab->handles[i].references) != 0) {
+                    report(&slab->handles[i]);
+                    count++;
+                }
+    return count;
+}
+
+int64_t eddy_live_count(void) {
+    return eddy_caller_live_count();
+}

@@ -1,0 +1,178 @@
+/* The tensor handle.
+ *
+ * A root handle holds a storage of the VM by its number; a view holds a reference on a root. The VM never looks at
+ * handles: what it needs of one when the last reference goes is the release link.
+ *
+ *   CACHED (in its owner's list) --acquire--> LIVE --last reference--> RELEASED (root: the link is the VM's)
+ *   RELEASED --recycle--> CACHED, or on its owner's return stack when it was recycled by another thread
+ *
+ * Fields are const while the handle is LIVE, but for the tagged ones. Of rank up to 5 a call touches three cache
+ * lines. */
+#ifndef EDDY_INTERPRETER_TENSOR_H
+#define EDDY_INTERPRETER_TENSOR_H
+
+#include <base/assert.h>
+#include <base/atomic.h>
+#include <base/shape.h>
+#include <eddy/tensor.h>
+#include <interpreter/caller.h>
+#include <interpreter/runtime.h>
+#include <interpreter/scope.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <vm/vm.h>
+
+typedef struct eddy_axis {
+    int64_t dim;
+    int64_t stride; /* elements; that of a row-major tensor where `is_contiguous`, whatever the dim */
+} eddy_axis;
+
+/* A tensor's key: equal keys mean one dtype and one shape, both row-major from the start of their storage. 0: not
+ * so, or nobody has asked yet. */
+typedef uint64_t eddy_tensor_key;
+
+static inline eddy_tensor_key eddy_tensor_key_make(uint32_t note, uint8_t dtype) {
+    return (uint64_t)note << 32 | (uint64_t)dtype << 8 | 1;
+}
+
+static inline uint32_t eddy_tensor_key_note(eddy_tensor_key key) {
+    return (uint32_t)(key >> 32);
+}
+
+static inline uint8_t eddy_tensor_key_dtype(eddy_tensor_key key) {
+    return (uint8_t)(key >> 8);
+}
+
+struct eddy_tensor {
+    _Atomic uint32_t references; /* atomic: 0 unless LIVE; who holds the only one needs no locked operation */
+    eddy_storage_number storage;
+    eddy_runtime *runtime; /* bound also while CACHED */
+    _Atomic eddy_tensor_key key; /* atomic: relaxed; whoever finds it out stores it */
+    uint8_t dtype;
+    int8_t rank;          /* late: written before is_late is cleared */
+    _Atomic bool is_late; /* atomic: cleared (release) when the shape is known; then rank, count, axes may be read */
+    bool is_contiguous;   /* a late tensor is */
+    uint32_t scope_slot;  /* the scope's thread only */
+    int64_t count;        /* elements; late like rank */
+    int64_t offset;       /* elements from the storage's start */
+    struct eddy_tensor *root;    /* itself, or the handle a view holds */
+    _Atomic(eddy_scope *) scope; /* atomic: the scope's thread stores (release), others load (acquire) to compare */
+
+    eddy_vm_release_link link; /* RELEASED: the VM's. CACHED: the next one */
+    eddy_caller *owner;        /* const: whose cache it comes from */
+    const void *address;       /* the public call that made it */
+    eddy_axis axes[EDDY_RANK_MAX];
+    eddy_device device;
+    int64_t storage_count; /* root: elements of the whole storage; late like rank */
+};
+
+_Static_assert(sizeof(struct eddy_tensor) == 384, "six cache lines");
+_Static_assert(offsetof(struct eddy_tensor, link) == 64, "what every call reads is one line");
+
+static inline bool eddy_tensor_is_none(const eddy_tensor *tensor) {
+    return tensor == EDDY_NONE;
+}
+
+/* ---- life ---- */
+
+/* Fills the cache of `caller` and takes one; NULL where there is no memory. */
+eddy_tensor *eddy_tensor_acquire_slow(eddy_caller *caller);
+/* Binds a cached handle to another runtime. */
+void eddy_tensor_rebind(eddy_tensor *tensor, eddy_runtime *runtime);
+
+/* A handle with one reference and no storage; dtype, layout and storage are the caller's to fill. NULL, nothing
+ * recorded, where there is no memory. */
+static inline eddy_tensor *eddy_tensor_acquire(eddy_caller *caller, eddy_runtime *runtime, const void *address) {
+    eddy_tensor *tensor = caller->free_handles;
+    if (EDDY_UNLIKELY(tensor == NULL)) {
+        tensor = eddy_tensor_acquire_slow(caller);
+        if (!tensor)
+            return NULL;
+    }
+    caller->free_handles = (eddy_tensor *)tensor->link.link.next;
+    if (EDDY_UNLIKELY(tensor->runtime != runtime))
+        eddy_tensor_rebind(tensor, runtime);
+    eddy_store_relaxed(&tensor->is_late, false);
+    tensor->is_contiguous = true;
+    tensor->offset = 0;
+    tensor->root = tensor;
+    eddy_store_relaxed(&tensor->scope, NULL);
+    eddy_store_relaxed(&tensor->key, (eddy_tensor_key)0);
+    tensor->address = address;
+    tensor->storage = 0;
+    eddy_store_relaxed(&tensor->references, 1u);
+    eddy_caller_count(caller, 1);
+    return tensor;
+}
+
+/* Gives back a handle that got no storage and was shown to nobody. */
+void eddy_tensor_discard(eddy_caller *caller, eddy_tensor *tensor);
+
+/* Ends a handle whose last reference is gone. */
+void eddy_tensor_finish(eddy_tensor *tensor);
+
+static inline void eddy_tensor_retain(eddy_tensor *tensor) {
+    EDDY_CHECK(eddy_load_relaxed(&tensor->references) > 0);
+    eddy_add_relaxed(&tensor->references, 1u);
+}
+
+/* Gives up one reference that no scope owns. */
+static inline void eddy_tensor_drop(eddy_tensor *tensor) {
+    /* Who holds the only reference needs no locked operation: nobody else can make one. Acquire: sees what others did
+     * before they dropped theirs. */
+    if (EDDY_LIKELY(eddy_load_acquire(&tensor->references) == 1) || eddy_sub_acq_rel(&tensor->references, 1u) == 1) {
+        eddy_store_relaxed(&tensor->references, 0u);
+        eddy_tensor_finish(tensor);
+    }
+}
+
+/* Lays the tensor out row-major; dims need not be the tensor's own. */
+void eddy_tensor_lay(eddy_tensor *tensor, int32_t rank, const int64_t *dims, int64_t count);
+/* Takes over dims, strides and offset, and finds out whether they are row-major. */
+void eddy_tensor_set_layout(eddy_tensor *tensor, const eddy_layout *layout);
+void eddy_tensor_layout(const eddy_tensor *tensor, eddy_layout *layout);
+void eddy_tensor_shape(const eddy_tensor *tensor, eddy_shape *shape);
+/* The number of the interned shape; 0 where the table is full. Shape known. */
+uint32_t eddy_tensor_note(const eddy_tensor *tensor);
+/* Finds the key out; 0 where there is none. Late shapes have none until somebody waited for them. */
+eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor);
+
+/* A view with the given layout, holding the root; one reference, no scope. NULL, recorded under `op`, without
+ * memory. */
+eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const eddy_layout *layout, const char *op,
+                              const void *address);
+
+/* ---- at the door ---- */
+
+/* Whether a pointer from the user is a tensor: NULL is not (it failed before: recorded only in
+ * an empty slot), EDDY_NONE is not, and in check
+ * builds one that was freed is not. `what` names the operand for the sentence. */
+bool eddy_tensor_check(const eddy_tensor *tensor, const char *op, const char *what, const void *address);
+
+/* Waits for a late shape. */
+EDDY_MUST_USE eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, const char *op, const void *address);
+
+static inline bool eddy_tensor_is_late(const eddy_tensor *tensor) {
+    return eddy_load_acquire(&tensor->is_late);
+}
+
+/* check, then await_shape. */
+bool eddy_tensor_check_shape(const eddy_tensor *tensor, const char *op, const void *address);
+
+/* "f32[64, 784]" as snprintf does. */
+int eddy_tensor_describe(const eddy_tensor *tensor, char *buffer, size_t size);
+
+/* In a forked child. */
+void eddy_tensor_fork_child(void);
+
+/* For eddy_trim and the leak report. */
+typedef struct eddy_handle_slab {
+    struct eddy_handle_slab *next;
+    int64_t cached; /* used while trimming */
+    _Alignas(EDDY_CACHE_LINE) eddy_tensor handles[];
+} eddy_handle_slab;
+#define EDDY_HANDLE_SLAB_COUNT 42
+#define EDDY_HANDLE_SLAB_BYTES (EDDY_CACHE_LINE + EDDY_HANDLE_SLAB_COUNT * sizeof(struct eddy_tensor))
+
+#endif

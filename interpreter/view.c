@@ -1,0 +1,400 @@
+/* Views: new layouts over the same storage, no instruction (but for a reshape that has to copy). */
+/* The kernels' struct eddy_view, which comes with the handle's header, must not meet the public function. */
+#define eddy_view eddy_kernel_view
+#include <base/shape.h>
+#include <base/status.h>
+#include <interpreter/copy.h>
+#include <interpreter/scope.h>
+#include <interpreter/tensor.h>
+#undef eddy_view
+
+#include <eddy/view.h>
+
+/* A view under construction. */
+typedef struct viewing {
+    const char *op;
+    const void *address;
+    eddy_tensor *tensor;
+    eddy_layout layout; /* of the tensor; made into that of the view */
+} viewing;
+
+static bool begin(viewing *v, eddy_tensor *tensor, const char *op, const void *address) {
+    eddy_caller *caller = eddy_caller_get();
+    v->op = op;
+    v->address = address;
+    v->tensor = tensor;
+    if (!eddy_caller_may_call(caller)) {
+        (void)!eddy_caller_refuse(caller, op, address);
+        return false;
+    }
+    if (!eddy_tensor_check_shape(tensor, op, address))
+        return false;
+    eddy_tensor_layout(tensor, &v->layout);
+    return true;
+}
+
+static eddy_tensor *end(const viewing *v) {
+    eddy_caller *caller = eddy_caller_self;
+    if (!eddy_scope_reserve(caller, 1)) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, v->op, v->address, "%s: the scope cannot grow", v->op);
+        return NULL;
+    }
+    eddy_tensor *view = eddy_tensor_view(caller, v->tensor, &v->layout, v->op, v->address);
+    if (view)
+        eddy_scope_own(caller, view);
+    return view;
+}
+
+/* The tensor as text, for errors. */
+typedef struct described {
+    char text[EDDY_RANK_MAX * 22 + 8];
+} described;
+
+static described describe(const viewing *v) {
+    described d;
+    eddy_tensor_describe(v->tensor, d.text, sizeof(d.text));
+    return d;
+}
+
+static bool find_axis(const viewing *v, int64_t axis, int32_t *result) {
+    if (v->layout.rank > 0 && eddy_axis_normalize(axis, v->layout.rank, result))
+        return true;
+    eddy_fail(EDDY_OUT_OF_RANGE, v->op, v->address, "%s: %s has no axis %lld", v->op, describe(v).text,
+              (long long)axis);
+    return false;
+}
+
+static void remove_axis(eddy_layout *layout, int32_t axis) {
+    layout->rank--;
+    for (int32_t d = axis; d < layout->rank; d++) {
+        layout->dims[d] = layout->dims[d + 1];
+        layout->strides[d] = layout->strides[d + 1];
+    }
+}
+
+/* ---- shape ---- */
+
+/* Checks the wanted shape and puts in what a -1 stands for. */
+static bool complete_shape(const viewing *v, eddy_shape *shape) {
+    int64_t known = 1;
+    int32_t open = -1;
+    if (shape->rank < 0 || shape->rank > EDDY_RANK_MAX) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, v->op, v->address, "%s: rank %d is not within 0 and %d", v->op,
+                  (int)shape->rank, EDDY_RANK_MAX);
+        return false;
+    }
+    char text[EDDY_RANK_MAX * 22];
+    eddy_shape_format(shape->rank, shape->dims, text, sizeof(text));
+    for (int32_t d = 0; d < shape->rank; d++) {
+        if (shape->dims[d] == -1 && open < 0) {
+            open = d;
+        } else if (shape->dims[d] < 0 || __builtin_mul_overflow(known, shape->dims[d], &known)) {
+            eddy_fail(shape->dims[d] < 0 ? EDDY_INVALID_ARGUMENT : EDDY_SIZE_OVERFLOW, v->op, v->address,
+                      "%s: %s is no shape", v->op, text);
+            return false;
+        }
+    }
+    int64_t count = v->tensor->count;
+    bool fits = open < 0 ? known == count : known > 0 && count % known == 0;
+    if (!fits) {
+        eddy_fail(EDDY_SHAPE_MISMATCH, v->op, v->address, "%s: the %lld elements of %s do not fill shape %s", v->op,
+                  (long long)count, describe(v).text, text);
+        return false;
+    }
+    if (open >= 0)
+        shape->dims[open] = count / known;
+    return true;
+}
+
+/* Makes the layout one of `shape`; false (nothing recorded) where it takes a copy. */
+static bool reshape_layout(eddy_layout *layout, const eddy_shape *shape) {
+    int64_t strides[EDDY_RANK_MAX];
+    if (!eddy_layout_view(layout, shape, strides))
+        return false;
+    layout->rank = shape->rank;
+    for (int32_t d = 0; d < shape->rank; d++) {
+        layout->dims[d] = shape->dims[d];
+        layout->strides[d] = strides[d];
+    }
+    return true;
+}
+
+/* The elements copied, under another shape. */
+static eddy_tensor *reshape_copied(const viewing *v, const eddy_shape *shape) {
+    eddy_tensor *copy = eddy_copy_contiguous(eddy_caller_self, v->tensor, v->address);
+    if (!copy)
+        return NULL;
+    viewing copied = {v->op, v->address, copy, {.rank = shape->rank}};
+    for (int32_t d = 0; d < shape->rank; d++)
+        copied.layout.dims[d] = shape->dims[d];
+    eddy_strides_contiguous(shape->rank, shape->dims, copied.layout.strides);
+    eddy_tensor *view = end(&copied);
+    eddy_tensor_drop(copy);
+    return view;
+}
+
+static eddy_tensor *reshape(viewing *v, eddy_shape shape) {
+    if (!complete_shape(v, &shape))
+        return NULL;
+    return reshape_layout(&v->layout, &shape) ? end(v) : reshape_copied(v, &shape);
+}
+
+eddy_tensor *eddy_reshape(eddy_tensor *tensor, eddy_shape shape) {
+    viewing v;
+    return begin(&v, tensor, "reshape", __builtin_return_address(0)) ? reshape(&v, shape) : NULL;
+}
+
+eddy_tensor *eddy_view(eddy_tensor *tensor, eddy_shape shape) {
+    viewing v;
+    if (!begin(&v, tensor, "view", __builtin_return_address(0)) || !complete_shape(&v, &shape))
+        return NULL;
+    if (reshape_layout(&v.layout, &shape))
+        return end(&v);
+    char text[EDDY_RANK_MAX * 22];
+    eddy_shape_format(shape.rank, shape.dims, text, sizeof(text));
+    eddy_fail(EDDY_SHAPE_MISMATCH, v.op, v.address, "view: the strides of %s do not allow shape %s; reshape copies",
+              describe(&v).text, text);
+    return NULL;
+}
+
+eddy_tensor *eddy_flatten(eddy_tensor *tensor, int32_t first, int32_t last) {
+    viewing v;
+    if (!begin(&v, tensor, "flatten", __builtin_return_address(0)))
+        return NULL;
+    if (v.layout.rank == 0)
+        return reshape(&v, EDDY_SHAPE(1));
+    int32_t from, to;
+    if (!find_axis(&v, first, &from) || !find_axis(&v, last, &to))
+        return NULL;
+    if (from > to) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, v.op, v.address, "flatten: axis %d comes after axis %d", (int)first,
+                  (int)last);
+        return NULL;
+    }
+    eddy_shape shape = {.rank = 0};
+    for (int32_t d = 0; d < v.layout.rank; d++) {
+        if (d > from && d <= to)
+            shape.dims[shape.rank - 1] *= v.layout.dims[d];
+        else
+            shape.dims[shape.rank++] = v.layout.dims[d];
+    }
+    return reshape(&v, shape);
+}
+
+/* ---- parts ---- */
+
+static int64_t clamp(int64_t index, int64_t dim) {
+    if (index < 0)
+        index = index < -dim ? 0 : index + dim;
+    return index > dim ? dim : index;
+}
+
+eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t end_index, int64_t step) {
+    viewing v;
+    int32_t d;
+    if (!begin(&v, tensor, "slice", __builtin_return_address(0)) || !find_axis(&v, axis, &d))
+        return NULL;
+    if (step < 1) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, v.op, v.address, "slice: step %lld is below 1", (long long)step);
+        return NULL;
+    }
+    int64_t dim = v.layout.dims[d], from = clamp(start, dim), to = clamp(end_index, dim);
+    int64_t length = to > from ? (to - from - 1) / step + 1 : 0;
+    if (length > 0)
+        v.layout.offset += from * v.layout.strides[d];
+    v.layout.dims[d] = length;
+    /* One element has no neighbour: a huge step must not overflow. */
+    if (length > 1)
+        v.layout.strides[d] *= step;
+    return end(&v);
+}
+
+eddy_tensor *eddy_narrow(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t length) {
+    viewing v;
+    int32_t d;
+    if (!begin(&v, tensor, "narrow", __builtin_return_address(0)) || !find_axis(&v, axis, &d))
+        return NULL;
+    int64_t dim = v.layout.dims[d], from = start < 0 && start >= -dim ? start + dim : start;
+    if (from < 0 || from > dim || length < 0 || length > dim - from) {
+        eddy_fail(EDDY_OUT_OF_RANGE, v.op, v.address, "narrow: %lld elements from %lld are not within axis %d of %s",
+                  (long long)length, (long long)start, (int)axis, describe(&v).text);
+        return NULL;
+    }
+    if (length > 0)
+        v.layout.offset += from * v.layout.strides[d];
+    v.layout.dims[d] = length;
+    return end(&v);
+}
+
+eddy_tensor *eddy_select(eddy_tensor *tensor, int32_t axis, int64_t index) {
+    viewing v;
+    int32_t d;
+    if (!begin(&v, tensor, "select", __builtin_return_address(0)) || !find_axis(&v, axis, &d))
+        return NULL;
+    int64_t dim = v.layout.dims[d], at = index < 0 && index >= -dim ? index + dim : index;
+    if (at < 0 || at >= dim) {
+        eddy_fail(EDDY_OUT_OF_RANGE, v.op, v.address, "select: index %lld is not within axis %d of %s",
+                  (long long)index, (int)axis, describe(&v).text);
+        return NULL;
+    }
+    if (v.tensor->count > 0)
+        v.layout.offset += at * v.layout.strides[d];
+    remove_axis(&v.layout, d);
+    return end(&v);
+}
+
+/* ---- order of axes ---- */
+
+static void swap_axes(eddy_layout *layout, int32_t a, int32_t b) {
+    int64_t dim = layout->dims[a], stride = layout->strides[a];
+    layout->dims[a] = layout->dims[b];
+    layout->strides[a] = layout->strides[b];
+    layout->dims[b] = dim;
+    layout->strides[b] = stride;
+}
+
+eddy_tensor *eddy_transpose(eddy_tensor *tensor, int32_t axis0, int32_t axis1) {
+    viewing v;
+    int32_t a, b;
+    if (!begin(&v, tensor, "transpose", __builtin_return_address(0)) || !find_axis(&v, axis0, &a) ||
+        !find_axis(&v, axis1, &b))
+        return NULL;
+    swap_axes(&v.layout, a, b);
+    return end(&v);
+}
+
+eddy_tensor *eddy_t(eddy_tensor *tensor) {
+    viewing v;
+    if (!begin(&v, tensor, "t", __builtin_return_address(0)))
+        return NULL;
+    if (v.layout.rank > 2) {
+        eddy_fail(EDDY_SHAPE_MISMATCH, v.op, v.address, "t: %s is of rank above 2", describe(&v).text);
+        return NULL;
+    }
+    if (v.layout.rank == 2)
+        swap_axes(&v.layout, 0, 1);
+    return end(&v);
+}
+
+eddy_tensor *eddy_permute(eddy_tensor *tensor, const eddy_axes *axes) {
+    viewing v;
+    if (!begin(&v, tensor, "permute", __builtin_return_address(0)))
+        return NULL;
+    uint32_t mask = 0;
+    bool is_whole =
+        axes && axes->count == v.layout.rank && (v.layout.rank == 0 || eddy_axes_mask(axes, v.layout.rank, &mask));
+    if (!is_whole) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, v.op, v.address, "permute: the axes are not each axis of %s once",
+                  describe(&v).text);
+        return NULL;
+    }
+    eddy_layout from = v.layout;
+    for (int32_t d = 0; d < from.rank; d++) {
+        int32_t axis = axes->axes[d] < 0 ? axes->axes[d] + from.rank : axes->axes[d];
+        v.layout.dims[d] = from.dims[axis];
+        v.layout.strides[d] = from.strides[axis];
+    }
+    return end(&v);
+}
+
+/* ---- axes of size 1 ---- */
+
+eddy_tensor *eddy_unsqueeze(eddy_tensor *tensor, int32_t axis) {
+    viewing v;
+    int32_t d;
+    if (!begin(&v, tensor, "unsqueeze", __builtin_return_address(0)))
+        return NULL;
+    int32_t rank = v.layout.rank;
+    if (rank == EDDY_RANK_MAX || !eddy_axis_normalize(axis, rank + 1, &d)) {
+        eddy_fail(EDDY_OUT_OF_RANGE, v.op, v.address, "unsqueeze: %s cannot get an axis %d", describe(&v).text,
+                  (int)axis);
+        return NULL;
+    }
+    for (int32_t k = rank; k > d; k--) {
+        v.layout.dims[k] = v.layout.dims[k - 1];
+        v.layout.strides[k] = v.layout.strides[k - 1];
+    }
+    v.layout.rank = rank + 1;
+    v.layout.strides[d] = d < rank ? v.layout.dims[d + 1] * v.layout.strides[d + 1] : 1;
+    v.layout.dims[d] = 1;
+    return end(&v);
+}
+
+eddy_tensor *eddy_squeeze(eddy_tensor *tensor, const eddy_axes *axes) {
+    viewing v;
+    uint32_t mask = 0;
+    if (!begin(&v, tensor, "squeeze", __builtin_return_address(0)))
+        return NULL;
+    if (!eddy_axes_mask(axes, v.layout.rank, &mask)) {
+        eddy_fail(EDDY_OUT_OF_RANGE, v.op, v.address, "squeeze: an axis is not one of %s, or named twice",
+                  describe(&v).text);
+        return NULL;
+    }
+    for (int32_t d = v.layout.rank - 1; d >= 0; d--)
+        if ((mask >> d & 1) && v.layout.dims[d] == 1)
+            remove_axis(&v.layout, d);
+    return end(&v);
+}
+
+/* ---- free layouts ---- */
+
+eddy_tensor *eddy_expand(eddy_tensor *tensor, eddy_shape shape) {
+    viewing v;
+    if (!begin(&v, tensor, "expand", __builtin_return_address(0)))
+        return NULL;
+    bool fits = shape.rank >= v.layout.rank && shape.rank <= EDDY_RANK_MAX;
+    int32_t added = fits ? shape.rank - v.layout.rank : 0;
+    for (int32_t d = 0; fits && d < shape.rank; d++) {
+        if (shape.dims[d] == -1 && d >= added)
+            shape.dims[d] = v.layout.dims[d - added];
+        fits = shape.dims[d] >= 0;
+    }
+    int64_t strides[EDDY_RANK_MAX];
+    if (!fits || !eddy_shape_is_valid(&shape) || !eddy_layout_broadcast(&v.layout, &shape, strides)) {
+        char text[EDDY_RANK_MAX * 22] = "?";
+        if (shape.rank >= 0 && shape.rank <= EDDY_RANK_MAX)
+            eddy_shape_format(shape.rank, shape.dims, text, sizeof(text));
+        eddy_fail(EDDY_SHAPE_MISMATCH, v.op, v.address, "expand: %s cannot be expanded to shape %s", describe(&v).text,
+                  text);
+        return NULL;
+    }
+    v.layout.rank = shape.rank;
+    for (int32_t d = 0; d < shape.rank; d++) {
+        v.layout.dims[d] = shape.dims[d];
+        v.layout.strides[d] = strides[d];
+    }
+    return end(&v);
+}
+
+eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_t *strides, int64_t offset) {
+    viewing v;
+    if (!begin(&v, tensor, "as_strided", __builtin_return_address(0)))
+        return NULL;
+    bool is_valid = eddy_shape_is_valid(&shape) && (strides || shape.rank == 0) && offset >= 0;
+    int64_t last = offset, count = 1;
+    for (int32_t d = 0; is_valid && d < shape.rank; d++) {
+        int64_t reach;
+        count *= shape.dims[d];
+        is_valid =
+            strides[d] >= 0 && (shape.dims[d] == 0 || (!__builtin_mul_overflow(shape.dims[d] - 1, strides[d], &reach) &&
+                                                       !__builtin_add_overflow(last, reach, &last)));
+    }
+    if (!is_valid) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, v.op, v.address,
+                  "as_strided: the shape is invalid, or a stride or the offset negative or too large");
+        return NULL;
+    }
+    int64_t storage_count = tensor->root->storage_count;
+    if (count > 0 ? last >= storage_count : offset > storage_count) {
+        eddy_fail(EDDY_OUT_OF_RANGE, v.op, v.address, "as_strided: element %lld is not within the %lld of the storage",
+                  (long long)last, (long long)storage_count);
+        return NULL;
+    }
+    v.layout.rank = shape.rank;
+    v.layout.offset = offset;
+    for (int32_t d = 0; d < shape.rank; d++) {
+        v.layout.dims[d] = shape.dims[d];
+        v.layout.strides[d] = strides[d];
+    }
+    return end(&v);
+}

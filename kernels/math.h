@@ -1,0 +1,263 @@
+/* The words of the scalar vocabulary that take a polynomial: exp, log, sigmoid, tanh in f32 and f64.
+ *
+ * Straight-line C without tables or branches (choices become selects), so that loops over a word vectorise at any width; fused
+ * only where __builtin_fma stands, so that the bits depend neither on the width nor on the instruction set. Bounds in ulp
+ * (tests/functional/test_words.c measures them; functional/README.md lists them): f32 1, f64 1 for exp and sigmoid, else 2.
+ * NaN stays NaN, infinities give limits, subnormal arguments and results are right.
+ *
+ * Polynomials: Sollya's fpminimax for the relative error over the reduced range (log2 of the error: exp f32 -28, f64 -57; expm1
+ * f32 -30, f64 -61; log f32 -27, f64 -59). */
+#ifndef EDDY_KERNELS_MATH_H
+#define EDDY_KERNELS_MATH_H
+
+#include <kernels/cpu/half.h>
+#include <kernels/words.h>
+#include <stdint.h>
+#include <string.h>
+
+EDDY_WORD uint64_t eddy_bits_of_f64(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+EDDY_WORD double eddy_f64_of_bits(uint64_t bits) {
+    double value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+/* Adding this rounds to an integer, which then stands in the low bits. */
+#define EDDY_MATH_ROUND_F32 0x1.8p23f
+#define EDDY_MATH_ROUND_F64 0x1.8p52
+
+/* x = n ln 2 + r with |r| <= ln 2 / 2; `shifted` is n + EDDY_MATH_ROUND. x - n hi is exact (Cody and Waite, 1980). */
+EDDY_WORD float eddy_math_reduce_f32(float x, float *shifted) {
+    float t = __builtin_fmaf(x, 0x1.715476p+0f, EDDY_MATH_ROUND_F32);
+    float n = t - EDDY_MATH_ROUND_F32;
+    *shifted = t;
+    return __builtin_fmaf(n, 0x1.05c61p-29f, __builtin_fmaf(n, -0x1.62e43p-1f, x));
+}
+
+EDDY_WORD double eddy_math_reduce_f64(double x, double *shifted) {
+    double t = __builtin_fma(x, 0x1.71547652b82fep+0, EDDY_MATH_ROUND_F64);
+    double n = t - EDDY_MATH_ROUND_F64;
+    *shifted = t;
+    return __builtin_fma(n, -0x1.abc9e3b39803fp-56, __builtin_fma(n, -0x1.62e42fefa39efp-1, x));
+}
+
+/* (e^r - 1 - r) / r^2 for the reduced range; right to an ulp of e^r. */
+EDDY_WORD float eddy_math_exp_tail_f32(float r) {
+    float q = 0x1.6a624cp-10f;
+    q = __builtin_fmaf(q, r, 0x1.123abcp-7f);
+    q = __builtin_fmaf(q, r, 0x1.55589ep-5f);
+    q = __builtin_fmaf(q, r, 0x1.55549p-3f);
+    return __builtin_fmaf(q, r, 0x1.fffffcp-2f);
+}
+
+EDDY_WORD double eddy_math_exp_tail_f64(double r) {
+    double q = 0x1.ad904c232627dp-26;
+    q = __builtin_fma(q, r, 0x1.28ae252d63205p-22);
+    q = __builtin_fma(q, r, 0x1.71df1af29625ap-19);
+    q = __builtin_fma(q, r, 0x1.a01999392ab12p-16);
+    q = __builtin_fma(q, r, 0x1.a01a012edf549p-13);
+    q = __builtin_fma(q, r, 0x1.6c16c18482215p-10);
+    q = __builtin_fma(q, r, 0x1.1111111126ecbp-7);
+    q = __builtin_fma(q, r, 0x1.555555555069cp-5);
+    q = __builtin_fma(q, r, 0x1.55555555554fdp-3);
+    return __builtin_fma(q, r, 0x1.000000000000ap-1);
+}
+
+/* The same, right to an ulp of e^r - 1. */
+EDDY_WORD float eddy_math_expm1_tail_f32(float r) {
+    float q = 0x1.9e0c6p-13f;
+    q = __builtin_fmaf(q, r, 0x1.6d437cp-10f);
+    q = __builtin_fmaf(q, r, 0x1.111306p-7f);
+    q = __builtin_fmaf(q, r, 0x1.5554fp-5f);
+    q = __builtin_fmaf(q, r, 0x1.555554p-3f);
+    return __builtin_fmaf(q, r, 0.5f);
+}
+
+EDDY_WORD double eddy_math_expm1_tail_f64(double r) {
+    double q = 0x1.1f1a593f8c3a4p-29;
+    q = __builtin_fma(q, r, 0x1.af5f449206a63p-26);
+    q = __builtin_fma(q, r, 0x1.27e5132bfce35p-22);
+    q = __builtin_fma(q, r, 0x1.71ddf8040b191p-19);
+    q = __builtin_fma(q, r, 0x1.a01a018e12084p-16);
+    q = __builtin_fma(q, r, 0x1.a01a01b006d6fp-13);
+    q = __builtin_fma(q, r, 0x1.6c16c16c1aafcp-10);
+    q = __builtin_fma(q, r, 0x1.111111110f65p-7);
+    q = __builtin_fma(q, r, 0x1.555555555554dp-5);
+    q = __builtin_fma(q, r, 0x1.5555555555559p-3);
+    return __builtin_fma(q, r, 0.5);
+}
+
+/* y * 2^n in two steps, so that a subnormal result is rounded once; n from -151 to 129 (f64: -1076 to 1025). */
+EDDY_WORD float eddy_math_scale_f32(float y, float shifted) {
+    uint32_t n = eddy_bits_of_f32(shifted) - 0x4b400000u + 300u; /* n + 300 */
+    uint32_t half = n >> 1;
+    float first = eddy_f32_of_bits((half - 150u + 127u) << 23);
+    float second = eddy_f32_of_bits((n - half - 150u + 127u) << 23);
+    return y * first * second;
+}
+
+EDDY_WORD double eddy_math_scale_f64(double y, double shifted) {
+    uint64_t n = eddy_bits_of_f64(shifted) - 0x4338000000000000u + 2200u;
+    uint64_t half = n >> 1;
+    double first = eddy_f64_of_bits((half - 1100u + 1023u) << 52);
+    double second = eddy_f64_of_bits((n - half - 1100u + 1023u) << 52);
+    return y * first * second;
+}
+
+/* 2^n of a normal result; the shift drops what EDDY_MATH_ROUND has put above n. */
+EDDY_WORD float eddy_math_power_f32(float shifted) {
+    return eddy_f32_of_bits((eddy_bits_of_f32(shifted) + 127u) << 23);
+}
+
+EDDY_WORD double eddy_math_power_f64(double shifted) {
+    return eddy_f64_of_bits((eddy_bits_of_f64(shifted) + 1023u) << 52);
+}
+
+/* ---- exp ---- */
+
+EDDY_WORD float eddy_exp_f32(float x) {
+    float t;
+    x = x < -105.0f ? -105.0f : x;
+    x = x > 89.5f ? 89.5f : x;
+    float r = eddy_math_reduce_f32(x, &t);
+    float sum = 1.0f + r, rest = (1.0f - sum) + r;
+    return eddy_math_scale_f32(sum + __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), rest), t);
+}
+
+EDDY_WORD double eddy_exp_f64(double x) {
+    double t;
+    x = x < -746.0 ? -746.0 : x;
+    x = x > 710.0 ? 710.0 : x;
+    double r = eddy_math_reduce_f64(x, &t);
+    double sum = 1.0 + r, rest = (1.0 - sum) + r;
+    return eddy_math_scale_f64(sum + __builtin_fma(r * r, eddy_math_exp_tail_f64(r), rest), t);
+}
+
+/* ---- log ---- */
+
+/* x = m 2^n with m from 2/3 to 4/3; log x = n ln 2 + f - f^2 / 2 + f^3 P(f), f = m - 1. The sum n hi + f is taken exactly. */
+EDDY_WORD float eddy_log_f32(float x) {
+    bool is_small = x < 0x1p-126f;
+    uint32_t bits = eddy_bits_of_f32(is_small ? x * 0x1p24f : x);
+    int32_t n = (int32_t)(bits - 0x3f2aaaabu) >> 23;
+    float f = eddy_f32_of_bits(bits - ((uint32_t)n << 23)) - 1.0f;
+    float k = (float)n - (is_small ? 24.0f : 0.0f);
+    float p = -0x1.080c9ep-3f;
+    p = __builtin_fmaf(p, f, 0x1.1e73ap-3f);
+    p = __builtin_fmaf(p, f, -0x1.f30e36p-4f);
+    p = __builtin_fmaf(p, f, 0x1.1ed424p-3f);
+    p = __builtin_fmaf(p, f, -0x1.559de4p-3f);
+    p = __builtin_fmaf(p, f, 0x1.99d05ep-3f);
+    p = __builtin_fmaf(p, f, -0x1.fffefp-3f);
+    p = __builtin_fmaf(p, f, 0x1.555506p-2f);
+    float tail = (f * f) * __builtin_fmaf(p, f, -0.5f);
+    float sum = __builtin_fmaf(k, 0x1.62ep-1f, f);
+    float rest = __builtin_fmaf(k, 0x1.62ep-1f, -sum) + f;
+    float y = sum + (tail + __builtin_fmaf(k, 0x1.0bfbe8p-15f, rest));
+    y = x == 0.0f ? -__builtin_inff() : y;
+    y = x < 0.0f ? __builtin_nanf("") : y;
+    return x < __builtin_inff() ? y : x; /* infinity and NaN */
+}
+
+/* m from sqrt(1/2) to sqrt(2), s = f / (2 + f): log m = f - f^2 / 2 + s (f^2 / 2 + R(s^2)), as in fdlibm (Sun, 1993). */
+EDDY_WORD double eddy_log_f64(double x) {
+    bool is_small = x < 0x1p-1022;
+    uint64_t bits = eddy_bits_of_f64(is_small ? x * 0x1p54 : x);
+    uint64_t biased = (bits - 0x3fe6a09e667f3bcdu + (UINT64_C(2048) << 52)) >> 52; /* n + 2048, modulo 4096 */
+    double f = eddy_f64_of_bits(bits - (biased << 52) + (UINT64_C(2048) << 52)) - 1.0;
+    /* An integer below 2^52 in the low bits of 2^52 is that number more; no conversion of int64 is needed. */
+    double k = eddy_f64_of_bits(biased | 0x4330000000000000u) - (0x1p52 + 2048.0) - (is_small ? 54.0 : 0.0);
+    double s = f / (2.0 + f), z = s * s;
+    double p = 0x1.2f041b731ac4ap-3;
+    p = __builtin_fma(p, z, 0x1.39a1e2dd361c3p-3);
+    p = __builtin_fma(p, z, 0x1.74663d04460efp-3);
+    p = __builtin_fma(p, z, 0x1.c71c52148154ap-3);
+    p = __builtin_fma(p, z, 0x1.24924941e0827p-2);
+    p = __builtin_fma(p, z, 0x1.999999997ff2bp-2);
+    p = __builtin_fma(p, z, 0x1.5555555555592p-1);
+    double half_square = 0.5 * f * f;
+    double tail = __builtin_fma(s, __builtin_fma(z, p, half_square), k * 0x1.cf79abc9e3b3ap-40) - half_square;
+    double sum = __builtin_fma(k, 0x1.62e42fefap-1, f);
+    double rest = __builtin_fma(k, 0x1.62e42fefap-1, -sum) + f;
+    double y = sum + (tail + rest);
+    y = x == 0.0 ? -__builtin_inf() : y;
+    y = x < 0.0 ? __builtin_nan("") : y;
+    return x < __builtin_inf() ? y : x;
+}
+
+/* ---- sigmoid ----
+ * With e = e^-|x| as a sum of two numbers: 1 / (1 + e), or e / (1 + e) for negative x; the quotient gets one step of
+ * correction with the exact remainder. */
+
+EDDY_WORD float eddy_sigmoid_f32(float x) {
+    float t, a = -__builtin_fabsf(x);
+    a = a < -105.0f ? -105.0f : a;
+    float r = eddy_math_reduce_f32(a, &t);
+    float tail = __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), r);
+    float high = 1.0f + tail, low = tail - (high - 1.0f);
+    float e = eddy_math_scale_f32(high, t), e_low = eddy_math_scale_f32(low, t);
+    float d = 1.0f + e, d_low = (e - (d - 1.0f)) + e_low;
+    bool is_negative = x < 0.0f;
+    float above = is_negative ? e : 1.0f, above_low = is_negative ? e_low : 0.0f;
+    float inverse = 1.0f / d, q = above * inverse;
+    float remainder = __builtin_fmaf(-q, d, above) + __builtin_fmaf(-q, d_low, above_low);
+    return __builtin_fmaf(remainder, inverse, q);
+}
+
+EDDY_WORD double eddy_sigmoid_f64(double x) {
+    double t, a = -__builtin_fabs(x);
+    a = a < -746.0 ? -746.0 : a;
+    double r = eddy_math_reduce_f64(a, &t);
+    double tail = __builtin_fma(r * r, eddy_math_exp_tail_f64(r), r);
+    double high = 1.0 + tail, low = tail - (high - 1.0);
+    double e = eddy_math_scale_f64(high, t), e_low = eddy_math_scale_f64(low, t);
+    double d = 1.0 + e, d_low = (e - (d - 1.0)) + e_low;
+    bool is_negative = x < 0.0;
+    double above = is_negative ? e : 1.0, above_low = is_negative ? e_low : 0.0;
+    double inverse = 1.0 / d, q = above * inverse;
+    double remainder = __builtin_fma(-q, d, above) + __builtin_fma(-q, d_low, above_low);
+    return __builtin_fma(remainder, inverse, q);
+}
+
+/* ---- tanh ----
+ * (e^2a - 1) / (e^2a + 1) for a = |x|, with m = e^2a - 1 = 2^n p + (2^n - 1) as a sum of two numbers, the quotient m / (m + 2)
+ * corrected as above. Beyond the bound the result is 1. */
+
+EDDY_WORD float eddy_tanh_f32(float x) {
+    float t, y = 2.0f * __builtin_fabsf(x);
+    y = y > 20.0f ? 20.0f : y;
+    float r = eddy_math_reduce_f32(y, &t);
+    float power = eddy_math_power_f32(t), less = power - 1.0f;
+    float square = r * r, tail = eddy_math_expm1_tail_f32(r);
+    float p = __builtin_fmaf(square, tail, r), p_low = __builtin_fmaf(square, tail, r - p);
+    float m = __builtin_fmaf(power, p, less);
+    float m_low = __builtin_fmaf(power, p_low, __builtin_fmaf(power, p, less - m));
+    float d = m + 2.0f;
+    float d_low = (m > 2.0f ? (m - d) + 2.0f : (2.0f - d) + m) + m_low;
+    float inverse = 1.0f / d, q = m * inverse;
+    float remainder = __builtin_fmaf(-q, d, m) + __builtin_fmaf(-q, d_low, m_low);
+    return __builtin_copysignf(__builtin_fmaf(remainder, inverse, q), x);
+}
+
+EDDY_WORD double eddy_tanh_f64(double x) {
+    double t, y = 2.0 * __builtin_fabs(x);
+    y = y > 44.0 ? 44.0 : y;
+    double r = eddy_math_reduce_f64(y, &t);
+    double power = eddy_math_power_f64(t), less = power - 1.0;
+    double square = r * r, tail = eddy_math_expm1_tail_f64(r);
+    double p = __builtin_fma(square, tail, r), p_low = __builtin_fma(square, tail, r - p);
+    double m = __builtin_fma(power, p, less);
+    double m_low = __builtin_fma(power, p_low, __builtin_fma(power, p, less - m));
+    double d = m + 2.0;
+    double d_low = (m > 2.0 ? (m - d) + 2.0 : (2.0 - d) + m) + m_low;
+    double inverse = 1.0 / d, q = m * inverse;
+    double remainder = __builtin_fma(-q, d, m) + __builtin_fma(-q, d_low, m_low);
+    return __builtin_copysign(__builtin_fma(remainder, inverse, q), x);
+}
+
+#endif

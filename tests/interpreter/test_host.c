@@ -1,0 +1,220 @@
+#include "calls.h"
+#include <base/sleep.h>
+#include <pthread.h>
+
+Test(host, from_data_copies_before_it_returns) {
+    float values[] = {1, 2, 3};
+    eddy_tensor *t = f32(EDDY_SHAPE(3), values);
+    values[0] = 99;
+    ASSERT_F32(t, 1, 2, 3);
+}
+
+Test(host, from_data_refuses_what_is_no_tensor) {
+    float one = 1;
+    cr_assert_null(eddy_from_data(NULL, EDDY_SHAPE(3), EDDY_F32, NULL));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "from_data: data is NULL");
+    cr_assert_null(eddy_from_data(&one, EDDY_SHAPE(-1), EDDY_F32, NULL));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "shape [-1] has a negative dim");
+    cr_assert_null(eddy_from_data(&one, EDDY_SHAPE(INT64_MAX, 2), EDDY_F32, NULL));
+    ASSERT_ERROR(EDDY_SIZE_OVERFLOW, "does not fit");
+    cr_assert_null(eddy_from_data(&one, EDDY_SHAPE((int64_t)1 << 61), EDDY_F64, NULL));
+    ASSERT_ERROR(EDDY_SIZE_OVERFLOW, "does not fit");
+    cr_assert_null(eddy_from_data(&one, EDDY_SHAPE((int64_t)1 << 50), EDDY_F32, NULL));
+    ASSERT_ERROR(EDDY_OUT_OF_MEMORY, "from_data");
+    cr_assert_null(eddy_from_data(&one, (eddy_shape){.rank = 17}, EDDY_F32, NULL));
+    eddy_error_take(NULL);
+    cr_assert_null(eddy_from_data(&one, EDDY_SHAPE(1), (eddy_dtype)77, NULL));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "77 is no dtype");
+    eddy_from_data_options cuda = {sizeof(cuda), {EDDY_DEVICE_CUDA, 0}};
+    cr_assert_null(eddy_from_data(&one, EDDY_SHAPE(1), EDDY_F32, &cuda));
+    ASSERT_ERROR(EDDY_UNSUPPORTED, "there is no device cuda:0 here");
+    cr_assert_not_null(eddy_from_data(NULL, EDDY_SHAPE(0), EDDY_F32, NULL), "no elements, no data");
+    cr_assert_eq(eddy_live_count(), 1);
+}
+
+static int deletions;
+
+static void count_deletion(void *context) {
+    deletions += *(int *)context;
+}
+
+Test(host, a_buffer_is_borrowed_and_given_back_once) {
+    static float values[] = {1, 2};
+    int one = 1;
+    eddy_tensor *t = eddy_from_buffer(values, EDDY_SHAPE(2), EDDY_F32, count_deletion, &one, NULL);
+    cr_assert_eq(call_into("add", OF(t, t), t), EDDY_OK);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(values[1], 4, "no copy");
+    cr_assert_eq(deletions, 0);
+    eddy_tensor *tail = eddy_narrow(t, 0, 1, 1);
+    eddy_release(&t);
+    cr_assert_eq(eddy_sync_deleters(EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(deletions, 0, "a view still needs it");
+    eddy_release(&tail);
+    eddy_sync(EDDY_FOREVER);
+    cr_assert_eq(eddy_sync_deleters(EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(deletions, 1);
+}
+
+Test(host, on_failure_the_deleter_is_not_called) {
+    char bytes[16];
+    int one = 1;
+    cr_assert_null(eddy_from_buffer(bytes + 1, EDDY_SHAPE(1), EDDY_F64, count_deletion, &one, NULL));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "not aligned");
+    cr_assert_null(eddy_from_buffer(NULL, EDDY_SHAPE(1), EDDY_F64, count_deletion, &one, NULL));
+    eddy_error_take(NULL);
+    cr_assert_eq(eddy_sync_deleters(EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(deletions, 0);
+}
+
+static eddy_status in_deleter[4];
+static eddy_tensor *bystander;
+
+static void call_from_deleter(void *context) {
+    (void)context;
+    float value = 1;
+    eddy_tensor *again = eddy_retain(bystander);
+    eddy_release(&again);
+    cr_assert_null(eddy_from_data(&value, EDDY_SHAPE(1), EDDY_F32, NULL));
+    in_deleter[0] = eddy_error_take(NULL);
+    cr_assert_null(call("neg", OF(bystander)));
+    in_deleter[1] = eddy_error_take(NULL);
+    in_deleter[2] = eddy_sync(0);
+    in_deleter[3] = eddy_wait(bystander, 0);
+    eddy_error_take(NULL);
+}
+
+Test(host, a_deleter_may_only_retain_and_release) {
+    static float values[2];
+    bystander = counting(EDDY_SHAPE(1));
+    eddy_tensor *t = eddy_from_buffer(values, EDDY_SHAPE(2), EDDY_F32, call_from_deleter, NULL, NULL);
+    eddy_release(&t);
+    eddy_sync(EDDY_FOREVER);
+    cr_assert_eq(eddy_sync_deleters(EDDY_FOREVER), EDDY_OK);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(in_deleter[i], EDDY_WRONG_THREAD, "call %d", i);
+}
+
+Test(host, read_packs_and_checks_the_size) {
+    eddy_tensor *m = counting(EDDY_SHAPE(40, 30));
+    float *values = malloc(1200 * sizeof(float));
+    cr_assert_eq(eddy_read(eddy_t(m), values, 1200 * sizeof(float)), EDDY_OK);
+    for (int i = 0; i < 1200; i++)
+        cr_assert_eq(values[i], (float)(i % 40 * 30 + i / 40));
+    cr_assert_eq(eddy_read(m, values, 1199 * sizeof(float)), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "read: f32[40, 30] takes 4800 bytes, the buffer has 4796");
+    cr_assert_eq(eddy_read(m, NULL, 4800), EDDY_INVALID_ARGUMENT);
+    eddy_error_take(NULL);
+    cr_assert_eq(eddy_read(counting(EDDY_SHAPE(0)), NULL, 0), EDDY_OK);
+    free(values);
+}
+
+Test(host, items) {
+    cr_assert_eq(eddy_item_f64(F32(EDDY_SHAPE(1, 1), 2.5f)), 2.5);
+    cr_assert_eq(eddy_item_i64(F32(EDDY_SHAPE(), -2.9f)), -2);
+    cr_assert_eq(eddy_item_i64(F32(EDDY_SHAPE(), NAN)), INT64_MIN);
+    cr_assert_eq(eddy_item_i64(I64(EDDY_SHAPE(), INT64_MAX)), INT64_MAX);
+    cr_assert(isnan(eddy_item_f64(counting(EDDY_SHAPE(2)))));
+    ASSERT_ERROR(EDDY_SHAPE_MISMATCH, "item_f64: f32[2] has not one element");
+    int64_t value = 77;
+    cr_assert_eq(eddy_read_i64(counting(EDDY_SHAPE(0)), &value), EDDY_SHAPE_MISMATCH);
+    cr_assert_eq(value, 77);
+    eddy_error_take(NULL);
+    cr_assert_eq(eddy_item_i64(NULL), INT64_MIN);
+    eddy_error_take(NULL);
+}
+
+static float async_values[4];
+static int64_t async_bytes = -1;
+static eddy_status async_status;
+
+static void take_values(void *context, const void *data, int64_t bytes, const eddy_error *error) {
+    (void)context;
+    async_bytes = bytes;
+    async_status = error ? error->status : EDDY_OK;
+    if (data)
+        memcpy(async_values, data, (size_t)bytes);
+}
+
+Test(host, read_async_is_ordered_and_packs) {
+    eddy_tensor *m = counting(EDDY_SHAPE(2, 2));
+    cr_assert_eq(call_into("add", OF(m, m), m), EDDY_OK);
+    cr_assert_eq(eddy_read_async(eddy_t(m), take_values, NULL), EDDY_OK);
+    cr_assert_eq(call_into("neg", OF(m), m), EDDY_OK);
+    eddy_sync(EDDY_FOREVER);
+    eddy_sync_deleters(EDDY_FOREVER);
+    cr_assert_eq(async_bytes, 16);
+    cr_assert(async_values[1] == 4 && async_values[2] == 2, "before the neg, transposed");
+    cr_assert_eq(eddy_read_async(m, NULL, NULL), EDDY_INVALID_ARGUMENT);
+    eddy_error_take(NULL);
+}
+
+Test(host, read_async_hands_out_late_errors) {
+    eddy_tensor *bad = index_select(counting(EDDY_SHAPE(3)), I64(EDDY_SHAPE(1), 5));
+    cr_assert_eq(eddy_read_async(bad, take_values, NULL), EDDY_OK);
+    eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+    eddy_sync_deleters(EDDY_FOREVER);
+    cr_assert_eq(async_status, EDDY_OUT_OF_RANGE);
+}
+
+static eddy_status from_callback[2];
+
+static void issue_and_wait(void *context, void *data, const eddy_error *error) {
+    eddy_tensor *t = context;
+    (void)error;
+    ((float *)data)[0] = 5;
+    eddy_tensor *sum = call("add", OF(t, t));
+    from_callback[0] = sum ? EDDY_OK : eddy_error_take(NULL);
+    from_callback[1] = eddy_wait(t, EDDY_FOREVER);
+    eddy_error_take(NULL);
+    eddy_release(&sum);
+}
+
+Test(host, a_callback_may_issue_and_is_refused_a_wait) {
+    eddy_tensor *t = counting(EDDY_SHAPE(2));
+    cr_assert_eq(eddy_access_async(t, EDDY_READ | EDDY_WRITE, issue_and_wait, t), EDDY_OK);
+    eddy_sync(EDDY_FOREVER);
+    eddy_sync_deleters(EDDY_FOREVER);
+    cr_assert_eq(from_callback[0], EDDY_OK);
+    cr_assert_eq(from_callback[1], EDDY_WOULD_DEADLOCK);
+    ASSERT_F32(t, 5, 1);
+    cr_assert_eq(eddy_access_async(t, 0, issue_and_wait, t), EDDY_INVALID_ARGUMENT);
+    eddy_error_take(NULL);
+}
+
+Test(host, map_lends_and_ops_wait_for_unmap) {
+    eddy_tensor *t = counting(EDDY_SHAPE(2, 2));
+    eddy_tensor *row = eddy_select(t, 0, 1);
+    float *values = eddy_map(row, EDDY_READ | EDDY_WRITE, EDDY_FOREVER);
+    cr_assert_not_null(values);
+    cr_assert_eq(values[0], 2, "the view's first element");
+    eddy_tensor *sum = call("add", OF(t, t));
+    cr_assert_not(eddy_is_ready(sum));
+    cr_assert_eq(eddy_wait(sum, 1000000), EDDY_WOULD_DEADLOCK);
+    eddy_error_take(NULL);
+    values[0] = 10;
+    cr_assert_eq(eddy_unmap(row), EDDY_OK);
+    ASSERT_F32(sum, 0, 2, 20, 6);
+    cr_assert_eq(eddy_unmap(row), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "not mapped");
+    cr_assert_null(eddy_map(t, 4, EDDY_FOREVER));
+    eddy_error_take(NULL);
+}
+
+static void *unmap_elsewhere(void *context) {
+    return (void *)(intptr_t)eddy_unmap(context);
+}
+
+Test(host, another_thread_may_unmap_and_the_tensor_stays_alive) {
+    eddy_tensor *t = counting(EDDY_SHAPE(2)), *same = t;
+    cr_assert_not_null(eddy_map(t, EDDY_READ, EDDY_FOREVER));
+    eddy_release(&t);
+    cr_assert_eq(eddy_live_count(), 1);
+    pthread_t thread;
+    void *status;
+    pthread_create(&thread, NULL, unmap_elsewhere, same);
+    pthread_join(thread, &status);
+    cr_assert_eq((eddy_status)(intptr_t)status, EDDY_OK);
+    cr_assert_eq(eddy_live_count(), 0);
+}

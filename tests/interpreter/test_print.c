@@ -1,0 +1,91 @@
+#include "calls.h"
+#include <eddy/log.h>
+#include <eddy/print.h>
+
+static const char *formatted(eddy_tensor *tensor, const eddy_format_options *options) {
+    static char text[8192];
+    int64_t length = eddy_format(tensor, text, sizeof(text), options);
+    cr_assert_eq(length, (int64_t)strlen(text));
+    cr_assert_eq(eddy_format(tensor, NULL, 0, options), length, "the length needs no buffer");
+    return text;
+}
+
+Test(print, numpys_style) {
+    cr_assert_str_eq(formatted(F32(EDDY_SHAPE(2, 2), 1, 2.5f, 3, 4), NULL), "[[1. , 2.5],\n [3. , 4. ]]  f32[2, 2]");
+    cr_assert_str_eq(formatted(F32(EDDY_SHAPE(), 0.5f), NULL), "0.5  f32[]");
+    cr_assert_str_eq(formatted(I64(EDDY_SHAPE(3), 1, -20, 300), NULL), "[  1, -20, 300]  i64[3]");
+    cr_assert_str_eq(formatted(eddy_from_data((bool[]){true, false}, EDDY_SHAPE(2), EDDY_BOOL, NULL), NULL),
+                     "[ True, False]  bool[2]");
+    cr_assert_str_eq(formatted(counting(EDDY_SHAPE(0, 3)), NULL), "[]  f32[0, 3]");
+    cr_assert_str_eq(formatted(counting(EDDY_SHAPE(2, 1, 2)), NULL), "[[[0., 1.]],\n\n [[2., 3.]]]  f32[2, 1, 2]");
+    cr_assert_str_eq(formatted(eddy_t(counting(EDDY_SHAPE(2, 2))), NULL), "[[0., 2.],\n [1., 3.]]  f32[2, 2]");
+}
+
+Test(print, special_numbers_and_exponents) {
+    cr_assert_str_eq(formatted(F32(EDDY_SHAPE(3), NAN, -INFINITY, 1.25f), NULL), "[ nan, -inf, 1.25]  f32[3]");
+    cr_assert_str_eq(formatted(F32(EDDY_SHAPE(2), 1e10f, 1), NULL), "[1.e+10, 1.e+00]  f32[2]");
+    cr_assert_str_eq(formatted(F32(EDDY_SHAPE(2), 0, -0.5f), NULL), "[ 0. , -0.5]  f32[2]");
+    cr_assert_str_eq(formatted(F32(EDDY_SHAPE(1), NAN), NULL), "[nan]  f32[1]");
+}
+
+Test(print, precision_and_tail) {
+    eddy_tensor *t = F32(EDDY_SHAPE(1), 0.123456f);
+    cr_assert_str_eq(formatted(t, EDDY_OPTIONS(format, .no_tail = true)), "[0.1235]");
+    cr_assert_str_eq(formatted(t, EDDY_OPTIONS(format, .has_precision = true, .precision = 2, .no_tail = true)),
+                     "[0.12]");
+    cr_assert_str_eq(formatted(t, EDDY_OPTIONS(format, .has_precision = true, .no_tail = true)), "[0.]");
+    cr_assert_lt(eddy_format(t, NULL, 0, EDDY_OPTIONS(format, .precision = 18)), 0);
+    eddy_error_take(NULL);
+}
+
+Test(print, long_tensors_are_cut) {
+    cr_assert_str_eq(formatted(counting(EDDY_SHAPE(2000)), EDDY_OPTIONS(format, .no_tail = true)),
+                     "[0.000e+00, 1.000e+00, 2.000e+00, ..., 1.997e+03, 1.998e+03, 1.999e+03]");
+    const char *text =
+        formatted(I64(EDDY_SHAPE(2, 3), 1, 2, 3, 4, 5, 6), EDDY_OPTIONS(format, .threshold = 1, .edge_items = 1));
+    cr_assert_str_eq(text, "[[1, ..., 3],\n [4, ..., 6]]  i64[2, 3]");
+    cr_assert_str_eq(
+        formatted(eddy_expand(I64(EDDY_SHAPE(1), 7), EDDY_SHAPE(1 << 30)), EDDY_OPTIONS(format, .no_tail = true)),
+        "[7, 7, 7, ..., 7, 7, 7]");
+}
+
+Test(print, long_lines_are_wrapped) {
+    const char *text = formatted(counting(EDDY_SHAPE(40)), EDDY_OPTIONS(format, .no_tail = true));
+    for (const char *line = text; line; line = strchr(line + 1, '\n'))
+        cr_assert_leq(strcspn(line + 1, "\n"), 80);
+    cr_assert_not_null(strchr(text, '\n'));
+}
+
+Test(print, a_short_buffer_is_cut_and_ended) {
+    char text[6] = "xxxxx";
+    cr_assert_eq(eddy_format(I64(EDDY_SHAPE(3), 1, 2, 3), text, 5, EDDY_OPTIONS(format, .no_tail = true)), 9);
+    cr_assert_str_eq(text, "[1, ");
+}
+
+static char logged[256];
+
+static void sink(void *context, const char *line) {
+    (void)context;
+    strcat(logged, line);
+    strcat(logged, "|");
+}
+
+Test(print, goes_to_a_file_or_the_sink) {
+    eddy_set_log(sink, NULL);
+    cr_assert_eq(eddy_print(counting(EDDY_SHAPE(2, 1)), NULL), EDDY_OK);
+    cr_assert_str_eq(logged, "[[0.],| [1.]]  f32[2, 1]|");
+    FILE *file = tmpfile();
+    cr_assert_eq(eddy_print(counting(EDDY_SHAPE(2)), file), EDDY_OK);
+    rewind(file);
+    char line[64];
+    cr_assert_not_null(fgets(line, sizeof(line), file));
+    cr_assert_str_eq(line, "[0., 1.]  f32[2]\n");
+    fclose(file);
+    cr_assert_neq(eddy_print(NULL, NULL), EDDY_OK);
+}
+
+Test(print, late_errors_are_returned) {
+    eddy_tensor *bad = index_select(counting(EDDY_SHAPE(3)), I64(EDDY_SHAPE(1), 5));
+    cr_assert_eq(eddy_format(bad, NULL, 0, NULL), -1);
+    ASSERT_ERROR(EDDY_OUT_OF_RANGE, "index_select");
+}

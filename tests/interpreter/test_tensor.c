@@ -1,0 +1,139 @@
+#include "calls.h"
+#include <eddy/log.h>
+#include <pthread.h>
+#include <stdio.h>
+
+Test(tensor, what_it_is_like) {
+    eddy_tensor *t = eddy_t(counting(EDDY_SHAPE(2, 3)));
+    cr_assert_eq(eddy_rank(t), 2);
+    cr_assert(has_shape(t, EDDY_SHAPE(3, 2)));
+    cr_assert_eq(eddy_dim(t, 0), 3);
+    cr_assert_eq(eddy_dim(t, -1), 2);
+    cr_assert_eq(eddy_stride(t, 0), 1);
+    cr_assert_eq(eddy_stride(t, 1), 3);
+    int64_t strides[2];
+    cr_assert_eq(eddy_strides(t, strides), EDDY_OK);
+    cr_assert_eq(strides[1], 3);
+    cr_assert_eq(eddy_count(t), 6);
+    cr_assert_eq(eddy_dtype_of(t), EDDY_F32);
+    cr_assert_eq(eddy_device_of(t).kind, EDDY_DEVICE_CPU);
+    cr_assert_eq(eddy_runtime_of(t), eddy_runtime_current());
+    cr_assert_not(eddy_is_contiguous(t));
+}
+
+Test(tensor, getters_fail_cleanly) {
+    cr_assert_eq(eddy_rank(NULL), -1);
+    cr_assert_eq(eddy_shape_of(NULL).rank, -1);
+    cr_assert_eq(eddy_count(NULL), -1);
+    cr_assert_eq(eddy_dtype_of(NULL), EDDY_DTYPE_COUNT);
+    cr_assert_null(eddy_runtime_of(NULL));
+    cr_assert_not(eddy_is_ready(NULL));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "rank: tensor is NULL");
+    eddy_tensor *t = counting(EDDY_SHAPE(2));
+    cr_assert_eq(eddy_dim(t, 1), -1);
+    ASSERT_ERROR(EDDY_OUT_OF_RANGE, "dim: f32[2] has no axis 1");
+    cr_assert_eq(eddy_stride(t, -2), INT64_MIN);
+    eddy_error_take(NULL);
+    cr_assert_eq(eddy_rank(EDDY_NONE), -1);
+    eddy_error_take(NULL);
+}
+
+Test(tensor, retain_and_release_take_null_and_none) {
+    eddy_tensor *none = EDDY_NONE, *null = NULL;
+    eddy_release(NULL);
+    eddy_release(&none);
+    eddy_release(&null);
+    cr_assert_null(none);
+    cr_assert_null(eddy_retain(NULL));
+    cr_assert_eq(eddy_retain(EDDY_NONE), EDDY_NONE);
+}
+
+Test(tensor, handles_are_reused_last_in_first_out) {
+    eddy_tensor *t = counting(EDDY_SHAPE(2)), *before = t;
+    eddy_release(&t);
+    cr_assert_eq(counting(EDDY_SHAPE(3)), before);
+}
+
+Test(tensor, rank_16_and_rank_0) {
+    eddy_shape shape = {.rank = 16};
+    for (int d = 0; d < 16; d++)
+        shape.dims[d] = d % 5 == 0 ? 2 : 1;
+    eddy_tensor *t = counting(shape);
+    cr_assert(has_shape(call("add", OF(t, t)), shape));
+    eddy_tensor *flipped = eddy_transpose(t, 0, 15);
+    cr_assert(has_shape(call("add", OF(flipped, t)), shape));
+    cr_assert_eq(eddy_item_f64(call("neg", OF(F32(EDDY_SHAPE(), 3)))), -3);
+}
+
+static eddy_tensor *shared[64];
+
+static void *release_all(void *context) {
+    (void)context;
+    for (int i = 0; i < 64; i++)
+        eddy_release(&shared[i]);
+    return NULL;
+}
+
+Test(tensor, handles_released_elsewhere_come_back) {
+    int64_t bytes = 0;
+    for (int round = 0; round < 50; round++) {
+        for (int i = 0; i < 64; i++)
+            shared[i] = counting(EDDY_SHAPE(2));
+        pthread_t thread;
+        pthread_create(&thread, NULL, release_all, NULL);
+        pthread_join(thread, NULL);
+        int64_t now = eddy_memory_counted(EDDY_MEMORY_HANDLE).bytes;
+        if (round == 5)
+            bytes = now;
+        cr_assert(round < 5 || now == bytes, "round %d: %lld bytes after %lld", round, (long long)now,
+                  (long long)bytes);
+    }
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+static int lines;
+static char last_line[512];
+
+static void sink(void *context, const char *line) {
+    (void)context;
+    lines++;
+    snprintf(last_line, sizeof(last_line), "%s", line);
+}
+
+Test(tensor, leaks_are_reported) {
+    eddy_tensor *t = counting(EDDY_SHAPE(2, 7));
+    eddy_set_log(sink, NULL);
+    cr_assert_eq(eddy_report_leaks(), 1);
+    cr_assert_eq(lines, 1);
+    cr_assert_not_null(strstr(last_line, "f32[2, 7], 1 references"), "%s", last_line);
+    eddy_release(&t);
+    cr_assert_eq(eddy_report_leaks(), 0);
+}
+
+Test(tensor, trim_gives_cached_handles_back) {
+    enum { COUNT = 500 };
+    eddy_tensor *many[COUNT];
+    eddy_tensor *kept = counting(EDDY_SHAPE(1));
+    for (int i = 0; i < COUNT; i++)
+        many[i] = counting(EDDY_SHAPE(1));
+    for (int i = 0; i < COUNT; i++)
+        eddy_release(&many[i]);
+    int64_t before = eddy_memory_counted(EDDY_MEMORY_HANDLE).bytes;
+    cr_assert_gt(eddy_trim(), 0);
+    cr_assert_lt(eddy_memory_counted(EDDY_MEMORY_HANDLE).bytes, before);
+    cr_assert_eq(eddy_item_f64(kept), 0);
+    for (int i = 0; i < COUNT; i++)
+        many[i] = counting(EDDY_SHAPE(1));
+    cr_assert_eq(eddy_live_count(), COUNT + 1);
+}
+
+#ifdef EDDY_CHECKS
+Test(tensor, freed_handles_are_recognised) {
+    eddy_tensor *t = counting(EDDY_SHAPE(1)), *again = t, *third = t;
+    eddy_release(&t);
+    cr_assert_null(call("neg", OF(again)));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "released before");
+    eddy_release(&third);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "released before");
+}
+#endif
