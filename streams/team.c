@@ -1,5 +1,6 @@
 #include <base/cpu.h>
 #include <base/float_environment.h>
+#include <base/process.h>
 #include <base/thread.h>
 #include <stdio.h>
 #include <streams/team.h>
@@ -265,10 +266,15 @@ static void worker_main(void *context) {
     }
 }
 
+static bool watches_forks; /* lock: team.life; outside the team, which a child forgets */
+
 int32_t eddy_team_acquire(int32_t thread_count) {
     if (thread_count > WORKER_MAX)
         thread_count = WORKER_MAX;
     eddy_lock_acquire(&team.life);
+    if (!watches_forks)
+        eddy_process_at_fork_child(eddy_team_abandon);
+    watches_forks = true;
     team.shares++;
     while (team.worker_count < thread_count) {
         char name[16];

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Builds Eddy optimised, measures it beside its peers and prints one table (bench/README.md explains it).
+#
+#   --only NAME     one row; NAME* takes all that begin so; may be given again
+#   --json FILE     also writes the rows there
+#   --list          prints the rows' names
+#   --rounds N, --samples N, --retries N, --libtorch DIR, --blas DIR: see bench/README.md
+#
+# Peers are measured where they are installed: libtorch-dev, libtbb-dev, libopenblas-serial-dev, libopenblas0-pthread,
+# libblis-serial-dev, libdnnl-dev, gcc's OpenMP.
+set -eu
+cd "$(dirname "$0")/.."
+
+tools/packages.sh gcc meson ninja-build pkg-config python3 libck-dev libxxhash-dev libdnnl-dev libblis-serial-dev \
+    libopenblas-serial-dev valgrind
+
+build=build/bench
+mkdir -p build
+log=build/bench.log
+fail() {
+    tail -n 40 "$log" >&2
+    echo "the build failed; all of it is in $log" >&2
+    exit 1
+}
+if [ ! -f "$build/build.ninja" ]; then
+    meson setup "$build" --buildtype=release -Dbench=true -Dtests=false >"$log" 2>&1 || fail
+fi
+ninja -C "$build" >"$log" 2>&1 || fail
+
+PYTHONDONTWRITEBYTECODE=1 exec python3 bench/run.py --build "$build" "$@"

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Installs those of the named Debian packages that are missing: packages.sh NAME...
+# Silent when all are there. Exit status 1, with a sentence, where they cannot be installed.
+set -eu
+
+if ! command -v dpkg-query >/dev/null; then
+    echo "This is no Debian system: please install what these packages hold, then build with meson: $*" >&2
+    exit 1
+fi
+
+missing=
+for package in "$@"; do
+    dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ]; then
+    as_root=
+elif command -v sudo >/dev/null; then
+    as_root=sudo
+else
+    echo "These packages are missing, and there is neither root nor sudo to install them:$missing" >&2
+    echo "As root: apt-get install$missing" >&2
+    exit 1
+fi
+
+echo "installing$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# shellcheck disable=SC2086  # a list of names, and a prefix that may be empty
+install() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >"$log" 2>&1
+}
+# shellcheck disable=SC2086
+if ! install; then
+    # The lists of a fresh machine may be empty or old.
+    $as_root apt-get update -qq >"$log" 2>&1 || true
+    if ! install; then
+        tail -n 20 "$log" >&2
+        echo "apt could not install$missing" >&2
+        exit 1
+    fi
+fi
