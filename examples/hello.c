@@ -1,0 +1,14 @@
+/* The first program: one layer, then softmax. Only eddy_print and eddy_item_f64 wait. */
+#include <eddy/eddy.h>
+#include <stdio.h>
+
+int main(void) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_full(EDDY_SHAPE(2, 3), EDDY_S(0.5), EDDY_F32, NULL);
+    eddy_tensor *w = eddy_rand(EDDY_SHAPE(4, 3), EDDY_F32, NULL);
+    eddy_tensor *y = eddy_softmax(eddy_relu(eddy_linear(x, w, EDDY_NONE)), 1);
+    eddy_print(y, stdout);
+    printf("sum %g\n", eddy_item_f64(eddy_sum(y, NULL, NULL)));
+    eddy_scope_end(scope);
+    return eddy_error_take(NULL) != EDDY_OK;
+}

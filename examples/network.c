@@ -1,0 +1,118 @@
+#include "network.h"
+
+#include <math.h>
+
+static const int64_t widths[NETWORK_LAYERS + 1] = {NETWORK_INPUTS, 256, 128, NETWORK_CLASSES};
+
+/* Mean and deviation of Fashion-MNIST's pixels, of 0 to 255. */
+#define PIXEL_MEAN 72.94
+#define PIXEL_DEVIATION 90.02
+
+static eddy_tensor *weight(const network *net, int layer) {
+    return net->parameters[2 * layer];
+}
+
+static eddy_tensor *bias(const network *net, int layer) {
+    return net->parameters[2 * layer + 1];
+}
+
+/* Uniform in [-bound, bound). */
+static eddy_tensor *random_tensor(eddy_shape shape, double bound) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *unit = eddy_rand(shape, EDDY_F32, NULL);
+    eddy_tensor *result = eddy_sub_s(eddy_mul_s(unit, EDDY_S(2 * bound)), EDDY_S(bound));
+    result = eddy_scope_return(scope, result);
+    eddy_scope_end(scope);
+    return result;
+}
+
+bool network_init(network *net) {
+    *net = (network){0};
+    for (int layer = 0; layer < NETWORK_LAYERS; layer++) {
+        double bound = 1 / sqrt((double)widths[layer]);
+        net->parameters[2 * layer] = random_tensor(EDDY_SHAPE(widths[layer + 1], widths[layer]), bound);
+        net->parameters[2 * layer + 1] = random_tensor(EDDY_SHAPE(widths[layer + 1]), bound);
+    }
+    net->step = eddy_zeros(EDDY_SHAPE(), EDDY_I64, NULL);
+    net->one = eddy_ones(EDDY_SHAPE(), EDDY_F32, NULL);
+    bool is_whole = net->step && net->one;
+    for (int i = 0; i < NETWORK_PARAMETERS; i++) {
+        net->m[i] = eddy_zeros_like(net->parameters[i], NULL);
+        net->v[i] = eddy_zeros_like(net->parameters[i], NULL);
+        is_whole = is_whole && net->parameters[i] && net->m[i] && net->v[i];
+    }
+    return is_whole;
+}
+
+void network_fini(network *net) {
+    for (int i = 0; i < NETWORK_PARAMETERS; i++) {
+        eddy_release(&net->parameters[i]);
+        eddy_release(&net->m[i]);
+        eddy_release(&net->v[i]);
+    }
+    eddy_release(&net->step);
+    eddy_release(&net->one);
+}
+
+static eddy_tensor *normalised(eddy_tensor *images) {
+    eddy_tensor *pixels = eddy_cast(images, EDDY_F32);
+    return eddy_mul_s(eddy_sub_s(pixels, EDDY_S(PIXEL_MEAN)), EDDY_S(1 / PIXEL_DEVIATION));
+}
+
+/* inputs[layer] is what each layer reads; the result is the last layer's output. */
+static eddy_tensor *forward(const network *net, eddy_tensor *images, eddy_tensor *inputs[NETWORK_LAYERS]) {
+    inputs[0] = normalised(images);
+    for (int layer = 0; layer < NETWORK_LAYERS - 1; layer++)
+        inputs[layer + 1] = eddy_relu(eddy_linear(inputs[layer], weight(net, layer), bias(net, layer)));
+    return eddy_linear(inputs[NETWORK_LAYERS - 1], weight(net, NETWORK_LAYERS - 1), bias(net, NETWORK_LAYERS - 1));
+}
+
+eddy_tensor *network_logits(const network *net, eddy_tensor *images) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *inputs[NETWORK_LAYERS];
+    eddy_tensor *logits = eddy_scope_return(scope, forward(net, images, inputs));
+    eddy_scope_end(scope);
+    return logits;
+}
+
+/* d loss / d parameters, in their order. */
+static void backward(const network *net, eddy_tensor *logits, eddy_tensor *labels,
+                     eddy_tensor *const inputs[NETWORK_LAYERS], eddy_tensor *gradients[NETWORK_PARAMETERS]) {
+    eddy_tensor *gradient = eddy_cross_entropy_backward(net->one, logits, labels, NULL);
+    for (int layer = NETWORK_LAYERS - 1; layer >= 0; layer--) {
+        gradients[2 * layer] = eddy_matmul(eddy_t(gradient), inputs[layer]);
+        gradients[2 * layer + 1] = eddy_sum(gradient, EDDY_AXES(0), NULL);
+        if (layer > 0)
+            gradient = eddy_relu_backward(eddy_matmul(gradient, weight(net, layer)), inputs[layer]);
+    }
+}
+
+eddy_tensor *network_train(network *net, eddy_tensor *images, eddy_tensor *labels, double lr) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *inputs[NETWORK_LAYERS], *gradients[NETWORK_PARAMETERS];
+    eddy_tensor *logits = forward(net, images, inputs);
+    eddy_tensor *loss = eddy_cross_entropy(logits, labels, NULL);
+    backward(net, logits, labels, inputs, gradients);
+    eddy_status status =
+        eddy_adam_step((eddy_list){net->parameters, NETWORK_PARAMETERS}, (eddy_list){gradients, NETWORK_PARAMETERS},
+                       (eddy_list){net->m, NETWORK_PARAMETERS}, (eddy_list){net->v, NETWORK_PARAMETERS}, net->step,
+                       EDDY_S(lr), NULL);
+    loss = status == EDDY_OK ? eddy_scope_return(scope, loss) : NULL;
+    eddy_scope_end(scope);
+    return loss;
+}
+
+bool network_recover(network *net) {
+    return eddy_recover((eddy_list){net->parameters, NETWORK_PARAMETERS}) == EDDY_OK &&
+           eddy_recover((eddy_list){net->m, NETWORK_PARAMETERS}) == EDDY_OK &&
+           eddy_recover((eddy_list){net->v, NETWORK_PARAMETERS}) == EDDY_OK &&
+           eddy_recover(EDDY_LIST(net->step)) == EDDY_OK;
+}
+
+eddy_tensor *network_correct(const network *net, eddy_tensor *images, eddy_tensor *labels) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *classes = eddy_argmax(network_logits(net, images), EDDY_AXES(1), NULL);
+    eddy_tensor *correct = eddy_scope_return(scope, eddy_sum(eddy_eq(classes, labels), NULL, NULL));
+    eddy_scope_end(scope);
+    return correct;
+}

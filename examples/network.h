@@ -1,0 +1,42 @@
+/* A network of three linear layers, 784-256-128-10 with ReLU between them, its backward pass written out in ops, and Adam.
+ *
+ * Nothing here waits: every function issues ops and returns. A failed call leaves its record in the thread's error slot;
+ * what fails later shows when a result is read. */
+#ifndef EXAMPLES_NETWORK_H
+#define EXAMPLES_NETWORK_H
+
+#include <eddy/eddy.h>
+#include <stdbool.h>
+
+#define NETWORK_LAYERS 3
+#define NETWORK_PARAMETERS (2 * NETWORK_LAYERS)
+#define NETWORK_INPUTS 784
+#define NETWORK_CLASSES 10
+
+typedef struct network {
+    eddy_tensor *parameters[NETWORK_PARAMETERS]; /* weight [out, in], bias [out] of each layer */
+    eddy_tensor *m[NETWORK_PARAMETERS], *v[NETWORK_PARAMETERS]; /* Adam's moments */
+    eddy_tensor *step;                           /* Adam's count of updates, i64 */
+    eddy_tensor *one;                            /* d loss / d loss */
+} network;
+
+/* Random weights from the current runtime's generator. On failure *net is to be given to network_fini all the same. */
+bool network_init(network *net);
+/* Releases everything; a zeroed or half-made network is allowed. */
+void network_fini(network *net);
+
+/* images u8[n, 784] -> logits f32[n, 10]. NULL on failure. */
+eddy_tensor *network_logits(const network *net, eddy_tensor *images);
+
+/* One step of training on images u8[n, 784] and labels i64[n]: forward, backward, Adam with rate `lr`. Returns the mean
+ * loss before the update (0-dim), or NULL. Where the labels are damaged, the loss shows it when it is read, and nothing
+ * of the network has changed. */
+eddy_tensor *network_train(network *net, eddy_tensor *images, eddy_tensor *labels, double lr);
+
+/* Lets training go on after a batch that failed, from the values before it. Its error must have been seen. */
+bool network_recover(network *net);
+
+/* How many of the images are classed as their labels say: a 0-dim i64 tensor, or NULL. */
+eddy_tensor *network_correct(const network *net, eddy_tensor *images, eddy_tensor *labels);
+
+#endif

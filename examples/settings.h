@@ -1,0 +1,23 @@
+/* What the user asked the training example for on the command line. */
+#ifndef EXAMPLES_SETTINGS_H
+#define EXAMPLES_SETTINGS_H
+
+#include <stdint.h>
+
+struct settings {
+    const char *data;   /* folder of the four files */
+    const char *losses; /* file for the loss of each batch, or NULL */
+    int64_t epochs;
+    int64_t batch;
+    int64_t threads; /* 0: as many as the machine allows */
+    int64_t seed;
+    int64_t damage_batch;    /* number of the batch, counted from 0 over all epochs, that gets a bad label; -1: none */
+    int64_t leave_out_batch; /* number of the batch that is not trained on; -1: none */
+};
+
+typedef enum settings_outcome { SETTINGS_TRAIN, SETTINGS_HELP, SETTINGS_WRONG } settings_outcome;
+
+/* SETTINGS_HELP: the help was printed. SETTINGS_WRONG: one sentence was printed to stderr. */
+settings_outcome settings_read(int argc, char **argv, struct settings *result);
+
+#endif
