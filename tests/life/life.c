@@ -1,0 +1,353 @@
+/* life CASE: one life-cycle case in this process. Exit status 0 is success; cases that end the process in another way fork
+ * and look at how the child ended. */
+#include <base/memory.h>
+#include <base/sleep.h>
+#include <eddy/eddy.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <fenv.h>
+#include <xmmintrin.h>
+#endif
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+/* Work for a while: matrix products that do not wait. */
+static eddy_tensor *busy(int count) {
+    eddy_tensor *a = eddy_rand(EDDY_SHAPE(384, 384), EDDY_F32, NULL);
+    for (int i = 0; i < count; i++) {
+        eddy_tensor *next = eddy_softmax(eddy_matmul(a, a), 1);
+        CHECK(next);
+        a = next;
+    }
+    return a;
+}
+
+/* Runs `child` in a forked process and answers its wait status. */
+static int in_child(void (*child)(void)) {
+    fflush(NULL);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        alarm(60);
+        child();
+        exit(0);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    return status;
+}
+
+static bool exited_with(int status, int code) {
+    return WIFEXITED(status) && WEXITSTATUS(status) == code;
+}
+
+/* ---- exit ---- */
+
+static void stay_busy(void) {
+    busy(200);
+}
+
+static void exit_while_busy(void) {
+    CHECK(exited_with(in_child(stay_busy), 0));
+}
+
+static void *call_exit(void *context) {
+    (void)context;
+    exit(3);
+}
+
+static void exit_beside_issuer(void) {
+    pthread_t thread;
+    busy(5);
+    CHECK(pthread_create(&thread, NULL, call_exit, NULL) == 0);
+    /* Calls are refused from some moment on; never a crash. */
+    for (;;) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *a = eddy_ones(EDDY_SHAPE(64, 64), EDDY_F32, NULL);
+        eddy_add(a, a);
+        eddy_scope_end(scope);
+    }
+}
+
+static void exit_from_another_thread(void) {
+    CHECK(exited_with(in_child(exit_beside_issuer), 3));
+}
+
+static _Atomic int64_t leaping_ns;
+
+/* Every look at the clock finds 100 ms gone. */
+static int64_t leaping_clock(void) {
+    return eddy_add_relaxed(&leaping_ns, (int64_t)100000000);
+}
+
+static void exit_with_open_lend(void) {
+    eddy_tensor *a = eddy_ones(EDDY_SHAPE(16), EDDY_F32, NULL);
+    CHECK(eddy_map(a, EDDY_WRITE, EDDY_FOREVER));
+    CHECK(eddy_add(a, a)); /* waits for an unmap that never comes */
+    eddy_clock_replace(leaping_clock);
+}
+
+static void exit_behind_a_lend(void) {
+    CHECK(exited_with(in_child(exit_with_open_lend), 0));
+}
+
+static void leave_an_error(void) {
+    dup2(STDOUT_FILENO, STDERR_FILENO);
+    int64_t label = 12;
+    eddy_tensor *labels = eddy_from_data(&label, EDDY_SHAPE(1), EDDY_I64, NULL);
+    CHECK(eddy_cross_entropy(eddy_ones(EDDY_SHAPE(1, 10), EDDY_F32, NULL), labels, NULL));
+}
+
+static void unseen_error_is_told_at_exit(void) {
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    int before = dup(STDOUT_FILENO);
+    dup2(ends[1], STDOUT_FILENO);
+    int status = in_child(leave_an_error);
+    dup2(before, STDOUT_FILENO);
+    close(ends[1]);
+    char text[1024] = "";
+    CHECK(read(ends[0], text, sizeof(text) - 1) > 0);
+    CHECK(exited_with(status, 0));
+    CHECK(strstr(text, "cross_entropy") && strstr(text, "12"));
+    char *line_end = strchr(text, '\n');
+    CHECK(line_end && line_end[1] == 0); /* one line */
+}
+
+/* ---- fork ---- */
+
+static eddy_tensor *parents;
+
+static void use_in_child(void) {
+    CHECK(eddy_add(parents, parents) == NULL);
+    eddy_error error;
+    CHECK(eddy_error_take(&error) == EDDY_FORKED);
+    eddy_tensor *mine = eddy_retain(parents);
+    eddy_release(&mine);
+    eddy_release(&parents);
+    eddy_runtime *runtime = eddy_runtime_create(NULL);
+    CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
+    eddy_tensor *b = eddy_ones(EDDY_SHAPE(100, 100), EDDY_F32, NULL);
+    CHECK(eddy_item_f64(eddy_sum(eddy_matmul(b, b), NULL, NULL)) == 1e6);
+    CHECK(eddy_error_take(NULL) == EDDY_OK);
+    eddy_runtime_release(&runtime);
+}
+
+static void fork_while_busy(void) {
+    for (int i = 0; i < 8; i++) {
+        parents = busy(20);
+        CHECK(exited_with(in_child(use_in_child), 0));
+        /* The parent does not notice. */
+        double sum = eddy_item_f64(eddy_sum(parents, NULL, NULL));
+        CHECK(sum > 383.9 && sum < 384.1);
+    }
+}
+
+/* ---- runtimes ---- */
+
+static void two_runtimes(void) {
+    eddy_runtime *first = eddy_runtime_create(NULL), *second = eddy_runtime_create(NULL);
+    CHECK(first && second);
+    CHECK(eddy_runtime_use(first) == EDDY_OK);
+    eddy_tensor *a = eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL);
+    CHECK(eddy_runtime_use(second) == EDDY_OK);
+    eddy_tensor *b = eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL);
+    CHECK(eddy_add(a, b) == NULL);
+    eddy_error error;
+    CHECK(eddy_error_take(&error) == EDDY_RUNTIME_MISMATCH);
+    CHECK(strstr(error.message, "add"));
+    /* A tensor knows its runtime, whichever is current. */
+    CHECK(eddy_item_f64(eddy_sum(eddy_add(a, a), NULL, NULL)) == 8);
+    CHECK(eddy_runtime_shutdown(first, EDDY_FOREVER) == EDDY_OK);
+    CHECK(eddy_item_f64(eddy_sum(b, NULL, NULL)) == 4);
+    eddy_release(&a);
+    eddy_release(&b);
+    eddy_runtime_release(&first);
+    eddy_runtime_release(&second);
+}
+
+static int64_t held_bytes(void) {
+    int64_t bytes = 0;
+    for (int p = 0; p < EDDY_MEMORY_PURPOSE_COUNT; p++)
+        bytes += eddy_memory_counted((eddy_memory_purpose)p).bytes;
+    return bytes;
+}
+
+static void start_once(void) {
+    eddy_runtime *runtime = eddy_runtime_create(NULL);
+    CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
+    eddy_tensor *a = eddy_ones(EDDY_SHAPE(50, 50), EDDY_F32, NULL);
+    eddy_tensor *b = eddy_matmul(a, a);
+    CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK);
+    eddy_release(&a);
+    eddy_release(&b);
+    CHECK(eddy_runtime_use(NULL) == EDDY_OK);
+    eddy_runtime_release(&runtime);
+}
+
+static void start_and_shut_down_1000_times(void) {
+    for (int i = 0; i < 10; i++)
+        start_once();
+    int64_t before = held_bytes();
+    for (int i = 0; i < 1000; i++)
+        start_once();
+    CHECK(held_bytes() <= before);
+    CHECK(eddy_live_count() == 0);
+}
+
+static void use_after_shutdown(void) {
+    eddy_runtime *runtime = eddy_runtime_create(NULL);
+    CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
+    eddy_tensor *a = eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL);
+    CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK);
+    CHECK(eddy_add(a, a) == NULL && eddy_error_take(NULL) == EDDY_SHUT_DOWN);
+    CHECK(eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL) == NULL && eddy_error_take(NULL) == EDDY_SHUT_DOWN);
+    double value;
+    CHECK(eddy_read_f64(a, &value) == EDDY_SHUT_DOWN && eddy_error_take(NULL) == EDDY_SHUT_DOWN);
+    eddy_tensor *again = eddy_retain(a);
+    eddy_release(&a);
+    eddy_release(&again);
+    eddy_runtime_release(&runtime);
+}
+
+/* ---- threads ---- */
+
+static void *leave_scope_open(void *context) {
+    (void)context;
+    eddy_scope_begin();
+    eddy_scope_begin();
+    for (int i = 0; i < 10; i++)
+        CHECK(eddy_ones(EDDY_SHAPE(8), EDDY_F32, NULL));
+    return NULL;
+}
+
+static void thread_ends_with_an_open_scope(void) {
+    int64_t before = eddy_live_count();
+    for (int i = 0; i < 50; i++) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, leave_scope_open, NULL) == 0);
+        pthread_join(thread, NULL);
+    }
+    CHECK(eddy_sync(EDDY_FOREVER) == EDDY_OK);
+    CHECK(eddy_live_count() == before);
+}
+
+static void *issue_briefly(void *context) {
+    eddy_tensor *shared = context;
+    eddy_tensor *b = eddy_add(shared, shared);
+    CHECK(b);
+    eddy_release(&b);
+    return NULL;
+}
+
+static void run_threads(eddy_tensor *shared, int count) {
+    pthread_t threads[4];
+    for (int i = 0; i < count; i += 4) {
+        for (int t = 0; t < 4; t++)
+            CHECK(pthread_create(&threads[t], NULL, issue_briefly, shared) == 0);
+        for (int t = 0; t < 4; t++)
+            pthread_join(threads[t], NULL);
+    }
+}
+
+static void ten_thousand_short_lived_threads(void) {
+    eddy_tensor *shared = eddy_ones(EDDY_SHAPE(16), EDDY_F32, NULL);
+    run_threads(shared, 200);
+    int64_t before = eddy_memory_counted(EDDY_MEMORY_HANDLE).bytes;
+    run_threads(shared, 10000);
+    CHECK(eddy_memory_counted(EDDY_MEMORY_HANDLE).bytes <= before);
+    eddy_release(&shared);
+}
+
+/* ---- kernels and the caller's floating-point environment ---- */
+
+static void compute(double *values) {
+    uint32_t tiny[64];
+    for (uint32_t i = 0; i < 64; i++)
+        tiny[i] = 70000 * (i + 1); /* the bits of subnormal numbers, made without arithmetic on them */
+    eddy_tensor *a = eddy_from_data(tiny, EDDY_SHAPE(64), EDDY_F32, NULL);
+    eddy_tensor *r = eddy_rand(EDDY_SHAPE(200, 200), EDDY_F32, NULL);
+    eddy_tensor *scaled = eddy_mul_s(a, EDDY_S(1e38));
+    values[0] = eddy_item_f64(eddy_sum(scaled, NULL, NULL));
+    values[1] = eddy_item_f64(eddy_sum(eddy_exp(eddy_matmul(r, r)), NULL, NULL));
+    values[2] = eddy_item_f64(eddy_sum(eddy_div(r, eddy_add_s(r, EDDY_S(3))), NULL, NULL));
+    CHECK(eddy_error_take(NULL) == EDDY_OK);
+}
+
+static void kernels_ignore_the_callers_float_environment(void) {
+#if defined(__x86_64__)
+    double plain[3], odd[3];
+    eddy_seed(1);
+    compute(plain);
+    CHECK(plain[0] != 0);
+    eddy_seed(1);
+    unsigned before = _mm_getcsr();
+    _mm_setcsr(before | 0x8040 | 0x6000); /* flush to zero, denormals are zero, round towards zero */
+    unsigned set = _mm_getcsr();
+    eddy_runtime *runtime = eddy_runtime_create(NULL); /* its threads inherit the environment */
+    CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
+    eddy_seed(1);
+    compute(odd);
+    CHECK((_mm_getcsr() & ~0x3fu) == (set & ~0x3fu)); /* the caller keeps its own */
+    _mm_setcsr(before);
+    CHECK(memcmp(plain, odd, sizeof(plain)) == 0);
+    eddy_runtime_release(&runtime);
+#endif
+}
+
+/* ---- idle ---- */
+
+static void idle_sleeps(void) {
+    eddy_tensor *a = busy(3);
+    CHECK(eddy_wait(a, EDDY_FOREVER) == EDDY_OK);
+    /* Threads spin for less than a millisecond and then sleep for good: let them get there, then count. */
+    usleep(100000);
+    uint64_t sleeps = eddy_sleep_count(), wakes = eddy_sleep_wake_count();
+    usleep(200000);
+    CHECK(eddy_sleep_count() == sleeps);
+    CHECK(eddy_sleep_wake_count() == wakes);
+}
+
+/* ---- */
+
+#define CASE(name) {#name, name}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    CASE(exit_while_busy),
+    CASE(exit_from_another_thread),
+    CASE(exit_behind_a_lend),
+    CASE(unseen_error_is_told_at_exit),
+    CASE(fork_while_busy),
+    CASE(two_runtimes),
+    CASE(start_and_shut_down_1000_times),
+    CASE(use_after_shutdown),
+    CASE(thread_ends_with_an_open_scope),
+    CASE(ten_thousand_short_lived_threads),
+    CASE(kernels_ignore_the_callers_float_environment),
+    CASE(idle_sleeps),
+};
+
+int main(int argc, char **argv) {
+    alarm(100);
+    for (size_t i = 0; argc > 1 && i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (strcmp(cases[i].name, argv[1]) == 0) {
+            cases[i].run();
+            return 0;
+        }
+    fprintf(stderr, "usage: life CASE\n");
+    return 2;
+}
