@@ -1,5 +1,5 @@
-/* Trains a network on 60,000 real images, op by op. `fashion_mnist --help` lists the options; README.md beside this file
- * says what to look at. */
+/* Trains a network on 60,000 real images, op by op. `fashion_mnist --help` lists the options; README.md beside this
+ * file says what to look at. */
 #include "images.h"
 #include "network.h"
 #include "progress.h"
@@ -28,7 +28,8 @@ static bool accuracy_of(const network *net, const struct images *tested, double 
     return is_read;
 }
 
-static bool train(const struct settings *settings, const struct images *training, const struct images *tested, FILE *losses) {
+static bool train(const struct settings *settings, const struct images *training, const struct images *tested,
+                  FILE *losses) {
     network net;
     progress bar;
     struct trainer trainer;

@@ -59,8 +59,7 @@ static const char *read_array(gzFile file, int rank, idx_array *array) {
     return read_rest(file, array->bytes, count);
 }
 
-int idx_read(const char *folder, const char *name, int rank, idx_array *array, char *complaint,
-             size_t complaint_size) {
+int idx_read(const char *folder, const char *name, int rank, idx_array *array, char *complaint, size_t complaint_size) {
     char path[4096];
     if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path)) {
         snprintf(complaint, complaint_size, "cannot read %s: the folder's name is too long", name);

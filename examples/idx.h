@@ -1,4 +1,4 @@
-/* Reads gzip-compressed IDX files, the format of MNIST and Fashion-MNIST: a magic number, sizes, then unsigned bytes. */
+/* Reads gzip-compressed IDX files, the format of MNIST and Fashion-MNIST: a magic number, sizes, unsigned bytes. */
 #ifndef EXAMPLES_IDX_H
 #define EXAMPLES_IDX_H
 
@@ -8,9 +8,9 @@
 #define IDX_RANK_MAX 3
 
 typedef struct idx_array {
-    int rank;                  /* 1: labels, 3: images */
+    int rank; /* 1: labels, 3: images */
     int64_t dims[IDX_RANK_MAX];
-    unsigned char *bytes;      /* row-major; owned */
+    unsigned char *bytes; /* row-major; owned */
 } idx_array;
 
 /* Reads the file FOLDER/NAME, which must hold an array of `rank` dims. Returns 0 and fills *array (to be freed with

@@ -29,7 +29,8 @@ static bool read_arrays(const char *folder, const char *prefix, idx_array *pixel
     return true;
 }
 
-bool images_read(const char *folder, const char *prefix, struct images *result, char *complaint, size_t complaint_size) {
+bool images_read(const char *folder, const char *prefix, struct images *result, char *complaint,
+                 size_t complaint_size) {
     idx_array pixels = {0}, labels = {0};
     struct images made = {0};
     bool is_read = read_arrays(folder, prefix, &pixels, &labels, complaint, complaint_size);

@@ -93,10 +93,9 @@ eddy_tensor *network_train(network *net, eddy_tensor *images, eddy_tensor *label
     eddy_tensor *logits = forward(net, images, inputs);
     eddy_tensor *loss = eddy_cross_entropy(logits, labels, NULL);
     backward(net, logits, labels, inputs, gradients);
-    eddy_status status =
-        eddy_adam_step((eddy_list){net->parameters, NETWORK_PARAMETERS}, (eddy_list){gradients, NETWORK_PARAMETERS},
-                       (eddy_list){net->m, NETWORK_PARAMETERS}, (eddy_list){net->v, NETWORK_PARAMETERS}, net->step,
-                       EDDY_S(lr), NULL);
+    eddy_status status = eddy_adam_step(
+        (eddy_list){net->parameters, NETWORK_PARAMETERS}, (eddy_list){gradients, NETWORK_PARAMETERS},
+        (eddy_list){net->m, NETWORK_PARAMETERS}, (eddy_list){net->v, NETWORK_PARAMETERS}, net->step, EDDY_S(lr), NULL);
     loss = status == EDDY_OK ? eddy_scope_return(scope, loss) : NULL;
     eddy_scope_end(scope);
     return loss;

@@ -14,10 +14,8 @@ static double now_s(void) {
 }
 
 void progress_init(progress *bar, int epoch_count, int64_t images_all) {
-    *bar = (progress){.is_terminal = isatty(STDOUT_FILENO),
-                      .epoch_count = epoch_count,
-                      .images_all = images_all,
-                      .begin_s = now_s()};
+    *bar = (progress){
+        .is_terminal = isatty(STDOUT_FILENO), .epoch_count = epoch_count, .images_all = images_all, .begin_s = now_s()};
 }
 
 void progress_epoch_begin(progress *bar, int epoch, int64_t epoch_images) {

@@ -8,8 +8,8 @@
 typedef struct progress {
     bool is_terminal;
     int epoch, epoch_count;
-    int64_t images_done, images_all;     /* of the whole training */
-    int64_t epoch_first, epoch_images;   /* images before this epoch, and in it */
+    int64_t images_done, images_all;   /* of the whole training */
+    int64_t epoch_first, epoch_images; /* images before this epoch, and in it */
     double begin_s, epoch_begin_s, drawn_s;
 } progress;
 

@@ -66,11 +66,11 @@ static int read_option(const char *name, const char *text, struct settings *resu
 
 settings_outcome settings_read(int argc, char **argv, struct settings *result) {
     *result = (struct settings){.data = "/usr/share/datasets/fashion-mnist",
-                         .epochs = 5,
-                         .batch = 128,
-                         .seed = 1,
-                         .damage_batch = -1,
-                         .leave_out_batch = -1};
+                                .epochs = 5,
+                                .batch = 128,
+                                .seed = 1,
+                                .damage_batch = -1,
+                                .leave_out_batch = -1};
     for (int i = 1; i < argc; i += 2) {
         if (!strcmp(argv[i], "--help")) {
             fputs(help, stdout);

@@ -5,8 +5,8 @@
 #define RATE_BEGIN 1e-3
 #define BAD_LABEL 200
 
-void trainer_init(struct trainer *trainer, const struct settings *settings, const struct images *images, network *net, progress *bar,
-                  FILE *losses) {
+void trainer_init(struct trainer *trainer, const struct settings *settings, const struct images *images, network *net,
+                  progress *bar, FILE *losses) {
     *trainer = (struct trainer){.settings = settings, .images = images, .net = net, .bar = bar, .losses = losses};
     trainer->batches = (images->count + settings->batch - 1) / settings->batch;
 }
@@ -63,8 +63,8 @@ static void drop_oldest(struct trainer *trainer) {
     trainer->window_count--;
 }
 
-/* The oldest batch of the window failed: it and all issued after it changed nothing. Reports it and goes on with the one
- * after it. Returns false where the reason is not a bad label. */
+/* The oldest batch of the window failed: it and all issued after it changed nothing. Reports it and goes on with the
+ * one after it. Returns false where the reason is not a bad label. */
 static bool skip_failed(struct trainer *trainer) {
     int64_t batch = trainer->window[trainer->window_first].batch;
     eddy_error error = {0};

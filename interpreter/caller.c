@@ -124,6 +124,16 @@ void eddy_caller_scratch_end(eddy_caller *caller, void *memory, size_t bytes) {
         eddy_memory_release(memory, bytes, EDDY_MEMORY_ARGUMENT);
 }
 
+int64_t eddy_caller_scratch_trim(eddy_caller *caller) {
+    if (caller->is_scratch_taken)
+        return 0;
+    int64_t bytes = (int64_t)caller->scratch_bytes;
+    eddy_memory_release(caller->scratch, caller->scratch_bytes, EDDY_MEMORY_ARGUMENT);
+    caller->scratch = NULL;
+    caller->scratch_bytes = 0;
+    return bytes;
+}
+
 /* ---- fork ---- */
 
 void eddy_caller_fork_child(void) {

@@ -101,6 +101,8 @@ static inline bool eddy_caller_may_call(const eddy_caller *caller) {
  * (then take memory). Given back with eddy_caller_scratch_end. */
 void *eddy_caller_scratch_begin(eddy_caller *caller, size_t bytes);
 void eddy_caller_scratch_end(eddy_caller *caller, void *memory, size_t bytes);
+/* Frees what is kept, if it is not taken; returns its bytes. */
+int64_t eddy_caller_scratch_trim(eddy_caller *caller);
 
 /* In a forked child: the other threads are gone, in the middle of whatever they did. */
 void eddy_caller_fork_child(void);

@@ -70,18 +70,19 @@ static void report_unseen(const eddy_runtime *runtime, const eddy_error *error) 
 
 /* Issue stops, what is in flight gets its time, and all is left as it is: other threads may still run. */
 static void at_exit(void) {
+    eddy_runtime *exiting = NULL;
     eddy_lock_acquire(&runtimes.lock);
     for (eddy_runtime *runtime = runtimes.first; runtime; runtime = runtime->next) {
         uint32_t running = EDDY_RUNTIME_RUNNING;
-        if (eddy_cas_acq_rel(&runtime->state, &running, EDDY_RUNTIME_EXITING))
-            eddy_add_relaxed(&runtime->bindings, 1); /* for good: nothing may be freed under the loop below */
+        if (!eddy_cas_acq_rel(&runtime->state, &running, EDDY_RUNTIME_EXITING))
+            continue;
+        eddy_add_relaxed(&runtime->bindings, 1); /* for good: nothing may be freed under the loop below */
+        runtime->exit_next = exiting;
+        exiting = runtime;
     }
-    eddy_runtime *first = runtimes.first;
     eddy_lock_release(&runtimes.lock);
     int64_t deadline = eddy_clock_deadline(EXIT_WAIT_NS);
-    for (eddy_runtime *runtime = first; runtime; runtime = runtime->next) {
-        if (eddy_load_acquire(&runtime->state) != EDDY_RUNTIME_EXITING)
-            continue;
+    for (eddy_runtime *runtime = exiting; runtime; runtime = runtime->exit_next) {
         int64_t left = deadline - eddy_clock_ns();
         eddy_vm_wait wait = {left > 0 ? left : 0, "exit", NULL};
         eddy_error error = {0};

@@ -32,9 +32,10 @@ struct eddy_runtime {
     _Atomic int64_t bindings;   /* atomic: handles, streams, events, and one for all references */
     _Atomic uint64_t seed;      /* atomic: written under the lock of generators, with `epoch` */
     _Atomic uint64_t epoch;     /* atomic: counts eddy_seed (release), acquired by who draws */
-    _Atomic uint64_t next_number; /* atomic: of threads that draw, since the last eddy_seed */
-    bool is_silent;               /* const after init: says nothing at exit */
-    struct eddy_runtime *next;    /* lock: runtimes */
+    _Atomic uint64_t next_number;   /* atomic: of threads that draw, since the last eddy_seed */
+    bool is_silent;                 /* const after init: says nothing at exit */
+    struct eddy_runtime *next;      /* lock: runtimes */
+    struct eddy_runtime *exit_next; /* the exiting thread only: those that it waits for */
 };
 
 /* The calling thread's current runtime; starts the default one. NULL with the error recorded under `op`. */

@@ -15,7 +15,7 @@ static inline eddy_tensor_key key_of(eddy_tensor *tensor) {
     if (eddy_load_relaxed(&tensor->references) == 0)
         return 0;
 #endif
-    eddy_tensor_key key = eddy_load_relaxed(&tensor->key);
+    eddy_tensor_key key = eddy_load_acquire(&tensor->key);
     return EDDY_LIKELY(key != 0) ? key : eddy_tensor_find_key(tensor);
 }
 

@@ -104,7 +104,7 @@ static int64_t trim_slabs(eddy_caller *caller) {
 }
 
 int64_t eddy_caller_trim(eddy_caller *caller) {
-    return trim_slabs(caller) + eddy_scope_trim(caller);
+    return trim_slabs(caller) + eddy_scope_trim(caller) + eddy_caller_scratch_trim(caller);
 }
 
 /* ---- end ---- */
@@ -205,7 +205,7 @@ eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor) {
     if (note == 0)
         return 0;
     eddy_tensor_key key = eddy_tensor_key_make(note, tensor->dtype);
-    eddy_store_relaxed(&tensor->key, key);
+    eddy_store_release(&tensor->key, key);
     return key;
 }
 

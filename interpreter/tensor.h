@@ -47,8 +47,8 @@ static inline uint8_t eddy_tensor_key_dtype(eddy_tensor_key key) {
 struct eddy_tensor {
     _Atomic uint32_t references; /* atomic: 0 unless LIVE; who holds the only one needs no locked operation */
     eddy_storage_number storage;
-    eddy_runtime *runtime; /* bound also while CACHED */
-    _Atomic eddy_tensor_key key; /* atomic: relaxed; whoever finds it out stores it */
+    eddy_runtime *runtime;       /* bound also while CACHED */
+    _Atomic eddy_tensor_key key; /* atomic: who finds it out stores it (release: after a late shape), read acquire */
     uint8_t dtype;
     int8_t rank;          /* late: written before is_late is cleared */
     _Atomic bool is_late; /* atomic: cleared (release) when the shape is known; then rank, count, axes may be read */

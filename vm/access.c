@@ -16,7 +16,9 @@ eddy_status eddy_vm_access(eddy_vm *vm, eddy_storage_number storage, bool is_mut
                                                   .mentions = &mention},
                                   .argument_bytes = sizeof(arguments),
                                   .op = "access"};
-    status = eddy_vm_write(vm, &submission);
+    status = eddy_service_start(vm, "access", address);
+    if (status == EDDY_OK)
+        status = eddy_vm_write(vm, &submission);
     eddy_vm_leave(vm);
     return status;
 }

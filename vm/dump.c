@@ -53,6 +53,8 @@ void eddy_vm_dump_live(eddy_vm *vm) {
 }
 
 void eddy_vm_dump(eddy_vm *vm) {
+    if (vm->process != eddy_process_generation)
+        return;
     eddy_store_release(&vm->wants_dump, true);
     if (vm->is_one_thread)
         eddy_lock_acquire(&vm->one_thread);

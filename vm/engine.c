@@ -99,7 +99,8 @@ static void retire_direct(eddy_vm *vm, const eddy_instruction *instruction) {
     eddy_block_release(&vm->engine.arguments, instruction->block);
 }
 
-/* Runs the work of a node on a stream's thread. */
+/* Runs the work of a node on a stream's thread. Where there is no memory it is tried again later, but not on an ordered
+ * stream: what follows in the queue has no edge, and would find its inputs missing. */
 static void node_run(eddy_stream_work *work, const eddy_runner *runner, eddy_status failure) {
     (void)runner;
     eddy_node *node = (eddy_node *)(void *)((char *)work - offsetof(eddy_node, work));
@@ -116,9 +117,14 @@ static void node_run(eddy_stream_work *work, const eddy_runner *runner, eddy_sta
         node->is_starved = eddy_vm_execute(vm, instruction, &cache, &vm->team, block ? block->data : data,
                                            block ? block->data_bytes : data_bytes) == EDDY_EXECUTE_STARVED;
         eddy_blocks_cache_fini(&cache);
+        if (EDDY_UNLIKELY(node->is_starved && node->stream->is_ordered)) {
+            node->is_starved = false;
+            eddy_vm_execute_failed(vm, instruction, EDDY_OUT_OF_MEMORY);
+        }
     }
     eddy_engine_complete(vm, node);
     eddy_engine_drive(vm);
+    eddy_vm_inside_end(vm);
 }
 
 bool eddy_engine_is_call(const eddy_stream_work *work) {
@@ -137,8 +143,11 @@ static void run_call(eddy_vm *vm, eddy_node *node) {
     eddy_graph_dispatched(vm, node);
     if (runs_here(vm, &node->instruction) && is_queue_free && !stream->is_foreign) {
         if (execute_here(vm, &node->instruction) == EDDY_EXECUTE_STARVED) {
-            starve(vm, node);
-            return;
+            if (!stream->is_ordered) {
+                starve(vm, node);
+                return;
+            }
+            eddy_vm_execute_failed(vm, &node->instruction, EDDY_OUT_OF_MEMORY);
         }
         vm->engine.scheduler_run++;
         eddy_graph_retire(vm, node);
@@ -148,6 +157,7 @@ static void run_call(eddy_vm *vm, eddy_node *node) {
     vm->engine.running_count++;
     vm->engine.worker_run++;
     node->work.run = node_run;
+    eddy_vm_inside_begin(vm);
     /* The node may be gone as soon as it is dispatched. */
     bool is_traced = eddy_trace_is_on();
     const char *name = is_traced ? eddy_instruction_name(&node->instruction) : NULL;
@@ -304,8 +314,10 @@ static bool tick(eddy_vm *vm) {
         run_ready(vm);
         has_moved = true;
     }
-    if (vm->engine.starved && vm->engine.running_count == 0)
+    if (EDDY_UNLIKELY(vm->engine.starved && vm->engine.running_count == 0)) {
         feed_starved(vm);
+        run_ready(vm);
+    }
     if (vm->engine.unpublished >= BURST)
         publish(vm, false);
     return has_moved;

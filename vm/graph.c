@@ -104,7 +104,7 @@ static bool queue_orders(const eddy_node *source, const eddy_node *node) {
 static void edge_made(eddy_vm *vm, const eddy_node *source, eddy_node *node) {
     node->waiting_count++;
     vm->engine.edges_made++;
-    if (source->is_behind_lend || source->instruction.kind == EDDY_KIND_LEND)
+    if (source->is_behind_lend)
         node->is_behind_lend = true;
 }
 
@@ -239,6 +239,11 @@ void eddy_graph_link(eddy_vm *vm, eddy_node *node) {
     link_uses(vm, node, true);
     link_uses(vm, node, false);
     live_add(vm, node);
+    bool is_lend = node->instruction.kind == EDDY_KIND_LEND;
+    /* A lend waits for its lender; a marker has no edges, and comes after every lend that was linked before it. */
+    if (is_lend || (node->is_marker && vm->engine.linked_lends > 0))
+        node->is_behind_lend = true;
+    vm->engine.linked_lends += is_lend;
     if (node->is_behind_lend) {
         /* Counts as finished for the marks: what an issuer waits for must not wait for the issuer. */
         vm->engine.finished++;
@@ -382,6 +387,7 @@ void eddy_graph_retire(eddy_vm *vm, eddy_node *node) {
     if (stream->gate == node)
         stream->gate = NULL;
     live_remove(vm, node);
+    vm->engine.linked_lends -= node->instruction.kind == EDDY_KIND_LEND;
     for (uint32_t i = 0; i < node->instruction.operand_count; i++)
         drop_use(vm, &node->uses[i]);
     marker_moved_up(vm, stream);

@@ -24,6 +24,7 @@ static eddy_storage *first_storage(eddy_vm *vm, const eddy_instruction *instruct
 static void run_wait(eddy_vm *vm, const eddy_instruction *instruction) {
     const eddy_wait_arguments *wait = instruction->arguments;
     eddy_waiter *waiter = wait->waiter;
+    eddy_vm_event_release(wait->event);
     if (!waiter)
         return;
     waiter->status = EDDY_OK;

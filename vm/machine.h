@@ -128,7 +128,8 @@ struct eddy_vm {
         uint64_t woken_at_head, woken_at_finished; /* when held back issuers were last woken */
         int32_t running_count; /* nodes dispatched to streams */
         uint64_t walk;
-        uint64_t live_lends; /* granted and not ended */
+        uint64_t live_lends;   /* granted and not ended */
+        uint64_t linked_lends; /* not retired */
         eddy_storage_number unreturned; /* freed numbers that found no room in the number ring */
         uint64_t numbers_written;
         uint64_t scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
@@ -139,6 +140,9 @@ struct eddy_vm {
         _Atomic uint64_t scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
     } counted;
     _Atomic bool wants_dump;
+    /* atomic: kernels on streams and threads in waits, which touch the VM once more after their instruction has retired;
+     * they leave with release, who closes waits for 0 (acquire) */
+    _Atomic int32_t inside;
 
     /* ---- with locks of their own ---- */
     eddy_blocks_pool tensors;
@@ -266,6 +270,15 @@ void eddy_vm_dump_live(eddy_vm *vm);
 
 /* ---- wait.c ---- */
 
+/* A kernel or a blocking call is under way: between the two the VM is not given back. Begun by the engine, or under the
+ * submission lock. */
+static inline void eddy_vm_inside_begin(eddy_vm *vm) {
+    eddy_add_relaxed(&vm->inside, 1);
+}
+static inline void eddy_vm_inside_end(eddy_vm *vm) {
+    eddy_sub_release(&vm->inside, 1);
+}
+
 /* Waits until everything submitted has retired, as the debug mode that syncs after each op does; errors stay unseen. */
 void eddy_vm_drain(eddy_vm *vm, const void *address);
 
@@ -276,6 +289,9 @@ eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, 
 /* ---- service.c ---- */
 
 EDDY_MUST_USE eddy_status eddy_service_create(eddy_vm *vm);
+/* Sees to it that there is somebody to run user code, before any is accepted. INTERNAL, recorded, when the system gives
+ * no thread. Lock: submission. */
+EDDY_MUST_USE eddy_status eddy_service_start(eddy_vm *vm, const char *op, const void *address);
 /* Runs what is left, then ends the thread. */
 void eddy_service_destroy(eddy_vm *vm);
 /* Any thread; never blocks. */

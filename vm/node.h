@@ -70,7 +70,7 @@ typedef struct eddy_node {
 
     /* Engine only. */
     eddy_node_state state;
-    bool is_behind_lend; /* does not count against the marks */
+    bool is_behind_lend; /* a lend, or after one: does not count against the marks */
     bool is_marker;      /* ready once first in its list: barrier, event on an unordered stream */
     uint64_t walk;       /* number of the last walk that visited it */
     struct eddy_node *walk_next;

@@ -31,7 +31,8 @@ void eddy_vm_release_locked(eddy_vm *vm, eddy_storage_number number) {
     vm->pending_head = number;
     vm->pending_count++;
     vm->pending_bytes += storage->issuer.bytes;
-    if (vm->pending_count >= EDDY_PENDING_RELEASES || vm->pending_bytes >= EDDY_PENDING_BYTES)
+    /* A deleter does not wait for company (`borrow` does not change before the release takes effect). */
+    if (vm->pending_count >= EDDY_PENDING_RELEASES || vm->pending_bytes >= EDDY_PENDING_BYTES || storage->shared.borrow)
         eddy_vm_flush_releases(vm);
 }
 
@@ -79,9 +80,12 @@ bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint3
         return true;
     if (!eddy_lock_try(&vm->submission))
         return false;
-    if (EDDY_LIKELY(eddy_load_relaxed(&vm->state) != EDDY_VM_CLOSED))
-        for (uint32_t i = 0; i < count; i++)
-            eddy_vm_release_locked(vm, numbers[i]);
+    if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->state) == EDDY_VM_CLOSED)) {
+        eddy_lock_release(&vm->submission);
+        return true;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        eddy_vm_release_locked(vm, numbers[i]);
     eddy_vm_leave(vm);
     return true;
 }

@@ -21,7 +21,10 @@ static bool sleep_for_work(eddy_vm *vm, int64_t deadline_ns) {
 
 static void watch_progress(eddy_vm *vm, uint64_t *retired_before) {
     uint64_t retired = eddy_load_acquire(&vm->retired);
-    if (retired == *retired_before && eddy_log_is_set())
+    eddy_lock_acquire(&vm->submission);
+    bool is_live = vm->issued != retired;
+    eddy_lock_release(&vm->submission);
+    if (is_live && retired == *retired_before && eddy_log_is_set())
         eddy_vm_dump(vm);
     *retired_before = retired;
 }

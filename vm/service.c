@@ -1,18 +1,16 @@
-/* The service thread: user code, one piece at a time, in order. Made when the first piece is due. */
+/* The service thread: user code, one piece at a time, in order. Made when the first piece is accepted: a call that needs it
+ * can still be refused then. In one-thread mode there is none: who calls runs what is due. */
 #include <base/status.h>
 #include <string.h>
 #include <vm/machine.h>
 
-/* Started under `life`:  NONE --(first item)--> RUNNING --(destroy)--> NONE;  NONE --(no thread to be had)--> ON_CALLER */
 typedef struct eddy_service {
     eddy_stack items;         /* eddy_service_item, newest first */
     _Atomic uint64_t pushed;  /* atomic: acq_rel; items ever pushed */
     eddy_sleep_word done;     /* atomic: seq_cst; items ever run (mod 2^32); waiters sleep on it */
     eddy_sleep_word signal;   /* atomic: seq_cst; bumped with every push */
     _Atomic bool is_ending;
-    eddy_lock life;
-    bool has_thread;          /* lock: life */
-    _Atomic bool is_on_caller; /* atomic: no thread; who calls runs what is due */
+    bool has_thread;          /* lock: submission */
     eddy_lock running;        /* one-thread mode: one piece at a time */
     eddy_thread thread;
 } eddy_service;
@@ -25,10 +23,7 @@ bool eddy_service_is_current_thread(void) {
 
 eddy_status eddy_service_create(eddy_vm *vm) {
     vm->service = eddy_memory_acquire_zeroed(sizeof(eddy_service), EDDY_MEMORY_RUNTIME);
-    if (!vm->service)
-        return EDDY_OUT_OF_MEMORY;
-    eddy_store_relaxed(&vm->service->is_on_caller, vm->is_one_thread);
-    return EDDY_OK;
+    return vm->service ? EDDY_OK : EDDY_OUT_OF_MEMORY;
 }
 
 /* Runs everything that is there; the number of items. */
@@ -59,28 +54,26 @@ static void service_main(void *context) {
     }
 }
 
-static void start(eddy_vm *vm) {
+eddy_status eddy_service_start(eddy_vm *vm, const char *op, const void *address) {
     eddy_service *service = vm->service;
-    eddy_lock_acquire(&service->life);
-    if (!service->has_thread && !eddy_load_relaxed(&service->is_on_caller)) {
-        service->has_thread = eddy_thread_create(&service->thread, "eddy-service", service_main, service) == EDDY_OK;
-        if (!service->has_thread)
-            eddy_store_release(&service->is_on_caller, true);
-    }
-    eddy_lock_release(&service->life);
+    if (vm->is_one_thread || service->has_thread)
+        return EDDY_OK;
+    service->has_thread = eddy_thread_create(&service->thread, "eddy-service", service_main, service) == EDDY_OK;
+    if (service->has_thread)
+        return EDDY_OK;
+    return eddy_fail(EDDY_INTERNAL, op, address, "%s: the system gives no thread to call back on", op);
 }
 
 void eddy_service_push(eddy_vm *vm, eddy_service_item *item) {
     eddy_service *service = vm->service;
-    if (eddy_add_acq_rel(&service->pushed, (uint64_t)1) == 0)
-        start(vm);
+    eddy_add_acq_rel(&service->pushed, (uint64_t)1);
     eddy_stack_push(&service->items, &item->link);
     eddy_add_seq_cst(&service->signal, 1u);
     eddy_sleep_wake_all(&service->signal);
 }
 
 bool eddy_service_has_due(eddy_vm *vm) {
-    return eddy_load_relaxed(&vm->service->is_on_caller) && !eddy_stack_is_empty(&vm->service->items);
+    return vm->is_one_thread && !eddy_stack_is_empty(&vm->service->items);
 }
 
 void eddy_service_run_due(eddy_vm *vm) {

@@ -133,8 +133,9 @@ static eddy_status wait_for_progress(eddy_vm *vm, const char *op, const void *ad
     eddy_vm_leave(vm);
     if (!has_moved && !eddy_team_help_slice())
         eddy_sleep_wait(&vm->progress, progress, EDDY_SLEEP_FOREVER);
-    eddy_sub_seq_cst(&vm->throttled, 1);
     eddy_lock_acquire(&vm->submission);
+    /* Counted until here: who closes the VM waits for those who come back. */
+    eddy_sub_seq_cst(&vm->throttled, 1);
     return eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING ? EDDY_OK : refuse(EDDY_SHUT_DOWN, op, address);
 }
 

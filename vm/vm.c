@@ -1,6 +1,7 @@
 /* A VM's life: made, closed, freed. */
 #include <base/cpu.h>
 #include <base/status.h>
+#include <sched.h>
 #include <streams/cpu.h>
 #include <string.h>
 #include <vm/machine.h>
@@ -112,6 +113,7 @@ static bool drain(eddy_vm *vm, int64_t deadline_ns) {
     for (;;) {
         uint32_t progress = eddy_load_seq_cst(&vm->progress);
         eddy_engine_drive(vm);
+        eddy_service_run_due(vm);
         eddy_lock_acquire(&vm->submission);
         is_drained = eddy_load_seq_cst(&vm->retired) == vm->issued;
         eddy_lock_release(&vm->submission);
@@ -121,6 +123,24 @@ static bool drain(eddy_vm *vm, int64_t deadline_ns) {
     }
     eddy_sub_seq_cst(&vm->throttled, 1);
     return is_drained;
+}
+
+/* Waits for kernels, waits and throttled calls that still have to return; false when the time is over. */
+static bool wait_for_leavers(eddy_vm *vm, int64_t deadline_ns) {
+    eddy_add_seq_cst(&vm->progress, 1u);
+    eddy_sleep_wake_all(&vm->progress);
+    while (eddy_load_acquire(&vm->inside) > 0 || eddy_load_seq_cst(&vm->throttled) > 0) {
+        if (eddy_clock_ns() >= deadline_ns)
+            return false;
+        sched_yield();
+    }
+    return true;
+}
+
+/* Takes the engine's role. Nothing is in flight: who has it now gives it up soon. */
+static void take_engine(eddy_vm *vm) {
+    while (eddy_load_acquire(&vm->engine_word) != 0 || !eddy_engine_request(vm))
+        sched_yield();
 }
 
 /* Memory of tensors that outlive the VM; their numbers stay named by dead handles. */
@@ -142,15 +162,18 @@ eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns) {
     eddy_lock_release(&vm->submission);
     if (!was_running)
         return EDDY_SHUT_DOWN;
-    if (!drain(vm, eddy_clock_deadline(timeout_ns)))
+    int64_t deadline_ns = eddy_clock_deadline(timeout_ns);
+    if (!drain(vm, deadline_ns) || !wait_for_leavers(vm, deadline_ns))
         return EDDY_TIMED_OUT;
     eddy_scheduler_end(vm);
     eddy_lock_acquire(&vm->submission);
     eddy_vm_flush_releases(vm);
     eddy_store_seq_cst(&vm->state, EDDY_VM_CLOSED);
     eddy_lock_release(&vm->submission);
-    /* Alone from here on: who still releases finds CLOSED. */
-    eddy_engine_drive(vm);
+    /* Alone from here on: who still releases finds CLOSED, and the role is not given up any more. */
+    take_engine(vm);
+    eddy_engine_work(vm, NULL, 0);
+    take_engine(vm);
     eddy_vm_releases_drop(vm);
     if (vm->has_team)
         eddy_team_release();
@@ -198,10 +221,13 @@ eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_t bytes, void 
     *borrow = (eddy_borrow){.item = {.run = call_deleter}, .release = release, .context = context};
     eddy_status status = eddy_vm_enter(vm, "from_buffer", NULL);
     if (status == EDDY_OK) {
-        status = storage_adopt(vm, data, bytes, borrow, storage);
+        status = eddy_service_start(vm, "from_buffer", NULL);
+        if (status == EDDY_OK) {
+            status = storage_adopt(vm, data, bytes, borrow, storage);
+            if (status != EDDY_OK)
+                eddy_fail(status, "from_buffer", NULL, "from_buffer: no memory for a storage number");
+        }
         eddy_vm_leave(vm);
-        if (status != EDDY_OK)
-            eddy_fail(status, "from_buffer", NULL, "from_buffer: no memory for a storage number");
     }
     if (status != EDDY_OK)
         eddy_memory_release(borrow, sizeof(*borrow), EDDY_MEMORY_RUNTIME);
@@ -231,7 +257,7 @@ int32_t eddy_vm_thread_count(const eddy_vm *vm) {
 
 eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     eddy_vm_counters counters = {0};
-    if (eddy_load_seq_cst(&vm->state) == EDDY_VM_CLOSED)
+    if (vm->process != eddy_process_generation || eddy_load_seq_cst(&vm->state) == EDDY_VM_CLOSED)
         return counters;
     eddy_lock_acquire(&vm->submission);
     counters.submitted = vm->sequence;

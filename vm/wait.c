@@ -158,6 +158,7 @@ static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, edd
     uint64_t before = submission->instruction.kind == EDDY_KIND_BARRIER ? vm->sequence : 0;
     eddy_vm_leave(vm);
     if (status != EDDY_OK) {
+        eddy_vm_event_release(eddy_kind_event(&submission->instruction));
         eddy_waiter_recycle(&vm->waiters, waiter);
         return status;
     }
@@ -183,6 +184,20 @@ static eddy_waiter *waiter_for(eddy_vm *vm, const eddy_vm_wait *wait) {
     }
     waiter->thread = eddy_vm_thread_number();
     return waiter;
+}
+
+/* Enters the lock for a call that waits in any case; ended by eddy_vm_inside_end. */
+static eddy_status enter_with_waiter(eddy_vm *vm, const eddy_vm_wait *wait, eddy_waiter **waiter) {
+    eddy_status status = eddy_vm_enter(vm, wait->op, wait->address);
+    if (status != EDDY_OK)
+        return status;
+    *waiter = waiter_for(vm, wait);
+    if (!*waiter) {
+        eddy_vm_leave(vm);
+        return EDDY_OUT_OF_MEMORY;
+    }
+    eddy_vm_inside_begin(vm);
+    return EDDY_OK;
 }
 
 static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_arguments *arguments,
@@ -212,16 +227,18 @@ static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_ar
                                                   .arguments = arguments,
                                                   .mentions = &mention},
                                   .argument_bytes = sizeof(*arguments)};
+    eddy_vm_inside_begin(vm);
     status = submit_and_wait(vm, &submission, waiter, wait);
-    if (status != EDDY_OK)
-        return status;
-    result->poison = waiter->poison;
-    if (result->poison == 0 && arguments->bytes > 0)
-        memcpy(result->value, waiter->value, arguments->bytes);
-    if (result->poison == 0 && arguments->wants_shape)
-        *result->shape = waiter->shape;
-    eddy_waiter_recycle(&vm->waiters, waiter);
-    return EDDY_OK;
+    if (status == EDDY_OK) {
+        result->poison = waiter->poison;
+        if (result->poison == 0 && arguments->bytes > 0)
+            memcpy(result->value, waiter->value, arguments->bytes);
+        if (result->poison == 0 && arguments->wants_shape)
+            *result->shape = waiter->shape;
+        eddy_waiter_recycle(&vm->waiters, waiter);
+    }
+    eddy_vm_inside_end(vm);
+    return status;
 }
 
 bool eddy_vm_is_ready(eddy_vm *vm, eddy_storage_number number) {
@@ -278,20 +295,19 @@ eddy_status eddy_vm_event_wait(eddy_vm_event *event, const eddy_vm_wait *wait) {
     eddy_vm *vm = event->vm;
     if (eddy_event_is_passed(event))
         return EDDY_OK;
-    eddy_waiter *waiter = waiter_for(vm, wait);
-    if (!waiter)
-        return EDDY_OUT_OF_MEMORY;
-    eddy_status status = eddy_vm_enter(vm, wait->op, wait->address);
-    if (status != EDDY_OK) {
-        eddy_waiter_recycle(&vm->waiters, waiter);
+    eddy_waiter *waiter;
+    eddy_status status = enter_with_waiter(vm, wait, &waiter);
+    if (status != EDDY_OK)
         return status;
-    }
     eddy_wait_arguments arguments = {.waiter = waiter, .event = event};
     eddy_submission submission = {.instruction = {.kind = EDDY_KIND_WAIT, .arguments = &arguments},
                                   .argument_bytes = sizeof(arguments)};
+    /* The instruction's own: after a timeout it may outlive the caller's. */
+    eddy_add_relaxed(&event->references, 1);
     status = submit_and_wait(vm, &submission, waiter, wait);
     if (status == EDDY_OK)
         eddy_waiter_recycle(&vm->waiters, waiter);
+    eddy_vm_inside_end(vm);
     return status;
 }
 
@@ -303,14 +319,10 @@ struct eddy_vm_lend {
 
 eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_mut, const eddy_vm_wait *wait,
                                void **data, eddy_vm_lend **lend) {
-    eddy_waiter *waiter = waiter_for(vm, wait);
-    if (!waiter)
-        return EDDY_OUT_OF_MEMORY;
-    eddy_status status = eddy_vm_enter(vm, wait->op, wait->address);
-    if (status != EDDY_OK) {
-        eddy_waiter_recycle(&vm->waiters, waiter);
+    eddy_waiter *waiter;
+    eddy_status status = enter_with_waiter(vm, wait, &waiter);
+    if (status != EDDY_OK)
         return status;
-    }
     eddy_waiter_arguments arguments = {waiter};
     eddy_mention mention = number | (is_mut ? EDDY_MENTION_MUT : EDDY_MENTION_CONST);
     eddy_submission submission = {.instruction = {.kind = EDDY_KIND_LEND,
@@ -319,13 +331,18 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
                                                   .mentions = &mention},
                                   .argument_bytes = sizeof(arguments)};
     status = submit_and_wait(vm, &submission, waiter, wait);
-    if (status != EDDY_OK)
-        return status;
-    eddy_poison poison = waiter->poison;
-    *data = waiter->data;
-    *lend = (eddy_vm_lend *)(void *)waiter->lend;
-    eddy_waiter_recycle(&vm->waiters, waiter);
-    return poison ? fail_poison(vm, poison) : EDDY_OK;
+    if (status == EDDY_OK) {
+        eddy_poison poison = waiter->poison;
+        if (poison) {
+            status = fail_poison(vm, poison);
+        } else {
+            *data = waiter->data;
+            *lend = (eddy_vm_lend *)(void *)waiter->lend;
+        }
+        eddy_waiter_recycle(&vm->waiters, waiter);
+    }
+    eddy_vm_inside_end(vm);
+    return status;
 }
 
 void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend, bool failed) {
@@ -347,20 +364,17 @@ void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend, bool failed) {
 /* ---- the whole VM ---- */
 
 static eddy_status wait_for_all(eddy_vm *vm, const eddy_vm_wait *wait) {
-    eddy_waiter *waiter = waiter_for(vm, wait);
-    if (!waiter)
-        return EDDY_OUT_OF_MEMORY;
-    eddy_status status = eddy_vm_enter(vm, wait->op, wait->address);
-    if (status != EDDY_OK) {
-        eddy_waiter_recycle(&vm->waiters, waiter);
+    eddy_waiter *waiter;
+    eddy_status status = enter_with_waiter(vm, wait, &waiter);
+    if (status != EDDY_OK)
         return status;
-    }
     eddy_waiter_arguments arguments = {waiter};
     eddy_submission submission = {.instruction = {.kind = EDDY_KIND_BARRIER, .arguments = &arguments},
                                   .argument_bytes = sizeof(arguments)};
     status = submit_and_wait(vm, &submission, waiter, wait);
     if (status == EDDY_OK)
         eddy_waiter_recycle(&vm->waiters, waiter);
+    eddy_vm_inside_end(vm);
     return status;
 }
 
@@ -389,6 +403,12 @@ eddy_status eddy_vm_sync(eddy_vm *vm, const eddy_vm_wait *wait, eddy_error *erro
 }
 
 eddy_status eddy_vm_sync_service(eddy_vm *vm, const eddy_vm_wait *wait) {
-    eddy_status status = eddy_service_sync(vm, eddy_clock_deadline(wait->timeout_ns));
+    eddy_status status = eddy_vm_enter(vm, wait->op, wait->address);
+    if (status != EDDY_OK)
+        return status;
+    eddy_vm_inside_begin(vm);
+    eddy_vm_leave(vm);
+    status = eddy_service_sync(vm, eddy_clock_deadline(wait->timeout_ns));
+    eddy_vm_inside_end(vm);
     return status == EDDY_OK ? EDDY_OK : fail_wait(status, wait);
 }

@@ -130,17 +130,18 @@ def documentation(function):
 
 INTRODUCTION = """/* The ops.
  *
- * What holds for each unless it says otherwise: the semantics (broadcasting, promotion, NaN, negative axes) are PyTorch's.
- * It takes tensors of every layout and size, zero included. It returns at once, blocking only for a shape that is not
- * known yet or where the caller has run far ahead. A new tensor is contiguous and belongs to the innermost scope open on
- * the calling thread, else to the caller. Any thread may call it. On failure it returns NULL or a status and the thread's
- * error slot names the op, its operands and the place; besides what is named: RUNTIME_MISMATCH, DEVICE_MISMATCH,
- * SHAPE_MISMATCH, DTYPE_MISMATCH, OUT_OF_MEMORY, SHUT_DOWN, FORKED. An operand that is NULL failed before: the call fails too,
- * without a new error. What goes wrong later (late errors) is in the result and shows when that is read.
+ * What holds for each unless it says otherwise: the semantics (broadcasting, promotion, NaN, negative axes)
+ * are PyTorch's. It takes tensors of every layout and size, zero included. It returns at once, blocking
+ * only for a shape that is not known yet or where the caller has run far ahead. A new tensor is contiguous
+ * and belongs to the innermost scope open on the calling thread, else to the caller. Any thread may call
+ * it. On failure it returns NULL or a status and the thread's error slot names the op, its operands and the
+ * place; besides what is named: RUNTIME_MISMATCH, DEVICE_MISMATCH, SHAPE_MISMATCH, DTYPE_MISMATCH,
+ * OUT_OF_MEMORY, SHUT_DOWN, FORKED. An operand that is NULL failed before: the call fails too, without a
+ * new error. What goes wrong later (late errors) is in the result and shows when that is read.
  *
- * _s forms take a number on the right, which promotes by category: an i32 tensor plus EDDY_S(2) stays i32. _into forms write to
- * a given tensor and _inplace forms to their first operand, which may be exactly an operand of an elementwise op but must not
- * overlap one otherwise (OVERLAP), nor repeat elements. */"""
+ * _s forms take a number on the right, which promotes by category: an i32 tensor plus EDDY_S(2) stays i32.
+ * _into forms write to a given tensor and _inplace forms to their first operand, which may be exactly an
+ * operand of an elementwise op but must not overlap one otherwise (OVERLAP), nor repeat elements. */"""
 
 
 def emit(entries):

@@ -29,7 +29,7 @@ Test(apply, every_dtype_adds) {
             eddy_dtype_store_f64((eddy_dtype)dtype, bytes + (size_t)i * eddy_dtype_bytes((eddy_dtype)dtype), i);
         eddy_tensor *t = eddy_from_data(bytes, EDDY_SHAPE(5), (eddy_dtype)dtype, NULL);
         eddy_tensor *sum = call("add", OF(t, t));
-        cr_assert_eq(eddy_dtype_of(sum), dtype);
+        cr_assert_eq(eddy_dtype_of(sum), (eddy_dtype)dtype);
         for (int i = 0; i < 5; i++)
             cr_assert_eq(eddy_item_f64(eddy_select(sum, 0, i)), dtype == EDDY_BOOL ? i > 0 : 2 * i, "%s",
                          eddy_dtype_name((eddy_dtype)dtype));
@@ -172,4 +172,45 @@ Test(apply, nothing_is_allocated_in_the_steady_state) {
         eddy_scope_end(scope);
     }
     cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_HANDLE).acquisitions, before.acquisitions);
+}
+
+/* Ops of every kind; false when one failed. */
+static bool run_some(void) {
+    eddy_scope *scope = eddy_scope_begin();
+    if (!scope)
+        return false;
+    eddy_tensor *m = counting(EDDY_SHAPE(3, 4)), *index = I64(EDDY_SHAPE(2), 1, 0);
+    eddy_tensor *sum = call("add", OF(eddy_t(m), eddy_t(m)));
+    eddy_tensor *mixed = call("add", OF(sum, I64(EDDY_SHAPE(3), 1, 2, 3)));
+    eddy_tensor *flat = eddy_reshape(mixed, EDDY_SHAPE(12));
+    eddy_tensor *places = call("nonzero", OF(flat));
+    eddy_tensor *picked = index_select(m, index);
+    float values[8];
+    bool is_fine = eddy_rank(places) == 2 && eddy_read(picked, values, sizeof(values)) == EDDY_OK && values[0] == 4 &&
+                   copy_into(picked, eddy_narrow(m, 0, 0, 2)) == EDDY_OK;
+    eddy_scope_end(scope);
+    return is_fine && eddy_sync(EDDY_FOREVER) == EDDY_OK;
+}
+
+Test(apply, each_allocation_may_fail_once) {
+    cr_assert(run_some(), "warm");
+    eddy_trim();
+    int failed = 0;
+    for (int64_t n = 0; n < 500; n++) {
+        eddy_error_take(NULL);
+        eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, n, 1);
+        bool is_fine = run_some();
+        bool was_hit = eddy_memory_failures_injected() > 0;
+        eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, 0, 0);
+        eddy_sync(EDDY_FOREVER);
+        eddy_error_take(NULL);
+        cr_assert_eq(eddy_live_count(), 0, "allocation %lld", (long long)n);
+        cr_assert(is_fine || was_hit);
+        failed += !is_fine;
+        cr_assert(run_some(), "all is well again after allocation %lld", (long long)n);
+        if (!was_hit)
+            break;
+        eddy_trim();
+    }
+    cr_assert_gt(failed, 0);
 }

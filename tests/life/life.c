@@ -243,10 +243,14 @@ static void thread_ends_with_an_open_scope(void) {
     CHECK(eddy_live_count() == before);
 }
 
+static pthread_barrier_t all_have_issued;
+
 static void *issue_briefly(void *context) {
     eddy_tensor *shared = context;
     eddy_tensor *b = eddy_add(shared, shared);
     CHECK(b);
+    /* As many at once in every round, so that the first round already needs all that later ones may. */
+    pthread_barrier_wait(&all_have_issued);
     eddy_release(&b);
     return NULL;
 }
@@ -263,6 +267,7 @@ static void run_threads(eddy_tensor *shared, int count) {
 
 static void ten_thousand_short_lived_threads(void) {
     eddy_tensor *shared = eddy_ones(EDDY_SHAPE(16), EDDY_F32, NULL);
+    CHECK(pthread_barrier_init(&all_have_issued, NULL, 4) == 0);
     run_threads(shared, 200);
     int64_t before = eddy_memory_counted(EDDY_MEMORY_HANDLE).bytes;
     run_threads(shared, 10000);

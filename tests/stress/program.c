@@ -16,11 +16,11 @@ static int64_t below(uint64_t *state, int64_t bound) {
 
 /* ---- the oracle ---- */
 
-static bool is_bad(const slot *slot) {
+static bool is_bad(const program_slot *slot) {
     return slot->state == SLOT_LOST || slot->state == SLOT_SKIPPED || slot->state == SLOT_TORN;
 }
 
-static const slot *lowest_root(const slot *a, const slot *b) {
+static const program_slot *lowest_root(const program_slot *a, const program_slot *b) {
     if (!a || !is_bad(a))
         return b && is_bad(b) ? b : NULL;
     if (!b || !is_bad(b))
@@ -28,20 +28,20 @@ static const slot *lowest_root(const slot *a, const slot *b) {
     return a->root_order <= b->root_order ? a : b;
 }
 
-static void blame(slot *slot, slot_state state, int64_t order, int64_t seed, bool was_seen) {
+static void blame(program_slot *slot, slot_state state, int64_t order, int64_t seed, bool was_seen) {
     slot->state = state;
     slot->root_order = order;
     slot->root_seed = seed;
     slot->was_seen = was_seen;
 }
 
-static void lose(slot *target, const slot *root, int64_t count, bool is_late) {
+static void lose(program_slot *target, const program_slot *root, int64_t count, bool is_late) {
     blame(target, SLOT_LOST, root->root_order, root->root_seed, root->was_seen);
     target->count = count;
     target->is_late = target->is_unknown = is_late;
 }
 
-static void write_whole(slot *target, int64_t value, int64_t count) {
+static void write_whole(program_slot *target, int64_t value, int64_t count) {
     target->state = SLOT_HEALTHY;
     target->count = count;
     target->is_unknown = false;
@@ -49,17 +49,17 @@ static void write_whole(slot *target, int64_t value, int64_t count) {
         target->cells[c] = synthetic_mix(value, c);
 }
 
-static void run_make(const step *step, int order, slot *slots, bool covers) {
-    slot here = {0};
-    const slot *root = NULL;
+static void run_make(const program_step *step, int order, program_slot *slots, bool covers) {
+    program_slot here = {0};
+    const program_slot *root = NULL;
     int64_t value = step->seed;
     for (int i = 0; i < step->input_count; i++) {
-        const slot *input = &slots[step->inputs[i]];
+        const program_slot *input = &slots[step->inputs[i]];
         root = lowest_root(root, input);
         if (input->count > 0)
             value = synthetic_mix(value, input->cells[0]);
     }
-    slot copy;
+    program_slot copy;
     if (root) {
         copy = *root;
         root = &copy;
@@ -70,7 +70,7 @@ static void run_make(const step *step, int order, slot *slots, bool covers) {
     bool is_late = step->kind == STEP_LATE;
     int targets[2] = {step->target, step->second};
     for (int t = 0; t < (step->kind == STEP_MAKE_TWO ? 2 : 1); t++) {
-        slot *target = &slots[targets[t]];
+        program_slot *target = &slots[targets[t]];
         int64_t count = covers ? target->count : step->count;
         if (!covers)
             target->is_late = is_late;
@@ -81,18 +81,18 @@ static void run_make(const step *step, int order, slot *slots, bool covers) {
     }
 }
 
-static void run_in_place(const step *step, int order, slot *slots) {
-    slot *target = &slots[step->target];
-    const slot *root = is_bad(target) ? target : NULL;
+static void run_in_place(const program_step *step, int order, program_slot *slots) {
+    program_slot *target = &slots[step->target];
+    const program_slot *root = is_bad(target) ? target : NULL;
     int64_t value = step->seed;
     for (int i = 0; i < step->input_count; i++) {
-        const slot *input = &slots[step->inputs[i]];
+        const program_slot *input = &slots[step->inputs[i]];
         root = lowest_root(root, input);
         if (input->count > 0)
             value = synthetic_mix(value, input->cells[0]);
     }
     if (root) {
-        slot copy = *root;
+        program_slot copy = *root;
         if (!is_bad(target))
             blame(target, SLOT_SKIPPED, copy.root_order, copy.root_seed, copy.was_seen);
         else if (copy.root_order < target->root_order)
@@ -111,9 +111,9 @@ static void run_in_place(const step *step, int order, slot *slots) {
         target->cells[c] = synthetic_mix(target->cells[c], value);
 }
 
-void program_oracle(const program *program, int index, slot *slots) {
-    const step *step = &program->steps[index];
-    slot *target = &slots[step->target];
+void program_oracle(const random_program *program, int index, program_slot *slots) {
+    const program_step *step = &program->steps[index];
+    program_slot *target = &slots[step->target];
     switch (step->kind) {
     case STEP_MAKE:
     case STEP_MAKE_TWO:
@@ -144,11 +144,11 @@ void program_oracle(const program *program, int index, slot *slots) {
 
 /* ---- drawing ---- */
 
-bool program_step_fits(const step *step, const slot *slots) {
+bool program_step_fits(const program_step *step, const program_slot *slots) {
     for (int i = 0; i < step->input_count; i++)
         if (slots[step->inputs[i]].state == SLOT_EMPTY || step->inputs[i] == step->target)
             return false;
-    const slot *target = &slots[step->target];
+    const program_slot *target = &slots[step->target];
     switch (step->kind) {
     case STEP_MAKE:
     case STEP_LATE:
@@ -167,7 +167,7 @@ bool program_step_fits(const step *step, const slot *slots) {
     }
 }
 
-static void draw(step *step, uint64_t *state, bool may_fail_streams) {
+static void draw(program_step *step, uint64_t *state, bool may_fail_streams) {
     static const int weights[STEP_KIND_COUNT] = {22, 6, 6, 10, 24, 12, 8, 4, 4, 1, 3};
     int64_t at = below(state, 100);
     int kind = 0;
@@ -193,16 +193,16 @@ static void draw(step *step, uint64_t *state, bool may_fail_streams) {
     step->lend_stays = below(state, 2) == 0;
 }
 
-void program_make(program *program, uint64_t seed, bool may_fail_streams) {
+void program_make(random_program *program, uint64_t seed, bool may_fail_streams) {
     uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
     if (state == 0)
         state = 1;
     program->seed = seed;
     program->step_count = 0;
-    slot slots[PROGRAM_SLOTS] = {0};
+    program_slot slots[PROGRAM_SLOTS] = {0};
     int64_t wanted = 8 + below(&state, PROGRAM_STEPS - 8);
     for (int tries = 0; program->step_count < wanted && tries < 2000; tries++) {
-        step *next = &program->steps[program->step_count];
+        program_step *next = &program->steps[program->step_count];
         draw(next, &state, may_fail_streams);
         if (!program_step_fits(next, slots))
             continue;

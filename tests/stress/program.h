@@ -29,7 +29,7 @@ typedef enum step_kind {
     STEP_KIND_COUNT
 } step_kind;
 
-typedef struct step {
+typedef struct program_step {
     step_kind kind;
     int stream;
     int target, second;
@@ -42,11 +42,11 @@ typedef struct step {
     bool fails;        /* the kernel fails half-way */
     bool stream_fails; /* the stream fails it before it runs (fakes only) */
     bool lend_stays;   /* LEND: ends at the end of the program, not at once */
-} step;
+} program_step;
 
 typedef enum slot_state { SLOT_EMPTY, SLOT_HEALTHY, SLOT_LOST, SLOT_SKIPPED, SLOT_TORN } slot_state;
 
-typedef struct slot {
+typedef struct program_slot {
     slot_state state;
     int64_t root_order; /* the step that failed first */
     int64_t root_seed;
@@ -55,24 +55,24 @@ typedef struct slot {
     bool is_unknown; /* a late shape whose maker failed: its size is never known */
     int64_t count;
     int64_t cells[PROGRAM_CELLS];
-} slot;
+} program_slot;
 
-typedef struct program {
+typedef struct random_program {
     uint64_t seed;
     int step_count;
-    step steps[PROGRAM_STEPS];
-} program;
+    program_step steps[PROGRAM_STEPS];
+} random_program;
 
 /* xorshift; never 0 */
 uint64_t program_random(uint64_t *state);
 
 /* Draws a program. may_fail_streams: some steps on streams above 0 are failed by the stream. */
-void program_make(program *program, uint64_t seed, bool may_fail_streams);
+void program_make(random_program *program, uint64_t seed, bool may_fail_streams);
 
 /* Runs step `index` on the oracle's slots. */
-void program_oracle(const program *program, int index, slot *slots);
+void program_oracle(const random_program *program, int index, program_slot *slots);
 
 /* Operands that a slot can be drawn for are checked before: whether the step makes sense in this state. */
-bool program_step_fits(const step *step, const slot *slots);
+bool program_step_fits(const program_step *step, const program_slot *slots);
 
 #endif

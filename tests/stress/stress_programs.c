@@ -18,21 +18,21 @@
 
 #define THREADS_MAX 4
 
-typedef struct run {
-    const program *program;
+typedef struct stress_run {
+    const random_program *program;
     const char *path;
     eddy_vm *vm;
     eddy_vm_stream *streams[PROGRAM_STREAMS];
     eddy_stream *fakes[PROGRAM_STREAMS]; /* NULL on the threaded paths */
     uint64_t choices;                    /* state of the schedule's random numbers */
     eddy_storage_number storages[PROGRAM_SLOTS];
-    slot slots[PROGRAM_SLOTS]; /* the oracle's, in step with the run */
+    program_slot slots[PROGRAM_SLOTS]; /* the oracle's, in step with the run */
     eddy_vm_lend *lends[PROGRAM_SLOTS];
     int thread_count;
     _Atomic int turn; /* atomic: the next step; release hands the slots on */
-} run;
+} stress_run;
 
-static _Noreturn void differ(const run *run, int step, const char *what, int64_t expected, int64_t found) {
+static _Noreturn void differ(const stress_run *run, int step, const char *what, int64_t expected, int64_t found) {
     fprintf(stderr, "program %llu, path %s, step %d: %s: expected %lld, found %lld\n",
             (unsigned long long)run->program->seed, run->path, step, what, (long long)expected, (long long)found);
     abort();
@@ -50,7 +50,7 @@ static eddy_status decide(void *context, const eddy_stream_work *work) {
 }
 
 /* Lets `steps` held works go, or all of them where it is negative. */
-static void pump(run *run, int steps) {
+static void pump(stress_run *run, int steps) {
     while (steps != 0 && run->fakes[1]) {
         int first = 1 + (int)(program_random(&run->choices) % 2);
         uint64_t choice = program_random(&run->choices);
@@ -62,13 +62,13 @@ static void pump(run *run, int steps) {
 }
 
 /* Before a step that blocks: nothing but this thread moves the fakes. */
-static void settle(run *run) {
+static void settle(stress_run *run) {
     pump(run, -1);
 }
 
 /* ---- steps ---- */
 
-static void submit(run *run, int index, const step *step) {
+static void submit(stress_run *run, int index, const program_step *step) {
     bool is_new = step->kind == STEP_MAKE || step->kind == STEP_MAKE_TWO || step->kind == STEP_LATE;
     synthetic_arguments arguments = {.seed = step->seed,
                                      .sleep_ns = step->sleep_ns,
@@ -104,7 +104,7 @@ static void submit(run *run, int index, const step *step) {
     }
 }
 
-static eddy_status expected_status(const slot *slot, bool is_stream_failure) {
+static eddy_status expected_status(const program_slot *slot, bool is_stream_failure) {
     switch (slot->state) {
     case SLOT_LOST:
         return is_stream_failure ? EDDY_DEVICE_LOST : EDDY_OUT_OF_RANGE;
@@ -118,8 +118,8 @@ static eddy_status expected_status(const slot *slot, bool is_stream_failure) {
 }
 
 /* Compares the status and the blame of a failed read with the oracle's. */
-static void check_error(run *run, int index, const slot *slot, eddy_status status) {
-    const step *root = slot->state > SLOT_HEALTHY ? &run->program->steps[slot->root_order] : NULL;
+static void check_error(stress_run *run, int index, const program_slot *slot, eddy_status status) {
+    const program_step *root = slot->state > SLOT_HEALTHY ? &run->program->steps[slot->root_order] : NULL;
     eddy_status expected = expected_status(slot, root && root->stream_fails);
     if (status != expected)
         differ(run, index, "status", expected, status);
@@ -135,8 +135,8 @@ static void check_error(run *run, int index, const slot *slot, eddy_status statu
     }
 }
 
-static void check_slot(run *run, int index, int number) {
-    const slot *slot = &run->slots[number];
+static void check_slot(stress_run *run, int index, int number) {
+    const program_slot *slot = &run->slots[number];
     int64_t found = 0;
     eddy_storage_number storage = run->storages[number];
     if (slot->state == SLOT_HEALTHY && slot->count > 0) {
@@ -155,12 +155,12 @@ static void check_slot(run *run, int index, int number) {
     }
 }
 
-static void lend(run *run, int index, const step *step) {
+static void lend(stress_run *run, int index, const program_step *step) {
     settle(run);
     void *data;
     eddy_vm_lend *lend;
     eddy_status status = eddy_vm_lend_begin(run->vm, run->storages[step->target], true, &forever, &data, &lend);
-    const slot *slot = &run->slots[step->target];
+    const program_slot *slot = &run->slots[step->target];
     check_error(run, index, slot, status);
     if (status != EDDY_OK)
         return;
@@ -177,7 +177,7 @@ static void lend(run *run, int index, const step *step) {
         eddy_vm_lend_end(run->vm, lend, false);
 }
 
-static void end_lends(run *run) {
+static void end_lends(stress_run *run) {
     for (int i = 0; i < PROGRAM_SLOTS; i++) {
         if (run->lends[i])
             eddy_vm_lend_end(run->vm, run->lends[i], false);
@@ -185,7 +185,7 @@ static void end_lends(run *run) {
     }
 }
 
-static void order_streams(run *run, int index, const step *step) {
+static void order_streams(stress_run *run, int index, const program_step *step) {
     eddy_vm_event *event;
     if (eddy_vm_event_record(run->vm, run->streams[step->stream], NULL, &event) != EDDY_OK)
         differ(run, index, "event", 0, 1);
@@ -196,13 +196,13 @@ static void order_streams(run *run, int index, const step *step) {
 }
 
 /* What is still unseen was caused on purpose. */
-static void sync_all(run *run) {
+static void sync_all(stress_run *run) {
     if (eddy_vm_sync(run->vm, &forever, NULL) != EDDY_OK)
         eddy_error_take(NULL);
 }
 
-static void run_step(run *run, int index) {
-    const step *step = &run->program->steps[index];
+static void run_step(stress_run *run, int index) {
+    const program_step *step = &run->program->steps[index];
     bool waits = step->kind >= STEP_READ && step->kind <= STEP_SYNC;
     if (waits) {
         end_lends(run);
@@ -239,21 +239,21 @@ static void run_step(run *run, int index) {
 
 /* ---- threads ---- */
 
-typedef struct issuer {
-    run *run;
+typedef struct stress_issuer {
+    stress_run *run;
     int number;
-} issuer;
+} stress_issuer;
 
 /* Which thread issues a step: drawn from the program's seed. */
-static int issuer_of(const run *run, int index) {
+static int issuer_of(const stress_run *run, int index) {
     uint64_t state = run->program->seed * 31 + (uint64_t)index * 7 + 1;
     program_random(&state);
     return (int)(program_random(&state) % (uint64_t)run->thread_count);
 }
 
 static void *issue(void *context) {
-    issuer *issuer = context;
-    run *run = issuer->run;
+    stress_issuer *issuer = context;
+    stress_run *run = issuer->run;
     for (;;) {
         int turn = eddy_load_acquire(&run->turn);
         if (turn >= run->program->step_count)
@@ -267,11 +267,11 @@ static void *issue(void *context) {
     }
 }
 
-static void run_steps(run *run) {
+static void run_steps(stress_run *run) {
     pthread_t threads[THREADS_MAX];
-    issuer issuers[THREADS_MAX];
+    stress_issuer issuers[THREADS_MAX];
     for (int i = 0; i < run->thread_count; i++) {
-        issuers[i] = (issuer){run, i};
+        issuers[i] = (stress_issuer){run, i};
         if (i > 0)
             pthread_create(&threads[i], NULL, issue, &issuers[i]);
     }
@@ -280,7 +280,7 @@ static void run_steps(run *run) {
         pthread_join(threads[i], NULL);
 }
 
-static void finish(run *run) {
+static void finish(stress_run *run) {
     int last = run->program->step_count;
     end_lends(run);
     settle(run);
@@ -298,15 +298,15 @@ static void finish(run *run) {
 
 /* ---- paths ---- */
 
-typedef struct path {
+typedef struct stress_path {
     const char *name;
     eddy_runtime_options options;
     bool has_fakes;
     int thread_count;
-    run run; /* the VM lives through many programs, as it does for a user */
-} path;
+    stress_run run; /* the VM lives through many programs, as it does for a user */
+} stress_path;
 
-static void path_open(path *path) {
+static void path_open(stress_path *path) {
     if (eddy_vm_create(&path->options, &path->run.vm) != EDDY_OK)
         abort();
     for (int i = 1; i < PROGRAM_STREAMS; i++) {
@@ -323,8 +323,8 @@ static void path_open(path *path) {
     }
 }
 
-static void path_run(path *path, const program *program) {
-    run *run = &path->run;
+static void path_run(stress_path *path, const random_program *program) {
+    stress_run *run = &path->run;
     run->program = program;
     run->path = path->name;
     run->thread_count = path->thread_count;
@@ -336,7 +336,7 @@ static void path_run(path *path, const program *program) {
     finish(run);
 }
 
-static void path_close(path *path) {
+static void path_close(stress_path *path) {
     for (int i = 1; i < PROGRAM_STREAMS; i++)
         eddy_vm_stream_release(path->run.streams[i]);
     if (eddy_vm_close(path->run.vm, 60000000000) != EDDY_OK)
@@ -350,7 +350,7 @@ int main(int argc, char **argv) {
     int threads = argc > 3 ? atoi(argv[3]) : 2;
     if (threads > THREADS_MAX)
         threads = THREADS_MAX;
-    static path paths[] = {
+    static stress_path paths[] = {
         {.name = "caller", .options = {.threads = 2}},
         {.name = "scheduler", .options = {.threads = 2, .full_path = true}},
         {.name = "worker", .options = {.threads = 3, .worker_path = true}},
@@ -364,7 +364,7 @@ int main(int argc, char **argv) {
         path_open(&paths[i]);
     }
     for (long p = 0; p < programs; p++) {
-        program program;
+        random_program program;
         for (int i = 0; i < count; i++) {
             program_make(&program, seed + (uint64_t)p, paths[i].has_fakes);
             path_run(&paths[i], &program);

@@ -1,0 +1,181 @@
+"""The generator of the op list: what it refuses, and what it writes."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+import entry
+import expression
+import header
+import loops
+import main
+import schema
+import source
+import symbols
+
+OPS = sorted(str(p) for p in (pathlib.Path(__file__).resolve().parents[2] / "functional/ops").glob("*.toml"))
+
+
+def read(text):
+    """The entries of one family given as text."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "family.toml"
+        path.write_text(text)
+        return entry.read_all([str(path)])
+
+
+def operation(extra):
+    return '[op]\nsummary = "Does."\noperands = ["x"]\ninfer = "same"\nkernel = "copy"\n' + extra
+
+
+def option(rest):
+    return operation('struct = "s"\noptions = [{ name = "o", doc = "d", ' + rest + " }]\n")
+
+
+class Refused(unittest.TestCase):
+    def refused(self, text, word):
+        with self.assertRaisesRegex(entry.EntryError, word):
+            read(text)
+
+    def test_options_whose_zero_is_not_the_default(self):
+        self.refused(option('type = "float", default = 0.9'), "0 does not mean")
+        self.refused(option('type = "int", default = -100'), "0 does not mean")
+        self.refused(option('type = "bool", default = true'), "inverted")
+        self.refused(option('type = "choice", choices = ["a", "b"], default = 1'), "first choice")
+        self.refused(option('type = "float", zero_flag = true'), "zero_flag")
+        self.refused(option('type = "scalar"'), "cannot be an option")
+
+    def test_options_with_a_flag_for_zero(self):
+        op, = read(option('type = "float", default = 0.9, zero_flag = true'))
+        self.assertIn("bool o_is_zero;", header.options_struct(op))
+        self.assertIn("EDDY_OPTION(options, o_is_zero)", source.emit([op]))
+
+    def test_unknown_words(self):
+        self.refused(operation('sumary = "x"\n'), "unknown key")
+        self.refused(operation('promotion = "most"\n'), "promotion")
+        self.refused(operation('dtypes = ["f31"]\n'), "dtype")
+        self.refused(operation('forms = ["outplace"]\n'), "form")
+        self.refused(operation('attributes = [{ name = "a", type = "complex", doc = "d" }]\n'), "unknown type")
+
+    def test_entries_that_are_not_whole(self):
+        self.refused('[op]\noperands = ["x"]\ninfer = "same"\nkernel = "copy"\n', "no summary")
+        self.refused('[op]\nsummary = "s"\noperands = ["x"]\n', "expression or a kernel")
+        self.refused('[op]\nsummary = "s"\noperands = ["x"]\nkernel = "copy"\n', "no infer")
+        self.refused(operation('attributes = [{ name = "a", type = "int" }]\nstruct = "s"\n'), "no doc")
+        self.refused(operation('attributes = [{ name = "a", type = "int", doc = "d" }]\n'), "need `struct`")
+
+    def test_names(self):
+        self.refused(operation("").replace("[op]", "[op_s]"), "does not end in _s")
+        self.refused(operation('attributes = [{ name = "x", type = "int", doc = "d", extra = true }]\n'), "used twice")
+        self.refused(operation('gradient = { y = "grad" }\n'), "unknown operand")
+
+    def test_one_name_in_two_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [pathlib.Path(folder) / name for name in ("a.toml", "b.toml")]
+            for path in paths:
+                path.write_text(operation(""))
+            with self.assertRaisesRegex(entry.EntryError, "is in a.toml too"):
+                entry.read_all([str(p) for p in paths])
+
+
+class Expressions(unittest.TestCase):
+    def compiled(self, text, dtype="f32", names=None):
+        return expression.compile_expression(text, names or {"a": "v", "b": "v", "c": "c"}, dtype)
+
+    def refused(self, text, word, dtype="f32"):
+        with self.assertRaisesRegex(expression.ExpressionError, word):
+            self.compiled(text, dtype)
+
+    def test_operators_are_words_of_the_compute_type(self):
+        self.assertEqual(self.compiled("a + b * 2")[0], "eddy_add_f32(a, eddy_mul_f32(b, 0x1.0000000000000p+1f))")
+        self.assertEqual(self.compiled("a - 1", "i8")[0], "eddy_sub_i8(a, 1)")
+        self.assertEqual(self.compiled("-a", "bf16")[0], "eddy_neg_f32(a)")
+        self.assertEqual(self.compiled("a < b", "bool")[:2], ("eddy_lt_truth(a, b)", "c"))
+
+    def test_the_vocabulary_is_closed(self):
+        self.refused("erf(a)", "no word")
+        self.refused("a ** b", "not in the language")
+        self.refused("a if c else b", "not in the language")
+        self.refused("a[0]", "not in the language")
+        self.refused("__import__('os').system('x')", "not in the language")
+        self.refused("d + 1", "no operand")
+        self.refused("a +", "cannot read")
+
+    def test_kinds_and_types_are_checked(self):
+        self.refused("select(a, a, b)", "condition")
+        self.refused("a + c", "condition")
+        self.refused("select(c, a)", "takes 3")
+        self.refused("exp(a)", "no form for i32", "i32")
+        self.refused("a + b", "no form for bool", "bool")
+        self.refused("logical_or(a, b)", "for bool", "f32")
+        self.refused("a + 0.5", "no value of i32", "i32")
+
+    def test_a_comparison_has_a_bool_result(self):
+        op, = read('[op]\nsummary = "s"\noperands = ["a", "b"]\nexpression = "a < b"\nresult = "compute"\n')
+        with self.assertRaisesRegex(expression.ExpressionError, "disagree"):
+            loops.emit_block([op], "family")
+
+
+class TheList(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.entries = entry.read_all(OPS)
+
+    def test_each_product_can_be_made_twice_alike(self):
+        kinds = list(main.KINDS) + [f"loops:{f}" for f in loops.families(self.entries)]
+        for kind in kinds:
+            self.assertEqual(main.produce(kind, self.entries), main.produce(kind, entry.read_all(OPS)), kind)
+
+    def test_build_lists_are_complete(self):
+        root = pathlib.Path(OPS[0]).parents[1]
+        listed = (root / "ops/meson.build").read_text()
+        for path in OPS:
+            self.assertIn(f"'{pathlib.Path(path).name}'", listed)
+        build = (root / "meson.build").read_text()
+        for family in loops.families(self.entries):
+            self.assertIn(f"'{family}'", build)
+        modules = (root / "generate/meson.build").read_text()
+        for path in (root / "generate").glob("*.py"):
+            self.assertIn(f"'{path.name}'", modules)
+
+    def test_every_shape_rule_is_declared(self):
+        declared = (pathlib.Path(OPS[0]).parents[1] / "infer/infer.h").read_text()
+        for op in self.entries:
+            if op.infer:
+                self.assertIn(f"eddy_infer_{op.infer}(", declared, op.name)
+
+    def test_schema_and_symbols_name_the_functions_of_the_header(self):
+        text = header.emit(self.entries)
+        functions = symbols.emit(self.entries).split()
+        self.assertEqual(len(functions), len(set(functions)))
+        for name in functions:
+            self.assertRegex(text, rf"EDDY_API [^;]*\b{name}\(")
+        schemed = [f["name"] for op in json.loads(schema.emit(self.entries))["ops"] for f in op["functions"]]
+        self.assertEqual(schemed, functions)
+
+    def test_every_function_is_documented(self):
+        text = header.emit(self.entries)
+        for line, before in zip(text.splitlines()[1:], text.splitlines()):
+            if line.startswith("EDDY_API"):
+                self.assertTrue(before.endswith("*/"), line)
+
+    def test_option_structs_begin_with_their_size(self):
+        for op in self.entries:
+            if op.options:
+                self.assertIn("{\n    size_t size;", header.options_struct(op))
+
+    def test_lines_are_not_too_long(self):
+        for line in header.emit(self.entries).splitlines():
+            if line.startswith((" *", "/*")):
+                self.assertLessEqual(len(line), 120, line)
+
+    def test_scalar_forms_promote_by_their_right_side(self):
+        forms = {op.name: op for op in self.entries}
+        self.assertEqual([a.type for a in forms["add_s"].attributes], ["scalar"])
+        self.assertEqual(forms["add_s"].scalar_of, "add")
+        self.assertNotIn("b", forms["mul_s"].gradient)
+
+
+if __name__ == "__main__":
+    unittest.main()

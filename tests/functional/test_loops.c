@@ -1,0 +1,239 @@
+/* Every loop of every instruction set against the oracle and against the portable one. */
+#include <base/dtype.h>
+#include <criterion/criterion.h>
+#include <eddy/scalar.h>
+#include <functional/loops.h>
+#include <functional/loops_list.h>
+#include <functional/op_table.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tests/functional/oracle.h>
+#include <tests/functional/random.h>
+
+#ifdef EDDY_ISA_TABLES
+#define ISA_COUNT 3
+#define LOOPS(family, loop)                                                                                            \
+    {&eddy_cpu_loops_##family##_portable.loop, &eddy_cpu_loops_##family##_v3.loop, &eddy_cpu_loops_##family##_v4.loop}
+static const eddy_isa levels[ISA_COUNT] = {EDDY_ISA_PORTABLE, EDDY_ISA_V3, EDDY_ISA_V4};
+#else
+#define ISA_COUNT 1
+#define LOOPS(family, loop) {&eddy_cpu_loops_##family##_portable.loop}
+static const eddy_isa levels[ISA_COUNT] = {EDDY_ISA_PORTABLE};
+#endif
+
+typedef struct row {
+    const char *name, *op;
+    eddy_dtype dtype;
+    int ulp;
+    eddy_loop_fn *const *loops[ISA_COUNT]; /* where the tables keep them */
+} row;
+
+#define OPERANDS 4 /* inputs and output at most */
+#define COUNT_MAX 4099
+#define GUARD 128
+
+typedef struct operand {
+    eddy_dtype dtype;
+    char *memory, *data;
+    size_t bytes;
+    int64_t stride; /* bytes */
+} operand;
+
+static void make(operand *o, eddy_dtype dtype, int64_t count, int64_t steps) {
+    int64_t size = (int64_t)eddy_dtype_bytes(dtype), span = (count > 0 ? count - 1 : 0) * size * llabs(steps) + size;
+    o->dtype = dtype;
+    o->stride = steps * size;
+    o->bytes = (size_t)span + 2 * GUARD;
+    o->memory = aligned_alloc(64, (o->bytes + 63) / 64 * 64);
+    memset(o->memory, 0xa5, o->bytes);
+    /* One element off the alignment of vectors. */
+    o->data = o->memory + GUARD + size + (steps < 0 ? span - size : 0) - (steps < 0 ? size : 0);
+    for (int64_t i = 0; i < count; i++)
+        random_element(dtype, o->data + i * o->stride);
+}
+
+/* Whether all bytes but the elements' are as in `before`. */
+static bool guards_hold(const operand *o, const char *before, int64_t count) {
+    char *elements = calloc(1, o->bytes);
+    for (int64_t i = 0; i < count; i++)
+        memset(elements + (o->data - o->memory) + i * o->stride, 1, eddy_dtype_bytes(o->dtype));
+    bool hold = true;
+    for (size_t i = 0; i < o->bytes; i++)
+        hold = hold && (elements[i] || o->memory[i] == before[i]);
+    free(elements);
+    return hold;
+}
+
+typedef struct case_of {
+    int64_t count;
+    int64_t steps[OPERANDS]; /* elements between neighbours: 1, 0, 2, -1 */
+    bool is_inplace;
+} case_of;
+
+static bool takes_scalar(const eddy_op *op) {
+    return op->scalar_attribute >= 0;
+}
+
+static eddy_scalar random_scalar(eddy_dtype dtype, oracle_value *value) {
+    char element[8];
+    random_element(dtype, element);
+    *value = oracle_load(dtype, element);
+    if (dtype == EDDY_BOOL)
+        return eddy_scalar_bool(value->integer != 0);
+    /* A float loop also meets integers. */
+    if (eddy_dtype_is_float(dtype) && random_below(4) == 0) {
+        int64_t integer = random_below(9) - 4;
+        value->real = (long double)integer;
+        return eddy_scalar_int(integer);
+    }
+    if (!eddy_dtype_is_float(dtype))
+        return eddy_scalar_int((int64_t)value->integer);
+    /* 16-bit floats are computed in f32, and so the scalar is one. */
+    value->real = dtype == EDDY_F64 ? value->real : (float)value->real;
+    return eddy_scalar_float((double)value->real);
+}
+
+static void check_elements(const row *r, const case_of *c, const operand *inputs, char *const *snapshots, int32_t input_count,
+                           bool has_scalar, oracle_value scalar, const operand *out, const char *isa) {
+    for (int64_t i = 0; i < c->count; i++) {
+        oracle_value values[OPERANDS], want;
+        for (int32_t k = 0; k < input_count; k++)
+            values[k] = oracle_load(inputs[k].dtype, snapshots[k] + (inputs[k].data - inputs[k].memory) + i * inputs[k].stride);
+        if (has_scalar)
+            values[input_count] = scalar;
+        cr_assert(oracle_apply(r->op, r->dtype, values, &want), "the oracle does not know %s", r->op);
+        double distance = oracle_distance(out->dtype, want, out->data + i * out->stride);
+        /* A rounding of the exact value is half a unit at most; products of roundings have their bound on top of it. */
+        double bound = r->ulp == 0 ? 0.5 : r->ulp == 1 && r->dtype != EDDY_F32 && r->dtype != EDDY_F64 ? 1.0 : r->ulp;
+        /* Products of three: no bound where one on the way is subnormal or infinite. */
+        bool is_product = strstr(r->op, "_backward") && r->ulp > 0;
+        if (is_product && (!isfinite(want.real) || fabsl(want.real) < 0x1p-100L || fabsl(values[0].real) > 0x1p60L ||
+                           fabsl(values[1].real) > 0x1p30L))
+            continue;
+        cr_assert_leq(distance, bound, "%s on %s: [%lld] of %lld, a %Lg b %Lg: got %g, want %Lg, %g ulp, seed %llu", r->name, isa,
+                      (long long)i, (long long)c->count, values[0].real, values[1].real,
+                      eddy_dtype_load_f64(out->dtype, out->data + i * out->stride), want.real, distance,
+                      (unsigned long long)random_seed());
+    }
+}
+
+/* The same bits, but for which NaN it is: that depends on the order of operands, which compilers may change. */
+static bool same_elements(const operand *o, const char *one, const char *other, int64_t count) {
+    int64_t at = o->data - o->memory;
+    for (int64_t i = 0; i < count; i++, at += o->stride)
+        if (memcmp(one + at, other + at, eddy_dtype_bytes(o->dtype)) != 0 &&
+            !(isnan(eddy_dtype_load_f64(o->dtype, one + at)) && isnan(eddy_dtype_load_f64(o->dtype, other + at))))
+            return false;
+    return true;
+}
+
+static void run_case(const row *r, const eddy_op *op, const case_of *c) {
+    operand inputs[OPERANDS], out;
+    char *snapshots[OPERANDS], *data[OPERANDS];
+    int64_t strides[OPERANDS];
+    int32_t input_count = op->operand_count;
+    for (int32_t k = 0; k < input_count; k++) {
+        make(&inputs[k], op->operands[k].is_bool ? EDDY_BOOL : r->dtype, c->count, c->steps[k]);
+        snapshots[k] = malloc(inputs[k].bytes);
+        memcpy(snapshots[k], inputs[k].memory, inputs[k].bytes);
+        data[k] = inputs[k].data;
+        strides[k] = inputs[k].stride;
+    }
+    oracle_value value = {0};
+    eddy_scalar scalar = random_scalar(r->dtype, &value);
+    make(&out, op->result == EDDY_RESULT_BOOL ? EDDY_BOOL : r->dtype, c->count, c->steps[OPERANDS - 1]);
+    char *before = malloc(out.bytes), *first = malloc(out.bytes);
+    memcpy(before, out.memory, out.bytes);
+    int32_t target = c->is_inplace ? 0 : -1;
+    for (int isa = 0; isa < ISA_COUNT; isa++) {
+        if (levels[isa] > eddy_isa_machine())
+            continue;
+        operand *written = target == 0 ? &inputs[0] : &out;
+        memcpy(written->memory, target == 0 ? snapshots[0] : before, written->bytes);
+        data[input_count] = written->data;
+        strides[input_count] = written->stride;
+        (*r->loops[isa])(data, strides, c->count, takes_scalar(op) ? &scalar : NULL);
+        cr_assert(guards_hold(written, target == 0 ? snapshots[0] : before, c->count), "%s on %s writes beside its target, seed %llu",
+                  r->name, eddy_isa_name(levels[isa]), (unsigned long long)random_seed());
+        for (int32_t k = target + 1; k < input_count; k++)
+            cr_assert_eq(memcmp(inputs[k].memory, snapshots[k], inputs[k].bytes), 0, "%s changes an input", r->name);
+        check_elements(r, c, inputs, snapshots, input_count, takes_scalar(op), value, written, eddy_isa_name(levels[isa]));
+        if (isa == 0)
+            memcpy(first, written->memory, out.bytes < written->bytes ? out.bytes : written->bytes);
+        else if (target != 0)
+            cr_assert(same_elements(&out, first, out.memory, c->count), "%s: %s and portable differ in bits, seed %llu", r->name,
+                      eddy_isa_name(levels[isa]), (unsigned long long)random_seed());
+    }
+    for (int32_t k = 0; k < input_count; k++) {
+        free(inputs[k].memory);
+        free(snapshots[k]);
+    }
+    free(out.memory);
+    free(before);
+    free(first);
+}
+
+static void run_row(const row *r) {
+    static const int64_t counts[] = {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 64, 127, 257, COUNT_MAX};
+    static const int64_t layouts[][OPERANDS] = {{1, 1, 1, 1},  {0, 1, 1, 1},  {1, 0, 1, 1}, {1, 1, 0, 1}, {0, 0, 0, 1},
+                                                {2, 1, 1, 1},  {1, 1, 1, 2},  {2, 3, 2, 3}, {-1, 1, -1, 1}, {-2, 0, 1, -1}};
+    const eddy_op *op = eddy_op_find(r->op);
+    cr_assert_not_null(op);
+    for (size_t l = 0; l < sizeof(layouts) / sizeof(layouts[0]); l++)
+        for (size_t n = 0; n < sizeof(counts) / sizeof(counts[0]); n++) {
+            case_of c = {.count = counts[n]};
+            memcpy(c.steps, layouts[l], sizeof(c.steps));
+            run_case(r, op, &c);
+            c.is_inplace = true;
+            if (op->result == EDDY_RESULT_COMPUTE && !op->operands[0].is_bool && c.steps[0] != 0)
+                run_case(r, op, &c);
+        }
+}
+
+#define ROW(family_, loop_, op_, dtype_, ulp_)                                                                         \
+    {.name = #loop_, .op = #op_, .dtype = EDDY_##dtype_, .ulp = ulp_, .loops = LOOPS(family_, loop_)},
+static const row rows[] = {EDDY_LOOPS_LIST(ROW)};
+#undef ROW
+
+Test(loops, each_gives_what_the_oracle_does_with_the_same_bits_on_every_instruction_set) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        run_row(&rows[i]);
+}
+
+/* Element by element and all at once: how many go through the vector and how many through the rest must not matter. */
+Test(loops, bits_do_not_depend_on_the_number_of_elements) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const row *r = &rows[i];
+        const eddy_op *op = eddy_op_find(r->op);
+        operand operands[OPERANDS], single;
+        char *data[OPERANDS];
+        int64_t strides[OPERANDS], count = 133;
+        int32_t inputs = op->operand_count;
+        for (int32_t k = 0; k <= inputs; k++) {
+            eddy_dtype dtype = k == inputs ? (op->result == EDDY_RESULT_BOOL ? EDDY_BOOL : r->dtype)
+                               : op->operands[k].is_bool ? EDDY_BOOL : r->dtype;
+            make(&operands[k], dtype, count, 1);
+            data[k] = operands[k].data;
+            strides[k] = operands[k].stride;
+        }
+        make(&single, operands[inputs].dtype, count, 1);
+        oracle_value value;
+        eddy_scalar scalar = random_scalar(r->dtype, &value);
+        for (int isa = 0; isa < ISA_COUNT && levels[isa] <= eddy_isa_machine(); isa++) {
+            (*r->loops[isa])(data, strides, count, &scalar);
+            for (int64_t e = 0; e < count; e++) {
+                char *one[OPERANDS];
+                for (int32_t k = 0; k < inputs; k++)
+                    one[k] = data[k] + e * strides[k];
+                one[inputs] = single.data + e * single.stride;
+                (*r->loops[isa])(one, strides, 1, &scalar);
+            }
+            cr_assert(same_elements(&single, operands[inputs].memory, single.memory, count), "%s on %s, seed %llu", r->name,
+                      eddy_isa_name(levels[isa]), (unsigned long long)random_seed());
+        }
+        for (int32_t k = 0; k <= inputs; k++)
+            free(operands[k].memory);
+        free(single.memory);
+    }
+}

@@ -1,0 +1,92 @@
+/* The generated table says what the interpreter relies on. */
+#include <criterion/criterion.h>
+#include <functional/op_table.h>
+#include <string.h>
+
+#define EACH(op) for (uint32_t n_ = 0; n_ < eddy_op_table_count; n_++) for (const eddy_op *op = eddy_op_table[n_]; op; op = NULL)
+
+Test(op_table, ids_are_places_and_names_find_their_op) {
+    EACH(op) {
+        cr_assert_eq(op->id, n_);
+        cr_assert_eq(eddy_op_find(op->name), op, "%s", op->name);
+        cr_assert(!strchr(op->name, '.'), "%s: dots are for registered ops", op->name);
+        cr_assert(op->summary && op->summary[0], "%s", op->name);
+    }
+    cr_assert_null(eddy_op_find(""));
+    cr_assert_null(eddy_op_find("zzz"));
+    cr_assert_null(eddy_op_find("ad"));
+}
+
+Test(op_table, names_are_sorted) {
+    for (uint32_t i = 1; i < eddy_op_table_count; i++)
+        cr_assert_lt(strcmp(eddy_op_by_name[i - 1]->name, eddy_op_by_name[i]->name), 0);
+}
+
+Test(op_table, elementwise_ops_have_a_loop_for_each_of_their_dtypes) {
+    EACH(op) {
+        if (!op->is_elementwise)
+            continue;
+        int found = 0;
+        for (int d = 0; d < EDDY_DTYPE_COUNT; d++) {
+            const eddy_kernel *kernel = op->kernels[d];
+            if (!kernel)
+                continue;
+            found++;
+            cr_assert(kernel->run && kernel->cost_base_ps > 0, "%s", op->name);
+            cr_assert(kernel->loop || op->output_count == 0, "%s", op->name);
+        }
+        cr_assert_gt(found, 0, "%s", op->name);
+        cr_assert(op->promotion != EDDY_PROMOTE_FLOAT || !op->kernels[EDDY_I32], "%s", op->name);
+    }
+}
+
+Test(op_table, other_ops_have_a_rule_and_a_kernel) {
+    EACH(op) {
+        if (op->is_elementwise)
+            continue;
+        cr_assert(op->infer && op->kernels && op->kernels[0] && op->kernels[0]->run, "%s", op->name);
+        cr_assert(op->promotion == EDDY_PROMOTE_NONE && op->result == EDDY_RESULT_RULE, "%s", op->name);
+        cr_assert_eq(op->has_late_shape, op->kernels[0]->count != NULL, "%s", op->name);
+    }
+}
+
+Test(op_table, attributes_lie_in_their_struct) {
+    static const size_t sizes[] = {sizeof(int64_t),    sizeof(double),   sizeof(bool),    sizeof(eddy_scalar), sizeof(eddy_dtype),
+                                   sizeof(eddy_shape), sizeof(uint32_t), sizeof(int32_t), sizeof(int32_t)};
+    EACH(op) {
+        cr_assert_leq(op->kernel_attribute_bytes, op->attribute_bytes, "%s", op->name);
+        for (int32_t i = 0; i < op->attribute_count; i++) {
+            const eddy_op_attribute *attribute = &op->attributes[i];
+            size_t end = attribute->offset + sizes[attribute->type];
+            cr_assert_leq(end, op->attribute_bytes, "%s.%s", op->name, attribute->name);
+            for (int32_t j = 0; j < i; j++) {
+                const eddy_op_attribute *other = &op->attributes[j];
+                cr_assert(end <= other->offset || other->offset + sizes[other->type] <= attribute->offset, "%s: %s and %s overlap",
+                          op->name, attribute->name, other->name);
+            }
+            cr_assert_eq(attribute->choices != NULL, attribute->type == EDDY_ATTRIBUTE_CHOICE, "%s", op->name);
+        }
+        if (op->is_random)
+            cr_assert_geq(op->kernel_attribute_bytes, 16, "%s: no room for seed and counter", op->name);
+    }
+}
+
+Test(op_table, the_scalar_of_an_s_op_stands_first) {
+    EACH(op) {
+        if (op->scalar_attribute < 0)
+            continue;
+        cr_assert(op->is_elementwise && op->scalar_attribute == 0, "%s", op->name);
+        cr_assert_eq(op->attributes[0].type, EDDY_ATTRIBUTE_SCALAR, "%s", op->name);
+        cr_assert_eq(op->attributes[0].offset, 0, "%s: loops read it at the start of the struct", op->name);
+        cr_assert(strlen(op->name) > 2 && strcmp(op->name + strlen(op->name) - 2, "_s") == 0, "%s", op->name);
+    }
+}
+
+Test(op_table, operands_are_written_or_outputs_are) {
+    EACH(op) {
+        bool has_mut = false;
+        for (int32_t i = 0; i < op->operand_count; i++)
+            has_mut = has_mut || op->operands[i].is_mut;
+        cr_assert_eq(has_mut, op->output_count == 0, "%s", op->name);
+    }
+}

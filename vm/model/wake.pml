@@ -1,0 +1,221 @@
+/* Section 7: the engine word and the sleep of the scheduler thread (E1, E2). Issuers publish records under L; a worker
+ * finishes what it was given and requests the role; a lender pushes without L and wakes; a waiter helps for one round and
+ * hands the role on. In every run all that was pushed is retired, or the verifier reports an invalid end state: somebody
+ * slept through it.
+ *
+ * Steps are sequentially consistent. BUG_ASLEEP_STORE_WAITS and BUG_PUSH_STORE_WAITS keep one store in a buffer that is
+ * written out at any later time: what a weaker order than seq_cst would allow. */
+#include "primitives.pml"
+
+#ifndef ISSUERS
+#define ISSUERS 2
+#endif
+#ifndef RECORDS
+#define RECORDS 1 /* an issuer */
+#endif
+#define PUSHED (ISSUERS * RECORDS)
+
+bool L;
+byte E; /* 0 free, 1 as the holder has seen it, 2 requested since */
+bool has_engine;
+bool is_asleep;
+bool is_word_new; /* wake_word was raised since the scheduler thread read it: all that futex looks at */
+bool scheduler_sleeps; /* in the futex */
+byte in_ring, at_workers, completions, retired;
+bool lend_ended, lend_retired;
+bool asleep_store_waits, push_store_waits;
+
+inline engine_round()
+{
+    found = false;
+    if
+    :: atomic { in_ring > 0 -> found = true; in_ring--;
+        if
+        :: retired++ /* run by the engine */
+        :: at_workers++
+        fi }
+    :: in_ring == 0
+    fi;
+    if
+    :: atomic { completions > 0 -> found = true; completions--; retired++ }
+    :: completions == 0
+    fi;
+    if
+    :: atomic { lend_ended -> found = true; lend_ended = false; lend_retired = true }
+    :: !lend_ended
+    fi
+}
+
+inline request()
+{
+    atomic {
+        if
+        :: E == 0 -> E = 1; assert(!has_engine); has_engine = true; takes_role = true
+        :: else -> E = 2
+        fi
+    }
+}
+
+inline hold_role()
+{
+    do
+    :: engine_round();
+        if
+        :: atomic { found -> found = false; found_any = true }
+        :: atomic { !found && E == 1 -> E = 0; has_engine = false; takes_role = false; break }
+        :: atomic { !found && E == 2 ->
+#ifdef BUG_ROLE_DROPPED_BLINDLY
+            E = 0; has_engine = false; takes_role = false; break
+#else
+            E = 1 /* the cas failed: seen is the newer count */
+#endif
+            }
+        fi
+    od
+}
+
+inline wake_scheduler()
+{
+    is_word_new = true;
+    if
+    :: is_asleep -> FUTEX_WAKE(scheduler_sleeps)
+    :: !is_asleep
+    fi
+}
+
+active proctype scheduler()
+{
+    bool found, found_any, takes_role;
+    do
+    :: /* awake: clears the flag, works */
+        is_asleep = false;
+        request();
+        if
+        :: takes_role -> hold_role()
+        :: !takes_role
+        fi;
+        found_any = false;
+        /* nothing found */
+        atomic { !L -> L = true };
+#ifdef BUG_ASLEEP_STORE_WAITS
+        asleep_store_waits = true; /* its unlock waits behind it in the buffer */
+#else
+        is_asleep = true;
+        L = false;
+#endif
+#ifndef BUG_WAKE_WORD_READ_LATE
+        is_word_new = false;
+#endif
+#ifndef BUG_NO_SECOND_SCAN
+#ifdef BUG_SECOND_SCAN_WITHOUT_REQUEST /* "somebody has the role: they will see it" */
+        if
+        :: E != 0
+        :: E == 0 -> request()
+        fi;
+#else
+        request();
+#endif
+        if
+        :: takes_role -> hold_role()
+        :: !takes_role
+        fi;
+#endif
+#ifdef BUG_WAKE_WORD_READ_LATE
+        is_word_new = false;
+#endif
+        if
+        :: atomic { found_any -> found_any = false }
+        :: !found_any ->
+            atomic {
+                if
+                :: !is_word_new -> scheduler_sleeps = true
+                :: else -> skip
+                fi
+            };
+end:        !scheduler_sleeps
+        fi
+    od
+}
+
+active [ISSUERS] proctype issuer()
+{
+    byte left = RECORDS;
+    bool wakes;
+    do
+    :: left > 0 ->
+        atomic { !L -> L = true; in_ring++ };
+        atomic { wakes = is_asleep; L = false };
+        if
+        :: atomic { wakes -> wakes = false };
+#ifndef BUG_ISSUER_KEEPS_WAKE_WORD
+            is_word_new = true;
+#endif
+            FUTEX_WAKE(scheduler_sleeps)
+        :: !wakes
+        fi;
+        left--
+    :: left == 0 -> break
+    od
+}
+
+active proctype worker()
+{
+    bool found, found_any, takes_role;
+end:
+    do
+    :: atomic { at_workers > 0 -> at_workers-- };
+        completions++;
+        request();
+        if
+        :: takes_role -> hold_role()
+        :: !takes_role
+        fi;
+        found_any = false
+    od
+}
+
+active proctype lender()
+{
+#ifdef BUG_PUSH_STORE_WAITS /* release push and relaxed look, no read-modify-write between them */
+    push_store_waits = true;
+    if
+    :: is_asleep -> is_word_new = true; FUTEX_WAKE(scheduler_sleeps)
+    :: !is_asleep
+    fi
+#else
+    lend_ended = true;
+    wake_scheduler()
+#endif
+}
+
+#ifdef HELPER
+/* Its wait may be over after any round: it drops the role with work left, and says so. */
+active proctype helper()
+{
+    bool found, takes_role;
+    request();
+    if
+    :: takes_role -> engine_round();
+        atomic { E = 0; has_engine = false };
+#ifndef BUG_HELPER_LEAVES_WORK
+        wake_scheduler()
+#endif
+    :: !takes_role
+    fi
+}
+
+#endif
+
+active proctype store_buffer()
+{
+end:
+    do
+    :: atomic { asleep_store_waits -> is_asleep = true; asleep_store_waits = false; L = false }
+    :: atomic { push_store_waits -> push_store_waits = false; lend_ended = true }
+    od
+}
+
+active proctype observer()
+{
+    retired == PUSHED && lend_retired
+}
