@@ -63,7 +63,7 @@ static eddy_status run_infer(eddy_infer *infer) {
 
 static void convert_views(eddy_op_view *views, const eddy_kernel_call *call, bool has_data) {
     for (int32_t i = 0; i < call->view_count; i++) {
-        const eddy_view *view = &call->views[i];
+        const eddy_kernel_view *view = &call->views[i];
         views[i] = (eddy_op_view){.data = has_data ? view->data : NULL,
                                   .shape = view->shape,
                                   .strides = view->strides,

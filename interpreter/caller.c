@@ -29,6 +29,8 @@ static void end_caller(void *context) {
     eddy_scope_end_all(caller);
     eddy_stream_scope_end_all(caller);
     caller->device_count = 0;
+    /* Where the lock is busy they wait for the next thread that adopts the caller. */
+    (void)eddy_stash_flush(caller);
     eddy_runtime *runtime = caller->runtime;
     caller->runtime = NULL;
     eddy_runtime_release(&runtime);

@@ -17,6 +17,7 @@
 #include <eddy/status.h>
 #include <eddy/stream.h>
 #include <eddy/tensor.h>
+#include <interpreter/stash.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,6 +42,7 @@ typedef struct eddy_caller {
     eddy_runtime *runtime;            /* current, a reference; NULL: the default one */
     struct eddy_stream *stream;       /* of the innermost stream scope, NULL: the default one; the scope holds it */
     eddy_callback_kind callback;
+    eddy_stash stash;
     eddy_status failure; /* why the last internal call that returns a tensor returned NULL */
 
     /* atomic: the thread stores (relaxed), eddy_live_count reads: handles made less handles ended by this caller. */

@@ -65,7 +65,7 @@ int eddy_describe_error(const eddy_op *op, const eddy_indexed *indexed, const ch
     return (int)text.length;
 }
 
-bool eddy_view_is_finite(const eddy_view *view) {
+bool eddy_view_is_finite(const eddy_kernel_view *view) {
     if (eddy_view_is_absent(view) || eddy_dtype_category_of(view->dtype) != EDDY_CATEGORY_FLOAT)
         return true;
     size_t bytes = eddy_dtype_bytes(view->dtype);

@@ -36,6 +36,6 @@ int eddy_describe_error(const eddy_op *op, const eddy_indexed *indexed, const ch
                         const eddy_kernel_error *error, char *buffer, size_t size);
 
 /* Whether no element of a float view is NaN or infinite; true for other dtypes. */
-bool eddy_view_is_finite(const eddy_view *view);
+bool eddy_view_is_finite(const eddy_kernel_view *view);
 
 #endif

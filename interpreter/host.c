@@ -138,6 +138,7 @@ eddy_tensor *eddy_from_buffer(void *data, eddy_shape shape, eddy_dtype dtype, vo
         goto fail;
     if (eddy_vm_storage_borrow(runtime->vm, data, bytes, end_borrow, borrow, &tensor->storage) != EDDY_OK)
         goto fail;
+    tensor->link.after = 1;
     eddy_scope_own(caller, tensor);
     return tensor;
 

@@ -539,11 +539,11 @@ static int64_t estimate(const plan *p, const eddy_kernel *kernel, const eddy_ker
 /* Asks the kernel for its workspace and its cost, both known from the views alone. */
 static bool ask_kernel(plan *p, const eddy_kernel *kernel, int64_t *cost_ps) {
     eddy_packed_call *packed = p->packed;
-    eddy_view on_stack[16];
-    size_t bytes = packed->view_count * sizeof(eddy_view);
+    eddy_kernel_view on_stack[16];
+    size_t bytes = packed->view_count * sizeof(eddy_kernel_view);
     bool is_short = bytes <= sizeof(on_stack);
     bool is_asked = kernel->workspace || kernel->cost;
-    eddy_view *views = on_stack;
+    eddy_kernel_view *views = on_stack;
     if (is_asked && !is_short && !(views = eddy_memory_acquire(bytes, EDDY_MEMORY_ARGUMENT)))
         return false;
     eddy_kernel_call call = {.kernel = kernel,
@@ -607,8 +607,13 @@ static eddy_status submit(plan *p) {
                              .stream = eddy_stream_of_caller(p->caller, p->runtime),
                              .address = p->apply->address,
                              .cost_ps = cost_ps,
-                             .place = op->is_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY};
+                             .place = op->is_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
+                             .releases = p->caller->stash.numbers,
+                             .release_count = eddy_stash_count(&p->caller->stash, p->runtime)};
+        bool carries = call.release_count > 0;
         status = eddy_vm_submit(p->runtime->vm, &call);
+        if (carries)
+            p->caller->stash.count = call.release_count;
     }
     if (status == EDDY_OK)
         keep_results(p, operand_count);

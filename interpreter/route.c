@@ -20,10 +20,10 @@ static const eddy_route *route_of(const eddy_vm_descriptor *descriptor) {
 static void run_views(const eddy_route *route, const eddy_vm_run *run, const eddy_route_arguments *arguments) {
     static const int64_t step = 1;
     int64_t count = arguments->count;
-    eddy_view views[EDDY_ROUTE_OPERANDS];
+    eddy_kernel_view views[EDDY_ROUTE_OPERANDS];
     int32_t inputs = route->input_count;
     for (int32_t i = 0; i <= inputs; i++)
-        views[i] = (eddy_view){run->data[i], &count, &step, (eddy_dtype)(i < inputs ? route->dtype : route->result), 1};
+        views[i] = (eddy_kernel_view){run->data[i], &count, &step, (eddy_dtype)(i < inputs ? route->dtype : route->result), 1};
     eddy_kernel_call call = {.kernel = route->kernel,
                              .views = views,
                              .view_count = inputs + 1,
@@ -84,7 +84,7 @@ static int64_t check_finite(const eddy_vm_run *run) {
     const eddy_route_arguments *arguments = run->instruction.arguments;
     static const int64_t step = 1;
     int64_t count = arguments->count;
-    eddy_view view = {run->data[route->input_count], &count, &step, (eddy_dtype)route->result, 1};
+    eddy_kernel_view view = {run->data[route->input_count], &count, &step, (eddy_dtype)route->result, 1};
     return eddy_view_is_finite(&view) ? -1 : route->input_count;
 }
 

@@ -70,7 +70,7 @@ prepare(short_call *call, const eddy_op *op, eddy_tensor *const *inputs, int64_t
 }
 
 static inline __attribute__((always_inline)) eddy_status
-submit(short_call *call, const eddy_caller *caller, eddy_runtime *runtime, int64_t input_count, const void *address) {
+submit(short_call *call, eddy_caller *caller, eddy_runtime *runtime, int64_t input_count, const void *address) {
     const eddy_route *route = call->route;
     const eddy_kernel *kernel = route->kernel;
     eddy_vm_call submission = {
@@ -82,8 +82,14 @@ submit(short_call *call, const eddy_caller *caller, eddy_runtime *runtime, int64
         .stream = EDDY_UNLIKELY(caller->stream != NULL) ? eddy_stream_of_caller(caller, runtime) : NULL,
         .address = address,
         .cost_ps = kernel->cost_base_ps + (int64_t)kernel->cost_element_ps * call->arguments.count,
-        .place = EDDY_PLACE_ANY};
-    return eddy_vm_submit(runtime->vm, &submission);
+        .place = EDDY_PLACE_ANY,
+        .releases = caller->stash.numbers,
+        .release_count = eddy_stash_count(&caller->stash, runtime)};
+    bool carries = submission.release_count > 0;
+    eddy_status status = eddy_vm_submit(runtime->vm, &submission);
+    if (carries)
+        caller->stash.count = submission.release_count;
+    return status;
 }
 
 /* ---- to a new tensor ---- */

@@ -116,7 +116,11 @@ void eddy_tensor_discard(eddy_caller *caller, eddy_tensor *tensor) {
 }
 
 /* The storage goes back to the VM; the handle to its owner, now or when the VM is done with the link. */
-static void release_storage(eddy_tensor *root) {
+static void release_storage(eddy_caller *caller, eddy_tensor *root) {
+    if (EDDY_LIKELY(caller != NULL) && eddy_stash_add(caller, root)) {
+        recycle(root);
+        return;
+    }
     root->link.storage = root->storage;
     root->link.recycle = recycle_link;
     eddy_vm_release(root->runtime->vm, &root->link);
@@ -131,7 +135,7 @@ void eddy_tensor_finish(eddy_tensor *tensor) {
             eddy_caller_live_add(-1);
         eddy_tensor *root = tensor->root;
         if (EDDY_LIKELY(root == tensor)) {
-            release_storage(tensor);
+            release_storage(caller, tensor);
             return;
         }
         recycle(tensor);

@@ -59,7 +59,7 @@ struct eddy_tensor {
     struct eddy_tensor *root;    /* itself, or the handle a view holds */
     _Atomic(eddy_scope *) scope; /* atomic: the scope's thread stores (release), others load (acquire) to compare */
 
-    eddy_vm_release_link link; /* RELEASED: the VM's. CACHED: the next one */
+    eddy_vm_release_link link; /* LIVE: `after` is 1 where the memory is borrowed. RELEASED: the VM's. CACHED: the next one */
     eddy_caller *owner;        /* const: whose cache it comes from */
     const void *address;       /* the public call that made it */
     eddy_axis axes[EDDY_RANK_MAX];
@@ -101,6 +101,7 @@ static inline eddy_tensor *eddy_tensor_acquire(eddy_caller *caller, eddy_runtime
     eddy_store_relaxed(&tensor->key, (eddy_tensor_key)0);
     tensor->address = address;
     tensor->storage = 0;
+    tensor->link.after = 0;
     eddy_store_relaxed(&tensor->references, 1u);
     eddy_caller_count(caller, 1);
     return tensor;

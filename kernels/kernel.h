@@ -15,13 +15,13 @@
 #include <stdint.h>
 
 /* A tensor as a kernel sees it. An absent optional operand has rank -1 and data NULL. data may be NULL where a dim is 0. */
-typedef struct eddy_view {
+typedef struct eddy_kernel_view {
     void *data; /* the first element (the offset is applied) */
     const int64_t *shape;
     const int64_t *strides; /* elements; 0 where broadcast, negative allowed */
     eddy_dtype dtype;
     int32_t rank;
-} eddy_view;
+} eddy_kernel_view;
 
 /* Why a kernel failed: the lowest `position` wins, so that the message does not depend on the number of threads. */
 typedef struct eddy_kernel_error {
@@ -43,7 +43,7 @@ typedef struct eddy_kernel_team {
 
 typedef struct eddy_kernel_call {
     const struct eddy_kernel *kernel;
-    const eddy_view *views; /* operands in the order of the op's entry: inputs (lists spread out), then outputs */
+    const eddy_kernel_view *views; /* operands in the order of the op's entry: inputs (lists spread out), then outputs */
     int32_t view_count;
     const void *attributes; /* the op's attribute struct */
     void *workspace;        /* 64-byte aligned, kernel->workspace bytes */
@@ -78,14 +78,14 @@ void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t 
 void eddy_kernel_run_elementwise(const eddy_kernel_call *call);
 
 /* Elements of a view. */
-static inline int64_t eddy_view_count(const eddy_view *view) {
+static inline int64_t eddy_view_count(const eddy_kernel_view *view) {
     int64_t count = 1;
     for (int32_t d = 0; d < view->rank; d++)
         count *= view->shape[d];
     return count;
 }
 
-static inline bool eddy_view_is_absent(const eddy_view *view) {
+static inline bool eddy_view_is_absent(const eddy_kernel_view *view) {
     return view->rank < 0;
 }
 

@@ -92,24 +92,19 @@ EDDY_WORD double eddy_math_expm1_tail_f64(double r) {
     return __builtin_fma(q, r, 0.5);
 }
 
-/* y * 2^n in two steps, so that a subnormal result is rounded once; n from -151 to 129 (f64: -1076 to 1025). */
+/* y * 2^n in two steps, so that a subnormal result is rounded once; n from -151 to 129 (f64: -1076 to 1025). Shifts drop what
+ * EDDY_MATH_ROUND has put above n: one leaves floor(n / 2) in the place of the exponent, the other n. */
 EDDY_WORD float eddy_math_scale_f32(float y, float shifted) {
-    uint32_t n = eddy_bits_of_f32(shifted) - 0x4b400000u + 300u; /* n + 300 */
-    uint32_t half = n >> 1;
-    float first = eddy_f32_of_bits((half - 150u + 127u) << 23);
-    float second = eddy_f32_of_bits((n - half - 150u + 127u) << 23);
-    return y * first * second;
+    uint32_t half = (eddy_bits_of_f32(shifted) << 22) & 0xff800000u, whole = eddy_bits_of_f32(shifted) << 23;
+    return y * eddy_f32_of_bits(half + 0x3f800000u) * eddy_f32_of_bits(whole - half + 0x3f800000u);
 }
 
 EDDY_WORD double eddy_math_scale_f64(double y, double shifted) {
-    uint64_t n = eddy_bits_of_f64(shifted) - 0x4338000000000000u + 2200u;
-    uint64_t half = n >> 1;
-    double first = eddy_f64_of_bits((half - 1100u + 1023u) << 52);
-    double second = eddy_f64_of_bits((n - half - 1100u + 1023u) << 52);
-    return y * first * second;
+    uint64_t half = (eddy_bits_of_f64(shifted) << 51) & 0xfff0000000000000u, whole = eddy_bits_of_f64(shifted) << 52;
+    return y * eddy_f64_of_bits(half + 0x3ff0000000000000u) * eddy_f64_of_bits(whole - half + 0x3ff0000000000000u);
 }
 
-/* 2^n of a normal result; the shift drops what EDDY_MATH_ROUND has put above n. */
+/* 2^n, which has to be normal. */
 EDDY_WORD float eddy_math_power_f32(float shifted) {
     return eddy_f32_of_bits((eddy_bits_of_f32(shifted) + 127u) << 23);
 }

@@ -2,6 +2,7 @@
 #include <base/float_environment.h>
 #include <base/process.h>
 #include <base/thread.h>
+#include <errno.h>
 #include <stdio.h>
 #include <streams/team.h>
 #include <string.h>
@@ -141,9 +142,11 @@ bool eddy_team_help_slice(void) {
     team_job *job = join_job();
     if (!job)
         return false;
+    int saved_errno = errno;
     eddy_float_environment environment = eddy_float_environment_enter();
     run_slice(job);
     eddy_float_environment_leave(environment);
+    errno = saved_errno;
     leave_job(job);
     return true;
 }

@@ -1,5 +1,6 @@
 /* The engine's role: takes records in order, runs what is ready and cheap, hands over the rest, retires (PROTOCOL 7). */
 #include <base/trace.h>
+#include <errno.h>
 #include <string.h>
 #include <vm/kinds.h>
 #include <vm/machine.h>
@@ -316,7 +317,10 @@ static bool tick(eddy_vm *vm) {
     }
     if (EDDY_UNLIKELY(vm->engine.starved && vm->engine.running_count == 0)) {
         feed_starved(vm);
-        run_ready(vm);
+        if (vm->engine.ready_head) {
+            run_ready(vm);
+            has_moved = true;
+        }
     }
     if (vm->engine.unpublished >= BURST)
         publish(vm, false);
@@ -339,11 +343,12 @@ static bool spin(eddy_vm *vm, int64_t spin_ns) {
     return false;
 }
 
-void eddy_engine_work(eddy_vm *vm, const eddy_waiter *until, int64_t spin_ns) {
+static void work(eddy_vm *vm, const eddy_waiter *until, int64_t spin_ns) {
     for (;;) {
         uint32_t seen = eddy_load_acquire(&vm->engine_word);
         while (tick(vm)) {
-            if (until && eddy_waiter_is_done(until))
+            /* Who comes next would not know of the starved ones. */
+            if (until && eddy_waiter_is_done(until) && !vm->engine.starved)
                 break;
         }
         publish(vm, true);
@@ -358,6 +363,13 @@ void eddy_engine_work(eddy_vm *vm, const eddy_waiter *until, int64_t spin_ns) {
         if (eddy_cas_acq_rel(&vm->engine_word, &seen, 0u))
             return;
     }
+}
+
+void eddy_engine_work(eddy_vm *vm, const eddy_waiter *until, int64_t spin_ns) {
+    /* The thread may be a user's: kernels leave its errno alone. */
+    int saved_errno = errno;
+    work(vm, until, spin_ns);
+    errno = saved_errno;
 }
 
 void eddy_engine_drive(eddy_vm *vm) {

@@ -145,14 +145,9 @@ static survey prepare(eddy_vm *vm, const eddy_instruction *instruction, eddy_blo
     return found;
 }
 
-/* mut2: asks the kernel how large, then takes the memory. */
-static bool provide_late(eddy_vm *vm, const eddy_instruction *instruction, const eddy_vm_run *run,
-                         eddy_blocks_cache *cache, void **data, int64_t *data_bytes) {
-    eddy_shape shapes[EDDY_NODE_USES];
-    int64_t bytes[EDDY_NODE_USES];
-    instruction->descriptor->count(run, shapes, bytes);
-    if (eddy_load_relaxed(&run->error->status) != EDDY_OK)
-        return true;
+/* Memory and shapes of the late outputs, as they were counted. */
+static bool provide_counted(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
+                            const eddy_shape *shapes, const int64_t *bytes, void **data, int64_t *data_bytes) {
     uint32_t late = 0;
     for (uint32_t i = 0; i < instruction->operand_count; i++) {
         eddy_mention mention = instruction->mentions[i];
@@ -168,6 +163,29 @@ static bool provide_late(eddy_vm *vm, const eddy_instruction *instruction, const
         data_bytes[i] = storage->shared.bytes;
     }
     return true;
+}
+
+/* mut2: asks the kernel how large, then takes the memory. */
+static bool provide_late(eddy_vm *vm, const eddy_instruction *instruction, const eddy_vm_run *run,
+                         eddy_blocks_cache *cache, void **data, int64_t *data_bytes) {
+    eddy_shape few_shapes[EDDY_NODE_USES], *shapes = few_shapes;
+    int64_t few_bytes[EDDY_NODE_USES], *bytes = few_bytes;
+    int64_t room_bytes = 0;
+    if (EDDY_UNLIKELY(instruction->operand_count > EDDY_NODE_USES)) {
+        room_bytes = (int64_t)instruction->operand_count * (int64_t)(sizeof(*shapes) + sizeof(*bytes));
+        shapes = eddy_blocks_acquire(cache, room_bytes);
+        if (!shapes) {
+            unprovide(vm, instruction, instruction->operand_count, cache);
+            return false;
+        }
+        bytes = (int64_t *)(void *)(shapes + instruction->operand_count);
+    }
+    instruction->descriptor->count(run, shapes, bytes);
+    bool has_memory = eddy_load_relaxed(&run->error->status) != EDDY_OK ||
+                      provide_counted(vm, instruction, cache, shapes, bytes, data, data_bytes);
+    if (room_bytes > 0)
+        eddy_blocks_release(cache, shapes, room_bytes);
+    return has_memory;
 }
 
 static void check_finite(const eddy_instruction *instruction, const eddy_vm_run *run) {

@@ -1,6 +1,7 @@
 /* Blocking calls: a waiter, an instruction that finishes it, and a thread that helps meanwhile (PROTOCOL.md section 9). */
 #include <base/status.h>
 #include <base/trace.h>
+#include <errno.h>
 #include <string.h>
 #include <vm/event.h>
 #include <vm/kinds.h>
@@ -47,7 +48,9 @@ static bool help(eddy_vm *vm, const eddy_waiter *waiter, uint64_t before, bool h
     if (!work)
         return false;
     eddy_runner runner = {NULL, NULL};
+    int saved_errno = errno;
     work->run(work, &runner, EDDY_OK);
+    errno = saved_errno;
     return true;
 }
 

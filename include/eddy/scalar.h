@@ -1,4 +1,5 @@
-/* Tagged numbers: EDDY_S(2) is an integer, EDDY_S(0.5) a floating-point number, EDDY_S(true) a truth value.
+/* Tagged numbers: EDDY_S(2) is an integer, EDDY_S(0.5) a floating-point number, EDDY_S((bool)x) a truth value (in C11 `true`
+ * itself is an int).
  * They promote by category, as PyTorch's do: an i32 tensor + EDDY_S(2) stays i32, + EDDY_S(0.5) becomes f32. */
 #ifndef EDDY_SCALAR_H
 #define EDDY_SCALAR_H

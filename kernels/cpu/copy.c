@@ -11,7 +11,7 @@
 #define TILE 32
 
 typedef struct copy {
-    eddy_view source, target;
+    eddy_kernel_view source, target;
     eddy_walk walk; /* target, source */
 } copy;
 
@@ -146,7 +146,7 @@ static void run_slices(eddy_kernel_team *team, int64_t count, int64_t grain, voi
         team->parallel_for(team, count, grain, body, work);
 }
 
-void eddy_copy_view(eddy_kernel_team *team, const eddy_view *source, const eddy_view *target) {
+void eddy_copy_view(eddy_kernel_team *team, const eddy_kernel_view *source, const eddy_kernel_view *target) {
     copy work = {.source = *source, .target = *target};
     int64_t count = eddy_view_count(target);
     if (count == 0)

@@ -5,6 +5,6 @@
 #include <kernels/kernel.h>
 
 /* Any dtypes and layouts that do not overlap. Big copies are cut into slices; team NULL: none. */
-void eddy_copy_view(eddy_kernel_team *team, const eddy_view *source, const eddy_view *target);
+void eddy_copy_view(eddy_kernel_team *team, const eddy_kernel_view *source, const eddy_kernel_view *target);
 
 #endif

@@ -12,7 +12,7 @@
 typedef void sequence_fn(const void *state, void *values, int64_t first, int64_t count);
 
 typedef struct fill {
-    const eddy_view *out;
+    const eddy_kernel_view *out;
     eddy_walk walk;
     /* a sequence ... */
     sequence_fn *sequence;
@@ -48,7 +48,7 @@ static void fill_slice(void *context, int64_t begin, int64_t end) {
 }
 
 static void fill_run(const eddy_kernel_call *call, fill *work, bool any_order) {
-    const eddy_view *out = work->out;
+    const eddy_kernel_view *out = work->out;
     int64_t count = eddy_view_count(out);
     if (count == 0)
         return;
@@ -75,7 +75,7 @@ static void full_run(const eddy_kernel_call *call) {
 }
 
 static void eye_run(const eddy_kernel_call *call) {
-    const eddy_view *out = &call->views[0];
+    const eddy_kernel_view *out = &call->views[0];
     fill work = {.out = out};
     fill_run(call, &work, true);
     _Alignas(8) char one[8];

@@ -9,7 +9,7 @@
 
 #define SLICE_ELEMENTS 32768
 
-static int64_t index_at(const eddy_view *index, int64_t offset) {
+static int64_t index_at(const eddy_kernel_view *index, int64_t offset) {
     const void *element = eddy_chunk_at(index->data, index->dtype, offset);
     return index->dtype == EDDY_I64 ? *(const int64_t *)element : eddy_dtype_load_i64(index->dtype, element);
 }
@@ -48,7 +48,7 @@ static void run_slices(const eddy_kernel_call *call, int64_t count, int64_t grai
 
 typedef struct selection {
     const eddy_kernel_call *call;
-    const eddy_view *in, *index, *out;
+    const eddy_kernel_view *in, *index, *out;
     int32_t axis;
     int64_t bound;
     eddy_walk rest; /* out, in; without the axis */
@@ -134,7 +134,7 @@ static void index_select_run(const eddy_kernel_call *call) {
 
 typedef struct gathering {
     const eddy_kernel_call *call;
-    const eddy_view *in, *index, *out;
+    const eddy_kernel_view *in, *index, *out;
     eddy_walk walk; /* out, index, in; the input's stride along the axis is 0, the index adds it */
     int64_t step, bound;
 } gathering;
@@ -190,7 +190,7 @@ static void gather_run(const eddy_kernel_call *call) {
 
 typedef struct one_hot {
     const eddy_kernel_call *call;
-    const eddy_view *index, *out;
+    const eddy_kernel_view *index, *out;
     eddy_walk walk; /* out (without its last dim), index */
     int64_t classes;
 } one_hot;

@@ -6,13 +6,13 @@
 
 static void cat_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
-    const eddy_view *out = &call->views[call->view_count - 1];
+    const eddy_kernel_view *out = &call->views[call->view_count - 1];
     int64_t at = 0;
     for (int32_t i = 0; i < call->view_count - 1; i++) {
-        const eddy_view *in = &call->views[i];
+        const eddy_kernel_view *in = &call->views[i];
         if (in->rank != out->rank)
             continue; /* an empty tensor of shape [0] fits any list, as in PyTorch */
-        eddy_view place = *out;
+        eddy_kernel_view place = *out;
         place.shape = in->shape;
         place.data = eddy_chunk_at(out->data, out->dtype, at * out->strides[attributes->axis]);
         eddy_copy_view(call->team, in, &place);

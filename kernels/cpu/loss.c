@@ -15,11 +15,11 @@
 typedef struct loss {
     const eddy_kernel_call *call;
     const eddy_attributes_cross_entropy *attributes;
-    const eddy_view *input, *target;
+    const eddy_kernel_view *input, *target;
     int64_t counted; /* rows that are not ignored */
 } loss;
 
-static int64_t label_of(const eddy_view *target, int64_t row) {
+static int64_t label_of(const eddy_kernel_view *target, int64_t row) {
     return eddy_dtype_load_i64(target->dtype, eddy_chunk_at(target->data, target->dtype, row * target->strides[0]));
 }
 
@@ -35,7 +35,7 @@ static int64_t count_rows(const loss *work) {
     return counted;
 }
 
-static eddy_softmax_row row_of(const eddy_view *input, int64_t row) {
+static eddy_softmax_row row_of(const eddy_kernel_view *input, int64_t row) {
     return (eddy_softmax_row){.data = eddy_chunk_at(input->data, input->dtype, row * input->strides[0]),
                               .stride = input->strides[1],
                               .count = input->shape[1],
@@ -52,7 +52,7 @@ static bool label_fits(const loss *work, int64_t row, int64_t label) {
 
 static void forward_slice(void *context, int64_t begin, int64_t end) {
     const loss *work = context;
-    const eddy_view *input = work->input;
+    const eddy_kernel_view *input = work->input;
     const eddy_softmax_ops *ops = eddy_softmax_ops_for(input->dtype);
     double *losses = work->call->workspace;
     eddy_softmax_chunk chunk;
@@ -89,7 +89,7 @@ static void run_slices(const loss *work, int64_t rows, void (*slice)(void *, int
 
 static void cross_entropy_run(const eddy_kernel_call *call) {
     loss work = {.call = call, .attributes = call->attributes, .input = &call->views[0], .target = &call->views[1]};
-    const eddy_view *out = &call->views[2];
+    const eddy_kernel_view *out = &call->views[2];
     int64_t rows = work.target->shape[0];
     run_slices(&work, rows, forward_slice);
     const double *losses = call->workspace;
@@ -111,7 +111,7 @@ static size_t cross_entropy_workspace(const eddy_kernel_call *call) {
 /* dinput[r, c] = (softmax(input[r])[c] - (c == label)) * grad of the row */
 static void backward_slice(void *context, int64_t begin, int64_t end) {
     const loss *work = context;
-    const eddy_view *input = work->input, *grad = &work->call->views[0], *out = &work->call->views[3];
+    const eddy_kernel_view *input = work->input, *grad = &work->call->views[0], *out = &work->call->views[3];
     const eddy_softmax_ops *ops = eddy_softmax_ops_for(input->dtype);
     bool is_f64 = eddy_softmax_compute_dtype(input->dtype) == EDDY_F64;
     eddy_softmax_chunk chunk;

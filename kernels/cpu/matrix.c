@@ -99,19 +99,19 @@ static void multiply_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static eddy_view view_of(const eddy_matrix *matrix, int64_t offset, int64_t *dims) {
+static eddy_kernel_view view_of(const eddy_matrix *matrix, int64_t offset, int64_t *dims) {
     dims[0] = matrix->rows;
     dims[1] = matrix->columns;
     dims[2] = matrix->row_stride;
     dims[3] = matrix->column_stride;
     void *data = matrix->data == NULL ? NULL : eddy_chunk_at(matrix->data, matrix->dtype, offset);
-    return (eddy_view){.data = data, .shape = dims, .strides = dims + 2, .dtype = matrix->dtype, .rank = 2};
+    return (eddy_kernel_view){.data = data, .shape = dims, .strides = dims + 2, .dtype = matrix->dtype, .rank = 2};
 }
 
 static void copy_matrix(const eddy_kernel_call *call, const eddy_matrix *from, int64_t from_offset,
                         const eddy_matrix *to, int64_t to_offset) {
     int64_t from_dims[4], to_dims[4];
-    eddy_view source = view_of(from, from_offset, from_dims), target = view_of(to, to_offset, to_dims);
+    eddy_kernel_view source = view_of(from, from_offset, from_dims), target = view_of(to, to_offset, to_dims);
     eddy_copy_view(call->team, &source, &target);
 }
 

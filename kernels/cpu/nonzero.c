@@ -9,14 +9,14 @@
 
 /* The input in row-major order as truth values, piece by piece. */
 typedef struct reader {
-    const eddy_view *in;
+    const eddy_kernel_view *in;
     eddy_walk walk;
     eddy_walk_cursor cursor;
     int64_t left;
     uint8_t truths[PIECE];
 } reader;
 
-static void reader_init(reader *r, const eddy_view *in) {
+static void reader_init(reader *r, const eddy_kernel_view *in) {
     r->in = in;
     r->left = eddy_view_count(in);
     eddy_walk_init(&r->walk, in->rank, in->shape);
@@ -51,7 +51,7 @@ static void nonzero_count(const eddy_kernel_call *call, eddy_shape *shapes) {
 }
 
 static void nonzero_run(const eddy_kernel_call *call) {
-    const eddy_view *in = &call->views[0], *out = &call->views[1];
+    const eddy_kernel_view *in = &call->views[0], *out = &call->views[1];
     if (in->rank == 0 || eddy_view_count(out) == 0)
         return;
     reader r;

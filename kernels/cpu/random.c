@@ -12,7 +12,7 @@
 #define SLICE_ELEMENTS 16384
 
 typedef struct random_fill {
-    const eddy_view *out;
+    const eddy_kernel_view *out;
     const eddy_attributes_random *attributes;
     eddy_walk walk;
     bool is_normal;
@@ -120,7 +120,7 @@ SHUFFLE(int64_t, i64)
 SHUFFLE(int32_t, i32)
 
 static void randperm_run(const eddy_kernel_call *call) {
-    const eddy_view *out = &call->views[0];
+    const eddy_kernel_view *out = &call->views[0];
     if (out->shape[0] == 0)
         return;
     if (out->dtype == EDDY_I64)

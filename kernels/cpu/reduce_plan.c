@@ -41,7 +41,7 @@ static void choose_splits(eddy_reduce_plan *plan, int64_t elements) {
 }
 
 void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call) {
-    const eddy_view *in = &call->views[0], *out = &call->views[1];
+    const eddy_kernel_view *in = &call->views[0], *out = &call->views[1];
     const eddy_attributes_reduce *attributes = call->attributes;
     plan->in = *in;
     plan->out = *out;

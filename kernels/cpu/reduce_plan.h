@@ -11,7 +11,7 @@
 #include <kernels/cpu/walk.h>
 
 typedef struct eddy_reduce_plan {
-    eddy_view in, out;
+    eddy_kernel_view in, out;
     eddy_walk kept;    /* in, out; without the column dim */
     eddy_walk reduced; /* in; order of elements kept */
     int64_t reduced_count;

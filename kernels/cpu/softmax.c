@@ -19,7 +19,7 @@ typedef struct softmax {
 } softmax;
 
 static void forward_row(const softmax *work, const int64_t *offsets, eddy_softmax_chunk *chunk) {
-    const eddy_view *in = &work->call->views[0], *out = &work->call->views[1];
+    const eddy_kernel_view *in = &work->call->views[0], *out = &work->call->views[1];
     const eddy_softmax_ops *ops = eddy_softmax_ops_for(in->dtype);
     int64_t out_stride = out->strides[work->axis];
     void *target = eddy_chunk_at(out->data, out->dtype, offsets[0]);
@@ -50,7 +50,7 @@ static void forward_row(const softmax *work, const int64_t *offsets, eddy_softma
 /* views: grad, output -> dinput */
 static void backward_row(const softmax *work, const int64_t *offsets, eddy_softmax_chunk *grads,
                          eddy_softmax_chunk *outputs) {
-    const eddy_view *views = work->call->views;
+    const eddy_kernel_view *views = work->call->views;
     const eddy_softmax_ops *ops = eddy_softmax_ops_for(views[0].dtype);
     eddy_softmax_row rows[2];
     for (int o = 0; o < 2; o++)
@@ -115,12 +115,12 @@ static void drop_axis(const int64_t *from, int32_t rank, int32_t axis, int64_t *
 
 static void run(const eddy_kernel_call *call, bool is_log, void (*slice)(void *, int64_t, int64_t)) {
     const eddy_attributes_axis *attributes = call->attributes;
-    const eddy_view *out = &call->views[call->view_count - 1];
+    const eddy_kernel_view *out = &call->views[call->view_count - 1];
     if (eddy_view_count(out) == 0)
         return;
     /* Rank 0 is a row of one element. */
     static const int64_t one_dim = 1, no_stride = 1;
-    eddy_view scalars[3];
+    eddy_kernel_view scalars[3];
     eddy_kernel_call scalar_call = *call;
     if (out->rank == 0) {
         for (int32_t o = 0; o < call->view_count; o++) {

@@ -2,12 +2,9 @@
 #ifndef EDDY_TESTS_CALLS_H
 #define EDDY_TESTS_CALLS_H
 
-/* The kernels' struct eddy_view must not meet the public function of that name. */
-#define eddy_view eddy_kernel_view
 #include <interpreter/apply.h>
 #include <interpreter/infer.h>
 #include <interpreter/tensor.h>
-#undef eddy_view
 
 #include <base/memory.h>
 #include <base/status.h>

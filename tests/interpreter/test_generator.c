@@ -1,8 +1,6 @@
 #include "calls.h"
 #include <eddy/generator.h>
-#define eddy_view eddy_kernel_view
 #include <interpreter/generator.h>
-#undef eddy_view
 #include <pthread.h>
 
 typedef struct draw {

@@ -183,7 +183,7 @@ static void check_nonzero(eddy_dtype dtype, int32_t rank, const int64_t *shape, 
     for (int64_t i = 0; i < in.count; i += 2)
         tensor_set(&in, i, 0);
     eddy_kernel_error error = {.position = INT64_MAX};
-    eddy_view view = in.view;
+    eddy_kernel_view view = in.view;
     view.shape = in.shape;
     view.strides = in.strides;
     eddy_kernel_call call = {

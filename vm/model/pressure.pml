@@ -1,126 +1,175 @@
-/* Section 10 and the end of a VM: issuers held back by a mark or a full ring (B1), an instruction larger than the mark,
- * and a destroyer that refuses the rest and waits for what is in flight. In every run each issuer ends and the destroyer
- * frees the VM once, when nothing is in it.
+/* Section 10 and the end of a VM: issuers held back by the mark or a full ring (B1), and a destroyer that refuses the rest
+ * and waits for what is in flight. In every run each issuer ends and the destroyer frees the VM once, when nothing is in
+ * it.
  *
- * Sizes are in units of the mark. Two issuers and the destroyer sleep on `progress`; the engine publishes when a tick ends.
+ * The mark is on units (bytes in the code); instructions are counted too, since an empty VM takes any. Issuers and
+ * destroyer sleep on `progress`. The engine publishes within a tick, where it may spare the wake-up, and at its end.
  * Records of releases alone fill the ring and are nobody's instruction; an instruction behind a lend counts as finished
  * when it is linked and is live for as long as it likes.
- * BUG_FINISHED_STORE_WAITS keeps the store of `finished` in a buffer while `throttled` is read. */
+ *
+ * BUG_FINISHED_STORE_WAITS keeps the store of `finished` in a buffer while `throttled` is read: what a weaker order than
+ * seq_cst would allow. */
 #include "primitives.pml"
 
-#define ISSUERS 2
 #ifndef CALLS
-#define CALLS 2 /* an issuer; its last is BIG */
+#define CALLS 2 /* an issuer */
 #endif
+#ifndef HIGH
 #define HIGH 2
-#define LOW 1
-#define BIG 3
+#endif
+#define LOW (HIGH / 2)
 #define RING 2
+#define DESTROYER 2
 
 bool L, is_closing, is_freed;
-byte issued;                 /* lock: L */
-byte finished, consumed;     /* published */
-byte retired;                /* published; instructions, those behind a lend included */
-byte taken, done, live, ended; /* engine: records read, units finished, instructions held and retired */
-byte instructions;           /* lock: L; issued */
-byte written;                /* lock: L; records */
+byte issued, issued_units, written;             /* lock: L; instructions, units, records */
+byte finished_seen, finished_units_seen, consumed_seen; /* lock: L; as last read */
+byte finished, finished_units, consumed, retired; /* published */
+byte taken, done, done_units, ended;            /* engine: what it will publish */
+byte live;                                      /* engine: instructions held */
+bool owes_wake;                                 /* engine: published since it last announced */
 byte throttled;
-bool is_progress_new[3];     /* `progress` was raised since the sleeper read it: all that its futex looks at */
-bool sleeps[3];              /* issuers, destroyer */
+bool is_progress_new[3];                        /* `progress` was raised since the sleeper read it: all its futex looks at */
+bool sleeps[3];
 bool finished_store_waits;
-chan ring = [RING] of { byte };
+chan ring = [RING] of { byte }; /* units; 0: releases alone */
 
-#define IN_FLIGHT (issued - finished)
-#define IS_FULL (written - consumed == RING)
-#ifdef BUG_EMPTY_VM_REFUSES_BIG
-#define IS_OVER(units, mark) (IN_FLIGHT + (units) > (mark))
+#define IS_FULL (written - consumed_seen == RING)
+#ifdef BUG_EMPTY_VM_REFUSES
+#define IS_ABOVE(mark) (issued_units - finished_units_seen >= (mark))
 #else
-#define IS_OVER(units, mark) (IN_FLIGHT > 0 && IN_FLIGHT + (units) > (mark))
+#define IS_ABOVE(mark) (issued != finished_seen && issued_units - finished_units_seen >= (mark))
 #endif
+
+/* The engine stores units first: who reads them last has them at least as new as `finished`, which is what is compared. */
+inline refresh_seen()
+{
+#ifdef BUG_UNITS_READ_FIRST
+    finished_units_seen = finished_units;
+    finished_seen = finished;
+#else
+    finished_seen = finished;
+    finished_units_seen = finished_units;
+#endif
+}
+
+inline read_progress() { is_progress_new[me] = false }
+
+/* L is held on entry and on return. */
+inline wait_for_progress()
+{
+    throttled++;
+#ifndef BUG_PROGRESS_READ_LATE
+    read_progress();
+#endif
+#ifndef BUG_NO_SECOND_LOOK
+    has_moved = finished != finished_seen;
+    has_moved = has_moved || consumed != consumed_seen;
+#endif
+#ifdef BUG_PROGRESS_READ_LATE
+    read_progress();
+#endif
+    L = false;
+    if
+    :: atomic { has_moved -> has_moved = false }
+    :: !has_moved -> FUTEX_WAIT(is_progress_new[me], false, sleeps[me])
+    fi;
+    atomic { !L -> L = true };
+    throttled--
+}
 
 proctype issuer(byte me)
 {
     byte left = CALLS, units;
+    bool has_moved;
     do
     :: left > 0 ->
         if /* a release that finds L free and the ring not full */
-        :: atomic { me == 0 && left == CALLS && !L && !IS_FULL && !is_closing -> assert(!is_freed); written++; ring ! 0 }
+        :: atomic { me == 0 && left == CALLS && !L && !IS_FULL && !is_closing ->
+            assert(!is_freed); written++; ring ! 0 }
         :: true
         fi;
-        atomic { units = (left == 1 -> BIG : 1); left-- };
+        atomic { left--; if :: units = 1 :: units = HIGH + 1 fi };
         atomic { !L -> L = true };
-        do
-#ifdef BUG_STATE_READ_ONCE
-        :: is_closing && left == CALLS - 1 -> L = false; goto over
-        :: (!is_closing || left < CALLS - 1) && (IS_OVER(units, HIGH) || IS_FULL) ->
-#else
-        :: is_closing -> L = false; goto over
-        :: !is_closing && (IS_OVER(units, HIGH) || IS_FULL) ->
-#endif
-            L = false;
-            throttled++;
+        if
+        :: is_closing -> goto refused
+        :: !is_closing
+        fi;
+        refresh_seen();
+        if
+        :: IS_ABOVE(HIGH) ->
             do
-            ::
-#ifndef BUG_PROGRESS_READ_LATE
-                is_progress_new[me] = false;
-#endif
-#ifdef BUG_NO_SECOND_LOOK
-                FUTEX_WAIT(is_progress_new[me], false, sleeps[me]);
-                break
-#else
+            :: IS_ABOVE(LOW) -> wait_for_progress();
+#ifndef BUG_STATE_READ_ONCE
                 if
-                :: atomic { !(IS_OVER(units, LOW) || IS_FULL) -> break }
-                :: IS_OVER(units, LOW) || IS_FULL
+                :: is_closing -> goto refused
+                :: !is_closing
                 fi;
-#ifdef BUG_PROGRESS_READ_LATE
-                is_progress_new[me] = false;
 #endif
-                FUTEX_WAIT(is_progress_new[me], false, sleeps[me])
+                refresh_seen()
+            :: !IS_ABOVE(LOW) -> break
+            od
+        :: !IS_ABOVE(HIGH)
+        fi;
+        do
+        :: IS_FULL -> consumed_seen = consumed;
+            if
+            :: IS_FULL -> wait_for_progress();
+#ifndef BUG_STATE_READ_ONCE
+                if
+                :: is_closing -> goto refused
+                :: !is_closing
+                fi
 #endif
-            od;
-            throttled--;
-            atomic { !L -> L = true }
-#ifdef BUG_STATE_READ_ONCE
-        :: (!is_closing || left < CALLS - 1) && !(IS_OVER(units, HIGH) || IS_FULL) -> break
-#else
-        :: !is_closing && !(IS_OVER(units, HIGH) || IS_FULL) -> break
-#endif
+            :: !IS_FULL
+            fi
+        :: !IS_FULL -> break
         od;
         atomic {
             assert(!is_freed);
-            issued = issued + units;
-            instructions++;
+            issued++;
+            issued_units = issued_units + units;
             written++;
             ring ! units
         };
-        L = false
-    :: left == 0 -> break
+        atomic { L = false; units = 0 }
+    :: left == 0 -> goto over
     od;
+refused:
+    L = false;
 over:
     skip
 }
 
-inline announce()
-{
-    if
-    :: throttled > 0 ->
-        d_step { is_progress_new[0] = true; is_progress_new[1] = true; is_progress_new[2] = true };
-        d_step { FUTEX_WAKE(sleeps[0]); FUTEX_WAKE(sleeps[1]); FUTEX_WAKE(sleeps[2]) }
-    :: throttled == 0
-    fi
-}
-
-inline publish()
-{
-    if
-#ifdef BUG_TICK_ENDS_UNPUBLISHED /* only every so often */
-    :: done - finished < BIG
-#endif
-#ifdef BUG_FINISHED_STORE_WAITS
-    :: finished_store_waits = true; announce()
+#define IS_UNPUBLISHED (done != finished || ended != retired || taken != consumed)
+#ifdef BUG_SPARED_WAKE_FORGOTTEN
+#define HAS_NEWS IS_UNPUBLISHED
 #else
-    :: atomic { finished = done; retired = ended }; announce()
+#define HAS_NEWS (IS_UNPUBLISHED || owes_wake)
 #endif
+
+/* spares: within a tick the wake-up may be left to a later publishing. */
+inline publish(spares)
+{
+    if
+    :: atomic { HAS_NEWS -> consumed = taken; retired = ended };
+        finished_units = done_units;
+#ifdef BUG_FINISHED_STORE_WAITS
+        finished_store_waits = true;
+#else
+        finished = done;
+#endif
+        if
+        :: throttled > 0 && !spares ->
+            atomic {
+                is_progress_new[0] = true; is_progress_new[1] = true; is_progress_new[DESTROYER] = true;
+                FUTEX_WAKE(sleeps[0]); FUTEX_WAKE(sleeps[1]); FUTEX_WAKE(sleeps[DESTROYER]);
+                owes_wake = false
+            }
+        :: throttled > 0 && spares -> owes_wake = true
+        :: throttled == 0 -> owes_wake = false
+        fi
+    :: !HAS_NEWS
     fi
 }
 
@@ -130,23 +179,32 @@ active proctype engine()
     byte units, running, running_units;
 end:
     do
-    :: atomic { ring ? units -> assert(!is_freed); taken++;
+    :: atomic { nempty(ring) || live > 0 };
+        do
+        :: atomic { ring ? units -> assert(!is_freed); taken++;
+            if
+            :: units == 0
+            :: units > 0 -> live++; running++; running_units = running_units + units
+            :: units > 0 -> live++; done++; done_units = done_units + units /* behind a lend */
+            fi;
+            units = 0 }
+        :: atomic { live > running -> assert(!is_freed); live--; ended++ }
+        :: atomic { running > 0 -> assert(!is_freed);
+            done = done + running; done_units = done_units + running_units;
+            live = live - running; ended = ended + running; running = 0; running_units = 0 };
+            if
+            :: publish(true)
+            :: true
+            fi
+        :: true -> break
+        od;
+#ifdef BUG_TICK_ENDS_UNPUBLISHED /* only every so often */
         if
-        :: units == 0
-        :: units > 0 -> live++; running++; running_units = running_units + units
-        :: units > 0 -> live++; done = done + units /* behind a lend */
-        fi;
-        units = 0 };
-        consumed = taken;
-#ifndef BUG_RING_ROOM_UNANNOUNCED
-        announce()
-#endif
-    :: atomic { live > running -> assert(!is_freed); live--; ended++ }; publish()
-    :: atomic { running > 0 -> assert(!is_freed); done = done + running_units; running_units = 0;
-        live = live - running; ended = ended + running; running = 0 };
-        publish()
-#ifndef BUG_TICK_ENDS_UNPUBLISHED
-    :: done != finished && !finished_store_waits -> publish()
+        :: atomic { done - finished > 1 }; publish(false)
+        :: atomic { done - finished <= 1 }
+        fi
+#else
+        publish(false)
 #endif
     od
 }
@@ -155,31 +213,31 @@ active proctype store_buffer()
 {
 end:
     do
-    :: atomic { finished_store_waits -> finished_store_waits = false; finished = done; retired = ended }
+    :: atomic { finished_store_waits -> finished_store_waits = false; finished = done }
     od
 }
 
-proctype destroyer()
+proctype destroyer(byte me)
 {
     atomic { !L -> L = true };
     is_closing = true;
     L = false;
     throttled++;
     do
-    :: is_progress_new[2] = false;
+    :: read_progress();
         if
 #ifdef BUG_DESTROYER_TRUSTS_FINISHED
-        :: atomic { IN_FLIGHT == 0 && consumed == written -> break }
-        :: IN_FLIGHT != 0 || consumed != written
+        :: atomic { issued == finished && consumed == written -> break }
+        :: issued != finished || consumed != written
 #elif defined(BUG_DESTROYER_FORGETS_RELEASES)
-        :: atomic { instructions == retired -> break }
-        :: instructions != retired
+        :: atomic { issued == retired -> break }
+        :: issued != retired
 #else
-        :: atomic { instructions == retired && consumed == written -> break }
-        :: instructions != retired || consumed != written
+        :: atomic { issued == retired && consumed == written -> break }
+        :: issued != retired || consumed != written
 #endif
         fi;
-        FUTEX_WAIT(is_progress_new[2], false, sleeps[2])
+        FUTEX_WAIT(is_progress_new[me], false, sleeps[me])
     od;
     throttled--;
     atomic { assert(live == 0 && empty(ring)); is_freed = true }
@@ -187,5 +245,5 @@ proctype destroyer()
 
 init
 {
-    atomic { run issuer(0); run issuer(1); run destroyer() }
+    atomic { run issuer(0); run issuer(1); run destroyer(DESTROYER) }
 }

@@ -1,0 +1,37 @@
+/* Storages given up on a thread that issues: they travel with its next call, so that a release costs no lock of its own.
+ *
+ * Only small ones of known size wait here, a few at a time; everything else goes to the VM at once. So a thread that stops issuing
+ * holds back a few KB at most, until its next call, the next release that finds no room, or its end. */
+#ifndef EDDY_INTERPRETER_STASH_H
+#define EDDY_INTERPRETER_STASH_H
+
+#include <base/assert.h>
+#include <stdbool.h>
+#include <vm/vm.h>
+
+#define EDDY_STASH_MAX 8
+#define EDDY_STASH_BYTES 4096
+
+struct eddy_caller;
+struct eddy_runtime;
+struct eddy_tensor;
+
+/* Of one thread. */
+typedef struct eddy_stash {
+    struct eddy_runtime *runtime; /* bound; NULL before the first */
+    uint32_t count;
+    eddy_storage_number numbers[EDDY_STASH_MAX];
+} eddy_stash;
+
+/* Keeps a root's storage for the next call; false where it has to go to the VM now. */
+bool eddy_stash_add(struct eddy_caller *caller, const struct eddy_tensor *root);
+
+/* Gives everything to the VM; false where its lock is busy. Never blocks. */
+bool eddy_stash_flush(struct eddy_caller *caller);
+
+/* How many travel with a call to `runtime`. */
+static inline uint32_t eddy_stash_count(const eddy_stash *stash, const struct eddy_runtime *runtime) {
+    return EDDY_LIKELY(stash->runtime == runtime) ? stash->count : 0;
+}
+
+#endif

@@ -1,0 +1,248 @@
+/* A VM for a test, with short names for what tests do: storages of int64 cells, latches that hold a kernel, held streams.
+ *
+ * Nothing here sleeps: a test that needs "now it runs" waits for a latch, one that needs "later" holds a fake stream. */
+#ifndef EDDY_TESTS_SESSION_H
+#define EDDY_TESTS_SESSION_H
+
+#include "synthetic.h"
+#include <base/sleep.h>
+#include <base/status.h>
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <streams/fake.h>
+#include <unistd.h>
+#include <vm/machine.h>
+#include <vm/stream.h>
+
+#define CELLS 4
+/* Costs that lead to the caller, the scheduler and a worker. */
+#define COST_CALLER INT64_C(100000)
+#define COST_SCHEDULER INT64_C(2000000)
+#define COST_WORKER INT64_C(100000000)
+
+/* A test that hangs is ended by the alarm. */
+#define SESSION_SECONDS 60
+
+static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, "test", NULL};
+static const eddy_vm_wait at_once = {0, "test", NULL};
+
+/* ---- latches ---- */
+
+/* A kernel or a callback that says that it is there and stays until it may go. */
+typedef struct vm_latch {
+    eddy_sleep_word entered; /* atomic: how many are inside */
+    eddy_sleep_word is_open; /* atomic */
+} vm_latch;
+
+static inline void latch_pass(vm_latch *latch) {
+    eddy_add_release(&latch->entered, 1u);
+    eddy_sleep_wake_all(&latch->entered);
+    while (eddy_load_acquire(&latch->is_open) == 0)
+        eddy_sleep_wait(&latch->is_open, 0, EDDY_SLEEP_FOREVER);
+}
+
+static inline void latch_await(vm_latch *latch, uint32_t count) {
+    uint32_t now;
+    while ((now = eddy_load_acquire(&latch->entered)) < count)
+        eddy_sleep_wait(&latch->entered, now, EDDY_SLEEP_FOREVER);
+}
+
+static inline void latch_open(vm_latch *latch) {
+    eddy_store_release(&latch->is_open, 1u);
+    eddy_sleep_wake_all(&latch->is_open);
+}
+
+typedef struct latch_arguments {
+    vm_latch *latch;
+} latch_arguments;
+
+static inline void latch_run(const eddy_vm_run *run) {
+    latch_pass(((const latch_arguments *)run->instruction.arguments)->latch);
+}
+
+static inline const char *latch_name(const eddy_vm_instruction *instruction) {
+    (void)instruction;
+    return "latch";
+}
+
+static const eddy_vm_descriptor latch_op = {.run = latch_run, .name = latch_name};
+
+/* ---- sessions ---- */
+
+typedef struct vm_session {
+    eddy_vm *vm;
+    eddy_vm_stream *held;  /* a stream whose works the test lets go; NULL until session_hold */
+    eddy_stream *fake;     /* what is under it */
+    int64_t cost_ps;       /* of the ops that follow */
+    eddy_vm_stream *stream; /* of the ops that follow; NULL: the default one */
+} vm_session;
+
+static inline vm_session session_open(eddy_runtime_options options) {
+    alarm(SESSION_SECONDS);
+    vm_session session = {.cost_ps = COST_CALLER};
+    cr_assert_eq(eddy_vm_create(&options, &session.vm), EDDY_OK);
+    return session;
+}
+
+static inline vm_session session_open_threads(int64_t threads) {
+    return session_open((eddy_runtime_options){.threads = threads});
+}
+
+/* Adds the held stream. */
+static inline void session_hold(vm_session *session, bool is_ordered) {
+    session->fake = eddy_fake_stream_create(is_ordered);
+    cr_assert_not_null(session->fake);
+    cr_assert_eq(eddy_vm_stream_add(session->vm, session->fake, true, &session->held), EDDY_OK);
+}
+
+/* Lets the oldest held work go, once there is one. */
+static inline void session_step(vm_session *session) {
+    while (!eddy_fake_stream_step(session->fake, 0, NULL, NULL))
+        sched_yield();
+}
+
+static inline eddy_status session_lose_device(void *context, const eddy_stream_work *work) {
+    (void)context;
+    (void)work;
+    return EDDY_DEVICE_LOST;
+}
+
+static inline void session_settle(vm_session *session) {
+    eddy_status status = eddy_vm_sync(session->vm, &forever, NULL);
+    if (status != EDDY_OK)
+        eddy_error_take(NULL);
+}
+
+static inline void assert_no_memory_held(void) {
+    for (int p = 0; p < EDDY_MEMORY_PURPOSE_COUNT; p++)
+        cr_assert_eq(eddy_memory_counted((eddy_memory_purpose)p).bytes, 0, "purpose %d holds %lld bytes", p,
+                     (long long)eddy_memory_counted((eddy_memory_purpose)p).bytes);
+}
+
+/* Ends the VM and sees to it that it gave everything back. */
+static inline void session_close(vm_session *session) {
+    eddy_vm_stream_release(session->held);
+    cr_assert_eq(eddy_vm_close(session->vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    eddy_vm_destroy(session->vm);
+    assert_no_memory_held();
+}
+
+/* ---- calls ---- */
+
+static inline eddy_status session_submit(vm_session *session, const eddy_vm_descriptor *descriptor,
+                                         eddy_vm_operand *operands, int64_t count, const void *arguments,
+                                         size_t argument_bytes) {
+    eddy_vm_call call = {.descriptor = descriptor,
+                         .operands = operands,
+                         .operand_count = count,
+                         .arguments = arguments,
+                         .argument_bytes = argument_bytes,
+                         .stream = session->stream,
+                         .cost_ps = session->cost_ps};
+    return eddy_vm_submit(session->vm, &call);
+}
+
+/* Up to eight inputs, then one target; role 1: written whole, 2: in place. */
+static inline eddy_status session_call(vm_session *session, const eddy_vm_descriptor *descriptor, int64_t seed, bool fails,
+                                       int input_count, const eddy_storage_number *inputs, int64_t role,
+                                       eddy_vm_operand *target) {
+    eddy_vm_operand operands[9] = {0};
+    synthetic_arguments arguments = {.seed = seed, .fails = fails, .late_count = CELLS};
+    for (int i = 0; i < input_count; i++)
+        operands[i].storage = inputs[i];
+    operands[input_count] = *target;
+    arguments.accesses = role << 2 * input_count;
+    eddy_status status = session_submit(session, descriptor, operands, input_count + 1, &arguments, sizeof(arguments));
+    *target = operands[input_count];
+    return status;
+}
+
+static inline eddy_storage_number session_make_from(vm_session *session, int64_t seed, int input_count,
+                                                    const eddy_storage_number *inputs) {
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+    cr_assert_eq(session_call(session, &synthetic_op, seed, false, input_count, inputs, 1, &target), EDDY_OK);
+    return target.storage;
+}
+
+/* The cells of session_make(seed) are value_of(seed, cell). */
+static inline eddy_storage_number session_make(vm_session *session, int64_t seed) {
+    return session_make_from(session, seed, 0, NULL);
+}
+
+static inline eddy_storage_number session_make_failing(vm_session *session, int64_t seed) {
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+    cr_assert_eq(session_call(session, &synthetic_op, seed, true, 0, NULL, 1, &target), EDDY_OK);
+    return target.storage;
+}
+
+static inline eddy_storage_number session_make_late(vm_session *session, int64_t seed) {
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true};
+    cr_assert_eq(session_call(session, &synthetic_late_op, seed, false, 0, NULL, 1, &target), EDDY_OK);
+    return target.storage;
+}
+
+static inline void session_overwrite(vm_session *session, eddy_storage_number storage, int64_t seed) {
+    eddy_vm_operand target = {.storage = storage, .access = EDDY_ACCESS_MUT, .covers_all = true};
+    cr_assert_eq(session_call(session, &synthetic_op, seed, false, 0, NULL, 1, &target), EDDY_OK);
+}
+
+static inline void session_mix_in(vm_session *session, eddy_storage_number storage, int64_t seed, int input_count,
+                                  const eddy_storage_number *inputs) {
+    eddy_vm_operand target = {.storage = storage, .access = EDDY_ACCESS_MUT};
+    cr_assert_eq(session_call(session, &synthetic_op, seed, false, input_count, inputs, 2, &target), EDDY_OK);
+}
+
+static inline void session_mix_in_failing(vm_session *session, eddy_storage_number storage, int64_t seed) {
+    eddy_vm_operand target = {.storage = storage, .access = EDDY_ACCESS_MUT};
+    cr_assert_eq(session_call(session, &synthetic_op, seed, true, 0, NULL, 2, &target), EDDY_OK);
+}
+
+/* A read of the storage that writes a new one, at the latch until it is opened. */
+static inline eddy_storage_number session_latch(vm_session *session, vm_latch *latch, int input_count,
+                                                const eddy_storage_number *inputs) {
+    eddy_vm_operand operands[9] = {0};
+    latch_arguments arguments = {latch};
+    for (int i = 0; i < input_count; i++)
+        operands[i].storage = inputs[i];
+    operands[input_count] =
+        (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+    cr_assert_eq(session_submit(session, &latch_op, operands, input_count + 1, &arguments, sizeof(arguments)), EDDY_OK);
+    return operands[input_count].storage;
+}
+
+static inline int64_t value_of(int64_t seed, int64_t cell) {
+    return synthetic_mix(seed, cell);
+}
+
+/* Cell 0 of what session_make_from(seed, input) gives, from cell 0 of the input. */
+static inline int64_t value_from(int64_t seed, int64_t input) {
+    return synthetic_mix(synthetic_mix(seed, input), 0);
+}
+
+static inline int64_t session_read(vm_session *session, eddy_storage_number storage) {
+    int64_t value = 0;
+    eddy_status status = eddy_vm_read_small(session->vm, storage, 0, sizeof(value), &value, &forever);
+    cr_assert_eq(status, EDDY_OK, "%s", eddy_status_text(status));
+    return value;
+}
+
+static inline void session_release(vm_session *session, eddy_storage_number storage) {
+    synthetic_release(session->vm, storage);
+}
+
+/* The record of the calling thread's error slot, which is then empty. */
+static inline eddy_error taken_error(void) {
+    eddy_error error = {0};
+    eddy_error_take(&error);
+    return error;
+}
+
+static inline void start_thread(pthread_t *thread, void *(*run)(void *context), void *context) {
+    cr_assert_eq(pthread_create(thread, NULL, run, context), 0);
+}
+
+static inline void join_thread(pthread_t thread) {
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+}
+
+#endif

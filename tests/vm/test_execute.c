@@ -1,0 +1,328 @@
+#include "session.h"
+#include <base/float_environment.h>
+#include <errno.h>
+#include <fenv.h>
+
+static const eddy_runtime_options paths[] = {
+    {.threads = 2}, {.threads = 2, .full_path = true}, {.threads = 3, .worker_path = true}, {.one_thread = true}};
+
+#define PATHS (sizeof(paths) / sizeof(paths[0]))
+
+Test(execute, the_cost_decides_the_place) {
+    vm_session session = session_open_threads(2);
+    static const int64_t costs[3] = {COST_CALLER, COST_SCHEDULER, COST_WORKER};
+    for (int i = 0; i < 3; i++) {
+        session.cost_ps = costs[i];
+        eddy_storage_number a = session_make(&session, i);
+        cr_assert_eq(session_read(&session, a), value_of(i, 0));
+        session_release(&session, a);
+        session_settle(&session);
+        eddy_vm_counters counters = eddy_vm_counters_read(session.vm);
+        cr_assert_eq(counters.caller_run, 1);
+        cr_assert_eq(counters.scheduler_run, i >= 1);
+        cr_assert_eq(counters.worker_run, i >= 2);
+    }
+    session_close(&session);
+}
+
+/* ---- the environment of a kernel ---- */
+
+static void set_errno_run(const eddy_vm_run *run) {
+    errno = 4321;
+    volatile double one = 1.0, tiny = 1e-30;
+    *(int64_t *)run->data[0] = one + tiny == 1.0; /* to nearest */
+    volatile double smallest = 5e-324;
+    ((int64_t *)run->data[0])[1] = smallest * 1.0 > 0;
+}
+
+static const eddy_vm_descriptor set_errno_op = {.run = set_errno_run, .name = synthetic_name};
+
+Test(execute, kernels_run_in_the_default_floating_point_environment_and_errno_is_kept) {
+    for (size_t p = 0; p < PATHS; p++) {
+        vm_session session = session_open(paths[p]);
+        fesetround(FE_UPWARD);
+#if defined(__x86_64__)
+        _mm_setcsr(_mm_getcsr() | 0x8040); /* flush-to-zero, denormals are zero */
+#endif
+        errno = 17;
+        eddy_vm_operand operand = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+        cr_assert_eq(session_submit(&session, &set_errno_op, &operand, 1, NULL, 0), EDDY_OK);
+        int64_t cells[2] = {0};
+        cr_assert_eq(eddy_vm_read_small(session.vm, operand.storage, 0, 16, cells, &forever), EDDY_OK);
+        cr_assert_eq(errno, 17, "path %zu", p);
+        cr_assert_eq(fegetround(), FE_UPWARD);
+        fesetenv(FE_DFL_ENV);
+        cr_assert_eq(cells[0], 1);
+        cr_assert_eq(cells[1], 1);
+        session_release(&session, operand.storage);
+        session_close(&session);
+    }
+}
+
+/* ---- workspace ---- */
+
+static size_t workspace_bytes(const eddy_vm_run *run) {
+    return (size_t)((const synthetic_arguments *)run->instruction.arguments)->seed;
+}
+
+static void workspace_run(const eddy_vm_run *run) {
+    const synthetic_arguments *arguments = run->instruction.arguments;
+    memset(run->workspace, 7, (size_t)arguments->seed);
+    *(int64_t *)run->data[0] = (uintptr_t)run->workspace % 64 == 0 ? ((char *)run->workspace)[arguments->seed - 1] : -1;
+}
+
+static const eddy_vm_descriptor workspace_op = {
+    .run = workspace_run, .workspace = workspace_bytes, .name = synthetic_name};
+
+Test(execute, a_workspace_is_aligned_and_given_back) {
+    for (size_t p = 0; p < PATHS; p++) {
+        vm_session session = session_open(paths[p]);
+        for (int64_t bytes = 1; bytes < 3000000; bytes = bytes * 7 + 1) {
+            synthetic_arguments arguments = {.seed = bytes};
+            eddy_vm_operand operand = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
+            cr_assert_eq(session_submit(&session, &workspace_op, &operand, 1, &arguments, sizeof(arguments)), EDDY_OK);
+            cr_assert_eq(session_read(&session, operand.storage), 7);
+            session_release(&session, operand.storage);
+        }
+        session_close(&session);
+    }
+}
+
+/* ---- no memory ---- */
+
+static eddy_vm_operand large(int64_t bytes) {
+    return (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
+}
+
+#define LARGE (INT64_C(8) << 20)
+
+Test(execute, no_memory_poisons_the_output_and_the_next_call_works) {
+    for (size_t p = 0; p < PATHS; p++) {
+        vm_session session = session_open(paths[p]);
+        eddy_vm_operand target = large(LARGE);
+        eddy_memory_fail_at(EDDY_MEMORY_TENSOR, 0, 1000);
+        cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_OK);
+        cr_assert_eq(eddy_vm_wait_storage(session.vm, target.storage, &forever), EDDY_OUT_OF_MEMORY, "path %zu", p);
+        cr_assert_eq(taken_error().status, EDDY_OUT_OF_MEMORY);
+        eddy_memory_fail_at(EDDY_MEMORY_TENSOR, 0, 0);
+        session_overwrite(&session, target.storage, 3);
+        cr_assert_eq(session_read(&session, target.storage), value_of(3, 0), "a covering write heals it");
+        session_release(&session, target.storage);
+        session_close(&session);
+    }
+}
+
+Test(execute, what_waits_for_one_without_memory_is_skipped) {
+    for (size_t p = 0; p < PATHS; p++) {
+        vm_session session = session_open(paths[p]);
+        eddy_vm_operand target = large(LARGE);
+        eddy_memory_fail_at(EDDY_MEMORY_TENSOR, 0, 1000);
+        cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_OK);
+        eddy_storage_number next = session_make_from(&session, 2, 1, &target.storage);
+        eddy_storage_number last = session_make_from(&session, 3, 1, &next);
+        cr_assert_eq(eddy_vm_wait_storage(session.vm, last, &forever), EDDY_OUT_OF_MEMORY);
+        taken_error();
+        eddy_memory_fail_at(EDDY_MEMORY_TENSOR, 0, 0);
+        session_settle(&session);
+        eddy_storage_number all[] = {target.storage, next, last};
+        for (int i = 0; i < 3; i++)
+            session_release(&session, all[i]);
+        session_close(&session);
+    }
+}
+
+/* What follows in the queue of an ordered stream has no edge to the one that got no memory: it must not run on nothing. */
+Test(execute, no_memory_on_an_ordered_stream_reaches_what_follows_in_its_queue) {
+    for (size_t p = 0; p < PATHS; p++) {
+        vm_session session = session_open(paths[p]);
+        eddy_vm_stream *stream;
+        cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, &stream), EDDY_OK);
+        vm_latch latch = {0};
+        eddy_storage_number first = 0;
+        session.stream = stream;
+        if (!paths[p].one_thread) {
+            session.cost_ps = COST_WORKER;
+            first = session_latch(&session, &latch, 0, NULL);
+            latch_await(&latch, 1);
+        }
+        eddy_vm_operand target = large(LARGE);
+        eddy_memory_fail_at(EDDY_MEMORY_TENSOR, 0, 1000);
+        cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_OK);
+        eddy_storage_number next = session_make_from(&session, 2, 1, &target.storage);
+        latch_open(&latch);
+        cr_assert_eq(eddy_vm_wait_storage(session.vm, next, &forever), EDDY_OUT_OF_MEMORY, "path %zu", p);
+        taken_error();
+        eddy_memory_fail_at(EDDY_MEMORY_TENSOR, 0, 0);
+        session_settle(&session);
+        if (first)
+            session_release(&session, first);
+        session_release(&session, target.storage);
+        session_release(&session, next);
+        eddy_vm_stream_release(stream);
+        session_close(&session);
+    }
+}
+
+/* The ladder: a release that is on its way frees what the next one needs. */
+Test(execute, one_without_memory_waits_for_what_is_being_freed) {
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    session.cost_ps = COST_WORKER;
+    eddy_memory_limit_set(12 << 20);
+    eddy_vm_operand first = large(LARGE);
+    cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 0, NULL, 1, &first), EDDY_OK);
+    session_settle(&session);
+    vm_latch latch = {0};
+    eddy_storage_number reader = session_latch(&session, &latch, 1, &first.storage);
+    latch_await(&latch, 1);
+    session_release(&session, first.storage); /* takes effect after the reader */
+    eddy_vm_operand second = large(LARGE);
+    cr_assert_eq(session_call(&session, &synthetic_op, 2, false, 0, NULL, 1, &second), EDDY_OK);
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, second.storage, &at_once), EDDY_TIMED_OUT);
+    taken_error();
+    latch_open(&latch);
+    cr_assert_eq(session_read(&session, second.storage), value_of(2, 0));
+    session_release(&session, reader);
+    session_release(&session, second.storage);
+    session_close(&session);
+    eddy_memory_limit_set(0);
+}
+
+/* ---- debug modes ---- */
+
+static int64_t find_negative(const eddy_vm_run *run) {
+    for (int64_t i = 0; i < run->instruction.operand_count; i++)
+        if (((const synthetic_arguments *)run->instruction.arguments)->accesses >> 2 * i & 3 &&
+            run->bytes[i] > 0 && ((const int64_t *)run->data[i])[0] < 0)
+            return i;
+    return -1;
+}
+
+static const eddy_vm_descriptor checked_op = {
+    .run = synthetic_run, .name = synthetic_name, .explain = synthetic_explain, .check_finite = find_negative};
+
+/* The synthetic op's finite values are those that are not negative. */
+static int64_t seed_with_sign(bool is_negative) {
+    int64_t seed = 1;
+    while ((value_of(seed, 0) < 0) != is_negative)
+        seed++;
+    return seed;
+}
+
+Test(execute, a_check_for_finite_outputs_makes_an_error_only_where_it_is_on) {
+    for (size_t p = 0; p < PATHS; p++)
+        for (int is_on = 0; is_on < 2; is_on++) {
+            eddy_runtime_options options = paths[p];
+            options.check_finite = is_on;
+            vm_session session = session_open(options);
+            eddy_vm_operand good = large(CELLS * 8), bad = large(CELLS * 8);
+            cr_assert_eq(session_call(&session, &checked_op, seed_with_sign(false), false, 0, NULL, 1, &good), EDDY_OK);
+            cr_assert_eq(session_call(&session, &checked_op, seed_with_sign(true), false, 0, NULL, 1, &bad), EDDY_OK);
+            cr_assert_eq(eddy_vm_wait_storage(session.vm, good.storage, &forever), EDDY_OK);
+            cr_assert_eq(eddy_vm_wait_storage(session.vm, bad.storage, &forever), is_on ? EDDY_NOT_FINITE : EDDY_OK);
+            taken_error();
+            session_release(&session, good.storage);
+            session_release(&session, bad.storage);
+            session_close(&session);
+        }
+}
+
+Test(execute, sync_each_op_waits_at_each_call_and_leaves_errors_to_the_reader) {
+    for (size_t p = 0; p < PATHS; p++) {
+        eddy_runtime_options options = paths[p];
+        options.sync_each_op = true;
+        vm_session session = session_open(options);
+        session.cost_ps = COST_WORKER;
+        for (int i = 0; i < 50; i++) {
+            eddy_storage_number a = session_make(&session, i);
+            cr_assert(eddy_vm_is_ready(session.vm, a));
+            session_release(&session, a);
+        }
+        eddy_storage_number bad = session_make_failing(&session, 7);
+        cr_assert(eddy_vm_is_ready(session.vm, bad));
+        cr_assert_eq(taken_error().status, EDDY_OK, "no error of the call");
+        cr_assert_eq(eddy_vm_counters_read(session.vm).errors_seen, 0);
+        cr_assert_eq(eddy_vm_wait_storage(session.vm, bad, &at_once), EDDY_OUT_OF_RANGE);
+        taken_error();
+        session_release(&session, bad);
+        session_close(&session);
+    }
+}
+
+/* ---- shapes ---- */
+
+static void count_two(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
+    const synthetic_arguments *arguments = run->instruction.arguments;
+    for (int i = 0; i < 2; i++) {
+        shapes[i] = (eddy_shape){2, {arguments->late_count + i, 1}};
+        bytes[i] = (arguments->late_count + i) * 8;
+    }
+}
+
+static const eddy_vm_descriptor two_late_op = {
+    .run = synthetic_run, .count = count_two, .name = synthetic_name, .explain = synthetic_explain};
+
+Test(execute, late_outputs_get_their_sizes_and_may_be_empty) {
+    for (size_t p = 0; p < PATHS; p++)
+        for (int64_t count = 0; count < 3; count++) {
+            vm_session session = session_open(paths[p]);
+            synthetic_arguments arguments = {.seed = 5, .late_count = count, .accesses = 1 | 1 << 2};
+            eddy_vm_operand operands[2] = {{.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true},
+                                           {.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true}};
+            cr_assert_eq(session_submit(&session, &two_late_op, operands, 2, &arguments, sizeof(arguments)), EDDY_OK);
+            for (int i = 0; i < 2; i++) {
+                eddy_shape shape;
+                cr_assert_eq(eddy_vm_late_shape(session.vm, operands[i].storage, &forever, &shape), EDDY_OK);
+                cr_assert_eq(shape.rank, 2);
+                cr_assert_eq(shape.dims[0], count + i);
+            }
+            cr_assert_eq(eddy_vm_wait_storage(session.vm, operands[0].storage, &forever), EDDY_OK);
+            cr_assert_eq(session_read(&session, operands[1].storage), value_of(5, 0));
+            session_release(&session, operands[0].storage);
+            session_release(&session, operands[1].storage);
+            session_close(&session);
+        }
+}
+
+static void count_many(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
+    for (int64_t i = 0; i < run->instruction.operand_count; i++) {
+        shapes[i] = (eddy_shape){1, {i + 1}};
+        bytes[i] = (i + 1) * 8;
+    }
+}
+
+static void many_run(const eddy_vm_run *run) {
+    for (int64_t i = 0; i < run->instruction.operand_count; i++)
+        ((int64_t *)run->data[i])[run->bytes[i] / 8 - 1] = i;
+}
+
+static const eddy_vm_descriptor many_late_op = {.run = many_run, .count = count_many, .name = synthetic_name};
+
+/* More than the operands that fit a record. */
+Test(execute, there_may_be_many_late_outputs) {
+    enum { MANY = 40 };
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    eddy_vm_operand operands[MANY];
+    for (int i = 0; i < MANY; i++)
+        operands[i] = (eddy_vm_operand){.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true};
+    cr_assert_eq(session_submit(&session, &many_late_op, operands, MANY, NULL, 0), EDDY_OK);
+    for (int64_t i = 0; i < MANY; i++) {
+        int64_t last;
+        cr_assert_eq(eddy_vm_read_small(session.vm, operands[i].storage, i * 8, 8, &last, &forever), EDDY_OK);
+        cr_assert_eq(last, i);
+        session_release(&session, operands[i].storage);
+    }
+    session_close(&session);
+}
+
+Test(execute, an_empty_output_has_a_place_all_the_same) {
+    for (size_t p = 0; p < PATHS; p++) {
+        vm_session session = session_open(paths[p]);
+        eddy_vm_operand target = large(0);
+        cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_OK);
+        eddy_storage_number next = session_make_from(&session, 2, 1, &target.storage);
+        cr_assert_eq(session_read(&session, next), value_of(2, 0), "nothing to fold in");
+        session_release(&session, target.storage);
+        session_release(&session, next);
+        session_close(&session);
+    }
+}

@@ -1,0 +1,367 @@
+/* The interleavings of vm/PROTOCOL.md section 13, each by its name. */
+#include "session.h"
+
+/* ---- two issuers and a hand-over between them ---- */
+
+typedef struct hand_over {
+    vm_session session;
+    _Atomic eddy_storage_number shown; /* atomic: maker stores (release), user takes (acquire) */
+    int64_t mismatches;
+} hand_over;
+
+#define HAND_OVERS 3000
+
+static void *use_what_is_shown(void *context) {
+    hand_over *shared = context;
+    for (int i = 0; i < HAND_OVERS; i++) {
+        eddy_storage_number a;
+        while ((a = eddy_exchange_acq_rel(&shared->shown, 0u)) == 0)
+            sched_yield();
+        session_mix_in(&shared->session, a, i, 0, NULL);
+        if (i % 3 == 0) {
+            int64_t value;
+            if (eddy_vm_read_small(shared->session.vm, a, 0, 8, &value, &forever) != EDDY_OK ||
+                value != synthetic_mix(synthetic_mix(value_of(i, 0), 1), i))
+                shared->mismatches++;
+        }
+        session_release(&shared->session, a);
+    }
+    return NULL;
+}
+
+Test(interleavings, two_issuers_hand_over) {
+    static const eddy_runtime_options paths[] = {
+        {.threads = 2}, {.threads = 2, .full_path = true}, {.threads = 2, .worker_path = true}, {.one_thread = true}};
+    for (int p = 0; p < 4; p++) {
+        hand_over shared = {.session = session_open(paths[p])};
+        static const int64_t costs[3] = {COST_CALLER, COST_SCHEDULER, COST_WORKER};
+        vm_session maker = shared.session;
+        pthread_t thread;
+        start_thread(&thread, use_what_is_shown, &shared);
+        for (int i = 0; i < HAND_OVERS; i++) {
+            maker.cost_ps = costs[i % 3];
+            eddy_storage_number a = session_make(&maker, i);
+            session_mix_in(&maker, a, 1, 0, NULL);
+            while (eddy_load_acquire(&shared.shown) != 0)
+                sched_yield();
+            eddy_store_release(&shared.shown, a);
+        }
+        join_thread(thread);
+        cr_assert_eq(shared.mismatches, 0);
+        session_close(&shared.session);
+    }
+}
+
+/* ---- a release racing with a use ---- */
+
+typedef struct release_race {
+    vm_session session;
+    eddy_storage_number storage;
+    vm_latch start;
+} release_race;
+
+static void *release_when_started(void *context) {
+    release_race *race = context;
+    latch_pass(&race->start);
+    session_release(&race->session, race->storage);
+    return NULL;
+}
+
+/* The releaser has a reference of its own: the user's use came before its own release. Both hit the same storage while
+ * the engine retires the use. */
+Test(interleavings, release_races_with_use) {
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    for (int i = 0; i < 1500; i++) {
+        release_race race = {.session = session, .storage = session_make(&session, i)};
+        pthread_t thread;
+        start_thread(&thread, release_when_started, &race);
+        latch_await(&race.start, 1);
+        session.cost_ps = i % 2 ? COST_SCHEDULER : COST_WORKER;
+        eddy_storage_number b = session_make_from(&session, 7, 1, &race.storage);
+        latch_open(&race.start);
+        /* Churn: a storage freed too early would be written by these. */
+        for (int k = 0; k < 4; k++)
+            session_release(&session, session_make(&session, k));
+        cr_assert_eq(session_read(&session, b), value_from(7, value_of(i, 0)), "round %d", i);
+        join_thread(thread);
+        session_release(&session, b);
+    }
+    session_close(&session);
+}
+
+/* ---- an in-place write from another thread while the caller runs an op itself ---- */
+
+static void *write_in_place(void *context) {
+    release_race *race = context;
+    latch_pass(&race->start);
+    session_mix_in(&race->session, race->storage, 9, 0, NULL);
+    return NULL;
+}
+
+static vm_latch reading_latch;
+
+static void read_slowly_run(const eddy_vm_run *run) {
+    const int64_t *cells = run->data[0];
+    int64_t first = cells[0];
+    latch_pass(&reading_latch);
+    /* The writer has been let go; it may not have touched the cells. */
+    for (int i = 0; i < 1000; i++)
+        eddy_pause();
+    ((int64_t *)run->data[1])[0] = first == cells[0] && cells[CELLS - 1] == value_of(5, CELLS - 1);
+}
+
+static const eddy_vm_descriptor read_slowly_op = {.run = read_slowly_run, .name = synthetic_name};
+
+static void *let_both_go(void *context) {
+    release_race *race = context;
+    latch_await(&reading_latch, 1);
+    latch_open(&race->start);
+    /* The writer's call is under way: it sleeps on the submission lock, or will. */
+    while (eddy_load_relaxed(&race->session.vm->submission.word) != 2)
+        sched_yield();
+    latch_open(&reading_latch);
+    return NULL;
+}
+
+Test(interleavings, in_place_from_another_thread_while_caller_runs) {
+    vm_session session = session_open_threads(2);
+    release_race race = {.session = session, .storage = session_make(&session, 5)};
+    pthread_t writer, conductor;
+    start_thread(&writer, write_in_place, &race);
+    start_thread(&conductor, let_both_go, &race);
+    latch_await(&race.start, 1);
+    eddy_vm_operand operands[2] = {
+        {.storage = race.storage}, {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8}};
+    cr_assert_eq(session_submit(&session, &read_slowly_op, operands, 2, NULL, 0), EDDY_OK);
+    join_thread(writer);
+    join_thread(conductor);
+    cr_assert_eq(eddy_vm_counters_read(session.vm).caller_run, 3, "all three at their calls");
+    cr_assert_eq(session_read(&session, operands[1].storage), 1);
+    cr_assert_eq(session_read(&session, race.storage), synthetic_mix(value_of(5, 0), 9));
+    session_release(&session, race.storage);
+    session_release(&session, operands[1].storage);
+    session_close(&session);
+}
+
+/* ---- a 1 s op beside a thousand cheap ones ---- */
+
+Test(interleavings, slow_op_beside_a_thousand_cheap) {
+    vm_session session = session_open_threads(2);
+    vm_latch latch = {0};
+    session.cost_ps = INT64_C(1000000000000);
+    eddy_storage_number slow = session_latch(&session, &latch, 0, NULL);
+    latch_await(&latch, 1);
+    session.cost_ps = COST_CALLER;
+    eddy_storage_number a = session_make(&session, 0);
+    int64_t expected = value_of(0, 0);
+    for (int i = 0; i < 1000; i++) {
+        session_mix_in(&session, a, i, 0, NULL);
+        expected = synthetic_mix(expected, i);
+        eddy_storage_number b = session_make(&session, i);
+        session_release(&session, b);
+    }
+    cr_assert_eq(session_read(&session, a), expected, "none of them waited for it");
+    cr_assert_eq(eddy_vm_counters_read(session.vm).caller_run, 2001, "readiness is per storage");
+    cr_assert_not(eddy_vm_is_ready(session.vm, slow));
+    latch_open(&latch);
+    session_settle(&session);
+    session_release(&session, a);
+    session_release(&session, slow);
+    session_close(&session);
+}
+
+/* ---- 40,000 ops behind a lend ---- */
+
+Test(interleavings, forty_thousand_behind_a_lend) {
+    vm_session session = session_open_threads(2);
+    eddy_storage_number a = session_make(&session, 1);
+    void *data;
+    eddy_vm_lend *lend;
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &lend), EDDY_OK);
+    int64_t expected = 4711;
+    for (int i = 0; i < 40000; i++) {
+        session_mix_in(&session, a, i, 0, NULL);
+        expected = synthetic_mix(expected, i);
+    }
+    cr_assert_eq(*(int64_t *)data, value_of(1, 0));
+    *(int64_t *)data = 4711;
+    eddy_vm_lend_end(session.vm, lend, false);
+    cr_assert_eq(session_read(&session, a), expected);
+    session_release(&session, a);
+    session_close(&session);
+}
+
+/* ---- a deleter that releases ---- */
+
+typedef struct chain_link {
+    vm_session *session;
+    eddy_storage_number next;
+    int64_t cells[CELLS];
+} chain_link;
+
+static _Atomic int chain_links_deleted;
+
+static void release_next(void *context) {
+    chain_link *link = context;
+    eddy_add_relaxed(&chain_links_deleted, 1);
+    if (link->next)
+        session_release(link->session, link->next);
+}
+
+Test(interleavings, deleter_that_releases) {
+    for (int mode = 0; mode < 3; mode++) {
+        enum { LINKS = 300 };
+        static chain_link links[LINKS];
+        vm_session session = session_open((eddy_runtime_options){
+            .threads = 2, .worker_path = mode == 1, .one_thread = mode == 2});
+        eddy_store_relaxed(&chain_links_deleted, 0);
+        eddy_storage_number next = 0;
+        for (int i = 0; i < LINKS; i++) {
+            links[i] = (chain_link){.session = &session, .next = next};
+            cr_assert_eq(eddy_vm_storage_borrow(session.vm, links[i].cells, sizeof(links[i].cells), release_next,
+                                                &links[i], &next),
+                         EDDY_OK);
+        }
+        /* In use when it is released, so that it takes the long way. */
+        eddy_storage_number user = session_make_from(&session, 1, 1, &next);
+        session_release(&session, next);
+        session_release(&session, user);
+        while (eddy_load_relaxed(&chain_links_deleted) < LINKS) {
+            cr_assert_eq(eddy_vm_sync_service(session.vm, &forever), EDDY_OK);
+            sched_yield();
+        }
+        session_close(&session);
+    }
+}
+
+/* ---- a callback that issues ops, and is refused a wait ---- */
+
+typedef struct issuing_callback {
+    vm_session *session;
+    eddy_storage_number target;
+    eddy_status waited, synced, service_synced;
+    int issued;
+} issuing_callback;
+
+static void issue_and_wait(void *context, void *data, int64_t bytes, const eddy_error *error) {
+    issuing_callback *callback = context;
+    (void)data, (void)bytes, (void)error;
+    vm_session *session = callback->session;
+    /* Twice the high mark: the service thread is never held back. */
+    for (int i = 0; i < 40; i++) {
+        session_mix_in(session, callback->target, i, 0, NULL);
+        callback->issued++;
+    }
+    callback->waited = eddy_vm_wait_storage(session->vm, callback->target, &forever);
+    callback->synced = eddy_vm_sync(session->vm, &forever, NULL);
+    callback->service_synced = eddy_vm_sync_service(session->vm, &forever);
+    eddy_error_take(NULL);
+}
+
+Test(interleavings, callback_issues_and_is_refused_a_wait) {
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .worker_path = true, .in_flight_high = 20});
+    eddy_storage_number a = session_make(&session, 1), b = session_make(&session, 2);
+    session_settle(&session);
+    /* What the callback issues waits behind the callback itself, so its waits cannot be over. */
+    issuing_callback callback = {.session = &session, .target = a};
+    cr_assert_eq(eddy_vm_access(session.vm, a, true, issue_and_wait, &callback, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &forever), EDDY_OK);
+    cr_assert_eq(callback.issued, 40);
+    cr_assert_eq(callback.waited, EDDY_WOULD_DEADLOCK);
+    cr_assert_eq(callback.synced, EDDY_WOULD_DEADLOCK);
+    cr_assert_eq(callback.service_synced, EDDY_WOULD_DEADLOCK);
+    int64_t expected = value_of(1, 0);
+    for (int i = 0; i < 40; i++)
+        expected = synthetic_mix(expected, i);
+    cr_assert_eq(session_read(&session, a), expected);
+    session_release(&session, a);
+    session_release(&session, b);
+    session_close(&session);
+}
+
+/* ---- a lender that waits behind its own lend ---- */
+
+typedef struct other_lender {
+    vm_session *session;
+    eddy_storage_number storage;
+    eddy_status status;
+} other_lender;
+
+static void *wait_behind_it(void *context) {
+    other_lender *waiter = context;
+    waiter->status = eddy_vm_wait_storage(waiter->session->vm, waiter->storage, &forever);
+    return NULL;
+}
+
+Test(interleavings, lender_waits_behind_own_lend) {
+    vm_session session = session_open_threads(2);
+    eddy_storage_number a = session_make(&session, 1);
+    void *data;
+    eddy_vm_lend *lend;
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &lend), EDDY_OK);
+    /* Through a long chain, and over a stream and an event. */
+    eddy_storage_number chain[200];
+    for (int i = 0; i < 200; i++)
+        chain[i] = session_make_from(&session, i, 1, i == 0 ? &a : &chain[i - 1]);
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, chain[199], &forever), EDDY_WOULD_DEADLOCK);
+    cr_assert_eq(eddy_vm_sync(session.vm, &forever, NULL), EDDY_WOULD_DEADLOCK);
+    /* Another thread may wait there: the lender will end it. */
+    other_lender other = {.session = &session, .storage = chain[199], .status = EDDY_INTERNAL};
+    pthread_t thread;
+    uint64_t submitted = eddy_vm_counters_read(session.vm).submitted;
+    start_thread(&thread, wait_behind_it, &other);
+    while (eddy_vm_counters_read(session.vm).submitted == submitted)
+        sched_yield();
+    eddy_vm_lend_end(session.vm, lend, false);
+    join_thread(thread);
+    cr_assert_eq(other.status, EDDY_OK);
+    cr_assert_eq(taken_error().status, EDDY_WOULD_DEADLOCK);
+    session_release(&session, a);
+    for (int i = 0; i < 200; i++)
+        session_release(&session, chain[i]);
+    session_close(&session);
+}
+
+/* ---- a thread that makes tensors and sleeps while another releases them ---- */
+
+typedef struct sleeping_maker {
+    vm_session session;
+    vm_latch asleep;
+    eddy_storage_number made[2000];
+} sleeping_maker;
+
+static void *make_and_sleep(void *context) {
+    sleeping_maker *maker = context;
+    for (int i = 0; i < 2000; i++)
+        maker->made[i] = session_make(&maker->session, i);
+    latch_pass(&maker->asleep);
+    return NULL;
+}
+
+/* The maker issues nothing more: what is released by another thread is freed, and its numbers are used again. */
+Test(interleavings, maker_sleeps_while_another_releases) {
+    for (int mode = 0; mode < 2; mode++) {
+        static sleeping_maker maker;
+        maker = (sleeping_maker){
+            .session = session_open((eddy_runtime_options){.threads = 2, .worker_path = mode == 1})};
+        pthread_t thread;
+        start_thread(&thread, make_and_sleep, &maker);
+        latch_await(&maker.asleep, 1);
+        eddy_storage_number highest = 0;
+        for (int i = 0; i < 2000; i++) {
+            highest = maker.made[i] > highest ? maker.made[i] : highest;
+            session_release(&maker.session, maker.made[i]);
+        }
+        session_settle(&maker.session);
+        for (int i = 0; i < 1000; i++) {
+            eddy_storage_number a = session_make(&maker.session, i);
+            cr_assert_leq(a, highest, "numbers come back");
+            session_release(&maker.session, a);
+        }
+        session_settle(&maker.session);
+        latch_open(&maker.asleep);
+        join_thread(thread);
+        session_close(&maker.session);
+    }
+}
