@@ -1,0 +1,65 @@
+"""The machine that rows are measured on: what it is, and whether somebody else was using it meanwhile."""
+
+import os
+import platform
+import subprocess
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+# Kernel ticks are coarse: up to this many are not worth a word, whatever the run's length.
+TICKS_OF_NOISE = 2
+FOREIGN_SHARE_ALLOWED = 0.03
+
+
+def cpus():
+    """Numbers of the CPUs that this process may use."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def describe():
+    """What a reader needs to place the figures."""
+    return {"cpu": _cpu_name(), "cpus": len(cpus()), "system": platform.system() + " " + platform.release()}
+
+
+def _cpu_name():
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+            for line in lines:
+                if line.startswith(("model name", "Hardware")):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.machine()
+
+
+def busy_ticks():
+    """Ticks that all CPUs together spent on anything, stolen time included, since boot; None where unknown."""
+    try:
+        with open("/proc/stat", encoding="ascii") as lines:
+            fields = [int(field) for field in lines.readline().split()[1:]]
+    except (OSError, ValueError):
+        return None
+    user, nice, system, _idle, _wait, irq, softirq, steal = (fields + [0] * 8)[:8]
+    return user + nice + system + irq + softirq + steal
+
+
+def foreign_share(busy_before, busy_after, own_seconds, wall_seconds):
+    """Part of the machine's time that went to others during a run; 0 when it cannot be told from noise."""
+    if busy_before is None or busy_after is None or wall_seconds <= 0:
+        return 0.0
+    foreign = busy_after - busy_before - own_seconds * TICKS_PER_SECOND
+    if foreign <= TICKS_OF_NOISE:
+        return 0.0
+    return foreign / (wall_seconds * TICKS_PER_SECOND * (os.cpu_count() or 1))
+
+
+def is_disturbed(share):
+    return share > FOREIGN_SHARE_ALLOWED
+
+
+def core_distance_ns(probe):
+    """Round trip between two cores now, from the probe program; None where there is one core or no probe."""
+    try:
+        text = subprocess.run([probe], capture_output=True, text=True, timeout=60, check=True).stdout
+        return int(text) or None
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None

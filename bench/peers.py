@@ -1,0 +1,183 @@
+"""The peers: what each needs, where it is found, how its program is built. A peer that is missing is a gap with a name."""
+
+import os
+import shlex
+import shutil
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+HEADERS = ("sample.h", "shapes.h", "heap_count.h")
+
+
+class Missing(Exception):
+    """The peer cannot be built here; the text says what is not there."""
+
+
+class Peers:
+    """Builds peers' programs on demand into one folder and remembers what could not be built.
+
+    libtorch: folder of a libtorch that is not Debian's, or None. blas: folder of a threaded libopenblas.so.0, or None."""
+
+    def __init__(self, folder, libtorch=None, blas=None):
+        self.folder = folder
+        self.libtorch = libtorch
+        self.multiarch = _output(["gcc", "-print-multiarch"])
+        self.threaded_blas = blas or self._library_folder("openblas-pthread", "libopenblas.so.0")
+        self.serial_blas = self._library_folder("openblas-serial", "libopenblas.so.0")
+        self._programs = {}
+        os.makedirs(folder, exist_ok=True)
+
+    def program(self, name):
+        """Path of a peer's program, built if need be. Raises Missing, with the same text each time."""
+        if name not in self._programs:
+            try:
+                self._programs[name] = getattr(self, "_build_" + name)()
+            except Missing as error:
+                self._programs[name] = error
+        if isinstance(self._programs[name], Missing):
+            raise self._programs[name]
+        return self._programs[name]
+
+    def environment(self, name, threads):
+        """What a peer's program needs in its environment besides the number of threads. Raises Missing."""
+        if name == "by_hand_threaded_blas":
+            if not self.threaded_blas:
+                raise Missing("no threaded OpenBLAS (libopenblas0-pthread, or --blas DIR)")
+            return {"LD_LIBRARY_PATH": self.threaded_blas, "OMP_NUM_THREADS": "1",
+                    "OPENBLAS_NUM_THREADS": str(threads)}
+        if name == "by_hand" and self.serial_blas:
+            return {"LD_LIBRARY_PATH": self.serial_blas}
+        if name == "by_hand" and self.threaded_blas:
+            return {"LD_LIBRARY_PATH": self.threaded_blas}
+        if name == "libtorch" and not self.libtorch:
+            blas = (self.threaded_blas if threads > 1 else None) or self.serial_blas or self.threaded_blas
+            return {"LD_LIBRARY_PATH": blas, "OPENBLAS_NUM_THREADS": str(threads)} if blas else {}
+        return {}
+
+    def remark(self, name, row):
+        """What a reader should know of a peer's figures in a row, or None."""
+        if name == "libtorch" and row.program == "mlp" and row.threads > 1 and not self.libtorch \
+                and not self.threaded_blas:
+            return "libtorch: its BLAS here is serial, so its matrix products use one thread"
+        return None
+
+    def probe(self):
+        return self._compile("probe", ["gcc", "-O2"], ["probe.c"], ["-lpthread"])
+
+    def heap_counter(self):
+        """The library to preload for heap_per_op."""
+        return self._compile("libheap_count.so", ["gcc", "-O2", "-shared", "-fPIC"], ["heap_count.c"], [])
+
+    # One builder a program; each raises Missing where its library is not found.
+
+    def _build_copy(self):
+        return self._compile("copy", ["gcc", "-O2"], ["peers/copy.c"], [])
+
+    def _build_openmp(self):
+        return self._compile("openmp_tasks", ["gcc", "-O2", "-fopenmp"], ["peers/openmp_tasks.c"], [])
+
+    def _build_tbb(self):
+        self._need_header(["tbb/flow_graph.h"], "libtbb-dev")
+        return self._compile("tbb_tasks", ["g++", "-O2", "-std=c++17"], ["peers/tbb_tasks.cpp"], ["-ltbb"])
+
+    def _build_by_hand(self):
+        blas = self.serial_blas or self.threaded_blas
+        if not blas:
+            raise Missing("no OpenBLAS (libopenblas-serial-dev)")
+        return self._compile("mlp_by_hand",
+                             ["gcc", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp",
+                              *self._openblas_include()],
+                             ["peers/mlp_by_hand.c"], ["-L" + blas, "-l:libopenblas.so.0", "-lm"])
+
+    _build_by_hand_threaded_blas = _build_by_hand
+
+    def _build_openblas(self):
+        if not self.serial_blas:
+            raise Missing("no serial OpenBLAS (libopenblas-serial-dev)")
+        return self._compile("gemm_openblas", ["gcc", "-O2", *self._openblas_include()], ["peers/gemm.c"],
+                             ["-L" + self.serial_blas, "-l:libopenblas.so.0", "-Wl,-rpath," + self.serial_blas])
+
+    def _build_blis(self):
+        folder = self._library_folder("blis-serial", "libblis.so.4")
+        include = f"/usr/include/{self.multiarch}/blis-serial"
+        if not folder or not os.path.exists(include + "/cblas.h"):
+            raise Missing("no serial BLIS (libblis-serial-dev)")
+        return self._compile("gemm_blis", ["gcc", "-O2", "-isystem", include], ["peers/gemm.c"],
+                             ["-L" + folder, "-l:libblis.so.4", "-Wl,-rpath," + folder])
+
+    def _build_onednn(self):
+        self._need_header(["oneapi/dnnl/dnnl.h"], "libdnnl-dev")
+        return self._compile("gemm_dnnl", ["gcc", "-O2", "-DPEER_DNNL"], ["peers/gemm.c"], ["-ldnnl"])
+
+    def _build_libtorch(self):
+        if self.libtorch:
+            base, flags = self.libtorch + "/include", ["-L" + self.libtorch + "/lib",
+                                                       "-Wl,-rpath," + self.libtorch + "/lib"]
+        else:
+            base, flags = "/usr/include", []
+        api = base + "/torch/csrc/api/include"
+        if not os.path.exists(api + "/torch/torch.h"):
+            raise Missing("no libtorch (libtorch-dev, or --libtorch DIR)")
+        refusal = None
+        # Newer releases want C++20; older wheels keep the old ABI of std::string.
+        for dialect in (["-std=c++17"], ["-std=c++17", "-D_GLIBCXX_USE_CXX11_ABI=0"], ["-std=c++20"]):
+            try:
+                return self._compile("torch", ["g++", "-O2", *dialect, "-isystem", base, "-isystem", api]
+                                     if self.libtorch else ["g++", "-O2", *dialect, "-isystem", api],
+                                     ["peers/torch.cpp"], [*flags, "-ltorch", "-ltorch_cpu", "-lc10"])
+            except Missing as error:
+                refusal = refusal or error
+        raise refusal
+
+    def _openblas_include(self):
+        for variant in ("openblas-serial", "openblas-pthread"):
+            folder = f"/usr/include/{self.multiarch}/{variant}"
+            if os.path.exists(folder + "/cblas.h"):
+                return ["-isystem", folder]
+        raise Missing("no cblas.h of OpenBLAS (libopenblas-serial-dev)")
+
+    def _library_folder(self, variant, library):
+        folder = f"/usr/lib/{self.multiarch}/{variant}"
+        return folder if os.path.exists(f"{folder}/{library}") else None
+
+    def _need_header(self, headers, package):
+        for header in headers:
+            if not any(os.path.exists(f"{folder}/{header}")
+                       for folder in ("/usr/include", "/usr/local/include", f"/usr/include/{self.multiarch}")):
+                raise Missing(f"no {header} ({package})")
+
+    def _compile(self, name, compiler, sources, libraries):
+        """Compiles unless the program is newer than its sources and was made by the same command."""
+        target = os.path.join(self.folder, name)
+        paths = [os.path.join(HERE, source) for source in sources]
+        command = [*compiler, "-I" + ROOT, *paths, "-o", target, *libraries]
+        note = target + ".command"
+        inputs = paths + [os.path.join(HERE, header) for header in HEADERS]
+        if os.path.exists(target) and _text(note) == shlex.join(command) \
+                and os.path.getmtime(target) >= max(os.path.getmtime(path) for path in inputs):
+            return target
+        if not shutil.which(compiler[0]):
+            raise Missing(f"no {compiler[0]}")
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            lines = [line for line in done.stderr.splitlines() if "error" in line or "cannot find" in line]
+            raise Missing(f"{name} does not build: {(lines or ['no message'])[0][:150]}")
+        with open(note, "w", encoding="utf-8") as file:
+            file.write(shlex.join(command))
+        return target
+
+
+def _output(command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _text(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return None

@@ -1,0 +1,79 @@
+"""The rows of the table: what each measures, with which programs, and its goal. Names never change."""
+
+import os
+import re
+from dataclasses import dataclass
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+@dataclass(frozen=True)
+class Goal:
+    """At most `at_most` units or, where `of` names peers (by the beginning of the name), times the best of those."""
+    at_most: float
+    of: str = ""
+
+    def text(self, unit):
+        if not self.of:
+            return f"<= {self.at_most:g} {unit}"
+        return f"<= {self.at_most:.3g} x {'best peer' if self.of == '*' else self.of}"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """name: in the table. program: as peers.Peers knows it, or "ours/NAME". row: what it is asked for, if another."""
+    name: str
+    program: str
+    row: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    unit: str
+    program: str  # ours
+    goal: Goal
+    peers: tuple
+    threads: int = 1
+    is_pinned: bool = True  # to one CPU, peers alike
+    kind: str = "time"      # or "instructions", "heap"
+
+
+LIBTORCH = Peer("libtorch", "libtorch")
+TASKS = (Peer("OpenMP", "openmp"), Peer("oneTBB", "tbb"))
+BY_HAND = Peer("by hand", "by_hand")
+BY_HAND_THREADED = Peer("by hand, threaded BLAS", "by_hand_threaded_blas")
+LIBRARIES = (Peer("OpenBLAS", "openblas"), Peer("BLIS", "blis"), Peer("oneDNN", "onednn"))
+
+
+def _gemm_rows():
+    """From the list in shapes.h, which the programs measure by."""
+    with open(os.path.join(HERE, "shapes.h"), encoding="utf-8") as file:
+        names = re.findall(r"^\s*row\((gemm_\w+),", file.read(), re.MULTILINE)
+    return [Row(name, "us", "gemm", Goal(1.02, "*"), LIBRARIES) for name in names]
+
+
+def all_rows():
+    apart = {"threads": 2, "is_pinned": False}
+    return [
+        Row("issue_add16", "ns", "add16", Goal(50), (LIBTORCH,), **apart),
+        Row("end_to_end_add16", "ns", "add16", Goal(80), (LIBTORCH,), **apart),
+        Row("caller_run_add16", "ns", "add16", Goal(60), (LIBTORCH,)),
+        Row("sparse_add16", "us", "sparse", Goal(1), (), **apart),
+        Row("sparse_add16_completion", "us", "sparse", Goal(50), (), **apart),
+        Row("instructions_add16", "instructions", "add16", Goal(600), (LIBTORCH,), kind="instructions"),
+        Row("empty_chain", "ns", "empty", Goal(50), TASKS, **apart),
+        Row("empty_independent", "ns", "empty", Goal(50), TASKS, **apart),
+        Row("empty_fan", "ns", "empty", Goal(50), TASKS, **apart),
+        Row("empty_dag", "ns", "empty", Goal(50), TASKS, **apart),
+        Row("issue_read", "ns", "add16", Goal(100), (LIBTORCH,)),
+        Row("heap_per_op", "blocks", "add16", Goal(0), (LIBTORCH,), kind="heap", **apart),
+        Row("mlp_b64_1t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, LIBTORCH)),
+        Row("mlp_b64_2t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, BY_HAND_THREADED, LIBTORCH), **apart),
+        Row("mlp_b256_1t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, LIBTORCH)),
+        Row("mlp_b256_2t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, BY_HAND_THREADED, LIBTORCH), **apart),
+        Row("mlp_adam_b64_1t", "ms", "mlp", Goal(1.10, "Eddy, SGD"),
+            (Peer("Eddy, SGD", "ours/mlp", "mlp_b64_1t"), BY_HAND, LIBTORCH)),
+        Row("relu_1e7_fresh", "ms", "relu", Goal(1 / 0.9, "copy"), (Peer("copy", "copy"), LIBTORCH)),
+        *_gemm_rows(),
+    ]

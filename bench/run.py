@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Measures Eddy and its peers in one run and prints one table. tools/bench.sh builds what it needs and calls it."""
+
+import argparse
+import json
+import os
+import sys
+
+import machine
+import peers
+import process
+import rows
+import table
+
+# Operations of the two runs whose difference callgrind counts.
+COUNT_FEW, COUNT_MANY = 200, 2200
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="bench.sh", description=__doc__)
+    parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--only", metavar="NAME", action="append",
+                        help="this row (may be given again; NAME* takes all that begin so)")
+    parser.add_argument("--json", metavar="FILE", help="also write the rows here")
+    parser.add_argument("--list", action="store_true", help="print the rows' names and end")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each program, taken in turns (3)")
+    parser.add_argument("--samples", type=int, default=11, help="samples a run (11)")
+    parser.add_argument("--retries", type=int, default=2, help="further tries of a run that others disturbed (2)")
+    parser.add_argument("--libtorch", metavar="DIR", help="folder of a libtorch other than Debian's")
+    parser.add_argument("--blas", metavar="DIR", help="folder of a threaded libopenblas.so.0")
+    return parser.parse_args()
+
+
+class Bench:
+    """Runs rows: finds each program, runs ours and the peers' in turns, collects the samples."""
+
+    def __init__(self, options):
+        self.options = options
+        self.peers = peers.Peers(os.path.join(options.build, "peers"), options.libtorch, options.blas)
+
+    def measure(self, row):
+        ours = table.Entry("Eddy")
+        entries = [(ours, rows.Peer("Eddy", "ours/" + row.program))]
+        entries += [(table.Entry(peer.name), peer) for peer in row.peers]
+        samples = {entry.name: [] for entry, _ in entries}
+        for _ in range(1 if row.kind == "instructions" else self.options.rounds):
+            for entry, peer in entries:
+                if not entry.missing:
+                    self._measure_once(row, entry, peer, samples[entry.name])
+        remarks = []
+        for entry, peer in entries:
+            if samples[entry.name]:
+                entry.figures = table.Figures(samples[entry.name])
+            remark = self.peers.remark(peer.program, row)
+            if remark and entry.figures:
+                remarks.append(remark)
+        disturbed = [f"{entry.name} {entry.foreign:.0%}" for entry, _ in entries if machine.is_disturbed(entry.foreign)]
+        if disturbed:
+            remarks.append("disturbed, others' share of the machine: " + ", ".join(disturbed))
+        return table.Result(row, ours, [entry for entry, _ in entries[1:]], remarks, bool(disturbed))
+
+    def _measure_once(self, row, entry, peer, samples):
+        try:
+            program = self._program(peer.program)
+            extra = self.peers.environment(peer.program, row.threads)
+            if row.kind == "instructions":
+                samples.append(self._instructions(program, extra))
+                entry.path = "caller" if entry.name == "Eddy" else ""
+                return
+            if row.kind == "heap":
+                extra = {**extra, "LD_PRELOAD": self.peers.heap_counter()}
+            command = [program, peer.row or row.name, str(self.options.samples)]
+            run = self._calm_run(command, row, extra)
+        except (peers.Missing, process.Failed) as error:
+            entry.missing = str(error)
+            return
+        entry.foreign = max(entry.foreign, run.foreign)
+        for printed in run.rows:
+            samples.extend(printed["samples"])
+            entry.version = printed["version"]
+            entry.path = printed.get("path", "")
+
+    def _calm_run(self, command, row, extra):
+        """The least disturbed of a few tries."""
+        best = None
+        for _ in range(1 + self.options.retries):
+            run = process.run(command, row.threads, row.is_pinned, extra)
+            if best is None or run.foreign < best.foreign:
+                best = run
+            if not machine.is_disturbed(run.foreign):
+                break
+        return best
+
+    def _instructions(self, program, extra):
+        few = process.instructions([program, "count_add16", str(COUNT_FEW)], extra)
+        many = process.instructions([program, "count_add16", str(COUNT_MANY)], extra)
+        return (many - few) / (COUNT_MANY - COUNT_FEW)
+
+    def _program(self, name):
+        if not name.startswith("ours/"):
+            return self.peers.program(name)
+        path = os.path.join(self.options.build, "bench", name)
+        if not os.path.exists(path):
+            raise peers.Missing(f"{path} is not built")
+        return path
+
+    def core_distance(self):
+        try:
+            return machine.core_distance_ns(self.peers.probe())
+        except peers.Missing:
+            return None
+
+
+def selected(names):
+    """The rows asked for; ends the program on a name that is none."""
+    every = rows.all_rows()
+    if not names:
+        return every
+    for name in names:
+        if not any(_matches(row, name) for row in every):
+            sys.exit(f"bench: no such row: {name} (--list prints the names)")
+    return [row for row in every if any(_matches(row, name) for name in names)]
+
+
+def _matches(row, name):
+    return row.name == name or (name.endswith("*") and row.name.startswith(name[:-1]))
+
+
+def main():
+    options = arguments()
+    chosen = selected(options.only)
+    if options.list:
+        print("\n".join(row.name for row in chosen))
+        return 0
+    bench = Bench(options)
+    here = machine.describe()
+    before = bench.core_distance()
+    print(f"{here['cpu']}, {here['cpus']} CPUs, {here['system']}; two cores {before or '?'} ns apart (round trip)\n")
+    print(table.HEAD, flush=True)
+    results, versions = [], {}
+    for row in chosen:
+        result = bench.measure(row)
+        results.append(result)
+        for entry in (result.ours, *result.peers):
+            if entry.version and not entry.name.startswith("Eddy,"):
+                versions.setdefault((entry.name, row.threads), entry.version)
+        print("\n".join(table.lines(result)), flush=True)
+    after = bench.core_distance()
+    print(f"\ntwo cores {after or '?'} ns apart after the run", end="")
+    print(" (they moved: compare two-thread rows with care)" if before and after
+          and not 0.5 <= after / before <= 2 else "")
+    for (name, threads), version in sorted(versions.items()):
+        print(f"{name}, rows of {threads} thread{'s' if threads > 1 else ''}: {version}")
+    if options.json:
+        here.update({"core_distance_ns_before": before, "core_distance_ns_after": after})
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"machine": here, "rows": [table.as_json(result) for result in results]}, file, indent=1)
+            file.write("\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

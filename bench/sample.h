@@ -1,0 +1,67 @@
+/* What every program here measures and prints with, Eddy's and the peers' alike: a clock, samples, one JSON line a row.
+ *
+ * A program is called as `program ROW [samples]` and prints for each row it measured
+ *     {"row": "issue_add16", "unit": "ns", "version": "...", "path": "caller", "samples": [51.2, 50.9]}
+ * Plain C and C++, header only, one thread. */
+#ifndef BENCH_SAMPLE_H
+#define BENCH_SAMPLE_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define BENCH_SAMPLES_MAX 512
+#define BENCH_SAMPLES_DEFAULT 15
+
+typedef struct bench_samples {
+    double values[BENCH_SAMPLES_MAX];
+    int count;
+} bench_samples;
+
+static inline double bench_now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static inline void bench_samples_push(bench_samples *samples, double value) {
+    if (samples->count < BENCH_SAMPLES_MAX)
+        samples->values[samples->count++] = value;
+}
+
+/* path: where the work ran ("caller", "scheduler", "worker", or a mixture in words); NULL for peers. */
+static inline void bench_print_row(const char *row, const char *unit, const char *version, const char *path,
+                                   const bench_samples *samples) {
+    printf("{\"row\": \"%s\", \"unit\": \"%s\", \"version\": \"%s\"", row, unit, version);
+    if (path)
+        printf(", \"path\": \"%s\"", path);
+    printf(", \"samples\": [");
+    for (int i = 0; i < samples->count; i++)
+        printf("%s%.6g", i ? ", " : "", samples->values[i]);
+    printf("]}\n");
+    fflush(stdout);
+}
+
+/* The number of samples asked for on the command line, within what fits. */
+static inline int bench_sample_count(int argc, char **argv, int index) {
+    int count = argc > index ? atoi(argv[index]) : BENCH_SAMPLES_DEFAULT;
+    return count < 1 ? 1 : count > BENCH_SAMPLES_MAX ? BENCH_SAMPLES_MAX : count;
+}
+
+/* xorshift: the same "random" numbers in every program. */
+static inline uint32_t bench_random(uint32_t *state) {
+    uint32_t x = *state;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return *state = x;
+}
+
+/* In [-scale, scale). */
+static inline float bench_random_float(uint32_t *state, float scale) {
+    return ((float)(bench_random(state) >> 8) / 8388608.0f - 1.0f) * scale;
+}
+
+#endif

@@ -1,0 +1,63 @@
+/* The sizes that Eddy's programs and the peers' share, so that a row always means the same work. */
+#ifndef BENCH_SHAPES_H
+#define BENCH_SHAPES_H
+
+/* Operations per sample of the add rows. */
+#define BENCH_ADD_OPS 20000
+/* Issued in one go by issue_add16: below every mark, so that the caller is never held back. */
+#define BENCH_ISSUE_OPS 1000
+
+/* Empty tasks per sample; fan: one writer, then its readers, repeated; dag: two reads and one write of random ones. */
+#define BENCH_TASKS 20000
+#define BENCH_FAN_READERS 64
+#define BENCH_DAG_OBJECTS 1000
+
+/* The network of the mlp rows: 784-256-128-10. */
+#define BENCH_MLP_INPUTS 784
+#define BENCH_MLP_HIDDEN1 256
+#define BENCH_MLP_HIDDEN2 128
+#define BENCH_MLP_CLASSES 10
+#define BENCH_MLP_RATE 0.01f
+/* So small that the network never fits its one batch: vanishing gradients would make Adam's squares subnormal, and the
+ * row would measure those. */
+#define BENCH_ADAM_RATE 1e-6f
+
+#define BENCH_RELU_COUNT 10000000
+
+/* Matrix products C[m, n] = op(A) op(B) with inner size k: row name, m, n, k, A transposed, B transposed. */
+/* clang-format off */
+#define BENCH_GEMM_LIST(row)                            \
+    row(gemm_64x64x64_nn, 64, 64, 64, 0, 0)             \
+    row(gemm_128x128x128_nn, 128, 128, 128, 0, 0)       \
+    row(gemm_256x256x256_nn, 256, 256, 256, 0, 0)       \
+    row(gemm_512x512x512_nn, 512, 512, 512, 0, 0)       \
+    row(gemm_1024x1024x1024_nn, 1024, 1024, 1024, 0, 0) \
+    row(gemm_2048x2048x2048_nn, 2048, 2048, 2048, 0, 0) \
+    row(gemm_64x256x784_nt, 64, 256, 784, 0, 1)         \
+    row(gemm_256x256x784_nt, 256, 256, 784, 0, 1)       \
+    row(gemm_256x784x64_tn, 256, 784, 64, 1, 0)         \
+    row(gemm_64x784x256_nn, 64, 784, 256, 0, 0)         \
+    row(gemm_64x10x128_nt, 64, 10, 128, 0, 1)           \
+    row(gemm_2048x384x128_nt, 2048, 384, 128, 0, 1)     \
+    row(gemm_2048x128x344_nt, 2048, 128, 344, 0, 1)
+/* clang-format on */
+
+typedef struct bench_gemm_shape {
+    const char *row;
+    int m, n, k;
+    int is_a_transposed, is_b_transposed;
+} bench_gemm_shape;
+
+#define BENCH_GEMM_ROW(name, m, n, k, ta, tb) {#name, m, n, k, ta, tb},
+static const bench_gemm_shape bench_gemm_shapes[] = {BENCH_GEMM_LIST(BENCH_GEMM_ROW)};
+#undef BENCH_GEMM_ROW
+#define BENCH_GEMM_SHAPE_COUNT ((int)(sizeof(bench_gemm_shapes) / sizeof(bench_gemm_shapes[0])))
+
+/* Calls per sample: about 5 ms of work at 100 GFLOP/s. */
+static inline int bench_gemm_calls(const bench_gemm_shape *shape) {
+    double flops = 2.0 * shape->m * shape->n * shape->k;
+    int calls = (int)(5e8 / flops);
+    return calls < 1 ? 1 : calls;
+}
+
+#endif

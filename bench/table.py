@@ -1,0 +1,113 @@
+"""Samples into figures, figures into text and JSON."""
+
+import statistics
+
+
+class Figures:
+    """Best, median and spread (the middle 80 % of the samples over the median) of one who was measured."""
+
+    def __init__(self, samples):
+        ordered = sorted(samples)
+        self.samples = samples
+        self.best = ordered[0]
+        self.median = statistics.median(ordered)
+        low, high = ordered[len(ordered) // 10], ordered[len(ordered) - 1 - len(ordered) // 10]
+        self.spread = (high - low) / self.median if self.median else 0.0
+
+
+class Entry:
+    """One who was measured for a row: figures, or the reason why there are none."""
+
+    def __init__(self, name):
+        self.name = name
+        self.version = ""
+        self.path = ""
+        self.figures = None
+        self.missing = ""
+        self.foreign = 0.0  # worst share of foreign CPU time in a run that counts
+
+
+class Result:
+    """A measured row: ours, its peers, and what a reader should know."""
+
+    def __init__(self, row, ours, peers, remarks, is_disturbed):
+        self.row, self.ours, self.peers, self.remarks = row, ours, peers, remarks
+        self.is_disturbed = is_disturbed  # whether somebody's figures may be others' doing
+
+    def goal_limit(self):
+        """The goal in the row's unit; None where what it refers to was not measured."""
+        goal = self.row.goal
+        if not goal.of:
+            return goal.at_most
+        bests = [peer.figures.best for peer in self.peers
+                 if peer.figures and (goal.of == "*" or peer.name.startswith(goal.of))]
+        return goal.at_most * min(bests) if bests else None
+
+    def is_met(self):
+        """By the best sample; None where it cannot be said."""
+        limit = self.goal_limit()
+        return None if limit is None or not self.ours.figures else self.ours.figures.best <= limit
+
+
+HEAD = f"{'row':26}{'unit':8}{'who':28}{'best':>10}{'median':>10}{'spread':>8}  {'ours/peer':14}{'goal':32}path"
+
+
+def _number(value):
+    if value == 0:
+        return "0"
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def _ratio(ours, theirs):
+    return f"{ours / theirs:.2f}" if theirs else "-"
+
+
+def lines(result):
+    """The row's lines of the table."""
+    row, verdict = result.row, {True: "met", False: "missed", None: "?"}[result.is_met()]
+    if result.is_disturbed and verdict != "?":
+        verdict += "?"
+    for entry in (result.ours, *result.peers):
+        is_ours = entry is result.ours
+        head = f"{row.name:26}{row.unit if len(row.unit) < 8 else 'instr.':8}" if is_ours else " " * 34
+        if not entry.figures:
+            yield f"{head}{entry.name:28}not measured: {entry.missing}"
+            continue
+        figures = entry.figures
+        ratio = ""
+        if not is_ours and result.ours.figures:
+            mine = result.ours.figures
+            ratio = f"{_ratio(mine.best, figures.best)}, {_ratio(mine.median, figures.median)}"
+        goal = f"{row.goal.text(row.unit)} {verdict}" if is_ours else ""
+        yield (f"{head}{entry.name:28}{_number(figures.best):>10}{_number(figures.median):>10}"
+               f"{figures.spread:>7.0%}   {ratio:14}{goal:32}{entry.path}").rstrip()
+    for remark in result.remarks:
+        yield f"{'':34}! {remark}"
+
+
+def _entry_json(entry):
+    if not entry.figures:
+        return {"missing": entry.missing}
+    figures = entry.figures
+    values = {"best": figures.best, "median": figures.median, "spread": round(figures.spread, 4),
+              "version": entry.version}
+    if entry.path:
+        values["path"] = entry.path
+    return values
+
+
+def as_json(result):
+    """The row for --json."""
+    goal = result.row.goal
+    return {
+        "name": result.row.name,
+        "unit": result.row.unit,
+        "ours": _entry_json(result.ours),
+        "peers": {peer.name: _entry_json(peer) for peer in result.peers},
+        "goal": {"at_most": goal.at_most, "of": goal.of or None, "limit": result.goal_limit(),
+                 "met": result.is_met()},
+        "samples": {entry.name: entry.figures.samples
+                    for entry in (result.ours, *result.peers) if entry.figures},
+        "disturbed": result.is_disturbed,
+        "remarks": result.remarks,
+    }
