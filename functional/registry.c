@@ -11,6 +11,7 @@
 #include <string.h>
 
 typedef struct table {
+    struct table *older; /* const after init: kept reachable */
     size_t slot_count; /* const after init: a power of two */
     size_t used;       /* lock: guard */
     _Atomic(const eddy_op *) slots[]; /* atomic: who holds `guard` stores (release), readers load (acquire) */
@@ -70,6 +71,7 @@ static table *make_room_locked(void) {
     table *larger = eddy_memory_acquire_zeroed(sizeof(*larger) + slots * sizeof(larger->slots[0]), EDDY_MEMORY_REGISTRY);
     if (!larger)
         return NULL;
+    larger->older = old;
     larger->slot_count = slots;
     for (size_t i = 0; old && i < old->slot_count; i++) {
         const eddy_op *op = eddy_load_relaxed(&old->slots[i]);

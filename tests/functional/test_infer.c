@@ -20,7 +20,7 @@ static eddy_status infer(const eddy_op *op, const eddy_spec *inputs, int64_t cou
                        .list_counts = list_counts,
                        .attributes = attributes,
                        .outputs = output};
-    memset(output, 0xff, sizeof(*output));
+    *output = (eddy_spec){.dtype = EDDY_DTYPE_COUNT, .shape = {.rank = -1}};
     return op->infer(&call);
 }
 
