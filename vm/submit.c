@@ -400,7 +400,8 @@ __attribute__((noinline)) static eddy_status write_call(eddy_vm *vm, eddy_vm_cal
             return eddy_fail(EDDY_OUT_OF_MEMORY, op, call->address, "%s: no memory for %lld operands", op,
                              (long long)call->operand_count);
         mentions_fill(call, block->mentions, block->sizes);
-        memcpy(block->arguments, call->arguments, call->argument_bytes);
+        if (call->argument_bytes > 0)
+            memcpy(block->arguments, call->arguments, call->argument_bytes);
         eddy_block_open(block, &submission.instruction);
         submission.instruction.arguments = &block;
         submission.argument_bytes = sizeof(block);

@@ -298,6 +298,8 @@ eddy_status eddy_vm_event_wait(eddy_vm_event *event, const eddy_vm_wait *wait) {
     eddy_vm *vm = event->vm;
     if (eddy_event_is_passed(event))
         return EDDY_OK;
+    if (wait->timeout_ns <= 0)
+        return fail_wait(EDDY_TIMED_OUT, wait);
     eddy_waiter *waiter;
     eddy_status status = enter_with_waiter(vm, wait, &waiter);
     if (status != EDDY_OK)
@@ -326,6 +328,10 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
     eddy_status status = enter_with_waiter(vm, wait, &waiter);
     if (status != EDDY_OK)
         return status;
+    /* Nobody is in the way: granted as soon as the engine looks, which is no wait that a timeout means. */
+    eddy_vm_wait patient = *wait;
+    if (eddy_storage_is_idle(eddy_vm_storage(vm, number)))
+        patient.timeout_ns = EDDY_SLEEP_FOREVER;
     eddy_waiter_arguments arguments = {waiter};
     eddy_mention mention = number | (is_mut ? EDDY_MENTION_MUT : EDDY_MENTION_CONST);
     eddy_submission submission = {.instruction = {.kind = EDDY_KIND_LEND,
@@ -333,7 +339,7 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
                                                   .arguments = &arguments,
                                                   .mentions = &mention},
                                   .argument_bytes = sizeof(arguments)};
-    status = submit_and_wait(vm, &submission, waiter, wait);
+    status = submit_and_wait(vm, &submission, waiter, &patient);
     if (status == EDDY_OK) {
         eddy_poison poison = waiter->poison;
         if (poison) {
