@@ -77,14 +77,27 @@ static void put_scalar(char *place, eddy_scalar value) {
 static void put_default(const eddy_op_attribute *attribute, char *place) {
     eddy_scalar value = attribute->default_value;
     switch (attribute->type) {
-    case EDDY_ATTRIBUTE_INT: *(int64_t *)(void *)place = value.value.integer; break;
-    case EDDY_ATTRIBUTE_FLOAT: *(double *)(void *)place = eddy_door_f64(value); break;
-    case EDDY_ATTRIBUTE_BOOL: *(bool *)place = value.value.integer != 0; break;
-    case EDDY_ATTRIBUTE_SCALAR: put_scalar(place, value); break;
-    case EDDY_ATTRIBUTE_DTYPE: *(eddy_dtype *)(void *)place = (eddy_dtype)value.value.integer; break;
+    case EDDY_ATTRIBUTE_INT:
+        *(int64_t *)(void *)place = value.value.integer;
+        break;
+    case EDDY_ATTRIBUTE_FLOAT:
+        *(double *)(void *)place = eddy_door_f64(value);
+        break;
+    case EDDY_ATTRIBUTE_BOOL:
+        *(bool *)place = value.value.integer != 0;
+        break;
+    case EDDY_ATTRIBUTE_SCALAR:
+        put_scalar(place, value);
+        break;
+    case EDDY_ATTRIBUTE_DTYPE:
+        *(eddy_dtype *)(void *)place = (eddy_dtype)value.value.integer;
+        break;
     case EDDY_ATTRIBUTE_AXIS:
-    case EDDY_ATTRIBUTE_CHOICE: *(int32_t *)(void *)place = (int32_t)value.value.integer; break;
-    default: break; /* zero already */
+    case EDDY_ATTRIBUTE_CHOICE:
+        *(int32_t *)(void *)place = (int32_t)value.value.integer;
+        break;
+    default:
+        break; /* zero already */
     }
 }
 
@@ -98,7 +111,9 @@ static bool put_value(const eddy_op_attribute *attribute, char *place, const edd
     if (given->type != attribute->type && !is_int)
         return false;
     switch (attribute->type) {
-    case EDDY_ATTRIBUTE_INT: *(int64_t *)(void *)place = given->value.integer; return true;
+    case EDDY_ATTRIBUTE_INT:
+        *(int64_t *)(void *)place = given->value.integer;
+        return true;
     case EDDY_ATTRIBUTE_FLOAT:
         *(double *)(void *)place = is_int ? (double)given->value.integer : given->value.floating;
         return true;
@@ -122,7 +137,8 @@ static bool put_value(const eddy_op_attribute *attribute, char *place, const edd
             return false;
         *(eddy_shape *)(void *)place = given->value.shape;
         return true;
-    default: return false;
+    default:
+        return false;
     }
 }
 

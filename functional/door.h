@@ -9,16 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A field of an option struct that may be NULL or older (shorter) than this library's: 0 where it is not there. A size of 0
- * stands for the struct of version 0.1. */
+/* A field of an option struct that may be NULL or older (shorter) than this library's: 0 where it is not there.
+ * A size of 0 stands for the struct of version 0.1. */
 #define EDDY_HAS_OPTION(options, field)                                                                                \
     ((options) != NULL &&                                                                                              \
-     ((options)->size == 0 ||                                                                                          \
-      (options)->size >= offsetof(__typeof__(*(options)), field) + sizeof((options)->field)))
+     ((options)->size == 0 || (options)->size >= offsetof(__typeof__(*(options)), field) + sizeof((options)->field)))
 #define EDDY_OPTION(options, field) (EDDY_HAS_OPTION(options, field) && (options)->field)
 
-/* Axes as a bit mask that inference completes once the rank is known: bit a for axis a, bit 15 + a for axis -a; 0 for all (NULL or
- * none named, as PyTorch has it). OUT_OF_RANGE (outside -16 .. 15), INVALID_ARGUMENT (named twice, too many). */
+/* Axes as a bit mask that inference completes once the rank is known: bit a for axis a, bit 15 + a for axis -a;
+ * 0 for all (NULL or none named, as PyTorch has it). OUT_OF_RANGE (outside -16 .. 15), INVALID_ARGUMENT (named
+ * twice, too many). */
 EDDY_MUST_USE eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, const char *op, const void *address);
 
 /* The number as a double. */
@@ -36,8 +36,8 @@ typedef struct eddy_joined {
     eddy_tensor *on_stack[EDDY_JOINED_STACK];
 } eddy_joined;
 
-/* Fills *joined (nothing to give back on failure): INVALID_ARGUMENT (a list with a negative count, or with items but no
- * array), OUT_OF_MEMORY. */
+/* Fills *joined (nothing to give back on failure): INVALID_ARGUMENT (a list with a negative count, or with
+ * items but no array), OUT_OF_MEMORY. */
 EDDY_MUST_USE eddy_status eddy_joined_init(eddy_joined *joined, const eddy_list *pieces, int32_t piece_count,
                                            const char *op, const void *address);
 void eddy_joined_fini(eddy_joined *joined);

@@ -23,8 +23,12 @@
     (__builtin_constant_p(stride) && (stride) == 0 ? (first) : eddy_load_##tag((pointer) + i * (stride)))
 
 #define EDDY_LOOP_ELEMENT(tag, type)                                                                                   \
-    EDDY_WORD type eddy_load_##tag(const char *p) { return *(const type *)(const void *)p; }                           \
-    EDDY_WORD void eddy_store_##tag(char *p, type value) { *(type *)(void *)p = value; }
+    EDDY_WORD type eddy_load_##tag(const char *p) {                                                                    \
+        return *(const type *)(const void *)p;                                                                         \
+    }                                                                                                                  \
+    EDDY_WORD void eddy_store_##tag(char *p, type value) {                                                             \
+        *(type *)(void *)p = value;                                                                                    \
+    }
 
 EDDY_LOOP_ELEMENT(f32, float)
 EDDY_LOOP_ELEMENT(f64, double)
@@ -35,15 +39,27 @@ EDDY_LOOP_ELEMENT(i32, int32_t)
 EDDY_LOOP_ELEMENT(i64, int64_t)
 
 /* 16-bit floats: exact into f32, one rounding back. */
-EDDY_WORD float eddy_load_f16(const char *p) { return eddy_half_load(*(const uint16_t *)(const void *)p); }
-EDDY_WORD void eddy_store_f16(char *p, float value) { *(uint16_t *)(void *)p = eddy_half_store(value); }
-EDDY_WORD float eddy_load_bf16(const char *p) { return eddy_bf16_to_f32(*(const uint16_t *)(const void *)p); }
-EDDY_WORD void eddy_store_bf16(char *p, float value) { *(uint16_t *)(void *)p = eddy_f32_to_bf16(value); }
-EDDY_WORD bool eddy_load_truth(const char *p) { return *(const uint8_t *)p != 0; }
-EDDY_WORD void eddy_store_truth(char *p, bool value) { *(uint8_t *)p = value; }
+EDDY_WORD float eddy_load_f16(const char *p) {
+    return eddy_half_load(*(const uint16_t *)(const void *)p);
+}
+EDDY_WORD void eddy_store_f16(char *p, float value) {
+    *(uint16_t *)(void *)p = eddy_half_store(value);
+}
+EDDY_WORD float eddy_load_bf16(const char *p) {
+    return eddy_bf16_to_f32(*(const uint16_t *)(const void *)p);
+}
+EDDY_WORD void eddy_store_bf16(char *p, float value) {
+    *(uint16_t *)(void *)p = eddy_f32_to_bf16(value);
+}
+EDDY_WORD bool eddy_load_truth(const char *p) {
+    return *(const uint8_t *)p != 0;
+}
+EDDY_WORD void eddy_store_truth(char *p, bool value) {
+    *(uint8_t *)p = value;
+}
 
-/* The scalar of an `_s` op, which stands first among its attributes. Promotion has seen to it that an integer compute type
- * meets no floating-point scalar; integers wrap around. */
+/* The scalar of an `_s` op, which stands first among its attributes. Promotion has seen to it that an integer
+ * compute type meets no floating-point scalar; integers wrap around. */
 #define EDDY_LOOP_SCALAR_FLOAT(tag, type)                                                                              \
     EDDY_WORD type eddy_scalar_##tag(const void *attributes) {                                                         \
         const eddy_scalar *s = attributes;                                                                             \

@@ -1,5 +1,5 @@
-/* eddy_op_register: a description checked, copied, and turned into what the interpreter and the VM know: an eddy_op whose rule and
- * kernel call the program's functions. */
+/* eddy_op_register: a description checked, copied, and turned into what the interpreter and the VM know: an
+ * eddy_op whose rule and kernel call the program's functions. */
 #include <eddy/op.h>
 
 #include <base/dtype.h>
@@ -55,7 +55,8 @@ static eddy_status run_infer(eddy_infer *infer) {
     for (int32_t i = 0; i < infer->op->output_count; i++)
         if (infer->outputs[i].shape.rank < 0 || infer->outputs[i].shape.rank > EDDY_RANK_MAX ||
             !eddy_dtype_is_valid(infer->outputs[i].dtype))
-            return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "infer gives %s no dtype or shape", infer->op->outputs[i]);
+            return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "infer gives %s no dtype or shape",
+                                   infer->op->outputs[i]);
     return EDDY_OK;
 }
 
@@ -174,13 +175,20 @@ static const eddy_op_kernel *find_kernel(const eddy_op_description *d) {
 
 static size_t attribute_size(eddy_attribute_type type) {
     switch (type) {
-    case EDDY_ATTRIBUTE_INT: return sizeof(int64_t);
-    case EDDY_ATTRIBUTE_FLOAT: return sizeof(double);
-    case EDDY_ATTRIBUTE_BOOL: return sizeof(bool);
-    case EDDY_ATTRIBUTE_SCALAR: return sizeof(eddy_scalar);
-    case EDDY_ATTRIBUTE_DTYPE: return sizeof(eddy_dtype);
-    case EDDY_ATTRIBUTE_SHAPE: return sizeof(eddy_shape);
-    default: return 0;
+    case EDDY_ATTRIBUTE_INT:
+        return sizeof(int64_t);
+    case EDDY_ATTRIBUTE_FLOAT:
+        return sizeof(double);
+    case EDDY_ATTRIBUTE_BOOL:
+        return sizeof(bool);
+    case EDDY_ATTRIBUTE_SCALAR:
+        return sizeof(eddy_scalar);
+    case EDDY_ATTRIBUTE_DTYPE:
+        return sizeof(eddy_dtype);
+    case EDDY_ATTRIBUTE_SHAPE:
+        return sizeof(eddy_shape);
+    default:
+        return 0;
     }
 }
 
@@ -272,8 +280,7 @@ static const eddy_op_operand *place_operands(block *b, const eddy_op_description
     for (int32_t i = 0; i < d->operand_count; i++) {
         const char *name = place_text(b, d->operands[i].name);
         if (operands)
-            operands[i] =
-                (eddy_op_operand){.name = name, .kind = d->operands[i].kind, .is_mut = d->operands[i].is_mut};
+            operands[i] = (eddy_op_operand){.name = name, .kind = d->operands[i].kind, .is_mut = d->operands[i].is_mut};
     }
     return operands;
 }
@@ -370,6 +377,7 @@ eddy_status eddy_op_register(const eddy_op_description *description) {
     if (result == EDDY_REGISTRY_ADDED)
         return EDDY_OK;
     eddy_memory_release(r, r->bytes, EDDY_MEMORY_REGISTRY);
-    return result == EDDY_REGISTRY_TAKEN ? refuse(description, address, EDDY_INVALID_ARGUMENT, "there is an op of that name")
-                                         : refuse(description, address, EDDY_OUT_OF_MEMORY, "no memory");
+    return result == EDDY_REGISTRY_TAKEN
+               ? refuse(description, address, EDDY_INVALID_ARGUMENT, "there is an op of that name")
+               : refuse(description, address, EDDY_OUT_OF_MEMORY, "no memory");
 }

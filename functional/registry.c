@@ -1,6 +1,7 @@
-/* Built-in ops: a sorted table. Registered ones: open addressing. A reader loads the table (acquire) and its slots (acquire, which
- * pairs with the release that filled them); a larger table is filled before it is published, and an old one is never freed, since a
- * reader may be in it: each is twice the one before, so that all together are no larger than the newest. */
+/* Built-in ops: a sorted table. Registered ones: open addressing. A reader loads the table (acquire) and its
+ * slots (acquire, which pairs with the release that filled them); a larger table is filled before it is
+ * published, and an old one is never freed, since a reader may be in it: each is twice the one before, so that
+ * all together are no larger than the newest. */
 #include <functional/registry.h>
 
 #include <base/atomic.h>
@@ -11,9 +12,9 @@
 #include <string.h>
 
 typedef struct table {
-    struct table *older; /* const after init: kept reachable */
-    size_t slot_count; /* const after init: a power of two */
-    size_t used;       /* lock: guard */
+    struct table *older;              /* const after init: kept reachable */
+    size_t slot_count;                /* const after init: a power of two */
+    size_t used;                      /* lock: guard */
     _Atomic(const eddy_op *) slots[]; /* atomic: who holds `guard` stores (release), readers load (acquire) */
 } table;
 
@@ -68,7 +69,8 @@ static table *make_room_locked(void) {
     if (old && old->used < old->slot_count / 2)
         return old;
     size_t slots = old ? old->slot_count * 2 : 16;
-    table *larger = eddy_memory_acquire_zeroed(sizeof(*larger) + slots * sizeof(larger->slots[0]), EDDY_MEMORY_REGISTRY);
+    table *larger =
+        eddy_memory_acquire_zeroed(sizeof(*larger) + slots * sizeof(larger->slots[0]), EDDY_MEMORY_REGISTRY);
     if (!larger)
         return NULL;
     larger->older = old;

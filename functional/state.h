@@ -1,4 +1,5 @@
-/* Prepared states of a registered op's kernel: one per attributes, dtypes, shapes and strides, the most recent kept. */
+/* Prepared states of a registered op's kernel: one per attributes, dtypes, shapes and strides, the most recent
+ * kept. */
 #ifndef EDDY_FUNCTIONAL_STATE_H
 #define EDDY_FUNCTIONAL_STATE_H
 
@@ -24,8 +25,9 @@ typedef struct eddy_state_cache {
     int32_t count;           /* lock: lock */
 } eddy_state_cache;
 
-/* The state for a call, made by kernel->prepare where there is none (the lock is not held meanwhile; of two threads that make the same
- * one the second keeps the first's). Until eddy_state_release it is not destroyed. NULL: no memory. Worker threads. */
+/* The state for a call, made by kernel->prepare where there is none (the lock is not held meanwhile; of two
+ * threads that make the same one the second keeps the first's). Until eddy_state_release it is not destroyed.
+ * NULL: no memory. Worker threads. */
 eddy_state_entry *eddy_state_acquire(eddy_state_cache *cache, const eddy_op_kernel *kernel, const eddy_op_call *call,
                                      size_t attribute_bytes);
 void eddy_state_release(eddy_state_cache *cache, const eddy_op_kernel *kernel, eddy_state_entry *entry);

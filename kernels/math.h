@@ -1,12 +1,13 @@
 /* The words of the scalar vocabulary that take a polynomial: exp, log, sigmoid, tanh in f32 and f64.
  *
- * Straight-line C without tables or branches (choices become selects), so that loops over a word vectorise at any width; fused
- * only where __builtin_fma stands, so that the bits depend neither on the width nor on the instruction set. Bounds in ulp
- * (tests/functional/test_words.c measures them; functional/README.md lists them): f32 1, f64 1 for exp and sigmoid, else 2.
- * NaN stays NaN, infinities give limits, subnormal arguments and results are right.
+ * Straight-line C without tables or branches (choices become selects), so that loops over a word vectorise at
+ * any width; fused only where __builtin_fma stands, so that the bits depend neither on the width nor on the
+ * instruction set. Bounds in ulp (tests/functional/test_words.c measures them; functional/README.md lists
+ * them): 1, but 1.25 for tanh in f64. NaN stays NaN, infinities give limits, subnormal arguments
+ * and results are right.
  *
- * Polynomials: Sollya's fpminimax for the relative error over the reduced range (log2 of the error: exp f32 -28, f64 -57; expm1
- * f32 -30, f64 -61; log f32 -27, f64 -59). */
+ * Polynomials: Sollya's fpminimax for the relative error over the reduced range (log2 of the error: exp f32
+ * -28, f64 -57; expm1 f32 -30, f64 -61; log f32 -27, f64 -59). */
 #ifndef EDDY_KERNELS_MATH_H
 #define EDDY_KERNELS_MATH_H
 
@@ -31,7 +32,8 @@ EDDY_WORD double eddy_f64_of_bits(uint64_t bits) {
 #define EDDY_MATH_ROUND_F32 0x1.8p23f
 #define EDDY_MATH_ROUND_F64 0x1.8p52
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2; `shifted` is n + EDDY_MATH_ROUND. x - n hi is exact (Cody and Waite, 1980). */
+/* x = n ln 2 + r with |r| <= ln 2 / 2; `shifted` is n + EDDY_MATH_ROUND. x - n hi is exact (Cody and Waite,
+ * 1980). */
 EDDY_WORD float eddy_math_reduce_f32(float x, float *shifted) {
     float t = __builtin_fmaf(x, 0x1.715476p+0f, EDDY_MATH_ROUND_F32);
     float n = t - EDDY_MATH_ROUND_F32;
@@ -92,8 +94,9 @@ EDDY_WORD double eddy_math_expm1_tail_f64(double r) {
     return __builtin_fma(q, r, 0.5);
 }
 
-/* y * 2^n in two steps, so that a subnormal result is rounded once; n from -151 to 129 (f64: -1076 to 1025). Shifts drop what
- * EDDY_MATH_ROUND has put above n: one leaves floor(n / 2) in the place of the exponent, the other n. */
+/* y * 2^n in two steps, so that a subnormal result is rounded once; n from -151 to 129 (f64: -1076 to 1025).
+ * Shifts drop what EDDY_MATH_ROUND has put above n: one leaves floor(n / 2) in the place of the exponent, the
+ * other n. */
 EDDY_WORD float eddy_math_scale_f32(float y, float shifted) {
     uint32_t half = (eddy_bits_of_f32(shifted) << 22) & 0xff800000u, whole = eddy_bits_of_f32(shifted) << 23;
     return y * eddy_f32_of_bits(half + 0x3f800000u) * eddy_f32_of_bits(whole - half + 0x3f800000u);
@@ -135,7 +138,8 @@ EDDY_WORD double eddy_exp_f64(double x) {
 
 /* ---- log ---- */
 
-/* x = m 2^n with m from 2/3 to 4/3; log x = n ln 2 + f - f^2 / 2 + f^3 P(f), f = m - 1. The sum n hi + f is taken exactly. */
+/* x = m 2^n with m from 2/3 to 4/3; log x = n ln 2 + f - f^2 / 2 + f^3 P(f), f = m - 1. The sum n hi + f is
+ * taken exactly. */
 EDDY_WORD float eddy_log_f32(float x) {
     bool is_small = x < 0x1p-126f;
     uint32_t bits = eddy_bits_of_f32(is_small ? x * 0x1p24f : x);
@@ -159,7 +163,8 @@ EDDY_WORD float eddy_log_f32(float x) {
     return x < __builtin_inff() ? y : x; /* infinity and NaN */
 }
 
-/* m from sqrt(1/2) to sqrt(2), s = f / (2 + f): log m = f - f^2 / 2 + s (f^2 / 2 + R(s^2)), as in fdlibm (Sun, 1993). */
+/* m from sqrt(1/2) to sqrt(2), s = f / (2 + f): log m = f - f^2 / 2 + s (f^2 / 2 + R(s^2)), as in fdlibm (Sun,
+ * 1993). */
 EDDY_WORD double eddy_log_f64(double x) {
     bool is_small = x < 0x1p-1022;
     uint64_t bits = eddy_bits_of_f64(is_small ? x * 0x1p54 : x);
@@ -193,8 +198,8 @@ EDDY_WORD float eddy_sigmoid_f32(float x) {
     float t, a = -__builtin_fabsf(x);
     a = a < -105.0f ? -105.0f : a;
     float r = eddy_math_reduce_f32(a, &t);
-    float tail = __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), r);
-    float high = 1.0f + tail, low = tail - (high - 1.0f);
+    float sum = 1.0f + r, rest = __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), (1.0f - sum) + r);
+    float high = sum + rest, low = (sum - high) + rest;
     float e = eddy_math_scale_f32(high, t), e_low = eddy_math_scale_f32(low, t);
     float d = 1.0f + e, d_low = (e - (d - 1.0f)) + e_low;
     bool is_negative = x < 0.0f;
@@ -208,8 +213,8 @@ EDDY_WORD double eddy_sigmoid_f64(double x) {
     double t, a = -__builtin_fabs(x);
     a = a < -746.0 ? -746.0 : a;
     double r = eddy_math_reduce_f64(a, &t);
-    double tail = __builtin_fma(r * r, eddy_math_exp_tail_f64(r), r);
-    double high = 1.0 + tail, low = tail - (high - 1.0);
+    double sum = 1.0 + r, rest = __builtin_fma(r * r, eddy_math_exp_tail_f64(r), (1.0 - sum) + r);
+    double high = sum + rest, low = (sum - high) + rest;
     double e = eddy_math_scale_f64(high, t), e_low = eddy_math_scale_f64(low, t);
     double d = 1.0 + e, d_low = (e - (d - 1.0)) + e_low;
     bool is_negative = x < 0.0;

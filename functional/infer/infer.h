@@ -1,6 +1,6 @@
-/* Shape rules: what the outputs of an op are like, given its inputs and attributes. Each checks what the kernel relies on, normalises
- * axes in the attribute struct, and fails with one sentence (the interpreter adds op and operands). Pure but for the error
- * slot; the calling thread. One source per family of the op list. */
+/* Shape rules: what the outputs of an op are like, given its inputs and attributes. Each checks what the kernel
+ * relies on, normalises axes in the attribute struct, and fails with one sentence (the interpreter adds op and
+ * operands). Pure but for the error slot; the calling thread. One source per family of the op list. */
 #ifndef EDDY_FUNCTIONAL_INFER_INFER_H
 #define EDDY_FUNCTIONAL_INFER_INFER_H
 

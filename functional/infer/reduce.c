@@ -27,7 +27,8 @@ static eddy_status complete_axes(const eddy_infer *infer, uint32_t *mask, int32_
     return EDDY_OK;
 }
 
-/* Shape of the output, and how many elements each of its elements is made of (0 or not 0 is all that callers ask). */
+/* Shape of the output, and how many elements each of its elements is made of (0 or not 0 is all that callers
+ * ask). */
 static eddy_status reduce(eddy_infer *infer, bool *is_empty) {
     eddy_attributes_reduce *attributes = infer->attributes;
     const eddy_shape *input = &infer->inputs[0].shape;

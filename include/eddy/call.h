@@ -1,5 +1,5 @@
-/* Any op by name: for language bindings, and for ops that the program registered (<eddy/op.h>). What ops there are, with their
- * operands and attributes, says the installed ops.json. */
+/* Any op by name: for language bindings, and for ops that the program registered (<eddy/op.h>). What ops there
+ * are, with their operands and attributes, says the installed ops.json. */
 #ifndef EDDY_CALL_H
 #define EDDY_CALL_H
 
@@ -23,14 +23,14 @@ typedef struct eddy_attribute {
     const char *name;
     eddy_attribute_type type;
     union {
-        int64_t integer;     /* INT, AXIS, CHOICE */
-        double floating;     /* FLOAT */
-        bool boolean;        /* BOOL */
-        eddy_scalar scalar;  /* SCALAR */
-        eddy_dtype dtype;    /* DTYPE */
-        eddy_shape shape;    /* SHAPE */
-        eddy_axes axes;      /* AXES; left out: all */
-        eddy_device device;  /* DEVICE */
+        int64_t integer;           /* INT, AXIS, CHOICE */
+        double floating;           /* FLOAT */
+        bool boolean;              /* BOOL */
+        eddy_scalar scalar;        /* SCALAR */
+        eddy_dtype dtype;          /* DTYPE */
+        eddy_shape shape;          /* SHAPE */
+        eddy_axes axes;            /* AXES; left out: all */
+        eddy_device device;        /* DEVICE */
         eddy_generator *generator; /* GENERATOR, borrowed for the call */
     } value;
 } eddy_attribute;
@@ -47,15 +47,17 @@ typedef struct eddy_attributes {
                               (int64_t)(sizeof((eddy_attribute[]){__VA_ARGS__}) / sizeof(eddy_attribute))})
 #endif
 
-/* Calls the op `name`: a built-in one, also in its _into and _inplace forms ("add", "add_s", "add_into"), or a registered one.
+/* Calls the op `name`: a built-in one, also in its _into and _inplace forms ("add", "add_s", "add_into"), or a
+ * registered one.
  *
- * inputs: the operands in order (_into: the target last), EDDY_NONE for absent ones. Where an op takes lists, they stand spread
- * out; several lists are of one length. attributes: in any order, those left out take their defaults, an INT serves for FLOAT, SCALAR,
- * AXIS and CHOICE too; NULL for none. outputs: as many pointers as the op has outputs, written on success with new tensors, owned
- * as <eddy/tensor.h> says; NULL where it has none, and for _into and _inplace.
+ * inputs: the operands in order (_into: the target last), EDDY_NONE for absent ones. Where an op takes lists,
+ * they stand spread out; several lists are of one length. attributes: in any order, those left out take their
+ * defaults, an INT serves for FLOAT, SCALAR, AXIS and CHOICE too; NULL for none. outputs: as many pointers as
+ * the op has outputs, written on success with new tensors, owned as <eddy/tensor.h> says; NULL where it has
+ * none, and for _into and _inplace.
  *
- * Returns at once, as the op's function does. NOT_FOUND (no such op), INVALID_ARGUMENT (operands, attributes; the message names the
- * entry and the attribute), and the op's own errors. Any thread. */
+ * Returns at once, as the op's function does. NOT_FOUND (no such op), INVALID_ARGUMENT (operands, attributes;
+ * the message names the entry and the attribute), and the op's own errors. Any thread. */
 EDDY_API eddy_status eddy_call(const char *name, eddy_list inputs, const eddy_attributes *attributes,
                                eddy_tensor **outputs);
 

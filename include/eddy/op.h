@@ -1,5 +1,5 @@
-/* Ops of the program's own: a registered op passes through inference, the VM, errors and traces like a built-in one, and is called
- * by name (<eddy/call.h>). examples/custom_op.c shows one.
+/* Ops of the program's own: a registered op passes through inference, the VM, errors and traces like a built-in
+ * one, and is called by name (<eddy/call.h>). examples/custom_op.c shows one.
  *
  * Plain structs, all zero where nothing is said. Each begins with its own size where it may grow. */
 #ifndef EDDY_OP_H
@@ -89,12 +89,13 @@ typedef struct eddy_op_call {
     const eddy_op_view *views; /* inputs (lists spread out), then outputs */
     int32_t view_count;
     const void *attributes;
-    void *workspace; /* 64-byte aligned, as many bytes as `workspace` said */
+    void *workspace;   /* 64-byte aligned, as many bytes as `workspace` said */
     const void *state; /* what `prepare` made; NULL without it */
 } eddy_op_call;
 
-/* The kernel of one kind of device. All functions run on worker threads, several calls at once; they may call nothing of this
- * library, must not keep pointers of the call, and leave the floating-point environment as it is. */
+/* The kernel of one kind of device. All functions run on worker threads, several calls at once; they may call
+ * nothing of this library, must not keep pointers of the call, and leave the floating-point environment as it
+ * is. */
 typedef struct eddy_op_kernel {
     eddy_device_kind device;
     /* Computes the outputs (and what is mut). Anything but EDDY_OK poisons what the call writes. */
@@ -103,8 +104,9 @@ typedef struct eddy_op_kernel {
     size_t (*workspace)(const eddy_op_call *call);
     /* With has_late_shape: writes the shape of each output. Inputs have data. */
     eddy_status (*count)(const eddy_op_call *call, eddy_shape *shapes);
-    /* Makes what calls with the same attributes, dtypes, shapes and strides share (tables, plans); views have no data. Up to 64 are
-     * kept per op, the least recently used is destroyed first. NULL fails the call with OUT_OF_MEMORY. */
+    /* Makes what calls with the same attributes, dtypes, shapes and strides share (tables, plans); views have
+     * no data. Up to 64 are kept per op, the least recently used is destroyed first. NULL fails the call with
+     * OUT_OF_MEMORY. */
     void *(*prepare)(const eddy_op_call *call);
     void (*destroy)(void *state);
 } eddy_op_kernel;
@@ -120,18 +122,19 @@ typedef struct eddy_op_description {
     const eddy_attribute_description *attributes; /* 32 at most */
     int32_t attribute_count;
     size_t attribute_bytes; /* of the attribute struct; 4096 at most */
-    /* Shapes and dtypes of the outputs, and whether the operands fit: on the issuing thread, inside the call, which it may not
-     * re-enter. NULL where there are no outputs. */
+    /* Shapes and dtypes of the outputs, and whether the operands fit: on the issuing thread, inside the call,
+     * which it may not re-enter. NULL where there are no outputs. */
     eddy_status (*infer)(eddy_op_inference *inference);
     const eddy_op_kernel *kernels; /* one must be for EDDY_DEVICE_CPU */
     int32_t kernel_count;
-    bool has_late_shape; /* the outputs' dims depend on data: infer gives dtype and rank, the kernel's `count` the dims */
-    bool has_effect;     /* does more than write its outputs: never merged, dropped or run twice */
+    bool
+        has_late_shape; /* the outputs' dims depend on data: infer gives dtype and rank, the kernel's `count` the dims */
+    bool has_effect;    /* does more than write its outputs: never merged, dropped or run twice */
 } eddy_op_description;
 
-/* Adds an op to those that eddy_call finds, for all runtimes and the life of the process. Everything is copied but the
- * functions. INVALID_ARGUMENT (with a sentence; a name that is taken too), UNSUPPORTED (no kernel for the CPU), OUT_OF_MEMORY.
- * Never blocks for long; any thread. */
+/* Adds an op to those that eddy_call finds, for all runtimes and the life of the process. Everything is copied
+ * but the functions. INVALID_ARGUMENT (with a sentence; a name that is taken too), UNSUPPORTED (no kernel for
+ * the CPU), OUT_OF_MEMORY. Never blocks for long; any thread. */
 EDDY_API eddy_status eddy_op_register(const eddy_op_description *description);
 
 #ifdef __cplusplus

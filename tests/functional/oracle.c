@@ -120,10 +120,14 @@ typedef struct format {
 
 static format format_of(eddy_dtype dtype) {
     switch (dtype) {
-    case EDDY_F32: return (format){24, -125, FLT_MAX};
-    case EDDY_F64: return (format){53, -1021, DBL_MAX};
-    case EDDY_F16: return (format){11, -13, 65504};
-    default: return (format){8, -125, 0x1.fep127L};
+    case EDDY_F32:
+        return (format){24, -125, FLT_MAX};
+    case EDDY_F64:
+        return (format){53, -1021, DBL_MAX};
+    case EDDY_F16:
+        return (format){11, -13, 65504};
+    default:
+        return (format){8, -125, 0x1.fep127L};
     }
 }
 

@@ -1,4 +1,5 @@
-/* What elementwise ops should give, written apart from their entries: in double and long double, or in 128-bit integers. */
+/* What elementwise ops should give, written apart from their entries: in double and long double, or in 128-bit
+ * integers. */
 #ifndef EDDY_TESTS_FUNCTIONAL_ORACLE_H
 #define EDDY_TESTS_FUNCTIONAL_ORACLE_H
 
@@ -13,12 +14,12 @@ typedef struct oracle_value {
 
 oracle_value oracle_load(eddy_dtype dtype, const void *element);
 
-/* The value of `op` ("add", "add_s", ...) on operands of `dtype`; false for an op that the oracle does not know. For
- * comparisons the result is 0 or 1. */
+/* The value of `op` ("add", "add_s", ...) on operands of `dtype`; false for an op that the oracle does not
+ * know. For comparisons the result is 0 or 1. */
 bool oracle_apply(const char *op, eddy_dtype dtype, const oracle_value *operands, oracle_value *result);
 
-/* How far `got`, an element of `dtype`, is from the value, in units of its last place: 0 also for NaN where NaN is wanted, infinite
- * where they differ in being finite. Integers and bool: 0, or infinite. */
+/* How far `got`, an element of `dtype`, is from the value, in units of its last place: 0 also for NaN where NaN
+ * is wanted, infinite where they differ in being finite. Integers and bool: 0, or infinite. */
 double oracle_distance(eddy_dtype dtype, oracle_value want, const void *got);
 
 #endif

@@ -31,7 +31,8 @@ int64_t random_below(int64_t bound) {
 
 static double special(eddy_dtype dtype) {
     static const double everywhere[] = {0.0, -0.0, 1.0, -1.0, INFINITY, -INFINITY, NAN, 0.5, 88.8, -88.8};
-    static const double extremes[][3] = {{FLT_MAX, FLT_MIN, 0x1p-149}, {DBL_MAX, DBL_MIN, 0x1p-1074}, {65504, 0x1p-14, 0x1p-24}};
+    static const double extremes[][3] = {
+        {FLT_MAX, FLT_MIN, 0x1p-149}, {DBL_MAX, DBL_MIN, 0x1p-1074}, {65504, 0x1p-14, 0x1p-24}};
     int64_t pick = random_below(16);
     if (pick < 10)
         return everywhere[pick];
@@ -42,7 +43,8 @@ static double special(eddy_dtype dtype) {
 
 void random_element(eddy_dtype dtype, void *element) {
     if (!eddy_dtype_is_float(dtype)) {
-        static const int64_t ends[] = {0, 1, -1, INT64_MAX, INT64_MIN, INT32_MIN, INT16_MIN, INT8_MIN, INT8_MAX, UINT8_MAX};
+        static const int64_t ends[] = {0,         1,         -1,       INT64_MAX, INT64_MIN,
+                                       INT32_MIN, INT16_MIN, INT8_MIN, INT8_MAX,  UINT8_MAX};
         int64_t value = random_below(4) == 0 ? ends[random_below(10)] : (int64_t)random_next();
         if (random_below(2) == 0)
             value = random_below(7) - 3;

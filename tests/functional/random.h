@@ -10,7 +10,8 @@ uint64_t random_seed(void);
 uint64_t random_next(void);
 /* 0 .. bound - 1 */
 int64_t random_below(int64_t bound);
-/* Writes one element: numbers of every size, and often a special one (NaN, infinities, zeros, subnormals, extremes). */
+/* Writes one element: numbers of every size, and often a special one (NaN, infinities, zeros, subnormals,
+ * extremes). */
 void random_element(eddy_dtype dtype, void *element);
 
 #endif

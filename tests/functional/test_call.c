@@ -19,10 +19,12 @@ Test(call, an_op_by_name_gives_what_its_function_does) {
     eddy_tensor *a = counting(6), *by_name = NULL;
     cr_assert_eq(eddy_call("add", EDDY_LIST(a, a), NULL, &by_name), EDDY_OK);
     cr_assert_eq(eddy_item_f64(eddy_sum(by_name, NULL, NULL)), 30);
-    cr_assert_eq(eddy_call("softmax", EDDY_LIST(a), EDDY_ATTRIBUTES({"axis", EDDY_ATTRIBUTE_AXIS, {.integer = -1}}), &by_name),
-                 EDDY_OK);
+    cr_assert_eq(
+        eddy_call("softmax", EDDY_LIST(a), EDDY_ATTRIBUTES({"axis", EDDY_ATTRIBUTE_AXIS, {.integer = -1}}), &by_name),
+        EDDY_OK);
     cr_assert_float_eq(eddy_item_f64(eddy_sum(by_name, NULL, NULL)), 1, 1e-6);
-    cr_assert_eq(eddy_call("mul_s", EDDY_LIST(a), EDDY_ATTRIBUTES({"b", EDDY_ATTRIBUTE_INT, {.integer = 2}}), &by_name), EDDY_OK);
+    cr_assert_eq(eddy_call("mul_s", EDDY_LIST(a), EDDY_ATTRIBUTES({"b", EDDY_ATTRIBUTE_INT, {.integer = 2}}), &by_name),
+                 EDDY_OK);
     cr_assert_eq(eddy_item_f64(eddy_sum(by_name, NULL, NULL)), 30);
     cr_assert_eq(eddy_dtype_of(by_name), EDDY_F32);
     eddy_scope_end(scope);
@@ -44,15 +46,19 @@ Test(call, targets_come_last_or_first) {
 
 Test(call, lists_share_the_operands) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *p = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL), *g = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL), *joined = NULL;
-    cr_assert_eq(eddy_call("sgd_step", EDDY_LIST(p, g), EDDY_ATTRIBUTES({"lr", EDDY_ATTRIBUTE_FLOAT, {.floating = 0.5}}), NULL),
-                 EDDY_OK);
+    eddy_tensor *p = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL), *g = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL),
+                *joined = NULL;
+    cr_assert_eq(
+        eddy_call("sgd_step", EDDY_LIST(p, g), EDDY_ATTRIBUTES({"lr", EDDY_ATTRIBUTE_FLOAT, {.floating = 0.5}}), NULL),
+        EDDY_OK);
     cr_assert_eq(eddy_item_f64(eddy_sum(p, NULL, NULL)), 1.5);
-    cr_assert_eq(eddy_call("cat", EDDY_LIST(p, g, p), EDDY_ATTRIBUTES({"axis", EDDY_ATTRIBUTE_INT, {.integer = 0}}), &joined),
-                 EDDY_OK);
+    cr_assert_eq(
+        eddy_call("cat", EDDY_LIST(p, g, p), EDDY_ATTRIBUTES({"axis", EDDY_ATTRIBUTE_INT, {.integer = 0}}), &joined),
+        EDDY_OK);
     cr_assert_eq(eddy_count(joined), 9);
-    cr_assert_eq(eddy_call("sgd_step", EDDY_LIST(p, g, p), EDDY_ATTRIBUTES({"lr", EDDY_ATTRIBUTE_INT, {.integer = 1}}), NULL),
-                 EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(
+        eddy_call("sgd_step", EDDY_LIST(p, g, p), EDDY_ATTRIBUTES({"lr", EDDY_ATTRIBUTE_INT, {.integer = 1}}), NULL),
+        EDDY_INVALID_ARGUMENT);
     eddy_scope_end(scope);
 }
 
@@ -102,8 +108,9 @@ Test(call, errors_name_entry_and_attribute) {
     cr_assert_eq(eddy_call("exp", EDDY_LIST(a), EDDY_ATTRIBUTES({"axis", EDDY_ATTRIBUTE_INT, {.integer = 0}}), &out),
                  EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT, "exp", "axis is not known");
-    cr_assert_eq(eddy_call("softmax", EDDY_LIST(a), EDDY_ATTRIBUTES({"axis", EDDY_ATTRIBUTE_FLOAT, {.floating = 0}}), &out),
-                 EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(
+        eddy_call("softmax", EDDY_LIST(a), EDDY_ATTRIBUTES({"axis", EDDY_ATTRIBUTE_FLOAT, {.floating = 0}}), &out),
+        EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT, "softmax", "axis");
     cr_assert_eq(eddy_call("softmax", EDDY_LIST(a),
                            EDDY_ATTRIBUTES({"axis", EDDY_ATTRIBUTE_INT, {.integer = INT64_C(1) << 40}}), &out),
@@ -115,8 +122,9 @@ Test(call, errors_name_entry_and_attribute) {
                            &out),
                  EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT, "softmax", "twice");
-    cr_assert_eq(eddy_call("zeros", (eddy_list){NULL, 0}, EDDY_ATTRIBUTES({"value", EDDY_ATTRIBUTE_INT, {.integer = 1}}), &out),
-                 EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(
+        eddy_call("zeros", (eddy_list){NULL, 0}, EDDY_ATTRIBUTES({"value", EDDY_ATTRIBUTE_INT, {.integer = 1}}), &out),
+        EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT, "zeros", "value");
     cr_assert_eq(eddy_call("add", EDDY_LIST(a), NULL, &out), EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT, "add", "1 operands");

@@ -12,8 +12,8 @@ static eddy_spec spec(eddy_dtype dtype, eddy_shape shape) {
     return (eddy_spec){.dtype = dtype, .shape = shape};
 }
 
-static eddy_status infer(const eddy_op *op, const eddy_spec *inputs, int64_t count, const int64_t *list_counts, void *attributes,
-                         eddy_spec *output) {
+static eddy_status infer(const eddy_op *op, const eddy_spec *inputs, int64_t count, const int64_t *list_counts,
+                         void *attributes, eddy_spec *output) {
     eddy_infer call = {.op = op,
                        .inputs = inputs,
                        .input_count = count,
@@ -154,7 +154,9 @@ Test(infer, arange_counts_exactly) {
 }
 
 Test(infer, cat_adds_up_one_axis) {
-    eddy_spec in[] = {spec(EDDY_F32, EDDY_SHAPE(2, 3)), spec(EDDY_F32, EDDY_SHAPE(2, 0)), spec(EDDY_F32, EDDY_SHAPE(2, 5))}, out;
+    eddy_spec in[] = {spec(EDDY_F32, EDDY_SHAPE(2, 3)), spec(EDDY_F32, EDDY_SHAPE(2, 0)),
+                      spec(EDDY_F32, EDDY_SHAPE(2, 5))},
+              out;
     int64_t count = 3;
     eddy_arguments_cat a = {.axis = -1};
     cr_assert_eq(infer(&eddy_op_cat, in, 3, &count, &a, &out), EDDY_OK);

@@ -14,11 +14,12 @@
 #ifdef EDDY_ISA_TABLES
 #define ISA_COUNT 3
 #define LOOPS(family, loop)                                                                                            \
-    {&eddy_cpu_loops_##family##_portable.loop, &eddy_cpu_loops_##family##_v3.loop, &eddy_cpu_loops_##family##_v4.loop}
+    { &eddy_cpu_loops_##family##_portable.loop, &eddy_cpu_loops_##family##_v3.loop, &eddy_cpu_loops_##family##_v4.loop }
 static const eddy_isa levels[ISA_COUNT] = {EDDY_ISA_PORTABLE, EDDY_ISA_V3, EDDY_ISA_V4};
 #else
 #define ISA_COUNT 1
-#define LOOPS(family, loop) {&eddy_cpu_loops_##family##_portable.loop}
+#define LOOPS(family, loop)                                                                                            \
+    { &eddy_cpu_loops_##family##_portable.loop }
 static const eddy_isa levels[ISA_COUNT] = {EDDY_ISA_PORTABLE};
 #endif
 
@@ -94,25 +95,28 @@ static eddy_scalar random_scalar(eddy_dtype dtype, oracle_value *value) {
     return eddy_scalar_float((double)value->real);
 }
 
-static void check_elements(const row *r, const case_of *c, const operand *inputs, char *const *snapshots, int32_t input_count,
-                           bool has_scalar, oracle_value scalar, const operand *out, const char *isa) {
+static void check_elements(const row *r, const case_of *c, const operand *inputs, char *const *snapshots,
+                           int32_t input_count, bool has_scalar, oracle_value scalar, const operand *out,
+                           const char *isa) {
     for (int64_t i = 0; i < c->count; i++) {
         oracle_value values[OPERANDS], want;
         for (int32_t k = 0; k < input_count; k++)
-            values[k] = oracle_load(inputs[k].dtype, snapshots[k] + (inputs[k].data - inputs[k].memory) + i * inputs[k].stride);
+            values[k] =
+                oracle_load(inputs[k].dtype, snapshots[k] + (inputs[k].data - inputs[k].memory) + i * inputs[k].stride);
         if (has_scalar)
             values[input_count] = scalar;
         cr_assert(oracle_apply(r->op, r->dtype, values, &want), "the oracle does not know %s", r->op);
         double distance = oracle_distance(out->dtype, want, out->data + i * out->stride);
-        /* A rounding of the exact value is half a unit at most; products of roundings have their bound on top of it. */
+        /* A rounding of the exact value is half a unit at most; products of roundings have their bound on top
+         * of it. */
         double bound = r->ulp == 0 ? 0.5 : r->ulp == 1 && r->dtype != EDDY_F32 && r->dtype != EDDY_F64 ? 1.0 : r->ulp;
         /* Products of three: no bound where one on the way is subnormal or infinite. */
         bool is_product = strstr(r->op, "_backward") && r->ulp > 0;
         if (is_product && (!isfinite(want.real) || fabsl(want.real) < 0x1p-100L || fabsl(values[0].real) > 0x1p60L ||
                            fabsl(values[1].real) > 0x1p30L))
             continue;
-        cr_assert_leq(distance, bound, "%s on %s: [%lld] of %lld, a %Lg b %Lg: got %g, want %Lg, %g ulp, seed %llu", r->name, isa,
-                      (long long)i, (long long)c->count, values[0].real, values[1].real,
+        cr_assert_leq(distance, bound, "%s on %s: [%lld] of %lld, a %Lg b %Lg: got %g, want %Lg, %g ulp, seed %llu",
+                      r->name, isa, (long long)i, (long long)c->count, values[0].real, values[1].real,
                       eddy_dtype_load_f64(out->dtype, out->data + i * out->stride), want.real, distance,
                       (unsigned long long)random_seed());
     }
@@ -154,16 +158,18 @@ static void run_case(const row *r, const eddy_op *op, const case_of *c) {
         data[input_count] = written->data;
         strides[input_count] = written->stride;
         (*r->loops[isa])(data, strides, c->count, takes_scalar(op) ? &scalar : NULL);
-        cr_assert(guards_hold(written, target == 0 ? snapshots[0] : before, c->count), "%s on %s writes beside its target, seed %llu",
-                  r->name, eddy_isa_name(levels[isa]), (unsigned long long)random_seed());
+        cr_assert(guards_hold(written, target == 0 ? snapshots[0] : before, c->count),
+                  "%s on %s writes beside its target, seed %llu", r->name, eddy_isa_name(levels[isa]),
+                  (unsigned long long)random_seed());
         for (int32_t k = target + 1; k < input_count; k++)
             cr_assert_eq(memcmp(inputs[k].memory, snapshots[k], inputs[k].bytes), 0, "%s changes an input", r->name);
-        check_elements(r, c, inputs, snapshots, input_count, takes_scalar(op), value, written, eddy_isa_name(levels[isa]));
+        check_elements(r, c, inputs, snapshots, input_count, takes_scalar(op), value, written,
+                       eddy_isa_name(levels[isa]));
         if (isa == 0)
             memcpy(first, written->memory, out.bytes < written->bytes ? out.bytes : written->bytes);
         else if (target != 0)
-            cr_assert(same_elements(&out, first, out.memory, c->count), "%s: %s and portable differ in bits, seed %llu", r->name,
-                      eddy_isa_name(levels[isa]), (unsigned long long)random_seed());
+            cr_assert(same_elements(&out, first, out.memory, c->count), "%s: %s and portable differ in bits, seed %llu",
+                      r->name, eddy_isa_name(levels[isa]), (unsigned long long)random_seed());
     }
     for (int32_t k = 0; k < input_count; k++) {
         free(inputs[k].memory);
@@ -176,8 +182,9 @@ static void run_case(const row *r, const eddy_op *op, const case_of *c) {
 
 static void run_row(const row *r) {
     static const int64_t counts[] = {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 64, 127, 257, COUNT_MAX};
-    static const int64_t layouts[][OPERANDS] = {{1, 1, 1, 1},  {0, 1, 1, 1},  {1, 0, 1, 1}, {1, 1, 0, 1}, {0, 0, 0, 1},
-                                                {2, 1, 1, 1},  {1, 1, 1, 2},  {2, 3, 2, 3}, {-1, 1, -1, 1}, {-2, 0, 1, -1}};
+    static const int64_t layouts[][OPERANDS] = {{1, 1, 1, 1},   {0, 1, 1, 1},  {1, 0, 1, 1}, {1, 1, 0, 1},
+                                                {0, 0, 0, 1},   {2, 1, 1, 1},  {1, 1, 1, 2}, {2, 3, 2, 3},
+                                                {-1, 1, -1, 1}, {-2, 0, 1, -1}};
     const eddy_op *op = eddy_op_find(r->op);
     cr_assert_not_null(op);
     for (size_t l = 0; l < sizeof(layouts) / sizeof(layouts[0]); l++)
@@ -201,7 +208,8 @@ Test(loops, each_gives_what_the_oracle_does_with_the_same_bits_on_every_instruct
         run_row(&rows[i]);
 }
 
-/* Element by element and all at once: how many go through the vector and how many through the rest must not matter. */
+/* Element by element and all at once: how many go through the vector and how many through the rest must not
+ * matter. */
 Test(loops, bits_do_not_depend_on_the_number_of_elements) {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const row *r = &rows[i];
@@ -211,8 +219,9 @@ Test(loops, bits_do_not_depend_on_the_number_of_elements) {
         int64_t strides[OPERANDS], count = 133;
         int32_t inputs = op->operand_count;
         for (int32_t k = 0; k <= inputs; k++) {
-            eddy_dtype dtype = k == inputs ? (op->result == EDDY_RESULT_BOOL ? EDDY_BOOL : r->dtype)
-                               : op->operands[k].is_bool ? EDDY_BOOL : r->dtype;
+            eddy_dtype dtype = k == inputs               ? (op->result == EDDY_RESULT_BOOL ? EDDY_BOOL : r->dtype)
+                               : op->operands[k].is_bool ? EDDY_BOOL
+                                                         : r->dtype;
             make(&operands[k], dtype, count, 1);
             data[k] = operands[k].data;
             strides[k] = operands[k].stride;
@@ -229,8 +238,8 @@ Test(loops, bits_do_not_depend_on_the_number_of_elements) {
                 one[inputs] = single.data + e * single.stride;
                 (*r->loops[isa])(one, strides, 1, &scalar);
             }
-            cr_assert(same_elements(&single, operands[inputs].memory, single.memory, count), "%s on %s, seed %llu", r->name,
-                      eddy_isa_name(levels[isa]), (unsigned long long)random_seed());
+            cr_assert(same_elements(&single, operands[inputs].memory, single.memory, count), "%s on %s, seed %llu",
+                      r->name, eddy_isa_name(levels[isa]), (unsigned long long)random_seed());
         }
         for (int32_t k = 0; k <= inputs; k++)
             free(operands[k].memory);

@@ -3,7 +3,9 @@
 #include <functional/op_table.h>
 #include <string.h>
 
-#define EACH(op) for (uint32_t n_ = 0; n_ < eddy_op_table_count; n_++) for (const eddy_op *op = eddy_op_table[n_]; op; op = NULL)
+#define EACH(op)                                                                                                       \
+    for (uint32_t n_ = 0; n_ < eddy_op_table_count; n_++)                                                              \
+        for (const eddy_op *op = eddy_op_table[n_]; op; op = NULL)
 
 Test(op_table, ids_are_places_and_names_find_their_op) {
     EACH(op) {
@@ -51,8 +53,9 @@ Test(op_table, other_ops_have_a_rule_and_a_kernel) {
 }
 
 Test(op_table, attributes_lie_in_their_struct) {
-    static const size_t sizes[] = {sizeof(int64_t),    sizeof(double),   sizeof(bool),    sizeof(eddy_scalar), sizeof(eddy_dtype),
-                                   sizeof(eddy_shape), sizeof(uint32_t), sizeof(int32_t), sizeof(int32_t)};
+    static const size_t sizes[] = {sizeof(int64_t),     sizeof(double),     sizeof(bool),
+                                   sizeof(eddy_scalar), sizeof(eddy_dtype), sizeof(eddy_shape),
+                                   sizeof(uint32_t),    sizeof(int32_t),    sizeof(int32_t)};
     EACH(op) {
         cr_assert_leq(op->kernel_attribute_bytes, op->attribute_bytes, "%s", op->name);
         for (int32_t i = 0; i < op->attribute_count; i++) {
@@ -61,8 +64,8 @@ Test(op_table, attributes_lie_in_their_struct) {
             cr_assert_leq(end, op->attribute_bytes, "%s.%s", op->name, attribute->name);
             for (int32_t j = 0; j < i; j++) {
                 const eddy_op_attribute *other = &op->attributes[j];
-                cr_assert(end <= other->offset || other->offset + sizes[other->type] <= attribute->offset, "%s: %s and %s overlap",
-                          op->name, attribute->name, other->name);
+                cr_assert(end <= other->offset || other->offset + sizes[other->type] <= attribute->offset,
+                          "%s: %s and %s overlap", op->name, attribute->name, other->name);
             }
             cr_assert_eq(attribute->choices != NULL, attribute->type == EDDY_ATTRIBUTE_CHOICE, "%s", op->name);
         }

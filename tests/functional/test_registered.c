@@ -60,10 +60,10 @@ static const eddy_attribute_description blend_attribute_rows[] = {
     {.name = "fails", .type = EDDY_ATTRIBUTE_BOOL, .offset = offsetof(blend_attributes, fails)},
 };
 static const eddy_op_kernel blend_kernels[] = {{.device = EDDY_DEVICE_CPU,
-                                               .run = blend_run,
-                                               .workspace = blend_workspace,
-                                               .prepare = blend_prepare,
-                                               .destroy = blend_destroy}};
+                                                .run = blend_run,
+                                                .workspace = blend_workspace,
+                                                .prepare = blend_prepare,
+                                                .destroy = blend_destroy}};
 
 static eddy_op_description blend_description(const char *name) {
     return (eddy_op_description){.size = sizeof(eddy_op_description),
@@ -96,8 +96,9 @@ Test(registered, an_op_runs_with_defaults_attributes_workspace_and_state) {
     eddy_tensor *out = NULL;
     cr_assert_eq(eddy_call("test.blend", EDDY_LIST(ones(5)), NULL, &out), EDDY_OK);
     cr_assert_eq(eddy_item_f64(eddy_sum(out, NULL, NULL)), 12.5);
-    cr_assert_eq(eddy_call("test.blend", EDDY_LIST(out), EDDY_ATTRIBUTES({"weight", EDDY_ATTRIBUTE_INT, {.integer = 4}}), &out),
-                 EDDY_OK);
+    cr_assert_eq(
+        eddy_call("test.blend", EDDY_LIST(out), EDDY_ATTRIBUTES({"weight", EDDY_ATTRIBUTE_INT, {.integer = 4}}), &out),
+        EDDY_OK);
     cr_assert_eq(eddy_item_f64(eddy_sum(out, NULL, NULL)), 52.5);
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
@@ -117,7 +118,8 @@ Test(registered, refusals_carry_the_rules_sentence) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *out = NULL;
     eddy_error error;
-    cr_assert_eq(eddy_call("test.blend", EDDY_LIST(eddy_zeros(EDDY_SHAPE(2), EDDY_I64, NULL)), NULL, &out), EDDY_DTYPE_MISMATCH);
+    cr_assert_eq(eddy_call("test.blend", EDDY_LIST(eddy_zeros(EDDY_SHAPE(2), EDDY_I64, NULL)), NULL, &out),
+                 EDDY_DTYPE_MISMATCH);
     cr_assert_eq(eddy_error_take(&error), EDDY_DTYPE_MISMATCH);
     cr_assert_str_eq(error.op, "test.blend");
     cr_assert(strstr(error.message, "x must be f32") && strstr(error.message, "i64[2]"), "%s", error.message);
@@ -128,8 +130,9 @@ Test(registered, a_kernels_failure_poisons_its_output_only) {
     register_blend();
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = ones(4), *bad = NULL, *good = NULL;
-    cr_assert_eq(eddy_call("test.blend", EDDY_LIST(x), EDDY_ATTRIBUTES({"fails", EDDY_ATTRIBUTE_BOOL, {.boolean = true}}), &bad),
-                 EDDY_OK);
+    cr_assert_eq(
+        eddy_call("test.blend", EDDY_LIST(x), EDDY_ATTRIBUTES({"fails", EDDY_ATTRIBUTE_BOOL, {.boolean = true}}), &bad),
+        EDDY_OK);
     cr_assert_eq(eddy_call("test.blend", EDDY_LIST(x), NULL, &good), EDDY_OK);
     double value = 0;
     cr_assert_eq(eddy_read_f64(eddy_sum(good, NULL, NULL), &value), EDDY_OK);
@@ -173,7 +176,11 @@ static eddy_status bump_run(const eddy_op_call *call) {
 Test(registered, mut_operands_are_written_in_place) {
     eddy_operand_description operand = {.name = "x", .is_mut = true};
     eddy_op_kernel kernel = {.device = EDDY_DEVICE_CPU, .run = bump_run};
-    eddy_op_description d = {.size = sizeof(d), .name = "test.bump", .operands = &operand, .operand_count = 1, .kernels = &kernel,
+    eddy_op_description d = {.size = sizeof(d),
+                             .name = "test.bump",
+                             .operands = &operand,
+                             .operand_count = 1,
+                             .kernels = &kernel,
                              .kernel_count = 1};
     cr_assert_eq(eddy_op_register(&d), EDDY_OK);
     eddy_scope *scope = eddy_scope_begin();
@@ -211,9 +218,16 @@ Test(registered, late_shapes_come_from_count) {
     eddy_operand_description operand = {.name = "x"};
     const char *output = "output";
     eddy_op_kernel kernel = {.device = EDDY_DEVICE_CPU, .run = positive_run, .count = positive_count};
-    eddy_op_description d = {.size = sizeof(d), .name = "test.positive", .operands = &operand, .operand_count = 1,
-                             .outputs = &output, .output_count = 1, .infer = positive_infer, .kernels = &kernel,
-                             .kernel_count = 1, .has_late_shape = true};
+    eddy_op_description d = {.size = sizeof(d),
+                             .name = "test.positive",
+                             .operands = &operand,
+                             .operand_count = 1,
+                             .outputs = &output,
+                             .output_count = 1,
+                             .infer = positive_infer,
+                             .kernels = &kernel,
+                             .kernel_count = 1,
+                             .has_late_shape = true};
     cr_assert_eq(eddy_op_register(&d), EDDY_OK);
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_arange(EDDY_S(-3), EDDY_S(5), EDDY_S(1), EDDY_F32, NULL), *out = NULL;

@@ -22,8 +22,12 @@ typedef struct word {
 } word;
 
 #define WORD(name)                                                                                                     \
-    static float name##_f32(float x) { return eddy_##name##_f32(x); }                                                  \
-    static double name##_f64(double x) { return eddy_##name##_f64(x); }
+    static float name##_f32(float x) {                                                                                 \
+        return eddy_##name##_f32(x);                                                                                   \
+    }                                                                                                                  \
+    static double name##_f64(double x) {                                                                               \
+        return eddy_##name##_f64(x);                                                                                   \
+    }
 WORD(exp)
 WORD(log)
 WORD(sigmoid)
@@ -63,8 +67,8 @@ static void check_f64(const word *w, double x) {
     double got = w->f64(x);
     oracle_value want = {.real = w->oracle(x)};
     double distance = oracle_distance(EDDY_F64, want, &got);
-    cr_assert_leq(distance, w->bound_f64, "%s(%a) is %a, not %La: %g ulp, seed %llu", w->name, x, got, want.real, distance,
-                  (unsigned long long)random_seed());
+    cr_assert_leq(distance, w->bound_f64, "%s(%a) is %a, not %La: %g ulp, seed %llu", w->name, x, got, want.real,
+                  distance, (unsigned long long)random_seed());
 }
 
 Test(words, f64_stays_within_its_bound, .timeout = 7200) {
@@ -90,12 +94,15 @@ Test(words, special_arguments_have_special_values) {
     }
     cr_assert(exp_f32(-INFINITY) == 0 && exp_f32(INFINITY) == INFINITY && exp_f32(0) == 1);
     cr_assert(exp_f64(-INFINITY) == 0 && exp_f64(INFINITY) == INFINITY && exp_f64(0) == 1);
-    cr_assert(log_f32(0) == -INFINITY && log_f32(-0.0f) == -INFINITY && log_f32(INFINITY) == INFINITY && log_f32(1) == 0);
-    cr_assert(log_f64(0) == -INFINITY && log_f64(-0.0) == -INFINITY && log_f64(INFINITY) == INFINITY && log_f64(1) == 0);
+    cr_assert(log_f32(0) == -INFINITY && log_f32(-0.0f) == -INFINITY && log_f32(INFINITY) == INFINITY &&
+              log_f32(1) == 0);
+    cr_assert(log_f64(0) == -INFINITY && log_f64(-0.0) == -INFINITY && log_f64(INFINITY) == INFINITY &&
+              log_f64(1) == 0);
     cr_assert(isnan(log_f32(-1)) && isnan(log_f64(-1)) && isnan(log_f32(-INFINITY)) && isnan(log_f64(-INFINITY)));
     cr_assert(sigmoid_f32(0) == 0.5f && sigmoid_f32(INFINITY) == 1 && sigmoid_f32(-INFINITY) == 0);
     cr_assert(sigmoid_f64(0) == 0.5 && sigmoid_f64(INFINITY) == 1 && sigmoid_f64(-INFINITY) == 0);
-    cr_assert(tanh_f32(INFINITY) == 1 && tanh_f32(-INFINITY) == -1 && tanh_f64(INFINITY) == 1 && tanh_f64(-INFINITY) == -1);
+    cr_assert(tanh_f32(INFINITY) == 1 && tanh_f32(-INFINITY) == -1 && tanh_f64(INFINITY) == 1 &&
+              tanh_f64(-INFINITY) == -1);
     cr_assert(signbit(tanh_f32(-0.0f)) && signbit(tanh_f64(-0.0)) && tanh_f32(-0.0f) == 0 && tanh_f64(-0.0) == 0);
     cr_assert(tanh_f32(0x1p-149f) == 0x1p-149f && tanh_f64(0x1p-1074) == 0x1p-1074);
 }
@@ -106,8 +113,8 @@ Test(words, a_nan_wins_in_min_and_max) {
         for (int j = 0; j < 7; j++) {
             float a = values[i], b = values[j], low = eddy_min_f32(a, b), high = eddy_max_f32(a, b);
             bool is_nan = isnan(a) || isnan(b);
-            cr_assert(is_nan ? isnan(low) && isnan(high) : low == fminf(a, b) && high == fmaxf(a, b), "%g %g", (double)a,
-                      (double)b);
+            cr_assert(is_nan ? isnan(low) && isnan(high) : low == fminf(a, b) && high == fmaxf(a, b), "%g %g",
+                      (double)a, (double)b);
             double low64 = eddy_min_f64(a, b), high64 = eddy_max_f64(a, b);
             cr_assert(is_nan ? isnan(low64) && isnan(high64) : low64 == fmin(a, b) && high64 == fmax(a, b));
         }
