@@ -45,7 +45,10 @@ static void publish(eddy_vm *vm, bool is_idle) {
     if (eddy_load_relaxed(&vm->numbers_returned) != vm->engine.numbers_written)
         eddy_store_release(&vm->numbers_returned, vm->engine.numbers_written);
     uint64_t head = eddy_load_relaxed(&vm->ring.head);
-    if (vm->engine.unpublished == 0 && eddy_load_relaxed(&vm->ring.consumed) == head)
+    /* What was published within the burst may have woken nobody: that is made up for here. */
+    bool owes_wake =
+        is_idle && (vm->engine.woken_at_head != head || vm->engine.woken_at_finished != vm->engine.finished);
+    if (vm->engine.unpublished == 0 && eddy_load_relaxed(&vm->ring.consumed) == head && !owes_wake)
         return;
     vm->engine.unpublished = 0;
     publish_counters(vm);
@@ -53,11 +56,12 @@ static void publish(eddy_vm *vm, bool is_idle) {
     eddy_store_seq_cst(&vm->ring.consumed, head);
     eddy_store_seq_cst(&vm->finished_bytes, vm->engine.finished_bytes);
     eddy_store_seq_cst(&vm->finished, vm->engine.finished);
-    if (eddy_load_seq_cst(&vm->throttled) > 0 &&
-        (is_idle || head - vm->engine.woken_at_head >= EDDY_RING_LINES / 2 ||
-         vm->engine.finished - vm->engine.woken_at_finished >= (uint64_t)vm->low_count)) {
-        vm->engine.woken_at_head = head;
-        vm->engine.woken_at_finished = vm->engine.finished;
+    if (!is_idle && head - vm->engine.woken_at_head < EDDY_RING_LINES / 2 &&
+        vm->engine.finished - vm->engine.woken_at_finished < (uint64_t)vm->low_count)
+        return;
+    vm->engine.woken_at_head = head;
+    vm->engine.woken_at_finished = vm->engine.finished;
+    if (eddy_load_seq_cst(&vm->throttled) > 0) {
         eddy_add_seq_cst(&vm->progress, 1u);
         eddy_sleep_wake_all(&vm->progress);
     }
@@ -344,6 +348,9 @@ static bool spin(eddy_vm *vm, int64_t spin_ns) {
 }
 
 static void work(eddy_vm *vm, const eddy_waiter *until, int64_t spin_ns) {
+    /* In one-thread mode nobody would go on with what is left: no leaving early there. */
+    if (vm->is_one_thread)
+        until = NULL;
     for (;;) {
         uint32_t seen = eddy_load_acquire(&vm->engine_word);
         while (tick(vm)) {

@@ -8,10 +8,11 @@
 
 /* Sleeps until there may be work (PROTOCOL.md section 7, E2); false when the watch for progress rang. */
 static bool sleep_for_work(eddy_vm *vm, int64_t deadline_ns) {
+    /* Before the flag: who clears it raises the word after, which must not be the word that is slept on. */
+    uint32_t word = eddy_load_seq_cst(&vm->wake_word);
     eddy_lock_acquire(&vm->submission);
     eddy_store_seq_cst(&vm->is_asleep, true);
     eddy_lock_release(&vm->submission);
-    uint32_t word = eddy_load_seq_cst(&vm->wake_word);
     bool is_in_time = true;
     if (!eddy_engine_has_work(vm) && !eddy_load_acquire(&vm->is_ending))
         is_in_time = eddy_sleep_wait(&vm->wake_word, word, deadline_ns);
@@ -41,7 +42,7 @@ static void scheduler_main(void *context) {
             watch_progress(vm, &retired_before);
             continue;
         }
-        if (!eddy_engine_request(vm)) {
+        if (eddy_load_relaxed(&vm->engine_word) != 0 || !eddy_engine_request(vm)) {
             /* Somebody else has the role and will see the work; look again when there is more. */
             eddy_pause();
             continue;

@@ -33,12 +33,16 @@ eddy_status eddy_vm_enter(eddy_vm *vm, const char *op, const void *address) {
 
 /* In one-thread mode the caller does the engine's work before its call returns, also what another thread left. */
 static void drive_one_thread(eddy_vm *vm) {
-    if (!eddy_engine_has_work(vm) && eddy_load_relaxed(&vm->engine_word) == 0 && !eddy_service_has_due(vm))
-        return;
     eddy_lock_acquire(&vm->one_thread);
     eddy_engine_drive(vm);
     eddy_lock_release(&vm->one_thread);
     eddy_service_run_due(vm);
+    eddy_vm_inside_end(vm);
+}
+
+static bool has_to_drive(eddy_vm *vm) {
+    return vm->is_one_thread && (eddy_engine_has_work(vm) || eddy_load_relaxed(&vm->engine_word) != 0 ||
+                                 eddy_service_has_due(vm));
 }
 
 void eddy_vm_leave(eddy_vm *vm) {
@@ -50,12 +54,15 @@ void eddy_vm_leave(eddy_vm *vm) {
         vm->wake_count++;
     }
     vm->has_written = false;
+    bool drives = EDDY_UNLIKELY(has_to_drive(vm));
+    if (EDDY_UNLIKELY(drives))
+        eddy_vm_inside_begin(vm);
     eddy_lock_release(&vm->submission);
     if (has_to_wake) {
         eddy_add_seq_cst(&vm->wake_word, 1u);
         eddy_sleep_wake_one(&vm->wake_word);
     }
-    if (EDDY_UNLIKELY(vm->is_one_thread))
+    if (EDDY_UNLIKELY(drives))
         drive_one_thread(vm);
 }
 
@@ -130,6 +137,7 @@ static eddy_status wait_for_progress(eddy_vm *vm, const char *op, const void *ad
     uint64_t finished = eddy_load_seq_cst(&vm->finished);
     uint64_t consumed = eddy_load_seq_cst(&vm->ring.consumed);
     bool has_moved = finished != vm->finished_seen || consumed != vm->ring.consumed_seen;
+    vm->ring.consumed_seen = consumed;
     eddy_vm_leave(vm);
     if (!has_moved && !eddy_team_help_slice())
         eddy_sleep_wait(&vm->progress, progress, EDDY_SLEEP_FOREVER);

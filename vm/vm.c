@@ -170,6 +170,8 @@ eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns) {
     eddy_vm_flush_releases(vm);
     eddy_store_seq_cst(&vm->state, EDDY_VM_CLOSED);
     eddy_lock_release(&vm->submission);
+    /* Who was on its way out of a call when the state changed. */
+    wait_for_leavers(vm, EDDY_SLEEP_FOREVER);
     /* Alone from here on: who still releases finds CLOSED, and the role is not given up any more. */
     take_engine(vm);
     eddy_engine_work(vm, NULL, 0);

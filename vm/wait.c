@@ -357,6 +357,8 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
 void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend, bool failed) {
     if (vm->process != eddy_process_generation)
         return;
+    /* The lend is in flight: the VM is still there. */
+    eddy_vm_inside_begin(vm);
     lend->node.has_failed_lend = failed;
     eddy_store_release(&lend->node.has_ended_lend, true);
     eddy_engine_complete(vm, &lend->node);
@@ -368,6 +370,7 @@ void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend, bool failed) {
     } else {
         eddy_vm_poke(vm);
     }
+    eddy_vm_inside_end(vm);
 }
 
 /* ---- the whole VM ---- */

@@ -115,8 +115,6 @@ Test(dump, an_idle_vm_says_nothing) {
     eddy_set_log(collect, NULL);
     vm_session session =
         session_open((eddy_runtime_options){.threads = 2, .full_path = true, .dump_after_ms = 1});
-    eddy_storage_number a = session_make(&session, 1);
-    session_settle(&session);
     /* A second VM that is stuck shows that the time has passed, several times over. */
     vm_session stuck =
         session_open((eddy_runtime_options){.threads = 2, .worker_path = true, .dump_after_ms = 5});
@@ -128,7 +126,6 @@ Test(dump, an_idle_vm_says_nothing) {
     cr_assert_not(has_line("0 live instructions"), "%s", lines.text);
     session_step(&stuck);
     session_release(&stuck, b);
-    session_release(&session, a);
     eddy_vm_stream_release(stuck.held);
     cr_assert_eq(eddy_vm_close(stuck.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
     eddy_vm_destroy(stuck.vm);

@@ -146,13 +146,13 @@ Test(execute, no_memory_on_an_ordered_stream_reaches_what_follows_in_its_queue) 
             latch_await(&latch, 1);
         }
         eddy_vm_operand target = large(LARGE);
-        eddy_memory_fail_at(EDDY_MEMORY_TENSOR, 0, 1000);
+        eddy_memory_limit_set(LARGE / 2); /* there is memory for the small ones */
         cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_OK);
         eddy_storage_number next = session_make_from(&session, 2, 1, &target.storage);
         latch_open(&latch);
         cr_assert_eq(eddy_vm_wait_storage(session.vm, next, &forever), EDDY_OUT_OF_MEMORY, "path %zu", p);
         taken_error();
-        eddy_memory_fail_at(EDDY_MEMORY_TENSOR, 0, 0);
+        eddy_memory_limit_set(0);
         session_settle(&session);
         if (first)
             session_release(&session, first);

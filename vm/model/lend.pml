@@ -1,11 +1,11 @@
-/* Sections 10 (B2) and 12: lends, what stands behind them, the mark, and waits that would never end. Two threads, each
- * with any program of ACTIONS actions out of: write a storage, write y from x, lend x or y, wait for x or y, sync, gate
- * (a stream wait on all that went before). A thread that was lent something ends it only after its last action. No program
- * may get stuck: neither in a wait (it is refused where a lend of the waiter's own stands in the way, directly or
- * through another lender that waits itself) nor at the mark.
+/* Sections 10 (B2) and 12: lends, what stands behind them, the mark, and waits that would never end. Two threads,
+ * each with any program of ACTIONS actions out of: write a storage, write y from x, lend x or y, wait for x or y,
+ * sync, gate (a stream wait on all that went before). A thread that was lent something ends it only after its last
+ * action. No program may get stuck: neither in a wait (it is refused where a lend of the waiter's own stands in
+ * the way, directly or through another lender that waits itself) nor at the mark.
  *
- * The engine's steps are atomic here: what happens between threads is in the other models. "Behind" is the closure of
- * edges and of positions (a barrier or gate waits for all live before it). */
+ * The engine's steps are atomic here: what happens between threads is in the other models. "Behind" is the closure
+ * of edges and of positions (a barrier or gate waits for all live before it). */
 #include "primitives.pml"
 
 #ifndef ACTIONS

@@ -1,5 +1,5 @@
-/* The submission lock: one word, 0 free, 1 held, 2 held with sleepers. Spinning is left out: it only retries the first
- * step. A release tries once and never sleeps. */
+/* The submission lock: one word, 0 free, 1 held, 2 held with sleepers. Spinning is left out: it only retries the
+ * first step. A release tries once and never sleeps. */
 #include "primitives.pml"
 
 #define LOCKERS 3

@@ -1,9 +1,10 @@
-/* Section 11: poison and blame follow from data flow and the order of submission alone. A program of OPS instructions is
- * chosen at random; the sequential outcome is worked out first, with the rules written out once more; then two runners
- * execute ready instructions in any order, reading the words at one moment and writing them at a later one. At the end
- * values, kinds and roots must be equal.
+/* Section 11: poison and blame follow from data flow and the order of submission alone. A program of OPS
+ * instructions is chosen at random; the sequential outcome is worked out first, with the rules written out once
+ * more; then two runners execute ready instructions in any order, reading the words at one moment and writing them
+ * at a later one. At the end values, kinds and roots must be equal.
  *
- * An instruction reads `source` and writes `target`: covers it, or changes it in place; it may fail; or it is a recover. */
+ * An instruction reads `source` and writes `target`: covers it, or changes it in place; it may fail; or it is a
+ * recover. */
 #include "primitives.pml"
 
 #ifndef OPS

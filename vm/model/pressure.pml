@@ -1,18 +1,22 @@
-/* Section 10 and the end of a VM: issuers held back by the mark or a full ring (B1), and a destroyer that refuses the rest
- * and waits for what is in flight. In every run each issuer ends and the destroyer frees the VM once, when nothing is in
- * it.
+/* Section 10 and the end of a VM: issuers held back by the mark or a full ring (B1), and a destroyer that refuses
+ * the rest and waits for what is in flight. In every run each issuer ends and the destroyer frees the VM once,
+ * when nothing is in it.
  *
- * The mark is on units (bytes in the code); instructions are counted too, since an empty VM takes any. Issuers and
- * destroyer sleep on `progress`. The engine publishes within a tick, where it may spare the wake-up, and at its end.
- * Records of releases alone fill the ring and are nobody's instruction; an instruction behind a lend counts as finished
- * when it is linked and is live for as long as it likes.
+ * With one issuer the destroyer comes at any time; with two there is none. The mark is on units (bytes in the
+ * code); instructions are counted too, since an empty VM takes any. Issuers and destroyer sleep on `progress`. The
+ * engine publishes within a tick, where it may spare the wake-up, and at its end. Records of releases alone fill
+ * the ring and are nobody's instruction; an instruction behind a lend counts as finished when it is linked and is
+ * live for as long as it likes.
  *
- * BUG_FINISHED_STORE_WAITS keeps the store of `finished` in a buffer while `throttled` is read: what a weaker order than
- * seq_cst would allow. */
+ * BUG_FINISHED_STORE_WAITS keeps the store of `finished` in a buffer while `throttled` is read: what a weaker
+ * order than seq_cst would allow. */
 #include "primitives.pml"
 
+#ifndef ISSUERS
+#define ISSUERS 1
+#endif
 #ifndef CALLS
-#define CALLS 2 /* an issuer */
+#define CALLS 3 /* an issuer */
 #endif
 #ifndef HIGH
 #define HIGH 2
@@ -41,16 +45,12 @@ chan ring = [RING] of { byte }; /* units; 0: releases alone */
 #define IS_ABOVE(mark) (issued != finished_seen && issued_units - finished_units_seen >= (mark))
 #endif
 
-/* The engine stores units first: who reads them last has them at least as new as `finished`, which is what is compared. */
+/* All that wait_for_progress compares with: what stays old there looks like progress, and the wait never sleeps. */
 inline refresh_seen()
 {
-#ifdef BUG_UNITS_READ_FIRST
-    finished_units_seen = finished_units;
+    consumed_seen = consumed;
     finished_seen = finished;
-#else
-    finished_seen = finished;
-    finished_units_seen = finished_units;
-#endif
+    finished_units_seen = finished_units
 }
 
 inline read_progress() { is_progress_new[me] = false }
@@ -63,8 +63,7 @@ inline wait_for_progress()
     read_progress();
 #endif
 #ifndef BUG_NO_SECOND_LOOK
-    has_moved = finished != finished_seen;
-    has_moved = has_moved || consumed != consumed_seen;
+    has_moved = finished != finished_seen || consumed != consumed_seen;
 #endif
 #ifdef BUG_PROGRESS_READ_LATE
     read_progress();
@@ -89,8 +88,7 @@ proctype issuer(byte me)
             assert(!is_freed); written++; ring ! 0 }
         :: true
         fi;
-        atomic { left--; if :: units = 1 :: units = HIGH + 1 fi };
-        atomic { !L -> L = true };
+        atomic { !L -> L = true; left--; units = (left == 0 -> HIGH + 1 : 1) };
         if
         :: is_closing -> goto refused
         :: !is_closing
@@ -112,7 +110,7 @@ proctype issuer(byte me)
         :: !IS_ABOVE(HIGH)
         fi;
         do
-        :: IS_FULL -> consumed_seen = consumed;
+        :: IS_FULL -> refresh_seen();
             if
             :: IS_FULL -> wait_for_progress();
 #ifndef BUG_STATE_READ_ONCE
@@ -152,8 +150,7 @@ over:
 inline publish(spares)
 {
     if
-    :: atomic { HAS_NEWS -> consumed = taken; retired = ended };
-        finished_units = done_units;
+    :: atomic { HAS_NEWS -> consumed = taken; retired = ended; finished_units = done_units };
 #ifdef BUG_FINISHED_STORE_WAITS
         finished_store_waits = true;
 #else
@@ -245,5 +242,12 @@ proctype destroyer(byte me)
 
 init
 {
-    atomic { run issuer(0); run issuer(1); run destroyer(DESTROYER) }
+    atomic {
+        run issuer(0);
+#if ISSUERS > 1
+        run issuer(1);
+#else
+        run destroyer(DESTROYER)
+#endif
+    }
 }

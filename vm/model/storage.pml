@@ -1,12 +1,13 @@
-/* Sections 2, 3, 4, 5, 6, 7 and 8 of PROTOCOL.md: submission, the three places, edges, retirement, release, reuse of
- * numbers. Two threads issue and hand a storage on; scheduler thread and workers share the engine role.
+/* Sections 2, 3, 4, 5, 6, 7 and 8 of PROTOCOL.md: submission, the three places, edges, retirement, release, reuse
+ * of numbers. Two threads issue and hand a storage on; scheduler thread and workers share the engine role.
  *
- * Asserted: who touches a shared line owns it (D1); a use sees exactly the writes submitted before it; nothing is used or
- * freed twice after its release; the ring gives each record once, in order (S1, R1, R2); the role has one holder (E1).
- * Reached in every run, or the verifier reports an invalid end state: all retired, all freed, ring empty (F2).
+ * Asserted: who touches a shared line owns it (D1); a use sees exactly the writes submitted before it; nothing is
+ * used or freed twice after its release; the ring gives each record once, in order (S1, R1, R2); the role has one
+ * holder (E1). Reached in every run, or the verifier reports an invalid end state: all retired, all freed, ring
+ * empty (F2).
  *
- * PROGRAM chooses what the threads do, WORKERS how many run kernels. The scheduler thread's sleep is reduced to waiting for
- * is_woken: wake.pml has the whole of it. */
+ * PROGRAM chooses what the threads do, WORKERS how many run kernels. The scheduler thread's sleep is reduced to
+ * waiting for is_woken: wake.pml has the whole of it. */
 #include "primitives.pml"
 
 #ifndef PROGRAM
@@ -84,8 +85,8 @@ bool handed_over;
 #define MENTIONS(o, s) (HAS(ops[o].reads, s) + HAS(ops[o].writes, s) + \
                         (ops[o].writes_twice && HAS(ops[o].writes, s)))
 
-/* The kernel: it begins in one step and ends in a later one, so that what others do in between is seen. by_caller: under
- * L, where by D1 all must be idle. */
+/* The kernel: it begins in one step and ends in a later one, so that what others do in between is seen. by_caller:
+ * under L, where by D1 all must be idle. */
 inline check_touch(o, by_caller)
 {
     assert(HAS(alive, k));
@@ -530,7 +531,9 @@ inline release(number)
         if
         :: atomic { IDLE(number) -> free_storage(number); ADD(free_numbers, number) }
         :: atomic { !IDLE(number) -> ADD(pending, number) }
+#if PROGRAM != 1 || defined(LONG) /* the array is full, or the release does not wait for company */
         :: atomic { !IDLE(number) && ROOM(1) -> ADD(pending, number) }; publish(RELEASES_ONLY, 1)
+#endif
         :: atomic { !IDLE(number) && !ROOM(1) -> stamp[number] = tail; stamps_held++ };
             atomic { ADD(listed, number); is_woken = true }
         fi;

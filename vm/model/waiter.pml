@@ -1,7 +1,7 @@
 /* Section 9: the waiter's word, timeouts, recycling of the block, and a lend whose asker has gone (W1, W2).
  *
- * Asserted: a block is used by the wait that took it alone; what a wait returns is its own result, complete; a block goes
- * back to the pool once. Reached in every run: all blocks in the pool, all lends ended. */
+ * Asserted: a block is used by the wait that took it alone; what a wait returns is its own result, complete; a
+ * block goes back to the pool once. Reached in every run: all blocks in the pool, all lends ended. */
 #include "primitives.pml"
 
 #define THREADS 2

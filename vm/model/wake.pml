@@ -1,10 +1,10 @@
-/* Section 7: the engine word and the sleep of the scheduler thread (E1, E2). Issuers publish records under L; a worker
- * finishes what it was given and requests the role; a lender pushes without L and wakes; a waiter helps for one round and
- * hands the role on. In every run all that was pushed is retired, or the verifier reports an invalid end state: somebody
- * slept through it.
+/* Section 7: the engine word and the sleep of the scheduler thread (E1, E2). Issuers publish records under L; a
+ * worker finishes what it was given and requests the role; a lender pushes without L and wakes; a waiter helps for
+ * one round and hands the role on (with -DHELPER). In every run all that was pushed is retired, or the verifier
+ * reports an invalid end state: somebody slept through it.
  *
- * Steps are sequentially consistent. BUG_ASLEEP_STORE_WAITS and BUG_PUSH_STORE_WAITS keep one store in a buffer that is
- * written out at any later time: what a weaker order than seq_cst would allow. */
+ * Steps are sequentially consistent. BUG_ASLEEP_STORE_WAITS and BUG_PUSH_STORE_WAITS keep one store in a buffer
+ * that is written out at any later time: what a weaker order than seq_cst would allow. */
 #include "primitives.pml"
 
 #ifndef ISSUERS
@@ -61,15 +61,9 @@ inline hold_role()
     do
     :: engine_round();
         if
-        :: atomic { found -> found = false; found_any = true }
+        :: atomic { found -> found = false }
         :: atomic { !found && E == 1 -> E = 0; has_engine = false; takes_role = false; break }
-        :: atomic { !found && E == 2 ->
-#ifdef BUG_ROLE_DROPPED_BLINDLY
-            E = 0; has_engine = false; takes_role = false; break
-#else
-            E = 1 /* the cas failed: seen is the newer count */
-#endif
-            }
+        :: atomic { !found && E == 2 -> E = 1 } /* the cas failed: seen is the newer count */
         fi
     od
 }
@@ -83,56 +77,70 @@ inline wake_scheduler()
     fi
 }
 
+/* The order in which the scheduler thread falls asleep: flag set under L, wake_word read, sources looked at, flag
+ * looked at again, slept on the word as read. An issuer that wakes clears the flag: when it did so, and raised the
+ * word, before the word was read, and a helper has taken the record, neither the sources nor the word tell of it. */
+
+/* Looks at the sources without the role: nothing that only the holder may touch. */
+inline peek()
+{
+#ifdef BUG_TAKEN_ROLE_MEANS_NO_WORK /* "who has the role will see it" */
+    if
+    :: E != 0 -> found = false
+    :: E == 0 -> found = in_ring > 0
+    fi;
+#else
+    found = in_ring > 0;
+#endif
+    found = found || completions > 0;
+    found = found || lend_ended
+}
+
 active proctype scheduler()
 {
-    bool found, found_any, takes_role;
+    bool found, takes_role;
     do
-    :: /* awake: clears the flag, works */
-        is_asleep = false;
-        request();
+    :: peek();
         if
-        :: takes_role -> hold_role()
-        :: !takes_role
-        fi;
-        found_any = false;
-        /* nothing found */
-        atomic { !L -> L = true };
+        :: atomic { found -> found = false }
+        :: !found ->
+            atomic { !L -> L = true };
 #ifdef BUG_ASLEEP_STORE_WAITS
-        asleep_store_waits = true; /* its unlock waits behind it in the buffer */
+            asleep_store_waits = true; /* its unlock waits behind it in the buffer */
 #else
-        is_asleep = true;
-        L = false;
+            is_asleep = true;
+            L = false;
 #endif
-#ifndef BUG_WAKE_WORD_READ_LATE
-        is_word_new = false;
+#ifndef BUG_WAKE_WORD_READ_AFTER_LOOK
+            is_word_new = false;
 #endif
-#ifndef BUG_NO_SECOND_SCAN
-#ifdef BUG_SECOND_SCAN_WITHOUT_REQUEST /* "somebody has the role: they will see it" */
-        if
-        :: E != 0
-        :: E == 0 -> request()
-        fi;
-#else
-        request();
+#ifndef BUG_NO_SECOND_LOOK
+            peek();
 #endif
-        if
-        :: takes_role -> hold_role()
-        :: !takes_role
-        fi;
+#ifdef BUG_WAKE_WORD_READ_AFTER_LOOK
+            is_word_new = false;
 #endif
-#ifdef BUG_WAKE_WORD_READ_LATE
-        is_word_new = false;
+#ifndef BUG_FLAG_NOT_LOOKED_AT_AGAIN
+            if
+            :: is_asleep || asleep_store_waits
+            :: !(is_asleep || asleep_store_waits) -> found = true
+            fi;
 #endif
-        if
-        :: atomic { found_any -> found_any = false }
-        :: !found_any ->
-            atomic {
+            if
+            :: atomic { found -> found = false }
+            :: atomic { !found ->
                 if
                 :: !is_word_new -> scheduler_sleeps = true
                 :: else -> skip
-                fi
-            };
-end:        !scheduler_sleeps
+                fi };
+end:            !scheduler_sleeps
+            fi;
+            is_asleep = false
+        fi;
+        request();
+        if
+        :: takes_role -> hold_role()
+        :: !takes_role
         fi
     od
 }
@@ -144,7 +152,8 @@ active [ISSUERS] proctype issuer()
     do
     :: left > 0 ->
         atomic { !L -> L = true; in_ring++ };
-        atomic { wakes = is_asleep; L = false };
+        wakes = is_asleep;
+        atomic { is_asleep = is_asleep && !wakes; L = false }; /* one issuer wakes; the next need not */
         if
         :: atomic { wakes -> wakes = false };
 #ifndef BUG_ISSUER_KEEPS_WAKE_WORD
@@ -160,7 +169,7 @@ active [ISSUERS] proctype issuer()
 
 active proctype worker()
 {
-    bool found, found_any, takes_role;
+    bool found, takes_role;
 end:
     do
     :: atomic { at_workers > 0 -> at_workers-- };
@@ -169,8 +178,7 @@ end:
         if
         :: takes_role -> hold_role()
         :: !takes_role
-        fi;
-        found_any = false
+        fi
     od
 }
 

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Checks the spin models of vm/model: each must hold, and each of its seeded bugs must be found.
+
+A seeded bug is any BUG_ name that a model tests with #ifdef, #ifndef or defined(). Bounds are small unless --long is
+given.
+Exits 77 where spin or a C compiler is missing, 1 when a model fails or a bug goes unseen.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+# name: (bounds, larger bounds, bounds for the seeded bugs: "" for those not named)
+MODELS = {
+    "lock": ([""], ["-DROUNDS=3"], {}),
+    "storage": (
+        ["-DPROGRAM=1", "-DPROGRAM=2", "-DPROGRAM=3", "-DPROGRAM=4"],
+        ["-DPROGRAM=1 -DLONG", "-DPROGRAM=2 -DLONG", "-DPROGRAM=3 -DWORKERS=2", "-DPROGRAM=4 -DWORKERS=2"],
+        {"": "-DPROGRAM=2", "BUG_CALLER_RUNS_UNLOCKED": "-DPROGRAM=1"},
+    ),
+    "wake": (
+        ["", "-DISSUERS=1 -DHELPER"],
+        ["-DHELPER", "-DRECORDS=2"],
+        {"BUG_HELPER_LEAVES_WORK": "-DISSUERS=1 -DHELPER"},
+    ),
+    "waiter": ([""], ["-DWAITS=4"], {}),
+    "pressure": (
+        ["", "-DHIGH=1", "-DISSUERS=2 -DCALLS=2"],
+        ["-DCALLS=5", "-DISSUERS=2 -DCALLS=3"],
+        {"BUG_EMPTY_VM_REFUSES": "-DHIGH=1"},
+    ),
+    "lend": (["-DACTIONS=2"], ["-DACTIONS=3"], {"": "-DACTIONS=2"}),
+    "poison": (["-DOPS=3"], ["-DOPS=4"], {"": "-DOPS=3"}),
+}
+DEPTH = 100000
+
+
+def seeded_bugs(path):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    names = re.findall(r"^#(?:ifn?def|(?:el)?if\s+.*?defined\()\s*(BUG_\w+)", text, re.MULTILINE)
+    return sorted(set(names))
+
+
+def check(path, flags, compiler, memory_mb, seconds, is_bug):
+    """Returns ("holds" | "error" | what went wrong, states, megabytes, first error)."""
+    with tempfile.TemporaryDirectory(prefix="eddy-model-") as folder:
+
+        def step(command, limit):
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=limit, check=False)
+            return done.returncode, done.stdout + done.stderr
+
+        try:
+            code, text = step(["spin", "-a", *flags, path], 60)
+            if code != 0 or "Error" in text:
+                return "spin: " + text.strip(), 0, 0.0, ""
+            build = [compiler, "-O0" if is_bug else "-O2", "-w", "-DSAFETY", "-DCOLLAPSE", f"-DMEMLIM={memory_mb}"]
+            code, text = step([*build, "-o", "pan", "pan.c"], 120)
+            if code != 0:
+                return "compiler: " + text.strip(), 0, 0.0, ""
+            code, text = step(["./pan", f"-m{DEPTH}", "-w22"], seconds)
+        except subprocess.TimeoutExpired:
+            return f"took more than {seconds} s", 0, 0.0, ""
+    errors = re.search(r"errors: (\d+)", text)
+    states = re.search(r"(\d+) states, stored", text)
+    memory = re.search(r"([\d.]+)\s+total actual memory usage", text)
+    first = re.search(r"^pan:\d+: (.*)", text, re.MULTILINE)
+    counted = int(states.group(1)) if states else 0
+    used = float(memory.group(1)) if memory else 0.0
+    if errors is None:
+        return "no verdict: " + text.strip()[-200:], counted, used, ""
+    if int(errors.group(1)) > 0:
+        return "error", counted, used, first.group(1) if first else ""
+    if "Search not completed" in text or "max search depth too small" in text:
+        return "search not completed", counted, used, ""
+    return "holds", counted, used, ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--long", action="store_true", help="larger bounds (tens of minutes, up to 12 GB)")
+    parser.add_argument("--only", metavar="MODEL", choices=sorted(MODELS), help="one model")
+    here = os.path.dirname(os.path.abspath(__file__))
+    default = os.path.join(here, "..", "..", "vm", "model")
+    parser.add_argument("--models", metavar="DIR", default=default, help="folder of the models")
+    arguments = parser.parse_args()
+
+    compiler = shutil.which(os.environ.get("CC", "cc").split()[0]) or shutil.which("gcc") or shutil.which("clang")
+    for tool, is_there in (("spin", shutil.which("spin")), ("a C compiler", compiler)):
+        if not is_there:
+            print(f"skipped: {tool} is not installed")
+            return 77
+
+    memory_mb, seconds = (12000, 3600) if arguments.long else (2800, 170)
+    passed = failed = total_states = 0
+    for name, (small, large, bug_flags) in MODELS.items():
+        if arguments.only not in (None, name):
+            continue
+        path = os.path.abspath(os.path.join(arguments.models, name + ".pml"))
+        runs = [(flags, None) for flags in (large if arguments.long else small)]
+        for bug in seeded_bugs(path):
+            runs.append((bug_flags.get(bug, bug_flags.get("", "")), bug))
+        for flags, bug in runs:
+            begin = time.monotonic()
+            defines = flags.split() + ([f"-D{bug}"] if bug else [])
+            verdict, states, used, first = check(path, defines, compiler, memory_mb, seconds, bug is not None)
+            is_right = verdict == ("error" if bug else "holds")
+            passed, failed = passed + is_right, failed + (not is_right)
+            total_states += states
+            label = " ".join(filter(None, (name, flags, bug)))
+            said = "holds" if verdict == "holds" else f"{verdict}: {first}" if first else verdict
+            took = time.monotonic() - begin
+            mark = "ok  " if is_right else "FAIL"
+            print(f"{mark} {label:62} {states:>10} states {used:5.0f} MB {took:6.1f} s  {said}", flush=True)
+    print(f"{total_states} states")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

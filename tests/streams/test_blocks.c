@@ -1,0 +1,183 @@
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <string.h>
+#include <streams/blocks.h>
+
+static eddy_blocks_pool pool;
+static eddy_blocks_cache cache;
+
+static void begin(void) {
+    eddy_blocks_pool_init(&pool, EDDY_MEMORY_TENSOR);
+    eddy_blocks_cache_init(&cache, &pool);
+}
+
+static void end(void) {
+    eddy_blocks_cache_fini(&cache);
+    eddy_blocks_pool_fini(&pool);
+    cr_assert_eq(eddy_load_relaxed(&pool.live_bytes), 0);
+    cr_assert_eq(pool.cached_bytes, 0);
+    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_TENSOR).bytes, 0);
+}
+
+static int64_t held_bytes(void) {
+    return eddy_memory_counted(EDDY_MEMORY_TENSOR).bytes;
+}
+
+Test(blocks, a_class_fits_its_sizes_and_wastes_at_most_a_quarter) {
+    begin();
+    for (int64_t bytes = 0; bytes < (INT64_C(1) << 30); bytes = bytes < 3000 ? bytes + 1 : bytes * 9 / 8 + 1) {
+        int64_t before = held_bytes();
+        void *data = eddy_blocks_acquire(&cache, bytes);
+        cr_assert_not_null(data);
+        cr_assert_eq((uintptr_t)data % 64, 0);
+        int64_t taken = held_bytes() - before;
+        cr_assert_geq(taken, bytes);
+        if (bytes > 64)
+            cr_assert_leq(taken, bytes + bytes / 4, "%lld for %lld", (long long)taken, (long long)bytes);
+        if (bytes < 1 << 20 && bytes > 0)
+            memset(data, 1, (size_t)bytes);
+        eddy_blocks_release(&cache, data, bytes);
+        eddy_blocks_cache_flush(&cache);
+        eddy_blocks_pool_trim(&pool);
+        cr_assert_eq(held_bytes(), 0);
+    }
+    end();
+}
+
+Test(blocks, sizes_of_one_class_share_blocks_and_the_last_comes_out_first) {
+    begin();
+    void *first = eddy_blocks_acquire(&cache, 100), *second = eddy_blocks_acquire(&cache, 100);
+    eddy_blocks_release(&cache, first, 100);
+    eddy_blocks_release(&cache, second, 100);
+    cr_assert_eq(eddy_blocks_acquire(&cache, 112), second);
+    cr_assert_eq(eddy_blocks_acquire(&cache, 97), first);
+    void *other = eddy_blocks_acquire(&cache, 113);
+    cr_assert(other != first && other != second);
+    eddy_blocks_release(&cache, first, 97);
+    eddy_blocks_release(&cache, second, 112);
+    eddy_blocks_release(&cache, other, 113);
+    end();
+}
+
+Test(blocks, steady_use_takes_nothing_from_the_door) {
+    begin();
+    for (int round = 0; round < 3; round++) {
+        int64_t before = eddy_memory_counted(EDDY_MEMORY_TENSOR).acquisitions;
+        for (int i = 0; i < 10000; i++) {
+            int64_t bytes = (i * 37 % 100 + 1) * 1000;
+            void *data = eddy_blocks_acquire(&cache, bytes);
+            eddy_blocks_release(&cache, data, bytes);
+        }
+        if (round > 0)
+            cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_TENSOR).acquisitions, before);
+    }
+    end();
+}
+
+/* One cache only takes, another only frees. */
+Test(blocks, a_cache_that_overflows_feeds_the_others) {
+    begin();
+    eddy_blocks_cache other;
+    eddy_blocks_cache_init(&other, &pool);
+    for (int i = 0; i < 20000; i++) {
+        void *data = eddy_blocks_acquire(&cache, 256);
+        cr_assert_not_null(data);
+        eddy_blocks_release(&other, data, 256);
+    }
+    cr_assert_leq(eddy_memory_counted(EDDY_MEMORY_TENSOR).acquisitions, 4 * EDDY_BLOCK_CACHED_PER_CLASS);
+    cr_assert_leq(other.counts[8], EDDY_BLOCK_CACHED_PER_CLASS);
+    eddy_blocks_cache_fini(&other);
+    end();
+}
+
+Test(blocks, trimming_gives_the_pool_back_and_leaves_what_is_in_use) {
+    begin();
+    void *kept = eddy_blocks_acquire(&cache, 5 << 20), *freed = eddy_blocks_acquire(&cache, 5 << 20);
+    memset(kept, 1, 5 << 20);
+    eddy_blocks_release(&cache, freed, 5 << 20);
+    int64_t cached = pool.cached_bytes;
+    cr_assert_geq(cached, 5 << 20);
+    cr_assert_eq(eddy_blocks_pool_trim(&pool), cached);
+    cr_assert_eq(eddy_blocks_pool_trim(&pool), 0);
+    cr_assert_eq(((char *)kept)[1234567], 1);
+    eddy_blocks_release(&cache, kept, 5 << 20);
+    end();
+}
+
+Test(blocks, a_refusal_of_the_door_trims_and_tries_again) {
+    begin();
+    eddy_memory_limit_set(8 << 20);
+    void *large = eddy_blocks_acquire(&cache, 5 << 20);
+    cr_assert_not_null(large);
+    cr_assert_null(eddy_blocks_acquire(&cache, 6 << 20));
+    eddy_blocks_release(&cache, large, 5 << 20);
+    void *other = eddy_blocks_acquire(&cache, 6 << 20);
+    cr_assert_not_null(other, "in the place of the cached one");
+    eddy_blocks_release(&cache, other, 6 << 20);
+    eddy_memory_limit_set(0);
+    end();
+}
+
+Test(blocks, impossible_sizes_are_refused) {
+    begin();
+    cr_assert_null(eddy_blocks_acquire(&cache, -1));
+    cr_assert_null(eddy_blocks_acquire(&cache, EDDY_BLOCK_BYTES_MAX + 1));
+    cr_assert_null(eddy_blocks_acquire(&cache, INT64_MAX));
+    eddy_blocks_release(&cache, NULL, 100);
+    end();
+}
+
+Test(blocks, live_and_peak_follow_what_is_held) {
+    begin();
+    void *a = eddy_blocks_acquire(&cache, 1 << 20), *b = eddy_blocks_acquire(&cache, 1 << 20);
+    cr_assert_eq(eddy_load_relaxed(&pool.live_bytes), 2 << 20);
+    eddy_blocks_release(&cache, a, 1 << 20);
+    cr_assert_eq(eddy_load_relaxed(&pool.live_bytes), 1 << 20);
+    cr_assert_eq(pool.cached_bytes, 1 << 20);
+    cr_assert_eq(eddy_load_relaxed(&pool.peak_bytes), 2 << 20);
+    eddy_blocks_release(&cache, b, 1 << 20);
+    end();
+}
+
+/* ---- threads: a pool is shared, a cache is not ---- */
+
+static void *churn(void *context) {
+    eddy_blocks_cache mine;
+    eddy_blocks_cache_init(&mine, &pool);
+    uint64_t state = (uint64_t)(uintptr_t)context * 977 + 1;
+    void *held[32] = {0};
+    int64_t sizes[32];
+    for (int i = 0; i < 30000; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        int slot = (int)(state >> 59);
+        if (held[slot]) {
+            if (*(uint64_t *)held[slot] != (uint64_t)sizes[slot])
+                return "somebody else's block";
+            eddy_blocks_release(&mine, held[slot], sizes[slot]);
+            held[slot] = NULL;
+        } else {
+            sizes[slot] = (int64_t)(state >> 20 & 0xffff) + 8;
+            held[slot] = eddy_blocks_acquire(&mine, sizes[slot]);
+            *(uint64_t *)held[slot] = (uint64_t)sizes[slot];
+        }
+        if (i % 5000 == 0)
+            eddy_blocks_pool_trim(&pool);
+    }
+    for (int slot = 0; slot < 32; slot++)
+        eddy_blocks_release(&mine, held[slot], sizes[slot]);
+    eddy_blocks_cache_fini(&mine);
+    return NULL;
+}
+
+Test(blocks, threads_share_a_pool) {
+    begin();
+    pthread_t threads[4];
+    for (uintptr_t i = 0; i < 4; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, churn, (void *)i), 0);
+    for (int i = 0; i < 4; i++) {
+        void *wrong;
+        pthread_join(threads[i], &wrong);
+        cr_assert_null(wrong);
+    }
+    end();
+}

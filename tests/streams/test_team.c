@@ -1,0 +1,271 @@
+#include <base/sleep.h>
+#include <base/thread.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <streams/team.h>
+#include <unistd.h>
+
+/* ---- slices ---- */
+
+typedef struct covered_range {
+    int64_t count, grain;
+    _Atomic int32_t *times; /* how often each index was handed out */
+    _Atomic bool is_bad;    /* a slice that does not follow from count and grain */
+} covered_range;
+
+static void count_indices(void *context, int64_t begin, int64_t end) {
+    covered_range *cover = context;
+    int64_t expected_end = begin + cover->grain < cover->count ? begin + cover->grain : cover->count;
+    if (begin % cover->grain != 0 || end != expected_end)
+        eddy_store_relaxed(&cover->is_bad, true);
+    for (int64_t i = begin; i < end; i++)
+        eddy_add_relaxed(&cover->times[i], 1);
+}
+
+static void cover_range(eddy_kernel_team *team, int64_t count, int64_t grain) {
+    static _Atomic int32_t times[10000];
+    for (int64_t i = 0; i < count; i++)
+        eddy_store_relaxed(&times[i], 0);
+    covered_range cover = {.count = count, .grain = grain, .times = times};
+    team->parallel_for(team, count, grain, count_indices, &cover);
+    cr_assert_not(eddy_load_relaxed(&cover.is_bad));
+    for (int64_t i = 0; i < count; i++)
+        cr_assert_eq(eddy_load_relaxed(&times[i]), 1, "index %lld of %lld by %lld", (long long)i, (long long)count,
+                     (long long)grain);
+}
+
+Test(team, each_index_is_in_exactly_one_slice) {
+    alarm(60);
+    cr_assert_gt(eddy_team_acquire(3), 0);
+    static const int64_t counts[] = {0, 1, 2, 63, 64, 65, 1000, 9973};
+    static const int64_t grains[] = {1, 2, 7, 64, 1000, 100000};
+    for (int32_t threads = 1; threads <= 4; threads++) {
+        eddy_kernel_team view;
+        eddy_team_view_init(&view, threads);
+        cr_assert_eq(view.thread_count, threads);
+        for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++)
+            for (size_t g = 0; g < sizeof(grains) / sizeof(*grains); g++)
+                for (int round = 0; round < 3; round++)
+                    cover_range(&view, counts[c], grains[g]);
+    }
+    for (size_t g = 0; g < sizeof(grains) / sizeof(*grains); g++)
+        cover_range(&eddy_team_serial, 1000, grains[g]);
+    eddy_team_release();
+}
+
+static void note_order(void *context, int64_t begin, int64_t end) {
+    int64_t *next = context;
+    (void)end;
+    if (*next == begin)
+        *next = end;
+}
+
+Test(team, a_team_of_one_goes_in_order) {
+    int64_t next = 0;
+    eddy_team_serial.parallel_for(&eddy_team_serial, 1000, 7, note_order, &next);
+    cr_assert_eq(next, 1000);
+    next = 0;
+    eddy_team_serial.parallel_for(&eddy_team_serial, 5, 0, note_order, &next);
+    cr_assert_eq(next, 5, "a grain below one counts as one");
+}
+
+/* ---- helping ---- */
+
+typedef struct helped_job {
+    eddy_kernel_team *view;
+    eddy_sleep_word entered, is_open; /* atomic */
+    _Atomic int finished;
+} helped_job;
+
+static void hold_slice(void *context, int64_t begin, int64_t end) {
+    helped_job *helped = context;
+    (void)begin, (void)end;
+    errno = 999;
+    eddy_add_acq_rel(&helped->entered, 1u);
+    eddy_sleep_wake_all(&helped->entered);
+    while (eddy_load_acquire(&helped->is_open) == 0)
+        eddy_sleep_wait(&helped->is_open, 0, EDDY_SLEEP_FOREVER);
+    eddy_add_relaxed(&helped->finished, 1);
+}
+
+static void *run_held(void *context) {
+    helped_job *helped = context;
+    helped->view->parallel_for(helped->view, 2, 1, hold_slice, helped);
+    return NULL;
+}
+
+static void await(eddy_sleep_word *word, uint32_t goal) {
+    uint32_t now;
+    while ((now = eddy_load_acquire(word)) < goal)
+        eddy_sleep_wait(word, now, EDDY_SLEEP_FOREVER);
+}
+
+static void *open_when_two_are_inside(void *context) {
+    helped_job *helped = context;
+    await(&helped->entered, 2);
+    eddy_store_release(&helped->is_open, 1u);
+    eddy_sleep_wake_all(&helped->is_open);
+    return NULL;
+}
+
+/* No worker: the owner is inside the first slice, and only the helper can enter the second. */
+Test(team, a_waiting_thread_helps_with_one_slice) {
+    alarm(60);
+    eddy_kernel_team view;
+    eddy_team_view_init(&view, 2);
+    helped_job shared = {.view = &view};
+    pthread_t owner, opener;
+    pthread_create(&owner, NULL, run_held, &shared);
+    await(&shared.entered, 1);
+    pthread_create(&opener, NULL, open_when_two_are_inside, &shared);
+    errno = 5;
+    cr_assert(eddy_team_help_slice());
+    cr_assert_eq(errno, 5, "the helper's own");
+    pthread_join(owner, NULL);
+    pthread_join(opener, NULL);
+    cr_assert_eq(shared.finished, 2);
+    cr_assert_not(eddy_team_help_slice(), "nothing is left");
+}
+
+/* A view of two threads takes one helper, however many slices and threads there are. */
+Test(team, there_are_no_more_helpers_than_the_view_allows) {
+    alarm(60);
+    eddy_kernel_team view;
+    eddy_team_view_init(&view, 2);
+    helped_job shared = {.view = &view};
+    pthread_t owner;
+    pthread_create(&owner, NULL, run_held, &shared);
+    await(&shared.entered, 1);
+    cr_assert_eq(eddy_team_acquire(2), 2);
+    await(&shared.entered, 2); /* a worker has joined, and both slices are taken */
+    cr_assert_not(eddy_team_help_slice());
+    eddy_store_release(&shared.is_open, 1u);
+    eddy_sleep_wake_all(&shared.is_open);
+    pthread_join(owner, NULL);
+    eddy_team_release();
+}
+
+/* ---- work ---- */
+
+typedef struct counted_work {
+    eddy_stream_work work;
+    eddy_sleep_word *finished;
+    int number;
+} counted_work;
+
+static void count_work(eddy_stream_work *work, const eddy_runner *runner, eddy_status failure) {
+    (void)runner, (void)failure;
+    eddy_sleep_word *finished = ((counted_work *)(void *)work)->finished;
+    eddy_add_acq_rel(finished, 1u);
+    eddy_sleep_wake_all(finished);
+}
+
+static bool is_number(const eddy_stream_work *work, const void *context) {
+    return ((const counted_work *)(const void *)work)->number == *(const int *)context;
+}
+
+Test(team, a_queued_work_may_be_withdrawn_once) {
+    alarm(60);
+    eddy_sleep_word finished = 0;
+    counted_work works[6];
+    for (int i = 0; i < 6; i++) {
+        works[i] = (counted_work){{.run = count_work}, &finished, i};
+        eddy_team_push(&works[i].work, i % 2);
+    }
+    int wanted = 3, unknown = 17, last = 4;
+    cr_assert_null(eddy_team_withdraw(is_number, &unknown));
+    cr_assert_eq(eddy_team_withdraw(is_number, &wanted), &works[3].work);
+    cr_assert_null(eddy_team_withdraw(is_number, &wanted));
+    cr_assert_eq(eddy_team_withdraw(is_number, &last), &works[4].work, "the queue's last");
+    eddy_team_push(&works[4].work, false);
+    /* The workers come later, and run the rest. */
+    cr_assert_eq(eddy_team_acquire(2), 2);
+    await(&finished, 5);
+    eddy_team_release();
+    cr_assert_eq(eddy_load_relaxed(&finished), 5);
+}
+
+static _Atomic int next_position;
+
+typedef struct placed_work {
+    eddy_stream_work work;
+    eddy_sleep_word *finished;
+    int position;
+} placed_work;
+
+static void place_work(eddy_stream_work *work, const eddy_runner *runner, eddy_status failure) {
+    (void)runner, (void)failure;
+    placed_work *mine = (placed_work *)(void *)work;
+    mine->position = eddy_add_relaxed(&next_position, 1);
+    eddy_add_acq_rel(mine->finished, 1u);
+    eddy_sleep_wake_all(mine->finished);
+}
+
+Test(team, urgent_work_goes_first_and_the_rest_in_order) {
+    alarm(60);
+    eddy_sleep_word finished = 0;
+    placed_work works[8];
+    for (int i = 0; i < 8; i++) {
+        works[i] = (placed_work){{.run = place_work}, &finished, -1};
+        eddy_team_push(&works[i].work, i >= 6);
+    }
+    cr_assert_eq(eddy_team_acquire(1), 1);
+    await(&finished, 8);
+    eddy_team_release();
+    cr_assert_eq(works[6].position, 0);
+    cr_assert_eq(works[7].position, 1);
+    for (int i = 0; i < 6; i++)
+        cr_assert_eq(works[i].position, 2 + i);
+}
+
+/* ---- life ---- */
+
+Test(team, it_grows_on_demand_and_ends_with_its_last_share) {
+    alarm(60);
+    for (int round = 0; round < 200; round++) {
+        cr_assert_eq(eddy_team_acquire(1), 1);
+        cr_assert_eq(eddy_team_acquire(3), 3);
+        cr_assert_eq(eddy_team_acquire(2), 3, "never smaller");
+        eddy_sleep_word finished = 0;
+        counted_work works[10];
+        for (int i = 0; i < 10; i++) {
+            works[i] = (counted_work){{.run = count_work}, &finished, i};
+            eddy_team_push(&works[i].work, false);
+        }
+        await(&finished, 10);
+        for (int i = 0; i < 3; i++)
+            eddy_team_release();
+    }
+}
+
+Test(team, fewer_threads_than_asked_for_is_an_answer) {
+    alarm(60);
+    eddy_thread_fail_at(2, 1000);
+    cr_assert_eq(eddy_team_acquire(5), 2);
+    eddy_team_release();
+    eddy_thread_fail_at(0, 1000);
+    cr_assert_eq(eddy_team_acquire(5), 0);
+    eddy_team_release();
+    eddy_thread_fail_at(0, 0);
+    cr_assert_eq(eddy_team_acquire(2), 2);
+    eddy_team_release();
+}
+
+/* Workers that have slept are woken by slices and by work, time and again. */
+Test(team, sleepers_wake_for_slices) {
+    alarm(60);
+    cr_assert_eq(eddy_team_acquire(2), 2);
+    eddy_kernel_team view;
+    eddy_team_view_init(&view, 2);
+    for (int round = 0; round < 50; round++) {
+        helped_job shared = {.view = &view};
+        pthread_t owner;
+        pthread_create(&owner, NULL, run_held, &shared);
+        await(&shared.entered, 2); /* the owner and a worker */
+        eddy_store_release(&shared.is_open, 1u);
+        eddy_sleep_wake_all(&shared.is_open);
+        pthread_join(owner, NULL);
+    }
+    eddy_team_release();
+}
