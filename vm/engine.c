@@ -46,9 +46,8 @@ static void publish(eddy_vm *vm, bool is_idle) {
         eddy_store_release(&vm->numbers_returned, vm->engine.numbers_written);
     uint64_t head = eddy_load_relaxed(&vm->ring.head);
     /* What was published within the burst may have woken nobody: that is made up for here. */
-    bool owes_wake =
-        is_idle && (vm->engine.woken_at_head != head || vm->engine.woken_at_finished != vm->engine.finished);
-    if (vm->engine.unpublished == 0 && eddy_load_relaxed(&vm->ring.consumed) == head && !owes_wake)
+    bool has_news = vm->engine.unpublished > 0 || eddy_load_relaxed(&vm->ring.consumed) != head;
+    if (!has_news && !(is_idle && vm->engine.owes_wake))
         return;
     vm->engine.unpublished = 0;
     publish_counters(vm);
@@ -57,8 +56,11 @@ static void publish(eddy_vm *vm, bool is_idle) {
     eddy_store_seq_cst(&vm->finished_bytes, vm->engine.finished_bytes);
     eddy_store_seq_cst(&vm->finished, vm->engine.finished);
     if (!is_idle && head - vm->engine.woken_at_head < EDDY_RING_LINES / 2 &&
-        vm->engine.finished - vm->engine.woken_at_finished < (uint64_t)vm->low_count)
+        vm->engine.finished - vm->engine.woken_at_finished < (uint64_t)vm->low_count) {
+        vm->engine.owes_wake = true;
         return;
+    }
+    vm->engine.owes_wake = false;
     vm->engine.woken_at_head = head;
     vm->engine.woken_at_finished = vm->engine.finished;
     if (eddy_load_seq_cst(&vm->throttled) > 0) {

@@ -126,6 +126,7 @@ struct eddy_vm {
         int64_t finished_bytes;
         uint32_t unpublished;
         uint64_t woken_at_head, woken_at_finished; /* when held back issuers were last woken */
+        bool owes_wake; /* published since without waking anybody */
         int32_t running_count; /* nodes dispatched to streams */
         uint64_t walk;
         uint64_t live_lends;   /* granted and not ended */

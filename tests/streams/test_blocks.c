@@ -25,7 +25,7 @@ static int64_t held_bytes(void) {
 
 Test(blocks, a_class_fits_its_sizes_and_wastes_at_most_a_quarter) {
     begin();
-    for (int64_t bytes = 0; bytes < (INT64_C(1) << 30); bytes = bytes < 3000 ? bytes + 1 : bytes * 9 / 8 + 1) {
+    for (int64_t bytes = 0; bytes < (INT64_C(1) << 26); bytes = bytes < 3000 ? bytes + 1 : bytes * 9 / 8 + 1) {
         int64_t before = held_bytes();
         void *data = eddy_blocks_acquire(&cache, bytes);
         cr_assert_not_null(data);

@@ -354,9 +354,10 @@ Test(interleavings, maker_sleeps_while_another_releases) {
             session_release(&maker.session, maker.made[i]);
         }
         session_settle(&maker.session);
-        for (int i = 0; i < 1000; i++) {
+        /* The table may grow by one chunk while numbers are on their way back; without reuse it would by four. */
+        for (int i = 0; i < 4000; i++) {
             eddy_storage_number a = session_make(&maker.session, i);
-            cr_assert_leq(a, highest, "numbers come back");
+            cr_assert_leq(a, highest + 1024, "numbers come back");
             session_release(&maker.session, a);
         }
         session_settle(&maker.session);
