@@ -300,7 +300,7 @@ Test(interleavings, lender_waits_behind_own_lend) {
     void *data;
     eddy_vm_lend *lend;
     cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &lend), EDDY_OK);
-    /* Through a long chain, and over a stream and an event. */
+    /* Through a long chain. */
     eddy_storage_number chain[200];
     for (int i = 0; i < 200; i++)
         chain[i] = session_make_from(&session, i, 1, i == 0 ? &a : &chain[i - 1]);

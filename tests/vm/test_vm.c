@@ -89,6 +89,21 @@ Test(vm, closing_waits_for_what_is_in_flight) {
     cr_assert_eq(eddy_load_relaxed(&latch.entered), 1);
 }
 
+/* What is behind a lend counts as finished for the marks long before it retires: the closer waits for the latter. */
+Test(vm, closing_right_after_a_lend_with_much_behind_it_ends) {
+    for (int round = 0; round < 200; round++) {
+        vm_session session = session_open_threads(2);
+        eddy_storage_number a = session_make(&session, 1);
+        void *data;
+        eddy_vm_lend *lend;
+        cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &lend), EDDY_OK);
+        for (int i = 0; i < 150 + round; i++)
+            session_mix_in(&session, a, i, 0, NULL);
+        eddy_vm_lend_end(session.vm, lend, false);
+        session_close(&session);
+    }
+}
+
 Test(vm, closing_a_busy_vm_obeys_its_time_and_leaves_it_as_it_is) {
     vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
     session_hold(&session, true);
