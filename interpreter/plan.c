@@ -11,6 +11,7 @@
 #include <interpreter/instruction.h>
 #include <interpreter/overlap.h>
 #include <interpreter/route.h>
+#include <interpreter/runtime.h>
 #include <interpreter/scope.h>
 #include <interpreter/short.h>
 #include <interpreter/stream.h>
@@ -536,13 +537,13 @@ static int64_t estimate(const plan *p, const eddy_kernel *kernel, const eddy_ker
     return cost + kernel->cost_base_ps;
 }
 
-/* Asks the kernel for its workspace and its cost, both known from the views alone. */
+/* Asks the kernel for its workspace and its cost, both known from the views alone, and starts the library behind it. */
 static bool ask_kernel(plan *p, const eddy_kernel *kernel, int64_t *cost_ps) {
     eddy_packed_call *packed = p->packed;
     eddy_kernel_view on_stack[16];
     size_t bytes = packed->view_count * sizeof(eddy_kernel_view);
     bool is_short = bytes <= sizeof(on_stack);
-    bool is_asked = kernel->workspace || kernel->cost;
+    bool is_asked = kernel->workspace || kernel->cost || kernel->start;
     eddy_kernel_view *views = on_stack;
     if (is_asked && !is_short && !(views = eddy_memory_acquire(bytes, EDDY_MEMORY_ARGUMENT)))
         return false;
@@ -554,6 +555,8 @@ static bool ask_kernel(plan *p, const eddy_kernel *kernel, int64_t *cost_ps) {
         eddy_packed_views(packed, views);
     packed->workspace_bytes = kernel->workspace ? kernel->workspace(&call) : 0;
     *cost_ps = estimate(p, kernel, &call);
+    if (kernel->start && kernel->start(&call))
+        eddy_runtime_exit_first();
     if (views != on_stack)
         eddy_memory_release(views, bytes, EDDY_MEMORY_ARGUMENT);
     return true;

@@ -92,6 +92,11 @@ static void at_exit(void) {
     }
 }
 
+void eddy_runtime_exit_first(void) {
+    /* One handler more: each takes the runtimes that still run, so the later ones find none. */
+    atexit(at_exit);
+}
+
 static void at_fork_child(void) {
     runtimes.lock = runtimes.starting = (eddy_lock){0};
     for (eddy_runtime *runtime = runtimes.first; runtime; runtime = runtime->next)
@@ -149,7 +154,7 @@ static eddy_runtime *create(const eddy_runtime_options *options, const void *add
     runtimes.has_hooks = true;
     eddy_lock_release(&runtimes.lock);
     if (needs_hooks) {
-        atexit(at_exit);
+        eddy_runtime_exit_first();
         eddy_process_at_fork_child(at_fork_child);
     }
     return runtime;

@@ -1,10 +1,12 @@
 /* oneDNN's sgemm. The library may be built over OpenMP, whose number of threads is a setting of the calling thread: it is
  * set to 1 for the call and put back. The OpenMP runtime is the one oneDNN brought along, looked up by name, since a weak
  * reference would be settled when the program is linked. */
+#include <base/assert.h>
 #include <base/atomic.h>
 #include <dlfcn.h>
 #include <kernels/cpu/gemm.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <pthread.h>
 #include <string.h>
 
 typedef int get_fn(void);
@@ -26,6 +28,26 @@ static bool openmp(get_fn **get, set_fn **set) {
     memcpy(get, &found_get, sizeof(found_get));
     memcpy(set, &found_set, sizeof(found_set));
     return found_get != NULL && found_set != NULL;
+}
+
+/* oneDNN generates its code on the first calls and keeps it in static objects of functions: an exit handler that was
+ * registered before them runs after they are gone, while products may still be under way. Three products need all of them. */
+static void start(void) {
+    float a[64] = {0}, b[64] = {0}, c[64] = {0};
+    eddy_gemm_dnnl_f32(false, false, 1, 1, 1, 1, a, 1, b, 1, 0, c, 1);
+    eddy_gemm_dnnl_f32(false, false, 8, 8, 8, 1, a, 8, b, 8, 0, c, 8);
+    eddy_gemm_dnnl_f32(false, true, 8, 8, 8, 1, a, 8, b, 8, 0, c, 8);
+}
+
+static pthread_once_t started = PTHREAD_ONCE_INIT;
+static _Atomic bool is_started; /* atomic: release by who has waited for `start`, acquire by who need not */
+
+bool eddy_gemm_dnnl_start(void) {
+    if (EDDY_LIKELY(eddy_load_acquire(&is_started)))
+        return false;
+    pthread_once(&started, start);
+    eddy_store_release(&is_started, true);
+    return true;
 }
 
 void eddy_gemm_dnnl_f32(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,

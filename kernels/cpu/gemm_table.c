@@ -50,6 +50,14 @@ eddy_gemm_f64_fn *eddy_gemm_provider_f64(eddy_gemm_provider provider) {
     }
 }
 
+bool eddy_gemm_start(void) {
+#ifdef EDDY_HAVE_DNNL
+    return eddy_gemm_dnnl_start();
+#else
+    return false;
+#endif
+}
+
 const char *eddy_gemm_provider_name(eddy_gemm_provider provider) {
     static const char *const names[] = {
 #define EDDY_GEMM_PROVIDER_ROW(enumerator, name) #name,

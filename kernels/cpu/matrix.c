@@ -254,15 +254,23 @@ static int64_t linear_cost(const eddy_kernel_call *call) {
     return plan_cost(&plan);
 }
 
+static bool start(const eddy_kernel_call *call) {
+    eddy_dtype dtype = call->views[0].dtype;
+    bool is_for_library = dtype != EDDY_F64 && eddy_dtype_category_of(dtype) == EDDY_CATEGORY_FLOAT;
+    return is_for_library && eddy_isa_chosen() != EDDY_ISA_PORTABLE && eddy_gemm_start();
+}
+
 const eddy_kernel eddy_cpu_matmul = {.name = "matmul",
                                      .run = matmul_run,
                                      .workspace = matmul_workspace,
                                      .cost_base_ps = 400000,
                                      .cost_element_ps = 3000,
-                                     .cost = matmul_cost};
+                                     .cost = matmul_cost,
+                                     .start = start};
 const eddy_kernel eddy_cpu_linear = {.name = "linear",
                                      .run = linear_run,
                                      .workspace = linear_workspace,
                                      .cost_base_ps = 400000,
                                      .cost_element_ps = 3000,
-                                     .cost = linear_cost};
+                                     .cost = linear_cost,
+                                     .start = start};
