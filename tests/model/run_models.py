@@ -26,7 +26,7 @@ MODELS = {
     "wake": (
         ["", "-DISSUERS=1 -DHELPER"],
         ["-DHELPER", "-DRECORDS=2"],
-        {"BUG_HELPER_LEAVES_WORK": "-DISSUERS=1 -DHELPER"},
+        {"BUG_HELPER_LEAVES_WORK": "-DISSUERS=1 -DHELPER", "BUG_WAKE_WORD_READ_AFTER_FLAG": "-DISSUERS=1 -DHELPER -DRECORDS=2"},
     ),
     "waiter": ([""], ["-DWAITS=4"], {}),
     "pressure": (

@@ -77,9 +77,9 @@ inline wake_scheduler()
     fi
 }
 
-/* The order in which the scheduler thread falls asleep: flag set under L, wake_word read, sources looked at, flag
- * looked at again, slept on the word as read. An issuer that wakes clears the flag: when it did so, and raised the
- * word, before the word was read, and a helper has taken the record, neither the sources nor the word tell of it. */
+/* The order in which the scheduler thread falls asleep: wake_word read, flag set under L, sources looked at, slept on
+ * the word as read. An issuer that wakes clears the flag and raises the word after: were the word read after the flag
+ * is set, and a helper has taken the record, neither the sources nor the word would tell that the flag is gone. */
 
 /* Looks at the sources without the role: nothing that only the holder may touch. */
 inline peek()
@@ -104,6 +104,9 @@ active proctype scheduler()
         if
         :: atomic { found -> found = false }
         :: !found ->
+#if !defined(BUG_WAKE_WORD_READ_AFTER_LOOK) && !defined(BUG_WAKE_WORD_READ_AFTER_FLAG)
+            is_word_new = false;
+#endif
             atomic { !L -> L = true };
 #ifdef BUG_ASLEEP_STORE_WAITS
             asleep_store_waits = true; /* its unlock waits behind it in the buffer */
@@ -111,7 +114,7 @@ active proctype scheduler()
             is_asleep = true;
             L = false;
 #endif
-#ifndef BUG_WAKE_WORD_READ_AFTER_LOOK
+#ifdef BUG_WAKE_WORD_READ_AFTER_FLAG
             is_word_new = false;
 #endif
 #ifndef BUG_NO_SECOND_LOOK
@@ -119,12 +122,6 @@ active proctype scheduler()
 #endif
 #ifdef BUG_WAKE_WORD_READ_AFTER_LOOK
             is_word_new = false;
-#endif
-#ifndef BUG_FLAG_NOT_LOOKED_AT_AGAIN
-            if
-            :: is_asleep || asleep_store_waits
-            :: !(is_asleep || asleep_store_waits) -> found = true
-            fi;
 #endif
             if
             :: atomic { found -> found = false }
