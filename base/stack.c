@@ -61,7 +61,3 @@ eddy_stack_link *eddy_stack_take_all_in_order(eddy_stack *stack) {
     }
     return oldest;
 }
-
-bool eddy_stack_is_empty(const eddy_stack *stack) {
-    return ck_pr_load_ptr(&stack->head) == NULL;
-}

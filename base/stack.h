@@ -4,6 +4,7 @@
 #define EDDY_BASE_STACK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef struct eddy_stack_link {
     struct eddy_stack_link *next;
@@ -19,6 +20,8 @@ bool eddy_stack_push(eddy_stack *stack, eddy_stack_link *link);
 eddy_stack_link *eddy_stack_take_all(eddy_stack *stack);
 /* The same, oldest first. */
 eddy_stack_link *eddy_stack_take_all_in_order(eddy_stack *stack);
-bool eddy_stack_is_empty(const eddy_stack *stack);
+static inline bool eddy_stack_is_empty(const eddy_stack *stack) {
+    return __atomic_load_n(&stack->head, __ATOMIC_RELAXED) == NULL;
+}
 
 #endif

@@ -70,7 +70,8 @@ prepare(short_call *call, const eddy_op *op, eddy_tensor *const *inputs, int64_t
 }
 
 static inline __attribute__((always_inline)) eddy_status
-submit(short_call *call, eddy_caller *caller, eddy_runtime *runtime, int64_t input_count, const void *address) {
+submit(short_call *call, eddy_caller *caller, eddy_runtime *runtime, int64_t input_count, bool is_plain,
+       const void *address) {
     const eddy_route *route = call->route;
     const eddy_kernel *kernel = route->kernel;
     eddy_vm_call submission = {
@@ -83,6 +84,7 @@ submit(short_call *call, eddy_caller *caller, eddy_runtime *runtime, int64_t inp
         .address = address,
         .cost_ps = kernel->cost_base_ps + (int64_t)kernel->cost_element_ps * call->arguments.count,
         .place = EDDY_PLACE_ANY,
+        .is_plain = is_plain,
         .releases = caller->stash.numbers,
         .release_count = eddy_stash_count(&caller->stash, runtime)};
     bool carries = submission.release_count > 0;
@@ -129,7 +131,7 @@ eddy_tensor *eddy_short_apply(eddy_caller *caller, const eddy_op *op, eddy_tenso
     eddy_vm_operand *output = &call.operands[input_count];
     *output = call.route->output;
     output->bytes = first->count * call.route->result_bytes;
-    eddy_status status = submit(&call, caller, runtime, input_count, address);
+    eddy_status status = submit(&call, caller, runtime, input_count, true, address);
     if (EDDY_UNLIKELY(status != EDDY_OK)) {
         eddy_tensor_discard(caller, made);
         caller->failure = status;
@@ -167,6 +169,6 @@ eddy_short_result eddy_short_apply_to(eddy_caller *caller, const eddy_op *op, ed
     if (!prepare(&call, op, inputs, input_count, attributes) ||
         !fits(op, call.route, inputs, target, call.key, &call.operands[input_count]))
         return EDDY_SHORT_NOT;
-    *status = submit(&call, caller, inputs[0]->runtime, input_count, address);
+    *status = submit(&call, caller, inputs[0]->runtime, input_count, false, address);
     return *status == EDDY_OK ? EDDY_SHORT_DONE : EDDY_SHORT_FAILED;
 }

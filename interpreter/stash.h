@@ -23,8 +23,18 @@ typedef struct eddy_stash {
     eddy_storage_number numbers[EDDY_STASH_MAX];
 } eddy_stash;
 
-/* Keeps a root's storage for the next call; false where it has to go to the VM now. */
-bool eddy_stash_add(struct eddy_caller *caller, const struct eddy_tensor *root);
+/* Makes room for one storage of `runtime`: gives what is there to the VM; false where its lock is busy. */
+bool eddy_stash_make_room(struct eddy_caller *caller, struct eddy_runtime *runtime);
+
+/* Keeps a storage for the next call; false where it has to go to the VM now. */
+static inline bool eddy_stash_add(struct eddy_caller *caller, eddy_stash *stash, struct eddy_runtime *runtime,
+                                  eddy_storage_number storage) {
+    if (EDDY_UNLIKELY(stash->runtime != runtime || stash->count == EDDY_STASH_MAX) &&
+        !eddy_stash_make_room(caller, runtime))
+        return false;
+    stash->numbers[stash->count++] = storage;
+    return true;
+}
 
 /* Gives everything to the VM; false where its lock is busy. Never blocks. */
 bool eddy_stash_flush(struct eddy_caller *caller);

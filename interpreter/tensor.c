@@ -115,9 +115,16 @@ void eddy_tensor_discard(eddy_caller *caller, eddy_tensor *tensor) {
     recycle(tensor);
 }
 
+/* Whether a root's storage may wait for the thread's next call: small, of known size, and no one waits for a deleter. */
+static bool may_wait(const eddy_tensor *root) {
+    return root->link.after == 0 && !eddy_load_relaxed(&root->is_late) &&
+           root->storage_count <= EDDY_STASH_BYTES / (int64_t)sizeof(double);
+}
+
 /* The storage goes back to the VM; the handle to its owner, now or when the VM is done with the link. */
 static void release_storage(eddy_caller *caller, eddy_tensor *root) {
-    if (EDDY_LIKELY(caller != NULL) && eddy_stash_add(caller, root)) {
+    if (EDDY_LIKELY(caller != NULL && may_wait(root)) &&
+        eddy_stash_add(caller, &caller->stash, root->runtime, root->storage)) {
         recycle(root);
         return;
     }

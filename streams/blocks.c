@@ -3,14 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define EDDY_HAS_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define EDDY_HAS_ASAN 1
-#endif
-#endif
-#ifdef EDDY_HAS_ASAN
+#ifdef EDDY_BLOCKS_UNDER_ASAN
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
@@ -19,16 +12,6 @@
 
 /* Blocks of this size ask for huge pages: a fault less per 4 KB on the first touch. */
 #define HUGE_BYTES ((int64_t)4 << 20)
-
-/* Class of a size: class 0 is 64 bytes, then 80, 96, 112, 128, 160, ... */
-static inline uint32_t class_of(int64_t bytes) {
-    if (bytes <= 64)
-        return 0;
-    uint64_t last = (uint64_t)bytes - 1;
-    uint32_t power = 63u - (uint32_t)__builtin_clzll(last); /* last in [2^power, 2^(power + 1)) */
-    uint32_t quarter = (uint32_t)(last >> (power - 2)) & 3u;
-    return (power - 6) * 4 + quarter + 1;
-}
 
 static inline int64_t class_bytes(uint32_t class) {
     if (class == 0)
@@ -95,10 +78,10 @@ static void count_live(eddy_blocks_pool *pool, int64_t bytes) {
     }
 }
 
-void *eddy_blocks_acquire(eddy_blocks_cache *cache, int64_t bytes) {
+void *eddy_blocks_acquire_slow(eddy_blocks_cache *cache, int64_t bytes) {
     if (EDDY_UNLIKELY(bytes < 0 || bytes > EDDY_BLOCK_BYTES_MAX))
         return NULL;
-    uint32_t class = class_of(bytes);
+    uint32_t class = eddy_block_class(bytes);
     if (class < EDDY_BLOCK_CACHED_CLASSES && cache->bins[class]) {
         eddy_block_free *block = cache->bins[class];
         ASAN_UNPOISON_MEMORY_REGION(block, (size_t)class_bytes(class));
@@ -115,10 +98,10 @@ void *eddy_blocks_acquire(eddy_blocks_cache *cache, int64_t bytes) {
     return data;
 }
 
-void eddy_blocks_release(eddy_blocks_cache *cache, void *data, int64_t bytes) {
+void eddy_blocks_release_slow(eddy_blocks_cache *cache, void *data, int64_t bytes) {
     if (!data)
         return;
-    uint32_t class = class_of(bytes);
+    uint32_t class = eddy_block_class(bytes);
     eddy_block_free *block = data;
     if (class < EDDY_BLOCK_CACHED_CLASSES && cache->counts[class] < EDDY_BLOCK_CACHED_PER_CLASS) {
         block->next = cache->bins[class];

@@ -6,8 +6,18 @@
 #ifndef EDDY_STREAMS_BLOCKS_H
 #define EDDY_STREAMS_BLOCKS_H
 
+#include <base/assert.h>
 #include <base/memory.h>
 #include <base/sleep.h>
+
+/* There every block is seen coming and going. */
+#if defined(__SANITIZE_ADDRESS__)
+#define EDDY_BLOCKS_UNDER_ASAN
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define EDDY_BLOCKS_UNDER_ASAN
+#endif
+#endif
 
 /* Four classes per power of two from 64 bytes up to 2^46: at most a quarter is wasted. */
 #define EDDY_BLOCK_CLASS_COUNT 164
@@ -43,11 +53,53 @@ void eddy_blocks_pool_fini(eddy_blocks_pool *pool);
 void eddy_blocks_cache_init(eddy_blocks_cache *cache, eddy_blocks_pool *pool);
 void eddy_blocks_cache_fini(eddy_blocks_cache *cache);
 
+/* Class of a size: class 0 is 64 bytes, then 80, 96, 112, 128, 160, ... */
+static inline uint32_t eddy_block_class(int64_t bytes) {
+    if (bytes <= 64)
+        return 0;
+    uint64_t last = (uint64_t)bytes - 1;
+    uint32_t power = 63u - (uint32_t)__builtin_clzll(last); /* last in [2^power, 2^(power + 1)) */
+    uint32_t quarter = (uint32_t)(last >> (power - 2)) & 3u;
+    return (power - 6) * 4 + quarter + 1;
+}
+
+/* Also where the cache has none, or the size is none. */
+EDDY_MUST_USE void *eddy_blocks_acquire_slow(eddy_blocks_cache *cache, int64_t bytes);
+void eddy_blocks_release_slow(eddy_blocks_cache *cache, void *data, int64_t bytes);
+
 /* At least `bytes` (0 counts as 1), aligned to 64, contents undefined; NULL when the door has none even after this pool
  * was trimmed. The class follows from `bytes` alone, so whoever releases names the same `bytes`. */
-EDDY_MUST_USE void *eddy_blocks_acquire(eddy_blocks_cache *cache, int64_t bytes);
+EDDY_MUST_USE static inline void *eddy_blocks_acquire(eddy_blocks_cache *cache, int64_t bytes) {
+#ifndef EDDY_BLOCKS_UNDER_ASAN
+    if (EDDY_LIKELY((uint64_t)bytes <= EDDY_BLOCK_CACHED_BYTES)) {
+        uint32_t class = eddy_block_class(bytes);
+        eddy_block_free *block = cache->bins[class];
+        if (EDDY_LIKELY(block != NULL)) {
+            cache->bins[class] = block->next;
+            cache->counts[class]--;
+            return block;
+        }
+    }
+#endif
+    return eddy_blocks_acquire_slow(cache, bytes);
+}
+
 /* NULL is allowed. Any cache of the same pool will do. */
-void eddy_blocks_release(eddy_blocks_cache *cache, void *data, int64_t bytes);
+static inline void eddy_blocks_release(eddy_blocks_cache *cache, void *data, int64_t bytes) {
+#ifndef EDDY_BLOCKS_UNDER_ASAN
+    if (EDDY_LIKELY(data != NULL && bytes <= EDDY_BLOCK_CACHED_BYTES)) {
+        uint32_t class = eddy_block_class(bytes);
+        if (EDDY_LIKELY(cache->counts[class] < EDDY_BLOCK_CACHED_PER_CLASS)) {
+            eddy_block_free *block = (eddy_block_free *)data;
+            block->next = cache->bins[class];
+            cache->bins[class] = block;
+            cache->counts[class]++;
+            return;
+        }
+    }
+#endif
+    eddy_blocks_release_slow(cache, data, bytes);
+}
 
 /* Gives the pool's cached blocks back to the door; returns bytes. */
 int64_t eddy_blocks_pool_trim(eddy_blocks_pool *pool);

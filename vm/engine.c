@@ -16,11 +16,6 @@ void eddy_engine_complete(eddy_vm *vm, eddy_node *node) {
     eddy_stack_push(&vm->completions, &node->completion);
 }
 
-bool eddy_engine_has_work(eddy_vm *vm) {
-    return eddy_load_relaxed(&vm->ring.tail) != eddy_load_relaxed(&vm->ring.head) ||
-           !eddy_stack_is_empty(&vm->completions) || !eddy_stack_is_empty(&vm->releases);
-}
-
 void eddy_vm_poke(eddy_vm *vm) {
     eddy_add_seq_cst(&vm->wake_word, 1u);
     if (eddy_load_seq_cst(&vm->is_asleep))

@@ -116,22 +116,24 @@ typedef struct survey {
 } survey;
 
 /* Checks the inputs, takes memory for the outputs and notes where each operand's data is. */
-static survey prepare(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache, void **data,
-                      int64_t *data_bytes) {
+static inline survey prepare(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache, void **data,
+                             int64_t *data_bytes) {
     survey found = {0};
+    const eddy_storage_table *table = vm->table;
+    const eddy_mention *mentions = instruction->mentions;
     const int64_t *size = instruction->sizes;
-    for (uint32_t i = 0; i < instruction->operand_count; i++) {
-        eddy_mention mention = instruction->mentions[i];
-        eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(mention));
+    for (uint32_t i = 0, count = instruction->operand_count; i < count; i++) {
+        eddy_mention mention = mentions[i];
+        eddy_storage *storage = eddy_storage_at(table, eddy_mention_number(mention));
         if (eddy_mention_is_input(mention)) {
             eddy_poison poison = storage->shared.poison;
             if (EDDY_UNLIKELY(poison != 0) &&
                 (found.blame == 0 || eddy_poison_sequence(poison) < eddy_poison_sequence(found.blame)))
                 found.blame = poison;
-        } else if ((mention & EDDY_MENTION_ACCESS) == EDDY_MENTION_MUT) {
+        } else if (EDDY_LIKELY((mention & EDDY_MENTION_ACCESS) == EDDY_MENTION_MUT)) {
             bool is_new = mention & EDDY_MENTION_NEW;
             found.covers_old |= !is_new;
-            if (!provide(storage, is_new ? *size++ : storage->shared.bytes, cache)) {
+            if (EDDY_UNLIKELY(!provide(storage, is_new ? *size++ : storage->shared.bytes, cache))) {
                 unprovide(vm, instruction, i + 1, cache);
                 found.is_starved = true;
                 return found;
@@ -254,16 +256,77 @@ eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruc
     return EDDY_EXECUTED;
 }
 
-void eddy_vm_storage_free(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache, eddy_blocks_cache *arguments) {
-    if (EDDY_UNLIKELY(storage->shared.borrow != NULL))
+/* The kernel of a plain call has failed. */
+__attribute__((noinline, cold)) static void fail_plain(eddy_vm *vm, const eddy_vm_call *call,
+                                                       const eddy_kernel_error *error) {
+    eddy_mention mentions[EDDY_CALLER_RUN_OPERANDS];
+    for (int64_t i = 0; i < call->operand_count; i++)
+        mentions[i] = call->operands[i].storage;
+    mentions[call->operand_count - 1] |= EDDY_MENTION_MUT | EDDY_MENTION_NEW;
+    eddy_instruction instruction = {.kind = EDDY_KIND_CALL,
+                                    .operand_count = (uint32_t)call->operand_count,
+                                    .sequence = vm->sequence,
+                                    .descriptor = call->descriptor,
+                                    .address = call->address,
+                                    .arguments = call->arguments,
+                                    .mentions = mentions};
+    fail_kernel(vm, &instruction, error);
+}
+
+bool eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call) {
+    const eddy_storage_table *table = vm->table;
+    void *data[EDDY_CALLER_RUN_OPERANDS];
+    int64_t data_bytes[EDDY_CALLER_RUN_OPERANDS];
+    int64_t inputs = call->operand_count - 1;
+    eddy_vm_operand *operand = call->operands;
+    for (int64_t i = 0; i < inputs; i++, operand++) {
+        eddy_storage *storage = eddy_storage_at(table, operand->storage);
+        if (EDDY_UNLIKELY(!eddy_vm_is_idle(vm, storage) || storage->shared.poison != 0))
+            return false;
+        data[i] = storage->shared.data;
+        data_bytes[i] = storage->shared.bytes;
+    }
+    int64_t bytes = operand->bytes;
+    void *memory = eddy_blocks_acquire(&vm->issuer_cache, bytes);
+    if (EDDY_UNLIKELY(!memory))
+        return false;
+    eddy_storage_number number;
+    eddy_storage *made = eddy_vm_number_take(vm, &number);
+    if (EDDY_UNLIKELY(!made)) {
+        eddy_blocks_release(&vm->issuer_cache, memory, bytes);
+        return false;
+    }
+    operand->storage = number;
+    made->issuer.bytes = made->shared.bytes = data_bytes[inputs] = bytes;
+    made->shared.data = data[inputs] = memory;
+    vm->caller_run_count++;
+    eddy_kernel_error error = {.position = INT64_MAX};
+    eddy_vm_run run;
+    run.instruction.descriptor = call->descriptor;
+    run.instruction.arguments = call->arguments;
+    run.instruction.operand_count = call->operand_count;
+    run.instruction.sequence = ++vm->sequence;
+    run.instruction.address = call->address;
+    run.data = data;
+    run.bytes = data_bytes;
+    run.workspace = NULL;
+    run.team = &eddy_team_serial;
+    run.error = &error;
+    eddy_float_environment environment = eddy_float_environment_enter();
+    call->descriptor->run(&run);
+    eddy_float_environment_leave(environment);
+    if (EDDY_UNLIKELY(eddy_load_relaxed(&error.status) != EDDY_OK))
+        fail_plain(vm, call, &error);
+    return true;
+}
+
+void eddy_vm_storage_free_odd(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache, eddy_blocks_cache *arguments) {
+    if (storage->shared.borrow)
         eddy_service_push(vm, &storage->shared.borrow->item);
-    else if (storage->shared.data)
+    else
         eddy_blocks_release(cache, storage->shared.data, storage->shared.bytes);
-    if (EDDY_UNLIKELY(storage->shared.late_shape != NULL))
+    if (storage->shared.late_shape)
         eddy_blocks_release(arguments, storage->shared.late_shape, sizeof(eddy_shape));
-    storage->shared.data = NULL;
-    storage->shared.bytes = 0;
-    storage->shared.poison = 0;
     storage->shared.borrow = NULL;
     storage->shared.late_shape = NULL;
 }

@@ -112,6 +112,7 @@ struct eddy_vm {
     eddy_stack completions; /* nodes, DONE */
     eddy_stack releases;    /* eddy_vm_release_link */
     eddy_stack fresh_nodes; /* node chunks made by issuers */
+    eddy_stack due;         /* eddy_service_item, for the service */
 
     /* ---- engine only ---- */
     struct {
@@ -178,12 +179,26 @@ typedef enum eddy_execute_result { EDDY_EXECUTED, EDDY_EXECUTE_STARVED } eddy_ex
  * (PROTOCOL 4). data and data_bytes: room for the operands. STARVED: there was no memory, nothing has happened. */
 eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
                                     eddy_kernel_team *team, void **data, int64_t *data_bytes);
+/* Runs a plain call whose inputs are idle and healthy and for whose output the cache has memory: what resolving the operands
+ * and eddy_vm_execute come to then, in one pass. False, and nothing has happened, for all others. Lock: submission. */
+bool eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call);
 /* Fails a CALL as `status` without running it: a root of its own, unless an input is poisoned already. */
 void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status);
 /* The lowest poison among the inputs, 0 when healthy. */
 eddy_poison eddy_vm_input_poison(eddy_vm *vm, const eddy_instruction *instruction);
+/* One that is borrowed or has a late shape. */
+void eddy_vm_storage_free_odd(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache, eddy_blocks_cache *arguments);
 /* Gives a storage's memory back, or a borrowed buffer to the service thread; the caller owns the shared line. */
-void eddy_vm_storage_free(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache, eddy_blocks_cache *arguments);
+static inline void eddy_vm_storage_free(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache,
+                                        eddy_blocks_cache *arguments) {
+    if (EDDY_UNLIKELY(storage->shared.borrow || storage->shared.late_shape))
+        eddy_vm_storage_free_odd(vm, storage, cache, arguments);
+    else
+        eddy_blocks_release(cache, storage->shared.data, storage->shared.bytes);
+    storage->shared.data = NULL;
+    storage->shared.bytes = 0;
+    storage->shared.poison = 0;
+}
 
 /* ---- engine.c: the role ---- */
 
@@ -198,7 +213,10 @@ void eddy_engine_complete(eddy_vm *vm, eddy_node *node);
 /* Whether a work in the team's queue is a node of this or another VM. */
 bool eddy_engine_is_call(const eddy_stream_work *work);
 /* A scan without the role: whether there may be something to do. */
-bool eddy_engine_has_work(eddy_vm *vm);
+static inline bool eddy_engine_has_work(const eddy_vm *vm) {
+    return eddy_load_relaxed(&vm->ring.tail) != eddy_load_relaxed(&vm->ring.head) ||
+           !eddy_stack_is_empty(&vm->completions) || !eddy_stack_is_empty(&vm->releases);
+}
 /* Wakes the scheduler thread from outside the submission lock. */
 void eddy_vm_poke(eddy_vm *vm);
 
@@ -237,17 +255,63 @@ typedef struct eddy_submission {
 
 /* Enters the submission lock, or fails with the reason in the thread's slot. */
 EDDY_MUST_USE eddy_status eddy_vm_enter(eddy_vm *vm, const char *op, const void *address);
+/* One-thread mode: user code is due. */
+static inline bool eddy_service_has_due(const eddy_vm *vm) {
+    return vm->is_one_thread && !eddy_stack_is_empty(&vm->due);
+}
+/* One-thread mode: the caller has the engine's work to do, or a service's. */
+static inline bool eddy_vm_has_to_drive(const eddy_vm *vm) {
+    return vm->is_one_thread && (eddy_engine_has_work(vm) || eddy_load_relaxed(&vm->engine_word) != 0 ||
+                                 eddy_service_has_due(vm));
+}
+/* Leaves it after something was written, or with something to do. */
+void eddy_vm_leave_busy(eddy_vm *vm);
 /* Leaves it and wakes the scheduler thread if it sleeps; in one-thread mode does the engine's work. */
-void eddy_vm_leave(eddy_vm *vm);
+static inline void eddy_vm_leave(eddy_vm *vm) {
+    if (EDDY_UNLIKELY(vm->has_written || eddy_vm_has_to_drive(vm)))
+        eddy_vm_leave_busy(vm);
+    else
+        eddy_lock_release(&vm->submission);
+}
 /* Writes an instruction to the ring, waiting for room: may leave and enter the lock in between. Lock: submission. */
 EDDY_MUST_USE eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission);
 /* Puts the pending releases into the ring, as far as there is room. Lock: submission. */
 void eddy_vm_flush_releases(eddy_vm *vm);
+/* Looks how far the engine is, now and then: whether records up to `position`, beyond what was seen, may still be unread. */
+bool eddy_vm_look_behind(eddy_vm *vm, uint64_t position);
 /* Whether records up to `position` may still be unread; cheap, and wrong on the safe side. Lock: submission. */
-bool eddy_vm_is_behind(eddy_vm *vm, uint64_t position);
-/* Takes a free number; 0 when there is none to be had. Lock: submission. */
-eddy_storage_number eddy_vm_number_take(eddy_vm *vm);
-void eddy_vm_number_give(eddy_vm *vm, eddy_storage_number number);
+static inline bool eddy_vm_is_behind(eddy_vm *vm, uint64_t position) {
+    return EDDY_UNLIKELY(position > vm->ring.consumed_seen) && eddy_vm_look_behind(vm, position);
+}
+/* Whether nothing that was submitted can touch the storage any more: the holder of the lock then owns its shared line (D1).
+ * Lock: submission. */
+static inline bool eddy_vm_is_idle(eddy_vm *vm, eddy_storage *storage) {
+    return !eddy_vm_is_behind(vm, storage->issuer.last_position) && eddy_storage_is_idle(storage);
+}
+
+/* Makes or collects free numbers; false when there are none to be had. Lock: submission. */
+bool eddy_vm_numbers_find(eddy_vm *vm);
+/* Takes a free number; NULL when there is none to be had. Lock: submission. */
+static inline eddy_storage *eddy_vm_number_take(eddy_vm *vm, eddy_storage_number *number) {
+    eddy_storage_table *table = vm->table;
+    /* Now and then, so that numbers are reused while their lines are in the cache. */
+    if (EDDY_UNLIKELY((++vm->numbers_since_collect & 15) == 0 || !table->free_head) && !eddy_vm_numbers_find(vm))
+        return NULL;
+    eddy_storage *storage = eddy_storage_at(table, table->free_head);
+    EDDY_ASSERT(!storage->issuer.is_used);
+    *number = table->free_head;
+    table->free_head = storage->issuer.next_free;
+    storage->issuer.is_used = true;
+    storage->issuer.generation++;
+    storage->issuer.last_position = 0;
+    return storage;
+}
+static inline void eddy_vm_number_give(eddy_vm *vm, eddy_storage *storage, eddy_storage_number number) {
+    EDDY_ASSERT(storage->issuer.is_used);
+    storage->issuer.is_used = false;
+    storage->issuer.next_free = vm->table->free_head;
+    vm->table->free_head = number;
+}
 
 /* A TOUCH or RECOVER of many storages. Lock: submission. */
 EDDY_MUST_USE eddy_status eddy_vm_write_list(eddy_vm *vm, eddy_instruction_kind kind, eddy_mention access,
@@ -306,7 +370,6 @@ typedef struct eddy_borrow {
 
 /* One-thread mode: runs what is due on the calling thread, unless it is inside user code already. No lock held. */
 void eddy_service_run_due(eddy_vm *vm);
-bool eddy_service_has_due(eddy_vm *vm);
 bool eddy_service_is_current_thread(void);
 eddy_status eddy_service_sync(eddy_vm *vm, int64_t deadline_ns);
 

@@ -3,10 +3,9 @@
 #include <vm/machine.h>
 
 /* Lock: submission. The storage is idle: its memory and number go back at once. */
-static void free_here(eddy_vm *vm, eddy_storage_number number) {
-    eddy_storage *storage = eddy_vm_storage(vm, number);
+static void free_here(eddy_vm *vm, eddy_storage *storage, eddy_storage_number number) {
     eddy_vm_storage_free(vm, storage, &vm->issuer_cache, &vm->issuer_arguments);
-    eddy_vm_number_give(vm, number);
+    eddy_vm_number_give(vm, storage, number);
 }
 
 uint32_t eddy_vm_pending_take(eddy_vm *vm, eddy_storage_number *numbers, uint32_t most) {
@@ -23,8 +22,8 @@ uint32_t eddy_vm_pending_take(eddy_vm *vm, eddy_storage_number *numbers, uint32_
 
 void eddy_vm_release_locked(eddy_vm *vm, eddy_storage_number number) {
     eddy_storage *storage = eddy_vm_storage(vm, number);
-    if (!eddy_vm_is_behind(vm, storage->issuer.last_position) && eddy_storage_is_idle(storage)) {
-        free_here(vm, number);
+    if (EDDY_LIKELY(eddy_vm_is_idle(vm, storage))) {
+        free_here(vm, storage, number);
         return;
     }
     storage->issuer.next_free = vm->pending_head;

@@ -5,7 +5,6 @@
 #include <vm/machine.h>
 
 typedef struct eddy_service {
-    eddy_stack items;         /* eddy_service_item, newest first */
     _Atomic uint64_t pushed;  /* atomic: acq_rel; items ever pushed */
     eddy_sleep_word done;     /* atomic: seq_cst; items ever run (mod 2^32); waiters sleep on it */
     eddy_sleep_word signal;   /* atomic: seq_cst; bumped with every push */
@@ -27,9 +26,10 @@ eddy_status eddy_service_create(eddy_vm *vm) {
 }
 
 /* Runs everything that is there; the number of items. */
-static uint32_t run_items(eddy_service *service) {
+static uint32_t run_items(eddy_vm *vm) {
+    eddy_service *service = vm->service;
     uint32_t count = 0;
-    eddy_stack_link *link = eddy_stack_take_all_in_order(&service->items);
+    eddy_stack_link *link = eddy_stack_take_all_in_order(&vm->due);
     while (link) {
         eddy_service_item *item = (eddy_service_item *)(void *)link;
         link = link->next;
@@ -42,11 +42,12 @@ static uint32_t run_items(eddy_service *service) {
 }
 
 static void service_main(void *context) {
-    eddy_service *service = context;
+    eddy_vm *vm = context;
+    eddy_service *service = vm->service;
     is_service_thread = true;
     for (;;) {
         uint32_t signal = eddy_load_seq_cst(&service->signal);
-        if (run_items(service) > 0)
+        if (run_items(vm) > 0)
             continue;
         if (eddy_load_acquire(&service->is_ending))
             return;
@@ -58,7 +59,7 @@ eddy_status eddy_service_start(eddy_vm *vm, const char *op, const void *address)
     eddy_service *service = vm->service;
     if (vm->is_one_thread || service->has_thread)
         return EDDY_OK;
-    service->has_thread = eddy_thread_create(&service->thread, "eddy-service", service_main, service) == EDDY_OK;
+    service->has_thread = eddy_thread_create(&service->thread, "eddy-service", service_main, vm) == EDDY_OK;
     if (service->has_thread)
         return EDDY_OK;
     return eddy_fail(EDDY_INTERNAL, op, address, "%s: the system gives no thread to call back on", op);
@@ -67,13 +68,9 @@ eddy_status eddy_service_start(eddy_vm *vm, const char *op, const void *address)
 void eddy_service_push(eddy_vm *vm, eddy_service_item *item) {
     eddy_service *service = vm->service;
     eddy_add_acq_rel(&service->pushed, (uint64_t)1);
-    eddy_stack_push(&service->items, &item->link);
+    eddy_stack_push(&vm->due, &item->link);
     eddy_add_seq_cst(&service->signal, 1u);
     eddy_sleep_wake_all(&service->signal);
-}
-
-bool eddy_service_has_due(eddy_vm *vm) {
-    return vm->is_one_thread && !eddy_stack_is_empty(&vm->service->items);
 }
 
 void eddy_service_run_due(eddy_vm *vm) {
@@ -82,7 +79,7 @@ void eddy_service_run_due(eddy_vm *vm) {
         return;
     eddy_lock_acquire(&service->running);
     is_service_thread = true;
-    while (run_items(service) > 0) {
+    while (run_items(vm) > 0) {
     }
     is_service_thread = false;
     eddy_lock_release(&service->running);

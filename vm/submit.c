@@ -40,35 +40,28 @@ static void drive_one_thread(eddy_vm *vm) {
     eddy_vm_inside_end(vm);
 }
 
-static bool has_to_drive(eddy_vm *vm) {
-    return vm->is_one_thread && (eddy_engine_has_work(vm) || eddy_load_relaxed(&vm->engine_word) != 0 ||
-                                 eddy_service_has_due(vm));
-}
-
-void eddy_vm_leave(eddy_vm *vm) {
+void eddy_vm_leave_busy(eddy_vm *vm) {
     bool has_to_wake = false;
-    if (vm->has_written && EDDY_UNLIKELY(eddy_load_relaxed(&vm->is_asleep))) {
+    if (vm->has_written && eddy_load_relaxed(&vm->is_asleep)) {
         /* One issuer wakes; those that come until the scheduler runs need not. */
         eddy_store_seq_cst(&vm->is_asleep, false);
         has_to_wake = true;
         vm->wake_count++;
     }
     vm->has_written = false;
-    bool drives = EDDY_UNLIKELY(has_to_drive(vm));
-    if (EDDY_UNLIKELY(drives))
+    bool drives = eddy_vm_has_to_drive(vm);
+    if (drives)
         eddy_vm_inside_begin(vm);
     eddy_lock_release(&vm->submission);
     if (has_to_wake) {
         eddy_add_seq_cst(&vm->wake_word, 1u);
         eddy_sleep_wake_one(&vm->wake_word);
     }
-    if (EDDY_UNLIKELY(drives))
+    if (drives)
         drive_one_thread(vm);
 }
 
-bool eddy_vm_is_behind(eddy_vm *vm, uint64_t position) {
-    if (EDDY_LIKELY(position <= vm->ring.consumed_seen))
-        return false;
+bool eddy_vm_look_behind(eddy_vm *vm, uint64_t position) {
     /* The engine's side changes hands with every look: after one in vain, none for the next few calls. */
     if (vm->sequence < vm->look_again_at)
         return true;
@@ -86,34 +79,16 @@ static void numbers_collect(eddy_vm *vm) {
     uint64_t returned = eddy_load_acquire(&vm->numbers_returned);
     if (taken == returned)
         return;
-    for (; taken != returned; taken++)
-        eddy_vm_number_give(vm, vm->numbers[taken % EDDY_NUMBER_RING]);
+    for (; taken != returned; taken++) {
+        eddy_storage_number number = vm->numbers[taken % EDDY_NUMBER_RING];
+        eddy_vm_number_give(vm, eddy_vm_storage(vm, number), number);
+    }
     eddy_store_release(&vm->numbers_taken, taken);
 }
 
-eddy_storage_number eddy_vm_number_take(eddy_vm *vm) {
-    eddy_storage_table *table = vm->table;
-    /* Now and then, so that numbers are reused while their lines are in the cache. */
-    if (EDDY_UNLIKELY((++vm->numbers_since_collect & 15) == 0 || !table->free_head))
-        numbers_collect(vm);
-    if (EDDY_UNLIKELY(!table->free_head) && !eddy_storage_table_grow(table))
-        return 0;
-    eddy_storage_number number = table->free_head;
-    eddy_storage *storage = eddy_storage_at(table, number);
-    EDDY_ASSERT(!storage->issuer.is_used);
-    table->free_head = storage->issuer.next_free;
-    storage->issuer.is_used = true;
-    storage->issuer.generation++;
-    storage->issuer.last_position = 0;
-    return number;
-}
-
-void eddy_vm_number_give(eddy_vm *vm, eddy_storage_number number) {
-    eddy_storage *storage = eddy_storage_at(vm->table, number);
-    EDDY_ASSERT(storage->issuer.is_used);
-    storage->issuer.is_used = false;
-    storage->issuer.next_free = vm->table->free_head;
-    vm->table->free_head = number;
+bool eddy_vm_numbers_find(eddy_vm *vm) {
+    numbers_collect(vm);
+    return vm->table->free_head || eddy_storage_table_grow(vm->table);
 }
 
 /* ---- marks and room ---- */
@@ -285,78 +260,87 @@ eddy_status eddy_vm_write_list(eddy_vm *vm, eddy_instruction_kind kind, eddy_men
 
 /* ---- calls ---- */
 
-static void numbers_return(eddy_vm *vm, eddy_vm_call *call, int64_t end) {
-    for (int64_t i = end; i-- > 0;)
-        if (call->operands[i].is_new) {
-            eddy_storage *storage = eddy_vm_storage(vm, call->operands[i].storage);
-            if (storage->shared.late_shape) {
-                eddy_blocks_release(&vm->issuer_arguments, storage->shared.late_shape, sizeof(eddy_shape));
-                storage->shared.late_shape = NULL;
-            }
-            eddy_vm_number_give(vm, call->operands[i].storage);
-            call->operands[i].storage = 0;
-        }
+static void number_return(eddy_vm *vm, eddy_vm_operand *operand) {
+    eddy_storage *storage = eddy_vm_storage(vm, operand->storage);
+    if (storage->shared.late_shape) {
+        eddy_blocks_release(&vm->issuer_arguments, storage->shared.late_shape, sizeof(eddy_shape));
+        storage->shared.late_shape = NULL;
+    }
+    eddy_vm_number_give(vm, storage, operand->storage);
+    operand->storage = 0;
 }
 
-/* Numbers for the new storages, and memory for the shapes of late ones; all or none. */
-static bool numbers_for(eddy_vm *vm, eddy_vm_call *call) {
-    for (int64_t i = 0; i < call->operand_count; i++) {
+static void numbers_return(eddy_vm *vm, eddy_vm_call *call, int64_t end) {
+    for (int64_t i = end; i-- > 0;)
+        if (call->operands[i].is_new && call->operands[i].storage)
+            number_return(vm, &call->operands[i]);
+}
+
+/* A call's operands as records and runners see them. */
+typedef struct resolved {
+    eddy_mention *mentions;
+    int64_t *sizes; /* of new storages whose size is known */
+    uint32_t new_count;
+    int64_t new_bytes;
+    bool is_idle; /* the operands that were there before; false where nobody asked */
+} resolved;
+
+/* mut2: memory for the shape that the kernel will find out. */
+static bool begin_late(eddy_vm *vm, eddy_storage *storage) {
+    storage->issuer.bytes = 0;
+    storage->shared.late_shape = eddy_blocks_acquire(&vm->issuer_arguments, sizeof(eddy_shape));
+    return storage->shared.late_shape != NULL;
+}
+
+/* One look over the operands: numbers for the new storages, all or none; whether the others are idle, when asked.
+ * What changes in the loop is kept in locals, which the stores through pointers cannot touch. */
+static bool resolve(eddy_vm *vm, eddy_vm_call *call, bool asks_idle, resolved *to) {
+    eddy_mention *mentions = to->mentions;
+    int64_t *sizes = to->sizes, new_bytes = 0;
+    uint32_t new_count = 0;
+    bool is_idle = asks_idle;
+    for (int64_t i = 0, count = call->operand_count; i < count; i++) {
         eddy_vm_operand *operand = &call->operands[i];
-        if (!operand->is_new)
-            continue;
-        operand->storage = eddy_vm_number_take(vm);
-        if (!operand->storage) {
-            numbers_return(vm, call, i);
-            return false;
-        }
-        eddy_storage *storage = eddy_vm_storage(vm, operand->storage);
-        storage->issuer.bytes = operand->access == EDDY_ACCESS_MUT2 ? 0 : operand->bytes;
-        if (EDDY_UNLIKELY(operand->access == EDDY_ACCESS_MUT2)) {
-            storage->shared.late_shape = eddy_blocks_acquire(&vm->issuer_arguments, sizeof(eddy_shape));
-            if (!storage->shared.late_shape) {
+        eddy_mention mention = (eddy_mention)operand->access << 26 | (operand->covers_all ? EDDY_MENTION_COVERS : 0);
+        if (operand->is_new) {
+            mention |= EDDY_MENTION_NEW;
+            eddy_storage *storage = eddy_vm_number_take(vm, &operand->storage);
+            if (EDDY_UNLIKELY(!storage))
+                operand->storage = 0;
+            if (EDDY_UNLIKELY(!storage || (operand->access == EDDY_ACCESS_MUT2 && !begin_late(vm, storage)))) {
                 numbers_return(vm, call, i + 1);
                 return false;
             }
+            if (EDDY_LIKELY(operand->access == EDDY_ACCESS_MUT)) {
+                int64_t bytes = operand->bytes;
+                storage->issuer.bytes = bytes;
+                sizes[new_count++] = bytes;
+                new_bytes += bytes;
+            }
+        } else if (is_idle) {
+            is_idle = eddy_vm_is_idle(vm, eddy_vm_storage(vm, operand->storage));
         }
+        mentions[i] = mention | operand->storage;
     }
+    to->new_count = new_count;
+    to->new_bytes = new_bytes;
+    to->is_idle = is_idle;
     return true;
 }
 
-static void mentions_fill(const eddy_vm_call *call, eddy_mention *mentions, int64_t *sizes) {
-    for (int64_t i = 0; i < call->operand_count; i++) {
-        const eddy_vm_operand *operand = &call->operands[i];
-        mentions[i] = operand->storage | (eddy_mention)operand->access << 26 |
-                      (operand->is_new ? EDDY_MENTION_NEW : 0) | (operand->covers_all ? EDDY_MENTION_COVERS : 0);
-        if (operand->is_new && operand->access == EDDY_ACCESS_MUT)
-            *sizes++ = operand->bytes;
-    }
-}
-
-/* Whether nothing that was submitted can touch the storage any more: the holder of the lock then owns its shared line (D1). */
-static bool is_idle(eddy_vm *vm, eddy_storage *storage) {
-    return !eddy_vm_is_behind(vm, storage->issuer.last_position) && eddy_storage_is_idle(storage);
-}
-
-static bool may_run_here(eddy_vm *vm, const eddy_vm_call *call) {
+/* Whether the call may run here as far as it does not depend on its operands. */
+static bool may_run_here(const eddy_vm *vm, const eddy_vm_call *call) {
     if (call->cost_ps > EDDY_CALLER_RUN_PS || call->operand_count > EDDY_CALLER_RUN_OPERANDS ||
         call->place != EDDY_PLACE_ANY || vm->is_full_path)
         return false;
     eddy_vm_stream *stream = call->stream ? call->stream : vm->streams[0];
-    if (stream->is_foreign || stream->blocking_submitted != eddy_load_acquire(&stream->blocking_retired))
-        return false;
-    for (int64_t i = 0; i < call->operand_count; i++)
-        if (!call->operands[i].is_new && !is_idle(vm, eddy_vm_storage(vm, call->operands[i].storage)))
-            return false;
-    return true;
+    return !stream->is_foreign && stream->blocking_submitted == eddy_load_acquire(&stream->blocking_retired);
 }
 
 /* Lock: submission. True when the call was run. */
-static bool run_here(eddy_vm *vm, eddy_vm_call *call) {
-    eddy_mention mentions[EDDY_CALLER_RUN_OPERANDS];
-    int64_t sizes[EDDY_CALLER_RUN_OPERANDS];
+static bool run_here(eddy_vm *vm, const eddy_vm_call *call, const resolved *operands) {
     void *data[EDDY_CALLER_RUN_OPERANDS];
     int64_t data_bytes[EDDY_CALLER_RUN_OPERANDS];
-    mentions_fill(call, mentions, sizes);
     eddy_instruction instruction;
     instruction.kind = EDDY_KIND_CALL;
     instruction.operand_count = (uint32_t)call->operand_count;
@@ -364,8 +348,8 @@ static bool run_here(eddy_vm *vm, eddy_vm_call *call) {
     instruction.descriptor = call->descriptor;
     instruction.address = call->address;
     instruction.arguments = call->arguments;
-    instruction.mentions = mentions;
-    instruction.sizes = sizes;
+    instruction.mentions = operands->mentions;
+    instruction.sizes = operands->sizes;
     instruction.block = NULL;
     int saved_errno = errno;
     eddy_execute_result result =
@@ -378,43 +362,60 @@ static bool run_here(eddy_vm *vm, eddy_vm_call *call) {
     return true;
 }
 
+/* The same for a plain call, in one pass; what looks at instructions goes the other way. */
+static bool run_plain(eddy_vm *vm, eddy_vm_call *call) {
+    if (!call->is_plain || EDDY_UNLIKELY(vm->checks_finite || eddy_trace_is_on()))
+        return false;
+    int saved_errno = errno;
+    bool has_run = eddy_vm_execute_plain(vm, call);
+    errno = saved_errno;
+    return has_run;
+}
+
 static bool needs_block(const eddy_vm_call *call) {
     return call->operand_count > EDDY_RECORD_OPERANDS || call->argument_bytes > EDDY_RECORD_ARGUMENT_BYTES;
 }
 
-/* Lock: submission. */
-__attribute__((noinline)) static eddy_status write_call(eddy_vm *vm, eddy_vm_call *call, uint32_t new_count, int64_t new_bytes, const char *op) {
-    eddy_mention mentions[EDDY_RECORD_OPERANDS];
-    int64_t sizes[EDDY_RECORD_OPERANDS];
+/* Memory of its own for what does not fit into a record; NULL, recorded, where there is none. */
+static eddy_block *block_for(eddy_vm *vm, const eddy_vm_call *call, uint32_t new_count, const char *op) {
+    eddy_block *block =
+        eddy_block_acquire(&vm->issuer_arguments, (uint32_t)call->operand_count, new_count, call->argument_bytes);
+    if (!block)
+        eddy_fail(EDDY_OUT_OF_MEMORY, op, call->address, "%s: no memory for %lld operands", op,
+                  (long long)call->operand_count);
+    else if (call->argument_bytes > 0)
+        memcpy(block->arguments, call->arguments, call->argument_bytes);
+    return block;
+}
+
+/* Lock: submission. `block` is the call's, or NULL where its operands are on the stack; it is the VM's now. */
+static eddy_status write_call(eddy_vm *vm, const eddy_vm_call *call, const resolved *operands, eddy_block *block,
+                              const char *op) {
+    if (!block && needs_block(call)) {
+        block = block_for(vm, call, operands->new_count, op);
+        if (!block)
+            return EDDY_OUT_OF_MEMORY;
+        memcpy(block->mentions, operands->mentions, (size_t)call->operand_count * sizeof(*block->mentions));
+        memcpy(block->sizes, operands->sizes, operands->new_count * sizeof(*block->sizes));
+    }
     eddy_submission submission = {.instruction = {.kind = EDDY_KIND_CALL,
                                                   .place = (uint8_t)call->place,
                                                   .operand_count = (uint32_t)call->operand_count,
                                                   .descriptor = call->descriptor,
                                                   .address = call->address,
                                                   .arguments = call->arguments,
-                                                  .mentions = mentions,
-                                                  .sizes = sizes},
+                                                  .mentions = operands->mentions,
+                                                  .sizes = operands->sizes},
                                   .argument_bytes = call->argument_bytes,
-                                  .new_count = new_count,
-                                  .new_bytes = new_bytes,
+                                  .new_count = operands->new_count,
+                                  .new_bytes = operands->new_bytes,
                                   .cost_ps = call->cost_ps,
                                   .stream = call->stream,
                                   .op = op};
-    eddy_block *block = NULL;
-    if (EDDY_UNLIKELY(needs_block(call))) {
-        block = eddy_block_acquire(&vm->issuer_arguments, (uint32_t)call->operand_count, new_count,
-                                   call->argument_bytes);
-        if (!block)
-            return eddy_fail(EDDY_OUT_OF_MEMORY, op, call->address, "%s: no memory for %lld operands", op,
-                             (long long)call->operand_count);
-        mentions_fill(call, block->mentions, block->sizes);
-        if (call->argument_bytes > 0)
-            memcpy(block->arguments, call->arguments, call->argument_bytes);
+    if (block) {
         eddy_block_open(block, &submission.instruction);
         submission.instruction.arguments = &block;
         submission.argument_bytes = sizeof(block);
-    } else {
-        mentions_fill(call, mentions, sizes);
     }
     eddy_status status = eddy_vm_write(vm, &submission);
     if (status != EDDY_OK)
@@ -427,34 +428,70 @@ static const char *call_name(const eddy_vm_call *call) {
     return call->descriptor->name(&view);
 }
 
-/* Lock: submission. */
-static eddy_status submit_locked(eddy_vm *vm, eddy_vm_call *call) {
-    for (uint32_t i = 0; i < call->release_count; i++)
-        eddy_vm_release_locked(vm, call->releases[i]);
-    call->release_count = 0;
-    if (EDDY_UNLIKELY(!numbers_for(vm, call)))
-        return eddy_fail(EDDY_OUT_OF_MEMORY, call_name(call), call->address, "%s: no memory for a storage number",
-                         call_name(call));
-    if (may_run_here(vm, call) && run_here(vm, call))
-        return EDDY_OK;
+static eddy_status fail_numbers(const eddy_vm_call *call) {
+    return eddy_fail(EDDY_OUT_OF_MEMORY, call_name(call), call->address, "%s: no memory for a storage number",
+                     call_name(call));
+}
+
+/* Lock: submission. Writes the call to the ring once there is room below the marks. */
+__attribute__((noinline)) static eddy_status hand_over(eddy_vm *vm, eddy_vm_call *call, const resolved *operands,
+                                                       eddy_block *block) {
     const char *op = call_name(call);
-    uint32_t new_count = 0;
-    int64_t new_bytes = 0;
-    for (int64_t i = 0; i < call->operand_count; i++)
-        if (call->operands[i].is_new && call->operands[i].access == EDDY_ACCESS_MUT) {
-            new_count++;
-            new_bytes += call->operands[i].bytes;
-        }
     eddy_status status = EDDY_OK;
     if (EDDY_UNLIKELY(is_above(vm, vm->high_count, vm->high_bytes)))
         status = wait_below_marks(vm, op, call->address);
     else if (EDDY_UNLIKELY(vm->finished_seen + (uint64_t)vm->high_count / 2 < vm->issued))
         refresh_seen(vm);
     if (status == EDDY_OK)
-        status = write_call(vm, call, new_count, new_bytes, op);
+        status = write_call(vm, call, operands, block, op);
+    else if (block)
+        eddy_block_release(&vm->issuer_arguments, block);
     if (status != EDDY_OK)
         numbers_return(vm, call, call->operand_count);
     return status;
+}
+
+/* Lock: submission. More operands than a caller's run has room for. */
+__attribute__((noinline)) static eddy_status submit_many(eddy_vm *vm, eddy_vm_call *call) {
+    uint32_t new_count = 0;
+    for (int64_t i = 0; i < call->operand_count; i++)
+        new_count += call->operands[i].is_new && call->operands[i].access == EDDY_ACCESS_MUT;
+    eddy_block *block = block_for(vm, call, new_count, call_name(call));
+    if (!block)
+        return EDDY_OUT_OF_MEMORY;
+    resolved operands = {.mentions = block->mentions, .sizes = block->sizes};
+    if (!resolve(vm, call, false, &operands)) {
+        eddy_block_release(&vm->issuer_arguments, block);
+        return fail_numbers(call);
+    }
+    return hand_over(vm, call, &operands, block);
+}
+
+/* Lock: submission. */
+__attribute__((noinline)) static eddy_status submit_few(eddy_vm *vm, eddy_vm_call *call, bool may_run) {
+    eddy_mention mentions[EDDY_CALLER_RUN_OPERANDS];
+    int64_t sizes[EDDY_CALLER_RUN_OPERANDS];
+    resolved operands;
+    operands.mentions = mentions;
+    operands.sizes = sizes;
+    if (EDDY_UNLIKELY(!resolve(vm, call, may_run, &operands)))
+        return fail_numbers(call);
+    if (operands.is_idle && run_here(vm, call, &operands))
+        return EDDY_OK;
+    return hand_over(vm, call, &operands, NULL);
+}
+
+/* Lock: submission. */
+static eddy_status submit_locked(eddy_vm *vm, eddy_vm_call *call) {
+    for (uint32_t i = 0; i < call->release_count; i++)
+        eddy_vm_release_locked(vm, call->releases[i]);
+    call->release_count = 0;
+    if (EDDY_UNLIKELY(call->operand_count > EDDY_CALLER_RUN_OPERANDS))
+        return submit_many(vm, call);
+    bool may_run = may_run_here(vm, call);
+    if (may_run && run_plain(vm, call))
+        return EDDY_OK;
+    return submit_few(vm, call, may_run);
 }
 
 eddy_status eddy_vm_submit(eddy_vm *vm, eddy_vm_call *call) {

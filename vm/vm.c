@@ -197,10 +197,10 @@ void eddy_vm_destroy(eddy_vm *vm) {
 /* Takes a number for memory that is there already. Frees nothing on failure. */
 static eddy_status storage_adopt(eddy_vm *vm, void *data, int64_t bytes, eddy_borrow *borrow,
                                  eddy_storage_number *storage) {
-    eddy_storage_number number = eddy_vm_number_take(vm);
-    if (!number)
+    eddy_storage_number number;
+    eddy_storage *made = eddy_vm_number_take(vm, &number);
+    if (!made)
         return EDDY_OUT_OF_MEMORY;
-    eddy_storage *made = eddy_vm_storage(vm, number);
     made->issuer.bytes = bytes;
     made->shared.data = data;
     made->shared.bytes = bytes;

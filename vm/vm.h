@@ -97,6 +97,9 @@ typedef struct eddy_vm_call {
     const void *address;    /* return address of the public function */
     int64_t cost_ps;        /* estimated time on one core, picoseconds */
     eddy_vm_place place;
+    /* A promise, for the sake of speed: up to 8 operands, all const but the last, which is new and of known size; the
+     * descriptor asks for no workspace and counts nothing. */
+    bool is_plain;
     /* Storages to give up before the call, so that a release costs no lock of its own. Set to 0 once they are given up: also
      * when the call fails, unless it was refused altogether (SHUT_DOWN, FORKED). */
     const eddy_storage_number *releases;
