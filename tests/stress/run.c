@@ -60,13 +60,15 @@ static void submit(program_run *run, int index, const program_step *step) {
         operands[count].bytes = step->count * 8;
         arguments.accesses |= (int64_t)(step->kind == STEP_IN_PLACE ? 2 : 1) << 2 * count;
     }
-    eddy_vm_call call = {.descriptor = step->kind == STEP_LATE ? &synthetic_late_op : &synthetic_op,
+    const eddy_vm_descriptor *descriptor = step->kind == STEP_LATE ? &synthetic_late_op : &synthetic_op;
+    eddy_vm_call call = {.descriptor = descriptor,
                          .operands = operands,
                          .operand_count = count,
                          .arguments = &arguments,
                          .argument_bytes = sizeof(arguments),
                          .stream = run->streams[step->stream],
-                         .cost_ps = step->cost_ps};
+                         .cost_ps = step->cost_ps,
+                         .is_plain = step->seed % 2 && synthetic_is_plain(descriptor, operands, count)};
     if (eddy_vm_submit(run->vm, &call) != EDDY_OK)
         differ(run, index, "submit", 0, 1);
     if (is_new) {

@@ -55,7 +55,8 @@ static eddy_status call(fault_script *script, const eddy_vm_descriptor *descript
                          .arguments = &bytes,
                          .argument_bytes = sizeof(bytes.arguments) + (size_t)padding,
                          .stream = script->stream,
-                         .cost_ps = script->cost_ps};
+                         .cost_ps = script->cost_ps,
+                         .is_plain = seed % 2 && synthetic_is_plain(descriptor, operands, count)};
     return eddy_vm_submit(script->vm, &made);
 }
 

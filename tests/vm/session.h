@@ -138,7 +138,8 @@ static inline eddy_status session_submit(vm_session *session, const eddy_vm_desc
                          .arguments = arguments,
                          .argument_bytes = argument_bytes,
                          .stream = session->stream,
-                         .cost_ps = session->cost_ps};
+                         .cost_ps = session->cost_ps,
+                         .is_plain = synthetic_is_plain(descriptor, operands, count)};
     return eddy_vm_submit(session->vm, &call);
 }
 

@@ -60,6 +60,16 @@ static inline void synthetic_run(const eddy_vm_run *run) {
     }
 }
 
+/* Whether a call may promise to be plain. */
+static inline bool synthetic_is_plain(const eddy_vm_descriptor *descriptor, const eddy_vm_operand *operands, int64_t count) {
+    if (count < 1 || count > 8 || descriptor->workspace || descriptor->count)
+        return false;
+    for (int64_t i = 0; i < count - 1; i++)
+        if (operands[i].access != EDDY_ACCESS_CONST)
+            return false;
+    return operands[count - 1].is_new && operands[count - 1].access == EDDY_ACCESS_MUT;
+}
+
 static inline void synthetic_count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
     const synthetic_arguments *arguments = run->instruction.arguments;
     shapes[0] = (eddy_shape){1, {arguments->late_count}};

@@ -25,6 +25,44 @@ Test(execute, the_cost_decides_the_place) {
     session_close(&session);
 }
 
+/* ---- plain calls ---- */
+
+Test(execute, a_plain_call_comes_to_what_any_other_does) {
+    for (int is_plain = 0; is_plain < 2; is_plain++) {
+        vm_session session = session_open_threads(2);
+        eddy_storage_number bad = session_make_failing(&session, 1), good = session_make(&session, 2);
+        eddy_storage_number inputs[2] = {good, bad};
+        eddy_vm_operand operands[3] = {
+            {.storage = inputs[0]}, {.storage = inputs[1]}, {.access = EDDY_ACCESS_MUT, .is_new = true, .bytes = CELLS * 8}};
+        synthetic_arguments arguments = {.seed = 3, .accesses = 1 << 4};
+        eddy_vm_call call = {.descriptor = &synthetic_op,
+                             .operands = operands,
+                             .operand_count = 3,
+                             .arguments = &arguments,
+                             .argument_bytes = sizeof(arguments),
+                             .is_plain = is_plain};
+        cr_assert_eq(eddy_vm_submit(session.vm, &call), EDDY_OK);
+        int64_t value;
+        cr_assert_eq(eddy_vm_read_small(session.vm, operands[2].storage, 0, 8, &value, &forever), EDDY_OUT_OF_RANGE);
+        eddy_error error;
+        cr_assert_eq(eddy_error_take(&error), EDDY_OUT_OF_RANGE);
+        cr_assert_eq(error.sequence, 1); /* blamed on the call that failed */
+        cr_assert_eq(eddy_vm_counters_read(session.vm).skipped, 1);
+        session_release(&session, bad);
+        session_release(&session, operands[2].storage);
+        /* Both inputs the same, healthy one: it runs. */
+        operands[1].storage = good;
+        operands[2] = (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true, .bytes = CELLS * 8};
+        cr_assert_eq(eddy_vm_submit(session.vm, &call), EDDY_OK);
+        int64_t read = session_read(&session, operands[2].storage);
+        int64_t first = value_of(2, 0);
+        cr_assert_eq(read, synthetic_mix(synthetic_mix(synthetic_mix(3, first), first), 0));
+        session_release(&session, good);
+        session_release(&session, operands[2].storage);
+        session_close(&session);
+    }
+}
+
 /* ---- the environment of a kernel ---- */
 
 static void set_errno_run(const eddy_vm_run *run) {
