@@ -12,22 +12,21 @@
 #include <tests/functional/random.h>
 
 #ifdef EDDY_ISA_TABLES
-#define ISA_COUNT 3
 #define LOOPS(family, loop)                                                                                            \
-    { &eddy_cpu_loops_##family##_portable.loop, &eddy_cpu_loops_##family##_v3.loop, &eddy_cpu_loops_##family##_v4.loop }
-static const eddy_isa levels[ISA_COUNT] = {EDDY_ISA_PORTABLE, EDDY_ISA_V3, EDDY_ISA_V4};
+    {                                                                                                                  \
+        &eddy_cpu_loops_##family##_portable.loop, &eddy_cpu_loops_##family##_v2.loop,                                  \
+            &eddy_cpu_loops_##family##_v3.loop, &eddy_cpu_loops_##family##_v4.loop                                     \
+    }
 #else
-#define ISA_COUNT 1
 #define LOOPS(family, loop)                                                                                            \
     { &eddy_cpu_loops_##family##_portable.loop }
-static const eddy_isa levels[ISA_COUNT] = {EDDY_ISA_PORTABLE};
 #endif
 
 typedef struct row {
     const char *name, *op;
     eddy_dtype dtype;
     int ulp;
-    eddy_loop_fn *const *loops[ISA_COUNT]; /* where the tables keep them */
+    eddy_loop_fn *const *loops[EDDY_ISA_COUNT]; /* where the tables keep them, by instruction set */
 } row;
 
 #define OPERANDS 4 /* inputs and output at most */
@@ -150,26 +149,23 @@ static void run_case(const row *r, const eddy_op *op, const case_of *c) {
     char *before = malloc(out.bytes), *first = malloc(out.bytes);
     memcpy(before, out.memory, out.bytes);
     int32_t target = c->is_inplace ? 0 : -1;
-    for (int isa = 0; isa < ISA_COUNT; isa++) {
-        if (levels[isa] > eddy_isa_machine())
-            continue;
+    for (eddy_isa isa = EDDY_ISA_PORTABLE; isa <= eddy_isa_machine(); isa++) {
         operand *written = target == 0 ? &inputs[0] : &out;
         memcpy(written->memory, target == 0 ? snapshots[0] : before, written->bytes);
         data[input_count] = written->data;
         strides[input_count] = written->stride;
         (*r->loops[isa])(data, strides, c->count, takes_scalar(op) ? &scalar : NULL);
         cr_assert(guards_hold(written, target == 0 ? snapshots[0] : before, c->count),
-                  "%s on %s writes beside its target, seed %llu", r->name, eddy_isa_name(levels[isa]),
+                  "%s on %s writes beside its target, seed %llu", r->name, eddy_isa_name(isa),
                   (unsigned long long)random_seed());
         for (int32_t k = target + 1; k < input_count; k++)
             cr_assert_eq(memcmp(inputs[k].memory, snapshots[k], inputs[k].bytes), 0, "%s changes an input", r->name);
-        check_elements(r, c, inputs, snapshots, input_count, takes_scalar(op), value, written,
-                       eddy_isa_name(levels[isa]));
-        if (isa == 0)
+        check_elements(r, c, inputs, snapshots, input_count, takes_scalar(op), value, written, eddy_isa_name(isa));
+        if (isa == EDDY_ISA_PORTABLE)
             memcpy(first, written->memory, out.bytes < written->bytes ? out.bytes : written->bytes);
         else if (target != 0)
             cr_assert(same_elements(&out, first, out.memory, c->count), "%s: %s and portable differ in bits, seed %llu",
-                      r->name, eddy_isa_name(levels[isa]), (unsigned long long)random_seed());
+                      r->name, eddy_isa_name(isa), (unsigned long long)random_seed());
     }
     for (int32_t k = 0; k < input_count; k++) {
         free(inputs[k].memory);
@@ -229,7 +225,7 @@ Test(loops, bits_do_not_depend_on_the_number_of_elements) {
         make(&single, operands[inputs].dtype, count, 1);
         oracle_value value;
         eddy_scalar scalar = random_scalar(r->dtype, &value);
-        for (int isa = 0; isa < ISA_COUNT && levels[isa] <= eddy_isa_machine(); isa++) {
+        for (eddy_isa isa = EDDY_ISA_PORTABLE; isa <= eddy_isa_machine(); isa++) {
             (*r->loops[isa])(data, strides, count, &scalar);
             for (int64_t e = 0; e < count; e++) {
                 char *one[OPERANDS];
@@ -239,7 +235,7 @@ Test(loops, bits_do_not_depend_on_the_number_of_elements) {
                 (*r->loops[isa])(one, strides, 1, &scalar);
             }
             cr_assert(same_elements(&single, operands[inputs].memory, single.memory, count), "%s on %s, seed %llu",
-                      r->name, eddy_isa_name(levels[isa]), (unsigned long long)random_seed());
+                      r->name, eddy_isa_name(isa), (unsigned long long)random_seed());
         }
         for (int32_t k = 0; k <= inputs; k++)
             free(operands[k].memory);

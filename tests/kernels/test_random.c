@@ -1,11 +1,10 @@
-/* Philox against the published vectors; moments and coverage of the numbers; the same bits for every slicing, layout and
- * instruction set; normals within 4 ulp (f32: of max(|z|, 1)) of Box and Muller's formula in long double. */
+/* Philox against the published vectors; moments and coverage of the numbers; the same bits for every slicing and layout
+ * (test_isa.c: and instruction set); normals within 4 ulp (f32: of max(|z|, 1)) of Box and Muller's formula in long double. */
 #include "serial_team.h"
 #include "tensor.h"
 #include <criterion/criterion.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/kernels.h>
-#include <kernels/cpu/random_block.h>
 #include <kernels/philox.h>
 #include <math.h>
 #include <stdlib.h>
@@ -147,30 +146,3 @@ Test(random, permutations_are_complete_and_uniform) {
     cr_assert(orders == 24 && chi < 50, "%d orders, chi squared %g", orders, chi);
     tensor_free(&out);
 }
-
-#ifdef EDDY_ISA_TABLES
-Test(random, instruction_sets_agree) {
-    if (eddy_isa_machine() < EDDY_ISA_V3)
-        cr_skip_test("this machine has no second instruction set");
-    const eddy_random_blocks *sets[] = {&eddy_cpu_random_blocks_portable, &eddy_cpu_random_blocks_v3,
-                                        eddy_isa_machine() >= EDDY_ISA_V4 ? &eddy_cpu_random_blocks_v4
-                                                                          : &eddy_cpu_random_blocks_v3};
-    for (uint64_t block = 0; block < 64 * 2000; block += 64) {
-        float f[3][4 * EDDY_RANDOM_BLOCKS];
-        double d[3][2 * EDDY_RANDOM_BLOCKS];
-        for (int pass = 0; pass < 2; pass++) {
-            for (int s = 0; s < 3; s++) {
-                if (pass) {
-                    sets[s]->normal_f32(f[s], 11, 2, block);
-                    sets[s]->normal_f64(d[s], 11, 2, block);
-                } else {
-                    sets[s]->uniform_f32(f[s], 24, 11, 2, block);
-                    sets[s]->uniform_f64(d[s], 11, 2, block);
-                }
-            }
-            for (int s = 1; s < 3; s++)
-                cr_assert(memcmp(f[0], f[s], sizeof(f[0])) == 0 && memcmp(d[0], d[s], sizeof(d[0])) == 0);
-        }
-    }
-}
-#endif

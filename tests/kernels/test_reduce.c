@@ -1,5 +1,5 @@
 /* sum, mean, max and argmax against plain loops in double (floats) or i64, and against themselves: the same bits for every
- * layout, slicing and instruction set.
+ * layout and slicing (test_isa.c: and instruction set).
  *
  * Bounds: sum and mean of n elements are within (2 + log2 n) ulp of the sum of magnitudes, and another half for rounding to
  * 16 bits; max and argmax are exact. */
@@ -9,7 +9,6 @@
 #include <criterion/criterion.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/kernels.h>
-#include <kernels/cpu/reduce_block.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,26 +207,3 @@ Test(reduce, an_axis_gives_the_bits_of_the_flat_sum) {
         cr_assert(tensor_get(&sums, i) == tensor_get(&total, 0));
     tensor_free(&flat), tensor_free(&total), tensor_free(&wide), tensor_free(&sums);
 }
-
-#ifdef EDDY_ISA_TABLES
-Test(reduce, instruction_sets_agree) {
-    if (eddy_isa_machine() < EDDY_ISA_V3)
-        cr_skip_test("this machine has no second instruction set");
-    const eddy_reduce_blocks *others[] = {&eddy_cpu_reduce_blocks_v3, eddy_isa_machine() >= EDDY_ISA_V4
-                                                                          ? &eddy_cpu_reduce_blocks_v4
-                                                                          : &eddy_cpu_reduce_blocks_v3};
-    float x[1024];
-    for (int i = 0; i < 1024; i++)
-        x[i] = (float)(test_unit() - 0.5);
-    for (int64_t n = 1; n <= 1024; n++)
-        for (int o = 0; o < 2; o++) {
-            float want, got;
-            eddy_cpu_reduce_blocks_portable.sum[EDDY_REDUCE_F32].block(x, n, &want);
-            others[o]->sum[EDDY_REDUCE_F32].block(x, n, &got);
-            cr_assert_eq(memcmp(&want, &got, 4), 0, "sum of %lld", (long long)n);
-            eddy_cpu_reduce_blocks_portable.max[EDDY_REDUCE_F32].block(x, n, &want);
-            others[o]->max[EDDY_REDUCE_F32].block(x, n, &got);
-            cr_assert_eq(memcmp(&want, &got, 4), 0, "max of %lld", (long long)n);
-        }
-}
-#endif

@@ -1,0 +1,251 @@
+/* Every block function gives the bits of its portable form on every instruction set of this machine. That the portable
+ * forms are right is for the families' own tests. */
+#include "tensor.h"
+#include <base/dtype.h>
+#include <criterion/criterion.h>
+#include <kernels/cpu/cast_block.h>
+#include <kernels/cpu/gemm_block.h>
+#include <kernels/cpu/optimise_block.h>
+#include <kernels/cpu/random_block.h>
+#include <kernels/cpu/reduce_block.h>
+#include <kernels/cpu/softmax_block.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The levels beyond the portable one that this machine has. */
+#define EACH_OTHER(isa) for (eddy_isa isa = EDDY_ISA_V2; isa <= eddy_isa_machine(); isa++)
+
+static void need_another(void) {
+    if (eddy_isa_machine() == EDDY_ISA_PORTABLE)
+        cr_skip_test("this machine has no second instruction set");
+}
+
+static void fill_f32(float *x, int64_t count, double low, double high) {
+    for (int64_t i = 0; i < count; i++)
+        x[i] = (float)(low + (high - low) * test_unit());
+}
+
+static void fill_f64(double *x, int64_t count, double low, double high) {
+    for (int64_t i = 0; i < count; i++)
+        x[i] = low + (high - low) * test_unit();
+}
+
+#define ASSERT_SAME(want, got, bytes, isa, ...)                                                                        \
+    cr_assert_eq(memcmp(want, got, bytes), 0, "%s, seed %llu: %s[%lld]", eddy_isa_name(isa),                           \
+                 (unsigned long long)test_seed, __VA_ARGS__)
+
+Test(isa, tables_are_apart) {
+    EACH_OTHER(isa) {
+        cr_assert_neq(eddy_cpu_cast_blocks_for(isa), eddy_cpu_cast_blocks_for((eddy_isa)(isa - 1)));
+        cr_assert_neq(eddy_cpu_softmax_blocks_for(isa), eddy_cpu_softmax_blocks_for((eddy_isa)(isa - 1)));
+    }
+}
+
+#define CASTS 1037
+
+/* Elements that sit on the targets' bounds, and any bits at all. */
+static void fill_source(eddy_dtype dtype, char *x) {
+    static const double edges[] = {0,           -0.0,         0.5,      -0.5,     127,         128,        -128.5,
+                                   255.5,       256,          32767.5,  -32769,   65504,       65520,      2147483647,
+                                   2147483648., -2147483649., 0x1p63,   -0x1p63,  INFINITY,    NAN,        0x1p-24,
+                                   0x1p-25,     0x1p-126,     0x1p-149, 0x1p-150, 1 + 0x1p-11, 1 + 0x1p-24};
+    int64_t size = (int64_t)eddy_dtype_bytes(dtype);
+    for (int64_t i = 0; i < CASTS; i++) {
+        uint64_t bits = test_random();
+        memcpy(x + i * size, &bits, (size_t)size);
+        if (dtype == EDDY_BOOL)
+            x[i] = (char)(bits & 1);
+        else if (eddy_dtype_is_float(dtype) && i % 3 == 0)
+            eddy_dtype_store_f64(dtype, x + i * size, edges[test_below(sizeof(edges) / sizeof(edges[0]))]);
+    }
+}
+
+Test(isa, casts_agree) {
+    need_another();
+    for (int from = 0; from < EDDY_DTYPE_COUNT; from++)
+        for (int to = 0; to < EDDY_DTYPE_COUNT; to++) {
+            static _Alignas(64) char in[8 * CASTS + 8], want[8 * CASTS], got[8 * CASTS];
+            size_t bytes = CASTS * eddy_dtype_bytes((eddy_dtype)to);
+            fill_source((eddy_dtype)from, in + 8);
+            eddy_cpu_cast_blocks_portable.cast[to][from](want, in + 8, CASTS);
+            EACH_OTHER(isa) {
+                eddy_cpu_cast_blocks_for(isa)->cast[to][from](got, in + 8, CASTS);
+                ASSERT_SAME(want, got, bytes, isa, eddy_dtype_name((eddy_dtype)from), (long long)to);
+            }
+        }
+}
+
+Test(isa, gemm_tiles_agree) {
+    need_another();
+    enum { DEPTH = 128 };
+    static float a[DEPTH * EDDY_GEMM_ROWS], b[DEPTH * EDDY_GEMM_WIDTH_F32];
+    static double a64[DEPTH * EDDY_GEMM_ROWS], b64[DEPTH * EDDY_GEMM_WIDTH_F64];
+    float want[EDDY_GEMM_ROWS * EDDY_GEMM_WIDTH_F32], got[EDDY_GEMM_ROWS * EDDY_GEMM_WIDTH_F32];
+    double want64[EDDY_GEMM_ROWS * EDDY_GEMM_WIDTH_F64], got64[EDDY_GEMM_ROWS * EDDY_GEMM_WIDTH_F64];
+    fill_f32(a, DEPTH * EDDY_GEMM_ROWS, -1, 1), fill_f32(b, DEPTH * EDDY_GEMM_WIDTH_F32, -1, 1);
+    fill_f64(a64, DEPTH * EDDY_GEMM_ROWS, -1, 1), fill_f64(b64, DEPTH * EDDY_GEMM_WIDTH_F64, -1, 1);
+    for (int64_t k = 0; k <= DEPTH; k++) {
+        eddy_cpu_gemm_blocks_portable.tile_f32(k, a, b, want);
+        eddy_cpu_gemm_blocks_portable.tile_f64(k, a64, b64, want64);
+        EACH_OTHER(isa) {
+            eddy_cpu_gemm_blocks_for(isa)->tile_f32(k, a, b, got);
+            eddy_cpu_gemm_blocks_for(isa)->tile_f64(k, a64, b64, got64);
+            ASSERT_SAME(want, got, sizeof(got), isa, "tile_f32", (long long)k);
+            ASSERT_SAME(want64, got64, sizeof(got64), isa, "tile_f64", (long long)k);
+        }
+    }
+}
+
+#define STEPS 131
+
+/* One step of each optimiser from the same start; out: parameters, and what Adam keeps. */
+typedef struct steps {
+    float sgd[STEPS], adam[3][STEPS];
+    double sgd64[STEPS], adam64[3][STEPS];
+} steps;
+
+static void step(const eddy_optimise_blocks *blocks, steps *s, const float *g, const double *g64, int64_t count) {
+    static const eddy_sgd_numbers sgd = {.lr = 0.1, .weight_decay = 0.01};
+    static const eddy_adam_numbers adam = {
+        .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01, .step_size = 0.01, .root_of_bias2 = 0.03};
+    blocks->sgd_f32(&sgd, s->sgd, g, count);
+    blocks->sgd_f64(&sgd, s->sgd64, g64, count);
+    blocks->adam_f32(&adam, s->adam[0], g, s->adam[1], s->adam[2], count);
+    blocks->adam_f64(&adam, s->adam64[0], g64, s->adam64[1], s->adam64[2], count);
+}
+
+Test(isa, optimisers_agree) {
+    need_another();
+    static steps start, want, got;
+    float g[STEPS];
+    double g64[STEPS];
+    fill_f32(g, STEPS, -1, 1), fill_f64(g64, STEPS, -1, 1);
+    fill_f32(start.sgd, STEPS, -1, 1), fill_f64(start.sgd64, STEPS, -1, 1);
+    fill_f32(start.adam[0], 3 * STEPS, 0, 0.1), fill_f64(start.adam64[0], 3 * STEPS, 0, 0.1);
+    for (int64_t count = 0; count <= STEPS; count++) {
+        want = start;
+        step(&eddy_cpu_optimise_blocks_portable, &want, g, g64, count);
+        EACH_OTHER(isa) {
+            got = start;
+            step(eddy_cpu_optimise_blocks_for(isa), &got, g, g64, count);
+            ASSERT_SAME(&want, &got, sizeof(got), isa, "step", (long long)count);
+        }
+    }
+}
+
+typedef struct numbers {
+    float uniform[4 * EDDY_RANDOM_BLOCKS], normal[4 * EDDY_RANDOM_BLOCKS];
+    double uniform64[2 * EDDY_RANDOM_BLOCKS], normal64[2 * EDDY_RANDOM_BLOCKS];
+} numbers;
+
+static void draw(const eddy_random_blocks *blocks, numbers *n, uint64_t block) {
+    blocks->uniform_f32(n->uniform, 24, 11, 2, block);
+    blocks->normal_f32(n->normal, 11, 2, block);
+    blocks->uniform_f64(n->uniform64, 11, 2, block);
+    blocks->normal_f64(n->normal64, 11, 2, block);
+}
+
+Test(isa, random_numbers_agree) {
+    need_another();
+    for (uint64_t block = 0; block < EDDY_RANDOM_BLOCKS * UINT64_C(2000); block += EDDY_RANDOM_BLOCKS) {
+        numbers want, got;
+        draw(&eddy_cpu_random_blocks_portable, &want, block);
+        EACH_OTHER(isa) {
+            draw(eddy_cpu_random_blocks_for(isa), &got, block);
+            ASSERT_SAME(&want, &got, sizeof(got), isa, "numbers of block", (long long)block);
+        }
+    }
+}
+
+/* Blocks, rows and combining of one op on `count` elements. */
+static void check_reduce(const eddy_reduce_op *portable, const eddy_reduce_op *other, eddy_isa isa, const char *x,
+                         size_t size, int64_t count) {
+    static _Alignas(64) char want[8 * EDDY_REDUCE_LANES * EDDY_REDUCE_COLUMNS];
+    static _Alignas(64) char got[8 * EDDY_REDUCE_LANES * EDDY_REDUCE_COLUMNS];
+    portable->block(x, count, want);
+    other->block(x, count, got);
+    ASSERT_SAME(want, got, size, isa, "block", (long long)count);
+    int64_t columns = count < EDDY_REDUCE_COLUMNS ? count : EDDY_REDUCE_COLUMNS, rows = EDDY_REDUCE_BLOCK / columns;
+    rows = rows < 2 * EDDY_REDUCE_LANES ? rows : 2 * EDDY_REDUCE_LANES;
+    memset(want, 0, sizeof(want)), memset(got, 0, sizeof(got));
+    portable->rows(want, x, columns, 0, rows, columns);
+    other->rows(got, x, columns, 0, rows, columns);
+    ASSERT_SAME(want, got, sizeof(got), isa, "rows of", (long long)columns);
+    portable->combine(want, x, columns);
+    other->combine(got, x, columns);
+    ASSERT_SAME(want, got, sizeof(got), isa, "combine", (long long)columns);
+}
+
+Test(isa, reductions_agree) {
+    need_another();
+    static float f32[EDDY_REDUCE_BLOCK];
+    static double f64[EDDY_REDUCE_BLOCK];
+    static int64_t i64[EDDY_REDUCE_BLOCK];
+    fill_f32(f32, EDDY_REDUCE_BLOCK, -1, 1), fill_f64(f64, EDDY_REDUCE_BLOCK, -1, 1);
+    for (int i = 0; i < EDDY_REDUCE_BLOCK; i++)
+        i64[i] = (int64_t)test_random();
+    const char *x[EDDY_REDUCE_TYPES] = {(char *)f32, (char *)f64, (char *)i64};
+    const size_t sizes[EDDY_REDUCE_TYPES] = {4, 8, 8};
+    EACH_OTHER(isa) {
+        const eddy_reduce_blocks *portable = &eddy_cpu_reduce_blocks_portable, *other = eddy_cpu_reduce_blocks_for(isa);
+        for (int type = 0; type < EDDY_REDUCE_TYPES; type++)
+            for (int64_t count = 1; count <= EDDY_REDUCE_BLOCK; count++) {
+                check_reduce(&portable->sum[type], &other->sum[type], isa, x[type], sizes[type], count);
+                check_reduce(&portable->max[type], &other->max[type], isa, x[type], sizes[type], count);
+                int64_t columns = count < 64 ? count : 64, indices[2][64] = {{0}};
+                int64_t best[2][64] = {{0}};
+                portable->argmax_row[type](best[0], indices[0], x[type], 7, columns);
+                other->argmax_row[type](best[1], indices[1], x[type], 7, columns);
+                ASSERT_SAME(best[0], best[1], sizeof(best[0]), isa, "argmax", (long long)columns);
+                ASSERT_SAME(indices[0], indices[1], sizeof(indices[0]), isa, "argmax's indices", (long long)columns);
+                const char *last = x[type] + (size_t)(count - 1) * sizes[type];
+                cr_assert_eq(portable->find[type](x[type], last), other->find[type](x[type], last));
+            }
+    }
+}
+
+/* Each function of a row once; x and y have `count` elements of `size` bytes, y is as softmax leaves it. */
+static void check_softmax(const eddy_softmax_ops *portable, const eddy_softmax_ops *other, eddy_isa isa, const char *x,
+                          const char *y, size_t size, int64_t count) {
+    static _Alignas(64) char rows[2][8 * EDDY_SOFTMAX_CHUNK];
+    const eddy_softmax_ops *both[] = {portable, other};
+    size_t bytes = size * (size_t)count;
+    double values[2][4];
+#define BOTH(name, statement)                                                                                          \
+    for (int b = 0; b < 2; b++) {                                                                                      \
+        memcpy(rows[b], x, bytes);                                                                                     \
+        statement;                                                                                                     \
+    }                                                                                                                  \
+    ASSERT_SAME(rows[0], rows[1], bytes, isa, name, (long long)count)
+    BOTH("exp_sum", values[b][0] = both[b]->exp_sum(rows[b], 0.75, count));
+    BOTH("scale", both[b]->scale(rows[b], 0.37, count));
+    BOTH("shift", both[b]->shift(rows[b], 0.75, 0.11, count));
+    BOTH("backward", both[b]->backward(rows[b], y, 0.37, count));
+    BOTH("log_backward", both[b]->log_backward(rows[b], y, 0.37, count));
+#undef BOTH
+    for (int b = 0; b < 2; b++) {
+        values[b][1] = both[b]->max(x, count);
+        values[b][2] = both[b]->sum(x, count);
+        values[b][3] = both[b]->dot(x, y, count);
+    }
+    ASSERT_SAME(values[0], values[1], sizeof(values[0]), isa, "values", (long long)count);
+}
+
+Test(isa, softmax_rows_agree) {
+    need_another();
+    static float x[EDDY_SOFTMAX_CHUNK], y[EDDY_SOFTMAX_CHUNK];
+    static double x64[EDDY_SOFTMAX_CHUNK], y64[EDDY_SOFTMAX_CHUNK];
+    /* Far enough down that results become subnormal and 0. */
+    fill_f32(x, EDDY_SOFTMAX_CHUNK, -120, 0.75), fill_f32(y, EDDY_SOFTMAX_CHUNK, -20, 0);
+    fill_f64(x64, EDDY_SOFTMAX_CHUNK, -760, 0.75), fill_f64(y64, EDDY_SOFTMAX_CHUNK, -20, 0);
+    x[5] = -INFINITY, x64[5] = -(double)INFINITY;
+    EACH_OTHER(isa) {
+        const eddy_softmax_blocks *portable = &eddy_cpu_softmax_blocks_portable;
+        const eddy_softmax_blocks *other = eddy_cpu_softmax_blocks_for(isa);
+        for (int64_t count = EDDY_SOFTMAX_LANES; count <= EDDY_SOFTMAX_CHUNK; count += EDDY_SOFTMAX_LANES) {
+            check_softmax(&portable->f32, &other->f32, isa, (char *)x, (char *)y, sizeof(float), count);
+            check_softmax(&portable->f64, &other->f64, isa, (char *)x64, (char *)y64, sizeof(double), count);
+        }
+    }
+}
