@@ -9,6 +9,7 @@
 
 typedef struct elementwise {
     const eddy_kernel_call *call;
+    eddy_loop_fn *loop;
     eddy_walk walk; /* strides in bytes, the output first */
     int32_t output;
 } elementwise;
@@ -30,7 +31,7 @@ static void run_slice(void *context, int64_t begin, int64_t end) {
         int64_t run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
         for (int32_t o = 0; o < count; o++)
             data[o] = (char *)call->views[o].data + cursor.offsets[o == output ? 0 : o + 1];
-        call->kernel->loop(data, strides, run, call->attributes);
+        work->loop(data, strides, run, call->attributes);
         eddy_walk_advance(walk, &cursor, run);
         begin += run;
     }
@@ -46,7 +47,7 @@ static void run_flat(const eddy_kernel_call *call, int64_t count) {
         data[o] = view->data;
         strides[o] = view->rank == 0 ? bytes : view->strides[0] * bytes;
     }
-    call->kernel->loop(data, strides, count, call->attributes);
+    eddy_kernel_loop(call->kernel)(data, strides, count, call->attributes);
 }
 
 void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
@@ -62,6 +63,7 @@ void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
     }
     elementwise work;
     work.call = call;
+    work.loop = eddy_kernel_loop(call->kernel);
     work.output = output;
     eddy_walk_init(&work.walk, out->rank, out->shape);
     eddy_walk_add(&work.walk, out->strides, (int64_t)eddy_dtype_bytes(out->dtype));

@@ -57,9 +57,12 @@ typedef void eddy_loop_fn(char *const *data, const int64_t *strides, int64_t cou
 
 typedef struct eddy_kernel {
     const char *name;
-    /* Runs the whole op. For elementwise kernels this is eddy_kernel_run_elementwise, which calls `loop`. */
+    /* Runs the whole op. For elementwise kernels this is eddy_kernel_run_elementwise, which calls eddy_kernel_loop's. */
     void (*run)(const eddy_kernel_call *call);
-    eddy_loop_fn *loop; /* elementwise kernels only */
+    /* Elementwise kernels only. `loop` works at any time; where there is one for each instruction set it asks at every call
+     * which is chosen, and `choose_loop` answers that one. */
+    eddy_loop_fn *loop;
+    eddy_loop_fn *(*choose_loop)(void); /* NULL: there is no other than `loop` */
     /* Bytes of workspace for these views; NULL: none. No view has data yet. */
     size_t (*workspace)(const eddy_kernel_call *call);
     /* Late shape (mut2): writes the outputs' shapes; `run` then fills them. NULL for other kernels. */
@@ -80,6 +83,12 @@ void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t 
 /* The run function of elementwise kernels: all views share one shape (broadcast strides are 0), which the interpreter
  * has collapsed; walks the outer dims and cuts big ones into slices. */
 void eddy_kernel_run_elementwise(const eddy_kernel_call *call);
+
+/* The loop of an elementwise kernel for the chosen instruction set, which this settles. The same for the life of the process:
+ * whoever keeps the kernel may keep it. */
+static inline eddy_loop_fn *eddy_kernel_loop(const eddy_kernel *kernel) {
+    return kernel->choose_loop ? kernel->choose_loop() : kernel->loop;
+}
 
 /* Elements of a view. */
 static inline int64_t eddy_view_count(const eddy_kernel_view *view) {

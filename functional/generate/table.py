@@ -42,7 +42,7 @@ def tag(dtype):
 
 
 def elementwise_kernels(entry):
-    """Trampolines to the instruction set's loops, kernels, and their table by dtype."""
+    """What chooses among the instruction sets' loops, kernels, and their table by dtype."""
     base, element = COSTS[entry.cost]
     lines = []
     for dtype in entry.dtypes:
@@ -99,14 +99,18 @@ def emit_header(entries):
     ])
 
 
-KERNEL_MACRO = """/* The loops of the machine's instruction set are known at run time only: a kernel's loop fetches its own. */
+KERNEL_MACRO = """/* Which instruction set's loop it is is known at run time only. */
 #define KERNEL(family, name_, label, base, element)                                                                    \\
+    static eddy_loop_fn *choose_##name_(void) {                                                                        \\
+        return eddy_cpu_loops_##family()->name_;                                                                       \\
+    }                                                                                                                  \\
     static void name_(char *const *data, const int64_t *strides, int64_t count, const void *attributes) {              \\
-        eddy_cpu_loops_##family()->name_(data, strides, count, attributes);                                            \\
+        choose_##name_()(data, strides, count, attributes);                                                            \\
     }                                                                                                                  \\
     static const eddy_kernel name_##_kernel = {.name = label,                                                          \\
                                                .run = eddy_kernel_run_elementwise,                                     \\
                                                .loop = name_,                                                          \\
+                                               .choose_loop = choose_##name_,                                          \\
                                                .cost_base_ps = base,                                                   \\
                                                .cost_element_ps = element};
 """

@@ -204,6 +204,33 @@ Test(loops, each_gives_what_the_oracle_does_with_the_same_bits_on_every_instruct
         run_row(&rows[i]);
 }
 
+/* Criterion gives each of these a process of its own, in which nothing is settled yet. */
+static void check_choice(eddy_isa isa) {
+    if (isa > eddy_isa_machine())
+        cr_skip_test("this machine has no %s", eddy_isa_name(isa));
+    eddy_isa_choose(isa);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const eddy_kernel *kernel = eddy_op_find(rows[i].op)->kernels[rows[i].dtype];
+        cr_assert(eddy_kernel_loop(kernel) == *rows[i].loops[isa], "%s on %s", rows[i].name, eddy_isa_name(isa));
+    }
+}
+
+Test(loops, kernels_choose_those_of_portable) {
+    check_choice(EDDY_ISA_PORTABLE);
+}
+
+Test(loops, kernels_choose_those_of_v2) {
+    check_choice(EDDY_ISA_V2);
+}
+
+Test(loops, kernels_choose_those_of_v3) {
+    check_choice(EDDY_ISA_V3);
+}
+
+Test(loops, kernels_choose_those_of_v4) {
+    check_choice(EDDY_ISA_V4);
+}
+
 /* Element by element and all at once: how many go through the vector and how many through the rest must not
  * matter. */
 Test(loops, bits_do_not_depend_on_the_number_of_elements) {
