@@ -25,10 +25,11 @@ int32_t eddy_cpu_count(void);
 eddy_isa eddy_isa_machine(void);
 
 /* The level to use, the same for the life of the process: what eddy_isa_choose said before the first call of this, else
- * what the environment variable EDDY_ISA names, else the machine's. A level above the machine's counts as the machine's. */
+ * what the environment variable EDDY_ISA names, else the machine's. A level above the machine's counts as the machine's.
+ * A runtime chooses when it starts (eddy_options_choose_isa), so this reads the variable only where there is none. */
 eddy_isa eddy_isa_chosen(void);
 
-/* Settles the level; without effect once it is settled. Returns the level in use. */
+/* Settles the level; without effect once it is settled. Returns the level in use. EDDY_ISA_COUNT: the machine's. */
 eddy_isa eddy_isa_choose(eddy_isa isa);
 
 /* "v3"; "?" for a value that is none. Static storage. */

@@ -1,6 +1,5 @@
 #include <base/options.h>
 
-#include <base/cpu.h>
 #include <base/environment.h>
 #include <base/sleep.h>
 #include <base/status.h>
@@ -118,7 +117,18 @@ static eddy_status complete_row(const eddy_option *row, eddy_runtime_options *op
     return EDDY_OK;
 }
 
-eddy_status eddy_options_resolve(const eddy_runtime_options *given, eddy_runtime_options *resolved) {
+eddy_status eddy_options_check_isa(const char *isa, const char *from, eddy_isa machine) {
+    eddy_isa found = eddy_isa_find(isa);
+    if (found == EDDY_ISA_COUNT)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "options", NULL, "%s is %s, not portable, v2, v3 or v4", from, isa);
+    if (found > machine)
+        return eddy_fail(EDDY_UNSUPPORTED, "options", NULL, "%s is %s, but this machine has no more than %s", from, isa,
+                         eddy_isa_name(machine));
+    return EDDY_OK;
+}
+
+/* What the caller says, in today's struct. */
+static eddy_runtime_options copy_given(const eddy_runtime_options *given) {
     eddy_runtime_options options;
     memset(&options, 0, sizeof(options));
     if (given) {
@@ -126,6 +136,12 @@ eddy_status eddy_options_resolve(const eddy_runtime_options *given, eddy_runtime
         memcpy(&options, given, bytes < sizeof(options) ? bytes : sizeof(options));
     }
     options.size = sizeof(options);
+    return options;
+}
+
+eddy_status eddy_options_resolve(const eddy_runtime_options *given, eddy_runtime_options *resolved) {
+    eddy_runtime_options options = copy_given(given);
+    const char *isa_from = options.isa ? "isa" : "EDDY_ISA";
 
     eddy_lock_acquire(&environment.lock);
     if (!environment.is_read)
@@ -139,8 +155,20 @@ eddy_status eddy_options_resolve(const eddy_runtime_options *given, eddy_runtime
         if (status != EDDY_OK)
             return status;
     }
-    if (*options.isa && eddy_isa_find(options.isa) == EDDY_ISA_COUNT)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "options", NULL, "isa is %s, not portable, v2, v3 or v4", options.isa);
+    if (*options.isa) {
+        eddy_status status = eddy_options_check_isa(options.isa, isa_from, eddy_isa_machine());
+        if (status != EDDY_OK)
+            return status;
+    }
     *resolved = options;
     return EDDY_OK;
+}
+
+eddy_status eddy_options_choose_isa(const eddy_runtime_options *given, const eddy_runtime_options *resolved) {
+    const char *asked = copy_given(given).isa;
+    eddy_isa used = eddy_isa_choose(*resolved->isa ? eddy_isa_find(resolved->isa) : EDDY_ISA_COUNT);
+    if (!asked || !*asked || eddy_isa_find(asked) == used)
+        return EDDY_OK;
+    return eddy_fail(EDDY_UNSUPPORTED, "options", NULL, "isa is %s, but this process already uses %s", asked,
+                     eddy_isa_name(used));
 }

@@ -120,6 +120,9 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     status = eddy_device_parse(options.device, &runtime->device);
     if (status != EDDY_OK)
         return status;
+    status = eddy_options_choose_isa(given, &options);
+    if (status != EDDY_OK)
+        return status;
     if (options.memory_limit > 0)
         eddy_memory_limit_set(options.memory_limit);
     if (!eddy_routes_init())

@@ -31,8 +31,9 @@ extern "C" {
         "Threads that run kernels, a helping waiter included; 0: as many as affinity mask and cgroup quota allow.")    \
     STRING(device, "EDDY_DEVICE", "cpu", "Device of creation ops that name none: \"cpu\", \"cuda:1\".")                \
     STRING(isa, "EDDY_ISA", "",                                                                                        \
-           "Highest instruction set of CPU kernels: portable, v2, v3 or v4; empty: the machine's. Process-wide: the "  \
-           "first runtime's counts.")                                                                                  \
+           "Instruction set of CPU kernels: portable, v2, v3 or v4; empty: the machine's highest. One per process, "   \
+           "settled when the first runtime starts: a later one may name no other, and one that names none in its "     \
+           "struct takes it as it is. Above portable the matrix libraries choose theirs by themselves.")               \
     INT(seed, "EDDY_SEED", 0, INT64_MAX, 0, "Seed of the runtime's generators until eddy_seed is called.")             \
     BOOL(one_thread, "EDDY_ONE_THREAD", "No threads: each op runs at its call.")                                       \
     BOOL(full_path, "EDDY_FULL_PATH", "Every op goes through the scheduler thread, however cheap it is.")              \

@@ -21,7 +21,8 @@ extern "C" {
 #endif
 
 /* Starts a runtime; options as <eddy/options.h> says, NULL for all defaults. One reference, the caller's. NULL with
- * INVALID_ARGUMENT or OUT_OF_MEMORY in the slot. Where no threads can be had each op runs at its call. */
+ * INVALID_ARGUMENT, UNSUPPORTED (an instruction set that the machine lacks, or another one than the process uses) or
+ * OUT_OF_MEMORY in the slot. Where no threads can be had each op runs at its call. */
 EDDY_API eddy_runtime *eddy_runtime_create(const eddy_runtime_options *options);
 /* One more reference; returns its argument, which may be NULL. */
 EDDY_API eddy_runtime *eddy_runtime_retain(eddy_runtime *runtime);

@@ -102,6 +102,64 @@ Test(options, wrong_values_are_refused_by_name) {
     cr_assert_str_eq(error.message, "isa is v9, not portable, v2, v3 or v4");
 }
 
+Test(options, an_instruction_set_that_is_unknown_or_missing_is_refused) {
+    eddy_runtime_options options;
+    eddy_error error;
+    setenv("EDDY_ISA", "v99", 1);
+    cr_assert_eq(eddy_options_resolve(NULL, &options), EDDY_INVALID_ARGUMENT);
+    eddy_error_take(&error);
+    cr_assert_str_eq(error.message, "EDDY_ISA is v99, not portable, v2, v3 or v4");
+    cr_assert_eq(eddy_options_check_isa("v3", "isa", EDDY_ISA_V3), EDDY_OK);
+    cr_assert_eq(eddy_options_check_isa("v4", "isa", EDDY_ISA_V3), EDDY_UNSUPPORTED);
+    eddy_error_take(&error);
+    cr_assert_str_eq(error.message, "isa is v4, but this machine has no more than v3");
+}
+
+Test(options, the_instruction_set_of_the_machine_is_the_limit) {
+    if (eddy_isa_machine() == EDDY_ISA_V4)
+        cr_skip_test("this machine has every instruction set");
+    eddy_runtime_options options;
+    cr_assert_eq(eddy_options_resolve(EDDY_OPTIONS(runtime, .isa = "v4"), &options), EDDY_UNSUPPORTED);
+    eddy_error_take(NULL);
+}
+
+/* The highest level but one; where there is but one, that. */
+static const char *lower_isa(void) {
+    eddy_isa machine = eddy_isa_machine();
+    return eddy_isa_name(machine == EDDY_ISA_PORTABLE ? machine : (eddy_isa)(machine - 1));
+}
+
+Test(options, the_struct_chooses_the_instruction_set_before_the_variable) {
+    setenv("EDDY_ISA", lower_isa(), 1);
+    const eddy_runtime_options *given = EDDY_OPTIONS(runtime, .isa = "portable");
+    eddy_runtime_options options;
+    cr_assert_eq(eddy_options_resolve(given, &options), EDDY_OK);
+    cr_assert_eq(eddy_options_choose_isa(given, &options), EDDY_OK);
+    cr_assert_eq(eddy_isa_chosen(), EDDY_ISA_PORTABLE);
+    /* Nobody asked for what the variable says any more. */
+    cr_assert_eq(eddy_options_resolve(NULL, &options), EDDY_OK);
+    cr_assert_eq(eddy_options_choose_isa(NULL, &options), EDDY_OK);
+    cr_assert_eq(eddy_isa_chosen(), EDDY_ISA_PORTABLE);
+}
+
+Test(options, the_variable_chooses_the_instruction_set_of_a_struct_without_one) {
+    setenv("EDDY_ISA", lower_isa(), 1);
+    const eddy_runtime_options *given = EDDY_OPTIONS(runtime, .threads = 1);
+    eddy_runtime_options options;
+    cr_assert_eq(eddy_options_resolve(given, &options), EDDY_OK);
+    cr_assert_eq(eddy_options_choose_isa(given, &options), EDDY_OK);
+    cr_assert_str_eq(eddy_isa_name(eddy_isa_chosen()), lower_isa());
+}
+
+Test(options, an_empty_instruction_set_is_the_machines) {
+    const eddy_runtime_options *given = EDDY_OPTIONS(runtime, .isa = "");
+    setenv("EDDY_ISA", "portable", 1);
+    eddy_runtime_options options;
+    cr_assert_eq(eddy_options_resolve(given, &options), EDDY_OK);
+    cr_assert_eq(eddy_options_choose_isa(given, &options), EDDY_OK);
+    cr_assert_eq(eddy_isa_chosen(), eddy_isa_machine());
+}
+
 Test(options, a_variable_that_cannot_be_read_is_named) {
     setenv("EDDY_CHECK_FINITE", "perhaps", 1);
     eddy_runtime_options options;

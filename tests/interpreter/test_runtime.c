@@ -1,4 +1,5 @@
 #include "calls.h"
+#include <base/cpu.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -17,6 +18,31 @@ Test(runtime, wrong_options_are_named) {
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "threads");
     cr_assert_null(eddy_runtime_create(EDDY_OPTIONS(runtime, .device = "toaster")));
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "toaster");
+}
+
+Test(runtime, the_first_chooses_the_instruction_set_and_no_later_one_another) {
+    cr_assert_null(eddy_runtime_create(EDDY_OPTIONS(runtime, .isa = "v9")));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "isa is v9");
+    eddy_runtime *first = eddy_runtime_create(EDDY_OPTIONS(runtime, .isa = "portable"));
+    cr_assert_not_null(first, "a runtime that did not start chose nothing");
+    cr_assert_eq(eddy_isa_chosen(), EDDY_ISA_PORTABLE);
+    eddy_runtime *same = eddy_runtime_create(EDDY_OPTIONS(runtime, .isa = "portable"));
+    cr_assert_not_null(same);
+    cr_assert_not_null(eddy_runtime_current(), "one that names none takes it as it is");
+    if (eddy_isa_machine() > EDDY_ISA_PORTABLE) {
+        cr_assert_null(eddy_runtime_create(EDDY_OPTIONS(runtime, .isa = "v2")));
+        ASSERT_ERROR(EDDY_UNSUPPORTED, "isa is v2, but this process already uses portable");
+    }
+    cr_assert_eq(eddy_isa_chosen(), EDDY_ISA_PORTABLE);
+    eddy_runtime_release(&first);
+    eddy_runtime_release(&same);
+}
+
+Test(runtime, the_instruction_set_is_settled_when_the_first_one_starts) {
+    unsetenv("EDDY_ISA");
+    cr_assert_not_null(eddy_runtime_current());
+    setenv("EDDY_ISA", "portable", 1);
+    cr_assert_eq(eddy_isa_chosen(), eddy_isa_machine());
 }
 
 Test(runtime, a_thousand_times_init_and_shutdown) {
