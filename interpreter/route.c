@@ -36,14 +36,14 @@ static void run_views(const eddy_route *route, const eddy_vm_run *run, const edd
 static void run(const eddy_vm_run *run) {
     const eddy_route *route = route_of(run->instruction.descriptor);
     const eddy_route_arguments *arguments = run->instruction.arguments;
-    if (EDDY_UNLIKELY(arguments->count > DIRECT_ELEMENTS || route->kernel->run != eddy_kernel_run_elementwise)) {
+    if (EDDY_UNLIKELY(arguments->count > DIRECT_ELEMENTS || !route->loop)) {
         run_views(route, run, arguments);
         return;
     }
     if (EDDY_UNLIKELY(arguments->count == 0))
         return;
     /* Pointers to void and to char have one representation, and the loop only reads the array. */
-    route->kernel->loop((char *const *)run->data, route->strides, arguments->count, arguments->attributes);
+    route->loop((char *const *)run->data, route->strides, arguments->count, arguments->attributes);
 }
 
 /* ---- telling ---- */
@@ -114,6 +114,8 @@ static void init(eddy_route *route, const eddy_op *op, eddy_dtype dtype) {
     route->descriptor = (eddy_vm_descriptor){
         .run = run, .name = name, .describe = describe, .explain = explain, .check_finite = check_finite};
     route->kernel = kernel;
+    if (kernel->run == eddy_kernel_run_elementwise)
+        route->loop = eddy_kernel_loop(kernel);
     route->input_count = (uint8_t)op->operand_count;
     route->dtype = (uint8_t)dtype;
     route->result = (uint8_t)(op->result == EDDY_RESULT_BOOL ? EDDY_BOOL : dtype);

@@ -22,6 +22,7 @@ typedef struct eddy_route {
     eddy_vm_descriptor descriptor; /* first: callbacks find the route by it */
     const eddy_op *op;
     const eddy_kernel *kernel;            /* NULL: this dtype goes the long way */
+    eddy_loop_fn *loop;                   /* for the chosen instruction set; NULL: only the kernel as a whole */
     int64_t strides[EDDY_ROUTE_OPERANDS]; /* bytes of an element */
     int64_t result_bytes;                 /* the same of the output */
     eddy_vm_operand output;               /* a new result, but for its size */
