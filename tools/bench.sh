@@ -11,15 +11,14 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-tools/packages.sh gcc meson ninja-build pkg-config python3 libck-dev libxxhash-dev libdnnl-dev libblis-serial-dev \
-    libopenblas-serial-dev valgrind
+tools/packages.sh libopenblas-serial-dev valgrind
 
 build=build/bench
 mkdir -p build
 log=build/bench.log
 fail() {
     tail -n 40 "$log" >&2
-    echo "the build failed; all of it is in $log" >&2
+    echo "the build failed; all of it is in $log; to begin afresh, delete build/" >&2
     exit 1
 }
 if [ ! -f "$build/build.ninja" ]; then

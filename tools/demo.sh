@@ -3,15 +3,14 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-tools/packages.sh gcc meson ninja-build pkg-config python3 libck-dev libxxhash-dev libdnnl-dev libblis-serial-dev \
-    zlib1g-dev dataset-fashion-mnist
+tools/packages.sh zlib1g-dev dataset-fashion-mnist
 
 build=build/release
 mkdir -p build
 log=build/demo.log
 fail() {
     tail -n 40 "$log" >&2
-    echo "the build failed; all of it is in $log" >&2
+    echo "the build failed; all of it is in $log; to begin afresh, delete build/" >&2
     exit 1
 }
 if [ ! -f "$build/build.ninja" ]; then

@@ -1,7 +1,9 @@
 #!/bin/sh
-# Installs those of the named Debian packages that are missing: packages.sh NAME...
+# Installs those Debian packages that are missing: what every build needs, and the named ones: packages.sh NAME...
 # Silent when all are there. Exit status 1, with a sentence, where they cannot be installed.
 set -eu
+
+set -- gcc libc6-dev meson ninja-build pkg-config python3 libck-dev libxxhash-dev libdnnl-dev libblis-serial-dev "$@"
 
 if ! command -v dpkg-query >/dev/null; then
     echo "This is no Debian system: please install what these packages hold, then build with meson: $*" >&2
@@ -14,13 +16,13 @@ for package in "$@"; do
 done
 [ -n "$missing" ] || exit 0
 
+by_hand="As root: apt-get update && apt-get install --no-install-recommends$missing"
 if [ "$(id -u)" = 0 ]; then
     as_root=
 elif command -v sudo >/dev/null; then
     as_root=sudo
 else
-    echo "These packages are missing, and there is neither root nor sudo to install them:$missing" >&2
-    echo "As root: apt-get install$missing" >&2
+    echo "Packages are missing, and there is neither root nor sudo to install them. $by_hand" >&2
     exit 1
 fi
 
@@ -29,7 +31,9 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # shellcheck disable=SC2086  # a list of names, and a prefix that may be empty
 install() {
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >"$log" 2>&1
+    # A machine that has just been started may be busy with its own updates: wait for them.
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        -o DPkg::Lock::Timeout=300 $missing >"$log" 2>&1
 }
 # shellcheck disable=SC2086
 if ! install; then
@@ -37,7 +41,7 @@ if ! install; then
     $as_root apt-get update -qq >"$log" 2>&1 || true
     if ! install; then
         tail -n 20 "$log" >&2
-        echo "apt could not install$missing" >&2
+        echo "The packages could not be installed. $by_hand" >&2
         exit 1
     fi
 fi
