@@ -1,10 +1,13 @@
 #include "progress.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #define BAR_WIDTH 30
+#define COLUMNS_UNKNOWN 80
 #define DRAW_EVERY_S 0.1
 
 static double now_s(void) {
@@ -26,17 +29,30 @@ void progress_epoch_begin(progress *bar, int epoch, int64_t epoch_images) {
     bar->drawn_s = 0;
 }
 
+/* Columns that may be written. The last one stays free: some terminals begin a new line as soon as it is full. */
+static int free_columns(void) {
+    struct winsize size;
+    bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return (is_known ? size.ws_col : COLUMNS_UNKNOWN) - 1;
+}
+
+/* The bar takes what the text leaves of the line: a line that wraps could not be drawn over. */
 static void draw(const progress *bar, double loss, double now) {
     double done = (double)(bar->images_done - bar->epoch_first) / (double)bar->epoch_images;
     double rate = (double)(bar->images_done - bar->epoch_first) / (now - bar->epoch_begin_s + 1e-9);
     double overall_rate = (double)bar->images_done / (now - bar->begin_s + 1e-9);
     double left_s = (double)(bar->images_all - bar->images_done) / (overall_rate + 1e-9);
-    char cells[BAR_WIDTH + 1];
-    for (int i = 0; i < BAR_WIDTH; i++)
-        cells[i] = i < (int)(done * BAR_WIDTH + 0.5) ? '#' : '.';
-    cells[BAR_WIDTH] = 0;
-    printf("\r\033[Kepoch %d/%d [%s] %3.0f %%  %.0f images/s  loss %.4f  ETA %d:%02d", bar->epoch, bar->epoch_count,
-           cells, done * 100, rate, loss, (int)left_s / 60, (int)left_s % 60);
+    char before[64], cells[BAR_WIDTH + 1], after[128], line[256];
+    snprintf(before, sizeof(before), "epoch %d/%d", bar->epoch, bar->epoch_count);
+    snprintf(after, sizeof(after), "%3.0f %%  %.0f images/s  loss %.4f  ETA %d:%02d", done * 100, rate, loss,
+             (int)left_s / 60, (int)left_s % 60);
+    int columns = free_columns(), width = columns - (int)(strlen(before) + strlen(" [] ") + strlen(after));
+    width = width < 0 ? 0 : width > BAR_WIDTH ? BAR_WIDTH : width;
+    for (int i = 0; i < width; i++)
+        cells[i] = i < (int)(done * width + 0.5) ? '#' : '.';
+    cells[width] = 0;
+    snprintf(line, sizeof(line), "%s [%s] %s", before, cells, after);
+    printf("\r\033[K%.*s", columns, line);
     fflush(stdout);
 }
 

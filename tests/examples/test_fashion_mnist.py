@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 import idx_files
@@ -167,8 +168,10 @@ class SmallTraining(Case):
         self.assertNotIn("\r", done.stdout)
         self.assertEqual(done.stderr, "")
 
-    def test_bar_on_a_terminal(self):
+    def show_on_a_terminal(self, columns):
+        """What a terminal so wide gets to see."""
         ours, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (24, columns))
         with subprocess.Popen([PROGRAM, "--data", self.folder, *self.OPTIONS], stdout=theirs, stderr=theirs) as child:
             os.close(theirs)
             shown = b""
@@ -179,9 +182,19 @@ class SmallTraining(Case):
                 pass
             os.close(ours)
         self.assertEqual(child.returncode, 0, shown)
+        return shown
+
+    def test_bar_on_a_terminal(self):
+        shown = self.show_on_a_terminal(80)
         for part in (b"epoch 1/2 [", b"images/s", b"loss ", b"ETA "):
             self.assertIn(part, shown)
         self.assertRegex(shown.splitlines()[-1], rb"test accuracy [01]\.\d{4}$")
+
+    def test_bar_stays_on_one_line(self):
+        for columns in (1, 20, 60, 80, 200):
+            bars = re.findall(rb"\r\033\[K(epoch[^\r]*)(?=\r\033)", self.show_on_a_terminal(columns))
+            self.assertTrue(all(len(bar) < columns for bar in bars), bars)
+            self.assertTrue(bars or columns == 1)
 
     def test_same_numbers_on_every_run(self):
         self.assertEqual(self.train(*self.OPTIONS)[1], self.train(*self.OPTIONS)[1])
