@@ -37,11 +37,11 @@ int main(void) {
     eddy_scope *scope = eddy_scope_begin();
     const float values[] = {8, 0, 0, 4, 0, 0};
     eddy_tensor *x = eddy_from_data(values, EDDY_SHAPE(6), EDDY_F32, NULL), *y = NULL;
-    const eddy_attributes *half = EDDY_ATTRIBUTES({"factor", EDDY_ATTRIBUTE_FLOAT, {.floating = 0.5}});
+    eddy_tensor *matrix = eddy_reshape(x, EDDY_SHAPE(2, 3));
     eddy_op_register(&decay);
-    eddy_call("user.decay", EDDY_LIST(x), half, &y);
+    eddy_call("user.decay", EDDY_LIST(x), EDDY_ATTRIBUTES({"factor", EDDY_ATTRIBUTE_FLOAT, {.floating = 0.5}}), &y);
     eddy_print(eddy_mul_s(y, EDDY_S(2)), stdout);
-    eddy_call("user.decay", EDDY_LIST(eddy_reshape(x, EDDY_SHAPE(2, 3))), half, &y);
+    eddy_call("user.decay", EDDY_LIST(matrix), EDDY_ATTRIBUTES({"factor", EDDY_ATTRIBUTE_FLOAT, {.floating = 1}}), &y);
     eddy_error error;
     eddy_status status = eddy_error_take(&error);
     printf("%s: %s\n", eddy_status_name(status), error.message);

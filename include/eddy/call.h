@@ -40,8 +40,9 @@ typedef struct eddy_attributes {
     int64_t count;
 } eddy_attributes;
 
+/* EDDY_ATTRIBUTES({"axis", EDDY_ATTRIBUTE_AXIS, {.integer = 1}}): a pointer for one call. (In C++ a union's member is
+ * named so since C++20, or by the GNU extension before it.) */
 #ifndef __cplusplus
-/* EDDY_ATTRIBUTES({"axis", EDDY_ATTRIBUTE_AXIS, {.integer = 1}}): a pointer for one call. */
 #define EDDY_ATTRIBUTES(...)                                                                                           \
     (&(const eddy_attributes){(const eddy_attribute[]){__VA_ARGS__},                                                   \
                               (int64_t)(sizeof((eddy_attribute[]){__VA_ARGS__}) / sizeof(eddy_attribute))})
@@ -63,6 +64,15 @@ EDDY_API eddy_status eddy_call(const char *name, eddy_list inputs, const eddy_at
 
 #ifdef __cplusplus
 }
+
+#include <initializer_list>
+
+namespace eddy_detail {
+inline eddy_attributes attributes(std::initializer_list<eddy_attribute> items) {
+    return {items.begin(), static_cast<int64_t>(items.size())};
+}
+}
+#define EDDY_ATTRIBUTES(...) (&static_cast<const eddy_attributes &>(::eddy_detail::attributes({__VA_ARGS__})))
 #endif
 
 #ifdef EDDY_CALL_SITES

@@ -12,8 +12,8 @@ extern "C" {
 #endif
 
 /* A pointer to an option struct for one call, NULL where all is to be the default:
- * eddy_conv2d(x, w, b, EDDY_OPTIONS(conv2d, .padding = {1, 1})). Fields left out are 0, which means the default.
- * In C++ the fields go in the order of the struct (C++20, or the GNU extension before it). */
+ * eddy_cross_entropy(x, labels, EDDY_OPTIONS(cross_entropy, .reduction = EDDY_REDUCTION_SUM)). Fields left out are 0,
+ * which means the default. In C++ the fields go in the order of the struct (C++20, or the GNU extension before it). */
 #ifdef __cplusplus
 #define EDDY_OPTIONS(name, ...)                                                                                        \
     (&static_cast<const eddy_##name##_options &>(                                                                      \

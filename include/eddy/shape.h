@@ -31,13 +31,12 @@ typedef struct eddy_list {
     int64_t count;
 } eddy_list;
 
-/* How many arguments: 0 to 16 dimensions. */
-#define EDDY_COUNT_DIMS(type, ...) ((int32_t)(sizeof((type[]){0, ##__VA_ARGS__}) / sizeof(type)) - 1)
-
+/* EDDY_SHAPE(64, 784); EDDY_SHAPE() is rank 0. EDDY_AXES(0, -1) is a pointer, EDDY_LIST(a, b) refers to an array:
+ * both for one call. A C compiler warns of more than 16 dimensions or axes; the call refuses them. */
 #ifndef __cplusplus
-/* EDDY_SHAPE(64, 784); EDDY_SHAPE() is rank 0. More than 16 dimensions do not compile. */
-#define EDDY_SHAPE(...) ((eddy_shape){EDDY_COUNT_DIMS(int64_t, ##__VA_ARGS__), {__VA_ARGS__}})
-#define EDDY_AXES(...) (&(eddy_axes){EDDY_COUNT_DIMS(int32_t, ##__VA_ARGS__), {__VA_ARGS__}})
+#define EDDY_COUNT_DIMS(type, ...) ((int32_t)(sizeof((type[]){0, __VA_ARGS__}) / sizeof(type)) - 1)
+#define EDDY_SHAPE(...) ((eddy_shape){EDDY_COUNT_DIMS(int64_t, __VA_ARGS__), {__VA_ARGS__}})
+#define EDDY_AXES(...) (&(eddy_axes){EDDY_COUNT_DIMS(int32_t, __VA_ARGS__), {__VA_ARGS__}})
 #define EDDY_LIST(...)                                                                                                 \
     ((eddy_list){(eddy_tensor *const[]){__VA_ARGS__},                                                                  \
                  (int64_t)(sizeof((eddy_tensor *[]){__VA_ARGS__}) / sizeof(eddy_tensor *))})
@@ -58,7 +57,21 @@ inline eddy_shape shape(std::initializer_list<int64_t> dims) {
     }
     return s;
 }
+inline eddy_axes axes(std::initializer_list<int32_t> named) {
+    eddy_axes a = {};
+    for (int32_t axis : named) {
+        if (a.count < EDDY_RANK_MAX)
+            a.axes[a.count] = axis;
+        a.count++;
+    }
+    return a;
+}
+inline eddy_list list(std::initializer_list<eddy_tensor *> items) {
+    return {items.begin(), static_cast<int64_t>(items.size())};
+}
 }
 #define EDDY_SHAPE(...) (::eddy_detail::shape({__VA_ARGS__}))
+#define EDDY_AXES(...) (&static_cast<const eddy_axes &>(::eddy_detail::axes({__VA_ARGS__})))
+#define EDDY_LIST(...) (::eddy_detail::list({__VA_ARGS__}))
 #endif
 #endif
