@@ -22,6 +22,7 @@ fail() {
     exit 1
 }
 if [ ! -f "$build/build.ninja" ]; then
+    echo "building (once, a minute or two)"
     meson setup "$build" --buildtype=release -Dbench=true -Dtests=false >"$log" 2>&1 || fail
 fi
 ninja -C "$build" >"$log" 2>&1 || fail

@@ -32,6 +32,7 @@ mkdir -p build
 build() {
     name=$1
     shift
+    echo "building build/$name"
     log=build/$name.log
     if [ -f "build/$name/build.ninja" ]; then
         meson configure "build/$name" -Dwerror=$werror "$@" >"$log" 2>&1
@@ -45,6 +46,7 @@ build() {
 run() {
     name=$1
     shift
+    echo "running the tests in build/$name"
     # A failed test is told by the summary; meson's own report stays in the log.
     $without_randomisation meson test -C "build/$name" --setup $setup "$@" >>"build/$name.log" 2>&1 || true
 }
