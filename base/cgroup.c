@@ -38,11 +38,31 @@ static bool read_limit_file(const char *folder, const char *name, char *text, si
     return length > 0 && (size_t)length < sizeof(path) && read_file(path, text, size);
 }
 
+/* "name 123" of a file of such lines; 0 where it is missing. */
+static int64_t read_count(const char *text, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = text; (at = strstr(at, name)); at += length)
+        if ((at == text || at[-1] == '\n') && at[length] == ' ')
+            return strtoll(at + length, NULL, 10);
+    return 0;
+}
+
+/* What is left of a limit. File pages are given back before anybody is killed. */
+static int64_t left_of(int64_t limit, const char *folder, const char *usage, const char *active, const char *inactive) {
+    char text[64], counts[PATH_SIZE];
+    if (!read_limit_file(folder, usage, text, sizeof(text)))
+        return limit;
+    int64_t used = strtoll(text, NULL, 10);
+    if (read_limit_file(folder, "memory.stat", counts, sizeof(counts)))
+        used -= read_count(counts, active) + read_count(counts, inactive);
+    return used <= 0 ? limit : used < limit ? limit - used : 0;
+}
+
 static int64_t memory_v2(const char *folder) {
     char text[64];
     if (!read_limit_file(folder, "memory.max", text, sizeof(text)) || strncmp(text, "max", 3) == 0)
         return -1;
-    return strtoll(text, NULL, 10);
+    return left_of(strtoll(text, NULL, 10), folder, "memory.current", "active_file", "inactive_file");
 }
 
 static int64_t memory_v1(const char *folder) {
@@ -51,7 +71,9 @@ static int64_t memory_v1(const char *folder) {
         return -1;
     int64_t bytes = strtoll(text, NULL, 10);
     /* v1 says "none" with the largest multiple of the page size. */
-    return bytes >= INT64_MAX - (1 << 20) ? -1 : bytes;
+    if (bytes >= INT64_MAX - (1 << 20))
+        return -1;
+    return left_of(bytes, folder, "memory.usage_in_bytes", "total_active_file", "total_inactive_file");
 }
 
 static int64_t quota_in_thousandths(int64_t quota_us, int64_t period_us) {
@@ -134,7 +156,7 @@ static int64_t least_limit(const char *root, const char *controller, limit_reade
     return limit;
 }
 
-int64_t eddy_cgroup_memory_limit(const char *root) {
+int64_t eddy_cgroup_memory_available(const char *root) {
     return least_limit(root, "memory", memory_v1, memory_v2);
 }
 

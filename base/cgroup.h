@@ -5,10 +5,11 @@
 #include <stdint.h>
 
 /* `root` stands in front of /proc and /sys: "" outside tests. Each walks from the process's own group to the top and
- * returns the least limit on the way; -1 where none is set or nothing can be read. */
+ * returns the least on the way; -1 where no limit is set or nothing can be read. */
 
-/* Bytes of memory (memory.max, memory.limit_in_bytes). */
-int64_t eddy_cgroup_memory_limit(const char *root);
+/* Bytes of memory that are left: the limit (memory.max, memory.limit_in_bytes) less what the group holds, its page cache
+ * aside. 0 where it holds more than it may. */
+int64_t eddy_cgroup_memory_available(const char *root);
 /* CPU quota in thousandths of a processor (cpu.max, cpu.cfs_quota_us over cpu.cfs_period_us). */
 int64_t eddy_cgroup_cpu_quota(const char *root);
 /* MemAvailable of /proc/meminfo in bytes: the machine's, whatever the group. */

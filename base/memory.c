@@ -38,13 +38,14 @@ static bool is_limited(eddy_memory_purpose purpose) {
 
 static int64_t default_limit(void) {
     int errno_before = errno;
-    int64_t least = INT64_MAX;
-    int64_t bounds[] = {eddy_cgroup_memory_limit(""), eddy_memory_available("")};
+    int64_t least = INT64_MAX / 2;
+    int64_t bounds[] = {eddy_cgroup_memory_available(""), eddy_memory_available("")};
     for (int i = 0; i < 2; i++)
         if (bounds[i] >= 0 && bounds[i] < least)
             least = bounds[i];
     errno = errno_before;
-    return least - least / 16;
+    /* What tensors hold already is not available any more, and theirs. 0 would mean "not asked yet". */
+    return eddy_load_relaxed(&limited_bytes) + least - least / 16 + 1;
 }
 
 int64_t eddy_memory_limit(void) {

@@ -46,8 +46,8 @@ typedef struct eddy_memory_count {
 } eddy_memory_count;
 eddy_memory_count eddy_memory_counted(eddy_memory_purpose purpose);
 
-/* The limit on EDDY_MEMORY_TENSOR + EDDY_MEMORY_WORKSPACE bytes. Default: the least of the cgroup's limits (v1 and v2)
- * and MemAvailable at first use, less a sixteenth. 0 restores the default. */
+/* The limit on EDDY_MEMORY_TENSOR + EDDY_MEMORY_WORKSPACE bytes. Default: the least of what the cgroups (v1 and v2) leave
+ * and MemAvailable, less a sixteenth, as found at first use. 0 finds it anew. */
 void eddy_memory_limit_set(int64_t bytes);
 int64_t eddy_memory_limit(void);
 

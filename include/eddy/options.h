@@ -47,7 +47,7 @@ extern "C" {
     INT(in_flight_bytes_high, "EDDY_IN_FLIGHT_BYTES_HIGH", 0, INT64_MAX, INT64_C(1) << 30,                             \
         "Bytes issued and unfinished at which a caller is held back.")                                                 \
     INT(memory_limit, "EDDY_MEMORY_LIMIT", 0, INT64_MAX, 0,                                                            \
-        "Bytes of host memory for tensors, process-wide; 0: what cgroup and MemAvailable allow, less a sixteenth.")    \
+        "Bytes of host memory for tensors, process-wide; 0: what cgroup and MemAvailable leave, less a sixteenth.")    \
     BOOL(silent_exit, "EDDY_SILENT_EXIT", "No line on stderr at exit about errors that nobody saw.")
 
 /* All zero means the defaults. `size` is sizeof(eddy_runtime_options) (EDDY_OPTIONS fills it in), so that the struct can

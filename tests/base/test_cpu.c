@@ -93,7 +93,7 @@ Test(cgroup, v2_limits_are_the_least_on_the_way_up, .init = make_root) {
     write_file("sys/fs/cgroup/memory.max", "7000\n");
     write_file("sys/fs/cgroup/a/b/cpu.max", "150000 100000\n");
     write_file("sys/fs/cgroup/a/cpu.max", "max 100000\n");
-    cr_assert_eq(eddy_cgroup_memory_limit(false_root), 5000);
+    cr_assert_eq(eddy_cgroup_memory_available(false_root), 5000);
     cr_assert_eq(eddy_cgroup_cpu_quota(false_root), 1500);
 }
 
@@ -105,22 +105,40 @@ Test(cgroup, v1_limits_live_under_their_controllers, .init = make_root) {
     write_file("sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_period_us", "100000\n");
     write_file("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
     write_file("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
-    cr_assert_eq(eddy_cgroup_memory_limit(false_root), 123456);
+    cr_assert_eq(eddy_cgroup_memory_available(false_root), 123456);
     cr_assert_eq(eddy_cgroup_cpu_quota(false_root), 500);
+}
+
+Test(cgroup, what_a_group_holds_is_not_left_but_for_file_pages, .init = make_root) {
+    write_file("proc/self/cgroup", "0::/a/b\n");
+    write_file("sys/fs/cgroup/a/b/memory.max", "9000\n");
+    write_file("sys/fs/cgroup/a/b/memory.current", "1000\n");
+    write_file("sys/fs/cgroup/a/memory.max", "10000\n");
+    write_file("sys/fs/cgroup/a/memory.current", "7000\n");
+    write_file("sys/fs/cgroup/a/memory.stat", "anon 3000\nfile 4000\nworkingset_active_file 9\nactive_file 1500\n"
+                                              "inactive_file 500\n");
+    cr_assert_eq(eddy_cgroup_memory_available(false_root), 5000);
+    write_file("sys/fs/cgroup/a/memory.current", "70000\n");
+    cr_assert_eq(eddy_cgroup_memory_available(false_root), 0);
+    write_file("proc/self/cgroup", "4:memory:/x\n");
+    write_file("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "5000\n");
+    write_file("sys/fs/cgroup/memory/x/memory.usage_in_bytes", "3000\n");
+    write_file("sys/fs/cgroup/memory/x/memory.stat", "active_file 1\ntotal_active_file 200\ntotal_inactive_file 300\n");
+    cr_assert_eq(eddy_cgroup_memory_available(false_root), 2500);
 }
 
 Test(cgroup, a_group_outside_the_mount_still_finds_the_top, .init = make_root) {
     write_file("proc/self/cgroup", "0::/docker/abc\n");
     write_file("sys/fs/cgroup/memory.max", "777\n");
-    cr_assert_eq(eddy_cgroup_memory_limit(false_root), 777);
+    cr_assert_eq(eddy_cgroup_memory_available(false_root), 777);
 }
 
 Test(cgroup, nothing_to_read_means_no_limit, .init = make_root) {
-    cr_assert_eq(eddy_cgroup_memory_limit(false_root), -1);
+    cr_assert_eq(eddy_cgroup_memory_available(false_root), -1);
     cr_assert_eq(eddy_cgroup_cpu_quota(false_root), -1);
     cr_assert_eq(eddy_memory_available(false_root), -1);
     write_file("proc/self/cgroup", "0::/\nnonsense\n::\n");
-    cr_assert_eq(eddy_cgroup_memory_limit(false_root), -1);
+    cr_assert_eq(eddy_cgroup_memory_available(false_root), -1);
 }
 
 Test(cgroup, meminfo_is_read_in_bytes, .init = make_root) {
