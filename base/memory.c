@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 /* What is held for a purpose, a line each: threads that work for different purposes do not meet. */
 typedef struct purpose_count {
@@ -22,6 +25,8 @@ static purpose_count counts[EDDY_MEMORY_PURPOSE_COUNT];
 static _Atomic int64_t limited_bytes; /* atomic: bytes of tensors and workspaces; taken with acquire, given back with
                                          release, which pairs the counters of who gave back with those of who takes */
 static _Atomic int64_t limit;         /* atomic: relaxed; 0 until set or first asked */
+
+static int64_t (*_Atomic reclaimer)(void); /* atomic: set once (release), read before it is called (acquire) */
 
 /* Fault injection. */
 static struct {
@@ -124,20 +129,51 @@ static size_t rounded_bytes(size_t bytes) {
     return bytes == 0 ? EDDY_CACHE_LINE : (bytes + EDDY_CACHE_LINE - 1) & ~(size_t)(EDDY_CACHE_LINE - 1);
 }
 
-void *eddy_memory_acquire(size_t bytes, eddy_memory_purpose purpose) {
-    EDDY_ASSERT((unsigned)purpose < EDDY_MEMORY_PURPOSE_COUNT);
-    if (bytes > (size_t)(INT64_MAX / 2) || fault_is_due(purpose) || !reserve((int64_t)bytes, purpose))
+static void *try_acquire(size_t bytes, eddy_memory_purpose purpose) {
+    if (!reserve((int64_t)bytes, purpose))
         return NULL;
     void *memory = NULL;
     int errno_before = errno;
     if (posix_memalign(&memory, EDDY_CACHE_LINE, rounded_bytes(bytes)) != 0)
         memory = NULL;
     errno = errno_before;
-    if (!memory) {
+    if (!memory)
         unreserve((int64_t)bytes, purpose);
+    return memory;
+}
+
+void eddy_memory_reclaim_with(int64_t (*reclaim)(void)) {
+    eddy_store_release(&reclaimer, reclaim);
+}
+
+void eddy_memory_return_pages(void) {
+#ifdef __GLIBC__
+    int errno_before = errno;
+    malloc_trim(0);
+    errno = errno_before;
+#endif
+}
+
+/* Has caches give back what they keep. Their pages must go too: what takes their place in the count may lie elsewhere, and
+ * a memory group counts pages. */
+static void reclaim(void) {
+    int64_t (*ask)(void) = eddy_load_acquire(&reclaimer);
+    if (ask && ask() > 0)
+        eddy_memory_return_pages();
+}
+
+void *eddy_memory_acquire(size_t bytes, eddy_memory_purpose purpose) {
+    EDDY_ASSERT((unsigned)purpose < EDDY_MEMORY_PURPOSE_COUNT);
+    if (bytes > (size_t)(INT64_MAX / 2) || fault_is_due(purpose))
         return NULL;
+    void *memory = try_acquire(bytes, purpose);
+    if (EDDY_UNLIKELY(!memory)) {
+        reclaim();
+        /* Also where there was nothing to give: another thread may just have had it. */
+        memory = try_acquire(bytes, purpose);
     }
-    count_acquisition((int64_t)bytes, purpose);
+    if (memory)
+        count_acquisition((int64_t)bytes, purpose);
     return memory;
 }
 

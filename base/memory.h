@@ -51,6 +51,13 @@ eddy_memory_count eddy_memory_counted(eddy_memory_purpose purpose);
 void eddy_memory_limit_set(int64_t bytes);
 int64_t eddy_memory_limit(void);
 
+/* Where a request is refused, by the limit or by the system, `reclaim` is called: it gives back what caches keep through
+ * eddy_memory_release, on any thread, and returns the bytes; the request is then made once more. One for the process, set
+ * before the first refusal. An injected failure is final. */
+void eddy_memory_reclaim_with(int64_t (*reclaim)(void));
+/* Pages that the C library keeps of what was released go back to the system. */
+void eddy_memory_return_pages(void);
+
 /* Fault injection, process-wide, for tests: the acquisitions of `purpose` numbered first .. first + count - 1 from now
  * on (0 is the next one) fail. purpose EDDY_MEMORY_PURPOSE_COUNT means any purpose, numbered together. count 0 ends it. */
 void eddy_memory_fail_at(eddy_memory_purpose purpose, int64_t first, int64_t count);

@@ -1,4 +1,5 @@
 #include <base/atomic.h>
+#include <base/process.h>
 #include <streams/blocks.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,14 +22,88 @@ static inline int64_t class_bytes(uint32_t class) {
     return ((int64_t)1 << power) / 4 * (5 + (int64_t)quarter);
 }
 
+/* ---- pools ---- */
+
+/* All of them. A pool's own lock is taken inside this one, never the other way round. */
+static struct {
+    eddy_lock lock;
+    eddy_blocks_pool *first; /* lock: lock */
+    bool watches_forks;      /* lock: lock */
+} pools;
+
+/* The parent's pools stay behind, and whatever state the fork found them in. */
+static void forget_pools(void) {
+    pools.lock = (eddy_lock){0};
+    pools.first = NULL;
+}
+
+static int64_t pool_give_back(eddy_blocks_pool *pool) {
+    int64_t given = 0;
+    eddy_lock_acquire(&pool->lock);
+    bool is_empty = pool->cached_bytes == 0;
+    eddy_lock_release(&pool->lock);
+    for (uint32_t class = 0; class < EDDY_BLOCK_CLASS_COUNT && !is_empty; class++) {
+        eddy_lock_acquire(&pool->lock);
+        eddy_block_free *list = pool->bins[class];
+        pool->bins[class] = NULL;
+        for (eddy_block_free *b = list; b; b = b->next)
+            pool->cached_bytes -= class_bytes(class);
+        eddy_lock_release(&pool->lock);
+        while (list) {
+            eddy_block_free *next = list->next;
+            ASAN_UNPOISON_MEMORY_REGION(list, (size_t)class_bytes(class));
+            eddy_memory_release(list, (size_t)class_bytes(class), pool->purpose);
+            given += class_bytes(class);
+            list = next;
+        }
+    }
+    return given;
+}
+
+/* What the door calls where it has to refuse. */
+static int64_t all_give_back(void) {
+    int64_t given = 0;
+    eddy_lock_acquire(&pools.lock);
+    for (eddy_blocks_pool *pool = pools.first; pool; pool = pool->next)
+        given += pool_give_back(pool);
+    eddy_lock_release(&pools.lock);
+    return given;
+}
+
+int64_t eddy_blocks_pool_trim(eddy_blocks_pool *pool) {
+    int64_t given = pool_give_back(pool);
+    if (given > 0)
+        eddy_memory_return_pages();
+    return given;
+}
+
 void eddy_blocks_pool_init(eddy_blocks_pool *pool, eddy_memory_purpose purpose) {
     memset(pool, 0, sizeof(*pool));
     pool->purpose = purpose;
+    eddy_lock_acquire(&pools.lock);
+    if (!pools.watches_forks) {
+        eddy_process_at_fork_child(forget_pools);
+        eddy_memory_reclaim_with(all_give_back);
+    }
+    pools.watches_forks = true;
+    pool->next = pools.first;
+    pool->link = &pools.first;
+    if (pool->next)
+        pool->next->link = &pool->next;
+    pools.first = pool;
+    eddy_lock_release(&pools.lock);
 }
 
 void eddy_blocks_pool_fini(eddy_blocks_pool *pool) {
-    eddy_blocks_pool_trim(pool);
+    eddy_lock_acquire(&pools.lock);
+    *pool->link = pool->next;
+    if (pool->next)
+        pool->next->link = pool->link;
+    eddy_lock_release(&pools.lock);
+    pool_give_back(pool);
 }
+
+/* ---- caches ---- */
 
 void eddy_blocks_cache_init(eddy_blocks_cache *cache, eddy_blocks_pool *pool) {
     memset(cache, 0, sizeof(*cache));
@@ -59,8 +134,6 @@ static void *pool_acquire(eddy_blocks_pool *pool, uint32_t class) {
         return block;
     size_t bytes = (size_t)class_bytes(class);
     void *fresh = eddy_memory_acquire(bytes, pool->purpose);
-    if (!fresh && eddy_blocks_pool_trim(pool) > 0)
-        fresh = eddy_memory_acquire(bytes, pool->purpose);
     if (fresh && (int64_t)bytes >= HUGE_BYTES) {
         uintptr_t page = 4096;
         uintptr_t start = ((uintptr_t)fresh + page - 1) & ~(page - 1);
@@ -140,24 +213,4 @@ void eddy_blocks_cache_flush(eddy_blocks_cache *cache) {
         cache->counts[class] = 0;
     }
     eddy_lock_release(&pool->lock);
-}
-
-int64_t eddy_blocks_pool_trim(eddy_blocks_pool *pool) {
-    int64_t given = 0;
-    for (uint32_t class = 0; class < EDDY_BLOCK_CLASS_COUNT; class++) {
-        eddy_lock_acquire(&pool->lock);
-        eddy_block_free *list = pool->bins[class];
-        pool->bins[class] = NULL;
-        for (eddy_block_free *b = list; b; b = b->next)
-            pool->cached_bytes -= class_bytes(class);
-        eddy_lock_release(&pool->lock);
-        while (list) {
-            eddy_block_free *next = list->next;
-            ASAN_UNPOISON_MEMORY_REGION(list, (size_t)class_bytes(class));
-            eddy_memory_release(list, (size_t)class_bytes(class), pool->purpose);
-            given += class_bytes(class);
-            list = next;
-        }
-    }
-    return given;
 }

@@ -2,7 +2,8 @@
  *
  * A pool belongs to a VM and is shared by all its threads (lock: pool->lock). A cache belongs to one role at a time (the
  * holder of the submission lock, the engine, one worker) and keeps small blocks without a lock; large ones go to the pool at
- * once. First touch of a fresh page is dear, so blocks are kept until trimmed or until the door refuses. */
+ * once. First touch of a fresh page is dear, so blocks are kept until trimmed or until the door refuses anybody in the
+ * process: then every pool gives back what it keeps. */
 #ifndef EDDY_STREAMS_BLOCKS_H
 #define EDDY_STREAMS_BLOCKS_H
 
@@ -28,6 +29,7 @@ typedef struct eddy_block_free {
 } eddy_block_free;
 
 typedef struct eddy_blocks_pool {
+    struct eddy_blocks_pool *next, **link; /* lock: that of the list of all pools */
     eddy_lock lock;
     eddy_memory_purpose purpose;                   /* const after init */
     eddy_block_free *bins[EDDY_BLOCK_CLASS_COUNT]; /* lock: lock */
@@ -67,8 +69,8 @@ static inline uint32_t eddy_block_class(int64_t bytes) {
 EDDY_MUST_USE void *eddy_blocks_acquire_slow(eddy_blocks_cache *cache, int64_t bytes);
 void eddy_blocks_release_slow(eddy_blocks_cache *cache, void *data, int64_t bytes);
 
-/* At least `bytes` (0 counts as 1), aligned to 64, contents undefined; NULL when the door has none even after this pool
- * was trimmed. The class follows from `bytes` alone, so whoever releases names the same `bytes`. */
+/* At least `bytes` (0 counts as 1), aligned to 64, contents undefined; NULL when the door has none even after all pools
+ * were trimmed. The class follows from `bytes` alone, so whoever releases names the same `bytes`. */
 EDDY_MUST_USE static inline void *eddy_blocks_acquire(eddy_blocks_cache *cache, int64_t bytes) {
 #ifndef EDDY_BLOCKS_UNDER_ASAN
     if (EDDY_LIKELY((uint64_t)bytes <= EDDY_BLOCK_CACHED_BYTES)) {
@@ -101,7 +103,7 @@ static inline void eddy_blocks_release(eddy_blocks_cache *cache, void *data, int
     eddy_blocks_release_slow(cache, data, bytes);
 }
 
-/* Gives the pool's cached blocks back to the door; returns bytes. */
+/* Gives the pool's cached blocks back to the door, and their pages to the system; returns bytes. */
 int64_t eddy_blocks_pool_trim(eddy_blocks_pool *pool);
 /* Moves what a cache keeps to its pool. */
 void eddy_blocks_cache_flush(eddy_blocks_cache *cache);

@@ -113,6 +113,33 @@ Test(memory, no_two_threads_pass_the_limit_together) {
     cr_assert_leq(count.peak_bytes, 250);
 }
 
+static void *kept;
+static int reclaims;
+
+static int64_t give_kept(void) {
+    reclaims++;
+    if (!kept)
+        return 0;
+    eddy_memory_release(kept, 600, EDDY_MEMORY_TENSOR);
+    kept = NULL;
+    return 600;
+}
+
+Test(memory, a_refusal_asks_caches_once_and_an_injected_one_does_not) {
+    eddy_memory_reclaim_with(give_kept);
+    eddy_memory_limit_set(1000);
+    kept = eddy_memory_acquire(600, EDDY_MEMORY_TENSOR);
+    void *block = eddy_memory_acquire(700, EDDY_MEMORY_WORKSPACE);
+    cr_assert_not_null(block);
+    cr_assert_eq(reclaims, 1);
+    cr_assert_null(eddy_memory_acquire(700, EDDY_MEMORY_TENSOR));
+    cr_assert_eq(reclaims, 2);
+    eddy_memory_fail_at(EDDY_MEMORY_TENSOR, 0, 1);
+    cr_assert_null(eddy_memory_acquire(1, EDDY_MEMORY_TENSOR));
+    cr_assert_eq(reclaims, 2);
+    eddy_memory_release(block, 700, EDDY_MEMORY_WORKSPACE);
+}
+
 /* Takes `count` blocks and returns which failed as a bit mask. */
 static unsigned failures_among(int count, eddy_memory_purpose purpose) {
     unsigned failed = 0;

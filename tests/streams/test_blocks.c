@@ -1,7 +1,9 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
-#include <string.h>
+#include <stdio.h>
 #include <streams/blocks.h>
+#include <string.h>
+#include <unistd.h>
 
 static eddy_blocks_pool pool;
 static eddy_blocks_cache cache;
@@ -116,6 +118,59 @@ Test(blocks, a_refusal_of_the_door_trims_and_tries_again) {
     eddy_blocks_release(&cache, other, 6 << 20);
     eddy_memory_limit_set(0);
     end();
+}
+
+Test(blocks, a_refusal_trims_every_pool_of_the_process) {
+    begin();
+    eddy_blocks_pool other;
+    eddy_blocks_cache others;
+    eddy_blocks_pool_init(&other, EDDY_MEMORY_TENSOR);
+    eddy_blocks_cache_init(&others, &other);
+    eddy_memory_limit_set(8 << 20);
+    eddy_blocks_release(&others, eddy_blocks_acquire(&others, 5 << 20), 5 << 20);
+    cr_assert_eq(other.cached_bytes, 5 << 20);
+    void *block = eddy_blocks_acquire(&cache, 6 << 20);
+    cr_assert_not_null(block);
+    cr_assert_eq(other.cached_bytes, 0);
+    eddy_blocks_release(&cache, block, 6 << 20);
+    void *workspace = eddy_memory_acquire(7 << 20, EDDY_MEMORY_WORKSPACE);
+    cr_assert_not_null(workspace, "whoever asks the door");
+    eddy_memory_release(workspace, 7 << 20, EDDY_MEMORY_WORKSPACE);
+    eddy_blocks_cache_fini(&others);
+    eddy_blocks_pool_fini(&other);
+    eddy_memory_limit_set(0);
+    end();
+}
+
+/* Pages of the process, from the kernel. */
+static int64_t resident_bytes(void) {
+    long long size, pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    cr_assert_not_null(file);
+    cr_assert_eq(fscanf(file, "%lld %lld", &size, &pages), 2);
+    fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* Blocks that the C library takes from its heap, with one in use above them, so that the heap does not shrink. */
+Test(blocks, trimming_gives_pages_back_to_the_system) {
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    begin();
+    enum { COUNT = 800, BYTES = 80000 };
+    static void *blocks[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        blocks[i] = eddy_blocks_acquire(&cache, BYTES);
+        memset(blocks[i], 1, BYTES);
+    }
+    void *above = eddy_blocks_acquire(&cache, 100);
+    for (int i = 0; i < COUNT; i++)
+        eddy_blocks_release(&cache, blocks[i], BYTES);
+    int64_t before = resident_bytes();
+    cr_assert_geq(eddy_blocks_pool_trim(&pool), COUNT * BYTES);
+    cr_assert_leq(resident_bytes(), before - COUNT * BYTES / 2);
+    eddy_blocks_release(&cache, above, 100);
+    end();
+#endif
 }
 
 Test(blocks, impossible_sizes_are_refused) {
