@@ -81,7 +81,7 @@ static int64_t new_bytes_of(const eddy_instruction *instruction) {
     return bytes;
 }
 
-static eddy_execute_result execute_here(eddy_vm *vm, const eddy_instruction *instruction) {
+eddy_execute_result eddy_engine_execute(eddy_vm *vm, const eddy_instruction *instruction) {
     void *data[EDDY_NODE_USES];
     int64_t data_bytes[EDDY_NODE_USES];
     eddy_block *block = instruction->block;
@@ -119,7 +119,7 @@ static void node_run(eddy_stream_work *work, const eddy_runner *runner, eddy_sta
         node->is_starved = eddy_vm_execute(vm, instruction, &cache, &vm->team, block ? block->data : data,
                                            block ? block->data_bytes : data_bytes) == EDDY_EXECUTE_STARVED;
         eddy_blocks_cache_fini(&cache);
-        if (EDDY_UNLIKELY(node->is_starved && node->stream->is_ordered)) {
+        if (EDDY_UNLIKELY(node->is_starved && (node->stream->is_ordered || node->is_last_try))) {
             node->is_starved = false;
             eddy_vm_execute_failed(vm, instruction, EDDY_OUT_OF_MEMORY);
         }
@@ -133,28 +133,9 @@ bool eddy_engine_is_call(const eddy_stream_work *work) {
     return work->run == node_run;
 }
 
-static void starve(eddy_vm *vm, eddy_node *node) {
-    node->is_starved = true;
-    node->ready_next = vm->engine.starved;
-    vm->engine.starved = node;
-}
-
-static void run_call(eddy_vm *vm, eddy_node *node) {
+/* To the thread that runs it. */
+void eddy_engine_dispatch(eddy_vm *vm, eddy_node *node) {
     eddy_vm_stream *stream = node->stream;
-    bool is_queue_free = !stream->is_ordered || stream->dispatched_count == 0;
-    eddy_graph_dispatched(vm, node);
-    if (runs_here(vm, &node->instruction) && is_queue_free && !stream->is_foreign) {
-        if (execute_here(vm, &node->instruction) == EDDY_EXECUTE_STARVED) {
-            if (!stream->is_ordered) {
-                starve(vm, node);
-                return;
-            }
-            eddy_vm_execute_failed(vm, &node->instruction, EDDY_OUT_OF_MEMORY);
-        }
-        vm->engine.scheduler_run++;
-        eddy_graph_retire(vm, node);
-        return;
-    }
     stream->dispatched_count++;
     vm->engine.running_count++;
     vm->engine.worker_run++;
@@ -171,7 +152,26 @@ static void run_call(eddy_vm *vm, eddy_node *node) {
         eddy_trace_end(EDDY_TRACE_DISPATCH, name, sequence);
 }
 
-static void run_ready(eddy_vm *vm) {
+static void run_call(eddy_vm *vm, eddy_node *node) {
+    eddy_vm_stream *stream = node->stream;
+    bool is_queue_free = !stream->is_ordered || stream->dispatched_count == 0;
+    eddy_graph_dispatched(vm, node);
+    if (!runs_here(vm, &node->instruction) || !is_queue_free || stream->is_foreign) {
+        eddy_engine_dispatch(vm, node);
+        return;
+    }
+    if (eddy_engine_execute(vm, &node->instruction) == EDDY_EXECUTE_STARVED) {
+        if (!stream->is_ordered) {
+            eddy_starved_add(vm, node);
+            return;
+        }
+        eddy_vm_execute_failed(vm, &node->instruction, EDDY_OUT_OF_MEMORY);
+    }
+    vm->engine.scheduler_run++;
+    eddy_graph_retire(vm, node);
+}
+
+void eddy_engine_run_ready(eddy_vm *vm) {
     while (vm->engine.ready_head) {
         eddy_node *node = vm->engine.ready_head;
         vm->engine.ready_head = node->ready_next;
@@ -184,36 +184,13 @@ static void run_ready(eddy_vm *vm) {
     }
 }
 
-/* Instructions for which there was no memory: again, now that something was freed; where nothing runs that could free
- * any, they fail. */
-static void feed_starved(eddy_vm *vm) {
-    if (!vm->engine.starved)
-        return;
-    eddy_blocks_cache_flush(&vm->engine.cache);
-    eddy_node *node = vm->engine.starved;
-    vm->engine.starved = NULL;
-    while (node) {
-        eddy_node *next = node->ready_next;
-        node->is_starved = false;
-        if (execute_here(vm, &node->instruction) == EDDY_EXECUTED) {
-            eddy_graph_retire(vm, node);
-        } else if (vm->engine.running_count == 0 && !eddy_ring_peek(&vm->ring)) {
-            eddy_vm_execute_failed(vm, &node->instruction, EDDY_OUT_OF_MEMORY);
-            eddy_graph_retire(vm, node);
-        } else {
-            starve(vm, node);
-        }
-        node = next;
-    }
-}
-
 /* ---- taking ---- */
 
 static void take_instruction(eddy_vm *vm, const eddy_instruction *instruction) {
     eddy_instruction_kind kind = (eddy_instruction_kind)instruction->kind;
     if (kind == EDDY_KIND_CALL) {
         if (runs_here(vm, instruction) && !vm->streams[instruction->stream]->is_foreign &&
-            eddy_graph_is_free(vm, instruction) && execute_here(vm, instruction) == EDDY_EXECUTED) {
+            eddy_graph_is_free(vm, instruction) && eddy_engine_execute(vm, instruction) == EDDY_EXECUTED) {
             vm->engine.scheduler_run++;
             retire_direct(vm, instruction);
             return;
@@ -270,7 +247,7 @@ static bool take_completions(eddy_vm *vm) {
             eddy_kind_completed(vm, node);
         }
         if (node->is_starved)
-            starve(vm, node);
+            eddy_starved_add(vm, node);
         else
             eddy_graph_retire(vm, node);
     }
@@ -307,21 +284,19 @@ static bool take_releases(eddy_vm *vm) {
 
 static bool tick(eddy_vm *vm) {
     bool has_moved = take_completions(vm);
-    run_ready(vm);
-    if (has_moved)
-        feed_starved(vm);
+    eddy_engine_run_ready(vm);
+    if (EDDY_UNLIKELY(vm->engine.starved && has_moved))
+        eddy_starved_relieve(vm, false);
     has_moved |= take_records(vm);
     has_moved |= take_releases(vm);
     if (vm->engine.ready_head) {
-        run_ready(vm);
+        eddy_engine_run_ready(vm);
         has_moved = true;
     }
     if (EDDY_UNLIKELY(vm->engine.starved && vm->engine.running_count == 0)) {
-        feed_starved(vm);
-        if (vm->engine.ready_head) {
-            run_ready(vm);
-            has_moved = true;
-        }
+        eddy_starved_relieve(vm, true);
+        eddy_engine_run_ready(vm);
+        has_moved = true;
     }
     if (vm->engine.unpublished >= BURST)
         publish(vm, false);

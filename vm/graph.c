@@ -24,7 +24,7 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
     node->instruction = *instruction;
     node->stream = vm->streams[instruction->stream];
     node->state = EDDY_NODE_WAITING;
-    node->is_starved = node->has_failed_lend = node->is_behind_lend = node->is_marker = false;
+    node->is_starved = node->is_last_try = node->has_failed_lend = node->is_behind_lend = node->is_marker = false;
     eddy_store_relaxed(&node->has_ended_lend, false);
     node->walk = 0;
     node->waiting_count = 0;

@@ -121,7 +121,7 @@ struct eddy_vm {
         eddy_node *free_nodes;
         eddy_node *live_head, *live_tail;
         eddy_node *ready_head, **ready_tail;
-        eddy_node *starved;
+        eddy_node *starved, *last_starved; /* for which there was no memory; the oldest first */
         eddy_stack_link *held_releases; /* not due yet */
         uint64_t finished, retired;
         int64_t finished_bytes;
@@ -219,6 +219,19 @@ static inline bool eddy_engine_has_work(const eddy_vm *vm) {
 }
 /* Wakes the scheduler thread from outside the submission lock. */
 void eddy_vm_poke(eddy_vm *vm);
+
+/* Runs a CALL with the engine's own cache. Engine only. */
+eddy_execute_result eddy_engine_execute(eddy_vm *vm, const eddy_instruction *instruction);
+/* Hands a CALL to its stream. Engine only. */
+void eddy_engine_dispatch(eddy_vm *vm, eddy_node *node);
+/* Runs and dispatches what is ready. Engine only. */
+void eddy_engine_run_ready(eddy_vm *vm);
+
+/* ---- starved.c: instructions for which there was no memory. Engine only ---- */
+
+void eddy_starved_add(eddy_vm *vm, eddy_node *node);
+/* Tries them again. is_last: nothing runs that could free anything; where nothing fits the oldest fails. */
+void eddy_starved_relieve(eddy_vm *vm, bool is_last);
 
 /* ---- graph.c: nodes, edges, retirement. Engine only ---- */
 

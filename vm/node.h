@@ -65,6 +65,7 @@ typedef struct eddy_node {
 
     /* The runner's, until DONE. */
     bool is_starved; /* there was no memory: try again after something has retired */
+    bool is_last_try; /* without memory it fails */
     bool has_failed_lend;
     _Atomic bool has_ended_lend; /* atomic: the lender stores (release) before it pushes; the walk from a waiter loads */
 

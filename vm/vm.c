@@ -41,6 +41,9 @@ static void init_options(eddy_vm *vm, const eddy_runtime_options *options) {
     vm->high_count = options->in_flight_high > 0 ? options->in_flight_high : 16384;
     vm->low_count = vm->high_count / 2;
     vm->high_bytes = options->in_flight_bytes_high > 0 ? options->in_flight_bytes_high : (int64_t)1 << 30;
+    /* What was issued far ahead must not take the memory that what comes before it needs. */
+    if (vm->high_bytes > eddy_memory_limit() / 4)
+        vm->high_bytes = eddy_memory_limit() / 4;
     vm->low_bytes = vm->high_bytes / 2;
 }
 

@@ -1,0 +1,105 @@
+/* Instructions for which there was no memory (PROTOCOL.md section 12). Engine only. */
+#include <vm/machine.h>
+
+/* By sequence: mostly at the end, since they were dispatched in that order. */
+void eddy_starved_add(eddy_vm *vm, eddy_node *node) {
+    node->is_starved = true;
+    eddy_node **link = &vm->engine.starved;
+    if (vm->engine.last_starved && vm->engine.last_starved->instruction.sequence < node->instruction.sequence)
+        link = &vm->engine.last_starved->ready_next;
+    while (*link && (*link)->instruction.sequence < node->instruction.sequence)
+        link = &(*link)->ready_next;
+    node->ready_next = *link;
+    *link = node;
+    if (!node->ready_next)
+        vm->engine.last_starved = node;
+}
+
+static eddy_node *pop_starved(eddy_vm *vm) {
+    eddy_node *node = vm->engine.starved;
+    if (node && !(vm->engine.starved = node->ready_next))
+        vm->engine.last_starved = NULL;
+    return node;
+}
+
+/* Gives to the pool what the roles keep for themselves, and puts the issuers' pending releases into the ring. */
+static void collect_kept(eddy_vm *vm) {
+    eddy_blocks_cache_flush(&vm->engine.cache);
+    eddy_lock_acquire(&vm->submission);
+    eddy_vm_flush_releases(vm);
+    eddy_blocks_cache_flush(&vm->issuer_cache);
+    eddy_lock_release(&vm->submission);
+}
+
+/* False: there was no memory again. */
+static bool retry(eddy_vm *vm, eddy_node *node) {
+    node->is_starved = false;
+    if (eddy_engine_execute(vm, &node->instruction) != EDDY_EXECUTED)
+        return false;
+    eddy_graph_retire(vm, node);
+    /* What it gave up may be in the engine's own cache. */
+    eddy_blocks_cache_flush(&vm->engine.cache);
+    return true;
+}
+
+/* Its kernel does not run here: whether there is memory shows where it does. */
+static bool runs_elsewhere(const eddy_vm *vm, const eddy_node *node) {
+    return node->stream->is_foreign || (node->instruction.place == EDDY_PLACE_WORKER && !vm->is_one_thread);
+}
+
+/* More may come free: one after the other, so that a large one is not overtaken for ever. */
+static void retry_in_order(eddy_vm *vm) {
+    eddy_node *node;
+    while ((node = pop_starved(vm)))
+        if (runs_elsewhere(vm, node) || !retry(vm, node)) {
+            eddy_starved_add(vm, node);
+            return;
+        }
+}
+
+/* Whatever fits; true when one has run, or is tried for the last time. */
+static bool retry_all(eddy_vm *vm) {
+    bool has_run = false;
+    eddy_node *node, *left = NULL;
+    while ((node = pop_starved(vm))) {
+        if (runs_elsewhere(vm, node)) {
+            node->is_starved = false;
+            node->is_last_try = true;
+            eddy_engine_dispatch(vm, node);
+            has_run = true;
+        } else if (retry(vm, node)) {
+            has_run = true;
+        } else {
+            node->ready_next = left;
+            left = node;
+        }
+    }
+    /* The newest first: each goes to the front. */
+    while (left) {
+        node = left;
+        left = node->ready_next;
+        eddy_starved_add(vm, node);
+    }
+    return has_run;
+}
+
+/* They fail, the oldest first, until what one and its successors gave up is enough for the next. */
+static void fail_in_order(eddy_vm *vm) {
+    while (vm->engine.starved && vm->engine.running_count == 0) {
+        eddy_node *node = pop_starved(vm);
+        if (retry(vm, node))
+            return;
+        eddy_vm_execute_failed(vm, &node->instruction, EDDY_OUT_OF_MEMORY);
+        eddy_graph_retire(vm, node);
+        eddy_engine_run_ready(vm);
+        eddy_blocks_cache_flush(&vm->engine.cache);
+    }
+}
+
+void eddy_starved_relieve(eddy_vm *vm, bool is_last) {
+    collect_kept(vm);
+    if (!is_last || eddy_ring_peek(&vm->ring))
+        retry_in_order(vm);
+    else if (!retry_all(vm))
+        fail_in_order(vm);
+}
