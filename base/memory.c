@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -129,14 +130,43 @@ static size_t rounded_bytes(size_t bytes) {
     return bytes == 0 ? EDDY_CACHE_LINE : (bytes + EDDY_CACHE_LINE - 1) & ~(size_t)(EDDY_CACHE_LINE - 1);
 }
 
+/* Blocks from this size on are mapped one by one, so that each goes back to the system when it is released. The C library
+ * begins so too, but raises its threshold with what the program frees, and may then keep 64 MB for each thread that no limit
+ * and no memory group forgives. */
+#if defined(__SANITIZE_ADDRESS__)
+#define MAPPED_BYTES SIZE_MAX /* its own allocator sees what is written beside a block */
+#else
+#define MAPPED_BYTES ((size_t)128 << 10)
+#endif
+
+static void *request(size_t bytes) {
+    void *memory = NULL;
+    int errno_before = errno;
+    if (bytes >= MAPPED_BYTES) {
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED)
+            memory = NULL;
+    } else if (posix_memalign(&memory, EDDY_CACHE_LINE, bytes) != 0) {
+        memory = NULL;
+    }
+    errno = errno_before;
+    return memory;
+}
+
+static void give_back(void *memory, size_t bytes) {
+    int errno_before = errno;
+    if (bytes < MAPPED_BYTES)
+        free(memory);
+    else if (munmap(memory, bytes) != 0)
+        /* One hole too many for the kernel's count of mappings: the pages go, their addresses stay. */
+        madvise(memory, bytes, MADV_DONTNEED);
+    errno = errno_before;
+}
+
 static void *try_acquire(size_t bytes, eddy_memory_purpose purpose) {
     if (!reserve((int64_t)bytes, purpose))
         return NULL;
-    void *memory = NULL;
-    int errno_before = errno;
-    if (posix_memalign(&memory, EDDY_CACHE_LINE, rounded_bytes(bytes)) != 0)
-        memory = NULL;
-    errno = errno_before;
+    void *memory = request(rounded_bytes(bytes));
     if (!memory)
         unreserve((int64_t)bytes, purpose);
     return memory;
@@ -188,7 +218,7 @@ void eddy_memory_release(void *memory, size_t bytes, eddy_memory_purpose purpose
     if (!memory)
         return;
     EDDY_ASSERT((unsigned)purpose < EDDY_MEMORY_PURPOSE_COUNT);
-    free(memory);
+    give_back(memory, rounded_bytes(bytes));
     int64_t before = eddy_sub_relaxed(&counts[purpose].bytes, (int64_t)bytes);
     EDDY_ASSERT(before >= (int64_t)bytes);
     eddy_sub_relaxed(&counts[purpose].blocks, 1);

@@ -1,6 +1,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <streams/blocks.h>
 #include <string.h>
 #include <unistd.h>
@@ -152,23 +153,39 @@ static int64_t resident_bytes(void) {
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* Blocks that the C library takes from its heap, with one in use above them, so that the heap does not shrink. */
+static void *fill_and_give_up(void *context) {
+    enum { MOST = 500 };
+    static void *blocks[MOST];
+    int64_t bytes = *(const int64_t *)context;
+    eddy_blocks_cache mine;
+    eddy_blocks_cache_init(&mine, &pool);
+    int count = (int)((32 << 20) / bytes);
+    cr_assert_leq(count, MOST);
+    for (int i = 0; i < count; i++) {
+        blocks[i] = eddy_blocks_acquire(&mine, bytes);
+        memset(blocks[i], 1, (size_t)bytes);
+    }
+    for (int i = 0; i < count; i++)
+        eddy_blocks_release(&mine, blocks[i], bytes);
+    eddy_blocks_cache_fini(&mine);
+    return NULL;
+}
+
+/* Whatever the C library's thresholds have come to, and whichever thread's arena the blocks are from. */
 Test(blocks, trimming_gives_pages_back_to_the_system) {
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     begin();
-    enum { COUNT = 800, BYTES = 80000 };
-    static void *blocks[COUNT];
-    for (int i = 0; i < COUNT; i++) {
-        blocks[i] = eddy_blocks_acquire(&cache, BYTES);
-        memset(blocks[i], 1, BYTES);
+    void *volatile large = malloc(30 << 20);
+    free(large); /* raises them */
+    int64_t sizes[] = {160 << 10, 640 << 10, 5 << 20, 20 << 20};
+    for (int i = 0; i < 4; i++) {
+        pthread_t thread;
+        cr_assert_eq(pthread_create(&thread, NULL, fill_and_give_up, &sizes[i]), 0);
+        pthread_join(thread, NULL);
+        int64_t before = resident_bytes();
+        cr_assert_geq(eddy_blocks_pool_trim(&pool), 20 << 20);
+        cr_assert_leq(resident_bytes(), before - (18 << 20), "blocks of %lld bytes", (long long)sizes[i]);
     }
-    void *above = eddy_blocks_acquire(&cache, 100);
-    for (int i = 0; i < COUNT; i++)
-        eddy_blocks_release(&cache, blocks[i], BYTES);
-    int64_t before = resident_bytes();
-    cr_assert_geq(eddy_blocks_pool_trim(&pool), COUNT * BYTES);
-    cr_assert_leq(resident_bytes(), before - COUNT * BYTES / 2);
-    eddy_blocks_release(&cache, above, 100);
     end();
 #endif
 }
