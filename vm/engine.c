@@ -67,7 +67,7 @@ static void publish(eddy_vm *vm, bool is_idle) {
 /* ---- running ---- */
 
 static bool runs_here(const eddy_vm *vm, const eddy_instruction *instruction) {
-    if (vm->is_one_thread)
+    if (vm->is_one_thread || instruction->descriptor == &eddy_starved_room)
         return true;
     return instruction->cost_ns <= EDDY_SCHEDULER_RUN_NS && instruction->place == EDDY_PLACE_ANY && !vm->is_worker_path;
 }
@@ -160,7 +160,8 @@ static void run_call(eddy_vm *vm, eddy_node *node) {
         eddy_engine_dispatch(vm, node);
         return;
     }
-    if (eddy_engine_execute(vm, &node->instruction) == EDDY_EXECUTE_STARVED) {
+    if (node->instruction.descriptor == &eddy_starved_room ||
+        eddy_engine_execute(vm, &node->instruction) == EDDY_EXECUTE_STARVED) {
         if (!stream->is_ordered) {
             eddy_starved_add(vm, node);
             return;
@@ -190,7 +191,8 @@ static void take_instruction(eddy_vm *vm, const eddy_instruction *instruction) {
     eddy_instruction_kind kind = (eddy_instruction_kind)instruction->kind;
     if (kind == EDDY_KIND_CALL) {
         if (runs_here(vm, instruction) && !vm->streams[instruction->stream]->is_foreign &&
-            eddy_graph_is_free(vm, instruction) && eddy_engine_execute(vm, instruction) == EDDY_EXECUTED) {
+            instruction->descriptor != &eddy_starved_room && eddy_graph_is_free(vm, instruction) &&
+            eddy_engine_execute(vm, instruction) == EDDY_EXECUTED) {
             vm->engine.scheduler_run++;
             retire_direct(vm, instruction);
             return;

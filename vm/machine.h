@@ -230,6 +230,10 @@ void eddy_engine_run_ready(eddy_vm *vm);
 /* ---- starved.c: instructions for which there was no memory. Engine only ---- */
 
 void eddy_starved_add(eddy_vm *vm, eddy_node *node);
+/* Takes memory and does nothing else, for a caller who waits for it. Goes to the list without a try; where others run it
+ * leaves them what the marks allow them. Its argument is its size. */
+extern const eddy_vm_descriptor eddy_starved_room;
+bool eddy_starved_leaves_room(eddy_vm *vm, int64_t bytes);
 /* Tries them again. is_last: nothing runs that could free anything; where nothing fits the oldest fails. */
 void eddy_starved_relieve(eddy_vm *vm, bool is_last);
 

@@ -1,5 +1,35 @@
 /* Instructions for which there was no memory (PROTOCOL.md section 12). Engine only. */
+#include <stdio.h>
 #include <vm/machine.h>
+
+/* ---- room for a caller who waits ---- */
+
+static void do_nothing(const eddy_vm_run *run) {
+    (void)run;
+}
+
+static const char *name_room(const eddy_vm_instruction *instruction) {
+    (void)instruction;
+    return "from_data";
+}
+
+static int describe_room(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
+    return snprintf(buffer, size, "from_data of %lld bytes", (long long)*(const int64_t *)instruction->arguments);
+}
+
+const eddy_vm_descriptor eddy_starved_room = {.run = do_nothing, .name = name_room, .describe = describe_room};
+
+bool eddy_starved_leaves_room(eddy_vm *vm, int64_t bytes) {
+    return eddy_load_relaxed(&vm->tensors.live_bytes) + bytes <= eddy_memory_limit() - vm->high_bytes;
+}
+
+/* Others are under way, and are to have what the marks allow them. */
+static bool is_held_back(eddy_vm *vm, const eddy_instruction *instruction) {
+    return instruction->descriptor == &eddy_starved_room && (vm->engine.running_count > 0 || vm->engine.ready_head) &&
+           !eddy_starved_leaves_room(vm, instruction->sizes[0]);
+}
+
+/* ---- the list ---- */
 
 /* By sequence: mostly at the end, since they were dispatched in that order. */
 void eddy_starved_add(eddy_vm *vm, eddy_node *node) {
@@ -22,6 +52,8 @@ static eddy_node *pop_starved(eddy_vm *vm) {
     return node;
 }
 
+/* ---- trying again ---- */
+
 /* Gives to the pool what the roles keep for themselves, and puts the issuers' pending releases into the ring. */
 static void collect_kept(eddy_vm *vm) {
     eddy_blocks_cache_flush(&vm->engine.cache);
@@ -34,7 +66,7 @@ static void collect_kept(eddy_vm *vm) {
 /* False: there was no memory again. */
 static bool retry(eddy_vm *vm, eddy_node *node) {
     node->is_starved = false;
-    if (eddy_engine_execute(vm, &node->instruction) != EDDY_EXECUTED)
+    if (is_held_back(vm, &node->instruction) || eddy_engine_execute(vm, &node->instruction) != EDDY_EXECUTED)
         return false;
     eddy_graph_retire(vm, node);
     /* What it gave up may be in the engine's own cache. */

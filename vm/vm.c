@@ -239,15 +239,53 @@ eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_t bytes, void 
     return status;
 }
 
+/* Memory that may come free: as an instruction that is waited for, so that it walks the ladder in its turn. */
+static eddy_status create_in_turn(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage, void **data) {
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
+    eddy_vm_call call = {.descriptor = &eddy_starved_room,
+                         .operands = &target,
+                         .operand_count = 1,
+                         .arguments = &bytes,
+                         .argument_bytes = sizeof(bytes),
+                         .cost_ps = EDDY_CALLER_RUN_PS + 1};
+    eddy_vm_wait wait = {EDDY_SLEEP_FOREVER, "from_data", NULL};
+    eddy_status status = eddy_vm_submit(vm, &call);
+    if (status != EDDY_OK)
+        return status;
+    eddy_status waited = eddy_vm_wait_storage(vm, target.storage, &wait);
+    status = eddy_vm_enter(vm, "from_data", NULL);
+    if (status != EDDY_OK)
+        return status;
+    if (waited == EDDY_OK) {
+        *data = eddy_vm_storage(vm, target.storage)->shared.data;
+        *storage = target.storage;
+    } else {
+        eddy_vm_release_locked(vm, target.storage);
+    }
+    eddy_vm_leave(vm);
+    return waited;
+}
+
+/* Large ones leave to what is in flight what the marks allow it. */
+static bool may_take_at_once(eddy_vm *vm, int64_t bytes) {
+    return bytes <= EDDY_PENDING_BYTES || vm->issued == eddy_load_seq_cst(&vm->finished) ||
+           eddy_starved_leaves_room(vm, bytes);
+}
+
 eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage, void **data) {
     eddy_status status = eddy_vm_enter(vm, "from_data", NULL);
     if (status != EDDY_OK)
         return status;
-    void *memory = eddy_blocks_acquire(&vm->issuer_cache, bytes);
+    /* The service thread waits for nothing. */
+    bool may_wait = bytes <= eddy_memory_limit() && !eddy_service_is_current_thread();
+    void *memory = may_wait && !may_take_at_once(vm, bytes) ? NULL : eddy_blocks_acquire(&vm->issuer_cache, bytes);
+    may_wait &= !memory;
     status = memory ? storage_adopt(vm, memory, bytes, NULL, storage) : EDDY_OUT_OF_MEMORY;
     if (status != EDDY_OK)
         eddy_blocks_release(&vm->issuer_cache, memory, bytes);
     eddy_vm_leave(vm);
+    if (status != EDDY_OK && may_wait)
+        return create_in_turn(vm, bytes, storage, data);
     if (status != EDDY_OK)
         return eddy_fail(status, "from_data", NULL, "from_data: no memory for %lld bytes", (long long)bytes);
     *data = memory;

@@ -117,7 +117,8 @@ EDDY_MUST_USE eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_
                                                  void *context, eddy_storage_number *storage);
 
 /* Makes a storage with memory of its own, zero-copy ready to be written by the caller at once through *data, before any
- * instruction names it (from_data). */
+ * instruction names it (from_data). Blocks only where memory is short and work in flight may give some back; not on the
+ * service thread. */
 EDDY_MUST_USE eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage, void **data);
 
 /* What a storage is released through: embedded in whatever holds the last reference, so that a release never

@@ -30,7 +30,8 @@ typedef struct eddy_from_data_options {
 } eddy_from_data_options;
 
 /* A new tensor with a copy of `data`, made before the call returns; data may be NULL where the shape has no elements.
- * Never waits. INVALID_ARGUMENT, SIZE_OVERFLOW, OUT_OF_MEMORY, UNSUPPORTED (device). */
+ * Waits only where memory is short and work in flight may give some back (inside a callback never).
+ * INVALID_ARGUMENT, SIZE_OVERFLOW, OUT_OF_MEMORY, UNSUPPORTED (device). */
 EDDY_API eddy_tensor *eddy_from_data(const void *data, eddy_shape shape, eddy_dtype dtype,
                                      const eddy_from_data_options *options);
 

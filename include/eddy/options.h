@@ -45,7 +45,8 @@ extern "C" {
     INT(in_flight_high, "EDDY_IN_FLIGHT_HIGH", 0, INT32_MAX, 16384,                                                    \
         "Instructions in flight at which a caller is held back.")                                                      \
     INT(in_flight_bytes_high, "EDDY_IN_FLIGHT_BYTES_HIGH", 0, INT64_MAX, INT64_C(1) << 30,                             \
-        "Bytes issued and unfinished at which a caller is held back.")                                                 \
+        "Bytes issued and unfinished at which a caller is held back; at most a quarter of what tensors may "           \
+        "have (memory_limit).")                                                                                        \
     INT(memory_limit, "EDDY_MEMORY_LIMIT", 0, INT64_MAX, 0,                                                            \
         "Bytes of host memory for tensors, process-wide; 0: what cgroup and MemAvailable leave, less a sixteenth.")    \
     BOOL(silent_exit, "EDDY_SILENT_EXIT", "No line on stderr at exit about errors that nobody saw.")

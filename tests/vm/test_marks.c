@@ -91,6 +91,26 @@ Test(marks, bytes_hold_back_as_well) {
     session_close(&producer.session);
 }
 
+/* The rest of the memory is for what came before. */
+Test(marks, what_is_in_flight_takes_a_quarter_of_the_memory_at_most) {
+    static vm_producer producer = {.count = 20, .bytes = 1024};
+    eddy_memory_limit_set(16384);
+    producer.session = open_marked(1000, 1 << 30);
+    eddy_memory_limit_set(0);
+    pthread_t thread;
+    start_thread(&thread, produce, &producer);
+    await_issued(&producer, 4);
+    await_throttled(&producer.session);
+    cr_assert_eq(eddy_load_acquire(&producer.issued), 4);
+    for (int i = 0; i < 20; i++)
+        session_step(&producer.session);
+    join_thread(thread);
+    cr_assert_eq(producer.status, EDDY_OK);
+    for (int i = 0; i < 20; i++)
+        session_release(&producer.session, producer.made[i]);
+    session_close(&producer.session);
+}
+
 Test(marks, an_empty_vm_takes_any_instruction) {
     vm_session session = open_marked(1, 1);
     for (int i = 0; i < 5; i++) {

@@ -144,3 +144,100 @@ Test(starved, what_is_for_workers_is_tried_again_on_a_worker) {
         close_all(&session, 2, (eddy_storage_number[]){reader, target.storage});
     }
 }
+
+/* ---- storages made by hand (from_data) ---- */
+
+typedef struct hand_maker {
+    eddy_vm *vm;
+    int64_t bytes;
+    eddy_storage_number made;
+    eddy_status status;
+    eddy_error error;
+    _Atomic bool is_done; /* atomic: release, when the rest may be read */
+} hand_maker;
+
+static void *make_by_hand(void *context) {
+    hand_maker *maker = context;
+    void *data;
+    maker->status = eddy_vm_storage_create(maker->vm, maker->bytes, &maker->made, &data);
+    maker->error = taken_error();
+    if (maker->status == EDDY_OK)
+        memset(data, 1, (size_t)maker->bytes);
+    eddy_store_release(&maker->is_done, true);
+    return NULL;
+}
+
+/* Until so many instructions are in flight: the maker's own among them. */
+static void await_in_flight(const vm_session *session, const hand_maker *maker, int64_t count) {
+    while (eddy_vm_counters_read(session->vm).in_flight < count)
+        cr_assert_not(eddy_load_acquire(&maker->is_done), "%s", eddy_status_text(maker->status));
+}
+
+/* Whose bytes are there already, whoever waits for room: a reader holds them at the latch. */
+static void make_at_latch(int64_t limit, int64_t present, bool is_given_up, hand_maker *maker) {
+    eddy_memory_limit_set(limit);
+    vm_session session = open_workers(limit);
+    eddy_storage_number held = submit(&session, present, 1, 0, NULL);
+    session_settle(&session);
+    vm_latch latch = {0};
+    eddy_storage_number reader = session_latch(&session, &latch, 1, &held);
+    latch_await(&latch, 1);
+    if (is_given_up)
+        session_release(&session, held);
+    maker->vm = session.vm;
+    pthread_t thread;
+    start_thread(&thread, make_by_hand, maker);
+    await_in_flight(&session, maker, 2);
+    latch_open(&latch);
+    join_thread(thread);
+    if (!is_given_up)
+        session_release(&session, held);
+    if (maker->status == EDDY_OK)
+        session_release(&session, maker->made);
+    close_all(&session, 1, &reader);
+}
+
+Test(starved, a_storage_made_by_hand_waits_for_what_comes_free) {
+    hand_maker maker = {.bytes = 5 * MB};
+    make_at_latch(8 * MB, 5 * MB, true, &maker);
+    cr_assert_eq(maker.status, EDDY_OK);
+}
+
+Test(starved, a_storage_made_by_hand_leaves_room_to_what_runs) {
+    hand_maker maker = {.bytes = 2 * MB};
+    make_at_latch(12 * MB, 8 * MB, false, &maker);
+    cr_assert_eq(maker.status, EDDY_OK, "once nothing runs any more it may have the rest");
+}
+
+Test(starved, a_storage_made_by_hand_fails_when_nothing_comes_free) {
+    hand_maker maker = {.bytes = 5 * MB};
+    make_at_latch(8 * MB, 5 * MB, false, &maker);
+    cr_assert_eq(maker.status, EDDY_OUT_OF_MEMORY);
+    cr_assert_str_eq(maker.error.op, "from_data");
+    cr_assert(strstr(maker.error.message, "from_data of 5242880 bytes"), "%s", maker.error.message);
+}
+
+static void make_in_callback(void *context, void *data, int64_t bytes, const eddy_error *error) {
+    (void)data;
+    (void)bytes;
+    (void)error;
+    make_by_hand(context);
+}
+
+/* A latch is held by a kernel meanwhile: who waited for it would wait for ever. */
+Test(starved, a_storage_made_in_a_callback_waits_for_nothing) {
+    vm_session session = open_workers(8 * MB);
+    eddy_storage_number held = submit(&session, 5 * MB, 1, 0, NULL), small = submit(&session, CELLS * 8, 2, 0, NULL);
+    session_settle(&session);
+    vm_latch latch = {0};
+    eddy_storage_number reader = session_latch(&session, &latch, 1, &held);
+    latch_await(&latch, 1);
+    hand_maker maker = {.vm = session.vm, .bytes = 5 * MB};
+    cr_assert_eq(eddy_vm_access(session.vm, small, false, make_in_callback, &maker, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_sync_service(session.vm, &forever), EDDY_OK);
+    while (!eddy_load_acquire(&maker.is_done))
+        sched_yield();
+    cr_assert_eq(maker.status, EDDY_OUT_OF_MEMORY);
+    latch_open(&latch);
+    close_all(&session, 3, (eddy_storage_number[]){held, small, reader});
+}
