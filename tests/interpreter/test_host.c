@@ -191,7 +191,7 @@ Test(host, map_lends_and_ops_wait_for_unmap) {
     cr_assert_eq(values[0], 2, "the view's first element");
     eddy_tensor *sum = call("add", OF(t, t));
     cr_assert_not(eddy_is_ready(sum));
-    cr_assert_eq(eddy_wait(sum, 1000000), EDDY_WOULD_DEADLOCK);
+    cr_assert_eq(eddy_wait(sum, EDDY_FOREVER), EDDY_WOULD_DEADLOCK);
     eddy_error_take(NULL);
     values[0] = 10;
     cr_assert_eq(eddy_unmap(row), EDDY_OK);

@@ -25,12 +25,11 @@ static bool has_line(const char *part) {
     return found;
 }
 
+/* One request is enough. */
 static void dump(vm_session *session, int line_count) {
-    int before = eddy_load_acquire(&lines.lines);
-    do {
-        eddy_vm_dump(session->vm);
+    eddy_vm_dump(session->vm);
+    while (eddy_load_acquire(&lines.lines) < line_count)
         sched_yield();
-    } while (eddy_load_acquire(&lines.lines) < before + line_count);
 }
 
 Test(dump, each_live_instruction_says_what_it_waits_for) {
@@ -89,11 +88,11 @@ Test(dump, many_instructions_are_cut_at_a_hundred_lines) {
         sched_yield();
     dump(&session, 101);
     cr_assert(has_line("500 live instructions\n"), "%s", lines.text);
-    cr_assert_leq(eddy_load_acquire(&lines.lines) % 101, 0);
     for (int i = 0; i < 500; i++)
         session_step(&session);
     session_release(&session, a);
     session_close(&session);
+    cr_assert_eq(eddy_load_acquire(&lines.lines), 101);
 }
 
 Test(dump, a_time_without_progress_rings_by_itself) {
