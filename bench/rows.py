@@ -61,6 +61,8 @@ def all_rows():
         Row("caller_run_add16", "ns", "add16", Goal(60), (LIBTORCH,)),
         Row("sparse_add16", "us", "sparse", Goal(1), (), **apart),
         Row("sparse_add16_completion", "us", "sparse", Goal(50), (), **apart),
+        Row("sparse_wake", "us", "sparse", Goal(1), (), **apart),
+        Row("sparse_wake_completion", "us", "sparse", Goal(50), (), **apart),
         Row("instructions_add16", "instructions", "add16", Goal(600), (LIBTORCH,), kind="instructions"),
         Row("empty_chain", "ns", "empty", Goal(50), TASKS, **apart),
         Row("empty_independent", "ns", "empty", Goal(50), TASKS, **apart),

@@ -1,5 +1,6 @@
-/* Rows about an op issued now and then, once a millisecond, so that the scheduler thread sleeps in between: the
- * caller's time (sparse_add16), and until the op has run, with no later call made (sparse_add16_completion). */
+/* Rows about an op issued now and then, once a millisecond, so that all threads sleep in between: the caller's time
+ * (sparse_add16), and until the op has run, with no later call made (sparse_add16_completion); the same where the op has to go
+ * through the scheduler thread, which is woken (sparse_wake, sparse_wake_completion). */
 #include <bench/ours/must.h>
 #include <bench/ours/path.h>
 #include <bench/sample.h>
@@ -42,14 +43,26 @@ static void round_of_ops(eddy_tensor *left, eddy_tensor *right, double *caller_u
     *completion_us = median(completion);
 }
 
+static const struct {
+    const char *row;
+    bool is_woken, is_completion;
+} rows[] = {{"sparse_add16", false, false},
+            {"sparse_add16_completion", false, true},
+            {"sparse_wake", true, false},
+            {"sparse_wake_completion", true, true}};
+
 int main(int argc, char **argv) {
     const char *row = argc > 1 ? argv[1] : "";
-    int count = bench_sample_count(argc, argv, 2), is_completion = !strcmp(row, "sparse_add16_completion");
-    if (!is_completion && strcmp(row, "sparse_add16")) {
+    int count = bench_sample_count(argc, argv, 2);
+    unsigned r = 0;
+    while (r < sizeof(rows) / sizeof(rows[0]) && strcmp(row, rows[r].row))
+        r++;
+    if (r == sizeof(rows) / sizeof(rows[0])) {
         fprintf(stderr, "sparse: no such row: %s\n", row);
         return 2;
     }
-    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .full_path = true));
+    bool is_completion = rows[r].is_completion;
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .full_path = rows[r].is_woken));
     if (!runtime)
         must_fail();
     must(eddy_runtime_use(runtime));
