@@ -266,8 +266,7 @@ typedef struct eddy_submission {
     int64_t new_bytes;
     int64_t cost_ps;
     eddy_vm_stream *stream;
-    const char *op;
-    bool is_exempt; /* from the marks: waits, lends, events */
+    const char *op; /* for errors; NULL: the instruction's own name */
 } eddy_submission;
 
 /* Enters the submission lock, or fails with the reason in the thread's slot. */

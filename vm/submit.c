@@ -201,19 +201,31 @@ static void note_peaks(eddy_vm *vm) {
         vm->bytes_in_flight_peak = bytes;
 }
 
-eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
-    eddy_instruction *instruction = &submission->instruction;
-    if (EDDY_UNLIKELY(!provide_node(vm)))
-        return eddy_fail(EDDY_OUT_OF_MEMORY, submission->op, instruction->address, "%s: no memory for an instruction",
-                         submission->op);
-    uint32_t lines = EDDY_RECORD_LINES_MAX + 2;
-    if (EDDY_UNLIKELY(!eddy_ring_has_room(&vm->ring, lines))) {
-        eddy_status status = wait_for_room(vm, lines, submission->op, instruction->address);
+static const char *submission_name(const eddy_submission *submission) {
+    return submission->op ? submission->op : eddy_instruction_name(&submission->instruction);
+}
+
+/* A node and room in the ring; may leave and enter the lock in between. */
+__attribute__((noinline)) static eddy_status provide_slow(eddy_vm *vm, const eddy_submission *submission, uint32_t lines) {
+    const char *op = submission_name(submission);
+    const void *address = submission->instruction.address;
+    if (provide_node(vm)) {
+        eddy_status status = wait_for_room(vm, lines, op, address);
         if (status != EDDY_OK)
             return status;
-        if (!provide_node(vm))
-            return eddy_fail(EDDY_OUT_OF_MEMORY, submission->op, instruction->address,
-                             "%s: no memory for an instruction", submission->op);
+        if (provide_node(vm))
+            return EDDY_OK;
+    }
+    return eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for an instruction", op);
+}
+
+eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
+    eddy_instruction *instruction = &submission->instruction;
+    uint32_t lines = EDDY_RECORD_LINES_MAX + 2;
+    if (EDDY_UNLIKELY(!provide_node(vm) || !eddy_ring_has_room(&vm->ring, lines))) {
+        eddy_status status = provide_slow(vm, submission, lines);
+        if (status != EDDY_OK)
+            return status;
     }
     instruction->sequence = ++vm->sequence;
     eddy_vm_stream *stream = submission->stream ? submission->stream : vm->streams[0];
@@ -376,12 +388,17 @@ static bool needs_block(const eddy_vm_call *call) {
     return call->operand_count > EDDY_RECORD_OPERANDS || call->argument_bytes > EDDY_RECORD_ARGUMENT_BYTES;
 }
 
+static const char *call_name(const eddy_vm_call *call) {
+    eddy_vm_instruction view = {call->descriptor, call->arguments, call->operand_count, 0, call->address};
+    return call->descriptor->name(&view);
+}
+
 /* Memory of its own for what does not fit into a record; NULL, recorded, where there is none. */
-static eddy_block *block_for(eddy_vm *vm, const eddy_vm_call *call, uint32_t new_count, const char *op) {
+static eddy_block *block_for(eddy_vm *vm, const eddy_vm_call *call, uint32_t new_count) {
     eddy_block *block =
         eddy_block_acquire(&vm->issuer_arguments, (uint32_t)call->operand_count, new_count, call->argument_bytes);
     if (!block)
-        eddy_fail(EDDY_OUT_OF_MEMORY, op, call->address, "%s: no memory for %lld operands", op,
+        eddy_fail(EDDY_OUT_OF_MEMORY, call_name(call), call->address, "%s: no memory for %lld operands", call_name(call),
                   (long long)call->operand_count);
     else if (call->argument_bytes > 0)
         memcpy(block->arguments, call->arguments, call->argument_bytes);
@@ -389,43 +406,40 @@ static eddy_block *block_for(eddy_vm *vm, const eddy_vm_call *call, uint32_t new
 }
 
 /* Lock: submission. `block` is the call's, or NULL where its operands are on the stack; it is the VM's now. */
-static eddy_status write_call(eddy_vm *vm, const eddy_vm_call *call, const resolved *operands, eddy_block *block,
-                              const char *op) {
-    if (!block && needs_block(call)) {
-        block = block_for(vm, call, operands->new_count, op);
+static eddy_status write_call(eddy_vm *vm, const eddy_vm_call *call, const resolved *operands, eddy_block *block) {
+    if (EDDY_UNLIKELY(!block && needs_block(call))) {
+        block = block_for(vm, call, operands->new_count);
         if (!block)
             return EDDY_OUT_OF_MEMORY;
         memcpy(block->mentions, operands->mentions, (size_t)call->operand_count * sizeof(*block->mentions));
         memcpy(block->sizes, operands->sizes, operands->new_count * sizeof(*block->sizes));
     }
-    eddy_submission submission = {.instruction = {.kind = EDDY_KIND_CALL,
-                                                  .place = (uint8_t)call->place,
-                                                  .operand_count = (uint32_t)call->operand_count,
-                                                  .descriptor = call->descriptor,
-                                                  .address = call->address,
-                                                  .arguments = call->arguments,
-                                                  .mentions = operands->mentions,
-                                                  .sizes = operands->sizes},
-                                  .argument_bytes = call->argument_bytes,
-                                  .new_count = operands->new_count,
-                                  .new_bytes = operands->new_bytes,
-                                  .cost_ps = call->cost_ps,
-                                  .stream = call->stream,
-                                  .op = op};
-    if (block) {
+    /* Field by field: an initialiser would first clear it all. */
+    eddy_submission submission;
+    submission.instruction.kind = EDDY_KIND_CALL;
+    submission.instruction.place = (uint8_t)call->place;
+    submission.instruction.operand_count = (uint32_t)call->operand_count;
+    submission.instruction.descriptor = call->descriptor;
+    submission.instruction.address = call->address;
+    submission.instruction.arguments = call->arguments;
+    submission.instruction.mentions = operands->mentions;
+    submission.instruction.sizes = operands->sizes;
+    submission.instruction.block = NULL;
+    submission.argument_bytes = call->argument_bytes;
+    submission.new_count = operands->new_count;
+    submission.new_bytes = operands->new_bytes;
+    submission.cost_ps = call->cost_ps;
+    submission.stream = call->stream;
+    submission.op = NULL;
+    if (EDDY_UNLIKELY(block != NULL)) {
         eddy_block_open(block, &submission.instruction);
         submission.instruction.arguments = &block;
         submission.argument_bytes = sizeof(block);
     }
     eddy_status status = eddy_vm_write(vm, &submission);
-    if (status != EDDY_OK)
+    if (EDDY_UNLIKELY(status != EDDY_OK && block))
         eddy_block_release(&vm->issuer_arguments, block);
     return status;
-}
-
-static const char *call_name(const eddy_vm_call *call) {
-    eddy_vm_instruction view = {call->descriptor, call->arguments, call->operand_count, 0, call->address};
-    return call->descriptor->name(&view);
 }
 
 static eddy_status fail_numbers(const eddy_vm_call *call) {
@@ -436,14 +450,13 @@ static eddy_status fail_numbers(const eddy_vm_call *call) {
 /* Lock: submission. Writes the call to the ring once there is room below the marks. */
 __attribute__((noinline)) static eddy_status hand_over(eddy_vm *vm, eddy_vm_call *call, const resolved *operands,
                                                        eddy_block *block) {
-    const char *op = call_name(call);
     eddy_status status = EDDY_OK;
     if (EDDY_UNLIKELY(is_above(vm, vm->high_count, vm->high_bytes)))
-        status = wait_below_marks(vm, op, call->address);
+        status = wait_below_marks(vm, call_name(call), call->address);
     else if (EDDY_UNLIKELY(vm->finished_seen + (uint64_t)vm->high_count / 2 < vm->issued))
         refresh_seen(vm);
     if (status == EDDY_OK)
-        status = write_call(vm, call, operands, block, op);
+        status = write_call(vm, call, operands, block);
     else if (block)
         eddy_block_release(&vm->issuer_arguments, block);
     if (status != EDDY_OK)
@@ -456,7 +469,7 @@ __attribute__((noinline)) static eddy_status submit_many(eddy_vm *vm, eddy_vm_ca
     uint32_t new_count = 0;
     for (int64_t i = 0; i < call->operand_count; i++)
         new_count += call->operands[i].is_new && call->operands[i].access == EDDY_ACCESS_MUT;
-    eddy_block *block = block_for(vm, call, new_count, call_name(call));
+    eddy_block *block = block_for(vm, call, new_count);
     if (!block)
         return EDDY_OUT_OF_MEMORY;
     resolved operands = {.mentions = block->mentions, .sizes = block->sizes};
