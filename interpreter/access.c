@@ -3,7 +3,9 @@
 #include <base/memory.h>
 #include <base/status.h>
 #include <interpreter/host.h>
+#include <interpreter/pack.h>
 #include <interpreter/tensor.h>
+#include <streams/team.h>
 
 /* What the service thread needs; it frees this. */
 typedef struct access {
@@ -35,7 +37,7 @@ static void deliver_packed(const access *a, char *data, int64_t bytes) {
         deliver(a, NULL, 0, &error);
         return;
     }
-    eddy_host_pack(&a->layout, a->element_bytes, data, packed);
+    eddy_pack(&a->layout, a->element_bytes, data, packed, &eddy_team_serial);
     deliver(a, packed, bytes, NULL);
     eddy_memory_release(packed, (size_t)bytes, EDDY_MEMORY_WORKSPACE);
 }

@@ -4,6 +4,7 @@
 #include <base/memory.h>
 #include <base/sleep.h>
 #include <base/status.h>
+#include <interpreter/pack.h>
 #include <interpreter/scope.h>
 #include <interpreter/tensor.h>
 #include <math.h>
@@ -177,39 +178,6 @@ static size_t element_bytes(const eddy_tensor *tensor) {
 
 /* ---- reading ---- */
 
-static void pack_row(const char *source, char *target, int64_t count, int64_t step, size_t bytes) {
-    if (step == (int64_t)bytes) {
-        memcpy(target, source, (size_t)count * bytes);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++)
-        memcpy(target + (size_t)i * bytes, source + i * step, bytes);
-}
-
-void eddy_host_pack(const eddy_layout *layout, size_t bytes, const char *source, char *target) {
-    int32_t rank = layout->rank;
-    int64_t dims[EDDY_RANK_MAX], strides[1][EDDY_RANK_MAX], index[EDDY_RANK_MAX] = {0}, count;
-    memcpy(dims, layout->dims, sizeof(dims));
-    memcpy(strides[0], layout->strides, sizeof(strides[0]));
-    if (!eddy_shape_count(rank, dims, &count) || count == 0)
-        return;
-    eddy_layout_collapse(&rank, dims, strides, 1);
-    int64_t row = rank > 0 ? dims[rank - 1] : 1;
-    int64_t step = rank > 0 ? strides[0][rank - 1] * (int64_t)bytes : (int64_t)bytes;
-    source += layout->offset * (int64_t)bytes;
-    for (int64_t left = count / row; left > 0; left--) {
-        pack_row(source, target, row, step, bytes);
-        target += (size_t)row * bytes;
-        for (int32_t d = rank - 2; d >= 0; d--) {
-            source += strides[0][d] * (int64_t)bytes;
-            if (++index[d] < dims[d])
-                break;
-            source -= strides[0][d] * dims[d] * (int64_t)bytes;
-            index[d] = 0;
-        }
-    }
-}
-
 #define SMALL_BYTES 64
 
 eddy_status eddy_host_read(eddy_tensor *tensor, void *buffer, const char *op, const void *address) {
@@ -234,7 +202,7 @@ eddy_status eddy_host_read(eddy_tensor *tensor, void *buffer, const char *op, co
     eddy_layout layout;
     eddy_tensor_layout(tensor, &layout);
     if (tensor->count > 0)
-        eddy_host_pack(&layout, bytes, data, buffer);
+        eddy_pack(&layout, bytes, data, buffer, eddy_vm_team(vm));
     eddy_vm_lend_end(vm, lend, false);
     return EDDY_OK;
 }

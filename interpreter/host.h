@@ -3,12 +3,7 @@
 #define EDDY_INTERPRETER_HOST_H
 
 #include <base/assert.h>
-#include <base/shape.h>
 #include <eddy/host.h>
-#include <stddef.h>
-
-/* Copies the elements of `layout` over `source` (its storage) to `target`, row-major. */
-void eddy_host_pack(const eddy_layout *layout, size_t element_bytes, const char *source, char *target);
 
 /* eddy_read for a tensor whose handle and size were checked. */
 EDDY_MUST_USE eddy_status eddy_host_read(eddy_tensor *tensor, void *buffer, const char *op, const void *address);

@@ -298,6 +298,10 @@ int32_t eddy_vm_thread_count(const eddy_vm *vm) {
     return vm->thread_count;
 }
 
+eddy_kernel_team *eddy_vm_team(eddy_vm *vm) {
+    return &vm->team;
+}
+
 eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     eddy_vm_counters counters = {0};
     if (vm->process != eddy_process_generation || eddy_load_seq_cst(&vm->state) == EDDY_VM_CLOSED)

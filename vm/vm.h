@@ -225,6 +225,9 @@ void eddy_vm_destroy(eddy_vm *vm);
 
 /* Threads that run kernels. */
 int32_t eddy_vm_thread_count(const eddy_vm *vm);
+/* They, for a calling thread that would otherwise only wait: it works on slices as one of them. While the VM is open, as
+ * between the two ends of a lend. */
+eddy_kernel_team *eddy_vm_team(eddy_vm *vm);
 
 /* Counters since the VM began; a snapshot, each exact by itself. */
 typedef struct eddy_vm_counters {
