@@ -71,7 +71,12 @@ SATURATE_ALL(double, real64)
 #define INTEGER_TO_f32(v) ((float)(v))
 #define INTEGER_TO_f64(v) ((double)(v))
 #define INTEGER_TO_f16(v) eddy_half_store((float)(v))
-#define INTEGER_TO_bf16(v) eddy_f32_to_bf16((float)(v))
+/* Every integer that is finite in f16 is exact in f32; of bf16 that holds for 24 bits. */
+/* clang-format off */
+#define INTEGER_TO_bf16(v)                                                                                             \
+    eddy_f32_to_bf16(_Generic((v), int32_t: eddy_f32_round_to_odd((double)(v)),                                        \
+        int64_t: eddy_f32_round_to_odd(eddy_f64_of_i64(v)), default: (float)(v)))
+/* clang-format on */
 #define INTEGER_TO_i8(v) ((int8_t)(v))
 #define INTEGER_TO_u8(v) ((uint8_t)(v))
 #define INTEGER_TO_i16(v) ((int16_t)(v))

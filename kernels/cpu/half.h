@@ -3,6 +3,7 @@
 #ifndef EDDY_KERNELS_CPU_HALF_H
 #define EDDY_KERNELS_CPU_HALF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -39,6 +40,14 @@ static inline uint16_t eddy_half_store(float value) {
     uint32_t magnitude = ((rounded >> 13) & 0x7c00u) + (rounded & 0x0fffu);
     uint32_t quiet = 0x7e00u | ((bits >> 13) & 0x03ffu);
     return (uint16_t)(((bits >> 16) & 0x8000u) | (doubled > 0xff000000u ? quiet : magnitude));
+}
+
+/* An integer as a double that lies on its side of every number of 24 bits and less, so that a further rounding is right: from
+ * 2^53 on what is below 2^11 becomes one bit. */
+static inline double eddy_f64_of_i64(int64_t value) {
+    int64_t sticky = (value & ~INT64_C(0x7ff)) | (int64_t)((value & 0x7ff) != 0) << 10;
+    bool is_exact = value > -(INT64_C(1) << 53) && value < INT64_C(1) << 53;
+    return (double)(is_exact ? value : sticky);
 }
 
 /* Double to float, rounded to odd: the last bit says "inexact", so that a second rounding to 16 bits is right. */

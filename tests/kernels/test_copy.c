@@ -78,7 +78,7 @@ static void expected(eddy_dtype from, const void *in, eddy_dtype to, void *out) 
     else if (to == EDDY_F32)
         *(float *)out = (float)value;
     else if (eddy_dtype_is_float(to))
-        eddy_dtype_store_f64(to, out, (double)(float)value);
+        eddy_dtype_store_i64(to, out, value);
     else if (to == EDDY_BOOL)
         *(uint8_t *)out = value != 0;
     else
@@ -121,6 +121,34 @@ Test(copy, every_dtype_becomes_every_other_in_every_layout) {
                 for (int a = 0; a < LAYOUT_COUNT; a++)
                     check_pair((eddy_dtype)from, (eddy_dtype)to, 3, shapes[s], (layout)a,
                                (layout)test_below(OUTPUT_LAYOUTS), &serial_team);
+}
+
+/* Integers near the middle between two numbers of bf16, which f32 takes for the middle itself. */
+Test(copy, large_integers_are_rounded_once) {
+    enum { COUNT = 4099 };
+    const int64_t shape[] = {COUNT};
+    const eddy_dtype from[] = {EDDY_I32, EDDY_I64}, to[] = {EDDY_BF16, EDDY_F16, EDDY_F32, EDDY_F64};
+    for (int f = 0; f < 2; f++)
+        for (int t = 0; t < 4; t++) {
+            tensor in = tensor_make(from[f], 1, shape, CONTIGUOUS), out = tensor_make(to[t], 1, shape, CONTIGUOUS);
+            for (int64_t i = 0; i < COUNT; i++) {
+                int top = 9 + (int)test_below(f == 0 ? 22 : 54);
+                int64_t value = (INT64_C(1) << top) + (INT64_C(1) << (top - 8)) * (1 + 2 * (int64_t)test_below(100));
+                value += (int64_t)test_below(3) - 1;
+                eddy_dtype_store_i64(from[f], tensor_at(&in, i), i % 2 ? value : -value);
+            }
+            run_kernel(&eddy_cpu_copy, (tensor *[]){&in, &out}, 2, NULL, &serial_team, NULL);
+            for (int64_t i = 0; i < COUNT; i++) {
+                char want[8], got[8] = {0};
+                expected(from[f], tensor_at(&in, i), to[t], want);
+                memcpy(got, tensor_at(&out, i), eddy_dtype_bytes(to[t]));
+                cr_assert(memcmp(want, got, 8) == 0, "%s from %s: %lld became %.17g, not %.17g", eddy_dtype_name(to[t]),
+                          eddy_dtype_name(from[f]), (long long)eddy_dtype_load_i64(from[f], tensor_at(&in, i)),
+                          eddy_dtype_load_f64(to[t], got), eddy_dtype_load_f64(to[t], want));
+            }
+            tensor_free(&in);
+            tensor_free(&out);
+        }
 }
 
 Test(copy, big_and_transposed_copies_do_not_depend_on_slices) {
