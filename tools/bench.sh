@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 tools/packages.sh libopenblas-serial-dev valgrind
 
 build=build/bench
-mkdir -p build
+tools/build_folder.sh
 log=build/bench.log
 fail() {
     tail -n 40 "$log" >&2

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 tools/packages.sh zlib1g-dev dataset-fashion-mnist
 
 build=build/release
-mkdir -p build
+tools/build_folder.sh
 log=build/demo.log
 fail() {
     tail -n 40 "$log" >&2

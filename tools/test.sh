@@ -26,7 +26,7 @@ done
 
 tools/packages.sh g++ binutils cmake libcriterion-dev zlib1g-dev dataset-fashion-mnist spin
 
-mkdir -p build
+tools/build_folder.sh
 
 # build NAME MESON-OPTION...: configures and compiles build/NAME
 build() {

@@ -1,0 +1,10 @@
+#!/bin/sh
+# Makes build/. Exit status 1, with a sentence, where what lies in it cannot be written: a run as root came first.
+set -eu
+cd "$(dirname "$0")/.."
+
+mkdir -p build
+locked=$(find build -maxdepth 2 ! -type l ! -writable -print -quit)
+[ -z "$locked" ] && exit 0
+echo "$locked belongs to another user: delete build/ as that user, or go on as that user" >&2
+exit 1
