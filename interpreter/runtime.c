@@ -12,14 +12,18 @@
 #include <interpreter/tensor.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <streams/team.h>
 
-#define EXIT_WAIT_NS INT64_C(1000000000)
+/* What exit waits at most: for what was issued to finish, then for what still runs to come to a halt. */
+#define EXIT_DRAIN_NS INT64_C(700000000)
+#define EXIT_HALT_NS INT64_C(300000000)
 
 static struct {
     eddy_lock lock;
     eddy_runtime *first;              /* lock: lock; those that have not been freed */
     uint64_t last_id;                 /* lock: lock */
     bool has_hooks;                   /* lock: lock; at exit and fork */
+    bool is_exiting;                  /* lock: lock; none is made any more */
     eddy_lock starting;               /* held while the default runtime starts */
     _Atomic(eddy_runtime *) standard; /* atomic: the default one; stored (release) under `starting` */
 } runtimes;
@@ -68,11 +72,25 @@ static void report_unseen(const eddy_runtime *runtime, const eddy_error *error) 
                 (unsigned long long)error->more + 1, error->more ? "s" : "", error->message);
 }
 
+/* Nothing of ours may run while the libraries behind the kernels end: threads stay where they are between two slices. Runtimes
+ * that were shut down are among them, for one that was given up may still be at work. */
+static void halt(void) {
+    int64_t deadline = eddy_clock_deadline(EXIT_HALT_NS);
+    eddy_lock_acquire(&runtimes.lock);
+    for (eddy_runtime *runtime = runtimes.first; runtime; runtime = runtime->next)
+        if (eddy_load_acquire(&runtime->state) != EDDY_RUNTIME_FORKED)
+            eddy_vm_halt(runtime->vm, deadline);
+    eddy_lock_release(&runtimes.lock);
+    eddy_team_halt(deadline);
+}
+
 /* Issue stops, what is in flight gets its time, and all is left as it is: other threads may still run. */
 static void at_exit(void) {
     eddy_runtime *exiting = NULL;
     eddy_lock_acquire(&runtimes.lock);
-    for (eddy_runtime *runtime = runtimes.first; runtime; runtime = runtime->next) {
+    bool is_first = !runtimes.is_exiting;
+    runtimes.is_exiting = true;
+    for (eddy_runtime *runtime = is_first ? runtimes.first : NULL; runtime; runtime = runtime->next) {
         uint32_t running = EDDY_RUNTIME_RUNNING;
         if (!eddy_cas_acq_rel(&runtime->state, &running, EDDY_RUNTIME_EXITING))
             continue;
@@ -81,7 +99,9 @@ static void at_exit(void) {
         exiting = runtime;
     }
     eddy_lock_release(&runtimes.lock);
-    int64_t deadline = eddy_clock_deadline(EXIT_WAIT_NS);
+    if (!is_first)
+        return;
+    int64_t deadline = eddy_clock_deadline(EXIT_DRAIN_NS);
     for (eddy_runtime *runtime = exiting; runtime; runtime = runtime->exit_next) {
         int64_t left = deadline - eddy_clock_ns();
         eddy_vm_wait wait = {left > 0 ? left : 0, "exit", NULL};
@@ -90,15 +110,17 @@ static void at_exit(void) {
         if (error.status != EDDY_OK)
             report_unseen(runtime, &error);
     }
+    halt();
 }
 
 void eddy_runtime_exit_first(void) {
-    /* One handler more: each takes the runtimes that still run, so the later ones find none. */
+    /* One handler more: the first that is called does it all. */
     atexit(at_exit);
 }
 
 static void at_fork_child(void) {
     runtimes.lock = runtimes.starting = (eddy_lock){0};
+    runtimes.is_exiting = false;
     for (eddy_runtime *runtime = runtimes.first; runtime; runtime = runtime->next)
         eddy_store_release(&runtime->state, EDDY_RUNTIME_FORKED);
     eddy_store_release(&runtimes.standard, NULL);
@@ -150,12 +172,22 @@ static eddy_runtime *create(const eddy_runtime_options *options, const void *add
         return NULL;
     }
     eddy_lock_acquire(&runtimes.lock);
-    runtime->id = ++runtimes.last_id;
-    runtime->next = runtimes.first;
-    runtimes.first = runtime;
-    bool needs_hooks = !runtimes.has_hooks;
-    runtimes.has_hooks = true;
+    bool is_late = runtimes.is_exiting;
+    bool needs_hooks = !is_late && !runtimes.has_hooks;
+    if (!is_late) {
+        runtime->id = ++runtimes.last_id;
+        runtime->next = runtimes.first;
+        runtimes.first = runtime;
+        runtimes.has_hooks = true;
+    }
     eddy_lock_release(&runtimes.lock);
+    if (is_late) {
+        (void)!eddy_vm_close(runtime->vm, EDDY_FOREVER);
+        eddy_vm_destroy(runtime->vm);
+        eddy_memory_release(runtime, sizeof(*runtime), EDDY_MEMORY_RUNTIME);
+        eddy_fail(EDDY_SHUT_DOWN, "runtime_create", address, "runtime_create: the process is exiting");
+        return NULL;
+    }
     if (needs_hooks) {
         eddy_runtime_exit_first();
         eddy_process_at_fork_child(at_fork_child);

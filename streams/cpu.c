@@ -39,6 +39,7 @@ static void drain(eddy_stream_work *drain_work, const eddy_runner *runner, eddy_
         /* Once the token is given up the stream may be destroyed: nothing of it is touched after. */
         if (!work)
             return;
+        eddy_team_halt_point();
         work->run(work, runner, failure);
     }
     eddy_team_push(&stream->drain, stream->base.priority > 0);

@@ -3,9 +3,11 @@
 #include <base/process.h>
 #include <base/thread.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <streams/team.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WORKER_MAX 256
 #define JOB_MAX 64
@@ -36,10 +38,53 @@ static struct {
     _Atomic int32_t sleepers;             /* atomic: seq_cst */
     _Atomic int32_t spinners;             /* atomic: relaxed; one worker spins at a time */
     _Atomic bool is_ending;
+    _Atomic bool is_halted;  /* atomic: set under the lock; read relaxed elsewhere, for who sees it late is in `running` */
+    _Atomic int32_t running; /* atomic: works, helpers and owners of jobs; added to under the lock, where is_halted is
+                                false; left with release, which who halts waits for (acquire) */
     int32_t shares, worker_count; /* lock: life */
     eddy_thread workers[WORKER_MAX];
     eddy_lock life;
 } team = {.tail = {&team.head[0], &team.head[1]}};
+
+/* ---- halt ---- */
+
+/* How often the calling thread is in `running`: a work may own a job. */
+static __thread int32_t my_running;
+
+/* Lock: team.lock; the team is not halted. */
+static void run_begin(void) {
+    my_running++;
+    eddy_add_relaxed(&team.running, 1);
+}
+
+static void run_end(void) {
+    my_running--;
+    eddy_sub_release(&team.running, 1);
+}
+
+static void stay_halted(void) {
+    eddy_sub_release(&team.running, my_running);
+    for (;;)
+        pause();
+}
+
+void eddy_team_halt_point(void) {
+    if (EDDY_UNLIKELY(eddy_load_relaxed(&team.is_halted)))
+        stay_halted();
+}
+
+bool eddy_team_halt(int64_t deadline_ns) {
+    eddy_lock_acquire(&team.lock);
+    eddy_store_relaxed(&team.is_halted, true);
+    eddy_lock_release(&team.lock);
+    /* Whoever exits out of a kernel is among those who run. */
+    while (eddy_load_acquire(&team.running) > my_running) {
+        if (eddy_clock_ns() >= deadline_ns)
+            return false;
+        sched_yield();
+    }
+    return true;
+}
 
 /* ---- adding and waking ---- */
 
@@ -64,38 +109,44 @@ void eddy_team_push(eddy_stream_work *work, bool is_urgent) {
     announce(1);
 }
 
-static eddy_stream_work *take_work(void) {
-    eddy_stream_work *work = NULL;
-    eddy_lock_acquire(&team.lock);
-    for (int urgent = 1; urgent >= 0 && !work; urgent--) {
-        work = team.head[urgent];
-        if (work) {
-            team.head[urgent] = work->next;
-            if (!work->next)
-                team.tail[urgent] = &team.head[urgent];
-        }
-    }
-    eddy_lock_release(&team.lock);
-    return work;
-}
+typedef bool (*accepts_fn)(const eddy_stream_work *work, const void *context);
 
-eddy_stream_work *eddy_team_withdraw(bool (*accepts)(const eddy_stream_work *work, const void *context),
-                                     const void *context) {
-    eddy_stream_work *found = NULL;
-    eddy_lock_acquire(&team.lock);
-    for (int urgent = 1; urgent >= 0 && !found; urgent--) {
+/* Lock: team.lock. The first work that the predicate accepts, urgent ones before the others. */
+static eddy_stream_work *find_work(accepts_fn accepts, const void *context) {
+    for (int urgent = 1; urgent >= 0; urgent--) {
         for (eddy_stream_work **link = &team.head[urgent]; *link; link = &(*link)->next) {
-            if (!accepts(*link, context))
+            eddy_stream_work *work = *link;
+            if (accepts && !accepts(work, context))
                 continue;
-            found = *link;
-            *link = found->next;
+            *link = work->next;
             if (!*link)
                 team.tail[urgent] = link;
-            break;
+            return work;
         }
     }
+    return NULL;
+}
+
+/* Runs the first work that the predicate accepts (without one: the first of all); false when there is none. */
+static bool run_work(accepts_fn accepts, const void *context) {
+    eddy_lock_acquire(&team.lock);
+    eddy_stream_work *work = eddy_load_relaxed(&team.is_halted) ? NULL : find_work(accepts, context);
+    if (work)
+        run_begin();
     eddy_lock_release(&team.lock);
-    return found;
+    if (!work)
+        return false;
+    eddy_runner runner = {.cache = NULL, .team = NULL};
+    work->run(work, &runner, EDDY_OK);
+    run_end();
+    return true;
+}
+
+bool eddy_team_help_work(accepts_fn accepts, const void *context) {
+    int saved_errno = errno;
+    bool has_run = run_work(accepts, context);
+    errno = saved_errno;
+    return has_run;
 }
 
 /* ---- slices ---- */
@@ -104,6 +155,8 @@ eddy_stream_work *eddy_team_withdraw(bool (*accepts)(const eddy_stream_work *wor
 static bool run_slice(team_job *job) {
     if (eddy_load_relaxed(&job->next) >= job->count)
         return false;
+    /* After the look at what is left: who waits for its helpers finds that they leave. */
+    eddy_team_halt_point();
     int64_t begin = eddy_add_relaxed(&job->next, job->grain);
     if (begin >= job->count)
         return false;
@@ -117,9 +170,10 @@ static team_job *join_job(void) {
         return NULL;
     team_job *joined = NULL;
     eddy_lock_acquire(&team.lock);
-    for (int32_t i = 0; i < team.job_count && !joined; i++) {
+    for (int32_t i = 0; i < team.job_count && !joined && !eddy_load_relaxed(&team.is_halted); i++) {
         team_job *job = team.jobs[i];
         if (job->helpers < job->helper_limit && eddy_load_relaxed(&job->next) < job->count) {
+            run_begin();
             job->helpers++;
             eddy_add_relaxed(&job->inside, 1u);
             joined = job;
@@ -136,6 +190,7 @@ static void leave_job(team_job *job) {
     if (eddy_sub_release(&job->inside, 1u) == (OWNER_SLEEPS | 1u))
         eddy_sleep_wake_all(&job->inside);
     eddy_lock_release(&team.lock);
+    run_end();
 }
 
 bool eddy_team_help_slice(void) {
@@ -167,8 +222,10 @@ static void wait_for_helpers(team_job *job) {
 
 static void run_serial(int64_t count, int64_t grain, void (*body)(void *context, int64_t begin, int64_t end),
                        void *context) {
-    for (int64_t begin = 0; begin < count; begin += grain)
+    for (int64_t begin = 0; begin < count; begin += grain) {
+        eddy_team_halt_point();
         body(context, begin, begin + grain < count ? begin + grain : count);
+    }
 }
 
 static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
@@ -183,18 +240,20 @@ static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
     int32_t limit = view->thread_count - 1;
     team_job job = {.count = count, .grain = grain, .body = body, .context = context, .helper_limit = limit};
     eddy_lock_acquire(&team.lock);
-    bool is_open = team.job_count < JOB_MAX;
+    bool is_open = team.job_count < JOB_MAX && !eddy_load_relaxed(&team.is_halted);
     if (is_open) {
+        run_begin();
         team.jobs[team.job_count++] = &job;
         eddy_add_relaxed(&team.open_jobs, 1);
     }
     eddy_lock_release(&team.lock);
-    if (is_open)
-        announce(slices - 1 < limit ? (int32_t)(slices - 1) : limit);
+    if (!is_open) {
+        run_serial(count, grain, body, context);
+        return;
+    }
+    announce(slices - 1 < limit ? (int32_t)(slices - 1) : limit);
     while (run_slice(&job)) {
     }
-    if (!is_open)
-        return;
     eddy_lock_acquire(&team.lock);
     for (int32_t i = 0; i < team.job_count; i++)
         if (team.jobs[i] == &job) {
@@ -207,6 +266,7 @@ static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
     /* leave_job touches the job under the lock until its helper is out: pass through it once more. */
     eddy_lock_acquire(&team.lock);
     eddy_lock_release(&team.lock);
+    run_end();
 }
 
 static void parallel_for_serial(eddy_kernel_team *view, int64_t count, int64_t grain,
@@ -244,14 +304,10 @@ static bool spin_for_change(uint32_t seen) {
 static void worker_main(void *context) {
     (void)context;
     eddy_float_environment_enter();
-    eddy_runner runner = {.cache = NULL, .team = NULL};
     for (;;) {
         uint32_t seen = eddy_load_seq_cst(&team.epoch);
-        eddy_stream_work *work = take_work();
-        if (work) {
-            work->run(work, &runner, EDDY_OK);
+        if (run_work(NULL, NULL))
             continue;
-        }
         team_job *job = join_job();
         if (job) {
             while (run_slice(job)) {

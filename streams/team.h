@@ -21,10 +21,15 @@ void eddy_team_push(eddy_stream_work *work, bool is_urgent);
 
 /* For waiters that help. Runs one slice of any open job; false when there is none. */
 bool eddy_team_help_slice(void);
-/* Takes out of the queue the first work that the predicate accepts; NULL when there is none. The predicate is called under
- * the team's lock. */
-eddy_stream_work *eddy_team_withdraw(bool (*accepts)(const eddy_stream_work *work, const void *context),
-                                     const void *context);
+/* For waiters that help. Takes the first work that the predicate accepts out of the queue and runs it; false when there is
+ * none. The predicate is called under the team's lock. */
+bool eddy_team_help_work(bool (*accepts)(const eddy_stream_work *work, const void *context), const void *context);
+
+/* At exit, for good: no work and no slice begins any more. A thread that is between two of them stays there until the
+ * process ends. True when nothing runs; false when something still did at the deadline. */
+bool eddy_team_halt(int64_t deadline_ns);
+/* Between two works that a thread of the team runs in a row. Does not return once the team is halted. */
+void eddy_team_halt_point(void);
 
 /* A VM's view of the team: parallel_for with at most thread_count - 1 helpers. */
 void eddy_team_view_init(eddy_kernel_team *view, int32_t thread_count);

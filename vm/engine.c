@@ -285,6 +285,8 @@ static bool take_releases(eddy_vm *vm) {
 }
 
 static bool tick(eddy_vm *vm) {
+    if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->is_halted)))
+        return false;
     bool has_moved = take_completions(vm);
     eddy_engine_run_ready(vm);
     if (EDDY_UNLIKELY(vm->engine.starved && has_moved))

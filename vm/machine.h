@@ -96,6 +96,7 @@ struct eddy_vm {
     _Atomic bool is_asleep __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst, set under the lock */
     eddy_sleep_word wake_word;                                        /* atomic: seq_cst */
     _Atomic bool is_ending;
+    _Atomic bool is_halted; /* atomic: release; at exit, for good: the engine does nothing more */
 
     /* ---- published by the engine ---- */
     _Atomic uint64_t finished __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst; for the marks */

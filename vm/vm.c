@@ -140,10 +140,14 @@ static bool wait_for_leavers(eddy_vm *vm, int64_t deadline_ns) {
     return true;
 }
 
-/* Takes the engine's role. Nothing is in flight: who has it now gives it up soon. */
-static void take_engine(eddy_vm *vm) {
-    while (eddy_load_acquire(&vm->engine_word) != 0 || !eddy_engine_request(vm))
+/* Takes the engine's role; false when whoever has it did not give it up in time. */
+static bool take_engine(eddy_vm *vm, int64_t deadline_ns) {
+    while (eddy_load_acquire(&vm->engine_word) != 0 || !eddy_engine_request(vm)) {
+        if (eddy_clock_ns() >= deadline_ns)
+            return false;
         sched_yield();
+    }
+    return true;
 }
 
 /* Memory of tensors that outlive the VM; their numbers stay named by dead handles. */
@@ -176,9 +180,9 @@ eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns) {
     /* Who was on its way out of a call when the state changed. */
     wait_for_leavers(vm, EDDY_SLEEP_FOREVER);
     /* Alone from here on: who still releases finds CLOSED, and the role is not given up any more. */
-    take_engine(vm);
+    take_engine(vm, EDDY_SLEEP_FOREVER);
     eddy_engine_work(vm, NULL, 0);
-    take_engine(vm);
+    take_engine(vm, EDDY_SLEEP_FOREVER);
     eddy_vm_releases_drop(vm);
     if (vm->has_team)
         eddy_team_release();
@@ -186,6 +190,13 @@ eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns) {
     free_storages(vm);
     fini_memory(vm);
     return EDDY_OK;
+}
+
+bool eddy_vm_halt(eddy_vm *vm, int64_t deadline_ns) {
+    eddy_store_release(&vm->is_halted, true);
+    if (eddy_load_seq_cst(&vm->state) == EDDY_VM_CLOSED)
+        return true;
+    return take_engine(vm, deadline_ns);
 }
 
 void eddy_vm_destroy(eddy_vm *vm) {

@@ -219,6 +219,9 @@ EDDY_MUST_USE eddy_status eddy_vm_create(const eddy_runtime_options *options, ed
  * memory back. TIMED_OUT: it is abandoned as it is, threads and memory stay. Either way the struct lives on, so that
  * tensors that outlive the runtime can be released (which then only recycles) and get an error from every call. */
 eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns);
+/* At exit, after the VM got its time: nothing of it begins to run any more, for good. True when its engine stands still; false
+ * when it did not within the time, as where a kernel does not come back. What it handed to the team, eddy_team_halt stops. */
+bool eddy_vm_halt(eddy_vm *vm, int64_t deadline_ns);
 /* Frees the struct of a closed VM; nobody refers to it any more. Nothing happens to an abandoned one, or in a forked
  * child. */
 void eddy_vm_destroy(eddy_vm *vm);

@@ -44,14 +44,7 @@ static bool help(eddy_vm *vm, const eddy_waiter *waiter, uint64_t before, bool h
     if (has_deadline)
         return false;
     wanted want = {waiter, vm, before};
-    eddy_stream_work *work = vm->has_team ? eddy_team_withdraw(is_wanted, &want) : NULL;
-    if (!work)
-        return false;
-    eddy_runner runner = {NULL, NULL};
-    int saved_errno = errno;
-    work->run(work, &runner, EDDY_OK);
-    errno = saved_errno;
-    return true;
+    return vm->has_team && eddy_team_help_work(is_wanted, &want);
 }
 
 /* Takes the engine's role if it is free and there is something to do. */

@@ -62,6 +62,15 @@ static void exit_while_busy(void) {
     CHECK(exited_with(in_child(stay_busy), 0));
 }
 
+/* Far more than it gets time for: the products' library ends while kernels wait to go on. */
+static void stay_busier(void) {
+    busy(4000);
+}
+
+static void exit_with_much_to_do(void) {
+    CHECK(exited_with(in_child(stay_busier), 0));
+}
+
 static void *call_exit(void *context) {
     (void)context;
     exit(3);
@@ -333,6 +342,7 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     CASE(exit_while_busy),
+    CASE(exit_with_much_to_do),
     CASE(exit_from_another_thread),
     CASE(exit_behind_a_lend),
     CASE(unseen_error_is_told_at_exit),

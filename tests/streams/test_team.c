@@ -152,11 +152,14 @@ typedef struct counted_work {
     eddy_stream_work work;
     eddy_sleep_word *finished;
     int number;
+    int runs;
 } counted_work;
 
 static void count_work(eddy_stream_work *work, const eddy_runner *runner, eddy_status failure) {
     (void)runner, (void)failure;
     eddy_sleep_word *finished = ((counted_work *)(void *)work)->finished;
+    ((counted_work *)(void *)work)->runs++;
+    errno = 6;
     eddy_add_acq_rel(finished, 1u);
     eddy_sleep_wake_all(finished);
 }
@@ -165,25 +168,29 @@ static bool is_number(const eddy_stream_work *work, const void *context) {
     return ((const counted_work *)(const void *)work)->number == *(const int *)context;
 }
 
-Test(team, a_queued_work_may_be_withdrawn_once) {
+Test(team, a_queued_work_is_run_once_by_a_helper_or_a_worker) {
     alarm(60);
     eddy_sleep_word finished = 0;
     counted_work works[6];
     for (int i = 0; i < 6; i++) {
-        works[i] = (counted_work){{.run = count_work}, &finished, i};
+        works[i] = (counted_work){.work = {.run = count_work}, .finished = &finished, .number = i};
         eddy_team_push(&works[i].work, i % 2);
     }
     int wanted = 3, unknown = 17, last = 4;
-    cr_assert_null(eddy_team_withdraw(is_number, &unknown));
-    cr_assert_eq(eddy_team_withdraw(is_number, &wanted), &works[3].work);
-    cr_assert_null(eddy_team_withdraw(is_number, &wanted));
-    cr_assert_eq(eddy_team_withdraw(is_number, &last), &works[4].work, "the queue's last");
+    errno = 5;
+    cr_assert_not(eddy_team_help_work(is_number, &unknown));
+    cr_assert(eddy_team_help_work(is_number, &wanted));
+    cr_assert_eq(works[3].runs, 1);
+    cr_assert_not(eddy_team_help_work(is_number, &wanted));
+    cr_assert(eddy_team_help_work(is_number, &last), "the queue's last");
+    cr_assert_eq(errno, 5, "the helper's own");
     eddy_team_push(&works[4].work, false);
     /* The workers come later, and run the rest. */
     cr_assert_eq(eddy_team_acquire(2), 2);
-    await(&finished, 5);
+    await(&finished, 7);
     eddy_team_release();
-    cr_assert_eq(eddy_load_relaxed(&finished), 5);
+    for (int i = 0; i < 6; i++)
+        cr_assert_eq(works[i].runs, i == 4 ? 2 : 1);
 }
 
 static _Atomic int next_position;
@@ -230,7 +237,7 @@ Test(team, it_grows_on_demand_and_ends_with_its_last_share) {
         eddy_sleep_word finished = 0;
         counted_work works[10];
         for (int i = 0; i < 10; i++) {
-            works[i] = (counted_work){{.run = count_work}, &finished, i};
+            works[i] = (counted_work){.work = {.run = count_work}, .finished = &finished, .number = i};
             eddy_team_push(&works[i].work, false);
         }
         await(&finished, 10);
@@ -268,4 +275,51 @@ Test(team, sleepers_wake_for_slices) {
         pthread_join(owner, NULL);
     }
     eddy_team_release();
+}
+
+/* ---- halt ---- */
+
+static void *run_many_held(void *context) {
+    helped_job *helped = context;
+    helped->view->parallel_for(helped->view, 100, 1, hold_slice, helped);
+    return NULL;
+}
+
+Test(team, once_halted_nothing_begins_any_more) {
+    alarm(60);
+    cr_assert_eq(eddy_team_acquire(2), 2);
+    eddy_kernel_team view;
+    eddy_team_view_init(&view, 3);
+    helped_job shared = {.view = &view};
+    pthread_t owner;
+    pthread_create(&owner, NULL, run_many_held, &shared);
+    await(&shared.entered, 3); /* the owner and both workers, none of whom comes back */
+    cr_assert_not(eddy_team_halt(eddy_clock_ns()), "slices run");
+    eddy_store_release(&shared.is_open, 1u);
+    eddy_sleep_wake_all(&shared.is_open);
+    cr_assert(eddy_team_halt(EDDY_SLEEP_FOREVER));
+    cr_assert_eq(shared.finished, 3, "those that had begun, and no other");
+    eddy_sleep_word finished = 0;
+    counted_work work = {.work = {.run = count_work}, .finished = &finished, .number = 1};
+    int wanted = 1;
+    eddy_team_push(&work.work, true);
+    cr_assert_not(eddy_team_help_work(is_number, &wanted));
+    cr_assert_not(eddy_team_help_slice());
+    cr_assert_eq(shared.entered, 3);
+    cr_assert_eq(work.runs, 0);
+}
+
+static void halt_from_inside(eddy_stream_work *work, const eddy_runner *runner, eddy_status failure) {
+    cr_assert(eddy_team_halt(EDDY_SLEEP_FOREVER), "who exits does not wait for itself");
+    count_work(work, runner, failure);
+}
+
+Test(team, it_may_be_halted_by_a_work_of_its_own) {
+    alarm(60);
+    cr_assert_eq(eddy_team_acquire(2), 2);
+    eddy_sleep_word finished = 0;
+    counted_work work = {.work = {.run = halt_from_inside}, .finished = &finished, .number = 1};
+    eddy_team_push(&work.work, false);
+    await(&finished, 1);
+    cr_assert_eq(work.runs, 1);
 }
