@@ -1,8 +1,8 @@
 /* Matrix products on one thread: C = alpha * op(A) * op(B) + beta * C, all row-major, op the transpose where asked. With
  * beta 0, C is not read. Thread-safe; none of the providers starts threads or changes a setting of the process.
  *
- * Whole problems are cut into panels by eddy_gemm_cut, from their shape alone: the libraries choose their loops by the size
- * of what they get, so that a panel's bits are not those of the whole, and any cut that followed the number of threads would
+ * Whole problems are cut into tiles by eddy_gemm_cut, from their shape alone: the libraries choose their loops by the size
+ * of what they get, so that a tile's bits are not those of the whole, and any cut that followed the number of threads would
  * show in the results. */
 #ifndef EDDY_KERNELS_CPU_GEMM_H
 #define EDDY_KERNELS_CPU_GEMM_H
@@ -52,11 +52,10 @@ bool eddy_gemm_start(void);
 /* What the committed table (gemm_table.c) says for a whole problem on an instruction set; f32 or f64. */
 eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, int64_t n, int64_t k);
 
-/* Panels of a problem: `width` columns (or rows) each, the last may have fewer. */
+/* Tiles of a problem's result: `rows` by `columns` each, the last ones may have fewer. */
 typedef struct eddy_gemm_cut {
-    bool by_columns;
-    int64_t panels;
-    int64_t width;
+    int64_t rows, columns;
+    int64_t row_tiles, column_tiles;
 } eddy_gemm_cut;
 
 eddy_gemm_cut eddy_gemm_cut_for(int64_t m, int64_t n, int64_t k);

@@ -80,18 +80,30 @@ eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, i
     return EDDY_GEMM_PORTABLE;
 }
 
-/* Panels of 10 MFLOP and more (some 0.1 ms), at least 64 wide, so that what each packs again stays small beside its work.
- * Columns are cut where the left side, which every panel then packs, is the smaller one. */
+/* The halves of a side, as long as they are not narrower than `least`, in multiples of 16: what the libraries' loops like. */
+static bool halve(int64_t *width, int64_t least) {
+    int64_t half = ((*width + 1) / 2 + 15) / 16 * 16;
+    if (half < least || half >= *width)
+        return false;
+    *width = half;
+    return true;
+}
+
+/* Up to 16 tiles, each of 10 MFLOP (some 0.1 ms) and more; up to 64 where each keeps a GFLOP. What a tile packs again stays
+ * small beside its work as long as it is 256 rows high; after that columns are cut. */
+static bool is_worth_cutting(int64_t tiles, double tile_work) {
+    return tile_work >= 2 * 10e6 && (tiles < 16 || (tiles < 64 && tile_work >= 2 * 1e9));
+}
+
 eddy_gemm_cut eddy_gemm_cut_for(int64_t m, int64_t n, int64_t k) {
-    const double least_work = 10e6;
-    const int64_t least_width = 64, most_panels = 32, multiple = 16;
-    eddy_gemm_cut cut = {.by_columns = m <= n, .panels = 1};
-    int64_t side = cut.by_columns ? n : m;
-    double work = 2.0 * (double)m * (double)n * (double)k;
-    while (cut.panels < most_panels && work / (double)(2 * cut.panels) >= least_work &&
-           side / (2 * cut.panels) >= least_width)
-        cut.panels *= 2;
-    cut.width = ((side + cut.panels - 1) / cut.panels + multiple - 1) / multiple * multiple;
-    cut.panels = cut.width == 0 ? 0 : (side + cut.width - 1) / cut.width;
+    const int64_t good = 256, least_rows = 128, least_columns = 64;
+    eddy_gemm_cut cut = {.rows = m, .columns = n, .row_tiles = 1, .column_tiles = 1};
+    while (is_worth_cutting(cut.row_tiles * cut.column_tiles,
+                            2.0 * (double)cut.rows * (double)cut.columns * (double)k) &&
+           (halve(&cut.rows, good) || halve(&cut.columns, good) || halve(&cut.rows, least_rows) ||
+            halve(&cut.columns, least_columns))) {
+        cut.row_tiles = (m + cut.rows - 1) / cut.rows;
+        cut.column_tiles = (n + cut.columns - 1) / cut.columns;
+    }
     return cut;
 }

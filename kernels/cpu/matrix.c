@@ -54,11 +54,11 @@ static void *element(const eddy_matrix *matrix, int64_t row, int64_t column) {
 ADD_BIAS(f32, float)
 ADD_BIAS(f64, double)
 
-static void multiply_panel(const product *work, int64_t panel, const int64_t *offsets) {
+static void multiply_tile(const product *work, int64_t tile, const int64_t *offsets) {
     const eddy_gemm_cut *cut = &work->cut;
-    int64_t begin = panel * cut->width, row = cut->by_columns ? 0 : begin, column = cut->by_columns ? begin : 0;
-    int64_t rows = cut->by_columns ? work->out.rows : eddy_min_i64(cut->width, work->out.rows - begin);
-    int64_t columns = cut->by_columns ? eddy_min_i64(cut->width, work->out.columns - begin) : work->out.columns;
+    int64_t row = tile / cut->column_tiles * cut->rows, column = tile % cut->column_tiles * cut->columns;
+    int64_t rows = eddy_min_i64(cut->rows, work->out.rows - row);
+    int64_t columns = eddy_min_i64(cut->columns, work->out.columns - column);
     int64_t depth = work->a.columns;
     eddy_matrix a = work->a, b = work->b, out = work->out;
     if (depth > 0) { /* otherwise neither side need have data */
@@ -83,19 +83,23 @@ static void multiply_panel(const product *work, int64_t panel, const int64_t *of
         add_bias_f32(&out, &work->bias, row, rows, column, columns, work->is_turned);
 }
 
-/* Tasks are panels of batches, from first_batch on. */
+static int64_t tile_count(const product *work) {
+    return work->cut.row_tiles * work->cut.column_tiles;
+}
+
+/* Tasks are tiles of batches, from first_batch on. */
 static void multiply_slice(void *context, int64_t begin, int64_t end) {
     const product *work = context;
     for (int64_t task = begin; task < end; task++) {
         eddy_walk_cursor cursor;
-        eddy_walk_seek(&work->plan->batches, &cursor, work->first_batch + task / work->cut.panels);
+        eddy_walk_seek(&work->plan->batches, &cursor, work->first_batch + task / tile_count(work));
         if (work->plan->packs_a)
             cursor.offsets[0] = 0;
         if (work->plan->packs_b)
             cursor.offsets[1] = 0;
         if (work->plan->packs_out)
             cursor.offsets[2] = 0;
-        multiply_panel(work, task % work->cut.panels, cursor.offsets);
+        multiply_tile(work, task % tile_count(work), cursor.offsets);
     }
 }
 
@@ -154,7 +158,7 @@ static void prepare(product *work, const eddy_kernel_call *call, const eddy_matr
 
 static void run_tasks(const eddy_kernel_call *call, product *work, int64_t tasks) {
     double each = (double)work->out.rows * (double)work->out.columns * (double)work->a.columns;
-    each /= (double)work->cut.panels;
+    each /= (double)tile_count(work);
     int64_t grain = each >= SLICE_WORK ? 1 : (int64_t)(SLICE_WORK / (each + 1));
     grain = eddy_max_i64(1, grain);
     if (tasks <= grain)
@@ -180,7 +184,7 @@ static void run_packed(const eddy_kernel_call *call, product *work) {
         b_packed = cursor.offsets[1];
         is_first = false;
         work->first_batch = batch;
-        run_tasks(call, work, work->cut.panels);
+        run_tasks(call, work, tile_count(work));
         if (plan->packs_out)
             copy_matrix(call, &work->out, 0, &plan->out, cursor.offsets[2]);
         eddy_walk_next(&plan->batches, &cursor, plan->batches.rank);
@@ -199,7 +203,7 @@ static void run(const eddy_kernel_call *call, const eddy_matrix_plan *plan) {
     if (plan->packs_a || plan->packs_b || plan->packs_out)
         run_packed(call, &work);
     else
-        run_tasks(call, &work, plan->batch_count * work.cut.panels);
+        run_tasks(call, &work, plan->batch_count * tile_count(&work));
 }
 
 static void matmul_plan(eddy_matrix_plan *plan, const eddy_kernel_call *call) {

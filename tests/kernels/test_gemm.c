@@ -97,7 +97,7 @@ Test(gemm, every_provider_multiplies_right) {
     }
 }
 
-/* Only the portable provider promises this; the others' panels are therefore fixed by the shape. */
+/* Only the portable provider promises this; the others' tiles are therefore fixed by the shape. */
 Test(gemm, cuts_do_not_show_in_portable_products) {
     for (int round = 0; round < 60; round++) {
         problem p = make_problem();
@@ -119,13 +119,15 @@ Test(gemm, cuts_do_not_show_in_portable_products) {
     }
 }
 
-Test(gemm, panels_cover_the_problem_and_follow_from_its_shape) {
+Test(gemm, tiles_cover_the_problem_and_follow_from_its_shape) {
     for (int round = 0; round < 100000; round++) {
         int64_t m = 1 + test_below(4000), n = 1 + test_below(4000), k = test_below(4000);
         eddy_gemm_cut cut = eddy_gemm_cut_for(m, n, k);
-        int64_t side = cut.by_columns ? n : m;
-        cr_assert(cut.panels >= 1 && (cut.panels - 1) * cut.width < side && cut.panels * cut.width >= side);
-        cr_assert(cut.panels == 1 || cut.width >= 64);
+        cr_assert(cut.row_tiles >= 1 && (cut.row_tiles - 1) * cut.rows < m && cut.row_tiles * cut.rows >= m);
+        cr_assert(cut.column_tiles >= 1 && (cut.column_tiles - 1) * cut.columns < n && cut.column_tiles * cut.columns >= n);
+        cr_assert(cut.row_tiles == 1 || cut.rows >= 128);
+        cr_assert(cut.column_tiles == 1 || cut.columns >= 64);
+        cr_assert(cut.row_tiles * cut.column_tiles <= 64);
     }
 }
 
