@@ -89,12 +89,14 @@ static bool halve(int64_t *width, int64_t least) {
     return true;
 }
 
-/* Up to 16 tiles, each of 10 MFLOP (some 0.1 ms) and more; up to 64 where each keeps a GFLOP. What a tile packs again stays
- * small beside its work as long as it is 256 rows high; after that columns are cut. */
+/* What tiles keep, the more the more there are of them: a few of 0.1 ms serve a few threads; what many threads gain is worth
+ * what one thread loses only where the product takes long. */
 static bool is_worth_cutting(int64_t tiles, double tile_work) {
-    return tile_work >= 2 * 10e6 && (tiles < 16 || (tiles < 64 && tile_work >= 2 * 1e9));
+    double least_work = tiles < 4 ? 10e6 : tiles < 8 ? 25e6 : tiles < 16 ? 100e6 : 1e9;
+    return tiles < 64 && tile_work >= 2 * least_work;
 }
 
+/* What a tile packs again stays small beside its work as long as it is 256 rows and columns wide. */
 eddy_gemm_cut eddy_gemm_cut_for(int64_t m, int64_t n, int64_t k) {
     const int64_t good = 256, least_rows = 128, least_columns = 64;
     eddy_gemm_cut cut = {.rows = m, .columns = n, .row_tiles = 1, .column_tiles = 1};
