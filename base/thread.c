@@ -4,6 +4,7 @@
 #include <fenv.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* Numbers of the creations that fail, counted from the last eddy_thread_fail_at. */
 static _Atomic int64_t fault_first, fault_end; /* atomic: relaxed; tests write, creators read */
@@ -50,4 +51,9 @@ void eddy_thread_join(eddy_thread *thread) {
     int error = pthread_join(thread->id, NULL);
     EDDY_ASSERT(error == 0);
     (void)error;
+}
+
+_Noreturn void eddy_thread_park(void) {
+    for (;;)
+        pause();
 }

@@ -23,6 +23,9 @@ EDDY_MUST_USE eddy_status eddy_thread_create(eddy_thread *thread, const char *na
 /* Waits for the thread to end. */
 void eddy_thread_join(eddy_thread *thread);
 
+/* The calling thread, any, does nothing more until the process ends. */
+_Noreturn void eddy_thread_park(void);
+
 /* Fault injection, process-wide, for tests: creations numbered first .. first + count - 1 from now on (0 is the next
  * one) fail. count 0 ends it. */
 void eddy_thread_fail_at(int64_t first, int64_t count);

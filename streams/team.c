@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <streams/team.h>
 #include <string.h>
-#include <unistd.h>
 
 #define WORKER_MAX 256
 #define JOB_MAX 64
@@ -64,8 +63,7 @@ static void run_end(void) {
 
 static void stay_halted(void) {
     eddy_sub_release(&team.running, my_running);
-    for (;;)
-        pause();
+    eddy_thread_park();
 }
 
 void eddy_team_halt_point(void) {

@@ -35,7 +35,9 @@ static void scheduler_main(void *context) {
     eddy_float_environment_enter();
     int64_t spin_ns = SPIN_LEAST_NS;
     uint64_t retired_before = 0;
-    while (!eddy_load_acquire(&vm->is_ending) && !eddy_load_acquire(&vm->is_halted)) {
+    while (!eddy_load_acquire(&vm->is_ending)) {
+        if (eddy_load_acquire(&vm->is_halted))
+            eddy_thread_park();
         int64_t deadline = vm->options.dump_after_ms > 0 ? eddy_clock_deadline(vm->options.dump_after_ms * 1000000)
                                                          : EDDY_SLEEP_FOREVER;
         if (!eddy_engine_has_work(vm) && !sleep_for_work(vm, deadline)) {
