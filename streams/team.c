@@ -107,6 +107,13 @@ void eddy_team_push(eddy_stream_work *work, bool is_urgent) {
     announce(1);
 }
 
+bool eddy_team_is_busy(void) {
+    eddy_lock_acquire(&team.lock);
+    bool is_busy = eddy_load_relaxed(&team.sleepers) == 0 && eddy_load_relaxed(&team.spinners) == 0;
+    eddy_lock_release(&team.lock);
+    return is_busy;
+}
+
 typedef bool (*accepts_fn)(const eddy_stream_work *work, const void *context);
 
 /* Lock: team.lock. The first work that the predicate accepts, urgent ones before the others. */

@@ -19,6 +19,10 @@ void eddy_team_abandon(void);
 /* Adds work; wakes a worker if one sleeps. Any thread. */
 void eddy_team_push(eddy_stream_work *work, bool is_urgent);
 
+/* Whether every worker has something to do; a hint. Passes through the team's lock: what the caller stored before is seen by who
+ * looks for work after, and the other way round. */
+bool eddy_team_is_busy(void);
+
 /* For waiters that help. Runs one slice of any open job; false when there is none. */
 bool eddy_team_help_slice(void);
 /* For waiters that help. Takes the first work that the predicate accepts out of the queue and runs it; false when there is

@@ -145,9 +145,13 @@ void eddy_engine_dispatch(eddy_vm *vm, eddy_node *node) {
     bool is_traced = eddy_trace_is_on();
     const char *name = is_traced ? eddy_instruction_name(&node->instruction) : NULL;
     uint64_t sequence = node->instruction.sequence;
+    eddy_waiter *waiter = eddy_load_relaxed(&node->wanted_by);
     if (is_traced)
         eddy_trace_begin(EDDY_TRACE_DISPATCH, name, sequence);
     eddy_stream_dispatch(stream->stream, &node->work);
+    /* Who waits for it and sleeps can run it before any worker has time. */
+    if (waiter && eddy_team_is_busy())
+        eddy_waiter_nudge(waiter);
     if (is_traced)
         eddy_trace_end(EDDY_TRACE_DISPATCH, name, sequence);
 }

@@ -1,4 +1,5 @@
 /* Nodes, edges and retirement (PROTOCOL.md section 6). Engine only. */
+#include <streams/team.h>
 #include <string.h>
 #include <vm/kinds.h>
 #include <vm/machine.h>
@@ -464,7 +465,7 @@ static void visit_sources(graph_walk *to, eddy_node *node) {
 bool eddy_graph_trace(eddy_vm *vm, eddy_node *node, eddy_waiter *waiter) {
     vm->engine.walk++;
     graph_walk from = {.vm = vm, .waiter = waiter};
-    bool looks_for_lends = vm->engine.live_lends > 0;
+    bool looks_for_lends = vm->engine.live_lends > 0, has_queued = false;
     visit(&from, node);
     while (from.stack && (looks_for_lends || from.visited < WALK_LIMIT)) {
         eddy_node *top = from.stack;
@@ -473,9 +474,13 @@ bool eddy_graph_trace(eddy_vm *vm, eddy_node *node, eddy_waiter *waiter) {
         if (top->instruction.kind == EDDY_KIND_LEND && top->state == EDDY_NODE_DISPATCHED &&
             top->lend_thread == waiter->thread && !eddy_load_acquire(&top->has_ended_lend))
             from.meets_own_lend = true;
-        if (top->instruction.kind == EDDY_KIND_CALL)
+        if (top->instruction.kind == EDDY_KIND_CALL) {
             eddy_store_relaxed(&top->wanted_by, waiter);
+            has_queued |= top->state == EDDY_NODE_DISPATCHED;
+        }
         visit_sources(&from, top);
     }
+    if (has_queued && eddy_team_is_busy())
+        eddy_waiter_nudge(waiter);
     return from.meets_own_lend;
 }

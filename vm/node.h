@@ -89,7 +89,7 @@ typedef struct eddy_node {
 
     /* atomic: the engine sets (release) whom the node is wanted by; helping waiters read (relaxed, under the team's
      * lock, only compared). */
-    _Atomic(const eddy_waiter *) wanted_by;
+    _Atomic(eddy_waiter *) wanted_by;
 } eddy_node;
 
 /* Nodes are made by issuers, a chunk at a time, and live as long as the VM. */

@@ -58,17 +58,20 @@ static eddy_status abandon(eddy_waiter *waiter) {
     return eddy_exchange_acq_rel(&waiter->state, EDDY_WAITER_ABANDONED) == EDDY_WAITER_DONE ? EDDY_OK : EDDY_TIMED_OUT;
 }
 
-static eddy_status sleep_until_done(eddy_waiter *waiter, int64_t deadline_ns) {
-    for (;;) {
-        uint32_t pending = EDDY_WAITER_PENDING;
-        if (!eddy_cas_acq_rel(&waiter->state, &pending, EDDY_WAITER_SLEEPING) && pending == EDDY_WAITER_DONE)
-            return EDDY_OK;
-        bool is_in_time = eddy_sleep_wait(&waiter->state, EDDY_WAITER_SLEEPING, deadline_ns);
-        if (eddy_waiter_is_done(waiter))
-            return EDDY_OK;
-        if (!is_in_time)
-            return abandon(waiter);
-    }
+/* From here on the engine nudges. Who says so looks once more before sleeping: what was queued before is found, by the team's
+ * lock, which the engine takes before it nudges. */
+static void say_sleeping(eddy_waiter *waiter) {
+    uint32_t state = EDDY_WAITER_PENDING;
+    (void)eddy_cas_acq_rel(&waiter->state, &state, EDDY_WAITER_SLEEPING);
+}
+
+/* Sleeps until the engine has something for the thread: the end of its wait, or something to help with. False when the time is
+ * over. */
+static bool sleep_for_news(eddy_waiter *waiter, int64_t deadline_ns) {
+    while (eddy_load_acquire(&waiter->state) == EDDY_WAITER_SLEEPING)
+        if (!eddy_sleep_wait(&waiter->state, EDDY_WAITER_SLEEPING, deadline_ns))
+            return false;
+    return true;
 }
 
 eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int64_t deadline_ns) {
@@ -96,10 +99,14 @@ eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, 
             spin_end = 0;
             continue;
         }
-        if (spin_end == 0)
+        if (spin_end == 0) {
             spin_end = now + SPIN_NS;
-        else if (now >= spin_end)
-            return sleep_until_done(waiter, deadline_ns);
+        } else if (now >= spin_end) {
+            say_sleeping(waiter);
+            if (!help(vm, waiter, before, has_deadline) && !sleep_for_news(waiter, deadline_ns))
+                return abandon(waiter);
+            spin_end = 0;
+        }
     }
 }
 

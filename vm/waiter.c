@@ -42,3 +42,9 @@ bool eddy_waiter_finish(eddy_waiter_pool *pool, eddy_waiter *waiter) {
         eddy_sleep_wake_all(&waiter->state);
     return true;
 }
+
+void eddy_waiter_nudge(eddy_waiter *waiter) {
+    uint32_t sleeping = EDDY_WAITER_SLEEPING;
+    if (eddy_cas_acq_rel(&waiter->state, &sleeping, EDDY_WAITER_PENDING))
+        eddy_sleep_wake_all(&waiter->state);
+}

@@ -2,6 +2,7 @@
  *
  *   PENDING --(engine: effects written, exchange acq_rel)--> DONE
  *   PENDING --(waiter: timeout, exchange acq_rel)----------> ABANDONED
+ *   SLEEPING --(engine: there is something to help with, cas acq_rel)--> PENDING
  *
  * Who comes second recycles the waiter. */
 #ifndef EDDY_VM_WAITER_H
@@ -45,6 +46,10 @@ void eddy_waiter_pool_fini(eddy_waiter_pool *pool);
 
 /* The engine's side: wakes the thread, or recycles an abandoned waiter (false then). */
 bool eddy_waiter_finish(eddy_waiter_pool *pool, eddy_waiter *waiter);
+
+/* The engine's side: sends a sleeping thread back to helping. The waiter may be another wait's by now, whose thread then looks
+ * in vain. */
+void eddy_waiter_nudge(eddy_waiter *waiter);
 
 static inline bool eddy_waiter_is_done(const eddy_waiter *waiter) {
     return eddy_load_acquire(&waiter->state) == EDDY_WAITER_DONE;

@@ -1,4 +1,5 @@
-/* Section 9: the waiter's word, timeouts, recycling of the block, and a lend whose asker has gone (W1, W2).
+/* Section 9: the waiter's word, timeouts, recycling of the block, a lend whose asker has gone (W1, W2), and the nudge that sends a
+ * sleeper back to helping.
  *
  * Asserted: a block is used by the wait that took it alone; what a wait returns is its own result, complete; a
  * block goes back to the pool once. Reached in every run: all blocks in the pool, all lends ended. */
@@ -12,6 +13,7 @@
 #define PENDING 0
 #define DONE 1
 #define ABANDONED 2
+#define SLEEPING 3
 
 typedef block_type {
     byte word;
@@ -21,7 +23,8 @@ typedef block_type {
 block_type blocks[BLOCKS];
 byte pool = 3; /* a set */
 byte sleeps_on[THREADS] = NOBODY;
-chan instructions = [BLOCKS] of { byte, byte, bool }; /* block, number of the wait, is_lend */
+chan instructions = [BLOCKS] of { byte, byte, bool, bool }; /* block, number of the wait, is_lend, is_patient */
+bool kernels[BLOCKS]; /* queued with the team, wanted by the wait that has the block */
 byte threads_done, lends_open;
 
 inline take_block()
@@ -40,6 +43,19 @@ inline take_block()
     }
 }
 
+/* A futex wake: the block may be another wait's by now, whose thread then wakes in vain. */
+inline wake(b)
+{
+    if
+    :: sleeps_on[0] == b -> sleeps_on[0] = NOBODY
+    :: else -> skip
+    fi;
+    if
+    :: sleeps_on[1] == b -> sleeps_on[1] = NOBODY
+    :: else -> skip
+    fi
+}
+
 inline recycle_block(b)
 {
     atomic {
@@ -52,15 +68,34 @@ inline recycle_block(b)
 active [THREADS] proctype waiting_thread()
 {
     byte b, number, round;
-    bool is_lend, is_abandoned;
+    bool is_lend, is_patient, is_abandoned;
     do
     :: round < WAITS ->
-        atomic { round++; number = 1 + _pid * WAITS + round; if :: is_lend = true :: is_lend = false fi };
+        atomic {
+            round++;
+            number = 1 + _pid * WAITS + round;
+            if :: is_lend = true :: is_lend = false fi;
+            if :: is_patient = true :: is_patient = false fi /* without a timeout: helps with kernels */
+        };
         take_block();
-        instructions ! b, number, is_lend;
+        instructions ! b, number, is_lend, is_patient;
         do
         :: atomic { blocks[b].word == DONE -> break }
-        :: atomic { blocks[b].word == PENDING -> sleeps_on[_pid] = b };
+        :: atomic { is_patient && kernels[b] -> kernels[b] = false } /* helps */
+        :: atomic { blocks[b].word == PENDING && !(is_patient && kernels[b]) -> skip }; /* nothing to help with */
+            atomic {
+                if
+                :: blocks[b].word == PENDING -> blocks[b].word = SLEEPING
+                :: else -> skip
+                fi
+            };
+#ifndef BUG_SLEEPS_WITHOUT_ANOTHER_LOOK
+            if
+            :: atomic { is_patient && kernels[b] -> kernels[b] = false }
+            :: atomic { !(is_patient && kernels[b]) -> skip }
+            fi
+#endif
+        :: atomic { blocks[b].word == SLEEPING -> sleeps_on[_pid] = b };
             if
             :: atomic { sleeps_on[_pid] == NOBODY -> /* woken, perhaps in vain: looks again */
 #ifdef BUG_WOKEN_MEANS_DONE
@@ -69,10 +104,12 @@ active [THREADS] proctype waiting_thread()
                 skip
 #endif
                 }
-            :: atomic { sleeps_on[_pid] != NOBODY -> sleeps_on[_pid] = NOBODY }; /* the time is over */
+            :: atomic { !is_patient && sleeps_on[_pid] != NOBODY -> sleeps_on[_pid] = NOBODY }; /* the time is over */
                 atomic {
                     if
-                    :: blocks[b].word == PENDING -> blocks[b].word = ABANDONED; is_abandoned = true
+                    :: blocks[b].word == PENDING || blocks[b].word == SLEEPING ->
+                        blocks[b].word = ABANDONED;
+                        is_abandoned = true
                     :: else -> skip /* the exchange gave DONE: in time after all */
                     fi
                 };
@@ -95,7 +132,7 @@ active [THREADS] proctype waiting_thread()
             };
             recycle_block(b)
         fi;
-        atomic { b = 0; number = 0; is_lend = false }
+        atomic { b = 0; number = 0; is_lend = false; is_patient = false }
     :: round == WAITS -> break
     od;
     threads_done++
@@ -105,13 +142,25 @@ active [THREADS] proctype waiting_thread()
 active proctype engine()
 {
     byte b, number, old;
-    bool is_lend;
+    bool is_lend, is_patient;
 end:
     do
-    :: instructions ? b, number, is_lend;
+    :: instructions ? b, number, is_lend, is_patient;
         if
         :: is_lend -> lends_open++
         :: !is_lend
+        fi;
+        if
+        :: skip
+        :: is_patient -> /* a kernel is in its way, and every worker is busy for good: only the waiting thread can run it */
+            kernels[b] = true;
+            atomic { /* nudges */
+                if
+                :: blocks[b].word == SLEEPING -> blocks[b].word = PENDING; wake(b)
+                :: else -> skip
+                fi
+            };
+            !kernels[b]
         fi;
 #ifdef BUG_RESULT_AFTER_DONE
         atomic { old = blocks[b].word; blocks[b].word = DONE };
@@ -121,24 +170,16 @@ end:
 #ifdef BUG_DONE_BY_TEST_AND_STORE
         old = blocks[b].word;
         if
-        :: old == PENDING -> blocks[b].word = DONE
-        :: old != PENDING
+        :: old != ABANDONED -> blocks[b].word = DONE
+        :: old == ABANDONED
         fi;
 #else
         atomic { old = blocks[b].word; blocks[b].word = DONE };
 #endif
 #endif
         if
-        :: atomic { old == PENDING ->
-            /* futex wake: the block may be another wait's by now, whose thread then wakes in vain */
-            if
-            :: sleeps_on[0] == b -> sleeps_on[0] = NOBODY
-            :: else -> skip
-            fi;
-            if
-            :: sleeps_on[1] == b -> sleeps_on[1] = NOBODY
-            :: else -> skip
-            fi }
+        :: old == PENDING -> skip
+        :: atomic { old == SLEEPING -> wake(b) }
         :: old == ABANDONED ->
 #ifndef BUG_ABANDONED_LEND_STAYS_OPEN
             if
@@ -148,7 +189,7 @@ end:
 #endif
             recycle_block(b)
         fi;
-        atomic { old = 0; b = 0; number = 0; is_lend = false }
+        atomic { old = 0; b = 0; number = 0; is_lend = false; is_patient = false }
     od
 }
 
