@@ -116,16 +116,16 @@ static bool reshape_layout(eddy_layout *layout, const eddy_shape *shape) {
     return true;
 }
 
-/* The elements copied, under another shape. */
-static eddy_tensor *reshape_copied(const viewing *v, const eddy_shape *shape) {
+/* The elements copied row-major, under another shape. */
+static eddy_tensor *copied(const viewing *v, const eddy_shape *shape) {
     eddy_tensor *copy = eddy_copy_contiguous(eddy_caller_self, v->tensor, v->address);
     if (!copy)
         return NULL;
-    viewing copied = {v->op, v->address, copy, {.rank = shape->rank}};
+    viewing of_copy = {v->op, v->address, copy, {.rank = shape->rank}};
     for (int32_t d = 0; d < shape->rank; d++)
-        copied.layout.dims[d] = shape->dims[d];
-    eddy_strides_contiguous(shape->rank, shape->dims, copied.layout.strides);
-    eddy_tensor *view = end(&copied);
+        of_copy.layout.dims[d] = shape->dims[d];
+    eddy_strides_contiguous(shape->rank, shape->dims, of_copy.layout.strides);
+    eddy_tensor *view = end(&of_copy);
     eddy_tensor_drop(copy);
     return view;
 }
@@ -133,7 +133,18 @@ static eddy_tensor *reshape_copied(const viewing *v, const eddy_shape *shape) {
 static eddy_tensor *reshape(viewing *v, eddy_shape shape) {
     if (!complete_shape(v, &shape))
         return NULL;
-    return reshape_layout(&v->layout, &shape) ? end(v) : reshape_copied(v, &shape);
+    return reshape_layout(&v->layout, &shape) ? end(v) : copied(v, &shape);
+}
+
+eddy_tensor *eddy_contiguous(eddy_tensor *tensor) {
+    viewing v;
+    if (!begin(&v, tensor, "contiguous", __builtin_return_address(0)))
+        return NULL;
+    if (tensor->is_contiguous)
+        return end(&v);
+    eddy_shape shape;
+    eddy_tensor_shape(tensor, &shape);
+    return copied(&v, &shape);
 }
 
 eddy_tensor *eddy_reshape(eddy_tensor *tensor, eddy_shape shape) {

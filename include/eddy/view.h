@@ -20,7 +20,9 @@ extern "C" {
 /* The elements in row-major order under another shape of the same count; one dim may be -1 (what is left). Where
  * strides cannot say that, the elements are copied first (one instruction; the result then shares nothing). */
 EDDY_API eddy_tensor *eddy_reshape(eddy_tensor *tensor, eddy_shape shape);
-/* The same, but SHAPE_MISMATCH where it would take a copy. */
+/* The same elements, row-major without gaps: a view where they lie so already, else a copy (one instruction). */
+EDDY_API eddy_tensor *eddy_contiguous(eddy_tensor *tensor);
+/* Like eddy_reshape, but SHAPE_MISMATCH where it would take a copy. */
 EDDY_API eddy_tensor *eddy_view(eddy_tensor *tensor, eddy_shape shape);
 /* Elements start, start + step, ... below end along an axis. start and end may be negative (from the end) and are
  * clamped to the axis, as Python's slices are; step is at least 1. */

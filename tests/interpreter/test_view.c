@@ -152,6 +152,21 @@ Test(view, what_strides_cannot_say_is_refused_or_copied) {
     ASSERT_F32(eddy_reshape(m, EDDY_SHAPE(6)), 0, 3, 1, 4, 2, 5);
 }
 
+Test(view, contiguous_shares_what_is_so_already_and_copies_the_rest) {
+    eddy_tensor *t = counting(EDDY_SHAPE(2, 3));
+    eddy_tensor *same = eddy_contiguous(t), *part = eddy_contiguous(eddy_narrow(t, 0, 1, 1));
+    eddy_tensor *copy = eddy_contiguous(eddy_t(t));
+    cr_assert(has_shape(copy, EDDY_SHAPE(3, 2)));
+    cr_assert(eddy_is_contiguous(copy) && eddy_offset(copy) == 0);
+    ASSERT_F32(copy, 0, 3, 1, 4, 2, 5);
+    cr_assert_eq(call_into("neg", OF(F32(EDDY_SHAPE(2, 3), 0, 1, 2, 3, 4, 5)), t), EDDY_OK);
+    ASSERT_F32(same, 0, -1, -2, -3, -4, -5);
+    ASSERT_F32(part, -3, -4, -5);
+    ASSERT_F32(copy, 0, 3, 1, 4, 2, 5);
+    cr_assert_null(eddy_contiguous(EDDY_NONE));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "contiguous: tensor is EDDY_NONE");
+}
+
 Test(view, as_strided_stays_within_the_storage) {
     eddy_tensor *t = counting(EDDY_SHAPE(6));
     ASSERT_F32(eddy_as_strided(t, EDDY_SHAPE(2, 2), (int64_t[]){3, 1}, 1), 1, 2, 4, 5);
