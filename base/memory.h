@@ -17,6 +17,7 @@
     row(WORKSPACE, workspace)                                                                                          \
     row(CACHE, cache)     /* prepared state, interned shapes */                                                        \
     row(REGISTRY, registry) /* registered ops */                                                                       \
+    row(TAPE, tape)       /* what gradients need */                                                                    \
     row(TEXT, text)       /* formatted text */
 
 typedef enum eddy_memory_purpose {

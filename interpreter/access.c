@@ -104,5 +104,8 @@ eddy_status eddy_access_async(eddy_tensor *tensor, int flags, eddy_access_callba
         return eddy_fail(EDDY_INVALID_ARGUMENT, "access_async", address,
                          "access_async: flags are %d, not EDDY_READ, EDDY_WRITE or both", flags);
     access a = {.access = callback, .context = context};
-    return submit(tensor, (flags & EDDY_WRITE) != 0, &a, "access_async", address);
+    eddy_status status = submit(tensor, (flags & EDDY_WRITE) != 0, &a, "access_async", address);
+    if (status == EDDY_OK && (flags & EDDY_WRITE))
+        eddy_tensor_note_write(tensor);
+    return status;
 }

@@ -1,13 +1,16 @@
 #include <interpreter/apply.h>
 
 #include <base/trace.h>
+#include <interpreter/autograd.h>
 #include <interpreter/caller.h>
 #include <interpreter/plan.h>
 #include <interpreter/short.h>
 #include <interpreter/tensor.h>
 
-static eddy_status apply_untraced(eddy_caller *caller, const eddy_apply *apply) {
+eddy_status eddy_interpreter_issue(eddy_caller *caller, const eddy_apply *apply) {
     const eddy_op *op = apply->op;
+    if (EDDY_UNLIKELY(eddy_autograd_is_wanted(caller, apply)))
+        return eddy_autograd_apply(caller, apply);
     if (op->output_count == 1 && apply->targets) {
         eddy_status status = EDDY_OK;
         if (eddy_short_apply_to(caller, op, apply->inputs, apply->input_count, apply->attributes, apply->address,
@@ -35,9 +38,9 @@ eddy_status eddy_interpreter_apply(const eddy_apply *apply) {
     if (EDDY_UNLIKELY(!eddy_caller_may_call(caller)))
         return eddy_caller_refuse(caller, apply->op->name, apply->address);
     if (!is_traced())
-        return apply_untraced(caller, apply);
+        return eddy_interpreter_issue(caller, apply);
     eddy_trace_begin(EDDY_TRACE_ISSUE, apply->op->name, 0);
-    eddy_status status = apply_untraced(caller, apply);
+    eddy_status status = eddy_interpreter_issue(caller, apply);
     eddy_trace_end(EDDY_TRACE_ISSUE, apply->op->name, 0);
     return status;
 }

@@ -7,6 +7,7 @@
 
 #include <base/assert.h>
 #include <eddy/tensor.h>
+#include <interpreter/caller.h>
 #include <interpreter/op.h>
 
 typedef struct eddy_apply {
@@ -24,6 +25,8 @@ typedef struct eddy_apply {
 } eddy_apply;
 
 EDDY_MUST_USE eddy_status eddy_interpreter_apply(const eddy_apply *apply);
+/* The same on a thread that may call; recorded for gradients where an operand asks for it and recording is on. */
+EDDY_MUST_USE eddy_status eddy_interpreter_issue(eddy_caller *caller, const eddy_apply *apply);
 
 /* The common case, one output: the result or NULL. */
 eddy_tensor *eddy_interpreter_apply_one(const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count,

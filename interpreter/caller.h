@@ -42,6 +42,7 @@ typedef struct eddy_caller {
     eddy_runtime *runtime;            /* current, a reference; NULL: the default one */
     struct eddy_stream *stream;       /* of the innermost stream scope, NULL: the default one; the scope holds it */
     eddy_callback_kind callback;
+    int32_t no_grad; /* how often recording for gradients is off */
     eddy_stash stash;
     eddy_status failure; /* why the last internal call that returns a tensor returned NULL */
 

@@ -40,6 +40,19 @@ eddy_tensor *eddy_copy_contiguous(eddy_caller *caller, eddy_tensor *tensor, cons
     return run(caller, find(&clone, "clone"), tensor, NULL, address);
 }
 
+eddy_status eddy_copy_to(eddy_caller *caller, eddy_tensor *source, eddy_tensor *target, const void *address) {
+    static found_op copy;
+    const eddy_op *op = eddy_load_relaxed(&copy);
+    if (!op) {
+        op = eddy_op_find("copy_into");
+        EDDY_ASSERT(op != NULL);
+        eddy_store_relaxed(&copy, op);
+    }
+    eddy_tensor *inputs[] = {source, target};
+    eddy_apply apply = {.op = op, .inputs = inputs, .input_count = 2, .address = address};
+    return eddy_plan_apply(caller, &apply);
+}
+
 eddy_tensor *eddy_copy_cast(eddy_caller *caller, eddy_tensor *tensor, eddy_dtype dtype, const void *address) {
     static found_op cast;
     const eddy_op *op = find(&cast, "cast");

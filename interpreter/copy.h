@@ -12,4 +12,7 @@ eddy_tensor *eddy_copy_contiguous(eddy_caller *caller, eddy_tensor *tensor, cons
 /* The same in another dtype. */
 eddy_tensor *eddy_copy_cast(eddy_caller *caller, eddy_tensor *tensor, eddy_dtype dtype, const void *address);
 
+/* Writes `source` to `target`, of one shape and dtype. */
+EDDY_MUST_USE eddy_status eddy_copy_to(eddy_caller *caller, eddy_tensor *source, eddy_tensor *target, const void *address);
+
 #endif

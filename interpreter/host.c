@@ -62,8 +62,7 @@ static eddy_tensor *make(eddy_caller *caller, eddy_runtime *runtime, const char 
         return NULL;
     }
     tensor->dtype = (uint8_t)dtype;
-    tensor->device = device;
-    tensor->storage_count = count;
+    eddy_tensor_set_device(tensor, device);
     eddy_tensor_lay(tensor, shape->rank, shape->dims, count);
     return tensor;
 }

@@ -48,6 +48,8 @@ void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {
         eddy_memory_release(open, sizeof(*open), EDDY_MEMORY_HANDLE);
         return NULL;
     }
+    if (flags & EDDY_WRITE)
+        eddy_tensor_note_write(tensor);
     eddy_tensor_retain(tensor);
     open->tensor = tensor;
     eddy_lock_acquire(&lends.lock);

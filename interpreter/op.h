@@ -64,6 +64,8 @@ typedef enum eddy_op_result {
 
 #define EDDY_OP_OUTPUT_MAX 8
 
+typedef struct eddy_gradient eddy_gradient;
+
 typedef struct eddy_op {
     const char *name; /* "add"; registered ones have a dot: "user.smooth" */
     uint32_t id;      /* index in the table of built-in ops; EDDY_OP_REGISTERED for others */
@@ -94,6 +96,9 @@ typedef struct eddy_op {
     /* Elementwise: kernels[compute dtype], NULL where not supported. Others: kernels[0] serves every dtype that `infer`
      * lets through. */
     const eddy_kernel *const *kernels;
+
+    /* How gradients go back through it (gradient.h); NULL: they cannot, and a recorded call is refused. */
+    const eddy_gradient *gradient;
 
     /* Documentation, one paragraph: what `eddy_call`'s schema and errors show. */
     const char *summary;

@@ -133,8 +133,8 @@ static eddy_status find_place(plan *p) {
         else if (p->runtime != input->runtime)
             return fail_mixed(p, EDDY_RUNTIME_MISMATCH, i);
         if (!has_device)
-            p->device = input->device;
-        else if (!is_device(p->device, input->device))
+            p->device = eddy_tensor_device(input);
+        else if (!is_device(p->device, eddy_tensor_device(input)))
             return fail_mixed(p, EDDY_DEVICE_MISMATCH, i);
         has_device = true;
     }
@@ -205,7 +205,7 @@ static void fold_scalar(plan *p) {
 /* ---- targets ---- */
 
 static bool covers_storage(const eddy_tensor *tensor) {
-    return tensor->offset == 0 && tensor->count == tensor->root->storage_count;
+    return tensor->offset == 0 && tensor->count == tensor->root->count;
 }
 
 /* What is written to must name each element once. */
@@ -254,7 +254,7 @@ static eddy_status check_target(plan *p, int32_t i) {
         return status;
     if (target->runtime != p->runtime)
         return eddy_infer_fail(&p->infer, EDDY_RUNTIME_MISMATCH, "the target belongs to another runtime");
-    if (!is_device(target->device, p->device))
+    if (!is_device(eddy_tensor_device(target), p->device))
         return eddy_infer_fail(&p->infer, EDDY_DEVICE_MISMATCH, "the target lives on another device");
     eddy_shape shape;
     eddy_tensor_shape(target, &shape);
@@ -364,8 +364,7 @@ static eddy_status make_results(plan *p) {
             count *= spec->shape.dims[d];
         eddy_tensor_lay(result, op->has_late_shape ? 0 : spec->shape.rank, spec->shape.dims, count);
         result->dtype = (uint8_t)spec->dtype;
-        result->device = p->device;
-        result->storage_count = count;
+        eddy_tensor_set_device(result, p->device);
         eddy_store_relaxed(&result->is_late, op->has_late_shape);
         p->results[i] = result;
     }
@@ -578,6 +577,19 @@ static void keep_results(plan *p, int64_t operand_count) {
     }
 }
 
+/* For gradients: what was saved of these is no longer what it was. */
+static void note_writes(const plan *p) {
+    for (int32_t i = 0; p->apply->targets && i < p->op->output_count; i++)
+        eddy_tensor_note_write(p->apply->targets[i]);
+    if (!has_mut_input(p->op))
+        return;
+    eddy_operand_walk walk;
+    eddy_operand_walk_begin(&walk, p->op, p->apply->list_counts);
+    for (int64_t i = 0; i < p->input_count; i++)
+        if (eddy_operand_walk_next(&walk)->is_mut && !p->specs[i].is_absent)
+            eddy_tensor_note_write(p->inputs[i]);
+}
+
 static eddy_status submit(plan *p) {
     const eddy_op *op = p->op;
     const eddy_kernel *kernel = find_kernel(p);
@@ -618,11 +630,13 @@ static eddy_status submit(plan *p) {
         if (carries)
             p->caller->stash.count = call.release_count;
     }
-    if (status == EDDY_OK)
-        keep_results(p, operand_count);
-    else
+    if (status != EDDY_OK) {
         discard_results(p);
-    return status;
+        return status;
+    }
+    keep_results(p, operand_count);
+    note_writes(p);
+    return EDDY_OK;
 }
 
 /* After promotion the call may be one for the short way: mixed dtypes, a scalar of a higher category. */

@@ -62,7 +62,7 @@ eddy_dtype eddy_dtype_of(const eddy_tensor *tensor) {
 
 eddy_device eddy_device_of(const eddy_tensor *tensor) {
     bool is_tensor = eddy_tensor_check(tensor, "device_of", "tensor", __builtin_return_address(0));
-    return is_tensor ? tensor->device : (eddy_device){EDDY_DEVICE_DEFAULT, 0};
+    return is_tensor ? eddy_tensor_device(tensor) : (eddy_device){EDDY_DEVICE_DEFAULT, 0};
 }
 
 eddy_runtime *eddy_runtime_of(const eddy_tensor *tensor) {

@@ -40,6 +40,16 @@ static void disown(eddy_scope *scope, eddy_tensor *tensor) {
     eddy_store_relaxed(&tensor->scope, NULL);
 }
 
+void eddy_scope_replace(eddy_tensor *tensor, eddy_tensor *other) {
+    eddy_scope *scope = eddy_load_relaxed(&tensor->scope);
+    if (!scope)
+        return;
+    other->scope_slot = tensor->scope_slot;
+    eddy_store_release(&other->scope, scope);
+    scope->items[other->scope_slot] = other;
+    eddy_store_relaxed(&tensor->scope, NULL);
+}
+
 eddy_scope *eddy_scope_begin(void) {
     const void *address = __builtin_return_address(0);
     eddy_caller *caller = eddy_caller_get();

@@ -38,6 +38,10 @@ static inline bool eddy_scope_reserve(eddy_caller *caller, uint32_t count) {
  * the user's. */
 void eddy_scope_own(eddy_caller *caller, eddy_tensor *tensor);
 
+/* The scope that owns a reference of `tensor`, if there is one, owns the caller's of `other` instead; that of `tensor` is the
+ * caller's then. On the scope's thread. */
+void eddy_scope_replace(eddy_tensor *tensor, eddy_tensor *other);
+
 /* Ends every open scope: the thread ends. */
 void eddy_scope_end_all(eddy_caller *caller);
 /* Frees the arrays of pooled scopes and returns their bytes. The structs stay: another thread may be comparing. */

@@ -44,21 +44,26 @@ typedef struct short_call {
 
 /* False where the call is not one for the short way. */
 static inline __attribute__((always_inline)) bool
-prepare(short_call *call, const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count, const void *attributes) {
+prepare(short_call *call, const eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count,
+        const void *attributes) {
     if (EDDY_UNLIKELY(input_count != op->operand_count || (uint64_t)(input_count - 1) >= EDDY_ROUTE_OPERANDS - 1 ||
                       op->id == EDDY_OP_REGISTERED))
         return false;
     eddy_tensor *first = inputs[0];
-    eddy_tensor_key key = key_of(first);
+    eddy_tensor_key key = key_of(first), any = key;
     if (EDDY_UNLIKELY(key == 0))
         return false;
     call->operands[0] = (eddy_vm_operand){.storage = first->storage, .access = EDDY_ACCESS_CONST};
     for (int64_t i = 1; i < input_count; i++) {
         eddy_tensor *input = inputs[i];
-        if (EDDY_UNLIKELY(key_of(input) != key || input->runtime != first->runtime))
+        eddy_tensor_key other = key_of(input);
+        if (EDDY_UNLIKELY(((other ^ key) & ~EDDY_TENSOR_KEY_RECORDED) != 0 || input->runtime != first->runtime))
             return false;
+        any |= other;
         call->operands[i] = (eddy_vm_operand){.storage = input->storage, .access = EDDY_ACCESS_CONST};
     }
+    if (EDDY_UNLIKELY(any & EDDY_TENSOR_KEY_RECORDED) && caller->no_grad == 0)
+        return false;
     const eddy_route *route = eddy_route_find(op, eddy_tensor_key_dtype(key));
     if (EDDY_UNLIKELY(!route || first->count > UINT32_MAX || !eddy_runtime_is_running(first->runtime)))
         return false;
@@ -101,8 +106,8 @@ static inline void describe_result(eddy_tensor *result, const eddy_tensor *first
     result->dtype = dtype;
     result->rank = first->rank;
     result->count = first->count;
-    result->storage_count = first->count;
-    result->device = first->device;
+    result->device_kind = first->device_kind;
+    result->device_index = first->device_index;
     eddy_store_relaxed(&result->key, eddy_tensor_key_make(eddy_tensor_key_note(call->key), dtype));
     result->axes[0] = first->axes[0];
     result->axes[1] = first->axes[1];
@@ -118,7 +123,7 @@ static __attribute__((noinline)) eddy_tensor *fail_handle(eddy_caller *caller, c
 eddy_tensor *eddy_short_apply(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count,
                               const void *attributes, const void *address) {
     short_call call;
-    if (EDDY_UNLIKELY(!prepare(&call, op, inputs, input_count, attributes)))
+    if (EDDY_UNLIKELY(!prepare(&call, caller, op, inputs, input_count, attributes)))
         return EDDY_NONE;
     eddy_tensor *first = inputs[0];
     eddy_runtime *runtime = first->runtime;
@@ -148,8 +153,8 @@ eddy_tensor *eddy_short_apply(eddy_caller *caller, const eddy_op *op, eddy_tenso
 /* A target the short way serves: it is the whole output, or exactly an input. */
 static bool fits(const eddy_op *op, const eddy_route *route, eddy_tensor *const *inputs, eddy_tensor *target,
                  eddy_tensor_key key, eddy_vm_operand *operand) {
-    if (key_of(target) != eddy_tensor_key_make(eddy_tensor_key_note(key), route->result) ||
-        target->runtime != inputs[0]->runtime)
+    eddy_tensor_key wanted = eddy_tensor_key_make(eddy_tensor_key_note(key), route->result);
+    if ((key_of(target) & ~EDDY_TENSOR_KEY_RECORDED) != wanted || target->runtime != inputs[0]->runtime)
         return false;
     bool is_input = false;
     for (int i = 0; i < route->input_count; i++)
@@ -158,7 +163,7 @@ static bool fits(const eddy_op *op, const eddy_route *route, eddy_tensor *const 
         return false;
     *operand = (eddy_vm_operand){.storage = target->storage,
                                  .access = EDDY_ACCESS_MUT,
-                                 .covers_all = !is_input && target->count == target->root->storage_count};
+                                 .covers_all = !is_input && target->count == target->root->count};
     return true;
 }
 
@@ -166,9 +171,10 @@ eddy_short_result eddy_short_apply_to(eddy_caller *caller, const eddy_op *op, ed
                                       int64_t input_count, const void *attributes, const void *address,
                                       eddy_tensor *target, eddy_status *status) {
     short_call call;
-    if (!prepare(&call, op, inputs, input_count, attributes) ||
+    if (!prepare(&call, caller, op, inputs, input_count, attributes) ||
         !fits(op, call.route, inputs, target, call.key, &call.operands[input_count]))
         return EDDY_SHORT_NOT;
     *status = submit(&call, caller, inputs[0]->runtime, input_count, false, address);
+    eddy_tensor_note_write(target);
     return *status == EDDY_OK ? EDDY_SHORT_DONE : EDDY_SHORT_FAILED;
 }

@@ -6,6 +6,7 @@
 #include <base/sleep.h>
 #include <base/status.h>
 #include <dlfcn.h>
+#include <interpreter/autograd.h>
 #include <interpreter/note.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,7 +119,7 @@ void eddy_tensor_discard(eddy_caller *caller, eddy_tensor *tensor) {
 /* Whether a root's storage may wait for the thread's next call: small, of known size, and no one waits for a deleter. */
 static bool may_wait(const eddy_tensor *root) {
     return root->link.after == 0 && !eddy_load_relaxed(&root->is_late) &&
-           root->storage_count <= EDDY_STASH_BYTES / (int64_t)sizeof(double);
+           root->count <= EDDY_STASH_BYTES / (int64_t)sizeof(double);
 }
 
 /* The storage goes back to the VM; the handle to its owner, now or when the VM is done with the link. */
@@ -140,11 +141,14 @@ void eddy_tensor_finish(eddy_tensor *tensor) {
             eddy_caller_count(caller, -1);
         else
             eddy_caller_live_add(-1);
+        if (EDDY_UNLIKELY(tensor->autograd != 0))
+            eddy_autograd_set(tensor, 0);
         eddy_tensor *root = tensor->root;
         if (EDDY_LIKELY(root == tensor)) {
             release_storage(caller, tensor);
             return;
         }
+        tensor->stands_in = false;
         recycle(tensor);
         if (eddy_load_acquire(&root->references) != 1 && eddy_sub_acq_rel(&root->references, 1u) != 1)
             return;
@@ -216,6 +220,8 @@ eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor) {
     if (note == 0)
         return 0;
     eddy_tensor_key key = eddy_tensor_key_make(note, tensor->dtype);
+    if (tensor->autograd)
+        key |= EDDY_TENSOR_KEY_RECORDED;
     eddy_store_release(&tensor->key, key);
     return key;
 }
@@ -228,12 +234,25 @@ eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const ed
         return NULL;
     }
     view->dtype = tensor->dtype;
-    view->device = tensor->device;
+    view->device_kind = tensor->device_kind;
+    view->device_index = tensor->device_index;
     view->root = tensor->root;
     view->storage = tensor->storage;
     eddy_tensor_retain(view->root);
     eddy_tensor_set_layout(view, layout);
     return view;
+}
+
+void eddy_tensor_alias(eddy_tensor *alias, const eddy_tensor *tensor) {
+    eddy_layout layout;
+    alias->dtype = tensor->dtype;
+    alias->device_kind = tensor->device_kind;
+    alias->device_index = tensor->device_index;
+    alias->root = tensor->root;
+    alias->storage = tensor->storage;
+    eddy_tensor_retain(alias->root);
+    eddy_tensor_layout(tensor, &layout);
+    eddy_tensor_set_layout(alias, &layout);
 }
 
 /* ---- at the door ---- */
@@ -281,7 +300,6 @@ eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, const char *op, const v
         for (int32_t d = 0; d < shape.rank; d++)
             count *= shape.dims[d];
         eddy_tensor_lay(tensor, shape.rank, shape.dims, count);
-        tensor->storage_count = count;
         eddy_store_release(&tensor->is_late, false);
     }
     eddy_lock_release(&late_lock);

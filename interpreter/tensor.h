@@ -23,6 +23,10 @@
 #include <stdint.h>
 #include <vm/vm.h>
 
+/* What made a tensor, as far as gradients go: the address of a node and, in its low bits, which output of the node; 0 where
+ * none is asked for. A word instead of two fields, for each handle has one. */
+typedef uintptr_t eddy_autograd;
+
 typedef struct eddy_axis {
     int64_t dim;
     int64_t stride; /* elements; that of a row-major tensor where `is_contiguous`, whatever the dim */
@@ -35,6 +39,9 @@ typedef uint64_t eddy_tensor_key;
 static inline eddy_tensor_key eddy_tensor_key_make(uint32_t note, uint8_t dtype) {
     return (uint64_t)note << 32 | (uint64_t)dtype << 8 | 1;
 }
+
+/* In the key of a tensor that requires a gradient. */
+#define EDDY_TENSOR_KEY_RECORDED ((eddy_tensor_key)2)
 
 static inline uint32_t eddy_tensor_key_note(eddy_tensor_key key) {
     return (uint32_t)(key >> 32);
@@ -63,12 +70,25 @@ struct eddy_tensor {
     eddy_caller *owner;        /* const: whose cache it comes from */
     const void *address;       /* the public call that made it */
     eddy_axis axes[EDDY_RANK_MAX];
-    eddy_device device;
-    int64_t storage_count; /* root: elements of the whole storage; late like rank */
+    int8_t device_kind;
+    /* A view of all of its root, made with it and in its place: the tape keeps the root as a saved result. Nobody else has it. */
+    bool stands_in;
+    int16_t device_index;
+    _Atomic uint32_t version; /* atomic: relaxed; root: writes to its storage that were issued so far */
+    eddy_autograd autograd;
 };
 
 _Static_assert(sizeof(struct eddy_tensor) == 384, "six cache lines");
 _Static_assert(offsetof(struct eddy_tensor, link) == 64, "what every call reads is one line");
+
+static inline eddy_device eddy_tensor_device(const eddy_tensor *tensor) {
+    return (eddy_device){(eddy_device_kind)tensor->device_kind, tensor->device_index};
+}
+
+static inline void eddy_tensor_set_device(eddy_tensor *tensor, eddy_device device) {
+    tensor->device_kind = (int8_t)device.kind;
+    tensor->device_index = (int16_t)device.index;
+}
 
 static inline bool eddy_tensor_is_none(const eddy_tensor *tensor) {
     return tensor == EDDY_NONE;
@@ -143,6 +163,14 @@ eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor);
  * memory. */
 eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const eddy_layout *layout, const char *op,
                               const void *address);
+
+/* Makes a handle without storage another one of `tensor`: the same elements. */
+void eddy_tensor_alias(eddy_tensor *alias, const eddy_tensor *tensor);
+
+/* A write to the tensor's storage has been issued, or is about to happen. */
+static inline void eddy_tensor_note_write(eddy_tensor *tensor) {
+    eddy_add_relaxed(&tensor->root->version, 1u);
+}
 
 /* ---- at the door ---- */
 

@@ -1,6 +1,7 @@
 /* Views: new layouts over the same storage, no instruction (but for a reshape that has to copy). */
 #include <base/shape.h>
 #include <base/status.h>
+#include <interpreter/autograd.h>
 #include <interpreter/copy.h>
 #include <interpreter/scope.h>
 #include <interpreter/tensor.h>
@@ -13,6 +14,10 @@ typedef struct viewing {
     const void *address;
     eddy_tensor *tensor;
     eddy_layout layout; /* of the tensor; made into that of the view */
+    /* For gradients. */
+    eddy_tensor *source; /* whose elements they are: tensor, or what it was copied from */
+    eddy_view_kind kind;
+    eddy_view_attributes attributes;
 } viewing;
 
 static bool begin(viewing *v, eddy_tensor *tensor, const char *op, const void *address) {
@@ -20,6 +25,8 @@ static bool begin(viewing *v, eddy_tensor *tensor, const char *op, const void *a
     v->op = op;
     v->address = address;
     v->tensor = tensor;
+    v->source = tensor;
+    v->kind = EDDY_VIEW_RESHAPE;
     if (!eddy_caller_may_call(caller)) {
         (void)!eddy_caller_refuse(caller, op, address);
         return false;
@@ -37,8 +44,14 @@ static eddy_tensor *end(const viewing *v) {
         return NULL;
     }
     eddy_tensor *view = eddy_tensor_view(caller, v->tensor, &v->layout, v->op, v->address);
-    if (view)
-        eddy_scope_own(caller, view);
+    if (!view)
+        return NULL;
+    bool is_recorded = v->source->autograd && caller->no_grad == 0;
+    if (is_recorded && eddy_autograd_view(v->source, view, v->kind, &v->attributes, v->address) != EDDY_OK) {
+        eddy_tensor_drop(view);
+        return NULL;
+    }
+    eddy_scope_own(caller, view);
     return view;
 }
 
@@ -121,7 +134,12 @@ static eddy_tensor *copied(const viewing *v, const eddy_shape *shape) {
     eddy_tensor *copy = eddy_copy_contiguous(eddy_caller_self, v->tensor, v->address);
     if (!copy)
         return NULL;
-    viewing of_copy = {v->op, v->address, copy, {.rank = shape->rank}};
+    viewing of_copy = {.op = v->op,
+                       .address = v->address,
+                       .tensor = copy,
+                       .layout = {.rank = shape->rank},
+                       .source = v->source,
+                       .kind = EDDY_VIEW_RESHAPE};
     for (int32_t d = 0; d < shape->rank; d++)
         of_copy.layout.dims[d] = shape->dims[d];
     eddy_strides_contiguous(shape->rank, shape->dims, of_copy.layout.strides);
@@ -197,6 +215,12 @@ static int64_t clamp(int64_t index, int64_t dim) {
     return index > dim ? dim : index;
 }
 
+static void set_part(viewing *v, int32_t axis, int64_t start, int64_t step, int64_t length, bool is_removed) {
+    v->kind = EDDY_VIEW_PART;
+    v->attributes = (eddy_view_attributes){
+        .axes = {axis}, .start = start, .step = step, .length = length, .is_removed = is_removed};
+}
+
 eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t end_index, int64_t step) {
     viewing v;
     int32_t d;
@@ -214,6 +238,7 @@ eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t start, int64_
     /* One element has no neighbour: a huge step must not overflow. */
     if (length > 1)
         v.layout.strides[d] *= step;
+    set_part(&v, d, from, step, length, false);
     return end(&v);
 }
 
@@ -231,6 +256,7 @@ eddy_tensor *eddy_narrow(eddy_tensor *tensor, int32_t axis, int64_t start, int64
     if (length > 0)
         v.layout.offset += from * v.layout.strides[d];
     v.layout.dims[d] = length;
+    set_part(&v, d, from, 1, length, false);
     return end(&v);
 }
 
@@ -248,17 +274,28 @@ eddy_tensor *eddy_select(eddy_tensor *tensor, int32_t axis, int64_t index) {
     if (v.tensor->count > 0)
         v.layout.offset += at * v.layout.strides[d];
     remove_axis(&v.layout, d);
+    set_part(&v, d, at, 1, 1, true);
     return end(&v);
 }
 
 /* ---- order of axes ---- */
 
-static void swap_axes(eddy_layout *layout, int32_t a, int32_t b) {
-    int64_t dim = layout->dims[a], stride = layout->strides[a];
-    layout->dims[a] = layout->dims[b];
-    layout->strides[a] = layout->strides[b];
-    layout->dims[b] = dim;
-    layout->strides[b] = stride;
+/* Axis d of the view is axis order[d] of the tensor. */
+static void permute(viewing *v, const int32_t *order) {
+    eddy_layout from = v->layout;
+    v->kind = EDDY_VIEW_PERMUTE;
+    for (int32_t d = 0; d < from.rank; d++) {
+        v->layout.dims[d] = from.dims[order[d]];
+        v->layout.strides[d] = from.strides[order[d]];
+        v->attributes.axes[d] = order[d];
+    }
+}
+
+static void swap_axes(viewing *v, int32_t a, int32_t b) {
+    int32_t order[EDDY_RANK_MAX];
+    for (int32_t d = 0; d < v->layout.rank; d++)
+        order[d] = d == a ? b : d == b ? a : d;
+    permute(v, order);
 }
 
 eddy_tensor *eddy_transpose(eddy_tensor *tensor, int32_t axis0, int32_t axis1) {
@@ -267,7 +304,7 @@ eddy_tensor *eddy_transpose(eddy_tensor *tensor, int32_t axis0, int32_t axis1) {
     if (!begin(&v, tensor, "transpose", __builtin_return_address(0)) || !find_axis(&v, axis0, &a) ||
         !find_axis(&v, axis1, &b))
         return NULL;
-    swap_axes(&v.layout, a, b);
+    swap_axes(&v, a, b);
     return end(&v);
 }
 
@@ -280,7 +317,7 @@ eddy_tensor *eddy_t(eddy_tensor *tensor) {
         return NULL;
     }
     if (v.layout.rank == 2)
-        swap_axes(&v.layout, 0, 1);
+        swap_axes(&v, 0, 1);
     return end(&v);
 }
 
@@ -296,12 +333,10 @@ eddy_tensor *eddy_permute(eddy_tensor *tensor, const eddy_axes *axes) {
                   describe(&v).text);
         return NULL;
     }
-    eddy_layout from = v.layout;
-    for (int32_t d = 0; d < from.rank; d++) {
-        int32_t axis = axes->axes[d] < 0 ? axes->axes[d] + from.rank : axes->axes[d];
-        v.layout.dims[d] = from.dims[axis];
-        v.layout.strides[d] = from.strides[axis];
-    }
+    int32_t order[EDDY_RANK_MAX];
+    for (int32_t d = 0; d < v.layout.rank; d++)
+        order[d] = axes->axes[d] < 0 ? axes->axes[d] + v.layout.rank : axes->axes[d];
+    permute(&v, order);
     return end(&v);
 }
 
@@ -371,6 +406,7 @@ eddy_tensor *eddy_expand(eddy_tensor *tensor, eddy_shape shape) {
         v.layout.dims[d] = shape.dims[d];
         v.layout.strides[d] = strides[d];
     }
+    v.kind = EDDY_VIEW_EXPAND;
     return end(&v);
 }
 
@@ -392,7 +428,7 @@ eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_
                   "as_strided: the shape is invalid, or a stride or the offset negative or too large");
         return NULL;
     }
-    int64_t storage_count = tensor->root->storage_count;
+    int64_t storage_count = tensor->root->count;
     if (count > 0 ? last >= storage_count : offset > storage_count) {
         eddy_fail(EDDY_OUT_OF_RANGE, v.op, v.address, "as_strided: element %lld is not within the %lld of the storage",
                   (long long)last, (long long)storage_count);
@@ -404,5 +440,6 @@ eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_
         v.layout.dims[d] = shape.dims[d];
         v.layout.strides[d] = strides[d];
     }
+    v.kind = EDDY_VIEW_STRIDED;
     return end(&v);
 }

@@ -238,7 +238,7 @@ def read_entry(family, name, table, defaults):
         expression_bool=table.get("expression_bool", ""),
         infer=table.get("infer", ""),
         kernel=table.get("kernel", ""),
-        gradient=table.get("gradient", "none"),
+        gradient=table.get("gradient", ""),
         ulp=table.get("ulp", 0),
         ulp_f64=table.get("ulp_f64", table.get("ulp", 0)),
         cost=table.get("cost", "medium"),

@@ -1,12 +1,13 @@
 """python3 main.py KIND OUTPUT ENTRY_FILES...: writes one product of the op list.
 
-KIND: header, arguments, table_header, table, source, loops_header, loops_list, loops:FAMILY, schema, manual, symbols."""
+KIND: header, arguments, table_header, table, source, loops_header, loops_list, loops:FAMILY, gradients, schema, manual, symbols."""
 
 import sys
 
 import arguments
 import entry
 import expression
+import gradient
 import header
 import loops
 import manual
@@ -23,6 +24,7 @@ KINDS = {
     "source": source.emit,
     "loops_header": loops.emit_header,
     "loops_list": loops.emit_list,
+    "gradients": gradient.emit,
     "schema": schema.emit,
     "manual": manual.emit,
     "symbols": symbols.emit,

@@ -85,6 +85,11 @@ def op_lines(number, entry):
                f".scalar_attribute = {0 if entry.scalar_of else -1}"]
     if entry.infer:
         fields.append(f".infer = eddy_infer_{entry.infer}")
+    if isinstance(entry.gradient, dict) and entry.gradient:
+        lines.insert(0, f"extern const eddy_gradient eddy_gradient_data_{entry.name};")
+        fields.append(f".gradient = &eddy_gradient_data_{entry.name}")
+    elif entry.gradient == "none":
+        fields.append(".gradient = &eddy_gradient_none")
     fields += [f".kernels = {entry.name}_kernels", f".summary = {quoted(entry.summary)}"]
     lines += [f"const eddy_op eddy_op_{entry.name} = {{"] + [f"    {f}," for f in fields] + ["};", ""]
     return lines
@@ -120,7 +125,7 @@ def emit_source(entries):
     parts = [
         NOTICE, "/* The table of built-in ops. */",
         "#include <functional/arguments.h>\n#include <functional/infer/infer.h>\n#include <functional/loops.h>\n"
-        "#include <functional/op_table.h>\n#include <kernels/cpu/kernels.h>\n",
+        "#include <functional/op_table.h>\n#include <interpreter/gradient.h>\n#include <kernels/cpu/kernels.h>\n",
         KERNEL_MACRO,
     ]
     for number, entry in enumerate(entries):

@@ -12,6 +12,7 @@
 #include <eddy/dtype.h>
 #include <eddy/export.h>
 #include <eddy/generator.h>
+#include <eddy/gradient.h>
 #include <eddy/host.h>
 #include <eddy/log.h>
 #include <eddy/op.h>

@@ -7,6 +7,7 @@ import unittest
 
 import entry
 import expression
+import gradient
 import header
 import loops
 import main
@@ -175,6 +176,39 @@ class TheList(unittest.TestCase):
         self.assertEqual([a.type for a in forms["add_s"].attributes], ["scalar"])
         self.assertEqual(forms["add_s"].scalar_of, "add")
         self.assertNotIn("b", forms["mul_s"].gradient)
+
+
+class Gradients(unittest.TestCase):
+    def formula(self, text, extra=""):
+        op = read(operation(f'gradient = {{ x = "{text}" }}\n{extra}'))[0]
+        return gradient.Formula(op, text, {e.name: e for e in entry.read_all(OPS)})
+
+    def test_what_it_reads_by_value_is_saved_and_nothing_else(self):
+        self.assertEqual(self.formula("grad").inputs, set())
+        self.assertEqual(self.formula("grad * x").inputs, {0})
+        self.assertEqual(self.formula("grad * output").outputs, {0})
+        by_shape = self.formula("grad / count(x) + zeros_like(x)")
+        self.assertEqual((by_shape.inputs, by_shape.outputs), (set(), set()))
+
+    def test_numbers_go_to_the_right(self):
+        self.assertEqual(self.formula("grad * 2").code, "eddy_mul_s(call->gradients[0], EDDY_S(2))")
+        self.assertEqual(self.formula("1 - x").code, "eddy_sub(eddy_gradient_constant(call, (double)1), call->inputs[0])")
+
+    def test_options_are_given_by_name(self):
+        self.assertIn(".keepdim = true", self.formula("sum(grad, [0], keepdim=True)").code)
+
+    def test_what_does_not_exist_is_refused(self):
+        for text, word in (("grad * y", "names 'y'"), ("nonsense(grad)", "no op"), ("grad *", "no expression"),
+                           ("sum(grad)", "arguments"), ("sum(grad, [0], keep=True)", "unknown option")):
+            with self.assertRaisesRegex(entry.EntryError, word):
+                self.formula(text)
+
+    def test_c_and_formulas_do_not_mix(self):
+        text = operation('gradient = { x = "c:f(x)", y = "grad" }\n').replace('["x"]', '["x", "y"]')
+        with self.assertRaisesRegex(entry.EntryError, "not both"):
+            gradient.emit(read(text))
+        with self.assertRaisesRegex(entry.EntryError, "unknown 'z'"):
+            gradient.emit(read(operation('gradient = { x = "c:f(z)" }\n')))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,273 @@
+"""functional/gradients.c: the functions that carry gradients back, from the formulas in the entries.
+
+A formula is an expression of ops over what the call had:
+
+    grad                      the gradient of the only output; grad_NAME where there are several
+    an operand or output      its value, which the tape then saves
+    an attribute or option    a number
+    1, 0.5, inf               numbers
+    + - * / == < ...          on tensors and numbers
+    sum(x, [0], keepdim=True) any op or view, options by name
+    shape(x) count(x) count(x, axes) zeros_like(x) expand_to(grad, x, axes, keepdim)
+                              what needs only the shape of x, which is always there
+    c:name(x, output)         a function of functional/gradient/, and what it reads
+
+Broadcasting and promotion are undone by whoever goes back."""
+
+import ast
+
+from arguments import path
+from entry import EntryError
+from header import has_options, options_name
+from text import NOTICE
+
+OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+COMPARISONS = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
+
+# Views and what else is written by hand: the types of the parameters behind the tensor.
+BY_HAND = {
+    "reshape": ["shape"], "expand": ["shape"], "flatten": ["int", "int"], "transpose": ["int", "int"], "t": [],
+    "unsqueeze": ["int"], "squeeze": ["axes"], "narrow": ["int", "int", "int"], "select": ["int", "int"],
+    "slice": ["int", "int", "int", "int"], "permute": ["axes"], "detach": [], "contiguous": [],
+}
+
+
+class Formula:
+    """One operand's gradient as C, with what it reads."""
+
+    def __init__(self, entry, text, ops):
+        self.entry = entry
+        self.text = text
+        self.ops = ops
+        self.inputs = set()
+        self.outputs = set()
+        self.where = f"{entry.family}.toml [{entry.name}]"
+        try:
+            tree = ast.parse(text, mode="eval").body
+        except SyntaxError:
+            self.fail("is no expression")
+        self.code = self.tensor(tree)
+
+    def fail(self, text):
+        raise EntryError(f"{self.where}: gradient {self.text!r} {text}")
+
+    def input_number(self, name):
+        names = [o.name for o in self.entry.operands]
+        return names.index(name) if name in names else None
+
+    def attribute(self, name):
+        for attribute in self.entry.attributes:
+            if attribute.name == name and attribute.in_struct:
+                return attribute
+        return None
+
+    def spec(self, node):
+        if isinstance(node, ast.Name):
+            number = self.input_number(node.id)
+            if number is not None:
+                return f"&call->input_specs[{number}]"
+        return self.fail("asks for the shape of what is no operand")
+
+    # What an expression is: "tensor", or the C type of a number.
+    def kind(self, node):
+        if isinstance(node, ast.Constant):
+            return "bool" if isinstance(node.value, bool) else "double" if isinstance(node.value, float) else "int64_t"
+        if isinstance(node, ast.UnaryOp):
+            return self.kind(node.operand)
+        if isinstance(node, ast.BinOp):
+            kinds = {self.kind(node.left), self.kind(node.right)}
+            return "tensor" if "tensor" in kinds else "scalar" if "scalar" in kinds else "double"
+        if isinstance(node, ast.Name):
+            if node.id == "inf":
+                return "double"
+            attribute = None if self.is_tensor(node.id) else self.attribute(node.id)
+            if attribute:
+                return {"scalar": "scalar", "float": "double", "bool": "bool"}.get(attribute.type, "int64_t")
+        if isinstance(node, ast.Call) and node.func.id == "count":
+            return "double"
+        return "tensor"
+
+    def is_tensor(self, name):
+        return name.startswith("grad") and (name == "grad" or name[5:] in self.entry.outputs) or \
+            self.input_number(name) is not None or name in self.entry.outputs
+
+    def number(self, node):
+        if isinstance(node, ast.Constant):
+            return repr(node.value).lower() if isinstance(node.value, bool) else repr(node.value)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return f"-{self.number(node.operand)}"
+        if isinstance(node, ast.BinOp):
+            return f"({self.real(node.left)} {SYMBOLS[type(node.op)]} {self.real(node.right)})"
+        if isinstance(node, ast.Name):
+            if node.id == "inf":
+                return "(double)INFINITY"
+            attribute = self.attribute(node.id)
+            if attribute:
+                return f"arguments->{path(self.entry, attribute)}"
+        if isinstance(node, ast.Call) and node.func.id == "count":
+            axes = "0"
+            if len(node.args) > 1:
+                axes = self.number(node.args[1])
+            return f"eddy_gradient_count({self.spec(node.args[0])}, {axes})"
+        return self.fail("has something that is no number where one belongs")
+
+    def real(self, node):
+        """A number as a double."""
+        text = self.number(node)
+        return f"eddy_door_f64({text})" if self.kind(node) == "scalar" else f"(double){text}"
+
+    def scalar(self, node):
+        if self.kind(node) == "scalar" and isinstance(node, ast.Name):
+            return self.number(node)
+        return f"EDDY_S({self.real(node) if self.kind(node) == 'scalar' else self.number(node)})"
+
+    def value(self, name):
+        number = self.input_number(name)
+        if name == "grad":
+            if len(self.entry.outputs) != 1:
+                self.fail("says grad where there are several outputs")
+            return "call->gradients[0]"
+        if name.startswith("grad_") and name[5:] in self.entry.outputs:
+            return f"call->gradients[{self.entry.outputs.index(name[5:])}]"
+        if number is not None:
+            self.inputs.add(number)
+            return f"call->inputs[{number}]"
+        if name in self.entry.outputs:
+            self.outputs.add(self.entry.outputs.index(name))
+            return f"call->outputs[{self.entry.outputs.index(name)}]"
+        return self.fail(f"names {name!r}, which the call does not have")
+
+    def tensor(self, node):
+        if self.kind(node) != "tensor":
+            return f"eddy_gradient_constant(call, {self.real(node)})"
+        if isinstance(node, ast.Name):
+            return self.value(node.id)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return f"eddy_neg({self.tensor(node.operand)})"
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return self.binary(OPERATORS[type(node.op)], node.left, node.right)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            return self.binary(COMPARISONS[type(node.ops[0])], node.left, node.comparators[0])
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self.call(node)
+        return self.fail("has something that is neither tensor nor op")
+
+    def binary(self, op, left, right):
+        if self.kind(right) != "tensor":
+            return f"eddy_{op}_s({self.tensor(left)}, {self.scalar(right)})"
+        return f"eddy_{op}({self.tensor(left)}, {self.tensor(right)})"
+
+    def call(self, node):
+        name = node.func.id
+        if name == "zeros_like":
+            return f"eddy_gradient_zeros(call, {self.spec(node.args[0])})"
+        if name == "expand_to":
+            grad, like, axes, keepdim = node.args
+            return (f"eddy_gradient_expand({self.tensor(grad)}, {self.spec(like)}, {self.number(axes)}, "
+                    f"{self.number(keepdim)})")
+        if name in BY_HAND:
+            types = ["tensor", *BY_HAND[name]]
+            return f"eddy_{name}({', '.join(self.argument(a, t) for a, t in zip(node.args, types, strict=True))})"
+        if name not in self.ops:
+            self.fail(f"calls {name!r}, which is no op")
+        return self.op_call(self.ops[name], node)
+
+    def op_call(self, entry, node):
+        types = ["tensor" if o.kind != "list" else "list" for o in entry.operands]
+        types += [a.door or a.type for a in entry.parameters]
+        if len(node.args) != len(types):
+            self.fail(f"gives {entry.name} {len(node.args)} arguments, not {len(types)}")
+        arguments = [self.argument(a, t) for a, t in zip(node.args, types)]
+        if has_options(entry, ""):
+            arguments.append(self.options(entry, node.keywords))
+        return f"eddy_{entry.name}({', '.join(arguments)})"
+
+    def options(self, entry, keywords):
+        if not keywords:
+            return "NULL"
+        fields = []
+        for keyword in keywords:
+            option = next((o for o in entry.options if o.name == keyword.arg), None)
+            if not option:
+                self.fail(f"gives {entry.name} an unknown option {keyword.arg!r}")
+            kind = f"(eddy_{option.name})" if option.type == "choice" else ""
+            value = self.number(keyword.value)
+            fields.append(f".{option.name} = {kind}{value}")
+            if option.zero_flag:
+                fields.append(f".{option.name}_is_zero = {value} == 0")
+        struct = f"eddy_{options_name(entry)}_options"
+        return f"&({struct}){{.size = sizeof({struct}), {', '.join(fields)}}}"
+
+    def argument(self, node, kind):
+        if kind == "tensor":
+            return self.tensor(node)
+        if kind == "scalar":
+            return self.scalar(node)
+        if kind == "axes":
+            if isinstance(node, ast.List):
+                return f"EDDY_AXES({', '.join(self.number(e) for e in node.elts)})"
+            return f"EDDY_GRADIENT_AXES({self.number(node)})"
+        if kind == "shape":
+            if isinstance(node, ast.Call) and node.func.id == "shape":
+                return f"({self.spec(node.args[0])})->shape"
+            return f"EDDY_SHAPE({', '.join(self.number(e) for e in node.elts)})"
+        if kind == "list":
+            return f"EDDY_LIST({', '.join(self.tensor(e) for e in node.elts)})"
+        return self.number(node)
+
+
+def by_hand(text):
+    """("name", ["x", ..]) of "c:name(x, ..)"."""
+    name, _, rest = text.removeprefix("c:").partition("(")
+    return name, [n.strip() for n in rest.rstrip(") ").split(",") if n.strip()]
+
+
+def needs_row(number, inputs, outputs):
+    masks = [sum(1 << n for n in numbers) for numbers in (inputs, outputs)]
+    return f"    [{number}] = {{.is_differentiable = true, .inputs = {masks[0]:#x}, .outputs = {masks[1]:#x}}},"
+
+
+def entry_lines(entry, ops):
+    names = [o.name for o in entry.operands]
+    rows, body, function = [], [], None
+    for operand, text in entry.gradient.items():
+        number = names.index(operand)
+        if text.startswith("c:"):
+            function, reads = by_hand(text)
+            for name in reads:
+                if name not in names + entry.outputs:
+                    raise EntryError(f"{entry.family}.toml [{entry.name}]: gradient {text!r} reads unknown {name!r}")
+            rows.append(needs_row(number, [names.index(n) for n in reads if n in names],
+                                  [entry.outputs.index(n) for n in reads if n not in names]))
+            continue
+        formula = Formula(entry, text, ops)
+        rows.append(needs_row(number, formula.inputs, formula.outputs))
+        body += [f"    if (call->wanted[{number}]) {{", f"        call->results[{number}] = {formula.code};",
+                 f"        if (!call->results[{number}])", "            return eddy_runtime_failure();", "    }"]
+    lines = []
+    if function and body:
+        raise EntryError(f"{entry.family}.toml [{entry.name}]: a gradient is C or formulas, not both")
+    if not function:
+        function = f"of_{entry.name}"
+        if entry.arguments and any("arguments->" in line for line in body):
+            body.insert(0, f"    const {entry.arguments} *arguments = call->attributes;")
+        lines += [f"static eddy_status eddy_gradient_{function}(const eddy_gradient_call *call) {{", *body,
+                  "    return EDDY_OK;", "}"]
+    return lines + [f"static const eddy_gradient_needs needs_of_{entry.name}[{len(names)}] = {{", *rows, "};",
+                    f"const eddy_gradient eddy_gradient_data_{entry.name} = "
+                    f"{{.run = eddy_gradient_{function}, .operands = needs_of_{entry.name}}};", ""]
+
+
+def emit(entries):
+    ops = {e.name: e for e in entries}
+    parts = [
+        NOTICE, "/* How gradients go back through ops. */",
+        "#include <eddy/eddy.h>\n#include <functional/arguments.h>\n#include <functional/door.h>\n"
+        "#include <functional/gradient/helper.h>\n#include <interpreter/gradient.h>\n#include <interpreter/runtime.h>\n"
+        "#include <math.h>\n",
+    ]
+    for entry in entries:
+        if isinstance(entry.gradient, dict) and entry.gradient:
+            parts += entry_lines(entry, ops)
+    return "\n".join(parts)

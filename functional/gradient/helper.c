@@ -1,0 +1,41 @@
+#include <functional/gradient/helper.h>
+
+eddy_tensor *eddy_gradient_constant(const eddy_gradient_call *call, double value) {
+    eddy_full_options options = {.size = sizeof(options), .device = call->device};
+    return eddy_full(EDDY_SHAPE(), EDDY_S(value), eddy_dtype_of(call->gradients[0]), &options);
+}
+
+eddy_tensor *eddy_gradient_zeros(const eddy_gradient_call *call, const eddy_spec *spec) {
+    eddy_zeros_options options = {.size = sizeof(options), .device = call->device};
+    return eddy_zeros(spec->shape, spec->dtype, &options);
+}
+
+static bool is_reduced(uint32_t axes, int32_t d) {
+    return axes == 0 || (axes >> d & 1);
+}
+
+eddy_tensor *eddy_gradient_expand(eddy_tensor *gradient, const eddy_spec *spec, uint32_t axes, bool keepdim) {
+    if (!keepdim) {
+        eddy_shape kept = spec->shape;
+        for (int32_t d = 0; d < kept.rank; d++)
+            if (is_reduced(axes, d))
+                kept.dims[d] = 1;
+        gradient = eddy_reshape(gradient, kept);
+    }
+    return eddy_expand(gradient, spec->shape);
+}
+
+double eddy_gradient_count(const eddy_spec *spec, uint32_t axes) {
+    double count = 1;
+    for (int32_t d = 0; d < spec->shape.rank; d++)
+        if (is_reduced(axes, d))
+            count *= (double)spec->shape.dims[d];
+    return count;
+}
+
+const eddy_axes *eddy_gradient_axes(uint32_t mask, eddy_axes *axes) {
+    for (int32_t d = 0; d < EDDY_RANK_MAX; d++)
+        if (mask >> d & 1)
+            axes->axes[axes->count++] = d;
+    return mask == 0 ? NULL : axes;
+}

@@ -1,0 +1,27 @@
+/* What formulas of gradients call besides ops. Results belong to the scope that is open; NULL with the error in the slot. */
+#ifndef EDDY_FUNCTIONAL_GRADIENT_HELPER_H
+#define EDDY_FUNCTIONAL_GRADIENT_HELPER_H
+
+#include <eddy/eddy.h>
+#include <interpreter/gradient.h>
+
+/* A number as a tensor of rank 0, of the dtype and on the device of the call's gradient. */
+eddy_tensor *eddy_gradient_constant(const eddy_gradient_call *call, double value);
+/* Zeros like an operand. */
+eddy_tensor *eddy_gradient_zeros(const eddy_gradient_call *call, const eddy_spec *spec);
+/* The gradient of a reduction over `axes` (a mask, 0 for all) as a view of the shape of what was reduced. */
+eddy_tensor *eddy_gradient_expand(eddy_tensor *gradient, const eddy_spec *spec, uint32_t axes, bool keepdim);
+/* Elements along the axes of a mask, 0 for all. */
+double eddy_gradient_count(const eddy_spec *spec, uint32_t axes);
+/* The axes of a mask, for a call: lives as long as the block it is written in. */
+#define EDDY_GRADIENT_AXES(mask) (eddy_gradient_axes((mask), &(eddy_axes){0}))
+const eddy_axes *eddy_gradient_axes(uint32_t mask, eddy_axes *axes);
+
+/* ---- gradients in C, by the name that entries give ---- */
+
+eddy_gradient_fn eddy_gradient_cat;
+eddy_gradient_fn eddy_gradient_extreme;
+eddy_gradient_fn eddy_gradient_linear;
+eddy_gradient_fn eddy_gradient_matmul;
+
+#endif

@@ -1,0 +1,65 @@
+/* Gradients of matrix products. */
+#include <eddy/eddy.h>
+#include <functional/gradient/helper.h>
+#include <interpreter/runtime.h>
+
+/* Operands of rank 1 are seen as matrices, as matmul sees them. */
+static eddy_tensor *as_row(eddy_tensor *a) {
+    return a && eddy_rank(a) == 1 ? eddy_unsqueeze(a, 0) : a;
+}
+
+static eddy_tensor *as_column(eddy_tensor *b) {
+    return b && eddy_rank(b) == 1 ? eddy_unsqueeze(b, 1) : b;
+}
+
+/* d a = grad b', d b = a' grad. What broadcasting of batches added, the engine sums over. */
+eddy_status eddy_gradient_matmul(const eddy_gradient_call *call) {
+    const eddy_spec *specs = call->input_specs;
+    int32_t a_rank = specs[0].shape.rank, b_rank = specs[1].shape.rank;
+    eddy_tensor *grad = call->gradients[0];
+    if (b_rank == 1)
+        grad = eddy_unsqueeze(grad, -1);
+    if (a_rank == 1)
+        grad = eddy_unsqueeze(grad, -2);
+    if (call->wanted[0]) {
+        eddy_tensor *result = eddy_matmul(grad, eddy_transpose(as_column(call->inputs[1]), -1, -2));
+        if (a_rank == 1 && result)
+            result = eddy_squeeze(result, EDDY_AXES(-2));
+        if (!result)
+            return eddy_runtime_failure();
+        call->results[0] = result;
+    }
+    if (call->wanted[1]) {
+        eddy_tensor *result = eddy_matmul(eddy_transpose(as_row(call->inputs[0]), -1, -2), grad);
+        if (b_rank == 1 && result)
+            result = eddy_squeeze(result, EDDY_AXES(-1));
+        if (!result)
+            return eddy_runtime_failure();
+        call->results[1] = result;
+    }
+    return EDDY_OK;
+}
+
+/* The rows of all leading dims as one matrix. */
+static eddy_tensor *rows_of(eddy_tensor *tensor, const eddy_shape *shape, int64_t columns) {
+    int64_t rows = 1;
+    for (int32_t d = 0; d < shape->rank - 1; d++)
+        rows *= shape->dims[d];
+    return eddy_reshape(tensor, EDDY_SHAPE(rows, columns));
+}
+
+eddy_status eddy_gradient_linear(const eddy_gradient_call *call) {
+    const eddy_shape *x = &call->input_specs[0].shape, *weight = &call->input_specs[1].shape;
+    eddy_tensor *grad = call->gradients[0];
+    if (call->wanted[0])
+        call->results[0] = eddy_matmul(grad, call->inputs[1]);
+    eddy_tensor *rows = call->wanted[1] || call->wanted[2] ? rows_of(grad, x, weight->dims[0]) : NULL;
+    if (call->wanted[1])
+        call->results[1] = eddy_mm(eddy_t(rows), rows_of(call->inputs[0], x, weight->dims[1]));
+    if (call->wanted[2])
+        call->results[2] = eddy_sum(rows, EDDY_AXES(0), NULL);
+    for (int i = 0; i < 3; i++)
+        if (call->wanted[i] && !call->results[i])
+            return eddy_runtime_failure();
+    return EDDY_OK;
+}

@@ -1,0 +1,20 @@
+/* Gradients of reductions. */
+#include <eddy/eddy.h>
+#include <functional/arguments.h>
+#include <functional/gradient/helper.h>
+#include <interpreter/runtime.h>
+
+/* Of the largest or smallest element: equals share it evenly, as in PyTorch's amax. */
+eddy_status eddy_gradient_extreme(const eddy_gradient_call *call) {
+    const eddy_arguments_max *arguments = call->attributes;
+    const eddy_spec *spec = &call->input_specs[0];
+    uint32_t mask = arguments->axes;
+    bool keepdim = arguments->keepdim;
+    eddy_tensor *is_chosen = eddy_eq(call->inputs[0], eddy_gradient_expand(call->outputs[0], spec, mask, keepdim));
+    eddy_tensor *shares = eddy_cast(is_chosen, eddy_dtype_of(call->gradients[0]));
+    eddy_tensor *count = eddy_sum(shares, EDDY_GRADIENT_AXES(mask),
+                                  &(eddy_sum_options){.size = sizeof(eddy_sum_options), .keepdim = true});
+    eddy_tensor *grad = eddy_gradient_expand(call->gradients[0], spec, mask, keepdim);
+    call->results[0] = eddy_mul(eddy_div(grad, count), shares);
+    return call->results[0] ? EDDY_OK : eddy_runtime_failure();
+}

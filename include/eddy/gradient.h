@@ -1,0 +1,97 @@
+/* Gradients by a tape.
+ *
+ * Where an op reads a tensor that requires a gradient, what it makes requires one too, and the call is noted: the op, what its
+ * gradient needs of operands and results, and where those came from. eddy_backward goes that way back and leaves its sums with
+ * the tensors that the user marked with eddy_set_requires_grad (leaves). Going back issues ordinary ops: it returns at once,
+ * and its errors come as those of any op.
+ *
+ * Only tensors of a floating dtype carry gradients. Results of comparisons, argmax and the like carry none. A gradient has
+ * its tensor's shape, dtype and device.
+ *
+ * Ownership: the tape holds what it saved, not the results themselves; it ends with the last tensor made through it. Saved
+ * tensors are given up as going back proceeds, unless retain_graph is set.
+ *
+ * In place: writing to a leaf, or through a view of a tensor that requires a gradient, is refused while recording
+ * (eddy_no_grad_begin allows both). What was saved and then written to is found out when going back: INVALID_ARGUMENT names
+ * the op.
+ *
+ * Threads: any; several may go back at once, also over parts that they share. Recording is a matter of the calling thread.
+ * Nothing here waits for data, only, as all ops do, for shapes that depend on it. */
+#ifndef EDDY_GRADIENT_H
+#define EDDY_GRADIENT_H
+
+#include <eddy/export.h>
+#include <eddy/status.h>
+#include <eddy/tensor.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Marks a tensor whose gradient is wanted, or takes the mark (and the gradient kept with it) away. For tensors that no
+ * recorded op made; on others true changes nothing and false is INVALID_ARGUMENT (eddy_detach gives a tensor without).
+ * DTYPE_MISMATCH (not floating), OUT_OF_MEMORY. Not while another thread uses the handle. */
+EDDY_API eddy_status eddy_set_requires_grad(eddy_tensor *tensor, bool requires_grad);
+/* Whether ops on the tensor are recorded. False on failure. */
+EDDY_API bool eddy_requires_grad(const eddy_tensor *tensor);
+
+/* A view of the same elements that requires no gradient. */
+EDDY_API eddy_tensor *eddy_detach(eddy_tensor *tensor);
+
+/* Between the two the calling thread records nothing. They nest. */
+EDDY_API void eddy_no_grad_begin(void);
+EDDY_API void eddy_no_grad_end(void);
+
+/* ---- going back ---- */
+
+/* From one element (any rank). INVALID_ARGUMENT: more elements, no gradient required, gone back before without retain_graph,
+ * or something saved was written to since. When an op fails, leaves keep what had been summed. */
+EDDY_API eddy_status eddy_backward(eddy_tensor *loss);
+
+typedef struct eddy_backward_options {
+    size_t size;
+    bool retain_graph; /* what was saved stays: going back again is possible */
+    bool create_graph; /* going back is recorded itself, for gradients of gradients; implies retain_graph */
+} eddy_backward_options;
+
+/* From several tensors, each with the gradient it begins with: seeds.items[i] has the shape of outputs.items[i], EDDY_NONE
+ * stands for 1 where that is one element. seeds without items: 1 for all. */
+EDDY_API eddy_status eddy_backward_from(eddy_list outputs, eddy_list seeds, const eddy_backward_options *options);
+
+/* The same, but the gradients of `inputs` are written to gradients[0 .. inputs.count - 1] and nothing is left with leaves. New
+ * references, owned by the scope; EDDY_NONE where the outputs do not depend on an input. On failure nothing is written.
+ * Inputs may be any tensors that require a gradient. */
+EDDY_API eddy_status eddy_gradients(eddy_list outputs, eddy_list inputs, eddy_list seeds,
+                                    const eddy_backward_options *options, eddy_tensor **gradients);
+
+/* ---- what was left ---- */
+
+/* What going back has summed for a tensor: a new reference, owned by the scope. It keeps changing when going back adds more.
+ * NULL with INVALID_ARGUMENT where there is none. */
+EDDY_API eddy_tensor *eddy_grad(eddy_tensor *tensor);
+/* Whether eddy_grad has something to return. */
+EDDY_API bool eddy_has_grad(const eddy_tensor *tensor);
+/* Lets a tensor that is no leaf keep its gradient too. */
+EDDY_API eddy_status eddy_retain_grad(eddy_tensor *tensor);
+/* Gives the gradients of the tensors up; the next ones are stored, not added. */
+EDDY_API eddy_status eddy_zero_grad(eddy_list tensors);
+
+/* ---- hooks ---- */
+
+/* Called on the thread that goes back, when a tensor's gradient is complete and before it goes further: returns what is to take
+ * its place (same shape and dtype, a reference that the hook gives away), or NULL to leave it. May issue ops. */
+typedef eddy_tensor *eddy_gradient_hook(void *context, eddy_tensor *gradient);
+
+/* Hooks of one tensor run in the order they were added, and stay as long as the tape knows the tensor. destroy (may be NULL) runs
+ * once after that, on the thread that gives up the last reference; it may only retain and release. */
+EDDY_API eddy_status eddy_gradient_hook_add(eddy_tensor *tensor, eddy_gradient_hook *hook, void *context,
+                                            void (*destroy)(void *context));
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,613 @@
+#include <interpreter/autograd.h>
+
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <base/status.h>
+#include <interpreter/copy.h>
+#include <interpreter/infer.h>
+#include <interpreter/scope.h>
+#include <string.h>
+
+_Static_assert(EDDY_OP_OUTPUT_MAX <= EDDY_CACHE_LINE, "an output's number has room beside an address");
+
+const eddy_gradient eddy_gradient_none = {.run = NULL};
+
+/* ---- nodes ---- */
+
+typedef struct node_size {
+    uint32_t inputs, outputs, lists;
+    size_t dims, attribute_bytes;
+} node_size;
+
+static size_t rounded(size_t bytes) {
+    return (bytes + 7) / 8 * 8;
+}
+
+/* One block: the node, then its arrays. NULL, nothing recorded, without memory. */
+static eddy_autograd_node *node_make(const node_size *size) {
+    size_t slots = (size_t)size->inputs + size->outputs;
+    size_t edges = sizeof(eddy_autograd_node), saved = edges + size->inputs * sizeof(eddy_autograd);
+    size_t kept = saved + slots * sizeof(eddy_autograd_saved), specs = kept + size->outputs * sizeof(eddy_tensor *);
+    size_t dims = specs + rounded(slots * sizeof(eddy_autograd_spec)), lists = dims + size->dims * sizeof(int64_t);
+    size_t attributes = lists + size->lists * sizeof(int64_t), keeps = attributes + rounded(size->attribute_bytes);
+    size_t bytes = keeps + rounded(size->outputs * sizeof(bool));
+    char *block = eddy_memory_acquire(bytes, EDDY_MEMORY_TAPE);
+    if (!block)
+        return NULL;
+    memset(block, 0, dims);
+    memset(block + keeps, 0, bytes - keeps);
+    eddy_autograd_node *node = (eddy_autograd_node *)(void *)block;
+    eddy_store_relaxed(&node->references, 1u);
+    node->input_count = size->inputs;
+    node->output_count = size->outputs;
+    node->list_count = size->lists;
+    node->bytes = bytes;
+    node->edges = (eddy_autograd *)(void *)(block + edges);
+    node->saved = (eddy_autograd_saved *)(void *)(block + saved);
+    node->kept = (eddy_tensor **)(void *)(block + kept);
+    node->specs = (eddy_autograd_spec *)(void *)(block + specs);
+    node->dims = (int64_t *)(void *)(block + dims);
+    node->list_counts = size->lists > 0 ? (int64_t *)(void *)(block + lists) : NULL;
+    node->attributes = size->attribute_bytes > 0 ? block + attributes : NULL;
+    node->keeps = (bool *)(void *)(block + keeps);
+    return node;
+}
+
+static void drop_saved(eddy_autograd_node *node) {
+    for (uint32_t i = 0; i < node->input_count + node->output_count; i++) {
+        eddy_tensor *tensor = node->saved[i].tensor;
+        node->saved[i].tensor = NULL;
+        if (tensor && !eddy_tensor_is_none(tensor))
+            eddy_tensor_drop(tensor);
+    }
+}
+
+static void node_free(eddy_autograd_node *node) {
+    drop_saved(node);
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->edges[i])
+            eddy_autograd_node_release(eddy_autograd_node_of(node->edges[i]));
+    for (uint32_t i = 0; i < node->output_count; i++)
+        if (node->kept[i])
+            eddy_tensor_drop(node->kept[i]);
+    while (node->hooks) {
+        eddy_autograd_hook *hook = node->hooks;
+        node->hooks = hook->next;
+        if (hook->destroy)
+            hook->destroy(hook->context);
+        eddy_memory_release(hook, sizeof(*hook), EDDY_MEMORY_TAPE);
+    }
+    eddy_memory_release(node, node->bytes, EDDY_MEMORY_TAPE);
+}
+
+void eddy_autograd_node_release(eddy_autograd_node *node) {
+    /* What a node held comes here again: it waits in the list instead of on the stack. */
+    static __thread eddy_autograd_node *freed;
+    static __thread bool is_freeing;
+    if (eddy_sub_acq_rel(&node->references, 1u) != 1)
+        return;
+    node->next_freed = freed;
+    freed = node;
+    if (is_freeing)
+        return;
+    is_freeing = true;
+    while (freed) {
+        eddy_autograd_node *next = freed;
+        freed = next->next_freed;
+        node_free(next);
+    }
+    is_freeing = false;
+}
+
+void eddy_autograd_set(eddy_tensor *tensor, eddy_autograd word) {
+    eddy_autograd before = tensor->autograd;
+    tensor->autograd = word;
+    eddy_tensor_key key = eddy_load_relaxed(&tensor->key);
+    if (key != 0)
+        eddy_store_release(&tensor->key, word ? key | EDDY_TENSOR_KEY_RECORDED : key & ~EDDY_TENSOR_KEY_RECORDED);
+    if (before)
+        eddy_autograd_node_release(eddy_autograd_node_of(before));
+}
+
+eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor, const void *address) {
+    eddy_tensor *handle = eddy_tensor_acquire(caller, tensor->runtime, address);
+    if (!handle)
+        return NULL;
+    eddy_tensor_alias(handle, tensor);
+    if (tensor->autograd) {
+        eddy_autograd_node_retain(eddy_autograd_node_of(tensor->autograd));
+        eddy_autograd_set(handle, tensor->autograd);
+    }
+    return handle;
+}
+
+/* Dims go behind those written so far. */
+static void write_spec(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor, uint32_t *dims_at) {
+    eddy_autograd_spec *spec = &node->specs[i];
+    if (eddy_tensor_is_none(tensor) || eddy_tensor_is_late(tensor)) {
+        *spec = (eddy_autograd_spec){.rank = -1};
+        return;
+    }
+    *spec = (eddy_autograd_spec){.dtype = tensor->dtype, .rank = tensor->rank, .dims_at = *dims_at};
+    for (int32_t d = 0; d < tensor->rank; d++)
+        node->dims[(*dims_at)++] = tensor->axes[d].dim;
+}
+
+void eddy_autograd_spec_of(const eddy_autograd_node *node, uint32_t i, eddy_spec *spec) {
+    const eddy_autograd_spec *from = &node->specs[i];
+    spec->dtype = (eddy_dtype)from->dtype;
+    spec->is_absent = from->rank < 0;
+    spec->shape.rank = from->rank < 0 ? 0 : from->rank;
+    for (int32_t d = 0; d < spec->shape.rank; d++)
+        spec->shape.dims[d] = node->dims[from->dims_at + (uint32_t)d];
+}
+
+/* ---- leaves ---- */
+
+static bool is_floating(const eddy_tensor *tensor) {
+    return eddy_dtype_category_of((eddy_dtype)tensor->dtype) == EDDY_CATEGORY_FLOAT;
+}
+
+static eddy_status make_leaf(eddy_tensor *tensor, const void *address) {
+    if (!is_floating(tensor)) {
+        char text[EDDY_RANK_MAX * 22];
+        eddy_tensor_describe(tensor, text, sizeof(text));
+        return eddy_fail(EDDY_DTYPE_MISMATCH, "set_requires_grad", address,
+                         "set_requires_grad: %s has no gradient, its dtype is not floating", text);
+    }
+    eddy_autograd_node *node = node_make(&(node_size){.outputs = 1, .dims = (size_t)tensor->rank});
+    if (!node)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, "set_requires_grad", address, "set_requires_grad: no memory");
+    uint32_t dims_at = 0;
+    write_spec(node, 0, tensor, &dims_at);
+    node->address = address;
+    node->device = eddy_tensor_device(tensor);
+    node->keeps[0] = true;
+    eddy_autograd_set(tensor, eddy_autograd_make(node, 0));
+    return EDDY_OK;
+}
+
+eddy_status eddy_set_requires_grad(eddy_tensor *tensor, bool requires_grad) {
+    const void *address = __builtin_return_address(0);
+    if (!eddy_tensor_check_shape(tensor, "set_requires_grad", address))
+        return EDDY_INVALID_ARGUMENT;
+    bool is_made = tensor->autograd && !eddy_autograd_is_leaf(eddy_autograd_node_of(tensor->autograd));
+    if (requires_grad)
+        return tensor->autograd ? EDDY_OK : make_leaf(tensor, address);
+    if (is_made)
+        return eddy_fail(
+            EDDY_INVALID_ARGUMENT, "set_requires_grad", address,
+            "set_requires_grad: the tensor was made by a recorded op; detach gives one without a gradient");
+    eddy_autograd_set(tensor, 0);
+    return EDDY_OK;
+}
+
+bool eddy_requires_grad(const eddy_tensor *tensor) {
+    return eddy_tensor_check(tensor, "requires_grad", "tensor", __builtin_return_address(0)) && tensor->autograd != 0;
+}
+
+void eddy_no_grad_begin(void) {
+    eddy_caller *caller = eddy_caller_get();
+    if (caller)
+        caller->no_grad++;
+}
+
+void eddy_no_grad_end(void) {
+    eddy_caller *caller = eddy_caller_get();
+    if (caller && caller->no_grad > 0)
+        caller->no_grad--;
+    else
+        eddy_fail(EDDY_INVALID_ARGUMENT, "no_grad_end", __builtin_return_address(0), "no_grad_end: none has begun");
+}
+
+/* ---- what the tape keeps for the user ---- */
+
+/* The node of a tensor that requires a gradient; NULL with the error recorded. */
+static eddy_autograd_node *node_for(const eddy_tensor *tensor, const char *op, const void *address) {
+    if (!eddy_tensor_check(tensor, op, "tensor", address))
+        return NULL;
+    if (tensor->autograd)
+        return eddy_autograd_node_of(tensor->autograd);
+    eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: the tensor requires no gradient", op);
+    return NULL;
+}
+
+eddy_tensor *eddy_detach(eddy_tensor *tensor) {
+    const void *address = __builtin_return_address(0);
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller)) {
+        (void)!eddy_caller_refuse(caller, "detach", address);
+        return NULL;
+    }
+    if (!eddy_tensor_check_shape(tensor, "detach", address))
+        return NULL;
+    eddy_tensor *view = eddy_scope_reserve(caller, 1) ? eddy_tensor_acquire(caller, tensor->runtime, address) : NULL;
+    if (!view) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, "detach", address, "detach: no memory for a handle");
+        return NULL;
+    }
+    eddy_tensor_alias(view, tensor);
+    eddy_scope_own(caller, view);
+    return view;
+}
+
+eddy_tensor *eddy_grad(eddy_tensor *tensor) {
+    const void *address = __builtin_return_address(0);
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller)) {
+        (void)!eddy_caller_refuse(caller, "grad", address);
+        return NULL;
+    }
+    eddy_autograd_node *node = node_for(tensor, "grad", address);
+    if (!node)
+        return NULL;
+    uint32_t output = eddy_autograd_output_of(tensor->autograd);
+    eddy_lock_acquire(&node->lock);
+    eddy_tensor *kept = node->kept[output];
+    if (kept)
+        eddy_tensor_retain(kept);
+    eddy_lock_release(&node->lock);
+    if (!kept) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, "grad", address, "grad: there is none: nothing has gone back to this tensor%s",
+                  eddy_autograd_is_leaf(node) ? "" : ", which is no leaf (eddy_retain_grad keeps it)");
+        return NULL;
+    }
+    eddy_tensor *handle = eddy_scope_reserve(caller, 1) ? eddy_autograd_hand_out(caller, kept, address) : NULL;
+    eddy_tensor_drop(kept);
+    if (handle)
+        eddy_scope_own(caller, handle);
+    else
+        eddy_fail(EDDY_OUT_OF_MEMORY, "grad", address, "grad: no memory for a handle");
+    return handle;
+}
+
+bool eddy_has_grad(const eddy_tensor *tensor) {
+    if (!eddy_tensor_check(tensor, "has_grad", "tensor", __builtin_return_address(0)) || !tensor->autograd)
+        return false;
+    eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
+    eddy_lock_acquire(&node->lock);
+    bool has_grad = node->kept[eddy_autograd_output_of(tensor->autograd)] != NULL;
+    eddy_lock_release(&node->lock);
+    return has_grad;
+}
+
+eddy_status eddy_retain_grad(eddy_tensor *tensor) {
+    eddy_autograd_node *node = node_for(tensor, "retain_grad", __builtin_return_address(0));
+    if (!node)
+        return EDDY_INVALID_ARGUMENT;
+    eddy_lock_acquire(&node->lock);
+    node->keeps[eddy_autograd_output_of(tensor->autograd)] = true;
+    eddy_lock_release(&node->lock);
+    return EDDY_OK;
+}
+
+eddy_status eddy_zero_grad(eddy_list tensors) {
+    const void *address = __builtin_return_address(0);
+    if (tensors.count < 0 || (tensors.count > 0 && !tensors.items))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "zero_grad", address, "zero_grad: a list without items");
+    for (int64_t i = 0; i < tensors.count; i++)
+        if (!node_for(tensors.items[i], "zero_grad", address))
+            return EDDY_INVALID_ARGUMENT;
+    for (int64_t i = 0; i < tensors.count; i++) {
+        eddy_autograd_node *node = eddy_autograd_node_of(tensors.items[i]->autograd);
+        eddy_tensor **place = &node->kept[eddy_autograd_output_of(tensors.items[i]->autograd)];
+        eddy_lock_acquire(&node->lock);
+        eddy_tensor *kept = *place;
+        *place = NULL;
+        eddy_lock_release(&node->lock);
+        if (kept)
+            eddy_tensor_drop(kept);
+    }
+    return EDDY_OK;
+}
+
+eddy_status eddy_gradient_hook_add(eddy_tensor *tensor, eddy_gradient_hook *hook, void *context,
+                                   void (*destroy)(void *context)) {
+    const void *address = __builtin_return_address(0);
+    eddy_autograd_node *node = node_for(tensor, "gradient_hook_add", address);
+    if (!node)
+        return EDDY_INVALID_ARGUMENT;
+    if (!hook)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "gradient_hook_add", address, "gradient_hook_add: the hook is NULL");
+    eddy_autograd_hook *made = eddy_memory_acquire(sizeof(*made), EDDY_MEMORY_TAPE);
+    if (!made)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, "gradient_hook_add", address, "gradient_hook_add: no memory");
+    *made = (eddy_autograd_hook){
+        .run = hook, .context = context, .destroy = destroy, .output = eddy_autograd_output_of(tensor->autograd)};
+    eddy_lock_acquire(&node->lock);
+    eddy_autograd_hook **last = &node->hooks;
+    while (*last)
+        last = &(*last)->next;
+    *last = made;
+    eddy_lock_release(&node->lock);
+    return EDDY_OK;
+}
+
+/* ---- recording a call ---- */
+
+bool eddy_autograd_is_wanted(const eddy_caller *caller, const eddy_apply *apply) {
+    if (caller->no_grad > 0)
+        return false;
+    for (int64_t i = 0; i < apply->input_count; i++) {
+        const eddy_tensor *input = apply->inputs[i];
+        if (input && !eddy_tensor_is_none(input) && input->autograd)
+            return true;
+    }
+    for (int32_t i = 0; apply->targets && i < apply->op->output_count; i++)
+        if (apply->targets[i] && !eddy_tensor_is_none(apply->targets[i]) && apply->targets[i]->autograd)
+            return true;
+    return false;
+}
+
+/* A call on its way into the tape. */
+typedef struct recording {
+    eddy_caller *caller;
+    const eddy_apply *apply;
+    const eddy_gradient *gradient;
+    eddy_autograd_node *node;
+    eddy_gradient_needs needs; /* of all operands that a gradient goes to */
+    bool is_inplace;
+    eddy_tensor *handles[EDDY_OP_OUTPUT_MAX]; /* for the user, where the result itself is saved */
+} recording;
+
+static eddy_status refuse(const recording *r, eddy_status status, const char *sentence) {
+    const char *name = r->apply->op->name;
+    return eddy_fail(status, name, r->apply->address, "%s: %s", name, sentence);
+}
+
+/* All operands are there and their shapes known; else the call itself says what is wrong. */
+static bool is_complete(const eddy_apply *apply) {
+    if (eddy_infer_input_count(apply->op, apply->list_counts) != apply->input_count)
+        return false;
+    for (int64_t i = 0; i < apply->input_count; i++) {
+        eddy_tensor *input = apply->inputs[i];
+        if (!input ||
+            (!eddy_tensor_is_none(input) && eddy_tensor_await_shape(input, apply->op->name, apply->address) != EDDY_OK))
+            return false;
+    }
+    for (int32_t i = 0; apply->targets && i < apply->op->output_count; i++)
+        if (!apply->targets[i] || eddy_tensor_is_none(apply->targets[i]))
+            return false;
+    return true;
+}
+
+static void find_needs(recording *r) {
+    const eddy_apply *apply = r->apply;
+    eddy_operand_walk walk;
+    eddy_operand_walk_begin(&walk, apply->op, apply->list_counts);
+    for (int64_t i = 0; i < apply->input_count; i++) {
+        const eddy_gradient_needs *needs = &r->gradient->operands[eddy_operand_walk_next(&walk) - apply->op->operands];
+        const eddy_tensor *input = apply->inputs[i];
+        if (!needs->is_differentiable || eddy_tensor_is_none(input) || !input->autograd)
+            continue;
+        r->needs.is_differentiable = true;
+        r->needs.inputs |= needs->inputs;
+        r->needs.outputs |= needs->outputs;
+    }
+}
+
+/* Writing to a given tensor: only where the way back stays clear. */
+static eddy_status check_target(const recording *r) {
+    const eddy_apply *apply = r->apply;
+    const eddy_tensor *target = apply->targets[0];
+    if (!r->is_inplace)
+        return refuse(r, EDDY_UNSUPPORTED,
+                      "no gradient can follow into a given tensor; use the form that returns one, or no_grad_begin");
+    if (target->autograd && eddy_autograd_is_leaf(eddy_autograd_node_of(target->autograd)))
+        return refuse(r, EDDY_INVALID_ARGUMENT,
+                      "in place on a tensor whose gradient is wanted; between no_grad_begin and _end that is allowed");
+    if (target->root != target && !target->stands_in)
+        return refuse(r, EDDY_UNSUPPORTED, "in place on a view, which gradients cannot follow");
+    if (r->needs.inputs & 1)
+        return refuse(r, EDDY_UNSUPPORTED,
+                      "its gradient reads what would be overwritten in place; use the form that "
+                      "returns a new tensor");
+    return EDDY_OK;
+}
+
+static size_t count_dims(const eddy_apply *apply) {
+    size_t dims = 0, most = 0;
+    for (int64_t i = 0; i < apply->input_count; i++) {
+        size_t rank = eddy_tensor_is_none(apply->inputs[i]) ? 0 : (size_t)apply->inputs[i]->rank;
+        dims += rank;
+        most = rank > most ? rank : most;
+    }
+    return dims + (size_t)apply->op->output_count * (apply->op->is_elementwise ? most : EDDY_RANK_MAX);
+}
+
+static uint32_t list_count(const eddy_op *op) {
+    uint32_t lists = 0;
+    for (int32_t i = 0; i < op->operand_count; i++)
+        lists += op->operands[i].kind == EDDY_OPERAND_LIST;
+    return lists;
+}
+
+static void save(eddy_autograd_node *node, uint32_t slot, eddy_tensor *tensor) {
+    if (!eddy_tensor_is_none(tensor)) {
+        eddy_tensor_retain(tensor);
+        node->saved[slot].version = eddy_load_relaxed(&tensor->root->version);
+    }
+    node->saved[slot].tensor = tensor;
+}
+
+/* Where the operands came from, and those that are needed. Before the call, which may change both in place. */
+static void note_inputs(recording *r) {
+    const eddy_apply *apply = r->apply;
+    eddy_operand_walk walk;
+    eddy_operand_walk_begin(&walk, apply->op, apply->list_counts);
+    for (int64_t i = 0; i < apply->input_count; i++) {
+        int64_t operand = eddy_operand_walk_next(&walk) - apply->op->operands;
+        eddy_tensor *input = apply->inputs[i];
+        if (r->needs.inputs >> operand & 1)
+            save(r->node, (uint32_t)i, input);
+        if (!r->gradient->operands[operand].is_differentiable || eddy_tensor_is_none(input) || !input->autograd)
+            continue;
+        r->node->edges[i] = input->autograd;
+        eddy_autograd_node_retain(eddy_autograd_node_of(input->autograd));
+    }
+}
+
+static void discard(recording *r) {
+    for (int32_t i = 0; i < r->apply->op->output_count; i++)
+        if (r->handles[i])
+            eddy_tensor_discard(r->caller, r->handles[i]);
+    if (r->node)
+        eddy_autograd_node_release(r->node);
+}
+
+/* All memory that recording takes. */
+static bool take_memory(recording *r) {
+    const eddy_apply *apply = r->apply;
+    const eddy_op *op = apply->op;
+    r->node = node_make(&(node_size){.inputs = (uint32_t)apply->input_count,
+                                     .outputs = (uint32_t)op->output_count,
+                                     .lists = list_count(op),
+                                     .dims = count_dims(apply),
+                                     .attribute_bytes = op->attribute_bytes});
+    bool has_memory = r->node != NULL;
+    for (int32_t i = 0; i < op->output_count && has_memory; i++) {
+        if (!(r->needs.outputs >> i & 1) || r->is_inplace)
+            continue;
+        r->handles[i] = eddy_tensor_acquire(r->caller, apply->inputs[0]->runtime, apply->address);
+        has_memory = r->handles[i] != NULL;
+    }
+    if (!has_memory)
+        discard(r);
+    return has_memory;
+}
+
+/* A result that its own node saves would keep itself alive: the node gets the tensor, and the user another handle of it, which
+ * names the node. */
+static eddy_tensor *stand_in(recording *r, int32_t i) {
+    eddy_tensor *result = r->apply->outputs[i], *handle = r->handles[i];
+    uint32_t slot = r->node->input_count + (uint32_t)i;
+    eddy_tensor_alias(handle, result);
+    handle->stands_in = true;
+    eddy_scope_replace(result, handle);
+    r->node->saved[slot] = (eddy_autograd_saved){result, eddy_load_relaxed(&result->version)};
+    r->apply->outputs[i] = handle;
+    return handle;
+}
+
+/* The call has been issued: what it made comes from the node. */
+static void note_outputs(recording *r) {
+    const eddy_apply *apply = r->apply;
+    const eddy_op *op = apply->op;
+    eddy_autograd_node *node = r->node;
+    uint32_t dims_at = 0;
+    node->op = op;
+    node->address = apply->address;
+    if (op->attribute_bytes > 0)
+        memcpy(node->attributes, apply->attributes, op->attribute_bytes);
+    if (node->list_count > 0)
+        memcpy(node->list_counts, apply->list_counts, node->list_count * sizeof(int64_t));
+    for (uint32_t i = 0; i < node->input_count; i++)
+        write_spec(node, i, apply->inputs[i], &dims_at);
+    for (int32_t i = 0; i < op->output_count; i++) {
+        eddy_tensor *output = r->is_inplace ? apply->targets[i] : apply->outputs[i];
+        uint32_t slot = node->input_count + (uint32_t)i;
+        write_spec(node, slot, output, &dims_at);
+        node->device = eddy_tensor_device(output);
+        if (r->handles[i])
+            output = stand_in(r, i);
+        if (!is_floating(output))
+            continue;
+        eddy_autograd_node_retain(node);
+        eddy_autograd_set(output, eddy_autograd_make(node, (uint32_t)i));
+    }
+    eddy_autograd_node_release(node);
+}
+
+static eddy_status issue_quietly(eddy_caller *caller, const eddy_apply *apply) {
+    caller->no_grad++;
+    eddy_status status = eddy_interpreter_issue(caller, apply);
+    caller->no_grad--;
+    return status;
+}
+
+/* In place, where the gradient reads the result: the tape must have it to itself, as later writes in place would change it. The
+ * call makes a new tensor, which the node saves, and its elements are written to the target. */
+static eddy_status issue_aside(recording *r) {
+    eddy_tensor *result = NULL, *target = r->apply->targets[0];
+    eddy_apply aside = *r->apply;
+    aside.targets = NULL;
+    aside.outputs = &result;
+    eddy_scope *scope = r->caller->scope;
+    r->caller->scope = NULL; /* not the user's */
+    eddy_status status = issue_quietly(r->caller, &aside);
+    r->caller->scope = scope;
+    if (status != EDDY_OK)
+        return status;
+    eddy_layout made, wanted;
+    eddy_tensor_layout(result, &made);
+    eddy_tensor_layout(target, &wanted);
+    if (result->dtype != target->dtype || !eddy_shape_equal(made.rank, made.dims, wanted.rank, wanted.dims))
+        status = refuse(r, EDDY_SHAPE_MISMATCH, "the result has another shape or dtype than what it is written to");
+    else
+        status = eddy_copy_to(r->caller, result, target, r->apply->address);
+    if (status == EDDY_OK)
+        r->node->saved[r->node->input_count] = (eddy_autograd_saved){result, eddy_load_relaxed(&result->version)};
+    else
+        eddy_tensor_drop(result);
+    return status;
+}
+
+static eddy_status issue(recording *r) {
+    if (r->is_inplace && r->needs.outputs != 0)
+        return issue_aside(r);
+    return issue_quietly(r->caller, r->apply);
+}
+
+eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply) {
+    recording r = {.caller = caller, .apply = apply, .gradient = apply->op->gradient};
+    if (r.gradient == &eddy_gradient_none || !is_complete(apply))
+        return issue_quietly(caller, apply);
+    if (!r.gradient)
+        return refuse(&r, EDDY_UNSUPPORTED,
+                      "it has no gradient; detach its operands, or call it between no_grad_begin and _end");
+    r.is_inplace = apply->targets && apply->op->output_count == 1 && apply->input_count > 0 &&
+                   apply->targets[0] == apply->inputs[0];
+    find_needs(&r);
+    if (apply->targets) {
+        eddy_status status = check_target(&r);
+        if (status != EDDY_OK)
+            return status;
+    }
+    if (!r.needs.is_differentiable) {
+        eddy_status status = issue_quietly(caller, apply);
+        if (status == EDDY_OK && r.is_inplace)
+            eddy_autograd_set(apply->targets[0], 0);
+        return status;
+    }
+    if (!take_memory(&r))
+        return refuse(&r, EDDY_OUT_OF_MEMORY, "no memory to record the call");
+    note_inputs(&r);
+    eddy_status status = issue(&r);
+    if (status == EDDY_OK)
+        note_outputs(&r);
+    else
+        discard(&r);
+    return status;
+}
+
+eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *view, eddy_view_kind kind,
+                               const eddy_view_attributes *attributes, const void *address) {
+    const eddy_op *op = &eddy_view_ops[kind];
+    eddy_autograd_node *node = node_make(&(node_size){.inputs = 1,
+                                                      .outputs = 1,
+                                                      .dims = (size_t)tensor->rank + (size_t)view->rank,
+                                                      .attribute_bytes = sizeof(*attributes)});
+    if (!node)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, op->name, address, "%s: no memory to record the call", op->name);
+    uint32_t dims_at = 0;
+    node->op = op;
+    node->address = address;
+    node->device = eddy_tensor_device(tensor);
+    memcpy(node->attributes, attributes, sizeof(*attributes));
+    write_spec(node, 0, tensor, &dims_at);
+    write_spec(node, 1, view, &dims_at);
+    node->edges[0] = tensor->autograd;
+    eddy_autograd_node_retain(eddy_autograd_node_of(tensor->autograd));
+    eddy_autograd_set(view, eddy_autograd_make(node, 0));
+    return EDDY_OK;
+}
