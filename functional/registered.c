@@ -1,5 +1,6 @@
 /* eddy_op_register: a description checked, copied, and turned into what the interpreter and the VM know: an
  * eddy_op whose rule and kernel call the program's functions. */
+#include <eddy/function.h>
 #include <eddy/op.h>
 
 #include <base/dtype.h>
@@ -7,6 +8,7 @@
 #include <base/status.h>
 #include <functional/registry.h>
 #include <functional/state.h>
+#include <interpreter/gradient.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +24,8 @@ typedef struct registered {
     eddy_op_kernel functions;
     eddy_status (*infer)(eddy_op_inference *inference);
     eddy_state_cache states;
+    eddy_status (*gradient)(eddy_backward_call *call);
+    eddy_gradient gradients;
     const eddy_kernel *kernels[1];
     size_t bytes; /* of the block that holds it and all it points to */
 } registered;
@@ -159,6 +163,27 @@ static void count_kernel(const eddy_kernel_call *call, eddy_shape *shapes) {
     }
 }
 
+/* ---- gradients ---- */
+
+static eddy_status run_gradient(const eddy_gradient_call *call) {
+    eddy_backward_call public = {.size = sizeof(public),
+                                 .attributes = call->attributes,
+                                 .inputs = call->inputs,
+                                 .input_specs = call->input_specs,
+                                 .input_count = call->input_count,
+                                 .list_counts = call->list_counts,
+                                 .outputs = call->outputs,
+                                 .output_count = call->op->output_count,
+                                 .gradients = call->gradients,
+                                 .wanted = call->wanted,
+                                 .results = call->results};
+    eddy_status status = of_op(call->op)->gradient(&public);
+    eddy_error error;
+    if (status != EDDY_OK && !eddy_error_peek(&error))
+        eddy_fail(status, call->op->name, NULL, "%s: its gradient failed", call->op->name);
+    return status;
+}
+
 /* ---- checks ---- */
 
 static eddy_status refuse(const eddy_op_description *d, const void *address, eddy_status status, const char *what) {
@@ -230,6 +255,8 @@ static const char *check_operands(const eddy_op_description *d) {
             return "an output has no name";
     if (d->output_count == 0 && !has_mut)
         return "it writes nothing";
+    if (d->gradient && (has_mut || d->has_no_gradient))
+        return "it has a gradient, and writes to operands or says that it has none";
     return NULL;
 }
 
@@ -285,6 +312,14 @@ static const eddy_op_operand *place_operands(block *b, const eddy_op_description
     return operands;
 }
 
+static const eddy_gradient_needs *place_needs(block *b, const eddy_op_description *d) {
+    eddy_gradient_needs *needs = place(b, (size_t)d->operand_count * sizeof(*needs));
+    for (int32_t i = 0; i < d->operand_count && needs; i++)
+        needs[i] = (eddy_gradient_needs){
+            .is_differentiable = true, .inputs = d->gradient_inputs, .outputs = d->gradient_outputs};
+    return needs;
+}
+
 static const eddy_op_attribute *place_attributes(block *b, const eddy_op_description *d) {
     eddy_op_attribute *attributes = place(b, (size_t)d->attribute_count * sizeof(*attributes));
     for (int32_t i = 0; i < d->attribute_count; i++) {
@@ -316,10 +351,13 @@ static registered *place_all(block *b, const eddy_op_description *d) {
     const eddy_op_operand *operands = place_operands(b, d);
     const eddy_op_attribute *attributes = place_attributes(b, d);
     const char *const *outputs = place_outputs(b, d);
+    const eddy_gradient_needs *needs = place_needs(b, d);
     if (!r)
         return NULL;
     r->infer = d->infer;
     r->functions = *find_kernel(d);
+    r->gradient = d->gradient;
+    r->gradients = (eddy_gradient){.run = run_gradient, .operands = needs};
     r->kernel = (eddy_kernel){.name = name,
                               .run = run_kernel,
                               .workspace = r->functions.workspace ? user_workspace : NULL,
@@ -344,6 +382,9 @@ static registered *place_all(block *b, const eddy_op_description *d) {
                       .scalar_attribute = -1,
                       .infer = d->infer ? run_infer : NULL,
                       .kernels = r->kernels,
+                      .gradient = d->gradient          ? &r->gradients
+                                  : d->has_no_gradient ? &eddy_gradient_none
+                                                       : NULL,
                       .summary = summary};
     return r;
 }
@@ -361,10 +402,12 @@ static registered *make(const eddy_op_description *d) {
     return r;
 }
 
-eddy_status eddy_op_register(const eddy_op_description *description) {
+eddy_status eddy_op_register(const eddy_op_description *given) {
     const void *address = __builtin_return_address(0);
-    if (!description || description->size < sizeof(eddy_op_description))
+    if (!given || given->size < offsetof(eddy_op_description, gradient))
         return refuse(NULL, address, EDDY_INVALID_ARGUMENT, "the description is NULL, or does not say its size");
+    eddy_op_description whole = {0}, *description = &whole; /* programs may know a shorter struct */
+    memcpy(&whole, given, given->size < sizeof(whole) ? given->size : sizeof(whole));
     const char *what = check_description(description);
     if (what)
         return refuse(description, address, EDDY_INVALID_ARGUMENT, what);

@@ -14,20 +14,16 @@ const eddy_gradient eddy_gradient_none = {.run = NULL};
 
 /* ---- nodes ---- */
 
-typedef struct node_size {
-    uint32_t inputs, outputs, lists;
-    size_t dims, attribute_bytes;
-} node_size;
-
 static size_t rounded(size_t bytes) {
     return (bytes + 7) / 8 * 8;
 }
 
-/* One block: the node, then its arrays. NULL, nothing recorded, without memory. */
-static eddy_autograd_node *node_make(const node_size *size) {
+/* One block: the node, then its arrays. */
+eddy_autograd_node *eddy_autograd_node_make(const eddy_autograd_size *size) {
     size_t slots = (size_t)size->inputs + size->outputs;
     size_t edges = sizeof(eddy_autograd_node), saved = edges + size->inputs * sizeof(eddy_autograd);
-    size_t kept = saved + slots * sizeof(eddy_autograd_saved), specs = kept + size->outputs * sizeof(eddy_tensor *);
+    size_t kept = saved + (slots + size->extras) * sizeof(eddy_autograd_saved),
+           specs = kept + size->outputs * sizeof(eddy_tensor *);
     size_t dims = specs + rounded(slots * sizeof(eddy_autograd_spec)), lists = dims + size->dims * sizeof(int64_t);
     size_t attributes = lists + size->lists * sizeof(int64_t), keeps = attributes + rounded(size->attribute_bytes);
     size_t bytes = keeps + rounded(size->outputs * sizeof(bool));
@@ -40,6 +36,7 @@ static eddy_autograd_node *node_make(const node_size *size) {
     eddy_store_relaxed(&node->references, 1u);
     node->input_count = size->inputs;
     node->output_count = size->outputs;
+    node->extra_count = size->extras;
     node->list_count = size->lists;
     node->bytes = bytes;
     node->edges = (eddy_autograd *)(void *)(block + edges);
@@ -54,7 +51,7 @@ static eddy_autograd_node *node_make(const node_size *size) {
 }
 
 static void drop_saved(eddy_autograd_node *node) {
-    for (uint32_t i = 0; i < node->input_count + node->output_count; i++) {
+    for (uint32_t i = 0; i < eddy_autograd_saved_count(node); i++) {
         eddy_tensor *tensor = node->saved[i].tensor;
         node->saved[i].tensor = NULL;
         if (tensor && !eddy_tensor_is_none(tensor))
@@ -121,8 +118,7 @@ eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tens
     return handle;
 }
 
-/* Dims go behind those written so far. */
-static void write_spec(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor, uint32_t *dims_at) {
+void eddy_autograd_node_note(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor, uint32_t *dims_at) {
     eddy_autograd_spec *spec = &node->specs[i];
     if (eddy_tensor_is_none(tensor) || eddy_tensor_is_late(tensor)) {
         *spec = (eddy_autograd_spec){.rank = -1};
@@ -142,11 +138,24 @@ void eddy_autograd_spec_of(const eddy_autograd_node *node, uint32_t i, eddy_spec
         spec->shape.dims[d] = node->dims[from->dims_at + (uint32_t)d];
 }
 
-/* ---- leaves ---- */
-
 static bool is_floating(const eddy_tensor *tensor) {
     return eddy_dtype_category_of((eddy_dtype)tensor->dtype) == EDDY_CATEGORY_FLOAT;
 }
+
+void eddy_autograd_node_link(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor) {
+    node->edges[i] = tensor->autograd;
+    if (tensor->autograd)
+        eddy_autograd_node_retain(eddy_autograd_node_of(tensor->autograd));
+}
+
+void eddy_autograd_node_name(eddy_autograd_node *node, uint32_t output, eddy_tensor *tensor) {
+    if (!is_floating(tensor))
+        return;
+    eddy_autograd_node_retain(node);
+    eddy_autograd_set(tensor, eddy_autograd_make(node, output));
+}
+
+/* ---- leaves ---- */
 
 static eddy_status make_leaf(eddy_tensor *tensor, const void *address) {
     if (!is_floating(tensor)) {
@@ -155,11 +164,12 @@ static eddy_status make_leaf(eddy_tensor *tensor, const void *address) {
         return eddy_fail(EDDY_DTYPE_MISMATCH, "set_requires_grad", address,
                          "set_requires_grad: %s has no gradient, its dtype is not floating", text);
     }
-    eddy_autograd_node *node = node_make(&(node_size){.outputs = 1, .dims = (size_t)tensor->rank});
+    eddy_autograd_node *node =
+        eddy_autograd_node_make(&(eddy_autograd_size){.outputs = 1, .dims = (size_t)tensor->rank});
     if (!node)
         return eddy_fail(EDDY_OUT_OF_MEMORY, "set_requires_grad", address, "set_requires_grad: no memory");
     uint32_t dims_at = 0;
-    write_spec(node, 0, tensor, &dims_at);
+    eddy_autograd_node_note(node, 0, tensor, &dims_at);
     node->address = address;
     node->device = eddy_tensor_device(tensor);
     node->keeps[0] = true;
@@ -442,8 +452,7 @@ static void note_inputs(recording *r) {
             save(r->node, (uint32_t)i, input);
         if (!r->gradient->operands[operand].is_differentiable || eddy_tensor_is_none(input) || !input->autograd)
             continue;
-        r->node->edges[i] = input->autograd;
-        eddy_autograd_node_retain(eddy_autograd_node_of(input->autograd));
+        eddy_autograd_node_link(r->node, (uint32_t)i, input);
     }
 }
 
@@ -459,11 +468,11 @@ static void discard(recording *r) {
 static bool take_memory(recording *r) {
     const eddy_apply *apply = r->apply;
     const eddy_op *op = apply->op;
-    r->node = node_make(&(node_size){.inputs = (uint32_t)apply->input_count,
-                                     .outputs = (uint32_t)op->output_count,
-                                     .lists = list_count(op),
-                                     .dims = count_dims(apply),
-                                     .attribute_bytes = op->attribute_bytes});
+    r->node = eddy_autograd_node_make(&(eddy_autograd_size){.inputs = (uint32_t)apply->input_count,
+                                                            .outputs = (uint32_t)op->output_count,
+                                                            .lists = list_count(op),
+                                                            .dims = count_dims(apply),
+                                                            .attribute_bytes = op->attribute_bytes});
     bool has_memory = r->node != NULL;
     for (int32_t i = 0; i < op->output_count && has_memory; i++) {
         if (!(r->needs.outputs >> i & 1) || r->is_inplace)
@@ -484,7 +493,7 @@ static eddy_tensor *stand_in(recording *r, int32_t i) {
     eddy_tensor_alias(handle, result);
     handle->stands_in = true;
     eddy_scope_replace(result, handle);
-    r->node->saved[slot] = (eddy_autograd_saved){result, eddy_load_relaxed(&result->version)};
+    r->node->saved[slot] = (eddy_autograd_saved){result, eddy_load_relaxed(&result->version), 1 + (uint32_t)i};
     r->apply->outputs[i] = handle;
     return handle;
 }
@@ -502,18 +511,15 @@ static void note_outputs(recording *r) {
     if (node->list_count > 0)
         memcpy(node->list_counts, apply->list_counts, node->list_count * sizeof(int64_t));
     for (uint32_t i = 0; i < node->input_count; i++)
-        write_spec(node, i, apply->inputs[i], &dims_at);
+        eddy_autograd_node_note(node, i, apply->inputs[i], &dims_at);
     for (int32_t i = 0; i < op->output_count; i++) {
         eddy_tensor *output = r->is_inplace ? apply->targets[i] : apply->outputs[i];
         uint32_t slot = node->input_count + (uint32_t)i;
-        write_spec(node, slot, output, &dims_at);
+        eddy_autograd_node_note(node, slot, output, &dims_at);
         node->device = eddy_tensor_device(output);
         if (r->handles[i])
             output = stand_in(r, i);
-        if (!is_floating(output))
-            continue;
-        eddy_autograd_node_retain(node);
-        eddy_autograd_set(output, eddy_autograd_make(node, (uint32_t)i));
+        eddy_autograd_node_name(node, (uint32_t)i, output);
     }
     eddy_autograd_node_release(node);
 }
@@ -546,7 +552,7 @@ static eddy_status issue_aside(recording *r) {
     else
         status = eddy_copy_to(r->caller, result, target, r->apply->address);
     if (status == EDDY_OK)
-        r->node->saved[r->node->input_count] = (eddy_autograd_saved){result, eddy_load_relaxed(&result->version)};
+        r->node->saved[r->node->input_count] = (eddy_autograd_saved){result, eddy_load_relaxed(&result->version), 1};
     else
         eddy_tensor_drop(result);
     return status;
@@ -593,7 +599,8 @@ eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply) {
 eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *view, eddy_view_kind kind,
                                const eddy_view_attributes *attributes, const void *address) {
     const eddy_op *op = &eddy_view_ops[kind];
-    eddy_autograd_node *node = node_make(&(node_size){.inputs = 1,
+    eddy_autograd_node *node =
+        eddy_autograd_node_make(&(eddy_autograd_size){.inputs = 1,
                                                       .outputs = 1,
                                                       .dims = (size_t)tensor->rank + (size_t)view->rank,
                                                       .attribute_bytes = sizeof(*attributes)});
@@ -604,10 +611,10 @@ eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *view, eddy_view
     node->address = address;
     node->device = eddy_tensor_device(tensor);
     memcpy(node->attributes, attributes, sizeof(*attributes));
-    write_spec(node, 0, tensor, &dims_at);
-    write_spec(node, 1, view, &dims_at);
-    node->edges[0] = tensor->autograd;
-    eddy_autograd_node_retain(eddy_autograd_node_of(tensor->autograd));
-    eddy_autograd_set(view, eddy_autograd_make(node, 0));
+    eddy_autograd_node_note(node, 0, tensor, &dims_at);
+    eddy_autograd_node_note(node, 1, view, &dims_at);
+    eddy_autograd_node_link(node, 0, tensor);
+    eddy_autograd_node_name(node, 0, view);
+    eddy_autograd_node_release(node);
     return EDDY_OK;
 }

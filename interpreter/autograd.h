@@ -39,11 +39,12 @@ typedef struct eddy_autograd_hook {
 typedef struct eddy_autograd_saved {
     eddy_tensor *tensor; /* a reference; NULL: not saved */
     uint32_t version;    /* of its storage when it was saved */
+    uint32_t result;     /* 1 + which of the node's outputs it is; 0: none */
 } eddy_autograd_saved;
 
 typedef struct eddy_autograd_node {
     _Atomic uint32_t references;
-    uint32_t input_count, output_count, list_count;
+    uint32_t input_count, output_count, extra_count, list_count;
     const eddy_op *op; /* NULL: a leaf */
     const void *address;
     eddy_autograd *edges;      /* per input: what made it, a reference; 0 where no gradient goes */
@@ -56,7 +57,7 @@ typedef struct eddy_autograd_node {
 
     eddy_lock lock;
     bool is_spent;              /* lock: lock */
-    eddy_autograd_saved *saved; /* lock: lock; inputs, then outputs */
+    eddy_autograd_saved *saved; /* lock: lock; inputs, outputs, then what else a custom function saved */
     eddy_tensor **kept;         /* lock: lock; per output: the gradient kept for the user (leaves, eddy_retain_grad) */
     bool *keeps;                /* lock: lock; per output */
     eddy_autograd_hook *hooks;  /* lock: lock; in the order they were added */
@@ -84,11 +85,33 @@ static inline void eddy_autograd_node_retain(eddy_autograd_node *node) {
 /* Any thread, never fails. */
 void eddy_autograd_node_release(eddy_autograd_node *node);
 
+/* How many slots `saved` has. */
+static inline uint32_t eddy_autograd_saved_count(const eddy_autograd_node *node) {
+    return node->input_count + node->output_count + node->extra_count;
+}
+
 static inline bool eddy_autograd_is_leaf(const eddy_autograd_node *node) {
     return node->op == NULL;
 }
 
 void eddy_autograd_spec_of(const eddy_autograd_node *node, uint32_t i, eddy_spec *spec);
+
+/* ---- making nodes ---- */
+
+typedef struct eddy_autograd_size {
+    uint32_t inputs, outputs, extras, lists;
+    size_t dims; /* of all inputs and outputs together, at most */
+    size_t attribute_bytes;
+} eddy_autograd_size;
+
+/* A node with one reference and nothing in it. NULL, nothing recorded, without memory. */
+eddy_autograd_node *eddy_autograd_node_make(const eddy_autograd_size *size);
+/* Notes dtype and shape of input i, or output i - input_count; *dims_at: how many dims are written. */
+void eddy_autograd_node_note(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor, uint32_t *dims_at);
+/* Gradients go back from input i to what made `tensor`. */
+void eddy_autograd_node_link(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor);
+/* `tensor` comes from an output of the node, if it is of a dtype that has gradients. */
+void eddy_autograd_node_name(eddy_autograd_node *node, uint32_t output, eddy_tensor *tensor);
 
 /* ---- recording ---- */
 

@@ -34,7 +34,7 @@ typedef struct walk {
     const void *address;
     bool retains, creates;
     array visits, sums, order, map, scratch; /* visit, sum, uint32_t, uint32_t (1 + visit; a power of two) */
-    uint32_t visit_count, sum_count, most_inputs, most_outputs;
+    uint32_t visit_count, sum_count, most_inputs, most_outputs, most_extras;
     /* eddy_gradients: what is asked for; else NULL, and leaves keep theirs. */
     const eddy_list *inputs;
     eddy_tensor **found; /* references */
@@ -137,6 +137,8 @@ static uint32_t visit_of(walk *w, eddy_autograd_node *node) {
         w->most_inputs = node->input_count;
     if (node->output_count > w->most_outputs)
         w->most_outputs = node->output_count;
+    if (node->extra_count > w->most_extras)
+        w->most_extras = node->extra_count;
     *slot = ++w->visit_count;
     return w->visit_count - 1;
 }
@@ -337,14 +339,15 @@ static eddy_status complete(walk *w, const visit *at, bool *has_any) {
 typedef struct frame {
     eddy_spec *specs;
     eddy_autograd_saved *saved;
-    eddy_tensor **inputs, **outputs, **gradients, **results;
+    eddy_tensor **inputs, **outputs, **extras, **gradients, **results;
     bool *wanted;
 } frame;
 
 static bool frame_init(walk *w, frame *f) {
-    size_t in = w->most_inputs, out = w->most_outputs;
-    size_t saved = in * sizeof(eddy_spec), inputs = saved + (in + out) * sizeof(eddy_autograd_saved);
-    size_t outputs = inputs + in * sizeof(void *), gradients = outputs + out * sizeof(void *);
+    size_t in = w->most_inputs, out = w->most_outputs, extra = w->most_extras;
+    size_t saved = in * sizeof(eddy_spec), inputs = saved + (in + out + extra) * sizeof(eddy_autograd_saved);
+    size_t outputs = inputs + in * sizeof(void *), extras = outputs + out * sizeof(void *);
+    size_t gradients = extras + extra * sizeof(void *);
     size_t results = gradients + out * sizeof(void *), wanted = results + in * sizeof(void *);
     if (!array_reserve(&w->scratch, wanted + in + 1))
         return false;
@@ -353,6 +356,7 @@ static bool frame_init(walk *w, frame *f) {
                  .saved = (eddy_autograd_saved *)(void *)(at + saved),
                  .inputs = (eddy_tensor **)(void *)(at + inputs),
                  .outputs = (eddy_tensor **)(void *)(at + outputs),
+                 .extras = (eddy_tensor **)(void *)(at + extras),
                  .gradients = (eddy_tensor **)(void *)(at + gradients),
                  .results = (eddy_tensor **)(void *)(at + results),
                  .wanted = (bool *)(at + wanted)};
@@ -361,7 +365,7 @@ static bool frame_init(walk *w, frame *f) {
 
 /* Takes what the node has saved, or, where it is to stay, another reference of each. */
 static eddy_status take_saved(walk *w, eddy_autograd_node *node, frame *f) {
-    uint32_t slots = node->input_count + node->output_count;
+    uint32_t slots = eddy_autograd_saved_count(node);
     bool has_saved = false;
     eddy_lock_acquire(&node->lock);
     bool is_spent = node->is_spent;
@@ -391,23 +395,22 @@ static eddy_status take_saved(walk *w, eddy_autograd_node *node, frame *f) {
 }
 
 static void give_saved(const eddy_autograd_node *node, frame *f) {
-    for (uint32_t i = 0; i < node->input_count + node->output_count; i++)
+    for (uint32_t i = 0; i < eddy_autograd_saved_count(node); i++)
         if (f->saved[i].tensor && !eddy_tensor_is_none(f->saved[i].tensor))
             eddy_tensor_drop(f->saved[i].tensor);
 }
 
 /* Saved results name no node, or it would hold itself; for gradients of gradients handles that do take their places. */
 static eddy_status name_outputs(const walk *w, eddy_autograd_node *node, frame *f) {
-    for (uint32_t i = 0; i < node->output_count && w->creates; i++) {
-        eddy_tensor **saved = &f->saved[node->input_count + i].tensor;
-        if (!*saved)
+    for (uint32_t i = 0; i < eddy_autograd_saved_count(node) && w->creates; i++) {
+        eddy_tensor **saved = &f->saved[i].tensor;
+        if (f->saved[i].result == 0)
             continue;
         eddy_tensor *named = eddy_tensor_acquire(w->caller, (*saved)->runtime, w->address);
         if (!named)
             return fail_memory(w);
         eddy_tensor_alias(named, *saved);
-        eddy_autograd_node_retain(node);
-        eddy_autograd_set(named, eddy_autograd_make(node, i));
+        eddy_autograd_node_name(node, f->saved[i].result - 1, named);
         eddy_tensor_drop(*saved);
         *saved = named;
     }
@@ -423,6 +426,8 @@ static eddy_status fill_frame(walk *w, const visit *at, frame *f) {
         f->wanted[i] =
             node->edges[i] && visit_at(w, *map_slot(w, eddy_autograd_node_of(node->edges[i])) - 1)->is_wanted;
     }
+    for (uint32_t i = 0; i < node->extra_count; i++)
+        f->extras[i] = f->saved[node->input_count + node->output_count + i].tensor;
     for (uint32_t i = 0; i < node->output_count; i++) {
         f->outputs[i] = f->saved[node->input_count + i].tensor;
         f->gradients[i] = sum_at(w, at->first_sum + i)->tensor;
@@ -471,6 +476,8 @@ static eddy_status go_through(walk *w, const visit *at, frame *f) {
                                    .input_count = node->input_count,
                                    .list_counts = node->list_counts,
                                    .outputs = f->outputs,
+                                   .extras = f->extras,
+                                   .extra_count = node->extra_count,
                                    .gradients = f->gradients,
                                    .wanted = f->wanted,
                                    .device = node->device,

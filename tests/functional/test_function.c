@@ -1,0 +1,220 @@
+/* Functions and ops with a gradient of the program's own. */
+#include <base/memory.h>
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <math.h>
+#include <string.h>
+
+#define F64(shape, ...) eddy_from_data((double[]){__VA_ARGS__}, shape, EDDY_F64, NULL)
+
+static eddy_scope *scope;
+
+static void begin(void) {
+    scope = eddy_scope_begin();
+}
+
+static void end(void) {
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_error_take(NULL), EDDY_OK);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_live_count(), 0);
+    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_TAPE).bytes, 0);
+}
+#define CASE(name) Test(function, name, .init = begin, .fini = end, .timeout = 60)
+
+static eddy_tensor *leaf(eddy_tensor *tensor) {
+    cr_assert_eq(eddy_set_requires_grad(tensor, true), EDDY_OK);
+    return tensor;
+}
+
+static double item(eddy_tensor *tensor, int i) {
+    double values[8];
+    cr_assert_eq(eddy_read(tensor, values, (size_t)eddy_count(tensor) * sizeof(double)), EDDY_OK);
+    return values[i];
+}
+
+static void expect_error(eddy_status status, const char *text) {
+    eddy_error error = {0};
+    eddy_error_take(&error);
+    cr_assert_eq(error.status, status, "%s", error.message);
+    cr_assert_not_null(strstr(error.message, text), "%s", error.message);
+}
+
+/* ---- e^(a b), of which the result is saved, and a + b beside it ---- */
+
+typedef struct counters {
+    int forwards, backwards, destroyed;
+    bool fails;
+} counters;
+
+static eddy_status product_forward(eddy_forward_call *call) {
+    counters *c = call->context;
+    c->forwards++;
+    if (c->fails)
+        return EDDY_UNSUPPORTED;
+    eddy_tensor *a = call->inputs[0], *b = call->inputs[1];
+    call->outputs[0] = eddy_exp(eddy_mul(a, b));
+    call->outputs[1] = eddy_add(a, b);
+    if (!call->outputs[0] || !call->outputs[1])
+        return EDDY_OUT_OF_MEMORY;
+    return eddy_save_for_backward(call, EDDY_LIST(call->outputs[0], a, b));
+}
+
+static eddy_status product_backward(eddy_backward_call *call) {
+    counters *c = call->context;
+    c->backwards++;
+    cr_assert_eq(call->saved_count, 3);
+    cr_assert(call->input_count == 2 && call->output_count == 2);
+    eddy_tensor *inner = eddy_mul(call->gradients[0], call->saved[0]);
+    for (int i = 0; i < 2; i++)
+        if (call->wanted[i])
+            call->results[i] = eddy_add(eddy_mul(inner, call->saved[2 - i]), call->gradients[1]);
+    return EDDY_OK;
+}
+
+static void forget(void *context) {
+    ((counters *)context)->destroyed++;
+}
+
+static const eddy_function product = {.size = sizeof(product),
+                                      .name = "product",
+                                      .output_count = 2,
+                                      .forward = product_forward,
+                                      .backward = product_backward,
+                                      .destroy = forget};
+
+static eddy_tensor *loss_of(counters *c, eddy_tensor *a, eddy_tensor *b) {
+    eddy_tensor *outputs[2];
+    cr_assert_eq(eddy_custom_function(&product, c, EDDY_LIST(a, b), outputs), EDDY_OK);
+    return eddy_sum(eddy_add(outputs[0], eddy_mul(outputs[1], outputs[1])), NULL, NULL);
+}
+
+CASE(backward_agrees_with_differences) {
+    counters c = {0};
+    double at[2] = {0.3, -0.7}, step = 6e-6;
+    eddy_scope *inner = eddy_scope_begin();
+    eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), at[0])), *b = leaf(F64(EDDY_SHAPE(1), at[1]));
+    cr_assert_eq(eddy_backward(loss_of(&c, a, b)), EDDY_OK);
+    for (int i = 0; i < 2; i++) {
+        double sides[2];
+        for (int s = 0; s < 2; s++) {
+            double moved[2] = {at[0], at[1]};
+            moved[i] += s == 0 ? -step : step;
+            sides[s] = item(loss_of(&c, F64(EDDY_SHAPE(1), moved[0]), F64(EDDY_SHAPE(1), moved[1])), 0);
+        }
+        double want = (sides[1] - sides[0]) / (2 * step);
+        cr_assert_lt(fabs(item(eddy_grad(i == 0 ? a : b), 0) - want), 1e-8 * (1 + fabs(want)));
+    }
+    cr_assert(c.forwards == 5 && c.backwards == 1);
+    cr_assert_eq(c.destroyed, 4, "calls that nobody goes back through need it no longer");
+    eddy_scope_end(inner);
+    cr_assert_eq(c.destroyed, 5);
+}
+
+/* d2/da2 of e^(ab) is b^2 e^(ab): the saved result has to find its way back. */
+CASE(it_is_recorded_itself_for_gradients_of_gradients) {
+    counters c = {0};
+    eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 0.5)), *b = leaf(F64(EDDY_SHAPE(1), 2)), *outputs[2], *first, *second;
+    cr_assert_eq(eddy_custom_function(&product, &c, EDDY_LIST(a, b), outputs), EDDY_OK);
+    eddy_backward_options create = {.size = sizeof(create), .create_graph = true};
+    cr_assert_eq(eddy_gradients(EDDY_LIST(outputs[0]), EDDY_LIST(a), (eddy_list){0}, &create, &first), EDDY_OK);
+    cr_assert_eq(eddy_gradients(EDDY_LIST(first), EDDY_LIST(a), (eddy_list){0}, NULL, &second), EDDY_OK);
+    cr_assert_lt(fabs(item(second, 0) - 4 * exp(1)), 1e-12);
+}
+
+CASE(misuse_is_refused) {
+    counters c = {.fails = true};
+    eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 1)), *outputs[2] = {NULL, NULL};
+    cr_assert_eq(eddy_custom_function(&product, &c, EDDY_LIST(a, a), outputs), EDDY_UNSUPPORTED);
+    expect_error(EDDY_UNSUPPORTED, "product: forward failed");
+    cr_assert_eq(c.destroyed, 0, "the context stays the caller's");
+    cr_assert_null(outputs[0]);
+    cr_assert_eq(eddy_custom_function(NULL, &c, EDDY_LIST(a), outputs), EDDY_INVALID_ARGUMENT);
+    eddy_error_take(NULL);
+    cr_assert_eq(eddy_custom_function(&product, &c, EDDY_LIST(a, NULL), outputs), EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT, "product: an input is NULL");
+    cr_assert_eq(eddy_save_for_backward(NULL, EDDY_LIST(a)), EDDY_INVALID_ARGUMENT);
+    eddy_error_take(NULL);
+}
+
+static bool call_with_failure(int64_t nth) {
+    counters c = {0};
+    eddy_scope *inner = eddy_scope_begin();
+    eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 0.5)), *outputs[2];
+    eddy_memory_fail_at(EDDY_MEMORY_TAPE, nth, 1);
+    eddy_status status = eddy_custom_function(&product, &c, EDDY_LIST(a, a), outputs);
+    bool was_injected = eddy_memory_failures_injected() > 0;
+    eddy_memory_fail_at(EDDY_MEMORY_TAPE, 0, 0);
+    cr_assert_eq(status, was_injected ? EDDY_OUT_OF_MEMORY : EDDY_OK);
+    eddy_error_take(NULL);
+    eddy_scope_end(inner);
+    cr_assert_eq(c.destroyed, !was_injected);
+    return was_injected;
+}
+
+CASE(without_memory_the_context_stays_the_callers) {
+    int64_t nth = 0;
+    while (call_with_failure(nth))
+        nth++;
+    cr_assert_eq(nth, 3, "what was saved, the node, what destroys the context");
+}
+
+/* ---- a registered op ---- */
+
+static eddy_status square_infer(eddy_op_inference *inference) {
+    inference->outputs[0] = inference->inputs[0];
+    return EDDY_OK;
+}
+
+static eddy_status square_run(const eddy_op_call *call) {
+    const double *x = call->views[0].data;
+    for (int64_t i = 0; i < call->views[0].shape[0]; i++)
+        ((double *)call->views[1].data)[i] = x[i * call->views[0].strides[0]] * x[i * call->views[0].strides[0]];
+    return EDDY_OK;
+}
+
+static eddy_status square_gradient(eddy_backward_call *call) {
+    cr_assert_null(call->outputs[0], "it does not ask for it");
+    call->results[0] = eddy_mul(call->gradients[0], eddy_mul_s(call->inputs[0], EDDY_S(2)));
+    return EDDY_OK;
+}
+
+static eddy_tensor *call_op(const char *name, eddy_tensor *x) {
+    eddy_tensor *output = NULL;
+    return eddy_call(name, EDDY_LIST(x), NULL, &output) == EDDY_OK ? output : NULL;
+}
+
+CASE(a_registered_op_may_bring_its_gradient) {
+    eddy_operand_description operand = {.name = "x"};
+    const char *output = "y";
+    eddy_op_kernel kernel = {.device = EDDY_DEVICE_CPU, .run = square_run};
+    eddy_op_description d = {.size = sizeof(d),
+                             .name = "user.square",
+                             .operands = &operand,
+                             .operand_count = 1,
+                             .outputs = &output,
+                             .output_count = 1,
+                             .infer = square_infer,
+                             .kernels = &kernel,
+                             .kernel_count = 1,
+                             .gradient = square_gradient,
+                             .gradient_inputs = 1};
+    cr_assert_eq(eddy_op_register(&d), EDDY_OK);
+    eddy_tensor *x = leaf(F64(EDDY_SHAPE(2), 3, 5));
+    cr_assert_eq(eddy_backward(eddy_sum(call_op("user.square", x), NULL, NULL)), EDDY_OK);
+    cr_assert(item(eddy_grad(x), 0) == 6 && item(eddy_grad(x), 1) == 10);
+
+    d.name = "user.square_without";
+    d.gradient = NULL;
+    cr_assert_eq(eddy_op_register(&d), EDDY_OK);
+    cr_assert_null(call_op("user.square_without", x));
+    expect_error(EDDY_UNSUPPORTED, "user.square_without: it has no gradient");
+    d.name = "user.square_none";
+    d.has_no_gradient = true;
+    cr_assert_eq(eddy_op_register(&d), EDDY_OK);
+    cr_assert_not(eddy_requires_grad(call_op("user.square_none", x)));
+    d.name = "user.square_both";
+    d.gradient = square_gradient;
+    cr_assert_eq(eddy_op_register(&d), EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT, "says that it has none");
+}
