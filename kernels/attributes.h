@@ -55,12 +55,24 @@ typedef struct eddy_attributes_sgd_step {
     double weight_decay;
 } eddy_attributes_sgd_step;
 
+typedef struct eddy_attributes_sgd_momentum_step {
+    double lr;
+    double momentum;
+    double weight_decay;
+    bool nesterov;
+} eddy_attributes_sgd_momentum_step;
+
+typedef struct eddy_attributes_clip_grad_norm {
+    double max_norm;
+} eddy_attributes_clip_grad_norm;
+
+/* adam_step, adamw_step */
 typedef struct eddy_attributes_adam_step {
     double lr;
     double beta1;
     double beta2;
     double eps;
-    double weight_decay; /* added to the gradient (L2), as PyTorch's Adam does */
+    double weight_decay; /* adam: times the parameter added to the gradient; adamw: what the parameter shrinks by, times lr */
 } eddy_attributes_adam_step;
 
 #endif

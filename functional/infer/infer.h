@@ -40,6 +40,8 @@ eddy_status eddy_infer_one_hot(eddy_infer *infer);
 eddy_status eddy_infer_nonzero(eddy_infer *infer);
 /* optimise.c */
 eddy_status eddy_infer_sgd_step(eddy_infer *infer);
+eddy_status eddy_infer_sgd_momentum_step(eddy_infer *infer);
 eddy_status eddy_infer_adam_step(eddy_infer *infer);
+eddy_status eddy_infer_clip_grad_norm(eddy_infer *infer);
 
 #endif

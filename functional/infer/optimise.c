@@ -28,6 +28,10 @@ eddy_status eddy_infer_sgd_step(eddy_infer *infer) {
     return check_lists(infer, 2);
 }
 
+eddy_status eddy_infer_sgd_momentum_step(eddy_infer *infer) {
+    return check_lists(infer, 3);
+}
+
 eddy_status eddy_infer_adam_step(eddy_infer *infer) {
     eddy_status status = check_lists(infer, 4);
     if (status != EDDY_OK)
@@ -35,5 +39,18 @@ eddy_status eddy_infer_adam_step(eddy_infer *infer) {
     const eddy_spec *step = &infer->inputs[infer->input_count - 1];
     if (step->dtype != EDDY_I64 || step->shape.rank != 0)
         return eddy_infer_fail(infer, EDDY_DTYPE_MISMATCH, "step must be an i64 of rank 0");
+    return EDDY_OK;
+}
+
+eddy_status eddy_infer_clip_grad_norm(eddy_infer *infer) {
+    int64_t count = infer->input_count - 1;
+    const eddy_spec *norm = &infer->inputs[count];
+    for (int64_t i = 0; i < count + !norm->is_absent; i++) {
+        eddy_status status = eddy_check_float(infer, i);
+        if (status != EDDY_OK)
+            return status;
+    }
+    if (!norm->is_absent && norm->shape.rank != 0)
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "norm must be of rank 0");
     return EDDY_OK;
 }

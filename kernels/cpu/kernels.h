@@ -48,10 +48,14 @@ extern const eddy_kernel eddy_cpu_rand;     /* floats, [0, 1) */
 extern const eddy_kernel eddy_cpu_randn;    /* floats */
 extern const eddy_kernel eddy_cpu_randperm; /* i64, i32: a permutation of 0 .. n - 1 */
 
-/* optimise.c: floats, in place. sgd [params[n], grads[n]], adam [params[n], grads[n], m[n], v[n], step]: `step` is a 0-dim
+/* optimise.c: floats, in place. sgd [params[n], grads[n]], with momentum [params[n], grads[n], velocity[n]], adam and adamw [params[n], grads[n], m[n], v[n], step]: `step` is a 0-dim
  * i64 that the kernel advances by 1 first. Items of a list may differ in shape. */
 extern const eddy_kernel eddy_cpu_sgd_step;
+extern const eddy_kernel eddy_cpu_sgd_momentum_step;
 extern const eddy_kernel eddy_cpu_adam_step;
+extern const eddy_kernel eddy_cpu_adamw_step;
+/* clip.c: [grads[n], norm (rank 0, may be absent)], floats, in place */
+extern const eddy_kernel eddy_cpu_clip_grad_norm;
 
 /* matrix.c: floats and integers (wrap-around). [a [.., M, K], b [.., K, N] -> out [.., M, N]], batch dims broadcast */
 extern const eddy_kernel eddy_cpu_matmul;

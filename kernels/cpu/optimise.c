@@ -1,4 +1,4 @@
-/* sgd_step and adam_step over lists of parameters: one pass over each tensor, all tensors cut together into slices
+/* Optimiser steps over lists of parameters: one pass over each tensor, all tensors cut together into slices
  * of elements. */
 #include <base/assert.h>
 #include <base/dtype.h>
@@ -17,9 +17,10 @@
 typedef struct step {
     const eddy_kernel_call *call;
     int32_t items; /* tensors in a list */
-    int32_t lists; /* 2: params, grads; 4: params, grads, m, v */
+    int32_t lists; /* 2: params, grads; 3: and velocity; 4: params, grads, m, v */
     const eddy_optimise_blocks *blocks;
     eddy_sgd_numbers sgd;
+    eddy_momentum_numbers momentum;
     eddy_adam_numbers adam;
 } step;
 
@@ -30,6 +31,11 @@ static void update(const step *work, bool is_f64, void *const *data, int64_t cou
             work->blocks->sgd_f64(&work->sgd, data[0], data[1], count);
         else
             work->blocks->sgd_f32(&work->sgd, data[0], data[1], count);
+    } else if (work->lists == 3) {
+        if (is_f64)
+            work->blocks->momentum_f64(&work->momentum, data[0], data[1], data[2], count);
+        else
+            work->blocks->momentum_f32(&work->momentum, data[0], data[1], data[2], count);
     } else {
         if (is_f64)
             work->blocks->adam_f64(&work->adam, data[0], data[1], data[2], data[3], count);
@@ -111,7 +117,17 @@ static void sgd_run(const eddy_kernel_call *call) {
     run(&work);
 }
 
-static void adam_run(const eddy_kernel_call *call) {
+static void momentum_run(const eddy_kernel_call *call) {
+    const eddy_attributes_sgd_momentum_step *attributes = call->attributes;
+    step work = {.call = call, .items = call->view_count / 3, .lists = 3};
+    work.momentum = (eddy_momentum_numbers){.lr = attributes->lr,
+                                            .momentum = attributes->momentum,
+                                            .weight_decay = attributes->weight_decay,
+                                            .nesterov = attributes->nesterov};
+    run(&work);
+}
+
+static void adam(const eddy_kernel_call *call, bool is_decoupled) {
     const eddy_attributes_adam_step *attributes = call->attributes;
     EDDY_ASSERT(call->view_count % 4 == 1);
     int64_t *steps = call->views[call->view_count - 1].data;
@@ -120,11 +136,20 @@ static void adam_run(const eddy_kernel_call *call) {
     work.adam = (eddy_adam_numbers){.beta1 = attributes->beta1,
                                     .beta2 = attributes->beta2,
                                     .eps = attributes->eps,
-                                    .weight_decay = attributes->weight_decay,
+                                    .weight_decay = is_decoupled ? 0 : attributes->weight_decay,
+                                    .shrink = is_decoupled ? 1 - attributes->lr * attributes->weight_decay : 1,
                                     .step_size = attributes->lr / (1 - pow(attributes->beta1, advanced)),
                                     .root_of_bias2 = sqrt(1 - pow(attributes->beta2, advanced))};
     run(&work);
     *steps += 1;
+}
+
+static void adam_run(const eddy_kernel_call *call) {
+    adam(call, false);
+}
+
+static void adamw_run(const eddy_kernel_call *call) {
+    adam(call, true);
 }
 
 /* Picoseconds: memory traffic of the whole list, which the largest operand alone does not show. */
@@ -137,5 +162,9 @@ static int64_t cost(const eddy_kernel_call *call) {
 
 const eddy_kernel eddy_cpu_sgd_step = {
     .name = "sgd_step", .run = sgd_run, .cost_base_ps = 100000, .cost_element_ps = 300, .cost = cost};
+const eddy_kernel eddy_cpu_sgd_momentum_step = {
+    .name = "sgd_momentum_step", .run = momentum_run, .cost_base_ps = 100000, .cost_element_ps = 450, .cost = cost};
 const eddy_kernel eddy_cpu_adam_step = {
     .name = "adam_step", .run = adam_run, .cost_base_ps = 100000, .cost_element_ps = 600, .cost = cost};
+const eddy_kernel eddy_cpu_adamw_step = {
+    .name = "adamw_step", .run = adamw_run, .cost_base_ps = 100000, .cost_element_ps = 600, .cost = cost};
