@@ -34,12 +34,11 @@ bool network_init(network *net) {
         net->parameters[2 * layer + 1] = random_tensor(EDDY_SHAPE(widths[layer + 1]), bound);
     }
     net->step = eddy_zeros(EDDY_SHAPE(), EDDY_I64, NULL);
-    net->one = eddy_ones(EDDY_SHAPE(), EDDY_F32, NULL);
-    bool is_whole = net->step && net->one;
+    bool is_whole = net->step != NULL;
     for (int i = 0; i < NETWORK_PARAMETERS; i++) {
         net->m[i] = eddy_zeros_like(net->parameters[i], NULL);
         net->v[i] = eddy_zeros_like(net->parameters[i], NULL);
-        is_whole = is_whole && net->parameters[i] && net->m[i] && net->v[i];
+        is_whole = is_whole && net->m[i] && net->v[i] && eddy_set_requires_grad(net->parameters[i], true) == EDDY_OK;
     }
     return is_whole;
 }
@@ -51,7 +50,6 @@ void network_fini(network *net) {
         eddy_release(&net->v[i]);
     }
     eddy_release(&net->step);
-    eddy_release(&net->one);
 }
 
 static eddy_tensor *normalised(eddy_tensor *images) {
@@ -59,44 +57,35 @@ static eddy_tensor *normalised(eddy_tensor *images) {
     return eddy_mul_s(eddy_sub_s(pixels, EDDY_S(PIXEL_MEAN)), EDDY_S(1 / PIXEL_DEVIATION));
 }
 
-/* inputs[layer] is what each layer reads; the result is the last layer's output. */
-static eddy_tensor *forward(const network *net, eddy_tensor *images, eddy_tensor *inputs[NETWORK_LAYERS]) {
-    inputs[0] = normalised(images);
-    for (int layer = 0; layer < NETWORK_LAYERS - 1; layer++)
-        inputs[layer + 1] = eddy_relu(eddy_linear(inputs[layer], weight(net, layer), bias(net, layer)));
-    return eddy_linear(inputs[NETWORK_LAYERS - 1], weight(net, NETWORK_LAYERS - 1), bias(net, NETWORK_LAYERS - 1));
-}
-
 eddy_tensor *network_logits(const network *net, eddy_tensor *images) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *inputs[NETWORK_LAYERS];
-    eddy_tensor *logits = eddy_scope_return(scope, forward(net, images, inputs));
+    eddy_tensor *x = normalised(images);
+    for (int layer = 0; layer < NETWORK_LAYERS - 1; layer++)
+        x = eddy_relu(eddy_linear(x, weight(net, layer), bias(net, layer)));
+    x = eddy_linear(x, weight(net, NETWORK_LAYERS - 1), bias(net, NETWORK_LAYERS - 1));
+    x = eddy_scope_return(scope, x);
     eddy_scope_end(scope);
-    return logits;
+    return x;
 }
 
-/* d loss / d parameters, in their order. */
-static void backward(const network *net, eddy_tensor *logits, eddy_tensor *labels,
-                     eddy_tensor *const inputs[NETWORK_LAYERS], eddy_tensor *gradients[NETWORK_PARAMETERS]) {
-    eddy_tensor *gradient = eddy_cross_entropy_backward(net->one, logits, labels, NULL);
-    for (int layer = NETWORK_LAYERS - 1; layer >= 0; layer--) {
-        gradients[2 * layer] = eddy_matmul(eddy_t(gradient), inputs[layer]);
-        gradients[2 * layer + 1] = eddy_sum(gradient, EDDY_AXES(0), NULL);
-        if (layer > 0)
-            gradient = eddy_relu_backward(eddy_matmul(gradient, weight(net, layer)), inputs[layer]);
-    }
+static eddy_status take_step(network *net, eddy_tensor *loss, double lr) {
+    eddy_list parameters = {net->parameters, NETWORK_PARAMETERS};
+    eddy_tensor *gradients[NETWORK_PARAMETERS];
+    eddy_status status = eddy_backward(loss);
+    for (int i = 0; i < NETWORK_PARAMETERS && status == EDDY_OK; i++)
+        gradients[i] = eddy_grad(net->parameters[i]);
+    if (status == EDDY_OK)
+        status = eddy_adam_step(parameters, (eddy_list){gradients, NETWORK_PARAMETERS},
+                                (eddy_list){net->m, NETWORK_PARAMETERS}, (eddy_list){net->v, NETWORK_PARAMETERS},
+                                net->step, EDDY_S(lr), NULL);
+    return status == EDDY_OK ? eddy_zero_grad(parameters) : status;
 }
 
 eddy_tensor *network_train(network *net, eddy_tensor *images, eddy_tensor *labels, double lr) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *inputs[NETWORK_LAYERS], *gradients[NETWORK_PARAMETERS];
-    eddy_tensor *logits = forward(net, images, inputs);
-    eddy_tensor *loss = eddy_cross_entropy(logits, labels, NULL);
-    backward(net, logits, labels, inputs, gradients);
-    eddy_status status = eddy_adam_step(
-        (eddy_list){net->parameters, NETWORK_PARAMETERS}, (eddy_list){gradients, NETWORK_PARAMETERS},
-        (eddy_list){net->m, NETWORK_PARAMETERS}, (eddy_list){net->v, NETWORK_PARAMETERS}, net->step, EDDY_S(lr), NULL);
-    loss = status == EDDY_OK ? eddy_scope_return(scope, loss) : NULL;
+    eddy_tensor *loss = eddy_cross_entropy(network_logits(net, images), labels, NULL);
+    /* What is kept for later is the number, not the tape. */
+    loss = take_step(net, loss, lr) == EDDY_OK ? eddy_scope_return(scope, eddy_detach(loss)) : NULL;
     eddy_scope_end(scope);
     return loss;
 }
@@ -110,8 +99,10 @@ bool network_recover(network *net) {
 
 eddy_tensor *network_correct(const network *net, eddy_tensor *images, eddy_tensor *labels) {
     eddy_scope *scope = eddy_scope_begin();
+    eddy_no_grad_begin();
     eddy_tensor *classes = eddy_argmax(network_logits(net, images), EDDY_AXES(1), NULL);
     eddy_tensor *correct = eddy_scope_return(scope, eddy_sum(eddy_eq(classes, labels), NULL, NULL));
+    eddy_no_grad_end();
     eddy_scope_end(scope);
     return correct;
 }

@@ -1,5 +1,4 @@
-/* A network of three linear layers, 784-256-128-10 with ReLU between them, its backward pass written out in ops, and
- * Adam.
+/* A network of three linear layers, 784-256-128-10 with ReLU between them, trained by Adam.
  *
  * Nothing here waits: every function issues ops and returns. A failed call leaves its record in the thread's error
  * slot; what fails later shows when a result is read. */
@@ -18,7 +17,6 @@ typedef struct network {
     eddy_tensor *parameters[NETWORK_PARAMETERS];                /* weight [out, in], bias [out] of each layer */
     eddy_tensor *m[NETWORK_PARAMETERS], *v[NETWORK_PARAMETERS]; /* Adam's moments */
     eddy_tensor *step;                                          /* Adam's count of updates, i64 */
-    eddy_tensor *one;                                           /* d loss / d loss */
 } network;
 
 /* Random weights from the current runtime's generator. On failure *net is to be given to network_fini all the same. */

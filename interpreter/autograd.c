@@ -357,7 +357,7 @@ typedef struct recording {
     eddy_autograd_node *node;
     eddy_gradient_needs needs; /* of all operands that a gradient goes to */
     bool is_inplace;
-    eddy_tensor *handles[EDDY_OP_OUTPUT_MAX]; /* for the user, where the result itself is saved */
+    eddy_tensor *handles[EDDY_OP_OUTPUT_MAX]; /* for the user; NULL in place */
 } recording;
 
 static eddy_status refuse(const recording *r, eddy_status status, const char *sentence) {
@@ -475,7 +475,7 @@ static bool take_memory(recording *r) {
                                                             .attribute_bytes = op->attribute_bytes});
     bool has_memory = r->node != NULL;
     for (int32_t i = 0; i < op->output_count && has_memory; i++) {
-        if (!(r->needs.outputs >> i & 1) || r->is_inplace)
+        if (r->is_inplace)
             continue;
         r->handles[i] = eddy_tensor_acquire(r->caller, apply->inputs[0]->runtime, apply->address);
         has_memory = r->handles[i] != NULL;
@@ -485,16 +485,24 @@ static bool take_memory(recording *r) {
     return has_memory;
 }
 
-/* A result that its own node saves would keep itself alive: the node gets the tensor, and the user another handle of it, which
- * names the node. */
+/* The user gets another handle of what the call made, and that one names the node. So a node may save its own result, and a view
+ * or a detached tensor holds the elements without the tape. */
 static eddy_tensor *stand_in(recording *r, int32_t i) {
     eddy_tensor *result = r->apply->outputs[i], *handle = r->handles[i];
     uint32_t slot = r->node->input_count + (uint32_t)i;
+    r->handles[i] = NULL;
+    if (!is_floating(result)) {
+        eddy_tensor_discard(r->caller, handle);
+        return result;
+    }
     eddy_tensor_alias(handle, result);
     handle->stands_in = true;
     eddy_scope_replace(result, handle);
-    r->node->saved[slot] = (eddy_autograd_saved){result, eddy_load_relaxed(&result->version), 1 + (uint32_t)i};
     r->apply->outputs[i] = handle;
+    if (r->needs.outputs >> i & 1)
+        r->node->saved[slot] = (eddy_autograd_saved){result, eddy_load_relaxed(&result->version), 1 + (uint32_t)i};
+    else
+        eddy_tensor_drop(result);
     return handle;
 }
 

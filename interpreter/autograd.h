@@ -1,8 +1,8 @@
 /* The tape: what was called on tensors that require a gradient, and where its operands came from.
  *
  * A node is one call, or one leaf. Handles name the node that made them (eddy_autograd: node and output in one word) and hold a
- * reference; so does a node for each operand that came from another. The other way there is nothing: where a node saves its result
- * the user gets another handle of it, for a node must not hold what names it. Nodes are const once recorded, but for what `lock` guards.
+ * reference; so does a node for each operand that came from another. The other way there is nothing: what a
+ * recorded call made is a handle of its own, which nobody knows, and the user gets another one of it that names the node. Nodes are const once recorded, but for what `lock` guards.
  *
  *   RECORDED --gone back through--> SPENT (what was saved is gone)      a leaf stays RECORDED
  *   either --last reference--> freed; those it held in turn, in a loop and not in each other (chains may be 10^6 long)

@@ -71,7 +71,7 @@ struct eddy_tensor {
     const void *address;       /* the public call that made it */
     eddy_axis axes[EDDY_RANK_MAX];
     int8_t device_kind;
-    /* A view of all of its root, made with it and in its place: the tape keeps the root as a saved result. Nobody else has it. */
+    /* A view of all of its root, made with it by a recorded call: the one handle of it that the user was given. */
     bool stands_in;
     int16_t device_index;
     _Atomic uint32_t version; /* atomic: relaxed; root: writes to its storage that were issued so far */

@@ -304,6 +304,21 @@ CASE(saved_tensors_go_as_going_back_proceeds) {
     cr_assert_eq(eddy_live_count(), before - 99 + 1);
 }
 
+/* Truncated backpropagation: what is carried over must not carry the tape. */
+CASE(a_detached_tensor_holds_no_tape) {
+    eddy_tensor *x = leaf(F32(EDDY_SHAPE(2), 1, 2)), *carried = eddy_clone(eddy_detach(x));
+    int64_t held[3];
+    for (int i = 0; i < 3; i++) {
+        eddy_tensor *before = carried, *next = eddy_mul(carried, x), *last = eddy_exp(next);
+        carried = eddy_detach(last);
+        eddy_release(&next);
+        eddy_release(&last);
+        eddy_release(&before);
+        held[i] = eddy_memory_counted(EDDY_MEMORY_TAPE).bytes;
+    }
+    cr_assert(held[1] == held[0] && held[2] == held[0]);
+}
+
 /* A step in which one allocation fails; false when there was no such one. Whether it fails at the call or late, it says so, and
  * where nothing failed the gradient is right. */
 static bool step_with_failure(int64_t nth) {
