@@ -11,6 +11,7 @@
 #include <eddy/device.h>
 #include <eddy/dtype.h>
 #include <eddy/export.h>
+#include <eddy/file.h>
 #include <eddy/function.h>
 #include <eddy/generator.h>
 #include <eddy/gradient.h>
