@@ -1,0 +1,112 @@
+/* Splitting a tensor into views along an axis. */
+#include <base/shape.h>
+#include <base/status.h>
+#include <interpreter/caller.h>
+#include <interpreter/describe.h>
+#include <interpreter/tensor.h>
+
+#include <eddy/view.h>
+
+/* A split under way: part i is `size` long, or sizes[i] where there are sizes; the last may be shorter. */
+typedef struct splitting {
+    const char *op;
+    const void *address;
+    eddy_tensor *tensor;
+    int32_t axis;
+    int64_t dim, size, count;
+    const int64_t *sizes;
+} splitting;
+
+static eddy_status begin(splitting *s, int32_t axis) {
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, s->op, s->address);
+    if (!eddy_tensor_check(s->tensor, s->op, "tensor", s->address))
+        return EDDY_INVALID_ARGUMENT;
+    eddy_status status = eddy_tensor_await_shape(s->tensor, s->op, s->address);
+    if (status != EDDY_OK)
+        return status;
+    if (!eddy_axis_normalize(axis, s->tensor->rank, &s->axis) || s->tensor->rank == 0) {
+        char text[EDDY_RANK_MAX * 22];
+        eddy_tensor_describe(s->tensor, text, sizeof(text));
+        return eddy_fail(EDDY_OUT_OF_RANGE, s->op, s->address, "%s: %s has no axis %d", s->op, text, (int)axis);
+    }
+    s->dim = s->tensor->axes[s->axis].dim;
+    return EDDY_OK;
+}
+
+/* Makes the parts: all or none. */
+static eddy_status make_parts(const splitting *s, eddy_tensor **outputs) {
+    int64_t at = 0;
+    for (int64_t i = 0; i < s->count; i++) {
+        int64_t length = s->sizes ? s->sizes[i] : s->size;
+        if (length > s->dim - at)
+            length = s->dim - at;
+        outputs[i] = eddy_narrow(s->tensor, s->axis, at, length);
+        if (!outputs[i]) {
+            while (i-- > 0)
+                eddy_release(&outputs[i]);
+            return EDDY_OUT_OF_MEMORY; /* the range is right: nothing else fails */
+        }
+        at += length;
+    }
+    return EDDY_OK;
+}
+
+/* The number of parts to *count, and the parts where there is an array for them. */
+static eddy_status finish(const splitting *s, eddy_tensor **outputs, int64_t capacity, int64_t *count) {
+    if (outputs && capacity < s->count)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, s->op, s->address, "%s: %lld parts do not fit into an array of %lld",
+                         s->op, (long long)s->count, (long long)capacity);
+    eddy_status status = outputs ? make_parts(s, outputs) : EDDY_OK;
+    if (status == EDDY_OK && count)
+        *count = s->count;
+    return status;
+}
+
+eddy_status eddy_split(eddy_tensor *tensor, int64_t size, int32_t axis, eddy_tensor **outputs, int64_t capacity,
+                       int64_t *count) {
+    splitting s = {.op = "split", .address = __builtin_return_address(0), .tensor = tensor, .size = size};
+    eddy_status status = begin(&s, axis);
+    if (status != EDDY_OK)
+        return status;
+    if (size < 0 || (size == 0 && s.dim > 0))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, s.op, s.address, "split: parts of %lld from an axis of %lld",
+                         (long long)size, (long long)s.dim);
+    s.count = s.dim == 0 ? 1 : (s.dim - 1) / size + 1;
+    return finish(&s, outputs, capacity, count);
+}
+
+eddy_status eddy_split_sizes(eddy_tensor *tensor, const int64_t *sizes, int64_t count, int32_t axis,
+                             eddy_tensor **outputs) {
+    splitting s = {
+        .op = "split_sizes", .address = __builtin_return_address(0), .tensor = tensor, .sizes = sizes, .count = count};
+    eddy_status status = begin(&s, axis);
+    if (status != EDDY_OK)
+        return status;
+    int64_t left = s.dim;
+    bool fits = count >= 0 && (count == 0 || (sizes && outputs));
+    for (int64_t i = 0; fits && i < count; i++) {
+        fits = sizes[i] >= 0 && sizes[i] <= left;
+        left -= fits ? sizes[i] : 0;
+    }
+    if (!fits || left != 0)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, s.op, s.address,
+                         "split_sizes: the sizes are not %lld numbers that add up to %lld", (long long)count,
+                         (long long)s.dim);
+    return make_parts(&s, outputs);
+}
+
+eddy_status eddy_chunk(eddy_tensor *tensor, int64_t chunks, int32_t axis, eddy_tensor **outputs, int64_t capacity,
+                       int64_t *count) {
+    splitting s = {.op = "chunk", .address = __builtin_return_address(0), .tensor = tensor};
+    eddy_status status = begin(&s, axis);
+    if (status != EDDY_OK)
+        return status;
+    if (chunks < 1)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, s.op, s.address, "chunk: there cannot be %lld parts",
+                         (long long)chunks);
+    s.size = s.dim / chunks + (s.dim % chunks != 0);
+    s.count = s.dim == 0 ? chunks : (s.dim - 1) / s.size + 1;
+    return finish(&s, outputs, capacity, count);
+}
