@@ -85,6 +85,7 @@ typedef struct eddy_op {
     bool is_random;      /* the attribute struct begins with uint64_t seed, counter, which the interpreter fills */
     bool has_effect;     /* never merged, dropped or run twice */
     bool allows_alias;   /* _into and _inplace: the target may be exactly an input */
+    bool alias_is_first; /* with allows_alias: of the inputs, only the first */
     bool is_registered;
     eddy_op_promotion promotion;
     eddy_op_result result;

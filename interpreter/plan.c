@@ -269,8 +269,9 @@ static eddy_status check_target(plan *p, int32_t i) {
     status = check_writable(p, target, "target");
     for (int64_t k = 0; k < p->input_count && status == EDDY_OK; k++)
         if (!p->specs[k].is_absent)
-            status =
-                check_pair(p, target, "target", p->inputs[k], p->op->allows_alias && p->specs[k].dtype == spec->dtype);
+            status = check_pair(p, target, "target", p->inputs[k],
+                                p->op->allows_alias && p->specs[k].dtype == spec->dtype &&
+                                    (k == 0 || !p->op->alias_is_first));
     for (int32_t k = 0; k < i && status == EDDY_OK; k++)
         status = check_pair(p, target, "target", p->apply->targets[k], false);
     return status;

@@ -95,7 +95,7 @@ class Entry:
     cost: str
     errors: str
     source: str
-    alias: bool
+    alias: object  # the target may be exactly: True any input, "first" the first one, False none
     broadcasts: bool
     random: bool
     late_shape: bool
@@ -266,6 +266,8 @@ def check_entry(where, entry):
         fail(where, f"unknown promotion {entry.promotion!r}")
     if entry.result not in RESULTS:
         fail(where, f"unknown result {entry.result!r}")
+    if entry.alias not in (True, False, "first"):
+        fail(where, f"unknown alias {entry.alias!r}")
     if entry.cost not in COSTS:
         fail(where, f"unknown cost {entry.cost!r}")
     for form in entry.forms:

@@ -78,7 +78,8 @@ def op_lines(number, entry):
     if entry.arguments:
         fields += [f".attribute_bytes = sizeof({entry.arguments})", f".kernel_attribute_bytes = {kernel_bytes(entry)}"]
     for name, is_set in (("is_elementwise", entry.is_elementwise or entry.broadcasts), ("has_late_shape", entry.late_shape),
-                         ("is_random", entry.random), ("allows_alias", entry.alias)):
+                         ("is_random", entry.random), ("allows_alias", bool(entry.alias)),
+                         ("alias_is_first", entry.alias == "first")):
         if is_set:
             fields.append(f".{name} = true")
     fields += [f".promotion = EDDY_PROMOTE_{PROMOTIONS[entry.promotion]}", f".result = EDDY_RESULT_{RESULTS[entry.result]}",

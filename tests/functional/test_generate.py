@@ -57,6 +57,7 @@ class Refused(unittest.TestCase):
         self.refused(operation('promotion = "most"\n'), "promotion")
         self.refused(operation('dtypes = ["f31"]\n'), "dtype")
         self.refused(operation('forms = ["outplace"]\n'), "form")
+        self.refused(operation('alias = "second"\n'), "alias")
         self.refused(operation('attributes = [{ name = "a", type = "complex", doc = "d" }]\n'), "unknown type")
 
     def test_entries_that_are_not_whole(self):
