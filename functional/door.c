@@ -23,6 +23,17 @@ eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, const char *op
     return EDDY_OK;
 }
 
+eddy_status eddy_door_axis_list(const eddy_axes *axes, eddy_shape *list, const char *op, const void *address) {
+    int32_t count = axes ? axes->count : 0;
+    if (count < 0 || count > EDDY_RANK_MAX)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %d axes are named, %d are possible", op, (int)count,
+                         EDDY_RANK_MAX);
+    list->rank = count;
+    for (int32_t i = 0; i < count; i++)
+        list->dims[i] = axes->axes[i];
+    return EDDY_OK;
+}
+
 eddy_status eddy_joined_init(eddy_joined *joined, const eddy_list *pieces, int32_t piece_count, const char *op,
                              const void *address) {
     int64_t count = 0;

@@ -21,6 +21,10 @@
  * twice, too many). */
 EDDY_MUST_USE eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, const char *op, const void *address);
 
+/* Axes in the order in which they are named, as the dims of a shape; rank 0 for NULL. INVALID_ARGUMENT (too many). */
+EDDY_MUST_USE eddy_status eddy_door_axis_list(const eddy_axes *axes, eddy_shape *list, const char *op,
+                                              const void *address);
+
 /* The number as a double. */
 static inline double eddy_door_f64(eddy_scalar scalar) {
     return scalar.kind == EDDY_SCALAR_FLOAT ? scalar.value.floating : (double)scalar.value.integer;

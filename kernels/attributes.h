@@ -5,6 +5,7 @@
 
 #include <eddy/choice.h>
 #include <eddy/scalar.h>
+#include <eddy/shape.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,7 +30,8 @@ typedef struct eddy_attributes_reduce {
     bool keepdim;  /* the output has the reduced dims with size 1 */
 } eddy_attributes_reduce;
 
-/* softmax, log_softmax, their gradients, cat, index_select, gather */
+/* softmax, log_softmax, their gradients, cat, stack, index_select, gather,
+ * scatter, scatter_add, index_add */
 typedef struct eddy_attributes_axis {
     int32_t axis;
 } eddy_attributes_axis;
@@ -43,6 +45,42 @@ typedef struct eddy_attributes_cross_entropy {
 typedef struct eddy_attributes_one_hot {
     int64_t classes;
 } eddy_attributes_one_hot;
+
+typedef struct eddy_attributes_index_put {
+    bool accumulate;
+} eddy_attributes_index_put;
+
+typedef struct eddy_attributes_embedding {
+    int64_t padding_index; /* negative: none */
+} eddy_attributes_embedding;
+
+/* tril, triu, diag, diag_backward */
+typedef struct eddy_attributes_diagonal {
+    int64_t diagonal; /* 0 is the main one, those above are positive */
+} eddy_attributes_diagonal;
+
+typedef struct eddy_attributes_addmm {
+    double alpha;
+    double beta;
+} eddy_attributes_addmm;
+
+typedef struct eddy_attributes_pad {
+    eddy_shape before; /* one number for each axis */
+    eddy_scalar value;
+} eddy_attributes_pad;
+
+typedef struct eddy_attributes_repeat_interleave {
+    int64_t repeats;
+    int32_t axis;
+} eddy_attributes_repeat_interleave;
+
+typedef struct eddy_attributes_flip {
+    uint32_t axes; /* bit d: dim d runs backwards */
+} eddy_attributes_flip;
+
+typedef struct eddy_attributes_roll {
+    eddy_shape shifts; /* for each axis, 0 .. dim - 1; rank -1: dims[0] places in row-major order */
+} eddy_attributes_roll;
 
 /* rand, randn, randperm */
 typedef struct eddy_attributes_random {

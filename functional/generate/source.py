@@ -35,6 +35,8 @@ def checked(call, failure):
 def parameter_lines(entry, attribute, target, failure):
     if attribute.type == "axes":
         return checked(f"eddy_door_axes({attribute.name}, &{target}, \"{entry.name}\", address)", failure)
+    if attribute.door == "axes":
+        return checked(f"eddy_door_axis_list({attribute.name}, &{target}, \"{entry.name}\", address)", failure)
     if attribute.door == "scalar":
         return [f"    {target} = eddy_door_f64({attribute.name});"]
     return [f"    {target} = {attribute.name};"]

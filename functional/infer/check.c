@@ -22,6 +22,27 @@ eddy_status eddy_check_axis(const eddy_infer *infer, int32_t *axis, int32_t rank
     return EDDY_OK;
 }
 
+eddy_status eddy_check_axes(const eddy_infer *infer, uint32_t *mask, int32_t rank) {
+    uint32_t given = *mask, axes = 0;
+    if (given == 0) {
+        *mask = (1u << rank) - 1;
+        return EDDY_OK;
+    }
+    for (int32_t bit = 0; bit < 32; bit++) {
+        if (!(given >> bit & 1u))
+            continue;
+        int32_t axis = bit < 16 ? bit : 15 - bit;
+        eddy_status status = eddy_check_axis(infer, &axis, rank);
+        if (status != EDDY_OK)
+            return status;
+        if (axes >> axis & 1u)
+            return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "axis %d is named twice", (int)axis);
+        axes |= 1u << axis;
+    }
+    *mask = rank == 0 ? 0 : axes;
+    return EDDY_OK;
+}
+
 eddy_status eddy_check_float(const eddy_infer *infer, int64_t i) {
     if (!eddy_dtype_is_float(infer->inputs[i].dtype))
         return eddy_infer_fail(infer, EDDY_DTYPE_MISMATCH, "%s must be f32, f64, f16 or bf16, not %s",

@@ -59,6 +59,28 @@ eddy_status eddy_infer_mm(eddy_infer *infer) {
     return eddy_infer_matmul(infer);
 }
 
+eddy_status eddy_infer_bmm(eddy_infer *infer) {
+    const eddy_shape *a = &infer->inputs[0].shape, *b = &infer->inputs[1].shape;
+    if (a->rank != 3 || b->rank != 3 || a->dims[0] != b->dims[0])
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "both operands must be as many matrices");
+    return eddy_infer_matmul(infer);
+}
+
+eddy_status eddy_infer_addmm(eddy_infer *infer) {
+    const eddy_shape *input = &infer->inputs[0].shape, *out = &infer->outputs[0].shape;
+    eddy_shape joint;
+    eddy_status status = check_dtypes(infer);
+    if (status != EDDY_OK)
+        return status;
+    if (infer->inputs[1].shape.rank != 2 || infer->inputs[2].shape.rank != 2 ||
+        infer->inputs[1].shape.dims[1] != infer->inputs[2].shape.dims[0])
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "a and b must be matrices of shapes [M, K] and [K, N]");
+    infer->outputs[0].shape = EDDY_SHAPE(infer->inputs[1].shape.dims[0], infer->inputs[2].shape.dims[1]);
+    if (!eddy_shape_broadcast(input, out, &joint) || !eddy_shape_equal(joint.rank, joint.dims, out->rank, out->dims))
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "input does not broadcast to the product");
+    return EDDY_OK;
+}
+
 eddy_status eddy_infer_linear(eddy_infer *infer) {
     const eddy_shape *x = &infer->inputs[0].shape, *weight = &infer->inputs[1].shape;
     eddy_status status = check_dtypes(infer);

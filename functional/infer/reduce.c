@@ -5,35 +5,13 @@
 #include <functional/arguments.h>
 #include <functional/infer/check.h>
 
-/* The mask of the attributes, complete now that the rank is known (interpreter/op.h tells its form before). */
-static eddy_status complete_axes(const eddy_infer *infer, uint32_t *mask, int32_t rank) {
-    uint32_t given = *mask, axes = 0;
-    if (given == 0) {
-        *mask = (1u << rank) - 1;
-        return EDDY_OK;
-    }
-    for (int32_t bit = 0; bit < 32; bit++) {
-        if (!(given >> bit & 1u))
-            continue;
-        int32_t axis = bit < 16 ? bit : 15 - bit;
-        eddy_status status = eddy_check_axis(infer, &axis, rank);
-        if (status != EDDY_OK)
-            return status;
-        if (axes >> axis & 1u)
-            return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "axis %d is named twice", (int)axis);
-        axes |= 1u << axis;
-    }
-    *mask = rank == 0 ? 0 : axes;
-    return EDDY_OK;
-}
-
 /* Shape of the output, and how many elements each of its elements is made of (0 or not 0 is all that callers
  * ask). */
 static eddy_status reduce(eddy_infer *infer, bool *is_empty) {
     eddy_attributes_reduce *attributes = infer->attributes;
     const eddy_shape *input = &infer->inputs[0].shape;
     eddy_shape *output = &infer->outputs[0].shape;
-    eddy_status status = complete_axes(infer, &attributes->axes, input->rank);
+    eddy_status status = eddy_check_axes(infer, &attributes->axes, input->rank);
     if (status != EDDY_OK)
         return status;
     *is_empty = false;

@@ -2,8 +2,10 @@
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
+#include <kernels/cpu/fill.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/walk.h>
+#include <string.h>
 
 #define SLICE_ELEMENTS 65536
 #define PIECE 512
@@ -47,7 +49,7 @@ static void fill_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void fill_run(const eddy_kernel_call *call, fill *work, bool any_order) {
+static void fill_run(eddy_kernel_team *team, fill *work, bool any_order) {
     const eddy_kernel_view *out = work->out;
     int64_t count = eddy_view_count(out);
     if (count == 0)
@@ -60,7 +62,13 @@ static void fill_run(const eddy_kernel_call *call, fill *work, bool any_order) {
     if (count <= SLICE_ELEMENTS)
         fill_slice(work, 0, count);
     else
-        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, fill_slice, work);
+        team->parallel_for(team, count, SLICE_ELEMENTS, fill_slice, work);
+}
+
+void eddy_fill_view(eddy_kernel_team *team, const eddy_kernel_view *target, const void *element) {
+    fill work = {.out = target};
+    memcpy(work.element, element, eddy_dtype_bytes(target->dtype));
+    fill_run(team, &work, true);
 }
 
 static void empty_run(const eddy_kernel_call *call) {
@@ -71,13 +79,13 @@ static void full_run(const eddy_kernel_call *call) {
     const eddy_attributes_full *attributes = call->attributes;
     fill work = {.out = &call->views[0]};
     eddy_dtype_store_scalar(work.out->dtype, work.element, attributes->value);
-    fill_run(call, &work, true);
+    fill_run(call->team, &work, true);
 }
 
 static void eye_run(const eddy_kernel_call *call) {
     const eddy_kernel_view *out = &call->views[0];
     fill work = {.out = out};
-    fill_run(call, &work, true);
+    fill_run(call->team, &work, true);
     _Alignas(8) char one[8];
     eddy_dtype_store_i64(out->dtype, one, 1);
     int64_t count = eddy_min_i64(out->shape[0], out->shape[1]);
@@ -113,7 +121,7 @@ static void arange_run(const eddy_kernel_call *call) {
                  .sequence = is_real ? arange_real : arange_integer,
                  .state = attributes,
                  .value_dtype = is_real ? EDDY_F64 : EDDY_I64};
-    fill_run(call, &work, false);
+    fill_run(call->team, &work, false);
 }
 
 typedef struct linspace {
@@ -140,7 +148,7 @@ static void linspace_run(const eddy_kernel_call *call) {
     if (count == 1)
         line.end = line.start;
     fill work = {.out = &call->views[0], .sequence = linspace_values, .state = &line, .value_dtype = EDDY_F64};
-    fill_run(call, &work, false);
+    fill_run(call->team, &work, false);
 }
 
 const eddy_kernel eddy_cpu_empty = {.name = "empty", .run = empty_run, .cost_base_ps = 5000};

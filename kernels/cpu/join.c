@@ -1,8 +1,12 @@
-/* cat: each input is copied into its place in the output. */
+/* cat, stack, pad: each input is copied into its place in the output. */
+#include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/copy.h>
+#include <kernels/cpu/fill.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/walk.h>
+#include <string.h>
 
 static void cat_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
@@ -20,4 +24,57 @@ static void cat_run(const eddy_kernel_call *call) {
     }
 }
 
+/* views: in ..., all of one shape; out with one axis more */
+static void stack_run(const eddy_kernel_call *call) {
+    const eddy_attributes_axis *attributes = call->attributes;
+    const eddy_kernel_view *out = &call->views[call->view_count - 1];
+    int64_t strides[EDDY_RANK_MAX];
+    for (int32_t d = 0; d < out->rank - 1; d++)
+        strides[d] = out->strides[d >= attributes->axis ? d + 1 : d];
+    for (int32_t i = 0; i < call->view_count - 1; i++) {
+        eddy_kernel_view place = {.data = eddy_chunk_at(out->data, out->dtype, i * out->strides[attributes->axis]),
+                                  .shape = call->views[i].shape,
+                                  .strides = strides,
+                                  .dtype = out->dtype,
+                                  .rank = out->rank - 1};
+        eddy_copy_view(call->team, &call->views[i], &place);
+    }
+}
+
+/* `view` from element `from` of dim d on, `length` long; its shape is the caller's array `shape`. */
+static eddy_kernel_view part(const eddy_kernel_view *view, int64_t *shape, int32_t d, int64_t from, int64_t length) {
+    eddy_kernel_view result = *view;
+    memcpy(shape, view->shape, (size_t)view->rank * sizeof(shape[0]));
+    shape[d] = length;
+    result.shape = shape;
+    if (length > 0)
+        result.data = eddy_chunk_at(view->data, view->dtype, from * view->strides[d]);
+    return result;
+}
+
+/* Axis by axis, what lies before and after the inside is filled, and what is left is the inside. Each element is written
+ * once. */
+static void pad_run(const eddy_kernel_call *call) {
+    const eddy_attributes_pad *attributes = call->attributes;
+    eddy_kernel_view in = call->views[0], out = call->views[1];
+    int64_t in_shape[EDDY_RANK_MAX], out_shape[EDDY_RANK_MAX], edge_shape[EDDY_RANK_MAX];
+    _Alignas(8) char element[8];
+    eddy_dtype_store_scalar(out.dtype, element, attributes->value);
+    if (eddy_view_count(&out) == 0)
+        return;
+    for (int32_t d = 0; d < out.rank; d++) {
+        int64_t before = attributes->before.dims[d], from = eddy_max_i64(0, -before), to = eddy_max_i64(0, before);
+        int64_t length = eddy_min_i64(in.shape[d] - from, out.shape[d] - to);
+        eddy_kernel_view edge = part(&out, edge_shape, d, 0, to);
+        eddy_fill_view(call->team, &edge, element);
+        edge = part(&out, edge_shape, d, to + length, out.shape[d] - to - length);
+        eddy_fill_view(call->team, &edge, element);
+        in = part(&in, in_shape, d, from, length);
+        out = part(&out, out_shape, d, to, length);
+    }
+    eddy_copy_view(call->team, &in, &out);
+}
+
 const eddy_kernel eddy_cpu_cat = {.name = "cat", .run = cat_run, .cost_base_ps = 80000, .cost_element_ps = 300};
+const eddy_kernel eddy_cpu_stack = {.name = "stack", .run = stack_run, .cost_base_ps = 80000, .cost_element_ps = 300};
+const eddy_kernel eddy_cpu_pad = {.name = "pad", .run = pad_run, .cost_base_ps = 100000, .cost_element_ps = 300};

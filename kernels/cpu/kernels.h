@@ -36,10 +36,34 @@ extern const eddy_kernel eddy_cpu_cross_entropy_backward;
 
 /* join.c [in ... -> out] */
 extern const eddy_kernel eddy_cpu_cat;
+extern const eddy_kernel eddy_cpu_stack;
+extern const eddy_kernel eddy_cpu_pad;
+/* arrange.c [in -> out] */
+extern const eddy_kernel eddy_cpu_repeat;
+extern const eddy_kernel eddy_cpu_repeat_interleave;
+extern const eddy_kernel eddy_cpu_flip;
+extern const eddy_kernel eddy_cpu_roll;
 /* index.c: indices are i64 or i32; one outside [0, bound) fails with its flat position among the indices. */
 extern const eddy_kernel eddy_cpu_index_select; /* [in, index [n] -> out] */
 extern const eddy_kernel eddy_cpu_gather;       /* [in, index -> out]; index and out have one shape */
 extern const eddy_kernel eddy_cpu_one_hot;      /* [index -> out i64 [..., classes]] */
+/* pick.c: indices broadcast together, one for each of the first dims, and may be negative (embedding's may not) */
+extern const eddy_kernel eddy_cpu_index;     /* [in, indices ... -> out] */
+extern const eddy_kernel eddy_cpu_index_put; /* [in, indices ..., values -> out]; out may be in */
+extern const eddy_kernel eddy_cpu_embedding; /* [index, weight [V, D] -> out] */
+/* scatter.c: out may be in. Sums are the same for any team; f16 and bf16 are rounded once; bool is or. */
+extern const eddy_kernel eddy_cpu_scatter;     /* [in, index, source -> out] */
+extern const eddy_kernel eddy_cpu_scatter_add; /* the same */
+extern const eddy_kernel eddy_cpu_index_add;   /* [in, index [n] or a number, source -> out] */
+extern const eddy_kernel eddy_cpu_embedding_backward; /* [grad [.., D], index -> out [V, D]] */
+/* mask.c: in and mask (bool) broadcast together */
+extern const eddy_kernel eddy_cpu_masked_fill;    /* [in, mask -> out]; out may be in */
+extern const eddy_kernel eddy_cpu_masked_select;  /* [in, mask -> out [n]], late shape */
+extern const eddy_kernel eddy_cpu_masked_scatter; /* [in, mask, source -> out]; out may be in */
+/* diagonal.c */
+extern const eddy_kernel eddy_cpu_tril; /* [in -> out]; out may be in */
+extern const eddy_kernel eddy_cpu_triu;
+extern const eddy_kernel eddy_cpu_diag; /* [in of rank 1 or 2 -> out of the other] */
 /* nonzero.c [in -> out i64 [n, rank]], late shape */
 extern const eddy_kernel eddy_cpu_nonzero;
 
@@ -59,6 +83,8 @@ extern const eddy_kernel eddy_cpu_clip_grad_norm;
 
 /* matrix.c: floats and integers (wrap-around). [a [.., M, K], b [.., K, N] -> out [.., M, N]], batch dims broadcast */
 extern const eddy_kernel eddy_cpu_matmul;
+/* addmm.c [in, a [M, K], b [K, N] -> out [M, N]]; in broadcasts to out */
+extern const eddy_kernel eddy_cpu_addmm;
 /* [x [.., K], w [N, K], bias [N] or absent -> out [.., N]] */
 extern const eddy_kernel eddy_cpu_linear;
 

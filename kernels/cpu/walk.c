@@ -16,6 +16,15 @@ void eddy_walk_add(eddy_walk *walk, const int64_t *strides, int64_t scale) {
         own[d] = strides[d] * scale;
 }
 
+void eddy_walk_add_broadcast(eddy_walk *walk, const eddy_kernel_view *view) {
+    int64_t strides[EDDY_RANK_MAX];
+    for (int32_t d = 0; d < walk->rank; d++) {
+        int32_t own = d - (walk->rank - view->rank);
+        strides[d] = own < 0 || view->shape[own] == 1 ? 0 : view->strides[own];
+    }
+    eddy_walk_add(walk, strides, 1);
+}
+
 void eddy_walk_append(eddy_walk *walk, int64_t dim, const int64_t *strides, int32_t operand_count) {
     walk->operand_count = operand_count;
     walk->dims[walk->rank] = dim;

@@ -106,6 +106,21 @@ void tensor_set_int(tensor *t, int64_t flat, int64_t value) {
     eddy_dtype_store_i64(t->view.dtype, tensor_at(t, flat), value);
 }
 
+int64_t tensor_wrap_int(eddy_dtype dtype, int64_t value) {
+    switch (dtype) {
+    case EDDY_I8:
+        return (int8_t)value;
+    case EDDY_U8:
+        return (uint8_t)value;
+    case EDDY_I16:
+        return (int16_t)value;
+    case EDDY_I32:
+        return (int32_t)value;
+    default:
+        return value;
+    }
+}
+
 void tensor_fill(tensor *t, double range) {
     for (int64_t i = 0; i < t->count; i++) {
         double value = (2 * test_unit() - 1) * range;

@@ -39,6 +39,9 @@ int64_t tensor_get_int(const tensor *t, int64_t flat);
 void tensor_set(tensor *t, int64_t flat, double value);
 void tensor_set_int(tensor *t, int64_t flat, int64_t value);
 
+/* What is left of an integer in the dtype's width: how kernels compute, where a store saturates. */
+int64_t tensor_wrap_int(eddy_dtype dtype, int64_t value);
+
 /* Random values: floats normal-ish in [-range, range], integers in the same range (u8, bool: from 0). Values of broadcast
  * elements agree. */
 void tensor_fill(tensor *t, double range);

@@ -33,21 +33,6 @@ static int64_t batch_start(const operands *o, const tensor *t, int64_t batch, in
     return flat;
 }
 
-static int64_t narrowed(eddy_dtype dtype, int64_t value) {
-    switch (dtype) {
-    case EDDY_I8:
-        return (int8_t)value;
-    case EDDY_U8:
-        return (uint8_t)value;
-    case EDDY_I16:
-        return (int16_t)value;
-    case EDDY_I32:
-        return (int32_t)value;
-    default:
-        return value;
-    }
-}
-
 static void check_element(const operands *o, int64_t batch, int64_t i, int64_t j) {
     eddy_dtype dtype = o->out.view.dtype;
     int64_t a = batch_start(o, &o->a, batch, o->m * o->k) + i * o->k;
@@ -58,7 +43,7 @@ static void check_element(const operands *o, int64_t batch, int64_t i, int64_t j
         uint64_t sum = o->has_bias ? (uint64_t)tensor_get_int(&o->bias, j) : 0;
         for (int64_t p = 0; p < o->k; p++)
             sum += (uint64_t)tensor_get_int(&o->a, a + p) * (uint64_t)tensor_get_int(&o->b, b + p * step);
-        cr_assert_eq(tensor_get_int(&o->out, at), narrowed(dtype, (int64_t)sum), "%s element %lld",
+        cr_assert_eq(tensor_get_int(&o->out, at), tensor_wrap_int(dtype, (int64_t)sum), "%s element %lld",
                      describe(op, &o->out, CONTIGUOUS), (long long)at);
         return;
     }

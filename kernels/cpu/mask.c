@@ -1,0 +1,233 @@
+/* masked_fill, masked_select, masked_scatter. The number of elements that masked_select gives is known only after counting,
+ * so the kernel has two entries. */
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/copy.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/walk.h>
+
+#define SLICE_ELEMENTS 65536
+
+/* ---- masked_fill ---- */
+
+/* out = mask ? value : in; strides in elements. In and out may be one. */
+typedef void choose_fn(void *out, int64_t out_stride, const void *in, int64_t in_stride, const uint8_t *mask,
+                       int64_t mask_stride, const void *value, int64_t count);
+
+#define CHOOSE(bits)                                                                                                   \
+    static void choose_##bits(void *out, int64_t out_stride, const void *in, int64_t in_stride, const uint8_t *mask,   \
+                              int64_t mask_stride, const void *value, int64_t count) {                                 \
+        uint##bits##_t *to = out;                                                                                      \
+        const uint##bits##_t *from = in, filled = *(const uint##bits##_t *)value;                                      \
+        if (out_stride == 1 && in_stride == 1 && mask_stride == 1) {                                                   \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                to[i] = mask[i] ? filled : from[i];                                                                    \
+        } else {                                                                                                       \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                to[i * out_stride] = mask[i * mask_stride] ? filled : from[i * in_stride];                             \
+        }                                                                                                              \
+    }
+
+CHOOSE(8)
+CHOOSE(16)
+CHOOSE(32)
+CHOOSE(64)
+
+typedef struct filling {
+    const eddy_kernel_view *in, *mask, *out;
+    choose_fn *choose;
+    _Alignas(8) char value[8];
+    eddy_walk walk; /* out, in, mask */
+} filling;
+
+static void fill_slice(void *context, int64_t begin, int64_t end) {
+    const filling *work = context;
+    const eddy_walk *walk = &work->walk;
+    eddy_dtype dtype = work->out->dtype;
+    int64_t out_stride = eddy_walk_inner_stride(walk, 0), in_stride = eddy_walk_inner_stride(walk, 1);
+    int64_t mask_stride = eddy_walk_inner_stride(walk, 2);
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(walk, &cursor, begin);
+    while (begin < end) {
+        int64_t run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
+        work->choose(eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]), out_stride,
+                     eddy_chunk_at(work->in->data, dtype, cursor.offsets[1]), in_stride,
+                     (const uint8_t *)work->mask->data + cursor.offsets[2], mask_stride, work->value, run);
+        eddy_walk_advance(walk, &cursor, run);
+        begin += run;
+    }
+}
+
+/* views: in, mask, out */
+static void masked_fill_run(const eddy_kernel_call *call) {
+    const eddy_attributes_full *attributes = call->attributes;
+    filling work = {.in = &call->views[0], .mask = &call->views[1], .out = &call->views[2]};
+    int64_t count = eddy_view_count(work.out);
+    if (count == 0)
+        return;
+    size_t bytes = eddy_dtype_bytes(work.out->dtype);
+    work.choose = bytes == 1 ? choose_8 : bytes == 2 ? choose_16 : bytes == 4 ? choose_32 : choose_64;
+    eddy_dtype_store_scalar(work.out->dtype, work.value, attributes->value);
+    eddy_walk_init(&work.walk, work.out->rank, work.out->shape);
+    eddy_walk_add(&work.walk, work.out->strides, 1);
+    eddy_walk_add_broadcast(&work.walk, work.in);
+    eddy_walk_add_broadcast(&work.walk, work.mask);
+    eddy_walk_sort(&work.walk);
+    eddy_walk_collapse(&work.walk);
+    if (count <= SLICE_ELEMENTS)
+        fill_slice(&work, 0, count);
+    else
+        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, fill_slice, &work);
+}
+
+/* ---- in row-major order ---- */
+
+/* The joint dims of two views that broadcast together. */
+static int32_t joint_dims(const eddy_kernel_view *a, const eddy_kernel_view *b, int64_t *dims) {
+    int32_t rank = a->rank > b->rank ? a->rank : b->rank;
+    for (int32_t d = 0; d < rank; d++) {
+        int32_t in_a = d - (rank - a->rank), in_b = d - (rank - b->rank);
+        int64_t dim_a = in_a < 0 ? 1 : a->shape[in_a], dim_b = in_b < 0 ? 1 : b->shape[in_b];
+        dims[d] = dim_a == 1 ? dim_b : dim_a;
+    }
+    return rank;
+}
+
+/* Calls `take` for each run of places where the mask holds: its length and where it starts. Stops where that says so. */
+typedef bool take_fn(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, int64_t count);
+
+static void each_run(const eddy_walk *walk, int32_t mask_operand, const uint8_t *mask, take_fn *take, void *context) {
+    int64_t left = eddy_walk_count(walk), stride = eddy_walk_inner_stride(walk, mask_operand);
+    if (left == 0)
+        return;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(walk, &cursor, 0);
+    for (int64_t row; left > 0; left -= row) {
+        row = eddy_walk_run(walk, &cursor);
+        const uint8_t *at = mask + cursor.offsets[mask_operand];
+        for (int64_t i = 0; i < row;) {
+            int64_t from = i;
+            while (i < row && at[i * stride])
+                i++;
+            if (i > from && !take(context, cursor.offsets, walk, from, i - from))
+                return;
+            while (i < row && !at[i * stride])
+                i++;
+        }
+        eddy_walk_advance(walk, &cursor, row);
+    }
+}
+
+typedef struct selection {
+    const eddy_kernel_view *in, *out;
+    int64_t count;
+} selection;
+
+static bool count_run(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, int64_t count) {
+    (void)offsets, (void)walk, (void)from;
+    *(int64_t *)context += count;
+    return true;
+}
+
+static bool select_run(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, int64_t count) {
+    selection *work = context;
+    int64_t stride = eddy_walk_inner_stride(walk, 0), to_stride = work->out->strides[0];
+    eddy_chunk_copy(work->out->dtype, eddy_chunk_at(work->out->data, work->out->dtype, work->count * to_stride),
+                    to_stride, work->in->dtype,
+                    eddy_chunk_at(work->in->data, work->in->dtype, offsets[0] + from * stride), stride, count);
+    work->count += count;
+    return true;
+}
+
+static void walk_pair(eddy_walk *walk, const eddy_kernel_view *in, const eddy_kernel_view *mask) {
+    int64_t dims[EDDY_RANK_MAX];
+    int32_t rank = joint_dims(in, mask, dims);
+    eddy_walk_init(walk, rank, dims);
+    eddy_walk_add_broadcast(walk, in);
+    eddy_walk_add_broadcast(walk, mask);
+    eddy_walk_collapse(walk);
+}
+
+static void masked_select_count(const eddy_kernel_call *call, eddy_shape *shapes) {
+    eddy_walk walk;
+    walk_pair(&walk, &call->views[0], &call->views[1]);
+    shapes[0].rank = 1;
+    shapes[0].dims[0] = 0;
+    each_run(&walk, 1, call->views[1].data, count_run, &shapes[0].dims[0]);
+}
+
+/* views: in, mask, out [n] */
+static void masked_select_run(const eddy_kernel_call *call) {
+    selection work = {.in = &call->views[0], .out = &call->views[2]};
+    eddy_walk walk;
+    walk_pair(&walk, &call->views[0], &call->views[1]);
+    each_run(&walk, 1, call->views[1].data, select_run, &work);
+}
+
+typedef struct scattering {
+    const eddy_kernel_call *call;
+    const eddy_kernel_view *source, *out;
+    eddy_walk walk; /* the source's */
+    eddy_walk_cursor cursor;
+    int64_t left;
+} scattering;
+
+static bool scatter_run(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, int64_t count) {
+    scattering *work = context;
+    int64_t stride = eddy_walk_inner_stride(walk, 0), source_stride = eddy_walk_inner_stride(&work->walk, 0);
+    eddy_dtype dtype = work->out->dtype;
+    if (count > work->left) {
+        int64_t total = eddy_view_count(work->source);
+        eddy_kernel_fail(work->call, EDDY_OUT_OF_RANGE, total, total, total);
+        return false;
+    }
+    work->left -= count;
+    for (int64_t run; count > 0; count -= run, from += run) {
+        run = eddy_min_i64(count, eddy_walk_run(&work->walk, &work->cursor));
+        eddy_chunk_copy(dtype, eddy_chunk_at(work->out->data, dtype, offsets[0] + from * stride), stride, dtype,
+                        eddy_chunk_at(work->source->data, dtype, work->cursor.offsets[0]), source_stride, run);
+        eddy_walk_advance(&work->walk, &work->cursor, run);
+    }
+    return true;
+}
+
+/* views: in, mask, source, out */
+static void masked_scatter_run(const eddy_kernel_call *call) {
+    const eddy_kernel_view *in = &call->views[0], *mask = &call->views[1];
+    scattering work = {.call = call, .source = &call->views[2], .out = &call->views[3]};
+    if (eddy_view_count(work.out) == 0)
+        return;
+    eddy_walk walk;
+    eddy_walk_init(&walk, work.out->rank, work.out->shape);
+    eddy_walk_add_broadcast(&walk, in);
+    if (in->data != work.out->data) {
+        int64_t strides[EDDY_RANK_MAX];
+        for (int32_t d = 0; d < work.out->rank; d++)
+            strides[d] = walk.strides[0][d];
+        eddy_kernel_view whole = {
+            .data = in->data, .shape = work.out->shape, .strides = strides, .dtype = in->dtype, .rank = work.out->rank};
+        eddy_copy_view(call->team, &whole, work.out);
+    }
+    eddy_walk_init(&walk, work.out->rank, work.out->shape);
+    eddy_walk_add(&walk, work.out->strides, 1);
+    eddy_walk_add_broadcast(&walk, mask);
+    eddy_walk_collapse(&walk);
+    eddy_walk_init(&work.walk, work.source->rank, work.source->shape);
+    eddy_walk_add(&work.walk, work.source->strides, 1);
+    eddy_walk_collapse(&work.walk);
+    work.left = eddy_walk_count(&work.walk);
+    if (work.left > 0)
+        eddy_walk_seek(&work.walk, &work.cursor, 0);
+    each_run(&walk, 1, mask->data, scatter_run, &work);
+}
+
+const eddy_kernel eddy_cpu_masked_fill = {
+    .name = "masked_fill", .run = masked_fill_run, .cost_base_ps = 50000, .cost_element_ps = 300};
+const eddy_kernel eddy_cpu_masked_select = {.name = "masked_select",
+                                            .run = masked_select_run,
+                                            .count = masked_select_count,
+                                            .cost_base_ps = 80000,
+                                            .cost_element_ps = 3000};
+const eddy_kernel eddy_cpu_masked_scatter = {
+    .name = "masked_scatter", .run = masked_scatter_run, .cost_base_ps = 100000, .cost_element_ps = 2000};

@@ -1,0 +1,332 @@
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/copy.h>
+#include <kernels/cpu/fill.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/scatter.h>
+
+#define SLICE_ELEMENTS 32768
+#define PIECE 256
+/* Rests of fewer places than this in a row are walked along the index. */
+#define ROW_MIN 8
+#define NOWHERE INT64_MIN
+
+enum { OUT, SOURCE, INDEX, NUMBER, OPERANDS };
+
+/* ---- the innermost loops ---- */
+
+/* Puts values[i] to out[i * stride + indices[i] * step], or where indices is NULL to out[i * stride]. */
+typedef void put_fn(void *out, int64_t stride, int64_t step, const int64_t *indices, const void *values, int64_t count);
+
+#define PUT(name, type, operator)                                                                                      \
+    static void name(void *out, int64_t stride, int64_t step, const int64_t *indices, const void *values,              \
+                     int64_t count) {                                                                                  \
+        type *to = out;                                                                                                \
+        const type *from = values;                                                                                     \
+        if (indices == NULL && stride == 1) {                                                                          \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                to[i] operator from[i];                                                                                \
+        } else if (indices == NULL) {                                                                                  \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                to[i * stride] operator from[i];                                                                       \
+        } else {                                                                                                       \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                if (indices[i] != NOWHERE)                                                                             \
+                    to[i * stride + indices[i] * step] operator from[i];                                               \
+        }                                                                                                              \
+    }
+
+PUT(set_8, uint8_t, =)
+PUT(set_16, uint16_t, =)
+PUT(set_32, uint32_t, =)
+PUT(set_64, uint64_t, =)
+PUT(add_f32, float, +=)
+PUT(add_f64, double, +=)
+PUT(add_8, uint8_t, +=)
+PUT(add_16, uint16_t, +=)
+PUT(add_32, uint32_t, +=)
+PUT(add_64, uint64_t, +=)
+PUT(add_bool, uint8_t, |=)
+
+static put_fn *choose(eddy_dtype dtype, bool adds) {
+    size_t bytes = eddy_dtype_bytes(dtype);
+    if (!adds)
+        return bytes == 1 ? set_8 : bytes == 2 ? set_16 : bytes == 4 ? set_32 : set_64;
+    if (dtype == EDDY_F32)
+        return add_f32;
+    if (dtype == EDDY_F64)
+        return add_f64;
+    if (dtype == EDDY_BOOL)
+        return add_bool;
+    return bytes == 1 ? add_8 : bytes == 2 ? add_16 : bytes == 4 ? add_32 : add_64;
+}
+
+/* ---- slices of the rest ---- */
+
+/* The index as it is used, or NOWHERE. */
+static int64_t checked(const eddy_scatter *s, int64_t index, int64_t number) {
+    if (s->bound >= 0 && (index < 0 || index >= s->bound)) {
+        eddy_kernel_fail(s->call, EDDY_OUT_OF_RANGE, number, index, s->bound);
+        return NOWHERE;
+    }
+    return s->left_out >= 0 && index == s->left_out ? NOWHERE : index;
+}
+
+typedef struct piece {
+    int64_t indices[PIECE];
+    _Alignas(64) char values[PIECE * 8];
+} piece;
+
+/* `count` elements: their strides are those of the innermost dim of `walk`, their first place is at `offsets`. */
+static void put_piece(const eddy_scatter *s, put_fn *put, piece *p, const eddy_walk *walk, const int64_t *offsets,
+                      int64_t count) {
+    eddy_dtype dtype = s->ground.dtype;
+    int64_t strides[OPERANDS] = {0};
+    for (int o = 0; o < OPERANDS && walk->rank > 0; o++)
+        strides[o] = walk->strides[o][walk->rank - 1];
+    const void *values = eddy_chunk_at(s->source, s->source_dtype, offsets[SOURCE]);
+    if (s->source_dtype != dtype || (strides[SOURCE] != 1 && count > 1)) {
+        eddy_chunk_load(dtype, p->values, s->source_dtype, values, strides[SOURCE], count);
+        values = p->values;
+    }
+    char *out = eddy_chunk_at(s->ground.data, dtype, offsets[OUT]);
+    bool is_one_index = strides[INDEX] == 0 && strides[NUMBER] == 0;
+    eddy_chunk_load(EDDY_I64, p->indices, s->index_dtype, eddy_chunk_at(s->index, s->index_dtype, offsets[INDEX]),
+                    strides[INDEX], is_one_index ? 1 : count);
+    if (is_one_index) {
+        int64_t index = checked(s, p->indices[0], offsets[NUMBER]);
+        if (index != NOWHERE)
+            put(eddy_chunk_at(out, dtype, index * s->step), strides[OUT], 0, NULL, values, count);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        p->indices[i] = checked(s, p->indices[i], offsets[NUMBER] + i * strides[NUMBER]);
+    put(out, strides[OUT], s->step, p->indices, values, count);
+}
+
+static void add_offsets(int64_t *sum, const eddy_walk_cursor *a, const eddy_walk_cursor *b) {
+    for (int o = 0; o < OPERANDS; o++)
+        sum[o] = a->offsets[o] + b->offsets[o];
+}
+
+/* `run` neighbours of the rest, with each place of the index in turn. */
+static void put_rows(const eddy_scatter *s, put_fn *put, piece *p, const eddy_walk_cursor *place, int64_t run) {
+    int64_t count = eddy_walk_count(&s->along), offsets[OPERANDS];
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&s->along, &cursor, 0);
+    for (int64_t i = 0; i < count; i++) {
+        add_offsets(offsets, place, &cursor);
+        put_piece(s, put, p, &s->rest, offsets, run);
+        eddy_walk_next(&s->along, &cursor, s->along.rank);
+    }
+}
+
+/* One place of the rest, with runs of the index. */
+static void put_line(const eddy_scatter *s, put_fn *put, piece *p, const eddy_walk_cursor *place) {
+    int64_t count = eddy_walk_count(&s->along), offsets[OPERANDS];
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&s->along, &cursor, 0);
+    for (int64_t done = 0, run; done < count; done += run) {
+        run = eddy_min_i64(PIECE, eddy_walk_run(&s->along, &cursor));
+        add_offsets(offsets, place, &cursor);
+        put_piece(s, put, p, &s->along, offsets, run);
+        eddy_walk_advance(&s->along, &cursor, run);
+    }
+}
+
+static void scatter_slice(void *context, int64_t begin, int64_t end) {
+    const eddy_scatter *s = context;
+    put_fn *put = choose(s->ground.dtype, s->adds);
+    piece p;
+    eddy_walk_cursor place;
+    eddy_walk_seek(&s->rest, &place, begin);
+    while (begin < end) {
+        int64_t run = 1;
+        if (s->by_lines) {
+            put_line(s, put, &p, &place);
+        } else {
+            run = eddy_min_i64(eddy_min_i64(eddy_walk_run(&s->rest, &place), end - begin), PIECE);
+            put_rows(s, put, &p, &place, run);
+        }
+        eddy_walk_advance(&s->rest, &place, run);
+        begin += run;
+    }
+}
+
+/* ---- ground ---- */
+
+static bool is_summed_aside(eddy_dtype dtype, bool adds) {
+    return adds && (dtype == EDDY_F16 || dtype == EDDY_BF16);
+}
+
+size_t eddy_scatter_workspace(const eddy_kernel_view *out, bool adds) {
+    return is_summed_aside(out->dtype, adds) ? ((size_t)eddy_view_count(out) * sizeof(float) + 63) / 64 * 64 : 0;
+}
+
+void eddy_scatter_begin(eddy_scatter *s, const eddy_kernel_view *in, const eddy_kernel_view *out, void *workspace) {
+    bool is_aside = is_summed_aside(out->dtype, s->adds);
+    s->ground = *out;
+    int64_t span = 1;
+    for (int32_t d = out->rank - 1; d >= 0; d--) {
+        s->strides[d] = is_aside ? span : out->strides[d];
+        span *= out->shape[d];
+    }
+    s->ground.strides = s->strides;
+    if (is_aside) {
+        s->ground.data = workspace;
+        s->ground.dtype = EDDY_F32;
+    }
+    if (in == NULL) {
+        const _Alignas(8) char zero[8] = {0};
+        eddy_fill_view(s->call->team, &s->ground, zero);
+    } else if (in->data != s->ground.data) {
+        eddy_copy_view(s->call->team, in, &s->ground);
+    }
+}
+
+/* Indices are checked even where there is nothing to put. */
+static void check_indices(const eddy_scatter *s, int64_t count) {
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&s->along, &cursor, 0);
+    for (int64_t i = 0; i < count; i++) {
+        const void *index = eddy_chunk_at(s->index, s->index_dtype, cursor.offsets[INDEX]);
+        (void)checked(s, eddy_dtype_load_i64(s->index_dtype, index), cursor.offsets[NUMBER]);
+        eddy_walk_next(&s->along, &cursor, s->along.rank);
+    }
+}
+
+void eddy_scatter_end(eddy_scatter *s, const eddy_kernel_view *out) {
+    eddy_walk_collapse(&s->along);
+    eddy_walk_sort(&s->rest);
+    eddy_walk_collapse(&s->rest);
+    int64_t places = eddy_walk_count(&s->rest), length = eddy_walk_count(&s->along);
+    s->by_lines = s->rest.rank == 0 || s->rest.dims[s->rest.rank - 1] < ROW_MIN;
+    if (places == 0 && length > 0) {
+        check_indices(s, length);
+    } else if (length > 0) {
+        int64_t grain = eddy_max_i64(16, SLICE_ELEMENTS / length);
+        if (places <= grain)
+            scatter_slice(s, 0, places);
+        else
+            s->call->team->parallel_for(s->call->team, places, grain, scatter_slice, s);
+    }
+    if (s->ground.data != out->data)
+        eddy_copy_view(s->call->team, &s->ground, out);
+}
+
+/* ---- kernels ---- */
+
+/* views: in, index, source, out; source is taken as far as index goes */
+static void scatter(const eddy_kernel_call *call, bool adds) {
+    const eddy_attributes_axis *attributes = call->attributes;
+    const eddy_kernel_view *index = &call->views[1], *source = &call->views[2], *out = &call->views[3];
+    eddy_scatter s = {.call = call,
+                      .source = source->data,
+                      .index = index->data,
+                      .source_dtype = source->dtype,
+                      .index_dtype = index->dtype,
+                      .left_out = -1,
+                      .adds = adds};
+    eddy_scatter_begin(&s, &call->views[0], out, call->workspace);
+    eddy_walk_init(&s.along, 0, NULL);
+    eddy_walk_init(&s.rest, 0, NULL);
+    s.along.operand_count = s.rest.operand_count = OPERANDS;
+    s.step = out->rank > 0 ? s.strides[attributes->axis] : 0;
+    s.bound = out->rank > 0 ? out->shape[attributes->axis] : 1;
+    int64_t number = eddy_view_count(index);
+    for (int32_t d = 0; d < index->rank; d++) {
+        number /= eddy_max_i64(1, index->shape[d]);
+        bool is_axis = d == attributes->axis;
+        eddy_walk_append(is_axis ? &s.along : &s.rest, index->shape[d],
+                         (int64_t[]){is_axis ? 0 : s.strides[d], source->strides[d], index->strides[d], number},
+                         OPERANDS);
+    }
+    if (eddy_view_count(index) == 0)
+        s.along.dims[0] = 0; /* no place without an index has one along the axis */
+    eddy_scatter_end(&s, out);
+}
+
+static void scatter_run(const eddy_kernel_call *call) {
+    scatter(call, false);
+}
+
+static void scatter_add_run(const eddy_kernel_call *call) {
+    scatter(call, true);
+}
+
+/* views: in, index [n] or a number, source, out */
+static void index_add_run(const eddy_kernel_call *call) {
+    const eddy_attributes_axis *attributes = call->attributes;
+    const eddy_kernel_view *index = &call->views[1], *source = &call->views[2], *out = &call->views[3];
+    eddy_scatter s = {.call = call,
+                      .source = source->data,
+                      .index = index->data,
+                      .source_dtype = source->dtype,
+                      .index_dtype = index->dtype,
+                      .left_out = -1,
+                      .adds = true};
+    eddy_scatter_begin(&s, &call->views[0], out, call->workspace);
+    eddy_walk_init(&s.along, 0, NULL);
+    eddy_walk_init(&s.rest, 0, NULL);
+    s.step = s.strides[attributes->axis];
+    s.bound = out->shape[attributes->axis];
+    for (int32_t d = 0; d < source->rank; d++) {
+        if (d == attributes->axis)
+            eddy_walk_append(&s.along, source->shape[d],
+                             (int64_t[]){0, source->strides[d], index->rank > 0 ? index->strides[0] : 0, 1}, OPERANDS);
+        else
+            eddy_walk_append(&s.rest, source->shape[d], (int64_t[]){s.strides[d], source->strides[d], 0, 0}, OPERANDS);
+    }
+    s.rest.operand_count = OPERANDS;
+    eddy_scatter_end(&s, out);
+}
+
+/* views: grad [.., D], index [..], out [V, D] */
+static void embedding_backward_run(const eddy_kernel_call *call) {
+    const eddy_attributes_embedding *attributes = call->attributes;
+    const eddy_kernel_view *grad = &call->views[0], *index = &call->views[1], *out = &call->views[2];
+    eddy_scatter s = {.call = call,
+                      .source = grad->data,
+                      .index = index->data,
+                      .source_dtype = grad->dtype,
+                      .index_dtype = index->dtype,
+                      .left_out = attributes->padding_index,
+                      .adds = true};
+    eddy_scatter_begin(&s, NULL, out, call->workspace);
+    s.step = s.strides[0];
+    s.bound = out->shape[0];
+    eddy_walk_init(&s.along, 0, NULL);
+    eddy_walk_init(&s.rest, 0, NULL);
+    s.along.operand_count = OPERANDS;
+    int64_t number = eddy_view_count(index);
+    for (int32_t d = 0; d < index->rank; d++) {
+        number /= eddy_max_i64(1, index->shape[d]);
+        eddy_walk_append(&s.along, index->shape[d], (int64_t[]){0, grad->strides[d], index->strides[d], number},
+                         OPERANDS);
+    }
+    eddy_walk_append(&s.rest, out->shape[1], (int64_t[]){s.strides[1], grad->strides[grad->rank - 1], 0, 0}, OPERANDS);
+    eddy_scatter_end(&s, out);
+}
+
+static size_t last_workspace(const eddy_kernel_call *call) {
+    return eddy_scatter_workspace(&call->views[call->view_count - 1], true);
+}
+
+const eddy_kernel eddy_cpu_scatter = {
+    .name = "scatter", .run = scatter_run, .cost_base_ps = 120000, .cost_element_ps = 1500};
+const eddy_kernel eddy_cpu_scatter_add = {.name = "scatter_add",
+                                          .run = scatter_add_run,
+                                          .workspace = last_workspace,
+                                          .cost_base_ps = 120000,
+                                          .cost_element_ps = 2000};
+const eddy_kernel eddy_cpu_index_add = {.name = "index_add",
+                                        .run = index_add_run,
+                                        .workspace = last_workspace,
+                                        .cost_base_ps = 120000,
+                                        .cost_element_ps = 1000};
+const eddy_kernel eddy_cpu_embedding_backward = {.name = "embedding_backward",
+                                                 .run = embedding_backward_run,
+                                                 .workspace = last_workspace,
+                                                 .cost_base_ps = 120000,
+                                                 .cost_element_ps = 1000};

@@ -1,0 +1,382 @@
+/* scatter, scatter_add, index_add, embedding and its gradient, index, index_put: against loops over flat numbers. Sums of
+ * floats are taken in the order that is promised, so that the oracle in double is exact to the rounding of each addition:
+ * the bound is half an ulp of the running sum per addition. */
+#include "serial_team.h"
+#include "tensor.h"
+#include <base/dtype.h>
+#include <criterion/criterion.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/kernels.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EACH_DTYPE(d) for (int d = 0; d < EDDY_DTYPE_COUNT; d++)
+#define SOME_INPUT ((layout)test_below(LAYOUT_COUNT))
+#define SOME_OUTPUT ((layout)test_below(OUTPUT_LAYOUTS))
+
+static void unflatten(const tensor *t, int64_t flat, int64_t *index) {
+    for (int32_t d = t->view.rank - 1; d >= 0; d--) {
+        index[d] = flat % t->shape[d];
+        flat /= t->shape[d];
+    }
+}
+
+static int64_t flatten(const tensor *t, const int64_t *index) {
+    int64_t flat = 0;
+    for (int32_t d = 0; d < t->view.rank; d++)
+        flat = flat * t->shape[d] + index[d];
+    return flat;
+}
+
+/* ---- what should come out ---- */
+
+/* The output as double (floats) or i64, and how wrong a sum may be. */
+typedef struct oracle {
+    const tensor *out;
+    double *real, *slack;
+    int64_t *integer;
+    bool adds;
+} oracle;
+
+static oracle oracle_make(const tensor *in, const tensor *out, bool adds) {
+    size_t count = (size_t)out->count + 1;
+    oracle o = {out, calloc(count, 8), calloc(count, 8), calloc(count, 8), adds};
+    for (int64_t i = 0; in != NULL && i < out->count; i++) {
+        o.real[i] = tensor_get(in, i);
+        o.integer[i] = tensor_get_int(in, i);
+    }
+    return o;
+}
+
+static void oracle_put(oracle *o, int64_t at, const tensor *source, int64_t from) {
+    double unit = o->out->view.dtype == EDDY_F64 ? 0x1p-53 : 0x1p-24;
+    double value = tensor_get(source, from);
+    int64_t integer = tensor_get_int(source, from);
+    o->real[at] = o->adds ? o->real[at] + value : value;
+    o->slack[at] = o->adds ? o->slack[at] + unit * fabs(o->real[at]) : 0;
+    if (o->out->view.dtype == EDDY_BOOL)
+        o->integer[at] = o->adds ? o->integer[at] | integer : integer;
+    else
+        o->integer[at] = o->adds ? (int64_t)((uint64_t)o->integer[at] + (uint64_t)integer) : integer;
+}
+
+static void oracle_check(oracle *o, const char *op, layout l) {
+    eddy_dtype dtype = o->out->view.dtype;
+    double rounding = !o->adds ? 0 : dtype == EDDY_F16 ? 0x1p-11 : dtype == EDDY_BF16 ? 0x1p-8 : 0;
+    for (int64_t i = 0; i < o->out->count; i++) {
+        if (eddy_dtype_is_float(dtype)) {
+            double got = tensor_get(o->out, i), want = o->real[i];
+            bool fits = (isnan(got) && isnan(want)) || got == want ||
+                        fabs(got - want) <= o->slack[i] * (1 + 0x1p-20) + rounding * fabs(want);
+            cr_assert(fits, "%s element %lld: %a, not %a", describe(op, o->out, l), (long long)i, got, want);
+            continue;
+        }
+        cr_assert_eq(tensor_get_int(o->out, i), tensor_wrap_int(dtype, o->integer[i]), "%s element %lld",
+                     describe(op, o->out, l), (long long)i);
+    }
+    cr_assert(tensor_guards_hold(o->out), "%s", describe(op, o->out, l));
+    free(o->real), free(o->slack), free(o->integer);
+}
+
+static void fill_index(tensor *index, int64_t bound) {
+    for (int64_t i = 0; i < index->count; i++)
+        tensor_set_int(index, i, test_below(bound));
+}
+
+static void run(const eddy_kernel *kernel, tensor *const *tensors, int32_t count, const void *attributes) {
+    eddy_kernel_team *teams[] = {&serial_team, &shuffling_team};
+    cr_assert_eq(run_kernel(kernel, tensors, count, attributes, teams[test_below(2)], NULL), EDDY_OK);
+}
+
+/* ---- scatter ---- */
+
+static void check_scatter(eddy_dtype dtype, const int64_t *shape, const int64_t *index_shape, int32_t axis, bool adds,
+                          bool in_place, layout a) {
+    int64_t source_shape[3];
+    for (int d = 0; d < 3; d++)
+        source_shape[d] = index_shape[d] + test_below(2);
+    const eddy_kernel *kernel = adds ? &eddy_cpu_scatter_add : &eddy_cpu_scatter;
+    tensor in = tensor_make(dtype, 3, shape, in_place ? SOME_OUTPUT : SOME_INPUT);
+    tensor out = tensor_make(dtype, 3, shape, SOME_OUTPUT);
+    tensor index = tensor_make(axis % 2 ? EDDY_I64 : EDDY_I32, 3, index_shape, a);
+    tensor source = tensor_make(dtype, 3, source_shape, SOME_INPUT);
+    tensor_fill(&in, 50), tensor_fill(&source, 50);
+    fill_index(&index, shape[axis]);
+    oracle o = oracle_make(&in, in_place ? &in : &out, adds);
+    for (int64_t i = 0; i < index.count; i++) {
+        int64_t at[3];
+        unflatten(&index, i, at);
+        int64_t from = flatten(&source, at);
+        at[axis] = tensor_get_int(&index, i);
+        oracle_put(&o, flatten(&in, at), &source, from);
+    }
+    run(kernel, (tensor *[]){&in, &index, &source, in_place ? &in : &out}, 4, &(eddy_attributes_axis){.axis = axis});
+    oracle_check(&o, kernel->name, a);
+    tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source);
+}
+
+Test(scatter, scatter_of_every_dtype_layout_and_axis) {
+    const int64_t shapes[][3] = {{4, 5, 7}, {1, 1, 1}, {3, 13, 31}, {2, 3, 70}};
+    EACH_DTYPE(d) {
+        for (int s = 0; s < 4; s++)
+            for (int32_t axis = 0; axis < 3; axis++)
+                for (int a = 0; a < LAYOUT_COUNT; a++) {
+                    int64_t index_shape[3];
+                    for (int i = 0; i < 3; i++)
+                        index_shape[i] = i == axis ? test_below(40) : test_below(shapes[s][i] + 1);
+                    check_scatter((eddy_dtype)d, shapes[s], index_shape, axis, a % 2, test_below(3) == 0, (layout)a);
+                }
+    }
+}
+
+/* ---- index_add, embedding_backward ---- */
+
+static void check_index_add(eddy_dtype dtype, const int64_t *shape, int32_t axis, int64_t n, bool is_number,
+                            bool in_place, layout a) {
+    int64_t source_shape[3];
+    memcpy(source_shape, shape, sizeof(source_shape));
+    source_shape[axis] = n;
+    tensor in = tensor_make(dtype, 3, shape, in_place ? SOME_OUTPUT : SOME_INPUT);
+    tensor out = tensor_make(dtype, 3, shape, SOME_OUTPUT);
+    tensor index = tensor_make(n % 2 ? EDDY_I64 : EDDY_I32, is_number ? 0 : 1, &n, n % 3 ? CONTIGUOUS : NEGATIVE);
+    tensor source = tensor_make(dtype, 3, source_shape, a);
+    tensor_fill(&in, 50), tensor_fill(&source, 50);
+    fill_index(&index, shape[axis]);
+    oracle o = oracle_make(&in, in_place ? &in : &out, true);
+    for (int64_t i = 0; i < source.count; i++) {
+        int64_t at[3];
+        unflatten(&source, i, at);
+        at[axis] = tensor_get_int(&index, at[axis]);
+        oracle_put(&o, flatten(&in, at), &source, i);
+    }
+    run(&eddy_cpu_index_add, (tensor *[]){&in, &index, &source, in_place ? &in : &out}, 4,
+        &(eddy_attributes_axis){.axis = axis});
+    oracle_check(&o, "index_add", a);
+    tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source);
+}
+
+Test(scatter, index_add_of_every_dtype_layout_and_axis) {
+    const int64_t shapes[][3] = {{4, 5, 7}, {1, 1, 1}, {3, 13, 31}, {2, 300, 3}};
+    EACH_DTYPE(d) {
+        for (int s = 0; s < 4; s++)
+            for (int32_t axis = 0; axis < 3; axis++)
+                for (int a = 0; a < LAYOUT_COUNT; a++)
+                    check_index_add((eddy_dtype)d, shapes[s], axis, a == 1 ? 1 : test_below(40), a == 1,
+                                    test_below(3) == 0, (layout)a);
+    }
+}
+
+static void check_embedding(eddy_dtype dtype, int32_t index_rank, const int64_t *index_shape, int64_t rows,
+                            int64_t width, int64_t padding, layout a) {
+    int64_t out_shape[4], table_shape[] = {rows, width};
+    memcpy(out_shape, index_shape, (size_t)index_rank * sizeof(out_shape[0]));
+    out_shape[index_rank] = width;
+    tensor index = tensor_make(rows % 2 ? EDDY_I64 : EDDY_I32, index_rank, index_shape, index_rank ? a : CONTIGUOUS);
+    tensor weight = tensor_make(dtype, 2, table_shape, a),
+           out = tensor_make(dtype, index_rank + 1, out_shape, SOME_OUTPUT);
+    tensor grad = tensor_make(dtype, index_rank + 1, out_shape, a),
+           dweight = tensor_make(dtype, 2, table_shape, SOME_OUTPUT);
+    tensor_fill(&weight, 50), tensor_fill(&grad, 50);
+    fill_index(&index, rows);
+    eddy_attributes_embedding attributes = {.padding_index = padding};
+    oracle o = oracle_make(NULL, &out, false), back = oracle_make(NULL, &dweight, true);
+    for (int64_t i = 0; i < out.count; i++) {
+        int64_t row = tensor_get_int(&index, i / width);
+        oracle_put(&o, i, &weight, row * width + i % width);
+        if (row != padding)
+            oracle_put(&back, row * width + i % width, &grad, i);
+    }
+    run(&eddy_cpu_embedding, (tensor *[]){&index, &weight, &out}, 3, &attributes);
+    oracle_check(&o, "embedding", a);
+    run(&eddy_cpu_embedding_backward, (tensor *[]){&grad, &index, &dweight}, 3, &attributes);
+    oracle_check(&back, "embedding_backward", a);
+    tensor_free(&index), tensor_free(&weight), tensor_free(&out), tensor_free(&grad), tensor_free(&dweight);
+}
+
+Test(scatter, embedding_and_its_gradient) {
+    const int64_t shapes[][3] = {{3, 7, 2}, {1, 1, 1}, {5, 0, 3}, {40, 5, 1}};
+    EACH_DTYPE(d) {
+        for (int s = 0; s < 4; s++)
+            for (int32_t rank = 0; rank <= 3; rank++)
+                for (int a = 0; a < LAYOUT_COUNT; a++)
+                    check_embedding((eddy_dtype)d, rank, shapes[s], 1 + test_below(30), 1 + test_below(40),
+                                    test_below(4) - 1, (layout)a);
+    }
+}
+
+/* Gradient of sum(c * embedding): c is added to the rows that were picked; by differences in f64. */
+Test(scatter, the_gradient_of_embedding_agrees_with_differences) {
+    int64_t n = 6, table[] = {4, 3}, picked[] = {6, 3};
+    tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS), weight = tensor_make(EDDY_F64, 2, table, CONTIGUOUS);
+    tensor out = tensor_make(EDDY_F64, 2, picked, CONTIGUOUS), c = tensor_make(EDDY_F64, 2, picked, CONTIGUOUS);
+    tensor dweight = tensor_make(EDDY_F64, 2, table, CONTIGUOUS);
+    tensor_fill(&weight, 1), tensor_fill(&c, 1), fill_index(&index, 4);
+    eddy_attributes_embedding attributes = {.padding_index = -1};
+    run(&eddy_cpu_embedding_backward, (tensor *[]){&c, &index, &dweight}, 3, &attributes);
+    for (int64_t i = 0; i < weight.count; i++) {
+        double sums[2] = {0, 0}, kept = tensor_get(&weight, i);
+        for (int side = 0; side < 2; side++) {
+            tensor_set(&weight, i, side ? kept + 0x1p-20 : kept - 0x1p-20);
+            run(&eddy_cpu_embedding, (tensor *[]){&index, &weight, &out}, 3, &attributes);
+            for (int64_t k = 0; k < out.count; k++)
+                sums[side] += tensor_get(&c, k) * tensor_get(&out, k);
+        }
+        tensor_set(&weight, i, kept);
+        cr_assert(fabs((sums[1] - sums[0]) * 0x1p19 - tensor_get(&dweight, i)) < 1e-8, "element %lld", (long long)i);
+    }
+    tensor_free(&index), tensor_free(&weight), tensor_free(&out), tensor_free(&c), tensor_free(&dweight);
+}
+
+/* ---- index, index_put ---- */
+
+/* The number in a broadcast tensor of the element at these joint dims. */
+static int64_t broadcast_flat(const tensor *t, const int64_t *index, int32_t rank) {
+    int64_t flat = 0;
+    for (int32_t d = 0; d < t->view.rank; d++)
+        flat = flat * t->shape[d] + (t->shape[d] == 1 ? 0 : index[rank - t->view.rank + d]);
+    return flat;
+}
+
+static void check_index(eddy_dtype dtype, int32_t count, int64_t j0, int64_t j1, bool puts, bool accumulates,
+                        layout a) {
+    int64_t shape[] = {5, 4, 9}, joint[5] = {j0, j1}, rank = 2 + 3 - count;
+    const int64_t column[] = {j0, 1}, row[] = {j1}, one[] = {1};
+    for (int32_t d = count; d < 3; d++)
+        joint[2 + d - count] = shape[d];
+    int32_t value_rank = (int32_t)test_below(rank + 1);
+    int64_t value_shape[5];
+    for (int32_t d = 0; d < value_rank; d++)
+        value_shape[d] = test_below(3) ? joint[rank - value_rank + d] : 1;
+    tensor indices[] = {count == 1 ? tensor_make(EDDY_I32, 2, joint, a) : tensor_make(EDDY_I32, 2, column, a),
+                        tensor_make(EDDY_I64, 1, row, a), tensor_make(EDDY_I32, test_below(2), one, CONTIGUOUS)};
+    tensor in = tensor_make(dtype, 3, shape, a), picked = tensor_make(dtype, (int32_t)rank, joint, SOME_OUTPUT);
+    tensor values = tensor_make(dtype, value_rank, value_shape, value_rank ? a : CONTIGUOUS);
+    tensor out = tensor_make(dtype, 3, shape, SOME_OUTPUT), *tensors[6] = {&in};
+    tensor_fill(&in, 50), tensor_fill(&values, 50);
+    for (int32_t i = 0; i < count; i++) {
+        tensors[1 + i] = &indices[i];
+        for (int64_t k = 0; k < indices[i].count; k++)
+            tensor_set_int(&indices[i], k, test_below(2 * shape[i]) - shape[i]);
+    }
+    oracle o = puts ? oracle_make(&in, &out, accumulates) : oracle_make(NULL, &picked, false);
+    for (int64_t i = 0; i < picked.count; i++) {
+        int64_t at[5], place[3];
+        unflatten(&picked, i, at);
+        for (int32_t d = 0; d < 3; d++) {
+            int64_t named = d < count ? tensor_get_int(&indices[d], broadcast_flat(&indices[d], at, 2)) : 0;
+            place[d] = d < count ? (named < 0 ? named + shape[d] : named) : at[2 + d - count];
+        }
+        if (puts)
+            oracle_put(&o, flatten(&in, place), &values, broadcast_flat(&values, at, (int32_t)rank));
+        else
+            oracle_put(&o, i, &in, flatten(&in, place));
+    }
+    tensors[1 + count] = puts ? &values : &picked;
+    tensors[2 + count] = &out;
+    run(puts ? &eddy_cpu_index_put : &eddy_cpu_index, tensors, puts ? count + 3 : count + 2,
+        &(eddy_attributes_index_put){.accumulate = accumulates});
+    oracle_check(&o, puts ? "index_put" : "index", a);
+    for (int i = 0; i < 3; i++)
+        tensor_free(&indices[i]);
+    tensor_free(&in), tensor_free(&picked), tensor_free(&values), tensor_free(&out);
+}
+
+Test(scatter, index_and_index_put_with_broadcast_indices) {
+    EACH_DTYPE(d) {
+        for (int32_t count = 1; count <= 3; count++)
+            for (int a = 0; a < LAYOUT_COUNT; a++)
+                for (int what = 0; what < 3; what++)
+                    for (int repeat = 0; repeat < 3; repeat++)
+                        check_index((eddy_dtype)d, count, repeat ? 1 + test_below(9) : 0, 1 + test_below(70), what > 0,
+                                    what == 2, (layout)a);
+    }
+}
+
+/* ---- order, special values, errors ---- */
+
+static void check_teams(const eddy_kernel *kernel, tensor *const *tensors, int32_t count, const void *attributes) {
+    tensor *out = tensors[count - 1];
+    run_kernel(kernel, tensors, count, attributes, &serial_team, NULL);
+    char *bits = malloc(out->bytes);
+    memcpy(bits, out->memory, out->bytes);
+    eddy_kernel_team *others[] = {&shuffling_team, &threaded_team};
+    for (int t = 0; t < 2; t++) {
+        run_kernel(kernel, tensors, count, attributes, others[t], NULL);
+        cr_assert_eq(memcmp(bits, out->memory, out->bytes), 0, "%s: the team shows",
+                     describe(kernel->name, out, CONTIGUOUS));
+    }
+    free(bits);
+}
+
+Test(scatter, sums_do_not_depend_on_the_team) {
+    const int64_t table[] = {50, 300}, rows[] = {3000, 300}, n = 3000;
+    eddy_dtype dtypes[] = {EDDY_F32, EDDY_BF16, EDDY_F64};
+    for (int d = 0; d < 3; d++) {
+        tensor in = tensor_make(dtypes[d], 2, table, CONTIGUOUS), out = tensor_make(dtypes[d], 2, table, CONTIGUOUS);
+        tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS), source = tensor_make(dtypes[d], 2, rows, CONTIGUOUS);
+        tensor whole = tensor_make(EDDY_I64, 2, rows, CONTIGUOUS);
+        tensor_fill(&in, 1), tensor_fill(&source, 1), fill_index(&index, 50), fill_index(&whole, 50);
+        eddy_attributes_axis axis = {.axis = 0};
+        check_teams(&eddy_cpu_index_add, (tensor *[]){&in, &index, &source, &out}, 4, &axis);
+        check_teams(&eddy_cpu_scatter_add, (tensor *[]){&in, &whole, &source, &out}, 4, &axis);
+        check_teams(&eddy_cpu_scatter, (tensor *[]){&in, &whole, &source, &out}, 4, &axis);
+        check_teams(&eddy_cpu_embedding_backward, (tensor *[]){&source, &index, &out}, 3,
+                    &(eddy_attributes_embedding){.padding_index = 3});
+        check_teams(&eddy_cpu_index_put, (tensor *[]){&in, &index, &source, &out}, 4,
+                    &(eddy_attributes_index_put){.accumulate = true});
+        tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source), tensor_free(&whole);
+    }
+}
+
+/* 1 and 4096 halves that one f16 sum would lose: 2048 + 0.5 rounds back to 2048. */
+Test(scatter, half_precision_is_rounded_once) {
+    const int64_t one = 1, n = 4096;
+    tensor in = tensor_make(EDDY_F16, 1, &one, CONTIGUOUS), out = tensor_make(EDDY_F16, 1, &one, CONTIGUOUS);
+    tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS), source = tensor_make(EDDY_F16, 1, &n, CONTIGUOUS);
+    tensor_set(&in, 0, 2048);
+    for (int64_t i = 0; i < n; i++)
+        tensor_set_int(&index, i, 0), tensor_set(&source, i, 0.5);
+    run(&eddy_cpu_index_add, (tensor *[]){&in, &index, &source, &out}, 4, &(eddy_attributes_axis){.axis = 0});
+    cr_assert_eq(tensor_get(&out, 0), 4096);
+    tensor_set(&source, 7, INFINITY);
+    run(&eddy_cpu_scatter_add, (tensor *[]){&in, &index, &source, &out}, 4, &(eddy_attributes_axis){.axis = 0});
+    cr_assert_eq(tensor_get(&out, 0), INFINITY);
+    tensor_set(&source, 9, NAN);
+    run(&eddy_cpu_scatter_add, (tensor *[]){&in, &index, &source, &out}, 4, &(eddy_attributes_axis){.axis = 0});
+    cr_assert(isnan(tensor_get(&out, 0)));
+    tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source);
+}
+
+Test(scatter, the_first_index_out_of_range_is_reported_whatever_the_slices) {
+    const int64_t table[] = {5, 64}, rows[] = {9000, 64}, n = 9000, none[] = {5, 0}, empty[] = {9000, 0};
+    tensor in = tensor_make(EDDY_F32, 2, table, CONTIGUOUS), out = tensor_make(EDDY_F32, 2, table, CONTIGUOUS);
+    tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS), source = tensor_make(EDDY_F32, 2, rows, CONTIGUOUS);
+    tensor whole = tensor_make(EDDY_I32, 2, rows, CONTIGUOUS), picked = tensor_make(EDDY_F32, 2, rows, CONTIGUOUS);
+    tensor no_in = tensor_make(EDDY_F32, 2, none, CONTIGUOUS), no_source = tensor_make(EDDY_F32, 2, empty, CONTIGUOUS);
+    tensor_fill(&in, 1), tensor_fill(&source, 1), fill_index(&index, 5), fill_index(&whole, 5);
+    tensor_set_int(&index, 8999, 5), tensor_set_int(&index, 7000, 9), tensor_set_int(&index, 8000, -6);
+    tensor_set_int(&whole, 575999, 5), tensor_set_int(&whole, 7000 * 64 + 3, 9), tensor_set_int(&whole, 8000 * 64, -6);
+    eddy_kernel_team *teams[] = {&serial_team, &shuffling_team, &threaded_team};
+    eddy_attributes_axis axis = {.axis = 0};
+    eddy_attributes_embedding embedding = {.padding_index = 1};
+    eddy_attributes_index_put put = {0};
+    for (int t = 0; t < 3; t++) {
+        eddy_kernel_error e[8];
+        run_kernel(&eddy_cpu_index_add, (tensor *[]){&in, &index, &source, &out}, 4, &axis, teams[t], &e[0]);
+        run_kernel(&eddy_cpu_embedding, (tensor *[]){&index, &in, &picked}, 3, &embedding, teams[t], &e[1]);
+        run_kernel(&eddy_cpu_embedding_backward, (tensor *[]){&source, &index, &out}, 3, &embedding, teams[t], &e[2]);
+        run_kernel(&eddy_cpu_index, (tensor *[]){&in, &index, &picked}, 3, NULL, teams[t], &e[3]);
+        run_kernel(&eddy_cpu_index_put, (tensor *[]){&in, &index, &source, &out}, 4, &put, teams[t], &e[4]);
+        run_kernel(&eddy_cpu_index_add, (tensor *[]){&no_in, &index, &no_source, &no_in}, 4, &axis, teams[t], &e[5]);
+        run_kernel(&eddy_cpu_scatter, (tensor *[]){&in, &whole, &source, &out}, 4, &axis, teams[t], &e[6]);
+        run_kernel(&eddy_cpu_scatter_add, (tensor *[]){&in, &whole, &source, &out}, 4, &axis, teams[t], &e[7]);
+        for (int i = 0; i < 8; i++)
+            cr_assert(e[i].status == EDDY_OUT_OF_RANGE && e[i].position == (i < 6 ? 7000 : 7000 * 64 + 3) &&
+                          e[i].value == 9 && e[i].bound == 5,
+                      "kernel %d: position %lld", i, (long long)e[i].position);
+    }
+    cr_assert(tensor_guards_hold(&out) && tensor_guards_hold(&picked) && tensor_guards_hold(&no_in));
+    tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source), tensor_free(&whole);
+    tensor_free(&picked), tensor_free(&no_in), tensor_free(&no_source);
+}
