@@ -13,6 +13,12 @@ typedef enum eddy_reduction {
     EDDY_REDUCTION_NONE, /* one per item */
 } eddy_reduction;
 
+/* Which axes of a grid the first two vectors run along. */
+typedef enum eddy_indexing {
+    EDDY_INDEXING_IJ, /* the first and the second, as matrices are indexed */
+    EDDY_INDEXING_XY, /* the second and the first, as pictures are */
+} eddy_indexing;
+
 #ifdef __cplusplus
 }
 #endif

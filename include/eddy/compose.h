@@ -1,0 +1,38 @@
+/* Functions that are made of ops and views.
+ *
+ * They follow PyTorch's functions of the same names and return new tensors, owned as <eddy/tensor.h> says, or NULL (a status)
+ * with the error in the slot, as ops do. They block for a shape that is not known yet. Any thread. */
+#ifndef EDDY_COMPOSE_H
+#define EDDY_COMPOSE_H
+
+#include <eddy/choice.h>
+#include <eddy/export.h>
+#include <eddy/shape.h>
+#include <eddy/status.h>
+#include <eddy/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The products of all pairs of a [M] and b [N]: [M, N]. Dtypes are promoted as by mul. SHAPE_MISMATCH. */
+EDDY_API eddy_tensor *eddy_outer(eddy_tensor *a, eddy_tensor *b);
+
+/* For vectors (or numbers) of lengths n0, n1, ..: as many views of shape [n0, n1, ..], the i-th with vector i along axis i
+ * and repeated along the others, so that it cannot be written to. With EDDY_INDEXING_XY the first two axes are
+ * exchanged. outputs has room for tensors.count of them; all or none are made. INVALID_ARGUMENT (no tensors or more than
+ * 16), SHAPE_MISMATCH, DTYPE_MISMATCH. */
+EDDY_API eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing, eddy_tensor **outputs);
+
+/* The sum of products that an equation names: "ij,jk->ik" is the matrix product. Each term gives the labels (letters) of
+ * an operand's axes, "..." the axes that have none, which broadcast; without "->" the result has the axes of
+ * "..." and then the labels that stand once, in the order of the alphabet, capitals first. A label twice in a term takes the
+ * diagonal. Axes of size 1 broadcast. Operands have one dtype and are multiplied from left to right, by matrix
+ * products where anything is summed; up to 32 of them. The result may be a view of an only operand.
+ * INVALID_ARGUMENT (equation), SHAPE_MISMATCH (ranks, sizes), DTYPE_MISMATCH. */
+EDDY_API eddy_tensor *eddy_einsum(const char *equation, eddy_list operands);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
