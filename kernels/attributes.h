@@ -24,11 +24,30 @@ typedef struct eddy_attributes_linspace {
     double end;
 } eddy_attributes_linspace;
 
-/* sum, mean, max, argmax */
+/* sum, mean, prod, max, min, argmax, argmin, logsumexp, any, all */
 typedef struct eddy_attributes_reduce {
     uint32_t axes; /* bit d: dim d of the input is reduced */
     bool keepdim;  /* the output has the reduced dims with size 1 */
 } eddy_attributes_reduce;
+
+/* var, std */
+typedef struct eddy_attributes_var {
+    uint32_t axes;
+    bool keepdim;
+    double correction; /* the sum of squares is divided by the count less this */
+} eddy_attributes_var;
+
+typedef struct eddy_attributes_norm {
+    uint32_t axes;
+    bool keepdim;
+    double p;
+} eddy_attributes_norm;
+
+/* max_dim, min_dim */
+typedef struct eddy_attributes_axis_keepdim {
+    int32_t axis;
+    bool keepdim;
+} eddy_attributes_axis_keepdim;
 
 /* softmax, log_softmax, their gradients, cat, stack, index_select, gather,
  * scatter, scatter_add, index_add */

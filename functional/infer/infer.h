@@ -23,6 +23,10 @@ eddy_status eddy_infer_sum(eddy_infer *infer);
 eddy_status eddy_infer_mean(eddy_infer *infer);
 eddy_status eddy_infer_max(eddy_infer *infer);
 eddy_status eddy_infer_argmax(eddy_infer *infer);
+eddy_status eddy_infer_var(eddy_infer *infer);
+eddy_status eddy_infer_norm(eddy_infer *infer);
+eddy_status eddy_infer_any(eddy_infer *infer);
+eddy_status eddy_infer_max_dim(eddy_infer *infer);
 /* matrix.c */
 eddy_status eddy_infer_matmul(eddy_infer *infer);
 eddy_status eddy_infer_mm(eddy_infer *infer);

@@ -16,13 +16,27 @@ extern const eddy_kernel eddy_cpu_eye;
  * integer wraps around. Anything to bool is != 0. i64 to f16 and bf16 passes through f32. */
 extern const eddy_kernel eddy_cpu_copy;
 
-/* reduce.c [in -> out]. sum: integers and bool into i64, floats into their own dtype; mean: floats. */
+/* reduce.c [in -> out]. sum, prod: integers and bool into i64, floats into their own dtype. */
 extern const eddy_kernel eddy_cpu_sum;
+extern const eddy_kernel eddy_cpu_prod;
+/* Floats. */
 extern const eddy_kernel eddy_cpu_mean;
+extern const eddy_kernel eddy_cpu_var;
+extern const eddy_kernel eddy_cpu_std;
+extern const eddy_kernel eddy_cpu_norm;
+extern const eddy_kernel eddy_cpu_logsumexp;
 /* At least one element is reduced; NaN wins. */
 extern const eddy_kernel eddy_cpu_max;
+extern const eddy_kernel eddy_cpu_min;
+/* Any dtype into bool. */
+extern const eddy_kernel eddy_cpu_any;
+extern const eddy_kernel eddy_cpu_all;
 /* argmax.c [in -> out i64]: the first of equals, NaN wins; a row-major number within the reduced dims. */
 extern const eddy_kernel eddy_cpu_argmax;
+extern const eddy_kernel eddy_cpu_argmin;
+/* [in -> values, indices i64]: the same along one axis. */
+extern const eddy_kernel eddy_cpu_max_dim;
+extern const eddy_kernel eddy_cpu_min_dim;
 
 /* softmax.c: floats. [in -> out], backward [grad, output -> dinput] */
 extern const eddy_kernel eddy_cpu_softmax;

@@ -1,4 +1,5 @@
-/* sum, mean, max over any set of axes. See reduce_block.h for the tree and reduce_plan.h for the cuts. */
+/* sum, mean, prod, max, min, var, std, norm, logsumexp, any, all over any set of axes. See reduce_block.h for the tree and
+ * reduce_plan.h for the cuts. What one has over another is in its recipe. */
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
@@ -15,109 +16,221 @@ typedef union values {
     float f32[EDDY_REDUCE_COLUMNS];
     double f64[EDDY_REDUCE_COLUMNS];
     int64_t i64[EDDY_REDUCE_COLUMNS];
+    uint8_t truth[EDDY_REDUCE_COLUMNS];
 } values;
 
-/* Blocks combined so far: like a binary counter, bit l of `blocks` says that levels[l] holds the sum of 2^l blocks. */
-typedef struct tree {
-    const eddy_reduce_op *op;
-    int64_t columns;
-    uint64_t blocks;
-    size_t bytes; /* of `columns` values */
-    values levels[LEVELS];
-} tree;
+typedef union block_values {
+    float f32[EDDY_REDUCE_BLOCK];
+    double f64[EDDY_REDUCE_BLOCK];
+    int64_t i64[EDDY_REDUCE_BLOCK];
+    uint8_t truth[EDDY_REDUCE_BLOCK];
+} block_values;
+
+/* What `count` elements of each of some outputs come to. `second` and `count` belong to pairs. */
+typedef struct partial {
+    values first, second;
+    int64_t count;
+} partial;
+
+struct reduction;
+
+/* How a reduction works: map, first sweep, second sweep, finish. */
+typedef struct recipe {
+    eddy_dtype dtype;               /* it computes in */
+    const eddy_reduce_op *op;       /* of the first sweep */
+    eddy_reduce_map *map;           /* of each element before it (F64); NULL: none */
+    double parameter;               /* map's */
+    bool is_mean;                   /* the first sweep's sum is divided by the block's count (F64) */
+    const eddy_reduce_pair *refine; /* a sweep more for the mean of what the mean leaves, which is added; NULL: none */
+    const eddy_reduce_pair *pair;   /* NULL: one sweep */
+    const eddy_reduce_op *pair_sum; /* of the second sweep */
+    double identity;                /* the first value where nothing is reduced */
+    /* The result from the whole, in its place in whole->first; NULL: it is there. */
+    void (*finish)(const struct reduction *work, partial *whole, int64_t columns);
+} recipe;
 
 typedef struct reduction {
     eddy_reduce_plan plan;
-    const eddy_reduce_op *op;
-    bool is_mean;
-    values *partial; /* [unit][split], where there are several splits */
+    recipe recipe;
+    const void *attributes;
+    partial *partials; /* [unit][split], where there are several splits */
 } reduction;
 
-static void tree_push(tree *t, values *block) {
-    int level = 0;
-    for (; t->blocks >> level & 1; level++) {
-        t->op->combine(&t->levels[level], block, t->columns);
-        memcpy(block, &t->levels[level], t->bytes);
+/* ---- the tree over blocks ---- */
+
+/* Blocks combined so far: like a binary counter, bit l of `blocks` says that levels[l] holds 2^l blocks. */
+typedef struct tree {
+    const recipe *recipe;
+    int64_t columns;
+    uint64_t blocks;
+    size_t bytes; /* of `columns` values */
+    partial levels[LEVELS];
+} tree;
+
+static void tree_init(tree *t, const recipe *how, int64_t columns) {
+    t->recipe = how;
+    t->columns = columns;
+    t->blocks = 0;
+    t->bytes = eddy_dtype_bytes(how->dtype) * (size_t)columns;
+}
+
+static void copy(const tree *t, partial *to, const partial *from) {
+    memcpy(&to->first, &from->first, t->bytes);
+    if (t->recipe->pair == NULL)
+        return;
+    memcpy(&to->second, &from->second, t->bytes);
+    to->count = from->count;
+}
+
+/* `into` comes before `other`, where the sum is left. */
+static void combine(const tree *t, partial *into, partial *other) {
+    if (t->recipe->pair == NULL) {
+        t->recipe->op->combine(&into->first, &other->first, t->columns);
+    } else {
+        t->recipe->pair->merge(&into->first, &into->second, into->count, &other->first, &other->second, other->count,
+                               t->columns);
+        into->count += other->count;
     }
+    copy(t, other, into);
+}
+
+static void tree_push(tree *t, partial *block) {
+    int level = 0;
+    for (; t->blocks >> level & 1; level++)
+        combine(t, &t->levels[level], block);
     EDDY_ASSERT(level < LEVELS);
-    memcpy(&t->levels[level], block, t->bytes);
+    copy(t, &t->levels[level], block);
     t->blocks++;
 }
 
-/* The total of at least one block. */
-static void tree_finish(tree *t, values *result) {
+/* The whole of at least one block. */
+static void tree_finish(tree *t, partial *whole) {
     int level = __builtin_ctzll(t->blocks);
-    memcpy(result, &t->levels[level], t->bytes);
-    for (level++; t->blocks >> level; level++) {
-        if (t->blocks >> level & 1) {
-            t->op->combine(&t->levels[level], result, t->columns);
-            memcpy(result, &t->levels[level], t->bytes);
-        }
-    }
+    copy(t, whole, &t->levels[level]);
+    for (level++; t->blocks >> level; level++)
+        if (t->blocks >> level & 1)
+            combine(t, &t->levels[level], whole);
 }
 
-/* A block of one output: where it does not lie contiguous in the compute type, it is gathered first. */
-static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count, values *result) {
+/* ---- one block ---- */
+
+static void take_mean(values *sums, int64_t count, int64_t columns) {
+    for (int64_t c = 0; c < columns; c++)
+        sums->f64[c] /= (double)count;
+}
+
+static void add_mean(partial *result, int64_t columns) {
+    take_mean(&result->second, result->count, columns);
+    for (int64_t c = 0; c < columns; c++)
+        result->first.f64[c] += result->second.f64[c];
+}
+
+/* A block of one output, where it lies or, if that is not contiguous or of another dtype, gathered. */
+static const void *gather(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count,
+                          block_values *gathered) {
     const eddy_reduce_plan *plan = &work->plan;
     int64_t stride = eddy_walk_inner_stride(&plan->reduced, 0);
     int64_t run = eddy_walk_run(&plan->reduced, cursor);
     if (run >= count && stride == 1 && plan->in.dtype == plan->dtype) {
-        work->op->block(eddy_chunk_at(plan->in.data, plan->dtype, base + cursor->offsets[0]), count, result);
+        const void *elements = eddy_chunk_at(plan->in.data, plan->dtype, base + cursor->offsets[0]);
         eddy_walk_advance(&plan->reduced, cursor, count);
-        return;
+        return elements;
     }
-    union {
-        float f32[EDDY_REDUCE_BLOCK];
-        double f64[EDDY_REDUCE_BLOCK];
-        int64_t i64[EDDY_REDUCE_BLOCK];
-    } gathered;
     for (int64_t done = 0; done < count; done += run) {
         run = eddy_min_i64(eddy_walk_run(&plan->reduced, cursor), count - done);
-        eddy_chunk_load(plan->dtype, eddy_chunk_at(&gathered, plan->dtype, done), plan->in.dtype,
+        eddy_chunk_load(plan->dtype, eddy_chunk_at(gathered, plan->dtype, done), plan->in.dtype,
                         eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor->offsets[0]), stride, run);
         eddy_walk_advance(&plan->reduced, cursor, run);
     }
-    work->op->block(&gathered, count, result);
+    return gathered;
 }
 
-/* A block of several outputs side by side: rows into lanes, then lanes halved. */
-static void reduce_columns(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count,
-                           int64_t columns, values *result) {
+static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count,
+                         partial *result) {
+    const recipe *how = &work->recipe;
+    block_values gathered, mapped;
+    const void *elements = gather(work, cursor, base, count, &gathered);
+    if (how->map != NULL) {
+        how->map(gathered.f64, elements, count, how->parameter);
+        elements = &gathered;
+    }
+    how->op->block(elements, count, &result->first);
+    if (how->pair == NULL)
+        return;
+    result->count = count;
+    if (how->is_mean)
+        take_mean(&result->first, count, 1);
+    if (how->refine != NULL) {
+        how->refine->map(&mapped, elements, &result->first, count);
+        how->pair_sum->block(&mapped, count, &result->second);
+        add_mean(result, 1);
+    }
+    how->pair->map(&mapped, elements, &result->first, count);
+    how->pair_sum->block(&mapped, count, &result->second);
+}
+
+/* One sweep over a block of several outputs side by side: rows into lanes, then lanes halved. The first has no `pair`; the
+ * others have what was `found` before. */
+static void sweep_columns(const reduction *work, eddy_walk_cursor cursor, int64_t base, int64_t count, int64_t columns,
+                          const eddy_reduce_pair *pair, const values *found, values *result) {
     const eddy_reduce_plan *plan = &work->plan;
-    values lanes[EDDY_REDUCE_LANES], converted;
+    const recipe *how = &work->recipe;
+    const eddy_reduce_op *op = pair != NULL ? how->pair_sum : how->op;
+    values lanes[EDDY_REDUCE_LANES], converted, mapped;
     int64_t row_stride = eddy_walk_inner_stride(&plan->reduced, 0);
-    bool is_direct = plan->column_in == 1 && plan->in.dtype == plan->dtype;
+    bool is_contiguous = plan->column_in == 1 && plan->in.dtype == plan->dtype;
+    bool is_direct = is_contiguous && how->map == NULL && pair == NULL;
     /* The lanes lie EDDY_REDUCE_COLUMNS elements of the compute type apart, from the start of the array on. */
     for (int64_t done = 0, run; done < count; done += run) {
-        const void *rows = eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor->offsets[0]);
-        if (is_direct) {
-            run = eddy_min_i64(eddy_walk_run(&plan->reduced, cursor), count - done);
-        } else {
-            run = 1;
+        const void *rows = eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor.offsets[0]);
+        run = is_direct ? eddy_min_i64(eddy_walk_run(&plan->reduced, &cursor), count - done) : 1;
+        if (!is_contiguous) {
             eddy_chunk_load(plan->dtype, &converted, plan->in.dtype, rows, plan->column_in, columns);
             rows = &converted;
         }
-        work->op->rows(lanes, rows, row_stride, done, run, columns);
-        eddy_walk_advance(&plan->reduced, cursor, run);
+        if (how->map != NULL) {
+            how->map(converted.f64, rows, columns, how->parameter);
+            rows = &converted;
+        }
+        if (pair != NULL) {
+            pair->map_columns(&mapped, rows, found, columns);
+            rows = &mapped;
+        }
+        op->rows(lanes, rows, row_stride, done, run, columns);
+        eddy_walk_advance(&plan->reduced, &cursor, run);
     }
     int64_t present = eddy_min_i64(count, EDDY_REDUCE_LANES);
     for (int64_t width = EDDY_REDUCE_LANES / 2; width > 0; width /= 2)
         for (int64_t l = 0; l < width && l + width < present; l++)
-            work->op->combine(eddy_chunk_at(lanes, plan->dtype, l * EDDY_REDUCE_COLUMNS),
-                              eddy_chunk_at(lanes, plan->dtype, (l + width) * EDDY_REDUCE_COLUMNS), columns);
+            op->combine(eddy_chunk_at(lanes, plan->dtype, l * EDDY_REDUCE_COLUMNS),
+                        eddy_chunk_at(lanes, plan->dtype, (l + width) * EDDY_REDUCE_COLUMNS), columns);
     memcpy(result, lanes, eddy_dtype_bytes(plan->dtype) * (size_t)columns);
 }
 
-static void store(const reduction *work, const eddy_reduce_unit *unit, values *result) {
-    const eddy_reduce_plan *plan = &work->plan;
-    if (work->is_mean && plan->dtype == EDDY_F32)
-        for (int64_t c = 0; c < unit->columns; c++)
-            result->f32[c] /= (float)plan->reduced_count;
-    else if (work->is_mean)
-        for (int64_t c = 0; c < unit->columns; c++)
-            result->f64[c] /= (double)plan->reduced_count;
-    eddy_chunk_store(plan->out.dtype, eddy_chunk_at(plan->out.data, plan->out.dtype, unit->out), plan->column_out,
-                     plan->dtype, result, unit->columns);
+static void reduce_columns(const reduction *work, int64_t begin, int64_t base, int64_t count, int64_t columns,
+                           partial *result) {
+    const recipe *how = &work->recipe;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->plan.reduced, &cursor, begin);
+    sweep_columns(work, cursor, base, count, columns, NULL, NULL, &result->first);
+    if (how->pair == NULL)
+        return;
+    result->count = count;
+    if (how->is_mean)
+        take_mean(&result->first, count, columns);
+    if (how->refine != NULL) {
+        sweep_columns(work, cursor, base, count, columns, how->refine, &result->first, &result->second);
+        add_mean(result, columns);
+    }
+    sweep_columns(work, cursor, base, count, columns, how->pair, &result->first, &result->second);
+}
+
+/* ---- tasks ---- */
+
+static void store(const reduction *work, const eddy_reduce_unit *unit, partial *whole) {
+    if (work->recipe.finish != NULL)
+        work->recipe.finish(work, whole, unit->columns);
+    eddy_reduce_plan_store(&work->plan, unit, 0, work->plan.dtype, &whole->first);
 }
 
 static void reduce_task(const reduction *work, int64_t task) {
@@ -125,12 +238,9 @@ static void reduce_task(const reduction *work, int64_t task) {
     eddy_reduce_unit unit = eddy_reduce_plan_unit(plan, task / plan->splits);
     int64_t begin = task % plan->splits * plan->split_count;
     int64_t end = eddy_min_i64(begin + plan->split_count, plan->reduced_count);
-    values result;
+    partial result;
     tree t;
-    t.op = work->op;
-    t.columns = unit.columns;
-    t.blocks = 0;
-    t.bytes = eddy_dtype_bytes(plan->dtype) * (size_t)unit.columns;
+    tree_init(&t, &work->recipe, unit.columns);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&plan->reduced, &cursor, begin);
     for (; begin < end; begin += EDDY_REDUCE_BLOCK) {
@@ -138,14 +248,14 @@ static void reduce_task(const reduction *work, int64_t task) {
         if (unit.columns == 1)
             reduce_block(work, &cursor, unit.in, count, &result);
         else
-            reduce_columns(work, &cursor, unit.in, count, unit.columns, &result);
+            reduce_columns(work, begin, unit.in, count, unit.columns, &result);
         tree_push(&t, &result);
     }
     tree_finish(&t, &result);
     if (plan->splits == 1)
         store(work, &unit, &result);
     else
-        memcpy(&work->partial[task], &result, t.bytes);
+        copy(&t, &work->partials[task], &result);
 }
 
 static void reduce_slice(void *context, int64_t begin, int64_t end) {
@@ -159,13 +269,10 @@ static void join_splits(const reduction *work) {
     for (int64_t u = 0; u < plan->units; u++) {
         eddy_reduce_unit unit = eddy_reduce_plan_unit(plan, u);
         tree t;
-        t.op = work->op;
-        t.columns = unit.columns;
-        t.blocks = 0;
-        t.bytes = eddy_dtype_bytes(plan->dtype) * (size_t)unit.columns;
-        values result;
+        tree_init(&t, &work->recipe, unit.columns);
+        partial result;
         for (int64_t s = 0; s < plan->splits; s++) {
-            memcpy(&result, &work->partial[u * plan->splits + s], t.bytes);
+            copy(&t, &result, &work->partials[u * plan->splits + s]);
             tree_push(&t, &result);
         }
         tree_finish(&t, &result);
@@ -173,51 +280,216 @@ static void join_splits(const reduction *work) {
     }
 }
 
-/* A sum over nothing is 0, a mean NaN; max over nothing is refused by inference. */
+/* What inference refuses over nothing (max) has no outputs here. */
 static void store_empty(const reduction *work) {
-    values result;
-    memset(&result, 0, sizeof(result));
+    double identity[EDDY_REDUCE_COLUMNS];
+    for (int c = 0; c < EDDY_REDUCE_COLUMNS; c++)
+        identity[c] = work->recipe.identity;
     for (int64_t u = 0; u < work->plan.units; u++) {
         eddy_reduce_unit unit = eddy_reduce_plan_unit(&work->plan, u);
-        memset(&result, 0, sizeof(result));
-        store(work, &unit, &result);
+        partial nothing;
+        memset(&nothing, 0, sizeof(nothing));
+        eddy_chunk_copy(work->plan.dtype, &nothing.first, 1, EDDY_F64, identity, 1, unit.columns);
+        store(work, &unit, &nothing);
     }
 }
 
-static void run(const eddy_kernel_call *call, reduction *work) {
-    eddy_reduce_plan_init(&work->plan, call);
-    const eddy_reduce_plan *plan = &work->plan;
-    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
-    work->op = call->kernel == &eddy_cpu_max ? &blocks->max[plan->type] : &blocks->sum[plan->type];
-    work->partial = call->workspace;
-    if (plan->reduced_count == 0) {
-        store_empty(work);
+/* ---- recipes ---- */
+
+/* `table` is one of the ops of eddy_reduce_blocks, by type. */
+static recipe plain(const eddy_kernel_call *call, const eddy_reduce_op *table, double identity) {
+    eddy_dtype dtype = eddy_chunk_compute_dtype(call->views[0].dtype);
+    eddy_reduce_type type = dtype == EDDY_F32 ? EDDY_REDUCE_F32 : dtype == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_I64;
+    return (recipe){.dtype = dtype, .op = &table[type], .identity = identity};
+}
+
+static recipe truth(const eddy_reduce_op *table, double identity) {
+    return (recipe){.dtype = EDDY_BOOL, .op = &table[EDDY_REDUCE_TRUTH], .identity = identity};
+}
+
+static void run(const eddy_kernel_call *call, recipe how) {
+    reduction work = {.recipe = how, .attributes = call->attributes, .partials = call->workspace};
+    eddy_attributes_reduce attributes;
+    memcpy(&attributes, call->attributes, sizeof(attributes));
+    eddy_reduce_plan_init(&work.plan, call, attributes, how.dtype);
+    if (work.plan.reduced_count == 0) {
+        store_empty(&work);
         return;
     }
-    eddy_reduce_plan_run(plan, call, reduce_slice, work);
-    if (plan->splits > 1)
-        join_splits(work);
+    eddy_reduce_plan_run(&work.plan, call, reduce_slice, &work);
+    if (work.plan.splits > 1)
+        join_splits(&work);
+}
+
+/* The cuts follow from the shape, whatever is computed. */
+static size_t workspace(const eddy_kernel_call *call) {
+    eddy_attributes_reduce attributes;
+    memcpy(&attributes, call->attributes, sizeof(attributes));
+    eddy_reduce_plan plan;
+    eddy_reduce_plan_init(&plan, call, attributes, EDDY_F64);
+    return plan.splits == 1 ? 0 : (size_t)(plan.units * plan.splits) * sizeof(partial);
 }
 
 static void sum_run(const eddy_kernel_call *call) {
-    reduction work = {.is_mean = false};
-    run(call, &work);
+    run(call, plain(call, eddy_cpu_reduce_blocks()->sum, 0));
+}
+
+static void divide_by_count(const reduction *work, partial *whole, int64_t columns) {
+    if (work->plan.dtype == EDDY_F32)
+        for (int64_t c = 0; c < columns; c++)
+            whole->first.f32[c] /= (float)work->plan.reduced_count;
+    else
+        for (int64_t c = 0; c < columns; c++)
+            whole->first.f64[c] /= (double)work->plan.reduced_count;
 }
 
 static void mean_run(const eddy_kernel_call *call) {
-    reduction work = {.is_mean = true};
-    run(call, &work);
+    recipe how = plain(call, eddy_cpu_reduce_blocks()->sum, 0);
+    how.finish = divide_by_count;
+    run(call, how);
 }
 
-static size_t workspace(const eddy_kernel_call *call) {
-    eddy_reduce_plan plan;
-    eddy_reduce_plan_init(&plan, call);
-    return plan.splits == 1 ? 0 : (size_t)(plan.units * plan.splits) * sizeof(values);
+/* f32 and shorter in f64: every multiplication's error is in the product, whatever the tree, and a part may overflow where the
+ * whole does not. */
+static void prod_run(const eddy_kernel_call *call) {
+    const eddy_reduce_op *table = eddy_cpu_reduce_blocks()->prod;
+    recipe how = plain(call, table, 1);
+    if (how.dtype == EDDY_F32) {
+        how.dtype = EDDY_F64;
+        how.op = &table[EDDY_REDUCE_F64];
+    }
+    run(call, how);
 }
 
-const eddy_kernel eddy_cpu_sum = {
-    .name = "sum", .run = sum_run, .workspace = workspace, .cost_base_ps = 150000, .cost_element_ps = 100};
-const eddy_kernel eddy_cpu_mean = {
-    .name = "mean", .run = mean_run, .workspace = workspace, .cost_base_ps = 150000, .cost_element_ps = 100};
-const eddy_kernel eddy_cpu_max = {
-    .name = "max", .run = sum_run, .workspace = workspace, .cost_base_ps = 150000, .cost_element_ps = 100};
+static void max_run(const eddy_kernel_call *call) {
+    const eddy_reduce_op *table = eddy_cpu_reduce_blocks()->max;
+    run(call, call->views[0].dtype == EDDY_BOOL ? truth(table, 0) : plain(call, table, 0));
+}
+
+static void min_run(const eddy_kernel_call *call) {
+    const eddy_reduce_op *table = eddy_cpu_reduce_blocks()->min;
+    run(call, call->views[0].dtype == EDDY_BOOL ? truth(table, 0) : plain(call, table, 0));
+}
+
+static void any_run(const eddy_kernel_call *call) {
+    run(call, truth(eddy_cpu_reduce_blocks()->max, 0));
+}
+
+static void all_run(const eddy_kernel_call *call) {
+    run(call, truth(eddy_cpu_reduce_blocks()->min, 1));
+}
+
+/* f32 and shorter are summed up in f64 as well, where the mean of a block of equal elements is exact and their variance 0.
+ * In f64 it takes the refined mean for that. */
+static recipe variance(const eddy_kernel_call *call) {
+    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    return (recipe){.dtype = EDDY_F64,
+                    .refine = call->views[0].dtype == EDDY_F64 ? &blocks->deviation : NULL,
+                    .op = &blocks->sum[EDDY_REDUCE_F64],
+                    .is_mean = true,
+                    .pair = &blocks->variance,
+                    .pair_sum = &blocks->sum[EDDY_REDUCE_F64]};
+}
+
+static void divide_squares(const reduction *work, partial *whole, int64_t columns) {
+    const eddy_attributes_var *attributes = work->attributes;
+    double divisor = fmax(0, (double)work->plan.reduced_count - attributes->correction);
+    for (int64_t c = 0; c < columns; c++)
+        whole->first.f64[c] = whole->second.f64[c] / divisor;
+}
+
+static void divide_squares_and_root(const reduction *work, partial *whole, int64_t columns) {
+    divide_squares(work, whole, columns);
+    for (int64_t c = 0; c < columns; c++)
+        whole->first.f64[c] = sqrt(whole->first.f64[c]);
+}
+
+static void var_run(const eddy_kernel_call *call) {
+    recipe how = variance(call);
+    how.finish = divide_squares;
+    run(call, how);
+}
+
+static void std_run(const eddy_kernel_call *call) {
+    recipe how = variance(call);
+    how.finish = divide_squares_and_root;
+    run(call, how);
+}
+
+static void take_root(const reduction *work, partial *whole, int64_t columns) {
+    const eddy_attributes_norm *attributes = work->attributes;
+    for (int64_t c = 0; c < columns; c++) {
+        double sum = whole->first.f64[c];
+        whole->first.f64[c] = attributes->p == 2 ? sqrt(sum) : pow(sum, 1 / attributes->p);
+    }
+}
+
+static void norm_run(const eddy_kernel_call *call) {
+    const eddy_attributes_norm *attributes = call->attributes;
+    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    double p = attributes->p;
+    recipe how = {.dtype = EDDY_F64, .op = &blocks->sum[EDDY_REDUCE_F64], .map = blocks->absolute};
+    if (p == 0) {
+        how.map = blocks->is_nonzero;
+    } else if (isinf(p)) {
+        how.op = p > 0 ? &blocks->max[EDDY_REDUCE_F64] : &blocks->min[EDDY_REDUCE_F64];
+    } else if (p != 1) {
+        how.map = p == 2 ? blocks->square : blocks->power;
+        how.parameter = p;
+        how.finish = take_root;
+    }
+    run(call, how);
+}
+
+/* log of the sum of e^x, where max stands for x that are not subtracted from an infinite one: see reduce_block.c. */
+static void add_log(const reduction *work, partial *whole, int64_t columns) {
+    for (int64_t c = 0; c < columns; c++) {
+        bool is_f32 = work->plan.dtype == EDDY_F32;
+        double max = is_f32 ? (double)whole->first.f32[c] : whole->first.f64[c];
+        double sum = is_f32 ? (double)whole->second.f32[c] : whole->second.f64[c];
+        double result = (isfinite(max) ? max : 0) + log(sum);
+        if (is_f32)
+            whole->first.f32[c] = (float)result;
+        else
+            whole->first.f64[c] = result;
+    }
+}
+
+static void logsumexp_run(const eddy_kernel_call *call) {
+    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    recipe how = plain(call, blocks->max, -INFINITY);
+    eddy_reduce_type type = how.dtype == EDDY_F32 ? EDDY_REDUCE_F32 : EDDY_REDUCE_F64;
+    how.pair = &blocks->log_sum_exp[type];
+    how.pair_sum = &blocks->sum[type];
+    how.finish = add_log;
+    run(call, how);
+}
+
+/* ---- costs ---- */
+
+/* Most of it is the powers, where p is none of the plain ones. */
+static int64_t norm_cost(const eddy_kernel_call *call) {
+    double p = ((const eddy_attributes_norm *)call->attributes)->p;
+    bool is_plain = p == 0 || p == 1 || p == 2 || isinf(p);
+    return 150000 + eddy_view_count(&call->views[0]) * (is_plain ? 300 : 20000);
+}
+
+#define REDUCTION(name_, element)                                                                                      \
+    const eddy_kernel eddy_cpu_##name_ = {.name = #name_,                                                              \
+                                          .run = name_##_run,                                                          \
+                                          .workspace = workspace,                                                      \
+                                          .cost_base_ps = 150000,                                                      \
+                                          .cost_element_ps = element};
+
+REDUCTION(sum, 100)
+REDUCTION(mean, 100)
+REDUCTION(prod, 200)
+REDUCTION(max, 100)
+REDUCTION(min, 100)
+REDUCTION(any, 100)
+REDUCTION(all, 100)
+REDUCTION(var, 500)
+REDUCTION(std, 500)
+REDUCTION(logsumexp, 800)
+const eddy_kernel eddy_cpu_norm = {
+    .name = "norm", .run = norm_run, .workspace = workspace, .cost_base_ps = 150000, .cost = norm_cost};

@@ -24,15 +24,48 @@ typedef struct eddy_reduce_op {
     void (*combine)(void *into, const void *other, int64_t count);
 } eddy_reduce_op;
 
-typedef enum eddy_reduce_type { EDDY_REDUCE_F32, EDDY_REDUCE_F64, EDDY_REDUCE_I64, EDDY_REDUCE_TYPES } eddy_reduce_type;
+/* Compute types. TRUTH holds bool as bytes of 0 and 1: its max is "any" and its min "all", and it has no sum or prod. */
+typedef enum eddy_reduce_type {
+    EDDY_REDUCE_F32,
+    EDDY_REDUCE_F64,
+    EDDY_REDUCE_I64,
+    EDDY_REDUCE_TRUTH,
+    EDDY_REDUCE_TYPES
+} eddy_reduce_type;
+
+/* A reduction that goes over each block twice: the first sweep finds one number (a mean, a maximum), the second sums
+ * something of each element and that number. Blocks are then merged as pairs (first, second). */
+typedef struct eddy_reduce_pair {
+    /* to[i] = what the second sweep sums of from[i], given *first; `to` is not `from` */
+    void (*map)(void *to, const void *from, const void *first, int64_t count);
+    /* the same with first[i]: outputs side by side */
+    void (*map_columns)(void *to, const void *from, const void *first, int64_t columns);
+    /* The pairs of `count` elements into those of the `into_count` elements before them. */
+    void (*merge)(void *into_first, void *into_second, int64_t into_count, const void *first, const void *second,
+                  int64_t count, int64_t columns);
+} eddy_reduce_pair;
+
+/* to[i] = f(from[i]); `to` may be `from`. */
+typedef void eddy_reduce_map(double *to, const double *from, int64_t count, double parameter);
 
 typedef struct eddy_reduce_blocks {
     eddy_reduce_op sum[EDDY_REDUCE_TYPES];
+    eddy_reduce_op prod[EDDY_REDUCE_TYPES];
     eddy_reduce_op max[EDDY_REDUCE_TYPES]; /* NaN wins */
-    /* Where a row has a better element than `best`, takes it and sets the index to `index`. */
+    eddy_reduce_op min[EDDY_REDUCE_TYPES]; /* NaN wins */
+    /* Pairs (mean, sum of squared deviations) and (max, sum of e^(x - max)); the latter for F32 and F64. */
+    eddy_reduce_pair variance;
+    /* from[i] less the first sweep's number; not for merging */
+    eddy_reduce_pair deviation;
+    eddy_reduce_pair log_sum_exp[2];
+    eddy_reduce_map *square, *absolute, *is_nonzero, *power;
+    /* Where a row has a better element than `best` (argmax: larger, argmin: smaller, NaN before all), takes it and sets the
+     * index to `index`. Not for TRUTH. */
     void (*argmax_row[EDDY_REDUCE_TYPES])(void *best, int64_t *indices, const void *row, int64_t index,
                                           int64_t columns);
-    /* The first element that equals *value, or is NaN where that is; there is one. */
+    void (*argmin_row[EDDY_REDUCE_TYPES])(void *best, int64_t *indices, const void *row, int64_t index,
+                                          int64_t columns);
+    /* The first element that equals *value, or is NaN where that is; there is one. Not for TRUTH. */
     int64_t (*find[EDDY_REDUCE_TYPES])(const void *elements, const void *value);
 } eddy_reduce_blocks;
 

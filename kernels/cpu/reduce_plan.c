@@ -1,4 +1,4 @@
-#include <kernels/attributes.h>
+#include <base/assert.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/reduce_plan.h>
 
@@ -6,6 +6,8 @@
 #define SLICE_ELEMENTS 65536
 /* Tasks that one reduction of few outputs is cut into. */
 #define SPLIT_TASKS 32
+/* Outputs of so few elements each are worth gathering side by side wherever they lie. */
+#define SHORT_COUNT 16
 
 static int64_t magnitude(int64_t value) {
     return value < 0 ? -value : value;
@@ -14,16 +16,19 @@ static int64_t magnitude(int64_t value) {
 static void choose_columns(eddy_reduce_plan *plan) {
     eddy_walk *kept = &plan->kept;
     plan->columns = 1;
-    plan->column_in = plan->column_out = 1;
+    plan->column_in = plan->column_outs[0] = plan->column_outs[1] = 1;
     if (kept->rank == 0)
         return;
     int32_t inner = kept->rank - 1;
     const eddy_walk *reduced = &plan->reduced;
-    if (reduced->rank > 0 && magnitude(kept->strides[0][inner]) >= magnitude(reduced->strides[0][reduced->rank - 1]))
+    bool is_short = plan->reduced_count <= SHORT_COUNT && kept->dims[inner] > plan->reduced_count;
+    if (!is_short && reduced->rank > 0 &&
+        magnitude(kept->strides[0][inner]) >= magnitude(reduced->strides[0][reduced->rank - 1]))
         return;
     plan->columns = kept->dims[inner];
     plan->column_in = kept->strides[0][inner];
-    plan->column_out = kept->strides[1][inner];
+    for (int32_t o = 0; o < plan->out_count; o++)
+        plan->column_outs[o] = kept->strides[o + 1][inner];
     kept->rank--;
 }
 
@@ -40,27 +45,44 @@ static void choose_splits(eddy_reduce_plan *plan, int64_t elements) {
     plan->task_grain = eddy_max_i64(1, SLICE_ELEMENTS / task);
 }
 
-void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call) {
-    const eddy_kernel_view *in = &call->views[0], *out = &call->views[1];
-    const eddy_attributes_reduce *attributes = call->attributes;
+static eddy_reduce_type type_of(eddy_dtype compute) {
+    switch (compute) {
+    case EDDY_F32:
+        return EDDY_REDUCE_F32;
+    case EDDY_F64:
+        return EDDY_REDUCE_F64;
+    case EDDY_I64:
+        return EDDY_REDUCE_I64;
+    default:
+        return EDDY_REDUCE_TRUTH;
+    }
+}
+
+void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call, eddy_attributes_reduce attributes,
+                           eddy_dtype dtype) {
+    const eddy_kernel_view *in = &call->views[0];
     plan->in = *in;
-    plan->out = *out;
-    plan->dtype = eddy_chunk_compute_dtype(in->dtype);
-    plan->type = plan->dtype == EDDY_F32   ? EDDY_REDUCE_F32
-                 : plan->dtype == EDDY_F64 ? EDDY_REDUCE_F64
-                                           : EDDY_REDUCE_I64;
+    plan->out_count = call->view_count - 1;
+    EDDY_ASSERT(plan->out_count <= EDDY_REDUCE_OUTPUTS);
+    for (int32_t o = 0; o < plan->out_count; o++)
+        plan->outs[o] = call->views[o + 1];
+    plan->dtype = dtype;
+    plan->type = type_of(dtype);
     eddy_walk_init(&plan->kept, 0, NULL);
     eddy_walk_init(&plan->reduced, 0, NULL);
-    plan->kept.operand_count = 2;
+    plan->kept.operand_count = 1 + plan->out_count;
     plan->reduced.operand_count = 1;
     for (int32_t d = 0, kept = 0; d < in->rank; d++) {
-        if (attributes->axes >> d & 1) {
+        if (attributes.axes >> d & 1) {
             eddy_walk_append(&plan->reduced, in->shape[d], &in->strides[d], 1);
-            kept += attributes->keepdim;
-        } else {
-            eddy_walk_append(&plan->kept, in->shape[d], (int64_t[]){in->strides[d], out->strides[kept]}, 2);
-            kept++;
+            kept += attributes.keepdim;
+            continue;
         }
+        int64_t strides[1 + EDDY_REDUCE_OUTPUTS] = {in->strides[d]};
+        for (int32_t o = 0; o < plan->out_count; o++)
+            strides[o + 1] = plan->outs[o].strides[kept];
+        eddy_walk_append(&plan->kept, in->shape[d], strides, 1 + plan->out_count);
+        kept++;
     }
     plan->reduced_count = eddy_walk_count(&plan->reduced);
     int64_t outputs = eddy_walk_count(&plan->kept);
@@ -86,7 +108,16 @@ eddy_reduce_unit eddy_reduce_plan_unit(const eddy_reduce_plan *plan, int64_t uni
     eddy_walk_cursor cursor;
     eddy_walk_seek(&plan->kept, &cursor, unit / plan->panels);
     int64_t column = unit % plan->panels * EDDY_REDUCE_COLUMNS;
-    return (eddy_reduce_unit){.in = cursor.offsets[0] + column * plan->column_in,
-                              .out = cursor.offsets[1] + column * plan->column_out,
+    eddy_reduce_unit found = {.in = cursor.offsets[0] + column * plan->column_in,
                               .columns = eddy_min_i64(EDDY_REDUCE_COLUMNS, plan->columns - column)};
+    for (int32_t o = 0; o < plan->out_count; o++)
+        found.outs[o] = cursor.offsets[o + 1] + column * plan->column_outs[o];
+    return found;
+}
+
+void eddy_reduce_plan_store(const eddy_reduce_plan *plan, const eddy_reduce_unit *unit, int32_t o, eddy_dtype from,
+                            const void *values) {
+    const eddy_kernel_view *out = &plan->outs[o];
+    eddy_chunk_store(out->dtype, eddy_chunk_at(out->data, out->dtype, unit->outs[o]), plan->column_outs[o], from,
+                     values, unit->columns);
 }

@@ -81,6 +81,77 @@ Test(infer, a_choice_needs_something_to_choose_from) {
     cr_assert_eq(infer(&eddy_op_sum, &in, 1, NULL, &a, &out), EDDY_OK);
 }
 
+/* A reduction without options of its own over all axes. */
+static eddy_status reduced(const eddy_op *op, eddy_dtype dtype, eddy_shape shape, eddy_spec *out) {
+    eddy_spec in = spec(dtype, shape);
+    eddy_arguments_sum a = {0};
+    return infer(op, &in, 1, NULL, &a, out);
+}
+
+Test(infer, reductions_have_dtypes_of_their_own) {
+    eddy_spec out;
+    cr_assert_eq(reduced(&eddy_op_prod, EDDY_U8, EDDY_SHAPE(3), &out), EDDY_OK);
+    expect(&out, EDDY_I64, EDDY_SHAPE());
+    cr_assert_eq(reduced(&eddy_op_prod, EDDY_F16, EDDY_SHAPE(0), &out), EDDY_OK);
+    expect(&out, EDDY_F16, EDDY_SHAPE());
+    cr_assert_eq(reduced(&eddy_op_min, EDDY_BOOL, EDDY_SHAPE(3), &out), EDDY_OK);
+    expect(&out, EDDY_BOOL, EDDY_SHAPE());
+    cr_assert_eq(reduced(&eddy_op_argmin, EDDY_F32, EDDY_SHAPE(3), &out), EDDY_OK);
+    expect(&out, EDDY_I64, EDDY_SHAPE());
+    cr_assert_eq(reduced(&eddy_op_any, EDDY_F32, EDDY_SHAPE(0), &out), EDDY_OK);
+    expect(&out, EDDY_BOOL, EDDY_SHAPE());
+    cr_assert_eq(reduced(&eddy_op_all, EDDY_U8, EDDY_SHAPE(0, 3), &out), EDDY_OK);
+    expect(&out, EDDY_BOOL, EDDY_SHAPE());
+    cr_assert_eq(reduced(&eddy_op_logsumexp, EDDY_BF16, EDDY_SHAPE(0), &out), EDDY_OK);
+    expect(&out, EDDY_BF16, EDDY_SHAPE());
+    cr_assert_eq(reduced(&eddy_op_logsumexp, EDDY_I32, EDDY_SHAPE(2), &out), EDDY_DTYPE_MISMATCH);
+    cr_assert_eq(reduced(&eddy_op_min, EDDY_F32, EDDY_SHAPE(0), &out), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(reduced(&eddy_op_argmin, EDDY_F32, EDDY_SHAPE(2, 0), &out), EDDY_INVALID_ARGUMENT);
+}
+
+Test(infer, moments_check_their_numbers) {
+    eddy_spec in = spec(EDDY_F32, EDDY_SHAPE(0, 3)), out;
+    eddy_arguments_var v = {.axes = 1u, .correction = 1};
+    cr_assert_eq(infer(&eddy_op_var, &in, 1, NULL, &v, &out), EDDY_OK);
+    expect(&out, EDDY_F32, EDDY_SHAPE(3));
+    v.correction = NAN;
+    cr_assert_eq(infer(&eddy_op_std, &in, 1, NULL, &v, &out), EDDY_INVALID_ARGUMENT);
+    eddy_arguments_norm n = {.axes = 1u, .keepdim = true, .p = 2};
+    cr_assert_eq(infer(&eddy_op_norm, &in, 1, NULL, &n, &out), EDDY_OK);
+    expect(&out, EDDY_F32, EDDY_SHAPE(1, 3));
+    const double refused[] = {NAN, INFINITY, -INFINITY, -1};
+    for (int i = 0; i < 4; i++) {
+        n.p = refused[i];
+        cr_assert_eq(infer(&eddy_op_norm, &in, 1, NULL, &n, &out), EDDY_INVALID_ARGUMENT, "%g", refused[i]);
+    }
+    n = (eddy_arguments_norm){.axes = 2u, .p = INFINITY};
+    cr_assert_eq(infer(&eddy_op_norm, &in, 1, NULL, &n, &out), EDDY_OK, "no output, nothing to choose");
+    in.dtype = EDDY_I64;
+    n.p = v.correction = 1;
+    cr_assert_eq(infer(&eddy_op_norm, &in, 1, NULL, &n, &out), EDDY_DTYPE_MISMATCH);
+    cr_assert_eq(infer(&eddy_op_var, &in, 1, NULL, &v, &out), EDDY_DTYPE_MISMATCH);
+}
+
+Test(infer, a_search_along_an_axis_has_two_outputs) {
+    eddy_spec in = spec(EDDY_I8, EDDY_SHAPE(2, 3, 4)), out[2];
+    eddy_arguments_max_dim a = {.axis = -2};
+    cr_assert_eq(infer(&eddy_op_max_dim, &in, 1, NULL, &a, out), EDDY_OK);
+    expect(&out[0], EDDY_I8, EDDY_SHAPE(2, 4));
+    expect(&out[1], EDDY_I64, EDDY_SHAPE(2, 4));
+    a = (eddy_arguments_max_dim){.axis = 2, .keepdim = true};
+    cr_assert_eq(infer(&eddy_op_min_dim, &in, 1, NULL, &a, out), EDDY_OK);
+    expect(&out[1], EDDY_I64, EDDY_SHAPE(2, 3, 1));
+    a.axis = 3;
+    cr_assert_eq(infer(&eddy_op_max_dim, &in, 1, NULL, &a, out), EDDY_OUT_OF_RANGE);
+    in.shape = EDDY_SHAPE(2, 0);
+    a.axis = 1;
+    cr_assert_eq(infer(&eddy_op_max_dim, &in, 1, NULL, &a, out), EDDY_INVALID_ARGUMENT);
+    in.shape = EDDY_SHAPE();
+    a = (eddy_arguments_max_dim){.axis = -1};
+    cr_assert_eq(infer(&eddy_op_min_dim, &in, 1, NULL, &a, out), EDDY_OK);
+    expect(&out[0], EDDY_I8, EDDY_SHAPE());
+}
+
 Test(infer, matmul_treats_vectors_as_rows_and_columns) {
     struct {
         eddy_shape a, b, out;

@@ -177,31 +177,81 @@ static void check_reduce(const eddy_reduce_op *portable, const eddy_reduce_op *o
     ASSERT_SAME(want, got, sizeof(got), isa, "combine", (long long)columns);
 }
 
+/* The two sweeps of a pair and their merging; x and y are elements, `first` and `second` what was found. */
+static void check_pair(const eddy_reduce_pair *portable, const eddy_reduce_pair *other, eddy_isa isa, const char *x,
+                       size_t size, int64_t count) {
+    static _Alignas(64) char mapped[2][8 * EDDY_REDUCE_BLOCK], pairs[2][2][8 * EDDY_REDUCE_BLOCK];
+    const eddy_reduce_pair *both[] = {portable, other};
+    for (int i = 0; i < 2; i++) {
+        memset(mapped[i], 0, sizeof(mapped[i]));
+        both[i]->map(mapped[i], x, x, count);
+    }
+    ASSERT_SAME(mapped[0], mapped[1], sizeof(mapped[0]), isa, "map", (long long)count);
+    for (int i = 0; i < 2; i++) {
+        both[i]->map_columns(mapped[i], x, x + size, count - 1);
+        memcpy(pairs[i][0], x, size * (size_t)count), memcpy(pairs[i][1], mapped[0], size * (size_t)count);
+        if (both[i]->merge != NULL)
+            both[i]->merge(pairs[i][0], pairs[i][1], 3072, x + size, mapped[0] + size, 1024, count - 1);
+    }
+    ASSERT_SAME(mapped[0], mapped[1], sizeof(mapped[0]), isa, "map_columns", (long long)count);
+    ASSERT_SAME(pairs[0], pairs[1], sizeof(pairs[0]), isa, "merge", (long long)count);
+}
+
+static void check_maps(const eddy_reduce_blocks *portable, const eddy_reduce_blocks *other, eddy_isa isa,
+                       const double *x, int64_t count) {
+    static double want[EDDY_REDUCE_BLOCK], got[EDDY_REDUCE_BLOCK];
+    eddy_reduce_map *const maps[][2] = {{portable->square, other->square},
+                                        {portable->absolute, other->absolute},
+                                        {portable->is_nonzero, other->is_nonzero},
+                                        {portable->power, other->power}};
+    for (int m = 0; m < 4; m++) {
+        maps[m][0](want, x, count, 1.5);
+        maps[m][1](got, x, count, 1.5);
+        ASSERT_SAME(want, got, sizeof(got), isa, "map", (long long)m);
+    }
+}
+
 Test(isa, reductions_agree) {
     need_another();
     static float f32[EDDY_REDUCE_BLOCK];
     static double f64[EDDY_REDUCE_BLOCK];
     static int64_t i64[EDDY_REDUCE_BLOCK];
+    static uint8_t truth[EDDY_REDUCE_BLOCK];
     fill_f32(f32, EDDY_REDUCE_BLOCK, -1, 1), fill_f64(f64, EDDY_REDUCE_BLOCK, -1, 1);
-    for (int i = 0; i < EDDY_REDUCE_BLOCK; i++)
+    for (int i = 0; i < EDDY_REDUCE_BLOCK; i++) {
         i64[i] = (int64_t)test_random();
-    const char *x[EDDY_REDUCE_TYPES] = {(char *)f32, (char *)f64, (char *)i64};
-    const size_t sizes[EDDY_REDUCE_TYPES] = {4, 8, 8};
+        truth[i] = i64[i] & 1;
+    }
+    const char *x[EDDY_REDUCE_TYPES] = {(char *)f32, (char *)f64, (char *)i64, (char *)truth};
+    const size_t sizes[EDDY_REDUCE_TYPES] = {4, 8, 8, 1};
     EACH_OTHER(isa) {
         const eddy_reduce_blocks *portable = &eddy_cpu_reduce_blocks_portable, *other = eddy_cpu_reduce_blocks_for(isa);
         for (int type = 0; type < EDDY_REDUCE_TYPES; type++)
             for (int64_t count = 1; count <= EDDY_REDUCE_BLOCK; count++) {
-                check_reduce(&portable->sum[type], &other->sum[type], isa, x[type], sizes[type], count);
                 check_reduce(&portable->max[type], &other->max[type], isa, x[type], sizes[type], count);
+                check_reduce(&portable->min[type], &other->min[type], isa, x[type], sizes[type], count);
+                if (type == EDDY_REDUCE_TRUTH)
+                    continue;
+                check_reduce(&portable->sum[type], &other->sum[type], isa, x[type], sizes[type], count);
+                check_reduce(&portable->prod[type], &other->prod[type], isa, x[type], sizes[type], count);
                 int64_t columns = count < 64 ? count : 64, indices[2][64] = {{0}};
                 int64_t best[2][64] = {{0}};
                 portable->argmax_row[type](best[0], indices[0], x[type], 7, columns);
                 other->argmax_row[type](best[1], indices[1], x[type], 7, columns);
+                portable->argmin_row[type](best[0], indices[0], x[type] + sizes[type], 8, columns - 1);
+                other->argmin_row[type](best[1], indices[1], x[type] + sizes[type], 8, columns - 1);
                 ASSERT_SAME(best[0], best[1], sizeof(best[0]), isa, "argmax", (long long)columns);
                 ASSERT_SAME(indices[0], indices[1], sizeof(indices[0]), isa, "argmax's indices", (long long)columns);
                 const char *last = x[type] + (size_t)(count - 1) * sizes[type];
                 cr_assert_eq(portable->find[type](x[type], last), other->find[type](x[type], last));
             }
+        for (int64_t count = 1; count <= EDDY_REDUCE_BLOCK; count += count < 70 ? 1 : 53) {
+            check_pair(&portable->variance, &other->variance, isa, x[EDDY_REDUCE_F64], 8, count);
+            check_pair(&portable->deviation, &other->deviation, isa, x[EDDY_REDUCE_F64], 8, count);
+            check_pair(&portable->log_sum_exp[0], &other->log_sum_exp[0], isa, x[EDDY_REDUCE_F32], 4, count);
+            check_pair(&portable->log_sum_exp[1], &other->log_sum_exp[1], isa, x[EDDY_REDUCE_F64], 8, count);
+            check_maps(portable, other, isa, f64, count);
+        }
     }
 }
 

@@ -1,8 +1,10 @@
-/* sum, mean, max and argmax against plain loops in double (floats) or i64, and against themselves: the same bits for every
- * layout and slicing (test_isa.c: and instruction set).
+/* sum, mean, prod, max, min, any, all, argmax and argmin against plain loops in long double (floats) or i64, and against
+ * themselves: the same bits for every layout and slicing (test_isa.c: and instruction set). max_dim and min_dim against
+ * argmax and argmin.
  *
- * Bounds: sum and mean of n elements are within (2 + log2 n) ulp of the sum of magnitudes, and another half for rounding to
- * 16 bits; max and argmax are exact. */
+ * Bounds: sum and mean of n elements are within (2 + log2 n) ulp of the sum of magnitudes, prod within n ulp of f64,
+ * and another half for rounding to shorter formats; the others are exact. */
+#include "axes.h"
 #include "serial_team.h"
 #include "tensor.h"
 #include <base/dtype.h>
@@ -13,124 +15,159 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct shape_case {
-    int32_t rank;
-    int64_t shape[4];
-} shape_case;
+static const eddy_kernel *const kernels[] = {&eddy_cpu_sum, &eddy_cpu_mean,   &eddy_cpu_prod,
+                                             &eddy_cpu_max, &eddy_cpu_min,    &eddy_cpu_any,
+                                             &eddy_cpu_all, &eddy_cpu_argmax, &eddy_cpu_argmin};
+#define KERNELS (sizeof(kernels) / sizeof(kernels[0]))
 
-static const shape_case small_shapes[] = {
-    {0, {0}},    {1, {1}},      {1, {31}},      {1, {32}},       {1, {33}},         {1, {1023}},        {1, {1024}},
-    {1, {1025}}, {2, {64, 10}}, {2, {10, 64}},  {2, {7, 127}},   {2, {129, 5}},     {2, {1030, 3}},     {2, {3, 1030}},
-    {2, {0, 5}}, {2, {5, 0}},   {3, {3, 5, 7}}, {3, {9, 1, 40}}, {4, {2, 3, 4, 5}}, {4, {6, 35, 2, 9}},
-};
+static bool is_one_of(const eddy_kernel *kernel, const eddy_kernel *a, const eddy_kernel *b) {
+    return kernel == a || kernel == b;
+}
 
-static eddy_dtype sum_dtype(eddy_dtype dtype) {
+static eddy_dtype result_dtype(const eddy_kernel *kernel, eddy_dtype dtype) {
+    if (is_one_of(kernel, &eddy_cpu_argmax, &eddy_cpu_argmin))
+        return EDDY_I64;
+    if (is_one_of(kernel, &eddy_cpu_any, &eddy_cpu_all))
+        return EDDY_BOOL;
+    if (is_one_of(kernel, &eddy_cpu_max, &eddy_cpu_min))
+        return dtype;
     return eddy_dtype_is_float(dtype) ? dtype : EDDY_I64;
 }
 
-/* The output's shape; returns its rank. */
-static int32_t output_shape(const shape_case *c, uint32_t axes, bool keepdim, int64_t *shape) {
-    int32_t rank = 0;
-    for (int32_t d = 0; d < c->rank; d++) {
-        if (!(axes >> d & 1))
-            shape[rank++] = c->shape[d];
-        else if (keepdim)
-            shape[rank++] = 1;
+/* Elements that bring out what the kernel can get wrong. */
+static void fill(const eddy_kernel *kernel, tensor *in, bool has_specials) {
+    bool is_float = eddy_dtype_is_float(in->view.dtype);
+    tensor_fill(in, is_float ? 10 : 100);
+    if (kernel == &eddy_cpu_prod && is_float)
+        for (int64_t i = 0; i < in->count; i++) /* no overflow, no zero */
+            tensor_set(in, i, (test_below(2) ? 1 : -1) * (1 + (double)(test_below(3) - 1) / 64));
+    if (is_one_of(kernel, &eddy_cpu_any, &eddy_cpu_all)) {
+        int64_t odds = kernel == &eddy_cpu_any ? 300 : 1;
+        for (int64_t i = 0; i < in->count; i++)
+            tensor_set(in, i, test_below(301) < odds ? 0 : is_float && test_below(9) == 0 ? 0x1p-20 : 1);
     }
-    return rank;
-}
-
-/* The flat number of the output that input element `flat` goes to, and its number within the reduced dims. */
-static int64_t output_of(const shape_case *c, uint32_t axes, int64_t flat, int64_t *within) {
-    int64_t index[4], out = 0;
-    *within = 0;
-    for (int32_t d = c->rank - 1; d >= 0; d--) {
-        index[d] = flat % c->shape[d];
-        flat /= c->shape[d];
-    }
-    for (int32_t d = 0; d < c->rank; d++) {
-        if (axes >> d & 1)
-            *within = *within * c->shape[d] + index[d];
-        else
-            out = out * c->shape[d] + index[d];
-    }
-    return out;
+    if (has_specials)
+        for (int64_t i = 0; i < in->count; i++)
+            if (test_below(40) == 0)
+                tensor_set(in, i, test_below(3) == 0 ? NAN : test_below(2) ? INFINITY : -INFINITY);
 }
 
 typedef struct oracle {
-    double sum, magnitude, max;
-    int64_t sum_int, max_int, argmax, count;
+    long double sum, prod;
+    double magnitude, max, min;
+    int64_t sum_int, prod_int, max_int, min_int, argmax, argmin, count, nonzero;
 } oracle;
 
 static oracle *oracle_of(const shape_case *c, uint32_t axes, const tensor *in, int64_t outputs) {
     oracle *all = calloc((size_t)outputs + 1, sizeof(oracle));
     bool is_float = eddy_dtype_is_float(in->view.dtype);
+    for (int64_t i = 0; i < outputs; i++)
+        all[i].prod = all[i].prod_int = 1;
     for (int64_t i = 0; i < in->count; i++) {
         int64_t within;
         oracle *o = &all[output_of(c, axes, i, &within)];
         double value = tensor_get(in, i);
         int64_t integer = is_float ? 0 : tensor_get_int(in, i);
-        bool better = is_float ? value > o->max || (isnan(value) && !isnan(o->max)) : integer > o->max_int;
-        if (o->count == 0 || better) {
+        if (o->count == 0 || (is_float ? value > o->max || (isnan(value) && !isnan(o->max)) : integer > o->max_int)) {
             o->max = value;
             o->max_int = integer;
             o->argmax = within;
         }
+        if (o->count == 0 || (is_float ? value < o->min || (isnan(value) && !isnan(o->min)) : integer < o->min_int)) {
+            o->min = value;
+            o->min_int = integer;
+            o->argmin = within;
+        }
         o->sum += value;
+        o->prod *= value;
         o->magnitude += fabs(value);
         o->sum_int = (int64_t)((uint64_t)o->sum_int + (uint64_t)integer);
+        o->prod_int = (int64_t)((uint64_t)o->prod_int * (uint64_t)integer);
+        o->nonzero += is_float ? value != 0 : integer != 0;
         o->count++;
     }
     return all;
 }
 
-static void check_value(const char *op, const tensor *out, layout l, int64_t i, const oracle *o) {
-    double got = tensor_get(out, i);
-    eddy_dtype dtype = out->view.dtype;
-    if (strcmp(op, "argmax") == 0) {
-        cr_assert_eq(tensor_get_int(out, i), o->argmax, "%s output %lld: %lld, not %lld", describe(op, out, l),
-                     (long long)i, (long long)tensor_get_int(out, i), (long long)o->argmax);
-    } else if (!eddy_dtype_is_float(dtype)) {
-        int64_t want = strcmp(op, "max") == 0 ? o->max_int : o->sum_int;
-        cr_assert_eq(tensor_get_int(out, i), want, "%s output %lld: %lld, not %lld", describe(op, out, l), (long long)i,
-                     (long long)tensor_get_int(out, i), (long long)want);
-    } else if (strcmp(op, "max") == 0) {
-        cr_assert(got == o->max || (isnan(got) && isnan(o->max)), "%s output %lld: %a, not %a", describe(op, out, l),
-                  (long long)i, got, o->max);
-    } else {
-        bool is_mean = strcmp(op, "mean") == 0;
-        double want = is_mean ? o->sum / (double)o->count : o->sum;
-        double magnitude = is_mean ? o->magnitude / (double)o->count : o->magnitude;
-        if (isnan(want)) {
-            cr_assert(isnan(got), "%s output %lld", describe(op, out, l), (long long)i);
-            return;
-        }
-        eddy_dtype compute = dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32;
-        double unit = compute == EDDY_F64 ? 0x1p-53 : 0x1p-24;
-        double bound = (4 + 2 * log2((double)o->count + 1)) * unit * magnitude + 0x1p-149;
-        double rounding = dtype == EDDY_F16    ? 0x1p-11 * fabs(want) + 0x1p-25
-                          : dtype == EDDY_BF16 ? 0x1p-8 * fabs(want)
-                                               : 0;
-        cr_assert(got == want || fabs(got - want) <= bound + rounding,
-                  "%s output %lld: %a, not %a (off by %g, allowed %g)", describe(op, out, l), (long long)i, got, want,
-                  fabs(got - want), bound + rounding);
+/* What an integer output has to be. */
+static int64_t whole_result(const eddy_kernel *kernel, const oracle *o) {
+    if (kernel == &eddy_cpu_argmax)
+        return o->argmax;
+    if (kernel == &eddy_cpu_argmin)
+        return o->argmin;
+    if (kernel == &eddy_cpu_max)
+        return o->max_int;
+    if (kernel == &eddy_cpu_min)
+        return o->min_int;
+    if (kernel == &eddy_cpu_any)
+        return o->nonzero > 0;
+    if (kernel == &eddy_cpu_all)
+        return o->nonzero == o->count;
+    return kernel == &eddy_cpu_prod ? o->prod_int : o->sum_int;
+}
+
+/* What a float output has to be, and how far it may be off before it is rounded to 16 bits. */
+static double real_result(const eddy_kernel *kernel, eddy_dtype dtype, const oracle *o, double *bound) {
+    double unit = dtype == EDDY_F64 ? 0x1p-53 : 0x1p-24, levels = log2((double)o->count + 1);
+    *bound = 0;
+    if (kernel == &eddy_cpu_max)
+        return o->max;
+    if (kernel == &eddy_cpu_min)
+        return o->min;
+    if (kernel == &eddy_cpu_prod) {
+        double prod = (double)o->prod;
+        *bound = (double)o->count * 0x1p-52 * fabs(prod) + (dtype == EDDY_F64 ? 0 : 0x1p-24 * fabs(prod) + 0x1p-150);
+        return prod;
     }
+    *bound = (4 + 2 * levels) * unit * o->magnitude + 0x1p-149;
+    if (kernel == &eddy_cpu_sum)
+        return (double)o->sum;
+    *bound /= (double)o->count;
+    return (double)(o->sum / o->count);
+}
+
+static void check_value(const eddy_kernel *kernel, const tensor *in, const tensor *out, layout l, int64_t i,
+                        const oracle *o) {
+    eddy_dtype dtype = out->view.dtype;
+    if (!eddy_dtype_is_float(dtype)) {
+        int64_t want = whole_result(kernel, o), got = tensor_get_int(out, i);
+        cr_assert_eq(got, want, "%s output %lld: %lld, not %lld", describe(kernel->name, in, l), (long long)i,
+                     (long long)got, (long long)want);
+        return;
+    }
+    double bound, want = real_result(kernel, dtype, o, &bound), got = tensor_get(out, i);
+    double rounding = dtype == EDDY_F16    ? 0x1p-11 * fabs(want) + 0x1p-25
+                      : dtype == EDDY_BF16 ? 0x1p-8 * fabs(want) + 0x1p-134
+                                           : 0;
+    bool is_right = isnan(want) ? isnan(got) : got == want || fabs(got - want) <= bound + rounding;
+    if (dtype == EDDY_F16 && fabs(want) > 65504)
+        is_right = isinf(got) && (got > 0) == (want > 0);
+    cr_assert(is_right, "%s output %lld: %a, not %a (off by %g, allowed %g)", describe(kernel->name, in, l),
+              (long long)i, got, want, fabs(got - want), bound + rounding);
+}
+
+static bool is_choice(const eddy_kernel *kernel) {
+    return is_one_of(kernel, &eddy_cpu_max, &eddy_cpu_min) || is_one_of(kernel, &eddy_cpu_argmax, &eddy_cpu_argmin);
+}
+
+/* Bit for bit, but for which NaN a NaN is. */
+static bool agrees(const tensor *a, const tensor *b) {
+    for (int64_t i = 0; i < a->count; i++)
+        if (memcmp(tensor_at(a, i), tensor_at(b, i), eddy_dtype_bytes(a->view.dtype)) != 0 &&
+            !(isnan(tensor_get(a, i)) && isnan(tensor_get(b, i))))
+            return false;
+    return true;
 }
 
 static void check(const eddy_kernel *kernel, eddy_dtype dtype, const shape_case *c, uint32_t axes, bool keepdim,
                   layout in_layout, layout out_layout, bool has_specials, eddy_kernel_team *other) {
     int64_t shape[4];
     int32_t rank = output_shape(c, axes, keepdim, shape);
-    bool is_arg = kernel == &eddy_cpu_argmax, is_max = kernel == &eddy_cpu_max;
-    eddy_dtype out_dtype = is_arg ? EDDY_I64 : is_max ? dtype : sum_dtype(dtype);
+    eddy_dtype out_dtype = result_dtype(kernel, dtype);
     tensor in = tensor_make(dtype, c->rank, c->shape, in_layout);
-    tensor_fill(&in, eddy_dtype_is_float(dtype) ? 10 : 100);
-    if (has_specials)
-        for (int64_t i = 0; i < in.count; i++)
-            if (test_below(40) == 0)
-                tensor_set(&in, i, test_below(3) == 0 ? NAN : test_below(2) ? INFINITY : -INFINITY);
+    fill(kernel, &in, has_specials);
     tensor out = tensor_make(out_dtype, rank, shape, out_layout), again = tensor_make(out_dtype, rank, shape, TURNED);
-    if ((is_max || is_arg) && in.count == 0) {
+    if (is_choice(kernel) && in.count == 0) {
         tensor_free(&in), tensor_free(&out), tensor_free(&again);
         return;
     }
@@ -138,7 +175,7 @@ static void check(const eddy_kernel *kernel, eddy_dtype dtype, const shape_case 
     run_kernel(kernel, (tensor *[]){&in, &out}, 2, &attributes, &serial_team, NULL);
     oracle *wanted = oracle_of(c, axes, &in, out.count);
     for (int64_t i = 0; i < out.count; i++)
-        check_value(kernel->name, &out, in_layout, i, &wanted[i]);
+        check_value(kernel, &in, &out, in_layout, i, &wanted[i]);
     cr_assert(tensor_guards_hold(&out), "%s", describe(kernel->name, &in, in_layout));
 
     /* The same elements in a contiguous tensor, through other slices. */
@@ -146,24 +183,18 @@ static void check(const eddy_kernel *kernel, eddy_dtype dtype, const shape_case 
     for (int64_t i = 0; i < in.count; i++)
         memcpy(tensor_at(&plain, i), tensor_at(&in, i), eddy_dtype_bytes(dtype));
     run_kernel(kernel, (tensor *[]){&plain, &again}, 2, &attributes, other, NULL);
-    bool same = true;
-    for (int64_t i = 0; i < out.count; i++)
-        same = same && (memcmp(tensor_at(&out, i), tensor_at(&again, i), eddy_dtype_bytes(out_dtype)) == 0 ||
-                        (isnan(tensor_get(&out, i)) && isnan(tensor_get(&again, i))));
-    cr_assert(same, "%s: bits differ from the contiguous tensor's, axes %x", describe(kernel->name, &in, in_layout),
-              axes);
+    cr_assert(agrees(&out, &again), "%s: bits differ from the contiguous tensor's, axes %x",
+              describe(kernel->name, &in, in_layout), axes);
     free(wanted);
     tensor_free(&in), tensor_free(&out), tensor_free(&again), tensor_free(&plain);
 }
 
-static const eddy_kernel *const kernels[] = {&eddy_cpu_sum, &eddy_cpu_mean, &eddy_cpu_max, &eddy_cpu_argmax};
-
 Test(reduce, every_dtype_layout_and_set_of_axes) {
     for (int d = 0; d < EDDY_DTYPE_COUNT; d++)
-        for (size_t s = 0; s < sizeof(small_shapes) / sizeof(small_shapes[0]); s++)
+        for (size_t s = 0; s < SMALL_SHAPES; s++)
             for (uint32_t axes = 0; axes < 1u << small_shapes[s].rank; axes++)
-                for (int k = 0; k < 4; k++) {
-                    if (k == 1 && !eddy_dtype_is_float((eddy_dtype)d))
+                for (size_t k = (s + axes) % 2; k < KERNELS; k += 2) {
+                    if (kernels[k] == &eddy_cpu_mean && !eddy_dtype_is_float((eddy_dtype)d))
                         continue;
                     layout in = (layout)test_below(LAYOUT_COUNT), out = (layout)test_below(OUTPUT_LAYOUTS);
                     check(kernels[k], (eddy_dtype)d, &small_shapes[s], axes, test_below(2), in, out, false,
@@ -175,8 +206,8 @@ Test(reduce, nan_and_infinities) {
     const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
     for (int round = 0; round < 4; round++)
         for (int d = 0; d < 4; d++)
-            for (size_t s = 1; s < sizeof(small_shapes) / sizeof(small_shapes[0]); s++)
-                for (int k = 0; k < 4; k++)
+            for (size_t s = 1; s < SMALL_SHAPES; s++)
+                for (size_t k = 0; k < KERNELS; k++)
                     check(kernels[k], dtypes[d], &small_shapes[s], (uint32_t)test_below(1 << small_shapes[s].rank),
                           false, (layout)test_below(BROADCAST), CONTIGUOUS, true, &serial_team);
 }
@@ -186,7 +217,7 @@ Test(reduce, big_reductions_do_not_depend_on_slices) {
                                  {2, {1030, 1031}}, {3, {65, 1025, 17}}, {2, {70000, 129}}};
     for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
         for (uint32_t axes = 1; axes < 1u << shapes[s].rank; axes++)
-            for (int k = 0; k < 4; k++)
+            for (size_t k = (s + axes) % 3; k < KERNELS; k += 3)
                 for (int t = 0; t < 2; t++)
                     check(kernels[k], t ? EDDY_BF16 : EDDY_F32, &shapes[s], axes, false, t ? TURNED : UNALIGNED,
                           CONTIGUOUS, false, k % 2 ? &threaded_team : &shuffling_team);
@@ -206,4 +237,90 @@ Test(reduce, an_axis_gives_the_bits_of_the_flat_sum) {
     for (int64_t i = 0; i < 200; i++)
         cr_assert(tensor_get(&sums, i) == tensor_get(&total, 0));
     tensor_free(&flat), tensor_free(&total), tensor_free(&wide), tensor_free(&sums);
+}
+
+/* A search of one axis is argmax (argmin) over it, and the element there. */
+static void check_dim(bool is_min, eddy_dtype dtype, const shape_case *c, int32_t axis, bool keepdim, layout l,
+                      eddy_kernel_team *team) {
+    uint32_t axes = c->rank == 0 ? 0 : 1u << axis;
+    int64_t shape[4];
+    int32_t rank = output_shape(c, axes, keepdim, shape);
+    tensor in = tensor_make(dtype, c->rank, c->shape, l);
+    tensor_fill(&in, 20);
+    for (int64_t i = 0; i < in.count && eddy_dtype_is_float(dtype); i++)
+        if (test_below(60) == 0)
+            tensor_set(&in, i, test_below(2) ? NAN : INFINITY);
+    tensor values = tensor_make(dtype, rank, shape, (layout)test_below(OUTPUT_LAYOUTS));
+    tensor indices = tensor_make(EDDY_I64, rank, shape, (layout)test_below(OUTPUT_LAYOUTS));
+    tensor best = tensor_make(dtype, rank, shape, CONTIGUOUS), at = tensor_make(EDDY_I64, rank, shape, CONTIGUOUS);
+    eddy_attributes_axis_keepdim along = {.axis = axis, .keepdim = keepdim};
+    eddy_attributes_reduce over = {.axes = axes, .keepdim = keepdim};
+    run_kernel(is_min ? &eddy_cpu_min_dim : &eddy_cpu_max_dim, (tensor *[]){&in, &values, &indices}, 3, &along, team,
+               NULL);
+    run_kernel(is_min ? &eddy_cpu_min : &eddy_cpu_max, (tensor *[]){&in, &best}, 2, &over, &serial_team, NULL);
+    run_kernel(is_min ? &eddy_cpu_argmin : &eddy_cpu_argmax, (tensor *[]){&in, &at}, 2, &over, &serial_team, NULL);
+    for (int64_t i = 0; i < best.count; i++)
+        cr_assert(tensor_get(&values, i) == tensor_get(&best, i) ||
+                      (isnan(tensor_get(&values, i)) && isnan(tensor_get(&best, i))),
+                  "%s output %lld", describe("max_dim", &in, l), (long long)i);
+    cr_assert(agrees(&indices, &at), "%s", describe("max_dim", &in, l));
+    cr_assert(tensor_guards_hold(&values) && tensor_guards_hold(&indices));
+    tensor_free(&in), tensor_free(&values), tensor_free(&indices), tensor_free(&best), tensor_free(&at);
+}
+
+Test(reduce, one_axis_gives_values_and_indices) {
+    for (int d = 0; d < EDDY_DTYPE_COUNT; d++)
+        for (size_t s = 0; s < SMALL_SHAPES; s++)
+            for (int32_t axis = 0; axis < small_shapes[s].rank || axis == 0; axis++)
+                if (small_shapes[s].rank == 0 || small_shapes[s].shape[axis] > 0)
+                    check_dim(test_below(2), (eddy_dtype)d, &small_shapes[s], axis, test_below(2),
+                              (layout)test_below(LAYOUT_COUNT), &shuffling_team);
+    const shape_case big[] = {{1, {300007}}, {2, {3, 100001}}, {2, {100001, 3}}};
+    for (int s = 0; s < 3; s++)
+        for (int32_t axis = 0; axis < big[s].rank; axis++)
+            for (int is_min = 0; is_min < 2; is_min++)
+                check_dim(is_min, is_min ? EDDY_I32 : EDDY_F16, &big[s], axis, false, UNALIGNED, &threaded_team);
+}
+
+Test(reduce, the_first_of_equals_is_chosen) {
+    int64_t n = 3 * 65536;
+    tensor in = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS), at = tensor_make(EDDY_I64, 0, NULL, CONTIGUOUS);
+    eddy_attributes_reduce attributes = {.axes = 1};
+    for (int round = 0; round < 4; round++) {
+        double value = round % 2 ? NAN : round;
+        int64_t first = test_below(n - 70000);
+        for (int64_t i = 0; i < n; i++)
+            tensor_set(&in, i, 0.5);
+        for (int64_t i = first; i < n; i += 33333)
+            tensor_set(&in, i, round < 2 ? value + 1 : value < 2 ? value : -value);
+        run_kernel(round < 2 ? &eddy_cpu_argmax : &eddy_cpu_argmin, (tensor *[]){&in, &at}, 2, &attributes,
+                   &threaded_team, NULL);
+        cr_assert_eq(tensor_get_int(&at, 0), first, "round %d seed %llu", round, (unsigned long long)test_seed);
+    }
+    tensor_free(&in), tensor_free(&at);
+}
+
+Test(reduce, nothing_gives_what_changes_nothing) {
+    const shape_case none = {2, {3, 0}};
+    const struct {
+        const eddy_kernel *kernel;
+        double value;
+    } cases[] = {
+        {&eddy_cpu_sum, 0}, {&eddy_cpu_prod, 1}, {&eddy_cpu_any, 0}, {&eddy_cpu_all, 1}, {&eddy_cpu_mean, NAN}};
+    for (int d = 0; d < EDDY_DTYPE_COUNT; d++)
+        for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+            if (isnan(cases[k].value) && !eddy_dtype_is_float((eddy_dtype)d))
+                continue;
+            int64_t three = 3;
+            tensor in = tensor_make((eddy_dtype)d, 2, none.shape, CONTIGUOUS);
+            tensor out = tensor_make(result_dtype(cases[k].kernel, (eddy_dtype)d), 1, &three, STRIDED);
+            eddy_attributes_reduce attributes = {.axes = 2};
+            run_kernel(cases[k].kernel, (tensor *[]){&in, &out}, 2, &attributes, &serial_team, NULL);
+            for (int64_t i = 0; i < 3; i++)
+                cr_assert(tensor_get(&out, i) == cases[k].value ||
+                              (isnan(cases[k].value) && isnan(tensor_get(&out, i))),
+                          "%s %s", cases[k].kernel->name, eddy_dtype_name((eddy_dtype)d));
+            cr_assert(tensor_guards_hold(&out));
+            tensor_free(&in), tensor_free(&out);
+        }
 }
