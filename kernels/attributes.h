@@ -50,7 +50,7 @@ typedef struct eddy_attributes_axis_keepdim {
 } eddy_attributes_axis_keepdim;
 
 /* softmax, log_softmax, their gradients, cat, stack, index_select, gather,
- * scatter, scatter_add, index_add */
+ * scatter, scatter_add, index_add, cumsum, cumprod and its gradient */
 typedef struct eddy_attributes_axis {
     int32_t axis;
 } eddy_attributes_axis;

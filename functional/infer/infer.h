@@ -27,6 +27,9 @@ eddy_status eddy_infer_var(eddy_infer *infer);
 eddy_status eddy_infer_norm(eddy_infer *infer);
 eddy_status eddy_infer_any(eddy_infer *infer);
 eddy_status eddy_infer_max_dim(eddy_infer *infer);
+/* scan.c */
+eddy_status eddy_infer_scan(eddy_infer *infer);
+eddy_status eddy_infer_scan_backward(eddy_infer *infer);
 /* matrix.c */
 eddy_status eddy_infer_matmul(eddy_infer *infer);
 eddy_status eddy_infer_mm(eddy_infer *infer);

@@ -38,6 +38,12 @@ extern const eddy_kernel eddy_cpu_argmin;
 extern const eddy_kernel eddy_cpu_max_dim;
 extern const eddy_kernel eddy_cpu_min_dim;
 
+/* scan.c [in -> out]: floats into their own dtype, integers and bool into i64. */
+extern const eddy_kernel eddy_cpu_cumsum;
+extern const eddy_kernel eddy_cpu_cumprod;
+/* [grad, in -> din]: floats */
+extern const eddy_kernel eddy_cpu_cumprod_backward;
+
 /* softmax.c: floats. [in -> out], backward [grad, output -> dinput] */
 extern const eddy_kernel eddy_cpu_softmax;
 extern const eddy_kernel eddy_cpu_log_softmax;

@@ -152,6 +152,27 @@ Test(infer, a_search_along_an_axis_has_two_outputs) {
     expect(&out[0], EDDY_I8, EDDY_SHAPE());
 }
 
+Test(infer, scans_keep_the_shape) {
+    eddy_spec in[] = {spec(EDDY_U8, EDDY_SHAPE(2, 3)), spec(EDDY_F16, EDDY_SHAPE(2, 3))}, out;
+    eddy_arguments_cumsum a = {.axis = -1};
+    cr_assert_eq(infer(&eddy_op_cumsum, in, 1, NULL, &a, &out), EDDY_OK);
+    expect(&out, EDDY_I64, EDDY_SHAPE(2, 3));
+    cr_assert_eq(a.axis, 1);
+    cr_assert_eq(infer(&eddy_op_cumprod, &in[1], 1, NULL, &a, &out), EDDY_OK);
+    expect(&out, EDDY_F16, EDDY_SHAPE(2, 3));
+    a.axis = 2;
+    cr_assert_eq(infer(&eddy_op_cumprod, in, 1, NULL, &a, &out), EDDY_OUT_OF_RANGE);
+    a.axis = 0;
+    cr_assert_eq(infer(&eddy_op_cumprod_backward, in, 2, NULL, &a, &out), EDDY_DTYPE_MISMATCH);
+    in[0].dtype = EDDY_F32;
+    cr_assert_eq(infer(&eddy_op_cumprod_backward, in, 2, NULL, &a, &out), EDDY_DTYPE_MISMATCH);
+    in[0] = spec(EDDY_F16, EDDY_SHAPE(3, 2));
+    cr_assert_eq(infer(&eddy_op_cumprod_backward, in, 2, NULL, &a, &out), EDDY_SHAPE_MISMATCH);
+    in[0].shape = EDDY_SHAPE();
+    a.axis = -1;
+    cr_assert_eq(infer(&eddy_op_cumsum, in, 1, NULL, &a, &out), EDDY_OK);
+}
+
 Test(infer, matmul_treats_vectors_as_rows_and_columns) {
     struct {
         eddy_shape a, b, out;

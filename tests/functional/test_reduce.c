@@ -1,4 +1,4 @@
-/* Reductions as a program calls them: options, defaults, several outputs, errors. */
+/* Reductions, scans and sorting as a program calls them: options, defaults, several outputs, errors. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <math.h>
@@ -90,6 +90,25 @@ Test(reduce, the_rest_by_example) {
     eddy_tensor *target = eddy_zeros(EDDY_SHAPE(2), EDDY_F32, NULL);
     cr_assert_eq(eddy_std_into(a, target, EDDY_AXES(1), NULL), EDDY_OK);
     EXPECT(target, sqrt(0.5), sqrt(8));
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(reduce, running_totals) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *a = F32(EDDY_SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
+    EXPECT(eddy_cumsum(a, 1), 1, 3, 6, 4, 9, 15);
+    EXPECT(eddy_cumsum(eddy_t(a), -1), 1, 5, 2, 7, 3, 9);
+    EXPECT(eddy_cumprod(a, 0), 1, 2, 3, 4, 10, 18);
+    cr_assert_eq(eddy_dtype_of(eddy_cumprod(eddy_cast(a, EDDY_BOOL), 0)), EDDY_I64);
+    eddy_tensor *target = eddy_zeros(EDDY_SHAPE(2, 3), EDDY_F32, NULL);
+    cr_assert_eq(eddy_cumsum_into(a, target, 0), EDDY_OK);
+    EXPECT(target, 1, 2, 3, 5, 7, 9);
+    EXPECT(eddy_cumprod_backward(eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL), F32(EDDY_SHAPE(3), 2, 0, 5), 0), 1, 12, 0);
+    cr_assert_null(eddy_cumsum(a, 2));
+    expect_error(EDDY_OUT_OF_RANGE, "cumsum", "axis 2");
+    cr_assert_eq(eddy_cumsum_into(target, target, 0), EDDY_OVERLAP);
+    expect_error(EDDY_OVERLAP, "cumsum", "target");
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }

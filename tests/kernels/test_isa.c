@@ -8,6 +8,7 @@
 #include <kernels/cpu/optimise_block.h>
 #include <kernels/cpu/random_block.h>
 #include <kernels/cpu/reduce_block.h>
+#include <kernels/cpu/scan_block.h>
 #include <kernels/cpu/softmax_block.h>
 #include <math.h>
 #include <stdlib.h>
@@ -252,6 +253,42 @@ Test(isa, reductions_agree) {
             check_pair(&portable->log_sum_exp[1], &other->log_sum_exp[1], isa, x[EDDY_REDUCE_F64], 8, count);
             check_maps(portable, other, isa, f64, count);
         }
+    }
+}
+
+/* Elements are doubles or int64_t alike: 8 bytes. */
+static void check_scan(const eddy_scan_op *portable, const eddy_scan_op *other, eddy_isa isa, const char *x,
+                       int64_t lines, int64_t count) {
+    static _Alignas(64) char rows[2][8 * EDDY_SCAN_LINES * EDDY_SCAN_BLOCK];
+    const eddy_scan_op *both[] = {portable, other};
+    double totals[2][EDDY_SCAN_COLUMNS];
+    for (int i = 0; i < 2; i++) {
+        memcpy(rows[i], x, sizeof(rows[i]));
+        memcpy(totals[i], x + 8, sizeof(totals[i]));
+        both[i]->lines(rows[i], lines, count, totals[i]);
+        both[i]->shift(rows[i], count, x);
+        both[i]->row(rows[i], totals[i], x + 16, count < EDDY_SCAN_COLUMNS ? count : EDDY_SCAN_COLUMNS);
+    }
+    ASSERT_SAME(rows[0], rows[1], sizeof(rows[0]), isa, "scan of", (long long)count);
+    ASSERT_SAME(totals[0], totals[1], sizeof(totals[0]), isa, "totals of", (long long)count);
+}
+
+Test(isa, scans_agree) {
+    need_another();
+    static double f64[EDDY_SCAN_LINES * EDDY_SCAN_BLOCK];
+    static int64_t i64[EDDY_SCAN_LINES * EDDY_SCAN_BLOCK];
+    fill_f64(f64, EDDY_SCAN_LINES * EDDY_SCAN_BLOCK, -1, 1);
+    for (int i = 0; i < EDDY_SCAN_LINES * EDDY_SCAN_BLOCK; i++)
+        i64[i] = (int64_t)test_random();
+    EACH_OTHER(isa) {
+        const eddy_scan_blocks *portable = &eddy_cpu_scan_blocks_portable, *other = eddy_cpu_scan_blocks_for(isa);
+        for (int64_t count = 1; count <= EDDY_SCAN_BLOCK; count += 1 + count / 3)
+            for (int64_t lines = 1; lines <= EDDY_SCAN_LINES; lines++) {
+                check_scan(&portable->sum_f64, &other->sum_f64, isa, (char *)f64, lines, count);
+                check_scan(&portable->prod_f64, &other->prod_f64, isa, (char *)f64, lines, count);
+                check_scan(&portable->sum_i64, &other->sum_i64, isa, (char *)i64, lines, count);
+                check_scan(&portable->prod_i64, &other->prod_i64, isa, (char *)i64, lines, count);
+            }
     }
 }
 

@@ -1,0 +1,33 @@
+/* Running totals on contiguous f64 or i64.
+ *
+ * A sum restarts at every block of EDDY_SCAN_BLOCK elements and adds what came before the block to each of its totals: so
+ * its error grows with the number of blocks and not of elements, and several blocks run side by side. A product runs through:
+ * started anew, a block could overflow where what came before it is small. */
+#ifndef EDDY_KERNELS_CPU_SCAN_BLOCK_H
+#define EDDY_KERNELS_CPU_SCAN_BLOCK_H
+
+#include <kernels/cpu/isa.h>
+#include <stdint.h>
+
+#define EDDY_SCAN_BLOCK 1024
+/* Lines that run side by side: enough to hide an addition's latency. */
+#define EDDY_SCAN_LINES 8
+#define EDDY_SCAN_COLUMNS 128
+
+typedef struct eddy_scan_op {
+    /* `lines` lines, EDDY_SCAN_BLOCK elements apart, each of `count` elements, in place; totals[l] is what line l starts from
+     * and, afterwards, its last total. */
+    void (*lines)(void *elements, int64_t lines, int64_t count, void *totals);
+    /* elements[i] = *before op elements[i] */
+    void (*shift)(void *elements, int64_t count, const void *before);
+    /* One row of lines that run across rows: totals[c] = totals[c] op row[c], row[c] = before[c] op totals[c] */
+    void (*row)(void *row, void *totals, const void *before, int64_t columns);
+} eddy_scan_op;
+
+typedef struct eddy_scan_blocks {
+    eddy_scan_op sum_f64, sum_i64, prod_f64, prod_i64;
+} eddy_scan_blocks;
+
+EDDY_ISA_DECLARE(eddy_scan_blocks, eddy_cpu_scan_blocks)
+
+#endif
