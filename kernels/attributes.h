@@ -132,4 +132,65 @@ typedef struct eddy_attributes_adam_step {
     double weight_decay; /* adam: times the parameter added to the gradient; adamw: what the parameter shrinks by, times lr */
 } eddy_attributes_adam_step;
 
+/* layer_norm, rms_norm and their gradients */
+typedef struct eddy_attributes_layer_norm {
+    int64_t axis_count; /* the last so many axes share their statistics */
+    double eps;
+} eddy_attributes_layer_norm;
+
+typedef struct eddy_attributes_group_norm {
+    int64_t groups;
+    double eps;
+} eddy_attributes_group_norm;
+
+/* batch_norm (without momentum), batch_norm_training and its gradients */
+typedef struct eddy_attributes_batch_norm {
+    double momentum;
+    double eps;
+} eddy_attributes_batch_norm;
+
+/* mse_loss, l1_loss, smooth_l1_loss, bce_with_logits, kl_div, and their gradients */
+typedef struct eddy_attributes_pair_loss {
+    double beta;       /* smooth_l1_loss */
+    int32_t reduction; /* eddy_reduction */
+    bool log_target;   /* kl_div */
+} eddy_attributes_pair_loss;
+
+typedef struct eddy_attributes_randint {
+    uint64_t seed;
+    uint64_t counter;
+    int64_t low;
+    int64_t high; /* exclusive */
+} eddy_attributes_randint;
+
+typedef struct eddy_attributes_dropout {
+    uint64_t seed;
+    uint64_t counter;
+    double p; /* of being dropped */
+} eddy_attributes_dropout;
+
+/* Seed and counter as the public function takes them: the bits of the dropout's. */
+typedef struct eddy_attributes_dropout_backward {
+    int64_t seed;
+    int64_t counter;
+    double p;
+} eddy_attributes_dropout_backward;
+
+typedef struct eddy_attributes_multinomial {
+    uint64_t seed;
+    uint64_t counter;
+    int64_t count; /* draws of a row */
+    bool replacement;
+} eddy_attributes_multinomial;
+
+typedef struct eddy_attributes_rope {
+    double base;
+    bool interleaved;
+} eddy_attributes_rope;
+
+typedef struct eddy_attributes_sdpa {
+    double scale; /* 0: one over the root of the width */
+    bool causal;
+} eddy_attributes_sdpa;
+
 #endif

@@ -284,8 +284,8 @@ def check_entry(where, entry):
         for operand in entry.gradient:
             if operand not in [o.name for o in entry.operands]:
                 fail(where, f"gradient of unknown operand {operand!r}")
-    if entry.outputs and any(o.access == "mut" for o in entry.operands):
-        fail(where, "an entry writes outputs or operands, not both")
+    if entry.outputs and entry.forms and any(o.access == "mut" for o in entry.operands):
+        fail(where, "an entry that writes operands and outputs has no forms with a target")
     if not entry.struct and any(not a.extra for a in entry.struct_attributes):
         fail(where, "attributes that the kernel reads need `struct`")
 

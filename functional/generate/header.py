@@ -103,12 +103,12 @@ def returns_text(function):
         return "Writes to target, which has the result's shape; returns a status."
     if function.form == "inplace":
         return f"Writes to {entry.operands[0].name}, which must have the result's shape and a dtype that holds it; returns a status."
+    written = [o.name for o in entry.operands if o.access == "mut"]
     if not entry.outputs:
-        written = [o.name for o in entry.operands if o.access == "mut"]
         return f"Writes to {sentence_list(written)}; returns a status."
     if len(entry.outputs) > 1:
         return "Fills the out-parameters with new tensors on success only; returns a status."
-    return "A new tensor, or NULL."
+    return f"A new tensor, or NULL; writes to {sentence_list(written)}." if written else "A new tensor, or NULL."
 
 
 def documentation(function):

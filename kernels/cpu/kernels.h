@@ -54,6 +54,45 @@ extern const eddy_kernel eddy_cpu_cross_entropy;
 /* [grad (scalar or [N]), input, target -> dinput] */
 extern const eddy_kernel eddy_cpu_cross_entropy_backward;
 
+/* [input [N, C] float, target [N] i64, weight [C] or absent -> scalar or [N]] */
+extern const eddy_kernel eddy_cpu_nll_loss;
+/* [grad (scalar or [N]), target, weight or absent -> dinput] */
+extern const eddy_kernel eddy_cpu_nll_loss_backward;
+/* pair_loss.c: floats. [input, target -> scalar or the joint shape], backward [grad (scalar or the joint shape), input,
+ * target -> dinput of the joint shape]; bce_with_logits has two operands more behind target, weight and the weight of
+ * positive answers, each may be absent. The targets' gradients of mse, l1 and smooth_l1 are minus those of the input. */
+extern const eddy_kernel eddy_cpu_mse_loss;
+extern const eddy_kernel eddy_cpu_mse_loss_backward;
+extern const eddy_kernel eddy_cpu_l1_loss;
+extern const eddy_kernel eddy_cpu_l1_loss_backward;
+extern const eddy_kernel eddy_cpu_smooth_l1_loss;
+extern const eddy_kernel eddy_cpu_smooth_l1_loss_backward;
+extern const eddy_kernel eddy_cpu_bce_with_logits;
+extern const eddy_kernel eddy_cpu_bce_with_logits_backward;
+extern const eddy_kernel eddy_cpu_bce_with_logits_backward_target;
+extern const eddy_kernel eddy_cpu_kl_div;
+extern const eddy_kernel eddy_cpu_kl_div_backward;
+extern const eddy_kernel eddy_cpu_kl_div_backward_target;
+
+/* norm.c: floats. Absent weights are 1, absent biases 0. */
+extern const eddy_kernel eddy_cpu_layer_norm; /* [x, weight or absent, bias or absent -> out] */
+extern const eddy_kernel eddy_cpu_rms_norm;   /* [x, weight or absent -> out] */
+extern const eddy_kernel eddy_cpu_group_norm; /* [x [N, C, ..], weight [C] or absent, bias [C] or absent -> out] */
+/* [x [N, C, ..], mean [C], variance [C], weight [C] or absent, bias [C] or absent -> out]; training takes the statistics of
+ * x and blends them into mean and variance, which may be absent. */
+extern const eddy_kernel eddy_cpu_batch_norm;
+extern const eddy_kernel eddy_cpu_batch_norm_training;
+/* [grad, x, weight or absent -> dx] */
+extern const eddy_kernel eddy_cpu_layer_norm_backward;
+extern const eddy_kernel eddy_cpu_rms_norm_backward;
+extern const eddy_kernel eddy_cpu_group_norm_backward;
+extern const eddy_kernel eddy_cpu_batch_norm_backward;
+/* [grad, x -> dweight] */
+extern const eddy_kernel eddy_cpu_layer_norm_backward_weight;
+extern const eddy_kernel eddy_cpu_rms_norm_backward_weight;
+extern const eddy_kernel eddy_cpu_group_norm_backward_weight;
+extern const eddy_kernel eddy_cpu_batch_norm_backward_weight;
+
 /* join.c [in ... -> out] */
 extern const eddy_kernel eddy_cpu_cat;
 extern const eddy_kernel eddy_cpu_stack;
@@ -91,6 +130,22 @@ extern const eddy_kernel eddy_cpu_nonzero;
 extern const eddy_kernel eddy_cpu_rand;     /* floats, [0, 1) */
 extern const eddy_kernel eddy_cpu_randn;    /* floats */
 extern const eddy_kernel eddy_cpu_randperm; /* i64, i32: a permutation of 0 .. n - 1 */
+extern const eddy_kernel eddy_cpu_randint;  /* integers, [low, high) */
+/* dropout.c: floats. [x -> out], [grad -> dx]; the mask is a function of seed, counter and the element's number. */
+extern const eddy_kernel eddy_cpu_dropout;
+extern const eddy_kernel eddy_cpu_dropout_backward;
+/* [p -> out]: 1 with probability p; a p outside [0, 1] fails with its position. */
+extern const eddy_kernel eddy_cpu_bernoulli;
+/* multinomial.c: [weights [K] or [N, K] -> out i64 [count] or [N, count]]; weights that are no distribution fail with their
+ * row. */
+extern const eddy_kernel eddy_cpu_multinomial;
+
+/* rope.c: floats. [x [.., S, D], positions [S] i64 -> out] */
+extern const eddy_kernel eddy_cpu_rope;
+/* sdpa.c: floats. [q [.., L, D], k [.., S, D], v [.., S, E], mask [.., L, S] bool or float or absent -> out [.., L, E]];
+ * backward [grad, output, q, k, v, mask or absent -> dq, dk, dv]; batch dims broadcast, gradients have them all. */
+extern const eddy_kernel eddy_cpu_sdpa;
+extern const eddy_kernel eddy_cpu_sdpa_backward;
 
 /* optimise.c: floats, in place. sgd [params[n], grads[n]], with momentum [params[n], grads[n], velocity[n]], adam and adamw [params[n], grads[n], m[n], v[n], step]: `step` is a 0-dim
  * i64 that the kernel advances by 1 first. Items of a list may differ in shape. */

@@ -85,11 +85,11 @@ Test(op_table, the_scalar_of_an_s_op_stands_first) {
     }
 }
 
-Test(op_table, operands_are_written_or_outputs_are) {
+Test(op_table, something_is_written) {
     EACH(op) {
         bool has_mut = false;
         for (int32_t i = 0; i < op->operand_count; i++)
             has_mut = has_mut || op->operands[i].is_mut;
-        cr_assert_eq(has_mut, op->output_count == 0, "%s", op->name);
+        cr_assert(has_mut || op->output_count > 0, "%s", op->name);
     }
 }

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <kernels/cpu/cast_block.h>
 #include <kernels/cpu/gemm_block.h>
+#include <kernels/cpu/norm_block.h>
 #include <kernels/cpu/optimise_block.h>
 #include <kernels/cpu/random_block.h>
 #include <kernels/cpu/reduce_block.h>
@@ -333,6 +334,44 @@ Test(isa, softmax_rows_agree) {
         for (int64_t count = EDDY_SOFTMAX_LANES; count <= EDDY_SOFTMAX_CHUNK; count += EDDY_SOFTMAX_LANES) {
             check_softmax(&portable->f32, &other->f32, isa, (char *)x, (char *)y, sizeof(float), count);
             check_softmax(&portable->f64, &other->f64, isa, (char *)x64, (char *)y64, sizeof(double), count);
+        }
+    }
+}
+
+static void check_norm(const eddy_norm_ops *portable, const eddy_norm_ops *other, eddy_isa isa, const char *g,
+                       const char *x, const char *w, size_t size, int64_t count) {
+    static _Alignas(64) char rows[2][8 * EDDY_NORM_CHUNK];
+    static double sums[2][EDDY_NORM_CHUNK];
+    const eddy_norm_ops *both[] = {portable, other};
+    double values[2][6];
+    for (int b = 0; b < 2; b++) {
+        both[b]->moments(x, count, &values[b][0], &values[b][1]);
+        values[b][2] = both[b]->square_sum(x, count);
+        both[b]->products(g, x, w, 0.25, count, &values[b][3]);
+        values[b][5] = both[b]->product(g, x, 0.25, count);
+        memcpy(rows[b], g, size * (size_t)count);
+        both[b]->backward(rows[b], x, w, 0.25, 1.5, 0.125, 0.375, count);
+        both[b]->apply(rows[b], w, x, 0.25, 1.5, count);
+        memset(sums[b], 0, sizeof(sums[b]));
+        both[b]->accumulate(sums[b], g, x, 0.25, 1.5, count);
+    }
+    ASSERT_SAME(values[0], values[1], sizeof(values[0]), isa, "sums", (long long)count);
+    ASSERT_SAME(rows[0], rows[1], size * (size_t)count, isa, "rows", (long long)count);
+    ASSERT_SAME(sums[0], sums[1], sizeof(sums[0]), isa, "accumulate", (long long)count);
+}
+
+Test(isa, normalisations_agree) {
+    need_another();
+    static float f32[3][EDDY_NORM_CHUNK];
+    static double f64[3][EDDY_NORM_CHUNK];
+    fill_f32(f32[0], 3 * EDDY_NORM_CHUNK, -1, 1), fill_f64(f64[0], 3 * EDDY_NORM_CHUNK, -1, 1);
+    EACH_OTHER(isa) {
+        const eddy_norm_blocks *portable = &eddy_cpu_norm_blocks_portable, *other = eddy_cpu_norm_blocks_for(isa);
+        for (int64_t count = 1; count <= EDDY_NORM_CHUNK; count += count < 100 ? 1 : 37) {
+            check_norm(&portable->f32, &other->f32, isa, (char *)f32[0], (char *)f32[1], (char *)f32[2], sizeof(float),
+                       count);
+            check_norm(&portable->f64, &other->f64, isa, (char *)f64[0], (char *)f64[1], (char *)f64[2], sizeof(double),
+                       count);
         }
     }
 }

@@ -1,0 +1,35 @@
+/* Arithmetic of normalisations on contiguous f32 or f64, at most EDDY_NORM_CHUNK elements at a time. Sums run in lanes that
+ * are then halved: fixed by the count alone. `w` and `b`, the weight and the bias, hold one number per element. */
+#ifndef EDDY_KERNELS_CPU_NORM_BLOCK_H
+#define EDDY_KERNELS_CPU_NORM_BLOCK_H
+
+#include <kernels/cpu/isa.h>
+#include <stdint.h>
+
+#define EDDY_NORM_LANES 16
+#define EDDY_NORM_CHUNK 2048
+
+typedef struct eddy_norm_ops {
+    /* The mean, and the sum of squares of the distances from it; count at least 1. */
+    void (*moments)(const void *x, int64_t count, double *mean, double *squares);
+    double (*square_sum)(const void *x, int64_t count);
+    /* x = (x - mean) * scale * w + b */
+    void (*apply)(void *x, const void *w, const void *b, double mean, double scale, int64_t count);
+    /* sums: of g * w, and of g * w * (x - shift) */
+    void (*products)(const void *g, const void *x, const void *w, double shift, int64_t count, double sums[2]);
+    /* The sum of g * (x - shift) */
+    double (*product)(const void *g, const void *x, double shift, int64_t count);
+    /* g = scale * (g * w - level - (x - mean) * slope) */
+    void (*backward)(void *g, const void *x, const void *w, double mean, double scale, double level, double slope,
+                     int64_t count);
+    /* into = into + g * (x - mean) * scale */
+    void (*accumulate)(double *into, const void *g, const void *x, double mean, double scale, int64_t count);
+} eddy_norm_ops;
+
+typedef struct eddy_norm_blocks {
+    eddy_norm_ops f32, f64;
+} eddy_norm_blocks;
+
+EDDY_ISA_DECLARE(eddy_norm_blocks, eddy_cpu_norm_blocks)
+
+#endif

@@ -1,0 +1,130 @@
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/norm_plan.h>
+
+static void append(eddy_walk *walk, const eddy_norm_plan *plan, int32_t count, int32_t d) {
+    int64_t strides[EDDY_NORM_OPERANDS];
+    for (int32_t o = 0; o < count; o++)
+        strides[o] = plan->views[o]->strides[d];
+    eddy_walk_append(walk, plan->views[0]->shape[d], strides, count);
+}
+
+static void begin(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count) {
+    for (int32_t o = 0; o < count; o++)
+        plan->views[o] = views[o];
+    plan->compute = eddy_chunk_compute_dtype(views[0]->dtype);
+    plan->ops = plan->compute == EDDY_F64 ? &eddy_cpu_norm_blocks()->f64 : &eddy_cpu_norm_blocks()->f32;
+    eddy_walk_init(&plan->places, 0, NULL);
+    eddy_walk_init(&plan->elements, 0, NULL);
+    plan->places.operand_count = plan->elements.operand_count = count;
+}
+
+static void end(eddy_norm_plan *plan, int64_t segment, int64_t period) {
+    plan->place_count = eddy_walk_count(&plan->places);
+    plan->element_count = eddy_walk_count(&plan->elements);
+    plan->segment = eddy_max_i64(1, segment);
+    plan->period = eddy_max_i64(1, period);
+    plan->weight_count = period * (plan->element_count / plan->segment);
+    eddy_walk_collapse(&plan->places);
+    eddy_walk_collapse(&plan->elements);
+}
+
+void eddy_norm_plan_last_axes(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count,
+                              int64_t axis_count) {
+    begin(plan, views, count);
+    int32_t rank = views[0]->rank, first = rank - (int32_t)axis_count;
+    for (int32_t d = 0; d < rank; d++)
+        append(d < first ? &plan->places : &plan->elements, plan, count, d);
+    end(plan, 1, 1);
+}
+
+void eddy_norm_plan_groups(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count, int64_t groups) {
+    begin(plan, views, count);
+    int64_t channels = views[0]->shape[1] / groups, segment = 1, strides[EDDY_NORM_OPERANDS];
+    append(&plan->places, plan, count, 0);
+    for (int32_t o = 0; o < count; o++)
+        strides[o] = views[o]->strides[1] * channels;
+    eddy_walk_append(&plan->places, groups, strides, count);
+    for (int32_t o = 0; o < count; o++)
+        strides[o] = views[o]->strides[1];
+    eddy_walk_append(&plan->elements, channels, strides, count);
+    for (int32_t d = 2; d < views[0]->rank; d++) {
+        append(&plan->elements, plan, count, d);
+        segment *= views[0]->shape[d];
+    }
+    end(plan, segment, groups);
+    plan->weight_count = views[0]->shape[1]; /* where the segments are empty too */
+}
+
+void eddy_norm_plan_channels(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count) {
+    begin(plan, views, count);
+    for (int32_t d = 0; d < views[0]->rank; d++)
+        append(d == 1 ? &plan->places : &plan->elements, plan, count, d);
+    end(plan, eddy_walk_count(&plan->elements), plan->place_count);
+    plan->period = eddy_max_i64(1, plan->place_count);
+    plan->weight_count = plan->place_count;
+}
+
+void eddy_norm_load(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
+                    void *chunk) {
+    const eddy_kernel_view *view = plan->views[operand];
+    int64_t stride = eddy_walk_inner_stride(&plan->elements, operand);
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&plan->elements, &cursor, begin);
+    for (int64_t done = 0, run; done < count; done += run) {
+        run = eddy_min_i64(eddy_walk_run(&plan->elements, &cursor), count - done);
+        eddy_chunk_load(plan->compute, eddy_chunk_at(chunk, plan->compute, done), view->dtype,
+                        eddy_chunk_at(view->data, view->dtype, offsets[operand] + cursor.offsets[operand]), stride,
+                        run);
+        eddy_walk_advance(&plan->elements, &cursor, run);
+    }
+}
+
+void eddy_norm_store(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
+                     const void *chunk) {
+    const eddy_kernel_view *view = plan->views[operand];
+    int64_t stride = eddy_walk_inner_stride(&plan->elements, operand);
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&plan->elements, &cursor, begin);
+    for (int64_t done = 0, run; done < count; done += run) {
+        run = eddy_min_i64(eddy_walk_run(&plan->elements, &cursor), count - done);
+        eddy_chunk_store(view->dtype,
+                         eddy_chunk_at(view->data, view->dtype, offsets[operand] + cursor.offsets[operand]), stride,
+                         plan->compute, eddy_chunk_at(chunk, plan->compute, done), run);
+        eddy_walk_advance(&plan->elements, &cursor, run);
+    }
+}
+
+const void *eddy_norm_weights(const eddy_norm_plan *plan, const void *weights, int64_t place, int64_t begin,
+                              int64_t count, eddy_norm_chunk *chunk) {
+    int64_t first = eddy_norm_first_weight(plan, place);
+    if (plan->segment == 1)
+        return eddy_chunk_at(weights, plan->compute, first + begin);
+    int64_t bytes = plan->compute == EDDY_F64 ? 8 : 4;
+    for (int64_t done = 0; done < count;) {
+        int64_t at = begin + done, run = eddy_min_i64(plan->segment - at % plan->segment, count - done);
+        eddy_chunk_fill(eddy_chunk_at(chunk, plan->compute, done), 1, bytes,
+                        eddy_chunk_at(weights, plan->compute, first + at / plan->segment), run);
+        done += run;
+    }
+    return chunk;
+}
+
+/* Chunks are joined by the formula for two samples (T. Chan, G. Golub, R. LeVeque, 1979). */
+eddy_norm_moments eddy_norm_place_moments(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets,
+                                          bool centred, eddy_norm_chunk *chunk) {
+    eddy_norm_moments total = {0};
+    for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
+        int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
+        eddy_norm_load(plan, operand, offsets, begin, count, chunk);
+        if (!centred) {
+            total.squares += plan->ops->square_sum(chunk, count);
+            continue;
+        }
+        eddy_norm_moments part;
+        plan->ops->moments(chunk, count, &part.mean, &part.squares);
+        double share = (double)count / (double)(begin + count), distance = part.mean - total.mean;
+        total.squares += part.squares + distance * distance * share * (double)begin;
+        total.mean += distance * share;
+    }
+    return total;
+}

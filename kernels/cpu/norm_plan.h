@@ -1,0 +1,65 @@
+/* What all normalisations have in common: places, each with statistics of its own, and the elements of a place.
+ *
+ *              places             elements of a place     a weight belongs to
+ *   layer, rms leading dims       the last dims           each element
+ *   group      [N, groups]        [C / groups, ..]        the C / groups runs of a place
+ *   batch      [C]                [N, ..]                 a place
+ *
+ * Elements are taken in row-major order whatever the strides, so that layout does not show in the bits. */
+#ifndef EDDY_KERNELS_CPU_NORM_PLAN_H
+#define EDDY_KERNELS_CPU_NORM_PLAN_H
+
+#include <kernels/cpu/norm_block.h>
+#include <kernels/cpu/walk.h>
+#include <kernels/kernel.h>
+
+#define EDDY_NORM_OPERANDS 3
+
+/* A chunk of the compute type. */
+typedef union eddy_norm_chunk {
+    _Alignas(64) float f32[EDDY_NORM_CHUNK];
+    double f64[EDDY_NORM_CHUNK];
+} eddy_norm_chunk;
+
+typedef struct eddy_norm_plan {
+    const eddy_kernel_view *views[EDDY_NORM_OPERANDS]; /* of one shape */
+    eddy_walk places, elements;
+    int64_t place_count, element_count;
+    int64_t segment; /* neighbouring elements that share a weight */
+    int64_t period;  /* places from which on weights repeat */
+    int64_t weight_count;
+    eddy_dtype compute;
+    const eddy_norm_ops *ops;
+} eddy_norm_plan;
+
+/* views: `count` operands of one shape. */
+void eddy_norm_plan_last_axes(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count,
+                              int64_t axis_count);
+void eddy_norm_plan_groups(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count, int64_t groups);
+void eddy_norm_plan_channels(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count);
+
+/* Number of the weight that the first element of a place has. */
+static inline int64_t eddy_norm_first_weight(const eddy_norm_plan *plan, int64_t place) {
+    return place % plan->period * (plan->element_count / plan->segment);
+}
+
+/* Elements begin .. begin + count of an operand at the place whose offsets these are. */
+void eddy_norm_load(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
+                    void *chunk);
+void eddy_norm_store(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
+                     const void *chunk);
+
+/* Weights of elements begin .. of a place: where they lie among all, or spread out into *chunk. */
+const void *eddy_norm_weights(const eddy_norm_plan *plan, const void *weights, int64_t place, int64_t begin,
+                              int64_t count, eddy_norm_chunk *chunk);
+
+/* Mean and sum of squared distances of a place, or without `centred` 0 and the sum of squares. A place of at most one chunk
+ * stays in *chunk. */
+typedef struct eddy_norm_moments {
+    double mean, squares;
+} eddy_norm_moments;
+
+eddy_norm_moments eddy_norm_place_moments(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets,
+                                          bool centred, eddy_norm_chunk *chunk);
+
+#endif
