@@ -1,16 +1,15 @@
-/* cross_entropy of logits and labels, and its gradient. The losses of rows lie in the workspace as f64 and are added up in
+/* cross_entropy of logits and labels, nll_loss of log-probabilities and labels, and their gradients. The losses of rows lie in the workspace as f64 and are added up in
  * one order; the log-sum-exp of a row is never stored. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/loss_total.h>
 #include <kernels/cpu/softmax_row.h>
 #include <kernels/cpu/walk.h>
 #include <math.h>
 
 #define SLICE_ELEMENTS 32768
-/* Losses added in a row before sums are added pairwise. */
-#define SUM_BLOCK 64
 
 typedef struct loss {
     const eddy_kernel_call *call;
@@ -68,17 +67,6 @@ static void forward_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static double pairwise_sum(const double *values, int64_t count) {
-    if (count <= SUM_BLOCK) {
-        double sum = 0;
-        for (int64_t i = 0; i < count; i++)
-            sum += values[i];
-        return sum;
-    }
-    int64_t half = (count / 2 + SUM_BLOCK - 1) / SUM_BLOCK * SUM_BLOCK;
-    return pairwise_sum(values, half) + pairwise_sum(values + half, count - half);
-}
-
 static void run_slices(const loss *work, int64_t rows, void (*slice)(void *, int64_t, int64_t)) {
     int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, work->input->shape[1]));
     if (rows <= grain)
@@ -98,7 +86,7 @@ static void cross_entropy_run(const eddy_kernel_call *call) {
             eddy_chunk_store(out->dtype, out->data, out->strides[0], EDDY_F64, losses, rows);
         return;
     }
-    double sum = pairwise_sum(losses, rows);
+    double sum = eddy_loss_total(losses, rows);
     if (work.attributes->reduction == EDDY_REDUCTION_MEAN)
         sum /= (double)count_rows(&work); /* NaN when no row counts, as PyTorch has it */
     eddy_dtype_store_f64(out->dtype, out->data, sum);
@@ -171,3 +159,104 @@ const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_back
                                                      .run = cross_entropy_backward_run,
                                                      .cost_base_ps = 100000,
                                                      .cost_element_ps = 1200};
+
+/* ---- nll_loss ---- */
+
+static double weight_of(const eddy_kernel_view *weight, int64_t label) {
+    if (eddy_view_is_absent(weight))
+        return 1;
+    return eddy_dtype_load_f64(weight->dtype, eddy_chunk_at(weight->data, weight->dtype, label * weight->strides[0]));
+}
+
+/* Labels are few beside the work of what made their rows: one slice. */
+static double sum_weights(const loss *work, const eddy_kernel_view *weight, int64_t classes) {
+    double sum = 0;
+    for (int64_t r = 0; r < work->target->shape[0]; r++) {
+        int64_t label = label_of(work->target, r);
+        if (!is_ignored(work->attributes, label) && label >= 0 && label < classes)
+            sum += weight_of(weight, label);
+    }
+    return sum;
+}
+
+/* views: input, target, weight or absent, out */
+static void nll_loss_run(const eddy_kernel_call *call) {
+    loss work = {.call = call, .attributes = call->attributes, .input = &call->views[0], .target = &call->views[1]};
+    const eddy_kernel_view *weight = &call->views[2], *out = &call->views[3];
+    int64_t rows = work.target->shape[0];
+    double *losses = call->workspace;
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t label = label_of(work.target, r);
+        losses[r] = 0;
+        if (is_ignored(work.attributes, label) || !label_fits(&work, r, label))
+            continue;
+        eddy_softmax_row row = row_of(work.input, r);
+        double at_label = eddy_dtype_load_f64(row.dtype, eddy_chunk_at(row.data, row.dtype, label * row.stride));
+        losses[r] = -at_label * weight_of(weight, label);
+    }
+    if (work.attributes->reduction == EDDY_REDUCTION_NONE) {
+        if (rows > 0)
+            eddy_chunk_store(out->dtype, out->data, out->strides[0], EDDY_F64, losses, rows);
+        return;
+    }
+    double sum = eddy_loss_total(losses, rows);
+    if (work.attributes->reduction == EDDY_REDUCTION_MEAN)
+        sum /= sum_weights(&work, weight, work.input->shape[1]);
+    eddy_dtype_store_f64(out->dtype, out->data, sum);
+}
+
+static size_t nll_loss_workspace(const eddy_kernel_call *call) {
+    return (size_t)call->views[1].shape[0] * sizeof(double);
+}
+
+typedef struct nll_gradient {
+    loss loss; /* its input is the gradient to be written */
+    const eddy_kernel_view *grad, *weight;
+    double total;
+} nll_gradient;
+
+static void nll_backward_slice(void *context, int64_t begin, int64_t end) {
+    const nll_gradient *work = context;
+    const eddy_kernel_view *out = work->loss.input, *grad = work->grad;
+    int64_t bytes = (int64_t)eddy_dtype_bytes(out->dtype), zero = 0;
+    for (int64_t r = begin; r < end; r++) {
+        char *row = eddy_chunk_at(out->data, out->dtype, r * out->strides[0]);
+        if (out->shape[1] > 0)
+            eddy_chunk_fill(row, out->strides[1], bytes, &zero, out->shape[1]);
+        int64_t label = label_of(work->loss.target, r);
+        if (is_ignored(work->loss.attributes, label) || !label_fits(&work->loss, r, label))
+            continue;
+        int64_t grad_offset = grad->rank == 0 ? 0 : r * grad->strides[0];
+        double g = eddy_dtype_load_f64(grad->dtype, eddy_chunk_at(grad->data, grad->dtype, grad_offset));
+        eddy_dtype_store_f64(out->dtype, eddy_chunk_at(row, out->dtype, label * out->strides[1]),
+                             -g * weight_of(work->weight, label) / work->total);
+    }
+}
+
+/* views: grad, target, weight or absent, dinput */
+static void nll_loss_backward_run(const eddy_kernel_call *call) {
+    nll_gradient work = {.grad = &call->views[0], .weight = &call->views[2], .total = 1};
+    work.loss =
+        (loss){.call = call, .attributes = call->attributes, .target = &call->views[1], .input = &call->views[3]};
+    if (work.loss.attributes->reduction == EDDY_REDUCTION_MEAN)
+        work.total = sum_weights(&work.loss, work.weight, work.loss.input->shape[1]);
+    int64_t rows = work.loss.target->shape[0], grain = SLICE_ELEMENTS / eddy_max_i64(1, work.loss.input->shape[1]);
+    if (rows <= eddy_max_i64(1, grain))
+        nll_backward_slice(&work, 0, rows);
+    else
+        call->team->parallel_for(call->team, rows, eddy_max_i64(1, grain), nll_backward_slice, &work);
+}
+
+/* One element of each row is read. */
+static int64_t nll_loss_cost(const eddy_kernel_call *call) {
+    return 50000 + 12000 * call->views[1].shape[0];
+}
+
+const eddy_kernel eddy_cpu_nll_loss = {.name = "nll_loss",
+                                       .run = nll_loss_run,
+                                       .workspace = nll_loss_workspace,
+                                       .cost_base_ps = 50000,
+                                       .cost_element_ps = 100,
+                                       .cost = nll_loss_cost};
+const eddy_kernel eddy_cpu_nll_loss_backward = {
+    .name = "nll_loss_backward", .run = nll_loss_backward_run, .cost_base_ps = 50000, .cost_element_ps = 150};

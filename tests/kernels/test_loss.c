@@ -130,3 +130,79 @@ Test(loss, the_first_label_out_of_range_is_reported_whatever_the_slices) {
         }
     tensor_free(&input), tensor_free(&target), tensor_free(&out), tensor_free(&dinput), tensor_free(&grad);
 }
+
+static void check_nll(eddy_dtype dtype, layout a, int32_t reduction, bool weighted, eddy_kernel_team *team) {
+    const int64_t n = 61, classes = 7, shape[] = {61, 7};
+    bool is_whole = reduction == EDDY_REDUCTION_NONE;
+    tensor input = tensor_make(dtype, 2, shape, a), target = tensor_make(EDDY_I64, 1, &n, a == BROADCAST ? STRIDED : a);
+    tensor weight = tensor_make(dtype, 1, &classes, STRIDED), out = tensor_make(dtype, is_whole, &n, CONTIGUOUS);
+    tensor grad = tensor_make(dtype, is_whole, &n, CONTIGUOUS), dinput = tensor_make(dtype, 2, shape, NEGATIVE);
+    tensor_fill(&input, 5), tensor_fill(&grad, 1), tensor_fill(&weight, 2);
+    eddy_attributes_cross_entropy attributes = {.reduction = reduction, .has_ignore_index = true, .ignore_index = 3};
+    tensor *given = weighted ? &weight : NULL;
+    double sum = 0, total = 0, size = 0, unit = unit_of(dtype);
+    for (int64_t r = 0; r < n; r++) {
+        int64_t label = test_below(classes);
+        tensor_set_int(&target, r, label);
+        tensor_set(&weight, label, fabs(tensor_get(&weight, label)) + 0.5);
+    }
+    for (int64_t r = 0; r < n; r++) {
+        int64_t label = tensor_get_int(&target, r);
+        double w = label == 3 ? 0 : weighted ? tensor_get(&weight, label) : 1;
+        sum -= w * tensor_get(&input, r * classes + label);
+        size += w * fabs(tensor_get(&input, r * classes + label));
+        total += w;
+    }
+    cr_assert_eq(
+        run_kernel(&eddy_cpu_nll_loss, (tensor *[]){&input, &target, given, &out}, 4, &attributes, team, NULL), 0);
+    cr_assert_eq(run_kernel(&eddy_cpu_nll_loss_backward, (tensor *[]){&grad, &target, given, &dinput}, 4, &attributes,
+                            team, NULL),
+                 0);
+    if (reduction != EDDY_REDUCTION_MEAN)
+        total = 1;
+    if (!is_whole)
+        cr_assert(fabs(tensor_get(&out, 0) - sum / total) <= unit * (fabs(sum / total) + size / total * 0x1p-40));
+    for (int64_t i = 0; i < input.count; i++) {
+        int64_t r = i / classes, label = tensor_get_int(&target, r);
+        double w = label == 3 ? 0 : weighted ? tensor_get(&weight, label) : 1;
+        if (is_whole)
+            cr_assert(fabs(tensor_get(&out, r) + w * tensor_get(&input, r * classes + label)) <=
+                      unit * fabs(tensor_get(&out, r)));
+        double want = label == i % classes ? -w * tensor_get(&grad, is_whole ? r : 0) / total : 0;
+        cr_assert(fabs(tensor_get(&dinput, i) - want) <= unit * fabs(want), "%s element %lld: %g, not %g",
+                  describe("nll_loss_backward", &input, a), (long long)i, tensor_get(&dinput, i), want);
+    }
+    cr_assert(tensor_guards_hold(&out) && tensor_guards_hold(&dinput));
+    tensor_free(&input), tensor_free(&target), tensor_free(&weight), tensor_free(&out);
+    tensor_free(&grad), tensor_free(&dinput);
+}
+
+Test(loss, nll_of_every_dtype_layout_and_reduction) {
+    const eddy_dtype floats[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
+    for (int d = 0; d < 4; d++)
+        for (int a = 0; a < LAYOUT_COUNT; a++)
+            for (int32_t reduction = 0; reduction < 3; reduction++)
+                for (int weighted = 0; weighted < 2; weighted++)
+                    check_nll(floats[d], (layout)a, reduction, weighted, a % 2 ? &serial_team : &shuffling_team);
+}
+
+Test(loss, nll_reports_the_first_label_out_of_range) {
+    const int64_t n = 3, shape[] = {3, 2};
+    tensor input = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS), target = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS);
+    tensor out = tensor_make(EDDY_F32, 0, NULL, CONTIGUOUS), dinput = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
+    tensor_fill(&input, 1);
+    const int64_t labels[] = {-100, 2, -1};
+    for (int64_t i = 0; i < n; i++)
+        tensor_set_int(&target, i, labels[i]);
+    eddy_attributes_cross_entropy attributes = {.has_ignore_index = true, .ignore_index = -100};
+    eddy_kernel_error error;
+    cr_assert_eq(run_kernel(&eddy_cpu_nll_loss, (tensor *[]){&input, &target, NULL, &out}, 4, &attributes, &serial_team,
+                            &error),
+                 EDDY_OUT_OF_RANGE);
+    cr_assert(error.position == 1 && error.value == 2 && error.bound == 2);
+    cr_assert_eq(run_kernel(&eddy_cpu_nll_loss_backward, (tensor *[]){&out, &target, NULL, &dinput}, 4, &attributes,
+                            &serial_team, &error),
+                 EDDY_OUT_OF_RANGE);
+    cr_assert(error.position == 1 && error.value == 2 && error.bound == 2);
+    tensor_free(&input), tensor_free(&target), tensor_free(&out), tensor_free(&dinput);
+}
