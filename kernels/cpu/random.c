@@ -1,4 +1,4 @@
-/* rand, randn, randperm. Element i comes from Philox block i / 4 (f32 and narrower) or i / 2 (f64) of (seed, counter), in
+/* rand, randn, randperm, randint. Element i comes from Philox block i / 4 (f32 and narrower) or i / 2 (f64) of (seed, counter), in
  * row-major order of the output, whatever the slices and strides. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
@@ -89,10 +89,10 @@ static void randn_run(const eddy_kernel_call *call) {
 
 /* An exactly uniform number below `bound` for step `step` (D. Lemire, "Fast random integer generation in an interval",
  * 2019): the rare draws that would favour some numbers are made again, from blocks numbered beyond all steps. */
-static uint64_t below(const eddy_attributes_random *attributes, uint64_t bound, uint64_t step) {
+static uint64_t below(uint64_t seed, uint64_t counter, uint64_t bound, uint64_t step) {
     for (uint64_t attempt = 0;; attempt++) {
         uint32_t words[4];
-        eddy_philox(attributes->seed, attributes->counter, step | attempt << 48, words);
+        eddy_philox(seed, counter, step | attempt << 48, words);
         for (int half = 0; half < 2; half++) {
             uint64_t bits = (uint64_t)words[2 * half] << 32 | words[2 * half + 1];
             unsigned __int128 product = (unsigned __int128)bits * bound;
@@ -109,7 +109,7 @@ static uint64_t below(const eddy_attributes_random *attributes, uint64_t bound, 
         for (int64_t i = 0; i < count; i++)                                                                            \
             out[i * stride] = (type)i;                                                                                 \
         for (int64_t i = count - 1; i > 0; i--) {                                                                      \
-            int64_t j = (int64_t)below(attributes, (uint64_t)i + 1, (uint64_t)i);                                      \
+            int64_t j = (int64_t)below(attributes->seed, attributes->counter, (uint64_t)i + 1, (uint64_t)i);           \
             type kept = out[i * stride];                                                                               \
             out[i * stride] = out[j * stride];                                                                         \
             out[j * stride] = kept;                                                                                    \
@@ -129,6 +129,44 @@ static void randperm_run(const eddy_kernel_call *call) {
         shuffle_i32(call->attributes, out->data, out->strides[0], out->shape[0]);
 }
 
+typedef struct randint {
+    const eddy_kernel_view *out;
+    const eddy_attributes_randint *attributes;
+    eddy_walk walk;
+} randint;
+
+/* Element i is the number below high - low of step i, whatever the dtype. */
+static void randint_slice(void *context, int64_t begin, int64_t end) {
+    const randint *work = context;
+    const eddy_attributes_randint *attributes = work->attributes;
+    eddy_dtype dtype = work->out->dtype;
+    uint64_t range = (uint64_t)attributes->high - (uint64_t)attributes->low;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->walk, &cursor, begin);
+    for (int64_t i = begin; i < end; i++) {
+        uint64_t drawn = below(attributes->seed, attributes->counter, range, (uint64_t)i);
+        eddy_dtype_store_i64(dtype, eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]),
+                             (int64_t)((uint64_t)attributes->low + drawn));
+        eddy_walk_next(&work->walk, &cursor, work->walk.rank);
+    }
+}
+
+static void randint_run(const eddy_kernel_call *call) {
+    randint work = {.out = &call->views[0], .attributes = call->attributes};
+    int64_t count = eddy_view_count(work.out);
+    if (count == 0)
+        return;
+    eddy_walk_init(&work.walk, work.out->rank, work.out->shape);
+    eddy_walk_add(&work.walk, work.out->strides, 1);
+    eddy_walk_collapse(&work.walk);
+    if (count <= SLICE_ELEMENTS)
+        randint_slice(&work, 0, count);
+    else
+        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, randint_slice, &work);
+}
+
+const eddy_kernel eddy_cpu_randint = {
+    .name = "randint", .run = randint_run, .cost_base_ps = 50000, .cost_element_ps = 20000};
 const eddy_kernel eddy_cpu_rand = {.name = "rand", .run = rand_run, .cost_base_ps = 150000, .cost_element_ps = 1000};
 const eddy_kernel eddy_cpu_randn = {.name = "randn", .run = randn_run, .cost_base_ps = 300000, .cost_element_ps = 3000};
 const eddy_kernel eddy_cpu_randperm = {

@@ -153,8 +153,8 @@ static void check_nll(eddy_dtype dtype, layout a, int32_t reduction, bool weight
         size += w * fabs(tensor_get(&input, r * classes + label));
         total += w;
     }
-    cr_assert_eq(
-        run_kernel(&eddy_cpu_nll_loss, (tensor *[]){&input, &target, given, &out}, 4, &attributes, team, NULL), 0);
+    cr_assert_eq(run_kernel(&eddy_cpu_nll_loss, (tensor *[]){&input, &target, given, &out}, 4, &attributes, team, NULL),
+                 0);
     cr_assert_eq(run_kernel(&eddy_cpu_nll_loss_backward, (tensor *[]){&grad, &target, given, &dinput}, 4, &attributes,
                             team, NULL),
                  0);
@@ -196,9 +196,9 @@ Test(loss, nll_reports_the_first_label_out_of_range) {
         tensor_set_int(&target, i, labels[i]);
     eddy_attributes_cross_entropy attributes = {.has_ignore_index = true, .ignore_index = -100};
     eddy_kernel_error error;
-    cr_assert_eq(run_kernel(&eddy_cpu_nll_loss, (tensor *[]){&input, &target, NULL, &out}, 4, &attributes, &serial_team,
-                            &error),
-                 EDDY_OUT_OF_RANGE);
+    cr_assert_eq(
+        run_kernel(&eddy_cpu_nll_loss, (tensor *[]){&input, &target, NULL, &out}, 4, &attributes, &serial_team, &error),
+        EDDY_OUT_OF_RANGE);
     cr_assert(error.position == 1 && error.value == 2 && error.bound == 2);
     cr_assert_eq(run_kernel(&eddy_cpu_nll_loss_backward, (tensor *[]){&out, &target, NULL, &dinput}, 4, &attributes,
                             &serial_team, &error),

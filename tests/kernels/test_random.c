@@ -146,3 +146,46 @@ Test(random, permutations_are_complete_and_uniform) {
     cr_assert(orders == 24 && chi < 50, "%d orders, chi squared %g", orders, chi);
     tensor_free(&out);
 }
+
+Test(random, integers_stay_within_their_bounds_in_every_dtype) {
+    const eddy_dtype integers[] = {EDDY_I64, EDDY_I32, EDDY_I16, EDDY_I8, EDDY_U8};
+    const int64_t shape[] = {5, 61, 67};
+    eddy_attributes_randint attributes = {.seed = 5, .counter = 9, .low = 3, .high = 10};
+    for (int d = 0; d < 5; d++)
+        for (int b = 0; b < OUTPUT_LAYOUTS; b++) {
+            tensor first = tensor_make(EDDY_I64, 3, shape, CONTIGUOUS),
+                   out = tensor_make(integers[d], 3, shape, (layout)b);
+            run_kernel(&eddy_cpu_randint, (tensor *[]){&first}, 1, &attributes, &serial_team, NULL);
+            run_kernel(&eddy_cpu_randint, (tensor *[]){&out}, 1, &attributes, b % 2 ? &shuffling_team : &threaded_team,
+                       NULL);
+            double counts[10] = {0};
+            for (int64_t i = 0; i < out.count; i++) {
+                int64_t value = tensor_get_int(&out, i);
+                cr_assert(value >= 3 && value < 10 && value == tensor_get_int(&first, i));
+                counts[value]++;
+            }
+            for (int v = 3; v < 10; v++)
+                cr_assert(fabs(counts[v] / (double)out.count - 1.0 / 7) < 0.01);
+            cr_assert(tensor_guards_hold(&out));
+            tensor_free(&first), tensor_free(&out);
+        }
+}
+
+Test(random, integers_of_the_whole_range_and_of_one_number) {
+    const int64_t n = 4000;
+    tensor out = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS);
+    eddy_attributes_randint attributes = {.seed = 1, .low = INT64_MIN, .high = INT64_MAX};
+    run_kernel(&eddy_cpu_randint, (tensor *[]){&out}, 1, &attributes, &serial_team, NULL);
+    int64_t negative = 0;
+    for (int64_t i = 0; i < n; i++)
+        negative += tensor_get_int(&out, i) < 0;
+    cr_assert(negative > 1850 && negative < 2150);
+    attributes = (eddy_attributes_randint){.seed = 1, .low = -7, .high = -6};
+    run_kernel(&eddy_cpu_randint, (tensor *[]){&out}, 1, &attributes, &serial_team, NULL);
+    for (int64_t i = 0; i < n; i++)
+        cr_assert_eq(tensor_get_int(&out, i), -7);
+    tensor_free(&out);
+    tensor empty = tensor_make(EDDY_I32, 1, &(int64_t){0}, CONTIGUOUS);
+    run_kernel(&eddy_cpu_randint, (tensor *[]){&empty}, 1, &attributes, &serial_team, NULL);
+    tensor_free(&empty);
+}

@@ -1,0 +1,97 @@
+/* Random decisions. */
+#include <functional/infer/infer.h>
+
+#include <base/dtype.h>
+#include <functional/arguments.h>
+#include <functional/infer/check.h>
+
+static eddy_status like_input(eddy_infer *infer) {
+    infer->outputs[0].shape = infer->inputs[0].shape;
+    infer->outputs[0].dtype = infer->inputs[0].dtype;
+    return eddy_check_float(infer, 0);
+}
+
+static eddy_status check_probability(const eddy_infer *infer, double p) {
+    if (!(p >= 0 && p <= 1))
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "p is %g, which is no probability", p);
+    return EDDY_OK;
+}
+
+eddy_status eddy_infer_dropout(eddy_infer *infer) {
+    const eddy_attributes_dropout *attributes = infer->attributes;
+    eddy_status status = check_probability(infer, attributes->p);
+    return status == EDDY_OK ? like_input(infer) : status;
+}
+
+eddy_status eddy_infer_dropout_backward(eddy_infer *infer) {
+    const eddy_attributes_dropout_backward *attributes = infer->attributes;
+    eddy_status status = check_probability(infer, attributes->p);
+    return status == EDDY_OK ? like_input(infer) : status;
+}
+
+eddy_status eddy_infer_bernoulli(eddy_infer *infer) {
+    return like_input(infer);
+}
+
+eddy_status eddy_infer_multinomial(eddy_infer *infer) {
+    const eddy_attributes_multinomial *attributes = infer->attributes;
+    const eddy_shape *weights = &infer->inputs[0].shape;
+    eddy_status status = eddy_check_float(infer, 0);
+    if (status != EDDY_OK)
+        return status;
+    if (weights->rank != 1 && weights->rank != 2)
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "weights must be [K] or [N, K]");
+    int64_t classes = weights->dims[weights->rank - 1];
+    if (attributes->count < 0)
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "count %lld is negative", (long long)attributes->count);
+    if (attributes->count > classes && (!attributes->replacement || classes == 0))
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%lld classes do not suffice for %lld draws",
+                               (long long)classes, (long long)attributes->count);
+    infer->outputs[0].shape = *weights;
+    infer->outputs[0].shape.dims[weights->rank - 1] = attributes->count;
+    infer->outputs[0].dtype = EDDY_I64;
+    return EDDY_OK;
+}
+
+/* Least and largest value of each integer dtype. */
+static bool range_of(eddy_dtype dtype, int64_t *least, int64_t *largest) {
+    switch (dtype) {
+    case EDDY_I8:
+        *least = INT8_MIN, *largest = INT8_MAX;
+        return true;
+    case EDDY_U8:
+        *least = 0, *largest = UINT8_MAX;
+        return true;
+    case EDDY_I16:
+        *least = INT16_MIN, *largest = INT16_MAX;
+        return true;
+    case EDDY_I32:
+        *least = INT32_MIN, *largest = INT32_MAX;
+        return true;
+    case EDDY_I64:
+        *least = INT64_MIN, *largest = INT64_MAX;
+        return true;
+    default:
+        return false;
+    }
+}
+
+eddy_status eddy_infer_randint(eddy_infer *infer) {
+    const eddy_arguments_randint *arguments = infer->attributes;
+    int64_t least, largest, low = arguments->kernel.low, high = arguments->kernel.high;
+    eddy_status status = eddy_check_dtype(infer, arguments->dtype);
+    if (status != EDDY_OK)
+        return status;
+    if (!range_of(arguments->dtype, &least, &largest))
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "the dtype must be an integer, not %s",
+                               eddy_dtype_name(arguments->dtype));
+    if (low >= high)
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "there is no number from %lld to below %lld",
+                               (long long)low, (long long)high);
+    if (low < least || high - 1 > largest)
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%s does not hold all numbers from %lld to below %lld",
+                               eddy_dtype_name(arguments->dtype), (long long)low, (long long)high);
+    infer->outputs[0].shape = arguments->shape;
+    infer->outputs[0].dtype = arguments->dtype;
+    return EDDY_OK;
+}
