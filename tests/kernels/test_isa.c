@@ -5,11 +5,13 @@
 #include <criterion/criterion.h>
 #include <kernels/cpu/cast_block.h>
 #include <kernels/cpu/gemm_block.h>
+#include <kernels/cpu/loss_block.h>
 #include <kernels/cpu/norm_block.h>
 #include <kernels/cpu/optimise_block.h>
 #include <kernels/cpu/random_block.h>
 #include <kernels/cpu/reduce_block.h>
 #include <kernels/cpu/scan_block.h>
+#include <kernels/cpu/sdpa_block.h>
 #include <kernels/cpu/softmax_block.h>
 #include <math.h>
 #include <stdlib.h>
@@ -373,5 +375,78 @@ Test(isa, normalisations_agree) {
             check_norm(&portable->f64, &other->f64, isa, (char *)f64[0], (char *)f64[1], (char *)f64[2], sizeof(double),
                        count);
         }
+    }
+}
+
+static void check_losses(const eddy_loss_ops *portable, const eddy_loss_ops *other, eddy_isa isa, const char *x,
+                         const char *t, const char *p, size_t size, int64_t count) {
+    static _Alignas(64) char rows[2][8 * EDDY_LOSS_CHUNK];
+    const eddy_loss_ops *both[] = {portable, other};
+    for (int kind = 0; kind < EDDY_LOSS_KINDS; kind++)
+        for (int f = 0; f < 3; f++) {
+            for (int b = 0; b < 2; b++) {
+                eddy_loss_fn *function = f == 0   ? both[b]->forward[kind]
+                                         : f == 1 ? both[b]->by_input[kind]
+                                                  : both[b]->by_target[kind];
+                memcpy(rows[b], x, size * (size_t)count);
+                if (function)
+                    function(rows[b], t, p, 0.5, count);
+                both[b]->scale(rows[b], p, 0.375, count);
+            }
+            ASSERT_SAME(rows[0], rows[1], size * (size_t)count, isa, "loss", (long long)kind);
+        }
+}
+
+Test(isa, losses_agree) {
+    need_another();
+    static float f32[3][EDDY_LOSS_CHUNK];
+    static double f64[3][EDDY_LOSS_CHUNK];
+    fill_f32(f32[0], EDDY_LOSS_CHUNK, -90, 90), fill_f32(f32[1], 2 * EDDY_LOSS_CHUNK, 0, 1);
+    fill_f64(f64[0], EDDY_LOSS_CHUNK, -90, 90), fill_f64(f64[1], 2 * EDDY_LOSS_CHUNK, 0, 1);
+    EACH_OTHER(isa) {
+        const eddy_loss_blocks *portable = &eddy_cpu_loss_blocks_portable, *other = eddy_cpu_loss_blocks_for(isa);
+        for (int64_t count = 1; count <= EDDY_LOSS_CHUNK; count += 31) {
+            check_losses(&portable->f32, &other->f32, isa, (char *)f32[0], (char *)f32[1], (char *)f32[2],
+                         sizeof(float), count);
+            check_losses(&portable->f64, &other->f64, isa, (char *)f64[0], (char *)f64[1], (char *)f64[2],
+                         sizeof(double), count);
+        }
+    }
+}
+
+static void check_sdpa(const eddy_sdpa_ops *portable, const eddy_sdpa_ops *other, eddy_isa isa, const char *x,
+                       const char *y, const unsigned char *bytes, size_t size, int64_t count) {
+    static _Alignas(64) char rows[2][8 * EDDY_SDPA_COLUMNS];
+    const eddy_sdpa_ops *both[] = {portable, other};
+    double values[2][3];
+    for (int b = 0; b < 2; b++) {
+        memcpy(rows[b], x, size * (size_t)count);
+        both[b]->scale(rows[b], 0.375, count);
+        both[b]->add(rows[b], y, count);
+        both[b]->hide(rows[b], bytes, count);
+        values[b][0] = both[b]->max(rows[b], count);
+        values[b][1] = both[b]->exp_sum(rows[b], 0.25, count);
+        both[b]->slope(rows[b], y, 0.125, 1.5, count);
+        values[b][2] = both[b]->dot(rows[b], y, count);
+    }
+    ASSERT_SAME(values[0], values[1], sizeof(values[0]), isa, "sums", (long long)count);
+    ASSERT_SAME(rows[0], rows[1], size * (size_t)count, isa, "rows", (long long)count);
+}
+
+Test(isa, attention_rows_agree) {
+    need_another();
+    static float f32[2][EDDY_SDPA_COLUMNS];
+    static double f64[2][EDDY_SDPA_COLUMNS];
+    unsigned char bytes[EDDY_SDPA_COLUMNS];
+    fill_f32(f32[0], EDDY_SDPA_COLUMNS, -200, 2), fill_f32(f32[1], EDDY_SDPA_COLUMNS, -1, 1);
+    fill_f64(f64[0], EDDY_SDPA_COLUMNS, -2000, 2), fill_f64(f64[1], EDDY_SDPA_COLUMNS, -1, 1);
+    for (int i = 0; i < EDDY_SDPA_COLUMNS; i++)
+        bytes[i] = i % 3 != 0;
+    EACH_OTHER(isa)
+    for (int64_t count = 0; count <= EDDY_SDPA_COLUMNS; count++) {
+        check_sdpa(&eddy_cpu_sdpa_blocks_portable.f32, &eddy_cpu_sdpa_blocks_for(isa)->f32, isa, (char *)f32[0],
+                   (char *)f32[1], bytes, sizeof(float), count);
+        check_sdpa(&eddy_cpu_sdpa_blocks_portable.f64, &eddy_cpu_sdpa_blocks_for(isa)->f64, isa, (char *)f64[0],
+                   (char *)f64[1], bytes, sizeof(double), count);
     }
 }

@@ -1,0 +1,467 @@
+/* Scaled dot product attention: softmax(q k^T * scale + mask) v, in blocks of rows and columns so that no matrix of scores is
+ * ever whole: the softmax of a row is kept as its largest score so far and the sum of exponentials over it, and what has been
+ * added up is scaled down when a larger one comes (M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax",
+ * 2018; T. Dao et al., "FlashAttention", 2022). The gradient makes the scores again from q, k and the rows' sums. */
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/gemm.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/sdpa_block.h>
+#include <kernels/cpu/walk.h>
+#include <math.h>
+
+/* Rows of q and rows of k in a block. */
+#define ROWS EDDY_SDPA_ROWS
+#define COLUMNS EDDY_SDPA_COLUMNS
+/* Parts that the tasks are dealt to, each with buffers of its own: bounds the memory, and suffices for any team. */
+#define PARTS_MAX 64
+
+/* Operands of the walk over batches. */
+enum { Q, K, V, MASK, OUT, GRAD, DQ, DK, DV, OPERANDS };
+
+typedef struct sdpa {
+    const eddy_kernel_call *call;
+    const eddy_kernel_view *views[OPERANDS]; /* NULL where there is none */
+    eddy_walk batches;
+    int64_t batch_count, rows, columns, width, value_width; /* L, S, D, E */
+    bool is_causal;
+    double scale;
+    eddy_dtype compute;
+    int64_t bytes; /* of a number of the compute type */
+    const eddy_sdpa_ops *ops;
+    eddy_gemm_provider provider;
+    int64_t tasks, parts;
+    size_t part_bytes;
+} sdpa;
+
+/* ---- the problem ---- */
+
+/* Strides of a view's batch dims under the joint ones. */
+static void add_operand(sdpa *work, const eddy_kernel_view *view) {
+    int64_t strides[EDDY_RANK_MAX] = {0};
+    int32_t rank = view ? view->rank - 2 : 0;
+    for (int32_t d = 0; d < rank; d++)
+        if (view->shape[d] != 1)
+            strides[work->batches.rank - rank + d] = view->strides[d];
+    eddy_walk_add(&work->batches, strides, 1);
+}
+
+/* The outputs have all batch dims. */
+static void prepare(sdpa *work, const eddy_kernel_call *call, const eddy_kernel_view *like) {
+    const eddy_attributes_sdpa *attributes = call->attributes;
+    const eddy_kernel_view *q = work->views[Q], *v = work->views[V];
+    work->call = call;
+    work->rows = q->shape[q->rank - 2];
+    work->width = q->shape[q->rank - 1];
+    work->columns = v->shape[v->rank - 2];
+    work->value_width = v->shape[v->rank - 1];
+    work->is_causal = attributes->causal;
+    work->scale = attributes->scale != 0 ? attributes->scale : 1 / sqrt((double)eddy_max_i64(1, work->width));
+    work->compute = eddy_chunk_compute_dtype(q->dtype);
+    work->bytes = work->compute == EDDY_F64 ? 8 : 4;
+    work->ops = work->compute == EDDY_F64 ? &eddy_cpu_sdpa_blocks()->f64 : &eddy_cpu_sdpa_blocks()->f32;
+    work->provider = eddy_gemm_choose(eddy_isa_chosen(), work->compute, eddy_min_i64(ROWS, work->rows),
+                                      eddy_min_i64(COLUMNS, work->columns), eddy_max_i64(1, work->width));
+    eddy_walk_init(&work->batches, like->rank - 2, like->shape);
+    work->batch_count = eddy_walk_count(&work->batches);
+    for (int o = 0; o < OPERANDS; o++)
+        add_operand(work, work->views[o]);
+    eddy_walk_collapse(&work->batches);
+}
+
+static const eddy_kernel_view *present(const eddy_kernel_view *view) {
+    return eddy_view_is_absent(view) ? NULL : view;
+}
+
+static int64_t row_blocks(const sdpa *work) {
+    return (work->rows + ROWS - 1) / ROWS;
+}
+
+/* c = a b, or with `adds` c += a b; row-major, rows of c `ldc` apart. */
+static void multiply(const sdpa *work, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                     const void *a, int64_t lda, const void *b, int64_t ldb, bool adds, void *c, int64_t ldc) {
+    if (m == 0 || n == 0 || (k == 0 && adds))
+        return;
+    if (work->compute == EDDY_F64)
+        eddy_gemm_provider_f64(work->provider)(transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, adds, c, ldc);
+    else
+        eddy_gemm_provider_f32(work->provider)(transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, adds, c, ldc);
+}
+
+/* Rows row .. of a matrix of a batch, row-major in the compute type: where they lie, or packed into *buffer. */
+typedef struct matrix {
+    const void *data;
+    int64_t stride;
+} matrix;
+
+static void *place(const sdpa *work, int operand, const int64_t *offsets, int64_t row) {
+    const eddy_kernel_view *view = work->views[operand];
+    return eddy_chunk_at(view->data, view->dtype, offsets[operand] + row * view->strides[view->rank - 2]);
+}
+
+static matrix rows_of(const sdpa *work, int operand, const int64_t *offsets, int64_t row, int64_t count, void *buffer) {
+    const eddy_kernel_view *view = work->views[operand];
+    int64_t width = view->shape[view->rank - 1], stride = view->strides[view->rank - 2];
+    int64_t inner = view->strides[view->rank - 1];
+    if (width > 0 && view->dtype == work->compute && (inner == 1 || width == 1) && stride >= width)
+        return (matrix){place(work, operand, offsets, row), eddy_max_i64(1, stride)};
+    for (int64_t r = 0; r < count && width > 0; r++)
+        eddy_chunk_load(work->compute, eddy_chunk_at(buffer, work->compute, r * width), view->dtype,
+                        place(work, operand, offsets, row + r), inner, width);
+    return (matrix){buffer, eddy_max_i64(1, width)};
+}
+
+static void store_rows(const sdpa *work, int operand, const int64_t *offsets, int64_t row, int64_t count,
+                       const void *from) {
+    const eddy_kernel_view *view = work->views[operand];
+    int64_t width = view->shape[view->rank - 1];
+    for (int64_t r = 0; r < count && width > 0; r++)
+        eddy_chunk_store(view->dtype, place(work, operand, offsets, row + r), view->strides[view->rank - 1],
+                         work->compute, eddy_chunk_at(from, work->compute, r * width), width);
+}
+
+/* Columns that rows up to `row` may look at. */
+static int64_t columns_seen(const sdpa *work, int64_t row) {
+    return work->is_causal ? eddy_min_i64(work->columns, row + 1) : work->columns;
+}
+
+/* Scores of a block: products times scale, plus the mask; -infinity where a row may not look. */
+static void mask_scores(const sdpa *work, const int64_t *offsets, void *scores, int64_t row, int64_t rows,
+                        int64_t column, int64_t columns) {
+    const eddy_kernel_view *mask = work->views[MASK];
+    _Alignas(64) char line[COLUMNS * 8];
+    for (int64_t r = 0; r < rows; r++) {
+        void *at = eddy_chunk_at(scores, work->compute, r * COLUMNS);
+        int64_t seen = eddy_min_i64(columns, eddy_max_i64(0, columns_seen(work, row + r) - column));
+        work->ops->scale(at, work->scale, seen);
+        if (mask && seen > 0) {
+            int64_t offset = offsets[MASK];
+            int64_t row_stride = mask->shape[mask->rank - 2] == 1 ? 0 : mask->strides[mask->rank - 2];
+            int64_t stride = mask->shape[mask->rank - 1] == 1 ? 0 : mask->strides[mask->rank - 1];
+            offset += (row + r) * row_stride + column * stride;
+            const void *from = eddy_chunk_at(mask->data, mask->dtype, offset);
+            eddy_chunk_load(mask->dtype == EDDY_BOOL ? EDDY_BOOL : work->compute, line, mask->dtype, from, stride,
+                            seen);
+            if (mask->dtype == EDDY_BOOL)
+                work->ops->hide(at, (const unsigned char *)line, seen);
+            else
+                work->ops->add(at, line, seen);
+        }
+        work->ops->fill(eddy_chunk_at(at, work->compute, seen), -INFINITY, columns - seen);
+    }
+}
+
+/* A part of the workspace that is handed out piece by piece; without base it is only measured. */
+typedef struct room {
+    char *base;
+    size_t used;
+} room;
+
+static void *take(room *from, size_t bytes) {
+    void *taken = from->base ? from->base + from->used : NULL;
+    from->used += (bytes + 63) / 64 * 64;
+    return taken;
+}
+
+static room part_of(const sdpa *work, int64_t part) {
+    return (room){.base = (char *)work->call->workspace + (size_t)part * work->part_bytes};
+}
+
+/* ---- forward ---- */
+
+typedef struct forward_buffers {
+    void *q, *k, *v, *scores, *out;
+    double *largest, *sums;
+} forward_buffers;
+
+static void lay_forward(const sdpa *work, room *at, forward_buffers *b) {
+    size_t bytes = (size_t)work->bytes, width = (size_t)work->width, value_width = (size_t)work->value_width;
+    b->q = take(at, ROWS * width * bytes);
+    b->k = take(at, COLUMNS * width * bytes);
+    b->v = take(at, COLUMNS * value_width * bytes);
+    b->scores = take(at, ROWS * COLUMNS * bytes);
+    b->out = take(at, ROWS * value_width * bytes);
+    b->largest = take(at, ROWS * sizeof(double));
+    b->sums = take(at, ROWS * sizeof(double));
+}
+
+/* Takes a block of scores into the rows' sums: scores become exponentials over the largest so far, and what was added up
+ * before is scaled down to it. */
+static void join_scores(const sdpa *work, const forward_buffers *b, int64_t rows, int64_t columns, bool has_out) {
+    for (int64_t r = 0; r < rows; r++) {
+        void *at = eddy_chunk_at(b->scores, work->compute, r * COLUMNS);
+        double largest = work->ops->max(at, columns), before = b->largest[r];
+        largest = before > largest || before != before ? before : largest;
+        if (largest == -INFINITY) { /* nothing has been looked at */
+            work->ops->fill(at, 0, columns);
+            continue;
+        }
+        double down = before == largest ? 1 : exp(before - largest);
+        b->sums[r] = b->sums[r] * down + work->ops->exp_sum(at, largest, columns);
+        b->largest[r] = largest;
+        if (has_out && down != 1)
+            work->ops->scale(eddy_chunk_at(b->out, work->compute, r * work->value_width), down, work->value_width);
+    }
+}
+
+static void begin_rows(const sdpa *work, const forward_buffers *b, int64_t rows) {
+    for (int64_t r = 0; r < rows; r++) {
+        b->largest[r] = -INFINITY;
+        b->sums[r] = 0;
+    }
+    work->ops->fill(b->out, 0, rows * work->value_width);
+}
+
+/* A block of rows of one batch. */
+static void forward_task(const sdpa *work, int64_t task, const forward_buffers *b) {
+    int64_t row = task % row_blocks(work) * ROWS, rows = eddy_min_i64(ROWS, work->rows - row);
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->batches, &cursor, task / row_blocks(work));
+    matrix q = rows_of(work, Q, cursor.offsets, row, rows, b->q);
+    begin_rows(work, b, rows);
+    int64_t seen = columns_seen(work, row + rows - 1);
+    for (int64_t column = 0; column < seen; column += COLUMNS) {
+        int64_t columns = eddy_min_i64(COLUMNS, seen - column);
+        matrix k = rows_of(work, K, cursor.offsets, column, columns, b->k);
+        matrix v = rows_of(work, V, cursor.offsets, column, columns, b->v);
+        multiply(work, false, true, rows, columns, work->width, q.data, q.stride, k.data, k.stride, false, b->scores,
+                 COLUMNS);
+        mask_scores(work, cursor.offsets, b->scores, row, rows, column, columns);
+        join_scores(work, b, rows, columns, true);
+        multiply(work, false, false, rows, work->value_width, columns, b->scores, COLUMNS, v.data, v.stride, true,
+                 b->out, work->value_width);
+    }
+    for (int64_t r = 0; r < rows; r++) /* a row that looks at nothing is 0 */
+        if (b->sums[r] != 0)
+            work->ops->scale(eddy_chunk_at(b->out, work->compute, r * work->value_width), 1 / b->sums[r],
+                             work->value_width);
+    store_rows(work, OUT, cursor.offsets, row, rows, b->out);
+}
+
+/* Each part takes every parts-th task: with a causal mask the later ones are longer. */
+static void forward_parts(void *context, int64_t begin, int64_t end) {
+    const sdpa *work = context;
+    for (int64_t part = begin; part < end; part++) {
+        forward_buffers buffers;
+        room at = part_of(work, part);
+        lay_forward(work, &at, &buffers);
+        for (int64_t task = part; task < work->tasks; task += work->parts)
+            forward_task(work, task, &buffers);
+    }
+}
+
+/* views: q, k, v, mask or absent, out */
+static void forward_plan(sdpa *work, const eddy_kernel_call *call) {
+    *work = (sdpa){.views = {[Q] = &call->views[0],
+                             [K] = &call->views[1],
+                             [V] = &call->views[2],
+                             [MASK] = present(&call->views[3]),
+                             [OUT] = &call->views[4]}};
+    prepare(work, call, &call->views[4]);
+    work->tasks = work->batch_count * row_blocks(work);
+    work->parts = eddy_min_i64(PARTS_MAX, work->tasks);
+    forward_buffers buffers;
+    room measured = {0};
+    lay_forward(work, &measured, &buffers);
+    work->part_bytes = measured.used;
+}
+
+static void run_parts(sdpa *work, void (*parts)(void *, int64_t, int64_t)) {
+    if (work->parts <= 1)
+        parts(work, 0, work->parts);
+    else
+        work->call->team->parallel_for(work->call->team, work->parts, 1, parts, work);
+}
+
+static void sdpa_run(const eddy_kernel_call *call) {
+    sdpa work;
+    forward_plan(&work, call);
+    if (eddy_view_count(work.views[OUT]) > 0)
+        run_parts(&work, forward_parts);
+}
+
+static size_t sdpa_workspace(const eddy_kernel_call *call) {
+    sdpa work;
+    forward_plan(&work, call);
+    return (size_t)work.parts * work.part_bytes;
+}
+
+/* ---- backward ---- */
+
+typedef struct backward_buffers {
+    forward_buffers forward;       /* of a block: q, k, v, scores */
+    void *grad, *slopes, *dk, *dv; /* of a block */
+    void *dq;                      /* of all rows */
+    double *totals, *products;     /* of all rows: log of the sum of e^score, and grad times output */
+} backward_buffers;
+
+static void lay_backward(const sdpa *work, room *at, backward_buffers *b) {
+    size_t bytes = (size_t)work->bytes, width = (size_t)work->width, value_width = (size_t)work->value_width;
+    lay_forward(work, at, &b->forward);
+    b->grad = take(at, ROWS * value_width * bytes);
+    b->slopes = take(at, ROWS * COLUMNS * bytes);
+    b->dk = take(at, COLUMNS * width * bytes);
+    b->dv = take(at, COLUMNS * value_width * bytes);
+    b->dq = take(at, (size_t)work->rows * width * bytes);
+    b->totals = take(at, (size_t)work->rows * sizeof(double));
+    b->products = take(at, (size_t)work->rows * sizeof(double));
+}
+
+/* What the scores of each row add up to, and the product of its gradient and its output: the sum over columns of
+ * probability times the probability's gradient. */
+static void take_totals(const sdpa *work, const int64_t *offsets, const backward_buffers *b) {
+    const forward_buffers *f = &b->forward;
+    for (int64_t row = 0; row < work->rows; row += ROWS) {
+        int64_t rows = eddy_min_i64(ROWS, work->rows - row), seen = columns_seen(work, row + rows - 1);
+        matrix q = rows_of(work, Q, offsets, row, rows, f->q);
+        begin_rows(work, f, rows);
+        for (int64_t column = 0; column < seen; column += COLUMNS) {
+            int64_t columns = eddy_min_i64(COLUMNS, seen - column);
+            matrix k = rows_of(work, K, offsets, column, columns, f->k);
+            multiply(work, false, true, rows, columns, work->width, q.data, q.stride, k.data, k.stride, false,
+                     f->scores, COLUMNS);
+            mask_scores(work, offsets, f->scores, row, rows, column, columns);
+            join_scores(work, f, rows, columns, false);
+        }
+        matrix grad = rows_of(work, GRAD, offsets, row, rows, b->grad);
+        matrix out = rows_of(work, OUT, offsets, row, rows, f->out);
+        for (int64_t r = 0; r < rows; r++) {
+            b->totals[row + r] = f->largest[r] + log(f->sums[r]);
+            b->products[row + r] =
+                work->ops->dot(eddy_chunk_at(grad.data, work->compute, r * grad.stride),
+                               eddy_chunk_at(out.data, work->compute, r * out.stride), work->value_width);
+        }
+    }
+}
+
+/* Adds what rows row .. and columns column .. have to do with each other to dq, dk and dv. */
+static void add_block(const sdpa *work, const int64_t *offsets, const backward_buffers *b, int64_t row, int64_t column,
+                      int64_t columns, matrix k, matrix v) {
+    const forward_buffers *f = &b->forward;
+    int64_t rows = eddy_min_i64(ROWS, work->rows - row), width = work->width;
+    matrix q = rows_of(work, Q, offsets, row, rows, f->q), grad = rows_of(work, GRAD, offsets, row, rows, b->grad);
+    multiply(work, false, true, rows, columns, width, q.data, q.stride, k.data, k.stride, false, f->scores, COLUMNS);
+    mask_scores(work, offsets, f->scores, row, rows, column, columns);
+    multiply(work, false, true, rows, columns, work->value_width, grad.data, grad.stride, v.data, v.stride, false,
+             b->slopes, COLUMNS);
+    for (int64_t r = 0; r < rows; r++) {
+        void *scores = eddy_chunk_at(f->scores, work->compute, r * COLUMNS);
+        void *slopes = eddy_chunk_at(b->slopes, work->compute, r * COLUMNS);
+        double total = b->totals[row + r];
+        if (total == -INFINITY) /* a row that looks at nothing */
+            work->ops->fill(scores, 0, columns);
+        else
+            work->ops->exp_sum(scores, total, columns);
+        work->ops->slope(slopes, scores, b->products[row + r], work->scale, columns);
+    }
+    multiply(work, true, false, columns, work->value_width, rows, f->scores, COLUMNS, grad.data, grad.stride, true,
+             b->dv, work->value_width);
+    multiply(work, true, false, columns, width, rows, b->slopes, COLUMNS, q.data, q.stride, true, b->dk, width);
+    multiply(work, false, false, rows, width, columns, b->slopes, COLUMNS, k.data, k.stride, true,
+             eddy_chunk_at(b->dq, work->compute, row * width), width);
+}
+
+static void backward_batch(const sdpa *work, int64_t batch, const backward_buffers *b) {
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->batches, &cursor, batch);
+    const int64_t *offsets = cursor.offsets;
+    take_totals(work, offsets, b);
+    work->ops->fill(b->dq, 0, work->rows * work->width);
+    for (int64_t column = 0; column < work->columns; column += COLUMNS) {
+        int64_t columns = eddy_min_i64(COLUMNS, work->columns - column);
+        matrix k = rows_of(work, K, offsets, column, columns, b->forward.k);
+        matrix v = rows_of(work, V, offsets, column, columns, b->forward.v);
+        work->ops->fill(b->dk, 0, columns * work->width);
+        work->ops->fill(b->dv, 0, columns * work->value_width);
+        int64_t first = work->is_causal ? column / ROWS * ROWS : 0; /* rows before it see none of these columns */
+        for (int64_t row = first; row < work->rows; row += ROWS)
+            add_block(work, offsets, b, row, column, columns, k, v);
+        store_rows(work, DK, offsets, column, columns, b->dk);
+        store_rows(work, DV, offsets, column, columns, b->dv);
+    }
+    store_rows(work, DQ, offsets, 0, work->rows, b->dq);
+}
+
+static void backward_parts(void *context, int64_t begin, int64_t end) {
+    const sdpa *work = context;
+    for (int64_t part = begin; part < end; part++) {
+        backward_buffers buffers;
+        room at = part_of(work, part);
+        lay_backward(work, &at, &buffers);
+        for (int64_t batch = part; batch < work->tasks; batch += work->parts)
+            backward_batch(work, batch, &buffers);
+    }
+}
+
+/* views: grad, output, q, k, v, mask or absent, dq, dk, dv */
+static void backward_plan(sdpa *work, const eddy_kernel_call *call) {
+    *work = (sdpa){.views = {[GRAD] = &call->views[0],
+                             [OUT] = &call->views[1],
+                             [Q] = &call->views[2],
+                             [K] = &call->views[3],
+                             [V] = &call->views[4],
+                             [MASK] = present(&call->views[5]),
+                             [DQ] = &call->views[6],
+                             [DK] = &call->views[7],
+                             [DV] = &call->views[8]}};
+    prepare(work, call, &call->views[6]);
+    work->tasks = work->batch_count;
+    work->parts = eddy_min_i64(PARTS_MAX, work->tasks);
+    backward_buffers buffers;
+    room measured = {0};
+    lay_backward(work, &measured, &buffers);
+    work->part_bytes = measured.used;
+}
+
+static void sdpa_backward_run(const eddy_kernel_call *call) {
+    sdpa work;
+    backward_plan(&work, call);
+    run_parts(&work, backward_parts);
+}
+
+static size_t sdpa_backward_workspace(const eddy_kernel_call *call) {
+    sdpa work;
+    backward_plan(&work, call);
+    return (size_t)work.parts * work.part_bytes;
+}
+
+/* Picoseconds: products at some 40 GFLOP/s (blocks are small), and some exponentials. */
+static int64_t cost(const sdpa *work, double products) {
+    double scores = (double)work->batch_count * (double)work->rows * (double)work->columns;
+    double each = work->compute == EDDY_F64 ? 100 : 50, width = (double)(work->width + work->value_width);
+    double total = scores * (width * products * each + 1500) * (work->is_causal ? 0.5 : 1);
+    return 500000 + (int64_t)(total < 1e15 ? total : 1e15);
+}
+
+static int64_t sdpa_cost(const eddy_kernel_call *call) {
+    sdpa work;
+    forward_plan(&work, call);
+    return cost(&work, 1);
+}
+
+static int64_t sdpa_backward_cost(const eddy_kernel_call *call) {
+    sdpa work;
+    backward_plan(&work, call);
+    return cost(&work, 3);
+}
+
+static bool start(const eddy_kernel_call *call) {
+    bool is_for_library = call->views[0].dtype != EDDY_F64;
+    return is_for_library && eddy_isa_chosen() != EDDY_ISA_PORTABLE && eddy_gemm_start();
+}
+
+const eddy_kernel eddy_cpu_sdpa = {.name = "sdpa",
+                                   .run = sdpa_run,
+                                   .workspace = sdpa_workspace,
+                                   .cost_base_ps = 500000,
+                                   .cost_element_ps = 10000,
+                                   .cost = sdpa_cost,
+                                   .start = start};
+const eddy_kernel eddy_cpu_sdpa_backward = {.name = "sdpa_backward",
+                                            .run = sdpa_backward_run,
+                                            .workspace = sdpa_backward_workspace,
+                                            .cost_base_ps = 500000,
+                                            .cost_element_ps = 30000,
+                                            .cost = sdpa_backward_cost,
+                                            .start = start};

@@ -1,0 +1,93 @@
+#include <kernels/cpu/sdpa_block.h>
+#include <kernels/cpu/softmax_math.h>
+
+#define LANES 16
+
+#define ADD(a, b) ((a) + (b))
+#define MAX(a, b) ((((a) >= (b)) | ((a) != (a))) ? (a) : (b))
+
+/* Totals all lanes into lanes[0]. */
+#define HALVE(lanes, OP)                                                                                               \
+    for (int half = LANES / 2; half > 0; half /= 2)                                                                    \
+        for (int l = 0; l < half; l++)                                                                                 \
+            lanes[l] = OP(lanes[l], lanes[l + half]);
+
+#define SDPA(name, real)                                                                                               \
+    static void fill_##name(void *data, double value, int64_t count) {                                                 \
+        real *restrict x = data, with = (real)value;                                                                   \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            x[i] = with;                                                                                               \
+    }                                                                                                                  \
+    static void scale_##name(void *data, double factor, int64_t count) {                                               \
+        real *restrict x = data, by = (real)factor;                                                                    \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            x[i] *= by;                                                                                                \
+    }                                                                                                                  \
+    static void add_##name(void *data, const void *other, int64_t count) {                                             \
+        real *restrict x = data;                                                                                       \
+        const real *restrict y = other;                                                                                \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            x[i] += y[i];                                                                                              \
+    }                                                                                                                  \
+    static void hide_##name(void *data, const unsigned char *bytes, int64_t count) {                                   \
+        real *restrict x = data;                                                                                       \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            x[i] = bytes[i] ? x[i] : (real)-__builtin_inf();                                                           \
+    }                                                                                                                  \
+    static double max_##name(const void *data, int64_t count) {                                                        \
+        const real *restrict x = data;                                                                                 \
+        real lanes[LANES];                                                                                             \
+        int64_t i = 0;                                                                                                 \
+        for (int l = 0; l < LANES; l++)                                                                                \
+            lanes[l] = (real)-__builtin_inf();                                                                         \
+        for (; i + LANES <= count; i += LANES)                                                                         \
+            for (int l = 0; l < LANES; l++)                                                                            \
+                lanes[l] = MAX(lanes[l], x[i + l]);                                                                    \
+        for (int l = 0; i + l < count; l++)                                                                            \
+            lanes[l] = MAX(lanes[l], x[i + l]);                                                                        \
+        HALVE(lanes, MAX)                                                                                              \
+        return (double)lanes[0];                                                                                       \
+    }                                                                                                                  \
+    static double exp_sum_##name(void *data, double shift, int64_t count) {                                            \
+        real *restrict x = data, by = (real)shift;                                                                     \
+        real lanes[LANES] = {0};                                                                                       \
+        int64_t i = 0;                                                                                                 \
+        for (; i + LANES <= count; i += LANES)                                                                         \
+            for (int l = 0; l < LANES; l++) {                                                                          \
+                real y = eddy_softmax_exp_##name(x[i + l] - by);                                                       \
+                x[i + l] = y;                                                                                          \
+                lanes[l] += y;                                                                                         \
+            }                                                                                                          \
+        for (int l = 0; i + l < count; l++) {                                                                          \
+            real y = eddy_softmax_exp_##name(x[i + l] - by);                                                           \
+            x[i + l] = y;                                                                                              \
+            lanes[l] += y;                                                                                             \
+        }                                                                                                              \
+        HALVE(lanes, ADD)                                                                                              \
+        return (double)lanes[0];                                                                                       \
+    }                                                                                                                  \
+    static double dot_##name(const void *left, const void *right, int64_t count) {                                     \
+        const real *restrict a = left, *restrict b = right;                                                            \
+        real lanes[LANES] = {0};                                                                                       \
+        int64_t i = 0;                                                                                                 \
+        for (; i + LANES <= count; i += LANES)                                                                         \
+            for (int l = 0; l < LANES; l++)                                                                            \
+                lanes[l] += a[i + l] * b[i + l];                                                                       \
+        for (int l = 0; i + l < count; l++)                                                                            \
+            lanes[l] += a[i + l] * b[i + l];                                                                           \
+        HALVE(lanes, ADD)                                                                                              \
+        return (double)lanes[0];                                                                                       \
+    }                                                                                                                  \
+    static void slope_##name(void *slopes, const void *probabilities, double product, double factor, int64_t count) {  \
+        real *restrict g = slopes, less = (real)product, by = (real)factor;                                            \
+        const real *restrict p = probabilities;                                                                        \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            g[i] = p[i] * (g[i] - less) * by;                                                                          \
+    }
+
+SDPA(f32, float)
+SDPA(f64, double)
+
+#define OPS(name)                                                                                                      \
+    { fill_##name, scale_##name, add_##name, hide_##name, max_##name, exp_sum_##name, dot_##name, slope_##name }
+const eddy_sdpa_blocks EDDY_ISA_NAME(eddy_cpu_sdpa_blocks) = {.f32 = OPS(f32), .f64 = OPS(f64)};

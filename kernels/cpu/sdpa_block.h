@@ -1,0 +1,33 @@
+/* Row arithmetic of attention on contiguous f32 or f64; any count, 0 too. Sums run in lanes: fixed by the count alone. */
+#ifndef EDDY_KERNELS_CPU_SDPA_BLOCK_H
+#define EDDY_KERNELS_CPU_SDPA_BLOCK_H
+
+#include <kernels/cpu/isa.h>
+#include <stdint.h>
+
+#define EDDY_SDPA_ROWS 64
+#define EDDY_SDPA_COLUMNS 128
+
+typedef struct eddy_sdpa_ops {
+    void (*fill)(void *x, double value, int64_t count);
+    void (*scale)(void *x, double factor, int64_t count);
+    /* x = x + y */
+    void (*add)(void *x, const void *y, int64_t count);
+    /* x = -infinity where a byte is 0 */
+    void (*hide)(void *x, const unsigned char *bytes, int64_t count);
+    /* NaN wins; -infinity of nothing */
+    double (*max)(const void *x, int64_t count);
+    /* x = exp(x - shift); the sum of the results */
+    double (*exp_sum)(void *x, double shift, int64_t count);
+    double (*dot)(const void *a, const void *b, int64_t count);
+    /* slope = probability * (slope - product) * factor */
+    void (*slope)(void *slope, const void *probability, double product, double factor, int64_t count);
+} eddy_sdpa_ops;
+
+typedef struct eddy_sdpa_blocks {
+    eddy_sdpa_ops f32, f64;
+} eddy_sdpa_blocks;
+
+EDDY_ISA_DECLARE(eddy_sdpa_blocks, eddy_cpu_sdpa_blocks)
+
+#endif
