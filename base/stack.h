@@ -10,17 +10,17 @@ typedef struct eddy_stack_link {
     struct eddy_stack_link *next;
 } eddy_stack_link;
 
-typedef struct eddy_stack {
+typedef struct eddy_lifo {
     eddy_stack_link *head; /* only through the functions below */
-} eddy_stack;
+} eddy_lifo;
 
 /* Returns true when the stack was empty before (who pushes first wakes the reader). */
-bool eddy_stack_push(eddy_stack *stack, eddy_stack_link *link);
+bool eddy_stack_push(eddy_lifo *stack, eddy_stack_link *link);
 /* Takes everything, newest first; NULL when empty. */
-eddy_stack_link *eddy_stack_take_all(eddy_stack *stack);
+eddy_stack_link *eddy_stack_take_all(eddy_lifo *stack);
 /* The same, oldest first. */
-eddy_stack_link *eddy_stack_take_all_in_order(eddy_stack *stack);
-static inline bool eddy_stack_is_empty(const eddy_stack *stack) {
+eddy_stack_link *eddy_stack_take_all_in_order(eddy_lifo *stack);
+static inline bool eddy_stack_is_empty(const eddy_lifo *stack) {
     return __atomic_load_n(&stack->head, __ATOMIC_RELAXED) == NULL;
 }
 

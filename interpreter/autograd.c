@@ -486,23 +486,27 @@ static bool take_memory(recording *r) {
 }
 
 /* The user gets another handle of what the call made, and that one names the node. So a node may save its own result, and a view
- * or a detached tensor holds the elements without the tape. */
+ * or a detached tensor holds the elements without the tape. What carries no gradient names no node, and what has no shape yet
+ * cannot have two handles. */
 static eddy_tensor *stand_in(recording *r, int32_t i) {
     eddy_tensor *result = r->apply->outputs[i], *handle = r->handles[i];
-    uint32_t slot = r->node->input_count + (uint32_t)i;
+    bool is_single = !is_floating(result) || eddy_tensor_is_late(result);
+    if (r->needs.outputs >> i & 1) {
+        EDDY_ASSERT(!eddy_tensor_is_late(result));
+        eddy_tensor_retain(result);
+        r->node->saved[r->node->input_count + (uint32_t)i] =
+            (eddy_autograd_saved){result, eddy_load_relaxed(&result->version), is_single ? 0 : 1 + (uint32_t)i};
+    }
     r->handles[i] = NULL;
-    if (!is_floating(result)) {
+    if (is_single) {
         eddy_tensor_discard(r->caller, handle);
         return result;
     }
     eddy_tensor_alias(handle, result);
     handle->stands_in = true;
     eddy_scope_replace(result, handle);
+    eddy_tensor_drop(result);
     r->apply->outputs[i] = handle;
-    if (r->needs.outputs >> i & 1)
-        r->node->saved[slot] = (eddy_autograd_saved){result, eddy_load_relaxed(&result->version), 1 + (uint32_t)i};
-    else
-        eddy_tensor_drop(result);
     return handle;
 }
 

@@ -49,7 +49,7 @@ typedef struct eddy_caller {
     /* atomic: the thread stores (relaxed), eddy_live_count reads: handles made less handles ended by this caller. */
     _Atomic int64_t live;
 
-    eddy_stack returned; /* any thread pushes: handles of this caller that ended elsewhere */
+    eddy_lifo returned; /* any thread pushes: handles of this caller that ended elsewhere */
 
     struct eddy_handle_slab *slabs;
     eddy_scope *idle_scopes;

@@ -110,10 +110,10 @@ struct eddy_vm {
 
     /* ---- pushed by anybody ---- */
     _Atomic uint32_t engine_word __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: acq_rel; PROTOCOL 7 */
-    eddy_stack completions; /* nodes, DONE */
-    eddy_stack releases;    /* eddy_vm_release_link */
-    eddy_stack fresh_nodes; /* node chunks made by issuers */
-    eddy_stack due;         /* eddy_service_item, for the service */
+    eddy_lifo completions; /* nodes, DONE */
+    eddy_lifo releases;    /* eddy_vm_release_link */
+    eddy_lifo fresh_nodes; /* node chunks made by issuers */
+    eddy_lifo due;         /* eddy_service_item, for the service */
 
     /* ---- engine only ---- */
     struct {

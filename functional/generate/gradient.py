@@ -10,7 +10,7 @@ A formula is an expression of ops over what the call had:
     sum(x, [0], keepdim=True) any op or view, options by name
     shape(x) count(x) count(x, axes) zeros_like(x) expand_to(grad, x, axes, keepdim)
                               what needs only the shape of x, which is always there
-    c:name(x, output)         a function of functional/gradient/, and what it reads
+    c:name(x, output)         a function of functional/gradient/, and what it reads; called after the formulas of other operands
 
 Broadcasting and promotion are undone by whoever goes back."""
 
@@ -62,6 +62,10 @@ class Formula:
                 return attribute
         return None
 
+    def is_state(self, name):
+        """What a random op was drawn with stands first in its attributes."""
+        return self.entry.random and name in ("seed", "counter")
+
     def spec(self, node):
         if isinstance(node, ast.Name):
             number = self.input_number(node.id)
@@ -82,6 +86,8 @@ class Formula:
             if node.id == "inf":
                 return "double"
             attribute = None if self.is_tensor(node.id) else self.attribute(node.id)
+            if self.is_state(node.id):
+                return "int64_t"
             if attribute:
                 return {"scalar": "scalar", "float": "double", "bool": "bool"}.get(attribute.type, "int64_t")
         if isinstance(node, ast.Call) and node.func.id == "count":
@@ -105,6 +111,8 @@ class Formula:
             attribute = self.attribute(node.id)
             if attribute:
                 return f"arguments->{path(self.entry, attribute)}"
+            if self.is_state(node.id):
+                return f"(int64_t)((const uint64_t *)call->attributes)[{['seed', 'counter'].index(node.id)}]"
         if isinstance(node, ast.Call) and node.func.id == "count":
             axes = "0"
             if len(node.args) > 1:
@@ -247,13 +255,15 @@ def entry_lines(entry, ops):
                  f"        if (!call->results[{number}])", "            return eddy_runtime_failure();", "    }"]
     lines = []
     if function and body:
-        raise EntryError(f"{entry.family}.toml [{entry.name}]: a gradient is C or formulas, not both")
+        body.append(f"    return eddy_gradient_{function}(call);")
+        function = None
+    elif not function:
+        body.append("    return EDDY_OK;")
     if not function:
         function = f"of_{entry.name}"
         if entry.arguments and any("arguments->" in line for line in body):
             body.insert(0, f"    const {entry.arguments} *arguments = call->attributes;")
-        lines += [f"static eddy_status eddy_gradient_{function}(const eddy_gradient_call *call) {{", *body,
-                  "    return EDDY_OK;", "}"]
+        lines += [f"static eddy_status eddy_gradient_{function}(const eddy_gradient_call *call) {{", *body, "}"]
     return lines + [f"static const eddy_gradient_needs needs_of_{entry.name}[{len(names)}] = {{", *rows, "};",
                     f"const eddy_gradient eddy_gradient_data_{entry.name} = "
                     f"{{.run = eddy_gradient_{function}, .operands = needs_of_{entry.name}}};", ""]

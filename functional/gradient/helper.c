@@ -1,5 +1,7 @@
 #include <functional/gradient/helper.h>
 
+#include <base/status.h>
+
 eddy_tensor *eddy_gradient_constant(const eddy_gradient_call *call, double value) {
     eddy_full_options options = {.size = sizeof(options), .device = call->device};
     return eddy_full(EDDY_SHAPE(), EDDY_S(value), eddy_dtype_of(call->gradients[0]), &options);
@@ -38,4 +40,8 @@ const eddy_axes *eddy_gradient_axes(uint32_t mask, eddy_axes *axes) {
         if (mask >> d & 1)
             axes->axes[axes->count++] = d;
     return mask == 0 ? NULL : axes;
+}
+
+eddy_status eddy_gradient_refuse(const eddy_gradient_call *call, const char *what) {
+    return eddy_fail(EDDY_UNSUPPORTED, call->op->name, NULL, "%s: its gradient does not know %s", call->op->name, what);
 }

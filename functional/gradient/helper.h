@@ -17,11 +17,27 @@ double eddy_gradient_count(const eddy_spec *spec, uint32_t axes);
 #define EDDY_GRADIENT_AXES(mask) (eddy_gradient_axes((mask), &(eddy_axes){0}))
 const eddy_axes *eddy_gradient_axes(uint32_t mask, eddy_axes *axes);
 
+/* Fails the way back: UNSUPPORTED for `what`. */
+eddy_status eddy_gradient_refuse(const eddy_gradient_call *call, const char *what);
+
 /* ---- gradients in C, by the name that entries give ---- */
 
 eddy_gradient_fn eddy_gradient_cat;
+eddy_gradient_fn eddy_gradient_embedding_backward;
 eddy_gradient_fn eddy_gradient_extreme;
+eddy_gradient_fn eddy_gradient_index;
+eddy_gradient_fn eddy_gradient_index_put;
 eddy_gradient_fn eddy_gradient_linear;
+eddy_gradient_fn eddy_gradient_masked_scatter;
 eddy_gradient_fn eddy_gradient_matmul;
+eddy_gradient_fn eddy_gradient_norm;
+eddy_gradient_fn eddy_gradient_pad;
+eddy_gradient_fn eddy_gradient_pick_along_axis;
+eddy_gradient_fn eddy_gradient_repeat;
+eddy_gradient_fn eddy_gradient_repeat_interleave;
+eddy_gradient_fn eddy_gradient_roll;
+eddy_gradient_fn eddy_gradient_scatter;
+eddy_gradient_fn eddy_gradient_sdpa;
+eddy_gradient_fn eddy_gradient_stack;
 
 #endif

@@ -10,7 +10,7 @@ typedef struct item {
 } item;
 
 Test(stack, push_tells_whether_it_was_empty) {
-    eddy_stack stack = {NULL};
+    eddy_lifo stack = {NULL};
     item items[3] = {{.number = 0}, {.number = 1}, {.number = 2}};
     cr_assert(eddy_stack_is_empty(&stack));
     cr_assert_null(eddy_stack_take_all(&stack));
@@ -25,7 +25,7 @@ Test(stack, push_tells_whether_it_was_empty) {
 }
 
 Test(stack, taking_in_order_gives_oldest_first) {
-    eddy_stack stack = {NULL};
+    eddy_lifo stack = {NULL};
     item items[5];
     for (int i = 0; i < 5; i++) {
         items[i].number = i;
@@ -41,7 +41,7 @@ Test(stack, taking_in_order_gives_oldest_first) {
 #define PRODUCERS 3
 #define ITEMS 20000
 
-static eddy_stack shared_stack;
+static eddy_lifo shared_stack;
 static eddy_sleep_word pushed_into_empty;
 
 static void *produce(void *argument) {

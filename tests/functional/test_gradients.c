@@ -10,6 +10,7 @@
 #include <functional/op_table.h>
 #include <interpreter/gradient.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define STEP 6.055454452393343e-06 /* cbrt(DBL_EPSILON) */
@@ -91,6 +92,95 @@ CASE(flatten, eddy_flatten(eddy_transpose(A, 0, 2), 0, -1))
 CASE(contiguous, eddy_contiguous(eddy_t(A)))
 CASE(twice, eddy_mul(eddy_exp(A), eddy_add(A, eddy_exp(A))))
 
+static eddy_tensor *i64(eddy_shape shape, const int64_t *values) {
+    return eddy_from_data(values, shape, EDDY_I64, NULL);
+}
+#define I64(shape, ...) i64(shape, (int64_t[]){__VA_ARGS__})
+
+static eddy_tensor *row_mask(void) {
+    return eddy_from_data((bool[]){true, false, true, true, false, true}, EDDY_SHAPE(2, 3), EDDY_BOOL, NULL);
+}
+
+/* The same numbers at every call. */
+static eddy_tensor *run_dropout(eddy_tensor *const *x) {
+    return eddy_seed(5) == EDDY_OK ? eddy_dropout(x[0], 0.4, NULL) : NULL;
+}
+
+static eddy_tensor *run_max_dim(eddy_tensor *const *x) {
+    eddy_tensor *values, *indices;
+    return eddy_max_dim(x[0], 1, NULL, &values, &indices) == EDDY_OK ? values : NULL;
+}
+
+static eddy_tensor *run_min_dim(eddy_tensor *const *x) {
+    eddy_tensor *values, *indices;
+    eddy_status status = eddy_min_dim(x[0], -1, EDDY_OPTIONS(min_dim, .keepdim = true), &values, &indices);
+    return status == EDDY_OK ? values : NULL;
+}
+
+static eddy_tensor *run_batch_norm_training(eddy_tensor *const *x) {
+    eddy_tensor *mean = eddy_zeros(EDDY_SHAPE(3), EDDY_F64, NULL), *variance = eddy_ones(EDDY_SHAPE(3), EDDY_F64, NULL);
+    return eddy_batch_norm_training(x[0], mean, variance, x[1], x[2], NULL);
+}
+
+static eddy_tensor *run_batch_norm(eddy_tensor *const *x) {
+    eddy_tensor *mean = eddy_full(EDDY_SHAPE(3), EDDY_S(0.25), EDDY_F64, NULL);
+    return eddy_batch_norm(x[0], mean, eddy_full(EDDY_SHAPE(3), EDDY_S(1.5), EDDY_F64, NULL), x[1], x[2], NULL);
+}
+
+CASE(index_select, eddy_index_select(A, I64(SHAPE(4), 2, 0, 2, 1), 1))
+CASE(gather, eddy_gather(A, I64(SHAPE(2, 3), 2, 0, 2, 1, 1, 0), 1))
+CASE(scatter, eddy_scatter(A, I64(SHAPE(2, 2), 2, 0, 1, 2), B, 1))
+CASE(scatter_add, eddy_scatter_add(A, I64(SHAPE(2, 2), 2, 2, 1, 0), B, 1))
+CASE(index_add, eddy_index_add(A, I64(SHAPE(3), 1, 0, 1), B, 0))
+CASE(index, eddy_index(A, EDDY_LIST(I64(SHAPE(3), 1, 0, 1), I64(SHAPE(2, 1), 2, 0))))
+CASE(index_put, eddy_index_put(A, EDDY_LIST(I64(SHAPE(2), 1, 0)), B, NULL))
+CASE(index_put_added,
+     eddy_index_put(A, EDDY_LIST(I64(SHAPE(3), 1, 0, 1)), B, EDDY_OPTIONS(index_put, .accumulate = true)))
+CASE(embedding, eddy_embedding(I64(SHAPE(2, 2), 3, 0, 3, 1), A, EDDY_OPTIONS(embedding, .padding_index = -5)))
+CASE(embedding_backward,
+     eddy_embedding_backward(A, I64(SHAPE(3), 3, 0, 3), eddy_zeros(SHAPE(4, 2), EDDY_F64, NULL),
+                             EDDY_OPTIONS(embedding_backward, .padding_index = 0, .padding_index_is_zero = true)))
+CASE(masked_fill, eddy_masked_fill(A, row_mask(), EDDY_S(2)))
+CASE(masked_select, eddy_masked_select(A, row_mask()))
+CASE(masked_scatter, eddy_masked_scatter(A, row_mask(), B))
+CASE(tril, eddy_tril(A, 0))
+CASE(triu, eddy_triu(A, 1))
+CASE(diag, eddy_diag(A, 1))
+CASE(diag_of_matrix, eddy_diag(A, -1))
+CASE(diag_backward, eddy_diag_backward(A, eddy_zeros(SHAPE(3, 4), EDDY_F64, NULL), 1))
+CASE(stack, eddy_stack(EDDY_LIST(A, B, A), 1))
+CASE(pad, eddy_pad(A, SHAPE(1, -1), SHAPE(0, 2), EDDY_S(3)))
+CASE(repeat, eddy_repeat(A, SHAPE(2, 1, 3)))
+CASE(repeat_interleave, eddy_repeat_interleave(A, 3, 0))
+CASE(flip, eddy_flip(A, EDDY_AXES(1)))
+CASE(roll, eddy_roll(A, SHAPE(1, -2), EDDY_AXES(0, 1)))
+CASE(roll_flat, eddy_roll(A, SHAPE(2), NULL))
+CASE(mse_loss, eddy_mse_loss(A, B, NULL))
+CASE(mse_loss_none, eddy_mse_loss(A, B, EDDY_OPTIONS(mse_loss, .reduction = EDDY_REDUCTION_NONE)))
+CASE(l1_loss, eddy_l1_loss(A, B, NULL))
+CASE(smooth_l1_loss, eddy_smooth_l1_loss(A, B, EDDY_OPTIONS(smooth_l1_loss, .beta = 0.5)))
+CASE(bce_with_logits, eddy_bce_with_logits(A, B, EDDY_NONE, EDDY_NONE, NULL))
+CASE(kl_div, eddy_kl_div(A, B, NULL))
+CASE(kl_div_log, eddy_kl_div(A, B, EDDY_OPTIONS(kl_div, .log_target = true)))
+CASE(nll_loss, eddy_nll_loss(A, labels(4, 5), EDDY_NONE, NULL))
+CASE(bmm, eddy_bmm(A, B))
+CASE(addmm, eddy_addmm(A, B, C, EDDY_OPTIONS(addmm, .beta = 0.5, .alpha = 2)))
+CASE(layer_norm, eddy_layer_norm(A, B, C, 1, NULL))
+CASE(rms_norm, eddy_rms_norm(A, B, 1, NULL))
+CASE(group_norm, eddy_group_norm(A, B, C, 2, NULL))
+CASE(prod, eddy_prod(A, EDDY_AXES(1), NULL))
+CASE(min, eddy_min(A, EDDY_AXES(0), NULL))
+CASE(var, eddy_var(A, EDDY_AXES(1), NULL))
+CASE(std, eddy_std(A, NULL, NULL))
+CASE(norm, eddy_norm(A, EDDY_AXES(1), NULL))
+CASE(logsumexp, eddy_logsumexp(A, EDDY_AXES(1), NULL))
+CASE(cumsum, eddy_cumsum(A, 1))
+CASE(cumprod, eddy_cumprod(A, 0))
+CASE(sdpa, eddy_sdpa(A, B, C, EDDY_NONE, NULL))
+CASE(sdpa_causal, eddy_sdpa(A, B, C, EDDY_NONE, EDDY_OPTIONS(sdpa, .causal = true)))
+CASE(rope, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), NULL))
+CASE(rope_interleaved, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), EDDY_OPTIONS(rope, .interleaved = true)))
+
 static eddy_tensor *run_inplace(eddy_tensor *const *x) {
     eddy_tensor *y = eddy_mul(x[0], x[1]);
     return eddy_sigmoid_inplace(y) == EDDY_OK ? eddy_mul(y, x[0]) : NULL;
@@ -142,6 +232,61 @@ static const gradient_case cases[] = {
     ROW(clone, clone, -2, 2, 1, SHAPE(2, 3)),
     ROW(cast, cast, -2, 2, 1, SHAPE(2, 3)),
     ROW(relu_backward, relu_backward, -2, 2, 2, SHAPE(5), SHAPE(5)),
+    ROW(index_select, index_select, -2, 2, 1, SHAPE(2, 3)),
+    ROW(gather, gather, -2, 2, 1, SHAPE(2, 3)),
+    ROW(scatter, scatter, -2, 2, 2, SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(scatter_add, scatter_add, -2, 2, 2, SHAPE(2, 3), SHAPE(2, 2)),
+    ROW(index_add, index_add, -2, 2, 2, SHAPE(2, 3), SHAPE(3, 3)),
+    ROW(index, index, -2, 2, 1, SHAPE(2, 3, 2)),
+    ROW(index_put, index_put, -2, 2, 2, SHAPE(3, 2), SHAPE(2)),
+    ROW(index_put, index_put_added, -2, 2, 2, SHAPE(3, 2), SHAPE(3, 2)),
+    ROW(embedding, embedding, -2, 2, 1, SHAPE(4, 3)),
+    ROW(embedding_backward, embedding_backward, -2, 2, 1, SHAPE(3, 2)),
+    ROW(masked_fill, masked_fill, -2, 2, 1, SHAPE(2, 3)),
+    ROW(masked_select, masked_select, -2, 2, 1, SHAPE(2, 3)),
+    ROW(masked_scatter, masked_scatter, -2, 2, 2, SHAPE(2, 3), SHAPE(5)),
+    ROW(tril, tril, -2, 2, 1, SHAPE(2, 3, 3)),
+    ROW(triu, triu, -2, 2, 1, SHAPE(3, 4)),
+    ROW(diag, diag, -2, 2, 1, SHAPE(3)),
+    ROW(diag, diag_of_matrix, -2, 2, 1, SHAPE(3, 4)),
+    ROW(diag_backward, diag_backward, -2, 2, 1, SHAPE(3)),
+    ROW(stack, stack, -2, 2, 2, SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(pad, pad, -2, 2, 1, SHAPE(2, 3)),
+    ROW(repeat, repeat, -2, 2, 1, SHAPE(2, 3)),
+    ROW(repeat_interleave, repeat_interleave, -2, 2, 1, SHAPE(2, 3)),
+    ROW(flip, flip, -2, 2, 1, SHAPE(2, 3)),
+    ROW(roll, roll, -2, 2, 1, SHAPE(2, 3)),
+    ROW(roll, roll_flat, -2, 2, 1, SHAPE(2, 3)),
+    ROW(mse_loss, mse_loss, -2, 2, 2, SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(mse_loss, mse_loss_none, -2, 2, 2, SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(l1_loss, l1_loss, -2, 2, 2, SHAPE(2, 3), SHAPE(3)),
+    ROW(smooth_l1_loss, smooth_l1_loss, -2, 2, 2, SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(bce_with_logits, bce_with_logits, 0.1, 0.9, 2, SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(kl_div, kl_div, 0.1, 0.9, 2, SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(kl_div, kl_div_log, -2, -0.1, 2, SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(nll_loss, nll_loss, -2, 2, 1, SHAPE(4, 5)),
+    ROW(bmm, bmm, -2, 2, 2, SHAPE(2, 3, 4), SHAPE(2, 4, 2)),
+    ROW(addmm, addmm, -2, 2, 3, SHAPE(2), SHAPE(3, 4), SHAPE(4, 2)),
+    ROW(layer_norm, layer_norm, -2, 2, 3, SHAPE(3, 5), SHAPE(5), SHAPE(5)),
+    ROW(rms_norm, rms_norm, -2, 2, 2, SHAPE(3, 5), SHAPE(5)),
+    ROW(group_norm, group_norm, -2, 2, 3, SHAPE(2, 4, 3), SHAPE(4), SHAPE(4)),
+    ROW(batch_norm, batch_norm, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(3), SHAPE(3)),
+    ROW(batch_norm_training, batch_norm_training, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(3), SHAPE(3)),
+    ROW(prod, prod, -2, 2, 1, SHAPE(2, 4)),
+    ROW(min, min, -2, 2, 1, SHAPE(2, 4)),
+    ROW(var, var, -2, 2, 1, SHAPE(2, 4)),
+    ROW(std, std, -2, 2, 1, SHAPE(2, 4)),
+    ROW(norm, norm, -2, 2, 1, SHAPE(2, 4)),
+    ROW(logsumexp, logsumexp, -2, 2, 1, SHAPE(2, 4)),
+    ROW(max_dim, max_dim, -2, 2, 1, SHAPE(2, 4)),
+    ROW(min_dim, min_dim, -2, 2, 1, SHAPE(2, 4)),
+    ROW(dropout, dropout, -2, 2, 1, SHAPE(4, 4)),
+    ROW(cumsum, cumsum, -2, 2, 1, SHAPE(2, 4)),
+    ROW(cumprod, cumprod, 0.5, 2, 1, SHAPE(3, 2)),
+    ROW(sdpa, sdpa, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(2, 5, 4), SHAPE(2, 5, 2)),
+    ROW(sdpa, sdpa_causal, -2, 2, 3, SHAPE(3, 4), SHAPE(3, 4), SHAPE(3, 2)),
+    ROW(rope, rope, -2, 2, 1, SHAPE(2, 3, 4)),
+    ROW(rope, rope_interleaved, -2, 2, 1, SHAPE(3, 4)),
     ROW(, reshape, -2, 2, 1, SHAPE(3, 4)),
     ROW(, permute, -2, 2, 1, SHAPE(2, 3, 4)),
     ROW(, expand, -2, 2, 1, SHAPE(3, 1)),
@@ -196,6 +341,12 @@ static double value_at(const problem *p) {
     return value;
 }
 
+static void give_up(const gradient_case *c, size_t number) {
+    eddy_error error = {0};
+    eddy_error_take(&error);
+    cr_assert_fail("case %zu, %s: %s", number, c->op, error.message);
+}
+
 static void check_case(const gradient_case *c, size_t number) {
     eddy_scope *scope = eddy_scope_begin();
     problem p = {.which = c};
@@ -207,12 +358,13 @@ static void check_case(const gradient_case *c, size_t number) {
     make_inputs(&p, x);
     for (int i = 0; i < c->tensors; i++)
         cr_assert_eq(eddy_set_requires_grad(x[i], true), EDDY_OK);
-    cr_assert_eq(eddy_backward(weighted(&p, x)), EDDY_OK, "case %zu, %s", number, c->op);
+    if (eddy_backward(weighted(&p, x)) != EDDY_OK)
+        give_up(c, number);
     for (int i = 0; i < c->tensors; i++) {
         int64_t count = count_of(&c->shapes[i]);
         double got[64] = {0};
-        if (eddy_has_grad(x[i]))
-            cr_assert_eq(eddy_read(eddy_grad(x[i]), got, (size_t)count * sizeof(double)), EDDY_OK);
+        if (eddy_has_grad(x[i]) && eddy_read(eddy_grad(x[i]), got, (size_t)count * sizeof(double)) != EDDY_OK)
+            give_up(c, number);
         for (int64_t k = 0; k < count; k++) {
             double at = p.values[i][k];
             p.values[i][k] = at + STEP;
@@ -230,8 +382,10 @@ static void check_case(const gradient_case *c, size_t number) {
 }
 
 Test(gradients, agree_with_differences, .timeout = 300) {
+    const char *only = getenv("EDDY_TEST_CASE");
     for (size_t i = 0; i < CASE_COUNT; i++)
-        check_case(&cases[i], i);
+        if (!only || strcmp(only, cases[i].op) == 0)
+            check_case(&cases[i], i);
     cr_assert_eq(eddy_error_take(NULL), EDDY_OK);
     cr_assert_eq(eddy_live_count(), 0);
 }

@@ -17,7 +17,7 @@ static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, "stress", NULL};
 
 /* ---- links that are used again, so that the stress itself takes nothing from the door ---- */
 
-static eddy_stack spare_links;
+static eddy_lifo spare_links;
 static eddy_stack_link *taken_links;
 
 static void recycle(eddy_vm_release_link *link) {

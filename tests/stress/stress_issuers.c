@@ -22,7 +22,7 @@ typedef struct parcel {
 
 typedef struct free_issuer {
     program_run run;    /* first: the hook finds its issuer by it */
-    eddy_stack mailbox; /* pushed by another thread, taken by this one */
+    eddy_lifo mailbox; /* pushed by another thread, taken by this one */
     struct free_issuer *next;
     uint64_t seed;
     long programs;

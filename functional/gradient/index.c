@@ -1,0 +1,90 @@
+/* Gradients of what picks and puts elements by index. */
+#include <eddy/eddy.h>
+#include <functional/arguments.h>
+#include <functional/gradient/helper.h>
+#include <interpreter/runtime.h>
+
+static eddy_status give(const eddy_gradient_call *call, int64_t i, eddy_tensor *result) {
+    if (!result)
+        return eddy_runtime_failure();
+    call->results[i] = result;
+    return EDDY_OK;
+}
+
+/* The first parts of a tensor, of another one's shape. */
+static eddy_tensor *corner(eddy_tensor *tensor, const eddy_shape *shape) {
+    for (int32_t d = 0; d < shape->rank && tensor; d++)
+        tensor = eddy_narrow(tensor, d, 0, shape->dims[d]);
+    return tensor;
+}
+
+/* Of scatter and scatter_add to source: what index names; source may be larger than index. */
+eddy_status eddy_gradient_scatter(const eddy_gradient_call *call) {
+    const eddy_arguments_scatter *arguments = call->attributes;
+    if (!call->wanted[2])
+        return EDDY_OK;
+    const eddy_shape *index = &call->input_specs[1].shape;
+    eddy_tensor *picked = eddy_gather(call->gradients[0], call->inputs[1], arguments->axis);
+    eddy_tensor *result = eddy_gradient_zeros(call, &call->input_specs[2]);
+    eddy_tensor *place = corner(result, index);
+    if (!place || eddy_copy_into(picked, place) != EDDY_OK)
+        return eddy_runtime_failure();
+    return give(call, 2, result);
+}
+
+eddy_status eddy_gradient_index(const eddy_gradient_call *call) {
+    eddy_list indices = {call->inputs + 1, call->input_count - 1};
+    eddy_tensor *zeros = eddy_gradient_zeros(call, &call->input_specs[0]);
+    return give(call, 0,
+                eddy_index_put(zeros, indices, call->gradients[0],
+                               &(eddy_index_put_options){.size = sizeof(eddy_index_put_options), .accumulate = true}));
+}
+
+eddy_status eddy_gradient_index_put(const eddy_gradient_call *call) {
+    const eddy_arguments_index_put *arguments = call->attributes;
+    eddy_list indices = {call->inputs + 1, call->input_count - 2};
+    int64_t values = call->input_count - 1;
+    eddy_tensor *grad = call->gradients[0];
+    eddy_status status = EDDY_OK;
+    if (call->wanted[0])
+        status =
+            give(call, 0,
+                 arguments->accumulate ? grad : eddy_index_put(grad, indices, eddy_gradient_constant(call, 0), NULL));
+    if (status == EDDY_OK && call->wanted[values])
+        status = give(call, values, eddy_index(grad, indices));
+    return status;
+}
+
+/* The rows that index names; those of the padding index got nothing, and give nothing. */
+eddy_status eddy_gradient_embedding_backward(const eddy_gradient_call *call) {
+    const eddy_arguments_embedding_backward *arguments = call->attributes;
+    eddy_tensor *rows = eddy_embedding(call->inputs[1], call->gradients[0], NULL);
+    if (arguments->padding_index >= 0)
+        rows = eddy_masked_fill(rows, eddy_unsqueeze(eddy_eq_s(call->inputs[1], EDDY_S(arguments->padding_index)), -1),
+                                EDDY_S(0));
+    return give(call, 0, rows);
+}
+
+/* To source: the elements that were taken, in their order. How many is known once the mask is. */
+eddy_status eddy_gradient_masked_scatter(const eddy_gradient_call *call) {
+    if (!call->wanted[2])
+        return EDDY_OK;
+    const eddy_spec *source = &call->input_specs[2];
+    eddy_tensor *taken = eddy_masked_select(call->gradients[0], call->inputs[1]);
+    eddy_tensor *result = eddy_gradient_zeros(call, source);
+    eddy_tensor *place = eddy_narrow(eddy_reshape(result, EDDY_SHAPE(-1)), 0, 0, taken ? eddy_dim(taken, 0) : 0);
+    if (!taken || !place || eddy_copy_into(taken, place) != EDDY_OK)
+        return eddy_runtime_failure();
+    return give(call, 2, result);
+}
+
+/* Of max_dim and min_dim: to the element that was chosen. */
+eddy_status eddy_gradient_pick_along_axis(const eddy_gradient_call *call) {
+    const eddy_arguments_max_dim *arguments = call->attributes;
+    eddy_tensor *grad = call->gradients[0], *index = call->outputs[1];
+    if (!arguments->keepdim) {
+        grad = eddy_unsqueeze(grad, arguments->axis);
+        index = eddy_unsqueeze(index, arguments->axis);
+    }
+    return give(call, 0, eddy_scatter(eddy_gradient_zeros(call, &call->input_specs[0]), index, grad, arguments->axis));
+}
