@@ -55,6 +55,21 @@ typedef struct eddy_attributes_axis {
     int32_t axis;
 } eddy_attributes_axis;
 
+/* sort, argsort */
+typedef struct eddy_attributes_sort {
+    int32_t axis;
+    bool descending;
+} eddy_attributes_sort;
+
+typedef struct eddy_attributes_topk {
+    int32_t axis;
+    bool smallest;
+} eddy_attributes_topk;
+
+typedef struct eddy_attributes_bincount {
+    int64_t minlength;
+} eddy_attributes_bincount;
+
 typedef struct eddy_attributes_cross_entropy {
     int32_t reduction; /* eddy_reduction */
     bool has_ignore_index;

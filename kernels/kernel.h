@@ -65,7 +65,8 @@ typedef struct eddy_kernel {
     eddy_loop_fn *(*choose_loop)(void); /* NULL: there is no other than `loop` */
     /* Bytes of workspace for these views; NULL: none. No view has data yet. */
     size_t (*workspace)(const eddy_kernel_call *call);
-    /* Late shape (mut2): writes the outputs' shapes; `run` then fills them. NULL for other kernels. */
+    /* Late shape (mut2): writes the outputs' shapes; `run` then fills them, and finds the workspace as this has left it. NULL
+     * for other kernels. */
     void (*count)(const eddy_kernel_call *call, eddy_shape *shapes);
     /* Estimated picoseconds on one core: base + per element of the largest operand, or `cost` where that is too crude. */
     int32_t cost_base_ps;

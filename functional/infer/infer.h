@@ -30,6 +30,11 @@ eddy_status eddy_infer_max_dim(eddy_infer *infer);
 /* scan.c */
 eddy_status eddy_infer_scan(eddy_infer *infer);
 eddy_status eddy_infer_scan_backward(eddy_infer *infer);
+/* sort.c */
+eddy_status eddy_infer_sort(eddy_infer *infer);
+eddy_status eddy_infer_topk(eddy_infer *infer);
+eddy_status eddy_infer_unique(eddy_infer *infer);
+eddy_status eddy_infer_bincount(eddy_infer *infer);
 /* matrix.c */
 eddy_status eddy_infer_matmul(eddy_infer *infer);
 eddy_status eddy_infer_mm(eddy_infer *infer);

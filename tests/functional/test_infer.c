@@ -173,6 +173,62 @@ Test(infer, scans_keep_the_shape) {
     cr_assert_eq(infer(&eddy_op_cumsum, in, 1, NULL, &a, &out), EDDY_OK);
 }
 
+Test(infer, sorting_keeps_the_shape_and_topk_shortens_it) {
+    eddy_spec in = spec(EDDY_BF16, EDDY_SHAPE(2, 30)), out[3];
+    eddy_arguments_sort s = {.axis = -1};
+    cr_assert_eq(infer(&eddy_op_sort, &in, 1, NULL, &s, out), EDDY_OK);
+    expect(&out[0], EDDY_BF16, EDDY_SHAPE(2, 30));
+    expect(&out[1], EDDY_I64, EDDY_SHAPE(2, 30));
+    cr_assert_eq(infer(&eddy_op_argsort, &in, 1, NULL, &s, out), EDDY_OK);
+    expect(&out[0], EDDY_I64, EDDY_SHAPE(2, 30));
+    s.axis = 2;
+    cr_assert_eq(infer(&eddy_op_argsort, &in, 1, NULL, &s, out), EDDY_OUT_OF_RANGE);
+    eddy_arguments_topk t = {.kernel = {.axis = 1}, .k = 30};
+    cr_assert_eq(infer(&eddy_op_topk, &in, 1, NULL, &t, out), EDDY_OK);
+    expect(&out[0], EDDY_BF16, EDDY_SHAPE(2, 30));
+    t.k = 0;
+    cr_assert_eq(infer(&eddy_op_topk, &in, 1, NULL, &t, out), EDDY_OK);
+    expect(&out[1], EDDY_I64, EDDY_SHAPE(2, 0));
+    const int64_t refused[] = {31, -1, INT64_MAX};
+    for (int i = 0; i < 3; i++) {
+        t.k = refused[i];
+        cr_assert_eq(infer(&eddy_op_topk, &in, 1, NULL, &t, out), EDDY_OUT_OF_RANGE);
+    }
+    t = (eddy_arguments_topk){.kernel = {.axis = -3}, .k = 1};
+    cr_assert_eq(infer(&eddy_op_topk, &in, 1, NULL, &t, out), EDDY_OUT_OF_RANGE);
+    in.shape = EDDY_SHAPE();
+    t.kernel.axis = -1;
+    cr_assert_eq(infer(&eddy_op_topk, &in, 1, NULL, &t, out), EDDY_OK);
+    expect(&out[0], EDDY_BF16, EDDY_SHAPE());
+    t.k = 0;
+    cr_assert_eq(infer(&eddy_op_topk, &in, 1, NULL, &t, out), EDDY_OUT_OF_RANGE);
+}
+
+Test(infer, bincount_wants_a_line_of_integers) {
+    eddy_spec in[] = {spec(EDDY_U8, EDDY_SHAPE(5)), {.is_absent = true}}, out;
+    eddy_arguments_bincount a = {.minlength = 3};
+    cr_assert_eq(infer(&eddy_op_bincount, in, 2, NULL, &a, &out), EDDY_OK);
+    cr_assert_eq(out.dtype, EDDY_I64);
+    in[1] = spec(EDDY_F32, EDDY_SHAPE(5));
+    cr_assert_eq(infer(&eddy_op_bincount, in, 2, NULL, &a, &out), EDDY_OK);
+    cr_assert_eq(out.dtype, EDDY_F32);
+    in[1].dtype = EDDY_I32;
+    cr_assert_eq(infer(&eddy_op_bincount, in, 2, NULL, &a, &out), EDDY_OK);
+    cr_assert_eq(out.dtype, EDDY_F64);
+    in[1].shape = EDDY_SHAPE(4);
+    cr_assert_eq(infer(&eddy_op_bincount, in, 2, NULL, &a, &out), EDDY_SHAPE_MISMATCH);
+    in[1].is_absent = true;
+    a.minlength = -1;
+    cr_assert_eq(infer(&eddy_op_bincount, in, 2, NULL, &a, &out), EDDY_INVALID_ARGUMENT);
+    a.minlength = 0;
+    in[0].shape = EDDY_SHAPE(5, 1);
+    cr_assert_eq(infer(&eddy_op_bincount, in, 2, NULL, &a, &out), EDDY_SHAPE_MISMATCH);
+    in[0] = spec(EDDY_BOOL, EDDY_SHAPE(5));
+    cr_assert_eq(infer(&eddy_op_bincount, in, 2, NULL, &a, &out), EDDY_DTYPE_MISMATCH);
+    in[0].dtype = EDDY_F32;
+    cr_assert_eq(infer(&eddy_op_bincount, in, 2, NULL, &a, &out), EDDY_DTYPE_MISMATCH);
+}
+
 Test(infer, matmul_treats_vectors_as_rows_and_columns) {
     struct {
         eddy_shape a, b, out;

@@ -112,3 +112,46 @@ Test(reduce, running_totals) {
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+Test(reduce, order) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *a = F32(EDDY_SHAPE(2, 4), 3, 1, 2, 1, -1, NAN, 5, 0), *values = NULL, *indices = NULL;
+    eddy_tensor *first = eddy_select(a, 0, 0), *second = eddy_select(a, 0, 1);
+    cr_assert_eq(eddy_sort(first, 0, NULL, &values, &indices), EDDY_OK);
+    EXPECT(values, 1, 1, 2, 3);
+    EXPECT(indices, 1, 3, 2, 0);
+    cr_assert_eq(eddy_sort(a, 1, EDDY_OPTIONS(sort, .descending = true), &values, &indices), EDDY_OK);
+    EXPECT(indices, 0, 2, 1, 3, 1, 2, 3, 0);
+    EXPECT(eddy_argsort(second, -1, NULL), 0, 3, 2, 1);
+    cr_assert_eq(eddy_topk(first, 2, 0, NULL, &values, &indices), EDDY_OK);
+    EXPECT(values, 3, 2);
+    cr_assert_eq(eddy_topk(second, 2, -1, EDDY_OPTIONS(topk, .smallest = true), &values, &indices), EDDY_OK);
+    EXPECT(values, -1, 0);
+    EXPECT(indices, 0, 3);
+    cr_assert_eq(eddy_topk(first, 5, 0, NULL, &values, &indices), EDDY_OUT_OF_RANGE);
+    expect_error(EDDY_OUT_OF_RANGE, "topk", "k is 5");
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(reduce, distinct_elements_and_counts) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *a = F32(EDDY_SHAPE(2, 3), 3, 1, 3, 0, 1, 3), *values = NULL, *inverse = NULL, *counts = NULL;
+    EXPECT(eddy_unique(a), 0, 1, 3);
+    cr_assert_eq(eddy_unique_counts(a, &values, &inverse, &counts), EDDY_OK);
+    EXPECT(values, 0, 1, 3);
+    EXPECT(inverse, 2, 1, 2, 0, 1, 2);
+    cr_assert_eq(eddy_rank(inverse), 2);
+    EXPECT(counts, 1, 2, 3);
+    cr_assert_eq(eddy_count(eddy_unique(eddy_zeros(EDDY_SHAPE(0), EDDY_I8, NULL))), 0);
+    eddy_tensor *flat = eddy_reshape(inverse, EDDY_SHAPE(6));
+    EXPECT(eddy_bincount(flat, EDDY_NONE, NULL), 1, 2, 3);
+    EXPECT(eddy_bincount(flat, EDDY_NONE, EDDY_OPTIONS(bincount, .minlength = 4)), 1, 2, 3, 0);
+    EXPECT(eddy_bincount(flat, eddy_reshape(a, EDDY_SHAPE(6)), NULL), 0, 2, 9);
+    eddy_tensor *bad = eddy_bincount(eddy_cast(F32(EDDY_SHAPE(3), 1, -2, 0), EDDY_I32), EDDY_NONE, NULL);
+    cr_assert_not_null(bad, "found late");
+    cr_assert_eq(eddy_rank(bad), -1);
+    expect_error(EDDY_OUT_OF_RANGE, "bincount", "position 1");
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}

@@ -1,0 +1,69 @@
+/* bincount: how often each number occurs, or the sum of the weights that go with it. The largest number gives the length, so the
+ * kernel has two entries. Weights are added up in their order, in the output's dtype. */
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/walk.h>
+
+#define PIECE 512
+
+static int64_t stride_of(const eddy_kernel_view *view) {
+    return view->strides[0];
+}
+
+static void load(const eddy_kernel_view *view, eddy_dtype to, void *buffer, int64_t begin, int64_t count) {
+    eddy_chunk_load(to, buffer, view->dtype, eddy_chunk_at(view->data, view->dtype, begin * stride_of(view)),
+                    stride_of(view), count);
+}
+
+static void bincount_count(const eddy_kernel_call *call, eddy_shape *shapes) {
+    const eddy_kernel_view *in = &call->views[0];
+    int64_t numbers[PIECE], length = ((const eddy_attributes_bincount *)call->attributes)->minlength;
+    for (int64_t done = 0; done < in->shape[0]; done += PIECE) {
+        int64_t count = eddy_min_i64(PIECE, in->shape[0] - done);
+        load(in, EDDY_I64, numbers, done, count);
+        for (int64_t i = 0; i < count; i++) {
+            if (numbers[i] < 0 || numbers[i] == INT64_MAX)
+                eddy_kernel_fail(call, EDDY_OUT_OF_RANGE, done + i, numbers[i], INT64_MAX);
+            else
+                length = eddy_max_i64(length, numbers[i] + 1);
+        }
+    }
+    shapes[0].rank = 1;
+    shapes[0].dims[0] = length;
+}
+
+#define ADD(type, enumerator)                                                                                          \
+    static void add_##type(type *totals, int64_t stride, const int64_t *numbers, const eddy_kernel_view *weights,      \
+                           int64_t begin, int64_t count) {                                                             \
+        type added[PIECE];                                                                                             \
+        load(weights, enumerator, added, begin, count);                                                                \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            totals[numbers[i] * stride] += added[i];                                                                   \
+    }
+
+ADD(float, EDDY_F32)
+ADD(double, EDDY_F64)
+
+/* views: in, weights (or absent), out */
+static void bincount_run(const eddy_kernel_call *call) {
+    const eddy_kernel_view *in = &call->views[0], *weights = &call->views[1], *out = &call->views[2];
+    int64_t numbers[PIECE], stride = stride_of(out);
+    static const int64_t nothing = 0;
+    eddy_chunk_fill(out->data, stride, (int64_t)eddy_dtype_bytes(out->dtype), &nothing, out->shape[0]);
+    for (int64_t done = 0; done < in->shape[0]; done += PIECE) {
+        int64_t count = eddy_min_i64(PIECE, in->shape[0] - done);
+        load(in, EDDY_I64, numbers, done, count);
+        if (out->dtype == EDDY_F32)
+            add_float(out->data, stride, numbers, weights, done, count);
+        else if (out->dtype == EDDY_F64)
+            add_double(out->data, stride, numbers, weights, done, count);
+        else
+            for (int64_t i = 0; i < count; i++)
+                ((int64_t *)out->data)[numbers[i] * stride]++;
+    }
+}
+
+const eddy_kernel eddy_cpu_bincount = {
+    .name = "bincount", .run = bincount_run, .count = bincount_count, .cost_base_ps = 60000, .cost_element_ps = 2500};

@@ -1,0 +1,273 @@
+/* sort, argsort, topk along an axis; unique of all elements. Records (sort_key.h) are sorted, and elements fetched by them, so
+ * that values are the very elements. */
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/sort_key.h>
+#include <kernels/cpu/walk.h>
+#include <string.h>
+
+/* Elements worth a slice of their own. */
+#define SLICE_ELEMENTS 16384
+/* Slices have records of their own: no more of them than this, nor than fit these bytes. */
+#define SLICES 16
+#define SLICE_BYTES ((size_t)128 << 20)
+/* A choice of more than a part of the elements sorts them all. */
+#define CHOICE_PART 8
+#define PIECE 512
+
+typedef struct sort {
+    const eddy_kernel_view *in, *values, *indices; /* values: NULL where they are not asked for */
+    eddy_walk lines;                               /* in, indices, values; without the axis */
+    int64_t line_count, count, kept;               /* elements of a line, and of a line of the result */
+    int64_t in_stride, values_stride, indices_stride;
+    eddy_sort_order order;
+    bool is_choice; /* of the first `kept`, without sorting the rest */
+    int64_t grain;  /* lines of a slice */
+    size_t slice_bytes;
+    char *records; /* [slice] */
+} sort;
+
+static int64_t round_line(int64_t bytes) {
+    return (bytes + 63) & ~(int64_t)63;
+}
+
+/* Memory for the records of one line, and as much again to sort them. */
+static void choose_slices(sort *work) {
+    int64_t records = work->is_choice ? work->kept : 2 * work->count;
+    work->slice_bytes = (size_t)round_line(records * (int64_t)eddy_sort_record_bytes(&work->order));
+    int64_t slices = SLICES;
+    while (slices > 1 && (size_t)slices * work->slice_bytes > SLICE_BYTES)
+        slices /= 2;
+    int64_t per_slice = (work->line_count + slices - 1) / slices;
+    work->grain = eddy_max_i64(per_slice, SLICE_ELEMENTS / eddy_max_i64(1, work->count));
+    work->grain = eddy_max_i64(1, work->grain);
+}
+
+/* A tensor of rank 0 is a line of one element. */
+static int64_t along(const eddy_kernel_view *view, const int64_t *of_dims, int32_t axis) {
+    return view->rank == 0 ? 1 : of_dims[axis];
+}
+
+/* views: in, then indices or values and indices. */
+static void sort_init(sort *work, const eddy_kernel_call *call, int32_t axis, bool is_descending) {
+    work->in = &call->views[0];
+    work->values = call->view_count == 3 ? &call->views[1] : NULL;
+    work->indices = &call->views[call->view_count - 1];
+    work->count = along(work->in, work->in->shape, axis);
+    work->kept = along(work->indices, work->indices->shape, axis);
+    work->in_stride = along(work->in, work->in->strides, axis);
+    work->indices_stride = along(work->indices, work->indices->strides, axis);
+    work->values_stride = work->values != NULL ? along(work->values, work->values->strides, axis) : 0;
+    const eddy_kernel_view *values = work->values != NULL ? work->values : work->indices;
+    eddy_walk_init(&work->lines, 0, NULL);
+    work->lines.operand_count = 3;
+    for (int32_t d = 0; d < work->in->rank; d++) {
+        const int64_t strides[] = {work->in->strides[d], work->indices->strides[d], values->strides[d]};
+        if (d != axis)
+            eddy_walk_append(&work->lines, work->in->shape[d], strides, 3);
+    }
+    eddy_walk_sort(&work->lines);
+    eddy_walk_collapse(&work->lines);
+    work->line_count = eddy_walk_count(&work->lines);
+    work->order = eddy_sort_order_of(work->in->dtype, work->count, is_descending);
+    work->is_choice = work->kept < work->count / CHOICE_PART;
+    choose_slices(work);
+    work->records = call->workspace;
+}
+
+/* Elements fetched by records. */
+static void fetch(const sort *work, const void *records, const char *from, char *to) {
+    size_t bytes = eddy_dtype_bytes(work->in->dtype);
+    int64_t in_step = work->in_stride * (int64_t)bytes;
+    char gathered[PIECE * 8];
+    for (int64_t done = 0; done < work->kept; done += PIECE) {
+        int64_t count = eddy_min_i64(PIECE, work->kept - done);
+        for (int64_t i = 0; i < count; i++)
+            memcpy(gathered + (size_t)i * bytes, from + eddy_sort_index(&work->order, records, done + i) * in_step,
+                   bytes);
+        eddy_chunk_store(work->in->dtype, to + done * work->values_stride * (int64_t)bytes, work->values_stride,
+                         work->in->dtype, gathered, count);
+    }
+}
+
+static void sort_line(const sort *work, const eddy_walk_cursor *cursor, char *records) {
+    const char *from = eddy_chunk_at(work->in->data, work->in->dtype, cursor->offsets[0]);
+    if (work->is_choice) {
+        eddy_sort_least(&work->order, records, work->kept, from, work->in_stride, work->count);
+    } else {
+        eddy_sort_load(&work->order, records, from, work->in_stride, 0, work->count);
+        eddy_sort_records(&work->order, records, records + (size_t)work->count * eddy_sort_record_bytes(&work->order),
+                          work->count);
+    }
+    int64_t *indices = (int64_t *)work->indices->data + cursor->offsets[1];
+    for (int64_t i = 0; i < work->kept; i++)
+        indices[i * work->indices_stride] = eddy_sort_index(&work->order, records, i);
+    if (work->values != NULL)
+        fetch(work, records, from, eddy_chunk_at(work->values->data, work->values->dtype, cursor->offsets[2]));
+}
+
+static void sort_slice(void *context, int64_t begin, int64_t end) {
+    const sort *work = context;
+    char *records = work->records + (size_t)(begin / work->grain) * work->slice_bytes;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->lines, &cursor, begin);
+    for (; begin < end; begin++) {
+        sort_line(work, &cursor, records);
+        eddy_walk_next(&work->lines, &cursor, work->lines.rank);
+    }
+}
+
+static void run(const eddy_kernel_call *call, int32_t axis, bool is_descending) {
+    if (eddy_view_count(&call->views[call->view_count - 1]) == 0)
+        return;
+    sort work;
+    sort_init(&work, call, axis, is_descending);
+    if (work.line_count <= work.grain)
+        sort_slice(&work, 0, work.line_count);
+    else
+        call->team->parallel_for(call->team, work.line_count, work.grain, sort_slice, &work);
+}
+
+static size_t workspace(const eddy_kernel_call *call, int32_t axis) {
+    if (eddy_view_count(&call->views[call->view_count - 1]) == 0)
+        return 0;
+    sort work;
+    sort_init(&work, call, axis, false);
+    return work.slice_bytes * (size_t)((work.line_count + work.grain - 1) / work.grain);
+}
+
+static void sort_run(const eddy_kernel_call *call) {
+    const eddy_attributes_sort *attributes = call->attributes;
+    run(call, attributes->axis, attributes->descending);
+}
+
+static size_t sort_workspace(const eddy_kernel_call *call) {
+    return workspace(call, ((const eddy_attributes_sort *)call->attributes)->axis);
+}
+
+/* topk's least are the largest unless the smallest are asked for. */
+static void topk_run(const eddy_kernel_call *call) {
+    const eddy_attributes_topk *attributes = call->attributes;
+    run(call, attributes->axis, !attributes->smallest);
+}
+
+static size_t topk_workspace(const eddy_kernel_call *call) {
+    return workspace(call, ((const eddy_attributes_topk *)call->attributes)->axis);
+}
+
+/* A pass over the elements for each byte of their keys, and one to fetch them. */
+static int64_t sort_cost(const eddy_kernel_call *call) {
+    int64_t count = eddy_view_count(&call->views[0]);
+    return 200000 + count * (2000 + 2000 * (int64_t)eddy_dtype_bytes(call->views[0].dtype));
+}
+
+static int64_t topk_cost(const eddy_kernel_call *call) {
+    int64_t count = eddy_view_count(&call->views[0]), kept = eddy_view_count(&call->views[1]);
+    return kept < count / CHOICE_PART ? 200000 + count * 2000 + kept * 20000 : sort_cost(call);
+}
+
+/* ---- unique ---- */
+
+/* All elements as one line: records in row-major order, then the spare ones. */
+typedef struct distinct {
+    const eddy_kernel_view *in;
+    eddy_walk walk;
+    int64_t count;
+    eddy_sort_order order;
+    void *records;
+} distinct;
+
+static void distinct_init(distinct *work, const eddy_kernel_call *call) {
+    work->in = &call->views[0];
+    work->count = eddy_view_count(work->in);
+    work->order = eddy_sort_order_of(work->in->dtype, work->count, false);
+    work->records = call->workspace;
+    eddy_walk_init(&work->walk, work->in->rank, work->in->shape);
+    eddy_walk_add(&work->walk, work->in->strides, 1);
+    eddy_walk_collapse(&work->walk);
+}
+
+static size_t unique_workspace(const eddy_kernel_call *call) {
+    distinct work;
+    distinct_init(&work, call);
+    return 2 * (size_t)work.count * eddy_sort_record_bytes(&work.order);
+}
+
+/* A NaN is not equal to another. */
+static bool is_new(const distinct *work, int64_t i) {
+    uint64_t key = eddy_sort_key(&work->order, work->records, i);
+    return i == 0 || key != eddy_sort_key(&work->order, work->records, i - 1) ||
+           (eddy_dtype_is_float(work->in->dtype) && key == eddy_sort_nan_key(&work->order));
+}
+
+/* Sorts, and leaves the records to unique_run. */
+static void unique_count(const eddy_kernel_call *call, eddy_shape *shapes) {
+    distinct work;
+    distinct_init(&work, call);
+    eddy_walk_cursor cursor;
+    if (work.count > 0)
+        eddy_walk_seek(&work.walk, &cursor, 0);
+    for (int64_t done = 0, run; done < work.count; done += run) {
+        run = eddy_walk_run(&work.walk, &cursor);
+        eddy_sort_load(&work.order, work.records, eddy_chunk_at(work.in->data, work.in->dtype, cursor.offsets[0]),
+                       eddy_walk_inner_stride(&work.walk, 0), done, run);
+        eddy_walk_advance(&work.walk, &cursor, run);
+    }
+    eddy_sort_records(&work.order, work.records,
+                      (char *)work.records + (size_t)work.count * eddy_sort_record_bytes(&work.order), work.count);
+    int64_t total = 0;
+    for (int64_t i = 0; i < work.count; i++)
+        total += is_new(&work, i);
+    shapes[0].rank = 1;
+    shapes[0].dims[0] = total;
+    if (call->view_count == 2)
+        return;
+    shapes[1].rank = work.in->rank;
+    for (int32_t d = 0; d < work.in->rank; d++)
+        shapes[1].dims[d] = work.in->shape[d];
+    shapes[2] = shapes[0];
+}
+
+/* views: in, values, and perhaps inverse and counts. Late outputs are contiguous, but the kernel does not rely on it. */
+static void unique_run(const eddy_kernel_call *call) {
+    distinct work;
+    distinct_init(&work, call);
+    const eddy_kernel_view *values = &call->views[1];
+    bool is_full = call->view_count == 4;
+    eddy_walk inverse;
+    if (is_full) {
+        eddy_walk_init(&inverse, call->views[2].rank, call->views[2].shape);
+        eddy_walk_add(&inverse, call->views[2].strides, 1);
+        eddy_walk_collapse(&inverse);
+    }
+    eddy_walk_cursor cursor;
+    for (int64_t i = 0, at = -1; i < work.count; i++) {
+        int64_t flat = eddy_sort_index(&work.order, work.records, i);
+        if (is_new(&work, i)) {
+            at++;
+            eddy_walk_seek(&work.walk, &cursor, flat);
+            memcpy(eddy_chunk_at(values->data, values->dtype, at * values->strides[0]),
+                   eddy_chunk_at(work.in->data, work.in->dtype, cursor.offsets[0]), eddy_dtype_bytes(values->dtype));
+            if (is_full)
+                ((int64_t *)call->views[3].data)[at * call->views[3].strides[0]] = 0;
+        }
+        if (!is_full)
+            continue;
+        eddy_walk_seek(&inverse, &cursor, flat);
+        ((int64_t *)call->views[2].data)[cursor.offsets[0]] = at;
+        ((int64_t *)call->views[3].data)[at * call->views[3].strides[0]]++;
+    }
+}
+
+const eddy_kernel eddy_cpu_sort = {
+    .name = "sort", .run = sort_run, .workspace = sort_workspace, .cost_base_ps = 200000, .cost = sort_cost};
+const eddy_kernel eddy_cpu_topk = {
+    .name = "topk", .run = topk_run, .workspace = topk_workspace, .cost_base_ps = 200000, .cost = topk_cost};
+const eddy_kernel eddy_cpu_unique = {.name = "unique",
+                                     .run = unique_run,
+                                     .count = unique_count,
+                                     .workspace = unique_workspace,
+                                     .cost_base_ps = 200000,
+                                     .cost = sort_cost};

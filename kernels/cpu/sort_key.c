@@ -1,0 +1,222 @@
+#include <base/dtype.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/sort_key.h>
+#include <kernels/cpu/walk.h>
+#include <string.h>
+
+/* Elements turned into keys at a time. */
+#define PIECE 512
+/* Up to so many records are sorted by insertion. */
+#define FEW 48
+
+eddy_sort_order eddy_sort_order_of(eddy_dtype dtype, int64_t count, bool is_descending) {
+    size_t bytes = eddy_dtype_bytes(dtype);
+    return (eddy_sort_order){.is_narrow = bytes <= 4 && count <= UINT32_MAX,
+                             .is_descending = is_descending,
+                             .key_bytes = (int32_t)bytes,
+                             .dtype = dtype};
+}
+
+/* ---- keys ---- */
+
+/* Negative floats have all bits turned over, others the sign alone. */
+#define FLOAT_KEY(bits, top, infinity, all)                                                                            \
+    (((bits) & ~(top)) > (infinity) ? (all)                                                                            \
+     : (((bits) & ~(top)) == 0)     ? (top)                                                                            \
+     : ((bits) & (top))             ? (~(bits) & (all))                                                                \
+                                    : ((bits) | (top)))
+
+#define KEYS(name, type, key)                                                                                          \
+    static void keys_##name(uint64_t *keys, const void *elements, int64_t count) {                                     \
+        const type *restrict x = elements;                                                                             \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            type bits = x[i];                                                                                          \
+            keys[i] = key;                                                                                             \
+        }                                                                                                              \
+    }
+
+KEYS(f32, uint32_t, FLOAT_KEY(bits, UINT32_C(0x80000000), UINT32_C(0x7f800000), UINT32_MAX))
+KEYS(f64, uint64_t, FLOAT_KEY(bits, UINT64_C(1) << 63, UINT64_C(0x7ff0000000000000), UINT64_MAX))
+KEYS(f16, uint16_t, FLOAT_KEY((uint32_t)bits, 0x8000u, 0x7c00u, 0xffffu))
+KEYS(bf16, uint16_t, FLOAT_KEY((uint32_t)bits, 0x8000u, 0x7f80u, 0xffffu))
+KEYS(i8, uint8_t, bits ^ 0x80u)
+KEYS(u8, uint8_t, bits)
+KEYS(i16, uint16_t, bits ^ 0x8000u)
+KEYS(i32, uint32_t, bits ^ UINT32_C(0x80000000))
+KEYS(i64, uint64_t, bits ^ UINT64_C(1) << 63)
+
+static void fill_keys(eddy_dtype dtype, uint64_t *keys, const void *elements, int64_t count) {
+    switch (dtype) {
+    case EDDY_F32:
+        keys_f32(keys, elements, count);
+        break;
+    case EDDY_F64:
+        keys_f64(keys, elements, count);
+        break;
+    case EDDY_F16:
+        keys_f16(keys, elements, count);
+        break;
+    case EDDY_BF16:
+        keys_bf16(keys, elements, count);
+        break;
+    case EDDY_I8:
+        keys_i8(keys, elements, count);
+        break;
+    case EDDY_I16:
+        keys_i16(keys, elements, count);
+        break;
+    case EDDY_I32:
+        keys_i32(keys, elements, count);
+        break;
+    case EDDY_I64:
+        keys_i64(keys, elements, count);
+        break;
+    default:
+        keys_u8(keys, elements, count);
+        break;
+    }
+}
+
+static uint64_t all_bits(const eddy_sort_order *order) {
+    return UINT64_MAX >> (64 - 8 * order->key_bytes);
+}
+
+uint64_t eddy_sort_nan_key(const eddy_sort_order *order) {
+    return order->is_descending ? 0 : all_bits(order);
+}
+
+/* Keys of a piece of the elements, in the order asked for. */
+static void load_keys(const eddy_sort_order *order, uint64_t *keys, const void *elements, int64_t stride,
+                      int64_t count) {
+    uint64_t gathered[PIECE];
+    eddy_chunk_load(order->dtype, gathered, order->dtype, elements, stride, count);
+    fill_keys(order->dtype, keys, gathered, count);
+    uint64_t turn = order->is_descending ? all_bits(order) : 0;
+    for (int64_t i = 0; i < count; i++)
+        keys[i] ^= turn;
+}
+
+void eddy_sort_load(const eddy_sort_order *order, void *records, const void *elements, int64_t stride, int64_t first,
+                    int64_t count) {
+    uint64_t keys[PIECE], *narrow = records;
+    eddy_sort_wide *wide = records;
+    for (int64_t done = 0; done < count; done += PIECE) {
+        int64_t piece = eddy_min_i64(PIECE, count - done);
+        load_keys(order, keys, eddy_chunk_at(elements, order->dtype, done * stride), stride, piece);
+        for (int64_t i = 0; i < piece; i++) {
+            uint64_t index = (uint64_t)(first + done + i);
+            if (order->is_narrow)
+                narrow[index] = keys[i] << 32 | index;
+            else
+                wide[index] = (eddy_sort_wide){keys[i], index};
+        }
+    }
+}
+
+/* ---- sorting ---- */
+
+#define NARROW_LESS(a, b) ((a) < (b))
+#define NARROW_KEY(record) ((record) >> 32)
+#define WIDE_LESS(a, b) ((a).key < (b).key || ((a).key == (b).key && (a).index < (b).index))
+#define WIDE_KEY(record) ((record).key)
+
+/* Least significant byte first: each pass is stable, so that equal keys stay in the order of their indices. Bytes that are the
+ * same in all keys are left out. */
+#define SORT(name, type, LESS, KEY, BYTES)                                                                             \
+    static void insert_##name(type *records, int64_t count) {                                                          \
+        for (int64_t i = 1; i < count; i++) {                                                                          \
+            type record = records[i];                                                                                  \
+            int64_t to = i;                                                                                            \
+            for (; to > 0 && LESS(record, records[to - 1]); to--)                                                      \
+                records[to] = records[to - 1];                                                                         \
+            records[to] = record;                                                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void radix_##name(type *records, type *spare, int64_t count, int32_t key_bytes) {                           \
+        int64_t places[BYTES][256];                                                                                    \
+        memset(places, 0, sizeof(places[0]) * (size_t)key_bytes);                                                      \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            for (int32_t b = 0; b < key_bytes; b++)                                                                    \
+                places[b][KEY(records[i]) >> (8 * b) & 255]++;                                                         \
+        type *from = records, *to = spare;                                                                             \
+        for (int32_t b = 0; b < key_bytes; b++) {                                                                      \
+            if (places[b][KEY(from[0]) >> (8 * b) & 255] == count)                                                     \
+                continue;                                                                                              \
+            int64_t place = 0;                                                                                         \
+            for (int d = 0; d < 256; d++) {                                                                            \
+                int64_t with = places[b][d];                                                                           \
+                places[b][d] = place;                                                                                  \
+                place += with;                                                                                         \
+            }                                                                                                          \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                to[places[b][KEY(from[i]) >> (8 * b) & 255]++] = from[i];                                              \
+            type *swapped = from;                                                                                      \
+            from = to;                                                                                                 \
+            to = swapped;                                                                                              \
+        }                                                                                                              \
+        if (from != records)                                                                                           \
+            memcpy(records, from, sizeof(type) * (size_t)count);                                                       \
+    }                                                                                                                  \
+    /* A heap with its largest record on top; `record` takes the place `at` or one below. */                           \
+    static void sink_##name(type *heap, int64_t count, int64_t at, type record) {                                      \
+        for (int64_t child; (child = 2 * at + 1) < count; at = child) {                                                \
+            if (child + 1 < count && LESS(heap[child], heap[child + 1]))                                               \
+                child++;                                                                                               \
+            if (!LESS(record, heap[child]))                                                                            \
+                break;                                                                                                 \
+            heap[at] = heap[child];                                                                                    \
+        }                                                                                                              \
+        heap[at] = record;                                                                                             \
+    }                                                                                                                  \
+    static void heapify_##name(type *heap, int64_t count) {                                                            \
+        for (int64_t at = count / 2 - 1; at >= 0; at--)                                                                \
+            sink_##name(heap, count, at, heap[at]);                                                                    \
+    }                                                                                                                  \
+    static void unheap_##name(type *heap, int64_t count) {                                                             \
+        for (int64_t left = count - 1; left > 0; left--) {                                                             \
+            type last = heap[left];                                                                                    \
+            heap[left] = heap[0];                                                                                      \
+            sink_##name(heap, left, 0, last);                                                                          \
+        }                                                                                                              \
+    }
+
+SORT(narrow, uint64_t, NARROW_LESS, NARROW_KEY, 4)
+SORT(wide, eddy_sort_wide, WIDE_LESS, WIDE_KEY, 8)
+
+void eddy_sort_records(const eddy_sort_order *order, void *records, void *spare, int64_t count) {
+    if (count <= FEW && order->is_narrow)
+        insert_narrow(records, count);
+    else if (count <= FEW)
+        insert_wide(records, count);
+    else if (order->is_narrow)
+        radix_narrow(records, spare, count, order->key_bytes);
+    else
+        radix_wide(records, spare, count, order->key_bytes);
+}
+
+void eddy_sort_least(const eddy_sort_order *order, void *records, int64_t kept, const void *elements, int64_t stride,
+                     int64_t count) {
+    uint64_t keys[PIECE], *narrow = records;
+    eddy_sort_wide *wide = records;
+    eddy_sort_load(order, records, elements, stride, 0, kept);
+    if (order->is_narrow)
+        heapify_narrow(narrow, kept);
+    else
+        heapify_wide(wide, kept);
+    for (int64_t done = kept; done < count; done += PIECE) {
+        int64_t piece = eddy_min_i64(PIECE, count - done);
+        load_keys(order, keys, eddy_chunk_at(elements, order->dtype, done * stride), stride, piece);
+        for (int64_t i = 0; i < piece; i++) {
+            /* Indices grow: an equal key is not less. */
+            uint64_t index = (uint64_t)(done + i);
+            if (order->is_narrow && keys[i] < NARROW_KEY(narrow[0]))
+                sink_narrow(narrow, kept, 0, keys[i] << 32 | index);
+            else if (!order->is_narrow && keys[i] < wide[0].key)
+                sink_wide(wide, kept, 0, (eddy_sort_wide){keys[i], index});
+        }
+    }
+    if (order->is_narrow)
+        unheap_narrow(narrow, kept);
+    else
+        unheap_wide(wide, kept);
+}

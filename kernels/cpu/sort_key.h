@@ -1,0 +1,56 @@
+/* Keys that sort as elements do, for sort, argsort, topk and unique.
+ *
+ * A key is an unsigned number whose order is the elements': floats by their bits, with -0 as 0 and every NaN above infinity
+ * as one; integers offset to start at 0. A record is a key and the element's number, so that records have a total order and
+ * sorting them is stable. Where both fit 32 bits they share one word. */
+#ifndef EDDY_KERNELS_CPU_SORT_KEY_H
+#define EDDY_KERNELS_CPU_SORT_KEY_H
+
+#include <eddy/dtype.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct eddy_sort_wide {
+    uint64_t key;
+    uint64_t index;
+} eddy_sort_wide;
+
+/* The records of one line: narrow ones are key << 32 | index. */
+typedef struct eddy_sort_order {
+    bool is_narrow;
+    bool is_descending; /* keys are turned over: NaN comes first, and equals keep their order */
+    int32_t key_bytes;  /* of a key that can differ */
+    eddy_dtype dtype;
+} eddy_sort_order;
+
+eddy_sort_order eddy_sort_order_of(eddy_dtype dtype, int64_t count, bool is_descending);
+
+static inline size_t eddy_sort_record_bytes(const eddy_sort_order *order) {
+    return order->is_narrow ? sizeof(uint64_t) : sizeof(eddy_sort_wide);
+}
+
+/* Records of the strided elements `first` .. first + count, which are numbered from `first` on, to records[first] on. */
+void eddy_sort_load(const eddy_sort_order *order, void *records, const void *elements, int64_t stride, int64_t first,
+                    int64_t count);
+
+/* Sorts in place, stable; `spare` has room for as many records. O(count). */
+void eddy_sort_records(const eddy_sort_order *order, void *records, void *spare, int64_t count);
+
+/* The `kept` (at least 1) least of the elements' records, in order, into `records`. O(count log kept). */
+void eddy_sort_least(const eddy_sort_order *order, void *records, int64_t kept, const void *elements, int64_t stride,
+                     int64_t count);
+
+static inline int64_t eddy_sort_index(const eddy_sort_order *order, const void *records, int64_t i) {
+    return order->is_narrow ? (int64_t)(((const uint64_t *)records)[i] & UINT32_MAX)
+                            : (int64_t)((const eddy_sort_wide *)records)[i].index;
+}
+
+static inline uint64_t eddy_sort_key(const eddy_sort_order *order, const void *records, int64_t i) {
+    return order->is_narrow ? ((const uint64_t *)records)[i] >> 32 : ((const eddy_sort_wide *)records)[i].key;
+}
+
+/* The key of every NaN; no key of an integer that could be mistaken for it is asked for. */
+uint64_t eddy_sort_nan_key(const eddy_sort_order *order);
+
+#endif
