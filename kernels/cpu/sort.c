@@ -5,6 +5,7 @@
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/sort_key.h>
+#include <kernels/cpu/sort_team.h>
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
@@ -15,6 +16,8 @@
 #define SLICE_BYTES ((size_t)128 << 20)
 /* A choice of more than a part of the elements sorts them all. */
 #define CHOICE_PART 8
+/* Long lines are sorted by the team where there are fewer than this. */
+#define FEW_LINES 4
 #define PIECE 512
 
 typedef struct sort {
@@ -77,13 +80,13 @@ static void sort_init(sort *work, const eddy_kernel_call *call, int32_t axis, bo
     work->records = call->workspace;
 }
 
-/* Elements fetched by records. */
-static void fetch(const sort *work, const void *records, const char *from, char *to) {
+/* Elements begin .. end of the result, fetched by records. */
+static void fetch(const sort *work, const void *records, const char *from, char *to, int64_t begin, int64_t end) {
     size_t bytes = eddy_dtype_bytes(work->in->dtype);
     int64_t in_step = work->in_stride * (int64_t)bytes;
     char gathered[PIECE * 8];
-    for (int64_t done = 0; done < work->kept; done += PIECE) {
-        int64_t count = eddy_min_i64(PIECE, work->kept - done);
+    for (int64_t done = begin; done < end; done += PIECE) {
+        int64_t count = eddy_min_i64(PIECE, end - done);
         for (int64_t i = 0; i < count; i++)
             memcpy(gathered + (size_t)i * bytes, from + eddy_sort_index(&work->order, records, done + i) * in_step,
                    bytes);
@@ -92,20 +95,32 @@ static void fetch(const sort *work, const void *records, const char *from, char 
     }
 }
 
+static const char *line_of(const sort *work, const eddy_walk_cursor *cursor) {
+    return eddy_chunk_at(work->in->data, work->in->dtype, cursor->offsets[0]);
+}
+
+static char *spare_of(const sort *work, char *records) {
+    return records + (size_t)work->count * eddy_sort_record_bytes(&work->order);
+}
+
+static void put(const sort *work, const eddy_walk_cursor *cursor, const char *records, int64_t begin, int64_t end) {
+    int64_t *indices = (int64_t *)work->indices->data + cursor->offsets[1];
+    for (int64_t i = begin; i < end; i++)
+        indices[i * work->indices_stride] = eddy_sort_index(&work->order, records, i);
+    if (work->values != NULL)
+        fetch(work, records, line_of(work, cursor),
+              eddy_chunk_at(work->values->data, work->values->dtype, cursor->offsets[2]), begin, end);
+}
+
 static void sort_line(const sort *work, const eddy_walk_cursor *cursor, char *records) {
-    const char *from = eddy_chunk_at(work->in->data, work->in->dtype, cursor->offsets[0]);
+    const char *from = line_of(work, cursor);
     if (work->is_choice) {
         eddy_sort_least(&work->order, records, work->kept, from, work->in_stride, work->count);
     } else {
         eddy_sort_load(&work->order, records, from, work->in_stride, 0, work->count);
-        eddy_sort_records(&work->order, records, records + (size_t)work->count * eddy_sort_record_bytes(&work->order),
-                          work->count);
+        eddy_sort_records(&work->order, records, spare_of(work, records), work->count);
     }
-    int64_t *indices = (int64_t *)work->indices->data + cursor->offsets[1];
-    for (int64_t i = 0; i < work->kept; i++)
-        indices[i * work->indices_stride] = eddy_sort_index(&work->order, records, i);
-    if (work->values != NULL)
-        fetch(work, records, from, eddy_chunk_at(work->values->data, work->values->dtype, cursor->offsets[2]));
+    put(work, cursor, records, 0, work->kept);
 }
 
 static void sort_slice(void *context, int64_t begin, int64_t end) {
@@ -119,12 +134,45 @@ static void sort_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
+/* ---- a long line ---- */
+
+typedef struct long_line {
+    const sort *work;
+    eddy_walk_cursor cursor;
+} long_line;
+
+static void load_slice(void *context, int64_t begin, int64_t end) {
+    const long_line *line = context;
+    const sort *work = line->work;
+    const char *from =
+        line_of(work, &line->cursor) + begin * work->in_stride * (int64_t)eddy_dtype_bytes(work->in->dtype);
+    eddy_sort_load(&work->order, work->records, from, work->in_stride, begin, end - begin);
+}
+
+static void put_slice(void *context, int64_t begin, int64_t end) {
+    const long_line *line = context;
+    put(line->work, &line->cursor, line->work->records, begin, end);
+}
+
+static void sort_long_lines(const eddy_kernel_call *call, const sort *work) {
+    eddy_kernel_team *team = call->team;
+    long_line line = {.work = work};
+    for (int64_t l = 0; l < work->line_count; l++) {
+        eddy_walk_seek(&work->lines, &line.cursor, l);
+        team->parallel_for(team, work->count, SLICE_ELEMENTS, load_slice, &line);
+        eddy_sort_records_by_team(team, &work->order, work->records, spare_of(work, work->records), work->count);
+        team->parallel_for(team, work->kept, SLICE_ELEMENTS, put_slice, &line);
+    }
+}
+
 static void run(const eddy_kernel_call *call, int32_t axis, bool is_descending) {
     if (eddy_view_count(&call->views[call->view_count - 1]) == 0)
         return;
     sort work;
     sort_init(&work, call, axis, is_descending);
-    if (work.line_count <= work.grain)
+    if (!work.is_choice && work.count >= EDDY_SORT_LONG && work.line_count < FEW_LINES)
+        sort_long_lines(call, &work);
+    else if (work.line_count <= work.grain)
         sort_slice(&work, 0, work.line_count);
     else
         call->team->parallel_for(call->team, work.line_count, work.grain, sort_slice, &work);
@@ -215,8 +263,9 @@ static void unique_count(const eddy_kernel_call *call, eddy_shape *shapes) {
                        eddy_walk_inner_stride(&work.walk, 0), done, run);
         eddy_walk_advance(&work.walk, &cursor, run);
     }
-    eddy_sort_records(&work.order, work.records,
-                      (char *)work.records + (size_t)work.count * eddy_sort_record_bytes(&work.order), work.count);
+    eddy_sort_records_by_team(call->team, &work.order, work.records,
+                              (char *)work.records + (size_t)work.count * eddy_sort_record_bytes(&work.order),
+                              work.count);
     int64_t total = 0;
     for (int64_t i = 0; i < work.count; i++)
         total += is_new(&work, i);

@@ -122,62 +122,79 @@ void eddy_sort_load(const eddy_sort_order *order, void *records, const void *ele
 
 /* Least significant byte first: each pass is stable, so that equal keys stay in the order of their indices. Bytes that are the
  * same in all keys are left out. */
-#define SORT(name, type, LESS, KEY, BYTES)                                                                             \
-    static void insert_##name(type *records, int64_t count) {                                                          \
-        for (int64_t i = 1; i < count; i++) {                                                                          \
-            type record = records[i];                                                                                  \
-            int64_t to = i;                                                                                            \
-            for (; to > 0 && LESS(record, records[to - 1]); to--)                                                      \
-                records[to] = records[to - 1];                                                                         \
-            records[to] = record;                                                                                      \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void radix_##name(type *records, type *spare, int64_t count, int32_t key_bytes) {                           \
-        int64_t places[BYTES][256];                                                                                    \
-        memset(places, 0, sizeof(places[0]) * (size_t)key_bytes);                                                      \
-        for (int64_t i = 0; i < count; i++)                                                                            \
-            for (int32_t b = 0; b < key_bytes; b++)                                                                    \
-                places[b][KEY(records[i]) >> (8 * b) & 255]++;                                                         \
-        type *from = records, *to = spare;                                                                             \
-        for (int32_t b = 0; b < key_bytes; b++) {                                                                      \
-            if (places[b][KEY(from[0]) >> (8 * b) & 255] == count)                                                     \
-                continue;                                                                                              \
-            int64_t place = 0;                                                                                         \
-            for (int d = 0; d < 256; d++) {                                                                            \
-                int64_t with = places[b][d];                                                                           \
-                places[b][d] = place;                                                                                  \
-                place += with;                                                                                         \
-            }                                                                                                          \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                to[places[b][KEY(from[i]) >> (8 * b) & 255]++] = from[i];                                              \
-            type *swapped = from;                                                                                      \
-            from = to;                                                                                                 \
-            to = swapped;                                                                                              \
-        }                                                                                                              \
-        if (from != records)                                                                                           \
-            memcpy(records, from, sizeof(type) * (size_t)count);                                                       \
-    }                                                                                                                  \
-    /* A heap with its largest record on top; `record` takes the place `at` or one below. */                           \
-    static void sink_##name(type *heap, int64_t count, int64_t at, type record) {                                      \
-        for (int64_t child; (child = 2 * at + 1) < count; at = child) {                                                \
-            if (child + 1 < count && LESS(heap[child], heap[child + 1]))                                               \
-                child++;                                                                                               \
-            if (!LESS(record, heap[child]))                                                                            \
-                break;                                                                                                 \
-            heap[at] = heap[child];                                                                                    \
-        }                                                                                                              \
-        heap[at] = record;                                                                                             \
-    }                                                                                                                  \
-    static void heapify_##name(type *heap, int64_t count) {                                                            \
-        for (int64_t at = count / 2 - 1; at >= 0; at--)                                                                \
-            sink_##name(heap, count, at, heap[at]);                                                                    \
-    }                                                                                                                  \
-    static void unheap_##name(type *heap, int64_t count) {                                                             \
-        for (int64_t left = count - 1; left > 0; left--) {                                                             \
-            type last = heap[left];                                                                                    \
-            heap[left] = heap[0];                                                                                      \
-            sink_##name(heap, left, 0, last);                                                                          \
-        }                                                                                                              \
+#define SORT(name, type, LESS, KEY, BYTES)                                                                                      \
+    static void insert_##name(type *records, int64_t count) {                                                                   \
+        for (int64_t i = 1; i < count; i++) {                                                                                   \
+            type record = records[i];                                                                                           \
+            int64_t to = i;                                                                                                     \
+            for (; to > 0 && LESS(record, records[to - 1]); to--)                                                               \
+                records[to] = records[to - 1];                                                                                  \
+            records[to] = record;                                                                                               \
+        }                                                                                                                       \
+    }                                                                                                                           \
+    static void radix_##name(type *records, type *spare, int64_t count, int32_t key_bytes) {                                    \
+        int64_t places[BYTES][256];                                                                                             \
+        memset(places, 0, sizeof(places[0]) * (size_t)key_bytes);                                                               \
+        for (int64_t i = 0; i < count; i++)                                                                                     \
+            for (int32_t b = 0; b < key_bytes; b++)                                                                             \
+                places[b][KEY(records[i]) >> (8 * b) & 255]++;                                                                  \
+        type *from = records, *to = spare;                                                                                      \
+        for (int32_t b = 0; b < key_bytes; b++) {                                                                               \
+            if (places[b][KEY(from[0]) >> (8 * b) & 255] == count)                                                              \
+                continue;                                                                                                       \
+            int64_t place = 0;                                                                                                  \
+            for (int d = 0; d < 256; d++) {                                                                                     \
+                int64_t with = places[b][d];                                                                                    \
+                places[b][d] = place;                                                                                           \
+                place += with;                                                                                                  \
+            }                                                                                                                   \
+            for (int64_t i = 0; i < count; i++)                                                                                 \
+                to[places[b][KEY(from[i]) >> (8 * b) & 255]++] = from[i];                                                       \
+            type *swapped = from;                                                                                               \
+            from = to;                                                                                                          \
+            to = swapped;                                                                                                       \
+        }                                                                                                                       \
+        if (from != records)                                                                                                    \
+            memcpy(records, from, sizeof(type) * (size_t)count);                                                                \
+    }                                                                                                                           \
+    /* a[i] and b[begin - i] are the first records that the merge has at `begin` or later: found by halving (the merge path of\
+     * Odeh, Green, Mwassi, Shmueli and Birk, 2012). */ \
+    static void merge_##name(type *to, const type *a, int64_t a_count, const type *b, int64_t b_count, int64_t begin,           \
+                             int64_t end) {                                                                                     \
+        int64_t i = begin > b_count ? begin - b_count : 0, above = begin < a_count ? begin : a_count;                           \
+        while (i < above) {                                                                                                     \
+            int64_t middle = i + (above - i) / 2;                                                                               \
+            if (LESS(a[middle], b[begin - 1 - middle]))                                                                         \
+                i = middle + 1;                                                                                                 \
+            else                                                                                                                \
+                above = middle;                                                                                                 \
+        }                                                                                                                       \
+        for (int64_t j = begin - i, o = begin; o < end; o++) {                                                                  \
+            bool is_first = j >= b_count || (i < a_count && LESS(a[i], b[j]));                                                  \
+            to[o - begin] = is_first ? a[i++] : b[j++];                                                                         \
+        }                                                                                                                       \
+    }                                                                                                                           \
+    /* A heap with its largest record on top; `record` takes the place `at` or one below. */                                    \
+    static void sink_##name(type *heap, int64_t count, int64_t at, type record) {                                               \
+        for (int64_t child; (child = 2 * at + 1) < count; at = child) {                                                         \
+            if (child + 1 < count && LESS(heap[child], heap[child + 1]))                                                        \
+                child++;                                                                                                        \
+            if (!LESS(record, heap[child]))                                                                                     \
+                break;                                                                                                          \
+            heap[at] = heap[child];                                                                                             \
+        }                                                                                                                       \
+        heap[at] = record;                                                                                                      \
+    }                                                                                                                           \
+    static void heapify_##name(type *heap, int64_t count) {                                                                     \
+        for (int64_t at = count / 2 - 1; at >= 0; at--)                                                                         \
+            sink_##name(heap, count, at, heap[at]);                                                                             \
+    }                                                                                                                           \
+    static void unheap_##name(type *heap, int64_t count) {                                                                      \
+        for (int64_t left = count - 1; left > 0; left--) {                                                                      \
+            type last = heap[left];                                                                                             \
+            heap[left] = heap[0];                                                                                               \
+            sink_##name(heap, left, 0, last);                                                                                   \
+        }                                                                                                                       \
     }
 
 SORT(narrow, uint64_t, NARROW_LESS, NARROW_KEY, 4)
@@ -192,6 +209,14 @@ void eddy_sort_records(const eddy_sort_order *order, void *records, void *spare,
         radix_narrow(records, spare, count, order->key_bytes);
     else
         radix_wide(records, spare, count, order->key_bytes);
+}
+
+void eddy_sort_merge(const eddy_sort_order *order, void *to, const void *first, int64_t first_count, const void *second,
+                     int64_t second_count, int64_t begin, int64_t end) {
+    if (order->is_narrow)
+        merge_narrow(to, first, first_count, second, second_count, begin, end);
+    else
+        merge_wide(to, first, first_count, second, second_count, begin, end);
 }
 
 void eddy_sort_least(const eddy_sort_order *order, void *records, int64_t kept, const void *elements, int64_t stride,

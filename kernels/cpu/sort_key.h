@@ -37,6 +37,10 @@ void eddy_sort_load(const eddy_sort_order *order, void *records, const void *ele
 /* Sorts in place, stable; `spare` has room for as many records. O(count). */
 void eddy_sort_records(const eddy_sort_order *order, void *records, void *spare, int64_t count);
 
+/* Records begin .. end of the merge of two sorted runs, to `to`. */
+void eddy_sort_merge(const eddy_sort_order *order, void *to, const void *first, int64_t first_count, const void *second,
+                     int64_t second_count, int64_t begin, int64_t end);
+
 /* The `kept` (at least 1) least of the elements' records, in order, into `records`. O(count log kept). */
 void eddy_sort_least(const eddy_sort_order *order, void *records, int64_t kept, const void *elements, int64_t stride,
                      int64_t count);

@@ -132,15 +132,25 @@ Test(sort, round_the_bounds_of_the_methods) {
 }
 
 Test(sort, big_ones) {
-    const shape_case shapes[] = {{1, {200003}}, {2, {3, 50001}}, {2, {50001, 3}}, {2, {3000, 67}}};
+    const shape_case shapes[] = {{1, {200003}}, {2, {3, 50001}}, {2, {140001, 2}}, {2, {3000, 67}}};
     const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_BF16, EDDY_I64, EDDY_I8};
     for (int s = 0; s < 4; s++)
         for (int32_t axis = 0; axis < shapes[s].rank; axis++)
             for (int d = 0; d < 5; d++) {
                 check(SORT, dtypes[d], &shapes[s], axis, d % 2, shapes[s].shape[axis], d % 2 ? UNALIGNED : TURNED,
                       &threaded_team);
-                check(TOPK, dtypes[d], &shapes[s], axis, d % 2, d % 2 ? 2 : 3, UNALIGNED, &threaded_team);
+                check(TOPK, dtypes[d], &shapes[s], axis, d % 2, d % 2 ? 1 : 2, UNALIGNED, &threaded_team);
             }
+}
+
+Test(sort, parts_by_a_team_are_merged_as_one) {
+    const int64_t sizes[] = {131072, 131073, 16 * 32768, 16 * 32768 + 1, 700001};
+    for (int s = 0; s < 5; s++) {
+        shape_case c = {1, {sizes[s]}};
+        check(SORT, s % 2 ? EDDY_F64 : EDDY_I32, &c, 0, s % 2, sizes[s], CONTIGUOUS,
+              s % 2 ? &threaded_team : &shuffling_team);
+        check(TOPK, EDDY_F16, &c, 0, s % 2, sizes[s] / 4, NEGATIVE, s % 2 ? &shuffling_team : &threaded_team);
+    }
 }
 
 /* Every element is better than those before it: the heap's worst case. */
@@ -183,7 +193,7 @@ static void late_begin(late_call *late, const eddy_kernel *kernel, tensor *const
                                     .views = late->views,
                                     .view_count = view_count,
                                     .attributes = attributes,
-                                    .team = &serial_team,
+                                    .team = &shuffling_team,
                                     .error = &late->error};
     size_t bytes = kernel->workspace != NULL ? kernel->workspace(&late->call) : 0;
     late->call.workspace = malloc(bytes + 1);
@@ -243,6 +253,8 @@ Test(sort, unique_values_inverse_and_counts) {
             for (int is_full = 0; is_full < 2; is_full++)
                 check_unique((eddy_dtype)d, &small_shapes[s], test_below(2) ? 9 : 1000,
                              (layout)test_below(LAYOUT_COUNT), is_full);
+    const shape_case big = {2, {150, 1001}};
+    check_unique(EDDY_F32, &big, 1e4, STRIDED, true);
 }
 
 static void check_bincount(eddy_dtype dtype, int64_t n, int64_t range, int64_t minlength,
