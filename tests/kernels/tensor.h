@@ -50,6 +50,8 @@ void tensor_fill(tensor *t, double range);
 bool tensor_guards_hold(const tensor *t);
 /* True when both have the same elements, bit for bit (NaN included). */
 bool tensor_same(const tensor *a, const tensor *b);
+/* The same, but any NaN agrees with any other. */
+bool tensor_agrees(const tensor *a, const tensor *b);
 
 /* A reproducible generator: seeded from EDDY_TEST_SEED, else fixed. */
 extern uint64_t test_seed;

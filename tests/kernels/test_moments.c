@@ -125,14 +125,6 @@ static void check_value(moment m, const tensor *in, const tensor *out, layout l,
               parameter, (long long)i, got, want, fabs(got - want), allowed);
 }
 
-static bool agrees(const tensor *a, const tensor *b) {
-    for (int64_t i = 0; i < a->count; i++)
-        if (memcmp(tensor_at(a, i), tensor_at(b, i), eddy_dtype_bytes(a->view.dtype)) != 0 &&
-            !(isnan(tensor_get(a, i)) && isnan(tensor_get(b, i))))
-            return false;
-    return true;
-}
-
 static moment_attributes make_attributes(moment m, uint32_t axes, bool keepdim, double parameter) {
     moment_attributes a = {.reduce = {.axes = axes, .keepdim = keepdim}};
     if (m == NORM)
@@ -170,7 +162,7 @@ static void check(moment m, eddy_dtype dtype, const shape_case *c, uint32_t axes
     for (int64_t i = 0; i < in.count; i++)
         memcpy(tensor_at(&plain, i), tensor_at(&in, i), eddy_dtype_bytes(dtype));
     run_kernel(kernels[m], (tensor *[]){&plain, &again}, 2, &attributes, team, NULL);
-    cr_assert(agrees(&out, &again), "%s: bits differ from the contiguous tensor's, axes %x",
+    cr_assert(tensor_agrees(&out, &again), "%s: bits differ from the contiguous tensor's, axes %x",
               describe(kernels[m]->name, &in, in_layout), axes);
     free(g.values);
     tensor_free(&in), tensor_free(&out), tensor_free(&again), tensor_free(&plain);

@@ -150,15 +150,6 @@ static bool is_choice(const eddy_kernel *kernel) {
     return is_one_of(kernel, &eddy_cpu_max, &eddy_cpu_min) || is_one_of(kernel, &eddy_cpu_argmax, &eddy_cpu_argmin);
 }
 
-/* Bit for bit, but for which NaN a NaN is. */
-static bool agrees(const tensor *a, const tensor *b) {
-    for (int64_t i = 0; i < a->count; i++)
-        if (memcmp(tensor_at(a, i), tensor_at(b, i), eddy_dtype_bytes(a->view.dtype)) != 0 &&
-            !(isnan(tensor_get(a, i)) && isnan(tensor_get(b, i))))
-            return false;
-    return true;
-}
-
 static void check(const eddy_kernel *kernel, eddy_dtype dtype, const shape_case *c, uint32_t axes, bool keepdim,
                   layout in_layout, layout out_layout, bool has_specials, eddy_kernel_team *other) {
     int64_t shape[4];
@@ -183,7 +174,7 @@ static void check(const eddy_kernel *kernel, eddy_dtype dtype, const shape_case 
     for (int64_t i = 0; i < in.count; i++)
         memcpy(tensor_at(&plain, i), tensor_at(&in, i), eddy_dtype_bytes(dtype));
     run_kernel(kernel, (tensor *[]){&plain, &again}, 2, &attributes, other, NULL);
-    cr_assert(agrees(&out, &again), "%s: bits differ from the contiguous tensor's, axes %x",
+    cr_assert(tensor_agrees(&out, &again), "%s: bits differ from the contiguous tensor's, axes %x",
               describe(kernel->name, &in, in_layout), axes);
     free(wanted);
     tensor_free(&in), tensor_free(&out), tensor_free(&again), tensor_free(&plain);
@@ -263,7 +254,7 @@ static void check_dim(bool is_min, eddy_dtype dtype, const shape_case *c, int32_
         cr_assert(tensor_get(&values, i) == tensor_get(&best, i) ||
                       (isnan(tensor_get(&values, i)) && isnan(tensor_get(&best, i))),
                   "%s output %lld", describe("max_dim", &in, l), (long long)i);
-    cr_assert(agrees(&indices, &at), "%s", describe("max_dim", &in, l));
+    cr_assert(tensor_agrees(&indices, &at), "%s", describe("max_dim", &in, l));
     cr_assert(tensor_guards_hold(&values) && tensor_guards_hold(&indices));
     tensor_free(&in), tensor_free(&values), tensor_free(&indices), tensor_free(&best), tensor_free(&at);
 }

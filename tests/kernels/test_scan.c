@@ -73,14 +73,6 @@ static void check_line(bool is_sum, const tensor *in, const tensor *out, layout 
     }
 }
 
-static bool agrees(const tensor *a, const tensor *b) {
-    for (int64_t i = 0; i < a->count; i++)
-        if (memcmp(tensor_at(a, i), tensor_at(b, i), eddy_dtype_bytes(a->view.dtype)) != 0 &&
-            !(isnan(tensor_get(a, i)) && isnan(tensor_get(b, i))))
-            return false;
-    return true;
-}
-
 static void fill(bool is_sum, tensor *in, bool has_specials) {
     bool is_float = eddy_dtype_is_float(in->view.dtype);
     tensor_fill(in, is_float ? 10 : 100);
@@ -109,7 +101,7 @@ static void check(bool is_sum, eddy_dtype dtype, const shape_case *c, int32_t ax
     for (int64_t i = 0; i < in.count; i++)
         memcpy(tensor_at(&plain, i), tensor_at(&in, i), eddy_dtype_bytes(dtype));
     run_kernel(kernel, (tensor *[]){&plain, &again}, 2, &attributes, team, NULL);
-    cr_assert(agrees(&out, &again), "%s axis %d: bits differ from the contiguous tensor's",
+    cr_assert(tensor_agrees(&out, &again), "%s axis %d: bits differ from the contiguous tensor's",
               describe(kernel->name, &in, in_layout), (int)axis);
     free(flats);
     tensor_free(&in), tensor_free(&plain), tensor_free(&out), tensor_free(&again);
