@@ -43,25 +43,37 @@ static void drop(const decision *work, numbers *x, int64_t first, int64_t count)
             x->f32[i] = uniform[i] >= least ? x->f32[i] * scale32 : 0;
 }
 
+/* x = u < x; false where a number is no probability. */
+#define TOSS(name, real)                                                                                               \
+    static bool toss_##name(real *restrict x, const real *restrict u, int64_t count) {                                 \
+        int fit = 1;                                                                                                   \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            fit &= (x[i] >= 0) & (x[i] <= 1);                                                                          \
+            x[i] = (real)(u[i] < x[i]);                                                                                \
+        }                                                                                                              \
+        return fit;                                                                                                    \
+    }
+
+TOSS(f32, float)
+TOSS(f64, double)
+
 static void toss(const decision *work, numbers *x, int64_t first, int64_t count) {
-    numbers uniform;
+    numbers uniform, given = *x;
     const eddy_random_blocks *blocks = eddy_cpu_random_blocks();
+    bool fit;
     if (work->compute == EDDY_F64) {
         for (int64_t half = 0; half < 2; half++)
             blocks->uniform_f64(uniform.f64 + half * BATCH / 2, work->seed, work->counter,
                                 (uint64_t)first / 2 + (uint64_t)half * EDDY_RANDOM_BLOCKS);
+        fit = toss_f64(x->f64, uniform.f64, count);
     } else {
         blocks->uniform_f32(uniform.f32, UNIFORM_BITS, work->seed, work->counter, (uint64_t)first / 4);
+        fit = toss_f32(x->f32, uniform.f32, count);
     }
-    for (int64_t i = 0; i < count; i++) {
-        double p = work->compute == EDDY_F64 ? x->f64[i] : (double)x->f32[i];
-        double u = work->compute == EDDY_F64 ? uniform.f64[i] : (double)uniform.f32[i];
+    for (int64_t i = 0; !fit && i < count; i++) {
+        double p = work->compute == EDDY_F64 ? given.f64[i] : (double)given.f32[i];
         if (!(p >= 0 && p <= 1))
             eddy_kernel_fail(work->call, EDDY_INVALID_ARGUMENT, first + i, 0, 0);
-        if (work->compute == EDDY_F64)
-            x->f64[i] = u < p;
-        else
-            x->f32[i] = u < p;
     }
 }
 
@@ -136,4 +148,4 @@ const eddy_kernel eddy_cpu_dropout = {
 const eddy_kernel eddy_cpu_dropout_backward = {
     .name = "dropout_backward", .run = dropout_backward_run, .cost_base_ps = 150000, .cost_element_ps = 1300};
 const eddy_kernel eddy_cpu_bernoulli = {
-    .name = "bernoulli", .run = bernoulli_run, .cost_base_ps = 150000, .cost_element_ps = 2500};
+    .name = "bernoulli", .run = bernoulli_run, .cost_base_ps = 150000, .cost_element_ps = 2000};

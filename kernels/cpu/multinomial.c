@@ -184,7 +184,7 @@ static size_t multinomial_workspace(const eddy_kernel_call *call) {
 static int64_t multinomial_cost(const eddy_kernel_call *call) {
     multinomial work;
     prepare(&work, call);
-    int64_t element_ps = work.attributes->replacement ? 8000 : 60000;
+    int64_t element_ps = work.attributes->replacement ? 5000 : 25000;
     return 100000 + work.rows * (work.classes * element_ps + work.attributes->count * 100000);
 }
 

@@ -86,6 +86,14 @@ static void *gather(const eddy_kernel_view *view, eddy_dtype compute, int64_t co
     return eddy_chunk_at(to, compute, count);
 }
 
+static size_t weights_bytes(const eddy_norm_plan *plan) {
+    return ((size_t)plan->weight_count * 2 * sizeof(double) + 63) / 64 * 64;
+}
+
+static void *after(const eddy_kernel_call *call, size_t bytes) {
+    return (char *)call->workspace + bytes;
+}
+
 static double element_at(const eddy_kernel_view *view, int64_t i) {
     return eddy_dtype_load_f64(view->dtype, eddy_chunk_at(view->data, view->dtype, i * view->strides[0]));
 }
@@ -147,7 +155,9 @@ static void forward(norm *work, family f, const eddy_kernel_call *call, const ed
     work->weights = call->workspace;
     work->biases = gather(weight, work->plan.compute, work->plan.weight_count, 1, call->workspace);
     gather(bias, work->plan.compute, work->plan.weight_count, 0, (void *)work->biases);
+    eddy_norm_turn(&work->plan, 1, call->team, after(call, weights_bytes(&work->plan)));
     run_slices(work, work->plan.place_count, place_grain(work), forward_slice);
+    eddy_norm_turn_back(&work->plan, 1, call->team);
 }
 
 static const eddy_kernel_view absent = {.rank = -1};
@@ -252,7 +262,9 @@ static void backward(family f, const eddy_kernel_call *call) {
         return;
     work.weights = call->workspace;
     gather(&call->views[2], work.plan.compute, work.plan.weight_count, 1, call->workspace);
+    eddy_norm_turn(&work.plan, 2, call->team, after(call, weights_bytes(&work.plan)));
     run_slices(&work, work.plan.place_count, place_grain(&work), backward_slice);
+    eddy_norm_turn_back(&work.plan, 2, call->team);
 }
 
 static void layer_norm_backward_run(const eddy_kernel_call *call) {
@@ -284,6 +296,10 @@ static int64_t count_blocks(const eddy_norm_plan *plan) {
         return 1;
     int64_t blocks = eddy_min_i64(BLOCKS_MAX, eddy_min_i64(plan->place_count, elements / BLOCK_ELEMENTS));
     return eddy_max_i64(1, eddy_min_i64(blocks, PARTIALS_MAX / plan->weight_count));
+}
+
+static size_t partials_bytes(const eddy_norm_plan *plan) {
+    return ((size_t)(plan->weight_count * count_blocks(plan)) * sizeof(double) + 63) / 64 * 64;
 }
 
 static void accumulate_place(const norm *work, int64_t place, const int64_t *offsets, double *sums, eddy_norm_chunk *g,
@@ -377,6 +393,7 @@ static void backward_weight(family f, const eddy_kernel_call *call) {
     work.block_count = count_blocks(plan);
     if (plan->weight_count == 0)
         return;
+    eddy_norm_turn(&work.plan, -1, call->team, after(call, partials_bytes(plan)));
     if (plan->place_count > 0 && plan->element_count > 0 && owns_weights(plan)) {
         run_slices(&work, plan->place_count, place_grain(&work), weight_places);
     } else {
@@ -404,30 +421,36 @@ static void batch_norm_backward_weight_run(const eddy_kernel_call *call) {
 
 /* ---- workspaces ---- */
 
-/* Weights and biases as f64 at most. */
-static size_t weights_workspace(family f, const eddy_kernel_call *call, int32_t x) {
-    const eddy_kernel_view *views[] = {&call->views[x]};
+static size_t forward_workspace(family f, const eddy_kernel_call *call) {
+    const eddy_kernel_view *views[] = {&call->views[0], &call->views[call->view_count - 1]};
     norm work;
-    make_plan(&work, f, call, views, 1);
-    return (size_t)work.plan.weight_count * 2 * sizeof(double);
+    make_plan(&work, f, call, views, 2);
+    return weights_bytes(&work.plan) + eddy_norm_turn_bytes(&work.plan);
 }
 
-static size_t partials_workspace(family f, const eddy_kernel_call *call) {
-    const eddy_kernel_view *views[] = {&call->views[1]};
+static size_t backward_workspace(family f, const eddy_kernel_call *call) {
+    const eddy_kernel_view *views[] = {&call->views[0], &call->views[1], &call->views[3]};
     norm work;
-    make_plan(&work, f, call, views, 1);
-    return (size_t)(work.plan.weight_count * count_blocks(&work.plan)) * sizeof(double);
+    make_plan(&work, f, call, views, 3);
+    return weights_bytes(&work.plan) + eddy_norm_turn_bytes(&work.plan);
+}
+
+static size_t backward_weight_workspace(family f, const eddy_kernel_call *call) {
+    const eddy_kernel_view *views[] = {&call->views[0], &call->views[1]};
+    norm work;
+    make_plan(&work, f, call, views, 2);
+    return partials_bytes(&work.plan) + eddy_norm_turn_bytes(&work.plan);
 }
 
 #define WORKSPACES(name, f)                                                                                            \
     static size_t name##_workspace(const eddy_kernel_call *call) {                                                     \
-        return weights_workspace(f, call, 0);                                                                          \
+        return forward_workspace(f, call);                                                                             \
     }                                                                                                                  \
     static size_t name##_backward_workspace(const eddy_kernel_call *call) {                                            \
-        return weights_workspace(f, call, 1);                                                                          \
+        return backward_workspace(f, call);                                                                            \
     }                                                                                                                  \
     static size_t name##_backward_weight_workspace(const eddy_kernel_call *call) {                                     \
-        return partials_workspace(f, call);                                                                            \
+        return backward_weight_workspace(f, call);                                                                     \
     }
 
 WORKSPACES(layer_norm, LAYER)
@@ -436,23 +459,31 @@ WORKSPACES(group_norm, GROUP)
 WORKSPACES(batch_norm, BATCH)
 #define batch_norm_training_workspace batch_norm_workspace
 
+/* Twice as much in f64. */
+static int64_t cost(const eddy_kernel_call *call) {
+    const eddy_kernel_view *x = &call->views[0];
+    int64_t element_ps = call->kernel->cost_element_ps * (x->dtype == EDDY_F64 ? 2 : 1);
+    return call->kernel->cost_base_ps + element_ps * eddy_view_count(x);
+}
+
 #define KERNEL(label, element_ps)                                                                                      \
     const eddy_kernel eddy_cpu_##label = {.name = #label,                                                              \
                                           .run = label##_run,                                                          \
                                           .workspace = label##_workspace,                                              \
                                           .cost_base_ps = 150000,                                                      \
-                                          .cost_element_ps = element_ps};
+                                          .cost_element_ps = element_ps,                                               \
+                                          .cost = cost};
 
 KERNEL(layer_norm, 500)
-KERNEL(layer_norm_backward, 700)
-KERNEL(layer_norm_backward_weight, 700)
+KERNEL(layer_norm_backward, 800)
+KERNEL(layer_norm_backward_weight, 550)
 KERNEL(rms_norm, 400)
-KERNEL(rms_norm_backward, 600)
-KERNEL(rms_norm_backward_weight, 600)
+KERNEL(rms_norm_backward, 700)
+KERNEL(rms_norm_backward_weight, 450)
 KERNEL(group_norm, 600)
-KERNEL(group_norm_backward, 800)
-KERNEL(group_norm_backward_weight, 700)
-KERNEL(batch_norm, 400)
-KERNEL(batch_norm_training, 600)
-KERNEL(batch_norm_backward, 800)
-KERNEL(batch_norm_backward_weight, 700)
+KERNEL(group_norm_backward, 1000)
+KERNEL(group_norm_backward_weight, 550)
+KERNEL(batch_norm, 450)
+KERNEL(batch_norm_training, 650)
+KERNEL(batch_norm_backward, 1000)
+KERNEL(batch_norm_backward_weight, 550)

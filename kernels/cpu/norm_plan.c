@@ -1,4 +1,5 @@
 #include <kernels/cpu/chunk.h>
+#include <kernels/cpu/copy.h>
 #include <kernels/cpu/norm_plan.h>
 
 static void append(eddy_walk *walk, const eddy_norm_plan *plan, int32_t count, int32_t d) {
@@ -9,8 +10,11 @@ static void append(eddy_walk *walk, const eddy_norm_plan *plan, int32_t count, i
 }
 
 static void begin(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count) {
-    for (int32_t o = 0; o < count; o++)
+    plan->operand_count = count;
+    for (int32_t o = 0; o < count; o++) {
         plan->views[o] = views[o];
+        plan->turned[o].is_used = false;
+    }
     plan->compute = eddy_chunk_compute_dtype(views[0]->dtype);
     plan->ops = plan->compute == EDDY_F64 ? &eddy_cpu_norm_blocks()->f64 : &eddy_cpu_norm_blocks()->f32;
     eddy_walk_init(&plan->places, 0, NULL);
@@ -63,6 +67,101 @@ void eddy_norm_plan_channels(eddy_norm_plan *plan, const eddy_kernel_view *const
     plan->period = eddy_max_i64(1, plan->place_count);
     plan->weight_count = plan->place_count;
 }
+
+/* ---- turning ---- */
+
+/* From so many places side by side on. */
+#define LEAST_PLACES 8
+
+static bool is_scattered(const eddy_norm_plan *plan, int32_t operand) {
+    const eddy_walk *places = &plan->places, *elements = &plan->elements;
+    if (places->rank == 0 || elements->rank == 0 || places->rank + elements->rank > EDDY_RANK_MAX)
+        return false;
+    int64_t step = elements->strides[operand][elements->rank - 1];
+    return places->strides[operand][places->rank - 1] == 1 && places->dims[places->rank - 1] >= LEAST_PLACES &&
+           step != 1 && step != 0;
+}
+
+/* Elements from a place to the next in a turned operand: a cache line more than it has, so that powers of two do not all fall
+ * into one set of the cache. */
+static int64_t turned_stride(const eddy_norm_plan *plan, int32_t operand) {
+    return plan->element_count + 64 / (int64_t)eddy_dtype_bytes(plan->views[operand]->dtype);
+}
+
+static size_t turned_bytes(const eddy_norm_plan *plan, int32_t operand) {
+    if (plan->place_count == 0 || plan->element_count == 0 || !is_scattered(plan, operand))
+        return 0;
+    size_t bytes = eddy_dtype_bytes(plan->views[operand]->dtype);
+    bytes *= (size_t)(plan->place_count * turned_stride(plan, operand));
+    return (bytes + 63) / 64 * 64;
+}
+
+size_t eddy_norm_turn_bytes(const eddy_norm_plan *plan) {
+    size_t bytes = 0;
+    for (int32_t o = 0; o < plan->operand_count; o++)
+        bytes += turned_bytes(plan, o);
+    return bytes;
+}
+
+/* Describes the operand as it lies and as it will lie: the dims of places, then those of elements. */
+static void describe(const eddy_norm_plan *plan, int32_t operand, void *memory, eddy_norm_turned *turned) {
+    const eddy_walk *walks[] = {&plan->places, &plan->elements};
+    const eddy_kernel_view *view = plan->views[operand];
+    int32_t rank = 0;
+    for (int w = 0; w < 2; w++)
+        for (int32_t d = 0; d < walks[w]->rank; d++) {
+            turned->dims[rank] = walks[w]->dims[d];
+            turned->there_strides[rank++] = walks[w]->strides[operand][d];
+        }
+    int64_t stride = 1;
+    for (int32_t d = rank - 1; d >= 0; d--) {
+        if (d == plan->places.rank - 1)
+            stride = turned_stride(plan, operand);
+        turned->here_strides[d] = stride;
+        stride *= turned->dims[d];
+    }
+    turned->there = (eddy_kernel_view){.data = view->data,
+                                       .shape = turned->dims,
+                                       .strides = turned->there_strides,
+                                       .dtype = view->dtype,
+                                       .rank = rank};
+    turned->here = (eddy_kernel_view){
+        .data = memory, .shape = turned->dims, .strides = turned->here_strides, .dtype = view->dtype, .rank = rank};
+    turned->is_used = true;
+}
+
+void eddy_norm_turn(eddy_norm_plan *plan, int32_t output, eddy_kernel_team *team, void *memory) {
+    char *at = memory;
+    for (int32_t o = 0; o < plan->operand_count; o++) {
+        size_t bytes = turned_bytes(plan, o);
+        if (bytes == 0)
+            continue;
+        describe(plan, o, at, &plan->turned[o]);
+        at += bytes;
+        if (o != output)
+            eddy_copy_view(team, &plan->turned[o].there, &plan->turned[o].here);
+    }
+    for (int32_t o = 0; o < plan->operand_count; o++) {
+        const eddy_norm_turned *turned = &plan->turned[o];
+        if (!turned->is_used)
+            continue;
+        plan->views[o] = &turned->here;
+        for (int32_t d = 0; d < turned->here.rank; d++)
+            if (d < plan->places.rank)
+                plan->places.strides[o][d] = turned->here_strides[d];
+            else
+                plan->elements.strides[o][d - plan->places.rank] = turned->here_strides[d];
+    }
+    eddy_walk_collapse(&plan->places);
+    eddy_walk_collapse(&plan->elements);
+}
+
+void eddy_norm_turn_back(const eddy_norm_plan *plan, int32_t output, eddy_kernel_team *team) {
+    if (plan->turned[output].is_used)
+        eddy_copy_view(team, &plan->turned[output].here, &plan->turned[output].there);
+}
+
+/* ---- chunks ---- */
 
 void eddy_norm_load(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
                     void *chunk) {

@@ -21,8 +21,18 @@ typedef union eddy_norm_chunk {
     double f64[EDDY_NORM_CHUNK];
 } eddy_norm_chunk;
 
+/* An operand whose places lie side by side in memory and whose elements lie apart (channels last, columns): taken element by
+ * element it would read each cache line many times, so it is turned into the workspace. */
+typedef struct eddy_norm_turned {
+    bool is_used;
+    eddy_kernel_view there, here; /* where it lies; its copy, place by place */
+    int64_t dims[EDDY_RANK_MAX], there_strides[EDDY_RANK_MAX], here_strides[EDDY_RANK_MAX];
+} eddy_norm_turned;
+
 typedef struct eddy_norm_plan {
     const eddy_kernel_view *views[EDDY_NORM_OPERANDS]; /* of one shape */
+    int32_t operand_count;
+    eddy_norm_turned turned[EDDY_NORM_OPERANDS];
     eddy_walk places, elements;
     int64_t place_count, element_count;
     int64_t segment; /* neighbouring elements that share a weight */
@@ -37,6 +47,12 @@ void eddy_norm_plan_last_axes(eddy_norm_plan *plan, const eddy_kernel_view *cons
                               int64_t axis_count);
 void eddy_norm_plan_groups(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count, int64_t groups);
 void eddy_norm_plan_channels(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count);
+
+/* Bytes of workspace for the operands to be turned. */
+size_t eddy_norm_turn_bytes(const eddy_norm_plan *plan);
+/* Turns them into `memory`; `output` (-1: none) is not read, but turned back by the second. The plan stays where it is. */
+void eddy_norm_turn(eddy_norm_plan *plan, int32_t output, eddy_kernel_team *team, void *memory);
+void eddy_norm_turn_back(const eddy_norm_plan *plan, int32_t output, eddy_kernel_team *team);
 
 /* Number of the weight that the first element of a place has. */
 static inline int64_t eddy_norm_first_weight(const eddy_norm_plan *plan, int64_t place) {

@@ -224,6 +224,22 @@ static size_t pair_workspace(const eddy_kernel_call *call, eddy_loss_kind kind) 
     return work.attributes->reduction == EDDY_REDUCTION_NONE ? 0 : (size_t)chunk_count(&work) * sizeof(double);
 }
 
+/* Twice as much in f64. */
+static int64_t cost(const eddy_kernel_call *call, eddy_loss_kind kind, int32_t first) {
+    pair_loss work;
+    begin(&work, call, kind, first);
+    int64_t element_ps = call->kernel->cost_element_ps * (work.compute == EDDY_F64 ? 2 : 1);
+    return call->kernel->cost_base_ps + element_ps * work.count;
+}
+
+static int64_t forward_cost(const eddy_kernel_call *call) {
+    return cost(call, EDDY_LOSS_MSE, 0);
+}
+
+static int64_t backward_cost(const eddy_kernel_call *call) {
+    return cost(call, EDDY_LOSS_MSE, 1);
+}
+
 #define LOSS(label, kind, element_ps)                                                                                  \
     static void label##_run(const eddy_kernel_call *call) {                                                            \
         forward(call, kind);                                                                                           \
@@ -238,11 +254,13 @@ static size_t pair_workspace(const eddy_kernel_call *call, eddy_loss_kind kind) 
                                           .run = label##_run,                                                          \
                                           .workspace = label##_workspace,                                              \
                                           .cost_base_ps = 150000,                                                      \
-                                          .cost_element_ps = element_ps};                                              \
+                                          .cost_element_ps = element_ps,                                               \
+                                          .cost = forward_cost};                                                       \
     const eddy_kernel eddy_cpu_##label##_backward = {.name = #label "_backward",                                       \
                                                      .run = label##_backward_run,                                      \
                                                      .cost_base_ps = 150000,                                           \
-                                                     .cost_element_ps = element_ps};
+                                                     .cost_element_ps = element_ps,                                    \
+                                                     .cost = backward_cost};
 
 #define BY_TARGET(label, kind, element_ps)                                                                             \
     static void label##_backward_target_run(const eddy_kernel_call *call) {                                            \
@@ -251,12 +269,13 @@ static size_t pair_workspace(const eddy_kernel_call *call, eddy_loss_kind kind) 
     const eddy_kernel eddy_cpu_##label##_backward_target = {.name = #label "_backward_target",                         \
                                                             .run = label##_backward_target_run,                        \
                                                             .cost_base_ps = 150000,                                    \
-                                                            .cost_element_ps = element_ps};
+                                                            .cost_element_ps = element_ps,                             \
+                                                            .cost = backward_cost};
 
 LOSS(mse_loss, EDDY_LOSS_MSE, 400)
 LOSS(l1_loss, EDDY_LOSS_L1, 400)
 LOSS(smooth_l1_loss, EDDY_LOSS_SMOOTH_L1, 500)
-LOSS(bce_with_logits, EDDY_LOSS_BCE, 2500)
-LOSS(kl_div, kl_kind(call), 1500)
-BY_TARGET(bce_with_logits, EDDY_LOSS_BCE, 2500)
-BY_TARGET(kl_div, kl_kind(call), 1500)
+LOSS(bce_with_logits, EDDY_LOSS_BCE, 1300)
+LOSS(kl_div, kl_kind(call), 600)
+BY_TARGET(bce_with_logits, EDDY_LOSS_BCE, 1300)
+BY_TARGET(kl_div, kl_kind(call), 800)

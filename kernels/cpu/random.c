@@ -166,7 +166,7 @@ static void randint_run(const eddy_kernel_call *call) {
 }
 
 const eddy_kernel eddy_cpu_randint = {
-    .name = "randint", .run = randint_run, .cost_base_ps = 50000, .cost_element_ps = 20000};
+    .name = "randint", .run = randint_run, .cost_base_ps = 50000, .cost_element_ps = 14000};
 const eddy_kernel eddy_cpu_rand = {.name = "rand", .run = rand_run, .cost_base_ps = 150000, .cost_element_ps = 1000};
 const eddy_kernel eddy_cpu_randn = {.name = "randn", .run = randn_run, .cost_base_ps = 300000, .cost_element_ps = 3000};
 const eddy_kernel eddy_cpu_randperm = {

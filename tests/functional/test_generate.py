@@ -72,6 +72,12 @@ class Refused(unittest.TestCase):
         self.refused(operation('attributes = [{ name = "x", type = "int", doc = "d", extra = true }]\n'), "used twice")
         self.refused(operation('gradient = { y = "grad" }\n'), "unknown operand")
 
+    def test_written_operands(self):
+        written = operation("").replace('"x"', '{ name = "x", access = "mut" }')
+        self.refused(written + 'forms = ["into"]\n', "no forms with a target")
+        op, = read(written)
+        self.assertIn("A new tensor, or NULL; writes to x.", header.documentation(header.functions(op)[0]))
+
     def test_one_name_in_two_files(self):
         with tempfile.TemporaryDirectory() as folder:
             paths = [pathlib.Path(folder) / name for name in ("a.toml", "b.toml")]

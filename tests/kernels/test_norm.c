@@ -346,9 +346,44 @@ Test(norm, places_longer_than_a_chunk_and_many_slices) {
             problem p = problems[i];
             p.dtype = floats[d];
             p.team = &threaded_team;
-            p.in = i % 2 ? TURNED : UNALIGNED;
             p.has_weight = p.has_bias = true;
+            p.in = UNALIGNED;
             check(&p);
+            p.in = TURNED;
+            check(&p);
+        }
+}
+
+Test(norm, the_layout_of_operands_does_not_show) {
+    const int64_t shapes[][3] = {{40, 33, 1}, {3, 40, 2500}, {2500, 9, 2}};
+    for (int f = LAYER; f <= TRAINING; f++)
+        for (int n = 0; n < 3; n++) {
+            problem p = {.family = (family)f, .dtype = EDDY_F32, .rank = 3, .parameter = 1, .team = &serial_team};
+            memcpy(p.shape, shapes[n], sizeof(shapes[n]));
+            p.has_weight = p.has_bias = true;
+            setting s = make(&p);
+            tensor x = tensor_make(EDDY_F32, 3, p.shape, TURNED), grad = tensor_make(EDDY_F32, 3, p.shape, STRIDED);
+            tensor out = tensor_make(EDDY_F32, 3, p.shape, TURNED), straight = s.x;
+            for (int64_t i = 0; i < x.count; i++)
+                tensor_set(&x, i, tensor_get(&s.x, i)), tensor_set(&grad, i, tensor_get(&s.grad, i));
+            run_forward(&s, &p, &s.out, p.team);
+            s.x = x;
+            run_forward(&s, &p, &out, p.team);
+            s.x = straight;
+            cr_assert(tensor_same(&s.out, &out), "%s", describe(kernels[f].forward->name, &x, TURNED));
+            for (int k = 0; k < 2 && f != BATCH; k++) {
+                const eddy_kernel *kernel = k ? kernels[f].backward_weight : kernels[f].backward;
+                tensor a = k ? weight_like(&p, EDDY_F32, CONTIGUOUS) : tensor_make(EDDY_F32, 3, p.shape, CONTIGUOUS);
+                tensor b = k ? weight_like(&p, EDDY_F32, TURNED) : tensor_make(EDDY_F32, 3, p.shape, TURNED);
+                tensor *first[] = {&s.grad, &s.x, k ? &a : &s.weight, &a},
+                       *second[] = {&grad, &x, k ? &b : &s.weight, &b};
+                run_kernel(kernel, first, k ? 3 : 4, s.attributes, p.team, NULL);
+                run_kernel(kernel, second, k ? 3 : 4, s.attributes, &shuffling_team, NULL);
+                cr_assert(tensor_same(&a, &b), "%s", describe(kernel->name, &x, TURNED));
+                tensor_free(&a), tensor_free(&b);
+            }
+            tensor_free(&x), tensor_free(&grad), tensor_free(&out);
+            drop(&s);
         }
 }
 
