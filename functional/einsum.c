@@ -250,6 +250,8 @@ static eddy_status check_operands(const contraction *c, int32_t *ranks) {
                              eddy_dtype_name((eddy_dtype)operand->dtype));
         ranks[i] = operand->rank;
     }
+    if (c->operands.items[0]->dtype == EDDY_BOOL)
+        return fail(c, EDDY_DTYPE_MISMATCH, "there is no sum of products of bool");
     return EDDY_OK;
 }
 

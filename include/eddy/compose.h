@@ -27,7 +27,7 @@ EDDY_API eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing, ed
 /* The sum of products that an equation names: "ij,jk->ik" is the matrix product. Each term gives the labels (letters) of
  * an operand's axes, "..." the axes that have none, which broadcast; without "->" the result has the axes of
  * "..." and then the labels that stand once, in the order of the alphabet, capitals first. A label twice in a term takes the
- * diagonal. Axes of size 1 broadcast. Operands have one dtype and are multiplied from left to right, by matrix
+ * diagonal. Axes of size 1 broadcast. Operands have one dtype, not bool, and are multiplied from left to right, by matrix
  * products where anything is summed; up to 32 of them. The result may be a view of an only operand.
  * INVALID_ARGUMENT (equation), SHAPE_MISMATCH (ranks, sizes), DTYPE_MISMATCH. */
 EDDY_API eddy_tensor *eddy_einsum(const char *equation, eddy_list operands);

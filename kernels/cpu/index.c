@@ -225,9 +225,14 @@ static void one_hot_run(const eddy_kernel_call *call) {
     run_slices(call, count, eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, work.classes)), one_hot_slice, &work);
 }
 
+/* What is picked counts, not what there is to pick from. */
+static int64_t pick_cost(const eddy_kernel_call *call) {
+    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[2]), call->kernel->cost_element_ps);
+}
+
 const eddy_kernel eddy_cpu_index_select = {
-    .name = "index_select", .run = index_select_run, .cost_base_ps = 80000, .cost_element_ps = 500};
+    .name = "index_select", .run = index_select_run, .cost_base_ps = 80000, .cost_element_ps = 500, .cost = pick_cost};
 const eddy_kernel eddy_cpu_gather = {
-    .name = "gather", .run = gather_run, .cost_base_ps = 80000, .cost_element_ps = 1500};
+    .name = "gather", .run = gather_run, .cost_base_ps = 80000, .cost_element_ps = 1500, .cost = pick_cost};
 const eddy_kernel eddy_cpu_one_hot = {
     .name = "one_hot", .run = one_hot_run, .cost_base_ps = 60000, .cost_element_ps = 500};

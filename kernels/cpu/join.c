@@ -12,6 +12,8 @@ static void cat_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
     const eddy_kernel_view *out = &call->views[call->view_count - 1];
     int64_t at = 0;
+    if (eddy_view_count(out) == 0)
+        return;
     for (int32_t i = 0; i < call->view_count - 1; i++) {
         const eddy_kernel_view *in = &call->views[i];
         if (in->rank != out->rank)
@@ -29,6 +31,8 @@ static void stack_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
     const eddy_kernel_view *out = &call->views[call->view_count - 1];
     int64_t strides[EDDY_RANK_MAX];
+    if (eddy_view_count(out) == 0)
+        return;
     for (int32_t d = 0; d < out->rank - 1; d++)
         strides[d] = out->strides[d >= attributes->axis ? d + 1 : d];
     for (int32_t i = 0; i < call->view_count - 1; i++) {

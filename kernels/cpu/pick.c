@@ -166,6 +166,12 @@ static size_t embedding_workspace(const eddy_kernel_call *call) {
     return offsets_bytes(&call->views[0], 1);
 }
 
+/* What is picked counts, not what there is to pick from. */
+static int64_t pick_cost(const eddy_kernel_call *call) {
+    return call->kernel->cost_base_ps +
+           eddy_cost_ps(eddy_view_count(&call->views[call->view_count - 1]), call->kernel->cost_element_ps);
+}
+
 /* ---- putting ---- */
 
 static size_t put_offsets_bytes(const eddy_kernel_call *call) {
@@ -222,15 +228,30 @@ static size_t index_put_workspace(const eddy_kernel_call *call) {
     return put_offsets_bytes(call) + eddy_scatter_workspace(&call->views[call->view_count - 1], attributes->accumulate);
 }
 
-const eddy_kernel eddy_cpu_index = {
-    .name = "index", .run = index_run, .workspace = index_workspace, .cost_base_ps = 120000, .cost_element_ps = 1500};
+static int64_t index_put_cost(const eddy_kernel_call *call) {
+    int64_t named = (int64_t)(put_offsets_bytes(call) / sizeof(int64_t)), part = 1;
+    const eddy_kernel_view *out = &call->views[call->view_count - 1];
+    for (int32_t d = call->view_count - 3; d < out->rank; d++)
+        part *= out->shape[d];
+    return call->kernel->cost_base_ps + eddy_cost_ps(named, 3000) +
+           eddy_cost_ps(named, eddy_cost_ps(eddy_max_i64(1, part), 1500)) + eddy_cost_ps(eddy_view_count(out), 100);
+}
+
+const eddy_kernel eddy_cpu_index = {.name = "index",
+                                    .run = index_run,
+                                    .workspace = index_workspace,
+                                    .cost = pick_cost,
+                                    .cost_base_ps = 120000,
+                                    .cost_element_ps = 1500};
 const eddy_kernel eddy_cpu_embedding = {.name = "embedding",
                                         .run = embedding_run,
                                         .workspace = embedding_workspace,
+                                        .cost = pick_cost,
                                         .cost_base_ps = 100000,
                                         .cost_element_ps = 500};
 const eddy_kernel eddy_cpu_index_put = {.name = "index_put",
                                         .run = index_put_run,
                                         .workspace = index_put_workspace,
+                                        .cost = index_put_cost,
                                         .cost_base_ps = 150000,
                                         .cost_element_ps = 2000};

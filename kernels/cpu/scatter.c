@@ -313,20 +313,41 @@ static size_t last_workspace(const eddy_kernel_call *call) {
     return eddy_scatter_workspace(&call->views[call->view_count - 1], true);
 }
 
+/* The ground is copied or filled; what is put costs more. `source` is the operand that is gone through. */
+static int64_t cost(const eddy_kernel_call *call, int32_t source) {
+    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[call->view_count - 1]), 100) +
+           eddy_cost_ps(eddy_view_count(&call->views[source]), call->kernel->cost_element_ps);
+}
+
+static int64_t scatter_cost(const eddy_kernel_call *call) {
+    return cost(call, 1);
+}
+
+static int64_t index_add_cost(const eddy_kernel_call *call) {
+    return cost(call, 2);
+}
+
+static int64_t embedding_backward_cost(const eddy_kernel_call *call) {
+    return cost(call, 0);
+}
+
 const eddy_kernel eddy_cpu_scatter = {
-    .name = "scatter", .run = scatter_run, .cost_base_ps = 120000, .cost_element_ps = 1500};
+    .name = "scatter", .run = scatter_run, .cost_base_ps = 120000, .cost_element_ps = 1500, .cost = scatter_cost};
 const eddy_kernel eddy_cpu_scatter_add = {.name = "scatter_add",
                                           .run = scatter_add_run,
                                           .workspace = last_workspace,
                                           .cost_base_ps = 120000,
-                                          .cost_element_ps = 2000};
+                                          .cost_element_ps = 2000,
+                                          .cost = scatter_cost};
 const eddy_kernel eddy_cpu_index_add = {.name = "index_add",
                                         .run = index_add_run,
                                         .workspace = last_workspace,
                                         .cost_base_ps = 120000,
-                                        .cost_element_ps = 1000};
+                                        .cost_element_ps = 1000,
+                                        .cost = index_add_cost};
 const eddy_kernel eddy_cpu_embedding_backward = {.name = "embedding_backward",
                                                  .run = embedding_backward_run,
                                                  .workspace = last_workspace,
                                                  .cost_base_ps = 120000,
-                                                 .cost_element_ps = 1000};
+                                                 .cost_element_ps = 1000,
+                                                 .cost = embedding_backward_cost};

@@ -1,4 +1,5 @@
 /* einsum against sums over all labels in double; outer, meshgrid. */
+#include <base/memory.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <functional/equation.h>
@@ -169,6 +170,30 @@ Test(einsum, nothing_is_left_without_a_scope) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+/* With ever more handles held, the cache runs out at every place of the way. */
+Test(einsum, a_failed_allocation_leaves_nothing) {
+    enum { HELD = 600 };
+    static eddy_tensor *held[HELD];
+    eddy_tensor *a = eddy_ones(EDDY_SHAPE(2, 3, 3), EDDY_F32, NULL), *b = eddy_ones(EDDY_SHAPE(4, 3), EDDY_F32, NULL);
+    int failed = 0;
+    for (int i = 0; i < HELD; i++) {
+        held[i] = eddy_t(b);
+        eddy_sync(EDDY_FOREVER);
+        eddy_memory_fail_at(EDDY_MEMORY_HANDLE, 0, INT64_MAX);
+        eddy_tensor *result = eddy_einsum("xbb,cb,cd,ef->dxe", EDDY_LIST(a, b, b, b));
+        eddy_memory_fail_at(EDDY_MEMORY_HANDLE, 0, 0);
+        cr_assert_eq(eddy_error_take(NULL), result ? EDDY_OK : EDDY_OUT_OF_MEMORY);
+        failed += !result;
+        eddy_release(&result);
+        cr_assert_eq(eddy_live_count(), i + 3);
+    }
+    cr_assert_gt(failed, 0);
+    for (int i = 0; i < HELD; i++)
+        eddy_release(&held[i]);
+    eddy_release(&a);
+    eddy_release(&b);
+}
+
 Test(einsum, axes_of_size_1_broadcast) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *a = eddy_ones(EDDY_SHAPE(2, 1), EDDY_F32, NULL), *b = eddy_ones(EDDY_SHAPE(5, 3), EDDY_F32, NULL);
@@ -209,6 +234,7 @@ Test(einsum, what_is_no_equation_is_refused) {
     refused("aa", EDDY_LIST(m), EDDY_SHAPE_MISMATCH, "axis 1");
     refused("...,...", EDDY_LIST(m, eddy_t(m)), EDDY_SHAPE_MISMATCH, "operand 1");
     refused("ab,ab", EDDY_LIST(m, n), EDDY_DTYPE_MISMATCH, "f64");
+    refused("ab->ba", EDDY_LIST(eddy_cast(m, EDDY_BOOL)), EDDY_DTYPE_MISMATCH, "bool");
     refused("ab", (eddy_list){NULL, 0}, EDDY_INVALID_ARGUMENT, "operands");
     refused("ab", EDDY_LIST(NULL), EDDY_INVALID_ARGUMENT, "einsum");
     eddy_shape wide = {.rank = 9};

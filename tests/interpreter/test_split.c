@@ -103,3 +103,25 @@ Test(split, parts_belong_to_the_scope) {
     cr_assert_eq(eddy_live_count(), 1);
     eddy_release(&t);
 }
+
+Test(split, all_parts_are_made_or_none) {
+    eddy_tensor *t = counting(EDDY_SHAPE(400)), *parts[400];
+    int failed = 0;
+    for (int64_t n = 0; n < 500; n++) {
+        eddy_trim();
+        eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, n, 1);
+        eddy_status status = eddy_chunk(t, 400, 0, parts, 400, NULL);
+        bool was_hit = eddy_memory_failures_injected() > 0;
+        eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, 0, 0);
+        eddy_error_take(NULL);
+        cr_assert_eq(eddy_live_count(), status == EDDY_OK ? 401 : 1, "allocation %lld", (long long)n);
+        for (int i = 0; i < 400 && status == EDDY_OK; i++)
+            eddy_release(&parts[i]);
+        cr_assert(status == EDDY_OK ? true : status == EDDY_OUT_OF_MEMORY && was_hit);
+        failed += status != EDDY_OK;
+        if (!was_hit)
+            break;
+    }
+    cr_assert_gt(failed, 0);
+    eddy_release(&t);
+}

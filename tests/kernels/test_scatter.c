@@ -128,6 +128,13 @@ Test(scatter, scatter_of_every_dtype_layout_and_axis) {
                     check_scatter((eddy_dtype)d, shapes[s], index_shape, axis, a % 2, test_below(3) == 0, (layout)a);
                 }
     }
+    /* Rows and lines longer than a piece. */
+    const int64_t wide[] = {2, 3, 700}, wide_index[] = {2, 5, 650}, tall[] = {300, 2, 3}, tall_index[] = {1000, 2, 3};
+    for (int adds = 0; adds < 2; adds++) {
+        check_scatter(EDDY_F32, wide, wide_index, 1, adds, false, CONTIGUOUS);
+        check_scatter(EDDY_BF16, wide, wide_index, 1, adds, true, STRIDED);
+        check_scatter(EDDY_F64, tall, tall_index, 0, adds, false, NEGATIVE);
+    }
 }
 
 /* ---- index_add, embedding_backward ---- */
@@ -165,6 +172,11 @@ Test(scatter, index_add_of_every_dtype_layout_and_axis) {
                     check_index_add((eddy_dtype)d, shapes[s], axis, a == 1 ? 1 : test_below(40), a == 1,
                                     test_below(3) == 0, (layout)a);
     }
+    const int64_t wide[] = {2, 3, 700}, tall[] = {300, 2, 3};
+    check_index_add(EDDY_F32, wide, 1, 33, false, false, CONTIGUOUS);
+    check_index_add(EDDY_F16, wide, 0, 33, false, true, TURNED);
+    check_index_add(EDDY_F32, tall, 0, 1000, false, false, CONTIGUOUS);
+    check_index_add(EDDY_I8, tall, 0, 1000, false, false, STRIDED);
 }
 
 static void check_embedding(eddy_dtype dtype, int32_t index_rank, const int64_t *index_shape, int64_t rows,
@@ -203,6 +215,8 @@ Test(scatter, embedding_and_its_gradient) {
                     check_embedding((eddy_dtype)d, rank, shapes[s], 1 + test_below(30), 1 + test_below(40),
                                     test_below(4) - 1, (layout)a);
     }
+    check_embedding(EDDY_F32, 2, (const int64_t[]){30, 40}, 50, 600, 3, CONTIGUOUS);
+    check_embedding(EDDY_BF16, 2, (const int64_t[]){30, 40}, 50, 3, 3, TURNED);
 }
 
 /* Gradient of sum(c * embedding): c is added to the rows that were picked; by differences in f64. */
@@ -291,6 +305,35 @@ Test(scatter, index_and_index_put_with_broadcast_indices) {
                         check_index((eddy_dtype)d, count, repeat ? 1 + test_below(9) : 0, 1 + test_below(70), what > 0,
                                     what == 2, (layout)a);
     }
+}
+
+static int64_t cost_of(const eddy_kernel *kernel, tensor *const *tensors, int32_t count) {
+    eddy_kernel_view views[4];
+    for (int32_t i = 0; i < count; i++) {
+        views[i] = tensors[i]->view;
+        views[i].shape = tensors[i]->shape;
+        views[i].strides = tensors[i]->strides;
+    }
+    eddy_attributes_index_put attributes = {0};
+    eddy_kernel_call call = {.kernel = kernel, .views = views, .view_count = count, .attributes = &attributes};
+    return kernel->cost(&call);
+}
+
+/* Otherwise a few rows of a big table would be work for another thread. */
+Test(scatter, the_table_that_is_picked_from_costs_nothing) {
+    int64_t n = 5, rows[] = {5, 8}, costs[2];
+    for (int big = 0; big < 2; big++) {
+        int64_t table[] = {big ? 100000 : 10, 8};
+        tensor weight = tensor_make(EDDY_F32, 2, table, CONTIGUOUS), out = tensor_make(EDDY_F32, 2, rows, CONTIGUOUS);
+        tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS);
+        costs[big] = cost_of(&eddy_cpu_embedding, (tensor *[]){&index, &weight, &out}, 3);
+        cr_assert_eq(costs[big] - eddy_cpu_embedding.cost_base_ps + eddy_cpu_index_select.cost_base_ps,
+                     cost_of(&eddy_cpu_index_select, (tensor *[]){&weight, &index, &out}, 3));
+        cr_assert_lt(cost_of(&eddy_cpu_index, (tensor *[]){&weight, &index, &out}, 3), 1000000);
+        cr_assert(big == (cost_of(&eddy_cpu_index_put, (tensor *[]){&weight, &index, &out, &weight}, 4) > 10000000));
+        tensor_free(&weight), tensor_free(&out), tensor_free(&index);
+    }
+    cr_assert_eq(costs[0], costs[1]);
 }
 
 /* ---- order, special values, errors ---- */
