@@ -4,8 +4,11 @@
 
 #include <base/dtype.h>
 #include <eddy/scalar.h>
+#include <kernels/angle.h>
 #include <kernels/cpu/half.h>
+#include <kernels/gauss.h>
 #include <kernels/math.h>
+#include <kernels/power.h>
 #include <kernels/words.h>
 
 #define EDDY_LOOP_INLINE inline __attribute__((always_inline))

@@ -1,9 +1,10 @@
-/* The words of the scalar vocabulary that take a polynomial: exp, log, sigmoid, tanh in f32 and f64.
+/* The words of the scalar vocabulary that take a polynomial, in f32 and f64: exp, expm1, log, log1p, log2, sigmoid, silu, tanh.
+ * Those of angles are in kernels/angle.h, of the normal distribution in kernels/gauss.h, pow in kernels/power.h.
  *
  * Straight-line C without tables or branches (choices become selects), so that loops over a word vectorise at
  * any width; fused only where __builtin_fma stands, so that the bits depend neither on the width nor on the
  * instruction set. Bounds in ulp (tests/functional/test_words.c measures them; functional/README.md lists
- * them): 1, but 1.25 for tanh in f64. NaN stays NaN, infinities give limits, subnormal arguments
+ * them): 1, but 1.25 for tanh in f64 and for log2. NaN stays NaN, infinities give limits, subnormal arguments
  * and results are right.
  *
  * Polynomials: Sollya's fpminimax for the relative error over the reduced range (log2 of the error: exp f32
@@ -136,16 +137,51 @@ EDDY_WORD double eddy_exp_f64(double x) {
     return eddy_math_scale_f64(sum + __builtin_fma(r * r, eddy_math_exp_tail_f64(r), rest), t);
 }
 
-/* ---- log ---- */
+EDDY_WORD float eddy_expm1_f32(float x) {
+    float t, y = x < -18.0f ? -18.0f : x;
+    y = y > 89.0f ? 89.0f : y;
+    float r = eddy_math_reduce_f32(y, &t);
+    float square = r * r, tail = eddy_math_expm1_tail_f32(r);
+    float p = __builtin_fmaf(square, tail, r), p_low = __builtin_fmaf(square, tail, r - p);
+    /* Half of 2^n p + (2^n - 1), so that 2^n may be 2^128. */
+    float half = eddy_f32_of_bits((eddy_bits_of_f32(t) + 126u) << 23), less = half - 0.5f;
+    float less_low = half > 0.5f ? (half - less) - 0.5f : half - (less + 0.5f);
+    float m = __builtin_fmaf(half, p, less);
+    float m_low = __builtin_fmaf(half, p_low, __builtin_fmaf(half, p, less - m) + less_low);
+    y = 2.0f * (m + m_low);
+    return __builtin_fabsf(x) < 0x1p-30f ? x : y;
+}
 
-/* x = m 2^n with m from 2/3 to 4/3; log x = n ln 2 + f - f^2 / 2 + f^3 P(f), f = m - 1. The sum n hi + f is
- * taken exactly. */
-EDDY_WORD float eddy_log_f32(float x) {
+EDDY_WORD double eddy_expm1_f64(double x) {
+    double t, y = x < -40.0 ? -40.0 : x;
+    y = y > 709.9 ? 709.9 : y;
+    double r = eddy_math_reduce_f64(y, &t), n = t - EDDY_MATH_ROUND_F64;
+    /* What the reduction rounds off; it counts where e^r - 1 and 2^n - 1 nearly cancel. */
+    double r_low = __builtin_fma(n, -0x1.abc9e3b39803fp-56, __builtin_fma(n, -0x1.62e42fefa39efp-1, y) - r);
+    double square = r * r, tail = eddy_math_expm1_tail_f64(r);
+    double p = __builtin_fma(square, tail, r), p_low = __builtin_fma(square, tail, r - p) + r_low;
+    double half = eddy_f64_of_bits((eddy_bits_of_f64(t) + 1022u) << 52), less = half - 0.5;
+    double less_low = half > 0.5 ? (half - less) - 0.5 : half - (less + 0.5);
+    double m = __builtin_fma(half, p, less);
+    double m_low = __builtin_fma(half, p_low, __builtin_fma(half, p, less - m) + less_low);
+    y = 2.0 * (m + m_low);
+    return __builtin_fabs(x) < 0x1p-60 ? x : y;
+}
+
+/* ---- log ----
+ * x = m 2^n; log x = n ln 2 + f + tail(f), f = m - 1. */
+
+/* m from 2/3 to 4/3: f = m - 1, and n as a number. */
+EDDY_WORD float eddy_math_split_f32(float x, float *f) {
     bool is_small = x < 0x1p-126f;
     uint32_t bits = eddy_bits_of_f32(is_small ? x * 0x1p24f : x);
     int32_t n = (int32_t)(bits - 0x3f2aaaabu) >> 23;
-    float f = eddy_f32_of_bits(bits - ((uint32_t)n << 23)) - 1.0f;
-    float k = (float)n - (is_small ? 24.0f : 0.0f);
+    *f = eddy_f32_of_bits(bits - ((uint32_t)n << 23)) - 1.0f;
+    return (float)n - (is_small ? 24.0f : 0.0f);
+}
+
+/* log(1 + f) - f = -f^2 / 2 + f^3 P(f) */
+EDDY_WORD float eddy_math_log_tail_f32(float f) {
     float p = -0x1.080c9ep-3f;
     p = __builtin_fmaf(p, f, 0x1.1e73ap-3f);
     p = __builtin_fmaf(p, f, -0x1.f30e36p-4f);
@@ -154,24 +190,43 @@ EDDY_WORD float eddy_log_f32(float x) {
     p = __builtin_fmaf(p, f, 0x1.99d05ep-3f);
     p = __builtin_fmaf(p, f, -0x1.fffefp-3f);
     p = __builtin_fmaf(p, f, 0x1.555506p-2f);
-    float tail = (f * f) * __builtin_fmaf(p, f, -0.5f);
+    return (f * f) * __builtin_fmaf(p, f, -0.5f);
+}
+
+/* k ln 2 + f + tail. The sum k hi + f is taken exactly. */
+EDDY_WORD float eddy_math_log_sum_f32(float k, float f, float tail) {
     float sum = __builtin_fmaf(k, 0x1.62ep-1f, f);
     float rest = __builtin_fmaf(k, 0x1.62ep-1f, -sum) + f;
-    float y = sum + (tail + __builtin_fmaf(k, 0x1.0bfbe8p-15f, rest));
-    y = x == 0.0f ? -__builtin_inff() : y;
-    y = x < 0.0f ? __builtin_nanf("") : y;
+    return sum + (tail + __builtin_fmaf(k, 0x1.0bfbe8p-15f, rest));
+}
+
+/* What a logarithm that is -infinity at `zero`, NaN below and y above gives. */
+EDDY_WORD float eddy_math_log_ends_f32(float x, float zero, float y) {
+    y = x == zero ? -__builtin_inff() : y;
+    y = x < zero ? __builtin_nanf("") : y;
     return x < __builtin_inff() ? y : x; /* infinity and NaN */
 }
 
-/* m from sqrt(1/2) to sqrt(2), s = f / (2 + f): log m = f - f^2 / 2 + s (f^2 / 2 + R(s^2)), as in fdlibm (Sun,
- * 1993). */
-EDDY_WORD double eddy_log_f64(double x) {
+EDDY_WORD float eddy_log_f32(float x) {
+    float f, k = eddy_math_split_f32(x, &f);
+    return eddy_math_log_ends_f32(x, 0.0f, eddy_math_log_sum_f32(k, f, eddy_math_log_tail_f32(f)));
+}
+
+#define EDDY_MATH_LN2_LOW 0x1.cf79abc9e3b3ap-40
+
+/* m from sqrt(1/2) to sqrt(2). An integer below 2^52 in the low bits of 2^52 is that number more; no conversion of int64 is
+ * needed. `biased` is n + 2048, modulo 4096, of x without its scaling. */
+EDDY_WORD double eddy_math_split_f64(double x, double *f, uint64_t *biased) {
     bool is_small = x < 0x1p-1022;
     uint64_t bits = eddy_bits_of_f64(is_small ? x * 0x1p54 : x);
-    uint64_t biased = (bits - 0x3fe6a09e667f3bcdu + (UINT64_C(2048) << 52)) >> 52; /* n + 2048, modulo 4096 */
-    double f = eddy_f64_of_bits(bits - (biased << 52) + (UINT64_C(2048) << 52)) - 1.0;
-    /* An integer below 2^52 in the low bits of 2^52 is that number more; no conversion of int64 is needed. */
-    double k = eddy_f64_of_bits(biased | 0x4330000000000000u) - (0x1p52 + 2048.0) - (is_small ? 54.0 : 0.0);
+    *biased = (bits - 0x3fe6a09e667f3bcdu + (UINT64_C(2048) << 52)) >> 52;
+    *f = eddy_f64_of_bits(bits - (*biased << 52) + (UINT64_C(2048) << 52)) - 1.0;
+    return eddy_f64_of_bits(*biased | 0x4330000000000000u) - (0x1p52 + 2048.0) - (is_small ? 54.0 : 0.0);
+}
+
+/* log(1 + f) - f = s (f^2 / 2 + R(s^2)) - f^2 / 2 with s = f / (2 + f), as in fdlibm (Sun, 1993), and `more` added before
+ * the last subtraction. */
+EDDY_WORD double eddy_math_log_tail_f64(double f, double more) {
     double s = f / (2.0 + f), z = s * s;
     double p = 0x1.2f041b731ac4ap-3;
     p = __builtin_fma(p, z, 0x1.39a1e2dd361c3p-3);
@@ -181,13 +236,72 @@ EDDY_WORD double eddy_log_f64(double x) {
     p = __builtin_fma(p, z, 0x1.999999997ff2bp-2);
     p = __builtin_fma(p, z, 0x1.5555555555592p-1);
     double half_square = 0.5 * f * f;
-    double tail = __builtin_fma(s, __builtin_fma(z, p, half_square), k * 0x1.cf79abc9e3b3ap-40) - half_square;
+    return __builtin_fma(s, __builtin_fma(z, p, half_square), more) - half_square;
+}
+
+/* k hi + f + tail, where the tail has k's lower part of ln 2. */
+EDDY_WORD double eddy_math_log_sum_f64(double k, double f, double tail) {
     double sum = __builtin_fma(k, 0x1.62e42fefap-1, f);
     double rest = __builtin_fma(k, 0x1.62e42fefap-1, -sum) + f;
-    double y = sum + (tail + rest);
-    y = x == 0.0 ? -__builtin_inf() : y;
-    y = x < 0.0 ? __builtin_nan("") : y;
+    return sum + (tail + rest);
+}
+
+EDDY_WORD double eddy_math_log_ends_f64(double x, double zero, double y) {
+    y = x == zero ? -__builtin_inf() : y;
+    y = x < zero ? __builtin_nan("") : y;
     return x < __builtin_inf() ? y : x;
+}
+
+EDDY_WORD double eddy_log_f64(double x) {
+    uint64_t biased;
+    double f, k = eddy_math_split_f64(x, &f, &biased);
+    double tail = eddy_math_log_tail_f64(f, k * EDDY_MATH_LN2_LOW);
+    return eddy_math_log_ends_f64(x, 0.0, eddy_math_log_sum_f64(k, f, tail));
+}
+
+/* u = 1 + x rounded, lost = what that leaves off; f takes lost 2^-n in, and what does not fit goes to the tail as
+ * low / (1 + f). Far above 1 it does not count. */
+EDDY_WORD float eddy_log1p_f32(float x) {
+    float u = 1.0f + x, lost = __builtin_fabsf(x) < 1.0f ? x - (u - 1.0f) : 1.0f - (u - x);
+    uint32_t bits = eddy_bits_of_f32(u);
+    int32_t n = (int32_t)(bits - 0x3f2aaaabu) >> 23;
+    float f = eddy_f32_of_bits(bits - ((uint32_t)n << 23)) - 1.0f;
+    float more = x < 0x1p30f ? lost * eddy_f32_of_bits((uint32_t)(127 - n) << 23) : 0.0f;
+    float whole = f + more, low = (f - whole) + more, low_tail = __builtin_fmaf(-low, whole, low);
+    low_tail = n == 0 ? 0.0f : low_tail; /* there f + more is x, and f may be the smaller one */
+    float tail = eddy_math_log_tail_f32(whole) + low_tail;
+    float y = eddy_math_log_ends_f32(x, -1.0f, eddy_math_log_sum_f32((float)n, whole, tail));
+    return x == 0.0f ? x : y;
+}
+
+EDDY_WORD double eddy_log1p_f64(double x) {
+    double u = 1.0 + x, lost = __builtin_fabs(x) < 1.0 ? x - (u - 1.0) : 1.0 - (u - x);
+    uint64_t biased;
+    double f, k = eddy_math_split_f64(u, &f, &biased);
+    double more = x < 0x1p60 ? lost * eddy_f64_of_bits((2048u + 1023u - biased) << 52) : 0.0;
+    double whole = f + more, low = (f - whole) + more, low_tail = __builtin_fma(-low, whole, low);
+    low_tail = k == 0.0 ? 0.0 : low_tail;
+    double tail = eddy_math_log_tail_f64(whole, k * EDDY_MATH_LN2_LOW) + low_tail;
+    double y = eddy_math_log_ends_f64(x, -1.0, eddy_math_log_sum_f64(k, whole, tail));
+    return x == 0.0 ? x : y;
+}
+
+/* n + (f + tail) log2 e, f log2 e as the sum of two numbers. */
+EDDY_WORD float eddy_log2_f32(float x) {
+    float f, k = eddy_math_split_f32(x, &f), tail = eddy_math_log_tail_f32(f);
+    float p = f * 0x1.715476p+0f, p_low = __builtin_fmaf(f, 0x1.715476p+0f, -p);
+    p_low = __builtin_fmaf(f, 0x1.4ae0bep-26f, __builtin_fmaf(tail, 0x1.715476p+0f, p_low));
+    float sum = k + p, rest = (k - sum) + p;
+    return eddy_math_log_ends_f32(x, 0.0f, sum + (rest + p_low));
+}
+
+EDDY_WORD double eddy_log2_f64(double x) {
+    uint64_t biased;
+    double f, k = eddy_math_split_f64(x, &f, &biased), tail = eddy_math_log_tail_f64(f, 0.0);
+    double p = f * 0x1.71547652b82fep+0, p_low = __builtin_fma(f, 0x1.71547652b82fep+0, -p);
+    p_low = __builtin_fma(f, 0x1.777d0ffda0d24p-56, __builtin_fma(tail, 0x1.71547652b82fep+0, p_low));
+    double sum = k + p, rest = (k - sum) + p;
+    return eddy_math_log_ends_f64(x, 0.0, sum + (rest + p_low));
 }
 
 /* ---- sigmoid ----
@@ -222,6 +336,44 @@ EDDY_WORD double eddy_sigmoid_f64(double x) {
     double inverse = 1.0 / d, q = above * inverse;
     double remainder = __builtin_fma(-q, d, above) + __builtin_fma(-q, d_low, above_low);
     return __builtin_fma(remainder, inverse, q);
+}
+
+/* ---- silu ----
+ * x / (1 + e^-x) with the numbers of sigmoid; for negative x the power of two comes last, so that a subnormal result is rounded
+ * once. Beyond the bounds the result is -0 or x. */
+
+EDDY_WORD float eddy_silu_f32(float x) {
+    float t, c = x < -110.0f ? -110.0f : x, a = -__builtin_fabsf(c);
+    a = a < -110.0f ? -110.0f : a;
+    float r = eddy_math_reduce_f32(a, &t);
+    float sum = 1.0f + r, rest = __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), (1.0f - sum) + r);
+    float high = sum + rest, low = (sum - high) + rest;
+    float e = eddy_math_scale_f32(high, t), e_low = eddy_math_scale_f32(low, t);
+    float d = 1.0f + e, d_low = (e - (d - 1.0f)) + e_low;
+    bool is_negative = x < 0.0f;
+    float above = is_negative ? high : 1.0f, above_low = is_negative ? low : 0.0f;
+    float p = c * above, p_low = __builtin_fmaf(c, above_low, __builtin_fmaf(c, above, -p));
+    float inverse = 1.0f / d, q = p * inverse;
+    float remainder = __builtin_fmaf(-q, d, p) + __builtin_fmaf(-q, d_low, p_low);
+    float y = eddy_math_scale_f32(__builtin_fmaf(remainder, inverse, q), is_negative ? t : EDDY_MATH_ROUND_F32);
+    return x > 110.0f ? x : y;
+}
+
+EDDY_WORD double eddy_silu_f64(double x) {
+    double t, c = x < -760.0 ? -760.0 : x, a = -__builtin_fabs(c);
+    a = a < -760.0 ? -760.0 : a;
+    double r = eddy_math_reduce_f64(a, &t);
+    double sum = 1.0 + r, rest = __builtin_fma(r * r, eddy_math_exp_tail_f64(r), (1.0 - sum) + r);
+    double high = sum + rest, low = (sum - high) + rest;
+    double e = eddy_math_scale_f64(high, t), e_low = eddy_math_scale_f64(low, t);
+    double d = 1.0 + e, d_low = (e - (d - 1.0)) + e_low;
+    bool is_negative = x < 0.0;
+    double above = is_negative ? high : 1.0, above_low = is_negative ? low : 0.0;
+    double p = c * above, p_low = __builtin_fma(c, above_low, __builtin_fma(c, above, -p));
+    double inverse = 1.0 / d, q = p * inverse;
+    double remainder = __builtin_fma(-q, d, p) + __builtin_fma(-q, d_low, p_low);
+    double y = eddy_math_scale_f64(__builtin_fma(remainder, inverse, q), is_negative ? t : EDDY_MATH_ROUND_F64);
+    return x > 760.0 ? x : y;
 }
 
 /* ---- tanh ----

@@ -1,9 +1,14 @@
 /* The words of the vocabulary by themselves. EDDY_TEST_LONG=1 goes through all 2^32 arguments of f32. */
 #include <criterion/criterion.h>
+#include <float.h>
+#include <kernels/angle.h>
+#include <kernels/gauss.h>
 #include <kernels/math.h>
+#include <kernels/power.h>
 #include <kernels/words.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tests/functional/oracle.h>
 #include <tests/functional/random.h>
 
@@ -11,6 +16,23 @@ typedef long double oracle_fn(long double x);
 
 static long double oracle_sigmoid(long double x) {
     return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x));
+}
+
+static long double oracle_silu(long double x) {
+    return x < -12000 ? 0 : x == INFINITY ? x : x / (1 + expl(-x));
+}
+
+static long double oracle_normal(long double x) {
+    return erfcl(-x * sqrtl(0.5L)) / 2;
+}
+
+static long double oracle_gelu(long double x) {
+    return x == -INFINITY ? 0 : x * oracle_normal(x);
+}
+
+static long double oracle_gelu_tanh(long double x) {
+    long double u = sqrtl(2 / acosl(-1)) * (x + 0.044715L * x * x * x);
+    return x == -INFINITY ? 0 : x == INFINITY ? x : x / (1 + expl(-2 * u));
 }
 
 typedef struct word {
@@ -33,6 +55,17 @@ WORD(log)
 WORD(sigmoid)
 WORD(tanh)
 WORD(sqrt)
+WORD(expm1)
+WORD(log1p)
+WORD(log2)
+WORD(silu)
+WORD(erf)
+WORD(normal)
+WORD(gelu)
+WORD(gelu_tanh)
+WORD(sin)
+WORD(cos)
+WORD(tan)
 
 static const word words[] = {
     {"exp", exp_f32, exp_f64, expl, 1.0, 1.0},
@@ -40,6 +73,17 @@ static const word words[] = {
     {"sigmoid", sigmoid_f32, sigmoid_f64, oracle_sigmoid, 1.0, 1.0},
     {"tanh", tanh_f32, tanh_f64, tanhl, 1.0, 1.25},
     {"sqrt", sqrt_f32, sqrt_f64, sqrtl, 0.5, 0.51},
+    {"expm1", expm1_f32, expm1_f64, expm1l, 1.0, 1.0},
+    {"log1p", log1p_f32, log1p_f64, log1pl, 1.0, 1.0},
+    {"log2", log2_f32, log2_f64, log2l, 1.25, 1.25},
+    {"silu", silu_f32, silu_f64, oracle_silu, 1.0, 1.0},
+    {"erf", erf_f32, erf_f64, erfl, 1.0, 1.5},
+    {"normal", normal_f32, normal_f64, oracle_normal, 1.0, 6.0},
+    {"gelu", gelu_f32, gelu_f64, oracle_gelu, 1.0, 6.0},
+    {"gelu_tanh", gelu_tanh_f32, gelu_tanh_f64, oracle_gelu_tanh, 1.0, 4.0},
+    {"sin", sin_f32, sin_f64, sinl, 1.0, 1.0},
+    {"cos", cos_f32, cos_f64, cosl, 1.0, 1.0},
+    {"tan", tan_f32, tan_f64, tanl, 1.0, 1.25},
 };
 #define WORD_COUNT (sizeof(words) / sizeof(words[0]))
 
@@ -87,6 +131,141 @@ Test(words, f64_stays_within_its_bound, .timeout = 7200) {
     }
 }
 
+/* The numbers of each format that come closest to a multiple of pi / 2 (Muller et al., Handbook of Floating-Point
+ * Arithmetic). */
+Test(words, angles_are_right_where_reduction_is_hardest) {
+    for (size_t i = 0; i < WORD_COUNT; i++) {
+        if (strcmp(words[i].name, "sin") != 0 && strcmp(words[i].name, "cos") != 0 && strcmp(words[i].name, "tan") != 0)
+            continue;
+        for (int near = -2; near <= 2; near++) {
+            check_f32(&words[i], eddy_bits_of_f32(16367173.0f * 0x1p72f) + (uint32_t)near);
+            check_f64(&words[i], (6381956970095103.0 + near) * 0x1p797);
+        }
+    }
+}
+
+/* ---- words of two arguments ---- */
+
+typedef struct pair_word {
+    const char *name;
+    float (*f32)(float a, float b);
+    double (*f64)(double a, double b);
+    long double (*oracle)(long double a, long double b);
+    double bound_f32, bound_f64;
+} pair_word;
+
+#define PAIR_WORD(name)                                                                                                \
+    static float name##_f32(float a, float b) {                                                                        \
+        return eddy_##name##_f32(a, b);                                                                                \
+    }                                                                                                                  \
+    static double name##_f64(double a, double b) {                                                                     \
+        return eddy_##name##_f64(a, b);                                                                                \
+    }
+PAIR_WORD(pow)
+PAIR_WORD(atan2)
+PAIR_WORD(remainder)
+PAIR_WORD(floordiv)
+
+static long double oracle_remainder(long double a, long double b) {
+    long double rest = fmodl(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+/* Whole but for the rounding of the division. */
+static long double oracle_floordiv(long double a, long double b) {
+    if (b == 0 || isnan(b) || !isfinite(a))
+        return b == 0 ? a / b : NAN;
+    if (isinf(b))
+        return a != 0 && (a < 0) != (b < 0) ? -1 : 0;
+    return roundl((a - oracle_remainder(a, b)) / b);
+}
+
+static const pair_word pair_words[] = {
+    {"pow", pow_f32, pow_f64, powl, 1.0, 1.0},
+    {"atan2", atan2_f32, atan2_f64, atan2l, 1.0, 1.25},
+    {"remainder", remainder_f32, remainder_f64, oracle_remainder, 0.5, 0.51},
+    {"floordiv", floordiv_f32, floordiv_f64, oracle_floordiv, 1.0, 1.0},
+};
+#define PAIR_WORD_COUNT (sizeof(pair_words) / sizeof(pair_words[0]))
+
+static void check_pair_f32(const pair_word *w, float a, float b) {
+    float got = w->f32(a, b);
+    oracle_value want = {.real = w->oracle(a, b)};
+    double distance = oracle_distance(EDDY_F32, want, &got);
+    cr_assert_leq(distance, w->bound_f32, "%s(%a, %a) is %a, not %La: %g ulp, seed %llu", w->name, (double)a, (double)b,
+                  (double)got, want.real, distance, (unsigned long long)random_seed());
+}
+
+static void check_pair_f64(const pair_word *w, double a, double b) {
+    double got = w->f64(a, b);
+    oracle_value want = {.real = w->oracle(a, b)};
+    double distance = oracle_distance(EDDY_F64, want, &got);
+    cr_assert_leq(distance, w->bound_f64, "%s(%a, %a) is %a, not %La: %g ulp, seed %llu", w->name, a, b, got, want.real,
+                  distance, (unsigned long long)random_seed());
+}
+
+Test(words, those_of_two_arguments_stay_within_their_bounds, .timeout = 7200) {
+    static const double specials[] = {0.0,      -0.0,    1.0,    -1.0,     0.5,           -0.5,         2.0,
+                                      -2.0,     3.0,     -3.0,   INFINITY, -INFINITY,     NAN,          0x1p-149,
+                                      0x1p-126, FLT_MAX, 0x1p24, 0x1p53,   0x1p-1074,     DBL_MIN,      DBL_MAX,
+                                      -DBL_MAX, 0.1,     -7.25,  1e10,     1.0 - 0x1p-53, 1.0 + 0x1p-52};
+    int64_t rounds = getenv("EDDY_TEST_LONG") ? 100000000 : 200000;
+    for (size_t i = 0; i < PAIR_WORD_COUNT; i++) {
+        const pair_word *w = &pair_words[i];
+        for (size_t a = 0; a < sizeof(specials) / sizeof(specials[0]); a++)
+            for (size_t b = 0; b < sizeof(specials) / sizeof(specials[0]); b++) {
+                check_pair_f32(w, (float)specials[a], (float)specials[b]);
+                check_pair_f64(w, specials[a], specials[b]);
+            }
+        for (int64_t n = 0; n < rounds; n++) {
+            uint64_t bits = random_next();
+            check_pair_f32(w, eddy_f32_of_bits((uint32_t)bits), eddy_f32_of_bits((uint32_t)(bits >> 32)));
+            check_pair_f64(w, eddy_f64_of_bits(bits), eddy_f64_of_bits(random_next()));
+            double a = (double)(int64_t)random_next() * 0x1p-63, b = (double)(int64_t)random_next() * 0x1p-63;
+            double scale = (double)random_below(1000);
+            check_pair_f32(w, (float)(a * 8), (float)(b * 30));
+            check_pair_f64(w, a * 8, b * 300);
+            check_pair_f64(w, fabs(a) * scale, b * 100);
+            check_pair_f64(w, 1 + a * 0x1p-20, b * 0x1p28);
+            check_pair_f32(w, (float)(1 + a * 0x1p-10), (float)(b * 0x1p15));
+            check_pair_f64(w, (double)random_below(1000), (double)random_below(200) - 100);
+        }
+    }
+}
+
+/* ---- slopes: sums whose terms cancel; the unit is that of the larger term ---- */
+
+WORD(gelu_slope)
+WORD(gelu_tanh_slope)
+
+static oracle_value oracle_slope(long double x, bool is_tanh) {
+    long double rise = x * expl(-x * x / 2) / sqrtl(2 * acosl(-1)), share = oracle_normal(x);
+    if (is_tanh) {
+        long double k = 2 * sqrtl(2 / acosl(-1)), v = k * (x + 0.044715L * x * x * x);
+        share = oracle_sigmoid(v);
+        rise = x * share * oracle_sigmoid(-v) * k * (1 + 3 * 0.044715L * x * x);
+    }
+    return (oracle_value){.real = share + rise, .is_sum = true, .scale = fmaxl(share, fabsl(rise))};
+}
+
+Test(words, slopes_of_gelu_stay_within_their_bounds) {
+    for (int64_t n = 0; n < 300000; n++)
+        for (int is_tanh = 0; is_tanh < 2; is_tanh++) {
+            double x = (double)(int64_t)random_next() * 0x1p-63 * (double)(1 << random_below(5));
+            float narrow = (float)x, got = is_tanh ? gelu_tanh_slope_f32(narrow) : gelu_slope_f32(narrow);
+            double distance = oracle_distance(EDDY_F32, oracle_slope(narrow, is_tanh), &got);
+            cr_assert_leq(distance, 1, "%d at %a: %a, %g ulp", is_tanh, (double)narrow, (double)got, distance);
+            double wide = is_tanh ? gelu_tanh_slope_f64(x) : gelu_slope_f64(x);
+            oracle_value want = oracle_slope(x, is_tanh);
+            distance = want.scale < DBL_MIN * 0x1p53L ? 0 : oracle_distance(EDDY_F64, want, &wide);
+            cr_assert_leq(distance, 6, "%d at %a: %a, %g ulp", is_tanh, x, wide, distance);
+        }
+    cr_assert(gelu_slope_f32(INFINITY) == 1 && gelu_slope_f64(-INFINITY) == 0 && gelu_tanh_slope_f32(-INFINITY) == 0 &&
+              gelu_tanh_slope_f64(INFINITY) == 1);
+    cr_assert(isnan(gelu_slope_f32(NAN)) && isnan(gelu_slope_f64((double)NAN)) && isnan(gelu_tanh_slope_f32(NAN)) &&
+              isnan(gelu_tanh_slope_f64((double)NAN)));
+}
+
 Test(words, special_arguments_have_special_values) {
     for (size_t i = 0; i < WORD_COUNT; i++) {
         cr_assert(isnan(words[i].f32(NAN)) && isnan(words[i].f64((double)NAN)), "%s of NaN", words[i].name);
@@ -105,6 +284,45 @@ Test(words, special_arguments_have_special_values) {
               tanh_f64(-INFINITY) == -1);
     cr_assert(signbit(tanh_f32(-0.0f)) && signbit(tanh_f64(-0.0)) && tanh_f32(-0.0f) == 0 && tanh_f64(-0.0) == 0);
     cr_assert(tanh_f32(0x1p-149f) == 0x1p-149f && tanh_f64(0x1p-1074) == 0x1p-1074);
+    /* Odd words keep the sign of 0. */
+    cr_assert(signbit(expm1_f32(-0.0f)) && signbit(log1p_f32(-0.0f)) && signbit(sin_f32(-0.0f)) &&
+              signbit(tan_f32(-0.0f)) && signbit(erf_f32(-0.0f)));
+    cr_assert(signbit(expm1_f64(-0.0)) && signbit(log1p_f64(-0.0)) && signbit(sin_f64(-0.0)) &&
+              signbit(tan_f64(-0.0)) && signbit(erf_f64(-0.0)));
+    cr_assert(signbit(atan2_f32(-0.0f, 1)) && signbit(atan2_f64(-0.0, 1)) && atan2_f64(0, -0.0) > 3);
+    cr_assert(silu_f32(-INFINITY) == 0 && silu_f64(-INFINITY) == 0 && gelu_f32(-INFINITY) == 0 &&
+              gelu_f64(-INFINITY) == 0 && gelu_tanh_f32(-INFINITY) == 0 && gelu_tanh_f64(-INFINITY) == 0);
+    cr_assert(isnan(sin_f32(INFINITY)) && isnan(cos_f64(-INFINITY)) && isnan(tan_f32(INFINITY)));
+}
+
+Test(words, integers_are_divided_as_python_does) {
+    for (int a = INT8_MIN; a <= INT8_MAX; a++)
+        for (int b = INT8_MIN; b <= INT8_MAX; b++) {
+            double floored = b == 0 ? 0 : floor((double)a / b);
+            int8_t quotient = (int8_t)(int)floored, rest = (int8_t)(b == 0 ? 0 : a - (int)floored * b);
+            cr_assert_eq(eddy_floordiv_i8((int8_t)a, (int8_t)b), quotient, "%d // %d", a, b);
+            cr_assert_eq(eddy_remainder_i8((int8_t)a, (int8_t)b), rest, "%d %% %d", a, b);
+            cr_assert_eq(eddy_floordiv_i64(a, b), (int64_t)floored, "%d // %d", a, b);
+            cr_assert_eq(eddy_remainder_i32(a, b), (int32_t)rest, "%d %% %d", a, b);
+        }
+    cr_assert_eq(eddy_floordiv_i64(INT64_MIN, -1), INT64_MIN);
+    cr_assert_eq(eddy_remainder_i64(INT64_MIN, -1), 0);
+    cr_assert_eq(eddy_floordiv_i32(INT32_MIN, -1), INT32_MIN);
+    cr_assert_eq(eddy_floordiv_u8(200, 0), 0);
+    cr_assert_eq(eddy_remainder_u8(200, 7), 4);
+}
+
+Test(words, integer_powers_wrap_around) {
+    cr_assert_eq(eddy_pow_i32(3, 4), 81);
+    cr_assert_eq(eddy_pow_i32(0, 0), 1);
+    cr_assert_eq(eddy_pow_i8(2, 7), INT8_MIN);
+    cr_assert_eq(eddy_pow_u8(2, 8), 0);
+    cr_assert_eq(eddy_pow_i64(-2, 63), INT64_MIN);
+    cr_assert_eq(eddy_pow_i64(3, INT64_MAX), (int64_t)0xaaaaaaaaaaaaaaabu);
+    cr_assert_eq(eddy_pow_i16(2, -1), 0);
+    cr_assert_eq(eddy_pow_i16(-1, -3), -1);
+    cr_assert_eq(eddy_pow_i16(1, -3), 1);
+    cr_assert_eq(eddy_pow_i16(0, -3), 0);
 }
 
 Test(words, a_nan_wins_in_min_and_max) {

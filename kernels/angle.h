@@ -1,0 +1,259 @@
+/* The words of angles: sin, cos, tan, atan2. Code as in kernels/math.h. f32 is computed in f64 and rounded once.
+ *
+ * Arguments are reduced to quarter turns with as many bits of 2 / pi as they ask for (Payne and Hanek, "Radian reduction for
+ * trigonometric functions", SIGNUM Newsletter 18, 1983): f32 in floating-point numbers, with vectors; f64 in integers of 128
+ * bits and with a table, which compilers leave scalar.
+ * Polynomials: Sollya's fpminimax (log2 of the relative error: sin, cos f32 -37, -43; atan f32 -33; the tails of f64 -53). */
+#ifndef EDDY_KERNELS_ANGLE_H
+#define EDDY_KERNELS_ANGLE_H
+
+#include <kernels/math.h>
+
+/* An angle in quarter turns: `quarters` whole ones, modulo 4 in the low two bits, and the rest, at most half of one, in radians
+ * as the sum of two numbers (f32: in quarter turns, one number). */
+typedef struct eddy_angle {
+    uint64_t quarters;
+    double rest, rest_low;
+} eddy_angle;
+
+/* ---- f32 ---- */
+
+/* p less a multiple of 4, exactly. */
+EDDY_WORD double eddy_angle_wrap(double p) {
+    return p - 4.0 * __builtin_rint(p * 0.25);
+}
+
+/* sum + rest is more by p (Knuth's two-sum). */
+EDDY_WORD double eddy_angle_add(double sum, double p, double *rest) {
+    double total = sum + p, back = total - sum;
+    *rest += (sum - (total - back)) + (p - back);
+    return total;
+}
+
+/* 2 / pi in pieces of 29 bits: products with the 24 bits of x are exact, and whole turns of each can go. */
+EDDY_WORD eddy_angle eddy_angle_reduce_f32(float x) {
+    double wide = (double)x, rest = 0.0;
+    double sum = eddy_angle_wrap(wide * 0x145f306dp-29);
+    sum = eddy_angle_add(sum, eddy_angle_wrap(wide * 0x19391054p-58), &rest);
+    sum = eddy_angle_add(sum, eddy_angle_wrap(wide * 0x14fe13abp-87), &rest);
+    sum = eddy_angle_add(sum, eddy_angle_wrap(wide * 0x1d1f534dp-116), &rest);
+    sum = eddy_angle_add(sum, eddy_angle_wrap(wide * 0x1b81b6c5p-145), &rest);
+    sum = eddy_angle_add(sum, wide * 0x5664f10p-174, &rest);
+    sum = eddy_angle_add(sum, wide * 0x1c820ff2p-203, &rest);
+    double whole = __builtin_rint(sum);
+    return (eddy_angle){eddy_bits_of_f64(whole + EDDY_MATH_ROUND_F64), (sum - whole) + rest, 0.0};
+}
+
+/* Sine and cosine of r quarter turns, right to 2^-37. */
+EDDY_WORD double eddy_angle_sin_rough(double r) {
+    double z = r * r;
+    double p = 0x1.4baa3fcb0220ap-13;
+    p = __builtin_fma(p, z, -0x1.32ca2f870c143p-8);
+    p = __builtin_fma(p, z, 0x1.466bb9d080f97p-4);
+    p = __builtin_fma(p, z, -0x1.4abbce554cd97p-1);
+    p = __builtin_fma(p, z, 0x1.921fb5443a22cp0);
+    return r * p;
+}
+
+EDDY_WORD double eddy_angle_cos_rough(double r) {
+    double z = r * r;
+    double p = -0x1.a0b9ca0599d93p-16;
+    p = __builtin_fma(p, z, 0x1.e1e6d21bc354bp-11);
+    p = __builtin_fma(p, z, -0x1.55d3b88c2aa84p-6);
+    p = __builtin_fma(p, z, 0x1.03c1f072a1a9ep-2);
+    p = __builtin_fma(p, z, -0x1.3bd3cc9bce7cfp0);
+    p = __builtin_fma(p, z, 0x1.ffffffffffd64p-1);
+    return p;
+}
+
+/* The sine of x and `turn` quarters. */
+EDDY_WORD float eddy_angle_sine_f32(float x, uint64_t turn) {
+    eddy_angle angle = eddy_angle_reduce_f32(x);
+    uint64_t quarters = angle.quarters + turn;
+    double y = quarters & 1 ? eddy_angle_cos_rough(angle.rest) : eddy_angle_sin_rough(angle.rest);
+    return (float)(quarters & 2 ? -y : y);
+}
+
+EDDY_WORD float eddy_sin_f32(float x) {
+    float y = eddy_angle_sine_f32(x, 0);
+    return x == 0.0f ? x : y;
+}
+
+EDDY_WORD float eddy_cos_f32(float x) {
+    return eddy_angle_sine_f32(x, 1);
+}
+
+EDDY_WORD float eddy_tan_f32(float x) {
+    eddy_angle angle = eddy_angle_reduce_f32(x);
+    double s = eddy_angle_sin_rough(angle.rest), c = eddy_angle_cos_rough(angle.rest);
+    bool is_odd = angle.quarters & 1;
+    double y = (is_odd ? -c : s) / (is_odd ? s : c);
+    return x == 0.0f ? x : (float)y;
+}
+
+/* ---- f64 ---- */
+
+/* 64 zero bits, then the bits of 2 / pi. */
+static const uint64_t eddy_angle_two_by_pi[20] __attribute__((unused)) = {
+    0x0000000000000000u, 0xa2f9836e4e441529u, 0xfc2757d1f534ddc0u, 0xdb6295993c439041u, 0xfe5163abdebbc561u,
+    0xb7246e3a424dd2e0u, 0x06492eea09d1921cu, 0xfe1deb1cb129a73eu, 0xe88235f52ebb4484u, 0xe99c7026b45f7e41u,
+    0x3991d639835339f4u, 0x9c845f8bbdf9283bu, 0x1ff897ffde05980fu, 0xef2f118b5a0a6d1fu, 0x6d367ecf27cb09b7u,
+    0x4f463f669e5fea2du, 0x7527bac7ebe5f17bu, 0x3d0739f78a5292eau, 0x6bfb5fb11f8d5d08u, 0x56033046fc7b6babu,
+};
+
+/* Significand times the 192 bits of 2 / pi from the first one that does not make whole turns: the top two bits of the product
+ * count quarters, the others are the rest. */
+EDDY_WORD eddy_angle eddy_angle_reduce_f64(double x) {
+    uint64_t bits = eddy_bits_of_f64(x), m = (bits & 0x000fffffffffffffu) | 0x0010000000000000u;
+    int32_t exponent = (int32_t)(bits >> 52 & 0x7ff) - 1075;
+    exponent = exponent < -53 ? -53 : exponent > 971 ? 971 : exponent;
+    uint32_t at = (uint32_t)(exponent + 62), word = at / 64, shift = at % 64;
+    const uint64_t *table = eddy_angle_two_by_pi + word;
+    uint64_t high = table[0] << shift | table[1] >> 1 >> (63 - shift);
+    uint64_t middle = table[1] << shift | table[2] >> 1 >> (63 - shift);
+    uint64_t low = table[2] << shift | table[3] >> 1 >> (63 - shift);
+    unsigned __int128 sum = (unsigned __int128)m * middle + (uint64_t)((unsigned __int128)m * low >> 64);
+    sum += (unsigned __int128)(m * high) << 64;
+    uint64_t quarters = ((uint64_t)(sum >> 64) + (UINT64_C(1) << 61)) >> 62;
+    __int128 rest = (__int128)(sum - ((unsigned __int128)quarters << 126));
+    double r = (double)rest, r_low = (double)(rest - (__int128)r);
+    /* Times pi / 2, 2^-126 and the sign of x. */
+    double y = r * 0x1.921fb54442d18p-126;
+    double y_low = __builtin_fma(r, 0x1.921fb54442d18p-126, -y);
+    y_low = __builtin_fma(r, 0x1.1a62633145c07p-180, __builtin_fma(r_low, 0x1.921fb54442d18p-126, y_low));
+    bool is_small = __builtin_fabs(x) < 0x1.921fb54442d18p-1, is_negative = x < 0.0;
+    y = is_negative ? -y : y;
+    y_low = is_negative ? -y_low : y_low;
+    quarters = is_negative ? 0 - quarters : quarters;
+    y = x - x == 0.0 ? y : x - x; /* NaN for infinities */
+    return (eddy_angle){is_small ? 0 : quarters, is_small ? x : y, is_small ? 0.0 : y_low};
+}
+
+/* What is to be added to r.rest for the sine. */
+EDDY_WORD double eddy_angle_sin_tail(eddy_angle a, double z) {
+    double p = 0x1.5e0cf35a22bf5p-33;
+    p = __builtin_fma(p, z, -0x1.ae60142c6538p-26);
+    p = __builtin_fma(p, z, 0x1.71de37a5880bfp-19);
+    p = __builtin_fma(p, z, -0x1.a01a019e98042p-13);
+    p = __builtin_fma(p, z, 0x1.1111111110c61p-7);
+    p = __builtin_fma(p, z, -0x1.5555555555555p-3);
+    return __builtin_fma(z * a.rest, p, __builtin_fma(-0.5 * z, a.rest_low, a.rest_low));
+}
+
+/* What is to be added to `one` = 1 - z / 2 for the cosine. */
+EDDY_WORD double eddy_angle_cos_tail(eddy_angle a, double z, double one) {
+    double p = -0x1.907018e34f5c9p-37;
+    p = __builtin_fma(p, z, 0x1.1eeb532a86062p-29);
+    p = __builtin_fma(p, z, -0x1.27e4f9fe917c4p-22);
+    p = __builtin_fma(p, z, 0x1.a01a019f351bp-16);
+    p = __builtin_fma(p, z, -0x1.6c16c16c168bfp-10);
+    p = __builtin_fma(p, z, 0x1.5555555555555p-5);
+    return ((1.0 - one) - 0.5 * z) + __builtin_fma(z * z, p, -a.rest * a.rest_low);
+}
+
+EDDY_WORD double eddy_angle_sine_f64(double x, uint64_t turn) {
+    eddy_angle a = eddy_angle_reduce_f64(x);
+    double z = a.rest * a.rest, one = 1.0 - 0.5 * z;
+    double s = a.rest + eddy_angle_sin_tail(a, z), c = one + eddy_angle_cos_tail(a, z, one);
+    uint64_t quarters = a.quarters + turn;
+    double y = quarters & 1 ? c : s;
+    return quarters & 2 ? -y : y;
+}
+
+EDDY_WORD double eddy_sin_f64(double x) {
+    double y = eddy_angle_sine_f64(x, 0);
+    return x == 0.0 ? x : y;
+}
+
+EDDY_WORD double eddy_cos_f64(double x) {
+    return eddy_angle_sine_f64(x, 1);
+}
+
+/* The quotient of two sums of two numbers, corrected with its remainder. */
+EDDY_WORD double eddy_tan_f64(double x) {
+    eddy_angle a = eddy_angle_reduce_f64(x);
+    double z = a.rest * a.rest, one = 1.0 - 0.5 * z;
+    double s_tail = eddy_angle_sin_tail(a, z), s = a.rest + s_tail, s_low = (a.rest - s) + s_tail;
+    double c_tail = eddy_angle_cos_tail(a, z, one), c = one + c_tail, c_low = (one - c) + c_tail;
+    bool is_odd = a.quarters & 1;
+    double above = is_odd ? -c : s, above_low = is_odd ? -c_low : s_low;
+    double d = is_odd ? s : c, d_low = is_odd ? s_low : c_low;
+    double q = above / d, remainder = __builtin_fma(-q, d, above) + __builtin_fma(-q, d_low, above_low);
+    double y = q + remainder / d;
+    return __builtin_fabs(x) < 0x1p-30 ? x : y;
+}
+
+/* ---- atan2 ----
+ * q = the smaller side by the larger one; the angle is base +- atan q, base being 0, pi / 2 or pi. */
+
+EDDY_WORD float eddy_atan2_f32(float y, float x) {
+    double height = __builtin_fabs((double)y), width = __builtin_fabs((double)x);
+    bool is_steep = height > width, is_left = __builtin_copysignf(1.0f, x) < 0.0f;
+    double larger = is_steep ? height : width, smaller = is_steep ? width : height;
+    double q = smaller / larger;
+    q = larger == 0.0 ? 0.0 : q;
+    q = smaller == __builtin_inf() ? 1.0 : q;
+    double z = q * q;
+    double p = -0x1.67077bc6c9d97p-11;
+    p = __builtin_fma(p, z, 0x1.3de94dfdebe3fp-8);
+    p = __builtin_fma(p, z, -0x1.07f96029d1b7ap-6);
+    p = __builtin_fma(p, z, 0x1.183ecf999e24p-5);
+    p = __builtin_fma(p, z, -0x1.bca7978440defp-5);
+    p = __builtin_fma(p, z, 0x1.28c8e0984176fp-4);
+    p = __builtin_fma(p, z, -0x1.6fd4a2f3e8e4bp-4);
+    p = __builtin_fma(p, z, 0x1.c66110fb4653dp-4);
+    p = __builtin_fma(p, z, -0x1.2489327434a7p-3);
+    p = __builtin_fma(p, z, 0x1.9999238ecec2dp-3);
+    p = __builtin_fma(p, z, -0x1.555554269a85ap-2);
+    p = __builtin_fma(p, z, 0x1.ffffffff7ec6fp-1);
+    p *= q;
+    p = is_steep ? 0x1.921fb54442d18p0 - p : p;
+    p = is_left ? 0x1.921fb54442d18p1 - p : p;
+    float angle = __builtin_copysignf((float)p, y);
+    return x != x || y != y ? x + y : angle;
+}
+
+EDDY_WORD double eddy_atan2_f64(double y, double x) {
+    double height = __builtin_fabs(y), width = __builtin_fabs(x);
+    bool is_steep = height > width, is_left = __builtin_copysign(1.0, x) < 0.0;
+    double larger = is_steep ? height : width, smaller = is_steep ? width : height;
+    double scale = larger > 0x1p1000 ? 0x1p-10 : larger < 0x1p-900 ? 0x1p100 : 1.0;
+    bool is_diagonal = smaller == __builtin_inf(),
+         is_zero = larger == 0.0 || (larger == __builtin_inf() && !is_diagonal);
+    larger = is_diagonal || is_zero ? 1.0 : larger * scale;
+    smaller = is_diagonal ? 1.0 : is_zero ? 0.0 : smaller * scale;
+    double q = smaller / larger, z = q * q;
+    double q_low =
+        __builtin_fma(-q, larger, smaller) / (larger * (1.0 + z)); /* the quotient's error, as the arctangent's */
+    double p = 0x1.35885110c34a8p-16;
+    p = __builtin_fma(p, z, -0x1.ab24da763b6d2p-13);
+    p = __builtin_fma(p, z, 0x1.17739e1e3cfb4p-10);
+    p = __builtin_fma(p, z, -0x1.d0062b3fbfd3ep-9);
+    p = __builtin_fma(p, z, 0x1.14e9dc185f0e6p-7);
+    p = __builtin_fma(p, z, -0x1.005138166e917p-6);
+    p = __builtin_fma(p, z, 0x1.860897b20e189p-6);
+    p = __builtin_fma(p, z, -0x1.00e6eece539dap-5);
+    p = __builtin_fma(p, z, 0x1.338e31eb1da36p-5);
+    p = __builtin_fma(p, z, -0x1.5d30140ae0593p-5);
+    p = __builtin_fma(p, z, 0x1.842dbe9b0c60ap-5);
+    p = __builtin_fma(p, z, -0x1.aebfe7b4182d5p-5);
+    p = __builtin_fma(p, z, 0x1.e1d0f9696f603p-5);
+    p = __builtin_fma(p, z, -0x1.11100ee084226p-4);
+    p = __builtin_fma(p, z, 0x1.3b139b6a88ba1p-4);
+    p = __builtin_fma(p, z, -0x1.745d160a7e368p-4);
+    p = __builtin_fma(p, z, 0x1.c71c71bc3951cp-4);
+    p = __builtin_fma(p, z, -0x1.2492492478f88p-3);
+    p = __builtin_fma(p, z, 0x1.99999999996c1p-3);
+    p = __builtin_fma(p, z, -0x1.5555555555555p-2);
+    double low = __builtin_fma(q * z, p, q_low);
+    bool is_down = is_steep != is_left;
+    q = is_down ? -q : q;
+    low = is_down ? -low : low;
+    double base = is_steep ? 0x1.921fb54442d18p0 : is_left ? 0x1.921fb54442d18p1 : 0.0;
+    double base_low = is_steep ? 0x1.1a62633145c07p-54 : is_left ? 0x1.1a62633145c07p-53 : 0.0;
+    double sum = base + q, rest = (base - sum) + q;
+    double angle = __builtin_copysign(sum + (rest + (low + base_low)), y);
+    return x != x || y != y ? x + y : angle;
+}
+
+#endif

@@ -1,0 +1,116 @@
+/* The word pow. Code as in kernels/math.h. The special values are C's (Annex F): pow(x, 0) and pow(1, y) are 1 even for NaN.
+ *
+ * f32 is computed in f64: 2^(b log2 a), right to 2^-34. f64 takes log a as the sum of two numbers, right to 2^-66, with
+ * Dekker's products and sums ("A floating-point technique for extending the available precision", Numerische Mathematik 18,
+ * 1971). Polynomials: Sollya's fpminimax (log2 of the relative error: 2^r -34, log2 -52, the tail of log -53). */
+#ifndef EDDY_KERNELS_POWER_H
+#define EDDY_KERNELS_POWER_H
+
+#include <kernels/math.h>
+
+/* The value for the sign of a and the kind of b, where `size` is |a|^b. */
+#define EDDY_POWER_ENDS(tag, type, suffix)                                                                             \
+    EDDY_WORD type eddy_power_ends_##tag(type a, type b, type size) {                                                  \
+        type half = (type)0.5 * b, inf = __builtin_inf##suffix();                                                      \
+        bool is_whole = __builtin_floor##suffix(b) == b, is_odd = is_whole && __builtin_floor##suffix(half) != half;   \
+        type y = is_odd ? __builtin_copysign##suffix(size, a) : size;                                                  \
+        y = a < 0 && a > -inf && !is_whole ? __builtin_nan##suffix("") : y;                                            \
+        y = a != a || b != b ? a + b : y;                                                                              \
+        bool is_one = b == 0 || a == 1 || (a == -1 && __builtin_fabs##suffix(b) == inf);                               \
+        return is_one ? 1 : y;                                                                                         \
+    }
+EDDY_POWER_ENDS(f32, float, f)
+EDDY_POWER_ENDS(f64, double, )
+#undef EDDY_POWER_ENDS
+
+/* a = m 2^n, m from sqrt(1/2) to sqrt(2): log2 m is odd in s = (m - 1) / (m + 1). No f32 is subnormal in f64. */
+EDDY_WORD float eddy_pow_f32(float a, float b) {
+    double wide = __builtin_fabs((double)a);
+    uint64_t bits = eddy_bits_of_f64(wide), biased = (bits - 0x3fe6a09e667f3bcdu + (UINT64_C(2048) << 52)) >> 52;
+    double m = eddy_f64_of_bits(bits - (biased << 52) + (UINT64_C(2048) << 52));
+    double n = eddy_f64_of_bits(biased | 0x4330000000000000u) - (0x1p52 + 2048.0);
+    double s = (m - 1.0) / (m + 1.0), z = s * s;
+    double p = 0x1.f18411c96843ep-3;
+    p = __builtin_fma(p, z, 0x1.0bb7f57e262b5p-2);
+    p = __builtin_fma(p, z, 0x1.484fa85934e46p-2);
+    p = __builtin_fma(p, z, 0x1.a61756900ce1ep-2);
+    p = __builtin_fma(p, z, 0x1.2776c516853ecp-1);
+    p = __builtin_fma(p, z, 0x1.ec709dc39cc87p-1);
+    p = __builtin_fma(p, z, 0x1.71547652b82ffp1);
+    double log2 = __builtin_fma(s, p, n);
+    log2 = wide == 0.0 ? -__builtin_inf() : log2;
+    log2 = wide == __builtin_inf() ? wide : log2;
+    double y = (double)b * log2;
+    y = y < -200.0 ? -200.0 : y;
+    y = y > 200.0 ? 200.0 : y;
+    double t = y + EDDY_MATH_ROUND_F64, r = y - (t - EDDY_MATH_ROUND_F64);
+    double e = 0x1.fe1756777bf3dp-17;
+    e = __builtin_fma(e, r, 0x1.446a43d65822ap-13);
+    e = __builtin_fma(e, r, 0x1.5d8a710906d3dp-10);
+    e = __builtin_fma(e, r, 0x1.3b29dc14552d5p-7);
+    e = __builtin_fma(e, r, 0x1.c6b08aae55fcfp-5);
+    e = __builtin_fma(e, r, 0x1.ebfbe0a4f30eep-3);
+    e = __builtin_fma(e, r, 0x1.62e42ff116c06p-1);
+    e = __builtin_fma(e, r, 0x1.ffffffffab9acp-1);
+    return eddy_power_ends_f32(a, b, (float)(e * eddy_math_power_f64(t)));
+}
+
+/* A number as the sum of two, the second one small. */
+typedef struct eddy_power_pair {
+    double high, low;
+} eddy_power_pair;
+
+EDDY_WORD eddy_power_pair eddy_power_product(eddy_power_pair a, eddy_power_pair b) {
+    double high = a.high * b.high, low = __builtin_fma(a.high, b.high, -high);
+    return (eddy_power_pair){high, low + (a.high * b.low + a.low * b.high)};
+}
+
+/* |a.high| is not below |b.high|. */
+EDDY_WORD eddy_power_pair eddy_power_sum(eddy_power_pair a, eddy_power_pair b) {
+    double high = a.high + b.high, low = ((a.high - high) + b.high) + (a.low + b.low), sum = high + low;
+    return (eddy_power_pair){sum, (high - sum) + low};
+}
+
+/* log(1 + f) = 2s + s z (2/3 + z (2/5 + z R(z))), s = f / (2 + f), z = s^2, f from sqrt(1/2) - 1 to sqrt(2) - 1. */
+EDDY_WORD eddy_power_pair eddy_power_log(double f) {
+    double d = 2.0 + f, d_low = (2.0 - d) + f, inverse = 1.0 / d;
+    double q = f * inverse, error = __builtin_fma(-q, d_low, __builtin_fma(-q, d, f));
+    double s_high = q + error * inverse;
+    double s_low = __builtin_fma(-s_high, d_low, __builtin_fma(-s_high, d, f)) * inverse;
+    eddy_power_pair s = {s_high, s_low}, z = eddy_power_product(s, s);
+    double p = 0x1.b646fbe13fb4bp-4;
+    p = __builtin_fma(p, z.high, 0x1.ac987706aaf7cp-4);
+    p = __builtin_fma(p, z.high, 0x1.e1f432a3ccc16p-4);
+    p = __builtin_fma(p, z.high, 0x1.1110ebea64ab8p-3);
+    p = __builtin_fma(p, z.high, 0x1.3b13b1907d4f6p-3);
+    p = __builtin_fma(p, z.high, 0x1.745d1745694a6p-3);
+    p = __builtin_fma(p, z.high, 0x1.c71c71c71caaep-3);
+    p = __builtin_fma(p, z.high, 0x1.2492492492492p-2);
+    eddy_power_pair y = eddy_power_sum((eddy_power_pair){0x1.999999999999ap-2, -0x1.999999999999ap-56},
+                                       (eddy_power_pair){p * z.high, 0.0});
+    y = eddy_power_sum((eddy_power_pair){0x1.5555555555555p-1, 0x1.5555555555555p-55}, eddy_power_product(z, y));
+    y = eddy_power_product(s, eddy_power_product(z, y));
+    return eddy_power_sum((eddy_power_pair){2.0 * s.high, 2.0 * s.low}, y);
+}
+
+EDDY_WORD double eddy_pow_f64(double a, double b) {
+    double size = __builtin_fabs(a), f, t;
+    uint64_t biased;
+    double n = eddy_math_split_f64(size, &f, &biased);
+    eddy_power_pair log = eddy_power_log(f);
+    eddy_power_pair ln2 = {n * 0x1.62e42fefa38p-1, n * 0x1.ef35793c7673p-45};
+    /* Where n is 0 the sum's order is the other one, and exact. */
+    log = eddy_power_sum(ln2, log);
+    double high = b * log.high, low = __builtin_fma(b, log.high, -high) + b * log.low;
+    high = size == 0.0 ? -b * __builtin_inf() : size == __builtin_inf() ? b * size : high;
+    bool is_far = !(__builtin_fabs(high) < 800.0);
+    high = is_far ? (high < 0.0 ? -800.0 : 800.0) : high;
+    low = is_far ? 0.0 : low;
+    double r = eddy_math_reduce_f64(high, &t);
+    double sum = 1.0 + r, rest = (1.0 - sum) + r;
+    double tail = __builtin_fma(r * r, eddy_math_exp_tail_f64(r), rest);
+    double y = sum + __builtin_fma(sum + tail, low, tail);
+    return eddy_power_ends_f64(a, b, eddy_math_scale_f64(y, t));
+}
+
+#endif
