@@ -166,6 +166,14 @@ static int32_t find_attribute(const eddy_op *op, const char *name) {
     return i < op->attribute_count ? i : -1;
 }
 
+/* Of a text such as "mean sum none". */
+static int32_t choice_count(const eddy_op_attribute *attribute) {
+    int32_t count = 1;
+    for (const char *c = attribute->choices; *c; c++)
+        count += *c == ' ';
+    return count;
+}
+
 static eddy_status take_attribute(request *r, const eddy_attribute *given, uint64_t *seen) {
     if (!given->name)
         return fail_attribute(r, "NULL", "has no name");
@@ -183,6 +191,8 @@ static eddy_status take_attribute(request *r, const eddy_attribute *given, uint6
         return eddy_door_axes(&given->value.axes, (uint32_t *)(void *)place, r->op->name, r->address);
     if (!put_value(attribute, place, given))
         return fail_attribute(r, given->name, "has a value of the wrong type, or out of range");
+    if (attribute->type == EDDY_ATTRIBUTE_CHOICE && attribute->choices)
+        return eddy_door_choice(*(int32_t *)(void *)place, choice_count(attribute), r->op->name, given->name, r->address);
     return EDDY_OK;
 }
 

@@ -34,6 +34,13 @@ eddy_status eddy_door_axis_list(const eddy_axes *axes, eddy_shape *list, const c
     return EDDY_OK;
 }
 
+eddy_status eddy_door_choice(int32_t choice, int32_t count, const char *op, const char *attribute,
+                             const void *address) {
+    if (choice >= 0 && choice < count)
+        return EDDY_OK;
+    return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s has no choice %d", op, attribute, (int)choice);
+}
+
 eddy_status eddy_joined_init(eddy_joined *joined, const eddy_list *pieces, int32_t piece_count, const char *op,
                              const void *address) {
     int64_t count = 0;

@@ -25,6 +25,10 @@ EDDY_MUST_USE eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, 
 EDDY_MUST_USE eddy_status eddy_door_axis_list(const eddy_axes *axes, eddy_shape *list, const char *op,
                                               const void *address);
 
+/* A choice is one of the `count` that `attribute` has; INVALID_ARGUMENT. */
+EDDY_MUST_USE eddy_status eddy_door_choice(int32_t choice, int32_t count, const char *op, const char *attribute,
+                                           const void *address);
+
 /* The number as a double. */
 static inline double eddy_door_f64(eddy_scalar scalar) {
     return scalar.kind == EDDY_SCALAR_FLOAT ? scalar.value.floating : (double)scalar.value.integer;

@@ -379,7 +379,6 @@ static registered *place_all(block *b, const eddy_op_description *d) {
                       .is_registered = true,
                       .promotion = EDDY_PROMOTE_NONE,
                       .result = EDDY_RESULT_RULE,
-                      .scalar_attribute = -1,
                       .infer = d->infer ? run_infer : NULL,
                       .kernels = r->kernels,
                       .gradient = d->gradient          ? &r->gradients

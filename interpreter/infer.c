@@ -113,11 +113,13 @@ static group scalar_group(const eddy_infer *infer) {
     static const eddy_dtype defaults[] = {
         [EDDY_SCALAR_BOOL] = EDDY_BOOL, [EDDY_SCALAR_INT] = EDDY_I64, [EDDY_SCALAR_FLOAT] = EDDY_F32};
     const eddy_op *op = infer->op;
-    if (op->scalar_attribute < 0)
-        return (group){0};
-    eddy_scalar scalar;
-    memcpy(&scalar, (const char *)infer->attributes + op->attributes[op->scalar_attribute].offset, sizeof(scalar));
-    return (group){true, defaults[scalar.kind]};
+    group all = {0};
+    for (int32_t i = 0; i < op->scalar_count; i++) {
+        eddy_scalar scalar;
+        memcpy(&scalar, (const char *)infer->attributes + op->attributes[i].offset, sizeof(scalar));
+        join(&all, defaults[scalar.kind]);
+    }
+    return all;
 }
 
 eddy_dtype eddy_infer_compute(const eddy_infer *infer) {

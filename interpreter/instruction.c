@@ -148,9 +148,8 @@ static int describe(const eddy_vm_instruction *instruction, char *buffer, size_t
         view_shape(call, &call->views[i], &shape);
         eddy_text_add_operand(&text, (eddy_dtype)call->views[i].dtype, &shape);
     }
-    if (op->scalar_attribute >= 0)
-        eddy_text_add_scalar(&text, (const char *)words(call, call->attributes_at) +
-                                        op->attributes[op->scalar_attribute].offset);
+    for (int32_t i = 0; i < op->scalar_count; i++)
+        eddy_text_add_scalar(&text, (const char *)words(call, call->attributes_at) + op->attributes[i].offset);
     eddy_text_add(&text, ")");
     return (int)text.length;
 }

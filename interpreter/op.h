@@ -89,7 +89,7 @@ typedef struct eddy_op {
     bool is_registered;
     eddy_op_promotion promotion;
     eddy_op_result result;
-    int32_t scalar_attribute; /* index of the EDDY_ATTRIBUTE_SCALAR that promotes with the inputs (_s ops); -1 */
+    int32_t scalar_count; /* so many attributes, the first ones, are EDDY_ATTRIBUTE_SCALAR and promote with the inputs */
 
     /* Shapes and dtypes of outputs. NULL for elementwise ops: broadcast and promotion say it all. */
     eddy_status (*infer)(eddy_infer *infer);

@@ -192,14 +192,14 @@ static void drop_casts(plan *p) {
         }
 }
 
-static void fold_scalar(plan *p) {
-    if (p->op->scalar_attribute < 0)
-        return;
-    char *place = (char *)p->apply->attributes + p->op->attributes[p->op->scalar_attribute].offset;
-    eddy_scalar scalar;
-    memcpy(&scalar, place, sizeof(scalar));
-    scalar = eddy_scalar_fold(scalar, p->compute);
-    memcpy(place, &scalar, sizeof(scalar));
+static void fold_scalars(plan *p) {
+    for (int32_t i = 0; i < p->op->scalar_count; i++) {
+        char *place = (char *)p->apply->attributes + p->op->attributes[i].offset;
+        eddy_scalar scalar;
+        memcpy(&scalar, place, sizeof(scalar));
+        scalar = eddy_scalar_fold(scalar, p->compute);
+        memcpy(place, &scalar, sizeof(scalar));
+    }
 }
 
 /* ---- targets ---- */
@@ -724,7 +724,7 @@ eddy_status eddy_plan_apply(eddy_caller *caller, const eddy_apply *apply) {
                            .address = apply->address};
     status = prepare(&p);
     if (status == EDDY_OK) {
-        fold_scalar(&p);
+        fold_scalars(&p);
         status = cast_inputs(&p);
     }
     if (status == EDDY_OK && !submit_short(&p, &status))

@@ -93,8 +93,8 @@ static int64_t check_finite(const eddy_vm_run *run) {
 /* Whether the op is one for the short way at all. */
 static bool is_short(const eddy_op *op) {
     if (!op->is_elementwise || op->output_count != 1 || op->infer || op->is_random || op->has_late_shape ||
-        op->operand_count < 1 || op->operand_count >= EDDY_ROUTE_OPERANDS || op->result == EDDY_RESULT_RULE ||
-        op->kernel_attribute_bytes > EDDY_ROUTE_ATTRIBUTE_BYTES ||
+        op->operand_count < 1 || op->scalar_count > 1 || op->operand_count >= EDDY_ROUTE_OPERANDS ||
+        op->result == EDDY_RESULT_RULE || op->kernel_attribute_bytes > EDDY_ROUTE_ATTRIBUTE_BYTES ||
         (op->promotion != EDDY_PROMOTE_SAME && op->promotion != EDDY_PROMOTE_FLOAT))
         return false;
     for (int32_t i = 0; i < op->operand_count; i++) {
@@ -126,7 +126,7 @@ static void init(eddy_route *route, const eddy_op *op, eddy_dtype dtype) {
     route->output = (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true};
     route->attribute_bytes = op->kernel_attribute_bytes;
     route->scalar_kinds = (uint8_t)eddy_dtype_category_of(dtype);
-    route->scalar_offset = op->scalar_attribute >= 0 ? (int64_t)op->attributes[op->scalar_attribute].offset : -1;
+    route->scalar_offset = op->scalar_count ? (int64_t)op->attributes[0].offset : -1;
 }
 
 static eddy_lock making; /* one thread makes the table or an op's routes */

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 DTYPES = ["f32", "f64", "f16", "bf16", "i8", "u8", "i16", "i32", "i64", "bool"]
 FLOATS = DTYPES[:4]
 INTEGERS = DTYPES[4:9]
-DTYPE_GROUPS = {"all": DTYPES, "float": FLOATS, "integer": INTEGERS, "number": FLOATS + INTEGERS}
+DTYPE_GROUPS = {"all": DTYPES, "float": FLOATS, "integer": INTEGERS, "number": FLOATS + INTEGERS,
+                "whole": INTEGERS + ["bool"]}
 
 PROMOTIONS = {"none": "NONE", "same": "SAME", "float": "FLOAT"}
 RESULTS = {"compute": "COMPUTE", "bool": "BOOL", "rule": "RULE"}
@@ -33,7 +34,7 @@ COSTS = {"cheap": (10000, 100), "medium": (10000, 300), "heavy": (15000, 600)}
 
 ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
-    "expression", "expression_bool", "infer", "kernel", "gradient", "ulp", "ulp_f64", "cost", "errors", "source",
+    "expression", "expression_bool", "infer", "kernel", "gradient", "ulp", "ulp_f64", "ulp_of", "cost", "errors", "source",
     "ownership", "alias", "broadcasts", "random", "late_shape",
 }
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only"}
@@ -85,13 +86,15 @@ class Entry:
     result: str
     dtypes: list
     forms: list
-    expression: str
+    expressions: list  # scalar expressions: one, or one per choice of the attribute `chosen_by`
+    chosen_by: str
     expression_bool: str
     infer: str
     kernel: str
     gradient: object
     ulp: int
     ulp_f64: int
+    ulp_of: str  # what the unit is the last place of, where that is not the result
     cost: str
     errors: str
     source: str
@@ -103,7 +106,12 @@ class Entry:
 
     @property
     def is_elementwise(self):
-        return bool(self.expression)
+        return bool(self.expressions)
+
+    @property
+    def scalars(self):
+        """Attributes of an elementwise op that promote with its operands."""
+        return [a for a in self.attributes if self.is_elementwise and a.type == "scalar"]
 
     @property
     def parameters(self):
@@ -213,6 +221,16 @@ def read_dtypes(where, value):
     return [d for d in DTYPES if d in value]
 
 
+def read_expressions(where, value):
+    """(expressions, attribute that chooses among them or ""): a text, or { attribute = [a text per choice] }."""
+    if not isinstance(value, dict):
+        return [value] if value else [], ""
+    if len(value) != 1:
+        fail(where, "one attribute chooses among expressions")
+    (attribute, texts), = value.items()
+    return texts, attribute
+
+
 def read_entry(family, name, table, defaults):
     where = f"{family}.toml [{name}]"
     check_keys(where, table, ENTRY_KEYS)
@@ -222,6 +240,7 @@ def read_entry(family, name, table, defaults):
         fail(where, "no summary")
     attributes = [read_attribute(where, a, "parameter") for a in table.get("attributes", [])]
     attributes += [read_attribute(where, o, "option") for o in table["options"]]
+    expressions, chosen_by = read_expressions(where, table.get("expression", ""))
     entry = Entry(
         name=name,
         family=family,
@@ -234,17 +253,19 @@ def read_entry(family, name, table, defaults):
         result=table.get("result", "rule"),
         dtypes=read_dtypes(where, table.get("dtypes", "all")),
         forms=table.get("forms", []),
-        expression=table.get("expression", ""),
+        expressions=expressions,
+        chosen_by=chosen_by,
         expression_bool=table.get("expression_bool", ""),
         infer=table.get("infer", ""),
         kernel=table.get("kernel", ""),
         gradient=table.get("gradient", ""),
         ulp=table.get("ulp", 0),
         ulp_f64=table.get("ulp_f64", table.get("ulp", 0)),
+        ulp_of=table.get("ulp_of", ""),
         cost=table.get("cost", "medium"),
         errors=table.get("errors", ""),
         source=table.get("source", ""),
-        alias=table.get("alias", bool(table.get("expression"))),
+        alias=table.get("alias", bool(expressions)),
         broadcasts=table.get("broadcasts", False),
         random=table.get("random", False),
         late_shape=table.get("late_shape", False),
@@ -256,7 +277,7 @@ def read_entry(family, name, table, defaults):
 def check_entry(where, entry):
     if not entry.name.isidentifier() or entry.name.endswith("_s") or entry.name.startswith("_"):
         fail(where, "a name is an identifier and does not end in _s")
-    if bool(entry.expression) == bool(entry.kernel):
+    if bool(entry.expressions) == bool(entry.kernel):
         fail(where, "an entry has an expression or a kernel")
     if entry.is_elementwise and entry.infer:
         fail(where, "elementwise entries need no infer")
@@ -273,8 +294,13 @@ def check_entry(where, entry):
     for form in entry.forms:
         if form not in ("scalar", "into", "inplace"):
             fail(where, f"unknown form {form!r}")
-    if "scalar" in entry.forms and (not entry.is_elementwise or len(entry.operands) != 2 or entry.attributes):
-        fail(where, "scalar forms are made of elementwise entries with two operands")
+    if "scalar" in entry.forms and (not entry.is_elementwise or len(entry.operands) < 2 or entry.attributes):
+        fail(where, "scalar forms are made of elementwise entries with two operands or more and no attributes")
+    choosing = [a for a in entry.attributes if a.name == entry.chosen_by]
+    if entry.chosen_by and [len(a.choices) for a in choosing] != [len(entry.expressions)]:
+        fail(where, f"{entry.chosen_by} has to be a choice with an expression each")
+    if entry.scalars != entry.attributes[:len(entry.scalars)]:
+        fail(where, "numbers that promote come first")
     if "inplace" in entry.forms and entry.result == "bool":
         fail(where, "a comparison cannot be written in place")
     names = [o.name for o in entry.operands] + [a.name for a in entry.attributes]
@@ -286,14 +312,14 @@ def check_entry(where, entry):
                 fail(where, f"gradient of unknown operand {operand!r}")
     if entry.outputs and entry.forms and any(o.access == "mut" for o in entry.operands):
         fail(where, "an entry that writes operands and outputs has no forms with a target")
-    if not entry.struct and any(not a.extra for a in entry.struct_attributes):
+    if not entry.struct and not entry.is_elementwise and any(not a.extra for a in entry.struct_attributes):
         fail(where, "attributes that the kernel reads need `struct`")
 
 
 def scalar_form(entry):
-    """The `_s` entry: the second operand becomes the attribute `value`."""
+    """The `_s` entry: the last operand becomes an attribute."""
     gradient = entry.gradient
-    right = entry.operands[1].name
+    right = entry.operands[-1].name
     if isinstance(gradient, dict):
         gradient = {o: f for o, f in gradient.items() if o != right}
     value = Attribute(name=right, type="scalar", role="parameter", doc="The right side.")
@@ -301,7 +327,7 @@ def scalar_form(entry):
         **entry.__dict__,
         "name": entry.name + "_s",
         "summary": entry.summary.rstrip(".") + f". {right} is a number.",
-        "operands": entry.operands[:1],
+        "operands": entry.operands[:-1],
         "attributes": [value],
         "gradient": gradient,
         "forms": [f for f in entry.forms if f != "scalar"],

@@ -1,7 +1,7 @@
 """Scalar expressions over the closed vocabulary of words, and their C form for a compute type.
 
-The text is an expression of + - * == != < <= > >=, / and calls of words; each operator and call stands for one word of
-kernels/words.h or kernels/math.h, which has a form per compute type."""
+The text is an expression of + - * / == != < <= > >=, of `and`, `or`, `not` and != on conditions, and of calls of words; each
+operator and call stands for one word of kernels/words.h or kernels/math.h, which has a form per compute type."""
 
 import ast
 
@@ -14,14 +14,22 @@ OPERATORS = {
 WORDS = {
     "add": ("vv", "v"), "sub": ("vv", "v"), "mul": ("vv", "v"), "div": ("vv", "v"), "neg": ("v", "v"),
     "fma": ("vvv", "v"), "min": ("vv", "v"), "max": ("vv", "v"), "abs": ("v", "v"), "sqrt": ("v", "v"),
-    "exp": ("v", "v"), "log": ("v", "v"), "tanh": ("v", "v"), "sigmoid": ("v", "v"),
+    "exp": ("v", "v"), "expm1": ("v", "v"), "log": ("v", "v"), "log1p": ("v", "v"), "log2": ("v", "v"),
+    "sin": ("v", "v"), "cos": ("v", "v"), "tan": ("v", "v"), "atan2": ("vv", "v"), "pow": ("vv", "v"),
+    "tanh": ("v", "v"), "sigmoid": ("v", "v"), "silu": ("v", "v"), "erf": ("v", "v"), "normal": ("v", "v"),
+    "gelu": ("v", "v"), "gelu_tanh": ("v", "v"), "gelu_slope": ("v", "v"), "gelu_tanh_slope": ("v", "v"),
+    "floor": ("v", "v"), "ceil": ("v", "v"), "round": ("v", "v"), "floordiv": ("vv", "v"), "remainder": ("vv", "v"),
+    "bitwise_and": ("vv", "v"), "bitwise_or": ("vv", "v"), "bitwise_xor": ("vv", "v"), "bitwise_not": ("v", "v"),
+    "isinf": ("v", "c"), "isfinite": ("v", "c"),
     "eq": ("vv", "c"), "ne": ("vv", "c"), "lt": ("vv", "c"), "le": ("vv", "c"), "gt": ("vv", "c"), "ge": ("vv", "c"),
     "select": ("cvv", "v"), "logical_or": ("vv", "v"), "logical_and": ("vv", "v"),
 }
 
-FLOAT_ONLY = {"div", "fma", "sqrt", "exp", "log", "tanh", "sigmoid"}
-NOT_BOOL = {"add", "sub", "mul", "neg", "abs", "min", "max"}
+FLOAT_ONLY = {"div", "fma", "sqrt", "exp", "expm1", "log", "log1p", "log2", "sin", "cos", "tan", "atan2", "tanh", "sigmoid",
+              "silu", "erf", "normal", "gelu", "gelu_tanh", "gelu_slope", "gelu_tanh_slope"}
+NOT_BOOL = {"add", "sub", "mul", "neg", "abs", "min", "max", "pow", "floor", "ceil", "round", "floordiv", "remainder"}
 BOOL_ONLY = {"logical_or", "logical_and"}
+NOT_FLOAT = {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
 
 # dtype -> compute type: 16-bit floats are computed in f32 and rounded once.
 COMPUTE = {"f16": "f32", "bf16": "f32", "bool": "truth"}
@@ -42,6 +50,8 @@ def check_word(word, compute):
         raise ExpressionError(f"{word} has no form for bool")
     if word in BOOL_ONLY and compute != "truth":
         raise ExpressionError(f"{word} is for bool")
+    if word in NOT_FLOAT and compute in ("f32", "f64"):
+        raise ExpressionError(f"{word} has no form for {compute}")
 
 
 def literal(value, compute):
@@ -73,6 +83,30 @@ class Compiler:
         self.words.add(word)
         return f"eddy_{word}_{self.compute}({', '.join(text for text, _ in arguments)})", result
 
+    def connect(self, word, node, operands):
+        """A word that takes conditions to a condition: one of bool, whatever is computed in."""
+        arguments = [self.visit(o) for o in operands]
+        if any(kind != "c" for _, kind in arguments):
+            raise ExpressionError(f"{ast.unparse(node)}: a value stands where a condition should")
+        self.words.add(word)
+        return f"eddy_{word}_truth({', '.join(text for text, _ in arguments)})", "c"
+
+    def is_condition(self, node):
+        return self.visit(node)[1] == "c"
+
+    def compare(self, node):
+        left, right = node.left, node.comparators[0]
+        if isinstance(node.ops[0], ast.NotEq) and self.is_condition(left):
+            return self.connect("ne", node, [left, right])
+        return self.call(OPERATORS[type(node.ops[0])], [self.visit(left), self.visit(right)])
+
+    def logic(self, node):
+        if isinstance(node, ast.UnaryOp):
+            return self.connect("logical_not", node, [node.operand])
+        if len(node.values) != 2:
+            raise ExpressionError(f"{ast.unparse(node)}: needs parentheses")
+        return self.connect("logical_and" if isinstance(node.op, ast.And) else "logical_or", node, node.values)
+
     def visit(self, node):
         if isinstance(node, ast.Name):
             if node.id not in self.names:
@@ -87,7 +121,9 @@ class Compiler:
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
             return self.call(OPERATORS[type(node.op)], [self.visit(node.left), self.visit(node.right)])
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
-            return self.call(OPERATORS[type(node.ops[0])], [self.visit(node.left), self.visit(node.comparators[0])])
+            return self.compare(node)
+        if isinstance(node, ast.BoolOp) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
+            return self.logic(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             return self.call(node.func.id, [self.visit(a) for a in node.args])
         raise ExpressionError(f"{ast.unparse(node)} is not in the language of expressions")

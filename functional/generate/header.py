@@ -88,6 +88,8 @@ def dtype_text(entry):
         text = "floats"
     elif len(entry.dtypes) == 10:
         text = "all"
+    elif not floats & set(entry.dtypes):
+        text = "integers and bool"
     elif "bool" not in entry.dtypes:
         text = "all but bool"
     else:
@@ -119,7 +121,8 @@ def documentation(function):
     documented = [f"{a.name}: {a.doc}" for a in entry.parameters if a.doc and a.doc != "The right side."]
     accuracy = ""
     if entry.ulp:
-        accuracy = f"Within {entry.ulp} ulp" + (f" ({entry.ulp_f64} for f64)." if entry.ulp_f64 != entry.ulp else ".")
+        accuracy = f"Within {entry.ulp} ulp" + (f" ({entry.ulp_f64} for f64)" if entry.ulp_f64 != entry.ulp else "")
+        accuracy += f" of {entry.ulp_of}." if entry.ulp_of else "."
     lines = [entry.summary, " ".join(documented), " ".join(t for t in (dtype_text(entry), accuracy) if t)]
     if entry.source:
         lines.append(f"Algorithm: {entry.source}")
@@ -136,8 +139,8 @@ INTRODUCTION = """/* The ops.
  * and belongs to the innermost scope open on the calling thread, else to the caller. Any thread may call
  * it. On failure it returns NULL or a status and the thread's error slot names the op, its operands and the
  * place; besides what is named: RUNTIME_MISMATCH, DEVICE_MISMATCH, SHAPE_MISMATCH, DTYPE_MISMATCH,
- * OUT_OF_MEMORY, SHUT_DOWN, FORKED. An operand that is NULL failed before: the call fails too, without a
- * new error. What goes wrong later (late errors) is in the result and shows when that is read.
+ * UNSUPPORTED (an elementwise op of a dtype that it is not computed in), OUT_OF_MEMORY, SHUT_DOWN, FORKED. An
+ * operand that is NULL failed before: the call fails too, without a new error. What goes wrong later (late errors) is in the result and shows when that is read.
  *
  * _s forms take a number on the right, which promotes by category: an i32 tensor plus EDDY_S(2) stays i32.
  * _into forms write to a given tensor and _inplace forms to their first operand, which may be exactly an

@@ -1,29 +1,35 @@
 """The inner loops of elementwise ops, made of their expressions: functional/loops.h and one block file per family.
 
-Each loop has fast forms for all operands contiguous and for each single operand broadcast, and a general strided one. The
-body is inlined into each with constant strides, so that the compiler vectorises it."""
+Each loop has a fast form for all operands contiguous, one for each single operand broadcast (but for heavy ops), and a general
+strided one. The body is inlined into each with constant strides, so that the compiler vectorises it."""
 
 from expression import ExpressionError, compile_expression, compute_type
 from table import tag
 from text import NOTICE
 
+DRIVER_PARAMETERS = "char *const *data, const int64_t *strides, int64_t count, const void *attributes"
 ELEMENT_BYTES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i16": 2, "i32": 4, "i64": 8, "bool": 1}
 
 
 def names_of(entry):
     names = {o.name: "c" if o.is_bool else "v" for o in entry.operands}
-    names.update({a.name: "v" for a in entry.attributes})
+    names.update({a.name: "v" for a in numbers_of(entry)})
     return names
 
 
-def expression_of(entry, dtype):
-    return entry.expression_bool if dtype == "bool" and entry.expression_bool else entry.expression
+def numbers_of(entry):
+    """The attributes that expressions may name."""
+    return [a for a in entry.attributes if a.type in ("scalar", "float")]
 
 
-def compile_entry(entry, dtype):
+def expressions_of(entry, dtype):
+    return [entry.expression_bool] if dtype == "bool" and entry.expression_bool else entry.expressions
+
+
+def compile_entry(entry, dtype, expression):
     """C text of the result; checks that a comparison gives a condition and anything else a value."""
     try:
-        code, kind, _ = compile_expression(expression_of(entry, dtype), names_of(entry), dtype)
+        code, kind, _ = compile_expression(expression, names_of(entry), dtype)
     except ExpressionError as error:
         raise ExpressionError(f"{entry.family}.toml [{entry.name}], {dtype}: {error}") from error
     if (kind == "c") != (entry.result == "bool"):
@@ -36,14 +42,31 @@ def input_dtype(operand, dtype):
 
 
 def loop(entry, dtype):
+    """A loop's C text: a body and its driver; where an attribute chooses, such a pair per choice and what tells them apart."""
     name = f"{entry.name}_{tag(dtype)}"
+    expressions = expressions_of(entry, dtype)
+    if len(expressions) == 1:
+        return variant(entry, dtype, name, expressions[0])
+    choices = [a for a in entry.attributes if a.name == entry.chosen_by][0].choices
+    lines = []
+    for choice, expression in zip(choices, expressions):
+        lines += variant(entry, dtype, f"{name}_{choice}", expression)
+    lines += [f"static void {name}({DRIVER_PARAMETERS}) {{",
+              f"    switch (((const {entry.arguments} *)attributes)->{entry.chosen_by}) {{"]
+    for number, choice in enumerate(choices[1:], 1):
+        lines += [f"    case {number}:", f"        {name}_{choice}(data, strides, count, attributes);", "        break;"]
+    return lines + ["    default:", f"        {name}_{choices[0]}(data, strides, count, attributes);", "    }", "}", ""]
+
+
+def variant(entry, dtype, name, expression):
     ctype = f"eddy_compute_{compute_type(dtype)}"
     inputs = [(o.name, input_dtype(o, dtype)) for o in entry.operands]
-    scalars = [a.name for a in entry.attributes]
+    numbers = numbers_of(entry)
     out_dtype = "bool" if entry.result == "bool" else dtype
     parameters = ["char *const *data", "int64_t count"]
-    parameters += [f"int64_t s_{n}" for n, _ in inputs] + ["int64_t s_out"] + [f"{ctype} {n}" for n in scalars]
+    parameters += [f"int64_t s_{n}" for n, _ in inputs] + ["int64_t s_out"] + [f"{ctype} {n.name}" for n in numbers]
     lines = [f"static EDDY_LOOP_INLINE void {name}_body({', '.join(parameters)}) {{"]
+    lines += [f"    (void){n.name};" for n in numbers]
     for number, (operand, operand_dtype) in enumerate(inputs):
         operand_type = f"eddy_compute_{compute_type(operand_dtype)}"
         lines += [f"    const char *p_{operand} = data[{number}];",
@@ -54,31 +77,36 @@ def loop(entry, dtype):
         operand_type = f"eddy_compute_{compute_type(operand_dtype)}"
         lines.append(f"        const {operand_type} {operand} = EDDY_LOOP_INPUT({tag(operand_dtype)}, p_{operand}, s_{operand}, "
                      f"first_{operand});")
-    lines += [f"        eddy_store_{tag(out_dtype)}(p_out + i * s_out, {compile_entry(entry, dtype)});", "    }", "}", ""]
-    lines += driver(entry, name, dtype, inputs, scalars, out_dtype, ctype)
-    return lines
+    code = compile_entry(entry, dtype, expression)
+    lines += [f"        eddy_store_{tag(out_dtype)}(p_out + i * s_out, {code});", "    }", "}", ""]
+    return lines + driver(entry, name, dtype, inputs, out_dtype)
 
 
-def driver(entry, name, dtype, inputs, scalars, out_dtype, ctype):
+def number_line(entry, attribute, dtype):
+    """C line that reads an attribute in the compute type, once per loop."""
+    compute = compute_type(dtype)
+    field = f"((const {entry.arguments} *)attributes)->{attribute.name}"
+    value = f"eddy_scalar_{compute}(&{field})" if attribute.type == "scalar" else f"(eddy_compute_{compute}){field}"
+    return f"    const eddy_compute_{compute} {attribute.name} = {value};"
+
+
+def driver(entry, name, dtype, inputs, out_dtype):
     sizes = [ELEMENT_BYTES[d] for _, d in inputs]
     out_size = ELEMENT_BYTES[out_dtype]
-    lines = [f"static void {name}(char *const *data, const int64_t *strides, int64_t count, const void *attributes) {{",
-             "    if (count <= 0)", "        return;"]
-    if scalars:
-        lines.append(f"    const {ctype} {scalars[0]} = eddy_scalar_{compute_type(dtype)}(attributes);")
-    else:
-        lines.append("    (void)attributes;")
+    numbers = numbers_of(entry)
+    lines = [f"static void {name}({DRIVER_PARAMETERS}) {{", "    if (count <= 0)", "        return;"]
+    lines += [number_line(entry, a, dtype) for a in numbers] or ["    (void)attributes;"]
     layouts = [sizes]
-    if len(sizes) > 1:
+    # Heavy words outweigh their loads, and each form of their loops is a long one.
+    if len(sizes) > 1 and entry.cost != "heavy":
         layouts += [sizes[:i] + [0] + sizes[i + 1:] for i in range(len(sizes))]
-    tail = "".join(f", {s}" for s in scalars)
+    tail = "".join(f", {a.name}" for a in numbers)
     for number, layout in enumerate(layouts):
         condition = " && ".join([f"strides[{i}] == {s}" for i, s in enumerate(layout)] + [f"strides[{len(layout)}] == {out_size}"])
         arguments = ", ".join(str(s) for s in layout + [out_size])
         lines += [f"    {'else if' if number else 'if'} ({condition})", f"        {name}_body(data, count, {arguments}{tail});"]
     general = ", ".join(f"strides[{i}]" for i in range(len(sizes) + 1))
-    lines += ["    else", f"        {name}_body(data, count, {general}{tail});", "}", ""]
-    return lines
+    return lines + ["    else", f"        {name}_body(data, count, {general}{tail});", "}", ""]
 
 
 def elementwise(entries, family):
@@ -92,7 +120,7 @@ def families(entries):
 def emit_block(entries, family):
     own = elementwise(entries, family)
     parts = [NOTICE, f"/* Loops of the elementwise ops of {family}.toml. Built once for each instruction set. */",
-             "#include <functional/loop.h>\n#include <functional/loops.h>\n"]
+             "#include <functional/arguments.h>\n#include <functional/loop.h>\n#include <functional/loops.h>\n"]
     names = []
     for entry in own:
         for dtype in entry.dtypes:

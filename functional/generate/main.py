@@ -2,6 +2,7 @@
 
 KIND: header, arguments, table_header, table, source, loops_header, loops_list, loops:FAMILY, gradients, schema, manual, symbols."""
 
+import pathlib
 import sys
 
 import arguments
@@ -37,6 +38,12 @@ def produce(kind, entries):
     return KINDS[kind](entries)
 
 
+def write(path, text):
+    """What is there already stays untouched, so that nothing is compiled again when, say, a gradient's text changes."""
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
 def main(argv):
     if len(argv) < 4:
         print(__doc__, file=sys.stderr)
@@ -46,8 +53,7 @@ def main(argv):
     except (entry.EntryError, expression.ExpressionError) as error:
         print(f"functional/ops: {error}", file=sys.stderr)
         return 1
-    with open(argv[2], "w", encoding="utf-8") as file:
-        file.write(text)
+    write(pathlib.Path(argv[2]), text)
     return 0
 
 

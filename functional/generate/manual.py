@@ -26,7 +26,13 @@ def section(entry):
         lines.append("- " + dtype_text(entry))
     if entry.is_elementwise:
         bound = "exact (correctly rounded)" if not entry.ulp else f"within {entry.ulp} ulp, {entry.ulp_f64} for f64"
-        lines.append(f"- `{entry.expression}`, {bound}")
+        bound += f", of {entry.ulp_of}" if entry.ulp_of else ""
+        texts = entry.expressions
+        if entry.chosen_by:
+            choices = [a for a in entry.options if a.name == entry.chosen_by][0].choices
+            lines += [f"- {entry.chosen_by} {choice}: `{text}`" for choice, text in zip(choices, texts)] + [f"- {bound}"]
+        else:
+            lines.append(f"- `{texts[0]}`, {bound}")
     if isinstance(entry.gradient, dict):
         lines += [f"- gradient of `{operand}`: `{formula}`" for operand, formula in entry.gradient.items()]
     if entry.source:

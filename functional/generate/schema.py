@@ -37,7 +37,7 @@ def op(entry):
         "functions": [{"name": f.name, "form": f.form or "new", "returns": returns_text(f)} for f in functions(entry)],
     }
     if entry.is_elementwise:
-        result |= {"dtypes": entry.dtypes, "expression": entry.expression, "ulp": entry.ulp, "ulp_f64": entry.ulp_f64}
+        result |= {"dtypes": entry.dtypes, "expressions": entry.expressions, "ulp": entry.ulp, "ulp_f64": entry.ulp_f64}
     return result
 
 

@@ -17,6 +17,9 @@ def attribute_lines(function, failure):
             lines += parameter_lines(entry, attribute, target, failure)
         else:
             lines += option_lines(entry, attribute, target)
+            if attribute.name == entry.chosen_by:
+                lines += checked(f"eddy_door_choice({target}, {len(attribute.choices)}, \"{entry.name}\", \"{attribute.name}\", "
+                                 "address)", failure)
     return lines
 
 

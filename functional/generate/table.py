@@ -83,7 +83,7 @@ def op_lines(number, entry):
         if is_set:
             fields.append(f".{name} = true")
     fields += [f".promotion = EDDY_PROMOTE_{PROMOTIONS[entry.promotion]}", f".result = EDDY_RESULT_{RESULTS[entry.result]}",
-               f".scalar_attribute = {0 if entry.scalar_of else -1}"]
+               f".scalar_count = {len(entry.scalars)}"]
     if entry.infer:
         fields.append(f".infer = eddy_infer_{entry.infer}")
     if isinstance(entry.gradient, dict) and entry.gradient:

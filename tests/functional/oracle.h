@@ -9,16 +9,19 @@
 /* Operands as numbers: exact for every dtype. */
 typedef struct oracle_value {
     long double real;
+    bool is_sum;       /* of a result: its terms may cancel, and `scale` is the largest of them */
+    long double scale; /* else 0 */
     __int128 integer;
 } oracle_value;
 
 oracle_value oracle_load(eddy_dtype dtype, const void *element);
 
-/* The value of `op` ("add", "add_s", ...) on operands of `dtype`; false for an op that the oracle does not
+/* The value of `op` ("add", "add_s", ...) on operands of `dtype`, behind which the numbers and choices of its attributes
+ * stand; false for an op that the oracle does not
  * know. For comparisons the result is 0 or 1. */
 bool oracle_apply(const char *op, eddy_dtype dtype, const oracle_value *operands, oracle_value *result);
 
-/* How far `got`, an element of `dtype`, is from the value, in units of its last place: 0 also for NaN where NaN
+/* How far `got`, an element of `dtype`, is from the value, in units of its last place (of the scale's, where that is larger): 0 also for NaN where NaN
  * is wanted, infinite where they differ in being finite. Integers and bool: 0, or infinite. */
 double oracle_distance(eddy_dtype dtype, oracle_value want, const void *got);
 

@@ -102,9 +102,10 @@ class Expressions(unittest.TestCase):
         self.assertEqual(self.compiled("a < b", "bool")[:2], ("eddy_lt_truth(a, b)", "c"))
 
     def test_the_vocabulary_is_closed(self):
-        self.refused("erf(a)", "no word")
+        self.refused("gamma(a)", "no word")
         self.refused("a ** b", "not in the language")
         self.refused("a if c else b", "not in the language")
+        self.refused("a < b < a", "not in the language")
         self.refused("a[0]", "not in the language")
         self.refused("__import__('os').system('x')", "not in the language")
         self.refused("d + 1", "no operand")
@@ -118,6 +119,30 @@ class Expressions(unittest.TestCase):
         self.refused("a + b", "no form for bool", "bool")
         self.refused("logical_or(a, b)", "for bool", "f32")
         self.refused("a + 0.5", "no value of i32", "i32")
+        self.refused("bitwise_and(a, b)", "no form for f32")
+        self.refused("a and c", "a value stands")
+        self.refused("not a", "a value stands")
+
+    def test_conditions_are_joined_in_bool(self):
+        self.assertEqual(self.compiled("a < b and c", "i8")[:2], ("eddy_logical_and_truth(eddy_lt_i8(a, b), c)", "c"))
+        self.assertEqual(self.compiled("c or not c")[0], "eddy_logical_or_truth(c, eddy_logical_not_truth(c))")
+        self.assertEqual(self.compiled("c != (a == 0)")[0], "eddy_ne_truth(c, eddy_eq_f32(a, 0x0.0p+0f))")
+
+    def test_a_choice_has_an_expression_each(self):
+        text = ('[op]\nsummary = "s"\noperands = ["x"]\nresult = "compute"\nexpression = { how = EXPRESSIONS }\n'
+                'options = [{ name = "how", type = "choice", choices = ["one", "two"], doc = "d" }]\n')
+        op, = read(text.replace("EXPRESSIONS", '["-x", "abs(x)"]').replace("result", 'dtypes = ["f32"]\nresult'))
+        block = loops.emit_block([op], "family")
+        self.assertIn("eddy_neg_f32(x)", block)
+        self.assertIn("case 1:\n        op_f32_two(data", block)
+        with self.assertRaisesRegex(entry.EntryError, "an expression each"):
+            read(text.replace("EXPRESSIONS", '["-x"]'))
+
+    def test_numbers_of_an_op_are_read_in_the_compute_type(self):
+        op, = read('[op]\nsummary = "s"\noperands = ["x"]\nresult = "compute"\nexpression = "x * slope"\ndtypes = ["bf16"]\n'
+                   'options = [{ name = "slope", type = "float", doc = "d" }]\n')
+        self.assertIn("const eddy_compute_f32 slope = (eddy_compute_f32)((const eddy_arguments_op *)attributes)->slope;",
+                      loops.emit_block([op], "family"))
 
     def test_a_comparison_has_a_bool_result(self):
         op, = read('[op]\nsummary = "s"\noperands = ["a", "b"]\nexpression = "a < b"\nresult = "compute"\n')

@@ -71,10 +71,6 @@ typedef struct case_of {
     bool is_inplace;
 } case_of;
 
-static bool takes_scalar(const eddy_op *op) {
-    return op->scalar_attribute >= 0;
-}
-
 static eddy_scalar random_scalar(eddy_dtype dtype, oracle_value *value) {
     char element[8];
     random_element(dtype, element);
@@ -94,29 +90,75 @@ static eddy_scalar random_scalar(eddy_dtype dtype, oracle_value *value) {
     return eddy_scalar_float((double)value->real);
 }
 
+#define ATTRIBUTE_BYTES 64
+#define VALUES (OPERANDS + 4) /* of one element: inputs and attributes */
+
+/* An op's attribute struct, and its fields as the oracle takes them. */
+typedef struct attributes {
+    _Alignas(16) char bytes[ATTRIBUTE_BYTES];
+    oracle_value values[VALUES];
+    int32_t count;
+} attributes;
+
+/* Numbers: the default or a power of two, which adds no rounding of its own. */
+static double random_number(const eddy_op_attribute *attribute) {
+    static const double powers[] = {0.5, 2, 4};
+    int64_t pick = random_below(6);
+    return pick < 3 ? powers[pick] : attribute->default_value.value.floating;
+}
+
+static void random_attributes(const eddy_op *op, eddy_dtype dtype, attributes *a) {
+    memset(a, 0, sizeof(*a));
+    cr_assert_leq(op->attribute_bytes, ATTRIBUTE_BYTES, "%s", op->name);
+    a->count = op->attribute_count;
+    for (int32_t i = 0; i < op->attribute_count; i++) {
+        const eddy_op_attribute *attribute = &op->attributes[i];
+        void *place = a->bytes + attribute->offset;
+        if (attribute->type == EDDY_ATTRIBUTE_SCALAR) {
+            eddy_scalar scalar = random_scalar(dtype, &a->values[i]);
+            memcpy(place, &scalar, sizeof(scalar));
+        } else if (attribute->type == EDDY_ATTRIBUTE_FLOAT) {
+            double number = random_number(attribute);
+            memcpy(place, &number, sizeof(number));
+            a->values[i].real = dtype == EDDY_F64 ? number : (double)(float)number;
+        } else {
+            cr_assert_eq(attribute->type, EDDY_ATTRIBUTE_CHOICE, "%s.%s", op->name, attribute->name);
+            int32_t choice = (int32_t)random_below(2);
+            memcpy(place, &choice, sizeof(choice));
+            a->values[i].real = choice;
+        }
+    }
+}
+
+/* Products on the way to a sum, or of three: their bounds hold where nothing overflows or is subnormal. */
+static bool is_within_range(const oracle_value *values, oracle_value want) {
+    long double size = fmaxl(fabsl(want.real), want.scale);
+    for (int i = 0; i < VALUES; i++)
+        if (values[i].real != 0 && !(fabsl(values[i].real) > 0x1p-40L && fabsl(values[i].real) < 0x1p30L))
+            return false;
+    return isfinite(size) && size > 0x1p-100L;
+}
+
 static void check_elements(const row *r, const case_of *c, const operand *inputs, char *const *snapshots,
-                           int32_t input_count, bool has_scalar, oracle_value scalar, const operand *out,
-                           const char *isa) {
+                           int32_t input_count, const attributes *a, const operand *out, const char *isa) {
     for (int64_t i = 0; i < c->count; i++) {
-        oracle_value values[OPERANDS], want;
+        oracle_value values[VALUES] = {0}, want;
         for (int32_t k = 0; k < input_count; k++)
             values[k] =
                 oracle_load(inputs[k].dtype, snapshots[k] + (inputs[k].data - inputs[k].memory) + i * inputs[k].stride);
-        if (has_scalar)
-            values[input_count] = scalar;
+        memcpy(values + input_count, a->values, (size_t)a->count * sizeof(*values));
         cr_assert(oracle_apply(r->op, r->dtype, values, &want), "the oracle does not know %s", r->op);
         double distance = oracle_distance(out->dtype, want, out->data + i * out->stride);
         /* A rounding of the exact value is half a unit at most; products of roundings have their bound on top
          * of it. */
         double bound = r->ulp == 0 ? 0.5 : r->ulp == 1 && r->dtype != EDDY_F32 && r->dtype != EDDY_F64 ? 1.0 : r->ulp;
-        /* Products of three: no bound where one on the way is subnormal or infinite. */
-        bool is_product = strstr(r->op, "_backward") && r->ulp > 0;
-        if (is_product && (!isfinite(want.real) || fabsl(want.real) < 0x1p-100L || fabsl(values[0].real) > 0x1p60L ||
-                           fabsl(values[1].real) > 0x1p30L))
+        bool is_product = r->ulp > 0 && (strstr(r->op, "_backward") || want.is_sum);
+        if (is_product && !is_within_range(values, want))
             continue;
-        cr_assert_leq(distance, bound, "%s on %s: [%lld] of %lld, a %Lg b %Lg: got %g, want %Lg, %g ulp, seed %llu",
-                      r->name, isa, (long long)i, (long long)c->count, values[0].real, values[1].real,
-                      eddy_dtype_load_f64(out->dtype, out->data + i * out->stride), want.real, distance,
+        cr_assert_leq(distance, bound,
+                      "%s on %s: [%lld] of %lld, a %Lg b %Lg c %Lg d %Lg: got %g, want %Lg, %g ulp, seed %llu", r->name,
+                      isa, (long long)i, (long long)c->count, values[0].real, values[1].real, values[2].real,
+                      values[3].real, eddy_dtype_load_f64(out->dtype, out->data + i * out->stride), want.real, distance,
                       (unsigned long long)random_seed());
     }
 }
@@ -143,8 +185,8 @@ static void run_case(const row *r, const eddy_op *op, const case_of *c) {
         data[k] = inputs[k].data;
         strides[k] = inputs[k].stride;
     }
-    oracle_value value = {0};
-    eddy_scalar scalar = random_scalar(r->dtype, &value);
+    attributes a;
+    random_attributes(op, r->dtype, &a);
     make(&out, op->result == EDDY_RESULT_BOOL ? EDDY_BOOL : r->dtype, c->count, c->steps[OPERANDS - 1]);
     char *before = malloc(out.bytes), *first = malloc(out.bytes);
     memcpy(before, out.memory, out.bytes);
@@ -154,13 +196,13 @@ static void run_case(const row *r, const eddy_op *op, const case_of *c) {
         memcpy(written->memory, target == 0 ? snapshots[0] : before, written->bytes);
         data[input_count] = written->data;
         strides[input_count] = written->stride;
-        (*r->loops[isa])(data, strides, c->count, takes_scalar(op) ? &scalar : NULL);
+        (*r->loops[isa])(data, strides, c->count, op->attribute_count > 0 ? a.bytes : NULL);
         cr_assert(guards_hold(written, target == 0 ? snapshots[0] : before, c->count),
                   "%s on %s writes beside its target, seed %llu", r->name, eddy_isa_name(isa),
                   (unsigned long long)random_seed());
         for (int32_t k = target + 1; k < input_count; k++)
             cr_assert_eq(memcmp(inputs[k].memory, snapshots[k], inputs[k].bytes), 0, "%s changes an input", r->name);
-        check_elements(r, c, inputs, snapshots, input_count, takes_scalar(op), value, written, eddy_isa_name(isa));
+        check_elements(r, c, inputs, snapshots, input_count, &a, written, eddy_isa_name(isa));
         if (isa == EDDY_ISA_PORTABLE)
             memcpy(first, written->memory, out.bytes < written->bytes ? out.bytes : written->bytes);
         else if (target != 0)
@@ -250,16 +292,16 @@ Test(loops, bits_do_not_depend_on_the_number_of_elements) {
             strides[k] = operands[k].stride;
         }
         make(&single, operands[inputs].dtype, count, 1);
-        oracle_value value;
-        eddy_scalar scalar = random_scalar(r->dtype, &value);
+        attributes a;
+        random_attributes(op, r->dtype, &a);
         for (eddy_isa isa = EDDY_ISA_PORTABLE; isa <= eddy_isa_machine(); isa++) {
-            (*r->loops[isa])(data, strides, count, &scalar);
+            (*r->loops[isa])(data, strides, count, a.bytes);
             for (int64_t e = 0; e < count; e++) {
                 char *one[OPERANDS];
                 for (int32_t k = 0; k < inputs; k++)
                     one[k] = data[k] + e * strides[k];
                 one[inputs] = single.data + e * single.stride;
-                (*r->loops[isa])(one, strides, 1, &scalar);
+                (*r->loops[isa])(one, strides, 1, a.bytes);
             }
             cr_assert(same_elements(&single, operands[inputs].memory, single.memory, count), "%s on %s, seed %llu",
                       r->name, eddy_isa_name(isa), (unsigned long long)random_seed());
