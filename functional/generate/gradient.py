@@ -23,6 +23,7 @@ from text import NOTICE
 
 OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+ORDERS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 COMPARISONS = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 
 # Views and what else is written by hand: the types of the parameters behind the tensor.
@@ -79,6 +80,8 @@ class Formula:
             return "bool" if isinstance(node.value, bool) else "double" if isinstance(node.value, float) else "int64_t"
         if isinstance(node, ast.UnaryOp):
             return self.kind(node.operand)
+        if isinstance(node, ast.Compare):
+            return "tensor" if "tensor" in (self.kind(node.left), self.kind(node.comparators[0])) else "double"
         if isinstance(node, ast.BinOp):
             kinds = {self.kind(node.left), self.kind(node.right)}
             return "tensor" if "tensor" in kinds else "scalar" if "scalar" in kinds else "double"
@@ -103,6 +106,8 @@ class Formula:
             return repr(node.value).lower() if isinstance(node.value, bool) else repr(node.value)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return f"-{self.number(node.operand)}"
+        if isinstance(node, ast.Compare):
+            return f"({self.real(node.left)} {ORDERS[type(node.ops[0])]} {self.real(node.comparators[0])} ? 1.0 : 0.0)"
         if isinstance(node, ast.BinOp):
             return f"({self.real(node.left)} {SYMBOLS[type(node.op)]} {self.real(node.right)})"
         if isinstance(node, ast.Name):
@@ -168,6 +173,8 @@ class Formula:
 
     def call(self, node):
         name = node.func.id
+        if name == "zeros_like" and isinstance(node.args[0], ast.Name) and node.args[0].id == "grad":
+            return "eddy_gradient_constant(call, 0)"
         if name == "zeros_like":
             return f"eddy_gradient_zeros(call, {self.spec(node.args[0])})"
         if name == "expand_to":

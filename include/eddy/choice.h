@@ -18,6 +18,11 @@ typedef enum eddy_indexing {
     EDDY_INDEXING_IJ, /* the first and the second, as matrices are indexed */
     EDDY_INDEXING_XY, /* the second and the first, as pictures are */
 } eddy_indexing;
+/* How gelu finds the share of the normal distribution below x. */
+typedef enum eddy_approximate {
+    EDDY_APPROXIMATE_NONE, /* exactly */
+    EDDY_APPROXIMATE_TANH, /* by a hyperbolic tangent */
+} eddy_approximate;
 
 #ifdef __cplusplus
 }
