@@ -140,7 +140,8 @@ INTRODUCTION = """/* The ops.
  * it. On failure it returns NULL or a status and the thread's error slot names the op, its operands and the
  * place; besides what is named: RUNTIME_MISMATCH, DEVICE_MISMATCH, SHAPE_MISMATCH, DTYPE_MISMATCH,
  * UNSUPPORTED (an elementwise op of a dtype that it is not computed in), OUT_OF_MEMORY, SHUT_DOWN, FORKED. An
- * operand that is NULL failed before: the call fails too, without a new error. What goes wrong later (late errors) is in the result and shows when that is read.
+ * operand that is NULL failed before: the call fails too, without a new error. What goes wrong later (late
+ * errors) is in the result and shows when that is read.
  *
  * _s forms take a number on the right, which promotes by category: an i32 tensor plus EDDY_S(2) stays i32.
  * _into forms write to a given tensor and _inplace forms to their first operand, which may be exactly an
