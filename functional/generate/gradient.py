@@ -79,12 +79,13 @@ class Formula:
         if isinstance(node, ast.Constant):
             return "bool" if isinstance(node.value, bool) else "double" if isinstance(node.value, float) else "int64_t"
         if isinstance(node, ast.UnaryOp):
-            return self.kind(node.operand)
+            kind = self.kind(node.operand)
+            return "double" if kind == "scalar" else kind
         if isinstance(node, ast.Compare):
             return "tensor" if "tensor" in (self.kind(node.left), self.kind(node.comparators[0])) else "double"
         if isinstance(node, ast.BinOp):
             kinds = {self.kind(node.left), self.kind(node.right)}
-            return "tensor" if "tensor" in kinds else "scalar" if "scalar" in kinds else "double"
+            return "tensor" if "tensor" in kinds else "double"
         if isinstance(node, ast.Name):
             if node.id == "inf":
                 return "double"
@@ -105,7 +106,8 @@ class Formula:
         if isinstance(node, ast.Constant):
             return repr(node.value).lower() if isinstance(node.value, bool) else repr(node.value)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return f"-{self.number(node.operand)}"
+            scalar = self.kind(node.operand) == "scalar"
+            return f"-{self.real(node.operand) if scalar else self.number(node.operand)}"
         if isinstance(node, ast.Compare):
             return f"({self.real(node.left)} {ORDERS[type(node.ops[0])]} {self.real(node.comparators[0])} ? 1.0 : 0.0)"
         if isinstance(node, ast.BinOp):

@@ -44,8 +44,7 @@ static eddy_status part(const eddy_gradient_call *call) {
 #define VIEW(name_, gradient_)                                                                                         \
     {                                                                                                                  \
         .name = name_, .id = EDDY_OP_REGISTERED, .operands = operand, .operand_count = 1, .outputs = outputs,          \
-        .output_count = 1, .attribute_bytes = sizeof(eddy_view_attributes), .scalar_attribute = -1,                    \
-        .gradient = gradient_                                                                                          \
+        .output_count = 1, .attribute_bytes = sizeof(eddy_view_attributes), .gradient = gradient_                      \
     }
 
 static const eddy_op_operand operand[] = {{.name = "tensor"}};

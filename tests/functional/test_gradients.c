@@ -181,6 +181,56 @@ CASE(sdpa_causal, eddy_sdpa(A, B, C, EDDY_NONE, EDDY_OPTIONS(sdpa, .causal = tru
 CASE(rope, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), NULL))
 CASE(rope_interleaved, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), EDDY_OPTIONS(rope, .interleaved = true)))
 
+static eddy_tensor *run_sort(eddy_tensor *const *x) {
+    eddy_tensor *values, *indices;
+    return eddy_sort(x[0], 1, NULL, &values, &indices) == EDDY_OK ? values : NULL;
+}
+
+static eddy_tensor *run_topk(eddy_tensor *const *x) {
+    eddy_tensor *values, *indices;
+    return eddy_topk(x[0], 2, 0, NULL, &values, &indices) == EDDY_OK ? values : NULL;
+}
+
+CASE(relu6, eddy_relu6(A))
+CASE(leaky_relu, eddy_leaky_relu(A, NULL))
+CASE(elu, eddy_elu(A, EDDY_OPTIONS(elu, .alpha = 1.5)))
+CASE(softplus, eddy_softplus(A, NULL))
+CASE(silu, eddy_silu(A))
+CASE(gelu, eddy_gelu(A, NULL))
+CASE(gelu_tanh, eddy_gelu(A, EDDY_OPTIONS(gelu, .approximate = EDDY_APPROXIMATE_TANH)))
+CASE(hardswish, eddy_hardswish(A))
+CASE(remainder, eddy_remainder(A, eddy_add_s(B, EDDY_S(0.05))))
+CASE(remainder_s, eddy_remainder_s(A, EDDY_S(0.7)))
+CASE(pow, eddy_pow(A, B))
+CASE(pow_s, eddy_pow_s(A, EDDY_S(2.5)))
+CASE(pow_s_whole, eddy_pow_s(A, EDDY_S(3)))
+CASE(maximum, eddy_maximum(A, B))
+CASE(maximum_s, eddy_maximum_s(A, EDDY_S(0.1)))
+CASE(minimum, eddy_minimum(A, B))
+CASE(minimum_s, eddy_minimum_s(A, EDDY_S(0.1)))
+CASE(atan2, eddy_atan2(A, B))
+CASE(clamp, eddy_clamp(A, EDDY_S(-0.5), EDDY_S(1)))
+CASE(lerp, eddy_lerp(A, B, C))
+CASE(lerp_s, eddy_lerp_s(A, B, EDDY_S(0.3)))
+CASE(addcmul, eddy_addcmul(A, B, C, EDDY_OPTIONS(addcmul, .value = 0.5)))
+CASE(addcdiv, eddy_addcdiv(A, B, C, NULL))
+CASE(expm1, eddy_expm1(A))
+CASE(log1p, eddy_log1p(A))
+CASE(log2, eddy_log2(A))
+CASE(rsqrt, eddy_rsqrt(A))
+CASE(reciprocal, eddy_reciprocal(A))
+CASE(sin, eddy_sin(A))
+CASE(cos, eddy_cos(A))
+CASE(tan, eddy_tan(A))
+CASE(erf, eddy_erf(A))
+CASE(abs, eddy_abs(A))
+CASE(square, eddy_square(A))
+CASE(sign, eddy_sign(A))
+CASE(round, eddy_round(A))
+CASE(floor, eddy_floor(A))
+CASE(ceil, eddy_ceil(A))
+CASE(bincount, eddy_bincount(I64(SHAPE(4), 1, 0, 2, 1), A, NULL))
+
 static eddy_tensor *run_inplace(eddy_tensor *const *x) {
     eddy_tensor *y = eddy_mul(x[0], x[1]);
     return eddy_sigmoid_inplace(y) == EDDY_OK ? eddy_mul(y, x[0]) : NULL;
@@ -287,6 +337,47 @@ static const gradient_case cases[] = {
     ROW(sdpa, sdpa_causal, -2, 2, 3, SHAPE(3, 4), SHAPE(3, 4), SHAPE(3, 2)),
     ROW(rope, rope, -2, 2, 1, SHAPE(2, 3, 4)),
     ROW(rope, rope_interleaved, -2, 2, 1, SHAPE(3, 4)),
+    ROW(leaky_relu, leaky_relu, -2, 2, 1, SHAPE(7)),
+    ROW(elu, elu, -2, 2, 1, SHAPE(7)),
+    ROW(softplus, softplus, -2, 2, 1, SHAPE(7)),
+    ROW(silu, silu, -2, 2, 1, SHAPE(7)),
+    ROW(gelu, gelu, -2, 2, 1, SHAPE(7)),
+    ROW(hardswish, hardswish, -2, 2, 1, SHAPE(7)),
+    ROW(expm1, expm1, -2, 2, 1, SHAPE(7)),
+    ROW(sin, sin, -2, 2, 1, SHAPE(7)),
+    ROW(cos, cos, -2, 2, 1, SHAPE(7)),
+    ROW(erf, erf, -2, 2, 1, SHAPE(7)),
+    ROW(abs, abs, -2, 2, 1, SHAPE(7)),
+    ROW(square, square, -2, 2, 1, SHAPE(7)),
+    ROW(sign, sign, -2, 2, 1, SHAPE(7)),
+    ROW(round, round, -2, 2, 1, SHAPE(7)),
+    ROW(floor, floor, -2, 2, 1, SHAPE(7)),
+    ROW(ceil, ceil, -2, 2, 1, SHAPE(7)),
+    ROW(clamp, clamp, -2, 2, 1, SHAPE(7)),
+    ROW(maximum_s, maximum_s, -2, 2, 1, SHAPE(7)),
+    ROW(minimum_s, minimum_s, -2, 2, 1, SHAPE(7)),
+    ROW(remainder_s, remainder_s, -2, 2, 1, SHAPE(7)),
+    ROW(relu6, relu6, -2, 8, 1, SHAPE(7)),
+    ROW(gelu, gelu_tanh, -2, 2, 1, SHAPE(7)),
+    ROW(tan, tan, -1, 1, 1, SHAPE(7)),
+    ROW(log1p, log1p, 0.5, 2, 1, SHAPE(7)),
+    ROW(log2, log2, 0.5, 2, 1, SHAPE(7)),
+    ROW(rsqrt, rsqrt, 0.5, 2, 1, SHAPE(7)),
+    ROW(reciprocal, reciprocal, 0.5, 2, 1, SHAPE(7)),
+    ROW(pow_s, pow_s, 0.5, 2, 1, SHAPE(7)),
+    ROW(pow_s, pow_s_whole, -2, 2, 1, SHAPE(7)),
+    ROW(pow, pow, 0.5, 2, 2, SHAPE(2, 3), SHAPE(3)),
+    ROW(remainder, remainder, 0.5, 2, 2, SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(maximum, maximum, -2, 2, 2, SHAPE(2, 3), SHAPE(2, 1)),
+    ROW(minimum, minimum, -2, 2, 2, SHAPE(2, 3), SHAPE(2, 1)),
+    ROW(atan2, atan2, -2, 2, 2, SHAPE(2, 3), SHAPE(2, 1)),
+    ROW(lerp, lerp, 0.1, 2, 3, SHAPE(2, 3), SHAPE(3), SHAPE(2, 1)),
+    ROW(lerp_s, lerp_s, -2, 2, 2, SHAPE(2, 3), SHAPE(3)),
+    ROW(addcmul, addcmul, -2, 2, 3, SHAPE(2, 3), SHAPE(3), SHAPE(2, 1)),
+    ROW(addcdiv, addcdiv, 0.5, 2, 3, SHAPE(2, 3), SHAPE(3), SHAPE(2, 1)),
+    ROW(sort, sort, -2, 2, 1, SHAPE(2, 4)),
+    ROW(topk, topk, -2, 2, 1, SHAPE(4, 2)),
+    ROW(bincount, bincount, -2, 2, 1, SHAPE(4)),
     ROW(, reshape, -2, 2, 1, SHAPE(3, 4)),
     ROW(, permute, -2, 2, 1, SHAPE(2, 3, 4)),
     ROW(, expand, -2, 2, 1, SHAPE(3, 1)),

@@ -130,13 +130,14 @@ static void random_attributes(const eddy_op *op, eddy_dtype dtype, attributes *a
     }
 }
 
-/* Products on the way to a sum, or of three: their bounds hold where nothing overflows or is subnormal. */
+/* Products on the way to a sum, or of three: their bounds hold where nothing overflows or is subnormal (the slope by which a
+ * gradient is multiplied neither). */
 static bool is_within_range(const oracle_value *values, oracle_value want) {
     long double size = fmaxl(fabsl(want.real), want.scale);
     for (int i = 0; i < VALUES; i++)
         if (values[i].real != 0 && !(fabsl(values[i].real) > 0x1p-40L && fabsl(values[i].real) < 0x1p30L))
             return false;
-    return isfinite(size) && size > 0x1p-100L;
+    return isfinite(size) && size > 0x1p-100L * fmaxl(1, fabsl(values[0].real));
 }
 
 static void check_elements(const row *r, const case_of *c, const operand *inputs, char *const *snapshots,
