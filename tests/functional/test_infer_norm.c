@@ -70,6 +70,11 @@ Test(infer_norm, public_functions_normalise_and_update) {
     cr_assert_null(eddy_batch_norm_training(x, mean, mean, EDDY_NONE, EDDY_NONE, NULL));
     eddy_error error;
     cr_assert_eq(eddy_error_take(&error), EDDY_OVERLAP, "%s", error.message);
+    cr_assert_eq(eddy_call("batch_norm_training", EDDY_LIST(x, mean, var, EDDY_NONE, EDDY_NONE),
+                           EDDY_ATTRIBUTES({"momentum", EDDY_ATTRIBUTE_FLOAT, {.floating = 1}}), &y),
+                 EDDY_OK);
+    cr_assert_eq(eddy_read(mean, got, 2 * sizeof(float)), EDDY_OK);
+    cr_assert(got[0] == 2 && got[1] == 20);
     y = eddy_layer_norm(x, EDDY_NONE, EDDY_NONE, 1, EDDY_OPTIONS(layer_norm, .eps_is_zero = true));
     cr_assert_eq(eddy_read(y, got, sizeof(got)), EDDY_OK);
     cr_assert(got[0] == -1 && got[1] == 1 && got[2] == -1 && got[3] == 1);

@@ -61,7 +61,7 @@ static setting make(const problem *p) {
         if (test_below(4) == 0)
             tensor_set(&s.mask, i, -INFINITY);
     s.attributes = (eddy_attributes_sdpa){.causal = p->causal, .scale = test_below(2) ? 0 : 0.25};
-    s.scale = s.attributes.scale != 0 ? s.attributes.scale : 1 / sqrt((double)D);
+    s.scale = s.attributes.scale != 0 ? s.attributes.scale : 1 / sqrt((double)(D > 0 ? D : 1));
     return s;
 }
 
@@ -207,9 +207,10 @@ static void check(const problem *p) {
 static const eddy_dtype floats[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
 
 Test(sdpa, every_dtype_layout_and_mask) {
-    const int64_t sizes[][4] = {{1, 1, 1, 1}, {5, 7, 3, 2}, {3, 0, 2, 3}, {0, 3, 2, 3}, {7, 5, 8, 16}};
+    const int64_t sizes[][4] = {{1, 1, 1, 1},  {5, 7, 3, 2}, {3, 0, 2, 3}, {0, 3, 2, 3},
+                                {7, 5, 8, 16}, {2, 3, 0, 2}, {2, 3, 2, 0}};
     for (int d = 0; d < 4; d++)
-        for (int n = 0; n < 5; n++)
+        for (int n = 0; n < 7; n++)
             for (int a = 0; a < OUTPUT_LAYOUTS; a++)
                 for (int m = 0; m < MASKS; m++)
                     for (int causal = 0; causal < 2; causal++) {
