@@ -23,14 +23,13 @@ void eddy_ring_fini(eddy_ring *ring) {
     ring->lines = NULL;
 }
 
-/* Marks the line after the record empty, then shows the record. */
-static void publish(eddy_ring *ring, eddy_record *record, uint64_t tail, uint32_t lines) {
+/* Marks the line after the record empty. */
+static void advance(eddy_ring *ring, uint64_t tail, uint32_t lines) {
     eddy_store_relaxed(&ring->lines[(tail + lines) % EDDY_RING_LINES].ready, 0u);
     eddy_store_relaxed(&ring->tail, tail + lines);
-    eddy_store_release(&record->ready, 1u);
 }
 
-void eddy_ring_push(eddy_ring *ring, const eddy_instruction *instruction, size_t argument_bytes, uint32_t new_count,
+eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instruction, size_t argument_bytes, uint32_t new_count,
                     uint64_t cost_class, const eddy_storage_number *releases, uint32_t release_count) {
     uint32_t operand_count = instruction->block ? 0 : instruction->operand_count;
     if (instruction->block)
@@ -43,7 +42,8 @@ void eddy_ring_push(eddy_ring *ring, const eddy_instruction *instruction, size_t
         eddy_record *pad = &ring->lines[at];
         pad->kind_releases = EDDY_KIND_PAD;
         pad->line_count = (uint8_t)(EDDY_RING_LINES - at);
-        publish(ring, pad, tail, EDDY_RING_LINES - at);
+        advance(ring, tail, EDDY_RING_LINES - at);
+        eddy_ring_publish(pad);
         tail += EDDY_RING_LINES - at;
         at = 0;
     }
@@ -69,7 +69,8 @@ void eddy_ring_push(eddy_ring *ring, const eddy_instruction *instruction, size_t
         *halves++ = instruction->mentions[i];
     for (uint32_t i = 0; i < release_count; i++)
         *halves++ = releases[i];
-    publish(ring, record, tail, lines);
+    advance(ring, tail, lines);
+    return record;
 }
 
 void eddy_ring_read(const eddy_record *record, eddy_instruction *instruction, const eddy_storage_number **releases,

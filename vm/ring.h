@@ -66,9 +66,14 @@ static inline bool eddy_ring_has_room(eddy_ring *ring, uint32_t lines) {
     return end - ring->consumed_seen <= EDDY_RING_LINES;
 }
 
-/* Writes a record and publishes it; arguments are read in words of 8 bytes; the caller has asked for room. Lock: submission. */
-void eddy_ring_push(eddy_ring *ring, const eddy_instruction *instruction, size_t argument_bytes, uint32_t new_count,
-                    uint64_t cost_class, const eddy_storage_number *releases, uint32_t release_count);
+/* Writes a record; arguments are read in words of 8 bytes; the caller has asked for room. Lock: submission. */
+eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instruction, size_t argument_bytes,
+                             uint32_t new_count, uint64_t cost_class, const eddy_storage_number *releases,
+                             uint32_t release_count);
+/* Shows it to the engine: from here on what the record refers to, its block above all, may be gone. */
+static inline void eddy_ring_publish(eddy_record *record) {
+    eddy_store_release(&record->ready, 1u);
+}
 
 /* The record at the head, or NULL. Engine. */
 static inline eddy_record *eddy_ring_peek(eddy_ring *ring) {

@@ -172,7 +172,7 @@ void eddy_vm_flush_releases(eddy_vm *vm) {
         eddy_storage_number numbers[EDDY_RECORD_RELEASES];
         uint32_t count = eddy_vm_pending_take(vm, numbers, EDDY_RECORD_RELEASES);
         eddy_instruction releases = {.kind = EDDY_KIND_RELEASES, .sequence = vm->sequence};
-        eddy_ring_push(&vm->ring, &releases, 0, 0, 0, numbers, count);
+        eddy_ring_publish(eddy_ring_write(&vm->ring, &releases, 0, 0, 0, numbers, count));
         vm->has_written = true;
     }
 }
@@ -238,8 +238,8 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
     note_peaks(vm);
     eddy_storage_number numbers[EDDY_RECORD_RELEASES];
     uint32_t count = eddy_vm_pending_take(vm, numbers, riders(vm, submission));
-    eddy_ring_push(&vm->ring, instruction, submission->argument_bytes, submission->new_count,
-                   eddy_cost_class(submission->cost_ps), numbers, count);
+    eddy_record *record = eddy_ring_write(&vm->ring, instruction, submission->argument_bytes, submission->new_count,
+                                          eddy_cost_class(submission->cost_ps), numbers, count);
     vm->has_written = true;
     uint64_t position = eddy_load_relaxed(&vm->ring.tail);
     for (uint32_t i = 0; i < instruction->operand_count; i++) {
@@ -247,6 +247,7 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
         storage->issuer.submitted++;
         storage->issuer.last_position = position;
     }
+    eddy_ring_publish(record);
     return EDDY_OK;
 }
 

@@ -235,10 +235,11 @@ class Gradients(unittest.TestCase):
             with self.assertRaisesRegex(entry.EntryError, word):
                 self.formula(text)
 
-    def test_c_and_formulas_do_not_mix(self):
+    def test_functions_in_c_come_after_formulas(self):
         text = operation('gradient = { x = "c:f(x)", y = "grad" }\n').replace('["x"]', '["x", "y"]')
-        with self.assertRaisesRegex(entry.EntryError, "not both"):
-            gradient.emit(read(text))
+        written = gradient.emit(read(text))
+        self.assertLess(written.index("call->results[1] ="), written.index("return eddy_gradient_f(call);"))
+        self.assertIn("[0] = {.is_differentiable = true, .inputs = 0x1, .outputs = 0x0}", written)
         with self.assertRaisesRegex(entry.EntryError, "unknown 'z'"):
             gradient.emit(read(operation('gradient = { x = "c:f(z)" }\n')))
 
