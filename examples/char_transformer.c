@@ -1,0 +1,252 @@
+/* Trains a small transformer on the characters of any text and lets it write some. `char_transformer --help` lists the options. */
+#include "text.h"
+#include "transformer.h"
+
+#include <eddy/eddy.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RATE_MOST 2e-3
+#define RATE_LEAST 2e-4
+#define WARM_STEPS 50
+#define EVALUATE_EVERY 100
+#define FILES_MAX 256
+
+static const char help[] =
+    "usage: char_transformer [options] [FILE or folder ..]\n"
+    "Trains a transformer on text (/usr/share/common-licenses), the last tenth of each file held out.\n"
+    "  --steps N       steps of training (800)\n"
+    "  --batch N       windows of 128 characters a step (16)\n"
+    "  --threads N     threads that compute (all); the numbers do not depend on it\n"
+    "  --seed N        of weights and windows (1)\n"
+    "  --sample N      characters to write at the end (400)\n";
+
+struct settings {
+    int64_t steps, batch, threads, seed, sample;
+    char *paths[FILES_MAX];
+    int path_count;
+};
+
+/* ---- settings ---- */
+
+static bool read_number(const char *name, const char *text, int64_t least, int64_t *value) {
+    char *end = NULL;
+    long long parsed = text ? strtoll(text, &end, 10) : 0;
+    if (!text || end == text || *end || parsed < least || parsed > 1000000000) {
+        fprintf(stderr, "char_transformer: %s needs a whole number from %lld on\n", name, (long long)least);
+        return false;
+    }
+    *value = parsed;
+    return true;
+}
+
+/* 1: go on; 0: help was shown; -1: wrong. */
+static int read_settings(int argc, char **argv, struct settings *s) {
+    static char licences[] = "/usr/share/common-licenses";
+    *s = (struct settings){.steps = 800, .batch = 16, .seed = 1, .sample = 400};
+    const struct {
+        const char *name;
+        int64_t *value, least;
+    } numbers[] = {{"--steps", &s->steps, 1},
+                   {"--batch", &s->batch, 1},
+                   {"--threads", &s->threads, 1},
+                   {"--seed", &s->seed, 0},
+                   {"--sample", &s->sample, 0}};
+    for (int i = 1; i < argc; i++) {
+        size_t n = 0, count = sizeof(numbers) / sizeof(numbers[0]);
+        while (n < count && strcmp(argv[i], numbers[n].name) != 0)
+            n++;
+        if (strcmp(argv[i], "--help") == 0) {
+            fputs(help, stdout);
+            return 0;
+        }
+        if (n < count) {
+            if (!read_number(argv[i], argv[i + 1], numbers[n].least, numbers[n].value))
+                return -1;
+            i++;
+        } else if (argv[i][0] == '-' || s->path_count == FILES_MAX) {
+            fprintf(stderr, "char_transformer: unknown option %s (--help lists them)\n", argv[i]);
+            return -1;
+        } else {
+            s->paths[s->path_count++] = argv[i];
+        }
+    }
+    if (s->path_count == 0)
+        s->paths[s->path_count++] = licences;
+    return 1;
+}
+
+/* ---- batches ---- */
+
+/* Windows that begin at the places starts i64[B, 1]: i64[B, length]. */
+static eddy_tensor *windows(eddy_tensor *numbers, eddy_tensor *starts, int64_t length) {
+    eddy_tensor *offsets = eddy_arange(EDDY_S(0), EDDY_S(length), EDDY_S(1), EDDY_I64, NULL);
+    eddy_tensor *places = eddy_add(starts, offsets);
+    eddy_tensor *picked = eddy_index_select(numbers, eddy_reshape(places, EDDY_SHAPE(-1)), 0);
+    return eddy_reshape(picked, EDDY_SHAPE(-1, length));
+}
+
+static double learning_rate(const struct settings *s, int64_t step) {
+    if (step < WARM_STEPS)
+        return RATE_MOST * (double)(step + 1) / WARM_STEPS;
+    double done = (double)(step - WARM_STEPS) / (double)(s->steps > WARM_STEPS ? s->steps - WARM_STEPS : 1);
+    return RATE_LEAST + 0.5 * (RATE_MOST - RATE_LEAST) * (1 + cos(M_PI * done));
+}
+
+/* The step's loss, not waited for; NULL on failure. */
+static eddy_tensor *train_step(const struct settings *s, const struct text *text, transformer *net, int64_t step) {
+    eddy_scope *scope = eddy_scope_begin();
+    int64_t length = net->size.sequence + 1;
+    eddy_tensor *starts = eddy_randint(0, text->counts[0] - length + 1, EDDY_SHAPE(s->batch, 1), EDDY_I64, NULL);
+    eddy_tensor *batch = windows(text->numbers[0], starts, length);
+    eddy_tensor *loss = eddy_scope_return(scope, transformer_train(net, batch, learning_rate(s, step)));
+    eddy_scope_end(scope);
+    return loss;
+}
+
+/* Mean loss on the held-out text, window by window without overlap. False on failure. */
+static bool evaluate(const struct settings *s, const struct text *text, const transformer *net, double *mean) {
+    int64_t length = net->size.sequence + 1, count = (text->counts[1] - 1) / net->size.sequence;
+    double sum = 0;
+    bool is_fine = true;
+    eddy_no_grad_begin();
+    for (int64_t first = 0; first < count && is_fine; first += s->batch) {
+        eddy_scope *scope = eddy_scope_begin();
+        int64_t batch = count - first < s->batch ? count - first : s->batch;
+        eddy_tensor *starts = eddy_arange(EDDY_S(first), EDDY_S(first + batch), EDDY_S(1), EDDY_I64, NULL);
+        starts = eddy_reshape(eddy_mul_s(starts, EDDY_S(net->size.sequence)), EDDY_SHAPE(-1, 1));
+        double loss;
+        is_fine = eddy_read_f64(transformer_loss(net, windows(text->numbers[1], starts, length)), &loss) == EDDY_OK;
+        sum += is_fine ? loss * (double)batch : 0;
+        eddy_scope_end(scope);
+    }
+    eddy_no_grad_end();
+    *mean = sum / (double)count;
+    return is_fine;
+}
+
+/* ---- training ---- */
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void show(int64_t step, const struct settings *s, double loss, double begin) {
+    double spent = seconds_now() - begin, left = spent / (double)step * (double)(s->steps - step);
+    if (isatty(STDOUT_FILENO)) {
+        printf("\rstep %lld of %lld, loss %.3f, %.0f s left   ", (long long)step, (long long)s->steps, loss, left);
+        fflush(stdout);
+    }
+}
+
+static bool train(const struct settings *s, const struct text *text, transformer *net, double *best) {
+    double begin = seconds_now(), loss = NAN;
+    eddy_tensor *last = NULL;
+    bool is_fine = true;
+    *best = INFINITY;
+    for (int64_t step = 0; step < s->steps && is_fine; step++) {
+        eddy_tensor *now = train_step(s, text, net, step);
+        /* The loss before is there by now: the loop runs one step ahead of the workers. */
+        is_fine = now && (!last || eddy_read_f64(last, &loss) == EDDY_OK);
+        eddy_release(&last);
+        last = now;
+        if (is_fine)
+            show(step + 1, s, loss, begin);
+        if (is_fine && ((step + 1) % EVALUATE_EVERY == 0 || step + 1 == s->steps)) {
+            double held_out;
+            is_fine = evaluate(s, text, net, &held_out);
+            if (is_fine) {
+                printf("%sstep %lld, training %.3f, validation %.3f, %.0f s\n", isatty(STDOUT_FILENO) ? "\r" : "",
+                       (long long)(step + 1), loss, held_out, seconds_now() - begin);
+                fflush(stdout);
+            }
+            if (is_fine && held_out < *best) {
+                *best = held_out;
+                is_fine = transformer_keep(net);
+            }
+        }
+    }
+    eddy_release(&last);
+    return is_fine;
+}
+
+/* ---- writing ---- */
+
+/* Writes `s->sample` characters, each drawn as likely as the network finds it. */
+static bool write_sample(const struct settings *s, const struct text *text, const transformer *net) {
+    eddy_tensor *seen = eddy_narrow(text->numbers[1], 0, 0, 1);
+    seen = eddy_reshape(seen, EDDY_SHAPE(1, 1));
+    bool is_fine = seen != NULL;
+    eddy_no_grad_begin();
+    for (int64_t i = 0; i < s->sample && is_fine; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        int64_t length = eddy_dim(seen, 1), kept = length < net->size.sequence ? length : net->size.sequence;
+        eddy_tensor *window = eddy_narrow(seen, 1, length - kept, kept);
+        eddy_tensor *logits = eddy_select(eddy_select(transformer_logits(net, window), 1, -1), 0, 0);
+        eddy_tensor *drawn = eddy_multinomial(eddy_softmax(logits, 0), 1, NULL);
+        int64_t number;
+        is_fine = eddy_read_i64(drawn, &number) == EDDY_OK;
+        if (is_fine)
+            putchar(text->bytes[number]);
+        eddy_tensor *more = eddy_cat(EDDY_LIST(window, eddy_reshape(drawn, EDDY_SHAPE(1, 1))), 1);
+        eddy_tensor *before = seen;
+        seen = eddy_scope_return(scope, more);
+        eddy_scope_end(scope);
+        eddy_release(&before);
+    }
+    eddy_no_grad_end();
+    eddy_release(&seen);
+    putchar('\n');
+    return is_fine;
+}
+
+static bool run(const struct settings *s, const struct text *text) {
+    const struct transformer_size size = {
+        .vocabulary = text->vocabulary, .width = 128, .layers = 4, .heads = 4, .hidden = 344, .sequence = 128};
+    transformer net;
+    double best = INFINITY;
+    if (text->counts[0] <= size.sequence || text->counts[1] <= size.sequence) {
+        fprintf(stderr, "char_transformer: the text is too short: %lld characters to train on, %lld held out\n",
+                (long long)text->counts[0], (long long)text->counts[1]);
+        return false;
+    }
+    bool is_fine = transformer_init(&net, &size);
+    if (is_fine)
+        printf("%lld characters of %lld kinds, %lld weights\n", (long long)text->counts[0], (long long)text->vocabulary,
+               (long long)transformer_weights(&net));
+    is_fine = is_fine && train(s, text, &net, &best) && transformer_restore(&net) && write_sample(s, text, &net);
+    transformer_fini(&net);
+    if (is_fine)
+        printf("validation loss %.3f\n", best);
+    return is_fine;
+}
+
+int main(int argc, char **argv) {
+    struct settings s;
+    struct text text = {0};
+    int outcome = read_settings(argc, argv, &s);
+    if (outcome <= 0)
+        return outcome < 0;
+    char complaint[4400];
+    eddy_error error = {0};
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = s.threads));
+    bool is_fine = runtime && eddy_runtime_use(runtime) == EDDY_OK && eddy_seed((uint64_t)s.seed) == EDDY_OK;
+    if (is_fine) {
+        is_fine = text_read(s.paths, s.path_count, &text, complaint, sizeof(complaint));
+        if (!is_fine)
+            fprintf(stderr, "char_transformer: %s\n", complaint);
+        is_fine = is_fine && run(&s, &text);
+    }
+    text_free(&text);
+    if (eddy_error_take(&error) != EDDY_OK)
+        fprintf(stderr, "char_transformer: %s\n", error.message);
+    eddy_runtime_use(NULL);
+    eddy_runtime_release(&runtime);
+    return !is_fine;
+}

@@ -1,0 +1,48 @@
+/* A small decoder-only transformer: embedding, layers of attention and SwiGLU with RMS norms before each, a linear output.
+ *
+ * Nothing here waits: every function issues ops and returns. A failed call leaves its record in the thread's error
+ * slot; what fails later shows when a result is read. */
+#ifndef EXAMPLES_TRANSFORMER_H
+#define EXAMPLES_TRANSFORMER_H
+
+#include <eddy/eddy.h>
+#include <stdbool.h>
+
+#define TRANSFORMER_LAYERS_MAX 64
+/* Of a layer: attention's norm, query-key-value, output; the norm, gate, up and down of SwiGLU. */
+#define TRANSFORMER_LAYER_PARAMETERS 7
+#define TRANSFORMER_PARAMETERS_MAX (3 + TRANSFORMER_LAYERS_MAX * TRANSFORMER_LAYER_PARAMETERS)
+
+struct transformer_size {
+    int64_t vocabulary, width, layers, heads, hidden, sequence;
+};
+
+typedef struct transformer {
+    struct transformer_size size;
+    int64_t count; /* parameters: embedding, the layers', last norm, output */
+    eddy_tensor *parameters[TRANSFORMER_PARAMETERS_MAX];
+    eddy_tensor *m[TRANSFORMER_PARAMETERS_MAX], *v[TRANSFORMER_PARAMETERS_MAX]; /* AdamW's moments */
+    eddy_tensor *best[TRANSFORMER_PARAMETERS_MAX]; /* copies; NULL before transformer_keep */
+    eddy_tensor *step;                             /* AdamW's count of updates, i64 */
+    eddy_tensor *positions;                        /* 0 .. sequence - 1 */
+} transformer;
+
+/* Random weights from the current runtime's generator. On failure *net is to be given to transformer_fini all the same. */
+bool transformer_init(transformer *net, const struct transformer_size *size);
+/* Releases everything; a zeroed or half-made one is allowed. */
+void transformer_fini(transformer *net);
+/* How many numbers the parameters are. */
+int64_t transformer_weights(const transformer *net);
+
+/* numbers i64[B, S], S at most the size's sequence -> logits f32[B, S, vocabulary]. NULL on failure. */
+eddy_tensor *transformer_logits(const transformer *net, eddy_tensor *numbers);
+/* Mean cross-entropy, in nats, of each number's successor; numbers i64[B, S + 1]. NULL on failure. */
+eddy_tensor *transformer_loss(const transformer *net, eddy_tensor *numbers);
+/* One step of training: forward, backward, clipping, AdamW with rate `lr`. Returns the loss before the update, or NULL. */
+eddy_tensor *transformer_train(transformer *net, eddy_tensor *numbers, double lr);
+
+/* Copies the parameters, or puts the last copy back. */
+bool transformer_keep(transformer *net);
+bool transformer_restore(transformer *net);
+
+#endif
