@@ -106,16 +106,22 @@ void eddy_autograd_set(eddy_tensor *tensor, eddy_autograd word) {
         eddy_autograd_node_release(eddy_autograd_node_of(before));
 }
 
-eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor, const void *address) {
-    eddy_tensor *handle = eddy_tensor_acquire(caller, tensor->runtime, address);
-    if (!handle)
+eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor, const char *op,
+                                    const void *address) {
+    eddy_tensor *handle = eddy_scope_reserve(caller, 1) ? eddy_tensor_acquire(caller, tensor->runtime, address) : NULL;
+    if (!handle) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for a handle", op);
         return NULL;
-    eddy_tensor_alias(handle, tensor);
-    if (tensor->autograd) {
-        eddy_autograd_node_retain(eddy_autograd_node_of(tensor->autograd));
-        eddy_autograd_set(handle, tensor->autograd);
     }
+    eddy_tensor_alias(handle, tensor);
     return handle;
+}
+
+void eddy_autograd_follow(eddy_tensor *handle, const eddy_tensor *tensor) {
+    if (!tensor->autograd)
+        return;
+    eddy_autograd_node_retain(eddy_autograd_node_of(tensor->autograd));
+    eddy_autograd_set(handle, tensor->autograd);
 }
 
 void eddy_autograd_node_note(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor, uint32_t *dims_at) {
@@ -177,8 +183,17 @@ static eddy_status make_leaf(eddy_tensor *tensor, const void *address) {
     return EDDY_OK;
 }
 
+/* Refuses a thread that may only retain and release. */
+static eddy_status check_thread(const char *op, const void *address) {
+    eddy_caller *caller = eddy_caller_get();
+    return eddy_caller_may_call(caller) ? EDDY_OK : eddy_caller_refuse(caller, op, address);
+}
+
 eddy_status eddy_set_requires_grad(eddy_tensor *tensor, bool requires_grad) {
     const void *address = __builtin_return_address(0);
+    eddy_status status = check_thread("set_requires_grad", address);
+    if (status != EDDY_OK)
+        return status;
     if (!eddy_tensor_check_shape(tensor, "set_requires_grad", address))
         return EDDY_INVALID_ARGUMENT;
     bool is_made = tensor->autograd && !eddy_autograd_is_leaf(eddy_autograd_node_of(tensor->autograd));
@@ -212,44 +227,34 @@ void eddy_no_grad_end(void) {
 
 /* ---- what the tape keeps for the user ---- */
 
-/* The node of a tensor that requires a gradient; NULL with the error recorded. */
-static eddy_autograd_node *node_for(const eddy_tensor *tensor, const char *op, const void *address) {
+/* Finds the node of a tensor that must require a gradient. */
+static eddy_status find_node(const eddy_tensor *tensor, const char *op, const void *address,
+                             eddy_autograd_node **node) {
+    eddy_status status = check_thread(op, address);
+    if (status != EDDY_OK)
+        return status;
     if (!eddy_tensor_check(tensor, op, "tensor", address))
-        return NULL;
-    if (tensor->autograd)
-        return eddy_autograd_node_of(tensor->autograd);
-    eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: the tensor requires no gradient", op);
-    return NULL;
+        return EDDY_INVALID_ARGUMENT;
+    if (!tensor->autograd)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: the tensor requires no gradient", op);
+    *node = eddy_autograd_node_of(tensor->autograd);
+    return EDDY_OK;
 }
 
 eddy_tensor *eddy_detach(eddy_tensor *tensor) {
     const void *address = __builtin_return_address(0);
-    eddy_caller *caller = eddy_caller_get();
-    if (!eddy_caller_may_call(caller)) {
-        (void)!eddy_caller_refuse(caller, "detach", address);
+    if (check_thread("detach", address) != EDDY_OK || !eddy_tensor_check_shape(tensor, "detach", address))
         return NULL;
-    }
-    if (!eddy_tensor_check_shape(tensor, "detach", address))
-        return NULL;
-    eddy_tensor *view = eddy_scope_reserve(caller, 1) ? eddy_tensor_acquire(caller, tensor->runtime, address) : NULL;
-    if (!view) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, "detach", address, "detach: no memory for a handle");
-        return NULL;
-    }
-    eddy_tensor_alias(view, tensor);
-    eddy_scope_own(caller, view);
+    eddy_tensor *view = eddy_autograd_hand_out(eddy_caller_self, tensor, "detach", address);
+    if (view)
+        eddy_scope_own(eddy_caller_self, view);
     return view;
 }
 
 eddy_tensor *eddy_grad(eddy_tensor *tensor) {
     const void *address = __builtin_return_address(0);
-    eddy_caller *caller = eddy_caller_get();
-    if (!eddy_caller_may_call(caller)) {
-        (void)!eddy_caller_refuse(caller, "grad", address);
-        return NULL;
-    }
-    eddy_autograd_node *node = node_for(tensor, "grad", address);
-    if (!node)
+    eddy_autograd_node *node;
+    if (find_node(tensor, "grad", address, &node) != EDDY_OK)
         return NULL;
     uint32_t output = eddy_autograd_output_of(tensor->autograd);
     eddy_lock_acquire(&node->lock);
@@ -262,12 +267,12 @@ eddy_tensor *eddy_grad(eddy_tensor *tensor) {
                   eddy_autograd_is_leaf(node) ? "" : ", which is no leaf (eddy_retain_grad keeps it)");
         return NULL;
     }
-    eddy_tensor *handle = eddy_scope_reserve(caller, 1) ? eddy_autograd_hand_out(caller, kept, address) : NULL;
+    eddy_tensor *handle = eddy_autograd_hand_out(eddy_caller_self, kept, "grad", address);
+    if (handle) {
+        eddy_autograd_follow(handle, kept);
+        eddy_scope_own(eddy_caller_self, handle);
+    }
     eddy_tensor_drop(kept);
-    if (handle)
-        eddy_scope_own(caller, handle);
-    else
-        eddy_fail(EDDY_OUT_OF_MEMORY, "grad", address, "grad: no memory for a handle");
     return handle;
 }
 
@@ -282,9 +287,10 @@ bool eddy_has_grad(const eddy_tensor *tensor) {
 }
 
 eddy_status eddy_retain_grad(eddy_tensor *tensor) {
-    eddy_autograd_node *node = node_for(tensor, "retain_grad", __builtin_return_address(0));
-    if (!node)
-        return EDDY_INVALID_ARGUMENT;
+    eddy_autograd_node *node;
+    eddy_status status = find_node(tensor, "retain_grad", __builtin_return_address(0), &node);
+    if (status != EDDY_OK)
+        return status;
     eddy_lock_acquire(&node->lock);
     node->keeps[eddy_autograd_output_of(tensor->autograd)] = true;
     eddy_lock_release(&node->lock);
@@ -295,11 +301,14 @@ eddy_status eddy_zero_grad(eddy_list tensors) {
     const void *address = __builtin_return_address(0);
     if (tensors.count < 0 || (tensors.count > 0 && !tensors.items))
         return eddy_fail(EDDY_INVALID_ARGUMENT, "zero_grad", address, "zero_grad: a list without items");
-    for (int64_t i = 0; i < tensors.count; i++)
-        if (!node_for(tensors.items[i], "zero_grad", address))
-            return EDDY_INVALID_ARGUMENT;
+    eddy_autograd_node *node;
     for (int64_t i = 0; i < tensors.count; i++) {
-        eddy_autograd_node *node = eddy_autograd_node_of(tensors.items[i]->autograd);
+        eddy_status status = find_node(tensors.items[i], "zero_grad", address, &node);
+        if (status != EDDY_OK)
+            return status;
+    }
+    for (int64_t i = 0; i < tensors.count; i++) {
+        node = eddy_autograd_node_of(tensors.items[i]->autograd);
         eddy_tensor **place = &node->kept[eddy_autograd_output_of(tensors.items[i]->autograd)];
         eddy_lock_acquire(&node->lock);
         eddy_tensor *kept = *place;
@@ -314,9 +323,10 @@ eddy_status eddy_zero_grad(eddy_list tensors) {
 eddy_status eddy_gradient_hook_add(eddy_tensor *tensor, eddy_gradient_hook *hook, void *context,
                                    void (*destroy)(void *context)) {
     const void *address = __builtin_return_address(0);
-    eddy_autograd_node *node = node_for(tensor, "gradient_hook_add", address);
-    if (!node)
-        return EDDY_INVALID_ARGUMENT;
+    eddy_autograd_node *node;
+    eddy_status status = find_node(tensor, "gradient_hook_add", address, &node);
+    if (status != EDDY_OK)
+        return status;
     if (!hook)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "gradient_hook_add", address, "gradient_hook_add: the hook is NULL");
     eddy_autograd_hook *made = eddy_memory_acquire(sizeof(*made), EDDY_MEMORY_TAPE);
@@ -396,6 +406,20 @@ static void find_needs(recording *r) {
     }
 }
 
+/* Whether the gradient reads a storage by value that the call overwrites. The node would also hold what names it. */
+static bool reads_target(const recording *r) {
+    const eddy_apply *apply = r->apply;
+    eddy_operand_walk walk;
+    eddy_operand_walk_begin(&walk, apply->op, apply->list_counts);
+    for (int64_t i = 0; i < apply->input_count; i++) {
+        int64_t operand = eddy_operand_walk_next(&walk) - apply->op->operands;
+        const eddy_tensor *input = apply->inputs[i];
+        if ((r->needs.inputs >> operand & 1) && !eddy_tensor_is_none(input) && input->root == apply->targets[0]->root)
+            return true;
+    }
+    return false;
+}
+
 /* Writing to a given tensor: only where the way back stays clear. */
 static eddy_status check_target(const recording *r) {
     const eddy_apply *apply = r->apply;
@@ -408,7 +432,7 @@ static eddy_status check_target(const recording *r) {
                       "in place on a tensor whose gradient is wanted; between no_grad_begin and _end that is allowed");
     if (target->root != target && !target->stands_in)
         return refuse(r, EDDY_UNSUPPORTED, "in place on a view, which gradients cannot follow");
-    if (r->needs.inputs & 1)
+    if (reads_target(r))
         return refuse(r, EDDY_UNSUPPORTED,
                       "its gradient reads what would be overwritten in place; use the form that "
                       "returns a new tensor");
@@ -464,6 +488,14 @@ static void discard(recording *r) {
         eddy_autograd_node_release(r->node);
 }
 
+/* That of the operands; the first may be absent, but one requires a gradient. */
+static eddy_runtime *runtime_of(const eddy_apply *apply) {
+    int64_t i = 0;
+    while (eddy_tensor_is_none(apply->inputs[i]))
+        i++;
+    return apply->inputs[i]->runtime;
+}
+
 /* All memory that recording takes. */
 static bool take_memory(recording *r) {
     const eddy_apply *apply = r->apply;
@@ -474,10 +506,8 @@ static bool take_memory(recording *r) {
                                                             .dims = count_dims(apply),
                                                             .attribute_bytes = op->attribute_bytes});
     bool has_memory = r->node != NULL;
-    for (int32_t i = 0; i < op->output_count && has_memory; i++) {
-        if (r->is_inplace)
-            continue;
-        r->handles[i] = eddy_tensor_acquire(r->caller, apply->inputs[0]->runtime, apply->address);
+    for (int32_t i = 0; i < op->output_count && has_memory && !r->is_inplace; i++) {
+        r->handles[i] = eddy_tensor_acquire(r->caller, runtime_of(apply), apply->address);
         has_memory = r->handles[i] != NULL;
     }
     if (!has_memory)

@@ -1,8 +1,9 @@
 /* The tape: what was called on tensors that require a gradient, and where its operands came from.
  *
  * A node is one call, or one leaf. Handles name the node that made them (eddy_autograd: node and output in one word) and hold a
- * reference; so does a node for each operand that came from another. The other way there is nothing: what a
- * recorded call made is a handle of its own, which nobody knows, and the user gets another one of it that names the node. Nodes are const once recorded, but for what `lock` guards.
+ * reference; so does a node for each operand that came from another. The other way there is nothing: what a recorded call made is
+ * a handle of its own, which nobody knows, and the user gets another one of it that names the node. Nodes are const once
+ * recorded, but for what `lock` guards.
  *
  *   RECORDED --gone back through--> SPENT (what was saved is gone)      a leaf stays RECORDED
  *   either --last reference--> freed; those it held in turn, in a loop and not in each other (chains may be 10^6 long)
@@ -122,9 +123,12 @@ EDDY_MUST_USE eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_ap
 /* A view that was made of `tensor`. */
 EDDY_MUST_USE eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *view, eddy_view_kind kind,
                                              const eddy_view_attributes *attributes, const void *address);
-/* Another handle of a tensor that the tape keeps, for the user: one reference, no scope. NULL, nothing recorded, without
- * memory. */
-eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor, const void *address);
+/* Another handle of a tensor, for the user: one reference, no scope yet but room in the innermost. It names no node. NULL, recorded
+ * under `op`, without memory. */
+eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor, const char *op,
+                                    const void *address);
+/* Lets a new handle come from where `tensor` does. */
+void eddy_autograd_follow(eddy_tensor *handle, const eddy_tensor *tensor);
 /* Lets a tensor come from an output of a node, or (0) from nowhere. */
 void eddy_autograd_set(eddy_tensor *tensor, eddy_autograd word);
 

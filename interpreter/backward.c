@@ -143,6 +143,11 @@ static uint32_t visit_of(walk *w, eddy_autograd_node *node) {
     return w->visit_count - 1;
 }
 
+/* The visit of what an edge leads to, which find_all has made. */
+static uint32_t source_of(const walk *w, eddy_autograd edge) {
+    return *map_slot(w, eddy_autograd_node_of(edge)) - 1;
+}
+
 /* Everything that the nodes visited so far come from. */
 static eddy_status find_all(walk *w) {
     for (uint32_t i = 0; i < w->visit_count; i++) {
@@ -182,8 +187,10 @@ static eddy_status put_in_order(walk *w) {
         order[count++] = i;
         const eddy_autograd_node *node = visit_at(w, i)->node;
         for (uint32_t e = 0; e < node->input_count; e++) {
-            uint32_t source = node->edges[e] ? *map_slot(w, eddy_autograd_node_of(node->edges[e])) - 1 : UINT32_MAX;
-            if (source != UINT32_MAX && --visit_at(w, source)->waiting == 0)
+            if (!node->edges[e])
+                continue;
+            uint32_t source = source_of(w, node->edges[e]);
+            if (--visit_at(w, source)->waiting == 0)
                 stack[ready_count++] = source;
         }
     }
@@ -195,8 +202,7 @@ static eddy_status put_in_order(walk *w) {
         visit *at = visit_at(w, order[count - 1]);
         at->is_wanted = is_asked_for(w, at->node);
         for (uint32_t e = 0; e < at->node->input_count && !at->is_wanted; e++)
-            at->is_wanted = at->node->edges[e] &&
-                            visit_at(w, *map_slot(w, eddy_autograd_node_of(at->node->edges[e])) - 1)->is_wanted;
+            at->is_wanted = at->node->edges[e] && visit_at(w, source_of(w, at->node->edges[e]))->is_wanted;
     }
     return EDDY_OK;
 }
@@ -325,9 +331,10 @@ static eddy_status complete(walk *w, const visit *at, bool *has_any) {
             return status;
         for (int64_t k = 0; w->inputs && k < w->inputs->count; k++)
             if (w->inputs->items[k]->autograd == eddy_autograd_make(node, i)) {
-                w->found[k] = eddy_autograd_hand_out(w->caller, gradient->tensor, w->address);
+                w->found[k] = eddy_autograd_hand_out(w->caller, gradient->tensor, w->op, w->address);
                 if (!w->found[k])
-                    return fail_memory(w);
+                    return EDDY_OUT_OF_MEMORY;
+                eddy_autograd_follow(w->found[k], gradient->tensor);
             }
     }
     return EDDY_OK;
@@ -423,8 +430,7 @@ static eddy_status fill_frame(walk *w, const visit *at, frame *f) {
         eddy_autograd_spec_of(node, i, &f->specs[i]);
         f->inputs[i] = f->saved[i].tensor;
         f->results[i] = NULL;
-        f->wanted[i] =
-            node->edges[i] && visit_at(w, *map_slot(w, eddy_autograd_node_of(node->edges[i])) - 1)->is_wanted;
+        f->wanted[i] = node->edges[i] && visit_at(w, source_of(w, node->edges[i]))->is_wanted;
     }
     for (uint32_t i = 0; i < node->extra_count; i++)
         f->extras[i] = f->saved[node->input_count + node->output_count + i].tensor;
@@ -453,7 +459,7 @@ static eddy_status hand_on(walk *w, const eddy_autograd_node *node, const frame 
             if (!result)
                 return eddy_runtime_failure();
         }
-        const visit *source = visit_at(w, *map_slot(w, eddy_autograd_node_of(node->edges[i])) - 1);
+        const visit *source = visit_at(w, source_of(w, node->edges[i]));
         eddy_status status = add(w, sum_at(w, source->first_sum + eddy_autograd_output_of(node->edges[i])), result);
         if (status != EDDY_OK)
             return status;

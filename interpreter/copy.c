@@ -12,7 +12,7 @@ static const eddy_op *find(found_op *found, const char *name) {
     if (EDDY_LIKELY(op != NULL))
         return op;
     op = eddy_op_find(name);
-    EDDY_ASSERT(op != NULL && op->output_count == 1);
+    EDDY_ASSERT(op != NULL);
     eddy_store_relaxed(found, op);
     return op;
 }
@@ -42,14 +42,8 @@ eddy_tensor *eddy_copy_contiguous(eddy_caller *caller, eddy_tensor *tensor, cons
 
 eddy_status eddy_copy_to(eddy_caller *caller, eddy_tensor *source, eddy_tensor *target, const void *address) {
     static found_op copy;
-    const eddy_op *op = eddy_load_relaxed(&copy);
-    if (!op) {
-        op = eddy_op_find("copy_into");
-        EDDY_ASSERT(op != NULL);
-        eddy_store_relaxed(&copy, op);
-    }
     eddy_tensor *inputs[] = {source, target};
-    eddy_apply apply = {.op = op, .inputs = inputs, .input_count = 2, .address = address};
+    eddy_apply apply = {.op = find(&copy, "copy_into"), .inputs = inputs, .input_count = 2, .address = address};
     return eddy_plan_apply(caller, &apply);
 }
 

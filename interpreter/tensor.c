@@ -226,6 +226,17 @@ eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor) {
     return key;
 }
 
+/* Makes a new handle one of the tensor's storage. */
+static void show(eddy_tensor *handle, const eddy_tensor *tensor, const eddy_layout *layout) {
+    handle->dtype = tensor->dtype;
+    handle->device_kind = tensor->device_kind;
+    handle->device_index = tensor->device_index;
+    handle->root = tensor->root;
+    handle->storage = tensor->storage;
+    eddy_tensor_retain(handle->root);
+    eddy_tensor_set_layout(handle, layout);
+}
+
 eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const eddy_layout *layout, const char *op,
                               const void *address) {
     eddy_tensor *view = eddy_tensor_acquire(caller, tensor->runtime, address);
@@ -233,26 +244,14 @@ eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const ed
         eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for a handle", op);
         return NULL;
     }
-    view->dtype = tensor->dtype;
-    view->device_kind = tensor->device_kind;
-    view->device_index = tensor->device_index;
-    view->root = tensor->root;
-    view->storage = tensor->storage;
-    eddy_tensor_retain(view->root);
-    eddy_tensor_set_layout(view, layout);
+    show(view, tensor, layout);
     return view;
 }
 
 void eddy_tensor_alias(eddy_tensor *alias, const eddy_tensor *tensor) {
     eddy_layout layout;
-    alias->dtype = tensor->dtype;
-    alias->device_kind = tensor->device_kind;
-    alias->device_index = tensor->device_index;
-    alias->root = tensor->root;
-    alias->storage = tensor->storage;
-    eddy_tensor_retain(alias->root);
     eddy_tensor_layout(tensor, &layout);
-    eddy_tensor_set_layout(alias, &layout);
+    show(alias, tensor, &layout);
 }
 
 /* ---- at the door ---- */

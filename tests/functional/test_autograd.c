@@ -1,16 +1,9 @@
 /* What is recorded, how going back goes, and what it leaves. */
-#include <base/memory.h>
-#include <criterion/criterion.h>
-#include <eddy/eddy.h>
+#include "taped.h"
+
 #include <pthread.h>
-#include <string.h>
 
 #define F32(shape, ...) eddy_from_data((float[]){__VA_ARGS__}, shape, EDDY_F32, NULL)
-
-static eddy_tensor *leaf(eddy_tensor *tensor) {
-    cr_assert_eq(eddy_set_requires_grad(tensor, true), EDDY_OK);
-    return tensor;
-}
 
 static eddy_tensor *total(eddy_tensor *tensor) {
     return eddy_sum(tensor, NULL, NULL);
@@ -27,29 +20,7 @@ static void expect_grad(eddy_tensor *tensor, int count, const float *want) {
 #define EXPECT_GRAD(tensor, ...)                                                                                       \
     expect_grad(tensor, (int)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)), (float[]){__VA_ARGS__})
 
-static void expect_error(eddy_status status, const char *text) {
-    eddy_error error = {0};
-    eddy_error_take(&error);
-    cr_assert_eq(error.status, status, "%s", error.message);
-    cr_assert_not_null(strstr(error.message, text), "%s", error.message);
-}
-
-/* Every case ends with nothing alive. */
-static eddy_scope *scope;
-
-static void begin(void) {
-    scope = eddy_scope_begin();
-}
-
-static void end(void) {
-    eddy_scope_end(scope);
-    cr_assert_eq(eddy_error_take(NULL), EDDY_OK);
-    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
-    cr_assert_eq(eddy_live_count(), 0);
-    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_TAPE).bytes, 0);
-}
-
-#define CASE(name) Test(autograd, name, .init = begin, .fini = end, .timeout = 120)
+#define CASE(name) TAPED_TEST(autograd, name)
 
 CASE(sums_add_up_until_they_are_given_up) {
     eddy_tensor *x = leaf(F32(EDDY_SHAPE(2), 1, 2));
@@ -164,6 +135,13 @@ CASE(in_place_is_refused_where_gradients_cannot_follow) {
     expect_error(EDDY_INVALID_ARGUMENT, "relu: in place on a tensor whose gradient is wanted");
     cr_assert_eq(eddy_mul_inplace(y, x), EDDY_UNSUPPORTED);
     expect_error(EDDY_UNSUPPORTED, "reads what would be overwritten");
+    eddy_tensor *made = eddy_mul_s(x, EDDY_S(2));
+    cr_assert_eq(eddy_sub_inplace(made, made), EDDY_OK);
+    cr_assert_eq(eddy_div_inplace(y, eddy_add(x, y)), EDDY_OK);
+    cr_assert_eq(eddy_div_inplace(made, made), EDDY_UNSUPPORTED);
+    expect_error(EDDY_UNSUPPORTED, "reads what would be overwritten");
+    cr_assert_eq(eddy_div_inplace(made, eddy_narrow(made, 0, 0, 1)), EDDY_UNSUPPORTED);
+    expect_error(EDDY_UNSUPPORTED, "reads what would be overwritten");
     cr_assert_eq(eddy_add_inplace(eddy_narrow(y, 0, 0, 2), x), EDDY_UNSUPPORTED);
     expect_error(EDDY_UNSUPPORTED, "in place on a view");
     cr_assert_eq(eddy_add_into(x, y, y), EDDY_UNSUPPORTED);
@@ -172,6 +150,38 @@ CASE(in_place_is_refused_where_gradients_cannot_follow) {
     cr_assert_eq(eddy_relu_inplace(x), EDDY_OK);
     eddy_no_grad_end();
     cr_assert(eddy_requires_grad(x));
+}
+
+static eddy_tensor *bystander;
+static eddy_status in_deleter[7];
+
+static void call_the_tape(void *context) {
+    (void)context;
+    eddy_tensor *found = NULL;
+    int i = 0;
+    in_deleter[i++] = eddy_set_requires_grad(bystander, false);
+    in_deleter[i++] = eddy_backward(bystander);
+    in_deleter[i++] = eddy_gradients(EDDY_LIST(bystander), EDDY_LIST(bystander), (eddy_list){0}, NULL, &found);
+    in_deleter[i++] = eddy_retain_grad(bystander);
+    in_deleter[i++] = eddy_zero_grad(EDDY_LIST(bystander));
+    eddy_error_take(NULL);
+    cr_assert_null(eddy_detach(bystander));
+    in_deleter[i++] = eddy_error_take(NULL);
+    cr_assert_null(eddy_grad(bystander));
+    in_deleter[i++] = eddy_error_take(NULL);
+}
+
+CASE(a_deleter_leaves_the_tape_alone) {
+    static float values[2];
+    bystander = leaf(F32(EDDY_SHAPE(1), 1));
+    eddy_tensor *lent = eddy_from_buffer(values, EDDY_SHAPE(2), EDDY_F32, call_the_tape, NULL, NULL);
+    cr_assert_not_null(lent);
+    eddy_release(&lent);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_sync_deleters(EDDY_FOREVER), EDDY_OK);
+    for (int i = 0; i < 7; i++)
+        cr_assert_eq(in_deleter[i], EDDY_WRONG_THREAD, "call %d: %d", i, (int)in_deleter[i]);
+    cr_assert(eddy_requires_grad(bystander) && !eddy_has_grad(bystander));
 }
 
 CASE(marks_are_checked) {

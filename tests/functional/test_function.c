@@ -1,43 +1,16 @@
 /* Functions and ops with a gradient of the program's own. */
-#include <base/memory.h>
-#include <criterion/criterion.h>
-#include <eddy/eddy.h>
+#include "taped.h"
+
 #include <math.h>
-#include <string.h>
 
 #define F64(shape, ...) eddy_from_data((double[]){__VA_ARGS__}, shape, EDDY_F64, NULL)
 
-static eddy_scope *scope;
-
-static void begin(void) {
-    scope = eddy_scope_begin();
-}
-
-static void end(void) {
-    eddy_scope_end(scope);
-    cr_assert_eq(eddy_error_take(NULL), EDDY_OK);
-    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
-    cr_assert_eq(eddy_live_count(), 0);
-    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_TAPE).bytes, 0);
-}
-#define CASE(name) Test(function, name, .init = begin, .fini = end, .timeout = 60)
-
-static eddy_tensor *leaf(eddy_tensor *tensor) {
-    cr_assert_eq(eddy_set_requires_grad(tensor, true), EDDY_OK);
-    return tensor;
-}
+#define CASE(name) TAPED_TEST(function, name)
 
 static double item(eddy_tensor *tensor, int i) {
     double values[8];
     cr_assert_eq(eddy_read(tensor, values, (size_t)eddy_count(tensor) * sizeof(double)), EDDY_OK);
     return values[i];
-}
-
-static void expect_error(eddy_status status, const char *text) {
-    eddy_error error = {0};
-    eddy_error_take(&error);
-    cr_assert_eq(error.status, status, "%s", error.message);
-    cr_assert_not_null(strstr(error.message, text), "%s", error.message);
 }
 
 /* ---- e^(a b), of which the result is saved, and a + b beside it ---- */
@@ -217,4 +190,51 @@ CASE(a_registered_op_may_bring_its_gradient) {
     d.gradient = square_gradient;
     cr_assert_eq(eddy_op_register(&d), EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT, "says that it has none");
+}
+
+/* y = x, and + b where b is there: what comes first may be absent. */
+static eddy_status shifted_infer(eddy_op_inference *inference) {
+    inference->outputs[0] = inference->inputs[1];
+    return EDDY_OK;
+}
+
+static eddy_status shifted_run(const eddy_op_call *call) {
+    const eddy_op_view *b = &call->views[0], *x = &call->views[1];
+    for (int64_t i = 0; i < x->shape[0]; i++) {
+        double shift = b->rank < 0 ? 0 : ((const double *)b->data)[i * b->strides[0]];
+        ((double *)call->views[2].data)[i] = shift + ((const double *)x->data)[i * x->strides[0]];
+    }
+    return EDDY_OK;
+}
+
+static eddy_status shifted_gradient(eddy_backward_call *call) {
+    for (int i = 0; i < 2; i++)
+        if (call->wanted[i])
+            call->results[i] = eddy_add_s(call->gradients[0], EDDY_S(0));
+    return EDDY_OK;
+}
+
+CASE(the_first_operand_of_a_registered_op_may_be_absent) {
+    eddy_operand_description operands[] = {{.name = "b", .kind = EDDY_OPERAND_OPTIONAL}, {.name = "x"}};
+    const char *output = "y";
+    eddy_op_kernel kernel = {.device = EDDY_DEVICE_CPU, .run = shifted_run};
+    eddy_op_description d = {.size = sizeof(d),
+                             .name = "user.shifted",
+                             .operands = operands,
+                             .operand_count = 2,
+                             .outputs = &output,
+                             .output_count = 1,
+                             .infer = shifted_infer,
+                             .kernels = &kernel,
+                             .kernel_count = 1,
+                             .gradient = shifted_gradient};
+    cr_assert_eq(eddy_op_register(&d), EDDY_OK);
+    eddy_tensor *x = leaf(F64(EDDY_SHAPE(2), 3, 5)), *b = leaf(F64(EDDY_SHAPE(2), 1, 1)), *y = NULL;
+    cr_assert_eq(eddy_call("user.shifted", EDDY_LIST(EDDY_NONE, x), NULL, &y), EDDY_OK);
+    cr_assert_eq(eddy_backward(eddy_sum(y, NULL, NULL)), EDDY_OK);
+    cr_assert(item(eddy_grad(x), 0) == 1 && item(eddy_grad(x), 1) == 1);
+    cr_assert_eq(eddy_call("user.shifted", EDDY_LIST(b, x), NULL, &y), EDDY_OK);
+    cr_assert_eq(item(y, 1), 6);
+    cr_assert_eq(eddy_backward(eddy_sum(y, NULL, NULL)), EDDY_OK);
+    cr_assert(item(eddy_grad(x), 0) == 2 && item(eddy_grad(b), 1) == 1);
 }
