@@ -12,7 +12,7 @@
 
 #include <base/assert.h>
 #include <base/atomic.h>
-#include <base/stack.h>
+#include <base/lifo.h>
 #include <eddy/device.h>
 #include <eddy/status.h>
 #include <eddy/stream.h>

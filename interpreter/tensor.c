@@ -14,7 +14,7 @@
 /* ---- cache ---- */
 
 static void push_free(eddy_caller *caller, eddy_tensor *tensor) {
-    tensor->link.link.next = (eddy_stack_link *)caller->free_handles;
+    tensor->link.link.next = (eddy_lifo_link *)caller->free_handles;
     caller->free_handles = tensor;
 }
 
@@ -24,7 +24,7 @@ static void recycle(eddy_tensor *tensor) {
     if (EDDY_LIKELY(owner == eddy_caller_self))
         push_free(owner, tensor);
     else
-        eddy_stack_push(&owner->returned, &tensor->link.link);
+        eddy_lifo_push(&owner->returned, &tensor->link.link);
 }
 
 static void recycle_link(eddy_vm_release_link *link) {
@@ -45,8 +45,8 @@ static bool add_slab(eddy_caller *caller) {
 }
 
 static void take_returned(eddy_caller *caller) {
-    for (eddy_stack_link *link = eddy_stack_take_all(&caller->returned); link;) {
-        eddy_stack_link *next = link->next;
+    for (eddy_lifo_link *link = eddy_lifo_take_all(&caller->returned); link;) {
+        eddy_lifo_link *next = link->next;
         push_free(caller, (eddy_tensor *)((char *)link - offsetof(struct eddy_tensor, link)));
         link = next;
     }

@@ -13,7 +13,7 @@ bool eddy_engine_request(eddy_vm *vm) {
 }
 
 void eddy_engine_complete(eddy_vm *vm, eddy_node *node) {
-    eddy_stack_push(&vm->completions, &node->completion);
+    eddy_lifo_push(&vm->completions, &node->completion);
 }
 
 void eddy_vm_poke(eddy_vm *vm) {
@@ -239,9 +239,9 @@ static bool take_records(eddy_vm *vm) {
 }
 
 static bool take_completions(eddy_vm *vm) {
-    if (eddy_stack_is_empty(&vm->completions))
+    if (eddy_lifo_is_empty(&vm->completions))
         return false;
-    eddy_stack_link *link = eddy_stack_take_all_in_order(&vm->completions);
+    eddy_lifo_link *link = eddy_lifo_take_all_in_order(&vm->completions);
     bool has_taken = link != NULL;
     while (link) {
         eddy_node *node = (eddy_node *)(void *)((char *)link - offsetof(eddy_node, completion));
@@ -262,10 +262,10 @@ static bool take_completions(eddy_vm *vm) {
 
 /* Releases that came by the lock-free list take effect once the records before their stamp are taken. */
 static bool take_releases(eddy_vm *vm) {
-    if (!eddy_stack_is_empty(&vm->releases)) {
-        eddy_stack_link *link = eddy_stack_take_all(&vm->releases);
+    if (!eddy_lifo_is_empty(&vm->releases)) {
+        eddy_lifo_link *link = eddy_lifo_take_all(&vm->releases);
         while (link) {
-            eddy_stack_link *next = link->next;
+            eddy_lifo_link *next = link->next;
             link->next = vm->engine.held_releases;
             vm->engine.held_releases = link;
             link = next;
@@ -273,7 +273,7 @@ static bool take_releases(eddy_vm *vm) {
     }
     bool has_taken = false;
     uint64_t head = eddy_load_relaxed(&vm->ring.head);
-    eddy_stack_link **at = &vm->engine.held_releases;
+    eddy_lifo_link **at = &vm->engine.held_releases;
     while (*at) {
         eddy_vm_release_link *release = (eddy_vm_release_link *)(void *)*at;
         if (release->after > head) {
@@ -318,8 +318,8 @@ static bool spin(eddy_vm *vm, int64_t spin_ns) {
     int64_t end = eddy_clock_ns() + spin_ns;
     do {
         for (int i = 0; i < 64; i++) {
-            if (eddy_ring_peek(&vm->ring) || !eddy_stack_is_empty(&vm->completions) ||
-                !eddy_stack_is_empty(&vm->releases))
+            if (eddy_ring_peek(&vm->ring) || !eddy_lifo_is_empty(&vm->completions) ||
+                !eddy_lifo_is_empty(&vm->releases))
                 return true;
             eddy_pause();
         }

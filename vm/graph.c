@@ -8,7 +8,7 @@
 
 eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruction) {
     if (!vm->engine.free_nodes) {
-        eddy_stack_link *fresh = eddy_stack_take_all(&vm->fresh_nodes);
+        eddy_lifo_link *fresh = eddy_lifo_take_all(&vm->fresh_nodes);
         while (fresh) {
             eddy_node *node = (eddy_node *)(void *)((char *)fresh - offsetof(eddy_node, completion));
             fresh = fresh->next;

@@ -123,7 +123,7 @@ struct eddy_vm {
         eddy_node *live_head, *live_tail;
         eddy_node *ready_head, **ready_tail;
         eddy_node *starved, *last_starved; /* for which there was no memory; the oldest first */
-        eddy_stack_link *held_releases; /* not due yet */
+        eddy_lifo_link *held_releases; /* not due yet */
         uint64_t finished, retired;
         int64_t finished_bytes;
         uint32_t unpublished;
@@ -216,7 +216,7 @@ bool eddy_engine_is_call(const eddy_stream_work *work);
 /* A scan without the role: whether there may be something to do. */
 static inline bool eddy_engine_has_work(const eddy_vm *vm) {
     return eddy_load_relaxed(&vm->ring.tail) != eddy_load_relaxed(&vm->ring.head) ||
-           !eddy_stack_is_empty(&vm->completions) || !eddy_stack_is_empty(&vm->releases);
+           !eddy_lifo_is_empty(&vm->completions) || !eddy_lifo_is_empty(&vm->releases);
 }
 /* Wakes the scheduler thread from outside the submission lock. */
 void eddy_vm_poke(eddy_vm *vm);
@@ -274,7 +274,7 @@ typedef struct eddy_submission {
 EDDY_MUST_USE eddy_status eddy_vm_enter(eddy_vm *vm, const char *op, const void *address);
 /* One-thread mode: user code is due. */
 static inline bool eddy_service_has_due(const eddy_vm *vm) {
-    return vm->is_one_thread && !eddy_stack_is_empty(&vm->due);
+    return vm->is_one_thread && !eddy_lifo_is_empty(&vm->due);
 }
 /* One-thread mode: the caller has the engine's work to do, or a service's. */
 static inline bool eddy_vm_has_to_drive(const eddy_vm *vm) {

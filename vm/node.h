@@ -13,7 +13,7 @@
 
 /* A piece of user code for the service thread. */
 typedef struct eddy_service_item {
-    eddy_stack_link link;
+    eddy_lifo_link link;
     void (*run)(struct eddy_service_item *item);
 } eddy_service_item;
 
@@ -51,7 +51,7 @@ typedef struct eddy_order_edge {
 
 typedef struct eddy_node {
     eddy_stream_work work;      /* the stream's while DISPATCHED */
-    eddy_stack_link completion; /* the completions' once DONE */
+    eddy_lifo_link completion; /* the completions' once DONE */
     struct eddy_vm *vm;         /* const after init */
 
     /* Set by the engine before dispatch; the runner reads. */

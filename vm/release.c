@@ -38,7 +38,7 @@ void eddy_vm_release_locked(eddy_vm *vm, eddy_storage_number number) {
 /* Without the lock: the engine frees it once it has taken what was written before. */
 static void hand_over(eddy_vm *vm, eddy_vm_release_link *link) {
     link->after = eddy_load_relaxed(&vm->ring.tail);
-    eddy_stack_push(&vm->releases, &link->link);
+    eddy_lifo_push(&vm->releases, &link->link);
     if (EDDY_UNLIKELY(eddy_load_seq_cst(&vm->state) == EDDY_VM_CLOSED))
         eddy_vm_releases_drop(vm);
     else
@@ -46,7 +46,7 @@ static void hand_over(eddy_vm *vm, eddy_vm_release_link *link) {
 }
 
 void eddy_vm_releases_drop(eddy_vm *vm) {
-    eddy_stack_link *link = eddy_stack_take_all(&vm->releases);
+    eddy_lifo_link *link = eddy_lifo_take_all(&vm->releases);
     while (link) {
         eddy_vm_release_link *release = (eddy_vm_release_link *)(void *)link;
         link = link->next;

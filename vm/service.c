@@ -29,7 +29,7 @@ eddy_status eddy_service_create(eddy_vm *vm) {
 static uint32_t run_items(eddy_vm *vm) {
     eddy_service *service = vm->service;
     uint32_t count = 0;
-    eddy_stack_link *link = eddy_stack_take_all_in_order(&vm->due);
+    eddy_lifo_link *link = eddy_lifo_take_all_in_order(&vm->due);
     while (link) {
         eddy_service_item *item = (eddy_service_item *)(void *)link;
         link = link->next;
@@ -68,7 +68,7 @@ eddy_status eddy_service_start(eddy_vm *vm, const char *op, const void *address)
 void eddy_service_push(eddy_vm *vm, eddy_service_item *item) {
     eddy_service *service = vm->service;
     eddy_add_acq_rel(&service->pushed, (uint64_t)1);
-    eddy_stack_push(&vm->due, &item->link);
+    eddy_lifo_push(&vm->due, &item->link);
     eddy_add_seq_cst(&service->signal, 1u);
     eddy_sleep_wake_all(&service->signal);
 }

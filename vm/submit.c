@@ -159,7 +159,7 @@ static bool provide_node(eddy_vm *vm) {
     chunk->next = vm->chunks;
     vm->chunks = chunk;
     for (int i = 0; i < EDDY_NODE_CHUNK; i++)
-        eddy_stack_push(&vm->fresh_nodes, &chunk->nodes[i].completion);
+        eddy_lifo_push(&vm->fresh_nodes, &chunk->nodes[i].completion);
     vm->node_total += EDDY_NODE_CHUNK;
     return true;
 }

@@ -8,7 +8,7 @@
 #define EDDY_VM_VM_H
 
 #include <base/assert.h>
-#include <base/stack.h>
+#include <base/lifo.h>
 #include <eddy/options.h>
 #include <eddy/shape.h>
 #include <eddy/status.h>
@@ -124,7 +124,7 @@ EDDY_MUST_USE eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, edd
 /* What a storage is released through: embedded in whatever holds the last reference, so that a release never
  * allocates. Owned by the VM from eddy_vm_release until `recycle` is called on it. */
 typedef struct eddy_vm_release_link {
-    eddy_stack_link link;
+    eddy_lifo_link link;
     eddy_storage_number storage;
     uint64_t after; /* takes effect after this sequence number */
     void (*recycle)(struct eddy_vm_release_link *link); /* gives the link's memory back; called exactly once, on any

@@ -8,7 +8,7 @@
 #include "watch.h"
 
 #include <base/sleep.h>
-#include <base/stack.h>
+#include <base/lifo.h>
 #include <base/status.h>
 #include <stdlib.h>
 #include <vm/vm.h>
@@ -18,15 +18,15 @@ static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, "stress", NULL};
 /* ---- links that are used again, so that the stress itself takes nothing from the door ---- */
 
 static eddy_lifo spare_links;
-static eddy_stack_link *taken_links;
+static eddy_lifo_link *taken_links;
 
 static void recycle(eddy_vm_release_link *link) {
-    eddy_stack_push(&spare_links, &link->link);
+    eddy_lifo_push(&spare_links, &link->link);
 }
 
 static void release(eddy_vm *vm, eddy_storage_number storage) {
     if (!taken_links)
-        taken_links = eddy_stack_take_all(&spare_links);
+        taken_links = eddy_lifo_take_all(&spare_links);
     eddy_vm_release_link *link = (eddy_vm_release_link *)(void *)taken_links;
     if (link)
         taken_links = taken_links->next;
@@ -40,11 +40,11 @@ static void release(eddy_vm *vm, eddy_storage_number storage) {
 static void free_links(void) {
     for (int i = 0; i < 2; i++) {
         while (taken_links) {
-            eddy_stack_link *next = taken_links->next;
+            eddy_lifo_link *next = taken_links->next;
             free(taken_links);
             taken_links = next;
         }
-        taken_links = eddy_stack_take_all(&spare_links);
+        taken_links = eddy_lifo_take_all(&spare_links);
     }
 }
 

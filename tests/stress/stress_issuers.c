@@ -9,14 +9,14 @@
 #include "watch.h"
 
 #include "../vm/synthetic.h"
-#include <base/stack.h>
+#include <base/lifo.h>
 #include <pthread.h>
 
 #define THREADS_MAX 4
 
 /* A storage on its way to who releases it. */
 typedef struct parcel {
-    eddy_stack_link link;
+    eddy_lifo_link link;
     eddy_storage_number storage;
 } parcel;
 
@@ -34,11 +34,11 @@ static void send_on(program_run *run, eddy_storage_number storage) {
     parcel *sent = malloc(sizeof(*sent));
     must(sent);
     sent->storage = storage;
-    eddy_stack_push(&issuer->next->mailbox, &sent->link);
+    eddy_lifo_push(&issuer->next->mailbox, &sent->link);
 }
 
 static void empty_mailbox(free_issuer *issuer) {
-    eddy_stack_link *link = eddy_stack_take_all(&issuer->mailbox);
+    eddy_lifo_link *link = eddy_lifo_take_all(&issuer->mailbox);
     while (link) {
         parcel *got = (parcel *)(void *)link;
         link = link->next;

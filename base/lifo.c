@@ -1,4 +1,4 @@
-#include <base/stack.h>
+#include <base/lifo.h>
 
 #include <ck_pr.h>
 #include <ck_stack.h>
@@ -26,13 +26,13 @@ void __tsan_release(void *address);
 
 #define NOT_INSTRUMENTED __attribute__((noinline, no_sanitize("thread")))
 
-_Static_assert(sizeof(eddy_stack_link) == sizeof(struct ck_stack_entry), "a link is a ck_stack entry");
+_Static_assert(sizeof(eddy_lifo_link) == sizeof(struct ck_stack_entry), "a link is a ck_stack entry");
 _Static_assert(offsetof(struct ck_stack, head) == offsetof(eddy_lifo, head), "the head stands first in both");
 
 /* ck_stack_push_upmc, which does not say what it found: the compare-and-swap that succeeds tells whether the stack was
  * empty, and afterwards the link may be gone already. */
-NOT_INSTRUMENTED bool eddy_stack_push(eddy_lifo *stack, eddy_stack_link *link) {
-    eddy_stack_link *head = ck_pr_load_ptr(&stack->head);
+NOT_INSTRUMENTED bool eddy_lifo_push(eddy_lifo *stack, eddy_lifo_link *link) {
+    eddy_lifo_link *head = ck_pr_load_ptr(&stack->head);
     TELL_RELEASE(stack);
     link->next = head;
     ck_pr_fence_store();
@@ -44,17 +44,17 @@ NOT_INSTRUMENTED bool eddy_stack_push(eddy_lifo *stack, eddy_stack_link *link) {
 }
 
 /* ck_stack_batch_pop_upmc: one exchange, so that no link is read before it is ours. */
-NOT_INSTRUMENTED eddy_stack_link *eddy_stack_take_all(eddy_lifo *stack) {
-    eddy_stack_link *head = ck_pr_fas_ptr(&stack->head, NULL);
+NOT_INSTRUMENTED eddy_lifo_link *eddy_lifo_take_all(eddy_lifo *stack) {
+    eddy_lifo_link *head = ck_pr_fas_ptr(&stack->head, NULL);
     ck_pr_fence_load();
     TELL_ACQUIRE(stack);
     return head;
 }
 
-eddy_stack_link *eddy_stack_take_all_in_order(eddy_lifo *stack) {
-    eddy_stack_link *newest = eddy_stack_take_all(stack), *oldest = NULL;
+eddy_lifo_link *eddy_lifo_take_all_in_order(eddy_lifo *stack) {
+    eddy_lifo_link *newest = eddy_lifo_take_all(stack), *oldest = NULL;
     while (newest) {
-        eddy_stack_link *next = newest->next;
+        eddy_lifo_link *next = newest->next;
         newest->next = oldest;
         oldest = newest;
         newest = next;

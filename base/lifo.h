@@ -1,26 +1,26 @@
 /* A lock-free stack of intrusive links: many push, one pops all (Concurrency Kit's ck_stack, push upmc + batch pop).
  * Push never blocks or fails; what was written before push is visible to who pops. */
-#ifndef EDDY_BASE_STACK_H
-#define EDDY_BASE_STACK_H
+#ifndef EDDY_BASE_LIFO_H
+#define EDDY_BASE_LIFO_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef struct eddy_stack_link {
-    struct eddy_stack_link *next;
-} eddy_stack_link;
+typedef struct eddy_lifo_link {
+    struct eddy_lifo_link *next;
+} eddy_lifo_link;
 
 typedef struct eddy_lifo {
-    eddy_stack_link *head; /* only through the functions below */
+    eddy_lifo_link *head; /* only through the functions below */
 } eddy_lifo;
 
 /* Returns true when the stack was empty before (who pushes first wakes the reader). */
-bool eddy_stack_push(eddy_lifo *stack, eddy_stack_link *link);
+bool eddy_lifo_push(eddy_lifo *stack, eddy_lifo_link *link);
 /* Takes everything, newest first; NULL when empty. */
-eddy_stack_link *eddy_stack_take_all(eddy_lifo *stack);
+eddy_lifo_link *eddy_lifo_take_all(eddy_lifo *stack);
 /* The same, oldest first. */
-eddy_stack_link *eddy_stack_take_all_in_order(eddy_lifo *stack);
-static inline bool eddy_stack_is_empty(const eddy_lifo *stack) {
+eddy_lifo_link *eddy_lifo_take_all_in_order(eddy_lifo *stack);
+static inline bool eddy_lifo_is_empty(const eddy_lifo *stack) {
     return __atomic_load_n(&stack->head, __ATOMIC_RELAXED) == NULL;
 }
 
