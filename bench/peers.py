@@ -7,7 +7,7 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-HEADERS = ("sample.h", "shapes.h", "heap_count.h")
+HEADERS = ("sample.h", "shapes.h", "ops.h", "heap_count.h")
 
 
 class Missing(Exception):
@@ -50,7 +50,7 @@ class Peers:
             return {"LD_LIBRARY_PATH": self.serial_blas}
         if name == "by_hand" and self.threaded_blas:
             return {"LD_LIBRARY_PATH": self.threaded_blas}
-        if name == "libtorch" and not self.libtorch:
+        if name.startswith("libtorch") and not self.libtorch:
             blas = (self.threaded_blas if threads > 1 else None) or self.serial_blas or self.threaded_blas
             return {"LD_LIBRARY_PATH": blas, "OPENBLAS_NUM_THREADS": str(threads)} if blas else {}
         return {}
@@ -72,7 +72,7 @@ class Peers:
     # One builder a program; each raises Missing where its library is not found.
 
     def _build_copy(self):
-        return self._compile("copy", ["gcc", "-O2"], ["peers/copy.c"], [])
+        return self._compile("copy", ["gcc", "-O2", "-fopenmp"], ["peers/copy.c"], [])
 
     def _build_openmp(self):
         return self._compile("openmp_tasks", ["gcc", "-O2", "-fopenmp"], ["peers/openmp_tasks.c"], [])
@@ -111,6 +111,12 @@ class Peers:
         return self._compile("gemm_dnnl", ["gcc", "-O2", "-DPEER_DNNL"], ["peers/gemm.c"], ["-ldnnl"])
 
     def _build_libtorch(self):
+        return self._compile_with_libtorch("torch")
+
+    def _build_libtorch_ops(self):
+        return self._compile_with_libtorch("torch_ops")
+
+    def _compile_with_libtorch(self, program):
         if self.libtorch:
             base, flags = self.libtorch + "/include", ["-L" + self.libtorch + "/lib",
                                                        "-Wl,-rpath," + self.libtorch + "/lib"]
@@ -123,9 +129,9 @@ class Peers:
         # Newer releases want C++20; older wheels keep the old ABI of std::string.
         for dialect in (["-std=c++17"], ["-std=c++17", "-D_GLIBCXX_USE_CXX11_ABI=0"], ["-std=c++20"]):
             try:
-                return self._compile("torch", ["g++", "-O2", *dialect, "-isystem", base, "-isystem", api]
+                return self._compile(program, ["g++", "-O2", *dialect, "-isystem", base, "-isystem", api]
                                      if self.libtorch else ["g++", "-O2", *dialect, "-isystem", api],
-                                     ["peers/torch.cpp"], [*flags, "-ltorch", "-ltorch_cpu", "-lc10"])
+                                     [f"peers/{program}.cpp"], [*flags, "-ltorch", "-ltorch_cpu", "-lc10"])
             except Missing as error:
                 refusal = refusal or error
         raise refusal

@@ -37,6 +37,7 @@ class Row:
     threads: int = 1
     is_pinned: bool = True  # to one CPU, peers alike
     kind: str = "time"      # or "instructions", "heap"
+    batch: str = ""         # rows with the same are measured in the same runs of the programs
 
 
 LIBTORCH = Peer("libtorch", "libtorch")
@@ -51,6 +52,27 @@ def _gemm_rows():
     with open(os.path.join(HERE, "shapes.h"), encoding="utf-8") as file:
         names = re.findall(r"^\s*row\((gemm_\w+),", file.read(), re.MULTILINE)
     return [Row(name, "us", "gemm", Goal(1.02, "*"), LIBRARIES) for name in names]
+
+
+def op_names():
+    """The ops of ops.h, which the programs measure by."""
+    with open(os.path.join(HERE, "ops.h"), encoding="utf-8") as file:
+        return re.findall(r"^\s*op\((\w+),", file.read(), re.MULTILINE)
+
+
+# Of Eddy's goals beside libtorch those that are not 1.0: (op, size) with one thread.
+_OP_GOALS = {("exp", "1e4"): 1 / 1.6, ("tanh", "1e4"): 1 / 2, ("softmax", "1e4"): 1 / 2, ("layer_norm", "1e4"): 1 / 1.2}
+OP_SIZES = ("1e2", "1e4", "1e6", "1e7")
+
+
+def _op_rows():
+    peers = (Peer("libtorch", "libtorch_ops"), Peer("copy", "copy"))
+    for threads in (1, 2):
+        for size in OP_SIZES:
+            batch = f"{size}_{threads}t"
+            for name in op_names():
+                goal = Goal(_OP_GOALS.get((name, size), 1) if threads == 1 else 1, "libtorch")
+                yield Row(f"op_{name}_{batch}", "us", "ops", goal, peers, threads, threads == 1, batch=batch)
 
 
 def all_rows():
@@ -78,4 +100,5 @@ def all_rows():
             (Peer("Eddy, SGD", "ours/mlp", "mlp_b64_1t"), BY_HAND, LIBTORCH)),
         Row("relu_1e7_fresh", "ms", "relu", Goal(1 / 0.9, "copy"), (Peer("copy", "copy"), LIBTORCH)),
         *_gemm_rows(),
+        *_op_rows(),
     ]

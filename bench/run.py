@@ -2,11 +2,13 @@
 """Measures Eddy and its peers in one run and prints one table. tools/bench.sh builds what it needs and calls it."""
 
 import argparse
+import itertools
 import json
 import os
 import sys
 
 import machine
+import matrix
 import peers
 import process
 import rows
@@ -38,47 +40,59 @@ class Bench:
         self.options = options
         self.peers = peers.Peers(os.path.join(options.build, "peers"), options.libtorch, options.blas)
 
-    def measure(self, row):
-        ours = table.Entry("Eddy")
-        entries = [(ours, rows.Peer("Eddy", "ours/" + row.program))]
-        entries += [(table.Entry(peer.name), peer) for peer in row.peers]
-        samples = {entry.name: [] for entry, _ in entries}
-        for _ in range(1 if row.kind == "instructions" else self.options.rounds):
-            for entry, peer in entries:
-                if not entry.missing:
-                    self._measure_once(row, entry, peer, samples[entry.name])
+    def measure(self, batch):
+        """The results of rows that are measured in the same runs, in their order."""
+        first = batch[0]
+        peers_of = {row.name: (rows.Peer("Eddy", "ours/" + row.program), *row.peers) for row in batch}
+        entries = {row.name: [table.Entry(peer.name) for peer in peers_of[row.name]] for row in batch}
+        samples = {row.name: {peer.name: [] for peer in peers_of[row.name]} for row in batch}
+        for _ in range(1 if first.kind == "instructions" else self.options.rounds):
+            for at, peer in enumerate(peers_of[first.name]):
+                measured = {row.name: (entries[row.name][at], samples[row.name][peer.name]) for row in batch}
+                if not entries[first.name][at].missing:
+                    self._measure_once(first, peer, measured)
+        return [self._result(row, entries[row.name], peers_of[row.name], samples[row.name]) for row in batch]
+
+    def _result(self, row, entries, peers_of, samples):
         remarks = []
-        for entry, peer in entries:
+        for entry, peer in zip(entries, peers_of):
             if samples[entry.name]:
                 entry.figures = table.Figures(samples[entry.name])
+            elif not entry.missing:
+                entry.missing = "it has no such row"
             remark = self.peers.remark(peer.program, row)
             if remark and entry.figures:
                 remarks.append(remark)
-        disturbed = [f"{entry.name} {entry.foreign:.0%}" for entry, _ in entries if machine.is_disturbed(entry.foreign)]
+        disturbed = [f"{entry.name} {entry.foreign:.0%}" for entry in entries if machine.is_disturbed(entry.foreign)]
         if disturbed:
             remarks.append("disturbed, others' share of the machine: " + ", ".join(disturbed))
-        return table.Result(row, ours, [entry for entry, _ in entries[1:]], remarks, bool(disturbed))
+        return table.Result(row, entries[0], entries[1:], remarks, bool(disturbed))
 
-    def _measure_once(self, row, entry, peer, samples):
+    def _measure_once(self, row, peer, measured):
+        """One run of a program; `measured` takes what it printed: (entry, samples) by the name of the row."""
         try:
             program = self._program(peer.program)
             extra = self.peers.environment(peer.program, row.threads)
             if row.kind == "instructions":
+                entry, samples = measured[row.name]
                 samples.append(self._instructions(program, extra))
                 entry.path = "caller" if entry.name == "Eddy" else ""
                 return
             if row.kind == "heap":
                 extra = {**extra, "LD_PRELOAD": self.peers.heap_counter()}
-            command = [program, peer.row or row.name, str(self.options.samples)]
+            command = [program, peer.row or ",".join(measured), str(self.options.samples)]
             run = self._calm_run(command, row, extra)
         except (peers.Missing, process.Failed) as error:
-            entry.missing = str(error)
+            for entry, _ in measured.values():
+                entry.missing = str(error)
             return
-        entry.foreign = max(entry.foreign, run.foreign)
         for printed in run.rows:
+            entry, samples = measured[row.name if peer.row else printed["row"]]
             samples.extend(printed["samples"])
+            entry.foreign = max(entry.foreign, run.foreign)
             entry.version = printed["version"]
             entry.path = printed.get("path", "")
+            entry.bytes = printed.get("bytes", 0)
 
     def _calm_run(self, command, row, extra):
         """The least disturbed of a few tries."""
@@ -126,6 +140,15 @@ def _matches(row, name):
     return row.name == name or (name.endswith("*") and row.name.startswith(name[:-1]))
 
 
+def batches(chosen):
+    """Rows of one batch together, the others each by itself, in their order."""
+    for batch, members in itertools.groupby(chosen, lambda row: row.batch):
+        if batch:
+            yield list(members)
+        else:
+            yield from ([row] for row in members)
+
+
 def main():
     options = arguments()
     chosen = selected(options.only)
@@ -138,13 +161,14 @@ def main():
     print(f"{here['cpu']}, {here['cpus']} CPUs, {here['system']}; two cores {before or '?'} ns apart (round trip)\n")
     print(table.HEAD, flush=True)
     results, versions = [], {}
-    for row in chosen:
-        result = bench.measure(row)
-        results.append(result)
-        for entry in (result.ours, *result.peers):
-            if entry.version and not entry.name.startswith("Eddy,"):
-                versions.setdefault((entry.name, row.threads), entry.version)
-        print("\n".join(table.lines(result)), flush=True)
+    for batch in batches(chosen):
+        for result in bench.measure(batch):
+            results.append(result)
+            for entry in (result.ours, *result.peers):
+                if entry.version and not entry.name.startswith("Eddy,"):
+                    versions.setdefault((entry.name, result.row.threads), entry.version)
+            print("\n".join(table.lines(result)), flush=True)
+    print(matrix.text(results), end="")
     after = bench.core_distance()
     print(f"\ntwo cores {after or '?'} ns apart after the run", end="")
     print(" (they moved: compare two-thread rows with care)" if before and after

@@ -6,6 +6,7 @@
 #ifndef BENCH_SAMPLE_H
 #define BENCH_SAMPLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,14 @@ static inline void bench_samples_push(bench_samples *samples, double value) {
         samples->values[samples->count++] = value;
 }
 
+static inline void bench_print_samples(const bench_samples *samples) {
+    printf(", \"samples\": [");
+    for (int i = 0; i < samples->count; i++)
+        printf("%s%.6g", i ? ", " : "", samples->values[i]);
+    printf("]}\n");
+    fflush(stdout);
+}
+
 /* path: where the work ran ("caller", "scheduler", "worker", or a mixture in words); NULL for peers. */
 static inline void bench_print_row(const char *row, const char *unit, const char *version, const char *path,
                                    const bench_samples *samples) {
@@ -42,6 +51,17 @@ static inline void bench_print_row(const char *row, const char *unit, const char
         printf("%s%.6g", i ? ", " : "", samples->values[i]);
     printf("]}\n");
     fflush(stdout);
+}
+
+/* Calls a sample, so that one of calls that take `ns` takes 3 ms. */
+static inline int bench_calls_for(double ns) {
+    return ns >= 3e6 ? 1 : (int)(3e6 / (ns > 1 ? ns : 1));
+}
+
+/* As many samples as were asked for; fewer, three at least, where they would take more than a second in all. */
+static inline int bench_samples_for(double sample_ns, int count) {
+    int affordable = (int)(1e9 / sample_ns);
+    return affordable >= count ? count : affordable < 3 ? 3 : affordable;
 }
 
 /* The number of samples asked for on the command line, within what fits. */

@@ -24,6 +24,7 @@ class Entry:
         self.path = ""
         self.figures = None
         self.missing = ""
+        self.bytes = 0.0  # that a call must move; 0 where nobody counts them
         self.foreign = 0.0  # worst share of foreign CPU time in a run that counts
 
 
@@ -62,6 +63,12 @@ def _ratio(ours, theirs):
     return f"{ours / theirs:.2f}" if theirs else "-"
 
 
+def bandwidth(entry, unit):
+    """GB/s of the best sample."""
+    seconds = entry.figures.best * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}[unit]
+    return entry.bytes / seconds / 1e9
+
+
 def lines(result):
     """The row's lines of the table."""
     row, verdict = result.row, {True: "met", False: "missed", None: "?"}[result.is_met()]
@@ -79,8 +86,9 @@ def lines(result):
             mine = result.ours.figures
             ratio = f"{_ratio(mine.best, figures.best)}, {_ratio(mine.median, figures.median)}"
         goal = f"{row.goal.text(row.unit)} {verdict}" if is_ours else ""
+        path = f"{entry.path} {bandwidth(entry, row.unit):.1f} GB/s".strip() if entry.bytes else entry.path
         yield (f"{head}{entry.name:28}{_number(figures.best):>10}{_number(figures.median):>10}"
-               f"{figures.spread:>7.0%}   {ratio:14}{goal:32}{entry.path}").rstrip()
+               f"{figures.spread:>7.0%}   {ratio:14}{goal:32}{path}").rstrip()
     for remark in result.remarks:
         yield f"{'':34}! {remark}"
 
@@ -91,6 +99,8 @@ def _entry_json(entry):
     figures = entry.figures
     values = {"best": figures.best, "median": figures.median, "spread": round(figures.spread, 4),
               "version": entry.version}
+    if entry.bytes:
+        values["bytes"] = entry.bytes
     if entry.path:
         values["path"] = entry.path
     return values

@@ -1,32 +1,75 @@
-/* The floor of relu_1e7_fresh: a copy of the same size into a given output, which no op that reads and writes can beat
- * by more than non-temporal stores give. */
-#include <bench/sample.h>
+/* A plain copy of as many bytes as an op reads and writes, by as many threads as it has: what no op that goes through memory beats
+ * by more than non-temporal stores give.
+ *
+ *   copy relu_1e7_fresh [samples]                           ms
+ *   copy op_<name>_<size>_<threads>t[,...] [samples]        us */
+#include <bench/ops.h>
 #include <bench/shapes.h>
+#include <omp.h>
+
+static char *source, *target;
+
+static double time_copies(size_t bytes, int calls) {
+    double began = bench_now_ns();
+    for (int call = 0; call < calls; call++) {
+        int parts = bytes < 1 << 18 ? 1 : omp_get_max_threads();
+#pragma omp parallel for if (parts > 1) num_threads(parts)
+        for (int part = 0; part < parts; part++) {
+            size_t begin = bytes * (size_t)part / (size_t)parts, end = bytes * (size_t)(part + 1) / (size_t)parts;
+            memcpy(target + begin, source + begin, end - begin);
+        }
+        __asm__ volatile("" : : "r"(target) : "memory");
+    }
+    return (bench_now_ns() - began) / calls;
+}
+
+static void measure(size_t bytes, double unit_ns, int count, bench_samples *samples) {
+    int calls = bench_calls_for(time_copies(bytes, 1));
+    calls = bench_calls_for(time_copies(bytes, calls));
+    count = bench_samples_for(time_copies(bytes, calls) * calls, count);
+    samples->count = 0;
+    for (int sample = 0; sample < count; sample++)
+        bench_samples_push(samples, time_copies(bytes, calls) / unit_ns);
+}
+
+static const struct op {
+    const char *name;
+    int bytes;
+} ops[] = {
+#define ENTRY(name, bytes, ours, theirs) {#name, bytes},
+    BENCH_OP_LIST(ENTRY)};
+
+static void measure_op(const bench_op_row *row, int count) {
+    for (size_t at = 0; at < sizeof(ops) / sizeof(ops[0]); at++) {
+        if (strcmp(ops[at].name, row->op))
+            continue;
+        bench_samples samples;
+        double moved = (double)ops[at].bytes * (double)row->n;
+        measure((size_t)(moved / 2), 1e3, count, &samples);
+        bench_print_op(row->row, "memcpy of glibc", NULL, moved, &samples);
+    }
+}
 
 int main(int argc, char **argv) {
-    const char *row = argc > 1 ? argv[1] : "";
     int count = bench_sample_count(argc, argv, 2);
-    if (strcmp(row, "relu_1e7_fresh")) {
-        fprintf(stderr, "copy: no such row: %s\n", row);
-        return 2;
-    }
-    size_t bytes = (size_t)BENCH_RELU_COUNT * sizeof(float);
-    float *source = aligned_alloc(64, bytes), *target = aligned_alloc(64, bytes);
+    /* The greatest: 16 bytes an element of 1e7, half of them read. */
+    size_t most = 80000000;
+    source = aligned_alloc(64, most);
+    target = aligned_alloc(64, most);
     if (!source || !target)
         return 1;
-    uint32_t random = 1;
-    for (size_t i = 0; i < BENCH_RELU_COUNT; i++)
-        source[i] = bench_random_float(&random, 1.0f);
-    memset(target, 1, bytes);
-    bench_samples samples = {.count = 0};
-    for (int i = -2; i < count; i++) {
-        double begin = bench_now_ns();
-        memcpy(target, source, bytes);
-        __asm__ volatile("" : : "r"(target) : "memory");
-        if (i >= 0)
-            bench_samples_push(&samples, (bench_now_ns() - begin) / 1e6);
+    memset(source, 1, most);
+    memset(target, 2, most);
+    bench_op_row asked;
+    for (const char *rows = argc > 1 ? argv[1] : ""; bench_op_row_next(&rows, &asked);) {
+        if (strcmp(asked.row, "relu_1e7_fresh")) {
+            measure_op(&asked, count);
+            continue;
+        }
+        bench_samples samples;
+        measure((size_t)BENCH_RELU_COUNT * sizeof(float), 1e6, count, &samples);
+        bench_print_row(asked.row, "ms", "memcpy of glibc", NULL, &samples);
     }
-    bench_print_row(row, "ms", "memcpy of glibc", NULL, &samples);
     free(source);
     free(target);
     return 0;

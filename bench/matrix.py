@@ -1,0 +1,41 @@
+"""The op rows as one table: an op a line, the ratio to libtorch and the bandwidth for each size."""
+
+import table
+
+
+def text(results):
+    """Markdown, or nothing where no op row was measured."""
+    rows = [result for result in results if result.row.batch]
+    parts = []
+    for threads in sorted({result.row.threads for result in rows}):
+        chosen = {result.row.name: result for result in rows if result.row.threads == threads}
+        parts.append(_one(threads, chosen))
+    return "".join(parts)
+
+
+def _one(threads, chosen):
+    sizes = list(dict.fromkeys(result.row.batch.split("_")[0] for result in chosen.values()))
+    ops = list(dict.fromkeys(_op(name) for name in chosen))
+    head = "".join(f" {size} | GB/s |" for size in sizes)
+    lines = [f"\nThreads: {threads}. Time of Eddy over libtorch's, bests of the samples; GB/s, and the share of a plain copy's.\n",
+             f"| op |{head}", "|---|" + "---|---|" * len(sizes)]
+    for op in ops:
+        cells = [_cells(chosen.get(f"op_{op}_{size}_{threads}t")) for size in sizes]
+        lines.append(f"| {op} |" + "".join(cells))
+    return "\n".join(lines) + "\n"
+
+
+def _op(name):
+    return name[3:].rsplit("_", 2)[0]
+
+
+def _cells(result):
+    if not result or not result.ours.figures:
+        return " - | - |"
+    peers = {peer.name: peer for peer in result.peers if peer.figures}
+    ratio, share = "-", ""
+    if "libtorch" in peers:
+        ratio = f"{result.ours.figures.best / peers['libtorch'].figures.best:.2f}"
+    if "copy" in peers:
+        share = f" ({peers['copy'].figures.best / result.ours.figures.best:.0%})"
+    return f" {ratio} | {table.bandwidth(result.ours, result.row.unit):.1f}{share} |"

@@ -1,0 +1,141 @@
+/* The op rows (bench/ops.h): `ops ROW[,ROW...] [samples]`, all of one size, measured one after the other. */
+#include <bench/ops.h>
+#include <bench/ours/must.h>
+#include <bench/ours/path.h>
+#include <eddy/eddy.h>
+
+static eddy_tensor *x, *y, *z, *s, *i, *j, *b, *c, *m, *o, *transposed, *row, *column, *weight, *bias;
+static eddy_tensor *labels, *picks, *table, *words, *q, *k, *v, *images, *filters;
+static bench_op_shape shape;
+static uint32_t random_state = 1;
+
+static eddy_tensor *randoms(eddy_shape dims, double low, double high) {
+    int64_t count = 1;
+    for (int d = 0; d < dims.rank; d++)
+        count *= dims.dims[d];
+    float *values = malloc((size_t)count * sizeof(float));
+    if (!values)
+        exit(1);
+    for (int64_t at = 0; at < count; at++)
+        values[at] = (float)((low + high) / 2) + bench_random_float(&random_state, (float)((high - low) / 2));
+    eddy_tensor *tensor = must_tensor(eddy_from_data(values, dims, EDDY_F32, NULL));
+    free(values);
+    return tensor;
+}
+
+/* In [low, high). */
+static eddy_tensor *integers(long count, long low, long high, eddy_dtype dtype) {
+    int64_t *values = malloc((size_t)count * sizeof(int64_t));
+    if (!values)
+        exit(1);
+    for (long at = 0; at < count; at++)
+        values[at] = low + bench_random(&random_state) % (high - low);
+    eddy_tensor *wide = must_tensor(eddy_from_data(values, EDDY_SHAPE(count), EDDY_I64, NULL));
+    free(values);
+    if (dtype == EDDY_I64)
+        return wide;
+    eddy_tensor *tensor = must_tensor(eddy_cast(wide, dtype));
+    eddy_release(&wide);
+    return tensor;
+}
+
+static void make_operands(long n) {
+    shape = bench_op_shape_of(n);
+    x = randoms(EDDY_SHAPE(n), 0.1, 0.9);
+    y = randoms(EDDY_SHAPE(n), 0.1, 0.9);
+    z = randoms(EDDY_SHAPE(n), 0.1, 0.9);
+    s = randoms(EDDY_SHAPE(n), -1, 1);
+    i = integers(n, 1, 1001, EDDY_I32);
+    j = integers(n, 1, 1001, EDDY_I32);
+    b = integers(n, 0, 2, EDDY_BOOL);
+    c = integers(n, 0, 2, EDDY_BOOL);
+    m = randoms(EDDY_SHAPE(shape.rows, shape.columns), -1, 1);
+    o = randoms(EDDY_SHAPE(shape.rows, shape.columns), -1, 1);
+    transposed = must_tensor(eddy_t(m));
+    row = randoms(EDDY_SHAPE(shape.columns), 0.1, 0.9);
+    column = randoms(EDDY_SHAPE(shape.rows, 1), 0.1, 0.9);
+    weight = randoms(EDDY_SHAPE(shape.columns), 0.1, 0.9);
+    bias = randoms(EDDY_SHAPE(shape.columns), 0.1, 0.9);
+    labels = integers(shape.rows, 0, shape.columns, EDDY_I64);
+    picks = integers(shape.rows, 0, shape.rows, EDDY_I64);
+    table = randoms(EDDY_SHAPE(1000, shape.columns), -1, 1);
+    words = integers(shape.rows, 0, 1000, EDDY_I64);
+    q = randoms(EDDY_SHAPE(shape.heads, shape.tokens, 32), -1, 1);
+    k = randoms(EDDY_SHAPE(shape.heads, shape.tokens, 32), -1, 1);
+    v = randoms(EDDY_SHAPE(shape.heads, shape.tokens, 32), -1, 1);
+    images = randoms(EDDY_SHAPE(shape.batch, shape.channels, shape.side, shape.side), -1, 1);
+    filters = randoms(EDDY_SHAPE(16, shape.channels, 3, 3), -1, 1);
+    must(eddy_sync(EDDY_FOREVER));
+}
+
+/* Of the two results the first; the other goes with the scope that must be open. */
+static eddy_tensor *sorted(eddy_tensor *tensor) {
+    eddy_tensor *values = NULL, *indices = NULL;
+    must(eddy_sort(tensor, 1, NULL, &values, &indices));
+    return values;
+}
+
+static eddy_tensor *ten_largest(eddy_tensor *tensor) {
+    eddy_tensor *values = NULL, *indices = NULL;
+    must(eddy_topk(tensor, 10, 1, NULL, &values, &indices));
+    return values;
+}
+
+/* One function an op, so that the call is made as a program makes it. */
+#define CALL(name, bytes, ours, theirs)                                                                                \
+    static eddy_tensor *call_##name(void) {                                                                            \
+        return ours;                                                                                                   \
+    }
+BENCH_OP_LIST(CALL)
+
+static const struct op {
+    const char *name;
+    int bytes;
+    eddy_tensor *(*call)(void);
+} ops[] = {
+#define ENTRY(name, bytes, ours, theirs) {#name, bytes, call_##name},
+    BENCH_OP_LIST(ENTRY)};
+
+static double time_calls(const struct op *op, int calls) {
+    double began = bench_now_ns();
+    for (int call = 0; call < calls; call++) {
+        eddy_scope *scope = eddy_scope_begin();
+        must_tensor(op->call());
+        eddy_scope_end(scope);
+    }
+    must(eddy_sync(EDDY_FOREVER));
+    return (bench_now_ns() - began) / calls;
+}
+
+static void measure(const char *name, const struct op *op, int count) {
+    time_calls(op, 1);
+    int calls = bench_calls_for(time_calls(op, 1));
+    calls = bench_calls_for(time_calls(op, calls));
+    count = bench_samples_for(time_calls(op, calls) * calls, count);
+    bench_samples samples = {.count = 0};
+    path_counts before = path_now();
+    for (int sample = 0; sample < count; sample++)
+        bench_samples_push(&samples, time_calls(op, calls) / 1e3);
+    char path[PATH_BYTES];
+    path_format(before, path_now(), path);
+    bench_print_op(name, eddy_version_text(), path, (double)op->bytes * (double)shape.n, &samples);
+}
+
+int main(int argc, char **argv) {
+    int count = bench_sample_count(argc, argv, 2);
+    bench_op_row asked;
+    for (const char *rows = argc > 1 ? argv[1] : ""; bench_op_row_next(&rows, &asked);) {
+        const struct op *op = NULL;
+        for (size_t at = 0; at < sizeof(ops) / sizeof(ops[0]) && !op; at++)
+            if (!strcmp(ops[at].name, asked.op))
+                op = &ops[at];
+        if (!op || asked.n <= 0) {
+            fprintf(stderr, "ops: no such row: %s\n", asked.row);
+            return 2;
+        }
+        if (!x)
+            make_operands(asked.n);
+        measure(asked.row, op, count);
+    }
+    return 0;
+}

@@ -1,0 +1,112 @@
+/* Peer: libtorch's ops, in inference mode (bench/ops.h): `torch_ops ROW[,ROW...] [samples]`, all of one size. */
+#include <bench/ops.h>
+
+#include <torch/torch.h>
+
+namespace {
+
+torch::Tensor x, y, z, s, i, j, b, c, m, o, transposed, row, column, weight, bias;
+torch::Tensor labels, picks, table, words, q, k, v, images, filters;
+int64_t columns;
+bench_op_shape shape;
+
+torch::Tensor randoms(torch::IntArrayRef dims, double low, double high) {
+    return torch::rand(dims) * (high - low) + low;
+}
+
+torch::Tensor integers(long count, long low, long high) {
+    return torch::randint(low, high, {count}, torch::kLong);
+}
+
+void make_operands(long n) {
+    shape = bench_op_shape_of(n);
+    columns = shape.columns;
+    x = randoms({n}, 0.1, 0.9);
+    y = randoms({n}, 0.1, 0.9);
+    z = randoms({n}, 0.1, 0.9);
+    s = randoms({n}, -1, 1);
+    i = integers(n, 1, 1001).to(torch::kInt);
+    j = integers(n, 1, 1001).to(torch::kInt);
+    b = integers(n, 0, 2).to(torch::kBool);
+    c = integers(n, 0, 2).to(torch::kBool);
+    m = randoms({shape.rows, shape.columns}, -1, 1);
+    o = randoms({shape.rows, shape.columns}, -1, 1);
+    transposed = m.t();
+    row = randoms({shape.columns}, 0.1, 0.9);
+    column = randoms({shape.rows, 1}, 0.1, 0.9);
+    weight = randoms({shape.columns}, 0.1, 0.9);
+    bias = randoms({shape.columns}, 0.1, 0.9);
+    labels = integers(shape.rows, 0, shape.columns);
+    picks = integers(shape.rows, 0, shape.rows);
+    table = randoms({1000, shape.columns}, -1, 1);
+    words = integers(shape.rows, 0, 1000);
+    q = randoms({1, shape.heads, shape.tokens, 32}, -1, 1);
+    k = randoms({1, shape.heads, shape.tokens, 32}, -1, 1);
+    v = randoms({1, shape.heads, shape.tokens, 32}, -1, 1);
+    images = randoms({shape.batch, shape.channels, shape.side, shape.side}, -1, 1);
+    filters = randoms({16, shape.channels, 3, 3}, -1, 1);
+}
+
+torch::Tensor attention(const torch::Tensor &query, const torch::Tensor &key, const torch::Tensor &value) {
+#if TORCH_VERSION_MAJOR >= 2
+    return torch::scaled_dot_product_attention(query, key, value);
+#else
+    /* 1.13 has no fused one. */
+    torch::Tensor scores = torch::matmul(query * (1 / std::sqrt(32.0)), key.transpose(-2, -1));
+    return torch::matmul(torch::softmax(scores, -1), value);
+#endif
+}
+
+/* The call's results live until it returns: a tensor, or several. */
+#define CALL(name, bytes, ours, theirs)                                                                                \
+    void call_##name() {                                                                                               \
+        auto results = theirs;                                                                                         \
+        (void)results;                                                                                                 \
+    }
+BENCH_OP_LIST(CALL)
+
+const struct op {
+    const char *name;
+    int bytes;
+    void (*call)();
+} ops[] = {
+#define ENTRY(name, bytes, ours, theirs) {#name, bytes, call_##name},
+    BENCH_OP_LIST(ENTRY)};
+
+double time_calls(const op &op, int calls) {
+    double began = bench_now_ns();
+    for (int call = 0; call < calls; call++)
+        op.call();
+    return (bench_now_ns() - began) / calls;
+}
+
+void measure(const char *name, const op &op, int count) {
+    time_calls(op, 1);
+    int calls = bench_calls_for(time_calls(op, 1));
+    calls = bench_calls_for(time_calls(op, calls));
+    count = bench_samples_for(time_calls(op, calls) * calls, count);
+    bench_samples samples = {};
+    for (int sample = 0; sample < count; sample++)
+        bench_samples_push(&samples, time_calls(op, calls) / 1e3);
+    char version[64];
+    snprintf(version, sizeof(version), "libtorch %s, %d threads", TORCH_VERSION, torch::get_num_threads());
+    bench_print_op(name, version, nullptr, static_cast<double>(op.bytes) * static_cast<double>(shape.n), &samples);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    torch::InferenceMode guard;
+    if (const char *threads = getenv("OMP_NUM_THREADS"))
+        torch::set_num_threads(atoi(threads));
+    int count = bench_sample_count(argc, argv, 2);
+    const char *rows = argc > 1 ? argv[1] : "";
+    for (bench_op_row asked; bench_op_row_next(&rows, &asked);) {
+        if (!x.defined() && asked.n > 0)
+            make_operands(asked.n);
+        for (const op &op : ops)
+            if (!strcmp(op.name, asked.op))
+                measure(asked.row, op, count);
+    }
+    return 0;
+}
