@@ -8,19 +8,22 @@
 
 #include <kernels/math.h>
 
-/* The value for the sign of a and the kind of b, where `size` is |a|^b. */
-#define EDDY_POWER_ENDS(tag, type, suffix)                                                                             \
+/* The value for the sign of a and the kind of b, where `size` is |a|^b. What depends on b alone is a number that a is compared or
+ * combined with: where b is the same for all, compilers would otherwise make branches of it that no vector can take. */
+#define EDDY_POWER_ENDS(tag, type, suffix, bits)                                                                       \
     EDDY_WORD type eddy_power_ends_##tag(type a, type b, type size) {                                                  \
         type half = (type)0.5 * b, inf = __builtin_inf##suffix();                                                      \
         bool is_whole = __builtin_floor##suffix(b) == b, is_odd = is_whole && __builtin_floor##suffix(half) != half;   \
-        type y = is_odd ? __builtin_copysign##suffix(size, a) : size;                                                  \
-        y = a < 0 && a > -inf && !is_whole ? __builtin_nan##suffix("") : y;                                            \
-        y = a != a || b != b ? a + b : y;                                                                              \
-        bool is_one = b == 0 || a == 1 || (a == -1 && __builtin_fabs##suffix(b) == inf);                               \
-        return is_one ? 1 : y;                                                                                         \
+        bits sign = is_odd ? (bits)1 << (8 * sizeof(bits) - 1) : 0;                                                    \
+        type nan_below = is_whole ? -inf : 0, other_one = __builtin_fabs##suffix(b) == inf ? -1 : 1;                   \
+        type y = eddy_##tag##_of_bits(eddy_bits_of_##tag(size) | (eddy_bits_of_##tag(a) & sign));                      \
+        y = (a < nan_below) & (a > -inf) ? __builtin_nan##suffix("") : y;                                              \
+        y = (a != a) | (b != b) ? a + b : y;                                                                           \
+        y = (a == 1) | (a == other_one) ? 1 : y;                                                                       \
+        return b == 0 ? 1 : y;                                                                                         \
     }
-EDDY_POWER_ENDS(f32, float, f)
-EDDY_POWER_ENDS(f64, double, )
+EDDY_POWER_ENDS(f32, float, f, uint32_t)
+EDDY_POWER_ENDS(f64, double, , uint64_t)
 #undef EDDY_POWER_ENDS
 
 /* a = m 2^n, m from sqrt(1/2) to sqrt(2): log2 m is odd in s = (m - 1) / (m + 1). No f32 is subnormal in f64. */

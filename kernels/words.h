@@ -74,10 +74,12 @@ typedef bool eddy_compute_truth;
         return __builtin_fma##suffix(a, b, c);                                                                         \
     }                                                                                                                  \
     EDDY_WORD type eddy_min_##tag(type a, type b) {                                                                    \
-        return a < b || a != a ? a : b;                                                                                \
+        type less = a < b ? a : b;                                                                                     \
+        return a != a ? a : less;                                                                                      \
     }                                                                                                                  \
     EDDY_WORD type eddy_max_##tag(type a, type b) {                                                                    \
-        return a > b || a != a ? a : b;                                                                                \
+        type more = a > b ? a : b;                                                                                     \
+        return a != a ? a : more;                                                                                      \
     }                                                                                                                  \
     EDDY_WORD type eddy_floor_##tag(type a) {                                                                          \
         return __builtin_floor##suffix(a);                                                                             \

@@ -34,8 +34,8 @@ COSTS = {"cheap": (10000, 100), "medium": (10000, 300), "heavy": (15000, 600)}
 
 ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
-    "expression", "expression_bool", "infer", "kernel", "gradient", "ulp", "ulp_f64", "ulp_of", "cost", "errors", "source",
-    "ownership", "alias", "broadcasts", "random", "late_shape",
+    "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
+    "source", "ownership", "alias", "broadcasts", "random", "late_shape",
 }
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only"}
 ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "door"}
@@ -102,6 +102,7 @@ class Entry:
     broadcasts: bool
     random: bool
     late_shape: bool
+    shortcuts: dict = field(default_factory=dict)  # of its `_s` form: number -> expression that is the same and cheaper
     scalar_of: str = ""  # the entry that this `_s` form came from
 
     @property
@@ -255,6 +256,7 @@ def read_entry(family, name, table, defaults):
         forms=table.get("forms", []),
         expressions=expressions,
         chosen_by=chosen_by,
+        shortcuts=table.get("shortcuts", {}),
         expression_bool=table.get("expression_bool", ""),
         infer=table.get("infer", ""),
         kernel=table.get("kernel", ""),
@@ -301,6 +303,8 @@ def check_entry(where, entry):
         fail(where, f"{entry.chosen_by} has to be a choice with an expression each")
     if entry.scalars != entry.attributes[:len(entry.scalars)]:
         fail(where, "numbers that promote come first")
+    if entry.shortcuts and "scalar" not in entry.forms:
+        fail(where, "shortcuts are for numbers of a scalar form")
     if "inplace" in entry.forms and entry.result == "bool":
         fail(where, "a comparison cannot be written in place")
     names = [o.name for o in entry.operands] + [a.name for a in entry.attributes]

@@ -45,6 +45,8 @@ def loop(entry, dtype):
     """A loop's C text: a body and its driver; where an attribute chooses, such a pair per choice and what tells them apart."""
     name = f"{entry.name}_{tag(dtype)}"
     expressions = expressions_of(entry, dtype)
+    if entry.scalar_of and entry.shortcuts:
+        return with_shortcuts(entry, dtype, name, expressions[0])
     if len(expressions) == 1:
         return variant(entry, dtype, name, expressions[0])
     choices = [a for a in entry.attributes if a.name == entry.chosen_by][0].choices
@@ -56,6 +58,19 @@ def loop(entry, dtype):
     for number, choice in enumerate(choices[1:], 1):
         lines += [f"    case {number}:", f"        {name}_{choice}(data, strides, count, attributes);", "        break;"]
     return lines + ["    default:", f"        {name}_{choices[0]}(data, strides, count, attributes);", "    }", "}", ""]
+
+
+def with_shortcuts(entry, dtype, name, expression):
+    """A pair for each number that has a cheaper expression, and one for the others."""
+    number = entry.attributes[0]
+    lines = variant(entry, dtype, f"{name}_any", expression)
+    cases = []
+    for value, cheaper in entry.shortcuts.items():
+        lines += variant(entry, dtype, f"{name}_{value}", cheaper)
+        cases += [f"    if ({number.name} == {value}) {{", f"        {name}_{value}(data, strides, count, attributes);",
+                  "        return;", "    }"]
+    return lines + [f"static void {name}({DRIVER_PARAMETERS}) {{", number_line(entry, number, dtype), *cases,
+                    f"    {name}_any(data, strides, count, attributes);", "}", ""]
 
 
 def variant(entry, dtype, name, expression):

@@ -104,6 +104,9 @@ Test(elementwise, division_of_integers_by_zero_gives_zero) {
     EXPECT(eddy_floordiv_s(F64S(-1, 5.5), EDDY_S(0)), EDDY_F64, -INFINITY, INFINITY);
     EXPECT(eddy_pow_s(I64S(-2, 3), EDDY_S(3)), EDDY_I64, -8, 27);
     EXPECT(eddy_pow_s(I64S(4, 9), EDDY_S(0.5)), EDDY_F32, 2, 3);
+    /* 2 has a loop of its own. */
+    EXPECT(eddy_pow_s(I64S(-2, 3), EDDY_S(2)), EDDY_I64, 4, 9);
+    EXPECT(eddy_pow_s(eddy_cast(I64S(-2, 3), EDDY_F32), EDDY_S(2.0)), EDDY_F32, 4, 9);
     eddy_scope_end(scope);
 }
 
