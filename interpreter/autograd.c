@@ -253,7 +253,7 @@ eddy_tensor *eddy_detach(eddy_tensor *tensor) {
 
 eddy_tensor *eddy_grad(eddy_tensor *tensor) {
     const void *address = __builtin_return_address(0);
-    eddy_autograd_node *node;
+    eddy_autograd_node *node = NULL;
     if (find_node(tensor, "grad", address, &node) != EDDY_OK)
         return NULL;
     uint32_t output = eddy_autograd_output_of(tensor->autograd);
@@ -287,7 +287,7 @@ bool eddy_has_grad(const eddy_tensor *tensor) {
 }
 
 eddy_status eddy_retain_grad(eddy_tensor *tensor) {
-    eddy_autograd_node *node;
+    eddy_autograd_node *node = NULL;
     eddy_status status = find_node(tensor, "retain_grad", __builtin_return_address(0), &node);
     if (status != EDDY_OK)
         return status;
@@ -301,7 +301,7 @@ eddy_status eddy_zero_grad(eddy_list tensors) {
     const void *address = __builtin_return_address(0);
     if (tensors.count < 0 || (tensors.count > 0 && !tensors.items))
         return eddy_fail(EDDY_INVALID_ARGUMENT, "zero_grad", address, "zero_grad: a list without items");
-    eddy_autograd_node *node;
+    eddy_autograd_node *node = NULL;
     for (int64_t i = 0; i < tensors.count; i++) {
         eddy_status status = find_node(tensors.items[i], "zero_grad", address, &node);
         if (status != EDDY_OK)
@@ -323,7 +323,7 @@ eddy_status eddy_zero_grad(eddy_list tensors) {
 eddy_status eddy_gradient_hook_add(eddy_tensor *tensor, eddy_gradient_hook *hook, void *context,
                                    void (*destroy)(void *context)) {
     const void *address = __builtin_return_address(0);
-    eddy_autograd_node *node;
+    eddy_autograd_node *node = NULL;
     eddy_status status = find_node(tensor, "gradient_hook_add", address, &node);
     if (status != EDDY_OK)
         return status;
