@@ -5,12 +5,20 @@
 #include <eddy/dtype.h>
 #include <eddy/scalar.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 typedef enum eddy_dtype_category { EDDY_CATEGORY_BOOL, EDDY_CATEGORY_INT, EDDY_CATEGORY_FLOAT } eddy_dtype_category;
 
 static inline bool eddy_dtype_is_valid(eddy_dtype dtype) {
     return (unsigned)dtype < EDDY_DTYPE_COUNT;
+}
+
+/* eddy_dtype_bytes of a valid dtype, without a call: four bits each. */
+static inline int64_t eddy_dtype_size(eddy_dtype dtype) {
+#define EDDY_DTYPE_ROW(enumerator, name, bytes) | (UINT64_C(bytes) << 4 * EDDY_##enumerator)
+    return (int64_t)((0 EDDY_DTYPE_LIST(EDDY_DTYPE_ROW)) >> 4 * dtype & 15);
+#undef EDDY_DTYPE_ROW
 }
 
 static inline eddy_dtype_category eddy_dtype_category_of(eddy_dtype dtype) {

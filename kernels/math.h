@@ -117,24 +117,26 @@ EDDY_WORD double eddy_math_power_f64(double shifted) {
     return eddy_f64_of_bits((eddy_bits_of_f64(shifted) + 1023u) << 52);
 }
 
-/* ---- exp ---- */
+/* ---- exp ----
+ * Where e^x rounds to 0 it is not computed: a product that is no normal number costs the processor some 150 cycles, and
+ * -infinity, which masks of attention and the padding of rows are made of, is no rare argument. */
 
 EDDY_WORD float eddy_exp_f32(float x) {
-    float t;
-    x = x < -105.0f ? -105.0f : x;
-    x = x > 89.5f ? 89.5f : x;
-    float r = eddy_math_reduce_f32(x, &t);
+    float t, y = x < -103.98f ? 0.0f : x;
+    y = y > 89.5f ? 89.5f : y;
+    float r = eddy_math_reduce_f32(y, &t);
     float sum = 1.0f + r, rest = (1.0f - sum) + r;
-    return eddy_math_scale_f32(sum + __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), rest), t);
+    y = eddy_math_scale_f32(sum + __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), rest), t);
+    return x < -103.98f ? 0.0f : y;
 }
 
 EDDY_WORD double eddy_exp_f64(double x) {
-    double t;
-    x = x < -746.0 ? -746.0 : x;
-    x = x > 710.0 ? 710.0 : x;
-    double r = eddy_math_reduce_f64(x, &t);
+    double t, y = x < -745.14 ? 0.0 : x;
+    y = y > 710.0 ? 710.0 : y;
+    double r = eddy_math_reduce_f64(y, &t);
     double sum = 1.0 + r, rest = (1.0 - sum) + r;
-    return eddy_math_scale_f64(sum + __builtin_fma(r * r, eddy_math_exp_tail_f64(r), rest), t);
+    y = eddy_math_scale_f64(sum + __builtin_fma(r * r, eddy_math_exp_tail_f64(r), rest), t);
+    return x < -745.14 ? 0.0 : y;
 }
 
 EDDY_WORD float eddy_expm1_f32(float x) {

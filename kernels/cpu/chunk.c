@@ -51,8 +51,8 @@ static void move_elements(size_t bytes, void *target, int64_t target_stride, con
     }
 }
 
-void eddy_chunk_copy(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from, const void *source,
-                     int64_t source_stride, int64_t count) {
+void eddy_chunk_convert(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from, const void *source,
+                        int64_t source_stride, int64_t count) {
     if (count == 0)
         return;
     size_t to_bytes = eddy_dtype_bytes(to), from_bytes = eddy_dtype_bytes(from);

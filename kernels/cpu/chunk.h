@@ -6,6 +6,7 @@
 #include <base/dtype.h>
 #include <eddy/dtype.h>
 #include <stdint.h>
+#include <string.h>
 
 /* The dtype a kernel computes in: f32 for f32, f16 and bf16, f64 for f64, i64 for integers and bool. */
 static inline eddy_dtype eddy_chunk_compute_dtype(eddy_dtype dtype) {
@@ -13,12 +14,20 @@ static inline eddy_dtype eddy_chunk_compute_dtype(eddy_dtype dtype) {
 }
 
 static inline void *eddy_chunk_at(const void *data, eddy_dtype dtype, int64_t offset) {
-    return (char *)data + offset * (int64_t)eddy_dtype_bytes(dtype);
+    return (char *)data + offset * eddy_dtype_size(dtype);
 }
 
+void eddy_chunk_convert(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from, const void *source,
+                        int64_t source_stride, int64_t count);
+
 /* Copies `count` elements; strides in elements (any sign, 0 for the source only). The memory does not overlap. */
-void eddy_chunk_copy(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from, const void *source,
-                     int64_t source_stride, int64_t count);
+static inline void eddy_chunk_copy(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from,
+                                   const void *source, int64_t source_stride, int64_t count) {
+    if (to != from || target_stride != 1 || source_stride != 1)
+        eddy_chunk_convert(to, target, target_stride, from, source, source_stride, count);
+    else if (count > 0)
+        memcpy(target, source, (size_t)(count * eddy_dtype_size(to)));
+}
 
 /* The same as two directions with a contiguous side. */
 static inline void eddy_chunk_load(eddy_dtype to, void *buffer, eddy_dtype from, const void *source, int64_t stride,

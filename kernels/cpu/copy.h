@@ -2,9 +2,28 @@
 #ifndef EDDY_KERNELS_CPU_COPY_H
 #define EDDY_KERNELS_CPU_COPY_H
 
-#include <kernels/kernel.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/walk.h>
 
 /* Any dtypes and layouts that do not overlap. Big copies are cut into slices; team NULL: none. */
 void eddy_copy_view(eddy_kernel_team *team, const eddy_kernel_view *source, const eddy_kernel_view *target);
+
+/* Elements of one dtype through a walk of two operands, the target first. */
+static inline void eddy_copy_part(const eddy_walk *walk, eddy_dtype dtype, void *target, const void *source) {
+    int64_t count = eddy_walk_count(walk);
+    int64_t target_stride = eddy_walk_inner_stride(walk, 0), source_stride = eddy_walk_inner_stride(walk, 1);
+    if (walk->rank <= 1) {
+        eddy_chunk_copy(dtype, target, target_stride, dtype, source, source_stride, count);
+        return;
+    }
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(walk, &cursor, 0);
+    for (int64_t done = 0, run; done < count; done += run) {
+        run = eddy_walk_run(walk, &cursor);
+        eddy_chunk_copy(dtype, eddy_chunk_at(target, dtype, cursor.offsets[0]), target_stride, dtype,
+                        eddy_chunk_at(source, dtype, cursor.offsets[1]), source_stride, run);
+        eddy_walk_advance(walk, &cursor, run);
+    }
+}
 
 #endif

@@ -3,6 +3,7 @@
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
+#include <kernels/cpu/copy.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/walk.h>
 #include <string.h>
@@ -58,22 +59,13 @@ typedef struct selection {
 static void select_slabs(void *context, int64_t begin, int64_t end) {
     const selection *work = context;
     eddy_dtype dtype = work->out->dtype;
-    int64_t out_stride = eddy_walk_inner_stride(&work->rest, 0), in_stride = eddy_walk_inner_stride(&work->rest, 1);
-    int64_t count = eddy_walk_count(&work->rest);
     for (int64_t i = begin; i < end; i++) {
         int64_t index = index_at(work->index, i * work->index->strides[0]);
         if (!index_fits(work->call, i, index, work->bound))
             continue;
         char *target = eddy_chunk_at(work->out->data, dtype, i * work->out->strides[work->axis]);
         const char *source = eddy_chunk_at(work->in->data, dtype, index * work->in->strides[work->axis]);
-        eddy_walk_cursor cursor;
-        eddy_walk_seek(&work->rest, &cursor, 0);
-        for (int64_t done = 0, run; done < count; done += run) {
-            run = eddy_walk_run(&work->rest, &cursor);
-            eddy_chunk_copy(dtype, eddy_chunk_at(target, dtype, cursor.offsets[0]), out_stride, dtype,
-                            eddy_chunk_at(source, dtype, cursor.offsets[1]), in_stride, run);
-            eddy_walk_advance(&work->rest, &cursor, run);
-        }
+        eddy_copy_part(&work->rest, dtype, target, source);
     }
 }
 

@@ -108,7 +108,7 @@ static void blend(const eddy_kernel_view *view, int64_t i, double momentum, doub
 static eddy_norm_moments forward_moments(const norm *work, int64_t place, const int64_t *offsets,
                                          eddy_norm_chunk *chunk, double *scale) {
     int64_t count = work->plan.element_count;
-    eddy_norm_moments moments;
+    eddy_norm_moments moments = {0};
     if (work->is_given) {
         moments.mean = element_at(work->mean, place);
         *scale = 1 / sqrt(element_at(work->variance, place) + work->eps);
@@ -135,9 +135,9 @@ static void forward_slice(void *context, int64_t first, int64_t last) {
         eddy_norm_moments moments = forward_moments(work, place, cursor.offsets, &x, &scale);
         for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
             int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
-            if (!is_kept)
-                eddy_norm_load(plan, 0, cursor.offsets, begin, count, &x);
-            plan->ops->apply(&x, eddy_norm_weights(plan, work->weights, place, begin, count, &weights),
+            const void *from = is_kept ? moments.kept : eddy_norm_read(plan, 0, cursor.offsets, begin, count, &x);
+            plan->ops->apply(eddy_norm_target(plan, 1, cursor.offsets, begin, &x), from,
+                             eddy_norm_weights(plan, work->weights, place, begin, count, &weights),
                              eddy_norm_weights(plan, work->biases, place, begin, count, &biases), moments.mean, scale,
                              count);
             eddy_norm_store(plan, 1, cursor.offsets, begin, count, &x);
@@ -194,6 +194,7 @@ static void batch_norm_training_run(const eddy_kernel_call *call) {
 typedef struct slopes {
     eddy_norm_moments moments;
     double sum, product;
+    const void *kept; /* the gradient; both where the place is one chunk */
 } slopes;
 
 static slopes place_slopes(const norm *work, int64_t place, const int64_t *offsets, eddy_norm_chunk *g,
@@ -203,16 +204,16 @@ static slopes place_slopes(const norm *work, int64_t place, const int64_t *offse
     double first = 0, correction = 0;
     for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
         int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
-        eddy_norm_load(plan, 0, offsets, begin, count, g);
-        eddy_norm_load(plan, 1, offsets, begin, count, x);
+        const void *grad = total.kept = eddy_norm_read(plan, 0, offsets, begin, count, g);
+        const void *from = total.moments.kept = eddy_norm_read(plan, 1, offsets, begin, count, x);
         const void *w = eddy_norm_weights(plan, work->weights, place, begin, count, weights);
         eddy_norm_moments part = {0};
         double sums[2];
         if (work->family == RMS)
-            part.squares = plan->ops->square_sum(x, count);
+            part.squares = plan->ops->square_sum(from, count);
         else
-            plan->ops->moments(x, count, &part.mean, &part.squares);
-        plan->ops->products(g, x, w, part.mean, count, sums);
+            plan->ops->moments(from, count, &part.mean, &part.squares);
+        plan->ops->products(grad, from, w, part.mean, count, sums);
         if (begin == 0)
             first = part.mean;
         double share = (double)count / (double)(begin + count), distance = part.mean - total.moments.mean;
@@ -227,25 +228,24 @@ static slopes place_slopes(const norm *work, int64_t place, const int64_t *offse
     return total;
 }
 
-static void backward_slice(void *context, int64_t from, int64_t to) {
+static void backward_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
     const eddy_norm_plan *plan = &work->plan;
     bool is_kept = plan->element_count <= EDDY_NORM_CHUNK;
     double n = (double)plan->element_count;
     eddy_norm_chunk g, x, weights;
     eddy_walk_cursor cursor;
-    eddy_walk_seek(&plan->places, &cursor, from);
-    for (int64_t place = from; place < to; place++) {
+    eddy_walk_seek(&plan->places, &cursor, first);
+    for (int64_t place = first; place < last; place++) {
         slopes total = place_slopes(work, place, cursor.offsets, &g, &x, &weights);
         double scale = 1 / sqrt(total.moments.squares / n + work->eps);
         double level = work->family == RMS ? 0 : total.sum / n, slope = scale * scale * total.product / n;
         for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
             int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
-            if (!is_kept) {
-                eddy_norm_load(plan, 0, cursor.offsets, begin, count, &g);
-                eddy_norm_load(plan, 1, cursor.offsets, begin, count, &x);
-            }
-            plan->ops->backward(&g, &x, eddy_norm_weights(plan, work->weights, place, begin, count, &weights),
+            const void *grad = is_kept ? total.kept : eddy_norm_read(plan, 0, cursor.offsets, begin, count, &g);
+            const void *from = is_kept ? total.moments.kept : eddy_norm_read(plan, 1, cursor.offsets, begin, count, &x);
+            plan->ops->backward(eddy_norm_target(plan, 2, cursor.offsets, begin, &g), grad, from,
+                                eddy_norm_weights(plan, work->weights, place, begin, count, &weights),
                                 total.moments.mean, scale, level, slope, count);
             eddy_norm_store(plan, 2, cursor.offsets, begin, count, &g);
         }
@@ -311,19 +311,18 @@ static void accumulate_place(const norm *work, int64_t place, const int64_t *off
     int64_t first = eddy_norm_first_weight(plan, place);
     for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
         int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
-        eddy_norm_load(plan, 0, offsets, begin, count, g);
-        if (!is_kept)
-            eddy_norm_load(plan, 1, offsets, begin, count, x);
+        const void *grad = eddy_norm_read(plan, 0, offsets, begin, count, g);
+        const void *from = is_kept ? moments.kept : eddy_norm_read(plan, 1, offsets, begin, count, x);
         if (plan->segment == 1) {
-            plan->ops->accumulate(sums + first + begin, g, x, moments.mean, scale, count);
+            plan->ops->accumulate(sums + first + begin, grad, from, moments.mean, scale, count);
             continue;
         }
         for (int64_t done = 0, run; done < count; done += run) {
             int64_t at = begin + done;
             run = eddy_min_i64(plan->segment - at % plan->segment, count - done);
             sums[first + at / plan->segment] +=
-                scale * plan->ops->product(eddy_chunk_at(g, plan->compute, done), eddy_chunk_at(x, plan->compute, done),
-                                           moments.mean, run);
+                scale * plan->ops->product(eddy_chunk_at(grad, plan->compute, done),
+                                           eddy_chunk_at(from, plan->compute, done), moments.mean, run);
         }
     }
 }

@@ -1,34 +1,48 @@
+#include <kernels/cpu/lanes.h>
 #include <kernels/cpu/norm_block.h>
 
 #define LANES EDDY_NORM_LANES
 
-/* sum += TERM(i) for all i, in lanes that are then halved. */
+#define ADD(a, b) ((a) + (b))
+
+/* sum = the sum of TERM(i) for all i, in lanes that are then halved. The last step has as many lanes as the others. */
 #define SUM(real, sum, TERM)                                                                                           \
     do {                                                                                                               \
         real lanes_[LANES] = {0};                                                                                      \
         int64_t i_ = 0;                                                                                                \
         for (; i_ + LANES <= count; i_ += LANES)                                                                       \
-            for (int l_ = 0; l_ < LANES; l_++)                                                                         \
+            EDDY_LANES (l_, LANES)                                                                                     \
                 lanes_[l_] += TERM(i_ + l_);                                                                           \
-        for (int l_ = 0; i_ + l_ < count; l_++)                                                                        \
-            lanes_[l_] += TERM(i_ + l_);                                                                               \
-        for (int half_ = LANES / 2; half_ > 0; half_ /= 2)                                                             \
-            for (int l_ = 0; l_ < half_; l_++)                                                                         \
-                lanes_[l_] += lanes_[l_ + half_];                                                                      \
+        EDDY_LANES (l_, LANES)                                                                                         \
+            lanes_[l_] += i_ + l_ < count ? TERM(i_ + l_) : 0;                                                         \
+        EDDY_LANES_HALVE(lanes_, ADD);                                                                                 \
         sum = lanes_[0];                                                                                               \
     } while (0)
 
 #define NORM(name, real)                                                                                               \
     static void moments_##name(const void *data, int64_t count, double *mean, double *squares) {                       \
         const real *restrict x = data;                                                                                 \
-        real sum, square_sum;                                                                                          \
+        real sum;                                                                                                      \
         SUM(real, sum, ELEMENT);                                                                                       \
-        real shift = sum / (real)count;                                                                                \
-        SUM(real, sum, DISTANCE);                                                                                      \
-        SUM(real, square_sum, SQUARED_DISTANCE);                                                                       \
-        double rest = (double)sum / (double)count; /* what rounding left between shift and the mean */                 \
+        real shift = sum / (real)count, distances[LANES] = {0}, squared[LANES] = {0};                                  \
+        int64_t i = 0;                                                                                                 \
+        for (; i + LANES <= count; i += LANES)                                                                         \
+            EDDY_LANES (l, LANES) {                                                                                    \
+                real distance = x[i + l] - shift;                                                                      \
+                distances[l] += distance;                                                                              \
+                squared[l] += distance * distance;                                                                     \
+            }                                                                                                          \
+        EDDY_LANES (l, LANES) {                                                                                        \
+            real distance = i + l < count ? x[i + l] - shift : 0;                                                      \
+            distances[l] += distance;                                                                                  \
+            squared[l] += distance * distance;                                                                         \
+        }                                                                                                              \
+        EDDY_LANES_HALVE(distances, ADD);                                                                              \
+        EDDY_LANES_HALVE(squared, ADD);                                                                                \
+        double all = (double)distances[0],                                                                             \
+               rest = all / (double)count; /* what rounding left between shift and the mean */                         \
         *mean = (double)shift + rest;                                                                                  \
-        *squares = (double)square_sum - rest * (double)sum;                                                            \
+        *squares = (double)squared[0] - rest * all;                                                                    \
     }                                                                                                                  \
     static double square_sum_##name(const void *data, int64_t count) {                                                 \
         const real *restrict x = data;                                                                                 \
@@ -36,12 +50,13 @@
         SUM(real, sum, SQUARE);                                                                                        \
         return (double)sum;                                                                                            \
     }                                                                                                                  \
-    static void apply_##name(void *data, const void *weight, const void *bias, double mean, double scale,              \
-                             int64_t count) {                                                                          \
-        real *restrict x = data, shift = (real)mean, by = (real)scale;                                                 \
-        const real *restrict w = weight, *restrict b = bias;                                                           \
+    static void apply_##name(void *to, const void *data, const void *weight, const void *bias, double mean,            \
+                             double scale, int64_t count) {                                                            \
+        real *y = to, shift = (real)mean, by = (real)scale;                                                            \
+        const real *x = data, *w = weight, *b = bias;                                                                  \
+        EDDY_LANES_INDEPENDENT                                                                                         \
         for (int64_t i = 0; i < count; i++)                                                                            \
-            x[i] = (x[i] - shift) * by * w[i] + b[i];                                                                  \
+            y[i] = (x[i] - shift) * by * w[i] + b[i];                                                                  \
     }                                                                                                                  \
     static void products_##name(const void *grad, const void *data, const void *weight, double from, int64_t count,    \
                                 double sums[2]) {                                                                      \
@@ -58,12 +73,13 @@
         SUM(real, product, PRODUCT);                                                                                   \
         return (double)product;                                                                                        \
     }                                                                                                                  \
-    static void backward_##name(void *grad, const void *data, const void *weight, double mean, double scale,           \
-                                double level, double slope, int64_t count) {                                           \
-        real *restrict g = grad, shift = (real)mean, by = (real)scale, less = (real)level, times = (real)slope;        \
-        const real *restrict x = data, *restrict w = weight;                                                           \
+    static void backward_##name(void *to, const void *grad, const void *data, const void *weight, double mean,         \
+                                double scale, double level, double slope, int64_t count) {                             \
+        real *y = to, shift = (real)mean, by = (real)scale, less = (real)level, times = (real)slope;                   \
+        const real *g = grad, *x = data, *w = weight;                                                                  \
+        EDDY_LANES_INDEPENDENT                                                                                         \
         for (int64_t i = 0; i < count; i++)                                                                            \
-            g[i] = by * (g[i] * w[i] - less - (x[i] - shift) * times);                                                 \
+            y[i] = by * (g[i] * w[i] - less - (x[i] - shift) * times);                                                 \
     }                                                                                                                  \
     static void accumulate_##name(double *restrict into, const void *grad, const void *data, double mean,              \
                                   double scale, int64_t count) {                                                       \
@@ -75,8 +91,6 @@
 
 #define ELEMENT(i) x[i]
 #define SQUARE(i) (x[i] * x[i])
-#define DISTANCE(i) (x[i] - shift)
-#define SQUARED_DISTANCE(i) ((x[i] - shift) * (x[i] - shift))
 #define WEIGHTED(i) (g[i] * w[i])
 #define WEIGHTED_PRODUCT(i) (g[i] * w[i] * (x[i] - shift))
 #define PRODUCT(i) (g[i] * (x[i] - shift))

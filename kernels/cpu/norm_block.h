@@ -13,15 +13,15 @@ typedef struct eddy_norm_ops {
     /* The mean, and the sum of squares of the distances from it; count at least 1. */
     void (*moments)(const void *x, int64_t count, double *mean, double *squares);
     double (*square_sum)(const void *x, int64_t count);
-    /* x = (x - mean) * scale * w + b */
-    void (*apply)(void *x, const void *w, const void *b, double mean, double scale, int64_t count);
+    /* y = (x - mean) * scale * w + b; y may be x */
+    void (*apply)(void *y, const void *x, const void *w, const void *b, double mean, double scale, int64_t count);
     /* sums: of g * w, and of g * w * (x - shift) */
     void (*products)(const void *g, const void *x, const void *w, double shift, int64_t count, double sums[2]);
     /* The sum of g * (x - shift) */
     double (*product)(const void *g, const void *x, double shift, int64_t count);
-    /* g = scale * (g * w - level - (x - mean) * slope) */
-    void (*backward)(void *g, const void *x, const void *w, double mean, double scale, double level, double slope,
-                     int64_t count);
+    /* y = scale * (g * w - level - (x - mean) * slope); y may be g */
+    void (*backward)(void *y, const void *g, const void *x, const void *w, double mean, double scale, double level,
+                     double slope, int64_t count);
     /* into = into + g * (x - mean) * scale */
     void (*accumulate)(double *into, const void *g, const void *x, double mean, double scale, int64_t count);
 } eddy_norm_ops;

@@ -163,8 +163,20 @@ void eddy_norm_turn_back(const eddy_norm_plan *plan, int32_t output, eddy_kernel
 
 /* ---- chunks ---- */
 
-void eddy_norm_load(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
-                    void *chunk) {
+/* The operand's elements at a place, where they lie as they are computed with; NULL elsewhere. */
+static void *direct(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin) {
+    const eddy_kernel_view *view = plan->views[operand];
+    if (view->dtype != plan->compute || plan->elements.rank > 1 ||
+        eddy_walk_inner_stride(&plan->elements, operand) != 1)
+        return NULL;
+    return eddy_chunk_at(view->data, view->dtype, offsets[operand] + begin);
+}
+
+const void *eddy_norm_read(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin,
+                           int64_t count, eddy_norm_chunk *chunk) {
+    const void *there = direct(plan, operand, offsets, begin);
+    if (there)
+        return there;
     const eddy_kernel_view *view = plan->views[operand];
     int64_t stride = eddy_walk_inner_stride(&plan->elements, operand);
     eddy_walk_cursor cursor;
@@ -176,10 +188,19 @@ void eddy_norm_load(const eddy_norm_plan *plan, int32_t operand, const int64_t *
                         run);
         eddy_walk_advance(&plan->elements, &cursor, run);
     }
+    return chunk;
+}
+
+void *eddy_norm_target(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin,
+                       eddy_norm_chunk *chunk) {
+    void *there = direct(plan, operand, offsets, begin);
+    return there ? there : chunk;
 }
 
 void eddy_norm_store(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
-                     const void *chunk) {
+                     const eddy_norm_chunk *chunk) {
+    if (direct(plan, operand, offsets, begin))
+        return;
     const eddy_kernel_view *view = plan->views[operand];
     int64_t stride = eddy_walk_inner_stride(&plan->elements, operand);
     eddy_walk_cursor cursor;
@@ -214,13 +235,13 @@ eddy_norm_moments eddy_norm_place_moments(const eddy_norm_plan *plan, int32_t op
     eddy_norm_moments total = {0};
     for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
         int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
-        eddy_norm_load(plan, operand, offsets, begin, count, chunk);
+        total.kept = eddy_norm_read(plan, operand, offsets, begin, count, chunk);
         if (!centred) {
-            total.squares += plan->ops->square_sum(chunk, count);
+            total.squares += plan->ops->square_sum(total.kept, count);
             continue;
         }
         eddy_norm_moments part;
-        plan->ops->moments(chunk, count, &part.mean, &part.squares);
+        plan->ops->moments(total.kept, count, &part.mean, &part.squares);
         double share = (double)count / (double)(begin + count), distance = part.mean - total.mean;
         total.squares += part.squares + distance * distance * share * (double)begin;
         total.mean += distance * share;

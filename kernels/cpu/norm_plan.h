@@ -59,20 +59,25 @@ static inline int64_t eddy_norm_first_weight(const eddy_norm_plan *plan, int64_t
     return place % plan->period * (plan->element_count / plan->segment);
 }
 
-/* Elements begin .. begin + count of an operand at the place whose offsets these are. */
-void eddy_norm_load(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
-                    void *chunk);
+/* Elements begin .. begin + count of an operand at the place whose offsets these are: where they lie if that is contiguous and of
+ * the compute type, else gathered in *chunk. */
+const void *eddy_norm_read(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin,
+                           int64_t count, eddy_norm_chunk *chunk);
+/* Where those of the output are to be computed: where they belong, or in *chunk, which eddy_norm_store then stores. */
+void *eddy_norm_target(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin,
+                       eddy_norm_chunk *chunk);
 void eddy_norm_store(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
-                     const void *chunk);
+                     const eddy_norm_chunk *chunk);
 
 /* Weights of elements begin .. of a place: where they lie among all, or spread out into *chunk. */
 const void *eddy_norm_weights(const eddy_norm_plan *plan, const void *weights, int64_t place, int64_t begin,
                               int64_t count, eddy_norm_chunk *chunk);
 
 /* Mean and sum of squared distances of a place, or without `centred` 0 and the sum of squares. A place of at most one chunk
- * stays in *chunk. */
+ * is still at `kept`. */
 typedef struct eddy_norm_moments {
     double mean, squares;
+    const void *kept;
 } eddy_norm_moments;
 
 eddy_norm_moments eddy_norm_place_moments(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets,

@@ -3,6 +3,7 @@
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
+#include <kernels/cpu/copy.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/scatter.h>
 #include <string.h>
@@ -103,21 +104,12 @@ typedef struct picking {
 static void pick_slice(void *context, int64_t begin, int64_t end) {
     const picking *work = context;
     eddy_dtype dtype = work->out->dtype;
-    int64_t count = eddy_walk_count(&work->rest);
-    int64_t out_stride = eddy_walk_inner_stride(&work->rest, 0), in_stride = eddy_walk_inner_stride(&work->rest, 1);
     eddy_walk_cursor place;
     eddy_walk_seek(&work->along, &place, begin);
     for (; begin < end; begin++) {
         char *to = eddy_chunk_at(work->out->data, dtype, place.offsets[0]);
         const char *from = eddy_chunk_at(work->in->data, dtype, work->offsets[begin]);
-        eddy_walk_cursor cursor;
-        eddy_walk_seek(&work->rest, &cursor, 0);
-        for (int64_t done = 0, run; done < count; done += run) {
-            run = eddy_walk_run(&work->rest, &cursor);
-            eddy_chunk_copy(dtype, eddy_chunk_at(to, dtype, cursor.offsets[0]), out_stride, dtype,
-                            eddy_chunk_at(from, dtype, cursor.offsets[1]), in_stride, run);
-            eddy_walk_advance(&work->rest, &cursor, run);
-        }
+        eddy_copy_part(&work->rest, dtype, to, from);
         eddy_walk_next(&work->along, &place, work->along.rank);
     }
 }

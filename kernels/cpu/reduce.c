@@ -114,15 +114,19 @@ static void tree_finish(tree *t, partial *whole) {
 
 /* ---- one block ---- */
 
-static void take_mean(values *sums, int64_t count, int64_t columns) {
+static void take_mean(void *sums, int64_t count, int64_t columns) {
+    double *means = sums;
     for (int64_t c = 0; c < columns; c++)
-        sums->f64[c] /= (double)count;
+        means[c] /= (double)count;
 }
 
-static void add_mean(partial *result, int64_t columns) {
-    take_mean(&result->second, result->count, columns);
+/* The mean of `count` elements' distances from what was taken for their mean is added to that. */
+static void add_mean(void *means, void *distances, int64_t count, int64_t columns) {
+    double *first = means;
+    const double *second = distances;
+    take_mean(distances, count, columns);
     for (int64_t c = 0; c < columns; c++)
-        result->first.f64[c] += result->second.f64[c];
+        first[c] += second[c];
 }
 
 /* A block of one output, where it lies or, if that is not contiguous or of another dtype, gathered. */
@@ -145,8 +149,9 @@ static const void *gather(const reduction *work, eddy_walk_cursor *cursor, int64
     return gathered;
 }
 
-static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count,
-                         partial *result) {
+/* One block of one output, to a value each at *first and, of pairs, *second. */
+static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count, void *first,
+                         void *second) {
     const recipe *how = &work->recipe;
     block_values gathered, mapped;
     const void *elements = gather(work, cursor, base, count, &gathered);
@@ -154,19 +159,40 @@ static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_
         how->map(gathered.f64, elements, count, how->parameter);
         elements = &gathered;
     }
-    how->op->block(elements, count, &result->first);
+    how->op->block(elements, count, first);
     if (how->pair == NULL)
         return;
-    result->count = count;
     if (how->is_mean)
-        take_mean(&result->first, count, 1);
+        take_mean(first, count, 1);
     if (how->refine != NULL) {
-        how->refine->map(&mapped, elements, &result->first, count);
-        how->pair_sum->block(&mapped, count, &result->second);
-        add_mean(result, 1);
+        how->refine->map(&mapped, elements, first, count);
+        how->pair_sum->block(&mapped, count, second);
+        add_mean(first, second, count, 1);
     }
-    how->pair->map(&mapped, elements, &result->first, count);
-    how->pair_sum->block(&mapped, count, &result->second);
+    how->pair->map(&mapped, elements, first, count);
+    how->pair_sum->block(&mapped, count, second);
+}
+
+/* Outputs of one block each. */
+static void reduce_rows(const reduction *work, const eddy_reduce_unit *unit, partial *result) {
+    const eddy_reduce_plan *plan = &work->plan;
+    int64_t size = eddy_dtype_size(plan->dtype);
+    char *first = (char *)&result->first, *second = (char *)&result->second;
+    const recipe *how = &work->recipe;
+    result->count = plan->reduced_count;
+    if (how->map == NULL && how->pair == NULL && plan->in.dtype == plan->dtype && plan->reduced.rank == 1 &&
+        plan->reduced.strides[0][0] == 1) {
+        for (int64_t c = 0; c < unit->columns; c++)
+            how->op->block(eddy_chunk_at(plan->in.data, plan->dtype, unit->in + c * plan->column_in),
+                           plan->reduced_count, first + c * size);
+        return;
+    }
+    for (int64_t c = 0; c < unit->columns; c++) {
+        eddy_walk_cursor cursor;
+        eddy_walk_seek(&plan->reduced, &cursor, 0);
+        reduce_block(work, &cursor, unit->in + c * plan->column_in, plan->reduced_count, first + c * size,
+                     second + c * size);
+    }
 }
 
 /* One sweep over a block of several outputs side by side: rows into lanes, then lanes halved. The first has no `pair`; the
@@ -215,12 +241,11 @@ static void reduce_columns(const reduction *work, int64_t begin, int64_t base, i
     sweep_columns(work, cursor, base, count, columns, NULL, NULL, &result->first);
     if (how->pair == NULL)
         return;
-    result->count = count;
     if (how->is_mean)
         take_mean(&result->first, count, columns);
     if (how->refine != NULL) {
         sweep_columns(work, cursor, base, count, columns, how->refine, &result->first, &result->second);
-        add_mean(result, columns);
+        add_mean(&result->first, &result->second, count, columns);
     }
     sweep_columns(work, cursor, base, count, columns, how->pair, &result->first, &result->second);
 }
@@ -239,14 +264,20 @@ static void reduce_task(const reduction *work, int64_t task) {
     int64_t begin = task % plan->splits * plan->split_count;
     int64_t end = eddy_min_i64(begin + plan->split_count, plan->reduced_count);
     partial result;
+    if (plan->is_by_rows) {
+        reduce_rows(work, &unit, &result);
+        store(work, &unit, &result);
+        return;
+    }
     tree t;
     tree_init(&t, &work->recipe, unit.columns);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&plan->reduced, &cursor, begin);
     for (; begin < end; begin += EDDY_REDUCE_BLOCK) {
         int64_t count = eddy_min_i64(EDDY_REDUCE_BLOCK, end - begin);
+        result.count = count;
         if (unit.columns == 1)
-            reduce_block(work, &cursor, unit.in, count, &result);
+            reduce_block(work, &cursor, unit.in, count, &result.first, &result.second);
         else
             reduce_columns(work, begin, unit.in, count, unit.columns, &result);
         tree_push(&t, &result);
@@ -312,6 +343,7 @@ static void run(const eddy_kernel_call *call, recipe how) {
     eddy_attributes_reduce attributes;
     memcpy(&attributes, call->attributes, sizeof(attributes));
     eddy_reduce_plan_init(&work.plan, call, attributes, how.dtype);
+    eddy_reduce_plan_by_rows(&work.plan);
     if (work.plan.reduced_count == 0) {
         store_empty(&work);
         return;

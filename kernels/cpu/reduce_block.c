@@ -1,5 +1,6 @@
+#include <kernels/cpu/lanes.h>
 #include <kernels/cpu/reduce_block.h>
-#include <kernels/cpu/softmax_math.h>
+#include <kernels/math.h>
 #include <math.h>
 
 #define ADD(a, b) ((a) + (b))
@@ -26,8 +27,9 @@
             for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES)                                             \
                 for (int l = 0; l < EDDY_REDUCE_LANES; l++)                                                            \
                     lanes[l] = OP(lanes[l], x[i + l]);                                                                 \
-            for (int64_t l = 0; i + l < count; l++)                                                                    \
-                lanes[l] = OP(lanes[l], x[i + l]);                                                                     \
+            /* As many steps as lanes, so that they stay in registers. */                                              \
+            EDDY_LANES (l, EDDY_REDUCE_LANES)                                                                          \
+                lanes[l] = i + l < count ? OP(lanes[l], x[i + l]) : lanes[l];                                          \
             for (int l = 0; l < 16; l++)                                                                               \
                 lanes[l] = OP(lanes[l], lanes[l + 16]);                                                                \
             for (int l = 0; l < 8; l++)                                                                                \
@@ -121,11 +123,11 @@ static inline double deviation_from(double x, double mean) {
 
 /* A maximum that is infinite is no distance to subtract: e^x is taken as it is, which gives 0, infinity or NaN. */
 static inline float exp_below_f32(float x, float max) {
-    return eddy_softmax_exp_f32(x - (fabsf(max) < __builtin_inff() ? max : 0.0f));
+    return eddy_exp_f32(x - (fabsf(max) < __builtin_inff() ? max : 0.0f));
 }
 
 static inline double exp_below_f64(double x, double max) {
-    return eddy_softmax_exp_f64(x - (fabs(max) < __builtin_inf() ? max : 0.0));
+    return eddy_exp_f64(x - (fabs(max) < __builtin_inf() ? max : 0.0));
 }
 
 PAIR(variance, double, square_deviation)
@@ -155,8 +157,8 @@ static void variance_merge(void *into_first, void *into_second, int64_t into_cou
         const type *restrict other_max = first, *restrict other_sum = second;                                          \
         for (int64_t c = 0; c < columns; c++) {                                                                        \
             type larger = MAX_REAL(max[c], other_max[c]);                                                              \
-            type scale = max[c] == larger ? 1 : eddy_softmax_exp_##name(max[c] - larger);                              \
-            type other_scale = other_max[c] == larger ? 1 : eddy_softmax_exp_##name(other_max[c] - larger);            \
+            type scale = max[c] == larger ? 1 : eddy_exp_##name(max[c] - larger);                                      \
+            type other_scale = other_max[c] == larger ? 1 : eddy_exp_##name(other_max[c] - larger);                    \
             sum[c] = sum[c] * scale + other_sum[c] * other_scale;                                                      \
             max[c] = larger;                                                                                           \
         }                                                                                                              \

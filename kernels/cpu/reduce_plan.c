@@ -13,9 +13,21 @@ static int64_t magnitude(int64_t value) {
     return value < 0 ? -value : value;
 }
 
-static void choose_columns(eddy_reduce_plan *plan) {
+/* Makes the innermost dim of the outputs the column dim. */
+static void take_columns(eddy_reduce_plan *plan) {
     eddy_walk *kept = &plan->kept;
+    int32_t inner = kept->rank - 1;
+    plan->columns = kept->dims[inner];
+    plan->column_in = kept->strides[0][inner];
+    for (int32_t o = 0; o < plan->out_count; o++)
+        plan->column_outs[o] = kept->strides[o + 1][inner];
+    kept->rank--;
+}
+
+static void choose_columns(eddy_reduce_plan *plan) {
+    const eddy_walk *kept = &plan->kept;
     plan->columns = 1;
+    plan->is_by_rows = false;
     plan->column_in = plan->column_outs[0] = plan->column_outs[1] = 1;
     if (kept->rank == 0)
         return;
@@ -25,14 +37,13 @@ static void choose_columns(eddy_reduce_plan *plan) {
     if (!is_short && reduced->rank > 0 &&
         magnitude(kept->strides[0][inner]) >= magnitude(reduced->strides[0][reduced->rank - 1]))
         return;
-    plan->columns = kept->dims[inner];
-    plan->column_in = kept->strides[0][inner];
-    for (int32_t o = 0; o < plan->out_count; o++)
-        plan->column_outs[o] = kept->strides[o + 1][inner];
-    kept->rank--;
+    take_columns(plan);
 }
 
-static void choose_splits(eddy_reduce_plan *plan, int64_t elements) {
+static void choose_splits(eddy_reduce_plan *plan, int64_t outputs) {
+    int64_t elements = outputs * plan->reduced_count;
+    plan->panels = (plan->columns + EDDY_REDUCE_COLUMNS - 1) / EDDY_REDUCE_COLUMNS;
+    plan->units = outputs == 0 ? 0 : outputs / plan->columns * plan->panels;
     int64_t blocks = (plan->reduced_count + EDDY_REDUCE_BLOCK - 1) / EDDY_REDUCE_BLOCK, split_blocks = 1;
     int64_t wanted = elements < 2 * SLICE_ELEMENTS || plan->units == 0 ? 1 : SPLIT_TASKS / plan->units;
     wanted = eddy_max_i64(wanted, 1);
@@ -90,9 +101,15 @@ void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call,
     eddy_walk_collapse(&plan->kept);
     eddy_walk_collapse(&plan->reduced);
     choose_columns(plan);
-    plan->panels = (plan->columns + EDDY_REDUCE_COLUMNS - 1) / EDDY_REDUCE_COLUMNS;
-    plan->units = outputs == 0 ? 0 : outputs / plan->columns * plan->panels;
-    choose_splits(plan, outputs * plan->reduced_count);
+    choose_splits(plan, outputs);
+}
+
+void eddy_reduce_plan_by_rows(eddy_reduce_plan *plan) {
+    if (plan->columns != 1 || plan->kept.rank == 0 || plan->units == 0 || plan->reduced_count > EDDY_REDUCE_BLOCK)
+        return;
+    take_columns(plan);
+    plan->is_by_rows = true;
+    choose_splits(plan, plan->columns * eddy_walk_count(&plan->kept));
 }
 
 void eddy_reduce_plan_run(const eddy_reduce_plan *plan, const eddy_kernel_call *call,
@@ -106,8 +123,8 @@ void eddy_reduce_plan_run(const eddy_reduce_plan *plan, const eddy_kernel_call *
 
 eddy_reduce_unit eddy_reduce_plan_unit(const eddy_reduce_plan *plan, int64_t unit) {
     eddy_walk_cursor cursor;
-    eddy_walk_seek(&plan->kept, &cursor, unit / plan->panels);
-    int64_t column = unit % plan->panels * EDDY_REDUCE_COLUMNS;
+    int64_t panel = plan->panels == 1 ? 0 : unit % plan->panels, column = panel * EDDY_REDUCE_COLUMNS;
+    eddy_walk_seek(&plan->kept, &cursor, plan->panels == 1 ? unit : unit / plan->panels);
     eddy_reduce_unit found = {.in = cursor.offsets[0] + column * plan->column_in,
                               .columns = eddy_min_i64(EDDY_REDUCE_COLUMNS, plan->columns - column)};
     for (int32_t o = 0; o < plan->out_count; o++)

@@ -20,6 +20,7 @@ typedef struct eddy_reduce_plan {
     eddy_walk reduced; /* in; order of elements kept */
     int64_t reduced_count;
     int64_t columns;   /* size of the column dim; 1 where outputs are reduced one by one */
+    bool is_by_rows;   /* the column dim lies outside of the reduced ones: eddy_reduce_plan_by_rows */
     int64_t column_in; /* its strides */
     int64_t column_outs[EDDY_REDUCE_OUTPUTS];
     int64_t panels; /* units along the column dim */
@@ -35,6 +36,10 @@ typedef struct eddy_reduce_plan {
  * type: F32, F64, I64 or BOOL. */
 void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call, eddy_attributes_reduce attributes,
                            eddy_dtype dtype);
+
+/* Where each output is reduced by itself and from one block at most, makes units of several of them: they share what a task
+ * takes. Only for who looks at is_by_rows. */
+void eddy_reduce_plan_by_rows(eddy_reduce_plan *plan);
 
 /* Runs body over all tasks, on the team where it pays. */
 void eddy_reduce_plan_run(const eddy_reduce_plan *plan, const eddy_kernel_call *call,

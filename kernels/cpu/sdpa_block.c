@@ -1,16 +1,11 @@
+#include <kernels/cpu/lanes.h>
 #include <kernels/cpu/sdpa_block.h>
-#include <kernels/cpu/softmax_math.h>
+#include <kernels/math.h>
 
 #define LANES 16
 
 #define ADD(a, b) ((a) + (b))
 #define MAX(a, b) ((((a) >= (b)) | ((a) != (a))) ? (a) : (b))
-
-/* Totals all lanes into lanes[0]. */
-#define HALVE(lanes, OP)                                                                                               \
-    for (int half = LANES / 2; half > 0; half /= 2)                                                                    \
-        for (int l = 0; l < half; l++)                                                                                 \
-            lanes[l] = OP(lanes[l], lanes[l + half]);
 
 #define SDPA(name, real)                                                                                               \
     static void fill_##name(void *data, double value, int64_t count) {                                                 \
@@ -38,14 +33,14 @@
         const real *restrict x = data;                                                                                 \
         real lanes[LANES];                                                                                             \
         int64_t i = 0;                                                                                                 \
-        for (int l = 0; l < LANES; l++)                                                                                \
+        EDDY_LANES (l, LANES)                                                                                          \
             lanes[l] = (real)-__builtin_inf();                                                                         \
         for (; i + LANES <= count; i += LANES)                                                                         \
-            for (int l = 0; l < LANES; l++)                                                                            \
+            EDDY_LANES (l, LANES)                                                                                      \
                 lanes[l] = MAX(lanes[l], x[i + l]);                                                                    \
-        for (int l = 0; i + l < count; l++)                                                                            \
-            lanes[l] = MAX(lanes[l], x[i + l]);                                                                        \
-        HALVE(lanes, MAX)                                                                                              \
+        EDDY_LANES (l, LANES)                                                                                          \
+            lanes[l] = i + l < count ? MAX(lanes[l], x[i + l]) : lanes[l];                                             \
+        EDDY_LANES_HALVE(lanes, MAX);                                                                                  \
         return (double)lanes[0];                                                                                       \
     }                                                                                                                  \
     static double exp_sum_##name(void *data, double shift, int64_t count) {                                            \
@@ -53,17 +48,17 @@
         real lanes[LANES] = {0};                                                                                       \
         int64_t i = 0;                                                                                                 \
         for (; i + LANES <= count; i += LANES)                                                                         \
-            for (int l = 0; l < LANES; l++) {                                                                          \
-                real y = eddy_softmax_exp_##name(x[i + l] - by);                                                       \
+            EDDY_LANES (l, LANES) {                                                                                    \
+                real y = eddy_exp_##name(x[i + l] - by);                                                               \
                 x[i + l] = y;                                                                                          \
                 lanes[l] += y;                                                                                         \
             }                                                                                                          \
         for (int l = 0; i + l < count; l++) {                                                                          \
-            real y = eddy_softmax_exp_##name(x[i + l] - by);                                                           \
+            real y = eddy_exp_##name(x[i + l] - by);                                                                   \
             x[i + l] = y;                                                                                              \
             lanes[l] += y;                                                                                             \
         }                                                                                                              \
-        HALVE(lanes, ADD)                                                                                              \
+        EDDY_LANES_HALVE(lanes, ADD);                                                                                  \
         return (double)lanes[0];                                                                                       \
     }                                                                                                                  \
     static double dot_##name(const void *left, const void *right, int64_t count) {                                     \
@@ -71,11 +66,11 @@
         real lanes[LANES] = {0};                                                                                       \
         int64_t i = 0;                                                                                                 \
         for (; i + LANES <= count; i += LANES)                                                                         \
-            for (int l = 0; l < LANES; l++)                                                                            \
+            EDDY_LANES (l, LANES)                                                                                      \
                 lanes[l] += a[i + l] * b[i + l];                                                                       \
-        for (int l = 0; i + l < count; l++)                                                                            \
-            lanes[l] += a[i + l] * b[i + l];                                                                           \
-        HALVE(lanes, ADD)                                                                                              \
+        EDDY_LANES (l, LANES)                                                                                          \
+            lanes[l] += i + l < count ? a[i + l] * b[i + l] : 0;                                                       \
+        EDDY_LANES_HALVE(lanes, ADD);                                                                                  \
         return (double)lanes[0];                                                                                       \
     }                                                                                                                  \
     static void slope_##name(void *slopes, const void *probabilities, double product, double factor, int64_t count) {  \

@@ -1,43 +1,35 @@
+#include <kernels/cpu/lanes.h>
 #include <kernels/cpu/softmax_block.h>
-#include <kernels/cpu/softmax_math.h>
+#include <kernels/math.h>
 
 #define LANES EDDY_SOFTMAX_LANES
 
-/* Totals the lanes into lanes[0]. */
-#define HALVE(lanes, OP)                                                                                               \
-    do {                                                                                                               \
-        for (int l = 0; l < 8; l++)                                                                                    \
-            lanes[l] = OP(lanes[l], lanes[l + 8]);                                                                     \
-        for (int l = 0; l < 4; l++)                                                                                    \
-            lanes[l] = OP(lanes[l], lanes[l + 4]);                                                                     \
-        lanes[0] = OP(OP(lanes[0], lanes[2]), OP(lanes[1], lanes[3]));                                                 \
-    } while (0)
-
 #define ADD(a, b) ((a) + (b))
-#define MAX(a, b) ((((a) >= (b)) | ((a) != (a))) ? (a) : (b))
+/* Not for NaN: where there is one, the sum is NaN whatever was subtracted. */
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 #define SOFTMAX(name, real)                                                                                            \
     static double max_##name(const void *data, int64_t count) {                                                        \
         const real *restrict x = data;                                                                                 \
         real lanes[LANES];                                                                                             \
-        for (int l = 0; l < LANES; l++)                                                                                \
+        EDDY_LANES (l, LANES)                                                                                          \
             lanes[l] = x[l];                                                                                           \
         for (int64_t i = LANES; i < count; i += LANES)                                                                 \
-            for (int l = 0; l < LANES; l++)                                                                            \
+            EDDY_LANES (l, LANES)                                                                                      \
                 lanes[l] = MAX(lanes[l], x[i + l]);                                                                    \
-        HALVE(lanes, MAX);                                                                                             \
+        EDDY_LANES_HALVE(lanes, MAX);                                                                                  \
         return (double)lanes[0];                                                                                       \
     }                                                                                                                  \
     static double exp_sum_##name(void *data, double shift, int64_t count) {                                            \
         real *restrict x = data, by = (real)shift;                                                                     \
         real lanes[LANES] = {0};                                                                                       \
         for (int64_t i = 0; i < count; i += LANES)                                                                     \
-            for (int l = 0; l < LANES; l++) {                                                                          \
-                real y = eddy_softmax_exp_##name(x[i + l] - by);                                                       \
+            EDDY_LANES (l, LANES) {                                                                                    \
+                real y = eddy_exp_##name(x[i + l] - by);                                                               \
                 x[i + l] = y;                                                                                          \
                 lanes[l] += y;                                                                                         \
             }                                                                                                          \
-        HALVE(lanes, ADD);                                                                                             \
+        EDDY_LANES_HALVE(lanes, ADD);                                                                                  \
         return (double)lanes[0];                                                                                       \
     }                                                                                                                  \
     static void scale_##name(void *data, double factor, int64_t count) {                                               \
@@ -54,18 +46,18 @@
         const real *restrict x = data;                                                                                 \
         real lanes[LANES] = {0};                                                                                       \
         for (int64_t i = 0; i < count; i += LANES)                                                                     \
-            for (int l = 0; l < LANES; l++)                                                                            \
+            EDDY_LANES (l, LANES)                                                                                      \
                 lanes[l] += x[i + l];                                                                                  \
-        HALVE(lanes, ADD);                                                                                             \
+        EDDY_LANES_HALVE(lanes, ADD);                                                                                  \
         return (double)lanes[0];                                                                                       \
     }                                                                                                                  \
     static double dot_##name(const void *left, const void *right, int64_t count) {                                     \
         const real *restrict a = left, *restrict b = right;                                                            \
         real lanes[LANES] = {0};                                                                                       \
         for (int64_t i = 0; i < count; i += LANES)                                                                     \
-            for (int l = 0; l < LANES; l++)                                                                            \
+            EDDY_LANES (l, LANES)                                                                                      \
                 lanes[l] += a[i + l] * b[i + l];                                                                       \
-        HALVE(lanes, ADD);                                                                                             \
+        EDDY_LANES_HALVE(lanes, ADD);                                                                                  \
         return (double)lanes[0];                                                                                       \
     }                                                                                                                  \
     static void backward_##name(void *grad, const void *output, double dot, int64_t count) {                           \
@@ -78,7 +70,7 @@
         real *restrict g = grad, by = (real)sum;                                                                       \
         const real *restrict y = output;                                                                               \
         for (int64_t i = 0; i < count; i++)                                                                            \
-            g[i] = g[i] - eddy_softmax_exp_##name(y[i]) * by;                                                          \
+            g[i] = g[i] - eddy_exp_##name(y[i]) * by;                                                                  \
     }
 
 SOFTMAX(f32, float)

@@ -1,6 +1,5 @@
 #include <base/assert.h>
 #include <kernels/cpu/walk.h>
-#include <string.h>
 
 void eddy_walk_init(eddy_walk *walk, int32_t rank, const int64_t *dims) {
     walk->rank = rank;
@@ -96,10 +95,17 @@ int64_t eddy_walk_count(const eddy_walk *walk) {
 }
 
 void eddy_walk_seek(const eddy_walk *walk, eddy_walk_cursor *cursor, int64_t flat) {
-    memset(cursor->offsets, 0, sizeof(cursor->offsets[0]) * (size_t)walk->operand_count);
+    for (int32_t o = 0; o < walk->operand_count; o++)
+        cursor->offsets[o] = 0;
     for (int32_t d = walk->rank - 1; d >= 0; d--) {
-        int64_t index = flat % walk->dims[d];
-        flat /= walk->dims[d];
+        int64_t index = flat;
+        /* Mostly it is within the innermost dim, and a division takes longer than the rest. */
+        if (flat >= walk->dims[d]) {
+            index = flat % walk->dims[d];
+            flat /= walk->dims[d];
+        } else {
+            flat = 0;
+        }
         cursor->index[d] = index;
         for (int32_t o = 0; o < walk->operand_count; o++)
             cursor->offsets[o] += index * walk->strides[o][d];

@@ -1,0 +1,26 @@
+/* Loops over an array of lanes that is to stay in vector registers. Only block files include it. */
+#ifndef EDDY_KERNELS_CPU_LANES_H
+#define EDDY_KERNELS_CPU_LANES_H
+
+/* for (int l = 0; l < count; l++): not to be unrolled, since gcc unrolls short loops whole before it vectorises, and what is
+ * left is scalar code. */
+#ifdef __clang__
+#define EDDY_LANES(l, count) for (int l = 0; l < (count); l++)
+/* The target of the loop that follows is one of its operands or overlaps none. */
+#define EDDY_LANES_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define EDDY_LANES_INDEPENDENT _Pragma("GCC ivdep")
+#define EDDY_LANES(l, count) _Pragma("GCC unroll 1") for (int l = 0; l < (count); l++)
+#endif
+
+/* Totals 16 lanes into lanes[0]. */
+#define EDDY_LANES_HALVE(lanes, OP)                                                                                    \
+    do {                                                                                                               \
+        EDDY_LANES (l_, 8)                                                                                             \
+            lanes[l_] = OP(lanes[l_], lanes[l_ + 8]);                                                                  \
+        EDDY_LANES (l_, 4)                                                                                             \
+            lanes[l_] = OP(lanes[l_], lanes[l_ + 4]);                                                                  \
+        lanes[0] = OP(OP(lanes[0], lanes[2]), OP(lanes[1], lanes[3]));                                                 \
+    } while (0)
+
+#endif
