@@ -29,13 +29,16 @@ TYPES = {
     "generator": (None, None, "eddy_generator *"),
 }
 
+# What an entry may say that its op refuses with (<eddy/status.h>).
+STATUSES = {"INVALID_ARGUMENT", "SHAPE_MISMATCH", "DTYPE_MISMATCH", "OUT_OF_RANGE", "SIZE_OVERFLOW", "OVERLAP", "UNSUPPORTED"}
+
 # Estimated picoseconds on one core: per call, per f32 element.
 COSTS = {"cheap": (10000, 100), "medium": (10000, 300), "heavy": (15000, 600)}
 
 ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
     "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
-    "source", "ownership", "alias", "broadcasts", "random", "late_shape",
+    "late_errors", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
 }
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only"}
 ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "door"}
@@ -92,11 +95,12 @@ class Entry:
     infer: str
     kernel: str
     gradient: object
-    ulp: int
-    ulp_f64: int
+    ulp: object  # None: the entry says nothing of it
+    ulp_f64: object
     ulp_of: str  # what the unit is the last place of, where that is not the result
     cost: str
-    errors: str
+    errors: dict  # status -> what causes it, a sentence each; what follows from the entry's form is not among them (errors.py)
+    late_errors: dict  # those that show when the result is read
     source: str
     alias: object  # the target may be exactly: True any input, "first" the first one, False none
     broadcasts: bool
@@ -222,6 +226,19 @@ def read_dtypes(where, value):
     return [d for d in DTYPES if d in value]
 
 
+def read_errors(where, key, table):
+    """{ STATUS = "when" }, or a list of sentences where there are several causes."""
+    if not isinstance(table, dict):
+        fail(where, f'{key} is a table: {{ SHAPE_MISMATCH = "when" }}')
+    for status, causes in table.items():
+        if status not in STATUSES:
+            fail(where, f"{key}: unknown status {status!r}")
+        for when in [causes] if isinstance(causes, str) else causes:
+            if not when or when.endswith("."):
+                fail(where, f"{key}: {when!r} is no clause that fits into parentheses")
+    return {status: [causes] if isinstance(causes, str) else list(causes) for status, causes in table.items()}
+
+
 def read_expressions(where, value):
     """(expressions, attribute that chooses among them or ""): a text, or { attribute = [a text per choice] }."""
     if not isinstance(value, dict):
@@ -242,6 +259,7 @@ def read_entry(family, name, table, defaults):
     attributes = [read_attribute(where, a, "parameter") for a in table.get("attributes", [])]
     attributes += [read_attribute(where, o, "option") for o in table["options"]]
     expressions, chosen_by = read_expressions(where, table.get("expression", ""))
+    ulp = table.get("ulp", 0 if expressions else None)
     entry = Entry(
         name=name,
         family=family,
@@ -261,11 +279,12 @@ def read_entry(family, name, table, defaults):
         infer=table.get("infer", ""),
         kernel=table.get("kernel", ""),
         gradient=table.get("gradient", ""),
-        ulp=table.get("ulp", 0),
-        ulp_f64=table.get("ulp_f64", table.get("ulp", 0)),
+        ulp=ulp,
+        ulp_f64=table.get("ulp_f64", ulp),
         ulp_of=table.get("ulp_of", ""),
         cost=table.get("cost", "medium"),
-        errors=table.get("errors", ""),
+        errors=read_errors(where, "errors", table.get("errors", {})),
+        late_errors=read_errors(where, "late_errors", table.get("late_errors", {})),
         source=table.get("source", ""),
         alias=table.get("alias", bool(expressions)),
         broadcasts=table.get("broadcasts", False),

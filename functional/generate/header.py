@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import errors
 from entry import TYPES
 from text import NOTICE, comment, sentence_list
 
@@ -126,31 +127,30 @@ def documentation(function):
     lines = [entry.summary, " ".join(documented), " ".join(t for t in (dtype_text(entry), accuracy) if t)]
     if entry.source:
         lines.append(f"Algorithm: {entry.source}")
-    errors = f" Errors: {entry.errors}" if entry.errors else ""
-    lines.append(returns_text(function) + errors)
+    refused = errors.text(entry)
+    lines.append(returns_text(function) + (f" Errors: {refused}." if refused else ""))
     return comment(lines)
 
 
-INTRODUCTION = """/* The ops.
- *
- * What holds for each unless it says otherwise: the semantics (broadcasting, promotion, NaN, negative axes)
- * are PyTorch's. It takes tensors of every layout and size, zero included. It returns at once, blocking
- * only for a shape that is not known yet or where the caller has run far ahead. A new tensor is contiguous
- * and belongs to the innermost scope open on the calling thread, else to the caller. Any thread may call
- * it. On failure it returns NULL or a status and the thread's error slot names the op, its operands and the
- * place; besides what is named: RUNTIME_MISMATCH, DEVICE_MISMATCH, SHAPE_MISMATCH, DTYPE_MISMATCH,
- * UNSUPPORTED (an elementwise op of a dtype that it is not computed in), OUT_OF_MEMORY, SHUT_DOWN, FORKED. An
- * operand that is NULL failed before: the call fails too, without a new error. What goes wrong later (late
- * errors) is in the result and shows when that is read.
- *
- * _s forms take a number on the right, which promotes by category: an i32 tensor plus EDDY_S(2) stays i32.
- * _into forms write to a given tensor and _inplace forms to their first operand, which may be exactly an
- * operand of an elementwise op but must not overlap one otherwise (OVERLAP), nor repeat elements. */"""
+def introduction():
+    shared = "; ".join(f"{status} ({when})" for status, when in errors.SHARED)
+    return comment([
+        "The ops.",
+        "What holds for each unless it says otherwise: the semantics (broadcasting, promotion, NaN, negative axes) are PyTorch's. It "
+        "takes tensors of every layout and size, zero included. It returns at once, blocking only for a shape that is not known yet "
+        "or where the caller has run far ahead. A new tensor is contiguous and belongs to the innermost scope open on the calling "
+        "thread, else to the caller. Any thread may call it. On failure it returns NULL or a status and the thread's error slot "
+        "names the op, its operands and the place. What goes wrong later (late errors) is in the result and shows when that is read.",
+        f"Errors besides those that are named with an op: {shared}.",
+        "_s forms take a number on the right, which promotes by category: an i32 tensor plus EDDY_S(2) stays i32. _into forms write "
+        "to a given tensor and _inplace forms to their first operand, which may be exactly an operand of an elementwise op but must "
+        "not overlap one otherwise, nor repeat elements.",
+    ])
 
 
 def emit(entries):
     parts = [
-        NOTICE, INTRODUCTION,
+        NOTICE, introduction(),
         "#ifndef EDDY_OPS_H\n#define EDDY_OPS_H\n",
         "#include <eddy/call_sites.h>\n#include <eddy/choice.h>\n#include <eddy/device.h>\n#include <eddy/dtype.h>\n#include <eddy/export.h>\n"
         "#include <eddy/generator.h>\n#include <eddy/options.h>\n#include <eddy/scalar.h>\n#include <eddy/shape.h>\n"

@@ -1,12 +1,14 @@
 """python3 main.py KIND OUTPUT ENTRY_FILES...: writes one product of the op list.
 
-KIND: header, arguments, table_header, table, source, loops_header, loops_list, loops:FAMILY, gradients, schema, manual, symbols."""
+KIND: header, arguments, table_header, table, source, loops_header, loops_list, loops:FAMILY, gradients, schema, manual, symbols,
+errors."""
 
 import pathlib
 import sys
 
 import arguments
 import entry
+import errors
 import expression
 import gradient
 import header
@@ -29,6 +31,7 @@ KINDS = {
     "schema": schema.emit,
     "manual": manual.emit,
     "symbols": symbols.emit,
+    "errors": errors.emit,
 }
 
 

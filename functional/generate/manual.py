@@ -1,53 +1,126 @@
-"""ops.md: the manual page of the ops."""
+"""docs/ops.md: every op in a table per family, and the functions that are no ops."""
 
-from header import dtype_text, functions, returns_text
+import pathlib
+import re
+
+import errors
+from entry import DTYPES
+from header import functions
+from names import NAMES
+
+HEADERS = pathlib.Path(__file__).resolve().parents[2] / "include/eddy"
+# Public headers with functions on tensors that are no ops, and what they are.
+SECTIONS = {"view.h": "Views and parts", "compose.h": "Functions made of ops", "host.h": "Between tensors and memory", "print.h": "Print",
+            "file.h": "Files", "gradient.h": "Gradients", "function.h": "Functions with a gradient of their own",
+            "generator.h": "Random numbers"}
 
 HEAD = """# The ops
 
-Generated from the op list. Semantics are PyTorch's unless an entry says otherwise; what holds for all of them (ownership,
-blocking, errors, threads) stands at the top of `<eddy/ops.h>`.
+Made from the op list and the public headers by `python3 functional/generate/main.py manual docs/ops.md functional/ops/*.toml`; not to
+be edited. Whole descriptions stand with the prototypes in `<eddy/ops.h>`, and for bindings in the installed `ops.json`.
+
+* **dtypes**: what the op is computed in, or takes. "others become f32": integers and bool are promoted.
+* **forms**: `_s` takes a number in place of the last operand, `_into` writes to a target, `_inplace` to the first operand. `_s` goes before
+  the others: `eddy_add_s_into`.
+* **gradient**: the operands that it goes back to; "none": the result carries none; "refused": a recorded call fails.
+* **ulp**: bound of the error in units in the last place; 0: correctly rounded, or copied. Empty: the description says how it is computed.
+* **errors**: what the op refuses, and after "late" what shows when the result is read. What all ops refuse:
+
 """
 
+NAMES_HEAD = """## Names
 
-def option_rows(entry):
-    rows = []
-    for option in entry.options:
-        default = option.choices[0] if option.choices else option.default or "all zero"
-        zero = f" (`{option.name}_is_zero` for 0)" if option.zero_flag else ""
-        rows.append(f"- option `{option.name}`, default {default}{zero}: {option.doc}")
+PyTorch's names and semantics hold where nothing else is said. Spelled otherwise:
+
+| PyTorch's name | here | why |
+|---|---|---|
+"""
+
+COMMENT = re.compile(r"/\*(.*?)\*/", re.S)
+FUNCTION = re.compile(r"EDDY_API\b[^;{}()]*?\beddy_(\w+)\s*\(")
+
+
+def cell(text):
+    return text.replace("|", "\\|")
+
+
+def first_sentence(text):
+    text = text.strip()
+    return text and re.split(r"(?<=[^.])\.(?=\s+[A-Z0-9]|$)", text, maxsplit=1)[0].rstrip(".") + "."
+
+
+def dtypes_of(entry):
+    name = errors.group_of(entry)
+    text = {"all": "all", "float": "floats", "number": "all but bool", "integer": "integers", "whole": "integers, bool"}.get(name)
+    text = text or ", ".join(d for d in DTYPES if d in entry.dtypes)
+    return text + "; others become f32" if entry.promotion == "float" else text
+
+
+def forms_of(entry, has_scalar):
+    forms = ["_s"] * has_scalar + [f"_{f.form}" for f in functions(entry) if f.form]
+    return " ".join(f"`{form}`" for form in forms)
+
+
+def gradient_of(entry):
+    if isinstance(entry.gradient, dict):
+        return ", ".join(entry.gradient)
+    return entry.gradient or "refused"
+
+
+def bound_of(entry):
+    if entry.ulp is None:
+        return ""
+    text = str(entry.ulp) + (f" (f64: {entry.ulp_f64})" if entry.ulp_f64 != entry.ulp else "")
+    return text + (f" of {entry.ulp_of}" if entry.ulp_of else "")
+
+
+def errors_of(entry):
+    return errors.text(entry).replace("; late: ", "<br>late: ").replace("), ", ")<br>")
+
+
+def op_row(entry, has_scalar):
+    cells = [f"`{entry.name}`", first_sentence(entry.summary), dtypes_of(entry), forms_of(entry, has_scalar), gradient_of(entry),
+             bound_of(entry), errors_of(entry)]
+    return "| " + " | ".join(map(cell, cells)) + " |"
+
+
+def family(entries, name):
+    own = [e for e in entries if e.family == name and not e.scalar_of]
+    scalars = {e.scalar_of for e in entries if e.scalar_of}
+    return [f"### {name}", "", "| op | what | dtypes | forms | gradient | ulp | errors |", "|---|---|---|---|---|---|---|",
+            *(op_row(e, e.name in scalars) for e in own), ""]
+
+
+def declared(text):
+    """[(names, first sentence)]: the functions of a header, those under one comment together. The comment that stands last before a
+    function is its own, unless it is the header's or a heading."""
+    rows, end = [], 0
+    comments = [(m.end(), "" if m.start() == 0 or m.group(1).startswith(" ----") else m.group(1)) for m in COMMENT.finditer(text)]
+    bare = COMMENT.sub(lambda m: " " * len(m.group(0)), text)
+    for match in FUNCTION.finditer(bare):
+        place, comment = max((c for c in comments if c[0] <= match.start()), default=(0, ""))
+        if place <= end and rows:
+            rows[-1][0].append(match.group(1))
+        else:
+            rows.append(([match.group(1)], first_sentence(" ".join(line.strip().removeprefix("*").strip() for line in comment.split("\n")))))
+        end = match.end()
     return rows
 
 
-def section(entry):
-    lines = [f"### {entry.name}", "", "```c", *(f"{f.declaration};" for f in functions(entry)), "```", "", entry.summary, ""]
-    lines += [f"- `{a.name}`: {a.doc}" for a in entry.parameters]
-    lines += option_rows(entry)
-    if dtype_text(entry):
-        lines.append("- " + dtype_text(entry))
-    if entry.is_elementwise:
-        bound = "exact (correctly rounded)" if not entry.ulp else f"within {entry.ulp} ulp, {entry.ulp_f64} for f64"
-        bound += f", of {entry.ulp_of}" if entry.ulp_of else ""
-        texts = entry.expressions
-        if entry.chosen_by:
-            choices = [a for a in entry.options if a.name == entry.chosen_by][0].choices
-            lines += [f"- {entry.chosen_by} {choice}: `{text}`" for choice, text in zip(choices, texts)] + [f"- {bound}"]
-        else:
-            lines.append(f"- `{texts[0]}`, {bound}")
-    if isinstance(entry.gradient, dict):
-        lines += [f"- gradient of `{operand}`: `{formula}`" for operand, formula in entry.gradient.items()]
-    if entry.source:
-        lines.append(f"- algorithm: {entry.source}")
-    if entry.errors:
-        lines.append(f"- errors: {entry.errors}")
-    lines.append("- " + returns_text(functions(entry)[0]))
-    return lines + [""]
+def functions_of(header, title):
+    rows = declared((HEADERS / header).read_text(encoding="utf-8"))
+    return [f"### {title}: `<eddy/{header}>`", "", "| function | what |", "|---|---|",
+            *(f"| {' '.join(f'`{n}`' for n in names)} | {cell(what)} |" for names, what in rows), ""]
 
 
 def emit(entries):
-    lines, family = [HEAD], None
-    for entry in entries:
-        if entry.family != family:
-            family = entry.family
-            lines += [f"## {family}", ""]
-        lines += section(entry)
-    return "\n".join(lines)
+    lines = [HEAD + "\n".join(f"  - {status}: {when}" for status, when in errors.SHARED), ""]
+    lines.append(NAMES_HEAD + "\n".join(f"| {cell(theirs)} | {' '.join(f'`{n}`' for n in ours.split())} | {why}. |"
+                                        for theirs, ours, why in NAMES))
+    lines += ["", "## Ops", ""]
+    for name in dict.fromkeys(e.family for e in entries):
+        lines += family(entries, name)
+    lines += ["## Other functions", "", "They are not in the op list and have no name for `eddy_call`.", ""]
+    for header, title in SECTIONS.items():
+        lines += functions_of(header, title)
+    return "\n".join(lines).rstrip("\n") + "\n"

@@ -2,6 +2,7 @@
 
 import json
 
+import errors
 from header import functions, returns_text
 
 VERSION = 1
@@ -34,10 +35,12 @@ def op(entry):
         "late_shape": entry.late_shape,
         "random": entry.random,
         "gradient": entry.gradient,
+        "dtypes": entry.dtypes,
+        "errors": [{"status": e.status, "when": e.when, "late": e.is_late} for e in errors.errors_of(entry)],
         "functions": [{"name": f.name, "form": f.form or "new", "returns": returns_text(f)} for f in functions(entry)],
     }
     if entry.is_elementwise:
-        result |= {"dtypes": entry.dtypes, "expressions": entry.expressions, "ulp": entry.ulp, "ulp_f64": entry.ulp_f64}
+        result |= {"expressions": entry.expressions, "ulp": entry.ulp, "ulp_f64": entry.ulp_f64}
     return result
 
 

@@ -6,11 +6,14 @@ import tempfile
 import unittest
 
 import entry
+import errors
 import expression
 import gradient
 import header
 import loops
 import main
+import manual
+import names
 import schema
 import source
 import symbols
@@ -77,6 +80,11 @@ class Refused(unittest.TestCase):
         self.refused(written + 'forms = ["into"]\n', "no forms with a target")
         op, = read(written)
         self.assertIn("A new tensor, or NULL; writes to x.", header.documentation(header.functions(op)[0]))
+
+    def test_errors_are_tables_of_statuses(self):
+        self.refused(operation('errors = "SHAPE_MISMATCH."\n'), "is a table")
+        self.refused(operation('errors = { SHAPE = "when" }\n'), "unknown status")
+        self.refused(operation('late_errors = { OUT_OF_RANGE = ["when", "A sentence."] }\n'), "no clause")
 
     def test_one_name_in_two_files(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -160,6 +168,18 @@ class TheList(unittest.TestCase):
         for kind in kinds:
             self.assertEqual(main.produce(kind, self.entries), main.produce(kind, entry.read_all(OPS)), kind)
 
+    def test_the_manual_is_renewed(self):
+        page = pathlib.Path(OPS[0]).parents[2] / "docs/ops.md"
+        self.assertTrue(page.read_text() == manual.emit(self.entries), "docs/ops.md is not what the generator makes; renew it with: "
+                        "python3 functional/generate/main.py manual docs/ops.md functional/ops/*.toml")
+
+    def test_names_that_differ_from_pytorchs_are_functions(self):
+        functions = {f.name.removeprefix("eddy_") for e in self.entries for f in header.functions(e)}
+        for path in manual.HEADERS.glob("*.h"):
+            functions |= {name for row in manual.declared(path.read_text()) for name in row[0]}
+        for _, ours, _ in names.NAMES:
+            self.assertLessEqual(set(ours.split()), functions)
+
     def test_build_lists_are_complete(self):
         root = pathlib.Path(OPS[0]).parents[1]
         listed = (root / "ops/meson.build").read_text()
@@ -208,6 +228,42 @@ class TheList(unittest.TestCase):
         self.assertEqual([a.type for a in forms["add_s"].attributes], ["scalar"])
         self.assertEqual(forms["add_s"].scalar_of, "add")
         self.assertNotIn("b", forms["mul_s"].gradient)
+
+
+class Errors(unittest.TestCase):
+    def text(self, extra):
+        return errors.text(read(operation(extra))[0])
+
+    def test_what_follows_from_the_form_comes_before_what_is_said(self):
+        self.assertEqual(self.text('errors = { SHAPE_MISMATCH = ["a", "b"] }\nlate_errors = { OUT_OF_RANGE = "c" }\n'),
+                         "SHAPE_MISMATCH (a; b); late: OUT_OF_RANGE (c)")
+        self.assertEqual(self.text('dtypes = "float"\nerrors = { DTYPE_MISMATCH = "a" }\n'),
+                         "DTYPE_MISMATCH (the operands are no floats; a)")
+        self.assertEqual(self.text('struct = "s"\nattributes = [{ name = "i", type = "axis", doc = "d" }]\n'),
+                         "OUT_OF_RANGE (i is not one of the operand's)")
+        self.assertEqual(self.text(""), "")
+
+    def test_an_elementwise_op_takes_what_promotes(self):
+        op, = read('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\ndtypes = "number"\npromotion = "same"\n')
+        self.assertEqual(errors.text(op), "UNSUPPORTED (the operands promote to bool)")
+        op, = read('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\ndtypes = "float"\npromotion = "float"\n')
+        self.assertEqual(errors.text(op), "")
+
+    def test_quotes_reach_the_rows_of_the_test(self):
+        self.assertIn('ERROR(op, OUT_OF_RANGE, true, "no \\"a\\"")', errors.emit(read(operation("late_errors = { OUT_OF_RANGE = 'no \"a\"' }\n"))))
+
+
+class Manual(unittest.TestCase):
+    def test_functions_are_found_in_headers(self):
+        text = ("/* The header. */\n#define A 1\nEDDY_API int eddy_a(void);\n/* ---- more ---- */\n/* Does b, e.g. it. Then more. */\n"
+                "EDDY_API int eddy_b(int x,\n    int y);\nEDDY_API int eddy_c(void);\n")
+        self.assertEqual(manual.declared(text), [(["a"], ""), (["b", "c"], "Does b, e.g. it.")])
+
+    def test_a_row_tells_forms_and_gradient(self):
+        text = ('[op]\nsummary = "|x|. More."\noperands = ["x", "y"]\nexpression = "x * y"\npromotion = "float"\ndtypes = "float"\nulp = 2\n'
+                'forms = ["scalar", "into"]\ngradient = { y = "grad * x" }\n')
+        self.assertEqual(manual.family(read(text), "family")[4],
+                         "| `op` | \\|x\\|. | floats; others become f32 | `_s` `_into` | y | 2 |  |")
 
 
 class Gradients(unittest.TestCase):
