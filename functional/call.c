@@ -60,8 +60,8 @@ static bool find_op(const char *name, request *r) {
 /* ---- attributes ---- */
 
 static eddy_status fail_attribute(const request *r, const char *attribute, const char *what) {
-    return eddy_fail(EDDY_INVALID_ARGUMENT, r->op->name, r->address, "%s: attribute %s %s", r->op->name, attribute,
-                     what);
+    return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->op->name, r->address, r->inputs, "attribute %s %s", attribute,
+                          what);
 }
 
 static void put_scalar(char *place, eddy_scalar value) {
@@ -188,11 +188,12 @@ static eddy_status take_attribute(request *r, const eddy_attribute *given, uint6
     const eddy_op_attribute *attribute = &r->op->attributes[i];
     char *place = r->arguments + attribute->offset;
     if (attribute->type == EDDY_ATTRIBUTE_AXES && given->type == EDDY_ATTRIBUTE_AXES)
-        return eddy_door_axes(&given->value.axes, (uint32_t *)(void *)place, r->op->name, r->address);
+        return eddy_door_axes(&given->value.axes, (uint32_t *)(void *)place, r->op->name, r->address, r->inputs);
     if (!put_value(attribute, place, given))
         return fail_attribute(r, given->name, "has a value of the wrong type, or out of range");
     if (attribute->type == EDDY_ATTRIBUTE_CHOICE && attribute->choices)
-        return eddy_door_choice(*(int32_t *)(void *)place, choice_count(attribute), r->op->name, given->name, r->address);
+        return eddy_door_choice(*(int32_t *)(void *)place, choice_count(attribute), given->name, r->op->name,
+                                r->address, r->inputs);
     return EDDY_OK;
 }
 
@@ -203,7 +204,7 @@ static eddy_status take_attributes(request *r, const eddy_attributes *given) {
         put_default(&op->attributes[i], r->arguments + op->attributes[i].offset);
     int64_t count = given ? given->count : 0;
     if (count < 0 || (count > 0 && !given->items))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, op->name, r->address, "%s: the attributes are no array", op->name);
+        return eddy_door_fail(EDDY_INVALID_ARGUMENT, op->name, r->address, r->inputs, "the attributes are no array");
     for (int64_t i = 0; i < count; i++) {
         eddy_status status = take_attribute(r, &given->items[i], &seen);
         if (status != EDDY_OK)
@@ -218,8 +219,9 @@ static eddy_status take_attributes(request *r, const eddy_attributes *given) {
 /* ---- operands ---- */
 
 static eddy_status fail_operands(const request *r, const char *what) {
-    return eddy_fail(EDDY_INVALID_ARGUMENT, r->op->name, r->address, "%s: %lld operands %s", r->op->name,
-                     (long long)r->inputs.count, what);
+    eddy_list given = r->inputs.items ? r->inputs : (eddy_list){NULL, 0};
+    return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->op->name, r->address, given, "%lld operands %s",
+                          (long long)r->inputs.count, what);
 }
 
 /* Splits the inputs into operands, lists and the target. */
@@ -261,7 +263,7 @@ eddy_status eddy_call(const char *name, eddy_list inputs, const eddy_attributes 
     if (status != EDDY_OK)
         return status;
     if (r.form == FORM_NEW && op->output_count > 0 && !outputs)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, op->name, r.address, "%s: outputs is NULL", op->name);
+        return eddy_door_fail(EDDY_INVALID_ARGUMENT, op->name, r.address, r.inputs, "outputs is NULL");
     eddy_apply apply = {.op = op,
                         .inputs = r.inputs.items,
                         .input_count = r.inputs.count,

@@ -2,43 +2,89 @@
 
 #include <base/memory.h>
 #include <base/status.h>
+#include <interpreter/describe.h>
+#include <interpreter/tensor.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, const char *op, const void *address) {
+#define DESCRIBED_OPERANDS 6
+
+static void describe_operands(eddy_text *text, eddy_list inputs) {
+    for (int64_t i = 0; i < inputs.count; i++) {
+        char operand[EDDY_RANK_MAX * 22 + 8];
+        eddy_text_add(text, i ? ", " : " (");
+        if (i == DESCRIBED_OPERANDS) {
+            eddy_text_add(text, "and %lld more", (long long)(inputs.count - i));
+            break;
+        }
+        if (!inputs.items[i])
+            eddy_text_add(text, "NULL");
+        else if (eddy_tensor_is_none(inputs.items[i]))
+            eddy_text_add(text, "none");
+        else if (eddy_tensor_describe(inputs.items[i], operand, sizeof(operand)) > 0)
+            eddy_text_add(text, "%s", operand);
+    }
+    if (inputs.count > 0)
+        eddy_text_add(text, ")");
+}
+
+eddy_status eddy_door_fail(eddy_status status, const char *op, const void *address, eddy_list inputs,
+                           const char *format, ...) {
+    char sentence[320], operands[192] = "";
+    eddy_text text = {operands, sizeof(operands), 0};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof(sentence), format, arguments);
+    va_end(arguments);
+    describe_operands(&text, inputs);
+    return eddy_fail(status, op, address, "%s: %s%s", op, sentence, operands);
+}
+
+static eddy_status check_axis_count(int32_t count, const char *op, const void *address, eddy_list inputs) {
+    if (count >= 0 && count <= EDDY_RANK_MAX)
+        return EDDY_OK;
+    return eddy_door_fail(EDDY_INVALID_ARGUMENT, op, address, inputs, "%d axes are named, %d are possible", (int)count,
+                          EDDY_RANK_MAX);
+}
+
+eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, const char *op, const void *address,
+                           eddy_list inputs) {
     uint32_t bits = 0;
     int32_t count = axes ? axes->count : 0;
-    if (count < 0 || count > EDDY_RANK_MAX)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %d axes are named, %d are possible", op, (int)count,
-                         EDDY_RANK_MAX);
+    eddy_status status = check_axis_count(count, op, address, inputs);
+    if (status != EDDY_OK)
+        return status;
     for (int32_t i = 0; i < count; i++) {
         int32_t axis = axes->axes[i];
         if (axis < -EDDY_RANK_MAX || axis >= EDDY_RANK_MAX)
-            return eddy_fail(EDDY_OUT_OF_RANGE, op, address, "%s: axis %d is out of range", op, (int)axis);
+            return eddy_door_fail(EDDY_OUT_OF_RANGE, op, address, inputs, "axis %d is out of range", (int)axis);
         uint32_t bit = 1u << (axis >= 0 ? axis : 15 - axis);
         if (bits & bit)
-            return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: axis %d is named twice", op, (int)axis);
+            return eddy_door_fail(EDDY_INVALID_ARGUMENT, op, address, inputs, "axis %d is named twice", (int)axis);
         bits |= bit;
     }
     *mask = bits;
     return EDDY_OK;
 }
 
-eddy_status eddy_door_axis_list(const eddy_axes *axes, eddy_shape *list, const char *op, const void *address) {
+eddy_status eddy_door_axis_list(const eddy_axes *axes, eddy_shape *list, const char *op, const void *address,
+                                eddy_list inputs) {
     int32_t count = axes ? axes->count : 0;
-    if (count < 0 || count > EDDY_RANK_MAX)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %d axes are named, %d are possible", op, (int)count,
-                         EDDY_RANK_MAX);
+    eddy_status status = check_axis_count(count, op, address, inputs);
+    if (status != EDDY_OK)
+        return status;
     list->rank = count;
     for (int32_t i = 0; i < count; i++)
         list->dims[i] = axes->axes[i];
     return EDDY_OK;
 }
 
-eddy_status eddy_door_choice(int32_t choice, int32_t count, const char *op, const char *attribute,
-                             const void *address) {
+eddy_status eddy_door_choice(int32_t choice, int32_t count, const char *attribute, const char *op, const void *address,
+                             eddy_list inputs) {
     if (choice >= 0 && choice < count)
         return EDDY_OK;
-    return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s has no choice %d", op, attribute, (int)choice);
+    return eddy_door_fail(EDDY_INVALID_ARGUMENT, op, address, inputs, "%s has no choice %d", attribute, (int)choice);
 }
 
 eddy_status eddy_joined_init(eddy_joined *joined, const eddy_list *pieces, int32_t piece_count, const char *op,

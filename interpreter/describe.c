@@ -54,6 +54,9 @@ int eddy_describe_error(const eddy_op *op, const eddy_indexed *indexed, const ch
     if (status == EDDY_OUT_OF_RANGE && indexed && position != INT64_MAX) {
         add_place(&text, indexed, position);
         eddy_text_add(&text, " is %lld, out of range [0, %lld)", (long long)error->value, (long long)error->bound);
+    } else if (status == EDDY_OUT_OF_RANGE && position != INT64_MAX) {
+        eddy_text_add(&text, "%lld is out of range [0, %lld), at position %lld", (long long)error->value,
+                      (long long)error->bound, (long long)position);
     } else if (status == EDDY_NOT_FINITE) {
         eddy_text_add(&text, "the result holds a NaN or an infinity");
     } else {

@@ -66,7 +66,8 @@ static eddy_kernel_view *place_views(const eddy_vm_run *run, const eddy_packed_c
     return (eddy_kernel_view *)(void *)((char *)run->workspace + at);
 }
 
-static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_call *call, const eddy_kernel_view *views) {
+static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_call *call,
+                                    const eddy_kernel_view *views) {
     return (eddy_kernel_call){.kernel = call->kernel,
                               .views = views,
                               .view_count = (int32_t)call->view_count,
@@ -156,18 +157,17 @@ static int describe(const eddy_vm_instruction *instruction, char *buffer, size_t
 
 /* The operand whose elements a kernel that complains about a range was looking at. */
 static bool find_indexed(const eddy_packed_call *call, eddy_indexed *indexed) {
-    if (call->input_count != (uint32_t)call->op->operand_count)
-        return false; /* lists: no name for each */
-    for (uint32_t i = 0; i < call->input_count; i++) {
-        const eddy_packed_view *view = &call->views[i];
-        if (view->rank < 0 || eddy_dtype_category_of((eddy_dtype)view->dtype) != EDDY_CATEGORY_INT || view->is_written)
-            continue;
-        /* index_select of integers: the data come first, the indices after. */
-        if (i == 0 && call->input_count > 1)
-            continue;
-        indexed->name = call->op->operands[i].name;
-        view_shape(call, view, &indexed->shape);
-        return true;
+    uint32_t input = 0;
+    for (int32_t i = 0; i < call->op->operand_count; i++) {
+        const eddy_op_operand *operand = &call->op->operands[i];
+        if (operand->kind == EDDY_OPERAND_LIST)
+            return false; /* no name for each */
+        if (operand->is_index) {
+            indexed->name = operand->name;
+            view_shape(call, &call->views[input], &indexed->shape);
+            return true;
+        }
+        input += !operand->is_spec_only;
     }
     return false;
 }

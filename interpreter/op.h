@@ -19,6 +19,7 @@ typedef struct eddy_op_operand {
     bool is_mut;         /* written in place (optimisers, copy_into's target) */
     bool is_shape_only;  /* a gradient needs only its shape */
     bool is_bool;        /* must be bool and takes no part in promotion (where's condition) */
+    bool is_index;       /* late errors name the element of it that is out of range */
     bool is_spec_only;   /* only dtype and shape are asked (zeros_like): no operand of the instruction, no view for the
                             kernel; infer sees it, and it gives the device */
 } eddy_op_operand;

@@ -40,7 +40,7 @@ ENTRY_KEYS = {
     "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
     "late_errors", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
 }
-OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only"}
+OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
 ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "door"}
 KINDS = {"tensor": "TENSOR", "optional": "OPTIONAL", "list": "LIST"}
 
@@ -57,6 +57,7 @@ class Operand:
     shape_only: bool = False
     is_bool: bool = False
     spec_only: bool = False
+    is_index: bool = False  # its elements are what is out of range where the kernel says so
 
 
 @dataclass
@@ -166,6 +167,7 @@ def read_operand(where, value):
         shape_only=value.get("shape_only", False),
         is_bool=value.get("bool", False),
         spec_only=value.get("spec_only", False),
+        is_index=value.get("index", False),
     )
     if operand.kind not in KINDS:
         fail(where, f"operand {operand.name}: unknown kind {operand.kind!r}")

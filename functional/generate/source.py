@@ -5,6 +5,13 @@ from header import functions, option_fields
 from text import NOTICE
 
 
+def at_door(entry, *arguments):
+    """A call of a check at the door: what it checks, then what its message names."""
+    joins = any(o.kind == "list" for o in entry.operands)
+    inputs = "NULL, 0" if joins or not entry.operands else f"inputs, {len(entry.operands)}"
+    return f"{', '.join(arguments)}, \"{entry.name}\", address, (eddy_list){{{inputs}}})"
+
+
 def attribute_lines(function, failure):
     """C lines that fill `arguments`."""
     entry = function.entry
@@ -18,8 +25,7 @@ def attribute_lines(function, failure):
         else:
             lines += option_lines(entry, attribute, target)
             if attribute.name == entry.chosen_by:
-                lines += checked(f"eddy_door_choice({target}, {len(attribute.choices)}, \"{entry.name}\", \"{attribute.name}\", "
-                                 "address)", failure)
+                lines += checked("eddy_door_choice(" + at_door(entry, target, str(len(attribute.choices)), f'"{attribute.name}"'), failure)
     return lines
 
 
@@ -37,9 +43,9 @@ def checked(call, failure):
 
 def parameter_lines(entry, attribute, target, failure):
     if attribute.type == "axes":
-        return checked(f"eddy_door_axes({attribute.name}, &{target}, \"{entry.name}\", address)", failure)
+        return checked("eddy_door_axes(" + at_door(entry, attribute.name, f"&{target}"), failure)
     if attribute.door == "axes":
-        return checked(f"eddy_door_axis_list({attribute.name}, &{target}, \"{entry.name}\", address)", failure)
+        return checked("eddy_door_axis_list(" + at_door(entry, attribute.name, f"&{target}"), failure)
     if attribute.door == "scalar":
         return [f"    {target} = eddy_door_f64({attribute.name});"]
     return [f"    {target} = {attribute.name};"]
@@ -82,11 +88,10 @@ def body(function):
     joins = any(o.kind == "list" for o in entry.operands)
     lines = ["    const void *address = __builtin_return_address(0);"]
     setup, inputs, count, list_counts = input_lines(entry, failure)
-    arguments = "NULL"
-    if entry.arguments:
-        lines += attribute_lines(function, failure)
-        arguments = "&arguments"
-    lines += setup
+    arguments = "&arguments" if entry.arguments else "NULL"
+    filled = attribute_lines(function, failure) if entry.arguments else []
+    # What is joined has to be given back: attributes are checked first.
+    lines += filled + setup if joins else setup + filled
     options = {o.type for o in option_fields(entry, function.form)}
     is_simple = function.returns_tensor and not joins and list_counts == "NULL" and not options & {"device", "generator"}
     if is_simple:

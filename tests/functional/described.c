@@ -1,0 +1,144 @@
+#include "described.h"
+
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <eddy/eddy.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORD_MAX 96
+
+/* The next word of *text, which is moved on; false at the end. */
+static bool next_word(const char **text, char *word) {
+    *text += strspn(*text, " ");
+    size_t length = strcspn(*text, " ");
+    cr_assert_lt(length, WORD_MAX, "%s", *text);
+    memcpy(word, *text, length);
+    word[length] = 0;
+    *text += length;
+    return length > 0;
+}
+
+static eddy_dtype read_dtype(const char *name, size_t length) {
+    for (int dtype = 0; dtype < EDDY_DTYPE_COUNT; dtype++)
+        if (strlen(eddy_dtype_name((eddy_dtype)dtype)) == length &&
+            strncmp(eddy_dtype_name((eddy_dtype)dtype), name, length) == 0)
+            return (eddy_dtype)dtype;
+    cr_assert(isdigit((unsigned char)*name), "%s is no dtype", name);
+    return (eddy_dtype)atoi(name);
+}
+
+/* "[2,-3]"; *end is behind it. */
+static eddy_shape read_shape(const char *text, const char **end) {
+    eddy_shape shape = {0};
+    cr_assert_eq(*text, '[', "%s", text);
+    for (text++; *text != ']'; text += *text == ',') {
+        char *after;
+        cr_assert_lt(shape.rank, EDDY_RANK_MAX);
+        shape.dims[shape.rank++] = strtoll(text, &after, 10);
+        cr_assert(after > text, "%s", text);
+        text = after;
+    }
+    *end = text + 1;
+    return shape;
+}
+
+eddy_tensor *described_ones(eddy_dtype dtype, eddy_shape shape) {
+    return eddy_full(shape, EDDY_S(1), dtype, NULL);
+}
+
+eddy_tensor *described_tensor(const char *text) {
+    if (strcmp(text, "none") == 0)
+        return EDDY_NONE;
+    const char *end;
+    size_t length = strcspn(text, "[");
+    eddy_dtype dtype = read_dtype(text, length);
+    eddy_shape shape = read_shape(text + length, &end);
+    eddy_scalar value = *end == '=' ? EDDY_S(atof(end + 1)) : EDDY_S(1);
+    eddy_tensor *tensor = *end == '*' ? eddy_expand(eddy_full(EDDY_SHAPE(), value, dtype, NULL), shape)
+                                      : eddy_full(shape, value, dtype, NULL);
+    cr_assert_not_null(tensor, "%s", text);
+    return tensor;
+}
+
+/* ---- attributes ---- */
+
+static eddy_scalar read_scalar(const char *text) {
+    if (strcmp(text, "true") == 0)
+        return eddy_scalar_bool(true);
+    return text[strcspn(text, ".ni")] ? eddy_scalar_float(atof(text)) : eddy_scalar_int(atoll(text));
+}
+
+static void read_value(eddy_attribute *attribute, const char *text) {
+    const char *end;
+    switch (attribute->type) {
+    case EDDY_ATTRIBUTE_FLOAT:
+        attribute->value.floating = atof(text);
+        break;
+    case EDDY_ATTRIBUTE_BOOL:
+        attribute->value.boolean = strcmp(text, "true") == 0;
+        break;
+    case EDDY_ATTRIBUTE_SCALAR:
+        attribute->value.scalar = read_scalar(text);
+        break;
+    case EDDY_ATTRIBUTE_DTYPE:
+        attribute->value.dtype = read_dtype(text, strlen(text));
+        break;
+    case EDDY_ATTRIBUTE_SHAPE:
+        attribute->value.shape = read_shape(text, &end);
+        break;
+    case EDDY_ATTRIBUTE_AXES: {
+        eddy_shape axes = read_shape(text, &end);
+        attribute->value.axes.count = axes.rank;
+        for (int32_t i = 0; i < axes.rank; i++)
+            attribute->value.axes.axes[i] = (int32_t)axes.dims[i];
+        break;
+    }
+    default:
+        attribute->value.integer = atoll(text);
+        break;
+    }
+}
+
+eddy_attribute *described_attribute(described *call, const char *name, eddy_attribute_type type) {
+    int64_t i = 0;
+    while (i < call->attribute_count && strcmp(call->attributes[i].name, name) != 0)
+        i++;
+    cr_assert_lt(i, DESCRIBED_MAX);
+    if (i == call->attribute_count)
+        call->attributes[call->attribute_count++] = (eddy_attribute){.name = name, .type = type};
+    return &call->attributes[i];
+}
+
+static void read_attribute(described *call, const char *word) {
+    size_t length = strcspn(word, "=");
+    for (int32_t i = 0; i < call->op->attribute_count; i++) {
+        const eddy_op_attribute *known = &call->op->attributes[i];
+        if (strlen(known->name) == length && strncmp(known->name, word, length) == 0 && word[length] == '=') {
+            read_value(described_attribute(call, known->name, known->type), word + length + 1);
+            return;
+        }
+    }
+    cr_assert(false, "%s has no attribute %s", call->op->name, word);
+}
+
+void described_read(described *call, const eddy_op *op, const char *operands, const char *attributes) {
+    char word[WORD_MAX];
+    *call = (described){.op = op};
+    while (next_word(&operands, word)) {
+        cr_assert_lt(call->operand_count, DESCRIBED_MAX);
+        call->operands[call->operand_count++] = described_tensor(word);
+    }
+    while (next_word(&attributes, word))
+        read_attribute(call, word);
+}
+
+eddy_status described_call(const described *call, const char *suffix, eddy_tensor **outputs) {
+    char name[WORD_MAX];
+    snprintf(name, sizeof(name), "%s%s", call->op->name, suffix);
+    eddy_list inputs = {call->operands, call->operand_count};
+    eddy_attributes attributes = {call->attributes, call->attribute_count};
+    return eddy_call(name, inputs, &attributes, outputs);
+}

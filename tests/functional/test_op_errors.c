@@ -1,0 +1,512 @@
+/* Every error that the op list names is provoked: those of an entry by a row in op_refusals.h, those that follow from its form out of
+ * the call in op_calls.h that the op accepts. Each message names the op and its operands with dtype and shape. */
+#include "described.h"
+
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <functional/op_table.h>
+#include <interpreter/tensor.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WITHOUT_END INT64_MAX
+#define RANK_TOO_HIGH 99
+#define DTYPE_COUNT ((int)EDDY_DTYPE_COUNT)
+
+typedef struct form {
+    const char *op;
+    int refused;    /* a dtype outside the op's set, DTYPE_COUNT where there is none */
+    uint32_t taken; /* the set */
+} form;
+
+typedef struct cause {
+    const char *op;
+    eddy_status status;
+    bool is_late;
+    const char *when;
+} cause;
+
+static const form forms[] = {
+#define OP(name, refused, taken) {#name, EDDY_##refused, taken},
+#define ERROR(name, status, is_late, when)
+#include <functional/op_errors.h>
+#undef OP
+#undef ERROR
+};
+
+static const cause causes[] = {
+#define OP(name, refused, taken)
+#define ERROR(name, status, is_late, when) {#name, EDDY_##status, is_late, when},
+#include <functional/op_errors.h>
+#undef OP
+#undef ERROR
+};
+
+typedef struct call_row {
+    const char *op, *operands, *attributes;
+} call_row;
+
+static const call_row calls[] = {
+#define CALL(name, operands, attributes) {#name, operands, attributes},
+#include "op_calls.h"
+};
+
+typedef struct refusal {
+    const char *op;
+    eddy_status status;
+    bool is_late;
+    const char *operands, *attributes, *part;
+} refusal;
+
+static const refusal refusals[] = {
+#define REFUSED(name, status, operands, attributes, part) {#name, EDDY_##status, false, operands, attributes, part},
+#define LATE(name, status, operands, attributes, part) {#name, EDDY_##status, true, operands, attributes, part},
+#include "op_refusals.h"
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- messages ---- */
+
+/* The operand of the op that input `i` of a call belongs to. */
+static const eddy_op_operand *operand_at(const described *call, int64_t i) {
+    int32_t lists = 0;
+    for (int32_t k = 0; k < call->op->operand_count; k++)
+        lists += call->op->operands[k].kind == EDDY_OPERAND_LIST;
+    int64_t items = lists ? (call->operand_count - (call->op->operand_count - lists)) / lists : 1;
+    for (int32_t k = 0; k < call->op->operand_count; k++) {
+        i -= call->op->operands[k].kind == EDDY_OPERAND_LIST ? items : 1;
+        if (i < 0)
+            return &call->op->operands[k];
+    }
+    cr_assert(false);
+    return NULL;
+}
+
+/* "(f32[2, 3], none)" as messages end. Those of late errors leave out what the kernel did not see. */
+static void describe_operands(const described *call, bool is_late, char *text, size_t size) {
+    size_t length = (size_t)snprintf(text, size, "(");
+    int64_t shown = 0;
+    for (int64_t i = 0; i < call->operand_count; i++) {
+        char one[320] = "none";
+        if (is_late && operand_at(call, i)->is_spec_only)
+            continue;
+        if (!eddy_tensor_is_none(call->operands[i]))
+            eddy_tensor_describe(call->operands[i], one, sizeof(one));
+        length += (size_t)snprintf(text + length, size - length, "%s%s", shown++ ? ", " : "", one);
+    }
+    snprintf(text + length, size - length, ")");
+}
+
+static void expect_message(const described *call, bool is_late, const eddy_error *error, const char *part) {
+    char head[64], operands[2048];
+    snprintf(head, sizeof(head), "%s: ", call->op->name);
+    describe_operands(call, is_late, operands, sizeof(operands));
+    cr_expect_eq(strncmp(error->message, head, strlen(head)), 0, "\"%s\" does not begin with the op", error->message);
+    cr_expect_not_null(strstr(error->message, part), "\"%s\" lacks \"%s\"", error->message, part);
+    /* Of many operands messages show the first ones. */
+    if (call->operand_count > 0 && call->operand_count <= 6 && strlen(operands) < 192)
+        cr_expect_not_null(strstr(error->message, operands), "\"%s\" lacks \"%s\"", error->message, operands);
+}
+
+/* The call is refused with the status, and its message has `part` in it. */
+static void expect_refusal(const described *call, const char *suffix, eddy_status status, const char *part) {
+    eddy_tensor *outputs[EDDY_OP_OUTPUT_MAX] = {0};
+    eddy_error error = {0};
+    (void)eddy_error_take(NULL);
+    eddy_status got = described_call(call, suffix, outputs);
+    (void)eddy_error_take(&error);
+    cr_expect_eq(got, status, "%s%s: %s instead of %s: %s", call->op->name, suffix, eddy_status_name(got),
+                 eddy_status_name(status), error.message);
+    if (got == status)
+        expect_message(call, false, &error, part);
+}
+
+/* ---- the op's own errors ---- */
+
+static void provoke(const refusal *row) {
+    const eddy_op *op = eddy_op_find(row->op);
+    described call;
+    described_read(&call, op, row->operands, row->attributes);
+    if (!row->is_late) {
+        expect_refusal(&call, "", row->status, row->part);
+        return;
+    }
+    eddy_tensor *outputs[EDDY_OP_OUTPUT_MAX] = {0};
+    eddy_error error = {0};
+    cr_assert_eq(described_call(&call, "", outputs), EDDY_OK, "%s", row->op);
+    eddy_status status = eddy_error_of(outputs[0], WITHOUT_END, &error);
+    cr_expect_eq(status, row->status, "%s: %s instead of %s", row->op, eddy_status_name(status),
+                 eddy_status_name(row->status));
+    if (status == row->status)
+        expect_message(&call, true, &error, row->part);
+}
+
+Test(op_errors, every_row_is_refused) {
+    for (size_t i = 0; i < COUNT(refusals); i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        provoke(&refusals[i]);
+        eddy_scope_end(scope);
+    }
+}
+
+static bool is_of(const char *op, eddy_status status, bool is_late, const char *other, eddy_status its,
+                  bool its_is_late) {
+    return strcmp(op, other) == 0 && status == its && is_late == its_is_late;
+}
+
+Test(op_errors, every_cause_has_a_row) {
+    for (size_t i = 0; i < COUNT(causes); i++) {
+        const cause *c = &causes[i];
+        int named = 0, provoked = 0;
+        for (size_t k = 0; k < COUNT(causes); k++)
+            named += is_of(c->op, c->status, c->is_late, causes[k].op, causes[k].status, causes[k].is_late);
+        for (size_t k = 0; k < COUNT(refusals); k++)
+            provoked += is_of(c->op, c->status, c->is_late, refusals[k].op, refusals[k].status, refusals[k].is_late);
+        cr_expect_geq(provoked, named, "%s names %d causes of %s%s (\"%s\"), op_refusals.h has %d rows", c->op, named,
+                      c->is_late ? "late " : "", eddy_status_name(c->status), c->when, provoked);
+    }
+}
+
+Test(op_errors, every_row_is_named_by_the_op_list) {
+    for (size_t i = 0; i < COUNT(refusals); i++) {
+        const refusal *r = &refusals[i];
+        bool is_named = false;
+        for (size_t k = 0; k < COUNT(causes); k++)
+            is_named |= is_of(r->op, r->status, r->is_late, causes[k].op, causes[k].status, causes[k].is_late);
+        cr_expect(is_named, "the entry of %s does not name %s", r->op, eddy_status_name(r->status));
+    }
+}
+
+/* ---- what follows from an entry's form ---- */
+
+static const form *form_of(const eddy_op *op) {
+    size_t i = 0;
+    while (i < COUNT(forms) && strcmp(forms[i].op, op->name) != 0)
+        i++;
+    cr_assert_lt(i, COUNT(forms), "%s", op->name);
+    return &forms[i];
+}
+
+static eddy_dtype first_of(uint32_t dtypes) {
+    return (eddy_dtype)__builtin_ctz(dtypes);
+}
+
+/* A call that an elementwise op accepts. */
+static void make_elementwise_call(described *call, const eddy_op *op) {
+    *call = (described){.op = op};
+    for (int32_t i = 0; i < op->operand_count; i++) {
+        eddy_dtype dtype = op->operands[i].is_bool ? EDDY_BOOL : first_of(form_of(op)->taken);
+        call->operands[call->operand_count++] = described_ones(dtype, EDDY_SHAPE(2, 3));
+    }
+    for (int32_t i = 0; i < op->scalar_count; i++)
+        described_attribute(call, op->attributes[i].name, EDDY_ATTRIBUTE_SCALAR)->value.scalar = eddy_scalar_int(1);
+}
+
+static void make_good_call(described *call, const eddy_op *op) {
+    for (size_t i = 0; i < COUNT(calls); i++)
+        if (strcmp(calls[i].op, op->name) == 0) {
+            described_read(call, op, calls[i].operands, calls[i].attributes);
+            return;
+        }
+    cr_assert(op->is_elementwise, "op_calls.h has no row for %s", op->name);
+    make_elementwise_call(call, op);
+}
+
+/* Runs `check` with a good call of each op. */
+static void for_each_op(void (*check)(const described *good)) {
+    for (uint32_t i = 0; i < eddy_op_table_count; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        described good;
+        make_good_call(&good, eddy_op_table[i]);
+        check(&good);
+        eddy_scope_end(scope);
+    }
+}
+
+static void runs(const described *good) {
+    eddy_tensor *outputs[EDDY_OP_OUTPUT_MAX] = {0};
+    eddy_error error = {0};
+    eddy_status status = described_call(good, "", outputs);
+    (void)eddy_error_take(&error);
+    cr_expect_eq(status, EDDY_OK, "%s", error.message);
+    for (int32_t i = 0; i < good->op->output_count && status == EDDY_OK; i++)
+        cr_expect_eq(eddy_error_of(outputs[i], WITHOUT_END, &error), EDDY_OK, "%s", error.message);
+}
+
+Test(op_errors, every_good_call_runs) {
+    for_each_op(runs);
+}
+
+/* One that is missing is named, and nothing but it. */
+static void expect_missing(const described *call, const char *name, const char *part) {
+    eddy_tensor *outputs[EDDY_OP_OUTPUT_MAX] = {0};
+    eddy_error error = {0};
+    char head[96];
+    snprintf(head, sizeof(head), "%s: %s is ", call->op->name, name);
+    cr_expect_eq(described_call(call, "", outputs), EDDY_INVALID_ARGUMENT, "%s", call->op->name);
+    (void)eddy_error_take(&error);
+    cr_expect(strstr(error.message, head) == error.message && strstr(error.message, part), "%s", error.message);
+}
+
+static void refuses_missing_operands(const described *good) {
+    for (int64_t i = 0; i < good->operand_count; i++) {
+        const eddy_op_operand *operand = operand_at(good, i);
+        described bad = *good;
+        bad.operands[i] = NULL;
+        expect_missing(&bad, operand->name, "NULL");
+        bad.operands[i] = EDDY_NONE;
+        if (operand->kind != EDDY_OPERAND_OPTIONAL)
+            expect_missing(&bad, operand->name, "EDDY_NONE");
+    }
+}
+
+Test(op_errors, operands_that_are_missing) {
+    for_each_op(refuses_missing_operands);
+}
+
+static eddy_runtime *other_runtime;
+
+static void refuses_other_runtimes(const described *good) {
+    described bad = *good;
+    int64_t last = good->operand_count - 1;
+    while (last > 0 && eddy_tensor_is_none(good->operands[last]))
+        last--;
+    if (last < 1)
+        return;
+    eddy_tensor *mine = good->operands[last];
+    eddy_runtime_use(other_runtime);
+    bad.operands[last] = described_ones(eddy_dtype_of(mine), eddy_shape_of(mine));
+    eddy_runtime_use(NULL);
+    expect_refusal(&bad, "", EDDY_RUNTIME_MISMATCH, "runtime");
+}
+
+Test(op_errors, operands_of_two_runtimes) {
+    other_runtime = eddy_runtime_create(NULL);
+    for_each_op(refuses_other_runtimes);
+    eddy_runtime_shutdown(other_runtime, WITHOUT_END);
+    eddy_runtime_release(&other_runtime);
+}
+
+static void refuses_shapes_that_do_not_broadcast(const described *good) {
+    if (!good->op->is_elementwise || good->op->operands[good->operand_count - 1].is_mut || good->operand_count < 2)
+        return;
+    described bad = *good;
+    int64_t last = good->operand_count - 1;
+    bad.operands[last] = described_ones(eddy_dtype_of(good->operands[last]), EDDY_SHAPE(7));
+    expect_refusal(&bad, "", EDDY_SHAPE_MISMATCH, "cannot be broadcast");
+}
+
+Test(op_errors, operands_that_do_not_broadcast) {
+    for_each_op(refuses_shapes_that_do_not_broadcast);
+}
+
+static void refuses_other_dtypes(const described *good) {
+    const form *f = form_of(good->op);
+    if (f->refused == DTYPE_COUNT)
+        return;
+    described bad = *good;
+    eddy_status status = good->op->is_elementwise ? EDDY_UNSUPPORTED : EDDY_DTYPE_MISMATCH;
+    for (int64_t i = 0; i < good->operand_count; i++) {
+        eddy_tensor *operand = good->operands[i];
+        if (!eddy_tensor_is_none(operand) && !operand_at(good, i)->is_bool && f->taken >> eddy_dtype_of(operand) & 1u)
+            bad.operands[i] = described_ones((eddy_dtype)f->refused, eddy_shape_of(operand));
+    }
+    /* A number of the lowest category promotes nothing. */
+    for (int32_t i = 0; i < good->op->scalar_count; i++)
+        described_attribute(&bad, good->op->attributes[i].name, EDDY_ATTRIBUTE_SCALAR)->value.scalar =
+            eddy_scalar_bool(true);
+    if (good->operand_count == 0) {
+        status = EDDY_INVALID_ARGUMENT;
+        described_attribute(&bad, "dtype", EDDY_ATTRIBUTE_DTYPE)->value.dtype = (eddy_dtype)f->refused;
+    }
+    expect_refusal(&bad, "", status, eddy_dtype_name((eddy_dtype)f->refused));
+}
+
+Test(op_errors, dtypes_outside_the_set) {
+    for_each_op(refuses_other_dtypes);
+}
+
+static void refuses_conditions_that_are_not_bool(const described *good) {
+    for (int64_t i = 0; i < good->operand_count; i++) {
+        if (!operand_at(good, i)->is_bool)
+            continue;
+        described bad = *good;
+        bad.operands[i] = described_ones(EDDY_F32, eddy_shape_of(good->operands[i]));
+        expect_refusal(&bad, "", EDDY_DTYPE_MISMATCH, "has to be bool");
+    }
+}
+
+Test(op_errors, conditions_that_are_not_bool) {
+    for_each_op(refuses_conditions_that_are_not_bool);
+}
+
+/* ---- attributes ---- */
+
+static void refuses_axes(const described *good, const eddy_op_attribute *attribute) {
+    const eddy_axes absent = {1, {5}}, beyond = {1, {RANK_TOO_HIGH}}, twice = {2, {1, 1}}, again = {2, {1, -1}};
+    described bad = *good;
+    eddy_attribute *given = described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_AXES);
+    given->value.axes = absent;
+    expect_refusal(&bad, "", EDDY_OUT_OF_RANGE, "axis 5 is out of range");
+    given->value.axes = beyond;
+    expect_refusal(&bad, "", EDDY_OUT_OF_RANGE, "axis 99 is out of range");
+    given->value.axes = twice;
+    expect_refusal(&bad, "", EDDY_INVALID_ARGUMENT, "axis 1 is named twice");
+    given->value.axes = again;
+    expect_refusal(&bad, "", EDDY_INVALID_ARGUMENT, "axis 1 is named twice");
+}
+
+static void refuses_shapes(const described *good, const eddy_op_attribute *attribute) {
+    if (good->op->operand_count > 0)
+        return;
+    described bad = *good;
+    eddy_attribute *given = described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_SHAPE);
+    given->value.shape = EDDY_SHAPE(2, -1);
+    expect_refusal(&bad, "", EDDY_INVALID_ARGUMENT, "[2, -1] has a negative dim");
+    given->value.shape = EDDY_SHAPE(INT64_MAX, 2);
+    expect_refusal(&bad, "", EDDY_SIZE_OVERFLOW, "does not fit into 63 bits");
+    given->value.shape.rank = EDDY_RANK_MAX + 1;
+    expect_refusal(&bad, "", EDDY_INVALID_ARGUMENT, "shape");
+}
+
+static void refuses_attributes(const described *good) {
+    for (int32_t i = 0; i < good->op->attribute_count; i++) {
+        const eddy_op_attribute *attribute = &good->op->attributes[i];
+        described bad = *good;
+        if (attribute->is_fixed)
+            continue;
+        switch (attribute->type) {
+        case EDDY_ATTRIBUTE_AXIS:
+            described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_AXIS)->value.integer = RANK_TOO_HIGH;
+            expect_refusal(&bad, "", EDDY_OUT_OF_RANGE, "axis 99 is out of range for rank");
+            break;
+        case EDDY_ATTRIBUTE_AXES:
+            refuses_axes(good, attribute);
+            break;
+        case EDDY_ATTRIBUTE_CHOICE:
+            described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_CHOICE)->value.integer = 99;
+            expect_refusal(&bad, "", EDDY_INVALID_ARGUMENT, "no choice 99");
+            break;
+        case EDDY_ATTRIBUTE_DTYPE:
+            described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_DTYPE)->value.dtype = (eddy_dtype)99;
+            expect_refusal(&bad, "", EDDY_INVALID_ARGUMENT, "dtype");
+            break;
+        case EDDY_ATTRIBUTE_SHAPE:
+            refuses_shapes(good, attribute);
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+Test(op_errors, attributes_out_of_range) {
+    for_each_op(refuses_attributes);
+}
+
+/* ---- targets and what is written ---- */
+
+/* The call with a target, as _into takes it. */
+static described with_target(const described *call, eddy_tensor *target) {
+    described with = *call;
+    with.operands[with.operand_count++] = target;
+    return with;
+}
+
+/* As expect_refusal: messages name the operands without the target. */
+static void expect_target_refused(const described *call, eddy_tensor *target, eddy_status status, const char *part) {
+    described with = with_target(call, target);
+    eddy_error error = {0};
+    (void)eddy_error_take(NULL);
+    eddy_status got = described_call(&with, "_into", NULL);
+    (void)eddy_error_take(&error);
+    cr_expect_eq(got, status, "%s_into: %s instead of %s: %s", call->op->name, eddy_status_name(got),
+                 eddy_status_name(status), error.message);
+    if (got == status)
+        expect_message(call, false, &error, part);
+}
+
+static int64_t product(eddy_shape shape) {
+    int64_t count = 1;
+    for (int32_t d = 0; d < shape.rank; d++)
+        count *= shape.dims[d];
+    return count;
+}
+
+/* A target that begins one element after an operand of the same size. */
+static void refuses_overlap(const described *good, eddy_dtype dtype, eddy_shape shape) {
+    int64_t count = product(shape);
+    for (int64_t i = 0; i < good->operand_count; i++) {
+        eddy_tensor *operand = good->operands[i];
+        if (eddy_tensor_is_none(operand) || operand_at(good, i)->is_spec_only || eddy_dtype_of(operand) != dtype ||
+            eddy_count(operand) != count || count < 2)
+            continue;
+        described bad = *good;
+        eddy_tensor *both = described_ones(dtype, EDDY_SHAPE(count + 1));
+        bad.operands[i] = eddy_view(eddy_narrow(both, 0, 0, count), eddy_shape_of(operand));
+        expect_target_refused(&bad, eddy_view(eddy_narrow(both, 0, 1, count), shape), EDDY_OVERLAP,
+                              "target overlaps another operand");
+    }
+}
+
+static void refuses_targets(const described *good) {
+    const eddy_op *op = good->op;
+    eddy_tensor *output = NULL;
+    if (op->output_count != 1 || op->has_late_shape || op->operand_count == 0)
+        return;
+    cr_assert_eq(described_call(good, "", &output), EDDY_OK, "%s", op->name);
+    eddy_shape shape = eddy_shape_of(output), other = shape;
+    eddy_dtype dtype = eddy_dtype_of(output);
+    other.dims[other.rank++] = 5;
+    expect_target_refused(good, described_ones(dtype, other), EDDY_SHAPE_MISMATCH, "the target");
+    expect_target_refused(good, described_ones(dtype == EDDY_F16 ? EDDY_BF16 : EDDY_F16, shape), EDDY_DTYPE_MISMATCH,
+                          "the target");
+    eddy_runtime_use(other_runtime);
+    eddy_tensor *foreign = described_ones(dtype, shape);
+    eddy_runtime_use(NULL);
+    expect_target_refused(good, foreign, EDDY_RUNTIME_MISMATCH, "another runtime");
+    if (product(shape) > 1)
+        expect_target_refused(good, eddy_expand(described_ones(dtype, EDDY_SHAPE()), shape), EDDY_OVERLAP,
+                              "some of its elements share memory");
+    refuses_overlap(good, dtype, shape);
+}
+
+Test(op_errors, targets_that_do_not_fit) {
+    other_runtime = eddy_runtime_create(NULL);
+    for_each_op(refuses_targets);
+    eddy_runtime_shutdown(other_runtime, WITHOUT_END);
+    eddy_runtime_release(&other_runtime);
+}
+
+static void refuses_to_write_repeated_elements(const described *good) {
+    for (int64_t i = 0; i < good->operand_count; i++) {
+        eddy_tensor *operand = good->operands[i];
+        if (!operand_at(good, i)->is_mut || eddy_tensor_is_none(operand) || eddy_count(operand) < 2)
+            continue;
+        described bad = *good;
+        bad.operands[i] = eddy_expand(described_ones(eddy_dtype_of(operand), EDDY_SHAPE()), eddy_shape_of(operand));
+        expect_refusal(&bad, "", EDDY_OVERLAP, "some of its elements share memory");
+    }
+}
+
+Test(op_errors, written_operands_that_repeat_elements) {
+    for_each_op(refuses_to_write_repeated_elements);
+}
+
+/* ---- the runtime ---- */
+
+Test(op_errors, a_runtime_that_was_shut_down) {
+    static described good[1024];
+    other_runtime = eddy_runtime_create(NULL);
+    eddy_runtime_use(other_runtime);
+    cr_assert_lt(eddy_op_table_count, COUNT(good));
+    for (uint32_t i = 0; i < eddy_op_table_count; i++)
+        make_good_call(&good[i], eddy_op_table[i]);
+    eddy_runtime_use(NULL);
+    eddy_runtime_shutdown(other_runtime, WITHOUT_END);
+    for (uint32_t i = 0; i < eddy_op_table_count; i++)
+        if (good[i].operand_count > 0)
+            expect_refusal(&good[i], "", EDDY_SHUT_DOWN, "shut down");
+    eddy_runtime_release(&other_runtime);
+}
