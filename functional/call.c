@@ -3,6 +3,7 @@
 
 #include <base/memory.h>
 #include <base/status.h>
+#include <functional/composition.h>
 #include <functional/door.h>
 #include <interpreter/apply.h>
 #include <stdalign.h>
@@ -16,6 +17,7 @@ typedef enum form { FORM_NEW, FORM_INTO, FORM_INPLACE } form;
 
 typedef struct request {
     const eddy_op *op;
+    const eddy_composition *composition; /* whose op it is; NULL for an op of the list */
     form form;
     const void *address;
     eddy_list inputs; /* without targets */
@@ -43,6 +45,11 @@ static bool find_op(const char *name, request *r) {
     r->op = eddy_op_find(name);
     if (r->op)
         return true;
+    r->composition = eddy_composition_find(name);
+    if (r->composition) {
+        r->op = &r->composition->op;
+        return true;
+    }
     if (strip(name, "_into", base))
         r->form = FORM_INTO;
     else if (strip(name, "_inplace", base))
@@ -132,6 +139,9 @@ static bool put_value(const eddy_op_attribute *attribute, char *place, const edd
         if (!is_int)
             *(eddy_dtype *)(void *)place = given->value.dtype;
         return !is_int;
+    case EDDY_ATTRIBUTE_TEXT:
+        *(const char **)(void *)place = given->value.text;
+        return !is_int && given->value.text;
     case EDDY_ATTRIBUTE_SHAPE:
         if (is_int || given->value.shape.rank > EDDY_RANK_MAX || given->value.shape.rank < 0)
             return false;
@@ -264,6 +274,8 @@ eddy_status eddy_call(const char *name, eddy_list inputs, const eddy_attributes 
         return status;
     if (r.form == FORM_NEW && op->output_count > 0 && !outputs)
         return eddy_door_fail(EDDY_INVALID_ARGUMENT, op->name, r.address, r.inputs, "outputs is NULL");
+    if (r.composition)
+        return r.composition->run(r.inputs, arguments, outputs, r.address);
     eddy_apply apply = {.op = op,
                         .inputs = r.inputs.items,
                         .input_count = r.inputs.count,

@@ -5,9 +5,12 @@
 #include <base/status.h>
 #include <eddy/view.h>
 #include <functional/arguments.h>
+#include <functional/composition.h>
+#include <functional/door.h>
 #include <functional/equation.h>
 #include <functional/op_table.h>
 #include <interpreter/apply.h>
+#include <interpreter/runtime.h>
 #include <interpreter/tensor.h>
 #include <string.h>
 
@@ -28,7 +31,7 @@ typedef struct contraction {
 } contraction;
 
 static eddy_status fail(const contraction *c, eddy_status status, const char *sentence) {
-    return eddy_fail(status, "einsum", c->address, "einsum: %s", sentence);
+    return eddy_door_fail(status, "einsum", c->address, c->operands, "%s", sentence);
 }
 
 static void drop(factor *f) {
@@ -236,18 +239,21 @@ static bool multiply(const contraction *c, factor *a, factor *b) {
 static eddy_status check_operands(const contraction *c, int32_t *ranks) {
     int64_t count = c->operands.count;
     if (count < 1 || count > EDDY_EQUATION_OPERANDS || !c->operands.items)
-        return fail(c, EDDY_INVALID_ARGUMENT, "there must be 1 to 32 operands");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "einsum", c->address,
+                         "einsum: there are %lld operands, 1 to %d are possible", (long long)count,
+                         EDDY_EQUATION_OPERANDS);
     for (int64_t i = 0; i < count; i++) {
         eddy_tensor *operand = c->operands.items[i];
-        if (!eddy_tensor_check(operand, "einsum", "an operand", c->address))
+        if (!eddy_tensor_check(operand, "einsum", "operands", c->address))
             return EDDY_INVALID_ARGUMENT;
         eddy_status status = eddy_tensor_await_shape(operand, "einsum", c->address);
         if (status != EDDY_OK)
             return status;
         if (operand->dtype != c->operands.items[0]->dtype)
-            return eddy_fail(EDDY_DTYPE_MISMATCH, "einsum", c->address, "einsum: operand 0 is %s, operand %lld %s",
-                             eddy_dtype_name((eddy_dtype)c->operands.items[0]->dtype), (long long)i,
-                             eddy_dtype_name((eddy_dtype)operand->dtype));
+            return eddy_door_fail(EDDY_DTYPE_MISMATCH, "einsum", c->address, c->operands,
+                                  "operand 0 is %s, operand %lld %s",
+                                  eddy_dtype_name((eddy_dtype)c->operands.items[0]->dtype), (long long)i,
+                                  eddy_dtype_name((eddy_dtype)operand->dtype));
         ranks[i] = operand->rank;
     }
     if (c->operands.items[0]->dtype == EDDY_BOOL)
@@ -264,9 +270,9 @@ static eddy_status measure(contraction *c) {
         for (int32_t d = 0; d < term->rank; d++) {
             int64_t *size = &c->sizes[term->labels[d]], dim = c->operands.items[i]->axes[d].dim;
             if (dim != 1 && *size != 1 && dim != *size)
-                return eddy_fail(EDDY_SHAPE_MISMATCH, "einsum", c->address,
-                                 "einsum: axis %d of operand %lld is of size %lld where others are %lld", (int)d,
-                                 (long long)i, (long long)dim, (long long)*size);
+                return eddy_door_fail(EDDY_SHAPE_MISMATCH, "einsum", c->address, c->operands,
+                                      "axis %d of operand %lld is of size %lld where others are %lld", (int)d,
+                                      (long long)i, (long long)dim, (long long)*size);
             if (dim != 1)
                 *size = dim;
         }
@@ -309,19 +315,33 @@ static eddy_tensor *contract(contraction *c) {
     return is_good ? product.tensor : NULL;
 }
 
-eddy_tensor *eddy_einsum(const char *equation, eddy_list operands) {
-    contraction c = {.address = __builtin_return_address(0), .operands = operands};
+static eddy_status einsum(const char *equation, eddy_list operands, eddy_tensor **result, const void *address) {
+    contraction c = {.address = address, .operands = operands};
     int32_t ranks[EDDY_EQUATION_OPERANDS];
-    char reason[160];
-    if (check_operands(&c, ranks) != EDDY_OK)
-        return NULL;
-    eddy_status status = equation
-                             ? eddy_equation_read(&c.equation, equation, ranks, operands.count, reason, sizeof(reason))
-                             : EDDY_INVALID_ARGUMENT;
-    if (status != EDDY_OK) {
-        eddy_fail(status, "einsum", c.address, "einsum: %s: %s", equation ? equation : "NULL",
-                  equation ? reason : "there is no equation");
-        return NULL;
-    }
-    return measure(&c) == EDDY_OK ? contract(&c) : NULL;
+    char reason[160] = "there is no equation";
+    eddy_status status = check_operands(&c, ranks);
+    if (status != EDDY_OK)
+        return status;
+    status = EDDY_INVALID_ARGUMENT;
+    if (equation)
+        status = eddy_equation_read(&c.equation, equation, ranks, operands.count, reason, sizeof(reason));
+    if (status != EDDY_OK)
+        return eddy_door_fail(status, "einsum", address, operands, "%s: %s", equation ? equation : "NULL", reason);
+    status = measure(&c);
+    if (status != EDDY_OK)
+        return status;
+    eddy_tensor *product = contract(&c);
+    if (!product)
+        return eddy_runtime_failure();
+    *result = product;
+    return EDDY_OK;
+}
+
+eddy_tensor *eddy_einsum(const char *equation, eddy_list operands) {
+    eddy_tensor *result = NULL;
+    return einsum(equation, operands, &result, __builtin_return_address(0)) == EDDY_OK ? result : NULL;
+}
+
+eddy_status eddy_compose_einsum(eddy_list inputs, const void *arguments, eddy_tensor **outputs, const void *address) {
+    return einsum(((const eddy_arguments_einsum *)arguments)->equation, inputs, &outputs[0], address);
 }

@@ -4,34 +4,53 @@
 #include <base/shape.h>
 #include <base/status.h>
 #include <eddy/view.h>
+#include <functional/arguments.h>
+#include <functional/composition.h>
+#include <functional/door.h>
 #include <functional/op_table.h>
 #include <interpreter/apply.h>
+#include <interpreter/runtime.h>
 #include <interpreter/tensor.h>
 
-static eddy_status check_vector(eddy_tensor *tensor, int32_t lowest_rank, const char *op, const void *address) {
-    if (!eddy_tensor_check(tensor, op, "an operand", address))
+/* Operand `i`, called `name`, has the rank of a vector; with `allows_number` it may be a number too. */
+static eddy_status check_vector(eddy_list operands, int64_t i, const char *name, bool allows_number, const char *op,
+                                const void *address) {
+    eddy_tensor *tensor = operands.items[i];
+    if (!eddy_tensor_check(tensor, op, name, address))
         return EDDY_INVALID_ARGUMENT;
     eddy_status status = eddy_tensor_await_shape(tensor, op, address);
     if (status != EDDY_OK)
         return status;
-    if (tensor->rank > 1 || tensor->rank < lowest_rank) {
-        char text[EDDY_RANK_MAX * 22];
-        eddy_tensor_describe(tensor, text, sizeof(text));
-        return eddy_fail(EDDY_SHAPE_MISMATCH, op, address, "%s: %s is no vector", op, text);
-    }
+    if (tensor->rank > 1 || (tensor->rank == 0 && !allows_number))
+        return eddy_door_fail(EDDY_SHAPE_MISMATCH, op, address, operands, "operand %lld is no vector", (long long)i);
+    return EDDY_OK;
+}
+
+static eddy_status outer(eddy_tensor *a, eddy_tensor *b, eddy_tensor **result, const void *address) {
+    eddy_status status = check_vector(EDDY_LIST(a, b), 0, "a", false, "outer", address);
+    if (status == EDDY_OK)
+        status = check_vector(EDDY_LIST(a, b), 1, "b", false, "outer", address);
+    if (status != EDDY_OK)
+        return status;
+    eddy_tensor *column = eddy_unsqueeze(a, 1), *product = NULL;
+    eddy_tensor *inputs[] = {column, b};
+    if (column)
+        product = eddy_interpreter_apply_one(&eddy_op_mul, inputs, 2, NULL, address);
+    eddy_release(&column);
+    if (!product)
+        return eddy_runtime_failure();
+    *result = product;
     return EDDY_OK;
 }
 
 eddy_tensor *eddy_outer(eddy_tensor *a, eddy_tensor *b) {
-    const void *address = __builtin_return_address(0);
-    if (check_vector(a, 1, "outer", address) != EDDY_OK || check_vector(b, 1, "outer", address) != EDDY_OK)
-        return NULL;
-    eddy_tensor *column = eddy_unsqueeze(a, 1), *result = NULL;
-    eddy_tensor *inputs[] = {column, b};
-    if (column)
-        result = eddy_interpreter_apply_one(&eddy_op_mul, inputs, 2, NULL, address);
-    eddy_release(&column);
-    return result;
+    eddy_tensor *result = NULL;
+    return outer(a, b, &result, __builtin_return_address(0)) == EDDY_OK ? result : NULL;
+}
+
+eddy_status eddy_compose_outer(eddy_list inputs, const void *arguments, eddy_tensor **outputs, const void *address) {
+    (void)arguments;
+    return outer(inputs.items[0], inputs.items[1], &outputs[0], address);
 }
 
 /* A vector along axis `axis` of the shape, repeated along the others. */
@@ -46,29 +65,31 @@ static eddy_tensor *lay(eddy_tensor *vector, const eddy_shape *shape, int32_t ax
     return result;
 }
 
-eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing, eddy_tensor **outputs) {
-    const void *address = __builtin_return_address(0);
+static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **outputs, const void *address) {
     if (tensors.count < 1 || tensors.count > EDDY_RANK_MAX || !tensors.items || !outputs)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "meshgrid", address, "meshgrid: there must be 1 to %d tensors",
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "meshgrid", address,
+                         "meshgrid: there are %lld tensors, 1 to %d are possible", (long long)tensors.count,
                          EDDY_RANK_MAX);
-    if (indexing != EDDY_INDEXING_IJ && indexing != EDDY_INDEXING_XY)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "meshgrid", address, "meshgrid: %d is no indexing", (int)indexing);
+    eddy_status choice = eddy_door_choice(indexing, 2, "indexing", "meshgrid", address, tensors);
+    if (choice != EDDY_OK)
+        return choice;
     int32_t count = (int32_t)tensors.count;
     bool is_turned = indexing == EDDY_INDEXING_XY && count > 1;
     eddy_shape shape = {.rank = count};
     int32_t axes[EDDY_RANK_MAX];
     for (int32_t i = 0; i < count; i++) {
         eddy_tensor *tensor = tensors.items[i];
-        eddy_status status = check_vector(tensor, 0, "meshgrid", address);
+        eddy_status status = check_vector(tensors, i, "tensors", true, "meshgrid", address);
         if (status != EDDY_OK)
             return status;
         if (tensor->dtype != tensors.items[0]->dtype)
-            return eddy_fail(EDDY_DTYPE_MISMATCH, "meshgrid", address, "meshgrid: tensor %d differs in dtype", (int)i);
+            return eddy_door_fail(EDDY_DTYPE_MISMATCH, "meshgrid", address, tensors, "tensor %d differs in dtype",
+                                  (int)i);
         axes[i] = is_turned && i < 2 ? 1 - i : i;
         shape.dims[axes[i]] = tensor->count;
     }
     if (!eddy_shape_is_valid(&shape))
-        return eddy_fail(EDDY_SIZE_OVERFLOW, "meshgrid", address, "meshgrid: the grid does not fit into 62 bits");
+        return eddy_door_fail(EDDY_SIZE_OVERFLOW, "meshgrid", address, tensors, "the grid does not fit into 62 bits");
     for (int32_t i = 0; i < count; i++) {
         outputs[i] = lay(tensors.items[i], &shape, axes[i]);
         if (!outputs[i]) {
@@ -78,4 +99,12 @@ eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing, eddy_tensor
         }
     }
     return EDDY_OK;
+}
+
+eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing, eddy_tensor **outputs) {
+    return meshgrid(tensors, (int32_t)indexing, outputs, __builtin_return_address(0));
+}
+
+eddy_status eddy_compose_meshgrid(eddy_list inputs, const void *arguments, eddy_tensor **outputs, const void *address) {
+    return meshgrid(inputs, ((const eddy_arguments_meshgrid *)arguments)->indexing, outputs, address);
 }

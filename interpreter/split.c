@@ -3,9 +3,12 @@
 #include <base/status.h>
 #include <interpreter/caller.h>
 #include <interpreter/describe.h>
+#include <interpreter/split.h>
 #include <interpreter/tensor.h>
 
 #include <eddy/view.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 /* A split under way: part i is `size` long, or sizes[i] where there are sizes; the last may be shorter. */
 typedef struct splitting {
@@ -17,6 +20,19 @@ typedef struct splitting {
     const int64_t *sizes;
 } splitting;
 
+/* "split: sentence (f32[2, 3])" */
+static eddy_status fail(const splitting *s, eddy_status status, const char *format, ...) EDDY_PRINTF(3, 4);
+
+static eddy_status fail(const splitting *s, eddy_status status, const char *format, ...) {
+    char sentence[160], operand[EDDY_RANK_MAX * 22];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof(sentence), format, arguments);
+    va_end(arguments);
+    eddy_tensor_describe(s->tensor, operand, sizeof(operand));
+    return eddy_fail(status, s->op, s->address, "%s: %s (%s)", s->op, sentence, operand);
+}
+
 static eddy_status begin(splitting *s, int32_t axis) {
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
@@ -26,11 +42,8 @@ static eddy_status begin(splitting *s, int32_t axis) {
     eddy_status status = eddy_tensor_await_shape(s->tensor, s->op, s->address);
     if (status != EDDY_OK)
         return status;
-    if (!eddy_axis_normalize(axis, s->tensor->rank, &s->axis) || s->tensor->rank == 0) {
-        char text[EDDY_RANK_MAX * 22];
-        eddy_tensor_describe(s->tensor, text, sizeof(text));
-        return eddy_fail(EDDY_OUT_OF_RANGE, s->op, s->address, "%s: %s has no axis %d", s->op, text, (int)axis);
-    }
+    if (!eddy_axis_normalize(axis, s->tensor->rank, &s->axis) || s->tensor->rank == 0)
+        return fail(s, EDDY_OUT_OF_RANGE, "axis %d is out of range for rank %d", (int)axis, (int)s->tensor->rank);
     s->dim = s->tensor->axes[s->axis].dim;
     return EDDY_OK;
 }
@@ -56,25 +69,29 @@ static eddy_status make_parts(const splitting *s, eddy_tensor **outputs) {
 /* The number of parts to *count, and the parts where there is an array for them. */
 static eddy_status finish(const splitting *s, eddy_tensor **outputs, int64_t capacity, int64_t *count) {
     if (outputs && capacity < s->count)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, s->op, s->address, "%s: %lld parts do not fit into an array of %lld",
-                         s->op, (long long)s->count, (long long)capacity);
+        return fail(s, EDDY_INVALID_ARGUMENT, "%lld parts do not fit into an array of %lld", (long long)s->count,
+                    (long long)capacity);
     eddy_status status = outputs ? make_parts(s, outputs) : EDDY_OK;
     if (status == EDDY_OK && count)
         *count = s->count;
     return status;
 }
 
-eddy_status eddy_split(eddy_tensor *tensor, int64_t size, int32_t axis, eddy_tensor **outputs, int64_t capacity,
-                       int64_t *count) {
-    splitting s = {.op = "split", .address = __builtin_return_address(0), .tensor = tensor, .size = size};
+eddy_status eddy_tensor_split(eddy_tensor *tensor, int64_t size, int32_t axis, eddy_tensor **outputs, int64_t capacity,
+                              int64_t *count, const void *address) {
+    splitting s = {.op = "split", .address = address, .tensor = tensor, .size = size};
     eddy_status status = begin(&s, axis);
     if (status != EDDY_OK)
         return status;
     if (size < 0 || (size == 0 && s.dim > 0))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, s.op, s.address, "split: parts of %lld from an axis of %lld",
-                         (long long)size, (long long)s.dim);
+        return fail(&s, EDDY_INVALID_ARGUMENT, "parts of %lld from an axis of %lld", (long long)size, (long long)s.dim);
     s.count = s.dim == 0 ? 1 : (s.dim - 1) / size + 1;
     return finish(&s, outputs, capacity, count);
+}
+
+eddy_status eddy_split(eddy_tensor *tensor, int64_t size, int32_t axis, eddy_tensor **outputs, int64_t capacity,
+                       int64_t *count) {
+    return eddy_tensor_split(tensor, size, axis, outputs, capacity, count, __builtin_return_address(0));
 }
 
 eddy_status eddy_split_sizes(eddy_tensor *tensor, const int64_t *sizes, int64_t count, int32_t axis,
@@ -91,22 +108,25 @@ eddy_status eddy_split_sizes(eddy_tensor *tensor, const int64_t *sizes, int64_t 
         left -= fits ? sizes[i] : 0;
     }
     if (!fits || left != 0)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, s.op, s.address,
-                         "split_sizes: the sizes are not %lld numbers that add up to %lld", (long long)count,
-                         (long long)s.dim);
+        return fail(&s, EDDY_INVALID_ARGUMENT, "the sizes are not %lld numbers that add up to %lld", (long long)count,
+                    (long long)s.dim);
     return make_parts(&s, outputs);
 }
 
-eddy_status eddy_chunk(eddy_tensor *tensor, int64_t chunks, int32_t axis, eddy_tensor **outputs, int64_t capacity,
-                       int64_t *count) {
-    splitting s = {.op = "chunk", .address = __builtin_return_address(0), .tensor = tensor};
+eddy_status eddy_tensor_chunk(eddy_tensor *tensor, int64_t chunks, int32_t axis, eddy_tensor **outputs,
+                              int64_t capacity, int64_t *count, const void *address) {
+    splitting s = {.op = "chunk", .address = address, .tensor = tensor};
     eddy_status status = begin(&s, axis);
     if (status != EDDY_OK)
         return status;
     if (chunks < 1)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, s.op, s.address, "chunk: there cannot be %lld parts",
-                         (long long)chunks);
+        return fail(&s, EDDY_INVALID_ARGUMENT, "there cannot be %lld parts", (long long)chunks);
     s.size = s.dim / chunks + (s.dim % chunks != 0);
     s.count = s.dim == 0 ? chunks : (s.dim - 1) / s.size + 1;
     return finish(&s, outputs, capacity, count);
+}
+
+eddy_status eddy_chunk(eddy_tensor *tensor, int64_t chunks, int32_t axis, eddy_tensor **outputs, int64_t capacity,
+                       int64_t *count) {
+    return eddy_tensor_chunk(tensor, chunks, axis, outputs, capacity, count, __builtin_return_address(0));
 }

@@ -44,7 +44,7 @@ def choice_checks(entries):
     return [f"_Static_assert((int){name} == {value}, \"choices differ\");" for name, value in sorted(rows)]
 
 
-def emit(entries):
+def emit(entries, compositions=()):
     parts = [
         NOTICE,
         "/* The attribute structs of ops. */",
@@ -55,7 +55,7 @@ def emit(entries):
         "#include <stdbool.h>\n#include <stdint.h>",
         "",
     ]
-    for entry in entries:
+    for entry in [*entries, *compositions]:
         if entry.arguments:
             parts += [struct(entry), *checks(entry), ""]
-    return "\n".join(parts + choice_checks(entries) + ["", "#endif", ""])
+    return "\n".join(parts + choice_checks([*entries, *compositions]) + ["", "#endif", ""])

@@ -14,7 +14,7 @@ PROMOTIONS = {"none": "NONE", "same": "SAME", "float": "FLOAT"}
 RESULTS = {"compute": "COMPUTE", "bool": "BOOL", "rule": "RULE"}
 
 # Attribute type -> enumerator, C type in the struct, C type of a parameter. device and generator are options that reach
-# the interpreter beside the struct.
+# the interpreter beside the struct; text is for compositions only.
 TYPES = {
     "int": ("INT", "int64_t", "int64_t"),
     "float": ("FLOAT", "double", "double"),
@@ -27,6 +27,7 @@ TYPES = {
     "choice": ("CHOICE", "int32_t", "int32_t"),
     "device": (None, None, "eddy_device"),
     "generator": (None, None, "eddy_generator *"),
+    "text": ("TEXT", "const char *", "const char *"),
 }
 
 # What an entry may say that its op refuses with (<eddy/status.h>).
@@ -40,8 +41,10 @@ ENTRY_KEYS = {
     "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
     "late_errors", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
 }
+COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors"}
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
 ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "door"}
+COMPOSITIONS = "composition"  # the file whose entries are no ops
 KINDS = {"tensor": "TENSOR", "optional": "OPTIONAL", "list": "LIST"}
 
 
@@ -109,6 +112,7 @@ class Entry:
     late_shape: bool
     shortcuts: dict = field(default_factory=dict)  # of its `_s` form: number -> expression that is the same and cheaper
     scalar_of: str = ""  # the entry that this `_s` form came from
+    output_count: str = ""  # of a composition: the list or the attribute that says how many outputs there are; "": one
 
     @property
     def is_elementwise(self):
@@ -360,9 +364,13 @@ def scalar_form(entry):
     })
 
 
-def read_family(path):
+def load(path):
     with open(path, "rb") as file:
-        tables = tomllib.load(file)
+        return tomllib.load(file)
+
+
+def read_family(path):
+    tables = load(path)
     family = pathlib.Path(path).stem
     defaults = tables.pop("defaults", {})
     entries = []
@@ -374,8 +382,32 @@ def read_family(path):
     return entries
 
 
+def read_composition(name, table):
+    """An entry whose attributes no kernel reads, since it has none."""
+    where = f"{COMPOSITIONS}.toml [{name}]"
+    check_keys(where, table, COMPOSITION_KEYS)
+    counted = table.get("output_count", "")
+    attributes = [{**a, "extra": True} for a in table.get("attributes", [])]
+    options = [{**o, "extra": True} for o in table.get("options", [])]
+    plain = {key: value for key, value in table.items() if key != "output_count"}
+    plain |= {"attributes": attributes, "options": options, "infer": "none", "kernel": "none"}
+    entry = read_entry(COMPOSITIONS, name, plain, {})
+    lists = [o.name for o in entry.operands if o.kind == "list"]
+    if counted and counted not in lists + [a.name for a in entry.attributes if a.type == "int"]:
+        fail(where, f"output_count is {counted!r}, which is neither a list nor a number")
+    entry.output_count = counted
+    return entry
+
+
+def read_compositions(paths):
+    """What <eddy/compose.h> and <eddy/view.h> offer to eddy_call."""
+    found = [path for path in paths if pathlib.Path(path).stem == COMPOSITIONS]
+    return [read_composition(name, table) for path in found for name, table in load(path).items()]
+
+
 def read_all(paths):
-    """Every entry of the files, families in alphabetic order: the order of ids."""
+    """Every op of the files, families in alphabetic order: the order of ids."""
+    paths = [path for path in paths if pathlib.Path(path).stem != COMPOSITIONS]
     entries = [e for path in sorted(paths, key=lambda p: pathlib.Path(p).stem) for e in read_family(path)]
     seen = {}
     for entry in entries:

@@ -5,6 +5,7 @@
 from dataclasses import dataclass
 
 from entry import DTYPE_GROUPS
+from text import NOTICE, quoted
 
 # A sentence per group of dtypes: what operands are not, what they would promote to, what the attribute is.
 OUTSIDE = {
@@ -105,14 +106,15 @@ def text(entry):
     return "; ".join(part for part in (now, f"late: {late}" if late else "") if part)
 
 
-def emit(entries):
+def emit(entries, compositions=()):
     """functional/op_errors.h: rows for a test that provokes them. Expanded with
     OP(name, DTYPE_THAT_IS_REFUSED or DTYPE_COUNT, dtypes that it takes as bits) and ERROR(name, STATUS, is_late, when)."""
-    lines = ["/* Generated from functional/ops by functional/generate; not to be edited. */"]
+    lines = [NOTICE]
     for entry in entries:
         taken = " | ".join(f"1u << EDDY_{d.upper()}" for d in entry.dtypes)
         lines.append(f"OP({entry.name}, {(outside_dtype(entry) or 'dtype_count').upper()}, {taken})")
+    for entry in [*entries, *compositions]:
         for error in own(entry):
-            when = error.when.replace("\\", "\\\\").replace('"', '\\"')
-            lines.append(f'ERROR({entry.name}, {error.status}, {"true" if error.is_late else "false"}, "{when}")')
+            is_late = "true" if error.is_late else "false"
+            lines.append(f"ERROR({entry.name}, {error.status}, {is_late}, {quoted(error.when)})")
     return "\n".join(lines) + "\n"

@@ -1,12 +1,13 @@
 """python3 main.py KIND OUTPUT ENTRY_FILES...: writes one product of the op list.
 
 KIND: header, arguments, table_header, table, source, loops_header, loops_list, loops:FAMILY, gradients, schema, manual, symbols,
-errors."""
+errors, compositions."""
 
 import pathlib
 import sys
 
 import arguments
+import compositions
 import entry
 import errors
 import expression
@@ -32,13 +33,18 @@ KINDS = {
     "manual": manual.emit,
     "symbols": symbols.emit,
     "errors": errors.emit,
+    "compositions": compositions.emit,
 }
 
 
-def produce(kind, entries):
+# Products that tell of compositions too.
+WITH_COMPOSITIONS = {"arguments", "schema", "manual", "errors", "compositions"}
+
+
+def produce(kind, entries, composed=()):
     if kind.startswith("loops:"):
         return loops.emit_block(entries, kind.removeprefix("loops:"))
-    return KINDS[kind](entries)
+    return KINDS[kind](entries, composed) if kind in WITH_COMPOSITIONS else KINDS[kind](entries)
 
 
 def write(path, text):
@@ -52,7 +58,7 @@ def main(argv):
         print(__doc__, file=sys.stderr)
         return 2
     try:
-        text = produce(argv[1], entry.read_all(argv[3:]))
+        text = produce(argv[1], entry.read_all(argv[3:]), entry.read_compositions(argv[3:]))
     except (entry.EntryError, expression.ExpressionError) as error:
         print(f"functional/ops: {error}", file=sys.stderr)
         return 1

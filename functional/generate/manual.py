@@ -10,7 +10,7 @@ from names import NAMES
 
 HEADERS = pathlib.Path(__file__).resolve().parents[2] / "include/eddy"
 # Public headers with functions on tensors that are no ops, and what they are.
-SECTIONS = {"view.h": "Views and parts", "compose.h": "Functions made of ops", "host.h": "Between tensors and memory", "print.h": "Print",
+SECTIONS = {"view.h": "Views and parts", "host.h": "Between tensors and memory", "print.h": "Print",
             "file.h": "Files", "gradient.h": "Gradients", "function.h": "Functions with a gradient of their own",
             "generator.h": "Random numbers"}
 
@@ -113,14 +113,21 @@ def functions_of(header, title):
             *(f"| {' '.join(f'`{n}`' for n in names)} | {cell(what)} |" for names, what in rows), ""]
 
 
-def emit(entries):
+def composition_row(entry):
+    return "| " + " | ".join(map(cell, [f"`{entry.name}`", entry.summary, errors_of(entry)])) + " |"
+
+
+def emit(entries, compositions=()):
     lines = [HEAD + "\n".join(f"  - {status}: {when}" for status, when in errors.SHARED), ""]
     lines.append(NAMES_HEAD + "\n".join(f"| {cell(theirs)} | {' '.join(f'`{n}`' for n in ours.split())} | {why}. |"
                                         for theirs, ours, why in NAMES))
     lines += ["", "## Ops", ""]
     for name in dict.fromkeys(e.family for e in entries):
         lines += family(entries, name)
-    lines += ["## Other functions", "", "They are not in the op list and have no name for `eddy_call`.", ""]
+    lines += ["## Functions made of ops", "", "Gradients go back through what they call. For `eddy_call` they have names and attributes too; those that "
+              "make several tensors say in `ops.json` how many.", "", "| function | what | errors |", "|---|---|---|",
+              *map(composition_row, compositions), ""]
+    lines += ["## Other functions", "", "They have no name for `eddy_call`, but for split and chunk.", ""]
     for header, title in SECTIONS.items():
         lines += functions_of(header, title)
     return "\n".join(lines).rstrip("\n") + "\n"

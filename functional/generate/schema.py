@@ -21,6 +21,10 @@ def attribute(value):
     return result
 
 
+def said(entry):
+    return [{"status": e.status, "when": e.when, "late": e.is_late} for e in errors.errors_of(entry)]
+
+
 def op(entry):
     result = {
         "name": entry.name,
@@ -36,7 +40,7 @@ def op(entry):
         "random": entry.random,
         "gradient": entry.gradient,
         "dtypes": entry.dtypes,
-        "errors": [{"status": e.status, "when": e.when, "late": e.is_late} for e in errors.errors_of(entry)],
+        "errors": said(entry),
         "functions": [{"name": f.name, "form": f.form or "new", "returns": returns_text(f)} for f in functions(entry)],
     }
     if entry.is_elementwise:
@@ -44,5 +48,18 @@ def op(entry):
     return result
 
 
-def emit(entries):
-    return json.dumps({"version": VERSION, "ops": [op(e) for e in entries]}, indent=1) + "\n"
+def composition(entry):
+    """A function made of ops. output_count: the list operand with as many items, or the attribute that says how many outputs there are."""
+    return {
+        "name": entry.name,
+        "summary": entry.summary,
+        "operands": [operand(o) for o in entry.operands],
+        "output_count": entry.output_count or 1,
+        "attributes": [attribute(a) for a in entry.attributes],
+        "errors": said(entry),
+    }
+
+
+def emit(entries, compositions=()):
+    described = {"version": VERSION, "ops": [op(e) for e in entries], "compositions": [composition(e) for e in compositions]}
+    return json.dumps(described, indent=1) + "\n"

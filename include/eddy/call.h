@@ -32,6 +32,7 @@ typedef struct eddy_attribute {
         eddy_axes axes;            /* AXES; left out: all */
         eddy_device device;        /* DEVICE */
         eddy_generator *generator; /* GENERATOR, borrowed for the call */
+        const char *text;          /* TEXT, borrowed for the call */
     } value;
 } eddy_attribute;
 
@@ -48,14 +49,15 @@ typedef struct eddy_attributes {
                               (int64_t)(sizeof((eddy_attribute[]){__VA_ARGS__}) / sizeof(eddy_attribute))})
 #endif
 
-/* Calls the op `name`: a built-in one, also in its _into and _inplace forms ("add", "add_s", "add_into"), or a
- * registered one.
+/* Calls the op `name`: a built-in one, also in its _into and _inplace forms ("add", "add_s", "add_into"), a registered one, or
+ * a function made of ops ("einsum", "outer", "meshgrid", "split", "chunk"; compositions in ops.json).
  *
  * inputs: the operands in order (_into: the target last), EDDY_NONE for absent ones. Where an op takes lists,
  * they stand spread out; several lists are of one length. attributes: in any order, those left out take their
  * defaults, an INT serves for FLOAT, SCALAR, AXIS and CHOICE too; NULL for none. outputs: as many pointers as
  * the op has outputs, written on success with new tensors, owned as <eddy/tensor.h> says; NULL where it has
- * none, and for _into and _inplace.
+ * none, and for _into and _inplace. meshgrid makes as many as it is given; split and chunk take the room there is as the
+ * attribute capacity, and fill what is left of it with NULL.
  *
  * Returns at once, as the op's function does. NOT_FOUND (no such op), INVALID_ARGUMENT (operands, attributes;
  * the message names the entry and the attribute), and the op's own errors. Any thread. */

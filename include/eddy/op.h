@@ -39,6 +39,7 @@ typedef enum eddy_attribute_type {
     EDDY_ATTRIBUTE_CHOICE,    /* int32_t; number of one of several names */
     EDDY_ATTRIBUTE_DEVICE,    /* of a creation op; in no struct */
     EDDY_ATTRIBUTE_GENERATOR, /* of a random op; in no struct */
+    EDDY_ATTRIBUTE_TEXT,      /* const char *, of a function made of ops (einsum's equation) */
 } eddy_attribute_type;
 
 typedef struct eddy_operand_description {

@@ -3,12 +3,18 @@
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <eddy/eddy.h>
-#include <math.h>
+#include <functional/composition.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WORD_MAX 96
+
+const eddy_op *described_op(const char *name) {
+    const eddy_op *op = eddy_op_find(name);
+    const eddy_composition *composition = op ? NULL : eddy_composition_find(name);
+    return composition ? &composition->op : op;
+}
 
 /* The next word of *text, which is moved on; false at the end. */
 static bool next_word(const char **text, char *word) {
@@ -71,7 +77,7 @@ static eddy_scalar read_scalar(const char *text) {
     return text[strcspn(text, ".ni")] ? eddy_scalar_float(atof(text)) : eddy_scalar_int(atoll(text));
 }
 
-static void read_value(eddy_attribute *attribute, const char *text) {
+static void read_value(described *call, eddy_attribute *attribute, const char *text) {
     const char *end;
     switch (attribute->type) {
     case EDDY_ATTRIBUTE_FLOAT:
@@ -88,6 +94,10 @@ static void read_value(eddy_attribute *attribute, const char *text) {
         break;
     case EDDY_ATTRIBUTE_SHAPE:
         attribute->value.shape = read_shape(text, &end);
+        break;
+    case EDDY_ATTRIBUTE_TEXT:
+        cr_assert_lt(strlen(text), sizeof(call->text));
+        attribute->value.text = strcpy(call->text, text);
         break;
     case EDDY_ATTRIBUTE_AXES: {
         eddy_shape axes = read_shape(text, &end);
@@ -117,7 +127,7 @@ static void read_attribute(described *call, const char *word) {
     for (int32_t i = 0; i < call->op->attribute_count; i++) {
         const eddy_op_attribute *known = &call->op->attributes[i];
         if (strlen(known->name) == length && strncmp(known->name, word, length) == 0 && word[length] == '=') {
-            read_value(described_attribute(call, known->name, known->type), word + length + 1);
+            read_value(call, described_attribute(call, known->name, known->type), word + length + 1);
             return;
         }
     }
@@ -139,6 +149,11 @@ eddy_status described_call(const described *call, const char *suffix, eddy_tenso
     char name[WORD_MAX];
     snprintf(name, sizeof(name), "%s%s", call->op->name, suffix);
     eddy_list inputs = {call->operands, call->operand_count};
-    eddy_attributes attributes = {call->attributes, call->attribute_count};
+    eddy_attribute given[DESCRIBED_MAX];
+    eddy_attributes attributes = {given, call->attribute_count};
+    memcpy(given, call->attributes, sizeof(given));
+    for (int64_t i = 0; i < call->attribute_count; i++)
+        if (given[i].type == EDDY_ATTRIBUTE_TEXT)
+            given[i].value.text = call->text; /* the call may be a copy */
     return eddy_call(name, inputs, &attributes, outputs);
 }

@@ -10,11 +10,15 @@
 
 #define DESCRIBED_MAX 20
 
+/* An op, or what a composition looks like; NULL where there is neither. */
+const eddy_op *described_op(const char *name);
+
 typedef struct described {
     const eddy_op *op;
     eddy_tensor *operands[DESCRIBED_MAX]; /* of the innermost scope */
     int64_t operand_count;
     eddy_attribute attributes[DESCRIBED_MAX];
+    char text[64]; /* of the attribute that is one */
     int64_t attribute_count;
 } described;
 

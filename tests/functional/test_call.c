@@ -205,3 +205,71 @@ Test(call, long_lists_are_passed_on_whole) {
     expect_error(EDDY_INVALID_ARGUMENT, "cat", "list");
     eddy_scope_end(scope);
 }
+
+Test(call, functions_made_of_ops_have_names_too) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *a = counting(3), *one = NULL, *two[2], *parts[4] = {a, a, a, a};
+    cr_assert_eq(eddy_call("einsum", EDDY_LIST(a, a),
+                           EDDY_ATTRIBUTES({"equation", EDDY_ATTRIBUTE_TEXT, {.text = "i,i->"}}), &one),
+                 EDDY_OK);
+    cr_assert_eq(eddy_item_f64(one), 5);
+    cr_assert_eq(eddy_call("outer", EDDY_LIST(a, a), NULL, &one), EDDY_OK);
+    cr_assert_eq(eddy_count(one), 9);
+    cr_assert_eq(eddy_item_f64(eddy_sum(one, NULL, NULL)), 9);
+    cr_assert_eq(eddy_call("meshgrid", EDDY_LIST(a, counting(2)),
+                           EDDY_ATTRIBUTES({"indexing", EDDY_ATTRIBUTE_CHOICE, {.integer = EDDY_INDEXING_XY}}), two),
+                 EDDY_OK);
+    cr_assert(eddy_dim(two[1], 0) == 2 && eddy_dim(two[1], 1) == 3);
+    cr_assert_eq(eddy_call("split", EDDY_LIST(a),
+                           EDDY_ATTRIBUTES({"size", EDDY_ATTRIBUTE_INT, {.integer = 2}},
+                                           {"axis", EDDY_ATTRIBUTE_INT, {.integer = 0}},
+                                           {"capacity", EDDY_ATTRIBUTE_INT, {.integer = 4}}),
+                           parts),
+                 EDDY_OK);
+    cr_assert(eddy_count(parts[0]) == 2 && eddy_count(parts[1]) == 1 && !parts[2] && !parts[3]);
+    cr_assert_eq(eddy_item_f64(parts[1]), 2);
+    cr_assert_eq(eddy_call("chunk", EDDY_LIST(a),
+                           EDDY_ATTRIBUTES({"chunks", EDDY_ATTRIBUTE_INT, {.integer = 3}},
+                                           {"axis", EDDY_ATTRIBUTE_INT, {.integer = 0}},
+                                           {"capacity", EDDY_ATTRIBUTE_INT, {.integer = 3}}),
+                           parts),
+                 EDDY_OK);
+    cr_assert_eq(eddy_item_f64(parts[2]), 2);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(call, functions_made_of_ops_are_recorded) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *a = counting(3), *product = NULL;
+    eddy_set_requires_grad(a, true);
+    cr_assert_eq(eddy_call("einsum", EDDY_LIST(a, a),
+                           EDDY_ATTRIBUTES({"equation", EDDY_ATTRIBUTE_TEXT, {.text = "i,i->"}}), &product),
+                 EDDY_OK);
+    cr_assert_eq(eddy_backward(product), EDDY_OK);
+    cr_assert_eq(eddy_item_f64(eddy_sum(eddy_grad(a), NULL, NULL)), 6);
+    eddy_scope_end(scope);
+}
+
+Test(call, errors_of_functions_made_of_ops) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *a = counting(3), *out = a;
+    cr_assert_eq(eddy_call("einsum", EDDY_LIST(a, a), NULL, &out), EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT, "einsum", "equation is missing (f32[3], f32[3])");
+    cr_assert_eq(
+        eddy_call("einsum", EDDY_LIST(a, a), EDDY_ATTRIBUTES({"equation", EDDY_ATTRIBUTE_TEXT, {.text = NULL}}), &out),
+        EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT, "einsum", "equation");
+    cr_assert_eq(
+        eddy_call("einsum", EDDY_LIST(a, a), EDDY_ATTRIBUTES({"equation", EDDY_ATTRIBUTE_INT, {.integer = 1}}), &out),
+        EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT, "einsum", "equation");
+    cr_assert_eq(eddy_call("outer", EDDY_LIST(a), NULL, &out), EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT, "outer", "1 operands do not fit the op (f32[3])");
+    cr_assert_eq(eddy_call("outer", EDDY_LIST(a, a), NULL, NULL), EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT, "outer", "outputs is NULL");
+    cr_assert_eq(eddy_call("outer_into", EDDY_LIST(a, a, a), NULL, NULL), EDDY_NOT_FOUND);
+    expect_error(EDDY_NOT_FOUND, "call", "outer_into");
+    cr_assert_eq(out, a, "untouched");
+    eddy_scope_end(scope);
+}

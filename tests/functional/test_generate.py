@@ -162,15 +162,17 @@ class TheList(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.entries = entry.read_all(OPS)
+        cls.compositions = entry.read_compositions(OPS)
 
     def test_each_product_can_be_made_twice_alike(self):
         kinds = list(main.KINDS) + [f"loops:{f}" for f in loops.families(self.entries)]
         for kind in kinds:
-            self.assertEqual(main.produce(kind, self.entries), main.produce(kind, entry.read_all(OPS)), kind)
+            again = main.produce(kind, entry.read_all(OPS), entry.read_compositions(OPS))
+            self.assertEqual(main.produce(kind, self.entries, self.compositions), again, kind)
 
     def test_the_manual_is_renewed(self):
         page = pathlib.Path(OPS[0]).parents[2] / "docs/ops.md"
-        self.assertTrue(page.read_text() == manual.emit(self.entries), "docs/ops.md is not what the generator makes; renew it with: "
+        self.assertTrue(page.read_text() == manual.emit(self.entries, self.compositions), "docs/ops.md is not what the generator makes; renew it with: "
                         "python3 functional/generate/main.py manual docs/ops.md functional/ops/*.toml")
 
     def test_names_that_differ_from_pytorchs_are_functions(self):
@@ -251,6 +253,30 @@ class Errors(unittest.TestCase):
 
     def test_quotes_reach_the_rows_of_the_test(self):
         self.assertIn('ERROR(op, OUT_OF_RANGE, true, "no \\"a\\"")', errors.emit(read(operation("late_errors = { OUT_OF_RANGE = 'no \"a\"' }\n"))))
+
+
+class Compositions(unittest.TestCase):
+    def read(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "composition.toml"
+            path.write_text(text)
+            self.assertEqual(entry.read_all([str(path)]), [])
+            return entry.read_compositions([str(path)])
+
+    def test_outputs_are_counted_by_a_list_or_a_number(self):
+        text = ('[parts]\nsummary = "s"\noperands = ["x", { name = "l", kind = "list" }]\noutput_count = "COUNT"\n'
+                'attributes = [{ name = "n", type = "int", doc = "d" }, { name = "t", type = "text", doc = "d" }]\n')
+        for count in ("l", "n"):
+            described = json.loads(schema.emit([], self.read(text.replace("COUNT", count))))["compositions"]
+            self.assertEqual([c["output_count"] for c in described], [count])
+        for count in ("x", "t"):
+            with self.assertRaisesRegex(entry.EntryError, "neither a list nor a number"):
+                self.read(text.replace("COUNT", count))
+
+    def test_a_composition_has_no_kernel_and_no_form(self):
+        for key in ('kernel = "k"', 'forms = ["into"]', 'gradient = "none"'):
+            with self.assertRaisesRegex(entry.EntryError, "unknown key"):
+                self.read(f'[f]\nsummary = "s"\noperands = ["x"]\n{key}\n')
 
 
 class Manual(unittest.TestCase):

@@ -1,0 +1,32 @@
+/* Functions made of ops and views as eddy_call sees them: names and attributes as an op has, and one function instead of a rule and a
+ * kernel. The table is generated from functional/ops/composition.toml. */
+#ifndef EDDY_FUNCTIONAL_COMPOSITION_H
+#define EDDY_FUNCTIONAL_COMPOSITION_H
+
+#include <base/assert.h>
+#include <interpreter/op.h>
+
+typedef struct eddy_composition {
+    eddy_op op; /* name, operands, attributes */
+    /* inputs are as many as the operands, and may be NULL or EDDY_NONE; arguments is the attribute struct. */
+    eddy_status (*run)(eddy_list inputs, const void *arguments, eddy_tensor **outputs, const void *address);
+} eddy_composition;
+
+/* By name; NULL where there is none. Any thread. */
+const eddy_composition *eddy_composition_find(const char *name);
+
+/* einsum.c */
+EDDY_MUST_USE eddy_status eddy_compose_einsum(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                              const void *address);
+/* outer.c */
+EDDY_MUST_USE eddy_status eddy_compose_outer(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                             const void *address);
+EDDY_MUST_USE eddy_status eddy_compose_meshgrid(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                                const void *address);
+/* parts.c */
+EDDY_MUST_USE eddy_status eddy_compose_split(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                             const void *address);
+EDDY_MUST_USE eddy_status eddy_compose_chunk(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                             const void *address);
+
+#endif
