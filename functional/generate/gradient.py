@@ -4,12 +4,13 @@ A formula is an expression of ops over what the call had:
 
     grad                      the gradient of the only output; grad_NAME where there are several
     an operand or output      its value, which the tape then saves
+    operand(grad)             the operand of that name, where an op has one
     an attribute or option    a number
     1, 0.5, inf               numbers
     + - * / == < ...          on tensors and numbers
     sum(x, [0], keepdim=True) any op or view, options by name
     shape(x) count(x) count(x, axes) zeros_like(x) expand_to(grad, x, axes, keepdim)
-                              what needs only the shape of x, which is always there
+                              what needs only the shape of x, which is always there; count(grad) too
     c:name(x, output)         a function of functional/gradient/, and what it reads; called after the formulas of other operands
 
 Broadcasting and promotion are undone by whoever goes back."""
@@ -120,6 +121,8 @@ class Formula:
                 return f"arguments->{path(self.entry, attribute)}"
             if self.is_state(node.id):
                 return f"(int64_t)((const uint64_t *)call->attributes)[{['seed', 'counter'].index(node.id)}]"
+        if isinstance(node, ast.Call) and node.func.id == "count" and isinstance(node.args[0], ast.Name) and node.args[0].id == "grad":
+            return f"(double)eddy_count({self.value('grad')})"
         if isinstance(node, ast.Call) and node.func.id == "count":
             axes = "0"
             if len(node.args) > 1:
@@ -177,6 +180,8 @@ class Formula:
         name = node.func.id
         if name == "zeros_like" and isinstance(node.args[0], ast.Name) and node.args[0].id == "grad":
             return "eddy_gradient_constant(call, 0)"
+        if name == "operand":
+            return self.operand(node.args[0])
         if name == "zeros_like":
             return f"eddy_gradient_zeros(call, {self.spec(node.args[0])})"
         if name == "expand_to":
@@ -189,6 +194,13 @@ class Formula:
         if name not in self.ops:
             self.fail(f"calls {name!r}, which is no op")
         return self.op_call(self.ops[name], node)
+
+    def operand(self, node):
+        number = self.input_number(node.id) if isinstance(node, ast.Name) else None
+        if number is None:
+            self.fail("asks for an operand that there is not")
+        self.inputs.add(number)
+        return f"call->inputs[{number}]"
 
     def op_call(self, entry, node):
         types = ["tensor" if o.kind != "list" else "list" for o in entry.operands]

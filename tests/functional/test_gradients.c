@@ -231,6 +231,64 @@ CASE(floor, eddy_floor(A))
 CASE(ceil, eddy_ceil(A))
 CASE(bincount, eddy_bincount(I64(SHAPE(4), 1, 0, 2, 1), A, NULL))
 
+CASE(norm_1, eddy_norm(A, EDDY_AXES(1), EDDY_OPTIONS(norm, .p = 1)))
+CASE(norm_3, eddy_norm(A, NULL, EDDY_OPTIONS(norm, .p = 3)))
+CASE(norm_half, eddy_norm(A, EDDY_AXES(1), EDDY_OPTIONS(norm, .p = 0.5, .keepdim = true)))
+CASE(norm_below_0, eddy_norm(A, EDDY_AXES(0), EDDY_OPTIONS(norm, .p = -1.5)))
+CASE(norm_inf, eddy_norm(A, EDDY_AXES(1), EDDY_OPTIONS(norm, .p = INFINITY)))
+CASE(norm_minus_inf, eddy_norm(A, EDDY_AXES(1), EDDY_OPTIONS(norm, .p = -INFINITY)))
+CASE(norm_0, eddy_norm(A, EDDY_AXES(1), EDDY_OPTIONS(norm, .p_is_zero = true)))
+
+/* ---- gradients of gradients ---- */
+
+static eddy_tensor *some_labels(void) {
+    return eddy_from_data((int64_t[]){0, 2, -7, 4}, EDDY_SHAPE(4), EDDY_I64, NULL);
+}
+
+#define NONE .reduction = EDDY_REDUCTION_NONE
+CASE(sigmoid_backward, eddy_sigmoid_backward(A, B))
+CASE(tanh_backward, eddy_tanh_backward(A, B))
+CASE(silu_backward, eddy_silu_backward(A, B))
+CASE(gelu_backward, eddy_gelu_backward(A, B, NULL))
+CASE(gelu_tanh_backward, eddy_gelu_backward(A, B, EDDY_OPTIONS(gelu_backward, .approximate = EDDY_APPROXIMATE_TANH)))
+CASE(softmax_backward, eddy_softmax_backward(A, B, 1))
+CASE(log_softmax_backward, eddy_log_softmax_backward(A, B, 1))
+CASE(cross_entropy_backward, eddy_cross_entropy_backward(A, B, labels(4, 5), NULL))
+CASE(cross_entropy_backward_ignored,
+     eddy_cross_entropy_backward(A, B, some_labels(), EDDY_OPTIONS(cross_entropy_backward, .ignore_index = -7)))
+CASE(cross_entropy_backward_none,
+     eddy_cross_entropy_backward(A, B, some_labels(), EDDY_OPTIONS(cross_entropy_backward, NONE, .ignore_index = -7)))
+CASE(nll_loss_backward,
+     eddy_nll_loss_backward(A, eddy_zeros(SHAPE(4, 5), EDDY_F64, NULL), labels(4, 5), EDDY_NONE, NULL))
+CASE(nll_loss_backward_none,
+     eddy_nll_loss_backward(A, eddy_zeros(SHAPE(4, 5), EDDY_F64, NULL), labels(4, 5),
+                            eddy_full(SHAPE(5), EDDY_S(3), EDDY_F64, NULL), EDDY_OPTIONS(nll_loss_backward, NONE)))
+CASE(mse_loss_backward, eddy_mse_loss_backward(A, B, C, NULL))
+CASE(mse_loss_backward_none, eddy_mse_loss_backward(A, B, C, EDDY_OPTIONS(mse_loss_backward, NONE)))
+/* Kinks are away from operands of which one is double. */
+CASE(l1_loss_backward, eddy_l1_loss_backward(A, eddy_add(B, B), C, NULL))
+CASE(smooth_l1_loss_backward,
+     eddy_smooth_l1_loss_backward(A, eddy_add(B, B), C, EDDY_OPTIONS(smooth_l1_loss_backward, NONE, .beta = 0.5)))
+CASE(smooth_l1_loss_backward_mean, eddy_smooth_l1_loss_backward(A, eddy_add(B, B), C, NULL))
+CASE(bce_with_logits_backward, eddy_bce_with_logits_backward(A, B, C, EDDY_NONE, EDDY_NONE, NULL))
+CASE(bce_with_logits_backward_weighted,
+     eddy_bce_with_logits_backward(A, B, C, eddy_full(SHAPE(3), EDDY_S(3), EDDY_F64, NULL),
+                                   eddy_full(SHAPE(3), EDDY_S(0.25), EDDY_F64, NULL),
+                                   EDDY_OPTIONS(bce_with_logits_backward, NONE)))
+CASE(bce_with_logits_backward_target,
+     eddy_bce_with_logits_backward_target(A, B, eddy_detach(C), EDDY_NONE, EDDY_NONE, NULL))
+CASE(bce_with_logits_backward_target_weighted,
+     eddy_bce_with_logits_backward_target(A, B, C, eddy_full(SHAPE(3), EDDY_S(3), EDDY_F64, NULL),
+                                          eddy_full(SHAPE(3), EDDY_S(0.25), EDDY_F64, NULL),
+                                          EDDY_OPTIONS(bce_with_logits_backward_target, NONE)))
+CASE(kl_div_backward, eddy_kl_div_backward(A, B, C, NULL))
+CASE(kl_div_backward_log, eddy_kl_div_backward(A, B, C, EDDY_OPTIONS(kl_div_backward, NONE, .log_target = true)))
+CASE(kl_div_backward_target, eddy_kl_div_backward_target(A, B, C, NULL))
+CASE(kl_div_backward_target_log,
+     eddy_kl_div_backward_target(A, B, C, EDDY_OPTIONS(kl_div_backward_target, NONE, .log_target = true)))
+CASE(channel_sum, eddy_channel_sum(A))
+CASE(dropout_backward, eddy_dropout_backward(A, 0.4, 7, 3))
+
 static eddy_tensor *run_inplace(eddy_tensor *const *x) {
     eddy_tensor *y = eddy_mul(x[0], x[1]);
     return eddy_sigmoid_inplace(y) == EDDY_OK ? eddy_mul(y, x[0]) : NULL;
@@ -378,6 +436,44 @@ static const gradient_case cases[] = {
     ROW(sort, sort, -2, 2, 1, SHAPE(2, 4)),
     ROW(topk, topk, -2, 2, 1, SHAPE(4, 2)),
     ROW(bincount, bincount, -2, 2, 1, SHAPE(4)),
+    ROW(norm, norm_1, -2, 2, 1, SHAPE(2, 4)),
+    ROW(norm, norm_3, -2, 2, 1, SHAPE(2, 4)),
+    ROW(norm, norm_inf, -2, 2, 1, SHAPE(2, 4)),
+    ROW(norm, norm_minus_inf, -2, 2, 1, SHAPE(2, 4)),
+    ROW(norm, norm_0, -2, 2, 1, SHAPE(2, 4)),
+    ROW(norm, norm_half, 0.2, 2, 1, SHAPE(2, 4)),
+    ROW(norm, norm_below_0, 0.2, 2, 1, SHAPE(2, 4)),
+    ROW(sigmoid_backward, sigmoid_backward, -2, 2, 2, SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(tanh_backward, tanh_backward, -2, 2, 2, SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(silu_backward, silu_backward, -2, 2, 2, SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(gelu_backward, gelu_backward, -2, 2, 2, SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(sigmoid_backward, sigmoid_backward, -2, 2, 2, SHAPE(2, 3), SHAPE(3)),
+    ROW(gelu_backward, gelu_tanh_backward, -2, 2, 2, SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(softmax_backward, softmax_backward, -2, 2, 2, SHAPE(2, 4, 3), SHAPE(2, 4, 3)),
+    ROW(log_softmax_backward, log_softmax_backward, -2, 2, 2, SHAPE(2, 4, 3), SHAPE(2, 4, 3)),
+    ROW(cross_entropy_backward, cross_entropy_backward, -2, 2, 2, SHAPE(), SHAPE(4, 5)),
+    ROW(cross_entropy_backward, cross_entropy_backward_ignored, -2, 2, 2, SHAPE(), SHAPE(4, 5)),
+    ROW(cross_entropy_backward, cross_entropy_backward_none, -2, 2, 2, SHAPE(4), SHAPE(4, 5)),
+    ROW(nll_loss_backward, nll_loss_backward, -2, 2, 1, SHAPE()),
+    ROW(nll_loss_backward, nll_loss_backward_none, -2, 2, 1, SHAPE(4)),
+    ROW(mse_loss_backward, mse_loss_backward, -2, 2, 3, SHAPE(), SHAPE(2, 3), SHAPE(3)),
+    ROW(mse_loss_backward, mse_loss_backward_none, -2, 2, 3, SHAPE(2, 3), SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(l1_loss_backward, l1_loss_backward, -2, 2, 3, SHAPE(), SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(smooth_l1_loss_backward, smooth_l1_loss_backward, -2, 2, 3, SHAPE(2, 3), SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(smooth_l1_loss_backward, smooth_l1_loss_backward_mean, -2, 2, 3, SHAPE(), SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(bce_with_logits_backward, bce_with_logits_backward, 0.1, 0.9, 3, SHAPE(), SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(bce_with_logits_backward, bce_with_logits_backward_weighted, 0.1, 0.9, 3, SHAPE(2, 3), SHAPE(2, 3),
+        SHAPE(2, 3)),
+    ROW(bce_with_logits_backward_target, bce_with_logits_backward_target, 0.1, 0.9, 3, SHAPE(), SHAPE(2, 3),
+        SHAPE(2, 3)),
+    ROW(bce_with_logits_backward_target, bce_with_logits_backward_target_weighted, 0.1, 0.9, 3, SHAPE(2, 3),
+        SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(kl_div_backward, kl_div_backward, 0.1, 0.9, 3, SHAPE(), SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(kl_div_backward, kl_div_backward_log, -2, -0.1, 3, SHAPE(2, 3), SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(kl_div_backward_target, kl_div_backward_target, 0.1, 0.9, 3, SHAPE(), SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(kl_div_backward_target, kl_div_backward_target_log, -2, -0.1, 3, SHAPE(2, 3), SHAPE(2, 3), SHAPE(2, 3)),
+    ROW(channel_sum, channel_sum, -2, 2, 1, SHAPE(2, 3, 4)),
+    ROW(dropout_backward, dropout_backward, -2, 2, 1, SHAPE(4, 4)),
     ROW(, reshape, -2, 2, 1, SHAPE(3, 4)),
     ROW(, permute, -2, 2, 1, SHAPE(2, 3, 4)),
     ROW(, expand, -2, 2, 1, SHAPE(3, 1)),
