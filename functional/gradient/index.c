@@ -11,25 +11,20 @@ static eddy_status give(const eddy_gradient_call *call, int64_t i, eddy_tensor *
     return EDDY_OK;
 }
 
-/* The first parts of a tensor, of another one's shape. */
-static eddy_tensor *corner(eddy_tensor *tensor, const eddy_shape *shape) {
-    for (int32_t d = 0; d < shape->rank && tensor; d++)
-        tensor = eddy_narrow(tensor, d, 0, shape->dims[d]);
-    return tensor;
-}
-
-/* Of scatter and scatter_add to source: what index names; source may be larger than index. */
+/* Of scatter and scatter_add to source: what index names, and 0 for what it does not reach. */
 eddy_status eddy_gradient_scatter(const eddy_gradient_call *call) {
     const eddy_arguments_scatter *arguments = call->attributes;
     if (!call->wanted[2])
         return EDDY_OK;
-    const eddy_shape *index = &call->input_specs[1].shape;
+    const eddy_shape *index = &call->input_specs[1].shape, *source = &call->input_specs[2].shape;
+    eddy_shape before = {.rank = source->rank}, after = before;
+    bool reaches_all = true;
+    for (int32_t d = 0; d < source->rank; d++) {
+        after.dims[d] = source->dims[d] - index->dims[d];
+        reaches_all = reaches_all && after.dims[d] == 0;
+    }
     eddy_tensor *picked = eddy_gather(call->gradients[0], call->inputs[1], arguments->axis);
-    eddy_tensor *result = eddy_gradient_zeros(call, &call->input_specs[2]);
-    eddy_tensor *place = corner(result, index);
-    if (!place || eddy_copy_into(picked, place) != EDDY_OK)
-        return eddy_runtime_failure();
-    return give(call, 2, result);
+    return give(call, 2, reaches_all ? picked : eddy_pad(picked, before, after, EDDY_S(0)));
 }
 
 eddy_status eddy_gradient_index(const eddy_gradient_call *call) {
@@ -69,13 +64,15 @@ eddy_status eddy_gradient_embedding_backward(const eddy_gradient_call *call) {
 eddy_status eddy_gradient_masked_scatter(const eddy_gradient_call *call) {
     if (!call->wanted[2])
         return EDDY_OK;
-    const eddy_spec *source = &call->input_specs[2];
+    const eddy_shape *source = &call->input_specs[2].shape;
     eddy_tensor *taken = eddy_masked_select(call->gradients[0], call->inputs[1]);
-    eddy_tensor *result = eddy_gradient_zeros(call, source);
-    eddy_tensor *place = eddy_narrow(eddy_reshape(result, EDDY_SHAPE(-1)), 0, 0, taken ? eddy_dim(taken, 0) : 0);
-    if (!taken || !place || eddy_copy_into(taken, place) != EDDY_OK)
+    int64_t count = 1;
+    for (int32_t d = 0; d < source->rank; d++)
+        count *= source->dims[d];
+    if (!taken)
         return eddy_runtime_failure();
-    return give(call, 2, result);
+    eddy_tensor *flat = eddy_pad(taken, EDDY_SHAPE(0), EDDY_SHAPE(count - eddy_dim(taken, 0)), EDDY_S(0));
+    return give(call, 2, eddy_reshape(flat, *source));
 }
 
 /* Of max_dim and min_dim: to the element that was chosen. */

@@ -27,16 +27,29 @@ static eddy_status expand(const eddy_gradient_call *call) {
     return give(call, call->gradients[0]);
 }
 
+/* The same by an op that has a gradient, for gradients of gradients. */
+static eddy_status part_recorded(const eddy_gradient_call *call, eddy_tensor *whole) {
+    const eddy_view_attributes *a = call->attributes;
+    eddy_tensor *grad = call->gradients[0];
+    eddy_arange_options options = {.size = sizeof(options), .device = call->device};
+    eddy_tensor *index =
+        eddy_arange(EDDY_S(a->start), EDDY_S(a->start + a->length * a->step), EDDY_S(a->step), EDDY_I64, &options);
+    if (a->is_removed)
+        grad = eddy_unsqueeze(grad, a->axes[0]);
+    return give(call, eddy_index_add(whole, index, grad, a->axes[0]));
+}
+
 static eddy_status part(const eddy_gradient_call *call) {
     const eddy_view_attributes *a = call->attributes;
     eddy_tensor *grad = call->gradients[0];
     eddy_tensor *whole = eddy_gradient_zeros(call, &call->input_specs[0]);
     if (a->length == 0)
         return give(call, whole);
+    if (eddy_requires_grad(grad))
+        return part_recorded(call, whole);
     eddy_tensor *place =
         a->is_removed ? eddy_select(whole, a->axes[0], a->start)
                       : eddy_slice(whole, a->axes[0], a->start, a->start + (a->length - 1) * a->step + 1, a->step);
-    /* For gradients of gradients `whole` must come from `grad`: padding is linear, and its gradient is the part. */
     return place && eddy_copy_into(grad, place) == EDDY_OK ? give(call, whole) : eddy_runtime_failure();
 }
 

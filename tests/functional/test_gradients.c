@@ -577,6 +577,111 @@ Test(gradients, agree_with_differences, .timeout = 300) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+/* ---- gradients of gradients ---- */
+
+/* Ops whose gradient is an op that has none: going back twice is refused, with a sentence. */
+static const char *const once[] = {"layer_norm", "rms_norm", "group_norm", "batch_norm_training", "sdpa", "cumprod"};
+
+static bool goes_back_once(const char *op) {
+    for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++)
+        if (strcmp(op, once[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The squares, so that the first gradients of linear ops are no constants. */
+static eddy_tensor *weighted_squares(const problem *p, eddy_tensor *const *x) {
+    eddy_tensor *output = p->which->run(x);
+    cr_assert_not_null(output, "%s", p->which->op);
+    eddy_tensor *weights = eddy_from_data(p->weights, eddy_shape_of(output), EDDY_F64, NULL);
+    return eddy_sum(eddy_mul(eddy_mul(output, output), weights), NULL, NULL);
+}
+
+/* The gradients of the weighted squares of the output, weighted and summed; NULL with an error, EDDY_NONE where there is none. */
+static eddy_tensor *weighted_gradients(const problem *p, eddy_tensor *const *x, bool is_recorded) {
+    eddy_backward_options options = {.size = sizeof(options), .create_graph = is_recorded};
+    eddy_tensor *first[TENSOR_MAX], *sum = EDDY_NONE;
+    eddy_tensor *output = weighted_squares(p, x);
+    if (!eddy_requires_grad(output))
+        return EDDY_NONE;
+    if (eddy_gradients(EDDY_LIST(output), (eddy_list){x, p->which->tensors}, (eddy_list){0}, &options, first) !=
+        EDDY_OK)
+        return NULL;
+    for (int i = 0; i < p->which->tensors; i++) {
+        if (first[i] == EDDY_NONE)
+            continue;
+        eddy_tensor *weights = eddy_from_data(p->weights, eddy_shape_of(first[i]), EDDY_F64, NULL);
+        eddy_tensor *one = eddy_sum(eddy_mul(first[i], weights), NULL, NULL);
+        sum = sum == EDDY_NONE ? one : eddy_add(sum, one);
+    }
+    return sum;
+}
+
+static double gradient_value_at(const problem *p) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x[TENSOR_MAX];
+    make_inputs(p, x);
+    for (int i = 0; i < p->which->tensors; i++)
+        cr_assert_eq(eddy_set_requires_grad(x[i], true), EDDY_OK);
+    eddy_tensor *value = weighted_gradients(p, x, false);
+    double number = value == EDDY_NONE ? 0 : eddy_item_f64(value);
+    eddy_scope_end(scope);
+    return number;
+}
+
+static void check_twice(const gradient_case *c, size_t number) {
+    problem p = {.which = c};
+    for (int i = 0; i < c->tensors; i++)
+        fill(p.values[i], count_of(&c->shapes[i]), c->least, c->most);
+    for (int i = 0; i < 128; i++)
+        p.weights[i] = 0.25 + (double)random_below(1000) / 1000;
+    eddy_tensor *x[TENSOR_MAX], *second[TENSOR_MAX] = {EDDY_NONE, EDDY_NONE, EDDY_NONE};
+    make_inputs(&p, x);
+    for (int i = 0; i < c->tensors; i++)
+        cr_assert_eq(eddy_set_requires_grad(x[i], true), EDDY_OK);
+    eddy_tensor *sum = weighted_gradients(&p, x, true);
+    eddy_status status = sum ? EDDY_OK : EDDY_UNSUPPORTED;
+    if (sum && sum != EDDY_NONE && eddy_requires_grad(sum))
+        status = eddy_gradients(EDDY_LIST(sum), (eddy_list){x, c->tensors}, (eddy_list){0}, NULL, second);
+    if (goes_back_once(c->op)) {
+        cr_assert_eq(status, EDDY_UNSUPPORTED, "%s can go back twice", c->op);
+        cr_assert_eq(eddy_error_take(NULL), EDDY_UNSUPPORTED);
+        return;
+    }
+    if (status != EDDY_OK)
+        give_up(c, number);
+    for (int i = 0; i < c->tensors; i++) {
+        int64_t count = count_of(&c->shapes[i]);
+        double got[64] = {0};
+        if (second[i] != EDDY_NONE && eddy_read(second[i], got, (size_t)count * sizeof(double)) != EDDY_OK)
+            give_up(c, number);
+        for (int64_t k = 0; k < count; k++) {
+            double at = p.values[i][k];
+            p.values[i][k] = at + STEP;
+            double above = gradient_value_at(&p);
+            p.values[i][k] = at - STEP;
+            double below = gradient_value_at(&p);
+            p.values[i][k] = at;
+            double want = (above - below) / (2 * STEP);
+            cr_assert(fabs(got[k] - want) <= BOUND * (1 + fabs(want)),
+                      "case %zu, %s twice, tensor %d, element %lld: %.12g, by differences %.12g (seed %llu)", number,
+                      c->op, i, (long long)k, got[k], want, (unsigned long long)random_seed());
+        }
+    }
+}
+
+Test(gradients, of_gradients_agree_with_differences, .timeout = 300) {
+    const char *only = getenv("EDDY_TEST_CASE");
+    for (size_t i = 0; i < CASE_COUNT; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        if (!only || strcmp(only, cases[i].op) == 0)
+            check_twice(&cases[i], i);
+        eddy_scope_end(scope);
+    }
+    cr_assert_eq(eddy_error_take(NULL), EDDY_OK);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 /* The list and the table above grow together. */
 Test(gradients, each_op_that_has_one_is_checked) {
     for (uint32_t n = 0; n < eddy_op_table_count; n++) {
