@@ -638,21 +638,21 @@ eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply) {
     return status;
 }
 
-eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *view, eddy_view_kind kind,
-                               const eddy_view_attributes *attributes, const void *address) {
+eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *view, eddy_view_kind kind, const void *attributes,
+                               const void *address) {
     const eddy_op *op = &eddy_view_ops[kind];
     eddy_autograd_node *node =
         eddy_autograd_node_make(&(eddy_autograd_size){.inputs = 1,
                                                       .outputs = 1,
                                                       .dims = (size_t)tensor->rank + (size_t)view->rank,
-                                                      .attribute_bytes = sizeof(*attributes)});
+                                                      .attribute_bytes = op->attribute_bytes});
     if (!node)
         return eddy_fail(EDDY_OUT_OF_MEMORY, op->name, address, "%s: no memory to record the call", op->name);
     uint32_t dims_at = 0;
     node->op = op;
     node->address = address;
     node->device = eddy_tensor_device(tensor);
-    memcpy(node->attributes, attributes, sizeof(*attributes));
+    memcpy(node->attributes, attributes, op->attribute_bytes);
     eddy_autograd_node_note(node, 0, tensor, &dims_at);
     eddy_autograd_node_note(node, 1, view, &dims_at);
     eddy_autograd_node_link(node, 0, tensor);

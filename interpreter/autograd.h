@@ -120,9 +120,9 @@ void eddy_autograd_node_name(eddy_autograd_node *node, uint32_t output, eddy_ten
 bool eddy_autograd_is_wanted(const eddy_caller *caller, const eddy_apply *apply);
 /* The call, recorded. */
 EDDY_MUST_USE eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply);
-/* A view that was made of `tensor`. */
+/* A view that was made of `tensor`; attributes as its kind has them. */
 EDDY_MUST_USE eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *view, eddy_view_kind kind,
-                                             const eddy_view_attributes *attributes, const void *address);
+                                             const void *attributes, const void *address);
 /* Another handle of a tensor, for the user: one reference, no scope yet but room in the innermost. It names no node. NULL, recorded
  * under `op`, without memory. */
 eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor, const char *op,

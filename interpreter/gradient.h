@@ -4,6 +4,7 @@
 #define EDDY_INTERPRETER_GRADIENT_H
 
 #include <base/assert.h>
+#include <base/shape.h>
 #include <eddy/op.h>
 #include <eddy/tensor.h>
 #include <interpreter/op.h>
@@ -60,6 +61,11 @@ typedef struct eddy_view_attributes {
     int64_t start, step, length; /* PART */
     bool is_removed;             /* PART: the axis, of length 1, is gone */
 } eddy_view_attributes;
+
+/* Of STRIDED: layouts over one storage. */
+typedef struct eddy_strided_attributes {
+    eddy_layout from, to;
+} eddy_strided_attributes;
 
 /* Views as ops: a name and a gradient, no kernel (functional/gradient/view.c). */
 extern const eddy_op eddy_view_ops[EDDY_VIEW_KIND_COUNT];

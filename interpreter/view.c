@@ -37,6 +37,14 @@ static bool begin(viewing *v, eddy_tensor *tensor, const char *op, const void *a
     return true;
 }
 
+static eddy_status record(const viewing *v, eddy_tensor *view) {
+    if (v->kind != EDDY_VIEW_STRIDED)
+        return eddy_autograd_view(v->source, view, v->kind, &v->attributes, v->address);
+    eddy_strided_attributes attributes = {.to = v->layout};
+    eddy_tensor_layout(v->source, &attributes.from);
+    return eddy_autograd_view(v->source, view, v->kind, &attributes, v->address);
+}
+
 static eddy_tensor *end(const viewing *v) {
     eddy_caller *caller = eddy_caller_self;
     if (!eddy_scope_reserve(caller, 1)) {
@@ -47,7 +55,7 @@ static eddy_tensor *end(const viewing *v) {
     if (!view)
         return NULL;
     bool is_recorded = v->source->autograd && caller->no_grad == 0;
-    if (is_recorded && eddy_autograd_view(v->source, view, v->kind, &v->attributes, v->address) != EDDY_OK) {
+    if (is_recorded && record(v, view) != EDDY_OK) {
         eddy_tensor_drop(view);
         return NULL;
     }

@@ -87,6 +87,13 @@ CASE(expand, eddy_expand(A, EDDY_SHAPE(2, 3, 4)))
 CASE(slice, eddy_slice(A, 1, 1, 6, 2))
 CASE(select, eddy_select(A, -1, 2))
 CASE(narrow, eddy_narrow(A, 0, 1, 2))
+/* Overlapping windows; every second element of a transposed one; of what repeats; what lies beside the operand. */
+CASE(as_strided, eddy_as_strided(A, EDDY_SHAPE(3, 3), (int64_t[]){2, 1}, 1))
+CASE(as_strided_of_transposed, eddy_as_strided(eddy_t(A), EDDY_SHAPE(2, 2), (int64_t[]){4, 2}, 0))
+CASE(as_strided_of_expanded, eddy_as_strided(eddy_expand(A, EDDY_SHAPE(2, 3)), EDDY_SHAPE(4), (int64_t[]){0}, 1))
+CASE(as_strided_of_part,
+     eddy_add(eddy_as_strided(eddy_narrow(eddy_contiguous(eddy_exp(A)), 0, 1, 2), EDDY_SHAPE(2), (int64_t[]){1}, 1),
+              eddy_narrow(A, 0, 0, 2)))
 CASE(squeeze, eddy_squeeze(eddy_unsqueeze(A, 1), NULL))
 CASE(flatten, eddy_flatten(eddy_transpose(A, 0, 2), 0, -1))
 CASE(contiguous, eddy_contiguous(eddy_t(A)))
@@ -480,6 +487,10 @@ static const gradient_case cases[] = {
     ROW(, slice, -2, 2, 1, SHAPE(2, 7)),
     ROW(, select, -2, 2, 1, SHAPE(2, 3)),
     ROW(, narrow, -2, 2, 1, SHAPE(4, 3)),
+    ROW(, as_strided, -2, 2, 1, SHAPE(2, 4)),
+    ROW(, as_strided_of_transposed, -2, 2, 1, SHAPE(2, 4)),
+    ROW(, as_strided_of_expanded, -2, 2, 1, SHAPE(3)),
+    ROW(, as_strided_of_part, -2, 2, 1, SHAPE(4)),
     ROW(, squeeze, -2, 2, 1, SHAPE(2, 3)),
     ROW(, flatten, -2, 2, 1, SHAPE(2, 3, 2)),
     ROW(, contiguous, -2, 2, 1, SHAPE(2, 3)),
