@@ -10,12 +10,11 @@
 #include <string.h>
 
 #define WITHOUT_END INT64_MAX
-#define RANK_TOO_HIGH 99
-#define DTYPE_COUNT ((int)EDDY_DTYPE_COUNT)
+#define AXIS_TOO_HIGH 99
 
 typedef struct form {
     const char *op;
-    int refused;    /* a dtype outside the op's set, DTYPE_COUNT where there is none */
+    int refused;    /* a dtype outside the op's set, EDDY_DTYPE_COUNT where there is none */
     uint32_t taken; /* the set */
 } form;
 
@@ -315,7 +314,7 @@ Test(op_errors, operands_that_do_not_broadcast) {
 
 static void refuses_other_dtypes(const described *good) {
     const form *f = form_of(good->op);
-    if (f->refused == DTYPE_COUNT)
+    if (f->refused == EDDY_DTYPE_COUNT)
         return;
     described bad = *good;
     eddy_status status = good->op->is_elementwise ? EDDY_UNSUPPORTED : EDDY_DTYPE_MISMATCH;
@@ -356,7 +355,7 @@ Test(op_errors, conditions_that_are_not_bool) {
 /* ---- attributes ---- */
 
 static void refuses_axes(const described *good, const eddy_op_attribute *attribute) {
-    const eddy_axes absent = {1, {5}}, beyond = {1, {RANK_TOO_HIGH}}, twice = {2, {1, 1}}, again = {2, {1, -1}};
+    const eddy_axes absent = {1, {5}}, beyond = {1, {AXIS_TOO_HIGH}}, twice = {2, {1, 1}}, again = {2, {1, -1}};
     described bad = *good;
     eddy_attribute *given = described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_AXES);
     given->value.axes = absent;
@@ -390,7 +389,7 @@ static void refuses_attributes(const described *good) {
             continue;
         switch (attribute->type) {
         case EDDY_ATTRIBUTE_AXIS:
-            described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_AXIS)->value.integer = RANK_TOO_HIGH;
+            described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_AXIS)->value.integer = AXIS_TOO_HIGH;
             expect_refusal(&bad, "", EDDY_OUT_OF_RANGE, "axis 99 is out of range for rank");
             break;
         case EDDY_ATTRIBUTE_AXES:
@@ -508,6 +507,16 @@ Test(op_errors, written_operands_that_repeat_elements) {
 }
 
 /* ---- the runtime ---- */
+
+Test(op_errors, a_result_larger_than_all_memory) {
+    eddy_scope *scope = eddy_scope_begin();
+    described zeros, add;
+    described_read(&zeros, described_op("zeros"), "", "shape=[1000000000000000] dtype=f32");
+    expect_refusal(&zeros, "", EDDY_OUT_OF_MEMORY, "the result takes 4000000000000000 bytes");
+    described_read(&add, described_op("add"), "f32[1000000000000000]* f32[1]", "");
+    expect_refusal(&add, "", EDDY_OUT_OF_MEMORY, "the result takes 4000000000000000 bytes");
+    eddy_scope_end(scope);
+}
 
 Test(op_errors, a_runtime_that_was_shut_down) {
     static described good[1024];
