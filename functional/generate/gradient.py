@@ -7,6 +7,7 @@ A formula is an expression of ops over what the call had:
     operand(grad)             the operand of that name, where an op has one
     an attribute or option    a number
     1, 0.5, inf               numbers
+    none                      an optional operand that is left out
     + - * / == < ...          on tensors and numbers
     sum(x, [0], keepdim=True) any op or view, options by name
     shape(x) count(x) count(x, axes) zeros_like(x) expand_to(grad, x, axes, keepdim)
@@ -142,6 +143,8 @@ class Formula:
 
     def value(self, name):
         number = self.input_number(name)
+        if name == "none":
+            return "EDDY_NONE"
         if name == "grad":
             if len(self.entry.outputs) != 1:
                 self.fail("says grad where there are several outputs")

@@ -22,6 +22,7 @@ eddy_status eddy_gradient_refuse(const eddy_gradient_call *call, const char *wha
 
 /* ---- gradients in C, by the name that entries give ---- */
 
+eddy_gradient_fn eddy_gradient_batch_norm_backward;
 eddy_gradient_fn eddy_gradient_bce_with_logits_backward;
 eddy_gradient_fn eddy_gradient_bce_with_logits_backward_target;
 eddy_gradient_fn eddy_gradient_cat;
@@ -29,10 +30,12 @@ eddy_gradient_fn eddy_gradient_cross_entropy_backward;
 eddy_gradient_fn eddy_gradient_embedding_backward;
 eddy_gradient_fn eddy_gradient_extreme;
 eddy_gradient_fn eddy_gradient_gelu_backward;
+eddy_gradient_fn eddy_gradient_group_norm_backward;
 eddy_gradient_fn eddy_gradient_index;
 eddy_gradient_fn eddy_gradient_index_put;
 eddy_gradient_fn eddy_gradient_kl_div_backward;
 eddy_gradient_fn eddy_gradient_kl_div_backward_target;
+eddy_gradient_fn eddy_gradient_layer_norm_backward;
 eddy_gradient_fn eddy_gradient_linear;
 eddy_gradient_fn eddy_gradient_masked_scatter;
 eddy_gradient_fn eddy_gradient_matmul;
@@ -41,6 +44,7 @@ eddy_gradient_fn eddy_gradient_pad;
 eddy_gradient_fn eddy_gradient_pick_along_axis;
 eddy_gradient_fn eddy_gradient_repeat;
 eddy_gradient_fn eddy_gradient_repeat_interleave;
+eddy_gradient_fn eddy_gradient_rms_norm_backward;
 eddy_gradient_fn eddy_gradient_roll;
 eddy_gradient_fn eddy_gradient_scatter;
 eddy_gradient_fn eddy_gradient_sdpa;

@@ -304,6 +304,14 @@ class Gradients(unittest.TestCase):
         by_shape = self.formula("grad / count(x) + zeros_like(x)")
         self.assertEqual((by_shape.inputs, by_shape.outputs), (set(), set()))
 
+    def test_operands_may_be_left_out_or_asked_for_by_name(self):
+        self.assertIn("eddy_linear(call->gradients[0], call->inputs[0], EDDY_NONE)", self.formula("linear(grad, x, none)").code)
+        named = self.formula("grad * operand(x)")
+        self.assertEqual((named.code, named.inputs), ("eddy_mul(call->gradients[0], call->inputs[0])", {0}))
+        self.assertIn("eddy_count(call->gradients[0])", self.formula("grad / count(grad)").code)
+        with self.assertRaisesRegex(entry.EntryError, "operand that there is not"):
+            self.formula("operand(y)")
+
     def test_numbers_go_to_the_right(self):
         self.assertEqual(self.formula("grad * 2").code, "eddy_mul_s(call->gradients[0], EDDY_S(2))")
         self.assertEqual(self.formula("1 - x").code, "eddy_sub(eddy_gradient_constant(call, (double)1), call->inputs[0])")
