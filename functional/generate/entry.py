@@ -99,7 +99,7 @@ class Entry:
     infer: str
     kernel: str
     gradient: object
-    ulp: object  # None: the entry says nothing of it
+    ulp: object  # a number, or a text with what it grows with; None: the entry says nothing of it
     ulp_f64: object
     ulp_of: str  # what the unit is the last place of, where that is not the result
     cost: str
@@ -306,6 +306,8 @@ def check_entry(where, entry):
         fail(where, "a name is an identifier and does not end in _s")
     if bool(entry.expressions) == bool(entry.kernel):
         fail(where, "an entry has an expression or a kernel")
+    if entry.is_elementwise and not (isinstance(entry.ulp, int) and isinstance(entry.ulp_f64, int)):
+        fail(where, "an elementwise op has a number for its bound in ulp")
     if entry.is_elementwise and entry.infer:
         fail(where, "elementwise entries need no infer")
     if not entry.is_elementwise and not entry.infer:

@@ -23,7 +23,8 @@ be edited. Whole descriptions stand with the prototypes in `<eddy/ops.h>`, and f
 * **forms**: `_s` takes a number in place of the last operand, `_into` writes to a target, `_inplace` to the first operand. `_s` goes before
   the others: `eddy_add_s_into`.
 * **gradient**: the operands that it goes back to; "none": the result carries none; "refused": a recorded call fails.
-* **ulp**: bound of the error in units in the last place; 0: correctly rounded, or copied. Empty: the description says how it is computed.
+* **ulp**: bound of the error in units in the last place, of the result where nothing else is said; 0: correctly rounded, or copied.
+  Empty: none is promised; the description says how it is computed.
 * **errors**: what the op refuses, and after "late" what shows when the result is read. What all ops refuse:
 
 """
@@ -46,7 +47,7 @@ def cell(text):
 
 def first_sentence(text):
     text = text.strip()
-    return text and re.split(r"(?<=[^.])\.(?=\s+[A-Z0-9]|$)", text, maxsplit=1)[0].rstrip(".") + "."
+    return text and re.split(r"(?<=[^.])\.(?=\s|$)", text, maxsplit=1)[0].rstrip(".") + "."
 
 
 def dtypes_of(entry):
@@ -71,7 +72,7 @@ def bound_of(entry):
     if entry.ulp is None:
         return ""
     text = str(entry.ulp) + (f" (f64: {entry.ulp_f64})" if entry.ulp_f64 != entry.ulp else "")
-    return text + (f" of {entry.ulp_of}" if entry.ulp_of else "")
+    return text + (f", of {entry.ulp_of}" if entry.ulp_of else "")
 
 
 def errors_of(entry):

@@ -44,7 +44,9 @@ def op(entry):
         "functions": [{"name": f.name, "form": f.form or "new", "returns": returns_text(f)} for f in functions(entry)],
     }
     if entry.is_elementwise:
-        result |= {"expressions": entry.expressions, "ulp": entry.ulp, "ulp_f64": entry.ulp_f64}
+        result["expressions"] = entry.expressions
+    if entry.ulp is not None:
+        result |= {"ulp": entry.ulp, "ulp_f64": entry.ulp_f64, "ulp_of": entry.ulp_of or "the result"}
     return result
 
 

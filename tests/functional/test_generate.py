@@ -61,6 +61,7 @@ class Refused(unittest.TestCase):
         self.refused(operation('dtypes = ["f31"]\n'), "dtype")
         self.refused(operation('forms = ["outplace"]\n'), "form")
         self.refused(operation('alias = "second"\n'), "alias")
+        self.refused('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\nulp = "n"\n', "number for its bound")
         self.refused(operation('attributes = [{ name = "a", type = "complex", doc = "d" }]\n'), "unknown type")
 
     def test_entries_that_are_not_whole(self):
@@ -281,9 +282,9 @@ class Compositions(unittest.TestCase):
 
 class Manual(unittest.TestCase):
     def test_functions_are_found_in_headers(self):
-        text = ("/* The header. */\n#define A 1\nEDDY_API int eddy_a(void);\n/* ---- more ---- */\n/* Does b, e.g. it. Then more. */\n"
+        text = ("/* The header. */\n#define A 1\nEDDY_API int eddy_a(void);\n/* ---- more ---- */\n/* Does b[.., 1] .. it. then more. */\n"
                 "EDDY_API int eddy_b(int x,\n    int y);\nEDDY_API int eddy_c(void);\n")
-        self.assertEqual(manual.declared(text), [(["a"], ""), (["b", "c"], "Does b, e.g. it.")])
+        self.assertEqual(manual.declared(text), [(["a"], ""), (["b", "c"], "Does b[.., 1] .. it.")])
 
     def test_a_row_tells_forms_and_gradient(self):
         text = ('[op]\nsummary = "|x|. More."\noperands = ["x", "y"]\nexpression = "x * y"\npromotion = "float"\ndtypes = "float"\nulp = 2\n'
