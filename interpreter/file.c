@@ -4,14 +4,18 @@
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/status.h>
+#include <eddy/gradient.h>
 #include <eddy/host.h>
 #include <eddy/view.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#define BESIDE ".part"
+#define TRIES_MAX 1000
 
 eddy_status eddy_file_fail(const eddy_file *file, eddy_status status, const char *format, ...) {
     char sentence[320];
@@ -19,10 +23,13 @@ eddy_status eddy_file_fail(const eddy_file *file, eddy_status status, const char
     va_start(arguments, format);
     vsnprintf(sentence, sizeof(sentence), format, arguments);
     va_end(arguments);
+    if (file->part)
+        return eddy_fail(status, file->op, file->address, "%s: %s: '%.64s': %s", file->op, file->path, file->part,
+                         sentence);
     return eddy_fail(status, file->op, file->address, "%s: %s: %s", file->op, file->path, sentence);
 }
 
-static eddy_status fail_system(const eddy_file *file) {
+eddy_status eddy_file_fail_system(const eddy_file *file) {
     char text[128];
     return eddy_file_fail(file, EDDY_IO, "%s", strerror_r(errno, text, sizeof(text)));
 }
@@ -39,59 +46,113 @@ eddy_status eddy_file_read_begin(eddy_file *file, const char *path, const char *
     if (!has_path(file, path, op, address))
         return EDDY_INVALID_ARGUMENT;
     file->stream = fopen(path, "rbe");
-    return file->stream ? EDDY_OK : fail_system(file);
+    if (!file->stream)
+        return eddy_file_fail_system(file);
+    struct stat about;
+    bool is_regular = fstat(fileno(file->stream), &about) == 0 && S_ISREG(about.st_mode);
+    file->size = is_regular ? about.st_size : INT64_MAX;
+    return EDDY_OK;
+}
+
+/* A new file beside the target: several may write the same one at a time, and one that crashed may have left something. */
+static FILE *open_beside(eddy_file *file) {
+    static _Atomic uint32_t number; /* atomic: relaxed; names differ within the process */
+    int descriptor = -1;
+    for (int i = 0; i < TRIES_MAX && descriptor < 0; i++) {
+        uint32_t own = eddy_add_relaxed(&number, 1u);
+        snprintf(file->beside, file->beside_bytes, "%s.%ld-%u.part", file->path, (long)getpid(), own);
+        descriptor = open(file->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (descriptor < 0 && errno != EEXIST)
+            return NULL;
+    }
+    FILE *stream = descriptor < 0 ? NULL : fdopen(descriptor, "wb");
+    if (!stream && descriptor >= 0) {
+        close(descriptor);
+        unlink(file->beside);
+    }
+    return stream;
 }
 
 eddy_status eddy_file_write_begin(eddy_file *file, const char *path, const char *op, const void *address) {
     if (!has_path(file, path, op, address))
         return EDDY_INVALID_ARGUMENT;
-    size_t length = strlen(path);
-    file->beside = eddy_memory_acquire(length + sizeof(BESIDE), EDDY_MEMORY_TEXT);
+    struct stat about;
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        return eddy_file_fail(file, EDDY_IO, "there is something that is no file");
+    file->beside_bytes = strlen(path) + 48;
+    file->beside = eddy_memory_acquire(file->beside_bytes, EDDY_MEMORY_TEXT);
     if (!file->beside)
         return eddy_file_fail(file, EDDY_OUT_OF_MEMORY, "no memory");
-    memcpy(file->beside, path, length);
-    memcpy(file->beside + length, BESIDE, sizeof(BESIDE));
-    file->stream = fopen(file->beside, "wbe");
+    file->stream = open_beside(file);
     if (file->stream)
         return EDDY_OK;
-    eddy_status status = fail_system(file);
-    eddy_memory_release(file->beside, length + sizeof(BESIDE), EDDY_MEMORY_TEXT);
+    eddy_status status = eddy_file_fail_system(file);
+    eddy_memory_release(file->beside, file->beside_bytes, EDDY_MEMORY_TEXT);
     return status;
 }
 
 eddy_status eddy_file_end(eddy_file *file, eddy_status status) {
-    bool is_closed = fclose(file->stream) == 0;
-    if (!file->beside)
+    file->part = NULL;
+    if (!file->beside) {
+        fclose(file->stream);
         return status;
+    }
+    /* On the disk before it has the name: else a machine that stops might keep the name and lose the bytes. */
+    if (status == EDDY_OK && (fflush(file->stream) != 0 || fsync(fileno(file->stream)) != 0))
+        status = eddy_file_fail_system(file);
+    bool is_closed = fclose(file->stream) == 0;
     if (status == EDDY_OK && (!is_closed || rename(file->beside, file->path) != 0))
-        status = fail_system(file);
+        status = eddy_file_fail_system(file);
     if (status != EDDY_OK)
-        remove(file->beside);
-    eddy_memory_release(file->beside, strlen(file->path) + sizeof(BESIDE), EDDY_MEMORY_TEXT);
+        unlink(file->beside);
+    eddy_memory_release(file->beside, file->beside_bytes, EDDY_MEMORY_TEXT);
     return status;
 }
 
 eddy_status eddy_file_read(eddy_file *file, void *bytes, size_t count) {
+    if (count > (uint64_t)(file->size - file->at))
+        return eddy_file_fail(file, EDDY_IO, "the file ends too early");
+    file->at += (int64_t)count;
+    if (file->read)
+        return file->read(file, bytes, count);
     if (fread(bytes, 1, count, file->stream) == count)
         return EDDY_OK;
-    return ferror(file->stream) ? fail_system(file) : eddy_file_fail(file, EDDY_IO, "the file ends too early");
+    return ferror(file->stream) ? eddy_file_fail_system(file)
+                                : eddy_file_fail(file, EDDY_IO, "the file ends too early");
 }
 
 eddy_status eddy_file_write(eddy_file *file, const void *bytes, size_t count) {
-    return fwrite(bytes, 1, count, file->stream) == count ? EDDY_OK : fail_system(file);
+    if (file->write)
+        return file->write(file, bytes, count);
+    return fwrite(bytes, 1, count, file->stream) == count ? EDDY_OK : eddy_file_fail_system(file);
+}
+
+eddy_status eddy_file_seek(eddy_file *file, int64_t offset) {
+    if (fseeko(file->stream, offset, SEEK_SET) != 0)
+        return eddy_file_fail_system(file);
+    file->at = offset;
+    return EDDY_OK;
 }
 
 /* ---- elements ---- */
 
 eddy_status eddy_file_write_elements(eddy_file *file, eddy_tensor *tensor) {
+    eddy_status status = eddy_wait(tensor, EDDY_FOREVER);
+    if (status != EDDY_OK)
+        return status;
+    eddy_no_grad_begin();
     eddy_tensor *whole = eddy_contiguous(tensor);
-    const void *data = whole ? eddy_map(whole, EDDY_READ, EDDY_FOREVER) : NULL;
-    eddy_error error;
-    eddy_status status = data ? EDDY_OK : eddy_error_peek(&error) ? error.status : EDDY_INTERNAL;
+    eddy_no_grad_end();
+    if (!whole)
+        return eddy_file_fail(file, EDDY_OUT_OF_MEMORY, "no memory to put the elements in a row");
+    status = eddy_wait(whole, EDDY_FOREVER);
+    const void *data = status == EDDY_OK ? eddy_map(whole, EDDY_READ, EDDY_FOREVER) : NULL;
     if (data) {
         status = eddy_file_write(file, data, (size_t)eddy_count(whole) * eddy_dtype_bytes(eddy_dtype_of(whole)));
         eddy_status unmapped = eddy_unmap(whole);
         status = status == EDDY_OK ? unmapped : status;
+    } else if (status == EDDY_OK) {
+        status = EDDY_INTERNAL;
     }
     eddy_release(&whole);
     return status;
@@ -123,6 +184,10 @@ eddy_tensor *eddy_file_read_elements(eddy_file *file, const eddy_shape *shape, e
             eddy_file_fail(file, EDDY_SIZE_OVERFLOW, "more elements than fit into memory");
             return NULL;
         }
+    if (bytes > (uint64_t)(file->size - file->at)) {
+        eddy_file_fail(file, EDDY_IO, "the file ends too early");
+        return NULL;
+    }
     loaded *block = eddy_memory_acquire(sizeof(*block) + bytes, EDDY_MEMORY_TENSOR);
     if (!block) {
         eddy_file_fail(file, EDDY_OUT_OF_MEMORY, "no memory for %zu bytes", bytes);

@@ -5,7 +5,7 @@
 #include <base/memory.h>
 #include <ctype.h>
 #include <eddy/view.h>
-#include <interpreter/file.h>
+#include <interpreter/npy.h>
 #include <interpreter/tensor.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -65,6 +65,11 @@ static eddy_status write_header(eddy_file *file, const eddy_tensor *tensor) {
     return eddy_file_write(file, text, (size_t)(at - text));
 }
 
+eddy_status eddy_npy_write(eddy_file *file, eddy_tensor *tensor) {
+    eddy_status status = write_header(file, tensor);
+    return status == EDDY_OK ? eddy_file_write_elements(file, tensor) : status;
+}
+
 eddy_status eddy_save_npy(eddy_tensor *tensor, const char *path) {
     const void *address = __builtin_return_address(0);
     eddy_file file;
@@ -73,10 +78,7 @@ eddy_status eddy_save_npy(eddy_tensor *tensor, const char *path) {
     eddy_status status = eddy_file_write_begin(&file, path, "save_npy", address);
     if (status != EDDY_OK)
         return status;
-    status = write_header(&file, tensor);
-    if (status == EDDY_OK)
-        status = eddy_file_write_elements(&file, tensor);
-    return eddy_file_end(&file, status);
+    return eddy_file_end(&file, eddy_npy_write(&file, tensor));
 }
 
 /* ---- in ---- */
@@ -186,7 +188,7 @@ static eddy_tensor *from_fortran(eddy_tensor *reversed) {
     return result;
 }
 
-static eddy_tensor *read_array(eddy_file *file) {
+eddy_tensor *eddy_npy_read(eddy_file *file) {
     header found = {0};
     if (read_header(file, &found) != EDDY_OK)
         return NULL;
@@ -201,7 +203,7 @@ eddy_tensor *eddy_load_npy(const char *path) {
     eddy_file file;
     if (eddy_file_read_begin(&file, path, "load_npy", __builtin_return_address(0)) != EDDY_OK)
         return NULL;
-    eddy_tensor *tensor = read_array(&file);
+    eddy_tensor *tensor = eddy_npy_read(&file);
     (void)!eddy_file_end(&file, EDDY_OK);
     return tensor;
 }

@@ -1,26 +1,75 @@
 /* Tensors in files.
  *
- * .npy is numpy's format for one array (NEP 1, versions 1 to 3 are read, 1 is written). Saving blocks until the elements are there
- * and returns what went wrong earlier; a file is complete or not there: it is written beside its place and then renamed.
+ * .npy is numpy's format for one array (NEP 1, versions 1 to 3 are read, 1 is written); .npz is a zip archive of them, as numpy.savez
+ * and numpy.savez_compressed write it. .safetensors is the format of huggingface/safetensors: a header in JSON that names the tensors,
+ * then their elements; nothing in it is ever executed.
+ *
+ * Saving blocks until the elements are there and returns what went wrong earlier. A file is whole or as it was before: it is written
+ * beside its place, to the disk, and then renamed. Loading reads the file before it returns, each tensor to where its elements stay;
+ * what a file claims is checked before memory is taken for it.
  * Any thread, but no callback. Errors besides those of reading a tensor: IO (with the path and what the system or the file has to
- * say), UNSUPPORTED (bf16, which the format does not know; an element type that Eddy does not have), OUT_OF_MEMORY. */
+ * say), UNSUPPORTED (an element type that the format, or Eddy, does not have), SIZE_OVERFLOW, OUT_OF_MEMORY. docs/files.md says more. */
 #ifndef EDDY_FILE_H
 #define EDDY_FILE_H
 
 #include <eddy/export.h>
+#include <eddy/shape.h>
 #include <eddy/status.h>
 #include <eddy/tensor.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* ---- one array ---- */
+
+/* The format has no bf16. */
 EDDY_API eddy_status eddy_save_npy(eddy_tensor *tensor, const char *path);
 
-/* A new contiguous tensor with the array's elements; arrays in Fortran order and of the other byte order are turned round. Reads the
- * file before it returns. */
+/* A new contiguous tensor with the array's elements; arrays in Fortran order and of the other byte order are turned round. */
 EDDY_API eddy_tensor *eddy_load_npy(const char *path);
+
+/* ---- tensors by name ---- */
+
+/* A pair of texts that a file carries beside its tensors. */
+typedef struct eddy_metadata {
+    const char *key, *value;
+} eddy_metadata;
+
+/* What a file held, in the order of the file. The caller's, to be given to eddy_archive_release; the archive holds a reference of each
+ * tensor (no scope does), so eddy_retain takes one that outlives it. Texts and arrays are the archive's. Read only: any thread. */
+typedef struct eddy_archive {
+    int64_t count;
+    const char *const *names;
+    eddy_tensor *const *tensors;
+    int64_t metadata_count;
+    const eddy_metadata *metadata;
+} eddy_archive;
+
+/* The tensor of that name, borrowed: valid while the archive is. NULL with NOT_FOUND. */
+EDDY_API eddy_tensor *eddy_archive_tensor(const eddy_archive *archive, const char *name);
+/* The metadata's value, borrowed; NULL, and no error, where there is none. */
+EDDY_API const char *eddy_archive_value(const eddy_archive *archive, const char *key);
+/* Gives up the archive and its references, and clears the pointer; NULL does nothing. Never blocks. */
+EDDY_API void eddy_archive_release(eddy_archive **archive);
+
+/* ---- safetensors ---- */
+
+typedef struct eddy_save_safetensors_options {
+    size_t size; /* of this struct; EDDY_OPTIONS fills it in */
+    const eddy_metadata *metadata;
+    int64_t metadata_count;
+} eddy_save_safetensors_options;
+
+/* Writes tensors[i] as names[i]: UTF-8, each once, not "__metadata__" (INVALID_ARGUMENT). Every dtype of Eddy's. */
+EDDY_API eddy_status eddy_save_safetensors(eddy_list tensors, const char *const *names, const char *path,
+                                           const eddy_save_safetensors_options *options);
+/* NULL on failure. */
+EDDY_API eddy_archive *eddy_load_safetensors(const char *path);
+/* A new tensor: the one of that name; the others are not read. NOT_FOUND. */
+EDDY_API eddy_tensor *eddy_load_safetensors_one(const char *path, const char *name);
 
 #ifdef __cplusplus
 }
