@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-tools/packages.sh zlib1g-dev dataset-fashion-mnist
+tools/packages.sh dataset-fashion-mnist
 
 build=build/release
 tools/build_folder.sh

@@ -3,8 +3,8 @@
 # Silent when all are there. Exit status 1, with a sentence, where they cannot be installed.
 set -eu
 
-set -- gcc libc6-dev meson ninja-build pkg-config python3 libck-dev libxxhash-dev libjansson-dev libdnnl-dev \
-    libblis-serial-dev "$@"
+set -- gcc libc6-dev meson ninja-build pkg-config python3 libck-dev libxxhash-dev zlib1g-dev \
+    libjansson-dev libminizip-dev libdnnl-dev libblis-serial-dev "$@"
 
 if ! command -v dpkg-query >/dev/null; then
     echo "This is no Debian system: please install what these packages hold, then build with meson: $*" >&2

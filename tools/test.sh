@@ -24,7 +24,7 @@ for argument; do
     esac
 done
 
-tools/packages.sh g++ binutils cmake libcriterion-dev zlib1g-dev dataset-fashion-mnist spin
+tools/packages.sh g++ binutils cmake libcriterion-dev dataset-fashion-mnist python3-numpy spin
 
 tools/build_folder.sh
 

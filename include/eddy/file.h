@@ -71,6 +71,15 @@ EDDY_API eddy_archive *eddy_load_safetensors(const char *path);
 /* A new tensor: the one of that name; the others are not read. NOT_FOUND. */
 EDDY_API eddy_tensor *eddy_load_safetensors_one(const char *path, const char *name);
 
+/* ---- npz ---- */
+
+/* Writes tensors[i] as the array names[i], not deflated; each name once, of 1 to 60,000 bytes, UTF-8 (INVALID_ARGUMENT). No bf16. */
+EDDY_API eddy_status eddy_save_npz(eddy_list tensors, const char *const *names, const char *path);
+/* All arrays, deflated or not; one of another kind fails it. NULL on failure. */
+EDDY_API eddy_archive *eddy_load_npz(const char *path);
+/* A new tensor: the array of that name; the others are not read. NOT_FOUND. */
+EDDY_API eddy_tensor *eddy_load_npz_one(const char *path, const char *name);
+
 #ifdef __cplusplus
 }
 #endif
