@@ -12,6 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 static char folder[] = "/tmp/eddy-files-XXXXXX";
 static char path[64];
 
@@ -23,6 +27,10 @@ static inline void folder_begin(const char *name) {
 static inline void folder_end(void) {
     unlink(path);
     cr_assert_eq(rmdir(folder), 0, "nothing is left beside");
+#ifdef __SANITIZE_ADDRESS__
+    /* What the libraries took; that leaks at exit fail nothing under Criterion. */
+    cr_assert_eq(__lsan_do_recoverable_leak_check(), 0);
+#endif
 }
 
 static inline void write_bytes(const void *bytes, size_t count) {
@@ -39,6 +47,16 @@ static inline size_t read_bytes(char *bytes, size_t room) {
     fclose(file);
     return count;
 }
+
+/* A test with its folder. What must hold at its end is asserted within it: Criterion passes over a failed .fini. */
+#define FILE_TEST(suite, name, file)                                                                                   \
+    static void name##_body(void);                                                                                     \
+    Test(suite, name, .timeout = 120) {                                                                                \
+        folder_begin(file);                                                                                            \
+        name##_body();                                                                                                 \
+        folder_end();                                                                                                  \
+    }                                                                                                                  \
+    static void name##_body(void)
 
 /* ---- what is held ---- */
 

@@ -1,10 +1,7 @@
 /* .npy files: as numpy writes them, as Eddy does, and damaged. */
 #include "files.h"
 
-static void begin(void) {
-    folder_begin("a.npy");
-}
-#define CASE(name) Test(npy, name, .init = begin, .fini = folder_end, .timeout = 60)
+#define CASE(name) FILE_TEST(npy, name, "a.npy")
 
 /* A file of version 1 with the given dict and elements. */
 static void write_npy(const char *dict, const void *elements, size_t bytes) {

@@ -4,10 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-static void begin(void) {
-    folder_begin("a.npz");
-}
-#define CASE(name) Test(npz, name, .init = begin, .fini = folder_end, .timeout = 120)
+#define CASE(name) FILE_TEST(npz, name, "a.npz")
 
 #define SAVE(list, ...) eddy_save_npz(list, (const char *const[]){__VA_ARGS__}, path)
 
@@ -169,7 +166,6 @@ CASE(what_is_damaged_is_refused) {
         cr_assert_null(archive, "damage %zu", i);
         eddy_error error;
         eddy_status status = eddy_error_take(&error);
-        fprintf(stderr, "%zu: %s\n", i, error.message);
         cr_assert_eq(status, damages[i].status, "%zu: %s", i, error.message);
         assert_refused("w", damages[i].status, "a.npz");
     }

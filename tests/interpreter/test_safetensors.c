@@ -5,10 +5,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-static void begin(void) {
-    folder_begin("a.safetensors");
-}
-#define CASE(name) Test(safetensors, name, .init = begin, .fini = folder_end, .timeout = 120)
+#define CASE(name) FILE_TEST(safetensors, name, "a.safetensors")
 
 /* A file with this header and so many bytes of data: 0, 1, 2, ... */
 static size_t make_file(char *file, const char *header, size_t data) {
