@@ -111,19 +111,59 @@ static void end_borrow(void *context) {
     eddy_memory_release(borrow, sizeof(*borrow), EDDY_MEMORY_HANDLE);
 }
 
-eddy_tensor *eddy_from_buffer(void *data, eddy_shape shape, eddy_dtype dtype, void (*deleter)(void *context),
-                              void *context, const eddy_from_buffer_options *options) {
-    const char *op = "from_buffer";
-    const void *address = __builtin_return_address(0);
+/* Elements from the first to the last of a layout; false where they, or their bytes, leave int64. */
+static bool find_span(const eddy_layout *layout, size_t element_bytes, int64_t *span, int64_t *bytes) {
+    int64_t reach = 1, step;
+    for (int32_t d = 0; d < layout->rank; d++) {
+        if (layout->dims[d] == 0) {
+            *span = *bytes = 0;
+            return true;
+        }
+        if (__builtin_mul_overflow(layout->dims[d] - 1, layout->strides[d], &step) ||
+            __builtin_add_overflow(reach, step, &reach))
+            return false;
+    }
+    *span = reach;
+    return !__builtin_mul_overflow(reach, (int64_t)element_bytes, bytes);
+}
+
+/* The view that was asked for, instead of the handle of the whole memory. */
+static eddy_tensor *show_strided(eddy_caller *caller, const eddy_borrow *given, const eddy_layout *layout,
+                                 eddy_tensor *whole, borrowed *borrow) {
+    eddy_tensor *view = eddy_tensor_view(caller, whole, layout, given->op, given->address);
+    if (!view)
+        borrow->deleter = NULL; /* the caller keeps the memory */
+    eddy_tensor_drop(whole);
+    return view;
+}
+
+eddy_tensor *eddy_host_borrow(const eddy_borrow *given) {
+    const char *op = given->op;
+    const void *address = given->address;
     eddy_caller *caller = eddy_caller_get();
     eddy_device device;
     int64_t count, bytes;
     eddy_runtime *runtime =
-        check_new(caller, op, address, data, &shape, dtype, options ? &options->device : NULL, &device, &count, &bytes);
+        check_new(caller, op, address, given->data, given->shape, given->dtype, given->device, &device, &count, &bytes);
     if (!runtime)
         return NULL;
-    if ((uintptr_t)data % eddy_dtype_bytes(dtype) != 0) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: data is not aligned for %s", op, eddy_dtype_name(dtype));
+    eddy_shape whole_shape = *given->shape;
+    eddy_layout layout = {.rank = given->shape->rank};
+    if (given->strides) {
+        memcpy(layout.dims, given->shape->dims, sizeof(layout.dims));
+        memcpy(layout.strides, given->strides, (size_t)layout.rank * sizeof(*layout.strides));
+    }
+    bool is_strided = given->strides && !eddy_layout_is_contiguous(&layout);
+    if (is_strided) {
+        if (!find_span(&layout, eddy_dtype_bytes(given->dtype), &count, &bytes)) {
+            eddy_fail(EDDY_SIZE_OVERFLOW, op, address, "%s: the strides reach beyond 63 bits", op);
+            return NULL;
+        }
+        whole_shape = (eddy_shape){1, {count}};
+    }
+    if ((uintptr_t)given->data % eddy_dtype_bytes(given->dtype) != 0) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: data is not aligned for %s", op,
+                  eddy_dtype_name(given->dtype));
         return NULL;
     }
     borrowed *borrow = eddy_memory_acquire(sizeof(*borrow), EDDY_MEMORY_HANDLE);
@@ -132,14 +172,17 @@ eddy_tensor *eddy_from_buffer(void *data, eddy_shape shape, eddy_dtype dtype, vo
         eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for the deleter", op);
         return NULL;
     }
-    *borrow = (borrowed){deleter, context};
-    tensor = make(caller, runtime, op, address, &shape, dtype, device, count);
+    *borrow = (borrowed){given->deleter, given->context};
+    tensor = make(caller, runtime, op, address, &whole_shape, given->dtype, device, count);
     if (!tensor)
         goto fail;
-    if (eddy_vm_storage_borrow(runtime->vm, data, bytes, end_borrow, borrow, &tensor->storage) != EDDY_OK)
+    if (eddy_vm_storage_borrow(runtime->vm, given->data, bytes, end_borrow, borrow, &tensor->storage) != EDDY_OK)
         goto fail;
     tensor->link.after = 1;
-    eddy_scope_own(caller, tensor);
+    if (is_strided)
+        tensor = show_strided(caller, given, &layout, tensor, borrow);
+    if (tensor)
+        eddy_scope_own(caller, tensor);
     return tensor;
 
 fail:
@@ -147,6 +190,18 @@ fail:
         eddy_tensor_discard(caller, tensor);
     eddy_memory_release(borrow, sizeof(*borrow), EDDY_MEMORY_HANDLE);
     return NULL;
+}
+
+eddy_tensor *eddy_from_buffer(void *data, eddy_shape shape, eddy_dtype dtype, void (*deleter)(void *context),
+                              void *context, const eddy_from_buffer_options *options) {
+    return eddy_host_borrow(&(eddy_borrow){.data = data,
+                                           .shape = &shape,
+                                           .dtype = dtype,
+                                           .deleter = deleter,
+                                           .context = context,
+                                           .device = options ? &options->device : NULL,
+                                           .op = "from_buffer",
+                                           .address = __builtin_return_address(0)});
 }
 
 /* ---- at the door ---- */

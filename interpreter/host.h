@@ -8,6 +8,22 @@
 /* eddy_read for a tensor whose handle and size were checked. */
 EDDY_MUST_USE eddy_status eddy_host_read(eddy_tensor *tensor, void *buffer, const char *op, const void *address);
 
+/* Memory of the program's, to become a tensor. */
+typedef struct eddy_borrow {
+    void *data;
+    const eddy_shape *shape;
+    const int64_t *strides; /* elements, not negative; NULL: row-major */
+    eddy_dtype dtype;
+    void (*deleter)(void *context); /* or NULL */
+    void *context;
+    const eddy_device *device; /* or NULL */
+    const char *op;
+    const void *address;
+} eddy_borrow;
+
+/* eddy_from_buffer for any strides. */
+eddy_tensor *eddy_host_borrow(const eddy_borrow *borrow);
+
 /* In a forked child. */
 void eddy_host_fork_child(void);
 

@@ -24,7 +24,7 @@ for argument; do
     esac
 done
 
-tools/packages.sh g++ binutils cmake libcriterion-dev dataset-fashion-mnist python3-numpy spin
+tools/packages.sh g++ binutils cmake libcriterion-dev libdlpack-dev python3-numpy dataset-fashion-mnist spin
 
 tools/build_folder.sh
 

@@ -10,6 +10,7 @@
 #include <eddy/choice.h>
 #include <eddy/compose.h>
 #include <eddy/device.h>
+#include <eddy/dlpack.h>
 #include <eddy/dtype.h>
 #include <eddy/export.h>
 #include <eddy/file.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Arrays go from numpy to Eddy and back: .npy and .npz files.
+"""Arrays go from numpy to Eddy and back: .npy and .npz files, shared memory by DLPack.
 
 Usage: test_numpy.py LIBRARY [unittest's arguments]. Exit status 77: no numpy."""
 import ctypes
@@ -51,6 +51,12 @@ def open_library(path):
     library.eddy_release.argtypes = [ctypes.POINTER(tensor)]
     library.eddy_error_take.argtypes = [ctypes.POINTER(Error)]
     library.eddy_live_count.restype = ctypes.c_int64
+    library.eddy_to_dlpack_unversioned.restype = ctypes.c_void_p
+    library.eddy_to_dlpack_unversioned.argtypes = [tensor]
+    library.eddy_from_dlpack_unversioned.restype = tensor
+    library.eddy_from_dlpack_unversioned.argtypes = [ctypes.c_void_p]
+    for name in ("eddy_sync", "eddy_sync_deleters"):
+        getattr(library, name).argtypes = [ctypes.c_int64]
     return library
 
 
@@ -124,6 +130,75 @@ class Files(Case):
         self.copy_npz()
         with numpy.load(self.copied) as copied:
             self.assertEqual(list(copied), [])
+
+
+# Python's capsules, as __dlpack__ gives them.
+CAPSULE, USED_CAPSULE = b"dltensor", b"used_dltensor"
+python = ctypes.pythonapi
+python.PyCapsule_New.restype = ctypes.py_object
+python.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+python.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+class Export:
+    """What numpy.from_dlpack takes."""
+
+    def __init__(self, managed):
+        self.managed = managed
+
+    def __dlpack__(self, stream=None):
+        return python.PyCapsule_New(self.managed, CAPSULE, None)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+class SharedMemory(Case):
+    def borrow(self, array):
+        """A tensor over the array's memory."""
+        capsule = array.__dlpack__()
+        tensor = self.library.eddy_from_dlpack_unversioned(python.PyCapsule_GetPointer(capsule, CAPSULE))
+        self.check(tensor)
+        python.PyCapsule_SetName(capsule, USED_CAPSULE)
+        return ctypes.c_void_p(tensor)
+
+    def lend(self, tensor):
+        """An array over the tensor's memory."""
+        managed = self.library.eddy_to_dlpack_unversioned(tensor)
+        self.check(managed)
+        return numpy.from_dlpack(Export(managed))
+
+    def settle(self):
+        self.assertEqual(self.library.eddy_sync(2**63 - 1), 0)
+        self.assertEqual(self.library.eddy_sync_deleters(2**63 - 1), 0)
+
+    def test_there_and_back(self):
+        for dtype in DTYPES[:-1]:  # numpy 1.24 gives no bool
+            array = numpy.arange(60).astype(dtype).reshape(5, 12)
+            for view in (array, array.T, array[1:4, ::3], array[2, 3], array[:0], numpy.broadcast_to(array[0], (2, 12))):
+                if not view.flags.writeable:
+                    continue  # numpy 1.24 gives none that cannot be written
+                held = sys.getrefcount(view)
+                tensor = self.borrow(numpy.asarray(view))
+                back = self.lend(tensor)
+                self.library.eddy_release(ctypes.byref(tensor))
+                self.assert_same(back, numpy.asarray(view), f"{dtype} {view.shape}")
+                if view.ndim == 2 and view.size:
+                    self.assertEqual(back.strides, view.strides)
+                    self.assertEqual(back.ctypes.data, view.ctypes.data, "the same memory")
+                del back
+                self.settle()
+                self.assertEqual(sys.getrefcount(view), held, "the deleter gave the array back")
+
+    def test_negative_strides_are_refused(self):
+        capsule = numpy.arange(6.0)[::-1].__dlpack__()
+        managed = python.PyCapsule_GetPointer(capsule, CAPSULE)
+        self.assertFalse(self.library.eddy_from_dlpack_unversioned(managed))
+        error = Error()
+        self.library.eddy_error_take(ctypes.byref(error))
+        self.assertIn(b"stride -1", error.message)
 
 
 def main():

@@ -66,11 +66,17 @@ typedef struct held {
 
 static inline held held_now(void) {
     held now = {.tensors = eddy_live_count()};
+    /* First what is issued, releases too, then the deleters that are due by then. */
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
     cr_assert_eq(eddy_sync_deleters(EDDY_FOREVER), EDDY_OK);
     now.bytes = eddy_memory_counted(EDDY_MEMORY_TENSOR).bytes + eddy_memory_counted(EDDY_MEMORY_TEXT).bytes;
+    /* Those of the folder alone: the library's threads may have others open for a moment. */
     DIR *open = opendir("/proc/self/fd");
-    while (open && readdir(open))
-        now.descriptors++;
+    for (struct dirent *entry; open && (entry = readdir(open));) {
+        char target[256] = "";
+        now.descriptors += readlinkat(dirfd(open), entry->d_name, target, sizeof(target) - 1) > 0 &&
+                           strncmp(target, folder, strlen(folder)) == 0;
+    }
     if (open)
         closedir(open);
     return now;

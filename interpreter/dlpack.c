@@ -1,0 +1,213 @@
+/* Memory shared with other libraries by DLPack. Order is not shared: see the public header. */
+#include <eddy/dlpack.h>
+
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <base/status.h>
+#include <eddy/gradient.h>
+#include <interpreter/dlpack_abi.h>
+#include <interpreter/host.h>
+#include <interpreter/tensor.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define MAJOR 1
+#define MINOR 0
+
+/* DLPack's codes; the bits are those of Eddy's element. */
+static const uint8_t codes[EDDY_DTYPE_COUNT] = {
+    [EDDY_F32] = kDLFloat, [EDDY_F64] = kDLFloat, [EDDY_F16] = kDLFloat, [EDDY_BF16] = kDLBfloat, [EDDY_I8] = kDLInt,
+    [EDDY_U8] = kDLUInt,   [EDDY_I16] = kDLInt,   [EDDY_I32] = kDLInt,   [EDDY_I64] = kDLInt,     [EDDY_BOOL] = kDLBool,
+};
+
+/* ---- out ---- */
+
+/* A tensor that another library has; freed by its deleter. */
+typedef struct exported {
+    eddy_tensor *tensor; /* a reference of its own */
+    int64_t shape[EDDY_RANK_MAX], strides[EDDY_RANK_MAX];
+    union {
+        struct DLManagedTensor plain;
+        struct DLManagedTensorVersioned versioned;
+    } managed;
+} exported;
+
+static void end_export(exported *e) {
+    eddy_tensor *tensor = e->tensor;
+    eddy_memory_release(e, sizeof(*e), EDDY_MEMORY_HANDLE);
+    eddy_tensor_drop(tensor);
+}
+
+static void delete_plain(struct DLManagedTensor *self) {
+    end_export(self->manager_ctx);
+}
+
+static void delete_versioned(struct DLManagedTensorVersioned *self) {
+    end_export(self->manager_ctx);
+}
+
+static eddy_status check_export(eddy_tensor *tensor, const char *op, const void *address) {
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, op, address);
+    if (!eddy_tensor_check_shape(tensor, op, address))
+        return EDDY_INVALID_ARGUMENT;
+    if (!eddy_runtime_is_running(tensor->runtime))
+        return eddy_runtime_refuse(tensor->runtime, op, address, "");
+    if (eddy_tensor_device(tensor).kind != EDDY_DEVICE_CPU)
+        return eddy_fail(EDDY_UNSUPPORTED, op, address, "%s: the tensor is not on the CPU", op);
+    if (eddy_requires_grad(tensor))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: the tensor requires a gradient: detach it first", op);
+    return EDDY_OK;
+}
+
+/* The tensor's first element, when all that was issued (read_only: that writes it) has run. The memory stays where it is while
+ * the storage lives, so the lend may end at once. */
+static eddy_status find_data(eddy_tensor *tensor, bool read_only, const char *op, const void *address, void **data) {
+    eddy_vm_lend *lend;
+    eddy_vm_wait wait = {EDDY_FOREVER, op, address};
+    eddy_status status = eddy_vm_lend_begin(tensor->runtime->vm, tensor->storage, !read_only, &wait, data, &lend);
+    if (status != EDDY_OK)
+        return status;
+    eddy_vm_lend_end(tensor->runtime->vm, lend, false);
+    *data = tensor->count == 0 ? NULL
+                               : (char *)*data + tensor->offset * (int64_t)eddy_dtype_bytes((eddy_dtype)tensor->dtype);
+    return EDDY_OK;
+}
+
+static exported *export_tensor(eddy_tensor *tensor, bool read_only, const char *op, const void *address,
+                               DLTensor *shown) {
+    void *data;
+    if (check_export(tensor, op, address) != EDDY_OK || find_data(tensor, read_only, op, address, &data) != EDDY_OK)
+        return NULL;
+    exported *e = eddy_memory_acquire(sizeof(*e), EDDY_MEMORY_HANDLE);
+    if (!e) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for the struct", op);
+        return NULL;
+    }
+    for (int32_t d = 0; d < tensor->rank; d++) {
+        e->shape[d] = tensor->axes[d].dim;
+        e->strides[d] = tensor->axes[d].stride;
+    }
+    eddy_dtype dtype = (eddy_dtype)tensor->dtype;
+    *shown = (DLTensor){.data = data,
+                        .device = {kDLCPU, 0},
+                        .ndim = tensor->rank,
+                        .dtype = {codes[dtype], (uint8_t)(8 * eddy_dtype_bytes(dtype)), 1},
+                        .shape = e->shape,
+                        .strides = e->strides};
+    eddy_tensor_retain(tensor);
+    e->tensor = tensor;
+    return e;
+}
+
+struct DLManagedTensorVersioned *eddy_to_dlpack(eddy_tensor *tensor, const eddy_to_dlpack_options *options) {
+    bool read_only = options && options->read_only;
+    DLTensor shown;
+    exported *e = export_tensor(tensor, read_only, "to_dlpack", __builtin_return_address(0), &shown);
+    if (!e)
+        return NULL;
+    e->managed.versioned = (struct DLManagedTensorVersioned){.version = {MAJOR, MINOR},
+                                                             .manager_ctx = e,
+                                                             .deleter = delete_versioned,
+                                                             .flags = read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
+                                                             .dl_tensor = shown};
+    return &e->managed.versioned;
+}
+
+struct DLManagedTensor *eddy_to_dlpack_unversioned(eddy_tensor *tensor) {
+    DLTensor shown;
+    exported *e = export_tensor(tensor, false, "to_dlpack_unversioned", __builtin_return_address(0), &shown);
+    if (!e)
+        return NULL;
+    e->managed.plain = (struct DLManagedTensor){.dl_tensor = shown, .manager_ctx = e, .deleter = delete_plain};
+    return &e->managed.plain;
+}
+
+/* ---- in ---- */
+
+/* On the service thread. */
+static void end_plain(void *context) {
+    struct DLManagedTensor *managed = context;
+    if (managed->deleter)
+        managed->deleter(managed);
+}
+
+static void end_versioned(void *context) {
+    struct DLManagedTensorVersioned *managed = context;
+    if (managed->deleter)
+        managed->deleter(managed);
+}
+
+static eddy_status find_dtype(const DLDataType *type, const eddy_borrow *borrow, eddy_dtype *dtype) {
+    for (int i = 0; i < EDDY_DTYPE_COUNT; i++)
+        if (codes[i] == type->code && 8 * eddy_dtype_bytes((eddy_dtype)i) == type->bits && type->lanes == 1) {
+            *dtype = (eddy_dtype)i;
+            return EDDY_OK;
+        }
+    return eddy_fail(EDDY_UNSUPPORTED, borrow->op, borrow->address,
+                     "%s: an element type that Eddy does not have: code %d, %d bits, %d lanes", borrow->op, type->code,
+                     type->bits, type->lanes);
+}
+
+static eddy_status check_import(const DLTensor *given, const eddy_borrow *borrow) {
+    if (given->device.device_type != kDLCPU)
+        return eddy_fail(EDDY_UNSUPPORTED, borrow->op, borrow->address, "%s: a device of type %d, which is not the CPU",
+                         borrow->op, given->device.device_type);
+    if (given->ndim < 0 || given->ndim > EDDY_RANK_MAX)
+        return eddy_fail(EDDY_UNSUPPORTED, borrow->op, borrow->address, "%s: rank %d is not within 0 and %d",
+                         borrow->op, given->ndim, EDDY_RANK_MAX);
+    if (given->ndim > 0 && !given->shape)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, borrow->op, borrow->address, "%s: no shape", borrow->op);
+    for (int32_t d = 0; given->strides && d < given->ndim; d++)
+        if (given->strides[d] < 0)
+            return eddy_fail(EDDY_UNSUPPORTED, borrow->op, borrow->address, "%s: axis %d has the stride %" PRId64,
+                             borrow->op, d, given->strides[d]);
+    return EDDY_OK;
+}
+
+/* `borrow` says what is to be called in the end, and who asks. */
+static eddy_tensor *import_tensor(const DLTensor *given, eddy_borrow *borrow) {
+    const eddy_device cpu = EDDY_CPU;
+    if (check_import(given, borrow) != EDDY_OK || find_dtype(&given->dtype, borrow, &borrow->dtype) != EDDY_OK)
+        return NULL;
+    eddy_shape shape = {.rank = given->ndim};
+    for (int32_t d = 0; d < given->ndim; d++)
+        shape.dims[d] = given->shape[d];
+    borrow->data = given->data ? (char *)given->data + given->byte_offset : NULL;
+    borrow->shape = &shape;
+    borrow->strides = given->strides;
+    borrow->device = &cpu;
+    return eddy_host_borrow(borrow);
+}
+
+eddy_tensor *eddy_from_dlpack(struct DLManagedTensorVersioned *managed, const eddy_from_dlpack_options *options) {
+    const char *op = "from_dlpack";
+    const void *address = __builtin_return_address(0);
+    if (!managed) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: no struct", op);
+        return NULL;
+    }
+    if (managed->version.major != MAJOR) {
+        eddy_fail(EDDY_UNSUPPORTED, op, address, "%s: DLPack %u, not %d", op, managed->version.major, MAJOR);
+        return NULL;
+    }
+    if ((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) && !(options && options->takes_read_only)) {
+        eddy_fail(EDDY_UNSUPPORTED, op, address,
+                  "%s: the memory must not be written; the option takes_read_only promises that no op does", op);
+        return NULL;
+    }
+    eddy_borrow borrow = {.deleter = end_versioned, .context = managed, .op = op, .address = address};
+    return import_tensor(&managed->dl_tensor, &borrow);
+}
+
+eddy_tensor *eddy_from_dlpack_unversioned(struct DLManagedTensor *managed) {
+    const char *op = "from_dlpack_unversioned";
+    const void *address = __builtin_return_address(0);
+    if (!managed) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: no struct", op);
+        return NULL;
+    }
+    eddy_borrow borrow = {.deleter = end_plain, .context = managed, .op = op, .address = address};
+    return import_tensor(&managed->dl_tensor, &borrow);
+}
