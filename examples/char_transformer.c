@@ -1,4 +1,5 @@
 /* Trains a small transformer on the characters of any text and lets it write some. `char_transformer --help` lists the options. */
+#include "checkpoint.h"
 #include "text.h"
 #include "transformer.h"
 
@@ -19,14 +20,16 @@
 static const char help[] =
     "usage: char_transformer [options] [FILE or folder ..]\n"
     "Trains a transformer on text (/usr/share/common-licenses), the last tenth of each file held out.\n"
-    "  --steps N       steps of training (800)\n"
-    "  --batch N       windows of 128 characters a step (16)\n"
-    "  --threads N     threads that compute (all); the numbers do not depend on it\n"
-    "  --seed N        of weights and windows (1)\n"
-    "  --sample N      characters to write at the end (400)\n";
+    "  --steps N          steps of training (800); 0: none, the checkpoint is read\n"
+    "  --checkpoint FILE  where the best weights go (char_transformer.safetensors)\n"
+    "  --batch N          windows of 128 characters a step (16)\n"
+    "  --threads N        threads that compute (all); the numbers do not depend on it\n"
+    "  --seed N           of weights, windows and the sample (1)\n"
+    "  --sample N         characters that the best weights write at the end (400)\n";
 
 struct settings {
     int64_t steps, batch, threads, seed, sample;
+    const char *checkpoint;
     char *paths[FILES_MAX];
     int path_count;
 };
@@ -47,11 +50,12 @@ static bool read_number(const char *name, const char *text, int64_t least, int64
 /* 1: go on; 0: help was shown; -1: wrong. */
 static int read_settings(int argc, char **argv, struct settings *s) {
     static char licences[] = "/usr/share/common-licenses";
-    *s = (struct settings){.steps = 800, .batch = 16, .seed = 1, .sample = 400};
+    *s = (struct settings){
+        .steps = 800, .batch = 16, .seed = 1, .sample = 400, .checkpoint = "char_transformer.safetensors"};
     const struct {
         const char *name;
         int64_t *value, least;
-    } numbers[] = {{"--steps", &s->steps, 1},
+    } numbers[] = {{"--steps", &s->steps, 0},
                    {"--batch", &s->batch, 1},
                    {"--threads", &s->threads, 1},
                    {"--seed", &s->seed, 0},
@@ -68,6 +72,12 @@ static int read_settings(int argc, char **argv, struct settings *s) {
             if (!read_number(argv[i], argv[i + 1], numbers[n].least, numbers[n].value))
                 return -1;
             i++;
+        } else if (strcmp(argv[i], "--checkpoint") == 0) {
+            if (i + 1 == argc) {
+                fputs("char_transformer: --checkpoint needs a file\n", stderr);
+                return -1;
+            }
+            s->checkpoint = argv[++i];
         } else if (argv[i][0] == '-' || s->path_count == FILES_MAX) {
             fprintf(stderr, "char_transformer: unknown option %s (--help lists them)\n", argv[i]);
             return -1;
@@ -168,7 +178,7 @@ static bool train(const struct settings *s, const struct text *text, transformer
             }
             if (is_fine && held_out < *best) {
                 *best = held_out;
-                is_fine = transformer_keep(net);
+                is_fine = checkpoint_save(net, text, step + 1, held_out, s->checkpoint);
             }
         }
     }
@@ -220,7 +230,16 @@ static bool run(const struct settings *s, const struct text *text) {
     if (is_fine)
         printf("%lld characters of %lld kinds, %lld weights\n", (long long)text->counts[0], (long long)text->vocabulary,
                (long long)transformer_weights(&net));
-    is_fine = is_fine && train(s, text, &net, &best) && transformer_restore(&net) && write_sample(s, text, &net);
+    if (is_fine && s->steps > 0)
+        is_fine = train(s, text, &net, &best);
+    if (is_fine && s->steps > 0 && best == INFINITY) {
+        fputs("char_transformer: the validation loss was never finite\n", stderr);
+        is_fine = false;
+    }
+    is_fine = is_fine && checkpoint_load(&net, text, s->checkpoint);
+    if (is_fine && s->steps == 0)
+        is_fine = evaluate(s, text, &net, &best);
+    is_fine = is_fine && write_sample(s, text, &net);
     transformer_fini(&net);
     if (is_fine)
         printf("validation loss %.3f\n", best);

@@ -1,6 +1,7 @@
 #include "transformer.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #define DEVIATION 0.02
 #define NORM_MAX 1.0
@@ -72,7 +73,6 @@ void transformer_fini(transformer *net) {
         eddy_release(&net->parameters[i]);
         eddy_release(&net->m[i]);
         eddy_release(&net->v[i]);
-        eddy_release(&net->best[i]);
     }
     eddy_release(&net->step);
     eddy_release(&net->positions);
@@ -83,6 +83,24 @@ int64_t transformer_weights(const transformer *net) {
     for (int64_t i = 0; i < net->count; i++)
         weights += eddy_count(net->parameters[i]);
     return weights;
+}
+
+void transformer_name(const transformer *net, int64_t number, char *name, size_t size) {
+    static const char *const of_layers[TRANSFORMER_LAYER_PARAMETERS] = {[ATTENTION_NORM] = "attention_norm",
+                                                                        [QUERY_KEY_VALUE] = "query_key_value",
+                                                                        [ATTENTION_OUTPUT] = "attention_output",
+                                                                        [SWIGLU_NORM] = "swiglu_norm",
+                                                                        [GATE] = "gate",
+                                                                        [UP] = "up",
+                                                                        [DOWN] = "down"};
+    int64_t inner = number - 1;
+    if (number == 0)
+        snprintf(name, size, "embedding");
+    else if (number >= net->count - 2)
+        snprintf(name, size, "%s", number == net->count - 2 ? "norm" : "output");
+    else
+        snprintf(name, size, "layers.%lld.%s", (long long)(inner / TRANSFORMER_LAYER_PARAMETERS),
+                 of_layers[inner % TRANSFORMER_LAYER_PARAMETERS]);
 }
 
 /* ---- forward ---- */
@@ -159,25 +177,4 @@ eddy_tensor *transformer_train(transformer *net, eddy_tensor *numbers, double lr
     loss = take_step(net, loss, lr) == EDDY_OK ? eddy_scope_return(scope, eddy_detach(loss)) : NULL;
     eddy_scope_end(scope);
     return loss;
-}
-
-bool transformer_keep(transformer *net) {
-    for (int64_t i = 0; i < net->count; i++) {
-        eddy_release(&net->best[i]);
-        eddy_no_grad_begin();
-        net->best[i] = eddy_clone(net->parameters[i]);
-        eddy_no_grad_end();
-        if (!net->best[i])
-            return false;
-    }
-    return true;
-}
-
-bool transformer_restore(transformer *net) {
-    bool is_fine = true;
-    eddy_no_grad_begin();
-    for (int64_t i = 0; i < net->count && is_fine; i++)
-        is_fine = !net->best[i] || eddy_copy_into(net->best[i], net->parameters[i]) == EDDY_OK;
-    eddy_no_grad_end();
-    return is_fine;
 }

@@ -7,6 +7,7 @@
 
 #include <eddy/eddy.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #define TRANSFORMER_LAYERS_MAX 64
 /* Of a layer: attention's norm, query-key-value, output; the norm, gate, up and down of SwiGLU. */
@@ -22,9 +23,8 @@ typedef struct transformer {
     int64_t count; /* parameters: embedding, the layers', last norm, output */
     eddy_tensor *parameters[TRANSFORMER_PARAMETERS_MAX];
     eddy_tensor *m[TRANSFORMER_PARAMETERS_MAX], *v[TRANSFORMER_PARAMETERS_MAX]; /* AdamW's moments */
-    eddy_tensor *best[TRANSFORMER_PARAMETERS_MAX]; /* copies; NULL before transformer_keep */
-    eddy_tensor *step;                             /* AdamW's count of updates, i64 */
-    eddy_tensor *positions;                        /* 0 .. sequence - 1 */
+    eddy_tensor *step;                                                          /* AdamW's count of updates, i64 */
+    eddy_tensor *positions;                                                     /* 0 .. sequence - 1 */
 } transformer;
 
 /* Random weights from the current runtime's generator. On failure *net is to be given to transformer_fini all the same. */
@@ -41,8 +41,7 @@ eddy_tensor *transformer_loss(const transformer *net, eddy_tensor *numbers);
 /* One step of training: forward, backward, clipping, AdamW with rate `lr`. Returns the loss before the update, or NULL. */
 eddy_tensor *transformer_train(transformer *net, eddy_tensor *numbers, double lr);
 
-/* Copies the parameters, or puts the last copy back. */
-bool transformer_keep(transformer *net);
-bool transformer_restore(transformer *net);
+/* "layers.3.gate": what the parameter of that number is called in a file. */
+void transformer_name(const transformer *net, int64_t number, char *name, size_t size);
 
 #endif

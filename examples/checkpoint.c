@@ -1,0 +1,53 @@
+#include "checkpoint.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_BYTES 48
+#define CHARACTERS "characters"
+
+bool checkpoint_save(const transformer *net, const struct text *text, int64_t step, double loss, const char *path) {
+    eddy_tensor *tensors[TRANSFORMER_PARAMETERS_MAX + 1];
+    const char *names[TRANSFORMER_PARAMETERS_MAX + 1];
+    char texts[TRANSFORMER_PARAMETERS_MAX][NAME_BYTES], step_text[24], loss_text[32];
+    for (int64_t i = 0; i < net->count; i++) {
+        transformer_name(net, i, texts[i], NAME_BYTES);
+        names[i] = texts[i];
+        tensors[i] = net->parameters[i];
+    }
+    snprintf(step_text, sizeof(step_text), "%lld", (long long)step);
+    snprintf(loss_text, sizeof(loss_text), "%.3f", loss);
+    const eddy_metadata pairs[] = {{"step", step_text}, {"validation_loss", loss_text}};
+    eddy_scope *scope = eddy_scope_begin();
+    names[net->count] = CHARACTERS;
+    tensors[net->count] = eddy_from_data(text->bytes, EDDY_SHAPE(text->vocabulary), EDDY_U8, NULL);
+    eddy_status status = eddy_save_safetensors((eddy_list){tensors, net->count + 1}, names, path,
+                                               EDDY_OPTIONS(save_safetensors, .metadata = pairs, .metadata_count = 2));
+    eddy_scope_end(scope);
+    return status == EDDY_OK;
+}
+
+static bool has_same_characters(const eddy_archive *archive, const struct text *text) {
+    unsigned char bytes[256];
+    eddy_tensor *known = eddy_archive_tensor(archive, CHARACTERS);
+    return known && eddy_count(known) == text->vocabulary &&
+           eddy_read(known, bytes, (size_t)text->vocabulary) == EDDY_OK &&
+           memcmp(bytes, text->bytes, (size_t)text->vocabulary) == 0;
+}
+
+bool checkpoint_load(transformer *net, const struct text *text, const char *path) {
+    eddy_archive *archive = eddy_load_safetensors(path);
+    bool is_fine = archive && has_same_characters(archive, text);
+    if (archive && !is_fine)
+        fprintf(stderr, "char_transformer: %s knows other characters than this text\n", path);
+    eddy_no_grad_begin();
+    for (int64_t i = 0; i < net->count && is_fine; i++) {
+        char name[NAME_BYTES];
+        transformer_name(net, i, name, sizeof(name));
+        eddy_tensor *weights = eddy_archive_tensor(archive, name);
+        is_fine = weights && eddy_copy_into(weights, net->parameters[i]) == EDDY_OK;
+    }
+    eddy_no_grad_end();
+    eddy_archive_release(&archive);
+    return is_fine;
+}
