@@ -159,6 +159,9 @@ CASE(what_cannot_be_saved_leaves_the_old_file) {
     ASSERT_ERROR(EDDY_OUT_OF_RANGE, "index_select");
     cr_assert_eq(SAVE(EDDY_LIST(a, eddy_t(eddy_reshape(poisoned, EDDY_SHAPE(1, 1)))), "a", "p"), EDDY_OUT_OF_RANGE);
     ASSERT_ERROR(EDDY_OUT_OF_RANGE, "index_select");
+    /* And one whose shape is not known before it has run. */
+    cr_assert_eq(SAVE(EDDY_LIST(call("nonzero", OF(poisoned))), "n"), EDDY_OUT_OF_RANGE);
+    ASSERT_ERROR(EDDY_OUT_OF_RANGE, "index_select");
     ASSERT_F32(eddy_load_safetensors_one(path, "old"), 0, 1);
 }
 
