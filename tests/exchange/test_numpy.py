@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Arrays go from numpy to Eddy and back: .npy and .npz files, shared memory by DLPack.
+"""Arrays go from numpy to Eddy and back: .npy and .npz files, shared memory by DLPack; .safetensors files too where
+Python has the reference implementation.
 
 Usage: test_numpy.py LIBRARY [unittest's arguments]. Exit status 77: no numpy."""
 import ctypes
@@ -19,6 +20,11 @@ except ImportError:
         os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, "-B", *sys.argv])
     print("skipped: no numpy (apt install python3-numpy)")
     sys.exit(EXIT_SKIPPED)
+
+try:
+    import safetensors.numpy
+except ImportError:
+    safetensors = None
 
 DTYPES = ("f4", "f8", "f2", "i1", "u1", "i2", "i4", "i8", "?")
 
@@ -47,6 +53,9 @@ def open_library(path):
     library.eddy_load_npz.restype = ctypes.POINTER(Archive)
     library.eddy_load_npz.argtypes = [ctypes.c_char_p]
     library.eddy_save_npz.argtypes = [List, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p]
+    library.eddy_load_safetensors.restype = ctypes.POINTER(Archive)
+    library.eddy_load_safetensors.argtypes = [ctypes.c_char_p]
+    library.eddy_save_safetensors.argtypes = [List, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p, ctypes.c_void_p]
     library.eddy_archive_release.argtypes = [ctypes.POINTER(ctypes.POINTER(Archive))]
     library.eddy_release.argtypes = [ctypes.POINTER(tensor)]
     library.eddy_error_take.argtypes = [ctypes.POINTER(Error)]
@@ -105,13 +114,15 @@ class Files(Case):
             self.library.eddy_release(ctypes.byref(tensor))
             self.assert_same(numpy.load(self.copied), array, name)
 
-    def copy_npz(self):
-        archive = self.library.eddy_load_npz(self.given.encode())
+    def copy(self, load, save, *options):
+        archive = load(self.given.encode())
         self.check(bool(archive))
         held = archive.contents
-        tensors = List(held.tensors, held.count)
-        self.check(self.library.eddy_save_npz(tensors, held.names, self.copied.encode()) == 0)
+        self.check(save(List(held.tensors, held.count), held.names, self.copied.encode(), *options) == 0)
         self.library.eddy_archive_release(ctypes.byref(archive))
+
+    def copy_npz(self):
+        self.copy(self.library.eddy_load_npz, self.library.eddy_save_npz)
 
     def test_npz(self):
         wanted = dict(arrays())
@@ -130,6 +141,17 @@ class Files(Case):
         self.copy_npz()
         with numpy.load(self.copied) as copied:
             self.assertEqual(list(copied), [])
+
+
+    @unittest.skipUnless(safetensors, "no safetensors for Python (Debian 12 has none; pip install safetensors)")
+    def test_safetensors(self):
+        wanted = {name: numpy.array(array, dtype=array.dtype.newbyteorder("="), order="C") for name, array in arrays()}
+        safetensors.numpy.save_file(wanted, self.given, {"key": "value"})
+        self.copy(self.library.eddy_load_safetensors, self.library.eddy_save_safetensors, None)
+        copied = safetensors.numpy.load_file(self.copied)
+        self.assertEqual(sorted(copied), sorted(wanted))
+        for name, array in wanted.items():
+            self.assert_same(copied[name], array, name)
 
 
 # Python's capsules, as __dlpack__ gives them.

@@ -34,6 +34,7 @@ static inline void folder_end(void) {
 }
 
 static inline void write_bytes(const void *bytes, size_t count) {
+    unlink(path); /* ext4 brings a file that is cut and written anew to the disk at once */
     FILE *file = fopen(path, "wb");
     cr_assert_not_null(file);
     cr_assert_eq(fwrite(bytes, 1, count, file), count);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #define CASE(name) FILE_TEST(safetensors, name, "a.safetensors")
 
@@ -173,6 +174,26 @@ CASE(a_full_disk_leaves_the_old_file) {
     cr_assert_eq(SAVE(EDDY_LIST(counting(EDDY_SHAPE(5000))), "a"), EDDY_IO);
     ASSERT_ERROR(EDDY_IO, "a.safetensors: File too large");
     ASSERT_F32(eddy_load_safetensors_one(path, "old"), 0, 1);
+}
+
+/* The process is ended by the system in the midst of writing. What it left beside is removed here. */
+CASE(a_crash_leaves_the_old_file) {
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit limit = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY}, no_core = {0, 0};
+        bool is_fine = SAVE(EDDY_LIST(counting(EDDY_SHAPE(2))), "old") == EDDY_OK;
+        signal(SIGXFSZ, SIG_DFL);
+        if (is_fine && setrlimit(RLIMIT_CORE, &no_core) == 0 && setrlimit(RLIMIT_FSIZE, &limit) == 0)
+            SAVE(EDDY_LIST(counting(EDDY_SHAPE(5000))), "new");
+        _exit(1);
+    }
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+    ASSERT_F32(eddy_load_safetensors_one(path, "old"), 0, 1);
+    char beside[128];
+    snprintf(beside, sizeof(beside), "%s.%ld-1.part", path, (long)child);
+    cr_assert_eq(unlink(beside), 0);
 }
 
 /* ---- refused when loading ---- */
