@@ -147,6 +147,10 @@ static bool put_value(const eddy_op_attribute *attribute, char *place, const edd
             return false;
         *(eddy_shape *)(void *)place = given->value.shape;
         return true;
+    case EDDY_ATTRIBUTE_PAIR:
+        *(eddy_pair *)(void *)place =
+            is_int ? (eddy_pair){given->value.integer, given->value.integer} : given->value.pair;
+        return true;
     default:
         return false;
     }

@@ -25,6 +25,7 @@ TYPES = {
     "axes": ("AXES", "uint32_t", "const eddy_axes *"),
     "axis": ("AXIS", "int32_t", "int32_t"),
     "choice": ("CHOICE", "int32_t", "int32_t"),
+    "pair": ("PAIR", "eddy_pair", "eddy_pair"),
     "device": (None, None, "eddy_device"),
     "generator": (None, None, "eddy_generator *"),
     "text": ("TEXT", "const char *", "const char *"),
@@ -182,16 +183,16 @@ def read_operand(where, value):
 
 def check_option(where, option):
     """All zero has to be the default: DESIGN's rule for option structs."""
-    if option.type not in ("int", "float", "bool", "choice", "device", "generator"):
+    if option.type not in ("int", "float", "bool", "choice", "pair", "device", "generator"):
         fail(where, f"option {option.name}: a {option.type} cannot be an option")
     if option.type == "bool" and option.default:
         fail(where, f"option {option.name}: a bool that is true by default must be inverted")
     if option.type == "choice" and option.default:
         fail(where, f"option {option.name}: the default must be the first choice")
-    if option.type in ("int", "float") and option.default != 0 and not option.zero_flag:
+    if option.type in ("int", "float", "pair") and option.default != 0 and not option.zero_flag:
         fail(where, f"option {option.name}: 0 does not mean its default {option.default}; make it a parameter, invert it, or "
                     "give it zero_flag")
-    if option.zero_flag and option.default == 0:
+    if option.zero_flag and (option.default == 0 or option.type == "pair"):
         fail(where, f"option {option.name}: zero_flag is for defaults other than 0")
 
 

@@ -55,6 +55,8 @@ def option_lines(entry, attribute, target):
     name = attribute.name
     field = f"EDDY_OPTION(options, {name})"
     kind = {"choice": "(int32_t)"}.get(attribute.type, "")
+    if attribute.type == "pair":
+        return [f"    if (EDDY_HAS_OPTION(options, {name}))", f"        {target} = options->{name};"]
     if not attribute.zero_flag:
         return [f"    if ({field})", f"        {target} = {kind}options->{name};"]
     return [

@@ -40,6 +40,7 @@ typedef enum eddy_attribute_type {
     EDDY_ATTRIBUTE_DEVICE,    /* of a creation op; in no struct */
     EDDY_ATTRIBUTE_GENERATOR, /* of a random op; in no struct */
     EDDY_ATTRIBUTE_TEXT,      /* const char *, of a function made of ops (einsum's equation) */
+    EDDY_ATTRIBUTE_PAIR,      /* eddy_pair */
 } eddy_attribute_type;
 
 typedef struct eddy_operand_description {

@@ -23,6 +23,11 @@ typedef struct eddy_axes {
     int32_t axes[EDDY_RANK_MAX];
 } eddy_axes;
 
+/* Two numbers of an option, for the last two axes: .padding = {1, 2}. */
+typedef struct eddy_pair {
+    int64_t height, width;
+} eddy_pair;
+
 typedef struct eddy_tensor eddy_tensor;
 
 /* Tensors, borrowed for the call. */

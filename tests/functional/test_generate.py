@@ -55,6 +55,12 @@ class Refused(unittest.TestCase):
         self.assertIn("bool o_is_zero;", header.options_struct(op))
         self.assertIn("EDDY_OPTION(options, o_is_zero)", source.emit([op]))
 
+    def test_options_of_two_numbers(self):
+        op, = read(option('type = "pair"'))
+        self.assertIn("eddy_pair o; /* d */", header.options_struct(op))
+        self.assertIn("if (EDDY_HAS_OPTION(options, o))", source.emit([op]))
+        self.refused(option('type = "pair", default = 1'), "0 does not mean")
+
     def test_unknown_words(self):
         self.refused(operation('sumary = "x"\n'), "unknown key")
         self.refused(operation('promotion = "most"\n'), "promotion")

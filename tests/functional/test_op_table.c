@@ -55,7 +55,8 @@ Test(op_table, other_ops_have_a_rule_and_a_kernel) {
 Test(op_table, attributes_lie_in_their_struct) {
     static const size_t sizes[] = {sizeof(int64_t),     sizeof(double),     sizeof(bool),
                                    sizeof(eddy_scalar), sizeof(eddy_dtype), sizeof(eddy_shape),
-                                   sizeof(uint32_t),    sizeof(int32_t),    sizeof(int32_t)};
+                                   sizeof(uint32_t),    sizeof(int32_t),    sizeof(int32_t),
+                                   [EDDY_ATTRIBUTE_PAIR] = sizeof(eddy_pair)};
     EACH(op) {
         cr_assert_leq(op->kernel_attribute_bytes, op->attribute_bytes, "%s", op->name);
         for (int32_t i = 0; i < op->attribute_count; i++) {
