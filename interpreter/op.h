@@ -90,6 +90,9 @@ typedef struct eddy_op {
     bool is_registered;
     eddy_op_promotion promotion;
     eddy_op_result result;
+    /* 1 + the operand in the order of whose axes in memory new outputs of its rank are laid out (channels last stays
+     * channels last); 0: row-major. No list stands before that operand. */
+    int32_t layout_of;
     int32_t scalar_count; /* so many attributes, the first ones, are EDDY_ATTRIBUTE_SCALAR and promote with the inputs */
 
     /* Shapes and dtypes of outputs. NULL for elementwise ops: broadcast and promotion say it all. */

@@ -363,7 +363,11 @@ static eddy_status make_results(plan *p) {
         int64_t count = 1;
         for (int32_t d = 0; d < spec->shape.rank && !op->has_late_shape; d++)
             count *= spec->shape.dims[d];
-        eddy_tensor_lay(result, op->has_late_shape ? 0 : spec->shape.rank, spec->shape.dims, count);
+        const eddy_tensor *like = op->layout_of > 0 ? p->inputs[op->layout_of - 1] : NULL;
+        if (like && like->rank == spec->shape.rank)
+            eddy_tensor_lay_like(result, spec->shape.rank, spec->shape.dims, count, like);
+        else
+            eddy_tensor_lay(result, op->has_late_shape ? 0 : spec->shape.rank, spec->shape.dims, count);
         result->dtype = (uint8_t)spec->dtype;
         eddy_tensor_set_device(result, p->device);
         eddy_store_relaxed(&result->is_late, op->has_late_shape);

@@ -41,6 +41,7 @@ ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
     "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
     "late_errors", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
+    "layout",
 }
 COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors"}
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
@@ -112,6 +113,7 @@ class Entry:
     random: bool
     late_shape: bool
     shortcuts: dict = field(default_factory=dict)  # of its `_s` form: number -> expression that is the same and cheaper
+    layout: str = ""  # operand in the order of whose axes in memory the outputs are laid out; empty: row-major
     scalar_of: str = ""  # the entry that this `_s` form came from
     output_count: str = ""  # of a composition: the list or the attribute that says how many outputs there are; "": one
 
@@ -297,6 +299,7 @@ def read_entry(family, name, table, defaults):
         broadcasts=table.get("broadcasts", False),
         random=table.get("random", False),
         late_shape=table.get("late_shape", False),
+        layout=table.get("layout", ""),
     )
     check_entry(where, entry)
     return entry
@@ -335,6 +338,8 @@ def check_entry(where, entry):
         fail(where, "shortcuts are for numbers of a scalar form")
     if "inplace" in entry.forms and entry.result == "bool":
         fail(where, "a comparison cannot be written in place")
+    if entry.layout:
+        check_layout(where, entry)
     names = [o.name for o in entry.operands] + [a.name for a in entry.attributes]
     if len(set(names)) != len(names):
         fail(where, "a name is used twice")
@@ -346,6 +351,15 @@ def check_entry(where, entry):
         fail(where, "an entry that writes operands and outputs has no forms with a target")
     if not entry.struct and not entry.is_elementwise and any(not a.extra for a in entry.struct_attributes):
         fail(where, "attributes that the kernel reads need `struct`")
+
+
+def check_layout(where, entry):
+    names = [o.name for o in entry.operands]
+    if entry.layout not in names:
+        fail(where, f"layout of unknown operand {entry.layout!r}")
+    kinds = {o.kind for o in entry.operands[:names.index(entry.layout) + 1]}
+    if entry.is_elementwise or entry.late_shape or "list" in kinds or entry.operands[names.index(entry.layout)].kind != "tensor":
+        fail(where, "layout names a tensor before any list, of an op that is not elementwise and not late")
 
 
 def scalar_form(entry):

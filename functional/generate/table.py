@@ -85,6 +85,8 @@ def op_lines(number, entry):
             fields.append(f".{name} = true")
     fields += [f".promotion = EDDY_PROMOTE_{PROMOTIONS[entry.promotion]}", f".result = EDDY_RESULT_{RESULTS[entry.result]}",
                f".scalar_count = {len(entry.scalars)}"]
+    if entry.layout:
+        fields.append(f".layout_of = {1 + [o.name for o in entry.operands].index(entry.layout)}")
     if entry.infer:
         fields.append(f".infer = eddy_infer_{entry.infer}")
     if isinstance(entry.gradient, dict) and entry.gradient:

@@ -1,5 +1,5 @@
 #include "calls.h"
-#include <eddy/log.h>
+#include <eddy/eddy.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -72,6 +72,40 @@ static void *release_all(void *context) {
     for (int i = 0; i < 64; i++)
         eddy_release(&shared[i]);
     return NULL;
+}
+
+static void lies_like(eddy_tensor *like, const int64_t *dims, const int64_t *strides, bool is_contiguous) {
+    struct eddy_tensor made = {0};
+    int64_t count = 1;
+    for (int32_t d = 0; d < like->rank; d++)
+        count *= dims[d];
+    eddy_tensor_lay_like(&made, like->rank, dims, count, like);
+    cr_assert_eq(made.rank, like->rank);
+    cr_assert_eq(made.count, count);
+    cr_assert_eq(made.is_contiguous, is_contiguous);
+    for (int32_t d = 0; d < like->rank; d++) {
+        cr_assert_eq(made.axes[d].dim, dims[d]);
+        cr_assert_eq(made.axes[d].stride, strides[d], "axis %d: %lld", (int)d, (long long)made.axes[d].stride);
+    }
+}
+
+#define ARRAY(...) ((int64_t[]){__VA_ARGS__})
+
+Test(tensor, a_layout_follows_another) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_zeros(EDDY_SHAPE(2, 5, 7, 3), EDDY_F32, NULL);
+    eddy_tensor *last = eddy_permute(x, EDDY_AXES(0, 3, 1, 2)), *row = eddy_narrow(last, 0, 0, 1);
+    lies_like(x, ARRAY(2, 4, 6, 8), ARRAY(192, 48, 8, 1), true);
+    lies_like(last, ARRAY(2, 4, 6, 8), ARRAY(192, 1, 32, 4), false);
+    lies_like(row, ARRAY(1, 4, 6, 8), ARRAY(192, 1, 32, 4), false);
+    lies_like(last, ARRAY(2, 0, 6, 8), ARRAY(48, 48, 8, 1), true);
+    lies_like(eddy_unsqueeze(eddy_select(last, 0, 1), 0), ARRAY(1, 4, 6, 8), ARRAY(32, 1, 32, 4), false);
+    lies_like(eddy_slice(x, 3, 0, 3, 2), ARRAY(2, 5, 7, 2), ARRAY(70, 14, 2, 1), true);
+    lies_like(eddy_flip(last, EDDY_AXES(2)), ARRAY(2, 1, 1, 1), ARRAY(1, 1, 1, 1), true);
+    /* What repeats elements has no order. */
+    lies_like(eddy_expand(eddy_narrow(last, 0, 0, 1), EDDY_SHAPE(4, 3, 5, 7)), ARRAY(4, 3, 5, 7), ARRAY(105, 35, 7, 1),
+              true);
+    eddy_scope_end(scope);
 }
 
 Test(tensor, handles_released_elsewhere_come_back) {
