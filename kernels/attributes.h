@@ -198,6 +198,12 @@ typedef struct eddy_attributes_multinomial {
     bool replacement;
 } eddy_attributes_multinomial;
 
+/* conv2d, conv2d_backward_weight, conv_transpose2d */
+typedef struct eddy_attributes_conv {
+    eddy_pair stride, padding, dilation;
+    int64_t groups;
+} eddy_attributes_conv;
+
 typedef struct eddy_attributes_rope {
     double base;
     bool interleaved;

@@ -67,6 +67,10 @@ eddy_status eddy_infer_channel_sum(eddy_infer *infer);
 eddy_status eddy_infer_sdpa(eddy_infer *infer);
 eddy_status eddy_infer_sdpa_backward(eddy_infer *infer);
 eddy_status eddy_infer_rope(eddy_infer *infer);
+/* conv.c */
+eddy_status eddy_infer_conv2d(eddy_infer *infer);
+eddy_status eddy_infer_conv2d_backward_weight(eddy_infer *infer);
+eddy_status eddy_infer_conv_transpose2d(eddy_infer *infer);
 /* sample.c */
 eddy_status eddy_infer_dropout(eddy_infer *infer);
 eddy_status eddy_infer_dropout_backward(eddy_infer *infer);

@@ -32,6 +32,19 @@ EDDY_API eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing, ed
  * INVALID_ARGUMENT (equation), SHAPE_MISMATCH (ranks, sizes), DTYPE_MISMATCH. */
 EDDY_API eddy_tensor *eddy_einsum(const char *equation, eddy_list operands);
 
+typedef struct eddy_conv1d_options {
+    size_t size; /* of this struct; EDDY_OPTIONS fills it in */
+    int64_t stride;   /* Places from one window to the next; 0: 1 */
+    int64_t padding;  /* Zeros before and behind each row */
+    int64_t dilation; /* Places from one element of the window to the next; 0: 1 */
+    int64_t groups;   /* Groups of channels that do not see each other; 0: 1 */
+} eddy_conv1d_options;
+
+/* conv2d (<eddy/ops.h>) of rows: x [N, C, L] or [C, L], weight [O, C / groups, K], bias [O] or EDDY_NONE. SHAPE_MISMATCH,
+ * DTYPE_MISMATCH, INVALID_ARGUMENT (options), SIZE_OVERFLOW. */
+EDDY_API eddy_tensor *eddy_conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias,
+                                  const eddy_conv1d_options *options);
+
 #ifdef __cplusplus
 }
 #endif

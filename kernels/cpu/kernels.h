@@ -84,6 +84,12 @@ extern const eddy_kernel eddy_cpu_kl_div;
 extern const eddy_kernel eddy_cpu_kl_div_backward;
 extern const eddy_kernel eddy_cpu_kl_div_backward_target;
 
+/* conv.c: floats. [x [N, C, H, W], weight, bias or absent -> out]; images may lack N. */
+extern const eddy_kernel eddy_cpu_conv2d;
+extern const eddy_kernel eddy_cpu_conv_transpose2d;
+/* conv_weight.c: [grad, x -> dweight] */
+extern const eddy_kernel eddy_cpu_conv2d_backward_weight;
+
 /* norm.c: floats. Absent weights are 1, absent biases 0. */
 extern const eddy_kernel eddy_cpu_layer_norm; /* [x, weight or absent, bias or absent -> out] */
 extern const eddy_kernel eddy_cpu_rms_norm;   /* [x, weight or absent -> out] */

@@ -305,6 +305,30 @@ CASE(batch_norm_backward, eddy_batch_norm_backward(A, B, C, NULL))
 CASE(batch_norm_backward_weight, eddy_batch_norm_backward_weight(A, B, NULL))
 CASE(channel_sum, eddy_channel_sum(A))
 CASE(dropout_backward, eddy_dropout_backward(A, 0.4, 7, 3))
+static eddy_tensor *ones(eddy_shape shape) {
+    return eddy_ones(shape, EDDY_F64, NULL);
+}
+
+CASE(conv2d, eddy_conv2d(A, B, C, EDDY_OPTIONS(conv2d, .padding = {1, 0}, .stride = {2, 1})))
+CASE(conv2d_grouped, eddy_conv2d(A, B, C, EDDY_OPTIONS(conv2d, .dilation = {2, 1}, .groups = 2)))
+CASE(conv2d_plain, eddy_conv2d(A, B, EDDY_NONE, NULL))
+CASE(conv_transpose2d,
+     eddy_conv_transpose2d(A, B, C,
+                           EDDY_OPTIONS(conv_transpose2d, .stride = {2, 1}, .padding = {1, 0}, .output_padding = {1, 0})))
+CASE(conv_transpose2d_grouped, eddy_conv_transpose2d(A, B, C, EDDY_OPTIONS(conv_transpose2d, .groups = 2)))
+/* More rows than any window reaches. */
+CASE(conv_transpose2d_wide,
+     eddy_conv_transpose2d(A, B, EDDY_NONE,
+                           EDDY_OPTIONS(conv_transpose2d, .dilation = {3, 1}, .output_padding = {2, 0}, .padding = {1, 0})))
+CASE(conv2d_backward_weight,
+     eddy_conv2d_backward_weight(A, B, (eddy_pair){2, 2},
+                                 EDDY_OPTIONS(conv2d_backward_weight, .stride = {2, 1}, .padding = {1, 0})))
+/* Gradients that meet gradients. */
+CASE(conv2d_twice,
+     eddy_conv2d(eddy_conv_transpose2d(A, eddy_conv2d_backward_weight(ones(SHAPE(1, 2, 2, 2)), A, (eddy_pair){2, 2}, NULL),
+                                       EDDY_NONE, EDDY_OPTIONS(conv_transpose2d, .stride = {2, 1})),
+                 B, EDDY_NONE, NULL))
+CASE(conv1d, eddy_conv1d(A, B, C, EDDY_OPTIONS(conv1d, .stride = 2, .padding = 1)))
 
 static eddy_tensor *run_inplace(eddy_tensor *const *x) {
     eddy_tensor *y = eddy_mul(x[0], x[1]);
@@ -500,6 +524,15 @@ static const gradient_case cases[] = {
     ROW(batch_norm_backward_weight, batch_norm_backward_weight, -2, 2, 2, SHAPE(2, 3, 4), SHAPE(2, 3, 4)),
     ROW(channel_sum, channel_sum, -2, 2, 1, SHAPE(2, 3, 4)),
     ROW(dropout_backward, dropout_backward, -2, 2, 1, SHAPE(4, 4)),
+    ROW(conv2d, conv2d, -2, 2, 3, SHAPE(2, 2, 4, 3), SHAPE(3, 2, 3, 2), SHAPE(3)),
+    ROW(conv2d, conv2d_grouped, -2, 2, 3, SHAPE(4, 4, 3), SHAPE(2, 2, 2, 2), SHAPE(2)),
+    ROW(conv2d, conv2d_plain, -2, 2, 2, SHAPE(2, 3, 3), SHAPE(2, 2, 1, 1)),
+    ROW(conv_transpose2d, conv_transpose2d, -2, 2, 3, SHAPE(2, 2, 2, 3), SHAPE(2, 2, 3, 2), SHAPE(2)),
+    ROW(conv_transpose2d, conv_transpose2d_grouped, -2, 2, 3, SHAPE(4, 2, 2), SHAPE(4, 1, 2, 2), SHAPE(2)),
+    ROW(conv_transpose2d, conv_transpose2d_wide, -2, 2, 2, SHAPE(2, 3, 3), SHAPE(2, 1, 2, 1)),
+    ROW(conv2d_backward_weight, conv2d_backward_weight, -2, 2, 2, SHAPE(2, 2, 2, 2), SHAPE(2, 2, 3, 3)),
+    ROW(conv2d_backward_weight, conv2d_twice, -2, 2, 2, SHAPE(1, 2, 3, 3), SHAPE(1, 2, 2, 2)),
+    ROW(, conv1d, -2, 2, 3, SHAPE(2, 2, 5), SHAPE(3, 2, 3), SHAPE(3)),
     ROW(, reshape, -2, 2, 1, SHAPE(3, 4)),
     ROW(, permute, -2, 2, 1, SHAPE(2, 3, 4)),
     ROW(, expand, -2, 2, 1, SHAPE(3, 1)),

@@ -1,0 +1,93 @@
+/* Convolutions as matrix products: what is read, what is written, and which element of the one meets which of the other.
+ *
+ * The result of a group of channels at a place is the product of a row of weights with a column of what the window shows
+ * there (K. Chellapilla, S. Puri, P. Simard, "High performance convolutional neural networks for document processing", 2006).
+ * Columns are gathered for a tile of places at a time (conv_gather.h). A transposed convolution is the same with its windows
+ * taken apart: places of the result that are equal modulo the stride see the same elements of the window, one stride of
+ * their places is one step in the input, and so each such phase is a convolution of its own without holes. */
+#ifndef EDDY_KERNELS_CPU_CONV_PLAN_H
+#define EDDY_KERNELS_CPU_CONV_PLAN_H
+
+#include <kernels/attributes.h>
+#include <kernels/kernel.h>
+
+/* [N, C, H, W]; N is 1 where the view lacks it. */
+typedef struct eddy_conv_image {
+    void *data;
+    eddy_dtype dtype;
+    int64_t batch, channels, height, width;
+    int64_t batch_stride, channel_stride, row_stride, column_stride;
+} eddy_conv_image;
+
+eddy_conv_image eddy_conv_image_of(const eddy_kernel_view *view);
+
+/* Weights as [group, result's channel, input's channel, KH, KW]. */
+typedef struct eddy_conv_weight {
+    void *data;
+    eddy_dtype dtype;
+    int64_t height, width;
+    int64_t group_stride, to_stride, from_stride, row_stride, column_stride;
+} eddy_conv_weight;
+
+/* One phase along one axis: place i is number start + i * step in the result and, at tap t, number
+ * i * reach + offset + t * offset_step in the input; the tap is element tap + t * tap_step of the window. */
+typedef struct eddy_conv_axis {
+    int64_t start, step, count;
+    int64_t reach, offset, offset_step;
+    int64_t tap, tap_step, tap_count;
+} eddy_conv_axis;
+
+typedef struct eddy_conv_window {
+    int64_t size, stride, padding, dilation;
+} eddy_conv_window;
+
+/* The only phase of a convolution with `count` places. */
+eddy_conv_axis eddy_conv_axis_forward(const eddy_conv_window *window, int64_t count);
+/* Phase `phase`, below the stride, of a transposed one whose result has `size` places. */
+eddy_conv_axis eddy_conv_axis_transposed(const eddy_conv_window *window, int64_t size, int64_t phase);
+
+typedef struct eddy_conv_plan {
+    eddy_conv_image from, to;
+    eddy_conv_weight weight;
+    eddy_conv_window rows, columns;
+    int64_t groups, from_channels, to_channels; /* channels of a group */
+    bool is_transposed;
+    int64_t row_phases, column_phases;
+    eddy_dtype compute;
+    int64_t bytes; /* of a number of the compute type */
+} eddy_conv_plan;
+
+/* conv2d and conv_transpose2d. Needs shapes, strides and dtypes; takes data as it is. */
+void eddy_conv_plan_forward(eddy_conv_plan *plan, const eddy_kernel_view *x, const eddy_kernel_view *weight,
+                            const eddy_kernel_view *out, const eddy_attributes_conv *attributes);
+void eddy_conv_plan_transposed(eddy_conv_plan *plan, const eddy_kernel_view *x, const eddy_kernel_view *weight,
+                               const eddy_kernel_view *out, const eddy_attributes_conv *attributes);
+
+void eddy_conv_plan_phase(const eddy_conv_plan *plan, int64_t phase, eddy_conv_axis *rows, eddy_conv_axis *columns);
+
+/* A row of weights as columns count its depth (conv_gather.h): channel `to` of a group's result with channels from ..
+ * from + count of its input, at the taps of a phase. */
+typedef struct eddy_conv_row {
+    const eddy_conv_axis *rows, *columns;
+    int64_t group, to, from, count;
+    bool is_last; /* taps and, within, channels */
+} eddy_conv_row;
+/* Between the weights and a row of the compute type. */
+void eddy_conv_row_load(const eddy_conv_plan *plan, const eddy_conv_row *row, void *to);
+void eddy_conv_row_store(const eddy_conv_plan *plan, const eddy_conv_row *row, const void *from);
+
+/* c = a b, or with `adds` c += a b; row-major in the compute type, a [m, k], b [k, n], each transposed where said. */
+void eddy_conv_multiply(const eddy_conv_plan *plan, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                        const void *a, int64_t lda, const void *b, int64_t ldb, bool adds, void *c, int64_t ldc);
+/* For eddy_kernel.start. */
+bool eddy_conv_start(const eddy_kernel_call *call);
+
+/* Products in all, as a number for estimates. */
+double eddy_conv_plan_work(const eddy_conv_plan *plan);
+/* Picoseconds at some 40 GFLOP/s: what gathers and what multiplies. */
+int64_t eddy_conv_plan_cost(const eddy_conv_plan *plan);
+
+/* Places in a tile of `places` whose columns have `depth` numbers. */
+int64_t eddy_conv_tile_places(const eddy_conv_plan *plan, int64_t places, int64_t depth);
+
+#endif

@@ -1,0 +1,165 @@
+/* Convolutions: what their rules accept and refuse, the layouts of results, and conv1d. */
+#include "inferring.h"
+#include <eddy/eddy.h>
+#include <string.h>
+
+static eddy_arguments_conv2d forward(void) {
+    return (eddy_arguments_conv2d){0};
+}
+
+Test(conv, conv2d_measures_its_result) {
+    eddy_arguments_conv2d a = forward();
+    const eddy_spec x = SPEC(F16, 2, 4, 9, 8), w = SPEC(F16, 6, 4, 3, 2);
+    ACCEPTS(conv2d, &a, F16, EDDY_SHAPE(2, 6, 7, 7), x, w, ABSENT);
+    cr_assert(a.stride.height == 1 && a.dilation.width == 1 && a.groups == 1, "defaults are filled in");
+    ACCEPTS(conv2d, &a, F16, EDDY_SHAPE(6, 7, 7), SPEC(F16, 4, 9, 8), w, SPEC(F16, 6));
+    a = (eddy_arguments_conv2d){{2, 3}, {1, 0}, {2, 1}, 2};
+    ACCEPTS(conv2d, &a, F16, EDDY_SHAPE(2, 6, 4, 3), x, SPEC(F16, 6, 2, 3, 2), ABSENT);
+    ACCEPTS(conv2d, &a, F16, EDDY_SHAPE(0, 6, 4, 3), SPEC(F16, 0, 4, 9, 8), SPEC(F16, 6, 2, 3, 2), ABSENT);
+}
+
+Test(conv, conv2d_refuses_what_does_not_fit) {
+    eddy_arguments_conv2d a = forward();
+    const eddy_spec x = SPEC(F32, 2, 4, 9, 8), w = SPEC(F32, 6, 4, 3, 2);
+    REFUSES(conv2d, &a, SHAPE_MISMATCH, "x must have shape", SPEC(F32, 9, 8), w, ABSENT);
+    REFUSES(conv2d, &a, SHAPE_MISMATCH, "weight must have rank 4", x, SPEC(F32, 6, 4, 3), ABSENT);
+    REFUSES(conv2d, &a, SHAPE_MISMATCH, "x has 4 channels, weight is for 3", x, SPEC(F32, 6, 3, 3, 2), ABSENT);
+    REFUSES(conv2d, &a, SHAPE_MISMATCH, "windows of 0 by 2", x, SPEC(F32, 6, 4, 0, 2), ABSENT);
+    REFUSES(conv2d, &a, SHAPE_MISMATCH, "spans 10 does not fit into 9", x, SPEC(F32, 6, 4, 10, 2), ABSENT);
+    REFUSES(conv2d, &a, SHAPE_MISMATCH, "bias must have shape [6]", x, w, SPEC(F32, 4));
+    REFUSES(conv2d, &a, DTYPE_MISMATCH, "weight is f64", x, SPEC(F64, 6, 4, 3, 2), ABSENT);
+    REFUSES(conv2d, &a, DTYPE_MISMATCH, "bias is f64", x, w, SPEC(F64, 6));
+    REFUSES(conv2d, &a, DTYPE_MISMATCH, "x must be", SPEC(I64, 2, 4, 9, 8), w, ABSENT);
+    a.groups = 4;
+    REFUSES(conv2d, &a, SHAPE_MISMATCH, "6 channels do not make 4 groups", x, SPEC(F32, 6, 1, 3, 2), ABSENT);
+    a.groups = -1;
+    REFUSES(conv2d, &a, INVALID_ARGUMENT, "groups is -1", x, w, ABSENT);
+    a = (eddy_arguments_conv2d){.stride = {2, 0}};
+    REFUSES(conv2d, &a, INVALID_ARGUMENT, "stride is [2, 0]", x, w, ABSENT);
+    a = (eddy_arguments_conv2d){.padding = {0, -1}};
+    REFUSES(conv2d, &a, INVALID_ARGUMENT, "padding is [0, -1]", x, w, ABSENT);
+    a = (eddy_arguments_conv2d){.dilation = {INT64_MAX, 1}};
+    REFUSES(conv2d, &a, INVALID_ARGUMENT, "dilation is", x, w, ABSENT);
+}
+
+Test(conv, conv_transpose2d_goes_back_to_each_input) {
+    eddy_arguments_conv_transpose2d a = {0};
+    const eddy_spec x = SPEC(F32, 2, 6, 4, 3), w = SPEC(F32, 6, 2, 3, 2);
+    ACCEPTS(conv_transpose2d, &a, F32, EDDY_SHAPE(2, 2, 6, 4), x, w, SPEC(F32, 2));
+    a = (eddy_arguments_conv_transpose2d){{{2, 3}, {1, 0}, {2, 1}, 2}, {1, 2}};
+    ACCEPTS(conv_transpose2d, &a, F32, EDDY_SHAPE(2, 4, 10, 10), x, w, SPEC(F32, 4));
+    REFUSES(conv_transpose2d, &a, SHAPE_MISMATCH, "bias must have shape [4]", x, w, SPEC(F32, 2));
+    REFUSES(conv_transpose2d, &a, SHAPE_MISMATCH, "x has 5 channels, weight is for 6", SPEC(F32, 2, 5, 4, 3), w,
+            ABSENT);
+    a.output_padding.height = 2;
+    REFUSES(conv_transpose2d, &a, INVALID_ARGUMENT, "output_padding [2, 2]", x, w, ABSENT);
+    a.output_padding.height = -1;
+    REFUSES(conv_transpose2d, &a, INVALID_ARGUMENT, "output_padding is [-1, 2]", x, w, ABSENT);
+    a = (eddy_arguments_conv_transpose2d){.kernel = {.padding = {4, 0}}};
+    REFUSES(conv_transpose2d, &a, SHAPE_MISMATCH, "cuts off more", x, w, ABSENT);
+    const eddy_spec tall = {.dtype = EDDY_F32, .shape = EDDY_SHAPE(0, 6, INT64_C(1) << 60, 1)};
+    a = (eddy_arguments_conv_transpose2d){.kernel = {.stride = {64, 1}}};
+    REFUSES(conv_transpose2d, &a, SIZE_OVERFLOW, "63 bits", tall, w, ABSENT);
+}
+
+Test(conv, conv2d_backward_weight_makes_a_weight) {
+    eddy_arguments_conv2d_backward_weight a = {.kernel_size = {3, 2}, .kernel = {.groups = 2}};
+    const eddy_spec x = SPEC(F64, 2, 4, 9, 8), grad = SPEC(F64, 2, 6, 7, 7);
+    ACCEPTS(conv2d_backward_weight, &a, F64, EDDY_SHAPE(6, 2, 3, 2), grad, x);
+    ACCEPTS(conv2d_backward_weight, &a, F64, EDDY_SHAPE(6, 2, 3, 2), SPEC(F64, 2, 6, 5, 7), x);
+    REFUSES(conv2d_backward_weight, &a, SHAPE_MISMATCH, "grad has 8 rows, the result 7", SPEC(F64, 2, 6, 8, 7), x);
+    REFUSES(conv2d_backward_weight, &a, SHAPE_MISMATCH, "grad has 8 columns, the result 7", SPEC(F64, 2, 6, 7, 8), x);
+    REFUSES(conv2d_backward_weight, &a, SHAPE_MISMATCH, "as many images", SPEC(F64, 3, 6, 7, 7), x);
+    REFUSES(conv2d_backward_weight, &a, SHAPE_MISMATCH, "as many images", SPEC(F64, 6, 7, 7), x);
+    REFUSES(conv2d_backward_weight, &a, SHAPE_MISMATCH, "grad must have shape", SPEC(F64, 7, 7), x);
+    REFUSES(conv2d_backward_weight, &a, SHAPE_MISMATCH, "make 2 groups", SPEC(F64, 2, 5, 7, 7), x);
+    REFUSES(conv2d_backward_weight, &a, DTYPE_MISMATCH, "x is f64", SPEC(F32, 2, 6, 7, 7), x);
+    a.kernel_size.width = 0;
+    REFUSES(conv2d_backward_weight, &a, INVALID_ARGUMENT, "kernel_size is [3, 0]", grad, x);
+}
+
+static eddy_tensor *numbers(eddy_shape shape) {
+    int64_t count = 1;
+    for (int32_t d = 0; d < shape.rank; d++)
+        count *= shape.dims[d];
+    eddy_tensor *whole = eddy_arange(EDDY_S(0), EDDY_S(count), EDDY_S(1), EDDY_I64, NULL);
+    return eddy_reshape(eddy_cast(eddy_remainder_s(eddy_mul_s(whole, EDDY_S(7)), EDDY_S(11)), EDDY_F32), shape);
+}
+
+static eddy_tensor *channels_last(eddy_tensor *image) {
+    return eddy_permute(eddy_contiguous(eddy_permute(image, EDDY_AXES(0, 2, 3, 1))), EDDY_AXES(0, 3, 1, 2));
+}
+
+static void assert_same(eddy_tensor *a, eddy_tensor *b) {
+    eddy_tensor *off = eddy_max(eddy_abs(eddy_sub(a, b)), NULL, NULL);
+    cr_assert_eq(eddy_item_f64(off), 0);
+}
+
+/* Small whole numbers: sums are exact in any order. */
+Test(conv, channels_last_stays_so) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_SHAPE(2, 3, 6, 5)), *w = numbers(EDDY_SHAPE(4, 3, 3, 3)), *last = channels_last(x);
+    eddy_tensor *plain = eddy_conv2d(x, w, EDDY_NONE, NULL), *kept = eddy_conv2d(last, w, EDDY_NONE, NULL);
+    cr_assert(eddy_is_contiguous(plain) && !eddy_is_contiguous(kept));
+    cr_assert(eddy_stride(kept, 1) == 1 && eddy_stride(kept, 3) == 4 && eddy_stride(kept, 2) == 12);
+    assert_same(plain, kept);
+    eddy_tensor *back = eddy_conv_transpose2d(kept, w, EDDY_NONE, NULL);
+    cr_assert_eq(eddy_stride(back, 1), 1);
+    assert_same(back, eddy_conv_transpose2d(plain, w, EDDY_NONE, NULL));
+    assert_same(eddy_conv2d_backward_weight(kept, last, (eddy_pair){3, 3}, NULL),
+                eddy_conv2d_backward_weight(plain, x, (eddy_pair){3, 3}, NULL));
+    eddy_tensor *target = eddy_empty_like(plain, NULL);
+    cr_assert_eq(eddy_conv2d_into(last, w, EDDY_NONE, target, NULL), EDDY_OK);
+    assert_same(plain, target);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(conv, by_name) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_SHAPE(3, 6, 5)), *w = numbers(EDDY_SHAPE(4, 3, 3, 3)), *got;
+    cr_assert_eq(eddy_call("conv2d", EDDY_LIST(x, w, EDDY_NONE),
+                           EDDY_ATTRIBUTES({"padding", EDDY_ATTRIBUTE_PAIR, {.pair = {1, 2}}},
+                                           {"stride", EDDY_ATTRIBUTE_INT, {.integer = 2}}),
+                           &got),
+                 EDDY_OK);
+    assert_same(got, eddy_conv2d(x, w, EDDY_NONE, EDDY_OPTIONS(conv2d, .padding = {1, 2}, .stride = {2, 2})));
+    eddy_scope_end(scope);
+}
+
+Test(conv, conv1d_is_conv2d_of_rows) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_SHAPE(2, 4, 9)), *w = numbers(EDDY_SHAPE(6, 2, 3)), *bias = numbers(EDDY_SHAPE(6));
+    eddy_tensor *got =
+        eddy_conv1d(x, w, bias, EDDY_OPTIONS(conv1d, .stride = 2, .padding = 3, .dilation = 2, .groups = 2));
+    const eddy_shape shape = eddy_shape_of(got);
+    cr_assert(shape.rank == 3 && shape.dims[0] == 2 && shape.dims[1] == 6 && shape.dims[2] == 6);
+    float xs[2][4][9], ws[6][2][3], biases[6], ys[2][6][6];
+    cr_assert_eq(eddy_read(x, xs, sizeof(xs)), EDDY_OK);
+    cr_assert_eq(eddy_read(w, ws, sizeof(ws)), EDDY_OK);
+    cr_assert_eq(eddy_read(bias, biases, sizeof(biases)), EDDY_OK);
+    cr_assert_eq(eddy_read(got, ys, sizeof(ys)), EDDY_OK);
+    for (int n = 0; n < 2; n++)
+        for (int o = 0; o < 6; o++)
+            for (int i = 0; i < 6; i++) {
+                float want = biases[o];
+                for (int c = 0; c < 2; c++)
+                    for (int k = 0; k < 3; k++) {
+                        int at = 2 * i - 3 + 2 * k;
+                        want += at >= 0 && at < 9 ? xs[n][o / 3 * 2 + c][at] * ws[o][c][k] : 0;
+                    }
+                cr_assert_eq(ys[n][o][i], want, "%d %d %d", n, o, i);
+            }
+    assert_same(eddy_conv1d(eddy_select(x, 0, 1), w, EDDY_NONE, EDDY_OPTIONS(conv1d, .groups = 2)),
+                eddy_select(eddy_conv1d(x, w, EDDY_NONE, EDDY_OPTIONS(conv1d, .groups = 2)), 0, 1));
+    eddy_error error;
+    cr_assert_null(eddy_conv1d(bias, w, EDDY_NONE, NULL));
+    cr_assert_eq(eddy_error_take(&error), EDDY_SHAPE_MISMATCH);
+    cr_assert_not_null(strstr(error.message, "conv1d: x must have rank 2 or 3"));
+    cr_assert_null(eddy_conv1d(x, w, EDDY_NONE, NULL));
+    cr_assert_eq(eddy_error_take(NULL), EDDY_SHAPE_MISMATCH);
+    cr_assert_null(eddy_conv1d(x, bias, EDDY_NONE, NULL));
+    cr_assert_eq(eddy_error_take(NULL), EDDY_SHAPE_MISMATCH);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}

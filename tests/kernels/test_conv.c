@@ -1,0 +1,315 @@
+/* conv2d, conv_transpose2d and conv2d_backward_weight against direct loops. A setting has an image x, weights, and a gradient of
+ * the shape of conv2d's result, which is what the transposed one takes: its result then has the shape of x. */
+#include "serial_team.h"
+#include "tensor.h"
+#include <base/dtype.h>
+#include <criterion/criterion.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/kernels.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A layout of images besides those of every tensor. */
+#define CHANNELS_LAST LAYOUT_COUNT
+#define LAYOUTS (LAYOUT_COUNT + 1)
+
+typedef struct problem {
+    int64_t batch, channels, height, width; /* batch -1: images without that dim */
+    int64_t made, rows, columns;            /* weight [made, channels / groups, rows, columns] */
+    eddy_attributes_conv attributes;
+} problem;
+
+typedef struct setting {
+    const problem *p;
+    eddy_dtype dtype;
+    int l;
+    int64_t images, made_height, made_width;
+    tensor x, weight, grad, bias, x_bias;
+} setting;
+
+static const eddy_dtype floats[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
+
+static double unit_of(eddy_dtype dtype) {
+    return dtype == EDDY_F64 ? 0x1p-52 : dtype == EDDY_F32 ? 0x1p-23 : dtype == EDDY_F16 ? 0x1p-10 : 0x1p-7;
+}
+
+static double least_of(eddy_dtype dtype) {
+    return dtype == EDDY_F64 ? 0x1p-1074 : dtype == EDDY_F32 ? 0x1p-149 : dtype == EDDY_F16 ? 0x1p-24 : 0x1p-133;
+}
+
+static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+    return (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
+}
+
+static tensor image_make(const problem *p, eddy_dtype dtype, int64_t channels, int64_t height, int64_t width, int l) {
+    int32_t skipped = p->batch < 0 ? 1 : 0, rank = 4 - skipped;
+    const int64_t shape[] = {p->batch, channels, height, width}, last[] = {p->batch, height, width, channels};
+    if (l != CHANNELS_LAST)
+        return tensor_make(dtype, rank, shape + skipped, (layout)l);
+    tensor t = tensor_make(dtype, rank, last + skipped, CONTIGUOUS);
+    int64_t stride = t.strides[rank - 1];
+    memcpy(t.shape, shape + skipped, sizeof(int64_t) * (size_t)rank);
+    for (int32_t d = rank - 1; d > rank - 3; d--)
+        t.strides[d] = t.strides[d - 1];
+    t.strides[rank - 3] = stride;
+    return t;
+}
+
+static setting make(const problem *p, eddy_dtype dtype, int l) {
+    const eddy_attributes_conv *a = &p->attributes;
+    setting s = {.p = p, .dtype = dtype, .l = l, .images = p->batch < 0 ? 1 : p->batch};
+    s.made_height = windows(p->height, p->rows, a->stride.height, a->padding.height, a->dilation.height);
+    s.made_width = windows(p->width, p->columns, a->stride.width, a->padding.width, a->dilation.width);
+    const int64_t weight[] = {p->made, p->channels / a->groups, p->rows, p->columns};
+    layout plain = l == CHANNELS_LAST ? CONTIGUOUS : (layout)l;
+    s.x = image_make(p, dtype, p->channels, p->height, p->width, l);
+    s.grad = image_make(p, dtype, p->made, s.made_height, s.made_width, l);
+    s.weight = tensor_make(dtype, 4, weight, plain);
+    s.bias = tensor_make(dtype, 1, &p->made, plain);
+    s.x_bias = tensor_make(dtype, 1, &p->channels, plain);
+    tensor_fill(&s.x, 2), tensor_fill(&s.weight, 1), tensor_fill(&s.grad, 2);
+    tensor_fill(&s.bias, 1), tensor_fill(&s.x_bias, 1);
+    return s;
+}
+
+static void drop(setting *s) {
+    tensor *all[] = {&s->x, &s->weight, &s->grad, &s->bias, &s->x_bias};
+    for (int i = 0; i < 5; i++)
+        tensor_free(all[i]);
+}
+
+/* ---- what is to come ---- */
+
+typedef struct answer {
+    long double *value, *size; /* of the terms */
+    int64_t *terms;
+    int64_t count;
+} answer;
+
+static answer answer_make(int64_t count) {
+    answer a = {.count = count};
+    a.value = calloc((size_t)count + 1, sizeof(*a.value));
+    a.size = calloc((size_t)count + 1, sizeof(*a.size));
+    a.terms = calloc((size_t)count + 1, sizeof(*a.terms));
+    return a;
+}
+
+static void answer_add(answer *a, int64_t at, long double value) {
+    a->value[at] += value;
+    a->size[at] += fabsl(value);
+    a->terms[at]++;
+}
+
+/* A sum of n terms, each rounded, in any order: n roundings of no more than the terms' sizes (Higham, Accuracy and Stability
+ * of Numerical Algorithms, 4.2), then one to the dtype. */
+static void answer_check(answer *a, const char *name, const setting *s, const tensor *got) {
+    const problem *p = s->p;
+    double unit = unit_of(s->dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32);
+    cr_assert_eq(a->count, got->count);
+    for (int64_t i = 0; i < a->count; i++) {
+        long double bound = (long double)(a->terms[i] + 1) * unit / 2 * a->size[i] +
+                            unit_of(s->dtype) * fabsl(a->value[i]) + least_of(s->dtype);
+        cr_assert(fabsl(tensor_get(got, i) - a->value[i]) <= bound,
+                  "%s layout %d channels %lld -> %lld window %lld x %lld element %lld: %g, not %g (bound %g)",
+                  describe(name, got, CONTIGUOUS), s->l, (long long)p->channels, (long long)p->made, (long long)p->rows,
+                  (long long)p->columns, (long long)i, tensor_get(got, i), (double)a->value[i], (double)bound);
+    }
+    cr_assert(tensor_guards_hold(got), "%s layout %d", describe(name, got, CONTIGUOUS), s->l);
+    free(a->value), free(a->size), free(a->terms);
+}
+
+typedef struct answers {
+    answer out, dx, dweight;
+} answers;
+
+static void add_biases(const setting *s, answers *a) {
+    int64_t places = s->made_height * s->made_width, pixels = s->p->height * s->p->width;
+    for (int64_t i = 0; i < a->out.count; i++)
+        answer_add(&a->out, i, tensor_get(&s->bias, i / places % s->p->made));
+    for (int64_t i = 0; i < a->dx.count; i++)
+        answer_add(&a->dx, i, tensor_get(&s->x_bias, i / pixels % s->p->channels));
+}
+
+/* All that window (row, column) of image n does to channel `made` of the result. */
+static void add_window(const setting *s, answers *a, int64_t n, int64_t made, int64_t row, int64_t column) {
+    const problem *p = s->p;
+    const eddy_attributes_conv *at = &p->attributes;
+    int64_t channels = p->channels / at->groups, first = made / (p->made / at->groups) * channels;
+    int64_t out = ((n * p->made + made) * s->made_height + row) * s->made_width + column;
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t i = 0; i < p->rows; i++)
+            for (int64_t j = 0; j < p->columns; j++) {
+                int64_t y = row * at->stride.height - at->padding.height + i * at->dilation.height;
+                int64_t x = column * at->stride.width - at->padding.width + j * at->dilation.width;
+                if (y < 0 || y >= p->height || x < 0 || x >= p->width)
+                    continue;
+                int64_t in = ((n * p->channels + first + c) * p->height + y) * p->width + x;
+                int64_t weight = ((made * channels + c) * p->rows + i) * p->columns + j;
+                long double xs = tensor_get(&s->x, in), ws = tensor_get(&s->weight, weight);
+                long double gs = tensor_get(&s->grad, out);
+                answer_add(&a->out, out, xs * ws);
+                answer_add(&a->dx, in, gs * ws);
+                answer_add(&a->dweight, weight, gs * xs);
+            }
+}
+
+static answers answers_of(const setting *s, bool has_bias) {
+    answers a = {answer_make(s->grad.count), answer_make(s->x.count), answer_make(s->weight.count)};
+    if (has_bias)
+        add_biases(s, &a);
+    for (int64_t n = 0; n < s->images; n++)
+        for (int64_t made = 0; made < s->p->made; made++)
+            for (int64_t row = 0; row < s->made_height; row++)
+                for (int64_t column = 0; column < s->made_width; column++)
+                    add_window(s, &a, n, made, row, column);
+    return a;
+}
+
+/* ---- running ---- */
+
+typedef struct results {
+    tensor out, dx, dweight;
+} results;
+
+static results run(setting *s, int out, bool has_bias, eddy_kernel_team *team) {
+    const problem *p = s->p;
+    const int64_t weight[] = {p->made, p->channels / p->attributes.groups, p->rows, p->columns};
+    results r = {image_make(p, s->dtype, p->made, s->made_height, s->made_width, out),
+                 image_make(p, s->dtype, p->channels, p->height, p->width, out),
+                 tensor_make(s->dtype, 4, weight, out == CHANNELS_LAST ? CONTIGUOUS : (layout)out)};
+    tensor *bias = has_bias ? &s->bias : NULL, *x_bias = has_bias ? &s->x_bias : NULL;
+    cr_assert_eq(
+        run_kernel(&eddy_cpu_conv2d, (tensor *[]){&s->x, &s->weight, bias, &r.out}, 4, &p->attributes, team, NULL), 0);
+    cr_assert_eq(run_kernel(&eddy_cpu_conv_transpose2d, (tensor *[]){&s->grad, &s->weight, x_bias, &r.dx}, 4,
+                            &p->attributes, team, NULL),
+                 0);
+    cr_assert_eq(run_kernel(&eddy_cpu_conv2d_backward_weight, (tensor *[]){&s->grad, &s->x, &r.dweight}, 3,
+                            &p->attributes, team, NULL),
+                 0);
+    return r;
+}
+
+static void results_free(results *r) {
+    tensor_free(&r->out), tensor_free(&r->dx), tensor_free(&r->dweight);
+}
+
+static void check(const problem *p, eddy_dtype dtype, int l) {
+    setting s = make(p, dtype, l);
+    bool has_bias = test_below(2);
+    int out = test_below(2) ? CHANNELS_LAST : (int)test_below(OUTPUT_LAYOUTS);
+    results r = run(&s, out, has_bias, &serial_team), again = run(&s, out, has_bias, &shuffling_team);
+    answers a = answers_of(&s, has_bias);
+    answer_check(&a.out, "conv2d", &s, &r.out);
+    answer_check(&a.dx, "conv_transpose2d", &s, &r.dx);
+    answer_check(&a.dweight, "conv2d_backward_weight", &s, &r.dweight);
+    cr_assert(tensor_same(&r.out, &again.out) && tensor_same(&r.dx, &again.dx) &&
+                  tensor_same(&r.dweight, &again.dweight),
+              "%s: slices show", describe("conv2d", &r.out, CONTIGUOUS));
+    results_free(&r), results_free(&again);
+    drop(&s);
+}
+
+#define OPTIONS(sh, sw, ph, pw, dh, dw, g)                                                                             \
+    { {sh, sw}, {ph, pw}, {dh, dw}, g }
+
+static const problem small[] = {
+    {1, 1, 1, 1, 1, 1, 1, OPTIONS(1, 1, 0, 0, 1, 1, 1)},
+    {2, 3, 5, 7, 4, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
+    {-1, 3, 5, 7, 4, 3, 2, OPTIONS(1, 1, 0, 1, 1, 1, 1)},
+    {2, 4, 6, 5, 6, 2, 3, OPTIONS(2, 1, 1, 0, 1, 2, 2)},
+    {2, 5, 9, 8, 5, 3, 3, OPTIONS(2, 2, 1, 1, 1, 1, 5)},   /* depthwise */
+    {1, 3, 7, 6, 6, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 3)},   /* two of each channel */
+    {1, 2, 11, 10, 3, 2, 1, OPTIONS(3, 4, 0, 0, 1, 1, 1)}, /* windows that skip places */
+    {1, 2, 13, 12, 3, 3, 2, OPTIONS(4, 2, 2, 3, 2, 4, 1)}, /* strides and dilations with common divisors */
+    {2, 2, 17, 5, 2, 3, 2, OPTIONS(3, 2, 1, 0, 5, 3, 1)},  /* and without */
+    {3, 8, 6, 6, 5, 1, 1, OPTIONS(1, 1, 0, 0, 1, 1, 1)},   /* matrices as they lie */
+    {3, 8, 6, 6, 6, 1, 1, OPTIONS(1, 1, 0, 0, 1, 1, 2)},
+    {2, 4, 7, 6, 5, 1, 1, OPTIONS(2, 2, 0, 0, 1, 1, 1)},
+    {2, 4, 3, 3, 5, 1, 1, OPTIONS(1, 1, 1, 2, 1, 1, 1)},
+    {2, 3, 4, 5, 4, 4, 5, OPTIONS(1, 1, 0, 0, 1, 1, 1)}, /* one window */
+    {2, 3, 2, 2, 4, 3, 3, OPTIONS(1, 1, 3, 3, 1, 1, 1)}, /* windows that see nothing */
+    {0, 3, 5, 5, 4, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
+    {2, 0, 5, 5, 4, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
+    {2, 3, 5, 5, 0, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
+    {2, 3, 0, 5, 4, 2, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
+};
+
+Test(conv, every_dtype_and_layout, .timeout = 120) {
+    for (int d = 0; d < 4; d++)
+        for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
+            for (int l = 0; l < LAYOUTS; l++)
+                check(&small[i], floats[d], l);
+}
+
+Test(conv, random_geometry, .timeout = 120) {
+    for (int round = 0; round < 600; round++) {
+        eddy_attributes_conv a = OPTIONS(1 + test_below(4), 1 + test_below(4), test_below(4), test_below(4),
+                                         1 + test_below(3), 1 + test_below(3), 1 + test_below(3));
+        problem p = {.batch = test_below(4) - 1,
+                     .channels = a.groups * (1 + test_below(4)),
+                     .height = 1 + test_below(12),
+                     .width = 1 + test_below(12),
+                     .made = a.groups * (1 + test_below(4)),
+                     .rows = 1 + test_below(4),
+                     .columns = 1 + test_below(4),
+                     .attributes = a};
+        if (a.dilation.height * (p.rows - 1) + 1 > p.height + 2 * a.padding.height ||
+            a.dilation.width * (p.columns - 1) + 1 > p.width + 2 * a.padding.width)
+            continue;
+        check(&p, floats[test_below(4)], (int)test_below(LAYOUTS));
+    }
+}
+
+/* Several tiles, blocks of channels and chunks of sums, and their edges. */
+static const problem large[] = {
+    {2, 16, 30, 31, 24, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},  {5, 1, 28, 28, 32, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
+    {1, 64, 14, 14, 130, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)}, {2, 70, 9, 9, 33, 3, 3, OPTIONS(2, 2, 1, 1, 1, 1, 1)},
+    {2, 48, 17, 16, 48, 5, 3, OPTIONS(1, 2, 2, 1, 1, 1, 48)}, {1, 3, 64, 65, 16, 7, 7, OPTIONS(2, 2, 3, 3, 1, 1, 1)},
+    {3, 40, 19, 19, 36, 1, 1, OPTIONS(1, 1, 0, 0, 1, 1, 1)},  {2, 36, 12, 13, 20, 4, 4, OPTIONS(2, 2, 1, 1, 1, 1, 2)},
+};
+
+Test(conv, tiles_and_their_edges, .timeout = 300) {
+    static const int layouts[] = {CONTIGUOUS, CHANNELS_LAST, STRIDED};
+    for (int d = 0; d < 4; d++)
+        for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++)
+            check(&large[i], floats[d], layouts[(i + (size_t)d) % 3]);
+    for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
+        check(&large[i], EDDY_F32, CONTIGUOUS);
+        check(&large[i], EDDY_F32, CHANNELS_LAST);
+    }
+}
+
+Test(conv, threads_do_not_show, .timeout = 120) {
+    for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++)
+        for (int l = 0; l < 2; l++) {
+            int lies = l == 0 ? CONTIGUOUS : CHANNELS_LAST;
+            setting s = make(&large[i], EDDY_F32, lies);
+            results one = run(&s, lies, true, &serial_team), many = run(&s, lies, true, &threaded_team);
+            cr_assert(tensor_same(&one.out, &many.out) && tensor_same(&one.dx, &many.dx) &&
+                          tensor_same(&one.dweight, &many.dweight),
+                      "problem %zu layout %d", i, lies);
+            results_free(&one), results_free(&many);
+            drop(&s);
+        }
+}
+
+/* A NaN is in the windows that see it, and in no other. */
+Test(conv, nan_stays_in_its_windows) {
+    const problem p = {1, 2, 9, 9, 3, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)};
+    for (int l = 0; l < 2; l++) {
+        int lies = l == 0 ? CONTIGUOUS : CHANNELS_LAST;
+        setting s = make(&p, EDDY_F32, lies);
+        tensor_set(&s.x, 81 + 4 * 9 + 6, NAN);
+        results r = run(&s, lies, false, &serial_team);
+        for (int64_t i = 0; i < r.out.count; i++) {
+            bool is_near = llabs(i % 81 / 9 - 4) <= 1 && llabs(i % 9 - 6) <= 1;
+            cr_assert_eq((bool)isnan(tensor_get(&r.out, i)), is_near, "%lld", (long long)i);
+        }
+        for (int64_t i = 0; i < r.dweight.count; i++)
+            cr_assert_eq((bool)isnan(tensor_get(&r.dweight, i)), i / 9 % 2 == 1, "%lld", (long long)i);
+        results_free(&r);
+        drop(&s);
+    }
+}
