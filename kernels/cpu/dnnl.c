@@ -1,0 +1,59 @@
+/* The OpenMP runtime is the one oneDNN brought along, looked up by name, since a weak reference would be settled when the
+ * program is linked. */
+#include <kernels/cpu/dnnl.h>
+
+#include <base/atomic.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+typedef int get_fn(void);
+typedef void set_fn(int);
+
+/* atomic: every thread that finds `is_looked_up` false stores the same values; release and acquire pair the flag with the
+ * two pointers. */
+static _Atomic(void *) openmp_get, openmp_set;
+static _Atomic bool is_looked_up;
+
+static bool openmp(get_fn **get, set_fn **set) {
+    if (!eddy_load_acquire(&is_looked_up)) {
+        eddy_store_relaxed(&openmp_get, dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+        eddy_store_relaxed(&openmp_set, dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+        eddy_store_release(&is_looked_up, true);
+    }
+    void *found_get = eddy_load_relaxed(&openmp_get), *found_set = eddy_load_relaxed(&openmp_set);
+    /* ISO C has no conversion from an object pointer to a function's; POSIX gives both one form. */
+    memcpy(get, &found_get, sizeof(found_get));
+    memcpy(set, &found_set, sizeof(found_set));
+    return found_get != NULL && found_set != NULL;
+}
+
+int eddy_dnnl_begin(void) {
+    get_fn *get;
+    set_fn *set;
+    int before = openmp(&get, &set) ? get() : 1;
+    if (before != 1)
+        set(1);
+    return before;
+}
+
+void eddy_dnnl_end(int before) {
+    get_fn *get;
+    set_fn *set;
+    if (before != 1 && openmp(&get, &set))
+        set(before);
+}
+
+static pthread_once_t made = PTHREAD_ONCE_INIT;
+static dnnl_engine_t engine; /* const after `made` */
+
+static void make_engine(void) {
+    if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
+        engine = NULL;
+}
+
+dnnl_engine_t eddy_dnnl_engine(void) {
+    pthread_once(&made, make_engine);
+    return engine;
+}
