@@ -2,6 +2,8 @@
 #include <base/dtype.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/conv_gather.h>
+#include <kernels/cpu/conv_library.h>
+#include <kernels/cpu/gemm.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/walk.h>
 #include <string.h>
@@ -256,10 +258,58 @@ static void run_parts(void *context, int64_t begin, int64_t end) {
             run_task(work, task, work->buffers + (size_t)part * work->part_bytes);
 }
 
+#ifdef EDDY_HAVE_DNNL
+static bool begin_library(eddy_conv_library *library, const convolution *work) {
+    return eddy_conv_library_begin(library, &work->plan, work->plan.is_transposed ? EDDY_CONV_DATA : EDDY_CONV_FORWARD,
+                                   work->bias, 0);
+}
+
+static bool run_library(const eddy_kernel_call *call, const convolution *work) {
+    eddy_conv_library library;
+    if (!begin_library(&library, work))
+        return false;
+    bool is_done = eddy_conv_library_run(&library, call->team, call->workspace, NULL, 0);
+    eddy_conv_library_end(&library);
+    return is_done;
+}
+
+/* Enough for either way. */
+static size_t workspace_of(const convolution *work) {
+    eddy_conv_library library;
+    size_t bytes = work->workspace_bytes;
+    if (begin_library(&library, work)) {
+        if (library.workspace_bytes > bytes)
+            bytes = library.workspace_bytes;
+        eddy_conv_library_end(&library);
+    }
+    return bytes;
+}
+#else
+static bool run_library(const eddy_kernel_call *call, const convolution *work) {
+    (void)call;
+    (void)work;
+    return false;
+}
+
+static size_t workspace_of(const convolution *work) {
+    return work->workspace_bytes;
+}
+#endif
+
+bool eddy_conv_start(const eddy_kernel_call *call) {
+    if (call->views[0].dtype == EDDY_F64 || eddy_isa_chosen() == EDDY_ISA_PORTABLE)
+        return false;
+    bool is_first = eddy_gemm_start();
+#ifdef EDDY_HAVE_DNNL
+    is_first |= eddy_conv_library_start();
+#endif
+    return is_first;
+}
+
 static void run(const eddy_kernel_call *call, bool is_transposed) {
     convolution work;
     prepare(&work, call, is_transposed);
-    if (work.tasks == 0)
+    if (work.tasks == 0 || run_library(call, &work))
         return;
     const eddy_conv_plan *plan = &work.plan;
     if (work.bias)
@@ -290,13 +340,13 @@ static void conv_transpose2d_run(const eddy_kernel_call *call) {
 static size_t conv2d_workspace(const eddy_kernel_call *call) {
     convolution work;
     prepare(&work, call, false);
-    return work.workspace_bytes;
+    return workspace_of(&work);
 }
 
 static size_t conv_transpose2d_workspace(const eddy_kernel_call *call) {
     convolution work;
     prepare(&work, call, true);
-    return work.workspace_bytes;
+    return workspace_of(&work);
 }
 
 static int64_t conv2d_cost(const eddy_kernel_call *call) {

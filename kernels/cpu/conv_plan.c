@@ -160,10 +160,6 @@ void eddy_conv_multiply(const eddy_conv_plan *plan, bool transpose_a, bool trans
         eddy_gemm_provider_f32(provider)(transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, adds, c, ldc);
 }
 
-bool eddy_conv_start(const eddy_kernel_call *call) {
-    return call->views[0].dtype != EDDY_F64 && eddy_isa_chosen() != EDDY_ISA_PORTABLE && eddy_gemm_start();
-}
-
 /* ---- estimates ---- */
 
 double eddy_conv_plan_work(const eddy_conv_plan *plan) {

@@ -3,6 +3,7 @@
 #include <base/dtype.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/conv_gather.h>
+#include <kernels/cpu/conv_library.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/walk.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 /* Products that a chunk should have at least, and what all chunks' sums may take. */
 #define CHUNK_WORK 2e6
 #define SUMS_BYTES (32 << 20)
+#define LIBRARY_CHUNKS 16
 /* Numbers in a column. */
 #define DEPTH 512
 
@@ -31,6 +33,14 @@ static size_t rounded(size_t bytes) {
     return (bytes + 63) / 64 * 64;
 }
 
+/* Chunks of `units`, where so many at most suffice. */
+static int64_t chunks_of(const weighing *work, int64_t units, int64_t most) {
+    double products = eddy_conv_plan_work(&work->plan);
+    int64_t chunks = eddy_min_i64(units, most);
+    chunks = eddy_min_i64(chunks, products < CHUNK_WORK * PARTS_MAX ? (int64_t)(products / CHUNK_WORK) : PARTS_MAX);
+    return eddy_max_i64(1, eddy_min_i64(chunks, SUMS_BYTES / (int64_t)(work->sums_bytes + 1)));
+}
+
 /* views: grad, x, dweight */
 static void prepare(weighing *work, const eddy_kernel_call *call) {
     const eddy_kernel_view *views = call->views;
@@ -48,13 +58,9 @@ static void prepare(weighing *work, const eddy_kernel_call *call) {
     work->units = plan->from.batch * work->tiles;
     work->sums_bytes =
         rounded((size_t)(plan->groups * plan->to_channels * plan->from_channels * work->taps * plan->bytes));
-    double products = eddy_conv_plan_work(plan);
-    int64_t chunks = eddy_min_i64(work->units, PARTS_MAX / eddy_max_i64(1, plan->groups * work->blocks));
-    chunks = eddy_min_i64(chunks, products < CHUNK_WORK * PARTS_MAX ? (int64_t)(products / CHUNK_WORK) : PARTS_MAX);
-    chunks = eddy_min_i64(chunks, SUMS_BYTES / (int64_t)(work->sums_bytes + 1));
-    work->chunks = eddy_max_i64(1, chunks);
+    work->chunks = chunks_of(work, work->units, PARTS_MAX / eddy_max_i64(1, plan->groups * work->blocks));
     work->tasks = work->chunks * plan->groups * work->blocks;
-    double parts = products / PART_WORK;
+    double parts = eddy_conv_plan_work(plan) / PART_WORK;
     work->parts =
         eddy_min_i64(eddy_min_i64(PARTS_MAX, work->tasks), parts < PARTS_MAX ? 1 + (int64_t)parts : PARTS_MAX);
     work->columns_bytes = rounded((size_t)(work->places * work->channels_block * work->taps * plan->bytes));
@@ -155,17 +161,64 @@ static void finish_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
+#ifdef EDDY_HAVE_DNNL
+static bool begin_library(eddy_conv_library *library, const weighing *work) {
+    return eddy_conv_library_begin(library, &work->plan, EDDY_CONV_WEIGHT, NULL,
+                                   chunks_of(work, work->plan.from.batch, LIBRARY_CHUNKS));
+}
+
+/* Sums of whole weights, row-major: one block. */
+static bool run_library(const eddy_kernel_call *call, weighing *work) {
+    eddy_conv_library library;
+    if (!begin_library(&library, work))
+        return false;
+    bool is_done = eddy_conv_library_run(&library, call->team, work->sums + (size_t)library.slices * work->sums_bytes,
+                                         work->sums, work->sums_bytes);
+    if (is_done) {
+        work->chunks = library.slices;
+        work->blocks = 1;
+        work->channels_block = work->plan.from_channels;
+        work->is_last = false;
+    }
+    eddy_conv_library_end(&library);
+    return is_done;
+}
+
+/* Enough for either way. */
+static size_t workspace_of(const weighing *work) {
+    eddy_conv_library library;
+    size_t bytes = work->workspace_bytes, more;
+    if (begin_library(&library, work)) {
+        more = (size_t)library.slices * work->sums_bytes + library.workspace_bytes;
+        bytes = more > bytes ? more : bytes;
+        eddy_conv_library_end(&library);
+    }
+    return bytes;
+}
+#else
+static bool run_library(const eddy_kernel_call *call, weighing *work) {
+    (void)call;
+    (void)work;
+    return false;
+}
+
+static size_t workspace_of(const weighing *work) {
+    return work->workspace_bytes;
+}
+#endif
+
 static void run(const eddy_kernel_call *call) {
     weighing work;
     prepare(&work, call);
-    const eddy_conv_plan *plan = &work.plan;
-    int64_t rows = plan->groups * work.blocks * plan->to_channels;
-    if (rows == 0)
+    if (work.tasks == 0 || work.plan.to_channels == 0)
         return;
-    if (work.parts > 1)
-        call->team->parallel_for(call->team, work.parts, 1, run_parts, &work);
-    else
-        run_parts(&work, 0, 1);
+    if (!run_library(call, &work)) {
+        if (work.parts > 1)
+            call->team->parallel_for(call->team, work.parts, 1, run_parts, &work);
+        else
+            run_parts(&work, 0, 1);
+    }
+    int64_t rows = work.plan.groups * work.blocks * work.plan.to_channels;
     int64_t width = work.channels_block * work.taps * work.chunks, grain = eddy_max_i64(1, 65536 / width);
     if (rows > grain)
         call->team->parallel_for(call->team, rows, grain, finish_rows, &work);
@@ -176,7 +229,7 @@ static void run(const eddy_kernel_call *call) {
 static size_t workspace(const eddy_kernel_call *call) {
     weighing work;
     prepare(&work, call);
-    return work.workspace_bytes;
+    return workspace_of(&work);
 }
 
 static int64_t cost(const eddy_kernel_call *call) {

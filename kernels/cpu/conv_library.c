@@ -1,0 +1,449 @@
+#include <kernels/cpu/conv_library.h>
+
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/conv_gather.h>
+#include <kernels/cpu/isa.h>
+#include <kernels/cpu/walk.h>
+#include <pthread.h>
+#include <string.h>
+
+/* Parts that slices are dealt to, each with buffers of its own. */
+#define PARTS_MAX 32
+/* Products of a slice at least, and of a call at least: less is done sooner than the library has begun. */
+#define SLICE_WORK 4e6
+#define CALL_WORK 2e5
+/* Numbers in a column at least, where the result is row-major. */
+#define DEPTH_LEAST 16
+/* Slices that suffice for a team; where images are fewer, they are cut too. */
+#define SLICES_GOOD 8
+
+static size_t rounded(size_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
+
+/* ---- slices ---- */
+
+/* Rows of x that rows y_row .. of y see. */
+static void see_rows(const eddy_conv_library *work, eddy_conv_slice *slice) {
+    const eddy_conv_window *rows = &work->plan->rows;
+    int64_t begin = slice->y_row * rows->stride - rows->padding;
+    int64_t end = begin + (slice->y_rows - 1) * rows->stride + rows->dilation * (rows->size - 1) + 1;
+    slice->top = eddy_max_i64(0, -begin);
+    slice->bottom = eddy_max_i64(0, end - work->x.height);
+    slice->x_row = eddy_max_i64(0, begin);
+    slice->x_rows = eddy_min_i64(work->x.height, end) - slice->x_row;
+}
+
+static eddy_conv_slice slice_of(const eddy_conv_library *work, int64_t number) {
+    eddy_conv_slice slice = {.image = number / work->row_slices * work->images_each,
+                             .y_row = number % work->row_slices * work->rows_each};
+    slice.images = eddy_min_i64(work->images_each, work->x.batch - slice.image);
+    slice.y_rows = eddy_min_i64(work->rows_each, work->y.height - slice.y_row);
+    if (work->row_slices > 1) {
+        see_rows(work, &slice);
+        return slice;
+    }
+    const eddy_conv_window *rows = &work->plan->rows;
+    slice.x_rows = work->x.height;
+    slice.top = rows->padding;
+    slice.bottom =
+        (work->y.height - 1) * rows->stride + rows->dilation * (rows->size - 1) + 1 - work->x.height - slice.top;
+    return slice;
+}
+
+static bool is_alike(const eddy_conv_slice *a, const eddy_conv_slice *b) {
+    return a->images == b->images && a->x_rows == b->x_rows && a->y_rows == b->y_rows && a->top == b->top &&
+           a->bottom == b->bottom;
+}
+
+static int32_t kind_of(const eddy_conv_library *work, const eddy_conv_slice *slice) {
+    int32_t kind = 0;
+    while (kind < work->kind_count && !is_alike(&work->like[kind], slice))
+        kind++;
+    return kind;
+}
+
+/* Rows in the middle see no padding, and the last ones do not see all of it before them: three kinds of slices. */
+static bool may_cut_rows(const eddy_conv_library *work) {
+    if (work->row_slices < 2)
+        return false;
+    eddy_conv_slice second = slice_of(work, 1), before_last = slice_of(work, work->row_slices - 2);
+    eddy_conv_slice last = slice_of(work, work->row_slices - 1);
+    return second.top == 0 && before_last.bottom == 0 && last.x_rows > 0 && last.top == 0;
+}
+
+static void cut(eddy_conv_library *work, int64_t slices) {
+    double all = eddy_conv_plan_work(work->plan);
+    int64_t fit = all < SLICE_WORK * 1e6 ? 1 + (int64_t)(all / SLICE_WORK) : 1000000, batch = work->x.batch;
+    work->row_slices = 1;
+    work->rows_each = work->y.height;
+    if (work->direction == EDDY_CONV_WEIGHT)
+        fit = slices;
+    work->images_each = (batch + eddy_min_i64(fit, batch) - 1) / eddy_min_i64(fit, batch);
+    if (work->direction == EDDY_CONV_FORWARD && batch < SLICES_GOOD && fit > batch) {
+        int64_t rows = eddy_min_i64((SLICES_GOOD + batch - 1) / batch, fit / batch);
+        work->rows_each = (work->y.height + rows - 1) / eddy_max_i64(1, rows);
+        work->row_slices = (work->y.height + work->rows_each - 1) / work->rows_each;
+        if (!may_cut_rows(work)) {
+            work->row_slices = 1;
+            work->rows_each = work->y.height;
+        }
+    }
+    work->slices = (batch + work->images_each - 1) / work->images_each * work->row_slices;
+    work->parts = eddy_min_i64(PARTS_MAX, work->slices);
+}
+
+/* ---- what is prepared ---- */
+
+/* Strides of dims of size 1 say nothing and may be anything: they become those of the outermost dim. False where an element
+ * repeats or a dim runs backwards. */
+static bool settle(int32_t rank, const int64_t *dims, int64_t *strides) {
+    int64_t outermost = 1;
+    for (int32_t d = 0; d < rank; d++) {
+        if (dims[d] > 1 && strides[d] < 1)
+            return false;
+        if (dims[d] > 1)
+            outermost = eddy_max_i64(outermost, dims[d] * strides[d]);
+    }
+    for (int32_t d = 0; d < rank; d++)
+        if (dims[d] == 1)
+            strides[d] = outermost;
+    return true;
+}
+
+/* Channels-last ones where it lies so, whatever the strides of dims of size 1: *is_last. */
+static bool strides_of(const eddy_conv_image *image, int64_t images, int64_t rows, eddy_conv_strides *strides,
+                       bool *is_last) {
+    const int64_t dims[] = {images, rows, image->width, image->channels};
+    int64_t lies[] = {image->batch_stride, image->row_stride, image->column_stride, image->channel_stride}, own[4];
+    *is_last = true;
+    for (int32_t d = 3; d >= 0; d--) {
+        own[d] = d == 3 ? 1 : own[d + 1] * dims[d + 1];
+        *is_last &= dims[d] == 1 || lies[d] == own[d];
+    }
+    if (!*is_last && !settle(4, dims, lies))
+        return false;
+    const int64_t *chosen = *is_last ? own : lies;
+    *strides = (eddy_conv_strides){.image = chosen[0], .channel = chosen[3], .row = chosen[1], .column = chosen[2]};
+    return true;
+}
+
+/* As [group, y's channel, x's channel, row, column]; y is what is made when going forwards. */
+static bool weight_strides(const eddy_conv_library *work, int64_t *strides) {
+    const eddy_conv_weight *w = &work->plan->weight;
+    bool is_back = work->direction == EDDY_CONV_DATA;
+    const int64_t dims[] = {work->plan->groups, work->y.channels / work->plan->groups,
+                            work->x.channels / work->plan->groups, w->height, w->width};
+    const int64_t lies[] = {w->group_stride, is_back ? w->from_stride : w->to_stride,
+                            is_back ? w->to_stride : w->from_stride, w->row_stride, w->column_stride};
+    memcpy(strides, lies, sizeof(lies));
+    return settle(5, dims, strides);
+}
+
+static bool key_of(const eddy_conv_library *work, const eddy_conv_slice *slice, eddy_conv_key *key) {
+    const eddy_conv_window *rows = &work->plan->rows, *columns = &work->plan->columns;
+    memset(key, 0, sizeof(*key));
+    key->direction = work->direction;
+    key->is_bf16 = work->x.dtype == EDDY_BF16;
+    key->has_bias = work->bias != NULL && work->direction == EDDY_CONV_FORWARD;
+    key->images = slice->images;
+    key->groups = work->plan->groups;
+    key->x_channels = work->x.channels;
+    key->y_channels = work->y.channels;
+    key->x_rows = slice->x_rows;
+    key->y_rows = slice->y_rows;
+    key->x_columns = work->x.width;
+    key->y_columns = work->y.width;
+    key->w_rows = rows->size;
+    key->w_columns = columns->size;
+    key->row_stride = rows->stride;
+    key->column_stride = columns->stride;
+    key->row_dilation = rows->dilation;
+    key->column_dilation = columns->dilation;
+    key->top = slice->top;
+    key->bottom = slice->bottom;
+    key->left = columns->padding;
+    key->right =
+        (work->y.width - 1) * columns->stride + columns->dilation * (columns->size - 1) + 1 - work->x.width - key->left;
+    if (work->kind_count > 0)
+        key->w_order = work->prepared[0]->w_own;
+    bool x_is_last, y_is_last;
+    if (!weight_strides(work, key->w_strides) ||
+        !strides_of(&work->x, slice->images, slice->x_rows, &key->x, &x_is_last) ||
+        !strides_of(&work->y, slice->images, slice->y_rows, &key->y, &y_is_last))
+        return false;
+    /* One channel lies in either order. Biases are added to what is channels-last. */
+    x_is_last &= work->x.channels > 1;
+    y_is_last &= work->y.channels > 1;
+    key->is_free = !x_is_last && !y_is_last && (!work->bias || work->direction == EDDY_CONV_FORWARD);
+    return true;
+}
+
+static void reserve(size_t *bytes, size_t wanted) {
+    if (rounded(wanted) > *bytes)
+        *bytes = rounded(wanted);
+}
+
+/* Prepares for slices like this one, unless that is done. */
+static bool prepare_for(eddy_conv_library *work, int64_t number) {
+    eddy_conv_slice slice = slice_of(work, number);
+    int32_t kind = kind_of(work, &slice);
+    eddy_conv_key key;
+    if (kind < work->kind_count)
+        return true;
+    EDDY_ASSERT(kind < EDDY_CONV_KINDS);
+    if (!key_of(work, &slice, &key))
+        return false;
+    const eddy_conv_prepared *p = eddy_conv_prepared_acquire(&key);
+    if (!p)
+        return false;
+    work->prepared[kind] = p;
+    work->like[kind] = slice;
+    work->kind_count++;
+    reserve(&work->x_bytes, p->x_bytes);
+    reserve(&work->y_bytes, p->y_bytes);
+    reserve(&work->w_bytes, p->w_bytes);
+    reserve(&work->scratch_bytes, p->scratch_bytes);
+    return true;
+}
+
+/* What lies row-major and is a matrix product, or hardly more than written, is ours: to turn the images would cost more. */
+static bool is_product(const eddy_conv_library *work) {
+    const eddy_conv_plan *plan = work->plan;
+    const eddy_conv_window *rows = &plan->rows, *columns = &plan->columns;
+    if (eddy_conv_is_last(&work->x) || eddy_conv_is_last(&work->y) || plan->groups > 1)
+        return false;
+    if (work->direction == EDDY_CONV_FORWARD && plan->from_channels * rows->size * columns->size <= DEPTH_LEAST)
+        return true;
+    return rows->size == 1 && columns->size == 1 && rows->stride == 1 && columns->stride == 1 && rows->padding == 0 &&
+           columns->padding == 0;
+}
+
+static bool is_served(const eddy_conv_library *work) {
+    eddy_dtype dtype = work->x.dtype;
+    return eddy_isa_chosen() != EDDY_ISA_PORTABLE && (dtype == EDDY_F32 || dtype == EDDY_BF16) &&
+           eddy_conv_plan_work(work->plan) >= CALL_WORK && !is_product(work);
+}
+
+static size_t bias_bytes(const eddy_conv_library *work) {
+    return work->bias ? rounded((size_t)work->plan->to.channels * sizeof(float)) : 0;
+}
+
+bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
+                             const eddy_kernel_view *bias, int64_t slices) {
+    bool is_back = direction == EDDY_CONV_DATA, is_weight = direction == EDDY_CONV_WEIGHT;
+    *work = (eddy_conv_library){.plan = plan,
+                                .x = is_back ? plan->to : plan->from,
+                                .y = is_back ? plan->from : plan->to,
+                                .direction = direction,
+                                .bias = bias};
+    if (!is_served(work))
+        return false;
+    cut(work, slices);
+    /* The first, one in the middle, and the last. */
+    if (!prepare_for(work, 0) || (work->slices > 2 && !prepare_for(work, 1)) || !prepare_for(work, work->slices - 1)) {
+        eddy_conv_library_end(work);
+        return false;
+    }
+    work->part_bytes = work->x_bytes + work->y_bytes + work->scratch_bytes + (is_weight ? work->w_bytes : 0);
+    work->workspace_bytes = bias_bytes(work) + (is_weight ? 0 : work->w_bytes) + (size_t)work->parts * work->part_bytes;
+    return true;
+}
+
+void eddy_conv_library_end(eddy_conv_library *work) {
+    for (int32_t i = 0; i < work->kind_count; i++)
+        eddy_conv_prepared_release(work->prepared[i]);
+    work->kind_count = 0;
+}
+
+/* ---- running ---- */
+
+/* A primitive on memory that is described and given for the call. */
+typedef struct execution {
+    dnnl_exec_arg_t arguments[6];
+    int count;
+    bool is_good;
+} execution;
+
+static void give(execution *e, int name, const dnnl_memory_desc_t *desc, void *data) {
+    dnnl_memory_t memory = NULL;
+    if (e->is_good && dnnl_memory_create(&memory, desc, eddy_dnnl_engine(), data) == dnnl_success)
+        e->arguments[e->count++] = (dnnl_exec_arg_t){name, memory};
+    else
+        e->is_good = false;
+}
+
+static bool execute(execution *e, dnnl_primitive_t primitive, dnnl_stream_t stream) {
+    bool is_good = e->is_good && dnnl_primitive_execute(primitive, stream, e->count, e->arguments) == dnnl_success;
+    for (int i = 0; i < e->count; i++)
+        dnnl_memory_destroy(e->arguments[i].memory);
+    return is_good;
+}
+
+/* Nothing to do without a primitive. */
+static bool reorder(dnnl_primitive_t primitive, dnnl_stream_t stream, const dnnl_memory_desc_t *from, void *source,
+                    const dnnl_memory_desc_t *to, void *target) {
+    execution e = {.is_good = true};
+    if (!primitive)
+        return true;
+    give(&e, DNNL_ARG_FROM, from, source);
+    give(&e, DNNL_ARG_TO, to, target);
+    return execute(&e, primitive, stream);
+}
+
+static bool convolve(const eddy_conv_library *work, const eddy_conv_prepared *p, dnnl_stream_t stream, void *x, void *y,
+                     void *w, void *scratch) {
+    static const int names[][3] = {
+        [EDDY_CONV_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WEIGHTS},
+        [EDDY_CONV_DATA] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS},
+        [EDDY_CONV_WEIGHT] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS},
+    };
+    execution e = {.is_good = true};
+    give(&e, names[work->direction][0], &p->x_own, x);
+    give(&e, names[work->direction][1], &p->y_own, y);
+    give(&e, names[work->direction][2], &p->w_own, w);
+    give(&e, DNNL_ARG_SCRATCHPAD, &p->scratch, scratch);
+    if (work->bias && work->direction == EDDY_CONV_FORWARD)
+        give(&e, DNNL_ARG_BIAS, &p->bias, work->workspace);
+    return execute(&e, p->convolution, stream);
+}
+
+/* The result of a transposed convolution, as the library has it, gets its biases. */
+static void add_bias(const eddy_conv_library *work, const eddy_conv_slice *slice, float *x, const float *bias) {
+    int64_t channels = work->x.channels, pixels = slice->images * slice->x_rows * work->x.width;
+    for (int64_t i = 0; i < pixels; i++)
+        for (int64_t c = 0; c < channels; c++)
+            x[i * channels + c] += bias[c];
+}
+
+static void *rows_of(const eddy_conv_image *image, int64_t number, int64_t row) {
+    return eddy_chunk_at(image->data, image->dtype, number * image->batch_stride + row * image->row_stride);
+}
+
+static bool run_slice(const eddy_conv_library *work, int64_t number, char *buffers, dnnl_stream_t stream) {
+    eddy_conv_slice slice = slice_of(work, number);
+    const eddy_conv_prepared *p = work->prepared[kind_of(work, &slice)];
+    void *x_plain = rows_of(&work->x, slice.image, slice.x_row), *y_plain = rows_of(&work->y, slice.image, slice.y_row);
+    void *x = p->x_reorder ? buffers : x_plain, *y = p->y_reorder ? buffers + work->x_bytes : y_plain;
+    char *scratch = buffers + work->x_bytes + work->y_bytes;
+    eddy_conv_direction direction = work->direction;
+    if (direction != EDDY_CONV_DATA && !reorder(p->x_reorder, stream, &p->x_plain, x_plain, &p->x_own, x))
+        return false;
+    if (direction != EDDY_CONV_FORWARD && !reorder(p->y_reorder, stream, &p->y_plain, y_plain, &p->y_own, y))
+        return false;
+    if (direction == EDDY_CONV_WEIGHT) {
+        char *sum = work->sums + (size_t)number * work->sum_bytes,
+             *w = p->w_reorder ? scratch + work->scratch_bytes : sum;
+        return convolve(work, p, stream, x, y, w, scratch) &&
+               reorder(p->w_reorder, stream, &p->w_own, w, &p->w_plain, sum);
+    }
+    void *w = p->w_reorder ? work->workspace + bias_bytes(work) : work->plan->weight.data;
+    if (!convolve(work, p, stream, x, y, w, scratch))
+        return false;
+    if (direction == EDDY_CONV_FORWARD)
+        return reorder(p->y_reorder, stream, &p->y_own, y, &p->y_plain, y_plain);
+    if (work->bias)
+        add_bias(work, &slice, x, (const float *)(const void *)work->workspace);
+    return reorder(p->x_reorder, stream, &p->x_own, x, &p->x_plain, x_plain);
+}
+
+static void run_parts(void *context, int64_t begin, int64_t end) {
+    eddy_conv_library *work = context;
+    size_t before = bias_bytes(work) + (work->direction == EDDY_CONV_WEIGHT ? 0 : work->w_bytes);
+    int threads = eddy_dnnl_begin();
+    dnnl_stream_t stream = NULL;
+    bool is_good = dnnl_stream_create(&stream, eddy_dnnl_engine(), dnnl_stream_in_order) == dnnl_success;
+    for (int64_t part = begin; part < end; part++)
+        for (int64_t i = part * work->slices / work->parts; i < (part + 1) * work->slices / work->parts; i++)
+            is_good = is_good && run_slice(work, i, work->workspace + before + (size_t)part * work->part_bytes, stream);
+    if (stream)
+        dnnl_stream_destroy(stream);
+    eddy_dnnl_end(threads);
+    if (!is_good)
+        eddy_store_relaxed(&work->has_failed, true);
+}
+
+/* The weights in the library's order, once for all slices. */
+static void pack_weights(eddy_conv_library *work) {
+    const eddy_conv_prepared *p = work->prepared[0];
+    int threads = eddy_dnnl_begin();
+    dnnl_stream_t stream = NULL;
+    bool is_good = dnnl_stream_create(&stream, eddy_dnnl_engine(), dnnl_stream_in_order) == dnnl_success &&
+                   reorder(p->w_reorder, stream, &p->w_plain, work->plan->weight.data, &p->w_own,
+                           work->workspace + bias_bytes(work));
+    if (stream)
+        dnnl_stream_destroy(stream);
+    eddy_dnnl_end(threads);
+    if (!is_good)
+        eddy_store_relaxed(&work->has_failed, true);
+}
+
+bool eddy_conv_library_run(eddy_conv_library *work, eddy_kernel_team *team, void *workspace, void *sums,
+                           size_t sum_bytes) {
+    work->workspace = workspace;
+    work->sums = sums;
+    work->sum_bytes = sum_bytes;
+    if (work->bias)
+        eddy_chunk_load(EDDY_F32, workspace, work->bias->dtype, work->bias->data, work->bias->strides[0],
+                        work->plan->to.channels);
+    if (work->direction != EDDY_CONV_WEIGHT && work->prepared[0]->w_reorder)
+        pack_weights(work);
+    if (work->parts > 1)
+        team->parallel_for(team, work->parts, 1, run_parts, work);
+    else
+        run_parts(work, 0, 1);
+    return !eddy_load_relaxed(&work->has_failed);
+}
+
+/* ---- the start ---- */
+
+/* Prepares and runs what is asked of the library, each once: its static objects are made then. */
+static void start_one(eddy_conv_direction direction, eddy_dtype dtype) {
+    enum { SIDE = 8, CHANNELS = 16 };
+    int64_t image[] = {1, CHANNELS, SIDE, SIDE}, row_major[] = {CHANNELS * SIDE * SIDE, SIDE * SIDE, SIDE, 1};
+    int64_t weight[] = {CHANNELS, CHANNELS, 3, 3}, dense[] = {CHANNELS * 9, 9, 3, 1};
+    size_t bytes = CHANNELS * (SIDE * SIDE + CHANNELS * 9) * sizeof(float);
+    eddy_conv_plan plan;
+    eddy_conv_library work;
+    eddy_attributes_conv attributes = {.stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1};
+    char *memory = eddy_memory_acquire(3 * bytes, EDDY_MEMORY_CACHE);
+    if (!memory)
+        return;
+    memset(memory, 0, 3 * bytes);
+    eddy_kernel_view x = {memory, image, row_major, dtype, 4}, y = {memory + bytes, image, row_major, dtype, 4};
+    eddy_kernel_view w = {memory + 2 * bytes, weight, dense, dtype, 4};
+    if (direction == EDDY_CONV_DATA)
+        eddy_conv_plan_transposed(&plan, &y, &w, &x, &attributes);
+    else
+        eddy_conv_plan_forward(&plan, &x, &w, &y, &attributes);
+    if (eddy_conv_library_begin(&work, &plan, direction, NULL, 1)) {
+        size_t needed = work.workspace_bytes + 64;
+        char *workspace = eddy_memory_acquire(needed, EDDY_MEMORY_CACHE);
+        if (workspace) {
+            char *aligned = workspace + (64 - (uintptr_t)workspace % 64) % 64;
+            (void)eddy_conv_library_run(&work, NULL, aligned, memory + 2 * bytes, bytes);
+            eddy_memory_release(workspace, needed, EDDY_MEMORY_CACHE);
+        }
+        eddy_conv_library_end(&work);
+    }
+    eddy_memory_release(memory, 3 * bytes, EDDY_MEMORY_CACHE);
+}
+
+static void start(void) {
+    for (int dtype = 0; dtype < 2; dtype++)
+        for (int direction = EDDY_CONV_FORWARD; direction <= EDDY_CONV_WEIGHT; direction++)
+            start_one((eddy_conv_direction)direction, dtype == 0 ? EDDY_F32 : EDDY_BF16);
+}
+
+static pthread_once_t started = PTHREAD_ONCE_INIT;
+static _Atomic bool is_started; /* atomic: release by who has waited for `start`, acquire by who need not */
+
+bool eddy_conv_library_start(void) {
+    if (EDDY_LIKELY(eddy_load_acquire(&is_started)))
+        return false;
+    pthread_once(&started, start);
+    eddy_store_release(&is_started, true);
+    return true;
+}

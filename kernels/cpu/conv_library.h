@@ -1,0 +1,48 @@
+/* Convolutions by oneDNN, in slices: some images each or, of few large images, some rows of the result. Slices follow from
+ * shapes alone, so results do not depend on the number of threads. */
+#ifndef EDDY_KERNELS_CPU_CONV_LIBRARY_H
+#define EDDY_KERNELS_CPU_CONV_LIBRARY_H
+
+#include <kernels/cpu/conv_plan.h>
+
+#ifdef EDDY_HAVE_DNNL
+#include <kernels/cpu/conv_prepared.h>
+
+#define EDDY_CONV_KINDS 3
+
+/* Images first .. of x and y, and rows of them. */
+typedef struct eddy_conv_slice {
+    int64_t image, images;
+    int64_t x_row, x_rows, y_row, y_rows, top, bottom;
+} eddy_conv_slice;
+
+typedef struct eddy_conv_library {
+    const eddy_conv_plan *plan;
+    eddy_conv_image x, y;
+    eddy_conv_direction direction;
+    const eddy_kernel_view *bias; /* NULL: none */
+    int64_t images_each, rows_each, row_slices, slices, parts;
+    /* What slices can be like, and what is prepared for each; held until the end. */
+    eddy_conv_slice like[EDDY_CONV_KINDS];
+    const eddy_conv_prepared *prepared[EDDY_CONV_KINDS];
+    int32_t kind_count;
+    size_t x_bytes, y_bytes, w_bytes, scratch_bytes, part_bytes, workspace_bytes; /* of buffers; rounded */
+    char *workspace;
+    char *sums; /* EDDY_CONV_WEIGHT: a weight in f32 for each slice */
+    size_t sum_bytes;
+    _Atomic bool has_failed; /* atomic: any slice sets it, read when all are done */
+} eddy_conv_library;
+
+/* False where the library does not serve: then there is nothing to end. `slices`: how many for EDDY_CONV_WEIGHT. */
+bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
+                             const eddy_kernel_view *bias, int64_t slices);
+void eddy_conv_library_end(eddy_conv_library *work);
+/* Computes, with as many bytes of workspace as workspace_bytes says. EDDY_CONV_WEIGHT: into `sums`, `sum_bytes` apart.
+ * False where the library gave up (no memory): the result is still owed. */
+bool eddy_conv_library_run(eddy_conv_library *work, eddy_kernel_team *team, void *workspace, void *sums,
+                           size_t sum_bytes);
+/* For eddy_kernel.start. */
+bool eddy_conv_library_start(void);
+#endif
+
+#endif

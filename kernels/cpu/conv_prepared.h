@@ -1,0 +1,56 @@
+/* Convolutions of oneDNN, prepared for one geometry each: what the library generates code for. The most recent are kept, for
+ * the process, and shared by all threads.
+ *
+ * Roles are the same in every direction: x is the input of a conv2d, y its result, w its weight. The library works on f32 in an
+ * order of its own: images channels-last or, where they lie otherwise anyway, as it likes; weights as it likes. What lies
+ * otherwise, or is bf16, is brought there and back. */
+#ifndef EDDY_KERNELS_CPU_CONV_PREPARED_H
+#define EDDY_KERNELS_CPU_CONV_PREPARED_H
+
+#include <base/assert.h>
+#include <kernels/cpu/dnnl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum eddy_conv_direction {
+    EDDY_CONV_FORWARD, /* x, w -> y */
+    EDDY_CONV_DATA,    /* y, w -> x */
+    EDDY_CONV_WEIGHT,  /* x, y -> w, in f32 and row-major */
+} eddy_conv_direction;
+
+typedef struct eddy_conv_strides {
+    int64_t image, channel, row, column;
+} eddy_conv_strides;
+
+/* A zeroed struct to fill: its bytes are compared. */
+typedef struct eddy_conv_key {
+    int64_t direction;
+    int64_t is_bf16, has_bias;
+    int64_t is_free;                                /* images need not be channels-last */
+    int64_t images, groups, x_channels, y_channels; /* channels of all groups */
+    int64_t x_rows, x_columns, y_rows, y_columns, w_rows, w_columns;
+    int64_t row_stride, column_stride, row_dilation, column_dilation;
+    int64_t top, bottom, left, right; /* padding of x; bottom and right may be negative: what no window reaches */
+    eddy_conv_strides x, y;
+    int64_t w_strides[5]; /* group, y's channel, x's channel, row, column */
+    /* The order of the weights, so that slices of other sizes share them; zeroed: the library's choice. */
+    dnnl_memory_desc_t w_order;
+} eddy_conv_key;
+
+typedef struct eddy_conv_prepared {
+    dnnl_primitive_t convolution;
+    dnnl_primitive_t x_reorder, y_reorder, w_reorder; /* NULL: lies as the library has it */
+    dnnl_memory_desc_t x_plain, y_plain, w_plain;     /* as the operands lie */
+    dnnl_memory_desc_t x_own, y_own, w_own;           /* as the library has them */
+    dnnl_memory_desc_t bias, scratch;
+    size_t x_bytes, y_bytes, w_bytes, scratch_bytes; /* of buffers; 0 where none is needed */
+} eddy_conv_prepared;
+
+/* What is prepared for a key, made where there is nothing; it is not destroyed until eddy_conv_prepared_release. NULL where
+ * the library has no code of its own for it (its reference, or products that we could do ourselves), or no memory. Any
+ * thread; its lock guards a look-up. */
+EDDY_MUST_USE const eddy_conv_prepared *eddy_conv_prepared_acquire(const eddy_conv_key *key);
+void eddy_conv_prepared_release(const eddy_conv_prepared *prepared);
+
+#endif
