@@ -2,7 +2,9 @@
 
 #include <base/hash.h>
 #include <base/memory.h>
+#include <base/process.h>
 #include <base/sleep.h>
+#include <pthread.h>
 #include <string.h>
 
 #define CAPACITY 256
@@ -197,12 +199,25 @@ static bool put_locked(entry *e, entry **evicted) {
         if (at == CAPACITY)
             return false;
         *evicted = entries[at];
-    } else {
-        count++;
     }
     e->used_at = now;
     entries[at] = e;
+    if (at == count)
+        count++;
     return true;
+}
+
+/* Some other thread of the parent may have held the lock, and what was in use there is not. */
+static void fork_child(void) {
+    lock = (eddy_lock){0};
+    for (int32_t i = 0; i < count; i++)
+        entries[i]->user_count = 0;
+}
+
+static pthread_once_t watched = PTHREAD_ONCE_INIT;
+
+static void watch_forks(void) {
+    eddy_process_at_fork_child(fork_child);
 }
 
 static entry *find(const eddy_conv_key *key, uint64_t hash) {
@@ -233,6 +248,7 @@ static entry *add(const eddy_conv_key *key, uint64_t hash) {
 }
 
 const eddy_conv_prepared *eddy_conv_prepared_acquire(const eddy_conv_key *key) {
+    pthread_once(&watched, watch_forks);
     uint64_t hash = eddy_hash64(key, sizeof(*key), 0);
     entry *e = find(key, hash);
     if (!e)

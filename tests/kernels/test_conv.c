@@ -7,6 +7,7 @@
 #include <kernels/attributes.h>
 #include <kernels/cpu/kernels.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,21 +174,27 @@ typedef struct results {
     tensor out, dx, dweight;
 } results;
 
-static results run(setting *s, int out, bool has_bias, eddy_kernel_team *team) {
+static results results_make(const setting *s, int out) {
     const problem *p = s->p;
     const int64_t weight[] = {p->made, p->channels / p->attributes.groups, p->rows, p->columns};
-    results r = {image_make(p, s->dtype, p->made, s->made_height, s->made_width, out),
-                 image_make(p, s->dtype, p->channels, p->height, p->width, out),
-                 tensor_make(s->dtype, 4, weight, out == CHANNELS_LAST ? CONTIGUOUS : (layout)out)};
+    return (results){image_make(p, s->dtype, p->made, s->made_height, s->made_width, out),
+                     image_make(p, s->dtype, p->channels, p->height, p->width, out),
+                     tensor_make(s->dtype, 4, weight, out == CHANNELS_LAST ? CONTIGUOUS : (layout)out)};
+}
+
+static void run_into(setting *s, results *r, bool has_bias, eddy_kernel_team *team) {
+    const eddy_attributes_conv *a = &s->p->attributes;
     tensor *bias = has_bias ? &s->bias : NULL, *x_bias = has_bias ? &s->x_bias : NULL;
-    cr_assert_eq(
-        run_kernel(&eddy_cpu_conv2d, (tensor *[]){&s->x, &s->weight, bias, &r.out}, 4, &p->attributes, team, NULL), 0);
-    cr_assert_eq(run_kernel(&eddy_cpu_conv_transpose2d, (tensor *[]){&s->grad, &s->weight, x_bias, &r.dx}, 4,
-                            &p->attributes, team, NULL),
-                 0);
-    cr_assert_eq(run_kernel(&eddy_cpu_conv2d_backward_weight, (tensor *[]){&s->grad, &s->x, &r.dweight}, 3,
-                            &p->attributes, team, NULL),
-                 0);
+    tensor *forward[] = {&s->x, &s->weight, bias, &r->out}, *back[] = {&s->grad, &s->weight, x_bias, &r->dx};
+    tensor *of_weight[] = {&s->grad, &s->x, &r->dweight};
+    cr_assert_eq(run_kernel(&eddy_cpu_conv2d, forward, 4, a, team, NULL), 0);
+    cr_assert_eq(run_kernel(&eddy_cpu_conv_transpose2d, back, 4, a, team, NULL), 0);
+    cr_assert_eq(run_kernel(&eddy_cpu_conv2d_backward_weight, of_weight, 3, a, team, NULL), 0);
+}
+
+static results run(setting *s, int out, bool has_bias, eddy_kernel_team *team) {
+    results r = results_make(s, out);
+    run_into(s, &r, has_bias, team);
     return r;
 }
 
@@ -293,6 +300,66 @@ Test(conv, threads_do_not_show, .timeout = 120) {
             results_free(&one), results_free(&many);
             drop(&s);
         }
+}
+
+/* A problem of ones, whose sums are exact. */
+typedef struct ones {
+    problem p;
+    setting s;
+    results r;
+} ones;
+
+static void ones_make(ones *o, int64_t width) {
+    o->p = (problem){1, 8, 18, width, 16, 3, 3, OPTIONS(1, 1, 0, 0, 1, 1, 1)};
+    o->s = make(&o->p, EDDY_F32, CONTIGUOUS);
+    o->r = results_make(&o->s, CHANNELS_LAST);
+    tensor *all[] = {&o->s.x, &o->s.weight, &o->s.grad};
+    for (int t = 0; t < 3; t++)
+        for (int64_t i = 0; i < all[t]->count; i++)
+            tensor_set(all[t], i, 1);
+}
+
+static void ones_check(ones *o) {
+    for (int64_t i = 0; i < o->r.out.count; i++)
+        cr_assert_eq(tensor_get(&o->r.out, i), 72, "width %lld", (long long)o->p.width);
+    for (int64_t i = 0; i < o->r.dweight.count; i++)
+        cr_assert_eq(tensor_get(&o->r.dweight, i), (double)(16 * (o->p.width - 2)), "width %lld",
+                     (long long)o->p.width);
+    results_free(&o->r);
+    drop(&o->s);
+}
+
+/* What is prepared for a geometry is dropped when there are many others, and made again. */
+Test(conv, more_geometries_than_are_kept, .timeout = 120) {
+    for (int64_t i = 0; i < 300; i++) {
+        ones o;
+        ones_make(&o, 14 + i % 150);
+        run_into(&o.s, &o.r, false, &serial_team);
+        ones_check(&o);
+    }
+}
+
+enum { EACH = 100, THREADS = 4 };
+
+static void *run_each(void *context) {
+    ones *all = context;
+    for (int i = 0; i < EACH; i++)
+        run_into(&all[i].s, &all[i].r, false, &serial_team);
+    return NULL;
+}
+
+Test(conv, threads_prepare_at_once, .timeout = 120) {
+    pthread_t threads[THREADS];
+    ones *all = calloc(THREADS * EACH, sizeof(*all));
+    for (int64_t i = 0; i < THREADS * EACH; i++)
+        ones_make(&all[i], 14 + (i % EACH + i / EACH * 40) % 130);
+    for (int i = 0; i < THREADS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, run_each, &all[i * EACH]), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS * EACH; i++)
+        ones_check(&all[i]);
+    free(all);
 }
 
 /* A NaN is in the windows that see it, and in no other. */

@@ -71,6 +71,31 @@ static void exit_with_much_to_do(void) {
     CHECK(exited_with(in_child(stay_busier), 0));
 }
 
+/* Convolutions forth and back in both orders, of what the library has code for and of what it brings into its own. */
+static void convolve(eddy_dtype dtype, int64_t channels, bool is_last) {
+    eddy_tensor *x = eddy_cast(eddy_rand(EDDY_SHAPE(8, channels, 30, 29), EDDY_F32, NULL), dtype);
+    eddy_tensor *w = eddy_cast(eddy_rand(EDDY_SHAPE(32, channels, 3, 3), EDDY_F32, NULL), dtype);
+    if (is_last)
+        x = eddy_permute(eddy_contiguous(eddy_permute(x, EDDY_AXES(0, 2, 3, 1))), EDDY_AXES(0, 3, 1, 2));
+    for (int i = 0; i < 200; i++) {
+        eddy_tensor *y = eddy_conv2d(x, w, EDDY_NONE, NULL);
+        CHECK(y && eddy_conv_transpose2d(y, w, EDDY_NONE, NULL));
+        CHECK(eddy_conv2d_backward_weight(y, x, (eddy_pair){3, 3}, NULL));
+    }
+}
+
+static void stay_convolving(void) {
+    for (int64_t channels = 3; channels <= 16; channels += 13)
+        for (int is_last = 0; is_last < 2; is_last++) {
+            convolve(EDDY_BF16, channels, is_last);
+            convolve(EDDY_F32, channels, is_last);
+        }
+}
+
+static void exit_while_convolving(void) {
+    CHECK(exited_with(in_child(stay_convolving), 0));
+}
+
 static void *call_exit(void *context) {
     (void)context;
     exit(3);
@@ -160,6 +185,27 @@ static void fork_while_busy(void) {
         /* The parent does not notice. */
         double sum = eddy_item_f64(eddy_sum(parents, NULL, NULL));
         CHECK(sum > 383.9 && sum < 384.1);
+    }
+}
+
+static void convolve_in_child(void) {
+    eddy_runtime *runtime = eddy_runtime_create(NULL);
+    CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
+    for (int64_t side = 20; side < 24; side++) {
+        eddy_tensor *x = eddy_ones(EDDY_SHAPE(2, 8, side, side), EDDY_F32, NULL);
+        eddy_tensor *w = eddy_ones(EDDY_SHAPE(8, 8, 3, 3), EDDY_F32, NULL);
+        double places = (double)((side - 2) * (side - 2));
+        CHECK(eddy_item_f64(eddy_sum(eddy_conv2d(x, w, EDDY_NONE, NULL), NULL, NULL)) == 16 * 72 * places);
+    }
+    eddy_runtime_release(&runtime);
+}
+
+static void fork_while_convolving(void) {
+    for (int i = 0; i < 8; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        convolve(EDDY_F32, 3 + i, i % 2);
+        CHECK(exited_with(in_child(convolve_in_child), 0));
+        eddy_scope_end(scope);
     }
 }
 
@@ -343,10 +389,12 @@ static const struct {
 } cases[] = {
     CASE(exit_while_busy),
     CASE(exit_with_much_to_do),
+    CASE(exit_while_convolving),
     CASE(exit_from_another_thread),
     CASE(exit_behind_a_lend),
     CASE(unseen_error_is_told_at_exit),
     CASE(fork_while_busy),
+    CASE(fork_while_convolving),
     CASE(two_runtimes),
     CASE(start_and_shut_down_1000_times),
     CASE(use_after_shutdown),
