@@ -204,6 +204,11 @@ typedef struct eddy_attributes_conv {
     int64_t groups;
 } eddy_attributes_conv;
 
+/* max_pool2d and its kin: the rule has put the defaults in */
+typedef struct eddy_attributes_pool {
+    eddy_pair kernel_size, stride, padding, dilation;
+} eddy_attributes_pool;
+
 typedef struct eddy_attributes_rope {
     double base;
     bool interleaved;

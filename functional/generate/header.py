@@ -140,9 +140,9 @@ def introduction():
         "The ops.",
         "What holds for each unless it says otherwise: the semantics (broadcasting, promotion, NaN, negative axes) are PyTorch's. It "
         "takes tensors of every layout and size, zero included. It returns at once, blocking only for a shape that is not known yet "
-        "or where the caller has run far ahead. A new tensor is contiguous, unless an op lays it out as one of its operands, and belongs to the innermost "
-        "scope open on the calling thread, else to the caller. Any thread may call it. On failure it returns NULL or a status and the thread's error slot "
-        "names the op, its operands and the place. What goes wrong later (late errors) is in the result and shows when that is read.",
+        "or where the caller has run far ahead. A new tensor is contiguous, unless an op lays it out as one of its operands, and "
+        "belongs to the innermost scope open on the calling thread, else to the caller. Any thread may call it. On failure it "
+        "returns NULL or a status and the thread's error slot names the op, its operands and the place. What goes wrong later (late errors) is in the result and shows when that is read.",
         f"Errors besides those that are named with an op: {shared}.",
         "_s forms take a number on the right, which promotes by category: an i32 tensor plus EDDY_S(2) stays i32. _into forms write "
         "to a given tensor and _inplace forms to their first operand, which may be exactly an operand of an elementwise op but must "

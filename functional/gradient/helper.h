@@ -42,6 +42,8 @@ eddy_gradient_fn eddy_gradient_layer_norm_backward;
 eddy_gradient_fn eddy_gradient_linear;
 eddy_gradient_fn eddy_gradient_masked_scatter;
 eddy_gradient_fn eddy_gradient_matmul;
+eddy_gradient_fn eddy_gradient_max_pool2d;
+eddy_gradient_fn eddy_gradient_max_pool2d_backward;
 eddy_gradient_fn eddy_gradient_norm;
 eddy_gradient_fn eddy_gradient_pad;
 eddy_gradient_fn eddy_gradient_pick_along_axis;

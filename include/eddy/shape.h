@@ -28,6 +28,13 @@ typedef struct eddy_pair {
     int64_t height, width;
 } eddy_pair;
 
+/* As a parameter: eddy_max_pool2d(x, EDDY_PAIR(2, 2), NULL). */
+#ifndef __cplusplus
+#define EDDY_PAIR(height, width) ((eddy_pair){height, width})
+#else
+#define EDDY_PAIR(height, width) (eddy_pair{height, width})
+#endif
+
 typedef struct eddy_tensor eddy_tensor;
 
 /* Tensors, borrowed for the call. */

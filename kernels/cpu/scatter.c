@@ -196,12 +196,18 @@ static void check_indices(const eddy_scatter *s, int64_t count) {
     }
 }
 
+/* Whether places that indices tell apart lie closer together than neighbours of the rest, as within the planes of images. */
+static bool is_closer(const eddy_scatter *s) {
+    int64_t across = s->rest.strides[OUT][s->rest.rank - 1];
+    return (s->step < 0 ? -s->step : s->step) < (across < 0 ? -across : across);
+}
+
 void eddy_scatter_end(eddy_scatter *s, const eddy_kernel_view *out) {
     eddy_walk_collapse(&s->along);
     eddy_walk_sort(&s->rest);
     eddy_walk_collapse(&s->rest);
     int64_t places = eddy_walk_count(&s->rest), length = eddy_walk_count(&s->along);
-    s->by_lines = s->rest.rank == 0 || s->rest.dims[s->rest.rank - 1] < ROW_MIN;
+    s->by_lines = s->rest.rank == 0 || s->rest.dims[s->rest.rank - 1] < ROW_MIN || (length >= ROW_MIN && is_closer(s));
     if (places == 0 && length > 0) {
         check_indices(s, length);
     } else if (length > 0) {

@@ -188,6 +188,18 @@ CASE(sdpa_causal, eddy_sdpa(A, B, C, EDDY_NONE, EDDY_OPTIONS(sdpa, .causal = tru
 CASE(rope, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), NULL))
 CASE(rope_interleaved, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), EDDY_OPTIONS(rope, .interleaved = true)))
 
+CASE(max_pool2d, eddy_max_pool2d(A, EDDY_PAIR(2, 3), EDDY_OPTIONS(max_pool2d, .stride = {1, 2}, .padding = {1, 1})))
+CASE(max_pool2d_dilated, eddy_max_pool2d(A, EDDY_PAIR(2, 2), EDDY_OPTIONS(max_pool2d, .dilation = {2, 1})))
+CASE(max_pool2d_backward,
+     eddy_max_pool2d_backward(A, I64(SHAPE(2, 2, 2), 0, 4, 4, 8, 5, 2, 7, 7), SHAPE(2, 3, 3)))
+
+static eddy_tensor *run_max_pool2d_with_indices(eddy_tensor *const *x) {
+    eddy_tensor *values, *indices;
+    eddy_status status = eddy_max_pool2d_with_indices(
+        x[0], EDDY_PAIR(2, 2), EDDY_OPTIONS(max_pool2d_with_indices, .ceil_mode = true), &values, &indices);
+    return status == EDDY_OK ? values : NULL;
+}
+
 static eddy_tensor *run_sort(eddy_tensor *const *x) {
     eddy_tensor *values, *indices;
     return eddy_sort(x[0], 1, NULL, &values, &indices) == EDDY_OK ? values : NULL;
@@ -432,6 +444,10 @@ static const gradient_case cases[] = {
     ROW(dropout, dropout, -2, 2, 1, SHAPE(4, 4)),
     ROW(cumsum, cumsum, -2, 2, 1, SHAPE(2, 4)),
     ROW(cumprod, cumprod, 0.5, 2, 1, SHAPE(3, 2)),
+    ROW(max_pool2d, max_pool2d, -2, 2, 1, SHAPE(2, 1, 4, 5)),
+    ROW(max_pool2d, max_pool2d_dilated, -2, 2, 1, SHAPE(2, 5, 4)),
+    ROW(max_pool2d_with_indices, max_pool2d_with_indices, -2, 2, 1, SHAPE(1, 2, 3, 5)),
+    ROW(max_pool2d_backward, max_pool2d_backward, -2, 2, 1, SHAPE(2, 2, 2)),
     ROW(sdpa, sdpa, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(2, 5, 4), SHAPE(2, 5, 2)),
     ROW(sdpa, sdpa_causal, -2, 2, 3, SHAPE(3, 4), SHAPE(3, 4), SHAPE(3, 2)),
     ROW(rope, rope, -2, 2, 1, SHAPE(2, 3, 4)),

@@ -8,6 +8,7 @@
 #include <kernels/cpu/loss_block.h>
 #include <kernels/cpu/norm_block.h>
 #include <kernels/cpu/optimise_block.h>
+#include <kernels/cpu/pool_block.h>
 #include <kernels/cpu/random_block.h>
 #include <kernels/cpu/reduce_block.h>
 #include <kernels/cpu/scan_block.h>
@@ -448,4 +449,31 @@ Test(isa, attention_rows_agree) {
         check_sdpa(&eddy_cpu_sdpa_blocks_portable.f64, &eddy_cpu_sdpa_blocks_for(isa)->f64, isa, (char *)f64[0],
                    (char *)f64[1], bytes, sizeof(double), count);
     }
+}
+
+/* Rows side by side at every step that has a loop of its own, and channels. */
+Test(isa, pools_agree) {
+    need_another();
+    enum { SIDE = 40 };
+    static const eddy_pool_run runs[] = {
+        {3, 3, SIDE, 1, 30, 1, 1, 1, 0, 0},  {2, 2, SIDE, 1, 19, 2, 1, 1, 0, 0},    {2, 3, SIDE, 2, 9, 3, 2, 1, 0, 0},
+        {2, 2, 10 * SIDE, 80, 77, 1, 1, 3, 80, 77}, {1, 1, 0, 0, 130, 1, 3, 2, 130, 400},
+    };
+    static float x[SIDE * SIDE], want[SIDE * SIDE], got[SIDE * SIDE];
+    static double x64[SIDE * SIDE], want64[SIDE * SIDE], got64[SIDE * SIDE];
+    fill_f32(x, SIDE * SIDE, -1, 1), fill_f64(x64, SIDE * SIDE, -1, 1);
+    for (int i = 0; i < 20; i++)
+        x[test_below(SIDE * SIDE)] = NAN, x64[test_below(SIDE * SIDE)] = NAN;
+    for (int r = 0; r < 5; r++)
+        for (int k = 0; k < 2; k++)
+            EACH_OTHER(isa) {
+                const eddy_pool_ops *first = &eddy_cpu_pool_blocks_portable.f32, *other = &eddy_cpu_pool_blocks_for(isa)->f32;
+                (k ? first->average : first->max)(want, x, &runs[r], 3);
+                (k ? other->average : other->max)(got, x, &runs[r], 3);
+                ASSERT_SAME(want, got, sizeof(want), isa, "f32", (long long)r);
+                first = &eddy_cpu_pool_blocks_portable.f64, other = &eddy_cpu_pool_blocks_for(isa)->f64;
+                (k ? first->average : first->max)(want64, x64, &runs[r], 3);
+                (k ? other->average : other->max)(got64, x64, &runs[r], 3);
+                ASSERT_SAME(want64, got64, sizeof(want64), isa, "f64", (long long)r);
+            }
 }

@@ -1,0 +1,126 @@
+/* Pooling. */
+#include <functional/infer/infer.h>
+
+#include <base/dtype.h>
+#include <functional/arguments.h>
+#include <functional/infer/check.h>
+
+/* Input `i` is [N, C, H, W] or [C, H, W] with something in each plane. */
+static eddy_status check_image(const eddy_infer *infer, int64_t i) {
+    const eddy_shape *shape = &infer->inputs[i].shape;
+    if (shape->rank != 3 && shape->rank != 4)
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must be [N, C, H, W] or [C, H, W]",
+                               eddy_check_name(infer, i));
+    if (shape->dims[shape->rank - 2] == 0 || shape->dims[shape->rank - 1] == 0)
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "the images of %s are empty", eddy_check_name(infer, i));
+    return EDDY_OK;
+}
+
+/* Both numbers are within `least` and what products of them stay below 2^62 for. */
+static eddy_status check_pair(const eddy_infer *infer, const char *name, eddy_pair pair, int64_t least) {
+    if (pair.height < least || pair.width < least || pair.height > INT32_MAX || pair.width > INT32_MAX)
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%s is %lld, %lld", name, (long long)pair.height,
+                               (long long)pair.width);
+    return EDDY_OK;
+}
+
+static bool is_default(eddy_pair pair) {
+    return pair.height == 0 && pair.width == 0;
+}
+
+/* Puts the defaults in and checks each pair for itself. */
+static eddy_status check_pool(const eddy_infer *infer, eddy_attributes_pool *a) {
+    if (is_default(a->stride))
+        a->stride = a->kernel_size;
+    if (is_default(a->dilation))
+        a->dilation = (eddy_pair){1, 1};
+    eddy_status status = check_pair(infer, "kernel_size", a->kernel_size, 1);
+    if (status == EDDY_OK)
+        status = check_pair(infer, "stride", a->stride, 1);
+    if (status == EDDY_OK)
+        status = check_pair(infer, "padding", a->padding, 0);
+    if (status == EDDY_OK)
+        status = check_pair(infer, "dilation", a->dilation, 1);
+    return status;
+}
+
+typedef struct axis {
+    const char *name;
+    int64_t in, kernel, stride, padding, dilation;
+    bool ceil_mode;
+} axis;
+
+/* With dilation a window that begins in the padding may step over the image. */
+static bool misses_image(const axis *a, int64_t out) {
+    for (int64_t o = 0; o < out && o * a->stride < a->padding; o++) {
+        int64_t before = a->padding - o * a->stride, skipped = (before + a->dilation - 1) / a->dilation;
+        if (skipped >= a->kernel || skipped * a->dilation - before >= a->in)
+            return true;
+    }
+    return false;
+}
+
+static eddy_status count_windows(const eddy_infer *infer, const axis *a, int64_t *out) {
+    int64_t span = (a->kernel - 1) * a->dilation + 1, room = a->in + 2 * a->padding - span;
+    if (a->padding > span / 2)
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "the padding of the %s is %lld, more than half a window",
+                               a->name, (long long)a->padding);
+    if (a->ceil_mode)
+        room += a->stride - 1;
+    if (room < 0)
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "windows of %s %lld do not fit into images of %lld", a->name,
+                               (long long)span, (long long)a->in);
+    *out = room / a->stride + 1;
+    if (a->ceil_mode && (*out - 1) * a->stride >= a->in + a->padding)
+        --*out; /* each window begins in the image or in the padding before it */
+    if (misses_image(a, *out))
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "a window steps over the image's %s", a->name);
+    return EDDY_OK;
+}
+
+static eddy_status pool_shape(const eddy_infer *infer, const eddy_attributes_pool *a, bool ceil_mode,
+                              eddy_shape *shape) {
+    *shape = infer->inputs[0].shape;
+    int64_t *height = &shape->dims[shape->rank - 2], *width = &shape->dims[shape->rank - 1];
+    const axis down = {"height",           *height,  a->kernel_size.height, a->stride.height, a->padding.height,
+                       a->dilation.height, ceil_mode};
+    const axis across = {"width",           *width,   a->kernel_size.width, a->stride.width, a->padding.width,
+                         a->dilation.width, ceil_mode};
+    eddy_status status = count_windows(infer, &down, height);
+    return status == EDDY_OK ? count_windows(infer, &across, width) : status;
+}
+
+eddy_status eddy_infer_max_pool2d(eddy_infer *infer) {
+    eddy_arguments_max_pool2d *arguments = infer->attributes;
+    eddy_status status = check_image(infer, 0);
+    if (status == EDDY_OK)
+        status = check_pool(infer, &arguments->kernel);
+    if (status != EDDY_OK)
+        return status;
+    for (int32_t o = 0; o < infer->op->output_count; o++)
+        infer->outputs[o].dtype = o == 0 ? infer->inputs[0].dtype : EDDY_I64;
+    status = pool_shape(infer, &arguments->kernel, arguments->ceil_mode, &infer->outputs[0].shape);
+    if (infer->op->output_count > 1)
+        infer->outputs[1].shape = infer->outputs[0].shape;
+    return status;
+}
+
+eddy_status eddy_infer_max_pool2d_backward(eddy_infer *infer) {
+    const eddy_arguments_max_pool2d_backward *arguments = infer->attributes;
+    const eddy_shape *grad = &infer->inputs[0].shape, *shape = &arguments->shape;
+    eddy_status status = check_image(infer, 0);
+    if (status == EDDY_OK)
+        status = eddy_check_index(infer, 1);
+    if (status == EDDY_OK)
+        status = eddy_check_same_shape(infer, 0, 1);
+    if (status != EDDY_OK)
+        return status;
+    bool fits = shape->rank == grad->rank && shape->dims[shape->rank - 2] > 0 && shape->dims[shape->rank - 1] > 0;
+    for (int32_t d = 0; fits && d < grad->rank - 2; d++)
+        fits = shape->dims[d] == grad->dims[d];
+    if (!fits)
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad is no gradient of images of that shape");
+    infer->outputs[0].shape = *shape;
+    infer->outputs[0].dtype = infer->inputs[0].dtype;
+    return EDDY_OK;
+}

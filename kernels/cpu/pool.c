@@ -1,0 +1,207 @@
+/* max_pool2d and its kin: windows over images. Runs of windows that are alike go side by side: neighbours of a row, or channels where
+ * these lie closer. */
+#include <base/dtype.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/pool_block.h>
+#include <kernels/cpu/pool_plan.h>
+#include <kernels/cpu/reduce_block.h>
+#include <kernels/cpu/walk.h>
+
+#define SLICE_ELEMENTS 32768
+#define CHUNK 256
+/* Rows of fewer outputs are not worth going along where there are as many channels. */
+#define ROW_MIN 8
+
+typedef struct pool {
+    const eddy_kernel_call *call;
+    eddy_image x, out, indices; /* indices: data NULL where none are wanted */
+    eddy_pool_axis height, width;
+    bool has_indices;
+    bool by_channels;
+    eddy_dtype compute;
+    eddy_reduce_type type; /* of the compute type */
+    eddy_pool_fn *block;   /* NULL: the elements have to be converted, or indices are wanted */
+} pool;
+
+/* Windows alike, and where the first of them is. */
+typedef struct stretch {
+    eddy_pool_run run;
+    const char *x;
+    char *out, *indices;
+    int64_t index; /* of its first element within its plane */
+    int64_t index_step, index_place_step;
+    int64_t indices_step, indices_place_step;
+} stretch;
+
+/* ---- elements of any dtype: a chunk at a time ---- */
+
+/* One element of each of `count` windows, as contiguous elements of the compute type: where they lie, or in *buffer. */
+static const void *elements(const pool *p, const char *x, int64_t step, int64_t count, void *buffer) {
+    if (p->x.dtype == p->compute && (step == 1 || count == 1))
+        return x;
+    eddy_chunk_load(p->compute, buffer, p->x.dtype, x, step, count);
+    return buffer;
+}
+
+typedef union chunk {
+    _Alignas(64) float f32[CHUNK];
+    double f64[CHUNK];
+    int64_t i64[CHUNK];
+} chunk;
+
+/* `count` windows from the stretch's number `first` of a place on. */
+static void max_chunk(const pool *p, const stretch *s, int64_t place, int64_t first, int64_t count) {
+    const eddy_pool_run *run = &s->run;
+    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    chunk best, other;
+    int64_t at[CHUNK] = {0};
+    int64_t begin = place * run->place_step + first * run->step;
+    eddy_chunk_load(p->compute, &best, p->x.dtype, eddy_chunk_at(s->x, p->x.dtype, begin), run->step, count);
+    for (int64_t r = 0; r < run->rows; r++)
+        for (int64_t c = r == 0; c < run->columns; c++) {
+            int64_t offset = begin + r * run->row_step + c * run->column_step;
+            const void *next = elements(p, eddy_chunk_at(s->x, p->x.dtype, offset), run->step, count, &other);
+            if (p->has_indices)
+                blocks->argmax_row[p->type](&best, at, next,
+                                            r * p->height.dilation * p->x.width + c * p->width.dilation, count);
+            else
+                blocks->max[p->type].combine(&best, next, count);
+        }
+    eddy_chunk_store(p->out.dtype,
+                     eddy_chunk_at(s->out, p->out.dtype, place * run->out_place_step + first * run->out_step),
+                     run->out_step, p->compute, &best, count);
+    if (!p->has_indices)
+        return;
+    int64_t index = s->index + place * s->index_place_step + first * s->index_step;
+    for (int64_t i = 0; i < count; i++)
+        at[i] += index + i * s->index_step;
+    eddy_chunk_store(EDDY_I64, s->indices + (place * s->indices_place_step + first * s->indices_step) * 8,
+                     s->indices_step, EDDY_I64, at, count);
+}
+
+static void run_stretch(const pool *p, const stretch *s) {
+    if (p->block) {
+        p->block(s->out, s->x, &s->run, 1);
+        return;
+    }
+    for (int64_t place = 0; place < s->run.places; place++)
+        for (int64_t first = 0; first < s->run.count; first += CHUNK)
+            max_chunk(p, s, place, first, eddy_min_i64(CHUNK, s->run.count - first));
+}
+
+/* ---- windows ---- */
+
+/* Outputs ow .. ow + count of row oh, whose windows are alike; of channel c, or of all. */
+static void pool_outputs(const pool *p, int64_t n, int64_t c, int64_t oh, int64_t ow, int64_t count) {
+    eddy_pool_window rows = eddy_pool_window_of(&p->height, oh), columns = eddy_pool_window_of(&p->width, ow);
+    stretch s = {.run = {.rows = rows.count,
+                         .columns = columns.count,
+                         .row_step = p->height.dilation * p->x.row_stride,
+                         .column_step = p->width.dilation * p->x.column_stride,
+                         .count = count,
+                         .step = p->width.stride * p->x.column_stride,
+                         .out_step = p->out.column_stride,
+                         .places = 1},
+                 .x = eddy_image_at(&p->x, n, c, rows.first, columns.first),
+                 .out = eddy_image_at(&p->out, n, c, oh, ow),
+                 .index = rows.first * p->x.width + columns.first,
+                 .index_step = p->width.stride};
+    if (p->has_indices) {
+        s.indices = eddy_image_at(&p->indices, n, c, oh, ow);
+        s.indices_step = p->indices.column_stride;
+    }
+    if (p->by_channels) {
+        s.run.places = count;
+        s.run.place_step = s.run.step;
+        s.run.out_place_step = s.run.out_step;
+        s.index_place_step = s.index_step;
+        s.indices_place_step = s.indices_step;
+        s.run.count = p->x.channels;
+        s.run.step = p->x.channel_stride;
+        s.run.out_step = p->out.channel_stride;
+        s.index_step = 0;
+        s.indices_step = p->indices.channel_stride;
+    }
+    run_stretch(p, &s);
+}
+
+/* A line: a row of outputs of one channel, or of all. */
+static void pool_slice(void *context, int64_t begin, int64_t end) {
+    const pool *p = context;
+    int64_t channels = p->by_channels ? 1 : p->x.channels, whole_begin, whole_end;
+    eddy_pool_whole(&p->width, &whole_begin, &whole_end);
+    for (int64_t line = begin; line < end; line++) {
+        int64_t oh = line % p->out.height, plane = line / p->out.height, n = plane / channels, c = plane % channels;
+        for (int64_t ow = 0; ow < whole_begin; ow++)
+            pool_outputs(p, n, c, oh, ow, 1);
+        if (whole_begin < whole_end)
+            pool_outputs(p, n, c, oh, whole_begin, whole_end - whole_begin);
+        for (int64_t ow = whole_end; ow < p->out.width; ow++)
+            pool_outputs(p, n, c, oh, ow, 1);
+    }
+}
+
+static int64_t distance(int64_t stride) {
+    return stride < 0 ? -stride : stride;
+}
+
+static void run_pool(pool *p) {
+    if (eddy_view_count(&p->call->views[1]) == 0)
+        return;
+    p->by_channels = distance(p->x.channel_stride) < distance(p->x.column_stride) ||
+                     (p->out.width < ROW_MIN && p->x.channels >= ROW_MIN);
+    int64_t lines = p->out.images * p->out.height * (p->by_channels ? 1 : p->x.channels);
+    int64_t line = p->out.width * (p->by_channels ? p->x.channels : 1);
+    int64_t window = eddy_min_i64(p->height.kernel * p->width.kernel, SLICE_ELEMENTS);
+    int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / line / window);
+    if (lines <= grain)
+        pool_slice(p, 0, lines);
+    else
+        p->call->team->parallel_for(p->call->team, lines, grain, pool_slice, p);
+}
+
+/* views: x, values, with_indices too indices */
+static void max_pool(const eddy_kernel_call *call, bool has_indices) {
+    const eddy_attributes_pool *attributes = call->attributes;
+    pool p = {.call = call,
+              .x = eddy_image_of(&call->views[0]),
+              .out = eddy_image_of(&call->views[1]),
+              .has_indices = has_indices,
+              .compute = eddy_chunk_compute_dtype(call->views[0].dtype)};
+    if (has_indices)
+        p.indices = eddy_image_of(&call->views[2]);
+    p.height = eddy_pool_axis_height(attributes, p.x.height, p.out.height);
+    p.width = eddy_pool_axis_width(attributes, p.x.width, p.out.width);
+    p.type = p.compute == EDDY_F32 ? EDDY_REDUCE_F32 : p.compute == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_I64;
+    const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks();
+    if (!has_indices && p.x.dtype == EDDY_F32)
+        p.block = blocks->f32.max;
+    else if (!has_indices && p.x.dtype == EDDY_F64)
+        p.block = blocks->f64.max;
+    run_pool(&p);
+}
+
+static void max_pool2d_run(const eddy_kernel_call *call) {
+    max_pool(call, false);
+}
+
+static void max_pool2d_with_indices_run(const eddy_kernel_call *call) {
+    max_pool(call, true);
+}
+
+/* Each element of each window. */
+static int64_t cost(const eddy_kernel_call *call) {
+    const eddy_attributes_pool *attributes = call->attributes;
+    int64_t window = attributes->kernel_size.height * attributes->kernel_size.width;
+    return call->kernel->cost_base_ps +
+           eddy_cost_ps(eddy_view_count(&call->views[1]), eddy_cost_ps(window, call->kernel->cost_element_ps));
+}
+
+const eddy_kernel eddy_cpu_max_pool2d = {
+    .name = "max_pool2d", .run = max_pool2d_run, .cost_base_ps = 100000, .cost_element_ps = 200, .cost = cost};
+const eddy_kernel eddy_cpu_max_pool2d_with_indices = {.name = "max_pool2d_with_indices",
+                                                      .run = max_pool2d_with_indices_run,
+                                                      .cost_base_ps = 100000,
+                                                      .cost_element_ps = 600,
+                                                      .cost = cost};

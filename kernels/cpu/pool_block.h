@@ -1,0 +1,30 @@
+/* The inner loops of pooling: windows that are alike, on f32 or f64 memory of any strides. Elements of a window are taken row by
+ * row, so that the bits depend neither on the layout nor on the instruction set. */
+#ifndef EDDY_KERNELS_CPU_POOL_BLOCK_H
+#define EDDY_KERNELS_CPU_POOL_BLOCK_H
+
+#include <kernels/cpu/isa.h>
+#include <stdint.h>
+
+/* Steps in elements. `count` windows stand side by side (neighbours of a row, or channels), `places` times. */
+typedef struct eddy_pool_run {
+    int64_t rows, columns; /* of a window, 1 or more */
+    int64_t row_step, column_step;
+    int64_t count, step, out_step;
+    int64_t places, place_step, out_place_step;
+} eddy_pool_run;
+
+typedef void eddy_pool_fn(void *out, const void *x, const eddy_pool_run *run, double divisor);
+
+typedef struct eddy_pool_ops {
+    eddy_pool_fn *max;     /* NaN wins; no divisor */
+    eddy_pool_fn *average; /* the sum of the sums of rows, over the divisor */
+} eddy_pool_ops;
+
+typedef struct eddy_pool_blocks {
+    eddy_pool_ops f32, f64;
+} eddy_pool_blocks;
+
+EDDY_ISA_DECLARE(eddy_pool_blocks, eddy_cpu_pool_blocks)
+
+#endif

@@ -1,0 +1,40 @@
+/* Images and the windows that pooling lays over them: what pools and their gradients share.
+ *
+ *   axis of 7, kernel 3, stride 2, padding 1        windows -1..1, 1..3, 3..5, 5..7: the first and the last are cut
+ *   axis of 7, adaptive to 3                        windows 0..2, 2..4, 4..6: floor(o in / out) .. ceil((o + 1) in / out) */
+#ifndef EDDY_KERNELS_CPU_POOL_PLAN_H
+#define EDDY_KERNELS_CPU_POOL_PLAN_H
+
+#include <kernels/attributes.h>
+#include <kernels/kernel.h>
+
+/* [N, C, H, W], or [C, H, W] as one image. Strides in elements. */
+typedef struct eddy_image {
+    char *data;
+    eddy_dtype dtype;
+    int64_t images, channels, height, width;
+    int64_t image_stride, channel_stride, row_stride, column_stride;
+} eddy_image;
+
+eddy_image eddy_image_of(const eddy_kernel_view *view);
+void *eddy_image_at(const eddy_image *image, int64_t n, int64_t c, int64_t h, int64_t w);
+
+typedef struct eddy_pool_axis {
+    int64_t in, out;
+    int64_t kernel, stride, padding, dilation;
+    bool is_adaptive; /* out says it all */
+} eddy_pool_axis;
+
+/* Elements first, first + dilation, ..: as many as lie in the image. */
+typedef struct eddy_pool_window {
+    int64_t first, count;
+} eddy_pool_window;
+
+eddy_pool_axis eddy_pool_axis_height(const eddy_attributes_pool *attributes, int64_t in, int64_t out);
+eddy_pool_axis eddy_pool_axis_width(const eddy_attributes_pool *attributes, int64_t in, int64_t out);
+
+eddy_pool_window eddy_pool_window_of(const eddy_pool_axis *axis, int64_t o);
+/* Outputs *begin .. *end have windows that are whole and one stride apart. */
+void eddy_pool_whole(const eddy_pool_axis *axis, int64_t *begin, int64_t *end);
+
+#endif

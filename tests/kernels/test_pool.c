@@ -1,0 +1,205 @@
+/* Pooling against plain loops over each window. */
+#include "serial_team.h"
+#include "tensor.h"
+#include <base/dtype.h>
+#include <criterion/criterion.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/kernels.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EACH_DTYPE(d) for (int d = 0; d < EDDY_DTYPE_COUNT; d++)
+
+typedef struct problem {
+    int32_t rank;
+    int64_t shape[4];
+    eddy_attributes_pool pool;
+    int64_t out[2];
+} problem;
+
+static const problem problems[] = {
+    {4, {2, 3, 8, 10}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}}, {4, 5}},
+    {4, {2, 3, 8, 10}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, {4, 5}},
+    {4, {1, 17, 7, 5}, {{3, 2}, {1, 3}, {1, 1}, {1, 1}}, {7, 2}},
+    {4, {2, 1, 9, 11}, {{2, 3}, {3, 1}, {1, 2}, {2, 2}}, {3, 11}},
+    {4, {3, 70, 3, 4}, {{1, 1}, {1, 1}, {0, 0}, {1, 1}}, {3, 4}},
+    {4, {2, 9, 1, 1}, {{1, 1}, {5, 5}, {0, 0}, {1, 1}}, {1, 1}},
+    {3, {5, 6, 7}, {{3, 5}, {3, 5}, {1, 0}, {1, 1}}, {2, 1}},
+    /* ceil_mode: the last windows reach beyond the padding */
+    {4, {2, 2, 6, 8}, {{3, 5}, {2, 4}, {0, 1}, {1, 1}}, {3, 3}},
+    {4, {1, 2, 1, 3}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}}, {1, 2}},
+    {4, {2, 4, 7, 7}, {{7, 7}, {7, 7}, {0, 0}, {1, 1}}, {1, 1}},
+    {4, {0, 4, 7, 7}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}}, {3, 3}},
+    {3, {0, 4, 4}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}}, {2, 2}},
+    {4, {1, 3, 5, 600}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, {5, 600}},
+    {4, {1, 300, 5, 4}, {{3, 3}, {1, 2}, {1, 1}, {1, 1}}, {5, 2}},
+};
+#define PROBLEMS (sizeof(problems) / sizeof(problems[0]))
+
+static void output_shape(const problem *p, int64_t *shape) {
+    memcpy(shape, p->shape, sizeof(p->shape));
+    shape[p->rank - 2] = p->out[0];
+    shape[p->rank - 1] = p->out[1];
+}
+
+static eddy_kernel_team *any_team(void) {
+    return test_below(2) ? &serial_team : &shuffling_team;
+}
+
+/* Places a NaN and infinities here and there. */
+static void spice(tensor *x) {
+    const double values[] = {NAN, INFINITY, -INFINITY, -0.0, 0.0};
+    for (int64_t i = 0; i < x->count / 10 && eddy_dtype_is_float(x->view.dtype); i++)
+        tensor_set(x, test_below(x->count), values[test_below(5)]);
+}
+
+static bool is_larger(const tensor *x, int64_t a, int64_t b) {
+    if (!eddy_dtype_is_float(x->view.dtype))
+        return tensor_get_int(x, a) > tensor_get_int(x, b);
+    double left = tensor_get(x, a), right = tensor_get(x, b);
+    return left > right || (isnan(left) && !isnan(right));
+}
+
+/* The flat number in x of the largest element of the window of output `flat`. */
+static int64_t largest(const problem *p, const tensor *x, int64_t flat) {
+    int64_t height = p->shape[p->rank - 2], width = p->shape[p->rank - 1], best = -1;
+    int64_t ow = flat % p->out[1], oh = flat / p->out[1] % p->out[0], plane = flat / p->out[1] / p->out[0];
+    for (int64_t r = 0; r < p->pool.kernel_size.height; r++)
+        for (int64_t c = 0; c < p->pool.kernel_size.width; c++) {
+            int64_t h = oh * p->pool.stride.height - p->pool.padding.height + r * p->pool.dilation.height;
+            int64_t w = ow * p->pool.stride.width - p->pool.padding.width + c * p->pool.dilation.width;
+            int64_t at = (plane * height + h) * width + w;
+            if (h < 0 || w < 0 || h >= height || w >= width)
+                continue;
+            if (best < 0 || is_larger(x, at, best))
+                best = at;
+        }
+    return best;
+}
+
+static void check_max(const problem *p, eddy_dtype dtype, layout in, layout out) {
+    int64_t shape[4];
+    output_shape(p, shape);
+    tensor x = tensor_make(dtype, p->rank, p->shape, in);
+    tensor values = tensor_make(dtype, p->rank, shape, out), again = tensor_make(dtype, p->rank, shape, out);
+    tensor indices = tensor_make(EDDY_I64, p->rank, shape, (layout)test_below(OUTPUT_LAYOUTS));
+    tensor_fill(&x, 100);
+    if (in != BROADCAST)
+        spice(&x);
+    run_kernel(&eddy_cpu_max_pool2d, (tensor *[]){&x, &values}, 2, &p->pool, any_team(), NULL);
+    run_kernel(&eddy_cpu_max_pool2d_with_indices, (tensor *[]){&x, &again, &indices}, 3, &p->pool, any_team(), NULL);
+    int64_t plane = p->shape[p->rank - 2] * p->shape[p->rank - 1];
+    for (int64_t i = 0; i < values.count; i++) {
+        int64_t at = largest(p, &x, i);
+        cr_assert_eq(tensor_get_int(&indices, i), at % plane, "%s problem %td index %lld: %lld, not %lld",
+                     describe("max_pool2d", &x, in), p - problems, (long long)i, (long long)tensor_get_int(&indices, i),
+                     (long long)(at % plane));
+        double got = tensor_get(&values, i), want = tensor_get(&x, at);
+        cr_assert(got == want || (isnan(got) && isnan(want)), "%s problem %td element %lld: %a, not %a",
+                  describe("max_pool2d", &x, in), p - problems, (long long)i, got, want);
+    }
+    cr_assert(tensor_agrees(&values, &again), "%s", describe("max_pool2d", &x, in));
+    cr_assert(tensor_guards_hold(&values) && tensor_guards_hold(&again) && tensor_guards_hold(&indices));
+    tensor_free(&x), tensor_free(&values), tensor_free(&again), tensor_free(&indices);
+}
+
+Test(pool, max_of_every_dtype_and_layout, .timeout = 120) {
+    EACH_DTYPE(d) {
+        for (size_t i = 0; i < PROBLEMS; i++)
+            for (int in = 0; in < LAYOUT_COUNT; in++)
+                check_max(&problems[i], (eddy_dtype)d, (layout)in, (layout)test_below(OUTPUT_LAYOUTS));
+    }
+}
+
+/* From memory [N, H, W, C] to memory [N, H, W, C]. */
+static tensor channels_last(eddy_dtype dtype, const int64_t *shape) {
+    const int64_t memory[] = {shape[0], shape[2], shape[3], shape[1]};
+    tensor t = tensor_make(dtype, 4, memory, CONTIGUOUS);
+    memcpy(t.shape, shape, 4 * sizeof(int64_t));
+    const int64_t strides[] = {t.strides[0], t.strides[3], t.strides[1], t.strides[2]};
+    memcpy(t.strides, strides, sizeof(strides));
+    return t;
+}
+
+Test(pool, layouts_give_the_same_bits) {
+    const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_BF16, EDDY_I32};
+    for (int d = 0; d < 4; d++)
+        for (size_t i = 0; i < PROBLEMS; i++) {
+            const problem *p = &problems[i];
+            if (p->rank != 4)
+                continue;
+            int64_t shape[4];
+            output_shape(p, shape);
+            tensor rows = tensor_make(dtypes[d], 4, p->shape, CONTIGUOUS), x = channels_last(dtypes[d], p->shape);
+            tensor want = tensor_make(dtypes[d], 4, shape, CONTIGUOUS), got = channels_last(dtypes[d], shape);
+            tensor_fill(&rows, 100);
+            for (int64_t k = 0; k < x.count; k++)
+                tensor_set(&x, k, tensor_get(&rows, k));
+            run_kernel(&eddy_cpu_max_pool2d, (tensor *[]){&rows, &want}, 2, &p->pool, &serial_team, NULL);
+            run_kernel(&eddy_cpu_max_pool2d, (tensor *[]){&x, &got}, 2, &p->pool, any_team(), NULL);
+            cr_assert(tensor_same(&want, &got), "%s problem %zu", describe("max_pool2d", &got, CONTIGUOUS), i);
+            cr_assert(tensor_guards_hold(&got));
+            tensor_free(&rows), tensor_free(&x), tensor_free(&want), tensor_free(&got);
+        }
+}
+
+static void check_max_backward(const problem *p, eddy_dtype dtype, layout in, layout out) {
+    int64_t shape[4];
+    output_shape(p, shape);
+    int64_t plane = p->shape[p->rank - 2] * p->shape[p->rank - 1], small = p->out[0] * p->out[1];
+    tensor grad = tensor_make(dtype, p->rank, shape, in), dx = tensor_make(dtype, p->rank, p->shape, out);
+    tensor indices = tensor_make(EDDY_I64, p->rank, shape, (layout)test_below(OUTPUT_LAYOUTS));
+    tensor_fill(&grad, 10);
+    double *want = calloc((size_t)dx.count + 1, sizeof(double)), *size = calloc((size_t)dx.count + 1, sizeof(double));
+    for (int64_t i = 0; i < indices.count; i++) {
+        int64_t index = test_below(plane), at = i / small * plane + index;
+        tensor_set_int(&indices, i, index);
+        want[at] += tensor_get(&grad, i);
+        size[at] += fabs(tensor_get(&grad, i));
+    }
+    cr_assert_eq(
+        run_kernel(&eddy_cpu_max_pool2d_backward, (tensor *[]){&grad, &indices, &dx}, 3, NULL, any_team(), NULL),
+        EDDY_OK);
+    for (int64_t i = 0; i < dx.count; i++) {
+        double got = tensor_get(&dx, i);
+        /* Sums of up to 3000 in f32 or f64, rounded once to 16 bits. */
+        double bound = size[i] * (dtype == EDDY_F64 ? 0x1p-40 : 0x1p-12) + (dtype == EDDY_F16    ? 0x1p-11
+                                                                            : dtype == EDDY_BF16 ? 0x1p-8
+                                                                                                 : 0) *
+                                                                               fabs(want[i]);
+        cr_assert(fabs(got - want[i]) <= bound, "%s problem %td element %lld: %a, not %a",
+                  describe("max_pool2d_backward", &dx, out), p - problems, (long long)i, got, want[i]);
+    }
+    cr_assert(tensor_guards_hold(&dx), "%s", describe("max_pool2d_backward", &dx, out));
+    free(want), free(size);
+    tensor_free(&grad), tensor_free(&indices), tensor_free(&dx);
+}
+
+Test(pool, max_backward_of_every_float_and_layout, .timeout = 120) {
+    const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
+    for (int d = 0; d < 4; d++)
+        for (size_t i = 0; i < PROBLEMS; i++)
+            for (int out = 0; out < OUTPUT_LAYOUTS; out++)
+                check_max_backward(&problems[i], dtypes[d], (layout)test_below(LAYOUT_COUNT), (layout)out);
+}
+
+/* The second image is read backwards; the message names the first fault whatever the slices. */
+Test(pool, max_backward_names_an_index_beyond_its_plane) {
+    const int64_t shape[] = {2, 2, 3, 3}, small[] = {2, 2, 2, 2};
+    for (int64_t bad = 0; bad < 16; bad++) {
+        tensor grad = tensor_make(EDDY_F32, 4, small, CONTIGUOUS), dx = tensor_make(EDDY_F32, 4, shape, TURNED);
+        tensor indices = tensor_make(EDDY_I64, 4, small, STRIDED);
+        tensor_fill(&grad, 10);
+        for (int64_t i = 0; i < 16; i++)
+            tensor_set_int(&indices, i, i == bad ? (i % 2 ? -1 : 9) : i == 15 ? 9 : 4);
+        eddy_kernel_error error;
+        cr_assert_eq(
+            run_kernel(&eddy_cpu_max_pool2d_backward, (tensor *[]){&grad, &indices, &dx}, 3, NULL, any_team(), &error),
+            EDDY_OUT_OF_RANGE);
+        cr_assert_eq(error.position, bad);
+        cr_assert_eq(error.value, bad % 2 ? -1 : 9);
+        cr_assert_eq(error.bound, 9);
+        tensor_free(&grad), tensor_free(&indices), tensor_free(&dx);
+    }
+}
