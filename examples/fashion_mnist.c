@@ -18,14 +18,24 @@ static void complain(const char *doing) {
     fprintf(stderr, "fashion_mnist: %s: %s: %s\n", doing, eddy_status_text(status), error.message);
 }
 
+/* Images that are classed at a time: what the network makes of them has to fit. */
+#define TESTED_AT_ONCE 1000
+
 static bool accuracy_of(const network *net, const struct images *tested, double *accuracy) {
-    eddy_tensor *correct = network_correct(net, tested->pixels, tested->labels);
-    int64_t count;
-    bool is_read = eddy_read_i64(correct, &count) == EDDY_OK;
-    eddy_release(&correct);
-    if (is_read)
-        *accuracy = (double)count / (double)tested->count;
-    return is_read;
+    int64_t count = 0;
+    for (int64_t first = 0; first < tested->count; first += TESTED_AT_ONCE) {
+        int64_t length = tested->count - first < TESTED_AT_ONCE ? tested->count - first : TESTED_AT_ONCE, part;
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *pixels = eddy_narrow(tested->pixels, 0, first, length);
+        eddy_tensor *correct = network_correct(net, pixels, eddy_narrow(tested->labels, 0, first, length));
+        bool is_read = eddy_read_i64(correct, &part) == EDDY_OK;
+        eddy_scope_end(scope);
+        if (!is_read)
+            return false;
+        count += part;
+    }
+    *accuracy = (double)count / (double)tested->count;
+    return true;
 }
 
 static bool train(const struct settings *settings, const struct images *training, const struct images *tested,
@@ -36,7 +46,7 @@ static bool train(const struct settings *settings, const struct images *training
     double accuracy = 0;
     progress_init(&bar, (int)settings->epochs, settings->epochs * training->count);
     trainer_init(&trainer, settings, training, &net, &bar, losses);
-    bool is_fine = network_init(&net);
+    bool is_fine = network_init(&net, settings->model);
     if (!is_fine)
         complain("cannot make the network");
     for (int64_t epoch = 0; is_fine && epoch < settings->epochs; epoch++) {

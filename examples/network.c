@@ -2,7 +2,15 @@
 
 #include <math.h>
 
-static const int64_t widths[NETWORK_LAYERS + 1] = {NETWORK_INPUTS, 256, 128, NETWORK_CLASSES};
+#define SIDE 28
+/* Of a channel, when two pools have halved the side twice. */
+#define PIXELS_LEFT ((SIDE / 4) * (SIDE / 4))
+
+/* Weights of each layer, by model. */
+static const eddy_shape weights[][NETWORK_LAYERS] = {
+    [NETWORK_MLP] = {{2, {256, NETWORK_INPUTS}}, {2, {128, 256}}, {2, {NETWORK_CLASSES, 128}}},
+    [NETWORK_CNN] = {{4, {32, 1, 3, 3}}, {4, {64, 32, 3, 3}}, {2, {NETWORK_CLASSES, 64 * PIXELS_LEFT}}},
+};
 
 /* Mean and deviation of Fashion-MNIST's pixels, of 0 to 255. */
 #define PIXEL_MEAN 72.94
@@ -26,12 +34,15 @@ static eddy_tensor *random_tensor(eddy_shape shape, double bound) {
     return result;
 }
 
-bool network_init(network *net) {
-    *net = (network){0};
+bool network_init(network *net, network_model model) {
+    *net = (network){.model = model};
     for (int layer = 0; layer < NETWORK_LAYERS; layer++) {
-        double bound = 1 / sqrt((double)widths[layer]);
-        net->parameters[2 * layer] = random_tensor(EDDY_SHAPE(widths[layer + 1], widths[layer]), bound);
-        net->parameters[2 * layer + 1] = random_tensor(EDDY_SHAPE(widths[layer + 1]), bound);
+        const eddy_shape *shape = &weights[model][layer];
+        int64_t inputs = 1;
+        for (int32_t d = 1; d < shape->rank; d++)
+            inputs *= shape->dims[d];
+        net->parameters[2 * layer] = random_tensor(*shape, 1 / sqrt((double)inputs));
+        net->parameters[2 * layer + 1] = random_tensor(EDDY_SHAPE(shape->dims[0]), 1 / sqrt((double)inputs));
     }
     net->step = eddy_zeros(EDDY_SHAPE(), EDDY_I64, NULL);
     bool is_whole = net->step != NULL;
@@ -57,11 +68,25 @@ static eddy_tensor *normalised(eddy_tensor *images) {
     return eddy_mul_s(eddy_sub_s(pixels, EDDY_S(PIXEL_MEAN)), EDDY_S(1 / PIXEL_DEVIATION));
 }
 
+static eddy_tensor *linear_layer(const network *net, int layer, eddy_tensor *x) {
+    return eddy_relu(eddy_linear(x, weight(net, layer), bias(net, layer)));
+}
+
+/* [n, channels, side, side] -> [n, more channels, side / 2, side / 2] */
+static eddy_tensor *convolution_layer(const network *net, int layer, eddy_tensor *x) {
+    x = eddy_conv2d(x, weight(net, layer), bias(net, layer), EDDY_OPTIONS(conv2d, .padding = {1, 1}));
+    return eddy_max_pool2d(eddy_relu(x), EDDY_PAIR(2, 2), NULL);
+}
+
 eddy_tensor *network_logits(const network *net, eddy_tensor *images) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = normalised(images);
+    if (net->model == NETWORK_CNN)
+        x = eddy_reshape(x, EDDY_SHAPE(-1, 1, SIDE, SIDE));
     for (int layer = 0; layer < NETWORK_LAYERS - 1; layer++)
-        x = eddy_relu(eddy_linear(x, weight(net, layer), bias(net, layer)));
+        x = net->model == NETWORK_CNN ? convolution_layer(net, layer, x) : linear_layer(net, layer, x);
+    if (net->model == NETWORK_CNN)
+        x = eddy_flatten(x, 1, -1);
     x = eddy_linear(x, weight(net, NETWORK_LAYERS - 1), bias(net, NETWORK_LAYERS - 1));
     x = eddy_scope_return(scope, x);
     eddy_scope_end(scope);

@@ -1,4 +1,5 @@
-/* A network of three linear layers, 784-256-128-10 with ReLU between them, trained by Adam.
+/* A network of three layers with ReLU between them, trained by Adam: linear ones, 784-256-128-10, or two convolutions of 32
+ * and 64 channels, each followed by a pool, and a linear one.
  *
  * Nothing here waits: every function issues ops and returns. A failed call leaves its record in the thread's error
  * slot; what fails later shows when a result is read. */
@@ -13,14 +14,17 @@
 #define NETWORK_INPUTS 784
 #define NETWORK_CLASSES 10
 
+typedef enum network_model { NETWORK_MLP, NETWORK_CNN } network_model;
+
 typedef struct network {
-    eddy_tensor *parameters[NETWORK_PARAMETERS];                /* weight [out, in], bias [out] of each layer */
+    network_model model;
+    eddy_tensor *parameters[NETWORK_PARAMETERS];                /* weight [out, ..], bias [out] of each layer */
     eddy_tensor *m[NETWORK_PARAMETERS], *v[NETWORK_PARAMETERS]; /* Adam's moments */
     eddy_tensor *step;                                          /* Adam's count of updates, i64 */
 } network;
 
 /* Random weights from the current runtime's generator. On failure *net is to be given to network_fini all the same. */
-bool network_init(network *net);
+bool network_init(network *net, network_model model);
 /* Releases everything; a zeroed or half-made network is allowed. */
 void network_fini(network *net);
 

@@ -7,8 +7,10 @@
 #include <string.h>
 
 static const char help[] = "usage: fashion_mnist [options]\n"
-                           "Trains a 784-256-128-10 network on Fashion-MNIST.\n"
+                           "Trains a network on Fashion-MNIST.\n"
                            "  --data DIR      folder of the four .gz files (/usr/share/datasets/fashion-mnist)\n"
+                           "  --model NAME    mlp: linear layers, 784-256-128-10; cnn: two convolutions and a\n"
+                           "                  linear layer (mlp)\n"
                            "  --epochs N      passes over the training images (5)\n"
                            "  --batch N       images per step (128)\n"
                            "  --threads N     threads that compute (all); the numbers do not depend on it\n"
@@ -39,12 +41,21 @@ static int read_number(const char *text, int64_t least, int64_t most, int64_t *v
     return 0;
 }
 
+static int read_model(const char *text, network_model *model) {
+    if (strcmp(text, "mlp") && strcmp(text, "cnn")) {
+        fprintf(stderr, "fashion_mnist: --model is mlp or cnn, not %s\n", text);
+        return -1;
+    }
+    *model = strcmp(text, "cnn") ? NETWORK_MLP : NETWORK_CNN;
+    return 0;
+}
+
 /* Reads one option and its value. Returns 0; or -1 with a sentence on stderr. */
 static int read_option(const char *name, const char *text, struct settings *result) {
     size_t number_count = sizeof(numbers) / sizeof(numbers[0]), i = 0;
     while (i < number_count && strcmp(name, numbers[i].name))
         i++;
-    if (i == number_count && strcmp(name, "--data") && strcmp(name, "--losses")) {
+    if (i == number_count && strcmp(name, "--data") && strcmp(name, "--losses") && strcmp(name, "--model")) {
         fprintf(stderr, "fashion_mnist: unknown option %s (--help lists them)\n", name);
         return -1;
     }
@@ -52,6 +63,8 @@ static int read_option(const char *name, const char *text, struct settings *resu
         fprintf(stderr, "fashion_mnist: %s needs a value\n", name);
         return -1;
     }
+    if (!strcmp(name, "--model"))
+        return read_model(text, &result->model);
     if (i == number_count) {
         *(strcmp(name, "--data") ? &result->losses : &result->data) = text;
         return 0;

@@ -2,11 +2,14 @@
 #ifndef EXAMPLES_SETTINGS_H
 #define EXAMPLES_SETTINGS_H
 
+#include "network.h"
+
 #include <stdint.h>
 
 struct settings {
     const char *data;   /* folder of the four files */
     const char *losses; /* file for the loss of each batch, or NULL */
+    network_model model;
     int64_t epochs;
     int64_t batch;
     int64_t threads; /* 0: as many as the machine allows */

@@ -16,6 +16,7 @@ import idx_files
 
 REAL_DATA = os.environ.get("FASHION_MNIST", "/usr/share/datasets/fashion-mnist")
 ACCURACY_WANTED = 0.87
+ACCURACY_WANTED_OF_CNN = 0.9
 SEEDS = (1, 2, 3, 4, 5)
 EXIT_SKIPPED = 77
 
@@ -138,7 +139,7 @@ class BadFiles(Case):
 
     def test_bad_options(self):
         for options in (["--epochs", "0"], ["--epochs", "x"], ["--batch", "-1"], ["--threads", "0"], ["--seed", "-3"],
-                        ["--epochs"], ["--nonsense"], ["--batch", "100000000"]):
+                        ["--epochs"], ["--nonsense"], ["--batch", "100000000"], ["--model", "rnn"], ["--model"]):
             with self.subTest(options):
                 self.refused(*options)
 
@@ -241,6 +242,23 @@ class SmallTraining(Case):
         self.assertGreater(float(done.stdout.split()[-1]), 0.5)
 
 
+class SmallConvolutions(Case):
+    OPTIONS = ("--model", "cnn", "--epochs", "1", "--batch", "64", "--seed", "7")
+
+    def setUp(self):
+        super().setUp()
+        idx_files.make(self.folder)
+
+    def test_learning_with_any_number_of_threads(self):
+        done, one = self.train(*self.OPTIONS, "--threads", "1")
+        self.assertGreater(float(done.stdout.split()[-1]), 0.5)
+        self.assertEqual(one, self.train(*self.OPTIONS, "--threads", "3")[1])
+
+    def test_damaged_batch_equals_a_run_without_it(self):
+        damaged = self.train(*self.OPTIONS, "--damage-batch", "3")[1]
+        self.assertEqual(damaged, self.train(*self.OPTIONS, "--leave-out-batch", "3")[1])
+
+
 @unittest.skipUnless(has_real_data(), f"no images in {REAL_DATA} (apt install dataset-fashion-mnist)")
 class RealTraining(Case):
     def test_one_epoch_twice_and_with_other_threads(self):
@@ -259,6 +277,17 @@ class RealTraining(Case):
                 accuracy = float(done.stdout.split()[-1])
                 print(f"seed {seed}: test accuracy {accuracy:.4f}", file=sys.stderr)
                 self.assertGreaterEqual(accuracy, ACCURACY_WANTED)
+
+    def test_convolutions_reach_their_accuracy(self):
+        """The median of three seeds."""
+        if not IS_LONG:
+            self.skipTest("only with --long")
+        accuracies = []
+        for seed in SEEDS[:3]:
+            done, _ = self.train("--model", "cnn", "--epochs", "5", "--seed", str(seed), data=REAL_DATA)
+            accuracies.append(float(done.stdout.split()[-1]))
+            print(f"cnn, seed {seed}: test accuracy {accuracies[-1]:.4f}", file=sys.stderr)
+        self.assertGreaterEqual(sorted(accuracies)[1], ACCURACY_WANTED_OF_CNN)
 
 
 if __name__ == "__main__":
