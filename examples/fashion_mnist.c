@@ -46,7 +46,7 @@ static bool train(const struct settings *settings, const struct images *training
     double accuracy = 0;
     progress_init(&bar, (int)settings->epochs, settings->epochs * training->count);
     trainer_init(&trainer, settings, training, &net, &bar, losses);
-    bool is_fine = network_init(&net, settings->model);
+    bool is_fine = network_init(&net, settings->model, settings->dtype);
     if (!is_fine)
         complain("cannot make the network");
     for (int64_t epoch = 0; is_fine && epoch < settings->epochs; epoch++) {

@@ -16,12 +16,17 @@ static const eddy_shape weights[][NETWORK_LAYERS] = {
 #define PIXEL_MEAN 72.94
 #define PIXEL_DEVIATION 90.02
 
+/* A parameter as layers take it. Gradients come back through the cast in f32. */
+static eddy_tensor *taken(const network *net, eddy_tensor *parameter) {
+    return net->dtype == EDDY_F32 ? parameter : eddy_cast(parameter, net->dtype);
+}
+
 static eddy_tensor *weight(const network *net, int layer) {
-    return net->parameters[2 * layer];
+    return taken(net, net->parameters[2 * layer]);
 }
 
 static eddy_tensor *bias(const network *net, int layer) {
-    return net->parameters[2 * layer + 1];
+    return taken(net, net->parameters[2 * layer + 1]);
 }
 
 /* Uniform in [-bound, bound). */
@@ -34,8 +39,8 @@ static eddy_tensor *random_tensor(eddy_shape shape, double bound) {
     return result;
 }
 
-bool network_init(network *net, network_model model) {
-    *net = (network){.model = model};
+bool network_init(network *net, network_model model, eddy_dtype dtype) {
+    *net = (network){.model = model, .dtype = dtype};
     for (int layer = 0; layer < NETWORK_LAYERS; layer++) {
         const eddy_shape *shape = &weights[model][layer];
         int64_t inputs = 1;
@@ -80,7 +85,7 @@ static eddy_tensor *convolution_layer(const network *net, int layer, eddy_tensor
 
 eddy_tensor *network_logits(const network *net, eddy_tensor *images) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = normalised(images);
+    eddy_tensor *x = taken(net, normalised(images));
     if (net->model == NETWORK_CNN)
         x = eddy_reshape(x, EDDY_SHAPE(-1, 1, SIDE, SIDE));
     for (int layer = 0; layer < NETWORK_LAYERS - 1; layer++)
@@ -88,7 +93,7 @@ eddy_tensor *network_logits(const network *net, eddy_tensor *images) {
     if (net->model == NETWORK_CNN)
         x = eddy_flatten(x, 1, -1);
     x = eddy_linear(x, weight(net, NETWORK_LAYERS - 1), bias(net, NETWORK_LAYERS - 1));
-    x = eddy_scope_return(scope, x);
+    x = eddy_scope_return(scope, net->dtype == EDDY_F32 ? x : eddy_cast(x, EDDY_F32));
     eddy_scope_end(scope);
     return x;
 }

@@ -1,6 +1,7 @@
 #include "settings.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@ static const char help[] = "usage: fashion_mnist [options]\n"
                            "  --data DIR      folder of the four .gz files (/usr/share/datasets/fashion-mnist)\n"
                            "  --model NAME    mlp: linear layers, 784-256-128-10; cnn: two convolutions and a\n"
                            "                  linear layer (mlp)\n"
+                           "  --dtype NAME    of what layers compute, f32 or bf16; parameters stay f32 (f32)\n"
                            "  --epochs N      passes over the training images (5)\n"
                            "  --batch N       images per step (128)\n"
                            "  --threads N     threads that compute (all); the numbers do not depend on it\n"
@@ -41,13 +43,36 @@ static int read_number(const char *text, int64_t least, int64_t most, int64_t *v
     return 0;
 }
 
-static int read_model(const char *text, network_model *model) {
-    if (strcmp(text, "mlp") && strcmp(text, "cnn")) {
-        fprintf(stderr, "fashion_mnist: --model is mlp or cnn, not %s\n", text);
+/* One of two words: *is_second. */
+static int read_choice(const char *name, const char *text, const char *first, const char *second, bool *is_second) {
+    *is_second = !strcmp(text, second);
+    if (!*is_second && strcmp(text, first)) {
+        fprintf(stderr, "fashion_mnist: %s is %s or %s, not %s\n", name, first, second, text);
         return -1;
     }
-    *model = strcmp(text, "cnn") ? NETWORK_MLP : NETWORK_CNN;
     return 0;
+}
+
+static int read_word(const char *name, const char *text, struct settings *result) {
+    bool is_second;
+    if (!strcmp(name, "--data"))
+        result->data = text;
+    else if (!strcmp(name, "--losses"))
+        result->losses = text;
+    else if (!strcmp(name, "--model")) {
+        if (read_choice(name, text, "mlp", "cnn", &is_second))
+            return -1;
+        result->model = is_second ? NETWORK_CNN : NETWORK_MLP;
+    } else {
+        if (read_choice(name, text, "f32", "bf16", &is_second))
+            return -1;
+        result->dtype = is_second ? EDDY_BF16 : EDDY_F32;
+    }
+    return 0;
+}
+
+static bool is_word(const char *name) {
+    return !strcmp(name, "--data") || !strcmp(name, "--losses") || !strcmp(name, "--model") || !strcmp(name, "--dtype");
 }
 
 /* Reads one option and its value. Returns 0; or -1 with a sentence on stderr. */
@@ -55,7 +80,7 @@ static int read_option(const char *name, const char *text, struct settings *resu
     size_t number_count = sizeof(numbers) / sizeof(numbers[0]), i = 0;
     while (i < number_count && strcmp(name, numbers[i].name))
         i++;
-    if (i == number_count && strcmp(name, "--data") && strcmp(name, "--losses") && strcmp(name, "--model")) {
+    if (i == number_count && !is_word(name)) {
         fprintf(stderr, "fashion_mnist: unknown option %s (--help lists them)\n", name);
         return -1;
     }
@@ -63,12 +88,8 @@ static int read_option(const char *name, const char *text, struct settings *resu
         fprintf(stderr, "fashion_mnist: %s needs a value\n", name);
         return -1;
     }
-    if (!strcmp(name, "--model"))
-        return read_model(text, &result->model);
-    if (i == number_count) {
-        *(strcmp(name, "--data") ? &result->losses : &result->data) = text;
-        return 0;
-    }
+    if (i == number_count)
+        return read_word(name, text, result);
     if (read_number(text, numbers[i].least, numbers[i].most, (int64_t *)((char *)result + numbers[i].offset))) {
         fprintf(stderr, "fashion_mnist: %s needs a whole number from %lld to %lld, not %s\n", name,
                 (long long)numbers[i].least, (long long)numbers[i].most, text);
@@ -79,6 +100,7 @@ static int read_option(const char *name, const char *text, struct settings *resu
 
 settings_outcome settings_read(int argc, char **argv, struct settings *result) {
     *result = (struct settings){.data = "/usr/share/datasets/fashion-mnist",
+                                .dtype = EDDY_F32,
                                 .epochs = 5,
                                 .batch = 128,
                                 .seed = 1,

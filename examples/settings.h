@@ -10,6 +10,7 @@ struct settings {
     const char *data;   /* folder of the four files */
     const char *losses; /* file for the loss of each batch, or NULL */
     network_model model;
+    eddy_dtype dtype;
     int64_t epochs;
     int64_t batch;
     int64_t threads; /* 0: as many as the machine allows */

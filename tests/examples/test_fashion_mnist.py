@@ -139,7 +139,8 @@ class BadFiles(Case):
 
     def test_bad_options(self):
         for options in (["--epochs", "0"], ["--epochs", "x"], ["--batch", "-1"], ["--threads", "0"], ["--seed", "-3"],
-                        ["--epochs"], ["--nonsense"], ["--batch", "100000000"], ["--model", "rnn"], ["--model"]):
+                        ["--epochs"], ["--nonsense"], ["--batch", "100000000"], ["--model", "rnn"], ["--model"],
+                        ["--dtype", "f64"]):
             with self.subTest(options):
                 self.refused(*options)
 
@@ -199,6 +200,16 @@ class SmallTraining(Case):
 
     def test_same_numbers_on_every_run(self):
         self.assertEqual(self.train(*self.OPTIONS)[1], self.train(*self.OPTIONS)[1])
+
+    def test_bf16_learns(self):
+        for model in ("mlp", "cnn"):
+            with self.subTest(model):
+                options = ("--model", model, "--epochs", "1", "--batch", "64")
+                done, losses = self.train(*options, "--dtype", "bf16")
+                values = [float.fromhex(line) for line in losses]
+                self.assertLess(sum(values[-5:]), sum(values[:5]) / 2)
+                self.assertGreater(float(done.stdout.split()[-1]), 0.5)
+                self.assertNotEqual(losses, self.train(*options)[1])
 
     def test_seeds_differ(self):
         self.assertNotEqual(self.train(*self.OPTIONS)[1], self.train(*self.OPTIONS[:-1], "8")[1])
