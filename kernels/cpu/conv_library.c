@@ -400,10 +400,12 @@ bool eddy_conv_library_run(eddy_conv_library *work, eddy_kernel_team *team, void
 /* ---- the start ---- */
 
 /* Prepares and runs what is asked of the library, each once: its static objects are made then. */
-static void start_one(eddy_conv_direction direction, eddy_dtype dtype) {
+static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_last) {
     enum { SIDE = 8, CHANNELS = 16 };
-    int64_t image[] = {1, CHANNELS, SIDE, SIDE}, row_major[] = {CHANNELS * SIDE * SIDE, SIDE * SIDE, SIDE, 1};
-    int64_t weight[] = {CHANNELS, CHANNELS, 3, 3}, dense[] = {CHANNELS * 9, 9, 3, 1};
+    const int64_t image[] = {1, CHANNELS, SIDE, SIDE}, row_major[] = {CHANNELS * SIDE * SIDE, SIDE * SIDE, SIDE, 1};
+    const int64_t channels_last[] = {CHANNELS * SIDE * SIDE, 1, SIDE * CHANNELS, CHANNELS};
+    const int64_t *lies = is_last ? channels_last : row_major;
+    const int64_t weight[] = {CHANNELS, CHANNELS, 3, 3}, dense[] = {CHANNELS * 9, 9, 3, 1};
     size_t bytes = CHANNELS * (SIDE * SIDE + CHANNELS * 9) * sizeof(float);
     eddy_conv_plan plan;
     eddy_conv_library work;
@@ -412,7 +414,7 @@ static void start_one(eddy_conv_direction direction, eddy_dtype dtype) {
     if (!memory)
         return;
     memset(memory, 0, 3 * bytes);
-    eddy_kernel_view x = {memory, image, row_major, dtype, 4}, y = {memory + bytes, image, row_major, dtype, 4};
+    eddy_kernel_view x = {memory, image, lies, dtype, 4}, y = {memory + bytes, image, lies, dtype, 4};
     eddy_kernel_view w = {memory + 2 * bytes, weight, dense, dtype, 4};
     if (direction == EDDY_CONV_DATA)
         eddy_conv_plan_transposed(&plan, &y, &w, &x, &attributes);
@@ -432,9 +434,9 @@ static void start_one(eddy_conv_direction direction, eddy_dtype dtype) {
 }
 
 static void start(void) {
-    for (int dtype = 0; dtype < 2; dtype++)
+    for (int way = 0; way < 4; way++)
         for (int direction = EDDY_CONV_FORWARD; direction <= EDDY_CONV_WEIGHT; direction++)
-            start_one((eddy_conv_direction)direction, dtype == 0 ? EDDY_F32 : EDDY_BF16);
+            start_one((eddy_conv_direction)direction, way % 2 ? EDDY_BF16 : EDDY_F32, way / 2);
 }
 
 static pthread_once_t started = PTHREAD_ONCE_INIT;

@@ -170,7 +170,7 @@ double eddy_conv_plan_work(const eddy_conv_plan *plan) {
 }
 
 int64_t eddy_conv_plan_cost(const eddy_conv_plan *plan) {
-    double work = eddy_conv_plan_work(plan), each = plan->compute == EDDY_F32 ? 50 : 100;
+    double work = eddy_conv_plan_work(plan), each = plan->compute == EDDY_F32 ? 25 : 60;
     double gathered = work / (double)eddy_max_i64(1, plan->to_channels);
     double cost = work * each + gathered * 300;
     return 500000 + (int64_t)(cost < 1e15 ? cost : 1e15);

@@ -84,7 +84,7 @@ bool eddy_conv_start(const eddy_kernel_call *call);
 
 /* Products in all, as a number for estimates. */
 double eddy_conv_plan_work(const eddy_conv_plan *plan);
-/* Picoseconds at some 40 GFLOP/s: what gathers and what multiplies. */
+/* Picoseconds at some 80 GFLOP/s: what gathers and what multiplies. */
 int64_t eddy_conv_plan_cost(const eddy_conv_plan *plan);
 
 /* Places in a tile of `places` whose columns have `depth` numbers. */
