@@ -130,6 +130,19 @@ static bool strides_of(const eddy_conv_image *image, int64_t images, int64_t row
     return true;
 }
 
+/* The strides of a result that is staged: the order of the image, without gaps. */
+static eddy_conv_image staged(const eddy_conv_image *image, int64_t rows) {
+    eddy_conv_image stage = *image;
+    bool is_last = eddy_conv_is_last(image);
+    stage.dtype = EDDY_F32;
+    stage.height = rows;
+    stage.column_stride = is_last ? image->channels : 1;
+    stage.row_stride = image->width * stage.column_stride;
+    stage.channel_stride = is_last ? 1 : rows * image->width;
+    stage.batch_stride = image->channels * rows * image->width;
+    return stage;
+}
+
 /* As [group, y's channel, x's channel, row, column]; y is what is made when going forwards. */
 static bool weight_strides(const eddy_conv_library *work, int64_t *strides) {
     const eddy_conv_weight *w = &work->plan->weight;
@@ -169,15 +182,16 @@ static bool key_of(const eddy_conv_library *work, const eddy_conv_slice *slice, 
         (work->y.width - 1) * columns->stride + columns->dilation * (columns->size - 1) + 1 - work->x.width - key->left;
     if (work->kind_count > 0)
         key->w_order = work->prepared[0]->w_own;
-    bool x_is_last, y_is_last;
-    if (!weight_strides(work, key->w_strides) ||
-        !strides_of(&work->x, slice->images, slice->x_rows, &key->x, &x_is_last) ||
-        !strides_of(&work->y, slice->images, slice->y_rows, &key->y, &y_is_last))
+    bool x_is_last, y_is_last, is_data = work->direction == EDDY_CONV_DATA;
+    eddy_conv_image x = work->stages && is_data ? staged(&work->x, slice->x_rows) : work->x;
+    eddy_conv_image y = work->stages && !is_data ? staged(&work->y, slice->y_rows) : work->y;
+    if (!weight_strides(work, key->w_strides) || !strides_of(&x, slice->images, slice->x_rows, &key->x, &x_is_last) ||
+        !strides_of(&y, slice->images, slice->y_rows, &key->y, &y_is_last))
         return false;
     /* One channel lies in either order. Biases are added to what is channels-last. */
     x_is_last &= work->x.channels > 1;
     y_is_last &= work->y.channels > 1;
-    key->is_free = !x_is_last && !y_is_last && (!work->bias || work->direction == EDDY_CONV_FORWARD);
+    key->is_free = !x_is_last && !y_is_last && (!work->bias || !is_data);
     return true;
 }
 
@@ -206,6 +220,11 @@ static bool prepare_for(eddy_conv_library *work, int64_t number) {
     reserve(&work->y_bytes, p->y_bytes);
     reserve(&work->w_bytes, p->w_bytes);
     reserve(&work->scratch_bytes, p->scratch_bytes);
+    if (work->stages) {
+        const eddy_conv_image *made = work->direction == EDDY_CONV_DATA ? &work->x : &work->y;
+        int64_t rows = work->direction == EDDY_CONV_DATA ? slice.x_rows : slice.y_rows;
+        reserve(&work->stage_bytes, (size_t)(slice.images * made->channels * rows * made->width) * sizeof(float));
+    }
     return true;
 }
 
@@ -238,6 +257,7 @@ bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan
                                 .x = is_back ? plan->to : plan->from,
                                 .y = is_back ? plan->from : plan->to,
                                 .direction = direction,
+                                .stages = plan->to.dtype != EDDY_F32 && !is_weight,
                                 .bias = bias};
     if (!is_served(work))
         return false;
@@ -247,7 +267,8 @@ bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan
         eddy_conv_library_end(work);
         return false;
     }
-    work->part_bytes = work->x_bytes + work->y_bytes + work->scratch_bytes + (is_weight ? work->w_bytes : 0);
+    work->part_bytes = work->x_bytes + work->y_bytes + work->stage_bytes + work->scratch_bytes;
+    work->part_bytes += is_weight ? work->w_bytes : 0;
     work->workspace_bytes = bias_bytes(work) + (is_weight ? 0 : work->w_bytes) + (size_t)work->parts * work->part_bytes;
     return true;
 }
@@ -322,31 +343,63 @@ static void *rows_of(const eddy_conv_image *image, int64_t number, int64_t row) 
     return eddy_chunk_at(image->data, image->dtype, number * image->batch_stride + row * image->row_stride);
 }
 
+/* Rounds what is staged, image by image, into the rows that the slice makes. */
+static void store_stage(const eddy_conv_library *work, const eddy_conv_slice *slice, char *stage) {
+    bool is_data = work->direction == EDDY_CONV_DATA;
+    const eddy_conv_image *image = is_data ? &work->x : &work->y;
+    eddy_conv_axis rows = {
+        .start = is_data ? slice->x_row : slice->y_row, .step = 1, .count = is_data ? slice->x_rows : slice->y_rows};
+    eddy_conv_axis columns = {.step = 1, .count = image->width};
+    for (int64_t i = 0; i < slice->images; i++) {
+        eddy_conv_tile tile = {.image = image,
+                               .rows = &rows,
+                               .columns = &columns,
+                               .number = slice->image + i,
+                               .count = rows.count * columns.count,
+                               .channels = image->channels};
+        eddy_conv_matrix matrix = eddy_conv_buffer(&tile, stage);
+        eddy_conv_store(&tile, EDDY_F32, &matrix);
+        stage += (size_t)(tile.count * tile.channels) * sizeof(float);
+    }
+}
+
+/* Biases, and the order in which the result lies. */
+static bool finish_slice(const eddy_conv_library *work, const eddy_conv_slice *slice, const eddy_conv_prepared *p,
+                         dnnl_stream_t stream, void *x, void *x_plain, void *y, void *y_plain) {
+    if (work->direction == EDDY_CONV_FORWARD)
+        return reorder(p->y_reorder, stream, &p->y_own, y, &p->y_plain, y_plain);
+    if (work->bias)
+        add_bias(work, slice, x, (const float *)(const void *)work->workspace);
+    return reorder(p->x_reorder, stream, &p->x_own, x, &p->x_plain, x_plain);
+}
+
 static bool run_slice(const eddy_conv_library *work, int64_t number, char *buffers, dnnl_stream_t stream) {
     eddy_conv_slice slice = slice_of(work, number);
     const eddy_conv_prepared *p = work->prepared[kind_of(work, &slice)];
-    void *x_plain = rows_of(&work->x, slice.image, slice.x_row), *y_plain = rows_of(&work->y, slice.image, slice.y_row);
-    void *x = p->x_reorder ? buffers : x_plain, *y = p->y_reorder ? buffers + work->x_bytes : y_plain;
-    char *scratch = buffers + work->x_bytes + work->y_bytes;
     eddy_conv_direction direction = work->direction;
+    char *stage = buffers + work->x_bytes + work->y_bytes, *scratch = stage + work->stage_bytes;
+    void *x_plain = rows_of(&work->x, slice.image, slice.x_row), *y_plain = rows_of(&work->y, slice.image, slice.y_row);
+    if (work->stages && direction == EDDY_CONV_DATA)
+        x_plain = stage;
+    if (work->stages && direction == EDDY_CONV_FORWARD)
+        y_plain = stage;
+    void *x = p->x_reorder ? buffers : x_plain, *y = p->y_reorder ? buffers + work->x_bytes : y_plain;
     if (direction != EDDY_CONV_DATA && !reorder(p->x_reorder, stream, &p->x_plain, x_plain, &p->x_own, x))
         return false;
     if (direction != EDDY_CONV_FORWARD && !reorder(p->y_reorder, stream, &p->y_plain, y_plain, &p->y_own, y))
         return false;
     if (direction == EDDY_CONV_WEIGHT) {
-        char *sum = work->sums + (size_t)number * work->sum_bytes,
-             *w = p->w_reorder ? scratch + work->scratch_bytes : sum;
+        char *sum = work->sums + (size_t)number * work->sum_bytes;
+        char *w = p->w_reorder ? scratch + work->scratch_bytes : sum;
         return convolve(work, p, stream, x, y, w, scratch) &&
                reorder(p->w_reorder, stream, &p->w_own, w, &p->w_plain, sum);
     }
     void *w = p->w_reorder ? work->workspace + bias_bytes(work) : work->plan->weight.data;
-    if (!convolve(work, p, stream, x, y, w, scratch))
+    if (!convolve(work, p, stream, x, y, w, scratch) || !finish_slice(work, &slice, p, stream, x, x_plain, y, y_plain))
         return false;
-    if (direction == EDDY_CONV_FORWARD)
-        return reorder(p->y_reorder, stream, &p->y_own, y, &p->y_plain, y_plain);
-    if (work->bias)
-        add_bias(work, &slice, x, (const float *)(const void *)work->workspace);
-    return reorder(p->x_reorder, stream, &p->x_own, x, &p->x_plain, x_plain);
+    if (work->stages)
+        store_stage(work, &slice, stage);
+    return true;
 }
 
 static void run_parts(void *context, int64_t begin, int64_t end) {

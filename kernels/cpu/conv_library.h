@@ -26,7 +26,8 @@ typedef struct eddy_conv_library {
     eddy_conv_slice like[EDDY_CONV_KINDS];
     const eddy_conv_prepared *prepared[EDDY_CONV_KINDS];
     int32_t kind_count;
-    size_t x_bytes, y_bytes, w_bytes, scratch_bytes, part_bytes, workspace_bytes; /* of buffers; rounded */
+    bool stages; /* results are f32 first, in the order of the image, and then rounded */
+    size_t x_bytes, y_bytes, w_bytes, scratch_bytes, stage_bytes, part_bytes, workspace_bytes; /* of buffers; rounded */
     char *workspace;
     char *sums; /* EDDY_CONV_WEIGHT: a weight in f32 for each slice */
     size_t sum_bytes;

@@ -46,8 +46,9 @@ static bool describe_image(const eddy_conv_key *key, bool is_x, dnnl_memory_desc
     dnnl_dims_t dims = {key->images, is_x ? key->x_channels : key->y_channels, is_x ? key->x_rows : key->y_rows,
                         is_x ? key->x_columns : key->y_columns};
     const dnnl_dims_t strides = {lies->image, lies->channel, lies->row, lies->column};
-    return dnnl_memory_desc_init_by_strides(plain, 4, dims, key->is_bf16 ? dnnl_bf16 : dnnl_f32, strides) ==
-               dnnl_success &&
+    bool is_result = key->direction == (is_x ? EDDY_CONV_DATA : EDDY_CONV_FORWARD);
+    return dnnl_memory_desc_init_by_strides(plain, 4, dims, key->is_bf16 && !is_result ? dnnl_bf16 : dnnl_f32,
+                                            strides) == dnnl_success &&
            dnnl_memory_desc_init_by_tag(own, 4, dims, dnnl_f32, key->is_free ? dnnl_format_tag_any : dnnl_nhwc) ==
                dnnl_success;
 }

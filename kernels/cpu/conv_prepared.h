@@ -3,7 +3,7 @@
  *
  * Roles are the same in every direction: x is the input of a conv2d, y its result, w its weight. The library works on f32 in an
  * order of its own: images channels-last or, where they lie otherwise anyway, as it likes; weights as it likes. What lies
- * otherwise, or is bf16, is brought there and back. */
+ * otherwise, or is bf16, is brought there. Results are f32: the library's way to bf16 flushes what is denormal to 0. */
 #ifndef EDDY_KERNELS_CPU_CONV_PREPARED_H
 #define EDDY_KERNELS_CPU_CONV_PREPARED_H
 
@@ -26,7 +26,8 @@ typedef struct eddy_conv_strides {
 /* A zeroed struct to fill: its bytes are compared. */
 typedef struct eddy_conv_key {
     int64_t direction;
-    int64_t is_bf16, has_bias;
+    int64_t is_bf16; /* what is read; results are f32 */
+    int64_t has_bias;
     int64_t is_free;                                /* images need not be channels-last */
     int64_t images, groups, x_channels, y_channels; /* channels of all groups */
     int64_t x_rows, x_columns, y_rows, y_columns, w_rows, w_columns;

@@ -362,6 +362,30 @@ Test(conv, threads_prepare_at_once, .timeout = 120) {
     free(all);
 }
 
+/* Results too small for all digits are rounded as others are. */
+Test(conv, denormal_results_are_kept) {
+    const problem p = {2, 16, 16, 16, 16, 1, 3, OPTIONS(1, 1, 0, 0, 1, 1, 1)};
+    for (int d = 0; d < 4; d++)
+        for (int l = 0; l < 2; l++) {
+            double least = least_of(floats[d]), big = floats[d] == EDDY_F16 ? 0x1p-12 : 0x1p-60;
+            setting s = make(&p, floats[d], l == 0 ? CONTIGUOUS : CHANNELS_LAST);
+            for (int64_t i = 0; i < s.x.count; i++)
+                tensor_set(&s.x, i, big);
+            for (int64_t i = 0; i < s.grad.count; i++)
+                tensor_set(&s.grad, i, big);
+            for (int64_t i = 0; i < s.weight.count; i++)
+                tensor_set(&s.weight, i, i % 48 == 0 ? 3 * least / big : 0);
+            results r = run(&s, s.l, false, &serial_team);
+            for (int64_t i = 0; i < r.out.count; i++)
+                cr_assert_eq(tensor_get(&r.out, i), 3 * least, "%s", describe("conv2d", &r.out, CONTIGUOUS));
+            for (int64_t i = 0; i < r.dx.count; i++)
+                cr_assert_eq(tensor_get(&r.dx, i), i / 256 % 16 == 0 && i % 16 < 14 ? 48 * least : 0, "%s %lld",
+                             describe("conv_transpose2d", &r.dx, CONTIGUOUS), (long long)i);
+            results_free(&r);
+            drop(&s);
+        }
+}
+
 /* A NaN is in the windows that see it, and in no other. */
 Test(conv, nan_stays_in_its_windows) {
     const problem p = {1, 2, 9, 9, 3, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)};
