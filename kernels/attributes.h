@@ -204,9 +204,11 @@ typedef struct eddy_attributes_conv {
     int64_t groups;
 } eddy_attributes_conv;
 
-/* max_pool2d and its kin: the rule has put the defaults in */
+/* max_pool2d, avg_pool2d and their gradients: the rule has put the defaults in */
 typedef struct eddy_attributes_pool {
     eddy_pair kernel_size, stride, padding, dilation;
+    int64_t divisor_override; /* avg: 0: none */
+    bool exclude_padding;     /* avg */
 } eddy_attributes_pool;
 
 typedef struct eddy_attributes_rope {

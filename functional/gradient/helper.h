@@ -22,6 +22,7 @@ eddy_status eddy_gradient_refuse(const eddy_gradient_call *call, const char *wha
 
 /* ---- gradients in C, by the name that entries give ---- */
 
+eddy_gradient_fn eddy_gradient_adaptive_avg_pool2d_backward;
 eddy_gradient_fn eddy_gradient_batch_norm_backward;
 eddy_gradient_fn eddy_gradient_bce_with_logits_backward;
 eddy_gradient_fn eddy_gradient_bce_with_logits_backward_target;

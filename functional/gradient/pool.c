@@ -28,3 +28,11 @@ eddy_status eddy_gradient_max_pool2d_backward(const eddy_gradient_call *call) {
     call->results[0] = eddy_reshape(taken, eddy_shape_of(indices));
     return call->results[0] ? EDDY_OK : eddy_runtime_failure();
 }
+
+/* The average of what each window was given. */
+eddy_status eddy_gradient_adaptive_avg_pool2d_backward(const eddy_gradient_call *call) {
+    const eddy_shape *shape = &call->input_specs[0].shape;
+    eddy_pair size = {shape->dims[shape->rank - 2], shape->dims[shape->rank - 1]};
+    call->results[0] = eddy_adaptive_avg_pool2d(call->gradients[0], size);
+    return call->results[0] ? EDDY_OK : eddy_runtime_failure();
+}

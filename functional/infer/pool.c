@@ -78,9 +78,9 @@ static eddy_status count_windows(const eddy_infer *infer, const axis *a, int64_t
     return EDDY_OK;
 }
 
+/* Turns the shape of images into that of what a pool makes of them. */
 static eddy_status pool_shape(const eddy_infer *infer, const eddy_attributes_pool *a, bool ceil_mode,
                               eddy_shape *shape) {
-    *shape = infer->inputs[0].shape;
     int64_t *height = &shape->dims[shape->rank - 2], *width = &shape->dims[shape->rank - 1];
     const axis down = {"height",           *height,  a->kernel_size.height, a->stride.height, a->padding.height,
                        a->dilation.height, ceil_mode};
@@ -99,6 +99,7 @@ eddy_status eddy_infer_max_pool2d(eddy_infer *infer) {
         return status;
     for (int32_t o = 0; o < infer->op->output_count; o++)
         infer->outputs[o].dtype = o == 0 ? infer->inputs[0].dtype : EDDY_I64;
+    infer->outputs[0].shape = infer->inputs[0].shape;
     status = pool_shape(infer, &arguments->kernel, arguments->ceil_mode, &infer->outputs[0].shape);
     if (infer->op->output_count > 1)
         infer->outputs[1].shape = infer->outputs[0].shape;
@@ -123,4 +124,88 @@ eddy_status eddy_infer_max_pool2d_backward(eddy_infer *infer) {
     infer->outputs[0].shape = *shape;
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     return EDDY_OK;
+}
+
+/* Whether `grad` can be the gradient of images of a shape that pools make planes of `height` and `width` of. */
+static eddy_status check_gradient(const eddy_infer *infer, const eddy_shape *shape, int64_t height, int64_t width) {
+    const eddy_shape *grad = &infer->inputs[0].shape;
+    bool fits = shape->rank == grad->rank;
+    for (int32_t d = 0; fits && d < grad->rank; d++)
+        fits = grad->dims[d] == (d == grad->rank - 2 ? height : d == grad->rank - 1 ? width : shape->dims[d]);
+    if (!fits)
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad is no gradient of images of that shape");
+    return EDDY_OK;
+}
+
+static eddy_status check_average(const eddy_infer *infer, eddy_attributes_pool *a) {
+    eddy_status status = eddy_check_float(infer, 0);
+    if (status == EDDY_OK)
+        status = check_pool(infer, a);
+    if (status == EDDY_OK && a->divisor_override < 0)
+        status =
+            eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "divisor_override is %lld", (long long)a->divisor_override);
+    return status;
+}
+
+eddy_status eddy_infer_avg_pool2d(eddy_infer *infer) {
+    eddy_arguments_avg_pool2d *arguments = infer->attributes;
+    eddy_status status = check_image(infer, 0);
+    if (status == EDDY_OK)
+        status = check_average(infer, &arguments->kernel);
+    if (status != EDDY_OK)
+        return status;
+    infer->outputs[0].dtype = infer->inputs[0].dtype;
+    infer->outputs[0].shape = infer->inputs[0].shape;
+    return pool_shape(infer, &arguments->kernel, arguments->ceil_mode, &infer->outputs[0].shape);
+}
+
+eddy_status eddy_infer_avg_pool2d_backward(eddy_infer *infer) {
+    eddy_arguments_avg_pool2d_backward *arguments = infer->attributes;
+    const eddy_shape *shape = &arguments->shape;
+    eddy_status status = check_image(infer, 0);
+    if (status == EDDY_OK)
+        status = check_average(infer, &arguments->kernel);
+    if (status != EDDY_OK)
+        return status;
+    eddy_shape pooled = *shape;
+    if (shape->rank != infer->inputs[0].shape.rank)
+        return check_gradient(infer, shape, 0, 0);
+    status = pool_shape(infer, &arguments->kernel, arguments->ceil_mode, &pooled);
+    if (status == EDDY_OK)
+        status = check_gradient(infer, shape, pooled.dims[pooled.rank - 2], pooled.dims[pooled.rank - 1]);
+    infer->outputs[0].shape = *shape;
+    infer->outputs[0].dtype = infer->inputs[0].dtype;
+    return status;
+}
+
+eddy_status eddy_infer_adaptive_avg_pool2d(eddy_infer *infer) {
+    const eddy_arguments_adaptive_avg_pool2d *arguments = infer->attributes;
+    eddy_status status = check_image(infer, 0);
+    if (status == EDDY_OK)
+        status = eddy_check_float(infer, 0);
+    if (status == EDDY_OK)
+        status = check_pair(infer, "output_size", arguments->output_size, 1);
+    if (status != EDDY_OK)
+        return status;
+    eddy_shape *shape = &infer->outputs[0].shape;
+    *shape = infer->inputs[0].shape;
+    shape->dims[shape->rank - 2] = arguments->output_size.height;
+    shape->dims[shape->rank - 1] = arguments->output_size.width;
+    infer->outputs[0].dtype = infer->inputs[0].dtype;
+    return EDDY_OK;
+}
+
+eddy_status eddy_infer_adaptive_avg_pool2d_backward(eddy_infer *infer) {
+    const eddy_arguments_adaptive_avg_pool2d_backward *arguments = infer->attributes;
+    const eddy_shape *shape = &arguments->shape, *grad = &infer->inputs[0].shape;
+    eddy_status status = check_image(infer, 0);
+    if (status == EDDY_OK)
+        status = eddy_check_float(infer, 0);
+    if (status == EDDY_OK)
+        status = check_gradient(infer, shape, grad->dims[grad->rank - 2], grad->dims[grad->rank - 1]);
+    if (status == EDDY_OK && (shape->dims[shape->rank - 2] < 1 || shape->dims[shape->rank - 1] < 1))
+        status = eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad is no gradient of empty images");
+    infer->outputs[0].shape = *shape;
+    infer->outputs[0].dtype = infer->inputs[0].dtype;
+    return status;
 }

@@ -166,9 +166,13 @@ extern const eddy_kernel eddy_cpu_sdpa_backward;
 /* pool.c [x -> out], [x -> values, indices i64]: images [N, C, H, W] or [C, H, W]; each window has an element */
 extern const eddy_kernel eddy_cpu_max_pool2d;
 extern const eddy_kernel eddy_cpu_max_pool2d_with_indices;
+extern const eddy_kernel eddy_cpu_avg_pool2d;          /* floats */
+extern const eddy_kernel eddy_cpu_adaptive_avg_pool2d; /* floats */
 /* pool_backward.c [grad, indices -> dx]: sums as scatter.c's */
 extern const eddy_kernel eddy_cpu_max_pool2d_backward;
-
+/* [grad -> dx], floats */
+extern const eddy_kernel eddy_cpu_avg_pool2d_backward;
+extern const eddy_kernel eddy_cpu_adaptive_avg_pool2d_backward;
 /* optimise.c: floats, in place. sgd [params[n], grads[n]], with momentum [params[n], grads[n], velocity[n]], adam and adamw [params[n], grads[n], m[n], v[n], step]: `step` is a 0-dim
  * i64 that the kernel advances by 1 first. Items of a list may differ in shape. */
 extern const eddy_kernel eddy_cpu_sgd_step;

@@ -1,4 +1,4 @@
-/* max_pool2d and its kin: windows over images. Runs of windows that are alike go side by side: neighbours of a row, or channels where
+/* max_pool2d, avg_pool2d and adaptive_avg_pool2d: windows over images. Runs of windows that are alike go side by side: neighbours of a row, or channels where
  * these lie closer. */
 #include <base/dtype.h>
 #include <kernels/cpu/chunk.h>
@@ -17,6 +17,8 @@ typedef struct pool {
     const eddy_kernel_call *call;
     eddy_image x, out, indices; /* indices: data NULL where none are wanted */
     eddy_pool_axis height, width;
+    const eddy_attributes_pool *attributes; /* NULL: adaptive */
+    bool averages;
     bool has_indices;
     bool by_channels;
     eddy_dtype compute;
@@ -32,6 +34,7 @@ typedef struct stretch {
     int64_t index; /* of its first element within its plane */
     int64_t index_step, index_place_step;
     int64_t indices_step, indices_place_step;
+    double divisor;
 } stretch;
 
 /* ---- elements of any dtype: a chunk at a time ---- */
@@ -80,14 +83,41 @@ static void max_chunk(const pool *p, const stretch *s, int64_t place, int64_t fi
                      s->indices_step, EDDY_I64, at, count);
 }
 
+/* The sum of the sums of rows, as the block has it. */
+static void average_chunk(const pool *p, const stretch *s, int64_t place, int64_t first, int64_t count) {
+    const eddy_pool_run *run = &s->run;
+    const eddy_reduce_op *sum = &eddy_cpu_reduce_blocks()->sum[p->type];
+    chunk total, row, other;
+    int64_t begin = place * run->place_step + first * run->step;
+    for (int64_t r = 0; r < run->rows; r++) {
+        chunk *into = r == 0 ? &total : &row;
+        int64_t offset = begin + r * run->row_step;
+        eddy_chunk_load(p->compute, into, p->x.dtype, eddy_chunk_at(s->x, p->x.dtype, offset), run->step, count);
+        for (int64_t c = 1; c < run->columns; c++) {
+            const char *x = eddy_chunk_at(s->x, p->x.dtype, offset + c * run->column_step);
+            sum->combine(into, elements(p, x, run->step, count, &other), count);
+        }
+        if (r > 0)
+            sum->combine(&total, &row, count);
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (p->compute == EDDY_F64)
+            total.f64[i] /= s->divisor;
+        else
+            total.f32[i] /= (float)s->divisor;
+    eddy_chunk_store(p->out.dtype,
+                     eddy_chunk_at(s->out, p->out.dtype, place * run->out_place_step + first * run->out_step),
+                     run->out_step, p->compute, &total, count);
+}
+
 static void run_stretch(const pool *p, const stretch *s) {
     if (p->block) {
-        p->block(s->out, s->x, &s->run, 1);
+        p->block(s->out, s->x, &s->run, s->divisor);
         return;
     }
     for (int64_t place = 0; place < s->run.places; place++)
         for (int64_t first = 0; first < s->run.count; first += CHUNK)
-            max_chunk(p, s, place, first, eddy_min_i64(CHUNK, s->run.count - first));
+            (p->averages ? average_chunk : max_chunk)(p, s, place, first, eddy_min_i64(CHUNK, s->run.count - first));
 }
 
 /* ---- windows ---- */
@@ -106,7 +136,8 @@ static void pool_outputs(const pool *p, int64_t n, int64_t c, int64_t oh, int64_
                  .x = eddy_image_at(&p->x, n, c, rows.first, columns.first),
                  .out = eddy_image_at(&p->out, n, c, oh, ow),
                  .index = rows.first * p->x.width + columns.first,
-                 .index_step = p->width.stride};
+                 .index_step = p->width.stride,
+                 .divisor = p->averages ? eddy_pool_divisor(p->attributes, &p->height, &p->width, oh, ow) : 1};
     if (p->has_indices) {
         s.indices = eddy_image_at(&p->indices, n, c, oh, ow);
         s.indices_step = p->indices.column_stride;
@@ -161,33 +192,50 @@ static void run_pool(pool *p) {
         p->call->team->parallel_for(p->call->team, lines, grain, pool_slice, p);
 }
 
-/* views: x, values, with_indices too indices */
-static void max_pool(const eddy_kernel_call *call, bool has_indices) {
-    const eddy_attributes_pool *attributes = call->attributes;
-    pool p = {.call = call,
-              .x = eddy_image_of(&call->views[0]),
-              .out = eddy_image_of(&call->views[1]),
-              .has_indices = has_indices,
-              .compute = eddy_chunk_compute_dtype(call->views[0].dtype)};
-    if (has_indices)
-        p.indices = eddy_image_of(&call->views[2]);
-    p.height = eddy_pool_axis_height(attributes, p.x.height, p.out.height);
-    p.width = eddy_pool_axis_width(attributes, p.x.width, p.out.width);
-    p.type = p.compute == EDDY_F32 ? EDDY_REDUCE_F32 : p.compute == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_I64;
+static void make_pool(pool *p, const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
+    p->call = call;
+    p->attributes = attributes;
+    p->x = eddy_image_of(&call->views[0]);
+    p->out = eddy_image_of(&call->views[1]);
+    p->height = eddy_pool_axis_height(attributes, p->x.height, p->out.height);
+    p->width = eddy_pool_axis_width(attributes, p->x.width, p->out.width);
+    p->compute = eddy_chunk_compute_dtype(p->x.dtype);
+    p->type = p->compute == EDDY_F32 ? EDDY_REDUCE_F32 : p->compute == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_I64;
+}
+
+static void choose_block(pool *p) {
     const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks();
-    if (!has_indices && p.x.dtype == EDDY_F32)
-        p.block = blocks->f32.max;
-    else if (!has_indices && p.x.dtype == EDDY_F64)
-        p.block = blocks->f64.max;
-    run_pool(&p);
+    const eddy_pool_ops *ops = p->x.dtype == EDDY_F32 ? &blocks->f32 : p->x.dtype == EDDY_F64 ? &blocks->f64 : NULL;
+    if (ops)
+        p->block = p->averages ? ops->average : ops->max;
 }
 
 static void max_pool2d_run(const eddy_kernel_call *call) {
-    max_pool(call, false);
+    pool p = {0};
+    make_pool(&p, call, call->attributes);
+    choose_block(&p);
+    run_pool(&p);
 }
 
 static void max_pool2d_with_indices_run(const eddy_kernel_call *call) {
-    max_pool(call, true);
+    pool p = {.indices = eddy_image_of(&call->views[2]), .has_indices = true};
+    make_pool(&p, call, call->attributes);
+    run_pool(&p);
+}
+
+static void average(const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
+    pool p = {.averages = true};
+    make_pool(&p, call, attributes);
+    choose_block(&p);
+    run_pool(&p);
+}
+
+static void avg_pool2d_run(const eddy_kernel_call *call) {
+    average(call, call->attributes);
+}
+
+static void adaptive_avg_pool2d_run(const eddy_kernel_call *call) {
+    average(call, NULL);
 }
 
 /* Each element of each window. */
@@ -205,3 +253,8 @@ const eddy_kernel eddy_cpu_max_pool2d_with_indices = {.name = "max_pool2d_with_i
                                                       .cost_base_ps = 100000,
                                                       .cost_element_ps = 600,
                                                       .cost = cost};
+const eddy_kernel eddy_cpu_avg_pool2d = {
+    .name = "avg_pool2d", .run = avg_pool2d_run, .cost_base_ps = 100000, .cost_element_ps = 200, .cost = cost};
+/* Windows overlap little: some two visits of each element of the larger of the two. */
+const eddy_kernel eddy_cpu_adaptive_avg_pool2d = {
+    .name = "adaptive_avg_pool2d", .run = adaptive_avg_pool2d_run, .cost_base_ps = 100000, .cost_element_ps = 500};

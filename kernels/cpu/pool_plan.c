@@ -23,7 +23,21 @@ void *eddy_image_at(const eddy_image *image, int64_t n, int64_t c, int64_t h, in
                              w * image->column_stride);
 }
 
+static int64_t divide_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+/* Windows of one size, side by side, are those of a plain pool. */
+static eddy_pool_axis adaptive_axis(int64_t in, int64_t out) {
+    bool is_even = out > 0 && in % out == 0;
+    int64_t size = is_even ? in / out : divide_up(in, eddy_max_i64(1, out)) + 1;
+    return (eddy_pool_axis){
+        .in = in, .out = out, .kernel = size, .stride = size, .dilation = 1, .is_adaptive = !is_even};
+}
+
 eddy_pool_axis eddy_pool_axis_height(const eddy_attributes_pool *attributes, int64_t in, int64_t out) {
+    if (attributes == NULL)
+        return adaptive_axis(in, out);
     return (eddy_pool_axis){.in = in,
                             .out = out,
                             .kernel = attributes->kernel_size.height,
@@ -33,16 +47,14 @@ eddy_pool_axis eddy_pool_axis_height(const eddy_attributes_pool *attributes, int
 }
 
 eddy_pool_axis eddy_pool_axis_width(const eddy_attributes_pool *attributes, int64_t in, int64_t out) {
+    if (attributes == NULL)
+        return adaptive_axis(in, out);
     return (eddy_pool_axis){.in = in,
                             .out = out,
                             .kernel = attributes->kernel_size.width,
                             .stride = attributes->stride.width,
                             .padding = attributes->padding.width,
                             .dilation = attributes->dilation.width};
-}
-
-static int64_t divide_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
 }
 
 eddy_pool_window eddy_pool_window_of(const eddy_pool_axis *axis, int64_t o) {
@@ -63,4 +75,30 @@ void eddy_pool_whole(const eddy_pool_axis *axis, int64_t *begin, int64_t *end) {
         return;
     *begin = eddy_min_i64(divide_up(axis->padding, axis->stride), axis->out);
     *end = eddy_max_i64(*begin, eddy_min_i64(last / axis->stride + 1, axis->out));
+}
+
+void eddy_pool_covering(const eddy_pool_axis *axis, int64_t i, int64_t *begin, int64_t *end) {
+    if (axis->is_adaptive) {
+        *begin = i * axis->out / axis->in;
+        *end = divide_up((i + 1) * axis->out, axis->in);
+        return;
+    }
+    int64_t from = i + axis->padding, first = from - axis->kernel + 1;
+    *begin = first > 0 ? divide_up(first, axis->stride) : 0;
+    *end = eddy_min_i64(axis->out, from / axis->stride + 1);
+}
+
+/* Elements of a window, those in the padding included; what reaches beyond it does not count. */
+static int64_t padded_count(const eddy_pool_axis *axis, int64_t o) {
+    int64_t start = o * axis->stride - axis->padding;
+    return eddy_min_i64(axis->kernel, axis->in + axis->padding - start);
+}
+
+double eddy_pool_divisor(const eddy_attributes_pool *attributes, const eddy_pool_axis *height,
+                         const eddy_pool_axis *width, int64_t oh, int64_t ow) {
+    if (attributes != NULL && attributes->divisor_override != 0)
+        return (double)attributes->divisor_override;
+    if (attributes != NULL && !attributes->exclude_padding)
+        return (double)padded_count(height, oh) * (double)padded_count(width, ow);
+    return (double)eddy_pool_window_of(height, oh).count * (double)eddy_pool_window_of(width, ow).count;
 }

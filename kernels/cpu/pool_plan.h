@@ -30,10 +30,16 @@ typedef struct eddy_pool_window {
     int64_t first, count;
 } eddy_pool_window;
 
+/* The axes of a pool with these attributes; NULL: of an adaptive one. */
 eddy_pool_axis eddy_pool_axis_height(const eddy_attributes_pool *attributes, int64_t in, int64_t out);
 eddy_pool_axis eddy_pool_axis_width(const eddy_attributes_pool *attributes, int64_t in, int64_t out);
 
 eddy_pool_window eddy_pool_window_of(const eddy_pool_axis *axis, int64_t o);
+/* Outputs *begin .. *end are those whose windows hold element i; without dilation. */
+void eddy_pool_covering(const eddy_pool_axis *axis, int64_t i, int64_t *begin, int64_t *end);
+/* What an average over the windows of row oh and column ow is divided by. */
+double eddy_pool_divisor(const eddy_attributes_pool *attributes, const eddy_pool_axis *height,
+                         const eddy_pool_axis *width, int64_t oh, int64_t ow);
 /* Outputs *begin .. *end have windows that are whole and one stride apart. */
 void eddy_pool_whole(const eddy_pool_axis *axis, int64_t *begin, int64_t *end);
 

@@ -193,6 +193,16 @@ CASE(max_pool2d_dilated, eddy_max_pool2d(A, EDDY_PAIR(2, 2), EDDY_OPTIONS(max_po
 CASE(max_pool2d_backward,
      eddy_max_pool2d_backward(A, I64(SHAPE(2, 2, 2), 0, 4, 4, 8, 5, 2, 7, 7), SHAPE(2, 3, 3)))
 
+CASE(avg_pool2d, eddy_avg_pool2d(A, EDDY_PAIR(2, 3), EDDY_OPTIONS(avg_pool2d, .stride = {1, 2}, .padding = {1, 1})))
+CASE(avg_pool2d_within, eddy_avg_pool2d(A, EDDY_PAIR(2, 2),
+                                        EDDY_OPTIONS(avg_pool2d, .padding = {1, 1}, .exclude_padding = true,
+                                                     .ceil_mode = true)))
+CASE(avg_pool2d_divided, eddy_avg_pool2d(A, EDDY_PAIR(2, 2), EDDY_OPTIONS(avg_pool2d, .divisor_override = 3)))
+CASE(avg_pool2d_backward,
+     eddy_avg_pool2d_backward(A, SHAPE(2, 3, 4), EDDY_PAIR(2, 2), EDDY_OPTIONS(avg_pool2d_backward, .stride = {1, 1})))
+CASE(adaptive_avg_pool2d, eddy_adaptive_avg_pool2d(A, EDDY_PAIR(2, 3)))
+CASE(adaptive_avg_pool2d_backward, eddy_adaptive_avg_pool2d_backward(A, SHAPE(2, 5, 4)))
+
 static eddy_tensor *run_max_pool2d_with_indices(eddy_tensor *const *x) {
     eddy_tensor *values, *indices;
     eddy_status status = eddy_max_pool2d_with_indices(
@@ -446,6 +456,12 @@ static const gradient_case cases[] = {
     ROW(cumprod, cumprod, 0.5, 2, 1, SHAPE(3, 2)),
     ROW(max_pool2d, max_pool2d, -2, 2, 1, SHAPE(2, 1, 4, 5)),
     ROW(max_pool2d, max_pool2d_dilated, -2, 2, 1, SHAPE(2, 5, 4)),
+    ROW(avg_pool2d, avg_pool2d, -2, 2, 1, SHAPE(2, 1, 4, 5)),
+    ROW(avg_pool2d, avg_pool2d_within, -2, 2, 1, SHAPE(2, 4, 5)),
+    ROW(avg_pool2d, avg_pool2d_divided, -2, 2, 1, SHAPE(2, 4, 5)),
+    ROW(avg_pool2d_backward, avg_pool2d_backward, -2, 2, 1, SHAPE(2, 2, 3)),
+    ROW(adaptive_avg_pool2d, adaptive_avg_pool2d, -2, 2, 1, SHAPE(2, 5, 4)),
+    ROW(adaptive_avg_pool2d_backward, adaptive_avg_pool2d_backward, -2, 2, 1, SHAPE(2, 2, 3)),
     ROW(max_pool2d_with_indices, max_pool2d_with_indices, -2, 2, 1, SHAPE(1, 2, 3, 5)),
     ROW(max_pool2d_backward, max_pool2d_backward, -2, 2, 1, SHAPE(2, 2, 2)),
     ROW(sdpa, sdpa, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(2, 5, 4), SHAPE(2, 5, 2)),

@@ -58,6 +58,31 @@ Test(infer_pool, what_does_not_fit_is_refused) {
     REFUSES(max_pool2d_backward, &b, SHAPE_MISMATCH, "of that shape", small, SPEC(I64, 2, 3, 4, 4));
 }
 
+Test(infer_pool, averages_take_floats) {
+    eddy_arguments_avg_pool2d a = {.kernel = {.kernel_size = {2, 3}}};
+    ACCEPTS(avg_pool2d, &a, BF16, EDDY_SHAPE(2, 5, 4, 3), SPEC(BF16, 2, 5, 8, 10));
+    cr_assert(a.kernel.stride.width == 3 && a.kernel.dilation.height == 1);
+    REFUSES(avg_pool2d, &a, DTYPE_MISMATCH, "x must be", SPEC(I64, 2, 5, 8, 10));
+    eddy_arguments_avg_pool2d_backward b = {.kernel = a.kernel, .shape = EDDY_SHAPE(5, 8, 10)};
+    ACCEPTS(avg_pool2d_backward, &b, F64, EDDY_SHAPE(5, 8, 10), SPEC(F64, 5, 4, 3));
+    REFUSES(avg_pool2d_backward, &b, SHAPE_MISMATCH, "of that shape", SPEC(F64, 5, 4, 4));
+    REFUSES(avg_pool2d_backward, &b, SHAPE_MISMATCH, "of that shape", SPEC(F64, 1, 5, 4, 3));
+    b.shape = EDDY_SHAPE();
+    REFUSES(avg_pool2d_backward, &b, SHAPE_MISMATCH, "of that shape", SPEC(F64, 5, 4, 3));
+    a.kernel.divisor_override = -1;
+    REFUSES(avg_pool2d, &a, INVALID_ARGUMENT, "divisor_override is -1", SPEC(F32, 2, 5, 8, 10));
+    eddy_arguments_adaptive_avg_pool2d c = {.output_size = {7, 1}};
+    ACCEPTS(adaptive_avg_pool2d, &c, F16, EDDY_SHAPE(2, 0, 7, 1), SPEC(F16, 2, 0, 8, 10));
+    REFUSES(adaptive_avg_pool2d, &c, SHAPE_MISMATCH, "are empty", SPEC(F32, 2, 8, 0));
+    c.output_size.width = 0;
+    REFUSES(adaptive_avg_pool2d, &c, INVALID_ARGUMENT, "output_size is 7, 0", SPEC(F32, 2, 8, 10));
+    eddy_arguments_adaptive_avg_pool2d_backward d = {.shape = EDDY_SHAPE(2, 8, 10)};
+    ACCEPTS(adaptive_avg_pool2d_backward, &d, F16, EDDY_SHAPE(2, 8, 10), SPEC(F16, 2, 3, 4));
+    REFUSES(adaptive_avg_pool2d_backward, &d, SHAPE_MISMATCH, "of that shape", SPEC(F16, 3, 3, 4));
+    d.shape = EDDY_SHAPE(2, 8, 0);
+    REFUSES(adaptive_avg_pool2d_backward, &d, SHAPE_MISMATCH, "empty images", SPEC(F16, 2, 3, 4));
+}
+
 static eddy_tensor *counted(eddy_shape shape) {
     int64_t count = 1;
     for (int32_t d = 0; d < shape.rank; d++)
@@ -90,6 +115,9 @@ Test(infer_pool, channels_last_stay_channels_last) {
     eddy_tensor *dx = eddy_max_pool2d_backward(values, indices, eddy_shape_of(x));
     lies_channels_last(dx);
     cr_assert_eq(eddy_item_f64(eddy_sum(dx, NULL, NULL)), eddy_item_f64(eddy_sum(y, NULL, NULL)));
+    lies_channels_last(eddy_avg_pool2d(x, EDDY_PAIR(2, 2), NULL));
+    lies_channels_last(eddy_adaptive_avg_pool2d(x, EDDY_PAIR(3, 2)));
+    lies_channels_last(eddy_avg_pool2d_backward(y, eddy_shape_of(x), EDDY_PAIR(2, 2), NULL));
     cr_assert(eddy_is_contiguous(eddy_max_pool2d(counted(EDDY_SHAPE(2, 3, 4, 6)), EDDY_PAIR(2, 2), NULL)));
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);

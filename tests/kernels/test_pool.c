@@ -19,21 +19,21 @@ typedef struct problem {
 } problem;
 
 static const problem problems[] = {
-    {4, {2, 3, 8, 10}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}}, {4, 5}},
-    {4, {2, 3, 8, 10}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}}, {4, 5}},
-    {4, {1, 17, 7, 5}, {{3, 2}, {1, 3}, {1, 1}, {1, 1}}, {7, 2}},
-    {4, {2, 1, 9, 11}, {{2, 3}, {3, 1}, {1, 2}, {2, 2}}, {3, 11}},
-    {4, {3, 70, 3, 4}, {{1, 1}, {1, 1}, {0, 0}, {1, 1}}, {3, 4}},
-    {4, {2, 9, 1, 1}, {{1, 1}, {5, 5}, {0, 0}, {1, 1}}, {1, 1}},
-    {3, {5, 6, 7}, {{3, 5}, {3, 5}, {1, 0}, {1, 1}}, {2, 1}},
+    {4, {2, 3, 8, 10}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, false}, {4, 5}},
+    {4, {2, 3, 8, 10}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 0, false}, {4, 5}},
+    {4, {1, 17, 7, 5}, {{3, 2}, {1, 3}, {1, 1}, {1, 1}, 0, false}, {7, 2}},
+    {4, {2, 1, 9, 11}, {{2, 3}, {3, 1}, {1, 2}, {2, 2}, 0, false}, {3, 11}},
+    {4, {3, 70, 3, 4}, {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false}, {3, 4}},
+    {4, {2, 9, 1, 1}, {{1, 1}, {5, 5}, {0, 0}, {1, 1}, 0, false}, {1, 1}},
+    {3, {5, 6, 7}, {{3, 5}, {3, 5}, {1, 0}, {1, 1}, 0, false}, {2, 1}},
     /* ceil_mode: the last windows reach beyond the padding */
-    {4, {2, 2, 6, 8}, {{3, 5}, {2, 4}, {0, 1}, {1, 1}}, {3, 3}},
-    {4, {1, 2, 1, 3}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}}, {1, 2}},
-    {4, {2, 4, 7, 7}, {{7, 7}, {7, 7}, {0, 0}, {1, 1}}, {1, 1}},
-    {4, {0, 4, 7, 7}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}}, {3, 3}},
-    {3, {0, 4, 4}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}}, {2, 2}},
-    {4, {1, 3, 5, 600}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}}, {5, 600}},
-    {4, {1, 300, 5, 4}, {{3, 3}, {1, 2}, {1, 1}, {1, 1}}, {5, 2}},
+    {4, {2, 2, 6, 8}, {{3, 5}, {2, 4}, {0, 1}, {1, 1}, 0, false}, {3, 3}},
+    {4, {1, 2, 1, 3}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, false}, {1, 2}},
+    {4, {2, 4, 7, 7}, {{7, 7}, {7, 7}, {0, 0}, {1, 1}, 0, false}, {1, 1}},
+    {4, {0, 4, 7, 7}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, false}, {3, 3}},
+    {3, {0, 4, 4}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, false}, {2, 2}},
+    {4, {1, 3, 5, 600}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 0, false}, {5, 600}},
+    {4, {1, 300, 5, 4}, {{3, 3}, {1, 2}, {1, 1}, {1, 1}, 0, false}, {5, 2}},
 };
 #define PROBLEMS (sizeof(problems) / sizeof(problems[0]))
 
@@ -123,6 +123,8 @@ static tensor channels_last(eddy_dtype dtype, const int64_t *shape) {
 }
 
 Test(pool, layouts_give_the_same_bits) {
+    const eddy_kernel *const kernels[] = {&eddy_cpu_max_pool2d, &eddy_cpu_avg_pool2d, &eddy_cpu_adaptive_avg_pool2d};
+    const eddy_kernel *const gradients[] = {&eddy_cpu_avg_pool2d_backward, &eddy_cpu_adaptive_avg_pool2d_backward};
     const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_BF16, EDDY_I32};
     for (int d = 0; d < 4; d++)
         for (size_t i = 0; i < PROBLEMS; i++) {
@@ -136,10 +138,18 @@ Test(pool, layouts_give_the_same_bits) {
             tensor_fill(&rows, 100);
             for (int64_t k = 0; k < x.count; k++)
                 tensor_set(&x, k, tensor_get(&rows, k));
-            run_kernel(&eddy_cpu_max_pool2d, (tensor *[]){&rows, &want}, 2, &p->pool, &serial_team, NULL);
-            run_kernel(&eddy_cpu_max_pool2d, (tensor *[]){&x, &got}, 2, &p->pool, any_team(), NULL);
-            cr_assert(tensor_same(&want, &got), "%s problem %zu", describe("max_pool2d", &got, CONTIGUOUS), i);
-            cr_assert(tensor_guards_hold(&got));
+            for (int k = 0; k < (d < 3 && p->pool.dilation.height == 1 ? 3 : 1); k++) {
+                run_kernel(kernels[k], (tensor *[]){&rows, &want}, 2, &p->pool, &serial_team, NULL);
+                run_kernel(kernels[k], (tensor *[]){&x, &got}, 2, &p->pool, any_team(), NULL);
+                cr_assert(tensor_same(&want, &got), "%s problem %zu", describe(kernels[k]->name, &got, CONTIGUOUS), i);
+                cr_assert(tensor_guards_hold(&got));
+            }
+            /* As gradients: from the small images to the large ones. */
+            for (int k = 0; k < (d < 3 && p->pool.dilation.height == 1 ? 2 : 0); k++) {
+                run_kernel(gradients[k], (tensor *[]){&want, &rows}, 2, &p->pool, &serial_team, NULL);
+                run_kernel(gradients[k], (tensor *[]){&got, &x}, 2, &p->pool, any_team(), NULL);
+                cr_assert(tensor_same(&rows, &x), "%s problem %zu", describe(gradients[k]->name, &x, CONTIGUOUS), i);
+            }
             tensor_free(&rows), tensor_free(&x), tensor_free(&want), tensor_free(&got);
         }
 }
@@ -202,4 +212,114 @@ Test(pool, max_backward_names_an_index_beyond_its_plane) {
         cr_assert_eq(error.bound, 9);
         tensor_free(&grad), tensor_free(&indices), tensor_free(&dx);
     }
+}
+
+/* ---- averages ---- */
+
+typedef struct span {
+    int64_t begin, end; /* elements of the axis in the window */
+    double size;        /* what it counts for in the divisor */
+} span;
+
+/* Of output o along the height (0) or the width (1). */
+static span span_of(const problem *p, bool is_adaptive, int axis, int64_t o) {
+    int64_t in = p->shape[p->rank - 2 + axis], out = p->out[axis];
+    if (is_adaptive) {
+        span s = {(int64_t)floor((double)o * (double)in / (double)out),
+                  (int64_t)ceil((double)(o + 1) * (double)in / (double)out), 0};
+        s.size = (double)(s.end - s.begin);
+        return s;
+    }
+    int64_t kernel = axis ? p->pool.kernel_size.width : p->pool.kernel_size.height;
+    int64_t stride = axis ? p->pool.stride.width : p->pool.stride.height;
+    int64_t padding = axis ? p->pool.padding.width : p->pool.padding.height;
+    span s = {o * stride - padding, o * stride - padding + kernel, 0};
+    if (s.end > in + padding)
+        s.end = in + padding;
+    s.size = (double)(s.end - s.begin);
+    s.begin = s.begin < 0 ? 0 : s.begin;
+    s.end = s.end > in ? in : s.end;
+    if (p->pool.exclude_padding)
+        s.size = (double)(s.end - s.begin);
+    return s;
+}
+
+static double divisor_of(const problem *p, bool is_adaptive, span rows, span columns) {
+    if (!is_adaptive && p->pool.divisor_override != 0)
+        return (double)p->pool.divisor_override;
+    return rows.size * columns.size;
+}
+
+static double unit_of(eddy_dtype dtype) {
+    return dtype == EDDY_F64 ? 0x1p-53 : dtype == EDDY_F32 ? 0x1p-24 : dtype == EDDY_F16 ? 0x1p-11 : 0x1p-8;
+}
+
+/* Sums of n numbers of f32 or f64, whose sizes are `size`, and the result's own rounding. */
+static bool is_near(eddy_dtype dtype, double got, double want, double size, double n) {
+    double unit = unit_of(dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32), least = dtype == EDDY_F16 ? 0x1p-25 : 0;
+    return fabs(got - want) <= (n + 2) * unit * size + unit_of(dtype) * fabs(want) + least;
+}
+
+static void check_average(const problem *p, bool is_adaptive, eddy_dtype dtype, layout in, layout out) {
+    int64_t shape[4], width = p->shape[p->rank - 1], plane = width * p->shape[p->rank - 2];
+    output_shape(p, shape);
+    tensor x = tensor_make(dtype, p->rank, p->shape, in), y = tensor_make(dtype, p->rank, shape, out);
+    tensor grad = tensor_make(dtype, p->rank, shape, (layout)test_below(LAYOUT_COUNT));
+    tensor dx = tensor_make(dtype, p->rank, p->shape, out);
+    tensor_fill(&x, 4), tensor_fill(&grad, 4);
+    const void *attributes = is_adaptive ? NULL : &p->pool;
+    const eddy_kernel *forward = is_adaptive ? &eddy_cpu_adaptive_avg_pool2d : &eddy_cpu_avg_pool2d;
+    const eddy_kernel *back = is_adaptive ? &eddy_cpu_adaptive_avg_pool2d_backward : &eddy_cpu_avg_pool2d_backward;
+    run_kernel(forward, (tensor *[]){&x, &y}, 2, attributes, any_team(), NULL);
+    run_kernel(back, (tensor *[]){&grad, &dx}, 2, attributes, any_team(), NULL);
+    double *want = calloc((size_t)dx.count + 1, sizeof(double)), *size = calloc((size_t)dx.count + 1, sizeof(double));
+    for (int64_t i = 0; i < y.count; i++) {
+        span rows = span_of(p, is_adaptive, 0, i / p->out[1] % p->out[0]);
+        span columns = span_of(p, is_adaptive, 1, i % p->out[1]);
+        double divisor = divisor_of(p, is_adaptive, rows, columns), sum = 0, sizes = 0,
+               g = tensor_get(&grad, i) / divisor;
+        for (int64_t h = rows.begin; h < rows.end; h++)
+            for (int64_t w = columns.begin; w < columns.end; w++) {
+                int64_t at = i / p->out[0] / p->out[1] * plane + h * width + w;
+                sum += tensor_get(&x, at) / divisor;
+                sizes += fabs(tensor_get(&x, at)) / divisor;
+                want[at] += g;
+                size[at] += fabs(g);
+            }
+        double terms = (double)(rows.end - rows.begin + columns.end - columns.begin);
+        cr_assert(is_near(dtype, tensor_get(&y, i), sum, sizes, terms), "%s problem %td element %lld: %a, not %a",
+                  describe(forward->name, &x, in), p - problems, (long long)i, tensor_get(&y, i), sum);
+    }
+    for (int64_t i = 0; i < dx.count; i++)
+        cr_assert(is_near(dtype, tensor_get(&dx, i), want[i], size[i], 50), "%s problem %td element %lld: %a, not %a",
+                  describe(back->name, &dx, out), p - problems, (long long)i, tensor_get(&dx, i), want[i]);
+    cr_assert(tensor_guards_hold(&y) && tensor_guards_hold(&dx), "%s", describe(forward->name, &x, in));
+    free(want), free(size);
+    tensor_free(&x), tensor_free(&y), tensor_free(&grad), tensor_free(&dx);
+}
+
+static const eddy_dtype floats[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
+
+Test(pool, averages_of_every_float_and_layout, .timeout = 120) {
+    for (int d = 0; d < 4; d++)
+        for (size_t i = 0; i < PROBLEMS; i++)
+            for (int in = 0; in < LAYOUT_COUNT; in++) {
+                problem p = problems[i];
+                if (p.pool.dilation.height > 1)
+                    continue;
+                p.pool.exclude_padding = in % 2;
+                p.pool.divisor_override = test_below(3) == 0 ? 7 : 0;
+                check_average(&p, false, floats[d], (layout)in, (layout)test_below(OUTPUT_LAYOUTS));
+            }
+}
+
+Test(pool, adaptive_averages_of_every_float_and_layout, .timeout = 120) {
+    const int64_t sizes[][2] = {{1, 1}, {7, 7}, {3, 5}, {2, 600}, {13, 1}};
+    for (int d = 0; d < 4; d++)
+        for (size_t i = 0; i < PROBLEMS; i++)
+            for (int in = 0; in < LAYOUT_COUNT; in++) {
+                problem p = problems[i];
+                memcpy(p.out, sizes[test_below(5)], sizeof(p.out));
+                check_average(&p, true, floats[d], (layout)in, (layout)test_below(OUTPUT_LAYOUTS));
+            }
 }
