@@ -37,6 +37,7 @@ eddy_gradient_fn eddy_gradient_gelu_backward;
 eddy_gradient_fn eddy_gradient_group_norm_backward;
 eddy_gradient_fn eddy_gradient_index;
 eddy_gradient_fn eddy_gradient_index_put;
+eddy_gradient_fn eddy_gradient_interpolate_backward;
 eddy_gradient_fn eddy_gradient_kl_div_backward;
 eddy_gradient_fn eddy_gradient_kl_div_backward_target;
 eddy_gradient_fn eddy_gradient_layer_norm_backward;

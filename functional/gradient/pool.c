@@ -36,3 +36,17 @@ eddy_status eddy_gradient_adaptive_avg_pool2d_backward(const eddy_gradient_call 
     call->results[0] = eddy_adaptive_avg_pool2d(call->gradients[0], size);
     return call->results[0] ? EDDY_OK : eddy_runtime_failure();
 }
+
+/* To the same places with the same weights. */
+eddy_status eddy_gradient_interpolate_backward(const eddy_gradient_call *call) {
+    const eddy_arguments_interpolate_backward *arguments = call->attributes;
+    const eddy_shape *shape = &call->input_specs[0].shape;
+    eddy_interpolate_options options = {.size = sizeof(options),
+                                        .scale = arguments->kernel.scale,
+                                        .mode = (eddy_mode)arguments->kernel.mode,
+                                        .align_corners = arguments->kernel.align_corners};
+    if (options.scale == 0)
+        options.output_size = (eddy_pair){shape->dims[shape->rank - 2], shape->dims[shape->rank - 1]};
+    call->results[0] = eddy_interpolate(call->gradients[0], &options);
+    return call->results[0] ? EDDY_OK : eddy_runtime_failure();
+}

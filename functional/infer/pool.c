@@ -4,6 +4,7 @@
 #include <base/dtype.h>
 #include <functional/arguments.h>
 #include <functional/infer/check.h>
+#include <math.h>
 
 /* Input `i` is [N, C, H, W] or [C, H, W] with something in each plane. */
 static eddy_status check_image(const eddy_infer *infer, int64_t i) {
@@ -205,6 +206,62 @@ eddy_status eddy_infer_adaptive_avg_pool2d_backward(eddy_infer *infer) {
         status = check_gradient(infer, shape, grad->dims[grad->rank - 2], grad->dims[grad->rank - 1]);
     if (status == EDDY_OK && (shape->dims[shape->rank - 2] < 1 || shape->dims[shape->rank - 1] < 1))
         status = eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad is no gradient of empty images");
+    infer->outputs[0].shape = *shape;
+    infer->outputs[0].dtype = infer->inputs[0].dtype;
+    return status;
+}
+
+/* ---- interpolate ---- */
+
+/* Height and width of what the images become; output_size 0, 0: by the scale. */
+static eddy_status enlarge(const eddy_infer *infer, const eddy_attributes_interpolate *a, eddy_pair output_size,
+                           eddy_shape *shape) {
+    int64_t *height = &shape->dims[shape->rank - 2], *width = &shape->dims[shape->rank - 1];
+    if (a->align_corners && a->mode != EDDY_MODE_BILINEAR)
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "align_corners goes with EDDY_MODE_BILINEAR");
+    if (is_default(output_size) == (a->scale == 0))
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "either output_size or scale has to be given");
+    if (a->scale == 0) {
+        *height = output_size.height;
+        *width = output_size.width;
+        return check_pair(infer, "output_size", output_size, 1);
+    }
+    double scaled[] = {floor((double)*height * a->scale), floor((double)*width * a->scale)};
+    if (!(scaled[0] >= 1 && scaled[1] >= 1 && scaled[0] <= INT32_MAX && scaled[1] <= INT32_MAX))
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "scale is %g", a->scale);
+    *height = (int64_t)scaled[0];
+    *width = (int64_t)scaled[1];
+    return EDDY_OK;
+}
+
+eddy_status eddy_infer_interpolate(eddy_infer *infer) {
+    const eddy_arguments_interpolate *arguments = infer->attributes;
+    eddy_status status = check_image(infer, 0);
+    if (status == EDDY_OK && arguments->kernel.mode == EDDY_MODE_BILINEAR)
+        status = eddy_check_float(infer, 0);
+    if (status != EDDY_OK)
+        return status;
+    infer->outputs[0] = infer->inputs[0];
+    return enlarge(infer, &arguments->kernel, arguments->output_size, &infer->outputs[0].shape);
+}
+
+eddy_status eddy_infer_interpolate_backward(eddy_infer *infer) {
+    const eddy_arguments_interpolate_backward *arguments = infer->attributes;
+    const eddy_shape *shape = &arguments->shape, *grad = &infer->inputs[0].shape;
+    eddy_status status = check_image(infer, 0);
+    if (status == EDDY_OK)
+        status = eddy_check_float(infer, 0);
+    if (status != EDDY_OK)
+        return status;
+    if (shape->rank != grad->rank)
+        return check_gradient(infer, shape, 0, 0);
+    if (shape->dims[shape->rank - 2] < 1 || shape->dims[shape->rank - 1] < 1)
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad is no gradient of empty images");
+    eddy_shape large = *shape;
+    eddy_pair size = {grad->dims[grad->rank - 2], grad->dims[grad->rank - 1]};
+    status = enlarge(infer, &arguments->kernel, arguments->kernel.scale == 0 ? size : (eddy_pair){0, 0}, &large);
+    if (status == EDDY_OK)
+        status = check_gradient(infer, shape, large.dims[large.rank - 2], large.dims[large.rank - 1]);
     infer->outputs[0].shape = *shape;
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     return status;

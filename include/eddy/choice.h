@@ -24,6 +24,12 @@ typedef enum eddy_approximate {
     EDDY_APPROXIMATE_TANH, /* by a hyperbolic tangent */
 } eddy_approximate;
 
+/* What stands between the elements of an image that is enlarged. */
+typedef enum eddy_mode {
+    EDDY_MODE_NEAREST,  /* the next one to the left and above */
+    EDDY_MODE_BILINEAR, /* a mix of the four around, by their distances */
+} eddy_mode;
+
 #ifdef __cplusplus
 }
 #endif

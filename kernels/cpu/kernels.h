@@ -173,6 +173,10 @@ extern const eddy_kernel eddy_cpu_max_pool2d_backward;
 /* [grad -> dx], floats */
 extern const eddy_kernel eddy_cpu_avg_pool2d_backward;
 extern const eddy_kernel eddy_cpu_adaptive_avg_pool2d_backward;
+/* interpolate.c [x -> out]: images, none empty; bilinear: floats. [grad -> dx]: floats */
+extern const eddy_kernel eddy_cpu_interpolate;
+extern const eddy_kernel eddy_cpu_interpolate_backward;
+
 /* optimise.c: floats, in place. sgd [params[n], grads[n]], with momentum [params[n], grads[n], velocity[n]], adam and adamw [params[n], grads[n], m[n], v[n], step]: `step` is a 0-dim
  * i64 that the kernel advances by 1 first. Items of a list may differ in shape. */
 extern const eddy_kernel eddy_cpu_sgd_step;

@@ -203,6 +203,15 @@ CASE(avg_pool2d_backward,
 CASE(adaptive_avg_pool2d, eddy_adaptive_avg_pool2d(A, EDDY_PAIR(2, 3)))
 CASE(adaptive_avg_pool2d_backward, eddy_adaptive_avg_pool2d_backward(A, SHAPE(2, 5, 4)))
 
+CASE(interpolate, eddy_interpolate(A, EDDY_OPTIONS(interpolate, .output_size = {5, 3})))
+CASE(interpolate_bilinear, eddy_interpolate(A, EDDY_OPTIONS(interpolate, .mode = EDDY_MODE_BILINEAR, .scale = 1.6)))
+CASE(interpolate_corners, eddy_interpolate(A, EDDY_OPTIONS(interpolate, .output_size = {2, 7}, .mode = EDDY_MODE_BILINEAR,
+                                                           .align_corners = true)))
+CASE(interpolate_backward,
+     eddy_interpolate_backward(A, SHAPE(1, 2, 3), EDDY_OPTIONS(interpolate_backward, .mode = EDDY_MODE_BILINEAR)))
+CASE(interpolate_backward_scaled,
+     eddy_interpolate_backward(A, SHAPE(1, 2, 3), EDDY_OPTIONS(interpolate_backward, .scale = 2)))
+
 static eddy_tensor *run_max_pool2d_with_indices(eddy_tensor *const *x) {
     eddy_tensor *values, *indices;
     eddy_status status = eddy_max_pool2d_with_indices(
@@ -462,6 +471,11 @@ static const gradient_case cases[] = {
     ROW(avg_pool2d_backward, avg_pool2d_backward, -2, 2, 1, SHAPE(2, 2, 3)),
     ROW(adaptive_avg_pool2d, adaptive_avg_pool2d, -2, 2, 1, SHAPE(2, 5, 4)),
     ROW(adaptive_avg_pool2d_backward, adaptive_avg_pool2d_backward, -2, 2, 1, SHAPE(2, 2, 3)),
+    ROW(interpolate, interpolate, -2, 2, 1, SHAPE(2, 3, 4)),
+    ROW(interpolate, interpolate_bilinear, -2, 2, 1, SHAPE(2, 1, 3, 4)),
+    ROW(interpolate, interpolate_corners, -2, 2, 1, SHAPE(2, 3, 4)),
+    ROW(interpolate_backward, interpolate_backward, -2, 2, 1, SHAPE(1, 4, 4)),
+    ROW(interpolate_backward, interpolate_backward_scaled, -2, 2, 1, SHAPE(1, 4, 6)),
     ROW(max_pool2d_with_indices, max_pool2d_with_indices, -2, 2, 1, SHAPE(1, 2, 3, 5)),
     ROW(max_pool2d_backward, max_pool2d_backward, -2, 2, 1, SHAPE(2, 2, 2)),
     ROW(sdpa, sdpa, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(2, 5, 4), SHAPE(2, 5, 2)),

@@ -83,6 +83,40 @@ Test(infer_pool, averages_take_floats) {
     REFUSES(adaptive_avg_pool2d_backward, &d, SHAPE_MISMATCH, "empty images", SPEC(F16, 2, 3, 4));
 }
 
+Test(infer_pool, another_size_is_given_in_one_way) {
+    eddy_arguments_interpolate a = {.output_size = {5, 20}};
+    ACCEPTS(interpolate, &a, I8, EDDY_SHAPE(2, 3, 5, 20), SPEC(I8, 2, 3, 8, 10));
+    a.kernel.mode = EDDY_MODE_BILINEAR;
+    REFUSES(interpolate, &a, DTYPE_MISMATCH, "x must be", SPEC(I8, 2, 3, 8, 10));
+    a.kernel.scale = 1.5;
+    REFUSES(interpolate, &a, INVALID_ARGUMENT, "either output_size or scale", SPEC(F32, 2, 3, 8, 10));
+    a.output_size = (eddy_pair){0, 0};
+    ACCEPTS(interpolate, &a, F16, EDDY_SHAPE(3, 13, 15), SPEC(F16, 3, 9, 10));
+    a.kernel.scale = 0;
+    REFUSES(interpolate, &a, INVALID_ARGUMENT, "either output_size or scale", SPEC(F32, 2, 3, 8, 10));
+    a.kernel.scale = NAN;
+    REFUSES(interpolate, &a, INVALID_ARGUMENT, "scale is", SPEC(F32, 2, 3, 8, 10));
+    a.kernel.scale = 0.1;
+    REFUSES(interpolate, &a, INVALID_ARGUMENT, "scale is 0.1", SPEC(F32, 2, 3, 8, 10));
+    a.kernel.scale = 1e12;
+    REFUSES(interpolate, &a, INVALID_ARGUMENT, "scale is 1e+12", SPEC(F32, 2, 3, 8, 10));
+    a = (eddy_arguments_interpolate){.output_size = {0, 20}};
+    REFUSES(interpolate, &a, INVALID_ARGUMENT, "output_size is 0, 20", SPEC(F32, 2, 3, 8, 10));
+    a = (eddy_arguments_interpolate){.kernel = {.align_corners = true}, .output_size = {5, 20}};
+    REFUSES(interpolate, &a, INVALID_ARGUMENT, "align_corners", SPEC(F32, 2, 3, 8, 10));
+    eddy_arguments_interpolate_backward b = {.shape = EDDY_SHAPE(3, 8, 10)};
+    ACCEPTS(interpolate_backward, &b, F32, EDDY_SHAPE(3, 8, 10), SPEC(F32, 3, 7, 7));
+    REFUSES(interpolate_backward, &b, SHAPE_MISMATCH, "of that shape", SPEC(F32, 4, 7, 7));
+    REFUSES(interpolate_backward, &b, DTYPE_MISMATCH, "grad must be", SPEC(I32, 3, 7, 7));
+    b.kernel.scale = 2;
+    ACCEPTS(interpolate_backward, &b, F32, EDDY_SHAPE(3, 8, 10), SPEC(F32, 3, 16, 20));
+    REFUSES(interpolate_backward, &b, SHAPE_MISMATCH, "of that shape", SPEC(F32, 3, 16, 21));
+    b.shape = EDDY_SHAPE(3, 0, 10);
+    REFUSES(interpolate_backward, &b, SHAPE_MISMATCH, "empty images", SPEC(F32, 3, 16, 20));
+    b.shape = EDDY_SHAPE();
+    REFUSES(interpolate_backward, &b, SHAPE_MISMATCH, "of that shape", SPEC(F32, 3, 16, 20));
+}
+
 static eddy_tensor *counted(eddy_shape shape) {
     int64_t count = 1;
     for (int32_t d = 0; d < shape.rank; d++)
@@ -118,6 +152,7 @@ Test(infer_pool, channels_last_stay_channels_last) {
     lies_channels_last(eddy_avg_pool2d(x, EDDY_PAIR(2, 2), NULL));
     lies_channels_last(eddy_adaptive_avg_pool2d(x, EDDY_PAIR(3, 2)));
     lies_channels_last(eddy_avg_pool2d_backward(y, eddy_shape_of(x), EDDY_PAIR(2, 2), NULL));
+    lies_channels_last(eddy_interpolate(x, EDDY_OPTIONS(interpolate, .scale = 2)));
     cr_assert(eddy_is_contiguous(eddy_max_pool2d(counted(EDDY_SHAPE(2, 3, 4, 6)), EDDY_PAIR(2, 2), NULL)));
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
