@@ -218,6 +218,12 @@ typedef struct eddy_attributes_interpolate {
     bool align_corners;
 } eddy_attributes_interpolate;
 
+typedef struct eddy_attributes_allclose {
+    double rtol;
+    double atol;
+    bool equal_nan;
+} eddy_attributes_allclose;
+
 typedef struct eddy_attributes_rope {
     double base;
     bool interleaved;

@@ -72,6 +72,9 @@ eddy_status eddy_infer_adaptive_avg_pool2d(eddy_infer *infer);
 eddy_status eddy_infer_adaptive_avg_pool2d_backward(eddy_infer *infer);
 eddy_status eddy_infer_interpolate(eddy_infer *infer);
 eddy_status eddy_infer_interpolate_backward(eddy_infer *infer);
+/* agree.c */
+eddy_status eddy_infer_equal(eddy_infer *infer);
+eddy_status eddy_infer_allclose(eddy_infer *infer);
 /* attention.c */
 eddy_status eddy_infer_sdpa(eddy_infer *infer);
 eddy_status eddy_infer_sdpa_backward(eddy_infer *infer);

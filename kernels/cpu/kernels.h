@@ -176,6 +176,9 @@ extern const eddy_kernel eddy_cpu_adaptive_avg_pool2d_backward;
 /* interpolate.c [x -> out]: images, none empty; bilinear: floats. [grad -> dx]: floats */
 extern const eddy_kernel eddy_cpu_interpolate;
 extern const eddy_kernel eddy_cpu_interpolate_backward;
+/* agree.c [a, b -> bool]: equal takes any shapes of one dtype, allclose what broadcasts */
+extern const eddy_kernel eddy_cpu_equal;
+extern const eddy_kernel eddy_cpu_allclose;
 
 /* optimise.c: floats, in place. sgd [params[n], grads[n]], with momentum [params[n], grads[n], velocity[n]], adam and adamw [params[n], grads[n], m[n], v[n], step]: `step` is a 0-dim
  * i64 that the kernel advances by 1 first. Items of a list may differ in shape. */
