@@ -173,6 +173,19 @@ eddy_tensor *eddy_contiguous(eddy_tensor *tensor) {
     return copied(&v, &shape);
 }
 
+eddy_tensor *eddy_to_device(eddy_tensor *tensor, eddy_device device) {
+    viewing v;
+    if (!begin(&v, tensor, "to_device", __builtin_return_address(0)))
+        return NULL;
+    eddy_device found, own = eddy_tensor_device(tensor);
+    if (eddy_runtime_device(eddy_caller_self, tensor->runtime, &device, v.op, v.address, &found) != EDDY_OK)
+        return NULL;
+    if (found.kind == own.kind && found.index == own.index)
+        return end(&v);
+    eddy_fail(EDDY_UNSUPPORTED, v.op, v.address, "to_device: nothing is moved between devices yet");
+    return NULL;
+}
+
 eddy_tensor *eddy_reshape(eddy_tensor *tensor, eddy_shape shape) {
     viewing v;
     return begin(&v, tensor, "reshape", __builtin_return_address(0)) ? reshape(&v, shape) : NULL;

@@ -18,6 +18,10 @@ extern "C" {
 /* The products of all pairs of a [M] and b [N]: [M, N]. Dtypes are promoted as by mul. SHAPE_MISMATCH. */
 EDDY_API eddy_tensor *eddy_outer(eddy_tensor *a, eddy_tensor *b);
 
+/* x where it is above 0, else weight * x: weight has one element, or one for each channel, axis 1 of x. Dtypes are promoted as by
+ * mul. SHAPE_MISMATCH. */
+EDDY_API eddy_tensor *eddy_prelu(eddy_tensor *x, eddy_tensor *weight);
+
 /* For vectors (or numbers) of lengths n0, n1, ..: as many views of shape [n0, n1, ..], the i-th with vector i along axis i
  * and repeated along the others, so that it cannot be written to. With EDDY_INDEXING_XY the first two axes are
  * exchanged. outputs has room for tensors.count of them; all or none are made. INVALID_ARGUMENT (no tensors or more than

@@ -8,6 +8,7 @@
 #ifndef EDDY_VIEW_H
 #define EDDY_VIEW_H
 
+#include <eddy/device.h>
 #include <eddy/export.h>
 #include <eddy/shape.h>
 #include <eddy/status.h>
@@ -23,6 +24,9 @@ extern "C" {
 EDDY_API eddy_tensor *eddy_reshape(eddy_tensor *tensor, eddy_shape shape);
 /* The same elements, row-major without gaps: a view where they lie so already, else a copy (one instruction). */
 EDDY_API eddy_tensor *eddy_contiguous(eddy_tensor *tensor);
+/* The same elements on a device (kind DEFAULT: that which a creation op of the thread takes): a view where they are there already.
+ * UNSUPPORTED for devices that are not there; so far there is the CPU alone. */
+EDDY_API eddy_tensor *eddy_to_device(eddy_tensor *tensor, eddy_device device);
 /* Like eddy_reshape, but SHAPE_MISMATCH where it would take a copy. */
 EDDY_API eddy_tensor *eddy_view(eddy_tensor *tensor, eddy_shape shape);
 /* Elements start, start + step, ... below end along an axis. start and end may be negative (from the end) and are

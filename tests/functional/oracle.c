@@ -173,6 +173,8 @@ static bool real(const char *op, const oracle_value *v, long double *y) {
         *y = a == -INFINITY ? 0 : a * sigmoid(a);
     else if (strcmp(op, "gelu") == 0)
         *y = a == -INFINITY ? 0 : a * share(a, b != 0);
+    else if (strcmp(op, "prelu_broadcast") == 0)
+        *y = a > 0 ? a : a * b;
     else if (strcmp(op, "hardswish") == 0)
         *y = a * relu6(a + 3) / 6;
     else if (strcmp(op, "relu_backward") == 0)

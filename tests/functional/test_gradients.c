@@ -211,6 +211,8 @@ CASE(interpolate_backward,
      eddy_interpolate_backward(A, SHAPE(1, 2, 3), EDDY_OPTIONS(interpolate_backward, .mode = EDDY_MODE_BILINEAR)))
 CASE(interpolate_backward_scaled,
      eddy_interpolate_backward(A, SHAPE(1, 2, 3), EDDY_OPTIONS(interpolate_backward, .scale = 2)))
+CASE(prelu, eddy_prelu(A, B))
+CASE(to_device, eddy_to_device(A, EDDY_CPU))
 
 static eddy_tensor *run_max_pool2d_with_indices(eddy_tensor *const *x) {
     eddy_tensor *values, *indices;
@@ -476,6 +478,9 @@ static const gradient_case cases[] = {
     ROW(interpolate, interpolate_corners, -2, 2, 1, SHAPE(2, 3, 4)),
     ROW(interpolate_backward, interpolate_backward, -2, 2, 1, SHAPE(1, 4, 4)),
     ROW(interpolate_backward, interpolate_backward_scaled, -2, 2, 1, SHAPE(1, 4, 6)),
+    ROW(prelu_broadcast, prelu, -2, 2, 2, SHAPE(2, 3, 2), SHAPE(3)),
+    ROW(prelu_broadcast, prelu, -2, 2, 2, SHAPE(2, 3), SHAPE(1)),
+    ROW(, to_device, -2, 2, 1, SHAPE(2, 3)),
     ROW(max_pool2d_with_indices, max_pool2d_with_indices, -2, 2, 1, SHAPE(1, 2, 3, 5)),
     ROW(max_pool2d_backward, max_pool2d_backward, -2, 2, 1, SHAPE(2, 2, 2)),
     ROW(sdpa, sdpa, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(2, 5, 4), SHAPE(2, 5, 2)),
