@@ -1,6 +1,6 @@
 /* layer_norm, rms_norm, group_norm and batch_norm: (x - mean) / deviation * weight + bias, and their gradients. One plan
  * serves all (norm_plan.h). Places of up to EDDY_NORM_CHUNK elements are read and written once, longer ones pass twice; no
- * statistics are kept for the gradients, which take them again from x. */
+ * statistics are kept for the gradients, which take them again from x. batch_norm of channels-last images goes by rows. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
@@ -22,6 +22,7 @@ typedef struct norm {
     family family;
     double eps;
     const void *weights, *biases;            /* of the compute type, in the workspace */
+    const void *means, *scales;              /* the same, where rows of channels are normalised */
     const eddy_kernel_view *mean, *variance; /* batch_norm's running statistics; NULL elsewhere */
     bool is_given;                           /* they are what is used; otherwise they are updated */
     double momentum;
@@ -105,6 +106,14 @@ static void blend(const eddy_kernel_view *view, int64_t i, double momentum, doub
 
 /* ---- forward ---- */
 
+static void update_statistics(const norm *work, int64_t place, const eddy_norm_moments *moments) {
+    double count = (double)work->plan.element_count;
+    if (work->mean && !eddy_view_is_absent(work->mean))
+        blend(work->mean, place, work->momentum, moments->mean);
+    if (work->variance && !eddy_view_is_absent(work->variance))
+        blend(work->variance, place, work->momentum, moments->squares / (count - 1));
+}
+
 static eddy_norm_moments forward_moments(const norm *work, int64_t place, const int64_t *offsets,
                                          eddy_norm_chunk *chunk, double *scale) {
     int64_t count = work->plan.element_count;
@@ -116,10 +125,7 @@ static eddy_norm_moments forward_moments(const norm *work, int64_t place, const 
     }
     moments = eddy_norm_place_moments(&work->plan, 0, offsets, work->family != RMS, chunk);
     *scale = 1 / sqrt(moments.squares / (double)count + work->eps);
-    if (work->mean && !eddy_view_is_absent(work->mean))
-        blend(work->mean, place, work->momentum, moments.mean);
-    if (work->variance && !eddy_view_is_absent(work->variance))
-        blend(work->variance, place, work->momentum, moments.squares / (double)(count - 1));
+    update_statistics(work, place, &moments);
     return moments;
 }
 
@@ -146,6 +152,93 @@ static void forward_slice(void *context, int64_t first, int64_t last) {
     }
 }
 
+/* Channels that lie side by side are normalised row by row as they lie, with no copy. */
+static bool goes_by_rows(const norm *work) {
+    const eddy_norm_plan *plan = &work->plan;
+    return work->family == BATCH && plan->places.rank == 1 && plan->element_count > 0 &&
+           (eddy_norm_is_scattered(plan, 0) || eddy_norm_is_scattered(plan, 1));
+}
+
+/* Places whose cache lines are still near when the next of them is read. */
+#define NEIGHBOURS 16
+
+static void set_real(const norm *work, const void *reals, int64_t i, double value) {
+    if (work->plan.compute == EDDY_F64)
+        ((double *)reals)[i] = value;
+    else
+        ((float *)reals)[i] = (float)value;
+}
+
+static void neighbour_moments(const norm *work, int64_t first, int64_t count, eddy_norm_moments *totals) {
+    const eddy_norm_plan *plan = &work->plan;
+    eddy_norm_chunk x;
+    for (int64_t p = 0; p < count; p++)
+        totals[p] = (eddy_norm_moments){0};
+    for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
+        int64_t some = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
+        for (int64_t p = 0; p < count; p++) {
+            eddy_norm_moments part;
+            int64_t offset = (first + p) * plan->places.strides[0][0];
+            const void *from = eddy_norm_read(plan, 0, &offset, begin, some, &x);
+            plan->ops->moments(from, some, &part.mean, &part.squares);
+            eddy_norm_join(&totals[p], begin, &part, some);
+        }
+    }
+}
+
+/* The mean and the scale of each place. */
+static void statistics_slice(void *context, int64_t first, int64_t last) {
+    const norm *work = context;
+    eddy_norm_moments totals[NEIGHBOURS];
+    for (int64_t place = first; place < last; place += NEIGHBOURS) {
+        int64_t count = eddy_min_i64(NEIGHBOURS, last - place);
+        if (!work->is_given)
+            neighbour_moments(work, place, count, totals);
+        for (int64_t p = 0; p < count; p++) {
+            double mean = work->is_given ? element_at(work->mean, place + p) : totals[p].mean;
+            double variance = work->is_given ? element_at(work->variance, place + p)
+                                             : totals[p].squares / (double)work->plan.element_count;
+            set_real(work, work->means, place + p, mean);
+            set_real(work, work->scales, place + p, 1 / sqrt(variance + work->eps));
+            if (!work->is_given)
+                update_statistics(work, place + p, &totals[p]);
+        }
+    }
+}
+
+static void rows_slice(void *context, int64_t first, int64_t last) {
+    const norm *work = context;
+    const eddy_norm_plan *plan = &work->plan;
+    const eddy_kernel_view *from = plan->views[0], *to = plan->views[1];
+    int64_t step = plan->places.strides[0][0], to_step = plan->places.strides[1][0];
+    eddy_norm_chunk x;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&plan->elements, &cursor, first);
+    for (int64_t row = first; row < last; row++) {
+        for (int64_t c = 0; c < plan->place_count; c += EDDY_NORM_CHUNK) {
+            int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->place_count - c);
+            eddy_chunk_load(plan->compute, &x, from->dtype,
+                            eddy_chunk_at(from->data, from->dtype, cursor.offsets[0] + c * step), step, count);
+            plan->ops->apply_each(&x, eddy_chunk_at(work->weights, plan->compute, c),
+                                  eddy_chunk_at(work->biases, plan->compute, c),
+                                  eddy_chunk_at(work->means, plan->compute, c),
+                                  eddy_chunk_at(work->scales, plan->compute, c), count);
+            eddy_chunk_store(to->dtype, eddy_chunk_at(to->data, to->dtype, cursor.offsets[1] + c * to_step), to_step,
+                             plan->compute, &x, count);
+        }
+        eddy_walk_next(&plan->elements, &cursor, plan->elements.rank);
+    }
+}
+
+static void forward_by_rows(norm *work) {
+    const eddy_norm_plan *plan = &work->plan;
+    work->means = after(work->call, weights_bytes(plan));
+    work->scales = eddy_chunk_at(work->means, plan->compute, plan->place_count);
+    int64_t grain = (place_grain(work) + NEIGHBOURS - 1) / NEIGHBOURS * NEIGHBOURS;
+    run_slices(work, plan->place_count, grain, statistics_slice);
+    run_slices(work, plan->element_count, eddy_max_i64(1, SLICE_ELEMENTS / plan->place_count), rows_slice);
+}
+
 static void forward(norm *work, family f, const eddy_kernel_call *call, const eddy_kernel_view *weight,
                     const eddy_kernel_view *bias) {
     const eddy_kernel_view *views[] = {&call->views[0], &call->views[call->view_count - 1]};
@@ -155,6 +248,10 @@ static void forward(norm *work, family f, const eddy_kernel_call *call, const ed
     work->weights = call->workspace;
     work->biases = gather(weight, work->plan.compute, work->plan.weight_count, 1, call->workspace);
     gather(bias, work->plan.compute, work->plan.weight_count, 0, (void *)work->biases);
+    if (goes_by_rows(work)) {
+        forward_by_rows(work);
+        return;
+    }
     eddy_norm_turn(&work->plan, 1, call->team, after(call, weights_bytes(&work->plan)));
     run_slices(work, work->plan.place_count, place_grain(work), forward_slice);
     eddy_norm_turn_back(&work->plan, 1, call->team);
@@ -424,7 +521,9 @@ static size_t forward_workspace(family f, const eddy_kernel_call *call) {
     const eddy_kernel_view *views[] = {&call->views[0], &call->views[call->view_count - 1]};
     norm work;
     make_plan(&work, f, call, views, 2);
-    return weights_bytes(&work.plan) + eddy_norm_turn_bytes(&work.plan);
+    /* Means and scales take the room of weights and biases. */
+    return weights_bytes(&work.plan) +
+           (goes_by_rows(&work) ? weights_bytes(&work.plan) : eddy_norm_turn_bytes(&work.plan));
 }
 
 static size_t backward_workspace(family f, const eddy_kernel_call *call) {

@@ -58,6 +58,13 @@
         for (int64_t i = 0; i < count; i++)                                                                            \
             y[i] = (x[i] - shift) * by * w[i] + b[i];                                                                  \
     }                                                                                                                  \
+    static void apply_each_##name(void *data, const void *weight, const void *bias, const void *means,                 \
+                                  const void *scales, int64_t count) {                                                 \
+        real *restrict x = data;                                                                                       \
+        const real *restrict w = weight, *restrict b = bias, *restrict mean = means, *restrict scale = scales;         \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            x[i] = (x[i] - mean[i]) * scale[i] * w[i] + b[i];                                                          \
+    }                                                                                                                  \
     static void products_##name(const void *grad, const void *data, const void *weight, double from, int64_t count,    \
                                 double sums[2]) {                                                                      \
         const real *restrict g = grad, *restrict x = data, *restrict w = weight;                                       \
@@ -100,7 +107,7 @@ NORM(f64, double)
 
 #define OPS(name)                                                                                                      \
     {                                                                                                                  \
-        moments_##name, square_sum_##name, apply_##name, products_##name, product_##name, backward_##name,             \
+        moments_##name, square_sum_##name, apply_##name, apply_each_##name, products_##name, product_##name, backward_##name,             \
             accumulate_##name                                                                                          \
     }
 const eddy_norm_blocks EDDY_ISA_NAME(eddy_cpu_norm_blocks) = {.f32 = OPS(f32), .f64 = OPS(f64)};

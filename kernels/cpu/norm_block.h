@@ -15,6 +15,8 @@ typedef struct eddy_norm_ops {
     double (*square_sum)(const void *x, int64_t count);
     /* y = (x - mean) * scale * w + b; y may be x */
     void (*apply)(void *y, const void *x, const void *w, const void *b, double mean, double scale, int64_t count);
+    /* The same with a mean and a scale of its own for each element. */
+    void (*apply_each)(void *x, const void *w, const void *b, const void *means, const void *scales, int64_t count);
     /* sums: of g * w, and of g * w * (x - shift) */
     void (*products)(const void *g, const void *x, const void *w, double shift, int64_t count, double sums[2]);
     /* The sum of g * (x - shift) */

@@ -73,7 +73,7 @@ void eddy_norm_plan_channels(eddy_norm_plan *plan, const eddy_kernel_view *const
 /* From so many places side by side on. */
 #define LEAST_PLACES 8
 
-static bool is_scattered(const eddy_norm_plan *plan, int32_t operand) {
+bool eddy_norm_is_scattered(const eddy_norm_plan *plan, int32_t operand) {
     const eddy_walk *places = &plan->places, *elements = &plan->elements;
     if (places->rank == 0 || elements->rank == 0 || places->rank + elements->rank > EDDY_RANK_MAX)
         return false;
@@ -89,7 +89,7 @@ static int64_t turned_stride(const eddy_norm_plan *plan, int32_t operand) {
 }
 
 static size_t turned_bytes(const eddy_norm_plan *plan, int32_t operand) {
-    if (plan->place_count == 0 || plan->element_count == 0 || !is_scattered(plan, operand))
+    if (plan->place_count == 0 || plan->element_count == 0 || !eddy_norm_is_scattered(plan, operand))
         return 0;
     size_t bytes = eddy_dtype_bytes(plan->views[operand]->dtype);
     bytes *= (size_t)(plan->place_count * turned_stride(plan, operand));
@@ -229,7 +229,13 @@ const void *eddy_norm_weights(const eddy_norm_plan *plan, const void *weights, i
     return chunk;
 }
 
-/* Chunks are joined by the formula for two samples (T. Chan, G. Golub, R. LeVeque, 1979). */
+/* The formula for two samples: T. Chan, G. Golub, R. LeVeque, 1979. */
+void eddy_norm_join(eddy_norm_moments *total, int64_t begin, const eddy_norm_moments *part, int64_t count) {
+    double share = (double)count / (double)(begin + count), distance = part->mean - total->mean;
+    total->squares += part->squares + distance * distance * share * (double)begin;
+    total->mean += distance * share;
+}
+
 eddy_norm_moments eddy_norm_place_moments(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets,
                                           bool centred, eddy_norm_chunk *chunk) {
     eddy_norm_moments total = {0};
@@ -242,9 +248,7 @@ eddy_norm_moments eddy_norm_place_moments(const eddy_norm_plan *plan, int32_t op
         }
         eddy_norm_moments part;
         plan->ops->moments(total.kept, count, &part.mean, &part.squares);
-        double share = (double)count / (double)(begin + count), distance = part.mean - total.mean;
-        total.squares += part.squares + distance * distance * share * (double)begin;
-        total.mean += distance * share;
+        eddy_norm_join(&total, begin, &part, count);
     }
     return total;
 }

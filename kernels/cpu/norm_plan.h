@@ -48,6 +48,8 @@ void eddy_norm_plan_last_axes(eddy_norm_plan *plan, const eddy_kernel_view *cons
 void eddy_norm_plan_groups(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count, int64_t groups);
 void eddy_norm_plan_channels(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count);
 
+/* Whether places of the operand lie side by side and their elements apart. */
+bool eddy_norm_is_scattered(const eddy_norm_plan *plan, int32_t operand);
 /* Bytes of workspace for the operands to be turned. */
 size_t eddy_norm_turn_bytes(const eddy_norm_plan *plan);
 /* Turns them into `memory`; `output` (-1: none) is not read, but turned back by the second. The plan stays where it is. */
@@ -79,6 +81,9 @@ typedef struct eddy_norm_moments {
     double mean, squares;
     const void *kept;
 } eddy_norm_moments;
+
+/* Adds the moments of `count` elements to those of the `begin` before them. */
+void eddy_norm_join(eddy_norm_moments *total, int64_t begin, const eddy_norm_moments *part, int64_t count);
 
 eddy_norm_moments eddy_norm_place_moments(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets,
                                           bool centred, eddy_norm_chunk *chunk);

@@ -82,3 +82,57 @@ Test(infer_norm, public_functions_normalise_and_update) {
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+static void lies_channels_last(const eddy_tensor *t) {
+    int64_t strides[4];
+    cr_assert_eq(eddy_strides(t, strides), EDDY_OK);
+    int64_t channels = eddy_dim(t, 1), width = eddy_dim(t, 3);
+    cr_assert(strides[1] == 1 && strides[3] == channels && strides[2] == channels * width);
+}
+
+static void expect_equal(eddy_tensor *a, eddy_tensor *b) {
+    cr_assert_eq(eddy_item_i64(eddy_equal(a, b)), 1);
+}
+
+/* The same bits as from row-major images, in channels-last ones. */
+Test(infer_norm, channels_last_stay_channels_last) {
+    eddy_scope *scope = eddy_scope_begin();
+    const int64_t channels[] = {4, 24, 37, 2100, 24};
+    const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F32, EDDY_F64, EDDY_F32, EDDY_BF16};
+    for (int k = 0; k < 5; k++) {
+        eddy_dtype dtype = dtypes[k];
+        int64_t groups = channels[k] % 2 ? 1 : 2;
+        eddy_tensor *rows = eddy_randn(EDDY_SHAPE(3, channels[k], 5, 7), dtype, NULL);
+        eddy_tensor *x = eddy_permute(eddy_clone(eddy_permute(rows, EDDY_AXES(0, 2, 3, 1))), EDDY_AXES(0, 3, 1, 2));
+        lies_channels_last(x);
+        eddy_tensor *w = eddy_rand(EDDY_SHAPE(channels[k]), dtype, NULL), *b = eddy_neg(w);
+        eddy_tensor *mean = eddy_mul(w, w), *var = eddy_add(w, w), *first = eddy_clone(mean), *second = eddy_clone(mean);
+        eddy_tensor *all = eddy_rand(EDDY_SHAPE(channels[k], 5, 7), dtype, NULL);
+        eddy_tensor *got[] = {eddy_batch_norm(x, mean, var, w, b, NULL),
+                              eddy_batch_norm_training(x, first, EDDY_NONE, w, b, NULL),
+                              eddy_group_norm(x, w, b, groups, NULL),
+                              eddy_group_norm(x, w, b, channels[k], NULL),
+                              eddy_layer_norm(x, all, all, 3, NULL),
+                              eddy_rms_norm(x, all, 3, NULL),
+                              eddy_batch_norm_backward(rows, x, w, NULL),
+                              eddy_group_norm_backward(rows, x, w, groups, NULL),
+                              eddy_layer_norm_backward(rows, x, all, 3, NULL)};
+        eddy_tensor *want[] = {eddy_batch_norm(rows, mean, var, w, b, NULL),
+                               eddy_batch_norm_training(rows, second, EDDY_NONE, w, b, NULL),
+                               eddy_group_norm(rows, w, b, groups, NULL),
+                               eddy_group_norm(rows, w, b, channels[k], NULL),
+                               eddy_layer_norm(rows, all, all, 3, NULL),
+                               eddy_rms_norm(rows, all, 3, NULL),
+                               eddy_batch_norm_backward(rows, rows, w, NULL),
+                               eddy_group_norm_backward(rows, rows, w, groups, NULL),
+                               eddy_layer_norm_backward(rows, rows, all, 3, NULL)};
+        for (size_t i = 0; i < sizeof(got) / sizeof(got[0]); i++) {
+            lies_channels_last(got[i]);
+            cr_assert(eddy_is_contiguous(want[i]));
+            expect_equal(got[i], want[i]);
+        }
+        expect_equal(first, second);
+    }
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}

@@ -354,6 +354,7 @@ static void check_norm(const eddy_norm_ops *portable, const eddy_norm_ops *other
         values[b][5] = both[b]->product(g, x, 0.25, count);
         both[b]->backward(rows[b], g, x, w, 0.25, 1.5, 0.125, 0.375, count);
         both[b]->apply(rows[b], rows[b], w, x, 0.25, 1.5, count);
+        both[b]->apply_each(rows[b], w, x, x, w, count);
         memset(sums[b], 0, sizeof(sums[b]));
         both[b]->accumulate(sums[b], g, x, 0.25, 1.5, count);
     }
