@@ -213,8 +213,8 @@ typedef struct eddy_attributes_pool {
 
 /* interpolate and its gradient */
 typedef struct eddy_attributes_interpolate {
-    double scale;  /* 0: what the sizes say */
-    int32_t mode;  /* eddy_mode */
+    double scale; /* 0: what the sizes say */
+    int32_t mode; /* eddy_mode */
     bool align_corners;
 } eddy_attributes_interpolate;
 

@@ -219,10 +219,9 @@ static void rows_slice(void *context, int64_t first, int64_t last) {
             int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->place_count - c);
             eddy_chunk_load(plan->compute, &x, from->dtype,
                             eddy_chunk_at(from->data, from->dtype, cursor.offsets[0] + c * step), step, count);
-            plan->ops->apply_each(&x, eddy_chunk_at(work->weights, plan->compute, c),
-                                  eddy_chunk_at(work->biases, plan->compute, c),
-                                  eddy_chunk_at(work->means, plan->compute, c),
-                                  eddy_chunk_at(work->scales, plan->compute, c), count);
+            plan->ops->apply_each(
+                &x, eddy_chunk_at(work->weights, plan->compute, c), eddy_chunk_at(work->biases, plan->compute, c),
+                eddy_chunk_at(work->means, plan->compute, c), eddy_chunk_at(work->scales, plan->compute, c), count);
             eddy_chunk_store(to->dtype, eddy_chunk_at(to->data, to->dtype, cursor.offsets[1] + c * to_step), to_step,
                              plan->compute, &x, count);
         }

@@ -107,7 +107,7 @@ NORM(f64, double)
 
 #define OPS(name)                                                                                                      \
     {                                                                                                                  \
-        moments_##name, square_sum_##name, apply_##name, apply_each_##name, products_##name, product_##name, backward_##name,             \
-            accumulate_##name                                                                                          \
+        moments_##name, square_sum_##name, apply_##name, apply_each_##name, products_##name, product_##name,           \
+            backward_##name, accumulate_##name                                                                         \
     }
 const eddy_norm_blocks EDDY_ISA_NAME(eddy_cpu_norm_blocks) = {.f32 = OPS(f32), .f64 = OPS(f64)};

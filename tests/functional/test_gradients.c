@@ -190,13 +190,12 @@ CASE(rope_interleaved, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), EDDY_OPTIONS(rope, .
 
 CASE(max_pool2d, eddy_max_pool2d(A, EDDY_PAIR(2, 3), EDDY_OPTIONS(max_pool2d, .stride = {1, 2}, .padding = {1, 1})))
 CASE(max_pool2d_dilated, eddy_max_pool2d(A, EDDY_PAIR(2, 2), EDDY_OPTIONS(max_pool2d, .dilation = {2, 1})))
-CASE(max_pool2d_backward,
-     eddy_max_pool2d_backward(A, I64(SHAPE(2, 2, 2), 0, 4, 4, 8, 5, 2, 7, 7), SHAPE(2, 3, 3)))
+CASE(max_pool2d_backward, eddy_max_pool2d_backward(A, I64(SHAPE(2, 2, 2), 0, 4, 4, 8, 5, 2, 7, 7), SHAPE(2, 3, 3)))
 
 CASE(avg_pool2d, eddy_avg_pool2d(A, EDDY_PAIR(2, 3), EDDY_OPTIONS(avg_pool2d, .stride = {1, 2}, .padding = {1, 1})))
-CASE(avg_pool2d_within, eddy_avg_pool2d(A, EDDY_PAIR(2, 2),
-                                        EDDY_OPTIONS(avg_pool2d, .padding = {1, 1}, .exclude_padding = true,
-                                                     .ceil_mode = true)))
+CASE(avg_pool2d_within,
+     eddy_avg_pool2d(A, EDDY_PAIR(2, 2),
+                     EDDY_OPTIONS(avg_pool2d, .padding = {1, 1}, .exclude_padding = true, .ceil_mode = true)))
 CASE(avg_pool2d_divided, eddy_avg_pool2d(A, EDDY_PAIR(2, 2), EDDY_OPTIONS(avg_pool2d, .divisor_override = 3)))
 CASE(avg_pool2d_backward,
      eddy_avg_pool2d_backward(A, SHAPE(2, 3, 4), EDDY_PAIR(2, 2), EDDY_OPTIONS(avg_pool2d_backward, .stride = {1, 1})))
@@ -205,8 +204,8 @@ CASE(adaptive_avg_pool2d_backward, eddy_adaptive_avg_pool2d_backward(A, SHAPE(2,
 
 CASE(interpolate, eddy_interpolate(A, EDDY_OPTIONS(interpolate, .output_size = {5, 3})))
 CASE(interpolate_bilinear, eddy_interpolate(A, EDDY_OPTIONS(interpolate, .mode = EDDY_MODE_BILINEAR, .scale = 1.6)))
-CASE(interpolate_corners, eddy_interpolate(A, EDDY_OPTIONS(interpolate, .output_size = {2, 7}, .mode = EDDY_MODE_BILINEAR,
-                                                           .align_corners = true)))
+CASE(interpolate_corners, eddy_interpolate(A, EDDY_OPTIONS(interpolate, .output_size = {2, 7},
+                                                           .mode = EDDY_MODE_BILINEAR, .align_corners = true)))
 CASE(interpolate_backward,
      eddy_interpolate_backward(A, SHAPE(1, 2, 3), EDDY_OPTIONS(interpolate_backward, .mode = EDDY_MODE_BILINEAR)))
 CASE(interpolate_backward_scaled,

@@ -106,17 +106,15 @@ Test(infer_norm, channels_last_stay_channels_last) {
         eddy_tensor *x = eddy_permute(eddy_clone(eddy_permute(rows, EDDY_AXES(0, 2, 3, 1))), EDDY_AXES(0, 3, 1, 2));
         lies_channels_last(x);
         eddy_tensor *w = eddy_rand(EDDY_SHAPE(channels[k]), dtype, NULL), *b = eddy_neg(w);
-        eddy_tensor *mean = eddy_mul(w, w), *var = eddy_add(w, w), *first = eddy_clone(mean), *second = eddy_clone(mean);
+        eddy_tensor *mean = eddy_mul(w, w), *var = eddy_add(w, w), *first = eddy_clone(mean),
+                    *second = eddy_clone(mean);
         eddy_tensor *all = eddy_rand(EDDY_SHAPE(channels[k], 5, 7), dtype, NULL);
-        eddy_tensor *got[] = {eddy_batch_norm(x, mean, var, w, b, NULL),
-                              eddy_batch_norm_training(x, first, EDDY_NONE, w, b, NULL),
-                              eddy_group_norm(x, w, b, groups, NULL),
-                              eddy_group_norm(x, w, b, channels[k], NULL),
-                              eddy_layer_norm(x, all, all, 3, NULL),
-                              eddy_rms_norm(x, all, 3, NULL),
-                              eddy_batch_norm_backward(rows, x, w, NULL),
-                              eddy_group_norm_backward(rows, x, w, groups, NULL),
-                              eddy_layer_norm_backward(rows, x, all, 3, NULL)};
+        eddy_tensor *got[] = {
+            eddy_batch_norm(x, mean, var, w, b, NULL),      eddy_batch_norm_training(x, first, EDDY_NONE, w, b, NULL),
+            eddy_group_norm(x, w, b, groups, NULL),         eddy_group_norm(x, w, b, channels[k], NULL),
+            eddy_layer_norm(x, all, all, 3, NULL),          eddy_rms_norm(x, all, 3, NULL),
+            eddy_batch_norm_backward(rows, x, w, NULL),     eddy_group_norm_backward(rows, x, w, groups, NULL),
+            eddy_layer_norm_backward(rows, x, all, 3, NULL)};
         eddy_tensor *want[] = {eddy_batch_norm(rows, mean, var, w, b, NULL),
                                eddy_batch_norm_training(rows, second, EDDY_NONE, w, b, NULL),
                                eddy_group_norm(rows, w, b, groups, NULL),

@@ -457,8 +457,9 @@ Test(isa, pools_agree) {
     need_another();
     enum { SIDE = 40 };
     static const eddy_pool_run runs[] = {
-        {3, 3, SIDE, 1, 30, 1, 1, 1, 0, 0},  {2, 2, SIDE, 1, 19, 2, 1, 1, 0, 0},    {2, 3, SIDE, 2, 9, 3, 2, 1, 0, 0},
-        {2, 2, 10 * SIDE, 80, 77, 1, 1, 3, 80, 77}, {1, 1, 0, 0, 130, 1, 3, 2, 130, 400},
+        {3, 3, SIDE, 1, 30, 1, 1, 1, 0, 0},   {2, 2, SIDE, 1, 19, 2, 1, 1, 0, 0},
+        {2, 3, SIDE, 2, 9, 3, 2, 1, 0, 0},    {2, 2, 10 * SIDE, 80, 77, 1, 1, 3, 80, 77},
+        {1, 1, 0, 0, 130, 1, 3, 2, 130, 400},
     };
     static float x[SIDE * SIDE], want[SIDE * SIDE], got[SIDE * SIDE];
     static double x64[SIDE * SIDE], want64[SIDE * SIDE], got64[SIDE * SIDE];
@@ -468,7 +469,8 @@ Test(isa, pools_agree) {
     for (int r = 0; r < 5; r++)
         for (int k = 0; k < 2; k++)
             EACH_OTHER(isa) {
-                const eddy_pool_ops *first = &eddy_cpu_pool_blocks_portable.f32, *other = &eddy_cpu_pool_blocks_for(isa)->f32;
+                const eddy_pool_ops *first = &eddy_cpu_pool_blocks_portable.f32,
+                                    *other = &eddy_cpu_pool_blocks_for(isa)->f32;
                 (k ? first->average : first->max)(want, x, &runs[r], 3);
                 (k ? other->average : other->max)(got, x, &runs[r], 3);
                 ASSERT_SAME(want, got, sizeof(want), isa, "f32", (long long)r);
