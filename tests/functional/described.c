@@ -95,6 +95,12 @@ static void read_value(described *call, eddy_attribute *attribute, const char *t
     case EDDY_ATTRIBUTE_SHAPE:
         attribute->value.shape = read_shape(text, &end);
         break;
+    case EDDY_ATTRIBUTE_PAIR: {
+        eddy_shape pair = read_shape(text, &end);
+        cr_assert_eq(pair.rank, 2, "%s", text);
+        attribute->value.pair = (eddy_pair){pair.dims[0], pair.dims[1]};
+        break;
+    }
     case EDDY_ATTRIBUTE_TEXT:
         cr_assert_lt(strlen(text), sizeof(call->text));
         attribute->value.text = strcpy(call->text, text);
