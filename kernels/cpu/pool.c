@@ -162,14 +162,21 @@ static void pool_slice(void *context, int64_t begin, int64_t end) {
     const pool *p = context;
     int64_t channels = p->by_channels ? 1 : p->x.channels, whole_begin, whole_end;
     eddy_pool_whole(&p->width, &whole_begin, &whole_end);
+    int64_t oh = begin % p->out.height, plane = begin / p->out.height, n = plane / channels, c = plane % channels;
     for (int64_t line = begin; line < end; line++) {
-        int64_t oh = line % p->out.height, plane = line / p->out.height, n = plane / channels, c = plane % channels;
         for (int64_t ow = 0; ow < whole_begin; ow++)
             pool_outputs(p, n, c, oh, ow, 1);
         if (whole_begin < whole_end)
             pool_outputs(p, n, c, oh, whole_begin, whole_end - whole_begin);
         for (int64_t ow = whole_end; ow < p->out.width; ow++)
             pool_outputs(p, n, c, oh, ow, 1);
+        if (++oh < p->out.height)
+            continue;
+        oh = 0;
+        if (++c == channels) {
+            c = 0;
+            n++;
+        }
     }
 }
 

@@ -63,8 +63,13 @@ eddy_pool_window eddy_pool_window_of(const eddy_pool_axis *axis, int64_t o) {
         return (eddy_pool_window){first, divide_up((o + 1) * axis->in, axis->out) - first};
     }
     int64_t start = o * axis->stride - axis->padding;
-    int64_t skipped = start < 0 ? divide_up(-start, axis->dilation) : 0, first = start + skipped * axis->dilation;
-    int64_t inside = first < axis->in ? (axis->in - 1 - first) / axis->dilation + 1 : 0;
+    int64_t skipped = start < 0 ? -start : 0;
+    if (axis->dilation > 1)
+        skipped = divide_up(skipped, axis->dilation);
+    int64_t first = start + skipped * axis->dilation;
+    int64_t inside = axis->in - first;
+    if (axis->dilation > 1)
+        inside = inside > 0 ? (inside - 1) / axis->dilation + 1 : 0;
     return (eddy_pool_window){first, eddy_min_i64(axis->kernel - skipped, inside)};
 }
 

@@ -270,7 +270,7 @@ REFUSED(max_pool2d_backward, SHAPE_MISMATCH, "f32[2,2] i64[2,2]", "shape=[2,4,6]
 REFUSED(max_pool2d_backward, SHAPE_MISMATCH, "f32[2,0,2] i64[2,0,2]", "shape=[2,4,6]", "the images of grad are empty")
 REFUSED(max_pool2d_backward, SHAPE_MISMATCH, "f32[3,2,2] i64[3,2,2]", "shape=[2,4,6]", "grad is no gradient of images of that shape")
 REFUSED(max_pool2d_backward, SHAPE_MISMATCH, "f32[2,2,2] i64[2,2,3]", "shape=[2,4,6]", "grad and indices must have one shape")
-LATE(max_pool2d_backward, OUT_OF_RANGE, "f32[2,2,2] i64[2,2,2]=24", "shape=[2,4,6]", "indices[0] is 24, out of range")
+LATE(max_pool2d_backward, OUT_OF_RANGE, "f32[2,2,2] i64[2,2,2]=24", "shape=[2,4,6]", "indices[0, 0, 0] is 24, out of range")
 REFUSED(max_pool2d_with_indices, INVALID_ARGUMENT, "f32[2,4,6]", "kernel_size=[0,3]", "kernel_size is 0, 3")
 REFUSED(max_pool2d_with_indices, INVALID_ARGUMENT, "f32[2,4,6]", "kernel_size=[2,2] padding=[2,0]", "the padding of the height is 2, more than half a window")
 REFUSED(max_pool2d_with_indices, SHAPE_MISMATCH, "f32[4,6]", "kernel_size=[2,2]", "x must be [N, C, H, W] or [C, H, W]")

@@ -459,14 +459,14 @@ Test(isa, pools_agree) {
     static const eddy_pool_run runs[] = {
         {3, 3, SIDE, 1, 30, 1, 1, 1, 0, 0},   {2, 2, SIDE, 1, 19, 2, 1, 1, 0, 0},
         {2, 3, SIDE, 2, 9, 3, 2, 1, 0, 0},    {2, 2, 10 * SIDE, 80, 77, 1, 1, 3, 80, 77},
-        {1, 1, 0, 0, 130, 1, 3, 2, 130, 400},
+        {1, 1, 0, 0, 130, 1, 3, 2, 130, 400}, {3, 2, SIDE, 1, 5, 2, 1, 4, 80, 5},
     };
     static float x[SIDE * SIDE], want[SIDE * SIDE], got[SIDE * SIDE];
     static double x64[SIDE * SIDE], want64[SIDE * SIDE], got64[SIDE * SIDE];
     fill_f32(x, SIDE * SIDE, -1, 1), fill_f64(x64, SIDE * SIDE, -1, 1);
     for (int i = 0; i < 20; i++)
         x[test_below(SIDE * SIDE)] = NAN, x64[test_below(SIDE * SIDE)] = NAN;
-    for (int r = 0; r < 5; r++)
+    for (int r = 0; r < 6; r++)
         for (int k = 0; k < 2; k++)
             EACH_OTHER(isa) {
                 const eddy_pool_ops *first = &eddy_cpu_pool_blocks_portable.f32,
