@@ -123,7 +123,11 @@
     op(clone,        8, eddy_clone(x),                 x.clone())                                                      \
     op(sort,        16, sorted(m),             torch::sort(m, 1))                                              \
     op(topk,         4, ten_largest(m),             torch::topk(m, 10, 1))                                          \
-    op(sdpa,        16, eddy_sdpa(q, k, v, EDDY_NONE, NULL),   attention(q, k, v))
+    op(sdpa,        16, eddy_sdpa(q, k, v, EDDY_NONE, NULL),   attention(q, k, v))                                     \
+    op(conv2d,       8, eddy_conv2d(images, filters, EDDY_NONE, EDDY_OPTIONS(conv2d, .padding = {1, 1})),              \
+                                                       torch::conv2d(images, filters, {}, 1, 1))                       \
+    op(max_pool2d,   5, eddy_max_pool2d(images, EDDY_PAIR(2, 2), NULL), torch::max_pool2d(images, 2))                  \
+    op(avg_pool2d,   5, eddy_avg_pool2d(images, EDDY_PAIR(2, 2), NULL), torch::avg_pool2d(images, 2))
 /* clang-format on */
 
 /* The shapes that follow from the number of elements. */
