@@ -261,7 +261,7 @@ static void run_parts(void *context, int64_t begin, int64_t end) {
 #ifdef EDDY_HAVE_DNNL
 static bool begin_library(eddy_conv_library *library, const convolution *work) {
     return eddy_conv_library_begin(library, &work->plan, work->plan.is_transposed ? EDDY_CONV_DATA : EDDY_CONV_FORWARD,
-                                   work->bias, 0);
+                                   work->bias, INT64_MAX);
 }
 
 static bool run_library(const eddy_kernel_call *call, const convolution *work) {

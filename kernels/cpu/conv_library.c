@@ -11,91 +11,22 @@
 
 /* Parts that slices are dealt to, each with buffers of its own. */
 #define PARTS_MAX 32
-/* Products of a slice at least, and of a call at least: less is done sooner than the library has begun. */
-#define SLICE_WORK 4e6
+/* Products of a call at least: less is done sooner than the library has begun. */
 #define CALL_WORK 2e5
 /* Numbers in a column at least, where the result is row-major. */
 #define DEPTH_LEAST 16
-/* Slices that suffice for a team; where images are fewer, they are cut too. */
-#define SLICES_GOOD 8
-
 static size_t rounded(size_t bytes) {
     return (bytes + 63) / 64 * 64;
 }
 
-/* ---- slices ---- */
-
-/* Rows of x that rows y_row .. of y see. */
-static void see_rows(const eddy_conv_library *work, eddy_conv_slice *slice) {
-    const eddy_conv_window *rows = &work->plan->rows;
-    int64_t begin = slice->y_row * rows->stride - rows->padding;
-    int64_t end = begin + (slice->y_rows - 1) * rows->stride + rows->dilation * (rows->size - 1) + 1;
-    slice->top = eddy_max_i64(0, -begin);
-    slice->bottom = eddy_max_i64(0, end - work->x.height);
-    slice->x_row = eddy_max_i64(0, begin);
-    slice->x_rows = eddy_min_i64(work->x.height, end) - slice->x_row;
-}
-
-static eddy_conv_slice slice_of(const eddy_conv_library *work, int64_t number) {
-    eddy_conv_slice slice = {.image = number / work->row_slices * work->images_each,
-                             .y_row = number % work->row_slices * work->rows_each};
-    slice.images = eddy_min_i64(work->images_each, work->x.batch - slice.image);
-    slice.y_rows = eddy_min_i64(work->rows_each, work->y.height - slice.y_row);
-    if (work->row_slices > 1) {
-        see_rows(work, &slice);
-        return slice;
-    }
-    const eddy_conv_window *rows = &work->plan->rows;
-    slice.x_rows = work->x.height;
-    slice.top = rows->padding;
-    slice.bottom =
-        (work->y.height - 1) * rows->stride + rows->dilation * (rows->size - 1) + 1 - work->x.height - slice.top;
-    return slice;
-}
-
-static bool is_alike(const eddy_conv_slice *a, const eddy_conv_slice *b) {
-    return a->images == b->images && a->x_rows == b->x_rows && a->y_rows == b->y_rows && a->top == b->top &&
-           a->bottom == b->bottom;
-}
+/* ---- what is prepared ---- */
 
 static int32_t kind_of(const eddy_conv_library *work, const eddy_conv_slice *slice) {
     int32_t kind = 0;
-    while (kind < work->kind_count && !is_alike(&work->like[kind], slice))
+    while (kind < work->kind_count && !eddy_conv_slice_is_alike(&work->like[kind], slice))
         kind++;
     return kind;
 }
-
-/* Rows in the middle see no padding, and the last ones do not see all of it before them: three kinds of slices. */
-static bool may_cut_rows(const eddy_conv_library *work) {
-    if (work->row_slices < 2)
-        return false;
-    eddy_conv_slice second = slice_of(work, 1), before_last = slice_of(work, work->row_slices - 2);
-    eddy_conv_slice last = slice_of(work, work->row_slices - 1);
-    return second.top == 0 && before_last.bottom == 0 && last.x_rows > 0 && last.top == 0;
-}
-
-static void cut(eddy_conv_library *work, int64_t slices) {
-    double all = eddy_conv_plan_work(work->plan);
-    int64_t fit = all < SLICE_WORK * 1e6 ? 1 + (int64_t)(all / SLICE_WORK) : 1000000, batch = work->x.batch;
-    work->row_slices = 1;
-    work->rows_each = work->y.height;
-    if (work->direction == EDDY_CONV_WEIGHT)
-        fit = slices;
-    work->images_each = (batch + eddy_min_i64(fit, batch) - 1) / eddy_min_i64(fit, batch);
-    if (work->direction == EDDY_CONV_FORWARD && batch < SLICES_GOOD && fit > batch) {
-        int64_t rows = eddy_min_i64((SLICES_GOOD + batch - 1) / batch, fit / batch);
-        work->rows_each = (work->y.height + rows - 1) / eddy_max_i64(1, rows);
-        work->row_slices = (work->y.height + work->rows_each - 1) / work->rows_each;
-        if (!may_cut_rows(work)) {
-            work->row_slices = 1;
-            work->rows_each = work->y.height;
-        }
-    }
-    work->slices = (batch + work->images_each - 1) / work->images_each * work->row_slices;
-    work->parts = eddy_min_i64(PARTS_MAX, work->slices);
-}
-
-/* ---- what is prepared ---- */
 
 /* Strides of dims of size 1 say nothing and may be anything: they become those of the outermost dim. False where an element
  * repeats or a dim runs backwards. */
@@ -202,7 +133,7 @@ static void reserve(size_t *bytes, size_t wanted) {
 
 /* Prepares for slices like this one, unless that is done. */
 static bool prepare_for(eddy_conv_library *work, int64_t number) {
-    eddy_conv_slice slice = slice_of(work, number);
+    eddy_conv_slice slice = eddy_conv_slice_of(&work->cut, number);
     int32_t kind = kind_of(work, &slice);
     eddy_conv_key key;
     if (kind < work->kind_count)
@@ -251,7 +182,7 @@ static size_t bias_bytes(const eddy_conv_library *work) {
 }
 
 bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
-                             const eddy_kernel_view *bias, int64_t slices) {
+                             const eddy_kernel_view *bias, int64_t most) {
     bool is_back = direction == EDDY_CONV_DATA, is_weight = direction == EDDY_CONV_WEIGHT;
     *work = (eddy_conv_library){.plan = plan,
                                 .x = is_back ? plan->to : plan->from,
@@ -261,9 +192,11 @@ bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan
                                 .bias = bias};
     if (!is_served(work))
         return false;
-    cut(work, slices);
+    eddy_conv_cut_init(&work->cut, plan, direction, most);
+    work->parts = eddy_min_i64(PARTS_MAX, work->cut.slices);
     /* The first, one in the middle, and the last. */
-    if (!prepare_for(work, 0) || (work->slices > 2 && !prepare_for(work, 1)) || !prepare_for(work, work->slices - 1)) {
+    if (!prepare_for(work, 0) || (work->cut.slices > 2 && !prepare_for(work, 1)) ||
+        !prepare_for(work, work->cut.slices - 1)) {
         eddy_conv_library_end(work);
         return false;
     }
@@ -374,7 +307,7 @@ static bool finish_slice(const eddy_conv_library *work, const eddy_conv_slice *s
 }
 
 static bool run_slice(const eddy_conv_library *work, int64_t number, char *buffers, dnnl_stream_t stream) {
-    eddy_conv_slice slice = slice_of(work, number);
+    eddy_conv_slice slice = eddy_conv_slice_of(&work->cut, number);
     const eddy_conv_prepared *p = work->prepared[kind_of(work, &slice)];
     eddy_conv_direction direction = work->direction;
     char *stage = buffers + work->x_bytes + work->y_bytes, *scratch = stage + work->stage_bytes;
@@ -409,7 +342,7 @@ static void run_parts(void *context, int64_t begin, int64_t end) {
     dnnl_stream_t stream = NULL;
     bool is_good = dnnl_stream_create(&stream, eddy_dnnl_engine(), dnnl_stream_in_order) == dnnl_success;
     for (int64_t part = begin; part < end; part++)
-        for (int64_t i = part * work->slices / work->parts; i < (part + 1) * work->slices / work->parts; i++)
+        for (int64_t i = part * work->cut.slices / work->parts; i < (part + 1) * work->cut.slices / work->parts; i++)
             is_good = is_good && run_slice(work, i, work->workspace + before + (size_t)part * work->part_bytes, stream);
     if (stream)
         dnnl_stream_destroy(stream);
@@ -473,7 +406,7 @@ static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_l
         eddy_conv_plan_transposed(&plan, &y, &w, &x, &attributes);
     else
         eddy_conv_plan_forward(&plan, &x, &w, &y, &attributes);
-    if (eddy_conv_library_begin(&work, &plan, direction, NULL, 1)) {
+    if (eddy_conv_library_begin(&work, &plan, direction, NULL, INT64_MAX)) {
         size_t needed = work.workspace_bytes + 64;
         char *workspace = eddy_memory_acquire(needed, EDDY_MEMORY_CACHE);
         if (workspace) {

@@ -1,5 +1,4 @@
-/* Convolutions by oneDNN, in slices: some images each or, of few large images, some rows of the result. Slices follow from
- * shapes alone, so results do not depend on the number of threads. */
+/* Convolutions by oneDNN, slice by slice. Slices follow from shapes alone, so results do not depend on the number of threads. */
 #ifndef EDDY_KERNELS_CPU_CONV_LIBRARY_H
 #define EDDY_KERNELS_CPU_CONV_LIBRARY_H
 
@@ -8,20 +7,13 @@
 #ifdef EDDY_HAVE_DNNL
 #include <kernels/cpu/conv_prepared.h>
 
-#define EDDY_CONV_KINDS 3
-
-/* Images first .. of x and y, and rows of them. */
-typedef struct eddy_conv_slice {
-    int64_t image, images;
-    int64_t x_row, x_rows, y_row, y_rows, top, bottom;
-} eddy_conv_slice;
-
 typedef struct eddy_conv_library {
     const eddy_conv_plan *plan;
     eddy_conv_image x, y;
     eddy_conv_direction direction;
     const eddy_kernel_view *bias; /* NULL: none */
-    int64_t images_each, rows_each, row_slices, slices, parts;
+    eddy_conv_cut cut;
+    int64_t parts;
     /* What slices can be like, and what is prepared for each; held until the end. */
     eddy_conv_slice like[EDDY_CONV_KINDS];
     const eddy_conv_prepared *prepared[EDDY_CONV_KINDS];
@@ -34,9 +26,9 @@ typedef struct eddy_conv_library {
     _Atomic bool has_failed; /* atomic: any slice sets it, read when all are done */
 } eddy_conv_library;
 
-/* False where the library does not serve: then there is nothing to end. `slices`: how many for EDDY_CONV_WEIGHT. */
+/* False where the library does not serve: then there is nothing to end. `most`: slices at most. */
 bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
-                             const eddy_kernel_view *bias, int64_t slices);
+                             const eddy_kernel_view *bias, int64_t most);
 void eddy_conv_library_end(eddy_conv_library *work);
 /* Computes, with as many bytes of workspace as workspace_bytes says. EDDY_CONV_WEIGHT: into `sums`, `sum_bytes` apart.
  * False where the library gave up (no memory): the result is still owed. */

@@ -1,23 +1,18 @@
 /* Convolutions of oneDNN, prepared for one geometry each: what the library generates code for. The most recent are kept, for
  * the process, and shared by all threads.
  *
- * Roles are the same in every direction: x is the input of a conv2d, y its result, w its weight. The library works on f32 in an
+ * x, y and w have the roles that conv_slice.h gives them. The library works on f32 in an
  * order of its own: images channels-last or, where they lie otherwise anyway, as it likes; weights as it likes. What lies
  * otherwise, or is bf16, is brought there. Results are f32: the library's way to bf16 flushes what is denormal to 0. */
 #ifndef EDDY_KERNELS_CPU_CONV_PREPARED_H
 #define EDDY_KERNELS_CPU_CONV_PREPARED_H
 
 #include <base/assert.h>
+#include <kernels/cpu/conv_slice.h>
 #include <kernels/cpu/dnnl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-typedef enum eddy_conv_direction {
-    EDDY_CONV_FORWARD, /* x, w -> y */
-    EDDY_CONV_DATA,    /* y, w -> x */
-    EDDY_CONV_WEIGHT,  /* x, y -> w, in f32 and row-major */
-} eddy_conv_direction;
 
 typedef struct eddy_conv_strides {
     int64_t image, channel, row, column;

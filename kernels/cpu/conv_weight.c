@@ -164,7 +164,7 @@ static void finish_rows(void *context, int64_t begin, int64_t end) {
 #ifdef EDDY_HAVE_DNNL
 static bool begin_library(eddy_conv_library *library, const weighing *work) {
     return eddy_conv_library_begin(library, &work->plan, EDDY_CONV_WEIGHT, NULL,
-                                   chunks_of(work, work->plan.from.batch, LIBRARY_CHUNKS));
+                                   chunks_of(work, work->plan.from.batch * work->plan.to.height, LIBRARY_CHUNKS));
 }
 
 /* Sums of whole weights, row-major: one block. */
@@ -172,10 +172,10 @@ static bool run_library(const eddy_kernel_call *call, weighing *work) {
     eddy_conv_library library;
     if (!begin_library(&library, work))
         return false;
-    bool is_done = eddy_conv_library_run(&library, call->team, work->sums + (size_t)library.slices * work->sums_bytes,
-                                         work->sums, work->sums_bytes);
+    bool is_done = eddy_conv_library_run(
+        &library, call->team, work->sums + (size_t)library.cut.slices * work->sums_bytes, work->sums, work->sums_bytes);
     if (is_done) {
-        work->chunks = library.slices;
+        work->chunks = library.cut.slices;
         work->blocks = 1;
         work->channels_block = work->plan.from_channels;
         work->is_last = false;
@@ -189,7 +189,7 @@ static size_t workspace_of(const weighing *work) {
     eddy_conv_library library;
     size_t bytes = work->workspace_bytes, more;
     if (begin_library(&library, work)) {
-        more = (size_t)library.slices * work->sums_bytes + library.workspace_bytes;
+        more = (size_t)library.cut.slices * work->sums_bytes + library.workspace_bytes;
         bytes = more > bytes ? more : bytes;
         eddy_conv_library_end(&library);
     }

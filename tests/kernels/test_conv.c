@@ -288,6 +288,22 @@ Test(conv, tiles_and_their_edges, .timeout = 300) {
     }
 }
 
+/* Few images, which are cut into rows: windows that overlap, that skip rows, and that have holes. */
+static const problem few[] = {
+    {1, 32, 61, 40, 64, 3, 3, OPTIONS(2, 1, 1, 1, 2, 1, 1)},
+    {1, 32, 62, 33, 64, 3, 3, OPTIONS(4, 1, 0, 1, 1, 1, 1)},
+    {3, 32, 40, 37, 48, 5, 3, OPTIONS(3, 2, 2, 1, 1, 1, 1)},
+    {-1, 48, 37, 23, 64, 3, 3, OPTIONS(1, 1, 2, 0, 1, 1, 2)},
+};
+
+Test(conv, rows_and_their_edges, .timeout = 300) {
+    for (size_t i = 0; i < sizeof(few) / sizeof(few[0]); i++) {
+        check(&few[i], EDDY_F32, CONTIGUOUS);
+        check(&few[i], EDDY_F32, CHANNELS_LAST);
+        check(&few[i], EDDY_BF16, i % 2 ? CONTIGUOUS : CHANNELS_LAST);
+    }
+}
+
 Test(conv, threads_do_not_show, .timeout = 120) {
     for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++)
         for (int l = 0; l < 2; l++) {

@@ -1,0 +1,39 @@
+/* Cutting a convolution into slices that are convolutions themselves: some images each or, of few large images, some rows of
+ * what is made. Slices follow from shapes alone.
+ *
+ * Roles are the same in every direction: x is the input of a conv2d, y its result, w its weight. */
+#ifndef EDDY_KERNELS_CPU_CONV_SLICE_H
+#define EDDY_KERNELS_CPU_CONV_SLICE_H
+
+#include <kernels/cpu/conv_plan.h>
+
+typedef enum eddy_conv_direction {
+    EDDY_CONV_FORWARD, /* x, w -> y */
+    EDDY_CONV_DATA,    /* y, w -> x */
+    EDDY_CONV_WEIGHT,  /* x, y -> w */
+} eddy_conv_direction;
+
+/* Images image .. of x and y, and of these rows x_row .. and y_row ..: a convolution whose padding is `top` and `bottom`,
+ * negative where the last rows of x are seen by no window. */
+typedef struct eddy_conv_slice {
+    int64_t image, images;
+    int64_t x_row, x_rows, y_row, y_rows, top, bottom;
+} eddy_conv_slice;
+
+typedef struct eddy_conv_cut {
+    eddy_conv_direction direction;
+    const eddy_conv_window *rows;
+    int64_t batch, x_height, y_height;
+    int64_t images_each, rows_each, row_slices, slices;
+} eddy_conv_cut;
+
+/* What slices can be like: the first, those in the middle, and the last. */
+#define EDDY_CONV_KINDS 3
+
+/* The plan is of conv2d or, for EDDY_CONV_DATA, of conv_transpose2d, and not empty. `most`: slices at most. */
+void eddy_conv_cut_init(eddy_conv_cut *cut, const eddy_conv_plan *plan, eddy_conv_direction direction, int64_t most);
+eddy_conv_slice eddy_conv_slice_of(const eddy_conv_cut *cut, int64_t number);
+/* Whether both are the same convolution of other elements. */
+bool eddy_conv_slice_is_alike(const eddy_conv_slice *a, const eddy_conv_slice *b);
+
+#endif
