@@ -8,12 +8,69 @@
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
+#define SLICE_BYTES (256 * 1024)
+
+/* Contiguous operands of one dtype: the result is, for each index of the dims before the axis, a run of each of them. */
+typedef struct runs {
+    const eddy_kernel_call *call;
+    int32_t axis;
+    int64_t inner; /* bytes of the dims behind the axis */
+    int64_t row;   /* bytes of the result for an index */
+} runs;
+
+static bool is_packed(const eddy_kernel_view *view, eddy_dtype dtype) {
+    int64_t step = 1;
+    for (int32_t d = view->rank - 1; d >= 0; d--) {
+        if (view->shape[d] != 1 && view->strides[d] != step)
+            return false;
+        step *= view->shape[d];
+    }
+    return view->dtype == dtype;
+}
+
+static bool are_packed(const eddy_kernel_call *call) {
+    const eddy_kernel_view *out = &call->views[call->view_count - 1];
+    for (int32_t i = 0; i < call->view_count; i++)
+        if (call->views[i].rank != out->rank || !is_packed(&call->views[i], out->dtype))
+            return false;
+    return true;
+}
+
+static void runs_slice(void *context, int64_t begin, int64_t end) {
+    const runs *work = context;
+    const eddy_kernel_view *views = work->call->views;
+    int32_t count = work->call->view_count - 1;
+    char *to = (char *)views[count].data + begin * work->row;
+    for (int64_t r = begin; r < end; r++)
+        for (int32_t i = 0; i < count; i++) {
+            int64_t bytes = views[i].shape[work->axis] * work->inner;
+            if (bytes > 0)
+                memcpy(to, (const char *)views[i].data + r * bytes, (size_t)bytes);
+            to += bytes;
+        }
+}
+
 static void cat_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
     const eddy_kernel_view *out = &call->views[call->view_count - 1];
     int64_t at = 0;
     if (eddy_view_count(out) == 0)
         return;
+    if (attributes->axis > 0 && are_packed(call)) {
+        runs work = {.call = call, .axis = attributes->axis, .inner = eddy_dtype_size(out->dtype)};
+        int64_t outer = 1;
+        for (int32_t d = 0; d < out->rank; d++) {
+            outer *= d < attributes->axis ? out->shape[d] : 1;
+            work.inner *= d > attributes->axis ? out->shape[d] : 1;
+        }
+        work.row = out->shape[attributes->axis] * work.inner;
+        int64_t grain = eddy_max_i64(1, SLICE_BYTES / work.row);
+        if (outer <= grain)
+            runs_slice(&work, 0, outer);
+        else
+            call->team->parallel_for(call->team, outer, grain, runs_slice, &work);
+        return;
+    }
     for (int32_t i = 0; i < call->view_count - 1; i++) {
         const eddy_kernel_view *in = &call->views[i];
         if (in->rank != out->rank)

@@ -22,8 +22,26 @@ typedef struct places {
     eddy_walk walk; /* indices */
 } places;
 
+/* One i64 index an element, evenly laid: what embedding mostly gets. */
+static void find_plain(const places *work, int64_t begin, int64_t end) {
+    const int64_t *index = work->indices[0].data;
+    int64_t bound = work->target->shape[0], step = eddy_walk_inner_stride(&work->walk, 0);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t given = index[i * step], at = work->wraps && given < 0 ? given + bound : given;
+        if (at < 0 || at >= bound) {
+            eddy_kernel_fail(work->call, EDDY_OUT_OF_RANGE, i, given, bound);
+            at = 0;
+        }
+        work->offsets[i] = at * work->strides[0];
+    }
+}
+
 static void find_slice(void *context, int64_t begin, int64_t end) {
     const places *work = context;
+    if (work->index_count == 1 && work->indices[0].dtype == EDDY_I64 && work->walk.rank == 1) {
+        find_plain(work, begin, end);
+        return;
+    }
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->walk, &cursor, begin);
     for (; begin < end; begin++) {
