@@ -207,7 +207,7 @@ REFUSED(interpolate, INVALID_ARGUMENT, "f32[2,4,6]", "output_size=[0,2]", "outpu
 REFUSED(interpolate, INVALID_ARGUMENT, "f32[2,4,6]", "scale=0.1", "scale is 0.1")
 REFUSED(interpolate, SHAPE_MISMATCH, "f32[4,6]", "output_size=[2,2]", "x must be [N, C, H, W] or [C, H, W]")
 REFUSED(interpolate, SHAPE_MISMATCH, "f32[2,0,6]", "output_size=[2,2]", "the images of x are empty")
-REFUSED(interpolate, DTYPE_MISMATCH, "i32[2,4,6]", "output_size=[2,2] mode=1", "x is i32")
+REFUSED(interpolate, DTYPE_MISMATCH, "i32[2,4,6]", "output_size=[2,2] mode=1", "x must be f32, f64, f16 or bf16, not i32")
 REFUSED(interpolate_backward, SHAPE_MISMATCH, "f32[2,2]", "shape=[2,4,6]", "grad must be [N, C, H, W] or [C, H, W]")
 REFUSED(interpolate_backward, SHAPE_MISMATCH, "f32[2,0,2]", "shape=[2,4,6]", "the images of grad are empty")
 REFUSED(interpolate_backward, SHAPE_MISMATCH, "f32[3,2,2]", "shape=[2,4,6]", "grad is no gradient of images of that shape")
