@@ -57,7 +57,7 @@ class Peers:
 
     def remark(self, name, row):
         """What a reader should know of a peer's figures in a row, or None."""
-        if name == "libtorch" and row.program == "mlp" and row.threads > 1 and not self.libtorch \
+        if name == "libtorch" and row.program in ("mlp", "training") and row.threads > 1 and not self.libtorch \
                 and not self.threaded_blas:
             return "libtorch: its BLAS here is serial, so its matrix products use one thread"
         return None
@@ -115,6 +115,9 @@ class Peers:
 
     def _build_libtorch_ops(self):
         return self._compile_with_libtorch("torch_ops")
+
+    def _build_libtorch_training(self):
+        return self._compile_with_libtorch("torch_training")
 
     def _compile_with_libtorch(self, program):
         if self.libtorch:

@@ -41,6 +41,7 @@ class Row:
 
 
 LIBTORCH = Peer("libtorch", "libtorch")
+LIBTORCH_TRAINING = Peer("libtorch", "libtorch_training")
 TASKS = (Peer("OpenMP", "openmp"), Peer("oneTBB", "tbb"))
 BY_HAND = Peer("by hand", "by_hand")
 BY_HAND_THREADED = Peer("by hand, threaded BLAS", "by_hand_threaded_blas")
@@ -98,6 +99,10 @@ def all_rows():
         Row("mlp_b256_2t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, BY_HAND_THREADED, LIBTORCH), **apart),
         Row("mlp_adam_b64_1t", "ms", "mlp", Goal(1.10, "Eddy, SGD"),
             (Peer("Eddy, SGD", "ours/mlp", "mlp_b64_1t"), BY_HAND, LIBTORCH)),
+        Row("cnn_b64_1t", "ms", "training", Goal(1, "libtorch"), (LIBTORCH_TRAINING,)),
+        Row("cnn_b64_2t", "ms", "training", Goal(1, "libtorch"), (LIBTORCH_TRAINING,), **apart),
+        Row("transformer_b16_1t", "ms", "training", Goal(1, "libtorch"), (LIBTORCH_TRAINING,)),
+        Row("transformer_b16_2t", "ms", "training", Goal(1, "libtorch"), (LIBTORCH_TRAINING,), **apart),
         Row("relu_1e7_fresh", "ms", "relu", Goal(1 / 0.9, "copy"), (Peer("copy", "copy"), LIBTORCH)),
         *_gemm_rows(),
         *_op_rows(),

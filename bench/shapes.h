@@ -22,6 +22,17 @@
  * row would measure those. */
 #define BENCH_ADAM_RATE 1e-6f
 
+/* Steps a sample of the cnn and transformer rows. */
+#define BENCH_TRAINING_STEPS 3
+
+/* The network of the transformer rows: that of examples/char_transformer.c. */
+#define BENCH_TRANSFORMER_VOCABULARY 96
+#define BENCH_TRANSFORMER_WIDTH 128
+#define BENCH_TRANSFORMER_LAYERS 4
+#define BENCH_TRANSFORMER_HEADS 4
+#define BENCH_TRANSFORMER_HIDDEN 344
+#define BENCH_TRANSFORMER_SEQUENCE 128
+
 #define BENCH_RELU_COUNT 10000000
 
 /* Matrix products C[m, n] = op(A) op(B) with inner size k: row name, m, n, k, A transposed, B transposed. */
