@@ -2,16 +2,17 @@
 #ifndef EDDY_KERNELS_CPU_LANES_H
 #define EDDY_KERNELS_CPU_LANES_H
 
-/* for (int l = 0; l < count; l++): not to be unrolled, since gcc unrolls short loops whole before it vectorises, and what is
- * left is scalar code. */
+/* The loop that follows is not to be unrolled: gcc unrolls short loops whole before it vectorises, and what is left is scalar
+ * code. EDDY_LANES(l, count) is such a loop. */
 #ifdef __clang__
-#define EDDY_LANES(l, count) for (int l = 0; l < (count); l++)
+#define EDDY_LANES_LOOP
 /* The target of the loop that follows is one of its operands or overlaps none. */
 #define EDDY_LANES_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define EDDY_LANES_INDEPENDENT _Pragma("GCC ivdep")
-#define EDDY_LANES(l, count) _Pragma("GCC unroll 1") for (int l = 0; l < (count); l++)
+#define EDDY_LANES_LOOP _Pragma("GCC unroll 1")
 #endif
+#define EDDY_LANES(l, count) EDDY_LANES_LOOP for (int l = 0; l < (count); l++)
 
 /* Totals 16 lanes into lanes[0]. */
 #define EDDY_LANES_HALVE(lanes, OP)                                                                                    \

@@ -22,8 +22,9 @@ typedef struct pool {
     bool has_indices;
     bool by_channels;
     eddy_dtype compute;
-    eddy_reduce_type type; /* of the compute type */
-    eddy_pool_fn *block;   /* NULL: the elements have to be converted, or indices are wanted */
+    eddy_reduce_type type;           /* of the compute type */
+    eddy_pool_fn *block;             /* NULL: the elements have to be converted, or indices are wanted */
+    eddy_pool_index_fn *index_block; /* NULL: the elements have to be converted, or no indices are wanted */
 } pool;
 
 /* Windows alike, and where the first of them is. */
@@ -113,6 +114,18 @@ static void average_chunk(const pool *p, const stretch *s, int64_t place, int64_
 static void run_stretch(const pool *p, const stretch *s) {
     if (p->block) {
         p->block(s->out, s->x, &s->run, s->divisor);
+        return;
+    }
+    if (p->index_block) {
+        const eddy_pool_indices indices = {.to = (int64_t *)(void *)s->indices,
+                                           .first = s->index,
+                                           .row_step = p->height.dilation * p->x.width,
+                                           .column_step = p->width.dilation,
+                                           .step = s->index_step,
+                                           .to_step = s->indices_step,
+                                           .place_step = s->index_place_step,
+                                           .to_place_step = s->indices_place_step};
+        p->index_block(s->out, s->x, &s->run, &indices);
         return;
     }
     for (int64_t place = 0; place < s->run.places; place++)
@@ -227,6 +240,12 @@ static void max_pool2d_run(const eddy_kernel_call *call) {
 static void max_pool2d_with_indices_run(const eddy_kernel_call *call) {
     pool p = {.indices = eddy_image_of(&call->views[2]), .has_indices = true};
     make_pool(&p, call, call->attributes);
+    const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks();
+    /* Offsets within a window of f32 are counted in 32 bits. */
+    if (p.x.dtype == EDDY_F64)
+        p.index_block = blocks->f64.max_index;
+    else if (p.x.dtype == EDDY_F32 && p.x.height * p.x.width < INT32_MAX)
+        p.index_block = blocks->f32.max_index;
     run_pool(&p);
 }
 

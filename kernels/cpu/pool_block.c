@@ -1,16 +1,10 @@
+#include <kernels/cpu/lanes.h>
 #include <kernels/cpu/pool_block.h>
 
 /* Windows under way: what they have so far stays in registers where there are so many. */
 #define LANES 16
 
 #define INLINE static inline __attribute__((always_inline))
-
-/* GCC unrolls a loop of LANES before it makes a vector of it, and comparisons then become jumps. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define AS_VECTOR _Pragma("GCC unroll 1")
-#else
-#define AS_VECTOR
-#endif
 
 #define LARGER(a, b) (((b) > (a)) | ((b) != (b)) ? (b) : (a))
 #define SUM(a, b) ((a) + (b))
@@ -22,7 +16,7 @@
         LOOP for (int64_t i = 0; i < count; i++) to[i] = JOIN(to[i], x[i * step]);                                     \
     }                                                                                                                  \
     INLINE void name##_pair(real *restrict to, const real *restrict x, int64_t count) {                                \
-        AS_VECTOR for (int64_t i = 0; i < count; i++) {                                                                \
+        EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) {                                                          \
             real first = JOIN(to[i], x[2 * i]);                                                                        \
             to[i] = JOIN(first, x[2 * i + 1]);                                                                         \
         }                                                                                                              \
@@ -37,8 +31,8 @@
             name##_element(to, x + c * run->column_step, step, count);                                                 \
     }
 
-#define POOL(name, real)                                                                                               \
-    TAKE(raise_##name, real, LARGER, AS_VECTOR)                                                                        \
+#define POOL(name, real, whole)                                                                                        \
+    TAKE(raise_##name, real, LARGER, EDDY_LANES_LOOP)                                                                  \
     TAKE(add_##name, real, SUM, )                                                                                      \
     INLINE void fill_##name(real *to, real value, int64_t count) {                                                     \
         for (int64_t i = 0; i < count; i++)                                                                            \
@@ -60,6 +54,56 @@
         for (int64_t r = 0; r < run->rows; r++)                                                                        \
             raise_##name##_row(best, x + r * run->row_step, run, step, count);                                         \
         store_##name(out, run->out_step, best, count);                                                                 \
+    }                                                                                                                  \
+    INLINE void max_index_lanes_##name(real *out, int64_t *to, const real *x, const eddy_pool_run *run,                \
+                                       const eddy_pool_indices *indices, int64_t first, int64_t step, int64_t count) { \
+        real best[LANES];                                                                                              \
+        whole at[LANES];                                                                                               \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            best[i] = x[i * step];                                                                                     \
+            at[i] = 0;                                                                                                 \
+        }                                                                                                              \
+        for (int64_t r = 0; r < run->rows; r++)                                                                        \
+            for (int64_t c = 0; c < run->columns; c++) {                                                               \
+                const real *from = x + r * run->row_step + c * run->column_step;                                       \
+                whole offset = (whole)(r * indices->row_step + c * indices->column_step);                              \
+                EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) {                                                  \
+                    real value = from[i * step];                                                                       \
+                    whole is_better = (value > best[i]) | ((value != value) & (best[i] == best[i]));                   \
+                    best[i] = is_better ? value : best[i];                                                             \
+                    at[i] = is_better ? offset : at[i];                                                                \
+                }                                                                                                      \
+            }                                                                                                          \
+        store_##name(out, run->out_step, best, count);                                                                 \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            to[i * indices->to_step] = first + i * indices->step + at[i];                                              \
+    }                                                                                                                  \
+    INLINE void max_index_##name##_at(real *out, const real *x, const eddy_pool_run *run,                              \
+                                      const eddy_pool_indices *indices, int64_t step) {                                \
+        for (int64_t p = 0; p < run->places; p++) {                                                                    \
+            real *to = out + p * run->out_place_step;                                                                  \
+            const real *from = x + p * run->place_step;                                                                \
+            int64_t *indices_to = indices->to + p * indices->to_place_step,                                            \
+                    first = indices->first + p * indices->place_step;                                                  \
+            for (int64_t i = 0, lanes; i < run->count; i += lanes) {                                                   \
+                lanes = run->count - i < LANES ? run->count - i : LANES;                                               \
+                if (lanes == LANES)                                                                                    \
+                    max_index_lanes_##name(to + i * run->out_step, indices_to + i * indices->to_step, from + i * step, \
+                                           run, indices, first + i * indices->step, step, LANES);                      \
+                else                                                                                                   \
+                    max_index_lanes_##name(to + i * run->out_step, indices_to + i * indices->to_step, from + i * step, \
+                                           run, indices, first + i * indices->step, step, lanes);                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void max_index_##name(void *out, const void *x, const eddy_pool_run *run,                                   \
+                                 const eddy_pool_indices *indices) {                                                   \
+        if (run->step == 1)                                                                                            \
+            max_index_##name##_at(out, x, run, indices, 1);                                                            \
+        else if (run->step == 2)                                                                                       \
+            max_index_##name##_at(out, x, run, indices, 2);                                                            \
+        else                                                                                                           \
+            max_index_##name##_at(out, x, run, indices, run->step);                                                    \
     }                                                                                                                  \
     INLINE void average_lanes_##name(real *out, const real *x, const eddy_pool_run *run, real divisor, int64_t step,   \
                                      int64_t count) {                                                                  \
@@ -107,8 +151,9 @@
             name##_at(out, x, run, (real)divisor, run->step);                                                          \
     }
 
-POOL(f32, float)
-POOL(f64, double)
+/* Indices within a window have as many bits as the elements they are chosen with: a window of f32 spans less than 2^31. */
+POOL(f32, float, int32_t)
+POOL(f64, double, int64_t)
 
-const eddy_pool_blocks EDDY_ISA_NAME(eddy_cpu_pool_blocks) = {.f32 = {max_f32, average_f32},
-                                                              .f64 = {max_f64, average_f64}};
+const eddy_pool_blocks EDDY_ISA_NAME(eddy_cpu_pool_blocks) = {.f32 = {max_f32, max_index_f32, average_f32},
+                                                              .f64 = {max_f64, max_index_f64, average_f64}};

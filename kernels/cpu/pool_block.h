@@ -16,9 +16,21 @@ typedef struct eddy_pool_run {
 
 typedef void eddy_pool_fn(void *out, const void *x, const eddy_pool_run *run, double divisor);
 
+/* Where the elements are within their plane, and where that goes: steps as those of the run. */
+typedef struct eddy_pool_indices {
+    int64_t *to;
+    int64_t first; /* of the first window's first element */
+    int64_t row_step, column_step;
+    int64_t step, to_step;
+    int64_t place_step, to_place_step;
+} eddy_pool_indices;
+
+typedef void eddy_pool_index_fn(void *out, const void *x, const eddy_pool_run *run, const eddy_pool_indices *indices);
+
 typedef struct eddy_pool_ops {
-    eddy_pool_fn *max;     /* NaN wins; no divisor */
-    eddy_pool_fn *average; /* the sum of the sums of rows, over the divisor */
+    eddy_pool_fn *max;             /* NaN wins; no divisor */
+    eddy_pool_index_fn *max_index; /* the same, and which element it is: the first of equals, and of NaNs */
+    eddy_pool_fn *average;         /* the sum of the sums of rows, over the divisor */
 } eddy_pool_ops;
 
 typedef struct eddy_pool_blocks {

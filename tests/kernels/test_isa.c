@@ -479,4 +479,19 @@ Test(isa, pools_agree) {
                 (k ? other->average : other->max)(got64, x64, &runs[r], 3);
                 ASSERT_SAME(want64, got64, sizeof(want64), isa, "f64", (long long)r);
             }
+    static int64_t at[2][SIDE * SIDE];
+    for (int r = 0; r < 6; r++)
+        EACH_OTHER(isa) {
+            eddy_pool_indices to[2];
+            for (int b = 0; b < 2; b++)
+                to[b] = (eddy_pool_indices){at[b], 7, SIDE, 1, 2, runs[r].out_step, 5, runs[r].out_place_step};
+            eddy_cpu_pool_blocks_portable.f32.max_index(want, x, &runs[r], &to[0]);
+            eddy_cpu_pool_blocks_for(isa)->f32.max_index(got, x, &runs[r], &to[1]);
+            ASSERT_SAME(want, got, sizeof(want), isa, "f32", (long long)r);
+            ASSERT_SAME(at[0], at[1], sizeof(at[0]), isa, "f32's indices", (long long)r);
+            eddy_cpu_pool_blocks_portable.f64.max_index(want64, x64, &runs[r], &to[0]);
+            eddy_cpu_pool_blocks_for(isa)->f64.max_index(got64, x64, &runs[r], &to[1]);
+            ASSERT_SAME(want64, got64, sizeof(want64), isa, "f64", (long long)r);
+            ASSERT_SAME(at[0], at[1], sizeof(at[0]), isa, "f64's indices", (long long)r);
+        }
 }
