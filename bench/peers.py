@@ -57,7 +57,7 @@ class Peers:
 
     def remark(self, name, row):
         """What a reader should know of a peer's figures in a row, or None."""
-        if name == "libtorch" and row.program in ("mlp", "training") and row.threads > 1 and not self.libtorch \
+        if name.startswith("libtorch") and row.program in ("mlp", "training") and row.threads > 1 and not self.libtorch \
                 and not self.threaded_blas:
             return "libtorch: its BLAS here is serial, so its matrix products use one thread"
         return None
