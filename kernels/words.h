@@ -44,6 +44,12 @@ typedef bool eddy_compute_truth;
         return condition ? a : b;                                                                                      \
     }
 
+/* fmod without a loop: where the quotient has two bits less than a number, it is right or, where it was rounded up to a whole
+ * number, one too much; a - whole b is a multiple of b's last place and smaller than b, so it and the correction are exact.
+ * Anything else (large quotients, infinities, NaN, b = 0) is libm's. */
+#define EDDY_WORDS_WHOLE_f32 0x1p22f
+#define EDDY_WORDS_WHOLE_f64 0x1p51
+
 /* min and max: a NaN wins, of two NaNs the first; of -0 and 0 the second operand.
  *
  * round: half to even. floordiv and remainder are Python's: the remainder (fmod's, exact) takes the sign of b, and
@@ -96,12 +102,21 @@ typedef bool eddy_compute_truth;
     EDDY_WORD bool eddy_isinf_##tag(type a) {                                                                          \
         return __builtin_fabs##suffix(a) == __builtin_inf##suffix();                                                   \
     }                                                                                                                  \
+    EDDY_WORD type eddy_fmod_##tag(type a, type b) {                                                                   \
+        type whole = __builtin_trunc##suffix(a / b);                                                                   \
+        if (!(__builtin_fabs##suffix(whole) < EDDY_WORDS_WHOLE_##tag &&                                                \
+              __builtin_fabs##suffix(b) < __builtin_inf##suffix()))                                                    \
+            return __builtin_fmod##suffix(a, b);                                                                       \
+        type rest = __builtin_fma##suffix(-whole, b, a);                                                               \
+        rest = rest != 0 && (rest < 0) != (a < 0) ? rest + __builtin_copysign##suffix(b, a) : rest;                    \
+        return __builtin_copysign##suffix(rest, a);                                                                    \
+    }                                                                                                                  \
     EDDY_WORD type eddy_remainder_##tag(type a, type b) {                                                              \
-        type rest = __builtin_fmod##suffix(a, b);                                                                      \
+        type rest = eddy_fmod_##tag(a, b);                                                                             \
         return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;                                                   \
     }                                                                                                                  \
     EDDY_WORD type eddy_floordiv_##tag(type a, type b) {                                                               \
-        type rest = __builtin_fmod##suffix(a, b), down = rest != 0 && (b < 0) != (rest < 0) ? 1 : 0;                   \
+        type rest = eddy_fmod_##tag(a, b), down = rest != 0 && (b < 0) != (rest < 0) ? 1 : 0;                          \
         type whole = __builtin_rint##suffix((a - rest) / b);                                                           \
         type off = __builtin_rint##suffix((__builtin_fma##suffix(-whole, b, a) - rest) / b);                           \
         whole = __builtin_fabs##suffix(off) < __builtin_inf##suffix() ? whole + off : whole;                           \
