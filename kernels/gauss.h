@@ -138,8 +138,8 @@ EDDY_WORD float eddy_normal_f32(float x) {
     return (float)(x < 0.0f ? beyond : 1.0 - beyond);
 }
 
-/* In f32 throughout, for twice the speed: what is lost is 7 ulp at most, mostly by the rounding of u. From 5.6 on the share beyond is less than half an
- * ulp of 1; further out the bell would be subnormal for nothing. */
+/* In f32 throughout, for twice the speed, and some ulp, mostly by the rounding of u. From 5.6 on the share beyond is less than half
+ * an ulp of 1; further out the bell would be subnormal for nothing. */
 EDDY_WORD float eddy_gelu_f32(float x) {
     float t, c = x < -14.5f ? -14.5f : x, a = __builtin_fabsf(c);
     a = x > 6.0f ? 6.0f : a;
