@@ -110,7 +110,9 @@ static eddy_tensor *heads_of(eddy_tensor *mixed, int64_t which) {
     return eddy_select(eddy_permute(mixed, EDDY_AXES(2, 0, 3, 1, 4)), 0, which);
 }
 
+/* x with what a layer's attention adds to it. */
 static eddy_tensor *attend(const transformer *net, int64_t layer, eddy_tensor *x, eddy_tensor *positions) {
+    eddy_scope *scope = eddy_scope_begin();
     int64_t heads = net->size.heads, batch = eddy_dim(x, 0), sequence = eddy_dim(x, 1);
     eddy_tensor *normed = eddy_rms_norm(x, of_layer(net, layer, ATTENTION_NORM), 1, NULL);
     eddy_tensor *mixed = eddy_linear(normed, of_layer(net, layer, QUERY_KEY_VALUE), EDDY_NONE);
@@ -119,24 +121,39 @@ static eddy_tensor *attend(const transformer *net, int64_t layer, eddy_tensor *x
                 *k = eddy_rope(heads_of(mixed, 1), positions, NULL);
     eddy_tensor *seen = eddy_sdpa(q, k, heads_of(mixed, 2), EDDY_NONE, EDDY_OPTIONS(sdpa, .causal = true));
     seen = eddy_reshape(eddy_permute(seen, EDDY_AXES(0, 2, 1, 3)), EDDY_SHAPE(batch, sequence, net->size.width));
-    return eddy_linear(seen, of_layer(net, layer, ATTENTION_OUTPUT), EDDY_NONE);
+    x = eddy_add(x, eddy_linear(seen, of_layer(net, layer, ATTENTION_OUTPUT), EDDY_NONE));
+    x = eddy_scope_return(scope, x);
+    eddy_scope_end(scope);
+    return x;
 }
 
+/* x with what a layer's SwiGLU adds to it. */
 static eddy_tensor *think(const transformer *net, int64_t layer, eddy_tensor *x) {
+    eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *normed = eddy_rms_norm(x, of_layer(net, layer, SWIGLU_NORM), 1, NULL);
     eddy_tensor *gate = eddy_silu(eddy_linear(normed, of_layer(net, layer, GATE), EDDY_NONE));
     eddy_tensor *up = eddy_linear(normed, of_layer(net, layer, UP), EDDY_NONE);
-    return eddy_linear(eddy_mul(gate, up), of_layer(net, layer, DOWN), EDDY_NONE);
+    x = eddy_add(x, eddy_linear(eddy_mul(gate, up), of_layer(net, layer, DOWN), EDDY_NONE));
+    x = eddy_scope_return(scope, x);
+    eddy_scope_end(scope);
+    return x;
+}
+
+/* Ends its x, so that without gradients no more than one layer's tensors are there at a time. */
+static eddy_tensor *run_layer(const transformer *net, int64_t layer, eddy_tensor *x, eddy_tensor *positions) {
+    eddy_tensor *seen = attend(net, layer, x, positions);
+    eddy_release(&x);
+    x = think(net, layer, seen);
+    eddy_release(&seen);
+    return x;
 }
 
 eddy_tensor *transformer_logits(const transformer *net, eddy_tensor *numbers) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *positions = eddy_narrow(net->positions, 0, 0, eddy_dim(numbers, 1));
     eddy_tensor *x = eddy_embedding(numbers, embedding(net), NULL);
-    for (int64_t layer = 0; layer < net->size.layers && x; layer++) {
-        x = eddy_add(x, attend(net, layer, x, positions));
-        x = eddy_add(x, think(net, layer, x));
-    }
+    for (int64_t layer = 0; layer < net->size.layers && x; layer++)
+        x = run_layer(net, layer, x, positions);
     x = eddy_linear(eddy_rms_norm(x, last_norm(net), 1, NULL), output(net), EDDY_NONE);
     x = eddy_scope_return(scope, x);
     eddy_scope_end(scope);
