@@ -14,8 +14,10 @@
 /* Rows of q and rows of k in a block. */
 #define ROWS EDDY_SDPA_ROWS
 #define COLUMNS EDDY_SDPA_COLUMNS
-/* Parts that the tasks are dealt to, each with buffers of its own: bounds the memory, and suffices for any team. */
+/* Parts that the tasks are dealt to, each with buffers of its own. As many as suffice for any team where that takes no more memory
+ * than the outputs do, and some in any case. */
 #define PARTS_MAX 64
+#define PARTS_MIN 8
 
 /* Operands of the walk over batches. */
 enum { Q, K, V, MASK, OUT, GRAD, DQ, DK, DV, OPERANDS };
@@ -164,6 +166,13 @@ static void *take(room *from, size_t bytes) {
     return taken;
 }
 
+/* part_bytes: of one part's buffers; output_bytes: of what the call makes. */
+static void deal(sdpa *work, size_t part_bytes, int64_t output_bytes) {
+    int64_t affordable = output_bytes / eddy_max_i64(1, (int64_t)part_bytes);
+    work->part_bytes = part_bytes;
+    work->parts = eddy_min_i64(work->tasks, eddy_min_i64(PARTS_MAX, eddy_max_i64(PARTS_MIN, affordable)));
+}
+
 static room part_of(const sdpa *work, int64_t part) {
     return (room){.base = (char *)work->call->workspace + (size_t)part * work->part_bytes};
 }
@@ -260,11 +269,10 @@ static void forward_plan(sdpa *work, const eddy_kernel_call *call) {
                              [OUT] = &call->views[4]}};
     prepare(work, call, &call->views[4]);
     work->tasks = work->batch_count * row_blocks(work);
-    work->parts = eddy_min_i64(PARTS_MAX, work->tasks);
     forward_buffers buffers;
     room measured = {0};
     lay_forward(work, &measured, &buffers);
-    work->part_bytes = measured.used;
+    deal(work, measured.used, work->batch_count * work->rows * work->value_width * work->bytes);
 }
 
 static void run_parts(sdpa *work, void (*parts)(void *, int64_t, int64_t)) {
@@ -407,11 +415,11 @@ static void backward_plan(sdpa *work, const eddy_kernel_call *call) {
                              [DV] = &call->views[8]}};
     prepare(work, call, &call->views[6]);
     work->tasks = work->batch_count;
-    work->parts = eddy_min_i64(PARTS_MAX, work->tasks);
     backward_buffers buffers;
     room measured = {0};
     lay_backward(work, &measured, &buffers);
-    work->part_bytes = measured.used;
+    int64_t each = work->rows * work->width + work->columns * (work->width + work->value_width);
+    deal(work, measured.used, work->batch_count * each * work->bytes);
 }
 
 static void sdpa_backward_run(const eddy_kernel_call *call) {
