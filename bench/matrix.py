@@ -17,7 +17,8 @@ def _one(threads, chosen):
     sizes = list(dict.fromkeys(result.row.batch.split("_")[0] for result in chosen.values()))
     ops = list(dict.fromkeys(_op(name) for name in chosen))
     head = "".join(f" {size} | GB/s |" for size in sizes)
-    lines = [f"\nThreads: {threads}. Time of Eddy over libtorch's, bests of the samples; GB/s, and the share of a plain copy's.\n",
+    lines = [f"\nThreads: {threads}. Time of Eddy over libtorch's (the better one's), bests of the samples; GB/s, and the share of a "
+             "plain copy's.\n",
              f"| op |{head}", "|---|" + "---|---|" * len(sizes)]
     for op in ops:
         cells = [_cells(chosen.get(f"op_{op}_{size}_{threads}t")) for size in sizes]
@@ -32,10 +33,8 @@ def _op(name):
 def _cells(result):
     if not result or not result.ours.figures:
         return " - | - |"
-    peers = {peer.name: peer for peer in result.peers if peer.figures}
-    ratio, share = "-", ""
-    if "libtorch" in peers:
-        ratio = f"{result.ours.figures.best / peers['libtorch'].figures.best:.2f}"
-    if "copy" in peers:
-        share = f" ({peers['copy'].figures.best / result.ours.figures.best:.0%})"
+    bests = {peer.name: peer.figures.best for peer in result.peers if peer.figures}
+    libtorch = [best for name, best in bests.items() if name.startswith("libtorch")]
+    ratio = f"{result.ours.figures.best / min(libtorch):.2f}" if libtorch else "-"
+    share = f" ({bests['copy'] / result.ours.figures.best:.0%})" if "copy" in bests else ""
     return f" {ratio} | {table.bandwidth(result.ours, result.row.unit):.1f}{share} |"

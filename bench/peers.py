@@ -7,7 +7,7 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-HEADERS = ("sample.h", "shapes.h", "ops.h", "heap_count.h")
+HEADERS = ("sample.h", "shapes.h", "ops.h", "heap_count.h", "resident.h")
 
 
 class Missing(Exception):
@@ -17,7 +17,7 @@ class Missing(Exception):
 class Peers:
     """Builds peers' programs on demand into one folder and remembers what could not be built.
 
-    libtorch: folder of a libtorch that is not Debian's, or None. blas: folder of a threaded libopenblas.so.0, or None."""
+    libtorch: folder of a libtorch besides Debian's, or None. blas: folder of a threaded libopenblas.so.0, or None."""
 
     def __init__(self, folder, libtorch=None, blas=None):
         self.folder = folder
@@ -50,14 +50,14 @@ class Peers:
             return {"LD_LIBRARY_PATH": self.serial_blas}
         if name == "by_hand" and self.threaded_blas:
             return {"LD_LIBRARY_PATH": self.threaded_blas}
-        if name.startswith("libtorch") and not self.libtorch:
+        if name.startswith("libtorch"):
             blas = (self.threaded_blas if threads > 1 else None) or self.serial_blas or self.threaded_blas
             return {"LD_LIBRARY_PATH": blas, "OPENBLAS_NUM_THREADS": str(threads)} if blas else {}
         return {}
 
     def remark(self, name, row):
         """What a reader should know of a peer's figures in a row, or None."""
-        if name.startswith("libtorch") and row.program in ("mlp", "training") and row.threads > 1 and not self.libtorch \
+        if name.startswith("libtorch") and row.program in ("mlp", "training") and row.threads > 1 \
                 and not self.threaded_blas:
             return "libtorch: its BLAS here is serial, so its matrix products use one thread"
         return None
@@ -111,30 +111,44 @@ class Peers:
         return self._compile("gemm_dnnl", ["gcc", "-O2", "-DPEER_DNNL"], ["peers/gemm.c"], ["-ldnnl"])
 
     def _build_libtorch(self):
-        return self._compile_with_libtorch("torch")
+        return self._compile_with_debians_libtorch("torch")
 
     def _build_libtorch_ops(self):
-        return self._compile_with_libtorch("torch_ops")
+        return self._compile_with_debians_libtorch("torch_ops")
 
     def _build_libtorch_training(self):
-        return self._compile_with_libtorch("torch_training")
+        return self._compile_with_debians_libtorch("torch_training")
 
-    def _compile_with_libtorch(self, program):
-        if self.libtorch:
-            base, flags = self.libtorch + "/include", ["-L" + self.libtorch + "/lib",
-                                                       "-Wl,-rpath," + self.libtorch + "/lib"]
-        else:
-            base, flags = "/usr/include", []
-        api = base + "/torch/csrc/api/include"
+    def _build_given_libtorch(self):
+        return self._compile_with_given_libtorch("torch")
+
+    def _build_given_libtorch_ops(self):
+        return self._compile_with_given_libtorch("torch_ops")
+
+    def _build_given_libtorch_training(self):
+        return self._compile_with_given_libtorch("torch_training")
+
+    def _compile_with_debians_libtorch(self, program):
+        api = "/usr/include/torch/csrc/api/include"
         if not os.path.exists(api + "/torch/torch.h"):
             raise Missing("no libtorch (libtorch-dev, or --libtorch DIR)")
+        return self._compile(program, ["g++", "-O2", "-std=c++17", "-isystem", api], [f"peers/{program}.cpp"],
+                             ["-ltorch", "-ltorch_cpu", "-lc10"])
+
+    def _compile_with_given_libtorch(self, program):
+        base = self.libtorch + "/include"
+        api = base + "/torch/csrc/api/include"
+        if not os.path.exists(api + "/torch/torch.h"):
+            raise Missing(f"no libtorch in {self.libtorch}")
+        # What the wheel's libraries for devices need in their turn is none of a CPU program's business.
+        libraries = ["-L" + self.libtorch + "/lib", "-Wl,-rpath," + self.libtorch + "/lib",
+                     "-Wl,--unresolved-symbols=ignore-in-shared-libs", "-ltorch_cpu", "-lc10"]
         refusal = None
-        # Newer releases want C++20; older wheels keep the old ABI of std::string.
-        for dialect in (["-std=c++17"], ["-std=c++17", "-D_GLIBCXX_USE_CXX11_ABI=0"], ["-std=c++20"]):
+        # The newest want C++20; older wheels keep the old ABI of std::string.
+        for dialect in (["-std=c++20"], ["-std=c++17"], ["-std=c++17", "-D_GLIBCXX_USE_CXX11_ABI=0"]):
             try:
-                return self._compile(program, ["g++", "-O2", *dialect, "-isystem", base, "-isystem", api]
-                                     if self.libtorch else ["g++", "-O2", *dialect, "-isystem", api],
-                                     [f"peers/{program}.cpp"], [*flags, "-ltorch", "-ltorch_cpu", "-lc10"])
+                return self._compile("given_" + program, ["g++", "-O2", *dialect, "-isystem", base, "-isystem", api],
+                                     [f"peers/{program}.cpp"], libraries)
             except Missing as error:
                 refusal = refusal or error
         raise refusal

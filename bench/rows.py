@@ -40,8 +40,9 @@ class Row:
     batch: str = ""         # rows with the same are measured in the same runs of the programs
 
 
-LIBTORCH = Peer("libtorch", "libtorch")
-LIBTORCH_TRAINING = Peer("libtorch", "libtorch_training")
+LIBTORCH = (Peer("libtorch", "libtorch"), Peer("libtorch, given", "given_libtorch"))
+LIBTORCH_TRAINING = (Peer("libtorch", "libtorch_training"), Peer("libtorch, given", "given_libtorch_training"))
+LIBTORCH_OPS = (Peer("libtorch", "libtorch_ops"), Peer("libtorch, given", "given_libtorch_ops"))
 TASKS = (Peer("OpenMP", "openmp"), Peer("oneTBB", "tbb"))
 BY_HAND = Peer("by hand", "by_hand")
 BY_HAND_THREADED = Peer("by hand, threaded BLAS", "by_hand_threaded_blas")
@@ -67,7 +68,7 @@ OP_SIZES = ("1e2", "1e4", "1e6", "1e7")
 
 
 def _op_rows():
-    peers = (Peer("libtorch", "libtorch_ops"), Peer("copy", "copy"))
+    peers = (*LIBTORCH_OPS, Peer("copy", "copy"))
     for threads in (1, 2):
         for size in OP_SIZES:
             batch = f"{size}_{threads}t"
@@ -79,31 +80,33 @@ def _op_rows():
 def all_rows():
     apart = {"threads": 2, "is_pinned": False}
     return [
-        Row("issue_add16", "ns", "add16", Goal(50), (LIBTORCH,), **apart),
-        Row("end_to_end_add16", "ns", "add16", Goal(80), (LIBTORCH,), **apart),
-        Row("caller_run_add16", "ns", "add16", Goal(60), (LIBTORCH,)),
+        Row("issue_add16", "ns", "add16", Goal(50), LIBTORCH, **apart),
+        Row("end_to_end_add16", "ns", "add16", Goal(80), LIBTORCH, **apart),
+        Row("caller_run_add16", "ns", "add16", Goal(60), LIBTORCH),
         Row("sparse_add16", "us", "sparse", Goal(1), (), **apart),
         Row("sparse_add16_completion", "us", "sparse", Goal(50), (), **apart),
         Row("sparse_wake", "us", "sparse", Goal(1), (), **apart),
         Row("sparse_wake_completion", "us", "sparse", Goal(50), (), **apart),
-        Row("instructions_add16", "instructions", "add16", Goal(600), (LIBTORCH,), kind="instructions"),
+        Row("instructions_add16", "instructions", "add16", Goal(600), LIBTORCH, kind="instructions"),
         Row("empty_chain", "ns", "empty", Goal(50), TASKS, **apart),
         Row("empty_independent", "ns", "empty", Goal(50), TASKS, **apart),
         Row("empty_fan", "ns", "empty", Goal(50), TASKS, **apart),
         Row("empty_dag", "ns", "empty", Goal(50), TASKS, **apart),
-        Row("issue_read", "ns", "add16", Goal(100), (LIBTORCH,)),
-        Row("heap_per_op", "blocks", "add16", Goal(0), (LIBTORCH,), kind="heap", **apart),
-        Row("mlp_b64_1t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, LIBTORCH)),
-        Row("mlp_b64_2t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, BY_HAND_THREADED, LIBTORCH), **apart),
-        Row("mlp_b256_1t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, LIBTORCH)),
-        Row("mlp_b256_2t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, BY_HAND_THREADED, LIBTORCH), **apart),
+        Row("issue_read", "ns", "add16", Goal(100), LIBTORCH),
+        Row("heap_per_op", "blocks", "add16", Goal(0), LIBTORCH, kind="heap", **apart),
+        Row("mlp_b64_1t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, *LIBTORCH)),
+        Row("mlp_b64_2t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, BY_HAND_THREADED, *LIBTORCH), **apart),
+        Row("mlp_b256_1t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, *LIBTORCH)),
+        Row("mlp_b256_2t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, BY_HAND_THREADED, *LIBTORCH), **apart),
         Row("mlp_adam_b64_1t", "ms", "mlp", Goal(1.10, "Eddy, SGD"),
-            (Peer("Eddy, SGD", "ours/mlp", "mlp_b64_1t"), BY_HAND, LIBTORCH)),
-        Row("cnn_b64_1t", "ms", "training", Goal(1, "libtorch"), (LIBTORCH_TRAINING,)),
-        Row("cnn_b64_2t", "ms", "training", Goal(1, "libtorch"), (LIBTORCH_TRAINING,), **apart),
-        Row("transformer_b16_1t", "ms", "training", Goal(1, "libtorch"), (LIBTORCH_TRAINING,)),
-        Row("transformer_b16_2t", "ms", "training", Goal(1, "libtorch"), (LIBTORCH_TRAINING,), **apart),
-        Row("relu_1e7_fresh", "ms", "relu", Goal(1 / 0.9, "copy"), (Peer("copy", "copy"), LIBTORCH)),
+            (Peer("Eddy, SGD", "ours/mlp", "mlp_b64_1t"), BY_HAND, *LIBTORCH)),
+        Row("cnn_b64_1t", "ms", "training", Goal(1, "libtorch"), LIBTORCH_TRAINING),
+        Row("cnn_b64_2t", "ms", "training", Goal(1, "libtorch"), LIBTORCH_TRAINING, **apart),
+        Row("transformer_b16_1t", "ms", "training", Goal(1, "libtorch"), LIBTORCH_TRAINING),
+        Row("transformer_b16_2t", "ms", "training", Goal(1, "libtorch"), LIBTORCH_TRAINING, **apart),
+        Row("inference_memory_b16_1t", "MiB", "inference", Goal(1, "libtorch"), LIBTORCH_TRAINING),
+        Row("inference_memory_b16_2t", "MiB", "inference", Goal(1, "libtorch"), LIBTORCH_TRAINING, **apart),
+        Row("relu_1e7_fresh", "ms", "relu", Goal(1 / 0.9, "copy"), (Peer("copy", "copy"), *LIBTORCH)),
         *_gemm_rows(),
         *_op_rows(),
     ]

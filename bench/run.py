@@ -28,7 +28,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=3, help="runs of each program, taken in turns (3)")
     parser.add_argument("--samples", type=int, default=11, help="samples a run (11)")
     parser.add_argument("--retries", type=int, default=2, help="further tries of a run that others disturbed (2)")
-    parser.add_argument("--libtorch", metavar="DIR", help="folder of a libtorch other than Debian's")
+    parser.add_argument("--libtorch", metavar="DIR", help="folder of a libtorch besides Debian's")
     parser.add_argument("--blas", metavar="DIR", help="folder of a threaded libopenblas.so.0")
     return parser.parse_args()
 
@@ -43,7 +43,8 @@ class Bench:
     def measure(self, batch):
         """The results of rows that are measured in the same runs, in their order."""
         first = batch[0]
-        peers_of = {row.name: (rows.Peer("Eddy", "ours/" + row.program), *row.peers) for row in batch}
+        peers_of = {row.name: (rows.Peer("Eddy", "ours/" + row.program), *filter(self._is_wanted, row.peers))
+                    for row in batch}
         entries = {row.name: [table.Entry(peer.name) for peer in peers_of[row.name]] for row in batch}
         samples = {row.name: {peer.name: [] for peer in peers_of[row.name]} for row in batch}
         for _ in range(1 if first.kind == "instructions" else self.options.rounds):
@@ -52,6 +53,9 @@ class Bench:
                 if not entries[first.name][at].missing:
                     self._measure_once(first, peer, measured)
         return [self._result(row, entries[row.name], peers_of[row.name], samples[row.name]) for row in batch]
+
+    def _is_wanted(self, peer):
+        return self.options.libtorch or not peer.program.startswith("given_")
 
     def _result(self, row, entries, peers_of, samples):
         remarks = []

@@ -33,6 +33,10 @@
 #define BENCH_TRANSFORMER_HIDDEN 344
 #define BENCH_TRANSFORMER_SEQUENCE 128
 
+/* The inference rows: numbers of the pass before, and how many passes the peak is taken over. */
+#define BENCH_INFERENCE_FEW 8
+#define BENCH_INFERENCE_PASSES 3
+
 #define BENCH_RELU_COUNT 10000000
 
 /* Matrix products C[m, n] = op(A) op(B) with inner size k: row name, m, n, k, A transposed, B transposed. */

@@ -1,12 +1,11 @@
 /* The rows cnn_* and transformer_*: a training step of the examples' networks (examples/network.h, examples/transformer.h), with
  * gradients by the tape. The loss is waited for once a sample. */
+#include <bench/ours/decoder.h>
 #include <bench/ours/must.h>
 #include <bench/ours/path.h>
 #include <bench/sample.h>
 #include <bench/shapes.h>
-#include <eddy/eddy.h>
 #include <examples/network.h>
-#include <examples/transformer.h>
 #include <math.h>
 
 typedef struct training {
@@ -15,45 +14,21 @@ typedef struct training {
     eddy_tensor *inputs, *labels; /* labels: the cnn's alone */
 } training;
 
-static eddy_tensor *random_integers(int64_t count, int64_t below, uint32_t *random) {
-    int64_t *values = malloc((size_t)count * sizeof(int64_t));
-    if (!values)
-        exit(1);
-    for (int64_t i = 0; i < count; i++)
-        values[i] = bench_random(random) % below;
-    eddy_tensor *tensor = must_tensor(eddy_from_data(values, EDDY_SHAPE(count), EDDY_I64, NULL));
-    free(values);
-    return tensor;
-}
-
-static void must_be(bool is_whole) {
-    if (!is_whole)
-        must_fail();
-}
-
 static void make_cnn(training *t, int rows) {
     uint32_t random = 1;
-    must_be(network_init(&t->cnn, NETWORK_CNN, EDDY_F32));
-    eddy_tensor *pixels = random_integers((int64_t)rows * NETWORK_INPUTS, 256, &random);
+    if (!network_init(&t->cnn, NETWORK_CNN, EDDY_F32))
+        must_fail();
+    eddy_tensor *pixels = decoder_integers((int64_t)rows * NETWORK_INPUTS, 256, &random);
     eddy_tensor *narrow = must_tensor(eddy_cast(pixels, EDDY_U8));
     t->inputs = must_tensor(eddy_reshape(narrow, EDDY_SHAPE(rows, NETWORK_INPUTS)));
-    t->labels = random_integers(rows, NETWORK_CLASSES, &random);
+    t->labels = decoder_integers(rows, NETWORK_CLASSES, &random);
     eddy_release(&narrow);
     eddy_release(&pixels);
 }
 
 static void make_transformer(training *t, int rows) {
-    uint32_t random = 1;
-    struct transformer_size size = {.vocabulary = BENCH_TRANSFORMER_VOCABULARY,
-                                    .width = BENCH_TRANSFORMER_WIDTH,
-                                    .layers = BENCH_TRANSFORMER_LAYERS,
-                                    .heads = BENCH_TRANSFORMER_HEADS,
-                                    .hidden = BENCH_TRANSFORMER_HIDDEN,
-                                    .sequence = BENCH_TRANSFORMER_SEQUENCE};
-    must_be(transformer_init(&t->decoder, &size));
-    eddy_tensor *numbers = random_integers((int64_t)rows * (size.sequence + 1), size.vocabulary, &random);
-    t->inputs = must_tensor(eddy_reshape(numbers, EDDY_SHAPE(rows, size.sequence + 1)));
-    eddy_release(&numbers);
+    decoder_init(&t->decoder);
+    t->inputs = decoder_numbers(rows, BENCH_TRANSFORMER_SEQUENCE + 1);
 }
 
 static eddy_tensor *step(training *t, bool is_cnn) {

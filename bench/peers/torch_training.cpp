@@ -1,5 +1,6 @@
 /* Peer: libtorch's training steps of the networks of examples/network.c (cnn) and examples/transformer.c, written with its ops,
- * autograd and optimisers. */
+ * autograd and optimisers; and the memory that the transformer's inference takes. */
+#include <bench/resident.h>
 #include <bench/sample.h>
 #include <bench/shapes.h>
 
@@ -96,7 +97,8 @@ struct Transformer {
 
     torch::Tensor turn(const torch::Tensor &x) const {
         std::vector<torch::Tensor> halves = x.chunk(2, -1);
-        return torch::cat({halves[0] * cosines - halves[1] * sines, halves[1] * cosines + halves[0] * sines}, -1);
+        torch::Tensor cos = cosines.narrow(0, 0, x.size(-2)), sin = sines.narrow(0, 0, x.size(-2));
+        return torch::cat({halves[0] * cos - halves[1] * sin, halves[1] * cos + halves[0] * sin}, -1);
     }
 
     torch::Tensor attend(const Layer &layer, const torch::Tensor &x) const {
@@ -107,20 +109,28 @@ struct Transformer {
         seen = torch::scaled_dot_product_attention(q, k, v, {}, 0.0, true);
 #else
         double scale = 1 / std::sqrt(static_cast<double>(width / heads));
-        seen = torch::matmul(torch::softmax(torch::matmul(q * scale, k.transpose(-2, -1)) + mask, -1), v);
+        torch::Tensor hidden_ones = mask.narrow(0, 0, x.size(1)).narrow(1, 0, x.size(1));
+        seen = torch::matmul(torch::softmax(torch::matmul(q * scale, k.transpose(-2, -1)) + hidden_ones, -1), v);
 #endif
         return torch::linear(seen.permute({0, 2, 1, 3}).reshape({x.size(0), x.size(1), width}), layer.attention_output);
     }
 
+    torch::Tensor run_layer(const Layer &layer, const torch::Tensor &x) const {
+        torch::Tensor seen = x + attend(layer, x);
+        torch::Tensor normed = rms(seen, layer.swiglu_norm);
+        return seen + torch::linear(torch::silu(torch::linear(normed, layer.gate)) * torch::linear(normed, layer.up),
+                                    layer.down);
+    }
+
+    torch::Tensor logits_of(const torch::Tensor &inputs) const {
+        torch::Tensor x = torch::embedding(embedding, inputs);
+        for (const Layer &layer : layers)
+            x = run_layer(layer, x);
+        return torch::linear(rms(x, norm), output);
+    }
+
     torch::Tensor step() {
-        torch::Tensor x = torch::embedding(embedding, numbers.narrow(1, 0, sequence));
-        for (const Layer &layer : layers) {
-            x = x + attend(layer, x);
-            torch::Tensor normed = rms(x, layer.swiglu_norm);
-            x = x + torch::linear(torch::silu(torch::linear(normed, layer.gate)) * torch::linear(normed, layer.up),
-                                  layer.down);
-        }
-        torch::Tensor logits = torch::linear(rms(x, norm), output);
+        torch::Tensor logits = logits_of(numbers.narrow(1, 0, sequence));
         optimizer->zero_grad();
         torch::Tensor loss = F::cross_entropy(logits.view({-1, BENCH_TRANSFORMER_VOCABULARY}),
                                               numbers.narrow(1, 1, sequence).reshape({-1}));
@@ -130,6 +140,12 @@ struct Transformer {
         return loss;
     }
 };
+
+void print(const char *row, const char *unit, const bench_samples &samples) {
+    char version[64];
+    snprintf(version, sizeof(version), "libtorch %s, %d threads", TORCH_VERSION, torch::get_num_threads());
+    bench_print_row(row, unit, version, nullptr, &samples);
+}
 
 template <class Network> int measure(const char *row, int rows, int count) {
     torch::manual_seed(1);
@@ -145,9 +161,23 @@ template <class Network> int measure(const char *row, int rows, int count) {
         if (i >= 0)
             bench_samples_push(&samples, (bench_now_ns() - began) / BENCH_TRAINING_STEPS / 1e6);
     }
-    char version[64];
-    snprintf(version, sizeof(version), "libtorch %s, %d threads", TORCH_VERSION, torch::get_num_threads());
-    bench_print_row(row, "ms", version, nullptr, &samples);
+    print(row, "ms", samples);
+    return 0;
+}
+
+/* As bench/ours/inference.c: a pass over a few numbers first, then the peak of some passes. */
+int measure_memory(const char *row, int rows) {
+    torch::InferenceMode inference;
+    Transformer network(rows);
+    auto pass = [&](const torch::Tensor &inputs) { network.logits_of(inputs).view({-1})[-1].item<float>(); };
+    pass(network.numbers.narrow(0, 0, 1).narrow(1, 0, BENCH_INFERENCE_FEW));
+    torch::Tensor inputs = network.numbers.narrow(1, 0, Transformer::sequence);
+    double resident = bench_resident_begin();
+    for (int i = 0; i < BENCH_INFERENCE_PASSES; i++)
+        pass(inputs);
+    bench_samples samples = {};
+    bench_samples_push(&samples, bench_resident_peak(resident));
+    print(row, "MiB", samples);
     return 0;
 }
 
@@ -162,6 +192,8 @@ int main(int argc, char **argv) {
         return measure<Cnn>(row, rows, count);
     if (sscanf(row, "transformer_b%d_", &rows) == 1)
         return measure<Transformer>(row, rows, count);
+    if (sscanf(row, "inference_memory_b%d_", &rows) == 1)
+        return measure_memory(row, rows);
     fprintf(stderr, "torch_training: no such row: %s\n", row);
     return 2;
 }
