@@ -118,25 +118,29 @@ EDDY_WORD double eddy_math_power_f64(double shifted) {
 }
 
 /* ---- exp ----
- * Where e^x rounds to 0 it is not computed: a product that is no normal number costs the processor some 150 cycles, and
- * -infinity, which masks of attention and the padding of rows are made of, is no rare argument. */
+ * e^r is fused twice from its end, 1 + r (1 + r tail), which keeps it within 0.9 ulp; 2^n goes into its exponent. Results that
+ * may be subnormal get a power of two more and lose it by a product, which rounds once. Where e^x rounds to 0 it is not
+ * computed: a product that is no normal number costs the processor some 150 cycles, and -infinity, which masks of attention
+ * and the padding of rows are made of, is no rare argument. */
 
 EDDY_WORD float eddy_exp_f32(float x) {
-    float t, y = x < -103.98f ? 0.0f : x;
-    y = y > 89.5f ? 89.5f : y;
-    float r = eddy_math_reduce_f32(y, &t);
-    float sum = 1.0f + r, rest = (1.0f - sum) + r;
-    y = eddy_math_scale_f32(sum + __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), rest), t);
-    return x < -103.98f ? 0.0f : y;
+    bool is_zero = x < -103.98f, is_small = x < -87.3f;
+    float t, r = eddy_math_reduce_f32(is_zero ? 0.0f : x, &t);
+    float y = __builtin_fmaf(__builtin_fmaf(eddy_math_exp_tail_f32(r), r, 1.0f), r, 1.0f);
+    uint32_t power = (eddy_bits_of_f32(t) << 23) + (is_small ? 64u << 23 : 0u);
+    y = eddy_f32_of_bits(eddy_bits_of_f32(y) + power) * (is_small ? 0x1p-64f : 1.0f);
+    y = x > 0x1.62e42ep+6f ? __builtin_inff() : y;
+    return is_zero ? 0.0f : y;
 }
 
 EDDY_WORD double eddy_exp_f64(double x) {
-    double t, y = x < -745.14 ? 0.0 : x;
-    y = y > 710.0 ? 710.0 : y;
-    double r = eddy_math_reduce_f64(y, &t);
-    double sum = 1.0 + r, rest = (1.0 - sum) + r;
-    y = eddy_math_scale_f64(sum + __builtin_fma(r * r, eddy_math_exp_tail_f64(r), rest), t);
-    return x < -745.14 ? 0.0 : y;
+    bool is_zero = x < -745.14, is_small = x < -708.3;
+    double t, r = eddy_math_reduce_f64(is_zero ? 0.0 : x, &t);
+    double y = __builtin_fma(__builtin_fma(eddy_math_exp_tail_f64(r), r, 1.0), r, 1.0);
+    uint64_t power = (eddy_bits_of_f64(t) << 52) + (is_small ? (uint64_t)128 << 52 : 0u);
+    y = eddy_f64_of_bits(eddy_bits_of_f64(y) + power) * (is_small ? 0x1p-128 : 1.0);
+    y = x > 0x1.62e42fefa39efp+9 ? __builtin_inf() : y;
+    return is_zero ? 0.0 : y;
 }
 
 EDDY_WORD float eddy_expm1_f32(float x) {
