@@ -11,9 +11,10 @@
 #include <kernels/cpu/walk.h>
 #include <math.h>
 
-/* Rows of q and rows of k in a block. */
-#define ROWS EDDY_SDPA_ROWS
-#define COLUMNS EDDY_SDPA_COLUMNS
+/* Rows of q and rows of k in a block, at most: its scores stay in the second-level cache, and its products are large enough for
+ * the library. */
+#define ROWS_MAX 128
+#define COLUMNS_MAX 512
 /* Parts that the tasks are dealt to, each with buffers of its own. As many as suffice for any team where that takes no more memory
  * than the outputs do, and some in any case. */
 #define PARTS_MAX 64
@@ -27,6 +28,7 @@ typedef struct sdpa {
     const eddy_kernel_view *views[OPERANDS]; /* NULL where there is none */
     eddy_walk batches;
     int64_t batch_count, rows, columns, width, value_width; /* L, S, D, E */
+    int64_t block_rows, block_columns;                      /* of a block */
     bool is_causal;
     double scale;
     eddy_dtype compute;
@@ -63,8 +65,11 @@ static void prepare(sdpa *work, const eddy_kernel_call *call, const eddy_kernel_
     work->compute = eddy_chunk_compute_dtype(q->dtype);
     work->bytes = work->compute == EDDY_F64 ? 8 : 4;
     work->ops = work->compute == EDDY_F64 ? &eddy_cpu_sdpa_blocks()->f64 : &eddy_cpu_sdpa_blocks()->f32;
-    work->provider = eddy_gemm_choose(eddy_isa_chosen(), work->compute, eddy_min_i64(ROWS, work->rows),
-                                      eddy_min_i64(COLUMNS, work->columns), eddy_max_i64(1, work->width));
+    /* Lower blocks lose less to what a causal mask hides. */
+    work->block_rows = eddy_min_i64(work->is_causal ? ROWS_MAX / 2 : ROWS_MAX, eddy_max_i64(1, work->rows));
+    work->block_columns = eddy_min_i64(COLUMNS_MAX, eddy_max_i64(1, work->columns));
+    work->provider = eddy_gemm_choose(eddy_isa_chosen(), work->compute, work->block_rows, work->block_columns,
+                                      eddy_max_i64(1, work->width));
     eddy_walk_init(&work->batches, like->rank - 2, like->shape);
     work->batch_count = eddy_walk_count(&work->batches);
     for (int o = 0; o < OPERANDS; o++)
@@ -77,7 +82,7 @@ static const eddy_kernel_view *present(const eddy_kernel_view *view) {
 }
 
 static int64_t row_blocks(const sdpa *work) {
-    return (work->rows + ROWS - 1) / ROWS;
+    return (work->rows + work->block_rows - 1) / work->block_rows;
 }
 
 /* c = a b, or with `adds` c += a b; row-major, rows of c `ldc` apart. */
@@ -114,6 +119,16 @@ static matrix rows_of(const sdpa *work, int operand, const int64_t *offsets, int
     return (matrix){buffer, eddy_max_i64(1, width)};
 }
 
+/* Rows of q times the scale, packed into *buffer: the scores need no pass of their own then. */
+static matrix scaled_q(const sdpa *work, const int64_t *offsets, int64_t row, int64_t rows, void *buffer) {
+    const eddy_kernel_view *view = work->views[Q];
+    for (int64_t r = 0; r < rows && work->width > 0; r++)
+        eddy_chunk_load(work->compute, eddy_chunk_at(buffer, work->compute, r * work->width), view->dtype,
+                        place(work, Q, offsets, row + r), view->strides[view->rank - 1], work->width);
+    work->ops->scale(buffer, work->scale, rows * work->width);
+    return (matrix){buffer, eddy_max_i64(1, work->width)};
+}
+
 static void store_rows(const sdpa *work, int operand, const int64_t *offsets, int64_t row, int64_t count,
                        const void *from) {
     const eddy_kernel_view *view = work->views[operand];
@@ -128,15 +143,16 @@ static int64_t columns_seen(const sdpa *work, int64_t row) {
     return work->is_causal ? eddy_min_i64(work->columns, row + 1) : work->columns;
 }
 
-/* Scores of a block: products times scale, plus the mask; -infinity where a row may not look. */
+/* Scores of a block: products, plus the mask; -infinity where a row may not look. */
 static void mask_scores(const sdpa *work, const int64_t *offsets, void *scores, int64_t row, int64_t rows,
                         int64_t column, int64_t columns) {
     const eddy_kernel_view *mask = work->views[MASK];
-    _Alignas(64) char line[COLUMNS * 8];
+    _Alignas(64) char line[COLUMNS_MAX * 8];
+    if (!mask && columns_seen(work, row) >= column + columns)
+        return;
     for (int64_t r = 0; r < rows; r++) {
-        void *at = eddy_chunk_at(scores, work->compute, r * COLUMNS);
+        void *at = eddy_chunk_at(scores, work->compute, r * work->block_columns);
         int64_t seen = eddy_min_i64(columns, eddy_max_i64(0, columns_seen(work, row + r) - column));
-        work->ops->scale(at, work->scale, seen);
         if (mask && seen > 0) {
             int64_t offset = offsets[MASK];
             int64_t row_stride = mask->shape[mask->rank - 2] == 1 ? 0 : mask->strides[mask->rank - 2];
@@ -186,20 +202,21 @@ typedef struct forward_buffers {
 
 static void lay_forward(const sdpa *work, room *at, forward_buffers *b) {
     size_t bytes = (size_t)work->bytes, width = (size_t)work->width, value_width = (size_t)work->value_width;
-    b->q = take(at, ROWS * width * bytes);
-    b->k = take(at, COLUMNS * width * bytes);
-    b->v = take(at, COLUMNS * value_width * bytes);
-    b->scores = take(at, ROWS * COLUMNS * bytes);
-    b->out = take(at, ROWS * value_width * bytes);
-    b->largest = take(at, ROWS * sizeof(double));
-    b->sums = take(at, ROWS * sizeof(double));
+    size_t rows = (size_t)work->block_rows, columns = (size_t)work->block_columns;
+    b->q = take(at, rows * width * bytes);
+    b->k = take(at, columns * width * bytes);
+    b->v = take(at, columns * value_width * bytes);
+    b->scores = take(at, rows * columns * bytes);
+    b->out = take(at, rows * value_width * bytes);
+    b->largest = take(at, rows * sizeof(double));
+    b->sums = take(at, rows * sizeof(double));
 }
 
 /* Takes a block of scores into the rows' sums: scores become exponentials over the largest so far, and what was added up
  * before is scaled down to it. */
 static void join_scores(const sdpa *work, const forward_buffers *b, int64_t rows, int64_t columns, bool has_out) {
     for (int64_t r = 0; r < rows; r++) {
-        void *at = eddy_chunk_at(b->scores, work->compute, r * COLUMNS);
+        void *at = eddy_chunk_at(b->scores, work->compute, r * work->block_columns);
         double largest = work->ops->max(at, columns), before = b->largest[r];
         largest = before > largest || before != before ? before : largest;
         if (largest == -INFINITY) { /* nothing has been looked at */
@@ -224,22 +241,22 @@ static void begin_rows(const sdpa *work, const forward_buffers *b, int64_t rows)
 
 /* A block of rows of one batch. */
 static void forward_task(const sdpa *work, int64_t task, const forward_buffers *b) {
-    int64_t row = task % row_blocks(work) * ROWS, rows = eddy_min_i64(ROWS, work->rows - row);
+    int64_t row = task % row_blocks(work) * work->block_rows, rows = eddy_min_i64(work->block_rows, work->rows - row);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->batches, &cursor, task / row_blocks(work));
-    matrix q = rows_of(work, Q, cursor.offsets, row, rows, b->q);
+    matrix q = scaled_q(work, cursor.offsets, row, rows, b->q);
     begin_rows(work, b, rows);
     int64_t seen = columns_seen(work, row + rows - 1);
-    for (int64_t column = 0; column < seen; column += COLUMNS) {
-        int64_t columns = eddy_min_i64(COLUMNS, seen - column);
+    for (int64_t column = 0; column < seen; column += work->block_columns) {
+        int64_t columns = eddy_min_i64(work->block_columns, seen - column);
         matrix k = rows_of(work, K, cursor.offsets, column, columns, b->k);
         matrix v = rows_of(work, V, cursor.offsets, column, columns, b->v);
         multiply(work, false, true, rows, columns, work->width, q.data, q.stride, k.data, k.stride, false, b->scores,
-                 COLUMNS);
+                 work->block_columns);
         mask_scores(work, cursor.offsets, b->scores, row, rows, column, columns);
         join_scores(work, b, rows, columns, true);
-        multiply(work, false, false, rows, work->value_width, columns, b->scores, COLUMNS, v.data, v.stride, true,
-                 b->out, work->value_width);
+        multiply(work, false, false, rows, work->value_width, columns, b->scores, work->block_columns, v.data, v.stride,
+                 true, b->out, work->value_width);
     }
     for (int64_t r = 0; r < rows; r++) /* a row that looks at nothing is 0 */
         if (b->sums[r] != 0)
@@ -306,11 +323,12 @@ typedef struct backward_buffers {
 
 static void lay_backward(const sdpa *work, room *at, backward_buffers *b) {
     size_t bytes = (size_t)work->bytes, width = (size_t)work->width, value_width = (size_t)work->value_width;
+    size_t rows = (size_t)work->block_rows, columns = (size_t)work->block_columns;
     lay_forward(work, at, &b->forward);
-    b->grad = take(at, ROWS * value_width * bytes);
-    b->slopes = take(at, ROWS * COLUMNS * bytes);
-    b->dk = take(at, COLUMNS * width * bytes);
-    b->dv = take(at, COLUMNS * value_width * bytes);
+    b->grad = take(at, rows * value_width * bytes);
+    b->slopes = take(at, rows * columns * bytes);
+    b->dk = take(at, columns * width * bytes);
+    b->dv = take(at, columns * value_width * bytes);
     b->dq = take(at, (size_t)work->rows * width * bytes);
     b->totals = take(at, (size_t)work->rows * sizeof(double));
     b->products = take(at, (size_t)work->rows * sizeof(double));
@@ -320,15 +338,15 @@ static void lay_backward(const sdpa *work, room *at, backward_buffers *b) {
  * probability times the probability's gradient. */
 static void take_totals(const sdpa *work, const int64_t *offsets, const backward_buffers *b) {
     const forward_buffers *f = &b->forward;
-    for (int64_t row = 0; row < work->rows; row += ROWS) {
-        int64_t rows = eddy_min_i64(ROWS, work->rows - row), seen = columns_seen(work, row + rows - 1);
-        matrix q = rows_of(work, Q, offsets, row, rows, f->q);
+    for (int64_t row = 0; row < work->rows; row += work->block_rows) {
+        int64_t rows = eddy_min_i64(work->block_rows, work->rows - row), seen = columns_seen(work, row + rows - 1);
+        matrix q = scaled_q(work, offsets, row, rows, f->q);
         begin_rows(work, f, rows);
-        for (int64_t column = 0; column < seen; column += COLUMNS) {
-            int64_t columns = eddy_min_i64(COLUMNS, seen - column);
+        for (int64_t column = 0; column < seen; column += work->block_columns) {
+            int64_t columns = eddy_min_i64(work->block_columns, seen - column);
             matrix k = rows_of(work, K, offsets, column, columns, f->k);
             multiply(work, false, true, rows, columns, work->width, q.data, q.stride, k.data, k.stride, false,
-                     f->scores, COLUMNS);
+                     f->scores, work->block_columns);
             mask_scores(work, offsets, f->scores, row, rows, column, columns);
             join_scores(work, f, rows, columns, false);
         }
@@ -347,26 +365,28 @@ static void take_totals(const sdpa *work, const int64_t *offsets, const backward
 static void add_block(const sdpa *work, const int64_t *offsets, const backward_buffers *b, int64_t row, int64_t column,
                       int64_t columns, matrix k, matrix v) {
     const forward_buffers *f = &b->forward;
-    int64_t rows = eddy_min_i64(ROWS, work->rows - row), width = work->width;
-    matrix q = rows_of(work, Q, offsets, row, rows, f->q), grad = rows_of(work, GRAD, offsets, row, rows, b->grad);
-    multiply(work, false, true, rows, columns, width, q.data, q.stride, k.data, k.stride, false, f->scores, COLUMNS);
+    int64_t rows = eddy_min_i64(work->block_rows, work->rows - row), width = work->width;
+    matrix q = scaled_q(work, offsets, row, rows, f->q), grad = rows_of(work, GRAD, offsets, row, rows, b->grad);
+    multiply(work, false, true, rows, columns, width, q.data, q.stride, k.data, k.stride, false, f->scores,
+             work->block_columns);
     mask_scores(work, offsets, f->scores, row, rows, column, columns);
     multiply(work, false, true, rows, columns, work->value_width, grad.data, grad.stride, v.data, v.stride, false,
-             b->slopes, COLUMNS);
+             b->slopes, work->block_columns);
     for (int64_t r = 0; r < rows; r++) {
-        void *scores = eddy_chunk_at(f->scores, work->compute, r * COLUMNS);
-        void *slopes = eddy_chunk_at(b->slopes, work->compute, r * COLUMNS);
+        void *scores = eddy_chunk_at(f->scores, work->compute, r * work->block_columns);
+        void *slopes = eddy_chunk_at(b->slopes, work->compute, r * work->block_columns);
         double total = b->totals[row + r];
         if (total == -INFINITY) /* a row that looks at nothing */
             work->ops->fill(scores, 0, columns);
         else
             work->ops->exp_sum(scores, total, columns);
-        work->ops->slope(slopes, scores, b->products[row + r], work->scale, columns);
+        work->ops->slope(slopes, scores, b->products[row + r], columns);
     }
-    multiply(work, true, false, columns, work->value_width, rows, f->scores, COLUMNS, grad.data, grad.stride, true,
-             b->dv, work->value_width);
-    multiply(work, true, false, columns, width, rows, b->slopes, COLUMNS, q.data, q.stride, true, b->dk, width);
-    multiply(work, false, false, rows, width, columns, b->slopes, COLUMNS, k.data, k.stride, true,
+    multiply(work, true, false, columns, work->value_width, rows, f->scores, work->block_columns, grad.data,
+             grad.stride, true, b->dv, work->value_width);
+    multiply(work, true, false, columns, width, rows, b->slopes, work->block_columns, q.data, q.stride, true, b->dk,
+             width);
+    multiply(work, false, false, rows, width, columns, b->slopes, work->block_columns, k.data, k.stride, true,
              eddy_chunk_at(b->dq, work->compute, row * width), width);
 }
 
@@ -376,18 +396,20 @@ static void backward_batch(const sdpa *work, int64_t batch, const backward_buffe
     const int64_t *offsets = cursor.offsets;
     take_totals(work, offsets, b);
     work->ops->fill(b->dq, 0, work->rows * work->width);
-    for (int64_t column = 0; column < work->columns; column += COLUMNS) {
-        int64_t columns = eddy_min_i64(COLUMNS, work->columns - column);
+    for (int64_t column = 0; column < work->columns; column += work->block_columns) {
+        int64_t columns = eddy_min_i64(work->block_columns, work->columns - column);
         matrix k = rows_of(work, K, offsets, column, columns, b->forward.k);
         matrix v = rows_of(work, V, offsets, column, columns, b->forward.v);
         work->ops->fill(b->dk, 0, columns * work->width);
         work->ops->fill(b->dv, 0, columns * work->value_width);
-        int64_t first = work->is_causal ? column / ROWS * ROWS : 0; /* rows before it see none of these columns */
-        for (int64_t row = first; row < work->rows; row += ROWS)
+        int64_t first = work->is_causal ? column / work->block_rows * work->block_rows
+                                        : 0; /* rows before it see none of these columns */
+        for (int64_t row = first; row < work->rows; row += work->block_rows)
             add_block(work, offsets, b, row, column, columns, k, v);
         store_rows(work, DK, offsets, column, columns, b->dk);
         store_rows(work, DV, offsets, column, columns, b->dv);
     }
+    work->ops->scale(b->dq, work->scale, work->rows * work->width);
     store_rows(work, DQ, offsets, 0, work->rows, b->dq);
 }
 

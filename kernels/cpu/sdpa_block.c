@@ -5,7 +5,7 @@
 #define LANES 16
 
 #define ADD(a, b) ((a) + (b))
-#define MAX(a, b) ((((a) >= (b)) | ((a) != (a))) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 #define SDPA(name, real)                                                                                               \
     static void fill_##name(void *data, double value, int64_t count) {                                                 \
@@ -29,6 +29,13 @@
         for (int64_t i = 0; i < count; i++)                                                                            \
             x[i] = bytes[i] ? x[i] : (real)-__builtin_inf();                                                           \
     }                                                                                                                  \
+    static double max_with_nan_##name(const void *data, int64_t count) {                                               \
+        const real *restrict x = data;                                                                                 \
+        real largest = (real)-__builtin_inf();                                                                         \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            largest = x[i] > largest || x[i] != x[i] ? x[i] : largest;                                                 \
+        return (double)largest;                                                                                        \
+    }                                                                                                                  \
     static double max_##name(const void *data, int64_t count) {                                                        \
         const real *restrict x = data;                                                                                 \
         real lanes[LANES];                                                                                             \
@@ -37,11 +44,11 @@
             lanes[l] = (real)-__builtin_inf();                                                                         \
         for (; i + LANES <= count; i += LANES)                                                                         \
             EDDY_LANES (l, LANES)                                                                                      \
-                lanes[l] = MAX(lanes[l], x[i + l]);                                                                    \
+                lanes[l] = MAX(x[i + l], lanes[l]);                                                                    \
         EDDY_LANES (l, LANES)                                                                                          \
-            lanes[l] = i + l < count ? MAX(lanes[l], x[i + l]) : lanes[l];                                             \
+            lanes[l] = i + l < count ? MAX(x[i + l], lanes[l]) : lanes[l];                                             \
         EDDY_LANES_HALVE(lanes, MAX);                                                                                  \
-        return (double)lanes[0];                                                                                       \
+        return lanes[0] == (real)-__builtin_inf() ? max_with_nan_##name(data, count) : (double)lanes[0];               \
     }                                                                                                                  \
     static double exp_sum_##name(void *data, double shift, int64_t count) {                                            \
         real *restrict x = data, by = (real)shift;                                                                     \
@@ -73,11 +80,11 @@
         EDDY_LANES_HALVE(lanes, ADD);                                                                                  \
         return (double)lanes[0];                                                                                       \
     }                                                                                                                  \
-    static void slope_##name(void *slopes, const void *probabilities, double product, double factor, int64_t count) {  \
-        real *restrict g = slopes, less = (real)product, by = (real)factor;                                            \
+    static void slope_##name(void *slopes, const void *probabilities, double product, int64_t count) {                 \
+        real *restrict g = slopes, less = (real)product;                                                               \
         const real *restrict p = probabilities;                                                                        \
         for (int64_t i = 0; i < count; i++)                                                                            \
-            g[i] = p[i] * (g[i] - less) * by;                                                                          \
+            g[i] = p[i] * (g[i] - less);                                                                               \
     }
 
 SDPA(f32, float)

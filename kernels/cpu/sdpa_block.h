@@ -5,9 +5,6 @@
 #include <kernels/cpu/isa.h>
 #include <stdint.h>
 
-#define EDDY_SDPA_ROWS 64
-#define EDDY_SDPA_COLUMNS 128
-
 typedef struct eddy_sdpa_ops {
     void (*fill)(void *x, double value, int64_t count);
     void (*scale)(void *x, double factor, int64_t count);
@@ -15,13 +12,14 @@ typedef struct eddy_sdpa_ops {
     void (*add)(void *x, const void *y, int64_t count);
     /* x = -infinity where a byte is 0 */
     void (*hide)(void *x, const unsigned char *bytes, int64_t count);
-    /* NaN wins; -infinity of nothing */
+    /* -infinity of nothing; NaN is passed over, unless there is no other number but -infinity: the sum of a row with one is NaN
+     * whatever was subtracted */
     double (*max)(const void *x, int64_t count);
     /* x = exp(x - shift); the sum of the results */
     double (*exp_sum)(void *x, double shift, int64_t count);
     double (*dot)(const void *a, const void *b, int64_t count);
-    /* slope = probability * (slope - product) * factor */
-    void (*slope)(void *slope, const void *probability, double product, double factor, int64_t count);
+    /* slope = probability * (slope - product) */
+    void (*slope)(void *slope, const void *probability, double product, int64_t count);
 } eddy_sdpa_ops;
 
 typedef struct eddy_sdpa_blocks {
