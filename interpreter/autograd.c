@@ -6,6 +6,7 @@
 #include <interpreter/copy.h>
 #include <interpreter/infer.h>
 #include <interpreter/scope.h>
+#include <interpreter/stale.h>
 #include <string.h>
 
 _Static_assert(EDDY_OP_OUTPUT_MAX <= EDDY_CACHE_LINE, "an output's number has room beside an address");
@@ -459,6 +460,7 @@ static uint32_t list_count(const eddy_op *op) {
 static void save(eddy_autograd_node *node, uint32_t slot, eddy_tensor *tensor) {
     if (!eddy_tensor_is_none(tensor)) {
         eddy_tensor_retain(tensor);
+        eddy_stale_watch(tensor);
         node->saved[slot].version = eddy_load_relaxed(&tensor->root->version);
     }
     node->saved[slot].tensor = tensor;
@@ -631,11 +633,14 @@ eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply) {
         return refuse(&r, EDDY_OUT_OF_MEMORY, "no memory to record the call");
     note_inputs(&r);
     eddy_status status = issue(&r);
-    if (status == EDDY_OK)
-        note_outputs(&r);
-    else
+    if (status != EDDY_OK) {
         discard(&r);
-    return status;
+        return status;
+    }
+    if (r.is_inplace && eddy_load_relaxed(&apply->targets[0]->root->is_saved))
+        eddy_stale_sweep(r.node, apply->targets[0]);
+    note_outputs(&r);
+    return EDDY_OK;
 }
 
 eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *view, eddy_view_kind kind, const void *attributes,

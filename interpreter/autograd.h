@@ -6,7 +6,8 @@
  * recorded, but for what `lock` guards.
  *
  *   RECORDED --gone back through--> SPENT (what was saved is gone)      a leaf stays RECORDED
- *   either --last reference--> freed; those it held in turn, in a loop and not in each other (chains may be 10^6 long)
+ *   RECORDED --what was saved is overwritten by a recorded call--> STALE (it is gone, too)
+ *   any --last reference--> freed; those it held in turn, in a loop and not in each other (chains may be 10^6 long)
  *
  * Threads: any. Two that go back through a node at once both take their own references of what was saved under `lock`; who
  * comes after it was given up fails. */
@@ -58,12 +59,15 @@ typedef struct eddy_autograd_node {
 
     eddy_lock lock;
     bool is_spent;              /* lock: lock */
+    bool is_stale;              /* lock: lock; what it saved was overwritten, and is gone (stale.h) */
     eddy_autograd_saved *saved; /* lock: lock; inputs, outputs, then what else a custom function saved */
     eddy_tensor **kept;         /* lock: lock; per output: the gradient kept for the user (leaves, eddy_retain_grad) */
     bool *keeps;                /* lock: lock; per output */
     eddy_autograd_hook *hooks;  /* lock: lock; in the order they were added */
 
-    struct eddy_autograd_node *next_freed;
+    struct eddy_autograd_node *next_freed, *next_stale; /* who frees it; who found it to be stale */
+    struct eddy_autograd_node *next_swept;              /* lock: that of the sweep (stale.c) */
+    uint64_t sweep;                                     /* lock: that of the sweep; the last one that came by */
 } eddy_autograd_node;
 
 /* ---- words ---- */

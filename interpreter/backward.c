@@ -375,7 +375,7 @@ static eddy_status take_saved(walk *w, eddy_autograd_node *node, frame *f) {
     uint32_t slots = eddy_autograd_saved_count(node);
     bool has_saved = false;
     eddy_lock_acquire(&node->lock);
-    bool is_spent = node->is_spent;
+    bool is_spent = node->is_spent, is_stale = node->is_stale;
     for (uint32_t i = 0; i < slots; i++) {
         f->saved[i] = node->saved[i];
         has_saved |= f->saved[i].tensor != NULL;
@@ -393,11 +393,12 @@ static eddy_status take_saved(walk *w, eddy_autograd_node *node, frame *f) {
             node->op->name);
     for (uint32_t i = 0; i < slots; i++) {
         const eddy_tensor *tensor = f->saved[i].tensor;
-        if (tensor && !eddy_tensor_is_none(tensor) && eddy_load_relaxed(&tensor->root->version) != f->saved[i].version)
-            return eddy_fail(EDDY_INVALID_ARGUMENT, w->op, w->address,
-                             "%s: what %s had saved for its gradient was written to in place since", w->op,
-                             node->op->name);
+        is_stale |=
+            tensor && !eddy_tensor_is_none(tensor) && eddy_load_relaxed(&tensor->root->version) != f->saved[i].version;
     }
+    if (is_stale)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, w->op, w->address,
+                         "%s: what %s had saved for its gradient was written to in place since", w->op, node->op->name);
     return EDDY_OK;
 }
 

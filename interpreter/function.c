@@ -6,6 +6,7 @@
 #include <base/status.h>
 #include <interpreter/autograd.h>
 #include <interpreter/scope.h>
+#include <interpreter/stale.h>
 #include <string.h>
 
 /* What a node keeps instead of attributes. */
@@ -200,6 +201,7 @@ static eddy_status record(calling *c) {
     node->device = eddy_tensor_device(c->handles[0]);
     for (int64_t i = 0; i < c->saved_count; i++) {
         uint32_t slot = node->input_count + node->output_count + (uint32_t)i;
+        eddy_stale_watch(c->saved[i]);
         node->saved[slot] = (eddy_autograd_saved){.tensor = c->saved[i],
                                                   .version = eddy_load_relaxed(&c->saved[i]->root->version),
                                                   .result = result_of(c, c->saved[i])};

@@ -9,6 +9,7 @@
 #include <interpreter/host.h>
 #include <interpreter/note.h>
 #include <interpreter/route.h>
+#include <interpreter/stale.h>
 #include <interpreter/tensor.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,6 +131,7 @@ static void at_fork_child(void) {
     eddy_routes_fork_child();
     eddy_generator_fork_child();
     eddy_host_fork_child();
+    eddy_stale_fork_child();
 }
 
 /* ---- life ---- */

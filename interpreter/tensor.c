@@ -145,6 +145,8 @@ void eddy_tensor_finish(eddy_tensor *tensor) {
             eddy_autograd_set(tensor, 0);
         eddy_tensor *root = tensor->root;
         if (EDDY_LIKELY(root == tensor)) {
+            if (EDDY_UNLIKELY(eddy_load_relaxed(&tensor->is_saved)))
+                eddy_store_relaxed(&tensor->is_saved, false);
             release_storage(caller, tensor);
             return;
         }

@@ -66,14 +66,15 @@ struct eddy_tensor {
     struct eddy_tensor *root;    /* itself, or the handle a view holds */
     _Atomic(eddy_scope *) scope; /* atomic: the scope's thread stores (release), others load (acquire) to compare */
 
-    eddy_vm_release_link link; /* LIVE: `after` is 1 where the memory is borrowed. RELEASED: the VM's. CACHED: the next one */
-    eddy_caller *owner;        /* const: whose cache it comes from */
-    const void *address;       /* the public call that made it */
+    eddy_vm_release_link
+        link;            /* LIVE: `after` is 1 where the memory is borrowed. RELEASED: the VM's. CACHED: the next one */
+    eddy_caller *owner;  /* const: whose cache it comes from */
+    const void *address; /* the public call that made it */
     eddy_axis axes[EDDY_RANK_MAX];
-    int8_t device_kind;
+    int8_t device_kind, device_index;
     /* A view of all of its root, made with it by a recorded call: the one handle of it that the user was given. */
     bool stands_in;
-    int16_t device_index;
+    _Atomic bool is_saved;    /* atomic: relaxed; root: some node has saved it, or a view of it, at some time */
     _Atomic uint32_t version; /* atomic: relaxed; root: writes to its storage that were issued so far */
     eddy_autograd autograd;
 };
@@ -87,7 +88,7 @@ static inline eddy_device eddy_tensor_device(const eddy_tensor *tensor) {
 
 static inline void eddy_tensor_set_device(eddy_tensor *tensor, eddy_device device) {
     tensor->device_kind = (int8_t)device.kind;
-    tensor->device_index = (int16_t)device.index;
+    tensor->device_index = (int8_t)device.index;
 }
 
 static inline bool eddy_tensor_is_none(const eddy_tensor *tensor) {

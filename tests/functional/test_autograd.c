@@ -329,6 +329,63 @@ CASE(a_detached_tensor_holds_no_tape) {
     cr_assert(held[1] == held[0] && held[2] == held[0]);
 }
 
+/* Writes to three tensors in place what has saved them: one from outside, one by a view, one that the record made. */
+static void make_rings(eddy_tensor *x, eddy_tensor **rings) {
+    rings[0] = F32(EDDY_SHAPE(2), 3, 4);
+    rings[1] = F32(EDDY_SHAPE(2), 5, 6);
+    rings[2] = eddy_exp(x);
+    cr_assert_eq(eddy_add_inplace(rings[0], eddy_mul(x, rings[0])), EDDY_OK);
+    cr_assert_eq(eddy_add_inplace(rings[1], eddy_mul(x, eddy_narrow(rings[1], 0, 0, 2))), EDDY_OK);
+    cr_assert_eq(eddy_add_inplace(rings[2], eddy_mul(x, rings[2])), EDDY_OK);
+}
+
+/* The node that a tensor names leads to one that saved the tensor. Nobody goes back, which would give it up; yet all is freed. */
+CASE(a_write_in_place_to_what_was_saved_closes_no_ring) {
+    eddy_tensor *x = leaf(F32(EDDY_SHAPE(2), 1, 2)), *rings[3];
+    for (int i = 0; i < 3; i++) {
+        eddy_scope *inner = eddy_scope_begin();
+        int64_t alive = eddy_live_count();
+        make_rings(x, rings);
+        for (int k = 0; k < 3; k++)
+            cr_assert(k == i || eddy_backward(total(rings[k])) == EDDY_INVALID_ARGUMENT);
+        eddy_error_take(NULL);
+        eddy_scope_end(inner);
+        cr_assert_eq(eddy_live_count(), alive, "ring %d", i);
+    }
+}
+
+/* At any distance, and each time. */
+CASE(a_write_in_place_closes_no_ring_of_many) {
+    eddy_tensor *x = leaf(F32(EDDY_SHAPE(2), 1, 2)), *sum = F32(EDDY_SHAPE(2), 3, 4);
+    for (int i = 0; i < 3; i++) {
+        eddy_tensor *far = chain(eddy_mul(sum, x), 100000, eddy_neg);
+        cr_assert_eq(eddy_add_inplace(sum, eddy_add(far, far)), EDDY_OK);
+        eddy_release(&far);
+    }
+}
+
+CASE(a_ring_that_was_broken_is_refused) {
+    eddy_tensor *x = leaf(F32(EDDY_SHAPE(2), 1, 2)), *rings[3];
+    make_rings(x, rings);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(eddy_backward(total(rings[i])), EDDY_INVALID_ARGUMENT);
+        expect_error(EDDY_INVALID_ARGUMENT, "what mul had saved for its gradient was written to in place since");
+    }
+}
+
+/* What still serves is kept, and the other ways back stay open. */
+CASE(a_write_in_place_leaves_what_it_did_not_touch) {
+    eddy_tensor *x = leaf(F32(EDDY_SHAPE(2), 1, 2)), *y = leaf(F32(EDDY_SHAPE(2), 3, 4)), *gradient;
+    eddy_tensor *sum = F32(EDDY_SHAPE(2), 1, 1);
+    eddy_tensor *factor = F32(EDDY_SHAPE(2), 5, 6), *product = eddy_mul(x, factor);
+    cr_assert_eq(eddy_add_inplace(sum, product), EDDY_OK);
+    cr_assert_eq(eddy_add_inplace(sum, eddy_mul(y, eddy_detach(sum))), EDDY_OK);
+    cr_assert_eq(eddy_gradients(EDDY_LIST(total(sum)), EDDY_LIST(x), (eddy_list){0}, NULL, &gradient), EDDY_OK);
+    float values[2];
+    cr_assert_eq(eddy_read(gradient, values, sizeof(values)), EDDY_OK);
+    cr_assert(values[0] == 5 && values[1] == 6);
+}
+
 /* A step in which one allocation fails; false when there was no such one. Whether it fails at the call or late, it says so, and
  * where nothing failed the gradient is right. */
 static bool step_with_failure(int64_t nth) {

@@ -95,6 +95,14 @@ CASE(it_is_recorded_itself_for_gradients_of_gradients) {
     cr_assert_lt(fabs(item(second, 0) - 4 * exp(1)), 1e-12);
 }
 
+/* What forward saved is written to by a call that depends on what forward made. */
+CASE(a_write_in_place_to_what_forward_saved_closes_no_ring) {
+    static counters c; /* destroyed by `end` */
+    eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 0.5)), *b = F64(EDDY_SHAPE(1), 2), *outputs[2];
+    cr_assert_eq(eddy_custom_function(&product, &c, EDDY_LIST(a, b), outputs), EDDY_OK);
+    cr_assert_eq(eddy_add_inplace(b, outputs[0]), EDDY_OK);
+}
+
 CASE(misuse_is_refused) {
     counters c = {.fails = true};
     eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 1)), *outputs[2] = {NULL, NULL};
