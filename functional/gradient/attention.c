@@ -1,8 +1,15 @@
-/* Gradients of attention: one op gives all three. */
+/* Gradients of attention: one op gives all three.
+ *
+ * Of those gradients, with P = softmax(S), S = scale q k^T + mask and g what came back to the output o:
+ *   dq = scale dS k, dk = scale dS^T q, dv = P^T g, where dS = P (g v^T - d) element by element, d the row sums of g o.
+ * Where a, b and c come back to them, R = scale (a k^T + q b^T) comes back to dS and g c^T to P. So
+ *   T = (g v^T - d) R + g c^T comes back to P in all, U = P (T - the row sums of P T) to S, and minus the row sums of P R to d.
+ * Unlike the op itself this holds whole matrices of scores. */
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
 #include <functional/gradient/helper.h>
 #include <interpreter/runtime.h>
+#include <math.h>
 
 eddy_status eddy_gradient_sdpa(const eddy_gradient_call *call) {
     const eddy_arguments_sdpa *arguments = call->attributes;
@@ -16,5 +23,77 @@ eddy_status eddy_gradient_sdpa(const eddy_gradient_call *call) {
     call->results[0] = dq;
     call->results[1] = dk;
     call->results[2] = dv;
+    return EDDY_OK;
+}
+
+/* ---- twice ---- */
+
+enum { GRAD, OUTPUT, Q, K, V, MASK };
+
+static eddy_tensor *transposed(eddy_tensor *matrix) {
+    return eddy_transpose(matrix, -2, -1);
+}
+
+static eddy_tensor *row_sums(eddy_tensor *matrix) {
+    return eddy_sum(matrix, EDDY_AXES(-1), EDDY_OPTIONS(sum, .keepdim = true));
+}
+
+/* Of [L, S]: whether the column is beyond the row. */
+static eddy_tensor *beyond(eddy_shape scores, eddy_device device) {
+    eddy_arange_options options = {.size = sizeof(options), .device = device};
+    int64_t rows = scores.dims[scores.rank - 2], columns = scores.dims[scores.rank - 1];
+    eddy_tensor *row = eddy_arange(EDDY_S(0), EDDY_S(rows), EDDY_S(1), EDDY_I64, &options);
+    eddy_tensor *column = eddy_arange(EDDY_S(0), EDDY_S(columns), EDDY_S(1), EDDY_I64, &options);
+    return eddy_gt(column, eddy_unsqueeze(row, 1));
+}
+
+/* softmax of the scores; 0 where nothing takes part. */
+static eddy_tensor *probabilities(const eddy_gradient_call *call, eddy_tensor *scores) {
+    const eddy_arguments_sdpa_backward *arguments = call->attributes;
+    eddy_tensor *mask = call->inputs[MASK];
+    if (!scores)
+        return NULL;
+    if (arguments->causal)
+        scores = eddy_masked_fill(scores, beyond(eddy_shape_of(scores), call->device), EDDY_S(-INFINITY));
+    if (mask == EDDY_NONE)
+        return eddy_softmax(scores, -1);
+    scores = eddy_dtype_of(mask) == EDDY_BOOL ? eddy_masked_fill(scores, eddy_logical_not(mask), EDDY_S(-INFINITY))
+                                              : eddy_add(scores, eddy_gradient_widen(mask));
+    eddy_tensor *absent = eddy_eq_s(scores, EDDY_S(-INFINITY));
+    eddy_tensor *empty = eddy_all(absent, EDDY_AXES(-1), EDDY_OPTIONS(all, .keepdim = true));
+    return eddy_masked_fill(eddy_softmax(eddy_masked_fill(scores, empty, EDDY_S(0)), -1), absent, EDDY_S(0));
+}
+
+eddy_status eddy_gradient_sdpa_backward(const eddy_gradient_call *call) {
+    const eddy_arguments_sdpa_backward *arguments = call->attributes;
+    eddy_tensor *g = eddy_gradient_widen(call->inputs[GRAD]), *o = eddy_gradient_widen(call->inputs[OUTPUT]);
+    eddy_tensor *q = eddy_gradient_widen(call->inputs[Q]), *k = eddy_gradient_widen(call->inputs[K]);
+    eddy_tensor *v = eddy_gradient_widen(call->inputs[V]);
+    eddy_tensor *a = eddy_gradient_widen(call->gradients[0]), *b = eddy_gradient_widen(call->gradients[1]);
+    eddy_tensor *c = eddy_gradient_widen(call->gradients[2]);
+    const eddy_shape *rows = &call->input_specs[Q].shape;
+    double width = fmax(1, (double)rows->dims[rows->rank - 1]);
+    eddy_scalar scale = EDDY_S(arguments->scale != 0 ? arguments->scale : 1 / sqrt(width));
+
+    eddy_tensor *p = probabilities(call, eddy_mul_s(eddy_matmul(q, transposed(k)), scale));
+    eddy_tensor *r = eddy_mul_s(eddy_add(eddy_matmul(a, transposed(k)), eddy_matmul(q, transposed(b))), scale);
+    eddy_tensor *pr = eddy_mul(p, r), *to_d = eddy_neg(row_sums(pr));
+    eddy_tensor *rest = eddy_sub(eddy_matmul(g, transposed(v)), row_sums(eddy_mul(g, o)));
+    eddy_tensor *ds = eddy_mul_s(eddy_mul(p, rest), scale);
+    eddy_tensor *to_p = eddy_add(eddy_mul(rest, r), eddy_matmul(g, transposed(c)));
+    eddy_tensor *to_s = eddy_mul_s(eddy_mul(p, eddy_sub(to_p, row_sums(eddy_mul(p, to_p)))), scale);
+
+    eddy_tensor *results[] = {
+        [GRAD] = eddy_add(eddy_add(eddy_matmul(pr, v), eddy_matmul(p, c)), eddy_mul(to_d, o)),
+        [OUTPUT] = eddy_mul(to_d, g),
+        [Q] = eddy_add(eddy_matmul(to_s, k), eddy_matmul(ds, b)),
+        [K] = eddy_add(eddy_matmul(transposed(to_s), q), eddy_matmul(transposed(ds), a)),
+        [V] = eddy_matmul(transposed(pr), g),
+    };
+    for (int i = GRAD; i <= V; i++) {
+        if (!results[i])
+            return eddy_runtime_failure();
+        call->results[i] = results[i];
+    }
     return EDDY_OK;
 }

@@ -1,5 +1,6 @@
 #include <functional/gradient/helper.h>
 
+#include <base/dtype.h>
 #include <base/status.h>
 
 eddy_tensor *eddy_gradient_constant(const eddy_gradient_call *call, double value) {
@@ -10,6 +11,10 @@ eddy_tensor *eddy_gradient_constant(const eddy_gradient_call *call, double value
 eddy_tensor *eddy_gradient_zeros(const eddy_gradient_call *call, const eddy_spec *spec) {
     eddy_zeros_options options = {.size = sizeof(options), .device = call->device};
     return eddy_zeros(spec->shape, spec->dtype, &options);
+}
+
+eddy_tensor *eddy_gradient_widen(eddy_tensor *tensor) {
+    return tensor && eddy_dtype_bytes(eddy_dtype_of(tensor)) == 2 ? eddy_cast(tensor, EDDY_F32) : tensor;
 }
 
 static bool is_reduced(uint32_t axes, int32_t d) {

@@ -9,6 +9,8 @@
 eddy_tensor *eddy_gradient_constant(const eddy_gradient_call *call, double value);
 /* Zeros like an operand. */
 eddy_tensor *eddy_gradient_zeros(const eddy_gradient_call *call, const eddy_spec *spec);
+/* In f32 where the tensor has 16 bits, which do not suffice for what stands between. */
+eddy_tensor *eddy_gradient_widen(eddy_tensor *tensor);
 /* The gradient of a reduction over `axes` (a mask, 0 for all) as a view of the shape of what was reduced. */
 eddy_tensor *eddy_gradient_expand(eddy_tensor *gradient, const eddy_spec *spec, uint32_t axes, bool keepdim);
 /* Elements along the axes of a mask, 0 for all. */
@@ -31,6 +33,7 @@ eddy_gradient_fn eddy_gradient_conv2d;
 eddy_gradient_fn eddy_gradient_conv2d_backward_weight;
 eddy_gradient_fn eddy_gradient_conv_transpose2d;
 eddy_gradient_fn eddy_gradient_cross_entropy_backward;
+eddy_gradient_fn eddy_gradient_cumprod_backward;
 eddy_gradient_fn eddy_gradient_embedding_backward;
 eddy_gradient_fn eddy_gradient_extreme;
 eddy_gradient_fn eddy_gradient_gelu_backward;
@@ -55,6 +58,7 @@ eddy_gradient_fn eddy_gradient_rms_norm_backward;
 eddy_gradient_fn eddy_gradient_roll;
 eddy_gradient_fn eddy_gradient_scatter;
 eddy_gradient_fn eddy_gradient_sdpa;
+eddy_gradient_fn eddy_gradient_sdpa_backward;
 eddy_gradient_fn eddy_gradient_stack;
 
 #endif

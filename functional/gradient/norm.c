@@ -45,11 +45,6 @@ static eddy_tensor *bend(const normal *m, eddy_tensor *u, eddy_tensor *v) {
     return eddy_sub(by_n, by_s);
 }
 
-/* 16 bits do not suffice for what stands between. */
-static eddy_tensor *widen(eddy_tensor *tensor) {
-    return eddy_dtype_bytes(eddy_dtype_of(tensor)) == 2 ? eddy_cast(tensor, EDDY_F32) : tensor;
-}
-
 static eddy_status give(const eddy_gradient_call *call, int operand, eddy_tensor *result) {
     call->results[operand] = result;
     return result ? EDDY_OK : eddy_runtime_failure();
@@ -60,16 +55,16 @@ static eddy_status give(const eddy_gradient_call *call, int operand, eddy_tensor
 static eddy_status go_back(const eddy_gradient_call *call, normal *m, eddy_shape shape, double eps, eddy_tensor *weight,
                            eddy_tensor *(*sum_weight)(eddy_tensor *)) {
     const eddy_shape own = call->input_specs[X].shape;
-    eddy_tensor *v = eddy_reshape(widen(call->gradients[0]), shape), *grad = call->inputs[GRAD];
+    eddy_tensor *v = eddy_reshape(eddy_gradient_widen(call->gradients[0]), shape), *grad = call->inputs[GRAD];
     eddy_status status = EDDY_OK;
-    normalise(m, eddy_reshape(widen(call->inputs[X]), shape), eps);
+    normalise(m, eddy_reshape(eddy_gradient_widen(call->inputs[X]), shape), eps);
     eddy_tensor *projected = NULL;
     if (call->wanted[GRAD] || (weight && call->wanted[WEIGHT]))
         projected = eddy_reshape(project(m, v), own);
     if (call->wanted[GRAD])
         status = give(call, GRAD, weight ? eddy_mul(projected, weight) : projected);
     if (status == EDDY_OK && call->wanted[X]) {
-        eddy_tensor *u = widen(weight ? eddy_mul(grad, weight) : grad);
+        eddy_tensor *u = eddy_gradient_widen(weight ? eddy_mul(grad, weight) : grad);
         status = give(call, X, eddy_reshape(bend(m, eddy_reshape(u, shape), v), own));
     }
     if (status == EDDY_OK && weight && call->wanted[WEIGHT])

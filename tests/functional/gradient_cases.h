@@ -5,7 +5,7 @@
 #include <eddy/eddy.h>
 #include <math.h>
 
-#define TENSOR_MAX 3
+#define TENSOR_MAX 5
 
 typedef struct gradient_case {
     const char *op; /* the entry whose gradient it shows; "" for what is no op of the list */
@@ -23,6 +23,8 @@ typedef struct gradient_case {
 #define A x[0]
 #define B x[1]
 #define C x[2]
+#define D x[3]
+#define E x[4]
 
 static eddy_tensor *labels(int64_t count, int64_t classes) {
     int64_t values[16];
@@ -173,8 +175,49 @@ CASE(norm, eddy_norm(A, EDDY_AXES(1), NULL))
 CASE(logsumexp, eddy_logsumexp(A, EDDY_AXES(1), NULL))
 CASE(cumsum, eddy_cumsum(A, 1))
 CASE(cumprod, eddy_cumprod(A, 0))
+
+/* Elements of which some are 0, from one that is 0. */
+static eddy_tensor *with_zeros(eddy_tensor *zero) {
+    static const double values[] = {2, 0, 3, -1, 0, 0, 1.5, 0.5};
+    return eddy_add(eddy_from_data(values, EDDY_SHAPE(2, 4), EDDY_F64, NULL), zero);
+}
+
+CASE(cumprod_of_zeros, eddy_cumprod(with_zeros(A), 1))
+CASE(cumprod_backward, eddy_cumprod_backward(A, B, 1))
+CASE(cumprod_backward_of_zeros, eddy_cumprod_backward(eddy_add_s(A, EDDY_S(1.5)), with_zeros(B), -1))
+
 CASE(sdpa, eddy_sdpa(A, B, C, EDDY_NONE, NULL))
 CASE(sdpa_causal, eddy_sdpa(A, B, C, EDDY_NONE, EDDY_OPTIONS(sdpa, .causal = true)))
+
+/* The second row sees nothing. */
+static eddy_tensor *holes(void) {
+    return eddy_from_data((bool[]){true, false, true, false, false, false, true, true, true}, EDDY_SHAPE(3, 3),
+                          EDDY_BOOL, NULL);
+}
+
+static eddy_tensor *bias(void) {
+    const double none = -INFINITY;
+    return eddy_from_data((double[]){0.5, none, -1, none, none, none, 0, 0.25, 2}, EDDY_SHAPE(3, 3), EDDY_F64, NULL);
+}
+
+CASE(sdpa_masked, eddy_sdpa(A, B, C, holes(), EDDY_OPTIONS(sdpa, .scale = 0.7)))
+CASE(sdpa_biased, eddy_sdpa(A, B, C, bias(), NULL))
+
+/* All three gradients in a row; grad and output are operands like the others. */
+static eddy_tensor *sdpa_gradients(eddy_tensor *const *x, eddy_tensor *seen,
+                                   const eddy_sdpa_backward_options *options) {
+    eddy_tensor *each[3];
+    if (eddy_sdpa_backward(A, B, C, D, E, seen, options, &each[0], &each[1], &each[2]) != EDDY_OK)
+        return NULL;
+    for (int i = 0; i < 3; i++)
+        each[i] = eddy_reshape(each[i], EDDY_SHAPE(-1));
+    return eddy_cat(EDDY_LIST(each[0], each[1], each[2]), 0);
+}
+
+CASE(sdpa_backward, sdpa_gradients(x, EDDY_NONE, NULL))
+CASE(sdpa_backward_causal, sdpa_gradients(x, EDDY_NONE, EDDY_OPTIONS(sdpa_backward, .causal = true)))
+CASE(sdpa_backward_masked, sdpa_gradients(x, holes(), EDDY_OPTIONS(sdpa_backward, .causal = true, .scale = 0.7)))
+CASE(sdpa_backward_biased, sdpa_gradients(x, bias(), NULL))
 CASE(rope, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), NULL))
 CASE(rope_interleaved, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), EDDY_OPTIONS(rope, .interleaved = true)))
 
@@ -455,6 +498,10 @@ static const gradient_case cases[] = {
     ROW(dropout, dropout, -2, 2, 1, SHAPE(4, 4)),
     ROW(cumsum, cumsum, -2, 2, 1, SHAPE(2, 4)),
     ROW(cumprod, cumprod, 0.5, 2, 1, SHAPE(3, 2)),
+    ROW(cumprod, cumprod, 0.5, 2, 1, SHAPE()),
+    ROW(cumprod, cumprod_of_zeros, 0, 0, 1, SHAPE(2, 4)),
+    ROW(cumprod_backward, cumprod_backward, -2, 2, 2, SHAPE(2, 3, 2), SHAPE(2, 3, 2)),
+    ROW(cumprod_backward, cumprod_backward_of_zeros, 0, 0, 2, SHAPE(2, 4), SHAPE(2, 4)),
     ROW(max_pool2d, max_pool2d, -2, 2, 1, SHAPE(2, 1, 4, 5)),
     ROW(max_pool2d, max_pool2d_dilated, -2, 2, 1, SHAPE(2, 5, 4)),
     ROW(avg_pool2d, avg_pool2d, -2, 2, 1, SHAPE(2, 1, 4, 5)),
@@ -475,6 +522,13 @@ static const gradient_case cases[] = {
     ROW(max_pool2d_backward, max_pool2d_backward, -2, 2, 1, SHAPE(2, 2, 2)),
     ROW(sdpa, sdpa, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(2, 5, 4), SHAPE(2, 5, 2)),
     ROW(sdpa, sdpa_causal, -2, 2, 3, SHAPE(3, 4), SHAPE(3, 4), SHAPE(3, 2)),
+    ROW(sdpa, sdpa_masked, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(3, 4), SHAPE(2, 3, 2)),
+    ROW(sdpa, sdpa_biased, -2, 2, 3, SHAPE(3, 4), SHAPE(3, 4), SHAPE(3, 2)),
+    ROW(sdpa_backward, sdpa_backward, -2, 2, 5, SHAPE(2, 3, 2), SHAPE(2, 3, 2), SHAPE(3, 2), SHAPE(2, 4, 2),
+        SHAPE(4, 2)),
+    ROW(sdpa_backward, sdpa_backward_causal, -2, 2, 5, SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 1), SHAPE(3, 1), SHAPE(3, 2)),
+    ROW(sdpa_backward, sdpa_backward_masked, -2, 2, 5, SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2)),
+    ROW(sdpa_backward, sdpa_backward_biased, -2, 2, 5, SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2)),
     ROW(rope, rope, -2, 2, 1, SHAPE(2, 3, 4)),
     ROW(rope, rope_interleaved, -2, 2, 1, SHAPE(3, 4)),
     ROW(leaky_relu, leaky_relu, -2, 2, 1, SHAPE(7)),
