@@ -1,10 +1,10 @@
-/* The words of the scalar vocabulary that take a polynomial, in f32 and f64: exp, expm1, log, log1p, log2, sigmoid, silu, tanh.
- * Those of angles are in kernels/angle.h, of the normal distribution in kernels/gauss.h, pow in kernels/power.h.
+/* The words of the scalar vocabulary that take a polynomial, in f32 and f64: exp, expm1, log, log1p, log2, sigmoid, silu and
+ * its slope, tanh. Those of angles are in kernels/angle.h, of the normal distribution in kernels/gauss.h, pow in kernels/power.h.
  *
  * Straight-line C without tables or branches (choices become selects), so that loops over a word vectorise at
  * any width; fused only where __builtin_fma stands, so that the bits depend neither on the width nor on the
  * instruction set. Bounds in ulp (tests/functional/test_words.c measures them; functional/README.md lists
- * them): 1, but 1.25 for tanh in f64 and for log2. NaN stays NaN, infinities give limits, subnormal arguments
+ * them): 1, but 1.25 for tanh in f64 and for log2, and 4 for silu_slope. NaN stays NaN, infinities give limits, subnormal arguments
  * and results are right.
  *
  * Polynomials: Sollya's fpminimax for the relative error over the reduced range (log2 of the error: exp f32
@@ -380,6 +380,34 @@ EDDY_WORD double eddy_silu_f64(double x) {
     double remainder = __builtin_fma(-q, d, p) + __builtin_fma(-q, d_low, p_low);
     double y = eddy_math_scale_f64(__builtin_fma(remainder, inverse, q), is_negative ? t : EDDY_MATH_ROUND_F64);
     return x > 760.0 ? x : y;
+}
+
+/* ---- silu_slope ----
+ * The derivative of silu: with e = e^-|x| and d = 1 + e, (d + x e) / d^2, or e (d + x) / d^2 for negative x. The power of two comes
+ * last there, since the product with x is larger than e. */
+
+EDDY_WORD float eddy_silu_slope_f32(float x) {
+    float t, c = x < -110.0f ? -110.0f : x;
+    c = c > 110.0f ? 110.0f : c;
+    float r = eddy_math_reduce_f32(-__builtin_fabsf(c), &t);
+    float sum = 1.0f + r, high = sum + __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), (1.0f - sum) + r);
+    float e = eddy_math_scale_f32(high, t), d = 1.0f + e, d_low = e - (d - 1.0f);
+    bool is_negative = x < 0.0f;
+    float y = __builtin_fmaf(c, is_negative ? 1.0f : e, d) * (is_negative ? high : 1.0f);
+    y /= __builtin_fmaf(d, d, 2.0f * d * d_low);
+    return eddy_math_scale_f32(y, is_negative ? t : EDDY_MATH_ROUND_F32);
+}
+
+EDDY_WORD double eddy_silu_slope_f64(double x) {
+    double t, c = x < -760.0 ? -760.0 : x;
+    c = c > 760.0 ? 760.0 : c;
+    double r = eddy_math_reduce_f64(-__builtin_fabs(c), &t);
+    double sum = 1.0 + r, high = sum + __builtin_fma(r * r, eddy_math_exp_tail_f64(r), (1.0 - sum) + r);
+    double e = eddy_math_scale_f64(high, t), d = 1.0 + e, d_low = e - (d - 1.0);
+    bool is_negative = x < 0.0;
+    double y = __builtin_fma(c, is_negative ? 1.0 : e, d) * (is_negative ? high : 1.0);
+    y /= __builtin_fma(d, d, 2.0 * d * d_low);
+    return eddy_math_scale_f64(y, is_negative ? t : EDDY_MATH_ROUND_F64);
 }
 
 /* ---- tanh ----

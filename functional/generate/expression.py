@@ -16,7 +16,8 @@ WORDS = {
     "fma": ("vvv", "v"), "min": ("vv", "v"), "max": ("vv", "v"), "abs": ("v", "v"), "sqrt": ("v", "v"),
     "exp": ("v", "v"), "expm1": ("v", "v"), "log": ("v", "v"), "log1p": ("v", "v"), "log2": ("v", "v"),
     "sin": ("v", "v"), "cos": ("v", "v"), "tan": ("v", "v"), "atan2": ("vv", "v"), "pow": ("vv", "v"),
-    "tanh": ("v", "v"), "sigmoid": ("v", "v"), "silu": ("v", "v"), "erf": ("v", "v"), "normal": ("v", "v"),
+    "tanh": ("v", "v"), "sigmoid": ("v", "v"), "silu": ("v", "v"), "silu_slope": ("v", "v"), "erf": ("v", "v"),
+    "normal": ("v", "v"),
     "gelu": ("v", "v"), "gelu_tanh": ("v", "v"), "gelu_slope": ("v", "v"), "gelu_tanh_slope": ("v", "v"),
     "floor": ("v", "v"), "ceil": ("v", "v"), "round": ("v", "v"), "floordiv": ("vv", "v"), "remainder": ("vv", "v"),
     "bitwise_and": ("vv", "v"), "bitwise_or": ("vv", "v"), "bitwise_xor": ("vv", "v"), "bitwise_not": ("v", "v"),
@@ -26,7 +27,7 @@ WORDS = {
 }
 
 FLOAT_ONLY = {"div", "fma", "sqrt", "exp", "expm1", "log", "log1p", "log2", "sin", "cos", "tan", "atan2", "tanh", "sigmoid",
-              "silu", "erf", "normal", "gelu", "gelu_tanh", "gelu_slope", "gelu_tanh_slope"}
+              "silu", "silu_slope", "erf", "normal", "gelu", "gelu_tanh", "gelu_slope", "gelu_tanh_slope"}
 NOT_BOOL = {"add", "sub", "mul", "neg", "abs", "min", "max", "pow", "floor", "ceil", "round", "floordiv", "remainder"}
 BOOL_ONLY = {"logical_or", "logical_and"}
 NOT_FLOAT = {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tests/functional/oracle.h>
 
 static void expect_error(eddy_status status, const char *op, const char *word) {
     eddy_error error;
@@ -172,6 +173,28 @@ static void check_slope(const char *name, eddy_tensor *(*op)(eddy_tensor *x), ed
         cr_assert_float_eq(slope[i], difference, 1e-9, "%s at %g: %g, difference %g", name, (i - 80) / 8.0, slope[i],
                            difference);
     }
+}
+
+/* e^x is there too small for all of its digits, and x times it is not. */
+Test(elementwise, the_gradient_of_silu_is_right_where_the_sigmoid_is_subnormal) {
+    eddy_scope *scope = eddy_scope_begin();
+    static const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64};
+    static const double first[] = {-104, -746}, last[] = {-87, -708};
+    for (int d = 0; d < 2; d++) {
+        eddy_tensor *x = eddy_linspace(first[d], last[d], 1001, dtypes[d], NULL);
+        eddy_tensor *slopes = eddy_silu_backward(eddy_ones_like(x, NULL), x);
+        for (int i = 0; i < 1001; i++) {
+            oracle_value values[2] = {{.real = 1}, {.real = eddy_item_f64(eddy_select(x, 0, i))}}, want;
+            double slope = eddy_item_f64(eddy_select(slopes, 0, i));
+            float narrow = (float)slope;
+            cr_assert(oracle_apply("silu_backward", dtypes[d], values, &want));
+            double distance = oracle_distance(dtypes[d], want, d == 0 ? (void *)&narrow : (void *)&slope);
+            cr_assert_leq(distance, 5, "at %Lg: %g, not %Lg", values[1].real, slope, want.real);
+        }
+    }
+    eddy_tensor *ends = F64S(-INFINITY, INFINITY);
+    EXPECT(eddy_silu_backward(eddy_ones_like(ends, NULL), ends), EDDY_F64, 0, 1);
+    eddy_scope_end(scope);
 }
 
 Test(elementwise, gradients_are_the_slopes) {

@@ -266,6 +266,42 @@ Test(words, slopes_of_gelu_stay_within_their_bounds) {
               isnan(gelu_tanh_slope_f64((double)NAN)));
 }
 
+WORD(silu_slope)
+
+static oracle_value oracle_silu_slope(long double x) {
+    long double share = oracle_sigmoid(x), rise = x < -12000 ? 0 : x * share * oracle_sigmoid(-x);
+    return (oracle_value){.real = share + rise, .is_sum = true, .scale = fmaxl(share, fabsl(rise))};
+}
+
+static void check_silu_slope_f32(float x) {
+    float got = silu_slope_f32(x);
+    double distance = oracle_distance(EDDY_F32, oracle_silu_slope(x), &got);
+    cr_assert_leq(distance, 4, "at %a: %a, %g ulp", (double)x, (double)got, distance);
+}
+
+static void check_silu_slope_f64(double x) {
+    double got = silu_slope_f64(x), distance = oracle_distance(EDDY_F64, oracle_silu_slope(x), &got);
+    cr_assert_leq(distance, 4, "at %a: %a, %g ulp, seed %llu", x, got, distance, (unsigned long long)random_seed());
+}
+
+/* Subnormal slopes, and subnormal sigmoids under normal slopes, are among them. */
+Test(words, the_slope_of_silu_stays_within_its_bound) {
+    for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += 4099) {
+        float x = eddy_f32_of_bits((uint32_t)bits);
+        if (isfinite(x))
+            check_silu_slope_f32(x);
+    }
+    for (int64_t n = 0; n < 300000; n++) {
+        double unit = (double)(int64_t)random_next() * 0x1p-63;
+        check_silu_slope_f32((float)(unit * 110));
+        check_silu_slope_f64(unit * 750);
+        check_silu_slope_f64(unit * 8);
+    }
+    cr_assert(silu_slope_f32(INFINITY) == 1 && silu_slope_f32(-INFINITY) == 0);
+    cr_assert(silu_slope_f64(INFINITY) == 1 && silu_slope_f64(-INFINITY) == 0);
+    cr_assert(isnan(silu_slope_f32(NAN)) && isnan(silu_slope_f64((double)NAN)));
+}
+
 Test(words, special_arguments_have_special_values) {
     for (size_t i = 0; i < WORD_COUNT; i++) {
         cr_assert(isnan(words[i].f32(NAN)) && isnan(words[i].f64((double)NAN)), "%s of NaN", words[i].name);
