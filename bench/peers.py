@@ -41,15 +41,15 @@ class Peers:
 
     def environment(self, name, threads):
         """What a peer's program needs in its environment besides the number of threads. Raises Missing."""
-        if name == "by_hand_threaded_blas":
+        if name.endswith("by_hand_threaded_blas"):
             if not self.threaded_blas:
                 raise Missing("no threaded OpenBLAS (libopenblas0-pthread, or --blas DIR)")
             return {"LD_LIBRARY_PATH": self.threaded_blas, "OMP_NUM_THREADS": "1",
                     "OPENBLAS_NUM_THREADS": str(threads)}
-        if name == "by_hand" and self.serial_blas:
-            return {"LD_LIBRARY_PATH": self.serial_blas}
-        if name == "by_hand" and self.threaded_blas:
-            return {"LD_LIBRARY_PATH": self.threaded_blas}
+        if name.endswith("by_hand"):
+            # The serial one takes its buffers without a lock: threads that call it at once may spoil each other's products.
+            blas = (self.threaded_blas if threads > 1 else None) or self.serial_blas or self.threaded_blas
+            return {"LD_LIBRARY_PATH": blas} if blas else {}
         if name.startswith("libtorch"):
             blas = (self.threaded_blas if threads > 1 else None) or self.serial_blas or self.threaded_blas
             return {"LD_LIBRARY_PATH": blas, "OPENBLAS_NUM_THREADS": str(threads)} if blas else {}
@@ -60,6 +60,8 @@ class Peers:
         if name.startswith("libtorch") and row.program in ("mlp", "training") and row.threads > 1 \
                 and not self.threaded_blas:
             return "libtorch: its BLAS here is serial, so its matrix products use one thread"
+        if name.endswith("by_hand") and row.threads > 1 and not self.threaded_blas:
+            return "by hand: its BLAS here is serial and takes no lock, so its threads may spoil each other's products"
         return None
 
     def probe(self):
