@@ -7,7 +7,7 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-HEADERS = ("sample.h", "shapes.h", "ops.h", "heap_count.h", "resident.h")
+HEADERS = ("sample.h", "shapes.h", "ops.h", "heap_count.h", "resident.h", "peers/by_hand.h")
 
 
 class Missing(Exception):
@@ -84,15 +84,26 @@ class Peers:
         return self._compile("tbb_tasks", ["g++", "-O2", "-std=c++17"], ["peers/tbb_tasks.cpp"], ["-ltbb"])
 
     def _build_by_hand(self):
+        return self._compile_by_hand("mlp_by_hand")
+
+    def _build_cnn_by_hand(self):
+        return self._compile_by_hand("cnn_by_hand")
+
+    def _build_transformer_by_hand(self):
+        return self._compile_by_hand("transformer_by_hand")
+
+    _build_by_hand_threaded_blas = _build_by_hand
+    _build_cnn_by_hand_threaded_blas = _build_cnn_by_hand
+    _build_transformer_by_hand_threaded_blas = _build_transformer_by_hand
+
+    def _compile_by_hand(self, program):
         blas = self.serial_blas or self.threaded_blas
         if not blas:
             raise Missing("no OpenBLAS (libopenblas-serial-dev)")
-        return self._compile("mlp_by_hand",
+        return self._compile(program,
                              ["gcc", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp",
                               *self._openblas_include()],
-                             ["peers/mlp_by_hand.c"], ["-L" + blas, "-l:libopenblas.so.0", "-lm"])
-
-    _build_by_hand_threaded_blas = _build_by_hand
+                             [f"peers/{program}.c"], ["-L" + blas, "-l:libopenblas.so.0", "-lm"])
 
     def _build_openblas(self):
         if not self.serial_blas:

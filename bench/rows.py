@@ -46,6 +46,10 @@ LIBTORCH_OPS = (Peer("libtorch", "libtorch_ops"), Peer("libtorch, given", "given
 TASKS = (Peer("OpenMP", "openmp"), Peer("oneTBB", "tbb"))
 BY_HAND = Peer("by hand", "by_hand")
 BY_HAND_THREADED = Peer("by hand, threaded BLAS", "by_hand_threaded_blas")
+CNN_BY_HAND = Peer("by hand", "cnn_by_hand")
+CNN_BY_HAND_THREADED = Peer("by hand, threaded BLAS", "cnn_by_hand_threaded_blas")
+TRANSFORMER_BY_HAND = Peer("by hand", "transformer_by_hand")
+TRANSFORMER_BY_HAND_THREADED = Peer("by hand, threaded BLAS", "transformer_by_hand_threaded_blas")
 LIBRARIES = (Peer("OpenBLAS", "openblas"), Peer("BLIS", "blis"), Peer("oneDNN", "onednn"))
 
 
@@ -100,10 +104,12 @@ def all_rows():
         Row("mlp_b256_2t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, BY_HAND_THREADED, *LIBTORCH), **apart),
         Row("mlp_adam_b64_1t", "ms", "mlp", Goal(1.10, "Eddy, SGD"),
             (Peer("Eddy, SGD", "ours/mlp", "mlp_b64_1t"), BY_HAND, *LIBTORCH)),
-        Row("cnn_b64_1t", "ms", "training", Goal(1, "libtorch"), LIBTORCH_TRAINING),
-        Row("cnn_b64_2t", "ms", "training", Goal(1, "libtorch"), LIBTORCH_TRAINING, **apart),
-        Row("transformer_b16_1t", "ms", "training", Goal(1, "libtorch"), LIBTORCH_TRAINING),
-        Row("transformer_b16_2t", "ms", "training", Goal(1, "libtorch"), LIBTORCH_TRAINING, **apart),
+        Row("cnn_b64_1t", "ms", "training", Goal(1, "libtorch"), (*LIBTORCH_TRAINING, CNN_BY_HAND)),
+        Row("cnn_b64_2t", "ms", "training", Goal(1, "libtorch"),
+            (*LIBTORCH_TRAINING, CNN_BY_HAND, CNN_BY_HAND_THREADED), **apart),
+        Row("transformer_b16_1t", "ms", "training", Goal(1, "libtorch"), (*LIBTORCH_TRAINING, TRANSFORMER_BY_HAND)),
+        Row("transformer_b16_2t", "ms", "training", Goal(1, "libtorch"),
+            (*LIBTORCH_TRAINING, TRANSFORMER_BY_HAND, TRANSFORMER_BY_HAND_THREADED), **apart),
         Row("inference_memory_b16_1t", "MiB", "inference", Goal(1, "libtorch"), LIBTORCH_TRAINING),
         Row("inference_memory_b16_2t", "MiB", "inference", Goal(1, "libtorch"), LIBTORCH_TRAINING, **apart),
         Row("relu_1e7_fresh", "ms", "relu", Goal(1 / 0.9, "copy"), (Peer("copy", "copy"), *LIBTORCH)),
