@@ -194,6 +194,34 @@ Test(pool, max_backward_of_every_float_and_layout, .timeout = 120) {
                 check_max_backward(&problems[i], dtypes[d], (layout)test_below(LAYOUT_COUNT), (layout)out);
 }
 
+/* The last image has more elements than a task of all its channels takes. */
+Test(pool, max_backward_gives_every_layout_the_same_bits) {
+    const int64_t shapes[][4] = {{2, 3, 8, 10}, {3, 70, 3, 4}, {1, 40, 180, 160}};
+    const eddy_dtype dtypes[] = {EDDY_F32, EDDY_BF16};
+    for (int s = 0; s < 3; s++)
+        for (int d = 0; d < 2; d++) {
+            const int64_t *shape = shapes[s], small[] = {shape[0], shape[1], 3, 4};
+            tensor grad[] = {tensor_make(dtypes[d], 4, small, CONTIGUOUS), channels_last(dtypes[d], small)};
+            tensor indices[] = {tensor_make(EDDY_I64, 4, small, CONTIGUOUS), channels_last(EDDY_I64, small)};
+            tensor dx[] = {tensor_make(dtypes[d], 4, shape, CONTIGUOUS), channels_last(dtypes[d], shape)};
+            tensor_fill(&grad[0], 10);
+            for (int64_t i = 0; i < grad[0].count; i++) {
+                int64_t index = test_below(shape[2] * shape[3]);
+                tensor_set(&grad[1], i, tensor_get(&grad[0], i));
+                for (int k = 0; k < 2; k++)
+                    tensor_set_int(&indices[k], i, index);
+            }
+            for (int k = 0; k < 2; k++) {
+                run_kernel(&eddy_cpu_max_pool2d_backward, (tensor *[]){&grad[k], &indices[k], &dx[k]}, 3, NULL,
+                           k == 0 ? &serial_team : &threaded_team, NULL);
+                cr_assert(tensor_guards_hold(&dx[k]));
+            }
+            cr_assert(tensor_same(&dx[0], &dx[1]), "%s", describe("max_pool2d_backward", &dx[1], CONTIGUOUS));
+            for (int k = 0; k < 2; k++)
+                tensor_free(&grad[k]), tensor_free(&indices[k]), tensor_free(&dx[k]);
+        }
+}
+
 /* The second image is read backwards; the message names the first fault whatever the slices. */
 Test(pool, max_backward_names_an_index_beyond_its_plane) {
     const int64_t shape[] = {2, 2, 3, 3}, small[] = {2, 2, 2, 2};
