@@ -227,5 +227,5 @@ const eddy_kernel eddy_cpu_max_pool2d_backward = {.name = "max_pool2d_backward",
                                                   .run = max_pool2d_backward_run,
                                                   .workspace = max_pool2d_backward_workspace,
                                                   .cost_base_ps = 120000,
-                                                  .cost_element_ps = 1500,
+                                                  .cost_element_ps = 800,
                                                   .cost = max_pool2d_backward_cost};

@@ -124,7 +124,8 @@ Test(gemm, tiles_cover_the_problem_and_follow_from_its_shape) {
         int64_t m = 1 + test_below(4000), n = 1 + test_below(4000), k = test_below(4000);
         eddy_gemm_cut cut = eddy_gemm_cut_for(m, n, k);
         cr_assert(cut.row_tiles >= 1 && (cut.row_tiles - 1) * cut.rows < m && cut.row_tiles * cut.rows >= m);
-        cr_assert(cut.column_tiles >= 1 && (cut.column_tiles - 1) * cut.columns < n && cut.column_tiles * cut.columns >= n);
+        cr_assert(cut.column_tiles >= 1 && (cut.column_tiles - 1) * cut.columns < n &&
+                  cut.column_tiles * cut.columns >= n);
         cr_assert(cut.row_tiles == 1 || cut.rows >= 128);
         cr_assert(cut.column_tiles == 1 || cut.columns >= 64);
         cr_assert(cut.row_tiles * cut.column_tiles <= 64);

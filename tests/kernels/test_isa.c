@@ -8,6 +8,7 @@
 #include <kernels/cpu/loss_block.h>
 #include <kernels/cpu/norm_block.h>
 #include <kernels/cpu/optimise_block.h>
+#include <kernels/cpu/pool_average_block.h>
 #include <kernels/cpu/pool_block.h>
 #include <kernels/cpu/random_block.h>
 #include <kernels/cpu/reduce_block.h>
@@ -494,4 +495,48 @@ Test(isa, pools_agree) {
             ASSERT_SAME(want64, got64, sizeof(want64), isa, "f64", (long long)r);
             ASSERT_SAME(at[0], at[1], sizeof(at[0]), isa, "f64's indices", (long long)r);
         }
+}
+
+enum { SPREAD_ROW = 70, SPREAD_ROWS = 4, SPREAD_PLACES = SPREAD_ROW * SPREAD_ROWS };
+
+/* What one instruction set makes of terms: in rows, one after the other, and in places with `count` channels. */
+static void spread(const eddy_pool_average_ops *ops, const void *x, const void *y, int64_t size, int64_t count,
+                   int64_t stride, char *made, char *wide) {
+    int64_t width = count / stride, rest = stride > 1 ? stride - 1 : 0;
+    char *part = wide + size * SPREAD_PLACES;
+    eddy_pool_shadow shadow = {made, SPREAD_ROW, 2, 2};
+    ops->divide(wide, x, y, count);
+    memcpy(made, wide, (size_t)(size * count));
+    ops->widen(wide, part, x, width, stride, 1, rest);
+    /* The first windows are the left neighbours of what is added to. */
+    ops->windows(&shadow, wide + size * 2 * stride, rest > 0 ? part + size * 2 * stride : NULL, 2, stride,
+                 (width - 2) * stride);
+    ops->windows(&shadow, x, NULL, 1, stride, count);
+    ops->span(&shadow, y, count);
+    ops->channels(&shadow, count / 2, 2, 1, x, 3, count / 2);
+}
+
+Test(isa, gradients_of_averages_agree) {
+    need_another();
+    static double x64[SPREAD_PLACES], y64[SPREAD_PLACES], made[2][SPREAD_PLACES], wide[2][2 * SPREAD_PLACES];
+    static float x[SPREAD_PLACES], y[SPREAD_PLACES];
+    fill_f64(x64, SPREAD_PLACES, -1, 1), fill_f64(y64, SPREAD_PLACES, 1, 2);
+    fill_f32(x, SPREAD_PLACES, -1, 1), fill_f32(y, SPREAD_PLACES, 1, 2);
+    EACH_OTHER(isa) {
+        const eddy_pool_average_blocks *both[] = {&eddy_cpu_pool_average_blocks_portable,
+                                                  eddy_cpu_pool_average_blocks_for(isa)};
+        for (int64_t stride = 1; stride <= 5; stride++)
+            for (int64_t count = 3 * stride; count <= SPREAD_ROW; count++)
+                for (int is_f32 = 0; is_f32 < 2; is_f32++) {
+                    for (int b = 0; b < 2; b++) {
+                        memcpy(made[b], x64, sizeof(made[b]));
+                        memset(wide[b], 0, sizeof(wide[b]));
+                        spread(is_f32 ? &both[b]->f32 : &both[b]->f64, is_f32 ? (void *)x : x64,
+                               is_f32 ? (void *)y : y64, is_f32 ? 4 : 8, count, stride, (char *)made[b],
+                               (char *)wide[b]);
+                    }
+                    ASSERT_SAME(made[0], made[1], sizeof(made[0]), isa, "gradient", (long long)count);
+                    ASSERT_SAME(wide[0], wide[1], sizeof(wide[0]), isa, "windows", (long long)stride);
+                }
+    }
 }
