@@ -36,6 +36,47 @@ static uint64_t magnitude(int64_t value) {
     return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
+/* Whether axis `inner` is to lie outside axis `outer`: above 0 yes, below 0 no, 0 where no operand says. */
+static int compare_axes(const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX], int operand_count, int32_t inner,
+                        int32_t outer) {
+    for (int i = 0; i < operand_count; i++) {
+        uint64_t in = magnitude(operands[i][inner]), out = magnitude(operands[i][outer]);
+        if (in == 0 || out == 0)
+            continue;
+        if (in != out)
+            return in < out ? -1 : 1;
+        /* One of them has a single element, and it is to be the inner one. */
+        if (dims[inner] > dims[outer])
+            return 1;
+    }
+    return 0;
+}
+
+/* PyTorch's TensorIterator::reorder_dimensions: an insertion sort that passes over pairs about which nothing is said. */
+void eddy_strides_follow(int32_t rank, const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX], int operand_count,
+                         int64_t *strides) {
+    int32_t order[EDDY_RANK_MAX]; /* the innermost axis first */
+    for (int32_t d = 0; d < rank; d++) {
+        order[d] = rank - 1 - d;
+        for (int32_t at = d, to = d - 1; to >= 0; to--) {
+            int sign = compare_axes(dims, operands, operand_count, order[to], order[at]);
+            if (sign < 0)
+                break;
+            if (sign == 0)
+                continue;
+            int32_t axis = order[to];
+            order[to] = order[at];
+            order[at] = axis;
+            at = to;
+        }
+    }
+    int64_t stride = 1;
+    for (int32_t i = 0; i < rank; i++) {
+        strides[order[i]] = stride;
+        stride *= dims[order[i]] > 1 ? dims[order[i]] : 1;
+    }
+}
+
 /* Proof by nesting: with the dims in the order of their strides, each steps over all that the smaller ones reach. */
 bool eddy_layout_is_injective(const eddy_layout *layout) {
     if (is_empty(layout))

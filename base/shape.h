@@ -27,6 +27,10 @@ int eddy_shape_format(int32_t rank, const int64_t *dims, char *buffer, size_t si
 
 /* Row-major strides. */
 void eddy_strides_contiguous(int32_t rank, const int64_t *dims, int64_t *strides);
+/* Strides without gaps, the axes in the order in which they lie in the operands, whose strides are seen under the same axes (0:
+ * repeated, which says nothing): of two axes the first operand that says decides, and row-major order where none does. */
+void eddy_strides_follow(int32_t rank, const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX], int operand_count,
+                         int64_t *strides);
 bool eddy_layout_is_contiguous(const eddy_layout *layout);
 /* True when no two different indices name the same element (proven; false when not known). */
 bool eddy_layout_is_injective(const eddy_layout *layout);

@@ -21,6 +21,7 @@ typedef struct eddy_apply {
     eddy_tensor *const *targets; /* _into, _inplace: what each output writes to; NULL: new tensors */
     eddy_tensor **outputs;      /* op->output_count results, owned by the scope or the caller; untouched on failure;
                                    unused where targets are given */
+    bool is_row_major;          /* new outputs lie so, whatever the op's layout */
     const void *address;        /* __builtin_return_address(0) of the public function */
 } eddy_apply;
 

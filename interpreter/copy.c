@@ -18,14 +18,15 @@ static const eddy_op *find(found_op *found, const char *name) {
 }
 
 static eddy_tensor *run(eddy_caller *caller, const eddy_op *op, eddy_tensor *tensor, void *attributes,
-                        const void *address) {
+                        bool is_row_major, const void *address) {
     eddy_tensor *result = NULL;
     eddy_apply apply = {.op = op,
                         .inputs = &tensor,
                         .input_count = 1,
                         .attributes = attributes,
                         .outputs = &result,
-                        .address = address};
+                        .address = address,
+                        .is_row_major = is_row_major};
     /* Not the user's: no scope may own it. */
     eddy_scope *scope = caller->scope;
     caller->scope = NULL;
@@ -37,7 +38,7 @@ static eddy_tensor *run(eddy_caller *caller, const eddy_op *op, eddy_tensor *ten
 
 eddy_tensor *eddy_copy_contiguous(eddy_caller *caller, eddy_tensor *tensor, const void *address) {
     static found_op clone;
-    return run(caller, find(&clone, "clone"), tensor, NULL, address);
+    return run(caller, find(&clone, "clone"), tensor, NULL, true, address);
 }
 
 eddy_status eddy_copy_to(eddy_caller *caller, eddy_tensor *source, eddy_tensor *target, const void *address) {
@@ -57,5 +58,5 @@ eddy_tensor *eddy_copy_cast(eddy_caller *caller, eddy_tensor *tensor, eddy_dtype
     EDDY_ASSERT(op->attribute_bytes <= sizeof(attributes) && op->attribute_count == 1 &&
                 op->attributes[0].type == EDDY_ATTRIBUTE_DTYPE);
     memcpy(attributes.bytes + op->attributes[0].offset, &dtype, sizeof(dtype));
-    return run(caller, op, tensor, &attributes, address);
+    return run(caller, op, tensor, &attributes, false, address);
 }

@@ -1,15 +1,15 @@
-/* A contiguous copy of a tensor for the room's own use. */
+/* Copies of a tensor for the room's own use. */
 #ifndef EDDY_INTERPRETER_COPY_H
 #define EDDY_INTERPRETER_COPY_H
 
 #include <eddy/tensor.h>
 #include <interpreter/caller.h>
 
-/* The elements in a storage of their own, by one instruction; one reference, no scope's. NULL with the error
- * recorded, and in caller->failure. */
+/* The elements, row-major, in a storage of their own, by one instruction; one reference, no scope's. NULL with the
+ * error recorded, and in caller->failure. */
 eddy_tensor *eddy_copy_contiguous(eddy_caller *caller, eddy_tensor *tensor, const void *address);
 
-/* The same in another dtype. */
+/* The same in another dtype, but that the axes keep their order in memory. */
 eddy_tensor *eddy_copy_cast(eddy_caller *caller, eddy_tensor *tensor, eddy_dtype dtype, const void *address);
 
 /* Writes `source` to `target`, of one shape and dtype. */

@@ -363,7 +363,8 @@ static eddy_status make_results(plan *p) {
         int64_t count = 1;
         for (int32_t d = 0; d < spec->shape.rank && !op->has_late_shape; d++)
             count *= spec->shape.dims[d];
-        const eddy_tensor *like = op->layout_of > 0 ? p->inputs[op->layout_of - 1] : NULL;
+        bool is_following = op->layout_of > 0 && !p->apply->is_row_major;
+        const eddy_tensor *like = is_following ? p->inputs[op->layout_of - 1] : NULL;
         if (like && like->rank == spec->shape.rank)
             eddy_tensor_lay_like(result, spec->shape.rank, spec->shape.dims, count, like);
         else
@@ -395,6 +396,30 @@ static const eddy_shape *joint_shape(const plan *p) {
     return &p->specs[0].shape;
 }
 
+/* The strides of view i under the joint shape. */
+static eddy_status join_view(const plan *p, const eddy_shape *shape, int64_t i, joint *j) {
+    eddy_layout layout = {0};
+    if (!eddy_tensor_is_none(p->views[i]))
+        eddy_tensor_layout(p->views[i], &layout);
+    if (!eddy_layout_broadcast(&layout, shape, j->strides[i]))
+        return eddy_infer_fail(&p->infer, EDDY_SHAPE_MISMATCH, "operand %lld cannot be broadcast", (long long)i);
+    return EDDY_OK;
+}
+
+/* New outputs lie in memory as the inputs do, so that all are walked as one run. They are row-major so far. */
+static void lay_results(const plan *p, const eddy_shape *shape, int64_t input_count, joint *j) {
+    bool is_row_major = true;
+    for (int64_t i = 0; i < input_count; i++)
+        is_row_major = is_row_major && (eddy_tensor_is_none(p->views[i]) || p->views[i]->is_contiguous);
+    if (is_row_major)
+        return;
+    eddy_layout layout = {.rank = shape->rank};
+    memcpy(layout.dims, shape->dims, sizeof(layout.dims));
+    eddy_strides_follow(shape->rank, shape->dims, j->strides, (int)input_count, layout.strides);
+    for (int32_t i = 0; i < p->op->output_count; i++)
+        eddy_tensor_set_layout(p->results[i], &layout);
+}
+
 static eddy_status join(const plan *p, int64_t view_count, joint *j) {
     if (view_count > (int64_t)(sizeof(j->strides) / sizeof(j->strides[0])))
         return eddy_infer_fail(&p->infer, EDDY_UNSUPPORTED, "elementwise ops take no more than %d operands",
@@ -402,15 +427,16 @@ static eddy_status join(const plan *p, int64_t view_count, joint *j) {
     const eddy_shape *shape = joint_shape(p);
     j->rank = shape->rank;
     memcpy(j->dims, shape->dims, sizeof(j->dims));
-    for (int64_t i = 0; i < view_count; i++) {
-        eddy_layout layout = {0};
-        if (!eddy_tensor_is_none(p->views[i]))
-            eddy_tensor_layout(p->views[i], &layout);
-        if (!eddy_layout_broadcast(&layout, shape, j->strides[i]))
-            return eddy_infer_fail(&p->infer, EDDY_SHAPE_MISMATCH, "operand %lld cannot be broadcast", (long long)i);
+    int64_t input_count = view_count - p->op->output_count;
+    eddy_status status = EDDY_OK;
+    for (int64_t i = 0; i < view_count && status == EDDY_OK; i++) {
+        if (i == input_count && !p->apply->targets)
+            lay_results(p, shape, input_count, j);
+        status = join_view(p, shape, i, j);
     }
-    eddy_layout_collapse(&j->rank, j->dims, j->strides, (int)view_count);
-    return EDDY_OK;
+    if (status == EDDY_OK)
+        eddy_layout_collapse(&j->rank, j->dims, j->strides, (int)view_count);
+    return status;
 }
 
 typedef struct writer {

@@ -173,39 +173,19 @@ void eddy_tensor_lay(eddy_tensor *tensor, int32_t rank, const int64_t *dims, int
     tensor->is_contiguous = true;
 }
 
-static int64_t width(const eddy_axis *axis) {
-    return axis->stride < 0 ? -axis->stride : axis->stride;
-}
-
-/* Axes by the width of their strides, the widest first; those of one width stay as they are. False where an axis repeats. */
-static bool order_axes(const eddy_tensor *like, int32_t *order) {
-    for (int32_t d = 0; d < like->rank; d++) {
-        if (like->axes[d].stride == 0 && like->axes[d].dim > 1)
-            return false;
-        int32_t at = d;
-        for (; at > 0 && width(&like->axes[order[at - 1]]) < width(&like->axes[d]); at--)
-            order[at] = order[at - 1];
-        order[at] = d;
-    }
-    return true;
-}
-
 void eddy_tensor_lay_like(eddy_tensor *tensor, int32_t rank, const int64_t *dims, int64_t count,
                           const eddy_tensor *like) {
     EDDY_ASSERT(like->rank == rank);
-    int32_t order[EDDY_RANK_MAX];
-    if (like->is_contiguous || !order_axes(like, order)) {
+    if (like->is_contiguous) {
         eddy_tensor_lay(tensor, rank, dims, count);
         return;
     }
-    eddy_layout layout = {.rank = rank};
-    int64_t stride = 1;
-    for (int32_t i = rank - 1; i >= 0; i--) {
-        int32_t d = order[i];
-        layout.dims[d] = dims[d];
-        layout.strides[d] = stride;
-        stride *= dims[d] > 1 ? dims[d] : 1;
-    }
+    eddy_layout layout, followed;
+    eddy_tensor_layout(like, &followed);
+    layout.rank = rank;
+    layout.offset = 0;
+    memcpy(layout.dims, dims, sizeof(*dims) * (size_t)rank);
+    eddy_strides_follow(rank, dims, &followed.strides, 1, layout.strides);
     eddy_tensor_set_layout(tensor, &layout);
 }
 

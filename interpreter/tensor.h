@@ -152,7 +152,7 @@ static inline void eddy_tensor_drop(eddy_tensor *tensor) {
 /* Lays the tensor out row-major; dims need not be the tensor's own. */
 void eddy_tensor_lay(eddy_tensor *tensor, int32_t rank, const int64_t *dims, int64_t count);
 /* The same, but the axes lie in memory in the order of those of `like`, which has the rank: channels last stays channels
- * last. Row-major where `like` is, or repeats elements. */
+ * last. Row-major where `like` is. */
 void eddy_tensor_lay_like(eddy_tensor *tensor, int32_t rank, const int64_t *dims, int64_t count,
                           const eddy_tensor *like);
 /* Takes over dims, strides and offset, and finds out whether they are row-major. */

@@ -140,7 +140,9 @@ def introduction():
         "The ops.",
         "What holds for each unless it says otherwise: the semantics (broadcasting, promotion, NaN, negative axes) are PyTorch's. It "
         "takes tensors of every layout and size, zero included. It returns at once, blocking only for a shape that is not known yet "
-        "or where the caller has run far ahead. A new tensor is contiguous, unless an op lays it out as one of its operands, and "
+        "or where the caller has run far ahead. A new tensor is row-major; that of an elementwise op "
+        "lies in memory as the operands do, with their strides where they leave no gaps: the first operand in which two axes do not "
+        "repeat decides which of the two is the outer one. It "
         "belongs to the innermost scope open on the calling thread, else to the caller. Any thread may call it. On failure it "
         "returns NULL or a status and the thread's error slot names the op, its operands and the place. What goes wrong later (late errors) is in the result and shows when that is read.",
         f"Errors besides those that are named with an op: {shared}.",

@@ -85,7 +85,8 @@ EDDY_API eddy_dtype eddy_dtype_of(const eddy_tensor *tensor);
 EDDY_API eddy_device eddy_device_of(const eddy_tensor *tensor);
 /* Borrowed: valid while the tensor is; NULL on failure. Never waits. */
 EDDY_API eddy_runtime *eddy_runtime_of(const eddy_tensor *tensor);
-/* True when the elements lie in row-major order without gaps; false on failure. */
+/* True when the elements lie in row-major order without gaps; false on failure. Results of elementwise ops, copies and images lie in
+ * the order of their operands' axes (docs/layout.md), so of a transposed operand they do not. */
 EDDY_API bool eddy_is_contiguous(const eddy_tensor *tensor);
 /* True when everything issued on the tensor's storage has run (or the runtime is gone: there is nothing to wait
  * for); false on failure. Never waits. */

@@ -193,3 +193,74 @@ Test(layout, collapse_walks_the_same_elements) {
     eddy_layout_collapse(&rank, whole.dims, &whole.strides, 1);
     cr_assert(rank == 1 && whole.dims[0] == 24 && whole.strides[0] == 1);
 }
+
+/* ---- layouts that follow others ---- */
+
+#define MOST_OPERANDS 3
+
+static void expect_follows(eddy_shape shape, int operand_count, int64_t (*operands)[EDDY_RANK_MAX],
+                           const int64_t *wanted) {
+    int64_t got[EDDY_RANK_MAX];
+    eddy_strides_follow(shape.rank, shape.dims, operands, operand_count, got);
+    for (int32_t d = 0; d < shape.rank; d++)
+        cr_expect_eq(got[d], wanted[d], "axis %d: %lld, not %lld", (int)d, (long long)got[d], (long long)wanted[d]);
+}
+#define FOLLOWS(shape, wanted, ...)                                                                                    \
+    do {                                                                                                               \
+        int64_t operands_[][EDDY_RANK_MAX] = {__VA_ARGS__};                                                            \
+        const int64_t wanted_[] = wanted;                                                                              \
+        expect_follows(shape, sizeof(operands_) / sizeof(operands_[0]), operands_, wanted_);                           \
+    } while (0)
+#define STRIDES(...)                                                                                                   \
+    { __VA_ARGS__ }
+
+Test(layout, strides_follow_the_first_operand_that_says) {
+    const eddy_shape image = EDDY_SHAPE(2, 3, 5, 7);
+    FOLLOWS(image, STRIDES(105, 1, 21, 3), {105, 1, 21, 3});
+    FOLLOWS(image, STRIDES(105, 1, 21, 3), {105, 1, 21, 3}, {105, 35, 7, 1});
+    FOLLOWS(image, STRIDES(105, 35, 7, 1), {105, 35, 7, 1}, {105, 1, 21, 3});
+    /* Bias per channel, row, column, number: they leave the others to say. */
+    FOLLOWS(image, STRIDES(105, 1, 21, 3), {0, 1, 0, 0}, {105, 1, 21, 3});
+    FOLLOWS(image, STRIDES(105, 1, 21, 3), {0, 0, 0, 1}, {105, 1, 21, 3});
+    FOLLOWS(image, STRIDES(105, 1, 21, 3), {0, 0, 7, 1}, {105, 1, 21, 3});
+    FOLLOWS(image, STRIDES(105, 1, 3, 15), {0, 0, 1, 5}, {105, 1, 21, 3});
+    FOLLOWS(image, STRIDES(105, 1, 21, 3), {0, 0, 0, 0}, {105, 1, 21, 3});
+    /* Gaps go, backwards goes forwards, what repeats comes outside. */
+    FOLLOWS(image, STRIDES(105, 1, 21, 3), {2000, 2, 200, 20});
+    FOLLOWS(image, STRIDES(105, 1, 21, 3), {-105, 1, -21, -3});
+    FOLLOWS(image, STRIDES(105, 1, 21, 3), {0, 1, 21, 3});
+    FOLLOWS(EDDY_SHAPE(3, 4), STRIDES(4, 1), {0, 0});
+    FOLLOWS(EDDY_SHAPE(3, 4), STRIDES(1, 3), {1, 3});
+    /* Single elements beside others of their stride come inside, wherever the axis stands. */
+    FOLLOWS(EDDY_SHAPE(1, 3, 5, 7), STRIDES(3, 1, 21, 3), {3, 1, 21, 3});
+    FOLLOWS(EDDY_SHAPE(4, 1), STRIDES(1, 1), {1, 1});
+    FOLLOWS(EDDY_SHAPE(2, 0, 3), STRIDES(3, 1, 1), {3, 1, 1});
+    int64_t none = 7;
+    eddy_strides_follow(0, image.dims, NULL, 0, &none);
+    cr_assert_eq(none, 7);
+}
+
+/* Whatever the operands are like, the strides leave no gap; and those of one operand without gaps come back. */
+Test(layout, strides_that_follow_have_no_gaps) {
+    for (int round = 0; round < 20000; round++) {
+        eddy_layout layout = random_layout();
+        int operand_count = (int)random_below(MOST_OPERANDS + 1);
+        int64_t operands[MOST_OPERANDS][EDDY_RANK_MAX], low, high;
+        for (int i = 0; i < operand_count; i++)
+            for (int32_t d = 0; d < layout.rank; d++)
+                operands[i][d] = random_below(9) - 3;
+        eddy_strides_follow(layout.rank, layout.dims, operands, operand_count, layout.strides);
+        cr_assert(eddy_layout_is_injective(&layout), "round %d", round);
+        eddy_layout_extent(&layout, &low, &high);
+        cr_assert_eq(high - low, count_of(&layout), "round %d", round);
+        bool has_single = false;
+        for (int32_t d = 0; d < layout.rank; d++)
+            has_single |= layout.dims[d] < 2;
+        if (has_single)
+            continue;
+        int64_t again[EDDY_RANK_MAX];
+        memcpy(operands[0], layout.strides, sizeof(layout.strides));
+        eddy_strides_follow(layout.rank, layout.dims, operands, 1, again);
+        cr_assert_eq(memcmp(again, layout.strides, sizeof(*again) * (size_t)layout.rank), 0, "round %d", round);
+    }
+}

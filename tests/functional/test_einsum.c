@@ -41,7 +41,7 @@ static void make(operand *o, const char *labels, eddy_dtype dtype, bool is_turne
     for (int32_t d = 0; d < shape.rank; d++)
         back.axes[d] = shape.rank - 1 - d;
     if (is_turned)
-        o->tensor = eddy_permute(eddy_clone(eddy_permute(o->tensor, &back)), &back);
+        o->tensor = eddy_permute(eddy_contiguous(eddy_permute(o->tensor, &back)), &back);
 }
 
 /* The sum over all values of the labels that are not in the output. `place` has the value of each label. */

@@ -103,7 +103,8 @@ Test(infer_norm, channels_last_stay_channels_last) {
         eddy_dtype dtype = dtypes[k];
         int64_t groups = channels[k] % 2 ? 1 : 2;
         eddy_tensor *rows = eddy_randn(EDDY_SHAPE(3, channels[k], 5, 7), dtype, NULL);
-        eddy_tensor *x = eddy_permute(eddy_clone(eddy_permute(rows, EDDY_AXES(0, 2, 3, 1))), EDDY_AXES(0, 3, 1, 2));
+        eddy_tensor *x =
+            eddy_permute(eddy_contiguous(eddy_permute(rows, EDDY_AXES(0, 2, 3, 1))), EDDY_AXES(0, 3, 1, 2));
         lies_channels_last(x);
         eddy_tensor *w = eddy_rand(EDDY_SHAPE(channels[k]), dtype, NULL), *b = eddy_neg(w);
         eddy_tensor *mean = eddy_mul(w, w), *var = eddy_add(w, w), *first = eddy_clone(mean),

@@ -105,7 +105,7 @@ Test(view, chains_of_views_agree_with_copies) {
             eddy_shape shape = eddy_shape_of(t);
             int32_t axis = rand() % shape.rank, other = rand() % shape.rank;
             /* The same view of a contiguous copy must hold the same elements. */
-            eddy_tensor *copy = call("clone", OF(t)), *view = NULL, *again = NULL;
+            eddy_tensor *copy = eddy_contiguous(call("clone", OF(t))), *view = NULL, *again = NULL;
             int64_t dim = shape.dims[axis];
             int kind = rand() % 5;
             for (int side = 0; side < 2; side++) {
