@@ -1,4 +1,4 @@
-/* Routes: the short way for elementwise calls whose operands are all contiguous, of one shape, at the start of
+/* Routes: the short way for elementwise calls whose operands are all of one shape and one layout without gaps, at the start of
  * their storage.
  *
  * Such a call needs no dims: its arguments are the number of elements and the number of the interned shape, 8

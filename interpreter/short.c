@@ -108,7 +108,8 @@ static inline void describe_result(eddy_tensor *result, const eddy_tensor *first
     result->count = first->count;
     result->device_kind = first->device_kind;
     result->device_index = first->device_index;
-    eddy_store_relaxed(&result->key, eddy_tensor_key_make(eddy_tensor_key_note(call->key), dtype));
+    result->is_contiguous = first->is_contiguous;
+    eddy_store_relaxed(&result->key, eddy_tensor_key_with(call->key, dtype));
     result->axes[0] = first->axes[0];
     result->axes[1] = first->axes[1];
     for (int32_t d = 2; d < first->rank; d++)
@@ -153,7 +154,7 @@ eddy_tensor *eddy_short_apply(eddy_caller *caller, const eddy_op *op, eddy_tenso
 /* A target the short way serves: it is the whole output, or exactly an input. */
 static bool fits(const eddy_op *op, const eddy_route *route, eddy_tensor *const *inputs, eddy_tensor *target,
                  eddy_tensor_key key, eddy_vm_operand *operand) {
-    eddy_tensor_key wanted = eddy_tensor_key_make(eddy_tensor_key_note(key), route->result);
+    eddy_tensor_key wanted = eddy_tensor_key_with(key, route->result);
     if ((key_of(target) & ~EDDY_TENSOR_KEY_RECORDED) != wanted || target->runtime != inputs[0]->runtime)
         return false;
     bool is_input = false;

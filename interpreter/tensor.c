@@ -231,13 +231,41 @@ uint32_t eddy_tensor_note(const eddy_tensor *tensor) {
     return eddy_note_intern(shape.rank, shape.dims);
 }
 
+#define ORDER_BITS 3
+#define ORDERED_AXES (16 / ORDER_BITS)
+
+/* How many strides each axis has below its own: with the shape that says what the strides are, if they leave no gaps. 0 where they
+ * do, or where there is no room. */
+static uint16_t order_code(const eddy_tensor *tensor) {
+    int64_t reach = 1;
+    for (int32_t d = 0; d < tensor->rank; d++)
+        reach += (tensor->axes[d].dim - 1) * tensor->axes[d].stride;
+    if (tensor->rank > ORDERED_AXES || reach != tensor->count)
+        return 0;
+    eddy_layout layout;
+    int64_t strides[EDDY_RANK_MAX];
+    eddy_tensor_layout(tensor, &layout);
+    eddy_strides_follow(layout.rank, layout.dims, &layout.strides, 1, strides);
+    uint32_t code = 0;
+    for (int32_t d = 0; d < layout.rank; d++) {
+        if (strides[d] != layout.strides[d])
+            return 0;
+        for (int32_t e = 0; e < layout.rank; e++)
+            code += (uint32_t)(strides[e] < strides[d]) << ORDER_BITS * d;
+    }
+    return (uint16_t)code;
+}
+
 eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor) {
-    if (eddy_tensor_is_late(tensor) || !tensor->is_contiguous || tensor->offset != 0)
+    if (eddy_tensor_is_late(tensor) || tensor->offset != 0)
+        return 0;
+    uint16_t order = tensor->is_contiguous ? 0 : order_code(tensor);
+    if (order == 0 && !tensor->is_contiguous)
         return 0;
     uint32_t note = eddy_tensor_note(tensor);
     if (note == 0)
         return 0;
-    eddy_tensor_key key = eddy_tensor_key_make(note, tensor->dtype);
+    eddy_tensor_key key = eddy_tensor_key_make(note, order, tensor->dtype);
     if (tensor->autograd)
         key |= EDDY_TENSOR_KEY_RECORDED;
     eddy_store_release(&tensor->key, key);

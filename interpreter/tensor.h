@@ -32,16 +32,23 @@ typedef struct eddy_axis {
     int64_t stride; /* elements; that of a row-major tensor where `is_contiguous`, whatever the dim */
 } eddy_axis;
 
-/* A tensor's key: equal keys mean one dtype and one shape, both row-major from the start of their storage. 0: not
- * so, or nobody has asked yet. */
+/* A tensor's key: equal keys mean one dtype, one shape and the same strides, which leave no gaps from the start of the storage. 0:
+ * it has gaps, or too many axes that are not row-major, or nobody has asked yet.
+ *
+ *   63 .. 32 number of the shape | 31 .. 16 order of the axes, 0 for row-major | 15 .. 8 dtype | 1 recorded | 0 always set */
 typedef uint64_t eddy_tensor_key;
 
-static inline eddy_tensor_key eddy_tensor_key_make(uint32_t note, uint8_t dtype) {
-    return (uint64_t)note << 32 | (uint64_t)dtype << 8 | 1;
+static inline eddy_tensor_key eddy_tensor_key_make(uint32_t note, uint16_t order, uint8_t dtype) {
+    return (uint64_t)note << 32 | (uint64_t)order << 16 | (uint64_t)dtype << 8 | 1;
 }
 
 /* In the key of a tensor that requires a gradient. */
 #define EDDY_TENSOR_KEY_RECORDED ((eddy_tensor_key)2)
+
+/* That of a tensor that differs in the dtype alone, and requires no gradient. */
+static inline eddy_tensor_key eddy_tensor_key_with(eddy_tensor_key key, uint8_t dtype) {
+    return (key & ~((eddy_tensor_key)UINT8_MAX << 8 | EDDY_TENSOR_KEY_RECORDED)) | (eddy_tensor_key)dtype << 8;
+}
 
 static inline uint32_t eddy_tensor_key_note(eddy_tensor_key key) {
     return (uint32_t)(key >> 32);

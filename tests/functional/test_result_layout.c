@@ -120,6 +120,9 @@ Test(result_layout, the_first_operand_that_has_an_order_decides) {
     eddy_tensor *part = eddy_narrow(channels_last(some(EDDY_F32, EDDY_SHAPE(2, 3, 5, 9))), 3, 1, 7);
     expect_lies_like(eddy_relu(part), last, "a slice");
     expect_same(eddy_relu(part), eddy_relu(eddy_contiguous(part)), "a slice");
+    eddy_tensor *many = some(EDDY_F32, EDDY_SHAPE(2, 3, 2, 2, 3, 2)), *turned = eddy_transpose(many, 1, 5);
+    expect_lies_like(eddy_add(turned, turned), turned, "many axes");
+    expect_same(eddy_add(turned, turned), eddy_transpose(eddy_add(many, many), 1, 5), "many axes");
     eddy_scope_end(scope);
 }
 

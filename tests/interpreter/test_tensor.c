@@ -108,6 +108,65 @@ Test(tensor, a_layout_follows_another) {
     eddy_scope_end(scope);
 }
 
+static eddy_tensor_key key_of(eddy_tensor *tensor) {
+    cr_assert_not_null(tensor);
+    return eddy_tensor_find_key(tensor);
+}
+
+/* Every order of the axes of one shape. */
+static void key_orders(eddy_tensor *x, eddy_axes *axes, int32_t at, eddy_tensor_key *keys, int *count) {
+    int32_t rank = eddy_rank(x);
+    if (at < rank) {
+        for (int32_t d = 0; d < rank; d++) {
+            bool is_taken = false;
+            for (int32_t e = 0; e < at; e++)
+                is_taken |= axes->axes[e] == d;
+            axes->axes[at] = d;
+            if (!is_taken)
+                key_orders(x, axes, at + 1, keys, count);
+        }
+        return;
+    }
+    eddy_axes back = {.count = rank};
+    for (int32_t d = 0; d < rank; d++)
+        back.axes[axes->axes[d]] = d;
+    eddy_tensor *turned = eddy_permute(eddy_contiguous(eddy_permute(x, axes)), &back);
+    keys[*count] = key_of(turned);
+    cr_assert(keys[*count] != 0 && key_of(eddy_add(turned, turned)) == keys[*count]);
+    cr_assert_eq(eddy_tensor_key_note(keys[*count]), eddy_tensor_key_note(key_of(x)));
+    for (int i = 0; i < *count; i++)
+        cr_assert_neq(keys[i], keys[*count]);
+    ++*count;
+}
+
+Test(tensor, keys_tell_layouts_apart) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor_key keys[120];
+    int count = 0;
+    eddy_tensor *x = eddy_zeros(EDDY_SHAPE(2, 3, 2, 5, 2), EDDY_F32, NULL),
+                *matrix = eddy_zeros(EDDY_SHAPE(4, 4), EDDY_F32, NULL);
+    key_orders(x, &(eddy_axes){.count = 5}, 0, keys, &count);
+    cr_assert_eq(count, 120);
+    cr_assert(key_of(matrix) != key_of(eddy_t(matrix)) && key_of(matrix) != 0);
+    cr_assert_neq(key_of(eddy_t(matrix)), key_of(eddy_isnan(eddy_t(matrix))));
+    /* One image of several lies in other strides than one of its own. */
+    eddy_tensor *image =
+        eddy_permute(eddy_narrow(eddy_zeros(EDDY_SHAPE(3, 5, 7, 2), EDDY_F32, NULL), 0, 0, 1), EDDY_AXES(0, 3, 1, 2));
+    eddy_tensor *alone = eddy_permute(eddy_zeros(EDDY_SHAPE(5, 7, 1, 2), EDDY_F32, NULL), EDDY_AXES(2, 3, 0, 1));
+    cr_assert_eq(eddy_stride(image, 0), 70);
+    cr_assert_eq(eddy_stride(alone, 0), 2);
+    cr_assert(key_of(image) == 0 || key_of(image) != key_of(alone));
+    /* Gaps, repetitions, a later start, more axes than there is room for. */
+    cr_assert_eq(key_of(eddy_slice(matrix, 1, 0, 4, 2)), 0);
+    cr_assert_eq(key_of(eddy_t(eddy_narrow(matrix, 1, 0, 3))), 0);
+    cr_assert_eq(key_of(eddy_expand(eddy_narrow(matrix, 0, 0, 1), EDDY_SHAPE(4, 4))), 0);
+    cr_assert_eq(key_of(eddy_as_strided(matrix, EDDY_SHAPE(2, 3), (int64_t[]){2, 2}, 0)), 0);
+    cr_assert_eq(key_of(eddy_as_strided(matrix, EDDY_SHAPE(2, 2, 2), (int64_t[]){5, 1, 1}, 0)), 0);
+    cr_assert_eq(key_of(eddy_t(eddy_narrow(matrix, 0, 1, 3))), 0);
+    cr_assert_eq(key_of(eddy_transpose(eddy_zeros(EDDY_SHAPE(2, 2, 2, 2, 2, 2), EDDY_F32, NULL), 0, 5)), 0);
+    eddy_scope_end(scope);
+}
+
 Test(tensor, handles_released_elsewhere_come_back) {
     int64_t bytes = 0;
     for (int round = 0; round < 50; round++) {
