@@ -91,7 +91,7 @@ typedef struct eddy_op {
     eddy_op_promotion promotion;
     eddy_op_result result;
     /* 1 + the operand in the order of whose axes in memory new outputs of its rank are laid out (channels last stays
-     * channels last); 0: row-major. No list stands before that operand. */
+     * channels last); 0: row-major. No list stands before that operand; of a list it is the first item. */
     int32_t layout_of;
     int32_t scalar_count; /* so many attributes, the first ones, are EDDY_ATTRIBUTE_SCALAR and promote with the inputs */
 

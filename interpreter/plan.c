@@ -363,7 +363,7 @@ static eddy_status make_results(plan *p) {
         int64_t count = 1;
         for (int32_t d = 0; d < spec->shape.rank && !op->has_late_shape; d++)
             count *= spec->shape.dims[d];
-        bool is_following = op->layout_of > 0 && !p->apply->is_row_major;
+        bool is_following = op->layout_of > 0 && op->layout_of <= p->input_count && !p->apply->is_row_major;
         const eddy_tensor *like = is_following ? p->inputs[op->layout_of - 1] : NULL;
         if (like && like->rank == spec->shape.rank)
             eddy_tensor_lay_like(result, spec->shape.rank, spec->shape.dims, count, like);

@@ -113,7 +113,7 @@ class Entry:
     random: bool
     late_shape: bool
     shortcuts: dict = field(default_factory=dict)  # of its `_s` form: number -> expression that is the same and cheaper
-    layout: str = ""  # operand in the order of whose axes in memory the outputs are laid out; empty: row-major
+    layout: str = ""  # operand, or list, in the order of whose (first's) axes in memory the outputs are laid out; empty: row-major
     scalar_of: str = ""  # the entry that this `_s` form came from
     output_count: str = ""  # of a composition: the list or the attribute that says how many outputs there are; "": one
 
@@ -357,9 +357,9 @@ def check_layout(where, entry):
     names = [o.name for o in entry.operands]
     if entry.layout not in names:
         fail(where, f"layout of unknown operand {entry.layout!r}")
-    kinds = {o.kind for o in entry.operands[:names.index(entry.layout) + 1]}
-    if entry.is_elementwise or entry.late_shape or "list" in kinds or entry.operands[names.index(entry.layout)].kind != "tensor":
-        fail(where, "layout names a tensor before any list, of an op that is not elementwise and not late")
+    kinds = [o.kind for o in entry.operands[:names.index(entry.layout) + 1]]
+    if entry.is_elementwise or entry.late_shape or "list" in kinds[:-1] or kinds[-1] == "optional":
+        fail(where, "layout names a tensor or the first list, of an op that is not elementwise and not late")
 
 
 def scalar_form(entry):

@@ -128,7 +128,9 @@ def documentation(function):
     if entry.source:
         lines.append(f"Algorithm: {entry.source}")
     if entry.layout:
-        lines.append(f"Laid out in memory in the order of {entry.layout}'s axes: channels last stays channels last.")
+        like = next(o for o in entry.operands if o.name == entry.layout)
+        whose = f"the first of {like.name}" if like.kind == "list" else like.name
+        lines.append(f"Laid out in memory in the order of the axes of {whose}: channels last stays channels last.")
     refused = errors.text(entry)
     lines.append(returns_text(function) + (f" Errors: {refused}." if refused else ""))
     return comment(lines)

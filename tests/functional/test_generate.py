@@ -70,6 +70,8 @@ class Refused(unittest.TestCase):
         self.refused('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\nulp = "n"\n', "number for its bound")
         self.refused(operation('layout = "y"\n'), "layout of unknown operand")
         self.refused(operation('layout = "x"\nlate_shape = true\n'), "layout names a tensor")
+        self.refused('[op]\nsummary = "s"\noperands = [{ name = "l", kind = "list" }, "x"]\nlayout = "x"\ninfer = "i"\nkernel = "k"\n',
+                     "layout names a tensor")
         self.refused(operation('attributes = [{ name = "a", type = "complex", doc = "d" }]\n'), "unknown type")
 
     def test_entries_that_are_not_whole(self):

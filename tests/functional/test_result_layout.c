@@ -185,6 +185,24 @@ Test(result_layout, copies_and_new_tensors_like_another_lie_like_it) {
     eddy_scope_end(scope);
 }
 
+Test(result_layout, joined_padded_and_flipped_images_stay_channels_last) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = some(EDDY_F32, image), *y = some(EDDY_F32, EDDY_SHAPE(2, 4, 5, 7));
+    eddy_tensor *last = channels_last(x);
+    eddy_tensor *rows[] = {eddy_cat(EDDY_LIST(x, y), 1), eddy_cat(EDDY_LIST(x, x), 2), eddy_flip(x, EDDY_AXES(1, 3)),
+                           eddy_pad(x, EDDY_SHAPE(1, 2), EDDY_SHAPE(3, -1), EDDY_S(9))};
+    eddy_tensor *kept[] = {eddy_cat(EDDY_LIST(last, channels_last(y)), 1), eddy_cat(EDDY_LIST(last, x), 2),
+                           eddy_flip(last, EDDY_AXES(1, 3)),
+                           eddy_pad(last, EDDY_SHAPE(1, 2), EDDY_SHAPE(3, -1), EDDY_S(9))};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        cr_assert(eddy_is_contiguous(rows[i]));
+        expect_lies_like(kept[i], channels_last(kept[i]), "joined, padded, flipped");
+        expect_same(kept[i], rows[i], "joined, padded, flipped");
+    }
+    cr_assert(eddy_is_contiguous(eddy_cat(EDDY_LIST(x, last), 1)));
+    eddy_scope_end(scope);
+}
+
 static eddy_tensor *dropped(eddy_tensor *x) {
     eddy_generator *generator = eddy_generator_create(7);
     eddy_tensor *result = eddy_dropout(x, 0.5, EDDY_OPTIONS(dropout, .generator = generator));
