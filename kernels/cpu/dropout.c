@@ -3,6 +3,7 @@
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
+#include <kernels/cpu/copy.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/random_block.h>
 #include <kernels/cpu/walk.h>
@@ -11,6 +12,9 @@
 /* A multiple of what one call of a block function makes. */
 #define SLICE_ELEMENTS 16384
 #define BATCH (4 * EDDY_RANDOM_BLOCKS)
+/* What fits a batch wherever in a Philox block it begins. */
+#define STRETCH (BATCH - 4)
+#define TILE_ROWS 16
 #define UNIFORM_BITS 24
 
 typedef union numbers {
@@ -25,22 +29,23 @@ typedef struct decision {
     uint64_t seed, counter;
     double p;
     eddy_dtype compute;
-    /* Decides `count` elements from number `first` on, in place. */
+    /* Decides `count` elements from number `first` on, in place; first % 4 + count is BATCH at most. */
     void (*decide)(const struct decision *work, numbers *x, int64_t first, int64_t count);
 } decision;
 
 /* What is kept is scaled up; what is dropped is 0, NaN too. */
 static void drop(const decision *work, numbers *x, int64_t first, int64_t count) {
     float uniform[BATCH], least = (float)(ceil(ldexp(work->p, UNIFORM_BITS)) * 0x1p-24);
+    const float *u = uniform + first % 4;
     double scale = 1 / (1 - work->p);
     float scale32 = (float)scale;
     eddy_cpu_random_blocks()->uniform_f32(uniform, UNIFORM_BITS, work->seed, work->counter, (uint64_t)first / 4);
     if (work->compute == EDDY_F64)
         for (int64_t i = 0; i < count; i++)
-            x->f64[i] = uniform[i] >= least ? x->f64[i] * scale : 0;
+            x->f64[i] = u[i] >= least ? x->f64[i] * scale : 0;
     else
         for (int64_t i = 0; i < count; i++)
-            x->f32[i] = uniform[i] >= least ? x->f32[i] * scale32 : 0;
+            x->f32[i] = u[i] >= least ? x->f32[i] * scale32 : 0;
 }
 
 /* x = u < x; false where a number is no probability. */
@@ -65,10 +70,10 @@ static void toss(const decision *work, numbers *x, int64_t first, int64_t count)
         for (int64_t half = 0; half < 2; half++)
             blocks->uniform_f64(uniform.f64 + half * BATCH / 2, work->seed, work->counter,
                                 (uint64_t)first / 2 + (uint64_t)half * EDDY_RANDOM_BLOCKS);
-        fit = toss_f64(x->f64, uniform.f64, count);
+        fit = toss_f64(x->f64, uniform.f64 + first % 2, count);
     } else {
         blocks->uniform_f32(uniform.f32, UNIFORM_BITS, work->seed, work->counter, (uint64_t)first / 4);
-        fit = toss_f32(x->f32, uniform.f32, count);
+        fit = toss_f32(x->f32, uniform.f32 + first % 4, count);
     }
     for (int64_t i = 0; !fit && i < count; i++) {
         double p = work->compute == EDDY_F64 ? given.f64[i] : (double)given.f32[i];
@@ -104,6 +109,45 @@ static void decide_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
+/* Whether rows lie across memory, neighbours in it being elements of neighbouring rows (channels last): element after element
+ * would fetch each line of memory once a row. */
+static bool lies_across(const eddy_walk *walk) {
+    int32_t inner = walk->rank - 1;
+    return walk->rank >= 2 && walk->strides[0][inner] != 1 && walk->strides[0][inner - 1] == 1 &&
+           walk->dims[inner] > STRETCH && walk->dims[inner - 1] >= TILE_ROWS;
+}
+
+/* `count` elements of `rows` rows, from element `first` on: turned into rows of a buffer, decided there, and turned back. */
+static void decide_tile(const decision *work, int64_t first, int64_t rows, int64_t count) {
+    numbers buffer[TILE_ROWS];
+    int32_t inner = work->walk.rank - 1;
+    const int64_t shape[] = {rows, count}, turned_strides[] = {BATCH, 1};
+    const int64_t *in_strides = &work->walk.strides[0][inner - 1], *out_strides = &work->walk.strides[1][inner - 1];
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->walk, &cursor, first);
+    eddy_dtype dtype = work->in->dtype;
+    eddy_kernel_view from = {eddy_chunk_at(work->in->data, dtype, cursor.offsets[0]), shape, in_strides, dtype, 2};
+    eddy_kernel_view to = {eddy_chunk_at(work->out->data, dtype, cursor.offsets[1]), shape, out_strides, dtype, 2};
+    eddy_kernel_view turned = {buffer, shape, turned_strides, work->compute, 2};
+    eddy_copy_view(NULL, &from, &turned);
+    for (int64_t row = 0; row < rows; row++)
+        work->decide(work, eddy_chunk_at(buffer, work->compute, row * BATCH), first + row * work->walk.dims[inner],
+                     count);
+    eddy_copy_view(NULL, &turned, &to);
+}
+
+/* Slices are numbers of stretches, of all rows that are neighbours. */
+static void decide_stretches(void *context, int64_t begin, int64_t end) {
+    const decision *work = context;
+    int64_t length = work->walk.dims[work->walk.rank - 1], rows = work->walk.dims[work->walk.rank - 2];
+    int64_t stretches = (length + STRETCH - 1) / STRETCH;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at = i % stretches * STRETCH, count = eddy_min_i64(STRETCH, length - at);
+        for (int64_t row = 0; row < rows; row += TILE_ROWS)
+            decide_tile(work, (i / stretches * rows + row) * length + at, eddy_min_i64(TILE_ROWS, rows - row), count);
+    }
+}
+
 static void run(const eddy_kernel_call *call, decision *work) {
     work->call = call;
     work->in = &call->views[0];
@@ -116,10 +160,16 @@ static void run(const eddy_kernel_call *call, decision *work) {
     eddy_walk_add(&work->walk, work->in->strides, 1);
     eddy_walk_add(&work->walk, work->out->strides, 1);
     eddy_walk_collapse(&work->walk);
-    if (count <= SLICE_ELEMENTS)
+    if (count <= SLICE_ELEMENTS) {
         decide_slice(work, 0, count);
-    else
+    } else if (lies_across(&work->walk)) {
+        int64_t length = work->walk.dims[work->walk.rank - 1], rows = work->walk.dims[work->walk.rank - 2];
+        int64_t stretches = count / (rows * length) * ((length + STRETCH - 1) / STRETCH);
+        call->team->parallel_for(call->team, stretches, eddy_max_i64(1, SLICE_ELEMENTS / (rows * STRETCH)),
+                                 decide_stretches, work);
+    } else {
         call->team->parallel_for(call->team, count, SLICE_ELEMENTS, decide_slice, work);
+    }
 }
 
 static void dropout_run(const eddy_kernel_call *call) {

@@ -55,6 +55,10 @@ Test(sample, dropout_of_every_dtype_and_layout) {
     const int64_t big[] = {3, 129, 211};
     for (int d = 0; d < 4; d++)
         check_dropout(floats[d], 3, big, TURNED, CONTIGUOUS, 0.3, &threaded_team);
+    const int64_t across[] = {37, 1003};
+    for (int d = 0; d < 4; d++)
+        for (int b = 0; b < OUTPUT_LAYOUTS; b++)
+            check_dropout(floats[d], 2, across, TURNED, (layout)b, 0.3, &threaded_team);
 }
 
 Test(sample, dropout_drops_nan_and_keeps_it) {
@@ -75,14 +79,16 @@ Test(sample, dropout_drops_nan_and_keeps_it) {
 }
 
 Test(sample, bernoulli_of_every_dtype_and_layout) {
-    const int64_t shape[] = {7, 31, 97};
+    const int64_t shapes[][3] = {{7, 31, 97}, {1, 31, 701}};
     eddy_attributes_random attributes = {.seed = 77, .counter = 5};
     for (int d = 0; d < 4; d++)
-        for (int a = 0; a < LAYOUT_COUNT; a++) {
-            tensor p = tensor_make(floats[d], 3, shape, (layout)a);
+        for (int a = 0; a < 2 * LAYOUT_COUNT; a++) {
+            const int64_t *shape = shapes[a / LAYOUT_COUNT];
+            layout lies = (layout)(a % LAYOUT_COUNT);
+            tensor p = tensor_make(floats[d], 3, shape, lies);
             tensor out = tensor_make(floats[d], 3, shape, (layout)test_below(OUTPUT_LAYOUTS));
             for (int64_t i = 0; i < p.count; i++)
-                tensor_set(&p, i, a == BROADCAST ? 0.25 : test_unit());
+                tensor_set(&p, i, lies == BROADCAST ? 0.25 : test_unit());
             cr_assert_eq(run_kernel(&eddy_cpu_bernoulli, (tensor *[]){&p, &out}, 2, &attributes,
                                     a % 2 ? &shuffling_team : &threaded_team, NULL),
                          0);
@@ -93,7 +99,7 @@ Test(sample, bernoulli_of_every_dtype_and_layout) {
                 uint64_t bits = (uint64_t)w[i % 2 * 2] << 32 | w[i % 2 * 2 + 1];
                 double u = floats[d] == EDDY_F64 ? (double)(bits >> 11) * 0x1p-53 : uniform(77, 5, i);
                 cr_assert_eq(tensor_get(&out, i), u < tensor_get(&p, i), "%s element %lld",
-                             describe("bernoulli", &p, (layout)a), (long long)i);
+                             describe("bernoulli", &p, lies), (long long)i);
                 ones += tensor_get(&out, i);
                 expected += tensor_get(&p, i);
             }
