@@ -37,13 +37,14 @@ struct reduction;
 /* How a reduction works: map, first sweep, second sweep, finish. */
 typedef struct recipe {
     eddy_dtype dtype;               /* it computes in */
+    eddy_dtype element;             /* what the blocks take: dtype, or F32 where that is F64 */
     const eddy_reduce_op *op;       /* of the first sweep */
     eddy_reduce_map *map;           /* of each element before it (F64); NULL: none */
     double parameter;               /* map's */
     bool is_mean;                   /* the first sweep's sum is divided by the block's count (F64) */
     const eddy_reduce_pair *refine; /* a sweep more for the mean of what the mean leaves, which is added; NULL: none */
     const eddy_reduce_pair *pair;   /* NULL: one sweep */
-    const eddy_reduce_op *pair_sum; /* of the second sweep */
+    const eddy_reduce_op *pair_sum; /* what combines lanes of the second sweep */
     double identity;                /* the first value where nothing is reduced */
     /* The result from the whole, in its place in whole->first; NULL: it is there. */
     void (*finish)(const struct reduction *work, partial *whole, int64_t columns);
@@ -133,44 +134,48 @@ static void add_mean(void *means, void *distances, int64_t count, int64_t column
 static const void *gather(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count,
                           block_values *gathered) {
     const eddy_reduce_plan *plan = &work->plan;
+    eddy_dtype element = work->recipe.element;
     int64_t stride = eddy_walk_inner_stride(&plan->reduced, 0);
     int64_t run = eddy_walk_run(&plan->reduced, cursor);
-    if (run >= count && stride == 1 && plan->in.dtype == plan->dtype) {
-        const void *elements = eddy_chunk_at(plan->in.data, plan->dtype, base + cursor->offsets[0]);
+    if (run >= count && stride == 1 && plan->in.dtype == element) {
+        const void *elements = eddy_chunk_at(plan->in.data, element, base + cursor->offsets[0]);
         eddy_walk_advance(&plan->reduced, cursor, count);
         return elements;
     }
     for (int64_t done = 0; done < count; done += run) {
         run = eddy_min_i64(eddy_walk_run(&plan->reduced, cursor), count - done);
-        eddy_chunk_load(plan->dtype, eddy_chunk_at(gathered, plan->dtype, done), plan->in.dtype,
+        eddy_chunk_load(element, eddy_chunk_at(gathered, element, done), plan->in.dtype,
                         eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor->offsets[0]), stride, run);
         eddy_walk_advance(&plan->reduced, cursor, run);
     }
     return gathered;
 }
 
-/* One block of one output, to a value each at *first and, of pairs, *second. */
-static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count, void *first,
-                         void *second) {
-    const recipe *how = &work->recipe;
-    block_values gathered, mapped;
-    const void *elements = gather(work, cursor, base, count, &gathered);
-    if (how->map != NULL) {
-        how->map(gathered.f64, elements, count, how->parameter);
-        elements = &gathered;
-    }
+/* A block of one output, contiguous, to a value each at *first and, of pairs, *second. */
+static void reduce_elements(const recipe *how, const void *elements, int64_t count, void *first, void *second) {
     how->op->block(elements, count, first);
     if (how->pair == NULL)
         return;
     if (how->is_mean)
         take_mean(first, count, 1);
     if (how->refine != NULL) {
-        how->refine->map(&mapped, elements, first, count);
-        how->pair_sum->block(&mapped, count, second);
+        how->refine->block(elements, count, first, second);
         add_mean(first, second, count, 1);
     }
-    how->pair->map(&mapped, elements, first, count);
-    how->pair_sum->block(&mapped, count, second);
+    how->pair->block(elements, count, first, second);
+}
+
+/* The same from where the cursor is. */
+static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count, void *first,
+                         void *second) {
+    const recipe *how = &work->recipe;
+    block_values gathered;
+    const void *elements = gather(work, cursor, base, count, &gathered);
+    if (how->map != NULL) {
+        how->map(gathered.f64, elements, count, how->parameter);
+        elements = &gathered;
+    }
+    reduce_elements(how, elements, count, first, second);
 }
 
 /* Outputs of one block each. */
@@ -180,11 +185,11 @@ static void reduce_rows(const reduction *work, const eddy_reduce_unit *unit, par
     char *first = (char *)&result->first, *second = (char *)&result->second;
     const recipe *how = &work->recipe;
     result->count = plan->reduced_count;
-    if (how->map == NULL && how->pair == NULL && plan->in.dtype == plan->dtype && plan->reduced.rank == 1 &&
+    if (how->map == NULL && plan->in.dtype == how->element && plan->reduced.rank == 1 &&
         plan->reduced.strides[0][0] == 1) {
         for (int64_t c = 0; c < unit->columns; c++)
-            how->op->block(eddy_chunk_at(plan->in.data, plan->dtype, unit->in + c * plan->column_in),
-                           plan->reduced_count, first + c * size);
+            reduce_elements(how, eddy_chunk_at(plan->in.data, how->element, unit->in + c * plan->column_in),
+                            plan->reduced_count, first + c * size, second + c * size);
         return;
     }
     for (int64_t c = 0; c < unit->columns; c++) {
@@ -202,27 +207,26 @@ static void sweep_columns(const reduction *work, eddy_walk_cursor cursor, int64_
     const eddy_reduce_plan *plan = &work->plan;
     const recipe *how = &work->recipe;
     const eddy_reduce_op *op = pair != NULL ? how->pair_sum : how->op;
-    values lanes[EDDY_REDUCE_LANES], converted, mapped;
+    values lanes[EDDY_REDUCE_LANES], converted;
     int64_t row_stride = eddy_walk_inner_stride(&plan->reduced, 0);
-    bool is_contiguous = plan->column_in == 1 && plan->in.dtype == plan->dtype;
-    bool is_direct = is_contiguous && how->map == NULL && pair == NULL;
+    bool is_contiguous = plan->column_in == 1 && plan->in.dtype == how->element;
+    bool is_direct = is_contiguous && how->map == NULL;
     /* The lanes lie EDDY_REDUCE_COLUMNS elements of the compute type apart, from the start of the array on. */
     for (int64_t done = 0, run; done < count; done += run) {
         const void *rows = eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor.offsets[0]);
         run = is_direct ? eddy_min_i64(eddy_walk_run(&plan->reduced, &cursor), count - done) : 1;
         if (!is_contiguous) {
-            eddy_chunk_load(plan->dtype, &converted, plan->in.dtype, rows, plan->column_in, columns);
+            eddy_chunk_load(how->element, &converted, plan->in.dtype, rows, plan->column_in, columns);
             rows = &converted;
         }
         if (how->map != NULL) {
             how->map(converted.f64, rows, columns, how->parameter);
             rows = &converted;
         }
-        if (pair != NULL) {
-            pair->map_columns(&mapped, rows, found, columns);
-            rows = &mapped;
-        }
-        op->rows(lanes, rows, row_stride, done, run, columns);
+        if (pair != NULL)
+            pair->rows(lanes, rows, row_stride, done, run, columns, found);
+        else
+            op->rows(lanes, rows, row_stride, done, run, columns);
         eddy_walk_advance(&plan->reduced, &cursor, run);
     }
     int64_t present = eddy_min_i64(count, EDDY_REDUCE_LANES);
@@ -331,11 +335,20 @@ static void store_empty(const reduction *work) {
 static recipe plain(const eddy_kernel_call *call, const eddy_reduce_op *table, double identity) {
     eddy_dtype dtype = eddy_chunk_compute_dtype(call->views[0].dtype);
     eddy_reduce_type type = dtype == EDDY_F32 ? EDDY_REDUCE_F32 : dtype == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_I64;
-    return (recipe){.dtype = dtype, .op = &table[type], .identity = identity};
+    return (recipe){.dtype = dtype, .element = dtype, .op = &table[type], .identity = identity};
+}
+
+/* Of floats in f64: `table` is one of the ops that take f32 as well. */
+static recipe wide(const eddy_kernel_call *call, const eddy_reduce_op *table, double identity) {
+    eddy_dtype element = eddy_chunk_compute_dtype(call->views[0].dtype);
+    return (recipe){.dtype = EDDY_F64,
+                    .element = element,
+                    .op = &table[element == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32],
+                    .identity = identity};
 }
 
 static recipe truth(const eddy_reduce_op *table, double identity) {
-    return (recipe){.dtype = EDDY_BOOL, .op = &table[EDDY_REDUCE_TRUTH], .identity = identity};
+    return (recipe){.dtype = EDDY_BOOL, .element = EDDY_BOOL, .op = &table[EDDY_REDUCE_TRUTH], .identity = identity};
 }
 
 static void run(const eddy_kernel_call *call, recipe how) {
@@ -384,13 +397,9 @@ static void mean_run(const eddy_kernel_call *call) {
 /* f32 and shorter in f64: every multiplication's error is in the product, whatever the tree, and a part may overflow where the
  * whole does not. */
 static void prod_run(const eddy_kernel_call *call) {
-    const eddy_reduce_op *table = eddy_cpu_reduce_blocks()->prod;
-    recipe how = plain(call, table, 1);
-    if (how.dtype == EDDY_F32) {
-        how.dtype = EDDY_F64;
-        how.op = &table[EDDY_REDUCE_F64];
-    }
-    run(call, how);
+    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    bool is_float = eddy_dtype_is_float(call->views[0].dtype);
+    run(call, is_float ? wide(call, blocks->wide_prod, 1) : plain(call, blocks->prod, 1));
 }
 
 static void max_run(const eddy_kernel_call *call) {
@@ -415,12 +424,13 @@ static void all_run(const eddy_kernel_call *call) {
  * In f64 it takes the refined mean for that. */
 static recipe variance(const eddy_kernel_call *call) {
     const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
-    return (recipe){.dtype = EDDY_F64,
-                    .refine = call->views[0].dtype == EDDY_F64 ? &blocks->deviation : NULL,
-                    .op = &blocks->sum[EDDY_REDUCE_F64],
-                    .is_mean = true,
-                    .pair = &blocks->variance,
-                    .pair_sum = &blocks->sum[EDDY_REDUCE_F64]};
+    recipe how = wide(call, blocks->wide_sum, 0);
+    bool is_f64 = how.element == EDDY_F64;
+    how.is_mean = true;
+    how.refine = is_f64 ? &blocks->deviation : NULL;
+    how.pair = &blocks->variance[is_f64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32];
+    how.pair_sum = &blocks->sum[EDDY_REDUCE_F64];
+    return how;
 }
 
 static void divide_squares(const reduction *work, partial *whole, int64_t columns) {
@@ -460,15 +470,23 @@ static void norm_run(const eddy_kernel_call *call) {
     const eddy_attributes_norm *attributes = call->attributes;
     const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
     double p = attributes->p;
-    recipe how = {.dtype = EDDY_F64, .op = &blocks->sum[EDDY_REDUCE_F64], .map = blocks->absolute};
+    recipe how;
     if (p == 0) {
-        how.map = blocks->is_nonzero;
+        how = wide(call, blocks->nonzeros, 0);
+    } else if (p == 1) {
+        how = wide(call, blocks->magnitudes, 0);
     } else if (isinf(p)) {
-        how.op = p > 0 ? &blocks->max[EDDY_REDUCE_F64] : &blocks->min[EDDY_REDUCE_F64];
-    } else if (p != 1) {
-        how.map = p == 2 ? blocks->square : blocks->power;
-        how.parameter = p;
+        how = wide(call, p > 0 ? blocks->max_magnitude : blocks->min_magnitude, 0);
+    } else if (p == 2) {
+        how = wide(call, blocks->squares, 0);
         how.finish = take_root;
+    } else {
+        how = (recipe){.dtype = EDDY_F64,
+                       .element = EDDY_F64,
+                       .op = &blocks->sum[EDDY_REDUCE_F64],
+                       .map = blocks->power,
+                       .parameter = p,
+                       .finish = take_root};
     }
     run(call, how);
 }

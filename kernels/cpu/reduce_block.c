@@ -14,59 +14,81 @@
 #define MULTIPLY(a, b) ((a) * (b))
 #define MULTIPLY_WRAP(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
 
-/* Lane arrays of a constant size stay in vector registers. */
-#define REDUCE(name, type, OP)                                                                                         \
-    static void name##_block(const void *elements, int64_t count, void *result) {                                      \
-        const type *restrict x = elements;                                                                             \
-        type lanes[EDDY_REDUCE_LANES];                                                                                 \
-        int64_t present = count < EDDY_REDUCE_LANES ? count : EDDY_REDUCE_LANES;                                       \
-        if (count >= EDDY_REDUCE_LANES) {                                                                              \
+/* What is reduced of an element, where `found` is what a sweep before found. */
+#define ITSELF(x, found) (x)
+#define SQUARE(x, found) ((x) * (x))
+#define MAGNITUDE(x, found) fabs(x)
+#define IS_NONZERO(x, found) ((x) != 0 ? 1.0 : 0.0)
+#define DEVIATION(x, found) ((x) - (found))
+#define SQUARE_DEVIATION(x, found) (((x) - (found)) * ((x) - (found)))
+
+/* The body of a block function: elements of type `from`, converted to `type` before all else. Lane arrays of a constant size
+ * stay in vector registers. */
+#define REDUCE_BLOCK(from, type, VALUE, OP)                                                                            \
+    const from *restrict x = elements;                                                                                 \
+    type lanes[EDDY_REDUCE_LANES];                                                                                     \
+    int64_t present = count < EDDY_REDUCE_LANES ? count : EDDY_REDUCE_LANES;                                           \
+    if (count >= EDDY_REDUCE_LANES) {                                                                                  \
+        for (int l = 0; l < EDDY_REDUCE_LANES; l++)                                                                    \
+            lanes[l] = VALUE((type)x[l], found);                                                                       \
+        int64_t i = EDDY_REDUCE_LANES;                                                                                 \
+        for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES)                                                 \
             for (int l = 0; l < EDDY_REDUCE_LANES; l++)                                                                \
-                lanes[l] = x[l];                                                                                       \
-            int64_t i = EDDY_REDUCE_LANES;                                                                             \
-            for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES)                                             \
-                for (int l = 0; l < EDDY_REDUCE_LANES; l++)                                                            \
-                    lanes[l] = OP(lanes[l], x[i + l]);                                                                 \
-            /* As many steps as lanes, so that they stay in registers. */                                              \
-            EDDY_LANES (l, EDDY_REDUCE_LANES)                                                                          \
-                lanes[l] = i + l < count ? OP(lanes[l], x[i + l]) : lanes[l];                                          \
-            for (int l = 0; l < 16; l++)                                                                               \
-                lanes[l] = OP(lanes[l], lanes[l + 16]);                                                                \
-            for (int l = 0; l < 8; l++)                                                                                \
-                lanes[l] = OP(lanes[l], lanes[l + 8]);                                                                 \
-            for (int l = 0; l < 4; l++)                                                                                \
-                lanes[l] = OP(lanes[l], lanes[l + 4]);                                                                 \
-            lanes[0] = OP(lanes[0], lanes[2]);                                                                         \
-            lanes[1] = OP(lanes[1], lanes[3]);                                                                         \
-            *(type *)result = OP(lanes[0], lanes[1]);                                                                  \
-            return;                                                                                                    \
-        }                                                                                                              \
-        for (int64_t l = 0; l < present; l++)                                                                          \
-            lanes[l] = x[l];                                                                                           \
-        for (int64_t width = EDDY_REDUCE_LANES / 2; width > 0; width /= 2)                                             \
-            for (int64_t l = 0; l < width && l + width < present; l++)                                                 \
-                lanes[l] = OP(lanes[l], lanes[l + width]);                                                             \
-        *(type *)result = lanes[0];                                                                                    \
+                lanes[l] = OP(lanes[l], VALUE((type)x[i + l], found));                                                 \
+        /* As many steps as lanes, so that they stay in registers. */                                                  \
+        EDDY_LANES (l, EDDY_REDUCE_LANES)                                                                              \
+            lanes[l] = i + l < count ? OP(lanes[l], VALUE((type)x[i + l], found)) : lanes[l];                          \
+        for (int l = 0; l < 16; l++)                                                                                   \
+            lanes[l] = OP(lanes[l], lanes[l + 16]);                                                                    \
+        for (int l = 0; l < 8; l++)                                                                                    \
+            lanes[l] = OP(lanes[l], lanes[l + 8]);                                                                     \
+        for (int l = 0; l < 4; l++)                                                                                    \
+            lanes[l] = OP(lanes[l], lanes[l + 4]);                                                                     \
+        lanes[0] = OP(lanes[0], lanes[2]);                                                                             \
+        lanes[1] = OP(lanes[1], lanes[3]);                                                                             \
+        *(type *)result = OP(lanes[0], lanes[1]);                                                                      \
+        return;                                                                                                        \
     }                                                                                                                  \
-    static void name##_rows(void *lanes, const void *rows, int64_t row_stride, int64_t first, int64_t count,           \
-                            int64_t columns) {                                                                         \
-        for (int64_t r = 0; r < count; r++) {                                                                          \
-            type *restrict lane = (type *)lanes + (first + r) % EDDY_REDUCE_LANES * EDDY_REDUCE_COLUMNS;               \
-            const type *restrict row = (const type *)rows + r * row_stride;                                            \
-            if (first + r < EDDY_REDUCE_LANES)                                                                         \
-                for (int64_t c = 0; c < columns; c++)                                                                  \
-                    lane[c] = row[c];                                                                                  \
-            else                                                                                                       \
-                for (int64_t c = 0; c < columns; c++)                                                                  \
-                    lane[c] = OP(lane[c], row[c]);                                                                     \
-        }                                                                                                              \
-    }                                                                                                                  \
+    for (int64_t l = 0; l < present; l++)                                                                              \
+        lanes[l] = VALUE((type)x[l], found);                                                                           \
+    for (int64_t width = EDDY_REDUCE_LANES / 2; width > 0; width /= 2)                                                 \
+        for (int64_t l = 0; l < width && l + width < present; l++)                                                     \
+            lanes[l] = OP(lanes[l], lanes[l + width]);                                                                 \
+    *(type *)result = lanes[0];
+
+/* The body of a rows function. */
+#define REDUCE_ROWS(from, type, VALUE, OP)                                                                             \
+    for (int64_t r = 0; r < count; r++) {                                                                              \
+        type *restrict lane = (type *)lanes + (first + r) % EDDY_REDUCE_LANES * EDDY_REDUCE_COLUMNS;                   \
+        const from *restrict row = (const from *)rows + r * row_stride;                                                \
+        if (first + r < EDDY_REDUCE_LANES)                                                                             \
+            for (int64_t c = 0; c < columns; c++)                                                                      \
+                lane[c] = VALUE((type)row[c], found[c]);                                                               \
+        else                                                                                                           \
+            for (int64_t c = 0; c < columns; c++)                                                                      \
+                lane[c] = OP(lane[c], VALUE((type)row[c], found[c]));                                                  \
+    }
+
+#define COMBINE(name, type, OP)                                                                                        \
     static void name##_combine(void *into, const void *other, int64_t count) {                                         \
         type *restrict a = into;                                                                                       \
         const type *restrict b = other;                                                                                \
         for (int64_t i = 0; i < count; i++)                                                                            \
             a[i] = OP(a[i], b[i]);                                                                                     \
     }
+
+#define REDUCE_OF(name, from, type, VALUE, OP)                                                                         \
+    static void name##_block(const void *elements, int64_t count, void *result) {                                      \
+        REDUCE_BLOCK(from, type, VALUE, OP)                                                                            \
+    }                                                                                                                  \
+    static void name##_rows(void *lanes, const void *rows, int64_t row_stride, int64_t first, int64_t count,           \
+                            int64_t columns) {                                                                         \
+        REDUCE_ROWS(from, type, VALUE, OP)                                                                             \
+    }
+
+#define REDUCE(name, type, OP)                                                                                         \
+    REDUCE_OF(name, type, type, ITSELF, OP)                                                                            \
+    COMBINE(name, type, OP)
 
 REDUCE(sum_f32, float, ADD)
 REDUCE(sum_f64, double, ADD)
@@ -83,43 +105,42 @@ REDUCE(min_f64, double, MIN_REAL)
 REDUCE(min_i64, int64_t, MIN_INTEGER)
 REDUCE(min_truth, uint8_t, MIN_INTEGER)
 
-#define MAP(name, expression)                                                                                          \
-    static void name(double *to, const double *from, int64_t count, double parameter) {                                \
-        (void)parameter;                                                                                               \
-        for (int64_t i = 0; i < count; i++) {                                                                          \
-            double x = from[i];                                                                                        \
-            to[i] = expression;                                                                                        \
-        }                                                                                                              \
+REDUCE_OF(sum_wide, float, double, ITSELF, ADD)
+REDUCE_OF(prod_wide, float, double, ITSELF, MULTIPLY)
+REDUCE_OF(squares_f32, float, double, SQUARE, ADD)
+REDUCE_OF(squares_f64, double, double, SQUARE, ADD)
+REDUCE_OF(magnitudes_f32, float, double, MAGNITUDE, ADD)
+REDUCE_OF(magnitudes_f64, double, double, MAGNITUDE, ADD)
+REDUCE_OF(nonzeros_f32, float, double, IS_NONZERO, ADD)
+REDUCE_OF(nonzeros_f64, double, double, IS_NONZERO, ADD)
+REDUCE_OF(max_magnitude_f32, float, double, MAGNITUDE, MAX_REAL)
+REDUCE_OF(max_magnitude_f64, double, double, MAGNITUDE, MAX_REAL)
+REDUCE_OF(min_magnitude_f32, float, double, MAGNITUDE, MIN_REAL)
+REDUCE_OF(min_magnitude_f64, double, double, MAGNITUDE, MIN_REAL)
+
+static void power(double *to, const double *from, int64_t count, double parameter) {
+    for (int64_t i = 0; i < count; i++)
+        to[i] = pow(fabs(from[i]), parameter);
+}
+
+/* The rows of a second sweep. */
+#define SECOND_ROWS(name, from, type, VALUE)                                                                           \
+    static void name##_rows(void *lanes, const void *rows, int64_t row_stride, int64_t first, int64_t count,           \
+                            int64_t columns, const void *first_sweep) {                                                \
+        const type *restrict found = first_sweep;                                                                      \
+        REDUCE_ROWS(from, type, VALUE, ADD)                                                                            \
     }
 
-MAP(square, x *x)
-MAP(absolute, fabs(x))
-MAP(is_nonzero, x != 0 ? 1 : 0)
-MAP(power, pow(fabs(x), parameter))
-
-/* The second sweep and the merging of a pair; `first` is prepared once where there is one output. */
-#define PAIR(name, type, SECOND)                                                                                       \
-    static void name##_map(void *to, const void *from, const void *first, int64_t count) {                             \
-        type *restrict y = to;                                                                                         \
-        const type *restrict x = from;                                                                                 \
-        const type found = *(const type *)first;                                                                       \
-        for (int64_t i = 0; i < count; i++)                                                                            \
-            y[i] = SECOND(x[i], found);                                                                                \
+#define SECOND(name, from, type, VALUE)                                                                                \
+    static void name##_block(const void *elements, int64_t count, const void *first_sweep, void *result) {             \
+        const type found = *(const type *)first_sweep;                                                                 \
+        REDUCE_BLOCK(from, type, VALUE, ADD)                                                                           \
     }                                                                                                                  \
-    static void name##_map_columns(void *to, const void *from, const void *first, int64_t columns) {                   \
-        type *restrict y = to;                                                                                         \
-        const type *restrict x = from, *restrict found = first;                                                        \
-        for (int64_t c = 0; c < columns; c++)                                                                          \
-            y[c] = SECOND(x[c], found[c]);                                                                             \
-    }
+    SECOND_ROWS(name, from, type, VALUE)
 
-static inline double square_deviation(double x, double mean) {
-    return (x - mean) * (x - mean);
-}
-
-static inline double deviation_from(double x, double mean) {
-    return x - mean;
-}
+SECOND(variance_f32, float, double, SQUARE_DEVIATION)
+SECOND(variance_f64, double, double, SQUARE_DEVIATION)
+SECOND(deviation, double, double, DEVIATION)
 
 /* A maximum that is infinite is no distance to subtract: e^x is taken as it is, which gives 0, infinity or NaN. */
 static inline float exp_below_f32(float x, float max) {
@@ -130,10 +151,20 @@ static inline double exp_below_f64(double x, double max) {
     return eddy_exp_f64(x - (fabs(max) < __builtin_inf() ? max : 0.0));
 }
 
-PAIR(variance, double, square_deviation)
-PAIR(deviation, double, deviation_from)
-PAIR(log_sum_exp_f32, float, exp_below_f32)
-PAIR(log_sum_exp_f64, double, exp_below_f64)
+/* Made one after another and then summed up: as a part of the sum's loop the exponential would be scalar code. */
+#define LOG_SUM_EXP(name, type)                                                                                        \
+    static void log_sum_exp_##name##_block(const void *elements, int64_t count, const void *max, void *result) {       \
+        const type *restrict x = elements;                                                                             \
+        const type found = *(const type *)max;                                                                         \
+        type powers[EDDY_REDUCE_BLOCK];                                                                                \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            powers[i] = exp_below_##name(x[i], found);                                                                 \
+        sum_##name##_block(powers, count, result);                                                                     \
+    }                                                                                                                  \
+    SECOND_ROWS(log_sum_exp_##name, type, type, exp_below_##name)
+
+LOG_SUM_EXP(f32, float)
+LOG_SUM_EXP(f64, double)
 
 /* Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979. */
 static void variance_merge(void *into_first, void *into_second, int64_t into_count, const void *first,
@@ -209,19 +240,26 @@ FIND(i64, int64_t, SAME_INTEGER)
 
 #define OPS(name)                                                                                                      \
     { name##_block, name##_rows, name##_combine }
-#define PAIR_OPS(name)                                                                                                 \
-    { name##_map, name##_map_columns, name##_merge }
+/* Of an op that differs from `whole` in what it takes of an element. */
+#define OPS_OF(name, whole)                                                                                            \
+    { name##_block, name##_rows, whole##_combine }
+#define PAIR_OPS(name, merge)                                                                                          \
+    { name##_block, name##_rows, merge }
 const eddy_reduce_blocks EDDY_ISA_NAME(eddy_cpu_reduce_blocks) = {
     .sum = {OPS(sum_f32), OPS(sum_f64), OPS(sum_i64)},
     .prod = {OPS(prod_f32), OPS(prod_f64), OPS(prod_i64)},
     .max = {OPS(max_f32), OPS(max_f64), OPS(max_i64), OPS(max_truth)},
     .min = {OPS(min_f32), OPS(min_f64), OPS(min_i64), OPS(min_truth)},
-    .variance = PAIR_OPS(variance),
-    .deviation = {deviation_map, deviation_map_columns, NULL},
-    .log_sum_exp = {PAIR_OPS(log_sum_exp_f32), PAIR_OPS(log_sum_exp_f64)},
-    .square = square,
-    .absolute = absolute,
-    .is_nonzero = is_nonzero,
+    .wide_sum = {OPS_OF(sum_wide, sum_f64), OPS(sum_f64)},
+    .wide_prod = {OPS_OF(prod_wide, prod_f64), OPS(prod_f64)},
+    .squares = {OPS_OF(squares_f32, sum_f64), OPS_OF(squares_f64, sum_f64)},
+    .magnitudes = {OPS_OF(magnitudes_f32, sum_f64), OPS_OF(magnitudes_f64, sum_f64)},
+    .nonzeros = {OPS_OF(nonzeros_f32, sum_f64), OPS_OF(nonzeros_f64, sum_f64)},
+    .max_magnitude = {OPS_OF(max_magnitude_f32, max_f64), OPS_OF(max_magnitude_f64, max_f64)},
+    .min_magnitude = {OPS_OF(min_magnitude_f32, min_f64), OPS_OF(min_magnitude_f64, min_f64)},
+    .variance = {PAIR_OPS(variance_f32, variance_merge), PAIR_OPS(variance_f64, variance_merge)},
+    .deviation = PAIR_OPS(deviation, NULL),
+    .log_sum_exp = {PAIR_OPS(log_sum_exp_f32, log_sum_exp_f32_merge), PAIR_OPS(log_sum_exp_f64, log_sum_exp_f64_merge)},
     .power = power,
     .argmax_row = {argmax_row_f32, argmax_row_f64, argmax_row_i64},
     .argmin_row = {argmin_row_f32, argmin_row_f64, argmin_row_i64},

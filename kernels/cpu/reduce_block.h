@@ -1,4 +1,4 @@
-/* Reducing contiguous elements of a compute type: f32, f64 or i64.
+/* Reducing contiguous elements of a compute type: f32, f64 or i64; of f32 in f64 where the op says so.
  *
  * The tree is fixed by the number of elements alone, so that layout, slices and instruction set never show in the bits:
  * elements are taken in blocks of EDDY_REDUCE_BLOCK; within a block element i goes to lane i % EDDY_REDUCE_LANES, lanes add
@@ -33,14 +33,15 @@ typedef enum eddy_reduce_type {
     EDDY_REDUCE_TYPES
 } eddy_reduce_type;
 
-/* A reduction that goes over each block twice: the first sweep finds one number (a mean, a maximum), the second sums
- * something of each element and that number. Blocks are then merged as pairs (first, second). */
+/* The second sweep of a reduction that goes over each block twice: the first sweep finds one number (a mean, a maximum), the
+ * second sums something of each element and that number. Blocks are then merged as pairs (first, second). */
 typedef struct eddy_reduce_pair {
-    /* to[i] = what the second sweep sums of from[i], given *first; `to` is not `from` */
-    void (*map)(void *to, const void *from, const void *first, int64_t count);
-    /* the same with first[i]: outputs side by side */
-    void (*map_columns)(void *to, const void *from, const void *first, int64_t columns);
-    /* The pairs of `count` elements into those of the `into_count` elements before them. */
+    /* As eddy_reduce_op's, given *first. */
+    void (*block)(const void *elements, int64_t count, const void *first, void *result);
+    /* The same, given a number for each column; lanes are combined as sums are. */
+    void (*rows)(void *lanes, const void *rows, int64_t row_stride, int64_t first, int64_t count, int64_t columns,
+                 const void *first_sweep);
+    /* The pairs of `count` elements into those of the `into_count` elements before them; NULL where nothing is merged. */
     void (*merge)(void *into_first, void *into_second, int64_t into_count, const void *first, const void *second,
                   int64_t count, int64_t columns);
 } eddy_reduce_pair;
@@ -53,12 +54,16 @@ typedef struct eddy_reduce_blocks {
     eddy_reduce_op prod[EDDY_REDUCE_TYPES];
     eddy_reduce_op max[EDDY_REDUCE_TYPES]; /* NaN wins */
     eddy_reduce_op min[EDDY_REDUCE_TYPES]; /* NaN wins */
-    /* Pairs (mean, sum of squared deviations) and (max, sum of e^(x - max)); the latter for F32 and F64. */
-    eddy_reduce_pair variance;
-    /* from[i] less the first sweep's number; not for merging */
+    /* In f64, of elements of F32 or F64: themselves, their squares and magnitudes, 1 for each that is not 0. */
+    eddy_reduce_op wide_sum[2], wide_prod[2], squares[2], magnitudes[2], nonzeros[2], max_magnitude[2],
+        min_magnitude[2];
+    /* (mean, sum of squared deviations), in f64 of elements of F32 or F64 */
+    eddy_reduce_pair variance[2];
+    /* Sums of what the mean leaves, F64. */
     eddy_reduce_pair deviation;
+    /* (max, sum of e^(x - max)), F32 and F64 */
     eddy_reduce_pair log_sum_exp[2];
-    eddy_reduce_map *square, *absolute, *is_nonzero, *power;
+    eddy_reduce_map *power; /* of magnitudes, to the parameter */
     /* Where a row has a better element than `best` (argmax: larger, argmin: smaller, NaN before all), takes it and sets the
      * index to `index`. Not for TRUTH. */
     void (*argmax_row[EDDY_REDUCE_TYPES])(void *best, int64_t *indices, const void *row, int64_t index,

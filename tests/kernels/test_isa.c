@@ -164,9 +164,9 @@ Test(isa, random_numbers_agree) {
     }
 }
 
-/* Blocks, rows and combining of one op on `count` elements. */
+/* Blocks, rows and combining of one op on `count` elements; `results` are any of the type that it computes in. */
 static void check_reduce(const eddy_reduce_op *portable, const eddy_reduce_op *other, eddy_isa isa, const char *x,
-                         size_t size, int64_t count) {
+                         size_t size, int64_t count, const char *results) {
     static _Alignas(64) char want[8 * EDDY_REDUCE_LANES * EDDY_REDUCE_COLUMNS];
     static _Alignas(64) char got[8 * EDDY_REDUCE_LANES * EDDY_REDUCE_COLUMNS];
     portable->block(x, count, want);
@@ -178,43 +178,45 @@ static void check_reduce(const eddy_reduce_op *portable, const eddy_reduce_op *o
     portable->rows(want, x, columns, 0, rows, columns);
     other->rows(got, x, columns, 0, rows, columns);
     ASSERT_SAME(want, got, sizeof(got), isa, "rows of", (long long)columns);
-    portable->combine(want, x, columns);
-    other->combine(got, x, columns);
+    portable->combine(want, results, columns);
+    other->combine(got, results, columns);
     ASSERT_SAME(want, got, sizeof(got), isa, "combine", (long long)columns);
 }
 
-/* The two sweeps of a pair and their merging; x and y are elements, `first` and `second` what was found. */
+/* The second sweep of a pair and its merging; `results` stand for what the first one found. */
 static void check_pair(const eddy_reduce_pair *portable, const eddy_reduce_pair *other, eddy_isa isa, const char *x,
-                       size_t size, int64_t count) {
-    static _Alignas(64) char mapped[2][8 * EDDY_REDUCE_BLOCK], pairs[2][2][8 * EDDY_REDUCE_BLOCK];
+                       const char *results, size_t size, int64_t count) {
+    static _Alignas(64) char lanes[2][8 * EDDY_REDUCE_LANES * EDDY_REDUCE_COLUMNS], pairs[2][2][8 * EDDY_REDUCE_BLOCK];
     const eddy_reduce_pair *both[] = {portable, other};
+    int64_t columns = count < EDDY_REDUCE_COLUMNS ? count : EDDY_REDUCE_COLUMNS, rows = EDDY_REDUCE_BLOCK / columns;
+    rows = rows < 2 * EDDY_REDUCE_LANES ? rows : 2 * EDDY_REDUCE_LANES;
+    memset(lanes, 0, sizeof(lanes)), memset(pairs, 0, sizeof(pairs));
+    for (int i = 0; i < 2; i++)
+        both[i]->block(x, count, results, lanes[i]);
+    ASSERT_SAME(lanes[0], lanes[1], size, isa, "second block", (long long)count);
     for (int i = 0; i < 2; i++) {
-        memset(mapped[i], 0, sizeof(mapped[i]));
-        both[i]->map(mapped[i], x, x, count);
-    }
-    ASSERT_SAME(mapped[0], mapped[1], sizeof(mapped[0]), isa, "map", (long long)count);
-    for (int i = 0; i < 2; i++) {
-        both[i]->map_columns(mapped[i], x, x + size, count - 1);
-        memcpy(pairs[i][0], x, size * (size_t)count), memcpy(pairs[i][1], mapped[0], size * (size_t)count);
+        both[i]->rows(lanes[i], x, columns, 0, rows, columns, results);
+        memcpy(pairs[i][0], results, size * (size_t)count), memcpy(pairs[i][1], results, size * (size_t)count);
         if (both[i]->merge != NULL)
-            both[i]->merge(pairs[i][0], pairs[i][1], 3072, x + size, mapped[0] + size, 1024, count - 1);
+            both[i]->merge(pairs[i][0], pairs[i][1], 3072, results + size, results, 1024, count - 1);
     }
-    ASSERT_SAME(mapped[0], mapped[1], sizeof(mapped[0]), isa, "map_columns", (long long)count);
+    ASSERT_SAME(lanes[0], lanes[1], sizeof(lanes[0]), isa, "second rows of", (long long)columns);
     ASSERT_SAME(pairs[0], pairs[1], sizeof(pairs[0]), isa, "merge", (long long)count);
 }
 
-static void check_maps(const eddy_reduce_blocks *portable, const eddy_reduce_blocks *other, eddy_isa isa,
-                       const double *x, int64_t count) {
-    static double want[EDDY_REDUCE_BLOCK], got[EDDY_REDUCE_BLOCK];
-    eddy_reduce_map *const maps[][2] = {{portable->square, other->square},
-                                        {portable->absolute, other->absolute},
-                                        {portable->is_nonzero, other->is_nonzero},
-                                        {portable->power, other->power}};
-    for (int m = 0; m < 4; m++) {
-        maps[m][0](want, x, count, 1.5);
-        maps[m][1](got, x, count, 1.5);
-        ASSERT_SAME(want, got, sizeof(got), isa, "map", (long long)m);
-    }
+/* What reduces f32 (0) or f64 (1) in f64. */
+static void check_wide(const eddy_reduce_blocks *portable, const eddy_reduce_blocks *other, eddy_isa isa, int type,
+                       const char *x, const char *f64, int64_t count) {
+    const eddy_reduce_op *const ops[][2] = {{portable->wide_sum, other->wide_sum},
+                                            {portable->wide_prod, other->wide_prod},
+                                            {portable->squares, other->squares},
+                                            {portable->magnitudes, other->magnitudes},
+                                            {portable->nonzeros, other->nonzeros},
+                                            {portable->max_magnitude, other->max_magnitude},
+                                            {portable->min_magnitude, other->min_magnitude}};
+    for (size_t o = 0; o < sizeof(ops) / sizeof(ops[0]); o++)
+        check_reduce(&ops[o][0][type], &ops[o][1][type], isa, x, 8, count, f64);
+    check_pair(&portable->variance[type], &other->variance[type], isa, x, f64, 8, count);
 }
 
 Test(isa, reductions_agree) {
@@ -234,12 +236,12 @@ Test(isa, reductions_agree) {
         const eddy_reduce_blocks *portable = &eddy_cpu_reduce_blocks_portable, *other = eddy_cpu_reduce_blocks_for(isa);
         for (int type = 0; type < EDDY_REDUCE_TYPES; type++)
             for (int64_t count = 1; count <= EDDY_REDUCE_BLOCK; count++) {
-                check_reduce(&portable->max[type], &other->max[type], isa, x[type], sizes[type], count);
-                check_reduce(&portable->min[type], &other->min[type], isa, x[type], sizes[type], count);
+                check_reduce(&portable->max[type], &other->max[type], isa, x[type], sizes[type], count, x[type]);
+                check_reduce(&portable->min[type], &other->min[type], isa, x[type], sizes[type], count, x[type]);
                 if (type == EDDY_REDUCE_TRUTH)
                     continue;
-                check_reduce(&portable->sum[type], &other->sum[type], isa, x[type], sizes[type], count);
-                check_reduce(&portable->prod[type], &other->prod[type], isa, x[type], sizes[type], count);
+                check_reduce(&portable->sum[type], &other->sum[type], isa, x[type], sizes[type], count, x[type]);
+                check_reduce(&portable->prod[type], &other->prod[type], isa, x[type], sizes[type], count, x[type]);
                 int64_t columns = count < 64 ? count : 64, indices[2][64] = {{0}};
                 int64_t best[2][64] = {{0}};
                 portable->argmax_row[type](best[0], indices[0], x[type], 7, columns);
@@ -252,11 +254,15 @@ Test(isa, reductions_agree) {
                 cr_assert_eq(portable->find[type](x[type], last), other->find[type](x[type], last));
             }
         for (int64_t count = 1; count <= EDDY_REDUCE_BLOCK; count += count < 70 ? 1 : 53) {
-            check_pair(&portable->variance, &other->variance, isa, x[EDDY_REDUCE_F64], 8, count);
-            check_pair(&portable->deviation, &other->deviation, isa, x[EDDY_REDUCE_F64], 8, count);
-            check_pair(&portable->log_sum_exp[0], &other->log_sum_exp[0], isa, x[EDDY_REDUCE_F32], 4, count);
-            check_pair(&portable->log_sum_exp[1], &other->log_sum_exp[1], isa, x[EDDY_REDUCE_F64], 8, count);
-            check_maps(portable, other, isa, f64, count);
+            check_wide(portable, other, isa, EDDY_REDUCE_F32, x[EDDY_REDUCE_F32], x[EDDY_REDUCE_F64], count);
+            check_wide(portable, other, isa, EDDY_REDUCE_F64, x[EDDY_REDUCE_F64], x[EDDY_REDUCE_F64], count);
+            check_pair(&portable->deviation, &other->deviation, isa, (char *)f64, (char *)f64, 8, count);
+            check_pair(&portable->log_sum_exp[0], &other->log_sum_exp[0], isa, (char *)f32, (char *)f32, 4, count);
+            check_pair(&portable->log_sum_exp[1], &other->log_sum_exp[1], isa, (char *)f64, (char *)f64, 8, count);
+            double powers[2][EDDY_REDUCE_BLOCK];
+            portable->power(powers[0], f64, count, 1.5);
+            other->power(powers[1], f64, count, 1.5);
+            ASSERT_SAME(powers[0], powers[1], 8 * (size_t)count, isa, "powers", (long long)count);
         }
     }
 }
