@@ -16,6 +16,8 @@
 #define FEW_LINES 4
 #define LONG_LINE 131072
 #define GROUP (EDDY_SCAN_LINES * EDDY_SCAN_BLOCK)
+/* Elements of whole lines at a time: all lines' stay in the first-level cache. */
+#define PIECE 256
 
 typedef union value {
     double f64;
@@ -134,26 +136,32 @@ static void panel_slice(void *context, int64_t begin, int64_t end) {
 
 /* ---- several whole lines at once: products, and sums of one block ---- */
 
+static void scan_bundle(const scan *work, const int64_t *in, const int64_t *out, int64_t lines) {
+    value elements[EDDY_SCAN_LINES * PIECE], totals[EDDY_SCAN_LINES];
+    fill(totals, lines, work->nothing);
+    for (int64_t done = 0; done < work->count; done += PIECE) {
+        int64_t count = eddy_min_i64(PIECE, work->count - done);
+        for (int64_t l = 0; l < lines; l++)
+            load(work, &elements[l * PIECE], in[l] + done * work->in_stride, work->in_stride, count);
+        work->op->lines(elements, lines, PIECE, count, totals);
+        for (int64_t l = 0; l < lines; l++)
+            store(work, &elements[l * PIECE], out[l] + done * work->out_stride, work->out_stride, count);
+    }
+}
+
 static void bundle_slice(void *context, int64_t begin, int64_t end) {
     const scan *work = context;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->lines, &cursor, begin * EDDY_SCAN_LINES);
     for (int64_t bundle = begin; bundle < end; bundle++) {
-        int64_t first = bundle * EDDY_SCAN_LINES;
-        int64_t lines = eddy_min_i64(EDDY_SCAN_LINES, work->line_count - first);
-        eddy_walk_cursor cursors[EDDY_SCAN_LINES];
-        for (int64_t l = 0; l < lines; l++)
-            eddy_walk_seek(&work->lines, &cursors[l], first + l);
-        value elements[GROUP], totals[EDDY_SCAN_LINES];
-        fill(totals, lines, work->nothing);
-        for (int64_t done = 0; done < work->count; done += EDDY_SCAN_BLOCK) {
-            int64_t count = eddy_min_i64(EDDY_SCAN_BLOCK, work->count - done);
-            for (int64_t l = 0; l < lines; l++)
-                load(work, &elements[l * EDDY_SCAN_BLOCK], cursors[l].offsets[0] + done * work->in_stride,
-                     work->in_stride, count);
-            work->op->lines(elements, lines, count, totals);
-            for (int64_t l = 0; l < lines; l++)
-                store(work, &elements[l * EDDY_SCAN_BLOCK], cursors[l].offsets[1] + done * work->out_stride,
-                      work->out_stride, count);
+        int64_t lines = eddy_min_i64(EDDY_SCAN_LINES, work->line_count - bundle * EDDY_SCAN_LINES);
+        int64_t in[EDDY_SCAN_LINES], out[EDDY_SCAN_LINES];
+        for (int64_t l = 0; l < lines; l++) {
+            in[l] = cursor.offsets[0];
+            out[l] = cursor.offsets[1];
+            eddy_walk_next(&work->lines, &cursor, work->lines.rank);
         }
+        scan_bundle(work, in, out, lines);
     }
 }
 
@@ -165,9 +173,10 @@ static int64_t sum_blocks(const scan *work, const eddy_walk_cursor *cursor, int6
     int64_t count = eddy_min_i64(GROUP, work->count - begin), whole = count / EDDY_SCAN_BLOCK;
     load(work, elements, cursor->offsets[0] + begin * work->in_stride, work->in_stride, count);
     fill(totals, EDDY_SCAN_LINES, work->nothing);
-    work->op->lines(elements, whole, EDDY_SCAN_BLOCK, totals);
+    work->op->lines(elements, whole, EDDY_SCAN_BLOCK, EDDY_SCAN_BLOCK, totals);
     if (count % EDDY_SCAN_BLOCK != 0)
-        work->op->lines(&elements[whole * EDDY_SCAN_BLOCK], 1, count % EDDY_SCAN_BLOCK, &totals[whole]);
+        work->op->lines(&elements[whole * EDDY_SCAN_BLOCK], 1, EDDY_SCAN_BLOCK, count % EDDY_SCAN_BLOCK,
+                        &totals[whole]);
     return count;
 }
 

@@ -15,9 +15,9 @@
 #define EDDY_SCAN_COLUMNS 128
 
 typedef struct eddy_scan_op {
-    /* `lines` lines, EDDY_SCAN_BLOCK elements apart, each of `count` elements, in place; totals[l] is what line l starts from
-     * and, afterwards, its last total. */
-    void (*lines)(void *elements, int64_t lines, int64_t count, void *totals);
+    /* `lines` lines, `apart` elements apart, each of `count` elements, in place; totals[l] is what line l starts from and,
+     * afterwards, its last total. */
+    void (*lines)(void *elements, int64_t lines, int64_t apart, int64_t count, void *totals);
     /* elements[i] = *before op elements[i] */
     void (*shift)(void *elements, int64_t count, const void *before);
     /* One row of lines that run across rows: totals[c] = totals[c] op row[c], row[c] = before[c] op totals[c] */

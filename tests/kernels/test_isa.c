@@ -276,7 +276,7 @@ static void check_scan(const eddy_scan_op *portable, const eddy_scan_op *other, 
     for (int i = 0; i < 2; i++) {
         memcpy(rows[i], x, sizeof(rows[i]));
         memcpy(totals[i], x + 8, sizeof(totals[i]));
-        both[i]->lines(rows[i], lines, count, totals[i]);
+        both[i]->lines(rows[i], lines, EDDY_SCAN_BLOCK, count, totals[i]);
         both[i]->shift(rows[i], count, x);
         both[i]->row(rows[i], totals[i], x + 16, count < EDDY_SCAN_COLUMNS ? count : EDDY_SCAN_COLUMNS);
     }
