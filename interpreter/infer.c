@@ -167,24 +167,30 @@ static eddy_status broadcast(const eddy_infer *infer, eddy_shape *shape) {
     return EDDY_OK;
 }
 
+/* `format` takes the shape as text. */
+static eddy_status refuse_shape(const eddy_infer *infer, eddy_status status, const char *format,
+                                const eddy_shape *shape) {
+    char text[EDDY_RANK_MAX * 22];
+    eddy_shape_format(shape->rank, shape->dims, text, sizeof(text));
+    return eddy_infer_fail(infer, status, format, text);
+}
+
 static eddy_status check_output(const eddy_infer *infer, const eddy_spec *output) {
+    const eddy_shape *shape = &output->shape;
     if (infer->op->has_late_shape)
         return EDDY_OK;
     int64_t count, bytes;
-    char shape[EDDY_RANK_MAX * 22] = "";
-    if (output->shape.rank >= 0 && output->shape.rank <= EDDY_RANK_MAX)
-        eddy_shape_format(output->shape.rank, output->shape.dims, shape, sizeof(shape));
-    if (output->shape.rank < 0 || output->shape.rank > EDDY_RANK_MAX)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "rank %d is not within 0 and %d", (int)output->shape.rank,
+    if (shape->rank < 0 || shape->rank > EDDY_RANK_MAX)
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "rank %d is not within 0 and %d", (int)shape->rank,
                                EDDY_RANK_MAX);
-    for (int32_t d = 0; d < output->shape.rank; d++)
-        if (output->shape.dims[d] < 0)
-            return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "shape %s has a negative dim", shape);
+    for (int32_t d = 0; d < shape->rank; d++)
+        if (shape->dims[d] < 0)
+            return refuse_shape(infer, EDDY_INVALID_ARGUMENT, "shape %s has a negative dim", shape);
     if (!eddy_dtype_is_valid(output->dtype))
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%d is no dtype", (int)output->dtype);
-    if (!eddy_shape_is_valid(&output->shape) || !eddy_shape_count(output->shape.rank, output->shape.dims, &count) ||
+    if (!eddy_shape_is_valid(shape) || !eddy_shape_count(shape->rank, shape->dims, &count) ||
         __builtin_mul_overflow(count, (int64_t)eddy_dtype_bytes(output->dtype), &bytes))
-        return eddy_infer_fail(infer, EDDY_SIZE_OVERFLOW, "a result of shape %s does not fit into 63 bits", shape);
+        return refuse_shape(infer, EDDY_SIZE_OVERFLOW, "a result of shape %s does not fit into 63 bits", shape);
     return EDDY_OK;
 }
 
