@@ -34,7 +34,7 @@ typedef struct plan {
     eddy_spec *specs;
     eddy_vm_operand *operands;
     eddy_packed_call *packed;
-    eddy_spec output_specs[EDDY_OP_OUTPUT_MAX];
+    eddy_spec *output_specs; /* EDDY_OP_OUTPUT_MAX; not in here, where they would be cleared for nothing */
     eddy_tensor *results[EDDY_OP_OUTPUT_MAX]; /* new tensors; NULL where there are targets */
     eddy_infer infer;
     void *memory;
@@ -733,7 +733,8 @@ static eddy_status prepare(plan *p) {
 }
 
 eddy_status eddy_plan_apply(eddy_caller *caller, const eddy_apply *apply) {
-    plan p = {.apply = apply, .op = apply->op, .caller = caller};
+    eddy_spec output_specs[EDDY_OP_OUTPUT_MAX];
+    plan p = {.apply = apply, .op = apply->op, .caller = caller, .output_specs = output_specs};
     int64_t stack[STACK_BYTES / 8];
     eddy_status status = check_inputs(&p);
     if (status == EDDY_OK)

@@ -151,7 +151,10 @@ static void join_splits(const search *work) {
 }
 
 static void run(const eddy_kernel_call *call, eddy_attributes_reduce attributes, bool is_min) {
-    search work = {.is_min = is_min, .partial = call->workspace};
+    /* Set one by one: a plan is too large to be cleared for nothing. */
+    search work;
+    work.is_min = is_min;
+    work.partial = call->workspace;
     eddy_reduce_plan_init(&work.plan, call, attributes, eddy_chunk_compute_dtype(call->views[0].dtype));
     const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
     work.best_of = is_min ? &blocks->min[work.plan.type] : &blocks->max[work.plan.type];

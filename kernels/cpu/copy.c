@@ -147,7 +147,10 @@ static void run_slices(eddy_kernel_team *team, int64_t count, int64_t grain, voi
 }
 
 void eddy_copy_view(eddy_kernel_team *team, const eddy_kernel_view *source, const eddy_kernel_view *target) {
-    copy work = {.source = *source, .target = *target};
+    /* Set one by one: a walk is too large to be cleared for nothing. */
+    copy work;
+    work.source = *source;
+    work.target = *target;
     int64_t count = eddy_view_count(target);
     if (count == 0)
         return;

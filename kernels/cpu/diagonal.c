@@ -43,7 +43,11 @@ static void triangle_slice(void *context, int64_t begin, int64_t end) {
 /* views: in, out, of rank 2 or more; out may be in */
 static void triangle_run(const eddy_kernel_call *call, bool is_upper) {
     const eddy_attributes_diagonal *attributes = call->attributes;
-    triangle work = {.in = &call->views[0], .out = &call->views[1], .is_upper = is_upper};
+    /* Set one by one: a walk is too large to be cleared for nothing. */
+    triangle work;
+    work.in = &call->views[0];
+    work.out = &call->views[1];
+    work.is_upper = is_upper;
     if (eddy_view_count(work.out) == 0)
         return;
     int32_t rank = work.out->rank;

@@ -352,7 +352,11 @@ static recipe truth(const eddy_reduce_op *table, double identity) {
 }
 
 static void run(const eddy_kernel_call *call, recipe how) {
-    reduction work = {.recipe = how, .attributes = call->attributes, .partials = call->workspace};
+    /* Set one by one: a plan is too large to be cleared for nothing. */
+    reduction work;
+    work.recipe = how;
+    work.attributes = call->attributes;
+    work.partials = call->workspace;
     eddy_attributes_reduce attributes;
     memcpy(&attributes, call->attributes, sizeof(attributes));
     eddy_reduce_plan_init(&work.plan, call, attributes, how.dtype);

@@ -259,10 +259,13 @@ static void run_slices(const eddy_kernel_call *call, int64_t tasks, int64_t task
 }
 
 static void run(const eddy_kernel_call *call, bool is_sum) {
-    scan work = {.is_sum = is_sum, .totals = call->workspace};
     if (eddy_view_count(&call->views[0]) == 0)
         return;
+    /* Set one by one: a walk is too large to be cleared for nothing. */
+    scan work;
     scan_init(&work, call);
+    work.is_sum = is_sum;
+    work.totals = call->workspace;
     const eddy_scan_blocks *blocks = eddy_cpu_scan_blocks();
     if (eddy_dtype_is_float(work.in->dtype)) {
         work.dtype = EDDY_F64;

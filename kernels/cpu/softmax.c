@@ -133,7 +133,12 @@ static void run(const eddy_kernel_call *call, bool is_log, void (*slice)(void *,
         call = &scalar_call;
         out = &scalars[call->view_count - 1];
     }
-    softmax work = {.call = call, .axis = attributes->axis, .count = out->shape[attributes->axis], .is_log = is_log};
+    /* Set one by one: a walk is too large to be cleared for nothing. */
+    softmax work;
+    work.call = call;
+    work.axis = attributes->axis;
+    work.count = out->shape[attributes->axis];
+    work.is_log = is_log;
     int64_t dropped[EDDY_RANK_MAX];
     drop_axis(out->shape, out->rank, work.axis, dropped);
     eddy_walk_init(&work.rows, out->rank - 1, dropped);
