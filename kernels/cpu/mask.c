@@ -5,38 +5,16 @@
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/copy.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/mask_block.h>
 #include <kernels/cpu/walk.h>
 
 #define SLICE_ELEMENTS 65536
 
 /* ---- masked_fill ---- */
 
-/* out = mask ? value : in; strides in elements. In and out may be one. */
-typedef void choose_fn(void *out, int64_t out_stride, const void *in, int64_t in_stride, const uint8_t *mask,
-                       int64_t mask_stride, const void *value, int64_t count);
-
-#define CHOOSE(bits)                                                                                                   \
-    static void choose_##bits(void *out, int64_t out_stride, const void *in, int64_t in_stride, const uint8_t *mask,   \
-                              int64_t mask_stride, const void *value, int64_t count) {                                 \
-        uint##bits##_t *to = out;                                                                                      \
-        const uint##bits##_t *from = in, filled = *(const uint##bits##_t *)value;                                      \
-        if (out_stride == 1 && in_stride == 1 && mask_stride == 1) {                                                   \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                to[i] = mask[i] ? filled : from[i];                                                                    \
-        } else {                                                                                                       \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                to[i * out_stride] = mask[i * mask_stride] ? filled : from[i * in_stride];                             \
-        }                                                                                                              \
-    }
-
-CHOOSE(8)
-CHOOSE(16)
-CHOOSE(32)
-CHOOSE(64)
-
 typedef struct filling {
     const eddy_kernel_view *in, *mask, *out;
-    choose_fn *choose;
+    eddy_mask_fill *fill;
     _Alignas(8) char value[8];
     eddy_walk walk; /* out, in, mask */
 } filling;
@@ -51,9 +29,9 @@ static void fill_slice(void *context, int64_t begin, int64_t end) {
     eddy_walk_seek(walk, &cursor, begin);
     while (begin < end) {
         int64_t run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
-        work->choose(eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]), out_stride,
-                     eddy_chunk_at(work->in->data, dtype, cursor.offsets[1]), in_stride,
-                     (const uint8_t *)work->mask->data + cursor.offsets[2], mask_stride, work->value, run);
+        work->fill(eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]), out_stride,
+                   eddy_chunk_at(work->in->data, dtype, cursor.offsets[1]), in_stride,
+                   (const uint8_t *)work->mask->data + cursor.offsets[2], mask_stride, work->value, run);
         eddy_walk_advance(walk, &cursor, run);
         begin += run;
     }
@@ -62,12 +40,20 @@ static void fill_slice(void *context, int64_t begin, int64_t end) {
 /* views: in, mask, out */
 static void masked_fill_run(const eddy_kernel_call *call) {
     const eddy_attributes_full *attributes = call->attributes;
-    filling work = {.in = &call->views[0], .mask = &call->views[1], .out = &call->views[2]};
+    /* Set one by one: a walk is too large to be cleared for nothing. */
+    filling work;
+    work.in = &call->views[0];
+    work.mask = &call->views[1];
+    work.out = &call->views[2];
     int64_t count = eddy_view_count(work.out);
     if (count == 0)
         return;
     size_t bytes = eddy_dtype_bytes(work.out->dtype);
-    work.choose = bytes == 1 ? choose_8 : bytes == 2 ? choose_16 : bytes == 4 ? choose_32 : choose_64;
+    const eddy_mask_blocks *blocks = eddy_cpu_mask_blocks();
+    work.fill = bytes == 1   ? blocks->fill_8
+                : bytes == 2 ? blocks->fill_16
+                : bytes == 4 ? blocks->fill_32
+                             : blocks->fill_64;
     eddy_dtype_store_scalar(work.out->dtype, work.value, attributes->value);
     eddy_walk_init(&work.walk, work.out->rank, work.out->shape);
     eddy_walk_add(&work.walk, work.out->strides, 1);
@@ -223,7 +209,7 @@ static void masked_scatter_run(const eddy_kernel_call *call) {
 }
 
 const eddy_kernel eddy_cpu_masked_fill = {
-    .name = "masked_fill", .run = masked_fill_run, .cost_base_ps = 50000, .cost_element_ps = 300};
+    .name = "masked_fill", .run = masked_fill_run, .cost_base_ps = 50000, .cost_element_ps = 130};
 const eddy_kernel eddy_cpu_masked_select = {.name = "masked_select",
                                             .run = masked_select_run,
                                             .count = masked_select_count,

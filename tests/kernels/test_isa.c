@@ -6,6 +6,7 @@
 #include <kernels/cpu/cast_block.h>
 #include <kernels/cpu/gemm_block.h>
 #include <kernels/cpu/loss_block.h>
+#include <kernels/cpu/mask_block.h>
 #include <kernels/cpu/norm_block.h>
 #include <kernels/cpu/optimise_block.h>
 #include <kernels/cpu/pool_average_block.h>
@@ -263,6 +264,46 @@ Test(isa, reductions_agree) {
             portable->power(powers[0], f64, count, 1.5);
             other->power(powers[1], f64, count, 1.5);
             ASSERT_SAME(powers[0], powers[1], 8 * (size_t)count, isa, "powers", (long long)count);
+        }
+    }
+}
+
+#define FILLED 331
+
+/* Beside each other and apart, and in place. */
+static void check_fill(eddy_mask_fill *portable, eddy_mask_fill *other, eddy_isa isa, size_t size, int64_t count) {
+    static _Alignas(64) char in[3 * 8 * FILLED], outs[2][2 * 8 * FILLED];
+    static uint8_t mask[2 * FILLED];
+    eddy_mask_fill *const both[] = {portable, other};
+    uint64_t value = test_random();
+    for (size_t i = 0; i < sizeof(in); i++)
+        in[i] = (char)test_random();
+    for (size_t i = 0; i < sizeof(mask); i++)
+        mask[i] = (uint8_t)(test_random() & 1);
+    for (int64_t stride = 1; stride <= 2; stride++) {
+        for (int i = 0; i < 2; i++) {
+            memset(outs[i], 0, sizeof(outs[i]));
+            both[i](outs[i], stride, in, 2 * stride - 1, mask, stride, &value, count);
+        }
+        ASSERT_SAME(outs[0], outs[1], sizeof(outs[0]), isa, "fill of", (long long)count);
+        for (int i = 0; i < 2; i++)
+            both[i](outs[i], 1, outs[i], 1, mask + 1, stride, &value, count);
+        ASSERT_SAME(outs[0], outs[1], sizeof(outs[0]), isa, "fill in place of", (long long)count);
+        for (int64_t i = 0; i < count; i++)
+            if (mask[1 + i * stride])
+                cr_assert_eq(memcmp(outs[1] + (size_t)i * size, &value, size), 0);
+    }
+}
+
+Test(isa, fills_by_mask_agree) {
+    need_another();
+    EACH_OTHER(isa) {
+        const eddy_mask_blocks *portable = &eddy_cpu_mask_blocks_portable, *other = eddy_cpu_mask_blocks_for(isa);
+        for (int64_t count = 0; count < FILLED; count++) {
+            check_fill(portable->fill_8, other->fill_8, isa, 1, count);
+            check_fill(portable->fill_16, other->fill_16, isa, 2, count);
+            check_fill(portable->fill_32, other->fill_32, isa, 4, count);
+            check_fill(portable->fill_64, other->fill_64, isa, 8, count);
         }
     }
 }
