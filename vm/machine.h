@@ -17,8 +17,9 @@
 #define EDDY_PENDING_RELEASES 12
 /* Pending releases that hold more than this are published at once. */
 #define EDDY_PENDING_BYTES 65536
-/* Instructions dearer than this go to a worker. */
-#define EDDY_SCHEDULER_RUN_NS 4000
+/* Instructions dearer than this go to a worker: about where it is made up for by what runs beside it. A cost is known by the
+ * upper end of its class, so this is one. */
+#define EDDY_SCHEDULER_RUN_NS (65 << 6)
 /* Calls dearer than this are handed over. */
 #define EDDY_CALLER_RUN_PS 1000000
 #define EDDY_CALLER_RUN_OPERANDS 8
@@ -33,10 +34,10 @@ struct eddy_vm_event {
 };
 
 struct eddy_vm_stream {
-    eddy_vm *vm;            /* const */
-    eddy_stream *stream;    /* const: who runs it */
-    uint16_t number;        /* const */
-    bool is_ordered;        /* const */
+    eddy_vm *vm;         /* const */
+    eddy_stream *stream; /* const: who runs it */
+    uint16_t number;     /* const */
+    bool is_ordered;     /* const */
     _Atomic int32_t references;
     bool is_foreign; /* const: only the stream itself runs kernels (the fake) */
     /* Issuers. lock: submission. Instructions that block later ones: all on an ordered stream, gates on others. */
@@ -62,23 +63,24 @@ struct eddy_vm {
     bool syncs_each_op;
     bool checks_finite;
     bool has_team;
-    uint64_t process;    /* generation of the process that made it */
+    uint64_t process; /* generation of the process that made it */
     int64_t high_count, low_count, high_bytes, low_bytes;
     eddy_kernel_team team;
     eddy_storage_table *table;
 
     /* ---- issuers; lock: submission ---- */
     eddy_lock submission __attribute__((aligned(EDDY_CACHE_LINE)));
-    _Atomic int state; /* atomic: eddy_vm_state; written under the lock (seq_cst), releasers without it read (seq_cst) */
+    _Atomic int
+        state; /* atomic: eddy_vm_state; written under the lock (seq_cst), releasers without it read (seq_cst) */
     uint64_t sequence;
-    uint64_t issued;       /* instructions written to the ring */
-    int64_t issued_bytes;  /* new storages of those */
+    uint64_t issued;        /* instructions written to the ring */
+    int64_t issued_bytes;   /* new storages of those */
     uint64_t look_again_at; /* sequence number */
     bool has_written;       /* to the ring, since the lock was taken */
     uint64_t finished_seen;
     int64_t finished_bytes_seen;
     uint64_t retired_seen;
-    uint64_t node_total; /* nodes made; never fewer than instructions in flight */
+    uint64_t node_total;              /* nodes made; never fewer than instructions in flight */
     eddy_storage_number pending_head; /* linked by issuer.next_free */
     uint32_t pending_count;
     int64_t pending_bytes;
@@ -101,19 +103,20 @@ struct eddy_vm {
     /* ---- published by the engine ---- */
     _Atomic uint64_t finished __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst; for the marks */
     _Atomic int64_t finished_bytes;
-    _Atomic uint64_t retired;     /* atomic: release; instructions truly gone */
-    eddy_sleep_word progress;     /* atomic: seq_cst */
-    _Atomic int32_t throttled;    /* atomic: seq_cst; issuers that wait for `progress` */
+    _Atomic uint64_t retired;          /* atomic: release; instructions truly gone */
+    eddy_sleep_word progress;          /* atomic: seq_cst */
+    _Atomic int32_t throttled;         /* atomic: seq_cst; issuers that wait for `progress` */
     _Atomic uint64_t numbers_returned; /* atomic: write position of the number ring, release */
     eddy_storage_number numbers[EDDY_NUMBER_RING] __attribute__((aligned(EDDY_CACHE_LINE)));
-    _Atomic uint64_t numbers_taken __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: read position, written under the lock (release) */
+    _Atomic uint64_t numbers_taken
+        __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: read position, written under the lock (release) */
 
     /* ---- pushed by anybody ---- */
     _Atomic uint32_t engine_word __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: acq_rel; PROTOCOL 7 */
-    eddy_lifo completions; /* nodes, DONE */
-    eddy_lifo releases;    /* eddy_vm_release_link */
-    eddy_lifo fresh_nodes; /* node chunks made by issuers */
-    eddy_lifo due;         /* eddy_service_item, for the service */
+    eddy_lifo completions;                                                  /* nodes, DONE */
+    eddy_lifo releases;                                                     /* eddy_vm_release_link */
+    eddy_lifo fresh_nodes;                                                  /* node chunks made by issuers */
+    eddy_lifo due;                                                          /* eddy_service_item, for the service */
 
     /* ---- engine only ---- */
     struct {
@@ -123,16 +126,16 @@ struct eddy_vm {
         eddy_node *live_head, *live_tail;
         eddy_node *ready_head, **ready_tail;
         eddy_node *starved, *last_starved; /* for which there was no memory; the oldest first */
-        eddy_lifo_link *held_releases; /* not due yet */
+        eddy_lifo_link *held_releases;     /* not due yet */
         uint64_t finished, retired;
         int64_t finished_bytes;
         uint32_t unpublished;
         uint64_t woken_at_head, woken_at_finished; /* when held back issuers were last woken */
-        bool owes_wake; /* published since without waking anybody */
-        int32_t running_count; /* nodes dispatched to streams */
+        bool owes_wake;                            /* published since without waking anybody */
+        int32_t running_count;                     /* nodes dispatched to streams */
         uint64_t walk;
-        uint64_t live_lends;   /* granted and not ended */
-        uint64_t linked_lends; /* not retired */
+        uint64_t live_lends;            /* granted and not ended */
+        uint64_t linked_lends;          /* not retired */
         eddy_storage_number unreturned; /* freed numbers that found no room in the number ring */
         uint64_t numbers_written;
         uint64_t scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
@@ -156,7 +159,7 @@ struct eddy_vm {
     struct eddy_node_chunk *chunks; /* lock: submission; all node memory, for the end */
     eddy_thread scheduler;
     bool has_scheduler;
-    eddy_lock one_thread; /* one-thread mode: held while a caller does the engine's work */
+    eddy_lock one_thread;           /* one-thread mode: held while a caller does the engine's work */
     _Atomic uint64_t skipped_count; /* atomic: relaxed; instructions that did not run for poison */
 };
 
@@ -188,7 +191,8 @@ void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, ed
 /* The lowest poison among the inputs, 0 when healthy. */
 eddy_poison eddy_vm_input_poison(eddy_vm *vm, const eddy_instruction *instruction);
 /* One that is borrowed or has a late shape. */
-void eddy_vm_storage_free_odd(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache, eddy_blocks_cache *arguments);
+void eddy_vm_storage_free_odd(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache,
+                              eddy_blocks_cache *arguments);
 /* Gives a storage's memory back, or a borrowed buffer to the service thread; the caller owns the shared line. */
 static inline void eddy_vm_storage_free(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache,
                                         eddy_blocks_cache *arguments) {
@@ -278,8 +282,8 @@ static inline bool eddy_service_has_due(const eddy_vm *vm) {
 }
 /* One-thread mode: the caller has the engine's work to do, or a service's. */
 static inline bool eddy_vm_has_to_drive(const eddy_vm *vm) {
-    return vm->is_one_thread && (eddy_engine_has_work(vm) || eddy_load_relaxed(&vm->engine_word) != 0 ||
-                                 eddy_service_has_due(vm));
+    return vm->is_one_thread &&
+           (eddy_engine_has_work(vm) || eddy_load_relaxed(&vm->engine_word) != 0 || eddy_service_has_due(vm));
 }
 /* Leaves it after something was written, or with something to do. */
 void eddy_vm_leave_busy(eddy_vm *vm);
@@ -332,8 +336,8 @@ static inline void eddy_vm_number_give(eddy_vm *vm, eddy_storage *storage, eddy_
 
 /* A TOUCH or RECOVER of many storages. Lock: submission. */
 EDDY_MUST_USE eddy_status eddy_vm_write_list(eddy_vm *vm, eddy_instruction_kind kind, eddy_mention access,
-                                             eddy_vm_stream *stream, const eddy_storage_number *storages,
-                                             int64_t count, const char *op, const void *address);
+                                             eddy_vm_stream *stream, const eddy_storage_number *storages, int64_t count,
+                                             const char *op, const void *address);
 
 /* ---- release.c ---- */
 

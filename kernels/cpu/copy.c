@@ -174,4 +174,4 @@ static void copy_run(const eddy_kernel_call *call) {
     eddy_copy_view(call->team, &call->views[0], &call->views[1]);
 }
 
-const eddy_kernel eddy_cpu_copy = {.name = "copy", .run = copy_run, .cost_base_ps = 40000, .cost_element_ps = 300};
+const eddy_kernel eddy_cpu_copy = {.name = "copy", .run = copy_run, .cost_base_ps = 40000, .cost_element_ps = 240};

@@ -103,6 +103,6 @@ static void diag_run(const eddy_kernel_call *call) {
         eddy_chunk_copy(dtype, first, stride, dtype, in->data, in->strides[0], length);
 }
 
-const eddy_kernel eddy_cpu_tril = {.name = "tril", .run = tril_run, .cost_base_ps = 50000, .cost_element_ps = 300};
-const eddy_kernel eddy_cpu_triu = {.name = "triu", .run = triu_run, .cost_base_ps = 50000, .cost_element_ps = 300};
+const eddy_kernel eddy_cpu_tril = {.name = "tril", .run = tril_run, .cost_base_ps = 50000, .cost_element_ps = 180};
+const eddy_kernel eddy_cpu_triu = {.name = "triu", .run = triu_run, .cost_base_ps = 50000, .cost_element_ps = 180};
 const eddy_kernel eddy_cpu_diag = {.name = "diag", .run = diag_run, .cost_base_ps = 50000, .cost_element_ps = 200};

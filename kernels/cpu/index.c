@@ -222,8 +222,15 @@ static int64_t pick_cost(const eddy_kernel_call *call) {
     return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[2]), call->kernel->cost_element_ps);
 }
 
+/* Along the last axis it picks elements, along others rows. */
+static int64_t select_cost(const eddy_kernel_call *call) {
+    const eddy_attributes_axis *attributes = call->attributes;
+    bool picks_rows = attributes->axis < call->views[0].rank - 1;
+    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[2]), picks_rows ? 160 : 500);
+}
+
 const eddy_kernel eddy_cpu_index_select = {
-    .name = "index_select", .run = index_select_run, .cost_base_ps = 80000, .cost_element_ps = 500, .cost = pick_cost};
+    .name = "index_select", .run = index_select_run, .cost_base_ps = 80000, .cost = select_cost};
 const eddy_kernel eddy_cpu_gather = {
     .name = "gather", .run = gather_run, .cost_base_ps = 80000, .cost_element_ps = 1500, .cost = pick_cost};
 const eddy_kernel eddy_cpu_one_hot = {

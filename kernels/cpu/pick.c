@@ -258,7 +258,7 @@ const eddy_kernel eddy_cpu_embedding = {.name = "embedding",
                                         .workspace = embedding_workspace,
                                         .cost = pick_cost,
                                         .cost_base_ps = 100000,
-                                        .cost_element_ps = 500};
+                                        .cost_element_ps = 160};
 const eddy_kernel eddy_cpu_index_put = {.name = "index_put",
                                         .run = index_put_run,
                                         .workspace = index_put_workspace,

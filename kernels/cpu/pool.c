@@ -273,14 +273,14 @@ static int64_t cost(const eddy_kernel_call *call) {
 }
 
 const eddy_kernel eddy_cpu_max_pool2d = {
-    .name = "max_pool2d", .run = max_pool2d_run, .cost_base_ps = 100000, .cost_element_ps = 200, .cost = cost};
+    .name = "max_pool2d", .run = max_pool2d_run, .cost_base_ps = 100000, .cost_element_ps = 700, .cost = cost};
 const eddy_kernel eddy_cpu_max_pool2d_with_indices = {.name = "max_pool2d_with_indices",
                                                       .run = max_pool2d_with_indices_run,
                                                       .cost_base_ps = 100000,
                                                       .cost_element_ps = 600,
                                                       .cost = cost};
 const eddy_kernel eddy_cpu_avg_pool2d = {
-    .name = "avg_pool2d", .run = avg_pool2d_run, .cost_base_ps = 100000, .cost_element_ps = 200, .cost = cost};
+    .name = "avg_pool2d", .run = avg_pool2d_run, .cost_base_ps = 100000, .cost_element_ps = 700, .cost = cost};
 /* Windows overlap little: some two visits of each element of the larger of the two. */
 const eddy_kernel eddy_cpu_adaptive_avg_pool2d = {
     .name = "adaptive_avg_pool2d", .run = adaptive_avg_pool2d_run, .cost_base_ps = 100000, .cost_element_ps = 500};

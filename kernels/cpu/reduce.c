@@ -525,7 +525,7 @@ static void logsumexp_run(const eddy_kernel_call *call) {
 static int64_t norm_cost(const eddy_kernel_call *call) {
     double p = ((const eddy_attributes_norm *)call->attributes)->p;
     bool is_plain = p == 0 || p == 1 || p == 2 || isinf(p);
-    return 150000 + eddy_view_count(&call->views[0]) * (is_plain ? 300 : 20000);
+    return 150000 + eddy_view_count(&call->views[0]) * (is_plain ? 130 : 20000);
 }
 
 #define REDUCTION(name_, element)                                                                                      \
@@ -535,15 +535,15 @@ static int64_t norm_cost(const eddy_kernel_call *call) {
                                           .cost_base_ps = 150000,                                                      \
                                           .cost_element_ps = element};
 
-REDUCTION(sum, 100)
-REDUCTION(mean, 100)
-REDUCTION(prod, 200)
+REDUCTION(sum, 70)
+REDUCTION(mean, 70)
+REDUCTION(prod, 130)
 REDUCTION(max, 100)
 REDUCTION(min, 100)
 REDUCTION(any, 100)
 REDUCTION(all, 100)
-REDUCTION(var, 500)
-REDUCTION(std, 500)
+REDUCTION(var, 250)
+REDUCTION(std, 250)
 REDUCTION(logsumexp, 800)
 const eddy_kernel eddy_cpu_norm = {
     .name = "norm", .run = norm_run, .workspace = workspace, .cost_base_ps = 150000, .cost = norm_cost};

@@ -390,11 +390,8 @@ static size_t cumprod_backward_workspace(const eddy_kernel_call *call) {
     return sizeof(double) * (size_t)(work.line_count * blocks_of(work.count));
 }
 
-const eddy_kernel eddy_cpu_cumsum = {.name = "cumsum",
-                                     .run = cumsum_run,
-                                     .workspace = cumsum_workspace,
-                                     .cost_base_ps = 150000,
-                                     .cost_element_ps = 1200};
+const eddy_kernel eddy_cpu_cumsum = {
+    .name = "cumsum", .run = cumsum_run, .workspace = cumsum_workspace, .cost_base_ps = 150000, .cost_element_ps = 600};
 const eddy_kernel eddy_cpu_cumprod = {
     .name = "cumprod", .run = cumprod_run, .cost_base_ps = 150000, .cost_element_ps = 1500};
 const eddy_kernel eddy_cpu_cumprod_backward = {.name = "cumprod_backward",

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <vm/block.h>
+#include <vm/machine.h>
 #include <vm/ring.h>
 
 typedef struct payload {
@@ -232,6 +233,12 @@ Test(ring, a_cost_class_is_as_dear_as_the_cost_or_up_to_twice) {
     }
     cr_assert_eq(eddy_cost_class(-1), 0);
     cr_assert_eq(eddy_cost_class_ns(eddy_cost_class(INT64_MAX)), UINT32_MAX);
+}
+
+/* Not some of those that share a class with it. */
+Test(ring, what_takes_four_us_is_the_schedulers_and_eight_a_workers) {
+    cr_assert_leq(eddy_cost_class_ns(eddy_cost_class(4000000)), EDDY_SCHEDULER_RUN_NS);
+    cr_assert_gt(eddy_cost_class_ns(eddy_cost_class(8000000)), EDDY_SCHEDULER_RUN_NS);
 }
 
 Test(ring, a_record_with_a_block_names_it) {
