@@ -16,6 +16,7 @@ typedef struct softmax {
     int32_t axis;
     int64_t count; /* elements of a row */
     bool is_log;
+    bool is_direct; /* rows are contiguous, short and of the compute type: one function takes them where they lie */
 } softmax;
 
 static void forward_row(const softmax *work, const int64_t *offsets, eddy_softmax_chunk *chunk) {
@@ -23,10 +24,13 @@ static void forward_row(const softmax *work, const int64_t *offsets, eddy_softma
     const eddy_softmax_ops *ops = eddy_softmax_ops_for(in->dtype);
     int64_t out_stride = out->strides[work->axis];
     void *target = eddy_chunk_at(out->data, out->dtype, offsets[0]);
-    eddy_softmax_row row = {.data = eddy_chunk_at(in->data, in->dtype, offsets[1]),
-                            .stride = in->strides[work->axis],
-                            .count = work->count,
-                            .dtype = in->dtype};
+    const void *source = eddy_chunk_at(in->data, in->dtype, offsets[1]);
+    if (work->is_direct && target != source) {
+        ops->row(target, source, work->count, work->is_log);
+        return;
+    }
+    eddy_softmax_row row = {
+        .data = source, .stride = in->strides[work->axis], .count = work->count, .dtype = in->dtype};
     eddy_softmax_total total = eddy_softmax_row_total(ops, &row, chunk);
     bool is_kept = work->count <= EDDY_SOFTMAX_CHUNK; /* the chunk still holds exp(x - max) */
     double log_sum = work->is_log ? log(total.sum) : 0;
@@ -113,6 +117,12 @@ static void drop_axis(const int64_t *from, int32_t rank, int32_t axis, int64_t *
             to[kept++] = from[d];
 }
 
+static bool goes_direct(const eddy_kernel_call *call, int32_t axis) {
+    const eddy_kernel_view *in = &call->views[0], *out = &call->views[call->view_count - 1];
+    return in->strides[axis] == 1 && out->strides[axis] == 1 && in->dtype == out->dtype &&
+           in->dtype == eddy_softmax_compute_dtype(in->dtype) && out->shape[axis] <= EDDY_SOFTMAX_CHUNK;
+}
+
 static void run(const eddy_kernel_call *call, bool is_log, void (*slice)(void *, int64_t, int64_t)) {
     const eddy_attributes_axis *attributes = call->attributes;
     const eddy_kernel_view *out = &call->views[call->view_count - 1];
@@ -139,6 +149,7 @@ static void run(const eddy_kernel_call *call, bool is_log, void (*slice)(void *,
     work.axis = attributes->axis;
     work.count = out->shape[attributes->axis];
     work.is_log = is_log;
+    work.is_direct = goes_direct(call, work.axis);
     int64_t dropped[EDDY_RANK_MAX];
     drop_axis(out->shape, out->rank, work.axis, dropped);
     eddy_walk_init(&work.rows, out->rank - 1, dropped);
@@ -174,7 +185,7 @@ static void log_softmax_backward_run(const eddy_kernel_call *call) {
 }
 
 const eddy_kernel eddy_cpu_softmax = {
-    .name = "softmax", .run = softmax_run, .cost_base_ps = 100000, .cost_element_ps = 800};
+    .name = "softmax", .run = softmax_run, .cost_base_ps = 100000, .cost_element_ps = 700};
 const eddy_kernel eddy_cpu_log_softmax = {
     .name = "log_softmax", .run = log_softmax_run, .cost_base_ps = 100000, .cost_element_ps = 800};
 const eddy_kernel eddy_cpu_softmax_backward = {

@@ -1,12 +1,52 @@
 #include <kernels/cpu/lanes.h>
 #include <kernels/cpu/softmax_block.h>
 #include <kernels/math.h>
+#include <math.h>
 
 #define LANES EDDY_SOFTMAX_LANES
 
 #define ADD(a, b) ((a) + (b))
 /* Not for NaN: where there is one, the sum is NaN whatever was subtracted. */
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* What does not fill the lanes is kept in `tail`, with padding that adds nothing to the sum. */
+#define ROW(name, real)                                                                                                \
+    static void row_##name(void *to, const void *from, int64_t count, bool is_log) {                                   \
+        real *restrict y = to;                                                                                         \
+        const real *restrict x = from;                                                                                 \
+        int64_t whole = count / LANES * LANES;                                                                         \
+        real tail[LANES], lanes[LANES], sums[LANES] = {0};                                                             \
+        EDDY_LANES (l, LANES)                                                                                          \
+            tail[l] = whole + l < count ? x[whole + l] : -(real)INFINITY;                                              \
+        EDDY_LANES (l, LANES)                                                                                          \
+            lanes[l] = tail[l];                                                                                        \
+        for (int64_t i = 0; i < whole; i += LANES)                                                                     \
+            EDDY_LANES (l, LANES)                                                                                      \
+                lanes[l] = MAX(lanes[l], x[i + l]);                                                                    \
+        EDDY_LANES_HALVE(lanes, MAX);                                                                                  \
+        const real shift = lanes[0];                                                                                   \
+        for (int64_t i = 0; i < whole; i += LANES)                                                                     \
+            EDDY_LANES (l, LANES) {                                                                                    \
+                real power = eddy_exp_##name(x[i + l] - shift);                                                        \
+                y[i + l] = power;                                                                                      \
+                sums[l] += power;                                                                                      \
+            }                                                                                                          \
+        EDDY_LANES (l, LANES) {                                                                                        \
+            lanes[l] = eddy_exp_##name(tail[l] - shift);                                                               \
+            sums[l] += whole < count ? lanes[l] : 0;                                                                   \
+        }                                                                                                              \
+        EDDY_LANES_HALVE(sums, ADD);                                                                                   \
+        const real log_sum = is_log ? (real)log((double)sums[0]) : 0, factor = (real)(1.0 / (double)sums[0]);          \
+        if (is_log) {                                                                                                  \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                y[i] = (x[i] - shift) - log_sum;                                                                       \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < whole; i++)                                                                            \
+            y[i] *= factor;                                                                                            \
+        for (int64_t i = whole; i < count; i++)                                                                        \
+            y[i] = lanes[i - whole] * factor;                                                                          \
+    }
 
 #define SOFTMAX(name, real)                                                                                            \
     static double max_##name(const void *data, int64_t count) {                                                        \
@@ -73,12 +113,14 @@
             g[i] = g[i] - eddy_exp_##name(y[i]) * by;                                                                  \
     }
 
+ROW(f32, float)
+ROW(f64, double)
 SOFTMAX(f32, float)
 SOFTMAX(f64, double)
 
 #define OPS(name)                                                                                                      \
     {                                                                                                                  \
-        max_##name, exp_sum_##name, scale_##name, shift_##name, sum_##name, dot_##name, backward_##name,               \
+        row_##name, max_##name, exp_sum_##name, scale_##name, shift_##name, sum_##name, dot_##name, backward_##name,   \
             log_backward_##name                                                                                        \
     }
 const eddy_softmax_blocks EDDY_ISA_NAME(eddy_cpu_softmax_blocks) = {.f32 = OPS(f32), .f64 = OPS(f64)};

@@ -1,15 +1,19 @@
-/* Row arithmetic of softmax and cross-entropy on contiguous f32 or f64. Every count is a multiple of EDDY_SOFTMAX_LANES and
- * at most EDDY_SOFTMAX_CHUNK: who calls pads. Sums run in lanes that are then halved: fixed by the count alone. */
+/* Row arithmetic of softmax and cross-entropy on contiguous f32 or f64. Every count but row's is a multiple of
+ * EDDY_SOFTMAX_LANES and at most EDDY_SOFTMAX_CHUNK: who calls pads. Sums run in lanes that are then halved: fixed by the count
+ * alone. */
 #ifndef EDDY_KERNELS_CPU_SOFTMAX_BLOCK_H
 #define EDDY_KERNELS_CPU_SOFTMAX_BLOCK_H
 
 #include <kernels/cpu/isa.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define EDDY_SOFTMAX_LANES 16
 #define EDDY_SOFTMAX_CHUNK 4096
 
 typedef struct eddy_softmax_ops {
+    /* softmax or its logarithm of a whole row, apart from x in memory; the bits of max, exp_sum, and scale or shift. */
+    void (*row)(void *y, const void *x, int64_t count, bool is_log);
     double (*max)(const void *x, int64_t count);
     /* x = exp(x - shift); the sum of the results */
     double (*exp_sum)(void *x, double shift, int64_t count);

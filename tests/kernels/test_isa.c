@@ -362,6 +362,9 @@ static void check_softmax(const eddy_softmax_ops *portable, const eddy_softmax_o
     BOTH("shift", both[b]->shift(rows[b], 0.75, 0.11, count));
     BOTH("backward", both[b]->backward(rows[b], y, 0.37, count));
     BOTH("log_backward", both[b]->log_backward(rows[b], y, 0.37, count));
+    int64_t whole = count - count / EDDY_SOFTMAX_LANES % EDDY_SOFTMAX_LANES;
+    BOTH("row", both[b]->row(rows[b], x, whole, false));
+    BOTH("row of logarithms", both[b]->row(rows[b], x, whole, true));
 #undef BOTH
     for (int b = 0; b < 2; b++) {
         values[b][1] = both[b]->max(x, count);
