@@ -184,7 +184,7 @@ Test(elementwise, the_gradient_of_silu_is_right_where_the_sigmoid_is_subnormal) 
         eddy_tensor *x = eddy_linspace(first[d], last[d], 1001, dtypes[d], NULL);
         eddy_tensor *slopes = eddy_silu_backward(eddy_ones_like(x, NULL), x);
         for (int i = 0; i < 1001; i++) {
-            oracle_value values[2] = {{.real = 1}, {.real = eddy_item_f64(eddy_select(x, 0, i))}}, want;
+            oracle_value values[4] = {{.real = 1}, {.real = eddy_item_f64(eddy_select(x, 0, i))}}, want;
             double slope = eddy_item_f64(eddy_select(slopes, 0, i));
             float narrow = (float)slope;
             cr_assert(oracle_apply("silu_backward", dtypes[d], values, &want));
