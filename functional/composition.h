@@ -23,6 +23,12 @@ EDDY_MUST_USE eddy_status eddy_compose_outer(eddy_list inputs, const void *argum
                                              const void *address);
 EDDY_MUST_USE eddy_status eddy_compose_meshgrid(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
                                                 const void *address);
+/* conv1d.c */
+EDDY_MUST_USE eddy_status eddy_compose_conv1d(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                              const void *address);
+/* prelu.c */
+EDDY_MUST_USE eddy_status eddy_compose_prelu(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                             const void *address);
 /* parts.c */
 EDDY_MUST_USE eddy_status eddy_compose_split(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
                                              const void *address);

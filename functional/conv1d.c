@@ -4,52 +4,74 @@
 #include <base/status.h>
 #include <eddy/view.h>
 #include <functional/arguments.h>
+#include <functional/composition.h>
 #include <functional/door.h>
 #include <functional/op_table.h>
 #include <interpreter/apply.h>
+#include <interpreter/runtime.h>
 #include <interpreter/tensor.h>
 
-static eddy_status check_rank(eddy_tensor *tensor, const char *name, int32_t least, const void *address) {
+static eddy_status check_rank(eddy_list operands, int64_t i, const char *name, int32_t least, const void *address) {
+    eddy_tensor *tensor = operands.items[i];
     if (!eddy_tensor_check(tensor, "conv1d", name, address))
         return EDDY_INVALID_ARGUMENT;
     eddy_status status = eddy_tensor_await_shape(tensor, "conv1d", address);
     if (status != EDDY_OK)
         return status;
-    if (tensor->rank < least || tensor->rank > 3) {
-        char text[EDDY_RANK_MAX * 22];
-        eddy_tensor_describe(tensor, text, sizeof(text));
-        return eddy_fail(EDDY_SHAPE_MISMATCH, "conv1d", address, "conv1d: %s must have rank %s (%s)", name,
-                         least == 3 ? "3" : "2 or 3", text);
-    }
+    if (tensor->rank < least || tensor->rank > 3)
+        return eddy_door_fail(EDDY_SHAPE_MISMATCH, "conv1d", address, operands, "%s must have rank %s", name,
+                              least == 3 ? "3" : "2 or 3");
     return EDDY_OK;
 }
 
 /* Along the height nothing moves. */
-static eddy_arguments_conv2d arguments_of(const eddy_conv1d_options *options) {
-    eddy_arguments_conv2d a = {.stride = {1, 1}, .dilation = {1, 1}};
-    if (EDDY_OPTION(options, stride))
-        a.stride.width = options->stride;
-    if (EDDY_OPTION(options, padding))
-        a.padding.width = options->padding;
-    if (EDDY_OPTION(options, dilation))
-        a.dilation.width = options->dilation;
-    if (EDDY_OPTION(options, groups))
-        a.groups = options->groups;
-    return a;
+static eddy_arguments_conv2d along_rows(const eddy_arguments_conv1d *a) {
+    return (eddy_arguments_conv2d){.stride = {1, a->stride != 0 ? a->stride : 1},
+                                   .padding = {0, a->padding},
+                                   .dilation = {1, a->dilation != 0 ? a->dilation : 1},
+                                   .groups = a->groups};
 }
 
-eddy_tensor *eddy_conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias, const eddy_conv1d_options *options) {
-    const void *address = __builtin_return_address(0);
-    if (check_rank(x, "x", 2, address) != EDDY_OK || check_rank(weight, "weight", 3, address) != EDDY_OK)
-        return NULL;
-    eddy_arguments_conv2d arguments = arguments_of(options);
-    eddy_tensor *inputs[] = {eddy_unsqueeze(x, -2), eddy_unsqueeze(weight, -2), bias}, *image = NULL, *result = NULL;
+static eddy_status conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias, const eddy_arguments_conv1d *given,
+                          eddy_tensor **result, const void *address) {
+    eddy_list operands = EDDY_LIST(x, weight, bias);
+    eddy_status status = check_rank(operands, 0, "x", 2, address);
+    if (status == EDDY_OK)
+        status = check_rank(operands, 1, "weight", 3, address);
+    if (status == EDDY_OK && bias != EDDY_NONE && !eddy_tensor_check(bias, "conv1d", "bias", address))
+        status = EDDY_INVALID_ARGUMENT;
+    if (status != EDDY_OK)
+        return status;
+    eddy_arguments_conv2d arguments = along_rows(given);
+    eddy_tensor *inputs[] = {eddy_unsqueeze(x, -2), eddy_unsqueeze(weight, -2), bias}, *image = NULL, *rows = NULL;
     if (inputs[0] && inputs[1])
         image = eddy_interpreter_apply_one(&eddy_op_conv2d, inputs, 3, &arguments, address);
     if (image)
-        result = eddy_squeeze(image, EDDY_AXES(-2));
+        rows = eddy_squeeze(image, EDDY_AXES(-2));
     eddy_release(&image);
     eddy_release(&inputs[1]);
     eddy_release(&inputs[0]);
-    return result;
+    if (!rows)
+        return eddy_runtime_failure();
+    *result = rows;
+    return EDDY_OK;
+}
+
+eddy_tensor *eddy_conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias, const eddy_conv1d_options *options) {
+    eddy_arguments_conv1d arguments = {0};
+    if (EDDY_OPTION(options, stride))
+        arguments.stride = options->stride;
+    if (EDDY_OPTION(options, padding))
+        arguments.padding = options->padding;
+    if (EDDY_OPTION(options, dilation))
+        arguments.dilation = options->dilation;
+    if (EDDY_OPTION(options, groups))
+        arguments.groups = options->groups;
+    eddy_tensor *result = NULL;
+    eddy_status status = conv1d(x, weight, bias, &arguments, &result, __builtin_return_address(0));
+    return status == EDDY_OK ? result : NULL;
+}
+
+eddy_status eddy_compose_conv1d(eddy_list inputs, const void *arguments, eddy_tensor **outputs, const void *address) {
+    return conv1d(inputs.items[0], inputs.items[1], inputs.items[2], arguments, &outputs[0], address);
 }

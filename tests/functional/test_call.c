@@ -235,6 +235,17 @@ Test(call, functions_made_of_ops_have_names_too) {
                            parts),
                  EDDY_OK);
     cr_assert_eq(eddy_item_f64(parts[2]), 2);
+    eddy_tensor *rows = eddy_reshape(a, EDDY_SHAPE(1, 3)), *window = eddy_ones(EDDY_SHAPE(1, 1, 2), EDDY_F32, NULL);
+    cr_assert_eq(eddy_call("conv1d", EDDY_LIST(rows, window, EDDY_NONE),
+                           EDDY_ATTRIBUTES({"padding", EDDY_ATTRIBUTE_INT, {.integer = 1}},
+                                           {"stride", EDDY_ATTRIBUTE_INT, {.integer = 2}}),
+                           &one),
+                 EDDY_OK);
+    cr_assert(eddy_count(one) == 2 && eddy_item_f64(eddy_sum(one, NULL, NULL)) == 3);
+    cr_assert_eq(
+        eddy_call("prelu", EDDY_LIST(eddy_neg(a), eddy_full(EDDY_SHAPE(1), EDDY_S(0.5), EDDY_F32, NULL)), NULL, &one),
+        EDDY_OK);
+    cr_assert_eq(eddy_item_f64(eddy_sum(one, NULL, NULL)), -1.5);
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
