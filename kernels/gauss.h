@@ -1,10 +1,11 @@
 /* The words made of the normal distribution: erf, normal (the share of it below x), gelu, its approximation
  * gelu_tanh, and the slopes of both. Straight-line code as in kernels/math.h. f32 is computed in f64 with polynomials that are right
- * to 2^-30 and rounded once, but for gelu.
+ * to 2^-30 and rounded once, but for gelu and gelu_tanh.
  *
  * e^(a^2) erfc(a) for a >= 0 is a polynomial in t = (a - 4) / (a + 4), divided by a + 4: after Shepherd and Laframboise,
  * "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < infinity" (Mathematics of Computation 36, 1981).
- * Polynomials: Sollya's fpminimax (log2 of the relative error: f32 -30, gelu -28, f64 -53.9; erf near 0 f32 -34, f64 -63). */
+ * Polynomials: Sollya's fpminimax (log2 of the relative error: f32 -30, f64 -53.9; erf near 0 f32 -34, f64 -63; gelu in f32
+ * -25; its rational part, -28, by least squares with weights that go with the error, as Lawson's). */
 #ifndef EDDY_KERNELS_GAUSS_H
 #define EDDY_KERNELS_GAUSS_H
 
@@ -126,6 +127,19 @@ EDDY_WORD double eddy_erf_f64(double x) {
 /* ---- normal, gelu ----
  * With a = |x| / sqrt(2): the share beyond |x| is e^(-a^2) e^(a^2) erfc(a) / 2. Below the bound it is 0 (-0 for gelu). */
 
+/* e^(-a^2 / 2) = 2^n (1 + p) for a from 0 to 14.4; a^2 is reduced by multiples of 2 ln 2, which loses nothing. */
+EDDY_WORD float eddy_gauss_bell_f32(float a, float square, float *shifted) {
+    float t = __builtin_fmaf(square, -0x1.715476p-1f, EDDY_MATH_ROUND_F32), n = t - EDDY_MATH_ROUND_F32;
+    float r = __builtin_fmaf(n, 0x1.7f7d1cp-19f, __builtin_fmaf(a, a, n * 0x1.62e4p0f));
+    float p = 0x1.686a48p-16f;
+    p = __builtin_fmaf(p, r, -0x1.123cf8p-12f);
+    p = __builtin_fmaf(p, r, 0x1.555b82p-9f);
+    p = __builtin_fmaf(p, r, -0x1.55548cp-6f);
+    p = __builtin_fmaf(p, r, 0x1.fffff8p-4f);
+    *shifted = t;
+    return __builtin_fmaf(r * r, p, -0.5f * r);
+}
+
 /* The share beyond |x|, right to 2^-29. */
 EDDY_WORD double eddy_gauss_beyond_rough(double x) {
     double a = __builtin_fabs(x);
@@ -138,29 +152,32 @@ EDDY_WORD float eddy_normal_f32(float x) {
     return (float)(x < 0.0f ? beyond : 1.0 - beyond);
 }
 
-/* In f32 throughout, for twice the speed, and some ulp, mostly by the rounding of u. From 5.6 on the share beyond is less than half
- * an ulp of 1; further out the bell would be subnormal for nothing. */
+/* f32: x less |x| times the share beyond |x|, or that itself for negative x. Below 1 it is x (1 / 2 + x h(x^2)); further out |x| times the
+ * share is the density e^(-x^2 / 2) / sqrt(2 pi) less a rational part of it, which gets smaller and smaller. 2^-64 comes last, so that a
+ * subnormal result is rounded once. */
 EDDY_WORD float eddy_gelu_f32(float x) {
-    float t, c = x < -14.5f ? -14.5f : x, a = __builtin_fabsf(c);
-    a = x > 6.0f ? 6.0f : a;
-    float square = a * a, square_low = __builtin_fmaf(a, a, -square);
-    float r = __builtin_fmaf(-0.5f, square_low, eddy_math_reduce_f32(-0.5f * square, &t));
-    float bell = 1.0f + __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), r);
-    float b = a * 0x1.6a09e6p-1f, inverse = 1.0f / (b + 4.0f), u = (b - 4.0f) * inverse;
-    float p = -0x1.80e854p-11f;
-    p = __builtin_fmaf(p, u, -0x1.624accp-12f);
-    p = __builtin_fmaf(p, u, 0x1.98f696p-8f);
-    p = __builtin_fmaf(p, u, -0x1.af313cp-6f);
-    p = __builtin_fmaf(p, u, 0x1.38c1dp-4f);
-    p = __builtin_fmaf(p, u, -0x1.6464fp-3f);
-    p = __builtin_fmaf(p, u, 0x1.52cb8cp-2f);
-    p = __builtin_fmaf(p, u, -0x1.14eab8p-1f);
-    p = __builtin_fmaf(p, u, 0x1.8be1fcp-1f);
-    p = __builtin_fmaf(p, u, -0x1.f3fe32p-1f);
-    p = __builtin_fmaf(p, u, 0x1.18932cp0f);
-    float beyond = eddy_math_scale_f32((0.5f * inverse) * (p * bell) * (x < 0.0f ? c : 1.0f), t);
-    float y = x < 0.0f ? beyond : __builtin_fmaf(-beyond, x, x);
-    return x > 6.0f ? x : y;
+    float t, size = __builtin_fabsf(x), a = eddy_math_cut_f32(size, 14.4f), square = a * a;
+    float p = eddy_gauss_bell_f32(a, square, &t);
+    float d = a + 0x1.b22776p2f;
+    d = __builtin_fmaf(d, a, 0x1.a48196p4f);
+    d = __builtin_fmaf(d, a, 0x1.cc21acp5f);
+    d = __builtin_fmaf(d, a, 0x1.1c44d8p6f);
+    d = __builtin_fmaf(d, a, 0x1.310eccp5f);
+    float e = 0x1.fff96ep-1f;
+    e = __builtin_fmaf(e, a, 0x1.b26082p2f);
+    e = __builtin_fmaf(e, a, 0x1.733904p4f);
+    e = __builtin_fmaf(e, a, 0x1.312812p5f);
+    float less = e / d, part = 1.0f - less, part_low = (1.0f - part) - less;
+    part += __builtin_fmaf(p, part, part_low);
+    float far = __builtin_fmaf(part * eddy_math_large_power_f32(t), -0x1.988454p-66f, x < 0.0f ? 0.0f : x);
+    float h = -0x1.23c10ap-17f;
+    h = __builtin_fmaf(h, square, 0x1.e8123cp-14f);
+    h = __builtin_fmaf(h, square, -0x1.37bfd2p-10f);
+    h = __builtin_fmaf(h, square, 0x1.46d908p-7f);
+    h = __builtin_fmaf(h, square, -0x1.10587p-4f);
+    h = __builtin_fmaf(h, square, 0x1.988454p-2f);
+    float near = __builtin_fmaf(h, square, 0.5f * x);
+    return __builtin_copysignf(size < 1.0f ? near : far, x);
 }
 
 /* The share beyond |x|, to be scaled by `shifted`. */
@@ -191,11 +208,18 @@ EDDY_WORD double eddy_gelu_f64(double x) {
 #define EDDY_GAUSS_L 0x1.2444f2a4d8b4bp-4
 #define EDDY_GAUSS_L_LOW (-0x1.6c843a29d1c70p-61)
 
+/* f32 as silu, with |2u| = a (g + g_low): k and g are so short that the sum loses nothing. */
 EDDY_WORD float eddy_gelu_tanh_f32(float x) {
-    double c = x < -20.0f ? -20.0 : (double)x;
-    double v = c * __builtin_fma(c * c, EDDY_GAUSS_L, EDDY_GAUSS_K), a = -__builtin_fabs(v);
-    double e = eddy_gauss_exp_rough(a < -200.0 ? -200.0 : a);
-    return (float)(c * (v < 0.0 ? e : 1.0) / (1.0 + e));
+    float a = eddy_math_cut_f32(__builtin_fabsf(x), 10.8f), square = a * a, square_low = __builtin_fmaf(a, a, -square);
+    float g = __builtin_fmaf(square, 0x1.2444f2p-4f, 0x1.988p0f);
+    float g_low = __builtin_fmaf(square_low, 0x1.2444f2p-4f, __builtin_fmaf(square, 0x1.49b16ap-29f, 0x1.14cf5p-14f));
+    g_low += __builtin_fmaf(square, 0x1.2444f2p-4f, 0x1.988p0f - g);
+    float t = __builtin_fmaf(a * g, -0x1.715476p0f, EDDY_MATH_ROUND_F32), n = t - EDDY_MATH_ROUND_F32;
+    float r = __builtin_fmaf(a, -g, n * -0x1.62e4p-1f);
+    r = __builtin_fmaf(-a, g_low, __builtin_fmaf(n, -0x1.7f7d1cp-20f, r));
+    float p = __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), r), power = eddy_math_large_power_f32(t);
+    float d = __builtin_fmaf((1.0f + p) * power, 0x1p-64f, 1.0f);
+    return __builtin_fmaf(__builtin_fmaf(p, a, a) * power / d, -0x1p-64f, x < 0.0f ? -0.0f : x);
 }
 
 /* |2u|, at most 800, as the sum of two numbers, and x, cut off where the result does not change any more. */

@@ -4,7 +4,7 @@
  * Straight-line C without tables or branches (choices become selects), so that loops over a word vectorise at
  * any width; fused only where __builtin_fma stands, so that the bits depend neither on the width nor on the
  * instruction set. Bounds in ulp (tests/functional/test_words.c measures them; functional/README.md lists
- * them): 1, but 1.25 for tanh in f64 and for log2, and 4 for silu_slope. NaN stays NaN, infinities give limits, subnormal arguments
+ * them): 1, but 1.25 for tanh in f64, silu in f32 and log2, and 4 for silu_slope. NaN stays NaN, infinities give limits, subnormal arguments
  * and results are right.
  *
  * Polynomials: Sollya's fpminimax for the relative error over the reduced range (log2 of the error: exp f32
@@ -29,9 +29,16 @@ EDDY_WORD double eddy_f64_of_bits(uint64_t bits) {
     return value;
 }
 
-/* Adding this rounds to an integer, which then stands in the low bits. */
-#define EDDY_MATH_ROUND_F32 0x1.8p23f
+/* Adding this rounds to an integer, which then stands in the low bits; f32: 254 more, twice the bias of exponents. */
+#define EDDY_MATH_ROUND_F32 (0x1.8p23f + 254.0f)
 #define EDDY_MATH_ROUND_F64 0x1.8p52
+
+/* a, or `limit` where a is above it or NaN; neither has a sign. As integers, since compilers make one instruction of that and many
+ * of a float's choice. */
+EDDY_WORD float eddy_math_cut_f32(float a, float limit) {
+    uint32_t bits = eddy_bits_of_f32(a), most = eddy_bits_of_f32(limit);
+    return eddy_f32_of_bits(bits < most ? bits : most);
+}
 
 /* x = n ln 2 + r with |r| <= ln 2 / 2; `shifted` is n + EDDY_MATH_ROUND. x - n hi is exact (Cody and Waite,
  * 1980). */
@@ -99,8 +106,8 @@ EDDY_WORD double eddy_math_expm1_tail_f64(double r) {
  * Shifts drop what EDDY_MATH_ROUND has put above n: one leaves floor(n / 2) in the place of the exponent, the
  * other n. */
 EDDY_WORD float eddy_math_scale_f32(float y, float shifted) {
-    uint32_t half = (eddy_bits_of_f32(shifted) << 22) & 0xff800000u, whole = eddy_bits_of_f32(shifted) << 23;
-    return y * eddy_f32_of_bits(half + 0x3f800000u) * eddy_f32_of_bits(whole - half + 0x3f800000u);
+    uint32_t half = (eddy_bits_of_f32(shifted) << 22) & 0xff800000u, other = (eddy_bits_of_f32(shifted) << 23) - half;
+    return y * eddy_f32_of_bits(half) * eddy_f32_of_bits(other);
 }
 
 EDDY_WORD double eddy_math_scale_f64(double y, double shifted) {
@@ -110,7 +117,12 @@ EDDY_WORD double eddy_math_scale_f64(double y, double shifted) {
 
 /* 2^n, which has to be normal. */
 EDDY_WORD float eddy_math_power_f32(float shifted) {
-    return eddy_f32_of_bits((eddy_bits_of_f32(shifted) + 127u) << 23);
+    return eddy_f32_of_bits((eddy_bits_of_f32(shifted) - 127u) << 23);
+}
+
+/* 2^(n + 64), for n from -190 to 63. */
+EDDY_WORD float eddy_math_large_power_f32(float shifted) {
+    return eddy_f32_of_bits((eddy_bits_of_f32(shifted) - 63u) << 23);
 }
 
 EDDY_WORD double eddy_math_power_f64(double shifted) {
@@ -150,7 +162,7 @@ EDDY_WORD float eddy_expm1_f32(float x) {
     float square = r * r, tail = eddy_math_expm1_tail_f32(r);
     float p = __builtin_fmaf(square, tail, r), p_low = __builtin_fmaf(square, tail, r - p);
     /* Half of 2^n p + (2^n - 1), so that 2^n may be 2^128. */
-    float half = eddy_f32_of_bits((eddy_bits_of_f32(t) + 126u) << 23), less = half - 0.5f;
+    float half = eddy_f32_of_bits((eddy_bits_of_f32(t) - 128u) << 23), less = half - 0.5f;
     float less_low = half > 0.5f ? (half - less) - 0.5f : half - (less + 0.5f);
     float m = __builtin_fmaf(half, p, less);
     float m_low = __builtin_fmaf(half, p_low, __builtin_fmaf(half, p, less - m) + less_low);
@@ -345,26 +357,23 @@ EDDY_WORD double eddy_sigmoid_f64(double x) {
 }
 
 /* ---- silu ----
- * x / (1 + e^-x) with the numbers of sigmoid; for negative x the power of two comes last, so that a subnormal result is rounded
- * once. Beyond the bounds the result is -0 or x. */
+ * x / (1 + e^-x). For negative x the power of two comes last, so that a subnormal result is rounded once. Beyond the bounds the result
+ * is -0 or x. */
 
+/* x - a e / (1 + e) with a = |x| and e = e^-a, or the second term alone for negative x; its quotient is corrected as above. e is larger
+ * by 2^64, which the last step takes back. */
 EDDY_WORD float eddy_silu_f32(float x) {
-    float t, c = x < -110.0f ? -110.0f : x, a = -__builtin_fabsf(c);
-    a = a < -110.0f ? -110.0f : a;
-    float r = eddy_math_reduce_f32(a, &t);
-    float sum = 1.0f + r, rest = __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), (1.0f - sum) + r);
-    float high = sum + rest, low = (sum - high) + rest;
-    float e = eddy_math_scale_f32(high, t), e_low = eddy_math_scale_f32(low, t);
-    float d = 1.0f + e, d_low = (e - (d - 1.0f)) + e_low;
-    bool is_negative = x < 0.0f;
-    float above = is_negative ? high : 1.0f, above_low = is_negative ? low : 0.0f;
-    float p = c * above, p_low = __builtin_fmaf(c, above_low, __builtin_fmaf(c, above, -p));
-    float inverse = 1.0f / d, q = p * inverse;
-    float remainder = __builtin_fmaf(-q, d, p) + __builtin_fmaf(-q, d_low, p_low);
-    float y = eddy_math_scale_f32(__builtin_fmaf(remainder, inverse, q), is_negative ? t : EDDY_MATH_ROUND_F32);
-    return x > 110.0f ? x : y;
+    float t, a = eddy_math_cut_f32(__builtin_fabsf(x), 110.0f), r = eddy_math_reduce_f32(-a, &t);
+    float p = __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), r), power = eddy_math_large_power_f32(t);
+    float e = (1.0f + p) * power, d = __builtin_fmaf(e, 0x1p-64f, 1.0f), d_low = __builtin_fmaf(e, 0x1p-64f, 1.0f - d);
+    float above = __builtin_fmaf(p, a, a), above_low = __builtin_fmaf(p, a, a - above);
+    float inverse = 1.0f / d, q = above * inverse;
+    float remainder = __builtin_fmaf(-q, d_low, __builtin_fmaf(-q, d, above) + above_low);
+    float term = __builtin_fmaf(remainder, inverse, q) * power;
+    return __builtin_fmaf(term, -0x1p-64f, x < 0.0f ? -0.0f : x);
 }
 
+/* With the numbers of sigmoid. */
 EDDY_WORD double eddy_silu_f64(double x) {
     double t, c = x < -760.0 ? -760.0 : x, a = -__builtin_fabs(c);
     a = a < -760.0 ? -760.0 : a;
