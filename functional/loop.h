@@ -21,6 +21,9 @@
 #define EDDY_LOOP_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* Elements that are tried for the quick forms of words at a time: a few cache lines. */
+#define EDDY_LOOP_CHUNK 256
+
 /* Element i of an operand; a stride that is 0 at compile time takes the element loaded before the loop. */
 #define EDDY_LOOP_INPUT(tag, pointer, stride, first)                                                                   \
     (__builtin_constant_p(stride) && (stride) == 0 ? (first) : eddy_load_##tag((pointer) + i * (stride)))

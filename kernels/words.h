@@ -44,9 +44,9 @@ typedef bool eddy_compute_truth;
         return condition ? a : b;                                                                                      \
     }
 
-/* fmod without a loop: where the quotient has two bits less than a number, it is right or, where it was rounded up to a whole
- * number, one too much; a - whole b is a multiple of b's last place and smaller than b, so it and the correction are exact.
- * Anything else (large quotients, infinities, NaN, b = 0) is libm's. */
+/* Where the quotient has two bits less than a number, floordiv and remainder are quick: a / b is rounded down right, or, where it was
+ * rounded up to a whole number, one too high, which shows in the sign of the remainder. a - whole b is rounded once at most, and not at
+ * all where it is b that comes back. Anything else (large quotients, infinities, NaN, b = 0) takes libm's fmod. */
 #define EDDY_WORDS_WHOLE_f32 0x1p22f
 #define EDDY_WORDS_WHOLE_f64 0x1p51
 
@@ -102,26 +102,40 @@ typedef bool eddy_compute_truth;
     EDDY_WORD bool eddy_isinf_##tag(type a) {                                                                          \
         return __builtin_fabs##suffix(a) == __builtin_inf##suffix();                                                   \
     }                                                                                                                  \
-    EDDY_WORD type eddy_fmod_##tag(type a, type b) {                                                                   \
-        type whole = __builtin_trunc##suffix(a / b);                                                                   \
-        if (!(__builtin_fabs##suffix(whole) < EDDY_WORDS_WHOLE_##tag &&                                                \
-              __builtin_fabs##suffix(b) < __builtin_inf##suffix()))                                                    \
-            return __builtin_fmod##suffix(a, b);                                                                       \
-        type rest = __builtin_fma##suffix(-whole, b, a);                                                               \
-        rest = rest != 0 && (rest < 0) != (a < 0) ? rest + __builtin_copysign##suffix(b, a) : rest;                    \
-        return __builtin_copysign##suffix(rest, a);                                                                    \
+    EDDY_WORD bool eddy_floordiv_is_quick_##tag(type a, type b) {                                                      \
+        type size = __builtin_fabs##suffix(b);                                                                         \
+        return (__builtin_fabs##suffix(a) < size * EDDY_WORDS_WHOLE_##tag) & (size < __builtin_inf##suffix());         \
     }                                                                                                                  \
-    EDDY_WORD type eddy_remainder_##tag(type a, type b) {                                                              \
-        type rest = eddy_fmod_##tag(a, b);                                                                             \
+    EDDY_WORD bool eddy_remainder_is_quick_##tag(type a, type b) {                                                     \
+        return eddy_floordiv_is_quick_##tag(a, b);                                                                     \
+    }                                                                                                                  \
+    EDDY_WORD type eddy_floordiv_quick_##tag(type a, type b) {                                                         \
+        type whole = __builtin_floor##suffix(a / b), rest = __builtin_fma##suffix(-whole, b, a);                       \
+        return (rest < 0 ? b > 0 : (rest > 0) & (b < 0)) ? whole - 1 : whole;                                          \
+    }                                                                                                                  \
+    EDDY_WORD type eddy_remainder_quick_##tag(type a, type b) {                                                        \
+        type whole = __builtin_floor##suffix(a / b), rest = __builtin_fma##suffix(-whole, b, a);                       \
+        rest = (rest < 0 ? b > 0 : (rest > 0) & (b < 0)) ? rest + b : rest;                                            \
+        return rest == 0 ? __builtin_copysign##suffix(rest, a) : rest;                                                 \
+    }                                                                                                                  \
+    EDDY_WORD type eddy_remainder_full_##tag(type a, type b) {                                                         \
+        type rest = __builtin_fmod##suffix(a, b);                                                                      \
         return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;                                                   \
     }                                                                                                                  \
-    EDDY_WORD type eddy_floordiv_##tag(type a, type b) {                                                               \
-        type rest = eddy_fmod_##tag(a, b), down = rest != 0 && (b < 0) != (rest < 0) ? 1 : 0;                          \
+    EDDY_WORD type eddy_remainder_##tag(type a, type b) {                                                              \
+        return eddy_remainder_is_quick_##tag(a, b) ? eddy_remainder_quick_##tag(a, b)                                  \
+                                                   : eddy_remainder_full_##tag(a, b);                                  \
+    }                                                                                                                  \
+    EDDY_WORD type eddy_floordiv_full_##tag(type a, type b) {                                                          \
+        type rest = __builtin_fmod##suffix(a, b), down = rest != 0 && (b < 0) != (rest < 0) ? 1 : 0;                   \
         type whole = __builtin_rint##suffix((a - rest) / b);                                                           \
         type off = __builtin_rint##suffix((__builtin_fma##suffix(-whole, b, a) - rest) / b);                           \
         whole = __builtin_fabs##suffix(off) < __builtin_inf##suffix() ? whole + off : whole;                           \
         whole = whole - down == 0 ? __builtin_copysign##suffix(0, a / b) : whole - down;                               \
         return b == 0 ? a / b : whole;                                                                                 \
+    }                                                                                                                  \
+    EDDY_WORD type eddy_floordiv_##tag(type a, type b) {                                                               \
+        return eddy_floordiv_is_quick_##tag(a, b) ? eddy_floordiv_quick_##tag(a, b) : eddy_floordiv_full_##tag(a, b);  \
     }                                                                                                                  \
     EDDY_WORDS_COMPARE(tag, type)
 

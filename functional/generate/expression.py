@@ -32,6 +32,10 @@ NOT_BOOL = {"add", "sub", "mul", "neg", "abs", "min", "max", "pow", "floor", "ce
 BOOL_ONLY = {"logical_or", "logical_and"}
 NOT_FLOAT = {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
 
+# Words that have a form for most arguments beside the full one, by compute type: eddy_<word>_quick_<type>, which gives the bits
+# of eddy_<word>_<type> where eddy_<word>_is_quick_<type> says so.
+QUICK = {"sin": ("f32",), "cos": ("f32",), "tan": ("f32",), "floordiv": ("f32", "f64"), "remainder": ("f32", "f64")}
+
 # dtype -> compute type: 16-bit floats are computed in f32 and rounded once.
 COMPUTE = {"f16": "f32", "bf16": "f32", "bool": "truth"}
 
@@ -66,10 +70,12 @@ def literal(value, compute):
 
 
 class Compiler:
-    def __init__(self, names, compute):
+    def __init__(self, names, compute, is_quick=False):
         self.names = names  # name -> "v" or "c"
         self.compute = compute
         self.words = set()
+        self.is_quick = is_quick
+        self.conditions = []  # C text: where the quick words hold
 
     def call(self, word, arguments):
         if word not in WORDS:
@@ -82,7 +88,11 @@ class Compiler:
             if kind != wanted:
                 raise ExpressionError(f"{word}: a condition stands where a value should, or the other way round")
         self.words.add(word)
-        return f"eddy_{word}_{self.compute}({', '.join(text for text, _ in arguments)})", result
+        values = ", ".join(text for text, _ in arguments)
+        if self.is_quick and self.compute in QUICK.get(word, ()):
+            self.conditions.append(f"eddy_{word}_is_quick_{self.compute}({values})")
+            return f"eddy_{word}_quick_{self.compute}({values})", result
+        return f"eddy_{word}_{self.compute}({values})", result
 
     def connect(self, word, node, operands):
         """A word that takes conditions to a condition: one of bool, whatever is computed in."""
@@ -130,12 +140,24 @@ class Compiler:
         raise ExpressionError(f"{ast.unparse(node)} is not in the language of expressions")
 
 
-def compile_expression(text, names, dtype):
-    """(C text, "v" or "c", words used). Raises ExpressionError."""
+def parse(text):
     try:
-        tree = ast.parse(text, mode="eval")
+        return ast.parse(text, mode="eval")
     except SyntaxError as error:
         raise ExpressionError(f"cannot read {text!r}") from error
+
+
+def compile_quick(text, names, dtype):
+    """(C text with the quick forms of words, C text of where it holds), or None if no word has one. For expressions that
+    compile_expression takes."""
+    compiler = Compiler(names, compute_type(dtype), is_quick=True)
+    code, _ = compiler.visit(parse(text).body)
+    return (code, " && ".join(compiler.conditions)) if compiler.conditions else None
+
+
+def compile_expression(text, names, dtype):
+    """(C text, "v" or "c", words used). Raises ExpressionError."""
+    tree = parse(text)
     compiler = Compiler(names, compute_type(dtype))
     code, kind = compiler.visit(tree.body)
     return code, kind, compiler.words

@@ -1,9 +1,12 @@
 """The inner loops of elementwise ops, made of their expressions: functional/loops.h and one block file per family.
 
 Each loop has a fast form for all operands contiguous, one for each single operand broadcast (but for heavy ops), and a general
-strided one. The body is inlined into each with constant strides, so that the compiler vectorises it."""
+strided one. The body is inlined into each with constant strides, so that the compiler vectorises it.
 
-from expression import ExpressionError, compile_expression, compute_type
+Where a word has a quick form, the loop goes chunk by chunk: the quick expression's body if it holds for all of a chunk's elements, the
+full one's otherwise. Both give the same bits, so an element does not depend on its neighbours."""
+
+from expression import ExpressionError, compile_expression, compile_quick, compute_type
 from table import tag
 from text import NOTICE
 
@@ -74,27 +77,71 @@ def with_shortcuts(entry, dtype, name, expression):
 
 
 def variant(entry, dtype, name, expression):
+    code = compile_entry(entry, dtype, expression)
+    quick = compile_quick(expression, names_of(entry), dtype)
+    if not quick:
+        return body(entry, dtype, f"{name}_body", code) + driver(entry, name, dtype, f"{name}_body")
+    lines = body(entry, dtype, f"{name}_full_body", code) + driver(entry, f"{name}_full", dtype, f"{name}_full_body")
+    lines += body(entry, dtype, f"{name}_quick_body", quick[0]) + check(entry, dtype, f"{name}_is_quick", quick[1])
+    return lines + chunks(entry, dtype, name) + driver(entry, name, dtype, f"{name}_chunks", has_attributes=True)
+
+
+def inputs_of(entry, dtype):
+    return [(o.name, input_dtype(o, dtype)) for o in entry.operands]
+
+
+def out_dtype_of(entry, dtype):
+    return "bool" if entry.result == "bool" else dtype
+
+
+def parameters_of(entry, dtype):
     ctype = f"eddy_compute_{compute_type(dtype)}"
-    inputs = [(o.name, input_dtype(o, dtype)) for o in entry.operands]
-    numbers = numbers_of(entry)
-    out_dtype = "bool" if entry.result == "bool" else dtype
-    parameters = ["char *const *data", "int64_t count"]
-    parameters += [f"int64_t s_{n}" for n, _ in inputs] + ["int64_t s_out"] + [f"{ctype} {n.name}" for n in numbers]
-    lines = [f"static EDDY_LOOP_INLINE void {name}_body({', '.join(parameters)}) {{"]
-    lines += [f"    (void){n.name};" for n in numbers]
+    strides = [f"int64_t s_{n}" for n, _ in inputs_of(entry, dtype)] + ["int64_t s_out"]
+    return ", ".join(["char *const *data", "int64_t count"] + strides + [f"{ctype} {n.name}" for n in numbers_of(entry)])
+
+
+def loop_over(entry, dtype, statement):
+    """C lines of a loop in which the operands of element i stand under their names."""
+    lines = [f"    (void){n.name};" for n in numbers_of(entry)]
+    inputs = inputs_of(entry, dtype)
     for number, (operand, operand_dtype) in enumerate(inputs):
         operand_type = f"eddy_compute_{compute_type(operand_dtype)}"
         lines += [f"    const char *p_{operand} = data[{number}];",
                   f"    const {operand_type} first_{operand} = eddy_load_{tag(operand_dtype)}(p_{operand});",
                   f"    (void)first_{operand};"]
-    lines += [f"    char *p_out = data[{len(inputs)}];", "    EDDY_LOOP_INDEPENDENT", "    for (int64_t i = 0; i < count; i++) {"]
+    lines += ["    EDDY_LOOP_INDEPENDENT", "    for (int64_t i = 0; i < count; i++) {"]
     for operand, operand_dtype in inputs:
         operand_type = f"eddy_compute_{compute_type(operand_dtype)}"
         lines.append(f"        const {operand_type} {operand} = EDDY_LOOP_INPUT({tag(operand_dtype)}, p_{operand}, s_{operand}, "
                      f"first_{operand});")
-    code = compile_entry(entry, dtype, expression)
-    lines += [f"        eddy_store_{tag(out_dtype)}(p_out + i * s_out, {code});", "    }", "}", ""]
-    return lines + driver(entry, name, dtype, inputs, out_dtype)
+    return lines + [f"        {statement}", "    }"]
+
+
+def body(entry, dtype, name, code):
+    store = f"eddy_store_{tag(out_dtype_of(entry, dtype))}(p_out + i * s_out, {code});"
+    return [f"static EDDY_LOOP_INLINE void {name}({parameters_of(entry, dtype)}) {{",
+            f"    char *p_out = data[{len(entry.operands)}];", *loop_over(entry, dtype, store), "}", ""]
+
+
+def check(entry, dtype, name, condition):
+    """A count, as wide as the elements, vectorises; a loop that ends early does not."""
+    ctype = f"uint{8 * ELEMENT_BYTES[compute_type(dtype)]}_t"
+    return [f"static EDDY_LOOP_INLINE bool {name}({parameters_of(entry, dtype)}) {{", "    (void)s_out;", f"    {ctype} others = 0;",
+            *loop_over(entry, dtype, f"others += {condition} ? 0 : 1;"), "    return others == 0;", "}", ""]
+
+
+def chunks(entry, dtype, name):
+    operands = [n for n, _ in inputs_of(entry, dtype)] + ["out"]
+    places = ", ".join(f"data[{number}] + begin * s_{o}" for number, o in enumerate(operands))
+    strides = ", ".join(f"s_{o}" for o in operands)
+    tail = strides + "".join(f", {a.name}" for a in numbers_of(entry))
+    return [f"static EDDY_LOOP_INLINE void {name}_chunks({parameters_of(entry, dtype)}, const void *attributes) {{",
+            f"    const int64_t strides[] = {{{strides}}};",
+            "    for (int64_t begin = 0; begin < count; begin += EDDY_LOOP_CHUNK) {",
+            f"        char *const at[] = {{{places}}};",
+            "        const int64_t length = count - begin < EDDY_LOOP_CHUNK ? count - begin : EDDY_LOOP_CHUNK;",
+            f"        if ({name}_is_quick(at, length, {tail}))", f"            {name}_quick_body(at, length, {tail});",
+            "        else", f"            {name}_full(at, strides, length, attributes);", "    }", "}", ""]
 
 
 def number_line(entry, attribute, dtype):
@@ -105,9 +152,9 @@ def number_line(entry, attribute, dtype):
     return f"    const eddy_compute_{compute} {attribute.name} = {value};"
 
 
-def driver(entry, name, dtype, inputs, out_dtype):
-    sizes = [ELEMENT_BYTES[d] for _, d in inputs]
-    out_size = ELEMENT_BYTES[out_dtype]
+def driver(entry, name, dtype, inner, has_attributes=False):
+    sizes = [ELEMENT_BYTES[d] for _, d in inputs_of(entry, dtype)]
+    out_size = ELEMENT_BYTES[out_dtype_of(entry, dtype)]
     numbers = numbers_of(entry)
     lines = [f"static void {name}({DRIVER_PARAMETERS}) {{", "    if (count <= 0)", "        return;"]
     lines += [number_line(entry, a, dtype) for a in numbers] or ["    (void)attributes;"]
@@ -115,13 +162,13 @@ def driver(entry, name, dtype, inputs, out_dtype):
     # Heavy words outweigh their loads, and each form of their loops is a long one.
     if len(sizes) > 1 and entry.cost != "heavy":
         layouts += [sizes[:i] + [0] + sizes[i + 1:] for i in range(len(sizes))]
-    tail = "".join(f", {a.name}" for a in numbers)
+    tail = "".join(f", {a.name}" for a in numbers) + (", attributes" if has_attributes else "")
     for number, layout in enumerate(layouts):
         condition = " && ".join([f"strides[{i}] == {s}" for i, s in enumerate(layout)] + [f"strides[{len(layout)}] == {out_size}"])
         arguments = ", ".join(str(s) for s in layout + [out_size])
-        lines += [f"    {'else if' if number else 'if'} ({condition})", f"        {name}_body(data, count, {arguments}{tail});"]
+        lines += [f"    {'else if' if number else 'if'} ({condition})", f"        {inner}(data, count, {arguments}{tail});"]
     general = ", ".join(f"strides[{i}]" for i in range(len(sizes) + 1))
-    return lines + ["    else", f"        {name}_body(data, count, {general}{tail});", "}", ""]
+    return lines + ["    else", f"        {inner}(data, count, {general}{tail});", "}", ""]
 
 
 def elementwise(entries, family):

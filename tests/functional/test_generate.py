@@ -169,6 +169,23 @@ class Expressions(unittest.TestCase):
             loops.emit_block([op], "family")
 
 
+class QuickForms(unittest.TestCase):
+    names = {"a": "v", "b": "v"}
+
+    def test_stand_where_a_word_has_one(self):
+        self.assertEqual(expression.compile_quick("sin(a)", self.names, "f16"),
+                         ("eddy_sin_quick_f32(a)", "eddy_sin_is_quick_f32(a)"))
+
+    def test_hold_where_all_of_them_do(self):
+        code, condition = expression.compile_quick("cos(a) + floordiv(a, b)", self.names, "f32")
+        self.assertEqual(code, "eddy_add_f32(eddy_cos_quick_f32(a), eddy_floordiv_quick_f32(a, b))")
+        self.assertEqual(condition, "eddy_cos_is_quick_f32(a) && eddy_floordiv_is_quick_f32(a, b)")
+
+    def test_are_missing_elsewhere(self):
+        self.assertIsNone(expression.compile_quick("sin(a)", self.names, "f64"))
+        self.assertIsNone(expression.compile_quick("exp(a) + b", self.names, "f32"))
+
+
 class TheList(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

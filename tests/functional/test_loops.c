@@ -274,21 +274,31 @@ Test(loops, kernels_choose_those_of_v4) {
     check_choice(EDDY_ISA_V4);
 }
 
+/* Floats of everyday size, for which words may have a quick form. */
+static void make_tame(operand *o, int64_t count) {
+    if (!eddy_dtype_is_float(o->dtype))
+        return;
+    for (int64_t i = 0; i < count; i++)
+        eddy_dtype_store_f64(o->dtype, o->data + i * o->stride, (double)random_below(4001) / 256 - 7.5);
+}
+
 /* Element by element and all at once: how many go through the vector and how many through the rest must not
  * matter. */
-Test(loops, bits_do_not_depend_on_the_number_of_elements) {
+static void check_bits_of_single_elements(bool is_tame, int64_t count) {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const row *r = &rows[i];
         const eddy_op *op = eddy_op_find(r->op);
         operand operands[OPERANDS], single;
         char *data[OPERANDS];
-        int64_t strides[OPERANDS], count = 133;
+        int64_t strides[OPERANDS];
         int32_t inputs = op->operand_count;
         for (int32_t k = 0; k <= inputs; k++) {
             eddy_dtype dtype = k == inputs               ? (op->result == EDDY_RESULT_BOOL ? EDDY_BOOL : r->dtype)
                                : op->operands[k].is_bool ? EDDY_BOOL
                                                          : r->dtype;
             make(&operands[k], dtype, count, 1);
+            if (is_tame)
+                make_tame(&operands[k], count);
             data[k] = operands[k].data;
             strides[k] = operands[k].stride;
         }
@@ -311,4 +321,13 @@ Test(loops, bits_do_not_depend_on_the_number_of_elements) {
             free(operands[k].memory);
         free(single.memory);
     }
+}
+
+Test(loops, bits_do_not_depend_on_the_number_of_elements) {
+    check_bits_of_single_elements(false, 133);
+}
+
+/* Chunks of which all elements have quick forms, while above few have. */
+Test(loops, bits_of_everyday_numbers_do_not_depend_on_the_number_of_elements) {
+    check_bits_of_single_elements(true, 600);
 }
