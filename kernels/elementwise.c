@@ -14,6 +14,33 @@ typedef struct elementwise {
     int32_t output;
 } elementwise;
 
+/* Whole rows from the cursor on that follow each other in the dim before the innermost one, within `count` elements. */
+static int64_t rows_ahead(const eddy_walk *walk, const eddy_walk_cursor *cursor, int64_t count) {
+    int32_t inner = walk->rank - 1;
+    if (inner < 1 || cursor->index[inner] != 0)
+        return 0;
+    return eddy_min_i64(walk->dims[inner - 1] - cursor->index[inner - 1], count / walk->dims[inner]);
+}
+
+/* Runs rows and moves the cursor beyond them: short rows are many, so that what happens between them counts. */
+static void run_rows(const elementwise *work, eddy_walk_cursor *cursor, char **data, const int64_t *strides,
+                     int64_t rows) {
+    const eddy_walk *walk = &work->walk;
+    int32_t count = work->call->view_count, inner = walk->rank - 1;
+    int64_t steps[EDDY_WALK_OPERANDS], row_elements = walk->dims[inner];
+    for (int32_t o = 0; o < count; o++)
+        steps[o] = walk->strides[o == work->output ? 0 : o + 1][inner - 1];
+    for (int64_t row = 0; row < rows; row++) {
+        work->loop(data, strides, row_elements, work->call->attributes);
+        for (int32_t o = 0; o < count; o++)
+            data[o] += steps[o];
+    }
+    cursor->index[inner - 1] += rows - 1;
+    for (int32_t o = 0; o < count; o++)
+        cursor->offsets[o] += (rows - 1) * walk->strides[o][inner - 1];
+    eddy_walk_next(walk, cursor, inner);
+}
+
 static void run_slice(void *context, int64_t begin, int64_t end) {
     const elementwise *work = context;
     const eddy_kernel_call *call = work->call;
@@ -28,9 +55,15 @@ static void run_slice(void *context, int64_t begin, int64_t end) {
     eddy_walk_cursor cursor;
     eddy_walk_seek(walk, &cursor, begin);
     while (begin < end) {
-        int64_t run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
         for (int32_t o = 0; o < count; o++)
             data[o] = (char *)call->views[o].data + cursor.offsets[o == output ? 0 : o + 1];
+        int64_t rows = rows_ahead(walk, &cursor, end - begin);
+        if (rows > 0) {
+            run_rows(work, &cursor, data, strides, rows);
+            begin += rows * walk->dims[walk->rank - 1];
+            continue;
+        }
+        int64_t run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
         work->loop(data, strides, run, call->attributes);
         eddy_walk_advance(walk, &cursor, run);
         begin += run;
