@@ -5,6 +5,7 @@
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/pool_block.h>
 #include <kernels/cpu/pool_plan.h>
+#include <kernels/cpu/pool_tile.h>
 #include <kernels/cpu/reduce_block.h>
 #include <kernels/cpu/walk.h>
 
@@ -12,6 +13,7 @@
 #define CHUNK 256
 /* Rows of fewer outputs are not worth going along where there are as many channels. */
 #define ROW_MIN 8
+#define ROW_WIDE 64
 
 typedef struct pool {
     const eddy_kernel_call *call;
@@ -21,6 +23,8 @@ typedef struct pool {
     bool averages;
     bool has_indices;
     bool by_channels;
+    bool is_tiled;
+    eddy_pool_tiling tiling; /* where is_tiled */
     eddy_dtype compute;
     eddy_reduce_type type;           /* of the compute type */
     eddy_pool_fn *block;             /* NULL: the elements have to be converted, or indices are wanted */
@@ -170,6 +174,16 @@ static void pool_outputs(const pool *p, int64_t n, int64_t c, int64_t oh, int64_
     run_stretch(p, &s);
 }
 
+/* A line: a row of outputs of one channel. */
+static void tiled_slice(void *context, int64_t begin, int64_t end) {
+    const pool *p = context;
+    for (int64_t line = begin, count; line < end; line += count) {
+        int64_t oh = line % p->out.height, plane = line / p->out.height;
+        count = eddy_min_i64(p->out.height - oh, end - line);
+        eddy_pool_tiling_run(&p->tiling, plane / p->x.channels, plane % p->x.channels, oh, count);
+    }
+}
+
 /* A line: a row of outputs of one channel, or of all. */
 static void pool_slice(void *context, int64_t begin, int64_t end) {
     const pool *p = context;
@@ -200,16 +214,33 @@ static int64_t distance(int64_t stride) {
 static void run_pool(pool *p) {
     if (eddy_view_count(&p->call->views[1]) == 0)
         return;
-    p->by_channels = distance(p->x.channel_stride) < distance(p->x.column_stride) ||
-                     (p->out.width < ROW_MIN && p->x.channels >= ROW_MIN);
+    const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks();
+    bool is_closer = distance(p->x.channel_stride) < distance(p->x.column_stride);
+    p->tiling = (eddy_pool_tiling){.kind = p->averages      ? EDDY_POOL_AVERAGE
+                                           : p->has_indices ? EDDY_POOL_MAX_INDEX
+                                                            : EDDY_POOL_MAX,
+                                   .x = p->x,
+                                   .out = p->out,
+                                   .indices = p->indices,
+                                   .height = p->height,
+                                   .width = p->width,
+                                   .attributes = p->attributes,
+                                   .ops = p->compute == EDDY_F64 ? &blocks->f64 : &blocks->f32};
+    bool is_narrow = p->out.width < ROW_MIN && p->x.channels >= ROW_MIN;
+    /* Wide rows of windows that share nothing are as well taken in one sweep; not so where indices go along. */
+    bool is_worthwhile =
+        p->height.kernel * p->height.dilation > p->height.stride || p->out.width < ROW_WIDE || p->has_indices;
+    p->is_tiled = !is_closer && !is_narrow && is_worthwhile && eddy_pool_tiling_init(&p->tiling);
+    p->by_channels = is_closer || is_narrow;
     int64_t lines = p->out.images * p->out.height * (p->by_channels ? 1 : p->x.channels);
     int64_t line = p->out.width * (p->by_channels ? p->x.channels : 1);
     int64_t window = eddy_min_i64(p->height.kernel * p->width.kernel, SLICE_ELEMENTS);
     int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / line / window);
+    void (*slice)(void *, int64_t, int64_t) = p->is_tiled ? tiled_slice : pool_slice;
     if (lines <= grain)
-        pool_slice(p, 0, lines);
+        slice(p, 0, lines);
     else
-        p->call->team->parallel_for(p->call->team, lines, grain, pool_slice, p);
+        p->call->team->parallel_for(p->call->team, lines, grain, slice, p);
 }
 
 static void make_pool(pool *p, const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {

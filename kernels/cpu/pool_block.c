@@ -31,6 +31,28 @@
             name##_element(to, x + c * run->column_step, step, count);                                                 \
     }
 
+/* The first of equals stays, and the first NaN. */
+#define BETTER(real, whole, element, offset)                                                                           \
+    {                                                                                                                  \
+        real value_ = (element);                                                                                       \
+        whole is_better_ = (value_ > best[i]) | ((value_ != value_) & (best[i] == best[i]));                           \
+        best[i] = is_better_ ? value_ : best[i];                                                                       \
+        at[i] = is_better_ ? (whole)(offset) : at[i];                                                                  \
+    }
+
+/* take for all i_ below run->count, lanes_ at a time; the last so many are taken again where fewer are left. */
+#define EACH_LANES_OF(take, lanes)                                                                                     \
+    if (run->count >= (lanes)) {                                                                                       \
+        enum { lanes_ = (lanes) };                                                                                     \
+        for (int64_t next_ = 0; next_ < run->count; next_ += lanes_) {                                                 \
+            int64_t i_ = next_ + lanes_ <= run->count ? next_ : run->count - lanes_;                                   \
+            take;                                                                                                      \
+        }                                                                                                              \
+    }
+#define EACH_LANES(take)                                                                                               \
+    EACH_LANES_OF(take, LANES)                                                                                         \
+    else EACH_LANES_OF(take, LANES / 4) else EACH_LANES_OF(take, 1)
+
 #define POOL(name, real, whole)                                                                                        \
     TAKE(raise_##name, real, LARGER, EDDY_LANES_LOOP)                                                                  \
     TAKE(add_##name, real, SUM, )                                                                                      \
@@ -119,7 +141,86 @@
             total[i] /= divisor;                                                                                       \
         store_##name(out, run->out_step, total, count);                                                                \
     }                                                                                                                  \
+    INLINE void sum_lanes_##name(real *out, const real *x, const eddy_pool_run *run, real divisor, int64_t step,       \
+                                 int64_t count) {                                                                      \
+        (void)divisor;                                                                                                 \
+        real row[LANES];                                                                                               \
+        fill_##name(row, 0, count);                                                                                    \
+        add_##name##_row(row, x, run, step, count);                                                                    \
+        store_##name(out, run->out_step, row, count);                                                                  \
+    }                                                                                                                  \
+    INLINE void max_at_lanes_##name(real *restrict out, whole *restrict to, const real *restrict x,                    \
+                                    const eddy_pool_run *run, int64_t step, int64_t count) {                           \
+        real best[LANES];                                                                                              \
+        whole at[LANES];                                                                                               \
+        EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) {                                                          \
+            best[i] = x[i * step];                                                                                     \
+            at[i] = 0;                                                                                                 \
+        }                                                                                                              \
+        for (int64_t c = 1; c < run->columns; c++) {                                                                   \
+            const real *from = x + c * run->column_step;                                                               \
+            whole offset = (whole)(c * run->column_step);                                                              \
+            EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) BETTER(real, whole, from[i * step], offset)            \
+        }                                                                                                              \
+        if (run->out_step == 1) {                                                                                      \
+            EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) out[i] = best[i];                                      \
+            EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) to[i] = at[i];                                         \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            out[i * run->out_step] = best[i];                                                                          \
+            to[i * run->out_step] = at[i];                                                                             \
+        }                                                                                                              \
+    }                                                                                                                  \
+    INLINE void max_at_##name##_step(real *to, whole *ats, const real *from, const eddy_pool_run *run, int64_t step) { \
+        for (int64_t p = 0; p < run->places; p++) {                                                                    \
+            real *out = to + p * run->out_place_step;                                                                  \
+            whole *at = ats + p * run->out_place_step;                                                                 \
+            const real *x = from + p * run->place_step;                                                                \
+            EACH_LANES(max_at_lanes_##name(out + i_ * run->out_step, at + i_ * run->out_step, x + i_ * step, run,      \
+                                           step, lanes_))                                                              \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void max_at_##name(void *out, void *at, const void *x, const eddy_pool_run *run) {                          \
+        if (run->step == 1)                                                                                            \
+            max_at_##name##_step(out, at, x, run, 1);                                                                  \
+        else if (run->step == 2)                                                                                       \
+            max_at_##name##_step(out, at, x, run, 2);                                                                  \
+        else                                                                                                           \
+            max_at_##name##_step(out, at, x, run, run->step);                                                          \
+    }                                                                                                                  \
+    INLINE void max_join_lanes_##name(real *restrict out, int64_t *restrict to, const real *restrict x,                \
+                                      const whole *restrict ats, const eddy_pool_run *run,                             \
+                                      const eddy_pool_indices *indices, int64_t first, int64_t count) {                \
+        real best[LANES];                                                                                              \
+        whole at[LANES];                                                                                               \
+        EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) {                                                          \
+            best[i] = x[i];                                                                                            \
+            at[i] = ats[i];                                                                                            \
+        }                                                                                                              \
+        for (int64_t r = 1; r < run->rows; r++) {                                                                      \
+            const real *from = x + r * run->row_step;                                                                  \
+            const whole *offsets = ats + r * run->row_step;                                                            \
+            whole offset = (whole)(r * indices->row_step);                                                             \
+            EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) BETTER(real, whole, from[i], offsets[i] + offset)      \
+        }                                                                                                              \
+        EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) out[i] = best[i];                                          \
+        EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) to[i] = first + i * indices->step + at[i];                 \
+    }                                                                                                                  \
+    static void max_join_##name(void *out, const void *best, const void *at, const eddy_pool_run *run,                 \
+                                const eddy_pool_indices *indices) {                                                    \
+        for (int64_t p = 0; p < run->places; p++) {                                                                    \
+            real *to = (real *)out + p * run->out_place_step;                                                          \
+            int64_t *indices_to = indices->to + p * indices->to_place_step;                                            \
+            int64_t first = indices->first + p * indices->place_step;                                                  \
+            const real *x = (const real *)best + p * run->place_step;                                                  \
+            const whole *ats = (const whole *)at + p * run->place_step;                                                \
+            EACH_LANES(max_join_lanes_##name(to + i_, indices_to + i_, x + i_, ats + i_, run, indices,                 \
+                                             first + i_ * indices->step, lanes_))                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
     PLACES(max_##name, max_lanes_##name, real)                                                                         \
+    PLACES(sum_##name, sum_lanes_##name, real)                                                                         \
     PLACES(average_##name, average_lanes_##name, real)
 
 /* `lanes` windows at a time; the last so many are taken again where fewer are left. */
@@ -155,5 +256,7 @@
 POOL(f32, float, int32_t)
 POOL(f64, double, int64_t)
 
-const eddy_pool_blocks EDDY_ISA_NAME(eddy_cpu_pool_blocks) = {.f32 = {max_f32, max_index_f32, average_f32},
-                                                              .f64 = {max_f64, max_index_f64, average_f64}};
+const eddy_pool_blocks EDDY_ISA_NAME(eddy_cpu_pool_blocks) = {
+    .f32 = {max_f32, max_index_f32, average_f32, sum_f32, max_at_f32, max_join_f32},
+    .f64 = {max_f64, max_index_f64, average_f64, sum_f64, max_at_f64, max_join_f64},
+};

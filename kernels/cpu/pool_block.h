@@ -27,10 +27,19 @@ typedef struct eddy_pool_indices {
 
 typedef void eddy_pool_index_fn(void *out, const void *x, const eddy_pool_run *run, const eddy_pool_indices *indices);
 
+/* Two sweeps: first windows of one row each, with the distance to the element chosen beside it; then what windows have of rows,
+ * one step apart, to rows that are contiguous. `at` has as many bits as the elements. */
+typedef void eddy_pool_at_fn(void *out, void *at, const void *x, const eddy_pool_run *run);
+typedef void eddy_pool_join_fn(void *out, const void *best, const void *at, const eddy_pool_run *run,
+                               const eddy_pool_indices *indices);
+
 typedef struct eddy_pool_ops {
     eddy_pool_fn *max;             /* NaN wins; no divisor */
     eddy_pool_index_fn *max_index; /* the same, and which element it is: the first of equals, and of NaNs */
     eddy_pool_fn *average;         /* the sum of the sums of rows, over the divisor */
+    eddy_pool_fn *sum;             /* the same without the divisor */
+    eddy_pool_at_fn *max_at;
+    eddy_pool_join_fn *max_join;
 } eddy_pool_ops;
 
 typedef struct eddy_pool_blocks {

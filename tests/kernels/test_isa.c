@@ -547,6 +547,46 @@ Test(isa, pools_agree) {
         }
 }
 
+/* What windows have of rows, with steps that have loops of their own, and then the rows together. */
+Test(isa, pools_in_two_sweeps_agree) {
+    need_another();
+    enum { ROWS = 4, ROW = 200, OUT = 2 * 64 };
+    static float x[ROWS * ROW], best[2][ROWS * ROW + OUT];
+    static double x64[ROWS * ROW], best64[2][ROWS * ROW + OUT];
+    static int64_t at[2][ROWS * ROW], to[2][OUT];
+    fill_f32(x, ROWS * ROW, -1, 1), fill_f64(x64, ROWS * ROW, -1, 1);
+    for (int i = 0; i < 20; i++)
+        x[test_below(ROWS * ROW)] = NAN, x64[test_below(ROWS * ROW)] = NAN;
+    EACH_OTHER(isa)
+    for (int64_t step = 1; step <= 3; step++)
+        for (int64_t count = 1; count <= 64; count++)
+            for (int64_t out_step = 1; out_step <= 2; out_step++) {
+                const eddy_pool_run take = {1, 3, 0, 1, count, step, out_step, ROWS, ROW, ROW};
+                const eddy_pool_run join = {3, 1, ROW, 0, count, 1, 1, 2, ROW, 64};
+                for (int b = 0; b < 2; b++) {
+                    const eddy_pool_blocks *blocks = b ? eddy_cpu_pool_blocks_for(isa) : &eddy_cpu_pool_blocks_portable;
+                    const eddy_pool_indices indices = {to[b], 7, ROW, 0, 2, 1, ROW, 64};
+                    blocks->f32.max_at(best[b], at[b], x, &take);
+                    blocks->f32.max_join(best[b] + ROWS * ROW, best[b], at[b], &join, &indices);
+                    blocks->f64.sum(best64[b], x64, &take, 1);
+                }
+                ASSERT_SAME(best[0], best[1], sizeof(best[0]), isa, "f32", (long long)count);
+                ASSERT_SAME(at[0], at[1], sizeof(at[0]), isa, "places", (long long)count);
+                ASSERT_SAME(to[0], to[1], sizeof(to[0]), isa, "indices", (long long)count);
+                ASSERT_SAME(best64[0], best64[1], sizeof(best64[0]), isa, "f64", (long long)count);
+                for (int b = 0; b < 2; b++) {
+                    const eddy_pool_blocks *blocks = b ? eddy_cpu_pool_blocks_for(isa) : &eddy_cpu_pool_blocks_portable;
+                    const eddy_pool_indices indices = {to[b], 7, ROW, 0, 2, 1, ROW, 64};
+                    blocks->f64.max_at(best64[b], at[b], x64, &take);
+                    blocks->f64.max_join(best64[b] + ROWS * ROW, best64[b], at[b], &join, &indices);
+                    blocks->f32.sum(best[b], x, &take, 1);
+                }
+                ASSERT_SAME(best64[0], best64[1], sizeof(best64[0]), isa, "f64", (long long)count);
+                ASSERT_SAME(to[0], to[1], sizeof(to[0]), isa, "indices", (long long)count);
+                ASSERT_SAME(best[0], best[1], sizeof(best[0]), isa, "f32", (long long)count);
+            }
+}
+
 enum { SPREAD_ROW = 70, SPREAD_ROWS = 4, SPREAD_PLACES = SPREAD_ROW * SPREAD_ROWS };
 
 /* What one instruction set makes of terms: in rows, one after the other, and in places with `count` channels. */
