@@ -1,11 +1,10 @@
 /* The words of the scalar vocabulary that take a polynomial, in f32 and f64: exp, expm1, log, log1p, log2, sigmoid, silu and
  * its slope, tanh. Those of angles are in kernels/angle.h, of the normal distribution in kernels/gauss.h, pow in kernels/power.h.
  *
- * Straight-line C without tables or branches (choices become selects), so that loops over a word vectorise at
- * any width; fused only where __builtin_fma stands, so that the bits depend neither on the width nor on the
- * instruction set. Bounds in ulp (tests/functional/test_words.c measures them; functional/README.md lists
- * them): 1, but 1.25 for tanh in f64, silu in f32 and log2, and 4 for silu_slope. NaN stays NaN, infinities give limits, subnormal arguments
- * and results are right.
+ * Straight-line C without tables or branches (choices become selects), so that loops over a word vectorise at any width; fused
+ * only where __builtin_fma stands, so that the bits depend neither on the width nor on the instruction set. Bounds in ulp
+ * (tests/functional/test_words.c measures them; functional/README.md lists them): 1, but 1.25 for tanh in f64, silu in f32 and
+ * log2, and 4 for silu_slope. NaN stays NaN, infinities give limits, subnormal arguments and results are right.
  *
  * Polynomials: Sollya's fpminimax for the relative error over the reduced range (log2 of the error: exp f32
  * -28, f64 -57; expm1 f32 -30, f64 -61; log f32 -27, f64 -59). */
@@ -143,6 +142,27 @@ EDDY_WORD float eddy_exp_f32(float x) {
     y = eddy_f32_of_bits(eddy_bits_of_f32(y) + power) * (is_small ? 0x1p-64f : 1.0f);
     y = x > 0x1.62e42ep+6f ? __builtin_inff() : y;
     return is_zero ? 0.0f : y;
+}
+
+/* Where e^x is a normal number, the power of two fits whatever it is. */
+EDDY_WORD bool eddy_exp_is_quick_f32(float x) {
+    return __builtin_fabsf(x) <= 87.3f;
+}
+
+EDDY_WORD float eddy_exp_quick_f32(float x) {
+    float t, r = eddy_math_reduce_f32(x, &t);
+    float y = __builtin_fmaf(__builtin_fmaf(eddy_math_exp_tail_f32(r), r, 1.0f), r, 1.0f);
+    return eddy_f32_of_bits(eddy_bits_of_f32(y) + (eddy_bits_of_f32(t) << 23));
+}
+
+EDDY_WORD bool eddy_exp_is_quick_f64(double x) {
+    return __builtin_fabs(x) <= 708.3;
+}
+
+EDDY_WORD double eddy_exp_quick_f64(double x) {
+    double t, r = eddy_math_reduce_f64(x, &t);
+    double y = __builtin_fma(__builtin_fma(eddy_math_exp_tail_f64(r), r, 1.0), r, 1.0);
+    return eddy_f64_of_bits(eddy_bits_of_f64(y) + (eddy_bits_of_f64(t) << 52));
 }
 
 EDDY_WORD double eddy_exp_f64(double x) {
