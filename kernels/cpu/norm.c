@@ -152,6 +152,32 @@ static void forward_slice(void *context, int64_t first, int64_t last) {
     }
 }
 
+/* Rows of the compute type with a weight for each element, as layer_norm and rms_norm mostly meet them. */
+static bool goes_direct(const norm *work) {
+    const eddy_norm_plan *plan = &work->plan;
+    if (work->family != LAYER && work->family != RMS)
+        return false;
+    for (int o = 0; o < 2; o++)
+        if (plan->views[o]->dtype != plan->compute || plan->elements.rank > 1 ||
+            eddy_walk_inner_stride(&plan->elements, o) != 1)
+            return false;
+    return plan->element_count <= EDDY_NORM_CHUNK && plan->places.rank <= 1;
+}
+
+static void direct_slice(void *context, int64_t first, int64_t last) {
+    const norm *work = context;
+    const eddy_norm_plan *plan = &work->plan;
+    int64_t from_stride = eddy_walk_inner_stride(&plan->places, 0),
+            to_stride = eddy_walk_inner_stride(&plan->places, 1);
+    const eddy_kernel_view *from = plan->views[0], *to = plan->views[1];
+    eddy_norm_rows rows = {.to = eddy_chunk_at(to->data, to->dtype, first * to_stride),
+                           .from = eddy_chunk_at(from->data, from->dtype, first * from_stride),
+                           .to_stride = to_stride,
+                           .from_stride = from_stride,
+                           .count = last - first};
+    plan->ops->places(&rows, work->weights, work->biases, work->eps, work->family == LAYER, plan->element_count);
+}
+
 /* Channels that lie side by side are normalised row by row as they lie, with no copy. */
 static bool goes_by_rows(const norm *work) {
     const eddy_norm_plan *plan = &work->plan;
@@ -252,7 +278,7 @@ static void forward(norm *work, family f, const eddy_kernel_call *call, const ed
         return;
     }
     eddy_norm_turn(&work->plan, 1, call->team, after(call, weights_bytes(&work->plan)));
-    run_slices(work, work->plan.place_count, place_grain(work), forward_slice);
+    run_slices(work, work->plan.place_count, place_grain(work), goes_direct(work) ? direct_slice : forward_slice);
     eddy_norm_turn_back(&work->plan, 1, call->team);
 }
 

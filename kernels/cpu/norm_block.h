@@ -4,10 +4,18 @@
 #define EDDY_KERNELS_CPU_NORM_BLOCK_H
 
 #include <kernels/cpu/isa.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define EDDY_NORM_LANES 16
 #define EDDY_NORM_CHUNK 2048
+
+/* Places that lie one after the other; strides in elements. `to` may be `from`. */
+typedef struct eddy_norm_rows {
+    void *to;
+    const void *from;
+    int64_t to_stride, from_stride, count;
+} eddy_norm_rows;
 
 typedef struct eddy_norm_ops {
     /* The mean, and the sum of squares of the distances from it; count at least 1. */
@@ -15,7 +23,10 @@ typedef struct eddy_norm_ops {
     double (*square_sum)(const void *x, int64_t count);
     /* y = (x - mean) * scale * w + b; y may be x */
     void (*apply)(void *y, const void *x, const void *w, const void *b, double mean, double scale, int64_t count);
-    /* The same with a mean and a scale of its own for each element. */
+    /* For each row: moments (square_sum unless centred), then apply with 1 / sqrt(squares / count + eps). */
+    void (*places)(const eddy_norm_rows *rows, const void *w, const void *b, double eps, bool is_centred,
+                   int64_t count);
+    /* apply with a mean and a scale of its own for each element. */
     void (*apply_each)(void *x, const void *w, const void *b, const void *means, const void *scales, int64_t count);
     /* sums: of g * w, and of g * w * (x - shift) */
     void (*products)(const void *g, const void *x, const void *w, double shift, int64_t count, double sums[2]);
