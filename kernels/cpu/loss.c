@@ -55,13 +55,19 @@ static void forward_slice(void *context, int64_t begin, int64_t end) {
     const eddy_softmax_ops *ops = eddy_softmax_ops_for(input->dtype);
     double *losses = work->call->workspace;
     eddy_softmax_chunk chunk;
+    bool is_direct = input->strides[1] == 1 && input->dtype == eddy_softmax_compute_dtype(input->dtype) &&
+                     input->shape[1] <= EDDY_SOFTMAX_CHUNK;
     for (int64_t r = begin; r < end; r++) {
         int64_t label = label_of(work->target, r);
         losses[r] = 0;
         if (is_ignored(work->attributes, label) || !label_fits(work, r, label))
             continue;
         eddy_softmax_row row = row_of(input, r);
-        eddy_softmax_total total = eddy_softmax_row_total(ops, &row, &chunk);
+        eddy_softmax_total total;
+        if (is_direct)
+            total.sum = ops->total(row.data, row.count, &total.max);
+        else
+            total = eddy_softmax_row_total(ops, &row, &chunk);
         double at_label = eddy_dtype_load_f64(input->dtype, eddy_chunk_at(row.data, input->dtype, label * row.stride));
         losses[r] = log(total.sum) + (total.max - at_label);
     }

@@ -48,6 +48,30 @@
             y[i] = lanes[i - whole] * factor;                                                                          \
     }
 
+#define TOTAL(name, real)                                                                                              \
+    static double total_##name(const void *from, int64_t count, double *max) {                                         \
+        const real *restrict x = from;                                                                                 \
+        int64_t whole = count / LANES * LANES;                                                                         \
+        real tail[LANES], lanes[LANES], sums[LANES] = {0};                                                             \
+        EDDY_LANES (l, LANES)                                                                                          \
+            tail[l] = whole + l < count ? x[whole + l] : -(real)INFINITY;                                              \
+        EDDY_LANES (l, LANES)                                                                                          \
+            lanes[l] = tail[l];                                                                                        \
+        for (int64_t i = 0; i < whole; i += LANES)                                                                     \
+            EDDY_LANES (l, LANES)                                                                                      \
+                lanes[l] = MAX(lanes[l], x[i + l]);                                                                    \
+        EDDY_LANES_HALVE(lanes, MAX);                                                                                  \
+        const real shift = lanes[0];                                                                                   \
+        for (int64_t i = 0; i < whole; i += LANES)                                                                     \
+            EDDY_LANES (l, LANES)                                                                                      \
+                sums[l] += eddy_exp_##name(x[i + l] - shift);                                                          \
+        EDDY_LANES (l, LANES)                                                                                          \
+            sums[l] += whole < count ? eddy_exp_##name(tail[l] - shift) : 0;                                           \
+        EDDY_LANES_HALVE(sums, ADD);                                                                                   \
+        *max = (double)shift;                                                                                          \
+        return (double)sums[0];                                                                                        \
+    }
+
 #define SOFTMAX(name, real)                                                                                            \
     static double max_##name(const void *data, int64_t count) {                                                        \
         const real *restrict x = data;                                                                                 \
@@ -115,12 +139,14 @@
 
 ROW(f32, float)
 ROW(f64, double)
+TOTAL(f32, float)
+TOTAL(f64, double)
 SOFTMAX(f32, float)
 SOFTMAX(f64, double)
 
 #define OPS(name)                                                                                                      \
     {                                                                                                                  \
-        row_##name, max_##name, exp_sum_##name, scale_##name, shift_##name, sum_##name, dot_##name, backward_##name,   \
-            log_backward_##name                                                                                        \
+        row_##name, total_##name, max_##name, exp_sum_##name, scale_##name, shift_##name, sum_##name, dot_##name,      \
+            backward_##name, log_backward_##name                                                                       \
     }
 const eddy_softmax_blocks EDDY_ISA_NAME(eddy_cpu_softmax_blocks) = {.f32 = OPS(f32), .f64 = OPS(f64)};

@@ -1,4 +1,4 @@
-/* Row arithmetic of softmax and cross-entropy on contiguous f32 or f64. Every count but row's is a multiple of
+/* Row arithmetic of softmax and cross-entropy on contiguous f32 or f64. Every count but row's and total's is a multiple of
  * EDDY_SOFTMAX_LANES and at most EDDY_SOFTMAX_CHUNK: who calls pads. Sums run in lanes that are then halved: fixed by the count
  * alone. */
 #ifndef EDDY_KERNELS_CPU_SOFTMAX_BLOCK_H
@@ -14,6 +14,8 @@
 typedef struct eddy_softmax_ops {
     /* softmax or its logarithm of a whole row, apart from x in memory; the bits of max, exp_sum, and scale or shift. */
     void (*row)(void *y, const void *x, int64_t count, bool is_log);
+    /* max and exp_sum of a whole row, which is left as it is. */
+    double (*total)(const void *x, int64_t count, double *max);
     double (*max)(const void *x, int64_t count);
     /* x = exp(x - shift); the sum of the results */
     double (*exp_sum)(void *x, double shift, int64_t count);

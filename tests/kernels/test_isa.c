@@ -350,7 +350,7 @@ static void check_softmax(const eddy_softmax_ops *portable, const eddy_softmax_o
     static _Alignas(64) char rows[2][8 * EDDY_SOFTMAX_CHUNK];
     const eddy_softmax_ops *both[] = {portable, other};
     size_t bytes = size * (size_t)count;
-    double values[2][4];
+    double values[2][6];
 #define BOTH(name, statement)                                                                                          \
     for (int b = 0; b < 2; b++) {                                                                                      \
         memcpy(rows[b], x, bytes);                                                                                     \
@@ -370,6 +370,7 @@ static void check_softmax(const eddy_softmax_ops *portable, const eddy_softmax_o
         values[b][1] = both[b]->max(x, count);
         values[b][2] = both[b]->sum(x, count);
         values[b][3] = both[b]->dot(x, y, count);
+        values[b][4] = both[b]->total(x, whole, &values[b][5]);
     }
     ASSERT_SAME(values[0], values[1], sizeof(values[0]), isa, "values", (long long)count);
 }
