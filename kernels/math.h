@@ -31,6 +31,8 @@ EDDY_WORD double eddy_f64_of_bits(uint64_t bits) {
 /* Adding this rounds to an integer, which then stands in the low bits; f32: 254 more, twice the bias of exponents. */
 #define EDDY_MATH_ROUND_F32 (0x1.8p23f + 254.0f)
 #define EDDY_MATH_ROUND_F64 0x1.8p52
+/* Without the 254. */
+#define EDDY_MATH_WHOLE_F32 0x1.8p23f
 
 /* a, or `limit` where a is above it or NaN; neither has a sign. As integers, since compilers make one instruction of that and many
  * of a float's choice. */
@@ -39,13 +41,16 @@ EDDY_WORD float eddy_math_cut_f32(float a, float limit) {
     return eddy_f32_of_bits(bits < most ? bits : most);
 }
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2; `shifted` is n + EDDY_MATH_ROUND. x - n hi is exact (Cody and Waite,
- * 1980). */
-EDDY_WORD float eddy_math_reduce_f32(float x, float *shifted) {
-    float t = __builtin_fmaf(x, 0x1.715476p+0f, EDDY_MATH_ROUND_F32);
-    float n = t - EDDY_MATH_ROUND_F32;
+/* x = n ln 2 + r with |r| <= ln 2 / 2; `shifted` is n + round. x - n hi is exact (Cody and Waite, 1980). */
+EDDY_WORD float eddy_math_reduce_by_f32(float x, float round, float *shifted) {
+    float t = __builtin_fmaf(x, 0x1.715476p+0f, round);
+    float n = t - round;
     *shifted = t;
     return __builtin_fmaf(n, 0x1.05c61p-29f, __builtin_fmaf(n, -0x1.62e43p-1f, x));
+}
+
+EDDY_WORD float eddy_math_reduce_f32(float x, float *shifted) {
+    return eddy_math_reduce_by_f32(x, EDDY_MATH_ROUND_F32, shifted);
 }
 
 EDDY_WORD double eddy_math_reduce_f64(double x, double *shifted) {
@@ -136,7 +141,7 @@ EDDY_WORD double eddy_math_power_f64(double shifted) {
 
 EDDY_WORD float eddy_exp_f32(float x) {
     bool is_zero = x < -103.98f, is_small = x < -87.3f;
-    float t, r = eddy_math_reduce_f32(is_zero ? 0.0f : x, &t);
+    float t, r = eddy_math_reduce_by_f32(is_zero ? 0.0f : x, EDDY_MATH_WHOLE_F32, &t);
     float y = __builtin_fmaf(__builtin_fmaf(eddy_math_exp_tail_f32(r), r, 1.0f), r, 1.0f);
     uint32_t power = (eddy_bits_of_f32(t) << 23) + (is_small ? 64u << 23 : 0u);
     y = eddy_f32_of_bits(eddy_bits_of_f32(y) + power) * (is_small ? 0x1p-64f : 1.0f);
@@ -150,7 +155,7 @@ EDDY_WORD bool eddy_exp_is_quick_f32(float x) {
 }
 
 EDDY_WORD float eddy_exp_quick_f32(float x) {
-    float t, r = eddy_math_reduce_f32(x, &t);
+    float t, r = eddy_math_reduce_by_f32(x, EDDY_MATH_WHOLE_F32, &t);
     float y = __builtin_fmaf(__builtin_fmaf(eddy_math_exp_tail_f32(r), r, 1.0f), r, 1.0f);
     return eddy_f32_of_bits(eddy_bits_of_f32(y) + (eddy_bits_of_f32(t) << 23));
 }
