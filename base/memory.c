@@ -118,7 +118,6 @@ static void unreserve(int64_t bytes, eddy_memory_purpose purpose) {
 static void count_acquisition(int64_t bytes, eddy_memory_purpose purpose) {
     purpose_count *count = &counts[purpose];
     int64_t now = eddy_add_relaxed(&count->bytes, bytes) + bytes;
-    eddy_add_relaxed(&count->blocks, 1);
     eddy_add_relaxed(&count->acquisitions, 1);
     int64_t peak = eddy_load_relaxed(&count->peak_bytes);
     while (now > peak && !eddy_cas_relaxed(&count->peak_bytes, &peak, now)) {
@@ -139,36 +138,67 @@ static size_t rounded_bytes(size_t bytes) {
 #define MAPPED_BYTES ((size_t)128 << 10)
 #endif
 
-static void *request(size_t bytes) {
+static void *map_pages(void *at, size_t bytes) {
+    void *memory = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void unmap_pages(void *memory, size_t bytes) {
+    if (munmap(memory, bytes) != 0)
+        /* One hole too many for the kernel's count of mappings: the pages go, their addresses stay. */
+        madvise(memory, bytes, MADV_DONTNEED);
+}
+
+/* The system gives addresses from the top downwards, so its next mapping lies right below its last. This place is 256 GB from
+ * there or from the last place. Only a wish: the system grants addresses that are free. */
+static void *map_pages_apart(size_t bytes) {
+    static _Atomic uint32_t places; /* atomic: relaxed, a number for each */
+    enum { PLACES = 32, PLACE_SHIFT = 38, HUGE_PAGE_SHIFT = 21 };
+    void *usual = map_pages(NULL, 1);
+    if (!usual)
+        return NULL;
+    unmap_pages(usual, 1);
+    uint64_t distance = (uint64_t)(eddy_add_relaxed(&places, 1) % PLACES + 1) << PLACE_SHIFT;
+    uint64_t at = (uintptr_t)usual > distance ? (uintptr_t)usual - distance : 0;
+    return map_pages((void *)(uintptr_t)(at >> HUGE_PAGE_SHIFT << HUGE_PAGE_SHIFT), bytes);
+}
+
+/* What is asked of the system. */
+typedef struct memory_demand {
+    size_t bytes;
+    bool is_pages;
+    void *at; /* pages only */
+} memory_demand;
+
+static void *request(memory_demand wanted) {
     void *memory = NULL;
+    size_t bytes = rounded_bytes(wanted.bytes);
     int errno_before = errno;
-    if (bytes >= MAPPED_BYTES) {
-        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (memory == MAP_FAILED)
-            memory = NULL;
-    } else if (posix_memalign(&memory, EDDY_CACHE_LINE, bytes) != 0) {
+    if (wanted.is_pages)
+        memory = wanted.at ? map_pages(wanted.at, bytes) : map_pages_apart(bytes);
+    else if (bytes >= MAPPED_BYTES)
+        memory = map_pages(NULL, bytes);
+    else if (posix_memalign(&memory, EDDY_CACHE_LINE, bytes) != 0)
         memory = NULL;
-    }
     errno = errno_before;
     return memory;
 }
 
-static void give_back(void *memory, size_t bytes) {
+static void give_back(void *memory, size_t bytes, bool is_pages) {
     int errno_before = errno;
-    if (bytes < MAPPED_BYTES)
+    if (is_pages || bytes >= MAPPED_BYTES)
+        unmap_pages(memory, bytes);
+    else
         free(memory);
-    else if (munmap(memory, bytes) != 0)
-        /* One hole too many for the kernel's count of mappings: the pages go, their addresses stay. */
-        madvise(memory, bytes, MADV_DONTNEED);
     errno = errno_before;
 }
 
-static void *try_acquire(size_t bytes, eddy_memory_purpose purpose) {
-    if (!reserve((int64_t)bytes, purpose))
+static void *try_acquire(memory_demand wanted, eddy_memory_purpose purpose) {
+    if (!reserve((int64_t)wanted.bytes, purpose))
         return NULL;
-    void *memory = request(rounded_bytes(bytes));
+    void *memory = request(wanted);
     if (!memory)
-        unreserve((int64_t)bytes, purpose);
+        unreserve((int64_t)wanted.bytes, purpose);
     return memory;
 }
 
@@ -192,18 +222,25 @@ static void reclaim(void) {
         eddy_memory_return_pages();
 }
 
-void *eddy_memory_acquire(size_t bytes, eddy_memory_purpose purpose) {
+static void *acquire(memory_demand wanted, eddy_memory_purpose purpose) {
     EDDY_ASSERT((unsigned)purpose < EDDY_MEMORY_PURPOSE_COUNT);
-    if (bytes > (size_t)(INT64_MAX / 2) || fault_is_due(purpose))
+    if (wanted.bytes > (size_t)(INT64_MAX / 2) || fault_is_due(purpose))
         return NULL;
-    void *memory = try_acquire(bytes, purpose);
+    void *memory = try_acquire(wanted, purpose);
     if (EDDY_UNLIKELY(!memory)) {
         reclaim();
         /* Also where there was nothing to give: another thread may just have had it. */
-        memory = try_acquire(bytes, purpose);
+        memory = try_acquire(wanted, purpose);
     }
     if (memory)
-        count_acquisition((int64_t)bytes, purpose);
+        count_acquisition((int64_t)wanted.bytes, purpose);
+    return memory;
+}
+
+void *eddy_memory_acquire(size_t bytes, eddy_memory_purpose purpose) {
+    void *memory = acquire((memory_demand){.bytes = bytes}, purpose);
+    if (memory)
+        eddy_add_relaxed(&counts[purpose].blocks, 1);
     return memory;
 }
 
@@ -214,15 +251,27 @@ void *eddy_memory_acquire_zeroed(size_t bytes, eddy_memory_purpose purpose) {
     return memory;
 }
 
+void *eddy_memory_map(void *at, size_t bytes, eddy_memory_purpose purpose) {
+    return acquire((memory_demand){.bytes = bytes, .is_pages = true, .at = at}, purpose);
+}
+
+static void release(void *memory, size_t bytes, bool is_pages, eddy_memory_purpose purpose) {
+    EDDY_ASSERT((unsigned)purpose < EDDY_MEMORY_PURPOSE_COUNT);
+    give_back(memory, rounded_bytes(bytes), is_pages);
+    int64_t before = eddy_sub_relaxed(&counts[purpose].bytes, (int64_t)bytes);
+    EDDY_ASSERT(before >= (int64_t)bytes);
+    unreserve((int64_t)bytes, purpose);
+}
+
 void eddy_memory_release(void *memory, size_t bytes, eddy_memory_purpose purpose) {
     if (!memory)
         return;
-    EDDY_ASSERT((unsigned)purpose < EDDY_MEMORY_PURPOSE_COUNT);
-    give_back(memory, rounded_bytes(bytes));
-    int64_t before = eddy_sub_relaxed(&counts[purpose].bytes, (int64_t)bytes);
-    EDDY_ASSERT(before >= (int64_t)bytes);
+    release(memory, bytes, false, purpose);
     eddy_sub_relaxed(&counts[purpose].blocks, 1);
-    unreserve((int64_t)bytes, purpose);
+}
+
+void eddy_memory_unmap(void *memory, size_t bytes, eddy_memory_purpose purpose) {
+    release(memory, bytes, true, purpose);
 }
 
 void *eddy_memory_grow(void *memory, size_t old_bytes, size_t new_bytes, eddy_memory_purpose purpose) {

@@ -38,6 +38,12 @@ void eddy_memory_release(void *memory, size_t bytes, eddy_memory_purpose purpose
 /* Grows a block: contents up to min(old, new) kept; on failure NULL and the old block stays. */
 EDDY_MUST_USE void *eddy_memory_grow(void *memory, size_t old_bytes, size_t new_bytes, eddy_memory_purpose purpose);
 
+/* Whole pages, for allocators: right at `at` where nothing lies there, elsewhere otherwise; with `at` NULL where few things lie
+ * below. What lies side by side may be given back together and in any parts. Counted (not as blocks), limited and refused
+ * as by eddy_memory_acquire. `at` and `bytes` are multiples of the page. */
+EDDY_MUST_USE void *eddy_memory_map(void *at, size_t bytes, eddy_memory_purpose purpose);
+void eddy_memory_unmap(void *memory, size_t bytes, eddy_memory_purpose purpose);
+
 /* Bytes and blocks held now for a purpose, and acquisitions ever. */
 typedef struct eddy_memory_count {
     int64_t bytes;

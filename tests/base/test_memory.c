@@ -113,6 +113,43 @@ Test(memory, no_two_threads_pass_the_limit_together) {
     cr_assert_leq(count.peak_bytes, 250);
 }
 
+Test(memory, pages_are_counted_and_go_back_in_any_parts) {
+    const size_t part = 1 << 16;
+    char *high = eddy_memory_map(NULL, 2 * part, EDDY_MEMORY_TENSOR);
+    cr_assert_not_null(high);
+    char *low = eddy_memory_map(high - part, part, EDDY_MEMORY_TENSOR);
+    cr_assert_eq(low, high - part, "what lies below is free");
+    memset(low, 1, 3 * part);
+    eddy_memory_count held = eddy_memory_counted(EDDY_MEMORY_TENSOR);
+    cr_assert_eq(held.bytes, (int64_t)(3 * part));
+    cr_assert_eq(held.blocks, 0);
+    cr_assert_eq(held.acquisitions, 2);
+    char *elsewhere = eddy_memory_map(high, part, EDDY_MEMORY_TENSOR);
+    cr_assert(elsewhere && (elsewhere + part <= low || elsewhere >= high + 2 * part));
+    cr_assert_eq(high[0], 1, "nothing is mapped over");
+    eddy_memory_unmap(elsewhere, part, EDDY_MEMORY_TENSOR);
+    eddy_memory_unmap(low, 2 * part, EDDY_MEMORY_TENSOR);
+    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_TENSOR).bytes, (int64_t)part);
+    cr_assert_eq(high[2 * part - 1], 1);
+    eddy_memory_unmap(high + part, part, EDDY_MEMORY_TENSOR);
+    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_TENSOR).bytes, 0);
+}
+
+Test(memory, pages_are_limited_and_fail_on_demand) {
+    eddy_memory_limit_set(1 << 20);
+    cr_assert_null(eddy_memory_map(NULL, 1 << 21, EDDY_MEMORY_TENSOR));
+    eddy_memory_fail_at(EDDY_MEMORY_TENSOR, 0, 1);
+    errno = 7;
+    cr_assert_null(eddy_memory_map(NULL, 1 << 20, EDDY_MEMORY_TENSOR));
+    cr_assert_null(eddy_memory_map(NULL, (size_t)1 << 62, EDDY_MEMORY_TENSOR));
+    cr_assert_null(eddy_memory_map(NULL, (size_t)1 << 62, EDDY_MEMORY_NODE));
+    cr_assert_eq(errno, 7, "errno is kept");
+    void *pages = eddy_memory_map(NULL, 1 << 20, EDDY_MEMORY_TENSOR);
+    cr_assert_not_null(pages);
+    eddy_memory_unmap(pages, 1 << 20, EDDY_MEMORY_TENSOR);
+    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_TENSOR).bytes, 0);
+}
+
 static void *kept;
 static int reclaims;
 
