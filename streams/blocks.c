@@ -2,7 +2,6 @@
 #include <base/process.h>
 #include <streams/blocks.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #ifdef EDDY_BLOCKS_UNDER_ASAN
 #include <sanitizer/asan_interface.h>
@@ -10,9 +9,6 @@
 #define ASAN_POISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
 #define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
 #endif
-
-/* Blocks of this size ask for huge pages: a fault less per 4 KB on the first touch. */
-#define HUGE_BYTES ((int64_t)4 << 20)
 
 static inline int64_t class_bytes(uint32_t class) {
     if (class == 0)
@@ -38,16 +34,16 @@ static void forget_pools(void) {
 }
 
 static int64_t pool_give_back(eddy_blocks_pool *pool) {
-    int64_t given = 0;
+    int64_t given = eddy_spans_trim(&pool->spans);
     eddy_lock_acquire(&pool->lock);
-    bool is_empty = pool->cached_bytes == 0;
+    bool is_empty = pool->binned_bytes == 0;
     eddy_lock_release(&pool->lock);
-    for (uint32_t class = 0; class < EDDY_BLOCK_CLASS_COUNT && !is_empty; class++) {
+    for (uint32_t class = 0; class < EDDY_BLOCK_CLASS_COUNT && !is_empty; class ++) {
         eddy_lock_acquire(&pool->lock);
         eddy_block_free *list = pool->bins[class];
         pool->bins[class] = NULL;
         for (eddy_block_free *b = list; b; b = b->next)
-            pool->cached_bytes -= class_bytes(class);
+            pool->binned_bytes -= class_bytes(class);
         eddy_lock_release(&pool->lock);
         while (list) {
             eddy_block_free *next = list->next;
@@ -80,6 +76,7 @@ int64_t eddy_blocks_pool_trim(eddy_blocks_pool *pool) {
 void eddy_blocks_pool_init(eddy_blocks_pool *pool, eddy_memory_purpose purpose) {
     memset(pool, 0, sizeof(*pool));
     pool->purpose = purpose;
+    eddy_spans_init(&pool->spans, purpose);
     eddy_lock_acquire(&pools.lock);
     if (!pools.watches_forks) {
         eddy_process_at_fork_child(forget_pools);
@@ -101,6 +98,14 @@ void eddy_blocks_pool_fini(eddy_blocks_pool *pool) {
         pool->next->link = pool->link;
     eddy_lock_release(&pools.lock);
     pool_give_back(pool);
+    eddy_spans_fini(&pool->spans);
+}
+
+int64_t eddy_blocks_pool_cached_bytes(eddy_blocks_pool *pool) {
+    eddy_lock_acquire(&pool->lock);
+    int64_t binned_bytes = pool->binned_bytes;
+    eddy_lock_release(&pool->lock);
+    return binned_bytes + eddy_spans_free_bytes(&pool->spans);
 }
 
 /* ---- caches ---- */
@@ -118,7 +123,7 @@ void eddy_blocks_cache_fini(eddy_blocks_cache *cache) {
 static void pool_put_locked(eddy_blocks_pool *pool, eddy_block_free *block, uint32_t class) {
     block->next = pool->bins[class];
     pool->bins[class] = block;
-    pool->cached_bytes += class_bytes(class);
+    pool->binned_bytes += class_bytes(class);
     ASAN_POISON_MEMORY_REGION(block + 1, (size_t)class_bytes(class) - sizeof(*block));
 }
 
@@ -127,21 +132,12 @@ static void *pool_acquire(eddy_blocks_pool *pool, uint32_t class) {
     eddy_block_free *block = pool->bins[class];
     if (block) {
         pool->bins[class] = block->next;
-        pool->cached_bytes -= class_bytes(class);
+        pool->binned_bytes -= class_bytes(class);
     }
     eddy_lock_release(&pool->lock);
     if (block)
         return block;
-    size_t bytes = (size_t)class_bytes(class);
-    void *fresh = eddy_memory_acquire(bytes, pool->purpose);
-    if (fresh && (int64_t)bytes >= HUGE_BYTES) {
-        uintptr_t page = 4096;
-        uintptr_t start = ((uintptr_t)fresh + page - 1) & ~(page - 1);
-        uintptr_t end = ((uintptr_t)fresh + bytes) & ~(page - 1);
-        /* Only advice: where it is refused the block is as good. */
-        (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
-    }
-    return fresh;
+    return eddy_memory_acquire((size_t)class_bytes(class), pool->purpose);
 }
 
 static void count_live(eddy_blocks_pool *pool, int64_t bytes) {
@@ -154,6 +150,13 @@ static void count_live(eddy_blocks_pool *pool, int64_t bytes) {
 void *eddy_blocks_acquire_slow(eddy_blocks_cache *cache, int64_t bytes) {
     if (EDDY_UNLIKELY(bytes < 0 || bytes > EDDY_BLOCK_BYTES_MAX))
         return NULL;
+    if (bytes > EDDY_BLOCK_CLASSED_BYTES) {
+        eddy_blocks_pool *pool = cache->pool;
+        void *span = eddy_spans_acquire(&pool->spans, bytes);
+        if (span)
+            count_live(pool, eddy_spans_rounded(&pool->spans, bytes));
+        return span;
+    }
     uint32_t class = eddy_block_class(bytes);
     if (class < EDDY_BLOCK_CACHED_CLASSES && cache->bins[class]) {
         eddy_block_free *block = cache->bins[class];
@@ -174,6 +177,12 @@ void *eddy_blocks_acquire_slow(eddy_blocks_cache *cache, int64_t bytes) {
 void eddy_blocks_release_slow(eddy_blocks_cache *cache, void *data, int64_t bytes) {
     if (!data)
         return;
+    eddy_blocks_pool *pool = cache->pool;
+    if (bytes > EDDY_BLOCK_CLASSED_BYTES) {
+        eddy_sub_relaxed(&pool->live_bytes, eddy_spans_rounded(&pool->spans, bytes));
+        eddy_spans_release(&pool->spans, data, bytes);
+        return;
+    }
     uint32_t class = eddy_block_class(bytes);
     eddy_block_free *block = data;
     if (class < EDDY_BLOCK_CACHED_CLASSES && cache->counts[class] < EDDY_BLOCK_CACHED_PER_CLASS) {
@@ -183,7 +192,6 @@ void eddy_blocks_release_slow(eddy_blocks_cache *cache, void *data, int64_t byte
         ASAN_POISON_MEMORY_REGION(block + 1, (size_t)class_bytes(class) - sizeof(*block));
         return;
     }
-    eddy_blocks_pool *pool = cache->pool;
     eddy_sub_relaxed(&pool->live_bytes, class_bytes(class));
     eddy_lock_acquire(&pool->lock);
     pool_put_locked(pool, block, class);
@@ -203,7 +211,7 @@ void eddy_blocks_release_slow(eddy_blocks_cache *cache, void *data, int64_t byte
 void eddy_blocks_cache_flush(eddy_blocks_cache *cache) {
     eddy_blocks_pool *pool = cache->pool;
     eddy_lock_acquire(&pool->lock);
-    for (uint32_t class = 0; class < EDDY_BLOCK_CACHED_CLASSES; class++) {
+    for (uint32_t class = 0; class < EDDY_BLOCK_CACHED_CLASSES; class ++) {
         while (cache->bins[class]) {
             eddy_block_free *block = cache->bins[class];
             cache->bins[class] = block->next;

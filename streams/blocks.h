@@ -1,7 +1,7 @@
-/* Memory for elements and workspaces: size classes, last-in first-out, kept for reuse.
+/* Memory for elements and workspaces, kept for reuse: in size classes, last in first out; large blocks as spans.
  *
  * A pool belongs to a VM and is shared by all its threads (lock: pool->lock). A cache belongs to one role at a time (the
- * holder of the submission lock, the engine, one worker) and keeps small blocks without a lock; large ones go to the pool at
+ * holder of the submission lock, the engine, one worker) and keeps small blocks without a lock; larger ones go to the pool at
  * once. First touch of a fresh page is dear, so blocks are kept until trimmed or until the door refuses anybody in the
  * process: then every pool gives back what it keeps. */
 #ifndef EDDY_STREAMS_BLOCKS_H
@@ -10,6 +10,7 @@
 #include <base/assert.h>
 #include <base/memory.h>
 #include <base/sleep.h>
+#include <streams/spans.h>
 
 /* There every block is seen coming and going. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -24,6 +25,15 @@
 #define EDDY_BLOCK_CLASS_COUNT 164
 #define EDDY_BLOCK_BYTES_MAX ((int64_t)1 << 46)
 
+/* Blocks above this size are spans. A class keeps what its blocks took at their peak, so a program of several sizes would
+ * hold the sum of all peaks; from here on that is worth a tree in place of a list, and whole pages waste less than a class.
+ * Under AddressSanitizer none is: the door then gives each block by itself, with forbidden memory around it. */
+#ifdef EDDY_BLOCKS_UNDER_ASAN
+#define EDDY_BLOCK_CLASSED_BYTES EDDY_BLOCK_BYTES_MAX
+#else
+#define EDDY_BLOCK_CLASSED_BYTES ((int64_t)128 << 10)
+#endif
+
 typedef struct eddy_block_free {
     struct eddy_block_free *next;
 } eddy_block_free;
@@ -33,8 +43,9 @@ typedef struct eddy_blocks_pool {
     eddy_lock lock;
     eddy_memory_purpose purpose;                   /* const after init */
     eddy_block_free *bins[EDDY_BLOCK_CLASS_COUNT]; /* lock: lock */
-    int64_t cached_bytes;                          /* lock: lock */
-    _Atomic int64_t live_bytes;                    /* atomic: relaxed counters of what users hold */
+    int64_t binned_bytes;                          /* lock: lock */
+    eddy_spans spans;
+    _Atomic int64_t live_bytes; /* atomic: relaxed counters of what users hold */
     _Atomic int64_t peak_bytes;
 } eddy_blocks_pool;
 
@@ -70,7 +81,7 @@ EDDY_MUST_USE void *eddy_blocks_acquire_slow(eddy_blocks_cache *cache, int64_t b
 void eddy_blocks_release_slow(eddy_blocks_cache *cache, void *data, int64_t bytes);
 
 /* At least `bytes` (0 counts as 1), aligned to 64, contents undefined; NULL when the door has none even after all pools
- * were trimmed. The class follows from `bytes` alone, so whoever releases names the same `bytes`. */
+ * were trimmed. What a block takes follows from `bytes` alone, so whoever releases names the same `bytes`. */
 EDDY_MUST_USE static inline void *eddy_blocks_acquire(eddy_blocks_cache *cache, int64_t bytes) {
 #ifndef EDDY_BLOCKS_UNDER_ASAN
     if (EDDY_LIKELY((uint64_t)bytes <= EDDY_BLOCK_CACHED_BYTES)) {
@@ -103,6 +114,8 @@ static inline void eddy_blocks_release(eddy_blocks_cache *cache, void *data, int
     eddy_blocks_release_slow(cache, data, bytes);
 }
 
+/* What the pool keeps for reuse; not what caches keep, which counts as live. */
+int64_t eddy_blocks_pool_cached_bytes(eddy_blocks_pool *pool);
 /* Gives the pool's cached blocks back to the door, and their pages to the system; returns bytes. */
 int64_t eddy_blocks_pool_trim(eddy_blocks_pool *pool);
 /* Moves what a cache keeps to its pool. */

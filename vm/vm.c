@@ -339,9 +339,7 @@ eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     eddy_lock_release(&vm->errors.lock);
     counters.bytes_live = eddy_load_relaxed(&vm->tensors.live_bytes);
     counters.bytes_peak = eddy_load_relaxed(&vm->tensors.peak_bytes);
-    eddy_lock_acquire(&vm->tensors.lock);
-    counters.bytes_cached = vm->tensors.cached_bytes;
-    eddy_lock_release(&vm->tensors.lock);
+    counters.bytes_cached = eddy_blocks_pool_cached_bytes(&vm->tensors);
     return counters;
 }
 

@@ -18,7 +18,7 @@ static void end(void) {
     eddy_blocks_cache_fini(&cache);
     eddy_blocks_pool_fini(&pool);
     cr_assert_eq(eddy_load_relaxed(&pool.live_bytes), 0);
-    cr_assert_eq(pool.cached_bytes, 0);
+    cr_assert_eq(eddy_blocks_pool_cached_bytes(&pool), 0);
     cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_TENSOR).bytes, 0);
 }
 
@@ -33,7 +33,7 @@ Test(blocks, a_class_fits_its_sizes_and_wastes_at_most_a_quarter) {
         void *data = eddy_blocks_acquire(&cache, bytes);
         cr_assert_not_null(data);
         cr_assert_eq((uintptr_t)data % 64, 0);
-        int64_t taken = held_bytes() - before;
+        int64_t taken = held_bytes() - before - eddy_blocks_pool_cached_bytes(&pool);
         cr_assert_geq(taken, bytes);
         if (bytes > 64)
             cr_assert_leq(taken, bytes + bytes / 4, "%lld for %lld", (long long)taken, (long long)bytes);
@@ -61,6 +61,22 @@ Test(blocks, sizes_of_one_class_share_blocks_and_the_last_comes_out_first) {
     eddy_blocks_release(&cache, other, 113);
     end();
 }
+
+#ifndef EDDY_BLOCKS_UNDER_ASAN
+Test(blocks, large_sizes_share_memory) {
+    begin();
+    void *parts[3];
+    for (int i = 0; i < 3; i++)
+        parts[i] = eddy_blocks_acquire(&cache, 1 << 20);
+    for (int i = 0; i < 3; i++)
+        eddy_blocks_release(&cache, parts[i], 1 << 20);
+    void *large = eddy_blocks_acquire(&cache, 3 << 20);
+    cr_assert_eq(held_bytes(), 3 << 20);
+    cr_assert_eq(eddy_blocks_pool_cached_bytes(&pool), 0);
+    eddy_blocks_release(&cache, large, 3 << 20);
+    end();
+}
+#endif
 
 Test(blocks, steady_use_takes_nothing_from_the_door) {
     begin();
@@ -98,7 +114,7 @@ Test(blocks, trimming_gives_the_pool_back_and_leaves_what_is_in_use) {
     void *kept = eddy_blocks_acquire(&cache, 5 << 20), *freed = eddy_blocks_acquire(&cache, 5 << 20);
     memset(kept, 1, 5 << 20);
     eddy_blocks_release(&cache, freed, 5 << 20);
-    int64_t cached = pool.cached_bytes;
+    int64_t cached = eddy_blocks_pool_cached_bytes(&pool);
     cr_assert_geq(cached, 5 << 20);
     cr_assert_eq(eddy_blocks_pool_trim(&pool), cached);
     cr_assert_eq(eddy_blocks_pool_trim(&pool), 0);
@@ -129,16 +145,37 @@ Test(blocks, a_refusal_trims_every_pool_of_the_process) {
     eddy_blocks_cache_init(&others, &other);
     eddy_memory_limit_set(8 << 20);
     eddy_blocks_release(&others, eddy_blocks_acquire(&others, 5 << 20), 5 << 20);
-    cr_assert_eq(other.cached_bytes, 5 << 20);
+    cr_assert_eq(eddy_blocks_pool_cached_bytes(&other), 5 << 20);
     void *block = eddy_blocks_acquire(&cache, 6 << 20);
     cr_assert_not_null(block);
-    cr_assert_eq(other.cached_bytes, 0);
+    cr_assert_eq(eddy_blocks_pool_cached_bytes(&other), 0);
     eddy_blocks_release(&cache, block, 6 << 20);
     void *workspace = eddy_memory_acquire(7 << 20, EDDY_MEMORY_WORKSPACE);
     cr_assert_not_null(workspace, "whoever asks the door");
     eddy_memory_release(workspace, 7 << 20, EDDY_MEMORY_WORKSPACE);
     eddy_blocks_cache_fini(&others);
     eddy_blocks_pool_fini(&other);
+    eddy_memory_limit_set(0);
+    end();
+}
+
+Test(blocks, a_refusal_returns_what_is_free_between_blocks_in_use) {
+    begin();
+    enum { COUNT = 16 };
+    void *blocks[COUNT];
+    eddy_memory_limit_set(COUNT << 20);
+    for (int i = 0; i < COUNT; i++)
+        cr_assert_not_null(blocks[i] = eddy_blocks_acquire(&cache, 1 << 20));
+    cr_assert_null(eddy_blocks_acquire(&cache, 1 << 20));
+    for (int i = 0; i < COUNT; i += 2)
+        eddy_blocks_release(&cache, blocks[i], 1 << 20);
+    int64_t large_bytes = COUNT / 2 << 20;
+    void *large = eddy_blocks_acquire(&cache, large_bytes);
+    cr_assert_not_null(large, "though no two free ones lie side by side");
+    cr_assert_eq(held_bytes(), COUNT << 20);
+    eddy_blocks_release(&cache, large, large_bytes);
+    for (int i = 1; i < COUNT; i += 2)
+        eddy_blocks_release(&cache, blocks[i], 1 << 20);
     eddy_memory_limit_set(0);
     end();
 }
@@ -174,6 +211,26 @@ static void *fill_and_give_up(void *context) {
     return NULL;
 }
 
+Test(blocks, trimming_gives_back_pages_between_blocks_in_use) {
+    begin();
+    enum { COUNT = 32 };
+    char *blocks[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        blocks[i] = eddy_blocks_acquire(&cache, 1 << 20);
+        memset(blocks[i], i, 1 << 20);
+    }
+    for (int i = 0; i < COUNT; i += 2)
+        eddy_blocks_release(&cache, blocks[i], 1 << 20);
+    int64_t before = resident_bytes();
+    cr_assert_eq(eddy_blocks_pool_trim(&pool), COUNT / 2 << 20);
+    cr_assert_leq(resident_bytes(), before - ((COUNT / 2 - 1) << 20));
+    for (int i = 1; i < COUNT; i += 2) {
+        cr_assert(blocks[i][0] == i && blocks[i][(1 << 20) - 1] == i);
+        eddy_blocks_release(&cache, blocks[i], 1 << 20);
+    }
+    end();
+}
+
 /* Whatever the C library's thresholds have come to, and whichever thread's arena the blocks are from. */
 Test(blocks, trimming_gives_pages_back_to_the_system) {
     begin();
@@ -207,7 +264,7 @@ Test(blocks, live_and_peak_follow_what_is_held) {
     cr_assert_eq(eddy_load_relaxed(&pool.live_bytes), 2 << 20);
     eddy_blocks_release(&cache, a, 1 << 20);
     cr_assert_eq(eddy_load_relaxed(&pool.live_bytes), 1 << 20);
-    cr_assert_eq(pool.cached_bytes, 1 << 20);
+    cr_assert_eq(eddy_blocks_pool_cached_bytes(&pool), 1 << 20);
     cr_assert_eq(eddy_load_relaxed(&pool.peak_bytes), 2 << 20);
     eddy_blocks_release(&cache, b, 1 << 20);
     end();
