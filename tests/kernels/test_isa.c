@@ -407,6 +407,9 @@ static void check_norm(const eddy_norm_ops *portable, const eddy_norm_ops *other
         both[b]->backward(rows[b], g, x, w, 0.25, 1.5, 0.125, 0.375, count);
         both[b]->apply(rows[b], rows[b], w, x, 0.25, 1.5, count);
         both[b]->apply_each(rows[b], w, x, x, w, count);
+        eddy_norm_rows one = {.to = rows[b], .from = rows[b], .to_stride = count, .from_stride = count, .count = 1};
+        both[b]->places(&one, w, x, 1e-5, true, count);
+        both[b]->places(&one, w, x, 1e-5, false, count);
         memset(sums[b], 0, sizeof(sums[b]));
         both[b]->accumulate(sums[b], g, x, 0.25, 1.5, count);
     }
@@ -467,9 +470,12 @@ Test(isa, losses_agree) {
     }
 }
 
+/* Longer than any loop is unrolled. */
+#define ATTENTION_COLUMNS 160
+
 static void check_sdpa(const eddy_sdpa_ops *portable, const eddy_sdpa_ops *other, eddy_isa isa, const char *x,
                        const char *y, const unsigned char *bytes, size_t size, int64_t count) {
-    static _Alignas(64) char rows[2][8 * EDDY_SDPA_COLUMNS];
+    static _Alignas(64) char rows[2][8 * ATTENTION_COLUMNS];
     const eddy_sdpa_ops *both[] = {portable, other};
     double values[2][3];
     for (int b = 0; b < 2; b++) {
@@ -479,7 +485,7 @@ static void check_sdpa(const eddy_sdpa_ops *portable, const eddy_sdpa_ops *other
         both[b]->hide(rows[b], bytes, count);
         values[b][0] = both[b]->max(rows[b], count);
         values[b][1] = both[b]->exp_sum(rows[b], 0.25, count);
-        both[b]->slope(rows[b], y, 0.125, 1.5, count);
+        both[b]->slope(rows[b], y, 0.125, count);
         values[b][2] = both[b]->dot(rows[b], y, count);
     }
     ASSERT_SAME(values[0], values[1], sizeof(values[0]), isa, "sums", (long long)count);
@@ -488,15 +494,15 @@ static void check_sdpa(const eddy_sdpa_ops *portable, const eddy_sdpa_ops *other
 
 Test(isa, attention_rows_agree) {
     need_another();
-    static float f32[2][EDDY_SDPA_COLUMNS];
-    static double f64[2][EDDY_SDPA_COLUMNS];
-    unsigned char bytes[EDDY_SDPA_COLUMNS];
-    fill_f32(f32[0], EDDY_SDPA_COLUMNS, -200, 2), fill_f32(f32[1], EDDY_SDPA_COLUMNS, -1, 1);
-    fill_f64(f64[0], EDDY_SDPA_COLUMNS, -2000, 2), fill_f64(f64[1], EDDY_SDPA_COLUMNS, -1, 1);
-    for (int i = 0; i < EDDY_SDPA_COLUMNS; i++)
+    static float f32[2][ATTENTION_COLUMNS];
+    static double f64[2][ATTENTION_COLUMNS];
+    unsigned char bytes[ATTENTION_COLUMNS];
+    fill_f32(f32[0], ATTENTION_COLUMNS, -200, 2), fill_f32(f32[1], ATTENTION_COLUMNS, -1, 1);
+    fill_f64(f64[0], ATTENTION_COLUMNS, -2000, 2), fill_f64(f64[1], ATTENTION_COLUMNS, -1, 1);
+    for (int i = 0; i < ATTENTION_COLUMNS; i++)
         bytes[i] = i % 3 != 0;
     EACH_OTHER(isa)
-    for (int64_t count = 0; count <= EDDY_SDPA_COLUMNS; count++) {
+    for (int64_t count = 0; count <= ATTENTION_COLUMNS; count++) {
         check_sdpa(&eddy_cpu_sdpa_blocks_portable.f32, &eddy_cpu_sdpa_blocks_for(isa)->f32, isa, (char *)f32[0],
                    (char *)f32[1], bytes, sizeof(float), count);
         check_sdpa(&eddy_cpu_sdpa_blocks_portable.f64, &eddy_cpu_sdpa_blocks_for(isa)->f64, isa, (char *)f64[0],
