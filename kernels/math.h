@@ -145,7 +145,7 @@ EDDY_WORD float eddy_exp_f32(float x) {
     float y = __builtin_fmaf(__builtin_fmaf(eddy_math_exp_tail_f32(r), r, 1.0f), r, 1.0f);
     uint32_t power = (eddy_bits_of_f32(t) << 23) + (is_small ? 64u << 23 : 0u);
     y = eddy_f32_of_bits(eddy_bits_of_f32(y) + power) * (is_small ? 0x1p-64f : 1.0f);
-    y = x > 0x1.62e42ep+6f ? __builtin_inff() : y;
+    y = x <= 0x1.62e42ep+6f ? y : x + __builtin_inff(); /* NaN too */
     return is_zero ? 0.0f : y;
 }
 
@@ -176,7 +176,7 @@ EDDY_WORD double eddy_exp_f64(double x) {
     double y = __builtin_fma(__builtin_fma(eddy_math_exp_tail_f64(r), r, 1.0), r, 1.0);
     uint64_t power = (eddy_bits_of_f64(t) << 52) + (is_small ? (uint64_t)128 << 52 : 0u);
     y = eddy_f64_of_bits(eddy_bits_of_f64(y) + power) * (is_small ? 0x1p-128 : 1.0);
-    y = x > 0x1.62e42fefa39efp+9 ? __builtin_inf() : y;
+    y = x <= 0x1.62e42fefa39efp+9 ? y : x + __builtin_inf();
     return is_zero ? 0.0 : y;
 }
 

@@ -314,7 +314,12 @@ static int64_t cost_of(const eddy_kernel *kernel, tensor *const *tensors, int32_
         views[i].shape = tensors[i]->shape;
         views[i].strides = tensors[i]->strides;
     }
-    eddy_attributes_index_put attributes = {0};
+    /* Whatever the op's are: axis 0, nothing adds up. */
+    union {
+        eddy_attributes_axis axis;
+        eddy_attributes_index_put put;
+    } attributes;
+    memset(&attributes, 0, sizeof(attributes));
     eddy_kernel_call call = {.kernel = kernel, .views = views, .view_count = count, .attributes = &attributes};
     return kernel->cost(&call);
 }
