@@ -9,13 +9,11 @@
 /* Not for NaN: where there is one, the sum is NaN whatever was subtracted. */
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* What does not fill the lanes is kept in `tail`, with padding that adds nothing to the sum. */
-#define ROW(name, real)                                                                                                \
-    static void row_##name(void *to, const void *from, int64_t count, bool is_log) {                                   \
-        real *restrict y = to;                                                                                         \
-        const real *restrict x = from;                                                                                 \
+/* The largest number of a row. What does not fill the lanes is left in `tail`, with padding that adds nothing to the sum. */
+#define LARGEST(name, real)                                                                                            \
+    static inline real largest_##name(const real *restrict x, int64_t count, real *restrict tail) {                    \
         int64_t whole = count / LANES * LANES;                                                                         \
-        real tail[LANES], lanes[LANES], sums[LANES] = {0};                                                             \
+        real lanes[LANES];                                                                                             \
         EDDY_LANES (l, LANES)                                                                                          \
             tail[l] = whole + l < count ? x[whole + l] : -(real)INFINITY;                                              \
         EDDY_LANES (l, LANES)                                                                                          \
@@ -24,7 +22,16 @@
             EDDY_LANES (l, LANES)                                                                                      \
                 lanes[l] = MAX(lanes[l], x[i + l]);                                                                    \
         EDDY_LANES_HALVE(lanes, MAX);                                                                                  \
-        const real shift = lanes[0];                                                                                   \
+        return lanes[0];                                                                                               \
+    }
+
+#define ROW(name, real)                                                                                                \
+    static void row_##name(void *to, const void *from, int64_t count, bool is_log) {                                   \
+        real *restrict y = to;                                                                                         \
+        const real *restrict x = from;                                                                                 \
+        int64_t whole = count / LANES * LANES;                                                                         \
+        real tail[LANES], lanes[LANES], sums[LANES] = {0};                                                             \
+        const real shift = largest_##name(x, count, tail);                                                             \
         for (int64_t i = 0; i < whole; i += LANES)                                                                     \
             EDDY_LANES (l, LANES) {                                                                                    \
                 real power = eddy_exp_##name(x[i + l] - shift);                                                        \
@@ -52,16 +59,8 @@
     static double total_##name(const void *from, int64_t count, double *max) {                                         \
         const real *restrict x = from;                                                                                 \
         int64_t whole = count / LANES * LANES;                                                                         \
-        real tail[LANES], lanes[LANES], sums[LANES] = {0};                                                             \
-        EDDY_LANES (l, LANES)                                                                                          \
-            tail[l] = whole + l < count ? x[whole + l] : -(real)INFINITY;                                              \
-        EDDY_LANES (l, LANES)                                                                                          \
-            lanes[l] = tail[l];                                                                                        \
-        for (int64_t i = 0; i < whole; i += LANES)                                                                     \
-            EDDY_LANES (l, LANES)                                                                                      \
-                lanes[l] = MAX(lanes[l], x[i + l]);                                                                    \
-        EDDY_LANES_HALVE(lanes, MAX);                                                                                  \
-        const real shift = lanes[0];                                                                                   \
+        real tail[LANES], sums[LANES] = {0};                                                                           \
+        const real shift = largest_##name(x, count, tail);                                                             \
         for (int64_t i = 0; i < whole; i += LANES)                                                                     \
             EDDY_LANES (l, LANES)                                                                                      \
                 sums[l] += eddy_exp_##name(x[i + l] - shift);                                                          \
@@ -137,6 +136,8 @@
             g[i] = g[i] - eddy_exp_##name(y[i]) * by;                                                                  \
     }
 
+LARGEST(f32, float)
+LARGEST(f64, double)
 ROW(f32, float)
 ROW(f64, double)
 TOTAL(f32, float)
