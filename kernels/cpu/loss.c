@@ -160,7 +160,7 @@ const eddy_kernel eddy_cpu_cross_entropy = {.name = "cross_entropy",
                                             .run = cross_entropy_run,
                                             .workspace = cross_entropy_workspace,
                                             .cost_base_ps = 100000,
-                                            .cost_element_ps = 1000};
+                                            .cost_element_ps = 700};
 const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_backward",
                                                      .run = cross_entropy_backward_run,
                                                      .cost_base_ps = 100000,

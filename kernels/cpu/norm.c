@@ -597,10 +597,10 @@ static int64_t cost(const eddy_kernel_call *call) {
                                           .cost_element_ps = element_ps,                                               \
                                           .cost = cost};
 
-KERNEL(layer_norm, 900)
+KERNEL(layer_norm, 520)
 KERNEL(layer_norm_backward, 800)
 KERNEL(layer_norm_backward_weight, 550)
-KERNEL(rms_norm, 400)
+KERNEL(rms_norm, 300)
 KERNEL(rms_norm_backward, 700)
 KERNEL(rms_norm_backward_weight, 450)
 KERNEL(group_norm, 600)

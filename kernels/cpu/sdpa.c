@@ -456,11 +456,11 @@ static size_t sdpa_backward_workspace(const eddy_kernel_call *call) {
     return (size_t)work.parts * work.part_bytes;
 }
 
-/* Picoseconds: products at some 80 GFLOP/s, and some exponentials. */
+/* Picoseconds: products at some 125 GFLOP/s, and some exponentials. */
 static int64_t cost(const sdpa *work, double products) {
     double scores = (double)work->batch_count * (double)work->rows * (double)work->columns;
-    double each = work->compute == EDDY_F64 ? 60 : 25, width = (double)(work->width + work->value_width);
-    double total = scores * (width * products * each + 1500) * (work->is_causal ? 0.7 : 1);
+    double each = work->compute == EDDY_F64 ? 32 : 16, width = (double)(work->width + work->value_width);
+    double total = scores * (width * products * each + 800) * (work->is_causal ? 0.7 : 1);
     return 500000 + (int64_t)(total < 1e15 ? total : 1e15);
 }
 

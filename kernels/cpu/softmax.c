@@ -185,9 +185,9 @@ static void log_softmax_backward_run(const eddy_kernel_call *call) {
 }
 
 const eddy_kernel eddy_cpu_softmax = {
-    .name = "softmax", .run = softmax_run, .cost_base_ps = 100000, .cost_element_ps = 700};
+    .name = "softmax", .run = softmax_run, .cost_base_ps = 100000, .cost_element_ps = 600};
 const eddy_kernel eddy_cpu_log_softmax = {
-    .name = "log_softmax", .run = log_softmax_run, .cost_base_ps = 100000, .cost_element_ps = 800};
+    .name = "log_softmax", .run = log_softmax_run, .cost_base_ps = 100000, .cost_element_ps = 650};
 const eddy_kernel eddy_cpu_softmax_backward = {
     .name = "softmax_backward", .run = softmax_backward_run, .cost_base_ps = 100000, .cost_element_ps = 300};
 const eddy_kernel eddy_cpu_log_softmax_backward = {
