@@ -3,8 +3,8 @@
  *
  * Straight-line C without tables or branches (choices become selects), so that loops over a word vectorise at any width; fused
  * only where __builtin_fma stands, so that the bits depend neither on the width nor on the instruction set. Bounds in ulp
- * (tests/functional/test_words.c measures them; functional/README.md lists them): 1, but 1.25 for tanh in f64, silu in f32 and
- * log2, and 4 for silu_slope. NaN stays NaN, infinities give limits, subnormal arguments and results are right.
+ * (tests/functional/test_words.c measures them; functional/README.md lists them): 1, but 1.25 for tanh, silu in f32 and log2,
+ * and 4 for silu_slope. NaN stays NaN, infinities give limits, subnormal arguments and results are right.
  *
  * Polynomials: Sollya's fpminimax for the relative error over the reduced range (log2 of the error: exp f32
  * -28, f64 -57; expm1 f32 -30, f64 -61; log f32 -27, f64 -59). */
@@ -119,16 +119,12 @@ EDDY_WORD double eddy_math_scale_f64(double y, double shifted) {
     return y * eddy_f64_of_bits(half + 0x3ff0000000000000u) * eddy_f64_of_bits(whole - half + 0x3ff0000000000000u);
 }
 
-/* 2^n, which has to be normal. */
-EDDY_WORD float eddy_math_power_f32(float shifted) {
-    return eddy_f32_of_bits((eddy_bits_of_f32(shifted) - 127u) << 23);
-}
-
 /* 2^(n + 64), for n from -190 to 63. */
 EDDY_WORD float eddy_math_large_power_f32(float shifted) {
     return eddy_f32_of_bits((eddy_bits_of_f32(shifted) - 63u) << 23);
 }
 
+/* 2^n, which has to be normal. */
 EDDY_WORD double eddy_math_power_f64(double shifted) {
     return eddy_f64_of_bits((eddy_bits_of_f64(shifted) + 1023u) << 52);
 }
@@ -445,25 +441,27 @@ EDDY_WORD double eddy_silu_slope_f64(double x) {
 }
 
 /* ---- tanh ----
- * (e^2a - 1) / (e^2a + 1) for a = |x|, with m = e^2a - 1 = 2^n p + (2^n - 1) as a sum of two numbers, the quotient m / (m + 2)
- * corrected as above. Beyond the bound the result is 1. */
+ * f32: 1 - 2 / (e^2a + 1) for a = |x| from 13/16 on, below it a + a^3 P(a^2), Sollya's fpminimax; a NaN takes the latter. */
 
 EDDY_WORD float eddy_tanh_f32(float x) {
-    float t, y = 2.0f * __builtin_fabsf(x);
-    y = y > 20.0f ? 20.0f : y;
-    float r = eddy_math_reduce_f32(y, &t);
-    float power = eddy_math_power_f32(t), less = power - 1.0f;
-    float square = r * r, tail = eddy_math_expm1_tail_f32(r);
-    float p = __builtin_fmaf(square, tail, r), p_low = __builtin_fmaf(square, tail, r - p);
-    float m = __builtin_fmaf(power, p, less);
-    float m_low = __builtin_fmaf(power, p_low, __builtin_fmaf(power, p, less - m));
-    float d = m + 2.0f;
-    float d_low = (m > 2.0f ? (m - d) + 2.0f : (2.0f - d) + m) + m_low;
-    float inverse = 1.0f / d, q = m * inverse;
-    float remainder = __builtin_fmaf(-q, d, m) + __builtin_fmaf(-q, d_low, m_low);
-    return __builtin_copysignf(__builtin_fmaf(remainder, inverse, q), x);
+    float a = __builtin_fabsf(x), t,
+          r = eddy_math_reduce_by_f32(2.0f * eddy_math_cut_f32(a, 10.0f), EDDY_MATH_WHOLE_F32, &t);
+    float e = __builtin_fmaf(__builtin_fmaf(eddy_math_exp_tail_f32(r), r, 1.0f), r, 1.0f);
+    e = eddy_f32_of_bits(eddy_bits_of_f32(e) + (eddy_bits_of_f32(t) << 23));
+    float large = 1.0f - 2.0f / (e + 1.0f), square = a * a;
+    float p = -0x1.5e9006p-11f;
+    p = __builtin_fmaf(p, square, 0x1.91ad08p-9f);
+    p = __builtin_fmaf(p, square, -0x1.1cb306p-7f);
+    p = __builtin_fmaf(p, square, 0x1.65eb18p-6f);
+    p = __builtin_fmaf(p, square, -0x1.ba1c08p-5f);
+    p = __builtin_fmaf(p, square, 0x1.111134p-3f);
+    p = __builtin_fmaf(p, square, -0x1.555556p-2f);
+    float small = __builtin_fmaf(a * square, p, a);
+    return __builtin_copysignf(a >= 0.8125f ? large : small, x);
 }
 
+/* f64: (e^2a - 1) / (e^2a + 1), with m = e^2a - 1 = 2^n p + (2^n - 1) as a sum of two numbers, the quotient m / (m + 2) corrected as
+ * above. Beyond the bound the result is 1. */
 EDDY_WORD double eddy_tanh_f64(double x) {
     double t, y = 2.0 * __builtin_fabs(x);
     y = y > 44.0 ? 44.0 : y;

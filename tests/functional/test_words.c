@@ -71,7 +71,7 @@ static const word words[] = {
     {"exp", exp_f32, exp_f64, expl, 1.0, 1.0},
     {"log", log_f32, log_f64, logl, 1.0, 1.0},
     {"sigmoid", sigmoid_f32, sigmoid_f64, oracle_sigmoid, 1.0, 1.0},
-    {"tanh", tanh_f32, tanh_f64, tanhl, 1.0, 1.25},
+    {"tanh", tanh_f32, tanh_f64, tanhl, 1.25, 1.25},
     {"sqrt", sqrt_f32, sqrt_f64, sqrtl, 0.5, 0.51},
     {"expm1", expm1_f32, expm1_f64, expm1l, 1.0, 1.0},
     {"log1p", log1p_f32, log1p_f64, log1pl, 1.0, 1.0},
