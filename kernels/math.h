@@ -444,10 +444,7 @@ EDDY_WORD double eddy_silu_slope_f64(double x) {
  * f32: 1 - 2 / (e^2a + 1) for a = |x| from 13/16 on, below it a + a^3 P(a^2), Sollya's fpminimax; a NaN takes the latter. */
 
 EDDY_WORD float eddy_tanh_f32(float x) {
-    float a = __builtin_fabsf(x), t,
-          r = eddy_math_reduce_by_f32(2.0f * eddy_math_cut_f32(a, 10.0f), EDDY_MATH_WHOLE_F32, &t);
-    float e = __builtin_fmaf(__builtin_fmaf(eddy_math_exp_tail_f32(r), r, 1.0f), r, 1.0f);
-    e = eddy_f32_of_bits(eddy_bits_of_f32(e) + (eddy_bits_of_f32(t) << 23));
+    float a = __builtin_fabsf(x), e = eddy_exp_quick_f32(2.0f * eddy_math_cut_f32(a, 10.0f));
     float large = 1.0f - 2.0f / (e + 1.0f), square = a * a;
     float p = -0x1.5e9006p-11f;
     p = __builtin_fmaf(p, square, 0x1.91ad08p-9f);
