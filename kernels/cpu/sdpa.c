@@ -402,8 +402,8 @@ static void backward_batch(const sdpa *work, int64_t batch, const backward_buffe
         matrix v = rows_of(work, V, offsets, column, columns, b->forward.v);
         work->ops->fill(b->dk, 0, columns * work->width);
         work->ops->fill(b->dv, 0, columns * work->value_width);
-        int64_t first = work->is_causal ? column / work->block_rows * work->block_rows
-                                        : 0; /* rows before it see none of these columns */
+        /* Rows before the first see none of these columns. */
+        int64_t first = work->is_causal ? column / work->block_rows * work->block_rows : 0;
         for (int64_t row = first; row < work->rows; row += work->block_rows)
             add_block(work, offsets, b, row, column, columns, k, v);
         store_rows(work, DK, offsets, column, columns, b->dk);

@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/sdpa_block.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,6 +301,25 @@ Test(sdpa, gradients_are_those_of_finite_differences) {
                       want, (unsigned long long)test_seed);
         }
     drop(&s);
+}
+
+Test(sdpa, buffers_take_no_more_than_the_output) {
+    int64_t shape[] = {128, 128, 32}, strides[] = {128 * 32, 32, 1};
+    eddy_kernel_view view = {.shape = shape, .strides = strides, .dtype = EDDY_F32, .rank = 3}, none = {.rank = -1};
+    eddy_attributes_sdpa attributes = {0};
+    eddy_kernel_view views[] = {view, view, view, none, view};
+    eddy_kernel_call call = {.views = views, .view_count = 5, .attributes = &attributes};
+    cr_assert_leq(eddy_cpu_sdpa.workspace(&call), (size_t)(128 * 128 * 32) * sizeof(float));
+}
+
+Test(sdpa, nan_among_scores_that_are_hidden_is_found) {
+    float scores[20];
+    for (int i = 0; i < 20; i++)
+        scores[i] = -INFINITY;
+    const eddy_sdpa_ops *ops = &eddy_cpu_sdpa_blocks()->f32;
+    cr_assert(ops->max(scores, 20) == (double)-INFINITY);
+    scores[7] = NAN;
+    cr_assert(isnan(ops->max(scores, 20)));
 }
 
 Test(sdpa, memory_grows_with_the_sequence_alone) {
