@@ -84,6 +84,8 @@ typedef struct eddy_op {
                             target) must have that shape itself. */
     bool has_late_shape; /* outputs are mut2 */
     bool is_random;      /* the attribute struct begins with uint64_t seed, counter, which the interpreter fills */
+    int32_t chance_of;   /* with is_random: 1 + the attribute, a double, that is 0 where a call draws nothing and seed and
+                            counter are 0; 0: every call draws */
     bool has_effect;     /* never merged, dropped or run twice */
     bool allows_alias;   /* _into and _inplace: the target may be exactly an input */
     bool alias_is_first; /* with allows_alias: of the inputs, only the first */

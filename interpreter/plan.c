@@ -621,6 +621,22 @@ static void note_writes(const plan *p) {
             eddy_tensor_note_write(p->inputs[i]);
 }
 
+/* What a random op is keyed by, into the first two words of its attributes. */
+static eddy_status draw(const plan *p) {
+    const eddy_op *op = p->op;
+    unsigned char *attributes = p->apply->attributes;
+    uint64_t state[2] = {0};
+    double chance = 1;
+    if (op->chance_of > 0)
+        memcpy(&chance, attributes + op->attributes[op->chance_of - 1].offset, sizeof(chance));
+    eddy_status status = EDDY_OK;
+    if (chance != 0)
+        status = eddy_generator_draw(p->caller, p->runtime, p->apply->generator, op->name, p->apply->address, &state[0],
+                                     &state[1]);
+    memcpy(attributes, state, sizeof(state));
+    return status;
+}
+
 static eddy_status submit(plan *p) {
     const eddy_op *op = p->op;
     const eddy_kernel *kernel = find_kernel(p);
@@ -628,15 +644,9 @@ static eddy_status submit(plan *p) {
         return eddy_infer_fail(&p->infer, EDDY_UNSUPPORTED, "not supported for %s", eddy_dtype_name(p->compute));
     int64_t operand_count, cost_ps = 0;
     size_t bytes;
-    eddy_status status = EDDY_OK;
-    if (op->is_random) {
-        uint64_t state[2];
-        status = eddy_generator_draw(p->caller, p->runtime, p->apply->generator, op->name, p->apply->address, &state[0],
-                                     &state[1]);
-        if (status != EDDY_OK)
-            return status;
-        memcpy(p->apply->attributes, state, sizeof(state));
-    }
+    eddy_status status = op->is_random ? draw(p) : EDDY_OK;
+    if (status != EDDY_OK)
+        return status;
     if (!p->apply->targets)
         status = make_results(p);
     if (status != EDDY_OK)

@@ -230,8 +230,20 @@ typedef struct eddy_attributes_rope {
 } eddy_attributes_rope;
 
 typedef struct eddy_attributes_sdpa {
-    double scale; /* 0: one over the root of the width */
+    uint64_t seed;    /* 0 without dropout */
+    uint64_t counter; /* 0 without dropout */
+    double dropout;   /* probability that a weight is dropped */
+    double scale;     /* 0: one over the root of the width */
     bool causal;
 } eddy_attributes_sdpa;
+
+/* Seed and counter as the public function takes them: the bits of the sdpa's. */
+typedef struct eddy_attributes_sdpa_backward {
+    int64_t seed;
+    int64_t counter;
+    double dropout;
+    double scale;
+    bool causal;
+} eddy_attributes_sdpa_backward;
 
 #endif

@@ -110,7 +110,7 @@ class Entry:
     source: str
     alias: object  # the target may be exactly: True any input, "first" the first one, False none
     broadcasts: bool
-    random: bool
+    random: object  # draws from a generator: True always, the name of an option unless that is 0
     late_shape: bool
     shortcuts: dict = field(default_factory=dict)  # of its `_s` form: number -> expression that is the same and cheaper
     layout: str = ""  # operand, or list, in the order of whose (first's) axes in memory the outputs are laid out; empty: row-major
@@ -340,6 +340,8 @@ def check_entry(where, entry):
         fail(where, "a comparison cannot be written in place")
     if entry.layout:
         check_layout(where, entry)
+    if isinstance(entry.random, str) and [a.type for a in entry.struct_attributes if a.name == entry.random] != ["float"]:
+        fail(where, f"random names {entry.random!r}, which is no float option")
     names = [o.name for o in entry.operands] + [a.name for a in entry.attributes]
     if len(set(names)) != len(names):
         fail(where, "a name is used twice")

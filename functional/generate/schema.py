@@ -37,7 +37,7 @@ def op(entry):
         "result": entry.result,
         "elementwise": entry.is_elementwise,
         "late_shape": entry.late_shape,
-        "random": entry.random,
+        "random": bool(entry.random),
         "gradient": entry.gradient,
         "dtypes": entry.dtypes,
         "errors": said(entry),

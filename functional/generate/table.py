@@ -79,12 +79,14 @@ def op_lines(number, entry):
     if entry.arguments:
         fields += [f".attribute_bytes = sizeof({entry.arguments})", f".kernel_attribute_bytes = {kernel_bytes(entry)}"]
     for name, is_set in (("is_elementwise", entry.is_elementwise or entry.broadcasts), ("has_late_shape", entry.late_shape),
-                         ("is_random", entry.random), ("allows_alias", bool(entry.alias)),
+                         ("is_random", bool(entry.random)), ("allows_alias", bool(entry.alias)),
                          ("alias_is_first", entry.alias == "first")):
         if is_set:
             fields.append(f".{name} = true")
     fields += [f".promotion = EDDY_PROMOTE_{PROMOTIONS[entry.promotion]}", f".result = EDDY_RESULT_{RESULTS[entry.result]}",
                f".scalar_count = {len(entry.scalars)}"]
+    if isinstance(entry.random, str):
+        fields.append(f".chance_of = {1 + [a.name for a in entry.struct_attributes].index(entry.random)}")
     if entry.layout:
         fields.append(f".layout_of = {1 + [o.name for o in entry.operands].index(entry.layout)}")
     if entry.infer:

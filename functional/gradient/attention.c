@@ -4,7 +4,8 @@
  *   dq = scale dS k, dk = scale dS^T q, dv = P^T g, where dS = P (g v^T - d) element by element, d the row sums of g o.
  * Where a, b and c come back to them, R = scale (a k^T + q b^T) comes back to dS and g c^T to P. So
  *   T = (g v^T - d) R + g c^T comes back to P in all, U = P (T - the row sums of P T) to S, and minus the row sums of P R to d.
- * Unlike the op itself this holds whole matrices of scores. */
+ * With dropout, m being 0 where a weight is dropped and 1 / (1 - p) elsewhere, m P stands for P beside v and g, and m g v^T and
+ * m g c^T for the products that come back through it. Unlike the op itself this holds whole matrices of scores. */
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
 #include <functional/gradient/helper.h>
@@ -13,8 +14,12 @@
 
 eddy_status eddy_gradient_sdpa(const eddy_gradient_call *call) {
     const eddy_arguments_sdpa *arguments = call->attributes;
-    eddy_sdpa_backward_options options = {
-        .size = sizeof(options), .causal = arguments->causal, .scale = arguments->scale};
+    eddy_sdpa_backward_options options = {.size = sizeof(options),
+                                          .causal = arguments->causal,
+                                          .scale = arguments->scale,
+                                          .dropout = arguments->dropout,
+                                          .seed = (int64_t)arguments->seed,
+                                          .counter = (int64_t)arguments->counter};
     eddy_tensor *dq, *dk, *dv;
     eddy_status status = eddy_sdpa_backward(call->gradients[0], call->outputs[0], call->inputs[0], call->inputs[1],
                                             call->inputs[2], call->inputs[3], &options, &dq, &dk, &dv);
@@ -64,6 +69,18 @@ static eddy_tensor *probabilities(const eddy_gradient_call *call, eddy_tensor *s
     return eddy_masked_fill(eddy_softmax(eddy_masked_fill(scores, empty, EDDY_S(0)), -1), absent, EDDY_S(0));
 }
 
+/* x [.., L, S] where the sdpa kept its weight, scaled up; *x itself without dropout. */
+static eddy_tensor *kept(const eddy_gradient_call *call, eddy_tensor *x) {
+    const eddy_arguments_sdpa_backward *arguments = call->attributes;
+    if (arguments->dropout == 0 || !x)
+        return x;
+    /* Elements are numbered over all batch dims, which the gradient has. */
+    eddy_shape shape = call->input_specs[GRAD].shape;
+    const eddy_shape *k = &call->input_specs[K].shape;
+    shape.dims[shape.rank - 1] = k->dims[k->rank - 2];
+    return eddy_dropout_backward(eddy_expand(x, shape), arguments->dropout, arguments->seed, arguments->counter);
+}
+
 eddy_status eddy_gradient_sdpa_backward(const eddy_gradient_call *call) {
     const eddy_arguments_sdpa_backward *arguments = call->attributes;
     eddy_tensor *g = eddy_gradient_widen(call->inputs[GRAD]), *o = eddy_gradient_widen(call->inputs[OUTPUT]);
@@ -77,18 +94,18 @@ eddy_status eddy_gradient_sdpa_backward(const eddy_gradient_call *call) {
 
     eddy_tensor *p = probabilities(call, eddy_mul_s(eddy_matmul(q, transposed(k)), scale));
     eddy_tensor *r = eddy_mul_s(eddy_add(eddy_matmul(a, transposed(k)), eddy_matmul(q, transposed(b))), scale);
-    eddy_tensor *pr = eddy_mul(p, r), *to_d = eddy_neg(row_sums(pr));
-    eddy_tensor *rest = eddy_sub(eddy_matmul(g, transposed(v)), row_sums(eddy_mul(g, o)));
+    eddy_tensor *pr = eddy_mul(p, r), *to_d = eddy_neg(row_sums(pr)), *kept_pr = kept(call, pr);
+    eddy_tensor *rest = eddy_sub(kept(call, eddy_matmul(g, transposed(v))), row_sums(eddy_mul(g, o)));
     eddy_tensor *ds = eddy_mul_s(eddy_mul(p, rest), scale);
-    eddy_tensor *to_p = eddy_add(eddy_mul(rest, r), eddy_matmul(g, transposed(c)));
+    eddy_tensor *to_p = eddy_add(eddy_mul(rest, r), kept(call, eddy_matmul(g, transposed(c))));
     eddy_tensor *to_s = eddy_mul_s(eddy_mul(p, eddy_sub(to_p, row_sums(eddy_mul(p, to_p)))), scale);
 
     eddy_tensor *results[] = {
-        [GRAD] = eddy_add(eddy_add(eddy_matmul(pr, v), eddy_matmul(p, c)), eddy_mul(to_d, o)),
+        [GRAD] = eddy_add(eddy_add(eddy_matmul(kept_pr, v), eddy_matmul(kept(call, p), c)), eddy_mul(to_d, o)),
         [OUTPUT] = eddy_mul(to_d, g),
         [Q] = eddy_add(eddy_matmul(to_s, k), eddy_matmul(ds, b)),
         [K] = eddy_add(eddy_matmul(transposed(to_s), q), eddy_matmul(transposed(ds), a)),
-        [V] = eddy_matmul(transposed(pr), g),
+        [V] = eddy_matmul(transposed(kept_pr), g),
     };
     for (int i = GRAD; i <= V; i++) {
         if (!results[i])

@@ -53,14 +53,15 @@ static eddy_status check_shapes(const eddy_infer *infer, int64_t first, eddy_sha
     return EDDY_OK;
 }
 
-static eddy_status check_sdpa(const eddy_infer *infer, int64_t first, eddy_shape *batch) {
-    const eddy_attributes_sdpa *attributes = infer->attributes;
+static eddy_status check_sdpa(const eddy_infer *infer, int64_t first, double scale, double dropout, eddy_shape *batch) {
     eddy_status status = eddy_check_float(infer, first);
     for (int64_t i = first + 1; i < first + 4 && status == EDDY_OK; i++)
         if (!infer->inputs[i].is_absent && (i < first + 3 || infer->inputs[i].dtype != EDDY_BOOL))
             status = eddy_check_same_dtype(infer, first, i);
-    if (status == EDDY_OK && !isfinite(attributes->scale))
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "scale is %g", attributes->scale);
+    if (status == EDDY_OK && !isfinite(scale))
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "scale is %g", scale);
+    if (status == EDDY_OK && !(dropout >= 0 && dropout <= 1))
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "dropout is %g, which is no probability", dropout);
     return status == EDDY_OK ? check_shapes(infer, first, batch) : status;
 }
 
@@ -70,8 +71,9 @@ static eddy_shape sdpa_shape(const eddy_infer *infer, int64_t first, const eddy_
 }
 
 eddy_status eddy_infer_sdpa(eddy_infer *infer) {
+    const eddy_attributes_sdpa *attributes = infer->attributes;
     eddy_shape batch;
-    eddy_status status = check_sdpa(infer, 0, &batch);
+    eddy_status status = check_sdpa(infer, 0, attributes->scale, attributes->dropout, &batch);
     if (status != EDDY_OK)
         return status;
     infer->outputs[0].shape = sdpa_shape(infer, 0, &batch);
@@ -80,8 +82,9 @@ eddy_status eddy_infer_sdpa(eddy_infer *infer) {
 }
 
 eddy_status eddy_infer_sdpa_backward(eddy_infer *infer) {
+    const eddy_attributes_sdpa_backward *attributes = infer->attributes;
     eddy_shape batch;
-    eddy_status status = check_sdpa(infer, 2, &batch);
+    eddy_status status = check_sdpa(infer, 2, attributes->scale, attributes->dropout, &batch);
     if (status != EDDY_OK)
         return status;
     eddy_shape result = sdpa_shape(infer, 2, &batch);

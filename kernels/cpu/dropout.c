@@ -7,7 +7,6 @@
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/random_block.h>
 #include <kernels/cpu/walk.h>
-#include <math.h>
 
 /* A multiple of what one call of a block function makes. */
 #define SLICE_ELEMENTS 16384
@@ -15,7 +14,6 @@
 /* What fits a batch wherever in a Philox block it begins. */
 #define STRETCH (BATCH - 4)
 #define TILE_ROWS 16
-#define UNIFORM_BITS 24
 
 typedef union numbers {
     float f32[BATCH];
@@ -35,11 +33,11 @@ typedef struct decision {
 
 /* What is kept is scaled up; what is dropped is 0, NaN too. */
 static void drop(const decision *work, numbers *x, int64_t first, int64_t count) {
-    float uniform[BATCH], least = (float)(ceil(ldexp(work->p, UNIFORM_BITS)) * 0x1p-24);
+    float uniform[BATCH], least = eddy_drop_least(work->p);
     const float *u = uniform + first % 4;
-    double scale = 1 / (1 - work->p);
+    double scale = eddy_drop_scale(work->p);
     float scale32 = (float)scale;
-    eddy_cpu_random_blocks()->uniform_f32(uniform, UNIFORM_BITS, work->seed, work->counter, (uint64_t)first / 4);
+    eddy_cpu_random_blocks()->uniform_f32(uniform, EDDY_DROP_BITS, work->seed, work->counter, (uint64_t)first / 4);
     if (work->compute == EDDY_F64)
         for (int64_t i = 0; i < count; i++)
             x->f64[i] = u[i] >= least ? x->f64[i] * scale : 0;
@@ -72,7 +70,7 @@ static void toss(const decision *work, numbers *x, int64_t first, int64_t count)
                                 (uint64_t)first / 2 + (uint64_t)half * EDDY_RANDOM_BLOCKS);
         fit = toss_f64(x->f64, uniform.f64 + first % 2, count);
     } else {
-        blocks->uniform_f32(uniform.f32, UNIFORM_BITS, work->seed, work->counter, (uint64_t)first / 4);
+        blocks->uniform_f32(uniform.f32, EDDY_DROP_BITS, work->seed, work->counter, (uint64_t)first / 4);
         fit = toss_f32(x->f32, uniform.f32 + first % 4, count);
     }
     for (int64_t i = 0; !fit && i < count; i++) {

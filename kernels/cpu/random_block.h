@@ -3,6 +3,7 @@
 #define EDDY_KERNELS_CPU_RANDOM_BLOCK_H
 
 #include <kernels/cpu/isa.h>
+#include <math.h>
 #include <stdint.h>
 
 /* Philox blocks made at a time; what a function below writes: 4 words each, hence 4 f32 or 2 f64. */
@@ -15,6 +16,17 @@ typedef struct eddy_random_blocks {
     void (*normal_f32)(float *out, uint64_t seed, uint64_t counter, uint64_t block);
     void (*normal_f64)(double *out, uint64_t seed, uint64_t counter, uint64_t block);
 } eddy_random_blocks;
+
+/* Of dropout: an element is kept, and scaled, where its number of so many bits is not below the least; p as it was given, 0 to 1. */
+#define EDDY_DROP_BITS 24
+
+static inline float eddy_drop_least(double p) {
+    return (float)(ceil(ldexp(p, EDDY_DROP_BITS)) * 0x1p-24);
+}
+
+static inline double eddy_drop_scale(double p) {
+    return 1 / (1 - p);
+}
 
 EDDY_ISA_DECLARE(eddy_random_blocks, eddy_cpu_random_blocks)
 

@@ -7,6 +7,7 @@
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/gemm.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/random_block.h>
 #include <kernels/cpu/sdpa_block.h>
 #include <kernels/cpu/walk.h>
 #include <math.h>
@@ -15,6 +16,9 @@
  * the library. */
 #define ROWS_MAX 128
 #define COLUMNS_MAX 512
+/* Numbers that one call draws, and room for those of a row of a block wherever it begins among them. */
+#define DRAWN (4 * EDDY_RANDOM_BLOCKS)
+#define NUMBERS_MAX ((COLUMNS_MAX / DRAWN + 1) * DRAWN)
 /* Parts that the tasks are dealt to, each with buffers of its own. As many as suffice for any team where that takes no more memory
  * than the outputs do, and some in any case. */
 #define PARTS_MAX 64
@@ -30,7 +34,8 @@ typedef struct sdpa {
     int64_t batch_count, rows, columns, width, value_width; /* L, S, D, E */
     int64_t block_rows, block_columns;                      /* of a block */
     bool is_causal;
-    double scale;
+    double scale, dropout;
+    uint64_t seed, counter;
     eddy_dtype compute;
     int64_t bytes; /* of a number of the compute type */
     const eddy_sdpa_ops *ops;
@@ -52,8 +57,8 @@ static void add_operand(sdpa *work, const eddy_kernel_view *view) {
 }
 
 /* The outputs have all batch dims. */
-static void prepare(sdpa *work, const eddy_kernel_call *call, const eddy_kernel_view *like) {
-    const eddy_attributes_sdpa *attributes = call->attributes;
+static void prepare(sdpa *work, const eddy_kernel_call *call, const eddy_kernel_view *like,
+                    const eddy_attributes_sdpa *attributes) {
     const eddy_kernel_view *q = work->views[Q], *v = work->views[V];
     work->call = call;
     work->rows = q->shape[q->rank - 2];
@@ -62,6 +67,9 @@ static void prepare(sdpa *work, const eddy_kernel_call *call, const eddy_kernel_
     work->value_width = v->shape[v->rank - 1];
     work->is_causal = attributes->causal;
     work->scale = attributes->scale != 0 ? attributes->scale : 1 / sqrt((double)eddy_max_i64(1, work->width));
+    work->dropout = attributes->dropout;
+    work->seed = attributes->seed;
+    work->counter = attributes->counter;
     work->compute = eddy_chunk_compute_dtype(q->dtype);
     work->bytes = work->compute == EDDY_F64 ? 8 : 4;
     work->ops = work->compute == EDDY_F64 ? &eddy_cpu_sdpa_blocks()->f64 : &eddy_cpu_sdpa_blocks()->f32;
@@ -170,6 +178,29 @@ static void mask_scores(const sdpa *work, const int64_t *offsets, void *scores, 
     }
 }
 
+/* Numbers first .. first + count - 1 of those that dropout takes for the elements of the whole matrices of weights. */
+typedef struct numbers {
+    uint64_t first;
+    int64_t count;
+    float drawn[NUMBERS_MAX];
+} numbers;
+
+/* Those of row `row` of batch number `batch`, from a column on: in x already where short rows follow each other. */
+static const float *draw_row(const sdpa *work, int64_t batch, int64_t row, int64_t column, int64_t count, numbers *x) {
+    uint64_t first = (uint64_t)((batch * work->rows + row) * work->columns + column);
+    if (first < x->first || first + (uint64_t)count > x->first + (uint64_t)x->count) {
+        x->first = first - first % 4;
+        for (x->count = 0; x->first + (uint64_t)x->count < first + (uint64_t)count; x->count += DRAWN)
+            eddy_cpu_random_blocks()->uniform_f32(x->drawn + x->count, EDDY_DROP_BITS, work->seed, work->counter,
+                                                  (x->first + (uint64_t)x->count) / 4);
+    }
+    return x->drawn + (first - x->first);
+}
+
+static void drop(const sdpa *work, void *weights, const float *drawn, int64_t count) {
+    work->ops->drop(weights, drawn, eddy_drop_least(work->dropout), eddy_drop_scale(work->dropout), count);
+}
+
 /* A part of the workspace that is handed out piece by piece; without base it is only measured. */
 typedef struct room {
     char *base;
@@ -239,11 +270,22 @@ static void begin_rows(const sdpa *work, const forward_buffers *b, int64_t rows)
     work->ops->fill(b->out, 0, rows * work->value_width);
 }
 
+/* The sums of rows stay those of all weights. */
+static void drop_scores(const sdpa *work, const forward_buffers *b, int64_t batch, int64_t row, int64_t rows,
+                        int64_t column, int64_t columns) {
+    numbers x;
+    x.first = 0, x.count = 0;
+    for (int64_t r = 0; r < rows; r++)
+        drop(work, eddy_chunk_at(b->scores, work->compute, r * work->block_columns),
+             draw_row(work, batch, row + r, column, columns, &x), columns);
+}
+
 /* A block of rows of one batch. */
 static void forward_task(const sdpa *work, int64_t task, const forward_buffers *b) {
+    int64_t batch = task / row_blocks(work);
     int64_t row = task % row_blocks(work) * work->block_rows, rows = eddy_min_i64(work->block_rows, work->rows - row);
     eddy_walk_cursor cursor;
-    eddy_walk_seek(&work->batches, &cursor, task / row_blocks(work));
+    eddy_walk_seek(&work->batches, &cursor, batch);
     matrix q = scaled_q(work, cursor.offsets, row, rows, b->q);
     begin_rows(work, b, rows);
     int64_t seen = columns_seen(work, row + rows - 1);
@@ -255,6 +297,8 @@ static void forward_task(const sdpa *work, int64_t task, const forward_buffers *
                  work->block_columns);
         mask_scores(work, cursor.offsets, b->scores, row, rows, column, columns);
         join_scores(work, b, rows, columns, true);
+        if (work->dropout != 0)
+            drop_scores(work, b, batch, row, rows, column, columns);
         multiply(work, false, false, rows, work->value_width, columns, b->scores, work->block_columns, v.data, v.stride,
                  true, b->out, work->value_width);
     }
@@ -284,7 +328,7 @@ static void forward_plan(sdpa *work, const eddy_kernel_call *call) {
                              [V] = &call->views[2],
                              [MASK] = present(&call->views[3]),
                              [OUT] = &call->views[4]}};
-    prepare(work, call, &call->views[4]);
+    prepare(work, call, &call->views[4], call->attributes);
     work->tasks = work->batch_count * row_blocks(work);
     forward_buffers buffers;
     room measured = {0};
@@ -362,8 +406,8 @@ static void take_totals(const sdpa *work, const int64_t *offsets, const backward
 }
 
 /* Adds what rows row .. and columns column .. have to do with each other to dq, dk and dv. */
-static void add_block(const sdpa *work, const int64_t *offsets, const backward_buffers *b, int64_t row, int64_t column,
-                      int64_t columns, matrix k, matrix v) {
+static void add_block(const sdpa *work, int64_t batch, const int64_t *offsets, const backward_buffers *b, int64_t row,
+                      int64_t column, int64_t columns, matrix k, matrix v) {
     const forward_buffers *f = &b->forward;
     int64_t rows = eddy_min_i64(work->block_rows, work->rows - row), width = work->width;
     matrix q = scaled_q(work, offsets, row, rows, f->q), grad = rows_of(work, GRAD, offsets, row, rows, b->grad);
@@ -372,6 +416,8 @@ static void add_block(const sdpa *work, const int64_t *offsets, const backward_b
     mask_scores(work, offsets, f->scores, row, rows, column, columns);
     multiply(work, false, true, rows, columns, work->value_width, grad.data, grad.stride, v.data, v.stride, false,
              b->slopes, work->block_columns);
+    numbers x;
+    x.first = 0, x.count = 0;
     for (int64_t r = 0; r < rows; r++) {
         void *scores = eddy_chunk_at(f->scores, work->compute, r * work->block_columns);
         void *slopes = eddy_chunk_at(b->slopes, work->compute, r * work->block_columns);
@@ -380,7 +426,12 @@ static void add_block(const sdpa *work, const int64_t *offsets, const backward_b
             work->ops->fill(scores, 0, columns);
         else
             work->ops->exp_sum(scores, total, columns);
+        const float *drawn = work->dropout != 0 ? draw_row(work, batch, row + r, column, columns, &x) : NULL;
+        if (drawn)
+            drop(work, slopes, drawn, columns);
         work->ops->slope(slopes, scores, b->products[row + r], columns);
+        if (drawn)
+            drop(work, scores, drawn, columns);
     }
     multiply(work, true, false, columns, work->value_width, rows, f->scores, work->block_columns, grad.data,
              grad.stride, true, b->dv, work->value_width);
@@ -405,7 +456,7 @@ static void backward_batch(const sdpa *work, int64_t batch, const backward_buffe
         /* Rows before the first see none of these columns. */
         int64_t first = work->is_causal ? column / work->block_rows * work->block_rows : 0;
         for (int64_t row = first; row < work->rows; row += work->block_rows)
-            add_block(work, offsets, b, row, column, columns, k, v);
+            add_block(work, batch, offsets, b, row, column, columns, k, v);
         store_rows(work, DK, offsets, column, columns, b->dk);
         store_rows(work, DV, offsets, column, columns, b->dv);
     }
@@ -435,7 +486,13 @@ static void backward_plan(sdpa *work, const eddy_kernel_call *call) {
                              [DQ] = &call->views[6],
                              [DK] = &call->views[7],
                              [DV] = &call->views[8]}};
-    prepare(work, call, &call->views[6]);
+    const eddy_attributes_sdpa_backward *given = call->attributes;
+    const eddy_attributes_sdpa attributes = {.seed = (uint64_t)given->seed,
+                                             .counter = (uint64_t)given->counter,
+                                             .dropout = given->dropout,
+                                             .scale = given->scale,
+                                             .causal = given->causal};
+    prepare(work, call, &call->views[6], &attributes);
     work->tasks = work->batch_count;
     backward_buffers buffers;
     room measured = {0};
@@ -456,11 +513,12 @@ static size_t sdpa_backward_workspace(const eddy_kernel_call *call) {
     return (size_t)work.parts * work.part_bytes;
 }
 
-/* Picoseconds: products at some 125 GFLOP/s, and some exponentials. */
+/* Picoseconds: products at some 125 GFLOP/s, some exponentials, and the numbers of dropout. */
 static int64_t cost(const sdpa *work, double products) {
     double scores = (double)work->batch_count * (double)work->rows * (double)work->columns;
     double each = work->compute == EDDY_F64 ? 32 : 16, width = (double)(work->width + work->value_width);
-    double total = scores * (width * products * each + 800) * (work->is_causal ? 0.7 : 1);
+    double total =
+        scores * (width * products * each + 800 + (work->dropout != 0 ? 700 : 0)) * (work->is_causal ? 0.7 : 1);
     return 500000 + (int64_t)(total < 1e15 ? total : 1e15);
 }
 

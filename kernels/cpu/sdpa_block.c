@@ -85,11 +85,19 @@
         const real *restrict p = probabilities;                                                                        \
         for (int64_t i = 0; i < count; i++)                                                                            \
             g[i] = p[i] * (g[i] - less);                                                                               \
+    }                                                                                                                  \
+    static void drop_##name(void *data, const float *restrict numbers, float least, double factor, int64_t count) {    \
+        real *restrict x = data, by = (real)factor;                                                                    \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            x[i] = numbers[i] >= least ? x[i] * by : 0;                                                                \
     }
 
 SDPA(f32, float)
 SDPA(f64, double)
 
 #define OPS(name)                                                                                                      \
-    { fill_##name, scale_##name, add_##name, hide_##name, max_##name, exp_sum_##name, dot_##name, slope_##name }
+    {                                                                                                                  \
+        fill_##name, scale_##name, add_##name, hide_##name, max_##name, exp_sum_##name, dot_##name, slope_##name,      \
+            drop_##name                                                                                                \
+    }
 const eddy_sdpa_blocks EDDY_ISA_NAME(eddy_cpu_sdpa_blocks) = {.f32 = OPS(f32), .f64 = OPS(f64)};

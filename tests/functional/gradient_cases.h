@@ -218,6 +218,17 @@ CASE(sdpa_backward, sdpa_gradients(x, EDDY_NONE, NULL))
 CASE(sdpa_backward_causal, sdpa_gradients(x, EDDY_NONE, EDDY_OPTIONS(sdpa_backward, .causal = true)))
 CASE(sdpa_backward_masked, sdpa_gradients(x, holes(), EDDY_OPTIONS(sdpa_backward, .causal = true, .scale = 0.7)))
 CASE(sdpa_backward_biased, sdpa_gradients(x, bias(), NULL))
+/* The same numbers at every call. */
+static eddy_tensor *dropped(eddy_tensor *const *x, eddy_tensor *seen, const eddy_sdpa_options *options) {
+    return eddy_seed(5) == EDDY_OK ? eddy_sdpa(A, B, C, seen, options) : NULL;
+}
+
+CASE(sdpa_dropped, dropped(x, EDDY_NONE, EDDY_OPTIONS(sdpa, .dropout = 0.4)))
+CASE(sdpa_dropped_masked, dropped(x, holes(), EDDY_OPTIONS(sdpa, .causal = true, .dropout = 0.4)))
+CASE(sdpa_backward_dropped,
+     sdpa_gradients(x, EDDY_NONE, EDDY_OPTIONS(sdpa_backward, .dropout = 0.4, .seed = 3, .counter = 4)))
+CASE(sdpa_backward_dropped_biased,
+     sdpa_gradients(x, bias(), EDDY_OPTIONS(sdpa_backward, .dropout = 0.4, .seed = -3, .counter = 4)))
 CASE(rope, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), NULL))
 CASE(rope_interleaved, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), EDDY_OPTIONS(rope, .interleaved = true)))
 
@@ -524,10 +535,16 @@ static const gradient_case cases[] = {
     ROW(sdpa, sdpa_causal, -2, 2, 3, SHAPE(3, 4), SHAPE(3, 4), SHAPE(3, 2)),
     ROW(sdpa, sdpa_masked, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(3, 4), SHAPE(2, 3, 2)),
     ROW(sdpa, sdpa_biased, -2, 2, 3, SHAPE(3, 4), SHAPE(3, 4), SHAPE(3, 2)),
+    ROW(sdpa, sdpa_dropped, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(5, 4), SHAPE(2, 1, 5, 2)),
+    ROW(sdpa, sdpa_dropped_masked, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(3, 4), SHAPE(2, 3, 2)),
     ROW(sdpa_backward, sdpa_backward, -2, 2, 5, SHAPE(2, 3, 2), SHAPE(2, 3, 2), SHAPE(3, 2), SHAPE(2, 4, 2),
         SHAPE(4, 2)),
     ROW(sdpa_backward, sdpa_backward_causal, -2, 2, 5, SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 1), SHAPE(3, 1), SHAPE(3, 2)),
     ROW(sdpa_backward, sdpa_backward_masked, -2, 2, 5, SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2)),
+    ROW(sdpa_backward, sdpa_backward_dropped, -2, 2, 5, SHAPE(2, 2, 3, 2), SHAPE(2, 2, 3, 2), SHAPE(2, 3, 2),
+        SHAPE(4, 2), SHAPE(2, 1, 4, 2)),
+    ROW(sdpa_backward, sdpa_backward_dropped_biased, -2, 2, 5, SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2),
+        SHAPE(3, 2)),
     ROW(sdpa_backward, sdpa_backward_biased, -2, 2, 5, SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2)),
     ROW(rope, rope, -2, 2, 1, SHAPE(2, 3, 4)),
     ROW(rope, rope_interleaved, -2, 2, 1, SHAPE(3, 4)),

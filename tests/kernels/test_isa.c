@@ -474,7 +474,7 @@ Test(isa, losses_agree) {
 #define ATTENTION_COLUMNS 160
 
 static void check_sdpa(const eddy_sdpa_ops *portable, const eddy_sdpa_ops *other, eddy_isa isa, const char *x,
-                       const char *y, const unsigned char *bytes, size_t size, int64_t count) {
+                       const char *y, const float *chances, const unsigned char *bytes, size_t size, int64_t count) {
     static _Alignas(64) char rows[2][8 * ATTENTION_COLUMNS];
     const eddy_sdpa_ops *both[] = {portable, other};
     double values[2][3];
@@ -486,6 +486,7 @@ static void check_sdpa(const eddy_sdpa_ops *portable, const eddy_sdpa_ops *other
         values[b][0] = both[b]->max(rows[b], count);
         values[b][1] = both[b]->exp_sum(rows[b], 0.25, count);
         both[b]->slope(rows[b], y, 0.125, count);
+        both[b]->drop(rows[b], chances, 0.25f, 1.5, count);
         values[b][2] = both[b]->dot(rows[b], y, count);
     }
     ASSERT_SAME(values[0], values[1], sizeof(values[0]), isa, "sums", (long long)count);
@@ -504,9 +505,9 @@ Test(isa, attention_rows_agree) {
     EACH_OTHER(isa)
     for (int64_t count = 0; count <= ATTENTION_COLUMNS; count++) {
         check_sdpa(&eddy_cpu_sdpa_blocks_portable.f32, &eddy_cpu_sdpa_blocks_for(isa)->f32, isa, (char *)f32[0],
-                   (char *)f32[1], bytes, sizeof(float), count);
+                   (char *)f32[1], f32[1], bytes, sizeof(float), count);
         check_sdpa(&eddy_cpu_sdpa_blocks_portable.f64, &eddy_cpu_sdpa_blocks_for(isa)->f64, isa, (char *)f64[0],
-                   (char *)f64[1], bytes, sizeof(double), count);
+                   (char *)f64[1], f32[1], bytes, sizeof(double), count);
     }
 }
 

@@ -1,4 +1,5 @@
-/* Attention against the whole matrix of scores in long double, and its gradients; in f64 also against finite differences.
+/* Attention against the whole matrix of scores in long double, and its gradients; in f64 also against finite differences. What
+ * dropout keeps, against the Philox word of the weight.
  *
  * Bounds: a score errs by u times the size of its products; a probability by twice that relatively, and by u for its own sum.
  * Each result gets that times the size of what it adds up, and one unit of the dtype. */
@@ -9,6 +10,7 @@
 #include <kernels/attributes.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/sdpa_block.h>
+#include <kernels/philox.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,7 @@ typedef struct problem {
     bool causal;
     layout in;
     eddy_kernel_team *team;
+    double dropout;
 } problem;
 
 enum { BATCHES = 6 };
@@ -30,6 +33,7 @@ enum { BATCHES = 6 };
 typedef struct setting {
     tensor q, k, v, mask, out, grad, dq, dk, dv;
     eddy_attributes_sdpa attributes;
+    eddy_attributes_sdpa_backward backward;
     double scale;
     int64_t mask_rows;
 } setting;
@@ -61,7 +65,16 @@ static setting make(const problem *p) {
     for (int64_t i = 0; i < s.mask.count && p->mask == ADDED_MASK; i++)
         if (test_below(4) == 0)
             tensor_set(&s.mask, i, -INFINITY);
-    s.attributes = (eddy_attributes_sdpa){.causal = p->causal, .scale = test_below(2) ? 0 : 0.25};
+    s.attributes = (eddy_attributes_sdpa){.seed = UINT64_C(0xfedcba9876543210),
+                                          .counter = 7,
+                                          .dropout = p->dropout,
+                                          .causal = p->causal,
+                                          .scale = test_below(2) ? 0 : 0.25};
+    s.backward = (eddy_attributes_sdpa_backward){.seed = (int64_t)s.attributes.seed,
+                                                 .counter = 7,
+                                                 .dropout = p->dropout,
+                                                 .causal = p->causal,
+                                                 .scale = s.attributes.scale};
     s.scale = s.attributes.scale != 0 ? s.attributes.scale : 1 / sqrt((double)(D > 0 ? D : 1));
     return s;
 }
@@ -112,6 +125,14 @@ static long double row_of(const setting *s, const problem *p, int64_t batch, int
     return size;
 }
 
+/* What dropout multiplies a weight by. */
+static double kept(const setting *s, const problem *p, int64_t batch, int64_t i, int64_t j) {
+    int64_t number = (batch * p->rows + i) * p->columns + j;
+    uint32_t w[4];
+    eddy_philox(s->attributes.seed, s->attributes.counter, (uint64_t)number / 4, w);
+    return (double)(w[number % 4] >> 8) * 0x1p-24 >= p->dropout ? 1 / (1 - p->dropout) : 0;
+}
+
 static void run_forward(setting *s, const problem *p, tensor *out, eddy_kernel_team *team) {
     tensor *mask = p->mask == NO_MASK ? NULL : &s->mask;
     cr_assert_eq(
@@ -122,7 +143,7 @@ static void run_backward(setting *s, const problem *p, eddy_kernel_team *team) {
     tensor *mask = p->mask == NO_MASK ? NULL : &s->mask;
     cr_assert_eq(run_kernel(&eddy_cpu_sdpa_backward,
                             (tensor *[]){&s->grad, &s->out, &s->q, &s->k, &s->v, mask, &s->dq, &s->dk, &s->dv}, 9,
-                            &s->attributes, team, NULL),
+                            &s->backward, team, NULL),
                  0);
 }
 
@@ -167,19 +188,19 @@ static void check(const problem *p) {
                         slopes = 0;
             for (int64_t j = 0; j < S; j++)
                 for (int64_t e = 0; e < E; e++) {
-                    long double pv = probabilities[j] * v_at(&s, p, b, j, e),
+                    long double weight = probabilities[j] * kept(&s, p, b, i, j), pv = weight * v_at(&s, p, b, j, e),
                                 g = tensor_get(&s.grad, (b * L + i) * E + e);
                     answer_add(&out, (b * L + i) * E + e, pv, off * fabsl(pv));
-                    answer_add(&dv, (b * S + j) * E + e, probabilities[j] * g, off * fabsl(probabilities[j] * g));
+                    answer_add(&dv, (b * S + j) * E + e, weight * g, off * fabsl(weight * g));
                     product += g * pv;
                     slopes += fabsl(g * pv);
                 }
             /* The gradient takes the output as it was rounded. */
             long double rounding = 1 + unit_of(p->dtype) / unit_of(p->dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32);
             for (int64_t j = 0; j < S; j++) {
-                long double to_score = 0, size = 0;
+                long double to_score = 0, size = 0, scaled = kept(&s, p, b, i, j);
                 for (int64_t e = 0; e < E; e++) {
-                    long double gv = tensor_get(&s.grad, (b * L + i) * E + e) * v_at(&s, p, b, j, e);
+                    long double gv = tensor_get(&s.grad, (b * L + i) * E + e) * scaled * v_at(&s, p, b, j, e);
                     to_score += gv;
                     size += fabsl(gv);
                 }
@@ -215,23 +236,38 @@ Test(sdpa, every_dtype_layout_and_mask) {
             for (int a = 0; a < OUTPUT_LAYOUTS; a++)
                 for (int m = 0; m < MASKS; m++)
                     for (int causal = 0; causal < 2; causal++) {
-                        problem p = {floats[d],    sizes[n][0], sizes[n][1], sizes[n][2], sizes[n][3],
-                                     (mask_kind)m, causal,      (layout)a,   &serial_team};
+                        problem p = {floats[d],    sizes[n][0], sizes[n][1], sizes[n][2],  sizes[n][3],
+                                     (mask_kind)m, causal,      (layout)a,   &serial_team, m == NO_MASK ? 0.4 : 0};
                         check(&p);
                     }
 }
 
 Test(sdpa, blocks_and_their_edges) {
     const int64_t sizes[][4] = {
-        {64, 128, 16, 16}, {65, 129, 8, 8}, {63, 127, 8, 8}, {130, 257, 5, 3}, {1, 300, 64, 64}};
+        {64, 128, 16, 16}, {65, 129, 8, 8}, {127, 511, 8, 8}, {130, 520, 3, 3}, {1, 600, 64, 64}};
     for (int d = 0; d < 3; d++)
         for (int n = 0; n < 5; n++)
             for (int causal = 0; causal < 2; causal++) {
-                problem p = {floats[d],     sizes[n][0],
-                             sizes[n][1],   sizes[n][2],
-                             sizes[n][3],   (mask_kind)(n % MASKS),
-                             causal,        n % 2 ? CONTIGUOUS : TURNED,
-                             &threaded_team};
+                problem p = {floats[d],      sizes[n][0],
+                             sizes[n][1],    sizes[n][2],
+                             sizes[n][3],    (mask_kind)(n % MASKS),
+                             causal,         n % 2 ? CONTIGUOUS : TURNED,
+                             &threaded_team, 0};
+                check(&p);
+            }
+}
+
+Test(sdpa, dropout_in_blocks) {
+    const int64_t sizes[][4] = {{7, 1027, 5, 3}, {130, 9, 8, 8}, {3, 2, 2, 2}, {64, 512, 2, 2}};
+    const double probabilities[] = {0.25, 0x1p-24, 1};
+    for (int d = 0; d < 3; d++)
+        for (int n = 0; n < 4; n++)
+            for (int causal = 0; causal < 2; causal++) {
+                problem p = {floats[d],      sizes[n][0],
+                             sizes[n][1],    sizes[n][2],
+                             sizes[n][3],    (mask_kind)((n + d) % MASKS),
+                             causal,         n % 2 ? CONTIGUOUS : TURNED,
+                             &threaded_team, probabilities[(n + causal) % 3]};
                 check(&p);
             }
 }
@@ -245,8 +281,9 @@ Test(sdpa, a_row_that_looks_at_nothing_is_zero) {
     tensor_fill(&q, 1), tensor_fill(&k, 1), tensor_fill(&v, 1);
     tensor_set(&mask, 2, 1);
     eddy_attributes_sdpa attributes = {0};
+    eddy_attributes_sdpa_backward backward = {0};
     run_kernel(&eddy_cpu_sdpa, (tensor *[]){&q, &k, &v, &mask, &out}, 5, &attributes, &serial_team, NULL);
-    run_kernel(&eddy_cpu_sdpa_backward, (tensor *[]){&q, &out, &q, &k, &v, &mask, &dq, &dk, &dv}, 9, &attributes,
+    run_kernel(&eddy_cpu_sdpa_backward, (tensor *[]){&q, &out, &q, &k, &v, &mask, &dq, &dk, &dv}, 9, &backward,
                &serial_team, NULL);
     for (int64_t i = 0; i < 3; i++) {
         cr_assert_eq(tensor_get(&out, i), 0);
@@ -275,7 +312,7 @@ Test(sdpa, nan_and_huge_scores) {
 
 Test(sdpa, gradients_are_those_of_finite_differences) {
     const double step = 0x1p-17;
-    problem p = {EDDY_F64, 4, 5, 3, 2, BOOL_MASK, true, CONTIGUOUS, &serial_team};
+    problem p = {EDDY_F64, 4, 5, 3, 2, BOOL_MASK, true, CONTIGUOUS, &serial_team, 0.3};
     setting s = make(&p);
     run_forward(&s, &p, &s.out, p.team);
     run_backward(&s, &p, p.team);
