@@ -4,8 +4,8 @@
  *
  * e^(a^2) erfc(a) for a >= 0 is a polynomial in t = (a - 4) / (a + 4), divided by a + 4: after Shepherd and Laframboise,
  * "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < infinity" (Mathematics of Computation 36, 1981).
- * Polynomials: Sollya's fpminimax (log2 of the relative error: f32 -30, f64 -53.9; erf near 0 f32 -34, f64 -63; gelu in f32
- * -25; its rational part, -28, by least squares with weights that go with the error, as Lawson's). */
+ * Polynomials: Sollya's fpminimax (log2 of the relative error: f32 -30, f64 -53.9; erf near 0 f32 -34, f64 -63). The rational part of
+ * gelu in f32, -26.3: by least squares with weights that go with the error, as Lawson's, a coefficient rounded after the other. */
 #ifndef EDDY_KERNELS_GAUSS_H
 #define EDDY_KERNELS_GAUSS_H
 
@@ -152,32 +152,20 @@ EDDY_WORD float eddy_normal_f32(float x) {
     return (float)(x < 0.0f ? beyond : 1.0 - beyond);
 }
 
-/* f32: x less |x| times the share beyond |x|, or that itself for negative x. Below 1 it is x (1 / 2 + x h(x^2)); further out |x| times the
- * share is the density e^(-x^2 / 2) / sqrt(2 pi) less a rational part of it, which gets smaller and smaller. 2^-64 comes last, so that a
- * subnormal result is rounded once. */
+/* f32: x less |x| times the share, or that itself for negative x; e^(a^2 / 2) erfc(a / sqrt(2)) = n(a) / d(a), whose coefficients are all
+ * positive. Each is the sum of its odd and its even part, and n has a multiplied in: that errs less than Horner's scheme, which rounds as
+ * often as there are powers. 2^-65 comes last, so that a subnormal result is rounded once. */
 EDDY_WORD float eddy_gelu_f32(float x) {
-    float t, size = __builtin_fabsf(x), a = eddy_math_cut_f32(size, 14.4f), square = a * a;
+    float t, a = eddy_math_cut_f32(__builtin_fabsf(x), 14.4f), square = a * a;
     float p = eddy_gauss_bell_f32(a, square, &t);
-    float d = a + 0x1.b22776p2f;
-    d = __builtin_fmaf(d, a, 0x1.a48196p4f);
-    d = __builtin_fmaf(d, a, 0x1.cc21acp5f);
-    d = __builtin_fmaf(d, a, 0x1.1c44d8p6f);
-    d = __builtin_fmaf(d, a, 0x1.310eccp5f);
-    float e = 0x1.fff96ep-1f;
-    e = __builtin_fmaf(e, a, 0x1.b26082p2f);
-    e = __builtin_fmaf(e, a, 0x1.733904p4f);
-    e = __builtin_fmaf(e, a, 0x1.312812p5f);
-    float less = e / d, part = 1.0f - less, part_low = (1.0f - part) - less;
-    part += __builtin_fmaf(p, part, part_low);
-    float far = __builtin_fmaf(part * eddy_math_large_power_f32(t), -0x1.988454p-66f, x < 0.0f ? 0.0f : x);
-    float h = -0x1.23c10ap-17f;
-    h = __builtin_fmaf(h, square, 0x1.e8123cp-14f);
-    h = __builtin_fmaf(h, square, -0x1.37bfd2p-10f);
-    h = __builtin_fmaf(h, square, 0x1.46d908p-7f);
-    h = __builtin_fmaf(h, square, -0x1.10587p-4f);
-    h = __builtin_fmaf(h, square, 0x1.988454p-2f);
-    float near = __builtin_fmaf(h, square, 0.5f * x);
-    return __builtin_copysignf(size < 1.0f ? near : far, x);
+    float n_odd = __builtin_fmaf(0x1.f860c6p+2f, square, 0x1.544dcp+6f);
+    float n_even = __builtin_fmaf(__builtin_fmaf(0x1.98858ep-1f, square, 0x1.1c6f24p+5f), square, 0x1.8464f2p+6f);
+    float d_odd = __builtin_fmaf(square + 0x1.6c5e4p+5f, square, 0x1.45194ep+7f);
+    float d_even = __builtin_fmaf(__builtin_fmaf(0x1.3c17ap+3f, square, 0x1.d2cdp+6f), square, 0x1.8464f2p+6f);
+    float n = __builtin_fmaf(n_odd, square, a * n_even), d = __builtin_fmaf(d_odd, a, d_even);
+    float share = n * eddy_math_large_power_f32(t);
+    share = __builtin_fmaf(p, share, share) / d;
+    return __builtin_fmaf(share, -0x1p-65f, x < 0.0f ? -0.0f : x);
 }
 
 /* The share beyond |x|, to be scaled by `shifted`. */
