@@ -95,13 +95,14 @@ static void combine(const tree *t, partial *into, partial *other) {
     copy(t, other, into);
 }
 
-static void tree_push(tree *t, partial *block) {
-    int level = 0;
+/* A full subtree of 2^level blocks, where that divides the number of those before it. */
+static void tree_push(tree *t, int level, partial *block) {
+    uint64_t blocks = UINT64_C(1) << level;
     for (; t->blocks >> level & 1; level++)
         combine(t, &t->levels[level], block);
     EDDY_ASSERT(level < LEVELS);
     copy(t, &t->levels[level], block);
-    t->blocks++;
+    t->blocks += blocks;
 }
 
 /* The whole of at least one block. */
@@ -176,6 +177,21 @@ static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_
         elements = &gathered;
     }
     reduce_elements(how, elements, count, first, second);
+}
+
+/* A group of blocks of one output, `left` elements being to come; false where it has to go block by block. */
+static bool reduce_group(const reduction *work, eddy_walk_cursor *cursor, const eddy_reduce_unit *unit, int64_t left,
+                         partial *result) {
+    const eddy_reduce_plan *plan = &work->plan;
+    const recipe *how = &work->recipe;
+    const int64_t count = (int64_t)EDDY_REDUCE_GROUP * EDDY_REDUCE_BLOCK;
+    if (left < count || unit->columns != 1 || how->pair != NULL || how->map != NULL || plan->in.dtype != how->element ||
+        eddy_walk_inner_stride(&plan->reduced, 0) != 1 || eddy_walk_run(&plan->reduced, cursor) < count)
+        return false;
+    how->op->group(eddy_chunk_at(plan->in.data, how->element, unit->in + cursor->offsets[0]), EDDY_REDUCE_BLOCK,
+                   &result->first);
+    eddy_walk_advance(&plan->reduced, cursor, count);
+    return true;
 }
 
 /* Outputs of one block each. */
@@ -277,14 +293,19 @@ static void reduce_task(const reduction *work, int64_t task) {
     tree_init(&t, &work->recipe, unit.columns);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&plan->reduced, &cursor, begin);
-    for (; begin < end; begin += EDDY_REDUCE_BLOCK) {
-        int64_t count = eddy_min_i64(EDDY_REDUCE_BLOCK, end - begin);
+    for (int64_t count; begin < end; begin += count) {
+        count = eddy_min_i64(EDDY_REDUCE_BLOCK, end - begin);
         result.count = count;
+        if (t.blocks % EDDY_REDUCE_GROUP == 0 && reduce_group(work, &cursor, &unit, end - begin, &result)) {
+            count = (int64_t)EDDY_REDUCE_GROUP * EDDY_REDUCE_BLOCK;
+            tree_push(&t, EDDY_REDUCE_GROUP_LEVELS, &result);
+            continue;
+        }
         if (unit.columns == 1)
             reduce_block(work, &cursor, unit.in, count, &result.first, &result.second);
         else
             reduce_columns(work, begin, unit.in, count, unit.columns, &result);
-        tree_push(&t, &result);
+        tree_push(&t, 0, &result);
     }
     tree_finish(&t, &result);
     if (plan->splits == 1)
@@ -308,7 +329,7 @@ static void join_splits(const reduction *work) {
         partial result;
         for (int64_t s = 0; s < plan->splits; s++) {
             copy(&t, &result, &work->partials[u * plan->splits + s]);
-            tree_push(&t, &result);
+            tree_push(&t, 0, &result);
         }
         tree_finish(&t, &result);
         store(work, &unit, &result);

@@ -10,6 +10,9 @@
 /* `a` comes first: it stays where both are equal, or where it is NaN. */
 #define MAX_REAL(a, b) ((((a) >= (b)) | ((a) != (a))) ? (a) : (b))
 #define MIN_REAL(a, b) ((((a) <= (b)) | ((a) != (a))) ? (a) : (b))
+/* The same of numbers. */
+#define MAX_NUMBER(a, b) ((b) > (a) ? (b) : (a))
+#define MIN_NUMBER(a, b) ((b) < (a) ? (b) : (a))
 #define MAX_INTEGER(a, b) ((a) > (b) ? (a) : (b))
 #define MIN_INTEGER(a, b) ((a) < (b) ? (a) : (b))
 #define MULTIPLY(a, b) ((a) * (b))
@@ -79,6 +82,17 @@
                     lane[c] = OP(lane[c], VALUE((type)row[c], found[c]));                                              \
         }
 
+/* The body of a block function of the largest or the smallest: where there is no NaN, one comparison is enough. */
+#define EXTREME_BLOCK(type, QUICK, OP)                                                                                 \
+    uint32_t others = 0;                                                                                               \
+    for (int64_t i = 0; i < count; i++)                                                                                \
+        others += ((const type *)elements)[i] == ((const type *)elements)[i] ? 0 : 1;                                  \
+    if (others == 0) {                                                                                                 \
+        REDUCE_BLOCK(type, type, ITSELF, QUICK)                                                                        \
+    } else {                                                                                                           \
+        REDUCE_BLOCK(type, type, ITSELF, OP)                                                                           \
+    }
+
 #define COMBINE(name, type, OP)                                                                                        \
     static void name##_combine(void *into, const void *other, int64_t count) {                                         \
         type *restrict a = into;                                                                                       \
@@ -87,17 +101,39 @@
             a[i] = OP(a[i], b[i]);                                                                                     \
     }
 
-#define REDUCE_OF(name, from, type, VALUE, OP)                                                                         \
-    static void name##_block(const void *elements, int64_t count, void *result) {                                      \
-        REDUCE_BLOCK(from, type, VALUE, OP)                                                                            \
+/* `each` is no constant: where gcc knows how many elements there are, the lanes lie in memory. */
+#define GROUP_AND_ROWS(name, from, type, VALUE, OP)                                                                    \
+    static void name##_group(const void *elements, int64_t each, void *result) {                                       \
+        const from *x = elements;                                                                                      \
+        type values[EDDY_REDUCE_GROUP];                                                                                \
+        for (int b = 0; b < EDDY_REDUCE_GROUP; b++)                                                                    \
+            name##_block(x + b * each, each, &values[b]);                                                              \
+        for (int width = EDDY_REDUCE_GROUP / 2; width > 0; width /= 2)                                                 \
+            for (int b = 0; b < width; b++)                                                                            \
+                values[b] = OP(values[2 * b], values[2 * b + 1]);                                                      \
+        *(type *)result = values[0];                                                                                   \
     }                                                                                                                  \
     static void name##_rows(void *lanes, const void *rows, int64_t row_stride, int64_t first, int64_t count,           \
                             int64_t columns) {                                                                         \
         REDUCE_ROWS(from, type, VALUE, OP)                                                                             \
     }
 
+#define BLOCK_OF(name, BODY)                                                                                           \
+    static void name##_block(const void *elements, int64_t count, void *result) {                                      \
+        BODY                                                                                                           \
+    }
+
+#define REDUCE_OF(name, from, type, VALUE, OP)                                                                         \
+    BLOCK_OF(name, REDUCE_BLOCK(from, type, VALUE, OP))                                                                \
+    GROUP_AND_ROWS(name, from, type, VALUE, OP)
+
 #define REDUCE(name, type, OP)                                                                                         \
     REDUCE_OF(name, type, type, ITSELF, OP)                                                                            \
+    COMBINE(name, type, OP)
+
+#define EXTREME(name, type, QUICK, OP)                                                                                 \
+    BLOCK_OF(name, EXTREME_BLOCK(type, QUICK, OP))                                                                     \
+    GROUP_AND_ROWS(name, type, type, ITSELF, OP)                                                                       \
     COMBINE(name, type, OP)
 
 REDUCE(sum_f32, float, ADD)
@@ -106,12 +142,12 @@ REDUCE(sum_i64, int64_t, ADD_WRAP)
 REDUCE(prod_f32, float, MULTIPLY)
 REDUCE(prod_f64, double, MULTIPLY)
 REDUCE(prod_i64, int64_t, MULTIPLY_WRAP)
-REDUCE(max_f32, float, MAX_REAL)
-REDUCE(max_f64, double, MAX_REAL)
+EXTREME(max_f32, float, MAX_NUMBER, MAX_REAL)
+EXTREME(max_f64, double, MAX_NUMBER, MAX_REAL)
 REDUCE(max_i64, int64_t, MAX_INTEGER)
 REDUCE(max_truth, uint8_t, MAX_INTEGER)
-REDUCE(min_f32, float, MIN_REAL)
-REDUCE(min_f64, double, MIN_REAL)
+EXTREME(min_f32, float, MIN_NUMBER, MIN_REAL)
+EXTREME(min_f64, double, MIN_NUMBER, MIN_REAL)
 REDUCE(min_i64, int64_t, MIN_INTEGER)
 REDUCE(min_truth, uint8_t, MIN_INTEGER)
 
@@ -249,10 +285,10 @@ FIND(f64, double, SAME_REAL)
 FIND(i64, int64_t, SAME_INTEGER)
 
 #define OPS(name)                                                                                                      \
-    { name##_block, name##_rows, name##_combine }
+    { name##_block, name##_group, name##_rows, name##_combine }
 /* Of an op that differs from `whole` in what it takes of an element. */
 #define OPS_OF(name, whole)                                                                                            \
-    { name##_block, name##_rows, whole##_combine }
+    { name##_block, name##_group, name##_rows, whole##_combine }
 #define PAIR_OPS(name, merge)                                                                                          \
     { name##_block, name##_rows, merge }
 const eddy_reduce_blocks EDDY_ISA_NAME(eddy_cpu_reduce_blocks) = {

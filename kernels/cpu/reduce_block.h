@@ -11,12 +11,17 @@
 
 #define EDDY_REDUCE_LANES 32
 #define EDDY_REDUCE_BLOCK 1024
+/* Whole blocks that are reduced and combined in one call: a subtree of so many levels. */
+#define EDDY_REDUCE_GROUP_LEVELS 3
+#define EDDY_REDUCE_GROUP (1 << EDDY_REDUCE_GROUP_LEVELS)
 /* Outputs that are reduced side by side when the reduced dims are the outer ones. */
 #define EDDY_REDUCE_COLUMNS 128
 
 typedef struct eddy_reduce_op {
     /* One block, 1 <= count <= EDDY_REDUCE_BLOCK, to one value. */
     void (*block)(const void *elements, int64_t count, void *result);
+    /* A group of whole blocks, of EDDY_REDUCE_BLOCK elements each, to one value. */
+    void (*group)(const void *elements, int64_t each, void *result);
     /* Rows number `first` .. of a block, each of `columns` elements, into lanes[EDDY_REDUCE_LANES][EDDY_REDUCE_COLUMNS].
      * row_stride is in elements. */
     void (*rows)(void *lanes, const void *rows, int64_t row_stride, int64_t first, int64_t count, int64_t columns);

@@ -173,6 +173,11 @@ static void check_reduce(const eddy_reduce_op *portable, const eddy_reduce_op *o
     portable->block(x, count, want);
     other->block(x, count, got);
     ASSERT_SAME(want, got, size, isa, "block", (long long)count);
+    if (count >= EDDY_REDUCE_GROUP) {
+        portable->group(x, count / EDDY_REDUCE_GROUP, want);
+        other->group(x, count / EDDY_REDUCE_GROUP, got);
+        ASSERT_SAME(want, got, size, isa, "group", (long long)count);
+    }
     int64_t columns = count < EDDY_REDUCE_COLUMNS ? count : EDDY_REDUCE_COLUMNS, rows = EDDY_REDUCE_BLOCK / columns;
     rows = rows < 2 * EDDY_REDUCE_LANES ? rows : 2 * EDDY_REDUCE_LANES;
     memset(want, 0, sizeof(want)), memset(got, 0, sizeof(got));

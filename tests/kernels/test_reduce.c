@@ -214,6 +214,17 @@ Test(reduce, big_reductions_do_not_depend_on_slices) {
                           CONTIGUOUS, false, k % 2 ? &threaded_team : &shuffling_team);
 }
 
+/* Contiguous blocks are taken in groups, strided ones each by itself. */
+Test(reduce, groups_of_blocks_give_what_single_blocks_do) {
+    const shape_case shapes[] = {{1, {20500}}, {2, {3, 9300}}};
+    for (int s = 0; s < 2; s++)
+        for (size_t k = 0; k < KERNELS; k++)
+            for (int d = 0; d < 2; d++)
+                for (int has_specials = 0; has_specials < 2; has_specials++)
+                    check(kernels[k], d ? EDDY_F64 : EDDY_F32, &shapes[s], 1u << s, false, STRIDED, CONTIGUOUS,
+                          has_specials, &threaded_team);
+}
+
 Test(reduce, an_axis_gives_the_bits_of_the_flat_sum) {
     int64_t n = 5000;
     tensor flat = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS), total = tensor_make(EDDY_F32, 0, NULL, CONTIGUOUS);
