@@ -3,15 +3,23 @@
  * A row is op_<name>_<size>_<threads>t with a size of 1e2, 1e4, 1e6 or 1e7 elements n. The operands, by the same names in
  * both programs, are f32 unless said otherwise:
  *
- *   x, y, z     [n], in (0.1, 0.9)               s           [n], in (-1, 1)
+ *   x, y, z, w  [n], in (0.1, 0.9); w is written s           [n], in (-1, 1)
+ *   same        [n], as x                        numbers     i64 [n], in [0, 1000)
  *   i, j        i32 [n], in [1, 1000]            b, c        bool [n]
  *   m, o        [rows, columns] in (-1, 1); transposed: of m, a view
+ *   near        [rows, columns] in (0.9, 1.1)    places      i64 [rows, columns], below columns
+ *   square      [columns, columns] in (-1, 1)    tall        [rows], in (0.1, 0.9)
  *   row, column [columns], [rows, 1], in (0.1, 0.9)
  *   labels      i64 [rows], below columns        picks       i64 [rows], below rows
  *   table       [1000, columns]                  words       i64 [rows], below 1000
  *   weight, bias [columns]
- *   q, k, v     [heads, tokens, 32]; tokens at most 1024
+ *   q, k, v     [heads, tokens, 32]; tokens at most 1024; turned_q: of q, a view [heads, 32, tokens]
+ *   positions   i64 [tokens], 0 on
  *   images      [batch, 16, side, side]          filters     [16, 16, 3, 3]
+ *   signals     [batch, 16, side * side]         filters_1d  [16, 16, 3]
+ *   means, variances, gain, shift [16], in (0.1, 0.9)
+ *   Steps and clipping change the parameters by the gradients and the state, all [n]; the rates are so small that
+ *   neither grows.
  *
  * There are 100 columns, from 1e6 elements on 1000. */
 #ifndef BENCH_OPS_H
@@ -127,7 +135,83 @@
     op(conv2d,       8, eddy_conv2d(images, filters, EDDY_NONE, EDDY_OPTIONS(conv2d, .padding = {1, 1})),              \
                                                        torch::conv2d(images, filters, {}, 1, 1))                       \
     op(max_pool2d,   5, eddy_max_pool2d(images, EDDY_PAIR(2, 2), NULL), torch::max_pool2d(images, 2))                  \
-    op(avg_pool2d,   5, eddy_avg_pool2d(images, EDDY_PAIR(2, 2), NULL), torch::avg_pool2d(images, 2))
+    op(avg_pool2d,   5, eddy_avg_pool2d(images, EDDY_PAIR(2, 2), NULL), torch::avg_pool2d(images, 2))                  \
+    op(linear, 8, eddy_linear(m, square, bias), torch::linear(m, square, bias))                                        \
+    op(mm, 8, eddy_mm(m, square), torch::mm(m, square))                                                                \
+    op(matmul, 4, eddy_matmul(m, weight), torch::matmul(m, weight))                                                    \
+    op(bmm, 8, eddy_bmm(turned_q, k), torch::bmm(turned_q, k[0]))                                                      \
+    op(addmm, 8, eddy_addmm(bias, m, square, NULL), torch::addmm(bias, m, square))                                     \
+    op(einsum, 8, eddy_einsum("ij,ij->i", EDDY_LIST(m, o)), torch::einsum("ij,ij->i", {m, o}))                         \
+    op(outer, 4, eddy_outer(tall, row), torch::outer(tall, row))                                                       \
+    op(prod_rows, 4, eddy_prod(near, EDDY_AXES(1), NULL), torch::prod(near, 1))                                        \
+    op(max_dim, 4, larger(m), torch::max(m, 1))                                                                        \
+    op(min_dim, 4, smaller(m), torch::min(m, 1))                                                                       \
+    op(cumprod, 8, eddy_cumprod(near, 1), torch::cumprod(near, 1))                                                     \
+    op(prelu, 8, eddy_prelu(m, weight), torch::prelu(m, weight))                                                       \
+    op(l1_loss, 8, eddy_l1_loss(x, y, NULL), torch::l1_loss(x, y))                                                     \
+    op(smooth_l1_loss, 8, eddy_smooth_l1_loss(x, y, NULL), torch::smooth_l1_loss(x, y))                                \
+    op(kl_div, 8, eddy_kl_div(s, x, NULL), torch::kl_div(s, x))                                                        \
+    op(nll_loss, 4, eddy_nll_loss(m, labels, EDDY_NONE, NULL), torch::nll_loss(m, labels))                             \
+    op(batch_norm, 8, eddy_batch_norm(images, means, variances, gain, shift, NULL),                                    \
+        torch::batch_norm(images, gain, shift, means, variances, false, 0.1, 1e-5, false))                             \
+    op(batch_norm_training, 8, eddy_batch_norm_training(images, means, variances, gain, shift, NULL),                  \
+        torch::batch_norm(images, gain, shift, means, variances, true, 0.1, 1e-5, false))                              \
+    op(group_norm, 8, eddy_group_norm(images, gain, shift, 4, NULL), torch::group_norm(images, 4, gain, shift))        \
+    op(rms_norm, 8, eddy_rms_norm(m, weight, 1, NULL), root_mean_square_norm(m, weight))                               \
+    op(rope, 8, eddy_rope(q, positions, NULL), rotated(q))                                                             \
+    op(conv1d, 8, eddy_conv1d(signals, filters_1d, EDDY_NONE, EDDY_OPTIONS(conv1d, .padding = 1)),                     \
+        torch::conv1d(signals, filters_1d, {}, 1, 1))                                                                  \
+    op(conv_transpose2d, 8, eddy_conv_transpose2d(images, filters, EDDY_NONE, EDDY_OPTIONS(conv_transpose2d, .padding = {1, 1})),\
+        torch::conv_transpose2d(images, filters, {}, 1, 1))                                                            \
+    op(max_pool2d_with_indices, 7, pooled(images), torch::max_pool2d_with_indices(images, 2))                          \
+    op(adaptive_avg_pool2d, 4, eddy_adaptive_avg_pool2d(images, EDDY_PAIR(1, 1)),                                      \
+        torch::adaptive_avg_pool2d(images, {1, 1}))                                                                    \
+    op(interpolate, 20, eddy_interpolate(images, EDDY_OPTIONS(interpolate, .scale = 2)),                               \
+        torch::upsample_nearest2d(images, {2 * shape.side, 2 * shape.side}))                                           \
+    op(gather, 16, eddy_gather(m, places, 1), torch::gather(m, 1, places))                                             \
+    op(scatter, 20, eddy_scatter(m, places, o, 1), torch::scatter(m, 1, places, o))                                    \
+    op(scatter_add, 20, eddy_scatter_add(m, places, o, 1), torch::scatter_add(m, 1, places, o))                        \
+    op(index, 8, eddy_index(m, EDDY_LIST(picks)), torch::index(m, {picks}))                                            \
+    op(index_put, 12, eddy_index_put(m, EDDY_LIST(picks), o, NULL), torch::index_put(m, {picks}, o))                   \
+    op(index_add, 12, eddy_index_add(m, picks, o, 0), torch::index_add(m, 0, picks, o))                                \
+    op(one_hot, 8, eddy_one_hot(labels, shape.columns), torch::one_hot(labels, columns))                               \
+    op(masked_select, 7, eddy_masked_select(x, b), torch::masked_select(x, b))                                         \
+    op(masked_scatter, 11, eddy_masked_scatter(x, b, y), torch::masked_scatter(x, b, y))                               \
+    op(nonzero, 5, eddy_nonzero(b), torch::nonzero(b))                                                                 \
+    op(bincount, 8, eddy_bincount(numbers, EDDY_NONE, NULL), torch::bincount(numbers))                                 \
+    op(unique, 8, eddy_unique(numbers), torch::_unique(numbers))                                                       \
+    op(argsort, 12, eddy_argsort(m, 1, NULL), torch::argsort(m, 1, false))                                                    \
+    op(triu, 8, eddy_triu(m, 0), torch::triu(m))                                                                       \
+    op(diag, 0, eddy_diag(m, 0), torch::diag(m))                                                                       \
+    op(stack, 16, eddy_stack(EDDY_LIST(m, o), 0), torch::stack({m, o}, 0))                                             \
+    op(pad, 8, eddy_pad(m, EDDY_SHAPE(1, 1), EDDY_SHAPE(1, 1), EDDY_S(0.0)), torch::constant_pad_nd(m, {1, 1, 1, 1}))  \
+    op(flip, 8, eddy_flip(m, EDDY_AXES(1)), torch::flip(m, {1}))                                                       \
+    op(roll, 8, eddy_roll(m, EDDY_SHAPE(1), EDDY_AXES(1)), torch::roll(m, 1, 1))                                       \
+    op(repeat, 12, eddy_repeat(m, EDDY_SHAPE(2, 1)), m.repeat({2, 1}))                                                 \
+    op(repeat_interleave, 12, eddy_repeat_interleave(m, 2, 0), torch::repeat_interleave(m, 2, 0))                      \
+    op(cast, 6, eddy_cast(x, EDDY_BF16), x.to(torch::kBFloat16))                                                       \
+    op(copy_into, 8, copied(x, w), w.copy_(x))                                                                         \
+    op(equal, 8, eddy_equal(x, same), torch::equal(x, same))                                                           \
+    op(allclose, 8, eddy_allclose(x, same, NULL), torch::allclose(x, same))                                            \
+    op(full, 4, eddy_full(EDDY_SHAPE(shape.n), EDDY_S(0.5), EDDY_F32, NULL), torch::full({shape.n}, 0.5))              \
+    op(zeros, 4, eddy_zeros(EDDY_SHAPE(shape.n), EDDY_F32, NULL), torch::zeros({shape.n}))                             \
+    op(ones_like, 4, eddy_ones_like(x, NULL), torch::ones_like(x))                                                     \
+    op(eye, 4, eddy_eye(shape.rows, shape.columns, EDDY_F32, NULL), torch::eye(shape.rows, shape.columns))             \
+    op(arange, 8, eddy_arange(EDDY_S(0), EDDY_S(shape.n), EDDY_S(1), EDDY_I64, NULL), torch::arange(shape.n))          \
+    op(linspace, 4, eddy_linspace(0, 1, shape.n, EDDY_F32, NULL), torch::linspace(0, 1, shape.n))                      \
+    op(rand, 4, eddy_rand(EDDY_SHAPE(shape.n), EDDY_F32, NULL), torch::rand({shape.n}))                                \
+    op(randn, 4, eddy_randn(EDDY_SHAPE(shape.n), EDDY_F32, NULL), torch::randn({shape.n}))                             \
+    op(randint, 8, eddy_randint(0, 1000, EDDY_SHAPE(shape.n), EDDY_I64, NULL), torch::randint(0, 1000, {shape.n}))     \
+    op(randperm, 8, eddy_randperm(shape.n, EDDY_I64, NULL), torch::randperm(shape.n))                                  \
+    op(bernoulli, 8, eddy_bernoulli(x, NULL), torch::bernoulli(x))                                                     \
+    op(multinomial, 4, eddy_multinomial(near, 10, EDDY_OPTIONS(multinomial, .replacement = true)),                     \
+        torch::multinomial(near, 10, true))                                                                            \
+    op(dropout, 8, eddy_dropout(x, 0.5, NULL), torch::dropout(x, 0.5, true))                                           \
+    op(sgd_step, 12, stepped_sgd(), stepped_sgd())                                                                     \
+    op(sgd_momentum_step, 20, stepped_momentum(), stepped_momentum())                                                  \
+    op(adam_step, 28, stepped_adam(), stepped_adam(false))                                                             \
+    op(adamw_step, 28, stepped_adamw(), stepped_adam(true))                                                            \
+    op(clip_grad_norm, 12, clipped(), clipped())
 /* clang-format on */
 
 /* The shapes that follow from the number of elements. */

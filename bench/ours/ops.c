@@ -5,7 +5,9 @@
 #include <eddy/eddy.h>
 
 static eddy_tensor *x, *y, *z, *s, *i, *j, *b, *c, *m, *o, *transposed, *row, *column, *weight, *bias;
-static eddy_tensor *labels, *picks, *table, *words, *q, *k, *v, *images, *filters;
+static eddy_tensor *labels, *picks, *table, *words, *q, *k, *v, *turned_q, *images, *filters;
+static eddy_tensor *w, *same, *numbers, *near, *places, *square, *tall, *positions, *signals, *filters_1d;
+static eddy_tensor *means, *variances, *gain, *shift, *parameters, *gradients, *state_1, *state_2, *steps;
 static bench_op_shape shape;
 static uint32_t random_state = 1;
 
@@ -65,6 +67,26 @@ static void make_operands(long n) {
     v = randoms(EDDY_SHAPE(shape.heads, shape.tokens, 32), -1, 1);
     images = randoms(EDDY_SHAPE(shape.batch, shape.channels, shape.side, shape.side), -1, 1);
     filters = randoms(EDDY_SHAPE(16, shape.channels, 3, 3), -1, 1);
+    turned_q = must_tensor(eddy_transpose(q, 1, 2));
+    w = randoms(EDDY_SHAPE(n), 0.1, 0.9);
+    same = must_tensor(eddy_clone(x));
+    numbers = integers(n, 0, 1000, EDDY_I64);
+    near = randoms(EDDY_SHAPE(shape.rows, shape.columns), 0.9, 1.1);
+    places = must_tensor(eddy_reshape(integers(n, 0, shape.columns, EDDY_I64), EDDY_SHAPE(shape.rows, shape.columns)));
+    square = randoms(EDDY_SHAPE(shape.columns, shape.columns), -1, 1);
+    tall = randoms(EDDY_SHAPE(shape.rows), 0.1, 0.9);
+    positions = must_tensor(eddy_arange(EDDY_S(0), EDDY_S(shape.tokens), EDDY_S(1), EDDY_I64, NULL));
+    signals = must_tensor(eddy_reshape(images, EDDY_SHAPE(shape.batch, shape.channels, shape.side * shape.side)));
+    filters_1d = randoms(EDDY_SHAPE(16, shape.channels, 3), -1, 1);
+    means = randoms(EDDY_SHAPE(shape.channels), 0.1, 0.9);
+    variances = randoms(EDDY_SHAPE(shape.channels), 0.1, 0.9);
+    gain = randoms(EDDY_SHAPE(shape.channels), 0.1, 0.9);
+    shift = randoms(EDDY_SHAPE(shape.channels), 0.1, 0.9);
+    parameters = randoms(EDDY_SHAPE(n), -1, 1);
+    gradients = randoms(EDDY_SHAPE(n), -1, 1);
+    state_1 = must_tensor(eddy_zeros(EDDY_SHAPE(n), EDDY_F32, NULL));
+    state_2 = must_tensor(eddy_zeros(EDDY_SHAPE(n), EDDY_F32, NULL));
+    steps = must_tensor(eddy_zeros(EDDY_SHAPE(), EDDY_I64, NULL));
     must(eddy_sync(EDDY_FOREVER));
 }
 
@@ -79,6 +101,58 @@ static eddy_tensor *ten_largest(eddy_tensor *tensor) {
     eddy_tensor *values = NULL, *indices = NULL;
     must(eddy_topk(tensor, 10, 1, NULL, &values, &indices));
     return values;
+}
+
+static eddy_tensor *larger(eddy_tensor *tensor) {
+    eddy_tensor *values = NULL, *indices = NULL;
+    must(eddy_max_dim(tensor, 1, NULL, &values, &indices));
+    return values;
+}
+
+static eddy_tensor *smaller(eddy_tensor *tensor) {
+    eddy_tensor *values = NULL, *indices = NULL;
+    must(eddy_min_dim(tensor, 1, NULL, &values, &indices));
+    return values;
+}
+
+static eddy_tensor *pooled(eddy_tensor *tensor) {
+    eddy_tensor *values = NULL, *indices = NULL;
+    must(eddy_max_pool2d_with_indices(tensor, EDDY_PAIR(2, 2), NULL, &values, &indices));
+    return values;
+}
+
+static eddy_tensor *copied(eddy_tensor *source, eddy_tensor *target) {
+    must(eddy_copy_into(source, target));
+    return target;
+}
+
+static eddy_tensor *stepped_sgd(void) {
+    must(eddy_sgd_step(EDDY_LIST(parameters), EDDY_LIST(gradients), EDDY_S(1e-6), NULL));
+    return parameters;
+}
+
+static eddy_tensor *stepped_momentum(void) {
+    must(eddy_sgd_momentum_step(EDDY_LIST(parameters), EDDY_LIST(gradients), EDDY_LIST(state_1), EDDY_S(1e-6),
+                                EDDY_S(0.9), NULL));
+    return parameters;
+}
+
+static eddy_tensor *stepped_adam(void) {
+    must(eddy_adam_step(EDDY_LIST(parameters), EDDY_LIST(gradients), EDDY_LIST(state_1), EDDY_LIST(state_2), steps,
+                        EDDY_S(1e-6), NULL));
+    return parameters;
+}
+
+static eddy_tensor *stepped_adamw(void) {
+    must(eddy_adamw_step(EDDY_LIST(parameters), EDDY_LIST(gradients), EDDY_LIST(state_1), EDDY_LIST(state_2), steps,
+                         EDDY_S(1e-6), NULL));
+    return parameters;
+}
+
+static eddy_tensor *clipped(void) {
+    eddy_tensor *norm = must_tensor(eddy_zeros(EDDY_SHAPE(), EDDY_F32, NULL));
+    must(eddy_clip_grad_norm(EDDY_LIST(gradients), norm, EDDY_S(1e9)));
+    return norm;
 }
 
 /* One function an op, so that the call is made as a program makes it. */

@@ -6,8 +6,10 @@
 namespace {
 
 torch::Tensor x, y, z, s, i, j, b, c, m, o, transposed, row, column, weight, bias;
-torch::Tensor labels, picks, table, words, q, k, v, images, filters;
-int64_t columns;
+torch::Tensor labels, picks, table, words, q, k, v, turned_q, images, filters;
+torch::Tensor w, same, numbers, near, places, square, tall, angles, signals, filters_1d;
+torch::Tensor means, variances, gain, shift, parameters, gradients, state_1, state_2;
+int64_t columns, steps;
 bench_op_shape shape;
 
 torch::Tensor randoms(torch::IntArrayRef dims, double low, double high) {
@@ -45,6 +47,27 @@ void make_operands(long n) {
     v = randoms({1, shape.heads, shape.tokens, 32}, -1, 1);
     images = randoms({shape.batch, shape.channels, shape.side, shape.side}, -1, 1);
     filters = randoms({16, shape.channels, 3, 3}, -1, 1);
+    turned_q = q[0].transpose(1, 2);
+    w = randoms({n}, 0.1, 0.9);
+    same = x.clone();
+    numbers = integers(n, 0, 1000);
+    near = randoms({shape.rows, shape.columns}, 0.9, 1.1);
+    places = integers(n, 0, shape.columns).reshape({shape.rows, shape.columns});
+    square = randoms({shape.columns, shape.columns}, -1, 1);
+    tall = randoms({shape.rows}, 0.1, 0.9);
+    torch::Tensor frequencies = torch::pow(10000, torch::arange(16) / -16.0);
+    angles = torch::outer(torch::arange(shape.tokens).to(torch::kFloat), frequencies);
+    signals = images.reshape({shape.batch, shape.channels, shape.side * shape.side});
+    filters_1d = randoms({16, shape.channels, 3}, -1, 1);
+    means = randoms({shape.channels}, 0.1, 0.9);
+    variances = randoms({shape.channels}, 0.1, 0.9);
+    gain = randoms({shape.channels}, 0.1, 0.9);
+    shift = randoms({shape.channels}, 0.1, 0.9);
+    parameters = randoms({n}, -1, 1);
+    gradients = randoms({n}, -1, 1);
+    state_1 = torch::zeros({n});
+    state_2 = torch::zeros({n});
+    steps = 0;
 }
 
 torch::Tensor attention(const torch::Tensor &query, const torch::Tensor &key, const torch::Tensor &value) {
@@ -55,6 +78,49 @@ torch::Tensor attention(const torch::Tensor &query, const torch::Tensor &key, co
     torch::Tensor scores = torch::matmul(query * (1 / std::sqrt(32.0)), key.transpose(-2, -1));
     return torch::matmul(torch::softmax(scores, -1), value);
 #endif
+}
+
+torch::Tensor root_mean_square_norm(const torch::Tensor &input, const torch::Tensor &scale) {
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+    return torch::rms_norm(input, {columns}, scale, 1e-5);
+#else
+    return input * torch::rsqrt((input * input).mean(-1, true) + 1e-5) * scale;
+#endif
+}
+
+/* There is no op: as programs write it, sines and cosines made each time as Eddy makes them. */
+torch::Tensor rotated(const torch::Tensor &input) {
+    torch::Tensor sines = torch::sin(angles), cosines = torch::cos(angles);
+    std::vector<torch::Tensor> halves = torch::chunk(input, 2, -1);
+    return torch::cat({halves[0] * cosines - halves[1] * sines, halves[1] * cosines + halves[0] * sines}, -1);
+}
+
+/* The optimisers' steps as torch::optim takes them. */
+torch::Tensor stepped_sgd() {
+    return parameters.add_(gradients, -1e-6);
+}
+
+torch::Tensor stepped_momentum() {
+    state_1.mul_(0.9).add_(gradients);
+    return parameters.add_(state_1, -1e-6);
+}
+
+torch::Tensor stepped_adam(bool decays) {
+    steps++;
+    double first = 1 - std::pow(0.9, steps), second = 1 - std::pow(0.999, steps);
+    if (decays)
+        parameters.mul_(1 - 1e-6 * 0.01);
+    state_1.mul_(0.9).add_(gradients, 0.1);
+    state_2.mul_(0.999).addcmul_(gradients, gradients, 0.001);
+    torch::Tensor denominator = (state_2.sqrt() / std::sqrt(second)).add_(1e-8);
+    return parameters.addcdiv_(state_1, denominator, -1e-6 / first);
+}
+
+/* As torch::nn::utils::clip_grad_norm_. */
+torch::Tensor clipped() {
+    torch::Tensor norm = gradients.norm(2.0);
+    gradients.mul_(torch::clamp_max(1e9 / (norm + 1e-6), 1.0));
+    return norm;
 }
 
 /* The call's results live until it returns: a tensor, or several. */
