@@ -87,12 +87,12 @@ static void randn_run(const eddy_kernel_call *call) {
     run(call, true);
 }
 
-/* An exactly uniform number below `bound` for step `step` (D. Lemire, "Fast random integer generation in an interval",
- * 2019): the rare draws that would favour some numbers are made again, from blocks numbered beyond all steps. */
-static uint64_t below(uint64_t seed, uint64_t counter, uint64_t bound, uint64_t step) {
-    for (uint64_t attempt = 0;; attempt++) {
-        uint32_t words[4];
-        eddy_philox(seed, counter, step | attempt << 48, words);
+/* An exactly uniform number below `bound` for step `step`, whose Philox block is `words` (D. Lemire, "Fast random integer
+ * generation in an interval", 2019): the rare draws that would favour some numbers are made again, from blocks numbered beyond
+ * all steps. */
+static uint64_t below(uint64_t seed, uint64_t counter, uint64_t bound, uint64_t step, const uint32_t *words) {
+    uint32_t again[4];
+    for (uint64_t attempt = 1;; attempt++) {
         for (int half = 0; half < 2; half++) {
             uint64_t bits = (uint64_t)words[2 * half] << 32 | words[2 * half + 1];
             unsigned __int128 product = (unsigned __int128)bits * bound;
@@ -100,16 +100,40 @@ static uint64_t below(uint64_t seed, uint64_t counter, uint64_t bound, uint64_t 
             if (low >= bound || low >= -bound % bound)
                 return (uint64_t)(product >> 64);
         }
+        eddy_philox(seed, counter, step | attempt << 48, again);
+        words = again;
     }
+}
+
+/* Philox blocks of steps, made many at a time. */
+typedef struct steps {
+    uint64_t seed, counter, first; /* of the steps here */
+    uint32_t words[EDDY_RANDOM_BLOCKS][4];
+} steps;
+
+static void steps_begin(steps *s, uint64_t seed, uint64_t counter) {
+    s->seed = seed;
+    s->counter = counter;
+    s->first = UINT64_MAX;
+}
+
+static uint64_t steps_below(steps *s, uint64_t bound, uint64_t step) {
+    if (step / EDDY_RANDOM_BLOCKS != s->first / EDDY_RANDOM_BLOCKS) {
+        s->first = step / EDDY_RANDOM_BLOCKS * EDDY_RANDOM_BLOCKS;
+        eddy_cpu_random_blocks()->words(s->words[0], s->seed, s->counter, s->first);
+    }
+    return below(s->seed, s->counter, bound, step, s->words[step % EDDY_RANDOM_BLOCKS]);
 }
 
 /* Fisher and Yates' shuffle, from the end (R. Durstenfeld, 1964). */
 #define SHUFFLE(type, name)                                                                                            \
     static void shuffle_##name(const eddy_attributes_random *attributes, type *out, int64_t stride, int64_t count) {   \
+        steps s;                                                                                                       \
+        steps_begin(&s, attributes->seed, attributes->counter);                                                        \
         for (int64_t i = 0; i < count; i++)                                                                            \
             out[i * stride] = (type)i;                                                                                 \
         for (int64_t i = count - 1; i > 0; i--) {                                                                      \
-            int64_t j = (int64_t)below(attributes->seed, attributes->counter, (uint64_t)i + 1, (uint64_t)i);           \
+            int64_t j = (int64_t)steps_below(&s, (uint64_t)i + 1, (uint64_t)i);                                        \
             type kept = out[i * stride];                                                                               \
             out[i * stride] = out[j * stride];                                                                         \
             out[j * stride] = kept;                                                                                    \
@@ -141,10 +165,12 @@ static void randint_slice(void *context, int64_t begin, int64_t end) {
     const eddy_attributes_randint *attributes = work->attributes;
     eddy_dtype dtype = work->out->dtype;
     uint64_t range = (uint64_t)attributes->high - (uint64_t)attributes->low;
+    steps s;
+    steps_begin(&s, attributes->seed, attributes->counter);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->walk, &cursor, begin);
     for (int64_t i = begin; i < end; i++) {
-        uint64_t drawn = below(attributes->seed, attributes->counter, range, (uint64_t)i);
+        uint64_t drawn = steps_below(&s, range, (uint64_t)i);
         eddy_dtype_store_i64(dtype, eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]),
                              (int64_t)((uint64_t)attributes->low + drawn));
         eddy_walk_next(&work->walk, &cursor, work->walk.rank);

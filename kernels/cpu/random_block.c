@@ -28,6 +28,14 @@ static inline void philox_blocks(words *w, uint64_t seed, uint64_t counter, uint
     }
 }
 
+static void philox_words(uint32_t *out, uint64_t seed, uint64_t counter, uint64_t block) {
+    words w;
+    philox_blocks(&w, seed, counter, block);
+    for (int i = 0; i < COUNT; i++)
+        for (int k = 0; k < 4; k++)
+            out[4 * i + k] = w.word[k][i];
+}
+
 static void uniform_f32(float *out, int bits, uint64_t seed, uint64_t counter, uint64_t block) {
     words w;
     philox_blocks(&w, seed, counter, block);
@@ -163,4 +171,5 @@ static void normal_f64(double *out, uint64_t seed, uint64_t counter, uint64_t bl
     }
 }
 
-const eddy_random_blocks EDDY_ISA_NAME(eddy_cpu_random_blocks) = {uniform_f32, uniform_f64, normal_f32, normal_f64};
+const eddy_random_blocks EDDY_ISA_NAME(eddy_cpu_random_blocks) = {philox_words, uniform_f32, uniform_f64, normal_f32,
+                                                                  normal_f64};

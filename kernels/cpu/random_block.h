@@ -11,6 +11,7 @@
 
 typedef struct eddy_random_blocks {
     /* Each makes the numbers of Philox blocks block .. block + EDDY_RANDOM_BLOCKS - 1. */
+    void (*words)(uint32_t *out, uint64_t seed, uint64_t counter, uint64_t block);              /* as they are */
     void (*uniform_f32)(float *out, int bits, uint64_t seed, uint64_t counter, uint64_t block); /* top `bits` bits */
     void (*uniform_f64)(double *out, uint64_t seed, uint64_t counter, uint64_t block);          /* 53 bits */
     void (*normal_f32)(float *out, uint64_t seed, uint64_t counter, uint64_t block);

@@ -142,11 +142,13 @@ Test(isa, optimisers_agree) {
 }
 
 typedef struct numbers {
+    uint32_t words[4 * EDDY_RANDOM_BLOCKS];
     float uniform[4 * EDDY_RANDOM_BLOCKS], normal[4 * EDDY_RANDOM_BLOCKS];
     double uniform64[2 * EDDY_RANDOM_BLOCKS], normal64[2 * EDDY_RANDOM_BLOCKS];
 } numbers;
 
 static void draw(const eddy_random_blocks *blocks, numbers *n, uint64_t block) {
+    blocks->words(n->words, 11, 2, block);
     blocks->uniform_f32(n->uniform, 24, 11, 2, block);
     blocks->normal_f32(n->normal, 11, 2, block);
     blocks->uniform_f64(n->uniform64, 11, 2, block);
