@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define SLICE_ELEMENTS 32768
+/* Indices that are widened at a time. */
+#define PIECE 256
 
 static int64_t index_at(const eddy_kernel_view *index, int64_t offset) {
     const void *element = eddy_chunk_at(index->data, index->dtype, offset);
@@ -131,27 +133,68 @@ typedef struct gathering {
     int64_t step, bound;
 } gathering;
 
+/* How many of a run's elements could be gathered before an index that does not fit. */
+#define GATHER(type)                                                                                                   \
+    static int64_t gather_##type(const gathering *work, void *out, const int64_t *index, int64_t index_stride,         \
+                                 const void *in, int64_t run) {                                                        \
+        type *to = out;                                                                                                \
+        const type *from = in;                                                                                         \
+        int64_t out_stride = eddy_walk_inner_stride(&work->walk, 0), step = work->step;                                \
+        int64_t in_stride = work->walk.rank == 0 ? 0 : eddy_walk_inner_stride(&work->walk, 2);                         \
+        uint64_t bound = (uint64_t)work->bound;                                                                        \
+        for (int64_t i = 0; i < run; i++) {                                                                            \
+            int64_t at = index[i * index_stride];                                                                      \
+            if ((uint64_t)at >= bound)                                                                                 \
+                return i;                                                                                              \
+            to[i * out_stride] = from[i * in_stride + at * step];                                                      \
+        }                                                                                                              \
+        return run;                                                                                                    \
+    }
+
+GATHER(uint8_t)
+GATHER(uint16_t)
+GATHER(uint32_t)
+GATHER(uint64_t)
+
+static int64_t gather_run_of(const gathering *work, void *out, const int64_t *index, int64_t index_stride,
+                             const void *in, int64_t run) {
+    switch (eddy_dtype_bytes(work->out->dtype)) {
+    case 1:
+        return gather_uint8_t(work, out, index, index_stride, in, run);
+    case 2:
+        return gather_uint16_t(work, out, index, index_stride, in, run);
+    case 4:
+        return gather_uint32_t(work, out, index, index_stride, in, run);
+    default:
+        return gather_uint64_t(work, out, index, index_stride, in, run);
+    }
+}
+
 static void gather_slice(void *context, int64_t begin, int64_t end) {
     const gathering *work = context;
-    size_t bytes = eddy_dtype_bytes(work->out->dtype);
     const eddy_walk *walk = &work->walk;
-    int64_t out_stride = eddy_walk_inner_stride(walk, 0), index_stride = eddy_walk_inner_stride(walk, 1);
-    int64_t in_stride = walk->rank == 0 ? 0 : eddy_walk_inner_stride(walk, 2);
+    int64_t index_stride = eddy_walk_inner_stride(walk, 1);
+    bool is_wide = work->index->dtype == EDDY_I64;
+    int64_t widened[PIECE];
     eddy_walk_cursor cursor;
     eddy_walk_seek(walk, &cursor, begin);
-    while (begin < end) {
-        int64_t run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
-        for (int64_t i = 0; i < run; i++) {
-            int64_t index = index_at(work->index, cursor.offsets[1] + i * index_stride);
-            if (!index_fits(work->call, begin + i, index, work->bound))
-                continue;
-            copy_element(
-                eddy_chunk_at(work->out->data, work->out->dtype, cursor.offsets[0] + i * out_stride),
-                eddy_chunk_at(work->in->data, work->in->dtype, cursor.offsets[2] + i * in_stride + index * work->step),
-                bytes);
+    for (int64_t run; begin < end; begin += run) {
+        run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
+        run = is_wide ? run : eddy_min_i64(PIECE, run);
+        const void *index = eddy_chunk_at(work->index->data, work->index->dtype, cursor.offsets[1]);
+        if (!is_wide) {
+            eddy_chunk_load(EDDY_I64, widened, work->index->dtype, index, index_stride, run);
+            index = widened;
+        }
+        void *out = eddy_chunk_at(work->out->data, work->out->dtype, cursor.offsets[0]);
+        const void *in = eddy_chunk_at(work->in->data, work->in->dtype, cursor.offsets[2]);
+        int64_t fit = gather_run_of(work, out, index, is_wide ? index_stride : 1, in, run);
+        if (fit < run) {
+            int64_t given = ((const int64_t *)index)[fit * (is_wide ? index_stride : 1)];
+            eddy_kernel_fail(work->call, EDDY_OUT_OF_RANGE, begin + fit, given, work->bound);
+            return;
         }
         eddy_walk_advance(walk, &cursor, run);
-        begin += run;
     }
 }
 

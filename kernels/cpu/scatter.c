@@ -73,6 +73,16 @@ static int64_t checked(const eddy_scatter *s, int64_t index, int64_t number) {
     return s->left_out >= 0 && index == s->left_out ? NOWHERE : index;
 }
 
+/* Whether all of them can be used as they are. */
+static bool all_fit(const eddy_scatter *s, const int64_t *indices, int64_t count) {
+    if (s->left_out >= 0)
+        return false;
+    uint64_t beyond = 0, bound = s->bound < 0 ? UINT64_MAX : (uint64_t)s->bound;
+    for (int64_t i = 0; i < count; i++)
+        beyond |= (uint64_t)((uint64_t)indices[i] >= bound);
+    return beyond == 0;
+}
+
 typedef struct piece {
     int64_t indices[PIECE];
     _Alignas(64) char values[PIECE * 8];
@@ -92,8 +102,12 @@ static void put_piece(const eddy_scatter *s, put_fn *put, piece *p, const eddy_w
     }
     char *out = eddy_chunk_at(s->ground.data, dtype, offsets[OUT]);
     bool is_one_index = strides[INDEX] == 0 && strides[NUMBER] == 0;
-    eddy_chunk_load(EDDY_I64, p->indices, s->index_dtype, eddy_chunk_at(s->index, s->index_dtype, offsets[INDEX]),
-                    strides[INDEX], is_one_index ? 1 : count);
+    const void *given = eddy_chunk_at(s->index, s->index_dtype, offsets[INDEX]);
+    if (!is_one_index && s->index_dtype == EDDY_I64 && strides[INDEX] == 1 && all_fit(s, given, count)) {
+        put(out, strides[OUT], s->step, given, values, count);
+        return;
+    }
+    eddy_chunk_load(EDDY_I64, p->indices, s->index_dtype, given, strides[INDEX], is_one_index ? 1 : count);
     if (is_one_index) {
         int64_t index = checked(s, p->indices[0], offsets[NUMBER]);
         if (index != NOWHERE)
