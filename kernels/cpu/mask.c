@@ -80,29 +80,58 @@ static int32_t joint_dims(const eddy_kernel_view *a, const eddy_kernel_view *b, 
     return rank;
 }
 
-/* Calls `take` for each run of places where the mask holds: its length and where it starts. Stops where that says so. */
-typedef bool take_fn(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, int64_t count);
+/* Places in a row of the walk that are looked at together. */
+#define PIECE 256
 
-static void each_run(const eddy_walk *walk, int32_t mask_operand, const uint8_t *mask, take_fn *take, void *context) {
+/* Calls `take` with those of each piece where the mask holds, if any: their numbers, ascending, from place `from` of the row on.
+ * Stops where that says so. */
+typedef bool take_fn(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, const int32_t *held,
+                     int64_t count);
+
+static void each_held(const eddy_walk *walk, int32_t mask_operand, const uint8_t *mask, take_fn *take, void *context) {
     int64_t left = eddy_walk_count(walk), stride = eddy_walk_inner_stride(walk, mask_operand);
     if (left == 0)
         return;
+    int32_t held[PIECE];
     eddy_walk_cursor cursor;
     eddy_walk_seek(walk, &cursor, 0);
     for (int64_t row; left > 0; left -= row) {
         row = eddy_walk_run(walk, &cursor);
-        const uint8_t *at = mask + cursor.offsets[mask_operand];
-        for (int64_t i = 0; i < row;) {
-            int64_t from = i;
-            while (i < row && at[i * stride])
-                i++;
-            if (i > from && !take(context, cursor.offsets, walk, from, i - from))
+        for (int64_t from = 0; from < row; from += PIECE) {
+            const uint8_t *at = mask + cursor.offsets[mask_operand] + from * stride;
+            int64_t count = 0, length = eddy_min_i64(PIECE, row - from);
+            /* Without a branch: which way it goes could not be foretold. */
+            for (int64_t i = 0; i < length; i++) {
+                held[count] = (int32_t)i;
+                count += at[i * stride] != 0;
+            }
+            if (count > 0 && !take(context, cursor.offsets, walk, from, held, count))
                 return;
-            while (i < row && !at[i * stride])
-                i++;
         }
         eddy_walk_advance(walk, &cursor, row);
     }
+}
+
+static bool is_run(const int32_t *held, int64_t count) {
+    return held[count - 1] - held[0] == count - 1;
+}
+
+#define MOVE(type)                                                                                                     \
+    for (int64_t i = 0; i < count; i++)                                                                                \
+    ((type *)to)[at_to ? at_to[i] * to_stride : i * to_stride] =                                                       \
+        ((const type *)from)[at_from ? at_from[i] * from_stride : i * from_stride]
+
+/* Elements of `bytes` bytes; NULL numbers are 0, 1, ... */
+static void move(size_t bytes, void *to, const int32_t *at_to, int64_t to_stride, const void *from,
+                 const int32_t *at_from, int64_t from_stride, int64_t count) {
+    if (bytes == 1)
+        MOVE(uint8_t);
+    else if (bytes == 2)
+        MOVE(uint16_t);
+    else if (bytes == 4)
+        MOVE(uint32_t);
+    else
+        MOVE(uint64_t);
 }
 
 typedef struct selection {
@@ -110,18 +139,24 @@ typedef struct selection {
     int64_t count;
 } selection;
 
-static bool count_run(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, int64_t count) {
-    (void)offsets, (void)walk, (void)from;
+static bool count_held(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, const int32_t *held,
+                       int64_t count) {
+    (void)offsets, (void)walk, (void)from, (void)held;
     *(int64_t *)context += count;
     return true;
 }
 
-static bool select_run(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, int64_t count) {
+static bool select_held(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, const int32_t *held,
+                        int64_t count) {
     selection *work = context;
+    eddy_dtype dtype = work->out->dtype;
     int64_t stride = eddy_walk_inner_stride(walk, 0), to_stride = work->out->strides[0];
-    eddy_chunk_copy(work->out->dtype, eddy_chunk_at(work->out->data, work->out->dtype, work->count * to_stride),
-                    to_stride, work->in->dtype,
-                    eddy_chunk_at(work->in->data, work->in->dtype, offsets[0] + from * stride), stride, count);
+    void *to = eddy_chunk_at(work->out->data, dtype, work->count * to_stride);
+    const void *row = eddy_chunk_at(work->in->data, dtype, offsets[0] + from * stride);
+    if (is_run(held, count))
+        eddy_chunk_copy(dtype, to, to_stride, dtype, eddy_chunk_at(row, dtype, held[0] * stride), stride, count);
+    else
+        move(eddy_dtype_bytes(dtype), to, NULL, to_stride, row, held, stride, count);
     work->count += count;
     return true;
 }
@@ -140,7 +175,7 @@ static void masked_select_count(const eddy_kernel_call *call, eddy_shape *shapes
     walk_pair(&walk, &call->views[0], &call->views[1]);
     shapes[0].rank = 1;
     shapes[0].dims[0] = 0;
-    each_run(&walk, 1, call->views[1].data, count_run, &shapes[0].dims[0]);
+    each_held(&walk, 1, call->views[1].data, count_held, &shapes[0].dims[0]);
 }
 
 /* views: in, mask, out [n] */
@@ -148,7 +183,7 @@ static void masked_select_run(const eddy_kernel_call *call) {
     selection work = {.in = &call->views[0], .out = &call->views[2]};
     eddy_walk walk;
     walk_pair(&walk, &call->views[0], &call->views[1]);
-    each_run(&walk, 1, call->views[1].data, select_run, &work);
+    each_held(&walk, 1, call->views[1].data, select_held, &work);
 }
 
 typedef struct scattering {
@@ -159,7 +194,8 @@ typedef struct scattering {
     int64_t left;
 } scattering;
 
-static bool scatter_run(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, int64_t count) {
+static bool scatter_held(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from,
+                         const int32_t *held, int64_t count) {
     scattering *work = context;
     int64_t stride = eddy_walk_inner_stride(walk, 0), source_stride = eddy_walk_inner_stride(&work->walk, 0);
     eddy_dtype dtype = work->out->dtype;
@@ -169,10 +205,15 @@ static bool scatter_run(void *context, const int64_t *offsets, const eddy_walk *
         return false;
     }
     work->left -= count;
-    for (int64_t run; count > 0; count -= run, from += run) {
+    char *row = eddy_chunk_at(work->out->data, dtype, offsets[0] + from * stride);
+    for (int64_t run; count > 0; count -= run, held += run) {
         run = eddy_min_i64(count, eddy_walk_run(&work->walk, &work->cursor));
-        eddy_chunk_copy(dtype, eddy_chunk_at(work->out->data, dtype, offsets[0] + from * stride), stride, dtype,
-                        eddy_chunk_at(work->source->data, dtype, work->cursor.offsets[0]), source_stride, run);
+        const void *source = eddy_chunk_at(work->source->data, dtype, work->cursor.offsets[0]);
+        if (is_run(held, run))
+            eddy_chunk_copy(dtype, eddy_chunk_at(row, dtype, held[0] * stride), stride, dtype, source, source_stride,
+                            run);
+        else
+            move(eddy_dtype_bytes(dtype), row, held, stride, source, NULL, source_stride, run);
         eddy_walk_advance(&work->walk, &work->cursor, run);
     }
     return true;
@@ -205,7 +246,7 @@ static void masked_scatter_run(const eddy_kernel_call *call) {
     work.left = eddy_walk_count(&work.walk);
     if (work.left > 0)
         eddy_walk_seek(&work.walk, &work.cursor, 0);
-    each_run(&walk, 1, mask->data, scatter_run, &work);
+    each_held(&walk, 1, mask->data, scatter_held, &work);
 }
 
 const eddy_kernel eddy_cpu_masked_fill = {
