@@ -130,14 +130,16 @@ typedef struct linspace {
 } linspace;
 
 /* Counts from the nearer end, so that both ends are exact and the middle is symmetric (as PyTorch's). */
+/* From both ends towards the middle. */
 static void linspace_values(const void *state, void *values, int64_t first, int64_t count) {
     const linspace *line = state;
-    double *out = values;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t index = first + i;
-        out[i] = index < line->count / 2 ? line->start + line->step * (double)index
-                                         : line->end - line->step * (double)(line->count - 1 - index);
-    }
+    double *out = values, from = (double)first, to = (double)(line->count - 1 - first);
+    int64_t near = eddy_min_i64(count, eddy_max_i64(0, line->count / 2 - first));
+    /* Counted in int32_t, which instruction sets turn into double at once. */
+    for (int32_t i = 0; i < (int32_t)near; i++)
+        out[i] = line->start + line->step * (from + i);
+    for (int32_t i = (int32_t)near; i < (int32_t)count; i++)
+        out[i] = line->end - line->step * (to - i);
 }
 
 static void linspace_run(const eddy_kernel_call *call) {
