@@ -1,5 +1,5 @@
 /* einsum: operands are brought to [batch, rows, summed] and [batch, summed, columns], two at a time from the left, and
- * multiplied by bmm; without anything to sum by mul. */
+ * multiplied by bmm; without anything to sum, or with nothing but that besides the batch, by mul. */
 #include <eddy/compose.h>
 
 #include <base/status.h>
@@ -212,6 +212,30 @@ static eddy_tensor *multiply_elements(const contraction *c, factor *a, factor *b
 }
 
 /* `a` becomes the product of both; `b` is used up. */
+/* A product of vectors for each place of the batch: multiplied element by element and summed up, as matrices of one row and
+ * one column cost much more than their elements. */
+static eddy_tensor *multiply_vectors(const contraction *c, factor *a, factor *b, const pairing *p, eddy_shape result) {
+    eddy_shape shape = EDDY_SHAPE(p->batch.size, p->summed.size);
+    if (!arrange(a, &p->batch, &p->summed, NULL) || !arrange(b, &p->batch, &p->summed, NULL) ||
+        !become(a, eddy_reshape(a->tensor, shape)) || !become(b, eddy_reshape(b->tensor, shape)))
+        return NULL;
+    eddy_tensor *inputs[] = {a->tensor, b->tensor};
+    eddy_arguments_sum arguments = {.axes = 1u << 1};
+    factor product = {.tensor = eddy_interpreter_apply_one(&eddy_op_mul, inputs, 2, NULL, c->address),
+                      .is_owned = true};
+    if (product.tensor &&
+        become(&product, eddy_interpreter_apply_one(&eddy_op_sum, &product.tensor, 1, &arguments, c->address)))
+        (void)become(&product, eddy_reshape(product.tensor, result));
+    return product.tensor;
+}
+
+/* Not 16-bit floats, whose products would be rounded before they are summed, nor integers, whose sum has another dtype. */
+static bool is_of_vectors(const factor *a, const pairing *p) {
+    eddy_dtype dtype = eddy_dtype_of(a->tensor);
+    return p->batch.count > 0 && p->rows.count == 0 && p->columns.count == 0 &&
+           (dtype == EDDY_F32 || dtype == EDDY_F64);
+}
+
 static bool multiply(const contraction *c, factor *a, factor *b) {
     if (!sum_unused(c, a, b) || !sum_unused(c, b, a))
         return false;
@@ -226,8 +250,9 @@ static bool multiply(const contraction *c, factor *a, factor *b) {
     join(labels, &p.batch, &p.rows, &p.columns);
     for (int32_t d = 0; d < shape.rank; d++)
         shape.dims[d] = c->sizes[labels[d]];
-    eddy_tensor *product =
-        p.summed.count > 0 ? multiply_matrices(c, a, b, &p, shape) : multiply_elements(c, a, b, &p, shape);
+    eddy_tensor *product = p.summed.count == 0    ? multiply_elements(c, a, b, &p, shape)
+                           : is_of_vectors(a, &p) ? multiply_vectors(c, a, b, &p, shape)
+                                                  : multiply_matrices(c, a, b, &p, shape);
     a->rank = shape.rank;
     memcpy(a->labels, labels, (size_t)shape.rank);
     drop(b);
