@@ -10,6 +10,10 @@
 #define PIECE 256
 /* Rests of fewer places than this in a row are walked along the index. */
 #define ROW_MIN 8
+#define LINE_GRAIN 16
+/* Of rows a slice takes long pieces, as each index leads to another one: a quarter, within bounds. */
+#define ROW_GRAIN_MIN 64
+#define ROW_GRAIN_MAX 512
 #define NOWHERE INT64_MIN
 
 enum { OUT, SOURCE, INDEX, NUMBER, OPERANDS };
@@ -225,7 +229,10 @@ void eddy_scatter_end(eddy_scatter *s, const eddy_kernel_view *out) {
     if (places == 0 && length > 0) {
         check_indices(s, length);
     } else if (length > 0) {
-        int64_t grain = eddy_max_i64(16, SLICE_ELEMENTS / length);
+        int64_t least = LINE_GRAIN;
+        if (!s->by_lines)
+            least = eddy_max_i64(ROW_GRAIN_MIN, eddy_min_i64(ROW_GRAIN_MAX, places / 4));
+        int64_t grain = eddy_max_i64(least, SLICE_ELEMENTS / length);
         if (places <= grain)
             scatter_slice(s, 0, places);
         else
