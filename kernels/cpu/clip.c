@@ -61,7 +61,11 @@ static double sum_slice(const eddy_kernel_view *view, const place *at) {
         int64_t run = eddy_min_i64(eddy_min_i64(eddy_walk_run(&walk, &cursor), at->end - i), PIECE);
         eddy_chunk_load(EDDY_F64, values, view->dtype, eddy_chunk_at(view->data, view->dtype, cursor.offsets[0]),
                         eddy_walk_inner_stride(&walk, 0), run);
-        for (int64_t k = 0; k < run; k++)
+        int64_t k = 0;
+        for (; i % LANES == 0 && k + LANES <= run; k += LANES)
+            for (int l = 0; l < LANES; l++)
+                sums[l] += values[k + l] * values[k + l];
+        for (; k < run; k++)
             sums[(i + k) % LANES] += values[k] * values[k];
         eddy_walk_advance(&walk, &cursor, run);
         i += run;
