@@ -12,6 +12,9 @@
             uint##bits##_t value = *source;                                                                            \
             for (int64_t i = 0; i < count; i++)                                                                        \
                 target[i * target_stride] = value;                                                                     \
+        } else if (target_stride == 1 && source_stride == -1) {                                                        \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                target[i] = source[-i];                                                                                \
         } else if (target_stride == 1) {                                                                               \
             for (int64_t i = 0; i < count; i++)                                                                        \
                 target[i] = source[i * source_stride];                                                                 \
