@@ -7,7 +7,7 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-HEADERS = ("sample.h", "shapes.h", "ops.h", "heap_count.h", "resident.h", "peers/by_hand.h")
+HEADERS = ("sample.h", "shapes.h", "pools.h", "ops.h", "heap_count.h", "resident.h", "peers/by_hand.h")
 
 
 class Missing(Exception):
@@ -122,6 +122,10 @@ class Peers:
     def _build_onednn(self):
         self._need_header(["oneapi/dnnl/dnnl.h"], "libdnnl-dev")
         return self._compile("gemm_dnnl", ["gcc", "-O2", "-DPEER_DNNL"], ["peers/gemm.c"], ["-ldnnl"])
+
+    def _build_onednn_pool(self):
+        self._need_header(["oneapi/dnnl/dnnl.h"], "libdnnl-dev")
+        return self._compile("pool_dnnl", ["gcc", "-O2"], ["peers/pool.c"], ["-ldnnl"])
 
     def _build_libtorch(self):
         return self._compile_with_debians_libtorch("torch")

@@ -60,6 +60,13 @@ def _gemm_rows():
     return [Row(name, "us", "gemm", Goal(1.02, "*"), LIBRARIES) for name in names]
 
 
+def _pool_rows():
+    """From the list in pools.h, which the programs measure by."""
+    with open(os.path.join(HERE, "pools.h"), encoding="utf-8") as file:
+        names = re.findall(r"^\s*row\((pool_\w+),", file.read(), re.MULTILINE)
+    return [Row(name, "us", "pool", Goal(1.0, "oneDNN"), (Peer("oneDNN", "onednn_pool"),)) for name in names]
+
+
 def op_names():
     """The ops of ops.h, which the programs measure by."""
     with open(os.path.join(HERE, "ops.h"), encoding="utf-8") as file:
@@ -114,5 +121,6 @@ def all_rows():
         Row("inference_memory_b16_2t", "MiB", "inference", Goal(1, "libtorch"), LIBTORCH_TRAINING, **apart),
         Row("relu_1e7_fresh", "ms", "relu", Goal(1 / 0.9, "copy"), (Peer("copy", "copy"), *LIBTORCH)),
         *_gemm_rows(),
+        *_pool_rows(),
         *_op_rows(),
     ]
