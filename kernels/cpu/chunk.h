@@ -20,10 +20,13 @@ static inline void *eddy_chunk_at(const void *data, eddy_dtype dtype, int64_t of
 void eddy_chunk_convert(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from, const void *source,
                         int64_t source_stride, int64_t count);
 
+/* Bytes that are copied at once; more may want another way. */
+#define EDDY_CHUNK_SHORT 2048
+
 /* Copies `count` elements; strides in elements (any sign, 0 for the source only). The memory does not overlap. */
 static inline void eddy_chunk_copy(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from,
                                    const void *source, int64_t source_stride, int64_t count) {
-    if (to != from || target_stride != 1 || source_stride != 1)
+    if (to != from || target_stride != 1 || source_stride != 1 || count * eddy_dtype_size(to) > EDDY_CHUNK_SHORT)
         eddy_chunk_convert(to, target, target_stride, from, source, source_stride, count);
     else if (count > 0)
         memcpy(target, source, (size_t)(count * eddy_dtype_size(to)));

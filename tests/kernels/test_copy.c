@@ -3,9 +3,11 @@
 #include "tensor.h"
 #include <base/dtype.h>
 #include <criterion/criterion.h>
+#include <kernels/cpu/chunk.h>
 #include <kernels/cpu/half.h>
 #include <kernels/cpu/kernels.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static double low_of(eddy_dtype dtype) {
@@ -187,4 +189,24 @@ Test(copy, inline_half_conversions_equal_those_of_base) {
         cr_assert(isnan(wide) || eddy_f64_to_f16(wide) == eddy_half_store(eddy_f32_round_to_odd(wide)), "%a", wide);
         cr_assert(isnan(wide) || eddy_f64_to_bf16(wide) == eddy_f32_to_bf16(eddy_f32_round_to_odd(wide)), "%a", wide);
     }
+}
+
+/* Places just after the source within a page, where long copies go another way; what lies around stays. */
+Test(copy, bytes_arrive_wherever_they_lie) {
+    enum { PAGE = 4096, ROOM = 6 * PAGE };
+    unsigned char *from = aligned_alloc(PAGE, ROOM), *to = aligned_alloc(PAGE, ROOM);
+    const int64_t counts[] = {2047, 2048, 2049, 2100, 4096, 9001};
+    for (int i = 0; i < ROOM; i++)
+        from[i] = (unsigned char)(test_random() % 255);
+    for (int after = 0; after < 80; after++)
+        for (int c = 0; c < 6; c++) {
+            memset(to, 255, ROOM);
+            eddy_chunk_copy(EDDY_U8, to + PAGE + after, 1, EDDY_U8, from + PAGE, 1, counts[c]);
+            cr_assert_eq(memcmp(to + PAGE + after, from + PAGE, (size_t)counts[c]), 0, "%d after, %lld bytes", after,
+                         (long long)counts[c]);
+            cr_assert(to[PAGE + after - 1] == 255 && to[PAGE + after + counts[c]] == 255, "%d after, %lld bytes", after,
+                      (long long)counts[c]);
+        }
+    free(from);
+    free(to);
 }
