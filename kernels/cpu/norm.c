@@ -142,7 +142,7 @@ static void forward_slice(void *context, int64_t first, int64_t last) {
         for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
             int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
             const void *from = is_kept ? moments.kept : eddy_norm_read(plan, 0, cursor.offsets, begin, count, &x);
-            plan->ops->apply(eddy_norm_target(plan, 1, cursor.offsets, begin, &x), from,
+            plan->ops->apply(eddy_norm_target(plan, 1, cursor.offsets, begin, count, &x), from,
                              eddy_norm_weights(plan, work->weights, place, begin, count, &weights),
                              eddy_norm_weights(plan, work->biases, place, begin, count, &biases), moments.mean, scale,
                              count);
@@ -366,7 +366,7 @@ static void backward_slice(void *context, int64_t first, int64_t last) {
             int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
             const void *grad = is_kept ? total.kept : eddy_norm_read(plan, 0, cursor.offsets, begin, count, &g);
             const void *from = is_kept ? total.moments.kept : eddy_norm_read(plan, 1, cursor.offsets, begin, count, &x);
-            plan->ops->backward(eddy_norm_target(plan, 2, cursor.offsets, begin, &g), grad, from,
+            plan->ops->backward(eddy_norm_target(plan, 2, cursor.offsets, begin, count, &g), grad, from,
                                 eddy_norm_weights(plan, work->weights, place, begin, count, &weights),
                                 total.moments.mean, scale, level, slope, count);
             eddy_norm_store(plan, 2, cursor.offsets, begin, count, &g);

@@ -163,18 +163,25 @@ void eddy_norm_turn_back(const eddy_norm_plan *plan, int32_t output, eddy_kernel
 
 /* ---- chunks ---- */
 
-/* The operand's elements at a place, where they lie as they are computed with; NULL elsewhere. */
-static void *direct(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin) {
+/* `count` elements of the operand at a place, where they lie one after another as they are computed with; NULL elsewhere. */
+static void *direct(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count) {
     const eddy_kernel_view *view = plan->views[operand];
-    if (view->dtype != plan->compute || plan->elements.rank > 1 ||
-        eddy_walk_inner_stride(&plan->elements, operand) != 1)
+    const eddy_walk *elements = &plan->elements;
+    if (view->dtype != plan->compute || eddy_walk_inner_stride(elements, operand) != 1)
         return NULL;
-    return eddy_chunk_at(view->data, view->dtype, offsets[operand] + begin);
+    if (elements->rank <= 1)
+        return eddy_chunk_at(view->data, view->dtype, offsets[operand] + begin);
+    int64_t inner = elements->dims[elements->rank - 1];
+    if (begin % inner + count > inner)
+        return NULL;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(elements, &cursor, begin);
+    return eddy_chunk_at(view->data, view->dtype, offsets[operand] + cursor.offsets[operand]);
 }
 
 const void *eddy_norm_read(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin,
                            int64_t count, eddy_norm_chunk *chunk) {
-    const void *there = direct(plan, operand, offsets, begin);
+    const void *there = direct(plan, operand, offsets, begin, count);
     if (there)
         return there;
     const eddy_kernel_view *view = plan->views[operand];
@@ -192,14 +199,14 @@ const void *eddy_norm_read(const eddy_norm_plan *plan, int32_t operand, const in
 }
 
 void *eddy_norm_target(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin,
-                       eddy_norm_chunk *chunk) {
-    void *there = direct(plan, operand, offsets, begin);
+                       int64_t count, eddy_norm_chunk *chunk) {
+    void *there = direct(plan, operand, offsets, begin, count);
     return there ? there : chunk;
 }
 
 void eddy_norm_store(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
                      const eddy_norm_chunk *chunk) {
-    if (direct(plan, operand, offsets, begin))
+    if (direct(plan, operand, offsets, begin, count))
         return;
     const eddy_kernel_view *view = plan->views[operand];
     int64_t stride = eddy_walk_inner_stride(&plan->elements, operand);

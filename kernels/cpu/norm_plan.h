@@ -67,7 +67,7 @@ const void *eddy_norm_read(const eddy_norm_plan *plan, int32_t operand, const in
                            int64_t count, eddy_norm_chunk *chunk);
 /* Where those of the output are to be computed: where they belong, or in *chunk, which eddy_norm_store then stores. */
 void *eddy_norm_target(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin,
-                       eddy_norm_chunk *chunk);
+                       int64_t count, eddy_norm_chunk *chunk);
 void eddy_norm_store(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
                      const eddy_norm_chunk *chunk);
 
