@@ -247,7 +247,9 @@ static int child_of_fork(vm_session *session, eddy_storage_number a, eddy_vm_eve
         return 6;
     eddy_vm_destroy(vm);
     eddy_error_take(NULL);
-#if !defined(__SANITIZE_THREAD__) /* which allows no threads after a fork */
+    /* ThreadSanitizer allows no threads after a fork; AddressSanitizer's allocator stays locked for them where a thread of the parent
+     * was in it. */
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
     /* A new one works. */
     eddy_runtime_options options = {.threads = 2, .worker_path = true};
     vm_session fresh = {.cost_ps = COST_WORKER};
