@@ -211,7 +211,6 @@ static eddy_tensor *multiply_elements(const contraction *c, factor *a, factor *b
     return eddy_interpreter_apply_one(&eddy_op_mul, inputs, 2, NULL, c->address);
 }
 
-/* `a` becomes the product of both; `b` is used up. */
 /* A product of vectors for each place of the batch: multiplied element by element and summed up, as matrices of one row and
  * one column cost much more than their elements. */
 static eddy_tensor *multiply_vectors(const contraction *c, factor *a, factor *b, const pairing *p, eddy_shape result) {
@@ -236,6 +235,7 @@ static bool is_of_vectors(const factor *a, const pairing *p) {
            (dtype == EDDY_F32 || dtype == EDDY_F64);
 }
 
+/* `a` becomes the product of both; `b` is used up. */
 static bool multiply(const contraction *c, factor *a, factor *b) {
     if (!sum_unused(c, a, b) || !sum_unused(c, b, a))
         return false;

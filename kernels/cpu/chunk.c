@@ -32,8 +32,8 @@ MOVE(16)
 MOVE(32)
 MOVE(64)
 
-/* What the library's copy is slow at: more bytes than this, to a place that lies by less than a line after the source within a page.
- * There each load waits for a store that only seems to be to the same place, and "rep movsb" falls to 3 GB/s on some CPUs. */
+/* Where the C library's long copies are slow: to a place that lies by less than a line after the source within a page. There each
+ * load waits for a store that only seems to be to the same place, and "rep movsb" falls to 3 GB/s on some CPUs. */
 #define COPY_PAGE 4096
 #define COPY_LINE 64
 

@@ -20,7 +20,7 @@ static inline void *eddy_chunk_at(const void *data, eddy_dtype dtype, int64_t of
 void eddy_chunk_convert(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from, const void *source,
                         int64_t source_stride, int64_t count);
 
-/* Bytes that are copied at once; more may want another way. */
+/* More bytes than these are a long copy, which asks where it goes (chunk.c). */
 #define EDDY_CHUNK_SHORT 2048
 
 /* Copies `count` elements; strides in elements (any sign, 0 for the source only). The memory does not overlap. */

@@ -130,7 +130,6 @@ typedef struct linspace {
 } linspace;
 
 /* Counts from the nearer end, so that both ends are exact and the middle is symmetric (as PyTorch's). */
-/* From both ends towards the middle. */
 static void linspace_values(const void *state, void *values, int64_t first, int64_t count) {
     const linspace *line = state;
     double *out = values, from = (double)first, to = (double)(line->count - 1 - first);

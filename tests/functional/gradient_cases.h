@@ -218,6 +218,7 @@ CASE(sdpa_backward, sdpa_gradients(x, EDDY_NONE, NULL))
 CASE(sdpa_backward_causal, sdpa_gradients(x, EDDY_NONE, EDDY_OPTIONS(sdpa_backward, .causal = true)))
 CASE(sdpa_backward_masked, sdpa_gradients(x, holes(), EDDY_OPTIONS(sdpa_backward, .causal = true, .scale = 0.7)))
 CASE(sdpa_backward_biased, sdpa_gradients(x, bias(), NULL))
+
 /* The same numbers at every call. */
 static eddy_tensor *dropped(eddy_tensor *const *x, eddy_tensor *seen, const eddy_sdpa_options *options) {
     return eddy_seed(5) == EDDY_OK ? eddy_sdpa(A, B, C, seen, options) : NULL;
@@ -229,6 +230,7 @@ CASE(sdpa_backward_dropped,
      sdpa_gradients(x, EDDY_NONE, EDDY_OPTIONS(sdpa_backward, .dropout = 0.4, .seed = 3, .counter = 4)))
 CASE(sdpa_backward_dropped_biased,
      sdpa_gradients(x, bias(), EDDY_OPTIONS(sdpa_backward, .dropout = 0.4, .seed = -3, .counter = 4)))
+
 CASE(rope, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), NULL))
 CASE(rope_interleaved, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), EDDY_OPTIONS(rope, .interleaved = true)))
 
