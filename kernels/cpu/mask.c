@@ -139,13 +139,6 @@ typedef struct selection {
     int64_t count;
 } selection;
 
-static bool count_held(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, const int32_t *held,
-                       int64_t count) {
-    (void)offsets, (void)walk, (void)from, (void)held;
-    *(int64_t *)context += count;
-    return true;
-}
-
 static bool select_held(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, const int32_t *held,
                         int64_t count) {
     selection *work = context;
@@ -173,9 +166,19 @@ static void walk_pair(eddy_walk *walk, const eddy_kernel_view *in, const eddy_ke
 static void masked_select_count(const eddy_kernel_call *call, eddy_shape *shapes) {
     eddy_walk walk;
     walk_pair(&walk, &call->views[0], &call->views[1]);
+    int64_t left = eddy_walk_count(&walk), stride = eddy_walk_inner_stride(&walk, 1), held = 0;
+    eddy_walk_cursor cursor = {0};
+    if (left > 0)
+        eddy_walk_seek(&walk, &cursor, 0);
+    for (int64_t row; left > 0; left -= row) {
+        const uint8_t *mask = (const uint8_t *)call->views[1].data + cursor.offsets[1];
+        row = eddy_walk_run(&walk, &cursor);
+        for (int64_t i = 0; i < row; i++)
+            held += mask[i * stride] != 0;
+        eddy_walk_advance(&walk, &cursor, row);
+    }
     shapes[0].rank = 1;
-    shapes[0].dims[0] = 0;
-    each_held(&walk, 1, call->views[1].data, count_held, &shapes[0].dims[0]);
+    shapes[0].dims[0] = held;
 }
 
 /* views: in, mask, out [n] */
