@@ -4,7 +4,6 @@
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
-#include <kernels/cpu/lanes.h>
 #include <kernels/cpu/walk.h>
 #include <math.h>
 
@@ -45,15 +44,12 @@ static void make_angles(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* a and b to to_a and to_b, which may be the same. */
 #define TURN(name, real)                                                                                               \
-    static void turn_##name(real *to_a, real *to_b, const real *a, const real *b, const real *cosine,                  \
-                            const real *sine, int64_t count) {                                                         \
-        EDDY_LANES_INDEPENDENT                                                                                         \
+    static void turn_##name(real *restrict to_a, real *restrict to_b, const real *restrict a, const real *restrict b,  \
+                            const real *restrict cosine, const real *restrict sine, int64_t count) {                   \
         for (int64_t i = 0; i < count; i++) {                                                                          \
-            real first = a[i], second = b[i];                                                                          \
-            to_a[i] = first * cosine[i] - second * sine[i];                                                            \
-            to_b[i] = second * cosine[i] + first * sine[i];                                                            \
+            to_a[i] = a[i] * cosine[i] - b[i] * sine[i];                                                               \
+            to_b[i] = b[i] * cosine[i] + a[i] * sine[i];                                                               \
         }                                                                                                              \
     }
 
@@ -74,19 +70,19 @@ static void turn_row(const rope *work, int64_t s, const char *from, char *to) {
                  (const float *)work->sines + of_row, work->pairs);
         return;
     }
-    piece a, b;
+    piece a, b, to_a, to_b;
     for (int64_t begin = 0; begin < work->pairs; begin += PIECE) {
         int64_t count = eddy_min_i64(PIECE, work->pairs - begin), first = begin * step, at = of_row + begin;
         eddy_chunk_load(compute, &a, dtype, eddy_chunk_at(from, dtype, first * in), step * in, count);
         eddy_chunk_load(compute, &b, dtype, eddy_chunk_at(from, dtype, (first + partner) * in), step * in, count);
         if (compute == EDDY_F64)
-            turn_f64(a.f64, b.f64, a.f64, b.f64, (const double *)work->cosines + at, (const double *)work->sines + at,
-                     count);
+            turn_f64(to_a.f64, to_b.f64, a.f64, b.f64, (const double *)work->cosines + at,
+                     (const double *)work->sines + at, count);
         else
-            turn_f32(a.f32, b.f32, a.f32, b.f32, (const float *)work->cosines + at, (const float *)work->sines + at,
-                     count);
-        eddy_chunk_store(dtype, eddy_chunk_at(to, dtype, first * out), step * out, compute, &a, count);
-        eddy_chunk_store(dtype, eddy_chunk_at(to, dtype, (first + partner) * out), step * out, compute, &b, count);
+            turn_f32(to_a.f32, to_b.f32, a.f32, b.f32, (const float *)work->cosines + at,
+                     (const float *)work->sines + at, count);
+        eddy_chunk_store(dtype, eddy_chunk_at(to, dtype, first * out), step * out, compute, &to_a, count);
+        eddy_chunk_store(dtype, eddy_chunk_at(to, dtype, (first + partner) * out), step * out, compute, &to_b, count);
     }
 }
 
