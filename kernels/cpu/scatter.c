@@ -10,8 +10,8 @@
 #define PIECE 256
 /* Rests of fewer places than this in a row are walked along the index. */
 #define ROW_MIN 8
+/* Places of a slice at least. Of rows it takes long pieces, as each index leads to another one: a quarter, within bounds. */
 #define LINE_GRAIN 16
-/* Of rows a slice takes long pieces, as each index leads to another one: a quarter, within bounds. */
 #define ROW_GRAIN_MIN 64
 #define ROW_GRAIN_MAX 512
 #define NOWHERE INT64_MIN
@@ -79,12 +79,10 @@ static int64_t checked(const eddy_scatter *s, int64_t index, int64_t number) {
 
 /* Whether all of them can be used as they are. */
 static bool all_fit(const eddy_scatter *s, const int64_t *indices, int64_t count) {
-    if (s->left_out >= 0)
-        return false;
-    uint64_t beyond = 0, bound = s->bound < 0 ? UINT64_MAX : (uint64_t)s->bound;
-    for (int64_t i = 0; i < count; i++)
-        beyond |= (uint64_t)((uint64_t)indices[i] >= bound);
-    return beyond == 0;
+    bool are_fit = s->left_out < 0;
+    for (int64_t i = 0; i < count && s->bound >= 0; i++)
+        are_fit &= (uint64_t)indices[i] < (uint64_t)s->bound;
+    return are_fit;
 }
 
 typedef struct piece {
