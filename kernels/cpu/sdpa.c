@@ -185,6 +185,12 @@ typedef struct numbers {
     float drawn[NUMBERS_MAX];
 } numbers;
 
+/* Nothing is drawn yet. (An initialiser would clear the numbers too.) */
+static void forget(numbers *x) {
+    x->first = 0;
+    x->count = 0;
+}
+
 /* Those of row `row` of batch number `batch`, from a column on: in x already where short rows follow each other. */
 static const float *draw_row(const sdpa *work, int64_t batch, int64_t row, int64_t column, int64_t count, numbers *x) {
     uint64_t first = (uint64_t)((batch * work->rows + row) * work->columns + column);
@@ -274,7 +280,7 @@ static void begin_rows(const sdpa *work, const forward_buffers *b, int64_t rows)
 static void drop_scores(const sdpa *work, const forward_buffers *b, int64_t batch, int64_t row, int64_t rows,
                         int64_t column, int64_t columns) {
     numbers x;
-    x.first = 0, x.count = 0;
+    forget(&x);
     for (int64_t r = 0; r < rows; r++)
         drop(work, eddy_chunk_at(b->scores, work->compute, r * work->block_columns),
              draw_row(work, batch, row + r, column, columns, &x), columns);
@@ -417,7 +423,7 @@ static void add_block(const sdpa *work, int64_t batch, const int64_t *offsets, c
     multiply(work, false, true, rows, columns, work->value_width, grad.data, grad.stride, v.data, v.stride, false,
              b->slopes, work->block_columns);
     numbers x;
-    x.first = 0, x.count = 0;
+    forget(&x);
     for (int64_t r = 0; r < rows; r++) {
         void *scores = eddy_chunk_at(f->scores, work->compute, r * work->block_columns);
         void *slopes = eddy_chunk_at(b->slopes, work->compute, r * work->block_columns);

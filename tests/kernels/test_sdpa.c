@@ -235,9 +235,10 @@ Test(sdpa, every_dtype_layout_and_mask) {
         for (int n = 0; n < 7; n++)
             for (int a = 0; a < OUTPUT_LAYOUTS; a++)
                 for (int m = 0; m < MASKS; m++)
-                    for (int causal = 0; causal < 2; causal++) {
+                    for (int i = 0; i < 4; i++) {
+                        bool causal = i % 2, drops = i / 2;
                         problem p = {floats[d],    sizes[n][0], sizes[n][1], sizes[n][2],  sizes[n][3],
-                                     (mask_kind)m, causal,      (layout)a,   &serial_team, m == NO_MASK ? 0.4 : 0};
+                                     (mask_kind)m, causal,      (layout)a,   &serial_team, drops ? 0.4 : 0};
                         check(&p);
                     }
 }
