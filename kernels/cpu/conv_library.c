@@ -11,6 +11,8 @@
 
 /* Parts that slices are dealt to, each with buffers of its own. */
 #define PARTS_MAX 32
+/* Products of a slice at least. */
+#define SLICE_WORK 4e6
 /* Products of a call at least: less is done sooner than the library has begun. */
 #define CALL_WORK 2e5
 /* Numbers in a column at least, where the result is row-major. */
@@ -192,7 +194,13 @@ bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan
                                 .bias = bias};
     if (!is_served(work))
         return false;
-    eddy_conv_cut_init(&work->cut, plan, direction, most);
+    double fit = eddy_conv_plan_work(plan) / SLICE_WORK;
+    work->cut = (eddy_conv_cut){.direction = direction,
+                                .rows = &plan->rows,
+                                .batch = plan->from.batch,
+                                .x_height = work->x.height,
+                                .y_height = work->y.height};
+    eddy_conv_cut_into(&work->cut, fit < (double)most ? (int64_t)fit : most);
     work->parts = eddy_min_i64(PARTS_MAX, work->cut.slices);
     /* The first, one in the middle, and the last. */
     if (!prepare_for(work, 0) || (work->cut.slices > 2 && !prepare_for(work, 1)) ||
@@ -214,54 +222,32 @@ void eddy_conv_library_end(eddy_conv_library *work) {
 
 /* ---- running ---- */
 
-/* A primitive on memory that is described and given for the call. */
-typedef struct execution {
-    dnnl_exec_arg_t arguments[6];
-    int count;
-    bool is_good;
-} execution;
-
-static void give(execution *e, int name, const dnnl_memory_desc_t *desc, void *data) {
-    dnnl_memory_t memory = NULL;
-    if (e->is_good && dnnl_memory_create(&memory, desc, eddy_dnnl_engine(), data) == dnnl_success)
-        e->arguments[e->count++] = (dnnl_exec_arg_t){name, memory};
-    else
-        e->is_good = false;
-}
-
-static bool execute(execution *e, dnnl_primitive_t primitive, dnnl_stream_t stream) {
-    bool is_good = e->is_good && dnnl_primitive_execute(primitive, stream, e->count, e->arguments) == dnnl_success;
-    for (int i = 0; i < e->count; i++)
-        dnnl_memory_destroy(e->arguments[i].memory);
-    return is_good;
-}
-
 /* Nothing to do without a primitive. */
-static bool reorder(dnnl_primitive_t primitive, dnnl_stream_t stream, const dnnl_memory_desc_t *from, void *source,
-                    const dnnl_memory_desc_t *to, void *target) {
-    execution e = {.is_good = true};
+static bool reorder(dnnl_primitive_t primitive, const eddy_dnnl_turn *turn, const dnnl_memory_desc_t *from,
+                    void *source, const dnnl_memory_desc_t *to, void *target) {
+    eddy_dnnl_call call = {.is_good = true};
     if (!primitive)
         return true;
-    give(&e, DNNL_ARG_FROM, from, source);
-    give(&e, DNNL_ARG_TO, to, target);
-    return execute(&e, primitive, stream);
+    eddy_dnnl_give(&call, DNNL_ARG_FROM, from, source);
+    eddy_dnnl_give(&call, DNNL_ARG_TO, to, target);
+    return eddy_dnnl_execute(&call, primitive, turn);
 }
 
-static bool convolve(const eddy_conv_library *work, const eddy_conv_prepared *p, dnnl_stream_t stream, void *x, void *y,
-                     void *w, void *scratch) {
+static bool convolve(const eddy_conv_library *work, const eddy_conv_prepared *p, const eddy_dnnl_turn *turn, void *x,
+                     void *y, void *w, void *scratch) {
     static const int names[][3] = {
         [EDDY_CONV_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WEIGHTS},
         [EDDY_CONV_DATA] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS},
         [EDDY_CONV_WEIGHT] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS},
     };
-    execution e = {.is_good = true};
-    give(&e, names[work->direction][0], &p->x_own, x);
-    give(&e, names[work->direction][1], &p->y_own, y);
-    give(&e, names[work->direction][2], &p->w_own, w);
-    give(&e, DNNL_ARG_SCRATCHPAD, &p->scratch, scratch);
+    eddy_dnnl_call call = {.is_good = true};
+    eddy_dnnl_give(&call, names[work->direction][0], &p->x_own, x);
+    eddy_dnnl_give(&call, names[work->direction][1], &p->y_own, y);
+    eddy_dnnl_give(&call, names[work->direction][2], &p->w_own, w);
+    eddy_dnnl_give(&call, DNNL_ARG_SCRATCHPAD, &p->scratch, scratch);
     if (work->bias && work->direction == EDDY_CONV_FORWARD)
-        give(&e, DNNL_ARG_BIAS, &p->bias, work->workspace);
-    return execute(&e, p->convolution, stream);
+        eddy_dnnl_give(&call, DNNL_ARG_BIAS, &p->bias, work->workspace);
+    return eddy_dnnl_execute(&call, p->convolution, turn);
 }
 
 /* The result of a transposed convolution, as the library has it, gets its biases. */
@@ -298,15 +284,15 @@ static void store_stage(const eddy_conv_library *work, const eddy_conv_slice *sl
 
 /* Biases, and the order in which the result lies. */
 static bool finish_slice(const eddy_conv_library *work, const eddy_conv_slice *slice, const eddy_conv_prepared *p,
-                         dnnl_stream_t stream, void *x, void *x_plain, void *y, void *y_plain) {
+                         const eddy_dnnl_turn *turn, void *x, void *x_plain, void *y, void *y_plain) {
     if (work->direction == EDDY_CONV_FORWARD)
-        return reorder(p->y_reorder, stream, &p->y_own, y, &p->y_plain, y_plain);
+        return reorder(p->y_reorder, turn, &p->y_own, y, &p->y_plain, y_plain);
     if (work->bias)
         add_bias(work, slice, x, (const float *)(const void *)work->workspace);
-    return reorder(p->x_reorder, stream, &p->x_own, x, &p->x_plain, x_plain);
+    return reorder(p->x_reorder, turn, &p->x_own, x, &p->x_plain, x_plain);
 }
 
-static bool run_slice(const eddy_conv_library *work, int64_t number, char *buffers, dnnl_stream_t stream) {
+static bool run_slice(const eddy_conv_library *work, int64_t number, char *buffers, const eddy_dnnl_turn *turn) {
     eddy_conv_slice slice = eddy_conv_slice_of(&work->cut, number);
     const eddy_conv_prepared *p = work->prepared[kind_of(work, &slice)];
     eddy_conv_direction direction = work->direction;
@@ -317,18 +303,17 @@ static bool run_slice(const eddy_conv_library *work, int64_t number, char *buffe
     if (work->stages && direction == EDDY_CONV_FORWARD)
         y_plain = stage;
     void *x = p->x_reorder ? buffers : x_plain, *y = p->y_reorder ? buffers + work->x_bytes : y_plain;
-    if (direction != EDDY_CONV_DATA && !reorder(p->x_reorder, stream, &p->x_plain, x_plain, &p->x_own, x))
+    if (direction != EDDY_CONV_DATA && !reorder(p->x_reorder, turn, &p->x_plain, x_plain, &p->x_own, x))
         return false;
-    if (direction != EDDY_CONV_FORWARD && !reorder(p->y_reorder, stream, &p->y_plain, y_plain, &p->y_own, y))
+    if (direction != EDDY_CONV_FORWARD && !reorder(p->y_reorder, turn, &p->y_plain, y_plain, &p->y_own, y))
         return false;
     if (direction == EDDY_CONV_WEIGHT) {
         char *sum = work->sums + (size_t)number * work->sum_bytes;
         char *w = p->w_reorder ? scratch + work->scratch_bytes : sum;
-        return convolve(work, p, stream, x, y, w, scratch) &&
-               reorder(p->w_reorder, stream, &p->w_own, w, &p->w_plain, sum);
+        return convolve(work, p, turn, x, y, w, scratch) && reorder(p->w_reorder, turn, &p->w_own, w, &p->w_plain, sum);
     }
     void *w = p->w_reorder ? work->workspace + bias_bytes(work) : work->plan->weight.data;
-    if (!convolve(work, p, stream, x, y, w, scratch) || !finish_slice(work, &slice, p, stream, x, x_plain, y, y_plain))
+    if (!convolve(work, p, turn, x, y, w, scratch) || !finish_slice(work, &slice, p, turn, x, x_plain, y, y_plain))
         return false;
     if (work->stages)
         store_stage(work, &slice, stage);
@@ -338,15 +323,12 @@ static bool run_slice(const eddy_conv_library *work, int64_t number, char *buffe
 static void run_parts(void *context, int64_t begin, int64_t end) {
     eddy_conv_library *work = context;
     size_t before = bias_bytes(work) + (work->direction == EDDY_CONV_WEIGHT ? 0 : work->w_bytes);
-    int threads = eddy_dnnl_begin();
-    dnnl_stream_t stream = NULL;
-    bool is_good = dnnl_stream_create(&stream, eddy_dnnl_engine(), dnnl_stream_in_order) == dnnl_success;
+    eddy_dnnl_turn turn;
+    bool is_good = eddy_dnnl_turn_begin(&turn);
     for (int64_t part = begin; part < end; part++)
         for (int64_t i = part * work->cut.slices / work->parts; i < (part + 1) * work->cut.slices / work->parts; i++)
-            is_good = is_good && run_slice(work, i, work->workspace + before + (size_t)part * work->part_bytes, stream);
-    if (stream)
-        dnnl_stream_destroy(stream);
-    eddy_dnnl_end(threads);
+            is_good = is_good && run_slice(work, i, work->workspace + before + (size_t)part * work->part_bytes, &turn);
+    eddy_dnnl_turn_end(&turn);
     if (!is_good)
         eddy_store_relaxed(&work->has_failed, true);
 }
@@ -354,14 +336,10 @@ static void run_parts(void *context, int64_t begin, int64_t end) {
 /* The weights in the library's order, once for all slices. */
 static void pack_weights(eddy_conv_library *work) {
     const eddy_conv_prepared *p = work->prepared[0];
-    int threads = eddy_dnnl_begin();
-    dnnl_stream_t stream = NULL;
-    bool is_good = dnnl_stream_create(&stream, eddy_dnnl_engine(), dnnl_stream_in_order) == dnnl_success &&
-                   reorder(p->w_reorder, stream, &p->w_plain, work->plan->weight.data, &p->w_own,
-                           work->workspace + bias_bytes(work));
-    if (stream)
-        dnnl_stream_destroy(stream);
-    eddy_dnnl_end(threads);
+    eddy_dnnl_turn turn;
+    bool is_good = eddy_dnnl_turn_begin(&turn) && reorder(p->w_reorder, &turn, &p->w_plain, work->plan->weight.data,
+                                                          &p->w_own, work->workspace + bias_bytes(work));
+    eddy_dnnl_turn_end(&turn);
     if (!is_good)
         eddy_store_relaxed(&work->has_failed, true);
 }

@@ -1,27 +1,7 @@
 #include <kernels/cpu/conv_prepared.h>
 
-#include <base/hash.h>
-#include <base/memory.h>
-#include <base/process.h>
-#include <base/sleep.h>
-#include <pthread.h>
+#include <kernels/cpu/prepared.h>
 #include <string.h>
-
-#define CAPACITY 256
-
-typedef struct entry {
-    eddy_conv_prepared prepared; /* const after init; first: what users hold is the entry */
-    eddy_conv_key key;           /* const after init */
-    uint64_t hash;               /* const after init */
-    bool is_served;              /* const after init: false keeps in mind that the library has nothing */
-    int64_t user_count;          /* lock: lock */
-    uint64_t used_at;            /* lock: lock */
-} entry;
-
-static eddy_lock lock;
-static entry *entries[CAPACITY]; /* lock: lock; the first `count` */
-static int32_t count;            /* lock: lock */
-static uint64_t now;             /* lock: lock; look-ups so far */
 
 /* ---- descriptions ---- */
 
@@ -144,14 +124,17 @@ static bool make_reorder(dnnl_engine_t engine, const dnnl_memory_desc_t *plain, 
     return is_good;
 }
 
-static void unmake(eddy_conv_prepared *p) {
+static void unmake(void *prepared) {
+    eddy_conv_prepared *p = prepared;
     dnnl_primitive_t all[] = {p->convolution, p->x_reorder, p->y_reorder, p->w_reorder};
     for (int i = 0; i < 4; i++)
         if (all[i])
             dnnl_primitive_destroy(all[i]);
 }
 
-static bool make(const eddy_conv_key *key, eddy_conv_prepared *p) {
+static bool make(const void *of, void *prepared) {
+    const eddy_conv_key *key = of;
+    eddy_conv_prepared *p = prepared;
     dnnl_engine_t engine = eddy_dnnl_engine();
     int before = eddy_dnnl_begin(); /* primitives are planned for so many threads */
     bool is_good =
@@ -159,110 +142,18 @@ static bool make(const eddy_conv_key *key, eddy_conv_prepared *p) {
         make_reorder(engine, &p->x_plain, &p->x_own, key->direction == EDDY_CONV_DATA, &p->x_reorder, &p->x_bytes) &&
         make_reorder(engine, &p->y_plain, &p->y_own, key->direction == EDDY_CONV_FORWARD, &p->y_reorder, &p->y_bytes) &&
         make_reorder(engine, &p->w_plain, &p->w_own, key->direction == EDDY_CONV_WEIGHT, &p->w_reorder, &p->w_bytes);
-    if (!is_good) {
+    if (!is_good)
         unmake(p);
-        memset(p, 0, sizeof(*p));
-    }
     eddy_dnnl_end(before);
     return is_good;
 }
 
-/* ---- the cache ---- */
-
-static void destroy(entry *e) {
-    if (!e)
-        return;
-    unmake(&e->prepared);
-    eddy_memory_release(e, sizeof(*e), EDDY_MEMORY_CACHE);
-}
-
-static entry *take_locked(const eddy_conv_key *key, uint64_t hash) {
-    now++;
-    for (int32_t i = 0; i < count; i++) {
-        entry *e = entries[i];
-        if (e->hash != hash || memcmp(&e->key, key, sizeof(*key)) != 0)
-            continue;
-        e->used_at = now;
-        e->user_count++;
-        return e;
-    }
-    return NULL;
-}
-
-/* Puts the entry in, for the least recent one that nobody uses where there is no room: *evicted. False where all are used. */
-static bool put_locked(entry *e, entry **evicted) {
-    int32_t at = count;
-    *evicted = NULL;
-    if (count == CAPACITY) {
-        for (int32_t i = 0; i < CAPACITY; i++)
-            if (entries[i]->user_count == 0 && (at == CAPACITY || entries[i]->used_at < entries[at]->used_at))
-                at = i;
-        if (at == CAPACITY)
-            return false;
-        *evicted = entries[at];
-    }
-    e->used_at = now;
-    entries[at] = e;
-    if (at == count)
-        count++;
-    return true;
-}
-
-/* Some other thread of the parent may have held the lock, and what was in use there is not. */
-static void fork_child(void) {
-    lock = (eddy_lock){0};
-    for (int32_t i = 0; i < count; i++)
-        entries[i]->user_count = 0;
-}
-
-static pthread_once_t watched = PTHREAD_ONCE_INIT;
-
-static void watch_forks(void) {
-    eddy_process_at_fork_child(fork_child);
-}
-
-static entry *find(const eddy_conv_key *key, uint64_t hash) {
-    eddy_lock_acquire(&lock);
-    entry *found = take_locked(key, hash);
-    eddy_lock_release(&lock);
-    return found;
-}
-
-static entry *add(const eddy_conv_key *key, uint64_t hash) {
-    entry *made = eddy_memory_acquire(sizeof(*made), EDDY_MEMORY_CACHE), *evicted = NULL;
-    if (!made)
-        return NULL;
-    memset(made, 0, sizeof(*made));
-    made->key = *key;
-    made->hash = hash;
-    made->user_count = 1;
-    made->is_served = make(key, &made->prepared);
-    /* Of two threads that make the same one the second takes the first's. */
-    eddy_lock_acquire(&lock);
-    entry *found = take_locked(key, hash);
-    bool is_kept = !found && put_locked(made, &evicted);
-    eddy_lock_release(&lock);
-    if (!is_kept)
-        destroy(made);
-    destroy(evicted);
-    return is_kept ? made : found;
-}
+static const eddy_prepared_kind convolution = {sizeof(eddy_conv_key), sizeof(eddy_conv_prepared), make, unmake};
 
 const eddy_conv_prepared *eddy_conv_prepared_acquire(const eddy_conv_key *key) {
-    pthread_once(&watched, watch_forks);
-    uint64_t hash = eddy_hash64(key, sizeof(*key), 0);
-    entry *e = find(key, hash);
-    if (!e)
-        e = add(key, hash);
-    if (!e || e->is_served)
-        return e ? &e->prepared : NULL;
-    eddy_conv_prepared_release(&e->prepared);
-    return NULL;
+    return eddy_prepared_acquire(&convolution, key);
 }
 
 void eddy_conv_prepared_release(const eddy_conv_prepared *prepared) {
-    entry *e = (entry *)prepared;
-    eddy_lock_acquire(&lock);
-    e->user_count--;
-    eddy_lock_release(&lock);
+    eddy_prepared_release(prepared);
 }

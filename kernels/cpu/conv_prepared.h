@@ -1,5 +1,4 @@
-/* Convolutions of oneDNN, prepared for one geometry each: what the library generates code for. The most recent are kept, for
- * the process, and shared by all threads.
+/* Convolutions of oneDNN, prepared for one geometry each and kept (prepared.h).
  *
  * x, y and w have the roles that conv_slice.h gives them. The library works on f32 in an
  * order of its own: images channels-last or, where they lie otherwise anyway, as it likes; weights as it likes. What lies

@@ -2,8 +2,6 @@
 
 #include <kernels/cpu/walk.h>
 
-/* Products of a slice at least. */
-#define SLICE_WORK 4e6
 /* Slices that suffice for a team; where images are fewer, they are cut too. */
 #define SLICES_GOOD 8
 
@@ -83,16 +81,10 @@ static void cut_rows(eddy_conv_cut *cut, int64_t wanted) {
         cut->row_slices = 1;
 }
 
-void eddy_conv_cut_init(eddy_conv_cut *cut, const eddy_conv_plan *plan, eddy_conv_direction direction, int64_t most) {
-    double fit = eddy_conv_plan_work(plan) / SLICE_WORK;
-    bool is_data = direction == EDDY_CONV_DATA;
-    int64_t batch = plan->from.batch, slices = fit < (double)most ? eddy_max_i64(1, (int64_t)fit) : most;
-    *cut = (eddy_conv_cut){.direction = direction,
-                           .rows = &plan->rows,
-                           .batch = batch,
-                           .x_height = is_data ? plan->to.height : plan->from.height,
-                           .y_height = is_data ? plan->from.height : plan->to.height,
-                           .row_slices = 1};
+void eddy_conv_cut_into(eddy_conv_cut *cut, int64_t slices) {
+    int64_t batch = cut->batch;
+    slices = eddy_max_i64(1, slices);
+    cut->row_slices = 1;
     cut->images_each = slices >= batch ? 1 : (batch + slices - 1) / slices;
     if (batch < SLICES_GOOD && slices > batch)
         cut_rows(cut, eddy_min_i64((SLICES_GOOD + batch - 1) / batch, slices / batch));

@@ -20,6 +20,7 @@ typedef struct eddy_conv_slice {
     int64_t x_row, x_rows, y_row, y_rows, top, bottom;
 } eddy_conv_slice;
 
+/* The first three lines are set by who cuts: the batch is not empty. */
 typedef struct eddy_conv_cut {
     eddy_conv_direction direction;
     const eddy_conv_window *rows;
@@ -30,8 +31,8 @@ typedef struct eddy_conv_cut {
 /* What slices can be like: the first, those in the middle, and the last. */
 #define EDDY_CONV_KINDS 3
 
-/* The plan is of conv2d or, for EDDY_CONV_DATA, of conv_transpose2d, and not empty. `most`: slices at most. */
-void eddy_conv_cut_init(eddy_conv_cut *cut, const eddy_conv_plan *plan, eddy_conv_direction direction, int64_t most);
+/* Into so many slices, or fewer. */
+void eddy_conv_cut_into(eddy_conv_cut *cut, int64_t slices);
 eddy_conv_slice eddy_conv_slice_of(const eddy_conv_cut *cut, int64_t number);
 /* Whether both are the same convolution of other elements. */
 bool eddy_conv_slice_is_alike(const eddy_conv_slice *a, const eddy_conv_slice *b);

@@ -5,7 +5,6 @@
 #include <base/atomic.h>
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <string.h>
 
 typedef int get_fn(void);
@@ -56,4 +55,32 @@ static void make_engine(void) {
 dnnl_engine_t eddy_dnnl_engine(void) {
     pthread_once(&made, make_engine);
     return engine;
+}
+
+bool eddy_dnnl_turn_begin(eddy_dnnl_turn *turn) {
+    turn->before = eddy_dnnl_begin();
+    turn->stream = NULL;
+    return dnnl_stream_create(&turn->stream, eddy_dnnl_engine(), dnnl_stream_in_order) == dnnl_success;
+}
+
+void eddy_dnnl_turn_end(eddy_dnnl_turn *turn) {
+    if (turn->stream)
+        dnnl_stream_destroy(turn->stream);
+    eddy_dnnl_end(turn->before);
+}
+
+void eddy_dnnl_give(eddy_dnnl_call *call, int name, const dnnl_memory_desc_t *desc, void *data) {
+    dnnl_memory_t memory = NULL;
+    if (call->is_good && dnnl_memory_create(&memory, desc, eddy_dnnl_engine(), data) == dnnl_success)
+        call->arguments[call->count++] = (dnnl_exec_arg_t){name, memory};
+    else
+        call->is_good = false;
+}
+
+bool eddy_dnnl_execute(eddy_dnnl_call *call, dnnl_primitive_t primitive, const eddy_dnnl_turn *turn) {
+    bool is_good =
+        call->is_good && dnnl_primitive_execute(primitive, turn->stream, call->count, call->arguments) == dnnl_success;
+    for (int i = 0; i < call->count; i++)
+        dnnl_memory_destroy(call->arguments[i].memory);
+    return is_good;
 }

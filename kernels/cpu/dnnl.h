@@ -4,6 +4,7 @@
 #define EDDY_KERNELS_CPU_DNNL_H
 
 #include <oneapi/dnnl/dnnl.h>
+#include <stdbool.h>
 
 /* Sets the thread's number to 1 and says what it was, for eddy_dnnl_end. */
 int eddy_dnnl_begin(void);
@@ -11,5 +12,26 @@ void eddy_dnnl_end(int before);
 
 /* The CPU's engine, the same for the life of the process; NULL where there is none. Any thread. */
 dnnl_engine_t eddy_dnnl_engine(void);
+
+/* A thread's turn to execute primitives: a stream, and eddy_dnnl_begin. False where there is no memory; to be ended all the
+ * same. */
+typedef struct eddy_dnnl_turn {
+    dnnl_stream_t stream;
+    int before;
+} eddy_dnnl_turn;
+
+bool eddy_dnnl_turn_begin(eddy_dnnl_turn *turn);
+void eddy_dnnl_turn_end(eddy_dnnl_turn *turn);
+
+/* A primitive on memory that is described and given for this call. Starts with `is_good` true. */
+typedef struct eddy_dnnl_call {
+    dnnl_exec_arg_t arguments[6];
+    int count;
+    bool is_good;
+} eddy_dnnl_call;
+
+void eddy_dnnl_give(eddy_dnnl_call *call, int name, const dnnl_memory_desc_t *desc, void *data);
+/* False where it was not executed: no memory. The call is used up. */
+bool eddy_dnnl_execute(eddy_dnnl_call *call, dnnl_primitive_t primitive, const eddy_dnnl_turn *turn);
 
 #endif
