@@ -73,6 +73,7 @@ static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_ca
                               .view_count = (int32_t)call->view_count,
                               .attributes = words(call, call->attributes_at),
                               .workspace = run->workspace,
+                              .workspace_bytes = call->workspace_bytes,
                               .team = run->team,
                               .error = run->error};
 }

@@ -25,10 +25,10 @@ typedef struct eddy_kernel_view {
 
 /* Why a kernel failed: the lowest `position` wins, so that the message does not depend on the number of threads. */
 typedef struct eddy_kernel_error {
-    _Atomic int32_t status;    /* atomic: eddy_status, any slice writes, who retires reads */
-    _Atomic int64_t position;  /* flat index of the element at fault; INT64_MAX while there is none */
-    int64_t value;             /* lock: under `guard`; the offending value */
-    int64_t bound;             /* lock: under `guard`; what it had to be below */
+    _Atomic int32_t status;   /* atomic: eddy_status, any slice writes, who retires reads */
+    _Atomic int64_t position; /* flat index of the element at fault; INT64_MAX while there is none */
+    int64_t value;            /* lock: under `guard`; the offending value */
+    int64_t bound;            /* lock: under `guard`; what it had to be below */
     _Atomic uint32_t guard;
 } eddy_kernel_error;
 
@@ -43,11 +43,13 @@ typedef struct eddy_kernel_team {
 
 typedef struct eddy_kernel_call {
     const struct eddy_kernel *kernel;
-    const eddy_kernel_view *views; /* operands in the order of the op's entry: inputs (lists spread out), then outputs */
+    const eddy_kernel_view
+        *views; /* operands in the order of the op's entry: inputs (lists spread out), then outputs */
     int32_t view_count;
-    const void *attributes; /* the op's attribute struct */
-    void *workspace;        /* 64-byte aligned, kernel->workspace bytes */
-    eddy_kernel_team *team; /* never NULL */
+    const void *attributes;   /* the op's attribute struct */
+    void *workspace;          /* 64-byte aligned */
+    size_t workspace_bytes;   /* what kernel->workspace said where the op was issued */
+    eddy_kernel_team *team;   /* never NULL */
     eddy_kernel_error *error; /* never NULL */
 } eddy_kernel_call;
 

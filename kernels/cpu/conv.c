@@ -268,7 +268,9 @@ static bool run_library(const eddy_kernel_call *call, const convolution *work) {
     eddy_conv_library library;
     if (!begin_library(&library, work))
         return false;
-    bool is_done = eddy_conv_library_run(&library, call->team, call->workspace, NULL, 0);
+    /* What could not be prepared where the op was issued may be now. */
+    bool is_done = library.workspace_bytes <= call->workspace_bytes &&
+                   eddy_conv_library_run(&library, call->team, call->workspace, NULL, 0);
     eddy_conv_library_end(&library);
     return is_done;
 }

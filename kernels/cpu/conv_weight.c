@@ -172,8 +172,10 @@ static bool run_library(const eddy_kernel_call *call, weighing *work) {
     eddy_conv_library library;
     if (!begin_library(&library, work))
         return false;
-    bool is_done = eddy_conv_library_run(
-        &library, call->team, work->sums + (size_t)library.cut.slices * work->sums_bytes, work->sums, work->sums_bytes);
+    size_t sums_bytes = (size_t)library.cut.slices * work->sums_bytes;
+    /* What could not be prepared where the op was issued may be now. */
+    bool is_done = sums_bytes + library.workspace_bytes <= call->workspace_bytes &&
+                   eddy_conv_library_run(&library, call->team, work->sums + sums_bytes, work->sums, work->sums_bytes);
     if (is_done) {
         work->chunks = library.cut.slices;
         work->blocks = 1;

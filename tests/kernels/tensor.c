@@ -185,6 +185,7 @@ eddy_status run_kernel(const eddy_kernel *kernel, tensor *const *tensors, int32_
     unsigned char *workspace = aligned_alloc(64, padded + 64);
     memset(workspace, 0xa5, padded + 64);
     call.workspace = workspace;
+    call.workspace_bytes = bytes;
     kernel->run(&call);
     for (size_t i = bytes; i < padded + 64; i++)
         cr_assert_eq(workspace[i], 0xa5, "%s wrote past its workspace, seed %llu", kernel->name,

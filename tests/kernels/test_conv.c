@@ -3,6 +3,7 @@
 #include "serial_team.h"
 #include "tensor.h"
 #include <base/dtype.h>
+#include <base/memory.h>
 #include <criterion/criterion.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/kernels.h>
@@ -351,6 +352,18 @@ Test(conv, more_geometries_than_are_kept, .timeout = 120) {
         ones o;
         ones_make(&o, 14 + i % 150);
         run_into(&o.s, &o.r, false, &serial_team);
+        ones_check(&o);
+    }
+}
+
+/* Memory lacks where an op is issued, which says then that it needs less workspace, and is there when it runs. */
+Test(conv, what_is_prepared_too_late) {
+    for (int64_t i = 0; i < 8; i++) {
+        ones o;
+        ones_make(&o, 400 + i);
+        eddy_memory_fail_at(EDDY_MEMORY_CACHE, i, 1);
+        run_into(&o.s, &o.r, false, &serial_team);
+        eddy_memory_fail_at(EDDY_MEMORY_CACHE, 0, 0);
         ones_check(&o);
     }
 }
