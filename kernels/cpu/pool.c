@@ -4,6 +4,7 @@
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/pool_block.h>
+#include <kernels/cpu/pool_library.h>
 #include <kernels/cpu/pool_plan.h>
 #include <kernels/cpu/pool_tile.h>
 #include <kernels/cpu/reduce_block.h>
@@ -14,6 +15,9 @@
 /* Rows of fewer outputs are not worth going along where there are as many channels. */
 #define ROW_MIN 8
 #define ROW_WIDE 64
+/* Elements of channels-last windows of f32 that are summed in sequence, as oneDNN sums all of them; the sums of larger ones are
+ * nearer by rows. */
+#define SEQUENCE_MOST 64
 
 typedef struct pool {
     const eddy_kernel_call *call;
@@ -21,6 +25,7 @@ typedef struct pool {
     eddy_pool_axis height, width;
     const eddy_attributes_pool *attributes; /* NULL: adaptive */
     bool averages;
+    bool in_sequence; /* averages: elements are added one after another */
     bool has_indices;
     bool by_channels;
     bool is_tiled;
@@ -149,7 +154,8 @@ static void pool_outputs(const pool *p, int64_t n, int64_t c, int64_t oh, int64_
                          .count = count,
                          .step = p->width.stride * p->x.column_stride,
                          .out_step = p->out.column_stride,
-                         .places = 1},
+                         .places = 1,
+                         .in_sequence = p->in_sequence},
                  .x = eddy_image_at(&p->x, n, c, rows.first, columns.first),
                  .out = eddy_image_at(&p->out, n, c, oh, ow),
                  .index = rows.first * p->x.width + columns.first,
@@ -211,11 +217,15 @@ static int64_t distance(int64_t stride) {
     return stride < 0 ? -stride : stride;
 }
 
+static bool channels_are_closer(const pool *p) {
+    return distance(p->x.channel_stride) < distance(p->x.column_stride);
+}
+
 static void run_pool(pool *p) {
     if (eddy_view_count(&p->call->views[1]) == 0)
         return;
     const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks();
-    bool is_closer = distance(p->x.channel_stride) < distance(p->x.column_stride);
+    bool is_closer = channels_are_closer(p);
     p->tiling = (eddy_pool_tiling){.kind = p->averages      ? EDDY_POOL_AVERAGE
                                            : p->has_indices ? EDDY_POOL_MAX_INDEX
                                                             : EDDY_POOL_MAX,
@@ -261,11 +271,62 @@ static void choose_block(pool *p) {
         p->block = p->averages ? ops->average : ops->max;
 }
 
+#ifdef EDDY_HAVE_DNNL
+static eddy_pool_request request_of(const pool *p) {
+    return (eddy_pool_request){.x = p->x,
+                               .out = p->out,
+                               .height = p->height,
+                               .width = p->width,
+                               .attributes = p->attributes,
+                               .averages = p->averages};
+}
+
+static bool is_for_library(const pool *p) {
+    return !p->averages || p->in_sequence;
+}
+
+static bool run_library(const pool *p) {
+    eddy_pool_request request = request_of(p);
+    return is_for_library(p) && eddy_pool_library_run(&request, p->call);
+}
+
+static size_t workspace_of(const pool *p) {
+    eddy_pool_request request = request_of(p);
+    return is_for_library(p) ? eddy_pool_library_workspace(&request) : 0;
+}
+
+static bool start(const eddy_kernel_call *call) {
+    return call->views[0].dtype == EDDY_F32 && eddy_isa_chosen() != EDDY_ISA_PORTABLE && eddy_pool_library_start();
+}
+#else
+static bool run_library(const pool *p) {
+    (void)p;
+    return false;
+}
+
+static size_t workspace_of(const pool *p) {
+    (void)p;
+    return 0;
+}
+
+static bool start(const eddy_kernel_call *call) {
+    (void)call;
+    return false;
+}
+#endif
+
 static void max_pool2d_run(const eddy_kernel_call *call) {
     pool p = {0};
     make_pool(&p, call, call->attributes);
     choose_block(&p);
-    run_pool(&p);
+    if (!run_library(&p))
+        run_pool(&p);
+}
+
+static size_t max_pool2d_workspace(const eddy_kernel_call *call) {
+    pool p = {0};
+    make_pool(&p, call, call->attributes);
+    return workspace_of(&p);
 }
 
 static void max_pool2d_with_indices_run(const eddy_kernel_call *call) {
@@ -280,19 +341,42 @@ static void max_pool2d_with_indices_run(const eddy_kernel_call *call) {
     run_pool(&p);
 }
 
-static void average(const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
-    pool p = {.averages = true};
-    make_pool(&p, call, attributes);
-    choose_block(&p);
-    run_pool(&p);
+static void make_average(pool *p, const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
+    *p = (pool){.averages = true};
+    make_pool(p, call, attributes);
+    p->in_sequence = p->x.dtype == EDDY_F32 && channels_are_closer(p) && !p->height.is_adaptive &&
+                     !p->width.is_adaptive && p->height.kernel <= SEQUENCE_MOST &&
+                     p->height.kernel * p->width.kernel <= SEQUENCE_MOST;
+}
+
+static void run_average(pool *p) {
+    choose_block(p);
+    if (!run_library(p))
+        run_pool(p);
 }
 
 static void avg_pool2d_run(const eddy_kernel_call *call) {
-    average(call, call->attributes);
+    pool p;
+    make_average(&p, call, call->attributes);
+    run_average(&p);
+}
+
+static size_t avg_pool2d_workspace(const eddy_kernel_call *call) {
+    pool p;
+    make_average(&p, call, call->attributes);
+    return workspace_of(&p);
 }
 
 static void adaptive_avg_pool2d_run(const eddy_kernel_call *call) {
-    average(call, NULL);
+    pool p;
+    make_average(&p, call, NULL);
+    run_average(&p);
+}
+
+static size_t adaptive_avg_pool2d_workspace(const eddy_kernel_call *call) {
+    pool p;
+    make_average(&p, call, NULL);
+    return workspace_of(&p);
 }
 
 /* Each element of each window. */
@@ -303,15 +387,29 @@ static int64_t cost(const eddy_kernel_call *call) {
            eddy_cost_ps(eddy_view_count(&call->views[1]), eddy_cost_ps(window, call->kernel->cost_element_ps));
 }
 
-const eddy_kernel eddy_cpu_max_pool2d = {
-    .name = "max_pool2d", .run = max_pool2d_run, .cost_base_ps = 100000, .cost_element_ps = 700, .cost = cost};
+const eddy_kernel eddy_cpu_max_pool2d = {.name = "max_pool2d",
+                                         .run = max_pool2d_run,
+                                         .workspace = max_pool2d_workspace,
+                                         .start = start,
+                                         .cost_base_ps = 100000,
+                                         .cost_element_ps = 700,
+                                         .cost = cost};
 const eddy_kernel eddy_cpu_max_pool2d_with_indices = {.name = "max_pool2d_with_indices",
                                                       .run = max_pool2d_with_indices_run,
                                                       .cost_base_ps = 100000,
                                                       .cost_element_ps = 600,
                                                       .cost = cost};
-const eddy_kernel eddy_cpu_avg_pool2d = {
-    .name = "avg_pool2d", .run = avg_pool2d_run, .cost_base_ps = 100000, .cost_element_ps = 700, .cost = cost};
+const eddy_kernel eddy_cpu_avg_pool2d = {.name = "avg_pool2d",
+                                         .run = avg_pool2d_run,
+                                         .workspace = avg_pool2d_workspace,
+                                         .start = start,
+                                         .cost_base_ps = 100000,
+                                         .cost_element_ps = 700,
+                                         .cost = cost};
 /* Windows overlap little: some two visits of each element of the larger of the two. */
-const eddy_kernel eddy_cpu_adaptive_avg_pool2d = {
-    .name = "adaptive_avg_pool2d", .run = adaptive_avg_pool2d_run, .cost_base_ps = 100000, .cost_element_ps = 500};
+const eddy_kernel eddy_cpu_adaptive_avg_pool2d = {.name = "adaptive_avg_pool2d",
+                                                  .run = adaptive_avg_pool2d_run,
+                                                  .workspace = adaptive_avg_pool2d_workspace,
+                                                  .start = start,
+                                                  .cost_base_ps = 100000,
+                                                  .cost_element_ps = 500};

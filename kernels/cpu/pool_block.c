@@ -1,3 +1,4 @@
+#include <float.h>
 #include <kernels/cpu/lanes.h>
 #include <kernels/cpu/pool_block.h>
 
@@ -133,6 +134,10 @@
         fill_##name(total, 0, count);                                                                                  \
         add_##name##_row(total, x, run, step, count);                                                                  \
         for (int64_t r = 1; r < run->rows; r++) {                                                                      \
+            if (run->in_sequence) {                                                                                    \
+                add_##name##_row(total, x + r * run->row_step, run, step, count);                                      \
+                continue;                                                                                              \
+            }                                                                                                          \
             fill_##name(row, 0, count);                                                                                \
             add_##name##_row(row, x + r * run->row_step, run, step, count);                                            \
             add_##name##_element(total, row, 1, count);                                                                \
@@ -256,7 +261,15 @@
 POOL(f32, float, int32_t)
 POOL(f64, double, int64_t)
 
+static bool is_plain(const float *x, int64_t count) {
+    int32_t others = 0;
+    for (int64_t i = 0; i < count; i++)
+        others |= !(x[i] >= -FLT_MAX);
+    return !others;
+}
+
 const eddy_pool_blocks EDDY_ISA_NAME(eddy_cpu_pool_blocks) = {
     .f32 = {max_f32, max_index_f32, average_f32, sum_f32, max_at_f32, max_join_f32},
     .f64 = {max_f64, max_index_f64, average_f64, sum_f64, max_at_f64, max_join_f64},
+    .is_plain = is_plain,
 };

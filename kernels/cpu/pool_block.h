@@ -4,6 +4,7 @@
 #define EDDY_KERNELS_CPU_POOL_BLOCK_H
 
 #include <kernels/cpu/isa.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Steps in elements. `count` windows stand side by side (neighbours of a row, or channels), `places` times. */
@@ -12,6 +13,7 @@ typedef struct eddy_pool_run {
     int64_t row_step, column_step;
     int64_t count, step, out_step;
     int64_t places, place_step, out_place_step;
+    bool in_sequence; /* averages: elements are added one after another */
 } eddy_pool_run;
 
 typedef void eddy_pool_fn(void *out, const void *x, const eddy_pool_run *run, double divisor);
@@ -36,14 +38,15 @@ typedef void eddy_pool_join_fn(void *out, const void *best, const void *at, cons
 typedef struct eddy_pool_ops {
     eddy_pool_fn *max;             /* NaN wins; no divisor */
     eddy_pool_index_fn *max_index; /* the same, and which element it is: the first of equals, and of NaNs */
-    eddy_pool_fn *average;         /* the sum of the sums of rows, over the divisor */
-    eddy_pool_fn *sum;             /* the same without the divisor */
+    eddy_pool_fn *average;         /* the sum of the sums of rows or, in sequence, of the elements, over the divisor */
+    eddy_pool_fn *sum;             /* of the sums of rows */
     eddy_pool_at_fn *max_at;
     eddy_pool_join_fn *max_join;
 } eddy_pool_ops;
 
 typedef struct eddy_pool_blocks {
     eddy_pool_ops f32, f64;
+    bool (*is_plain)(const float *x, int64_t count); /* neither a NaN nor -infinity */
 } eddy_pool_blocks;
 
 EDDY_ISA_DECLARE(eddy_pool_blocks, eddy_cpu_pool_blocks)

@@ -3,6 +3,7 @@
 #include "tensor.h"
 #include <base/dtype.h>
 #include <criterion/criterion.h>
+#include <float.h>
 #include <kernels/cpu/cast_block.h>
 #include <kernels/cpu/gemm_block.h>
 #include <kernels/cpu/loss_block.h>
@@ -523,9 +524,9 @@ Test(isa, pools_agree) {
     need_another();
     enum { SIDE = 40 };
     static const eddy_pool_run runs[] = {
-        {3, 3, SIDE, 1, 30, 1, 1, 1, 0, 0},   {2, 2, SIDE, 1, 19, 2, 1, 1, 0, 0},
-        {2, 3, SIDE, 2, 9, 3, 2, 1, 0, 0},    {2, 2, 10 * SIDE, 80, 77, 1, 1, 3, 80, 77},
-        {1, 1, 0, 0, 130, 1, 3, 2, 130, 400}, {3, 2, SIDE, 1, 5, 2, 1, 4, 80, 5},
+        {3, 3, SIDE, 1, 30, 1, 1, 1, 0, 0, false},   {2, 2, SIDE, 1, 19, 2, 1, 1, 0, 0, true},
+        {2, 3, SIDE, 2, 9, 3, 2, 1, 0, 0, true},     {2, 2, 10 * SIDE, 80, 77, 1, 1, 3, 80, 77, true},
+        {1, 1, 0, 0, 130, 1, 3, 2, 130, 400, false}, {3, 2, SIDE, 1, 5, 2, 1, 4, 80, 5, false},
     };
     static float x[SIDE * SIDE], want[SIDE * SIDE], got[SIDE * SIDE];
     static double x64[SIDE * SIDE], want64[SIDE * SIDE], got64[SIDE * SIDE];
@@ -562,6 +563,23 @@ Test(isa, pools_agree) {
         }
 }
 
+/* One number at each place; the edges of what is a number at all. */
+Test(isa, pools_find_what_is_not_plain) {
+    need_another();
+    static float x[70];
+    const float plain[] = {-FLT_MAX, FLT_MAX, INFINITY, -0.0F}, others[] = {NAN, -NAN, -INFINITY};
+    EACH_OTHER(isa)
+    for (int64_t count = 0; count <= 70; count++)
+        for (int64_t at = 0; at < count; at++) {
+            const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks_for(isa);
+            x[at] = plain[at % 4];
+            cr_assert(blocks->is_plain(x, count) && eddy_cpu_pool_blocks_portable.is_plain(x, count));
+            x[at] = others[at % 3];
+            cr_assert(!blocks->is_plain(x, count) && !eddy_cpu_pool_blocks_portable.is_plain(x, count));
+            x[at] = 0;
+        }
+}
+
 /* What windows have of rows, with steps that have loops of their own, and then the rows together. */
 Test(isa, pools_in_two_sweeps_agree) {
     need_another();
@@ -576,8 +594,8 @@ Test(isa, pools_in_two_sweeps_agree) {
     for (int64_t step = 1; step <= 3; step++)
         for (int64_t count = 1; count <= 64; count++)
             for (int64_t out_step = 1; out_step <= 2; out_step++) {
-                const eddy_pool_run take = {1, 3, 0, 1, count, step, out_step, ROWS, ROW, ROW};
-                const eddy_pool_run join = {3, 1, ROW, 0, count, 1, 1, 2, ROW, 64};
+                const eddy_pool_run take = {1, 3, 0, 1, count, step, out_step, ROWS, ROW, ROW, false};
+                const eddy_pool_run join = {3, 1, ROW, 0, count, 1, 1, 2, ROW, 64, false};
                 for (int b = 0; b < 2; b++) {
                     const eddy_pool_blocks *blocks = b ? eddy_cpu_pool_blocks_for(isa) : &eddy_cpu_pool_blocks_portable;
                     const eddy_pool_indices indices = {to[b], 7, ROW, 0, 2, 1, ROW, 64};
