@@ -217,7 +217,7 @@
 /* The shapes that follow from the number of elements. */
 typedef struct bench_op_shape {
     long n, rows, columns;
-    long heads, tokens;       /* of q, k and v, each head 32 wide */
+    long heads, tokens;         /* of q, k and v, each head 32 wide */
     long batch, channels, side; /* of images */
 } bench_op_shape;
 
