@@ -18,6 +18,7 @@
  *   images      [batch, 16, side, side]          filters     [16, 16, 3, 3]
  *   signals     [batch, 16, side * side]         filters_1d  [16, 16, 3]
  *   means, variances, gain, shift [16], in (0.1, 0.9)
+ *   first, second: where Eddy's calls put two results
  *   Steps and clipping change the parameters by the gradients and the state, all [n]; the rates are so small that
  *   neither grows.
  *
@@ -129,8 +130,8 @@
     op(cat,         16, eddy_cat(EDDY_LIST(m, o), 1),  torch::cat({m, o}, 1))                                          \
     op(transpose_copy, 8, eddy_contiguous(transposed), transposed.contiguous())                                        \
     op(clone,        8, eddy_clone(x),                 x.clone())                                                      \
-    op(sort,        16, sorted(m),             torch::sort(m, 1))                                              \
-    op(topk,         4, ten_largest(m),             torch::topk(m, 10, 1))                                          \
+    op(sort,        16, first_of(eddy_sort(m, 1, NULL, &first, &second)), torch::sort(m, 1))                           \
+    op(topk,         4, first_of(eddy_topk(m, 10, 1, NULL, &first, &second)), torch::topk(m, 10, 1))                   \
     op(sdpa,        16, eddy_sdpa(q, k, v, EDDY_NONE, NULL),   attention(q, k, v))                                     \
     op(conv2d,       8, eddy_conv2d(images, filters, EDDY_NONE, EDDY_OPTIONS(conv2d, .padding = {1, 1})),              \
                                                        torch::conv2d(images, filters, {}, 1, 1))                       \
@@ -144,8 +145,8 @@
     op(einsum, 8, eddy_einsum("ij,ij->i", EDDY_LIST(m, o)), torch::einsum("ij,ij->i", {m, o}))                         \
     op(outer, 4, eddy_outer(tall, row), torch::outer(tall, row))                                                       \
     op(prod_rows, 4, eddy_prod(near, EDDY_AXES(1), NULL), torch::prod(near, 1))                                        \
-    op(max_dim, 4, larger(m), torch::max(m, 1))                                                                        \
-    op(min_dim, 4, smaller(m), torch::min(m, 1))                                                                       \
+    op(max_dim, 4, first_of(eddy_max_dim(m, 1, NULL, &first, &second)), torch::max(m, 1))                              \
+    op(min_dim, 4, first_of(eddy_min_dim(m, 1, NULL, &first, &second)), torch::min(m, 1))                              \
     op(cumprod, 8, eddy_cumprod(near, 1), torch::cumprod(near, 1))                                                     \
     op(prelu, 8, eddy_prelu(m, weight), torch::prelu(m, weight))                                                       \
     op(l1_loss, 8, eddy_l1_loss(x, y, NULL), torch::l1_loss(x, y))                                                     \
@@ -163,7 +164,9 @@
         torch::conv1d(signals, filters_1d, {}, 1, 1))                                                                  \
     op(conv_transpose2d, 8, eddy_conv_transpose2d(images, filters, EDDY_NONE, EDDY_OPTIONS(conv_transpose2d, .padding = {1, 1})),\
         torch::conv_transpose2d(images, filters, {}, 1, 1))                                                            \
-    op(max_pool2d_with_indices, 7, pooled(images), torch::max_pool2d_with_indices(images, 2))                          \
+    op(max_pool2d_with_indices, 7,                                                                                     \
+        first_of(eddy_max_pool2d_with_indices(images, EDDY_PAIR(2, 2), NULL, &first, &second)),                        \
+        torch::max_pool2d_with_indices(images, 2))                                                                     \
     op(adaptive_avg_pool2d, 4, eddy_adaptive_avg_pool2d(images, EDDY_PAIR(1, 1)),                                      \
         torch::adaptive_avg_pool2d(images, {1, 1}))                                                                    \
     op(interpolate, 20, eddy_interpolate(images, EDDY_OPTIONS(interpolate, .scale = 2)),                               \

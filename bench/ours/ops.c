@@ -8,6 +8,7 @@ static eddy_tensor *x, *y, *z, *s, *i, *j, *b, *c, *m, *o, *transposed, *row, *c
 static eddy_tensor *labels, *picks, *table, *words, *q, *k, *v, *turned_q, *images, *filters;
 static eddy_tensor *w, *same, *numbers, *near, *places, *square, *tall, *positions, *signals, *filters_1d;
 static eddy_tensor *means, *variances, *gain, *shift, *parameters, *gradients, *state_1, *state_2, *steps;
+static eddy_tensor *first, *second;
 static bench_op_shape shape;
 static uint32_t random_state = 1;
 
@@ -90,35 +91,10 @@ static void make_operands(long n) {
     must(eddy_sync(EDDY_FOREVER));
 }
 
-/* Of the two results the first; the other goes with the scope that must be open. */
-static eddy_tensor *sorted(eddy_tensor *tensor) {
-    eddy_tensor *values = NULL, *indices = NULL;
-    must(eddy_sort(tensor, 1, NULL, &values, &indices));
-    return values;
-}
-
-static eddy_tensor *ten_largest(eddy_tensor *tensor) {
-    eddy_tensor *values = NULL, *indices = NULL;
-    must(eddy_topk(tensor, 10, 1, NULL, &values, &indices));
-    return values;
-}
-
-static eddy_tensor *larger(eddy_tensor *tensor) {
-    eddy_tensor *values = NULL, *indices = NULL;
-    must(eddy_max_dim(tensor, 1, NULL, &values, &indices));
-    return values;
-}
-
-static eddy_tensor *smaller(eddy_tensor *tensor) {
-    eddy_tensor *values = NULL, *indices = NULL;
-    must(eddy_min_dim(tensor, 1, NULL, &values, &indices));
-    return values;
-}
-
-static eddy_tensor *pooled(eddy_tensor *tensor) {
-    eddy_tensor *values = NULL, *indices = NULL;
-    must(eddy_max_pool2d_with_indices(tensor, EDDY_PAIR(2, 2), NULL, &values, &indices));
-    return values;
+/* The first of the two results that a call has put into `first` and `second`; the other goes with the scope that must be open. */
+static eddy_tensor *first_of(eddy_status status) {
+    must(status);
+    return first;
 }
 
 static eddy_tensor *copied(eddy_tensor *source, eddy_tensor *target) {
