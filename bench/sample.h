@@ -46,11 +46,7 @@ static inline void bench_print_row(const char *row, const char *unit, const char
     printf("{\"row\": \"%s\", \"unit\": \"%s\", \"version\": \"%s\"", row, unit, version);
     if (path)
         printf(", \"path\": \"%s\"", path);
-    printf(", \"samples\": [");
-    for (int i = 0; i < samples->count; i++)
-        printf("%s%.6g", i ? ", " : "", samples->values[i]);
-    printf("]}\n");
-    fflush(stdout);
+    bench_print_samples(samples);
 }
 
 /* Calls a sample, so that one of calls that take `ns` takes 3 ms. */
