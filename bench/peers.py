@@ -7,7 +7,7 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-HEADERS = ("sample.h", "shapes.h", "pools.h", "ops.h", "heap_count.h", "resident.h", "peers/by_hand.h")
+HEADERS = ("sample.h", "calls.h", "shapes.h", "pools.h", "ops.h", "heap_count.h", "resident.h", "peers/by_hand.h")
 
 
 class Missing(Exception):

@@ -2,6 +2,10 @@
 #ifndef BENCH_POOLS_H
 #define BENCH_POOLS_H
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 /* clang-format off */
 /* row, is_max, is_last: channels last; n, c, h and w; kernel, stride, padding */
 #define BENCH_POOL_LIST(row)                           \
@@ -29,6 +33,15 @@ typedef struct bench_pool {
 static const bench_pool bench_pools[] = {BENCH_POOL_LIST(BENCH_POOL_ROW)};
 #undef BENCH_POOL_ROW
 #define BENCH_POOL_COUNT ((int)(sizeof(bench_pools) / sizeof(bench_pools[0])))
+
+/* Ends the program where there is no such row. */
+static inline const bench_pool *bench_pool_of(const char *row) {
+    for (int i = 0; i < BENCH_POOL_COUNT; i++)
+        if (!strcmp(row, bench_pools[i].row))
+            return &bench_pools[i];
+    fprintf(stderr, "pool: no such row: %s\n", row);
+    exit(2);
+}
 
 /* Calls per sample: some milliseconds at a nanosecond an element. */
 static inline int bench_pool_calls(const bench_pool *pool) {

@@ -80,4 +80,14 @@ static inline float bench_random_float(uint32_t *state, float scale) {
     return ((float)(bench_random(state) >> 8) / 8388608.0f - 1.0f) * scale;
 }
 
+/* `count` of them in [-1, 1), a cache line's start; the caller frees. Ends the program where there is no memory. */
+static inline float *bench_random_floats(uint32_t *state, size_t count) {
+    float *values = (float *)aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64);
+    if (!values)
+        exit(1);
+    for (size_t i = 0; i < count; i++)
+        values[i] = bench_random_float(state, 1);
+    return values;
+}
+
 #endif

@@ -2,6 +2,10 @@
 #ifndef BENCH_SHAPES_H
 #define BENCH_SHAPES_H
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 /* Operations per sample of the add rows. */
 #define BENCH_ADD_OPS 20000
 /* Issued in one go by issue_add16: below every mark, so that the caller is never held back. */
@@ -67,6 +71,15 @@ typedef struct bench_gemm_shape {
 static const bench_gemm_shape bench_gemm_shapes[] = {BENCH_GEMM_LIST(BENCH_GEMM_ROW)};
 #undef BENCH_GEMM_ROW
 #define BENCH_GEMM_SHAPE_COUNT ((int)(sizeof(bench_gemm_shapes) / sizeof(bench_gemm_shapes[0])))
+
+/* Ends the program where there is no such row. */
+static inline const bench_gemm_shape *bench_gemm_shape_of(const char *row) {
+    for (int i = 0; i < BENCH_GEMM_SHAPE_COUNT; i++)
+        if (!strcmp(row, bench_gemm_shapes[i].row))
+            return &bench_gemm_shapes[i];
+    fprintf(stderr, "gemm: no such row: %s\n", row);
+    exit(2);
+}
 
 /* Calls per sample: about 5 ms of work at 100 GFLOP/s. */
 static inline int bench_gemm_calls(const bench_gemm_shape *shape) {

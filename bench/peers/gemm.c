@@ -1,6 +1,6 @@
 /* Peer of the gemm_* rows: one matrix product of a library, on one thread. Built once per library: over a CBLAS
  * (OpenBLAS, BLIS), or with -DPEER_DNNL over oneDNN's dnnl_sgemm. */
-#include <bench/sample.h>
+#include <bench/calls.h>
 #include <bench/shapes.h>
 
 #ifdef PEER_DNNL
@@ -37,43 +37,35 @@ static void describe(char *buffer, size_t size) {
 #endif
 #endif
 
+typedef struct matrices {
+    const bench_gemm_shape *shape;
+    float *a, *b, *c;
+} matrices;
+
 static float *matrix(int rows, int columns, uint32_t *random) {
-    size_t count = (size_t)rows * (size_t)columns;
-    float *memory = aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64);
-    if (!memory)
-        exit(1);
-    for (size_t i = 0; i < count; i++)
-        memory[i] = bench_random_float(random, 1.0f);
-    return memory;
+    return bench_random_floats(random, (size_t)rows * (size_t)columns);
+}
+
+static void multiply(void *work) {
+    const matrices *operands = work;
+    product(operands->shape, operands->a, operands->b, operands->c);
 }
 
 int main(int argc, char **argv) {
-    const char *row = argc > 1 ? argv[1] : "";
-    int count = bench_sample_count(argc, argv, 2);
-    for (int i = 0; i < BENCH_GEMM_SHAPE_COUNT; i++) {
-        const bench_gemm_shape *shape = &bench_gemm_shapes[i];
-        if (strcmp(row, shape->row))
-            continue;
-        uint32_t random = 1;
-        float *a = matrix(shape->m, shape->k, &random), *b = matrix(shape->k, shape->n, &random);
-        float *c = matrix(shape->m, shape->n, &random);
-        int calls = bench_gemm_calls(shape);
-        bench_samples samples = {.count = 0};
-        for (int s = -2; s < count; s++) {
-            double begin = bench_now_ns();
-            for (int call = 0; call < calls; call++)
-                product(shape, a, b, c);
-            if (s >= 0)
-                bench_samples_push(&samples, (bench_now_ns() - begin) / calls / 1e3);
-        }
-        char version[256];
-        describe(version, sizeof(version));
-        bench_print_row(row, "us", version, NULL, &samples);
-        free(a);
-        free(b);
-        free(c);
-        return 0;
-    }
-    fprintf(stderr, "gemm: no such row: %s\n", row);
-    return 2;
+    const bench_gemm_shape *shape = bench_gemm_shape_of(argc > 1 ? argv[1] : "");
+    uint32_t random = 1;
+    matrices operands = {.shape = shape};
+    operands.a = matrix(shape->m, shape->k, &random);
+    operands.b = matrix(shape->k, shape->n, &random);
+    operands.c = matrix(shape->m, shape->n, &random);
+    const bench_calls calls = {.call = multiply, .work = &operands, .count = bench_gemm_calls(shape)};
+    bench_samples samples;
+    bench_calls_measure(&calls, bench_sample_count(argc, argv, 2), &samples);
+    char version[256];
+    describe(version, sizeof(version));
+    bench_print_row(shape->row, "us", version, NULL, &samples);
+    free(operands.a);
+    free(operands.b);
+    free(operands.c);
+    return 0;
 }

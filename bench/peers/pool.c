@@ -1,6 +1,6 @@
 /* Peer of the pool_* rows: oneDNN's pooling, prepared once, into memory that is taken once. */
+#include <bench/calls.h>
 #include <bench/pools.h>
-#include <bench/sample.h>
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -18,16 +18,6 @@ typedef struct prepared {
     dnnl_memory_t from, to;
     float *values, *results;
 } prepared;
-
-static float *numbers(size_t count) {
-    float *memory = aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64);
-    if (!memory)
-        exit(1);
-    uint32_t random = 1;
-    for (size_t i = 0; i < count; i++)
-        memory[i] = bench_random_float(&random, 1.0f);
-    return memory;
-}
 
 static prepared prepare(const bench_pool *pool) {
     prepared p;
@@ -51,46 +41,46 @@ static prepared prepare(const bench_pool *pool) {
     check(dnnl_primitive_create(&p.pooling, made));
     check(dnnl_primitive_desc_destroy(made));
     size_t planes = (size_t)pool->images * (size_t)pool->channels;
-    p.values = numbers(planes * (size_t)pool->side * (size_t)pool->side);
-    p.results = numbers(planes * (size_t)side * (size_t)side);
+    uint32_t random = 1;
+    p.values = bench_random_floats(&random, planes * (size_t)pool->side * (size_t)pool->side);
+    p.results = bench_random_floats(&random, planes * (size_t)side * (size_t)side);
     check(dnnl_memory_create(&p.from, &from_desc, p.engine, p.values));
     check(dnnl_memory_create(&p.to, &to_desc, p.engine, p.results));
     return p;
 }
 
-static void measure(const bench_pool *pool, int count) {
+static void pool_images(void *work) {
+    const prepared *p = work;
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, p->from}, {DNNL_ARG_DST, p->to}};
+    check(dnnl_primitive_execute(p->pooling, p->stream, 2, arguments));
+}
+
+static void wait_for_stream(void *work) {
+    const prepared *p = work;
+    check(dnnl_stream_wait(p->stream));
+}
+
+static void release(prepared *p) {
+    check(dnnl_memory_destroy(p->from));
+    check(dnnl_memory_destroy(p->to));
+    check(dnnl_primitive_destroy(p->pooling));
+    check(dnnl_stream_destroy(p->stream));
+    check(dnnl_engine_destroy(p->engine));
+    free(p->values);
+    free(p->results);
+}
+
+int main(int argc, char **argv) {
+    const bench_pool *pool = bench_pool_of(argc > 1 ? argv[1] : "");
     prepared p = prepare(pool);
-    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, p.from}, {DNNL_ARG_DST, p.to}};
-    bench_samples samples = {.count = 0};
-    int calls = bench_pool_calls(pool);
-    for (int i = -2; i < count; i++) {
-        double began = bench_now_ns();
-        for (int call = 0; call < calls; call++)
-            check(dnnl_primitive_execute(p.pooling, p.stream, 2, arguments));
-        check(dnnl_stream_wait(p.stream));
-        if (i >= 0)
-            bench_samples_push(&samples, (bench_now_ns() - began) / calls / 1e3);
-    }
+    const bench_calls calls = {
+        .call = pool_images, .wait = wait_for_stream, .work = &p, .count = bench_pool_calls(pool)};
+    bench_samples samples;
+    bench_calls_measure(&calls, bench_sample_count(argc, argv, 2), &samples);
     const dnnl_version_t *version = dnnl_version();
     char text[64];
     snprintf(text, sizeof(text), "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
     bench_print_row(pool->row, "us", text, NULL, &samples);
-    check(dnnl_memory_destroy(p.from));
-    check(dnnl_memory_destroy(p.to));
-    check(dnnl_primitive_destroy(p.pooling));
-    check(dnnl_stream_destroy(p.stream));
-    check(dnnl_engine_destroy(p.engine));
-    free(p.values);
-    free(p.results);
-}
-
-int main(int argc, char **argv) {
-    const char *row = argc > 1 ? argv[1] : "";
-    int count = bench_sample_count(argc, argv, 2);
-    for (int i = 0; i < BENCH_POOL_COUNT; i++)
-        if (!strcmp(row, bench_pools[i].row)) {
-            measure(&bench_pools[i], count);
-            return 0;
-        }
-    return 2;
+    release(&p);
+    return 0;
 }
