@@ -126,6 +126,11 @@ Test(index, gather_of_every_dtype_layout_and_axis) {
                                  &serial_team);
     const int64_t big[] = {40, 50, 70};
     check_gather(EDDY_BF16, big, 1, big, STRIDED, CONTIGUOUS, &threaded_team);
+    /* More indices in a row than are widened at a time. */
+    const int64_t wide[] = {3, 5, 701};
+    for (int32_t axis = 0; axis < 3; axis++)
+        for (int a = 0; a < LAYOUT_COUNT; a++)
+            check_gather(EDDY_F32, wide, axis, wide, (layout)a, CONTIGUOUS, &shuffling_team);
 }
 
 Test(index, one_hot) {
@@ -175,6 +180,27 @@ Test(index, the_first_index_out_of_range_is_reported_whatever_the_slices) {
     cr_assert(tensor_guards_hold(&out) && tensor_guards_hold(&hot) && tensor_guards_hold(&picked));
     tensor_free(&in), tensor_free(&index), tensor_free(&out), tensor_free(&hot), tensor_free(&line),
         tensor_free(&picked);
+}
+
+Test(index, gather_reports_the_index_out_of_range_of_every_layout) {
+    const int64_t n = 701, five = 5;
+    for (int wide = 0; wide < 2; wide++)
+        for (int a = 0; a < BROADCAST; a++) {
+            tensor in = tensor_make(EDDY_F32, 1, &five, CONTIGUOUS), out = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS);
+            tensor index = tensor_make(wide ? EDDY_I64 : EDDY_I32, 1, &n, (layout)a);
+            for (int64_t i = 0; i < n; i++)
+                tensor_set_int(&index, i, i % 5);
+            tensor_set_int(&index, 600, 7), tensor_set_int(&index, 650, -1);
+            eddy_attributes_axis attributes = {.axis = 0};
+            eddy_kernel_error error;
+            cr_assert_eq(
+                run_kernel(&eddy_cpu_gather, (tensor *[]){&in, &index, &out}, 3, &attributes, &serial_team, &error),
+                EDDY_OUT_OF_RANGE);
+            cr_assert(error.position == 600 && error.value == 7 && error.bound == 5, "%s: %lld at %lld",
+                      describe("gather", &index, (layout)a), (long long)error.value, (long long)error.position);
+            cr_assert(tensor_guards_hold(&out));
+            tensor_free(&in), tensor_free(&index), tensor_free(&out);
+        }
 }
 
 static void check_nonzero(eddy_dtype dtype, int32_t rank, const int64_t *shape, layout a) {
