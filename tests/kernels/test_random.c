@@ -107,6 +107,36 @@ Test(random, ops_and_seeds_give_different_numbers) {
     tensor_free(&a), tensor_free(&b);
 }
 
+/* The number below `bound` of a step: the high half of its block's first 64 bits times the bound. A small bound draws again
+ * less than once in 10^14. */
+static int64_t drawn(uint64_t seed, uint64_t counter, uint64_t bound, int64_t step) {
+    uint32_t w[4];
+    eddy_philox(seed, counter, (uint64_t)step, w);
+    return (int64_t)((unsigned __int128)((uint64_t)w[0] << 32 | w[1]) * bound >> 64);
+}
+
+Test(random, integers_and_permutations_take_the_block_of_their_step) {
+    int64_t n = 20011, *want = malloc((size_t)n * sizeof(int64_t));
+    tensor out = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS);
+    eddy_attributes_randint integers = {.seed = 21, .counter = 4, .low = -500, .high = 99501};
+    run_kernel(&eddy_cpu_randint, (tensor *[]){&out}, 1, &integers, &shuffling_team, NULL);
+    for (int64_t i = 0; i < n; i++)
+        cr_assert_eq(tensor_get_int(&out, i), drawn(21, 4, 100001, i) - 500, "element %lld", (long long)i);
+    for (int64_t i = 0; i < n; i++)
+        want[i] = i;
+    for (int64_t i = n - 1; i > 0; i--) {
+        int64_t j = drawn(21, 4, (uint64_t)i + 1, i), kept = want[i];
+        want[i] = want[j];
+        want[j] = kept;
+    }
+    eddy_attributes_random permutation = {.seed = 21, .counter = 4};
+    run_kernel(&eddy_cpu_randperm, (tensor *[]){&out}, 1, &permutation, &serial_team, NULL);
+    for (int64_t i = 0; i < n; i++)
+        cr_assert_eq(tensor_get_int(&out, i), want[i], "element %lld", (long long)i);
+    free(want);
+    tensor_free(&out);
+}
+
 Test(random, permutations_are_complete_and_uniform) {
     const int64_t sizes[] = {0, 1, 2, 3, 1000, 60000};
     for (int s = 0; s < 6; s++)
