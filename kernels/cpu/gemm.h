@@ -35,6 +35,8 @@ eddy_gemm_f64_fn eddy_gemm_portable_f64;
 #ifdef EDDY_HAVE_BLIS
 eddy_gemm_f32_fn eddy_gemm_blis_f32;
 eddy_gemm_f64_fn eddy_gemm_blis_f64;
+/* Whether it has loops of its own for this CPU. */
+bool eddy_gemm_blis_is_tuned(void);
 #endif
 #ifdef EDDY_HAVE_DNNL
 eddy_gemm_f32_fn eddy_gemm_dnnl_f32;

@@ -3,6 +3,10 @@
 #include <blis.h>
 #include <kernels/cpu/gemm.h>
 
+bool eddy_gemm_blis_is_tuned(void) {
+    return bli_arch_query_id() != BLIS_ARCH_GENERIC;
+}
+
 /* BLIS takes transposes as strides. */
 void eddy_gemm_blis_f32(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
                         const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc) {

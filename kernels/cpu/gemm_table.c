@@ -11,13 +11,13 @@ typedef struct rule {
     eddy_gemm_provider provider;
 } rule;
 
-/* The first rule that fits and whose provider is in the build; the last always is. oneDNN is ahead from some tiles on, but
- * behind (on AMD far behind) where the result is narrow; calling a library costs more than tiny products do. The instruction
+/* The first rule that fits and whose provider is fit; the last always is. oneDNN is ahead from some tiles on, but behind BLIS
+ * (on AMD far behind) where the result is narrow; calling a library costs more than tiny products do. The instruction
  * set `portable` means own loops throughout, so that EDDY_ISA=portable shows what the library computes by itself. */
 static const rule rules[] = {
     {EDDY_ISA_V2, EDDY_F32, 16, 32 * 32 * 32, EDDY_GEMM_DNNL}, {EDDY_ISA_V2, EDDY_F32, 1, 10 * 10 * 10, EDDY_GEMM_BLIS},
-    {EDDY_ISA_V2, EDDY_F64, 1, 10 * 10 * 10, EDDY_GEMM_BLIS},  {EDDY_ISA_PORTABLE, EDDY_F32, 0, 0, EDDY_GEMM_PORTABLE},
-    {EDDY_ISA_PORTABLE, EDDY_F64, 0, 0, EDDY_GEMM_PORTABLE},
+    {EDDY_ISA_V2, EDDY_F32, 1, 16 * 16 * 16, EDDY_GEMM_DNNL},  {EDDY_ISA_V2, EDDY_F64, 1, 10 * 10 * 10, EDDY_GEMM_BLIS},
+    {EDDY_ISA_PORTABLE, EDDY_F32, 0, 0, EDDY_GEMM_PORTABLE},   {EDDY_ISA_PORTABLE, EDDY_F64, 0, 0, EDDY_GEMM_PORTABLE},
 };
 
 eddy_gemm_f32_fn *eddy_gemm_provider_f32(eddy_gemm_provider provider) {
@@ -67,14 +67,21 @@ const char *eddy_gemm_provider_name(eddy_gemm_provider provider) {
     return (unsigned)provider < EDDY_GEMM_PROVIDER_COUNT ? names[provider] : "?";
 }
 
+/* In the build, and worth asking: BLIS has plain loops for CPUs that are newer than it is, which ours leave far behind. */
+static bool is_fit(eddy_gemm_provider provider, eddy_dtype dtype) {
+#ifdef EDDY_HAVE_BLIS
+    if (provider == EDDY_GEMM_BLIS && !eddy_gemm_blis_is_tuned())
+        return false;
+#endif
+    return dtype == EDDY_F32 ? eddy_gemm_provider_f32(provider) != NULL : eddy_gemm_provider_f64(provider) != NULL;
+}
+
 eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, int64_t n, int64_t k) {
     double work = (double)m * (double)n * (double)k;
     for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]); r++) {
         const rule *at = &rules[r];
-        if (isa < at->isa || dtype != at->dtype || n < at->least_columns || work < at->least_work)
-            continue;
-        if (dtype == EDDY_F32 ? eddy_gemm_provider_f32(at->provider) != NULL
-                              : eddy_gemm_provider_f64(at->provider) != NULL)
+        if (isa >= at->isa && dtype == at->dtype && n >= at->least_columns && work >= at->least_work &&
+            is_fit(at->provider, dtype))
             return at->provider;
     }
     return EDDY_GEMM_PORTABLE;
