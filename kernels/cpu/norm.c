@@ -133,20 +133,22 @@ static void forward_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
     const eddy_norm_plan *plan = &work->plan;
     bool is_kept = plan->element_count <= EDDY_NORM_CHUNK && !work->is_given;
-    eddy_norm_chunk x, weights, biases;
+    eddy_norm_chunk x, y, weights, biases;
     eddy_walk_cursor cursor;
     eddy_walk_seek(&plan->places, &cursor, first);
     for (int64_t place = first; place < last; place++) {
         double scale;
         eddy_norm_moments moments = forward_moments(work, place, cursor.offsets, &x, &scale);
-        for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
-            int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
-            const void *from = is_kept ? moments.kept : eddy_norm_read(plan, 0, cursor.offsets, begin, count, &x);
-            plan->ops->apply(eddy_norm_target(plan, 1, cursor.offsets, begin, count, &x), from,
-                             eddy_norm_weights(plan, work->weights, place, begin, count, &weights),
-                             eddy_norm_weights(plan, work->biases, place, begin, count, &biases), moments.mean, scale,
-                             count);
-            eddy_norm_store(plan, 1, cursor.offsets, begin, count, &x);
+        for (int64_t begin = 0, count, step; begin < plan->element_count; begin += count) {
+            count = eddy_norm_run(plan, begin, &step);
+            int64_t spread = step ? count : 1;
+            const void *from = is_kept ? eddy_chunk_at(moments.kept, plan->compute, begin)
+                                       : eddy_norm_read(plan, 0, cursor.offsets, begin, count, &x);
+            plan->ops->apply(eddy_norm_target(plan, 1, cursor.offsets, begin, count, &y), from,
+                             eddy_norm_weights(plan, work->weights, place, begin, spread, &weights),
+                             eddy_norm_weights(plan, work->biases, place, begin, spread, &biases), step, moments.mean,
+                             scale, count);
+            eddy_norm_store(plan, 1, cursor.offsets, begin, count, &y);
         }
         eddy_walk_next(&plan->places, &cursor, plan->places.rank);
     }
@@ -355,21 +357,23 @@ static void backward_slice(void *context, int64_t first, int64_t last) {
     const eddy_norm_plan *plan = &work->plan;
     bool is_kept = plan->element_count <= EDDY_NORM_CHUNK;
     double n = (double)plan->element_count;
-    eddy_norm_chunk g, x, weights;
+    eddy_norm_chunk g, x, y, weights;
     eddy_walk_cursor cursor;
     eddy_walk_seek(&plan->places, &cursor, first);
     for (int64_t place = first; place < last; place++) {
         slopes total = place_slopes(work, place, cursor.offsets, &g, &x, &weights);
         double scale = 1 / sqrt(total.moments.squares / n + work->eps);
         double level = work->family == RMS ? 0 : total.sum / n, slope = scale * scale * total.product / n;
-        for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
-            int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
-            const void *grad = is_kept ? total.kept : eddy_norm_read(plan, 0, cursor.offsets, begin, count, &g);
-            const void *from = is_kept ? total.moments.kept : eddy_norm_read(plan, 1, cursor.offsets, begin, count, &x);
-            plan->ops->backward(eddy_norm_target(plan, 2, cursor.offsets, begin, count, &g), grad, from,
-                                eddy_norm_weights(plan, work->weights, place, begin, count, &weights),
+        for (int64_t begin = 0, count, step; begin < plan->element_count; begin += count) {
+            count = eddy_norm_run(plan, begin, &step);
+            const void *grad = is_kept ? eddy_chunk_at(total.kept, plan->compute, begin)
+                                       : eddy_norm_read(plan, 0, cursor.offsets, begin, count, &g);
+            const void *from = is_kept ? eddy_chunk_at(total.moments.kept, plan->compute, begin)
+                                       : eddy_norm_read(plan, 1, cursor.offsets, begin, count, &x);
+            plan->ops->backward(eddy_norm_target(plan, 2, cursor.offsets, begin, count, &y), grad, from,
+                                eddy_norm_weights(plan, work->weights, place, begin, step ? count : 1, &weights), step,
                                 total.moments.mean, scale, level, slope, count);
-            eddy_norm_store(plan, 2, cursor.offsets, begin, count, &g);
+            eddy_norm_store(plan, 2, cursor.offsets, begin, count, &y);
         }
         eddy_walk_next(&plan->places, &cursor, plan->places.rank);
     }

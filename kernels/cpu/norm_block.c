@@ -4,6 +4,8 @@
 
 #define LANES EDDY_NORM_LANES
 
+#define INLINE static inline __attribute__((always_inline))
+
 #define ADD(a, b) ((a) + (b))
 
 /* sum = the sum of TERM(i) for all i, in lanes that are then halved. The last step has as many lanes as the others. */
@@ -51,13 +53,18 @@
         SUM(real, sum, SQUARE);                                                                                        \
         return (double)sum;                                                                                            \
     }                                                                                                                  \
-    static void apply_##name(void *to, const void *data, const void *weight, const void *bias, double mean,            \
-                             double scale, int64_t count) {                                                            \
-        real *y = to, shift = (real)mean, by = (real)scale;                                                            \
-        const real *x = data, *w = weight, *b = bias;                                                                  \
+    INLINE void apply_##name##_step(real *y, const real *x, const real *w, const real *b, int64_t step, real shift,    \
+                                    real by, int64_t count) {                                                          \
         EDDY_LANES_INDEPENDENT                                                                                         \
         for (int64_t i = 0; i < count; i++)                                                                            \
-            y[i] = (x[i] - shift) * by * w[i] + b[i];                                                                  \
+            y[i] = (x[i] - shift) * by * w[i * step] + b[i * step];                                                    \
+    }                                                                                                                  \
+    static void apply_##name(void *to, const void *data, const void *weight, const void *bias, int64_t step,           \
+                             double mean, double scale, int64_t count) {                                               \
+        if (step)                                                                                                      \
+            apply_##name##_step(to, data, weight, bias, 1, (real)mean, (real)scale, count);                            \
+        else                                                                                                           \
+            apply_##name##_step(to, data, weight, bias, 0, (real)mean, (real)scale, count);                            \
     }                                                                                                                  \
     static void apply_each_##name(void *data, const void *weight, const void *bias, const void *means,                 \
                                   const void *scales, int64_t count) {                                                 \
@@ -81,13 +88,20 @@
         SUM(real, product, PRODUCT);                                                                                   \
         return (double)product;                                                                                        \
     }                                                                                                                  \
-    static void backward_##name(void *to, const void *grad, const void *data, const void *weight, double mean,         \
-                                double scale, double level, double slope, int64_t count) {                             \
-        real *y = to, shift = (real)mean, by = (real)scale, less = (real)level, times = (real)slope;                   \
-        const real *g = grad, *x = data, *w = weight;                                                                  \
+    INLINE void backward_##name##_step(real *y, const real *g, const real *x, const real *w, int64_t step, real shift, \
+                                       real by, real less, real times, int64_t count) {                                \
         EDDY_LANES_INDEPENDENT                                                                                         \
         for (int64_t i = 0; i < count; i++)                                                                            \
-            y[i] = by * (g[i] * w[i] - less - (x[i] - shift) * times);                                                 \
+            y[i] = by * (g[i] * w[i * step] - less - (x[i] - shift) * times);                                          \
+    }                                                                                                                  \
+    static void backward_##name(void *to, const void *grad, const void *data, const void *weight, int64_t step,        \
+                                double mean, double scale, double level, double slope, int64_t count) {                \
+        if (step)                                                                                                      \
+            backward_##name##_step(to, grad, data, weight, 1, (real)mean, (real)scale, (real)level, (real)slope,       \
+                                   count);                                                                             \
+        else                                                                                                           \
+            backward_##name##_step(to, grad, data, weight, 0, (real)mean, (real)scale, (real)level, (real)slope,       \
+                                   count);                                                                             \
     }                                                                                                                  \
     static void accumulate_##name(double *restrict into, const void *grad, const void *data, double mean,              \
                                   double scale, int64_t count) {                                                       \
@@ -119,7 +133,7 @@ NORM(f64, double)
                 moments_##name(x, count, &mean, &squares);                                                             \
             else                                                                                                       \
                 squares = square_sum_##name(x, count);                                                                 \
-            apply_##name(y, x, weight, bias, mean, 1 / sqrt(squares / (double)count + eps), count);                    \
+            apply_##name(y, x, weight, bias, 1, mean, 1 / sqrt(squares / (double)count + eps), count);                 \
         }                                                                                                              \
     }
 

@@ -1,5 +1,6 @@
 /* Arithmetic of normalisations on contiguous f32 or f64, at most EDDY_NORM_CHUNK elements at a time. Sums run in lanes that
- * are then halved: fixed by the count alone. `w` and `b`, the weight and the bias, hold one number per element. */
+ * are then halved: fixed by the count alone. `w` and `b`, the weight and the bias, hold one number per element or, with
+ * `step` 0, one for all. */
 #ifndef EDDY_KERNELS_CPU_NORM_BLOCK_H
 #define EDDY_KERNELS_CPU_NORM_BLOCK_H
 
@@ -22,7 +23,8 @@ typedef struct eddy_norm_ops {
     void (*moments)(const void *x, int64_t count, double *mean, double *squares);
     double (*square_sum)(const void *x, int64_t count);
     /* y = (x - mean) * scale * w + b; y may be x */
-    void (*apply)(void *y, const void *x, const void *w, const void *b, double mean, double scale, int64_t count);
+    void (*apply)(void *y, const void *x, const void *w, const void *b, int64_t step, double mean, double scale,
+                  int64_t count);
     /* For each row: moments (square_sum unless centred), then apply with 1 / sqrt(squares / count + eps). */
     void (*places)(const eddy_norm_rows *rows, const void *w, const void *b, double eps, bool is_centred,
                    int64_t count);
@@ -33,8 +35,8 @@ typedef struct eddy_norm_ops {
     /* The sum of g * (x - shift) */
     double (*product)(const void *g, const void *x, double shift, int64_t count);
     /* y = scale * (g * w - level - (x - mean) * slope); y may be g */
-    void (*backward)(void *y, const void *g, const void *x, const void *w, double mean, double scale, double level,
-                     double slope, int64_t count);
+    void (*backward)(void *y, const void *g, const void *x, const void *w, int64_t step, double mean, double scale,
+                     double level, double slope, int64_t count);
     /* into = into + g * (x - mean) * scale */
     void (*accumulate)(double *into, const void *g, const void *x, double mean, double scale, int64_t count);
 } eddy_norm_ops;

@@ -236,6 +236,22 @@ const void *eddy_norm_weights(const eddy_norm_plan *plan, const void *weights, i
     return chunk;
 }
 
+/* Elements that are worth a call. */
+#define RUN_LEAST 64
+
+static int64_t rest_of(int64_t length, int64_t begin, int64_t count) {
+    return length < RUN_LEAST ? count : eddy_min_i64(count, length - begin % length);
+}
+
+int64_t eddy_norm_run(const eddy_norm_plan *plan, int64_t begin, int64_t *step) {
+    const eddy_walk *elements = &plan->elements;
+    int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
+    if (elements->rank > 1)
+        count = rest_of(elements->dims[elements->rank - 1], begin, count);
+    *step = plan->segment < RUN_LEAST;
+    return rest_of(plan->segment, begin, count);
+}
+
 /* The formula for two samples: T. Chan, G. Golub, R. LeVeque, 1979. */
 void eddy_norm_join(eddy_norm_moments *total, int64_t begin, const eddy_norm_moments *part, int64_t count) {
     double share = (double)count / (double)(begin + count), distance = part->mean - total->mean;

@@ -75,6 +75,11 @@ void eddy_norm_store(const eddy_norm_plan *plan, int32_t operand, const int64_t 
 const void *eddy_norm_weights(const eddy_norm_plan *plan, const void *weights, int64_t place, int64_t begin,
                               int64_t count, eddy_norm_chunk *chunk);
 
+/* How many elements from `begin` on are best computed in one go: a chunk at most, that is not read across rows of memory,
+ * nor has several weights, where rows and runs with one weight are long enough. With *step 0 they share the weight that
+ * eddy_norm_weights says for one element. */
+int64_t eddy_norm_run(const eddy_norm_plan *plan, int64_t begin, int64_t *step);
+
 /* Mean and sum of squared distances of a place, or without `centred` 0 and the sum of squares. A place of at most one chunk
  * is still at `kept`. */
 typedef struct eddy_norm_moments {

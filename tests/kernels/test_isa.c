@@ -412,8 +412,10 @@ static void check_norm(const eddy_norm_ops *portable, const eddy_norm_ops *other
         values[b][2] = both[b]->square_sum(x, count);
         both[b]->products(g, x, w, 0.25, count, &values[b][3]);
         values[b][5] = both[b]->product(g, x, 0.25, count);
-        both[b]->backward(rows[b], g, x, w, 0.25, 1.5, 0.125, 0.375, count);
-        both[b]->apply(rows[b], rows[b], w, x, 0.25, 1.5, count);
+        both[b]->backward(rows[b], g, x, w, 1, 0.25, 1.5, 0.125, 0.375, count);
+        both[b]->backward(rows[b], rows[b], x, w, 0, 0.25, 1.5, 0.125, 0.375, count);
+        both[b]->apply(rows[b], rows[b], w, x, 1, 0.25, 1.5, count);
+        both[b]->apply(rows[b], rows[b], w, x, 0, 0.25, 1.5, count);
         both[b]->apply_each(rows[b], w, x, x, w, count);
         eddy_norm_rows one = {.to = rows[b], .from = rows[b], .to_stride = count, .from_stride = count, .count = 1};
         both[b]->places(&one, w, x, 1e-5, true, count);

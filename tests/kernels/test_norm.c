@@ -337,6 +337,7 @@ Test(norm, places_longer_than_a_chunk_and_many_slices) {
         {.family = RMS, .rank = 2, .shape = {4001, 64}, .parameter = 1},
         {.family = GROUP, .rank = 4, .shape = {7, 12, 31, 33}, .parameter = 3},
         {.family = GROUP, .rank = 4, .shape = {1, 8, 64, 65}, .parameter = 8},
+        {.family = GROUP, .rank = 4, .shape = {2, 6, 60, 50}, .parameter = 2},
         {.family = BATCH, .rank = 4, .shape = {9, 13, 31, 33}},
         {.family = TRAINING, .rank = 4, .shape = {9, 13, 31, 33}},
         {.family = TRAINING, .rank = 2, .shape = {6001, 31}},
