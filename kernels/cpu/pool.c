@@ -18,6 +18,8 @@
 /* Elements of channels-last windows of f32 that are summed in sequence, as oneDNN sums all of them; the sums of larger ones are
  * nearer by rows. */
 #define SEQUENCE_MOST 64
+/* Elements of an image whose average is taken as a reduction. */
+#define MEAN_LEAST 128
 
 typedef struct pool {
     const eddy_kernel_call *call;
@@ -349,34 +351,61 @@ static void make_average(pool *p, const eddy_kernel_call *call, const eddy_attri
                      p->height.kernel * p->width.kernel <= SEQUENCE_MOST;
 }
 
-static void run_average(pool *p) {
-    choose_block(p);
-    if (!run_library(p))
-        run_pool(p);
+/* One window over each whole image, row-major and not small, as networks end: the mean over two axes. */
+static bool is_mean(const pool *p) {
+    const eddy_image *x = &p->x, *out = &p->out;
+    return out->height == 1 && out->width == 1 && x->height * x->width >= MEAN_LEAST && !channels_are_closer(p) &&
+           eddy_pool_window_of(&p->height, 0).count == x->height &&
+           eddy_pool_window_of(&p->width, 0).count == x->width &&
+           eddy_pool_divisor(p->attributes, &p->height, &p->width, 0, 0) == (double)x->height * (double)x->width;
+}
+
+static eddy_kernel_call mean_call(const eddy_kernel_call *call, eddy_attributes_reduce *attributes) {
+    *attributes = (eddy_attributes_reduce){.axes = 3U << (call->views[0].rank - 2), .keepdim = true};
+    eddy_kernel_call mean = *call;
+    mean.kernel = &eddy_cpu_mean;
+    mean.attributes = attributes;
+    return mean;
+}
+
+static void average(const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
+    pool p;
+    make_average(&p, call, attributes);
+    if (is_mean(&p)) {
+        eddy_attributes_reduce axes;
+        eddy_kernel_call mean = mean_call(call, &axes);
+        eddy_cpu_mean.run(&mean);
+        return;
+    }
+    choose_block(&p);
+    if (!run_library(&p))
+        run_pool(&p);
+}
+
+static size_t average_workspace(const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
+    pool p;
+    make_average(&p, call, attributes);
+    if (!is_mean(&p))
+        return workspace_of(&p);
+    eddy_attributes_reduce axes;
+    eddy_kernel_call mean = mean_call(call, &axes);
+    return eddy_cpu_mean.workspace(&mean);
 }
 
 static void avg_pool2d_run(const eddy_kernel_call *call) {
-    pool p;
-    make_average(&p, call, call->attributes);
-    run_average(&p);
+    average(call, call->attributes);
 }
 
 static size_t avg_pool2d_workspace(const eddy_kernel_call *call) {
-    pool p;
-    make_average(&p, call, call->attributes);
-    return workspace_of(&p);
+    return average_workspace(call, call->attributes);
 }
 
 static void adaptive_avg_pool2d_run(const eddy_kernel_call *call) {
-    pool p;
-    make_average(&p, call, NULL);
-    run_average(&p);
+    average(call, NULL);
 }
 
 static size_t adaptive_avg_pool2d_workspace(const eddy_kernel_call *call) {
-    pool p;
-    make_average(&p, call, NULL);
-    return workspace_of(&p);
+    return average_workspace(call, NULL);
 }
 
 /* Each element of each window. */
