@@ -106,9 +106,24 @@ void eddy_chunk_convert(eddy_dtype to, void *target, int64_t target_stride, eddy
     }
 }
 
+/* Bytes that are filled element by element; the rest is filled with copies of these. */
+#define FILL_PIECE 2048
+
+static bool is_one_byte(const unsigned char *value, int64_t bytes) {
+    return memcmp(value, value + 1, (size_t)bytes - 1) == 0;
+}
+
 void eddy_chunk_fill(void *target, int64_t stride, int64_t bytes, const void *value, int64_t count) {
-    if (stride == 1 && bytes == 1)
-        memset(target, *(const unsigned char *)value, (size_t)count);
-    else
+    if (stride != 1) {
         move_elements((size_t)bytes, target, stride, value, 0, count);
+        return;
+    }
+    size_t all = (size_t)(count * bytes), first = all < FILL_PIECE ? all : FILL_PIECE;
+    if (is_one_byte(value, bytes)) {
+        memset(target, *(const unsigned char *)value, all);
+        return;
+    }
+    move_elements((size_t)bytes, target, 1, value, 0, (int64_t)first / bytes);
+    for (size_t done = first; done < all; done += FILL_PIECE)
+        memcpy((char *)target + done, target, all - done < FILL_PIECE ? all - done : FILL_PIECE);
 }
