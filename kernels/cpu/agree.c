@@ -8,6 +8,8 @@
 
 #define SLICE_ELEMENTS 32768
 #define CHUNK 256
+/* Elements that are compared where they lie before others are told of a difference. */
+#define STRETCH 4096
 
 typedef union chunk {
     _Alignas(64) float f32[CHUNK];
@@ -20,61 +22,82 @@ typedef struct agreement {
     eddy_walk walk;
     const eddy_attributes_allclose *closeness; /* NULL: equal */
     eddy_dtype compute;
+    bool lies_plain;      /* both sides are contiguous in the compute type */
     _Atomic bool differs; /* atomic: relaxed; any slice sets it, read when all are done */
 } agreement;
 
-#define EQUAL(field)                                                                                                   \
-    for (int64_t i = 0; i < count; i++)                                                                                \
-    same &= a->field[i] == b->field[i]
-
-static bool are_equal(eddy_dtype compute, const chunk *a, const chunk *b, int64_t count) {
-    bool same = true;
-    if (compute == EDDY_F32)
-        EQUAL(f32);
-    else if (compute == EDDY_F64)
-        EQUAL(f64);
-    else
-        EQUAL(i64);
-    return same;
-}
-
-/* |a - b| <= atol + rtol |b|; infinities only where they are equal. */
-static bool is_close(const eddy_attributes_allclose *c, double a, double b) {
-    if (a == b)
-        return true;
-    if (isnan(a) || isnan(b))
-        return c->equal_nan && isnan(a) && isnan(b);
-    return isfinite(a) && isfinite(b) && fabs(a - b) <= c->atol + c->rtol * fabs(b);
-}
-
-static bool are_close(const eddy_attributes_allclose *c, eddy_dtype compute, const chunk *a, const chunk *b,
-                      int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
-        if (compute == EDDY_I64 && a->i64[i] == b->i64[i])
-            continue; /* beyond 2^53 doubles are too coarse to say so */
-        bool is_f64 = compute == EDDY_F64;
-        double left = is_f64 ? a->f64[i] : compute == EDDY_F32 ? (double)a->f32[i] : (double)a->i64[i];
-        double right = is_f64 ? b->f64[i] : compute == EDDY_F32 ? (double)b->f32[i] : (double)b->i64[i];
-        if (compute == EDDY_I64 ? !(fabs(left - right) <= c->atol + c->rtol * fabs(right)) : !is_close(c, left, right))
-            return false;
+/* The number of bits in `difference` is that of the elements, so that they go side by side. */
+#define EQUAL(type, bits)                                                                                              \
+    {                                                                                                                  \
+        const type *left = a, *right = b;                                                                              \
+        bits difference = 0;                                                                                           \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            difference |= left[i] != right[i];                                                                         \
+        return difference == 0;                                                                                        \
     }
+
+static bool are_equal(eddy_dtype compute, const void *a, const void *b, int64_t count) {
+    if (compute == EDDY_F32)
+        EQUAL(float, int32_t)
+    if (compute == EDDY_F64)
+        EQUAL(double, int64_t)
+    EQUAL(int64_t, int64_t)
+}
+
+/* |a - b| <= atol + rtol |b|; infinities only where they are equal. Without branches, for it nearly always holds. */
+static inline bool is_close(double atol, double rtol, double a, double b) {
+    return (a == b) | ((fabs(a - b) <= atol + rtol * fabs(b)) & (fabs(a) < INFINITY) & (fabs(b) < INFINITY));
+}
+
+#define CLOSE(type)                                                                                                    \
+    {                                                                                                                  \
+        const type *left = a, *right = b;                                                                              \
+        int64_t far = 0;                                                                                               \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            far |= !is_close(atol, rtol, (double)left[i], (double)right[i]);                                           \
+        if (!far || !c->equal_nan)                                                                                     \
+            return !far;                                                                                               \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            if (!is_close(atol, rtol, (double)left[i], (double)right[i]) && !(isnan(left[i]) && isnan(right[i])))      \
+                return false;                                                                                          \
+        return true;                                                                                                   \
+    }
+
+static bool are_close(const eddy_attributes_allclose *c, eddy_dtype compute, const void *a, const void *b,
+                      int64_t count) {
+    double atol = c->atol, rtol = c->rtol;
+    if (compute == EDDY_F32)
+        CLOSE(float)
+    if (compute == EDDY_F64)
+        CLOSE(double)
+    const int64_t *left = a, *right = b;
+    for (int64_t i = 0; i < count; i++)
+        /* Equal ones first: beyond 2^53 doubles are too coarse to say so. */
+        if (left[i] != right[i] && !(fabs((double)left[i] - (double)right[i]) <= atol + rtol * fabs((double)right[i])))
+            return false;
     return true;
+}
+
+/* Elements of a side as the compute type has them: where they lie, or in *buffer. */
+static const void *side_of(const agreement *p, int o, const eddy_walk_cursor *cursor, int64_t count, chunk *buffer) {
+    const eddy_kernel_view *view = &p->call->views[o];
+    const void *there = eddy_chunk_at(view->data, view->dtype, cursor->offsets[o]);
+    if (p->lies_plain)
+        return there;
+    eddy_chunk_load(p->compute, buffer, view->dtype, there, eddy_walk_inner_stride(&p->walk, o), count);
+    return buffer;
 }
 
 static void slice(void *context, int64_t begin, int64_t end) {
     agreement *p = context;
-    const eddy_kernel_view *views = p->call->views;
+    int64_t most = p->lies_plain ? STRETCH : CHUNK;
     eddy_walk_cursor cursor;
     eddy_walk_seek(&p->walk, &cursor, begin);
     chunk sides[2];
     for (int64_t done = begin, run; done < end && !eddy_load_relaxed(&p->differs); done += run) {
-        run = eddy_min_i64(eddy_min_i64(eddy_walk_run(&p->walk, &cursor), end - done), CHUNK);
-        for (int o = 0; o < 2; o++)
-            eddy_chunk_load(p->compute, &sides[o], views[o].dtype,
-                            eddy_chunk_at(views[o].data, views[o].dtype, cursor.offsets[o]),
-                            eddy_walk_inner_stride(&p->walk, o), run);
-        bool agrees = p->closeness ? are_close(p->closeness, p->compute, &sides[0], &sides[1], run)
-                                   : are_equal(p->compute, &sides[0], &sides[1], run);
+        run = eddy_min_i64(eddy_min_i64(eddy_walk_run(&p->walk, &cursor), end - done), most);
+        const void *a = side_of(p, 0, &cursor, run, &sides[0]), *b = side_of(p, 1, &cursor, run, &sides[1]);
+        bool agrees = p->closeness ? are_close(p->closeness, p->compute, a, b, run) : are_equal(p->compute, a, b, run);
         if (!agrees)
             eddy_store_relaxed(&p->differs, true);
         eddy_walk_advance(&p->walk, &cursor, run);
@@ -89,6 +112,9 @@ static bool compare(const eddy_kernel_call *call, const eddy_attributes_allclose
     eddy_walk_add_broadcast(&p.walk, &call->views[0]);
     eddy_walk_add_broadcast(&p.walk, &call->views[1]);
     eddy_walk_collapse(&p.walk);
+    p.lies_plain = true;
+    for (int o = 0; o < 2; o++)
+        p.lies_plain &= call->views[o].dtype == p.compute && eddy_walk_inner_stride(&p.walk, o) == 1;
     int64_t count = eddy_walk_count(&p.walk);
     if (count == 0)
         return true;
@@ -119,6 +145,6 @@ static void allclose_run(const eddy_kernel_call *call) {
     *(uint8_t *)call->views[2].data = compare(call, call->attributes, rank, dims);
 }
 
-const eddy_kernel eddy_cpu_equal = {.name = "equal", .run = equal_run, .cost_base_ps = 60000, .cost_element_ps = 300};
+const eddy_kernel eddy_cpu_equal = {.name = "equal", .run = equal_run, .cost_base_ps = 60000, .cost_element_ps = 150};
 const eddy_kernel eddy_cpu_allclose = {
-    .name = "allclose", .run = allclose_run, .cost_base_ps = 60000, .cost_element_ps = 2000};
+    .name = "allclose", .run = allclose_run, .cost_base_ps = 60000, .cost_element_ps = 830};
