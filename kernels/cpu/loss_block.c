@@ -21,17 +21,18 @@ SOFTPLUS(f64, double)
 SIGN(f32, float)
 SIGN(f64, double)
 
-/* One function over elements: d is x - t, `expression` what x becomes. */
+/* One function over elements: d is x - t. */
 #define EACH(label, name, real, expression)                                                                            \
-    static void label##_##name(void *input, const void *target, const void *positive, double beta, int64_t count) {    \
-        real *restrict x = input;                                                                                      \
-        const real *restrict t = target, *restrict p = positive;                                                       \
+    static void label##_##name(void *output, const void *input, const void *target, const void *positive, double beta, \
+                               int64_t count) {                                                                        \
+        real *restrict y = output;                                                                                     \
+        const real *restrict x = input, *restrict t = target, *restrict p = positive;                                  \
         real limit = (real)beta;                                                                                       \
         (void)p, (void)limit;                                                                                          \
         for (int64_t i = 0; i < count; i++) {                                                                          \
             real d = x[i] - t[i], size = d < 0 ? -d : d;                                                               \
             (void)size;                                                                                                \
-            x[i] = expression;                                                                                         \
+            y[i] = expression;                                                                                         \
         }                                                                                                              \
     }
 

@@ -18,8 +18,8 @@ typedef enum eddy_loss_kind {
     EDDY_LOSS_KINDS
 } eddy_loss_kind;
 
-/* x = f(x, target). `positive` holds the weights of positive answers (BCE only); beta is SMOOTH_L1's. */
-typedef void eddy_loss_fn(void *x, const void *target, const void *positive, double beta, int64_t count);
+/* y = f(x, target); y is none of these. `positive` holds the weights of positive answers (BCE only); beta is SMOOTH_L1's. */
+typedef void eddy_loss_fn(void *y, const void *x, const void *target, const void *positive, double beta, int64_t count);
 
 typedef struct eddy_loss_ops {
     eddy_loss_fn *forward[EDDY_LOSS_KINDS];

@@ -92,10 +92,14 @@ static void end(pair_loss *work) {
 
 /* ---- chunks ---- */
 
-static void load(const pair_loss *work, int operand, int64_t first, int64_t count, chunk *to) {
+/* Elements of the compute type: where they lie if they are that, else in *to. */
+static const void *read(const pair_loss *work, int operand, int64_t first, int64_t count, chunk *to) {
     const eddy_kernel_view *view = work->views[operand];
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->walk, &cursor, first);
+    if (view->dtype == work->compute && eddy_walk_inner_stride(&work->walk, operand) == 1 &&
+        eddy_walk_run(&work->walk, &cursor) >= count)
+        return eddy_chunk_at(view->data, view->dtype, cursor.offsets[operand]);
     for (int64_t done = 0, run; done < count; done += run) {
         run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), count - done);
         eddy_chunk_load(work->compute, eddy_chunk_at(to, work->compute, done), view->dtype,
@@ -103,6 +107,7 @@ static void load(const pair_loss *work, int operand, int64_t first, int64_t coun
                         eddy_walk_inner_stride(&work->walk, operand), run);
         eddy_walk_advance(&work->walk, &cursor, run);
     }
+    return to;
 }
 
 static void store(const pair_loss *work, int64_t first, int64_t count, const chunk *from) {
@@ -135,30 +140,22 @@ static double sum_of(const pair_loss *work, const chunk *x, int64_t count) {
 /* Slices count chunks. */
 static void run_chunks(void *context, int64_t first, int64_t last) {
     const pair_loss *work = context;
-    chunk x, target, weight, positive, grad;
-    if (!work->views[POSITIVE])
-        fill_ones(work, &positive);
-    if (!work->views[WEIGHT])
-        fill_ones(work, &weight);
+    chunk y, x, target, weight, positive, grad, ones;
+    fill_ones(work, &ones);
     for (int64_t c = first; c < last; c++) {
         int64_t at = c * EDDY_LOSS_CHUNK, count = eddy_min_i64(EDDY_LOSS_CHUNK, work->count - at);
-        load(work, INPUT, at, count, &x);
-        load(work, TARGET, at, count, &target);
-        if (work->views[POSITIVE])
-            load(work, POSITIVE, at, count, &positive);
-        work->function(&x, &target, &positive, work->attributes->beta, count);
-        if (work->views[WEIGHT])
-            load(work, WEIGHT, at, count, &weight);
+        work->function(&y, read(work, INPUT, at, count, &x), read(work, TARGET, at, count, &target),
+                       work->views[POSITIVE] ? read(work, POSITIVE, at, count, &positive) : &ones,
+                       work->attributes->beta, count);
         if (work->views[WEIGHT] || work->factor != 1)
-            work->ops->scale(&x, &weight, work->factor, count);
-        if (work->views[GRAD]) {
-            load(work, GRAD, at, count, &grad);
-            work->ops->scale(&x, &grad, 1, count);
-        }
+            work->ops->scale(&y, work->views[WEIGHT] ? read(work, WEIGHT, at, count, &weight) : &ones, work->factor,
+                             count);
+        if (work->views[GRAD])
+            work->ops->scale(&y, read(work, GRAD, at, count, &grad), 1, count);
         if (work->sums)
-            work->sums[c] = sum_of(work, &x, count);
+            work->sums[c] = sum_of(work, &y, count);
         else
-            store(work, at, count, &x);
+            store(work, at, count, &y);
     }
 }
 

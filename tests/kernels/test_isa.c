@@ -456,7 +456,7 @@ static void check_losses(const eddy_loss_ops *portable, const eddy_loss_ops *oth
                                                   : both[b]->by_target[kind];
                 memcpy(rows[b], x, size * (size_t)count);
                 if (function)
-                    function(rows[b], t, p, 0.5, count);
+                    function(rows[b], x, t, p, 0.5, count);
                 both[b]->scale(rows[b], p, 0.375, count);
             }
             ASSERT_SAME(rows[0], rows[1], size * (size_t)count, isa, "loss", (long long)kind);
