@@ -269,9 +269,9 @@ static int64_t backward_cost(const eddy_kernel_call *call) {
                                                             .cost_element_ps = element_ps,                             \
                                                             .cost = backward_cost};
 
-LOSS(mse_loss, EDDY_LOSS_MSE, 400)
-LOSS(l1_loss, EDDY_LOSS_L1, 400)
-LOSS(smooth_l1_loss, EDDY_LOSS_SMOOTH_L1, 500)
+LOSS(mse_loss, EDDY_LOSS_MSE, 140)
+LOSS(l1_loss, EDDY_LOSS_L1, 140)
+LOSS(smooth_l1_loss, EDDY_LOSS_SMOOTH_L1, 160)
 LOSS(bce_with_logits, EDDY_LOSS_BCE, 1300)
 LOSS(kl_div, kl_kind(call), 600)
 BY_TARGET(bce_with_logits, EDDY_LOSS_BCE, 1300)
