@@ -1,5 +1,6 @@
 /* cross_entropy of logits and labels, nll_loss of log-probabilities and labels, and their gradients. The losses of rows lie in the workspace as f64 and are added up in
  * one order; the log-sum-exp of a row is never stored. */
+#include <base/atomic.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
@@ -15,11 +16,13 @@ typedef struct loss {
     const eddy_kernel_call *call;
     const eddy_attributes_cross_entropy *attributes;
     const eddy_kernel_view *input, *target;
-    int64_t counted; /* rows that are not ignored */
+    const eddy_kernel_view *weight; /* of nll_loss, may be absent */
+    int64_t counted;                /* of cross_entropy_backward: rows that are not ignored */
+    _Atomic int64_t ignored;        /* atomic: relaxed; slices of nll_loss add their rows, read when all are done */
 } loss;
 
 static int64_t label_of(const eddy_kernel_view *target, int64_t row) {
-    return eddy_dtype_load_i64(target->dtype, eddy_chunk_at(target->data, target->dtype, row * target->strides[0]));
+    return ((const int64_t *)target->data)[row * target->strides[0]];
 }
 
 static bool is_ignored(const eddy_attributes_cross_entropy *attributes, int64_t label) {
@@ -86,7 +89,7 @@ static void cross_entropy_run(const eddy_kernel_call *call) {
     const eddy_kernel_view *out = &call->views[2];
     int64_t rows = work.target->shape[0];
     run_slices(&work, rows, forward_slice);
-    const double *losses = call->workspace;
+    double *losses = call->workspace;
     if (work.attributes->reduction == EDDY_REDUCTION_NONE) {
         if (rows > 0)
             eddy_chunk_store(out->dtype, out->data, out->strides[0], EDDY_F64, losses, rows);
@@ -168,38 +171,80 @@ const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_back
 
 /* ---- nll_loss ---- */
 
-static double weight_of(const eddy_kernel_view *weight, int64_t label) {
-    if (eddy_view_is_absent(weight))
-        return 1;
-    return eddy_dtype_load_f64(weight->dtype, eddy_chunk_at(weight->data, weight->dtype, label * weight->strides[0]));
-}
-
-/* Labels are few beside the work of what made their rows: one slice. */
-static double sum_weights(const loss *work, const eddy_kernel_view *weight, int64_t classes) {
-    double sum = 0;
-    for (int64_t r = 0; r < work->target->shape[0]; r++) {
-        int64_t label = label_of(work->target, r);
-        if (!is_ignored(work->attributes, label) && label >= 0 && label < classes)
-            sum += weight_of(weight, label);
+/* Loops for each dtype: there is little to do for a label but to find it. */
+#define NLL(name, type, VALUE)                                                                                         \
+    static double weight_##name(const eddy_kernel_view *weight, int64_t label) {                                       \
+        return VALUE(((const type *)weight->data)[label * weight->strides[0]]);                                        \
+    }                                                                                                                  \
+    /* The losses of rows begin .. end, into the workspace. */                                                         \
+    static void nll_slice_##name(void *context, int64_t begin, int64_t end) {                                          \
+        loss *work = context;                                                                                          \
+        /* Copies, which the compiler need not read again for each row. */                                             \
+        const eddy_attributes_cross_entropy attributes = *work->attributes;                                            \
+        const eddy_kernel_view target = *work->target, weight = *work->weight;                                         \
+        const type *input = work->input->data;                                                                         \
+        int64_t row_stride = work->input->strides[0], class_stride = work->input->strides[1];                          \
+        double *losses = work->call->workspace;                                                                        \
+        int64_t ignored = 0;                                                                                           \
+        for (int64_t r = begin; r < end; r++) {                                                                        \
+            int64_t label = label_of(&target, r);                                                                      \
+            if (is_ignored(&attributes, label) || !label_fits(work, r, label)) {                                       \
+                losses[r] = 0;                                                                                         \
+                ignored++;                                                                                             \
+                continue;                                                                                              \
+            }                                                                                                          \
+            double at_label = VALUE(input[r * row_stride + label * class_stride]);                                     \
+            losses[r] = eddy_view_is_absent(&weight) ? -at_label : -at_label * weight_##name(&weight, label);          \
+        }                                                                                                              \
+        eddy_add_relaxed(&work->ignored, ignored);                                                                     \
+    }                                                                                                                  \
+    /* The weights of all rows but the ignored, in one order. */                                                       \
+    static double sum_weights_##name(const loss *work) {                                                               \
+        double sum = 0;                                                                                                \
+        for (int64_t r = 0; r < work->target->shape[0]; r++) {                                                         \
+            int64_t label = label_of(work->target, r);                                                                 \
+            if (!is_ignored(work->attributes, label) && label_fits(work, r, label))                                    \
+                sum += weight_##name(work->weight, label);                                                             \
+        }                                                                                                              \
+        return sum;                                                                                                    \
     }
-    return sum;
-}
+
+#define ITSELF(x) (x)
+NLL(f32, float, ITSELF)
+NLL(f64, double, ITSELF)
+NLL(f16, uint16_t, eddy_f16_to_f32)
+NLL(bf16, uint16_t, eddy_bf16_to_f32)
+
+static const struct nll_ops {
+    void (*slice)(void *context, int64_t begin, int64_t end);
+    double (*sum_weights)(const loss *work);
+    double (*weight)(const eddy_kernel_view *weight, int64_t label);
+} nll_ops[] = {
+#define NLL_OPS(name)                                                                                                  \
+    { nll_slice_##name, sum_weights_##name, weight_##name }
+    [EDDY_F32] = NLL_OPS(f32),
+    [EDDY_F64] = NLL_OPS(f64),
+    [EDDY_F16] = NLL_OPS(f16),
+    [EDDY_BF16] = NLL_OPS(bf16),
+};
+
+/* Rows of a slice: one element of each is read, most likely from memory. */
+#define NLL_SLICE_ROWS 4096
 
 /* views: input, target, weight or absent, out */
 static void nll_loss_run(const eddy_kernel_call *call) {
-    loss work = {.call = call, .attributes = call->attributes, .input = &call->views[0], .target = &call->views[1]};
-    const eddy_kernel_view *weight = &call->views[2], *out = &call->views[3];
+    loss work = {.call = call,
+                 .attributes = call->attributes,
+                 .input = &call->views[0],
+                 .target = &call->views[1],
+                 .weight = &call->views[2]};
+    const eddy_kernel_view *out = &call->views[3];
     int64_t rows = work.target->shape[0];
     double *losses = call->workspace;
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t label = label_of(work.target, r);
-        losses[r] = 0;
-        if (is_ignored(work.attributes, label) || !label_fits(&work, r, label))
-            continue;
-        eddy_softmax_row row = row_of(work.input, r);
-        double at_label = eddy_dtype_load_f64(row.dtype, eddy_chunk_at(row.data, row.dtype, label * row.stride));
-        losses[r] = -at_label * weight_of(weight, label);
-    }
+    if (rows <= NLL_SLICE_ROWS)
+        nll_ops[work.input->dtype].slice(&work, 0, rows);
+    else
+        call->team->parallel_for(call->team, rows, NLL_SLICE_ROWS, nll_ops[work.input->dtype].slice, &work);
     if (work.attributes->reduction == EDDY_REDUCTION_NONE) {
         if (rows > 0)
             eddy_chunk_store(out->dtype, out->data, out->strides[0], EDDY_F64, losses, rows);
@@ -207,7 +252,8 @@ static void nll_loss_run(const eddy_kernel_call *call) {
     }
     double sum = eddy_loss_total(losses, rows);
     if (work.attributes->reduction == EDDY_REDUCTION_MEAN)
-        sum /= sum_weights(&work, weight, work.input->shape[1]);
+        sum /= eddy_view_is_absent(work.weight) ? (double)(rows - eddy_load_relaxed(&work.ignored))
+                                                : nll_ops[work.input->dtype].sum_weights(&work);
     eddy_dtype_store_f64(out->dtype, out->data, sum);
 }
 
@@ -217,13 +263,13 @@ static size_t nll_loss_workspace(const eddy_kernel_call *call) {
 
 typedef struct nll_gradient {
     loss loss; /* its input is the gradient to be written */
-    const eddy_kernel_view *grad, *weight;
+    const eddy_kernel_view *grad;
     double total;
 } nll_gradient;
 
 static void nll_backward_slice(void *context, int64_t begin, int64_t end) {
     const nll_gradient *work = context;
-    const eddy_kernel_view *out = work->loss.input, *grad = work->grad;
+    const eddy_kernel_view *out = work->loss.input, *grad = work->grad, *weight = work->loss.weight;
     int64_t bytes = (int64_t)eddy_dtype_bytes(out->dtype), zero = 0;
     for (int64_t r = begin; r < end; r++) {
         char *row = eddy_chunk_at(out->data, out->dtype, r * out->strides[0]);
@@ -234,18 +280,23 @@ static void nll_backward_slice(void *context, int64_t begin, int64_t end) {
             continue;
         int64_t grad_offset = grad->rank == 0 ? 0 : r * grad->strides[0];
         double g = eddy_dtype_load_f64(grad->dtype, eddy_chunk_at(grad->data, grad->dtype, grad_offset));
+        double factor = eddy_view_is_absent(weight) ? 1 : nll_ops[out->dtype].weight(weight, label);
         eddy_dtype_store_f64(out->dtype, eddy_chunk_at(row, out->dtype, label * out->strides[1]),
-                             -g * weight_of(work->weight, label) / work->total);
+                             -g * factor / work->total);
     }
 }
 
 /* views: grad, target, weight or absent, dinput */
 static void nll_loss_backward_run(const eddy_kernel_call *call) {
-    nll_gradient work = {.grad = &call->views[0], .weight = &call->views[2], .total = 1};
-    work.loss =
-        (loss){.call = call, .attributes = call->attributes, .target = &call->views[1], .input = &call->views[3]};
+    nll_gradient work = {.grad = &call->views[0], .total = 1};
+    work.loss = (loss){.call = call,
+                       .attributes = call->attributes,
+                       .target = &call->views[1],
+                       .weight = &call->views[2],
+                       .input = &call->views[3]};
     if (work.loss.attributes->reduction == EDDY_REDUCTION_MEAN)
-        work.total = sum_weights(&work.loss, work.weight, work.loss.input->shape[1]);
+        work.total = eddy_view_is_absent(work.loss.weight) ? (double)count_rows(&work.loss)
+                                                           : nll_ops[work.loss.input->dtype].sum_weights(&work.loss);
     int64_t rows = work.loss.target->shape[0], grain = SLICE_ELEMENTS / eddy_max_i64(1, work.loss.input->shape[1]);
     if (rows <= eddy_max_i64(1, grain))
         nll_backward_slice(&work, 0, rows);
@@ -255,7 +306,7 @@ static void nll_loss_backward_run(const eddy_kernel_call *call) {
 
 /* One element of each row is read. */
 static int64_t nll_loss_cost(const eddy_kernel_call *call) {
-    return 50000 + 12000 * call->views[1].shape[0];
+    return 50000 + 2500 * call->views[1].shape[0];
 }
 
 const eddy_kernel eddy_cpu_nll_loss = {.name = "nll_loss",

@@ -6,17 +6,40 @@
 
 /* Losses added in a row before sums are added pairwise. */
 #define EDDY_LOSS_ROW 64
+/* Rows added up side by side: an addition waits for the one before it in its row. */
+#define EDDY_LOSS_ROWS 4
 
-/* Pairwise, in an order that follows from the count alone. */
-static inline double eddy_loss_total(const double *values, int64_t count) {
-    if (count <= EDDY_LOSS_ROW) {
-        double sum = 0;
-        for (int64_t i = 0; i < count; i++)
-            sum += values[i];
-        return sum;
+static inline double eddy_loss_row(const double *values, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += values[i];
+    return sum;
+}
+
+/* Pairwise, given the sums of the rows. */
+static inline double eddy_loss_pairs(const double *sums, int64_t count) {
+    if (count <= EDDY_LOSS_ROW)
+        return sums[0];
+    int64_t half = (count / 2 + EDDY_LOSS_ROW - 1) / EDDY_LOSS_ROW;
+    return eddy_loss_pairs(sums, half * EDDY_LOSS_ROW) + eddy_loss_pairs(sums + half, count - half * EDDY_LOSS_ROW);
+}
+
+/* Rows, and then pairwise, in an order that follows from the count alone. The sums of rows take the places of values. */
+static inline double eddy_loss_total(double *values, int64_t count) {
+    const int64_t step = (int64_t)EDDY_LOSS_ROWS * EDDY_LOSS_ROW;
+    int64_t done = 0;
+    double *sums = values;
+    for (; done + step <= count; done += step) {
+        double side[EDDY_LOSS_ROWS] = {0};
+        for (int i = 0; i < EDDY_LOSS_ROW; i++)
+            for (int r = 0; r < EDDY_LOSS_ROWS; r++)
+                side[r] += values[done + r * EDDY_LOSS_ROW + i];
+        for (int r = 0; r < EDDY_LOSS_ROWS; r++)
+            *sums++ = side[r];
     }
-    int64_t half = (count / 2 + EDDY_LOSS_ROW - 1) / EDDY_LOSS_ROW * EDDY_LOSS_ROW;
-    return eddy_loss_total(values, half) + eddy_loss_total(values + half, count - half);
+    for (int64_t left; (left = count - done) > 0; done += EDDY_LOSS_ROW)
+        *sums++ = eddy_loss_row(values + done, left < EDDY_LOSS_ROW ? left : EDDY_LOSS_ROW);
+    return count > 0 ? eddy_loss_pairs(values, count) : 0;
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include <kernels/attributes.h>
 #include <kernels/cpu/kernels.h>
 #include <math.h>
+#include <stdlib.h>
 
 static double unit_of(eddy_dtype dtype) {
     return dtype == EDDY_F64 ? 0x1p-52 : dtype == EDDY_F32 ? 0x1p-23 : dtype == EDDY_F16 ? 0x1p-10 : 0x1p-7;
@@ -131,8 +132,8 @@ Test(loss, the_first_label_out_of_range_is_reported_whatever_the_slices) {
     tensor_free(&input), tensor_free(&target), tensor_free(&out), tensor_free(&dinput), tensor_free(&grad);
 }
 
-static void check_nll(eddy_dtype dtype, layout a, int32_t reduction, bool weighted, eddy_kernel_team *team) {
-    const int64_t n = 61, classes = 7, shape[] = {61, 7};
+static void check_nll(eddy_dtype dtype, int64_t n, layout a, int32_t reduction, bool weighted, eddy_kernel_team *team) {
+    const int64_t classes = 7, shape[] = {n, 7};
     bool is_whole = reduction == EDDY_REDUCTION_NONE;
     tensor input = tensor_make(dtype, 2, shape, a), target = tensor_make(EDDY_I64, 1, &n, a == BROADCAST ? STRIDED : a);
     tensor weight = tensor_make(dtype, 1, &classes, STRIDED), out = tensor_make(dtype, is_whole, &n, CONTIGUOUS);
@@ -183,7 +184,50 @@ Test(loss, nll_of_every_dtype_layout_and_reduction) {
         for (int a = 0; a < LAYOUT_COUNT; a++)
             for (int32_t reduction = 0; reduction < 3; reduction++)
                 for (int weighted = 0; weighted < 2; weighted++)
-                    check_nll(floats[d], (layout)a, reduction, weighted, a % 2 ? &serial_team : &shuffling_team);
+                    check_nll(floats[d], 61, (layout)a, reduction, weighted, a % 2 ? &serial_team : &shuffling_team);
+}
+
+Test(loss, nll_of_many_rows_on_threads) {
+    for (int32_t reduction = 0; reduction < 3; reduction++)
+        for (int weighted = 0; weighted < 2; weighted++) {
+            check_nll(EDDY_BF16, 12345, CONTIGUOUS, reduction, weighted, &threaded_team);
+            check_nll(EDDY_F32, 12345, TURNED, reduction, weighted, &shuffling_team);
+        }
+}
+
+/* 64 in a row, and then halves that are cut at a multiple of 64. */
+static double pairwise(const double *losses, int64_t count) {
+    double sum = 0;
+    int64_t half = (count / 2 + 63) / 64 * 64;
+    if (count > 64)
+        return pairwise(losses, half) + pairwise(losses + half, count - half);
+    for (int64_t i = 0; i < count; i++)
+        sum += losses[i];
+    return sum;
+}
+
+Test(loss, nll_is_added_up_in_one_order) {
+    const int64_t sizes[] = {1, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300, 320, 1000, 4096, 4097, 10007};
+    eddy_kernel_team *teams[] = {&serial_team, &shuffling_team, &threaded_team};
+    eddy_attributes_cross_entropy attributes = {.reduction = EDDY_REDUCTION_SUM};
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        int64_t n = sizes[s], shape[] = {n, 3};
+        tensor input = tensor_make(EDDY_F64, 2, shape, CONTIGUOUS), target = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS);
+        tensor out = tensor_make(EDDY_F64, 0, NULL, CONTIGUOUS);
+        tensor_fill(&input, 5);
+        double *losses = malloc((size_t)n * sizeof(double));
+        for (int64_t r = 0; r < n; r++) {
+            tensor_set_int(&target, r, r % 3);
+            losses[r] = -tensor_get(&input, r * 3 + r % 3);
+        }
+        for (int t = 0; t < 3; t++) {
+            run_kernel(&eddy_cpu_nll_loss, (tensor *[]){&input, &target, NULL, &out}, 4, &attributes, teams[t], NULL);
+            cr_assert_eq(tensor_get(&out, 0), pairwise(losses, n), "%lld rows: %a, not %a", (long long)n,
+                         tensor_get(&out, 0), pairwise(losses, n));
+        }
+        free(losses);
+        tensor_free(&input), tensor_free(&target), tensor_free(&out);
+    }
 }
 
 Test(loss, nll_reports_the_first_label_out_of_range) {
