@@ -5,11 +5,17 @@
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/random_block.h>
 #include <kernels/math.h>
-#include <kernels/philox.h>
 #include <math.h>
 
 #define SLICE_ELEMENTS 16384
+/* Slices have running sums of their own: no more of them than this. */
+#define SLICES 16
+/* Rows whose running sums are made at once: an addition waits for the one before it in its row. */
+#define SIDE 4
+/* Weights that are fetched at a time. */
+#define PIECE 1024
 
 /* An element with its variable: the place in the heap of those chosen so far. */
 typedef struct candidate {
@@ -22,19 +28,35 @@ typedef struct multinomial {
     const eddy_attributes_multinomial *attributes;
     const eddy_kernel_view *weights, *out;
     int64_t rows, classes;
+    int64_t grain, side; /* rows of a slice, and of those at once */
 } multinomial;
 
-/* 53 bits of block `number`, in [0, 1). */
-static double uniform(const multinomial *work, uint64_t number) {
-    uint32_t words[4];
-    eddy_philox(work->attributes->seed, work->attributes->counter, number, words);
-    return (double)(((uint64_t)words[0] << 32 | words[1]) >> 11) * 0x1p-53;
+/* Numbers of Philox blocks, made many at a time. */
+typedef struct uniforms {
+    const eddy_attributes_multinomial *attributes;
+    uint64_t first; /* block of those here */
+    double made[2 * EDDY_RANDOM_BLOCKS];
+} uniforms;
+
+static void uniforms_begin(uniforms *u, const multinomial *work) {
+    u->attributes = work->attributes;
+    u->first = UINT64_MAX / 2;
 }
 
-static double weight_at(const multinomial *work, int64_t row, int64_t class) {
+/* 53 bits of block `number`, in [0, 1). */
+static double uniform(uniforms *u, uint64_t number) {
+    if (number - u->first >= EDDY_RANDOM_BLOCKS) {
+        u->first = number / EDDY_RANDOM_BLOCKS * EDDY_RANDOM_BLOCKS;
+        eddy_cpu_random_blocks()->uniform_f64(u->made, u->attributes->seed, u->attributes->counter, u->first);
+    }
+    return u->made[2 * (number - u->first)];
+}
+
+static void load_weights(const multinomial *work, int64_t row, int64_t class, int64_t count, double *weights) {
     const eddy_kernel_view *view = work->weights;
-    int64_t offset = class * view->strides[view->rank - 1] + (view->rank == 2 ? row * view->strides[0] : 0);
-    return eddy_dtype_load_f64(view->dtype, eddy_chunk_at(view->data, view->dtype, offset));
+    int64_t stride = view->strides[view->rank - 1];
+    int64_t offset = class * stride + (view->rank == 2 ? row * view->strides[0] : 0);
+    eddy_chunk_load(EDDY_F64, weights, view->dtype, eddy_chunk_at(view->data, view->dtype, offset), stride, count);
 }
 
 static int64_t *out_at(const multinomial *work, int64_t row, int64_t draw) {
@@ -49,34 +71,73 @@ static void refuse(const multinomial *work, int64_t row) {
 
 /* ---- with replacement ---- */
 
-static void draw_again(const multinomial *work, int64_t row) {
-    double *sums = (double *)work->call->workspace + row * work->classes, sum = 0;
-    int64_t last = 0; /* of those that can be drawn */
-    for (int64_t c = 0; c < work->classes; c++) {
-        double w = weight_at(work, row, c);
-        if (!(w >= 0 && w < INFINITY)) {
-            refuse(work, row);
-            return;
-        }
-        sum += w;
-        sums[c] = sum;
-        last = w > 0 ? c : last;
+/* A row's weights, added up so far. */
+typedef struct total {
+    double sum;
+    int64_t last; /* of the classes that can be drawn */
+    int64_t negative;
+} total;
+
+/* Looks over `count` weights, of classes `first` on. */
+static void inspect(const double *weights, int64_t first, int64_t count, total *whole) {
+    int64_t negative = 0;
+    for (int64_t i = 0; i < count; i++)
+        negative += weights[i] < 0 ? 1 : 0;
+    whole->negative += negative;
+    while (count > 0 && !(weights[count - 1] > 0))
+        count--;
+    whole->last = count > 0 ? first + count - 1 : whole->last;
+}
+
+/* Running sums in place of `count` weights of each row; the rows lie `apart`. */
+static inline void add_up(double *weights, int64_t apart, int64_t count, int rows, total *totals) {
+    double sum[SIDE];
+    for (int r = 0; r < rows; r++)
+        sum[r] = totals[r].sum;
+    for (int64_t c = 0; c < count; c++)
+        for (int r = 0; r < rows; r++)
+            weights[r * apart + c] = sum[r] += weights[r * apart + c];
+    for (int r = 0; r < rows; r++)
+        totals[r].sum = sum[r];
+}
+
+/* The first class whose running sum is above `at`, or the last. Without branches that depend on the numbers. */
+static int64_t search(const double *sums, int64_t last, double at) {
+    int64_t low = 0, left = last; /* it is among low .. low + left */
+    while (left > 0) {
+        int64_t half = (left + 1) / 2;
+        low += sums[low + half - 1] > at ? 0 : half;
+        left -= half;
     }
-    if (!(sum > 0 && sum < INFINITY)) {
-        refuse(work, row);
-        return;
-    }
-    for (int64_t d = 0; d < work->attributes->count; d++) {
-        double at = uniform(work, (uint64_t)(row * work->attributes->count + d)) * sum;
-        int64_t low = 0, high = last; /* the first whose running sum is above `at` */
-        while (low < high) {
-            int64_t middle = low + (high - low) / 2;
-            if (sums[middle] > at)
-                high = middle;
-            else
-                low = middle + 1;
+    return low;
+}
+
+/* Rows from `row` on, SIDE at most. */
+static void draw_again(const multinomial *work, int64_t row, int64_t rows, double *sums, uniforms *u) {
+    total totals[SIDE] = {{0}};
+    for (int64_t c = 0; c < work->classes; c += PIECE) {
+        int64_t count = eddy_min_i64(PIECE, work->classes - c);
+        for (int64_t r = 0; r < rows; r++) {
+            double *weights = sums + r * work->classes + c;
+            load_weights(work, row + r, c, count, weights);
+            inspect(weights, c, count, &totals[r]);
+            if (rows < SIDE)
+                add_up(weights, 0, count, 1, &totals[r]);
         }
-        *out_at(work, row, d) = low;
+        if (rows == SIDE)
+            add_up(sums + c, work->classes, count, SIDE, totals);
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        const total *whole = &totals[r];
+        /* A weight that is infinite or NaN makes the sum so. */
+        if (whole->negative > 0 || !(whole->sum > 0 && whole->sum < INFINITY)) {
+            refuse(work, row + r);
+            continue;
+        }
+        for (int64_t d = 0; d < work->attributes->count; d++) {
+            double at = uniform(u, (uint64_t)((row + r) * work->attributes->count + d)) * whole->sum;
+            *out_at(work, row + r, d) = search(sums + r * work->classes, whole->last, at);
+        }
     }
 }
 
@@ -113,19 +174,22 @@ static void rise(candidate *heap, int64_t at) {
     heap[at] = moved;
 }
 
-static void draw_once(const multinomial *work, int64_t row) {
+static void draw_once(const multinomial *work, int64_t row, uniforms *u) {
     int64_t wanted = work->attributes->count, kept = 0;
     candidate *heap = (candidate *)work->call->workspace + row * wanted;
+    double weights[PIECE];
     for (int64_t c = 0; c < work->classes; c++) {
-        double w = weight_at(work, row, c);
+        if (c % PIECE == 0)
+            load_weights(work, row, c, eddy_min_i64(PIECE, work->classes - c), weights);
+        double w = weights[c % PIECE];
         if (!(w >= 0 && w < INFINITY)) {
             refuse(work, row);
             return;
         }
         if (w == 0)
             continue;
-        double u = 1 - uniform(work, (uint64_t)(row * work->classes + c)); /* (0, 1] */
-        candidate next = {.key = -eddy_log_f64(u) / w, .index = c};
+        double drawn = 1 - uniform(u, (uint64_t)(row * work->classes + c)); /* (0, 1] */
+        candidate next = {.key = -eddy_log_f64(drawn) / w, .index = c};
         if (kept < wanted) {
             heap[kept] = next;
             rise(heap, kept++);
@@ -147,11 +211,16 @@ static void draw_once(const multinomial *work, int64_t row) {
 
 static void draw_slice(void *context, int64_t begin, int64_t end) {
     const multinomial *work = context;
-    for (int64_t row = begin; row < end; row++)
-        if (work->attributes->replacement)
-            draw_again(work, row);
-        else
-            draw_once(work, row);
+    uniforms u;
+    uniforms_begin(&u, work);
+    if (!work->attributes->replacement) {
+        for (int64_t row = begin; row < end; row++)
+            draw_once(work, row, &u);
+        return;
+    }
+    double *sums = (double *)work->call->workspace + begin / work->grain * work->side * work->classes;
+    for (int64_t row = begin; row < end; row += work->side)
+        draw_again(work, row, eddy_min_i64(work->side, end - row), sums, &u);
 }
 
 static void prepare(multinomial *work, const eddy_kernel_call *call) {
@@ -159,6 +228,9 @@ static void prepare(multinomial *work, const eddy_kernel_call *call) {
         (multinomial){.call = call, .attributes = call->attributes, .weights = &call->views[0], .out = &call->views[1]};
     work->rows = work->weights->rank == 2 ? work->weights->shape[0] : 1;
     work->classes = work->weights->shape[work->weights->rank - 1];
+    int64_t grain = eddy_max_i64((work->rows + SLICES - 1) / SLICES, SLICE_ELEMENTS / eddy_max_i64(1, work->classes));
+    work->grain = grain > SIDE ? (grain + SIDE - 1) / SIDE * SIDE : eddy_max_i64(1, grain);
+    work->side = eddy_min_i64(SIDE, work->grain);
 }
 
 static void multinomial_run(const eddy_kernel_call *call) {
@@ -166,17 +238,17 @@ static void multinomial_run(const eddy_kernel_call *call) {
     prepare(&work, call);
     if (work.attributes->count == 0)
         return;
-    int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, work.classes));
-    if (work.rows <= grain)
+    if (work.rows <= work.grain)
         draw_slice(&work, 0, work.rows);
     else
-        call->team->parallel_for(call->team, work.rows, grain, draw_slice, &work);
+        call->team->parallel_for(call->team, work.rows, work.grain, draw_slice, &work);
 }
 
 static size_t multinomial_workspace(const eddy_kernel_call *call) {
     multinomial work;
     prepare(&work, call);
-    return work.attributes->replacement ? (size_t)(work.rows * work.classes) * sizeof(double)
+    int64_t slices = (work.rows + work.grain - 1) / work.grain;
+    return work.attributes->replacement ? (size_t)(slices * work.side * work.classes) * sizeof(double)
                                         : (size_t)(work.rows * work.attributes->count) * sizeof(candidate);
 }
 
@@ -184,8 +256,8 @@ static size_t multinomial_workspace(const eddy_kernel_call *call) {
 static int64_t multinomial_cost(const eddy_kernel_call *call) {
     multinomial work;
     prepare(&work, call);
-    int64_t element_ps = work.attributes->replacement ? 5000 : 25000;
-    return 100000 + work.rows * (work.classes * element_ps + work.attributes->count * 100000);
+    int64_t element_ps = work.attributes->replacement ? 1200 : 15000;
+    return 100000 + work.rows * (work.classes * element_ps + work.attributes->count * 20000);
 }
 
 const eddy_kernel eddy_cpu_multinomial = {.name = "multinomial",

@@ -169,6 +169,47 @@ Test(sample, multinomial_follows_the_weights) {
                 check_multinomial(floats[d], (layout)a, replacement, a % 2 ? &serial_team : &threaded_team);
 }
 
+/* 53 bits of a draw's block. */
+static double draw_of(const eddy_attributes_multinomial *attributes, int64_t number) {
+    uint32_t w[4];
+    eddy_philox(attributes->seed, attributes->counter, (uint64_t)number, w);
+    return (double)(((uint64_t)w[0] << 32 | w[1]) >> 11) * 0x1p-53;
+}
+
+static void check_draws(int64_t rows, int64_t classes, int64_t draws, layout a, eddy_kernel_team *team) {
+    const int64_t shape[] = {rows, classes}, drawn[] = {rows, draws};
+    tensor w = tensor_make(EDDY_F32, 2, shape, a), out = tensor_make(EDDY_I64, 2, drawn, STRIDED);
+    for (int64_t i = 0; i < w.count; i++)
+        tensor_set(&w, i, i % classes == 0 ? 1e-3 : test_below(3) == 0 || i % 7 > 4 ? 0 : test_unit());
+    eddy_attributes_multinomial attributes = {.seed = 99, .counter = 12, .count = draws, .replacement = true};
+    cr_assert_eq(run_kernel(&eddy_cpu_multinomial, (tensor *[]){&w, &out}, 2, &attributes, team, NULL), 0);
+    for (int64_t r = 0; r < rows; r++) {
+        double sum = 0, whole = 0;
+        for (int64_t c = 0; c < classes; c++)
+            whole += tensor_get(&w, r * classes + c);
+        for (int64_t d = 0; d < draws; d++) {
+            double at = draw_of(&attributes, r * draws + d) * whole;
+            int64_t class = 0;
+            for (sum = tensor_get(&w, r * classes); sum <= at; sum += tensor_get(&w, r * classes + class))
+                class ++;
+            cr_assert_eq(tensor_get_int(&out, r * draws + d), class, "%s draw %lld of row %lld: %lld, not %lld",
+                         describe("multinomial", &w, a), (long long)d, (long long)r,
+                         (long long)tensor_get_int(&out, r * draws + d), (long long)class);
+        }
+    }
+    cr_assert(tensor_guards_hold(&out));
+    tensor_free(&w), tensor_free(&out);
+}
+
+Test(sample, multinomial_draws_the_class_whose_running_sum_comes_first_above_the_number) {
+    const int64_t sizes[][3] = {{1, 1, 5},      {1, 5, 100},   {3, 1023, 3}, {4, 1024, 70}, {5, 1025, 2},
+                                {6, 3000, 129}, {67, 1025, 3}, {130, 77, 5}, {5003, 3, 2}};
+    eddy_kernel_team *teams[] = {&serial_team, &shuffling_team, &threaded_team};
+    for (int n = 0; n < 9; n++)
+        for (int a = 0; a < BROADCAST; a++)
+            check_draws(sizes[n][0], sizes[n][1], sizes[n][2], (layout)a, teams[(n + a) % 3]);
+}
+
 Test(sample, multinomial_draws_all_classes_there_are) {
     const int64_t n = 300, drawn = 299;
     tensor w = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS), out = tensor_make(EDDY_I64, 1, &drawn, CONTIGUOUS);
@@ -195,20 +236,21 @@ Test(sample, multinomial_draws_all_classes_there_are) {
 
 Test(sample, multinomial_refuses_rows_that_are_no_distribution) {
     const double bad[][3] = {{0, 0, 0}, {1, -1, 1}, {1, NAN, 1}, {1, INFINITY, 1}, {1, 0, 0}};
-    const int64_t shape[] = {3, 3}, drawn[] = {3, 2};
-    for (int b = 0; b < 5; b++)
+    for (int b = 0; b < 10; b++)
         for (int replacement = 0; replacement < 2; replacement++) {
+            /* Many rows go side by side. */
+            const int64_t rows = b < 5 ? 3 : 9001, first = b < 5 ? 1 : 6002, shape[] = {rows, 3}, drawn[] = {rows, 2};
             tensor w = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS), out = tensor_make(EDDY_I64, 2, drawn, CONTIGUOUS);
-            for (int64_t i = 0; i < 9; i++)
-                tensor_set(&w, i, i < 3 ? 1 : bad[b][i % 3]);
+            for (int64_t i = 0; i < w.count; i++)
+                tensor_set(&w, i, i < first * 3 ? 1 : bad[b % 5][i % 3]);
             eddy_attributes_multinomial attributes = {.count = 2, .replacement = replacement};
             eddy_kernel_error error;
             eddy_status status =
                 run_kernel(&eddy_cpu_multinomial, (tensor *[]){&w, &out}, 2, &attributes, &shuffling_team, &error);
-            bool suffices = b == 4 && replacement;
+            bool suffices = b % 5 == 4 && replacement;
             cr_assert_eq(status, suffices ? EDDY_OK : EDDY_INVALID_ARGUMENT, "case %d", b);
             if (!suffices)
-                cr_assert_eq(error.position, 1);
+                cr_assert_eq(error.position, first);
             tensor_free(&w), tensor_free(&out);
         }
 }
