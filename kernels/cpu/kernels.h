@@ -48,7 +48,7 @@ extern const eddy_kernel eddy_cpu_cumprod_backward;
 extern const eddy_kernel eddy_cpu_sort;
 /* [in -> values, indices i64], the length of whose axis is k */
 extern const eddy_kernel eddy_cpu_topk;
-/* [in -> values [n]] or [in -> values [n], inverse i64 (in's shape), counts i64 [n]], late shapes */
+/* unique.c [in -> values [n]] or [in -> values [n], inverse i64 (in's shape), counts i64 [n]], late shapes */
 extern const eddy_kernel eddy_cpu_unique;
 /* bincount.c [in [n] integers, weights [n] or absent -> out i64, or f32 or f64 with weights], late shape; a negative number fails
  * with its position */

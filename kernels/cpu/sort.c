@@ -1,5 +1,5 @@
-/* sort, argsort, topk along an axis; unique of all elements. Records (sort_key.h) are sorted, and elements fetched by them, so
- * that values are the very elements. */
+/* sort, argsort, topk along an axis. Records (sort_key.h) are sorted, and elements fetched by them, so that values are the very
+ * elements. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
@@ -216,107 +216,7 @@ static int64_t topk_cost(const eddy_kernel_call *call) {
     return kept < count / CHOICE_PART ? 200000 + count * 2000 + kept * 20000 : sort_cost(call);
 }
 
-/* ---- unique ---- */
-
-/* All elements as one line: records in row-major order, then the spare ones. */
-typedef struct distinct {
-    const eddy_kernel_view *in;
-    eddy_walk walk;
-    int64_t count;
-    eddy_sort_order order;
-    void *records;
-} distinct;
-
-static void distinct_init(distinct *work, const eddy_kernel_call *call) {
-    work->in = &call->views[0];
-    work->count = eddy_view_count(work->in);
-    work->order = eddy_sort_order_of(work->in->dtype, work->count, false);
-    work->records = call->workspace;
-    eddy_walk_init(&work->walk, work->in->rank, work->in->shape);
-    eddy_walk_add(&work->walk, work->in->strides, 1);
-    eddy_walk_collapse(&work->walk);
-}
-
-static size_t unique_workspace(const eddy_kernel_call *call) {
-    distinct work;
-    distinct_init(&work, call);
-    return 2 * (size_t)work.count * eddy_sort_record_bytes(&work.order);
-}
-
-/* A NaN is not equal to another. */
-static bool is_new(const distinct *work, int64_t i) {
-    uint64_t key = eddy_sort_key(&work->order, work->records, i);
-    return i == 0 || key != eddy_sort_key(&work->order, work->records, i - 1) ||
-           (eddy_dtype_is_float(work->in->dtype) && key == eddy_sort_nan_key(&work->order));
-}
-
-/* Sorts, and leaves the records to unique_run. */
-static void unique_count(const eddy_kernel_call *call, eddy_shape *shapes) {
-    distinct work;
-    distinct_init(&work, call);
-    eddy_walk_cursor cursor;
-    if (work.count > 0)
-        eddy_walk_seek(&work.walk, &cursor, 0);
-    for (int64_t done = 0, run; done < work.count; done += run) {
-        run = eddy_walk_run(&work.walk, &cursor);
-        eddy_sort_load(&work.order, work.records, eddy_chunk_at(work.in->data, work.in->dtype, cursor.offsets[0]),
-                       eddy_walk_inner_stride(&work.walk, 0), done, run);
-        eddy_walk_advance(&work.walk, &cursor, run);
-    }
-    eddy_sort_records_by_team(call->team, &work.order, work.records,
-                              (char *)work.records + (size_t)work.count * eddy_sort_record_bytes(&work.order),
-                              work.count);
-    int64_t total = 0;
-    for (int64_t i = 0; i < work.count; i++)
-        total += is_new(&work, i);
-    shapes[0].rank = 1;
-    shapes[0].dims[0] = total;
-    if (call->view_count == 2)
-        return;
-    shapes[1].rank = work.in->rank;
-    for (int32_t d = 0; d < work.in->rank; d++)
-        shapes[1].dims[d] = work.in->shape[d];
-    shapes[2] = shapes[0];
-}
-
-/* views: in, values, and perhaps inverse and counts. Late outputs are contiguous, but the kernel does not rely on it. */
-static void unique_run(const eddy_kernel_call *call) {
-    distinct work;
-    distinct_init(&work, call);
-    const eddy_kernel_view *values = &call->views[1];
-    bool is_full = call->view_count == 4;
-    eddy_walk inverse;
-    if (is_full) {
-        eddy_walk_init(&inverse, call->views[2].rank, call->views[2].shape);
-        eddy_walk_add(&inverse, call->views[2].strides, 1);
-        eddy_walk_collapse(&inverse);
-    }
-    eddy_walk_cursor cursor;
-    for (int64_t i = 0, at = -1; i < work.count; i++) {
-        int64_t flat = eddy_sort_index(&work.order, work.records, i);
-        if (is_new(&work, i)) {
-            at++;
-            eddy_walk_seek(&work.walk, &cursor, flat);
-            memcpy(eddy_chunk_at(values->data, values->dtype, at * values->strides[0]),
-                   eddy_chunk_at(work.in->data, work.in->dtype, cursor.offsets[0]), eddy_dtype_bytes(values->dtype));
-            if (is_full)
-                ((int64_t *)call->views[3].data)[at * call->views[3].strides[0]] = 0;
-        }
-        if (!is_full)
-            continue;
-        eddy_walk_seek(&inverse, &cursor, flat);
-        ((int64_t *)call->views[2].data)[cursor.offsets[0]] = at;
-        ((int64_t *)call->views[3].data)[at * call->views[3].strides[0]]++;
-    }
-}
-
 const eddy_kernel eddy_cpu_sort = {
     .name = "sort", .run = sort_run, .workspace = sort_workspace, .cost_base_ps = 200000, .cost = sort_cost};
 const eddy_kernel eddy_cpu_topk = {
     .name = "topk", .run = topk_run, .workspace = topk_workspace, .cost_base_ps = 200000, .cost = topk_cost};
-const eddy_kernel eddy_cpu_unique = {.name = "unique",
-                                     .run = unique_run,
-                                     .count = unique_count,
-                                     .workspace = unique_workspace,
-                                     .cost_base_ps = 200000,
-                                     .cost = sort_cost};

@@ -85,6 +85,36 @@ uint64_t eddy_sort_nan_key(const eddy_sort_order *order) {
     return order->is_descending ? 0 : all_bits(order);
 }
 
+bool eddy_sort_element(const eddy_sort_order *order, uint64_t key, void *element) {
+    uint64_t all = all_bits(order), top = all ^ all >> 1, bits;
+    key ^= order->is_descending ? all : 0;
+    if (!eddy_dtype_is_float(order->dtype))
+        bits = order->dtype == EDDY_U8 || order->dtype == EDDY_BOOL ? key : key ^ top;
+    else if (key == top || key == all)
+        return false;
+    else
+        bits = key & top ? key ^ top : ~key & all;
+    /* Through each type, for the byte order's sake. */
+    uint32_t bits_32 = (uint32_t)bits;
+    uint16_t bits_16 = (uint16_t)bits;
+    uint8_t bits_8 = (uint8_t)bits;
+    switch (order->key_bytes) {
+    case 1:
+        memcpy(element, &bits_8, sizeof(bits_8));
+        break;
+    case 2:
+        memcpy(element, &bits_16, sizeof(bits_16));
+        break;
+    case 4:
+        memcpy(element, &bits_32, sizeof(bits_32));
+        break;
+    default:
+        memcpy(element, &bits, sizeof(bits));
+        break;
+    }
+    return true;
+}
+
 /* Keys of a piece of the elements, in the order asked for. */
 static void load_keys(const eddy_sort_order *order, uint64_t *keys, const void *elements, int64_t stride,
                       int64_t count) {

@@ -54,6 +54,9 @@ static inline uint64_t eddy_sort_key(const eddy_sort_order *order, const void *r
     return order->is_narrow ? ((const uint64_t *)records)[i] >> 32 : ((const eddy_sort_wide *)records)[i].key;
 }
 
+/* Writes the element that has this key to *element and is true, where there is but one: not for zeros and NaN. */
+bool eddy_sort_element(const eddy_sort_order *order, uint64_t key, void *element);
+
 /* The key of every NaN; no key of an integer that could be mistaken for it is asked for. */
 uint64_t eddy_sort_nan_key(const eddy_sort_order *order);
 

@@ -257,6 +257,18 @@ Test(sort, unique_values_inverse_and_counts) {
     check_unique(EDDY_F32, &big, 1e4, STRIDED, true);
 }
 
+/* Those close together go to a table, of 2 or 8 places for an element at most. */
+Test(sort, unique_of_integers_close_together_and_far_apart) {
+    const eddy_dtype integers[] = {EDDY_I8, EDDY_U8, EDDY_I16, EDDY_I32, EDDY_I64};
+    const shape_case shapes[] = {{1, {4099}}, {2, {67, 61}}, {3, {3, 1100, 1}}};
+    const double ranges[] = {0, 1, 50, 3000, 4050, 4200, 16000, 17000, 1e9, 1e19};
+    for (int d = 0; d < 5; d++)
+        for (int s = 0; s < 3; s++)
+            for (int r = 0; r < 10; r++)
+                for (int is_full = 0; is_full < 2; is_full++)
+                    check_unique(integers[d], &shapes[s], ranges[r], (layout)((r + s) % LAYOUT_COUNT), is_full);
+}
+
 static void check_bincount(eddy_dtype dtype, int64_t n, int64_t range, int64_t minlength,
                            const eddy_dtype *weights_dtype, layout l) {
     tensor in = tensor_make(dtype, 1, &n, l), weights;
