@@ -90,7 +90,7 @@ static void randn_run(const eddy_kernel_call *call) {
 /* An exactly uniform number below `bound` for step `step`, whose Philox block is `words` (D. Lemire, "Fast random integer
  * generation in an interval", 2019): the rare draws that would favour some numbers are made again, from blocks numbered beyond
  * all steps. */
-static uint64_t below(uint64_t seed, uint64_t counter, uint64_t bound, uint64_t step, const uint32_t *words) {
+static inline uint64_t below(uint64_t seed, uint64_t counter, uint64_t bound, uint64_t step, const uint32_t *words) {
     uint32_t again[4];
     for (uint64_t attempt = 1;; attempt++) {
         for (int half = 0; half < 2; half++) {
@@ -159,21 +159,36 @@ typedef struct randint {
     eddy_walk walk;
 } randint;
 
+/* Numbers of the steps first .. first + EDDY_RANDOM_BLOCKS - 1. */
+static void draw(const eddy_attributes_randint *attributes, uint64_t first, int64_t *drawn) {
+    const eddy_random_blocks *blocks = eddy_cpu_random_blocks();
+    uint64_t seed = attributes->seed, counter = attributes->counter;
+    uint64_t range = (uint64_t)attributes->high - (uint64_t)attributes->low;
+    if (range <= UINT32_MAX &&
+        blocks->below(drawn, attributes->low, (uint32_t)range, (uint32_t)(-range % range), seed, counter, first))
+        return;
+    uint32_t words[EDDY_RANDOM_BLOCKS][4];
+    blocks->words(words[0], seed, counter, first);
+    for (uint64_t i = 0; i < EDDY_RANDOM_BLOCKS; i++)
+        drawn[i] = (int64_t)((uint64_t)attributes->low + below(seed, counter, range, first + i, words[i]));
+}
+
 /* Element i is the number below high - low of step i, whatever the dtype. */
 static void randint_slice(void *context, int64_t begin, int64_t end) {
     const randint *work = context;
-    const eddy_attributes_randint *attributes = work->attributes;
     eddy_dtype dtype = work->out->dtype;
-    uint64_t range = (uint64_t)attributes->high - (uint64_t)attributes->low;
-    steps s;
-    steps_begin(&s, attributes->seed, attributes->counter);
+    int64_t drawn[EDDY_RANDOM_BLOCKS], stride = eddy_walk_inner_stride(&work->walk, 0);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->walk, &cursor, begin);
-    for (int64_t i = begin; i < end; i++) {
-        uint64_t drawn = steps_below(&s, range, (uint64_t)i);
-        eddy_dtype_store_i64(dtype, eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]),
-                             (int64_t)((uint64_t)attributes->low + drawn));
-        eddy_walk_next(&work->walk, &cursor, work->walk.rank);
+    for (; begin < end; begin += EDDY_RANDOM_BLOCKS) {
+        int64_t count = eddy_min_i64(EDDY_RANDOM_BLOCKS, end - begin);
+        draw(work->attributes, (uint64_t)begin, drawn);
+        for (int64_t done = 0, run; done < count; done += run) {
+            run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), count - done);
+            eddy_chunk_store(dtype, eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]), stride, EDDY_I64,
+                             drawn + done, run);
+            eddy_walk_advance(&work->walk, &cursor, run);
+        }
     }
 }
 
@@ -192,7 +207,7 @@ static void randint_run(const eddy_kernel_call *call) {
 }
 
 const eddy_kernel eddy_cpu_randint = {
-    .name = "randint", .run = randint_run, .cost_base_ps = 50000, .cost_element_ps = 14000};
+    .name = "randint", .run = randint_run, .cost_base_ps = 150000, .cost_element_ps = 3000};
 const eddy_kernel eddy_cpu_rand = {.name = "rand", .run = rand_run, .cost_base_ps = 150000, .cost_element_ps = 1000};
 const eddy_kernel eddy_cpu_randn = {.name = "randn", .run = randn_run, .cost_base_ps = 300000, .cost_element_ps = 3000};
 const eddy_kernel eddy_cpu_randperm = {

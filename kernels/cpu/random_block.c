@@ -171,5 +171,20 @@ static void normal_f64(double *out, uint64_t seed, uint64_t counter, uint64_t bl
     }
 }
 
-const eddy_random_blocks EDDY_ISA_NAME(eddy_cpu_random_blocks) = {philox_words, uniform_f32, uniform_f64, normal_f32,
-                                                                  normal_f64};
+/* The product of 64 bits and 32 bits has 96: 32 of the number, and a rest of 64. */
+static bool below(int64_t *out, int64_t low, uint32_t bound, uint32_t least, uint64_t seed, uint64_t counter,
+                  uint64_t block) {
+    words w;
+    philox_blocks(&w, seed, counter, block);
+    uint64_t again = 0;
+    for (int i = 0; i < COUNT; i++) {
+        uint64_t lower = (uint64_t)w.word[1][i] * bound;
+        uint64_t upper = (uint64_t)w.word[0][i] * bound + (lower >> 32);
+        again += (upper << 32 | (lower & UINT32_MAX)) < least ? 1 : 0;
+        out[i] = (int64_t)((uint64_t)low + (upper >> 32));
+    }
+    return again == 0;
+}
+
+const eddy_random_blocks EDDY_ISA_NAME(eddy_cpu_random_blocks) = {philox_words, uniform_f32, uniform_f64,
+                                                                  normal_f32,   normal_f64,  below};

@@ -146,6 +146,7 @@ typedef struct numbers {
     uint32_t words[4 * EDDY_RANDOM_BLOCKS];
     float uniform[4 * EDDY_RANDOM_BLOCKS], normal[4 * EDDY_RANDOM_BLOCKS];
     double uniform64[2 * EDDY_RANDOM_BLOCKS], normal64[2 * EDDY_RANDOM_BLOCKS];
+    int64_t below[EDDY_RANDOM_BLOCKS], is_complete;
 } numbers;
 
 static void draw(const eddy_random_blocks *blocks, numbers *n, uint64_t block) {
@@ -154,6 +155,7 @@ static void draw(const eddy_random_blocks *blocks, numbers *n, uint64_t block) {
     blocks->normal_f32(n->normal, 11, 2, block);
     blocks->uniform_f64(n->uniform64, 11, 2, block);
     blocks->normal_f64(n->normal64, 11, 2, block);
+    n->is_complete = blocks->below(n->below, -7, 4000000000u, 294967296, 11, 2, block);
 }
 
 Test(isa, random_numbers_agree) {

@@ -201,6 +201,57 @@ Test(random, integers_stay_within_their_bounds_in_every_dtype) {
         }
 }
 
+/* Lemire's number below `range` for one step; *again: draws that were made anew. */
+static uint64_t integer_of(const eddy_attributes_randint *attributes, uint64_t range, uint64_t step, int *again) {
+    for (uint64_t attempt = 0;; attempt++) {
+        uint32_t w[4];
+        eddy_philox(attributes->seed, attributes->counter, step | attempt << 48, w);
+        for (int half = 0; half < 2; half++, ++*again) {
+            unsigned __int128 product = ((uint64_t)w[2 * half] << 32 | w[2 * half + 1]) * (unsigned __int128)range;
+            if ((uint64_t)product >= (UINT64_MAX - range + 1) % range)
+                return (uint64_t)(product >> 64);
+        }
+    }
+}
+
+static int check_integers(eddy_attributes_randint attributes, int64_t n) {
+    tensor out = tensor_make(EDDY_I64, 1, &n, (layout)test_below(OUTPUT_LAYOUTS));
+    run_kernel(&eddy_cpu_randint, (tensor *[]){&out}, 1, &attributes, &shuffling_team, NULL);
+    int again = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t range = (uint64_t)attributes.high - (uint64_t)attributes.low;
+        int64_t want = (int64_t)((uint64_t)attributes.low + integer_of(&attributes, range, (uint64_t)i, &again));
+        cr_assert_eq(tensor_get_int(&out, i), want, "range %llu, element %lld: %lld, not %lld",
+                     (unsigned long long)range, (long long)i, (long long)tensor_get_int(&out, i), (long long)want);
+    }
+    cr_assert(tensor_guards_hold(&out));
+    tensor_free(&out);
+    return again;
+}
+
+Test(random, integers_are_the_upper_part_of_a_product) {
+    const int64_t bounds[][2] = {{0, 1},
+                                 {-5, 5},
+                                 {0, 1000},
+                                 {-1000000, INT64_C(1) << 31},
+                                 {0, UINT32_MAX},
+                                 {-1, UINT32_MAX},
+                                 {-2, UINT32_MAX},
+                                 {INT64_MIN, INT64_MAX},
+                                 {INT64_MIN / 2 - 1, INT64_MAX / 4}};
+    for (int b = 0; b < 9; b++) {
+        eddy_attributes_randint attributes = {.seed = 5, .counter = 3, .low = bounds[b][0], .high = bounds[b][1]};
+        check_integers(attributes, 17001);
+    }
+    /* Of 32 bits one in 2^32 at most is drawn again, for this range: these were searched for. */
+    const uint64_t counters[] = {17770003, 28004302, 29009377};
+    for (int c = 0; c < 3; c++) {
+        eddy_attributes_randint attributes = {
+            .seed = 1, .counter = counters[c], .low = -3, .high = INT64_C(4294901758)};
+        cr_assert_eq(check_integers(attributes, 1024), 1);
+    }
+}
+
 Test(random, integers_of_the_whole_range_and_of_one_number) {
     const int64_t n = 4000;
     tensor out = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS);
