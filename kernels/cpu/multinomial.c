@@ -188,8 +188,11 @@ static void draw_once(const multinomial *work, int64_t row, uniforms *u) {
         }
         if (w == 0)
             continue;
-        double drawn = 1 - uniform(u, (uint64_t)(row * work->classes + c)); /* (0, 1] */
-        candidate next = {.key = -eddy_log_f64(drawn) / w, .index = c};
+        double drawn = uniform(u, (uint64_t)(row * work->classes + c));
+        /* -log(1 - drawn) is `drawn` at least, and its rounding is much less than is left here. */
+        if (kept == wanted && drawn * (1 - 1e-9) > heap[0].key * w)
+            continue;
+        candidate next = {.key = -eddy_log_f64(1 - drawn) / w, .index = c};
         if (kept < wanted) {
             heap[kept] = next;
             rise(heap, kept++);
@@ -256,7 +259,7 @@ static size_t multinomial_workspace(const eddy_kernel_call *call) {
 static int64_t multinomial_cost(const eddy_kernel_call *call) {
     multinomial work;
     prepare(&work, call);
-    int64_t element_ps = work.attributes->replacement ? 1200 : 15000;
+    int64_t element_ps = work.attributes->replacement ? 1200 : 5000;
     return 100000 + work.rows * (work.classes * element_ps + work.attributes->count * 20000);
 }
 

@@ -6,8 +6,10 @@
 #include <criterion/criterion.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/math.h>
 #include <kernels/philox.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const eddy_dtype floats[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
@@ -208,6 +210,42 @@ Test(sample, multinomial_draws_the_class_whose_running_sum_comes_first_above_the
     for (int n = 0; n < 9; n++)
         for (int a = 0; a < BROADCAST; a++)
             check_draws(sizes[n][0], sizes[n][1], sizes[n][2], (layout)a, teams[(n + a) % 3]);
+}
+
+static void check_draws_once(int64_t rows, int64_t classes, int64_t draws, layout a, eddy_kernel_team *team) {
+    const int64_t shape[] = {rows, classes}, drawn[] = {rows, draws};
+    tensor w = tensor_make(EDDY_F64, 2, shape, a), out = tensor_make(EDDY_I64, 2, drawn, STRIDED);
+    for (int64_t i = 0; i < w.count; i++)
+        tensor_set(&w, i, i % 5 == 1 ? 0 : ldexp(test_unit() + 0.1, i % 3 == 0 ? -(int)test_below(1000) : 0));
+    eddy_attributes_multinomial attributes = {.seed = 98, .counter = 11, .count = draws};
+    cr_assert_eq(run_kernel(&eddy_cpu_multinomial, (tensor *[]){&w, &out}, 2, &attributes, team, NULL), 0);
+    double *keys = malloc((size_t)classes * sizeof(double));
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < classes; c++) {
+            double weight = tensor_get(&w, r * classes + c);
+            keys[c] = weight > 0 ? -eddy_log_f64(1 - draw_of(&attributes, r * classes + c)) / weight : NAN;
+        }
+        for (int64_t d = 0; d < draws; d++) {
+            int64_t least = -1;
+            for (int64_t c = 0; c < classes; c++)
+                if (!isnan(keys[c]) && (least < 0 || keys[c] < keys[least]))
+                    least = c;
+            cr_assert_eq(tensor_get_int(&out, r * draws + d), least, "%s draw %lld of row %lld: %lld, not %lld",
+                         describe("multinomial", &w, a), (long long)d, (long long)r,
+                         (long long)tensor_get_int(&out, r * draws + d), (long long)least);
+            keys[least] = NAN;
+        }
+    }
+    free(keys);
+    tensor_free(&w), tensor_free(&out);
+}
+
+Test(sample, multinomial_without_replacement_draws_the_smallest_exponential_variables) {
+    const int64_t sizes[][3] = {{1, 1, 1}, {3, 100, 80}, {5, 1025, 7}, {2, 3000, 1}, {700, 30, 4}};
+    eddy_kernel_team *teams[] = {&serial_team, &shuffling_team, &threaded_team};
+    for (int n = 0; n < 5; n++)
+        for (int a = 0; a < BROADCAST; a++)
+            check_draws_once(sizes[n][0], sizes[n][1], sizes[n][2], (layout)a, teams[(n + a) % 3]);
 }
 
 Test(sample, multinomial_draws_all_classes_there_are) {
