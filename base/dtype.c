@@ -85,39 +85,26 @@ uint16_t eddy_f64_to_bf16(double value) {
     return narrow_f64(value, 8, 7);
 }
 
+/* As many bytes are copied as the type has: with a number that is only known at run time that is a call. */
+#define LOAD(dtype, type, number)                                                                                      \
+    case dtype: {                                                                                                      \
+        type value;                                                                                                    \
+        memcpy(&value, source, sizeof(value));                                                                         \
+        return (double)(number);                                                                                       \
+    }
+
 double eddy_dtype_load_f64(eddy_dtype dtype, const void *source) {
-    union {
-        float f32;
-        double f64;
-        uint16_t half;
-        int8_t i8;
-        uint8_t u8;
-        int16_t i16;
-        int32_t i32;
-        int64_t i64;
-    } from;
-    memcpy(&from, source, eddy_dtype_bytes(dtype));
     switch (dtype) {
-    case EDDY_F32:
-        return from.f32;
-    case EDDY_F64:
-        return from.f64;
-    case EDDY_F16:
-        return eddy_f16_to_f32(from.half);
-    case EDDY_BF16:
-        return eddy_bf16_to_f32(from.half);
-    case EDDY_I8:
-        return from.i8;
-    case EDDY_U8:
-        return from.u8;
-    case EDDY_I16:
-        return from.i16;
-    case EDDY_I32:
-        return from.i32;
-    case EDDY_I64:
-        return (double)from.i64;
-    case EDDY_BOOL:
-        return from.u8 != 0;
+        LOAD(EDDY_F32, float, value)
+        LOAD(EDDY_F64, double, value)
+        LOAD(EDDY_F16, uint16_t, eddy_f16_to_f32(value))
+        LOAD(EDDY_BF16, uint16_t, eddy_bf16_to_f32(value))
+        LOAD(EDDY_I8, int8_t, value)
+        LOAD(EDDY_U8, uint8_t, value)
+        LOAD(EDDY_I16, int16_t, value)
+        LOAD(EDDY_I32, int32_t, value)
+        LOAD(EDDY_I64, int64_t, value)
+        LOAD(EDDY_BOOL, uint8_t, value != 0)
     case EDDY_DTYPE_COUNT:
         break;
     }
