@@ -17,18 +17,44 @@ static void load(const eddy_kernel_view *view, eddy_dtype to, void *buffer, int6
                     stride_of(view), count);
 }
 
+/* Numbers of the input: where they lie if they are i64 in a row, else in *buffer. */
+static const int64_t *read(const eddy_kernel_view *view, int64_t *buffer, int64_t begin, int64_t count) {
+    if (view->dtype == EDDY_I64 && stride_of(view) == 1)
+        return (const int64_t *)view->data + begin;
+    load(view, EDDY_I64, buffer, begin, count);
+    return buffer;
+}
+
+static inline uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+/* The largest number, as unsigned: one below 0 is larger than all others. In lanes, which do not wait for each other. */
+static uint64_t largest(const int64_t *numbers, int64_t count) {
+    uint64_t most[4] = {0};
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4)
+        for (int lane = 0; lane < 4; lane++)
+            most[lane] = larger(most[lane], (uint64_t)numbers[i + lane]);
+    for (; i < count; i++)
+        most[0] = larger(most[0], (uint64_t)numbers[i]);
+    return larger(larger(most[0], most[1]), larger(most[2], most[3]));
+}
+
 static void bincount_count(const eddy_kernel_call *call, eddy_shape *shapes) {
     const eddy_kernel_view *in = &call->views[0];
-    int64_t numbers[PIECE], length = ((const eddy_attributes_bincount *)call->attributes)->minlength;
+    int64_t buffer[PIECE], length = ((const eddy_attributes_bincount *)call->attributes)->minlength;
     for (int64_t done = 0; done < in->shape[0]; done += PIECE) {
         int64_t count = eddy_min_i64(PIECE, in->shape[0] - done);
-        load(in, EDDY_I64, numbers, done, count);
-        for (int64_t i = 0; i < count; i++) {
-            if (numbers[i] < 0 || numbers[i] == INT64_MAX)
-                eddy_kernel_fail(call, EDDY_OUT_OF_RANGE, done + i, numbers[i], INT64_MAX);
-            else
-                length = eddy_max_i64(length, numbers[i] + 1);
+        const int64_t *numbers = read(in, buffer, done, count);
+        uint64_t most = largest(numbers, count);
+        if (most < INT64_MAX) {
+            length = eddy_max_i64(length, (int64_t)most + 1);
+            continue;
         }
+        for (int64_t i = 0; i < count; i++)
+            if ((uint64_t)numbers[i] >= INT64_MAX)
+                eddy_kernel_fail(call, EDDY_OUT_OF_RANGE, done + i, numbers[i], INT64_MAX);
     }
     shapes[0].rank = 1;
     shapes[0].dims[0] = length;
@@ -49,12 +75,12 @@ ADD(double, EDDY_F64)
 /* views: in, weights (or absent), out */
 static void bincount_run(const eddy_kernel_call *call) {
     const eddy_kernel_view *in = &call->views[0], *weights = &call->views[1], *out = &call->views[2];
-    int64_t numbers[PIECE], stride = stride_of(out);
+    int64_t buffer[PIECE], stride = stride_of(out);
     static const int64_t nothing = 0;
     eddy_chunk_fill(out->data, stride, (int64_t)eddy_dtype_bytes(out->dtype), &nothing, out->shape[0]);
     for (int64_t done = 0; done < in->shape[0]; done += PIECE) {
         int64_t count = eddy_min_i64(PIECE, in->shape[0] - done);
-        load(in, EDDY_I64, numbers, done, count);
+        const int64_t *numbers = read(in, buffer, done, count);
         if (out->dtype == EDDY_F32)
             add_float(out->data, stride, numbers, weights, done, count);
         else if (out->dtype == EDDY_F64)

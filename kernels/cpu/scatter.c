@@ -22,6 +22,14 @@ enum { OUT, SOURCE, INDEX, NUMBER, OPERANDS };
 
 /* Puts values[i] to out[i * stride + indices[i] * step], or where indices is NULL to out[i * stride]. */
 typedef void put_fn(void *out, int64_t stride, int64_t step, const int64_t *indices, const void *values, int64_t count);
+/* The same where each index below `bound` is used and none other; whether all were. */
+typedef bool put_within_fn(void *out, int64_t stride, int64_t step, const int64_t *indices, uint64_t bound,
+                           const void *values, int64_t count);
+
+typedef struct putter {
+    put_fn *all;
+    put_within_fn *within;
+} putter;
 
 #define PUT(name, type, operator)                                                                                      \
     static void name(void *out, int64_t stride, int64_t step, const int64_t *indices, const void *values,              \
@@ -39,6 +47,19 @@ typedef void put_fn(void *out, int64_t stride, int64_t step, const int64_t *indi
                 if (indices[i] != NOWHERE)                                                                             \
                     to[i * stride + indices[i] * step] operator from[i];                                               \
         }                                                                                                              \
+    }                                                                                                                  \
+    static bool name##_within(void *out, int64_t stride, int64_t step, const int64_t *indices, uint64_t bound,         \
+                              const void *values, int64_t count) {                                                     \
+        type *to = out;                                                                                                \
+        const type *from = values;                                                                                     \
+        bool are_within = true;                                                                                        \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            if ((uint64_t)indices[i] < bound)                                                                          \
+                to[i * stride + indices[i] * step] operator from[i];                                                   \
+            else                                                                                                       \
+                are_within = false;                                                                                    \
+        }                                                                                                              \
+        return are_within;                                                                                             \
     }
 
 PUT(set_8, uint8_t, =)
@@ -53,17 +74,19 @@ PUT(add_32, uint32_t, +=)
 PUT(add_64, uint64_t, +=)
 PUT(add_bool, uint8_t, |=)
 
-static put_fn *choose(eddy_dtype dtype, bool adds) {
+static putter choose(eddy_dtype dtype, bool adds) {
+#define PUTTER(name) (putter){name, name##_within}
     size_t bytes = eddy_dtype_bytes(dtype);
     if (!adds)
-        return bytes == 1 ? set_8 : bytes == 2 ? set_16 : bytes == 4 ? set_32 : set_64;
+        return bytes == 1 ? PUTTER(set_8) : bytes == 2 ? PUTTER(set_16) : bytes == 4 ? PUTTER(set_32) : PUTTER(set_64);
     if (dtype == EDDY_F32)
-        return add_f32;
+        return PUTTER(add_f32);
     if (dtype == EDDY_F64)
-        return add_f64;
+        return PUTTER(add_f64);
     if (dtype == EDDY_BOOL)
-        return add_bool;
-    return bytes == 1 ? add_8 : bytes == 2 ? add_16 : bytes == 4 ? add_32 : add_64;
+        return PUTTER(add_bool);
+    return bytes == 1 ? PUTTER(add_8) : bytes == 2 ? PUTTER(add_16) : bytes == 4 ? PUTTER(add_32) : PUTTER(add_64);
+#undef PUTTER
 }
 
 /* ---- slices of the rest ---- */
@@ -77,21 +100,13 @@ static int64_t checked(const eddy_scatter *s, int64_t index, int64_t number) {
     return s->left_out >= 0 && index == s->left_out ? NOWHERE : index;
 }
 
-/* Whether all of them can be used as they are. */
-static bool all_fit(const eddy_scatter *s, const int64_t *indices, int64_t count) {
-    bool are_fit = s->left_out < 0;
-    for (int64_t i = 0; i < count && s->bound >= 0; i++)
-        are_fit &= (uint64_t)indices[i] < (uint64_t)s->bound;
-    return are_fit;
-}
-
 typedef struct piece {
     int64_t indices[PIECE];
     _Alignas(64) char values[PIECE * 8];
 } piece;
 
 /* `count` elements: their strides are those of the innermost dim of `walk`, their first place is at `offsets`. */
-static void put_piece(const eddy_scatter *s, put_fn *put, piece *p, const eddy_walk *walk, const int64_t *offsets,
+static void put_piece(const eddy_scatter *s, putter put, piece *p, const eddy_walk *walk, const int64_t *offsets,
                       int64_t count) {
     eddy_dtype dtype = s->ground.dtype;
     int64_t strides[OPERANDS] = {0};
@@ -105,20 +120,23 @@ static void put_piece(const eddy_scatter *s, put_fn *put, piece *p, const eddy_w
     char *out = eddy_chunk_at(s->ground.data, dtype, offsets[OUT]);
     bool is_one_index = strides[INDEX] == 0 && strides[NUMBER] == 0;
     const void *given = eddy_chunk_at(s->index, s->index_dtype, offsets[INDEX]);
-    if (!is_one_index && s->index_dtype == EDDY_I64 && strides[INDEX] == 1 && all_fit(s, given, count)) {
-        put(out, strides[OUT], s->step, given, values, count);
+    if (!is_one_index && s->index_dtype == EDDY_I64 && strides[INDEX] == 1 && s->bound >= 0 && s->left_out < 0) {
+        const int64_t *indices = given;
+        if (!put.within(out, strides[OUT], s->step, indices, (uint64_t)s->bound, values, count))
+            for (int64_t i = 0; i < count; i++)
+                (void)checked(s, indices[i], offsets[NUMBER] + i * strides[NUMBER]);
         return;
     }
     eddy_chunk_load(EDDY_I64, p->indices, s->index_dtype, given, strides[INDEX], is_one_index ? 1 : count);
     if (is_one_index) {
         int64_t index = checked(s, p->indices[0], offsets[NUMBER]);
         if (index != NOWHERE)
-            put(eddy_chunk_at(out, dtype, index * s->step), strides[OUT], 0, NULL, values, count);
+            put.all(eddy_chunk_at(out, dtype, index * s->step), strides[OUT], 0, NULL, values, count);
         return;
     }
     for (int64_t i = 0; i < count; i++)
         p->indices[i] = checked(s, p->indices[i], offsets[NUMBER] + i * strides[NUMBER]);
-    put(out, strides[OUT], s->step, p->indices, values, count);
+    put.all(out, strides[OUT], s->step, p->indices, values, count);
 }
 
 static void add_offsets(int64_t *sum, const eddy_walk_cursor *a, const eddy_walk_cursor *b) {
@@ -127,7 +145,7 @@ static void add_offsets(int64_t *sum, const eddy_walk_cursor *a, const eddy_walk
 }
 
 /* `run` neighbours of the rest, with each place of the index in turn. */
-static void put_rows(const eddy_scatter *s, put_fn *put, piece *p, const eddy_walk_cursor *place, int64_t run) {
+static void put_rows(const eddy_scatter *s, putter put, piece *p, const eddy_walk_cursor *place, int64_t run) {
     int64_t count = eddy_walk_count(&s->along), offsets[OPERANDS];
     eddy_walk_cursor cursor;
     eddy_walk_seek(&s->along, &cursor, 0);
@@ -139,7 +157,7 @@ static void put_rows(const eddy_scatter *s, put_fn *put, piece *p, const eddy_wa
 }
 
 /* One place of the rest, with runs of the index. */
-static void put_line(const eddy_scatter *s, put_fn *put, piece *p, const eddy_walk_cursor *place) {
+static void put_line(const eddy_scatter *s, putter put, piece *p, const eddy_walk_cursor *place) {
     int64_t count = eddy_walk_count(&s->along), offsets[OPERANDS];
     eddy_walk_cursor cursor;
     eddy_walk_seek(&s->along, &cursor, 0);
@@ -153,7 +171,7 @@ static void put_line(const eddy_scatter *s, put_fn *put, piece *p, const eddy_wa
 
 static void scatter_slice(void *context, int64_t begin, int64_t end) {
     const eddy_scatter *s = context;
-    put_fn *put = choose(s->ground.dtype, s->adds);
+    putter put = choose(s->ground.dtype, s->adds);
     piece p;
     eddy_walk_cursor place;
     eddy_walk_seek(&s->rest, &place, begin);

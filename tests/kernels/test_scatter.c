@@ -428,3 +428,28 @@ Test(scatter, the_first_index_out_of_range_is_reported_whatever_the_slices) {
     tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source), tensor_free(&whole);
     tensor_free(&picked), tensor_free(&no_in), tensor_free(&no_source);
 }
+
+/* Lines whose indices are taken as they lie: the first beyond its axis is told, and nothing is put there. */
+Test(scatter, an_index_out_of_range_in_a_line_of_its_own) {
+    const int64_t shape[] = {9, 5}, lines[] = {9, 700};
+    const eddy_kernel *const kernels[] = {&eddy_cpu_scatter, &eddy_cpu_scatter_add};
+    const int64_t faults[] = {5, -1, INT64_MAX, INT64_MIN};
+    eddy_attributes_axis axis = {.axis = 1};
+    for (int f = 0; f < 4; f++)
+        for (int k = 0; k < 2; k++)
+            for (int64_t at = 0; at < 9 * 700; at += 437) {
+                tensor in = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS),
+                       out = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
+                tensor index = tensor_make(EDDY_I64, 2, lines, CONTIGUOUS);
+                tensor source = tensor_make(EDDY_F32, 2, lines, CONTIGUOUS);
+                tensor_fill(&in, 1), tensor_fill(&source, 1), fill_index(&index, 5);
+                tensor_set_int(&index, at, faults[f]), tensor_set_int(&index, 9 * 700 - 1, 5);
+                eddy_kernel_error error;
+                run_kernel(kernels[k], (tensor *[]){&in, &index, &source, &out}, 4, &axis, &shuffling_team, &error);
+                cr_assert(error.status == EDDY_OUT_OF_RANGE && error.position == at && error.value == faults[f] &&
+                              error.bound == 5,
+                          "%s: position %lld, not %lld", kernels[k]->name, (long long)error.position, (long long)at);
+                cr_assert(tensor_guards_hold(&out));
+                tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source);
+            }
+}
