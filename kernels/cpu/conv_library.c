@@ -6,7 +6,6 @@
 #include <kernels/cpu/conv_gather.h>
 #include <kernels/cpu/isa.h>
 #include <kernels/cpu/walk.h>
-#include <pthread.h>
 #include <string.h>
 
 /* Parts that slices are dealt to, each with buffers of its own. */
@@ -403,13 +402,7 @@ static void start(void) {
             start_one((eddy_conv_direction)direction, way % 2 ? EDDY_BF16 : EDDY_F32, way / 2);
 }
 
-static pthread_once_t started = PTHREAD_ONCE_INIT;
-static _Atomic bool is_started; /* atomic: release by who has waited for `start`, acquire by who need not */
-
 bool eddy_conv_library_start(void) {
-    if (EDDY_LIKELY(eddy_load_acquire(&is_started)))
-        return false;
-    pthread_once(&started, start);
-    eddy_store_release(&is_started, true);
-    return true;
+    static eddy_dnnl_start state = EDDY_DNNL_START;
+    return eddy_dnnl_start_once(&state, start);
 }

@@ -2,9 +2,9 @@
  * program is linked. */
 #include <kernels/cpu/dnnl.h>
 
+#include <base/assert.h>
 #include <base/atomic.h>
 #include <dlfcn.h>
-#include <pthread.h>
 #include <string.h>
 
 typedef int get_fn(void);
@@ -55,6 +55,14 @@ static void make_engine(void) {
 dnnl_engine_t eddy_dnnl_engine(void) {
     pthread_once(&made, make_engine);
     return engine;
+}
+
+bool eddy_dnnl_start_once(eddy_dnnl_start *start, void (*make)(void)) {
+    if (EDDY_LIKELY(eddy_load_acquire(&start->is_done)))
+        return false;
+    pthread_once(&start->once, make);
+    eddy_store_release(&start->is_done, true);
+    return true;
 }
 
 bool eddy_dnnl_turn_begin(eddy_dnnl_turn *turn) {

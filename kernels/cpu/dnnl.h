@@ -4,6 +4,7 @@
 #define EDDY_KERNELS_CPU_DNNL_H
 
 #include <oneapi/dnnl/dnnl.h>
+#include <pthread.h>
 #include <stdbool.h>
 
 /* Sets the thread's number to 1 and says what it was, for eddy_dnnl_end. */
@@ -12,6 +13,19 @@ void eddy_dnnl_end(int before);
 
 /* The CPU's engine, the same for the life of the process; NULL where there is none. Any thread. */
 dnnl_engine_t eddy_dnnl_engine(void);
+
+/* What the library keeps in static objects of functions is made by the first calls: an exit handler that was registered before
+ * them runs after they are gone, while work may still be under way. So somebody makes such calls once, where an op is issued. */
+typedef struct eddy_dnnl_start {
+    pthread_once_t once;
+    _Atomic bool is_done; /* atomic: release by who has waited for the calls, acquire by who need not */
+} eddy_dnnl_start;
+
+#define EDDY_DNNL_START                                                                                                \
+    { PTHREAD_ONCE_INIT, false }
+
+/* Has `make` called, unless it has been: true for the calls that found it not made. For eddy_kernel.start. */
+bool eddy_dnnl_start_once(eddy_dnnl_start *start, void (*make)(void));
 
 /* A thread's turn to execute primitives: a stream, and eddy_dnnl_begin. False where there is no memory; to be ended all the
  * same. */

@@ -1,12 +1,8 @@
 /* oneDNN's sgemm. */
-#include <base/assert.h>
-#include <base/atomic.h>
 #include <kernels/cpu/dnnl.h>
 #include <kernels/cpu/gemm.h>
-#include <pthread.h>
 
-/* oneDNN generates its code on the first calls and keeps it in static objects of functions: an exit handler that was
- * registered before them runs after they are gone, while products may still be under way. Three products need all of them. */
+/* Three products make all that is made on first calls. */
 static void start(void) {
     float a[64] = {0}, b[64] = {0}, c[64] = {0};
     eddy_gemm_dnnl_f32(false, false, 1, 1, 1, 1, a, 1, b, 1, 0, c, 1);
@@ -14,15 +10,9 @@ static void start(void) {
     eddy_gemm_dnnl_f32(false, true, 8, 8, 8, 1, a, 8, b, 8, 0, c, 8);
 }
 
-static pthread_once_t started = PTHREAD_ONCE_INIT;
-static _Atomic bool is_started; /* atomic: release by who has waited for `start`, acquire by who need not */
-
 bool eddy_gemm_dnnl_start(void) {
-    if (EDDY_LIKELY(eddy_load_acquire(&is_started)))
-        return false;
-    pthread_once(&started, start);
-    eddy_store_release(&is_started, true);
-    return true;
+    static eddy_dnnl_start state = EDDY_DNNL_START;
+    return eddy_dnnl_start_once(&state, start);
 }
 
 void eddy_gemm_dnnl_f32(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,

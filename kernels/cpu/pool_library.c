@@ -8,7 +8,6 @@
 #include <kernels/cpu/pool_block.h>
 #include <kernels/cpu/prepared.h>
 #include <kernels/cpu/walk.h>
-#include <pthread.h>
 #include <string.h>
 
 /* Channels that the library takes side by side at most: row-major planes go to it in images of so many. */
@@ -356,13 +355,7 @@ static void start(void) {
         start_one(way % 2, way / 2);
 }
 
-static pthread_once_t started = PTHREAD_ONCE_INIT;
-static _Atomic bool is_started; /* atomic: release by who has waited for `start`, acquire by who need not */
-
 bool eddy_pool_library_start(void) {
-    if (EDDY_LIKELY(eddy_load_acquire(&is_started)))
-        return false;
-    pthread_once(&started, start);
-    eddy_store_release(&is_started, true);
-    return true;
+    static eddy_dnnl_start state = EDDY_DNNL_START;
+    return eddy_dnnl_start_once(&state, start);
 }
