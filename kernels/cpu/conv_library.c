@@ -22,13 +22,6 @@ static size_t rounded(size_t bytes) {
 
 /* ---- what is prepared ---- */
 
-static int32_t kind_of(const eddy_conv_library *work, const eddy_conv_slice *slice) {
-    int32_t kind = 0;
-    while (kind < work->kind_count && !eddy_conv_slice_is_alike(&work->like[kind], slice))
-        kind++;
-    return kind;
-}
-
 /* Strides of dims of size 1 say nothing and may be anything: they become those of the outermost dim. False where an element
  * repeats or a dim runs backwards. */
 static bool settle(int32_t rank, const int64_t *dims, int64_t *strides) {
@@ -112,7 +105,7 @@ static bool key_of(const eddy_conv_library *work, const eddy_conv_slice *slice, 
     key->left = columns->padding;
     key->right =
         (work->y.width - 1) * columns->stride + columns->dilation * (columns->size - 1) + 1 - work->x.width - key->left;
-    if (work->kind_count > 0)
+    if (work->prepared_count > 0)
         key->w_order = work->prepared[0]->w_own;
     bool x_is_last, y_is_last, is_data = work->direction == EDDY_CONV_DATA;
     eddy_conv_image x = work->stages && is_data ? staged(&work->x, slice->x_rows) : work->x;
@@ -132,30 +125,23 @@ static void reserve(size_t *bytes, size_t wanted) {
         *bytes = rounded(wanted);
 }
 
-/* Prepares for slices like this one, unless that is done. */
-static bool prepare_for(eddy_conv_library *work, int64_t number) {
-    eddy_conv_slice slice = eddy_conv_slice_of(&work->cut, number);
-    int32_t kind = kind_of(work, &slice);
+/* Prepares for slices like this one. */
+static bool prepare_for(eddy_conv_library *work, const eddy_conv_slice *slice) {
     eddy_conv_key key;
-    if (kind < work->kind_count)
-        return true;
-    EDDY_ASSERT(kind < EDDY_CONV_KINDS);
-    if (!key_of(work, &slice, &key))
+    if (!key_of(work, slice, &key))
         return false;
     const eddy_conv_prepared *p = eddy_conv_prepared_acquire(&key);
     if (!p)
         return false;
-    work->prepared[kind] = p;
-    work->like[kind] = slice;
-    work->kind_count++;
+    work->prepared[work->prepared_count++] = p;
     reserve(&work->x_bytes, p->x_bytes);
     reserve(&work->y_bytes, p->y_bytes);
     reserve(&work->w_bytes, p->w_bytes);
     reserve(&work->scratch_bytes, p->scratch_bytes);
     if (work->stages) {
         const eddy_conv_image *made = work->direction == EDDY_CONV_DATA ? &work->x : &work->y;
-        int64_t rows = work->direction == EDDY_CONV_DATA ? slice.x_rows : slice.y_rows;
-        reserve(&work->stage_bytes, (size_t)(slice.images * made->channels * rows * made->width) * sizeof(float));
+        int64_t rows = work->direction == EDDY_CONV_DATA ? slice->x_rows : slice->y_rows;
+        reserve(&work->stage_bytes, (size_t)(slice->images * made->channels * rows * made->width) * sizeof(float));
     }
     return true;
 }
@@ -201,12 +187,12 @@ bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan
                                 .y_height = work->y.height};
     eddy_conv_cut_into(&work->cut, fit < (double)most ? (int64_t)fit : most);
     work->parts = eddy_min_i64(PARTS_MAX, work->cut.slices);
-    /* The first, one in the middle, and the last. */
-    if (!prepare_for(work, 0) || (work->cut.slices > 2 && !prepare_for(work, 1)) ||
-        !prepare_for(work, work->cut.slices - 1)) {
-        eddy_conv_library_end(work);
-        return false;
-    }
+    work->kinds = eddy_conv_kinds_of(&work->cut);
+    for (int32_t kind = 0; kind < work->kinds.count; kind++)
+        if (!prepare_for(work, &work->kinds.like[kind])) {
+            eddy_conv_library_end(work);
+            return false;
+        }
     work->part_bytes = work->x_bytes + work->y_bytes + work->stage_bytes + work->scratch_bytes;
     work->part_bytes += is_weight ? work->w_bytes : 0;
     work->workspace_bytes = bias_bytes(work) + (is_weight ? 0 : work->w_bytes) + (size_t)work->parts * work->part_bytes;
@@ -214,9 +200,9 @@ bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan
 }
 
 void eddy_conv_library_end(eddy_conv_library *work) {
-    for (int32_t i = 0; i < work->kind_count; i++)
+    for (int32_t i = 0; i < work->prepared_count; i++)
         eddy_conv_prepared_release(work->prepared[i]);
-    work->kind_count = 0;
+    work->prepared_count = 0;
 }
 
 /* ---- running ---- */
@@ -293,7 +279,7 @@ static bool finish_slice(const eddy_conv_library *work, const eddy_conv_slice *s
 
 static bool run_slice(const eddy_conv_library *work, int64_t number, char *buffers, const eddy_dnnl_turn *turn) {
     eddy_conv_slice slice = eddy_conv_slice_of(&work->cut, number);
-    const eddy_conv_prepared *p = work->prepared[kind_of(work, &slice)];
+    const eddy_conv_prepared *p = work->prepared[eddy_conv_kind_of(&work->kinds, &slice)];
     eddy_conv_direction direction = work->direction;
     char *stage = buffers + work->x_bytes + work->y_bytes, *scratch = stage + work->stage_bytes;
     void *x_plain = rows_of(&work->x, slice.image, slice.x_row), *y_plain = rows_of(&work->y, slice.image, slice.y_row);

@@ -14,10 +14,9 @@ typedef struct eddy_conv_library {
     const eddy_kernel_view *bias; /* NULL: none */
     eddy_conv_cut cut;
     int64_t parts;
-    /* What slices can be like, and what is prepared for each; held until the end. */
-    eddy_conv_slice like[EDDY_CONV_KINDS];
-    const eddy_conv_prepared *prepared[EDDY_CONV_KINDS];
-    int32_t kind_count;
+    eddy_conv_kinds kinds;
+    const eddy_conv_prepared *prepared[EDDY_CONV_KINDS]; /* for each kind; held until the end */
+    int32_t prepared_count;
     bool stages; /* results are f32 first, in the order of the image, and then rounded */
     size_t x_bytes, y_bytes, w_bytes, scratch_bytes, stage_bytes, part_bytes, workspace_bytes; /* of buffers; rounded */
     char *workspace;

@@ -51,7 +51,7 @@ eddy_conv_slice eddy_conv_slice_of(const eddy_conv_cut *cut, int64_t number) {
     return slice;
 }
 
-bool eddy_conv_slice_is_alike(const eddy_conv_slice *a, const eddy_conv_slice *b) {
+static bool is_alike(const eddy_conv_slice *a, const eddy_conv_slice *b) {
     return a->images == b->images && a->x_rows == b->x_rows && a->y_rows == b->y_rows && a->top == b->top &&
            a->bottom == b->bottom;
 }
@@ -60,7 +60,7 @@ bool eddy_conv_slice_is_alike(const eddy_conv_slice *a, const eddy_conv_slice *b
  * the second is like the last but one, all between are. */
 static bool is_even(const eddy_conv_cut *cut) {
     eddy_conv_slice second = eddy_conv_slice_of(cut, 1), before_last = eddy_conv_slice_of(cut, cut->row_slices - 2);
-    if (cut->row_slices > 3 && !eddy_conv_slice_is_alike(&second, &before_last))
+    if (cut->row_slices > 3 && !is_alike(&second, &before_last))
         return false;
     for (int64_t i = 0; i < cut->row_slices; i++) {
         eddy_conv_slice slice = eddy_conv_slice_of(cut, i);
@@ -89,4 +89,26 @@ void eddy_conv_cut_into(eddy_conv_cut *cut, int64_t slices) {
     if (batch < SLICES_GOOD && slices > batch)
         cut_rows(cut, eddy_min_i64((SLICES_GOOD + batch - 1) / batch, slices / batch));
     cut->slices = (batch + cut->images_each - 1) / cut->images_each * cut->row_slices;
+}
+
+int32_t eddy_conv_kind_of(const eddy_conv_kinds *kinds, const eddy_conv_slice *slice) {
+    int32_t kind = 0;
+    while (kind < kinds->count && !is_alike(&kinds->like[kind], slice))
+        kind++;
+    return kind;
+}
+
+static void add_kind(eddy_conv_kinds *kinds, const eddy_conv_cut *cut, int64_t number) {
+    eddy_conv_slice slice = eddy_conv_slice_of(cut, number);
+    if (eddy_conv_kind_of(kinds, &slice) == kinds->count)
+        kinds->like[kinds->count++] = slice;
+}
+
+eddy_conv_kinds eddy_conv_kinds_of(const eddy_conv_cut *cut) {
+    eddy_conv_kinds kinds = {.count = 0};
+    add_kind(&kinds, cut, 0);
+    if (cut->slices > 2)
+        add_kind(&kinds, cut, 1);
+    add_kind(&kinds, cut, cut->slices - 1);
+    return kinds;
 }

@@ -1,5 +1,5 @@
 /* Cutting a convolution into slices that are convolutions themselves: some images each or, of few large images, some rows of
- * what is made. Slices follow from shapes alone.
+ * what is made. Slices follow from shapes alone. Pools are cut so too, as convolutions are forwards.
  *
  * Roles are the same in every direction: x is the input of a conv2d, y its result, w its weight. */
 #ifndef EDDY_KERNELS_CPU_CONV_SLICE_H
@@ -28,13 +28,21 @@ typedef struct eddy_conv_cut {
     int64_t images_each, rows_each, row_slices, slices;
 } eddy_conv_cut;
 
-/* What slices can be like: the first, those in the middle, and the last. */
-#define EDDY_CONV_KINDS 3
-
 /* Into so many slices, or fewer. */
 void eddy_conv_cut_into(eddy_conv_cut *cut, int64_t slices);
 eddy_conv_slice eddy_conv_slice_of(const eddy_conv_cut *cut, int64_t number);
-/* Whether both are the same convolution of other elements. */
-bool eddy_conv_slice_is_alike(const eddy_conv_slice *a, const eddy_conv_slice *b);
+
+/* What slices of a cut can be like: the first, those in the middle, and the last. Alike are those that do the same with other
+ * elements. */
+#define EDDY_CONV_KINDS 3
+
+typedef struct eddy_conv_kinds {
+    eddy_conv_slice like[EDDY_CONV_KINDS];
+    int32_t count;
+} eddy_conv_kinds;
+
+eddy_conv_kinds eddy_conv_kinds_of(const eddy_conv_cut *cut);
+/* The number of the kind that a slice of the cut is of. */
+int32_t eddy_conv_kind_of(const eddy_conv_kinds *kinds, const eddy_conv_slice *slice);
 
 #endif

@@ -94,10 +94,9 @@ typedef struct pool_library {
     eddy_conv_window rows;
     int64_t left, right; /* padding */
     eddy_conv_cut cut;
-    eddy_conv_slice
-        like[EDDY_CONV_KINDS]; /* what slices can be like, and what is prepared for each; held until the end */
-    const pool_prepared *prepared[EDDY_CONV_KINDS];
-    int32_t kind_count;
+    eddy_conv_kinds kinds;
+    const pool_prepared *prepared[EDDY_CONV_KINDS]; /* for each kind; held until the end */
+    int32_t prepared_count;
     int64_t parts;
     size_t scratch_bytes; /* of a part, rounded */
     char *scratch;
@@ -176,51 +175,37 @@ static bool choose_order(pool_library *work) {
     return true;
 }
 
-static int32_t kind_of(const pool_library *work, const eddy_conv_slice *slice) {
-    int32_t kind = 0;
-    while (kind < work->kind_count && !eddy_conv_slice_is_alike(&work->like[kind], slice))
-        kind++;
-    return kind;
-}
-
-/* Prepares for slices like this one, unless that is done. */
-static bool prepare_for(pool_library *work, int64_t number) {
-    eddy_conv_slice slice = eddy_conv_slice_of(&work->cut, number);
-    int32_t kind = kind_of(work, &slice);
-    if (kind < work->kind_count)
-        return true;
-    EDDY_ASSERT(kind < EDDY_CONV_KINDS);
+/* Prepares for slices like this one. */
+static bool prepare_for(pool_library *work, const eddy_conv_slice *slice) {
     const pool_key key = {.algorithm = work->algorithm,
                           .is_last = work->is_last,
-                          .images = slice.images,
+                          .images = slice->images,
                           .channels = work->x.channels,
-                          .x_rows = slice.x_rows,
+                          .x_rows = slice->x_rows,
                           .x_columns = work->x.width,
-                          .y_rows = slice.y_rows,
+                          .y_rows = slice->y_rows,
                           .y_columns = work->out.width,
                           .w_rows = work->rows.size,
                           .w_columns = work->request->width.kernel,
                           .row_stride = work->rows.stride,
                           .column_stride = work->request->width.stride,
-                          .top = slice.top,
-                          .bottom = eddy_max_i64(0, slice.bottom),
+                          .top = slice->top,
+                          .bottom = eddy_max_i64(0, slice->bottom),
                           .left = work->left,
                           .right = work->right};
-    const pool_prepared *p = slice.images * slice.x_rows * work->x.width * work->x.channels <= SLICE_MOST
+    const pool_prepared *p = slice->images * slice->x_rows * work->x.width * work->x.channels <= SLICE_MOST
                                  ? eddy_prepared_acquire(&pooling, &key)
                                  : NULL;
     if (!p)
         return false;
-    work->like[kind] = slice;
-    work->prepared[kind] = p;
-    work->kind_count++;
+    work->prepared[work->prepared_count++] = p;
     size_t bytes = (p->scratch_bytes + 63) / 64 * 64;
     work->scratch_bytes = bytes > work->scratch_bytes ? bytes : work->scratch_bytes;
     return true;
 }
 
 static void end(pool_library *work) {
-    for (int32_t i = 0; i < work->kind_count; i++)
+    for (int32_t i = 0; i < work->prepared_count; i++)
         eddy_prepared_release(work->prepared[i]);
 }
 
@@ -244,11 +229,12 @@ static bool begin(pool_library *work, const eddy_pool_request *request) {
                                 .y_height = work->out.height};
     /* Rows of row-major planes do not follow each other. */
     eddy_conv_cut_into(&work->cut, work->is_last ? slices : eddy_min_i64(slices, work->x.images));
-    if (!prepare_for(work, 0) || (work->cut.slices > 2 && !prepare_for(work, 1)) ||
-        !prepare_for(work, work->cut.slices - 1)) {
-        end(work);
-        return false;
-    }
+    work->kinds = eddy_conv_kinds_of(&work->cut);
+    for (int32_t kind = 0; kind < work->kinds.count; kind++)
+        if (!prepare_for(work, &work->kinds.like[kind])) {
+            end(work);
+            return false;
+        }
     work->parts = eddy_min_i64(PARTS_MAX, work->cut.slices);
     if (work->scratch_bytes > 0)
         work->parts = eddy_max_i64(1, eddy_min_i64(work->parts, (int64_t)(SCRATCH_GOOD / work->scratch_bytes)));
@@ -271,7 +257,7 @@ size_t eddy_pool_library_workspace(const eddy_pool_request *request) {
 
 static bool run_slice(const pool_library *work, int64_t number, void *scratch, const eddy_dnnl_turn *turn) {
     eddy_conv_slice slice = eddy_conv_slice_of(&work->cut, number);
-    const pool_prepared *p = work->prepared[kind_of(work, &slice)];
+    const pool_prepared *p = work->prepared[eddy_conv_kind_of(&work->kinds, &slice)];
     const eddy_image *image = &work->x;
     void *x = eddy_image_at(image, slice.image, 0, slice.x_row, 0);
     int64_t count = slice.images * slice.x_rows * image->width * image->channels;

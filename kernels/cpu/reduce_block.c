@@ -26,8 +26,8 @@
 #define DEVIATION(x, found) ((x) - (found))
 #define SQUARE_DEVIATION(x, found) (((x) - (found)) * ((x) - (found)))
 
-/* Bytes from an element to what is asked for ahead of its turn. Sums of memory beyond the caches take a quarter less time with it
- * than with what the processor fetches by itself. */
+/* Bytes from an element to what is asked for ahead of its turn: of memory beyond the caches the processor by itself fetches too
+ * little. */
 #define FETCH_AHEAD 4096
 #define FETCH_LINE 64
 

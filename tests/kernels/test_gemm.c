@@ -139,6 +139,9 @@ Test(gemm, the_table_names_a_provider_for_every_shape) {
             eddy_gemm_provider f64 = eddy_gemm_choose((eddy_isa)isa, EDDY_F64, side, 10, 128);
             cr_assert_not_null((void *)eddy_gemm_provider_f32(f32));
             cr_assert_not_null((void *)eddy_gemm_provider_f64(f64));
+#ifdef EDDY_HAVE_BLIS
+            cr_assert((f32 != EDDY_GEMM_BLIS && f64 != EDDY_GEMM_BLIS) || eddy_gemm_blis_is_tuned());
+#endif
             cr_assert(isa != EDDY_ISA_PORTABLE || (f32 == EDDY_GEMM_PORTABLE && f64 == EDDY_GEMM_PORTABLE));
         }
 }
