@@ -11,6 +11,13 @@
 #define WORKER_MAX 256
 #define JOB_MAX 64
 #define SPIN_NS 20000
+
+/* What it takes until a sleeping thread runs: a guess until the first wake was measured, and what a measurement may be. */
+#define WAKE_GUESS_NS 20000
+#define WAKE_LEAST_NS 2000
+#define WAKE_MOST_NS 200000
+/* Weight of a new measurement: one in so many. */
+#define WAKE_WEIGHT 8
 /* Checks of the epoch between two looks at the clock. */
 #define SPIN_CHECKS 64
 
@@ -35,7 +42,14 @@ static struct {
     _Atomic int32_t open_jobs;            /* atomic: a hint that spares the lock */
     eddy_sleep_word epoch;                /* atomic: bumped (seq_cst) with every addition */
     _Atomic int32_t sleepers;             /* atomic: seq_cst */
-    _Atomic int32_t spinners;             /* atomic: relaxed; one worker spins at a time */
+    _Atomic int32_t spinners;             /* atomic: relaxed; workers, one at a time */
+    _Atomic int32_t spinning_waiters;     /* atomic: relaxed; they look for slices */
+    _Atomic int32_t queued;               /* atomic: seq_cst; works in the queues */
+    _Atomic int32_t kernels;              /* atomic: seq_cst; permits taken: threads in kernels */
+    _Atomic int32_t limit;                /* atomic: relaxed; how many permits there are; written under `life` */
+    _Atomic int32_t cpu_count;            /* atomic: relaxed; written under `life` */
+    _Atomic int64_t woken_at;             /* atomic: relaxed; when a sleeper was last woken, 0 once one has run */
+    _Atomic int64_t wake_ns;              /* atomic: relaxed; smoothed time from there until it ran, 0 while unknown */
     _Atomic bool is_ending;
     _Atomic bool is_halted;  /* atomic: set under the lock; read relaxed elsewhere, for who sees it late is in `running` */
     _Atomic int32_t running; /* atomic: works, helpers and owners of jobs; added to under the lock, where is_halted is
@@ -86,11 +100,29 @@ bool eddy_team_halt(int64_t deadline_ns) {
 
 /* ---- adding and waking ---- */
 
+/* The calling worker looks into the queue once more before it sleeps, and has promised nothing yet. */
+static __thread bool will_look;
+
+static void note_wake(void) {
+    int64_t woken_at = eddy_load_relaxed(&team.woken_at);
+    if (woken_at == 0 || !eddy_cas_relaxed(&team.woken_at, &woken_at, (int64_t)0))
+        return;
+    int64_t took = eddy_clock_ns() - woken_at, known = eddy_load_relaxed(&team.wake_ns);
+    took = took < WAKE_LEAST_NS ? WAKE_LEAST_NS : took > WAKE_MOST_NS ? WAKE_MOST_NS : took;
+    eddy_store_relaxed(&team.wake_ns, known == 0 ? took : known + (took - known) / WAKE_WEIGHT);
+}
+
+int64_t eddy_team_hand_over_ns(void) {
+    int64_t known = eddy_load_relaxed(&team.wake_ns);
+    return 2 * (known == 0 ? WAKE_GUESS_NS : known);
+}
+
 static void announce(int32_t wanted) {
     eddy_add_seq_cst(&team.epoch, 1u);
     int32_t sleepers = eddy_load_seq_cst(&team.sleepers);
-    if (sleepers == 0)
+    if (sleepers == 0 || wanted <= 0)
         return;
+    eddy_store_relaxed(&team.woken_at, eddy_clock_ns());
     if (wanted >= sleepers)
         eddy_sleep_wake_all(&team.epoch);
     else
@@ -103,8 +135,64 @@ void eddy_team_push(eddy_stream_work *work, bool is_urgent) {
     eddy_lock_acquire(&team.lock);
     *team.tail[is_urgent] = work;
     team.tail[is_urgent] = &work->next;
+    eddy_add_seq_cst(&team.queued, 1);
     eddy_lock_release(&team.lock);
-    announce(1);
+    /* A worker that retires its kernel and finds the next one takes it itself: what it reads is in its cache. */
+    if (will_look)
+        will_look = false;
+    else
+        announce(1);
+}
+
+/* ---- permits ---- */
+
+/* How often the calling thread has taken its permit: a kernel may run within another's time. */
+static __thread int32_t my_permits;
+
+bool eddy_team_kernel_begin(bool is_forced) {
+    if (my_permits > 0) {
+        my_permits++;
+        return true;
+    }
+    /* Without workers there is nothing to share: tests, and who helps before any runtime begins. */
+    int32_t limit = eddy_load_relaxed(&team.limit), kernels = eddy_load_seq_cst(&team.kernels);
+    do {
+        if (!is_forced && limit > 0 && kernels >= limit)
+            return false;
+    } while (!eddy_cas_seq_cst(&team.kernels, &kernels, kernels + 1));
+    my_permits = 1;
+    return true;
+}
+
+/* True when the thread's permit is free again. */
+static bool permit_return(void) {
+    if (--my_permits > 0)
+        return false;
+    eddy_sub_seq_cst(&team.kernels, 1);
+    return true;
+}
+
+void eddy_team_kernel_end(void) {
+    /* Somebody may have found no permit for what is queued: after the permit is back, in one order with their two looks. */
+    if (permit_return() && (eddy_load_seq_cst(&team.queued) > 0 || eddy_load_relaxed(&team.open_jobs) > 0))
+        announce(1);
+}
+
+bool eddy_team_has_spinner(void) {
+    return eddy_load_relaxed(&team.spinners) > 0;
+}
+
+bool eddy_team_spin_begin(void) {
+    int32_t busy = eddy_load_relaxed(&team.kernels) + eddy_load_relaxed(&team.spinners) +
+                   eddy_load_relaxed(&team.spinning_waiters);
+    if (busy >= eddy_load_relaxed(&team.cpu_count))
+        return false;
+    eddy_add_relaxed(&team.spinning_waiters, 1);
+    return true;
+}
+
+void eddy_team_spin_end(void) {
+    eddy_sub_relaxed(&team.spinning_waiters, 1);
 }
 
 bool eddy_team_is_busy(void) {
@@ -126,21 +214,27 @@ static eddy_stream_work *find_work(accepts_fn accepts, const void *context) {
             *link = work->next;
             if (!*link)
                 team.tail[urgent] = link;
+            eddy_sub_seq_cst(&team.queued, 1);
             return work;
         }
     }
     return NULL;
 }
 
-/* Runs the first work that the predicate accepts (without one: the first of all); false when there is none. */
+/* Runs the first work that the predicate accepts (without one: the first of all); false when there is none, or no permit. The
+ * caller has the permit on return where it was true. */
 static bool run_work(accepts_fn accepts, const void *context) {
+    if (eddy_load_seq_cst(&team.queued) == 0 || !eddy_team_kernel_begin(false))
+        return false;
     eddy_lock_acquire(&team.lock);
     eddy_stream_work *work = eddy_load_relaxed(&team.is_halted) ? NULL : find_work(accepts, context);
     if (work)
         run_begin();
     eddy_lock_release(&team.lock);
-    if (!work)
+    if (!work) {
+        eddy_team_kernel_end();
         return false;
+    }
     eddy_runner runner = {.cache = NULL, .team = NULL};
     work->run(work, &runner, EDDY_OK);
     run_end();
@@ -150,6 +244,8 @@ static bool run_work(accepts_fn accepts, const void *context) {
 bool eddy_team_help_work(accepts_fn accepts, const void *context) {
     int saved_errno = errno;
     bool has_run = run_work(accepts, context);
+    if (has_run)
+        eddy_team_kernel_end();
     errno = saved_errno;
     return has_run;
 }
@@ -170,8 +266,9 @@ static bool run_slice(team_job *job) {
     return true;
 }
 
+/* The caller has a permit where the answer is a job. */
 static team_job *join_job(void) {
-    if (eddy_load_relaxed(&team.open_jobs) == 0)
+    if (eddy_load_relaxed(&team.open_jobs) == 0 || !eddy_team_kernel_begin(false))
         return NULL;
     team_job *joined = NULL;
     eddy_lock_acquire(&team.lock);
@@ -185,6 +282,8 @@ static team_job *join_job(void) {
         }
     }
     eddy_lock_release(&team.lock);
+    if (!joined && permit_return() && eddy_load_seq_cst(&team.queued) > 0)
+        announce(1);
     return joined;
 }
 
@@ -208,6 +307,7 @@ bool eddy_team_help_slice(void) {
     eddy_float_environment_leave(environment);
     errno = saved_errno;
     leave_job(job);
+    eddy_team_kernel_end();
     return true;
 }
 
@@ -233,6 +333,13 @@ static void run_serial(int64_t count, int64_t grain, void (*body)(void *context,
     }
 }
 
+/* Wakes helpers for slices: no more than there are permits for, and none for whom somebody spins already. */
+static void announce_slices(int32_t wanted) {
+    int32_t free = eddy_load_relaxed(&team.limit) - eddy_load_relaxed(&team.kernels);
+    wanted = wanted < free ? wanted : free;
+    announce(wanted - eddy_load_relaxed(&team.spinners) - eddy_load_relaxed(&team.spinning_waiters));
+}
+
 static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
                          void (*body)(void *context, int64_t begin, int64_t end), void *context) {
     if (grain < 1)
@@ -256,7 +363,9 @@ static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
         run_serial(count, grain, body, context);
         return;
     }
-    announce(slices - 1 < limit ? (int32_t)(slices - 1) : limit);
+    /* The caller of a lend's parallel loop is no kernel's thread, and works all the same. */
+    eddy_team_kernel_begin(true);
+    announce_slices(slices - 1 < limit ? (int32_t)(slices - 1) : limit);
     while (run_slice(&job)) {
     }
     eddy_lock_acquire(&team.lock);
@@ -272,6 +381,7 @@ static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
     eddy_lock_acquire(&team.lock);
     eddy_lock_release(&team.lock);
     run_end();
+    eddy_team_kernel_end();
 }
 
 static void parallel_for_serial(eddy_kernel_team *view, int64_t count, int64_t grain,
@@ -290,7 +400,9 @@ void eddy_team_view_init(eddy_kernel_team *view, int32_t thread_count) {
 /* ---- workers ---- */
 
 static bool spin_for_change(uint32_t seen) {
-    if (eddy_add_relaxed(&team.spinners, 1) > 0) {
+    int32_t others = eddy_add_relaxed(&team.spinners, 1);
+    if (others > 0 || eddy_load_relaxed(&team.kernels) + eddy_load_relaxed(&team.spinning_waiters) >=
+                          eddy_load_relaxed(&team.cpu_count)) {
         eddy_sub_relaxed(&team.spinners, 1);
         return false;
     }
@@ -310,23 +422,31 @@ static void worker_main(void *context) {
     (void)context;
     eddy_float_environment_enter();
     for (;;) {
+        eddy_team_halt_point();
         uint32_t seen = eddy_load_seq_cst(&team.epoch);
-        if (run_work(NULL, NULL))
+        will_look = true;
+        /* It looks again at once: nobody else need be told that its permit is back. */
+        if (run_work(NULL, NULL)) {
+            permit_return();
             continue;
+        }
         team_job *job = join_job();
         if (job) {
             while (run_slice(job)) {
             }
             leave_job(job);
+            permit_return();
             continue;
         }
         if (eddy_load_acquire(&team.is_ending))
             return;
         if (spin_for_change(seen))
             continue;
+        will_look = false;
         eddy_add_seq_cst(&team.sleepers, 1);
         eddy_sleep_wait(&team.epoch, seen, EDDY_SLEEP_FOREVER);
         eddy_sub_seq_cst(&team.sleepers, 1);
+        note_wake();
     }
 }
 
@@ -348,6 +468,10 @@ int32_t eddy_team_acquire(int32_t thread_count) {
         team.worker_count++;
     }
     int32_t count = team.worker_count;
+    /* As asked for, though there be fewer: threads that wait help then. */
+    if (thread_count > eddy_load_relaxed(&team.limit))
+        eddy_store_relaxed(&team.limit, thread_count);
+    eddy_store_relaxed(&team.cpu_count, eddy_cpu_count());
     eddy_lock_release(&team.life);
     return count;
 }
@@ -355,7 +479,10 @@ int32_t eddy_team_acquire(int32_t thread_count) {
 void eddy_team_release(void) {
     eddy_lock_acquire(&team.life);
     EDDY_ASSERT(team.shares > 0);
-    if (--team.shares == 0 && team.worker_count > 0) {
+    bool is_last = --team.shares == 0;
+    if (is_last)
+        eddy_store_relaxed(&team.limit, 0);
+    if (is_last && team.worker_count > 0) {
         eddy_store_release(&team.is_ending, true);
         announce(team.worker_count);
         for (int32_t i = 0; i < team.worker_count; i++)
@@ -368,6 +495,8 @@ void eddy_team_release(void) {
 
 void eddy_team_abandon(void) {
     memset(&team, 0, sizeof(team));
+    my_permits = my_running = 0;
+    will_look = false;
     team.tail[0] = &team.head[0];
     team.tail[1] = &team.head[1];
 }

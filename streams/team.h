@@ -19,6 +19,22 @@ void eddy_team_abandon(void);
 /* Adds work; wakes a worker if one sleeps. Any thread. */
 void eddy_team_push(eddy_stream_work *work, bool is_urgent);
 
+/* Permits: as many threads run kernels at once as the team has workers, whoever they are. Take one round a kernel that is worth
+ * microseconds; false: there is none, the kernel has to go to the queue. is_forced: one more where there is none. Nested ones are
+ * free. Never blocks. */
+bool eddy_team_kernel_begin(bool is_forced);
+void eddy_team_kernel_end(void);
+
+/* What handing work to a sleeping thread and back costs here: twice the time that workers took to wake lately. */
+int64_t eddy_team_hand_over_ns(void);
+
+/* Whether a worker looks for work right now, so that slices cost no wake; a hint. */
+bool eddy_team_has_spinner(void);
+
+/* A thread that waits may spin for a while, looking for slices: false where no processor is left for it. */
+bool eddy_team_spin_begin(void);
+void eddy_team_spin_end(void);
+
 /* Whether every worker has something to do; a hint. Passes through the team's lock: what the caller stored before is seen by who
  * looks for work after, and the other way round. */
 bool eddy_team_is_busy(void);

@@ -7,9 +7,22 @@
 
 /* Records taken between two looks at what came back. */
 #define BURST 64
+/* Up to this estimate an issuer runs calls in the engine's role: giving it up and taking it again is a hundredth of that. */
+#define INLINE_NS (65 << 8)
+/* What an issuer runs outside of the role: so many times what a hand-over costs. With helpers it is over in less. */
+#define OWN_FACTOR 10
+/* Calls further apart do not follow each other: a helper would be asleep again. */
+#define LULL_NS 20000
+/* So many hand-overs' worth of calls run alone before a helper is woken for those that follow. */
+#define ALONE_MOST 4
+
+/* The engine word: FREE, HELD, or WANTED: held, and somebody has asked since the holder last began to look. */
+#define FREE 0u
+#define HELD 1u
+#define WANTED 2u
 
 bool eddy_engine_request(eddy_vm *vm) {
-    return eddy_add_acq_rel(&vm->engine_word, 1u) == 0;
+    return eddy_exchange_acq_rel(&vm->engine_word, WANTED) == FREE;
 }
 
 void eddy_engine_complete(eddy_vm *vm, eddy_node *node) {
@@ -25,6 +38,7 @@ void eddy_vm_poke(eddy_vm *vm) {
 /* ---- publishing ---- */
 
 static void publish_counters(eddy_vm *vm) {
+    eddy_store_relaxed(&vm->counted.caller_run, vm->engine.caller_run);
     eddy_store_relaxed(&vm->counted.scheduler_run, vm->engine.scheduler_run);
     eddy_store_relaxed(&vm->counted.worker_run, vm->engine.worker_run);
     eddy_store_relaxed(&vm->counted.edges_made, vm->engine.edges_made);
@@ -48,6 +62,8 @@ static void publish(eddy_vm *vm, bool is_idle) {
     publish_counters(vm);
     eddy_store_release(&vm->retired, vm->engine.retired);
     eddy_store_seq_cst(&vm->ring.consumed, head);
+    eddy_store_release(&vm->finished_ns, vm->engine.finished_ns);
+    eddy_store_release(&vm->finished_dear_ns, vm->engine.finished_dear_ns);
     eddy_store_seq_cst(&vm->finished_bytes, vm->engine.finished_bytes);
     eddy_store_seq_cst(&vm->finished, vm->engine.finished);
     if (!is_idle && head - vm->engine.woken_at_head < EDDY_RING_LINES / 2 &&
@@ -66,10 +82,31 @@ static void publish(eddy_vm *vm, bool is_idle) {
 
 /* ---- running ---- */
 
-static bool runs_here(const eddy_vm *vm, const eddy_instruction *instruction) {
+/* Whether who has the role runs the call; if so, where it is worth a permit, with one. */
+static bool begin_here(eddy_vm *vm, const eddy_instruction *instruction) {
     if (vm->is_one_thread || instruction->descriptor == &eddy_starved_room)
         return true;
-    return instruction->cost_ns <= EDDY_SCHEDULER_RUN_NS && instruction->place == EDDY_PLACE_ANY && !vm->is_worker_path;
+    if (instruction->place != EDDY_PLACE_ANY || vm->is_worker_path)
+        return false;
+    bool is_cheap = instruction->cost_ns <= EDDY_SCHEDULER_RUN_NS;
+    if (!is_cheap && (instruction->cost_ns > vm->engine.inline_ns || vm->engine.inline_left_ns <= 0 ||
+                      !eddy_team_kernel_begin(false)))
+        return false;
+    vm->engine.inline_left_ns -= instruction->cost_ns;
+    return true;
+}
+
+static void end_here(const eddy_vm *vm, const eddy_instruction *instruction) {
+    if (!vm->is_one_thread && instruction->descriptor != &eddy_starved_room &&
+        instruction->cost_ns > EDDY_SCHEDULER_RUN_NS)
+        eddy_team_kernel_end();
+}
+
+static void count_run(eddy_vm *vm) {
+    if (vm->engine.is_caller)
+        vm->engine.caller_run++;
+    else
+        vm->engine.scheduler_run++;
 }
 
 static int64_t new_bytes_of(const eddy_instruction *instruction) {
@@ -85,8 +122,9 @@ eddy_execute_result eddy_engine_execute(eddy_vm *vm, const eddy_instruction *ins
     void *data[EDDY_NODE_USES];
     int64_t data_bytes[EDDY_NODE_USES];
     eddy_block *block = instruction->block;
-    eddy_kernel_team *team = vm->is_one_thread ? &eddy_team_serial : &vm->team;
-    return eddy_vm_execute(vm, instruction, &vm->engine.cache, team, block ? block->data : data,
+    /* Cheaper than a helper would be, but for one that was tried again. */
+    bool is_alone = vm->is_one_thread || instruction->cost_ns <= vm->engine.inline_ns;
+    return eddy_vm_execute(vm, instruction, &vm->engine.cache, is_alone ? &eddy_team_serial : &vm->team, block ? block->data : data,
                            block ? block->data_bytes : data_bytes);
 }
 
@@ -99,6 +137,26 @@ static void retire_direct(eddy_vm *vm, const eddy_instruction *instruction) {
     }
     eddy_graph_count_retired(vm, instruction, new_bytes, true);
     eddy_block_release(&vm->engine.arguments, instruction->block);
+}
+
+/* What the calling thread has lately run by itself, one call soon after the other. */
+static __thread struct {
+    int64_t ns;       /* by estimate */
+    int64_t until_ns; /* when the last one ended */
+} alone;
+
+/* Whether the slices of a call are worth a helper. Between a dear call and a cheap one: where somebody is awake, or where many
+ * such calls follow each other, so that one wake serves them all. */
+static bool is_worth_helpers(uint32_t cost_ns) {
+    int64_t hand_over_ns = eddy_team_hand_over_ns();
+    if (cost_ns > hand_over_ns)
+        return true;
+    if (cost_ns <= INLINE_NS)
+        return false;
+    if (eddy_clock_ns() - alone.until_ns > LULL_NS)
+        alone.ns = 0;
+    alone.ns += cost_ns;
+    return eddy_team_has_spinner() || alone.ns > ALONE_MOST * hand_over_ns;
 }
 
 /* Runs the work of a node on a stream's thread. Where there is no memory it is tried again later, but not on an ordered
@@ -116,9 +174,11 @@ static void node_run(eddy_stream_work *work, const eddy_runner *runner, eddy_sta
         eddy_block *block = instruction->block;
         eddy_blocks_cache cache;
         eddy_blocks_cache_init(&cache, &vm->tensors);
-        node->is_starved = eddy_vm_execute(vm, instruction, &cache, &vm->team, block ? block->data : data,
+        eddy_kernel_team *team = is_worth_helpers(instruction->cost_ns) ? &vm->team : &eddy_team_serial;
+        node->is_starved = eddy_vm_execute(vm, instruction, &cache, team, block ? block->data : data,
                                            block ? block->data_bytes : data_bytes) == EDDY_EXECUTE_STARVED;
         eddy_blocks_cache_fini(&cache);
+        alone.until_ns = eddy_clock_ns();
         if (EDDY_UNLIKELY(node->is_starved && (node->stream->is_ordered || node->is_last_try))) {
             node->is_starved = false;
             eddy_vm_execute_failed(vm, instruction, EDDY_OUT_OF_MEMORY);
@@ -133,14 +193,27 @@ bool eddy_engine_is_call(const eddy_stream_work *work) {
     return work->run == node_run;
 }
 
+/* It leaves the engine until it is DONE. */
+static void send_off(eddy_vm *vm, eddy_node *node) {
+    node->stream->dispatched_count++;
+    vm->engine.running_count++;
+    node->work.run = node_run;
+    eddy_vm_inside_begin(vm);
+}
+
+/* Whether the issuer of a call whose time has come runs it itself: others can have the role meanwhile. */
+static bool takes_along(eddy_vm *vm, const eddy_node *node) {
+    const eddy_instruction *instruction = &node->instruction;
+    return instruction->sequence == vm->engine.own_sequence && !node->stream->is_ordered &&
+           instruction->place == EDDY_PLACE_ANY && instruction->descriptor != &eddy_starved_room &&
+           instruction->cost_ns <= vm->engine.own_ns && eddy_team_kernel_begin(false);
+}
+
 /* To the thread that runs it. */
 void eddy_engine_dispatch(eddy_vm *vm, eddy_node *node) {
     eddy_vm_stream *stream = node->stream;
-    stream->dispatched_count++;
-    vm->engine.running_count++;
+    send_off(vm, node);
     vm->engine.worker_run++;
-    node->work.run = node_run;
-    eddy_vm_inside_begin(vm);
     /* The node may be gone as soon as it is dispatched. */
     bool is_traced = eddy_trace_is_on();
     const char *name = is_traced ? eddy_instruction_name(&node->instruction) : NULL;
@@ -160,24 +233,39 @@ static void run_call(eddy_vm *vm, eddy_node *node) {
     eddy_vm_stream *stream = node->stream;
     bool is_queue_free = !stream->is_ordered || stream->dispatched_count == 0;
     eddy_graph_dispatched(vm, node);
-    if (!runs_here(vm, &node->instruction) || !is_queue_free || stream->is_foreign) {
-        eddy_engine_dispatch(vm, node);
+    if (!is_queue_free || stream->is_foreign || !begin_here(vm, &node->instruction)) {
+        if (takes_along(vm, node)) {
+            send_off(vm, node);
+            vm->engine.own = node;
+            vm->engine.caller_run++;
+        } else {
+            eddy_engine_dispatch(vm, node);
+        }
         return;
     }
-    if (node->instruction.descriptor == &eddy_starved_room ||
-        eddy_engine_execute(vm, &node->instruction) == EDDY_EXECUTE_STARVED) {
+    bool is_room = node->instruction.descriptor == &eddy_starved_room;
+    bool is_starved = is_room || eddy_engine_execute(vm, &node->instruction) == EDDY_EXECUTE_STARVED;
+    end_here(vm, &node->instruction);
+    if (is_starved) {
         if (!stream->is_ordered) {
             eddy_starved_add(vm, node);
             return;
         }
         eddy_vm_execute_failed(vm, &node->instruction, EDDY_OUT_OF_MEMORY);
     }
-    vm->engine.scheduler_run++;
+    count_run(vm);
     eddy_graph_retire(vm, node);
 }
 
 void eddy_engine_run_ready(eddy_vm *vm) {
-    while (vm->engine.ready_head) {
+    for (int count = 0; vm->engine.ready_head; count++) {
+        /* A long list, as behind a lend that ended: who waits hears of what has run, and others may go on with it. */
+        if (count >= BURST) {
+            publish(vm, false);
+            count = 0;
+            if (vm->engine.inline_left_ns <= 0)
+                return;
+        }
         eddy_node *node = vm->engine.ready_head;
         vm->engine.ready_head = node->ready_next;
         if (!vm->engine.ready_head)
@@ -194,12 +282,15 @@ void eddy_engine_run_ready(eddy_vm *vm) {
 static void take_instruction(eddy_vm *vm, const eddy_instruction *instruction) {
     eddy_instruction_kind kind = (eddy_instruction_kind)instruction->kind;
     if (kind == EDDY_KIND_CALL) {
-        if (runs_here(vm, instruction) && !vm->streams[instruction->stream]->is_foreign &&
-            instruction->descriptor != &eddy_starved_room && eddy_graph_is_free(vm, instruction) &&
-            eddy_engine_execute(vm, instruction) == EDDY_EXECUTED) {
-            vm->engine.scheduler_run++;
-            retire_direct(vm, instruction);
-            return;
+        if (!vm->streams[instruction->stream]->is_foreign && instruction->descriptor != &eddy_starved_room &&
+            eddy_graph_is_free(vm, instruction) && begin_here(vm, instruction)) {
+            bool has_run = eddy_engine_execute(vm, instruction) == EDDY_EXECUTED;
+            end_here(vm, instruction);
+            if (has_run) {
+                count_run(vm);
+                retire_direct(vm, instruction);
+                return;
+            }
         }
     } else if (eddy_kind_run_direct(vm, instruction)) {
         retire_direct(vm, instruction);
@@ -308,7 +399,7 @@ static bool tick(eddy_vm *vm) {
     }
     if (vm->engine.unpublished >= BURST)
         publish(vm, false);
-    return has_moved;
+    return has_moved || vm->engine.ready_head;
 }
 
 /* ---- the role ---- */
@@ -327,39 +418,88 @@ static bool spin(eddy_vm *vm, int64_t spin_ns) {
     return false;
 }
 
-static void work(eddy_vm *vm, const eddy_waiter *until, int64_t spin_ns) {
-    /* In one-thread mode nobody would go on with what is left: no leaving early there. */
-    if (vm->is_one_thread)
-        until = NULL;
+/* Gives the role up before everything is done; the scheduler thread goes on where something is left. */
+static eddy_node *leave(eddy_vm *vm) {
+    eddy_node *own = vm->engine.own;
+    publish(vm, true);
+    bool has_left = vm->engine.ready_head != NULL;
+    eddy_store_seq_cst(&vm->has_left, has_left);
+    eddy_exchange_acq_rel(&vm->engine_word, FREE);
+    if (has_left || eddy_engine_has_work(vm))
+        eddy_vm_poke(vm);
+    return own;
+}
+
+static bool may_leave(const eddy_vm *vm, const eddy_waiter *until) {
+    /* In one-thread mode nobody would go on with what is left, and who comes next would not know of the starved ones. */
+    if (vm->is_one_thread || vm->engine.starved)
+        return false;
+    return vm->engine.inline_left_ns <= 0 || (until && eddy_waiter_is_done(until));
+}
+
+/* Returns what the thread has taken along. */
+static eddy_node *work(eddy_vm *vm, const eddy_engine_turn *turn) {
+    vm->engine.own_sequence = turn->own_sequence;
+    vm->engine.own_ns = turn->own_ns;
+    vm->engine.own = NULL;
+    vm->engine.inline_ns = turn->inline_ns;
+    vm->engine.inline_left_ns = turn->budget_ns;
+    vm->engine.is_caller = turn->is_caller;
     for (;;) {
-        uint32_t seen = eddy_load_acquire(&vm->engine_word);
-        while (tick(vm)) {
-            /* Who comes next would not know of the starved ones. */
-            if (until && eddy_waiter_is_done(until) && !vm->engine.starved)
-                break;
-        }
+        /* What was asked for before is seen by the looks that follow. */
+        eddy_exchange_acq_rel(&vm->engine_word, HELD);
+        eddy_store_relaxed(&vm->has_left, false);
+        while (tick(vm))
+            if (may_leave(vm, turn->until))
+                return leave(vm);
+        if (turn->until && eddy_waiter_is_done(turn->until) && !vm->is_one_thread)
+            return leave(vm);
         publish(vm, true);
-        if (until && eddy_waiter_is_done(until)) {
-            eddy_exchange_acq_rel(&vm->engine_word, 0u);
-            if (eddy_engine_has_work(vm))
-                eddy_vm_poke(vm);
-            return;
-        }
-        if (spin_ns > 0 && spin(vm, spin_ns))
+        if (turn->spin_ns > 0 && spin(vm, turn->spin_ns))
             continue;
-        if (eddy_cas_acq_rel(&vm->engine_word, &seen, 0u))
-            return;
+        eddy_node *own = vm->engine.own;
+        uint32_t held = HELD;
+        if (eddy_cas_acq_rel(&vm->engine_word, &held, FREE))
+            return own;
     }
 }
 
-void eddy_engine_work(eddy_vm *vm, const eddy_waiter *until, int64_t spin_ns) {
+void eddy_engine_work(eddy_vm *vm, const eddy_engine_turn *turn) {
     /* The thread may be a user's: kernels leave its errno alone. */
     int saved_errno = errno;
-    work(vm, until, spin_ns);
+    eddy_node *own = work(vm, turn);
+    if (own) {
+        node_run(&own->work, NULL, EDDY_OK);
+        eddy_team_kernel_end();
+    }
     errno = saved_errno;
 }
 
-void eddy_engine_drive(eddy_vm *vm) {
+static void drive(eddy_vm *vm, eddy_engine_turn turn) {
     if (eddy_engine_request(vm))
-        eddy_engine_work(vm, NULL, 0);
+        eddy_engine_work(vm, &turn);
+}
+
+void eddy_engine_drive(eddy_vm *vm) {
+    drive(vm, (eddy_engine_turn){.budget_ns = INT64_MAX, .is_caller = vm->is_one_thread});
+}
+
+void eddy_engine_drive_own(eddy_vm *vm, uint64_t sequence) {
+    int64_t hand_over_ns = eddy_team_hand_over_ns();
+    drive(vm, (eddy_engine_turn){.inline_ns = INLINE_NS,
+                                 .budget_ns = hand_over_ns,
+                                 .is_caller = true,
+                                 .own_sequence = sequence,
+                                 .own_ns = hand_over_ns * OWN_FACTOR});
+}
+
+void eddy_engine_drive_waiting(eddy_vm *vm, const eddy_waiter *until) {
+    drive(vm, (eddy_engine_turn){.until = until,
+                                 .inline_ns = vm->is_driven ? eddy_team_hand_over_ns() : 0,
+                                 .budget_ns = INT64_MAX,
+                                 .is_caller = true});
+}
+
+void eddy_engine_drive_release(eddy_vm *vm) {
+    drive(vm, (eddy_engine_turn){.is_caller = true});
 }

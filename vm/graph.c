@@ -247,8 +247,7 @@ void eddy_graph_link(eddy_vm *vm, eddy_node *node) {
     vm->engine.linked_lends += is_lend;
     if (node->is_behind_lend) {
         /* Counts as finished for the marks: what an issuer waits for must not wait for the issuer. */
-        vm->engine.finished++;
-        vm->engine.finished_bytes += node->new_bytes;
+        eddy_graph_count_finished(vm, &node->instruction, node->new_bytes);
     }
     eddy_graph_make_ready(vm, node);
 }
@@ -402,11 +401,17 @@ void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, 
         eddy_store_release(&stream->blocking_retired, eddy_load_relaxed(&stream->blocking_retired) + 1);
     eddy_store_release(&stream->retired, eddy_load_relaxed(&stream->retired) + 1);
     vm->engine.retired++;
-    if (is_counted) {
-        vm->engine.finished++;
-        vm->engine.finished_bytes += new_bytes;
-    }
+    if (is_counted)
+        eddy_graph_count_finished(vm, instruction, new_bytes);
     vm->engine.unpublished++;
+}
+
+void eddy_graph_count_finished(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes) {
+    vm->engine.finished++;
+    vm->engine.finished_bytes += new_bytes;
+    vm->engine.finished_ns += instruction->cost_ns;
+    if (instruction->cost_ns > EDDY_DEAR_NS)
+        vm->engine.finished_dear_ns += instruction->cost_ns;
 }
 
 bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction) {

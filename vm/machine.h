@@ -23,6 +23,8 @@
 /* Calls dearer than this are handed over. */
 #define EDDY_CALLER_RUN_PS 1000000
 #define EDDY_CALLER_RUN_OPERANDS 8
+/* Instructions whose estimate is above count as dear: worth a hand-over on any machine. */
+#define EDDY_DEAR_NS 40000
 
 typedef enum eddy_vm_state { EDDY_VM_RUNNING, EDDY_VM_CLOSING, EDDY_VM_CLOSED } eddy_vm_state;
 
@@ -60,11 +62,13 @@ struct eddy_vm {
     bool is_one_thread;  /* no scheduler thread: the issuing thread takes the engine's role after each call */
     bool is_full_path;   /* nothing runs on the caller */
     bool is_worker_path; /* nor on the scheduler */
+    bool is_driven;      /* issuers take the engine's role after their calls: neither of the two, nor one-thread mode */
     bool syncs_each_op;
     bool checks_finite;
     bool has_team;
     uint64_t process; /* generation of the process that made it */
     int64_t high_count, low_count, high_bytes, low_bytes;
+    int64_t lead_bytes; /* new storages ahead that caches hold */
     eddy_kernel_team team;
     eddy_storage_table *table;
 
@@ -76,9 +80,12 @@ struct eddy_vm {
     uint64_t issued;        /* instructions written to the ring */
     int64_t issued_bytes;   /* new storages of those */
     uint64_t look_again_at; /* sequence number */
+    int64_t issued_ns;      /* their estimates */
+    int64_t issued_dear_ns; /* of those that were too dear for the caller */
     bool has_written;       /* to the ring, since the lock was taken */
+    bool has_issued;        /* more than releases */
     uint64_t finished_seen;
-    int64_t finished_bytes_seen;
+    int64_t finished_bytes_seen, finished_ns_seen, finished_dear_ns_seen;
     uint64_t retired_seen;
     uint64_t node_total;              /* nodes made; never fewer than instructions in flight */
     eddy_storage_number pending_head; /* linked by issuer.next_free */
@@ -97,12 +104,14 @@ struct eddy_vm {
     /* ---- read by issuers, written by the scheduler ---- */
     _Atomic bool is_asleep __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst, set under the lock */
     eddy_sleep_word wake_word;                                        /* atomic: seq_cst */
+    _Atomic bool has_left; /* atomic: seq_cst; who gave the role up left ready nodes behind */
     _Atomic bool is_ending;
     _Atomic bool is_halted; /* atomic: release; at exit, for good: the engine does nothing more */
 
     /* ---- published by the engine ---- */
     _Atomic uint64_t finished __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst; for the marks */
     _Atomic int64_t finished_bytes;
+    _Atomic int64_t finished_ns, finished_dear_ns; /* atomic: release, before `finished` */
     _Atomic uint64_t retired;          /* atomic: release; instructions truly gone */
     eddy_sleep_word progress;          /* atomic: seq_cst */
     _Atomic int32_t throttled;         /* atomic: seq_cst; issuers that wait for `progress` */
@@ -128,7 +137,13 @@ struct eddy_vm {
         eddy_node *starved, *last_starved; /* for which there was no memory; the oldest first */
         eddy_lifo_link *held_releases;     /* not due yet */
         uint64_t finished, retired;
-        int64_t finished_bytes;
+        int64_t finished_bytes, finished_ns, finished_dear_ns;
+        int64_t inline_ns;      /* estimate up to which who has the role now runs calls itself */
+        int64_t inline_left_ns; /* how much of such it does before others have to */
+        bool is_caller;         /* who has the role is an issuer or a waiter */
+        uint64_t own_sequence;  /* of the call that an issuer has just submitted, 0 else */
+        int64_t own_ns;         /* estimate up to which it runs that itself, once it has given the role up */
+        eddy_node *own;         /* to be run so */
         uint32_t unpublished;
         uint64_t woken_at_head, woken_at_finished; /* when held back issuers were last woken */
         bool owes_wake;                            /* published since without waking anybody */
@@ -138,12 +153,12 @@ struct eddy_vm {
         uint64_t linked_lends;          /* not retired */
         eddy_storage_number unreturned; /* freed numbers that found no room in the number ring */
         uint64_t numbers_written;
-        uint64_t scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
+        uint64_t caller_run, scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
     } engine __attribute__((aligned(EDDY_CACHE_LINE)));
 
     /* atomic: relaxed copies of the engine's counters, for who asks */
     struct {
-        _Atomic uint64_t scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
+        _Atomic uint64_t caller_run, scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
     } counted;
     _Atomic bool wants_dump;
     /* atomic: kernels on streams and threads in waits, which touch the VM once more after their instruction has retired;
@@ -209,10 +224,26 @@ static inline void eddy_vm_storage_free(eddy_vm *vm, eddy_storage *storage, eddy
 
 /* Asks that the engine look; true when the calling thread has got the role and must call eddy_engine_work. */
 bool eddy_engine_request(eddy_vm *vm);
-/* Works until nothing is left (and none came while it spun for spin_ns) or `until` is done, then gives the role up. */
-void eddy_engine_work(eddy_vm *vm, const eddy_waiter *until, int64_t spin_ns);
-/* Requests, and works if the role was free. */
+/* How a thread plays the role (PROTOCOL 7). */
+typedef struct eddy_engine_turn {
+    const eddy_waiter *until; /* it leaves as soon as this is done */
+    int64_t spin_ns;          /* it looks so long for more before it gives the role up */
+    int64_t inline_ns;        /* calls up to this estimate it runs itself */
+    int64_t budget_ns;        /* when it has run so much it runs the cheapest only, and leaves what is left to others */
+    bool is_caller;
+    uint64_t own_sequence; /* an issuer's own call: */
+    int64_t own_ns;        /* up to this estimate it runs that outside of the role */
+} eddy_engine_turn;
+/* Works until nothing is left, its budget is spent or `until` is done, gives the role up, and runs what it took along. */
+void eddy_engine_work(eddy_vm *vm, const eddy_engine_turn *turn);
+/* Requests, and works if the role was free: as a thread of the VM's, or of the team. */
 void eddy_engine_drive(eddy_vm *vm);
+/* The same as an issuer who has just submitted number `sequence`, or as one who has nothing else to do until `until` is done (NULL: until
+ * nothing is left). */
+void eddy_engine_drive_own(eddy_vm *vm, uint64_t sequence);
+void eddy_engine_drive_waiting(eddy_vm *vm, const eddy_waiter *until);
+/* The same as one who gives something up: it runs nothing. */
+void eddy_engine_drive_release(eddy_vm *vm);
 /* Reports a node as DONE from outside the engine's role. Any thread, never blocks. */
 void eddy_engine_complete(eddy_vm *vm, eddy_node *node);
 /* Whether a work in the team's queue is a node of this or another VM. */
@@ -220,7 +251,8 @@ bool eddy_engine_is_call(const eddy_stream_work *work);
 /* A scan without the role: whether there may be something to do. */
 static inline bool eddy_engine_has_work(const eddy_vm *vm) {
     return eddy_load_relaxed(&vm->ring.tail) != eddy_load_relaxed(&vm->ring.head) ||
-           !eddy_lifo_is_empty(&vm->completions) || !eddy_lifo_is_empty(&vm->releases);
+           !eddy_lifo_is_empty(&vm->completions) || !eddy_lifo_is_empty(&vm->releases) ||
+           eddy_load_relaxed(&vm->has_left);
 }
 /* Wakes the scheduler thread from outside the submission lock. */
 void eddy_vm_poke(eddy_vm *vm);
@@ -254,6 +286,8 @@ void eddy_graph_retire(eddy_vm *vm, eddy_node *node);
 bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction);
 /* Adds an instruction that ran without a node to what has retired. */
 void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes, bool is_counted);
+/* Adds to what counts as finished for the marks. */
+void eddy_graph_count_finished(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes);
 /* Marks what `node` waits for as wanted by its waiter; true when a lend of the waiter's own thread is in the way. */
 bool eddy_graph_trace(eddy_vm *vm, eddy_node *node, eddy_waiter *waiter);
 /* A release takes effect. */
@@ -273,6 +307,20 @@ typedef struct eddy_submission {
     eddy_vm_stream *stream;
     const char *op; /* for errors; NULL: the instruction's own name */
 } eddy_submission;
+
+/* The op's name, for errors. */
+const char *eddy_vm_call_name(const eddy_vm_call *call);
+
+/* ---- marks.c: how far ahead an issuer may be. Lock: submission ---- */
+
+/* Counts an instruction that is about to be written. */
+void eddy_marks_count(eddy_vm *vm, int64_t cost_ns);
+/* Waits, the lock given up meanwhile, where the call would be too far ahead. */
+EDDY_MUST_USE eddy_status eddy_marks_wait(eddy_vm *vm, const eddy_vm_call *call);
+/* The same until the ring has room for a record. */
+EDDY_MUST_USE eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, const char *op, const void *address);
+
+/* ---- submit.c, continued ---- */
 
 /* Enters the submission lock, or fails with the reason in the thread's slot. */
 EDDY_MUST_USE eddy_status eddy_vm_enter(eddy_vm *vm, const char *op, const void *address);

@@ -40,16 +40,30 @@ static void drive_one_thread(eddy_vm *vm) {
     eddy_vm_inside_end(vm);
 }
 
+/* Lock: submission. Whether the scheduler thread has to be told; one issuer wakes, those that come until it runs need not. */
+static bool claims_wake(eddy_vm *vm) {
+    if (vm->is_driven || !vm->has_written || !eddy_load_relaxed(&vm->is_asleep))
+        return false;
+    eddy_store_seq_cst(&vm->is_asleep, false);
+    vm->wake_count++;
+    return true;
+}
+
+/* Where there is no other mode an issuer looks after what it has written itself (PROTOCOL.md section 5). */
+static void drive_own(eddy_vm *vm, bool has_issued, uint64_t sequence) {
+    if (has_issued)
+        eddy_engine_drive_own(vm, sequence);
+    else
+        eddy_engine_drive_release(vm);
+    eddy_vm_inside_end(vm);
+}
+
 void eddy_vm_leave_busy(eddy_vm *vm) {
-    bool has_to_wake = false;
-    if (vm->has_written && eddy_load_relaxed(&vm->is_asleep)) {
-        /* One issuer wakes; those that come until the scheduler runs need not. */
-        eddy_store_seq_cst(&vm->is_asleep, false);
-        has_to_wake = true;
-        vm->wake_count++;
-    }
-    vm->has_written = false;
-    bool drives = eddy_vm_has_to_drive(vm);
+    bool has_to_wake = claims_wake(vm);
+    bool drives = vm->is_driven ? vm->has_written : eddy_vm_has_to_drive(vm);
+    bool has_issued = vm->has_issued;
+    uint64_t sequence = vm->sequence;
+    vm->has_written = vm->has_issued = false;
     if (drives)
         eddy_vm_inside_begin(vm);
     eddy_lock_release(&vm->submission);
@@ -57,7 +71,9 @@ void eddy_vm_leave_busy(eddy_vm *vm) {
         eddy_add_seq_cst(&vm->wake_word, 1u);
         eddy_sleep_wake_one(&vm->wake_word);
     }
-    if (drives)
+    if (drives && vm->is_driven)
+        drive_own(vm, has_issued, sequence);
+    else if (drives)
         drive_one_thread(vm);
 }
 
@@ -91,60 +107,7 @@ bool eddy_vm_numbers_find(eddy_vm *vm) {
     return vm->table->free_head || eddy_storage_table_grow(vm->table);
 }
 
-/* ---- marks and room ---- */
-
-static bool is_above(eddy_vm *vm, int64_t count_mark, int64_t bytes_mark) {
-    int64_t count = (int64_t)(vm->issued - vm->finished_seen);
-    int64_t bytes = vm->issued_bytes - vm->finished_bytes_seen;
-    /* An empty VM takes any instruction. */
-    return count > 0 && (count >= count_mark || bytes >= bytes_mark);
-}
-
-static void refresh_seen(eddy_vm *vm) {
-    vm->finished_bytes_seen = eddy_load_seq_cst(&vm->finished_bytes);
-    vm->finished_seen = eddy_load_seq_cst(&vm->finished);
-}
-
-/* Waits for the engine to get on. Lock: submission, given up meanwhile and held again on return, whatever it answers. */
-static eddy_status wait_for_progress(eddy_vm *vm, const char *op, const void *address) {
-    eddy_add_seq_cst(&vm->throttled, 1);
-    uint32_t progress = eddy_load_seq_cst(&vm->progress);
-    uint64_t finished = eddy_load_seq_cst(&vm->finished);
-    uint64_t consumed = eddy_load_seq_cst(&vm->ring.consumed);
-    bool has_moved = finished != vm->finished_seen || consumed != vm->ring.consumed_seen;
-    vm->ring.consumed_seen = consumed;
-    eddy_vm_leave(vm);
-    if (!has_moved && !eddy_team_help_slice())
-        eddy_sleep_wait(&vm->progress, progress, EDDY_SLEEP_FOREVER);
-    eddy_lock_acquire(&vm->submission);
-    /* Counted until here: who closes the VM waits for those who come back. */
-    eddy_sub_seq_cst(&vm->throttled, 1);
-    return eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING ? EDDY_OK : refuse(EDDY_SHUT_DOWN, op, address);
-}
-
-__attribute__((noinline)) static eddy_status wait_below_marks(eddy_vm *vm, const char *op, const void *address) {
-    refresh_seen(vm);
-    if (!is_above(vm, vm->high_count, vm->high_bytes) || eddy_service_is_current_thread())
-        return EDDY_OK;
-    eddy_trace_begin(EDDY_TRACE_WAIT, op, vm->sequence);
-    while (is_above(vm, vm->low_count, vm->low_bytes)) {
-        eddy_status status = wait_for_progress(vm, op, address);
-        if (status != EDDY_OK)
-            return status;
-        refresh_seen(vm);
-    }
-    eddy_trace_end(EDDY_TRACE_WAIT, op, vm->sequence);
-    return EDDY_OK;
-}
-
-static eddy_status wait_for_room(eddy_vm *vm, uint32_t lines, const char *op, const void *address) {
-    while (!eddy_ring_has_room(&vm->ring, lines)) {
-        eddy_status status = wait_for_progress(vm, op, address);
-        if (status != EDDY_OK)
-            return status;
-    }
-    return EDDY_OK;
-}
+/* ---- room ---- */
 
 /* The engine takes nodes and never makes them: there is one for each instruction in flight before it is written. */
 static bool provide_node(eddy_vm *vm) {
@@ -192,15 +155,6 @@ static uint32_t riders(const eddy_vm *vm, const eddy_submission *submission) {
     return vm->pending_count < most ? vm->pending_count : most;
 }
 
-static void note_peaks(eddy_vm *vm) {
-    int64_t count = (int64_t)(vm->issued - vm->finished_seen);
-    int64_t bytes = vm->issued_bytes - vm->finished_bytes_seen;
-    if (EDDY_UNLIKELY(count > vm->in_flight_peak))
-        vm->in_flight_peak = count;
-    if (EDDY_UNLIKELY(bytes > vm->bytes_in_flight_peak))
-        vm->bytes_in_flight_peak = bytes;
-}
-
 static const char *submission_name(const eddy_submission *submission) {
     return submission->op ? submission->op : eddy_instruction_name(&submission->instruction);
 }
@@ -210,7 +164,7 @@ __attribute__((noinline)) static eddy_status provide_slow(eddy_vm *vm, const edd
     const char *op = submission_name(submission);
     const void *address = submission->instruction.address;
     if (provide_node(vm)) {
-        eddy_status status = wait_for_room(vm, lines, op, address);
+        eddy_status status = eddy_marks_wait_for_room(vm, lines, op, address);
         if (status != EDDY_OK)
             return status;
         if (provide_node(vm))
@@ -235,12 +189,13 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
     stream->submitted++;
     vm->issued++;
     vm->issued_bytes += submission->new_bytes;
-    note_peaks(vm);
+    uint64_t cost_class = eddy_cost_class(submission->cost_ps);
+    eddy_marks_count(vm, eddy_cost_class_ns(cost_class));
     eddy_storage_number numbers[EDDY_RECORD_RELEASES];
     uint32_t count = eddy_vm_pending_take(vm, numbers, riders(vm, submission));
     eddy_record *record = eddy_ring_write(&vm->ring, instruction, submission->argument_bytes, submission->new_count,
-                                          eddy_cost_class(submission->cost_ps), numbers, count);
-    vm->has_written = true;
+                                          cost_class, numbers, count);
+    vm->has_written = vm->has_issued = true;
     uint64_t position = eddy_load_relaxed(&vm->ring.tail);
     for (uint32_t i = 0; i < instruction->operand_count; i++) {
         eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]));
@@ -389,7 +344,7 @@ static bool needs_block(const eddy_vm_call *call) {
     return call->operand_count > EDDY_RECORD_OPERANDS || call->argument_bytes > EDDY_RECORD_ARGUMENT_BYTES;
 }
 
-static const char *call_name(const eddy_vm_call *call) {
+const char *eddy_vm_call_name(const eddy_vm_call *call) {
     eddy_vm_instruction view = {call->descriptor, call->arguments, call->operand_count, 0, call->address};
     return call->descriptor->name(&view);
 }
@@ -399,7 +354,7 @@ static eddy_block *block_for(eddy_vm *vm, const eddy_vm_call *call, uint32_t new
     eddy_block *block =
         eddy_block_acquire(&vm->issuer_arguments, (uint32_t)call->operand_count, new_count, call->argument_bytes);
     if (!block)
-        eddy_fail(EDDY_OUT_OF_MEMORY, call_name(call), call->address, "%s: no memory for %lld operands", call_name(call),
+        eddy_fail(EDDY_OUT_OF_MEMORY, eddy_vm_call_name(call), call->address, "%s: no memory for %lld operands", eddy_vm_call_name(call),
                   (long long)call->operand_count);
     else if (call->argument_bytes > 0)
         memcpy(block->arguments, call->arguments, call->argument_bytes);
@@ -444,18 +399,14 @@ static eddy_status write_call(eddy_vm *vm, const eddy_vm_call *call, const resol
 }
 
 static eddy_status fail_numbers(const eddy_vm_call *call) {
-    return eddy_fail(EDDY_OUT_OF_MEMORY, call_name(call), call->address, "%s: no memory for a storage number",
-                     call_name(call));
+    return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_vm_call_name(call), call->address, "%s: no memory for a storage number",
+                     eddy_vm_call_name(call));
 }
 
 /* Lock: submission. Writes the call to the ring once there is room below the marks. */
 __attribute__((noinline)) static eddy_status hand_over(eddy_vm *vm, eddy_vm_call *call, const resolved *operands,
                                                        eddy_block *block) {
-    eddy_status status = EDDY_OK;
-    if (EDDY_UNLIKELY(is_above(vm, vm->high_count, vm->high_bytes)))
-        status = wait_below_marks(vm, call_name(call), call->address);
-    else if (EDDY_UNLIKELY(vm->finished_seen + (uint64_t)vm->high_count / 2 < vm->issued))
-        refresh_seen(vm);
+    eddy_status status = eddy_marks_wait(vm, call);
     if (status == EDDY_OK)
         status = write_call(vm, call, operands, block);
     else if (block)
@@ -511,7 +462,7 @@ static eddy_status submit_locked(eddy_vm *vm, eddy_vm_call *call) {
 eddy_status eddy_vm_submit(eddy_vm *vm, eddy_vm_call *call) {
     eddy_status status = try_enter(vm);
     if (EDDY_UNLIKELY(status != EDDY_OK))
-        return refuse(status, call_name(call), call->address);
+        return refuse(status, eddy_vm_call_name(call), call->address);
     status = submit_locked(vm, call);
     eddy_vm_leave(vm);
     if (EDDY_UNLIKELY(vm->syncs_each_op) && status == EDDY_OK)

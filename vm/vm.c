@@ -6,7 +6,11 @@
 #include <string.h>
 #include <vm/machine.h>
 #include <vm/scheduler.h>
+#include <unistd.h>
 #include <vm/stream.h>
+
+/* New storages that issuers may be ahead by where the system does not say how large its caches are. */
+#define LEAD_BYTES_LEAST (16 << 20)
 
 static eddy_status init_memory(eddy_vm *vm) {
     vm->table = eddy_memory_acquire_zeroed(sizeof(*vm->table), EDDY_MEMORY_TABLE);
@@ -45,17 +49,20 @@ static void init_options(eddy_vm *vm, const eddy_runtime_options *options) {
     if (vm->high_bytes > eddy_memory_limit() / 4)
         vm->high_bytes = eddy_memory_limit() / 4;
     vm->low_bytes = vm->high_bytes / 2;
+    int64_t cache_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    vm->lead_bytes = cache_bytes > LEAD_BYTES_LEAST ? cache_bytes : LEAD_BYTES_LEAST;
 }
 
 static void start_threads(eddy_vm *vm) {
     if (!vm->is_one_thread) {
         int32_t workers = eddy_team_acquire(vm->thread_count);
         vm->has_team = true;
+        vm->is_driven = !vm->is_full_path;
         if (workers > 0)
             eddy_scheduler_start(vm);
         if (!vm->has_scheduler) {
             eddy_team_release();
-            vm->has_team = false;
+            vm->has_team = vm->is_driven = false;
             vm->is_one_thread = true;
         }
     }
@@ -181,7 +188,8 @@ eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns) {
     wait_for_leavers(vm, EDDY_SLEEP_FOREVER);
     /* Alone from here on: who still releases finds CLOSED, and the role is not given up any more. */
     take_engine(vm, EDDY_SLEEP_FOREVER);
-    eddy_engine_work(vm, NULL, 0);
+    eddy_engine_turn turn = {.budget_ns = INT64_MAX};
+    eddy_engine_work(vm, &turn);
     take_engine(vm, EDDY_SLEEP_FOREVER);
     eddy_vm_releases_drop(vm);
     if (vm->has_team)
@@ -319,7 +327,7 @@ eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
         return counters;
     eddy_lock_acquire(&vm->submission);
     counters.submitted = vm->sequence;
-    counters.caller_run = vm->caller_run_count;
+    counters.caller_run = vm->caller_run_count + eddy_load_relaxed(&vm->counted.caller_run);
     counters.wakes = vm->wake_count;
     counters.in_flight = (int64_t)(vm->issued - eddy_load_acquire(&vm->retired));
     counters.in_flight_peak = vm->in_flight_peak;

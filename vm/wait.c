@@ -49,8 +49,8 @@ static bool help(eddy_vm *vm, const eddy_waiter *waiter, uint64_t before, bool h
 
 /* Takes the engine's role if it is free and there is something to do. */
 static void help_engine(eddy_vm *vm, const eddy_waiter *waiter) {
-    if (eddy_engine_has_work(vm) && eddy_load_relaxed(&vm->engine_word) == 0 && eddy_engine_request(vm))
-        eddy_engine_work(vm, waiter, 0);
+    if (eddy_engine_has_work(vm) && eddy_load_relaxed(&vm->engine_word) == 0)
+        eddy_engine_drive_waiting(vm, waiter);
 }
 
 static eddy_status abandon(eddy_waiter *waiter) {

@@ -277,6 +277,55 @@ Test(team, sleepers_wake_for_slices) {
     eddy_team_release();
 }
 
+/* ---- permits ---- */
+
+static void *take_permit(void *context) {
+    (void)context;
+    return (void *)(intptr_t)eddy_team_kernel_begin(false);
+}
+
+static bool another_takes_permit(void) {
+    pthread_t thread;
+    void *has_taken;
+    cr_assert_eq(pthread_create(&thread, NULL, take_permit, NULL), 0);
+    cr_assert_eq(pthread_join(thread, &has_taken), 0);
+    return has_taken != NULL;
+}
+
+Test(team, there_are_as_many_permits_as_threads_were_asked_for) {
+    alarm(60);
+    eddy_thread_fail_at(1, 1000);
+    cr_assert_eq(eddy_team_acquire(2), 1, "the system gives one");
+    eddy_thread_fail_at(0, 0);
+    cr_assert(eddy_team_kernel_begin(false));
+    cr_assert(eddy_team_kernel_begin(false), "a thread that has one needs no other");
+    cr_assert(another_takes_permit());
+    cr_assert_not(another_takes_permit());
+    eddy_team_kernel_end();
+    cr_assert_not(another_takes_permit(), "the outer one is held still");
+    eddy_team_kernel_end();
+    cr_assert(another_takes_permit());
+}
+
+/* Work that was queued while there was no permit is taken as soon as there is one. */
+Test(team, a_permit_that_comes_back_wakes_who_found_none) {
+    alarm(60);
+    cr_assert_eq(eddy_team_acquire(1), 1);
+    for (int round = 0; round < 200; round++) {
+        /* The worker may still be on its way out of the last one. */
+        while (!eddy_team_kernel_begin(false))
+            sched_yield();
+        eddy_sleep_word finished = 0;
+        counted_work work = {.work = {.run = count_work}, .finished = &finished, .number = 1};
+        eddy_team_push(&work.work, false);
+        for (int i = 0; i < round; i++)
+            sched_yield();
+        eddy_team_kernel_end();
+        await(&finished, 1);
+    }
+    eddy_team_release();
+}
+
 /* ---- halt ---- */
 
 static void *run_many_held(void *context) {
@@ -287,13 +336,13 @@ static void *run_many_held(void *context) {
 
 Test(team, once_halted_nothing_begins_any_more) {
     alarm(60);
-    cr_assert_eq(eddy_team_acquire(2), 2);
+    cr_assert_eq(eddy_team_acquire(3), 3);
     eddy_kernel_team view;
     eddy_team_view_init(&view, 3);
     helped_job shared = {.view = &view};
     pthread_t owner;
     pthread_create(&owner, NULL, run_many_held, &shared);
-    await(&shared.entered, 3); /* the owner and both workers, none of whom comes back */
+    await(&shared.entered, 3); /* the owner and two workers, none of whom comes back */
     cr_assert_not(eddy_team_halt(eddy_clock_ns()), "slices run");
     eddy_store_release(&shared.is_open, 1u);
     eddy_sleep_wake_all(&shared.is_open);

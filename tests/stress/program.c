@@ -186,8 +186,8 @@ static void draw(program_step *step, uint64_t *state, bool may_fail_streams) {
     step->count = below(state, PROGRAM_CELLS + 1);
     step->sleep_ns = below(state, 12) == 0 ? below(state, 20000) : 0;
     /* A third each is worth the caller, the scheduler and a worker. */
-    static const int64_t costs[3] = {100000, 2000000, 20000000};
-    step->cost_ps = costs[below(state, 3)];
+    static const int64_t costs[4] = {100000, 2000000, 20000000, 100000000};
+    step->cost_ps = costs[below(state, 4)];
     step->fails = has_inputs && below(state, 14) == 0;
     step->stream_fails = has_inputs && may_fail_streams && step->stream > 0 && below(state, 20) == 0;
     step->lend_stays = below(state, 2) == 0;

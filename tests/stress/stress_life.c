@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <vm/machine.h>
 
-#define COST_WORKER INT64_C(100000000)
+#define COST_WORKER INT64_C(10000000000)
 
 static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, "stress", NULL};
 
@@ -53,9 +53,9 @@ static int64_t run_chain(eddy_vm *vm, eddy_storage_number *storage, int length, 
     int64_t expected = 0;
     for (int i = 0; i < length; i++) {
         int64_t seed = (int64_t)(program_random(state) >> 8);
-        static const int64_t costs[3] = {100000, 2000000, COST_WORKER};
+        static const int64_t costs[5] = {100000, 2000000, 20000000, 100000000, COST_WORKER};
         bool is_new = *storage == 0;
-        must(call(vm, storage, seed, costs[program_random(state) % 3]) == EDDY_OK);
+        must(call(vm, storage, seed, costs[program_random(state) % 5]) == EDDY_OK);
         expected = is_new ? synthetic_mix(seed, 0) : synthetic_mix(expected, seed);
     }
     return expected;

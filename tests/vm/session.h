@@ -15,10 +15,11 @@
 #include <vm/stream.h>
 
 #define CELLS 4
-/* Costs that lead to the caller, the scheduler and a worker. */
+/* Costs that lead to the caller under the lock, the caller in the engine's role (on the full path: the scheduler thread), and a
+ * worker. */
 #define COST_CALLER INT64_C(100000)
 #define COST_SCHEDULER INT64_C(2000000)
-#define COST_WORKER INT64_C(100000000)
+#define COST_WORKER INT64_C(10000000000)
 
 /* A test that hangs is ended by the alarm. */
 #define SESSION_SECONDS 60

@@ -8,20 +8,85 @@ static const eddy_runtime_options paths[] = {
 
 #define PATHS (sizeof(paths) / sizeof(paths[0]))
 
-Test(execute, the_cost_decides_the_place) {
-    vm_session session = session_open_threads(2);
+/* What ran where after one call of each of the session's costs. */
+static eddy_vm_counters run_each_cost(vm_session *session) {
     static const int64_t costs[3] = {COST_CALLER, COST_SCHEDULER, COST_WORKER};
     for (int i = 0; i < 3; i++) {
-        session.cost_ps = costs[i];
-        eddy_storage_number a = session_make(&session, i);
-        cr_assert_eq(session_read(&session, a), value_of(i, 0));
-        session_release(&session, a);
-        session_settle(&session);
-        eddy_vm_counters counters = eddy_vm_counters_read(session.vm);
-        cr_assert_eq(counters.caller_run, 1);
-        cr_assert_eq(counters.scheduler_run, i >= 1);
-        cr_assert_eq(counters.worker_run, i >= 2);
+        session->cost_ps = costs[i];
+        eddy_storage_number a = session_make(session, i);
+        cr_assert_eq(session_read(session, a), value_of(i, 0));
+        session_release(session, a);
+        session_settle(session);
     }
+    return eddy_vm_counters_read(session->vm);
+}
+
+Test(execute, the_cost_decides_the_place) {
+    vm_session session = session_open_threads(2);
+    eddy_vm_counters counters = run_each_cost(&session);
+    cr_assert_eq(counters.caller_run, 2);
+    cr_assert_eq(counters.scheduler_run, 0);
+    cr_assert_eq(counters.worker_run, 1);
+    cr_assert_eq(counters.wakes, 0, "the scheduler thread sleeps on");
+    session_close(&session);
+}
+
+Test(execute, on_the_full_path_nothing_runs_on_the_caller) {
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    eddy_vm_counters counters = run_each_cost(&session);
+    cr_assert_eq(counters.caller_run + counters.scheduler_run, 2, "a thread that waits may take the scheduler's part");
+    cr_assert_eq(counters.worker_run, 1);
+    session_close(&session);
+}
+
+/* ---- permits ---- */
+
+typedef struct crowd {
+    vm_session session;
+    int64_t cost_ps;
+} crowd;
+
+static _Atomic int inside, most_inside;
+
+static void count_inside(const eddy_vm_run *run) {
+    int now = eddy_add_relaxed(&inside, 1) + 1, most = eddy_load_relaxed(&most_inside);
+    while (now > most && !eddy_cas_relaxed(&most_inside, &most, now)) {
+    }
+    synthetic_run(run);
+    eddy_sub_relaxed(&inside, 1);
+}
+
+static const eddy_vm_descriptor crowded_op = {.run = count_inside, .name = synthetic_name, .describe = synthetic_describe};
+
+static void *issue_and_wait(void *context) {
+    crowd *c = context;
+    for (int i = 0; i < 200; i++) {
+        eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 64};
+        synthetic_arguments arguments = {.seed = i, .accesses = 1, .sleep_ns = 20000};
+        eddy_vm_call call = {.descriptor = &crowded_op,
+                             .operands = &target,
+                             .operand_count = 1,
+                             .arguments = &arguments,
+                             .argument_bytes = sizeof(arguments),
+                             .cost_ps = i % 2 ? c->cost_ps : COST_WORKER};
+        cr_assert_eq(eddy_vm_submit(c->session.vm, &call), EDDY_OK);
+        if (i % 5 == 0)
+            cr_assert_eq(eddy_vm_wait_storage(c->session.vm, target.storage, &forever), EDDY_OK);
+        session_release(&c->session, target.storage);
+    }
+    return NULL;
+}
+
+/* Issuers, waiters and workers together: whoever runs a kernel that is worth microseconds counts. */
+Test(execute, there_are_never_more_threads_in_kernels_than_asked_for) {
+    vm_session session = session_open_threads(2);
+    crowd c = {session, INT64_C(10000000)};
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        start_thread(&threads[i], issue_and_wait, &c);
+    for (int i = 0; i < 4; i++)
+        join_thread(threads[i]);
+    cr_assert_leq(eddy_load_relaxed(&most_inside), 2);
     session_close(&session);
 }
 

@@ -152,9 +152,10 @@ Test(wait, a_read_is_ordered_like_an_instruction) {
     session_close(&session);
 }
 
-/* A waiter runs what it waits for itself, when the worker is busy elsewhere. */
+/* A waiter runs what it waits for itself where the system gave fewer workers than were asked for, and they are busy. */
 Test(wait, a_waiting_thread_helps_with_the_kernels_in_its_way) {
-    vm_session session = session_open_threads(2);
+    eddy_thread_fail_at(2, 1); /* two workers, no third; then the scheduler */
+    vm_session session = session_open_threads(3);
     session.cost_ps = COST_WORKER;
     vm_latch latch = {0};
     eddy_storage_number held[2] = {session_latch(&session, &latch, 0, NULL), session_latch(&session, &latch, 0, NULL)};
@@ -165,6 +166,33 @@ Test(wait, a_waiting_thread_helps_with_the_kernels_in_its_way) {
     latch_open(&latch);
     session_release(&session, a);
     session_release(&session, b);
+    session_release(&session, held[0]);
+    session_release(&session, held[1]);
+    session_close(&session);
+}
+
+/* With all threads in kernels a waiter is not one more. */
+Test(wait, a_waiting_thread_is_no_further_thread_in_kernels) {
+    vm_session session = session_open_threads(2);
+    session.cost_ps = COST_WORKER;
+    vm_latch latch = {0};
+    eddy_storage_number held[2] = {session_latch(&session, &latch, 0, NULL), session_latch(&session, &latch, 0, NULL)};
+    latch_await(&latch, 2);
+    eddy_storage_number a = session_make(&session, 1);
+    vm_session other = session;
+    other.cost_ps = a;
+    pthread_t thread;
+    start_thread(&thread, read_it, &other);
+    while (eddy_vm_counters_read(session.vm).submitted < 4)
+        sched_yield();
+    eddy_vm_wait briefly = {SHORT_NS, "wait", NULL};
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &briefly), EDDY_TIMED_OUT);
+    taken_error();
+    latch_open(&latch);
+    void *value;
+    cr_assert_eq(pthread_join(thread, &value), 0);
+    cr_assert_eq((int64_t)(intptr_t)value, value_of(1, 0));
+    session_release(&session, a);
     session_release(&session, held[0]);
     session_release(&session, held[1]);
     session_close(&session);

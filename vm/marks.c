@@ -1,0 +1,180 @@
+/* How far ahead of the engine an issuer may be (PROTOCOL.md section 10): hard marks, and how far a lead pays. */
+#include <base/status.h>
+#include <base/trace.h>
+#include <streams/team.h>
+#include <vm/machine.h>
+
+/* A lead below so many instructions always pays: others may be idle. */
+#define LEAD_LEAST 8
+/* Work ahead that keeps others busy while the caller does something else, in ns of estimates. */
+#define LEAD_NS 1000000
+/* Who waits for the end of a lead does so for this long at most: it is never what anybody depends on. */
+#define PATIENCE_NS 4000000
+/* Between two looks for something to help with. */
+#define SPIN_CHECKS 32
+#define SPIN_NS 20000
+
+static void refresh_seen(eddy_vm *vm) {
+    vm->finished_ns_seen = eddy_load_acquire(&vm->finished_ns);
+    vm->finished_dear_ns_seen = eddy_load_acquire(&vm->finished_dear_ns);
+    vm->finished_bytes_seen = eddy_load_seq_cst(&vm->finished_bytes);
+    vm->finished_seen = eddy_load_seq_cst(&vm->finished);
+}
+
+void eddy_marks_count(eddy_vm *vm, int64_t cost_ns) {
+    vm->issued_ns += cost_ns;
+    if (cost_ns > EDDY_DEAR_NS)
+        vm->issued_dear_ns += cost_ns;
+    int64_t count = (int64_t)(vm->issued - vm->finished_seen);
+    int64_t bytes = vm->issued_bytes - vm->finished_bytes_seen;
+    if (EDDY_UNLIKELY(count > vm->in_flight_peak))
+        vm->in_flight_peak = count;
+    if (EDDY_UNLIKELY(bytes > vm->bytes_in_flight_peak))
+        vm->bytes_in_flight_peak = bytes;
+}
+
+/* ---- waiting ---- */
+
+/* Waits for the engine to get on. Lock: submission, given up meanwhile and held again on return, whatever it answers. */
+static eddy_status wait_for_progress(eddy_vm *vm, const char *op, const void *address, int64_t deadline_ns) {
+    eddy_add_seq_cst(&vm->throttled, 1);
+    uint32_t progress = eddy_load_seq_cst(&vm->progress);
+    uint64_t finished = eddy_load_seq_cst(&vm->finished);
+    uint64_t consumed = eddy_load_seq_cst(&vm->ring.consumed);
+    bool has_moved = finished != vm->finished_seen || consumed != vm->ring.consumed_seen;
+    vm->ring.consumed_seen = consumed;
+    eddy_vm_leave(vm);
+    if (!has_moved && !eddy_team_help_slice())
+        eddy_sleep_wait(&vm->progress, progress, deadline_ns);
+    eddy_lock_acquire(&vm->submission);
+    /* Counted until here: who closes the VM waits for those who come back. */
+    eddy_sub_seq_cst(&vm->throttled, 1);
+    return eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING
+               ? EDDY_OK
+               : eddy_fail(EDDY_SHUT_DOWN, op, address, "%s: %s", op, eddy_status_text(EDDY_SHUT_DOWN));
+}
+
+eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, const char *op, const void *address) {
+    while (!eddy_ring_has_room(&vm->ring, lines)) {
+        eddy_status status = wait_for_progress(vm, op, address, EDDY_SLEEP_FOREVER);
+        if (status != EDDY_OK)
+            return status;
+    }
+    return EDDY_OK;
+}
+
+/* ---- hard marks ---- */
+
+static bool is_above(const eddy_vm *vm, int64_t count_mark, int64_t bytes_mark) {
+    int64_t count = (int64_t)(vm->issued - vm->finished_seen);
+    int64_t bytes = vm->issued_bytes - vm->finished_bytes_seen;
+    /* An empty VM takes any instruction. */
+    return count > 0 && (count >= count_mark || bytes >= bytes_mark);
+}
+
+__attribute__((noinline)) static eddy_status wait_below_marks(eddy_vm *vm, const char *op, const void *address) {
+    refresh_seen(vm);
+    if (!is_above(vm, vm->high_count, vm->high_bytes))
+        return EDDY_OK;
+    eddy_trace_begin(EDDY_TRACE_WAIT, op, vm->sequence);
+    eddy_status status = EDDY_OK;
+    while (status == EDDY_OK && is_above(vm, vm->low_count, vm->low_bytes)) {
+        status = wait_for_progress(vm, op, address, EDDY_SLEEP_FOREVER);
+        refresh_seen(vm);
+    }
+    eddy_trace_end(EDDY_TRACE_WAIT, op, vm->sequence);
+    return status;
+}
+
+/* ---- the lead ---- */
+
+typedef struct lead {
+    int64_t count, bytes, ns, dear_ns;
+} lead;
+
+static lead lead_now(const eddy_vm *vm) {
+    return (lead){.count = (int64_t)(vm->issued - vm->finished_seen),
+                  .bytes = vm->issued_bytes - vm->finished_bytes_seen,
+                  .ns = vm->issued_ns - vm->finished_ns_seen,
+                  .dear_ns = vm->issued_dear_ns - vm->finished_dear_ns_seen};
+}
+
+/* Little of what is ahead is worth a hand-over: the caller had better do the like itself, once that is done. */
+static bool is_mostly_cheap(lead l) {
+    return 2 * l.dear_ns < l.ns;
+}
+
+static bool is_spent(const eddy_vm *vm, lead l, bool is_cheap) {
+    if (l.count <= 0)
+        return false;
+    if (is_cheap && l.dear_ns <= 0)
+        return true;
+    return l.count >= LEAD_LEAST && (l.ns >= LEAD_NS || l.bytes >= vm->lead_bytes);
+}
+
+static bool has_finished(eddy_vm *vm, uint64_t count, int64_t ns) {
+    return (int64_t)(eddy_load_acquire(&vm->finished) - count) >= 0 || eddy_load_acquire(&vm->finished_ns) - ns >= 0;
+}
+
+/* Spins for a while, helping; true when enough has finished. */
+static bool spin_for(eddy_vm *vm, uint64_t count, int64_t ns) {
+    if (!eddy_team_spin_begin())
+        return has_finished(vm, count, ns);
+    int64_t end = eddy_clock_ns() + SPIN_NS;
+    bool is_enough = false;
+    while (!(is_enough = has_finished(vm, count, ns)) && eddy_clock_ns() < end) {
+        if (eddy_engine_has_work(vm) && eddy_load_relaxed(&vm->engine_word) == 0)
+            eddy_engine_drive_waiting(vm, NULL);
+        if (eddy_team_help_slice())
+            end = eddy_clock_ns() + SPIN_NS;
+        for (int i = 0; i < SPIN_CHECKS; i++)
+            eddy_pause();
+    }
+    eddy_team_spin_end();
+    return is_enough;
+}
+
+/* Lock: submission, given up meanwhile. Until half of the lead is done; all of it where it is mostly cheap. */
+__attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l, const char *op, const void *address) {
+    int64_t deadline = eddy_clock_ns() + PATIENCE_NS;
+    uint64_t count = vm->issued - (is_mostly_cheap(l) ? 0 : (uint64_t)l.count / 2);
+    int64_t ns = vm->issued_ns - (is_mostly_cheap(l) ? 0 : l.ns / 2);
+    eddy_trace_begin(EDDY_TRACE_WAIT, op, vm->sequence);
+    eddy_status status = EDDY_OK;
+    while (status == EDDY_OK && !has_finished(vm, count, ns) && eddy_clock_ns() < deadline) {
+        eddy_add_seq_cst(&vm->throttled, 1);
+        eddy_vm_leave(vm);
+        bool is_enough = spin_for(vm, count, ns);
+        eddy_lock_acquire(&vm->submission);
+        eddy_sub_seq_cst(&vm->throttled, 1);
+        status = eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING
+                     ? EDDY_OK
+                     : eddy_fail(EDDY_SHUT_DOWN, op, address, "%s: %s", op, eddy_status_text(EDDY_SHUT_DOWN));
+        if (!is_enough && status == EDDY_OK)
+            status = wait_for_progress(vm, op, address, deadline);
+        refresh_seen(vm);
+    }
+    eddy_trace_end(EDDY_TRACE_WAIT, op, vm->sequence);
+    return status;
+}
+
+eddy_status eddy_marks_wait(eddy_vm *vm, const eddy_vm_call *call) {
+    if (eddy_service_is_current_thread())
+        return EDDY_OK;
+    if (EDDY_UNLIKELY(is_above(vm, vm->high_count, vm->high_bytes))) {
+        eddy_status status = wait_below_marks(vm, eddy_vm_call_name(call), call->address);
+        if (status != EDDY_OK)
+            return status;
+    } else if (EDDY_UNLIKELY(vm->finished_seen + (uint64_t)vm->high_count / 2 < vm->issued)) {
+        refresh_seen(vm);
+    }
+    if (!vm->is_driven)
+        return EDDY_OK;
+    bool is_cheap = call->place == EDDY_PLACE_ANY &&
+                    eddy_cost_class_ns(eddy_cost_class(call->cost_ps)) <= eddy_team_hand_over_ns();
+    if (!is_spent(vm, lead_now(vm), is_cheap))
+        return EDDY_OK;
+    refresh_seen(vm);
+    lead now = lead_now(vm);
+    return is_spent(vm, now, is_cheap) ? wait_for_lead(vm, now, eddy_vm_call_name(call), call->address) : EDDY_OK;
+}
