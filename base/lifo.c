@@ -30,15 +30,16 @@ _Static_assert(sizeof(eddy_lifo_link) == sizeof(struct ck_stack_entry), "a link 
 _Static_assert(offsetof(struct ck_stack, head) == offsetof(eddy_lifo, head), "the head stands first in both");
 
 /* ck_stack_push_upmc, which does not say what it found: the compare-and-swap that succeeds tells whether the stack was
- * empty, and afterwards the link may be gone already. */
+ * empty, and afterwards the link may be gone already. It orders stores alone; here what the pusher has read comes before the
+ * push too: who takes the link may give that memory back. */
 NOT_INSTRUMENTED bool eddy_lifo_push(eddy_lifo *stack, eddy_lifo_link *link) {
     eddy_lifo_link *head = ck_pr_load_ptr(&stack->head);
     TELL_RELEASE(stack);
     link->next = head;
-    ck_pr_fence_store();
+    ck_pr_fence_release();
     while (!ck_pr_cas_ptr_value(&stack->head, head, link, &head)) {
         link->next = head;
-        ck_pr_fence_store();
+        ck_pr_fence_release();
     }
     return head == NULL;
 }

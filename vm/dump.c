@@ -1,6 +1,8 @@
 /* The live instructions and what each waits for, for who wonders why nothing moves. */
 #include <base/log.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <vm/machine.h>
 
 #define LINES_MAX 100
@@ -31,7 +33,28 @@ static void describe_sources(const eddy_node *node, char *text, size_t size) {
             append(text, size, &length, node->orders[i].source->instruction.sequence);
 }
 
-void eddy_vm_dump_live(eddy_vm *vm) {
+static void add_line(eddy_dump *dump, const char *format, ...) {
+    size_t room = sizeof(dump->text) - dump->length;
+    va_list values;
+    va_start(values, format);
+    int length = vsnprintf(dump->text + dump->length, room, format, values);
+    va_end(values);
+    /* A line that does not fit is left out, and the ones after it. */
+    if (length >= 0 && (size_t)length < room)
+        dump->length += (size_t)length + 1;
+}
+
+void eddy_dump_log(eddy_dump *dump) {
+    for (size_t at = 0; at < dump->length; at += strlen(dump->text + at) + 1)
+        eddy_log_line("%s", dump->text + at);
+    eddy_memory_release(dump, sizeof(*dump), EDDY_MEMORY_RUNTIME);
+}
+
+eddy_dump *eddy_dump_live(eddy_vm *vm) {
+    eddy_dump *dump = eddy_memory_acquire(sizeof(*dump), EDDY_MEMORY_RUNTIME);
+    if (!dump)
+        return NULL;
+    dump->length = 0;
     int count = 0;
     for (eddy_node *node = vm->engine.live_head; node; node = node->live_next) {
         if (++count > LINES_MAX)
@@ -45,11 +68,12 @@ void eddy_vm_dump_live(eddy_vm *vm) {
         const char *state = node->instruction.kind == EDDY_KIND_LEND && node->state == EDDY_NODE_DISPATCHED
                                 ? "lent"
                                 : state_names[node->state];
-        eddy_log_line("#%llu %s stream %u %s%s%s", (unsigned long long)node->instruction.sequence,
+        add_line(dump, "#%llu %s stream %u %s%s%s", (unsigned long long)node->instruction.sequence,
                  what[0] ? what : eddy_instruction_name(&node->instruction), (unsigned)node->instruction.stream, state,
                  sources[0] ? ", waits for" : "", sources);
     }
-    eddy_log_line("%d live instructions", count);
+    add_line(dump, "%d live instructions", count);
+    return dump;
 }
 
 void eddy_vm_dump(eddy_vm *vm) {

@@ -46,11 +46,18 @@ static void publish_counters(eddy_vm *vm) {
     eddy_store_relaxed(&vm->counted.nodes_made, vm->engine.nodes_made);
 }
 
+/* Asked for again before the first is logged: one is enough. */
+static void take_dump(eddy_vm *vm) {
+    if (!vm->engine.dump)
+        vm->engine.dump = eddy_dump_live(vm);
+}
+
 /* is_idle: nothing is left to do; else it is one of many, and held back issuers sleep on until it is worth waking them. */
 static void publish(eddy_vm *vm, bool is_idle) {
     if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->wants_dump)) && eddy_exchange_acq_rel(&vm->wants_dump, false))
-        eddy_vm_dump_live(vm);
+        take_dump(vm);
     eddy_graph_return_numbers(vm);
+    eddy_graph_return_beyond(vm);
     if (eddy_load_relaxed(&vm->numbers_returned) != vm->engine.numbers_written)
         eddy_store_release(&vm->numbers_returned, vm->engine.numbers_written);
     uint64_t head = eddy_load_relaxed(&vm->ring.head);
@@ -62,6 +69,7 @@ static void publish(eddy_vm *vm, bool is_idle) {
     publish_counters(vm);
     eddy_store_release(&vm->retired, vm->engine.retired);
     eddy_store_seq_cst(&vm->ring.consumed, head);
+    eddy_store_release(&vm->waits, vm->engine.waits);
     eddy_store_release(&vm->finished_ns, vm->engine.finished_ns);
     eddy_store_release(&vm->finished_dear_ns, vm->engine.finished_dear_ns);
     eddy_store_seq_cst(&vm->finished_bytes, vm->engine.finished_bytes);
@@ -418,16 +426,29 @@ static bool spin(eddy_vm *vm, int64_t spin_ns) {
     return false;
 }
 
+/* What a thread takes with it when it gives the role up. */
+typedef struct luggage {
+    eddy_node *own;
+    eddy_dump *dump;
+} luggage;
+
+static luggage pack(eddy_vm *vm) {
+    luggage taken = {vm->engine.own, vm->engine.dump};
+    vm->engine.own = NULL;
+    vm->engine.dump = NULL;
+    return taken;
+}
+
 /* Gives the role up before everything is done; the scheduler thread goes on where something is left. */
-static eddy_node *leave(eddy_vm *vm) {
-    eddy_node *own = vm->engine.own;
+static luggage leave(eddy_vm *vm) {
     publish(vm, true);
+    luggage taken = pack(vm);
     bool has_left = vm->engine.ready_head != NULL;
     eddy_store_seq_cst(&vm->has_left, has_left);
     eddy_exchange_acq_rel(&vm->engine_word, FREE);
     if (has_left || eddy_engine_has_work(vm))
         eddy_vm_poke(vm);
-    return own;
+    return taken;
 }
 
 static bool may_leave(const eddy_vm *vm, const eddy_waiter *until) {
@@ -437,11 +458,9 @@ static bool may_leave(const eddy_vm *vm, const eddy_waiter *until) {
     return vm->engine.inline_left_ns <= 0 || (until && eddy_waiter_is_done(until));
 }
 
-/* Returns what the thread has taken along. */
-static eddy_node *work(eddy_vm *vm, const eddy_engine_turn *turn) {
+static luggage work(eddy_vm *vm, const eddy_engine_turn *turn) {
     vm->engine.own_sequence = turn->own_sequence;
     vm->engine.own_ns = turn->own_ns;
-    vm->engine.own = NULL;
     vm->engine.inline_ns = turn->inline_ns;
     vm->engine.inline_left_ns = turn->budget_ns;
     vm->engine.is_caller = turn->is_caller;
@@ -457,19 +476,23 @@ static eddy_node *work(eddy_vm *vm, const eddy_engine_turn *turn) {
         publish(vm, true);
         if (turn->spin_ns > 0 && spin(vm, turn->spin_ns))
             continue;
-        eddy_node *own = vm->engine.own;
+        luggage taken = pack(vm);
         uint32_t held = HELD;
         if (eddy_cas_acq_rel(&vm->engine_word, &held, FREE))
-            return own;
+            return taken;
+        vm->engine.own = taken.own;
+        vm->engine.dump = taken.dump;
     }
 }
 
 void eddy_engine_work(eddy_vm *vm, const eddy_engine_turn *turn) {
     /* The thread may be a user's: kernels leave its errno alone. */
     int saved_errno = errno;
-    eddy_node *own = work(vm, turn);
-    if (own) {
-        node_run(&own->work, NULL, EDDY_OK);
+    luggage taken = work(vm, turn);
+    if (EDDY_UNLIKELY(taken.dump != NULL))
+        eddy_dump_log(taken.dump);
+    if (taken.own) {
+        node_run(&taken.own->work, NULL, EDDY_OK);
         eddy_team_kernel_end();
     }
     errno = saved_errno;

@@ -25,7 +25,8 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
     node->instruction = *instruction;
     node->stream = vm->streams[instruction->stream];
     node->state = EDDY_NODE_WAITING;
-    node->is_starved = node->is_last_try = node->has_failed_lend = node->is_behind_lend = node->is_marker = false;
+    node->is_starved = node->is_last_try = node->has_failed_lend = node->is_marker = false;
+    node->is_behind_user = node->is_finished = false;
     eddy_store_relaxed(&node->has_ended_lend, false);
     node->walk = 0;
     node->waiting_count = 0;
@@ -33,6 +34,7 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
     node->waiting_orders = NULL;
     memset(node->orders, 0, sizeof(node->orders));
     eddy_store_relaxed(&node->wanted_by, NULL);
+    eddy_store_relaxed(&node->wanted_number, 0);
     node->new_bytes = 0;
     uint32_t new_count = 0;
     for (uint32_t i = 0; i < instruction->operand_count; i++)
@@ -105,8 +107,8 @@ static bool queue_orders(const eddy_node *source, const eddy_node *node) {
 static void edge_made(eddy_vm *vm, const eddy_node *source, eddy_node *node) {
     node->waiting_count++;
     vm->engine.edges_made++;
-    if (source->is_behind_lend)
-        node->is_behind_lend = true;
+    if (source->is_behind_user)
+        node->is_behind_user = true;
 }
 
 static void wait_for_writer(eddy_vm *vm, eddy_use *use, eddy_node *source) {
@@ -235,18 +237,35 @@ static void link_stream(eddy_vm *vm, eddy_node *node) {
         wait_for_node(vm, node, EDDY_ORDER_EVENT, event->node, false);
 }
 
+/* User code decides when it ends. */
+static bool is_users(const eddy_node *node) {
+    return node->instruction.kind == EDDY_KIND_LEND || node->instruction.kind == EDDY_KIND_ACCESS;
+}
+
+static bool is_wait(const eddy_node *node) {
+    return node->instruction.kind == EDDY_KIND_WAIT || node->instruction.kind == EDDY_KIND_BARRIER;
+}
+
 void eddy_graph_link(eddy_vm *vm, eddy_node *node) {
     link_stream(vm, node);
     link_uses(vm, node, true);
     link_uses(vm, node, false);
     live_add(vm, node);
-    bool is_lend = node->instruction.kind == EDDY_KIND_LEND;
-    /* A lend waits for its lender; a marker has no edges, and comes after every lend that was linked before it. */
-    if (is_lend || (node->is_marker && vm->engine.linked_lends > 0))
-        node->is_behind_lend = true;
-    vm->engine.linked_lends += is_lend;
-    if (node->is_behind_lend) {
-        /* Counts as finished for the marks: what an issuer waits for must not wait for the issuer. */
+    /* A lend waits for its lender, a callback for whatever the user's code wants; a marker has no edges, and comes after every one of
+     * both that was linked before it. */
+    if (is_users(node) || (node->is_marker && vm->engine.linked_users > 0))
+        node->is_behind_user = true;
+    if (is_users(node) && vm->engine.linked_users++ == 0)
+        eddy_store_relaxed(&vm->blocker, (uintptr_t)node->instruction.address);
+    if (node->is_behind_user)
+        eddy_store_relaxed(&vm->behind, ++vm->engine.behind);
+    if (is_wait(node))
+        vm->engine.waits++;
+    vm->engine.linked_bytes += node->new_bytes;
+    if (node->is_behind_user || is_wait(node)) {
+        /* Counts as finished for the marks: what an issuer waits for must not wait for the issuer, nor for a wait that nobody
+         * waits for any more. Both have a bound of their own. */
+        node->is_finished = true;
         eddy_graph_count_finished(vm, &node->instruction, node->new_bytes);
     }
     eddy_graph_make_ready(vm, node);
@@ -316,6 +335,8 @@ void eddy_graph_release(eddy_vm *vm, eddy_storage_number number) {
     }
     eddy_vm_storage_free(vm, storage, &vm->engine.cache, &vm->engine.arguments);
     storage->engine.next_unreturned = vm->engine.unreturned;
+    if (!vm->engine.unreturned)
+        vm->engine.unreturned_last = number;
     vm->engine.unreturned = number;
     eddy_graph_return_numbers(vm);
 }
@@ -332,6 +353,16 @@ void eddy_graph_return_numbers(eddy_vm *vm) {
         if (vm->engine.numbers_written % 16 == 0)
             eddy_store_release(&vm->numbers_returned, vm->engine.numbers_written);
     }
+}
+
+void eddy_graph_return_beyond(eddy_vm *vm) {
+    if (EDDY_LIKELY(!vm->engine.unreturned))
+        return;
+    /* In front of what nobody has taken yet. */
+    eddy_storage *last = eddy_vm_storage(vm, vm->engine.unreturned_last);
+    last->engine.next_unreturned = eddy_exchange_acq_rel(&vm->numbers_beyond, (eddy_storage_number)0);
+    eddy_store_release(&vm->numbers_beyond, vm->engine.unreturned);
+    vm->engine.unreturned = 0;
 }
 
 static void drop_use(eddy_vm *vm, eddy_use *use) {
@@ -387,11 +418,16 @@ void eddy_graph_retire(eddy_vm *vm, eddy_node *node) {
     if (stream->gate == node)
         stream->gate = NULL;
     live_remove(vm, node);
-    vm->engine.linked_lends -= node->instruction.kind == EDDY_KIND_LEND;
+    vm->engine.linked_users -= is_users(node);
+    if (node->is_behind_user)
+        eddy_store_relaxed(&vm->behind, --vm->engine.behind);
+    if (is_wait(node))
+        vm->engine.waits--;
+    vm->engine.linked_bytes -= node->new_bytes;
     for (uint32_t i = 0; i < node->instruction.operand_count; i++)
         drop_use(vm, &node->uses[i]);
     marker_moved_up(vm, stream);
-    eddy_graph_count_retired(vm, &node->instruction, node->new_bytes, !node->is_behind_lend);
+    eddy_graph_count_retired(vm, &node->instruction, node->new_bytes, !node->is_finished);
     node_recycle(vm, node);
 }
 
@@ -481,6 +517,7 @@ bool eddy_graph_trace(eddy_vm *vm, eddy_node *node, eddy_waiter *waiter) {
             from.meets_own_lend = true;
         if (top->instruction.kind == EDDY_KIND_CALL) {
             eddy_store_relaxed(&top->wanted_by, waiter);
+            eddy_store_relaxed(&top->wanted_number, waiter->number);
             has_queued |= top->state == EDDY_NODE_DISPATCHED;
         }
         visit_sources(&from, top);

@@ -96,6 +96,7 @@ struct eddy_vm {
     uint64_t caller_run_count, wake_count;
     int64_t in_flight_peak, bytes_in_flight_peak;
     uint32_t numbers_since_collect;
+    eddy_storage_number numbers_taken_beyond; /* what is left of them, linked alike */
     eddy_vm_stream *streams[EDDY_STREAM_MAX]; /* written under the lock; the engine reads what a record named */
     uint32_t stream_count;
 
@@ -113,9 +114,15 @@ struct eddy_vm {
     _Atomic int64_t finished_bytes;
     _Atomic int64_t finished_ns, finished_dear_ns; /* atomic: release, before `finished` */
     _Atomic uint64_t retired;          /* atomic: release; instructions truly gone */
+    _Atomic int64_t waits;             /* atomic: release; a copy of the engine's */
+    _Atomic int64_t behind;            /* atomic: relaxed; likewise */
+    _Atomic uintptr_t blocker;         /* atomic: relaxed; call address of the lend or callback that `behind` began with */
     eddy_sleep_word progress;          /* atomic: seq_cst */
     _Atomic int32_t throttled;         /* atomic: seq_cst; issuers that wait for `progress` */
     _Atomic uint64_t numbers_returned; /* atomic: write position of the number ring, release */
+    /* atomic: acq_rel; freed numbers beyond the ring, linked by engine.next_unreturned: the engine adds to the front, the holder
+     * of the lock takes all */
+    _Atomic eddy_storage_number numbers_beyond;
     eddy_storage_number numbers[EDDY_NUMBER_RING] __attribute__((aligned(EDDY_CACHE_LINE)));
     _Atomic uint64_t numbers_taken
         __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: read position, written under the lock (release) */
@@ -144,14 +151,19 @@ struct eddy_vm {
         uint64_t own_sequence;  /* of the call that an issuer has just submitted, 0 else */
         int64_t own_ns;         /* estimate up to which it runs that itself, once it has given the role up */
         eddy_node *own;         /* to be run so */
+        struct eddy_dump *dump; /* to be logged then */
         uint32_t unpublished;
         uint64_t woken_at_head, woken_at_finished; /* when held back issuers were last woken */
         bool owes_wake;                            /* published since without waking anybody */
         int32_t running_count;                     /* nodes dispatched to streams */
         uint64_t walk;
         uint64_t live_lends;            /* granted and not ended */
-        uint64_t linked_lends;          /* not retired */
-        eddy_storage_number unreturned; /* freed numbers that found no room in the number ring */
+        uint64_t linked_users;          /* lends and callbacks, not retired */
+        int64_t behind;                 /* they, and what is after one; not retired */
+        int64_t linked_bytes;           /* new storages of nodes */
+        int64_t waits;                  /* nodes that somebody waits for, or has waited for; not retired */
+        eddy_storage_number unreturned; /* freed numbers that found no room in the number ring, the newest first */
+        eddy_storage_number unreturned_last;
         uint64_t numbers_written;
         uint64_t caller_run, scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
     } engine __attribute__((aligned(EDDY_CACHE_LINE)));
@@ -268,9 +280,9 @@ void eddy_engine_run_ready(eddy_vm *vm);
 
 void eddy_starved_add(eddy_vm *vm, eddy_node *node);
 /* Takes memory and does nothing else, for a caller who waits for it. Goes to the list without a try; where others run it
- * leaves them what the marks allow them. Its argument is its size. */
+ * leaves them what is in flight, as far as the marks allow that. Its argument is its size. */
 extern const eddy_vm_descriptor eddy_starved_room;
-bool eddy_starved_leaves_room(eddy_vm *vm, int64_t bytes);
+bool eddy_starved_leaves_room(eddy_vm *vm, int64_t bytes, int64_t in_flight_bytes);
 /* Tries them again. is_last: nothing runs that could free anything; where nothing fits the oldest fails. */
 void eddy_starved_relieve(eddy_vm *vm, bool is_last);
 
@@ -294,6 +306,8 @@ bool eddy_graph_trace(eddy_vm *vm, eddy_node *node, eddy_waiter *waiter);
 void eddy_graph_release(eddy_vm *vm, eddy_storage_number number);
 /* Hands freed numbers that found no room back, where there is room now. */
 void eddy_graph_return_numbers(eddy_vm *vm);
+/* The rest of them, so that issuers never make new numbers while there are free ones. */
+void eddy_graph_return_beyond(eddy_vm *vm);
 
 /* ---- submit.c ---- */
 
@@ -317,6 +331,10 @@ const char *eddy_vm_call_name(const eddy_vm_call *call);
 void eddy_marks_count(eddy_vm *vm, int64_t cost_ns);
 /* Waits, the lock given up meanwhile, where the call would be too far ahead. */
 EDDY_MUST_USE eddy_status eddy_marks_wait(eddy_vm *vm, const eddy_vm_call *call);
+/* The same for a call that waits, at most until the deadline (TIMED_OUT, unrecorded then): abandoned waits stay until what they
+ * waited for has come, and take memory. */
+EDDY_MUST_USE eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, const char *op, const void *address,
+                                                    int64_t deadline_ns);
 /* The same until the ring has room for a record. */
 EDDY_MUST_USE eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, const char *op, const void *address);
 
@@ -399,8 +417,15 @@ void eddy_vm_releases_drop(eddy_vm *vm);
 
 /* ---- dump.c ---- */
 
-/* Writes the live instructions to the log. Engine only. */
-void eddy_vm_dump_live(eddy_vm *vm);
+/* The live instructions, in lines that end with 0. */
+typedef struct eddy_dump {
+    size_t length;
+    char text[40000]; /* 100 lines of 400 characters */
+} eddy_dump;
+/* What is live now; NULL where there is no memory. Engine only. */
+eddy_dump *eddy_dump_live(eddy_vm *vm);
+/* Writes the lines to the log and gives the memory back. Without the role: the sink is the user's, and may take its time. */
+void eddy_dump_log(eddy_dump *dump);
 
 /* ---- wait.c ---- */
 

@@ -13,6 +13,12 @@
 /* Between two looks for something to help with. */
 #define SPIN_CHECKS 32
 #define SPIN_NS 20000
+/* Waits in flight; more wait for their turn. */
+#define WAITS_MOST 4096
+/* What stands behind lends and callbacks at most: some 70 MB of nodes. */
+#define BEHIND_MOST 65536
+/* So long a call waits for something behind a lend or a callback to move before it is refused. */
+#define BEHIND_PATIENCE_NS INT64_C(2000000000)
 
 static void refresh_seen(eddy_vm *vm) {
     vm->finished_ns_seen = eddy_load_acquire(&vm->finished_ns);
@@ -56,6 +62,8 @@ static eddy_status wait_for_progress(eddy_vm *vm, const char *op, const void *ad
 
 eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, const char *op, const void *address) {
     while (!eddy_ring_has_room(&vm->ring, lines)) {
+        /* What it saw before it slept is what counts as progress. */
+        refresh_seen(vm);
         eddy_status status = wait_for_progress(vm, op, address, EDDY_SLEEP_FOREVER);
         if (status != EDDY_OK)
             return status;
@@ -84,6 +92,56 @@ __attribute__((noinline)) static eddy_status wait_below_marks(eddy_vm *vm, const
     }
     eddy_trace_end(EDDY_TRACE_WAIT, op, vm->sequence);
     return status;
+}
+
+/* ---- bounds of their own ---- */
+
+eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, const char *op, const void *address, int64_t deadline_ns) {
+    while (eddy_load_acquire(&vm->waits) >= WAITS_MOST) {
+        if (eddy_clock_ns() >= deadline_ns)
+            return EDDY_TIMED_OUT;
+        refresh_seen(vm);
+        eddy_status status = wait_for_progress(vm, op, address, deadline_ns);
+        if (status != EDDY_OK)
+            return status;
+    }
+    return EDDY_OK;
+}
+
+static bool is_idle(eddy_vm *vm, const eddy_vm_call *call) {
+    for (int64_t i = 0; i < call->operand_count; i++)
+        if (!call->operands[i].is_new && !eddy_vm_is_idle(vm, eddy_vm_storage(vm, call->operands[i].storage)))
+            return false;
+    return true;
+}
+
+static eddy_status fail_behind(eddy_vm *vm, const eddy_vm_call *call) {
+    const char *op = eddy_vm_call_name(call);
+    return eddy_fail(EDDY_WOULD_DEADLOCK, op, call->address,
+                     "%s: %lld calls wait behind a tensor that is mapped, or for a callback (since the call at %p), and "
+                     "nothing has moved for %d s",
+                     op, (long long)eddy_load_relaxed(&vm->behind), (void *)eddy_load_relaxed(&vm->blocker),
+                     (int)(BEHIND_PATIENCE_NS / 1000000000));
+}
+
+/* What stands behind a lend or a callback is no back-pressure's, since it may wait for the issuer: a call that may be behind
+ * one, where there are very many, is held back while anything moves, and then refused. */
+__attribute__((noinline)) static eddy_status wait_for_users(eddy_vm *vm, const eddy_vm_call *call) {
+    int64_t deadline = eddy_clock_deadline(BEHIND_PATIENCE_NS);
+    uint64_t retired = eddy_load_acquire(&vm->retired);
+    while (eddy_load_relaxed(&vm->behind) >= BEHIND_MOST && !is_idle(vm, call)) {
+        if (eddy_clock_ns() >= deadline)
+            return fail_behind(vm, call);
+        refresh_seen(vm);
+        eddy_status status = wait_for_progress(vm, eddy_vm_call_name(call), call->address, deadline);
+        if (status != EDDY_OK)
+            return status;
+        uint64_t now = eddy_load_acquire(&vm->retired);
+        if (now != retired)
+            deadline = eddy_clock_deadline(BEHIND_PATIENCE_NS);
+        retired = now;
+    }
+    return EDDY_OK;
 }
 
 /* ---- the lead ---- */
@@ -167,6 +225,11 @@ eddy_status eddy_marks_wait(eddy_vm *vm, const eddy_vm_call *call) {
             return status;
     } else if (EDDY_UNLIKELY(vm->finished_seen + (uint64_t)vm->high_count / 2 < vm->issued)) {
         refresh_seen(vm);
+    }
+    if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->behind) >= BEHIND_MOST)) {
+        eddy_status status = wait_for_users(vm, call);
+        if (status != EDDY_OK)
+            return status;
     }
     if (!vm->is_driven)
         return EDDY_OK;

@@ -71,7 +71,8 @@ typedef struct eddy_node {
 
     /* Engine only. */
     eddy_node_state state;
-    bool is_behind_lend; /* a lend, or after one: does not count against the marks */
+    bool is_behind_user; /* a lend or a callback, or after one */
+    bool is_finished;    /* counts as finished for the marks already */
     bool is_marker;      /* ready once first in its list: barrier, event on an unordered stream */
     uint64_t walk;       /* number of the last walk that visited it */
     struct eddy_node *walk_next;
@@ -87,9 +88,11 @@ typedef struct eddy_node {
     struct eddy_node *stream_next, *stream_previous; /* all live nodes of the stream, in order */
     struct eddy_node *ready_next;                    /* ready list, starved list, free list */
 
-    /* atomic: the engine sets (release) whom the node is wanted by; helping waiters read (relaxed, under the team's
-     * lock, only compared). */
+    /* atomic: the engine sets (relaxed) who waits for the node, to be nudged; it may be another wait's by then. */
     _Atomic(eddy_waiter *) wanted_by;
+    /* atomic: the engine sets (relaxed) which wait wants the node, by its number; helping waiters compare (relaxed, under the
+     * team's lock). */
+    _Atomic uint64_t wanted_number;
 } eddy_node;
 
 /* Nodes are made by issuers, a chunk at a time, and live as long as the VM. */

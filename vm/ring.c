@@ -2,7 +2,7 @@
 #include <vm/block.h>
 #include <vm/ring.h>
 
-#define SEQUENCE_BITS 40
+#define SEQUENCE_BITS EDDY_RECORD_SEQUENCE_BITS
 #define STREAM_BITS 12
 #define SEQUENCE_MASK (((uint64_t)1 << SEQUENCE_BITS) - 1)
 
@@ -43,7 +43,7 @@ eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instructio
         pad->kind_releases = EDDY_KIND_PAD;
         pad->line_count = (uint8_t)(EDDY_RING_LINES - at);
         advance(ring, tail, EDDY_RING_LINES - at);
-        eddy_ring_publish(pad);
+        eddy_ring_publish(pad, 0);
         tail += EDDY_RING_LINES - at;
         at = 0;
     }
@@ -79,7 +79,8 @@ void eddy_ring_read(const eddy_record *record, eddy_instruction *instruction, co
     uint32_t operand_count = has_block ? 0 : record->operand_count;
     uint64_t word = record->word;
     instruction->kind = record->kind_releases & 15;
-    instruction->sequence = word & SEQUENCE_MASK;
+    uint64_t upper = eddy_load_relaxed(&record->ready) >> 1;
+    instruction->sequence = (word & SEQUENCE_MASK) | upper << SEQUENCE_BITS;
     instruction->stream = (uint16_t)(word >> STREAM_AT & ((1u << STREAM_BITS) - 1));
     instruction->cost_ns = eddy_cost_class_ns(word >> COST_AT & 31);
     instruction->place = (uint8_t)(word >> PLACE_AT & 1);

@@ -13,12 +13,13 @@
 #define EDDY_RECORD_LINES_MAX 6
 
 typedef struct eddy_record {
-    _Atomic uint32_t ready; /* atomic: 0 or 1; issuer stores last (release), engine loads first (acquire) */
+    _Atomic uint32_t ready; /* atomic: 0, or 1 and above it the upper bits of the sequence number; issuer stores last (release),
+                             * engine loads first (acquire) */
     uint8_t kind_releases;  /* kind in the lower, releases in the upper four bits */
     uint8_t line_count;
     uint8_t argument_words;
     uint8_t operand_count; /* EDDY_RECORD_BLOCK: all is in the block that the argument names */
-    uint64_t word;         /* sequence 40 bits, stream 12, cost class 5, place 1, new storages 3 */
+    uint64_t word;         /* lower 40 bits of the sequence number, stream 12, cost class 5, place 1, new storages 3 */
     const eddy_vm_descriptor *descriptor;
     const void *address;
     uint64_t payload[4]; /* arguments, sizes of new storages, mentions, releases; runs on into further lines */
@@ -27,6 +28,8 @@ typedef struct eddy_record {
 _Static_assert(sizeof(eddy_record) == EDDY_LINE_BYTES, "a record's head is one line");
 
 #define EDDY_RECORD_BLOCK 255
+/* Of the sequence number in `word`. With those in `ready` 71 could be told; a poison has room for 62. */
+#define EDDY_RECORD_SEQUENCE_BITS 40
 
 #define EDDY_COST_CLASS_MAX 31u /* five bits */
 
@@ -71,8 +74,8 @@ eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instructio
                              uint32_t new_count, uint64_t cost_class, const eddy_storage_number *releases,
                              uint32_t release_count);
 /* Shows it to the engine: from here on what the record refers to, its block above all, may be gone. */
-static inline void eddy_ring_publish(eddy_record *record) {
-    eddy_store_release(&record->ready, 1u);
+static inline void eddy_ring_publish(eddy_record *record, uint64_t sequence) {
+    eddy_store_release(&record->ready, 1u | (uint32_t)(sequence >> EDDY_RECORD_SEQUENCE_BITS) << 1);
 }
 
 /* The record at the head, or NULL. Engine. */

@@ -16,11 +16,19 @@ typedef struct eddy_service {
 
 static __thread bool is_service_thread;
 
+/* The child's only thread, whatever it was in the parent, runs no callback of a runtime that the child makes. */
+static void forget_callback(void) {
+    is_service_thread = false;
+}
+
 bool eddy_service_is_current_thread(void) {
     return is_service_thread;
 }
 
 eddy_status eddy_service_create(eddy_vm *vm) {
+    static _Atomic bool watches_forks; /* atomic: acq_rel; set once */
+    if (!eddy_exchange_acq_rel(&watches_forks, true))
+        eddy_process_at_fork_child(forget_callback);
     vm->service = eddy_memory_acquire_zeroed(sizeof(eddy_service), EDDY_MEMORY_RUNTIME);
     return vm->service ? EDDY_OK : EDDY_OUT_OF_MEMORY;
 }

@@ -19,20 +19,21 @@ static int describe_room(const eddy_vm_instruction *instruction, char *buffer, s
 
 const eddy_vm_descriptor eddy_starved_room = {.run = do_nothing, .name = name_room, .describe = describe_room};
 
-bool eddy_starved_leaves_room(eddy_vm *vm, int64_t bytes) {
-    return eddy_load_relaxed(&vm->tensors.live_bytes) + bytes <= eddy_memory_limit() - vm->high_bytes;
+bool eddy_starved_leaves_room(eddy_vm *vm, int64_t bytes, int64_t in_flight_bytes) {
+    int64_t wanted = in_flight_bytes < vm->high_bytes ? in_flight_bytes : vm->high_bytes;
+    return eddy_load_relaxed(&vm->tensors.live_bytes) + bytes <= eddy_memory_limit() - wanted;
 }
 
 /* Others are under way, and are to have what the marks allow them. */
 static bool is_held_back(eddy_vm *vm, const eddy_instruction *instruction) {
     return instruction->descriptor == &eddy_starved_room && (vm->engine.running_count > 0 || vm->engine.ready_head) &&
-           !eddy_starved_leaves_room(vm, instruction->sizes[0]);
+           !eddy_starved_leaves_room(vm, instruction->sizes[0], vm->engine.linked_bytes - instruction->sizes[0]);
 }
 
 /* ---- the list ---- */
 
 /* By sequence: mostly at the end, since they were dispatched in that order. */
-void eddy_starved_add(eddy_vm *vm, eddy_node *node) {
+static void add(eddy_vm *vm, eddy_node *node) {
     node->is_starved = true;
     eddy_node **link = &vm->engine.starved;
     if (vm->engine.last_starved && vm->engine.last_starved->instruction.sequence < node->instruction.sequence)
@@ -43,6 +44,17 @@ void eddy_starved_add(eddy_vm *vm, eddy_node *node) {
     *link = node;
     if (!node->ready_next)
         vm->engine.last_starved = node;
+}
+
+void eddy_starved_add(eddy_vm *vm, eddy_node *node) {
+    if (node->new_bytes <= eddy_memory_limit()) {
+        add(vm, node);
+        return;
+    }
+    /* Whatever comes free, it is not enough. */
+    node->is_starved = false;
+    eddy_vm_execute_failed(vm, &node->instruction, EDDY_OUT_OF_MEMORY);
+    eddy_graph_retire(vm, node);
 }
 
 static eddy_node *pop_starved(eddy_vm *vm) {
@@ -84,7 +96,7 @@ static void retry_in_order(eddy_vm *vm) {
     eddy_node *node;
     while ((node = pop_starved(vm)))
         if (runs_elsewhere(vm, node) || !retry(vm, node)) {
-            eddy_starved_add(vm, node);
+            add(vm, node);
             return;
         }
 }
@@ -110,7 +122,7 @@ static bool retry_all(eddy_vm *vm) {
     while (left) {
         node = left;
         left = node->ready_next;
-        eddy_starved_add(vm, node);
+        add(vm, node);
     }
     return has_run;
 }

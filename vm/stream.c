@@ -12,8 +12,9 @@ static void stream_free(eddy_vm_stream *stream) {
     eddy_memory_release(stream, sizeof(*stream), EDDY_MEMORY_RUNTIME);
 }
 
-/* Lock: submission. A number whose stream nobody refers to and whose instructions have retired is used again. */
-static bool number_for(eddy_vm *vm, uint32_t *number) {
+/* Lock: submission. A number whose stream nobody refers to and whose instructions have retired is used again; *old is that stream,
+ * which the caller frees without the lock: its last drain may still hold the run token, and want the lock. */
+static bool number_for(eddy_vm *vm, uint32_t *number, eddy_vm_stream **old) {
     if (vm->stream_count < EDDY_STREAM_MAX) {
         *number = vm->stream_count;
         return true;
@@ -23,7 +24,7 @@ static bool number_for(eddy_vm *vm, uint32_t *number) {
         if (eddy_load_acquire(&stream->references) > 0 ||
             stream->submitted != eddy_load_acquire(&stream->retired))
             continue;
-        stream_free(stream);
+        *old = stream;
         *number = i;
         return true;
     }
@@ -41,7 +42,8 @@ eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_stream *under, bool is_foreign,
     eddy_store_relaxed(&made->references, 1);
     eddy_lock_acquire(&vm->submission);
     uint32_t number;
-    bool has_number = number_for(vm, &number);
+    eddy_vm_stream *old = NULL;
+    bool has_number = number_for(vm, &number, &old);
     if (has_number) {
         made->number = (uint16_t)number;
         vm->streams[number] = made;
@@ -49,6 +51,8 @@ eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_stream *under, bool is_foreign,
             vm->stream_count++;
     }
     eddy_lock_release(&vm->submission);
+    if (old)
+        stream_free(old);
     if (!has_number) {
         eddy_memory_release(made, sizeof(*made), EDDY_MEMORY_RUNTIME);
         return EDDY_OUT_OF_MEMORY;

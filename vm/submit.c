@@ -102,9 +102,22 @@ static void numbers_collect(eddy_vm *vm) {
     eddy_store_release(&vm->numbers_taken, taken);
 }
 
+/* Takes one of the numbers beyond the ring; false when there are none. */
+static bool take_beyond(eddy_vm *vm) {
+    if (!vm->numbers_taken_beyond)
+        vm->numbers_taken_beyond = eddy_exchange_acq_rel(&vm->numbers_beyond, (eddy_storage_number)0);
+    eddy_storage_number number = vm->numbers_taken_beyond;
+    if (!number)
+        return false;
+    eddy_storage *storage = eddy_vm_storage(vm, number);
+    vm->numbers_taken_beyond = storage->engine.next_unreturned;
+    eddy_vm_number_give(vm, storage, number);
+    return true;
+}
+
 bool eddy_vm_numbers_find(eddy_vm *vm) {
     numbers_collect(vm);
-    return vm->table->free_head || eddy_storage_table_grow(vm->table);
+    return vm->table->free_head || take_beyond(vm) || eddy_storage_table_grow(vm->table);
 }
 
 /* ---- room ---- */
@@ -135,7 +148,7 @@ void eddy_vm_flush_releases(eddy_vm *vm) {
         eddy_storage_number numbers[EDDY_RECORD_RELEASES];
         uint32_t count = eddy_vm_pending_take(vm, numbers, EDDY_RECORD_RELEASES);
         eddy_instruction releases = {.kind = EDDY_KIND_RELEASES, .sequence = vm->sequence};
-        eddy_ring_publish(eddy_ring_write(&vm->ring, &releases, 0, 0, 0, numbers, count));
+        eddy_ring_publish(eddy_ring_write(&vm->ring, &releases, 0, 0, 0, numbers, count), releases.sequence);
         vm->has_written = true;
     }
 }
@@ -181,7 +194,7 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
         if (status != EDDY_OK)
             return status;
     }
-    instruction->sequence = ++vm->sequence;
+    uint64_t sequence = instruction->sequence = ++vm->sequence;
     eddy_vm_stream *stream = submission->stream ? submission->stream : vm->streams[0];
     instruction->stream = stream->number;
     if (stream->is_ordered || instruction->kind == EDDY_KIND_GATE)
@@ -202,7 +215,7 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
         storage->issuer.submitted++;
         storage->issuer.last_position = position;
     }
-    eddy_ring_publish(record);
+    eddy_ring_publish(record, sequence);
     return EDDY_OK;
 }
 

@@ -288,7 +288,7 @@ static eddy_status create_in_turn(eddy_vm *vm, int64_t bytes, eddy_storage_numbe
 /* Large ones leave to what is in flight what the marks allow it. */
 static bool may_take_at_once(eddy_vm *vm, int64_t bytes) {
     return bytes <= EDDY_PENDING_BYTES || vm->issued == eddy_load_seq_cst(&vm->finished) ||
-           eddy_starved_leaves_room(vm, bytes);
+           eddy_starved_leaves_room(vm, bytes, vm->issued_bytes - eddy_load_seq_cst(&vm->finished_bytes));
 }
 
 eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage, void **data) {

@@ -22,7 +22,7 @@ uint64_t eddy_vm_thread_number(void) {
 /* ---- helping ---- */
 
 typedef struct wanted {
-    const eddy_waiter *waiter;
+    uint64_t number; /* the wait's */
     const eddy_vm *vm;
     uint64_t before; /* a barrier wants every instruction up to this number */
 } wanted;
@@ -34,7 +34,7 @@ static bool is_wanted(const eddy_stream_work *work, const void *context) {
     const eddy_node *node = (const eddy_node *)(const void *)((const char *)work - offsetof(eddy_node, work));
     if (node->vm != want->vm || node->instruction.place == EDDY_PLACE_WORKER)
         return false;
-    return eddy_load_relaxed(&node->wanted_by) == want->waiter || node->instruction.sequence <= want->before;
+    return eddy_load_relaxed(&node->wanted_number) == want->number || node->instruction.sequence <= want->before;
 }
 
 /* Does one piece of work for others; false when there is none that a waiter may do. With a timeout: slices only. */
@@ -43,7 +43,7 @@ static bool help(eddy_vm *vm, const eddy_waiter *waiter, uint64_t before, bool h
         return true;
     if (has_deadline)
         return false;
-    wanted want = {waiter, vm, before};
+    wanted want = {waiter->number, vm, before};
     return vm->has_team && eddy_team_help_work(is_wanted, &want);
 }
 
@@ -157,7 +157,12 @@ static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, edd
                                    const eddy_vm_wait *wait) {
     submission->op = wait->op;
     submission->instruction.address = wait->address;
-    eddy_status status = eddy_vm_write(vm, submission);
+    int64_t deadline_ns = eddy_clock_deadline(wait->timeout_ns);
+    eddy_status status = eddy_marks_wait_for_waits(vm, wait->op, wait->address, deadline_ns);
+    if (status == EDDY_TIMED_OUT)
+        fail_wait(status, wait);
+    if (status == EDDY_OK)
+        status = eddy_vm_write(vm, submission);
     uint64_t before = submission->instruction.kind == EDDY_KIND_BARRIER ? vm->sequence : 0;
     eddy_vm_leave(vm);
     if (status != EDDY_OK) {
@@ -166,7 +171,7 @@ static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, edd
         return status;
     }
     eddy_trace_begin(EDDY_TRACE_WAIT, wait->op, submission->instruction.sequence);
-    status = eddy_vm_wait_for(vm, waiter, before, eddy_clock_deadline(wait->timeout_ns));
+    status = eddy_vm_wait_for(vm, waiter, before, deadline_ns);
     eddy_trace_end(EDDY_TRACE_WAIT, wait->op, submission->instruction.sequence);
     if (status != EDDY_OK)
         return fail_wait(status, wait);

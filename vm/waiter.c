@@ -7,11 +7,14 @@ eddy_waiter *eddy_waiter_acquire(eddy_waiter_pool *pool) {
     eddy_waiter *waiter = pool->free;
     if (waiter)
         pool->free = waiter->next_free;
+    uint64_t number = ++pool->count;
     eddy_lock_release(&pool->lock);
     if (!waiter)
         waiter = eddy_memory_acquire(sizeof(*waiter), EDDY_MEMORY_RUNTIME);
     if (waiter)
         memset(waiter, 0, offsetof(eddy_waiter, value));
+    if (waiter)
+        waiter->number = number;
     return waiter;
 }
 

@@ -24,6 +24,7 @@ typedef struct eddy_waiter {
     eddy_sleep_word state;
     struct eddy_waiter *next_free; /* lock: the pool's */
     uint64_t thread;               /* const while PENDING: number of the waiting thread */
+    uint64_t number;               /* const while PENDING: of this wait, never used again */
     /* Written by the engine before DONE. */
     eddy_status status; /* EDDY_OK, or why the wait itself failed */
     eddy_poison poison;
@@ -37,6 +38,7 @@ typedef struct eddy_waiter {
 typedef struct eddy_waiter_pool {
     eddy_lock lock;
     eddy_waiter *free;
+    uint64_t count; /* lock: lock; waits so far */
 } eddy_waiter_pool;
 
 /* NULL when there is no memory. */

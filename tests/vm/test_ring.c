@@ -42,7 +42,7 @@ static void push(eddy_ring *ring, uint64_t n, const payload *content) {
                                     .mentions = content->mentions,
                                     .sizes = content->sizes};
     eddy_ring_publish(eddy_ring_write(ring, &instruction, content->words * 8, content->new_count, n % 20,
-                                      content->releases, content->release_count));
+                                      content->releases, content->release_count), instruction.sequence);
 }
 
 /* Reads and pops the record at the head, which must be number `n`. Padding is passed over. */
@@ -136,12 +136,12 @@ Test(ring, a_record_that_would_wrap_is_preceded_by_padding) {
     payload small = {0};
     eddy_instruction instruction = {.kind = EDDY_KIND_CALL, .arguments = small.arguments};
     for (int i = 0; i < EDDY_RING_LINES - 1; i++) {
-        eddy_ring_publish(eddy_ring_write(&ring, &instruction, 0, 0, 0, NULL, 0));
+        eddy_ring_publish(eddy_ring_write(&ring, &instruction, 0, 0, 0, NULL, 0), instruction.sequence);
         eddy_ring_pop(&ring, eddy_ring_peek(&ring));
         publish_consumed(&ring);
     }
     cr_assert(eddy_ring_has_room(&ring, eddy_record_lines(80, 0, 0, 0)));
-    eddy_ring_publish(eddy_ring_write(&ring, &instruction, 80, 0, 0, NULL, 0));
+    eddy_ring_publish(eddy_ring_write(&ring, &instruction, 80, 0, 0, NULL, 0), instruction.sequence);
     eddy_record *pad = eddy_ring_peek(&ring);
     cr_assert_eq(pad->kind_releases & 15, EDDY_KIND_PAD);
     cr_assert_eq(pad->line_count, 1);
@@ -195,7 +195,7 @@ Test(ring, the_longest_record_fits_the_greatest_number_of_lines) {
                                     .mentions = made.mentions,
                                     .sizes = sizes};
     eddy_ring_publish(eddy_ring_write(&ring, &instruction, EDDY_RECORD_ARGUMENT_BYTES, EDDY_RECORD_OPERANDS, 31,
-                                      made.releases, EDDY_RECORD_RELEASES));
+                                      made.releases, EDDY_RECORD_RELEASES), instruction.sequence);
     eddy_instruction found = {0};
     const eddy_storage_number *releases;
     uint32_t release_count;
@@ -255,7 +255,7 @@ Test(ring, a_record_with_a_block_names_it) {
     eddy_block_open(block, &instruction);
     instruction.arguments = &block;
     eddy_storage_number released[2] = {5, 6};
-    eddy_ring_publish(eddy_ring_write(&ring, &instruction, sizeof(block), 7, 0, released, 2));
+    eddy_ring_publish(eddy_ring_write(&ring, &instruction, sizeof(block), 7, 0, released, 2), instruction.sequence);
     eddy_instruction found = {0};
     const eddy_storage_number *releases;
     uint32_t release_count;

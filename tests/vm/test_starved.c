@@ -203,10 +203,52 @@ Test(starved, a_storage_made_by_hand_waits_for_what_comes_free) {
     cr_assert_eq(maker.status, EDDY_OK);
 }
 
-Test(starved, a_storage_made_by_hand_leaves_room_to_what_runs) {
-    hand_maker maker = {.bytes = 2 * MB};
-    make_at_latch(12 * MB, 8 * MB, false, &maker);
-    cr_assert_eq(maker.status, EDDY_OK, "once nothing runs any more it may have the rest");
+/* 8 of 12 MB are there, and a call of 3 MB more stands behind the latch: 2 MB by hand have to wait for it. Without that call there is
+ * nothing to wait for, although a kernel runs. */
+static void make_beside(bool is_queued) {
+    vm_session session = open_workers(12 * MB);
+    eddy_storage_number present = submit(&session, 8 * MB, 1, 0, NULL);
+    session_settle(&session);
+    vm_latch latch = {0};
+    eddy_storage_number reader = session_latch(&session, &latch, 1, &present), queued = 0;
+    latch_await(&latch, 1);
+    if (is_queued)
+        queued = submit(&session, 3 * MB, 2, 1, &reader);
+    hand_maker maker = {.vm = session.vm, .bytes = 2 * MB};
+    pthread_t thread;
+    start_thread(&thread, make_by_hand, &maker);
+    if (is_queued) {
+        await_in_flight(&session, &maker, 3);
+        session_release(&session, queued);
+    } else {
+        join_thread(thread);
+    }
+    latch_open(&latch);
+    if (is_queued)
+        join_thread(thread);
+    cr_assert_eq(maker.status, EDDY_OK);
+    close_all(&session, 3, (eddy_storage_number[]){present, reader, maker.made});
+}
+
+Test(starved, a_storage_made_by_hand_leaves_room_to_what_is_in_flight) {
+    make_beside(true);
+}
+
+Test(starved, a_storage_made_by_hand_waits_for_nothing_where_there_is_room) {
+    make_beside(false);
+}
+
+/* Something always runs: a latch that opens when the other storage has failed. */
+Test(starved, what_never_fits_fails_at_once) {
+    vm_session session = open_workers(8 * MB);
+    vm_latch latch = {0};
+    eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
+    latch_await(&latch, 1);
+    eddy_storage_number large = submit(&session, 9 * MB, 1, 0, NULL);
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, large, &forever), EDDY_OUT_OF_MEMORY);
+    taken_error();
+    latch_open(&latch);
+    close_all(&session, 2, (eddy_storage_number[]){held, large});
 }
 
 Test(starved, a_storage_made_by_hand_fails_when_nothing_comes_free) {
