@@ -53,6 +53,12 @@ eddy_dtype eddy_dtype_promote_scalar(eddy_dtype tensor, eddy_scalar_kind scalar)
     return tensor;
 }
 
+void eddy_dtype_range(eddy_dtype dtype, int64_t *least, int64_t *most) {
+    EDDY_ASSERT(eddy_dtype_category_of(dtype) == EDDY_CATEGORY_INT);
+    *most = dtype == EDDY_U8 ? UINT8_MAX : INT64_MAX >> (64 - 8 * eddy_dtype_size(dtype));
+    *least = dtype == EDDY_U8 ? 0 : -*most - 1;
+}
+
 /* Rounds to nearest even into a sign, `exponent_bits` and `fraction_bits`: at most 8 and 10, so that no value that a
  * narrow format holds is subnormal as a double. */
 static uint16_t narrow_f64(double value, int exponent_bits, int fraction_bits) {
@@ -125,8 +131,8 @@ int64_t eddy_dtype_load_i64(eddy_dtype dtype, const void *source) {
 /* An int dtype, saturated. */
 static void store_int(eddy_dtype dtype, void *target, int64_t value) {
     size_t bytes = eddy_dtype_bytes(dtype);
-    int64_t most = dtype == EDDY_U8 ? UINT8_MAX : INT64_MAX >> (64 - 8 * bytes);
-    int64_t least = dtype == EDDY_U8 ? 0 : -most - 1;
+    int64_t least, most;
+    eddy_dtype_range(dtype, &least, &most);
     value = value < least ? least : value > most ? most : value;
     /* The low bytes of two's complement are the narrow value; through each type, for the byte order's sake. */
     switch (bytes) {
@@ -178,12 +184,14 @@ static double sticky_f64(int64_t value) {
     return value < 0 ? -(double)magnitude : (double)magnitude;
 }
 
+double eddy_dtype_f64_of_i64(eddy_dtype dtype, int64_t value) {
+    return dtype == EDDY_F64 ? (double)value : sticky_f64(value);
+}
+
 void eddy_dtype_store_i64(eddy_dtype dtype, void *target, int64_t value) {
     EDDY_ASSERT(eddy_dtype_is_valid(dtype));
-    if (dtype == EDDY_F64)
-        eddy_dtype_store_f64(dtype, target, (double)value);
-    else if (eddy_dtype_is_float(dtype))
-        eddy_dtype_store_f64(dtype, target, sticky_f64(value));
+    if (eddy_dtype_is_float(dtype))
+        eddy_dtype_store_f64(dtype, target, eddy_dtype_f64_of_i64(dtype, value));
     else if (dtype == EDDY_BOOL)
         eddy_dtype_store_f64(dtype, target, value != 0);
     else

@@ -29,6 +29,9 @@ static inline bool eddy_dtype_is_float(eddy_dtype dtype) {
     return dtype <= EDDY_BF16;
 }
 
+/* The least and the largest number of an integer dtype. */
+void eddy_dtype_range(eddy_dtype dtype, int64_t *least, int64_t *most);
+
 /* The dtype of tensor-with-scalar under PyTorch's rules: the tensor's, unless the scalar's category is higher (bool <
  * int < float); then i64 or f32. */
 eddy_dtype eddy_dtype_promote_scalar(eddy_dtype tensor, eddy_scalar_kind scalar);
@@ -94,5 +97,8 @@ int64_t eddy_dtype_load_i64(eddy_dtype dtype, const void *source);
 void eddy_dtype_store_f64(eddy_dtype dtype, void *target, double value);
 void eddy_dtype_store_i64(eddy_dtype dtype, void *target, int64_t value);
 void eddy_dtype_store_scalar(eddy_dtype dtype, void *target, eddy_scalar value);
+
+/* An integer as a double that a float dtype rounds as it would round the integer itself. */
+double eddy_dtype_f64_of_i64(eddy_dtype dtype, int64_t value);
 
 #endif

@@ -32,6 +32,8 @@ typedef struct eddy_op_attribute {
     size_t offset; /* in the attribute struct */
     bool is_required;
     bool is_fixed; /* always its default (zeros' value 0): eddy_call refuses it */
+    bool
+        is_held; /* SCALAR: converted (base/number.h) to the compute dtype, of ops that are not elementwise to the result's */
     eddy_scalar default_value; /* INT, FLOAT, BOOL, SCALAR, DTYPE, AXIS, CHOICE */
     const char *choices;       /* CHOICE: "mean sum none"; NULL elsewhere */
 } eddy_op_attribute;
@@ -96,6 +98,7 @@ typedef struct eddy_op {
      * channels last); 0: row-major. No list stands before that operand; of a list it is the first item. */
     int32_t layout_of;
     int32_t scalar_count; /* so many attributes, the first ones, are EDDY_ATTRIBUTE_SCALAR and promote with the inputs */
+    bool numbers_wrap;    /* integers wrap around in this op, and with them its scalars */
 
     /* Shapes and dtypes of outputs. NULL for elementwise ops: broadcast and promotion say it all. */
     eddy_status (*infer)(eddy_infer *infer);

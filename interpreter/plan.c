@@ -2,6 +2,7 @@
 
 #include <base/dtype.h>
 #include <base/memory.h>
+#include <base/number.h>
 #include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/copy.h>
@@ -192,14 +193,30 @@ static void drop_casts(plan *p) {
         }
 }
 
-static void fold_scalars(plan *p) {
-    for (int32_t i = 0; i < p->op->scalar_count; i++) {
-        char *place = (char *)p->apply->attributes + p->op->attributes[i].offset;
-        eddy_scalar scalar;
-        memcpy(&scalar, place, sizeof(scalar));
-        scalar = eddy_scalar_fold(scalar, p->compute);
-        memcpy(place, &scalar, sizeof(scalar));
+static eddy_status refuse_number(const plan *p, const char *name, eddy_scalar number, eddy_dtype dtype) {
+    char text[32];
+    int64_t least, most;
+    eddy_number_format(number, text, sizeof(text));
+    eddy_dtype_range(dtype, &least, &most);
+    return eddy_infer_fail(&p->infer, EDDY_OUT_OF_RANGE, "%s is %s, and %s holds %lld to %lld", name, text,
+                           eddy_dtype_name(dtype), (long long)least, (long long)most);
+}
+
+/* The numbers of the call become numbers of the dtype that it computes in. */
+static eddy_status convert_numbers(plan *p) {
+    for (int32_t i = 0; i < p->op->attribute_count; i++) {
+        const eddy_op_attribute *attribute = &p->op->attributes[i];
+        if (!attribute->is_held)
+            continue;
+        eddy_dtype dtype = i < p->op->scalar_count ? p->compute : p->output_specs[0].dtype;
+        char *place = (char *)p->apply->attributes + attribute->offset;
+        eddy_scalar number;
+        memcpy(&number, place, sizeof(number));
+        if (!eddy_number_convert(&number, dtype, p->op->numbers_wrap))
+            return refuse_number(p, attribute->name, number, dtype);
+        memcpy(place, &number, sizeof(number));
     }
+    return EDDY_OK;
 }
 
 /* ---- targets ---- */
@@ -764,10 +781,10 @@ eddy_status eddy_plan_apply(eddy_caller *caller, const eddy_apply *apply) {
                            .outputs = p.output_specs,
                            .address = apply->address};
     status = prepare(&p);
-    if (status == EDDY_OK) {
-        fold_scalars(&p);
+    if (status == EDDY_OK)
+        status = convert_numbers(&p);
+    if (status == EDDY_OK)
         status = cast_inputs(&p);
-    }
     if (status == EDDY_OK && !submit_short(&p, &status))
         status = submit(&p);
     drop_casts(&p);

@@ -126,6 +126,7 @@ static void init(eddy_route *route, const eddy_op *op, eddy_dtype dtype) {
     route->output = (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true};
     route->attribute_bytes = op->kernel_attribute_bytes;
     route->scalar_kinds = (uint8_t)eddy_dtype_category_of(dtype);
+    route->scalar_wraps = op->numbers_wrap;
     route->scalar_offset = op->scalar_count ? (int64_t)op->attributes[0].offset : -1;
 }
 
@@ -156,19 +157,4 @@ const eddy_route *eddy_route_make(const eddy_op *op) {
 
 void eddy_routes_fork_child(void) {
     making = (eddy_lock){0};
-}
-
-eddy_scalar eddy_scalar_fold(eddy_scalar scalar, eddy_dtype compute) {
-    bool is_float = scalar.kind == EDDY_SCALAR_FLOAT;
-    switch (eddy_dtype_category_of(compute)) {
-    case EDDY_CATEGORY_FLOAT:
-        return eddy_scalar_float(is_float ? scalar.value.floating : (double)scalar.value.integer);
-    case EDDY_CATEGORY_INT:
-        EDDY_ASSERT(!is_float);
-        return eddy_scalar_int(scalar.value.integer);
-    case EDDY_CATEGORY_BOOL:
-        break;
-    }
-    EDDY_ASSERT(!is_float);
-    return eddy_scalar_bool(scalar.value.integer != 0);
 }

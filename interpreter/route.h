@@ -32,6 +32,7 @@ typedef struct eddy_route {
     uint8_t dtype; /* compute */
     uint8_t result;
     uint8_t scalar_kinds; /* scalars of this kind or a lower one leave the dtype as it is */
+    bool scalar_wraps;    /* and are taken whatever they are */
 } eddy_route;
 
 /* Arguments of an instruction. */
@@ -60,8 +61,5 @@ static inline const eddy_route *eddy_route_find(const eddy_op *op, uint8_t dtype
         return NULL;
     return EDDY_LIKELY(routes[dtype].kernel != NULL) ? &routes[dtype] : NULL;
 }
-
-/* A scalar as kernels of a compute dtype expect it: FLOAT for floats, INT for integers, BOOL for bool. */
-eddy_scalar eddy_scalar_fold(eddy_scalar scalar, eddy_dtype compute);
 
 #endif

@@ -1,5 +1,6 @@
 #include <interpreter/short.h>
 
+#include <base/number.h>
 #include <base/status.h>
 #include <interpreter/route.h>
 #include <interpreter/scope.h>
@@ -19,7 +20,7 @@ static inline eddy_tensor_key key_of(eddy_tensor *tensor) {
     return EDDY_LIKELY(key != 0) ? key : eddy_tensor_find_key(tensor);
 }
 
-/* False where the scalar changes the compute dtype. */
+/* False where the scalar changes the compute dtype, or is no number of it. */
 static bool fold_attributes(const eddy_route *route, const void *attributes, eddy_route_arguments *arguments) {
     memcpy(arguments->attributes, attributes, route->attribute_bytes);
     if (route->scalar_offset < 0)
@@ -27,9 +28,9 @@ static bool fold_attributes(const eddy_route *route, const void *attributes, edd
     eddy_scalar scalar;
     char *place = (char *)arguments->attributes + route->scalar_offset;
     memcpy(&scalar, place, sizeof(scalar));
-    if ((uint8_t)scalar.kind > route->scalar_kinds)
+    if ((uint8_t)scalar.kind > route->scalar_kinds ||
+        !eddy_number_convert(&scalar, (eddy_dtype)route->dtype, route->scalar_wraps))
         return false;
-    scalar = eddy_scalar_fold(scalar, (eddy_dtype)route->dtype);
     memcpy(place, &scalar, sizeof(scalar));
     return true;
 }

@@ -41,11 +41,11 @@ ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
     "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
     "late_errors", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
-    "layout",
+    "layout", "wraps",
 }
 COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors"}
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
-ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "door"}
+ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "door", "free"}
 COMPOSITIONS = "composition"  # the file whose entries are no ops
 KINDS = {"tensor": "TENSOR", "optional": "OPTIONAL", "list": "LIST"}
 
@@ -76,10 +76,16 @@ class Attribute:
     choices: list = field(default_factory=list)
     zero_flag: bool = False  # option: a bool field <name>_is_zero says that 0 is meant
     door: str = ""  # type of the parameter where it is not the attribute's
+    free: bool = False  # scalar: not converted to the dtype of the operands or the result
 
     @property
     def in_struct(self):
         return TYPES[self.type][0] is not None
+
+    @property
+    def is_held(self):
+        """A number that the dtype has to hold."""
+        return self.type == "scalar" and not self.free
 
 
 @dataclass
@@ -113,6 +119,7 @@ class Entry:
     random: object  # draws from a generator: True always, the name of an option unless that is 0
     late_shape: bool
     shortcuts: dict = field(default_factory=dict)  # of its `_s` form: number -> expression that is the same and cheaper
+    wraps: bool = False  # integers wrap around in it, and with them the numbers that it takes
     layout: str = ""  # operand, or list, in the order of whose (first's) axes in memory the outputs are laid out; empty: row-major
     scalar_of: str = ""  # the entry that this `_s` form came from
     output_count: str = ""  # of a composition: the list or the attribute that says how many outputs there are; "": one
@@ -210,6 +217,7 @@ def read_attribute(where, value, role):
         choices=value.get("choices", []),
         zero_flag=value.get("zero_flag", False),
         door=value.get("door", ""),
+        free=value.get("free", False),
     )
     if attribute.type not in TYPES:
         fail(where, f"attribute {attribute.name}: unknown type {attribute.type!r}")
@@ -300,6 +308,7 @@ def read_entry(family, name, table, defaults):
         random=table.get("random", False),
         late_shape=table.get("late_shape", False),
         layout=table.get("layout", ""),
+        wraps=table.get("wraps", False),
     )
     check_entry(where, entry)
     return entry

@@ -4,7 +4,7 @@
 
 from dataclasses import dataclass
 
-from entry import DTYPE_GROUPS
+from entry import DTYPE_GROUPS, INTEGERS
 from text import NOTICE, quoted
 
 # A sentence per group of dtypes: what operands are not, what they would promote to, what the attribute is.
@@ -63,6 +63,9 @@ def attribute_errors(entry, attribute):
     name = attribute.name
     if attribute.role == "fixed":
         return []
+    if attribute.is_held:
+        is_checked = not entry.wraps and entry.promotion != "float" and set(entry.dtypes) & set(INTEGERS)
+        return [Error("OUT_OF_RANGE", f"the dtype is an integer that does not hold {name}")] if is_checked else []
     if attribute.type == "axis":
         return [Error("OUT_OF_RANGE", f"{name} is not one of the operand's")]
     if attribute.type == "axes":

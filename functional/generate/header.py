@@ -148,7 +148,8 @@ def introduction():
         "belongs to the innermost scope open on the calling thread, else to the caller. Any thread may call it. On failure it "
         "returns NULL or a status and the thread's error slot names the op, its operands and the place. What goes wrong later (late errors) is in the result and shows when that is read.",
         f"Errors besides those that are named with an op: {shared}.",
-        "_s forms take a number on the right, which promotes by category: an i32 tensor plus EDDY_S(2) stays i32. _into forms write "
+        "_s forms take a number on the right, which promotes by category: an i32 tensor plus EDDY_S(2) stays i32. Where that is an integer dtype it "
+        "has to hold the number, or integers wrap around in the op and the number with them (<eddy/scalar.h>). _into forms write "
         "to a given tensor and _inplace forms to their first operand, which may be exactly an operand of an elementwise op but must "
         "not overlap one otherwise, nor repeat elements.",
     ])

@@ -20,7 +20,7 @@ Made from the op list and the public headers by `python3 functional/generate/mai
 be edited. Whole descriptions stand with the prototypes in `<eddy/ops.h>`, and for bindings in the installed `ops.json`.
 
 * **dtypes**: what the op is computed in, or takes. "others become f32": integers and bool are promoted.
-* **forms**: `_s` takes a number in place of the last operand, `_into` writes to a target, `_inplace` to the first operand. `_s` goes before
+* **forms**: `_s` takes a number in place of the last operand ([numbers.md](numbers.md): OUT_OF_RANGE where an integer dtype does not hold it), `_into` writes to a target, `_inplace` to the first operand. `_s` goes before
   the others: `eddy_add_s_into`.
 * **gradient**: the operands that it goes back to; "none": the result carries none; "refused": a recorded call fails.
 * **ulp**: bound of the error in units in the last place, of the result where nothing else is said; 0: correctly rounded, or copied.

@@ -34,7 +34,7 @@ def attribute_row(entry, attribute):
     return (f"    {{.name = {quoted(attribute.name)}, .type = EDDY_ATTRIBUTE_{TYPES[attribute.type][0]}, "
             f".offset = offsetof({entry.arguments}, {path(entry, attribute)})"
             + flag("is_required", attribute.role == "parameter" and attribute.type != "axes")
-            + flag("is_fixed", attribute.role == "fixed")
+            + flag("is_fixed", attribute.role == "fixed") + flag("is_held", attribute.is_held)
             + f", .default_value = {scalar(default)}{choices}}},")
 
 
@@ -80,7 +80,7 @@ def op_lines(number, entry):
         fields += [f".attribute_bytes = sizeof({entry.arguments})", f".kernel_attribute_bytes = {kernel_bytes(entry)}"]
     for name, is_set in (("is_elementwise", entry.is_elementwise or entry.broadcasts), ("has_late_shape", entry.late_shape),
                          ("is_random", bool(entry.random)), ("allows_alias", bool(entry.alias)),
-                         ("alias_is_first", entry.alias == "first")):
+                         ("alias_is_first", entry.alias == "first"), ("numbers_wrap", entry.wraps)):
         if is_set:
             fields.append(f".{name} = true")
     fields += [f".promotion = EDDY_PROMOTE_{PROMOTIONS[entry.promotion]}", f".result = EDDY_RESULT_{RESULTS[entry.result]}",

@@ -53,41 +53,19 @@ eddy_status eddy_infer_multinomial(eddy_infer *infer) {
     return EDDY_OK;
 }
 
-/* Least and largest value of each integer dtype. */
-static bool range_of(eddy_dtype dtype, int64_t *least, int64_t *largest) {
-    switch (dtype) {
-    case EDDY_I8:
-        *least = INT8_MIN, *largest = INT8_MAX;
-        return true;
-    case EDDY_U8:
-        *least = 0, *largest = UINT8_MAX;
-        return true;
-    case EDDY_I16:
-        *least = INT16_MIN, *largest = INT16_MAX;
-        return true;
-    case EDDY_I32:
-        *least = INT32_MIN, *largest = INT32_MAX;
-        return true;
-    case EDDY_I64:
-        *least = INT64_MIN, *largest = INT64_MAX;
-        return true;
-    default:
-        return false;
-    }
-}
-
 eddy_status eddy_infer_randint(eddy_infer *infer) {
     const eddy_arguments_randint *arguments = infer->attributes;
     int64_t least, largest, low = arguments->kernel.low, high = arguments->kernel.high;
     eddy_status status = eddy_check_dtype(infer, arguments->dtype);
     if (status != EDDY_OK)
         return status;
-    if (!range_of(arguments->dtype, &least, &largest))
+    if (eddy_dtype_category_of(arguments->dtype) != EDDY_CATEGORY_INT)
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "the dtype must be an integer, not %s",
                                eddy_dtype_name(arguments->dtype));
     if (low >= high)
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "there is no number from %lld to below %lld",
                                (long long)low, (long long)high);
+    eddy_dtype_range(arguments->dtype, &least, &largest);
     if (low < least || high - 1 > largest)
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%s does not hold all numbers from %lld to below %lld",
                                eddy_dtype_name(arguments->dtype), (long long)low, (long long)high);

@@ -381,6 +381,35 @@ static void refuses_shapes(const described *good, const eddy_op_attribute *attri
     expect_refusal(&bad, "", EDDY_INVALID_ARGUMENT, "shape");
 }
 
+/* The call in u8, if the op takes it: operands, and what a dtype among the attributes says. */
+static bool make_u8(described *call) {
+    if (!(form_of(call->op)->taken >> EDDY_U8 & 1u))
+        return false;
+    for (int64_t i = 0; i < call->operand_count; i++)
+        if (!operand_at(call, i)->is_bool)
+            call->operands[i] = described_ones(EDDY_U8, eddy_shape_of(call->operands[i]));
+    if (call->operand_count == 0)
+        described_attribute(call, "dtype", EDDY_ATTRIBUTE_DTYPE)->value.dtype = EDDY_U8;
+    return true;
+}
+
+/* Where integers wrap around, so does the number; everywhere else the dtype has to hold it. */
+static void refuses_numbers(const described *good, const eddy_op_attribute *attribute) {
+    described bad = *good;
+    eddy_tensor *outputs[EDDY_OP_OUTPUT_MAX];
+    char part[64];
+    if (!make_u8(&bad) || !attribute->is_held)
+        return;
+    for (int64_t number = -1; number <= 256; number += 257) {
+        described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_SCALAR)->value.scalar = eddy_scalar_int(number);
+        snprintf(part, sizeof(part), "%s is %lld, and u8 holds 0 to 255", attribute->name, (long long)number);
+        if (good->op->numbers_wrap)
+            cr_expect_eq(described_call(&bad, "", outputs), EDDY_OK, "%s", good->op->name);
+        else
+            expect_refusal(&bad, "", EDDY_OUT_OF_RANGE, part);
+    }
+}
+
 static void refuses_attributes(const described *good) {
     for (int32_t i = 0; i < good->op->attribute_count; i++) {
         const eddy_op_attribute *attribute = &good->op->attributes[i];
@@ -388,6 +417,9 @@ static void refuses_attributes(const described *good) {
         if (attribute->is_fixed)
             continue;
         switch (attribute->type) {
+        case EDDY_ATTRIBUTE_SCALAR:
+            refuses_numbers(good, attribute);
+            break;
         case EDDY_ATTRIBUTE_AXIS:
             described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_AXIS)->value.integer = AXIS_TOO_HIGH;
             expect_refusal(&bad, "", EDDY_OUT_OF_RANGE, "axis 99 is out of range for rank");

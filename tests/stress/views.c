@@ -225,18 +225,27 @@ static void make(views_run *run, int step) {
     keep(run, step, "from_data", slot, t);
 }
 
+/* Of any_scalar's numbers: all other dtypes hold them. */
+static bool is_held(eddy_scalar scalar, eddy_dtype dtype) {
+    if (dtype != EDDY_U8)
+        return true;
+    return scalar.kind == EDDY_SCALAR_FLOAT ? scalar.value.floating > -1 : scalar.value.integer >= 0;
+}
+
 static void full(views_run *run, int step) {
     expected_tensor *slot = pick_free(run);
     if (!slot)
         return;
     expected_tensor t = laid_out(any_dtype(run), 1 + (int)below(run, 2), 1 + below(run, 6), 1 + below(run, 8));
     eddy_scalar scalar = any_scalar(run);
-    for (int64_t i = 0; i < count_of(&t); i++)
-        t.storage->cells[i] =
-            scalar.kind == EDDY_SCALAR_FLOAT || dtype_of(&t) == EDDY_BOOL || element_is_float(dtype_of(&t))
-                ? element_from_scalar(scalar, dtype_of(&t))
-                : element_cast((element){.number = (double)scalar.value.integer}, EDDY_F64, dtype_of(&t));
     t.handle = eddy_full(shape_of(t.rank, t.dims), scalar, dtype_of(&t), NULL);
+    if (!is_held(scalar, dtype_of(&t))) {
+        expect_refusal(run, step, "full", t.handle == NULL, EDDY_OUT_OF_RANGE);
+        drop(&t);
+        return;
+    }
+    for (int64_t i = 0; i < count_of(&t); i++)
+        t.storage->cells[i] = element_from_scalar(scalar, dtype_of(&t));
     keep(run, step, "full", slot, t);
 }
 
@@ -418,6 +427,10 @@ static void order(views_run *run, int step) {
     if (!slot || !pick_pair(run, &p) || !p.fits)
         return;
     element_order op = (element_order)below(run, ELEMENT_ORDER_COUNT);
+    if (!p.b && !is_held(p.scalar, p.dtype)) {
+        expect_refusal(run, step, orders[op].name, !orders[op].run_s(p.a->handle, p.scalar), EDDY_OUT_OF_RANGE);
+        return;
+    }
     expected_tensor t = laid_out(EDDY_BOOL, p.rank, p.dims[0], p.dims[1]);
     for (int64_t i = 0; i < count_of(&t); i++) {
         int64_t row = i / p.dims[1], column = i % p.dims[1];
