@@ -3,6 +3,7 @@
 #include <base/memory.h>
 #include <base/status.h>
 #include <interpreter/describe.h>
+#include <interpreter/op.h>
 #include <interpreter/tensor.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -50,7 +51,7 @@ static eddy_status check_axis_count(int32_t count, const char *op, const void *a
 
 eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, const char *op, const void *address,
                            eddy_list inputs) {
-    uint32_t bits = 0;
+    uint32_t bits = axes && axes->count == 0 ? EDDY_AXES_NAMELESS : 0;
     int32_t count = axes ? axes->count : 0;
     eddy_status status = check_axis_count(count, op, address, inputs);
     if (status != EDDY_OK)

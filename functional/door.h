@@ -22,7 +22,7 @@ eddy_status eddy_door_fail(eddy_status status, const char *op, const void *addre
                            const char *format, ...) EDDY_PRINTF(5, 6);
 
 /* Axes as a bit mask that inference completes once the rank is known: bit a for axis a, bit 15 + a for axis -a;
- * 0 for all (NULL or none named, as PyTorch has it). OUT_OF_RANGE (outside -16 .. 15), INVALID_ARGUMENT (named
+ * 0 for all (NULL), EDDY_AXES_NAMELESS for an empty list. OUT_OF_RANGE (outside -16 .. 15), INVALID_ARGUMENT (named
  * twice, too many). */
 EDDY_MUST_USE eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, const char *op, const void *address,
                                          eddy_list inputs);

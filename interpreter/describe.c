@@ -50,13 +50,14 @@ int eddy_describe_error(const eddy_op *op, const eddy_indexed *indexed, const ch
     eddy_status status = (eddy_status)eddy_load_relaxed(&error->status);
     int64_t position = eddy_load_relaxed(&error->position);
     eddy_text text = {buffer, size, 0};
+    long long bound = (long long)error->bound, least = op->indices_from_end ? -bound : 0;
     eddy_text_add(&text, "%s: ", op->name);
     if (status == EDDY_OUT_OF_RANGE && indexed && position != INT64_MAX) {
         add_place(&text, indexed, position);
-        eddy_text_add(&text, " is %lld, out of range [0, %lld)", (long long)error->value, (long long)error->bound);
+        eddy_text_add(&text, " is %lld, out of range [%lld, %lld)", (long long)error->value, least, bound);
     } else if (status == EDDY_OUT_OF_RANGE && position != INT64_MAX) {
-        eddy_text_add(&text, "%lld is out of range [0, %lld), at position %lld", (long long)error->value,
-                      (long long)error->bound, (long long)position);
+        eddy_text_add(&text, "%lld is out of range [%lld, %lld), at position %lld", (long long)error->value, least,
+                      bound, (long long)position);
     } else if (status == EDDY_NOT_FINITE) {
         eddy_text_add(&text, "the result holds a NaN or an infinity");
     } else {

@@ -25,7 +25,9 @@ typedef struct eddy_op_operand {
 } eddy_op_operand;
 
 /* Attribute types are public (<eddy/op.h>). What the struct holds until `infer` has run: AXES bit a for axis a, bit 15 + a for
- * axis -a, 0 for all (after it, bits 0 to 15 only); AXIS the number that was given (after it, 0 or more). */
+ * axis -a, 0 for all, EDDY_AXES_NAMELESS for a list without any (after it, bits 0 to 15 only); AXIS the number that was given (after it, 0 or more). */
+#define EDDY_AXES_NAMELESS UINT32_MAX /* 32 axes cannot be named */
+
 typedef struct eddy_op_attribute {
     const char *name;
     eddy_attribute_type type;
@@ -91,6 +93,7 @@ typedef struct eddy_op {
     bool has_effect;     /* never merged, dropped or run twice */
     bool allows_alias;   /* _into and _inplace: the target may be exactly an input */
     bool alias_is_first; /* with allows_alias: of the inputs, only the first */
+    bool indices_from_end; /* negative indices count from the end: late errors show the range */
     bool is_registered;
     eddy_op_promotion promotion;
     eddy_op_result result;

@@ -74,12 +74,19 @@ static described describe(const viewing *v) {
     return d;
 }
 
-static bool find_axis(const viewing *v, int64_t axis, int32_t *result) {
-    if (v->layout.rank > 0 && eddy_axis_normalize(axis, v->layout.rank, result))
-        return true;
+static bool fail_axis(const viewing *v, int64_t axis) {
     eddy_fail(EDDY_OUT_OF_RANGE, v->op, v->address, "%s: %s has no axis %lld", v->op, describe(v).text,
               (long long)axis);
     return false;
+}
+
+static bool find_axis(const viewing *v, int64_t axis, int32_t *result) {
+    return (v->layout.rank > 0 && eddy_axis_normalize(axis, v->layout.rank, result)) || fail_axis(v, axis);
+}
+
+/* For what does nothing to rank 0: there 0 and -1 will do, as in PyTorch. */
+static bool find_axis_or_none(const viewing *v, int64_t axis, int32_t *result) {
+    return eddy_axis_normalize(axis, v->layout.rank, result) || fail_axis(v, axis);
 }
 
 static void remove_axis(eddy_layout *layout, int32_t axis) {
@@ -322,8 +329,8 @@ static void swap_axes(viewing *v, int32_t a, int32_t b) {
 eddy_tensor *eddy_transpose(eddy_tensor *tensor, int32_t axis0, int32_t axis1) {
     viewing v;
     int32_t a, b;
-    if (!begin(&v, tensor, "transpose", __builtin_return_address(0)) || !find_axis(&v, axis0, &a) ||
-        !find_axis(&v, axis1, &b))
+    if (!begin(&v, tensor, "transpose", __builtin_return_address(0)) || !find_axis_or_none(&v, axis0, &a) ||
+        !find_axis_or_none(&v, axis1, &b))
         return NULL;
     swap_axes(&v, a, b);
     return end(&v);

@@ -101,6 +101,17 @@ static inline int64_t eddy_view_count(const eddy_kernel_view *view) {
     return count;
 }
 
+/* A number as a vector of one element; other views as they are. */
+static inline eddy_kernel_view eddy_view_with_axis(const eddy_kernel_view *view) {
+    static const int64_t one = 1;
+    eddy_kernel_view with = *view;
+    if (view->rank == 0) {
+        with.rank = 1;
+        with.shape = with.strides = &one;
+    }
+    return with;
+}
+
 static inline bool eddy_view_is_absent(const eddy_kernel_view *view) {
     return view->rank < 0;
 }

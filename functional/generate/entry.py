@@ -41,7 +41,7 @@ ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
     "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
     "late_errors", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
-    "layout", "wraps",
+    "layout", "wraps", "from_end",
 }
 COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors"}
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
@@ -120,6 +120,7 @@ class Entry:
     late_shape: bool
     shortcuts: dict = field(default_factory=dict)  # of its `_s` form: number -> expression that is the same and cheaper
     wraps: bool = False  # integers wrap around in it, and with them the numbers that it takes
+    from_end: bool = False  # negative indices count from the end
     layout: str = ""  # operand, or list, in the order of whose (first's) axes in memory the outputs are laid out; empty: row-major
     scalar_of: str = ""  # the entry that this `_s` form came from
     output_count: str = ""  # of a composition: the list or the attribute that says how many outputs there are; "": one
@@ -309,6 +310,7 @@ def read_entry(family, name, table, defaults):
         late_shape=table.get("late_shape", False),
         layout=table.get("layout", ""),
         wraps=table.get("wraps", False),
+        from_end=table.get("from_end", False),
     )
     check_entry(where, entry)
     return entry

@@ -19,6 +19,7 @@ NAMES = [
     ("Tensor.view, reshape(*sizes)", "view reshape", "A shape is one argument: `EDDY_SHAPE(2, -1)`"),
     ("Tensor[a:b], Tensor[i]", "slice select narrow", "C has no indexing operator"),
     ("Tensor[indices], index_put_", "index index_put", "The same; the indices are a list"),
+    ("take_along_dim", "gather", "The same, but that nothing broadcasts"),
     ("unique(return_inverse, return_counts)", "unique_counts", "The number of results is the function's"),
     ("pad", "pad", "The numbers come as before and after in the order of the axes, not from the last axis on"),
     ("cross_entropy, nll_loss (target of probabilities)", "cross_entropy nll_loss", "The target holds labels; kl_div takes probabilities"),

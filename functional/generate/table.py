@@ -80,7 +80,8 @@ def op_lines(number, entry):
         fields += [f".attribute_bytes = sizeof({entry.arguments})", f".kernel_attribute_bytes = {kernel_bytes(entry)}"]
     for name, is_set in (("is_elementwise", entry.is_elementwise or entry.broadcasts), ("has_late_shape", entry.late_shape),
                          ("is_random", bool(entry.random)), ("allows_alias", bool(entry.alias)),
-                         ("alias_is_first", entry.alias == "first"), ("numbers_wrap", entry.wraps)):
+                         ("alias_is_first", entry.alias == "first"), ("numbers_wrap", entry.wraps),
+                         ("indices_from_end", entry.from_end)):
         if is_set:
             fields.append(f".{name} = true")
     fields += [f".promotion = EDDY_PROMOTE_{PROMOTIONS[entry.promotion]}", f".result = EDDY_RESULT_{RESULTS[entry.result]}",

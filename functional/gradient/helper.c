@@ -44,7 +44,7 @@ const eddy_axes *eddy_gradient_axes(uint32_t mask, eddy_axes *axes) {
     for (int32_t d = 0; d < EDDY_RANK_MAX; d++)
         if (mask >> d & 1)
             axes->axes[axes->count++] = d;
-    return mask == 0 ? NULL : axes;
+    return axes;
 }
 
 eddy_status eddy_gradient_refuse(const eddy_gradient_call *call, const char *what) {

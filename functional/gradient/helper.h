@@ -15,7 +15,7 @@ eddy_tensor *eddy_gradient_widen(eddy_tensor *tensor);
 eddy_tensor *eddy_gradient_expand(eddy_tensor *gradient, const eddy_spec *spec, uint32_t axes, bool keepdim);
 /* Elements along the axes of a mask, 0 for all. */
 double eddy_gradient_count(const eddy_spec *spec, uint32_t axes);
-/* The axes of a mask, for a call: lives as long as the block it is written in. */
+/* The axes of a mask, none for 0, for a call: lives as long as the block it is written in. */
 #define EDDY_GRADIENT_AXES(mask) (eddy_gradient_axes((mask), &(eddy_axes){0}))
 const eddy_axes *eddy_gradient_axes(uint32_t mask, eddy_axes *axes);
 
@@ -39,6 +39,7 @@ eddy_gradient_fn eddy_gradient_extreme;
 eddy_gradient_fn eddy_gradient_gelu_backward;
 eddy_gradient_fn eddy_gradient_group_norm_backward;
 eddy_gradient_fn eddy_gradient_index;
+eddy_gradient_fn eddy_gradient_index_add;
 eddy_gradient_fn eddy_gradient_index_put;
 eddy_gradient_fn eddy_gradient_interpolate_backward;
 eddy_gradient_fn eddy_gradient_kl_div_backward;

@@ -11,20 +11,27 @@ static eddy_status give(const eddy_gradient_call *call, int64_t i, eddy_tensor *
     return EDDY_OK;
 }
 
+/* A number goes along with vectors. */
+static eddy_shape with_axis(const eddy_shape *shape) {
+    return shape->rank == 0 ? EDDY_SHAPE(1) : *shape;
+}
+
 /* Of scatter and scatter_add to source: what index names, and 0 for what it does not reach. */
 eddy_status eddy_gradient_scatter(const eddy_gradient_call *call) {
     const eddy_arguments_scatter *arguments = call->attributes;
     if (!call->wanted[2])
         return EDDY_OK;
-    const eddy_shape *index = &call->input_specs[1].shape, *source = &call->input_specs[2].shape;
-    eddy_shape before = {.rank = source->rank}, after = before;
+    eddy_shape index = with_axis(&call->input_specs[1].shape), source = with_axis(&call->input_specs[2].shape);
+    eddy_shape before = {.rank = source.rank}, after = before;
     bool reaches_all = true;
-    for (int32_t d = 0; d < source->rank; d++) {
-        after.dims[d] = source->dims[d] - index->dims[d];
+    for (int32_t d = 0; d < source.rank; d++) {
+        after.dims[d] = source.dims[d] - index.dims[d];
         reaches_all = reaches_all && after.dims[d] == 0;
     }
     eddy_tensor *picked = eddy_gather(call->gradients[0], call->inputs[1], arguments->axis);
-    return give(call, 2, reaches_all ? picked : eddy_pad(picked, before, after, EDDY_S(0)));
+    if (!reaches_all)
+        picked = eddy_pad(eddy_reshape(picked, index), before, after, EDDY_S(0));
+    return give(call, 2, eddy_reshape(picked, call->input_specs[2].shape));
 }
 
 eddy_status eddy_gradient_index(const eddy_gradient_call *call) {
@@ -75,11 +82,21 @@ eddy_status eddy_gradient_masked_scatter(const eddy_gradient_call *call) {
     return give(call, 2, eddy_reshape(flat, *source));
 }
 
+/* Of index_add to source: the parts that index names. Beside a number each is that number. */
+eddy_status eddy_gradient_index_add(const eddy_gradient_call *call) {
+    const eddy_arguments_index_add *arguments = call->attributes;
+    if (!call->wanted[2])
+        return EDDY_OK;
+    if (call->input_specs[0].shape.rank == 0)
+        return give(call, 2, eddy_expand(call->gradients[0], call->input_specs[2].shape));
+    return give(call, 2, eddy_index_select(call->gradients[0], call->inputs[1], arguments->axis));
+}
+
 /* Of max_dim and min_dim: to the element that was chosen. */
 eddy_status eddy_gradient_pick_along_axis(const eddy_gradient_call *call) {
     const eddy_arguments_max_dim *arguments = call->attributes;
     eddy_tensor *grad = call->gradients[0], *index = call->outputs[1];
-    if (!arguments->keepdim) {
+    if (!arguments->keepdim && call->input_specs[0].shape.rank > 0) {
         grad = eddy_unsqueeze(grad, arguments->axis);
         index = eddy_unsqueeze(index, arguments->axis);
     }

@@ -69,6 +69,8 @@ eddy_status eddy_gradient_repeat_interleave(const eddy_gradient_call *call) {
     eddy_shape split = {0};
     if (input->rank == EDDY_RANK_MAX)
         return eddy_gradient_refuse(call, "a rank of 16");
+    if (input->rank == 0)
+        return give(call, 0, eddy_sum(call->gradients[0], NULL, NULL));
     for (int32_t d = 0; d < input->rank; d++) {
         split.dims[split.rank++] = input->dims[d];
         if (d == arguments->axis)

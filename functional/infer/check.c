@@ -24,7 +24,7 @@ eddy_status eddy_check_axis(const eddy_infer *infer, int32_t *axis, int32_t rank
 
 eddy_status eddy_check_axes(const eddy_infer *infer, uint32_t *mask, int32_t rank) {
     uint32_t given = *mask, axes = 0;
-    if (given == 0) {
+    if (given == 0 || given == EDDY_AXES_NAMELESS) {
         *mask = (1u << rank) - 1;
         return EDDY_OK;
     }

@@ -5,6 +5,16 @@
 #include <functional/arguments.h>
 #include <functional/infer/check.h>
 
+/* A number as a vector of one element, as which it goes along with vectors; other shapes as they are. */
+static eddy_shape with_axis(const eddy_shape *shape) {
+    return shape->rank == 0 ? EDDY_SHAPE(1) : *shape;
+}
+
+/* Parts that an index of rank 0 or 1 names. */
+static int64_t part_count(const eddy_shape *index) {
+    return index->rank == 1 ? index->dims[0] : 1;
+}
+
 eddy_status eddy_infer_index_select(eddy_infer *infer) {
     eddy_attributes_axis *attributes = infer->attributes;
     const eddy_shape *input = &infer->inputs[0].shape, *index = &infer->inputs[1].shape;
@@ -13,28 +23,32 @@ eddy_status eddy_infer_index_select(eddy_infer *infer) {
         status = eddy_check_axis(infer, &attributes->axis, input->rank);
     if (status != EDDY_OK)
         return status;
-    if (index->rank > 1 || input->rank == 0)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "input must have an axis, and index a rank of 0 or 1");
+    if (index->rank > 1)
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "index must have a rank of 0 or 1");
+    if (input->rank == 0 && part_count(index) != 1)
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "a number has one part, and index names %lld",
+                               (long long)part_count(index));
     infer->outputs[0].shape = *input;
-    infer->outputs[0].shape.dims[attributes->axis] = index->rank == 1 ? index->dims[0] : 1;
+    if (input->rank > 0)
+        infer->outputs[0].shape.dims[attributes->axis] = part_count(index);
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     return EDDY_OK;
 }
 
 eddy_status eddy_infer_gather(eddy_infer *infer) {
     eddy_attributes_axis *attributes = infer->attributes;
-    const eddy_shape *input = &infer->inputs[0].shape, *index = &infer->inputs[1].shape;
+    eddy_shape input = with_axis(&infer->inputs[0].shape), index = with_axis(&infer->inputs[1].shape);
     eddy_status status = eddy_check_index(infer, 1);
     if (status == EDDY_OK)
-        status = eddy_check_axis(infer, &attributes->axis, input->rank);
+        status = eddy_check_axis(infer, &attributes->axis, input.rank);
     if (status != EDDY_OK)
         return status;
-    if (index->rank != input->rank)
+    if (index.rank != input.rank)
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "index must have input's rank");
-    for (int32_t d = 0; d < index->rank; d++)
-        if (d != attributes->axis && index->dims[d] > input->dims[d])
+    for (int32_t d = 0; d < index.rank; d++)
+        if (d != attributes->axis && index.dims[d] > input.dims[d])
             return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "index is longer than input in axis %d", (int)d);
-    infer->outputs[0].shape = *index;
+    infer->outputs[0].shape = infer->inputs[1].shape;
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     return EDDY_OK;
 }
@@ -72,21 +86,21 @@ static void be_like(eddy_infer *infer, int64_t i) {
 
 eddy_status eddy_infer_scatter(eddy_infer *infer) {
     eddy_attributes_axis *attributes = infer->attributes;
-    const eddy_shape *input = &infer->inputs[0].shape, *index = &infer->inputs[1].shape;
-    const eddy_shape *source = &infer->inputs[2].shape;
+    eddy_shape input = with_axis(&infer->inputs[0].shape), index = with_axis(&infer->inputs[1].shape);
+    eddy_shape source = with_axis(&infer->inputs[2].shape);
     eddy_status status = eddy_check_index(infer, 1);
     if (status == EDDY_OK)
         status = eddy_check_same_dtype(infer, 0, 2);
     if (status == EDDY_OK)
-        status = eddy_check_axis(infer, &attributes->axis, input->rank);
+        status = eddy_check_axis(infer, &attributes->axis, input.rank);
     if (status != EDDY_OK)
         return status;
-    if (index->rank != input->rank || source->rank != input->rank)
+    if (index.rank != input.rank || source.rank != input.rank)
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "input, index and source must have one rank");
-    for (int32_t d = 0; d < index->rank; d++) {
-        if (index->dims[d] > source->dims[d])
+    for (int32_t d = 0; d < index.rank; d++) {
+        if (index.dims[d] > source.dims[d])
             return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "index is longer than source in axis %d", (int)d);
-        if (d != attributes->axis && index->dims[d] > input->dims[d])
+        if (d != attributes->axis && index.dims[d] > input.dims[d])
             return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "index is longer than input in axis %d", (int)d);
     }
     be_like(infer, 0);
@@ -104,11 +118,15 @@ eddy_status eddy_infer_index_add(eddy_infer *infer) {
         status = eddy_check_axis(infer, &attributes->axis, input->rank);
     if (status != EDDY_OK)
         return status;
-    if (index->rank > 1 || input->rank == 0 || source->rank != input->rank)
+    int32_t rank = input->rank == 0 && source->rank <= 1 ? source->rank : input->rank;
+    if (index->rank > 1 || source->rank != rank)
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
-                               "input and source must have one rank and an axis, and index a rank of 0 or 1");
-    for (int32_t d = 0; d < input->rank; d++) {
-        int64_t wanted = d != attributes->axis ? input->dims[d] : index->rank == 1 ? index->dims[0] : 1;
+                               "input and source must have one rank, and index a rank of 0 or 1");
+    if (rank == 0 && part_count(index) != 1)
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "source is a number, and index names %lld parts",
+                               (long long)part_count(index));
+    for (int32_t d = 0; d < rank; d++) {
+        int64_t wanted = d == attributes->axis ? part_count(index) : input->dims[d];
         if (source->dims[d] != wanted)
             return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "axis %d of source has %lld parts instead of %lld",
                                    (int)d, (long long)source->dims[d], (long long)wanted);

@@ -119,15 +119,15 @@ eddy_status eddy_infer_repeat(eddy_infer *infer) {
 eddy_status eddy_infer_repeat_interleave(eddy_infer *infer) {
     eddy_attributes_repeat_interleave *attributes = infer->attributes;
     const eddy_shape *input = &infer->inputs[0].shape;
-    if (attributes->repeats < 0 || input->rank == 0)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%lld repeats of rank %d", (long long)attributes->repeats,
-                               (int)input->rank);
+    if (attributes->repeats < 0)
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "repeats is %lld", (long long)attributes->repeats);
     eddy_status status = eddy_check_axis(infer, &attributes->axis, input->rank);
     if (status != EDDY_OK)
         return status;
-    infer->outputs[0].shape = *input;
+    eddy_shape *out = &infer->outputs[0].shape;
+    *out = input->rank == 0 ? EDDY_SHAPE(1) : *input;
     infer->outputs[0].dtype = infer->inputs[0].dtype;
-    int64_t *dim = &infer->outputs[0].shape.dims[attributes->axis];
+    int64_t *dim = &out->dims[attributes->axis];
     if (__builtin_mul_overflow(*dim, attributes->repeats, dim))
         return eddy_infer_fail(infer, EDDY_SIZE_OVERFLOW, "the repeated axis does not fit into 63 bits");
     return EDDY_OK;
@@ -137,6 +137,10 @@ eddy_status eddy_infer_flip(eddy_infer *infer) {
     eddy_attributes_flip *attributes = infer->attributes;
     infer->outputs[0].shape = infer->inputs[0].shape;
     infer->outputs[0].dtype = infer->inputs[0].dtype;
+    if (attributes->axes == EDDY_AXES_NAMELESS) {
+        attributes->axes = 0;
+        return EDDY_OK;
+    }
     return eddy_check_axes(infer, &attributes->axes, infer->inputs[0].shape.rank);
 }
 

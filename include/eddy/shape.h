@@ -17,7 +17,8 @@ typedef struct eddy_shape {
     int64_t dims[EDDY_RANK_MAX];
 } eddy_shape;
 
-/* Axes of a reduction; negative ones count from the end. Passed by pointer, NULL means all axes. */
+/* Axes; negative ones count from the end. Passed by pointer: NULL means all axes. A list that names none means what it means in
+ * PyTorch: all of them in reductions, none in flip and squeeze, and in roll the elements in row-major order. */
 typedef struct eddy_axes {
     int32_t count;
     int32_t axes[EDDY_RANK_MAX];

@@ -36,7 +36,7 @@ EDDY_API eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t star
 EDDY_API eddy_tensor *eddy_narrow(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t length);
 /* The part at `index` (negative: from the end) of an axis, which goes away. */
 EDDY_API eddy_tensor *eddy_select(eddy_tensor *tensor, int32_t axis, int64_t index);
-/* Two axes exchanged. */
+/* Two axes exchanged; rank 0, whose axes are 0 and -1, stays as it is. */
 EDDY_API eddy_tensor *eddy_transpose(eddy_tensor *tensor, int32_t axis0, int32_t axis1);
 /* A matrix transposed; rank 0 and 1 as they are. Rank at most 2. */
 EDDY_API eddy_tensor *eddy_t(eddy_tensor *tensor);
@@ -44,7 +44,7 @@ EDDY_API eddy_tensor *eddy_t(eddy_tensor *tensor);
 EDDY_API eddy_tensor *eddy_permute(eddy_tensor *tensor, const eddy_axes *axes);
 /* A new axis of size 1 at `axis` of the result (-1: last). */
 EDDY_API eddy_tensor *eddy_unsqueeze(eddy_tensor *tensor, int32_t axis);
-/* Without those of the named axes (NULL: all) that have size 1. */
+/* Without those of the named axes (NULL: all; an empty list: none) that have size 1. */
 EDDY_API eddy_tensor *eddy_squeeze(eddy_tensor *tensor, const eddy_axes *axes);
 /* Axes first..last made one, as reshape does; rank 0 becomes rank 1. */
 EDDY_API eddy_tensor *eddy_flatten(eddy_tensor *tensor, int32_t first, int32_t last);

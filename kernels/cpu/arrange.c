@@ -61,7 +61,7 @@ static void repeat_run(const eddy_kernel_call *call) {
  * for another axis. */
 static void repeat_interleave_run(const eddy_kernel_call *call) {
     const eddy_attributes_repeat_interleave *attributes = call->attributes;
-    const eddy_kernel_view *in = &call->views[0];
+    const eddy_kernel_view with_axis = eddy_view_with_axis(&call->views[0]), *in = &with_axis;
     int32_t axis = attributes->axis;
     if (eddy_view_count(&call->views[1]) == 0)
         return;

@@ -51,7 +51,7 @@ static void run_slices(const eddy_kernel_call *call, int64_t count, int64_t grai
 
 typedef struct selection {
     const eddy_kernel_call *call;
-    const eddy_kernel_view *in, *index, *out;
+    const eddy_kernel_view *in, *index, *out; /* of rank 1 or more */
     int32_t axis;
     int64_t bound;
     eddy_walk rest; /* out, in; without the axis */
@@ -101,11 +101,9 @@ static void check_indices(const selection *work) {
 /* views: in, index [n], out */
 static void index_select_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
-    selection work = {.call = call,
-                      .in = &call->views[0],
-                      .index = &call->views[1],
-                      .out = &call->views[2],
-                      .axis = attributes->axis};
+    const eddy_kernel_view in = eddy_view_with_axis(&call->views[0]), index = eddy_view_with_axis(&call->views[1]),
+                           out = eddy_view_with_axis(&call->views[2]);
+    selection work = {.call = call, .in = &in, .index = &index, .out = &out, .axis = attributes->axis};
     work.bound = work.in->shape[work.axis];
     eddy_walk_init(&work.rest, 0, NULL);
     work.rest.operand_count = 2;
@@ -144,6 +142,7 @@ typedef struct gathering {
         uint64_t bound = (uint64_t)work->bound;                                                                        \
         for (int64_t i = 0; i < run; i++) {                                                                            \
             int64_t at = index[i * index_stride];                                                                      \
+            at += at < 0 ? work->bound : 0;                                                                            \
             if ((uint64_t)at >= bound)                                                                                 \
                 return i;                                                                                              \
             to[i * out_stride] = from[i * in_stride + at * step];                                                      \
@@ -198,15 +197,17 @@ static void gather_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* views: in, index, out; index and out share a shape that nowhere exceeds the input's but along the axis */
+/* views: in, index, out; index and out share a shape that nowhere exceeds the input's but along the axis. A number is a vector
+ * here. */
 static void gather_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
-    gathering work = {.call = call, .in = &call->views[0], .index = &call->views[1], .out = &call->views[2]};
+    const eddy_kernel_view in = eddy_view_with_axis(&call->views[0]), index = eddy_view_with_axis(&call->views[1]),
+                           out = eddy_view_with_axis(&call->views[2]);
+    gathering work = {.call = call, .in = &in, .index = &index, .out = &out};
     int64_t count = eddy_view_count(work.out);
     if (count == 0)
         return;
     int64_t in_strides[EDDY_RANK_MAX];
-    work.bound = 1;
     for (int32_t d = 0; d < work.out->rank; d++) {
         in_strides[d] = work.in->strides[d];
         if (d == attributes->axis) {

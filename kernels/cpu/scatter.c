@@ -22,8 +22,9 @@ enum { OUT, SOURCE, INDEX, NUMBER, OPERANDS };
 
 /* Puts values[i] to out[i * stride + indices[i] * step], or where indices is NULL to out[i * stride]. */
 typedef void put_fn(void *out, int64_t stride, int64_t step, const int64_t *indices, const void *values, int64_t count);
-/* The same where each index below `bound` is used and none other; whether all were. */
-typedef bool put_within_fn(void *out, int64_t stride, int64_t step, const int64_t *indices, uint64_t bound,
+/* The same where each index below `bound` is used and none other, after `end` has been added to those below 0; whether all
+ * were. */
+typedef bool put_within_fn(void *out, int64_t stride, int64_t step, const int64_t *indices, uint64_t bound, int64_t end,
                            const void *values, int64_t count);
 
 typedef struct putter {
@@ -49,13 +50,15 @@ typedef struct putter {
         }                                                                                                              \
     }                                                                                                                  \
     static bool name##_within(void *out, int64_t stride, int64_t step, const int64_t *indices, uint64_t bound,         \
-                              const void *values, int64_t count) {                                                     \
+                              int64_t end, const void *values, int64_t count) {                                        \
         type *to = out;                                                                                                \
         const type *from = values;                                                                                     \
         bool are_within = true;                                                                                        \
         for (int64_t i = 0; i < count; i++) {                                                                          \
-            if ((uint64_t)indices[i] < bound)                                                                          \
-                to[i * stride + indices[i] * step] operator from[i];                                                   \
+            int64_t at = indices[i];                                                                                   \
+            at += at < 0 ? end : 0;                                                                                    \
+            if ((uint64_t)at < bound)                                                                                  \
+                to[i * stride + at * step] operator from[i];                                                           \
             else                                                                                                       \
                 are_within = false;                                                                                    \
         }                                                                                                              \
@@ -93,11 +96,12 @@ static putter choose(eddy_dtype dtype, bool adds) {
 
 /* The index as it is used, or NOWHERE. */
 static int64_t checked(const eddy_scatter *s, int64_t index, int64_t number) {
-    if (s->bound >= 0 && (index < 0 || index >= s->bound)) {
+    int64_t at = s->from_end && index < 0 ? index + s->bound : index;
+    if (s->bound >= 0 && (at < 0 || at >= s->bound)) {
         eddy_kernel_fail(s->call, EDDY_OUT_OF_RANGE, number, index, s->bound);
         return NOWHERE;
     }
-    return s->left_out >= 0 && index == s->left_out ? NOWHERE : index;
+    return s->left_out >= 0 && at == s->left_out ? NOWHERE : at;
 }
 
 typedef struct piece {
@@ -122,7 +126,8 @@ static void put_piece(const eddy_scatter *s, putter put, piece *p, const eddy_wa
     const void *given = eddy_chunk_at(s->index, s->index_dtype, offsets[INDEX]);
     if (!is_one_index && s->index_dtype == EDDY_I64 && strides[INDEX] == 1 && s->bound >= 0 && s->left_out < 0) {
         const int64_t *indices = given;
-        if (!put.within(out, strides[OUT], s->step, indices, (uint64_t)s->bound, values, count))
+        if (!put.within(out, strides[OUT], s->step, indices, (uint64_t)s->bound, s->from_end ? s->bound : 0, values,
+                        count))
             for (int64_t i = 0; i < count; i++)
                 (void)checked(s, indices[i], offsets[NUMBER] + i * strides[NUMBER]);
         return;
@@ -260,23 +265,26 @@ void eddy_scatter_end(eddy_scatter *s, const eddy_kernel_view *out) {
 
 /* ---- kernels ---- */
 
-/* views: in, index, source, out; source is taken as far as index goes */
+/* views: in, index, source, out; source is taken as far as index goes. A number is a vector here. */
 static void scatter(const eddy_kernel_call *call, bool adds) {
     const eddy_attributes_axis *attributes = call->attributes;
-    const eddy_kernel_view *index = &call->views[1], *source = &call->views[2], *out = &call->views[3];
+    const eddy_kernel_view in = eddy_view_with_axis(&call->views[0]), places = eddy_view_with_axis(&call->views[1]),
+                           parts = eddy_view_with_axis(&call->views[2]), whole = eddy_view_with_axis(&call->views[3]);
+    const eddy_kernel_view *index = &places, *source = &parts, *out = &whole;
     eddy_scatter s = {.call = call,
                       .source = source->data,
                       .index = index->data,
                       .source_dtype = source->dtype,
                       .index_dtype = index->dtype,
+                      .from_end = true,
                       .left_out = -1,
                       .adds = adds};
-    eddy_scatter_begin(&s, &call->views[0], out, call->workspace);
+    eddy_scatter_begin(&s, &in, out, call->workspace);
     eddy_walk_init(&s.along, 0, NULL);
     eddy_walk_init(&s.rest, 0, NULL);
     s.along.operand_count = s.rest.operand_count = OPERANDS;
-    s.step = out->rank > 0 ? s.strides[attributes->axis] : 0;
-    s.bound = out->rank > 0 ? out->shape[attributes->axis] : 1;
+    s.step = s.strides[attributes->axis];
+    s.bound = out->shape[attributes->axis];
     int64_t number = eddy_view_count(index);
     for (int32_t d = 0; d < index->rank; d++) {
         number /= eddy_max_i64(1, index->shape[d]);
@@ -301,7 +309,9 @@ static void scatter_add_run(const eddy_kernel_call *call) {
 /* views: in, index [n] or a number, source, out */
 static void index_add_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
-    const eddy_kernel_view *index = &call->views[1], *source = &call->views[2], *out = &call->views[3];
+    const eddy_kernel_view in = eddy_view_with_axis(&call->views[0]), parts = eddy_view_with_axis(&call->views[2]),
+                           whole = eddy_view_with_axis(&call->views[3]);
+    const eddy_kernel_view *index = &call->views[1], *source = &parts, *out = &whole;
     eddy_scatter s = {.call = call,
                       .source = source->data,
                       .index = index->data,
@@ -309,7 +319,7 @@ static void index_add_run(const eddy_kernel_call *call) {
                       .index_dtype = index->dtype,
                       .left_out = -1,
                       .adds = true};
-    eddy_scatter_begin(&s, &call->views[0], out, call->workspace);
+    eddy_scatter_begin(&s, &in, out, call->workspace);
     eddy_walk_init(&s.along, 0, NULL);
     eddy_walk_init(&s.rest, 0, NULL);
     s.step = s.strides[attributes->axis];

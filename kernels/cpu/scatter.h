@@ -17,6 +17,7 @@ typedef struct eddy_scatter {
     eddy_dtype source_dtype, index_dtype;
     int64_t step;     /* of out, for an index of 1 */
     int64_t bound;    /* indices are below it; negative: they have been checked */
+    bool from_end;    /* negative indices count from the end */
     int64_t left_out; /* an index whose elements are not taken; negative: none */
     bool adds;
     bool by_lines; /* along the index rather than across */

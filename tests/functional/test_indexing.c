@@ -66,7 +66,7 @@ Test(indexing, scatter_sets_and_adds) {
             EDDY_SHAPE_MISMATCH, "scatter");
     refused(eddy_scatter_add(x, I64(EDDY_SHAPE(1, 3), 0, 0, 0), source, 1), EDDY_SHAPE_MISMATCH, "scatter_add");
     fails_late(eddy_scatter(x, I64(EDDY_SHAPE(1, 1), 3), source, 1), "scatter");
-    fails_late(eddy_scatter_add(x, I64(EDDY_SHAPE(1, 1), -1), source, 1), "scatter_add");
+    fails_late(eddy_scatter_add(x, I64(EDDY_SHAPE(1, 1), -4), source, 1), "scatter_add");
     eddy_scope_end(scope);
 }
 
@@ -223,5 +223,56 @@ Test(indexing, matrix_products_by_pair_and_with_a_sum) {
     refused(eddy_addmm(eddy_cast(input, EDDY_F64), m, m, NULL), EDDY_DTYPE_MISMATCH, "addmm");
     cr_assert_eq(eddy_addmm_into(m, m, m, m, NULL), EDDY_OVERLAP);
     expect_error(EDDY_OVERLAP, "addmm");
+    eddy_scope_end(scope);
+}
+
+/* An index as it is, in i32, and as a view with strides of its own. */
+static eddy_tensor *index_form(eddy_tensor *index, int form) {
+    if (form == 0)
+        return index;
+    return form == 1 ? eddy_cast(index, EDDY_I32) : eddy_transpose(eddy_contiguous(eddy_transpose(index, 0, 1)), 0, 1);
+}
+
+Test(indexing, an_index_from_the_end_names_what_it_does_from_the_start) {
+    const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_U8};
+    for (int trial = 0; trial < 4 * 3 * 2; trial++) {
+        eddy_scope *scope = eddy_scope_begin();
+        int32_t axis = trial % 2;
+        int64_t size = axis ? 19 : 31;
+        eddy_tensor *x = eddy_cast(eddy_randint(0, 100, EDDY_SHAPE(31, 19), EDDY_I64, NULL), dtypes[trial / 6]);
+        eddy_tensor *source = eddy_cast(eddy_randint(0, 3, EDDY_SHAPE(31, 19), EDDY_I64, NULL), dtypes[trial / 6]);
+        eddy_tensor *signs = eddy_randint(-size, size, EDDY_SHAPE(31, 19), EDDY_I64, NULL);
+        eddy_tensor *plain = eddy_remainder_s(signs, EDDY_S(size)), *index = index_form(signs, trial / 2 % 3);
+        cr_expect_eq(eddy_item_i64(eddy_equal(eddy_gather(x, index, axis), eddy_gather(x, plain, axis))), 1, "%d",
+                     trial);
+        cr_expect_eq(
+            eddy_item_i64(eddy_equal(eddy_scatter(x, index, source, axis), eddy_scatter(x, plain, source, axis))), 1,
+            "%d", trial);
+        cr_expect_eq(eddy_item_i64(eddy_equal(eddy_scatter_add(x, index, source, axis),
+                                              eddy_scatter_add(x, plain, source, axis))),
+                     1, "%d", trial);
+        cr_assert_eq(eddy_error_take(NULL), EDDY_OK);
+        eddy_scope_end(scope);
+    }
+}
+
+Test(indexing, the_gradient_goes_to_what_an_index_from_the_end_names) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_zeros(EDDY_SHAPE(4), EDDY_F32, NULL);
+    eddy_set_requires_grad(x, true);
+    eddy_tensor *picked = eddy_gather(x, I64(EDDY_SHAPE(3), -1, 0, -1), 0);
+    cr_assert_eq(eddy_backward(eddy_sum(eddy_mul(picked, F32(EDDY_SHAPE(3), 1, 2, 4)), NULL, NULL)), EDDY_OK);
+    EXPECT(eddy_grad(x), EDDY_SHAPE(4), 2, 0, 0, 5);
+    eddy_scope_end(scope);
+}
+
+/* As in PyTorch: what picks whole parts along an axis counts from the start alone. */
+Test(indexing, parts_have_no_index_from_the_end) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_zeros(EDDY_SHAPE(4, 2), EDDY_F32, NULL), *last = I64(EDDY_SHAPE(1), -1);
+    fails_late(eddy_index_select(x, last, 0), "index_select");
+    fails_late(eddy_index_add(x, last, eddy_zeros(EDDY_SHAPE(1, 2), EDDY_F32, NULL), 0), "index_add");
+    fails_late(eddy_embedding(last, x, NULL), "embedding");
+    fails_late(eddy_gather(x, I64(EDDY_SHAPE(1, 2), 0, -5), 0), "gather");
     eddy_scope_end(scope);
 }

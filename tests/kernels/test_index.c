@@ -161,7 +161,7 @@ Test(index, the_first_index_out_of_range_is_reported_whatever_the_slices) {
     for (int64_t i = 0; i < n; i++)
         tensor_set_int(&index, i, i % 5);
     tensor_set_int(&index, 69999, 5);
-    tensor_set_int(&index, 41000, -1);
+    tensor_set_int(&index, 41000, -6);
     eddy_kernel_team *teams[] = {&serial_team, &shuffling_team, &threaded_team};
     eddy_attributes_axis axis = {.axis = 0};
     eddy_attributes_one_hot classes = {.classes = 5};
@@ -175,7 +175,7 @@ Test(index, the_first_index_out_of_range_is_reported_whatever_the_slices) {
         cr_assert_eq(run_kernel(&eddy_cpu_one_hot, (tensor *[]){&index, &hot}, 2, &classes, teams[t], &errors[2]),
                      EDDY_OUT_OF_RANGE);
         for (int e = 0; e < 3; e++)
-            cr_assert(errors[e].position == 41000 && errors[e].value == -1 && errors[e].bound == 5);
+            cr_assert(errors[e].position == 41000 && errors[e].value == -6 && errors[e].bound == 5);
     }
     cr_assert(tensor_guards_hold(&out) && tensor_guards_hold(&hot) && tensor_guards_hold(&picked));
     tensor_free(&in), tensor_free(&index), tensor_free(&out), tensor_free(&hot), tensor_free(&line),

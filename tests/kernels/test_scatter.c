@@ -433,7 +433,7 @@ Test(scatter, the_first_index_out_of_range_is_reported_whatever_the_slices) {
 Test(scatter, an_index_out_of_range_in_a_line_of_its_own) {
     const int64_t shape[] = {9, 5}, lines[] = {9, 700};
     const eddy_kernel *const kernels[] = {&eddy_cpu_scatter, &eddy_cpu_scatter_add};
-    const int64_t faults[] = {5, -1, INT64_MAX, INT64_MIN};
+    const int64_t faults[] = {5, -6, INT64_MAX, INT64_MIN};
     eddy_attributes_axis axis = {.axis = 1};
     for (int f = 0; f < 4; f++)
         for (int k = 0; k < 2; k++)
