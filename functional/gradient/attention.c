@@ -5,35 +5,32 @@
  * Where a, b and c come back to them, R = scale (a k^T + q b^T) comes back to dS and g c^T to P. So
  *   T = (g v^T - d) R + g c^T comes back to P in all, U = P (T - the row sums of P T) to S, and minus the row sums of P R to d.
  * With dropout, m being 0 where a weight is dropped and 1 / (1 - p) elsewhere, m P stands for P beside v and g, and m g v^T and
- * m g c^T for the products that come back through it. Unlike the op itself this holds whole matrices of scores. */
+ * m g c^T for the products that come back through it. What comes back to the
+ * scores comes back to a mask that is added, dS the first time and U the second. Unlike the op itself this holds whole matrices of
+ * scores. */
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
 #include <functional/gradient/helper.h>
 #include <interpreter/runtime.h>
 #include <math.h>
 
-eddy_status eddy_gradient_sdpa(const eddy_gradient_call *call) {
-    const eddy_arguments_sdpa *arguments = call->attributes;
-    eddy_sdpa_backward_options options = {.size = sizeof(options),
-                                          .causal = arguments->causal,
-                                          .scale = arguments->scale,
-                                          .dropout = arguments->dropout,
-                                          .seed = (int64_t)arguments->seed,
-                                          .counter = (int64_t)arguments->counter};
-    eddy_tensor *dq, *dk, *dv;
-    eddy_status status = eddy_sdpa_backward(call->gradients[0], call->outputs[0], call->inputs[0], call->inputs[1],
-                                            call->inputs[2], call->inputs[3], &options, &dq, &dk, &dv);
-    if (status != EDDY_OK)
-        return status;
-    call->results[0] = dq;
-    call->results[1] = dk;
-    call->results[2] = dv;
-    return EDDY_OK;
+/* What is asked of an sdpa again. */
+typedef struct attention {
+    eddy_tensor *mask;
+    eddy_shape scores; /* [.., L, S] with all batch dims: elements that are dropped are numbered over them */
+    bool causal;
+    eddy_scalar scale;
+    double dropout;
+    int64_t seed, counter;
+    eddy_device device;
+} attention;
+
+static void set_shapes(attention *a, const eddy_shape *output, const eddy_spec *q, const eddy_spec *k, double scale) {
+    double width = fmax(1, (double)q->shape.dims[q->shape.rank - 1]);
+    a->scale = EDDY_S(scale != 0 ? scale : 1 / sqrt(width));
+    a->scores = *output;
+    a->scores.dims[a->scores.rank - 1] = k->shape.dims[k->shape.rank - 2];
 }
-
-/* ---- twice ---- */
-
-enum { GRAD, OUTPUT, Q, K, V, MASK };
 
 static eddy_tensor *transposed(eddy_tensor *matrix) {
     return eddy_transpose(matrix, -2, -1);
@@ -53,13 +50,12 @@ static eddy_tensor *beyond(eddy_shape scores, eddy_device device) {
 }
 
 /* softmax of the scores; 0 where nothing takes part. */
-static eddy_tensor *probabilities(const eddy_gradient_call *call, eddy_tensor *scores) {
-    const eddy_arguments_sdpa_backward *arguments = call->attributes;
-    eddy_tensor *mask = call->inputs[MASK];
+static eddy_tensor *probabilities(const attention *a, eddy_tensor *q, eddy_tensor *k) {
+    eddy_tensor *mask = a->mask, *scores = eddy_mul_s(eddy_matmul(q, transposed(k)), a->scale);
     if (!scores)
         return NULL;
-    if (arguments->causal)
-        scores = eddy_masked_fill(scores, beyond(eddy_shape_of(scores), call->device), EDDY_S(-INFINITY));
+    if (a->causal)
+        scores = eddy_masked_fill(scores, beyond(eddy_shape_of(scores), a->device), EDDY_S(-INFINITY));
     if (mask == EDDY_NONE)
         return eddy_softmax(scores, -1);
     scores = eddy_dtype_of(mask) == EDDY_BOOL ? eddy_masked_fill(scores, eddy_logical_not(mask), EDDY_S(-INFINITY))
@@ -70,16 +66,59 @@ static eddy_tensor *probabilities(const eddy_gradient_call *call, eddy_tensor *s
 }
 
 /* x [.., L, S] where the sdpa kept its weight, scaled up; *x itself without dropout. */
-static eddy_tensor *kept(const eddy_gradient_call *call, eddy_tensor *x) {
-    const eddy_arguments_sdpa_backward *arguments = call->attributes;
-    if (arguments->dropout == 0 || !x)
+static eddy_tensor *kept(const attention *a, eddy_tensor *x) {
+    if (a->dropout == 0 || !x)
         return x;
-    /* Elements are numbered over all batch dims, which the gradient has. */
-    eddy_shape shape = call->input_specs[GRAD].shape;
-    const eddy_shape *k = &call->input_specs[K].shape;
-    shape.dims[shape.rank - 1] = k->dims[k->rank - 2];
-    return eddy_dropout_backward(eddy_expand(x, shape), arguments->dropout, arguments->seed, arguments->counter);
+    return eddy_dropout_backward(eddy_expand(x, a->scores), a->dropout, a->seed, a->counter);
 }
+
+/* g v^T - d, what comes back to a weight less what that costs the others of its row. */
+static eddy_tensor *rest_of(const attention *a, eddy_tensor *g, eddy_tensor *o, eddy_tensor *v) {
+    return eddy_sub(kept(a, eddy_matmul(g, transposed(v))), row_sums(eddy_mul(g, o)));
+}
+
+/* ---- once ---- */
+
+static eddy_status to_operands(const eddy_gradient_call *call) {
+    const eddy_arguments_sdpa *arguments = call->attributes;
+    eddy_sdpa_backward_options options = {.size = sizeof(options),
+                                          .causal = arguments->causal,
+                                          .scale = arguments->scale,
+                                          .dropout = arguments->dropout,
+                                          .seed = (int64_t)arguments->seed,
+                                          .counter = (int64_t)arguments->counter};
+    return eddy_sdpa_backward(call->gradients[0], call->outputs[0], call->inputs[0], call->inputs[1], call->inputs[2],
+                              call->inputs[3], &options, &call->results[0], &call->results[1], &call->results[2]);
+}
+
+/* dS: the engine sums over what the mask was repeated along. */
+static eddy_tensor *to_mask(const eddy_gradient_call *call) {
+    const eddy_arguments_sdpa *arguments = call->attributes;
+    attention a = {.mask = call->inputs[3],
+                   .causal = arguments->causal,
+                   .dropout = arguments->dropout,
+                   .seed = (int64_t)arguments->seed,
+                   .counter = (int64_t)arguments->counter,
+                   .device = call->device};
+    eddy_shape output = eddy_shape_of(call->gradients[0]);
+    set_shapes(&a, &output, &call->input_specs[0], &call->input_specs[1], arguments->scale);
+    eddy_tensor *g = eddy_gradient_widen(call->gradients[0]), *o = eddy_gradient_widen(call->outputs[0]);
+    eddy_tensor *q = eddy_gradient_widen(call->inputs[0]), *k = eddy_gradient_widen(call->inputs[1]);
+    return eddy_mul(probabilities(&a, q, k), rest_of(&a, g, o, eddy_gradient_widen(call->inputs[2])));
+}
+
+eddy_status eddy_gradient_sdpa(const eddy_gradient_call *call) {
+    eddy_status status = EDDY_OK;
+    if (call->wanted[0] || call->wanted[1] || call->wanted[2])
+        status = to_operands(call);
+    if (status == EDDY_OK && call->wanted[3] && !(call->results[3] = to_mask(call)))
+        return eddy_runtime_failure();
+    return status;
+}
+
+/* ---- twice ---- */
+
+enum { GRAD, OUTPUT, Q, K, V, MASK };
 
 eddy_status eddy_gradient_sdpa_backward(const eddy_gradient_call *call) {
     const eddy_arguments_sdpa_backward *arguments = call->attributes;
@@ -88,26 +127,31 @@ eddy_status eddy_gradient_sdpa_backward(const eddy_gradient_call *call) {
     eddy_tensor *v = eddy_gradient_widen(call->inputs[V]);
     eddy_tensor *a = eddy_gradient_widen(call->gradients[0]), *b = eddy_gradient_widen(call->gradients[1]);
     eddy_tensor *c = eddy_gradient_widen(call->gradients[2]);
-    const eddy_shape *rows = &call->input_specs[Q].shape;
-    double width = fmax(1, (double)rows->dims[rows->rank - 1]);
-    eddy_scalar scale = EDDY_S(arguments->scale != 0 ? arguments->scale : 1 / sqrt(width));
+    attention at = {.mask = call->inputs[MASK],
+                    .causal = arguments->causal,
+                    .dropout = arguments->dropout,
+                    .seed = arguments->seed,
+                    .counter = arguments->counter,
+                    .device = call->device};
+    set_shapes(&at, &call->input_specs[GRAD].shape, &call->input_specs[Q], &call->input_specs[K], arguments->scale);
 
-    eddy_tensor *p = probabilities(call, eddy_mul_s(eddy_matmul(q, transposed(k)), scale));
-    eddy_tensor *r = eddy_mul_s(eddy_add(eddy_matmul(a, transposed(k)), eddy_matmul(q, transposed(b))), scale);
-    eddy_tensor *pr = eddy_mul(p, r), *to_d = eddy_neg(row_sums(pr)), *kept_pr = kept(call, pr);
-    eddy_tensor *rest = eddy_sub(kept(call, eddy_matmul(g, transposed(v))), row_sums(eddy_mul(g, o)));
-    eddy_tensor *ds = eddy_mul_s(eddy_mul(p, rest), scale);
-    eddy_tensor *to_p = eddy_add(eddy_mul(rest, r), kept(call, eddy_matmul(g, transposed(c))));
-    eddy_tensor *to_s = eddy_mul_s(eddy_mul(p, eddy_sub(to_p, row_sums(eddy_mul(p, to_p)))), scale);
+    eddy_tensor *p = probabilities(&at, q, k);
+    eddy_tensor *r = eddy_mul_s(eddy_add(eddy_matmul(a, transposed(k)), eddy_matmul(q, transposed(b))), at.scale);
+    eddy_tensor *pr = eddy_mul(p, r), *to_d = eddy_neg(row_sums(pr)), *kept_pr = kept(&at, pr);
+    eddy_tensor *rest = rest_of(&at, g, o, v), *ds = eddy_mul_s(eddy_mul(p, rest), at.scale);
+    eddy_tensor *to_p = eddy_add(eddy_mul(rest, r), kept(&at, eddy_matmul(g, transposed(c))));
+    eddy_tensor *to_s = eddy_mul(p, eddy_sub(to_p, row_sums(eddy_mul(p, to_p))));
+    eddy_tensor *to_products = eddy_mul_s(to_s, at.scale);
 
     eddy_tensor *results[] = {
-        [GRAD] = eddy_add(eddy_add(eddy_matmul(kept_pr, v), eddy_matmul(kept(call, p), c)), eddy_mul(to_d, o)),
+        [GRAD] = eddy_add(eddy_add(eddy_matmul(kept_pr, v), eddy_matmul(kept(&at, p), c)), eddy_mul(to_d, o)),
         [OUTPUT] = eddy_mul(to_d, g),
-        [Q] = eddy_add(eddy_matmul(to_s, k), eddy_matmul(ds, b)),
-        [K] = eddy_add(eddy_matmul(transposed(to_s), q), eddy_matmul(transposed(ds), a)),
+        [Q] = eddy_add(eddy_matmul(to_products, k), eddy_matmul(ds, b)),
+        [K] = eddy_add(eddy_matmul(transposed(to_products), q), eddy_matmul(transposed(ds), a)),
         [V] = eddy_matmul(transposed(kept_pr), g),
+        [MASK] = to_s,
     };
-    for (int i = GRAD; i <= V; i++) {
+    for (int i = GRAD; i <= (call->wanted[MASK] ? MASK : V); i++) {
         if (!results[i])
             return eddy_runtime_failure();
         call->results[i] = results[i];

@@ -5,7 +5,7 @@
 #include <eddy/eddy.h>
 #include <math.h>
 
-#define TENSOR_MAX 5
+#define TENSOR_MAX 6
 
 typedef struct gradient_case {
     const char *op; /* the entry whose gradient it shows; "" for what is no op of the list */
@@ -25,6 +25,7 @@ typedef struct gradient_case {
 #define C x[2]
 #define D x[3]
 #define E x[4]
+#define F x[5]
 
 static eddy_tensor *labels(int64_t count, int64_t classes) {
     int64_t values[16];
@@ -202,6 +203,7 @@ static eddy_tensor *bias(void) {
 
 CASE(sdpa_masked, eddy_sdpa(A, B, C, holes(), EDDY_OPTIONS(sdpa, .scale = 0.7)))
 CASE(sdpa_biased, eddy_sdpa(A, B, C, bias(), NULL))
+CASE(sdpa_mask, eddy_sdpa(A, B, C, D, EDDY_OPTIONS(sdpa, .causal = true, .scale = 0.7)))
 
 /* All three gradients in a row; grad and output are operands like the others. */
 static eddy_tensor *sdpa_gradients(eddy_tensor *const *x, eddy_tensor *seen,
@@ -218,6 +220,7 @@ CASE(sdpa_backward, sdpa_gradients(x, EDDY_NONE, NULL))
 CASE(sdpa_backward_causal, sdpa_gradients(x, EDDY_NONE, EDDY_OPTIONS(sdpa_backward, .causal = true)))
 CASE(sdpa_backward_masked, sdpa_gradients(x, holes(), EDDY_OPTIONS(sdpa_backward, .causal = true, .scale = 0.7)))
 CASE(sdpa_backward_biased, sdpa_gradients(x, bias(), NULL))
+CASE(sdpa_backward_mask, sdpa_gradients(x, F, EDDY_OPTIONS(sdpa_backward, .scale = 0.7)))
 
 /* The same numbers at every call. */
 static eddy_tensor *dropped(eddy_tensor *const *x, eddy_tensor *seen, const eddy_sdpa_options *options) {
@@ -225,6 +228,7 @@ static eddy_tensor *dropped(eddy_tensor *const *x, eddy_tensor *seen, const eddy
 }
 
 CASE(sdpa_dropped, dropped(x, EDDY_NONE, EDDY_OPTIONS(sdpa, .dropout = 0.4)))
+CASE(sdpa_dropped_mask, dropped(x, D, EDDY_OPTIONS(sdpa, .dropout = 0.4)))
 CASE(sdpa_dropped_masked, dropped(x, holes(), EDDY_OPTIONS(sdpa, .causal = true, .dropout = 0.4)))
 CASE(sdpa_backward_dropped,
      sdpa_gradients(x, EDDY_NONE, EDDY_OPTIONS(sdpa_backward, .dropout = 0.4, .seed = 3, .counter = 4)))
@@ -537,12 +541,17 @@ static const gradient_case cases[] = {
     ROW(sdpa, sdpa_causal, -2, 2, 3, SHAPE(3, 4), SHAPE(3, 4), SHAPE(3, 2)),
     ROW(sdpa, sdpa_masked, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(3, 4), SHAPE(2, 3, 2)),
     ROW(sdpa, sdpa_biased, -2, 2, 3, SHAPE(3, 4), SHAPE(3, 4), SHAPE(3, 2)),
+    ROW(sdpa, sdpa_mask, -2, 2, 4, SHAPE(2, 3, 4), SHAPE(5, 4), SHAPE(2, 5, 2), SHAPE(3, 5)),
+    ROW(sdpa, sdpa_mask, -2, 2, 4, SHAPE(3, 4), SHAPE(2, 1, 5, 4), SHAPE(5, 2), SHAPE(3, 1, 5)),
+    ROW(sdpa, sdpa_dropped_mask, -2, 2, 4, SHAPE(2, 3, 4), SHAPE(5, 4), SHAPE(2, 5, 2), SHAPE(3, 5)),
     ROW(sdpa, sdpa_dropped, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(5, 4), SHAPE(2, 1, 5, 2)),
     ROW(sdpa, sdpa_dropped_masked, -2, 2, 3, SHAPE(2, 3, 4), SHAPE(3, 4), SHAPE(2, 3, 2)),
     ROW(sdpa_backward, sdpa_backward, -2, 2, 5, SHAPE(2, 3, 2), SHAPE(2, 3, 2), SHAPE(3, 2), SHAPE(2, 4, 2),
         SHAPE(4, 2)),
     ROW(sdpa_backward, sdpa_backward_causal, -2, 2, 5, SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 1), SHAPE(3, 1), SHAPE(3, 2)),
     ROW(sdpa_backward, sdpa_backward_masked, -2, 2, 5, SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2)),
+    ROW(sdpa_backward, sdpa_backward_mask, -2, 2, 6, SHAPE(2, 3, 2), SHAPE(2, 3, 2), SHAPE(3, 2), SHAPE(2, 4, 2),
+        SHAPE(4, 2), SHAPE(3, 4)),
     ROW(sdpa_backward, sdpa_backward_dropped, -2, 2, 5, SHAPE(2, 2, 3, 2), SHAPE(2, 2, 3, 2), SHAPE(2, 3, 2),
         SHAPE(4, 2), SHAPE(2, 1, 4, 2)),
     ROW(sdpa_backward, sdpa_backward_dropped_biased, -2, 2, 5, SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2), SHAPE(3, 2),
