@@ -67,16 +67,19 @@ static bool permute(factor *f, const uint8_t *labels) {
     return become(f, eddy_permute(f->tensor, &axes));
 }
 
+/* Integers become i64, as they do in a sum. */
 static bool sum_axis(const contraction *c, factor *f, int32_t d) {
     eddy_arguments_sum arguments = {.axes = 1u << d};
-    eddy_dtype dtype = eddy_dtype_of(f->tensor);
-    eddy_tensor *sum = eddy_interpreter_apply_one(&eddy_op_sum, &f->tensor, 1, &arguments, c->address);
     remove_label(f, d);
-    if (!become(f, sum) || eddy_dtype_of(sum) == dtype)
-        return f->tensor != NULL;
-    /* Integers are summed in i64. */
-    eddy_arguments_cast cast = {.dtype = dtype};
-    return become(f, eddy_interpreter_apply_one(&eddy_op_cast, &sum, 1, &cast, c->address));
+    return become(f, eddy_interpreter_apply_one(&eddy_op_sum, &f->tensor, 1, &arguments, c->address));
+}
+
+/* Where one of two factors has been summed to i64, the other becomes i64 too. */
+static bool widen(const contraction *c, factor *f, const factor *other) {
+    eddy_arguments_cast cast = {.dtype = eddy_dtype_of(other->tensor)};
+    if (cast.dtype != EDDY_I64 || eddy_dtype_of(f->tensor) == EDDY_I64)
+        return true;
+    return become(f, eddy_interpreter_apply_one(&eddy_op_cast, &f->tensor, 1, &cast, c->address));
 }
 
 /* ---- one operand ---- */
@@ -228,7 +231,7 @@ static eddy_tensor *multiply_vectors(const contraction *c, factor *a, factor *b,
     return product.tensor;
 }
 
-/* Not 16-bit floats, whose products would be rounded before they are summed, nor integers, whose sum has another dtype. */
+/* Not 16-bit floats, whose products would be rounded before they are summed, nor integers, whose products keep their dtype. */
 static bool is_of_vectors(const factor *a, const pairing *p) {
     eddy_dtype dtype = eddy_dtype_of(a->tensor);
     return p->batch.count > 0 && p->rows.count == 0 && p->columns.count == 0 &&
@@ -237,7 +240,7 @@ static bool is_of_vectors(const factor *a, const pairing *p) {
 
 /* `a` becomes the product of both; `b` is used up. */
 static bool multiply(const contraction *c, factor *a, factor *b) {
-    if (!sum_unused(c, a, b) || !sum_unused(c, b, a))
+    if (!sum_unused(c, a, b) || !sum_unused(c, b, a) || !widen(c, a, b) || !widen(c, b, a))
         return false;
     pairing p;
     pair_up(c, a, b, &p);

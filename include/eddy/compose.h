@@ -32,7 +32,9 @@ EDDY_API eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing, ed
  * an operand's axes, "..." the axes that have none, which broadcast; without "->" the result has the axes of
  * "..." and then the labels that stand once, in the order of the alphabet, capitals first. A label twice in a term takes the
  * diagonal. Axes of size 1 broadcast. Operands have one dtype, not bool, and are multiplied from left to right, by matrix
- * products where anything is summed; up to 32 of them. The result may be a view of an only operand.
+ * products where anything is summed; up to 32 of them. Of integers, what is summed over axes of one operand alone is i64, as in
+ * eddy_sum, and so is what it is multiplied with; products of matrices keep their dtype and wrap around, as in eddy_mm. The
+ * result may be a view of an only operand.
  * INVALID_ARGUMENT (equation), SHAPE_MISMATCH (ranks, sizes), DTYPE_MISMATCH. */
 EDDY_API eddy_tensor *eddy_einsum(const char *equation, eddy_list operands);
 
