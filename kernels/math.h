@@ -409,7 +409,7 @@ EDDY_WORD double eddy_silu_f64(double x) {
     double inverse = 1.0 / d, q = p * inverse;
     double remainder = __builtin_fma(-q, d, p) + __builtin_fma(-q, d_low, p_low);
     double y = eddy_math_scale_f64(__builtin_fma(remainder, inverse, q), is_negative ? t : EDDY_MATH_ROUND_F64);
-    return x > 760.0 ? x : y;
+    return (x > 760.0) | (x == 0.0) ? x : y; /* of -0 the product of two numbers has lost the sign */
 }
 
 /* ---- silu_slope ----

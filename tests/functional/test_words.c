@@ -325,6 +325,10 @@ Test(words, special_arguments_have_special_values) {
               signbit(tan_f32(-0.0f)) && signbit(erf_f32(-0.0f)));
     cr_assert(signbit(expm1_f64(-0.0)) && signbit(log1p_f64(-0.0)) && signbit(sin_f64(-0.0)) &&
               signbit(tan_f64(-0.0)) && signbit(erf_f64(-0.0)));
+    /* So do those that are x near 0 but for a factor. */
+    cr_assert(signbit(silu_f32(-0.0f)) && signbit(gelu_f32(-0.0f)) && signbit(gelu_tanh_f32(-0.0f)));
+    cr_assert(signbit(silu_f64(-0.0)) && signbit(gelu_f64(-0.0)) && signbit(gelu_tanh_f64(-0.0)));
+    cr_assert(!signbit(silu_f32(0)) && !signbit(silu_f64(0)) && !signbit(gelu_f64(0)) && !signbit(gelu_tanh_f64(0)));
     cr_assert(signbit(atan2_f32(-0.0f, 1)) && signbit(atan2_f64(-0.0, 1)) && atan2_f64(0, -0.0) > 3);
     cr_assert(silu_f32(-INFINITY) == 0 && silu_f64(-INFINITY) == 0 && gelu_f32(-INFINITY) == 0 &&
               gelu_f64(-INFINITY) == 0 && gelu_tanh_f32(-INFINITY) == 0 && gelu_tanh_f64(-INFINITY) == 0);
