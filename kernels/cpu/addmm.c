@@ -1,10 +1,11 @@
 /* addmm: the matrix product by matmul's kernel, into the output or, where that is f16 or bf16, into f32 in the workspace; then
- * one pass that scales it and adds the input. */
+ * one pass that scales it and adds the input. With an alpha of 0 a and b are not read, as in BLAS. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/walk.h>
+#include <string.h>
 
 #define SLICE_ELEMENTS 32768
 #define PIECE 256
@@ -71,9 +72,12 @@ static void sum_slice(void *context, int64_t begin, int64_t end) {
     eddy_walk_seek(walk, &cursor, begin);
     while (begin < end) {
         int64_t run = eddy_min_i64(eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin), PIECE);
-        eddy_chunk_load(compute, values, work->product.dtype,
-                        eddy_chunk_at(work->product.data, work->product.dtype, cursor.offsets[1]),
-                        eddy_walk_inner_stride(walk, 1), run);
+        if (work->alpha != 0)
+            eddy_chunk_load(compute, values, work->product.dtype,
+                            eddy_chunk_at(work->product.data, work->product.dtype, cursor.offsets[1]),
+                            eddy_walk_inner_stride(walk, 1), run);
+        else
+            memset(values, 0, sizeof(values));
         if (work->beta != 0)
             eddy_chunk_load(compute, inputs, work->in->dtype,
                             eddy_chunk_at(work->in->data, work->in->dtype, cursor.offsets[2]),
@@ -116,7 +120,8 @@ static void addmm_run(const eddy_kernel_call *call) {
     eddy_kernel_call matmul = matmul_within(call, views, work.strides);
     work.product = views[2];
     matmul.workspace = (char *)call->workspace + aside_bytes(work.out);
-    eddy_cpu_matmul.run(&matmul);
+    if (work.alpha != 0)
+        eddy_cpu_matmul.run(&matmul);
     eddy_walk_init(&work.walk, 2, work.out->shape);
     eddy_walk_add(&work.walk, work.out->strides, 1);
     eddy_walk_add(&work.walk, work.product.strides, 1);

@@ -2,6 +2,7 @@
  * not, what is refused at once and what late. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <math.h>
 #include <string.h>
 
 static eddy_tensor *f32(eddy_shape shape, const float *values) {
@@ -223,6 +224,22 @@ Test(indexing, matrix_products_by_pair_and_with_a_sum) {
     refused(eddy_addmm(eddy_cast(input, EDDY_F64), m, m, NULL), EDDY_DTYPE_MISMATCH, "addmm");
     cr_assert_eq(eddy_addmm_into(m, m, m, m, NULL), EDDY_OVERLAP);
     expect_error(EDDY_OVERLAP, "addmm");
+    eddy_scope_end(scope);
+}
+
+/* BLAS's rule: what has a factor of 0 is not read. */
+Test(indexing, a_product_times_zero_is_not_read) {
+    eddy_scope *scope = eddy_scope_begin();
+    const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16, EDDY_I32};
+    for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
+        bool is_float = dtypes[i] != EDDY_I32;
+        eddy_tensor *input = eddy_cast(F32(EDDY_SHAPE(2), 10, 20), dtypes[i]);
+        eddy_tensor *m = eddy_full(EDDY_SHAPE(2, 2), is_float ? EDDY_S((double)NAN) : EDDY_S(7), dtypes[i], NULL);
+        eddy_tensor *sum = eddy_addmm(input, m, m, EDDY_OPTIONS(addmm, .alpha_is_zero = true, .beta = 3));
+        EXPECT(eddy_cast(sum, EDDY_F32), EDDY_SHAPE(2, 2), 30, 60, 30, 60);
+        sum = eddy_addmm(input, m, m, EDDY_OPTIONS(addmm, .alpha_is_zero = true, .beta_is_zero = true));
+        EXPECT(eddy_cast(sum, EDDY_F32), EDDY_SHAPE(2, 2), 0, 0, 0, 0);
+    }
     eddy_scope_end(scope);
 }
 
