@@ -205,6 +205,8 @@ static eddy_status take_attribute(request *r, const eddy_attribute *given, uint6
         return eddy_door_axes(&given->value.axes, (uint32_t *)(void *)place, r->op->name, r->address, r->inputs);
     if (!put_value(attribute, place, given))
         return fail_attribute(r, given->name, "has a value of the wrong type, or out of range");
+    if (attribute->zero_is_none && *(int64_t *)(void *)place == 0)
+        return fail_attribute(r, given->name, "is 0");
     if (attribute->type == EDDY_ATTRIBUTE_CHOICE && attribute->choices)
         return eddy_door_choice(*(int32_t *)(void *)place, choice_count(attribute), given->name, r->op->name,
                                 r->address, r->inputs);

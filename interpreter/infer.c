@@ -1,6 +1,7 @@
 #include <interpreter/infer.h>
 
 #include <base/dtype.h>
+#include <base/number.h>
 #include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/describe.h>
@@ -36,6 +37,17 @@ eddy_status eddy_infer_fail(const eddy_infer *infer, eddy_status status, const c
     if (infer->input_count == 0)
         return eddy_fail(status, infer->op->name, infer->address, "%s: %s", infer->op->name, sentence);
     return eddy_fail(status, infer->op->name, infer->address, "%s: %s (%s)", infer->op->name, sentence, operands);
+}
+
+eddy_status eddy_infer_number(const eddy_infer *infer, const char *name, eddy_scalar *number, eddy_dtype dtype) {
+    if (eddy_number_convert(number, dtype, infer->op->numbers_wrap))
+        return EDDY_OK;
+    char text[32];
+    int64_t least, most;
+    eddy_number_format(*number, text, sizeof(text));
+    eddy_dtype_range(dtype, &least, &most);
+    return eddy_infer_fail(infer, EDDY_OUT_OF_RANGE, "%s is %s, and %s holds %lld to %lld", name, text,
+                           eddy_dtype_name(dtype), (long long)least, (long long)most);
 }
 
 /* ---- operands ---- */

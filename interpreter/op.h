@@ -36,6 +36,7 @@ typedef struct eddy_op_attribute {
     bool is_fixed; /* always its default (zeros' value 0): eddy_call refuses it */
     bool
         is_held; /* SCALAR: converted (base/number.h) to the compute dtype, of ops that are not elementwise to the result's */
+    bool zero_is_none;         /* INT: 0 stands for an option that is left out; eddy_call refuses one that is given */
     eddy_scalar default_value; /* INT, FLOAT, BOOL, SCALAR, DTYPE, AXIS, CHOICE */
     const char *choices;       /* CHOICE: "mean sum none"; NULL elsewhere */
 } eddy_op_attribute;
@@ -53,6 +54,9 @@ typedef struct eddy_infer {
 
 /* Fails the call: fills the thread's slot with op name, the given sentence and the operands' dtypes and shapes. */
 eddy_status eddy_infer_fail(const eddy_infer *infer, eddy_status status, const char *format, ...) EDDY_PRINTF(3, 4);
+
+/* Makes *number, the attribute of that name, one of the dtype (docs/numbers.md); OUT_OF_RANGE where an integer dtype does not hold it. */
+eddy_status eddy_infer_number(const eddy_infer *infer, const char *name, eddy_scalar *number, eddy_dtype dtype);
 
 typedef enum eddy_op_promotion {
     EDDY_PROMOTE_NONE,     /* operands are taken as they are; the rule checks */

@@ -2,7 +2,6 @@
 
 #include <base/dtype.h>
 #include <base/memory.h>
-#include <base/number.h>
 #include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/copy.h>
@@ -193,15 +192,6 @@ static void drop_casts(plan *p) {
         }
 }
 
-static eddy_status refuse_number(const plan *p, const char *name, eddy_scalar number, eddy_dtype dtype) {
-    char text[32];
-    int64_t least, most;
-    eddy_number_format(number, text, sizeof(text));
-    eddy_dtype_range(dtype, &least, &most);
-    return eddy_infer_fail(&p->infer, EDDY_OUT_OF_RANGE, "%s is %s, and %s holds %lld to %lld", name, text,
-                           eddy_dtype_name(dtype), (long long)least, (long long)most);
-}
-
 /* The numbers of the call become numbers of the dtype that it computes in. */
 static eddy_status convert_numbers(plan *p) {
     for (int32_t i = 0; i < p->op->attribute_count; i++) {
@@ -212,8 +202,9 @@ static eddy_status convert_numbers(plan *p) {
         char *place = (char *)p->apply->attributes + attribute->offset;
         eddy_scalar number;
         memcpy(&number, place, sizeof(number));
-        if (!eddy_number_convert(&number, dtype, p->op->numbers_wrap))
-            return refuse_number(p, attribute->name, number, dtype);
+        eddy_status status = eddy_infer_number(&p->infer, attribute->name, &number, dtype);
+        if (status != EDDY_OK)
+            return status;
         memcpy(place, &number, sizeof(number));
     }
     return EDDY_OK;

@@ -45,7 +45,7 @@ ENTRY_KEYS = {
 }
 COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors"}
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
-ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "door", "free"}
+ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "door", "free", "zero_is_none"}
 COMPOSITIONS = "composition"  # the file whose entries are no ops
 KINDS = {"tensor": "TENSOR", "optional": "OPTIONAL", "list": "LIST"}
 
@@ -76,6 +76,7 @@ class Attribute:
     choices: list = field(default_factory=list)
     zero_flag: bool = False  # option: a bool field <name>_is_zero says that 0 is meant
     door: str = ""  # type of the parameter where it is not the attribute's
+    zero_is_none: bool = False  # int option: 0 stands for one that is left out, so eddy_call refuses one that is given
     free: bool = False  # scalar: not converted to the dtype of the operands or the result
 
     @property
@@ -202,6 +203,8 @@ def check_option(where, option):
     if option.type in ("int", "float", "pair") and option.default != 0 and not option.zero_flag:
         fail(where, f"option {option.name}: 0 does not mean its default {option.default}; make it a parameter, invert it, or "
                     "give it zero_flag")
+    if option.zero_is_none and (option.type != "int" or option.default):
+        fail(where, f"option {option.name}: zero_is_none is for an int")
     if option.zero_flag and (option.default == 0 or option.type == "pair"):
         fail(where, f"option {option.name}: zero_flag is for defaults other than 0")
 
@@ -219,6 +222,7 @@ def read_attribute(where, value, role):
         zero_flag=value.get("zero_flag", False),
         door=value.get("door", ""),
         free=value.get("free", False),
+        zero_is_none=value.get("zero_is_none", False),
     )
     if attribute.type not in TYPES:
         fail(where, f"attribute {attribute.name}: unknown type {attribute.type!r}")

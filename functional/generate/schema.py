@@ -16,6 +16,8 @@ def attribute(value):
     result = {"name": value.name, "type": value.type, "required": value.role == "parameter" and value.type != "axes", "doc": value.doc}
     if value.role == "option" and value.type not in ("device", "generator"):
         result["default"] = value.choices[0] if value.choices else bool(value.default) if value.type == "bool" else value.default
+    if value.zero_is_none:
+        result["default"] = None
     if value.choices:
         result["choices"] = value.choices
     return result

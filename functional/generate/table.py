@@ -35,6 +35,7 @@ def attribute_row(entry, attribute):
             f".offset = offsetof({entry.arguments}, {path(entry, attribute)})"
             + flag("is_required", attribute.role == "parameter" and attribute.type != "axes")
             + flag("is_fixed", attribute.role == "fixed") + flag("is_held", attribute.is_held)
+            + flag("zero_is_none", attribute.zero_is_none)
             + f", .default_value = {scalar(default)}{choices}}},")
 
 

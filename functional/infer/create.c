@@ -79,9 +79,23 @@ eddy_status eddy_infer_arange(eddy_infer *infer) {
     return vector(infer, count, arguments->dtype);
 }
 
+/* An end of an integer line is one of its numbers. */
+static eddy_status convert_end(const eddy_infer *infer, const char *name, double *end, eddy_dtype dtype) {
+    eddy_scalar number = eddy_scalar_float(*end);
+    if (eddy_dtype_is_float(dtype))
+        return EDDY_OK;
+    eddy_status status = eddy_infer_number(infer, name, &number, dtype);
+    *end = eddy_door_f64(number);
+    return status;
+}
+
 eddy_status eddy_infer_linspace(eddy_infer *infer) {
-    const eddy_arguments_linspace *arguments = infer->attributes;
+    eddy_arguments_linspace *arguments = infer->attributes;
     eddy_status status = check_not_bool(infer, arguments->dtype);
+    if (status == EDDY_OK)
+        status = convert_end(infer, "start", &arguments->kernel.start, arguments->dtype);
+    if (status == EDDY_OK)
+        status = convert_end(infer, "end", &arguments->kernel.end, arguments->dtype);
     if (status != EDDY_OK)
         return status;
     if (arguments->count < 0)

@@ -114,6 +114,8 @@ static eddy_status check_groups(const eddy_infer *infer, int64_t x, eddy_shape *
         status = check_eps(infer, attributes->eps);
     if (status != EDDY_OK)
         return status;
+    if (channels->dims[0] == 0)
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "there are no channels to make groups of");
     if (attributes->groups < 1 || channels->dims[0] % attributes->groups != 0)
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%lld channels cannot be cut into %lld groups",
                                (long long)channels->dims[0], (long long)attributes->groups);

@@ -42,8 +42,8 @@ eddy_status eddy_infer_multinomial(eddy_infer *infer) {
     if (weights->rank != 1 && weights->rank != 2)
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "weights must be [K] or [N, K]");
     int64_t classes = weights->dims[weights->rank - 1];
-    if (attributes->count < 0)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "count %lld is negative", (long long)attributes->count);
+    if (attributes->count < 1)
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%lld are no draws", (long long)attributes->count);
     if (attributes->count > classes && (!attributes->replacement || classes == 0))
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%lld classes do not suffice for %lld draws",
                                (long long)classes, (long long)attributes->count);

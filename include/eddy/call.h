@@ -55,7 +55,8 @@ typedef struct eddy_attributes {
  *
  * inputs: the operands in order (_into: the target last), EDDY_NONE for absent ones. Where an op takes lists,
  * they stand spread out; several lists are of one length. attributes: in any order, those left out take their
- * defaults, an INT serves for FLOAT, SCALAR, AXIS, CHOICE and PAIR (twice the number) too; NULL for none. outputs: as many pointers as
+ * defaults (null in ops.json: there is no value that says so), an INT serves for FLOAT, SCALAR, AXIS, CHOICE and PAIR (twice the
+ * number) too; NULL for none. outputs: as many pointers as
  * the op has outputs, written on success with new tensors, owned as <eddy/tensor.h> says; NULL where it has
  * none, and for _into and _inplace. meshgrid makes as many as it is given; split and chunk take the room there is as the
  * attribute capacity, and fill what is left of it with NULL.

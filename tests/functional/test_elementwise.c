@@ -206,3 +206,29 @@ Test(elementwise, gradients_are_the_slopes) {
     check_slope("silu", silu, x, eddy_silu_backward(one, x));
     eddy_scope_end(scope);
 }
+
+/* 9e38 is too large for f32, the sum is not. */
+Test(elementwise, the_product_of_addcmul_does_not_overflow_before_it_is_added) {
+    eddy_scope *scope = eddy_scope_begin();
+    const double input[] = {-8e38 / 3, -1}, a[] = {0x1p64, 0x1p12 + 1}, b[] = {0x1p64, 0x1p-12};
+    eddy_tensor *sum = eddy_addcmul(eddy_cast(f64s(2, input), EDDY_F32), eddy_cast(f64s(2, a), EDDY_F32),
+                                    eddy_cast(f64s(2, b), EDDY_F32), NULL);
+    EXPECT(sum, EDDY_F32, 0x1p128 - (double)(float)(8e38 / 3), 0x1p-12);
+    eddy_tensor *wide = eddy_addcmul(F64S(-0x1.8p1023), F64S(0x1p512), F64S(0x1p512), NULL);
+    EXPECT(wide, EDDY_F64, 0x1p1022);
+    eddy_scope_end(scope);
+}
+
+/* PyTorch's numbers: both ends become integers first, and what lies between is cut off. */
+Test(elementwise, linspace_counts_integers_between_integers) {
+    eddy_scope *scope = eddy_scope_begin();
+    EXPECT(eddy_linspace(0.5, 9.9, 5, EDDY_I64, NULL), EDDY_I64, 0, 2, 4, 6, 9);
+    EXPECT(eddy_linspace(-2.9, 2.9, 6, EDDY_I64, NULL), EDDY_I64, -2, -1, 0, 0, 1, 2);
+    EXPECT(eddy_linspace(-5, 5, 8, EDDY_I32, NULL), EDDY_I32, -5, -3, -2, 0, 0, 2, 3, 5);
+    EXPECT(eddy_linspace(10, 0, 4, EDDY_U8, NULL), EDDY_U8, 10, 6, 3, 0);
+    EXPECT(eddy_linspace(2.7, 5, 1, EDDY_I8, NULL), EDDY_I8, 2);
+    cr_assert_null(eddy_linspace(0, 300, 4, EDDY_U8, NULL));
+    expect_error(EDDY_OUT_OF_RANGE, "linspace", "end is 300, and u8 holds 0 to 255");
+    EXPECT(eddy_linspace(0.5, 1.5, 3, EDDY_F32, NULL), EDDY_F32, 0.5, 1, 1.5);
+    eddy_scope_end(scope);
+}

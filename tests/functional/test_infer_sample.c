@@ -23,7 +23,7 @@ Test(infer_sample, probabilities_and_counts_are_checked) {
     REFUSES(multinomial, &m, SHAPE_MISMATCH, "[K] or [N, K]", SPEC(F32, ));
     REFUSES(multinomial, &m, DTYPE_MISMATCH, "weights must be", SPEC(I64, 3));
     m.count = -1;
-    REFUSES(multinomial, &m, INVALID_ARGUMENT, "-1 is negative", SPEC(F32, 3));
+    REFUSES(multinomial, &m, INVALID_ARGUMENT, "-1 are no draws", SPEC(F32, 3));
 }
 
 Test(infer_sample, randint_fits_its_dtype) {
