@@ -84,6 +84,11 @@ class Attribute:
         return TYPES[self.type][0] is not None
 
     @property
+    def is_required(self):
+        """Whether eddy_call misses it; what stands for NULL axes may be left out."""
+        return self.role == "parameter" and "axes" not in (self.type, self.door)
+
+    @property
     def is_held(self):
         """A number that the dtype has to hold."""
         return self.type == "scalar" and not self.free

@@ -13,7 +13,7 @@ def operand(value):
 
 
 def attribute(value):
-    result = {"name": value.name, "type": value.type, "required": value.role == "parameter" and value.type != "axes", "doc": value.doc}
+    result = {"name": value.name, "type": value.type, "required": value.is_required, "doc": value.doc}
     if value.role == "option" and value.type not in ("device", "generator"):
         result["default"] = value.choices[0] if value.choices else bool(value.default) if value.type == "bool" else value.default
     if value.zero_is_none:

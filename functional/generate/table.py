@@ -33,7 +33,7 @@ def attribute_row(entry, attribute):
     choices = f", .choices = {quoted(' '.join(attribute.choices))}" if attribute.choices else ""
     return (f"    {{.name = {quoted(attribute.name)}, .type = EDDY_ATTRIBUTE_{TYPES[attribute.type][0]}, "
             f".offset = offsetof({entry.arguments}, {path(entry, attribute)})"
-            + flag("is_required", attribute.role == "parameter" and attribute.type != "axes")
+            + flag("is_required", attribute.is_required)
             + flag("is_fixed", attribute.role == "fixed") + flag("is_held", attribute.is_held)
             + flag("zero_is_none", attribute.zero_is_none)
             + f", .default_value = {scalar(default)}{choices}}},")

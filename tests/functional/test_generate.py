@@ -55,6 +55,18 @@ class Refused(unittest.TestCase):
         self.assertIn("bool o_is_zero;", header.options_struct(op))
         self.assertIn("EDDY_OPTION(options, o_is_zero)", source.emit([op]))
 
+    def test_an_option_whose_zero_is_not_given(self):
+        op, = read(option('type = "int", zero_is_none = true'))
+        described, = json.loads(schema.emit([op]))["ops"]
+        self.assertIsNone(described["attributes"][0]["default"])
+        self.refused(option('type = "float", zero_is_none = true'), "zero_is_none")
+
+    def test_axes_need_not_be_given(self):
+        op, = read(operation('struct = "s"\nattributes = [{ name = "a", type = "axes", doc = "d" }, '
+                             '{ name = "b", type = "shape", door = "axes", doc = "d" }, { name = "c", type = "shape", doc = "d" }]\n'))
+        described, = json.loads(schema.emit([op]))["ops"]
+        self.assertEqual([a["required"] for a in described["attributes"]], [False, False, True])
+
     def test_options_of_two_numbers(self):
         op, = read(option('type = "pair"'))
         self.assertIn("eddy_pair o; /* d */", header.options_struct(op))
