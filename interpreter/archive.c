@@ -90,7 +90,8 @@ bool eddy_archive_add(const eddy_file *file, eddy_archive *shown, const char *na
         eddy_tensor **tensors = a->tensors.items;
         names[shown->count] = copy;
         /* The archive's own reference; the one that a scope, or nobody, owns goes below. */
-        tensors[shown->count] = eddy_retain(tensor);
+        eddy_tensor_retain(tensor);
+        tensors[shown->count] = tensor;
         shown->names = names;
         shown->tensors = tensors;
         shown->count++;

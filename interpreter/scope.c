@@ -137,6 +137,16 @@ eddy_tensor *eddy_scope_return(eddy_scope *scope, eddy_tensor *tensor) {
     return tensor;
 }
 
+/* Takes one from the references that eddy_retain took; false where there is none. The count only says whose a reference is:
+ * what a release has to see of others is ordered by `references`. */
+static bool take_retained(eddy_tensor *tensor) {
+    uint32_t retained = eddy_load_relaxed(&tensor->retained);
+    while (retained > 0)
+        if (eddy_cas_relaxed(&tensor->retained, &retained, retained - 1))
+            return true;
+    return false;
+}
+
 void eddy_release(eddy_tensor **tensor) {
     if (!tensor)
         return;
@@ -148,8 +158,13 @@ void eddy_release(eddy_tensor **tensor) {
     if (!eddy_tensor_check(released, "release", "tensor", __builtin_return_address(0)))
         return;
 #endif
-    eddy_scope *scope = eddy_load_acquire(&released->scope);
-    if (scope && scope->caller == eddy_caller_self)
+    eddy_scope *scope = take_retained(released) ? NULL : eddy_load_acquire(&released->scope);
+    if (EDDY_UNLIKELY(scope && scope->caller != eddy_caller_self)) {
+        eddy_fail(EDDY_WRONG_THREAD, "release", __builtin_return_address(0),
+                  "release: no reference but that of another thread's scope is left, which gives it up itself");
+        return;
+    }
+    if (scope)
         disown(scope, released);
     eddy_tensor_drop(released);
 }
@@ -162,6 +177,7 @@ eddy_tensor *eddy_retain(eddy_tensor *tensor) {
         return NULL;
 #endif
     eddy_tensor_retain(tensor);
+    eddy_add_relaxed(&tensor->retained, 1u);
     return tensor;
 }
 

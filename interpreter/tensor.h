@@ -73,8 +73,12 @@ struct eddy_tensor {
     struct eddy_tensor *root;    /* itself, or the handle a view holds */
     _Atomic(eddy_scope *) scope; /* atomic: the scope's thread stores (release), others load (acquire) to compare */
 
-    eddy_vm_release_link
-        link;            /* LIVE: `after` is 1 where the memory is borrowed. RELEASED: the VM's. CACHED: the next one */
+    union {
+        eddy_vm_release_link
+            link; /* LIVE: `after` is 1 where the memory is borrowed. RELEASED: the VM's. CACHED: the next one */
+        /* LIVE, in place of the link's first word. atomic: relaxed; how many of the references eddy_retain took. */
+        _Atomic uint32_t retained;
+    };
     eddy_caller *owner;  /* const: whose cache it comes from */
     const void *address; /* the public call that made it */
     eddy_axis axes[EDDY_RANK_MAX];
@@ -88,6 +92,7 @@ struct eddy_tensor {
 
 _Static_assert(sizeof(struct eddy_tensor) == 384, "six cache lines");
 _Static_assert(offsetof(struct eddy_tensor, link) == 64, "what every call reads is one line");
+_Static_assert(offsetof(eddy_vm_release_link, after) >= sizeof(uint32_t), "the count leaves `after` alone");
 
 static inline eddy_device eddy_tensor_device(const eddy_tensor *tensor) {
     return (eddy_device){(eddy_device_kind)tensor->device_kind, tensor->device_index};
@@ -119,6 +124,7 @@ static inline eddy_tensor *eddy_tensor_acquire(eddy_caller *caller, eddy_runtime
             return NULL;
     }
     caller->free_handles = (eddy_tensor *)tensor->link.link.next;
+    eddy_store_relaxed(&tensor->retained, 0u);
     if (EDDY_UNLIKELY(tensor->runtime != runtime))
         eddy_tensor_rebind(tensor, runtime);
     eddy_store_relaxed(&tensor->is_late, false);

@@ -41,10 +41,11 @@ typedef struct eddy_runtime eddy_runtime;
  * any thread, callback or state of the runtime. */
 EDDY_API eddy_tensor *eddy_retain(eddy_tensor *tensor);
 
-/* Gives one reference up and clears *tensor: that of the scope of the calling thread that owns it, else one taken
- * by eddy_retain or owned by the caller. With the last one the storage is freed after every use issued before.
- * NULL, a pointer to NULL or to EDDY_NONE does nothing. Never blocks, never fails: any thread, callback or state of
- * the runtime. */
+/* Gives one reference up and clears *tensor: one that eddy_retain took, as long as there is one, else the one that the calling
+ * thread's scope, or the caller, owns; so a retain and a release change nothing, wherever the pair stands. What is to outlive its
+ * scope is retained and not released, or returned (eddy_scope_return). With the last reference the storage is freed after every use
+ * issued before. NULL, a pointer to NULL or to EDDY_NONE does nothing; nor is anything given up where all that is left is the
+ * reference of another thread's scope (WRONG_THREAD in the slot). Never blocks: any thread, callback or state of the runtime. */
 EDDY_API void eddy_release(eddy_tensor **tensor);
 
 /* ---- scopes ---- */

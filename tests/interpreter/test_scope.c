@@ -69,12 +69,46 @@ Test(scope, return_leaves_what_is_not_its_own) {
     eddy_release(&mine);
 }
 
-Test(scope, release_gives_up_the_scopes_reference_first) {
+static void library_function(eddy_tensor *t) {
+    eddy_tensor *mine = eddy_retain(t);
+    eddy_release(&mine);
+}
+
+Test(scope, a_retain_and_a_release_change_nothing_wherever_they_stand) {
+    eddy_scope *outer = eddy_scope_begin(), *inner = eddy_scope_begin();
+    eddy_tensor *t = counting(EDDY_SHAPE(2)), *view = eddy_t(t);
+    library_function(t);
+    library_function(view);
+    ASSERT_F32(view, 0, 1);
+    t = eddy_scope_return(inner, t);
+    library_function(t);
+    eddy_scope_end(inner);
+    cr_assert_eq(eddy_live_count(), 1, "the outer scope's");
+    library_function(t);
+    ASSERT_F32(t, 0, 1);
+    eddy_scope_end(outer);
+    cr_assert_eq(eddy_live_count(), 0, "nothing is left behind");
+}
+
+Test(scope, release_gives_up_retained_references_first) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *t = counting(EDDY_SHAPE(1)), *kept = eddy_retain(t);
+    eddy_tensor *t = counting(EDDY_SHAPE(1)), *first = eddy_retain(t), *second = eddy_retain(t);
+    eddy_release(&first);
+    eddy_release(&second);
     eddy_release(&t);
+    cr_assert_eq(eddy_live_count(), 0, "the scope's went last, and early");
+    counting(EDDY_SHAPE(1)); /* in the same memory: no count of the former tensor is left */
     eddy_scope_end(scope);
-    cr_assert_eq(eddy_live_count(), 1, "the retained reference is left");
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(scope, what_is_retained_and_not_released_outlives_it) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *kept = eddy_retain(counting(EDDY_SHAPE(2)));
+    eddy_scope_end(scope);
+    ASSERT_F32(kept, 0, 1);
+    library_function(kept);
+    ASSERT_F32(kept, 0, 1);
     eddy_release(&kept);
     cr_assert_eq(eddy_live_count(), 0);
 }
@@ -91,6 +125,50 @@ Test(scope, other_threads_give_up_retained_references_only) {
     pthread_t thread;
     pthread_create(&thread, NULL, release_one, t);
     pthread_join(thread, NULL);
+    cr_assert_eq(eddy_item_f64(t), 0, "the scope's is left");
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+static void *release_one_status(void *context) {
+    eddy_tensor *t = context;
+    eddy_release(&t);
+    return (void *)(intptr_t)eddy_error_take(NULL);
+}
+
+Test(scope, other_threads_cannot_give_up_what_the_scope_owns) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *t = counting(EDDY_SHAPE(1));
+    pthread_t thread;
+    void *status;
+    pthread_create(&thread, NULL, release_one_status, t);
+    pthread_join(thread, &status);
+    cr_assert_eq((eddy_status)(intptr_t)status, EDDY_WRONG_THREAD);
+    cr_assert_eq(eddy_item_f64(t), 0);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+enum { HOLDERS = 4, PAIRS = 20000 };
+
+static void *retain_and_release(void *context) {
+    for (int i = 0; i < PAIRS; i++)
+        library_function(context);
+    eddy_tensor *mine = context;
+    eddy_release(&mine);
+    return NULL;
+}
+
+Test(scope, pairs_of_many_threads_balance) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *t = counting(EDDY_SHAPE(1));
+    pthread_t threads[HOLDERS];
+    for (int i = 0; i < HOLDERS; i++)
+        pthread_create(&threads[i], NULL, retain_and_release, eddy_retain(t));
+    for (int i = 0; i < PAIRS; i++)
+        library_function(t);
+    for (int i = 0; i < HOLDERS; i++)
+        pthread_join(threads[i], NULL);
     cr_assert_eq(eddy_item_f64(t), 0, "the scope's is left");
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
