@@ -10,6 +10,8 @@
  * opened late has little of that block to share, which is why nothing else big may stand there. */
 static _Thread_local eddy_error slot;
 static _Thread_local const char *noted_place;
+static _Thread_local eddy_status newest = EDDY_INTERNAL;
+static _Thread_local uint64_t failure_count;
 
 /* Copies at most size - 1 bytes and ends the text; NULL counts as "". */
 static void copy_text(char *target, size_t size, const char *text) {
@@ -34,6 +36,8 @@ static void fill(eddy_error *error, eddy_status status, const char *op, const vo
 /* A failure is told once: a success is no failure, and a second one is only counted. */
 static bool slot_is_taken(eddy_status status) {
     EDDY_ASSERT(status != EDDY_OK);
+    newest = status;
+    failure_count++;
     if (slot.status == EDDY_OK)
         return false;
     slot.more++;
@@ -56,6 +60,18 @@ eddy_status eddy_fail_record(const eddy_error *error) {
     if (!slot_is_taken(error->status))
         slot = *error;
     return error->status;
+}
+
+eddy_status eddy_failure(void) {
+    return newest;
+}
+
+uint64_t eddy_failure_count(void) {
+    return failure_count;
+}
+
+void eddy_failure_repeat(eddy_status status) {
+    newest = status;
 }
 
 void eddy_error_fill(eddy_error *error, eddy_status status, const char *op, const void *address, uint64_t sequence,

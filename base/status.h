@@ -5,6 +5,7 @@
 #include <eddy/status.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Records an error of a call: the first since the last eddy_error_take is kept, the rest are counted. Returns `status`,
  * so that a function can end in `return eddy_fail(...)`. `op` may be NULL; `address` is the return address of the
@@ -14,6 +15,14 @@ eddy_status eddy_fail(eddy_status status, const char *op, const void *address, c
 
 /* The same for a record that exists already (a late error that a read found). */
 eddy_status eddy_fail_record(const eddy_error *error);
+
+/* A function that returns a status returns its own, not one read back from the slot, where an older error may stand. The status
+ * of the thread's newest failure, recorded or counted; INTERNAL before the first. For who calls what fails with NULL. */
+eddy_status eddy_failure(void);
+/* Failures of the thread so far, recorded or counted: whether code of the program's has told why it failed. */
+uint64_t eddy_failure_count(void);
+/* A failure that neither fills the slot nor counts: what was given had failed before. */
+void eddy_failure_repeat(eddy_status status);
 
 /* Fills *error without touching the slot. */
 void eddy_error_fill(eddy_error *error, eddy_status status, const char *op, const void *address, uint64_t sequence,

@@ -8,7 +8,6 @@
 #include <functional/door.h>
 #include <functional/op_table.h>
 #include <interpreter/apply.h>
-#include <interpreter/runtime.h>
 #include <interpreter/tensor.h>
 
 static eddy_status check_rank(eddy_list operands, int64_t i, const char *name, int32_t least, const void *address) {
@@ -52,7 +51,7 @@ static eddy_status conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias
     eddy_release(&inputs[1]);
     eddy_release(&inputs[0]);
     if (!rows)
-        return eddy_runtime_failure();
+        return eddy_failure();
     *result = rows;
     return EDDY_OK;
 }

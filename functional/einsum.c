@@ -10,7 +10,6 @@
 #include <functional/equation.h>
 #include <functional/op_table.h>
 #include <interpreter/apply.h>
-#include <interpreter/runtime.h>
 #include <interpreter/tensor.h>
 #include <string.h>
 
@@ -360,7 +359,7 @@ static eddy_status einsum(const char *equation, eddy_list operands, eddy_tensor 
         return status;
     eddy_tensor *product = contract(&c);
     if (!product)
-        return eddy_runtime_failure();
+        return eddy_failure();
     *result = product;
     return EDDY_OK;
 }

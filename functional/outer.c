@@ -9,7 +9,6 @@
 #include <functional/door.h>
 #include <functional/op_table.h>
 #include <interpreter/apply.h>
-#include <interpreter/runtime.h>
 #include <interpreter/tensor.h>
 
 /* Operand `i`, called `name`, has the rank of a vector; with `allows_number` it may be a number too. */
@@ -38,7 +37,7 @@ static eddy_status outer(eddy_tensor *a, eddy_tensor *b, eddy_tensor **result, c
         product = eddy_interpreter_apply_one(&eddy_op_mul, inputs, 2, NULL, address);
     eddy_release(&column);
     if (!product)
-        return eddy_runtime_failure();
+        return eddy_failure();
     *result = product;
     return EDDY_OK;
 }

@@ -7,7 +7,6 @@
 #include <functional/door.h>
 #include <functional/op_table.h>
 #include <interpreter/apply.h>
-#include <interpreter/runtime.h>
 #include <interpreter/tensor.h>
 
 static bool is_known(eddy_tensor *tensor, const char *name, const void *address) {
@@ -17,7 +16,7 @@ static bool is_known(eddy_tensor *tensor, const char *name, const void *address)
 
 static eddy_status prelu(eddy_tensor *x, eddy_tensor *weight, eddy_tensor **result, const void *address) {
     if (!is_known(x, "x", address) || !is_known(weight, "weight", address))
-        return eddy_runtime_failure();
+        return eddy_failure();
     int64_t channels = x->rank > 1 ? x->axes[1].dim : 1;
     if (weight->rank > 1 || (weight->count != 1 && weight->count != channels))
         return eddy_door_fail(EDDY_SHAPE_MISMATCH, "prelu", address, EDDY_LIST(x, weight),
@@ -31,7 +30,7 @@ static eddy_status prelu(eddy_tensor *x, eddy_tensor *weight, eddy_tensor **resu
         made = eddy_interpreter_apply_one(&eddy_op_prelu_broadcast, inputs, 2, NULL, address);
     eddy_release(&laid);
     if (!made)
-        return eddy_runtime_failure();
+        return eddy_failure();
     *result = made;
     return EDDY_OK;
 }

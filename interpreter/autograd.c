@@ -196,7 +196,7 @@ eddy_status eddy_set_requires_grad(eddy_tensor *tensor, bool requires_grad) {
     if (status != EDDY_OK)
         return status;
     if (!eddy_tensor_check_shape(tensor, "set_requires_grad", address))
-        return EDDY_INVALID_ARGUMENT;
+        return eddy_failure();
     bool is_made = tensor->autograd && !eddy_autograd_is_leaf(eddy_autograd_node_of(tensor->autograd));
     if (requires_grad)
         return tensor->autograd ? EDDY_OK : make_leaf(tensor, address);

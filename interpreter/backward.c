@@ -229,7 +229,7 @@ static eddy_status add(walk *w, sum *to, eddy_tensor *gradient) {
         return eddy_gradient_ops_table.add_to(to->tensor, gradient);
     eddy_tensor *total = eddy_gradient_ops_table.add(to->tensor, gradient);
     if (!total)
-        return eddy_runtime_failure();
+        return eddy_failure();
     eddy_tensor_retain(total);
     eddy_tensor_drop(to->tensor);
     *to = (sum){total, true};
@@ -271,7 +271,7 @@ static eddy_status keep(walk *w, eddy_autograd_node *node, uint32_t output, eddy
         if (!next) {
             if (kept)
                 eddy_tensor_drop(kept);
-            return eddy_runtime_failure();
+            return eddy_failure();
         }
         /* Somebody else may have been here meanwhile. */
         eddy_lock_acquire(&node->lock);
@@ -444,7 +444,7 @@ static eddy_status fill_frame(walk *w, const visit *at, frame *f) {
             continue;
         f->gradients[i] = eddy_gradient_ops_table.zeros(&spec, node->device);
         if (!f->gradients[i])
-            return eddy_runtime_failure();
+            return eddy_failure();
     }
     return EDDY_OK;
 }
@@ -458,7 +458,7 @@ static eddy_status hand_on(walk *w, const eddy_autograd_node *node, const frame 
         if (!has_spec(result, &f->specs[i])) {
             result = eddy_gradient_ops_table.fit(result, &f->specs[i]);
             if (!result)
-                return eddy_runtime_failure();
+                return eddy_failure();
         }
         const visit *source = visit_at(w, source_of(w, node->edges[i]));
         eddy_status status = add(w, sum_at(w, source->first_sum + eddy_autograd_output_of(node->edges[i])), result);
@@ -515,7 +515,7 @@ static eddy_status go_back(walk *w) {
         const visit *at = visit_at(w, order[i]);
         bool has_any = false;
         eddy_scope *scope = eddy_scope_begin();
-        eddy_status status = scope ? complete(w, at, &has_any) : eddy_runtime_failure();
+        eddy_status status = scope ? complete(w, at, &has_any) : eddy_failure();
         bool goes_on = has_any && at->is_wanted && !eddy_autograd_is_leaf(at->node);
         if (status == EDDY_OK && goes_on)
             status = go_through(w, at, &f);
@@ -538,18 +538,18 @@ static eddy_status fail_root(const walk *w, eddy_status status, int64_t i, const
 
 static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor *seed) {
     if (!eddy_tensor_check_shape(output, w->op, w->address))
-        return EDDY_INVALID_ARGUMENT;
+        return eddy_failure();
     if (!output->autograd)
         return fail_root(w, EDDY_INVALID_ARGUMENT, i, output, "requires no gradient");
     if (!eddy_tensor_is_none(seed) && !eddy_tensor_check_shape(seed, w->op, w->address))
-        return EDDY_INVALID_ARGUMENT;
+        return eddy_failure();
     if (eddy_tensor_is_none(seed)) {
         if (output->count != 1)
             return fail_root(w, EDDY_INVALID_ARGUMENT, i, output,
                              "has not one element: say what its gradient begins with");
         seed = eddy_gradient_ops_table.ones_like(output);
         if (!seed)
-            return eddy_runtime_failure();
+            return eddy_failure();
     }
     eddy_spec spec = {.dtype = (eddy_dtype)output->dtype};
     eddy_tensor_shape(output, &spec.shape);
@@ -608,7 +608,7 @@ static eddy_status back(walk *w, eddy_list outputs, eddy_list seeds, const eddy_
     w->retains = options && (options->retain_graph || options->create_graph);
     eddy_scope *scope = eddy_scope_begin();
     if (!scope)
-        return eddy_runtime_failure();
+        return eddy_failure();
     int32_t no_grad = w->caller->no_grad;
     w->caller->no_grad = w->creates ? 0 : 1;
     eddy_status status = run(w, outputs, seeds);

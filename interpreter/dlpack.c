@@ -51,7 +51,7 @@ static eddy_status check_export(eddy_tensor *tensor, const char *op, const void 
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, op, address);
     if (!eddy_tensor_check_shape(tensor, op, address))
-        return EDDY_INVALID_ARGUMENT;
+        return eddy_failure();
     if (!eddy_runtime_is_running(tensor->runtime))
         return eddy_runtime_refuse(tensor->runtime, op, address, "");
     if (eddy_tensor_device(tensor).kind != EDDY_DEVICE_CPU)

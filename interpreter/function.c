@@ -74,17 +74,21 @@ static eddy_status run_forward(calling *c) {
                               .outputs = c->results,
                               .output_count = c->function->output_count,
                               .tape = c};
+    uint64_t failures = eddy_failure_count();
     c->caller->no_grad++;
     eddy_status status = c->function->forward(&call);
     c->caller->no_grad--;
-    if (status != EDDY_OK) {
-        eddy_error error;
-        return eddy_error_peek(&error) ? status : fail(c, status, "forward failed");
-    }
-    for (int32_t i = 0; i < c->function->output_count; i++)
+    bool has_told = eddy_failure_count() != failures;
+    if (status != EDDY_OK)
+        return has_told ? status : fail(c, status, "forward failed");
+    eddy_status told = eddy_failure();
+    for (int32_t i = 0; i < c->function->output_count; i++) {
+        if (!c->results[i])
+            return has_told ? told : fail(c, EDDY_INVALID_ARGUMENT, "forward left an output NULL");
         if (!eddy_tensor_check(c->results[i], c->function->name, "an output", c->address) ||
             eddy_tensor_await_shape(c->results[i], c->function->name, c->address) != EDDY_OK)
-            return eddy_runtime_failure();
+            return eddy_failure();
+    }
     return EDDY_OK;
 }
 
@@ -102,9 +106,9 @@ static eddy_status run_backward(const eddy_gradient_call *call) {
                                  .gradients = call->gradients,
                                  .wanted = call->wanted,
                                  .results = call->results};
+    uint64_t failures = eddy_failure_count();
     eddy_status status = kept->function->backward(&public);
-    eddy_error error;
-    if (status != EDDY_OK && !eddy_error_peek(&error))
+    if (status != EDDY_OK && eddy_failure_count() == failures)
         eddy_fail(status, kept->function->name, NULL, "%s: backward failed", kept->function->name);
     return status;
 }
@@ -127,7 +131,7 @@ static eddy_status check(calling *c) {
             continue;
         if (!eddy_tensor_check(input, function->name, "an input", c->address) ||
             eddy_tensor_await_shape(input, function->name, c->address) != EDDY_OK)
-            return EDDY_INVALID_ARGUMENT;
+            return eddy_failure();
         c->is_recorded |= input->autograd && c->caller->no_grad == 0;
     }
     return EDDY_OK;
@@ -241,7 +245,7 @@ eddy_status eddy_custom_function(const eddy_function *function, void *context, e
         return fail(&c, EDDY_OUT_OF_MEMORY, "the scope cannot grow");
     eddy_scope *scope = eddy_scope_begin();
     if (!scope)
-        return eddy_runtime_failure();
+        return eddy_failure();
     status = call_once(&c);
     eddy_scope_end(scope);
     for (int32_t i = 0; i < function->output_count; i++) {

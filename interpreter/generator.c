@@ -68,7 +68,7 @@ eddy_status eddy_seed(uint64_t seed) {
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime = eddy_runtime_of_caller(caller, "seed", address);
     if (!runtime)
-        return eddy_runtime_failure();
+        return eddy_failure();
     if (!eddy_runtime_is_running(runtime))
         return eddy_runtime_refuse(runtime, "seed", address, "");
     eddy_lock_acquire(&seed_lock);

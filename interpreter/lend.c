@@ -23,7 +23,7 @@ static eddy_status check(eddy_tensor *tensor, int flags, const void *address) {
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, "map", address);
     if (!eddy_tensor_check_shape(tensor, "map", address))
-        return EDDY_INVALID_ARGUMENT;
+        return eddy_failure();
     if (flags == 0 || (flags & ~(EDDY_READ | EDDY_WRITE)) != 0)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "map", address, "map: flags are %d, not EDDY_READ, EDDY_WRITE or both",
                          flags);

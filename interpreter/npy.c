@@ -3,6 +3,7 @@
 
 #include <base/dtype.h>
 #include <base/memory.h>
+#include <base/status.h>
 #include <ctype.h>
 #include <eddy/view.h>
 #include <interpreter/npy.h>
@@ -74,7 +75,7 @@ eddy_status eddy_save_npy(eddy_tensor *tensor, const char *path) {
     const void *address = __builtin_return_address(0);
     eddy_file file;
     if (!eddy_tensor_check_shape(tensor, "save_npy", address))
-        return EDDY_INVALID_ARGUMENT;
+        return eddy_failure();
     eddy_status status = eddy_file_write_begin(&file, path, "save_npy", address);
     if (status != EDDY_OK)
         return status;

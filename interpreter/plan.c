@@ -141,7 +141,7 @@ static eddy_status find_place(plan *p) {
     if (!p->runtime) {
         p->runtime = eddy_runtime_of_caller(p->caller, p->op->name, apply->address);
         if (!p->runtime)
-            return eddy_runtime_failure();
+            return eddy_failure();
     }
     if (!eddy_runtime_is_running(p->runtime)) {
         char operands[192];

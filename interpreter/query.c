@@ -39,7 +39,7 @@ int64_t eddy_stride(const eddy_tensor *tensor, int32_t axis) {
 eddy_status eddy_strides(const eddy_tensor *tensor, int64_t *strides) {
     const void *address = __builtin_return_address(0);
     if (!eddy_tensor_check_shape(tensor, "strides", address))
-        return EDDY_INVALID_ARGUMENT;
+        return eddy_failure();
     if (!strides && tensor->rank > 0)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "strides", address, "strides: the array is NULL");
     for (int32_t d = 0; d < tensor->rank; d++)

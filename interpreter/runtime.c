@@ -284,11 +284,6 @@ eddy_runtime *eddy_runtime_of_caller(eddy_caller *caller, const char *op, const 
     return EDDY_UNLIKELY(caller->runtime != NULL) ? caller->runtime : start_default(address);
 }
 
-eddy_status eddy_runtime_failure(void) {
-    eddy_error error;
-    return eddy_error_peek(&error) ? error.status : EDDY_INTERNAL;
-}
-
 eddy_runtime *eddy_runtime_current(void) {
     return eddy_runtime_of_caller(eddy_caller_get(), "runtime_current", __builtin_return_address(0));
 }
@@ -318,7 +313,7 @@ static eddy_runtime *running(const char *op, const void *address, eddy_status *s
     eddy_runtime *runtime = eddy_runtime_of_caller(caller, op, address);
     *status = EDDY_OK;
     if (!runtime)
-        *status = eddy_runtime_failure();
+        *status = eddy_failure();
     else if (!eddy_runtime_is_running(runtime))
         *status = eddy_runtime_refuse(runtime, op, address, "");
     return *status == EDDY_OK ? runtime : NULL;

@@ -41,9 +41,6 @@ struct eddy_runtime {
 /* The calling thread's current runtime; starts the default one. NULL with the error recorded under `op`. */
 eddy_runtime *eddy_runtime_of_caller(eddy_caller *caller, const char *op, const void *address);
 
-/* The status of the error that eddy_runtime_of_caller recorded. */
-eddy_status eddy_runtime_failure(void);
-
 /* The exit handler runs before all that is registered now: a library that kernels use has just made static objects, which
  * must not be gone while work is in flight. Any thread. */
 void eddy_runtime_exit_first(void);

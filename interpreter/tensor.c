@@ -308,6 +308,7 @@ bool eddy_tensor_check(const eddy_tensor *tensor, const char *op, const char *wh
         eddy_error error;
         if (!eddy_error_peek(&error))
             eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s is NULL", op, what);
+        eddy_failure_repeat(EDDY_INVALID_ARGUMENT);
         return false;
     }
     if (EDDY_UNLIKELY(eddy_tensor_is_none(tensor))) {

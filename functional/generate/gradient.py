@@ -276,7 +276,7 @@ def entry_lines(entry, ops):
         formula = Formula(entry, text, ops)
         rows.append(needs_row(number, formula.inputs, formula.outputs))
         body += [f"    if (call->wanted[{number}]) {{", f"        call->results[{number}] = {formula.code};",
-                 f"        if (!call->results[{number}])", "            return eddy_runtime_failure();", "    }"]
+                 f"        if (!call->results[{number}])", "            return eddy_failure();", "    }"]
     lines = []
     if function and body:
         body.append(f"    return eddy_gradient_{function}(call);")
@@ -297,8 +297,8 @@ def emit(entries):
     ops = {e.name: e for e in entries}
     parts = [
         NOTICE, "/* How gradients go back through ops. */",
-        "#include <eddy/eddy.h>\n#include <functional/arguments.h>\n#include <functional/door.h>\n"
-        "#include <functional/gradient/helper.h>\n#include <interpreter/gradient.h>\n#include <interpreter/runtime.h>\n"
+        "#include <base/status.h>\n#include <eddy/eddy.h>\n#include <functional/arguments.h>\n#include <functional/door.h>\n"
+        "#include <functional/gradient/helper.h>\n#include <interpreter/gradient.h>\n"
         "#include <math.h>\n",
     ]
     for entry in entries:

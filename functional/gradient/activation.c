@@ -1,8 +1,8 @@
 /* Gradients of the gradients of activations, where they take more than a formula. */
+#include <base/status.h>
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
 #include <functional/gradient/helper.h>
-#include <interpreter/runtime.h>
 
 /* The second derivative of gelu: the density of the normal distribution times 2 - x^2. */
 static eddy_tensor *curvature_exact(eddy_tensor *x) {
@@ -31,14 +31,14 @@ eddy_status eddy_gradient_gelu_backward(const eddy_gradient_call *call) {
                                               .approximate = (eddy_approximate)arguments->approximate};
         call->results[0] = eddy_gelu_backward(grad, x, &options);
         if (!call->results[0])
-            return eddy_runtime_failure();
+            return eddy_failure();
     }
     if (call->wanted[1]) {
         eddy_tensor *curvature =
             arguments->approximate == EDDY_APPROXIMATE_NONE ? curvature_exact(x) : curvature_tanh(x);
         call->results[1] = eddy_mul(eddy_mul(grad, call->inputs[0]), curvature);
         if (!call->results[1])
-            return eddy_runtime_failure();
+            return eddy_failure();
     }
     return EDDY_OK;
 }

@@ -8,10 +8,10 @@
  * m g c^T for the products that come back through it. What comes back to the
  * scores comes back to a mask that is added, dS the first time and U the second. Unlike the op itself this holds whole matrices of
  * scores. */
+#include <base/status.h>
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
 #include <functional/gradient/helper.h>
-#include <interpreter/runtime.h>
 #include <math.h>
 
 /* What is asked of an sdpa again. */
@@ -112,7 +112,7 @@ eddy_status eddy_gradient_sdpa(const eddy_gradient_call *call) {
     if (call->wanted[0] || call->wanted[1] || call->wanted[2])
         status = to_operands(call);
     if (status == EDDY_OK && call->wanted[3] && !(call->results[3] = to_mask(call)))
-        return eddy_runtime_failure();
+        return eddy_failure();
     return status;
 }
 
@@ -153,7 +153,7 @@ eddy_status eddy_gradient_sdpa_backward(const eddy_gradient_call *call) {
     };
     for (int i = GRAD; i <= (call->wanted[MASK] ? MASK : V); i++) {
         if (!results[i])
-            return eddy_runtime_failure();
+            return eddy_failure();
         call->results[i] = results[i];
     }
     return EDDY_OK;

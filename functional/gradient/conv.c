@@ -1,8 +1,8 @@
 /* Gradients of convolutions: conv2d and conv_transpose2d are each other's, and both share the gradient of the weight. */
+#include <base/status.h>
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
 #include <functional/gradient/helper.h>
-#include <interpreter/runtime.h>
 
 /* The dim at `from_last` before the last. */
 static int64_t dim(const eddy_shape *shape, int32_t from_last) {
@@ -63,7 +63,7 @@ static eddy_tensor *of_bias(eddy_tensor *grad) {
 static eddy_status check_results(const eddy_gradient_call *call) {
     for (int64_t i = 0; i < call->input_count; i++)
         if (call->wanted[i] && !call->results[i])
-            return eddy_runtime_failure();
+            return eddy_failure();
     return EDDY_OK;
 }
 

@@ -1,15 +1,15 @@
 /* Gradients of the gradients of losses. Each of those is linear in its own gradient: to that goes what a gradient of 1 would give. */
+#include <base/status.h>
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
 #include <functional/gradient/helper.h>
-#include <interpreter/runtime.h>
 
 /* The operands of the losses that are made of pairs, behind the gradient. */
 enum { GRAD, INPUT, TARGET, WEIGHT, POS_WEIGHT };
 
 static eddy_status give(const eddy_gradient_call *call, int operand, eddy_tensor *result) {
     call->results[operand] = result;
-    return result ? EDDY_OK : eddy_runtime_failure();
+    return result ? EDDY_OK : eddy_failure();
 }
 
 /* The tensor over the number of elements where the loss is their mean. */

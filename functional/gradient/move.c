@@ -1,12 +1,12 @@
 /* Gradients of what joins, repeats and moves elements. */
+#include <base/status.h>
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
 #include <functional/gradient/helper.h>
-#include <interpreter/runtime.h>
 
 static eddy_status give(const eddy_gradient_call *call, int64_t i, eddy_tensor *result) {
     if (!result)
-        return eddy_runtime_failure();
+        return eddy_failure();
     call->results[i] = result;
     return EDDY_OK;
 }

@@ -4,10 +4,10 @@
  * P u = u - mean(u) - n mean(u n); rms_norm leaves out the means of x and u. P is symmetric, which gives the gradient to u. To x go
  * P h / s, h = -(mean(u n) v + mean(v n) u) / s being what comes back to n, and through s the part -n mean(v P u / s) / s. */
 #include <base/dtype.h>
+#include <base/status.h>
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
 #include <functional/gradient/helper.h>
-#include <interpreter/runtime.h>
 
 enum { GRAD, X, WEIGHT };
 
@@ -47,7 +47,7 @@ static eddy_tensor *bend(const normal *m, eddy_tensor *u, eddy_tensor *v) {
 
 static eddy_status give(const eddy_gradient_call *call, int operand, eddy_tensor *result) {
     call->results[operand] = result;
-    return result ? EDDY_OK : eddy_runtime_failure();
+    return result ? EDDY_OK : eddy_failure();
 }
 
 /* The gradients of a call that sees its tensors under `shape` and is normalised along m->axes; `weight` broadcasts to x's own

@@ -1,8 +1,8 @@
 /* Gradients of pooling. */
+#include <base/status.h>
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
 #include <functional/gradient/helper.h>
-#include <interpreter/runtime.h>
 
 /* Where the largest elements are is found once more: they would take twice the memory of the result. */
 eddy_status eddy_gradient_max_pool2d(const eddy_gradient_call *call) {
@@ -18,7 +18,7 @@ eddy_status eddy_gradient_max_pool2d(const eddy_gradient_call *call) {
     if (status != EDDY_OK)
         return status;
     call->results[0] = eddy_max_pool2d_backward(call->gradients[0], indices, call->input_specs[0].shape);
-    return call->results[0] ? EDDY_OK : eddy_runtime_failure();
+    return call->results[0] ? EDDY_OK : eddy_failure();
 }
 
 /* From the place that each element went to. */
@@ -26,7 +26,7 @@ eddy_status eddy_gradient_max_pool2d_backward(const eddy_gradient_call *call) {
     eddy_tensor *indices = call->inputs[1];
     eddy_tensor *taken = eddy_gather(eddy_flatten(call->gradients[0], -2, -1), eddy_flatten(indices, -2, -1), -1);
     call->results[0] = eddy_reshape(taken, eddy_shape_of(indices));
-    return call->results[0] ? EDDY_OK : eddy_runtime_failure();
+    return call->results[0] ? EDDY_OK : eddy_failure();
 }
 
 /* The average of what each window was given. */
@@ -34,7 +34,7 @@ eddy_status eddy_gradient_adaptive_avg_pool2d_backward(const eddy_gradient_call 
     const eddy_shape *shape = &call->input_specs[0].shape;
     eddy_pair size = {shape->dims[shape->rank - 2], shape->dims[shape->rank - 1]};
     call->results[0] = eddy_adaptive_avg_pool2d(call->gradients[0], size);
-    return call->results[0] ? EDDY_OK : eddy_runtime_failure();
+    return call->results[0] ? EDDY_OK : eddy_failure();
 }
 
 /* To the same places with the same weights. */
@@ -48,5 +48,5 @@ eddy_status eddy_gradient_interpolate_backward(const eddy_gradient_call *call) {
     if (options.scale == 0)
         options.output_size = (eddy_pair){shape->dims[shape->rank - 2], shape->dims[shape->rank - 1]};
     call->results[0] = eddy_interpolate(call->gradients[0], &options);
-    return call->results[0] ? EDDY_OK : eddy_runtime_failure();
+    return call->results[0] ? EDDY_OK : eddy_failure();
 }

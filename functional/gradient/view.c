@@ -1,11 +1,11 @@
 /* Gradients of views: to the elements that the view shows, zeros to the others. */
+#include <base/status.h>
 #include <eddy/eddy.h>
 #include <functional/gradient/helper.h>
-#include <interpreter/runtime.h>
 
 static eddy_status give(const eddy_gradient_call *call, eddy_tensor *result) {
     if (!result)
-        return eddy_runtime_failure();
+        return eddy_failure();
     call->results[0] = result;
     return EDDY_OK;
 }
@@ -50,7 +50,7 @@ static eddy_status part(const eddy_gradient_call *call) {
     eddy_tensor *place =
         a->is_removed ? eddy_select(whole, a->axes[0], a->start)
                       : eddy_slice(whole, a->axes[0], a->start, a->start + (a->length - 1) * a->step + 1, a->step);
-    return place && eddy_copy_into(grad, place) == EDDY_OK ? give(call, whole) : eddy_runtime_failure();
+    return place && eddy_copy_into(grad, place) == EDDY_OK ? give(call, whole) : eddy_failure();
 }
 
 /* ---- as_strided ---- */

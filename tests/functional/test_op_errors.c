@@ -108,13 +108,23 @@ static void expect_message(const described *call, bool is_late, const eddy_error
         cr_expect_not_null(strstr(error->message, operands), "\"%s\" lacks \"%s\"", error->message, operands);
 }
 
-/* The call is refused with the status, and its message has `part` in it. */
+/* An older error, which nobody has taken yet, is what the slot holds. */
+static void leave_older_error(void) {
+    cr_assert_null(eddy_load_npy("/nonexistent/folder/array.npy"));
+}
+
+/* The call is refused with the status, whatever the slot holds, and its message has `part` in it. */
 static void expect_refusal(const described *call, const char *suffix, eddy_status status, const char *part) {
     eddy_tensor *outputs[EDDY_OP_OUTPUT_MAX] = {0};
     eddy_error error = {0};
     (void)eddy_error_take(NULL);
     eddy_status got = described_call(call, suffix, outputs);
     (void)eddy_error_take(&error);
+    leave_older_error();
+    eddy_status again = described_call(call, suffix, outputs);
+    cr_expect_eq(again, got, "%s%s: %s, but %s where an older error is untaken", call->op->name, suffix,
+                 eddy_status_name(got), eddy_status_name(again));
+    cr_expect_eq(eddy_error_take(NULL), EDDY_IO);
     cr_expect_eq(got, status, "%s%s: %s instead of %s: %s", call->op->name, suffix, eddy_status_name(got),
                  eddy_status_name(status), error.message);
     if (got == status)

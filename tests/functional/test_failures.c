@@ -1,0 +1,230 @@
+/* Functions that return a status return their own, also where an older error, which nobody has taken, is what the slot holds; and what
+ * they return is what they record. Ops are looked at in test_op_errors.c in the same way. */
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <string.h>
+
+/* What the rows below fail with. */
+static eddy_tensor *x;       /* f32[2, 3], requires no gradient */
+static eddy_tensor *leaf;    /* f32[2, 3], requires one */
+static eddy_tensor *doomed;  /* its op fails late: OUT_OF_RANGE */
+static eddy_tensor *unknown; /* the same, of a shape that nobody will know */
+static eddy_tensor *orphan;  /* its runtime is shut down */
+static eddy_runtime *dead;
+
+static const char *const one_name[] = {"a"};
+static const char *const path = "/nonexistent/folder/file";
+static double f64;
+static int64_t i64;
+static uint64_t seed, counter;
+static eddy_tensor *results[4];
+
+/* ---- custom functions ---- */
+
+static eddy_status forward(eddy_forward_call *call) {
+    call->outputs[0] = eddy_mul_s(call->inputs[0], EDDY_S(2));
+    return EDDY_OK;
+}
+
+static eddy_status forward_gone(eddy_forward_call *call) {
+    call->outputs[0] = eddy_matmul(x, x); /* shapes do not fit: NULL */
+    return EDDY_OK;
+}
+
+static eddy_status forward_none(eddy_forward_call *call) {
+    (void)call;
+    return EDDY_OK;
+}
+
+static eddy_status forward_refuses(eddy_forward_call *call) {
+    (void)call;
+    return EDDY_OUT_OF_RANGE;
+}
+
+static eddy_status backward_shape(eddy_backward_call *call) {
+    call->results[0] = eddy_ones(EDDY_SHAPE(5), EDDY_F32, NULL); /* of no shape that fits */
+    return EDDY_OK;
+}
+
+static eddy_status backward_refuses(eddy_backward_call *call) {
+    (void)call;
+    return EDDY_UNSUPPORTED;
+}
+
+static eddy_status go_back(eddy_status (*f)(eddy_forward_call *), eddy_status (*b)(eddy_backward_call *)) {
+    const eddy_function function = {
+        .size = sizeof(function), .name = "user.f", .output_count = 1, .forward = f, .backward = b};
+    eddy_tensor *y = NULL;
+    eddy_status status = eddy_custom_function(&function, NULL, EDDY_LIST(leaf), &y);
+    return status == EDDY_OK ? eddy_backward(eddy_sum(y, NULL, NULL)) : status;
+}
+
+static eddy_tensor *hook(void *context, eddy_tensor *gradient) {
+    (void)context;
+    (void)gradient;
+    return eddy_ones(EDDY_SHAPE(7), EDDY_F32, NULL);
+}
+
+static eddy_status go_back_hooked(void) {
+    eddy_tensor *mine = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL);
+    eddy_set_requires_grad(mine, true);
+    eddy_gradient_hook_add(mine, hook, NULL, NULL);
+    return eddy_backward(eddy_sum(mine, NULL, NULL));
+}
+
+/* ---- calls of a runtime that is gone ---- */
+
+static eddy_status in_dead(eddy_status (*function)(void)) {
+    cr_assert_eq(eddy_runtime_use(dead), EDDY_OK);
+    eddy_status status = function();
+    cr_assert_eq(eddy_runtime_use(NULL), EDDY_OK);
+    return status;
+}
+
+static eddy_status sync(void) {
+    return eddy_sync(EDDY_FOREVER);
+}
+
+static eddy_status sync_deleters(void) {
+    return eddy_sync_deleters(EDDY_FOREVER);
+}
+
+static eddy_status new_seed(void) {
+    return eddy_seed(1);
+}
+
+static eddy_status counters(void) {
+    eddy_counters counted = {.size = sizeof(counted)};
+    return eddy_runtime_counters(NULL, &counted);
+}
+
+static eddy_status late_sync(void) {
+    eddy_index_select(x, eddy_full(EDDY_SHAPE(1), EDDY_S(99), EDDY_I64, NULL), 0);
+    return eddy_sync(EDDY_FOREVER);
+}
+
+static void nothing(void *context, const void *data, int64_t bytes, const eddy_error *error) {
+    (void)context;
+    (void)data;
+    (void)bytes;
+    (void)error;
+}
+
+/* ---- the rows ---- */
+
+/* clang-format off */
+#define ROWS(row) \
+    row(eddy_backward(x)) \
+    row(eddy_backward(unknown)) \
+    row(eddy_backward(NULL)) \
+    row(eddy_backward_from(EDDY_LIST(leaf), EDDY_LIST(x, x), NULL)) \
+    row(eddy_backward_from(EDDY_LIST(leaf), (eddy_list){0}, NULL)) \
+    row(eddy_backward_from(EDDY_LIST(leaf), EDDY_LIST(unknown), NULL)) \
+    row(eddy_gradients(EDDY_LIST(leaf), EDDY_LIST(x), EDDY_LIST(x), NULL, results)) \
+    row(eddy_gradients(EDDY_LIST(leaf), (eddy_list){0}, EDDY_LIST(x), NULL, results)) \
+    row(go_back(forward, backward_shape)) \
+    row(go_back(forward, backward_refuses)) \
+    row(go_back(forward_gone, backward_shape)) \
+    row(go_back(forward_none, backward_shape)) \
+    row(go_back(forward_refuses, backward_shape)) \
+    row(go_back_hooked()) \
+    row(eddy_custom_function(NULL, NULL, EDDY_LIST(x), results)) \
+    row(eddy_save_for_backward(NULL, EDDY_LIST(x))) \
+    row(eddy_set_requires_grad(eddy_ones(EDDY_SHAPE(1), EDDY_I64, NULL), true)) \
+    row(eddy_set_requires_grad(unknown, true)) \
+    row(eddy_retain_grad(x)) \
+    row(eddy_zero_grad(EDDY_LIST(leaf, x))) \
+    row(eddy_gradient_hook_add(x, hook, NULL, NULL)) \
+    row(eddy_gradient_hook_add(leaf, NULL, NULL, NULL)) \
+    row(in_dead(sync)) \
+    row(in_dead(sync_deleters)) \
+    row(in_dead(new_seed)) \
+    row(in_dead(eddy_dump)) \
+    row(in_dead(counters)) \
+    row(eddy_runtime_counters(NULL, NULL)) \
+    row(late_sync()) \
+    row(eddy_runtime_shutdown(NULL, 0)) \
+    row(eddy_recover(EDDY_LIST(orphan))) \
+    row(eddy_recover(EDDY_LIST(x, orphan))) \
+    row(eddy_recover((eddy_list){ .count = -1})) \
+    row(eddy_read(x, &f64, 1)) \
+    row(eddy_read(doomed, results, 8)) \
+    row(eddy_read(unknown, results, 8)) \
+    row(eddy_read(orphan, results, 8)) \
+    row(eddy_read_f64(x, &f64)) \
+    row(eddy_read_i64(x, &i64)) \
+    row(eddy_wait(doomed, EDDY_FOREVER)) \
+    row(eddy_wait(unknown, EDDY_FOREVER)) \
+    row(eddy_wait(orphan, 0)) \
+    row(eddy_error_of(orphan, 0, NULL)) \
+    row(eddy_unmap(x)) \
+    row(eddy_strides(unknown, &i64)) \
+    row(eddy_strides(x, NULL)) \
+    row(eddy_print(doomed, stdout)) \
+    row(eddy_print(unknown, stdout)) \
+    row(eddy_read_async(x, NULL, NULL)) \
+    row(eddy_read_async(orphan, nothing, NULL)) \
+    row(eddy_access_async(x, 8, NULL, NULL)) \
+    row(eddy_save_npy(unknown, path)) \
+    row(eddy_save_npy(x, NULL)) \
+    row(eddy_save_npz(EDDY_LIST(unknown), one_name, path)) \
+    row(eddy_save_npz(EDDY_LIST(x), NULL, path)) \
+    row(eddy_save_safetensors(EDDY_LIST(unknown), one_name, path, NULL)) \
+    row(eddy_save_safetensors(EDDY_LIST(x, x), (const char *[]){"a", "a"}, path, NULL)) \
+    row(eddy_split(unknown, 1, 0, results, 4, NULL)) \
+    row(eddy_split(x, 0, 0, results, 4, NULL)) \
+    row(eddy_split_sizes(x, &i64, 1, 0, results)) \
+    row(eddy_chunk(x, 0, 0, results, 4, NULL)) \
+    row(eddy_meshgrid(EDDY_LIST(x, x), EDDY_INDEXING_IJ, results)) \
+    row(eddy_call("no.such", EDDY_LIST(x), NULL, results)) \
+    row(eddy_call("matmul", EDDY_LIST(x, x), NULL, results)) \
+    row(eddy_call("matmul", EDDY_LIST(x, unknown), NULL, results)) \
+    row(eddy_call("einsum", EDDY_LIST(x, unknown), EDDY_ATTRIBUTES({"equation", EDDY_ATTRIBUTE_TEXT, {.text = "ij,k->i"}}), results)) \
+    row(eddy_call("prelu", EDDY_LIST(x, unknown), NULL, results)) \
+    row(eddy_add_inplace(leaf, x)) \
+    row(eddy_copy_into(x, orphan)) \
+    row(eddy_op_register(NULL)) \
+    row(eddy_device_parse("tpu", &(eddy_device){0})) \
+    row(eddy_device_scope_begin((eddy_device){ EDDY_DEVICE_CUDA, 3})) \
+    row(eddy_stream_wait(NULL, NULL)) \
+    row(eddy_event_wait(NULL, 0)) \
+    row(eddy_generator_state(NULL, &seed, &counter)) \
+    row(eddy_generator_restore(NULL, 0, 0))
+/* clang-format on */
+
+static void set_up(void) {
+    dead = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2));
+    cr_assert_eq(eddy_runtime_use(dead), EDDY_OK);
+    orphan = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL);
+    cr_assert_eq(eddy_runtime_use(NULL), EDDY_OK);
+    cr_assert_eq(eddy_runtime_shutdown(dead, EDDY_FOREVER), EDDY_OK);
+    x = eddy_ones(EDDY_SHAPE(2, 3), EDDY_F32, NULL);
+    leaf = eddy_ones(EDDY_SHAPE(2, 3), EDDY_F32, NULL);
+    cr_assert_eq(eddy_set_requires_grad(leaf, true), EDDY_OK);
+    eddy_tensor *beyond = eddy_full(EDDY_SHAPE(1), EDDY_S(99), EDDY_I64, NULL);
+    doomed = eddy_index_select(x, beyond, 0);
+    unknown = eddy_nonzero(doomed);
+    cr_assert_eq(eddy_wait(doomed, EDDY_FOREVER), EDDY_OUT_OF_RANGE);
+    cr_assert_eq(eddy_error_take(NULL), EDDY_OUT_OF_RANGE);
+}
+
+#define TRY(expression)                                                                                                \
+    {                                                                                                                  \
+        eddy_status status = expression;                                                                               \
+        eddy_status recorded = eddy_error_take(NULL);                                                                  \
+        cr_expect_neq(status, EDDY_OK, "%s is to fail", #expression);                                                  \
+        cr_expect_eq(recorded, status, "%s returns %s and records %s", #expression, eddy_status_name(status),          \
+                     eddy_status_name(recorded));                                                                      \
+        cr_assert_null(eddy_load_npy(path));                                                                           \
+        eddy_status again = expression;                                                                                \
+        cr_expect_eq(again, status, "%s: %s, but %s where an older error is untaken", #expression,                     \
+                     eddy_status_name(status), eddy_status_name(again));                                               \
+        cr_expect_eq(eddy_error_take(NULL), EDDY_IO, "the older one stays");                                           \
+    }
+
+Test(failures, every_function_returns_its_own_status) {
+    set_up();
+    eddy_scope *scope = eddy_scope_begin();
+    ROWS(TRY)
+    eddy_scope_end(scope);
+}
