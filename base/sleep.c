@@ -39,6 +39,13 @@ int64_t eddy_clock_deadline(int64_t timeout_ns) {
     return timeout_ns > EDDY_SLEEP_FOREVER - now ? EDDY_SLEEP_FOREVER : now + timeout_ns;
 }
 
+int64_t eddy_clock_left(int64_t deadline_ns) {
+    if (deadline_ns == EDDY_SLEEP_FOREVER)
+        return EDDY_SLEEP_FOREVER;
+    int64_t left_ns = deadline_ns - eddy_clock_ns();
+    return left_ns > 0 ? left_ns : 0;
+}
+
 bool eddy_sleep_wait(eddy_sleep_word *word, uint32_t expected, int64_t deadline_ns) {
     struct timespec left, *timeout = NULL;
     if (deadline_ns != EDDY_SLEEP_FOREVER) {

@@ -22,6 +22,8 @@ void eddy_clock_replace(int64_t (*clock)(void));
 
 /* now + timeout, saturating; a negative timeout counts as 0. */
 int64_t eddy_clock_deadline(int64_t timeout_ns);
+/* The timeout that is left until a deadline: 0 once it has passed, EDDY_SLEEP_FOREVER where there is none. */
+int64_t eddy_clock_left(int64_t deadline_ns);
 
 /* System calls made by eddy_sleep_wake_* and times a thread slept, since the process began (relaxed counters). */
 uint64_t eddy_sleep_wake_count(void);

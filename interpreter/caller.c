@@ -15,6 +15,7 @@ static struct {
     _Atomic(eddy_caller *) first; /* atomic: stored under the lock (release); read acquire */
     eddy_caller *idle;            /* lock: lock */
     bool has_key;                 /* lock: lock */
+    uint64_t last_thread;         /* lock: lock */
     pthread_key_t key;            /* const once has_key */
     _Atomic int64_t live;         /* atomic: relaxed counts of threads without a caller */
 } callers;
@@ -57,6 +58,7 @@ eddy_caller *eddy_caller_begin(void) {
         callers.has_key = pthread_key_create(&callers.key, end_caller) == 0;
     bool has_key = callers.has_key;
     eddy_caller *caller = has_key ? adopt_locked() : NULL;
+    uint64_t thread = ++callers.last_thread;
     eddy_lock_release(&callers.lock);
     if (!has_key)
         return NULL;
@@ -76,6 +78,7 @@ eddy_caller *eddy_caller_begin(void) {
         eddy_lock_release(&callers.lock);
         return NULL;
     }
+    caller->thread = thread;
     eddy_caller_self = caller;
     return caller;
 }

@@ -9,6 +9,7 @@
 /* An open lend; it holds a reference on the tensor. */
 typedef struct open_lend {
     struct open_lend *next; /* lock: lends */
+    uint64_t thread;        /* whose it is */
     eddy_tensor *tensor;
     eddy_vm_lend *lend;
 } open_lend;
@@ -18,12 +19,11 @@ static struct {
     open_lend *first; /* lock: lock; newest first */
 } lends;
 
-static eddy_status check(eddy_tensor *tensor, int flags, const void *address) {
-    eddy_caller *caller = eddy_caller_get();
+static eddy_status check(const eddy_caller *caller, const eddy_tensor *tensor, int flags, const void *address) {
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, "map", address);
-    if (!eddy_tensor_check_shape(tensor, "map", address))
-        return eddy_failure();
+    if (!eddy_tensor_check(tensor, "map", "tensor", address))
+        return EDDY_INVALID_ARGUMENT;
     if (flags == 0 || (flags & ~(EDDY_READ | EDDY_WRITE)) != 0)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "map", address, "map: flags are %d, not EDDY_READ, EDDY_WRITE or both",
                          flags);
@@ -34,15 +34,23 @@ static eddy_status check(eddy_tensor *tensor, int flags, const void *address) {
 void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {
     static char nothing; /* what a tensor without elements points to */
     const void *address = __builtin_return_address(0);
-    if (check(tensor, flags, address) != EDDY_OK)
+    eddy_caller *caller = eddy_caller_get();
+    if (check(caller, tensor, flags, address) != EDDY_OK)
         return NULL;
+    /* Until the shape is known and the memory may be touched, together. */
+    int64_t deadline = eddy_clock_deadline(timeout);
+    eddy_vm_wait wait = {timeout, "map", address};
+    if (eddy_tensor_is_late(tensor)) {
+        if (eddy_tensor_await_shape_for(tensor, &wait) != EDDY_OK)
+            return NULL;
+        wait.timeout_ns = eddy_clock_left(deadline);
+    }
     open_lend *open = eddy_memory_acquire(sizeof(*open), EDDY_MEMORY_HANDLE);
     if (!open) {
         eddy_fail(EDDY_OUT_OF_MEMORY, "map", address, "map: no memory for the lend");
         return NULL;
     }
     void *data;
-    eddy_vm_wait wait = {timeout, "map", address};
     if (eddy_vm_lend_begin(tensor->runtime->vm, tensor->storage, (flags & EDDY_WRITE) != 0, &wait, &data,
                            &open->lend) != EDDY_OK) {
         eddy_memory_release(open, sizeof(*open), EDDY_MEMORY_HANDLE);
@@ -52,6 +60,7 @@ void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {
         eddy_tensor_note_write(tensor);
     eddy_tensor_retain(tensor);
     open->tensor = tensor;
+    open->thread = caller->thread;
     eddy_lock_acquire(&lends.lock);
     open->next = lends.first;
     lends.first = open;
@@ -61,15 +70,25 @@ void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {
     return (char *)data + tensor->offset * (int64_t)eddy_dtype_bytes((eddy_dtype)tensor->dtype);
 }
 
-static open_lend *take(const eddy_tensor *tensor) {
-    open_lend *found = NULL;
+/* The thread's newest lend of the tensor, else the newest of all. */
+static open_lend **find_locked(const eddy_tensor *tensor, uint64_t thread) {
+    open_lend **other = NULL;
+    for (open_lend **place = &lends.first; *place; place = &(*place)->next) {
+        if ((*place)->tensor != tensor)
+            continue;
+        if ((*place)->thread == thread)
+            return place;
+        if (!other)
+            other = place;
+    }
+    return other;
+}
+
+static open_lend *take(const eddy_tensor *tensor, uint64_t thread) {
     eddy_lock_acquire(&lends.lock);
-    for (open_lend **place = &lends.first; *place && !found; place = &(*place)->next)
-        if ((*place)->tensor == tensor) {
-            found = *place;
-            *place = found->next;
-            break;
-        }
+    open_lend **place = find_locked(tensor, thread), *found = place ? *place : NULL;
+    if (found)
+        *place = found->next;
     eddy_lock_release(&lends.lock);
     return found;
 }
@@ -81,7 +100,7 @@ eddy_status eddy_unmap(eddy_tensor *tensor) {
         return eddy_caller_refuse(caller, "unmap", address);
     if (!eddy_tensor_check(tensor, "unmap", "tensor", address))
         return EDDY_INVALID_ARGUMENT;
-    open_lend *open = take(tensor);
+    open_lend *open = take(tensor, caller->thread);
     if (!open)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "unmap", address, "unmap: the tensor is not mapped");
     /* A runtime that was shut down meanwhile has forgotten its lends. */

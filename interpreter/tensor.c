@@ -331,13 +331,17 @@ static eddy_lock late_lock;
 eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, const char *op, const void *address) {
     if (EDDY_LIKELY(!eddy_tensor_is_late(tensor)))
         return EDDY_OK;
+    eddy_vm_wait wait = {EDDY_FOREVER, op, address};
+    return eddy_tensor_await_shape_for(tensor, &wait);
+}
+
+eddy_status eddy_tensor_await_shape_for(eddy_tensor *tensor, const eddy_vm_wait *wait) {
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime = tensor->runtime;
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, op, address);
-    eddy_vm_wait wait = {EDDY_FOREVER, op, address};
+        return eddy_caller_refuse(caller, wait->op, wait->address);
     eddy_shape shape;
-    eddy_status status = eddy_vm_late_shape(runtime->vm, tensor->storage, &wait, &shape);
+    eddy_status status = eddy_vm_late_shape(runtime->vm, tensor->storage, wait, &shape);
     if (status != EDDY_OK)
         return status;
     eddy_lock_acquire(&late_lock);

@@ -199,6 +199,8 @@ bool eddy_tensor_check(const eddy_tensor *tensor, const char *op, const char *wh
 
 /* Waits for a late shape. */
 EDDY_MUST_USE eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, const char *op, const void *address);
+/* The same for a time. */
+EDDY_MUST_USE eddy_status eddy_tensor_await_shape_for(eddy_tensor *tensor, const eddy_vm_wait *wait);
 
 static inline bool eddy_tensor_is_late(const eddy_tensor *tensor) {
     return eddy_load_acquire(&tensor->is_late);

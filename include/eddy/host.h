@@ -78,13 +78,13 @@ EDDY_API eddy_status eddy_access_async(eddy_tensor *tensor, int flags, eddy_acce
 #define EDDY_WRITE 2
 
 /* Lends the tensor's storage to the caller: a pointer to its first element, for reading (EDDY_READ) or reading and
- * writing (EDDY_WRITE), valid until eddy_unmap; where the tensor is strided, ask for its strides. Blocks until the
- * memory may be touched, `timeout` ns at most. Ops on the storage issued meanwhile run after the unmap. The tensor
+ * writing (EDDY_WRITE), valid until eddy_unmap; where the tensor is strided, ask for its strides. Blocks until its shape
+ * is known and the memory may be touched, `timeout` ns at most. Ops on the storage issued meanwhile run after the unmap. The tensor
  * stays alive until then. NULL with the error in the slot; a tensor without elements gives a pointer that must not
  * be followed. */
 EDDY_API void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout);
-/* Ends the newest lend of this tensor. Any thread, not only the one that mapped; never blocks. INVALID_ARGUMENT
- * where it is not mapped. */
+/* Ends the calling thread's newest lend of this tensor, or, where it has none, the newest of any thread; never blocks.
+ * INVALID_ARGUMENT where it is not mapped. */
 EDDY_API eddy_status eddy_unmap(eddy_tensor *tensor);
 
 /* ---- waiting ---- */

@@ -206,6 +206,59 @@ static void *unmap_elsewhere(void *context) {
     return (void *)(intptr_t)eddy_unmap(context);
 }
 
+static pthread_barrier_t turn;
+
+static void *map_beside(void *context) {
+    cr_assert_not_null(eddy_map(context, EDDY_READ, EDDY_FOREVER));
+    pthread_barrier_wait(&turn); /* both have it mapped */
+    pthread_barrier_wait(&turn); /* the other one has looked */
+    return (void *)(intptr_t)eddy_unmap(context);
+}
+
+Test(host, a_thread_unmaps_its_own_lend_before_any_other) {
+    eddy_tensor *t = counting(EDDY_SHAPE(2));
+    cr_assert_not_null(eddy_map(t, EDDY_READ, EDDY_FOREVER));
+    pthread_t thread;
+    void *status;
+    pthread_barrier_init(&turn, NULL, 2);
+    pthread_create(&thread, NULL, map_beside, t);
+    pthread_barrier_wait(&turn);
+    cr_assert_eq(eddy_unmap(t), EDDY_OK);
+    cr_assert_eq(copy_into(F32(EDDY_SHAPE(2), 5, 6), t), EDDY_OK);
+    cr_assert_eq(eddy_wait(t, 1000000), EDDY_TIMED_OUT, "the other thread's lend is in the way, not the waiter's own");
+    eddy_error_take(NULL);
+    pthread_barrier_wait(&turn);
+    pthread_join(thread, &status);
+    cr_assert_eq((eddy_status)(intptr_t)status, EDDY_OK);
+    ASSERT_F32(t, 5, 6);
+}
+
+static void *hold_a_while(void *context) {
+    cr_assert_not_null(eddy_map(context, EDDY_WRITE, EDDY_FOREVER));
+    pthread_barrier_wait(&turn); /* mapped */
+    pthread_barrier_wait(&turn); /* the other one has given up */
+    return (void *)(intptr_t)eddy_unmap(context);
+}
+
+Test(host, maps_timeout_covers_the_wait_for_a_shape, .timeout = 30) {
+    eddy_tensor *t = counting(EDDY_SHAPE(4));
+    pthread_t thread;
+    void *status;
+    pthread_barrier_init(&turn, NULL, 2);
+    pthread_create(&thread, NULL, hold_a_while, t);
+    pthread_barrier_wait(&turn);
+    eddy_tensor *places = call("nonzero", OF(t));
+    cr_assert_null(eddy_map(places, EDDY_READ, 1000000));
+    ASSERT_ERROR(EDDY_TIMED_OUT, "map");
+    cr_assert_null(eddy_map(places, EDDY_READ, 0));
+    ASSERT_ERROR(EDDY_TIMED_OUT, "map");
+    pthread_barrier_wait(&turn);
+    pthread_join(thread, &status);
+    const int64_t *found = eddy_map(places, EDDY_READ, EDDY_FOREVER);
+    cr_assert_eq(found[0], 1);
+    cr_assert_eq(eddy_unmap(places), EDDY_OK);
+}
+
 Test(host, another_thread_may_unmap_and_the_tensor_stays_alive) {
     eddy_tensor *t = counting(EDDY_SHAPE(2)), *same = t;
     cr_assert_not_null(eddy_map(t, EDDY_READ, EDDY_FOREVER));
