@@ -1,6 +1,8 @@
 #include <base/status.h>
 
 #include <base/assert.h>
+#include <base/log.h>
+#include <base/unseen.h>
 #include <eddy/call_sites.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,6 +14,7 @@ static _Thread_local eddy_error slot;
 static _Thread_local const char *noted_place;
 static _Thread_local eddy_status newest = EDDY_INTERNAL;
 static _Thread_local uint64_t failure_count;
+static _Thread_local uint64_t unseen_count; /* of those in the slot: a wait's end without the answer is none */
 
 /* Copies at most size - 1 bytes and ends the text; NULL counts as "". */
 static void copy_text(char *target, size_t size, const char *text) {
@@ -33,6 +36,14 @@ static void fill(eddy_error *error, eddy_status status, const char *op, const vo
     error->more = 0;
 }
 
+/* What nobody takes is told at exit. A timeout that ends a wait is an answer. */
+static void note_unseen(eddy_status status, const eddy_error *error) {
+    if (status == EDDY_TIMED_OUT)
+        return;
+    unseen_count++;
+    eddy_unseen_add(&slot, error);
+}
+
 /* A failure is told once: a success is no failure, and a second one is only counted. */
 static bool slot_is_taken(eddy_status status) {
     EDDY_ASSERT(status != EDDY_OK);
@@ -41,24 +52,35 @@ static bool slot_is_taken(eddy_status status) {
     if (slot.status == EDDY_OK)
         return false;
     slot.more++;
+    note_unseen(status, NULL);
     return true;
 }
 
 eddy_status eddy_fail(eddy_status status, const char *op, const void *address, const char *format, ...) {
     const char *place = eddy_status_place_take();
-    if (slot_is_taken(status))
+    bool is_taken = slot_is_taken(status), is_logged = eddy_log_wants_errors();
+    if (is_taken && !is_logged)
         return status;
+    eddy_error counted, *error = is_taken ? &counted : &slot;
     va_list arguments;
     va_start(arguments, format);
-    fill(&slot, status, op, address, 0, format, arguments);
+    fill(error, status, op, address, 0, format, arguments);
     va_end(arguments);
-    copy_text(slot.place, sizeof(slot.place), place);
+    copy_text(error->place, sizeof(error->place), place);
+    if (!is_taken)
+        note_unseen(status, error);
+    if (is_logged)
+        eddy_log_error(error);
     return status;
 }
 
 eddy_status eddy_fail_record(const eddy_error *error) {
-    if (!slot_is_taken(error->status))
+    if (!slot_is_taken(error->status)) {
         slot = *error;
+        note_unseen(error->status, error);
+    }
+    if (eddy_log_wants_errors())
+        eddy_log_error(error);
     return error->status;
 }
 
@@ -90,6 +112,9 @@ eddy_status eddy_error_take(eddy_error *error) {
     slot.op[0] = slot.message[0] = slot.place[0] = '\0';
     slot.address = NULL;
     slot.sequence = slot.more = 0;
+    if (unseen_count > 0)
+        eddy_unseen_remove(&slot, unseen_count);
+    unseen_count = 0;
     return status;
 }
 
@@ -100,7 +125,16 @@ bool eddy_error_peek(eddy_error *error) {
 }
 
 void eddy_error_restore(const eddy_error *error) {
+    eddy_error_take(NULL);
     slot = *error;
+    note_unseen(error->status, error);
+    for (uint64_t i = 0; i < error->more; i++)
+        note_unseen(error->status, NULL);
+}
+
+void eddy_error_fork_child(void) {
+    unseen_count = 0;
+    eddy_unseen_fork_child();
 }
 
 const char *eddy_call_site_note(const char *place) {

@@ -32,6 +32,9 @@ void eddy_error_fill(eddy_error *error, eddy_status status, const char *op, cons
 bool eddy_error_peek(eddy_error *error);
 void eddy_error_restore(const eddy_error *error);
 
+/* In a forked child: what the parent has not seen is the parent's. */
+void eddy_error_fork_child(void);
+
 /* The place ("file:line") that EDDY_CALL_SITES noted for this thread's next call; read and cleared. */
 const char *eddy_status_place_take(void);
 

@@ -10,5 +10,10 @@ int main(void) {
     eddy_print(y, stdout);
     printf("sum %g\n", eddy_item_f64(eddy_sum(y, NULL, NULL)));
     eddy_scope_end(scope);
-    return eddy_error_take(NULL) != EDDY_OK;
+    eddy_error error;
+    if (eddy_error_take(&error) != EDDY_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        return 1;
+    }
+    return 0;
 }

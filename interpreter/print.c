@@ -325,12 +325,30 @@ int64_t eddy_format(eddy_tensor *tensor, char *buffer, size_t size, const eddy_f
     return s.length;
 }
 
+/* Prints, and, where that fails, tells why: of a tensor that failed before, the slot knows. What is in the slot stays there. */
+static eddy_status print_or_tell(sink *s, eddy_tensor *tensor, const void *address) {
+    eddy_error before, mine;
+    bool had_error = eddy_error_peek(&before);
+    if (had_error && tensor)
+        eddy_error_take(NULL);
+    eddy_status status = format(s, tensor, NULL, "print", address);
+    if (status != EDDY_OK && eddy_error_peek(&mine)) {
+        put(s, "error: ");
+        put(s, mine.message);
+    }
+    if (had_error && tensor) {
+        before.more += status != EDDY_OK;
+        eddy_error_restore(&before);
+    }
+    return status;
+}
+
 eddy_status eddy_print(eddy_tensor *tensor, FILE *file) {
     const void *address = __builtin_return_address(0);
     sink s = {.file = file, .is_log = !file};
-    eddy_status status = format(&s, tensor, NULL, "print", address);
+    eddy_status status = print_or_tell(&s, tensor, address);
+    put(&s, "\n");
     if (status != EDDY_OK)
         return status;
-    put(&s, "\n");
     return file && ferror(file) ? eddy_fail(EDDY_IO, "print", address, "print: the file cannot be written") : EDDY_OK;
 }

@@ -5,6 +5,7 @@
 #include <base/process.h>
 #include <base/sleep.h>
 #include <base/status.h>
+#include <base/unseen.h>
 #include <interpreter/generator.h>
 #include <interpreter/host.h>
 #include <interpreter/note.h>
@@ -25,6 +26,7 @@ static struct {
     uint64_t last_id;                 /* lock: lock */
     bool has_hooks;                   /* lock: lock; at exit and fork */
     bool is_exiting;                  /* lock: lock; none is made any more */
+    bool is_silent;                   /* lock: lock; some runtime was to say nothing at exit: nor do calls */
     eddy_lock starting;               /* held while the default runtime starts */
     _Atomic(eddy_runtime *) standard; /* atomic: the default one; stored (release) under `starting` */
 } runtimes;
@@ -66,11 +68,22 @@ bool eddy_runtime_exists(uint64_t id) {
 
 /* ---- exit and fork ---- */
 
-/* One line on stderr, the only one this library ever writes there: who did not look should know. */
-static void report_unseen(const eddy_runtime *runtime, const eddy_error *error) {
-    if (!runtime->is_silent)
-        fprintf(stderr, "eddy: %llu error%s that nobody looked at, the first: %s\n",
-                (unsigned long long)error->more + 1, error->more ? "s" : "", error->message);
+/* Errors that nobody has looked at, of calls and late ones. */
+typedef struct untold {
+    uint64_t count;
+    eddy_error first;
+} untold;
+
+/* What the runtime still has to do gets its time; then its late errors are known. */
+static void drain(const eddy_runtime *runtime, int64_t deadline, untold *errors) {
+    eddy_vm_wait wait = {eddy_clock_left(deadline), "exit", NULL};
+    eddy_error late = {0};
+    (void)!eddy_vm_sync(runtime->vm, &wait, &late);
+    if (late.status == EDDY_OK || runtime->is_silent)
+        return;
+    if (errors->first.status == EDDY_OK)
+        errors->first = late;
+    errors->count += late.more + 1;
 }
 
 /* Nothing of ours may run while the libraries behind the kernels end: threads stay where they are between two slices. Runtimes
@@ -89,7 +102,7 @@ static void halt(void) {
 static void at_exit(void) {
     eddy_runtime *exiting = NULL;
     eddy_lock_acquire(&runtimes.lock);
-    bool is_first = !runtimes.is_exiting;
+    bool is_first = !runtimes.is_exiting, is_silent = runtimes.is_silent;
     runtimes.is_exiting = true;
     for (eddy_runtime *runtime = is_first ? runtimes.first : NULL; runtime; runtime = runtime->next) {
         uint32_t running = EDDY_RUNTIME_RUNNING;
@@ -102,19 +115,19 @@ static void at_exit(void) {
     eddy_lock_release(&runtimes.lock);
     if (!is_first)
         return;
+    untold errors = {0};
+    errors.count = eddy_unseen_count(&errors.first); /* before draining, which fills this thread's slot */
+    if (is_silent)
+        errors = (untold){0};
     int64_t deadline = eddy_clock_deadline(EXIT_DRAIN_NS);
-    for (eddy_runtime *runtime = exiting; runtime; runtime = runtime->exit_next) {
-        int64_t left = deadline - eddy_clock_ns();
-        eddy_vm_wait wait = {left > 0 ? left : 0, "exit", NULL};
-        eddy_error error = {0};
-        (void)!eddy_vm_sync(runtime->vm, &wait, &error);
-        if (error.status != EDDY_OK)
-            report_unseen(runtime, &error);
-    }
+    for (eddy_runtime *runtime = exiting; runtime; runtime = runtime->exit_next)
+        drain(runtime, deadline, &errors);
+    eddy_unseen_tell(errors.count, errors.first.status != EDDY_OK ? errors.first.message : NULL);
     halt();
 }
 
 void eddy_runtime_exit_first(void) {
+    eddy_unseen_leave();
     /* One handler more: the first that is called does it all. */
     atexit(at_exit);
 }
@@ -125,6 +138,7 @@ static void at_fork_child(void) {
     for (eddy_runtime *runtime = runtimes.first; runtime; runtime = runtime->next)
         eddy_store_release(&runtime->state, EDDY_RUNTIME_FORKED);
     eddy_store_release(&runtimes.standard, NULL);
+    eddy_error_fork_child();
     eddy_caller_fork_child();
     eddy_tensor_fork_child();
     eddy_note_fork_child();
@@ -181,6 +195,7 @@ static eddy_runtime *create(const eddy_runtime_options *options, const void *add
         runtime->next = runtimes.first;
         runtimes.first = runtime;
         runtimes.has_hooks = true;
+        runtimes.is_silent |= runtime->is_silent;
     }
     eddy_lock_release(&runtimes.lock);
     if (is_late) {

@@ -385,9 +385,9 @@ static void report(const eddy_tensor *tensor) {
     const char *name = NULL;
     if (tensor->address && dladdr(tensor->address, &place))
         name = place.dli_sname ? place.dli_sname : place.dli_fname;
-    eddy_log_line("live tensor %s, %u references%s, made by the call at %p (%s)", text,
-                  eddy_load_relaxed(&tensor->references), tensor->root == tensor ? "" : ", a view", tensor->address,
-                  name ? name : "?");
+    eddy_log_answer("live tensor %s, %u references%s, made by the call at %p (%s)", text,
+                    eddy_load_relaxed(&tensor->references), tensor->root == tensor ? "" : ", a view", tensor->address,
+                    name ? name : "?");
 }
 
 int64_t eddy_report_leaks(void) {

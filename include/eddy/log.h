@@ -1,4 +1,8 @@
-/* Where the library says what it has to say. */
+/* Where the library says what it has to say.
+ *
+ * Without a line of code: EDDY_LOG=stderr (or `info`) in the environment writes every line to stderr, `warning` only what the program may
+ * have meant otherwise, `error` only errors of calls as they are recorded, with file and line where they are known; each level has those
+ * below it, 0 (or nothing) drops all. Read once. */
 #ifndef EDDY_LOG_H
 #define EDDY_LOG_H
 
@@ -12,7 +16,8 @@ extern "C" {
  * library except for eddy_set_log. */
 typedef void eddy_log_sink(void *context, const char *line);
 
-/* Sets the sink of the process; NULL (the state at the start): what there is to say is dropped. When it returns no line
+/* Sets the sink of the process, in place of EDDY_LOG's; NULL: what there is to say is dropped. It gets warnings and what
+ * the program asks for (eddy_dump, eddy_report_leaks, eddy_print to NULL); errors go to those who look for them. When it returns no line
  * is under way to the former sink, unless it was called from inside one. Blocks no longer than the sink does. */
 EDDY_API void eddy_set_log(eddy_log_sink *sink, void *context);
 

@@ -34,7 +34,8 @@ typedef struct eddy_format_options {
  * negative on failure. buffer may be NULL where size is 0. */
 EDDY_API int64_t eddy_format(eddy_tensor *tensor, char *buffer, size_t size, const eddy_format_options *options);
 
-/* The same text with the default options to `file`, a newline after it; NULL: line by line to the log sink. */
+/* The same text with the default options to `file`, a newline after it; NULL: line by line to the log sink. Where it fails, because
+ * the tensor is NULL or holds an error, the error's sentence is written instead, and stays in the slot. */
 EDDY_API eddy_status eddy_print(eddy_tensor *tensor, FILE *file);
 
 #ifdef __cplusplus

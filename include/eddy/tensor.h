@@ -97,8 +97,8 @@ EDDY_API bool eddy_is_ready(const eddy_tensor *tensor);
 
 /* Tensors of the process that have references. Exact while no other thread makes or releases one. */
 EDDY_API int64_t eddy_live_count(void);
-/* Writes one line per live tensor, with dtype, shape, references and the place that made it, to the log sink;
- * returns their number. Other threads must not make or release tensors meanwhile. */
+/* Writes one line per live tensor, with dtype, shape, references and the place that made it, to the log sink, or, where none is
+ * set (eddy_set_log, EDDY_LOG), to stderr; returns their number. Other threads must not make or release tensors meanwhile. */
 EDDY_API int64_t eddy_report_leaks(void);
 
 #ifdef __cplusplus

@@ -84,6 +84,33 @@ Test(print, goes_to_a_file_or_the_sink) {
     cr_assert_neq(eddy_print(NULL, NULL), EDDY_OK);
 }
 
+static void printed(eddy_tensor *tensor, eddy_status wanted, char *text, size_t size) {
+    FILE *file = tmpfile();
+    cr_assert_eq(eddy_print(tensor, file), wanted);
+    rewind(file);
+    size_t length = fread(text, 1, size - 1, file);
+    text[length] = '\0';
+    fclose(file);
+}
+
+Test(print, a_tensor_that_failed_prints_its_error) {
+    char text[1024];
+    printed(call("add", OF(counting(EDDY_SHAPE(3)), counting(EDDY_SHAPE(4)))), EDDY_INVALID_ARGUMENT, text,
+            sizeof(text));
+    cr_assert_eq(strncmp(text, "error: add: ", 12), 0, "%s", text);
+    cr_assert_str_eq(strchr(text, '\n'), "\n");
+    /* An older error stays in the slot, and does not pass for that of the tensor. */
+    eddy_tensor *bad = index_select(counting(EDDY_SHAPE(3)), I64(EDDY_SHAPE(1), 5));
+    printed(bad, EDDY_OUT_OF_RANGE, text, sizeof(text));
+    cr_assert_eq(strncmp(text, "error: index_select: ", 21), 0, "%s", text);
+    eddy_error error;
+    cr_assert_eq(eddy_error_take(&error), EDDY_SHAPE_MISMATCH);
+    cr_assert_eq(error.more, 1u);
+    printed(NULL, EDDY_INVALID_ARGUMENT, text, sizeof(text));
+    cr_assert_str_eq(text, "error: print: tensor is NULL\n");
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "tensor is NULL");
+}
+
 Test(print, late_errors_are_returned) {
     eddy_tensor *bad = index_select(counting(EDDY_SHAPE(3)), I64(EDDY_SHAPE(1), 5));
     cr_assert_eq(eddy_format(bad, NULL, 0, NULL), -1);

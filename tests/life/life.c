@@ -136,27 +136,165 @@ static void exit_behind_a_lend(void) {
     CHECK(exited_with(in_child(exit_with_open_lend), 0));
 }
 
+/* What a child that ends well writes to stderr. */
+static void heard_from(void (*child)(void), char *text, size_t size) {
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    fflush(NULL);
+    int before = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    int status = in_child(child);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(ends[1]);
+    ssize_t length = read(ends[0], text, size - 1);
+    close(ends[0]);
+    CHECK(length >= 0);
+    text[length] = '\0';
+    CHECK(exited_with(status, 0));
+}
+
+static bool is_one_line(const char *text) {
+    const char *line_end = strchr(text, '\n');
+    return line_end && line_end[1] == '\0';
+}
+
 static void leave_an_error(void) {
-    dup2(STDOUT_FILENO, STDERR_FILENO);
     int64_t label = 12;
     eddy_tensor *labels = eddy_from_data(&label, EDDY_SHAPE(1), EDDY_I64, NULL);
     CHECK(eddy_cross_entropy(eddy_ones(EDDY_SHAPE(1, 10), EDDY_F32, NULL), labels, NULL));
 }
 
 static void unseen_error_is_told_at_exit(void) {
-    int ends[2];
-    CHECK(pipe(ends) == 0);
-    int before = dup(STDOUT_FILENO);
-    dup2(ends[1], STDOUT_FILENO);
-    int status = in_child(leave_an_error);
-    dup2(before, STDOUT_FILENO);
-    close(ends[1]);
-    char text[1024] = "";
-    CHECK(read(ends[0], text, sizeof(text) - 1) > 0);
-    CHECK(exited_with(status, 0));
+    char text[1024];
+    heard_from(leave_an_error, text, sizeof(text));
     CHECK(strstr(text, "cross_entropy") && strstr(text, "12"));
-    char *line_end = strchr(text, '\n');
-    CHECK(line_end && line_end[1] == 0); /* one line */
+    CHECK(is_one_line(text));
+}
+
+static void add_what_does_not_fit(void) {
+    CHECK(!eddy_add(eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL), eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL)));
+}
+
+static void *fail_on_another_thread(void *context) {
+    add_what_does_not_fit();
+    return context;
+}
+
+/* Three of calls, one of them of a thread that is gone, and a late one. */
+static void leave_errors_of_calls(void) {
+    pthread_t thread;
+    add_what_does_not_fit();
+    add_what_does_not_fit();
+    CHECK(pthread_create(&thread, NULL, fail_on_another_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    CHECK(eddy_wait(eddy_ones(EDDY_SHAPE(1), EDDY_F32, NULL), EDDY_FOREVER) == EDDY_OK);
+    leave_an_error();
+}
+
+static void take_errors_of_calls(void) {
+    add_what_does_not_fit();
+    add_what_does_not_fit();
+    CHECK(eddy_error_take(NULL) == EDDY_SHAPE_MISMATCH);
+}
+
+static void leave_errors_silently(void) {
+    setenv("EDDY_SILENT_EXIT", "1", 1);
+    leave_errors_of_calls();
+}
+
+static void leave_errors_of_a_silent_runtime(void) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .silent_exit = true));
+    CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
+    leave_errors_of_calls();
+}
+
+/* Before there is any runtime. */
+static void leave_the_very_first_error(void) {
+    CHECK(!eddy_archive_tensor(NULL, "weights"));
+}
+
+static void run_out_of_time(void) {
+    eddy_tensor *a = busy(20);
+    CHECK(eddy_wait(a, 0) == EDDY_TIMED_OUT);
+    CHECK(eddy_wait(a, EDDY_FOREVER) == EDDY_OK);
+}
+
+static void leave_to_a_child(void) {
+    add_what_does_not_fit();
+    CHECK(exited_with(in_child(take_errors_of_calls), 0)); /* it says nothing of the parent's */
+}
+
+static void unseen_errors_of_calls_are_told_at_exit(void) {
+    char text[1024];
+    heard_from(leave_errors_of_calls, text, sizeof(text));
+    CHECK(strstr(text, "4 errors that nobody looked at, the first: add: "));
+    CHECK(is_one_line(text));
+    heard_from(leave_the_very_first_error, text, sizeof(text));
+    CHECK(strstr(text, "1 error that nobody looked at, the first: archive_tensor: ") && is_one_line(text));
+    heard_from(leave_to_a_child, text, sizeof(text));
+    CHECK(strstr(text, "1 error that") && is_one_line(text));
+    void (*const quiet[])(void) = {take_errors_of_calls, leave_errors_silently, leave_errors_of_a_silent_runtime,
+                                   run_out_of_time};
+    for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++) {
+        heard_from(quiet[i], text, sizeof(text));
+        CHECK(*text == '\0');
+    }
+}
+
+/* As hello.c does: a chain that nobody looks at, then a print. */
+static void start_with_a_wrong_variable(void) {
+    setenv("EDDY_THREADS", "abc", 1);
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL);
+    CHECK(eddy_print(eddy_add(x, x), stderr) != EDDY_OK);
+    eddy_error error;
+    CHECK(eddy_error_take(&error) == EDDY_INVALID_ARGUMENT);
+    CHECK(strcmp(error.message, "EDDY_THREADS is abc, not a number from 0 to 1024") == 0);
+    eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL); /* and again at exit, untaken */
+}
+
+static void a_wrong_variable_is_named(void) {
+    char text[1024];
+    heard_from(start_with_a_wrong_variable, text, sizeof(text));
+    CHECK(
+        strcmp(text,
+               "error: EDDY_THREADS is abc, not a number from 0 to 1024\n"
+               "eddy: 1 error that nobody looked at, the first: EDDY_THREADS is abc, not a number from 0 to 1024\n") ==
+        0);
+}
+
+static void log_errors(void) {
+    setenv("EDDY_LOG", "error", 1);
+    take_errors_of_calls();
+    CHECK(eddy_print(eddy_ones(EDDY_SHAPE(1), EDDY_F32, NULL), NULL) == EDDY_OK); /* none of an error's business */
+}
+
+static void log_all(void) {
+    setenv("EDDY_LOG", "stderr", 1);
+    CHECK(eddy_print(eddy_ones(EDDY_SHAPE(1), EDDY_F32, NULL), NULL) == EDDY_OK);
+}
+
+static void log_warnings(void) {
+    setenv("EDDY_LOG", "Warning", 1);
+    CHECK(eddy_print(eddy_ones(EDDY_SHAPE(1), EDDY_F32, NULL), NULL) == EDDY_OK);
+    CHECK(eddy_report_leaks() == 1); /* asked for: not dropped */
+}
+
+static void log_nonsense(void) {
+    setenv("EDDY_LOG", "loud", 1);
+    CHECK(eddy_print(eddy_ones(EDDY_SHAPE(1), EDDY_F32, NULL), NULL) == EDDY_OK);
+}
+
+static void the_log_needs_no_code(void) {
+    char text[2048];
+    heard_from(log_errors, text, sizeof(text));
+    CHECK(strncmp(text, "eddy: add: ", 11) == 0 && strstr(text, "(EDDY_SHAPE_MISMATCH)\neddy: add: "));
+    CHECK(!strstr(text, "[1.]"));
+    heard_from(log_all, text, sizeof(text));
+    CHECK(strcmp(text, "eddy: [1.]  f32[1]\n") == 0);
+    heard_from(log_warnings, text, sizeof(text));
+    CHECK(strstr(text, "eddy: live tensor f32[1]") == text && is_one_line(text));
+    heard_from(log_nonsense, text, sizeof(text));
+    CHECK(strstr(text, "eddy: EDDY_LOG is loud, not stderr") == text && strstr(text, "eddy: [1.]"));
 }
 
 /* ---- fork ---- */
@@ -381,7 +519,8 @@ static void idle_sleeps(void) {
 
 /* ---- */
 
-#define CASE(name) {#name, name}
+#define CASE(name)                                                                                                     \
+    { #name, name }
 
 static const struct {
     const char *name;
@@ -393,6 +532,9 @@ static const struct {
     CASE(exit_from_another_thread),
     CASE(exit_behind_a_lend),
     CASE(unseen_error_is_told_at_exit),
+    CASE(unseen_errors_of_calls_are_told_at_exit),
+    CASE(a_wrong_variable_is_named),
+    CASE(the_log_needs_no_code),
     CASE(fork_while_busy),
     CASE(fork_while_convolving),
     CASE(two_runtimes),
