@@ -1,9 +1,9 @@
 #include <base/status.h>
 
 #include <base/assert.h>
+#include <base/call_site.h>
 #include <base/log.h>
 #include <base/unseen.h>
-#include <eddy/call_sites.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 /* <calling thread> only. In the static TLS block (initial-exec), so that touching it never allocates; a library that is
  * opened late has little of that block to share, which is why nothing else big may stand there. */
 static _Thread_local eddy_error slot;
-static _Thread_local const char *noted_place;
 static _Thread_local eddy_status newest = EDDY_INTERNAL;
 static _Thread_local uint64_t failure_count;
 static _Thread_local uint64_t unseen_count; /* of those in the slot: a wait's end without the answer is none */
@@ -30,8 +29,8 @@ static void fill(eddy_error *error, eddy_status status, const char *op, const vo
     copy_text(error->op, sizeof(error->op), op);
     if (vsnprintf(error->message, sizeof(error->message), format, arguments) < 0)
         copy_text(error->message, sizeof(error->message), eddy_status_text(status));
-    error->address = address;
-    error->place[0] = '\0';
+    error->address = eddy_call_site_address(address);
+    copy_text(error->place, sizeof(error->place), eddy_call_site_place(address));
     error->sequence = sequence;
     error->more = 0;
 }
@@ -66,7 +65,8 @@ eddy_status eddy_fail(eddy_status status, const char *op, const void *address, c
     va_start(arguments, format);
     fill(error, status, op, address, 0, format, arguments);
     va_end(arguments);
-    copy_text(error->place, sizeof(error->place), place);
+    if (place)
+        copy_text(error->place, sizeof(error->place), place);
     if (!is_taken)
         note_unseen(status, error);
     if (is_logged)
@@ -135,12 +135,7 @@ void eddy_error_restore(const eddy_error *error) {
 void eddy_error_fork_child(void) {
     unseen_count = 0;
     eddy_unseen_fork_child();
-}
-
-const char *eddy_call_site_note(const char *place) {
-    const char *before = noted_place;
-    noted_place = place;
-    return before;
+    eddy_call_site_fork_child();
 }
 
 const char *eddy_status_place_take(void) {

@@ -2,6 +2,7 @@
 #ifndef EDDY_BASE_STATUS_H
 #define EDDY_BASE_STATUS_H
 
+#include <base/call_site.h>
 #include <eddy/status.h>
 #include <stdarg.h>
 #include <stdbool.h>

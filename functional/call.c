@@ -267,7 +267,7 @@ static eddy_status take_inputs(request *r) {
 #undef eddy_call
 eddy_status eddy_call(const char *name, eddy_list inputs, const eddy_attributes *attributes, eddy_tensor **outputs) {
     alignas(16) char arguments[ATTRIBUTE_BYTES_MAX];
-    request r = {.address = __builtin_return_address(0), .inputs = inputs, .arguments = arguments};
+    request r = {.address = EDDY_CALL_ADDRESS(), .inputs = inputs, .arguments = arguments};
     if (!name || !find_op(name, &r))
         return eddy_fail(EDDY_NOT_FOUND, "call", r.address, "call: there is no op %s", name ? name : "NULL");
     const eddy_op *op = r.op;

@@ -67,7 +67,7 @@ eddy_tensor *eddy_conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias,
     if (EDDY_OPTION(options, groups))
         arguments.groups = options->groups;
     eddy_tensor *result = NULL;
-    eddy_status status = conv1d(x, weight, bias, &arguments, &result, __builtin_return_address(0));
+    eddy_status status = conv1d(x, weight, bias, &arguments, &result, EDDY_CALL_ADDRESS());
     return status == EDDY_OK ? result : NULL;
 }
 

@@ -366,7 +366,7 @@ static eddy_status einsum(const char *equation, eddy_list operands, eddy_tensor 
 
 eddy_tensor *eddy_einsum(const char *equation, eddy_list operands) {
     eddy_tensor *result = NULL;
-    return einsum(equation, operands, &result, __builtin_return_address(0)) == EDDY_OK ? result : NULL;
+    return einsum(equation, operands, &result, EDDY_CALL_ADDRESS()) == EDDY_OK ? result : NULL;
 }
 
 eddy_status eddy_compose_einsum(eddy_list inputs, const void *arguments, eddy_tensor **outputs, const void *address) {

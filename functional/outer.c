@@ -44,7 +44,7 @@ static eddy_status outer(eddy_tensor *a, eddy_tensor *b, eddy_tensor **result, c
 
 eddy_tensor *eddy_outer(eddy_tensor *a, eddy_tensor *b) {
     eddy_tensor *result = NULL;
-    return outer(a, b, &result, __builtin_return_address(0)) == EDDY_OK ? result : NULL;
+    return outer(a, b, &result, EDDY_CALL_ADDRESS()) == EDDY_OK ? result : NULL;
 }
 
 eddy_status eddy_compose_outer(eddy_list inputs, const void *arguments, eddy_tensor **outputs, const void *address) {
@@ -101,7 +101,7 @@ static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **o
 }
 
 eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing, eddy_tensor **outputs) {
-    return meshgrid(tensors, (int32_t)indexing, outputs, __builtin_return_address(0));
+    return meshgrid(tensors, (int32_t)indexing, outputs, EDDY_CALL_ADDRESS());
 }
 
 eddy_status eddy_compose_meshgrid(eddy_list inputs, const void *arguments, eddy_tensor **outputs, const void *address) {

@@ -37,7 +37,7 @@ static eddy_status prelu(eddy_tensor *x, eddy_tensor *weight, eddy_tensor **resu
 
 eddy_tensor *eddy_prelu(eddy_tensor *x, eddy_tensor *weight) {
     eddy_tensor *result = NULL;
-    return prelu(x, weight, &result, __builtin_return_address(0)) == EDDY_OK ? result : NULL;
+    return prelu(x, weight, &result, EDDY_CALL_ADDRESS()) == EDDY_OK ? result : NULL;
 }
 
 eddy_status eddy_compose_prelu(eddy_list inputs, const void *arguments, eddy_tensor **outputs, const void *address) {

@@ -402,7 +402,7 @@ static registered *make(const eddy_op_description *d) {
 }
 
 eddy_status eddy_op_register(const eddy_op_description *given) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     if (!given || given->size < offsetof(eddy_op_description, gradient))
         return refuse(NULL, address, EDDY_INVALID_ARGUMENT, "the description is NULL, or does not say its size");
     eddy_op_description whole = {0}, *description = &whole; /* programs may know a shorter struct */

@@ -95,11 +95,11 @@ static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given,
 
 eddy_status eddy_read_async(eddy_tensor *tensor, eddy_read_callback *callback, void *context) {
     access a = {.read = callback, .context = context};
-    return submit(tensor, false, &a, "read_async", __builtin_return_address(0));
+    return submit(tensor, false, &a, "read_async", EDDY_CALL_ADDRESS());
 }
 
 eddy_status eddy_access_async(eddy_tensor *tensor, int flags, eddy_access_callback *callback, void *context) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     if (flags == 0 || (flags & ~(EDDY_READ | EDDY_WRITE)) != 0)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "access_async", address,
                          "access_async: flags are %d, not EDDY_READ, EDDY_WRITE or both", flags);

@@ -22,7 +22,7 @@ typedef struct eddy_apply {
     eddy_tensor **outputs;      /* op->output_count results, owned by the scope or the caller; untouched on failure;
                                    unused where targets are given */
     bool is_row_major;          /* new outputs lie so, whatever the op's layout */
-    const void *address;        /* __builtin_return_address(0) of the public function */
+    const void *address;        /* EDDY_CALL_ADDRESS() of the public function */
 } eddy_apply;
 
 EDDY_MUST_USE eddy_status eddy_interpreter_apply(const eddy_apply *apply);

@@ -121,7 +121,7 @@ bool eddy_archive_add_metadata(const eddy_file *file, eddy_archive *shown, const
 /* ---- asking ---- */
 
 eddy_tensor *eddy_archive_tensor(const eddy_archive *a, const char *name) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     if (!a || !name) {
         eddy_fail(EDDY_INVALID_ARGUMENT, "archive_tensor", address, "archive_tensor: no %s", a ? "name" : "archive");
         return NULL;

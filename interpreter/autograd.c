@@ -191,7 +191,7 @@ static eddy_status check_thread(const char *op, const void *address) {
 }
 
 eddy_status eddy_set_requires_grad(eddy_tensor *tensor, bool requires_grad) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_status status = check_thread("set_requires_grad", address);
     if (status != EDDY_OK)
         return status;
@@ -209,7 +209,7 @@ eddy_status eddy_set_requires_grad(eddy_tensor *tensor, bool requires_grad) {
 }
 
 bool eddy_requires_grad(const eddy_tensor *tensor) {
-    return eddy_tensor_check(tensor, "requires_grad", "tensor", __builtin_return_address(0)) && tensor->autograd != 0;
+    return eddy_tensor_check(tensor, "requires_grad", "tensor", EDDY_CALL_ADDRESS()) && tensor->autograd != 0;
 }
 
 void eddy_no_grad_begin(void) {
@@ -223,7 +223,7 @@ void eddy_no_grad_end(void) {
     if (caller && caller->no_grad > 0)
         caller->no_grad--;
     else
-        eddy_fail(EDDY_INVALID_ARGUMENT, "no_grad_end", __builtin_return_address(0), "no_grad_end: none has begun");
+        eddy_fail(EDDY_INVALID_ARGUMENT, "no_grad_end", EDDY_CALL_ADDRESS(), "no_grad_end: none has begun");
 }
 
 /* ---- what the tape keeps for the user ---- */
@@ -243,7 +243,7 @@ static eddy_status find_node(const eddy_tensor *tensor, const char *op, const vo
 }
 
 eddy_tensor *eddy_detach(eddy_tensor *tensor) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     if (check_thread("detach", address) != EDDY_OK || !eddy_tensor_check_shape(tensor, "detach", address))
         return NULL;
     eddy_tensor *view = eddy_autograd_hand_out(eddy_caller_self, tensor, "detach", address);
@@ -253,7 +253,7 @@ eddy_tensor *eddy_detach(eddy_tensor *tensor) {
 }
 
 eddy_tensor *eddy_grad(eddy_tensor *tensor) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_autograd_node *node = NULL;
     if (find_node(tensor, "grad", address, &node) != EDDY_OK)
         return NULL;
@@ -278,7 +278,7 @@ eddy_tensor *eddy_grad(eddy_tensor *tensor) {
 }
 
 bool eddy_has_grad(const eddy_tensor *tensor) {
-    if (!eddy_tensor_check(tensor, "has_grad", "tensor", __builtin_return_address(0)) || !tensor->autograd)
+    if (!eddy_tensor_check(tensor, "has_grad", "tensor", EDDY_CALL_ADDRESS()) || !tensor->autograd)
         return false;
     eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
     eddy_lock_acquire(&node->lock);
@@ -289,7 +289,7 @@ bool eddy_has_grad(const eddy_tensor *tensor) {
 
 eddy_status eddy_retain_grad(eddy_tensor *tensor) {
     eddy_autograd_node *node = NULL;
-    eddy_status status = find_node(tensor, "retain_grad", __builtin_return_address(0), &node);
+    eddy_status status = find_node(tensor, "retain_grad", EDDY_CALL_ADDRESS(), &node);
     if (status != EDDY_OK)
         return status;
     eddy_lock_acquire(&node->lock);
@@ -299,7 +299,7 @@ eddy_status eddy_retain_grad(eddy_tensor *tensor) {
 }
 
 eddy_status eddy_zero_grad(eddy_list tensors) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     if (tensors.count < 0 || (tensors.count > 0 && !tensors.items))
         return eddy_fail(EDDY_INVALID_ARGUMENT, "zero_grad", address, "zero_grad: a list without items");
     eddy_autograd_node *node = NULL;
@@ -323,7 +323,7 @@ eddy_status eddy_zero_grad(eddy_list tensors) {
 
 eddy_status eddy_gradient_hook_add(eddy_tensor *tensor, eddy_gradient_hook *hook, void *context,
                                    void (*destroy)(void *context)) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_autograd_node *node = NULL;
     eddy_status status = find_node(tensor, "gradient_hook_add", address, &node);
     if (status != EDDY_OK)

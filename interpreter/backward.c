@@ -618,18 +618,18 @@ static eddy_status back(walk *w, eddy_list outputs, eddy_list seeds, const eddy_
 }
 
 eddy_status eddy_backward(eddy_tensor *loss) {
-    walk w = {.op = "backward", .address = __builtin_return_address(0)};
+    walk w = {.op = "backward", .address = EDDY_CALL_ADDRESS()};
     return back(&w, (eddy_list){&loss, 1}, (eddy_list){0}, NULL);
 }
 
 eddy_status eddy_backward_from(eddy_list outputs, eddy_list seeds, const eddy_backward_options *options) {
-    walk w = {.op = "backward_from", .address = __builtin_return_address(0)};
+    walk w = {.op = "backward_from", .address = EDDY_CALL_ADDRESS()};
     return back(&w, outputs, seeds, options);
 }
 
 eddy_status eddy_gradients(eddy_list outputs, eddy_list inputs, eddy_list seeds, const eddy_backward_options *options,
                            eddy_tensor **gradients) {
-    walk w = {.op = "gradients", .address = __builtin_return_address(0), .inputs = &inputs};
+    walk w = {.op = "gradients", .address = EDDY_CALL_ADDRESS(), .inputs = &inputs};
     if (inputs.count < 1 || !inputs.items || !gradients)
         return eddy_fail(EDDY_INVALID_ARGUMENT, w.op, w.address,
                          "gradients: no inputs, or no room for their gradients");

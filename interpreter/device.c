@@ -36,7 +36,7 @@ static bool parse(const char *text, eddy_device *device) {
 }
 
 eddy_status eddy_device_parse(const char *text, eddy_device *device) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     if (!text || !device)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "device_parse", address, "device_parse: an argument is NULL");
     if (!parse(text, device))
@@ -75,7 +75,7 @@ eddy_status eddy_runtime_device(const eddy_caller *caller, const eddy_runtime *r
 }
 
 eddy_status eddy_device_scope_begin(eddy_device device) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, "device_scope_begin", address);
@@ -103,7 +103,7 @@ void eddy_device_scope_end(void) {
 }
 
 eddy_device eddy_device_current(void) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime = eddy_runtime_of_caller(caller, "device_current", address);
     eddy_device device = {EDDY_DEVICE_DEFAULT, 0};

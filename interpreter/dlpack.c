@@ -104,7 +104,7 @@ static exported *export_tensor(eddy_tensor *tensor, bool read_only, const char *
 struct DLManagedTensorVersioned *eddy_to_dlpack(eddy_tensor *tensor, const eddy_to_dlpack_options *options) {
     bool read_only = options && options->read_only;
     DLTensor shown;
-    exported *e = export_tensor(tensor, read_only, "to_dlpack", __builtin_return_address(0), &shown);
+    exported *e = export_tensor(tensor, read_only, "to_dlpack", EDDY_CALL_ADDRESS(), &shown);
     if (!e)
         return NULL;
     e->managed.versioned = (struct DLManagedTensorVersioned){.version = {MAJOR, MINOR},
@@ -117,7 +117,7 @@ struct DLManagedTensorVersioned *eddy_to_dlpack(eddy_tensor *tensor, const eddy_
 
 struct DLManagedTensor *eddy_to_dlpack_unversioned(eddy_tensor *tensor) {
     DLTensor shown;
-    exported *e = export_tensor(tensor, false, "to_dlpack_unversioned", __builtin_return_address(0), &shown);
+    exported *e = export_tensor(tensor, false, "to_dlpack_unversioned", EDDY_CALL_ADDRESS(), &shown);
     if (!e)
         return NULL;
     e->managed.plain = (struct DLManagedTensor){.dl_tensor = shown, .manager_ctx = e, .deleter = delete_plain};
@@ -183,7 +183,7 @@ static eddy_tensor *import_tensor(const DLTensor *given, eddy_borrow *borrow) {
 
 eddy_tensor *eddy_from_dlpack(struct DLManagedTensorVersioned *managed, const eddy_from_dlpack_options *options) {
     const char *op = "from_dlpack";
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     if (!managed) {
         eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: no struct", op);
         return NULL;
@@ -203,7 +203,7 @@ eddy_tensor *eddy_from_dlpack(struct DLManagedTensorVersioned *managed, const ed
 
 eddy_tensor *eddy_from_dlpack_unversioned(struct DLManagedTensor *managed) {
     const char *op = "from_dlpack_unversioned";
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     if (!managed) {
         eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: no struct", op);
         return NULL;

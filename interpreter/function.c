@@ -38,7 +38,7 @@ static eddy_status fail(const calling *c, eddy_status status, const char *senten
 /* ---- forward ---- */
 
 eddy_status eddy_save_for_backward(eddy_forward_call *call, eddy_list tensors) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     calling *c = call ? call->tape : NULL;
     if (!c || tensors.count < 0 || (tensors.count > 0 && !tensors.items))
         return eddy_fail(EDDY_INVALID_ARGUMENT, "save_for_backward", address,
@@ -234,7 +234,7 @@ eddy_status eddy_custom_function(const eddy_function *function, void *context, e
     calling c = {.function = function,
                  .context = context,
                  .caller = eddy_caller_get(),
-                 .address = __builtin_return_address(0),
+                 .address = EDDY_CALL_ADDRESS(),
                  .inputs = inputs};
     if (!eddy_caller_may_call(c.caller))
         return eddy_caller_refuse(c.caller, "custom_function", c.address);

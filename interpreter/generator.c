@@ -17,7 +17,7 @@ static eddy_lock seed_lock;
 eddy_generator *eddy_generator_create(uint64_t seed) {
     eddy_generator *generator = eddy_memory_acquire_zeroed(sizeof(*generator), EDDY_MEMORY_RUNTIME);
     if (!generator) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, "generator_create", __builtin_return_address(0), "generator_create: no memory");
+        eddy_fail(EDDY_OUT_OF_MEMORY, "generator_create", EDDY_CALL_ADDRESS(), "generator_create: no memory");
         return NULL;
     }
     generator->references = 1;
@@ -42,7 +42,7 @@ void eddy_generator_release(eddy_generator **generator) {
 
 eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed, uint64_t *counter) {
     if (!generator || !seed || !counter)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "generator_state", __builtin_return_address(0),
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "generator_state", EDDY_CALL_ADDRESS(),
                          "generator_state: an argument is NULL");
     eddy_lock *lock = (eddy_lock *)&generator->lock;
     eddy_lock_acquire(lock);
@@ -54,7 +54,7 @@ eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed
 
 eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed, uint64_t counter) {
     if (!generator)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "generator_restore", __builtin_return_address(0),
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "generator_restore", EDDY_CALL_ADDRESS(),
                          "generator_restore: the generator is NULL");
     eddy_lock_acquire(&generator->lock);
     generator->seed = seed;
@@ -64,7 +64,7 @@ eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed, uin
 }
 
 eddy_status eddy_seed(uint64_t seed) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime = eddy_runtime_of_caller(caller, "seed", address);
     if (!runtime)

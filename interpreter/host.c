@@ -70,7 +70,7 @@ static eddy_tensor *make(eddy_caller *caller, eddy_runtime *runtime, const char 
 eddy_tensor *eddy_from_data(const void *data, eddy_shape shape, eddy_dtype dtype,
                             const eddy_from_data_options *options) {
     const char *op = "from_data";
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
     eddy_device device;
     int64_t count, bytes;
@@ -201,7 +201,7 @@ eddy_tensor *eddy_from_buffer(void *data, eddy_shape shape, eddy_dtype dtype, vo
                                            .context = context,
                                            .device = options ? &options->device : NULL,
                                            .op = "from_buffer",
-                                           .address = __builtin_return_address(0)});
+                                           .address = EDDY_CALL_ADDRESS()});
 }
 
 /* ---- at the door ---- */
@@ -262,7 +262,7 @@ eddy_status eddy_host_read(eddy_tensor *tensor, void *buffer, const char *op, co
 }
 
 eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_status status = check_known(tensor, "read", address);
     if (status != EDDY_OK)
         return status;
@@ -309,40 +309,40 @@ static eddy_status read_i64(eddy_tensor *tensor, int64_t *value, const char *op,
 }
 
 eddy_status eddy_read_f64(eddy_tensor *tensor, double *value) {
-    return read_f64(tensor, value, "read_f64", __builtin_return_address(0));
+    return read_f64(tensor, value, "read_f64", EDDY_CALL_ADDRESS());
 }
 
 eddy_status eddy_read_i64(eddy_tensor *tensor, int64_t *value) {
-    return read_i64(tensor, value, "read_i64", __builtin_return_address(0));
+    return read_i64(tensor, value, "read_i64", EDDY_CALL_ADDRESS());
 }
 
 double eddy_item_f64(eddy_tensor *tensor) {
     double value = NAN;
-    return read_f64(tensor, &value, "item_f64", __builtin_return_address(0)) == EDDY_OK ? value : NAN;
+    return read_f64(tensor, &value, "item_f64", EDDY_CALL_ADDRESS()) == EDDY_OK ? value : NAN;
 }
 
 int64_t eddy_item_i64(eddy_tensor *tensor) {
     int64_t value = INT64_MIN;
-    return read_i64(tensor, &value, "item_i64", __builtin_return_address(0)) == EDDY_OK ? value : INT64_MIN;
+    return read_i64(tensor, &value, "item_i64", EDDY_CALL_ADDRESS()) == EDDY_OK ? value : INT64_MIN;
 }
 
 /* ---- waiting ---- */
 
 bool eddy_is_ready(const eddy_tensor *tensor) {
-    if (!eddy_tensor_check(tensor, "is_ready", "tensor", __builtin_return_address(0)))
+    if (!eddy_tensor_check(tensor, "is_ready", "tensor", EDDY_CALL_ADDRESS()))
         return false;
     return !eddy_runtime_is_running(tensor->runtime) || eddy_vm_is_ready(tensor->runtime->vm, tensor->storage);
 }
 
 eddy_status eddy_wait(eddy_tensor *tensor, int64_t timeout) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_status status = check(tensor, "wait", address);
     eddy_vm_wait wait = {timeout, "wait", address};
     return status == EDDY_OK ? eddy_vm_wait_storage(tensor->runtime->vm, tensor->storage, &wait) : status;
 }
 
 eddy_status eddy_error_of(eddy_tensor *tensor, int64_t timeout, eddy_error *error) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_status status = check(tensor, "error_of", address);
     if (status != EDDY_OK)
         return status;

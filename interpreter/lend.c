@@ -33,7 +33,7 @@ static eddy_status check(const eddy_caller *caller, const eddy_tensor *tensor, i
 
 void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {
     static char nothing; /* what a tensor without elements points to */
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
     if (check(caller, tensor, flags, address) != EDDY_OK)
         return NULL;
@@ -94,7 +94,7 @@ static open_lend *take(const eddy_tensor *tensor, uint64_t thread) {
 }
 
 eddy_status eddy_unmap(eddy_tensor *tensor) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, "unmap", address);

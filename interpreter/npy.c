@@ -72,7 +72,7 @@ eddy_status eddy_npy_write(eddy_file *file, eddy_tensor *tensor) {
 }
 
 eddy_status eddy_save_npy(eddy_tensor *tensor, const char *path) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_file file;
     if (!eddy_tensor_check_shape(tensor, "save_npy", address))
         return eddy_failure();
@@ -202,7 +202,7 @@ eddy_tensor *eddy_npy_read(eddy_file *file) {
 
 eddy_tensor *eddy_load_npy(const char *path) {
     eddy_file file;
-    if (eddy_file_read_begin(&file, path, "load_npy", __builtin_return_address(0)) != EDDY_OK)
+    if (eddy_file_read_begin(&file, path, "load_npy", EDDY_CALL_ADDRESS()) != EDDY_OK)
         return NULL;
     eddy_tensor *tensor = eddy_npy_read(&file);
     (void)!eddy_file_end(&file, EDDY_OK);

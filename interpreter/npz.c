@@ -135,7 +135,7 @@ static eddy_status write_all(eddy_file *file, eddy_list tensors, const char *con
 
 eddy_status eddy_save_npz(eddy_list tensors, const char *const *names, const char *path) {
     const char *op = "save_npz";
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_status status = eddy_archive_check(tensors, names, op, address);
     if (status != EDDY_OK)
         return status;
@@ -303,7 +303,7 @@ static void end_reading(eddy_file *file) {
 
 eddy_archive *eddy_load_npz(const char *path) {
     eddy_file file;
-    if (eddy_file_read_begin(&file, path, "load_npz", __builtin_return_address(0)) != EDDY_OK)
+    if (eddy_file_read_begin(&file, path, "load_npz", EDDY_CALL_ADDRESS()) != EDDY_OK)
         return NULL;
     eddy_archive *archive = eddy_archive_create(&file);
     if (archive && read_all(&file, archive) != EDDY_OK)
@@ -343,7 +343,7 @@ static eddy_tensor *read_one(eddy_file *file, const char *name) {
 
 eddy_tensor *eddy_load_npz_one(const char *path, const char *name) {
     const char *op = "load_npz_one";
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_file file;
     if (!name) {
         eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: no name", op);

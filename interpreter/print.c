@@ -316,7 +316,7 @@ static eddy_status format(sink *s, eddy_tensor *tensor, const eddy_format_option
 }
 
 int64_t eddy_format(eddy_tensor *tensor, char *buffer, size_t size, const eddy_format_options *options) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     sink s = {.buffer = buffer, .size = buffer ? size : 0};
     if (format(&s, tensor, options, "format", address) != EDDY_OK)
         return -1;
@@ -344,7 +344,7 @@ static eddy_status print_or_tell(sink *s, eddy_tensor *tensor, const void *addre
 }
 
 eddy_status eddy_print(eddy_tensor *tensor, FILE *file) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     sink s = {.file = file, .is_log = !file};
     eddy_status status = print_or_tell(&s, tensor, address);
     put(&s, "\n");

@@ -4,12 +4,12 @@
 #include <interpreter/tensor.h>
 
 int32_t eddy_rank(const eddy_tensor *tensor) {
-    return eddy_tensor_check_shape(tensor, "rank", __builtin_return_address(0)) ? tensor->rank : -1;
+    return eddy_tensor_check_shape(tensor, "rank", EDDY_CALL_ADDRESS()) ? tensor->rank : -1;
 }
 
 eddy_shape eddy_shape_of(const eddy_tensor *tensor) {
     eddy_shape shape = {.rank = -1};
-    if (eddy_tensor_check_shape(tensor, "shape_of", __builtin_return_address(0)))
+    if (eddy_tensor_check_shape(tensor, "shape_of", EDDY_CALL_ADDRESS()))
         eddy_tensor_shape(tensor, &shape);
     return shape;
 }
@@ -28,16 +28,16 @@ static bool find_axis(const eddy_tensor *tensor, int32_t axis, const char *op, c
 
 int64_t eddy_dim(const eddy_tensor *tensor, int32_t axis) {
     int32_t d;
-    return find_axis(tensor, axis, "dim", __builtin_return_address(0), &d) ? tensor->axes[d].dim : -1;
+    return find_axis(tensor, axis, "dim", EDDY_CALL_ADDRESS(), &d) ? tensor->axes[d].dim : -1;
 }
 
 int64_t eddy_stride(const eddy_tensor *tensor, int32_t axis) {
     int32_t d;
-    return find_axis(tensor, axis, "stride", __builtin_return_address(0), &d) ? tensor->axes[d].stride : INT64_MIN;
+    return find_axis(tensor, axis, "stride", EDDY_CALL_ADDRESS(), &d) ? tensor->axes[d].stride : INT64_MIN;
 }
 
 eddy_status eddy_strides(const eddy_tensor *tensor, int64_t *strides) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     if (!eddy_tensor_check_shape(tensor, "strides", address))
         return eddy_failure();
     if (!strides && tensor->rank > 0)
@@ -48,28 +48,28 @@ eddy_status eddy_strides(const eddy_tensor *tensor, int64_t *strides) {
 }
 
 int64_t eddy_count(const eddy_tensor *tensor) {
-    return eddy_tensor_check_shape(tensor, "count", __builtin_return_address(0)) ? tensor->count : -1;
+    return eddy_tensor_check_shape(tensor, "count", EDDY_CALL_ADDRESS()) ? tensor->count : -1;
 }
 
 int64_t eddy_offset(const eddy_tensor *tensor) {
-    return eddy_tensor_check_shape(tensor, "offset", __builtin_return_address(0)) ? tensor->offset : -1;
+    return eddy_tensor_check_shape(tensor, "offset", EDDY_CALL_ADDRESS()) ? tensor->offset : -1;
 }
 
 eddy_dtype eddy_dtype_of(const eddy_tensor *tensor) {
-    bool is_tensor = eddy_tensor_check(tensor, "dtype_of", "tensor", __builtin_return_address(0));
+    bool is_tensor = eddy_tensor_check(tensor, "dtype_of", "tensor", EDDY_CALL_ADDRESS());
     return is_tensor ? (eddy_dtype)tensor->dtype : EDDY_DTYPE_COUNT;
 }
 
 eddy_device eddy_device_of(const eddy_tensor *tensor) {
-    bool is_tensor = eddy_tensor_check(tensor, "device_of", "tensor", __builtin_return_address(0));
+    bool is_tensor = eddy_tensor_check(tensor, "device_of", "tensor", EDDY_CALL_ADDRESS());
     return is_tensor ? eddy_tensor_device(tensor) : (eddy_device){EDDY_DEVICE_DEFAULT, 0};
 }
 
 eddy_runtime *eddy_runtime_of(const eddy_tensor *tensor) {
-    bool is_tensor = eddy_tensor_check(tensor, "runtime_of", "tensor", __builtin_return_address(0));
+    bool is_tensor = eddy_tensor_check(tensor, "runtime_of", "tensor", EDDY_CALL_ADDRESS());
     return is_tensor ? tensor->runtime : NULL;
 }
 
 bool eddy_is_contiguous(const eddy_tensor *tensor) {
-    return eddy_tensor_check_shape(tensor, "is_contiguous", __builtin_return_address(0)) && tensor->is_contiguous;
+    return eddy_tensor_check_shape(tensor, "is_contiguous", EDDY_CALL_ADDRESS()) && tensor->is_contiguous;
 }

@@ -213,7 +213,7 @@ static eddy_runtime *create(const eddy_runtime_options *options, const void *add
 }
 
 eddy_runtime *eddy_runtime_create(const eddy_runtime_options *options) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller)) {
         (void)!eddy_caller_refuse(caller, "runtime_create", address);
@@ -261,7 +261,7 @@ void eddy_runtime_release(eddy_runtime **runtime) {
 }
 
 eddy_status eddy_runtime_shutdown(eddy_runtime *runtime, int64_t timeout) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     if (!runtime)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "runtime_shutdown", address, "runtime_shutdown: the runtime is NULL");
     if (eddy_caller_self && eddy_caller_self->callback != EDDY_CALLBACK_NONE)
@@ -300,11 +300,11 @@ eddy_runtime *eddy_runtime_of_caller(eddy_caller *caller, const char *op, const 
 }
 
 eddy_runtime *eddy_runtime_current(void) {
-    return eddy_runtime_of_caller(eddy_caller_get(), "runtime_current", __builtin_return_address(0));
+    return eddy_runtime_of_caller(eddy_caller_get(), "runtime_current", EDDY_CALL_ADDRESS());
 }
 
 eddy_status eddy_runtime_use(eddy_runtime *runtime) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, "runtime_use", address);
@@ -335,7 +335,7 @@ static eddy_runtime *running(const char *op, const void *address, eddy_status *s
 }
 
 eddy_status eddy_sync(int64_t timeout) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_status status;
     eddy_runtime *runtime = running("sync", address, &status);
     eddy_vm_wait wait = {timeout, "sync", address};
@@ -343,7 +343,7 @@ eddy_status eddy_sync(int64_t timeout) {
 }
 
 eddy_status eddy_sync_deleters(int64_t timeout) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_status status;
     eddy_runtime *runtime = running("sync_deleters", address, &status);
     eddy_vm_wait wait = {timeout, "sync_deleters", address};
@@ -367,7 +367,7 @@ static eddy_status gather(eddy_list tensors, eddy_storage_number *storages, eddy
 }
 
 eddy_status eddy_recover(eddy_list tensors) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, "recover", address);
@@ -392,7 +392,7 @@ eddy_status eddy_recover(eddy_list tensors) {
 /* ---- looking inside ---- */
 
 eddy_status eddy_runtime_counters(eddy_runtime *runtime, eddy_counters *counters) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_status status;
     if (!counters)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "runtime_counters", address, "runtime_counters: counters is NULL");
@@ -411,19 +411,19 @@ eddy_status eddy_runtime_counters(eddy_runtime *runtime, eddy_counters *counters
 
 int32_t eddy_thread_count(void) {
     eddy_status status;
-    eddy_runtime *runtime = running("thread_count", __builtin_return_address(0), &status);
+    eddy_runtime *runtime = running("thread_count", EDDY_CALL_ADDRESS(), &status);
     return runtime ? eddy_vm_thread_count(runtime->vm) : 0;
 }
 
 int64_t eddy_trim(void) {
     eddy_status status;
-    eddy_runtime *runtime = running("trim", __builtin_return_address(0), &status);
+    eddy_runtime *runtime = running("trim", EDDY_CALL_ADDRESS(), &status);
     return runtime ? eddy_caller_trim(eddy_caller_self) + eddy_vm_trim(runtime->vm) : 0;
 }
 
 eddy_status eddy_dump(void) {
     eddy_status status;
-    eddy_runtime *runtime = running("dump", __builtin_return_address(0), &status);
+    eddy_runtime *runtime = running("dump", EDDY_CALL_ADDRESS(), &status);
     if (runtime)
         eddy_vm_dump(runtime->vm);
     return status;

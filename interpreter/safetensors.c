@@ -139,7 +139,7 @@ static eddy_status write_all(eddy_file *file, eddy_list tensors, const char *con
 eddy_status eddy_save_safetensors(eddy_list tensors, const char *const *names, const char *path,
                                   const eddy_save_safetensors_options *options) {
     const char *op = "save_safetensors";
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_status status = eddy_archive_check(tensors, names, op, address);
     if (status != EDDY_OK)
         return status;
@@ -352,7 +352,7 @@ eddy_archive *eddy_load_safetensors(const char *path) {
     eddy_file file;
     header h = {0};
     eddy_archive *archive = NULL;
-    if (eddy_file_read_begin(&file, path, "load_safetensors", __builtin_return_address(0)) != EDDY_OK)
+    if (eddy_file_read_begin(&file, path, "load_safetensors", EDDY_CALL_ADDRESS()) != EDDY_OK)
         return NULL;
     if (header_read(&file, &h) == EDDY_OK)
         archive = read_all(&file, &h);
@@ -371,7 +371,7 @@ static eddy_tensor *read_one(eddy_file *file, const header *h, const char *name)
 
 eddy_tensor *eddy_load_safetensors_one(const char *path, const char *name) {
     const char *op = "load_safetensors_one";
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_file file;
     header h = {0};
     eddy_tensor *tensor = NULL;

@@ -51,7 +51,7 @@ void eddy_scope_replace(eddy_tensor *tensor, eddy_tensor *other) {
 }
 
 eddy_scope *eddy_scope_begin(void) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
     if (caller && caller->callback == EDDY_CALLBACK_DELETER) {
         eddy_fail(EDDY_WRONG_THREAD, "scope_begin", address, "scope_begin: a deleter may only retain and release");
@@ -103,7 +103,7 @@ static bool is_usable(const eddy_scope *scope, const char *op, const void *addre
 }
 
 void eddy_scope_end(eddy_scope *scope) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     if (!scope || !is_usable(scope, "scope_end", address))
         return;
     eddy_caller *caller = scope->caller;
@@ -114,7 +114,7 @@ void eddy_scope_end(eddy_scope *scope) {
 }
 
 eddy_tensor *eddy_scope_return(eddy_scope *scope, eddy_tensor *tensor) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     if (!tensor || eddy_tensor_is_none(tensor))
         return tensor;
     if (!scope) {
@@ -155,12 +155,12 @@ void eddy_release(eddy_tensor **tensor) {
     if (!released || eddy_tensor_is_none(released))
         return;
 #ifdef EDDY_CHECKS
-    if (!eddy_tensor_check(released, "release", "tensor", __builtin_return_address(0)))
+    if (!eddy_tensor_check(released, "release", "tensor", EDDY_CALL_ADDRESS()))
         return;
 #endif
     eddy_scope *scope = take_retained(released) ? NULL : eddy_load_acquire(&released->scope);
     if (EDDY_UNLIKELY(scope && scope->caller != eddy_caller_self)) {
-        eddy_fail(EDDY_WRONG_THREAD, "release", __builtin_return_address(0),
+        eddy_fail(EDDY_WRONG_THREAD, "release", EDDY_CALL_ADDRESS(),
                   "release: no reference but that of another thread's scope is left, which gives it up itself");
         return;
     }
@@ -173,7 +173,7 @@ eddy_tensor *eddy_retain(eddy_tensor *tensor) {
     if (!tensor || eddy_tensor_is_none(tensor))
         return tensor;
 #ifdef EDDY_CHECKS
-    if (!eddy_tensor_check(tensor, "retain", "tensor", __builtin_return_address(0)))
+    if (!eddy_tensor_check(tensor, "retain", "tensor", EDDY_CALL_ADDRESS()))
         return NULL;
 #endif
     eddy_tensor_retain(tensor);

@@ -91,13 +91,13 @@ eddy_status eddy_tensor_split(eddy_tensor *tensor, int64_t size, int32_t axis, e
 
 eddy_status eddy_split(eddy_tensor *tensor, int64_t size, int32_t axis, eddy_tensor **outputs, int64_t capacity,
                        int64_t *count) {
-    return eddy_tensor_split(tensor, size, axis, outputs, capacity, count, __builtin_return_address(0));
+    return eddy_tensor_split(tensor, size, axis, outputs, capacity, count, EDDY_CALL_ADDRESS());
 }
 
 eddy_status eddy_split_sizes(eddy_tensor *tensor, const int64_t *sizes, int64_t count, int32_t axis,
                              eddy_tensor **outputs) {
     splitting s = {
-        .op = "split_sizes", .address = __builtin_return_address(0), .tensor = tensor, .sizes = sizes, .count = count};
+        .op = "split_sizes", .address = EDDY_CALL_ADDRESS(), .tensor = tensor, .sizes = sizes, .count = count};
     eddy_status status = begin(&s, axis);
     if (status != EDDY_OK)
         return status;
@@ -128,5 +128,5 @@ eddy_status eddy_tensor_chunk(eddy_tensor *tensor, int64_t chunks, int32_t axis,
 
 eddy_status eddy_chunk(eddy_tensor *tensor, int64_t chunks, int32_t axis, eddy_tensor **outputs, int64_t capacity,
                        int64_t *count) {
-    return eddy_tensor_chunk(tensor, chunks, axis, outputs, capacity, count, __builtin_return_address(0));
+    return eddy_tensor_chunk(tensor, chunks, axis, outputs, capacity, count, EDDY_CALL_ADDRESS());
 }

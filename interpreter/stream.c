@@ -23,7 +23,7 @@ static eddy_stream *make_stream(eddy_runtime *runtime, const eddy_stream_options
 }
 
 eddy_stream *eddy_stream_create(eddy_device device, const eddy_stream_options *options) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime = eddy_runtime_of_caller(caller, "stream_create", address);
     eddy_device resolved;
@@ -53,7 +53,7 @@ void eddy_stream_release(eddy_stream **stream) {
 /* ---- scopes ---- */
 
 eddy_status eddy_stream_scope_begin(eddy_stream *stream) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, "stream_scope_begin", address);
@@ -92,7 +92,7 @@ void eddy_stream_scope_end_all(eddy_caller *caller) {
 /* ---- events ---- */
 
 eddy_event *eddy_event_record(eddy_stream *stream) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime = eddy_runtime_of_caller(caller, "event_record", address);
     if (!runtime)
@@ -143,19 +143,19 @@ static eddy_status check_event(const eddy_event *event, const char *op, const vo
 }
 
 bool eddy_event_query(eddy_event *event) {
-    return check_event(event, "event_query", __builtin_return_address(0)) == EDDY_OK &&
+    return check_event(event, "event_query", EDDY_CALL_ADDRESS()) == EDDY_OK &&
            eddy_vm_event_query(event->event);
 }
 
 eddy_status eddy_event_wait(eddy_event *event, int64_t timeout) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_status status = check_event(event, "event_wait", address);
     eddy_vm_wait wait = {timeout, "event_wait", address};
     return status == EDDY_OK ? eddy_vm_event_wait(event->event, &wait) : status;
 }
 
 eddy_status eddy_stream_wait(eddy_stream *stream, eddy_event *event) {
-    const void *address = __builtin_return_address(0);
+    const void *address = EDDY_CALL_ADDRESS();
     eddy_status status = check_event(event, "stream_wait", address);
     if (status != EDDY_OK)
         return status;

@@ -381,12 +381,13 @@ int eddy_tensor_describe(const eddy_tensor *tensor, char *buffer, size_t size) {
 static void report(const eddy_tensor *tensor) {
     char text[320];
     eddy_tensor_describe(tensor, text, sizeof(text));
+    const void *address = eddy_call_site_address(tensor->address);
+    const char *name = eddy_call_site_place(tensor->address);
     Dl_info place;
-    const char *name = NULL;
-    if (tensor->address && dladdr(tensor->address, &place))
+    if (!name && address && dladdr(address, &place))
         name = place.dli_sname ? place.dli_sname : place.dli_fname;
     eddy_log_answer("live tensor %s, %u references%s, made by the call at %p (%s)", text,
-                    eddy_load_relaxed(&tensor->references), tensor->root == tensor ? "" : ", a view", tensor->address,
+                    eddy_load_relaxed(&tensor->references), tensor->root == tensor ? "" : ", a view", address,
                     name ? name : "?");
 }
 

@@ -171,7 +171,7 @@ static eddy_tensor *reshape(viewing *v, eddy_shape shape) {
 
 eddy_tensor *eddy_contiguous(eddy_tensor *tensor) {
     viewing v;
-    if (!begin(&v, tensor, "contiguous", __builtin_return_address(0)))
+    if (!begin(&v, tensor, "contiguous", EDDY_CALL_ADDRESS()))
         return NULL;
     if (tensor->is_contiguous)
         return end(&v);
@@ -182,7 +182,7 @@ eddy_tensor *eddy_contiguous(eddy_tensor *tensor) {
 
 eddy_tensor *eddy_to_device(eddy_tensor *tensor, eddy_device device) {
     viewing v;
-    if (!begin(&v, tensor, "to_device", __builtin_return_address(0)))
+    if (!begin(&v, tensor, "to_device", EDDY_CALL_ADDRESS()))
         return NULL;
     eddy_device found, own = eddy_tensor_device(tensor);
     if (eddy_runtime_device(eddy_caller_self, tensor->runtime, &device, v.op, v.address, &found) != EDDY_OK)
@@ -195,12 +195,12 @@ eddy_tensor *eddy_to_device(eddy_tensor *tensor, eddy_device device) {
 
 eddy_tensor *eddy_reshape(eddy_tensor *tensor, eddy_shape shape) {
     viewing v;
-    return begin(&v, tensor, "reshape", __builtin_return_address(0)) ? reshape(&v, shape) : NULL;
+    return begin(&v, tensor, "reshape", EDDY_CALL_ADDRESS()) ? reshape(&v, shape) : NULL;
 }
 
 eddy_tensor *eddy_view(eddy_tensor *tensor, eddy_shape shape) {
     viewing v;
-    if (!begin(&v, tensor, "view", __builtin_return_address(0)) || !complete_shape(&v, &shape))
+    if (!begin(&v, tensor, "view", EDDY_CALL_ADDRESS()) || !complete_shape(&v, &shape))
         return NULL;
     if (reshape_layout(&v.layout, &shape))
         return end(&v);
@@ -213,7 +213,7 @@ eddy_tensor *eddy_view(eddy_tensor *tensor, eddy_shape shape) {
 
 eddy_tensor *eddy_flatten(eddy_tensor *tensor, int32_t first, int32_t last) {
     viewing v;
-    if (!begin(&v, tensor, "flatten", __builtin_return_address(0)))
+    if (!begin(&v, tensor, "flatten", EDDY_CALL_ADDRESS()))
         return NULL;
     if (v.layout.rank == 0)
         return reshape(&v, EDDY_SHAPE(1));
@@ -252,7 +252,7 @@ static void set_part(viewing *v, int32_t axis, int64_t start, int64_t step, int6
 eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t end_index, int64_t step) {
     viewing v;
     int32_t d;
-    if (!begin(&v, tensor, "slice", __builtin_return_address(0)) || !find_axis(&v, axis, &d))
+    if (!begin(&v, tensor, "slice", EDDY_CALL_ADDRESS()) || !find_axis(&v, axis, &d))
         return NULL;
     if (step < 1) {
         eddy_fail(EDDY_INVALID_ARGUMENT, v.op, v.address, "slice: step %lld is below 1", (long long)step);
@@ -273,7 +273,7 @@ eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t start, int64_
 eddy_tensor *eddy_narrow(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t length) {
     viewing v;
     int32_t d;
-    if (!begin(&v, tensor, "narrow", __builtin_return_address(0)) || !find_axis(&v, axis, &d))
+    if (!begin(&v, tensor, "narrow", EDDY_CALL_ADDRESS()) || !find_axis(&v, axis, &d))
         return NULL;
     int64_t dim = v.layout.dims[d], from = start < 0 && start >= -dim ? start + dim : start;
     if (from < 0 || from > dim || length < 0 || length > dim - from) {
@@ -291,7 +291,7 @@ eddy_tensor *eddy_narrow(eddy_tensor *tensor, int32_t axis, int64_t start, int64
 eddy_tensor *eddy_select(eddy_tensor *tensor, int32_t axis, int64_t index) {
     viewing v;
     int32_t d;
-    if (!begin(&v, tensor, "select", __builtin_return_address(0)) || !find_axis(&v, axis, &d))
+    if (!begin(&v, tensor, "select", EDDY_CALL_ADDRESS()) || !find_axis(&v, axis, &d))
         return NULL;
     int64_t dim = v.layout.dims[d], at = index < 0 && index >= -dim ? index + dim : index;
     if (at < 0 || at >= dim) {
@@ -329,7 +329,7 @@ static void swap_axes(viewing *v, int32_t a, int32_t b) {
 eddy_tensor *eddy_transpose(eddy_tensor *tensor, int32_t axis0, int32_t axis1) {
     viewing v;
     int32_t a, b;
-    if (!begin(&v, tensor, "transpose", __builtin_return_address(0)) || !find_axis_or_none(&v, axis0, &a) ||
+    if (!begin(&v, tensor, "transpose", EDDY_CALL_ADDRESS()) || !find_axis_or_none(&v, axis0, &a) ||
         !find_axis_or_none(&v, axis1, &b))
         return NULL;
     swap_axes(&v, a, b);
@@ -338,7 +338,7 @@ eddy_tensor *eddy_transpose(eddy_tensor *tensor, int32_t axis0, int32_t axis1) {
 
 eddy_tensor *eddy_t(eddy_tensor *tensor) {
     viewing v;
-    if (!begin(&v, tensor, "t", __builtin_return_address(0)))
+    if (!begin(&v, tensor, "t", EDDY_CALL_ADDRESS()))
         return NULL;
     if (v.layout.rank > 2) {
         eddy_fail(EDDY_SHAPE_MISMATCH, v.op, v.address, "t: %s is of rank above 2", describe(&v).text);
@@ -351,7 +351,7 @@ eddy_tensor *eddy_t(eddy_tensor *tensor) {
 
 eddy_tensor *eddy_permute(eddy_tensor *tensor, const eddy_axes *axes) {
     viewing v;
-    if (!begin(&v, tensor, "permute", __builtin_return_address(0)))
+    if (!begin(&v, tensor, "permute", EDDY_CALL_ADDRESS()))
         return NULL;
     uint32_t mask = 0;
     bool is_whole =
@@ -373,7 +373,7 @@ eddy_tensor *eddy_permute(eddy_tensor *tensor, const eddy_axes *axes) {
 eddy_tensor *eddy_unsqueeze(eddy_tensor *tensor, int32_t axis) {
     viewing v;
     int32_t d;
-    if (!begin(&v, tensor, "unsqueeze", __builtin_return_address(0)))
+    if (!begin(&v, tensor, "unsqueeze", EDDY_CALL_ADDRESS()))
         return NULL;
     int32_t rank = v.layout.rank;
     if (rank == EDDY_RANK_MAX || !eddy_axis_normalize(axis, rank + 1, &d)) {
@@ -394,7 +394,7 @@ eddy_tensor *eddy_unsqueeze(eddy_tensor *tensor, int32_t axis) {
 eddy_tensor *eddy_squeeze(eddy_tensor *tensor, const eddy_axes *axes) {
     viewing v;
     uint32_t mask = 0;
-    if (!begin(&v, tensor, "squeeze", __builtin_return_address(0)))
+    if (!begin(&v, tensor, "squeeze", EDDY_CALL_ADDRESS()))
         return NULL;
     if (!eddy_axes_mask(axes, v.layout.rank, &mask)) {
         eddy_fail(EDDY_OUT_OF_RANGE, v.op, v.address, "squeeze: an axis is not one of %s, or named twice",
@@ -411,7 +411,7 @@ eddy_tensor *eddy_squeeze(eddy_tensor *tensor, const eddy_axes *axes) {
 
 eddy_tensor *eddy_expand(eddy_tensor *tensor, eddy_shape shape) {
     viewing v;
-    if (!begin(&v, tensor, "expand", __builtin_return_address(0)))
+    if (!begin(&v, tensor, "expand", EDDY_CALL_ADDRESS()))
         return NULL;
     bool fits = shape.rank >= v.layout.rank && shape.rank <= EDDY_RANK_MAX;
     int32_t added = fits ? shape.rank - v.layout.rank : 0;
@@ -440,7 +440,7 @@ eddy_tensor *eddy_expand(eddy_tensor *tensor, eddy_shape shape) {
 
 eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_t *strides, int64_t offset) {
     viewing v;
-    if (!begin(&v, tensor, "as_strided", __builtin_return_address(0)))
+    if (!begin(&v, tensor, "as_strided", EDDY_CALL_ADDRESS()))
         return NULL;
     bool is_valid = eddy_shape_is_valid(&shape) && (strides || shape.rank == 0) && offset >= 0;
     int64_t last = offset, count = 1;

@@ -88,7 +88,7 @@ def body(function):
     entry = function.entry
     failure = "NULL" if function.returns_tensor else "checked"
     joins = any(o.kind == "list" for o in entry.operands)
-    lines = ["    const void *address = __builtin_return_address(0);"]
+    lines = ["    const void *address = EDDY_CALL_ADDRESS();"]
     setup, inputs, count, list_counts = input_lines(entry, failure)
     arguments = "&arguments" if entry.arguments else "NULL"
     filled = attribute_lines(function, failure) if entry.arguments else []
@@ -132,7 +132,7 @@ def emit(entries):
     parts = [
         NOTICE,
         "/* The public functions of ops. */",
-        "#include <eddy/ops.h>\n#include <functional/arguments.h>\n#include <functional/door.h>\n#include <functional/op_table.h>\n"
+        "#include <base/call_site.h>\n#include <eddy/ops.h>\n#include <functional/arguments.h>\n#include <functional/door.h>\n#include <functional/op_table.h>\n"
         "#include <interpreter/apply.h>\n",
     ]
     for entry in entries:

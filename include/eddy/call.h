@@ -80,6 +80,7 @@ inline eddy_attributes attributes(std::initializer_list<eddy_attribute> items) {
 #endif
 
 #ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
 #define eddy_call(...) EDDY_AT_CALL_SITE(eddy_call(__VA_ARGS__))
 #endif
 #endif

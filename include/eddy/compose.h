@@ -54,4 +54,13 @@ EDDY_API eddy_tensor *eddy_conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tens
 #ifdef __cplusplus
 }
 #endif
+
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_outer(...) EDDY_AT_CALL_SITE(eddy_outer(__VA_ARGS__))
+#define eddy_prelu(...) EDDY_AT_CALL_SITE(eddy_prelu(__VA_ARGS__))
+#define eddy_meshgrid(...) EDDY_AT_CALL_SITE(eddy_meshgrid(__VA_ARGS__))
+#define eddy_einsum(...) EDDY_AT_CALL_SITE(eddy_einsum(__VA_ARGS__))
+#define eddy_conv1d(...) EDDY_AT_CALL_SITE(eddy_conv1d(__VA_ARGS__))
+#endif
 #endif

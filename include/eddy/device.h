@@ -60,4 +60,12 @@ EDDY_API eddy_device eddy_device_current(void);
 #ifdef __cplusplus
 }
 #endif
+
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_device_parse(...) EDDY_AT_CALL_SITE(eddy_device_parse(__VA_ARGS__))
+#define eddy_device_scope_begin(...) EDDY_AT_CALL_SITE(eddy_device_scope_begin(__VA_ARGS__))
+#define eddy_device_scope_end(...) EDDY_AT_CALL_SITE_VOID(eddy_device_scope_end(__VA_ARGS__))
+#define eddy_device_current(...) EDDY_AT_CALL_SITE(eddy_device_current(__VA_ARGS__))
+#endif
 #endif

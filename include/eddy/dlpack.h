@@ -51,4 +51,12 @@ EDDY_API eddy_tensor *eddy_from_dlpack_unversioned(struct DLManagedTensor *manag
 #ifdef __cplusplus
 }
 #endif
+
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_to_dlpack(...) EDDY_AT_CALL_SITE(eddy_to_dlpack(__VA_ARGS__))
+#define eddy_to_dlpack_unversioned(...) EDDY_AT_CALL_SITE(eddy_to_dlpack_unversioned(__VA_ARGS__))
+#define eddy_from_dlpack(...) EDDY_AT_CALL_SITE(eddy_from_dlpack(__VA_ARGS__))
+#define eddy_from_dlpack_unversioned(...) EDDY_AT_CALL_SITE(eddy_from_dlpack_unversioned(__VA_ARGS__))
+#endif
 #endif

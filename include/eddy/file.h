@@ -84,4 +84,16 @@ EDDY_API eddy_tensor *eddy_load_npz_one(const char *path, const char *name);
 }
 #endif
 
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_save_npy(...) EDDY_AT_CALL_SITE(eddy_save_npy(__VA_ARGS__))
+#define eddy_load_npy(...) EDDY_AT_CALL_SITE(eddy_load_npy(__VA_ARGS__))
+#define eddy_archive_tensor(...) EDDY_AT_CALL_SITE(eddy_archive_tensor(__VA_ARGS__))
+#define eddy_save_safetensors(...) EDDY_AT_CALL_SITE(eddy_save_safetensors(__VA_ARGS__))
+#define eddy_load_safetensors(...) EDDY_AT_CALL_SITE(eddy_load_safetensors(__VA_ARGS__))
+#define eddy_load_safetensors_one(...) EDDY_AT_CALL_SITE(eddy_load_safetensors_one(__VA_ARGS__))
+#define eddy_save_npz(...) EDDY_AT_CALL_SITE(eddy_save_npz(__VA_ARGS__))
+#define eddy_load_npz(...) EDDY_AT_CALL_SITE(eddy_load_npz(__VA_ARGS__))
+#define eddy_load_npz_one(...) EDDY_AT_CALL_SITE(eddy_load_npz_one(__VA_ARGS__))
+#endif
 #endif

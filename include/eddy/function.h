@@ -73,4 +73,9 @@ EDDY_API eddy_status eddy_custom_function(const eddy_function *function, void *c
 }
 #endif
 
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_save_for_backward(...) EDDY_AT_CALL_SITE(eddy_save_for_backward(__VA_ARGS__))
+#define eddy_custom_function(...) EDDY_AT_CALL_SITE(eddy_custom_function(__VA_ARGS__))
+#endif
 #endif

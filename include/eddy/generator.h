@@ -38,4 +38,14 @@ EDDY_API eddy_status eddy_seed(uint64_t seed);
 #ifdef __cplusplus
 }
 #endif
+
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_generator_create(...) EDDY_AT_CALL_SITE(eddy_generator_create(__VA_ARGS__))
+#define eddy_generator_retain(...) EDDY_AT_CALL_SITE(eddy_generator_retain(__VA_ARGS__))
+#define eddy_generator_release(...) EDDY_AT_CALL_SITE_VOID(eddy_generator_release(__VA_ARGS__))
+#define eddy_generator_state(...) EDDY_AT_CALL_SITE(eddy_generator_state(__VA_ARGS__))
+#define eddy_generator_restore(...) EDDY_AT_CALL_SITE(eddy_generator_restore(__VA_ARGS__))
+#define eddy_seed(...) EDDY_AT_CALL_SITE(eddy_seed(__VA_ARGS__))
+#endif
 #endif

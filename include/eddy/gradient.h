@@ -94,4 +94,19 @@ EDDY_API eddy_status eddy_gradient_hook_add(eddy_tensor *tensor, eddy_gradient_h
 }
 #endif
 
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_set_requires_grad(...) EDDY_AT_CALL_SITE(eddy_set_requires_grad(__VA_ARGS__))
+#define eddy_requires_grad(...) EDDY_AT_CALL_SITE(eddy_requires_grad(__VA_ARGS__))
+#define eddy_detach(...) EDDY_AT_CALL_SITE(eddy_detach(__VA_ARGS__))
+#define eddy_no_grad_end(...) EDDY_AT_CALL_SITE_VOID(eddy_no_grad_end(__VA_ARGS__))
+#define eddy_backward(...) EDDY_AT_CALL_SITE(eddy_backward(__VA_ARGS__))
+#define eddy_backward_from(...) EDDY_AT_CALL_SITE(eddy_backward_from(__VA_ARGS__))
+#define eddy_gradients(...) EDDY_AT_CALL_SITE(eddy_gradients(__VA_ARGS__))
+#define eddy_grad(...) EDDY_AT_CALL_SITE(eddy_grad(__VA_ARGS__))
+#define eddy_has_grad(...) EDDY_AT_CALL_SITE(eddy_has_grad(__VA_ARGS__))
+#define eddy_retain_grad(...) EDDY_AT_CALL_SITE(eddy_retain_grad(__VA_ARGS__))
+#define eddy_zero_grad(...) EDDY_AT_CALL_SITE(eddy_zero_grad(__VA_ARGS__))
+#define eddy_gradient_hook_add(...) EDDY_AT_CALL_SITE(eddy_gradient_hook_add(__VA_ARGS__))
+#endif
 #endif

@@ -97,4 +97,21 @@ EDDY_API eddy_status eddy_error_of(eddy_tensor *tensor, int64_t timeout, eddy_er
 #ifdef __cplusplus
 }
 #endif
+
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_from_data(...) EDDY_AT_CALL_SITE(eddy_from_data(__VA_ARGS__))
+#define eddy_from_buffer(...) EDDY_AT_CALL_SITE(eddy_from_buffer(__VA_ARGS__))
+#define eddy_read(...) EDDY_AT_CALL_SITE(eddy_read(__VA_ARGS__))
+#define eddy_read_f64(...) EDDY_AT_CALL_SITE(eddy_read_f64(__VA_ARGS__))
+#define eddy_read_i64(...) EDDY_AT_CALL_SITE(eddy_read_i64(__VA_ARGS__))
+#define eddy_item_f64(...) EDDY_AT_CALL_SITE(eddy_item_f64(__VA_ARGS__))
+#define eddy_item_i64(...) EDDY_AT_CALL_SITE(eddy_item_i64(__VA_ARGS__))
+#define eddy_read_async(...) EDDY_AT_CALL_SITE(eddy_read_async(__VA_ARGS__))
+#define eddy_access_async(...) EDDY_AT_CALL_SITE(eddy_access_async(__VA_ARGS__))
+#define eddy_map(...) EDDY_AT_CALL_SITE(eddy_map(__VA_ARGS__))
+#define eddy_unmap(...) EDDY_AT_CALL_SITE(eddy_unmap(__VA_ARGS__))
+#define eddy_wait(...) EDDY_AT_CALL_SITE(eddy_wait(__VA_ARGS__))
+#define eddy_error_of(...) EDDY_AT_CALL_SITE(eddy_error_of(__VA_ARGS__))
+#endif
 #endif

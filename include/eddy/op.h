@@ -149,4 +149,9 @@ EDDY_API eddy_status eddy_op_register(const eddy_op_description *description);
 #ifdef __cplusplus
 }
 #endif
+
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_op_register(...) EDDY_AT_CALL_SITE(eddy_op_register(__VA_ARGS__))
+#endif
 #endif

@@ -41,4 +41,10 @@ EDDY_API eddy_status eddy_print(eddy_tensor *tensor, FILE *file);
 #ifdef __cplusplus
 }
 #endif
+
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_format(...) EDDY_AT_CALL_SITE(eddy_format(__VA_ARGS__))
+#define eddy_print(...) EDDY_AT_CALL_SITE(eddy_print(__VA_ARGS__))
+#endif
 #endif

@@ -84,4 +84,19 @@ EDDY_API eddy_status eddy_dump(void);
 #ifdef __cplusplus
 }
 #endif
+
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_runtime_create(...) EDDY_AT_CALL_SITE(eddy_runtime_create(__VA_ARGS__))
+#define eddy_runtime_shutdown(...) EDDY_AT_CALL_SITE(eddy_runtime_shutdown(__VA_ARGS__))
+#define eddy_runtime_current(...) EDDY_AT_CALL_SITE(eddy_runtime_current(__VA_ARGS__))
+#define eddy_runtime_use(...) EDDY_AT_CALL_SITE(eddy_runtime_use(__VA_ARGS__))
+#define eddy_sync(...) EDDY_AT_CALL_SITE(eddy_sync(__VA_ARGS__))
+#define eddy_sync_deleters(...) EDDY_AT_CALL_SITE(eddy_sync_deleters(__VA_ARGS__))
+#define eddy_recover(...) EDDY_AT_CALL_SITE(eddy_recover(__VA_ARGS__))
+#define eddy_runtime_counters(...) EDDY_AT_CALL_SITE(eddy_runtime_counters(__VA_ARGS__))
+#define eddy_thread_count(...) EDDY_AT_CALL_SITE(eddy_thread_count(__VA_ARGS__))
+#define eddy_trim(...) EDDY_AT_CALL_SITE(eddy_trim(__VA_ARGS__))
+#define eddy_dump(...) EDDY_AT_CALL_SITE(eddy_dump(__VA_ARGS__))
+#endif
 #endif

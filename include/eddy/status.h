@@ -51,7 +51,7 @@ typedef struct eddy_error {
     char op[48];          /* the entry's name ("add"), or the function's ("read") */
     char message[512];    /* one sentence with operands' shapes, dtypes, devices */
     const void *address;  /* return address of the public function that was called, or NULL */
-    char place[96];       /* "file:line" where the caller was compiled with EDDY_CALL_SITES, else "" */
+    char place[96];       /* "file:line" of the call, where it was compiled with EDDY_CALL_SITES, else "" */
     uint64_t sequence;    /* of the instruction that failed; 0 for an error of the call itself */
     uint64_t more;        /* errors of this thread (eddy_sync: of the runtime) that came after and were only counted */
 } eddy_error;

@@ -54,4 +54,15 @@ EDDY_API eddy_status eddy_stream_wait(eddy_stream *stream, eddy_event *event);
 #ifdef __cplusplus
 }
 #endif
+
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_stream_create(...) EDDY_AT_CALL_SITE(eddy_stream_create(__VA_ARGS__))
+#define eddy_stream_scope_begin(...) EDDY_AT_CALL_SITE(eddy_stream_scope_begin(__VA_ARGS__))
+#define eddy_stream_scope_end(...) EDDY_AT_CALL_SITE_VOID(eddy_stream_scope_end(__VA_ARGS__))
+#define eddy_event_record(...) EDDY_AT_CALL_SITE(eddy_event_record(__VA_ARGS__))
+#define eddy_event_query(...) EDDY_AT_CALL_SITE(eddy_event_query(__VA_ARGS__))
+#define eddy_event_wait(...) EDDY_AT_CALL_SITE(eddy_event_wait(__VA_ARGS__))
+#define eddy_stream_wait(...) EDDY_AT_CALL_SITE(eddy_stream_wait(__VA_ARGS__))
+#endif
 #endif

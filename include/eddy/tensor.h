@@ -104,4 +104,25 @@ EDDY_API int64_t eddy_report_leaks(void);
 #ifdef __cplusplus
 }
 #endif
+
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_retain(...) EDDY_AT_CALL_SITE(eddy_retain(__VA_ARGS__))
+#define eddy_release(...) EDDY_AT_CALL_SITE_VOID(eddy_release(__VA_ARGS__))
+#define eddy_scope_begin(...) EDDY_AT_CALL_SITE(eddy_scope_begin(__VA_ARGS__))
+#define eddy_scope_end(...) EDDY_AT_CALL_SITE_VOID(eddy_scope_end(__VA_ARGS__))
+#define eddy_scope_return(...) EDDY_AT_CALL_SITE(eddy_scope_return(__VA_ARGS__))
+#define eddy_rank(...) EDDY_AT_CALL_SITE(eddy_rank(__VA_ARGS__))
+#define eddy_shape_of(...) EDDY_AT_CALL_SITE(eddy_shape_of(__VA_ARGS__))
+#define eddy_dim(...) EDDY_AT_CALL_SITE(eddy_dim(__VA_ARGS__))
+#define eddy_stride(...) EDDY_AT_CALL_SITE(eddy_stride(__VA_ARGS__))
+#define eddy_strides(...) EDDY_AT_CALL_SITE(eddy_strides(__VA_ARGS__))
+#define eddy_count(...) EDDY_AT_CALL_SITE(eddy_count(__VA_ARGS__))
+#define eddy_offset(...) EDDY_AT_CALL_SITE(eddy_offset(__VA_ARGS__))
+#define eddy_dtype_of(...) EDDY_AT_CALL_SITE(eddy_dtype_of(__VA_ARGS__))
+#define eddy_device_of(...) EDDY_AT_CALL_SITE(eddy_device_of(__VA_ARGS__))
+#define eddy_runtime_of(...) EDDY_AT_CALL_SITE(eddy_runtime_of(__VA_ARGS__))
+#define eddy_is_contiguous(...) EDDY_AT_CALL_SITE(eddy_is_contiguous(__VA_ARGS__))
+#define eddy_is_ready(...) EDDY_AT_CALL_SITE(eddy_is_ready(__VA_ARGS__))
+#endif
 #endif

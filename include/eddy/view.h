@@ -73,4 +73,26 @@ EDDY_API eddy_status eddy_chunk(eddy_tensor *tensor, int64_t chunks, int32_t axi
 #ifdef __cplusplus
 }
 #endif
+
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_reshape(...) EDDY_AT_CALL_SITE(eddy_reshape(__VA_ARGS__))
+#define eddy_contiguous(...) EDDY_AT_CALL_SITE(eddy_contiguous(__VA_ARGS__))
+#define eddy_to_device(...) EDDY_AT_CALL_SITE(eddy_to_device(__VA_ARGS__))
+#define eddy_view(...) EDDY_AT_CALL_SITE(eddy_view(__VA_ARGS__))
+#define eddy_slice(...) EDDY_AT_CALL_SITE(eddy_slice(__VA_ARGS__))
+#define eddy_narrow(...) EDDY_AT_CALL_SITE(eddy_narrow(__VA_ARGS__))
+#define eddy_select(...) EDDY_AT_CALL_SITE(eddy_select(__VA_ARGS__))
+#define eddy_transpose(...) EDDY_AT_CALL_SITE(eddy_transpose(__VA_ARGS__))
+#define eddy_t(...) EDDY_AT_CALL_SITE(eddy_t(__VA_ARGS__))
+#define eddy_permute(...) EDDY_AT_CALL_SITE(eddy_permute(__VA_ARGS__))
+#define eddy_unsqueeze(...) EDDY_AT_CALL_SITE(eddy_unsqueeze(__VA_ARGS__))
+#define eddy_squeeze(...) EDDY_AT_CALL_SITE(eddy_squeeze(__VA_ARGS__))
+#define eddy_flatten(...) EDDY_AT_CALL_SITE(eddy_flatten(__VA_ARGS__))
+#define eddy_expand(...) EDDY_AT_CALL_SITE(eddy_expand(__VA_ARGS__))
+#define eddy_as_strided(...) EDDY_AT_CALL_SITE(eddy_as_strided(__VA_ARGS__))
+#define eddy_split(...) EDDY_AT_CALL_SITE(eddy_split(__VA_ARGS__))
+#define eddy_split_sizes(...) EDDY_AT_CALL_SITE(eddy_split_sizes(__VA_ARGS__))
+#define eddy_chunk(...) EDDY_AT_CALL_SITE(eddy_chunk(__VA_ARGS__))
+#endif
 #endif

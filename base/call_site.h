@@ -1,0 +1,31 @@
+/* Where a public function was called from: its return address, or, where EDDY_CALL_SITES noted "file:line" for the call, a site
+ * that holds both.
+ *
+ * Everything from the tape to the records of instructions carries one word about its call, and a late error may need it when the
+ * caller is long gone. A site passes as that word: an entry of a table of the process, made once for each pair. Who shows an address
+ * asks for the two parts. Any thread; look-ups take no lock. */
+#ifndef EDDY_BASE_CALL_SITE_H
+#define EDDY_BASE_CALL_SITE_H
+
+#include <base/assert.h>
+#include <eddy/call_sites.h>
+
+/* <calling thread> only: what EDDY_CALL_SITES noted. */
+extern _Thread_local const char *eddy_call_site_noted __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* The site of this address and the noted place; the address itself where the table is full. */
+const void *eddy_call_site_intern(const void *address);
+
+/* In a public function: the word about its call. */
+#define EDDY_CALL_ADDRESS()                                                                                            \
+    (EDDY_LIKELY(eddy_call_site_noted == NULL) ? (const void *)__builtin_return_address(0)                             \
+                                               : eddy_call_site_intern(__builtin_return_address(0)))
+
+/* The two parts: the return address, and the place or NULL. */
+const void *eddy_call_site_address(const void *word);
+const char *eddy_call_site_place(const void *word);
+
+/* In a forked child. */
+void eddy_call_site_fork_child(void);
+
+#endif
