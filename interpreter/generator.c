@@ -5,29 +5,64 @@
 #include <base/status.h>
 
 struct eddy_generator {
-    _Atomic uint32_t references; /* atomic: users */
+    _Atomic uint32_t references; /* atomic: users; 0 while idle */
     eddy_lock lock;
-    uint64_t seed;    /* lock: lock */
-    uint64_t counter; /* lock: lock */
+    uint64_t seed;               /* lock: lock */
+    uint64_t counter;            /* lock: lock */
+    struct eddy_generator *next; /* lock: pool; the next idle one */
 };
+
+/* Released ones wait to be made anew: their memory stays that of generators, so that the use of one is recognised. */
+static struct {
+    eddy_lock lock;
+    eddy_generator *idle; /* lock: lock */
+} pool;
+
+/* What eddy_generator_default returns: stands for the own generator of whichever thread uses it. */
+static eddy_generator own_of_caller = {.references = 1};
 
 /* Held while a runtime's seed, epoch and thread numbers change or a thread takes its own from them. */
 static eddy_lock seed_lock;
 
+/* True for a generator that lives; else the error is recorded. */
+static bool is_usable(const eddy_generator *generator, const char *op, const void *address) {
+    if (EDDY_LIKELY(generator && eddy_load_relaxed(&generator->references) > 0))
+        return true;
+    eddy_fail(EDDY_INVALID_ARGUMENT, op, address,
+              generator ? "%s: the generator was released before" : "%s: the generator is NULL", op);
+    return false;
+}
+
+/* ---- life ---- */
+
 eddy_generator *eddy_generator_create(uint64_t seed) {
-    eddy_generator *generator = eddy_memory_acquire_zeroed(sizeof(*generator), EDDY_MEMORY_RUNTIME);
+    eddy_lock_acquire(&pool.lock);
+    eddy_generator *generator = pool.idle;
+    if (generator)
+        pool.idle = generator->next;
+    eddy_lock_release(&pool.lock);
+    if (!generator)
+        generator = eddy_memory_acquire_zeroed(sizeof(*generator), EDDY_MEMORY_RUNTIME);
     if (!generator) {
         eddy_fail(EDDY_OUT_OF_MEMORY, "generator_create", EDDY_CALL_ADDRESS(), "generator_create: no memory");
         return NULL;
     }
-    generator->references = 1;
     generator->seed = seed;
+    generator->counter = 0;
+    eddy_store_release(&generator->references, 1u);
     return generator;
 }
 
+eddy_generator *eddy_generator_default(void) {
+    return &own_of_caller;
+}
+
 eddy_generator *eddy_generator_retain(eddy_generator *generator) {
-    if (generator)
-        eddy_add_relaxed(&generator->references, 1u);
+    if (!generator || generator == &own_of_caller)
+        return generator;
+    if (!is_usable(generator, "generator_retain", EDDY_CALL_ADDRESS()))
+        return NULL;
+    eddy_add_relaxed(&generator->references, 1u);
     return generator;
 }
 
@@ -36,48 +71,16 @@ void eddy_generator_release(eddy_generator **generator) {
     if (!released)
         return;
     *generator = NULL;
-    if (eddy_sub_acq_rel(&released->references, 1u) == 1)
-        eddy_memory_release(released, sizeof(*released), EDDY_MEMORY_RUNTIME);
+    if (released == &own_of_caller || !is_usable(released, "generator_release", EDDY_CALL_ADDRESS()) ||
+        eddy_sub_acq_rel(&released->references, 1u) != 1)
+        return;
+    eddy_lock_acquire(&pool.lock);
+    released->next = pool.idle;
+    pool.idle = released;
+    eddy_lock_release(&pool.lock);
 }
 
-eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed, uint64_t *counter) {
-    if (!generator || !seed || !counter)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "generator_state", EDDY_CALL_ADDRESS(),
-                         "generator_state: an argument is NULL");
-    eddy_lock *lock = (eddy_lock *)&generator->lock;
-    eddy_lock_acquire(lock);
-    *seed = generator->seed;
-    *counter = generator->counter;
-    eddy_lock_release(lock);
-    return EDDY_OK;
-}
-
-eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed, uint64_t counter) {
-    if (!generator)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "generator_restore", EDDY_CALL_ADDRESS(),
-                         "generator_restore: the generator is NULL");
-    eddy_lock_acquire(&generator->lock);
-    generator->seed = seed;
-    generator->counter = counter;
-    eddy_lock_release(&generator->lock);
-    return EDDY_OK;
-}
-
-eddy_status eddy_seed(uint64_t seed) {
-    const void *address = EDDY_CALL_ADDRESS();
-    eddy_caller *caller = eddy_caller_get();
-    eddy_runtime *runtime = eddy_runtime_of_caller(caller, "seed", address);
-    if (!runtime)
-        return eddy_failure();
-    if (!eddy_runtime_is_running(runtime))
-        return eddy_runtime_refuse(runtime, "seed", address, "");
-    eddy_lock_acquire(&seed_lock);
-    eddy_store_relaxed(&runtime->seed, seed);
-    eddy_store_relaxed(&runtime->next_number, (uint64_t)0);
-    eddy_store_release(&runtime->epoch, eddy_load_relaxed(&runtime->epoch) + 1);
-    eddy_lock_release(&seed_lock);
-    return EDDY_OK;
-}
+/* ---- a thread's own ---- */
 
 /* The output function of SplitMix64 (Steele, Lea and Flood, 2014): neighbouring numbers give unrelated seeds.
  * Thread 0 has the runtime's own seed. */
@@ -124,25 +127,105 @@ static void restart(eddy_caller_generator *own, eddy_runtime *runtime) {
     eddy_lock_release(&seed_lock);
 }
 
+/* The thread's own in a runtime, begun anew where eddy_seed was called since; NULL, recorded, without memory. */
+static eddy_caller_generator *own_in(eddy_caller *caller, eddy_runtime *runtime, const char *op, const void *address) {
+    eddy_caller_generator *own = find_own(caller, runtime->id);
+    if (!own) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for the thread's generator", op);
+        return NULL;
+    }
+    if (own->epoch != eddy_load_acquire(&runtime->epoch))
+        restart(own, runtime);
+    return own;
+}
+
+/* The same in the current runtime. */
+static eddy_caller_generator *own_of(const char *op, const void *address) {
+    eddy_caller *caller = eddy_caller_get();
+    eddy_runtime *runtime = eddy_runtime_of_caller(caller, op, address);
+    return runtime ? own_in(caller, runtime, op, address) : NULL;
+}
+
+/* ---- state ---- */
+
+eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed, uint64_t *counter) {
+    const void *address = EDDY_CALL_ADDRESS();
+    if (!seed || !counter)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "generator_state", address, "generator_state: no room for the state");
+    if (generator == &own_of_caller) {
+        const eddy_caller_generator *own = own_of("generator_state", address);
+        if (!own)
+            return eddy_failure();
+        *seed = own->seed;
+        *counter = own->counter;
+        return EDDY_OK;
+    }
+    if (!is_usable(generator, "generator_state", address))
+        return EDDY_INVALID_ARGUMENT;
+    eddy_lock *lock = (eddy_lock *)&generator->lock;
+    eddy_lock_acquire(lock);
+    *seed = generator->seed;
+    *counter = generator->counter;
+    eddy_lock_release(lock);
+    return EDDY_OK;
+}
+
+eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed, uint64_t counter) {
+    const void *address = EDDY_CALL_ADDRESS();
+    if (generator == &own_of_caller) {
+        eddy_caller_generator *own = own_of("generator_restore", address);
+        if (!own)
+            return eddy_failure();
+        own->seed = seed;
+        own->counter = counter;
+        return EDDY_OK;
+    }
+    if (!is_usable(generator, "generator_restore", address))
+        return EDDY_INVALID_ARGUMENT;
+    eddy_lock_acquire(&generator->lock);
+    generator->seed = seed;
+    generator->counter = counter;
+    eddy_lock_release(&generator->lock);
+    return EDDY_OK;
+}
+
+eddy_status eddy_seed(uint64_t seed) {
+    const void *address = EDDY_CALL_ADDRESS();
+    eddy_caller *caller = eddy_caller_get();
+    eddy_runtime *runtime = eddy_runtime_of_caller(caller, "seed", address);
+    if (!runtime)
+        return eddy_failure();
+    if (!eddy_runtime_is_running(runtime))
+        return eddy_runtime_refuse(runtime, "seed", address, "");
+    eddy_lock_acquire(&seed_lock);
+    eddy_store_relaxed(&runtime->seed, seed);
+    eddy_store_relaxed(&runtime->next_number, (uint64_t)0);
+    eddy_store_release(&runtime->epoch, eddy_load_relaxed(&runtime->epoch) + 1);
+    eddy_lock_release(&seed_lock);
+    return EDDY_OK;
+}
+
+/* ---- drawing ---- */
+
 eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime, eddy_generator *generator, const char *op,
                                 const void *address, uint64_t *seed, uint64_t *counter) {
-    if (generator) {
+    if (generator && generator != &own_of_caller) {
+        if (!is_usable(generator, op, address))
+            return EDDY_INVALID_ARGUMENT;
         eddy_lock_acquire(&generator->lock);
         *seed = generator->seed;
         *counter = generator->counter++;
         eddy_lock_release(&generator->lock);
         return EDDY_OK;
     }
-    eddy_caller_generator *own = find_own(caller, runtime->id);
+    eddy_caller_generator *own = own_in(caller, runtime, op, address);
     if (!own)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for the thread's generator", op);
-    if (own->epoch != eddy_load_acquire(&runtime->epoch))
-        restart(own, runtime);
+        return EDDY_OUT_OF_MEMORY;
     *seed = own->seed;
     *counter = own->counter++;
     return EDDY_OK;
 }
 
 void eddy_generator_fork_child(void) {
-    seed_lock = (eddy_lock){0};
+    seed_lock = pool.lock = (eddy_lock){0};
 }

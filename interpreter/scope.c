@@ -154,10 +154,8 @@ void eddy_release(eddy_tensor **tensor) {
     *tensor = NULL;
     if (!released || eddy_tensor_is_none(released))
         return;
-#ifdef EDDY_CHECKS
     if (!eddy_tensor_check(released, "release", "tensor", EDDY_CALL_ADDRESS()))
         return;
-#endif
     eddy_scope *scope = take_retained(released) ? NULL : eddy_load_acquire(&released->scope);
     if (EDDY_UNLIKELY(scope && scope->caller != eddy_caller_self)) {
         eddy_fail(EDDY_WRONG_THREAD, "release", EDDY_CALL_ADDRESS(),
@@ -172,10 +170,8 @@ void eddy_release(eddy_tensor **tensor) {
 eddy_tensor *eddy_retain(eddy_tensor *tensor) {
     if (!tensor || eddy_tensor_is_none(tensor))
         return tensor;
-#ifdef EDDY_CHECKS
     if (!eddy_tensor_check(tensor, "retain", "tensor", EDDY_CALL_ADDRESS()))
         return NULL;
-#endif
     eddy_tensor_retain(tensor);
     eddy_add_relaxed(&tensor->retained, 1u);
     return tensor;

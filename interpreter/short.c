@@ -12,10 +12,6 @@
 static inline eddy_tensor_key key_of(eddy_tensor *tensor) {
     if (EDDY_UNLIKELY((uintptr_t)tensor <= (uintptr_t)EDDY_NONE))
         return 0;
-#ifdef EDDY_CHECKS
-    if (eddy_load_relaxed(&tensor->references) == 0)
-        return 0;
-#endif
     eddy_tensor_key key = eddy_load_acquire(&tensor->key);
     return EDDY_LIKELY(key != 0) ? key : eddy_tensor_find_key(tensor);
 }
@@ -44,9 +40,9 @@ typedef struct short_call {
 } short_call;
 
 /* False where the call is not one for the short way. */
-static inline __attribute__((always_inline)) bool
-prepare(short_call *call, const eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count,
-        const void *attributes) {
+static inline __attribute__((always_inline)) bool prepare(short_call *call, const eddy_caller *caller,
+                                                          const eddy_op *op, eddy_tensor *const *inputs,
+                                                          int64_t input_count, const void *attributes) {
     if (EDDY_UNLIKELY(input_count != op->operand_count || (uint64_t)(input_count - 1) >= EDDY_ROUTE_OPERANDS - 1 ||
                       op->id == EDDY_OP_REGISTERED))
         return false;
@@ -75,9 +71,9 @@ prepare(short_call *call, const eddy_caller *caller, const eddy_op *op, eddy_ten
     return EDDY_LIKELY(route->attribute_bytes == 0) || fold_attributes(route, attributes, &call->arguments);
 }
 
-static inline __attribute__((always_inline)) eddy_status
-submit(short_call *call, eddy_caller *caller, eddy_runtime *runtime, int64_t input_count, bool is_plain,
-       const void *address) {
+static inline __attribute__((always_inline)) eddy_status submit(short_call *call, eddy_caller *caller,
+                                                                eddy_runtime *runtime, int64_t input_count,
+                                                                bool is_plain, const void *address) {
     const eddy_route *route = call->route;
     const eddy_kernel *kernel = route->kernel;
     eddy_vm_call submission = {

@@ -112,6 +112,7 @@ int64_t eddy_caller_trim(eddy_caller *caller) {
 
 void eddy_tensor_discard(eddy_caller *caller, eddy_tensor *tensor) {
     eddy_store_relaxed(&tensor->references, 0u);
+    eddy_store_relaxed(&tensor->key, (eddy_tensor_key)0);
     eddy_caller_count(caller, -1);
     recycle(tensor);
 }
@@ -143,6 +144,7 @@ void eddy_tensor_finish(eddy_tensor *tensor) {
             eddy_caller_live_add(-1);
         if (EDDY_UNLIKELY(tensor->autograd != 0))
             eddy_autograd_set(tensor, 0);
+        eddy_store_relaxed(&tensor->key, (eddy_tensor_key)0);
         eddy_tensor *root = tensor->root;
         if (EDDY_LIKELY(root == tensor)) {
             if (EDDY_UNLIKELY(eddy_load_relaxed(&tensor->is_saved)))
@@ -257,7 +259,7 @@ static uint16_t order_code(const eddy_tensor *tensor) {
 }
 
 eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor) {
-    if (eddy_tensor_is_late(tensor) || tensor->offset != 0)
+    if (eddy_load_relaxed(&tensor->references) == 0 || eddy_tensor_is_late(tensor) || tensor->offset != 0)
         return 0;
     uint16_t order = tensor->is_contiguous ? 0 : order_code(tensor);
     if (order == 0 && !tensor->is_contiguous)
@@ -316,12 +318,10 @@ bool eddy_tensor_check(const eddy_tensor *tensor, const char *op, const char *wh
                   "%s: %s is EDDY_NONE, which stands for absent optional operands only", op, what);
         return false;
     }
-#ifdef EDDY_CHECKS
-    if (eddy_load_relaxed(&tensor->references) == 0) {
+    if (EDDY_UNLIKELY(eddy_load_relaxed(&tensor->references) == 0)) {
         eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s was released before, or is no tensor", op, what);
         return false;
     }
-#endif
     return true;
 }
 

@@ -33,7 +33,7 @@ typedef struct eddy_axis {
 } eddy_axis;
 
 /* A tensor's key: equal keys mean one dtype, one shape and the same strides, which leave no gaps from the start of the storage. 0:
- * it has gaps, or too many axes that are not row-major, or nobody has asked yet.
+ * it has gaps, or too many axes that are not row-major, or nobody has asked yet, or the handle is not LIVE.
  *
  *   63 .. 32 number of the shape | 31 .. 16 order of the axes, 0 for row-major | 15 .. 8 dtype | 1 recorded | 0 always set */
 typedef uint64_t eddy_tensor_key;
@@ -132,7 +132,7 @@ static inline eddy_tensor *eddy_tensor_acquire(eddy_caller *caller, eddy_runtime
     tensor->offset = 0;
     tensor->root = tensor;
     eddy_store_relaxed(&tensor->scope, NULL);
-    eddy_store_relaxed(&tensor->key, (eddy_tensor_key)0);
+    EDDY_CHECK(eddy_load_relaxed(&tensor->key) == 0);
     tensor->address = address;
     tensor->storage = 0;
     tensor->link.after = 0;
@@ -192,9 +192,8 @@ static inline void eddy_tensor_note_write(eddy_tensor *tensor) {
 
 /* ---- at the door ---- */
 
-/* Whether a pointer from the user is a tensor: NULL is not (it failed before: recorded only in
- * an empty slot), EDDY_NONE is not, and in check
- * builds one that was freed is not. `what` names the operand for the sentence. */
+/* Whether a pointer from the user is a tensor: NULL is not (it failed before: recorded only in an empty slot), EDDY_NONE is not,
+ * and a handle that waits to be used again is not. `what` names the operand for the sentence. */
 bool eddy_tensor_check(const eddy_tensor *tensor, const char *op, const char *what, const void *address);
 
 /* Waits for a late shape. */

@@ -20,9 +20,13 @@ typedef struct eddy_generator eddy_generator;
 
 /* A new generator with counter 0, one reference, the caller's; NULL with OUT_OF_MEMORY in the error slot. */
 EDDY_API eddy_generator *eddy_generator_create(uint64_t seed);
+/* The one that ops take where none is given: the own generator, in its current runtime, of whichever thread uses it. So a program that
+ * is to go on later saves this one's state and needs no generator of its own. Nobody's to release (which does nothing). Never fails. */
+EDDY_API eddy_generator *eddy_generator_default(void);
 /* One more reference; returns its argument, which may be NULL. Any thread. */
 EDDY_API eddy_generator *eddy_generator_retain(eddy_generator *generator);
-/* Gives one reference up and clears the pointer; NULL and pointers to NULL do nothing. Any thread. */
+/* Gives one reference up and clears the pointer; NULL and pointers to NULL do nothing. Any thread. A generator that was released
+ * before is INVALID_ARGUMENT here and in every use, until its memory is that of another one. */
 EDDY_API void eddy_generator_release(eddy_generator **generator);
 
 /* The state: enough to go on from exactly here later (eddy_generator_restore). Any thread; while others draw, the

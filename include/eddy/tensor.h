@@ -5,7 +5,8 @@
  * caller.
  *
  * NULL as a tensor always means "failed before": functions given NULL fail too, and say so in the slot only if
- * it is empty. An optional operand that is left out is EDDY_NONE.
+ * it is empty. An optional operand that is left out is EDDY_NONE. A tensor whose last reference is gone is INVALID_ARGUMENT to every
+ * function, as long as its handle has not become another tensor's (docs/errors.md).
  *
  * Unless a function says otherwise: any thread, never blocks; failures fill the calling thread's error slot.
  * Functions that ask for the shape wait where the tensor comes from an op whose shape depends on its data (nonzero)
@@ -37,15 +38,15 @@ typedef struct eddy_runtime eddy_runtime;
 
 /* ---- references ---- */
 
-/* One more reference, the caller's whatever scopes are open; returns its argument, which may be NULL. Never fails:
- * any thread, callback or state of the runtime. */
+/* One more reference, the caller's whatever scopes are open; returns its argument, which may be NULL. Any thread, callback or state
+ * of the runtime. Never fails, but for a tensor that was released before: NULL with INVALID_ARGUMENT. */
 EDDY_API eddy_tensor *eddy_retain(eddy_tensor *tensor);
 
 /* Gives one reference up and clears *tensor: one that eddy_retain took, as long as there is one, else the one that the calling
  * thread's scope, or the caller, owns; so a retain and a release change nothing, wherever the pair stands. What is to outlive its
  * scope is retained and not released, or returned (eddy_scope_return). With the last reference the storage is freed after every use
  * issued before. NULL, a pointer to NULL or to EDDY_NONE does nothing; nor is anything given up where all that is left is the
- * reference of another thread's scope (WRONG_THREAD in the slot). Never blocks: any thread, callback or state of the runtime. */
+ * reference of another thread's scope (WRONG_THREAD in the slot), or nothing (INVALID_ARGUMENT). Never blocks: any thread, callback or state of the runtime. */
 EDDY_API void eddy_release(eddy_tensor **tensor);
 
 /* ---- scopes ---- */

@@ -220,7 +220,6 @@ Test(tensor, trim_gives_cached_handles_back) {
     cr_assert_eq(eddy_live_count(), COUNT + 1);
 }
 
-#ifdef EDDY_CHECKS
 Test(tensor, freed_handles_are_recognised) {
     eddy_tensor *t = counting(EDDY_SHAPE(1)), *again = t, *third = t;
     eddy_release(&t);
@@ -229,4 +228,3 @@ Test(tensor, freed_handles_are_recognised) {
     eddy_release(&third);
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "released before");
 }
-#endif
