@@ -5,6 +5,7 @@
 #include <base/status.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define STRING_SIZE 64
 
@@ -39,11 +40,19 @@ static struct {
     char strings[ROW_COUNT][STRING_SIZE]; /* const after is_read */
 } environment;
 
+/* EDDY_CHECK_FINITE=nan stands for EDDY_CHECK_NAN=1. */
+static bool is_nan_mode(const eddy_option *row, const char *text) {
+    bool is_it = row->offset == offsetof(eddy_runtime_options, check_finite) && strcasecmp(text, "nan") == 0;
+    if (is_it)
+        environment.options.check_nan = 1;
+    return is_it;
+}
+
 static bool read_row(const eddy_option *row, const char *text) {
     char *field = (char *)&environment.options + row->offset;
     switch (row->type) {
     case EDDY_OPTION_TYPE_BOOL:
-        return eddy_parse_bool(text, (bool *)field);
+        return eddy_parse_bool(text, (bool *)field) || is_nan_mode(row, text);
     case EDDY_OPTION_TYPE_INT: {
         int64_t value;
         if (!eddy_parse_int(text, &value) || value < row->least || value > row->most)
@@ -76,7 +85,9 @@ static void read_environment_locked(void) {
 
 /* What a row accepts, for the sentence of an error. */
 static void describe_values(const eddy_option *row, char *buffer, size_t size) {
-    if (row->type == EDDY_OPTION_TYPE_BOOL)
+    if (row->offset == offsetof(eddy_runtime_options, check_finite))
+        snprintf(buffer, size, "1, 0 or nan");
+    else if (row->type == EDDY_OPTION_TYPE_BOOL)
         snprintf(buffer, size, "1 or 0");
     else if (row->type == EDDY_OPTION_TYPE_INT)
         snprintf(buffer, size, "a number from %lld to %lld", (long long)row->least, (long long)row->most);
@@ -155,6 +166,7 @@ eddy_status eddy_options_resolve(const eddy_runtime_options *given, eddy_runtime
         if (status != EDDY_OK)
             return status;
     }
+    options.check_finite |= options.check_nan != 0;
     if (*options.isa) {
         eddy_status status = eddy_options_check_isa(options.isa, isa_from, eddy_isa_machine());
         if (status != EDDY_OK)

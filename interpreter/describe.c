@@ -59,7 +59,7 @@ int eddy_describe_error(const eddy_op *op, const eddy_indexed *indexed, const ch
         eddy_text_add(&text, "%lld is out of range [%lld, %lld), at position %lld", (long long)error->value, least,
                       bound, (long long)position);
     } else if (status == EDDY_NOT_FINITE) {
-        eddy_text_add(&text, "the result holds a NaN or an infinity");
+        eddy_text_add(&text, "the result holds a NaN, or an infinity that was not passed in");
     } else {
         eddy_text_add(&text, "%s", eddy_status_text(status));
         if (position != INT64_MAX)
@@ -67,24 +67,4 @@ int eddy_describe_error(const eddy_op *op, const eddy_indexed *indexed, const ch
     }
     eddy_text_add(&text, " (%s)", call);
     return (int)text.length;
-}
-
-bool eddy_view_is_finite(const eddy_kernel_view *view) {
-    if (eddy_view_is_absent(view) || eddy_dtype_category_of(view->dtype) != EDDY_CATEGORY_FLOAT)
-        return true;
-    size_t bytes = eddy_dtype_bytes(view->dtype);
-    int64_t index[EDDY_RANK_MAX] = {0};
-    int64_t place = 0;
-    for (int64_t left = eddy_view_count(view); left > 0; left--) {
-        if (!isfinite(eddy_dtype_load_f64(view->dtype, (const char *)view->data + place * (int64_t)bytes)))
-            return false;
-        for (int32_t d = view->rank - 1; d >= 0; d--) {
-            place += view->strides[d];
-            if (++index[d] < view->shape[d])
-                break;
-            place -= view->strides[d] * view->shape[d];
-            index[d] = 0;
-        }
-    }
-    return true;
 }

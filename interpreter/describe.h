@@ -35,7 +35,5 @@ typedef struct eddy_indexed {
 int eddy_describe_error(const eddy_op *op, const eddy_indexed *indexed, const char *call,
                         const eddy_kernel_error *error, char *buffer, size_t size);
 
-/* Whether no element of a float view is NaN or infinite; true for other dtypes. */
-bool eddy_view_is_finite(const eddy_kernel_view *view);
 
 #endif

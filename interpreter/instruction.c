@@ -3,6 +3,7 @@
 #include <base/dtype.h>
 #include <base/shape.h>
 #include <interpreter/describe.h>
+#include <interpreter/finite.h>
 #include <interpreter/note.h>
 
 /* Where `count` leaves the shapes of late outputs for `run`: in the workspace, behind the kernel's part. */
@@ -86,6 +87,8 @@ static void run_call(const eddy_vm_run *run) {
     eddy_kernel_view *views = place_views(run, call, on_stack);
     unpack(run, call, call->late_count > 0 ? late_outputs(run, call) : NULL, views);
     eddy_kernel_call kernel = kernel_call(run, call, views);
+    if (eddy_finite_wants_operands())
+        eddy_finite_note(eddy_finite_is_passed_in(call->op, kernel.attributes, views, call->input_count));
     call->kernel->run(&kernel);
 }
 
@@ -199,7 +202,7 @@ static int64_t check_finite(const eddy_vm_run *run) {
             view.strides = &step;
         }
         view.data = (char *)run->data[operand] + packed->offset * (int64_t)eddy_dtype_bytes(view.dtype);
-        if (packed->is_written && !eddy_view_is_finite(&view))
+        if (packed->is_written && !eddy_finite_is_fine(&view, eddy_finite_noted()))
             return operand;
         operand++;
     }

@@ -4,6 +4,7 @@
 #include <base/memory.h>
 #include <base/sleep.h>
 #include <interpreter/describe.h>
+#include <interpreter/finite.h>
 #include <interpreter/note.h>
 
 /* Up to here one slice is all there is: the loop is called without a view. */
@@ -23,7 +24,8 @@ static void run_views(const eddy_route *route, const eddy_vm_run *run, const edd
     eddy_kernel_view views[EDDY_ROUTE_OPERANDS];
     int32_t inputs = route->input_count;
     for (int32_t i = 0; i <= inputs; i++)
-        views[i] = (eddy_kernel_view){run->data[i], &count, &step, (eddy_dtype)(i < inputs ? route->dtype : route->result), 1};
+        views[i] =
+            (eddy_kernel_view){run->data[i], &count, &step, (eddy_dtype)(i < inputs ? route->dtype : route->result), 1};
     eddy_kernel_call call = {.kernel = route->kernel,
                              .views = views,
                              .view_count = inputs + 1,
@@ -84,8 +86,14 @@ static int64_t check_finite(const eddy_vm_run *run) {
     const eddy_route_arguments *arguments = run->instruction.arguments;
     static const int64_t step = 1;
     int64_t count = arguments->count;
-    eddy_kernel_view view = {run->data[route->input_count], &count, &step, (eddy_dtype)route->result, 1};
-    return eddy_view_is_finite(&view) ? -1 : route->input_count;
+    eddy_kernel_view views[EDDY_ROUTE_OPERANDS];
+    for (int i = 0; i <= route->input_count; i++)
+        views[i] = (eddy_kernel_view){run->data[i], &count, &step,
+                                      (eddy_dtype)(i < route->input_count ? route->dtype : route->result), 1};
+    /* The inputs are as they were: what is written to in place comes the long way while this is asked for. */
+    bool is_passed_in = eddy_finite_wants_operands() &&
+                        eddy_finite_is_passed_in(route->op, arguments->attributes, views, route->input_count);
+    return eddy_finite_is_fine(&views[route->input_count], is_passed_in) ? -1 : route->input_count;
 }
 
 /* ---- making ---- */

@@ -6,6 +6,7 @@
 #include <base/sleep.h>
 #include <base/status.h>
 #include <base/unseen.h>
+#include <interpreter/finite.h>
 #include <interpreter/generator.h>
 #include <interpreter/host.h>
 #include <interpreter/note.h>
@@ -166,6 +167,8 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     if (!eddy_routes_init())
         return eddy_fail(EDDY_OUT_OF_MEMORY, "runtime_create", NULL,
                          "runtime_create: no memory for the table of kernels");
+    if (options.check_finite)
+        eddy_finite_ask(options.check_nan ? EDDY_FINITE_NAN : EDDY_FINITE_ALL);
     status = eddy_vm_create(&options, &runtime->vm);
     if (status != EDDY_OK)
         return status;

@@ -2,6 +2,7 @@
 
 #include <base/number.h>
 #include <base/status.h>
+#include <interpreter/finite.h>
 #include <interpreter/route.h>
 #include <interpreter/scope.h>
 #include <interpreter/stream.h>
@@ -157,7 +158,7 @@ static bool fits(const eddy_op *op, const eddy_route *route, eddy_tensor *const 
     bool is_input = false;
     for (int i = 0; i < route->input_count; i++)
         is_input |= inputs[i]->storage == target->storage;
-    if (is_input && (!op->allows_alias || route->result != route->dtype))
+    if (is_input && (!op->allows_alias || route->result != route->dtype || eddy_finite_wants_operands()))
         return false;
     *operand = (eddy_vm_operand){.storage = target->storage,
                                  .access = EDDY_ACCESS_MUT,

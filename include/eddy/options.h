@@ -39,7 +39,9 @@ extern "C" {
     BOOL(full_path, "EDDY_FULL_PATH", "Every op goes through the scheduler thread, however cheap it is.")              \
     BOOL(worker_path, "EDDY_WORKER_PATH", "Every op goes through the scheduler thread to a worker thread.")           \
     BOOL(sync_each_op, "EDDY_SYNC_EACH_OP", "Each call waits until its op has run.")                                   \
-    BOOL(check_finite, "EDDY_CHECK_FINITE", "Looks for NaN and infinity in the outputs of each op.")                   \
+    BOOL(check_finite, "EDDY_CHECK_FINITE",                                                                            \
+         "Looks for NaN, and for infinities that were not passed in, in the outputs of each op; `nan` in the "         \
+         "environment: for NaN alone (check_nan).")                                                                    \
     INT(dump_after_ms, "EDDY_DUMP_AFTER_MS", 0, INT32_MAX, 0,                                                          \
         "Logs the live instructions, and what each waits for, after so many ms without progress; 0: never.")           \
     INT(in_flight_high, "EDDY_IN_FLIGHT_HIGH", 0, INT32_MAX, 16384,                                                    \
@@ -49,7 +51,9 @@ extern "C" {
         "have (memory_limit).")                                                                                        \
     INT(memory_limit, "EDDY_MEMORY_LIMIT", 0, INT64_MAX, 0,                                                            \
         "Bytes of host memory for tensors, process-wide; 0: what cgroup and MemAvailable leave, less a sixteenth.")    \
-    BOOL(silent_exit, "EDDY_SILENT_EXIT", "No line on stderr at exit about errors that nobody saw.")
+    BOOL(silent_exit, "EDDY_SILENT_EXIT", "No line on stderr at exit about errors that nobody saw.")                   \
+    INT(check_nan, "EDDY_CHECK_NAN", 0, 1, 0,                                                                          \
+        "1: check_finite, but for NaN alone. Of several runtimes in a process that check, the strictest decides.")
 
 /* All zero means the defaults. `size` is sizeof(eddy_runtime_options) (EDDY_OPTIONS fills it in), so that the struct can
  * grow; 0 stands for the fields of version 0.1. Strings are borrowed for the call. */

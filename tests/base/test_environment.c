@@ -166,7 +166,14 @@ Test(options, a_variable_that_cannot_be_read_is_named) {
     cr_assert_eq(eddy_options_resolve(NULL, &options), EDDY_INVALID_ARGUMENT);
     eddy_error error;
     eddy_error_take(&error);
-    cr_assert_str_eq(error.message, "EDDY_CHECK_FINITE is perhaps, not 1 or 0");
+    cr_assert_str_eq(error.message, "EDDY_CHECK_FINITE is perhaps, not 1, 0 or nan");
+}
+
+Test(options, check_finite_has_a_mode_for_nan_alone) {
+    setenv("EDDY_CHECK_FINITE", "NaN", 1);
+    eddy_runtime_options options;
+    cr_assert_eq(eddy_options_resolve(NULL, &options), EDDY_OK);
+    cr_assert(options.check_finite && options.check_nan == 1);
 }
 
 Test(options, every_row_describes_itself) {
