@@ -271,7 +271,7 @@ static eddy_status check_operands(const contraction *c, int32_t *ranks) {
                          EDDY_EQUATION_OPERANDS);
     for (int64_t i = 0; i < count; i++) {
         eddy_tensor *operand = c->operands.items[i];
-        if (!eddy_tensor_check(operand, "einsum", "operands", c->address))
+        if (!eddy_tensor_check_item(operand, "einsum", "operands", i, c->address))
             return EDDY_INVALID_ARGUMENT;
         eddy_status status = eddy_tensor_await_shape(operand, "einsum", c->address);
         if (status != EDDY_OK)

@@ -11,12 +11,10 @@
 #include <interpreter/apply.h>
 #include <interpreter/tensor.h>
 
-/* Operand `i`, called `name`, has the rank of a vector; with `allows_number` it may be a number too. */
-static eddy_status check_vector(eddy_list operands, int64_t i, const char *name, bool allows_number, const char *op,
+/* Operand `i`, a tensor that was checked, has the rank of a vector; with `allows_number` it may be a number too. */
+static eddy_status check_vector(eddy_list operands, int64_t i, bool allows_number, const char *op,
                                 const void *address) {
     eddy_tensor *tensor = operands.items[i];
-    if (!eddy_tensor_check(tensor, op, name, address))
-        return EDDY_INVALID_ARGUMENT;
     eddy_status status = eddy_tensor_await_shape(tensor, op, address);
     if (status != EDDY_OK)
         return status;
@@ -26,9 +24,11 @@ static eddy_status check_vector(eddy_list operands, int64_t i, const char *name,
 }
 
 static eddy_status outer(eddy_tensor *a, eddy_tensor *b, eddy_tensor **result, const void *address) {
-    eddy_status status = check_vector(EDDY_LIST(a, b), 0, "a", false, "outer", address);
+    if (!eddy_tensor_check(a, "outer", "a", address) || !eddy_tensor_check(b, "outer", "b", address))
+        return EDDY_INVALID_ARGUMENT;
+    eddy_status status = check_vector(EDDY_LIST(a, b), 0, false, "outer", address);
     if (status == EDDY_OK)
-        status = check_vector(EDDY_LIST(a, b), 1, "b", false, "outer", address);
+        status = check_vector(EDDY_LIST(a, b), 1, false, "outer", address);
     if (status != EDDY_OK)
         return status;
     eddy_tensor *column = eddy_unsqueeze(a, 1), *product = NULL;
@@ -78,7 +78,9 @@ static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **o
     int32_t axes[EDDY_RANK_MAX];
     for (int32_t i = 0; i < count; i++) {
         eddy_tensor *tensor = tensors.items[i];
-        eddy_status status = check_vector(tensors, i, "tensors", true, "meshgrid", address);
+        if (!eddy_tensor_check_item(tensor, "meshgrid", "tensors", i, address))
+            return EDDY_INVALID_ARGUMENT;
+        eddy_status status = check_vector(tensors, i, true, "meshgrid", address);
         if (status != EDDY_OK)
             return status;
         if (tensor->dtype != tensors.items[0]->dtype)

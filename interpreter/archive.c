@@ -162,7 +162,7 @@ eddy_status eddy_archive_check(eddy_list tensors, const char *const *names, cons
     for (int64_t i = 0; i < tensors.count; i++) {
         if (!names[i])
             return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: tensor %lld has no name", op, (long long)i);
-        if (!eddy_tensor_check(tensors.items[i], op, "a tensor of the list", address))
+        if (!eddy_tensor_check_item(tensors.items[i], op, "tensors", i, address))
             return EDDY_INVALID_ARGUMENT;
         eddy_status status = eddy_tensor_await_shape(tensors.items[i], op, address);
         if (status != EDDY_OK)

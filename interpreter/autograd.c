@@ -242,6 +242,43 @@ static eddy_status find_node(const eddy_tensor *tensor, const char *op, const vo
     return EDDY_OK;
 }
 
+/* All tensors of a list must require one. */
+static eddy_status check_list(eddy_list tensors, const char *name, const char *op, const void *address) {
+    eddy_status status = check_thread(op, address);
+    if (status != EDDY_OK)
+        return status;
+    if (tensors.count < 0 || tensors.count > UINT32_MAX || (tensors.count > 0 && !tensors.items))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: a list without items", op);
+    for (int64_t i = 0; i < tensors.count; i++) {
+        if (!eddy_tensor_check_item(tensors.items[i], op, name, i, address))
+            return EDDY_INVALID_ARGUMENT;
+        if (!tensors.items[i]->autograd)
+            return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s[%lld] requires no gradient", op, name,
+                             (long long)i);
+    }
+    return EDDY_OK;
+}
+
+/* A reference of what going back has left with a tensor; NULL where it has left nothing. */
+static eddy_tensor *kept_of(const eddy_tensor *tensor) {
+    eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
+    eddy_lock_acquire(&node->lock);
+    eddy_tensor *kept = node->kept[eddy_autograd_output_of(tensor->autograd)];
+    if (kept)
+        eddy_tensor_retain(kept);
+    eddy_lock_release(&node->lock);
+    return kept;
+}
+
+/* A new handle of it, without a scope; gives up the reference. NULL, recorded, without memory. */
+static eddy_tensor *show_kept(eddy_tensor *kept, const char *op, const void *address) {
+    eddy_tensor *handle = eddy_autograd_hand_out(eddy_caller_self, kept, op, address);
+    if (handle)
+        eddy_autograd_follow(handle, kept);
+    eddy_tensor_drop(kept);
+    return handle;
+}
+
 eddy_tensor *eddy_detach(eddy_tensor *tensor) {
     const void *address = EDDY_CALL_ADDRESS();
     if (check_thread("detach", address) != EDDY_OK || !eddy_tensor_check_shape(tensor, "detach", address))
@@ -257,24 +294,59 @@ eddy_tensor *eddy_grad(eddy_tensor *tensor) {
     eddy_autograd_node *node = NULL;
     if (find_node(tensor, "grad", address, &node) != EDDY_OK)
         return NULL;
-    uint32_t output = eddy_autograd_output_of(tensor->autograd);
-    eddy_lock_acquire(&node->lock);
-    eddy_tensor *kept = node->kept[output];
-    if (kept)
-        eddy_tensor_retain(kept);
-    eddy_lock_release(&node->lock);
+    eddy_tensor *kept = kept_of(tensor);
     if (!kept) {
         eddy_fail(EDDY_INVALID_ARGUMENT, "grad", address, "grad: there is none: nothing has gone back to this tensor%s",
                   eddy_autograd_is_leaf(node) ? "" : ", which is no leaf (eddy_retain_grad keeps it)");
         return NULL;
     }
-    eddy_tensor *handle = eddy_autograd_hand_out(eddy_caller_self, kept, "grad", address);
-    if (handle) {
-        eddy_autograd_follow(handle, kept);
+    eddy_tensor *handle = show_kept(kept, "grad", address);
+    if (handle)
         eddy_scope_own(eddy_caller_self, handle);
-    }
-    eddy_tensor_drop(kept);
     return handle;
+}
+
+static void discard_grads(eddy_tensor **grads, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (!eddy_tensor_is_none(grads[i]))
+            eddy_tensor_drop(grads[i]);
+}
+
+/* Fills `made`, all or nothing. */
+static eddy_status show_grads(eddy_list params, eddy_tensor **made, const void *address) {
+    for (int64_t i = 0; i < params.count; i++) {
+        eddy_tensor *kept = kept_of(params.items[i]);
+        made[i] = kept ? show_kept(kept, "grads", address) : EDDY_NONE;
+        if (!made[i]) {
+            discard_grads(made, i);
+            return EDDY_OUT_OF_MEMORY;
+        }
+    }
+    if (eddy_scope_reserve(eddy_caller_self, (uint32_t)params.count))
+        return EDDY_OK;
+    discard_grads(made, params.count);
+    return eddy_fail(EDDY_OUT_OF_MEMORY, "grads", address, "grads: the scope cannot grow");
+}
+
+eddy_status eddy_grads(eddy_list params, eddy_tensor **grads) {
+    const void *address = EDDY_CALL_ADDRESS();
+    eddy_status status = check_list(params, "params", "grads", address);
+    if (status != EDDY_OK || params.count == 0)
+        return status;
+    if (!grads)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, "grads", address, "grads: no room for the gradients");
+    size_t bytes = (size_t)params.count * sizeof(*grads);
+    eddy_tensor **made = eddy_caller_scratch_begin(eddy_caller_self, bytes);
+    if (!made)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, "grads", address, "grads: no memory for the list");
+    status = show_grads(params, made, address);
+    for (int64_t i = 0; i < params.count && status == EDDY_OK; i++) {
+        grads[i] = made[i];
+        if (!eddy_tensor_is_none(made[i]))
+            eddy_scope_own(eddy_caller_self, made[i]);
+    }
+    eddy_caller_scratch_end(eddy_caller_self, made, bytes);
+    return status;
 }
 
 bool eddy_has_grad(const eddy_tensor *tensor) {
@@ -300,16 +372,11 @@ eddy_status eddy_retain_grad(eddy_tensor *tensor) {
 
 eddy_status eddy_zero_grad(eddy_list tensors) {
     const void *address = EDDY_CALL_ADDRESS();
-    if (tensors.count < 0 || (tensors.count > 0 && !tensors.items))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "zero_grad", address, "zero_grad: a list without items");
-    eddy_autograd_node *node = NULL;
+    eddy_status status = check_list(tensors, "tensors", "zero_grad", address);
+    if (status != EDDY_OK)
+        return status;
     for (int64_t i = 0; i < tensors.count; i++) {
-        eddy_status status = find_node(tensors.items[i], "zero_grad", address, &node);
-        if (status != EDDY_OK)
-            return status;
-    }
-    for (int64_t i = 0; i < tensors.count; i++) {
-        node = eddy_autograd_node_of(tensors.items[i]->autograd);
+        eddy_autograd_node *node = eddy_autograd_node_of(tensors.items[i]->autograd);
         eddy_tensor **place = &node->kept[eddy_autograd_output_of(tensors.items[i]->autograd)];
         eddy_lock_acquire(&node->lock);
         eddy_tensor *kept = *place;

@@ -537,11 +537,14 @@ static eddy_status fail_root(const walk *w, eddy_status status, int64_t i, const
 }
 
 static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor *seed) {
-    if (!eddy_tensor_check_shape(output, w->op, w->address))
+    if (!eddy_tensor_check_item(output, w->op, "outputs", i, w->address))
+        return EDDY_INVALID_ARGUMENT;
+    if (eddy_tensor_await_shape(output, w->op, w->address) != EDDY_OK)
         return eddy_failure();
     if (!output->autograd)
         return fail_root(w, EDDY_INVALID_ARGUMENT, i, output, "requires no gradient");
-    if (!eddy_tensor_is_none(seed) && !eddy_tensor_check_shape(seed, w->op, w->address))
+    if (!eddy_tensor_is_none(seed) && (!eddy_tensor_check_item(seed, w->op, "seeds", i, w->address) ||
+                                       eddy_tensor_await_shape(seed, w->op, w->address) != EDDY_OK))
         return eddy_failure();
     if (eddy_tensor_is_none(seed)) {
         if (output->count != 1)
@@ -569,7 +572,7 @@ static eddy_status check_lists(const walk *w, eddy_list outputs, eddy_list seeds
                          (long long)seeds.count, (long long)outputs.count);
     for (int64_t i = 0; w->inputs && i < w->inputs->count; i++) {
         const eddy_tensor *input = w->inputs->items[i];
-        if (!eddy_tensor_check(input, w->op, "an input", w->address))
+        if (!eddy_tensor_check_item(input, w->op, "inputs", i, w->address))
             return EDDY_INVALID_ARGUMENT;
         if (!input->autograd)
             return eddy_fail(EDDY_INVALID_ARGUMENT, w->op, w->address, "%s: input %lld requires no gradient", w->op,

@@ -44,7 +44,7 @@ eddy_status eddy_save_for_backward(eddy_forward_call *call, eddy_list tensors) {
         return eddy_fail(EDDY_INVALID_ARGUMENT, "save_for_backward", address,
                          "save_for_backward: no call, or a list without items");
     for (int64_t i = 0; i < tensors.count; i++)
-        if (!eddy_tensor_check(tensors.items[i], "save_for_backward", "a tensor", address))
+        if (!eddy_tensor_check_item(tensors.items[i], "save_for_backward", "tensors", i, address))
             return EDDY_INVALID_ARGUMENT;
     size_t bytes = (size_t)c->saved_count * sizeof(*c->saved), added = (size_t)tensors.count * sizeof(*c->saved);
     eddy_tensor **saved = eddy_memory_grow(c->saved, bytes, bytes + added, EDDY_MEMORY_TAPE);
@@ -85,7 +85,7 @@ static eddy_status run_forward(calling *c) {
     for (int32_t i = 0; i < c->function->output_count; i++) {
         if (!c->results[i])
             return has_told ? told : fail(c, EDDY_INVALID_ARGUMENT, "forward left an output NULL");
-        if (!eddy_tensor_check(c->results[i], c->function->name, "an output", c->address) ||
+        if (!eddy_tensor_check_item(c->results[i], c->function->name, "outputs", i, c->address) ||
             eddy_tensor_await_shape(c->results[i], c->function->name, c->address) != EDDY_OK)
             return eddy_failure();
     }
@@ -129,7 +129,7 @@ static eddy_status check(calling *c) {
         eddy_tensor *input = c->inputs.items[i];
         if (input && eddy_tensor_is_none(input))
             continue;
-        if (!eddy_tensor_check(input, function->name, "an input", c->address) ||
+        if (!eddy_tensor_check_item(input, function->name, "inputs", i, c->address) ||
             eddy_tensor_await_shape(input, function->name, c->address) != EDDY_OK)
             return eddy_failure();
         c->is_recorded |= input->autograd && c->caller->no_grad == 0;

@@ -56,7 +56,7 @@ static void enter_operand(eddy_operand_walk *walk) {
     walk->left = 0;
     while (walk->operand < walk->op->operand_count) {
         bool is_list = walk->op->operands[walk->operand].kind == EDDY_OPERAND_LIST;
-        walk->left = is_list ? walk->list_counts[walk->list++] : 1;
+        walk->left = walk->size = is_list ? walk->list_counts[walk->list++] : 1;
         if (walk->left > 0)
             return;
         walk->operand++;
@@ -72,6 +72,7 @@ const eddy_op_operand *eddy_operand_walk_next(eddy_operand_walk *walk) {
     if (walk->operand >= walk->op->operand_count)
         return NULL;
     const eddy_op_operand *operand = &walk->op->operands[walk->operand];
+    walk->item = operand->kind == EDDY_OPERAND_LIST ? walk->size - walk->left : -1;
     if (--walk->left == 0) {
         walk->operand++;
         enter_operand(walk);

@@ -22,6 +22,8 @@ typedef struct eddy_operand_walk {
     int32_t operand;
     int32_t list;
     int64_t left; /* inputs of the present operand still to come */
+    int64_t size; /* all inputs of the present operand */
+    int64_t item; /* of the input handed out last: which of a list it is, -1 for an operand of its own */
 } eddy_operand_walk;
 
 void eddy_operand_walk_begin(eddy_operand_walk *walk, const eddy_op *op, const int64_t *list_counts);

@@ -14,6 +14,7 @@
 #include <interpreter/runtime.h>
 #include <interpreter/scope.h>
 #include <interpreter/short.h>
+#include <interpreter/skip.h>
 #include <interpreter/stream.h>
 #include <interpreter/tensor.h>
 #include <string.h>
@@ -45,12 +46,14 @@ typedef struct plan {
 
 /* ---- operands ---- */
 
-static eddy_status check_input(const plan *p, const eddy_op_operand *operand, eddy_tensor *input) {
+/* `item` is which of a list it is. */
+static eddy_status check_input(const plan *p, const eddy_op_operand *operand, int64_t item, eddy_tensor *input) {
     const eddy_op *op = p->op;
     const void *address = p->apply->address;
     if (eddy_tensor_is_none(input) && operand->kind == EDDY_OPERAND_OPTIONAL)
         return EDDY_OK;
-    if (!eddy_tensor_check(input, op->name, operand->name, address))
+    if (operand->kind == EDDY_OPERAND_LIST ? !eddy_tensor_check_item(input, op->name, operand->name, item, address)
+                                           : !eddy_tensor_check(input, op->name, operand->name, address))
         return EDDY_INVALID_ARGUMENT;
     return eddy_tensor_await_shape(input, op->name, address);
 }
@@ -65,7 +68,8 @@ static eddy_status check_inputs(plan *p) {
     eddy_operand_walk walk;
     eddy_operand_walk_begin(&walk, p->op, apply->list_counts);
     for (int64_t i = 0; i < apply->input_count; i++) {
-        eddy_status status = check_input(p, eddy_operand_walk_next(&walk), apply->inputs[i]);
+        const eddy_op_operand *operand = eddy_operand_walk_next(&walk);
+        eddy_status status = check_input(p, operand, walk.item, apply->inputs[i]);
         if (status != EDDY_OK)
             return status;
     }
@@ -754,6 +758,8 @@ eddy_status eddy_plan_apply(eddy_caller *caller, const eddy_apply *apply) {
     eddy_spec output_specs[EDDY_OP_OUTPUT_MAX];
     plan p = {.apply = apply, .op = apply->op, .caller = caller, .output_specs = output_specs};
     int64_t stack[STACK_BYTES / 8];
+    if (EDDY_UNLIKELY(apply->op->skips_of > 0) && eddy_skip_is_needed(apply))
+        return eddy_skip_apply(caller, apply);
     eddy_status status = check_inputs(&p);
     if (status == EDDY_OK)
         status = take_memory(&p, stack);

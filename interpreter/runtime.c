@@ -358,7 +358,7 @@ static eddy_status gather(eddy_list tensors, eddy_storage_number *storages, eddy
                           const void *address) {
     for (int64_t i = 0; i < tensors.count; i++) {
         const eddy_tensor *tensor = tensors.items[i];
-        if (!eddy_tensor_check(tensor, "recover", "a tensor of the list", address))
+        if (!eddy_tensor_check_item(tensor, "recover", "tensors", i, address))
             return EDDY_INVALID_ARGUMENT;
         if (*runtime && tensor->runtime != *runtime)
             return eddy_fail(EDDY_RUNTIME_MISMATCH, "recover", address,

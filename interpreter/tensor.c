@@ -325,6 +325,15 @@ bool eddy_tensor_check(const eddy_tensor *tensor, const char *op, const char *wh
     return true;
 }
 
+bool eddy_tensor_check_item(const eddy_tensor *tensor, const char *op, const char *list, int64_t item,
+                            const void *address) {
+    if (EDDY_LIKELY((uintptr_t)tensor > (uintptr_t)EDDY_NONE && eddy_load_relaxed(&tensor->references) > 0))
+        return true;
+    char what[96];
+    snprintf(what, sizeof(what), "%s[%lld]", list, (long long)item);
+    return eddy_tensor_check(tensor, op, what, address);
+}
+
 /* Shapes that become known are written once, by whoever asks first. */
 static eddy_lock late_lock;
 

@@ -196,6 +196,10 @@ static inline void eddy_tensor_note_write(eddy_tensor *tensor) {
  * and a handle that waits to be used again is not. `what` names the operand for the sentence. */
 bool eddy_tensor_check(const eddy_tensor *tensor, const char *op, const char *what, const void *address);
 
+/* The same for an item of a list, which the sentence names: "tensors[3]". */
+bool eddy_tensor_check_item(const eddy_tensor *tensor, const char *op, const char *list, int64_t item,
+                            const void *address);
+
 /* Waits for a late shape. */
 EDDY_MUST_USE eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, const char *op, const void *address);
 /* The same for a time. */

@@ -41,7 +41,7 @@ ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
     "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
     "late_errors", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
-    "layout", "wraps", "from_end",
+    "layout", "wraps", "from_end", "skips",
 }
 COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors"}
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
@@ -127,6 +127,7 @@ class Entry:
     shortcuts: dict = field(default_factory=dict)  # of its `_s` form: number -> expression that is the same and cheaper
     wraps: bool = False  # integers wrap around in it, and with them the numbers that it takes
     from_end: bool = False  # negative indices count from the end
+    skips: str = ""  # list of which items may be EDDY_NONE: all lists leave out the items of that number
     layout: str = ""  # operand, or list, in the order of whose (first's) axes in memory the outputs are laid out; empty: row-major
     scalar_of: str = ""  # the entry that this `_s` form came from
     output_count: str = ""  # of a composition: the list or the attribute that says how many outputs there are; "": one
@@ -317,6 +318,7 @@ def read_entry(family, name, table, defaults):
         broadcasts=table.get("broadcasts", False),
         random=table.get("random", False),
         late_shape=table.get("late_shape", False),
+        skips=table.get("skips", ""),
         layout=table.get("layout", ""),
         wraps=table.get("wraps", False),
         from_end=table.get("from_end", False),
@@ -358,6 +360,8 @@ def check_entry(where, entry):
         fail(where, "shortcuts are for numbers of a scalar form")
     if "inplace" in entry.forms and entry.result == "bool":
         fail(where, "a comparison cannot be written in place")
+    if entry.skips and entry.skips not in [o.name for o in entry.operands if o.kind == "list"]:
+        fail(where, f"skips {entry.skips!r}, which is no list")
     if entry.layout:
         check_layout(where, entry)
     if isinstance(entry.random, str) and [a.type for a in entry.struct_attributes if a.name == entry.random] != ["float"]:

@@ -89,6 +89,8 @@ def op_lines(number, entry):
                f".scalar_count = {len(entry.scalars)}"]
     if isinstance(entry.random, str):
         fields.append(f".chance_of = {1 + [a.name for a in entry.struct_attributes].index(entry.random)}")
+    if entry.skips:
+        fields.append(f".skips_of = {1 + [o.name for o in entry.operands].index(entry.skips)}")
     if entry.layout:
         fields.append(f".layout_of = {1 + [o.name for o in entry.operands].index(entry.layout)}")
     if entry.infer:

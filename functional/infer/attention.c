@@ -26,7 +26,7 @@ static eddy_status check_shapes(const eddy_infer *infer, int64_t first, eddy_sha
     for (int64_t i = first; i < first + 4; i++)
         if (!infer->inputs[i].is_absent && infer->inputs[i].shape.rank < 2)
             return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must have rank 2 or more",
-                                   eddy_check_name(infer, i));
+                                   eddy_check_name(infer, i).text);
     int64_t rows = q->shape.dims[q->shape.rank - 2], width = q->shape.dims[q->shape.rank - 1];
     int64_t columns = k->shape.dims[k->shape.rank - 2];
     if (k->shape.dims[k->shape.rank - 1] != width)
@@ -42,7 +42,7 @@ static eddy_status check_shapes(const eddy_infer *infer, int64_t first, eddy_sha
         eddy_shape before = *batch, other = batch_of(&infer->inputs[i].shape);
         if (!eddy_shape_broadcast(&before, &other, batch))
             return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "the leading dims of %s do not broadcast",
-                                   eddy_check_name(infer, i));
+                                   eddy_check_name(infer, i).text);
     }
     if (mask->is_absent)
         return EDDY_OK;
@@ -92,7 +92,7 @@ eddy_status eddy_infer_sdpa_backward(eddy_infer *infer) {
         const eddy_shape *shape = &infer->inputs[i].shape;
         if (!eddy_shape_equal(shape->rank, shape->dims, result.rank, result.dims))
             return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must have the shape of the result",
-                                   eddy_check_name(infer, i));
+                                   eddy_check_name(infer, i).text);
         status = eddy_check_same_dtype(infer, 2, i);
         if (status != EDDY_OK)
             return status;

@@ -2,17 +2,21 @@
 
 #include <base/dtype.h>
 #include <base/shape.h>
+#include <interpreter/infer.h>
+#include <stdio.h>
 
-const char *eddy_check_name(const eddy_infer *infer, int64_t i) {
-    const eddy_op *op = infer->op;
-    int32_t list = 0;
-    for (int32_t o = 0; o < op->operand_count; o++) {
-        int64_t items = op->operands[o].kind == EDDY_OPERAND_LIST ? infer->list_counts[list++] : 1;
-        if (i < items)
-            return op->operands[o].name;
-        i -= items;
-    }
-    return "?";
+eddy_check_text eddy_check_name(const eddy_infer *infer, int64_t i) {
+    eddy_check_text name = {"?"};
+    const eddy_op_operand *operand = NULL;
+    eddy_operand_walk walk;
+    eddy_operand_walk_begin(&walk, infer->op, infer->list_counts);
+    for (int64_t passed = 0; passed <= i; passed++)
+        operand = eddy_operand_walk_next(&walk);
+    if (operand && walk.item >= 0)
+        snprintf(name.text, sizeof(name.text), "%s[%lld]", operand->name, (long long)walk.item);
+    else if (operand)
+        snprintf(name.text, sizeof(name.text), "%s", operand->name);
+    return name;
 }
 
 eddy_status eddy_check_axis(const eddy_infer *infer, int32_t *axis, int32_t rank) {
@@ -46,22 +50,22 @@ eddy_status eddy_check_axes(const eddy_infer *infer, uint32_t *mask, int32_t ran
 eddy_status eddy_check_float(const eddy_infer *infer, int64_t i) {
     if (!eddy_dtype_is_float(infer->inputs[i].dtype))
         return eddy_infer_fail(infer, EDDY_DTYPE_MISMATCH, "%s must be f32, f64, f16 or bf16, not %s",
-                               eddy_check_name(infer, i), eddy_dtype_name(infer->inputs[i].dtype));
+                               eddy_check_name(infer, i).text, eddy_dtype_name(infer->inputs[i].dtype));
     return EDDY_OK;
 }
 
 eddy_status eddy_check_index(const eddy_infer *infer, int64_t i) {
     eddy_dtype dtype = infer->inputs[i].dtype;
     if (dtype != EDDY_I64 && dtype != EDDY_I32)
-        return eddy_infer_fail(infer, EDDY_DTYPE_MISMATCH, "%s must be i64 or i32, not %s", eddy_check_name(infer, i),
-                               eddy_dtype_name(dtype));
+        return eddy_infer_fail(infer, EDDY_DTYPE_MISMATCH, "%s must be i64 or i32, not %s",
+                               eddy_check_name(infer, i).text, eddy_dtype_name(dtype));
     return EDDY_OK;
 }
 
 eddy_status eddy_check_same_dtype(const eddy_infer *infer, int64_t i, int64_t j) {
     if (infer->inputs[i].dtype != infer->inputs[j].dtype)
-        return eddy_infer_fail(infer, EDDY_DTYPE_MISMATCH, "%s is %s and %s is %s", eddy_check_name(infer, i),
-                               eddy_dtype_name(infer->inputs[i].dtype), eddy_check_name(infer, j),
+        return eddy_infer_fail(infer, EDDY_DTYPE_MISMATCH, "%s is %s and %s is %s", eddy_check_name(infer, i).text,
+                               eddy_dtype_name(infer->inputs[i].dtype), eddy_check_name(infer, j).text,
                                eddy_dtype_name(infer->inputs[j].dtype));
     return EDDY_OK;
 }
@@ -69,8 +73,8 @@ eddy_status eddy_check_same_dtype(const eddy_infer *infer, int64_t i, int64_t j)
 eddy_status eddy_check_same_shape(const eddy_infer *infer, int64_t i, int64_t j) {
     const eddy_shape *a = &infer->inputs[i].shape, *b = &infer->inputs[j].shape;
     if (!eddy_shape_equal(a->rank, a->dims, b->rank, b->dims))
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s and %s must have one shape", eddy_check_name(infer, i),
-                               eddy_check_name(infer, j));
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s and %s must have one shape",
+                               eddy_check_name(infer, i).text, eddy_check_name(infer, j).text);
     return EDDY_OK;
 }
 

@@ -22,6 +22,9 @@ EDDY_MUST_USE eddy_status eddy_check_same_shape(const eddy_infer *infer, int64_t
 EDDY_MUST_USE eddy_status eddy_check_dtype(const eddy_infer *infer, eddy_dtype dtype);
 
 /* The name of the operand that input `i` belongs to. */
-const char *eddy_check_name(const eddy_infer *infer, int64_t i);
+typedef struct eddy_check_text {
+    char text[64];
+} eddy_check_text;
+eddy_check_text eddy_check_name(const eddy_infer *infer, int64_t i);
 
 #endif

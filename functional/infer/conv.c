@@ -49,7 +49,7 @@ static eddy_status check_image(const eddy_infer *infer, int64_t i) {
     int32_t rank = infer->inputs[i].shape.rank;
     if (rank != 3 && rank != 4)
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must have shape [C, H, W] or [N, C, H, W]",
-                               eddy_check_name(infer, i));
+                               eddy_check_name(infer, i).text);
     return EDDY_OK;
 }
 

@@ -33,7 +33,7 @@ static eddy_status check_pair(const eddy_infer *infer, int64_t first, eddy_shape
         status = eddy_check_same_dtype(infer, first, i);
         if (status == EDDY_OK && !eddy_shape_broadcast(&before, &infer->inputs[i].shape, joint))
             return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s does not broadcast with what stands before it",
-                                   eddy_check_name(infer, i));
+                                   eddy_check_name(infer, i).text);
     }
     if (status == EDDY_OK)
         status = check_reduction(infer, attributes->reduction);

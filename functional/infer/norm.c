@@ -20,7 +20,8 @@ static eddy_status check_parameter(const eddy_infer *infer, int64_t i, const edd
     if (!eddy_shape_equal(spec->shape.rank, spec->shape.dims, shape->rank, shape->dims)) {
         char text[EDDY_RANK_MAX * 22];
         eddy_shape_format(shape->rank, shape->dims, text, sizeof(text));
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must have shape %s", eddy_check_name(infer, i), text);
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must have shape %s", eddy_check_name(infer, i).text,
+                               text);
     }
     bool is_wider = spec->dtype == EDDY_F32 && eddy_dtype_bytes(infer->inputs[x].dtype) == 2;
     return is_wider ? EDDY_OK : eddy_check_same_dtype(infer, x, i);
@@ -102,7 +103,7 @@ static eddy_status channels_of(const eddy_infer *infer, int64_t x, eddy_shape *c
     if (status != EDDY_OK)
         return status;
     if (shape->rank < 2)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must be [N, C, ..]", eddy_check_name(infer, x));
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must be [N, C, ..]", eddy_check_name(infer, x).text);
     *channels = (eddy_shape){.rank = 1, .dims = {shape->dims[1]}};
     return EDDY_OK;
 }

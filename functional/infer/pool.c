@@ -11,9 +11,10 @@ static eddy_status check_image(const eddy_infer *infer, int64_t i) {
     const eddy_shape *shape = &infer->inputs[i].shape;
     if (shape->rank != 3 && shape->rank != 4)
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must be [N, C, H, W] or [C, H, W]",
-                               eddy_check_name(infer, i));
+                               eddy_check_name(infer, i).text);
     if (shape->dims[shape->rank - 2] == 0 || shape->dims[shape->rank - 1] == 0)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "the images of %s are empty", eddy_check_name(infer, i));
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "the images of %s are empty",
+                               eddy_check_name(infer, i).text);
     return EDDY_OK;
 }
 

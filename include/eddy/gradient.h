@@ -72,6 +72,9 @@ EDDY_API eddy_status eddy_gradients(eddy_list outputs, eddy_list inputs, eddy_li
 /* What going back has summed for a tensor: a new reference, owned by the scope. It keeps changing when going back adds more.
  * NULL with INVALID_ARGUMENT where there is none. */
 EDDY_API eddy_tensor *eddy_grad(eddy_tensor *tensor);
+/* The same for the tensors of a list, into grads[0 .. params.count - 1]: EDDY_NONE for one that nothing has gone back to, which optimisers
+ * and eddy_clip_grad_norm leave out. A tensor that requires no gradient is INVALID_ARGUMENT. On failure nothing is written. */
+EDDY_API eddy_status eddy_grads(eddy_list params, eddy_tensor **grads);
 /* Whether eddy_grad has something to return. */
 EDDY_API bool eddy_has_grad(const eddy_tensor *tensor);
 /* Lets a tensor that is no leaf keep its gradient too. */
@@ -104,6 +107,7 @@ EDDY_API eddy_status eddy_gradient_hook_add(eddy_tensor *tensor, eddy_gradient_h
 #define eddy_backward_from(...) EDDY_AT_CALL_SITE(eddy_backward_from(__VA_ARGS__))
 #define eddy_gradients(...) EDDY_AT_CALL_SITE(eddy_gradients(__VA_ARGS__))
 #define eddy_grad(...) EDDY_AT_CALL_SITE(eddy_grad(__VA_ARGS__))
+#define eddy_grads(...) EDDY_AT_CALL_SITE(eddy_grads(__VA_ARGS__))
 #define eddy_has_grad(...) EDDY_AT_CALL_SITE(eddy_has_grad(__VA_ARGS__))
 #define eddy_retain_grad(...) EDDY_AT_CALL_SITE(eddy_retain_grad(__VA_ARGS__))
 #define eddy_zero_grad(...) EDDY_AT_CALL_SITE(eddy_zero_grad(__VA_ARGS__))

@@ -113,7 +113,7 @@ CASE(misuse_is_refused) {
     cr_assert_eq(eddy_custom_function(NULL, &c, EDDY_LIST(a), outputs), EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
     cr_assert_eq(eddy_custom_function(&product, &c, EDDY_LIST(a, NULL), outputs), EDDY_INVALID_ARGUMENT);
-    expect_error(EDDY_INVALID_ARGUMENT, "product: an input is NULL");
+    expect_error(EDDY_INVALID_ARGUMENT, "product: inputs[1] is NULL");
     cr_assert_eq(eddy_save_for_backward(NULL, EDDY_LIST(a)), EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
 }
