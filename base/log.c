@@ -131,6 +131,10 @@ void eddy_log_line(const char *format, ...) {
     va_end(arguments);
 }
 
+bool eddy_log_wants_warnings(void) {
+    return is_wanted(LEVEL_WARNING);
+}
+
 void eddy_log_warning(const char *format, ...) {
     if (!is_wanted(LEVEL_WARNING))
         return;

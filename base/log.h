@@ -13,6 +13,7 @@ bool eddy_log_is_set(void);
 
 /* What the program may have meant otherwise: the same, also where EDDY_LOG is `warning`. */
 void eddy_log_warning(const char *format, ...) EDDY_PRINTF(1, 2);
+bool eddy_log_wants_warnings(void);
 /* What the program has just asked for: to stderr where there is no sink. */
 void eddy_log_answer(const char *format, ...) EDDY_PRINTF(1, 2);
 

@@ -2,6 +2,7 @@
 
 #include <base/memory.h>
 #include <base/status.h>
+#include <interpreter/copy.h>
 #include <interpreter/tensor.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,19 +121,80 @@ bool eddy_archive_add_metadata(const eddy_file *file, eddy_archive *shown, const
 
 /* ---- asking ---- */
 
+/* NULL, recorded, where there is none of that name. */
+static eddy_tensor *find_tensor(const eddy_archive *a, const char *name, const char *op, const void *address) {
+    for (int64_t i = 0; i < a->count; i++)
+        if (strcmp(a->names[i], name) == 0)
+            return a->tensors[i];
+    eddy_fail(EDDY_NOT_FOUND, op, address, "%s: there is no '%.64s' among %lld tensors", op, name, (long long)a->count);
+    return NULL;
+}
+
 eddy_tensor *eddy_archive_tensor(const eddy_archive *a, const char *name) {
     const void *address = EDDY_CALL_ADDRESS();
     if (!a || !name) {
         eddy_fail(EDDY_INVALID_ARGUMENT, "archive_tensor", address, "archive_tensor: no %s", a ? "name" : "archive");
         return NULL;
     }
-    for (int64_t i = 0; i < a->count; i++)
-        if (strcmp(a->names[i], name) == 0)
-            return a->tensors[i];
-    eddy_fail(EDDY_NOT_FOUND, "archive_tensor", address, "archive_tensor: there is no '%.64s' among %lld tensors", name,
-              (long long)a->count);
-    return NULL;
+    return find_tensor(a, name, "archive_tensor", address);
 }
+
+/* ---- into tensors of the program's ---- */
+
+#define COPY_INTO "archive_copy_into"
+
+static eddy_status fail_fit(eddy_status status, const char *name, const eddy_tensor *source, int64_t i,
+                            const eddy_tensor *target, const void *address) {
+    char is[EDDY_RANK_MAX * 22], wanted[EDDY_RANK_MAX * 22];
+    eddy_tensor_describe(source, is, sizeof(is));
+    eddy_tensor_describe(target, wanted, sizeof(wanted));
+    return eddy_fail(status, COPY_INTO, address, "archive_copy_into: '%.64s' is %s, targets[%lld] is %s", name, is,
+                     (long long)i, wanted);
+}
+
+static eddy_status check_fit(const eddy_archive *a, const char *name, eddy_list targets, int64_t i,
+                             const void *address) {
+    eddy_tensor *target = targets.items[i];
+    if (!name)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, COPY_INTO, address, "archive_copy_into: names[%lld] is NULL",
+                         (long long)i);
+    if (!eddy_tensor_check_item(target, COPY_INTO, "targets", i, address))
+        return EDDY_INVALID_ARGUMENT;
+    eddy_status status = eddy_tensor_await_shape(target, COPY_INTO, address);
+    if (status != EDDY_OK)
+        return status;
+    const eddy_tensor *source = find_tensor(a, name, COPY_INTO, address);
+    if (!source)
+        return EDDY_NOT_FOUND;
+    if (source->dtype != target->dtype)
+        return fail_fit(EDDY_DTYPE_MISMATCH, name, source, i, target, address);
+    eddy_layout is, wanted;
+    eddy_tensor_layout(source, &is);
+    eddy_tensor_layout(target, &wanted);
+    if (!eddy_shape_equal(is.rank, is.dims, wanted.rank, wanted.dims))
+        return fail_fit(EDDY_SHAPE_MISMATCH, name, source, i, target, address);
+    return EDDY_OK;
+}
+
+eddy_status eddy_archive_copy_into(const eddy_archive *a, const char *const *names, eddy_list targets) {
+    const void *address = EDDY_CALL_ADDRESS();
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, COPY_INTO, address);
+    if (!a || targets.count < 0 || (targets.count > 0 && (!names || !targets.items)))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, COPY_INTO, address, "archive_copy_into: no %s",
+                         !a       ? "archive"
+                         : !names ? "names"
+                                  : "targets");
+    eddy_status status = EDDY_OK;
+    for (int64_t i = 0; i < targets.count && status == EDDY_OK; i++)
+        status = check_fit(a, names[i], targets, i, address);
+    for (int64_t i = 0; i < targets.count && status == EDDY_OK; i++)
+        status = eddy_copy_to(caller, find_tensor(a, names[i], COPY_INTO, address), targets.items[i], address);
+    return status;
+}
+
+/* ---- metadata ---- */
 
 const char *eddy_archive_value(const eddy_archive *a, const char *key) {
     for (int64_t i = 0; a && key && i < a->metadata_count; i++)

@@ -4,6 +4,7 @@
 #include <base/memory.h>
 #include <base/sleep.h>
 #include <base/status.h>
+#include <interpreter/copy.h>
 #include <interpreter/pack.h>
 #include <interpreter/scope.h>
 #include <interpreter/tensor.h>
@@ -261,19 +262,45 @@ eddy_status eddy_host_read(eddy_tensor *tensor, void *buffer, const char *op, co
     return EDDY_OK;
 }
 
+/* Whether the elements, each of so many bytes, are what the buffer holds. */
+static eddy_status check_buffer(const eddy_tensor *tensor, size_t each, const void *buffer, size_t bytes,
+                                const char *op, const char *as, const void *address) {
+    size_t wanted = (size_t)tensor->count * each;
+    if (bytes == wanted && (buffer || wanted == 0))
+        return EDDY_OK;
+    char text[EDDY_RANK_MAX * 22];
+    eddy_tensor_describe(tensor, text, sizeof(text));
+    return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s%s%s takes %zu bytes, the buffer has %zu", op, text,
+                     *as ? " as " : "", as, wanted, buffer ? bytes : 0);
+}
+
 eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes) {
     const void *address = EDDY_CALL_ADDRESS();
     eddy_status status = check_known(tensor, "read", address);
+    if (status == EDDY_OK)
+        status = check_buffer(tensor, element_bytes(tensor), buffer, bytes, "read", "", address);
+    return status == EDDY_OK ? eddy_host_read(tensor, buffer, "read", address) : status;
+}
+
+eddy_status eddy_read_as(eddy_tensor *tensor, eddy_dtype dtype, void *buffer, size_t bytes) {
+    const void *address = EDDY_CALL_ADDRESS();
+    const char *op = "read_as";
+    if (!eddy_dtype_is_valid(dtype))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %d is no dtype", op, (int)dtype);
+    eddy_status status = check_known(tensor, op, address);
+    if (status == EDDY_OK)
+        status = check_buffer(tensor, eddy_dtype_bytes(dtype), buffer, bytes, op, eddy_dtype_name(dtype), address);
     if (status != EDDY_OK)
         return status;
-    size_t wanted = (size_t)tensor->count * element_bytes(tensor);
-    if (bytes != wanted || (!buffer && wanted > 0)) {
-        char text[EDDY_RANK_MAX * 22];
-        eddy_tensor_describe(tensor, text, sizeof(text));
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "read", address, "read: %s takes %zu bytes, the buffer has %zu", text,
-                         wanted, buffer ? bytes : 0);
-    }
-    return eddy_host_read(tensor, buffer, "read", address);
+    if (tensor->dtype == (uint8_t)dtype)
+        return eddy_host_read(tensor, buffer, op, address);
+    eddy_caller *caller = eddy_caller_get();
+    eddy_tensor *converted = eddy_copy_cast(caller, tensor, dtype, address);
+    if (!converted)
+        return caller->failure;
+    status = eddy_host_read(converted, buffer, op, address);
+    eddy_tensor_drop(converted);
+    return status;
 }
 
 /* The only element of a tensor. */

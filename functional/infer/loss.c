@@ -1,6 +1,9 @@
 /* Losses and their gradients. */
 #include <functional/infer/infer.h>
 
+#include <base/atomic.h>
+#include <base/call_site.h>
+#include <base/log.h>
 #include <base/shape.h>
 #include <functional/arguments.h>
 #include <functional/infer/check.h>
@@ -47,9 +50,40 @@ static eddy_shape pair_loss_shape(const eddy_infer *infer, const eddy_shape *joi
     return attributes->reduction == EDDY_REDUCTION_NONE ? *joint : (eddy_shape){0};
 }
 
+/* True the first time for each place of the program that calls, of which so many are told apart. */
+static bool is_news(const void *address) {
+    enum { PLACES_MAX = 16 };
+    static _Atomic(const void *) told[PLACES_MAX]; /* atomic: relaxed; each set once */
+    for (int i = 0; i < PLACES_MAX; i++) {
+        const void *before = NULL;
+        if (eddy_cas_relaxed(&told[i], &before, address))
+            return true;
+        if (before == address)
+            return false;
+    }
+    return false;
+}
+
+/* A target of another shape is most often a column beside a row, and the loss that of all their pairs. */
+static void tell_broadcast(const eddy_infer *infer, const eddy_shape *joint) {
+    const eddy_shape *input = &infer->inputs[0].shape, *target = &infer->inputs[1].shape;
+    char is[EDDY_RANK_MAX * 22], other[EDDY_RANK_MAX * 22], both[EDDY_RANK_MAX * 22];
+    if (eddy_shape_equal(input->rank, input->dims, target->rank, target->dims) || !eddy_log_wants_warnings() ||
+        !is_news(infer->address))
+        return;
+    eddy_shape_format(input->rank, input->dims, is, sizeof(is));
+    eddy_shape_format(target->rank, target->dims, other, sizeof(other));
+    eddy_shape_format(joint->rank, joint->dims, both, sizeof(both));
+    const char *place = eddy_call_site_place(infer->address);
+    eddy_log_warning("%s%s%s: input is %s and target %s: both are broadcast to %s, which is seldom meant",
+                     place ? place : "", place ? ": " : "", infer->op->name, is, other, both);
+}
+
 eddy_status eddy_infer_pair_loss(eddy_infer *infer) {
     eddy_shape joint;
     eddy_status status = check_pair(infer, 0, &joint);
+    if (status == EDDY_OK)
+        tell_broadcast(infer, &joint);
     infer->outputs[0].shape = pair_loss_shape(infer, &joint);
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     return status;

@@ -50,6 +50,10 @@ typedef struct eddy_archive {
 
 /* The tensor of that name, borrowed: valid while the archive is. NULL with NOT_FOUND. */
 EDDY_API eddy_tensor *eddy_archive_tensor(const eddy_archive *archive, const char *name);
+/* Writes the tensors of these names into `targets`, names[i] into targets.items[i]: what a program does with a checkpoint. Each must have its
+ * target's shape and dtype exactly (SHAPE_MISMATCH, DTYPE_MISMATCH) and be there (NOT_FOUND); all that is checked before anything is
+ * written. Targets may be leaves; nothing is recorded. Issues ops: returns at once. */
+EDDY_API eddy_status eddy_archive_copy_into(const eddy_archive *archive, const char *const *names, eddy_list targets);
 /* The metadata's value, borrowed; NULL, and no error, where there is none. */
 EDDY_API const char *eddy_archive_value(const eddy_archive *archive, const char *key);
 /* Gives up the archive and its references, and clears the pointer; NULL does nothing. Never blocks. */
@@ -89,6 +93,7 @@ EDDY_API eddy_tensor *eddy_load_npz_one(const char *path, const char *name);
 #define eddy_save_npy(...) EDDY_AT_CALL_SITE(eddy_save_npy(__VA_ARGS__))
 #define eddy_load_npy(...) EDDY_AT_CALL_SITE(eddy_load_npy(__VA_ARGS__))
 #define eddy_archive_tensor(...) EDDY_AT_CALL_SITE(eddy_archive_tensor(__VA_ARGS__))
+#define eddy_archive_copy_into(...) EDDY_AT_CALL_SITE(eddy_archive_copy_into(__VA_ARGS__))
 #define eddy_save_safetensors(...) EDDY_AT_CALL_SITE(eddy_save_safetensors(__VA_ARGS__))
 #define eddy_load_safetensors(...) EDDY_AT_CALL_SITE(eddy_load_safetensors(__VA_ARGS__))
 #define eddy_load_safetensors_one(...) EDDY_AT_CALL_SITE(eddy_load_safetensors_one(__VA_ARGS__))

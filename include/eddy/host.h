@@ -49,9 +49,12 @@ EDDY_API eddy_tensor *eddy_from_buffer(void *data, eddy_shape shape, eddy_dtype 
 
 /* ---- out ---- */
 
-/* Copies the elements, row-major, to `buffer` of `bytes` bytes, which must be count times element size
+/* Copies the elements, row-major and in the tensor's own dtype, to `buffer` of `bytes` bytes, which must be count times element size
  * (INVALID_ARGUMENT). Blocks until they are there. On failure the buffer is as it was. */
 EDDY_API eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes);
+/* The same with the elements converted to `dtype` as eddy_cast does: `buffer` is of that C type whatever the tensor holds, and
+ * `bytes` count times its size. */
+EDDY_API eddy_status eddy_read_as(eddy_tensor *tensor, eddy_dtype dtype, void *buffer, size_t bytes);
 /* The value of a tensor with one element, converted; blocks. *value is untouched on failure. To i64: floats
  * truncate; NaN and what does not fit give INT64_MIN. */
 EDDY_API eddy_status eddy_read_f64(eddy_tensor *tensor, double *value);
@@ -103,6 +106,7 @@ EDDY_API eddy_status eddy_error_of(eddy_tensor *tensor, int64_t timeout, eddy_er
 #define eddy_from_data(...) EDDY_AT_CALL_SITE(eddy_from_data(__VA_ARGS__))
 #define eddy_from_buffer(...) EDDY_AT_CALL_SITE(eddy_from_buffer(__VA_ARGS__))
 #define eddy_read(...) EDDY_AT_CALL_SITE(eddy_read(__VA_ARGS__))
+#define eddy_read_as(...) EDDY_AT_CALL_SITE(eddy_read_as(__VA_ARGS__))
 #define eddy_read_f64(...) EDDY_AT_CALL_SITE(eddy_read_f64(__VA_ARGS__))
 #define eddy_read_i64(...) EDDY_AT_CALL_SITE(eddy_read_i64(__VA_ARGS__))
 #define eddy_item_f64(...) EDDY_AT_CALL_SITE(eddy_item_f64(__VA_ARGS__))

@@ -45,7 +45,8 @@ typedef struct eddy_list {
 } eddy_list;
 
 /* EDDY_SHAPE(64, 784); EDDY_SHAPE() is rank 0. EDDY_AXES(0, -1) is a pointer, EDDY_LIST(a, b) refers to an array:
- * both for one call. A C compiler warns of more than 16 dimensions or axes; the call refuses them. */
+ * both for one call. EDDY_ARRAY(params) lists an array of the program's, all of it; of a pointer the length is not known, and compilers
+ * warn. A C compiler warns of more than 16 dimensions or axes; the call refuses them. */
 #ifndef __cplusplus
 #define EDDY_COUNT_DIMS(type, ...) ((int32_t)(sizeof((type[]){0, __VA_ARGS__}) / sizeof(type)) - 1)
 #define EDDY_SHAPE(...) ((eddy_shape){EDDY_COUNT_DIMS(int64_t, __VA_ARGS__), {__VA_ARGS__}})
@@ -53,6 +54,7 @@ typedef struct eddy_list {
 #define EDDY_LIST(...)                                                                                                 \
     ((eddy_list){(eddy_tensor *const[]){__VA_ARGS__},                                                                  \
                  (int64_t)(sizeof((eddy_tensor *[]){__VA_ARGS__}) / sizeof(eddy_tensor *))})
+#define EDDY_ARRAY(array) ((eddy_list){(array), (int64_t)(sizeof(array) / sizeof((array)[0]))})
 #endif
 
 #ifdef __cplusplus
@@ -79,6 +81,9 @@ inline eddy_axes axes(std::initializer_list<int32_t> named) {
     }
     return a;
 }
+template <int64_t N> inline eddy_list array(eddy_tensor *const (&items)[N]) {
+    return {items, N};
+}
 inline eddy_list list(std::initializer_list<eddy_tensor *> items) {
     return {items.begin(), static_cast<int64_t>(items.size())};
 }
@@ -86,5 +91,6 @@ inline eddy_list list(std::initializer_list<eddy_tensor *> items) {
 #define EDDY_SHAPE(...) (::eddy_detail::shape({__VA_ARGS__}))
 #define EDDY_AXES(...) (&static_cast<const eddy_axes &>(::eddy_detail::axes({__VA_ARGS__})))
 #define EDDY_LIST(...) (::eddy_detail::list({__VA_ARGS__}))
+#define EDDY_ARRAY(items) (::eddy_detail::array(items))
 #endif
 #endif

@@ -58,6 +58,13 @@ Test(lists, what_has_no_gradient_at_all_is_refused_and_nothing_written) {
     cr_assert_eq(eddy_grads((eddy_list){NULL, 0}, NULL), EDDY_OK, "nothing asked, nothing given");
 }
 
+Test(lists, an_array_is_a_list) {
+    eddy_tensor *two[] = {numbers(1, 2), numbers(3, 4)}, *const fixed[1] = {two[0]};
+    cr_assert_eq(EDDY_ARRAY(two).count, 2);
+    cr_assert_eq(EDDY_ARRAY(fixed).count, 1);
+    expect_numbers(eddy_select(eddy_stack(EDDY_ARRAY(two), 0), 0, 1), 3, 4);
+}
+
 /* ---- gaps ---- */
 
 static void expect_unmoved(eddy_tensor *tensor) {
@@ -172,4 +179,32 @@ Test(lists, messages_say_which_item) {
     SAYS(eddy_recover(EDDY_LIST(a, NULL)), "recover: tensors[1] is NULL");
     SAYS(eddy_save_npz(EDDY_LIST(a, NULL), (const char *[]){"a", "b"}, "/tmp/never.npz"), "tensors[1] is NULL");
     SAYS(eddy_gradients(EDDY_LIST(a), EDDY_LIST(NULL), (eddy_list){0}, NULL, results), "inputs[0] is NULL");
+}
+
+/* ---- what is told ---- */
+
+static char lines[4096];
+
+static void keep(void *context, const char *line) {
+    (void)context;
+    strncat(lines, line, sizeof(lines) - strlen(lines) - 2);
+    strcat(lines, "\n");
+}
+
+static eddy_tensor *loss_of(eddy_shape input, eddy_shape target) {
+    return eddy_mse_loss(eddy_ones(input, EDDY_F32, NULL), eddy_ones(target, EDDY_F32, NULL), NULL);
+}
+
+Test(lists, a_target_of_another_shape_is_told_once_a_place) {
+    loss_of(EDDY_SHAPE(4, 1), EDDY_SHAPE(4)); /* nobody listens */
+    eddy_set_log(keep, NULL);
+    for (int i = 0; i < 3; i++)
+        cr_assert_not_null(loss_of(EDDY_SHAPE(8, 1), EDDY_SHAPE(8)));
+    cr_assert_str_eq(lines,
+                     "mse_loss: input is [8, 1] and target [8]: both are broadcast to [8, 8], which is seldom meant\n");
+    lines[0] = '\0';
+    cr_assert_not_null(loss_of(EDDY_SHAPE(8), EDDY_SHAPE(8)));
+    cr_assert_str_eq(lines, "");
+    eddy_l1_loss(eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL), eddy_ones(EDDY_SHAPE(2, 2), EDDY_F32, NULL), NULL);
+    cr_assert_eq(strncmp(lines, "l1_loss: ", 9), 0, "%s", lines);
 }

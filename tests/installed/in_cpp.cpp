@@ -24,6 +24,8 @@ int main() {
     eddy_tensor *column = eddy_sum(x, EDDY_AXES(1), EDDY_OPTIONS(sum, .keepdim = true));
     expect(eddy_rank(column) == 2 && eddy_dim(column, 0) == 2, "EDDY_OPTIONS");
     expect(eddy_dim(eddy_cat(EDDY_LIST(x, x, x), 0), 0) == 6, "EDDY_LIST");
+    eddy_tensor *both[] = {x, x};
+    expect(eddy_dim(eddy_cat(EDDY_ARRAY(both), 0), 0) == 4, "EDDY_ARRAY");
     eddy_tensor *one = nullptr;
     eddy_call("sum", EDDY_LIST(x), EDDY_ATTRIBUTES({"keepdim", EDDY_ATTRIBUTE_BOOL, {.boolean = true}}), &one);
     expect(eddy_rank(one) == 2 && eddy_count(one) == 1, "EDDY_ATTRIBUTES");

@@ -183,6 +183,31 @@ Test(host, a_callback_may_issue_and_is_refused_a_wait) {
     eddy_error_take(NULL);
 }
 
+Test(host, read_as_converts_to_the_buffers_type) {
+    eddy_tensor *numbers = I64(EDDY_SHAPE(2, 2), 1, -2, 3, 1000),
+                *bad = index_select(counting(EDDY_SHAPE(3)), I64(EDDY_SHAPE(1), 5));
+    double f64[4];
+    float f32s[4];
+    int32_t i32[4];
+    uint8_t u8[4];
+    cr_assert_eq(eddy_read_as(eddy_t(numbers), EDDY_F64, f64, sizeof(f64)), EDDY_OK);
+    cr_assert(f64[0] == 1 && f64[1] == 3 && f64[2] == -2 && f64[3] == 1000, "row-major, of a view too");
+    cr_assert_eq(eddy_read_as(F32(EDDY_SHAPE(4), 1.9f, -1.9f, 0, 5), EDDY_I32, i32, sizeof(i32)), EDDY_OK);
+    cr_assert(i32[0] == 1 && i32[1] == -1 && i32[2] == 0 && i32[3] == 5);
+    cr_assert_eq(eddy_read_as(F32(EDDY_SHAPE(4), 0.5f, 0, 3, 1), EDDY_BOOL, u8, sizeof(u8)), EDDY_OK);
+    cr_assert(u8[0] == 1 && u8[1] == 0 && u8[2] == 1 && u8[3] == 1);
+    cr_assert_eq(eddy_read_as(counting(EDDY_SHAPE(4)), EDDY_F32, f32s, sizeof(f32s)), EDDY_OK, "as it is");
+    cr_assert(f32s[3] == 3);
+    f64[0] = 42;
+    cr_assert_eq(eddy_read_as(numbers, EDDY_F64, f64, sizeof(f32s)), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "read_as: i64[2, 2] as f64 takes 32 bytes, the buffer has 16");
+    cr_assert_eq(eddy_read_as(numbers, (eddy_dtype)99, f64, sizeof(f64)), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "99 is no dtype");
+    cr_assert_eq(eddy_read_as(bad, EDDY_F64, f64, sizeof(double)), EDDY_OUT_OF_RANGE);
+    ASSERT_ERROR(EDDY_OUT_OF_RANGE, "index_select");
+    cr_assert_eq(f64[0], 42, "the buffer is as it was");
+}
+
 Test(host, map_lends_and_ops_wait_for_unmap) {
     eddy_tensor *t = counting(EDDY_SHAPE(2, 2));
     eddy_tensor *row = eddy_select(t, 0, 1);

@@ -1,5 +1,6 @@
 /* .safetensors files: what is written comes back, the bytes are the format's, and whatever is wrong in one is refused. */
 #include "files.h"
+#include <eddy/gradient.h>
 
 #include <inttypes.h>
 #include <signal.h>
@@ -98,6 +99,43 @@ CASE(metadata_comes_back) {
     cr_assert_null(eddy_archive_value(archive, "other"));
     cr_assert_eq(eddy_error_take(NULL), EDDY_OK);
     eddy_archive_release(&archive);
+}
+
+/* ---- into tensors of the program's ---- */
+
+CASE(a_checkpoint_goes_into_tensors_of_the_same_form) {
+    cr_assert_eq(
+        SAVE(EDDY_LIST(counting(EDDY_SHAPE(3)), counting(EDDY_SHAPE(2, 2)), I64(EDDY_SHAPE(), 7)), "a", "b", "step"),
+        EDDY_OK);
+    eddy_archive *archive = eddy_load_safetensors(path);
+    eddy_tensor *a = F32(EDDY_SHAPE(3), 9, 9, 9), *b = F32(EDDY_SHAPE(2, 2), 9, 9, 9, 9), *one = F32(EDDY_SHAPE(1), 9);
+    eddy_tensor *step = I64(EDDY_SHAPE(), 0), *f64 = empty_of(EDDY_F64, EDDY_SHAPE(3));
+    const char *const names[] = {"b", "a", "step"}, *const missing[] = {"a", "c"}, *const unnamed[] = {"a", NULL};
+    cr_assert_eq(eddy_set_requires_grad(b, true), EDDY_OK);
+    cr_assert_eq(eddy_archive_copy_into(archive, names, EDDY_LIST(b, a, step)), EDDY_OK, "a leaf, too");
+    ASSERT_F32(a, 0, 1, 2);
+    ASSERT_F32(b, 0, 1, 2, 3);
+    cr_assert_eq(eddy_item_i64(step), 7);
+    cr_assert(eddy_requires_grad(b), "it is still one");
+    /* What does not fit is found before anything is written. */
+    eddy_tensor *untouched = F32(EDDY_SHAPE(3), 5, 5, 5);
+    cr_assert_eq(eddy_archive_copy_into(archive, missing, EDDY_LIST(untouched, one)), EDDY_NOT_FOUND);
+    ASSERT_ERROR(EDDY_NOT_FOUND, "there is no 'c' among 3 tensors");
+    const char *const twice[] = {"a", "a"};
+    cr_assert_eq(eddy_archive_copy_into(archive, twice, EDDY_LIST(untouched, one)), EDDY_SHAPE_MISMATCH);
+    ASSERT_ERROR(EDDY_SHAPE_MISMATCH, "'a' is f32[3], targets[1] is f32[1]");
+    cr_assert_eq(eddy_archive_copy_into(archive, twice, EDDY_LIST(untouched, f64)), EDDY_DTYPE_MISMATCH);
+    ASSERT_ERROR(EDDY_DTYPE_MISMATCH, "'a' is f32[3], targets[1] is f64[3]");
+    cr_assert_eq(eddy_archive_copy_into(archive, twice, EDDY_LIST(untouched, NULL)), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "targets[1] is NULL");
+    cr_assert_eq(eddy_archive_copy_into(archive, unnamed, EDDY_LIST(untouched, a)), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "names[1] is NULL");
+    cr_assert_eq(eddy_archive_copy_into(NULL, names, EDDY_LIST(a)), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "no archive");
+    ASSERT_F32(untouched, 5, 5, 5);
+    cr_assert_eq(eddy_archive_copy_into(archive, NULL, (eddy_list){NULL, 0}), EDDY_OK);
+    eddy_archive_release(&archive);
+    ASSERT_F32(a, 0, 1, 2);
 }
 
 /* ---- ownership ---- */
