@@ -59,8 +59,21 @@ static void insert_ellipsis(eddy_equation_term *term, int32_t dots, int32_t coun
     term->rank += count;
 }
 
+/* Terms in front of "->". */
+static int64_t count_terms(const char *text) {
+    int64_t terms = 1;
+    for (; *text && *text != '-'; text++)
+        terms += *text == ',';
+    return terms;
+}
+
 static eddy_status read_operands(reader *r, eddy_equation *equation, const int32_t *ranks, int64_t count,
                                  int32_t *longest) {
+    int64_t terms = count_terms(r->at);
+    if (terms != count)
+        return refuse(r, EDDY_INVALID_ARGUMENT, "the equation has %lld term%s, there %s %lld operand%s",
+                      (long long)terms, terms == 1 ? "" : "s", count == 1 ? "is" : "are", (long long)count,
+                      count == 1 ? "" : "s");
     for (int64_t i = 0; i < count; i++) {
         eddy_equation_term *term = &equation->operands[i];
         int32_t dots;
@@ -75,8 +88,6 @@ static eddy_status read_operands(reader *r, eddy_equation *equation, const int32
             insert_ellipsis(term, dots, left);
             *longest = left > *longest ? left : *longest;
         }
-        if ((*r->at == ',') != (i + 1 < count))
-            return refuse(r, EDDY_INVALID_ARGUMENT, "there are not as many terms as operands, %lld", (long long)count);
         if (*r->at == ',')
             r->at++;
     }

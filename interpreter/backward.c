@@ -536,6 +536,14 @@ static eddy_status fail_root(const walk *w, eddy_status status, int64_t i, const
     return eddy_fail(status, w->op, w->address, "%s: output %lld, %s, %s", w->op, (long long)i, text, sentence);
 }
 
+static eddy_status fail_seed(const walk *w, int64_t i, const eddy_tensor *output, const eddy_tensor *seed) {
+    char is[EDDY_RANK_MAX * 22], wanted[EDDY_RANK_MAX * 22];
+    eddy_tensor_describe(seed, is, sizeof(is));
+    eddy_tensor_describe(output, wanted, sizeof(wanted));
+    return eddy_fail(EDDY_SHAPE_MISMATCH, w->op, w->address, "%s: seeds[%lld] is %s, its output %s: they must be alike",
+                     w->op, (long long)i, is, wanted);
+}
+
 static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor *seed) {
     if (!eddy_tensor_check_item(output, w->op, "outputs", i, w->address))
         return EDDY_INVALID_ARGUMENT;
@@ -548,8 +556,10 @@ static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor
         return eddy_failure();
     if (eddy_tensor_is_none(seed)) {
         if (output->count != 1)
-            return fail_root(w, EDDY_INVALID_ARGUMENT, i, output,
-                             "has not one element: say what its gradient begins with");
+            return fail_root(
+                w, EDDY_INVALID_ARGUMENT, i, output,
+                "has not one element: make it one (eddy_sum, eddy_mean), or say what its gradient begins with "
+                "(the seeds of eddy_backward_from)");
         seed = eddy_gradient_ops_table.ones_like(output);
         if (!seed)
             return eddy_failure();
@@ -557,7 +567,7 @@ static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor
     eddy_spec spec = {.dtype = (eddy_dtype)output->dtype};
     eddy_tensor_shape(output, &spec.shape);
     if (!has_spec(seed, &spec))
-        return fail_root(w, EDDY_SHAPE_MISMATCH, i, output, "has another shape or dtype than its seed");
+        return fail_seed(w, i, output, seed);
     uint32_t root = visit_of(w, eddy_autograd_node_of(output->autograd));
     if (root == UINT32_MAX)
         return fail_memory(w);

@@ -58,6 +58,8 @@ int eddy_describe_error(const eddy_op *op, const eddy_indexed *indexed, const ch
     } else if (status == EDDY_OUT_OF_RANGE && position != INT64_MAX) {
         eddy_text_add(&text, "%lld is out of range [%lld, %lld), at position %lld", (long long)error->value, least,
                       bound, (long long)position);
+    } else if (status == EDDY_INVALID_ARGUMENT && op->late_invalid) {
+        eddy_text_add(&text, "%s, at position %lld", op->late_invalid, (long long)position);
     } else if (status == EDDY_NOT_FINITE) {
         eddy_text_add(&text, "the result holds a NaN, or an infinity that was not passed in");
     } else {

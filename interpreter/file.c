@@ -78,7 +78,8 @@ eddy_status eddy_file_write_begin(eddy_file *file, const char *path, const char 
         return EDDY_INVALID_ARGUMENT;
     struct stat about;
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
-        return eddy_file_fail(file, EDDY_IO, "there is something that is no file");
+        return eddy_file_fail(file, EDDY_IO, "%s stands there, which is not replaced",
+                              S_ISDIR(about.st_mode) ? "a folder" : "a device, a pipe or the like");
     file->beside_bytes = strlen(path) + 48;
     file->beside = eddy_memory_acquire(file->beside_bytes, EDDY_MEMORY_TEXT);
     if (!file->beside)

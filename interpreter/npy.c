@@ -107,17 +107,44 @@ static const char *value_of(const char *text, const char *key) {
     return at;
 }
 
+/* What a type is that Eddy does not have, and what to do about it. `at` points to numpy's code, in quotes or as a list. */
+static const char *explain_type(const char *at) {
+    static const struct {
+        char kind;
+        const char *sentence;
+    } kinds[] = {
+        {'O', "pickled Python objects, which are never read: they may hold code"},
+        {'c', "complex numbers; save real and imaginary parts as two arrays"},
+        {'U', "texts"},
+        {'S', "texts"},
+        {'M', "dates; save them as i64"},
+        {'m', "times; save them as i64"},
+        {'V', "bytes without a type; bf16 goes through safetensors"},
+        {'u', "unsigned integers of more than 8 bits; save them as i32 or i64"},
+    };
+    if (*at == '[')
+        return "records of several fields; save each field as an array of its own";
+    char kind = *at && at[1] ? at[2] : '\0';
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (kinds[i].kind == kind)
+            return kinds[i].sentence;
+    return "of a type that Eddy does not have";
+}
+
 static eddy_status parse_type(const eddy_file *file, const char *at, header *result) {
-    if (!at || (*at != '\'' && *at != '"') || strlen(at) < 5 || at[4] != at[0])
-        return eddy_file_fail(file, EDDY_UNSUPPORTED, "an element type that Eddy does not have");
-    for (size_t i = 0; i < CODE_COUNT; i++)
+    if (!at)
+        return eddy_file_fail(file, EDDY_IO, "the header does not say the type of the elements");
+    bool is_short = (*at == '\'' || *at == '"') && strlen(at) >= 5 && at[4] == at[0];
+    for (size_t i = 0; i < CODE_COUNT && is_short; i++)
         if (strncmp(at + 2, codes[i].code, 2) == 0) {
             result->dtype = codes[i].dtype;
             result->is_swapped = at[1] == '>';
             if (strchr("<>|=", at[1]))
                 return EDDY_OK;
         }
-    return eddy_file_fail(file, EDDY_UNSUPPORTED, "an element type that Eddy does not have: %.3s", at + 1);
+    int length = *at == '[' ? 0 : 1 + (int)strcspn(at + 1, "\"'") + 1;
+    return eddy_file_fail(file, EDDY_UNSUPPORTED, "its elements are %s%s%.*s%s", explain_type(at), length ? " (" : "",
+                          length < 16 ? length : 16, at, length ? ")" : "");
 }
 
 static eddy_status parse_shape(const eddy_file *file, const char *at, eddy_shape *shape) {

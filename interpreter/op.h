@@ -118,6 +118,9 @@ typedef struct eddy_op {
     /* How gradients go back through it (gradient.h); NULL: they cannot, and a recorded call is refused. */
     const eddy_gradient *gradient;
 
+    /* What INVALID_ARGUMENT of its kernel means, a clause; NULL where that does not happen. */
+    const char *late_invalid;
+
     /* Documentation, one paragraph: what `eddy_call`'s schema and errors show. */
     const char *summary;
 } eddy_op;

@@ -267,8 +267,9 @@ Test(einsum, what_is_no_equation_is_refused) {
     refused("ab->a,b", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "','");
     refused("ab->c", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "no operand");
     refused("ab->aa", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "twice");
-    refused("ab,bc", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "terms");
-    refused("ab", EDDY_LIST(m, m), EDDY_INVALID_ARGUMENT, "terms");
+    refused("ab,bc", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "the equation has 2 terms, there is 1 operand");
+    refused("ab->ba", EDDY_LIST(m, m), EDDY_INVALID_ARGUMENT, "the equation has 1 term, there are 2 operands");
+    refused("ab", EDDY_LIST(m, m), EDDY_INVALID_ARGUMENT, "1 term, ");
     refused("a....b", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "'.'");
     refused("...a...", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "'.'");
     refused("abcdefghijklmnopqrstuvwxyz", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "labels");
