@@ -112,8 +112,15 @@ eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, 
 
 /* ---- errors ---- */
 
+/* Who is in the way of a wait that would never end. */
+static const char *deadlock_reason(void) {
+    return eddy_service_is_current_thread() ? ": a callback may only wait for what is over already"
+                                            : ": this thread itself has mapped what it waits for (eddy_unmap)";
+}
+
 static eddy_status fail_wait(eddy_status status, const eddy_vm_wait *wait) {
-    return eddy_fail(status, wait->op, wait->address, "%s: %s", wait->op, eddy_status_text(status));
+    return eddy_fail(status, wait->op, wait->address, "%s: %s%s", wait->op, eddy_status_text(status),
+                     status == EDDY_WOULD_DEADLOCK ? deadlock_reason() : "");
 }
 
 /* The record of a poison, into *error; the status it stands for. */

@@ -159,6 +159,7 @@ Test(host, read_async_hands_out_late_errors) {
 }
 
 static eddy_status from_callback[2];
+static eddy_error from_wait;
 
 static void issue_and_wait(void *context, void *data, const eddy_error *error) {
     eddy_tensor *t = context;
@@ -167,7 +168,7 @@ static void issue_and_wait(void *context, void *data, const eddy_error *error) {
     eddy_tensor *sum = call("add", OF(t, t));
     from_callback[0] = sum ? EDDY_OK : eddy_error_take(NULL);
     from_callback[1] = eddy_wait(t, EDDY_FOREVER);
-    eddy_error_take(NULL);
+    eddy_error_take(&from_wait);
     eddy_release(&sum);
 }
 
@@ -178,6 +179,7 @@ Test(host, a_callback_may_issue_and_is_refused_a_wait) {
     eddy_sync_deleters(EDDY_FOREVER);
     cr_assert_eq(from_callback[0], EDDY_OK);
     cr_assert_eq(from_callback[1], EDDY_WOULD_DEADLOCK);
+    cr_assert_not_null(strstr(from_wait.message, "a callback may only wait for what is over already"));
     ASSERT_F32(t, 5, 1);
     cr_assert_eq(eddy_access_async(t, 0, issue_and_wait, t), EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
@@ -217,7 +219,7 @@ Test(host, map_lends_and_ops_wait_for_unmap) {
     eddy_tensor *sum = call("add", OF(t, t));
     cr_assert_not(eddy_is_ready(sum));
     cr_assert_eq(eddy_wait(sum, EDDY_FOREVER), EDDY_WOULD_DEADLOCK);
-    eddy_error_take(NULL);
+    ASSERT_ERROR(EDDY_WOULD_DEADLOCK, "this wait would never end: this thread itself has mapped what it waits for");
     values[0] = 10;
     cr_assert_eq(eddy_unmap(row), EDDY_OK);
     ASSERT_F32(sum, 0, 2, 20, 6);
