@@ -27,25 +27,37 @@ static prepared prepare(const bench_pool *pool) {
     const dnnl_dims_t strides = {pool->stride, pool->stride}, kernel = {pool->kernel, pool->kernel};
     const dnnl_dims_t padding = {pool->padding, pool->padding};
     dnnl_format_tag_t tag = pool->is_last ? dnnl_nhwc : dnnl_nchw;
-    dnnl_memory_desc_t from_desc, to_desc;
-    check(dnnl_memory_desc_init_by_tag(&from_desc, 4, from, dnnl_f32, tag));
-    check(dnnl_memory_desc_init_by_tag(&to_desc, 4, to, dnnl_f32, tag));
-    dnnl_pooling_desc_t desc;
-    check(dnnl_pooling_forward_desc_init(&desc, dnnl_forward_inference,
-                                         pool->is_max ? dnnl_pooling_max : dnnl_pooling_avg_include_padding, &from_desc,
-                                         &to_desc, strides, kernel, padding, padding));
-    dnnl_primitive_desc_t made;
-    check(dnnl_engine_create(&p.engine, dnnl_cpu, 0));
-    check(dnnl_stream_create(&p.stream, p.engine, dnnl_stream_default_flags));
-    check(dnnl_primitive_desc_create(&made, &desc, NULL, p.engine, NULL));
-    check(dnnl_primitive_create(&p.pooling, made));
-    check(dnnl_primitive_desc_destroy(made));
+    dnnl_alg_kind_t algorithm = pool->is_max ? dnnl_pooling_max : dnnl_pooling_avg_include_padding;
     size_t planes = (size_t)pool->images * (size_t)pool->channels;
     uint32_t random = 1;
     p.values = bench_random_floats(&random, planes * (size_t)pool->side * (size_t)pool->side);
     p.results = bench_random_floats(&random, planes * (size_t)side * (size_t)side);
+    dnnl_memory_desc_t from_desc, to_desc;
+    dnnl_primitive_desc_t made;
+    check(dnnl_engine_create(&p.engine, dnnl_cpu, 0));
+    check(dnnl_stream_create(&p.stream, p.engine, dnnl_stream_default_flags));
+#if DNNL_VERSION_MAJOR >= 3
+    const dnnl_dims_t no_gaps = {0};
+    check(dnnl_memory_desc_create_with_tag(&from_desc, 4, from, dnnl_f32, tag));
+    check(dnnl_memory_desc_create_with_tag(&to_desc, 4, to, dnnl_f32, tag));
+    check(dnnl_pooling_forward_primitive_desc_create(&made, p.engine, dnnl_forward_inference, algorithm, from_desc,
+                                                     to_desc, strides, kernel, no_gaps, padding, padding, NULL));
+    check(dnnl_memory_create(&p.from, from_desc, p.engine, p.values));
+    check(dnnl_memory_create(&p.to, to_desc, p.engine, p.results));
+    check(dnnl_memory_desc_destroy(from_desc));
+    check(dnnl_memory_desc_destroy(to_desc));
+#else
+    dnnl_pooling_desc_t desc;
+    check(dnnl_memory_desc_init_by_tag(&from_desc, 4, from, dnnl_f32, tag));
+    check(dnnl_memory_desc_init_by_tag(&to_desc, 4, to, dnnl_f32, tag));
+    check(dnnl_pooling_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &from_desc, &to_desc, strides,
+                                         kernel, padding, padding));
+    check(dnnl_primitive_desc_create(&made, &desc, NULL, p.engine, NULL));
     check(dnnl_memory_create(&p.from, &from_desc, p.engine, p.values));
     check(dnnl_memory_create(&p.to, &to_desc, p.engine, p.results));
+#endif
+    check(dnnl_primitive_create(&p.pooling, made));
+    check(dnnl_primitive_desc_destroy(made));
     return p;
 }
 

@@ -105,8 +105,10 @@ static bool key_of(const eddy_conv_library *work, const eddy_conv_slice *slice, 
     key->left = columns->padding;
     key->right =
         (work->y.width - 1) * columns->stride + columns->dilation * (columns->size - 1) + 1 - work->x.width - key->left;
-    if (work->prepared_count > 0)
-        key->w_order = work->prepared[0]->w_own;
+    if (work->prepared_count > 0) {
+        key->w_number = work->prepared[0]->number;
+        key->w_order = &work->prepared[0]->w_own;
+    }
     bool x_is_last, y_is_last, is_data = work->direction == EDDY_CONV_DATA;
     eddy_conv_image x = work->stages && is_data ? staged(&work->x, slice->x_rows) : work->x;
     eddy_conv_image y = work->stages && !is_data ? staged(&work->y, slice->y_rows) : work->y;
@@ -208,8 +210,8 @@ void eddy_conv_library_end(eddy_conv_library *work) {
 /* ---- running ---- */
 
 /* Nothing to do without a primitive. */
-static bool reorder(dnnl_primitive_t primitive, const eddy_dnnl_turn *turn, const dnnl_memory_desc_t *from,
-                    void *source, const dnnl_memory_desc_t *to, void *target) {
+static bool reorder(dnnl_primitive_t primitive, const eddy_dnnl_turn *turn, const eddy_dnnl_desc *from, void *source,
+                    const eddy_dnnl_desc *to, void *target) {
     eddy_dnnl_call call = {.is_good = true};
     if (!primitive)
         return true;

@@ -1,5 +1,6 @@
 #include <kernels/cpu/conv_prepared.h>
 
+#include <base/atomic.h>
 #include <kernels/cpu/prepared.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 
 /* [group, to, from, rows, columns], or without the group where there is one alone; the library's choice without strides. */
 static bool describe_weight(const eddy_conv_key *key, const int64_t *strides, dnnl_data_type_t type,
-                            dnnl_memory_desc_t *desc) {
+                            eddy_dnnl_desc *desc) {
     const int64_t all[] = {key->groups, key->y_channels / key->groups, key->x_channels / key->groups, key->w_rows,
                            key->w_columns};
     int32_t first = key->groups > 1 ? 0 : 1, rank = 5 - first;
@@ -16,54 +17,50 @@ static bool describe_weight(const eddy_conv_key *key, const int64_t *strides, dn
         dims[d] = all[first + d];
         lies[d] = strides ? strides[first + d] : 0;
     }
-    if (!strides)
-        return dnnl_memory_desc_init_by_tag(desc, rank, dims, type, dnnl_format_tag_any) == dnnl_success;
-    return dnnl_memory_desc_init_by_strides(desc, rank, dims, type, lies) == dnnl_success;
+    return strides ? eddy_dnnl_desc_init_strides(desc, rank, dims, type, lies)
+                   : eddy_dnnl_desc_init_tag(desc, rank, dims, type, dnnl_format_tag_any);
 }
 
-static bool describe_image(const eddy_conv_key *key, bool is_x, dnnl_memory_desc_t *plain, dnnl_memory_desc_t *own) {
+static bool describe_image(const eddy_conv_key *key, bool is_x, eddy_dnnl_desc *plain, eddy_dnnl_desc *own) {
     const eddy_conv_strides *lies = is_x ? &key->x : &key->y;
     dnnl_dims_t dims = {key->images, is_x ? key->x_channels : key->y_channels, is_x ? key->x_rows : key->y_rows,
                         is_x ? key->x_columns : key->y_columns};
     const dnnl_dims_t strides = {lies->image, lies->channel, lies->row, lies->column};
     bool is_result = key->direction == (is_x ? EDDY_CONV_DATA : EDDY_CONV_FORWARD);
-    return dnnl_memory_desc_init_by_strides(plain, 4, dims, key->is_bf16 && !is_result ? dnnl_bf16 : dnnl_f32,
-                                            strides) == dnnl_success &&
-           dnnl_memory_desc_init_by_tag(own, 4, dims, dnnl_f32, key->is_free ? dnnl_format_tag_any : dnnl_nhwc) ==
-               dnnl_success;
+    return eddy_dnnl_desc_init_strides(plain, 4, dims, key->is_bf16 && !is_result ? dnnl_bf16 : dnnl_f32, strides) &&
+           eddy_dnnl_desc_init_tag(own, 4, dims, dnnl_f32, key->is_free ? dnnl_format_tag_any : dnnl_nhwc);
 }
 
 static bool describe(const eddy_conv_key *key, eddy_conv_prepared *p) {
     const int64_t taps = key->w_rows * key->w_columns, from = key->x_channels / key->groups;
     const int64_t dense[] = {key->y_channels / key->groups * from * taps, from * taps, taps, key->w_columns, 1};
-    bool is_result = key->direction == EDDY_CONV_WEIGHT;
-    if (!describe_image(key, true, &p->x_plain, &p->x_own) || !describe_image(key, false, &p->y_plain, &p->y_own) ||
-        !describe_weight(key, is_result ? dense : key->w_strides, key->is_bf16 && !is_result ? dnnl_bf16 : dnnl_f32,
-                         &p->w_plain))
-        return false;
     const dnnl_dims_t channels = {key->y_channels};
-    if (dnnl_memory_desc_init_by_tag(&p->bias, 1, channels, dnnl_f32, dnnl_a) != dnnl_success)
-        return false;
-    p->w_own = key->w_order;
-    return key->w_order.ndims > 0 || describe_weight(key, NULL, dnnl_f32, &p->w_own);
+    bool is_result = key->direction == EDDY_CONV_WEIGHT;
+    return describe_image(key, true, &p->x_plain, &p->x_own) && describe_image(key, false, &p->y_plain, &p->y_own) &&
+           describe_weight(key, is_result ? dense : key->w_strides, key->is_bf16 && !is_result ? dnnl_bf16 : dnnl_f32,
+                           &p->w_plain) &&
+           eddy_dnnl_desc_init_tag(&p->bias, 1, channels, dnnl_f32, dnnl_a) &&
+           (key->w_order ? eddy_dnnl_desc_init_copy(&p->w_own, key->w_order)
+                         : describe_weight(key, NULL, dnnl_f32, &p->w_own));
 }
 
 /* ---- primitives ---- */
 
-static dnnl_status_t describe_convolution(const eddy_conv_key *key, const eddy_conv_prepared *p, bool is_forward,
-                                          dnnl_convolution_desc_t *desc) {
-    const dnnl_dims_t strides = {key->row_stride, key->column_stride};
-    const dnnl_dims_t dilations = {key->row_dilation - 1, key->column_dilation - 1};
-    const dnnl_dims_t before = {key->top, key->left}, after = {key->bottom, key->right};
-    if (is_forward)
-        return dnnl_dilated_convolution_forward_desc_init(desc, dnnl_forward_training, dnnl_convolution_direct,
-                                                          &p->x_own, &p->w_own, key->has_bias ? &p->bias : NULL,
-                                                          &p->y_own, strides, dilations, before, after);
-    if (key->direction == EDDY_CONV_DATA)
-        return dnnl_dilated_convolution_backward_data_desc_init(desc, dnnl_convolution_direct, &p->x_own, &p->w_own,
-                                                                &p->y_own, strides, dilations, before, after);
-    return dnnl_dilated_convolution_backward_weights_desc_init(desc, dnnl_convolution_direct, &p->x_own, &p->w_own,
-                                                               NULL, &p->y_own, strides, dilations, before, after);
+static bool plan(const eddy_conv_key *key, const eddy_conv_prepared *p, dnnl_prop_kind_t kind, dnnl_engine_t engine,
+                 const_dnnl_primitive_attr_t attributes, const_dnnl_primitive_desc_t hint,
+                 dnnl_primitive_desc_t *made) {
+    const eddy_dnnl_convolution wanted = {
+        .kind = kind,
+        .x = &p->x_own,
+        .w = &p->w_own,
+        .y = &p->y_own,
+        .bias = key->has_bias ? &p->bias : NULL,
+        .strides = {key->row_stride, key->column_stride},
+        .dilations = {key->row_dilation - 1, key->column_dilation - 1},
+        .before = {key->top, key->left},
+        .after = {key->bottom, key->right},
+    };
+    return eddy_dnnl_plan_convolution(&wanted, engine, attributes, hint, made);
 }
 
 /* Its reference is slow, and what it does by matrix products is done as well without it. */
@@ -73,37 +70,36 @@ static bool is_worthwhile(const_dnnl_primitive_desc_t desc) {
            strstr(name, "ref") == NULL && strstr(name, "gemm") == NULL;
 }
 
+static bool take_order(eddy_dnnl_desc *desc, const_dnnl_primitive_desc_t plan, dnnl_query_t operand) {
+    eddy_dnnl_desc_fini(desc);
+    return eddy_dnnl_desc_init_plan(desc, plan, operand);
+}
+
 /* The orders that the library has chosen. */
-static void take_orders(const eddy_conv_key *key, const_dnnl_primitive_desc_t desc, eddy_conv_prepared *p) {
+static bool take_orders(const eddy_conv_key *key, const_dnnl_primitive_desc_t plan, eddy_conv_prepared *p) {
     bool is_data = key->direction == EDDY_CONV_DATA, is_weight = key->direction == EDDY_CONV_WEIGHT;
-    dnnl_query_t x = is_data ? dnnl_query_diff_src_md : dnnl_query_src_md;
-    dnnl_query_t y = key->direction == EDDY_CONV_FORWARD ? dnnl_query_dst_md : dnnl_query_diff_dst_md;
-    dnnl_query_t w = is_weight ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
-    p->x_own = *dnnl_primitive_desc_query_md(desc, x, 0);
-    p->y_own = *dnnl_primitive_desc_query_md(desc, y, 0);
-    p->w_own = *dnnl_primitive_desc_query_md(desc, w, 0);
-    p->scratch = *dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
-    p->scratch_bytes = dnnl_memory_desc_get_size(&p->scratch);
+    bool is_good =
+        take_order(&p->x_own, plan, is_data ? dnnl_query_diff_src_md : dnnl_query_src_md) &&
+        take_order(&p->y_own, plan, key->direction == EDDY_CONV_FORWARD ? dnnl_query_dst_md : dnnl_query_diff_dst_md) &&
+        take_order(&p->w_own, plan, is_weight ? dnnl_query_diff_weights_md : dnnl_query_weights_md) &&
+        take_order(&p->scratch, plan, dnnl_query_scratchpad_md);
+    p->scratch_bytes = is_good ? eddy_dnnl_desc_bytes(&p->scratch) : 0;
+    return is_good;
 }
 
 static bool make_convolution(const eddy_conv_key *key, dnnl_engine_t engine, eddy_conv_prepared *p) {
-    dnnl_convolution_desc_t forward, desc;
+    static const dnnl_prop_kind_t kinds[] = {[EDDY_CONV_FORWARD] = dnnl_forward_training,
+                                             [EDDY_CONV_DATA] = dnnl_backward_data,
+                                             [EDDY_CONV_WEIGHT] = dnnl_backward_weights};
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t hint = NULL, made = NULL;
-    bool is_backward = key->direction != EDDY_CONV_FORWARD;
-    bool is_good = describe_convolution(key, p, true, &forward) == dnnl_success &&
-                   (!is_backward || describe_convolution(key, p, false, &desc) == dnnl_success) &&
-                   dnnl_primitive_attr_create(&attributes) == dnnl_success &&
-                   dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) == dnnl_success;
     /* A way back is planned knowing the way forth. */
-    if (is_good && is_backward)
-        is_good = dnnl_primitive_desc_create(&hint, &forward, NULL, engine, NULL) == dnnl_success;
-    is_good =
-        is_good &&
-        dnnl_primitive_desc_create(&made, is_backward ? &desc : &forward, attributes, engine, hint) == dnnl_success &&
-        is_worthwhile(made) && dnnl_primitive_create(&p->convolution, made) == dnnl_success;
-    if (is_good)
-        take_orders(key, made, p);
+    bool is_good =
+        dnnl_primitive_attr_create(&attributes) == dnnl_success &&
+        dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) == dnnl_success &&
+        (key->direction == EDDY_CONV_FORWARD || plan(key, p, dnnl_forward_training, engine, NULL, NULL, &hint)) &&
+        plan(key, p, kinds[key->direction], engine, attributes, hint, &made) && is_worthwhile(made) &&
+        dnnl_primitive_create(&p->convolution, made) == dnnl_success && take_orders(key, made, p);
     dnnl_primitive_desc_destroy(made);
     dnnl_primitive_desc_destroy(hint);
     dnnl_primitive_attr_destroy(attributes);
@@ -111,16 +107,15 @@ static bool make_convolution(const eddy_conv_key *key, dnnl_engine_t engine, edd
 }
 
 /* *bytes of a buffer in the order `own`, where the memory is in another. */
-static bool make_reorder(dnnl_engine_t engine, const dnnl_memory_desc_t *plain, const dnnl_memory_desc_t *own,
-                         bool is_result, dnnl_primitive_t *reorder, size_t *bytes) {
-    if (dnnl_memory_desc_equal(plain, own))
+static bool make_reorder(dnnl_engine_t engine, const eddy_dnnl_desc *plain, const eddy_dnnl_desc *own, bool is_result,
+                         dnnl_primitive_t *reorder, size_t *bytes) {
+    if (eddy_dnnl_desc_equal(plain, own))
         return true;
-    dnnl_primitive_desc_t desc = NULL;
-    bool is_good = dnnl_reorder_primitive_desc_create(&desc, is_result ? own : plain, engine, is_result ? plain : own,
-                                                      engine, NULL) == dnnl_success &&
-                   dnnl_primitive_create(reorder, desc) == dnnl_success;
-    dnnl_primitive_desc_destroy(desc);
-    *bytes = dnnl_memory_desc_get_size(own);
+    dnnl_primitive_desc_t made = NULL;
+    bool is_good = eddy_dnnl_plan_reorder(is_result ? own : plain, is_result ? plain : own, engine, &made) &&
+                   dnnl_primitive_create(reorder, made) == dnnl_success;
+    dnnl_primitive_desc_destroy(made);
+    *bytes = eddy_dnnl_desc_bytes(own);
     return is_good;
 }
 
@@ -130,12 +125,20 @@ static void unmake(void *prepared) {
     for (int i = 0; i < 4; i++)
         if (all[i])
             dnnl_primitive_destroy(all[i]);
+    eddy_dnnl_desc *descs[] = {&p->x_plain, &p->y_plain, &p->w_plain, &p->x_own,
+                               &p->y_own,   &p->w_own,   &p->bias,    &p->scratch};
+    for (int i = 0; i < 8; i++)
+        eddy_dnnl_desc_fini(descs[i]);
 }
+
+/* atomic: whoever prepares counts; numbers differ, nothing follows from them */
+static _Atomic int64_t made_count;
 
 static bool make(const void *of, void *prepared) {
     const eddy_conv_key *key = of;
     eddy_conv_prepared *p = prepared;
     dnnl_engine_t engine = eddy_dnnl_engine();
+    p->number = eddy_add_relaxed(&made_count, 1) + 1;
     int before = eddy_dnnl_begin(); /* primitives are planned for so many threads */
     bool is_good =
         engine && describe(key, p) && make_convolution(key, engine, p) &&

@@ -29,16 +29,19 @@ typedef struct eddy_conv_key {
     int64_t top, bottom, left, right; /* padding of x; bottom and right may be negative: what no window reaches */
     eddy_conv_strides x, y;
     int64_t w_strides[5]; /* group, y's channel, x's channel, row, column */
-    /* The order of the weights, so that slices of other sizes share them; zeroed: the library's choice. */
-    dnnl_memory_desc_t w_order;
+    /* The order of the weights, so that slices of other sizes share them: of what has been prepared under this number, which is
+     * held meanwhile. 0: the library's choice. */
+    int64_t w_number;
+    const eddy_dnnl_desc *w_order;
 } eddy_conv_key;
 
 typedef struct eddy_conv_prepared {
+    int64_t number; /* no other has it, nor will have */
     dnnl_primitive_t convolution;
     dnnl_primitive_t x_reorder, y_reorder, w_reorder; /* NULL: lies as the library has it */
-    dnnl_memory_desc_t x_plain, y_plain, w_plain;     /* as the operands lie */
-    dnnl_memory_desc_t x_own, y_own, w_own;           /* as the library has them */
-    dnnl_memory_desc_t bias, scratch;
+    eddy_dnnl_desc x_plain, y_plain, w_plain;         /* as the operands lie */
+    eddy_dnnl_desc x_own, y_own, w_own;               /* as the library has them */
+    eddy_dnnl_desc bias, scratch;
     size_t x_bytes, y_bytes, w_bytes, scratch_bytes; /* of buffers; 0 where none is needed */
 } eddy_conv_prepared;
 

@@ -77,9 +77,9 @@ void eddy_dnnl_turn_end(eddy_dnnl_turn *turn) {
     eddy_dnnl_end(turn->before);
 }
 
-void eddy_dnnl_give(eddy_dnnl_call *call, int name, const dnnl_memory_desc_t *desc, void *data) {
+void eddy_dnnl_give(eddy_dnnl_call *call, int name, const eddy_dnnl_desc *desc, void *data) {
     dnnl_memory_t memory = NULL;
-    if (call->is_good && dnnl_memory_create(&memory, desc, eddy_dnnl_engine(), data) == dnnl_success)
+    if (call->is_good && eddy_dnnl_memory(desc, eddy_dnnl_engine(), data, &memory))
         call->arguments[call->count++] = (dnnl_exec_arg_t){name, memory};
     else
         call->is_good = false;

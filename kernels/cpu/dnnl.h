@@ -3,7 +3,7 @@
 #ifndef EDDY_KERNELS_CPU_DNNL_H
 #define EDDY_KERNELS_CPU_DNNL_H
 
-#include <oneapi/dnnl/dnnl.h>
+#include <kernels/cpu/dnnl_api.h>
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -44,7 +44,7 @@ typedef struct eddy_dnnl_call {
     bool is_good;
 } eddy_dnnl_call;
 
-void eddy_dnnl_give(eddy_dnnl_call *call, int name, const dnnl_memory_desc_t *desc, void *data);
+void eddy_dnnl_give(eddy_dnnl_call *call, int name, const eddy_dnnl_desc *desc, void *data);
 /* False where it was not executed: no memory. The call is used up. */
 bool eddy_dnnl_execute(eddy_dnnl_call *call, dnnl_primitive_t primitive, const eddy_dnnl_turn *turn);
 

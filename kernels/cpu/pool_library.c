@@ -33,20 +33,27 @@ typedef struct pool_key {
 
 typedef struct pool_prepared {
     dnnl_primitive_t pooling;
-    dnnl_memory_desc_t x, y, scratch;
+    eddy_dnnl_desc x, y, scratch;
     size_t scratch_bytes;
 } pool_prepared;
 
-static bool describe(const pool_key *key, pool_prepared *p, dnnl_pooling_desc_t *desc) {
+static bool plan(const pool_key *key, pool_prepared *p, dnnl_engine_t engine, const_dnnl_primitive_attr_t attributes,
+                 dnnl_primitive_desc_t *made) {
     const dnnl_dims_t x = {key->images, key->channels, key->x_rows, key->x_columns};
     const dnnl_dims_t y = {key->images, key->channels, key->y_rows, key->y_columns};
-    const dnnl_dims_t strides = {key->row_stride, key->column_stride}, window = {key->w_rows, key->w_columns};
-    const dnnl_dims_t before = {key->top, key->left}, after = {key->bottom, key->right};
     dnnl_format_tag_t order = key->is_last ? dnnl_nhwc : dnnl_nchw;
-    return dnnl_memory_desc_init_by_tag(&p->x, 4, x, dnnl_f32, order) == dnnl_success &&
-           dnnl_memory_desc_init_by_tag(&p->y, 4, y, dnnl_f32, order) == dnnl_success &&
-           dnnl_pooling_forward_desc_init(desc, dnnl_forward_inference, (dnnl_alg_kind_t)key->algorithm, &p->x, &p->y,
-                                          strides, window, before, after) == dnnl_success;
+    const eddy_dnnl_pool wanted = {
+        .algorithm = (dnnl_alg_kind_t)key->algorithm,
+        .x = &p->x,
+        .y = &p->y,
+        .window = {key->w_rows, key->w_columns},
+        .strides = {key->row_stride, key->column_stride},
+        .before = {key->top, key->left},
+        .after = {key->bottom, key->right},
+    };
+    return eddy_dnnl_desc_init_tag(&p->x, 4, x, dnnl_f32, order) &&
+           eddy_dnnl_desc_init_tag(&p->y, 4, y, dnnl_f32, order) &&
+           eddy_dnnl_plan_pool(&wanted, engine, attributes, made);
 }
 
 /* Its plain loops are slower than ours. */
@@ -58,24 +65,28 @@ static bool is_worthwhile(const_dnnl_primitive_desc_t desc) {
 
 static void unmake(void *prepared) {
     pool_prepared *p = prepared;
-    dnnl_primitive_destroy(p->pooling);
+    if (p->pooling)
+        dnnl_primitive_destroy(p->pooling);
+    eddy_dnnl_desc_fini(&p->x);
+    eddy_dnnl_desc_fini(&p->y);
+    eddy_dnnl_desc_fini(&p->scratch);
 }
 
 static bool make(const void *key, void *prepared) {
     pool_prepared *p = prepared;
     dnnl_engine_t engine = eddy_dnnl_engine();
-    dnnl_pooling_desc_t desc;
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t made = NULL;
     int before = eddy_dnnl_begin(); /* primitives are planned for so many threads */
-    bool is_good = engine && describe(key, p, &desc) && dnnl_primitive_attr_create(&attributes) == dnnl_success &&
+    bool is_good = engine && dnnl_primitive_attr_create(&attributes) == dnnl_success &&
                    dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) == dnnl_success &&
-                   dnnl_primitive_desc_create(&made, &desc, attributes, engine, NULL) == dnnl_success &&
-                   is_worthwhile(made) && dnnl_primitive_create(&p->pooling, made) == dnnl_success;
-    if (is_good) {
-        p->scratch = *dnnl_primitive_desc_query_md(made, dnnl_query_scratchpad_md, 0);
-        p->scratch_bytes = dnnl_memory_desc_get_size(&p->scratch);
-    }
+                   plan(key, p, engine, attributes, &made) && is_worthwhile(made) &&
+                   dnnl_primitive_create(&p->pooling, made) == dnnl_success &&
+                   eddy_dnnl_desc_init_plan(&p->scratch, made, dnnl_query_scratchpad_md);
+    if (is_good)
+        p->scratch_bytes = eddy_dnnl_desc_bytes(&p->scratch);
+    else
+        unmake(p);
     dnnl_primitive_desc_destroy(made);
     dnnl_primitive_attr_destroy(attributes);
     eddy_dnnl_end(before);
