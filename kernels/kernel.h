@@ -74,7 +74,7 @@ typedef struct eddy_kernel {
     int32_t cost_base_ps;
     int32_t cost_element_ps;
     int64_t (*cost)(const eddy_kernel_call *call);
-    /* Starts what the library behind this call starts once in a process, NULL: nothing. Asked where the op is issued, with
+    /* Starts what the library that serves this call starts once in a process, NULL: nothing. Asked where the op is issued, with
      * views alone, so that the library's static objects are there before the op is: true when it has just been started,
      * and then whoever must be first at exit has to register anew. */
     bool (*start)(const eddy_kernel_call *call);

@@ -286,6 +286,10 @@ static size_t workspace_of(const convolution *work) {
     }
     return bytes;
 }
+
+static bool start_library(const eddy_conv_plan *plan) {
+    return eddy_conv_library_start(plan, plan->is_transposed ? EDDY_CONV_DATA : EDDY_CONV_FORWARD);
+}
 #else
 static bool run_library(const eddy_kernel_call *call, const convolution *work) {
     (void)call;
@@ -296,17 +300,12 @@ static bool run_library(const eddy_kernel_call *call, const convolution *work) {
 static size_t workspace_of(const convolution *work) {
     return work->workspace_bytes;
 }
-#endif
 
-bool eddy_conv_start(const eddy_kernel_call *call) {
-    if (call->views[0].dtype == EDDY_F64 || eddy_isa_chosen() == EDDY_ISA_PORTABLE)
-        return false;
-    bool is_first = eddy_gemm_start();
-#ifdef EDDY_HAVE_DNNL
-    is_first |= eddy_conv_library_start();
-#endif
-    return is_first;
+static bool start_library(const eddy_conv_plan *plan) {
+    (void)plan;
+    return false;
 }
+#endif
 
 static void run(const eddy_kernel_call *call, bool is_transposed) {
     convolution work;
@@ -363,17 +362,29 @@ static int64_t conv_transpose2d_cost(const eddy_kernel_call *call) {
     return eddy_conv_plan_cost(&plan);
 }
 
+static bool conv2d_start(const eddy_kernel_call *call) {
+    eddy_conv_plan plan;
+    eddy_conv_plan_forward(&plan, &call->views[0], &call->views[1], &call->views[3], call->attributes);
+    return start_library(&plan);
+}
+
+static bool conv_transpose2d_start(const eddy_kernel_call *call) {
+    eddy_conv_plan plan;
+    eddy_conv_plan_transposed(&plan, &call->views[0], &call->views[1], &call->views[3], call->attributes);
+    return start_library(&plan);
+}
+
 const eddy_kernel eddy_cpu_conv2d = {.name = "conv2d",
                                      .run = conv2d_run,
                                      .workspace = conv2d_workspace,
                                      .cost_base_ps = 500000,
                                      .cost_element_ps = 10000,
                                      .cost = conv2d_cost,
-                                     .start = eddy_conv_start};
+                                     .start = conv2d_start};
 const eddy_kernel eddy_cpu_conv_transpose2d = {.name = "conv_transpose2d",
                                                .run = conv_transpose2d_run,
                                                .workspace = conv_transpose2d_workspace,
                                                .cost_base_ps = 500000,
                                                .cost_element_ps = 10000,
                                                .cost = conv_transpose2d_cost,
-                                               .start = eddy_conv_start};
+                                               .start = conv_transpose2d_start};

@@ -4,6 +4,7 @@
 #include <base/memory.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/conv_gather.h>
+#include <kernels/cpu/gemm.h>
 #include <kernels/cpu/isa.h>
 #include <kernels/cpu/walk.h>
 #include <string.h>
@@ -170,8 +171,8 @@ static size_t bias_bytes(const eddy_conv_library *work) {
     return work->bias ? rounded((size_t)work->plan->to.channels * sizeof(float)) : 0;
 }
 
-bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
-                             const eddy_kernel_view *bias, int64_t most) {
+static void init(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
+                 const eddy_kernel_view *bias) {
     bool is_back = direction == EDDY_CONV_DATA, is_weight = direction == EDDY_CONV_WEIGHT;
     *work = (eddy_conv_library){.plan = plan,
                                 .x = is_back ? plan->to : plan->from,
@@ -179,6 +180,12 @@ bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan
                                 .direction = direction,
                                 .stages = plan->to.dtype != EDDY_F32 && !is_weight,
                                 .bias = bias};
+}
+
+bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
+                             const eddy_kernel_view *bias, int64_t most) {
+    bool is_weight = direction == EDDY_CONV_WEIGHT;
+    init(work, plan, direction, bias);
     if (!is_served(work))
         return false;
     double fit = eddy_conv_plan_work(plan) / SLICE_WORK;
@@ -390,7 +397,10 @@ static void start(void) {
             start_one((eddy_conv_direction)direction, way % 2 ? EDDY_BF16 : EDDY_F32, way / 2);
 }
 
-bool eddy_conv_library_start(void) {
+bool eddy_conv_library_start(const eddy_conv_plan *plan, eddy_conv_direction direction) {
     static eddy_dnnl_start state = EDDY_DNNL_START;
-    return eddy_dnnl_start_once(&state, start);
+    eddy_conv_library work;
+    init(&work, plan, direction, NULL);
+    bool is_first = eddy_gemm_start_within(plan->compute, eddy_conv_plan_work(plan));
+    return (is_served(&work) && eddy_dnnl_start_once(&state, start)) || is_first;
 }

@@ -33,8 +33,9 @@ void eddy_conv_library_end(eddy_conv_library *work);
  * False where the library gave up (no memory): the result is still owed. */
 bool eddy_conv_library_run(eddy_conv_library *work, eddy_kernel_team *team, void *workspace, void *sums,
                            size_t sum_bytes);
-/* For eddy_kernel.start. */
-bool eddy_conv_library_start(void);
+/* Starts what stands behind such a convolution, for eddy_kernel.start: the library where it serves, and what multiplies where it
+ * gives up. */
+bool eddy_conv_library_start(const eddy_conv_plan *plan, eddy_conv_direction direction);
 #endif
 
 #endif

@@ -141,7 +141,7 @@ static bool make(const void *of, void *prepared) {
     p->number = eddy_add_relaxed(&made_count, 1) + 1;
     int before = eddy_dnnl_begin(); /* primitives are planned for so many threads */
     bool is_good =
-        engine && describe(key, p) && make_convolution(key, engine, p) &&
+        engine && eddy_dnnl_has_room() && describe(key, p) && make_convolution(key, engine, p) &&
         make_reorder(engine, &p->x_plain, &p->x_own, key->direction == EDDY_CONV_DATA, &p->x_reorder, &p->x_bytes) &&
         make_reorder(engine, &p->y_plain, &p->y_own, key->direction == EDDY_CONV_FORWARD, &p->y_reorder, &p->y_bytes) &&
         make_reorder(engine, &p->w_plain, &p->w_own, key->direction == EDDY_CONV_WEIGHT, &p->w_reorder, &p->w_bytes);

@@ -197,6 +197,10 @@ static size_t workspace_of(const weighing *work) {
     }
     return bytes;
 }
+
+static bool start_library(const eddy_conv_plan *plan) {
+    return eddy_conv_library_start(plan, EDDY_CONV_WEIGHT);
+}
 #else
 static bool run_library(const eddy_kernel_call *call, weighing *work) {
     (void)call;
@@ -206,6 +210,11 @@ static bool run_library(const eddy_kernel_call *call, weighing *work) {
 
 static size_t workspace_of(const weighing *work) {
     return work->workspace_bytes;
+}
+
+static bool start_library(const eddy_conv_plan *plan) {
+    (void)plan;
+    return false;
 }
 #endif
 
@@ -241,10 +250,17 @@ static int64_t cost(const eddy_kernel_call *call) {
     return eddy_conv_plan_cost(&plan);
 }
 
+static bool start(const eddy_kernel_call *call) {
+    const eddy_kernel_view *views = call->views;
+    eddy_conv_plan plan;
+    eddy_conv_plan_forward(&plan, &views[1], &views[2], &views[0], call->attributes);
+    return start_library(&plan);
+}
+
 const eddy_kernel eddy_cpu_conv2d_backward_weight = {.name = "conv2d_backward_weight",
                                                      .run = run,
                                                      .workspace = workspace,
                                                      .cost_base_ps = 500000,
                                                      .cost_element_ps = 10000,
                                                      .cost = cost,
-                                                     .start = eddy_conv_start};
+                                                     .start = start};

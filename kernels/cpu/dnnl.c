@@ -6,6 +6,7 @@
 #include <base/atomic.h>
 #include <dlfcn.h>
 #include <string.h>
+#include <sys/mman.h>
 
 typedef int get_fn(void);
 typedef void set_fn(int);
@@ -55,6 +56,18 @@ static void make_engine(void) {
 dnnl_engine_t eddy_dnnl_engine(void) {
     pthread_once(&made, make_engine);
     return engine;
+}
+
+/* Some 20 MB are made at most, and threads that begin meanwhile may take an arena of 64 MB. */
+#define ROOM_BYTES ((size_t)96 << 20)
+
+/* Memory that is never touched costs nothing but what is asked here: the system counts it against the limits of the process. */
+bool eddy_dnnl_has_room(void) {
+    void *room = mmap(NULL, ROOM_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        return false;
+    munmap(room, ROOM_BYTES);
+    return true;
 }
 
 bool eddy_dnnl_start_once(eddy_dnnl_start *start, void (*make)(void)) {

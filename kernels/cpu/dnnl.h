@@ -14,6 +14,10 @@ void eddy_dnnl_end(int before);
 /* The CPU's engine, the same for the life of the process; NULL where there is none. Any thread. */
 dnnl_engine_t eddy_dnnl_engine(void);
 
+/* Whether there is address space for what the library makes once and for the code that it generates. It does not look whether it
+ * got what it asked for, and dies; so this is asked before it makes anything. */
+bool eddy_dnnl_has_room(void);
+
 /* What the library keeps in static objects of functions is made by the first calls: an exit handler that was registered before
  * them runs after they are gone, while work may still be under way. So somebody makes such calls once, where an op is issued. */
 typedef struct eddy_dnnl_start {

@@ -41,6 +41,8 @@ bool eddy_gemm_blis_is_tuned(void);
 #ifdef EDDY_HAVE_DNNL
 eddy_gemm_f32_fn eddy_gemm_dnnl_f32;
 bool eddy_gemm_dnnl_start(void);
+/* Whether it could not be started: no address space. For the life of the process. */
+bool eddy_gemm_dnnl_is_left_out(void);
 #endif
 
 /* A provider's function; NULL where this build lacks it (or the provider has no such function). */
@@ -48,8 +50,10 @@ eddy_gemm_f32_fn *eddy_gemm_provider_f32(eddy_gemm_provider provider);
 eddy_gemm_f64_fn *eddy_gemm_provider_f64(eddy_gemm_provider provider);
 const char *eddy_gemm_provider_name(eddy_gemm_provider provider);
 
-/* Makes all that the libraries make on their first products. True for the calls that found it not made. */
-bool eddy_gemm_start(void);
+/* Makes all that the library which serves this product makes on its first ones. True for the calls that found it not made.
+ * The second: for products of at most so much work (m * n * k), whatever their sides. */
+bool eddy_gemm_start(eddy_dtype dtype, int64_t m, int64_t n, int64_t k);
+bool eddy_gemm_start_within(eddy_dtype dtype, double work);
 
 /* What the committed table (gemm_table.c) says for a whole problem on an instruction set; f32 or f64. */
 eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, int64_t n, int64_t k);

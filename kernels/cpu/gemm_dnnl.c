@@ -1,13 +1,25 @@
 /* oneDNN's sgemm. */
+#include <base/atomic.h>
 #include <kernels/cpu/dnnl.h>
 #include <kernels/cpu/gemm.h>
 
+/* atomic: stored (release) by the start, before anybody multiplies; relaxed by who has waited for it */
+static _Atomic bool is_left_out;
+
 /* Three products make all that is made on first calls. */
 static void start(void) {
+    if (!eddy_dnnl_has_room()) {
+        eddy_store_release(&is_left_out, true);
+        return;
+    }
     float a[64] = {0}, b[64] = {0}, c[64] = {0};
     eddy_gemm_dnnl_f32(false, false, 1, 1, 1, 1, a, 1, b, 1, 0, c, 1);
     eddy_gemm_dnnl_f32(false, false, 8, 8, 8, 1, a, 8, b, 8, 0, c, 8);
     eddy_gemm_dnnl_f32(false, true, 8, 8, 8, 1, a, 8, b, 8, 0, c, 8);
+}
+
+bool eddy_gemm_dnnl_is_left_out(void) {
+    return eddy_load_relaxed(&is_left_out);
 }
 
 bool eddy_gemm_dnnl_start(void) {
@@ -17,7 +29,8 @@ bool eddy_gemm_dnnl_start(void) {
 
 void eddy_gemm_dnnl_f32(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
                         const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc) {
-    if (k == 0) { /* oneDNN leaves C alone then, whatever beta is */
+    /* oneDNN leaves C alone without columns of A, whatever beta is. */
+    if (k == 0 || eddy_gemm_dnnl_is_left_out()) {
         eddy_gemm_portable_f32(transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }

@@ -1,6 +1,7 @@
 /* Which provider multiplies what. A committed table, never a timing at run time: the same program gives the same bits on
  * every run. Refresh it from what bench/gemm_table prints. */
 #include <kernels/cpu/gemm.h>
+#include <kernels/cpu/isa.h>
 #include <stddef.h>
 
 typedef struct rule {
@@ -50,14 +51,6 @@ eddy_gemm_f64_fn *eddy_gemm_provider_f64(eddy_gemm_provider provider) {
     }
 }
 
-bool eddy_gemm_start(void) {
-#ifdef EDDY_HAVE_DNNL
-    return eddy_gemm_dnnl_start();
-#else
-    return false;
-#endif
-}
-
 const char *eddy_gemm_provider_name(eddy_gemm_provider provider) {
     static const char *const names[] = {
 #define EDDY_GEMM_PROVIDER_ROW(enumerator, name) #name,
@@ -67,10 +60,15 @@ const char *eddy_gemm_provider_name(eddy_gemm_provider provider) {
     return (unsigned)provider < EDDY_GEMM_PROVIDER_COUNT ? names[provider] : "?";
 }
 
-/* In the build, and worth asking: BLIS has plain loops for CPUs that are newer than it is, which ours leave far behind. */
+/* In the build, and worth asking: BLIS has plain loops for CPUs that are newer than it is, which ours leave far behind; oneDNN
+ * may not have had room to start. */
 static bool is_fit(eddy_gemm_provider provider, eddy_dtype dtype) {
 #ifdef EDDY_HAVE_BLIS
     if (provider == EDDY_GEMM_BLIS && !eddy_gemm_blis_is_tuned())
+        return false;
+#endif
+#ifdef EDDY_HAVE_DNNL
+    if (provider == EDDY_GEMM_DNNL && eddy_gemm_dnnl_is_left_out())
         return false;
 #endif
     return dtype == EDDY_F32 ? eddy_gemm_provider_f32(provider) != NULL : eddy_gemm_provider_f64(provider) != NULL;
@@ -85,6 +83,29 @@ eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, i
             return at->provider;
     }
     return EDDY_GEMM_PORTABLE;
+}
+
+static bool start(eddy_gemm_provider provider) {
+#ifdef EDDY_HAVE_DNNL
+    if (provider == EDDY_GEMM_DNNL)
+        return eddy_gemm_dnnl_start();
+#endif
+    (void)provider;
+    return false;
+}
+
+bool eddy_gemm_start(eddy_dtype dtype, int64_t m, int64_t n, int64_t k) {
+    return start(eddy_gemm_choose(eddy_isa_chosen(), dtype, m, n, k));
+}
+
+bool eddy_gemm_start_within(eddy_dtype dtype, double work) {
+    bool is_first = false;
+    eddy_isa isa = eddy_isa_chosen();
+    for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]); r++)
+        if (isa >= rules[r].isa && dtype == rules[r].dtype && work >= rules[r].least_work &&
+            is_fit(rules[r].provider, dtype))
+            is_first |= start(rules[r].provider);
+    return is_first;
 }
 
 /* The halves of a side, as long as they are not narrower than `least`, in multiples of 16: what the libraries' loops like. */
@@ -107,10 +128,10 @@ static bool is_worth_cutting(int64_t tiles, double tile_work) {
 eddy_gemm_cut eddy_gemm_cut_for(int64_t m, int64_t n, int64_t k) {
     const int64_t good = 256, least_rows = 128, least_columns = 64;
     eddy_gemm_cut cut = {.rows = m, .columns = n, .row_tiles = 1, .column_tiles = 1};
-    while (is_worth_cutting(cut.row_tiles * cut.column_tiles,
-                            2.0 * (double)cut.rows * (double)cut.columns * (double)k) &&
-           (halve(&cut.rows, good) || halve(&cut.columns, good) || halve(&cut.rows, least_rows) ||
-            halve(&cut.columns, least_columns))) {
+    while (
+        is_worth_cutting(cut.row_tiles * cut.column_tiles, 2.0 * (double)cut.rows * (double)cut.columns * (double)k) &&
+        (halve(&cut.rows, good) || halve(&cut.columns, good) || halve(&cut.rows, least_rows) ||
+         halve(&cut.columns, least_columns))) {
         cut.row_tiles = (m + cut.rows - 1) / cut.rows;
         cut.column_tiles = (n + cut.columns - 1) / cut.columns;
     }

@@ -258,10 +258,22 @@ static int64_t linear_cost(const eddy_kernel_call *call) {
     return plan_cost(&plan);
 }
 
-static bool start(const eddy_kernel_call *call) {
-    eddy_dtype dtype = call->views[0].dtype;
-    bool is_for_library = dtype != EDDY_F64 && eddy_dtype_category_of(dtype) == EDDY_CATEGORY_FLOAT;
-    return is_for_library && eddy_isa_chosen() != EDDY_ISA_PORTABLE && eddy_gemm_start();
+/* A product that is computed column by column has changed places with its transpose. */
+static bool start_plan(const eddy_matrix_plan *plan) {
+    int64_t m = plan->out.rows, n = plan->out.columns, k = plan->a.columns;
+    return plan->compute == EDDY_F32 && (eddy_gemm_start(EDDY_F32, m, n, k) | eddy_gemm_start(EDDY_F32, n, m, k));
+}
+
+static bool matmul_start(const eddy_kernel_call *call) {
+    eddy_matrix_plan plan;
+    matmul_plan(&plan, call);
+    return start_plan(&plan);
+}
+
+static bool linear_start(const eddy_kernel_call *call) {
+    eddy_matrix_plan plan;
+    linear_plan(&plan, call);
+    return start_plan(&plan);
 }
 
 const eddy_kernel eddy_cpu_matmul = {.name = "matmul",
@@ -270,11 +282,11 @@ const eddy_kernel eddy_cpu_matmul = {.name = "matmul",
                                      .cost_base_ps = 400000,
                                      .cost_element_ps = 3000,
                                      .cost = matmul_cost,
-                                     .start = start};
+                                     .start = matmul_start};
 const eddy_kernel eddy_cpu_linear = {.name = "linear",
                                      .run = linear_run,
                                      .workspace = linear_workspace,
                                      .cost_base_ps = 400000,
                                      .cost_element_ps = 3000,
                                      .cost = linear_cost,
-                                     .start = start};
+                                     .start = linear_start};

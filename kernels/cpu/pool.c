@@ -297,8 +297,9 @@ static size_t workspace_of(const pool *p) {
     return is_for_library(p) ? eddy_pool_library_workspace(&request) : 0;
 }
 
-static bool start(const eddy_kernel_call *call) {
-    return call->views[0].dtype == EDDY_F32 && eddy_isa_chosen() != EDDY_ISA_PORTABLE && eddy_pool_library_start();
+static bool start_library(const pool *p) {
+    eddy_pool_request request = request_of(p);
+    return is_for_library(p) && eddy_pool_library_start(&request);
 }
 #else
 static bool run_library(const pool *p) {
@@ -311,8 +312,8 @@ static size_t workspace_of(const pool *p) {
     return 0;
 }
 
-static bool start(const eddy_kernel_call *call) {
-    (void)call;
+static bool start_library(const pool *p) {
+    (void)p;
     return false;
 }
 #endif
@@ -329,6 +330,12 @@ static size_t max_pool2d_workspace(const eddy_kernel_call *call) {
     pool p = {0};
     make_pool(&p, call, call->attributes);
     return workspace_of(&p);
+}
+
+static bool max_pool2d_start(const eddy_kernel_call *call) {
+    pool p = {0};
+    make_pool(&p, call, call->attributes);
+    return start_library(&p);
 }
 
 static void max_pool2d_with_indices_run(const eddy_kernel_call *call) {
@@ -392,6 +399,12 @@ static size_t average_workspace(const eddy_kernel_call *call, const eddy_attribu
     return eddy_cpu_mean.workspace(&mean);
 }
 
+static bool average_start(const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
+    pool p;
+    make_average(&p, call, attributes);
+    return !is_mean(&p) && start_library(&p);
+}
+
 static void avg_pool2d_run(const eddy_kernel_call *call) {
     average(call, call->attributes);
 }
@@ -408,6 +421,14 @@ static size_t adaptive_avg_pool2d_workspace(const eddy_kernel_call *call) {
     return average_workspace(call, NULL);
 }
 
+static bool avg_pool2d_start(const eddy_kernel_call *call) {
+    return average_start(call, call->attributes);
+}
+
+static bool adaptive_avg_pool2d_start(const eddy_kernel_call *call) {
+    return average_start(call, NULL);
+}
+
 /* Each element of each window. */
 static int64_t cost(const eddy_kernel_call *call) {
     const eddy_attributes_pool *attributes = call->attributes;
@@ -419,7 +440,7 @@ static int64_t cost(const eddy_kernel_call *call) {
 const eddy_kernel eddy_cpu_max_pool2d = {.name = "max_pool2d",
                                          .run = max_pool2d_run,
                                          .workspace = max_pool2d_workspace,
-                                         .start = start,
+                                         .start = max_pool2d_start,
                                          .cost_base_ps = 100000,
                                          .cost_element_ps = 700,
                                          .cost = cost};
@@ -431,7 +452,7 @@ const eddy_kernel eddy_cpu_max_pool2d_with_indices = {.name = "max_pool2d_with_i
 const eddy_kernel eddy_cpu_avg_pool2d = {.name = "avg_pool2d",
                                          .run = avg_pool2d_run,
                                          .workspace = avg_pool2d_workspace,
-                                         .start = start,
+                                         .start = avg_pool2d_start,
                                          .cost_base_ps = 100000,
                                          .cost_element_ps = 700,
                                          .cost = cost};
@@ -439,6 +460,6 @@ const eddy_kernel eddy_cpu_avg_pool2d = {.name = "avg_pool2d",
 const eddy_kernel eddy_cpu_adaptive_avg_pool2d = {.name = "adaptive_avg_pool2d",
                                                   .run = adaptive_avg_pool2d_run,
                                                   .workspace = adaptive_avg_pool2d_workspace,
-                                                  .start = start,
+                                                  .start = adaptive_avg_pool2d_start,
                                                   .cost_base_ps = 100000,
                                                   .cost_element_ps = 500};

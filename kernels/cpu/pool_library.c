@@ -78,7 +78,7 @@ static bool make(const void *key, void *prepared) {
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t made = NULL;
     int before = eddy_dnnl_begin(); /* primitives are planned for so many threads */
-    bool is_good = engine && dnnl_primitive_attr_create(&attributes) == dnnl_success &&
+    bool is_good = engine && eddy_dnnl_has_room() && dnnl_primitive_attr_create(&attributes) == dnnl_success &&
                    dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) == dnnl_success &&
                    plan(key, p, engine, attributes, &made) && is_worthwhile(made) &&
                    dnnl_primitive_create(&p->pooling, made) == dnnl_success &&
@@ -352,7 +352,7 @@ static void start(void) {
         start_one(way % 2, way / 2);
 }
 
-bool eddy_pool_library_start(void) {
+bool eddy_pool_library_start(const eddy_pool_request *request) {
     static eddy_dnnl_start state = EDDY_DNNL_START;
-    return eddy_dnnl_start_once(&state, start);
+    return is_served(request) && eddy_dnnl_start_once(&state, start);
 }

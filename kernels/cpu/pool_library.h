@@ -21,7 +21,7 @@ typedef struct eddy_pool_request {
 size_t eddy_pool_library_workspace(const eddy_pool_request *request);
 /* False where the result is still owed: the library does not serve, or gave up. */
 bool eddy_pool_library_run(const eddy_pool_request *request, const eddy_kernel_call *call);
-/* For eddy_kernel.start. */
-bool eddy_pool_library_start(void);
+/* For eddy_kernel.start: starts the library where it serves. */
+bool eddy_pool_library_start(const eddy_pool_request *request);
 
 #endif

@@ -540,9 +540,20 @@ static int64_t sdpa_backward_cost(const eddy_kernel_call *call) {
     return cost(&work, 3);
 }
 
-static bool start(const eddy_kernel_call *call) {
-    bool is_for_library = call->views[0].dtype != EDDY_F64;
-    return is_for_library && eddy_isa_chosen() != EDDY_ISA_PORTABLE && eddy_gemm_start();
+static bool start(const sdpa *work) {
+    return eddy_gemm_start(work->compute, work->block_rows, work->block_columns, eddy_max_i64(1, work->width));
+}
+
+static bool sdpa_start(const eddy_kernel_call *call) {
+    sdpa work;
+    forward_plan(&work, call);
+    return start(&work);
+}
+
+static bool sdpa_backward_start(const eddy_kernel_call *call) {
+    sdpa work;
+    backward_plan(&work, call);
+    return start(&work);
 }
 
 const eddy_kernel eddy_cpu_sdpa = {.name = "sdpa",
@@ -551,11 +562,11 @@ const eddy_kernel eddy_cpu_sdpa = {.name = "sdpa",
                                    .cost_base_ps = 500000,
                                    .cost_element_ps = 10000,
                                    .cost = sdpa_cost,
-                                   .start = start};
+                                   .start = sdpa_start};
 const eddy_kernel eddy_cpu_sdpa_backward = {.name = "sdpa_backward",
                                             .run = sdpa_backward_run,
                                             .workspace = sdpa_backward_workspace,
                                             .cost_base_ps = 500000,
                                             .cost_element_ps = 30000,
                                             .cost = sdpa_backward_cost,
-                                            .start = start};
+                                            .start = sdpa_backward_start};

@@ -1,0 +1,66 @@
+/* What starts a library: calls that it serves, and no others. Each test begins in a process in which none is started. */
+#include "tensor.h"
+#include <criterion/criterion.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/gemm.h>
+#include <kernels/cpu/isa.h>
+#include <kernels/cpu/kernels.h>
+
+#ifdef EDDY_HAVE_DNNL
+static bool starts(const eddy_kernel *kernel, const eddy_kernel_view *views, int32_t count, const void *attributes) {
+    const eddy_kernel_call call = {.kernel = kernel, .views = views, .view_count = count, .attributes = attributes};
+    return kernel->start(&call);
+}
+
+static bool is_portable(void) {
+    return eddy_isa_chosen() == EDDY_ISA_PORTABLE;
+}
+
+/* Square matrices. */
+static bool matmul_starts(eddy_dtype dtype, int64_t side) {
+    const int64_t shape[] = {side, side}, strides[] = {side, 1};
+    const eddy_kernel_view matrix = {NULL, shape, strides, dtype, 2}, views[] = {matrix, matrix, matrix};
+    return starts(&eddy_cpu_matmul, views, 3, NULL);
+}
+
+static bool conv_starts(int64_t side) {
+    enum { CHANNELS = 8 };
+    const int64_t image[] = {1, CHANNELS, side, side}, lies[] = {CHANNELS * side * side, side * side, side, 1};
+    const int64_t weight[] = {CHANNELS, CHANNELS, 3, 3}, dense[] = {CHANNELS * 9, 9, 3, 1};
+    const eddy_attributes_conv attributes = {.stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1};
+    const eddy_kernel_view x = {NULL, image, lies, EDDY_F32, 4}, w = {NULL, weight, dense, EDDY_F32, 4};
+    const eddy_kernel_view none = {.rank = -1}, views[] = {x, w, none, x};
+    return starts(&eddy_cpu_conv2d, views, 4, &attributes);
+}
+
+static bool pool_starts(int64_t side) {
+    const int64_t image[] = {1, 16, side, side}, lies[] = {16 * side * side, side * side, side, 1};
+    const int64_t half = side / 2, made[] = {1, 16, half, half}, made_lies[] = {16 * half * half, half * half, half, 1};
+    const eddy_attributes_pool attributes = {.kernel_size = {2, 2}, .stride = {2, 2}, .dilation = {1, 1}};
+    const eddy_kernel_view views[] = {{NULL, image, lies, EDDY_F32, 4}, {NULL, made, made_lies, EDDY_F32, 4}};
+    return starts(&eddy_cpu_max_pool2d, views, 2, &attributes);
+}
+
+Test(start, products_that_the_library_serves_start_it) {
+    cr_expect(!matmul_starts(EDDY_F32, 4) && !matmul_starts(EDDY_F32, 9), "tiny products");
+    cr_expect(!matmul_starts(EDDY_F64, 64) && !matmul_starts(EDDY_I64, 64), "dtypes that it does not multiply");
+    if (!is_portable())
+        cr_expect(matmul_starts(EDDY_F32, 64) && !matmul_starts(EDDY_F32, 64), "once");
+}
+
+Test(start, convolutions_that_the_library_serves_start_it) {
+    cr_expect(!conv_starts(2), "a tiny image");
+    if (!is_portable())
+        cr_expect(conv_starts(32) && !conv_starts(32), "once");
+}
+
+Test(start, pools_that_the_library_serves_start_it) {
+    cr_expect(!pool_starts(8), "a tiny image");
+    if (!is_portable())
+        cr_expect(pool_starts(64) && !pool_starts(64), "once");
+}
+#else
+Test(start, there_is_no_library) {
+    cr_expect(eddy_gemm_provider_f32(EDDY_GEMM_DNNL) == NULL);
+}
+#endif
