@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What `meson install` lays down serves a program: C and C++, shared and static, found by pkg-config or by CMake.
 
-Usage: test_installed.py pkg-config|cmake MESON BUILD EXAMPLES   ($CC and $CXX name the compilers)
+Usage: test_installed.py pkg-config|cmake MESON BUILD   ($CC and $CXX name the compilers)
 The files go to a folder that is deleted in the end. Exit status 77: no CMake."""
 import os
 import pathlib
@@ -29,6 +29,8 @@ foreach(source @SOURCES@)
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} ${source})
   target_link_libraries(${name} PRIVATE eddy::eddy)
+  add_executable(${name}_static ${source})
+  target_link_libraries(${name}_static PRIVATE eddy::eddy_static)
 endforeach()
 """
 
@@ -47,15 +49,47 @@ class PkgConfig:
     def __init__(self, root):
         file = next(root.rglob("eddy.pc"))
         self.prefix = root / re.search("^prefix=/?(.*)$", file.read_text(), re.M).group(1)
-        self.environment = {"PKG_CONFIG_PATH": f"{file.parent}:{os.environ.get('PKG_CONFIG_PATH', '')}"}
+        # No other library's .pc is to be found, as on a machine without the packages that Eddy is built with.
+        self.environment = {"PKG_CONFIG_LIBDIR": str(file.parent), "PKG_CONFIG_PATH": ""}
         self.libraries = str(file.parent.parent)
+        self.pages = next(root.rglob("share/doc/eddy"))
 
     def ask(self, *question):
         return output(["pkg-config", f"--define-variable=prefix={self.prefix}", *question, "eddy"],
                       **self.environment).split()
 
 
-def with_pkg_config(package, folder, examples):
+def expect(holds, sentence):
+    if not holds:
+        sys.exit(sentence)
+
+
+def check_flags(package):
+    """A program needs where the headers lie, where the library lies, and its name."""
+    flags = package.ask("--cflags", "--libs")
+    expect(flags == [f"-I{package.prefix}/include", f"-L{package.libraries}", "-leddy"], f"eddy.pc says {flags}")
+
+
+def check_library(package):
+    """What it needs lies where it looks: folders of the system, and BLIS's, which is none."""
+    dynamic = output(["readelf", "-d", f"{package.libraries}/libeddy.so"])
+    expect("libblis" not in dynamic or re.search(r"RUNPATH.*blis-serial", dynamic), f"no way to BLIS:\n{dynamic}")
+
+
+def check_pages(package):
+    for name in ("LICENSE", "README.md", "docs/errors.md", "docs/install.md", "examples/README.md", "examples/hello.c"):
+        expect((package.pages / name).is_file(), f"{name} is not installed")
+
+
+def check_uninstall(build, root):
+    output(["ninja", "-C", build, "uninstall"])
+    left = [str(file) for file in root.rglob("*") if not file.is_dir()]
+    expect(not left, f"left behind: {left}")
+
+
+def with_pkg_config(package, folder):
+    examples = package.pages / "examples"
+    check_flags(package)
     shared = package.ask("--cflags", "--libs")
     static = package.ask("--cflags") + [flag.replace("-leddy", "-l:libeddy.a")
                                         for flag in package.ask("--static", "--libs")]
@@ -75,7 +109,8 @@ def with_pkg_config(package, folder, examples):
         output([program], LD_LIBRARY_PATH=package.libraries)
 
 
-def with_cmake(package, folder, examples):
+def with_cmake(package, folder):
+    examples = package.pages / "examples"
     version = package.ask("--modversion")[0]
     sources = [examples / "hello.c", examples / "custom_op.c", HERE / "in_cpp.cpp"]
     text = CMAKE_LISTS.replace("@SERIES@", ".".join(version.split(".")[:2]))
@@ -85,10 +120,11 @@ def with_cmake(package, folder, examples):
     output(["cmake", "--build", folder / "build"])
     for source in sources:
         output([folder / "build" / source.stem])
+        output([folder / "build" / (source.stem + "_static")])
 
 
 def main():
-    way, meson, build, examples = sys.argv[1:]
+    way, meson, build = sys.argv[1:]
     if way == "cmake" and not (shutil.which("cmake") and shutil.which(CXX)):
         print("no CMake, or no C++ compiler")
         sys.exit(EXIT_SKIPPED)
@@ -97,7 +133,11 @@ def main():
         root, folder = target / "root", target / "user"
         output([meson, "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", root])
         folder.mkdir()
-        (with_cmake if way == "cmake" else with_pkg_config)(PkgConfig(root), folder, pathlib.Path(examples))
+        package = PkgConfig(root)
+        check_library(package)
+        check_pages(package)
+        (with_cmake if way == "cmake" else with_pkg_config)(package, folder)
+        check_uninstall(build, root)
 
 
 main()
