@@ -4,6 +4,7 @@
 #include "transformer.h"
 
 #include <eddy/eddy.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,9 +148,10 @@ static double seconds_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* `loss`: of the step before; NAN: there was none. */
 static void show(int64_t step, const struct settings *s, double loss, double begin) {
     double spent = seconds_now() - begin, left = spent / (double)step * (double)(s->steps - step);
-    if (isatty(STDOUT_FILENO)) {
+    if (isatty(STDOUT_FILENO) && !isnan(loss)) {
         printf("\rstep %lld of %lld, loss %.3f, %.0f s left   ", (long long)step, (long long)s->steps, loss, left);
         fflush(stdout);
     }
@@ -170,7 +172,7 @@ static bool train(const struct settings *s, const struct text *text, transformer
             show(step + 1, s, loss, begin);
         if (is_fine && ((step + 1) % EVALUATE_EVERY == 0 || step + 1 == s->steps)) {
             double held_out;
-            is_fine = evaluate(s, text, net, &held_out);
+            is_fine = eddy_read_f64(last, &loss) == EDDY_OK && evaluate(s, text, net, &held_out);
             if (is_fine) {
                 printf("%sstep %lld, training %.3f, validation %.3f, %.0f s\n", isatty(STDOUT_FILENO) ? "\r" : "",
                        (long long)(step + 1), loss, held_out, seconds_now() - begin);
@@ -252,6 +254,8 @@ int main(int argc, char **argv) {
     int outcome = read_settings(argc, argv, &s);
     if (outcome <= 0)
         return outcome < 0;
+    if (s.steps > 0 && !checkpoint_can_be_saved(s.checkpoint))
+        return 1;
     char complaint[4400];
     eddy_error error = {0};
     eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = s.threads));
@@ -267,5 +271,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, "char_transformer: %s\n", error.message);
     eddy_runtime_use(NULL);
     eddy_runtime_release(&runtime);
+    errno = 0;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "char_transformer: cannot write what is to be shown: %s\n", strerror(errno ? errno : ENOSPC));
+        is_fine = false;
+    }
     return !is_fine;
 }

@@ -1,10 +1,34 @@
 #include "checkpoint.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define NAME_BYTES 48
 #define CHARACTERS "characters"
+
+bool checkpoint_can_be_saved(const char *path) {
+    char beside[4096];
+    struct stat there;
+    bool is_folder = stat(path, &there) == 0 && S_ISDIR(there.st_mode);
+    int length = snprintf(beside, sizeof(beside), "%s.XXXXXX", path), file = -1;
+    if (is_folder)
+        errno = EISDIR;
+    else if (length >= (int)sizeof(beside))
+        errno = ENAMETOOLONG;
+    else
+        file = mkstemp(beside);
+    if (file < 0) {
+        fprintf(stderr, "char_transformer: cannot write %s: %s\n", path, strerror(errno));
+        return false;
+    }
+    close(file);
+    unlink(beside);
+    return true;
+}
 
 bool checkpoint_save(const transformer *net, const struct text *text, int64_t step, double loss, const char *path) {
     eddy_tensor *tensors[TRANSFORMER_PARAMETERS_MAX + 1];

@@ -44,7 +44,9 @@ int main(void) {
     eddy_call("user.decay", EDDY_LIST(matrix), EDDY_ATTRIBUTES({"factor", EDDY_ATTRIBUTE_FLOAT, {.floating = 1}}), &y);
     eddy_error error;
     eddy_status status = eddy_error_take(&error);
-    printf("%s: %s\n", eddy_status_name(status), error.message);
+    bool is_meant = status == EDDY_INVALID_ARGUMENT;
+    fprintf(is_meant ? stdout : stderr, "%s%s: %s\n", is_meant ? "A matrix is refused, as it should be: " : "",
+            eddy_status_name(status), error.message);
     eddy_scope_end(scope);
-    return status != EDDY_INVALID_ARGUMENT;
+    return !is_meant || fflush(stdout) != 0;
 }

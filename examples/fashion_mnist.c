@@ -117,5 +117,10 @@ int main(int argc, char **argv) {
             is_fine = false;
         }
     }
+    errno = 0;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "fashion_mnist: cannot write what is to be shown: %s\n", strerror(errno ? errno : ENOSPC));
+        is_fine = false;
+    }
     return !is_fine;
 }

@@ -11,9 +11,7 @@ int main(void) {
     printf("sum %g\n", eddy_item_f64(eddy_sum(y, NULL, NULL)));
     eddy_scope_end(scope);
     eddy_error error;
-    if (eddy_error_take(&error) != EDDY_OK) {
+    if (eddy_error_take(&error) != EDDY_OK)
         fprintf(stderr, "%s\n", error.message);
-        return 1;
-    }
-    return 0;
+    return error.status != EDDY_OK || fflush(stdout) != 0;
 }

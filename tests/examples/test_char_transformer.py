@@ -78,12 +78,32 @@ class Checkpoint(Case):
         self.assertEqual(self.succeed("--steps", "0", "--sample", "0").splitlines()[-1], second.splitlines()[-1])
 
 
+class Shown(Case):
+    def test_training_loss_is_a_number_from_the_first_step_on(self):
+        shown = self.succeed("--steps", "1", "--sample", "0")
+        self.assertRegex(shown, r"step 1, training \d\.\d{3}, validation \d\.\d{3}")
+
+    def test_full_disk_is_a_failure(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([PROGRAM, "--batch", "2", "--steps", "1", "--sample", "0", self.text], cwd=self.folder,
+                                  stdout=full, stderr=subprocess.PIPE, timeout=300, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"No space left", done.stderr)
+
+
 class Refused(Case):
     def test_missing_checkpoint(self):
         self.assertIn(f"{DEFAULT_CHECKPOINT}: No such file", self.refused("--steps", "0"))
 
     def test_checkpoint_that_cannot_be_written(self):
-        self.assertIn("/nonexistent/c: No such file", self.refused("--steps", "1", "--checkpoint", "/nonexistent/c"))
+        """Before anything is read or trained: nothing is shown yet."""
+        for path, reason in (("/nonexistent/c", "No such file"), (self.folder, "Is a directory"), ("x" * 5000, "too long")):
+            with self.subTest(path):
+                done = self.run_example("--steps", "1000000", "--checkpoint", path, text="/nonexistent/text")
+                self.assertEqual((done.returncode, done.stdout), (1, b""))
+                self.assertIn(f"{path}: ", done.stderr.decode())
+                self.assertIn(reason, done.stderr.decode())
+                self.assertEqual(os.listdir(self.folder), ["text"])
 
     def test_damaged_checkpoint(self):
         self.succeed("--steps", "1", "--sample", "0")

@@ -137,6 +137,13 @@ class BadFiles(Case):
         self.assertEqual(done.returncode, 1)
         self.assertIn("/dev/full", done.stderr)
 
+    def test_full_disk_under_stdout(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([PROGRAM, "--data", self.folder, "--epochs", "1"], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, timeout=900, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("No space left", done.stderr)
+
     def test_bad_options(self):
         for options in (["--epochs", "0"], ["--epochs", "x"], ["--batch", "-1"], ["--threads", "0"], ["--seed", "-3"],
                         ["--epochs"], ["--nonsense"], ["--batch", "100000000"], ["--model", "rnn"], ["--model"],
