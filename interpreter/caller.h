@@ -69,7 +69,7 @@ typedef struct eddy_caller {
 } eddy_caller;
 
 /* NULL until the thread's first call, and again once the thread ends. */
-extern _Thread_local eddy_caller *eddy_caller_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern _Thread_local eddy_caller *eddy_caller_self __attribute__((tls_model("initial-exec")));
 
 /* Makes or adopts one for the calling thread; NULL (nothing recorded) where there is no memory. */
 eddy_caller *eddy_caller_begin(void);
