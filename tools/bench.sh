@@ -11,20 +11,17 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+for argument; do
+    case $argument in
+    --help | -h)
+        sed -n '2,10s/^# \{0,1\}//p' tools/bench.sh
+        exit 0
+        ;;
+    --list) PYTHONDONTWRITEBYTECODE=1 exec python3 bench/run.py --build build/bench "$@" ;;
+    esac
+done
+
 tools/packages.sh libopenblas-serial-dev valgrind
+tools/build.sh bench 300 --buildtype=release -Dbench=true -Dtests=false
 
-build=build/bench
-tools/build_folder.sh
-log=build/bench.log
-fail() {
-    tail -n 40 "$log" >&2
-    echo "the build failed; all of it is in $log; to begin afresh, delete build/" >&2
-    exit 1
-}
-if [ ! -f "$build/build.ninja" ]; then
-    echo "building (once, a minute or two)"
-    meson setup "$build" --buildtype=release -Dbench=true -Dtests=false >"$log" 2>&1 || fail
-fi
-ninja -C "$build" >"$log" 2>&1 || fail
-
-PYTHONDONTWRITEBYTECODE=1 exec python3 bench/run.py --build "$build" "$@"
+PYTHONDONTWRITEBYTECODE=1 exec python3 bench/run.py --build build/bench "$@"

@@ -1,6 +1,12 @@
 #!/bin/sh
 # Makes build/. Exit status 1, with a sentence, where what lies in it cannot be written: a run as root came first.
 set -eu
+case "${1:-}" in
+--help | -h)
+    sed -n '2s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+esac
 cd "$(dirname "$0")/.."
 
 mkdir -p build

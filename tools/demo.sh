@@ -1,22 +1,21 @@
 #!/bin/sh
-# Builds Eddy optimised and trains a network on Fashion-MNIST with it. Arguments go to the example: demo.sh --epochs 1
+# Builds Eddy optimised and trains a network on Fashion-MNIST with it: demo.sh [OPTION...]
+#
+# Installs what is missing. Options go to the example, as in demo.sh --epochs 1 --model cnn; examples/README.md tells of them,
+# and after the build so does build/release/examples/fashion_mnist --help.
 set -eu
 cd "$(dirname "$0")/.."
 
+for argument; do
+    case $argument in
+    --help | -h)
+        sed -n '2,5s/^# \{0,1\}//p' tools/demo.sh
+        exit 0
+        ;;
+    esac
+done
+
 tools/packages.sh dataset-fashion-mnist
+tools/build.sh release 200 --buildtype=release -Dtests=false
 
-build=build/release
-tools/build_folder.sh
-log=build/demo.log
-fail() {
-    tail -n 40 "$log" >&2
-    echo "the build failed; all of it is in $log; to begin afresh, delete build/" >&2
-    exit 1
-}
-if [ ! -f "$build/build.ninja" ]; then
-    echo "building (once, a minute or two)"
-    meson setup "$build" --buildtype=release -Dtests=false >"$log" 2>&1 || fail
-fi
-ninja -C "$build" >"$log" 2>&1 || fail
-
-exec "$build/examples/fashion_mnist" "$@"
+exec build/release/examples/fashion_mnist "$@"

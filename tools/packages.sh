@@ -3,6 +3,13 @@
 # Silent when all are there. Exit status 1, with a sentence, where they cannot be installed.
 set -eu
 
+case "${1:-}" in
+--help | -h)
+    sed -n '2,3s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+esac
+
 set -- gcc libc6-dev meson ninja-build pkg-config python3 libck-dev libxxhash-dev zlib1g-dev \
     libjansson-dev libminizip-dev libdnnl-dev libblis-serial-dev "$@"
 
@@ -29,7 +36,11 @@ fi
 
 echo "installing$missing"
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+life=
+trap 'rm -f "$log"; [ -z "$life" ] || kill "$life"' EXIT
+# A line now and then, for it may take minutes.
+while sleep 30 >/dev/null 2>&1; do echo "installing: $(grep -c '^Setting up' "$log") packages are set up"; done &
+life=$!
 # shellcheck disable=SC2086  # a list of names, and a prefix that may be empty
 install() {
     # A machine that has just been started may be busy with its own updates: wait for them.

@@ -18,7 +18,7 @@ for argument; do
         leave_out=
         ;;
     --werror) werror=true ;;
-    --help)
+    --help | -h)
         sed -n '2,6s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
@@ -31,29 +31,30 @@ done
 
 tools/packages.sh g++ binutils cmake libcriterion-dev libdlpack-dev python3-numpy dataset-fashion-mnist spin
 
-tools/build_folder.sh
-
-# build NAME MESON-OPTION...: configures and compiles build/NAME
+# build NAME SUITES MESON-OPTION...: configures and compiles build/NAME with the programs that the suites run; none: all
 build() {
     name=$1
-    shift
-    echo "building build/$name"
-    log=build/$name.log
+    suites=$2
+    shift 2
     if [ -f "build/$name/build.ninja" ]; then
-        meson configure "build/$name" -Dwerror=$werror "$@" >"$log" 2>&1
-    else
-        meson setup "build/$name" -Dwerror=$werror "$@" >"$log" 2>&1
-    fi || return 1
-    meson compile -C "build/$name" >>"$log" 2>&1 && meson test -C "build/$name" --list >>"$log" 2>&1
+        meson configure "build/$name" -Dwerror=$werror "$@" >"build/$name.log" 2>&1 || {
+            tail -n 40 "build/$name.log" >&2
+            return 1
+        }
+    fi
+    tools/build.sh "$name" 1000 -Dwerror=$werror "$@" || return 1
+    # shellcheck disable=SC2046,SC2086  # lists of names
+    tools/build.sh "$name" 1000 -- $(tools/test_programs.py "build/$name" $suites)
 }
 
 # run NAME MESON-TEST-ARGUMENT...: runs tests of build/NAME and notes what came of them
 run() {
     name=$1
     shift
-    echo "running the tests in build/$name"
     # A failed test is told by the summary; meson's own report stays in the log.
-    $without_randomisation meson test -C "build/$name" --setup $setup "$@" >>"build/$name.log" 2>&1 || true
+    # shellcheck disable=SC2086  # two words, or none
+    $without_randomisation tools/progress.py "build/$name" "build/$name.log" \
+        meson test -C "build/$name" --setup $setup "$@" || true
 }
 
 # gcc 12's ThreadSanitizer does not start where the system spreads mappings over more than 28 bits.
@@ -62,19 +63,18 @@ failed_builds=
 build_or_note() {
     build "$@" && return 0
     failed_builds="$failed_builds $1"
-    tail -n 40 "build/$1.log"
     return 1
 }
 
 rm -f build/*/meson-logs/testlog*.json
-if build_or_note test -Dbuildtype=debugoptimized -Dchecks=true; then
+if build_or_note test '' -Dbuildtype=debugoptimized -Dchecks=true; then
     run test
 fi
-if build_or_note asan -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Dchecks=true \
+if build_or_note asan 'unit stress' -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Dchecks=true \
     -Dexamples=false -Db_lundef=false; then
     run asan --suite unit --suite stress
 fi
-if build_or_note tsan -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=thread -Dexamples=false \
+if build_or_note tsan 'unit stress' -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=thread -Dexamples=false \
     -Db_lundef=false; then
     if setarch -R true 2>/dev/null; then
         without_randomisation='setarch -R'

@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+"""Prints the programs that the tests of some suites run, as ninja names them. Usage: test_programs.py BUILD SUITE..."""
+import json
+import pathlib
+import subprocess
+import sys
+
+
+def main():
+    build, *suites = sys.argv[1:]
+    tests = json.loads(subprocess.run(["meson", "introspect", "--tests", build], capture_output=True, text=True,
+                                      check=True).stdout)
+    folder, found = pathlib.Path(build).resolve(), set()
+    for test in tests:
+        if suites and not any(suite.split(":")[-1] in suites for suite in test["suite"]):
+            continue
+        # Scripts get the programs that they run as arguments.
+        found |= {word for word in test["cmd"] if pathlib.Path(word).is_relative_to(folder)}
+    targets = json.loads(subprocess.run(["meson", "introspect", "--targets", build], capture_output=True, text=True,
+                                        check=True).stdout)
+    programs = {name for target in targets if target["type"] == "executable" for name in target["filename"]}
+    print("\n".join(sorted(str(pathlib.Path(name).relative_to(folder)) for name in found & programs)))
+
+
+main()
