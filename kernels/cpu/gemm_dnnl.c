@@ -22,8 +22,13 @@ bool eddy_gemm_dnnl_is_left_out(void) {
     return eddy_load_relaxed(&is_left_out);
 }
 
+static eddy_dnnl_start state = EDDY_DNNL_START;
+
+bool eddy_gemm_dnnl_is_started(void) {
+    return eddy_load_acquire(&state.is_done);
+}
+
 bool eddy_gemm_dnnl_start(void) {
-    static eddy_dnnl_start state = EDDY_DNNL_START;
     return eddy_dnnl_start_once(&state, start);
 }
 

@@ -85,6 +85,18 @@ eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, i
     return EDDY_GEMM_PORTABLE;
 }
 
+bool eddy_gemm_may_start(double work) {
+#ifdef EDDY_HAVE_DNNL
+    if (eddy_gemm_dnnl_is_started())
+        return false;
+    for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]); r++)
+        if (rules[r].provider == EDDY_GEMM_DNNL && work >= rules[r].least_work)
+            return true;
+#endif
+    (void)work;
+    return false;
+}
+
 static bool start(eddy_gemm_provider provider) {
 #ifdef EDDY_HAVE_DNNL
     if (provider == EDDY_GEMM_DNNL)

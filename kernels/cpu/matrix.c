@@ -264,14 +264,23 @@ static bool start_plan(const eddy_matrix_plan *plan) {
     return plan->compute == EDDY_F32 && (eddy_gemm_start(EDDY_F32, m, n, k) | eddy_gemm_start(EDDY_F32, n, m, k));
 }
 
+/* Of all batches. */
+static double work_of(const eddy_kernel_view *a, const eddy_kernel_view *out) {
+    return (double)eddy_view_count(out) * (double)(a->rank > 0 ? a->shape[a->rank - 1] : 1);
+}
+
 static bool matmul_start(const eddy_kernel_call *call) {
     eddy_matrix_plan plan;
+    if (!eddy_gemm_may_start(work_of(&call->views[0], &call->views[2])))
+        return false;
     matmul_plan(&plan, call);
     return start_plan(&plan);
 }
 
 static bool linear_start(const eddy_kernel_call *call) {
     eddy_matrix_plan plan;
+    if (!eddy_gemm_may_start(work_of(&call->views[0], &call->views[3])))
+        return false;
     linear_plan(&plan, call);
     return start_plan(&plan);
 }

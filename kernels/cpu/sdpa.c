@@ -546,12 +546,16 @@ static bool start(const sdpa *work) {
 
 static bool sdpa_start(const eddy_kernel_call *call) {
     sdpa work;
+    if (!eddy_gemm_may_start(INFINITY))
+        return false;
     forward_plan(&work, call);
     return start(&work);
 }
 
 static bool sdpa_backward_start(const eddy_kernel_call *call) {
     sdpa work;
+    if (!eddy_gemm_may_start(INFINITY))
+        return false;
     backward_plan(&work, call);
     return start(&work);
 }
