@@ -87,6 +87,7 @@ eddy_tensor *eddy_from_data(const void *data, eddy_shape shape, eddy_dtype dtype
     }
     if (bytes > 0)
         memcpy(memory, data, (size_t)bytes);
+    eddy_vm_storage_written(runtime->vm);
     eddy_scope_own(caller, tensor);
     return tensor;
 }

@@ -4,6 +4,7 @@
 
 #include <base/assert.h>
 #include <eddy/host.h>
+#include <stdint.h>
 
 /* eddy_read for a tensor whose handle and size were checked. */
 EDDY_MUST_USE eddy_status eddy_host_read(eddy_tensor *tensor, void *buffer, const char *op, const void *address);
@@ -23,6 +24,9 @@ typedef struct eddy_borrow {
 
 /* eddy_from_buffer for any strides. */
 eddy_tensor *eddy_host_borrow(const eddy_borrow *borrow);
+
+/* Whether the thread of that number has mapped a tensor of the runtime. Any thread. */
+bool eddy_host_has_lend(const struct eddy_runtime *runtime, uint64_t thread);
 
 /* In a forked child. */
 void eddy_host_fork_child(void);

@@ -103,12 +103,20 @@ eddy_status eddy_unmap(eddy_tensor *tensor) {
     open_lend *open = take(tensor, caller->thread);
     if (!open)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "unmap", address, "unmap: the tensor is not mapped");
-    /* A runtime that was shut down meanwhile has forgotten its lends. */
-    if (eddy_runtime_is_running(tensor->runtime))
-        eddy_vm_lend_end(tensor->runtime->vm, open->lend, false);
+    /* Also where the runtime is about to shut down: that waits for this. */
+    eddy_vm_lend_end(tensor->runtime->vm, open->lend, false);
     eddy_memory_release(open, sizeof(*open), EDDY_MEMORY_HANDLE);
     eddy_tensor_drop(tensor);
     return EDDY_OK;
+}
+
+bool eddy_host_has_lend(const eddy_runtime *runtime, uint64_t thread) {
+    bool has_lend = false;
+    eddy_lock_acquire(&lends.lock);
+    for (const open_lend *open = lends.first; open && !has_lend; open = open->next)
+        has_lend = open->thread == thread && open->tensor->runtime == runtime;
+    eddy_lock_release(&lends.lock);
+    return has_lend;
 }
 
 void eddy_host_fork_child(void) {

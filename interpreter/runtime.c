@@ -243,9 +243,12 @@ static void unbind_cached(eddy_caller *caller, eddy_runtime *runtime) {
 
 static eddy_status shut_down(eddy_runtime *runtime, int64_t timeout) {
     uint32_t running = EDDY_RUNTIME_RUNNING;
-    if (!eddy_cas_acq_rel(&runtime->state, &running, EDDY_RUNTIME_SHUT_DOWN))
+    /* Also where another thread has begun: it is over for both at the same time. */
+    if (!eddy_cas_acq_rel(&runtime->state, &running, EDDY_RUNTIME_SHUT_DOWN) && running != EDDY_RUNTIME_SHUT_DOWN)
         return EDDY_OK;
     eddy_status status = eddy_vm_close(runtime->vm, timeout);
+    if (status == EDDY_SHUT_DOWN)
+        return EDDY_OK;
     unbind_cached(eddy_caller_self, runtime);
     return status;
 }
@@ -272,6 +275,9 @@ eddy_status eddy_runtime_shutdown(eddy_runtime *runtime, int64_t timeout) {
                          "runtime_shutdown: a callback of the runtime would wait for itself");
     if (eddy_load_acquire(&runtime->state) == EDDY_RUNTIME_FORKED)
         return eddy_runtime_refuse(runtime, "runtime_shutdown", address, "");
+    if (timeout == EDDY_FOREVER && eddy_caller_self && eddy_host_has_lend(runtime, eddy_caller_self->thread))
+        return eddy_fail(EDDY_WOULD_DEADLOCK, "runtime_shutdown", address,
+                         "runtime_shutdown: the calling thread has mapped a tensor of the runtime; unmap it first");
     eddy_status status = shut_down(runtime, timeout);
     if (status != EDDY_OK)
         eddy_fail(status, "runtime_shutdown", address, "runtime_shutdown: %s", eddy_status_text(status));

@@ -446,8 +446,7 @@ void eddy_graph_count_finished(eddy_vm *vm, const eddy_instruction *instruction,
     vm->engine.finished++;
     vm->engine.finished_bytes += new_bytes;
     vm->engine.finished_ns += instruction->cost_ns;
-    if (instruction->cost_ns > EDDY_DEAR_NS)
-        vm->engine.finished_dear_ns += instruction->cost_ns;
+    vm->engine.finished_dear_ns += eddy_dear_ns(instruction->cost_ns, (eddy_vm_place)instruction->place);
 }
 
 bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction) {

@@ -26,6 +26,8 @@
 /* Instructions whose estimate is above count as dear: worth a hand-over on any machine. */
 #define EDDY_DEAR_NS 40000
 
+typedef enum eddy_vm_ended { EDDY_VM_OPEN, EDDY_VM_GIVEN_BACK, EDDY_VM_ABANDONED } eddy_vm_ended;
+
 typedef enum eddy_vm_state { EDDY_VM_RUNNING, EDDY_VM_CLOSING, EDDY_VM_CLOSED } eddy_vm_state;
 
 struct eddy_vm_event {
@@ -82,6 +84,7 @@ struct eddy_vm {
     uint64_t look_again_at; /* sequence number */
     int64_t issued_ns;      /* their estimates */
     int64_t issued_dear_ns; /* of those that were too dear for the caller */
+    uint64_t vain_at; /* `finished` when the last wait for the end of a lead was in vain */
     bool has_written;       /* to the ring, since the lock was taken */
     bool has_issued;        /* more than releases */
     uint64_t finished_seen;
@@ -187,6 +190,8 @@ struct eddy_vm {
     eddy_thread scheduler;
     bool has_scheduler;
     eddy_lock one_thread;           /* one-thread mode: held while a caller does the engine's work */
+    eddy_sleep_word ended; /* atomic: seq_cst; eddy_vm_ended, who closes a VM second sleeps on it */
+    bool is_kept;          /* lock: submission; a deleter still runs: the struct is never freed */
     _Atomic uint64_t skipped_count; /* atomic: relaxed; instructions that did not run for poison */
 };
 
@@ -327,8 +332,15 @@ const char *eddy_vm_call_name(const eddy_vm_call *call);
 
 /* ---- marks.c: how far ahead an issuer may be. Lock: submission ---- */
 
+/* What an instruction counts for as too dear for the caller: its estimate, or nothing. What only workers may run is dear whatever
+ * the estimate. */
+static inline int64_t eddy_dear_ns(int64_t cost_ns, eddy_vm_place place) {
+    if (cost_ns > EDDY_DEAR_NS)
+        return cost_ns;
+    return place == EDDY_PLACE_WORKER ? EDDY_DEAR_NS : 0;
+}
 /* Counts an instruction that is about to be written. */
-void eddy_marks_count(eddy_vm *vm, int64_t cost_ns);
+void eddy_marks_count(eddy_vm *vm, int64_t cost_ns, eddy_vm_place place);
 /* Waits, the lock given up meanwhile, where the call would be too far ahead. */
 EDDY_MUST_USE eddy_status eddy_marks_wait(eddy_vm *vm, const eddy_vm_call *call);
 /* The same for a call that waits, at most until the deadline (TIMED_OUT, unrecorded then): abandoned waits stay until what they
@@ -451,8 +463,8 @@ EDDY_MUST_USE eddy_status eddy_service_create(eddy_vm *vm);
 /* Sees to it that there is somebody to run user code, before any is accepted. INTERNAL, recorded, when the system gives
  * no thread. Lock: submission. */
 EDDY_MUST_USE eddy_status eddy_service_start(eddy_vm *vm, const char *op, const void *address);
-/* Runs what is left, then ends the thread. */
-void eddy_service_destroy(eddy_vm *vm);
+/* Runs what is left, then ends the thread. False when that took longer: what it needs then stays, the VM's struct too. */
+bool eddy_service_destroy(eddy_vm *vm, int64_t deadline_ns);
 /* Any thread; never blocks. */
 void eddy_service_push(eddy_vm *vm, eddy_service_item *item);
 /* A user's buffer and its deleter; made with the storage, so that giving it back needs no memory. */

@@ -27,10 +27,9 @@ static void refresh_seen(eddy_vm *vm) {
     vm->finished_seen = eddy_load_seq_cst(&vm->finished);
 }
 
-void eddy_marks_count(eddy_vm *vm, int64_t cost_ns) {
+void eddy_marks_count(eddy_vm *vm, int64_t cost_ns, eddy_vm_place place) {
     vm->issued_ns += cost_ns;
-    if (cost_ns > EDDY_DEAR_NS)
-        vm->issued_dear_ns += cost_ns;
+    vm->issued_dear_ns += eddy_dear_ns(cost_ns, place);
     int64_t count = (int64_t)(vm->issued - vm->finished_seen);
     int64_t bytes = vm->issued_bytes - vm->finished_bytes_seen;
     if (EDDY_UNLIKELY(count > vm->in_flight_peak))
@@ -117,11 +116,12 @@ static bool is_idle(eddy_vm *vm, const eddy_vm_call *call) {
 
 static eddy_status fail_behind(eddy_vm *vm, const eddy_vm_call *call) {
     const char *op = eddy_vm_call_name(call);
-    return eddy_fail(EDDY_WOULD_DEADLOCK, op, call->address,
-                     "%s: %lld calls wait behind a tensor that is mapped, or for a callback (since the call at %p), and "
-                     "nothing has moved for %d s",
-                     op, (long long)eddy_load_relaxed(&vm->behind), (void *)eddy_load_relaxed(&vm->blocker),
-                     (int)(BEHIND_PATIENCE_NS / 1000000000));
+    return eddy_fail(
+        EDDY_WOULD_DEADLOCK, op, call->address,
+        "%s: %lld calls wait behind a tensor that is mapped, or for a callback (since the call at %p), and "
+        "nothing has moved for %d s",
+        op, (long long)eddy_load_relaxed(&vm->behind), (void *)eddy_load_relaxed(&vm->blocker),
+        (int)(BEHIND_PATIENCE_NS / 1000000000));
 }
 
 /* What stands behind a lend or a callback is no back-pressure's, since it may wait for the issuer: a call that may be behind
@@ -212,6 +212,9 @@ __attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l, 
             status = wait_for_progress(vm, op, address, deadline);
         refresh_seen(vm);
     }
+    /* Something takes longer than anybody thought: no further call waits before that has moved. */
+    if (!has_finished(vm, count, ns))
+        vm->vain_at = vm->finished_seen;
     eddy_trace_end(EDDY_TRACE_WAIT, op, vm->sequence);
     return status;
 }
@@ -233,11 +236,13 @@ eddy_status eddy_marks_wait(eddy_vm *vm, const eddy_vm_call *call) {
     }
     if (!vm->is_driven)
         return EDDY_OK;
-    bool is_cheap = call->place == EDDY_PLACE_ANY &&
-                    eddy_cost_class_ns(eddy_cost_class(call->cost_ps)) <= eddy_team_hand_over_ns();
+    bool is_cheap =
+        call->place == EDDY_PLACE_ANY && eddy_cost_class_ns(eddy_cost_class(call->cost_ps)) <= eddy_team_hand_over_ns();
     if (!is_spent(vm, lead_now(vm), is_cheap))
         return EDDY_OK;
     refresh_seen(vm);
     lead now = lead_now(vm);
-    return is_spent(vm, now, is_cheap) ? wait_for_lead(vm, now, eddy_vm_call_name(call), call->address) : EDDY_OK;
+    return is_spent(vm, now, is_cheap) && vm->vain_at != vm->finished_seen
+               ? wait_for_lead(vm, now, eddy_vm_call_name(call), call->address)
+               : EDDY_OK;
 }

@@ -108,17 +108,21 @@ eddy_status eddy_service_sync(eddy_vm *vm, int64_t deadline_ns) {
     }
 }
 
-void eddy_service_destroy(eddy_vm *vm) {
+bool eddy_service_destroy(eddy_vm *vm, int64_t deadline_ns) {
     eddy_service *service = vm->service;
     if (!service)
-        return;
+        return true;
     if (service->has_thread) {
+        bool is_done = eddy_service_sync(vm, deadline_ns) == EDDY_OK;
         eddy_store_release(&service->is_ending, true);
         eddy_add_seq_cst(&service->signal, 1u);
         eddy_sleep_wake_all(&service->signal);
+        if (!is_done)
+            return false;
         eddy_thread_join(&service->thread);
     }
     eddy_service_run_due(vm);
     eddy_memory_release(service, sizeof(*service), EDDY_MEMORY_RUNTIME);
     vm->service = NULL;
+    return true;
 }

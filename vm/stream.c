@@ -6,10 +6,12 @@
 #include <vm/kinds.h>
 #include <vm/stream.h>
 
+/* The VM gives it up: handles may outlive that, and name a stream that nobody runs. */
 static void stream_free(eddy_vm_stream *stream) {
     if (stream->stream)
         stream->stream->class->destroy(stream->stream);
-    eddy_memory_release(stream, sizeof(*stream), EDDY_MEMORY_RUNTIME);
+    stream->stream = NULL;
+    eddy_vm_stream_release(stream);
 }
 
 /* Lock: submission. A number whose stream nobody refers to and whose instructions have retired is used again; *old is that stream,
@@ -21,7 +23,7 @@ static bool number_for(eddy_vm *vm, uint32_t *number, eddy_vm_stream **old) {
     }
     for (uint32_t i = 1; i < EDDY_STREAM_MAX; i++) {
         eddy_vm_stream *stream = vm->streams[i];
-        if (eddy_load_acquire(&stream->references) > 0 ||
+        if (eddy_load_acquire(&stream->references) > 1 ||
             stream->submitted != eddy_load_acquire(&stream->retired))
             continue;
         *old = stream;
@@ -39,11 +41,11 @@ eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_stream *under, bool is_foreign,
     made->stream = under;
     made->is_ordered = under->is_ordered;
     made->is_foreign = is_foreign;
-    eddy_store_relaxed(&made->references, 1);
+    eddy_store_relaxed(&made->references, 2); /* the caller's and the VM's */
     eddy_lock_acquire(&vm->submission);
     uint32_t number;
     eddy_vm_stream *old = NULL;
-    bool has_number = number_for(vm, &number, &old);
+    bool has_number = eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING && number_for(vm, &number, &old);
     if (has_number) {
         made->number = (uint16_t)number;
         vm->streams[number] = made;
@@ -81,8 +83,8 @@ void eddy_vm_stream_retain(eddy_vm_stream *stream) {
 }
 
 void eddy_vm_stream_release(eddy_vm_stream *stream) {
-    if (stream)
-        eddy_sub_release(&stream->references, 1);
+    if (stream && eddy_sub_acq_rel(&stream->references, 1) == 1)
+        eddy_memory_release(stream, sizeof(*stream), EDDY_MEMORY_RUNTIME);
 }
 
 void eddy_vm_streams_fini(eddy_vm *vm) {

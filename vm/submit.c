@@ -203,7 +203,7 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
     vm->issued++;
     vm->issued_bytes += submission->new_bytes;
     uint64_t cost_class = eddy_cost_class(submission->cost_ps);
-    eddy_marks_count(vm, eddy_cost_class_ns(cost_class));
+    eddy_marks_count(vm, eddy_cost_class_ns(cost_class), (eddy_vm_place)instruction->place);
     eddy_storage_number numbers[EDDY_RECORD_RELEASES];
     uint32_t count = eddy_vm_pending_take(vm, numbers, riders(vm, submission));
     eddy_record *record = eddy_ring_write(&vm->ring, instruction, submission->argument_bytes, submission->new_count,

@@ -30,6 +30,7 @@ static eddy_status init_memory(eddy_vm *vm) {
         under->class->destroy(under);
         return EDDY_OUT_OF_MEMORY;
     }
+    eddy_vm_stream_release(stream); /* the VM's own is enough */
     return EDDY_OK;
 }
 
@@ -71,7 +72,7 @@ static void start_threads(eddy_vm *vm) {
     eddy_team_view_init(&vm->team, vm->thread_count);
 }
 
-/* Gives back what init_memory took, also where it stopped half-way. */
+/* Gives back what init_memory took, also where it stopped half-way. The service goes first: deleters may still run. */
 static void fini_memory(eddy_vm *vm) {
     if (vm->issuer_cache.pool) {
         eddy_blocks_cache_fini(&vm->issuer_cache);
@@ -82,7 +83,6 @@ static void fini_memory(eddy_vm *vm) {
         eddy_blocks_pool_fini(&vm->argument_pool);
     }
     eddy_vm_streams_fini(vm);
-    eddy_service_destroy(vm);
     while (vm->chunks) {
         eddy_node_chunk *next = vm->chunks->next;
         eddy_memory_release(vm->chunks, sizeof(*vm->chunks), EDDY_MEMORY_NODE);
@@ -105,6 +105,7 @@ eddy_status eddy_vm_create(const eddy_runtime_options *options, eddy_vm **result
     vm->process = eddy_process_generation;
     vm->engine.ready_tail = &vm->engine.ready_head;
     if (init_memory(vm) != EDDY_OK) {
+        eddy_service_destroy(vm, EDDY_SLEEP_FOREVER);
         fini_memory(vm);
         eddy_memory_release(vm, sizeof(*vm), EDDY_MEMORY_RUNTIME);
         return eddy_fail(EDDY_OUT_OF_MEMORY, "runtime_create", NULL, "runtime_create: no memory");
@@ -166,19 +167,21 @@ static void free_storages(eddy_vm *vm) {
     }
 }
 
-eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns) {
-    if (vm->process != eddy_process_generation)
-        return EDDY_FORKED;
-    eddy_lock_acquire(&vm->submission);
-    bool was_running = eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING;
-    if (was_running)
-        eddy_store_seq_cst(&vm->state, EDDY_VM_CLOSING);
-    eddy_lock_release(&vm->submission);
-    if (!was_running)
-        return EDDY_SHUT_DOWN;
-    int64_t deadline_ns = eddy_clock_deadline(timeout_ns);
-    if (!drain(vm, deadline_ns) || !wait_for_leavers(vm, deadline_ns))
-        return EDDY_TIMED_OUT;
+/* Somebody else closes it, or has closed it. */
+static eddy_status await_end(eddy_vm *vm, int64_t deadline_ns) {
+    while (eddy_load_seq_cst(&vm->ended) == EDDY_VM_OPEN)
+        if (!eddy_sleep_wait(&vm->ended, EDDY_VM_OPEN, deadline_ns))
+            break;
+    return eddy_load_seq_cst(&vm->ended) == EDDY_VM_GIVEN_BACK ? EDDY_SHUT_DOWN : EDDY_TIMED_OUT;
+}
+
+static void say_ended(eddy_vm *vm, eddy_vm_ended how) {
+    eddy_store_seq_cst(&vm->ended, (uint32_t)how);
+    eddy_sleep_wake_all(&vm->ended);
+}
+
+/* Everything has retired: ends threads and gives memory back. False when a deleter took too long: that is left to itself. */
+static bool give_back(eddy_vm *vm, int64_t deadline_ns) {
     eddy_scheduler_end(vm);
     eddy_lock_acquire(&vm->submission);
     eddy_vm_flush_releases(vm);
@@ -196,8 +199,25 @@ eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns) {
         eddy_team_release();
     vm->has_team = false;
     free_storages(vm);
+    vm->is_kept = !eddy_service_destroy(vm, deadline_ns);
     fini_memory(vm);
-    return EDDY_OK;
+    return !vm->is_kept;
+}
+
+eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns) {
+    if (vm->process != eddy_process_generation)
+        return EDDY_FORKED;
+    int64_t deadline_ns = eddy_clock_deadline(timeout_ns);
+    eddy_lock_acquire(&vm->submission);
+    bool was_running = eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING;
+    if (was_running)
+        eddy_store_seq_cst(&vm->state, EDDY_VM_CLOSING);
+    eddy_lock_release(&vm->submission);
+    if (!was_running)
+        return await_end(vm, deadline_ns);
+    bool is_over = drain(vm, deadline_ns) && wait_for_leavers(vm, deadline_ns) && give_back(vm, deadline_ns);
+    say_ended(vm, is_over ? EDDY_VM_GIVEN_BACK : EDDY_VM_ABANDONED);
+    return is_over ? EDDY_OK : EDDY_TIMED_OUT;
 }
 
 bool eddy_vm_halt(eddy_vm *vm, int64_t deadline_ns) {
@@ -208,7 +228,7 @@ bool eddy_vm_halt(eddy_vm *vm, int64_t deadline_ns) {
 }
 
 void eddy_vm_destroy(eddy_vm *vm) {
-    if (vm->process != eddy_process_generation || eddy_load_seq_cst(&vm->state) != EDDY_VM_CLOSED)
+    if (vm->process != eddy_process_generation || eddy_load_seq_cst(&vm->state) != EDDY_VM_CLOSED || vm->is_kept)
         return;
     eddy_vm_releases_drop(vm);
     eddy_memory_release(vm, sizeof(*vm), EDDY_MEMORY_RUNTIME);
@@ -276,6 +296,7 @@ static eddy_status create_in_turn(eddy_vm *vm, int64_t bytes, eddy_storage_numbe
     if (status != EDDY_OK)
         return status;
     if (waited == EDDY_OK) {
+        eddy_vm_inside_begin(vm);
         *data = eddy_vm_storage(vm, target.storage)->shared.data;
         *storage = target.storage;
     } else {
@@ -302,6 +323,8 @@ eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_numb
     status = memory ? storage_adopt(vm, memory, bytes, NULL, storage) : EDDY_OUT_OF_MEMORY;
     if (status != EDDY_OK)
         eddy_blocks_release(&vm->issuer_cache, memory, bytes);
+    else
+        eddy_vm_inside_begin(vm);
     eddy_vm_leave(vm);
     if (status != EDDY_OK && may_wait)
         return create_in_turn(vm, bytes, storage, data);
@@ -309,6 +332,10 @@ eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_numb
         return eddy_fail(status, "from_data", NULL, "from_data: no memory for %lld bytes", (long long)bytes);
     *data = memory;
     return EDDY_OK;
+}
+
+void eddy_vm_storage_written(eddy_vm *vm) {
+    eddy_vm_inside_end(vm);
 }
 
 /* ---- asking ---- */
@@ -323,9 +350,14 @@ eddy_kernel_team *eddy_vm_team(eddy_vm *vm) {
 
 eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     eddy_vm_counters counters = {0};
-    if (vm->process != eddy_process_generation || eddy_load_seq_cst(&vm->state) == EDDY_VM_CLOSED)
+    if (vm->process != eddy_process_generation)
         return counters;
     eddy_lock_acquire(&vm->submission);
+    if (eddy_load_relaxed(&vm->state) == EDDY_VM_CLOSED) {
+        eddy_lock_release(&vm->submission);
+        return counters;
+    }
+    eddy_vm_inside_begin(vm);
     counters.submitted = vm->sequence;
     counters.caller_run = vm->caller_run_count + eddy_load_relaxed(&vm->counted.caller_run);
     counters.wakes = vm->wake_count;
@@ -348,6 +380,7 @@ eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     counters.bytes_live = eddy_load_relaxed(&vm->tensors.live_bytes);
     counters.bytes_peak = eddy_load_relaxed(&vm->tensors.peak_bytes);
     counters.bytes_cached = eddy_blocks_pool_cached_bytes(&vm->tensors);
+    eddy_vm_inside_end(vm);
     return counters;
 }
 
@@ -356,6 +389,9 @@ int64_t eddy_vm_trim(eddy_vm *vm) {
         return 0;
     eddy_blocks_cache_flush(&vm->issuer_cache);
     eddy_blocks_cache_flush(&vm->issuer_arguments);
+    eddy_vm_inside_begin(vm);
     eddy_vm_leave(vm);
-    return eddy_blocks_pool_trim(&vm->tensors) + eddy_blocks_pool_trim(&vm->argument_pool);
+    int64_t bytes = eddy_blocks_pool_trim(&vm->tensors) + eddy_blocks_pool_trim(&vm->argument_pool);
+    eddy_vm_inside_end(vm);
+    return bytes;
 }

@@ -120,6 +120,8 @@ EDDY_MUST_USE eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_
  * instruction names it (from_data). Blocks only where memory is short and work in flight may give some back; not on the
  * service thread. */
 EDDY_MUST_USE eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage, void **data);
+/* What is to be in it has been written: after each OK of the former. Until then the VM does not close. */
+void eddy_vm_storage_written(eddy_vm *vm);
 
 /* What a storage is released through: embedded in whatever holds the last reference, so that a release never
  * allocates. Owned by the VM from eddy_vm_release until `recycle` is called on it. */
@@ -169,7 +171,8 @@ EDDY_MUST_USE eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number st
 EDDY_MUST_USE eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number storage, bool is_mut,
                                              const eddy_vm_wait *wait, void **data, eddy_vm_lend **lend);
 /* Never blocks, never fails. `failed`: what was being written is torn. */
-void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend, bool failed);
+void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend, bool failed); /* a VM that closes waits for it; one that gave up
+                                                                     * waiting keeps it */
 
 /* Calls `callback(context, data, bytes, status)` on the service thread, ordered like an instruction that reads (is_mut:
  * reads and writes) the storage; status is the poison's where the storage is poisoned (data is NULL then). */
@@ -216,7 +219,8 @@ EDDY_MUST_USE eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream, con
  * one-thread mode: each op runs at the call. options are complete (environment applied). */
 EDDY_MUST_USE eddy_status eddy_vm_create(const eddy_runtime_options *options, eddy_vm **vm);
 /* Ends a VM: refuses new calls (SHUT_DOWN), waits up to timeout_ns for what is in flight, ends its threads and gives its
- * memory back. TIMED_OUT: it is abandoned as it is, threads and memory stay. Either way the struct lives on, so that
+ * memory back. TIMED_OUT: it is abandoned as it is, threads and memory stay. Where another thread closes it, or has closed it, waits
+ * for that within timeout_ns: SHUT_DOWN once it is closed, TIMED_OUT where it is abandoned, or is not closed yet. Either way the struct lives on, so that
  * tensors that outlive the runtime can be released (which then only recycles) and get an error from every call. */
 eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns);
 /* At exit, after the VM got its time: nothing of it begins to run any more, for good. True when its engine stands still; false

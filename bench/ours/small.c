@@ -138,8 +138,7 @@ static void decode_run(small *s) {
     for (int64_t t = 1; t <= DECODE_TOKENS; t++) {
         eddy_scope *scope = eddy_scope_begin();
         eddy_no_grad_begin();
-        eddy_tensor *logits =
-            transformer_logits(&s->decoder, eddy_from_data(tokens, EDDY_SHAPE(1, t), EDDY_I64, NULL));
+        eddy_tensor *logits = transformer_logits(&s->decoder, eddy_from_data(tokens, EDDY_SHAPE(1, t), EDDY_I64, NULL));
         eddy_tensor *last = eddy_select(eddy_select(logits, 0, 0), 0, -1);
         must(eddy_read_i64(eddy_argmax(last, EDDY_AXES(0), NULL), &tokens[t]));
         eddy_no_grad_end();
@@ -211,19 +210,18 @@ typedef struct program {
     void (*run)(small *s);
 } program;
 
-static const program programs[] = {{"small_gru_b%lld", gru_init, gru_run},
-                                   {"small_mlp_b%lld", mlp_init, mlp_run},
-                                   {"small_lenet_b%lld", lenet_init, lenet_run},
-                                   {"small_decode_b%lld", decode_init, decode_run},
-                                   {"small_tree", tree_init, tree_run},
-                                   {"small_chain_%lld", chain_init, chain_run},
-                                   {"small_mixed", mixed_init, mixed_run}};
+static const program programs[] = {
+    {"small_gru_b%lld", gru_init, gru_run},       {"small_mlp_b%lld", mlp_init, mlp_run},
+    {"small_lenet_b%lld", lenet_init, lenet_run}, {"small_decode_b%lld", decode_init, decode_run},
+    {"small_tree", tree_init, tree_run},          {"small_chain_%lld", chain_init, chain_run},
+    {"small_mixed", mixed_init, mixed_run}};
 
 static const program *find(const char *row, small *s) {
     for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++) {
         long long size = 0;
         bool has_size = strchr(programs[i].format, '%') != NULL;
-        if (has_size ? sscanf(row, programs[i].format, &size) == 1 : !strncmp(row, programs[i].format, strlen(programs[i].format))) {
+        if (has_size ? sscanf(row, programs[i].format, &size) == 1
+                     : !strncmp(row, programs[i].format, strlen(programs[i].format))) {
             s->batch = size;
             return &programs[i];
         }

@@ -128,6 +128,7 @@ static bool play(fault_script *script) {
     void *data;
     INSIST(eddy_vm_storage_create(vm, 64, &by_hand, &data));
     memset(data, 0, 64);
+    eddy_vm_storage_written(vm);
     INSIST(eddy_vm_storage_borrow(vm, script->buffer, sizeof(script->buffer), note_deleted, script, &borrowed));
 
     eddy_vm_operand wide[20] = {0};

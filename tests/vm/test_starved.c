@@ -161,8 +161,10 @@ static void *make_by_hand(void *context) {
     void *data;
     maker->status = eddy_vm_storage_create(maker->vm, maker->bytes, &maker->made, &data);
     maker->error = taken_error();
-    if (maker->status == EDDY_OK)
+    if (maker->status == EDDY_OK) {
         memset(data, 1, (size_t)maker->bytes);
+        eddy_vm_storage_written(maker->vm);
+    }
     eddy_store_release(&maker->is_done, true);
     return NULL;
 }

@@ -47,6 +47,7 @@ Test(vm, a_storage_made_by_hand_is_ready_and_its_bytes_are_the_callers) {
     cr_assert_eq(eddy_vm_storage_create(session.vm, CELLS * 8, &a, &data), EDDY_OK);
     for (int i = 0; i < CELLS; i++)
         ((int64_t *)data)[i] = 10 + i;
+    eddy_vm_storage_written(session.vm);
     cr_assert(eddy_vm_is_ready(session.vm, a));
     eddy_storage_number b = session_make_from(&session, 1, 1, &a);
     cr_assert_eq(session_read(&session, b), value_from(1, 10));
@@ -111,7 +112,7 @@ Test(vm, closing_a_busy_vm_obeys_its_time_and_leaves_it_as_it_is) {
     eddy_storage_number a = session_make(&session, 1);
     cr_assert_eq(eddy_vm_close(session.vm, 2000000), EDDY_TIMED_OUT);
     eddy_vm_destroy(session.vm); /* does nothing */
-    cr_assert_eq(eddy_vm_close(session.vm, 2000000), EDDY_SHUT_DOWN);
+    cr_assert_eq(eddy_vm_close(session.vm, 2000000), EDDY_TIMED_OUT, "it is abandoned for good");
     int64_t value;
     cr_assert_eq(eddy_vm_read_small(session.vm, a, 0, 8, &value, &forever), EDDY_SHUT_DOWN);
     taken_error();

@@ -1,0 +1,403 @@
+/* hostile CASE: what a program may do beside its calls: shut down, fork, poll, hold a lend or a lock for ever. Nothing hangs, nothing
+ * grows without a bound, nothing touches what was given back. */
+#include <base/memory.h>
+#include <eddy/eddy.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            eddy_error error = {0};                                                                                    \
+            eddy_error_take(&error);                                                                                   \
+            fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, error.message);                        \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+/* ---- an op that stays until it may go ---- */
+
+static atomic_int gate_is_open, inside_count;
+
+static eddy_status run_gate(const eddy_op_call *call) {
+    (void)call;
+    atomic_fetch_add(&inside_count, 1);
+    while (!atomic_load(&gate_is_open))
+        usleep(100);
+    return EDDY_OK;
+}
+
+/* In place on x, on a worker; returns once it runs. */
+static void hold(eddy_tensor *x) {
+    static bool is_registered;
+    static const eddy_operand_description operands[] = {{"x", EDDY_OPERAND_TENSOR, true}};
+    static const eddy_op_kernel kernels[] = {{.device = EDDY_DEVICE_CPU, .run = run_gate}};
+    static const eddy_op_description gate = {.size = sizeof(gate),
+                                             .name = "test.gate",
+                                             .summary = "waits",
+                                             .operands = operands,
+                                             .operand_count = 1,
+                                             .kernels = kernels,
+                                             .kernel_count = 1,
+                                             .has_no_gradient = true};
+    if (!is_registered)
+        CHECK(eddy_op_register(&gate) == EDDY_OK);
+    is_registered = true;
+    atomic_store(&gate_is_open, 0);
+    int before = atomic_load(&inside_count);
+    CHECK(eddy_call("test.gate", EDDY_LIST(x), NULL, NULL) == EDDY_OK);
+    while (atomic_load(&inside_count) == before)
+        usleep(100);
+}
+
+static void let_go(void) {
+    atomic_store(&gate_is_open, 1);
+}
+
+static eddy_tensor *ones(int64_t count) {
+    return eddy_full(EDDY_SHAPE(count), EDDY_S(1), EDDY_F32, NULL);
+}
+
+static eddy_runtime *use_new_runtime(void) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2));
+    CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
+    return runtime;
+}
+
+static int64_t in_flight(void) {
+    eddy_counters counters = {.size = sizeof(counters)};
+    CHECK(eddy_runtime_counters(NULL, &counters) == EDDY_OK);
+    return counters.in_flight;
+}
+
+static pthread_t start(void *(*run)(void *context), void *context) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, run, context) == 0);
+    return thread;
+}
+
+static eddy_status join(pthread_t thread) {
+    void *status;
+    CHECK(pthread_join(thread, &status) == 0);
+    return (eddy_status)(intptr_t)status;
+}
+
+static void *shut_down_for_ever(void *runtime) {
+    return (void *)(intptr_t)eddy_runtime_shutdown(runtime, EDDY_FOREVER);
+}
+
+/* ---- shutdown ---- */
+
+static void unmap_ends_what_shutdown_waits_for(void) {
+    eddy_runtime *runtime = use_new_runtime();
+    eddy_tensor *x = ones(1000);
+    CHECK(eddy_map(x, EDDY_READ, EDDY_FOREVER));
+    pthread_t closer = start(shut_down_for_ever, runtime);
+    while (eddy_add(x, x))
+        usleep(100);
+    CHECK(eddy_error_take(NULL) == EDDY_SHUT_DOWN);
+    CHECK(eddy_unmap(x) == EDDY_OK);
+    CHECK(join(closer) == EDDY_OK);
+}
+
+static void a_lender_cannot_wait_for_its_own_unmap(void) {
+    eddy_runtime *runtime = use_new_runtime();
+    eddy_tensor *x = ones(1000);
+    CHECK(eddy_map(x, EDDY_READ, EDDY_FOREVER));
+    CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_WOULD_DEADLOCK);
+    CHECK(eddy_unmap(x) == EDDY_OK);
+    CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK);
+}
+
+static atomic_int made_count;
+static char *large;
+#define LARGE_BYTES ((int64_t)16 << 20)
+
+static void *make_from_data(void *runtime) {
+    eddy_runtime_use(runtime);
+    eddy_tensor *made;
+    while ((made = eddy_from_data(large, EDDY_SHAPE(LARGE_BYTES), EDDY_U8, NULL))) {
+        atomic_fetch_add(&made_count, 1);
+        eddy_release(&made);
+    }
+    eddy_error_take(NULL);
+    return NULL;
+}
+
+static void a_copy_is_not_taken_away_by_shutdown(void) {
+    large = calloc(1, (size_t)LARGE_BYTES);
+    CHECK(large);
+    for (int round = 0; round < 30; round++) {
+        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2));
+        CHECK(runtime);
+        atomic_store(&made_count, 0);
+        pthread_t maker = start(make_from_data, runtime);
+        while (atomic_load(&made_count) <= round % 5)
+            usleep(100);
+        CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK);
+        join(maker);
+        eddy_runtime_release(&runtime);
+    }
+    free(large);
+}
+
+static void a_stream_outlives_its_runtime(void) {
+    eddy_runtime *runtime = use_new_runtime();
+    eddy_stream *stream = eddy_stream_create(EDDY_CPU, NULL), *other = eddy_stream_create(EDDY_CPU, NULL);
+    CHECK(stream && other && eddy_stream_scope_begin(other) == EDDY_OK);
+    CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK);
+    CHECK(!ones(3) && eddy_error_take(NULL) == EDDY_SHUT_DOWN);
+    CHECK(!eddy_event_record(stream) && eddy_error_take(NULL) == EDDY_SHUT_DOWN);
+    eddy_stream_scope_end();
+    eddy_stream_release(&stream);
+    eddy_stream_release(&other);
+    CHECK(eddy_runtime_use(NULL) == EDDY_OK);
+    eddy_runtime_release(&runtime);
+    CHECK(ones(3));
+}
+
+static void a_second_shutdown_ends_with_the_first(void) {
+    eddy_runtime *runtime = use_new_runtime();
+    eddy_tensor *x = ones(16);
+    hold(x);
+    pthread_t first = start(shut_down_for_ever, runtime);
+    while (eddy_add(x, x))
+        usleep(100);
+    eddy_error_take(NULL);
+    CHECK(eddy_runtime_shutdown(runtime, 1000000) == EDDY_TIMED_OUT);
+    pthread_t second = start(shut_down_for_ever, runtime);
+    let_go();
+    CHECK(join(first) == EDDY_OK);
+    CHECK(join(second) == EDDY_OK);
+    CHECK(eddy_runtime_shutdown(runtime, 0) == EDDY_OK);
+}
+
+static void what_was_abandoned_stays_so(void) {
+    eddy_runtime *runtime = use_new_runtime();
+    eddy_tensor *x = ones(16);
+    hold(x);
+    CHECK(eddy_runtime_shutdown(runtime, 1000000) == EDDY_TIMED_OUT);
+    CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_TIMED_OUT);
+    let_go();
+}
+
+static void stay(void *context) {
+    (void)context;
+    atomic_fetch_add(&inside_count, 1);
+    while (!atomic_load(&gate_is_open))
+        usleep(100);
+}
+
+static void a_deleter_that_stays_is_left_behind(void) {
+    static char buffer[4096];
+    eddy_runtime *runtime = use_new_runtime();
+    eddy_tensor *x = eddy_from_buffer(buffer, EDDY_SHAPE(1024), EDDY_F32, stay, NULL, NULL);
+    CHECK(x);
+    eddy_release(&x);
+    while (!atomic_load(&inside_count))
+        usleep(100);
+    CHECK(eddy_runtime_shutdown(runtime, 1000000) == EDDY_TIMED_OUT);
+    let_go();
+}
+
+/* ---- bounds ---- */
+
+static void polls_are_bounded(void) {
+    eddy_tensor *x = ones(1000);
+    CHECK(eddy_wait(x, EDDY_FOREVER) == EDDY_OK);
+    hold(x);
+    for (int i = 0; i < 20000; i++) {
+        CHECK(eddy_wait(x, 1000) == EDDY_TIMED_OUT);
+        CHECK(eddy_error_take(NULL) == EDDY_TIMED_OUT);
+    }
+    CHECK(in_flight() < 5000);
+    /* Others go on meanwhile. */
+    eddy_tensor *y = ones(10);
+    for (int i = 0; i < 20000; i++)
+        CHECK(eddy_add_s_inplace(y, EDDY_S(1)) == EDDY_OK);
+    CHECK(eddy_wait(y, EDDY_FOREVER) == EDDY_OK);
+    let_go();
+    CHECK(eddy_wait(x, EDDY_FOREVER) == EDDY_OK);
+    CHECK(eddy_sync(EDDY_FOREVER) == EDDY_OK);
+    CHECK(in_flight() == 0);
+}
+
+/* Issues on x until a call is refused. */
+static eddy_error issue_until_refused(eddy_tensor *x) {
+    eddy_error error = {0};
+    for (int i = 0; i < 200000; i++)
+        if (eddy_add_s_inplace(x, EDDY_S(1)) != EDDY_OK) {
+            eddy_error_take(&error);
+            break;
+        }
+    return error;
+}
+
+static void calls_behind_a_lend_are_bounded(void) {
+    eddy_tensor *x = ones(16), *y = ones(16);
+    CHECK(eddy_map(x, EDDY_WRITE, EDDY_FOREVER));
+    CHECK(issue_until_refused(x).status == EDDY_WOULD_DEADLOCK);
+    CHECK(in_flight() < 70000);
+    CHECK(eddy_add_s_inplace(y, EDDY_S(1)) == EDDY_OK);
+    CHECK(eddy_unmap(x) == EDDY_OK);
+    CHECK(eddy_sync(EDDY_FOREVER) == EDDY_OK);
+    CHECK(eddy_add_s_inplace(x, EDDY_S(1)) == EDDY_OK);
+}
+
+static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void want_lock(void *context, const void *data, int64_t bytes, const eddy_error *error) {
+    (void)data;
+    (void)bytes;
+    (void)error;
+    atomic_fetch_add((atomic_int *)context, 1);
+    pthread_mutex_lock(&users_lock);
+    pthread_mutex_unlock(&users_lock);
+}
+
+/* As every binding with a lock of its interpreter does. */
+static void a_callback_may_want_the_issuers_lock(void) {
+    static atomic_int called;
+    eddy_tensor *x = ones(16);
+    pthread_mutex_lock(&users_lock);
+    CHECK(eddy_read_async(x, want_lock, &called) == EDDY_OK);
+    while (!atomic_load(&called))
+        usleep(100);
+    for (int i = 0; i < 40000; i++)
+        CHECK(eddy_add_s_inplace(x, EDDY_S(1)) == EDDY_OK);
+    CHECK(issue_until_refused(x).status == EDDY_WOULD_DEADLOCK);
+    pthread_mutex_unlock(&users_lock);
+    CHECK(eddy_sync(EDDY_FOREVER) == EDDY_OK);
+    CHECK(eddy_item_f64(eddy_select(x, 0, 0)) > 40000);
+}
+
+/* Waves of tensors that a kernel holds up; each wave gives everything back. */
+static void numbers_come_back(void) {
+    enum { COUNT = 15000 };
+    static eddy_tensor *t[COUNT];
+    float values[4] = {1, 2, 3, 4};
+    int64_t after_first = 0;
+    for (int wave = 0; wave < 30; wave++) {
+        eddy_tensor *one = eddy_from_data(values, EDDY_SHAPE(4), EDDY_F32, NULL);
+        for (int i = 0; i < COUNT; i++)
+            CHECK((t[i] = eddy_from_data(values, EDDY_SHAPE(4), EDDY_F32, NULL)));
+        hold(one);
+        for (int i = 0; i < COUNT; i++) {
+            CHECK(eddy_add_inplace(t[i], one) == EDDY_OK);
+            eddy_release(&t[i]);
+        }
+        eddy_release(&one);
+        let_go();
+        CHECK(eddy_sync(EDDY_FOREVER) == EDDY_OK);
+        int64_t bytes = eddy_memory_counted(EDDY_MEMORY_TABLE).bytes + eddy_memory_counted(EDDY_MEMORY_NODE).bytes;
+        if (wave == 1)
+            after_first = bytes;
+        CHECK(wave < 2 || bytes == after_first);
+    }
+    CHECK(eddy_live_count() == 0);
+}
+
+static atomic_int stops;
+
+static void *want_memory(void *context) {
+    (void)context;
+    while (!atomic_load(&stops)) {
+        eddy_tensor *t[6];
+        for (int i = 0; i < 6; i++)
+            t[i] = eddy_zeros(EDDY_SHAPE(4 << 20), EDDY_U8, NULL);
+        for (int i = 0; i < 6; i++)
+            eddy_release(&t[i]);
+    }
+    eddy_sync(EDDY_FOREVER);
+    return NULL;
+}
+
+/* Old streams are freed to make new ones while their last works are on their way out, and the engine is short of memory. */
+static void streams_are_reused_beside_a_shortage(void) {
+    CHECK(setenv("EDDY_MEMORY_LIMIT", "20M", 1) == 0);
+    eddy_tensor *x = eddy_zeros(EDDY_SHAPE(1 << 17), EDDY_F32, NULL);
+    pthread_t hungry = start(want_memory, NULL);
+    for (int i = 0; i < 9000; i++) {
+        eddy_stream *stream = eddy_stream_create(EDDY_CPU, EDDY_OPTIONS(stream, .is_ordered = true));
+        if (stream) {
+            CHECK(eddy_stream_scope_begin(stream) == EDDY_OK);
+            eddy_add_s_inplace(x, EDDY_S(1));
+            eddy_stream_scope_end();
+        }
+        eddy_error_take(NULL);
+        eddy_stream_release(&stream);
+    }
+    atomic_store(&stops, 1);
+    join(hungry);
+}
+
+/* ---- fork ---- */
+
+static void use_in_child(void) {
+    alarm(20);
+    eddy_tensor *x = ones(100), *sum = eddy_sum(eddy_add(x, x), NULL, NULL);
+    _exit(eddy_sync(EDDY_FOREVER) != EDDY_OK || eddy_item_f64(sum) != 200);
+}
+
+static atomic_int child_status;
+
+static void fork_here(void *context, const void *data, int64_t bytes, const eddy_error *error) {
+    (void)context;
+    (void)data;
+    (void)bytes;
+    (void)error;
+    pid_t pid = fork();
+    if (pid == 0)
+        use_in_child();
+    int status = 1;
+    waitpid(pid, &status, 0);
+    atomic_store(&child_status, status == 0 ? 1 : 2);
+}
+
+static void a_callback_may_fork(void) {
+    eddy_tensor *x = ones(16);
+    CHECK(eddy_read_async(x, fork_here, NULL) == EDDY_OK);
+    while (!atomic_load(&child_status))
+        usleep(1000);
+    CHECK(atomic_load(&child_status) == 1);
+}
+
+/* ---- */
+
+#define CASE(name)                                                                                                     \
+    { #name, name }
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    CASE(unmap_ends_what_shutdown_waits_for),
+    CASE(a_lender_cannot_wait_for_its_own_unmap),
+    CASE(a_copy_is_not_taken_away_by_shutdown),
+    CASE(a_stream_outlives_its_runtime),
+    CASE(a_second_shutdown_ends_with_the_first),
+    CASE(what_was_abandoned_stays_so),
+    CASE(a_deleter_that_stays_is_left_behind),
+    CASE(polls_are_bounded),
+    CASE(calls_behind_a_lend_are_bounded),
+    CASE(a_callback_may_want_the_issuers_lock),
+    CASE(numbers_come_back),
+    CASE(streams_are_reused_beside_a_shortage),
+    CASE(a_callback_may_fork),
+};
+
+int main(int argc, char **argv) {
+    alarm(100);
+    for (size_t i = 0; argc > 1 && i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (strcmp(cases[i].name, argv[1]) == 0) {
+            cases[i].run();
+            return 0;
+        }
+    fprintf(stderr, "usage: hostile CASE\n");
+    return 2;
+}
