@@ -1,7 +1,8 @@
 /* What a call answers, and the record of an error.
  *
  * Every failing call that returns a status or NULL fills the calling thread's slot: the first record since the last
- * eddy_error_take is kept, the rest are counted. Nothing in this header blocks or allocates; any thread may call it. */
+ * eddy_error_take is kept, the rest are counted; what nobody has taken by the end of the process is told in one line on
+ * stderr. Nothing in this header blocks or allocates; any thread may call it. */
 #ifndef EDDY_STATUS_H
 #define EDDY_STATUS_H
 
