@@ -9,6 +9,7 @@
 #include <interpreter/autograd.h>
 #include <interpreter/note.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- cache ---- */
@@ -66,30 +67,73 @@ void eddy_tensor_rebind(eddy_tensor *tensor, eddy_runtime *runtime) {
     tensor->runtime = runtime;
 }
 
-static eddy_handle_slab *slab_of(const eddy_caller *caller, const eddy_tensor *tensor) {
-    for (eddy_handle_slab *slab = caller->slabs; slab; slab = slab->next)
-        if (tensor >= slab->handles && tensor < slab->handles + EDDY_HANDLE_SLAB_COUNT)
-            return slab;
-    return NULL;
+/* A thread's slabs by address. */
+typedef struct slab_index {
+    eddy_handle_slab **slabs;
+    size_t count;
+} slab_index;
+
+static int by_address(const void *a, const void *b) {
+    const eddy_handle_slab *first = *(eddy_handle_slab *const *)a, *second = *(eddy_handle_slab *const *)b;
+    return (first > second) - (first < second);
 }
 
-/* Frees slabs whose handles are all cached. O(handles x slabs): for eddy_trim only. */
-static int64_t trim_slabs(eddy_caller *caller) {
-    take_returned(caller);
+static bool index_init(slab_index *index, const eddy_caller *caller) {
+    *index = (slab_index){0};
+    size_t count = 0;
+    for (const eddy_handle_slab *slab = caller->slabs; slab; slab = slab->next)
+        count++;
+    if (count == 0 || !(index->slabs = eddy_memory_acquire(count * sizeof(*index->slabs), EDDY_MEMORY_HANDLE)))
+        return false;
     for (eddy_handle_slab *slab = caller->slabs; slab; slab = slab->next)
-        slab->cached = 0;
-    for (eddy_tensor *tensor = caller->free_handles; tensor; tensor = (eddy_tensor *)tensor->link.link.next)
-        slab_of(caller, tensor)->cached++;
+        index->slabs[index->count++] = slab;
+    qsort(index->slabs, count, sizeof(*index->slabs), by_address);
+    return true;
+}
+
+static void index_fini(slab_index *index) {
+    eddy_memory_release(index->slabs, index->count * sizeof(*index->slabs), EDDY_MEMORY_HANDLE);
+}
+
+/* The last one that begins at or before the handle. */
+static eddy_handle_slab *slab_of(const slab_index *index, const eddy_tensor *tensor) {
+    size_t begin = 0, end = index->count;
+    while (end - begin > 1) {
+        size_t middle = begin + (end - begin) / 2;
+        if ((const char *)index->slabs[middle] <= (const char *)tensor)
+            begin = middle;
+        else
+            end = middle;
+    }
+    return index->slabs[begin];
+}
+
+/* Sorts the cached handles: those of slabs that are cached whole are forgotten, the others are cached again. */
+static void keep_of_others(eddy_caller *caller, const slab_index *index) {
     eddy_tensor *rest = caller->free_handles;
     caller->free_handles = NULL;
     while (rest) {
         eddy_tensor *tensor = rest;
         rest = (eddy_tensor *)tensor->link.link.next;
-        if (slab_of(caller, tensor)->cached < EDDY_HANDLE_SLAB_COUNT)
+        if (slab_of(index, tensor)->cached < EDDY_HANDLE_SLAB_COUNT)
             push_free(caller, tensor);
         else if (tensor->runtime)
             eddy_runtime_unbind(tensor->runtime);
     }
+}
+
+/* Frees slabs whose handles are all cached; none where there is no memory to sort them. */
+static int64_t trim_slabs(eddy_caller *caller) {
+    take_returned(caller);
+    slab_index index;
+    if (!index_init(&index, caller))
+        return 0;
+    for (size_t i = 0; i < index.count; i++)
+        index.slabs[i]->cached = 0;
+    for (eddy_tensor *tensor = caller->free_handles; tensor; tensor = (eddy_tensor *)tensor->link.link.next)
+        slab_of(&index, tensor)->cached++;
+    keep_of_others(caller, &index);
+    index_fini(&index);
     int64_t bytes = 0;
     for (eddy_handle_slab **place = &caller->slabs; *place;) {
         eddy_handle_slab *slab = *place;

@@ -302,6 +302,26 @@ static void numbers_come_back(void) {
     CHECK(eddy_live_count() == 0);
 }
 
+/* Handles in any order: what trimming takes grows with their number, not with its square (a minute and a half here). */
+static void a_million_handles_are_trimmed(void) {
+    enum { COUNT = 1000000 };
+    static eddy_tensor *t[COUNT];
+    eddy_tensor *x = ones(4);
+    for (int i = 0; i < COUNT; i++)
+        CHECK((t[i] = eddy_reshape(x, EDDY_SHAPE(2, 2))));
+    uint32_t random = 1;
+    for (int i = COUNT - 1; i > 0; i--) {
+        random = random * 1664525u + 1013904223u;
+        int j = (int)(random % (uint32_t)i);
+        eddy_tensor *swapped = t[i];
+        t[i] = t[j];
+        t[j] = swapped;
+    }
+    for (int i = 0; i < COUNT; i++)
+        eddy_release(&t[i]);
+    CHECK(eddy_trim() > (int64_t)COUNT * 300);
+}
+
 static atomic_int stops;
 
 static void *want_memory(void *context) {
@@ -387,6 +407,7 @@ static const struct {
     CASE(calls_behind_a_lend_are_bounded),
     CASE(a_callback_may_want_the_issuers_lock),
     CASE(numbers_come_back),
+    CASE(a_million_handles_are_trimmed),
     CASE(streams_are_reused_beside_a_shortage),
     CASE(a_callback_may_fork),
 };

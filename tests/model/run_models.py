@@ -24,9 +24,10 @@ MODELS = {
         {"": "-DPROGRAM=2", "BUG_CALLER_RUNS_UNLOCKED": "-DPROGRAM=1"},
     ),
     "wake": (
-        ["", "-DISSUERS=1 -DHELPER"],
-        ["-DHELPER", "-DRECORDS=2"],
-        {"BUG_HELPER_LEAVES_WORK": "-DISSUERS=1 -DHELPER", "BUG_WAKE_WORD_READ_AFTER_FLAG": "-DISSUERS=1 -DHELPER -DRECORDS=2"},
+        ["", "-DISSUERS=1 -DHELPER", "-DDRIVEN"],
+        ["-DHELPER", "-DRECORDS=2", "-DDRIVEN -DRECORDS=2"],
+        {"BUG_DRIVER_ASKS_NOBODY": "-DDRIVEN", "BUG_DRIVER_LEAVES_WORK": "-DDRIVEN",
+         "BUG_HELPER_LEAVES_WORK": "-DISSUERS=1 -DHELPER", "BUG_WAKE_WORD_READ_AFTER_FLAG": "-DISSUERS=1 -DHELPER -DRECORDS=2"},
     ),
     "waiter": ([""], ["-DWAITS=4"], {}),
     "pressure": (
@@ -35,6 +36,7 @@ MODELS = {
         {"BUG_EMPTY_VM_REFUSES": "-DHIGH=1"},
     ),
     "lend": (["-DACTIONS=2"], ["-DACTIONS=3"], {"": "-DACTIONS=2"}),
+    "permit": ([""], ["-DPERMITS=2 -DWORKS=3"], {}),
     "poison": (["-DOPS=3"], ["-DOPS=4"], {"": "-DOPS=3"}),
 }
 DEPTH = 100000

@@ -1,6 +1,6 @@
 /* Section 7: the engine word and the sleep of the scheduler thread (E1, E2). Issuers publish records under L; a
  * worker finishes what it was given and requests the role; a lender pushes without L and wakes; a waiter helps for
- * one round and hands the role on (with -DHELPER). In every run all that was pushed is retired, or the verifier
+ * one round and hands the role on (with -DHELPER); with -DDRIVEN issuers look after their records themselves. In every run all that was pushed is retired, or the verifier
  * reports an invalid end state: somebody slept through it.
  *
  * Steps are sequentially consistent. BUG_ASLEEP_STORE_WAITS and BUG_PUSH_STORE_WAITS keep one store in a buffer
@@ -102,9 +102,13 @@ active proctype scheduler()
     do
     :: peek();
         if
-        :: atomic { found -> found = false }
-        :: !found ->
-#if !defined(BUG_WAKE_WORD_READ_AFTER_LOOK) && !defined(BUG_WAKE_WORD_READ_AFTER_FLAG)
+        :: atomic { found && E == 0 -> found = false }; request();
+            if
+            :: takes_role -> hold_role()
+            :: !takes_role
+            fi
+        :: atomic { !found || E != 0 -> found = false };
+#if !defined(BUG_WAKE_WORD_READ_AFTER_LOOK) && !defined(BUG_WAKE_WORD_READ_AFTER_FLAG) && !defined(BUG_WAKE_WORD_READ_AFTER_ASKING)
             is_word_new = false;
 #endif
             atomic { !L -> L = true };
@@ -123,25 +127,61 @@ active proctype scheduler()
 #ifdef BUG_WAKE_WORD_READ_AFTER_LOOK
             is_word_new = false;
 #endif
+            /* Who has the role is asked once more and sees what is there, or says at its leaving that it does not. */
             if
-            :: atomic { found -> found = false }
-            :: atomic { !found ->
+            :: atomic { found -> found = false }; request();
+                if
+                :: takes_role -> is_asleep = false; hold_role(); goto again
+                :: !takes_role
+                fi
+            :: !found
+            fi;
+#ifdef BUG_WAKE_WORD_READ_AFTER_ASKING
+            is_word_new = false;
+#endif
+            atomic {
                 if
                 :: !is_word_new -> scheduler_sleeps = true
                 :: else -> skip
                 fi };
-end:            !scheduler_sleeps
-            fi;
+end:            !scheduler_sleeps;
             is_asleep = false
         fi;
-        request();
-        if
-        :: takes_role -> hold_role()
-        :: !takes_role
-        fi
+again:  skip
     od
 }
 
+#ifdef DRIVEN
+/* The default mode: whoever has submitted asks for the role, works, and may leave after any round, its budget being spent. */
+active [ISSUERS] proctype issuer()
+{
+    byte left = RECORDS;
+    bool found, takes_role;
+    do
+    :: left > 0 ->
+        atomic { !L -> L = true; in_ring++ };
+        L = false;
+#ifndef BUG_DRIVER_ASKS_NOBODY
+        request();
+#endif
+        if
+        :: takes_role ->
+            if
+            :: hold_role()
+            :: engine_round();
+                atomic { E = 0; has_engine = false; takes_role = false };
+#ifndef BUG_DRIVER_LEAVES_WORK
+                wake_scheduler()
+#endif
+            fi
+        :: !takes_role
+        fi;
+        found = false;
+        left--
+    :: left == 0 -> break
+    od
+}
+#else
 active [ISSUERS] proctype issuer()
 {
     byte left = RECORDS;
@@ -163,6 +203,7 @@ active [ISSUERS] proctype issuer()
     :: left == 0 -> break
     od
 }
+#endif
 
 active proctype worker()
 {
