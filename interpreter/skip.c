@@ -27,8 +27,8 @@ static bool is_gap(const eddy_tensor *item) {
 }
 
 bool eddy_skip_is_needed(const eddy_apply *apply) {
-    eddy_tensor *const *items;
-    int64_t count;
+    eddy_tensor *const *items = NULL;
+    int64_t count = 0;
     bool is_needed = false;
     if (!find_gaps(apply, &items, &count))
         return false;
@@ -41,8 +41,8 @@ bool eddy_skip_is_needed(const eddy_apply *apply) {
 static eddy_status close_gaps(const eddy_apply *apply, eddy_tensor **inputs, int64_t *input_count,
                               int64_t *list_counts) {
     const eddy_op *op = apply->op;
-    eddy_tensor *const *gaps;
-    int64_t count, at = 0;
+    eddy_tensor *const *gaps = NULL;
+    int64_t count = 0, at = 0;
     int32_t list = 0;
     *input_count = 0;
     (void)find_gaps(apply, &gaps, &count);

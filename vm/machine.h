@@ -23,6 +23,8 @@
 /* Calls dearer than this are handed over. */
 #define EDDY_CALLER_RUN_PS 1000000
 #define EDDY_CALLER_RUN_OPERANDS 8
+/* What stands behind lends and callbacks at most: some 70 MB of nodes. */
+#define EDDY_BEHIND_MOST 65536
 /* Instructions whose estimate is above count as dear: worth a hand-over on any machine. */
 #define EDDY_DEAR_NS 40000
 
@@ -84,7 +86,7 @@ struct eddy_vm {
     uint64_t look_again_at; /* sequence number */
     int64_t issued_ns;      /* their estimates */
     int64_t issued_dear_ns; /* of those that were too dear for the caller */
-    uint64_t vain_at; /* `finished` when the last wait for the end of a lead was in vain */
+    uint64_t vain_at;       /* `finished` when the last wait for the end of a lead was in vain */
     bool has_written;       /* to the ring, since the lock was taken */
     bool has_issued;        /* more than releases */
     uint64_t finished_seen;
@@ -116,12 +118,12 @@ struct eddy_vm {
     _Atomic uint64_t finished __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst; for the marks */
     _Atomic int64_t finished_bytes;
     _Atomic int64_t finished_ns, finished_dear_ns; /* atomic: release, before `finished` */
-    _Atomic uint64_t retired;          /* atomic: release; instructions truly gone */
-    _Atomic int64_t waits;             /* atomic: release; a copy of the engine's */
-    _Atomic int64_t behind;            /* atomic: relaxed; likewise */
-    _Atomic uintptr_t blocker;         /* atomic: relaxed; call address of the lend or callback that `behind` began with */
-    eddy_sleep_word progress;          /* atomic: seq_cst */
-    _Atomic int32_t throttled;         /* atomic: seq_cst; issuers that wait for `progress` */
+    _Atomic uint64_t retired;                      /* atomic: release; instructions truly gone */
+    _Atomic int64_t waits;                         /* atomic: release; a copy of the engine's */
+    _Atomic int64_t behind;                        /* atomic: relaxed; likewise */
+    _Atomic uintptr_t blocker; /* atomic: relaxed; call address of the lend or callback that `behind` began with */
+    eddy_sleep_word progress;  /* atomic: seq_cst */
+    _Atomic int32_t throttled; /* atomic: seq_cst; issuers that wait for `progress` */
     _Atomic uint64_t numbers_returned; /* atomic: write position of the number ring, release */
     /* atomic: acq_rel; freed numbers beyond the ring, linked by engine.next_unreturned: the engine adds to the front, the holder
      * of the lock takes all */
@@ -190,8 +192,8 @@ struct eddy_vm {
     eddy_thread scheduler;
     bool has_scheduler;
     eddy_lock one_thread;           /* one-thread mode: held while a caller does the engine's work */
-    eddy_sleep_word ended; /* atomic: seq_cst; eddy_vm_ended, who closes a VM second sleeps on it */
-    bool is_kept;          /* lock: submission; a deleter still runs: the struct is never freed */
+    eddy_sleep_word ended;          /* atomic: seq_cst; eddy_vm_ended, who closes a VM second sleeps on it */
+    bool is_kept;                   /* lock: submission; a deleter still runs: the struct is never freed */
     _Atomic uint64_t skipped_count; /* atomic: relaxed; instructions that did not run for poison */
 };
 
@@ -340,9 +342,27 @@ static inline int64_t eddy_dear_ns(int64_t cost_ns, eddy_vm_place place) {
     return place == EDDY_PLACE_WORKER ? EDDY_DEAR_NS : 0;
 }
 /* Counts an instruction that is about to be written. */
-void eddy_marks_count(eddy_vm *vm, int64_t cost_ns, eddy_vm_place place);
+static inline void eddy_marks_count(eddy_vm *vm, int64_t cost_ns, eddy_vm_place place) {
+    vm->issued_ns += cost_ns;
+    vm->issued_dear_ns += eddy_dear_ns(cost_ns, place);
+    int64_t count = (int64_t)(vm->issued - vm->finished_seen);
+    int64_t bytes = vm->issued_bytes - vm->finished_bytes_seen;
+    if (EDDY_UNLIKELY(count > vm->in_flight_peak))
+        vm->in_flight_peak = count;
+    if (EDDY_UNLIKELY(bytes > vm->bytes_in_flight_peak))
+        vm->bytes_in_flight_peak = bytes;
+}
 /* Waits, the lock given up meanwhile, where the call would be too far ahead. */
-EDDY_MUST_USE eddy_status eddy_marks_wait(eddy_vm *vm, const eddy_vm_call *call);
+EDDY_MUST_USE eddy_status eddy_marks_wait_slow(eddy_vm *vm, const eddy_vm_call *call);
+static inline eddy_status eddy_marks_wait(eddy_vm *vm, const eddy_vm_call *call) {
+    uint64_t count = vm->issued - vm->finished_seen;
+    /* Below half of the marks as last seen, and nothing else to look at. */
+    if (EDDY_LIKELY(!vm->is_driven && 2 * count <= (uint64_t)vm->high_count &&
+                    vm->issued_bytes - vm->finished_bytes_seen < vm->high_bytes &&
+                    eddy_load_relaxed(&vm->behind) < EDDY_BEHIND_MOST))
+        return EDDY_OK;
+    return eddy_marks_wait_slow(vm, call);
+}
 /* The same for a call that waits, at most until the deadline (TIMED_OUT, unrecorded then): abandoned waits stay until what they
  * waited for has come, and take memory. */
 EDDY_MUST_USE eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, const char *op, const void *address,

@@ -15,8 +15,6 @@
 #define SPIN_NS 20000
 /* Waits in flight; more wait for their turn. */
 #define WAITS_MOST 4096
-/* What stands behind lends and callbacks at most: some 70 MB of nodes. */
-#define BEHIND_MOST 65536
 /* So long a call waits for something behind a lend or a callback to move before it is refused. */
 #define BEHIND_PATIENCE_NS INT64_C(2000000000)
 
@@ -25,17 +23,6 @@ static void refresh_seen(eddy_vm *vm) {
     vm->finished_dear_ns_seen = eddy_load_acquire(&vm->finished_dear_ns);
     vm->finished_bytes_seen = eddy_load_seq_cst(&vm->finished_bytes);
     vm->finished_seen = eddy_load_seq_cst(&vm->finished);
-}
-
-void eddy_marks_count(eddy_vm *vm, int64_t cost_ns, eddy_vm_place place) {
-    vm->issued_ns += cost_ns;
-    vm->issued_dear_ns += eddy_dear_ns(cost_ns, place);
-    int64_t count = (int64_t)(vm->issued - vm->finished_seen);
-    int64_t bytes = vm->issued_bytes - vm->finished_bytes_seen;
-    if (EDDY_UNLIKELY(count > vm->in_flight_peak))
-        vm->in_flight_peak = count;
-    if (EDDY_UNLIKELY(bytes > vm->bytes_in_flight_peak))
-        vm->bytes_in_flight_peak = bytes;
 }
 
 /* ---- waiting ---- */
@@ -129,7 +116,7 @@ static eddy_status fail_behind(eddy_vm *vm, const eddy_vm_call *call) {
 __attribute__((noinline)) static eddy_status wait_for_users(eddy_vm *vm, const eddy_vm_call *call) {
     int64_t deadline = eddy_clock_deadline(BEHIND_PATIENCE_NS);
     uint64_t retired = eddy_load_acquire(&vm->retired);
-    while (eddy_load_relaxed(&vm->behind) >= BEHIND_MOST && !is_idle(vm, call)) {
+    while (eddy_load_relaxed(&vm->behind) >= EDDY_BEHIND_MOST && !is_idle(vm, call)) {
         if (eddy_clock_ns() >= deadline)
             return fail_behind(vm, call);
         refresh_seen(vm);
@@ -219,7 +206,7 @@ __attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l, 
     return status;
 }
 
-eddy_status eddy_marks_wait(eddy_vm *vm, const eddy_vm_call *call) {
+eddy_status eddy_marks_wait_slow(eddy_vm *vm, const eddy_vm_call *call) {
     if (eddy_service_is_current_thread())
         return EDDY_OK;
     if (EDDY_UNLIKELY(is_above(vm, vm->high_count, vm->high_bytes))) {
@@ -229,7 +216,7 @@ eddy_status eddy_marks_wait(eddy_vm *vm, const eddy_vm_call *call) {
     } else if (EDDY_UNLIKELY(vm->finished_seen + (uint64_t)vm->high_count / 2 < vm->issued)) {
         refresh_seen(vm);
     }
-    if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->behind) >= BEHIND_MOST)) {
+    if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->behind) >= EDDY_BEHIND_MOST)) {
         eddy_status status = wait_for_users(vm, call);
         if (status != EDDY_OK)
             return status;

@@ -97,6 +97,7 @@ static void begin(void) {
     for (int i = 0; i < BENCH_DAG_OBJECTS; i++) {
         void *data;
         must(eddy_vm_storage_create(vm, 64, &objects[i], &data));
+        eddy_vm_storage_written(vm);
     }
 }
 
