@@ -204,7 +204,8 @@ bool eddy_engine_is_call(const eddy_stream_work *work) {
 /* It leaves the engine until it is DONE. */
 static void send_off(eddy_vm *vm, eddy_node *node) {
     node->stream->dispatched_count++;
-    vm->engine.running_count++;
+    if (vm->engine.running_count++ == 0)
+        eddy_store_seq_cst(&vm->has_running, true);
     node->work.run = node_run;
     eddy_vm_inside_begin(vm);
 }
@@ -347,7 +348,8 @@ static bool take_completions(eddy_vm *vm) {
         link = link->next;
         if (node->instruction.kind == EDDY_KIND_CALL) {
             node->stream->dispatched_count--;
-            vm->engine.running_count--;
+            if (--vm->engine.running_count == 0)
+                eddy_store_seq_cst(&vm->has_running, false);
         } else {
             eddy_kind_completed(vm, node);
         }
@@ -356,6 +358,7 @@ static bool take_completions(eddy_vm *vm) {
         else
             eddy_graph_retire(vm, node);
     }
+    eddy_starved_tell_others(vm);
     return has_taken;
 }
 
@@ -400,7 +403,9 @@ static bool tick(eddy_vm *vm) {
         eddy_engine_run_ready(vm);
         has_moved = true;
     }
-    if (EDDY_UNLIKELY(vm->engine.starved && vm->engine.running_count == 0)) {
+    if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->was_told) && !vm->engine.starved))
+        eddy_store_relaxed(&vm->was_told, false);
+    if (EDDY_UNLIKELY(vm->engine.starved && vm->engine.running_count == 0) && eddy_starved_is_due(vm, has_moved)) {
         eddy_starved_relieve(vm, true);
         eddy_engine_run_ready(vm);
         has_moved = true;

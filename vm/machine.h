@@ -110,6 +110,7 @@ struct eddy_vm {
     /* ---- read by issuers, written by the scheduler ---- */
     _Atomic bool is_asleep __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst, set under the lock */
     eddy_sleep_word wake_word;                                        /* atomic: seq_cst */
+    _Atomic bool was_told; /* atomic: seq_cst; another VM gave up memory while this one was hungry */
     _Atomic bool has_left; /* atomic: seq_cst; who gave the role up left ready nodes behind */
     _Atomic bool is_ending;
     _Atomic bool is_halted; /* atomic: release; at exit, for good: the engine does nothing more */
@@ -192,6 +193,10 @@ struct eddy_vm {
     eddy_thread scheduler;
     bool has_scheduler;
     eddy_lock one_thread;           /* one-thread mode: held while a caller does the engine's work */
+    /* starved.c: VMs of a process share its limit. */
+    eddy_vm *next_sharing;      /* lock: sharing */
+    _Atomic bool is_hungry;     /* atomic: seq_cst, the engine stores; it waits for others' memory */
+    _Atomic bool has_running;   /* atomic: seq_cst, the engine stores; kernels of it run that may give some up */
     eddy_sleep_word ended;          /* atomic: seq_cst; eddy_vm_ended, who closes a VM second sleeps on it */
     bool is_kept;                   /* lock: submission; a deleter still runs: the struct is never freed */
     _Atomic uint64_t skipped_count; /* atomic: relaxed; instructions that did not run for poison */
@@ -271,7 +276,7 @@ bool eddy_engine_is_call(const eddy_stream_work *work);
 static inline bool eddy_engine_has_work(const eddy_vm *vm) {
     return eddy_load_relaxed(&vm->ring.tail) != eddy_load_relaxed(&vm->ring.head) ||
            !eddy_lifo_is_empty(&vm->completions) || !eddy_lifo_is_empty(&vm->releases) ||
-           eddy_load_relaxed(&vm->has_left);
+           eddy_load_relaxed(&vm->has_left) || eddy_load_relaxed(&vm->was_told);
 }
 /* Wakes the scheduler thread from outside the submission lock. */
 void eddy_vm_poke(eddy_vm *vm);
@@ -290,8 +295,16 @@ void eddy_starved_add(eddy_vm *vm, eddy_node *node);
  * leaves them what is in flight, as far as the marks allow that. Its argument is its size. */
 extern const eddy_vm_descriptor eddy_starved_room;
 bool eddy_starved_leaves_room(eddy_vm *vm, int64_t bytes, int64_t in_flight_bytes);
-/* Tries them again. is_last: nothing runs that could free anything; where nothing fits the oldest fails. */
+/* Tries them again. is_last: nothing of this VM runs that could free anything; where nothing fits, and no other VM of the process
+ * runs anything either, the oldest fails. */
 void eddy_starved_relieve(eddy_vm *vm, bool is_last);
+/* Whether it is time to try for the last time: at once, or where it waits for other VMs, after one of them gave something up. */
+bool eddy_starved_is_due(eddy_vm *vm, bool has_moved);
+/* Something of this VM has retired: those that wait for its memory look again. */
+void eddy_starved_tell_others(eddy_vm *vm);
+/* Between the two the VM is one of those that share the process's limit. */
+void eddy_starved_share(eddy_vm *vm);
+void eddy_starved_part(eddy_vm *vm);
 
 /* ---- graph.c: nodes, edges, retirement. Engine only ---- */
 

@@ -140,10 +140,93 @@ static void fail_in_order(eddy_vm *vm) {
     }
 }
 
+/* ---- other VMs of the process ---- */
+
+static struct {
+    eddy_lock lock;
+    eddy_vm *first;               /* lock: lock */
+    _Atomic int32_t hungry_count; /* atomic: seq_cst */
+} sharing;
+
+/* The child's VMs are its own. */
+static void forget_others(void) {
+    sharing.lock = (eddy_lock){0};
+    sharing.first = NULL;
+    eddy_store_relaxed(&sharing.hungry_count, 0);
+}
+
+void eddy_starved_share(eddy_vm *vm) {
+    static bool watches_forks; /* lock: sharing.lock */
+    eddy_lock_acquire(&sharing.lock);
+    if (!watches_forks)
+        eddy_process_at_fork_child(forget_others);
+    watches_forks = true;
+    vm->next_sharing = sharing.first;
+    sharing.first = vm;
+    eddy_lock_release(&sharing.lock);
+}
+
+void eddy_starved_part(eddy_vm *vm) {
+    eddy_lock_acquire(&sharing.lock);
+    for (eddy_vm **place = &sharing.first; *place; place = &(*place)->next_sharing)
+        if (*place == vm) {
+            *place = vm->next_sharing;
+            break;
+        }
+    eddy_lock_release(&sharing.lock);
+}
+
+static void set_hungry(eddy_vm *vm, bool is_hungry) {
+    if (eddy_exchange_seq_cst(&vm->is_hungry, is_hungry) != is_hungry)
+        eddy_add_seq_cst(&sharing.hungry_count, is_hungry ? 1 : -1);
+}
+
+static bool others_run(const eddy_vm *vm) {
+    bool is_any = false;
+    eddy_lock_acquire(&sharing.lock);
+    for (const eddy_vm *other = sharing.first; other && !is_any; other = other->next_sharing)
+        is_any = other != vm && eddy_load_seq_cst(&other->has_running);
+    eddy_lock_release(&sharing.lock);
+    return is_any;
+}
+
+/* First said, then looked: the other first clears what is looked at, then looks for who has said so. In one-thread mode nobody
+ * would take the role when told. */
+static bool waits_for_others(eddy_vm *vm) {
+    if (vm->is_one_thread)
+        return false;
+    set_hungry(vm, true);
+    if (others_run(vm))
+        return true;
+    set_hungry(vm, false);
+    return false;
+}
+
+void eddy_starved_tell_others(eddy_vm *vm) {
+    if (EDDY_LIKELY(eddy_load_seq_cst(&sharing.hungry_count) == 0))
+        return;
+    eddy_lock_acquire(&sharing.lock);
+    for (eddy_vm *other = sharing.first; other; other = other->next_sharing)
+        if (other != vm && eddy_load_seq_cst(&other->is_hungry)) {
+            eddy_store_seq_cst(&other->was_told, true);
+            eddy_vm_poke(other);
+        }
+    eddy_lock_release(&sharing.lock);
+}
+
+bool eddy_starved_is_due(eddy_vm *vm, bool has_moved) {
+    bool was_told = eddy_exchange_seq_cst(&vm->was_told, false);
+    return !eddy_load_relaxed(&vm->is_hungry) || was_told || has_moved;
+}
+
 void eddy_starved_relieve(eddy_vm *vm, bool is_last) {
     collect_kept(vm);
-    if (!is_last || eddy_ring_peek(&vm->ring))
+    if (!is_last || eddy_ring_peek(&vm->ring)) {
         retry_in_order(vm);
-    else if (!retry_all(vm))
+        return;
+    }
+    if (retry_all(vm))
+        set_hungry(vm, false);
+    else if (!waits_for_others(vm))
         fail_in_order(vm);
 }

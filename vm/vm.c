@@ -111,6 +111,7 @@ eddy_status eddy_vm_create(const eddy_runtime_options *options, eddy_vm **result
         return eddy_fail(EDDY_OUT_OF_MEMORY, "runtime_create", NULL, "runtime_create: no memory");
     }
     start_threads(vm);
+    eddy_starved_share(vm);
     *result = vm;
     return EDDY_OK;
 }
@@ -198,6 +199,7 @@ static bool give_back(eddy_vm *vm, int64_t deadline_ns) {
     if (vm->has_team)
         eddy_team_release();
     vm->has_team = false;
+    eddy_starved_part(vm);
     free_storages(vm);
     vm->is_kept = !eddy_service_destroy(vm, deadline_ns);
     fini_memory(vm);
@@ -216,6 +218,8 @@ eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns) {
     if (!was_running)
         return await_end(vm, deadline_ns);
     bool is_over = drain(vm, deadline_ns) && wait_for_leavers(vm, deadline_ns) && give_back(vm, deadline_ns);
+    if (!is_over)
+        eddy_starved_part(vm); /* nobody waits for what an abandoned one may give up */
     say_ended(vm, is_over ? EDDY_VM_GIVEN_BACK : EDDY_VM_ABANDONED);
     return is_over ? EDDY_OK : EDDY_TIMED_OUT;
 }

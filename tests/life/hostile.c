@@ -356,6 +356,53 @@ static void streams_are_reused_beside_a_shortage(void) {
     join(hungry);
 }
 
+/* The limit is the process's: who starves waits for what another runtime is about to give up. */
+static void *wait_for_large(void *runtime) {
+    CHECK(eddy_runtime_use(runtime) == EDDY_OK);
+    eddy_tensor *y = eddy_zeros(EDDY_SHAPE(50 << 20), EDDY_U8, NULL);
+    eddy_status status = eddy_wait(y, EDDY_FOREVER);
+    eddy_release(&y);
+    CHECK(eddy_runtime_use(NULL) == EDDY_OK);
+    return (void *)(intptr_t)status;
+}
+
+static void two_runtimes_share_the_limit(void) {
+    CHECK(setenv("EDDY_MEMORY_LIMIT", "80M", 1) == 0);
+    eddy_runtime *first = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2));
+    CHECK(first);
+    eddy_runtime *second = use_new_runtime();
+    eddy_tensor *x = eddy_zeros(EDDY_SHAPE(50 << 20), EDDY_U8, NULL);
+    CHECK(eddy_wait(x, EDDY_FOREVER) == EDDY_OK);
+    hold(x);
+    eddy_release(&x);
+    pthread_t waiter = start(wait_for_large, first);
+    usleep(100000); /* most likely it starves by now; it is right either way */
+    let_go();
+    CHECK(join(waiter) == EDDY_OK);
+    CHECK(eddy_runtime_use(NULL) == EDDY_OK);
+    eddy_runtime_release(&second);
+    eddy_runtime_release(&first);
+}
+
+/* And fails where the other gives nothing up. */
+static void two_runtimes_do_not_wait_for_each_other(void) {
+    CHECK(setenv("EDDY_MEMORY_LIMIT", "80M", 1) == 0);
+    eddy_runtime *first = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2));
+    CHECK(first);
+    eddy_runtime *second = use_new_runtime();
+    eddy_tensor *x = eddy_zeros(EDDY_SHAPE(50 << 20), EDDY_U8, NULL);
+    CHECK(eddy_wait(x, EDDY_FOREVER) == EDDY_OK);
+    hold(x);
+    pthread_t waiter = start(wait_for_large, first);
+    usleep(100000);
+    let_go();
+    CHECK(join(waiter) == EDDY_OUT_OF_MEMORY);
+    CHECK(eddy_runtime_use(NULL) == EDDY_OK);
+    eddy_release(&x);
+    eddy_runtime_release(&second);
+    eddy_runtime_release(&first);
+}
+
 /* ---- fork ---- */
 
 static void use_in_child(void) {
@@ -409,6 +456,8 @@ static const struct {
     CASE(numbers_come_back),
     CASE(a_million_handles_are_trimmed),
     CASE(streams_are_reused_beside_a_shortage),
+    CASE(two_runtimes_share_the_limit),
+    CASE(two_runtimes_do_not_wait_for_each_other),
     CASE(a_callback_may_fork),
 };
 

@@ -138,3 +138,31 @@ Test(dump, one_thread_mode_dumps_at_the_call) {
     cr_assert(has_line("0 live instructions\n"));
     session_close(&session);
 }
+
+static vm_latch sink_latch;
+
+static void stay_in_sink(void *context, const char *line) {
+    (void)context;
+    (void)line;
+    latch_pass(&sink_latch);
+}
+
+static void *dump_elsewhere(void *context) {
+    eddy_vm_dump(context);
+    return NULL;
+}
+
+/* The sink is the user's, and may take its time. */
+Test(dump, the_engine_goes_on_while_the_sink_stays) {
+    eddy_set_log(stay_in_sink, NULL);
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    pthread_t thread;
+    start_thread(&thread, dump_elsewhere, session.vm);
+    latch_await(&sink_latch, 1);
+    eddy_storage_number a = session_make(&session, 1);
+    cr_assert_eq(session_read(&session, a), value_of(1, 0));
+    latch_open(&sink_latch);
+    join_thread(thread);
+    session_release(&session, a);
+    session_close(&session);
+}

@@ -1,4 +1,5 @@
 #include "session.h"
+#include <sys/syscall.h>
 
 /* The stream is held, so that nothing finishes before the test says so. */
 static vm_session open_marked(int64_t count, int64_t bytes) {
@@ -14,12 +15,14 @@ typedef struct vm_producer {
     int count;
     int64_t bytes;
     _Atomic int issued;
+    _Atomic pid_t thread; /* atomic: its system's number */
     eddy_status status;
     eddy_storage_number made[100];
 } vm_producer;
 
 static void *produce(void *context) {
     vm_producer *producer = context;
+    eddy_store_release(&producer->thread, (pid_t)syscall(SYS_gettid));
     for (int i = 0; i < producer->count && producer->status == EDDY_OK; i++) {
         eddy_vm_operand target = {
             .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = producer->bytes};
@@ -39,6 +42,19 @@ static void await_issued(vm_producer *producer, int count) {
 static void await_held(vm_session *session, int64_t count) {
     while (eddy_fake_stream_held(session->fake) < count)
         sched_yield();
+}
+
+/* Until the producer sleeps, as the system sees it: one that only ever looks again keeps a processor busy. */
+static void await_asleep(vm_producer *producer) {
+    char path[64], state = 0;
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)eddy_load_acquire(&producer->thread));
+    while (state != 'S') {
+        FILE *file = fopen(path, "r");
+        cr_assert_not_null(file);
+        cr_assert_eq(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+        fclose(file);
+        sched_yield();
+    }
 }
 
 /* The read of what is ready makes no instruction: what is in flight is the producer's alone. */
@@ -241,6 +257,7 @@ Test(marks, a_full_ring_holds_back_and_loses_nothing) {
     start_thread(&thread, produce, &producer);
     await_throttled(&session);
     cr_assert_lt(eddy_load_acquire(&producer.issued), 100);
+    await_asleep(&producer);
     latch_open(&latch);
     join_thread(thread);
     cr_assert_eq(producer.status, EDDY_OK);

@@ -182,3 +182,61 @@ Test(release, much_memory_is_given_back_without_a_later_call) {
         sched_yield();
     session_close(&session);
 }
+
+typedef struct release_elsewhere {
+    eddy_vm *vm;
+    eddy_storage_number storage;
+} release_elsewhere;
+
+static void *release_one(void *context) {
+    const release_elsewhere *given = context;
+    synthetic_release(given->vm, given->storage);
+    return NULL;
+}
+
+/* Handed over without the lock, and seen by the engine before the record that still reads the storage: more than it takes at
+ * once stand before that. */
+Test(release, one_without_the_lock_comes_after_every_use_in_the_ring) {
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    eddy_storage_number used = session_make(&session, 1), filler = session_make(&session, 2);
+    session_settle(&session);
+    session.cost_ps = COST_SCHEDULER;
+    vm_latch latch = {0};
+    eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
+    latch_await(&latch, 1); /* the scheduler thread is inside: nothing is taken from the ring */
+    for (int i = 0; i < 200; i++)
+        session_mix_in(&session, filler, i, 0, NULL);
+    eddy_storage_number result = session_make_from(&session, 3, 1, &used);
+    release_elsewhere given = {session.vm, used};
+    pthread_t thread;
+    eddy_lock_acquire(&session.vm->submission);
+    start_thread(&thread, release_one, &given);
+    join_thread(thread);
+    eddy_lock_release(&session.vm->submission);
+    latch_open(&latch);
+    cr_assert_eq(session_read(&session, result), value_from(3, value_of(1, 0)));
+    session_release(&session, filler);
+    session_release(&session, held);
+    session_release(&session, result);
+    session_close(&session);
+}
+
+/* What waits for company is counted down when it leaves: else every later release would get a record of its own. */
+Test(release, nothing_is_pending_once_all_is_over) {
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_latch latch = {0};
+    eddy_storage_number made[5];
+    for (int i = 0; i < 5; i++)
+        made[i] = session_make(&session, i);
+    eddy_storage_number held = session_latch(&session, &latch, 5, made);
+    latch_await(&latch, 1);
+    for (int i = 0; i < 5; i++)
+        session_release(&session, made[i]);
+    cr_assert_gt(session.vm->pending_bytes, 0);
+    latch_open(&latch);
+    session_settle(&session);
+    cr_assert_eq(session.vm->pending_count, 0);
+    cr_assert_eq(session.vm->pending_bytes, 0);
+    session_release(&session, held);
+    session_close(&session);
+}

@@ -293,3 +293,21 @@ Test(vm, a_forked_child_is_refused_everywhere_and_may_make_a_new_one) {
     session_release(&session, a);
     session_close(&session);
 }
+
+/* A record holds the lower 40 bits of the number and, elsewhere, the rest: blame still goes to who failed first. */
+Test(vm, sequence_numbers_go_on_beyond_what_a_record_s_word_holds) {
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    session.vm->sequence = ((uint64_t)1 << 40) - 2;
+    eddy_storage_number first = session_make_failing(&session, 1);  /* the last number of 40 bits */
+    eddy_storage_number second = session_make_failing(&session, 2); /* 2^40 */
+    eddy_storage_number both = session_make_from(&session, 3, 2, (eddy_storage_number[]){second, first});
+    eddy_error error;
+    cr_assert_eq(eddy_vm_poison(session.vm, both, &forever, &error), EDDY_OUT_OF_RANGE);
+    cr_assert_eq(error.sequence, ((uint64_t)1 << 40) - 1);
+    cr_assert_eq(eddy_vm_poison(session.vm, second, &forever, &error), EDDY_OUT_OF_RANGE);
+    cr_assert_eq(error.sequence, (uint64_t)1 << 40);
+    session_release(&session, first);
+    session_release(&session, second);
+    session_release(&session, both);
+    session_close(&session);
+}
