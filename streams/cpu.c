@@ -1,3 +1,4 @@
+#include <base/order.h>
 #include <streams/cpu.h>
 #include <streams/team.h>
 #include <string.h>
@@ -61,6 +62,7 @@ static void dispatch_ordered(eddy_stream *base, eddy_stream_work *work) {
 /* The last work may have completed while its drain still has to give the token up. */
 static void destroy(eddy_stream *base) {
     cpu_stream *stream = (cpu_stream *)(void *)base;
+    eddy_order_check();
     for (;;) {
         eddy_lock_acquire(&stream->lock);
         bool is_held = stream->is_held;

@@ -1,5 +1,6 @@
 #include <base/cpu.h>
 #include <base/float_environment.h>
+#include <base/order.h>
 #include <base/process.h>
 #include <base/thread.h>
 #include <errno.h>
@@ -298,6 +299,7 @@ static void leave_job(team_job *job) {
 }
 
 bool eddy_team_help_slice(void) {
+    eddy_order_check();
     team_job *job = join_job();
     if (!job)
         return false;

@@ -491,6 +491,7 @@ static luggage work(eddy_vm *vm, const eddy_engine_turn *turn) {
 }
 
 void eddy_engine_work(eddy_vm *vm, const eddy_engine_turn *turn) {
+    eddy_order_check();
     /* The thread may be a user's: kernels leave its errno alone. */
     int saved_errno = errno;
     luggage taken = work(vm, turn);

@@ -2,6 +2,7 @@
 #ifndef EDDY_VM_MACHINE_H
 #define EDDY_VM_MACHINE_H
 
+#include <base/order.h>
 #include <base/process.h>
 #include <base/thread.h>
 #include <streams/team.h>
@@ -201,6 +202,23 @@ struct eddy_vm {
     bool is_kept;                   /* lock: submission; a deleter still runs: the struct is never freed */
     _Atomic uint64_t skipped_count; /* atomic: relaxed; instructions that did not run for poison */
 };
+
+/* The submission lock (PROTOCOL 2): its holder waits for nothing but leaf locks. */
+static inline void eddy_vm_lock(eddy_vm *vm) {
+    eddy_order_check();
+    eddy_lock_acquire(&vm->submission);
+    eddy_order_held();
+}
+static inline bool eddy_vm_try_lock(eddy_vm *vm) {
+    if (!eddy_lock_try(&vm->submission))
+        return false;
+    eddy_order_held();
+    return true;
+}
+static inline void eddy_vm_unlock(eddy_vm *vm) {
+    eddy_order_given_up();
+    eddy_lock_release(&vm->submission);
+}
 
 static inline eddy_storage *eddy_vm_storage(const eddy_vm *vm, eddy_storage_number number) {
     return eddy_storage_at(vm->table, number);
@@ -403,7 +421,7 @@ static inline void eddy_vm_leave(eddy_vm *vm) {
     if (EDDY_UNLIKELY(vm->has_written || eddy_vm_has_to_drive(vm)))
         eddy_vm_leave_busy(vm);
     else
-        eddy_lock_release(&vm->submission);
+        eddy_vm_unlock(vm);
 }
 /* Writes an instruction to the ring, waiting for room: may leave and enter the lock in between. Lock: submission. */
 EDDY_MUST_USE eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission);

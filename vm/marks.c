@@ -38,7 +38,7 @@ static eddy_status wait_for_progress(eddy_vm *vm, const char *op, const void *ad
     eddy_vm_leave(vm);
     if (!has_moved && !eddy_team_help_slice())
         eddy_sleep_wait(&vm->progress, progress, deadline_ns);
-    eddy_lock_acquire(&vm->submission);
+    eddy_vm_lock(vm);
     /* Counted until here: who closes the VM waits for those who come back. */
     eddy_sub_seq_cst(&vm->throttled, 1);
     return eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING
@@ -190,7 +190,7 @@ __attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l, 
         eddy_add_seq_cst(&vm->throttled, 1);
         eddy_vm_leave(vm);
         bool is_enough = spin_for(vm, count, ns);
-        eddy_lock_acquire(&vm->submission);
+        eddy_vm_lock(vm);
         eddy_sub_seq_cst(&vm->throttled, 1);
         status = eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING
                      ? EDDY_OK

@@ -59,13 +59,13 @@ void eddy_vm_release(eddy_vm *vm, eddy_vm_release_link *link) {
         link->recycle(link);
         return;
     }
-    if (EDDY_UNLIKELY(!eddy_lock_try(&vm->submission))) {
+    if (EDDY_UNLIKELY(!eddy_vm_try_lock(vm))) {
         hand_over(vm, link);
         return;
     }
     if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->state) == EDDY_VM_CLOSED)) {
         /* Everything was given back when the VM closed. */
-        eddy_lock_release(&vm->submission);
+        eddy_vm_unlock(vm);
         link->recycle(link);
         return;
     }
@@ -77,10 +77,10 @@ void eddy_vm_release(eddy_vm *vm, eddy_vm_release_link *link) {
 bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t count) {
     if (EDDY_UNLIKELY(vm->process != eddy_process_generation))
         return true;
-    if (!eddy_lock_try(&vm->submission))
+    if (!eddy_vm_try_lock(vm))
         return false;
     if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->state) == EDDY_VM_CLOSED)) {
-        eddy_lock_release(&vm->submission);
+        eddy_vm_unlock(vm);
         return true;
     }
     for (uint32_t i = 0; i < count; i++)

@@ -19,17 +19,17 @@ static bool sleep_for_work(eddy_vm *vm, uint32_t word, bool is_asked, int64_t de
  * it raises the word after. */
 static uint32_t say_asleep(eddy_vm *vm) {
     uint32_t word = eddy_load_seq_cst(&vm->wake_word);
-    eddy_lock_acquire(&vm->submission);
+    eddy_vm_lock(vm);
     eddy_store_seq_cst(&vm->is_asleep, true);
-    eddy_lock_release(&vm->submission);
+    eddy_vm_unlock(vm);
     return word;
 }
 
 static void watch_progress(eddy_vm *vm, uint64_t *retired_before) {
     uint64_t retired = eddy_load_acquire(&vm->retired);
-    eddy_lock_acquire(&vm->submission);
+    eddy_vm_lock(vm);
     bool is_live = vm->issued != retired;
-    eddy_lock_release(&vm->submission);
+    eddy_vm_unlock(vm);
     if (is_live && retired == *retired_before && eddy_log_is_set())
         eddy_vm_dump(vm);
     *retired_before = retired;

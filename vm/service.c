@@ -85,6 +85,7 @@ void eddy_service_run_due(eddy_vm *vm) {
     eddy_service *service = vm->service;
     if (!eddy_service_has_due(vm) || is_service_thread)
         return;
+    eddy_order_check();
     eddy_lock_acquire(&service->running);
     is_service_thread = true;
     while (run_items(vm) > 0) {

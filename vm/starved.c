@@ -69,10 +69,10 @@ static eddy_node *pop_starved(eddy_vm *vm) {
 /* Gives to the pool what the roles keep for themselves, and puts the issuers' pending releases into the ring. */
 static void collect_kept(eddy_vm *vm) {
     eddy_blocks_cache_flush(&vm->engine.cache);
-    eddy_lock_acquire(&vm->submission);
+    eddy_vm_lock(vm);
     eddy_vm_flush_releases(vm);
     eddy_blocks_cache_flush(&vm->issuer_cache);
-    eddy_lock_release(&vm->submission);
+    eddy_vm_unlock(vm);
 }
 
 /* False: there was no memory again. */

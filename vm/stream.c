@@ -42,7 +42,7 @@ eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_stream *under, bool is_foreign,
     made->is_ordered = under->is_ordered;
     made->is_foreign = is_foreign;
     eddy_store_relaxed(&made->references, 2); /* the caller's and the VM's */
-    eddy_lock_acquire(&vm->submission);
+    eddy_vm_lock(vm);
     uint32_t number;
     eddy_vm_stream *old = NULL;
     bool has_number = eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING && number_for(vm, &number, &old);
@@ -52,7 +52,7 @@ eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_stream *under, bool is_foreign,
         if (number == vm->stream_count)
             vm->stream_count++;
     }
-    eddy_lock_release(&vm->submission);
+    eddy_vm_unlock(vm);
     if (old)
         stream_free(old);
     if (!has_number) {

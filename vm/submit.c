@@ -19,10 +19,10 @@ static eddy_status refuse(eddy_status status, const char *op, const void *addres
 static eddy_status try_enter(eddy_vm *vm) {
     if (EDDY_UNLIKELY(vm->process != eddy_process_generation))
         return EDDY_FORKED;
-    eddy_lock_acquire(&vm->submission);
+    eddy_vm_lock(vm);
     if (EDDY_LIKELY(eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING))
         return EDDY_OK;
-    eddy_lock_release(&vm->submission);
+    eddy_vm_unlock(vm);
     return EDDY_SHUT_DOWN;
 }
 
@@ -33,6 +33,7 @@ eddy_status eddy_vm_enter(eddy_vm *vm, const char *op, const void *address) {
 
 /* In one-thread mode the caller does the engine's work before its call returns, also what another thread left. */
 static void drive_one_thread(eddy_vm *vm) {
+    eddy_order_check();
     eddy_lock_acquire(&vm->one_thread);
     eddy_engine_drive(vm);
     eddy_lock_release(&vm->one_thread);
@@ -66,7 +67,7 @@ void eddy_vm_leave_busy(eddy_vm *vm) {
     vm->has_written = vm->has_issued = false;
     if (drives)
         eddy_vm_inside_begin(vm);
-    eddy_lock_release(&vm->submission);
+    eddy_vm_unlock(vm);
     if (has_to_wake) {
         eddy_add_seq_cst(&vm->wake_word, 1u);
         eddy_sleep_wake_one(&vm->wake_word);

@@ -126,9 +126,9 @@ static bool drain(eddy_vm *vm, int64_t deadline_ns) {
         uint32_t progress = eddy_load_seq_cst(&vm->progress);
         eddy_engine_drive(vm);
         eddy_service_run_due(vm);
-        eddy_lock_acquire(&vm->submission);
+        eddy_vm_lock(vm);
         is_drained = eddy_load_seq_cst(&vm->retired) == vm->issued;
-        eddy_lock_release(&vm->submission);
+        eddy_vm_unlock(vm);
         if (is_drained || eddy_clock_ns() >= deadline_ns)
             break;
         eddy_sleep_wait(&vm->progress, progress, deadline_ns);
@@ -184,10 +184,10 @@ static void say_ended(eddy_vm *vm, eddy_vm_ended how) {
 /* Everything has retired: ends threads and gives memory back. False when a deleter took too long: that is left to itself. */
 static bool give_back(eddy_vm *vm, int64_t deadline_ns) {
     eddy_scheduler_end(vm);
-    eddy_lock_acquire(&vm->submission);
+    eddy_vm_lock(vm);
     eddy_vm_flush_releases(vm);
     eddy_store_seq_cst(&vm->state, EDDY_VM_CLOSED);
-    eddy_lock_release(&vm->submission);
+    eddy_vm_unlock(vm);
     /* Who was on its way out of a call when the state changed. */
     wait_for_leavers(vm, EDDY_SLEEP_FOREVER);
     /* Alone from here on: who still releases finds CLOSED, and the role is not given up any more. */
@@ -210,11 +210,11 @@ eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns) {
     if (vm->process != eddy_process_generation)
         return EDDY_FORKED;
     int64_t deadline_ns = eddy_clock_deadline(timeout_ns);
-    eddy_lock_acquire(&vm->submission);
+    eddy_vm_lock(vm);
     bool was_running = eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING;
     if (was_running)
         eddy_store_seq_cst(&vm->state, EDDY_VM_CLOSING);
-    eddy_lock_release(&vm->submission);
+    eddy_vm_unlock(vm);
     if (!was_running)
         return await_end(vm, deadline_ns);
     bool is_over = drain(vm, deadline_ns) && wait_for_leavers(vm, deadline_ns) && give_back(vm, deadline_ns);
@@ -356,9 +356,9 @@ eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     eddy_vm_counters counters = {0};
     if (vm->process != eddy_process_generation)
         return counters;
-    eddy_lock_acquire(&vm->submission);
+    eddy_vm_lock(vm);
     if (eddy_load_relaxed(&vm->state) == EDDY_VM_CLOSED) {
-        eddy_lock_release(&vm->submission);
+        eddy_vm_unlock(vm);
         return counters;
     }
     eddy_vm_inside_begin(vm);
@@ -369,7 +369,7 @@ eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     counters.in_flight_peak = vm->in_flight_peak;
     counters.bytes_in_flight = vm->issued_bytes - eddy_load_seq_cst(&vm->finished_bytes);
     counters.bytes_in_flight_peak = vm->bytes_in_flight_peak;
-    eddy_lock_release(&vm->submission);
+    eddy_vm_unlock(vm);
     counters.scheduler_run = eddy_load_relaxed(&vm->counted.scheduler_run);
     counters.worker_run = eddy_load_relaxed(&vm->counted.worker_run);
     counters.edges_made = eddy_load_relaxed(&vm->counted.edges_made);

@@ -77,6 +77,7 @@ static bool sleep_for_news(eddy_waiter *waiter, int64_t deadline_ns) {
 eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int64_t deadline_ns) {
     if (eddy_waiter_is_done(waiter))
         return EDDY_OK;
+    eddy_order_check();
     bool has_deadline = deadline_ns != EDDY_SLEEP_FOREVER;
     if (eddy_service_is_current_thread()) {
         if (abandon(waiter) == EDDY_OK)
@@ -223,7 +224,7 @@ static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_ar
     eddy_storage *storage = eddy_vm_storage(vm, number);
     if (eddy_storage_is_idle(storage)) {
         result_from_storage(storage, arguments, result);
-        eddy_lock_release(&vm->submission);
+        eddy_vm_unlock(vm);
         return EDDY_OK;
     }
     if (wait->timeout_ns <= 0) {
