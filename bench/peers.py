@@ -41,6 +41,8 @@ class Peers:
 
     def environment(self, name, threads):
         """What a peer's program needs in its environment besides the number of threads. Raises Missing."""
+        if name.startswith("one_thread/"):
+            return {"EDDY_ONE_THREAD": "1"}
         if name.endswith("by_hand_threaded_blas"):
             if not self.threaded_blas:
                 raise Missing("no threaded OpenBLAS (libopenblas0-pthread, or --blas DIR)")

@@ -21,7 +21,8 @@ class Goal:
 
 @dataclass(frozen=True)
 class Peer:
-    """name: in the table. program: as peers.Peers knows it, or "ours/NAME". row: what it is asked for, if another."""
+    """name: in the table. program: as peers.Peers knows it, "ours/NAME", or "one_thread/NAME": ours with EDDY_ONE_THREAD=1. row: what it
+    is asked for, if another."""
     name: str
     program: str
     row: str = ""
@@ -88,6 +89,20 @@ def _op_rows():
                 yield Row(f"op_{name}_{batch}", "us", "ops", goal, peers, threads, threads == 1, batch=batch)
 
 
+SMALL = ("gru_b64", "gru_b1", "mlp_b1", "mlp_b8", "lenet_b1", "decode_b1", "tree", "chain_1000", "chain_10000", "chain_30000",
+         "chain_100000", "mixed")
+
+
+def _small_rows():
+    """Programs of small ops, in default mode beside one-thread mode: time, CPU time and peak memory of the same runs."""
+    peers = (Peer("Eddy, one thread", "one_thread/small"),)
+    for name in SMALL:
+        most = 0.75 if name == "mixed" else 1.02  # there is something to win
+        for suffix, unit, goal in (("", "ms", most), ("_cpu", "ms", 1.2), ("_memory", "MiB", 1.3)):
+            yield Row(f"small_{name}{suffix}", unit, "small", Goal(goal, "Eddy, one thread"), peers, 2, False,
+                      batch=f"small_{name}")
+
+
 def all_rows():
     apart = {"threads": 2, "is_pinned": False}
     return [
@@ -120,6 +135,7 @@ def all_rows():
         Row("inference_memory_b16_1t", "MiB", "inference", Goal(1, "libtorch"), LIBTORCH_TRAINING),
         Row("inference_memory_b16_2t", "MiB", "inference", Goal(1, "libtorch"), LIBTORCH_TRAINING, **apart),
         Row("relu_1e7_fresh", "ms", "relu", Goal(1 / 0.9, "copy"), (Peer("copy", "copy"), *LIBTORCH)),
+        *_small_rows(),
         *_gemm_rows(),
         *_pool_rows(),
         *_op_rows(),

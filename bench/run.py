@@ -115,9 +115,9 @@ class Bench:
         return (many - few) / (COUNT_MANY - COUNT_FEW)
 
     def _program(self, name):
-        if not name.startswith("ours/"):
+        if not name.startswith(("ours/", "one_thread/")):
             return self.peers.program(name)
-        path = os.path.join(self.options.build, "bench", name)
+        path = os.path.join(self.options.build, "bench", "ours", name.split("/")[1])
         if not os.path.exists(path):
             raise peers.Missing(f"{path} is not built")
         return path
