@@ -29,7 +29,7 @@ extern "C" {
 #define EDDY_RUNTIME_OPTION_LIST(BOOL, INT, STRING)                                                                    \
     INT(threads, "EDDY_THREADS", 0, 1024, 0,                                                                           \
         "Threads that run kernels, a helping waiter included; 0: as many as affinity mask and cgroup quota allow.")    \
-    STRING(device, "EDDY_DEVICE", "cpu", "Device of creation ops that name none: \"cpu\", \"cuda:1\".")                \
+    STRING(device, "EDDY_DEVICE", "cpu", "Device of creation ops that name none: \"cpu\" is the only one so far.")     \
     STRING(isa, "EDDY_ISA", "",                                                                                        \
            "Instruction set of CPU kernels: portable, v2, v3 or v4; empty: the machine's highest. One per process, "   \
            "settled when the first runtime starts: a later one may name no other, and one that names none in its "     \
