@@ -31,7 +31,7 @@ Made from the list in `<eddy/options.h>` by `python3 tools/environment.py`; not 
 
 They are read when the first runtime starts; `EDDY_LOG` before the first line is written. One that is empty counts as not set; one that
 cannot be read is an error of the first call that needs a runtime, and that error names it. Numbers may carry K, M or G (1024 each); switches
-are 1, true, yes, on or 0, false, no, off. `EDDY_CALL_SITES` is no variable but a macro (`<eddy/call_sites.h>`).
+are 1, true, yes, on or 0, false, no, off. `EDDY_CALL_SITES` is no variable but a macro ([debugging.md](debugging.md)).
 
 An option of the same name in `eddy_runtime_options` goes before its variable; a switch is on if either says so.
 
