@@ -1,7 +1,7 @@
 """python3 main.py KIND OUTPUT ENTRY_FILES...: writes one product of the op list.
 
-KIND: header, arguments, table_header, table, source, loops_header, loops_list, loops:FAMILY, gradients, schema, manual, symbols,
-errors, compositions."""
+KIND: header, arguments, table_header, table, source, loops_header, loops_list, loops:FAMILY, gradients, schema, manual, pytorch,
+symbols, errors, compositions."""
 
 import pathlib
 import sys
@@ -15,6 +15,7 @@ import gradient
 import header
 import loops
 import manual
+import pytorch
 import schema
 import source
 import symbols
@@ -31,6 +32,7 @@ KINDS = {
     "gradients": gradient.emit,
     "schema": schema.emit,
     "manual": manual.emit,
+    "pytorch": pytorch.emit,
     "symbols": symbols.emit,
     "errors": errors.emit,
     "compositions": compositions.emit,
@@ -38,7 +40,7 @@ KINDS = {
 
 
 # Products that tell of compositions too.
-WITH_COMPOSITIONS = {"arguments", "schema", "manual", "errors", "compositions"}
+WITH_COMPOSITIONS = {"arguments", "schema", "manual", "pytorch", "errors", "compositions"}
 
 
 def produce(kind, entries, composed=()):

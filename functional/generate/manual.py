@@ -6,7 +6,6 @@ import re
 import errors
 from entry import DTYPES
 from header import functions
-from names import NAMES
 
 HEADERS = pathlib.Path(__file__).resolve().parents[2] / "include/eddy"
 # Public headers with functions on tensors that are no ops, and what they are.
@@ -27,14 +26,6 @@ be edited. Whole descriptions stand with the prototypes in `<eddy/ops.h>`, and f
   Empty: none is promised; the description says how it is computed.
 * **errors**: what the op refuses, and after "late" what shows when the result is read. What all ops refuse:
 
-"""
-
-NAMES_HEAD = """## Names
-
-PyTorch's names and semantics hold where nothing else is said. Spelled otherwise:
-
-| PyTorch's name | here | why |
-|---|---|---|
 """
 
 COMMENT = re.compile(r"/\*(.*?)\*/", re.S)
@@ -120,9 +111,7 @@ def composition_row(entry):
 
 def emit(entries, compositions=()):
     lines = [HEAD + "\n".join(f"  - {status}: {when}" for status, when in errors.SHARED), ""]
-    lines.append(NAMES_HEAD + "\n".join(f"| {cell(theirs)} | {' '.join(f'`{n}`' for n in ours.split())} | {why}. |"
-                                        for theirs, ours, why in NAMES))
-    lines += ["", "## Ops", ""]
+    lines += ["PyTorch's names and semantics hold where nothing else is said; [pytorch.md](pytorch.md) has its names beside these.", "", "## Ops", ""]
     for name in dict.fromkeys(e.family for e in entries):
         lines += family(entries, name)
     lines += ["## Functions made of ops", "", "Gradients go back through what they call. For `eddy_call` they have names and attributes too; those that "

@@ -1,4 +1,4 @@
-"""PyTorch's names that are spelled otherwise here: (PyTorch's, Eddy's functions without eddy_, why)."""
+"""PyTorch's names that are spelled otherwise here: (PyTorch's, Eddy's functions without eddy_, why); and the ops that are not PyTorch's."""
 
 NAMES = [
     ("tensor", "from_data", "There are two ways in, and the name says which copies"),
@@ -13,13 +13,14 @@ NAMES = [
     ("floor_divide", "floordiv", "Short, as div and Python's own operator method"),
     ("sum, mean, .. (dim, keepdim)", "sum mean", "Axes are called axes; NULL means all"),
     ("amax, amin", "max min", "The plain name reduces over any axes"),
+    ("max_pool2d(return_indices=True)", "max_pool2d_with_indices", "Two results need a function of their own"),
     ("max(dim), min(dim)", "max_dim min_dim", "Two results need a function of their own"),
     ("linalg.vector_norm", "norm", "There is no other norm to keep it apart from"),
     ("split(list)", "split_sizes", "C has no overloads"),
     ("Tensor.view, reshape(*sizes)", "view reshape", "A shape is one argument: `EDDY_SHAPE(2, -1)`"),
-    ("Tensor[a:b], Tensor[i]", "slice select narrow", "C has no indexing operator"),
+    ("Tensor[a:b], Tensor[i]", "slice select", "C has no indexing operator"),
     ("Tensor[indices], index_put_", "index index_put", "The same; the indices are a list"),
-    ("take_along_dim", "gather", "The same, but that nothing broadcasts"),
+    ("gather, take_along_dim", "gather", "The same, but that nothing broadcasts"),
     ("unique(return_inverse, return_counts)", "unique_counts", "The number of results is the function's"),
     ("pad", "pad", "The numbers come as before and after in the order of the axes, not from the last axis on"),
     ("cross_entropy, nll_loss (target of probabilities)", "cross_entropy nll_loss", "The target holds labels; kl_div takes probabilities"),
@@ -41,5 +42,12 @@ NAMES = [
     ("optim.Adam.step, optim.AdamW.step", "adam_step adamw_step", "The same"),
     ("nn.utils.clip_grad_norm_", "clip_grad_norm", "It takes the gradients, and is one instruction"),
     ("save, load", "save_npy load_npy", "The format is in the name"),
-    ("Tensor.to(device)", "", "Not there: the CPU is the only device so far"),
+    ("Tensor.to(device)", "to_device", "The name says which `to`; the CPU is the only device so far"),
 ]
+
+# Ops of the list that PyTorch's functions do not have under any name: what they are for. `_backward` ones are left out everywhere.
+OWN = {
+    "channel_sum": "Sums over all axes but the channels': the gradient of a bias.",
+    "prelu_broadcast": "What prelu is made of: a weight that broadcasts.",
+    "rope": "Rotary position embedding, which PyTorch users write by hand.",
+}

@@ -14,6 +14,7 @@ import loops
 import main
 import manual
 import names
+import pytorch
 import schema
 import source
 import symbols
@@ -210,10 +211,20 @@ class TheList(unittest.TestCase):
             again = main.produce(kind, entry.read_all(OPS), entry.read_compositions(OPS))
             self.assertEqual(main.produce(kind, self.entries, self.compositions), again, kind)
 
-    def test_the_manual_is_renewed(self):
-        page = pathlib.Path(OPS[0]).parents[2] / "docs/ops.md"
-        self.assertTrue(page.read_text() == manual.emit(self.entries, self.compositions), "docs/ops.md is not what the generator makes; renew it with: "
-                        "python3 functional/generate/main.py manual docs/ops.md functional/ops/*.toml")
+    def test_the_pages_are_renewed(self):
+        root = pathlib.Path(OPS[0]).parents[2]
+        for kind, page in (("manual", "docs/ops.md"), ("pytorch", "docs/pytorch.md")):
+            self.assertTrue((root / page).read_text() == main.produce(kind, self.entries, self.compositions), f"{page} is not what the generator "
+                            f"makes; renew it with: python3 functional/generate/main.py {kind} {page} functional/ops/*.toml")
+
+    def test_ops_that_are_not_pytorchs_are_ops(self):
+        self.assertLessEqual(set(names.OWN), {e.name for e in self.entries})
+
+    def test_pytorchs_names_of_a_row_are_told_apart(self):
+        for ours, row, name, shown in (("layer_norm", "layer_norm rms_norm", "layer_norm, rms_norm (normalized_shape)", "layer_norm"),
+                                       ("min", "max min", "amax, amin", "amin"), ("sdpa", "sdpa", "scaled_dot_product_attention", "scaled_dot_product_attention"),
+                                       ("sgd_momentum_step", "sgd_step sgd_momentum_step", "optim.SGD.step", "optim.SGD.step")):
+            self.assertEqual(pytorch.theirs_of(ours, row.split(), name), shown)
 
     def test_names_that_differ_from_pytorchs_are_functions(self):
         functions = {f.name.removeprefix("eddy_") for e in self.entries for f in header.functions(e)}
