@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""docs/pictures/*.svg, where a reader would rather look than read. Nothing but the standard library.
+
+pictures.py draws them; pictures.py --check says which file is not what it draws."""
+import pathlib
+import sys
+from xml.sax.saxutils import escape
+
+FOLDER = pathlib.Path(__file__).resolve().parents[1] / "docs/pictures"
+
+INK, PALE = "#222222", "#777777"
+BLUE, GREEN, RED, ORANGE, GREY = "#cfe2ff", "#d1e7dd", "#f5b5b5", "#ffe0b3", "#eeeeee"
+
+
+class Picture:
+    """Shapes on a white ground, from the top left corner, in pixels."""
+
+    def __init__(self, width, height):
+        self.width, self.height, self.parts = width, height, []
+
+    def box(self, x, y, width, height, fill, text="", dashed=False):
+        dash = ' stroke-dasharray="5 4"' if dashed else ""
+        self.parts.append(f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="3" fill="{fill}" stroke="{INK}"{dash}/>')
+        lines = text.split("\n") if text else []
+        for i, line in enumerate(lines):
+            self.text(x + width / 2, y + height / 2 + 5 + 16 * (i - (len(lines) - 1) / 2), line, "middle")
+
+    def text(self, x, y, text, anchor="start", colour=INK, bold=False, size=13):
+        weight = ' font-weight="bold"' if bold else ""
+        self.parts.append(f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="{colour}" font-size="{size}"{weight}>{escape(text)}</text>')
+
+    def line(self, x1, y1, x2, y2, dashed=False, arrow=False, colour=INK):
+        more = ' stroke-dasharray="5 4"' if dashed else ""
+        more += ' marker-end="url(#tip)"' if arrow else ""
+        self.parts.append(f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{colour}"{more}/>')
+
+    def arrow(self, x1, y1, x2, y2):
+        self.line(x1, y1, x2, y2, arrow=True)
+
+    def svg(self):
+        return "\n".join([
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" height="{self.height}" '
+            'font-family="DejaVu Sans, Verdana, sans-serif">',
+            '<!-- Drawn by tools/pictures.py; not to be edited. -->',
+            '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+            f'<path d="M0 0 L8 4 L0 8 z" fill="{INK}"/></marker></defs>',
+            f'<rect width="{self.width}" height="{self.height}" fill="white"/>', *self.parts, "</svg>", ""])
+
+
+def threads():
+    """Who does what when: a cheap op, a dear one, one that waits for it, a read."""
+    p = Picture(780, 310)
+    lanes = {"caller": 40, "scheduler": 110, "worker 1": 180, "worker 2": 240}
+    for name, y in lanes.items():
+        p.text(10, y + 23, name, bold=True)
+        p.line(100, y + 18, 770, y + 18, colour="#cccccc")
+    p.box(110, 40, 52, 36, GREEN, "add")
+    p.box(172, 40, 60, 36, BLUE, "linear")
+    p.box(242, 40, 60, 36, BLUE, "softmax")
+    p.box(312, 40, 168, 36, "white", "the program goes on", dashed=True)
+    p.box(490, 40, 200, 36, GREY, "read: waits")
+    p.box(700, 40, 66, 36, GREEN, "has it")
+    p.text(100, 30, "runs at once", colour=PALE, size=11)
+    p.text(190, 30, "a record each, no more", colour=PALE, size=11)
+    p.box(238, 110, 64, 36, BLUE, "orders")
+    p.box(452, 110, 64, 36, BLUE, "orders")
+    for y, number in ((180, 1), (240, 2)):
+        p.box(326, y, 122, 36, ORANGE, f"linear, slice {number}")
+        p.box(542, y, 130, 36, ORANGE, f"softmax, slice {number}")
+    p.arrow(202, 76, 240, 112)
+    p.arrow(274, 76, 276, 109)
+    p.arrow(288, 146, 325, 196)
+    p.arrow(274, 146, 325, 256)
+    p.arrow(440, 180, 464, 147)
+    p.arrow(504, 146, 541, 196)
+    p.arrow(490, 146, 541, 256)
+    p.arrow(668, 180, 706, 77)
+    p.line(110, 292, 770, 292, arrow=True, colour=PALE)
+    p.text(440, 306, "time", "middle", PALE, size=11)
+    return p
+
+
+def poison():
+    """How a late error spreads, and what it leaves alone."""
+    p = Picture(780, 330)
+    p.box(20, 40, 120, 44, GREEN, "scores")
+    p.box(20, 120, 120, 44, GREEN, "labels\none out of range")
+    p.box(210, 80, 150, 44, RED, "cross_entropy\nfails as it runs")
+    p.box(430, 30, 130, 44, ORANGE, "loss\npoisoned")
+    p.box(430, 130, 130, 44, ORANGE, "gradient\npoisoned")
+    p.box(630, 30, 130, 44, GREY, "read(loss)\nis the error")
+    p.box(630, 130, 130, 44, ORANGE, "sgd_step on w\ndoes not run")
+    p.box(630, 220, 130, 44, GREY, "w: skipped\nas it was before")
+    p.box(210, 220, 150, 44, GREEN, "argmax(scores)\nruns")
+    p.box(430, 220, 130, 44, GREEN, "accuracy\nis right")
+    p.arrow(140, 62, 209, 94)
+    p.arrow(140, 142, 209, 112)
+    p.arrow(360, 94, 429, 56)
+    p.arrow(360, 112, 429, 148)
+    p.arrow(560, 52, 629, 52)
+    p.arrow(560, 152, 629, 152)
+    p.arrow(695, 174, 695, 219)
+    p.parts.append(f'<path d="M20 62 H8 V242 H208" fill="none" stroke="{INK}" marker-end="url(#tip)"/>')
+    p.arrow(360, 242, 429, 242)
+    for x, fill, text in ((20, GREEN, "healthy"), (150, RED, "where it happened"), (340, ORANGE, "holds that error, does not run"), (580, GREY, "what the program sees")):
+        p.box(x, 296, 18, 18, fill)
+        p.text(x + 26, 310, text)
+    return p
+
+
+def scope():
+    """The lives of the tensors of docs/tutorial.md, step 2."""
+    p = Picture(780, 330)
+    marks = {150: "scope_begin", 250: "scope_begin\n(inner)", 490: "scope_end\n(inner)", 610: "scope_end", 720: "release"}
+    for x, text in marks.items():
+        for i, line in enumerate(text.split("\n")):
+            p.text(x, 20 + 15 * i, line, "middle", PALE, size=11)
+        p.line(x, 42, x, 315, dashed=True, colour="#999999")
+    p.box(150, 50, 460, 26, GREY, "outer scope")
+    p.box(250, 86, 240, 26, GREY, "inner scope")
+    rows = [("x", 170, 610, BLUE, "the outer scope's"), ("mean(x)", 270, 490, ORANGE, "the inner scope's"), ("centred", 310, 490, ORANGE, ""),
+            ("std(x)", 350, 490, ORANGE, "")]
+    for i, (name, begin, end, fill, text) in enumerate(rows):
+        p.text(140, 140 + 32 * i, name, "end")
+        p.box(begin, 122 + 32 * i, end - begin, 26, fill, text)
+    p.text(140, 268, "y", "end")
+    p.box(390, 250, 80, 26, ORANGE, "inner")
+    p.box(470, 250, 140, 26, BLUE, "outer")
+    p.text(480, 292, "scope_return hands it out", "middle", PALE, size=11)
+    p.text(140, 308, "kept", "end")
+    p.box(560, 296, 160, 22, GREEN, "retain: one's own")
+    return p
+
+
+def cells(p, x, y, rows, numbers, lit=(), size=34):
+    """A grid of numbers; those of `lit` are coloured."""
+    columns = len(numbers) // rows
+    for i, number in enumerate(numbers):
+        p.box(x + size * (i % columns), y + size * (i // columns), size, size, BLUE if number in lit else "white", str(number))
+
+
+def strides():
+    """Four tensors over one storage."""
+    p = Picture(780, 350)
+    p.text(20, 28, "the storage: six elements in a row", bold=True)
+    cells(p, 20, 40, 1, range(6), range(6))
+    p.text(250, 54, "address of x[i, j] =", colour=PALE)
+    p.text(250, 72, "offset + i * stride 0 + j * stride 1", colour=PALE)
+    views = [(20, "x", "[2, 3]", "3, 1", 0, 2, [0, 1, 2, 3, 4, 5], "row after row"),
+             (210, "transpose(x, 0, 1)", "[3, 2]", "1, 3", 0, 3, [0, 3, 1, 4, 2, 5], "the same, read down"),
+             (420, "slice(x, 1, 1, 3, 1)", "[2, 2]", "3, 1", 1, 2, [1, 2, 4, 5], "begins at element 1"),
+             (610, "expand(x[0], [3, 3])", "[3, 3]", "0, 1", 0, 3, [0, 1, 2] * 3, "a row, three times")]
+    for x, name, shape, steps, offset, rows, numbers, what in views:
+        p.text(x, 120, name, bold=True)
+        cells(p, x, 132, rows, numbers, set(numbers))
+        for i, line in enumerate((f"shape {shape}", f"strides {steps}", f"offset {offset}", what)):
+            p.text(x, 258 + 18 * i, line, colour=PALE if i == 3 else INK)
+    p.text(20, 340, "Views copy nothing: a write to x is seen through all.", colour=PALE)
+    return p
+
+
+PICTURES = [threads, poison, scope, strides]
+
+
+def main():
+    if sys.argv[1:] not in ([], ["--check"]):
+        print(__doc__)
+        return 2
+    old = []
+    for draw in PICTURES:
+        file, text = FOLDER / f"{draw.__name__}.svg", draw().svg()
+        if sys.argv[1:]:
+            old += [] if file.is_file() and file.read_text(encoding="utf-8") == text else [file.name]
+        else:
+            FOLDER.mkdir(exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+    if old:
+        print(f"docs/pictures: {', '.join(old)} not as drawn by python3 tools/pictures.py")
+    return 1 if old else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
