@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -12,6 +13,7 @@ import gradient
 import header
 import loops
 import main
+import man
 import manual
 import names
 import pytorch
@@ -216,6 +218,26 @@ class TheList(unittest.TestCase):
         for kind, page in (("manual", "docs/ops.md"), ("pytorch", "docs/pytorch.md")):
             self.assertTrue((root / page).read_text() == main.produce(kind, self.entries, self.compositions), f"{page} is not what the generator "
                             f"makes; renew it with: python3 functional/generate/main.py {kind} {page} functional/ops/*.toml")
+
+    def test_each_public_function_has_a_manual_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ops = pathlib.Path(folder) / "ops.h"
+            ops.write_text(header.emit(self.entries))
+            headers = [*sorted(manual.HEADERS.glob("*.h")), ops]
+            pages = pathlib.Path(folder) / "man3"
+            man.write_all(pages, "0", headers)
+            declared = {f"eddy_{name}" for path in headers for row in manual.declared(path.read_text()) for name in row[0]}
+            self.assertEqual({page.stem for page in pages.iterdir()}, declared | {"eddy"})
+            for page in pages.iterdir():
+                text = page.read_text()
+                leads = re.match(r"\.so man3/(\S+)$", text)
+                self.assertTrue((pages / leads.group(1)).is_file() if leads else ".SH DESCRIPTION\n" in text, page.name)
+            text = (pages / "eddy_sum.3").read_text()
+            for part in ("eddy_sum \\- Sum over axes", "bool keepdim;", "eddy_tensor *eddy_sum(eddy_tensor *input", "OUT_OF_RANGE"):
+                self.assertIn(part, text)
+
+    def test_text_is_no_request(self):
+        self.assertEqual(man.roff(".so x\na-b\\n"), "\\&.so x\na\\-b\\en")
 
     def test_ops_that_are_not_pytorchs_are_ops(self):
         self.assertLessEqual(set(names.OWN), {e.name for e in self.entries})

@@ -79,6 +79,9 @@ def check_library(package):
 def check_pages(package):
     for name in ("LICENSE", "README.md", "docs/errors.md", "docs/install.md", "examples/README.md", "examples/hello.c"):
         expect((package.pages / name).is_file(), f"{name} is not installed")
+    manual = package.prefix / "share/man/man3"
+    for name in ("eddy", "eddy_softmax", "eddy_scope_begin"):
+        expect((manual / f"{name}.3").is_file(), f"{name}.3 is not installed")
 
 
 def check_uninstall(build, root):
