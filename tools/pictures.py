@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""docs/pictures/*.svg, where a reader would rather look than read. Nothing but the standard library.
+"""docs/pictures/*.svg, where a reader would rather look than read. Nothing but the standard library. The figures of steps.svg are the
+first machine's in docs/performance.md.
 
 pictures.py draws them; pictures.py --check says which file is not what it draws."""
 import pathlib
+import re
 import sys
 from xml.sax.saxutils import escape
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "docs/pictures"
+FIGURES = FOLDER.parent / "performance.md"
 
 INK, PALE = "#222222", "#777777"
 BLUE, GREEN, RED, ORANGE, GREY = "#cfe2ff", "#d1e7dd", "#f5b5b5", "#ffe0b3", "#eeeeee"
@@ -159,7 +162,40 @@ def strides():
     return p
 
 
-PICTURES = [threads, poison, scope, strides]
+NETWORKS = {"mlp_b64": "linear layers", "cnn_b64": "convolutions", "transformer_b16": "transformer"}
+WHOSE = [("Eddy", "#3b82c4"), ("libtorch 1.13", "#c9c9c9"), ("libtorch 2.15", "#a0a0a0"), ("by hand, C over OpenBLAS", ORANGE)]
+
+
+def milliseconds(row):
+    """The times of a row of docs/performance.md, in the order of WHOSE; of its first table, which is the first machine's."""
+    found = re.search(rf"^\| `{row}`" + r" \| ([\d.]+)" * len(WHOSE) + r" \|", FIGURES.read_text(encoding="utf-8"), re.M)
+    return [float(text) for text in found.groups()]
+
+
+def steps():
+    """A step of training beside libtorch and by hand: shorter is faster."""
+    p = Picture(780, 350)
+    for i, (name, fill) in enumerate(WHOSE):
+        x = (20, 100, 240, 380)[i]
+        p.box(x, 14, 14, 14, fill)
+        p.text(x + 20, 26, name)
+    for column, threads_count in enumerate((1, 2)):
+        left = 130 + 330 * column
+        p.text(left, 62, f"{threads_count} thread" + "s" * column, bold=True)
+        for i, (row, title) in enumerate(NETWORKS.items()):
+            top = 74 + 86 * i
+            if column == 0:
+                p.text(120, top + 38, title, "end")
+            times = milliseconds(f"{row}_{threads_count}t")
+            for j, (time, (_, fill)) in enumerate(zip(times, WHOSE)):
+                width = round(220 * time / max(times))
+                p.parts.append(f'<rect x="{left}" y="{top + 17 * j}" width="{width}" height="14" fill="{fill}"/>')
+                p.text(left + width + 6, top + 17 * j + 12, f"{time:g} ms", size=11)
+    p.text(20, 340, "One step of training, best of the samples; each group to its own scale. docs/performance.md", colour=PALE, size=11)
+    return p
+
+
+PICTURES = [threads, poison, scope, strides, steps]
 
 
 def main():
