@@ -240,12 +240,13 @@ Test(marks, closing_waits_for_throttled_issuers_to_leave) {
 Test(marks, a_full_ring_holds_back_and_loses_nothing) {
     vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
     session.cost_ps = COST_SCHEDULER;
+    eddy_storage_number a = session_make(&session, 1);
+    session_settle(&session); /* something has finished since issuers last looked */
     vm_latch latch = {0};
     eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
     latch_await(&latch, 1); /* the scheduler thread is inside: nothing is taken from the ring */
     static vm_producer producer = {.count = 100, .bytes = 8};
     producer.session = session;
-    eddy_storage_number a = session_make(&session, 1);
     /* Records of two lines; what fits is issued here, the rest by a thread that will have to wait. */
     int64_t expected = value_of(1, 0);
     while (eddy_load_relaxed(&session.vm->ring.tail) < EDDY_RING_LINES - 64) {
