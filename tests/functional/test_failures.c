@@ -81,7 +81,7 @@ static eddy_status in_dead(eddy_status (*function)(void)) {
     return status;
 }
 
-static eddy_status sync(void) {
+static eddy_status sync_all(void) {
     return eddy_sync(EDDY_FOREVER);
 }
 
@@ -136,7 +136,7 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_zero_grad(EDDY_LIST(leaf, x))) \
     row(eddy_gradient_hook_add(x, hook, NULL, NULL)) \
     row(eddy_gradient_hook_add(leaf, NULL, NULL, NULL)) \
-    row(in_dead(sync)) \
+    row(in_dead(sync_all)) \
     row(in_dead(sync_deleters)) \
     row(in_dead(new_seed)) \
     row(in_dead(eddy_dump)) \
