@@ -5,7 +5,7 @@ import table
 
 def text(results):
     """Markdown, or nothing where no op row was measured."""
-    rows = [result for result in results if result.row.batch]
+    rows = [result for result in results if result.row.batch and result.row.name.startswith("op_")]
     parts = []
     for threads in sorted({result.row.threads for result in rows}):
         chosen = {result.row.name: result for result in rows if result.row.threads == threads}

@@ -11,7 +11,7 @@
 
 #define WORKER_MAX 256
 #define JOB_MAX 64
-#define SPIN_NS 20000
+#define SPIN_NS 8000
 
 /* What it takes until a sleeping thread runs: a guess until the first wake was measured, and what a measurement may be. */
 #define WAKE_GUESS_NS 20000

@@ -8,7 +8,7 @@
 #include <vm/machine.h>
 
 /* A waiting thread looks this long for something to help with before it sleeps. */
-#define SPIN_NS 50000
+#define SPIN_NS 20000
 #define SPIN_CHECKS 32
 
 uint64_t eddy_vm_thread_number(void) {
@@ -74,16 +74,15 @@ static bool sleep_for_news(eddy_waiter *waiter, int64_t deadline_ns) {
     return true;
 }
 
-eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int64_t deadline_ns) {
-    if (eddy_waiter_is_done(waiter))
-        return EDDY_OK;
-    eddy_order_check();
+static void stop_spinning(bool *spins) {
+    if (*spins)
+        eddy_team_spin_end();
+    *spins = false;
+}
+
+/* Helps, spins where a processor is left for it (*spins then, also on return), and sleeps. */
+static eddy_status await(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int64_t deadline_ns, bool *spins) {
     bool has_deadline = deadline_ns != EDDY_SLEEP_FOREVER;
-    if (eddy_service_is_current_thread()) {
-        if (abandon(waiter) == EDDY_OK)
-            return EDDY_OK;
-        return EDDY_WOULD_DEADLOCK;
-    }
     int64_t spin_end = 0;
     for (;;) {
         if (!has_deadline)
@@ -97,18 +96,33 @@ eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, 
         if (now >= deadline_ns)
             return abandon(waiter);
         if (help(vm, waiter, before, has_deadline)) {
+            stop_spinning(spins);
             spin_end = 0;
             continue;
         }
         if (spin_end == 0) {
-            spin_end = now + SPIN_NS;
+            *spins = eddy_team_spin_begin();
+            spin_end = *spins ? now + SPIN_NS : now;
         } else if (now >= spin_end) {
+            stop_spinning(spins);
             say_sleeping(waiter);
             if (!help(vm, waiter, before, has_deadline) && !sleep_for_news(waiter, deadline_ns))
                 return abandon(waiter);
             spin_end = 0;
         }
     }
+}
+
+eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int64_t deadline_ns) {
+    if (eddy_waiter_is_done(waiter))
+        return EDDY_OK;
+    eddy_order_check();
+    if (eddy_service_is_current_thread())
+        return abandon(waiter) == EDDY_OK ? EDDY_OK : EDDY_WOULD_DEADLOCK;
+    bool spins = false;
+    eddy_status status = await(vm, waiter, before, deadline_ns, &spins);
+    stop_spinning(&spins);
+    return status;
 }
 
 /* ---- errors ---- */
@@ -149,7 +163,8 @@ typedef struct wait_result {
     void *value;
 } wait_result;
 
-static void result_from_storage(const eddy_storage *storage, const eddy_wait_arguments *arguments, wait_result *result) {
+static void result_from_storage(const eddy_storage *storage, const eddy_wait_arguments *arguments,
+                                wait_result *result) {
     result->poison = storage->shared.poison;
     if (result->poison != 0)
         return;
@@ -238,11 +253,9 @@ static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_ar
     }
     arguments->waiter = waiter;
     eddy_mention mention = number | EDDY_MENTION_CONST;
-    eddy_submission submission = {.instruction = {.kind = EDDY_KIND_WAIT,
-                                                  .operand_count = 1,
-                                                  .arguments = arguments,
-                                                  .mentions = &mention},
-                                  .argument_bytes = sizeof(*arguments)};
+    eddy_submission submission = {
+        .instruction = {.kind = EDDY_KIND_WAIT, .operand_count = 1, .arguments = arguments, .mentions = &mention},
+        .argument_bytes = sizeof(*arguments)};
     eddy_vm_inside_begin(vm);
     status = submit_and_wait(vm, &submission, waiter, wait);
     if (status == EDDY_OK) {
@@ -287,8 +300,8 @@ eddy_status eddy_vm_late_shape(eddy_vm *vm, eddy_storage_number number, const ed
     return EDDY_OK;
 }
 
-eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number number, int64_t offset_bytes, size_t bytes, void *target,
-                               const eddy_vm_wait *wait) {
+eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number number, int64_t offset_bytes, size_t bytes,
+                               void *target, const eddy_vm_wait *wait) {
     EDDY_ASSERT(bytes <= EDDY_READ_SMALL_BYTES);
     eddy_wait_arguments arguments = {.offset = offset_bytes, .bytes = (uint32_t)bytes};
     wait_result result = {.value = target};
@@ -347,11 +360,9 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
         patient.timeout_ns = EDDY_SLEEP_FOREVER;
     eddy_waiter_arguments arguments = {waiter};
     eddy_mention mention = number | (is_mut ? EDDY_MENTION_MUT : EDDY_MENTION_CONST);
-    eddy_submission submission = {.instruction = {.kind = EDDY_KIND_LEND,
-                                                  .operand_count = 1,
-                                                  .arguments = &arguments,
-                                                  .mentions = &mention},
-                                  .argument_bytes = sizeof(arguments)};
+    eddy_submission submission = {
+        .instruction = {.kind = EDDY_KIND_LEND, .operand_count = 1, .arguments = &arguments, .mentions = &mention},
+        .argument_bytes = sizeof(arguments)};
     status = submit_and_wait(vm, &submission, waiter, &patient);
     if (status == EDDY_OK) {
         eddy_poison poison = waiter->poison;

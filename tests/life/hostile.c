@@ -407,8 +407,13 @@ static void two_runtimes_do_not_wait_for_each_other(void) {
 
 static void use_in_child(void) {
     alarm(20);
-    eddy_tensor *x = ones(100), *sum = eddy_sum(eddy_add(x, x), NULL, NULL);
-    _exit(eddy_sync(EDDY_FOREVER) != EDDY_OK || eddy_item_f64(sum) != 200);
+    /* Long enough that there is something to wait for. */
+    enum { SIDE = 512 };
+    eddy_tensor *x = eddy_full(EDDY_SHAPE(SIDE, SIDE), EDDY_S(1.0 / SIDE), EDDY_F32, NULL);
+    for (int i = 0; i < 10; i++)
+        x = eddy_matmul(x, x);
+    eddy_tensor *sum = eddy_sum(x, NULL, NULL);
+    _exit(eddy_sync(EDDY_FOREVER) != EDDY_OK || eddy_item_f64(sum) != SIDE);
 }
 
 static atomic_int child_status;
