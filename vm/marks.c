@@ -1,6 +1,8 @@
 /* How far ahead of the engine an issuer may be (PROTOCOL.md section 10): hard marks, and how far a lead pays. */
+#include <base/call_site.h>
 #include <base/status.h>
 #include <base/trace.h>
+#include <stdio.h>
 #include <streams/team.h>
 #include <vm/machine.h>
 
@@ -103,12 +105,15 @@ static bool is_idle(eddy_vm *vm, const eddy_vm_call *call) {
 
 static eddy_status fail_behind(eddy_vm *vm, const eddy_vm_call *call) {
     const char *op = eddy_vm_call_name(call);
-    return eddy_fail(
-        EDDY_WOULD_DEADLOCK, op, call->address,
-        "%s: %lld calls wait behind a tensor that is mapped, or for a callback (since the call at %p), and "
-        "nothing has moved for %d s",
-        op, (long long)eddy_load_relaxed(&vm->behind), (void *)eddy_load_relaxed(&vm->blocker),
-        (int)(BEHIND_PATIENCE_NS / 1000000000));
+    const void *blocker = (const void *)eddy_load_relaxed(&vm->blocker);
+    char address[32];
+    snprintf(address, sizeof(address), "%p", eddy_call_site_address(blocker));
+    const char *place = eddy_call_site_place(blocker);
+    return eddy_fail(EDDY_WOULD_DEADLOCK, op, call->address,
+                     "%s: %lld calls wait behind a tensor that is mapped, or for a callback (since the call at %s), and "
+                     "nothing has moved for %d s",
+                     op, (long long)eddy_load_relaxed(&vm->behind), place ? place : address,
+                     (int)(BEHIND_PATIENCE_NS / 1000000000));
 }
 
 /* What stands behind a lend or a callback is no back-pressure's, since it may wait for the issuer: a call that may be behind
