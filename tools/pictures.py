@@ -52,34 +52,33 @@ class Picture:
 
 def threads():
     """Who does what when: a cheap op, a dear one, one that waits for it, a read."""
-    p = Picture(780, 310)
-    lanes = {"caller": 40, "scheduler": 110, "worker 1": 180, "worker 2": 240}
+    p = Picture(780, 270)
+    lanes = {"caller": 40, "worker 1": 120, "worker 2": 190}
     for name, y in lanes.items():
         p.text(10, y + 23, name, bold=True)
         p.line(100, y + 18, 770, y + 18, colour="#cccccc")
     p.box(110, 40, 52, 36, GREEN, "add")
     p.box(172, 40, 60, 36, BLUE, "linear")
     p.box(242, 40, 60, 36, BLUE, "softmax")
-    p.box(312, 40, 168, 36, "white", "the program goes on", dashed=True)
-    p.box(490, 40, 200, 36, GREY, "read: waits")
-    p.box(700, 40, 66, 36, GREEN, "has it")
+    p.box(312, 40, 124, 36, "white", "the program\ngoes on", dashed=True)
+    p.box(452, 40, 62, 36, GREY, "read:\nwaits")
+    p.box(522, 40, 130, 36, ORANGE, "softmax, slice 2")
+    p.box(662, 40, 66, 36, GREEN, "has it")
     p.text(100, 30, "runs at once", colour=PALE, size=11)
     p.text(190, 30, "a record each, no more", colour=PALE, size=11)
-    p.box(238, 110, 64, 36, BLUE, "orders")
-    p.box(452, 110, 64, 36, BLUE, "orders")
-    for y, number in ((180, 1), (240, 2)):
-        p.box(326, y, 122, 36, ORANGE, f"linear, slice {number}")
-        p.box(542, y, 130, 36, ORANGE, f"softmax, slice {number}")
-    p.arrow(202, 76, 240, 112)
-    p.arrow(274, 76, 276, 109)
-    p.arrow(288, 146, 325, 196)
-    p.arrow(274, 146, 325, 256)
-    p.arrow(440, 180, 464, 147)
-    p.arrow(504, 146, 541, 196)
-    p.arrow(490, 146, 541, 256)
-    p.arrow(668, 180, 706, 77)
-    p.line(110, 292, 770, 292, arrow=True, colour=PALE)
-    p.text(440, 306, "time", "middle", PALE, size=11)
+    p.text(522, 30, "and helps", colour=PALE, size=11)
+    p.box(262, 120, 122, 36, ORANGE, "linear, slice 1")
+    p.box(262, 190, 122, 36, ORANGE, "linear, slice 2")
+    p.box(390, 120, 122, 36, BLUE, "done: what\nis next?")
+    p.box(522, 120, 130, 36, ORANGE, "softmax, slice 1")
+    p.arrow(202, 76, 261, 134)
+    p.arrow(202, 76, 261, 204)
+    p.arrow(274, 76, 400, 119)
+    p.arrow(384, 204, 410, 157)
+    p.arrow(587, 119, 587, 77)
+    p.arrow(652, 134, 690, 77)
+    p.line(110, 250, 770, 250, arrow=True, colour=PALE)
+    p.text(440, 264, "time", "middle", PALE, size=11)
     return p
 
 
