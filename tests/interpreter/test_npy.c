@@ -108,6 +108,9 @@ CASE(what_is_damaged_is_refused) {
     write_bytes("\x93NUMPX\1\0\0\0", 10);
     cr_assert_null(eddy_load_npy(path));
     ASSERT_ERROR(EDDY_IO, "a.npy: no .npy file of version 1 to 3");
+    write_bytes("\x93NUMPY\4\0\2\0{}", 12); /* a version to come */
+    cr_assert_null(eddy_load_npy(path));
+    ASSERT_ERROR(EDDY_IO, "a.npy: no .npy file of version 1 to 3");
     write_bytes("\x93NUM", 4);
     cr_assert_null(eddy_load_npy(path));
     ASSERT_ERROR(EDDY_IO, "a.npy: the file ends too early");

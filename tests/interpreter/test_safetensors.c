@@ -317,8 +317,11 @@ CASE(lengths_that_cannot_be_are_refused) {
     cr_assert_null(eddy_load_safetensors(path));
     ASSERT_ERROR(EDDY_IO, "a header of 100000001 bytes");
     write_bytes("\3\0\0\0\0\0\0\0{}", 10);
+    eddy_memory_fail_at(EDDY_MEMORY_TEXT, 0, 1);
     cr_assert_null(eddy_load_safetensors(path));
     ASSERT_ERROR(EDDY_IO, "the file ends too early");
+    cr_assert_eq(eddy_memory_failures_injected(), 0, "refused before anything is taken for it");
+    eddy_memory_fail_at(EDDY_MEMORY_TEXT, 0, 0);
     for (size_t count = 0; count < 8; count++) {
         write_bytes("\2\0\0\0\0\0\0", count);
         cr_assert_null(eddy_load_safetensors(path));
