@@ -199,7 +199,7 @@ struct eddy_vm {
     _Atomic bool is_hungry;     /* atomic: seq_cst, the engine stores; it waits for others' memory */
     _Atomic bool has_running;   /* atomic: seq_cst, the engine stores; kernels of it run that may give some up */
     eddy_sleep_word ended;          /* atomic: seq_cst; eddy_vm_ended, who closes a VM second sleeps on it */
-    bool is_kept;                   /* lock: submission; a deleter still runs: the struct is never freed */
+    bool is_kept;                   /* who closes the VM writes it, before `ended`; a deleter still runs: the struct is never freed */
     _Atomic uint64_t skipped_count; /* atomic: relaxed; instructions that did not run for poison */
 };
 

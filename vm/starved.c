@@ -155,6 +155,11 @@ static void forget_others(void) {
     eddy_store_relaxed(&sharing.hungry_count, 0);
 }
 
+static void set_hungry(eddy_vm *vm, bool is_hungry) {
+    if (eddy_exchange_seq_cst(&vm->is_hungry, is_hungry) != is_hungry)
+        eddy_add_seq_cst(&sharing.hungry_count, is_hungry ? 1 : -1);
+}
+
 void eddy_starved_share(eddy_vm *vm) {
     static bool watches_forks; /* lock: sharing.lock */
     eddy_lock_acquire(&sharing.lock);
@@ -167,6 +172,7 @@ void eddy_starved_share(eddy_vm *vm) {
 }
 
 void eddy_starved_part(eddy_vm *vm) {
+    set_hungry(vm, false);
     eddy_lock_acquire(&sharing.lock);
     for (eddy_vm **place = &sharing.first; *place; place = &(*place)->next_sharing)
         if (*place == vm) {
@@ -174,11 +180,6 @@ void eddy_starved_part(eddy_vm *vm) {
             break;
         }
     eddy_lock_release(&sharing.lock);
-}
-
-static void set_hungry(eddy_vm *vm, bool is_hungry) {
-    if (eddy_exchange_seq_cst(&vm->is_hungry, is_hungry) != is_hungry)
-        eddy_add_seq_cst(&sharing.hungry_count, is_hungry ? 1 : -1);
 }
 
 static bool others_run(const eddy_vm *vm) {
@@ -221,12 +222,12 @@ bool eddy_starved_is_due(eddy_vm *vm, bool has_moved) {
 
 void eddy_starved_relieve(eddy_vm *vm, bool is_last) {
     collect_kept(vm);
-    if (!is_last || eddy_ring_peek(&vm->ring)) {
+    if (!is_last || eddy_ring_peek(&vm->ring))
         retry_in_order(vm);
-        return;
-    }
-    if (retry_all(vm))
+    else if (retry_all(vm))
         set_hungry(vm, false);
     else if (!waits_for_others(vm))
         fail_in_order(vm);
+    if (!vm->engine.starved)
+        set_hungry(vm, false);
 }
