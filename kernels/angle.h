@@ -94,16 +94,24 @@ EDDY_WORD float eddy_angle_half_turn(double f, double halves) {
 
 /* x by pi in two parts; what is left of the whole half turns is exact but for one rounding (Cody and Waite, 1980). Signs are such that
  * -0 stays: 1 / pi is rounded down, so that its second part is positive. */
+EDDY_WORD float eddy_angle_sin_wide(double x) {
+    double t = __builtin_fma(x, 0x1.45f306dc9c882p-2, EDDY_MATH_ROUND_F64);
+    double f = __builtin_fma(x, 0x1.45f306dc9c882p-2, -(t - EDDY_MATH_ROUND_F64));
+    return eddy_angle_half_turn(__builtin_fma(x, 0x1.4a7f09d5f47d5p-55, f), t);
+}
+
+EDDY_WORD float eddy_angle_cos_wide(double x) {
+    double t = __builtin_fma(x, 0x1.45f306dc9c882p-2, 0.5) + EDDY_MATH_ROUND_F64;
+    double f = __builtin_fma(x, 0x1.45f306dc9c882p-2, (EDDY_MATH_ROUND_F64 - t) + 0.5);
+    return eddy_angle_half_turn(__builtin_fma(x, 0x1.4a7f09d5f47d5p-55, f), t);
+}
+
 EDDY_WORD float eddy_sin_quick_f32(float x) {
-    double wide = (double)x, t = __builtin_fma(wide, 0x1.45f306dc9c882p-2, EDDY_MATH_ROUND_F64);
-    double f = __builtin_fma(wide, 0x1.45f306dc9c882p-2, -(t - EDDY_MATH_ROUND_F64));
-    return eddy_angle_half_turn(__builtin_fma(wide, 0x1.4a7f09d5f47d5p-55, f), t);
+    return eddy_angle_sin_wide((double)x);
 }
 
 EDDY_WORD float eddy_cos_quick_f32(float x) {
-    double wide = (double)x, t = __builtin_fma(wide, 0x1.45f306dc9c882p-2, 0.5) + EDDY_MATH_ROUND_F64;
-    double f = __builtin_fma(wide, 0x1.45f306dc9c882p-2, (EDDY_MATH_ROUND_F64 - t) + 0.5);
-    return eddy_angle_half_turn(__builtin_fma(wide, 0x1.4a7f09d5f47d5p-55, f), t);
+    return eddy_angle_cos_wide((double)x);
 }
 
 EDDY_WORD float eddy_angle_tangent_f32(eddy_angle angle) {

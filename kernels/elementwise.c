@@ -3,6 +3,7 @@
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/cpu/walk.h>
+#include <kernels/grain.h>
 
 /* Elements per slice: some 10 us of a cheap op, so that a slice is worth handing over. */
 #define SLICE_ELEMENTS 32768
@@ -107,5 +108,7 @@ void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
     if (count <= SLICE_ELEMENTS)
         run_slice(&work, 0, count);
     else
-        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, run_slice, &work);
+        call->team->parallel_for(call->team, count,
+                                 eddy_even_grain(call->team, count, SLICE_ELEMENTS, EDDY_GRAIN_ELEMENTS), run_slice,
+                                 &work);
 }

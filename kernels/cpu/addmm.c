@@ -63,34 +63,45 @@ static uint64_t integer_of(double value) {
     return (uint64_t)integer;
 }
 
+/* A run of the input in the compute type: where it lies, or in *buffer. */
+static const void *inputs_at(const sum *work, const eddy_walk_cursor *cursor, int64_t run, void *buffer) {
+    const void *from = eddy_chunk_at(work->in->data, work->in->dtype, cursor->offsets[2]);
+    eddy_dtype compute = eddy_chunk_compute_dtype(work->out->dtype);
+    int64_t stride = work->walk.rank == 0 ? 0 : eddy_walk_inner_stride(&work->walk, 2);
+    if (work->in->dtype == compute && stride == 1)
+        return from;
+    eddy_chunk_load(compute, buffer, work->in->dtype, from, stride, run);
+    return buffer;
+}
+
 static void sum_slice(void *context, int64_t begin, int64_t end) {
     const sum *work = context;
     const eddy_walk *walk = &work->walk;
     eddy_dtype compute = eddy_chunk_compute_dtype(work->out->dtype);
+    /* The product lies in the output. */
+    bool is_direct =
+        work->product.data == work->out->data && work->out->dtype == compute && eddy_walk_inner_stride(walk, 0) == 1;
     _Alignas(64) char values[PIECE * 8], inputs[PIECE * 8];
     eddy_walk_cursor cursor;
     eddy_walk_seek(walk, &cursor, begin);
     while (begin < end) {
         int64_t run = eddy_min_i64(eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin), PIECE);
-        if (work->alpha != 0)
+        void *to = eddy_chunk_at(work->out->data, work->out->dtype, cursor.offsets[0]), *sums = is_direct ? to : values;
+        if (work->alpha == 0)
+            memset(sums, 0, (size_t)(run * eddy_dtype_size(compute)));
+        else if (!is_direct)
             eddy_chunk_load(compute, values, work->product.dtype,
                             eddy_chunk_at(work->product.data, work->product.dtype, cursor.offsets[1]),
                             eddy_walk_inner_stride(walk, 1), run);
-        else
-            memset(values, 0, sizeof(values));
-        if (work->beta != 0)
-            eddy_chunk_load(compute, inputs, work->in->dtype,
-                            eddy_chunk_at(work->in->data, work->in->dtype, cursor.offsets[2]),
-                            walk->rank == 0 ? 0 : eddy_walk_inner_stride(walk, 2), run);
-        const void *added = work->beta != 0 ? inputs : NULL;
+        const void *added = work->beta != 0 ? inputs_at(work, &cursor, run, inputs) : NULL;
         if (compute == EDDY_F32)
-            scale_f32(values, added, (float)work->alpha, (float)work->beta, run);
+            scale_f32(sums, added, (float)work->alpha, (float)work->beta, run);
         else if (compute == EDDY_F64)
-            scale_f64(values, added, work->alpha, work->beta, run);
+            scale_f64(sums, added, work->alpha, work->beta, run);
         else
-            scale_i64(values, added, integer_of(work->alpha), integer_of(work->beta), run);
-        eddy_chunk_store(work->out->dtype, eddy_chunk_at(work->out->data, work->out->dtype, cursor.offsets[0]),
-                         eddy_walk_inner_stride(walk, 0), compute, values, run);
+            scale_i64(sums, added, integer_of(work->alpha), integer_of(work->beta), run);
+        if (!is_direct)
+            eddy_chunk_store(work->out->dtype, to, eddy_walk_inner_stride(walk, 0), compute, values, run);
         eddy_walk_advance(walk, &cursor, run);
         begin += run;
     }

@@ -23,7 +23,7 @@ typedef struct search {
     bool is_min;
     const eddy_reduce_op *best_of;
     void (*better_row)(void *best, int64_t *indices, const void *row, int64_t index, int64_t columns);
-    int64_t (*find)(const void *elements, const void *value);
+    int64_t (*find)(const void *elements, int64_t count, const void *value);
     found *partial; /* [unit][split], where there are several splits */
 } search;
 
@@ -68,11 +68,22 @@ static void search_row(const search *work, int64_t base, int64_t begin, int64_t 
         work->best_of->block(elements, run, &best);
         if (is_first || is_better(work, &best, &result->best, 0)) {
             memcpy(&result->best, &best, eddy_dtype_bytes(plan->dtype));
-            result->indices[0] = begin + work->find(elements, &best);
+            result->indices[0] = begin + work->find(elements, run, &best);
             is_first = false;
         }
         eddy_walk_advance(&plan->reduced, &cursor, run);
         begin += run;
+    }
+}
+
+/* Outputs of a block each, whose elements lie as blocks take them. */
+static void search_rows(const search *work, const eddy_reduce_unit *unit, found *result) {
+    const eddy_reduce_plan *plan = &work->plan;
+    for (int64_t c = 0; c < unit->columns; c++) {
+        const void *row = eddy_chunk_at(plan->in.data, plan->dtype, unit->in + c * plan->column_in);
+        void *best = eddy_chunk_at(&result->best, plan->dtype, c);
+        work->best_of->block(row, plan->reduced_count, best);
+        result->indices[c] = work->find(row, plan->reduced_count, best);
     }
 }
 
@@ -117,7 +128,9 @@ static void search_slice(void *context, int64_t first, int64_t last) {
         int64_t begin = task % plan->splits * plan->split_count;
         int64_t end = eddy_min_i64(begin + plan->split_count, plan->reduced_count);
         found result;
-        if (unit.columns == 1)
+        if (plan->is_by_rows)
+            search_rows(work, &unit, &result);
+        else if (unit.columns == 1)
             search_row(work, unit.in, begin, end, &result);
         else
             search_columns(work, unit.in, begin, end, unit.columns, &result);
@@ -156,6 +169,8 @@ static void run(const eddy_kernel_call *call, eddy_attributes_reduce attributes,
     work.is_min = is_min;
     work.partial = call->workspace;
     eddy_reduce_plan_init(&work.plan, call, attributes, eddy_chunk_compute_dtype(call->views[0].dtype));
+    if (work.plan.in.dtype == work.plan.dtype && work.plan.reduced.rank == 1 && work.plan.reduced.strides[0][0] == 1)
+        eddy_reduce_plan_by_rows(&work.plan, EDDY_REDUCE_BLOCK);
     const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
     work.best_of = is_min ? &blocks->min[work.plan.type] : &blocks->max[work.plan.type];
     work.better_row = is_min ? blocks->argmin_row[work.plan.type] : blocks->argmax_row[work.plan.type];

@@ -1,5 +1,6 @@
 #include <kernels/cpu/cast_block.h>
 #include <kernels/cpu/chunk.h>
+#include <kernels/cpu/move_block.h>
 #include <string.h>
 
 /* Elements converted at a time between two strided sides: both buffers stay in the first-level cache. */
@@ -39,23 +40,26 @@ MOVE(64)
 
 static void copy_bytes(char *target, const char *source, size_t bytes) {
     size_t after = ((uintptr_t)target - (uintptr_t)source) % COPY_PAGE;
-    if (bytes <= EDDY_CHUNK_SHORT || after == 0 || after >= COPY_LINE) {
+    if (bytes <= EDDY_CHUNK_SHORT || after == 0 || after >= COPY_LINE)
         memcpy(target, source, bytes);
-        return;
-    }
-    /* From the end, so that no load comes after a store just before it. */
-    for (; bytes >= COPY_LINE; bytes -= COPY_LINE) {
-        char line[COPY_LINE];
-        memcpy(line, source + bytes - COPY_LINE, COPY_LINE);
-        memcpy(target + bytes - COPY_LINE, line, COPY_LINE);
-    }
-    memcpy(target, source, bytes);
+    else
+        eddy_cpu_move_blocks()->copy(target, source, bytes);
+}
+
+/* Of elements of 4 or 8 bytes. */
+static void reverse(size_t bytes, void *target, const void *source, int64_t count) {
+    const eddy_move_blocks *blocks = eddy_cpu_move_blocks();
+    (bytes == 4 ? blocks->reverse_32 : blocks->reverse_64)(target, source, count);
 }
 
 static void move_elements(size_t bytes, void *target, int64_t target_stride, const void *source, int64_t source_stride,
                           int64_t count) {
     if (target_stride == 1 && source_stride == 1) {
         copy_bytes(target, source, bytes * (size_t)count);
+        return;
+    }
+    if (target_stride == 1 && source_stride == -1 && bytes >= 4) {
+        reverse(bytes, target, source, count);
         return;
     }
     switch (bytes) {
@@ -106,8 +110,8 @@ void eddy_chunk_convert(eddy_dtype to, void *target, int64_t target_stride, eddy
     }
 }
 
-/* Bytes that are filled element by element; the rest is filled with copies of these. */
-#define FILL_PIECE 2048
+/* Bytes that are filled element by element. */
+#define FILL_SHORT 128
 
 static bool is_one_byte(const unsigned char *value, int64_t bytes) {
     return memcmp(value, value + 1, (size_t)bytes - 1) == 0;
@@ -118,12 +122,14 @@ void eddy_chunk_fill(void *target, int64_t stride, int64_t bytes, const void *va
         move_elements((size_t)bytes, target, stride, value, 0, count);
         return;
     }
-    size_t all = (size_t)(count * bytes), first = all < FILL_PIECE ? all : FILL_PIECE;
+    size_t all = (size_t)(count * bytes);
     if (is_one_byte(value, bytes)) {
         memset(target, *(const unsigned char *)value, all);
-        return;
+    } else if (all <= FILL_SHORT) {
+        move_elements((size_t)bytes, target, 1, value, 0, count);
+    } else {
+        _Alignas(EDDY_MOVE_LINE) char line[EDDY_MOVE_LINE];
+        move_elements((size_t)bytes, line, 1, value, 0, EDDY_MOVE_LINE / bytes);
+        eddy_cpu_move_blocks()->fill(target, line, all);
     }
-    move_elements((size_t)bytes, target, 1, value, 0, (int64_t)first / bytes);
-    for (size_t done = first; done < all; done += FILL_PIECE)
-        memcpy((char *)target + done, target, all - done < FILL_PIECE ? all - done : FILL_PIECE);
 }

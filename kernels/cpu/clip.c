@@ -1,16 +1,15 @@
-/* clip_grad_norm: the 2-norm of a list of tensors, then what is too large made smaller. Squares are summed in f64: eight sums by an
- * element's number within its slice, slices of one size in their order; so the norm does not depend on layout, threads or
- * instruction set. */
+/* clip_grad_norm: the 2-norm of a list of tensors, then what is too large made smaller. Squares are summed in f64: blocks of a slice
+ * (reduce_block.h) in their order, slices of one size in theirs; so the norm does not depend on layout, threads or instruction set. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/reduce_block.h>
 #include <kernels/cpu/walk.h>
 #include <math.h>
 
 #define SLICE_ELEMENTS 16384
 #define PIECE 512
-#define LANES 8
 
 typedef struct clip {
     const eddy_kernel_call *call;
@@ -52,25 +51,38 @@ static void begin_walk(const eddy_kernel_view *view, int64_t begin, eddy_walk *w
     eddy_walk_seek(walk, cursor, begin);
 }
 
+/* A block's elements in row-major order, as `dtype`: where they lie, or in *buffer. */
+static const void *gather(const eddy_kernel_view *view, const eddy_walk *walk, eddy_walk_cursor *cursor,
+                          eddy_dtype dtype, double *buffer, int64_t count) {
+    int64_t stride = eddy_walk_inner_stride(walk, 0), run = eddy_min_i64(eddy_walk_run(walk, cursor), count);
+    const void *elements = eddy_chunk_at(view->data, view->dtype, cursor->offsets[0]);
+    if (run == count && stride == 1 && view->dtype == dtype) {
+        eddy_walk_advance(walk, cursor, run);
+        return elements;
+    }
+    for (int64_t done = 0; done < count; done += run) {
+        run = eddy_min_i64(eddy_walk_run(walk, cursor), count - done);
+        eddy_chunk_load(dtype, eddy_chunk_at(buffer, dtype, done), view->dtype,
+                        eddy_chunk_at(view->data, view->dtype, cursor->offsets[0]), stride, run);
+        eddy_walk_advance(walk, cursor, run);
+    }
+    return buffer;
+}
+
 static double sum_slice(const eddy_kernel_view *view, const place *at) {
-    double sums[LANES] = {0}, values[PIECE];
+    eddy_dtype dtype = eddy_chunk_compute_dtype(view->dtype);
+    const eddy_reduce_op *squares =
+        &eddy_cpu_reduce_blocks()->squares[dtype == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32];
+    double total = 0, sum, buffer[EDDY_REDUCE_BLOCK];
     eddy_walk walk;
     eddy_walk_cursor cursor;
     begin_walk(view, at->begin, &walk, &cursor);
-    for (int64_t i = at->begin; i < at->end;) {
-        int64_t run = eddy_min_i64(eddy_min_i64(eddy_walk_run(&walk, &cursor), at->end - i), PIECE);
-        eddy_chunk_load(EDDY_F64, values, view->dtype, eddy_chunk_at(view->data, view->dtype, cursor.offsets[0]),
-                        eddy_walk_inner_stride(&walk, 0), run);
-        int64_t k = 0;
-        for (; i % LANES == 0 && k + LANES <= run; k += LANES)
-            for (int l = 0; l < LANES; l++)
-                sums[l] += values[k + l] * values[k + l];
-        for (; k < run; k++)
-            sums[(i + k) % LANES] += values[k] * values[k];
-        eddy_walk_advance(&walk, &cursor, run);
-        i += run;
+    for (int64_t i = at->begin, count; i < at->end; i += count) {
+        count = eddy_min_i64(EDDY_REDUCE_BLOCK, at->end - i);
+        squares->block(gather(view, &walk, &cursor, dtype, buffer, count), count, &sum);
+        total += sum;
     }
-    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+    return total;
 }
 
 static void sum_slices(void *context, int64_t begin, int64_t end) {

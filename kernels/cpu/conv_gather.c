@@ -23,7 +23,11 @@ typedef struct run {
 
 static run first_run(const eddy_conv_tile *tile) {
     int64_t width = tile->columns->count;
-    run r = {.row = tile->first / width, .column = tile->first % width};
+    run r = {0};
+    if (tile->first > 0) {
+        r.row = tile->first / width;
+        r.column = tile->first % width;
+    }
     r.count = eddy_min_i64(width - r.column, tile->count);
     return r;
 }
@@ -43,8 +47,11 @@ typedef struct sight {
     int64_t offset, low, high;
 } sight;
 
+/* Mostly `b` is 1, and a division takes longer than the rest. */
 static int64_t divide_up(int64_t a, int64_t b) {
-    return a > 0 ? (a + b - 1) / b : 0;
+    if (a <= 0 || b == 1)
+        return eddy_max_i64(0, a);
+    return (a + b - 1) / b;
 }
 
 static sight see(const eddy_conv_axis *axis, int64_t tap, int64_t size) {
@@ -52,6 +59,12 @@ static sight see(const eddy_conv_axis *axis, int64_t tap, int64_t size) {
     s.low = divide_up(-s.offset, axis->reach);
     s.high = eddy_max_i64(s.low, divide_up(size - s.offset, axis->reach));
     return s;
+}
+
+/* Mostly there is nothing past the edges. */
+static inline void clear(char *to, int64_t count, size_t bytes) {
+    if (count > 0)
+        memset(to, 0, (size_t)count * bytes);
 }
 
 /* One row of [depth, places]: a channel at a tap. */
@@ -66,13 +79,13 @@ static void gather_row(const eddy_conv_tile *tile, eddy_dtype compute, int64_t c
         int64_t high = eddy_max_i64(low, eddy_min_i64(columns->high, r.column + r.count));
         if (r.row < rows->low || r.row >= rows->high)
             high = low;
-        memset(at, 0, (size_t)(low - r.column) * bytes);
+        clear(at, low - r.column, bytes);
         if (high > low)
             eddy_chunk_load(compute, at + (size_t)(low - r.column) * bytes, image->dtype,
                             element(tile, channel, r.row * tile->rows->reach + rows->offset,
                                     low * tile->columns->reach + columns->offset),
                             tile->columns->reach * image->column_stride, high - low);
-        memset(at + (size_t)(high - r.column) * bytes, 0, (size_t)(r.column + r.count - high) * bytes);
+        clear(at + (size_t)(high - r.column) * bytes, r.column + r.count - high, bytes);
     } while (next_run(tile, &r));
 }
 

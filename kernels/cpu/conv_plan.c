@@ -8,6 +8,8 @@
 #define TILE_BYTES (256 << 10)
 #define TILE_PLACES_MAX 512
 #define TILE_PLACES_MIN 32
+/* Lines of fewer taps are not worth a call. */
+#define TAPS_SHORT 16
 
 eddy_conv_image eddy_conv_image_of(const eddy_kernel_view *view) {
     const int64_t *shape = view->shape + view->rank - 3, *strides = view->strides + view->rank - 3;
@@ -117,6 +119,22 @@ void eddy_conv_plan_phase(const eddy_conv_plan *plan, int64_t phase, eddy_conv_a
 
 /* ---- weights ---- */
 
+/* A row's taps from weights of the compute type, channel by channel. */
+#define LOAD_TAPS(real)                                                                                                \
+    static void load_taps_##real(const eddy_conv_weight *weight, const eddy_conv_row *row, int64_t offset, real *to) { \
+        const eddy_conv_axis *rows = row->rows, *columns = row->columns;                                               \
+        const real *from = (const real *)weight->data + offset;                                                        \
+        int64_t row_step = rows->tap_step * weight->row_stride;                                                        \
+        int64_t column_step = columns->tap_step * weight->column_stride;                                               \
+        for (int64_t c = 0; c < row->count; c++, from += weight->from_stride)                                          \
+            for (int64_t i = 0; i < rows->tap_count; i++)                                                              \
+                for (int64_t j = 0; j < columns->tap_count; j++)                                                       \
+                    *to++ = from[i * row_step + j * column_step];                                                      \
+    }
+
+LOAD_TAPS(float)
+LOAD_TAPS(double)
+
 static void move_row(const eddy_conv_plan *plan, const eddy_conv_row *row, char *buffer, bool stores) {
     const eddy_conv_weight *weight = &plan->weight;
     const eddy_conv_axis *rows = row->rows, *columns = row->columns;
@@ -129,6 +147,13 @@ static void move_row(const eddy_conv_plan *plan, const eddy_conv_row *row, char 
     int64_t stride = row->is_last ? weight->from_stride : columns->tap_step * weight->column_stride;
     if (taps == 0 || row->count == 0)
         return;
+    if (!stores && !row->is_last && weight->dtype == plan->compute && columns->tap_count < TAPS_SHORT) {
+        if (plan->compute == EDDY_F64)
+            load_taps_double(weight, row, offset, (double *)(void *)buffer);
+        else
+            load_taps_float(weight, row, offset, (float *)(void *)buffer);
+        return;
+    }
     for (int64_t c = 0; c < outer; c++)
         for (int64_t i = 0; i < rows->tap_count; i++)
             for (int64_t j = 0; j < inner; j++) {

@@ -24,6 +24,7 @@ static void copy_slice(void *context, int64_t begin, int64_t end) {
     eddy_walk_seek(walk, &cursor, begin);
     while (begin < end) {
         int64_t run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
+        eddy_walk_fetch(walk, &cursor, 1, work->source.data, eddy_dtype_size(from));
         eddy_chunk_copy(to, eddy_chunk_at(work->target.data, to, cursor.offsets[0]), target_stride, from,
                         eddy_chunk_at(work->source.data, from, cursor.offsets[1]), source_stride, run);
         eddy_walk_advance(walk, &cursor, run);

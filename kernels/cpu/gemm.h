@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* enumerator, name: in the order of eddy_gemm_provider */
-#define EDDY_GEMM_PROVIDER_LIST(row) row(PORTABLE, portable) row(BLIS, blis) row(DNNL, dnnl)
+#define EDDY_GEMM_PROVIDER_LIST(row) row(PORTABLE, portable) row(VECTOR, vector) row(BLIS, blis) row(DNNL, dnnl)
 
 typedef enum eddy_gemm_provider {
 #define EDDY_GEMM_PROVIDER_ROW(enumerator, name) EDDY_GEMM_##enumerator,
@@ -32,6 +32,9 @@ typedef void eddy_gemm_f64_fn(bool transpose_a, bool transpose_b, int64_t m, int
 /* gemm_portable.c: own loops, the same bits on every instruction set and for every cut. */
 eddy_gemm_f32_fn eddy_gemm_portable_f32;
 eddy_gemm_f64_fn eddy_gemm_portable_f64;
+/* gemm_vector.c: the same where m or n is 1; others go to whom the table names. */
+eddy_gemm_f32_fn eddy_gemm_vector_f32;
+eddy_gemm_f64_fn eddy_gemm_vector_f64;
 #ifdef EDDY_HAVE_BLIS
 eddy_gemm_f32_fn eddy_gemm_blis_f32;
 eddy_gemm_f64_fn eddy_gemm_blis_f64;

@@ -1,4 +1,4 @@
-/* The inner kernel of the library's own matrix product, on packed panels. */
+/* The inner kernels of the library's own matrix products: on packed panels, and with a vector. */
 #ifndef EDDY_KERNELS_CPU_GEMM_BLOCK_H
 #define EDDY_KERNELS_CPU_GEMM_BLOCK_H
 
@@ -9,11 +9,19 @@
 #define EDDY_GEMM_ROWS 6
 #define EDDY_GEMM_WIDTH_F32 32
 #define EDDY_GEMM_WIDTH_F64 16
+#define EDDY_GEMM_LANES 16
 
 typedef struct eddy_gemm_blocks {
     /* tile[EDDY_GEMM_ROWS][width] = sum over p < k of a[p][EDDY_GEMM_ROWS] * b[p][width], in order of p */
     void (*tile_f32)(int64_t k, const float *a, const float *b, float *tile);
     void (*tile_f64)(int64_t k, const double *a, const double *b, double *tile);
+    /* sums[i] = sum over p < k of rows[i * stride + p] * vector[p]: product p in lane p % EDDY_GEMM_LANES, lanes halved; to that
+     * is added the sum of the last products, too few for all lanes. */
+    void (*dots_f32)(int64_t count, int64_t k, const float *rows, int64_t stride, const float *vector, float *sums);
+    void (*dots_f64)(int64_t count, int64_t k, const double *rows, int64_t stride, const double *vector, double *sums);
+    /* sums[i] = sum over p < k of vector[p] * rows[p * stride + i], in order of p */
+    void (*sums_f32)(int64_t count, int64_t k, const float *rows, int64_t stride, const float *vector, float *sums);
+    void (*sums_f64)(int64_t count, int64_t k, const double *rows, int64_t stride, const double *vector, double *sums);
 } eddy_gemm_blocks;
 
 EDDY_ISA_DECLARE(eddy_gemm_blocks, eddy_cpu_gemm_blocks)

@@ -13,7 +13,8 @@ typedef struct rule {
 } rule;
 
 /* The first rule that fits and whose provider is fit; the last always is. oneDNN is ahead from some tiles on, but behind BLIS
- * (on AMD far behind) where the result is narrow; calling a library costs more than tiny products do. The instruction
+ * (on AMD far behind) where the result is narrow; calling a library costs more than tiny products do, and products with a vector
+ * need none at any size. The instruction
  * set `portable` means own loops throughout, so that EDDY_ISA=portable shows what the library computes by itself. */
 static const rule rules[] = {
     {EDDY_ISA_V2, EDDY_F32, 16, 32 * 32 * 32, EDDY_GEMM_DNNL}, {EDDY_ISA_V2, EDDY_F32, 1, 10 * 10 * 10, EDDY_GEMM_BLIS},
@@ -31,6 +32,8 @@ eddy_gemm_f32_fn *eddy_gemm_provider_f32(eddy_gemm_provider provider) {
     case EDDY_GEMM_DNNL:
         return eddy_gemm_dnnl_f32;
 #endif
+    case EDDY_GEMM_VECTOR:
+        return eddy_gemm_vector_f32;
     case EDDY_GEMM_PORTABLE:
         return eddy_gemm_portable_f32;
     default:
@@ -44,6 +47,8 @@ eddy_gemm_f64_fn *eddy_gemm_provider_f64(eddy_gemm_provider provider) {
     case EDDY_GEMM_BLIS:
         return eddy_gemm_blis_f64;
 #endif
+    case EDDY_GEMM_VECTOR:
+        return eddy_gemm_vector_f64;
     case EDDY_GEMM_PORTABLE:
         return eddy_gemm_portable_f64;
     default:
@@ -76,6 +81,8 @@ static bool is_fit(eddy_gemm_provider provider, eddy_dtype dtype) {
 
 eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, int64_t n, int64_t k) {
     double work = (double)m * (double)n * (double)k;
+    if (m == 1 || n == 1)
+        return EDDY_GEMM_VECTOR;
     for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]); r++) {
         const rule *at = &rules[r];
         if (isa >= at->isa && dtype == at->dtype && n >= at->least_columns && work >= at->least_work &&
@@ -129,10 +136,10 @@ static bool halve(int64_t *width, int64_t least) {
     return true;
 }
 
-/* What tiles keep, the more the more there are of them: a few of 0.1 ms serve a few threads; what many threads gain is worth
- * what one thread loses only where the product takes long. */
+/* What tiles keep, the more the more there are of them: halves of 20 us serve two threads, a few of 0.1 ms a few; what many threads gain
+ * is worth what one thread loses only where the product takes long. */
 static bool is_worth_cutting(int64_t tiles, double tile_work) {
-    double least_work = tiles < 4 ? 10e6 : tiles < 8 ? 25e6 : tiles < 16 ? 100e6 : 1e9;
+    double least_work = tiles < 2 ? 2e6 : tiles < 4 ? 10e6 : tiles < 8 ? 25e6 : tiles < 16 ? 100e6 : 1e9;
     return tiles < 64 && tile_work >= 2 * least_work;
 }
 

@@ -1,5 +1,6 @@
 /* index_select, gather, one_hot. Indices are checked while they are used: a bad one records its flat position and leaves its
  * part of the output unwritten, which nobody will see. */
+#include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
@@ -133,21 +134,26 @@ typedef struct gathering {
 
 /* How many of a run's elements could be gathered before an index that does not fit. */
 #define GATHER(type)                                                                                                   \
-    static int64_t gather_##type(const gathering *work, void *out, const int64_t *index, int64_t index_stride,         \
-                                 const void *in, int64_t run) {                                                        \
-        type *to = out;                                                                                                \
-        const type *from = in;                                                                                         \
-        int64_t out_stride = eddy_walk_inner_stride(&work->walk, 0), step = work->step;                                \
-        int64_t in_stride = work->walk.rank == 0 ? 0 : eddy_walk_inner_stride(&work->walk, 2);                         \
-        uint64_t bound = (uint64_t)work->bound;                                                                        \
-        for (int64_t i = 0; i < run; i++) {                                                                            \
-            int64_t at = index[i * index_stride];                                                                      \
-            at += at < 0 ? work->bound : 0;                                                                            \
-            if ((uint64_t)at >= bound)                                                                                 \
+    static inline int64_t gather_strided_##type(type *to, int64_t out_stride, const int64_t *index,                    \
+                                                int64_t index_stride, const type *from, int64_t in_stride,             \
+                                                int64_t step, int64_t bound, int64_t run) {                            \
+        _Pragma("GCC unroll 4") for (int64_t i = 0; i < run; i++) {                                                    \
+            uint64_t at = (uint64_t)index[i * index_stride];                                                           \
+            if (EDDY_UNLIKELY(at >= (uint64_t)bound) && (at += (uint64_t)bound) >= (uint64_t)bound)                    \
                 return i;                                                                                              \
-            to[i * out_stride] = from[i * in_stride + at * step];                                                      \
+            to[i * out_stride] = from[i * in_stride + (int64_t)at * step];                                             \
         }                                                                                                              \
         return run;                                                                                                    \
+    }                                                                                                                  \
+    /* Along the last axis of contiguous operands nothing is left to multiply. */                                      \
+    static int64_t gather_##type(const gathering *work, void *out, const int64_t *index, int64_t index_stride,         \
+                                 const void *in, int64_t run) {                                                        \
+        int64_t out_stride = eddy_walk_inner_stride(&work->walk, 0);                                                   \
+        int64_t in_stride = work->walk.rank == 0 ? 0 : eddy_walk_inner_stride(&work->walk, 2);                         \
+        if (out_stride == 1 && index_stride == 1 && in_stride == 0 && work->step == 1)                                 \
+            return gather_strided_##type(out, 1, index, 1, in, 0, 1, work->bound, run);                                \
+        return gather_strided_##type(out, out_stride, index, index_stride, in, in_stride, work->step, work->bound,     \
+                                     run);                                                                             \
     }
 
 GATHER(uint8_t)

@@ -170,6 +170,8 @@ extern const eddy_kernel eddy_cpu_avg_pool2d;          /* floats */
 extern const eddy_kernel eddy_cpu_adaptive_avg_pool2d; /* floats */
 /* pool_backward.c [grad, indices -> dx]: sums as scatter.c's */
 extern const eddy_kernel eddy_cpu_max_pool2d_backward;
+/* pool_route.c [grad, x -> dx]: floats */
+extern const eddy_kernel eddy_cpu_max_pool2d_backward_from_x;
 /* [grad -> dx], floats */
 extern const eddy_kernel eddy_cpu_avg_pool2d_backward;
 extern const eddy_kernel eddy_cpu_adaptive_avg_pool2d_backward;

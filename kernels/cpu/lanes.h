@@ -1,6 +1,14 @@
-/* Loops over an array of lanes that is to stay in vector registers. Only block files include it. */
+/* Vector registers: how wide they are, and loops over an array of lanes that is to stay in them. Only block files include it. */
 #ifndef EDDY_KERNELS_CPU_LANES_H
 #define EDDY_KERNELS_CPU_LANES_H
+
+#if defined(__AVX512F__)
+#define EDDY_VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define EDDY_VECTOR_BYTES 32
+#else
+#define EDDY_VECTOR_BYTES 16
+#endif
 
 /* The loop that follows is not to be unrolled: gcc unrolls short loops whole before it vectorises, and what is left is scalar
  * code. EDDY_LANES(l, count) is such a loop. */

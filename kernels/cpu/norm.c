@@ -154,28 +154,32 @@ static void forward_slice(void *context, int64_t first, int64_t last) {
     }
 }
 
-/* Rows of the compute type with a weight for each element, as layer_norm and rms_norm mostly meet them. */
-static bool goes_direct(const norm *work) {
+/* Rows of the compute type with a weight for each element, as layer_norm and rms_norm mostly meet them: so of all views. */
+static bool goes_direct(const norm *work, int views) {
     const eddy_norm_plan *plan = &work->plan;
     if (work->family != LAYER && work->family != RMS)
         return false;
-    for (int o = 0; o < 2; o++)
+    for (int o = 0; o < views; o++)
         if (plan->views[o]->dtype != plan->compute || plan->elements.rank > 1 ||
             eddy_walk_inner_stride(&plan->elements, o) != 1)
             return false;
     return plan->element_count <= EDDY_NORM_CHUNK && plan->places.rank <= 1;
 }
 
+/* A view's row number `first`. */
+static void *row_of(const eddy_norm_plan *plan, int view, int64_t first, int64_t stride) {
+    const eddy_kernel_view *of = plan->views[view];
+    return eddy_chunk_at(of->data, of->dtype, first * stride);
+}
+
 static void direct_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
     const eddy_norm_plan *plan = &work->plan;
-    int64_t from_stride = eddy_walk_inner_stride(&plan->places, 0),
-            to_stride = eddy_walk_inner_stride(&plan->places, 1);
-    const eddy_kernel_view *from = plan->views[0], *to = plan->views[1];
-    eddy_norm_rows rows = {.to = eddy_chunk_at(to->data, to->dtype, first * to_stride),
-                           .from = eddy_chunk_at(from->data, from->dtype, first * from_stride),
-                           .to_stride = to_stride,
-                           .from_stride = from_stride,
+    int64_t from = eddy_walk_inner_stride(&plan->places, 0), to = eddy_walk_inner_stride(&plan->places, 1);
+    eddy_norm_rows rows = {.to = row_of(plan, 1, first, to),
+                           .from = row_of(plan, 0, first, from),
+                           .to_stride = to,
+                           .from_stride = from,
                            .count = last - first};
     plan->ops->places(&rows, work->weights, work->biases, work->eps, work->family == LAYER, plan->element_count);
 }
@@ -280,7 +284,7 @@ static void forward(norm *work, family f, const eddy_kernel_call *call, const ed
         return;
     }
     eddy_norm_turn(&work->plan, 1, call->team, after(call, weights_bytes(&work->plan)));
-    run_slices(work, work->plan.place_count, place_grain(work), goes_direct(work) ? direct_slice : forward_slice);
+    run_slices(work, work->plan.place_count, place_grain(work), goes_direct(work, 2) ? direct_slice : forward_slice);
     eddy_norm_turn_back(&work->plan, 1, call->team);
 }
 
@@ -379,6 +383,21 @@ static void backward_slice(void *context, int64_t first, int64_t last) {
     }
 }
 
+static void direct_back_slice(void *context, int64_t first, int64_t last) {
+    const norm *work = context;
+    const eddy_norm_plan *plan = &work->plan;
+    int64_t grad = eddy_walk_inner_stride(&plan->places, 0), from = eddy_walk_inner_stride(&plan->places, 1);
+    int64_t to = eddy_walk_inner_stride(&plan->places, 2);
+    eddy_norm_rows rows = {.to = row_of(plan, 2, first, to),
+                           .from = row_of(plan, 1, first, from),
+                           .grad = row_of(plan, 0, first, grad),
+                           .to_stride = to,
+                           .from_stride = from,
+                           .grad_stride = grad,
+                           .count = last - first};
+    plan->ops->places_back(&rows, work->weights, work->eps, work->family == LAYER, plan->element_count);
+}
+
 /* views: grad, x, weight or absent, dx */
 static void backward(family f, const eddy_kernel_call *call) {
     const eddy_kernel_view *views[] = {&call->views[0], &call->views[1], &call->views[3]};
@@ -389,7 +408,8 @@ static void backward(family f, const eddy_kernel_call *call) {
     work.weights = call->workspace;
     gather(&call->views[2], work.plan.compute, work.plan.weight_count, 1, call->workspace);
     eddy_norm_turn(&work.plan, 2, call->team, after(call, weights_bytes(&work.plan)));
-    run_slices(&work, work.plan.place_count, place_grain(&work), backward_slice);
+    run_slices(&work, work.plan.place_count, place_grain(&work),
+               goes_direct(&work, 3) ? direct_back_slice : backward_slice);
     eddy_norm_turn_back(&work.plan, 2, call->team);
 }
 

@@ -76,11 +76,23 @@
     static void products_##name(const void *grad, const void *data, const void *weight, double from, int64_t count,    \
                                 double sums[2]) {                                                                      \
         const real *restrict g = grad, *restrict x = data, *restrict w = weight;                                       \
-        real shift = (real)from, sum, product;                                                                         \
-        SUM(real, sum, WEIGHTED);                                                                                      \
-        SUM(real, product, WEIGHTED_PRODUCT);                                                                          \
-        sums[0] = (double)sum;                                                                                         \
-        sums[1] = (double)product;                                                                                     \
+        real shift = (real)from, weighted[LANES] = {0}, products[LANES] = {0};                                         \
+        int64_t i = 0;                                                                                                 \
+        for (; i + LANES <= count; i += LANES)                                                                         \
+            EDDY_LANES (l, LANES) {                                                                                    \
+                real slope = g[i + l] * w[i + l];                                                                      \
+                weighted[l] += slope;                                                                                  \
+                products[l] += slope * (x[i + l] - shift);                                                             \
+            }                                                                                                          \
+        EDDY_LANES (l, LANES) {                                                                                        \
+            real slope = i + l < count ? g[i + l] * w[i + l] : 0;                                                      \
+            weighted[l] += slope;                                                                                      \
+            products[l] += i + l < count ? slope * (x[i + l] - shift) : 0;                                             \
+        }                                                                                                              \
+        EDDY_LANES_HALVE(weighted, ADD);                                                                               \
+        EDDY_LANES_HALVE(products, ADD);                                                                               \
+        sums[0] = (double)weighted[0];                                                                                 \
+        sums[1] = (double)products[0];                                                                                 \
     }                                                                                                                  \
     static double product_##name(const void *grad, const void *data, double from, int64_t count) {                     \
         const real *restrict g = grad, *restrict x = data;                                                             \
@@ -113,8 +125,6 @@
 
 #define ELEMENT(i) x[i]
 #define SQUARE(i) (x[i] * x[i])
-#define WEIGHTED(i) (g[i] * w[i])
-#define WEIGHTED_PRODUCT(i) (g[i] * w[i] * (x[i] - shift))
 #define PRODUCT(i) (g[i] * (x[i] - shift))
 
 NORM(f32, float)
@@ -140,9 +150,31 @@ NORM(f64, double)
 PLACES(f32, float)
 PLACES(f64, double)
 
+/* The same on the way back. */
+#define PLACES_BACK(name, real)                                                                                        \
+    static void places_back_##name(const eddy_norm_rows *rows, const void *weight, double eps, bool is_centred,        \
+                                   int64_t count) {                                                                    \
+        for (int64_t row = 0; row < rows->count; row++) {                                                              \
+            const real *x = (const real *)rows->from + row * rows->from_stride;                                        \
+            const real *g = (const real *)rows->grad + row * rows->grad_stride;                                        \
+            real *y = (real *)rows->to + row * rows->to_stride;                                                        \
+            double mean = 0, squares, sums[2];                                                                         \
+            if (is_centred)                                                                                            \
+                moments_##name(x, count, &mean, &squares);                                                             \
+            else                                                                                                       \
+                squares = square_sum_##name(x, count);                                                                 \
+            products_##name(g, x, weight, mean, count, sums);                                                          \
+            double scale = 1 / sqrt(squares / (double)count + eps), level = is_centred ? sums[0] / (double)count : 0;  \
+            backward_##name(y, g, x, weight, 1, mean, scale, level, scale *scale *sums[1] / (double)count, count);     \
+        }                                                                                                              \
+    }
+
+PLACES_BACK(f32, float)
+PLACES_BACK(f64, double)
+
 #define OPS(name)                                                                                                      \
     {                                                                                                                  \
         moments_##name, square_sum_##name, apply_##name, places_##name, apply_each_##name, products_##name,            \
-            product_##name, backward_##name, accumulate_##name                                                         \
+            product_##name, backward_##name, places_back_##name, accumulate_##name                                     \
     }
 const eddy_norm_blocks EDDY_ISA_NAME(eddy_cpu_norm_blocks) = {.f32 = OPS(f32), .f64 = OPS(f64)};

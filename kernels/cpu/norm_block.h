@@ -11,11 +11,11 @@
 #define EDDY_NORM_LANES 16
 #define EDDY_NORM_CHUNK 2048
 
-/* Places that lie one after the other; strides in elements. `to` may be `from`. */
+/* Places that lie one after the other; strides in elements. `to` may be `from`, or `grad`, which the way back alone has. */
 typedef struct eddy_norm_rows {
     void *to;
-    const void *from;
-    int64_t to_stride, from_stride, count;
+    const void *from, *grad;
+    int64_t to_stride, from_stride, grad_stride, count;
 } eddy_norm_rows;
 
 typedef struct eddy_norm_ops {
@@ -37,6 +37,8 @@ typedef struct eddy_norm_ops {
     /* y = scale * (g * w - level - (x - mean) * slope); y may be g */
     void (*backward)(void *y, const void *g, const void *x, const void *w, int64_t step, double mean, double scale,
                      double level, double slope, int64_t count);
+    /* For each row: moments (square_sum unless centred), products, then backward. */
+    void (*places_back)(const eddy_norm_rows *rows, const void *w, double eps, bool is_centred, int64_t count);
     /* into = into + g * (x - mean) * scale */
     void (*accumulate)(double *into, const void *g, const void *x, double mean, double scale, int64_t count);
 } eddy_norm_ops;

@@ -257,9 +257,90 @@
             name##_at(out, x, run, (real)divisor, run->step);                                                          \
     }
 
+/* Largest elements of windows, then what each element gets. Steps and the window are known when this is compiled, where they can be;
+ * pairs of neighbours are taken and written together. */
+#define ROUTE(name, real, whole)                                                                                       \
+    INLINE void route_lanes_##name(real *restrict dx, const real *restrict grad, const real *restrict x,               \
+                                   const eddy_pool_run *run, const eddy_pool_steps *to, int64_t rows, int64_t columns, \
+                                   int64_t step, int64_t given_step, int64_t to_step, int64_t count) {                 \
+        real best[LANES], given[LANES];                                                                                \
+        whole at[LANES];                                                                                               \
+        EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) {                                                          \
+            best[i] = x[i * step];                                                                                     \
+            at[i] = 0;                                                                                                 \
+        }                                                                                                              \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            given[i] = 0 + grad[i * given_step];                                                                       \
+        for (int64_t r = 0; r < rows; r++)                                                                             \
+            for (int64_t c = 0; c < columns; c++) {                                                                    \
+                const real *from = x + r * run->row_step + c * run->column_step;                                       \
+                whole number = (whole)(r * columns + c);                                                               \
+                EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) BETTER(real, whole, from[i * step], number)        \
+            }                                                                                                          \
+        for (int64_t r = 0; r < rows; r++)                                                                             \
+            for (int64_t c = 0; c < columns; c++) {                                                                    \
+                real *place = dx + r * to->row_step + c * to->column_step;                                             \
+                whole number = (whole)(r * columns + c);                                                               \
+                EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) place[i * to_step] =                               \
+                    at[i] == number ? given[i] : 0;                                                                    \
+            }                                                                                                          \
+    }                                                                                                                  \
+    INLINE void route_pairs_##name(real *restrict dx, const real *restrict grad, const real *restrict x,               \
+                                   const eddy_pool_run *run, const eddy_pool_steps *to, int64_t rows, int64_t count) { \
+        real best[LANES], given[LANES];                                                                                \
+        whole at[LANES];                                                                                               \
+        EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) {                                                          \
+            best[i] = x[2 * i];                                                                                        \
+            at[i] = 0;                                                                                                 \
+            given[i] = 0 + grad[i];                                                                                    \
+        }                                                                                                              \
+        for (int64_t r = 0; r < rows; r++) {                                                                           \
+            const real *from = x + r * run->row_step;                                                                  \
+            whole number = (whole)(2 * r);                                                                             \
+            EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) {                                                      \
+                BETTER(real, whole, from[2 * i], number)                                                               \
+                BETTER(real, whole, from[2 * i + 1], number + 1)                                                       \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int64_t r = 0; r < rows; r++) {                                                                           \
+            real *place = dx + r * to->row_step;                                                                       \
+            whole number = (whole)(2 * r);                                                                             \
+            EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) {                                                      \
+                place[2 * i] = at[i] == number ? given[i] : 0;                                                         \
+                place[2 * i + 1] = at[i] == number + 1 ? given[i] : 0;                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void max_route_##name(void *out, const void *given, const void *elements, const eddy_pool_run *run,         \
+                                 const eddy_pool_steps *to) {                                                          \
+        bool is_dense = run->step == 1 && run->out_step == 1 && to->step == 1;                                         \
+        bool is_square = run->rows == 2 && run->columns == 2;                                                          \
+        bool is_paired = run->columns == 2 && run->step == 2 && run->column_step == 1 && to->step == 2 &&              \
+                         to->column_step == 1 && run->out_step == 1;                                                   \
+        for (int64_t p = 0; p < run->places; p++) {                                                                    \
+            real *dx = (real *)out + p * to->place_step;                                                               \
+            const real *grad = (const real *)given + p * run->out_place_step;                                          \
+            const real *x = (const real *)elements + p * run->place_step;                                              \
+            if (is_paired) {                                                                                           \
+                EACH_LANES(route_pairs_##name(dx + 2 * i_, grad + i_, x + 2 * i_, run, to, run->rows, lanes_))         \
+            } else if (is_dense && is_square) {                                                                        \
+                EACH_LANES(route_lanes_##name(dx + i_, grad + i_, x + i_, run, to, 2, 2, 1, 1, 1, lanes_))             \
+            } else if (is_dense) {                                                                                     \
+                EACH_LANES(                                                                                            \
+                    route_lanes_##name(dx + i_, grad + i_, x + i_, run, to, run->rows, run->columns, 1, 1, 1, lanes_)) \
+            } else {                                                                                                   \
+                EACH_LANES(route_lanes_##name(dx + i_ * to->step, grad + i_ * run->out_step, x + i_ * run->step, run,  \
+                                              to, run->rows, run->columns, run->step, run->out_step, to->step,         \
+                                              lanes_))                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
 /* Indices within a window have as many bits as the elements they are chosen with: a window of f32 spans less than 2^31. */
 POOL(f32, float, int32_t)
 POOL(f64, double, int64_t)
+ROUTE(f32, float, int32_t)
+ROUTE(f64, double, int64_t)
 
 static bool is_plain(const float *x, int64_t count) {
     int32_t others = 0;
@@ -269,7 +350,7 @@ static bool is_plain(const float *x, int64_t count) {
 }
 
 const eddy_pool_blocks EDDY_ISA_NAME(eddy_cpu_pool_blocks) = {
-    .f32 = {max_f32, max_index_f32, average_f32, sum_f32, max_at_f32, max_join_f32},
-    .f64 = {max_f64, max_index_f64, average_f64, sum_f64, max_at_f64, max_join_f64},
+    .f32 = {max_f32, max_index_f32, average_f32, sum_f32, max_at_f32, max_join_f32, max_route_f32},
+    .f64 = {max_f64, max_index_f64, average_f64, sum_f64, max_at_f64, max_join_f64, max_route_f64},
     .is_plain = is_plain,
 };

@@ -35,6 +35,17 @@ typedef void eddy_pool_at_fn(void *out, void *at, const void *x, const eddy_pool
 typedef void eddy_pool_join_fn(void *out, const void *best, const void *at, const eddy_pool_run *run,
                                const eddy_pool_indices *indices);
 
+/* Where windows are in the memory of the gradient: steps as those of the run, whose out_step and out_place_step are those of what
+ * the windows were given. */
+typedef struct eddy_pool_steps {
+    int64_t row_step, column_step, step, place_step;
+} eddy_pool_steps;
+
+/* Windows that share no element: the largest of each gets what the window was given, the first of equals and of NaNs; the others
+ * get 0. Windows span less than 2^31. */
+typedef void eddy_pool_route_fn(void *dx, const void *grad, const void *x, const eddy_pool_run *run,
+                                const eddy_pool_steps *to);
+
 typedef struct eddy_pool_ops {
     eddy_pool_fn *max;             /* NaN wins; no divisor */
     eddy_pool_index_fn *max_index; /* the same, and which element it is: the first of equals, and of NaNs */
@@ -42,6 +53,7 @@ typedef struct eddy_pool_ops {
     eddy_pool_fn *sum;             /* of the sums of rows */
     eddy_pool_at_fn *max_at;
     eddy_pool_join_fn *max_join;
+    eddy_pool_route_fn *max_route;
 } eddy_pool_ops;
 
 typedef struct eddy_pool_blocks {

@@ -105,38 +105,30 @@ static inline uint64_t below(uint64_t seed, uint64_t counter, uint64_t bound, ui
     }
 }
 
-/* Philox blocks of steps, made many at a time. */
-typedef struct steps {
-    uint64_t seed, counter, first; /* of the steps here */
+/* The numbers below step + 1 of the steps first .. first + EDDY_RANDOM_BLOCKS - 1. */
+static void draw_growing(const eddy_attributes_random *attributes, uint64_t first, int64_t *drawn) {
     uint32_t words[EDDY_RANDOM_BLOCKS][4];
-} steps;
-
-static void steps_begin(steps *s, uint64_t seed, uint64_t counter) {
-    s->seed = seed;
-    s->counter = counter;
-    s->first = UINT64_MAX;
-}
-
-static uint64_t steps_below(steps *s, uint64_t bound, uint64_t step) {
-    if (step / EDDY_RANDOM_BLOCKS != s->first / EDDY_RANDOM_BLOCKS) {
-        s->first = step / EDDY_RANDOM_BLOCKS * EDDY_RANDOM_BLOCKS;
-        eddy_cpu_random_blocks()->words(s->words[0], s->seed, s->counter, s->first);
-    }
-    return below(s->seed, s->counter, bound, step, s->words[step % EDDY_RANDOM_BLOCKS]);
+    uint64_t seed = attributes->seed, counter = attributes->counter;
+    eddy_cpu_random_blocks()->words(words[0], seed, counter, first);
+    for (uint64_t i = 0; i < EDDY_RANDOM_BLOCKS; i++)
+        drawn[i] = (int64_t)below(seed, counter, first + i + 1, first + i, words[i]);
 }
 
 /* Fisher and Yates' shuffle, from the end (R. Durstenfeld, 1964). */
 #define SHUFFLE(type, name)                                                                                            \
     static void shuffle_##name(const eddy_attributes_random *attributes, type *out, int64_t stride, int64_t count) {   \
-        steps s;                                                                                                       \
-        steps_begin(&s, attributes->seed, attributes->counter);                                                        \
+        int64_t drawn[EDDY_RANDOM_BLOCKS];                                                                             \
         for (int64_t i = 0; i < count; i++)                                                                            \
             out[i * stride] = (type)i;                                                                                 \
-        for (int64_t i = count - 1; i > 0; i--) {                                                                      \
-            int64_t j = (int64_t)steps_below(&s, (uint64_t)i + 1, (uint64_t)i);                                        \
-            type kept = out[i * stride];                                                                               \
-            out[i * stride] = out[j * stride];                                                                         \
-            out[j * stride] = kept;                                                                                    \
+        for (int64_t i = count - 1; i > 0;) {                                                                          \
+            int64_t first = i / EDDY_RANDOM_BLOCKS * EDDY_RANDOM_BLOCKS;                                               \
+            draw_growing(attributes, (uint64_t)first, drawn);                                                          \
+            for (; i >= first && i > 0; i--) {                                                                         \
+                int64_t j = drawn[i - first];                                                                          \
+                type kept = out[i * stride];                                                                           \
+                out[i * stride] = out[j * stride];                                                                     \
+                out[j * stride] = kept;                                                                                \
+            }                                                                                                          \
         }                                                                                                              \
     }
 

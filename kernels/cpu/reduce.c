@@ -11,6 +11,8 @@
 
 /* Levels of the pairwise tree over blocks: 2^40 blocks of 1024 are more than any memory. */
 #define LEVELS 40
+/* Blocks of an output that is reduced in one go. */
+#define ROW_BLOCKS 8
 
 typedef union values {
     float f32[EDDY_REDUCE_COLUMNS];
@@ -194,18 +196,41 @@ static bool reduce_group(const reduction *work, eddy_walk_cursor *cursor, const 
     return true;
 }
 
-/* Outputs of one block each. */
+/* Whether each output's elements lie side by side, as blocks take them. */
+static bool has_plain_rows(const reduction *work) {
+    const eddy_reduce_plan *plan = &work->plan;
+    return work->recipe.map == NULL && plan->in.dtype == work->recipe.element && plan->reduced.rank == 1 &&
+           plan->reduced.strides[0][0] == 1;
+}
+
+/* One output of one sweep: its blocks, then what they come to up the tree that tree_push and tree_finish build. */
+static void reduce_row(const recipe *how, const char *elements, int64_t count, void *result) {
+    int64_t size = eddy_dtype_size(how->dtype), blocks = 0;
+    _Alignas(8) char found[ROW_BLOCKS * 8];
+    for (int64_t done = 0; done < count; done += EDDY_REDUCE_BLOCK)
+        how->op->block(eddy_chunk_at(elements, how->element, done), eddy_min_i64(EDDY_REDUCE_BLOCK, count - done),
+                       found + blocks++ * size);
+    for (int64_t apart = 1; apart < blocks; apart *= 2)
+        for (int64_t b = 0; b + apart < blocks; b += 2 * apart)
+            how->op->combine(found + b * size, found + (b + apart) * size, 1);
+    memcpy(result, found, (size_t)size);
+}
+
+/* Outputs of a few blocks each. */
 static void reduce_rows(const reduction *work, const eddy_reduce_unit *unit, partial *result) {
     const eddy_reduce_plan *plan = &work->plan;
     int64_t size = eddy_dtype_size(plan->dtype);
     char *first = (char *)&result->first, *second = (char *)&result->second;
     const recipe *how = &work->recipe;
     result->count = plan->reduced_count;
-    if (how->map == NULL && plan->in.dtype == how->element && plan->reduced.rank == 1 &&
-        plan->reduced.strides[0][0] == 1) {
-        for (int64_t c = 0; c < unit->columns; c++)
-            reduce_elements(how, eddy_chunk_at(plan->in.data, how->element, unit->in + c * plan->column_in),
-                            plan->reduced_count, first + c * size, second + c * size);
+    if (has_plain_rows(work)) {
+        for (int64_t c = 0; c < unit->columns; c++) {
+            const char *row = eddy_chunk_at(plan->in.data, how->element, unit->in + c * plan->column_in);
+            if (how->pair == NULL)
+                reduce_row(how, row, plan->reduced_count, first + c * size);
+            else
+                reduce_elements(how, row, plan->reduced_count, first + c * size, second + c * size);
+        }
         return;
     }
     for (int64_t c = 0; c < unit->columns; c++) {
@@ -381,7 +406,8 @@ static void run(const eddy_kernel_call *call, recipe how) {
     eddy_attributes_reduce attributes;
     memcpy(&attributes, call->attributes, sizeof(attributes));
     eddy_reduce_plan_init(&work.plan, call, attributes, how.dtype);
-    eddy_reduce_plan_by_rows(&work.plan);
+    bool may_have_blocks = how.pair == NULL && has_plain_rows(&work);
+    eddy_reduce_plan_by_rows(&work.plan, may_have_blocks ? ROW_BLOCKS * EDDY_REDUCE_BLOCK : EDDY_REDUCE_BLOCK);
     if (work.plan.reduced_count == 0) {
         store_empty(&work);
         return;

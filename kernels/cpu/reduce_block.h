@@ -75,8 +75,8 @@ typedef struct eddy_reduce_blocks {
                                           int64_t columns);
     void (*argmin_row[EDDY_REDUCE_TYPES])(void *best, int64_t *indices, const void *row, int64_t index,
                                           int64_t columns);
-    /* The first element that equals *value, or is NaN where that is; there is one. Not for TRUTH. */
-    int64_t (*find[EDDY_REDUCE_TYPES])(const void *elements, const void *value);
+    /* The first of `count` elements that equals *value, or is NaN where that is; there is one. Not for TRUTH. */
+    int64_t (*find[EDDY_REDUCE_TYPES])(const void *elements, int64_t count, const void *value);
 } eddy_reduce_blocks;
 
 EDDY_ISA_DECLARE(eddy_reduce_blocks, eddy_cpu_reduce_blocks)

@@ -27,6 +27,7 @@ static void take_columns(eddy_reduce_plan *plan) {
 static void choose_columns(eddy_reduce_plan *plan) {
     const eddy_walk *kept = &plan->kept;
     plan->columns = 1;
+    plan->panel = EDDY_REDUCE_COLUMNS;
     plan->is_by_rows = false;
     plan->column_in = plan->column_outs[0] = plan->column_outs[1] = 1;
     if (kept->rank == 0)
@@ -42,16 +43,17 @@ static void choose_columns(eddy_reduce_plan *plan) {
 
 static void choose_splits(eddy_reduce_plan *plan, int64_t outputs) {
     int64_t elements = outputs * plan->reduced_count;
-    plan->panels = (plan->columns + EDDY_REDUCE_COLUMNS - 1) / EDDY_REDUCE_COLUMNS;
+    plan->panels = (plan->columns + plan->panel - 1) / plan->panel;
     plan->units = outputs == 0 ? 0 : outputs / plan->columns * plan->panels;
     int64_t blocks = (plan->reduced_count + EDDY_REDUCE_BLOCK - 1) / EDDY_REDUCE_BLOCK, split_blocks = 1;
-    int64_t wanted = elements < 2 * SLICE_ELEMENTS || plan->units == 0 ? 1 : SPLIT_TASKS / plan->units;
+    bool is_whole = plan->is_by_rows || elements < 2 * SLICE_ELEMENTS || plan->units == 0;
+    int64_t wanted = is_whole ? 1 : SPLIT_TASKS / plan->units;
     wanted = eddy_max_i64(wanted, 1);
     while ((blocks + split_blocks - 1) / split_blocks > wanted)
         split_blocks *= 2;
     plan->split_count = split_blocks * EDDY_REDUCE_BLOCK;
     plan->splits = eddy_max_i64(1, (blocks + split_blocks - 1) / split_blocks);
-    int64_t width = eddy_min_i64(plan->columns, EDDY_REDUCE_COLUMNS);
+    int64_t width = eddy_min_i64(plan->columns, plan->panel);
     int64_t task = eddy_max_i64(1, width * eddy_min_i64(plan->split_count, plan->reduced_count));
     plan->task_grain = eddy_max_i64(1, SLICE_ELEMENTS / task);
 }
@@ -104,11 +106,13 @@ void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call,
     choose_splits(plan, outputs);
 }
 
-void eddy_reduce_plan_by_rows(eddy_reduce_plan *plan) {
-    if (plan->columns != 1 || plan->kept.rank == 0 || plan->units == 0 || plan->reduced_count > EDDY_REDUCE_BLOCK)
+void eddy_reduce_plan_by_rows(eddy_reduce_plan *plan, int64_t most) {
+    if (plan->columns != 1 || plan->kept.rank == 0 || plan->units == 0 || plan->reduced_count > most)
         return;
     take_columns(plan);
     plan->is_by_rows = true;
+    int64_t rows = SLICE_ELEMENTS / eddy_max_i64(1, plan->reduced_count);
+    plan->panel = eddy_max_i64(1, eddy_min_i64(EDDY_REDUCE_COLUMNS, rows));
     choose_splits(plan, plan->columns * eddy_walk_count(&plan->kept));
 }
 
@@ -123,10 +127,10 @@ void eddy_reduce_plan_run(const eddy_reduce_plan *plan, const eddy_kernel_call *
 
 eddy_reduce_unit eddy_reduce_plan_unit(const eddy_reduce_plan *plan, int64_t unit) {
     eddy_walk_cursor cursor;
-    int64_t panel = plan->panels == 1 ? 0 : unit % plan->panels, column = panel * EDDY_REDUCE_COLUMNS;
+    int64_t panel = plan->panels == 1 ? 0 : unit % plan->panels, column = panel * plan->panel;
     eddy_walk_seek(&plan->kept, &cursor, plan->panels == 1 ? unit : unit / plan->panels);
     eddy_reduce_unit found = {.in = cursor.offsets[0] + column * plan->column_in,
-                              .columns = eddy_min_i64(EDDY_REDUCE_COLUMNS, plan->columns - column)};
+                              .columns = eddy_min_i64(plan->panel, plan->columns - column)};
     for (int32_t o = 0; o < plan->out_count; o++)
         found.outs[o] = cursor.offsets[o + 1] + column * plan->column_outs[o];
     return found;

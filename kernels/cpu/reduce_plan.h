@@ -1,6 +1,6 @@
 /* How a reduction is cut up: what all of them share.
  *
- *   outputs --> units of up to EDDY_REDUCE_COLUMNS outputs (1 where the reduced dims are the inner ones)
+ *   outputs --> units of up to EDDY_REDUCE_COLUMNS outputs (1 where the reduced dims are the inner ones and long)
  *   reduced elements, in row-major order --> splits of a power of two of blocks, so that each is a subtree
  *
  * A task is one unit and one split. */
@@ -23,6 +23,7 @@ typedef struct eddy_reduce_plan {
     bool is_by_rows;   /* the column dim lies outside of the reduced ones: eddy_reduce_plan_by_rows */
     int64_t column_in; /* its strides */
     int64_t column_outs[EDDY_REDUCE_OUTPUTS];
+    int64_t panel;  /* outputs of a unit, but for the last one */
     int64_t panels; /* units along the column dim */
     int64_t units;
     int64_t splits;
@@ -37,9 +38,9 @@ typedef struct eddy_reduce_plan {
 void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call, eddy_attributes_reduce attributes,
                            eddy_dtype dtype);
 
-/* Where each output is reduced by itself and from one block at most, makes units of several of them: they share what a task
- * takes. Only for who looks at is_by_rows. */
-void eddy_reduce_plan_by_rows(eddy_reduce_plan *plan);
+/* Where each output is reduced by itself and from `most` elements at most, makes units of several of them, which share what a
+ * task takes; there is one split then. Only for who looks at is_by_rows. */
+void eddy_reduce_plan_by_rows(eddy_reduce_plan *plan, int64_t most);
 
 /* Runs body over all tasks, on the team where it pays. */
 void eddy_reduce_plan_run(const eddy_reduce_plan *plan, const eddy_kernel_call *call,

@@ -1,9 +1,11 @@
 /* Rotary position embedding (J. Su et al., "RoFormer", 2021): each pair of a row is turned by the row's position times the
- * pair's frequency, base^(-2 i / D). Sines and cosines are made once per position, in double, and lie in the workspace. */
+ * pair's frequency, base^(-2 i / D). Sines and cosines are made once per position, from angles in double, and lie in the
+ * workspace. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/rope_block.h>
 #include <kernels/cpu/walk.h>
 #include <math.h>
 
@@ -14,11 +16,12 @@
 typedef struct rope {
     const eddy_kernel_view *x, *positions, *out;
     const eddy_attributes_rope *attributes;
-    eddy_walk rows; /* x, out: all but the last dim, in the order of elements */
+    eddy_walk rows; /* x, out, angles: all but the last dim, as x lies in memory */
     int64_t positions_count, pairs;
     eddy_dtype compute;
     void *cosines, *sines; /* [positions][pairs] of the compute type */
     double *frequencies;   /* [pairs] */
+    double fastest;        /* the highest of them */
 } rope;
 
 typedef union piece {
@@ -26,74 +29,92 @@ typedef union piece {
     double f64[PIECE];
 } piece;
 
-static void make_angles(void *context, int64_t begin, int64_t end) {
-    const rope *work = context;
-    for (int64_t s = begin; s < end; s++) {
-        double position = (double)((const int64_t *)work->positions->data)[s * work->positions->strides[0]];
-        for (int64_t i = 0; i < work->pairs; i++) {
-            double angle = position * work->frequencies[i], cosine = cos(angle), sine = sin(angle);
-            int64_t at = s * work->pairs + i;
-            if (work->compute == EDDY_F64) {
-                ((double *)work->cosines)[at] = cosine;
-                ((double *)work->sines)[at] = sine;
-            } else {
-                ((float *)work->cosines)[at] = (float)cosine;
-                ((float *)work->sines)[at] = (float)sine;
-            }
+static void make_row_of_angles(const rope *work, int64_t s) {
+    double position = (double)((const int64_t *)work->positions->data)[s * work->positions->strides[0]];
+    void *cosines = eddy_chunk_at(work->cosines, work->compute, s * work->pairs);
+    void *sines = eddy_chunk_at(work->sines, work->compute, s * work->pairs);
+    if (work->compute == EDDY_F32 && fabs(position) * work->fastest < EDDY_ROPE_ANGLE_MAX) {
+        eddy_cpu_rope_blocks()->angles(cosines, sines, position, work->frequencies, work->pairs);
+        return;
+    }
+    for (int64_t i = 0; i < work->pairs; i++) {
+        double angle = position * work->frequencies[i], cosine = cos(angle), sine = sin(angle);
+        if (work->compute == EDDY_F64) {
+            ((double *)cosines)[i] = cosine;
+            ((double *)sines)[i] = sine;
+        } else {
+            ((float *)cosines)[i] = (float)cosine;
+            ((float *)sines)[i] = (float)sine;
         }
     }
 }
 
-#define TURN(name, real)                                                                                               \
-    static void turn_##name(real *restrict to_a, real *restrict to_b, const real *restrict a, const real *restrict b,  \
-                            const real *restrict cosine, const real *restrict sine, int64_t count) {                   \
-        for (int64_t i = 0; i < count; i++) {                                                                          \
-            to_a[i] = a[i] * cosine[i] - b[i] * sine[i];                                                               \
-            to_b[i] = b[i] * cosine[i] + a[i] * sine[i];                                                               \
-        }                                                                                                              \
-    }
+static void make_angles(void *context, int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; s++)
+        make_row_of_angles(context, s);
+}
 
-TURN(f32, float)
-TURN(f64, double)
+/* Angles from a number on. */
+static eddy_rope_angles angles_at(const rope *work, int64_t at, int64_t row) {
+    return (eddy_rope_angles){eddy_chunk_at(work->cosines, work->compute, at),
+                              eddy_chunk_at(work->sines, work->compute, at), row};
+}
 
-static void turn_row(const rope *work, int64_t s, const char *from, char *to) {
+static void turn(const rope *work, eddy_rope_rows out, eddy_rope_rows in, eddy_rope_angles by, int64_t rows,
+                 int64_t pairs) {
+    const eddy_rope_blocks *blocks = eddy_cpu_rope_blocks();
+    (work->compute == EDDY_F64 ? blocks->turn_f64 : blocks->turn_f32)(out, in, by, rows, pairs);
+}
+
+/* Pairs of a row in any layout and dtype, piece by piece. */
+static void turn_row(const rope *work, const int64_t *offsets) {
     eddy_dtype dtype = work->x->dtype, compute = work->compute;
     int32_t last = work->x->rank - 1;
     bool interleaved = work->attributes->interleaved;
     int64_t in = work->x->strides[last], out = work->out->strides[last], step = interleaved ? 2 : 1;
     int64_t partner = interleaved ? 1 : work->pairs;
-    int64_t of_row = s * work->pairs;
-    if (dtype == EDDY_F32 && in == 1 && out == 1 && !interleaved) {
-        float *row = (float *)(void *)to;
-        const float *given = (const float *)(const void *)from;
-        turn_f32(row, row + partner, given, given + partner, (const float *)work->cosines + of_row,
-                 (const float *)work->sines + of_row, work->pairs);
-        return;
-    }
+    const void *from = eddy_chunk_at(work->x->data, dtype, offsets[0]);
+    void *to = eddy_chunk_at(work->out->data, dtype, offsets[1]);
     piece a, b, to_a, to_b;
     for (int64_t begin = 0; begin < work->pairs; begin += PIECE) {
-        int64_t count = eddy_min_i64(PIECE, work->pairs - begin), first = begin * step, at = of_row + begin;
+        int64_t count = eddy_min_i64(PIECE, work->pairs - begin), first = begin * step;
         eddy_chunk_load(compute, &a, dtype, eddy_chunk_at(from, dtype, first * in), step * in, count);
         eddy_chunk_load(compute, &b, dtype, eddy_chunk_at(from, dtype, (first + partner) * in), step * in, count);
-        if (compute == EDDY_F64)
-            turn_f64(to_a.f64, to_b.f64, a.f64, b.f64, (const double *)work->cosines + at,
-                     (const double *)work->sines + at, count);
-        else
-            turn_f32(to_a.f32, to_b.f32, a.f32, b.f32, (const float *)work->cosines + at,
-                     (const float *)work->sines + at, count);
+        turn(work, (eddy_rope_rows){&to_a, &to_b, 0}, (eddy_rope_rows){&a, &b, 0},
+             angles_at(work, offsets[2] + begin, 0), 1, count);
         eddy_chunk_store(dtype, eddy_chunk_at(to, dtype, first * out), step * out, compute, &to_a, count);
         eddy_chunk_store(dtype, eddy_chunk_at(to, dtype, (first + partner) * out), step * out, compute, &to_b, count);
     }
 }
 
+/* Whether the numbers of a row's pairs are two runs in the compute type. */
+static bool lies_in_runs(const rope *work) {
+    int32_t last = work->x->rank - 1;
+    return work->x->dtype == work->compute && work->x->strides[last] == 1 && work->out->strides[last] == 1 &&
+           !work->attributes->interleaved;
+}
+
+static eddy_rope_rows rows_at(const rope *work, const eddy_kernel_view *view, int64_t offset, int64_t row) {
+    void *first = eddy_chunk_at(view->data, view->dtype, offset);
+    return (eddy_rope_rows){first, eddy_chunk_at(first, view->dtype, work->pairs), row};
+}
+
 static void turn_slice(void *context, int64_t begin, int64_t end) {
     const rope *work = context;
+    bool is_in_runs = lies_in_runs(work);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->rows, &cursor, begin);
-    for (int64_t row = begin; row < end; row++) {
-        turn_row(work, row % work->positions_count, eddy_chunk_at(work->x->data, work->x->dtype, cursor.offsets[0]),
-                 eddy_chunk_at(work->out->data, work->out->dtype, cursor.offsets[1]));
-        eddy_walk_next(&work->rows, &cursor, work->rows.rank);
+    for (int64_t row = begin, rows; row < end; row += rows) {
+        rows = is_in_runs ? eddy_min_i64(eddy_walk_run(&work->rows, &cursor), end - row) : 1;
+        const int64_t *at = cursor.offsets;
+        eddy_walk_fetch(&work->rows, &cursor, 0, work->x->data, eddy_dtype_size(work->x->dtype));
+        if (is_in_runs)
+            turn(work, rows_at(work, work->out, at[1], eddy_walk_inner_stride(&work->rows, 1)),
+                 rows_at(work, work->x, at[0], eddy_walk_inner_stride(&work->rows, 0)),
+                 angles_at(work, at[2], eddy_walk_inner_stride(&work->rows, 2)), rows, work->pairs);
+        else
+            turn_row(work, at);
+        eddy_walk_advance(&work->rows, &cursor, rows);
     }
 }
 
@@ -118,11 +139,17 @@ static void rope_run(const eddy_kernel_call *call) {
     work.frequencies = call->workspace;
     work.cosines = work.frequencies + work.pairs;
     work.sines = eddy_chunk_at(work.cosines, work.compute, work.positions_count * work.pairs);
-    for (int64_t i = 0; i < work.pairs; i++)
+    for (int64_t i = 0; i < work.pairs; i++) {
         work.frequencies[i] = pow(work.attributes->base, -(double)i / (double)work.pairs);
+        work.fastest = fmax(work.fastest, work.frequencies[i]);
+    }
+    int64_t angles[EDDY_RANK_MAX] = {0};
+    angles[last - 1] = work.pairs;
     eddy_walk_init(&work.rows, last, work.x->shape);
     eddy_walk_add(&work.rows, work.x->strides, 1);
     eddy_walk_add(&work.rows, work.out->strides, 1);
+    eddy_walk_add(&work.rows, angles, 1);
+    eddy_walk_sort(&work.rows);
     eddy_walk_collapse(&work.rows);
     run_slices(call, work.positions_count, eddy_max_i64(1, SLICE_ELEMENTS / 8 / work.pairs), make_angles, &work);
     run_slices(call, eddy_walk_count(&work.rows), eddy_max_i64(1, SLICE_ELEMENTS / work.pairs), turn_slice, &work);
@@ -141,12 +168,13 @@ static size_t rope_workspace(const eddy_kernel_call *call) {
 
 /* A sine and a cosine per pair of a position, then little per element. */
 static int64_t rope_cost(const eddy_kernel_call *call) {
-    return 100000 + angle_count(call) * 40000 + eddy_view_count(&call->views[0]) * 600;
+    bool is_wide = call->views[0].dtype == EDDY_F64;
+    return 200000 + angle_count(call) * (is_wide ? 40000 : 4000) + eddy_view_count(&call->views[0]) * 200;
 }
 
 const eddy_kernel eddy_cpu_rope = {.name = "rope",
                                    .run = rope_run,
                                    .workspace = rope_workspace,
-                                   .cost_base_ps = 100000,
-                                   .cost_element_ps = 600,
+                                   .cost_base_ps = 200000,
+                                   .cost_element_ps = 200,
                                    .cost = rope_cost};

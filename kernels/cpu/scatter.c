@@ -1,3 +1,4 @@
+#include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
@@ -49,20 +50,24 @@ typedef struct putter {
                     to[i * stride + indices[i] * step] operator from[i];                                               \
         }                                                                                                              \
     }                                                                                                                  \
-    static bool name##_within(void *out, int64_t stride, int64_t step, const int64_t *indices, uint64_t bound,         \
-                              int64_t end, const void *values, int64_t count) {                                        \
-        type *to = out;                                                                                                \
-        const type *from = values;                                                                                     \
+    static inline bool name##_place(type *to, int64_t stride, int64_t step, const int64_t *indices, uint64_t bound,    \
+                                    int64_t end, const type *from, int64_t count) {                                    \
         bool are_within = true;                                                                                        \
-        for (int64_t i = 0; i < count; i++) {                                                                          \
-            int64_t at = indices[i];                                                                                   \
-            at += at < 0 ? end : 0;                                                                                    \
-            if ((uint64_t)at < bound)                                                                                  \
-                to[i * stride + at * step] operator from[i];                                                           \
-            else                                                                                                       \
+        _Pragma("GCC unroll 4") for (int64_t i = 0; i < count; i++) {                                                  \
+            uint64_t at = (uint64_t)indices[i];                                                                        \
+            if (EDDY_UNLIKELY(at >= bound) && (at += (uint64_t)end) >= bound)                                          \
                 are_within = false;                                                                                    \
+            else                                                                                                       \
+                to[i * stride + (int64_t)at * step] operator from[i];                                                  \
         }                                                                                                              \
         return are_within;                                                                                             \
+    }                                                                                                                  \
+    /* Along the last axis of a contiguous output nothing is left to multiply. */                                      \
+    static bool name##_within(void *out, int64_t stride, int64_t step, const int64_t *indices, uint64_t bound,         \
+                              int64_t end, const void *values, int64_t count) {                                        \
+        if (stride == 0 && step == 1)                                                                                  \
+            return name##_place(out, 0, 1, indices, bound, end, values, count);                                        \
+        return name##_place(out, stride, step, indices, bound, end, values, count);                                    \
     }
 
 PUT(set_8, uint8_t, =)
@@ -174,6 +179,12 @@ static void put_line(const eddy_scatter *s, putter put, piece *p, const eddy_wal
     }
 }
 
+/* Elements of a row that are put at once: only what has to be converted goes through a piece. */
+static int64_t row_most(const eddy_scatter *s) {
+    int32_t inner = s->rest.rank - 1;
+    return s->source_dtype == s->ground.dtype && s->rest.strides[SOURCE][inner] == 1 ? INT64_MAX : PIECE;
+}
+
 static void scatter_slice(void *context, int64_t begin, int64_t end) {
     const eddy_scatter *s = context;
     putter put = choose(s->ground.dtype, s->adds);
@@ -185,7 +196,7 @@ static void scatter_slice(void *context, int64_t begin, int64_t end) {
         if (s->by_lines) {
             put_line(s, put, &p, &place);
         } else {
-            run = eddy_min_i64(eddy_min_i64(eddy_walk_run(&s->rest, &place), end - begin), PIECE);
+            run = eddy_min_i64(eddy_min_i64(eddy_walk_run(&s->rest, &place), end - begin), row_most(s));
             put_rows(s, put, &p, &place, run);
         }
         eddy_walk_advance(&s->rest, &place, run);
@@ -241,6 +252,13 @@ static bool is_closer(const eddy_scatter *s) {
     return (s->step < 0 ? -s->step : s->step) < (across < 0 ? -across : across);
 }
 
+/* Places of a slice of rows: each slice goes through all indices, so that one thread has one slice. */
+static int64_t row_grain(const eddy_scatter *s, int64_t places) {
+    if (s->call->team->thread_count == 1)
+        return places;
+    return eddy_max_i64(ROW_GRAIN_MIN, eddy_min_i64(ROW_GRAIN_MAX, places / 4));
+}
+
 void eddy_scatter_end(eddy_scatter *s, const eddy_kernel_view *out) {
     eddy_walk_collapse(&s->along);
     eddy_walk_sort(&s->rest);
@@ -250,10 +268,7 @@ void eddy_scatter_end(eddy_scatter *s, const eddy_kernel_view *out) {
     if (places == 0 && length > 0) {
         check_indices(s, length);
     } else if (length > 0) {
-        int64_t least = LINE_GRAIN;
-        if (!s->by_lines)
-            least = eddy_max_i64(ROW_GRAIN_MIN, eddy_min_i64(ROW_GRAIN_MAX, places / 4));
-        int64_t grain = eddy_max_i64(least, SLICE_ELEMENTS / length);
+        int64_t grain = eddy_max_i64(s->by_lines ? LINE_GRAIN : row_grain(s, places), SLICE_ELEMENTS / length);
         if (places <= grain)
             scatter_slice(s, 0, places);
         else

@@ -2,6 +2,7 @@
  * ever whole: the softmax of a row is kept as its largest score so far and the sum of exponentials over it, and what has been
  * added up is scaled down when a larger one comes (M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax",
  * 2018; T. Dao et al., "FlashAttention", 2022). The gradient makes the scores again from q, k and the rows' sums. */
+#include <base/atomic.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
@@ -19,8 +20,8 @@
 /* Numbers that one call draws, and room for those of a row of a block wherever it begins among them. */
 #define DRAWN (4 * EDDY_RANDOM_BLOCKS)
 #define NUMBERS_MAX ((COLUMNS_MAX / DRAWN + 1) * DRAWN)
-/* Parts that the tasks are dealt to, each with buffers of its own. As many as suffice for any team where that takes no more memory
- * than the outputs do, and some in any case. */
+/* Parts that take tasks, one after the other, each with buffers of its own: who comes late finds none left. As many as suffice for any
+ * team where that takes no more memory than the outputs do, and some in any case. */
 #define PARTS_MAX 64
 #define PARTS_MIN 8
 
@@ -42,6 +43,7 @@ typedef struct sdpa {
     eddy_gemm_provider provider;
     int64_t tasks, parts;
     size_t part_bytes;
+    _Atomic int64_t taken; /* atomic: parts take a task each (relaxed) */
 } sdpa;
 
 /* ---- the problem ---- */
@@ -93,57 +95,80 @@ static int64_t row_blocks(const sdpa *work) {
     return (work->rows + work->block_rows - 1) / work->block_rows;
 }
 
-/* c = a b, or with `adds` c += a b; row-major, rows of c `ldc` apart. */
-static void multiply(const sdpa *work, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                     const void *a, int64_t lda, const void *b, int64_t ldb, bool adds, void *c, int64_t ldc) {
-    if (m == 0 || n == 0 || (k == 0 && adds))
-        return;
-    if (work->compute == EDDY_F64)
-        eddy_gemm_provider_f64(work->provider)(transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, adds, c, ldc);
-    else
-        eddy_gemm_provider_f32(work->provider)(transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, adds, c, ldc);
-}
-
-/* Rows row .. of a matrix of a batch, row-major in the compute type: where they lie, or packed into *buffer. */
+/* Rows of a matrix, row-major in the compute type: where they lie, or packed into a buffer. */
 typedef struct matrix {
     const void *data;
     int64_t stride;
 } matrix;
+
+/* The same to be written. */
+typedef struct target {
+    void *data;
+    int64_t stride;
+    bool is_packed; /* for store_rows */
+} target;
+
+/* c[m, n] = scale a b, or with `adds` c += scale a b */
+static void multiply(const sdpa *work, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                     double scale, matrix a, matrix b, bool adds, target c) {
+    if (m == 0 || n == 0 || (k == 0 && adds))
+        return;
+    if (work->compute == EDDY_F64)
+        eddy_gemm_provider_f64(work->provider)(transpose_a, transpose_b, m, n, k, scale, a.data, a.stride, b.data,
+                                               b.stride, adds, c.data, c.stride);
+    else
+        eddy_gemm_provider_f32(work->provider)(transpose_a, transpose_b, m, n, k, (float)scale, a.data, a.stride,
+                                               b.data, b.stride, adds, c.data, c.stride);
+}
 
 static void *place(const sdpa *work, int operand, const int64_t *offsets, int64_t row) {
     const eddy_kernel_view *view = work->views[operand];
     return eddy_chunk_at(view->data, view->dtype, offsets[operand] + row * view->strides[view->rank - 2]);
 }
 
+/* Whether a product can take rows of it, or put them, where they lie. */
+static bool lies_in_rows(const sdpa *work, const eddy_kernel_view *view) {
+    int64_t width = view->shape[view->rank - 1], stride = view->strides[view->rank - 2];
+    bool is_dense = view->strides[view->rank - 1] == 1 || width == 1;
+    return width > 0 && view->dtype == work->compute && is_dense && stride >= width;
+}
+
+/* Rows row .. of an operand of a batch. */
 static matrix rows_of(const sdpa *work, int operand, const int64_t *offsets, int64_t row, int64_t count, void *buffer) {
     const eddy_kernel_view *view = work->views[operand];
-    int64_t width = view->shape[view->rank - 1], stride = view->strides[view->rank - 2];
-    int64_t inner = view->strides[view->rank - 1];
-    if (width > 0 && view->dtype == work->compute && (inner == 1 || width == 1) && stride >= width)
-        return (matrix){place(work, operand, offsets, row), eddy_max_i64(1, stride)};
+    int64_t width = view->shape[view->rank - 1];
+    if (lies_in_rows(work, view))
+        return (matrix){place(work, operand, offsets, row), view->strides[view->rank - 2]};
     for (int64_t r = 0; r < count && width > 0; r++)
         eddy_chunk_load(work->compute, eddy_chunk_at(buffer, work->compute, r * width), view->dtype,
-                        place(work, operand, offsets, row + r), inner, width);
+                        place(work, operand, offsets, row + r), view->strides[view->rank - 1], width);
     return (matrix){buffer, eddy_max_i64(1, width)};
 }
 
-/* Rows of q times the scale, packed into *buffer: the scores need no pass of their own then. */
-static matrix scaled_q(const sdpa *work, const int64_t *offsets, int64_t row, int64_t rows, void *buffer) {
-    const eddy_kernel_view *view = work->views[Q];
-    for (int64_t r = 0; r < rows && work->width > 0; r++)
-        eddy_chunk_load(work->compute, eddy_chunk_at(buffer, work->compute, r * work->width), view->dtype,
-                        place(work, Q, offsets, row + r), view->strides[view->rank - 1], work->width);
-    work->ops->scale(buffer, work->scale, rows * work->width);
-    return (matrix){buffer, eddy_max_i64(1, work->width)};
+/* Where rows row .. of an output come together. */
+static target target_of(const sdpa *work, int operand, const int64_t *offsets, int64_t row, void *buffer) {
+    const eddy_kernel_view *view = work->views[operand];
+    if (lies_in_rows(work, view))
+        return (target){place(work, operand, offsets, row), view->strides[view->rank - 2], false};
+    return (target){buffer, eddy_max_i64(1, view->shape[view->rank - 1]), true};
 }
 
-static void store_rows(const sdpa *work, int operand, const int64_t *offsets, int64_t row, int64_t count,
-                       const void *from) {
+static void *target_row(const sdpa *work, target of, int64_t row) {
+    return eddy_chunk_at(of.data, work->compute, row * of.stride);
+}
+
+static void clear_rows(const sdpa *work, target of, int64_t row, int64_t count, int64_t width) {
+    for (int64_t r = row; r < row + count; r++)
+        work->ops->fill(target_row(work, of, r), 0, width);
+}
+
+/* Brings what came together in a buffer to its place. */
+static void store_rows(const sdpa *work, int operand, const int64_t *offsets, int64_t row, int64_t count, target from) {
     const eddy_kernel_view *view = work->views[operand];
     int64_t width = view->shape[view->rank - 1];
-    for (int64_t r = 0; r < count && width > 0; r++)
+    for (int64_t r = 0; r < count && width > 0 && from.is_packed; r++)
         eddy_chunk_store(view->dtype, place(work, operand, offsets, row + r), view->strides[view->rank - 1],
-                         work->compute, eddy_chunk_at(from, work->compute, r * width), width);
+                         work->compute, target_row(work, from, r), width);
 }
 
 /* Columns that rows up to `row` may look at. */
@@ -219,6 +244,13 @@ static void *take(room *from, size_t bytes) {
     return taken;
 }
 
+/* Room to pack so many rows of an operand; none where they are taken, or put, where they lie. */
+static void *take_rows(const sdpa *work, room *from, int operand, int64_t rows) {
+    const eddy_kernel_view *view = work->views[operand];
+    int64_t width = lies_in_rows(work, view) ? 0 : view->shape[view->rank - 1];
+    return take(from, (size_t)(rows * width * work->bytes));
+}
+
 /* part_bytes: of one part's buffers; output_bytes: of what the call makes. */
 static void deal(sdpa *work, size_t part_bytes, int64_t output_bytes) {
     int64_t affordable = output_bytes / eddy_max_i64(1, (int64_t)part_bytes);
@@ -238,22 +270,42 @@ typedef struct forward_buffers {
 } forward_buffers;
 
 static void lay_forward(const sdpa *work, room *at, forward_buffers *b) {
-    size_t bytes = (size_t)work->bytes, width = (size_t)work->width, value_width = (size_t)work->value_width;
-    size_t rows = (size_t)work->block_rows, columns = (size_t)work->block_columns;
-    b->q = take(at, rows * width * bytes);
-    b->k = take(at, columns * width * bytes);
-    b->v = take(at, columns * value_width * bytes);
-    b->scores = take(at, rows * columns * bytes);
-    b->out = take(at, rows * value_width * bytes);
-    b->largest = take(at, rows * sizeof(double));
-    b->sums = take(at, rows * sizeof(double));
+    b->q = take_rows(work, at, Q, work->block_rows);
+    b->k = take_rows(work, at, K, work->block_columns);
+    b->v = take_rows(work, at, V, work->block_columns);
+    b->scores = take(at, (size_t)(work->block_rows * work->block_columns * work->bytes));
+    b->out = take_rows(work, at, OUT, work->block_rows);
+    b->largest = take(at, (size_t)work->block_rows * sizeof(double));
+    b->sums = take(at, (size_t)work->block_rows * sizeof(double));
+}
+
+static target scores_of(const sdpa *work, void *buffer) {
+    return (target){buffer, work->block_columns, false};
+}
+
+static matrix values_of(target of) {
+    return (matrix){of.data, of.stride};
+}
+
+/* Scores of a block of rows and columns: -infinity where a row may not look. */
+static void take_scores(const sdpa *work, const int64_t *offsets, matrix q, matrix k, int64_t row, int64_t rows,
+                        int64_t column, int64_t columns, void *scores) {
+    multiply(work, false, true, rows, columns, work->width, work->scale, q, k, false, scores_of(work, scores));
+    mask_scores(work, offsets, scores, row, rows, column, columns);
+}
+
+static void begin_rows(const forward_buffers *b, int64_t rows) {
+    for (int64_t r = 0; r < rows; r++) {
+        b->largest[r] = -INFINITY;
+        b->sums[r] = 0;
+    }
 }
 
 /* Takes a block of scores into the rows' sums: scores become exponentials over the largest so far, and what was added up
- * before is scaled down to it. */
-static void join_scores(const sdpa *work, const forward_buffers *b, int64_t rows, int64_t columns, bool has_out) {
+ * before in *out, unless there is nothing yet (NULL), is scaled down to it. */
+static void join_scores(const sdpa *work, const forward_buffers *b, int64_t rows, int64_t columns, const target *out) {
     for (int64_t r = 0; r < rows; r++) {
-        void *at = eddy_chunk_at(b->scores, work->compute, r * work->block_columns);
+        void *at = target_row(work, scores_of(work, b->scores), r);
         double largest = work->ops->max(at, columns), before = b->largest[r];
         largest = before > largest || before != before ? before : largest;
         if (largest == -INFINITY) { /* nothing has been looked at */
@@ -263,17 +315,9 @@ static void join_scores(const sdpa *work, const forward_buffers *b, int64_t rows
         double down = before == largest ? 1 : exp(before - largest);
         b->sums[r] = b->sums[r] * down + work->ops->exp_sum(at, largest, columns);
         b->largest[r] = largest;
-        if (has_out && down != 1)
-            work->ops->scale(eddy_chunk_at(b->out, work->compute, r * work->value_width), down, work->value_width);
+        if (out && down != 1)
+            work->ops->scale(target_row(work, *out, r), down, work->value_width);
     }
-}
-
-static void begin_rows(const sdpa *work, const forward_buffers *b, int64_t rows) {
-    for (int64_t r = 0; r < rows; r++) {
-        b->largest[r] = -INFINITY;
-        b->sums[r] = 0;
-    }
-    work->ops->fill(b->out, 0, rows * work->value_width);
 }
 
 /* The sums of rows stay those of all weights. */
@@ -292,37 +336,42 @@ static void forward_task(const sdpa *work, int64_t task, const forward_buffers *
     int64_t row = task % row_blocks(work) * work->block_rows, rows = eddy_min_i64(work->block_rows, work->rows - row);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->batches, &cursor, batch);
-    matrix q = scaled_q(work, cursor.offsets, row, rows, b->q);
-    begin_rows(work, b, rows);
+    matrix q = rows_of(work, Q, cursor.offsets, row, rows, b->q);
+    target out = target_of(work, OUT, cursor.offsets, row, b->out);
+    begin_rows(b, rows);
     int64_t seen = columns_seen(work, row + rows - 1);
     for (int64_t column = 0; column < seen; column += work->block_columns) {
         int64_t columns = eddy_min_i64(work->block_columns, seen - column);
         matrix k = rows_of(work, K, cursor.offsets, column, columns, b->k);
         matrix v = rows_of(work, V, cursor.offsets, column, columns, b->v);
-        multiply(work, false, true, rows, columns, work->width, q.data, q.stride, k.data, k.stride, false, b->scores,
-                 work->block_columns);
-        mask_scores(work, cursor.offsets, b->scores, row, rows, column, columns);
-        join_scores(work, b, rows, columns, true);
+        take_scores(work, cursor.offsets, q, k, row, rows, column, columns, b->scores);
+        join_scores(work, b, rows, columns, column > 0 ? &out : NULL);
         if (work->dropout != 0)
             drop_scores(work, b, batch, row, rows, column, columns);
-        multiply(work, false, false, rows, work->value_width, columns, b->scores, work->block_columns, v.data, v.stride,
-                 true, b->out, work->value_width);
+        multiply(work, false, false, rows, work->value_width, columns, 1, values_of(scores_of(work, b->scores)), v,
+                 column > 0, out);
     }
+    if (seen == 0)
+        clear_rows(work, out, 0, rows, work->value_width);
     for (int64_t r = 0; r < rows; r++) /* a row that looks at nothing is 0 */
         if (b->sums[r] != 0)
-            work->ops->scale(eddy_chunk_at(b->out, work->compute, r * work->value_width), 1 / b->sums[r],
-                             work->value_width);
-    store_rows(work, OUT, cursor.offsets, row, rows, b->out);
+            work->ops->scale(target_row(work, out, r), 1 / b->sums[r], work->value_width);
+    store_rows(work, OUT, cursor.offsets, row, rows, out);
 }
 
-/* Each part takes every parts-th task: with a causal mask the later ones are longer. */
+/* The number of a task that nobody has taken yet; `tasks` or more where there is none. What a task writes is its own, so that it does
+ * not matter who takes it. */
+static int64_t take_task(sdpa *work) {
+    return eddy_add_relaxed(&work->taken, 1);
+}
+
 static void forward_parts(void *context, int64_t begin, int64_t end) {
-    const sdpa *work = context;
+    sdpa *work = context;
     for (int64_t part = begin; part < end; part++) {
         forward_buffers buffers;
         room at = part_of(work, part);
         lay_forward(work, &at, &buffers);
-        for (int64_t task = part; task < work->tasks; task += work->parts)
+        for (int64_t task = take_task(work); task < work->tasks; task = take_task(work))
             forward_task(work, task, &buffers);
     }
 }
@@ -365,118 +414,148 @@ static size_t sdpa_workspace(const eddy_kernel_call *call) {
 /* ---- backward ---- */
 
 typedef struct backward_buffers {
-    forward_buffers forward;       /* of a block: q, k, v, scores */
-    void *grad, *slopes, *dk, *dv; /* of a block */
-    void *dq;                      /* of all rows */
-    double *totals, *products;     /* of all rows: log of the sum of e^score, and grad times output */
+    forward_buffers forward;           /* of a block */
+    void *grad, *slopes, *dk, *dv;     /* of a block */
+    void *dq;                          /* of all rows */
+    double *largest, *sums, *products; /* of all rows; products: see take_products */
 } backward_buffers;
 
 static void lay_backward(const sdpa *work, room *at, backward_buffers *b) {
-    size_t bytes = (size_t)work->bytes, width = (size_t)work->width, value_width = (size_t)work->value_width;
-    size_t rows = (size_t)work->block_rows, columns = (size_t)work->block_columns;
     lay_forward(work, at, &b->forward);
-    b->grad = take(at, rows * value_width * bytes);
-    b->slopes = take(at, rows * columns * bytes);
-    b->dk = take(at, columns * width * bytes);
-    b->dv = take(at, columns * value_width * bytes);
-    b->dq = take(at, (size_t)work->rows * width * bytes);
-    b->totals = take(at, (size_t)work->rows * sizeof(double));
+    b->grad = take_rows(work, at, GRAD, work->block_rows);
+    b->slopes = take(at, (size_t)(work->block_rows * work->block_columns * work->bytes));
+    b->dk = take_rows(work, at, DK, work->block_columns);
+    b->dv = take_rows(work, at, DV, work->block_columns);
+    b->dq = take_rows(work, at, DQ, work->rows);
+    b->largest = take(at, (size_t)work->rows * sizeof(double));
+    b->sums = take(at, (size_t)work->rows * sizeof(double));
     b->products = take(at, (size_t)work->rows * sizeof(double));
 }
 
-/* What the scores of each row add up to, and the product of its gradient and its output: the sum over columns of
- * probability times the probability's gradient. */
-static void take_totals(const sdpa *work, const int64_t *offsets, const backward_buffers *b) {
-    const forward_buffers *f = &b->forward;
+/* The product of each row's gradient and its output: the sum over columns of probability times the probability's gradient. */
+static void take_products(const sdpa *work, const int64_t *offsets, const backward_buffers *b) {
     for (int64_t row = 0; row < work->rows; row += work->block_rows) {
-        int64_t rows = eddy_min_i64(work->block_rows, work->rows - row), seen = columns_seen(work, row + rows - 1);
-        matrix q = scaled_q(work, offsets, row, rows, f->q);
-        begin_rows(work, f, rows);
-        for (int64_t column = 0; column < seen; column += work->block_columns) {
-            int64_t columns = eddy_min_i64(work->block_columns, seen - column);
-            matrix k = rows_of(work, K, offsets, column, columns, f->k);
-            multiply(work, false, true, rows, columns, work->width, q.data, q.stride, k.data, k.stride, false,
-                     f->scores, work->block_columns);
-            mask_scores(work, offsets, f->scores, row, rows, column, columns);
-            join_scores(work, f, rows, columns, false);
-        }
+        int64_t rows = eddy_min_i64(work->block_rows, work->rows - row);
         matrix grad = rows_of(work, GRAD, offsets, row, rows, b->grad);
-        matrix out = rows_of(work, OUT, offsets, row, rows, f->out);
-        for (int64_t r = 0; r < rows; r++) {
-            b->totals[row + r] = f->largest[r] + log(f->sums[r]);
+        matrix out = rows_of(work, OUT, offsets, row, rows, b->forward.out);
+        for (int64_t r = 0; r < rows; r++)
             b->products[row + r] =
                 work->ops->dot(eddy_chunk_at(grad.data, work->compute, r * grad.stride),
                                eddy_chunk_at(out.data, work->compute, r * out.stride), work->value_width);
+    }
+}
+
+/* Whether a block holds all of a row's scores, so that its largest and its sum are found where they are needed. */
+static bool is_row_whole(const sdpa *work) {
+    return work->columns <= work->block_columns;
+}
+
+/* The largest score of each row, and the sum of exponentials over it. */
+static void take_sums(const sdpa *work, const int64_t *offsets, const backward_buffers *b) {
+    for (int64_t row = 0; row < work->rows; row += work->block_rows) {
+        int64_t rows = eddy_min_i64(work->block_rows, work->rows - row), seen = columns_seen(work, row + rows - 1);
+        forward_buffers f = b->forward;
+        f.largest = b->largest + row;
+        f.sums = b->sums + row;
+        matrix q = rows_of(work, Q, offsets, row, rows, f.q);
+        begin_rows(&f, rows);
+        for (int64_t column = 0; column < seen; column += work->block_columns) {
+            int64_t columns = eddy_min_i64(work->block_columns, seen - column);
+            matrix k = rows_of(work, K, offsets, column, columns, f.k);
+            take_scores(work, offsets, q, k, row, rows, column, columns, f.scores);
+            join_scores(work, &f, rows, columns, NULL);
         }
     }
 }
 
-/* Adds what rows row .. and columns column .. have to do with each other to dq, dk and dv. */
-static void add_block(const sdpa *work, int64_t batch, const int64_t *offsets, const backward_buffers *b, int64_t row,
-                      int64_t column, int64_t columns, matrix k, matrix v) {
-    const forward_buffers *f = &b->forward;
-    int64_t rows = eddy_min_i64(work->block_rows, work->rows - row), width = work->width;
-    matrix q = scaled_q(work, offsets, row, rows, f->q), grad = rows_of(work, GRAD, offsets, row, rows, b->grad);
-    multiply(work, false, true, rows, columns, width, q.data, q.stride, k.data, k.stride, false, f->scores,
-             work->block_columns);
-    mask_scores(work, offsets, f->scores, row, rows, column, columns);
-    multiply(work, false, true, rows, columns, work->value_width, grad.data, grad.stride, v.data, v.stride, false,
-             b->slopes, work->block_columns);
+/* Scores of a block become probabilities, and what came back to those comes back to the scores. */
+static void take_slopes(const sdpa *work, int64_t batch, const backward_buffers *b, int64_t row, int64_t rows,
+                        int64_t column, int64_t columns) {
     numbers x;
     forget(&x);
     for (int64_t r = 0; r < rows; r++) {
-        void *scores = eddy_chunk_at(f->scores, work->compute, r * work->block_columns);
-        void *slopes = eddy_chunk_at(b->slopes, work->compute, r * work->block_columns);
-        double total = b->totals[row + r];
-        if (total == -INFINITY) /* a row that looks at nothing */
+        void *scores = target_row(work, scores_of(work, b->forward.scores), r);
+        void *slopes = target_row(work, scores_of(work, b->slopes), r);
+        double largest = is_row_whole(work) ? work->ops->max(scores, columns) : b->largest[row + r], factor = 1;
+        if (largest == -INFINITY) { /* a row that looks at nothing */
             work->ops->fill(scores, 0, columns);
-        else
-            work->ops->exp_sum(scores, total, columns);
+        } else {
+            double sum = work->ops->exp_sum(scores, largest, columns);
+            factor = 1 / (is_row_whole(work) ? sum : b->sums[row + r]);
+        }
         const float *drawn = work->dropout != 0 ? draw_row(work, batch, row + r, column, columns, &x) : NULL;
         if (drawn)
             drop(work, slopes, drawn, columns);
-        work->ops->slope(slopes, scores, b->products[row + r], columns);
+        work->ops->slope(slopes, scores, factor, b->products[row + r], columns);
         if (drawn)
             drop(work, scores, drawn, columns);
     }
-    multiply(work, true, false, columns, work->value_width, rows, f->scores, work->block_columns, grad.data,
-             grad.stride, true, b->dv, work->value_width);
-    multiply(work, true, false, columns, width, rows, b->slopes, work->block_columns, q.data, q.stride, true, b->dk,
-             width);
-    multiply(work, false, false, rows, width, columns, b->slopes, work->block_columns, k.data, k.stride, true,
-             eddy_chunk_at(b->dq, work->compute, row * width), width);
+}
+
+/* Gradients as they come together: those of q for all rows, those of k and v for a block of columns. */
+typedef struct gradients {
+    target dq, dk, dv;
+} gradients;
+
+/* Adds what rows row .. and columns column .. have to do with each other to the gradients; with `begins`, dk and dv begin so. */
+static void add_block(const sdpa *work, int64_t batch, const int64_t *offsets, const backward_buffers *b, int64_t row,
+                      int64_t column, int64_t columns, matrix k, matrix v, bool begins, const gradients *to) {
+    int64_t rows = eddy_min_i64(work->block_rows, work->rows - row), width = work->width;
+    matrix q = rows_of(work, Q, offsets, row, rows, b->forward.q);
+    matrix grad = rows_of(work, GRAD, offsets, row, rows, b->grad);
+    take_scores(work, offsets, q, k, row, rows, column, columns, b->forward.scores);
+    multiply(work, false, true, rows, columns, work->value_width, 1, grad, v, false, scores_of(work, b->slopes));
+    take_slopes(work, batch, b, row, rows, column, columns);
+    matrix weights = values_of(scores_of(work, b->forward.scores)), slopes = values_of(scores_of(work, b->slopes));
+    target dq = {target_row(work, to->dq, row), to->dq.stride, false};
+    multiply(work, true, false, columns, work->value_width, rows, 1, weights, grad, !begins, to->dv);
+    multiply(work, true, false, columns, width, rows, work->scale, slopes, q, !begins, to->dk);
+    multiply(work, false, false, rows, width, columns, work->scale, slopes, k, column > 0, dq);
+}
+
+/* All rows with a block of columns. The last rows come first: they see the most of the columns. */
+static void add_columns(const sdpa *work, int64_t batch, const int64_t *offsets, const backward_buffers *b,
+                        int64_t column, gradients *to) {
+    int64_t columns = eddy_min_i64(work->block_columns, work->columns - column), begun = 0;
+    matrix k = rows_of(work, K, offsets, column, columns, b->forward.k);
+    matrix v = rows_of(work, V, offsets, column, columns, b->forward.v);
+    to->dk = target_of(work, DK, offsets, column, b->dk);
+    to->dv = target_of(work, DV, offsets, column, b->dv);
+    for (int64_t block = row_blocks(work) - 1; block >= 0; block--) {
+        int64_t row = block * work->block_rows, last = eddy_min_i64(work->rows, row + work->block_rows) - 1;
+        int64_t seen = eddy_min_i64(columns, columns_seen(work, last) - column);
+        if (seen <= 0)
+            break;
+        add_block(work, batch, offsets, b, row, column, seen, k, v, begun == 0, to);
+        begun = eddy_max_i64(begun, seen);
+    }
+    clear_rows(work, to->dk, begun, columns - begun, work->width);
+    clear_rows(work, to->dv, begun, columns - begun, work->value_width);
+    store_rows(work, DK, offsets, column, columns, to->dk);
+    store_rows(work, DV, offsets, column, columns, to->dv);
 }
 
 static void backward_batch(const sdpa *work, int64_t batch, const backward_buffers *b) {
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->batches, &cursor, batch);
-    const int64_t *offsets = cursor.offsets;
-    take_totals(work, offsets, b);
-    work->ops->fill(b->dq, 0, work->rows * work->width);
-    for (int64_t column = 0; column < work->columns; column += work->block_columns) {
-        int64_t columns = eddy_min_i64(work->block_columns, work->columns - column);
-        matrix k = rows_of(work, K, offsets, column, columns, b->forward.k);
-        matrix v = rows_of(work, V, offsets, column, columns, b->forward.v);
-        work->ops->fill(b->dk, 0, columns * work->width);
-        work->ops->fill(b->dv, 0, columns * work->value_width);
-        /* Rows before the first see none of these columns. */
-        int64_t first = work->is_causal ? column / work->block_rows * work->block_rows : 0;
-        for (int64_t row = first; row < work->rows; row += work->block_rows)
-            add_block(work, batch, offsets, b, row, column, columns, k, v);
-        store_rows(work, DK, offsets, column, columns, b->dk);
-        store_rows(work, DV, offsets, column, columns, b->dv);
-    }
-    work->ops->scale(b->dq, work->scale, work->rows * work->width);
-    store_rows(work, DQ, offsets, 0, work->rows, b->dq);
+    gradients to = {.dq = target_of(work, DQ, cursor.offsets, 0, b->dq)};
+    take_products(work, cursor.offsets, b);
+    if (!is_row_whole(work))
+        take_sums(work, cursor.offsets, b);
+    for (int64_t column = 0; column < work->columns; column += work->block_columns)
+        add_columns(work, batch, cursor.offsets, b, column, &to);
+    if (work->columns == 0)
+        clear_rows(work, to.dq, 0, work->rows, work->width);
+    store_rows(work, DQ, cursor.offsets, 0, work->rows, to.dq);
 }
 
 static void backward_parts(void *context, int64_t begin, int64_t end) {
-    const sdpa *work = context;
+    sdpa *work = context;
     for (int64_t part = begin; part < end; part++) {
         backward_buffers buffers;
         room at = part_of(work, part);
         lay_backward(work, &at, &buffers);
-        for (int64_t batch = part; batch < work->tasks; batch += work->parts)
+        for (int64_t batch = take_task(work); batch < work->tasks; batch = take_task(work))
             backward_batch(work, batch, &buffers);
     }
 }

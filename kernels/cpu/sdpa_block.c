@@ -80,11 +80,12 @@
         EDDY_LANES_HALVE(lanes, ADD);                                                                                  \
         return (double)lanes[0];                                                                                       \
     }                                                                                                                  \
-    static void slope_##name(void *slopes, const void *probabilities, double product, int64_t count) {                 \
-        real *restrict g = slopes, less = (real)product;                                                               \
-        const real *restrict p = probabilities;                                                                        \
-        for (int64_t i = 0; i < count; i++)                                                                            \
+    static void slope_##name(void *slopes, void *weights, double factor, double product, int64_t count) {              \
+        real *restrict g = slopes, *restrict p = weights, by = (real)factor, less = (real)product;                     \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            p[i] *= by;                                                                                                \
             g[i] = p[i] * (g[i] - less);                                                                               \
+        }                                                                                                              \
     }                                                                                                                  \
     static void drop_##name(void *data, const float *restrict numbers, float least, double factor, int64_t count) {    \
         real *restrict x = data, by = (real)factor;                                                                    \

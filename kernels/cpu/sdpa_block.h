@@ -18,8 +18,8 @@ typedef struct eddy_sdpa_ops {
     /* x = exp(x - shift); the sum of the results */
     double (*exp_sum)(void *x, double shift, int64_t count);
     double (*dot)(const void *a, const void *b, int64_t count);
-    /* slope = probability * (slope - product) */
-    void (*slope)(void *slope, const void *probability, double product, int64_t count);
+    /* weight = weight * factor, slope = weight * (slope - product) */
+    void (*slope)(void *slope, void *weight, double factor, double product, int64_t count);
     /* x = x * factor where a number is not below the least, 0 elsewhere */
     void (*drop)(void *x, const float *numbers, float least, double factor, int64_t count);
 } eddy_sdpa_ops;

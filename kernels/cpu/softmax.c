@@ -6,6 +6,7 @@
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/softmax_row.h>
 #include <kernels/cpu/walk.h>
+#include <kernels/grain.h>
 #include <math.h>
 
 #define SLICE_ELEMENTS 32768
@@ -165,7 +166,7 @@ static void run(const eddy_kernel_call *call, bool is_log, void (*slice)(void *,
     if (rows <= grain)
         slice(&work, 0, rows);
     else
-        call->team->parallel_for(call->team, rows, grain, slice, &work);
+        call->team->parallel_for(call->team, rows, eddy_even_grain(call->team, rows, grain, 1), slice, &work);
 }
 
 static void softmax_run(const eddy_kernel_call *call) {

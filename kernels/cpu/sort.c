@@ -4,6 +4,7 @@
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/sort_block.h>
 #include <kernels/cpu/sort_key.h>
 #include <kernels/cpu/sort_team.h>
 #include <kernels/cpu/walk.h>
@@ -16,6 +17,9 @@
 #define SLICE_BYTES ((size_t)128 << 20)
 /* A choice of more than a part of the elements sorts them all. */
 #define CHOICE_PART 8
+/* Lines of so many elements at most are sorted side by side, where there are some. */
+#define SHORT_COUNT 512
+#define SHORT_LINES 3
 /* Long lines are sorted by the team where there are fewer than this. */
 #define FEW_LINES 4
 #define PIECE 512
@@ -26,8 +30,9 @@ typedef struct sort {
     int64_t line_count, count, kept;               /* elements of a line, and of a line of the result */
     int64_t in_stride, values_stride, indices_stride;
     eddy_sort_order order;
-    bool is_choice; /* of the first `kept`, without sorting the rest */
-    int64_t grain;  /* lines of a slice */
+    bool is_choice;       /* of the first `kept`, without sorting the rest */
+    bool is_side_by_side; /* EDDY_SORT_LANES lines at once */
+    int64_t grain;        /* lines of a slice */
     size_t slice_bytes;
     char *records; /* [slice] */
 } sort;
@@ -36,9 +41,11 @@ static int64_t round_line(int64_t bytes) {
     return (bytes + 63) & ~(int64_t)63;
 }
 
-/* Memory for the records of one line, and as much again to sort them. */
+/* Memory for the records of one line, and as much again to sort them; for those of lines side by side, and of one of them. */
 static void choose_slices(sort *work) {
     int64_t records = work->is_choice ? work->kept : 2 * work->count;
+    if (work->is_side_by_side)
+        records = (EDDY_SORT_LANES + 1) * work->count;
     work->slice_bytes = (size_t)round_line(records * (int64_t)eddy_sort_record_bytes(&work->order));
     int64_t slices = SLICES;
     while (slices > 1 && (size_t)slices * work->slice_bytes > SLICE_BYTES)
@@ -46,6 +53,8 @@ static void choose_slices(sort *work) {
     int64_t per_slice = (work->line_count + slices - 1) / slices;
     work->grain = eddy_max_i64(per_slice, SLICE_ELEMENTS / eddy_max_i64(1, work->count));
     work->grain = eddy_max_i64(1, work->grain);
+    if (work->is_side_by_side)
+        work->grain = (work->grain + EDDY_SORT_LANES - 1) / EDDY_SORT_LANES * EDDY_SORT_LANES;
 }
 
 /* A tensor of rank 0 is a line of one element. */
@@ -76,22 +85,55 @@ static void sort_init(sort *work, const eddy_kernel_call *call, int32_t axis, bo
     work->line_count = eddy_walk_count(&work->lines);
     work->order = eddy_sort_order_of(work->in->dtype, work->count, is_descending);
     work->is_choice = work->kept < work->count / CHOICE_PART;
+    work->is_side_by_side =
+        !work->is_choice && work->order.is_narrow && work->count <= SHORT_COUNT && work->line_count >= SHORT_LINES;
     choose_slices(work);
     work->records = call->workspace;
 }
 
+#define FETCH(type)                                                                                                    \
+    static void fetch_##type(const sort *work, const void *records, const void *from, void *to, int64_t count) {       \
+        const type *elements = from;                                                                                   \
+        type *fetched = to;                                                                                            \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            fetched[i] = elements[eddy_sort_index(&work->order, records, i) * work->in_stride];                        \
+    }
+
+FETCH(uint8_t)
+FETCH(uint16_t)
+FETCH(uint32_t)
+FETCH(uint64_t)
+
+/* `count` elements by their records, side by side. */
+static void fetch_piece(const sort *work, const void *records, const void *from, void *to, int64_t count) {
+    switch (eddy_dtype_bytes(work->in->dtype)) {
+    case 1:
+        fetch_uint8_t(work, records, from, to, count);
+        break;
+    case 2:
+        fetch_uint16_t(work, records, from, to, count);
+        break;
+    case 4:
+        fetch_uint32_t(work, records, from, to, count);
+        break;
+    default:
+        fetch_uint64_t(work, records, from, to, count);
+        break;
+    }
+}
+
 /* Elements begin .. end of the result, fetched by records. */
-static void fetch(const sort *work, const void *records, const char *from, char *to, int64_t begin, int64_t end) {
-    size_t bytes = eddy_dtype_bytes(work->in->dtype);
-    int64_t in_step = work->in_stride * (int64_t)bytes;
-    char gathered[PIECE * 8];
+static void fetch(const sort *work, const char *records, const void *from, void *to, int64_t begin, int64_t end) {
+    eddy_dtype dtype = work->in->dtype;
+    int64_t record_bytes = (int64_t)eddy_sort_record_bytes(&work->order);
+    uint64_t gathered[PIECE];
     for (int64_t done = begin; done < end; done += PIECE) {
         int64_t count = eddy_min_i64(PIECE, end - done);
-        for (int64_t i = 0; i < count; i++)
-            memcpy(gathered + (size_t)i * bytes, from + eddy_sort_index(&work->order, records, done + i) * in_step,
-                   bytes);
-        eddy_chunk_store(work->in->dtype, to + done * work->values_stride * (int64_t)bytes, work->values_stride,
-                         work->in->dtype, gathered, count);
+        void *target = eddy_chunk_at(to, dtype, done * work->values_stride);
+        bool is_dense = work->values_stride == 1;
+        fetch_piece(work, records + done * record_bytes, from, is_dense ? target : gathered, count);
+        if (!is_dense)
+            eddy_chunk_store(dtype, target, work->values_stride, dtype, gathered, count);
     }
 }
 
@@ -123,12 +165,41 @@ static void sort_line(const sort *work, const eddy_walk_cursor *cursor, char *re
     put(work, cursor, records, 0, work->kept);
 }
 
+/* Records are compared as signed numbers, for which there are more instructions: the top bit is turned over, and back. */
+#define TOP (UINT64_C(1) << 63)
+
+/* Up to EDDY_SORT_LANES lines from the cursor's on. */
+static void sort_lines(const sort *work, eddy_walk_cursor *cursor, char *records, int64_t lines) {
+    uint64_t *line = (uint64_t *)records, *all = line + work->count;
+    eddy_walk_cursor from = *cursor;
+    if (lines < EDDY_SORT_LANES)
+        memset(all, 0, (size_t)(EDDY_SORT_LANES * work->count) * sizeof(*all));
+    for (int64_t l = 0; l < lines; l++) {
+        eddy_sort_load(&work->order, line, line_of(work, &from), work->in_stride, 0, work->count);
+        for (int64_t i = 0; i < work->count; i++)
+            all[i * EDDY_SORT_LANES + l] = line[i] ^ TOP;
+        eddy_walk_next(&work->lines, &from, work->lines.rank);
+    }
+    eddy_cpu_sort_blocks()->lines((int64_t *)all, work->count);
+    for (int64_t l = 0; l < lines; l++) {
+        for (int64_t i = 0; i < work->kept; i++)
+            line[i] = all[i * EDDY_SORT_LANES + l] ^ TOP;
+        put(work, cursor, records, 0, work->kept);
+        eddy_walk_next(&work->lines, cursor, work->lines.rank);
+    }
+}
+
 static void sort_slice(void *context, int64_t begin, int64_t end) {
     const sort *work = context;
     char *records = work->records + (size_t)(begin / work->grain) * work->slice_bytes;
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->lines, &cursor, begin);
-    for (; begin < end; begin++) {
+    for (int64_t lines; begin < end; begin += lines) {
+        lines = work->is_side_by_side ? eddy_min_i64(EDDY_SORT_LANES, end - begin) : 1;
+        if (work->is_side_by_side) {
+            sort_lines(work, &cursor, records, lines);
+            continue;
+        }
         sort_line(work, &cursor, records);
         eddy_walk_next(&work->lines, &cursor, work->lines.rank);
     }
@@ -205,15 +276,23 @@ static size_t topk_workspace(const eddy_kernel_call *call) {
     return workspace(call, ((const eddy_attributes_topk *)call->attributes)->axis);
 }
 
-/* A pass over the elements for each byte of their keys, and one to fetch them. */
+/* A pass over the elements for each byte of their keys, and one to fetch them; short lines side by side take less. */
+static int64_t cost_along(const eddy_kernel_call *call, int32_t axis) {
+    const eddy_kernel_view *in = &call->views[0];
+    int64_t count = eddy_view_count(in), length = along(in, in->shape, axis), bytes = eddy_dtype_size(in->dtype);
+    bool is_short = bytes <= 4 && length <= SHORT_COUNT && count >= SHORT_LINES * length;
+    return 200000 + count * (is_short ? 4500 : 2000 + 2000 * bytes);
+}
+
 static int64_t sort_cost(const eddy_kernel_call *call) {
-    int64_t count = eddy_view_count(&call->views[0]);
-    return 200000 + count * (2000 + 2000 * (int64_t)eddy_dtype_bytes(call->views[0].dtype));
+    return cost_along(call, ((const eddy_attributes_sort *)call->attributes)->axis);
 }
 
 static int64_t topk_cost(const eddy_kernel_call *call) {
     int64_t count = eddy_view_count(&call->views[0]), kept = eddy_view_count(&call->views[1]);
-    return kept < count / CHOICE_PART ? 200000 + count * 2000 + kept * 20000 : sort_cost(call);
+    if (kept < count / CHOICE_PART)
+        return 200000 + count * 2000 + kept * 20000;
+    return cost_along(call, ((const eddy_attributes_topk *)call->attributes)->axis);
 }
 
 const eddy_kernel eddy_cpu_sort = {

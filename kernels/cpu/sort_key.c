@@ -1,3 +1,4 @@
+#include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/sort_key.h>
@@ -26,8 +27,8 @@ eddy_sort_order eddy_sort_order_of(eddy_dtype dtype, int64_t count, bool is_desc
      : ((bits) & (top))             ? (~(bits) & (all))                                                                \
                                     : ((bits) | (top)))
 
-#define KEYS(name, type, key)                                                                                          \
-    static void keys_##name(uint64_t *keys, const void *elements, int64_t count) {                                     \
+#define KEYS(name, type, key_type, key)                                                                                \
+    static void keys_##name(key_type *restrict keys, const void *elements, int64_t count) {                            \
         const type *restrict x = elements;                                                                             \
         for (int64_t i = 0; i < count; i++) {                                                                          \
             type bits = x[i];                                                                                          \
@@ -35,23 +36,21 @@ eddy_sort_order eddy_sort_order_of(eddy_dtype dtype, int64_t count, bool is_desc
         }                                                                                                              \
     }
 
-KEYS(f32, uint32_t, FLOAT_KEY(bits, UINT32_C(0x80000000), UINT32_C(0x7f800000), UINT32_MAX))
-KEYS(f64, uint64_t, FLOAT_KEY(bits, UINT64_C(1) << 63, UINT64_C(0x7ff0000000000000), UINT64_MAX))
-KEYS(f16, uint16_t, FLOAT_KEY((uint32_t)bits, 0x8000u, 0x7c00u, 0xffffu))
-KEYS(bf16, uint16_t, FLOAT_KEY((uint32_t)bits, 0x8000u, 0x7f80u, 0xffffu))
-KEYS(i8, uint8_t, bits ^ 0x80u)
-KEYS(u8, uint8_t, bits)
-KEYS(i16, uint16_t, bits ^ 0x8000u)
-KEYS(i32, uint32_t, bits ^ UINT32_C(0x80000000))
-KEYS(i64, uint64_t, bits ^ UINT64_C(1) << 63)
+KEYS(f32, uint32_t, uint32_t, FLOAT_KEY(bits, UINT32_C(0x80000000), UINT32_C(0x7f800000), UINT32_MAX))
+KEYS(f64, uint64_t, uint64_t, FLOAT_KEY(bits, UINT64_C(1) << 63, UINT64_C(0x7ff0000000000000), UINT64_MAX))
+KEYS(f16, uint16_t, uint32_t, FLOAT_KEY((uint32_t)bits, 0x8000u, 0x7c00u, 0xffffu))
+KEYS(bf16, uint16_t, uint32_t, FLOAT_KEY((uint32_t)bits, 0x8000u, 0x7f80u, 0xffffu))
+KEYS(i8, uint8_t, uint32_t, bits ^ 0x80u)
+KEYS(u8, uint8_t, uint32_t, bits)
+KEYS(i16, uint16_t, uint32_t, bits ^ 0x8000u)
+KEYS(i32, uint32_t, uint32_t, bits ^ UINT32_C(0x80000000))
+KEYS(i64, uint64_t, uint64_t, bits ^ UINT64_C(1) << 63)
 
-static void fill_keys(eddy_dtype dtype, uint64_t *keys, const void *elements, int64_t count) {
+/* Of dtypes of up to four bytes. */
+static void fill_short_keys(eddy_dtype dtype, uint32_t *keys, const void *elements, int64_t count) {
     switch (dtype) {
     case EDDY_F32:
         keys_f32(keys, elements, count);
-        break;
-    case EDDY_F64:
-        keys_f64(keys, elements, count);
         break;
     case EDDY_F16:
         keys_f16(keys, elements, count);
@@ -68,12 +67,23 @@ static void fill_keys(eddy_dtype dtype, uint64_t *keys, const void *elements, in
     case EDDY_I32:
         keys_i32(keys, elements, count);
         break;
-    case EDDY_I64:
-        keys_i64(keys, elements, count);
-        break;
     default:
         keys_u8(keys, elements, count);
         break;
+    }
+}
+
+/* Of all dtypes, up to PIECE elements. */
+static void fill_keys(eddy_dtype dtype, uint64_t *keys, const void *elements, int64_t count) {
+    uint32_t shorter[PIECE];
+    if (dtype == EDDY_F64) {
+        keys_f64(keys, elements, count);
+    } else if (dtype == EDDY_I64) {
+        keys_i64(keys, elements, count);
+    } else {
+        fill_short_keys(dtype, shorter, elements, count);
+        for (int64_t i = 0; i < count; i++)
+            keys[i] = shorter[i];
     }
 }
 
@@ -115,32 +125,62 @@ bool eddy_sort_element(const eddy_sort_order *order, uint64_t key, void *element
     return true;
 }
 
-/* Keys of a piece of the elements, in the order asked for. */
-static void load_keys(const eddy_sort_order *order, uint64_t *keys, const void *elements, int64_t stride,
-                      int64_t count) {
+/* A piece of the elements: where they lie, or in *buffer. */
+static const void *gather(const eddy_sort_order *order, uint64_t *buffer, const void *elements, int64_t stride,
+                          int64_t count) {
+    if (stride == 1)
+        return elements;
+    eddy_chunk_load(order->dtype, buffer, order->dtype, elements, stride, count);
+    return buffer;
+}
+
+/* Keys of a piece of the elements, in the order asked for: of narrow records, and of wide ones. */
+static void load_narrow_keys(const eddy_sort_order *order, uint32_t *keys, const void *elements, int64_t stride,
+                             int64_t count) {
     uint64_t gathered[PIECE];
-    eddy_chunk_load(order->dtype, gathered, order->dtype, elements, stride, count);
-    fill_keys(order->dtype, keys, gathered, count);
+    fill_short_keys(order->dtype, keys, gather(order, gathered, elements, stride, count), count);
+    uint32_t turn = order->is_descending ? (uint32_t)all_bits(order) : 0;
+    for (int64_t i = 0; i < count; i++)
+        keys[i] ^= turn;
+}
+
+static void load_wide_keys(const eddy_sort_order *order, uint64_t *keys, const void *elements, int64_t stride,
+                           int64_t count) {
+    uint64_t gathered[PIECE];
+    fill_keys(order->dtype, keys, gather(order, gathered, elements, stride, count), count);
     uint64_t turn = order->is_descending ? all_bits(order) : 0;
     for (int64_t i = 0; i < count; i++)
         keys[i] ^= turn;
 }
 
+static void load_narrow(const eddy_sort_order *order, uint64_t *restrict records, const void *elements, int64_t stride,
+                        int64_t first, int64_t count) {
+    uint32_t keys[PIECE];
+    for (int64_t done = 0; done < count; done += PIECE) {
+        int64_t piece = eddy_min_i64(PIECE, count - done), index = first + done;
+        load_narrow_keys(order, keys, eddy_chunk_at(elements, order->dtype, done * stride), stride, piece);
+        for (int64_t i = 0; i < piece; i++)
+            records[index + i] = (uint64_t)keys[i] << 32 | (uint64_t)(index + i);
+    }
+}
+
+static void load_wide(const eddy_sort_order *order, eddy_sort_wide *restrict records, const void *elements,
+                      int64_t stride, int64_t first, int64_t count) {
+    uint64_t keys[PIECE];
+    for (int64_t done = 0; done < count; done += PIECE) {
+        int64_t piece = eddy_min_i64(PIECE, count - done), index = first + done;
+        load_wide_keys(order, keys, eddy_chunk_at(elements, order->dtype, done * stride), stride, piece);
+        for (int64_t i = 0; i < piece; i++)
+            records[index + i] = (eddy_sort_wide){keys[i], (uint64_t)(index + i)};
+    }
+}
+
 void eddy_sort_load(const eddy_sort_order *order, void *records, const void *elements, int64_t stride, int64_t first,
                     int64_t count) {
-    uint64_t keys[PIECE], *narrow = records;
-    eddy_sort_wide *wide = records;
-    for (int64_t done = 0; done < count; done += PIECE) {
-        int64_t piece = eddy_min_i64(PIECE, count - done);
-        load_keys(order, keys, eddy_chunk_at(elements, order->dtype, done * stride), stride, piece);
-        for (int64_t i = 0; i < piece; i++) {
-            uint64_t index = (uint64_t)(first + done + i);
-            if (order->is_narrow)
-                narrow[index] = keys[i] << 32 | index;
-            else
-                wide[index] = (eddy_sort_wide){keys[i], index};
-        }
-    }
+    if (order->is_narrow)
+        load_narrow(order, records, elements, stride, first, count);
+    else
+        load_wide(order, records, elements, stride, first, count);
 }
 
 /* ---- sorting ---- */
@@ -249,29 +289,43 @@ void eddy_sort_merge(const eddy_sort_order *order, void *to, const void *first, 
         merge_wide(to, first, first_count, second, second_count, begin, end);
 }
 
-void eddy_sort_least(const eddy_sort_order *order, void *records, int64_t kept, const void *elements, int64_t stride,
-                     int64_t count) {
-    uint64_t keys[PIECE], *narrow = records;
-    eddy_sort_wide *wide = records;
-    eddy_sort_load(order, records, elements, stride, 0, kept);
-    if (order->is_narrow)
-        heapify_narrow(narrow, kept);
-    else
-        heapify_wide(wide, kept);
+/* Indices grow: an equal key is not less than what is there. */
+static void least_narrow(const eddy_sort_order *order, uint64_t *heap, int64_t kept, const void *elements,
+                         int64_t stride, int64_t count) {
+    uint32_t keys[PIECE];
+    heapify_narrow(heap, kept);
     for (int64_t done = kept; done < count; done += PIECE) {
         int64_t piece = eddy_min_i64(PIECE, count - done);
-        load_keys(order, keys, eddy_chunk_at(elements, order->dtype, done * stride), stride, piece);
-        for (int64_t i = 0; i < piece; i++) {
-            /* Indices grow: an equal key is not less. */
-            uint64_t index = (uint64_t)(done + i);
-            if (order->is_narrow && keys[i] < NARROW_KEY(narrow[0]))
-                sink_narrow(narrow, kept, 0, keys[i] << 32 | index);
-            else if (!order->is_narrow && keys[i] < wide[0].key)
-                sink_wide(wide, kept, 0, (eddy_sort_wide){keys[i], index});
-        }
+        load_narrow_keys(order, keys, eddy_chunk_at(elements, order->dtype, done * stride), stride, piece);
+        uint64_t top = NARROW_KEY(heap[0]);
+        for (int64_t i = 0; i < piece; i++)
+            if (EDDY_UNLIKELY(keys[i] < top)) {
+                sink_narrow(heap, kept, 0, (uint64_t)keys[i] << 32 | (uint64_t)(done + i));
+                top = NARROW_KEY(heap[0]);
+            }
     }
+    unheap_narrow(heap, kept);
+}
+
+static void least_wide(const eddy_sort_order *order, eddy_sort_wide *heap, int64_t kept, const void *elements,
+                       int64_t stride, int64_t count) {
+    uint64_t keys[PIECE];
+    heapify_wide(heap, kept);
+    for (int64_t done = kept; done < count; done += PIECE) {
+        int64_t piece = eddy_min_i64(PIECE, count - done);
+        load_wide_keys(order, keys, eddy_chunk_at(elements, order->dtype, done * stride), stride, piece);
+        for (int64_t i = 0; i < piece; i++)
+            if (EDDY_UNLIKELY(keys[i] < WIDE_KEY(heap[0])))
+                sink_wide(heap, kept, 0, (eddy_sort_wide){keys[i], (uint64_t)(done + i)});
+    }
+    unheap_wide(heap, kept);
+}
+
+void eddy_sort_least(const eddy_sort_order *order, void *records, int64_t kept, const void *elements, int64_t stride,
+                     int64_t count) {
+    eddy_sort_load(order, records, elements, stride, 0, kept);
     if (order->is_narrow)
-        unheap_narrow(narrow, kept);
+        least_narrow(order, records, kept, elements, stride, count);
     else
-        unheap_wide(wide, kept);
+        least_wide(order, records, kept, elements, stride, count);
 }

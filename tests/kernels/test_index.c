@@ -103,6 +103,25 @@ Test(index, cat_of_every_dtype_layout_and_axis) {
                 check_cat((eddy_dtype)d, axis, (layout)b);
 }
 
+/* Rows of 4 KB, of which a slice takes 64. */
+Test(index, cat_of_many_rows_does_not_depend_on_slices) {
+    int64_t shapes[2][2] = {{300, 513}, {300, 511}}, total[2] = {300, 1024};
+    tensor in[2], out = tensor_make(EDDY_F32, 2, total, CONTIGUOUS);
+    for (int i = 0; i < 2; i++) {
+        in[i] = tensor_make(EDDY_F32, 2, shapes[i], CONTIGUOUS);
+        tensor_fill(&in[i], 100);
+    }
+    eddy_attributes_axis attributes = {.axis = 1};
+    run_kernel(&eddy_cpu_cat, (tensor *[]){&in[0], &in[1], &out}, 3, &attributes, &shuffling_team, NULL);
+    for (int64_t i = 0; i < out.count; i++) {
+        int64_t row = i / 1024, column = i % 1024;
+        int64_t at = column < 513 ? row * 513 + column : row * 511 + column - 513;
+        cr_assert(same_element(&out, i, &in[column >= 513], at), "element %lld", (long long)i);
+    }
+    cr_assert(tensor_guards_hold(&out));
+    tensor_free(&in[0]), tensor_free(&in[1]), tensor_free(&out);
+}
+
 Test(index, index_select_of_every_dtype_layout_and_axis) {
     const int64_t shapes[][3] = {{4, 5, 7}, {9, 2, 33}, {1, 1, 1}, {13, 1, 64}};
     for (int d = 0; d < EDDY_DTYPE_COUNT; d++)

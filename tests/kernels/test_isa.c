@@ -1,6 +1,6 @@
 /* Every block function gives the bits of its portable form on every instruction set of this machine. That the portable
  * forms are right is for the families' own tests. */
-#include "tensor.h"
+#include "isa.h"
 #include <base/dtype.h>
 #include <criterion/criterion.h>
 #include <float.h>
@@ -8,40 +8,19 @@
 #include <kernels/cpu/gemm_block.h>
 #include <kernels/cpu/loss_block.h>
 #include <kernels/cpu/mask_block.h>
+#include <kernels/cpu/move_block.h>
 #include <kernels/cpu/norm_block.h>
 #include <kernels/cpu/optimise_block.h>
-#include <kernels/cpu/pool_average_block.h>
-#include <kernels/cpu/pool_block.h>
 #include <kernels/cpu/random_block.h>
 #include <kernels/cpu/reduce_block.h>
+#include <kernels/cpu/rope_block.h>
 #include <kernels/cpu/scan_block.h>
 #include <kernels/cpu/sdpa_block.h>
 #include <kernels/cpu/softmax_block.h>
+#include <kernels/cpu/sort_block.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The levels beyond the portable one that this machine has. */
-#define EACH_OTHER(isa) for (eddy_isa isa = EDDY_ISA_V2; isa <= eddy_isa_machine(); isa++)
-
-static void need_another(void) {
-    if (eddy_isa_machine() == EDDY_ISA_PORTABLE)
-        cr_skip_test("this machine has no second instruction set");
-}
-
-static void fill_f32(float *x, int64_t count, double low, double high) {
-    for (int64_t i = 0; i < count; i++)
-        x[i] = (float)(low + (high - low) * test_unit());
-}
-
-static void fill_f64(double *x, int64_t count, double low, double high) {
-    for (int64_t i = 0; i < count; i++)
-        x[i] = low + (high - low) * test_unit();
-}
-
-#define ASSERT_SAME(want, got, bytes, isa, ...)                                                                        \
-    cr_assert_eq(memcmp(want, got, bytes), 0, "%s, seed %llu: %s[%lld]", eddy_isa_name(isa),                           \
-                 (unsigned long long)test_seed, __VA_ARGS__)
 
 Test(isa, tables_are_apart) {
     EACH_OTHER(isa) {
@@ -101,6 +80,87 @@ Test(isa, gemm_tiles_agree) {
             eddy_cpu_gemm_blocks_for(isa)->tile_f64(k, a64, b64, got64);
             ASSERT_SAME(want, got, sizeof(got), isa, "tile_f32", (long long)k);
             ASSERT_SAME(want64, got64, sizeof(got64), isa, "tile_f64", (long long)k);
+        }
+    }
+}
+
+#define VECTOR_ROWS 10
+#define VECTOR_COLUMNS 70
+
+/* Products with a vector, along rows and along columns. */
+#define CHECK_VECTOR(name, real)                                                                                       \
+    static void check_vector_##name(eddy_isa isa, const real *rows, const real *vector, int64_t count, int64_t k) {    \
+        real want[VECTOR_COLUMNS], got[VECTOR_COLUMNS];                                                                \
+        eddy_cpu_gemm_blocks_portable.dots_##name(count, k, rows, VECTOR_COLUMNS, vector, want);                       \
+        eddy_cpu_gemm_blocks_for(isa)->dots_##name(count, k, rows, VECTOR_COLUMNS, vector, got);                       \
+        ASSERT_SAME(want, got, sizeof(real) * (size_t)count, isa, "dots_" #name, (long long)k);                        \
+        eddy_cpu_gemm_blocks_portable.sums_##name(k, count, rows, VECTOR_COLUMNS, vector, want);                       \
+        eddy_cpu_gemm_blocks_for(isa)->sums_##name(k, count, rows, VECTOR_COLUMNS, vector, got);                       \
+        ASSERT_SAME(want, got, sizeof(real) * (size_t)k, isa, "sums_" #name, (long long)k);                            \
+    }
+
+CHECK_VECTOR(f32, float)
+CHECK_VECTOR(f64, double)
+
+Test(isa, products_with_a_vector_agree) {
+    need_another();
+    float rows[VECTOR_ROWS * VECTOR_COLUMNS], vector[VECTOR_COLUMNS];
+    double rows64[VECTOR_ROWS * VECTOR_COLUMNS], vector64[VECTOR_COLUMNS];
+    fill_f32(rows, VECTOR_ROWS * VECTOR_COLUMNS, -1, 1), fill_f32(vector, VECTOR_COLUMNS, -1, 1);
+    fill_f64(rows64, VECTOR_ROWS * VECTOR_COLUMNS, -1, 1), fill_f64(vector64, VECTOR_COLUMNS, -1, 1);
+    for (int64_t count = 1; count <= VECTOR_ROWS; count++)
+        for (int64_t k = 1; k <= VECTOR_COLUMNS; k++)
+            EACH_OTHER(isa) {
+                check_vector_f32(isa, rows, vector, count, k);
+                check_vector_f64(isa, rows64, vector64, count, k);
+            }
+}
+
+#define MOVED 1000
+
+Test(isa, moves_agree_with_plain_loops) {
+    static char from[MOVED + 64], line[EDDY_MOVE_LINE], got[MOVED + 1];
+    static uint64_t numbers[100], reversed[101];
+    static uint32_t halves[101];
+    for (int i = 0; i < MOVED + 64; i++)
+        from[i] = (char)test_random();
+    for (size_t i = 0; i < sizeof(line); i++)
+        line[i] = from[i % 8];
+    memcpy(numbers, from, sizeof(numbers));
+    for (eddy_isa isa = EDDY_ISA_PORTABLE; isa <= eddy_isa_machine(); isa++) {
+        const eddy_move_blocks *blocks = eddy_cpu_move_blocks_for(isa);
+        for (size_t bytes = 0; bytes <= MOVED; bytes++) {
+            got[bytes] = 77;
+            blocks->copy(got, from + bytes % 64, bytes);
+            cr_assert(memcmp(got, from + bytes % 64, bytes) == 0 && got[bytes] == 77, "copy %zu", bytes);
+            blocks->fill(got, line, bytes);
+            for (size_t i = 0; i < bytes; i++)
+                cr_assert_eq(got[i], line[i % sizeof(line)], "fill %zu", bytes);
+            cr_assert_eq(got[bytes], 77, "fill %zu", bytes);
+        }
+        for (int64_t count = 0; count < 100; count++) {
+            reversed[count] = halves[count] = 77;
+            blocks->reverse_64(reversed, numbers + 99, count);
+            blocks->reverse_32(halves, (uint32_t *)numbers + 99, count);
+            for (int64_t i = 0; i < count; i++)
+                cr_assert(reversed[i] == numbers[99 - i] && memcmp(&halves[i], (char *)numbers + 4 * (99 - i), 4) == 0);
+            cr_assert(reversed[count] == 77 && halves[count] == 77, "reverse %lld", (long long)count);
+        }
+    }
+}
+
+Test(isa, sorted_lines_agree) {
+    need_another();
+    static int64_t numbers[100 * EDDY_SORT_LANES], want[100 * EDDY_SORT_LANES], got[100 * EDDY_SORT_LANES];
+    for (int64_t count = 1; count <= 100; count++) {
+        for (int64_t i = 0; i < count * EDDY_SORT_LANES; i++)
+            numbers[i] = (int64_t)(i % 3 ? test_random() : test_random() % 5);
+        memcpy(want, numbers, sizeof(want));
+        eddy_cpu_sort_blocks_portable.lines(want, count);
+        EACH_OTHER(isa) {
+            memcpy(got, numbers, sizeof(got));
+            eddy_cpu_sort_blocks_for(isa)->lines(got, count);
+            ASSERT_SAME(want, got, sizeof(want), isa, "lines", (long long)count);
         }
     }
 }
@@ -262,7 +322,7 @@ Test(isa, reductions_agree) {
                 ASSERT_SAME(best[0], best[1], sizeof(best[0]), isa, "argmax", (long long)columns);
                 ASSERT_SAME(indices[0], indices[1], sizeof(indices[0]), isa, "argmax's indices", (long long)columns);
                 const char *last = x[type] + (size_t)(count - 1) * sizes[type];
-                cr_assert_eq(portable->find[type](x[type], last), other->find[type](x[type], last));
+                cr_assert_eq(portable->find[type](x[type], count, last), other->find[type](x[type], count, last));
             }
         for (int64_t count = 1; count <= EDDY_REDUCE_BLOCK; count += count < 70 ? 1 : 53) {
             check_wide(portable, other, isa, EDDY_REDUCE_F32, x[EDDY_REDUCE_F32], x[EDDY_REDUCE_F64], count);
@@ -422,6 +482,9 @@ static void check_norm(const eddy_norm_ops *portable, const eddy_norm_ops *other
         eddy_norm_rows one = {.to = rows[b], .from = rows[b], .to_stride = count, .from_stride = count, .count = 1};
         both[b]->places(&one, w, x, 1e-5, true, count);
         both[b]->places(&one, w, x, 1e-5, false, count);
+        one = (eddy_norm_rows){.to = rows[b], .from = x, .grad = rows[b], .count = 1};
+        both[b]->places_back(&one, w, 1e-5, true, count);
+        both[b]->places_back(&one, w, 1e-5, false, count);
         memset(sums[b], 0, sizeof(sums[b]));
         both[b]->accumulate(sums[b], g, x, 0.25, 1.5, count);
     }
@@ -487,7 +550,7 @@ Test(isa, losses_agree) {
 
 static void check_sdpa(const eddy_sdpa_ops *portable, const eddy_sdpa_ops *other, eddy_isa isa, const char *x,
                        const char *y, const float *chances, const unsigned char *bytes, size_t size, int64_t count) {
-    static _Alignas(64) char rows[2][8 * ATTENTION_COLUMNS];
+    static _Alignas(64) char rows[2][8 * ATTENTION_COLUMNS], weights[2][8 * ATTENTION_COLUMNS];
     const eddy_sdpa_ops *both[] = {portable, other};
     double values[2][3];
     for (int b = 0; b < 2; b++) {
@@ -497,12 +560,49 @@ static void check_sdpa(const eddy_sdpa_ops *portable, const eddy_sdpa_ops *other
         both[b]->hide(rows[b], bytes, count);
         values[b][0] = both[b]->max(rows[b], count);
         values[b][1] = both[b]->exp_sum(rows[b], 0.25, count);
-        both[b]->slope(rows[b], y, 0.125, count);
+        memcpy(weights[b], y, size * (size_t)count);
+        both[b]->slope(rows[b], weights[b], 0.7, 0.125, count);
         both[b]->drop(rows[b], chances, 0.25f, 1.5, count);
         values[b][2] = both[b]->dot(rows[b], y, count);
     }
     ASSERT_SAME(values[0], values[1], sizeof(values[0]), isa, "sums", (long long)count);
     ASSERT_SAME(rows[0], rows[1], size * (size_t)count, isa, "rows", (long long)count);
+    ASSERT_SAME(weights[0], weights[1], size * (size_t)count, isa, "weights", (long long)count);
+}
+
+#define PAIRS 41
+
+static void check_turn(eddy_rope_turn *portable, eddy_rope_turn *other, eddy_isa isa, char *x, size_t size,
+                       int64_t pairs) {
+    static _Alignas(64) char outs[2][8 * 4 * PAIRS];
+    eddy_rope_turn *both[] = {portable, other};
+    memset(outs, 0, sizeof(outs));
+    for (int b = 0; b < 2; b++) {
+        eddy_rope_rows out = {outs[b], outs[b] + size * (size_t)pairs, 2 * pairs};
+        both[b](out, (eddy_rope_rows){x, x + size * PAIRS, 2 * PAIRS}, (eddy_rope_angles){x, x + size, pairs}, 2,
+                pairs);
+    }
+    ASSERT_SAME(outs[0], outs[1], sizeof(outs[0]), isa, "turned pairs", (long long)pairs);
+}
+
+Test(isa, rotary_positions_agree) {
+    need_another();
+    static float f32[4 * PAIRS + 1], angles[2][2][PAIRS];
+    static double f64[4 * PAIRS + 1];
+    const double positions[] = {0, 1, -77, 1e4, 1e9};
+    fill_f32(f32, 4 * PAIRS + 1, -2, 2), fill_f64(f64, 4 * PAIRS + 1, 0, 1);
+    EACH_OTHER(isa) {
+        const eddy_rope_blocks *portable = &eddy_cpu_rope_blocks_portable, *other = eddy_cpu_rope_blocks_for(isa);
+        for (int64_t pairs = 0; pairs <= PAIRS; pairs++) {
+            for (int p = 0; p < 5; p++) {
+                portable->angles(angles[0][0], angles[0][1], positions[p], f64, pairs);
+                other->angles(angles[1][0], angles[1][1], positions[p], f64, pairs);
+                ASSERT_SAME(angles[0], angles[1], sizeof(angles[0]), isa, "angles", (long long)pairs);
+            }
+            check_turn(portable->turn_f32, other->turn_f32, isa, (char *)f32, sizeof(float), pairs);
+            check_turn(portable->turn_f64, other->turn_f64, isa, (char *)f64, sizeof(double), pairs);
+        }
+    }
 }
 
 Test(isa, attention_rows_agree) {
@@ -520,150 +620,5 @@ Test(isa, attention_rows_agree) {
                    (char *)f32[1], f32[1], bytes, sizeof(float), count);
         check_sdpa(&eddy_cpu_sdpa_blocks_portable.f64, &eddy_cpu_sdpa_blocks_for(isa)->f64, isa, (char *)f64[0],
                    (char *)f64[1], f32[1], bytes, sizeof(double), count);
-    }
-}
-
-/* Rows side by side at every step that has a loop of its own, and channels. */
-Test(isa, pools_agree) {
-    need_another();
-    enum { SIDE = 40 };
-    static const eddy_pool_run runs[] = {
-        {3, 3, SIDE, 1, 30, 1, 1, 1, 0, 0, false},   {2, 2, SIDE, 1, 19, 2, 1, 1, 0, 0, true},
-        {2, 3, SIDE, 2, 9, 3, 2, 1, 0, 0, true},     {2, 2, 10 * SIDE, 80, 77, 1, 1, 3, 80, 77, true},
-        {1, 1, 0, 0, 130, 1, 3, 2, 130, 400, false}, {3, 2, SIDE, 1, 5, 2, 1, 4, 80, 5, false},
-    };
-    static float x[SIDE * SIDE], want[SIDE * SIDE], got[SIDE * SIDE];
-    static double x64[SIDE * SIDE], want64[SIDE * SIDE], got64[SIDE * SIDE];
-    fill_f32(x, SIDE * SIDE, -1, 1), fill_f64(x64, SIDE * SIDE, -1, 1);
-    for (int i = 0; i < 20; i++)
-        x[test_below(SIDE * SIDE)] = NAN, x64[test_below(SIDE * SIDE)] = NAN;
-    for (int r = 0; r < 6; r++)
-        for (int k = 0; k < 2; k++)
-            EACH_OTHER(isa) {
-                const eddy_pool_ops *first = &eddy_cpu_pool_blocks_portable.f32,
-                                    *other = &eddy_cpu_pool_blocks_for(isa)->f32;
-                (k ? first->average : first->max)(want, x, &runs[r], 3);
-                (k ? other->average : other->max)(got, x, &runs[r], 3);
-                ASSERT_SAME(want, got, sizeof(want), isa, "f32", (long long)r);
-                first = &eddy_cpu_pool_blocks_portable.f64, other = &eddy_cpu_pool_blocks_for(isa)->f64;
-                (k ? first->average : first->max)(want64, x64, &runs[r], 3);
-                (k ? other->average : other->max)(got64, x64, &runs[r], 3);
-                ASSERT_SAME(want64, got64, sizeof(want64), isa, "f64", (long long)r);
-            }
-    static int64_t at[2][SIDE * SIDE];
-    for (int r = 0; r < 6; r++)
-        EACH_OTHER(isa) {
-            eddy_pool_indices to[2];
-            for (int b = 0; b < 2; b++)
-                to[b] = (eddy_pool_indices){at[b], 7, SIDE, 1, 2, runs[r].out_step, 5, runs[r].out_place_step};
-            eddy_cpu_pool_blocks_portable.f32.max_index(want, x, &runs[r], &to[0]);
-            eddy_cpu_pool_blocks_for(isa)->f32.max_index(got, x, &runs[r], &to[1]);
-            ASSERT_SAME(want, got, sizeof(want), isa, "f32", (long long)r);
-            ASSERT_SAME(at[0], at[1], sizeof(at[0]), isa, "f32's indices", (long long)r);
-            eddy_cpu_pool_blocks_portable.f64.max_index(want64, x64, &runs[r], &to[0]);
-            eddy_cpu_pool_blocks_for(isa)->f64.max_index(got64, x64, &runs[r], &to[1]);
-            ASSERT_SAME(want64, got64, sizeof(want64), isa, "f64", (long long)r);
-            ASSERT_SAME(at[0], at[1], sizeof(at[0]), isa, "f64's indices", (long long)r);
-        }
-}
-
-/* One number at each place; the edges of what is a number at all. */
-Test(isa, pools_find_what_is_not_plain) {
-    need_another();
-    static float x[70];
-    const float plain[] = {-FLT_MAX, FLT_MAX, INFINITY, -0.0F}, others[] = {NAN, -NAN, -INFINITY};
-    EACH_OTHER(isa)
-    for (int64_t count = 0; count <= 70; count++)
-        for (int64_t at = 0; at < count; at++) {
-            const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks_for(isa);
-            x[at] = plain[at % 4];
-            cr_assert(blocks->is_plain(x, count) && eddy_cpu_pool_blocks_portable.is_plain(x, count));
-            x[at] = others[at % 3];
-            cr_assert(!blocks->is_plain(x, count) && !eddy_cpu_pool_blocks_portable.is_plain(x, count));
-            x[at] = 0;
-        }
-}
-
-/* What windows have of rows, with steps that have loops of their own, and then the rows together. */
-Test(isa, pools_in_two_sweeps_agree) {
-    need_another();
-    enum { ROWS = 4, ROW = 200, OUT = 2 * 64 };
-    static float x[ROWS * ROW], best[2][ROWS * ROW + OUT];
-    static double x64[ROWS * ROW], best64[2][ROWS * ROW + OUT];
-    static int64_t at[2][ROWS * ROW], to[2][OUT];
-    fill_f32(x, ROWS * ROW, -1, 1), fill_f64(x64, ROWS * ROW, -1, 1);
-    for (int i = 0; i < 20; i++)
-        x[test_below(ROWS * ROW)] = NAN, x64[test_below(ROWS * ROW)] = NAN;
-    EACH_OTHER(isa)
-    for (int64_t step = 1; step <= 3; step++)
-        for (int64_t count = 1; count <= 64; count++)
-            for (int64_t out_step = 1; out_step <= 2; out_step++) {
-                const eddy_pool_run take = {1, 3, 0, 1, count, step, out_step, ROWS, ROW, ROW, false};
-                const eddy_pool_run join = {3, 1, ROW, 0, count, 1, 1, 2, ROW, 64, false};
-                for (int b = 0; b < 2; b++) {
-                    const eddy_pool_blocks *blocks = b ? eddy_cpu_pool_blocks_for(isa) : &eddy_cpu_pool_blocks_portable;
-                    const eddy_pool_indices indices = {to[b], 7, ROW, 0, 2, 1, ROW, 64};
-                    blocks->f32.max_at(best[b], at[b], x, &take);
-                    blocks->f32.max_join(best[b] + ROWS * ROW, best[b], at[b], &join, &indices);
-                    blocks->f64.sum(best64[b], x64, &take, 1);
-                }
-                ASSERT_SAME(best[0], best[1], sizeof(best[0]), isa, "f32", (long long)count);
-                ASSERT_SAME(at[0], at[1], sizeof(at[0]), isa, "places", (long long)count);
-                ASSERT_SAME(to[0], to[1], sizeof(to[0]), isa, "indices", (long long)count);
-                ASSERT_SAME(best64[0], best64[1], sizeof(best64[0]), isa, "f64", (long long)count);
-                for (int b = 0; b < 2; b++) {
-                    const eddy_pool_blocks *blocks = b ? eddy_cpu_pool_blocks_for(isa) : &eddy_cpu_pool_blocks_portable;
-                    const eddy_pool_indices indices = {to[b], 7, ROW, 0, 2, 1, ROW, 64};
-                    blocks->f64.max_at(best64[b], at[b], x64, &take);
-                    blocks->f64.max_join(best64[b] + ROWS * ROW, best64[b], at[b], &join, &indices);
-                    blocks->f32.sum(best[b], x, &take, 1);
-                }
-                ASSERT_SAME(best64[0], best64[1], sizeof(best64[0]), isa, "f64", (long long)count);
-                ASSERT_SAME(to[0], to[1], sizeof(to[0]), isa, "indices", (long long)count);
-                ASSERT_SAME(best[0], best[1], sizeof(best[0]), isa, "f32", (long long)count);
-            }
-}
-
-enum { SPREAD_ROW = 70, SPREAD_ROWS = 4, SPREAD_PLACES = SPREAD_ROW * SPREAD_ROWS };
-
-/* What one instruction set makes of terms: in rows, one after the other, and in places with `count` channels. */
-static void spread(const eddy_pool_average_ops *ops, const void *x, const void *y, int64_t size, int64_t count,
-                   int64_t stride, char *made, char *wide) {
-    int64_t width = count / stride, rest = stride > 1 ? stride - 1 : 0;
-    char *part = wide + size * SPREAD_PLACES;
-    eddy_pool_shadow shadow = {made, SPREAD_ROW, 2, 2};
-    ops->divide(wide, x, y, count);
-    memcpy(made, wide, (size_t)(size * count));
-    ops->widen(wide, part, x, width, stride, 1, rest);
-    /* The first windows are the left neighbours of what is added to. */
-    ops->windows(&shadow, wide + size * 2 * stride, rest > 0 ? part + size * 2 * stride : NULL, 2, stride,
-                 (width - 2) * stride);
-    ops->windows(&shadow, x, NULL, 1, stride, count);
-    ops->span(&shadow, y, count);
-    ops->channels(&shadow, count / 2, 2, 1, x, 3, count / 2);
-}
-
-Test(isa, gradients_of_averages_agree) {
-    need_another();
-    static double x64[SPREAD_PLACES], y64[SPREAD_PLACES], made[2][SPREAD_PLACES], wide[2][2 * SPREAD_PLACES];
-    static float x[SPREAD_PLACES], y[SPREAD_PLACES];
-    fill_f64(x64, SPREAD_PLACES, -1, 1), fill_f64(y64, SPREAD_PLACES, 1, 2);
-    fill_f32(x, SPREAD_PLACES, -1, 1), fill_f32(y, SPREAD_PLACES, 1, 2);
-    EACH_OTHER(isa) {
-        const eddy_pool_average_blocks *both[] = {&eddy_cpu_pool_average_blocks_portable,
-                                                  eddy_cpu_pool_average_blocks_for(isa)};
-        for (int64_t stride = 1; stride <= 5; stride++)
-            for (int64_t count = 3 * stride; count <= SPREAD_ROW; count++)
-                for (int is_f32 = 0; is_f32 < 2; is_f32++) {
-                    for (int b = 0; b < 2; b++) {
-                        memcpy(made[b], x64, sizeof(made[b]));
-                        memset(wide[b], 0, sizeof(wide[b]));
-                        spread(is_f32 ? &both[b]->f32 : &both[b]->f64, is_f32 ? (void *)x : x64,
-                               is_f32 ? (void *)y : y64, is_f32 ? 4 : 8, count, stride, (char *)made[b],
-                               (char *)wide[b]);
-                    }
-                    ASSERT_SAME(made[0], made[1], sizeof(made[0]), isa, "gradient", (long long)count);
-                    ASSERT_SAME(wide[0], wide[1], sizeof(wide[0]), isa, "windows", (long long)stride);
-                }
     }
 }

@@ -24,6 +24,7 @@ static const problem problems[] = {
     {4, {2, 3, 8, 10}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 0, false}, {4, 5}},
     {4, {1, 17, 7, 5}, {{3, 2}, {1, 3}, {1, 1}, {1, 1}, 0, false}, {7, 2}},
     {4, {2, 1, 9, 11}, {{2, 3}, {3, 1}, {1, 2}, {2, 2}, 0, false}, {3, 11}},
+    {4, {2, 3, 9, 11}, {{2, 2}, {4, 3}, {0, 0}, {2, 2}, 0, false}, {2, 3}},
     {4, {3, 70, 3, 4}, {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false}, {3, 4}},
     {4, {2, 9, 1, 1}, {{1, 1}, {5, 5}, {0, 0}, {1, 1}, 0, false}, {1, 1}},
     {3, {5, 6, 7}, {{3, 5}, {3, 5}, {1, 0}, {1, 1}, 0, false}, {2, 1}},
@@ -250,6 +251,99 @@ Test(pool, max_backward_names_an_index_beyond_its_plane) {
         cr_assert_eq(error.bound, 9);
         tensor_free(&grad), tensor_free(&indices), tensor_free(&dx);
     }
+}
+
+/* What each element of x gets, added up in row-major order of grad: a double, or floats. */
+static double *routed(const problem *p, const tensor *x, const tensor *grad) {
+    double *sums = calloc((size_t)x->count + 1, sizeof(double));
+    for (int64_t i = 0; i < grad->count; i++) {
+        int64_t at = largest(p, x, i);
+        double sum = sums[at] + tensor_get(grad, i);
+        sums[at] = x->view.dtype == EDDY_F64 ? sum : (double)(float)sum;
+    }
+    return sums;
+}
+
+static void expect_routed(const problem *p, const tensor *x, const tensor *grad, const tensor *dx, layout in) {
+    double *sums = routed(p, x, grad);
+    tensor want = tensor_make(x->view.dtype, p->rank, p->shape, CONTIGUOUS);
+    for (int64_t i = 0; i < want.count; i++)
+        tensor_set(&want, i, sums[i]);
+    for (int64_t i = 0; i < want.count; i++) {
+        double got = tensor_get(dx, i), right = tensor_get(&want, i);
+        cr_assert(got == right && signbit(got) == signbit(right), "%s problem %td element %lld: %a, not %a",
+                  describe("max_pool2d_backward_from_x", dx, in), p - problems, (long long)i, got, right);
+    }
+    cr_assert(tensor_guards_hold(dx), "%s", describe("max_pool2d_backward_from_x", dx, in));
+    free(sums);
+    tensor_free(&want);
+}
+
+/* Small whole numbers: windows have several largest elements. */
+static void fill_with_ties(tensor *x, layout in) {
+    tensor_fill(x, 3);
+    for (int64_t i = 0; i < x->count; i++)
+        tensor_set(x, i, rint(tensor_get(x, i)));
+    if (in != BROADCAST)
+        spice(x);
+}
+
+/* A zero below 0, too. */
+static void fill_gradient(tensor *grad) {
+    tensor_fill(grad, 10);
+    for (int64_t i = 0; i < grad->count / 5; i++)
+        tensor_set(grad, test_below(grad->count), -0.0);
+}
+
+Test(pool, max_backward_from_x_finds_the_largest_of_every_float_and_layout, .timeout = 120) {
+    const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
+    for (int d = 0; d < 4; d++)
+        for (size_t i = 0; i < PROBLEMS; i++)
+            for (int in = 0; in < LAYOUT_COUNT; in++) {
+                const problem *p = &problems[i];
+                int64_t shape[4];
+                output_shape(p, shape);
+                tensor x = tensor_make(dtypes[d], p->rank, p->shape, (layout)in);
+                tensor dx = tensor_make(dtypes[d], p->rank, p->shape, (layout)test_below(OUTPUT_LAYOUTS));
+                tensor grad = tensor_make(dtypes[d], p->rank, shape, (layout)test_below(OUTPUT_LAYOUTS));
+                fill_with_ties(&x, (layout)in);
+                fill_gradient(&grad);
+                run_kernel(&eddy_cpu_max_pool2d_backward_from_x, (tensor *[]){&grad, &x, &dx}, 3, &p->pool, any_team(),
+                           NULL);
+                expect_routed(p, &x, &grad, &dx, (layout)in);
+                tensor_free(&x), tensor_free(&dx), tensor_free(&grad);
+            }
+}
+
+/* Windows that share nothing, over several slices: they cover all, or leave gaps, ends and corners. Rows and channels of every
+ * length that has a loop of its own. */
+static const problem apart[] = {
+    {4, {3, 32, 28, 28}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, false}, {14, 14}},
+    {4, {2, 21, 29, 75}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, false}, {14, 37}},
+    {4, {2, 21, 29, 75}, {{2, 2}, {2, 2}, {1, 1}, {1, 1}, 0, false}, {15, 38}},
+    {4, {1, 5, 130, 70}, {{3, 2}, {3, 2}, {0, 0}, {1, 1}, 0, false}, {44, 35}},
+    {4, {1, 67, 31, 17}, {{2, 3}, {4, 5}, {1, 0}, {1, 1}, 0, false}, {8, 3}},
+    {4, {1, 3, 40, 300}, {{1, 2}, {2, 3}, {0, 1}, {1, 1}, 0, false}, {20, 101}},
+    {4, {9, 2, 90, 9}, {{5, 4}, {5, 4}, {2, 2}, {1, 1}, 0, false}, {18, 3}},
+};
+
+Test(pool, max_backward_from_x_of_windows_apart_by_slices, .timeout = 120) {
+    for (size_t i = 0; i < sizeof(apart) / sizeof(apart[0]); i++)
+        for (int last = 0; last < 2; last++)
+            for (int d = 0; d < 2; d++) {
+                const problem *p = &apart[i];
+                eddy_dtype dtype = d ? EDDY_F64 : EDDY_F32;
+                int64_t shape[4];
+                output_shape(p, shape);
+                tensor x = last ? channels_last(dtype, p->shape) : tensor_make(dtype, 4, p->shape, CONTIGUOUS);
+                tensor dx = last ? channels_last(dtype, p->shape) : tensor_make(dtype, 4, p->shape, CONTIGUOUS);
+                tensor grad = last ? channels_last(dtype, shape) : tensor_make(dtype, 4, shape, CONTIGUOUS);
+                fill_with_ties(&x, CONTIGUOUS), fill_gradient(&grad);
+                run_kernel(&eddy_cpu_max_pool2d_backward_from_x, (tensor *[]){&grad, &x, &dx}, 3, &p->pool,
+                           i % 2 ? &threaded_team : &shuffling_team, NULL);
+                expect_routed(p, &x, &grad, &dx, CONTIGUOUS);
+                tensor_free(&x), tensor_free(&dx), tensor_free(&grad);
+            }
 }
 
 /* Large enough for oneDNN: several slices, rows of one image, planes that make up no whole images of it, averages whose last

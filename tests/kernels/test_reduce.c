@@ -203,6 +203,58 @@ Test(reduce, nan_and_infinities) {
                           false, (layout)test_below(BROADCAST), CONTIGUOUS, true, &serial_team);
 }
 
+/* The largest, or the smallest, of elements among which infinities of both signs and, at `at`, a NaN may be. */
+static double extreme_of(const eddy_kernel *kernel, eddy_dtype dtype, int64_t count, int64_t at) {
+    tensor in = tensor_make(dtype, 1, &count, CONTIGUOUS), out = tensor_make(dtype, 0, NULL, CONTIGUOUS);
+    tensor_fill(&in, 10);
+    tensor_set(&in, 0, INFINITY);
+    tensor_set(&in, count - 1, -INFINITY);
+    if (at >= 0)
+        tensor_set(&in, at, NAN);
+    eddy_attributes_reduce attributes = {.axes = 1};
+    run_kernel(kernel, (tensor *[]){&in, &out}, 2, &attributes, &serial_team, NULL);
+    double extreme = tensor_get(&out, 0);
+    tensor_free(&in), tensor_free(&out);
+    return extreme;
+}
+
+Test(reduce, one_nan_is_found_at_any_place_and_infinities_make_none) {
+    for (int d = 0; d < 2; d++)
+        for (int64_t count = 2; count < 140; count += 23) {
+            eddy_dtype dtype = d ? EDDY_F64 : EDDY_F32;
+            cr_assert_eq(extreme_of(&eddy_cpu_max, dtype, count, -1), (double)INFINITY);
+            cr_assert_eq(extreme_of(&eddy_cpu_min, dtype, count, -1), -(double)INFINITY);
+            for (int64_t at = 0; at < count; at++) {
+                cr_assert(isnan(extreme_of(&eddy_cpu_max, dtype, count, at)), "%lld of %lld", (long long)at,
+                          (long long)count);
+                cr_assert(isnan(extreme_of(&eddy_cpu_min, dtype, count, at)), "%lld of %lld", (long long)at,
+                          (long long)count);
+            }
+        }
+}
+
+/* 0.01 so many times over, `negatives` of them with a sign. */
+static double small_product(eddy_dtype dtype, int64_t count, int64_t negatives) {
+    tensor in = tensor_make(dtype, 1, &count, CONTIGUOUS), out = tensor_make(dtype, 0, NULL, CONTIGUOUS);
+    for (int64_t i = 0; i < count; i++)
+        tensor_set(&in, i, i % 51 == 0 && i / 51 < negatives ? -0.01 : 0.01);
+    eddy_attributes_reduce attributes = {.axes = 1};
+    run_kernel(&eddy_cpu_prod, (tensor *[]){&in, &out}, 2, &attributes, &serial_team, NULL);
+    double product = tensor_get(&out, 0);
+    tensor_free(&in), tensor_free(&out);
+    return product;
+}
+
+Test(reduce, products_too_small_for_a_number_are_zeros_of_their_sign) {
+    for (int64_t count = 200; count < 10000; count += 411)
+        for (int64_t negatives = 0; negatives < 4; negatives++)
+            for (int d = 0; d < 2; d++) {
+                double product = small_product(d ? EDDY_F64 : EDDY_F32, count, negatives);
+                cr_assert(product == 0 && !signbit(product) == (negatives % 2 == 0), "%lld elements, %lld below 0",
+                          (long long)count, (long long)negatives);
+            }
+}
+
 Test(reduce, big_reductions_do_not_depend_on_slices) {
     const shape_case shapes[] = {{1, {1000003}},    {2, {3, 400001}},    {2, {400001, 3}},
                                  {2, {1030, 1031}}, {3, {65, 1025, 17}}, {2, {70000, 129}}};

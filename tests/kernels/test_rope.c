@@ -61,6 +61,15 @@ Test(rope, many_rows_and_long_ones) {
                   interleaved ? &threaded_team : &shuffling_team);
 }
 
+/* Angles beyond those that have a quick form, and the last that have one. */
+Test(rope, far_positions) {
+    const int64_t shape[] = {1, 2, 9, 6};
+    for (int interleaved = 0; interleaved < 2; interleaved++) {
+        check(EDDY_F32, shape, CONTIGUOUS, CONTIGUOUS, interleaved, INT64_C(1) << 31, &serial_team);
+        check(EDDY_F32, shape, CONTIGUOUS, CONTIGUOUS, interleaved, INT64_C(1) << 42, &serial_team);
+    }
+}
+
 /* The gradient's formula: turning by the opposite positions is the transpose. */
 Test(rope, opposite_positions_turn_back) {
     const int64_t shape[] = {1, 2, 7, 10}, S = 7;

@@ -244,10 +244,10 @@ Test(sdpa, every_dtype_layout_and_mask) {
 }
 
 Test(sdpa, blocks_and_their_edges) {
-    const int64_t sizes[][4] = {
-        {64, 128, 16, 16}, {65, 129, 8, 8}, {127, 511, 8, 8}, {130, 520, 3, 3}, {1, 600, 64, 64}};
+    const int64_t sizes[][4] = {{64, 128, 16, 16}, {65, 129, 8, 8},  {127, 511, 8, 8},
+                                {130, 520, 3, 3},  {1, 600, 64, 64}, {530, 530, 2, 2}};
     for (int d = 0; d < 3; d++)
-        for (int n = 0; n < 5; n++)
+        for (int n = 0; n < 6; n++)
             for (int causal = 0; causal < 2; causal++) {
                 problem p = {floats[d],      sizes[n][0],
                              sizes[n][1],    sizes[n][2],

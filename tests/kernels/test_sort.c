@@ -131,6 +131,17 @@ Test(sort, round_the_bounds_of_the_methods) {
         }
 }
 
+/* Short lines are sorted some at a time, the last ones fewer. */
+Test(sort, lines_side_by_side) {
+    const int64_t counts[] = {1, 2, 3, 100, 511, 512, 513};
+    for (size_t n = 0; n < sizeof(counts) / sizeof(counts[0]); n++)
+        for (int64_t lines = 1; lines < 20; lines++) {
+            shape_case c = {2, {lines, counts[n]}};
+            check(lines % 2 ? SORT : ARGSORT, lines % 3 ? EDDY_F32 : EDDY_I16, &c, 1, lines % 4 < 2, counts[n],
+                  lines % 5 ? CONTIGUOUS : TURNED, lines % 2 ? &shuffling_team : &serial_team);
+        }
+}
+
 Test(sort, big_ones) {
     const shape_case shapes[] = {{1, {200003}}, {2, {3, 50001}}, {2, {140001, 2}}, {2, {3000, 67}}};
     const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_BF16, EDDY_I64, EDDY_I8};
