@@ -3,15 +3,20 @@
 #ifdef EDDY_CHECKS
 #include <base/assert.h>
 
-static __thread int held;
+static __thread unsigned held; /* a bit a rank */
 
-void eddy_order_held(void) {
-    held++;
+void eddy_order_taken(eddy_lock_rank rank) {
+    if (rank == EDDY_RANK_NONE)
+        return;
+    EDDY_ASSERT(held >> rank == 0);
+    held |= 1u << rank;
 }
 
-void eddy_order_given_up(void) {
-    EDDY_ASSERT(held > 0);
-    held--;
+void eddy_order_given_up(eddy_lock_rank rank) {
+    if (rank == EDDY_RANK_NONE)
+        return;
+    EDDY_ASSERT(held >> rank & 1u);
+    held &= ~(1u << rank);
 }
 
 void eddy_order_check(void) {

@@ -101,7 +101,8 @@ static int lock_spin_pauses(void) {
 
 void eddy_lock_acquire_slow(eddy_lock *lock) {
     for (int i = lock_spin_pauses(); i > 0; i--) {
-        if (eddy_load_relaxed(&lock->word) == 0 && eddy_lock_try(lock))
+        uint32_t expected = 0;
+        if (eddy_load_relaxed(&lock->word) == 0 && eddy_cas_acquire(&lock->word, &expected, 1u))
             return;
         eddy_pause();
     }

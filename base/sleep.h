@@ -3,6 +3,7 @@
 #define EDDY_BASE_SLEEP_H
 
 #include <base/atomic.h>
+#include <base/order.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -33,21 +34,46 @@ uint64_t eddy_sleep_count(void);
  * atomics. Uncontended: one exchange to lock, one to unlock. */
 typedef struct eddy_lock {
     eddy_sleep_word word; /* 0 free, 1 held, 2 held and somebody may sleep */
+#ifdef EDDY_CHECKS
+    eddy_lock_rank rank; /* const after init; zero-initialised: none */
+#endif
 } eddy_lock;
+
+#ifdef EDDY_CHECKS
+#define EDDY_LOCK_OF(rank_)                                                                                            \
+    { .rank = (rank_) }
+#define EDDY_LOCK_FOLLOW(what, lock) eddy_order_##what((lock)->rank)
+#else
+#define EDDY_LOCK_OF(rank_)                                                                                            \
+    { 0 }
+#define EDDY_LOCK_FOLLOW(what, lock) ((void)0)
+#endif
+
+/* Nobody holds it yet. Statically: = EDDY_LOCK_OF(rank). */
+static inline void eddy_lock_init(eddy_lock *lock, eddy_lock_rank rank) {
+    (void)rank;
+    *lock = (eddy_lock)EDDY_LOCK_OF(rank);
+}
 
 void eddy_lock_acquire_slow(eddy_lock *lock);
 
 static inline bool eddy_lock_try(eddy_lock *lock) {
     uint32_t expected = 0;
-    return eddy_cas_acquire(&lock->word, &expected, 1u);
+    if (!eddy_cas_acquire(&lock->word, &expected, 1u))
+        return false;
+    EDDY_LOCK_FOLLOW(taken, lock);
+    return true;
 }
 
 static inline void eddy_lock_acquire(eddy_lock *lock) {
-    if (!eddy_lock_try(lock))
+    uint32_t expected = 0;
+    EDDY_LOCK_FOLLOW(taken, lock);
+    if (!eddy_cas_acquire(&lock->word, &expected, 1u))
         eddy_lock_acquire_slow(lock);
 }
 
 static inline void eddy_lock_release(eddy_lock *lock) {
+    EDDY_LOCK_FOLLOW(given_up, lock);
     if (eddy_exchange_release(&lock->word, 0u) == 2)
         eddy_sleep_wake_one(&lock->word);
 }

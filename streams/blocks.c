@@ -25,11 +25,11 @@ static struct {
     eddy_lock lock;
     eddy_blocks_pool *first; /* lock: lock */
     bool watches_forks;      /* lock: lock */
-} pools;
+} pools = {.lock = EDDY_LOCK_OF(EDDY_RANK_POOLS)};
 
 /* The parent's pools stay behind, and whatever state the fork found them in. */
 static void forget_pools(void) {
-    pools.lock = (eddy_lock){0};
+    eddy_lock_init(&pools.lock, EDDY_RANK_POOLS);
     pools.first = NULL;
 }
 
@@ -75,6 +75,7 @@ int64_t eddy_blocks_pool_trim(eddy_blocks_pool *pool) {
 
 void eddy_blocks_pool_init(eddy_blocks_pool *pool, eddy_memory_purpose purpose) {
     memset(pool, 0, sizeof(*pool));
+    eddy_lock_init(&pool->lock, EDDY_RANK_POOL);
     pool->purpose = purpose;
     eddy_spans_init(&pool->spans, purpose);
     eddy_lock_acquire(&pools.lock);

@@ -84,6 +84,7 @@ eddy_stream *eddy_cpu_stream_create(bool is_ordered, int32_t priority) {
     stream->base.class = is_ordered ? &ordered_class : &unordered_class;
     stream->base.is_ordered = is_ordered;
     stream->base.priority = priority;
+    eddy_lock_init(&stream->lock, EDDY_RANK_LEAF);
     stream->tail = &stream->head;
     stream->drain.run = drain;
     return &stream->base;

@@ -30,6 +30,7 @@ eddy_stream *eddy_fake_stream_create(bool is_ordered) {
         return NULL;
     stream->base.class = &fake_class;
     stream->base.is_ordered = is_ordered;
+    eddy_lock_init(&stream->lock, EDDY_RANK_LEAF);
     stream->tail = &stream->head;
     return &stream->base;
 }

@@ -163,6 +163,7 @@ static void put_locked(eddy_spans *spans, void *data, int64_t bytes) {
 
 void eddy_spans_init(eddy_spans *spans, eddy_memory_purpose purpose) {
     memset(spans, 0, sizeof(*spans));
+    eddy_lock_init(&spans->lock, EDDY_RANK_LEAF);
     spans->purpose = purpose;
     spans->page_bytes = sysconf(_SC_PAGESIZE);
 }

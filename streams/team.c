@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <streams/lanes.h>
 #include <streams/team.h>
 #include <string.h>
 
@@ -25,14 +26,14 @@
 #define OWNER_SLEEPS 0x80000000u
 
 typedef struct team_job {
-    _Atomic int64_t next; /* atomic: first index not taken; takers add (relaxed) */
-    int64_t count, grain; /* const */
+    eddy_lanes lanes;
     void (*body)(void *context, int64_t begin, int64_t end);
     void *context;
-    int32_t helper_limit;    /* const */
-    int32_t helpers;         /* lock: team.lock; helpers now inside */
-    eddy_sleep_word inside;  /* atomic: helpers inside, and OWNER_SLEEPS; they leave with release, the owner waits
-                                with acquire */
+    int32_t helper_limit;   /* const */
+    int32_t helpers;        /* lock: team.lock; helpers now inside */
+    uint32_t taken_lanes;   /* lock: team.lock; a bit for each that has its thread */
+    eddy_sleep_word inside; /* atomic: helpers inside, and OWNER_SLEEPS; they leave with release, the owner waits
+                               with acquire */
 } team_job;
 
 static struct {
@@ -58,7 +59,7 @@ static struct {
     int32_t shares, worker_count; /* lock: life */
     eddy_thread workers[WORKER_MAX];
     eddy_lock life;
-} team = {.tail = {&team.head[0], &team.head[1]}};
+} team = {.lock = EDDY_LOCK_OF(EDDY_RANK_LEAF), .tail = {&team.head[0], &team.head[1]}};
 
 /* ---- halt ---- */
 
@@ -253,31 +254,48 @@ bool eddy_team_help_work(accepts_fn accepts, const void *context) {
 
 /* ---- slices ---- */
 
+/* The lane that the calling thread would like: the same in every job, so that it finds what it has written. */
+static __thread int32_t my_lane;
+
+/* Lock: team.lock. The thread's own lane, or the next that nobody has. Where there are more threads than lanes some share one, and
+ * the first of them to leave gives it up for both: it decides nothing but who looks where first. */
+static int32_t take_lane(team_job *job) {
+    int32_t count = job->lanes.lane_count;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t lane = (my_lane + i) % count;
+        if (!(job->taken_lanes & 1u << lane)) {
+            job->taken_lanes |= 1u << lane;
+            return lane;
+        }
+    }
+    return my_lane % count;
+}
+
 /* Runs one slice; false when none is left. */
-static bool run_slice(team_job *job) {
-    if (eddy_load_relaxed(&job->next) >= job->count)
+static bool run_slice(team_job *job, int32_t lane) {
+    if (!eddy_lanes_has_more(&job->lanes))
         return false;
     /* After the look at what is left: who waits for its helpers finds that they leave. */
     eddy_team_halt_point();
-    int64_t begin = eddy_add_relaxed(&job->next, job->grain);
-    if (begin >= job->count)
+    int64_t begin, end;
+    if (!eddy_lanes_take(&job->lanes, lane, &begin, &end))
         return false;
-    int64_t end = begin + job->grain < job->count ? begin + job->grain : job->count;
     job->body(job->context, begin, end);
     return true;
 }
 
 /* The caller has a permit where the answer is a job. */
-static team_job *join_job(void) {
+static team_job *join_job(int32_t *lane) {
     if (eddy_load_relaxed(&team.open_jobs) == 0 || !eddy_team_kernel_begin(false))
         return NULL;
     team_job *joined = NULL;
     eddy_lock_acquire(&team.lock);
     for (int32_t i = 0; i < team.job_count && !joined && !eddy_load_relaxed(&team.is_halted); i++) {
         team_job *job = team.jobs[i];
-        if (job->helpers < job->helper_limit && eddy_load_relaxed(&job->next) < job->count) {
+        if (job->helpers < job->helper_limit && eddy_lanes_has_more(&job->lanes)) {
             run_begin();
             job->helpers++;
+            *lane = take_lane(job);
             eddy_add_relaxed(&job->inside, 1u);
             joined = job;
         }
@@ -288,9 +306,10 @@ static team_job *join_job(void) {
     return joined;
 }
 
-static void leave_job(team_job *job) {
+static void leave_job(team_job *job, int32_t lane) {
     eddy_lock_acquire(&team.lock);
     job->helpers--;
+    job->taken_lanes &= ~(1u << lane);
     /* The owner may return as soon as it reads 0: under the lock, so that it cannot have gone before we unlock. */
     if (eddy_sub_release(&job->inside, 1u) == (OWNER_SLEEPS | 1u))
         eddy_sleep_wake_all(&job->inside);
@@ -300,15 +319,16 @@ static void leave_job(team_job *job) {
 
 bool eddy_team_help_slice(void) {
     eddy_order_check();
-    team_job *job = join_job();
+    int32_t lane;
+    team_job *job = join_job(&lane);
     if (!job)
         return false;
     int saved_errno = errno;
     eddy_float_environment environment = eddy_float_environment_enter();
-    run_slice(job);
+    run_slice(job, lane);
     eddy_float_environment_leave(environment);
     errno = saved_errno;
-    leave_job(job);
+    leave_job(job, lane);
     eddy_team_kernel_end();
     return true;
 }
@@ -352,8 +372,16 @@ static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
         return;
     }
     int32_t limit = view->thread_count - 1;
-    team_job job = {.count = count, .grain = grain, .body = body, .context = context, .helper_limit = limit};
+    team_job job;
+    eddy_lanes_init(&job.lanes, count, grain, view->thread_count);
+    job.body = body;
+    job.context = context;
+    job.helper_limit = limit;
+    job.helpers = 0;
+    job.taken_lanes = 0;
+    eddy_store_relaxed(&job.inside, 0u);
     eddy_lock_acquire(&team.lock);
+    int32_t lane = take_lane(&job);
     bool is_open = team.job_count < JOB_MAX && !eddy_load_relaxed(&team.is_halted);
     if (is_open) {
         run_begin();
@@ -368,7 +396,7 @@ static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
     /* The caller of a lend's parallel loop is no kernel's thread, and works all the same. */
     eddy_team_kernel_begin(true);
     announce_slices(slices - 1 < limit ? (int32_t)(slices - 1) : limit);
-    while (run_slice(&job)) {
+    while (run_slice(&job, lane)) {
     }
     eddy_lock_acquire(&team.lock);
     for (int32_t i = 0; i < team.job_count; i++)
@@ -421,7 +449,8 @@ static bool spin_for_change(uint32_t seen) {
 }
 
 static void worker_main(void *context) {
-    (void)context;
+    /* Lane 0 is other threads'. */
+    my_lane = 1 + (int32_t)((eddy_thread *)context - team.workers);
     eddy_float_environment_enter();
     for (;;) {
         eddy_team_halt_point();
@@ -432,11 +461,12 @@ static void worker_main(void *context) {
             permit_return();
             continue;
         }
-        team_job *job = join_job();
+        int32_t lane;
+        team_job *job = join_job(&lane);
         if (job) {
-            while (run_slice(job)) {
+            while (run_slice(job, lane)) {
             }
-            leave_job(job);
+            leave_job(job, lane);
             permit_return();
             continue;
         }
@@ -465,7 +495,8 @@ int32_t eddy_team_acquire(int32_t thread_count) {
     while (team.worker_count < thread_count) {
         char name[16];
         snprintf(name, sizeof(name), "eddy-worker-%d", (int)team.worker_count % 100);
-        if (eddy_thread_create(&team.workers[team.worker_count], name, worker_main, NULL) != EDDY_OK)
+        if (eddy_thread_create(&team.workers[team.worker_count], name, worker_main, &team.workers[team.worker_count]) !=
+            EDDY_OK)
             break;
         team.worker_count++;
     }
@@ -497,7 +528,8 @@ void eddy_team_release(void) {
 
 void eddy_team_abandon(void) {
     memset(&team, 0, sizeof(team));
-    my_permits = my_running = 0;
+    eddy_lock_init(&team.lock, EDDY_RANK_LEAF);
+    my_permits = my_running = my_lane = 0;
     will_look = false;
     team.tail[0] = &team.head[0];
     team.tail[1] = &team.head[1];
