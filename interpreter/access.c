@@ -42,14 +42,40 @@ static void deliver_packed(const access *a, char *data, int64_t bytes) {
     eddy_memory_release(packed, (size_t)bytes, EDDY_MEMORY_WORKSPACE);
 }
 
-/* On the service thread. */
+/* What of a thread's state is the program's and no callback's. */
+typedef struct surroundings {
+    eddy_callback_kind callback;
+    eddy_scope *scope;
+    struct eddy_stream *stream;
+    int32_t no_grad;
+} surroundings;
+
+/* In one-thread mode a callback runs inside a call of whoever is at hand: what it makes is none of that thread's scope, in which the call
+ * has reserved the last place, and it is on no stream of that thread's, nor without gradients because that thread is. */
+static surroundings step_out(eddy_caller *caller) {
+    surroundings kept = {caller->callback, caller->scope, caller->stream, caller->no_grad};
+    caller->callback = EDDY_CALLBACK_ACCESS;
+    caller->scope = NULL;
+    caller->stream = NULL;
+    caller->no_grad = 0;
+    return kept;
+}
+
+static void step_back(eddy_caller *caller, const surroundings *kept) {
+    caller->callback = kept->callback;
+    caller->scope = kept->scope;
+    caller->stream = kept->stream;
+    caller->no_grad = kept->no_grad;
+}
+
+/* On the service thread, or as above. */
 static void run(void *context, void *storage, int64_t storage_bytes, const eddy_error *error) {
     static char nothing; /* what a tensor without elements points to */
     access *a = context;
     eddy_caller *caller = eddy_caller_get();
-    eddy_callback_kind before = caller ? caller->callback : EDDY_CALLBACK_NONE;
+    surroundings kept = {EDDY_CALLBACK_NONE};
     if (caller)
-        caller->callback = EDDY_CALLBACK_ACCESS;
+        kept = step_out(caller);
     char *data = storage ? storage : &nothing;
     int64_t bytes = a->is_late ? storage_bytes : a->count * (int64_t)a->element_bytes;
     if (storage && !a->is_late)
@@ -61,7 +87,7 @@ static void run(void *context, void *storage, int64_t storage_bytes, const eddy_
     else
         deliver_packed(a, storage, bytes);
     if (caller)
-        caller->callback = before;
+        step_back(caller, &kept);
     eddy_memory_release(a, sizeof(*a), EDDY_MEMORY_HANDLE);
 }
 

@@ -90,11 +90,7 @@ static inline __attribute__((always_inline)) eddy_status submit(short_call *call
         .is_plain = is_plain,
         .releases = caller->stash.numbers,
         .release_count = eddy_stash_count(&caller->stash, runtime)};
-    bool carries = submission.release_count > 0;
-    eddy_status status = eddy_vm_submit(runtime->vm, &submission);
-    if (carries)
-        caller->stash.count = submission.release_count;
-    return status;
+    return eddy_vm_submit(runtime->vm, &submission);
 }
 
 /* ---- to a new tensor ---- */

@@ -4,10 +4,7 @@
 
 bool eddy_stash_flush(eddy_caller *caller) {
     eddy_stash *stash = &caller->stash;
-    if (stash->count > 0 && !eddy_vm_release_many(stash->runtime->vm, stash->numbers, stash->count))
-        return false;
-    stash->count = 0;
-    return true;
+    return stash->count == 0 || eddy_vm_release_many(stash->runtime->vm, stash->numbers, &stash->count);
 }
 
 bool eddy_stash_make_room(eddy_caller *caller, eddy_runtime *runtime) {

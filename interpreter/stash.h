@@ -39,9 +39,10 @@ static inline bool eddy_stash_add(struct eddy_caller *caller, eddy_stash *stash,
 /* Gives everything to the VM; false where its lock is busy. Never blocks. */
 bool eddy_stash_flush(struct eddy_caller *caller);
 
-/* How many travel with a call to `runtime`. */
-static inline uint32_t eddy_stash_count(const eddy_stash *stash, const struct eddy_runtime *runtime) {
-    return EDDY_LIKELY(stash->runtime == runtime) ? stash->count : 0;
+/* How many travel with a call to `runtime`; NULL where they are another's. The call sets it to 0 itself: a callback that runs inside
+ * the call, as in one-thread mode, may add to the stash and issue calls of its own. */
+static inline uint32_t *eddy_stash_count(eddy_stash *stash, const struct eddy_runtime *runtime) {
+    return EDDY_LIKELY(stash->runtime == runtime) ? &stash->count : NULL;
 }
 
 #endif

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <vm/kinds.h>
 #include <vm/machine.h>
+#include <vm/pace.h>
+#include <vm/price.h>
 
 /* Records taken between two looks at what came back. */
 #define BURST 64
@@ -132,8 +134,8 @@ eddy_execute_result eddy_engine_execute(eddy_vm *vm, const eddy_instruction *ins
     eddy_block *block = instruction->block;
     /* Cheaper than a helper would be, but for one that was tried again. */
     bool is_alone = vm->is_one_thread || instruction->cost_ns <= vm->engine.inline_ns;
-    return eddy_vm_execute(vm, instruction, &vm->engine.cache, is_alone ? &eddy_team_serial : &vm->team, block ? block->data : data,
-                           block ? block->data_bytes : data_bytes);
+    return eddy_vm_execute(vm, instruction, &vm->engine.cache, is_alone ? &eddy_team_serial : &vm->team,
+                           block ? block->data : data, block ? block->data_bytes : data_bytes);
 }
 
 /* An instruction that ran straight from the ring: retired without a node. */
@@ -153,18 +155,39 @@ static __thread struct {
     int64_t until_ns; /* when the last one ended */
 } alone;
 
-/* Whether the slices of a call are worth a helper. Between a dear call and a cheap one: where somebody is awake, or where many
- * such calls follow each other, so that one wake serves them all. */
-static bool is_worth_helpers(uint32_t cost_ns) {
+/* Whether helpers would come in time. Between a dear call and a cheap one: where somebody is awake, or where many such calls follow
+ * each other, so that one wake serves them all. */
+static bool may_be_worth_helpers(uint32_t cost_ns, int64_t now_ns) {
     int64_t hand_over_ns = eddy_team_hand_over_ns();
     if (cost_ns > hand_over_ns)
         return true;
-    if (cost_ns <= INLINE_NS)
-        return false;
-    if (eddy_clock_ns() - alone.until_ns > LULL_NS)
+    if (now_ns - alone.until_ns > LULL_NS)
         alone.ns = 0;
     alone.ns += cost_ns;
     return eddy_team_has_spinner() || alone.ns > ALONE_MOST * hand_over_ns;
+}
+
+/* Runs a node's call, with helpers where that is worth it. */
+static eddy_execute_result execute_node(eddy_vm *vm, const eddy_instruction *instruction) {
+    void *data[EDDY_NODE_USES];
+    int64_t data_bytes[EDDY_NODE_USES];
+    eddy_block *block = instruction->block;
+    uint32_t cost_ns = instruction->cost_ns;
+    eddy_price *price = NULL;
+    if (cost_ns > INLINE_NS && cost_ns <= eddy_team_hand_over_ns() * OWN_FACTOR)
+        price = eddy_price_find(eddy_instruction_name(instruction), cost_ns);
+    int64_t begin_ns = eddy_clock_ns();
+    bool asks = cost_ns > INLINE_NS && may_be_worth_helpers(cost_ns, begin_ns) &&
+                (!price || eddy_price_asks_helpers(price));
+    eddy_blocks_cache cache;
+    eddy_blocks_cache_init(&cache, &vm->tensors);
+    eddy_execute_result result = eddy_vm_execute(vm, instruction, &cache, asks ? &vm->team : &eddy_team_serial,
+                                                 block ? block->data : data, block ? block->data_bytes : data_bytes);
+    eddy_blocks_cache_fini(&cache);
+    alone.until_ns = eddy_clock_ns();
+    if (price && result == EDDY_EXECUTED)
+        eddy_price_note(price, asks, alone.until_ns - begin_ns);
+    return result;
 }
 
 /* Runs the work of a node on a stream's thread. Where there is no memory it is tried again later, but not on an ordered
@@ -177,16 +200,7 @@ static void node_run(eddy_stream_work *work, const eddy_runner *runner, eddy_sta
     if (failure != EDDY_OK) {
         eddy_vm_execute_failed(vm, instruction, failure);
     } else {
-        void *data[EDDY_NODE_USES];
-        int64_t data_bytes[EDDY_NODE_USES];
-        eddy_block *block = instruction->block;
-        eddy_blocks_cache cache;
-        eddy_blocks_cache_init(&cache, &vm->tensors);
-        eddy_kernel_team *team = is_worth_helpers(instruction->cost_ns) ? &vm->team : &eddy_team_serial;
-        node->is_starved = eddy_vm_execute(vm, instruction, &cache, team, block ? block->data : data,
-                                           block ? block->data_bytes : data_bytes) == EDDY_EXECUTE_STARVED;
-        eddy_blocks_cache_fini(&cache);
-        alone.until_ns = eddy_clock_ns();
+        node->is_starved = execute_node(vm, instruction) == EDDY_EXECUTE_STARVED;
         if (EDDY_UNLIKELY(node->is_starved && (node->stream->is_ordered || node->is_last_try))) {
             node->is_starved = false;
             eddy_vm_execute_failed(vm, instruction, EDDY_OUT_OF_MEMORY);
@@ -210,12 +224,48 @@ static void send_off(eddy_vm *vm, eddy_node *node) {
     eddy_vm_inside_begin(vm);
 }
 
+/* What the calling thread's program does after its dear calls. */
+static __thread eddy_pace pace;
+
+static eddy_pace_moment moment(const eddy_vm *vm, uint64_t sequence) {
+    return (eddy_pace_moment){vm, eddy_clock_ns(), sequence, eddy_load_relaxed(&vm->finished_ns)};
+}
+
+static void end_stretch(const eddy_vm *vm, uint64_t sequence, bool waits) {
+    if (pace.is_open)
+        eddy_pace_end(&pace, moment(vm, sequence), EDDY_CALLER_RUN_PS / 1000, waits);
+}
+
+void eddy_engine_issuer_waits(const eddy_vm *vm, bool for_result) {
+    end_stretch(vm, vm->sequence, for_result);
+}
+
+/* Whether a dear call is better run by somebody else than by its issuer: who has work of its own meanwhile, or a call that cannot be
+ * cut, beside which others can be run if nobody else runs any now. */
+static bool is_for_others(const eddy_vm *vm, const eddy_instruction *instruction) {
+    int64_t hand_over_ns = eddy_team_hand_over_ns();
+    if (instruction->cost_ns <= hand_over_ns)
+        return false;
+    end_stretch(vm, instruction->sequence, false);
+    if (pace.own_ns > hand_over_ns)
+        return true;
+    if (pace.has_waited || vm->engine.running_count > 0)
+        return false;
+    const eddy_price *price = eddy_price_find(eddy_instruction_name(instruction), instruction->cost_ns);
+    return eddy_price_is_whole(price) && eddy_price_alone_ns(price) > 2 * hand_over_ns;
+}
+
 /* Whether the issuer of a call whose time has come runs it itself: others can have the role meanwhile. */
 static bool takes_along(eddy_vm *vm, const eddy_node *node) {
     const eddy_instruction *instruction = &node->instruction;
-    return instruction->sequence == vm->engine.own_sequence && !node->stream->is_ordered &&
-           instruction->place == EDDY_PLACE_ANY && instruction->descriptor != &eddy_starved_room &&
-           instruction->cost_ns <= vm->engine.own_ns && eddy_team_kernel_begin(false);
+    if (instruction->sequence != vm->engine.own_sequence)
+        return false;
+    bool takes = !node->stream->is_ordered && instruction->place == EDDY_PLACE_ANY &&
+                 instruction->descriptor != &eddy_starved_room && instruction->cost_ns <= vm->engine.own_ns &&
+                 !is_for_others(vm, instruction) && eddy_team_kernel_begin(false);
+    if (!takes && instruction->cost_ns > eddy_team_hand_over_ns())
+        eddy_pace_begin(&pace, moment(vm, instruction->sequence));
+    return takes;
 }
 
 /* To the thread that runs it. */
@@ -348,8 +398,7 @@ static bool take_completions(eddy_vm *vm) {
         link = link->next;
         if (node->instruction.kind == EDDY_KIND_CALL) {
             node->stream->dispatched_count--;
-            if (--vm->engine.running_count == 0)
-                eddy_store_seq_cst(&vm->has_running, false);
+            vm->engine.running_count--;
         } else {
             eddy_kind_completed(vm, node);
         }
@@ -358,7 +407,6 @@ static bool take_completions(eddy_vm *vm) {
         else
             eddy_graph_retire(vm, node);
     }
-    eddy_starved_tell_others(vm);
     return has_taken;
 }
 
@@ -390,11 +438,21 @@ static bool take_releases(eddy_vm *vm) {
     return has_taken;
 }
 
+/* To other VMs, once kernels have given up what they held and what waited for them is under way. */
+static void tell_others(eddy_vm *vm, bool has_completed) {
+    bool is_over = vm->engine.running_count == 0 && !vm->engine.ready_head && eddy_load_relaxed(&vm->has_running);
+    if (is_over)
+        eddy_store_seq_cst(&vm->has_running, false);
+    if (is_over || has_completed)
+        eddy_starved_tell_others(vm);
+}
+
 static bool tick(eddy_vm *vm) {
     if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->is_halted)))
         return false;
     bool has_moved = take_completions(vm);
     eddy_engine_run_ready(vm);
+    tell_others(vm, has_moved);
     if (EDDY_UNLIKELY(vm->engine.starved && has_moved))
         eddy_starved_relieve(vm, false);
     has_moved |= take_records(vm);
@@ -403,8 +461,11 @@ static bool tick(eddy_vm *vm) {
         eddy_engine_run_ready(vm);
         has_moved = true;
     }
-    if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->was_told) && !vm->engine.starved))
+    if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->was_told)) && (!vm->engine.starved || vm->engine.running_count > 0)) {
         eddy_store_relaxed(&vm->was_told, false);
+        if (vm->engine.starved)
+            eddy_starved_relieve(vm, false);
+    }
     if (EDDY_UNLIKELY(vm->engine.starved && vm->engine.running_count == 0) && eddy_starved_is_due(vm, has_moved)) {
         eddy_starved_relieve(vm, true);
         eddy_engine_run_ready(vm);
@@ -498,8 +559,12 @@ void eddy_engine_work(eddy_vm *vm, const eddy_engine_turn *turn) {
     if (EDDY_UNLIKELY(taken.dump != NULL))
         eddy_dump_log(taken.dump);
     if (taken.own) {
+        uint64_t sequence = taken.own->instruction.sequence;
+        bool is_dear = taken.own->instruction.cost_ns > eddy_team_hand_over_ns();
         node_run(&taken.own->work, NULL, EDDY_OK);
         eddy_team_kernel_end();
+        if (is_dear)
+            eddy_pace_begin(&pace, moment(vm, sequence));
     }
     errno = saved_errno;
 }
@@ -513,9 +578,10 @@ void eddy_engine_drive(eddy_vm *vm) {
     drive(vm, (eddy_engine_turn){.budget_ns = INT64_MAX, .is_caller = vm->is_one_thread});
 }
 
-void eddy_engine_drive_own(eddy_vm *vm, uint64_t sequence) {
+void eddy_engine_drive_own(eddy_vm *vm, uint64_t sequence, bool is_shared) {
     int64_t hand_over_ns = eddy_team_hand_over_ns();
-    drive(vm, (eddy_engine_turn){.inline_ns = INLINE_NS,
+    /* Beside other issuers nobody keeps the role for as long as a call: theirs would wait for it. */
+    drive(vm, (eddy_engine_turn){.inline_ns = is_shared ? EDDY_SCHEDULER_RUN_NS : INLINE_NS,
                                  .budget_ns = hand_over_ns,
                                  .is_caller = true,
                                  .own_sequence = sequence,

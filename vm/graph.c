@@ -94,14 +94,11 @@ static bool marker_is_first(const eddy_vm *vm, const eddy_node *node) {
 
 /* ---- edges ---- */
 
-static bool is_dispatched(const eddy_node *node) {
-    return node->state == EDDY_NODE_DISPATCHED || node->state == EDDY_NODE_DONE;
-}
-
-/* No edge is needed where one in-order queue holds both. */
+/* No edge is needed where one in-order queue holds both, or will: where the earlier is not dispatched yet, each that was linked between
+ * them waits for the one before, and so does the later (link_ordered). */
 static bool queue_orders(const eddy_node *source, const eddy_node *node) {
-    return source->stream == node->stream && node->stream->is_ordered && is_dispatched(source) &&
-           source->instruction.kind == EDDY_KIND_CALL && node->instruction.kind == EDDY_KIND_CALL;
+    return source->stream == node->stream && node->stream->is_ordered && source->instruction.kind == EDDY_KIND_CALL &&
+           node->instruction.kind == EDDY_KIND_CALL;
 }
 
 static void edge_made(eddy_vm *vm, const eddy_node *source, eddy_node *node) {
@@ -309,19 +306,6 @@ void eddy_graph_dispatched(eddy_vm *vm, eddy_node *node) {
         edge = next;
     }
     node->waiting_orders = kept;
-    eddy_use *kept_uses = NULL;
-    for (eddy_use *use = node->waiting_uses; use;) {
-        eddy_use *next = use->source_next;
-        if (queue_orders(node, use->node)) {
-            use->source = NULL;
-            satisfied(vm, use->node);
-        } else {
-            use->source_next = kept_uses;
-            kept_uses = use;
-        }
-        use = next;
-    }
-    node->waiting_uses = kept_uses;
 }
 
 /* ---- retirement ---- */
@@ -465,36 +449,43 @@ bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction) {
 
 /* ---- walking back from a waiter ---- */
 
-/* How many nodes a walk that only looks for something to help with may visit. */
+/* How many nodes a walk visits for something to help with. Beyond, only one that looks for a lend goes on, among what is behind one. */
 #define WALK_LIMIT 256
 
 typedef struct graph_walk {
     eddy_vm *vm;
     eddy_waiter *waiter;
     eddy_node *stack; /* through walk_next */
-    uint64_t visited;
-    bool meets_own_lend;
+    uint64_t visited; /* or on the stack */
+    bool looks_for_lends, meets_own_lend;
 } graph_walk;
 
 static void visit(graph_walk *to, eddy_node *node) {
     if (!node || node->walk == to->vm->engine.walk)
         return;
+    if (to->visited >= WALK_LIMIT && !(to->looks_for_lends && node->is_behind_user))
+        return;
+    to->visited++;
     node->walk = to->vm->engine.walk;
     node->walk_next = to->stack;
     to->stack = node;
 }
 
+static bool goes_on(const graph_walk *to) {
+    return to->looks_for_lends || to->visited < WALK_LIMIT;
+}
+
 static void visit_sources(graph_walk *to, eddy_node *node) {
     if (node->is_marker) {
         bool is_barrier = node->instruction.kind == EDDY_KIND_BARRIER;
-        for (eddy_node *n = node; n; n = is_barrier ? n->live_previous : n->stream_previous)
+        for (eddy_node *n = node; n && goes_on(to); n = is_barrier ? n->live_previous : n->stream_previous)
             visit(to, n);
     }
     for (uint32_t i = 0; i < node->instruction.operand_count; i++) {
         eddy_use *use = &node->uses[i];
         visit(to, use->source);
         if (use->is_write)
-            for (eddy_use *reader = use->reader_next; reader; reader = reader->reader_next)
+            for (eddy_use *reader = use->reader_next; reader && goes_on(to); reader = reader->reader_next)
                 visit(to, reader->node);
     }
     for (int i = 0; i < EDDY_ORDER_COUNT; i++)
@@ -504,13 +495,14 @@ static void visit_sources(graph_walk *to, eddy_node *node) {
 /* Marks what the waiter's node waits for as wanted by it. True when a lend of the waiter's own thread is among it. */
 bool eddy_graph_trace(eddy_vm *vm, eddy_node *node, eddy_waiter *waiter) {
     vm->engine.walk++;
-    graph_walk from = {.vm = vm, .waiter = waiter};
-    bool looks_for_lends = vm->engine.live_lends > 0, has_queued = false;
+    graph_walk from = {.vm = vm,
+                       .waiter = waiter,
+                       .looks_for_lends = node->is_behind_user && *eddy_lends_of(vm, waiter->thread) > 0};
+    bool has_queued = false;
     visit(&from, node);
-    while (from.stack && (looks_for_lends || from.visited < WALK_LIMIT)) {
+    while (from.stack) {
         eddy_node *top = from.stack;
         from.stack = top->walk_next;
-        from.visited++;
         if (top->instruction.kind == EDDY_KIND_LEND && top->state == EDDY_NODE_DISPATCHED &&
             top->lend_thread == waiter->thread && !eddy_load_acquire(&top->has_ended_lend))
             from.meets_own_lend = true;
@@ -521,6 +513,7 @@ bool eddy_graph_trace(eddy_vm *vm, eddy_node *node, eddy_waiter *waiter) {
         }
         visit_sources(&from, top);
     }
+    vm->engine.visited += from.visited;
     if (has_queued && eddy_team_is_busy())
         eddy_waiter_nudge(waiter);
     return from.meets_own_lend;

@@ -66,15 +66,16 @@ static bool run_lend(eddy_vm *vm, eddy_node *node) {
         eddy_waiter_finish(&vm->waiters, waiter);
         return true;
     }
-    vm->engine.live_lends++;
+    uint32_t *lends = eddy_lends_of(vm, node->lend_thread);
+    (*lends)++;
     if (eddy_waiter_finish(&vm->waiters, waiter))
         return false;
-    vm->engine.live_lends--;
+    (*lends)--;
     return true;
 }
 
 static void lend_ended(eddy_vm *vm, eddy_node *node) {
-    vm->engine.live_lends--;
+    (*eddy_lends_of(vm, node->lend_thread))--;
     if (!node->has_failed_lend)
         return;
     eddy_error error;

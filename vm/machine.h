@@ -26,6 +26,10 @@
 #define EDDY_CALLER_RUN_OPERANDS 8
 /* What stands behind lends and callbacks at most: some 70 MB of nodes. */
 #define EDDY_BEHIND_MOST 65536
+/* Groups of threads whose lends are counted together. */
+#define EDDY_LEND_GROUPS 64
+/* So long something that may never move is waited for before a call is refused. */
+#define EDDY_PATIENCE_NS INT64_C(2000000000)
 /* Instructions whose estimate is above count as dear: worth a hand-over on any machine. */
 #define EDDY_DEAR_NS 40000
 
@@ -87,6 +91,8 @@ struct eddy_vm {
     uint64_t look_again_at; /* sequence number */
     int64_t issued_ns;      /* their estimates */
     int64_t issued_dear_ns; /* of those that were too dear for the caller */
+    uint64_t issuer;        /* number of the thread that has written last */
+    uint64_t shared_until;  /* sequence number: threads take turns in writing */
     uint64_t vain_at;       /* `finished` when the last wait for the end of a lead was in vain */
     bool has_written;       /* to the ring, since the lock was taken */
     bool has_issued;        /* more than releases */
@@ -164,7 +170,8 @@ struct eddy_vm {
         bool owes_wake;                            /* published since without waking anybody */
         int32_t running_count;                     /* nodes dispatched to streams */
         uint64_t walk;
-        uint64_t live_lends;            /* granted and not ended */
+        uint32_t lends[EDDY_LEND_GROUPS]; /* granted and not ended, by thread modulo the number of groups */
+        uint64_t visited;                 /* nodes, by walks back from waiters */
         uint64_t linked_users;          /* lends and callbacks, not retired */
         int64_t behind;                 /* they, and what is after one; not retired */
         int64_t linked_bytes;           /* new storages of nodes */
@@ -205,18 +212,12 @@ struct eddy_vm {
 
 /* The submission lock (PROTOCOL 2): its holder waits for nothing but leaf locks. */
 static inline void eddy_vm_lock(eddy_vm *vm) {
-    eddy_order_check();
     eddy_lock_acquire(&vm->submission);
-    eddy_order_held();
 }
 static inline bool eddy_vm_try_lock(eddy_vm *vm) {
-    if (!eddy_lock_try(&vm->submission))
-        return false;
-    eddy_order_held();
-    return true;
+    return eddy_lock_try(&vm->submission);
 }
 static inline void eddy_vm_unlock(eddy_vm *vm) {
-    eddy_order_given_up();
     eddy_lock_release(&vm->submission);
 }
 
@@ -227,6 +228,16 @@ static inline eddy_storage *eddy_vm_storage(const eddy_vm *vm, eddy_storage_numb
 /* Whether everything submitted on the storage has retired. Lock: submission. On true the caller owns its shared line. */
 static inline bool eddy_storage_is_idle(eddy_storage *storage) {
     return storage->issuer.submitted == eddy_load_acquire(&storage->shared.retired);
+}
+
+/* Whether threads take turns in issuing. Lock: submission. */
+static inline bool eddy_vm_is_shared(const eddy_vm *vm) {
+    return vm->sequence < vm->shared_until;
+}
+
+/* How many lends the thread has, and others of its group. Engine only. */
+static inline uint32_t *eddy_lends_of(eddy_vm *vm, uint64_t thread) {
+    return &vm->engine.lends[thread % EDDY_LEND_GROUPS];
 }
 
 /* A number for the calling thread, never reused. */
@@ -280,12 +291,14 @@ typedef struct eddy_engine_turn {
 void eddy_engine_work(eddy_vm *vm, const eddy_engine_turn *turn);
 /* Requests, and works if the role was free: as a thread of the VM's, or of the team. */
 void eddy_engine_drive(eddy_vm *vm);
-/* The same as an issuer who has just submitted number `sequence`, or as one who has nothing else to do until `until` is done (NULL: until
- * nothing is left). */
-void eddy_engine_drive_own(eddy_vm *vm, uint64_t sequence);
+/* The same as an issuer who has just submitted number `sequence`, beside others or alone, or as one who has nothing else to do until
+ * `until` is done (NULL: until nothing is left). */
+void eddy_engine_drive_own(eddy_vm *vm, uint64_t sequence, bool is_shared);
 void eddy_engine_drive_waiting(eddy_vm *vm, const eddy_waiter *until);
 /* The same as one who gives something up: it runs nothing. */
 void eddy_engine_drive_release(eddy_vm *vm);
+/* The calling thread's program has come to wait: for a result, or for the end of a lead. Lock: submission. */
+void eddy_engine_issuer_waits(const eddy_vm *vm, bool for_result);
 /* Reports a node as DONE from outside the engine's role. Any thread, never blocks. */
 void eddy_engine_complete(eddy_vm *vm, eddy_node *node);
 /* Whether a work in the team's queue is a node of this or another VM. */
@@ -357,7 +370,8 @@ typedef struct eddy_submission {
     int64_t new_bytes;
     int64_t cost_ps;
     eddy_vm_stream *stream;
-    const char *op; /* for errors; NULL: the instruction's own name */
+    const char *op;      /* for errors; NULL: the instruction's own name */
+    int64_t deadline_ns; /* of the wait for room in the ring: TIMED_OUT, unrecorded; 0: none */
 } eddy_submission;
 
 /* The op's name, for errors. */
@@ -399,7 +413,8 @@ static inline eddy_status eddy_marks_wait(eddy_vm *vm, const eddy_vm_call *call)
 EDDY_MUST_USE eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, const char *op, const void *address,
                                                     int64_t deadline_ns);
 /* The same until the ring has room for a record. */
-EDDY_MUST_USE eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, const char *op, const void *address);
+EDDY_MUST_USE eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, const char *op, const void *address,
+                                                   int64_t deadline_ns);
 
 /* ---- submit.c, continued ---- */
 
@@ -472,6 +487,12 @@ EDDY_MUST_USE eddy_status eddy_vm_write_list(eddy_vm *vm, eddy_instruction_kind 
 
 /* Gives up a storage. Lock: submission. */
 void eddy_vm_release_locked(eddy_vm *vm, eddy_storage_number number);
+/* Gives up so many; *count is 0 then. Lock: submission. */
+static inline void eddy_vm_release_all_locked(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t *count) {
+    for (uint32_t i = 0; i < *count; i++)
+        eddy_vm_release_locked(vm, numbers[i]);
+    *count = 0;
+}
 /* Takes up to `most` pending releases out of their list. Lock: submission. */
 uint32_t eddy_vm_pending_take(eddy_vm *vm, eddy_storage_number *numbers, uint32_t most);
 

@@ -17,8 +17,6 @@
 #define SPIN_NS 20000
 /* Waits in flight; more wait for their turn. */
 #define WAITS_MOST 4096
-/* So long a call waits for something behind a lend or a callback to move before it is refused. */
-#define BEHIND_PATIENCE_NS INT64_C(2000000000)
 
 static void refresh_seen(eddy_vm *vm) {
     vm->finished_ns_seen = eddy_load_acquire(&vm->finished_ns);
@@ -48,11 +46,14 @@ static eddy_status wait_for_progress(eddy_vm *vm, const char *op, const void *ad
                : eddy_fail(EDDY_SHUT_DOWN, op, address, "%s: %s", op, eddy_status_text(EDDY_SHUT_DOWN));
 }
 
-eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, const char *op, const void *address) {
+eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, const char *op, const void *address,
+                                     int64_t deadline_ns) {
     while (!eddy_ring_has_room(&vm->ring, lines)) {
+        if (eddy_clock_ns() >= deadline_ns)
+            return EDDY_TIMED_OUT;
         /* What it saw before it slept is what counts as progress. */
         refresh_seen(vm);
-        eddy_status status = wait_for_progress(vm, op, address, EDDY_SLEEP_FOREVER);
+        eddy_status status = wait_for_progress(vm, op, address, deadline_ns);
         if (status != EDDY_OK)
             return status;
     }
@@ -113,13 +114,13 @@ static eddy_status fail_behind(eddy_vm *vm, const eddy_vm_call *call) {
                      "%s: %lld calls wait behind a tensor that is mapped, or for a callback (since the call at %s), and "
                      "nothing has moved for %d s",
                      op, (long long)eddy_load_relaxed(&vm->behind), place ? place : address,
-                     (int)(BEHIND_PATIENCE_NS / 1000000000));
+                     (int)(EDDY_PATIENCE_NS / 1000000000));
 }
 
 /* What stands behind a lend or a callback is no back-pressure's, since it may wait for the issuer: a call that may be behind
  * one, where there are very many, is held back while anything moves, and then refused. */
 __attribute__((noinline)) static eddy_status wait_for_users(eddy_vm *vm, const eddy_vm_call *call) {
-    int64_t deadline = eddy_clock_deadline(BEHIND_PATIENCE_NS);
+    int64_t deadline = eddy_clock_deadline(EDDY_PATIENCE_NS);
     uint64_t retired = eddy_load_acquire(&vm->retired);
     while (eddy_load_relaxed(&vm->behind) >= EDDY_BEHIND_MOST && !is_idle(vm, call)) {
         if (eddy_clock_ns() >= deadline)
@@ -130,7 +131,7 @@ __attribute__((noinline)) static eddy_status wait_for_users(eddy_vm *vm, const e
             return status;
         uint64_t now = eddy_load_acquire(&vm->retired);
         if (now != retired)
-            deadline = eddy_clock_deadline(BEHIND_PATIENCE_NS);
+            deadline = eddy_clock_deadline(EDDY_PATIENCE_NS);
         retired = now;
     }
     return EDDY_OK;
@@ -154,12 +155,17 @@ static bool is_mostly_cheap(lead l) {
     return 2 * l.dear_ns < l.ns;
 }
 
+/* More new bytes than caches hold: each further call is memory that nobody has used yet. */
+static bool is_large(const eddy_vm *vm, lead l) {
+    return l.count >= LEAD_LEAST && l.bytes >= vm->lead_bytes;
+}
+
 static bool is_spent(const eddy_vm *vm, lead l, bool is_cheap) {
     if (l.count <= 0)
         return false;
     if (is_cheap && l.dear_ns <= 0)
         return true;
-    return l.count >= LEAD_LEAST && (l.ns >= LEAD_NS || l.bytes >= vm->lead_bytes);
+    return is_large(vm, l) || (l.count >= LEAD_LEAST && l.ns >= LEAD_NS);
 }
 
 static bool has_finished(eddy_vm *vm, uint64_t count, int64_t ns) {
@@ -189,6 +195,7 @@ __attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l, 
     int64_t deadline = eddy_clock_ns() + PATIENCE_NS;
     uint64_t count = vm->issued - (is_mostly_cheap(l) ? 0 : (uint64_t)l.count / 2);
     int64_t ns = vm->issued_ns - (is_mostly_cheap(l) ? 0 : l.ns / 2);
+    eddy_engine_issuer_waits(vm, false);
     eddy_trace_begin(EDDY_TRACE_WAIT, op, vm->sequence);
     eddy_status status = EDDY_OK;
     while (status == EDDY_OK && !has_finished(vm, count, ns) && eddy_clock_ns() < deadline) {
@@ -204,7 +211,7 @@ __attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l, 
             status = wait_for_progress(vm, op, address, deadline);
         refresh_seen(vm);
     }
-    /* Something takes longer than anybody thought: no further call waits before that has moved. */
+    /* Something takes longer than anybody thought: no further call waits before that has moved, unless memory grows. */
     if (!has_finished(vm, count, ns))
         vm->vain_at = vm->finished_seen;
     eddy_trace_end(EDDY_TRACE_WAIT, op, vm->sequence);
@@ -228,13 +235,14 @@ eddy_status eddy_marks_wait_slow(eddy_vm *vm, const eddy_vm_call *call) {
     }
     if (!vm->is_driven)
         return EDDY_OK;
-    bool is_cheap =
-        call->place == EDDY_PLACE_ANY && eddy_cost_class_ns(eddy_cost_class(call->cost_ps)) <= eddy_team_hand_over_ns();
+    /* What is ahead may be another issuer's: that is no queue of this one's. */
+    bool is_cheap = !eddy_vm_is_shared(vm) && call->place == EDDY_PLACE_ANY &&
+                    eddy_cost_class_ns(eddy_cost_class(call->cost_ps)) <= eddy_team_hand_over_ns();
     if (!is_spent(vm, lead_now(vm), is_cheap))
         return EDDY_OK;
     refresh_seen(vm);
     lead now = lead_now(vm);
-    return is_spent(vm, now, is_cheap) && vm->vain_at != vm->finished_seen
+    return is_spent(vm, now, is_cheap) && (vm->vain_at != vm->finished_seen || is_large(vm, now))
                ? wait_for_lead(vm, now, eddy_vm_call_name(call), call->address)
                : EDDY_OK;
 }

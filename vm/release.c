@@ -74,17 +74,19 @@ void eddy_vm_release(eddy_vm *vm, eddy_vm_release_link *link) {
     link->recycle(link);
 }
 
-bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t count) {
-    if (EDDY_UNLIKELY(vm->process != eddy_process_generation))
+bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t *count) {
+    if (EDDY_UNLIKELY(vm->process != eddy_process_generation)) {
+        *count = 0;
         return true;
+    }
     if (!eddy_vm_try_lock(vm))
         return false;
     if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->state) == EDDY_VM_CLOSED)) {
+        *count = 0;
         eddy_vm_unlock(vm);
         return true;
     }
-    for (uint32_t i = 0; i < count; i++)
-        eddy_vm_release_locked(vm, numbers[i]);
+    eddy_vm_release_all_locked(vm, numbers, count);
     eddy_vm_leave(vm);
     return true;
 }

@@ -10,7 +10,7 @@ typedef struct eddy_service {
     eddy_sleep_word signal;   /* atomic: seq_cst; bumped with every push */
     _Atomic bool is_ending;
     bool has_thread;          /* lock: submission */
-    eddy_lock running;        /* one-thread mode: one piece at a time */
+    _Atomic bool is_running;  /* one-thread mode: atomic: seq_cst; somebody runs what is due, one piece at a time */
     eddy_thread thread;
 } eddy_service;
 
@@ -86,12 +86,19 @@ void eddy_service_run_due(eddy_vm *vm) {
     if (!eddy_service_has_due(vm) || is_service_thread)
         return;
     eddy_order_check();
-    eddy_lock_acquire(&service->running);
-    is_service_thread = true;
-    while (run_items(vm) > 0) {
-    }
-    is_service_thread = false;
-    eddy_lock_release(&service->running);
+    uint32_t signal;
+    do {
+        /* Who runs user code already runs this too: its code may want a lock that the caller holds. What was pushed before the caller
+         * found it running is seen in the look at the signal that follows. */
+        if (eddy_exchange_seq_cst(&service->is_running, true))
+            return;
+        is_service_thread = true;
+        do
+            signal = eddy_load_seq_cst(&service->signal);
+        while (run_items(vm) > 0);
+        is_service_thread = false;
+        eddy_store_seq_cst(&service->is_running, false);
+    } while (eddy_load_seq_cst(&service->signal) != signal);
 }
 
 eddy_status eddy_service_sync(eddy_vm *vm, int64_t deadline_ns) {

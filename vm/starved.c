@@ -2,6 +2,9 @@
 #include <stdio.h>
 #include <vm/machine.h>
 
+/* One-thread mode: time between two looks at whether another VM has given memory up. */
+#define LOOK_AGAIN_NS 1000000
+
 /* ---- room for a caller who waits ---- */
 
 static void do_nothing(const eddy_vm_run *run) {
@@ -146,11 +149,11 @@ static struct {
     eddy_lock lock;
     eddy_vm *first;               /* lock: lock */
     _Atomic int32_t hungry_count; /* atomic: seq_cst */
-} sharing;
+} sharing = {.lock = EDDY_LOCK_OF(EDDY_RANK_LEAF)};
 
 /* The child's VMs are its own. */
 static void forget_others(void) {
-    sharing.lock = (eddy_lock){0};
+    eddy_lock_init(&sharing.lock, EDDY_RANK_LEAF);
     sharing.first = NULL;
     eddy_store_relaxed(&sharing.hungry_count, 0);
 }
@@ -180,24 +183,55 @@ void eddy_starved_part(eddy_vm *vm) {
             break;
         }
     eddy_lock_release(&sharing.lock);
+    /* Those that wait for what it may give up wait no longer. */
+    eddy_starved_tell_others(vm);
 }
 
-static bool others_run(const eddy_vm *vm) {
+/* Whether a call of the other VM runs, which may give memory up. One in one-thread mode tells nobody when it has: only who looks
+ * again may count on it, and not on one that looks itself. */
+static bool runs(eddy_vm *other, bool looks_again) {
+    if (eddy_load_seq_cst(&other->has_running))
+        return true;
+    if (!looks_again || !other->is_one_thread || eddy_load_seq_cst(&other->is_hungry))
+        return false;
+    if (!eddy_lock_try(&other->one_thread))
+        return true;
+    eddy_lock_release(&other->one_thread);
+    return false;
+}
+
+static bool others_run(const eddy_vm *vm, bool looks_again) {
     bool is_any = false;
     eddy_lock_acquire(&sharing.lock);
-    for (const eddy_vm *other = sharing.first; other && !is_any; other = other->next_sharing)
-        is_any = other != vm && eddy_load_seq_cst(&other->has_running);
+    for (eddy_vm *other = sharing.first; other && !is_any; other = other->next_sharing)
+        is_any = other != vm && runs(other, looks_again);
     eddy_lock_release(&sharing.lock);
     return is_any;
 }
 
-/* First said, then looked: the other first clears what is looked at, then looks for who has said so. In one-thread mode nobody
- * would take the role when told. */
+/* In one-thread mode nobody would take the role when told: the caller looks again itself, while something runs whose end it can wait
+ * for. Of two that wait for each other one has said so first, and the other fails. What runs may want something of the caller's: it is
+ * not waited for without end. */
+static bool look_again(eddy_vm *vm) {
+    eddy_sleep_word never = 0;
+    int64_t deadline_ns = eddy_clock_deadline(EDDY_PATIENCE_NS);
+    bool has_run = false;
+    set_hungry(vm, true);
+    while (!has_run && eddy_clock_ns() < deadline_ns && others_run(vm, true)) {
+        eddy_sleep_wait(&never, 0, eddy_clock_deadline(LOOK_AGAIN_NS));
+        collect_kept(vm);
+        has_run = retry_all(vm);
+    }
+    set_hungry(vm, false);
+    return has_run || retry_all(vm);
+}
+
+/* First said, then looked: the other first clears what is looked at, then looks for who has said so. */
 static bool waits_for_others(eddy_vm *vm) {
     if (vm->is_one_thread)
-        return false;
+        return look_again(vm);
     set_hungry(vm, true);
-    if (others_run(vm))
+    if (others_run(vm, false))
         return true;
     set_hungry(vm, false);
     return false;

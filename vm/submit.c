@@ -8,6 +8,8 @@
 
 /* Calls between two looks at how far the engine is. */
 #define LOOKS_APART 8
+/* So many calls after a change of the issuing thread count as shared with the one before. */
+#define SHARED_CALLS 64
 
 /* ---- the lock ---- */
 
@@ -51,9 +53,9 @@ static bool claims_wake(eddy_vm *vm) {
 }
 
 /* Where there is no other mode an issuer looks after what it has written itself (PROTOCOL.md section 5). */
-static void drive_own(eddy_vm *vm, bool has_issued, uint64_t sequence) {
+static void drive_own(eddy_vm *vm, bool has_issued, uint64_t sequence, bool is_shared) {
     if (has_issued)
-        eddy_engine_drive_own(vm, sequence);
+        eddy_engine_drive_own(vm, sequence, is_shared);
     else
         eddy_engine_drive_release(vm);
     eddy_vm_inside_end(vm);
@@ -64,6 +66,7 @@ void eddy_vm_leave_busy(eddy_vm *vm) {
     bool drives = vm->is_driven ? vm->has_written : eddy_vm_has_to_drive(vm);
     bool has_issued = vm->has_issued;
     uint64_t sequence = vm->sequence;
+    bool is_shared = eddy_vm_is_shared(vm);
     vm->has_written = vm->has_issued = false;
     if (drives)
         eddy_vm_inside_begin(vm);
@@ -73,7 +76,7 @@ void eddy_vm_leave_busy(eddy_vm *vm) {
         eddy_sleep_wake_one(&vm->wake_word);
     }
     if (drives && vm->is_driven)
-        drive_own(vm, has_issued, sequence);
+        drive_own(vm, has_issued, sequence, is_shared);
     else if (drives)
         drive_one_thread(vm);
 }
@@ -178,13 +181,24 @@ __attribute__((noinline)) static eddy_status provide_slow(eddy_vm *vm, const edd
     const char *op = submission_name(submission);
     const void *address = submission->instruction.address;
     if (provide_node(vm)) {
-        eddy_status status = eddy_marks_wait_for_room(vm, lines, op, address);
+        int64_t deadline_ns = submission->deadline_ns ? submission->deadline_ns : EDDY_SLEEP_FOREVER;
+        eddy_status status = eddy_marks_wait_for_room(vm, lines, op, address, deadline_ns);
         if (status != EDDY_OK)
             return status;
         if (provide_node(vm))
             return EDDY_OK;
     }
     return eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for an instruction", op);
+}
+
+/* Lock: submission. Two that take turns are two for a while. */
+static void note_issuer(eddy_vm *vm) {
+    uint64_t thread = eddy_vm_thread_number();
+    if (EDDY_LIKELY(thread == vm->issuer))
+        return;
+    if (vm->issuer != 0)
+        vm->shared_until = vm->sequence + SHARED_CALLS;
+    vm->issuer = thread;
 }
 
 eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
@@ -201,6 +215,7 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
     if (stream->is_ordered || instruction->kind == EDDY_KIND_GATE)
         stream->blocking_submitted++;
     stream->submitted++;
+    note_issuer(vm);
     vm->issued++;
     vm->issued_bytes += submission->new_bytes;
     uint64_t cost_class = eddy_cost_class(submission->cost_ps);
@@ -217,6 +232,9 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
         storage->issuer.last_position = position;
     }
     eddy_ring_publish(record, sequence);
+    /* The ring was full when they became so many. */
+    if (EDDY_UNLIKELY(vm->pending_count >= EDDY_PENDING_RELEASES))
+        eddy_vm_flush_releases(vm);
     return EDDY_OK;
 }
 
@@ -401,6 +419,7 @@ static eddy_status write_call(eddy_vm *vm, const eddy_vm_call *call, const resol
     submission.cost_ps = call->cost_ps;
     submission.stream = call->stream;
     submission.op = NULL;
+    submission.deadline_ns = 0;
     if (EDDY_UNLIKELY(block != NULL)) {
         eddy_block_open(block, &submission.instruction);
         submission.instruction.arguments = &block;
@@ -462,9 +481,8 @@ __attribute__((noinline)) static eddy_status submit_few(eddy_vm *vm, eddy_vm_cal
 
 /* Lock: submission. */
 static eddy_status submit_locked(eddy_vm *vm, eddy_vm_call *call) {
-    for (uint32_t i = 0; i < call->release_count; i++)
-        eddy_vm_release_locked(vm, call->releases[i]);
-    call->release_count = 0;
+    if (call->release_count)
+        eddy_vm_release_all_locked(vm, call->releases, call->release_count);
     if (EDDY_UNLIKELY(call->operand_count > EDDY_CALLER_RUN_OPERANDS))
         return submit_many(vm, call);
     bool may_run = may_run_here(vm, call);

@@ -11,6 +11,8 @@
 
 /* New storages that issuers may be ahead by where the system does not say how large its caches are. */
 #define LEAD_BYTES_LEAST (16 << 20)
+/* More does not help; and virtual machines state ten times the cache that there is. */
+#define LEAD_BYTES_MOST (32 << 20)
 
 static eddy_status init_memory(eddy_vm *vm) {
     vm->table = eddy_memory_acquire_zeroed(sizeof(*vm->table), EDDY_MEMORY_TABLE);
@@ -51,7 +53,9 @@ static void init_options(eddy_vm *vm, const eddy_runtime_options *options) {
         vm->high_bytes = eddy_memory_limit() / 4;
     vm->low_bytes = vm->high_bytes / 2;
     int64_t cache_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    vm->lead_bytes = cache_bytes > LEAD_BYTES_LEAST ? cache_bytes : LEAD_BYTES_LEAST;
+    vm->lead_bytes = cache_bytes < LEAD_BYTES_LEAST  ? LEAD_BYTES_LEAST
+                     : cache_bytes > LEAD_BYTES_MOST ? LEAD_BYTES_MOST
+                                                     : cache_bytes;
 }
 
 static void start_threads(eddy_vm *vm) {
@@ -102,6 +106,9 @@ eddy_status eddy_vm_create(const eddy_runtime_options *options, eddy_vm **result
     if (!vm)
         return eddy_fail(EDDY_OUT_OF_MEMORY, "runtime_create", NULL, "runtime_create: no memory");
     init_options(vm, options);
+    eddy_lock_init(&vm->submission, EDDY_RANK_SUBMISSION);
+    eddy_lock_init(&vm->waiters.lock, EDDY_RANK_LEAF);
+    eddy_lock_init(&vm->errors.lock, EDDY_RANK_LEAF);
     vm->process = eddy_process_generation;
     vm->engine.ready_tail = &vm->engine.ready_head;
     if (init_memory(vm) != EDDY_OK) {

@@ -100,10 +100,11 @@ typedef struct eddy_vm_call {
     /* A promise, for the sake of speed: up to 8 operands, all const but the last, which is new and of known size; the
      * descriptor asks for no workspace and counts nothing. */
     bool is_plain;
-    /* Storages to give up before the call, so that a release costs no lock of its own. Set to 0 once they are given up: also
-     * when the call fails, unless it was refused altogether (SHUT_DOWN, FORKED). */
+    /* Storages to give up before the call, so that a release costs no lock of its own; NULL: none. Their count is set to 0 as
+     * soon as they are given up, before any user code can run: also when the call fails, unless it was refused altogether
+     * (SHUT_DOWN, FORKED). */
     const eddy_storage_number *releases;
-    uint32_t release_count;
+    uint32_t *release_count;
 } eddy_vm_call;
 
 /* Gives the call its sequence number and runs or queues it; returns at once unless a mark (instructions in flight,
@@ -137,8 +138,9 @@ typedef struct eddy_vm_release_link {
  * runtime (after shutdown or fork it does nothing but call recycle). */
 void eddy_vm_release(eddy_vm *vm, eddy_vm_release_link *link);
 
-/* Gives up many storages at once, without links: all or, where the lock is busy, none (false). Never blocks. */
-bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t count);
+/* Gives up many storages at once, without links: all, and *count is 0 before any user code can run, or, where the lock is busy, none
+ * (false). Never blocks. */
+bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t *count);
 
 /* ---- waiting and reading ----
  * Errors found late (poison) are returned and recorded in the thread's slot, with the record of their root. A timeout is

@@ -47,10 +47,13 @@ static bool help(eddy_vm *vm, const eddy_waiter *waiter, uint64_t before, bool h
     return vm->has_team && eddy_team_help_work(is_wanted, &want);
 }
 
-/* Takes the engine's role if it is free and there is something to do. */
+/* Takes the engine's role if it is free and there is something to do. In one-thread mode that may be what another thread's unmap has
+ * left behind, which has gone: the user code that comes due is then this thread's too. */
 static void help_engine(eddy_vm *vm, const eddy_waiter *waiter) {
-    if (eddy_engine_has_work(vm) && eddy_load_relaxed(&vm->engine_word) == 0)
-        eddy_engine_drive_waiting(vm, waiter);
+    if (!eddy_engine_has_work(vm) || eddy_load_relaxed(&vm->engine_word) != 0)
+        return;
+    eddy_engine_drive_waiting(vm, waiter);
+    eddy_service_run_due(vm);
 }
 
 static eddy_status abandon(eddy_waiter *waiter) {
@@ -180,12 +183,12 @@ static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, edd
                                    const eddy_vm_wait *wait) {
     submission->op = wait->op;
     submission->instruction.address = wait->address;
-    int64_t deadline_ns = eddy_clock_deadline(wait->timeout_ns);
+    int64_t deadline_ns = submission->deadline_ns = eddy_clock_deadline(wait->timeout_ns);
     eddy_status status = eddy_marks_wait_for_waits(vm, wait->op, wait->address, deadline_ns);
-    if (status == EDDY_TIMED_OUT)
-        fail_wait(status, wait);
     if (status == EDDY_OK)
         status = eddy_vm_write(vm, submission);
+    if (status == EDDY_TIMED_OUT)
+        fail_wait(status, wait);
     uint64_t before = submission->instruction.kind == EDDY_KIND_BARRIER ? vm->sequence : 0;
     eddy_vm_leave(vm);
     if (status != EDDY_OK) {
@@ -222,6 +225,7 @@ static eddy_status enter_with_waiter(eddy_vm *vm, const eddy_vm_wait *wait, eddy
     eddy_status status = eddy_vm_enter(vm, wait->op, wait->address);
     if (status != EDDY_OK)
         return status;
+    eddy_engine_issuer_waits(vm, true);
     *waiter = waiter_for(vm, wait);
     if (!*waiter) {
         eddy_vm_leave(vm);
@@ -236,6 +240,7 @@ static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_ar
     eddy_status status = eddy_vm_enter(vm, wait->op, wait->address);
     if (status != EDDY_OK)
         return status;
+    eddy_engine_issuer_waits(vm, true);
     eddy_storage *storage = eddy_vm_storage(vm, number);
     if (eddy_storage_is_idle(storage)) {
         result_from_storage(storage, arguments, result);

@@ -3,6 +3,7 @@
 #include <base/memory.h>
 #include <eddy/eddy.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -366,21 +367,30 @@ static void *wait_for_large(void *runtime) {
     return (void *)(intptr_t)status;
 }
 
+/* Who holds the memory gives it up after its kernel, or stays in the kernel until the other has an answer; that one is in one-thread mode. */
+typedef struct neighbours {
+    bool gives_up, stays, one_thread;
+} neighbours;
+
 /* A runtime holds 50 of 80 MB in a kernel; another wants as much. What came of that. */
-static eddy_status want_beside_another(bool gives_up) {
+static eddy_status want_beside_another(neighbours are) {
     CHECK(setenv("EDDY_MEMORY_LIMIT", "80M", 1) == 0);
-    eddy_runtime *first = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2));
+    eddy_runtime *first = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2, .one_thread = are.one_thread));
     CHECK(first);
     eddy_runtime *second = use_new_runtime();
     eddy_tensor *x = eddy_zeros(EDDY_SHAPE(50 << 20), EDDY_U8, NULL);
     CHECK(eddy_wait(x, EDDY_FOREVER) == EDDY_OK);
     hold(x);
-    if (gives_up)
+    if (are.gives_up)
         eddy_release(&x);
     pthread_t waiter = start(wait_for_large, first);
-    usleep(100000); /* most likely it starves by now; it is right either way */
-    let_go();
+    if (!are.stays) {
+        usleep(100000); /* most likely it starves by now; it is right either way */
+        let_go();
+    }
     eddy_status status = join(waiter);
+    if (are.stays)
+        let_go();
     CHECK(eddy_runtime_use(NULL) == EDDY_OK);
     eddy_release(&x);
     eddy_runtime_release(&second);
@@ -389,11 +399,21 @@ static eddy_status want_beside_another(bool gives_up) {
 }
 
 static void two_runtimes_share_the_limit(void) {
-    CHECK(want_beside_another(true) == EDDY_OK);
+    CHECK(want_beside_another((neighbours){.gives_up = true}) == EDDY_OK);
+}
+
+static void one_thread_mode_shares_the_limit(void) {
+    CHECK(want_beside_another((neighbours){.gives_up = true, .one_thread = true}) == EDDY_OK);
+}
+
+/* The kernel may want a lock that the caller holds. */
+static void one_thread_mode_waits_for_no_kernel_without_end(void) {
+    CHECK(want_beside_another((neighbours){.gives_up = true, .stays = true, .one_thread = true}) == EDDY_OUT_OF_MEMORY);
 }
 
 static void two_runtimes_do_not_wait_for_each_other(void) {
-    CHECK(want_beside_another(false) == EDDY_OUT_OF_MEMORY);
+    CHECK(want_beside_another((neighbours){0}) == EDDY_OUT_OF_MEMORY);
+    CHECK(want_beside_another((neighbours){.one_thread = true}) == EDDY_OUT_OF_MEMORY);
 }
 
 /* ---- fork ---- */
@@ -432,6 +452,214 @@ static void a_callback_may_fork(void) {
     CHECK(atomic_load(&child_status) == 1);
 }
 
+/* ---- one-thread mode: a callback inside the call of a thread that never asked for it ---- */
+
+static eddy_runtime *alone;
+static eddy_tensor *source; /* made before, and by the callback */
+
+static void *ask_for_read(void *callback) {
+    CHECK(eddy_runtime_use(alone) == EDDY_OK);
+    CHECK(eddy_read_async(source, *(eddy_read_callback **)callback, NULL) == EDDY_OK);
+    CHECK(eddy_runtime_use(NULL) == EDDY_OK);
+    return NULL;
+}
+
+/* Lets the kernel go when somebody has asked for the callback: whoever runs the kernel runs that too, before its call returns. */
+static void *ask_beside_kernel(void *callback) {
+    CHECK(eddy_runtime_use(alone) == EDDY_OK);
+    while (atomic_load(&inside_count) == 0)
+        usleep(100);
+    pthread_t asker;
+    CHECK(pthread_create(&asker, NULL, ask_for_read, callback) == 0);
+    while (in_flight() < 2)
+        usleep(100);
+    let_go();
+    pthread_join(asker, NULL);
+    CHECK(eddy_runtime_use(NULL) == EDDY_OK);
+    return NULL;
+}
+
+/* A call of the calling thread inside which the callback runs. */
+static void call_with(eddy_read_callback *callback) {
+    eddy_tensor *x = ones(4);
+    pthread_t helper;
+    atomic_store(&inside_count, 0);
+    CHECK(pthread_create(&helper, NULL, ask_beside_kernel, &callback) == 0);
+    eddy_tensor *kept = ones(4); /* the thread keeps it for its next call */
+    eddy_release(&kept);
+    hold(x);
+    pthread_join(helper, NULL);
+    eddy_release(&x);
+}
+
+static void begin_alone(void) {
+    alone = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = true));
+    CHECK(alone && eddy_runtime_use(alone) == EDDY_OK);
+    source = ones(4);
+}
+
+static bool is_recorded;
+
+static void record(void *context, const void *data, int64_t bytes, const eddy_error *failure) {
+    (void)context;
+    (void)data;
+    (void)bytes;
+    (void)failure;
+    eddy_tensor *leaf = ones(1);
+    CHECK(eddy_set_requires_grad(leaf, true) == EDDY_OK);
+    eddy_tensor *y = eddy_add_s(leaf, EDDY_S(1));
+    is_recorded = eddy_requires_grad(y);
+    eddy_release(&y);
+    eddy_release(&leaf);
+}
+
+/* The thread inside whose call it runs has switched gradients off for itself. */
+static void a_callback_has_its_own_gradients(void) {
+    begin_alone();
+    eddy_no_grad_begin();
+    call_with(record);
+    CHECK(is_recorded);
+    eddy_tensor *leaf = ones(1);
+    CHECK(eddy_set_requires_grad(leaf, true) == EDDY_OK);
+    eddy_tensor *y = eddy_add_s(leaf, EDDY_S(1));
+    CHECK(!eddy_requires_grad(y));
+    eddy_no_grad_end();
+    eddy_release(&y);
+    eddy_release(&leaf);
+    eddy_release(&source);
+    CHECK(eddy_live_count() == 0);
+}
+
+static void issue(void *context, const void *data, int64_t bytes, const eddy_error *failure) {
+    (void)context;
+    (void)data;
+    (void)bytes;
+    (void)failure;
+    for (int i = 0; i < 100; i++) {
+        eddy_tensor *sum = eddy_add(source, source);
+        CHECK(sum);
+        eddy_release(&sum);
+    }
+}
+
+static void a_callback_inside_a_call_gives_nothing_up_twice(void) {
+    begin_alone();
+    for (int i = 0; i < 10; i++)
+        call_with(issue);
+    eddy_release(&source);
+    CHECK(eddy_live_count() == 0);
+}
+
+static void make(void *context, const void *data, int64_t bytes, const eddy_error *error) {
+    (void)context;
+    (void)data;
+    (void)bytes;
+    (void)error;
+    source = ones(1);
+}
+
+static void what_a_callback_makes_is_in_no_scope_around_it(void) {
+    begin_alone();
+    for (int i = 0; i < 10; i++) {
+        eddy_tensor *asked = source;
+        eddy_scope *scope = eddy_scope_begin();
+        call_with(make);
+        eddy_scope_end(scope);
+        float value = 0;
+        CHECK(source != asked && eddy_read(source, &value, sizeof(value)) == EDDY_OK && value == 1);
+        eddy_release(&asked);
+    }
+    eddy_release(&source);
+    CHECK(eddy_live_count() == 0);
+}
+
+static atomic_int wants_answer, is_answered;
+
+static void want_answer(void *context, const void *data, int64_t bytes, const eddy_error *failure) {
+    (void)context;
+    (void)data;
+    (void)bytes;
+    (void)failure;
+    atomic_store(&wants_answer, 1);
+    while (!atomic_load(&is_answered))
+        usleep(100);
+}
+
+static void *ask_for_answer(void *unused) {
+    CHECK(eddy_runtime_use(alone) == EDDY_OK);
+    CHECK(eddy_read_async(source, want_answer, NULL) == EDDY_OK);
+    CHECK(eddy_runtime_use(NULL) == EDDY_OK);
+    return unused;
+}
+
+static void count_up(void *context) {
+    atomic_fetch_add((atomic_int *)context, 1);
+}
+
+static void one_thread_mode_waits_for_no_callback_of_another(void) {
+    begin_alone();
+    static float values[4];
+    atomic_int deleted = 0;
+    pthread_t asker;
+    CHECK(pthread_create(&asker, NULL, ask_for_answer, NULL) == 0);
+    while (!atomic_load(&wants_answer))
+        usleep(100);
+    eddy_tensor *x = eddy_from_buffer(values, EDDY_SHAPE(4), EDDY_F32, count_up, &deleted, NULL);
+    eddy_release(&x);
+    CHECK(eddy_sync_deleters(1000000) == EDDY_TIMED_OUT);
+    eddy_error_take(NULL);
+    atomic_store(&is_answered, 1);
+    CHECK(eddy_sync_deleters(EDDY_FOREVER) == EDDY_OK && atomic_load(&deleted) == 1);
+    pthread_join(asker, NULL);
+    eddy_release(&source);
+}
+
+enum { LENT_ROUNDS = 10000 };
+
+static atomic_int lent_round, waited_round, ended_round;
+
+/* Ends each lend at about the time at which the other begins to wait. */
+static void *lend_in_rounds(void *unused) {
+    CHECK(eddy_runtime_use(alone) == EDDY_OK);
+    for (int round = 1; round <= LENT_ROUNDS; round++) {
+        CHECK(eddy_map(source, EDDY_READ | EDDY_WRITE, EDDY_FOREVER));
+        atomic_store(&lent_round, round);
+        while (atomic_load(&waited_round) != round)
+            sched_yield();
+        for (volatile int pause = 0; pause < round % 100 * 100; pause++) {
+        }
+        CHECK(eddy_unmap(source) == EDDY_OK);
+        while (atomic_load(&ended_round) != round)
+            sched_yield();
+    }
+    CHECK(eddy_runtime_use(NULL) == EDDY_OK);
+    return unused;
+}
+
+static void pass_by(void *context, void *data, const eddy_error *failure) {
+    (void)context;
+    (void)data;
+    (void)failure;
+}
+
+static void a_waiter_in_one_thread_mode_runs_what_comes_due(void) {
+    begin_alone();
+    pthread_t lender;
+    CHECK(pthread_create(&lender, NULL, lend_in_rounds, NULL) == 0);
+    for (int round = 1; round <= LENT_ROUNDS; round++) {
+        while (atomic_load(&lent_round) != round)
+            sched_yield();
+        CHECK(eddy_access_async(source, EDDY_READ | EDDY_WRITE, pass_by, NULL) == EDDY_OK);
+        eddy_tensor *sum = eddy_add(source, source);
+        atomic_store(&waited_round, round);
+        CHECK(eddy_wait(sum, EDDY_FOREVER) == EDDY_OK);
+        eddy_release(&sum);
+        atomic_store(&ended_round, round);
+    }
+    pthread_join(lender, NULL);
+    eddy_release(&source);
+}
+
 /* ---- */
 
 #define CASE(name)                                                                                                     \
@@ -455,8 +683,15 @@ static const struct {
     CASE(a_million_handles_are_trimmed),
     CASE(streams_are_reused_beside_a_shortage),
     CASE(two_runtimes_share_the_limit),
+    CASE(one_thread_mode_shares_the_limit),
+    CASE(one_thread_mode_waits_for_no_kernel_without_end),
     CASE(two_runtimes_do_not_wait_for_each_other),
     CASE(a_callback_may_fork),
+    CASE(a_callback_inside_a_call_gives_nothing_up_twice),
+    CASE(what_a_callback_makes_is_in_no_scope_around_it),
+    CASE(a_callback_has_its_own_gradients),
+    CASE(one_thread_mode_waits_for_no_callback_of_another),
+    CASE(a_waiter_in_one_thread_mode_runs_what_comes_due),
 };
 
 int main(int argc, char **argv) {

@@ -37,6 +37,15 @@ MODELS = {
     ),
     "lend": (["-DACTIONS=2"], ["-DACTIONS=3"], {"": "-DACTIONS=2"}),
     "permit": ([""], ["-DPERMITS=2 -DWORKS=3"], {}),
+    "callback": ([""], ["-DCALLS=5 -DMARK=2"], {}),
+    "closing": ([""], [""], {}),
+    "numbers": ([""], ["-DTAKES=7"], {}),
+    "token": ([""], ["-DWORKS=3"], {}),
+    "sharing": (
+        ["-DPROGRAM=1", "-DPROGRAM=2", "-DPROGRAM=3"],
+        ["-DPROGRAM=1", "-DPROGRAM=2", "-DPROGRAM=3"],
+        {"": "-DPROGRAM=1", "BUG_PARTS_IN_SILENCE": "-DPROGRAM=3"},
+    ),
     "poison": (["-DOPS=3"], ["-DOPS=4"], {"": "-DOPS=3"}),
 }
 DEPTH = 100000

@@ -243,6 +243,19 @@ static inline void start_thread(pthread_t *thread, void *(*run)(void *context), 
     cr_assert_eq(pthread_create(thread, NULL, run, context), 0);
 }
 
+/* Until the thread (the system's number) sleeps, as the system sees it: one that only ever looks again keeps a processor busy. */
+static inline void await_asleep(pid_t thread) {
+    char path[64], state = 0;
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
+    while (state != 'S') {
+        FILE *file = fopen(path, "r");
+        cr_assert_not_null(file);
+        cr_assert_eq(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+        fclose(file);
+        sched_yield();
+    }
+}
+
 static inline void join_thread(pthread_t thread) {
     cr_assert_eq(pthread_join(thread, NULL), 0);
 }

@@ -2,6 +2,8 @@
 #include <base/float_environment.h>
 #include <errno.h>
 #include <fenv.h>
+#include <time.h>
+#include <vm/price.h>
 
 static const eddy_runtime_options paths[] = {
     {.threads = 2}, {.threads = 2, .full_path = true}, {.threads = 3, .worker_path = true}, {.one_thread = true}};
@@ -87,6 +89,120 @@ Test(execute, there_are_never_more_threads_in_kernels_than_asked_for) {
     for (int i = 0; i < 4; i++)
         join_thread(threads[i]);
     cr_assert_leq(eddy_load_relaxed(&most_inside), 2);
+    session_close(&session);
+}
+
+/* ---- who runs a dear call ---- */
+
+/* Dear, and no more than an issuer runs itself. */
+static int64_t dear_cost_ps(void) {
+    return eddy_team_hand_over_ns() * 4 * 1000;
+}
+
+static pthread_t ran_on;
+
+static void note_thread(const eddy_vm_run *run) {
+    ran_on = pthread_self();
+    synthetic_run(run);
+}
+
+static const eddy_vm_descriptor noting_op = {.run = note_thread, .name = synthetic_name, .describe = synthetic_describe};
+
+/* Whether its issuer ran the call. */
+static bool runs_itself(vm_session *session, int64_t seed) {
+    session->cost_ps = dear_cost_ps();
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+    cr_assert_eq(session_call(session, &noting_op, seed, false, 0, NULL, 1, &target), EDDY_OK);
+    cr_assert_eq(session_read(session, target.storage), value_of(seed, 0));
+    session_release(session, target.storage);
+    return pthread_equal(ran_on, pthread_self());
+}
+
+Test(execute, an_issuer_that_waits_for_each_result_runs_dear_calls_itself) {
+    vm_session session = session_open_threads(2);
+    int by_itself = 0;
+    for (int i = 0; i < 100; i++)
+        by_itself += runs_itself(&session, i);
+    /* Where the machine took the processor away between a call and its read, that looks like work of its own for a while. */
+    cr_assert_gt(by_itself, 50);
+    session_close(&session);
+}
+
+/* Twice what a hand-over is ever thought to cost, and more than was ever estimated for a call here. */
+static void work_of_its_own(void) {
+    struct timespec least = {0, 20000000};
+    nanosleep(&least, NULL);
+}
+
+/* The call stays until the issuer, which has come back meanwhile, lets it go. */
+Test(execute, an_issuer_with_work_of_its_own_leaves_dear_calls_to_others) {
+    vm_session session = session_open_threads(2);
+    for (int i = 0; i < 20; i++) {
+        session.cost_ps = dear_cost_ps();
+        session_release(&session, session_make(&session, i));
+        work_of_its_own();
+    }
+    session.cost_ps = dear_cost_ps();
+    vm_latch latch = {0};
+    eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
+    latch_open(&latch);
+    session_release(&session, held);
+    session_close(&session);
+}
+
+/* A call known to gain nothing by helpers. */
+static void know_as_whole(const char *op, int64_t cost_ps) {
+    eddy_price *price = eddy_price_find(op, eddy_cost_class_ns(eddy_cost_class(cost_ps)));
+    for (int i = 0; i < 50; i++)
+        eddy_price_note(price, eddy_price_asks_helpers(price), INT64_C(1000000000));
+}
+
+typedef struct beside {
+    vm_session session;
+    vm_latch latch;
+    eddy_storage_number held;
+} beside;
+
+/* More than what whoever has the role runs beside other issuers, less than alone. */
+#define COST_SHARED INT64_C(10000000)
+
+static void *issue_and_stay(void *context) {
+    beside *b = context;
+    b->session.cost_ps = COST_SHARED;
+    session_release(&b->session, session_make(&b->session, 1));
+    b->held = session_latch(&b->session, &b->latch, 0, NULL);
+    return NULL;
+}
+
+/* The other one is inside its kernel all the while. */
+Test(execute, two_issuers_run_their_calls_beside_each_other) {
+    beside b = {.session = session_open_threads(2)};
+    vm_session session = b.session;
+    session.cost_ps = COST_SHARED;
+    session_release(&session, session_make(&session, 0));
+    pthread_t other;
+    start_thread(&other, issue_and_stay, &b);
+    latch_await(&b.latch, 1);
+    for (int i = 0; i < 10; i++) {
+        eddy_storage_number a = session_make(&session, i);
+        cr_assert_eq(session_read(&session, a), value_of(i, 0));
+        session_release(&session, a);
+    }
+    latch_open(&b.latch);
+    join_thread(other);
+    session_release(&session, b.held);
+    session_close(&session);
+}
+
+/* So is this one: others can be run beside it. */
+Test(execute, a_call_that_cannot_be_cut_goes_to_another_thread) {
+    vm_session session = session_open_threads(2);
+    session.cost_ps = dear_cost_ps();
+    know_as_whole("latch", session.cost_ps);
+    vm_latch latch = {0};
+    eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
+    latch_open(&latch);
+    session_release(&session, held);
     session_close(&session);
 }
 

@@ -165,6 +165,30 @@ Test(graph, successors_on_the_stream_are_dispatched_before_their_predecessors_en
     session_close(&session);
 }
 
+/* Linked while none of them was dispatched: a read, and the write that follows it. */
+Test(graph, a_write_is_dispatched_before_the_read_ahead_of_it_ends) {
+    vm_session session = open_linking();
+    session_hold(&session, true);
+    vm_latch latch = {0};
+    eddy_storage_number a = session_make(&session, 1), elsewhere = session_latch(&session, &latch, 0, NULL);
+    session.stream = session.held;
+    eddy_storage_number first = session_make_from(&session, 2, 1, &elsewhere);
+    eddy_storage_number reader = session_make_from(&session, 3, 1, &a);
+    session_mix_in(&session, a, 4, 0, NULL);
+    edges_after(&session, eddy_vm_counters_read(session.vm).submitted);
+    latch_open(&latch);
+    while (eddy_fake_stream_held(session.fake) < 3)
+        sched_yield();
+    for (int i = 0; i < 3; i++)
+        session_step(&session);
+    cr_assert_eq(session_read(&session, reader), value_from(3, value_of(1, 0)));
+    cr_assert_eq(session_read(&session, a), synthetic_mix(value_of(1, 0), 4));
+    eddy_storage_number all[] = {a, elsewhere, first, reader};
+    for (int i = 0; i < 4; i++)
+        session_release(&session, all[i]);
+    session_close(&session);
+}
+
 Test(graph, an_unordered_stream_lets_independent_instructions_overtake) {
     vm_session session = open_linking();
     session_hold(&session, false);

@@ -1,4 +1,5 @@
-/* The interleavings of vm/PROTOCOL.md section 13, each by its name. */
+/* The interleavings of vm/PROTOCOL.md section 13, each by its name; those with an end, a bound or a shortage in them stand in
+ * test_hostile.c. */
 #include "session.h"
 
 /* ---- two issuers and a hand-over between them ---- */
@@ -130,8 +131,8 @@ Test(interleavings, in_place_from_another_thread_while_caller_runs) {
     start_thread(&writer, write_in_place, &race);
     start_thread(&conductor, let_both_go, &race);
     latch_await(&race.start, 1);
-    eddy_vm_operand operands[2] = {
-        {.storage = race.storage}, {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8}};
+    eddy_vm_operand operands[2] = {{.storage = race.storage},
+                                   {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8}};
     cr_assert_eq(session_submit(&session, &read_slowly_op, operands, 2, NULL, 0), EDDY_OK);
     join_thread(writer);
     join_thread(conductor);
@@ -212,8 +213,8 @@ Test(interleavings, deleter_that_releases) {
     for (int mode = 0; mode < 3; mode++) {
         enum { LINKS = 300 };
         static chain_link links[LINKS];
-        vm_session session = session_open((eddy_runtime_options){
-            .threads = 2, .worker_path = mode == 1, .one_thread = mode == 2});
+        vm_session session =
+            session_open((eddy_runtime_options){.threads = 2, .worker_path = mode == 1, .one_thread = mode == 2});
         eddy_store_relaxed(&chain_links_deleted, 0);
         eddy_storage_number next = 0;
         for (int i = 0; i < LINKS; i++) {
@@ -259,8 +260,7 @@ static void issue_and_wait(void *context, void *data, int64_t bytes, const eddy_
 }
 
 Test(interleavings, callback_issues_and_is_refused_a_wait) {
-    vm_session session =
-        session_open((eddy_runtime_options){.threads = 2, .worker_path = true, .in_flight_high = 20});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true, .in_flight_high = 20});
     eddy_storage_number a = session_make(&session, 1), b = session_make(&session, 2);
     session_settle(&session);
     /* What the callback issues waits behind the callback itself, so its waits cannot be over. */
@@ -343,8 +343,8 @@ static void *make_and_sleep(void *context) {
 Test(interleavings, maker_sleeps_while_another_releases) {
     for (int mode = 0; mode < 2; mode++) {
         static sleeping_maker maker;
-        maker = (sleeping_maker){
-            .session = session_open((eddy_runtime_options){.threads = 2, .worker_path = mode == 1})};
+        maker =
+            (sleeping_maker){.session = session_open((eddy_runtime_options){.threads = 2, .worker_path = mode == 1})};
         pthread_t thread;
         start_thread(&thread, make_and_sleep, &maker);
         latch_await(&maker.asleep, 1);
@@ -367,4 +367,188 @@ Test(interleavings, maker_sleeps_while_another_releases) {
         join_thread(thread);
         session_close(&maker.session);
     }
+}
+
+/* ---- whose lend, whose mark ---- */
+
+typedef struct reading_lender {
+    vm_session *session;
+    eddy_storage_number storage;
+    vm_latch latch;
+    uint64_t submitted;
+} reading_lender;
+
+static void *lend_until_another_waits(void *context) {
+    reading_lender *lender = context;
+    void *data;
+    eddy_vm_lend *lend;
+    cr_assert_eq(eddy_vm_lend_begin(lender->session->vm, lender->storage, false, &forever, &data, &lend), EDDY_OK);
+    latch_pass(&lender->latch);
+    while (eddy_vm_counters_read(lender->session->vm).submitted == lender->submitted)
+        sched_yield();
+    eddy_vm_lend_end(lender->session->vm, lend, false);
+    return NULL;
+}
+
+/* Two threads are lent the same: the one that has ended its own may wait for the other. */
+Test(interleavings, unmap_other) {
+    vm_session session = session_open_threads(2);
+    eddy_storage_number a = session_make(&session, 1);
+    reading_lender other = {.session = &session, .storage = a};
+    void *data;
+    eddy_vm_lend *own;
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, a, false, &forever, &data, &own), EDDY_OK);
+    pthread_t thread;
+    start_thread(&thread, lend_until_another_waits, &other);
+    latch_await(&other.latch, 1);
+    session_mix_in(&session, a, 2, 0, NULL);
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &forever), EDDY_WOULD_DEADLOCK);
+    taken_error();
+    eddy_vm_lend_end(session.vm, own, false);
+    other.submitted = eddy_vm_counters_read(session.vm).submitted;
+    latch_open(&other.latch);
+    cr_assert_eq(session_read(&session, a), synthetic_mix(value_of(1, 0), 2));
+    join_thread(thread);
+    session_release(&session, a);
+    session_close(&session);
+}
+
+/* Both the wait for a shape and the lend give up while the kernel that finds it runs, and come to it once it has. */
+Test(interleavings, map_late) {
+    static const eddy_vm_wait impatient = {1, "test", NULL};
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_latch latch = {0};
+    eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true};
+    cr_assert_eq(session_call(&session, &synthetic_late_op, 3, false, 1, &held, 1, &target), EDDY_OK);
+    eddy_shape shape;
+    void *data;
+    eddy_vm_lend *lend;
+    cr_assert_eq(eddy_vm_late_shape(session.vm, target.storage, &impatient, &shape), EDDY_TIMED_OUT);
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, target.storage, true, &impatient, &data, &lend), EDDY_TIMED_OUT);
+    taken_error();
+    latch_open(&latch);
+    cr_assert_eq(eddy_vm_late_shape(session.vm, target.storage, &forever, &shape), EDDY_OK);
+    cr_assert(shape.rank == 1 && shape.dims[0] == CELLS);
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, target.storage, true, &forever, &data, &lend), EDDY_OK);
+    eddy_vm_lend_end(session.vm, lend, false);
+    session_release(&session, held);
+    session_release(&session, target.storage);
+    session_close(&session);
+}
+
+/* What a refused wait wanted is nothing to the thread's next wait, though both use the same waiter. */
+Test(interleavings, stale_wanted) {
+    eddy_thread_fail_at(2, 1); /* two workers, no third: a waiter may run a kernel */
+    vm_session session = session_open_threads(3);
+    session.cost_ps = COST_WORKER;
+    vm_latch busy = {0}, foreign = {0};
+    eddy_storage_number held[2] = {session_latch(&session, &busy, 0, NULL), session_latch(&session, &busy, 0, NULL)};
+    latch_await(&busy, 2); /* every worker is inside */
+    eddy_storage_number queued = session_latch(&session, &foreign, 0, NULL);
+    session.cost_ps = COST_CALLER;
+    eddy_storage_number lent = session_make(&session, 1);
+    void *data;
+    eddy_vm_lend *lend;
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, lent, true, &forever, &data, &lend), EDDY_OK);
+    eddy_storage_number behind = session_make_from(&session, 2, 2, (eddy_storage_number[]){queued, lent});
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, behind, &forever), EDDY_WOULD_DEADLOCK);
+    taken_error();
+    session.cost_ps = COST_WORKER;
+    eddy_storage_number wanted = session_make(&session, 3);
+    /* Were it to run the kernel that it wanted before, it would stay at the latch. */
+    cr_assert_eq(session_read(&session, wanted), value_of(3, 0));
+    cr_assert_eq(eddy_load_acquire(&foreign.entered), 0);
+    eddy_vm_lend_end(session.vm, lend, false);
+    latch_open(&foreign);
+    latch_open(&busy);
+    eddy_storage_number all[] = {held[0], held[1], queued, lent, behind, wanted};
+    for (int i = 0; i < 6; i++)
+        session_release(&session, all[i]);
+    session_close(&session);
+}
+
+/* More nodes stand between the wait and the lend than a walk visits where none is open. */
+Test(interleavings, trace_while_a_lend_is_open) {
+    vm_session session = session_open_threads(2);
+    eddy_storage_number a = session_make(&session, 1), free_chain = session_make(&session, 1);
+    void *data;
+    eddy_vm_lend *lend;
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &lend), EDDY_OK);
+    vm_latch latch = {0};
+    session.cost_ps = COST_WORKER;
+    eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
+    int64_t expected = value_of(1, 0);
+    for (int i = 0; i < 2000; i++) {
+        session_mix_in(&session, a, i, 0, NULL);
+        session_mix_in(&session, free_chain, i, i == 0, &held);
+    }
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &forever), EDDY_WOULD_DEADLOCK);
+    taken_error();
+    latch_open(&latch);
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, free_chain, &forever), EDDY_OK, "no lend is in its way");
+    eddy_vm_lend_end(session.vm, lend, false);
+    for (int i = 0; i < 2000; i++)
+        expected = synthetic_mix(expected, i);
+    cr_assert_eq(session_read(&session, a), expected);
+    session_release(&session, a);
+    session_release(&session, held);
+    session_release(&session, free_chain);
+    session_close(&session);
+}
+
+/* ---- a long list of ready instructions ---- */
+
+typedef struct ready_list {
+    eddy_vm *vm;
+    pthread_t engine;
+    uint64_t published_before; /* the first of them ran */
+    uint64_t most_unpublished;
+    int64_t run_by_engine, run;
+} ready_list;
+
+typedef struct ready_arguments {
+    ready_list *list;
+} ready_arguments;
+
+static void count_ready_run(const eddy_vm_run *run) {
+    ready_list *list = ((const ready_arguments *)run->instruction.arguments)->list;
+    uint64_t published = eddy_load_acquire(&list->vm->retired);
+    if (list->run++ == 0)
+        list->published_before = published;
+    if (pthread_equal(pthread_self(), list->engine))
+        list->run_by_engine++;
+    uint64_t unpublished = (uint64_t)list->run - (published - list->published_before);
+    if (unpublished > list->most_unpublished)
+        list->most_unpublished = unpublished;
+}
+
+static const eddy_vm_descriptor count_ready_op = {.run = count_ready_run, .name = synthetic_name};
+
+/* A lend ends, and thousands are ready: who works them tells how far it is, and leaves them to others once its time is over. */
+Test(interleavings, run_ready) {
+    enum { COUNT = 3000 };
+    vm_session session = session_open_threads(2);
+    eddy_storage_number a = session_make(&session, 1);
+    void *data;
+    eddy_vm_lend *lend;
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &lend), EDDY_OK);
+    ready_list list = {.vm = session.vm, .engine = pthread_self()};
+    ready_arguments arguments = {&list};
+    for (int i = 0; i < COUNT; i++) {
+        eddy_vm_operand operand = {.storage = a, .access = EDDY_ACCESS_MUT};
+        cr_assert_eq(session_submit(&session, &count_ready_op, &operand, 1, &arguments, sizeof(arguments)), EDDY_OK);
+    }
+    while (!eddy_engine_request(session.vm))
+        sched_yield();
+    eddy_vm_lend_end(session.vm, lend, false);
+    eddy_engine_turn turn = {.budget_ns = 1, .is_caller = true};
+    eddy_engine_work(session.vm, &turn);
+    int64_t run_in_turn = list.run_by_engine;
+    session_settle(&session);
+    cr_assert_eq(list.run, COUNT);
+    cr_assert(run_in_turn > 0 && run_in_turn <= 200, "%d", (int)run_in_turn);
+    cr_assert_leq(list.most_unpublished, 200);
+    session_release(&session, a);
+    session_close(&session);
 }

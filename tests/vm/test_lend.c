@@ -97,6 +97,93 @@ Test(lend, a_wait_behind_ones_own_lend_is_refused_at_once) {
     session_close(&session);
 }
 
+/* A chain that is longer than a walk for something to help with. */
+#define CHAIN 1000
+
+static eddy_storage_number chain_behind(vm_session *session, eddy_storage_number first) {
+    eddy_storage_number last = session_make_from(session, 0, 1, &first);
+    for (int i = 1; i < CHAIN; i++)
+        session_mix_in(session, last, i, 0, NULL);
+    return last;
+}
+
+/* Calls of an ordered stream have no edges between them: those that are not in its queue yet are a chain. */
+Test(lend, a_wait_far_down_the_stream_behind_ones_own_lend_is_refused_at_once) {
+    vm_session session = open_two_threads();
+    eddy_storage_number a = session_make(&session, 1), made[CHAIN];
+    int64_t *cells;
+    session_hold(&session, true);
+    eddy_vm_lend *open = lend(&session, a, true, &cells);
+    session.stream = session.held;
+    eddy_storage_number behind = session_make_from(&session, 2, 1, &a);
+    for (int i = 0; i < CHAIN; i++)
+        made[i] = session_make(&session, i);
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, made[CHAIN - 1], &forever), EDDY_WOULD_DEADLOCK);
+    cr_assert_eq(taken_error().status, EDDY_WOULD_DEADLOCK);
+    eddy_vm_lend_end(session.vm, open, false);
+    for (int i = 0; i < CHAIN + 1; i++)
+        session_step(&session);
+    session_release(&session, a);
+    session_release(&session, behind);
+    for (int i = 0; i < CHAIN; i++) {
+        cr_assert_eq(session_read(&session, made[i]), value_of(i, 0));
+        session_release(&session, made[i]);
+    }
+    session_close(&session);
+}
+
+Test(lend, a_wait_far_behind_ones_own_lend_is_refused_at_once) {
+    vm_session session = open_two_threads();
+    eddy_storage_number a = session_make(&session, 1);
+    int64_t *cells;
+    eddy_vm_lend *open = lend(&session, a, true, &cells);
+    eddy_storage_number last = chain_behind(&session, a);
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, last, &forever), EDDY_WOULD_DEADLOCK);
+    cr_assert_eq(taken_error().status, EDDY_WOULD_DEADLOCK);
+    cr_assert_eq(eddy_vm_sync(session.vm, &forever, NULL), EDDY_WOULD_DEADLOCK);
+    cr_assert_eq(taken_error().status, EDDY_WOULD_DEADLOCK);
+    eddy_vm_lend_end(session.vm, open, false);
+    session_release(&session, a);
+    session_release(&session, last);
+    session_close(&session);
+}
+
+typedef struct poller {
+    vm_session *session;
+    eddy_storage_number storage;
+} poller;
+
+/* Waits for a nanosecond, so many times. */
+static void *poll(void *context) {
+    poller *p = context;
+    eddy_vm_wait soon = {1, "test", NULL};
+    for (int i = 0; i < 10; i++) {
+        cr_assert_eq(eddy_vm_wait_storage(p->session->vm, p->storage, &soon), EDDY_TIMED_OUT);
+        cr_assert_eq(taken_error().status, EDDY_TIMED_OUT);
+    }
+    return NULL;
+}
+
+Test(lend, a_wait_behind_anothers_lend_does_not_look_at_all_of_what_is_behind_it) {
+    vm_session session = session_open((eddy_runtime_options){.one_thread = true});
+    eddy_storage_number a = session_make(&session, 1);
+    int64_t *cells;
+    eddy_vm_lend *open = lend(&session, a, true, &cells);
+    eddy_storage_number last = chain_behind(&session, a);
+    uint64_t before = session.vm->engine.visited;
+    poller p = {&session, last};
+    pthread_t thread;
+    start_thread(&thread, poll, &p);
+    join_thread(thread);
+    /* In one-thread mode each has played the engine itself, and is over. */
+    cr_assert_gt(session.vm->engine.visited, before);
+    cr_assert_lt(session.vm->engine.visited - before, 10 * CHAIN / 2);
+    eddy_vm_lend_end(session.vm, open, false);
+    session_release(&session, a);
+    session_release(&session, last);
+    session_close(&session);
+}
+
 Test(lend, what_has_nothing_to_do_with_the_lend_may_be_waited_for) {
     vm_session session = open_two_threads();
     eddy_storage_number a = session_make(&session, 1), b = session_make(&session, 2);

@@ -1,5 +1,5 @@
 #include "session.h"
-#include <sys/syscall.h>
+#include <base/trace.h>
 
 /* The stream is held, so that nothing finishes before the test says so. */
 static vm_session open_marked(int64_t count, int64_t bytes) {
@@ -15,14 +15,12 @@ typedef struct vm_producer {
     int count;
     int64_t bytes;
     _Atomic int issued;
-    _Atomic pid_t thread; /* atomic: its system's number */
     eddy_status status;
     eddy_storage_number made[100];
 } vm_producer;
 
 static void *produce(void *context) {
     vm_producer *producer = context;
-    eddy_store_release(&producer->thread, (pid_t)syscall(SYS_gettid));
     for (int i = 0; i < producer->count && producer->status == EDDY_OK; i++) {
         eddy_vm_operand target = {
             .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = producer->bytes};
@@ -42,19 +40,6 @@ static void await_issued(vm_producer *producer, int count) {
 static void await_held(vm_session *session, int64_t count) {
     while (eddy_fake_stream_held(session->fake) < count)
         sched_yield();
-}
-
-/* Until the producer sleeps, as the system sees it: one that only ever looks again keeps a processor busy. */
-static void await_asleep(vm_producer *producer) {
-    char path[64], state = 0;
-    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)eddy_load_acquire(&producer->thread));
-    while (state != 'S') {
-        FILE *file = fopen(path, "r");
-        cr_assert_not_null(file);
-        cr_assert_eq(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
-        fclose(file);
-        sched_yield();
-    }
 }
 
 /* The read of what is ready makes no instruction: what is in flight is the producer's alone. */
@@ -112,6 +97,52 @@ Test(marks, bytes_hold_back_as_well) {
     for (int i = 0; i < 20; i++)
         session_release(&producer.session, producer.made[i]);
     session_close(&producer.session);
+}
+
+/* How often somebody has waited. */
+static void count_wait(void *context, eddy_trace_phase phase, const char *name, uint64_t sequence) {
+    (void)name;
+    (void)sequence;
+    if (phase == EDDY_TRACE_WAIT)
+        eddy_add_relaxed((_Atomic int *)context, 1);
+}
+
+static void ignore(void *context, eddy_trace_phase phase, const char *name, uint64_t sequence) {
+    (void)context;
+    (void)phase;
+    (void)name;
+    (void)sequence;
+}
+
+/* So many calls behind a held one, each with a new kilobyte; how often they waited, each for a while only. */
+static int waits_behind_a_held_one(int64_t lead_bytes, int count) {
+    vm_session session = session_open_threads(2);
+    session_hold(&session, true);
+    session.stream = session.held;
+    session.vm->lead_bytes = lead_bytes;
+    _Atomic int waits = 0;
+    eddy_trace_listener listener = {count_wait, ignore, (void *)&waits};
+    eddy_trace_listen(&listener);
+    eddy_storage_number made[100];
+    for (int i = 0; i < count; i++) {
+        eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 1024};
+        cr_assert_eq(session_call(&session, &synthetic_op, i, false, 0, NULL, 1, &target), EDDY_OK);
+        made[i] = target.storage;
+    }
+    eddy_trace_listen(NULL);
+    for (int i = 0; i < count; i++)
+        session_step(&session);
+    for (int i = 0; i < count; i++) {
+        cr_assert_eq(session_read(&session, made[i]), value_of(i, 0));
+        session_release(&session, made[i]);
+    }
+    session_close(&session);
+    return eddy_load_relaxed(&waits);
+}
+
+Test(marks, a_call_that_is_far_ahead_in_bytes_waits_each_time_and_goes_on) {
+    cr_assert_geq(waits_behind_a_held_one(4096, 30), 20);
+    cr_assert_leq(waits_behind_a_held_one(1 << 20, 20), 1);
 }
 
 /* The rest of the memory is for what came before. */
@@ -234,40 +265,4 @@ Test(marks, closing_waits_for_throttled_issuers_to_leave) {
         eddy_vm_destroy(session->vm);
         assert_no_memory_held();
     }
-}
-
-/* The ring holds 4,096 lines; the marks allow more instructions than that. */
-Test(marks, a_full_ring_holds_back_and_loses_nothing) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
-    session.cost_ps = COST_SCHEDULER;
-    eddy_storage_number a = session_make(&session, 1);
-    session_settle(&session); /* something has finished since issuers last looked */
-    vm_latch latch = {0};
-    eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
-    latch_await(&latch, 1); /* the scheduler thread is inside: nothing is taken from the ring */
-    static vm_producer producer = {.count = 100, .bytes = 8};
-    producer.session = session;
-    /* Records of two lines; what fits is issued here, the rest by a thread that will have to wait. */
-    int64_t expected = value_of(1, 0);
-    while (eddy_load_relaxed(&session.vm->ring.tail) < EDDY_RING_LINES - 64) {
-        int i = (int)eddy_load_relaxed(&session.vm->ring.tail);
-        session_mix_in(&session, a, i, 0, NULL);
-        expected = synthetic_mix(expected, i);
-    }
-    pthread_t thread;
-    start_thread(&thread, produce, &producer);
-    await_throttled(&session);
-    cr_assert_lt(eddy_load_acquire(&producer.issued), 100);
-    await_asleep(&producer);
-    latch_open(&latch);
-    join_thread(thread);
-    cr_assert_eq(producer.status, EDDY_OK);
-    cr_assert_eq(session_read(&session, a), expected);
-    for (int i = 0; i < 100; i++) {
-        cr_assert_eq(session_read(&session, producer.made[i]), value_of(i, 0));
-        session_release(&session, producer.made[i]);
-    }
-    session_release(&session, a);
-    session_release(&session, held);
-    session_close(&session);
 }

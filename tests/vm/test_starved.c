@@ -241,18 +241,6 @@ Test(starved, a_storage_made_by_hand_waits_for_nothing_where_there_is_room) {
 }
 
 /* Something always runs: a latch that opens when the other storage has failed. */
-Test(starved, what_never_fits_fails_at_once) {
-    vm_session session = open_workers(8 * MB);
-    vm_latch latch = {0};
-    eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
-    latch_await(&latch, 1);
-    eddy_storage_number large = submit(&session, 9 * MB, 1, 0, NULL);
-    cr_assert_eq(eddy_vm_wait_storage(session.vm, large, &forever), EDDY_OUT_OF_MEMORY);
-    taken_error();
-    latch_open(&latch);
-    close_all(&session, 2, (eddy_storage_number[]){held, large});
-}
-
 Test(starved, a_storage_made_by_hand_fails_when_nothing_comes_free) {
     hand_maker maker = {.bytes = 5 * MB};
     make_at_latch(8 * MB, 5 * MB, false, &maker);

@@ -267,6 +267,21 @@ static int child_of_fork(vm_session *session, eddy_storage_number a, eddy_vm_eve
     return 0;
 }
 
+typedef struct lock_holder {
+    eddy_vm *vm;
+    vm_latch *latch;
+} lock_holder;
+
+static void *hold_locks(void *context) {
+    lock_holder *holder = context;
+    eddy_lock_acquire(&holder->vm->submission);
+    eddy_lock_acquire(&holder->vm->waiters.lock);
+    latch_pass(holder->latch);
+    eddy_lock_release(&holder->vm->waiters.lock);
+    eddy_lock_release(&holder->vm->submission);
+    return NULL;
+}
+
 /* With the locks that others hold at that moment held for good in the child. */
 Test(vm, a_forked_child_is_refused_everywhere_and_may_make_a_new_one) {
     vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
@@ -275,15 +290,18 @@ Test(vm, a_forked_child_is_refused_everywhere_and_may_make_a_new_one) {
     eddy_storage_number a = session_make(&session, 1);
     eddy_vm_event *event;
     cr_assert_eq(eddy_vm_event_record(session.vm, session.held, NULL, &event), EDDY_OK);
-    eddy_lock_acquire(&session.vm->submission);
-    eddy_lock_acquire(&session.vm->waiters.lock);
+    vm_latch latch = {0};
+    lock_holder holder = {session.vm, &latch};
+    pthread_t thread;
+    start_thread(&thread, hold_locks, &holder);
+    latch_await(&latch, 1);
     pid_t child = fork();
     if (child == 0) {
         alarm(30);
         _exit(child_of_fork(&session, a, event));
     }
-    eddy_lock_release(&session.vm->waiters.lock);
-    eddy_lock_release(&session.vm->submission);
+    latch_open(&latch);
+    join_thread(thread);
     int status;
     cr_assert_eq(waitpid(child, &status, 0), child);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child: %d", WEXITSTATUS(status));

@@ -81,6 +81,27 @@ static void *wait_an_hour(void *context) {
 }
 
 /* On an injected clock, so that an hour passes at once. */
+Test(wait, the_timeout_covers_the_wait_for_room_in_the_ring) {
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    /* The test has the engine's role, and does nothing. */
+    while (!eddy_engine_request(session.vm))
+        sched_yield();
+    eddy_storage_number a = session_make(&session, 0);
+    for (int i = 1; eddy_ring_has_room(&session.vm->ring, EDDY_RECORD_LINES_MAX + 2); i++)
+        session_overwrite(&session, a, i);
+    eddy_vm_wait soon = {1000000, "test", NULL};
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &soon), EDDY_TIMED_OUT);
+    cr_assert_eq(eddy_vm_sync(session.vm, &soon, NULL), EDDY_TIMED_OUT);
+    eddy_error error = taken_error();
+    cr_assert_eq(error.status, EDDY_TIMED_OUT);
+    cr_assert_eq(error.more, 1);
+    eddy_engine_turn turn = {.budget_ns = INT64_MAX};
+    eddy_engine_work(session.vm, &turn);
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &forever), EDDY_OK);
+    session_release(&session, a);
+    session_close(&session);
+}
+
 Test(wait, an_hour_is_over_when_the_clock_says_so) {
     eddy_store_release(&test_clock_ns, 1000000000);
     eddy_clock_replace(test_clock);
@@ -304,35 +325,4 @@ Test(wait, every_wait_on_a_closed_vm_is_refused_and_leaks_nothing) {
     eddy_vm_destroy(session.vm);
     taken_error();
     assert_no_memory_held();
-}
-
-/* What a refused wait wanted is nothing to the thread's next wait, though both use the same waiter. */
-Test(wait, a_refused_wait_leaves_no_mark_that_the_next_one_follows) {
-    eddy_thread_fail_at(2, 1); /* two workers, no third: a waiter may run a kernel */
-    vm_session session = session_open_threads(3);
-    session.cost_ps = COST_WORKER;
-    vm_latch busy = {0}, foreign = {0};
-    eddy_storage_number held[2] = {session_latch(&session, &busy, 0, NULL), session_latch(&session, &busy, 0, NULL)};
-    latch_await(&busy, 2); /* every worker is inside */
-    eddy_storage_number queued = session_latch(&session, &foreign, 0, NULL);
-    session.cost_ps = COST_CALLER;
-    eddy_storage_number lent = session_make(&session, 1);
-    void *data;
-    eddy_vm_lend *lend;
-    cr_assert_eq(eddy_vm_lend_begin(session.vm, lent, true, &forever, &data, &lend), EDDY_OK);
-    eddy_storage_number behind = session_make_from(&session, 2, 2, (eddy_storage_number[]){queued, lent});
-    cr_assert_eq(eddy_vm_wait_storage(session.vm, behind, &forever), EDDY_WOULD_DEADLOCK);
-    taken_error();
-    session.cost_ps = COST_WORKER;
-    eddy_storage_number wanted = session_make(&session, 3);
-    /* Were it to run the kernel that it wanted before, it would stay at the latch. */
-    cr_assert_eq(session_read(&session, wanted), value_of(3, 0));
-    cr_assert_eq(eddy_load_acquire(&foreign.entered), 0);
-    eddy_vm_lend_end(session.vm, lend, false);
-    latch_open(&foreign);
-    latch_open(&busy);
-    eddy_storage_number all[] = {held[0], held[1], queued, lent, behind, wanted};
-    for (int i = 0; i < 6; i++)
-        session_release(&session, all[i]);
-    session_close(&session);
 }

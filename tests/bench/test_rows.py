@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""The list of rows: names, batches, goals and peers fit together. bench/ stands in PYTHONPATH."""
+
+import pathlib
+import re
+import unittest
+
+import peers
+import rows
+import run
+
+ROWS = {row.name: row for row in rows.all_rows()}
+
+
+class Rows(unittest.TestCase):
+    def test_names_are_given_once(self):
+        self.assertEqual(len(ROWS), len(rows.all_rows()))
+
+    def test_a_batch_stands_together_and_is_run_in_one_way(self):
+        seen = set()
+        for batch in run.batches(rows.all_rows()):
+            self.assertNotIn(batch[0].batch or batch[0].name, seen)
+            seen.add(batch[0].batch or batch[0].name)
+            ways = {(row.program, row.peers, row.threads, row.is_pinned, row.kind) for row in batch}
+            self.assertEqual(len(ways), 1, batch[0].batch)
+
+    def test_a_goal_refers_to_peers_of_its_row(self):
+        for row in ROWS.values():
+            if row.goal.of not in ("", "*"):
+                self.assertTrue(any(peer.name.startswith(row.goal.of) for peer in row.peers), row.name)
+
+    def test_every_peer_has_a_builder(self):
+        for row in ROWS.values():
+            for peer in row.peers:
+                if not peer.program.startswith(("ours/", "one_thread/")):
+                    self.assertTrue(hasattr(peers.Peers, "_build_" + peer.program), peer.program)
+
+
+class Small(unittest.TestCase):
+    """The programs of small ops."""
+
+    def test_goals_are_against_one_thread_mode(self):
+        for row in ROWS.values():
+            if row.program == "small":
+                self.assertEqual(row.goal.of, "Eddy, one thread", row.name)
+
+    def test_each_is_measured_beside_libtorch_with_one_thread_and_two(self):
+        for name in rows.SMALL:
+            for suffix in ("", "_cpu", "_memory"):
+                row = ROWS[f"small_{name}{suffix}"]
+                self.assertEqual((row.threads, row.is_pinned), (2, False))
+                for program in ("libtorch_small", "given_libtorch_small"):
+                    self.assertEqual([peer.threads_in(row) for peer in row.peers if peer.program == program], [1, 2])
+
+    def test_each_is_measured_on_one_cpu_in_both_modes(self):
+        for row in [ROWS[f"small_{name}_pinned"] for name in rows.SMALL]:
+            self.assertEqual((row.threads, row.is_pinned, row.goal.at_most), (1, True, 1.02))
+            self.assertEqual([peer.program for peer in row.peers], ["one_thread/small"])
+        self.assertEqual(ROWS["small_gru_b64_pinned_memory"].unit, "MiB")
+
+    def test_ours_and_libtorchs_know_every_program(self):
+        for source in ("ours/small.c", "peers/torch_small.cpp"):
+            formats = re.findall(r'\{"(small_\w+(?:%lld)?)",', (pathlib.Path(rows.HERE) / source).read_text())
+            patterns = [re.compile(text.replace("%lld", r"\d+")) for text in formats]
+            for name in rows.SMALL:
+                self.assertEqual(sum(bool(pattern.fullmatch("small_" + name)) for pattern in patterns), 1, (source, name))
+
+
+unittest.main()
