@@ -77,10 +77,16 @@ static eddy_tensor *linear_layer(const network *net, int layer, eddy_tensor *x) 
     return eddy_relu(eddy_linear(x, weight(net, layer), bias(net, layer)));
 }
 
-/* [n, channels, side, side] -> [n, more channels, side / 2, side / 2] */
+/* [n, channels, side, side] -> [n, more channels, side / 2, side / 2], channels last: pools and convolutions are fastest so. */
 static eddy_tensor *convolution_layer(const network *net, int layer, eddy_tensor *x) {
-    x = eddy_conv2d(x, weight(net, layer), bias(net, layer), EDDY_OPTIONS(conv2d, .padding = {1, 1}));
+    x = eddy_conv2d(x, weight(net, layer), bias(net, layer),
+                    EDDY_OPTIONS(conv2d, .padding = {1, 1}, .channels_last = true));
     return eddy_max_pool2d(eddy_relu(x), EDDY_PAIR(2, 2), NULL);
+}
+
+/* [n, channels, side, side] -> [n, features], in the order in which they lie: nothing is copied. */
+static eddy_tensor *features(eddy_tensor *x) {
+    return eddy_flatten(eddy_permute(x, EDDY_AXES(0, 2, 3, 1)), 1, -1);
 }
 
 eddy_tensor *network_logits(const network *net, eddy_tensor *images) {
@@ -91,7 +97,7 @@ eddy_tensor *network_logits(const network *net, eddy_tensor *images) {
     for (int layer = 0; layer < NETWORK_LAYERS - 1; layer++)
         x = net->model == NETWORK_CNN ? convolution_layer(net, layer, x) : linear_layer(net, layer, x);
     if (net->model == NETWORK_CNN)
-        x = eddy_flatten(x, 1, -1);
+        x = features(x);
     x = eddy_linear(x, weight(net, NETWORK_LAYERS - 1), bias(net, NETWORK_LAYERS - 1));
     x = eddy_scope_return(scope, net->dtype == EDDY_F32 ? x : eddy_cast(x, EDDY_F32));
     eddy_scope_end(scope);

@@ -105,11 +105,6 @@ void transformer_name(const transformer *net, int64_t number, char *name, size_t
 
 /* ---- forward ---- */
 
-/* Query (0), key (1) or value (2) of all heads: [B, heads, S, width / heads]. */
-static eddy_tensor *heads_of(eddy_tensor *mixed, int64_t which) {
-    return eddy_select(eddy_permute(mixed, EDDY_AXES(2, 0, 3, 1, 4)), 0, which);
-}
-
 /* x with what a layer's attention adds to it. */
 static eddy_tensor *attend(const transformer *net, int64_t layer, eddy_tensor *x, eddy_tensor *positions) {
     eddy_scope *scope = eddy_scope_begin();
@@ -117,9 +112,10 @@ static eddy_tensor *attend(const transformer *net, int64_t layer, eddy_tensor *x
     eddy_tensor *normed = eddy_rms_norm(x, of_layer(net, layer, ATTENTION_NORM), 1, NULL);
     eddy_tensor *mixed = eddy_linear(normed, of_layer(net, layer, QUERY_KEY_VALUE), EDDY_NONE);
     mixed = eddy_reshape(mixed, EDDY_SHAPE(batch, sequence, 3, heads, net->size.width / heads));
-    eddy_tensor *q = eddy_rope(heads_of(mixed, 0), positions, NULL),
-                *k = eddy_rope(heads_of(mixed, 1), positions, NULL);
-    eddy_tensor *seen = eddy_sdpa(q, k, heads_of(mixed, 2), EDDY_NONE, EDDY_OPTIONS(sdpa, .causal = true));
+    mixed = eddy_permute(mixed, EDDY_AXES(2, 0, 3, 1, 4)); /* query, key and value: [B, heads, S, width / heads] each */
+    eddy_tensor *q = eddy_rope(eddy_select(mixed, 0, 0), positions, NULL);
+    eddy_tensor *k = eddy_rope(eddy_select(mixed, 0, 1), positions, NULL);
+    eddy_tensor *seen = eddy_sdpa(q, k, eddy_select(mixed, 0, 2), EDDY_NONE, EDDY_OPTIONS(sdpa, .causal = true));
     seen = eddy_reshape(eddy_permute(seen, EDDY_AXES(0, 2, 1, 3)), EDDY_SHAPE(batch, sequence, net->size.width));
     x = eddy_add(x, eddy_linear(seen, of_layer(net, layer, ATTENTION_OUTPUT), EDDY_NONE));
     x = eddy_scope_return(scope, x);

@@ -25,10 +25,10 @@ static eddy_status check_rank(eddy_list operands, int64_t i, const char *name, i
 
 /* Along the height nothing moves. */
 static eddy_arguments_conv2d along_rows(const eddy_arguments_conv1d *a) {
-    return (eddy_arguments_conv2d){.stride = {1, a->stride != 0 ? a->stride : 1},
-                                   .padding = {0, a->padding},
-                                   .dilation = {1, a->dilation != 0 ? a->dilation : 1},
-                                   .groups = a->groups};
+    return (eddy_arguments_conv2d){.kernel = {.stride = {1, a->stride != 0 ? a->stride : 1},
+                                              .padding = {0, a->padding},
+                                              .dilation = {1, a->dilation != 0 ? a->dilation : 1},
+                                              .groups = a->groups}};
 }
 
 static eddy_status conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias, const eddy_arguments_conv1d *given,

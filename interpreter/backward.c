@@ -8,6 +8,7 @@
 #include <eddy/gradient.h>
 #include <interpreter/autograd.h>
 #include <interpreter/scope.h>
+#include <interpreter/sum.h>
 #include <string.h>
 
 typedef struct visit {
@@ -16,12 +17,6 @@ typedef struct visit {
     uint32_t first_sum;       /* of its outputs */
     bool is_wanted;           /* a gradient that somebody asked for lies here or further back */
 } visit;
-
-/* The gradient of one output, as far as it has come together. */
-typedef struct sum {
-    eddy_tensor *tensor; /* a reference; NULL: nothing came yet */
-    bool is_own;         /* made here by adding: may be added to in place */
-} sum;
 
 typedef struct array {
     void *items;
@@ -33,7 +28,7 @@ typedef struct walk {
     const char *op;
     const void *address;
     bool retains, creates;
-    array visits, sums, order, map, scratch; /* visit, sum, uint32_t, uint32_t (1 + visit; a power of two) */
+    array visits, sums, order, map, scratch; /* visit, eddy_sum, uint32_t, uint32_t (1 + visit; a power of two) */
     uint32_t visit_count, sum_count, most_inputs, most_outputs, most_extras;
     /* eddy_gradients: what is asked for; else NULL, and leaves keep theirs. */
     const eddy_list *inputs;
@@ -78,8 +73,8 @@ static visit *visit_at(const walk *w, uint32_t i) {
     return (visit *)w->visits.items + i;
 }
 
-static sum *sum_at(const walk *w, uint32_t i) {
-    return (sum *)w->sums.items + i;
+static eddy_sum *sum_at(const walk *w, uint32_t i) {
+    return (eddy_sum *)w->sums.items + i;
 }
 
 static eddy_status fail_memory(const walk *w) {
@@ -122,7 +117,7 @@ static uint32_t visit_of(walk *w, eddy_autograd_node *node) {
     uint32_t *slot = map_slot(w, node);
     if (*slot != 0)
         return *slot - 1;
-    size_t sums = node->output_count * sizeof(sum);
+    size_t sums = node->output_count * sizeof(eddy_sum);
     if (!array_reserve(&w->sums, w->sums.bytes + sums))
         return UINT32_MAX;
     visit *made = array_add(&w->visits, sizeof(*made));
@@ -218,24 +213,6 @@ static bool has_spec(const eddy_tensor *tensor, const eddy_spec *spec) {
     return true;
 }
 
-/* Adds a gradient to what has come together. */
-static eddy_status add(walk *w, sum *to, eddy_tensor *gradient) {
-    if (!to->tensor) {
-        eddy_tensor_retain(gradient);
-        to->tensor = gradient;
-        return EDDY_OK;
-    }
-    if (to->is_own && !w->creates)
-        return eddy_gradient_ops_table.add_to(to->tensor, gradient);
-    eddy_tensor *total = eddy_gradient_ops_table.add(to->tensor, gradient);
-    if (!total)
-        return eddy_failure();
-    eddy_tensor_retain(total);
-    eddy_tensor_drop(to->tensor);
-    *to = (sum){total, true};
-    return EDDY_OK;
-}
-
 /* One that only the tape refers to, and that may be added to. */
 static eddy_tensor *own(walk *w, eddy_tensor *gradient) {
     bool is_sole = eddy_load_acquire(&gradient->references) == 1 && gradient->root == gradient;
@@ -320,11 +297,13 @@ static eddy_status run_hooks(walk *w, eddy_autograd_node *node, uint32_t output,
 static eddy_status complete(walk *w, const visit *at, bool *has_any) {
     eddy_autograd_node *node = at->node;
     for (uint32_t i = 0; i < node->output_count; i++) {
-        sum *gradient = sum_at(w, at->first_sum + i);
+        eddy_sum *gradient = sum_at(w, at->first_sum + i);
         if (!gradient->tensor)
             continue;
         *has_any = true;
-        eddy_status status = node->hooks ? run_hooks(w, node, i, &gradient->tensor) : EDDY_OK;
+        eddy_status status = eddy_sum_complete(gradient);
+        if (status == EDDY_OK && node->hooks)
+            status = run_hooks(w, node, i, &gradient->tensor);
         if (status == EDDY_OK && !w->inputs && node->keeps[i])
             status = keep(w, node, i, gradient->tensor);
         if (status != EDDY_OK)
@@ -449,6 +428,11 @@ static eddy_status fill_frame(walk *w, const visit *at, frame *f) {
     return EDDY_OK;
 }
 
+/* Where the gradients of what an edge leads to come together. */
+static eddy_sum *sum_of(const walk *w, eddy_autograd edge) {
+    return sum_at(w, visit_at(w, source_of(w, edge))->first_sum + eddy_autograd_output_of(edge));
+}
+
 /* Adds the results to what their operands were made by. */
 static eddy_status hand_on(walk *w, const eddy_autograd_node *node, const frame *f) {
     for (uint32_t i = 0; i < node->input_count; i++) {
@@ -460,12 +444,36 @@ static eddy_status hand_on(walk *w, const eddy_autograd_node *node, const frame 
             if (!result)
                 return eddy_failure();
         }
-        const visit *source = visit_at(w, source_of(w, node->edges[i]));
-        eddy_status status = add(w, sum_at(w, source->first_sum + eddy_autograd_output_of(node->edges[i])), result);
+        eddy_status status = eddy_sum_add(sum_of(w, node->edges[i]), result, w->creates);
         if (status != EDDY_OK)
             return status;
     }
     return EDDY_OK;
+}
+
+/* What came back to a slice goes straight to its place in the gradient of the whole. */
+static eddy_status hand_on_part(walk *w, const eddy_autograd_node *node, const frame *f) {
+    if (!f->wanted[0])
+        return EDDY_OK;
+    return eddy_sum_add_part(sum_of(w, node->edges[0]), &f->specs[0], node->attributes, node->device, f->gradients[0]);
+}
+
+static eddy_status run_gradient(walk *w, const eddy_autograd_node *node, const frame *f) {
+    eddy_gradient_call call = {.op = node->op,
+                               .attributes = node->attributes,
+                               .inputs = f->inputs,
+                               .input_specs = f->specs,
+                               .input_count = node->input_count,
+                               .list_counts = node->list_counts,
+                               .outputs = f->outputs,
+                               .extras = f->extras,
+                               .extra_count = node->extra_count,
+                               .gradients = f->gradients,
+                               .wanted = f->wanted,
+                               .device = node->device,
+                               .results = f->results};
+    eddy_status status = node->op->gradient->run(&call);
+    return status == EDDY_OK ? hand_on(w, node, f) : status;
 }
 
 static eddy_status go_through(walk *w, const visit *at, frame *f) {
@@ -475,35 +483,17 @@ static eddy_status go_through(walk *w, const visit *at, frame *f) {
         status = name_outputs(w, node, f);
     if (status == EDDY_OK)
         status = fill_frame(w, at, f);
-    if (status == EDDY_OK) {
-        eddy_gradient_call call = {.op = node->op,
-                                   .attributes = node->attributes,
-                                   .inputs = f->inputs,
-                                   .input_specs = f->specs,
-                                   .input_count = node->input_count,
-                                   .list_counts = node->list_counts,
-                                   .outputs = f->outputs,
-                                   .extras = f->extras,
-                                   .extra_count = node->extra_count,
-                                   .gradients = f->gradients,
-                                   .wanted = f->wanted,
-                                   .device = node->device,
-                                   .results = f->results};
-        status = node->op->gradient->run(&call);
-    }
-    if (status == EDDY_OK)
-        status = hand_on(w, node, f);
+    if (status == EDDY_OK && node->op == &eddy_view_ops[EDDY_VIEW_PART] && !w->creates)
+        status = hand_on_part(w, node, f);
+    else if (status == EDDY_OK)
+        status = run_gradient(w, node, f);
     give_saved(node, f);
     return status;
 }
 
 static void drop_sums(const walk *w, const visit *at) {
-    for (uint32_t i = 0; i < at->node->output_count; i++) {
-        sum *gradient = sum_at(w, at->first_sum + i);
-        if (gradient->tensor)
-            eddy_tensor_drop(gradient->tensor);
-        gradient->tensor = NULL;
-    }
+    for (uint32_t i = 0; i < at->node->output_count; i++)
+        eddy_sum_drop(sum_at(w, at->first_sum + i));
 }
 
 static eddy_status go_back(walk *w) {
@@ -571,7 +561,7 @@ static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor
     uint32_t root = visit_of(w, eddy_autograd_node_of(output->autograd));
     if (root == UINT32_MAX)
         return fail_memory(w);
-    return add(w, sum_at(w, visit_at(w, root)->first_sum + eddy_autograd_output_of(output->autograd)), seed);
+    return eddy_sum_add(sum_of(w, output->autograd), seed, w->creates);
 }
 
 static eddy_status check_lists(const walk *w, eddy_list outputs, eddy_list seeds) {

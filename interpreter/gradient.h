@@ -23,7 +23,7 @@ typedef struct eddy_gradient_call {
     eddy_tensor *const *gradients; /* of each output; NULL for outputs that carry none */
     eddy_tensor *const *extras;    /* what a custom function saved */
     int64_t extra_count;
-    const bool *wanted;            /* per input */
+    const bool *wanted; /* per input */
     eddy_device device;
     eddy_tensor **results; /* per input: to fill, NULL for a gradient of 0; may be broadcast, or of a wider dtype */
 } eddy_gradient_call;
@@ -57,9 +57,10 @@ typedef enum eddy_view_kind {
 } eddy_view_kind;
 
 typedef struct eddy_view_attributes {
-    int32_t axes[EDDY_RANK_MAX]; /* PERMUTE: which axis each is. PART: axes[0] */
-    int64_t start, step, length; /* PART */
-    bool is_removed;             /* PART: the axis, of length 1, is gone */
+    int32_t axes[EDDY_RANK_MAX];  /* PERMUTE: which axis each is. PART: axes[0] */
+    int64_t start, step, length;  /* PART */
+    bool is_removed;              /* PART: the axis, of length 1, is gone */
+    uint8_t order[EDDY_RANK_MAX]; /* PART: the operand's axes as they lie in memory, the outermost first */
 } eddy_view_attributes;
 
 /* Of STRIDED: layouts over one storage. */
@@ -78,6 +79,12 @@ typedef struct eddy_gradient_ops {
     eddy_tensor *(*clone)(eddy_tensor *tensor);
     eddy_tensor *(*ones_like)(eddy_tensor *tensor);
     eddy_tensor *(*zeros)(const eddy_spec *spec, eddy_device device);
+    /* For what a slice is taken of: its elements undefined, its axes in the operand's order in memory. */
+    eddy_tensor *(*room)(const eddy_spec *spec, const eddy_view_attributes *part, eddy_device device);
+    /* Write a gradient to its part of the whole, add it there, and write zeros to begin .. end - 1 of an axis. */
+    eddy_status (*put_part)(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor *gradient);
+    eddy_status (*add_part)(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor *gradient);
+    eddy_status (*clear)(eddy_tensor *whole, int32_t axis, int64_t begin, int64_t end);
     /* Undoes broadcasting and promotion: sums over what was added or stretched, then casts. */
     eddy_tensor *(*fit)(eddy_tensor *gradient, const eddy_spec *spec);
 } eddy_gradient_ops;

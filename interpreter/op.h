@@ -104,6 +104,7 @@ typedef struct eddy_op {
     /* 1 + the operand in the order of whose axes in memory new outputs of its rank are laid out (channels last stays
      * channels last); 0: row-major. No list stands before that operand; of a list it is the first item. */
     int32_t layout_of;
+    int32_t last_where;   /* 1 + the attribute, a bool, with which new outputs, images, lie channels last instead; 0: none */
     int32_t skips_of;     /* 1 + the list of which an item may be EDDY_NONE: items of that number are left out of all lists */
     int32_t scalar_count; /* so many attributes, the first ones, are EDDY_ATTRIBUTE_SCALAR and promote with the inputs */
     bool numbers_wrap;    /* integers wrap around in this op, and with them its scalars */

@@ -362,6 +362,11 @@ static void discard_results(plan *p) {
             eddy_tensor_discard(p->caller, p->results[i]);
 }
 
+static bool wants_channels_last(const plan *p) {
+    const eddy_op *op = p->op;
+    return op->last_where > 0 && *((const bool *)p->apply->attributes + op->attributes[op->last_where - 1].offset);
+}
+
 static eddy_status make_results(plan *p) {
     const eddy_op *op = p->op;
     bool has_room = eddy_scope_reserve(p->caller, (uint32_t)op->output_count);
@@ -377,7 +382,9 @@ static eddy_status make_results(plan *p) {
             count *= spec->shape.dims[d];
         bool is_following = op->layout_of > 0 && op->layout_of <= p->input_count && !p->apply->is_row_major;
         const eddy_tensor *like = is_following ? p->inputs[op->layout_of - 1] : NULL;
-        if (like && like->rank == spec->shape.rank)
+        if (is_following && wants_channels_last(p))
+            eddy_tensor_lay_last(result, &spec->shape);
+        else if (like && like->rank == spec->shape.rank)
             eddy_tensor_lay_like(result, spec->shape.rank, spec->shape.dims, count, like);
         else
             eddy_tensor_lay(result, op->has_late_shape ? 0 : spec->shape.rank, spec->shape.dims, count);
@@ -678,10 +685,7 @@ static eddy_status submit(plan *p) {
                              .place = op->is_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
                              .releases = p->caller->stash.numbers,
                              .release_count = eddy_stash_count(&p->caller->stash, p->runtime)};
-        bool carries = call.release_count > 0;
         status = eddy_vm_submit(p->runtime->vm, &call);
-        if (carries)
-            p->caller->stash.count = call.release_count;
     }
     if (status != EDDY_OK) {
         discard_results(p);

@@ -235,6 +235,19 @@ void eddy_tensor_lay_like(eddy_tensor *tensor, int32_t rank, const int64_t *dims
     eddy_tensor_set_layout(tensor, &layout);
 }
 
+void eddy_tensor_lay_last(eddy_tensor *tensor, const eddy_shape *shape) {
+    int32_t rank = shape->rank, channels = rank - 3;
+    EDDY_ASSERT(channels >= 0);
+    eddy_layout layout = {.rank = rank};
+    int64_t stride = shape->dims[channels] > 1 ? shape->dims[channels] : 1;
+    memcpy(layout.dims, shape->dims, sizeof(layout.dims));
+    for (int32_t d = rank - 1; d >= 0; d--) {
+        layout.strides[d] = d == channels ? 1 : stride;
+        stride *= d != channels && layout.dims[d] > 1 ? layout.dims[d] : 1;
+    }
+    eddy_tensor_set_layout(tensor, &layout);
+}
+
 void eddy_tensor_set_layout(eddy_tensor *tensor, const eddy_layout *layout) {
     int64_t count = 1;
     for (int32_t d = 0; d < layout->rank; d++)

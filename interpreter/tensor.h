@@ -168,6 +168,8 @@ void eddy_tensor_lay(eddy_tensor *tensor, int32_t rank, const int64_t *dims, int
  * last. Row-major where `like` is. */
 void eddy_tensor_lay_like(eddy_tensor *tensor, int32_t rank, const int64_t *dims, int64_t count,
                           const eddy_tensor *like);
+/* Images [.., C, H, W], rank 3 or more, whose channels are neighbours. */
+void eddy_tensor_lay_last(eddy_tensor *tensor, const eddy_shape *shape);
 /* Takes over dims, strides and offset, and finds out whether they are row-major. */
 void eddy_tensor_set_layout(eddy_tensor *tensor, const eddy_layout *layout);
 void eddy_tensor_layout(const eddy_tensor *tensor, eddy_layout *layout);

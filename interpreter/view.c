@@ -37,9 +37,27 @@ static bool begin(viewing *v, eddy_tensor *tensor, const char *op, const void *a
     return true;
 }
 
+/* The tensor's axes as they lie in memory, the outermost first. */
+static void find_order(const eddy_tensor *tensor, uint8_t *order) {
+    eddy_layout layout;
+    int64_t strides[EDDY_RANK_MAX];
+    eddy_tensor_layout(tensor, &layout);
+    eddy_strides_follow(layout.rank, layout.dims, &layout.strides, 1, strides);
+    for (int32_t d = 0; d < layout.rank; d++) {
+        int32_t at = d;
+        for (; at > 0 && strides[order[at - 1]] < strides[d]; at--)
+            order[at] = order[at - 1];
+        order[at] = (uint8_t)d;
+    }
+}
+
 static eddy_status record(const viewing *v, eddy_tensor *view) {
-    if (v->kind != EDDY_VIEW_STRIDED)
-        return eddy_autograd_view(v->source, view, v->kind, &v->attributes, v->address);
+    if (v->kind != EDDY_VIEW_STRIDED) {
+        eddy_view_attributes attributes = v->attributes;
+        if (v->kind == EDDY_VIEW_PART)
+            find_order(v->source, attributes.order);
+        return eddy_autograd_view(v->source, view, v->kind, &attributes, v->address);
+    }
     eddy_strided_attributes attributes = {.to = v->layout};
     eddy_tensor_layout(v->source, &attributes.from);
     return eddy_autograd_view(v->source, view, v->kind, &attributes, v->address);
@@ -99,6 +117,13 @@ static void remove_axis(eddy_layout *layout, int32_t axis) {
 
 /* ---- shape ---- */
 
+/* A shape for an error's text. */
+static described describe_shape(const eddy_shape *shape) {
+    described d;
+    eddy_shape_format(shape->rank, shape->dims, d.text, sizeof(d.text));
+    return d;
+}
+
 /* Checks the wanted shape and puts in what a -1 stands for. */
 static bool complete_shape(const viewing *v, eddy_shape *shape) {
     int64_t known = 1;
@@ -108,14 +133,12 @@ static bool complete_shape(const viewing *v, eddy_shape *shape) {
                   (int)shape->rank, EDDY_RANK_MAX);
         return false;
     }
-    char text[EDDY_RANK_MAX * 22];
-    eddy_shape_format(shape->rank, shape->dims, text, sizeof(text));
     for (int32_t d = 0; d < shape->rank; d++) {
         if (shape->dims[d] == -1 && open < 0) {
             open = d;
         } else if (shape->dims[d] < 0 || __builtin_mul_overflow(known, shape->dims[d], &known)) {
             eddy_fail(shape->dims[d] < 0 ? EDDY_INVALID_ARGUMENT : EDDY_SIZE_OVERFLOW, v->op, v->address,
-                      "%s: %s is no shape", v->op, text);
+                      "%s: %s is no shape", v->op, describe_shape(shape).text);
             return false;
         }
     }
@@ -123,7 +146,7 @@ static bool complete_shape(const viewing *v, eddy_shape *shape) {
     bool fits = open < 0 ? known == count : known > 0 && count % known == 0;
     if (!fits) {
         eddy_fail(EDDY_SHAPE_MISMATCH, v->op, v->address, "%s: the %lld elements of %s do not fill shape %s", v->op,
-                  (long long)count, describe(v).text, text);
+                  (long long)count, describe(v).text, describe_shape(shape).text);
         return false;
     }
     if (open >= 0)
@@ -204,10 +227,8 @@ eddy_tensor *eddy_view(eddy_tensor *tensor, eddy_shape shape) {
         return NULL;
     if (reshape_layout(&v.layout, &shape))
         return end(&v);
-    char text[EDDY_RANK_MAX * 22];
-    eddy_shape_format(shape.rank, shape.dims, text, sizeof(text));
     eddy_fail(EDDY_SHAPE_MISMATCH, v.op, v.address, "view: the strides of %s do not allow shape %s; reshape copies",
-              describe(&v).text, text);
+              describe(&v).text, describe_shape(&shape).text);
     return NULL;
 }
 

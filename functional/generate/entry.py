@@ -41,7 +41,7 @@ ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
     "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
     "late_errors", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
-    "layout", "wraps", "from_end", "skips",
+    "layout", "last_where", "wraps", "from_end", "skips",
 }
 COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors"}
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
@@ -129,6 +129,7 @@ class Entry:
     from_end: bool = False  # negative indices count from the end
     skips: str = ""  # list of which items may be EDDY_NONE: all lists leave out the items of that number
     layout: str = ""  # operand, or list, in the order of whose (first's) axes in memory the outputs are laid out; empty: row-major
+    last_where: str = ""  # with layout: a bool option; where it is set the outputs, images, lie channels last instead
     scalar_of: str = ""  # the entry that this `_s` form came from
     output_count: str = ""  # of a composition: the list or the attribute that says how many outputs there are; "": one
 
@@ -320,6 +321,7 @@ def read_entry(family, name, table, defaults):
         late_shape=table.get("late_shape", False),
         skips=table.get("skips", ""),
         layout=table.get("layout", ""),
+        last_where=table.get("last_where", ""),
         wraps=table.get("wraps", False),
         from_end=table.get("from_end", False),
     )
@@ -364,6 +366,8 @@ def check_entry(where, entry):
         fail(where, f"skips {entry.skips!r}, which is no list")
     if entry.layout:
         check_layout(where, entry)
+    if entry.last_where and (not entry.layout or [a.type for a in entry.options if a.name == entry.last_where] != ["bool"]):
+        fail(where, "last_where names a bool option, of an op with a layout")
     if isinstance(entry.random, str) and [a.type for a in entry.struct_attributes if a.name == entry.random] != ["float"]:
         fail(where, f"random names {entry.random!r}, which is no float option")
     names = [o.name for o in entry.operands] + [a.name for a in entry.attributes]

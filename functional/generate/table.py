@@ -93,6 +93,8 @@ def op_lines(number, entry):
         fields.append(f".skips_of = {1 + [o.name for o in entry.operands].index(entry.skips)}")
     if entry.layout:
         fields.append(f".layout_of = {1 + [o.name for o in entry.operands].index(entry.layout)}")
+    if entry.last_where:
+        fields.append(f".last_where = {1 + [a.name for a in entry.struct_attributes].index(entry.last_where)}")
     if entry.infer:
         fields.append(f".infer = eddy_infer_{entry.infer}")
     if isinstance(entry.gradient, dict) and entry.gradient:

@@ -68,7 +68,8 @@ static eddy_status check_results(const eddy_gradient_call *call) {
 }
 
 eddy_status eddy_gradient_conv2d(const eddy_gradient_call *call) {
-    const eddy_arguments_conv2d *a = call->attributes;
+    const eddy_arguments_conv2d *arguments = call->attributes;
+    const eddy_attributes_conv *a = &arguments->kernel;
     const eddy_shape *weight = &call->input_specs[1].shape;
     eddy_pair kernel = {weight->dims[2], weight->dims[3]};
     eddy_tensor *grad = call->gradients[0];

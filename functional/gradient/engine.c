@@ -1,4 +1,5 @@
 /* The ops that going back needs whatever it goes through. */
+#include <base/status.h>
 #include <eddy/eddy.h>
 #include <interpreter/gradient.h>
 
@@ -13,6 +14,51 @@ static eddy_tensor *ones_like(eddy_tensor *tensor) {
 static eddy_tensor *zeros(const eddy_spec *spec, eddy_device device) {
     eddy_zeros_options options = {.size = sizeof(options), .device = device};
     return eddy_zeros(spec->shape, spec->dtype, &options);
+}
+
+static eddy_tensor *room(const eddy_spec *spec, const eddy_view_attributes *part, eddy_device device) {
+    eddy_empty_options options = {.size = sizeof(options), .device = device};
+    eddy_shape shape = spec->shape;
+    eddy_axes back = {.count = shape.rank};
+    for (int32_t d = 0; d < shape.rank; d++) {
+        shape.dims[d] = spec->shape.dims[part->order[d]];
+        back.axes[part->order[d]] = d;
+    }
+    return eddy_permute(eddy_empty(shape, spec->dtype, &options), &back);
+}
+
+static eddy_tensor *place_of(eddy_tensor *whole, const eddy_view_attributes *part) {
+    if (part->is_removed)
+        return eddy_select(whole, part->axes[0], part->start);
+    if (part->step == 1 || part->length == 0)
+        return eddy_narrow(whole, part->axes[0], part->start, part->length);
+    return eddy_slice(whole, part->axes[0], part->start, part->start + (part->length - 1) * part->step + 1, part->step);
+}
+
+static eddy_status put_part(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor *gradient) {
+    eddy_tensor *place = place_of(whole, part);
+    if (!place)
+        return eddy_failure();
+    return eddy_copy_into(gradient, place);
+}
+
+static eddy_status add_part(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor *gradient) {
+    eddy_tensor *place = place_of(whole, part);
+    if (!place)
+        return eddy_failure();
+    return eddy_add_inplace(place, gradient);
+}
+
+static eddy_status clear(eddy_tensor *whole, int32_t axis, int64_t begin, int64_t end) {
+    if (begin == end)
+        return EDDY_OK;
+    eddy_tensor *place = eddy_narrow(whole, axis, begin, end - begin);
+    eddy_zeros_options options = {.size = sizeof(options), .device = eddy_device_of(whole)};
+    eddy_tensor *zero = eddy_expand(eddy_zeros(EDDY_SHAPE(), eddy_dtype_of(whole), &options), eddy_shape_of(whole));
+    zero = eddy_narrow(zero, axis, begin, end - begin);
+    if (!place || !zero)
+        return eddy_failure();
+    return eddy_copy_into(zero, place);
 }
 
 /* Sums over what broadcasting added in front or stretched, in the wider dtype. */
@@ -41,5 +87,9 @@ const eddy_gradient_ops eddy_gradient_ops_table = {
     .clone = eddy_clone,
     .ones_like = ones_like,
     .zeros = zeros,
+    .room = room,
+    .put_part = put_part,
+    .add_part = add_part,
+    .clear = clear,
     .fit = fit,
 };

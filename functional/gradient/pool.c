@@ -4,9 +4,19 @@
 #include <functional/arguments.h>
 #include <functional/gradient/helper.h>
 
-/* Where the largest elements are is found once more: they would take twice the memory of the result. */
-eddy_status eddy_gradient_max_pool2d(const eddy_gradient_call *call) {
-    const eddy_arguments_max_pool2d *arguments = call->attributes;
+/* What each window was given comes from the place that `indices` names. */
+static eddy_status take_back(const eddy_gradient_call *call, eddy_tensor *indices) {
+    eddy_tensor *taken = eddy_gather(eddy_flatten(call->gradients[0], -2, -1), eddy_flatten(indices, -2, -1), -1);
+    call->results[0] = eddy_reshape(taken, eddy_shape_of(indices));
+    return call->results[0] ? EDDY_OK : eddy_failure();
+}
+
+eddy_status eddy_gradient_max_pool2d_backward(const eddy_gradient_call *call) {
+    return take_back(call, call->inputs[1]);
+}
+
+eddy_status eddy_gradient_max_pool2d_backward_from_x(const eddy_gradient_call *call) {
+    const eddy_arguments_max_pool2d_backward_from_x *arguments = call->attributes;
     const eddy_attributes_pool *pool = &arguments->kernel;
     eddy_max_pool2d_with_indices_options options = {.size = sizeof(options),
                                                     .stride = pool->stride,
@@ -14,19 +24,9 @@ eddy_status eddy_gradient_max_pool2d(const eddy_gradient_call *call) {
                                                     .dilation = pool->dilation,
                                                     .ceil_mode = arguments->ceil_mode};
     eddy_tensor *values, *indices;
-    eddy_status status = eddy_max_pool2d_with_indices(call->inputs[0], pool->kernel_size, &options, &values, &indices);
-    if (status != EDDY_OK)
-        return status;
-    call->results[0] = eddy_max_pool2d_backward(call->gradients[0], indices, call->input_specs[0].shape);
-    return call->results[0] ? EDDY_OK : eddy_failure();
-}
-
-/* From the place that each element went to. */
-eddy_status eddy_gradient_max_pool2d_backward(const eddy_gradient_call *call) {
-    eddy_tensor *indices = call->inputs[1];
-    eddy_tensor *taken = eddy_gather(eddy_flatten(call->gradients[0], -2, -1), eddy_flatten(indices, -2, -1), -1);
-    call->results[0] = eddy_reshape(taken, eddy_shape_of(indices));
-    return call->results[0] ? EDDY_OK : eddy_failure();
+    eddy_status status =
+        eddy_max_pool2d_with_indices(eddy_detach(call->inputs[1]), pool->kernel_size, &options, &values, &indices);
+    return status == EDDY_OK ? take_back(call, indices) : status;
 }
 
 /* The average of what each window was given. */

@@ -124,7 +124,8 @@ static eddy_status check_operands(eddy_infer *infer, const eddy_attributes_conv 
 }
 
 eddy_status eddy_infer_conv2d(eddy_infer *infer) {
-    eddy_attributes_conv *a = infer->attributes;
+    eddy_arguments_conv2d *arguments = infer->attributes;
+    eddy_attributes_conv *a = &arguments->kernel;
     eddy_pair kernel;
     eddy_status status = check_dtypes(infer);
     if (status == EDDY_OK)

@@ -66,6 +66,7 @@ eddy_status eddy_infer_channel_sum(eddy_infer *infer);
 /* pool.c */
 eddy_status eddy_infer_max_pool2d(eddy_infer *infer);
 eddy_status eddy_infer_max_pool2d_backward(eddy_infer *infer);
+eddy_status eddy_infer_max_pool2d_backward_from_x(eddy_infer *infer);
 eddy_status eddy_infer_avg_pool2d(eddy_infer *infer);
 eddy_status eddy_infer_avg_pool2d_backward(eddy_infer *infer);
 eddy_status eddy_infer_adaptive_avg_pool2d(eddy_infer *infer);

@@ -2,6 +2,7 @@
 #include <functional/infer/infer.h>
 
 #include <base/dtype.h>
+#include <base/shape.h>
 #include <functional/arguments.h>
 #include <functional/infer/check.h>
 #include <math.h>
@@ -137,6 +138,25 @@ static eddy_status check_gradient(const eddy_infer *infer, const eddy_shape *sha
     if (!fits)
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad is no gradient of images of that shape");
     return EDDY_OK;
+}
+
+eddy_status eddy_infer_max_pool2d_backward_from_x(eddy_infer *infer) {
+    eddy_arguments_max_pool2d_backward_from_x *arguments = infer->attributes;
+    eddy_shape pooled = infer->inputs[1].shape;
+    eddy_status status = check_image(infer, 1);
+    if (status == EDDY_OK)
+        status = eddy_check_float(infer, 1);
+    if (status == EDDY_OK)
+        status = eddy_check_same_dtype(infer, 1, 0);
+    if (status == EDDY_OK)
+        status = check_pool(infer, &arguments->kernel);
+    if (status == EDDY_OK)
+        status = pool_shape(infer, &arguments->kernel, arguments->ceil_mode, &pooled);
+    if (status == EDDY_OK &&
+        !eddy_shape_equal(pooled.rank, pooled.dims, infer->inputs[0].shape.rank, infer->inputs[0].shape.dims))
+        status = eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad is no gradient of images of that shape");
+    infer->outputs[0] = infer->inputs[1];
+    return status;
 }
 
 static eddy_status check_average(const eddy_infer *infer, eddy_attributes_pool *a) {

@@ -242,6 +242,17 @@ CASE(max_pool2d, eddy_max_pool2d(A, EDDY_PAIR(2, 3), EDDY_OPTIONS(max_pool2d, .s
 CASE(max_pool2d_dilated, eddy_max_pool2d(A, EDDY_PAIR(2, 2), EDDY_OPTIONS(max_pool2d, .dilation = {2, 1})))
 CASE(max_pool2d_backward, eddy_max_pool2d_backward(A, I64(SHAPE(2, 2, 2), 0, 4, 4, 8, 5, 2, 7, 7), SHAPE(2, 3, 3)))
 
+/* The same at every call, and far enough apart. */
+static eddy_tensor *image_of(eddy_shape shape) {
+    return eddy_seed(9) == EDDY_OK ? eddy_rand(shape, EDDY_F64, NULL) : NULL;
+}
+
+CASE(max_pool2d_apart, eddy_max_pool2d(A, EDDY_PAIR(2, 2), NULL))
+CASE(max_pool2d_backward_from_x, eddy_max_pool2d_backward_from_x(A, image_of(SHAPE(2, 5, 6)), EDDY_PAIR(2, 3), NULL))
+CASE(max_pool2d_backward_from_x_shared,
+     eddy_max_pool2d_backward_from_x(A, image_of(SHAPE(2, 3, 4)), EDDY_PAIR(2, 3),
+                                     EDDY_OPTIONS(max_pool2d_backward_from_x, .stride = {1, 1})))
+
 CASE(avg_pool2d, eddy_avg_pool2d(A, EDDY_PAIR(2, 3), EDDY_OPTIONS(avg_pool2d, .stride = {1, 2}, .padding = {1, 1})))
 CASE(avg_pool2d_within,
      eddy_avg_pool2d(A, EDDY_PAIR(2, 2),
@@ -521,6 +532,9 @@ static const gradient_case cases[] = {
     ROW(cumprod_backward, cumprod_backward_of_zeros, 0, 0, 2, SHAPE(2, 4), SHAPE(2, 4)),
     ROW(max_pool2d, max_pool2d, -2, 2, 1, SHAPE(2, 1, 4, 5)),
     ROW(max_pool2d, max_pool2d_dilated, -2, 2, 1, SHAPE(2, 5, 4)),
+    ROW(max_pool2d, max_pool2d_apart, -2, 2, 1, SHAPE(2, 1, 5, 6)),
+    ROW(max_pool2d_backward_from_x, max_pool2d_backward_from_x, -2, 2, 1, SHAPE(2, 2, 2)),
+    ROW(max_pool2d_backward_from_x, max_pool2d_backward_from_x_shared, -2, 2, 1, SHAPE(2, 2, 2)),
     ROW(avg_pool2d, avg_pool2d, -2, 2, 1, SHAPE(2, 1, 4, 5)),
     ROW(avg_pool2d, avg_pool2d_within, -2, 2, 1, SHAPE(2, 4, 5)),
     ROW(avg_pool2d, avg_pool2d_divided, -2, 2, 1, SHAPE(2, 4, 5)),

@@ -37,6 +37,25 @@ CASE(sums_add_up_until_they_are_given_up) {
     EXPECT_GRAD(x, 1, 1);
 }
 
+/* An addition hands one gradient on to both: what is added to one later is not the other's. */
+CASE(leaves_do_not_share_a_gradient) {
+    eddy_tensor *x = leaf(F32(EDDY_SHAPE(2), 1, 2)), *y = leaf(F32(EDDY_SHAPE(2), 3, 4));
+    cr_assert_eq(eddy_backward(total(eddy_add(x, y))), EDDY_OK);
+    cr_assert_eq(eddy_backward(total(eddy_mul_s(x, EDDY_S(10)))), EDDY_OK);
+    EXPECT_GRAD(x, 11, 11);
+    EXPECT_GRAD(y, 1, 1);
+}
+
+CASE(a_gradient_has_the_shape_of_its_tensor) {
+    eddy_tensor *x = leaf(F32(EDDY_SHAPE(2, 1), 1, 2)), *y = leaf(F32(EDDY_SHAPE(3), 3, 4, 5));
+    cr_assert_eq(eddy_backward(total(eddy_mul(x, y))), EDDY_OK);
+    EXPECT_GRAD(x, 12, 12);
+    EXPECT_GRAD(y, 3, 3, 3);
+    eddy_shape shapes[2] = {eddy_shape_of(eddy_grad(x)), eddy_shape_of(eddy_grad(y))};
+    cr_assert(shapes[0].rank == 2 && shapes[0].dims[0] == 2 && shapes[0].dims[1] == 1);
+    cr_assert(shapes[1].rank == 1 && shapes[1].dims[0] == 3);
+}
+
 CASE(what_needs_no_gradient_is_not_recorded) {
     eddy_tensor *x = leaf(F32(EDDY_SHAPE(2), 1, 2)), *y = F32(EDDY_SHAPE(2), 3, 4);
     cr_assert_not(eddy_requires_grad(eddy_mul(y, y)));
@@ -214,6 +233,23 @@ CASE(gradients_of_gradients) {
     cr_assert(values[0] == 12 && values[1] == 18);
     cr_assert_eq(eddy_read(third, values, sizeof(values)), EDDY_OK);
     cr_assert(values[0] == 6 && values[1] == 6);
+}
+
+/* What a graph is made of stays as it is when more comes to it. */
+CASE(a_gradient_with_a_graph_is_not_added_to) {
+    eddy_tensor *x = leaf(F32(EDDY_SHAPE(2), 2, 3)), *second;
+    eddy_backward_options create = {.size = sizeof(create), .create_graph = true};
+    cr_assert_eq(eddy_backward_from(EDDY_LIST(total(eddy_mul(x, x))), (eddy_list){0}, &create), EDDY_OK);
+    eddy_tensor *first = eddy_grad(x), *of_first = total(eddy_mul(first, first));
+    cr_assert_eq(eddy_backward_from(EDDY_LIST(total(eddy_mul(x, x))), (eddy_list){0}, &create), EDDY_OK);
+    EXPECT_GRAD(x, 8, 12);
+    float values[2];
+    cr_assert_eq(eddy_read(first, values, sizeof(values)), EDDY_OK);
+    cr_assert(values[0] == 4 && values[1] == 6);
+    cr_assert_eq(eddy_gradients(EDDY_LIST(of_first), EDDY_LIST(x), (eddy_list){0}, NULL, &second), EDDY_OK);
+    cr_assert_eq(eddy_read(second, values, sizeof(values)), EDDY_OK);
+    cr_assert(values[0] == 16 && values[1] == 24);
+    cr_assert_eq(eddy_zero_grad(EDDY_LIST(x)), EDDY_OK); /* it and its graph would hold each other */
 }
 
 /* exp saves its result: the tape must find its way through that too. */

@@ -11,9 +11,9 @@ Test(conv, conv2d_measures_its_result) {
     eddy_arguments_conv2d a = forward();
     const eddy_spec x = SPEC(F16, 2, 4, 9, 8), w = SPEC(F16, 6, 4, 3, 2);
     ACCEPTS(conv2d, &a, F16, EDDY_SHAPE(2, 6, 7, 7), x, w, ABSENT);
-    cr_assert(a.stride.height == 1 && a.dilation.width == 1 && a.groups == 1, "defaults are filled in");
+    cr_assert(a.kernel.stride.height == 1 && a.kernel.dilation.width == 1 && a.kernel.groups == 1, "defaults are filled in");
     ACCEPTS(conv2d, &a, F16, EDDY_SHAPE(6, 7, 7), SPEC(F16, 4, 9, 8), w, SPEC(F16, 6));
-    a = (eddy_arguments_conv2d){{2, 3}, {1, 0}, {2, 1}, 2};
+    a.kernel = (eddy_attributes_conv){{2, 3}, {1, 0}, {2, 1}, 2};
     ACCEPTS(conv2d, &a, F16, EDDY_SHAPE(2, 6, 4, 3), x, SPEC(F16, 6, 2, 3, 2), ABSENT);
     ACCEPTS(conv2d, &a, F16, EDDY_SHAPE(0, 6, 4, 3), SPEC(F16, 0, 4, 9, 8), SPEC(F16, 6, 2, 3, 2), ABSENT);
 }
@@ -30,15 +30,15 @@ Test(conv, conv2d_refuses_what_does_not_fit) {
     REFUSES(conv2d, &a, DTYPE_MISMATCH, "weight is f64", x, SPEC(F64, 6, 4, 3, 2), ABSENT);
     REFUSES(conv2d, &a, DTYPE_MISMATCH, "bias is f64", x, w, SPEC(F64, 6));
     REFUSES(conv2d, &a, DTYPE_MISMATCH, "x must be", SPEC(I64, 2, 4, 9, 8), w, ABSENT);
-    a.groups = 4;
+    a.kernel.groups = 4;
     REFUSES(conv2d, &a, SHAPE_MISMATCH, "6 channels do not make 4 groups", x, SPEC(F32, 6, 1, 3, 2), ABSENT);
-    a.groups = -1;
+    a.kernel.groups = -1;
     REFUSES(conv2d, &a, INVALID_ARGUMENT, "groups is -1", x, w, ABSENT);
-    a = (eddy_arguments_conv2d){.stride = {2, 0}};
+    a = (eddy_arguments_conv2d){.kernel = {.stride = {2, 0}}};
     REFUSES(conv2d, &a, INVALID_ARGUMENT, "stride is [2, 0]", x, w, ABSENT);
-    a = (eddy_arguments_conv2d){.padding = {0, -1}};
+    a = (eddy_arguments_conv2d){.kernel = {.padding = {0, -1}}};
     REFUSES(conv2d, &a, INVALID_ARGUMENT, "padding is [0, -1]", x, w, ABSENT);
-    a = (eddy_arguments_conv2d){.dilation = {INT64_MAX, 1}};
+    a = (eddy_arguments_conv2d){.kernel = {.dilation = {INT64_MAX, 1}}};
     REFUSES(conv2d, &a, INVALID_ARGUMENT, "dilation is", x, w, ABSENT);
 }
 
@@ -46,7 +46,7 @@ Test(conv, conv_transpose2d_goes_back_to_each_input) {
     eddy_arguments_conv_transpose2d a = {0};
     const eddy_spec x = SPEC(F32, 2, 6, 4, 3), w = SPEC(F32, 6, 2, 3, 2);
     ACCEPTS(conv_transpose2d, &a, F32, EDDY_SHAPE(2, 2, 6, 4), x, w, SPEC(F32, 2));
-    a = (eddy_arguments_conv_transpose2d){{{2, 3}, {1, 0}, {2, 1}, 2}, {1, 2}};
+    a = (eddy_arguments_conv_transpose2d){.kernel = {{2, 3}, {1, 0}, {2, 1}, 2}, .output_padding = {1, 2}};
     ACCEPTS(conv_transpose2d, &a, F32, EDDY_SHAPE(2, 4, 10, 10), x, w, SPEC(F32, 4));
     REFUSES(conv_transpose2d, &a, SHAPE_MISMATCH, "bias must have shape [4]", x, w, SPEC(F32, 2));
     REFUSES(conv_transpose2d, &a, SHAPE_MISMATCH, "x has 5 channels, weight is for 6", SPEC(F32, 2, 5, 4, 3), w,
@@ -124,6 +124,68 @@ Test(conv, by_name) {
                            &got),
                  EDDY_OK);
     assert_same(got, eddy_conv2d(x, w, EDDY_NONE, EDDY_OPTIONS(conv2d, .padding = {1, 2}, .stride = {2, 2})));
+    eddy_scope_end(scope);
+}
+
+/* The strides of images whose channels lie last. */
+static void expect_last(eddy_tensor *image, const char *what) {
+    const int64_t channels = eddy_dim(image, -3), width = eddy_dim(image, -1);
+    cr_assert_eq(eddy_stride(image, -3), 1, "%s", what);
+    cr_assert_eq(eddy_stride(image, -1), channels, "%s", what);
+    cr_assert_eq(eddy_stride(image, -2), channels * width, "%s", what);
+    if (eddy_rank(image) == 4)
+        cr_assert_eq(eddy_stride(image, 0), channels * width * eddy_dim(image, -2), "%s", what);
+}
+
+/* Small whole numbers: their sums are exact in any order. */
+static eddy_tensor *whole(eddy_shape shape) {
+    return eddy_cast(eddy_randint(-3, 4, shape, EDDY_I32, NULL), EDDY_F32);
+}
+
+/* Of one channel, row-major and channels last are the same memory. */
+Test(conv, results_lie_channels_last_where_that_is_asked_for) {
+    eddy_scope *scope = eddy_scope_begin();
+    for (int64_t channels = 1; channels < 4; channels++) {
+        eddy_tensor *x = whole(EDDY_SHAPE(2, channels, 6, 7)), *one = eddy_select(x, 0, 1);
+        eddy_tensor *w = whole(EDDY_SHAPE(5, channels, 3, 3)), *back = whole(EDDY_SHAPE(channels, 5, 3, 3)),
+                    *bias = whole(EDDY_SHAPE(5));
+        eddy_tensor *plain = eddy_conv2d(x, w, bias, NULL);
+        eddy_tensor *last = eddy_conv2d(x, w, bias, EDDY_OPTIONS(conv2d, .channels_last = true));
+        cr_assert(eddy_is_contiguous(plain));
+        expect_last(last, "conv2d");
+        assert_same(last, plain);
+        last = eddy_conv2d(one, w, bias, EDDY_OPTIONS(conv2d, .channels_last = true));
+        expect_last(last, "conv2d of one image");
+        assert_same(last, eddy_select(plain, 0, 1));
+        plain = eddy_conv_transpose2d(x, back, bias, NULL);
+        last = eddy_conv_transpose2d(x, back, bias, EDDY_OPTIONS(conv_transpose2d, .channels_last = true));
+        cr_assert(eddy_is_contiguous(plain));
+        expect_last(last, "conv_transpose2d");
+        assert_same(last, plain);
+        eddy_tensor *called;
+        cr_assert_eq(eddy_call("conv2d", EDDY_LIST(x, w, EDDY_NONE),
+                               EDDY_ATTRIBUTES({"channels_last", EDDY_ATTRIBUTE_BOOL, {.boolean = true}}), &called),
+                     EDDY_OK);
+        expect_last(called, "eddy_call");
+        /* A target stays as it is. */
+        eddy_tensor *target = eddy_empty_like(called, NULL), *rows = eddy_zeros(eddy_shape_of(called), EDDY_F32, NULL);
+        cr_assert_eq(eddy_conv2d_into(x, w, EDDY_NONE, rows, EDDY_OPTIONS(conv2d, .channels_last = true)), EDDY_OK);
+        cr_assert(eddy_is_contiguous(rows));
+        cr_assert_eq(eddy_conv2d_into(x, w, EDDY_NONE, target, NULL), EDDY_OK);
+        assert_same(rows, target);
+    }
+    eddy_scope_end(scope);
+}
+
+Test(conv, channels_last_holds_for_results_without_elements_and_of_one_place) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *none = eddy_conv2d(numbers(EDDY_SHAPE(0, 2, 6, 7)), numbers(EDDY_SHAPE(5, 2, 3, 3)), EDDY_NONE,
+                                    EDDY_OPTIONS(conv2d, .channels_last = true));
+    cr_assert_eq(eddy_count(none), 0);
+    eddy_tensor *x = numbers(EDDY_SHAPE(2, 3, 4, 4)), *w = numbers(EDDY_SHAPE(5, 3, 4, 4));
+    eddy_tensor *place = eddy_conv2d(x, w, EDDY_NONE, EDDY_OPTIONS(conv2d, .channels_last = true));
+    cr_assert(eddy_is_contiguous(place), "both orders are one");
+    assert_same(place, eddy_conv2d(x, w, EDDY_NONE, NULL));
     eddy_scope_end(scope);
 }
 

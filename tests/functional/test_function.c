@@ -62,6 +62,25 @@ static eddy_tensor *loss_of(counters *c, eddy_tensor *a, eddy_tensor *b) {
     return eddy_sum(eddy_add(outputs[0], eddy_mul(outputs[1], outputs[1])), NULL, NULL);
 }
 
+static eddy_tensor *count_and_double(void *context, eddy_tensor *gradient) {
+    ++*(int *)context;
+    return eddy_mul_s(gradient, EDDY_S(2));
+}
+
+/* a + b is the second: its gradient is 10 before the hook, that of e^(a b) is 1. */
+CASE(a_hook_belongs_to_one_output) {
+    counters c = {0};
+    int calls = 0;
+    eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 0)), *b = leaf(F64(EDDY_SHAPE(1), 3)), *outputs[2];
+    cr_assert_eq(eddy_custom_function(&product, &c, EDDY_LIST(a, b), outputs), EDDY_OK);
+    cr_assert_eq(eddy_gradient_hook_add(outputs[1], count_and_double, &calls, NULL), EDDY_OK);
+    eddy_tensor *sum = eddy_add(outputs[0], eddy_mul_s(outputs[1], EDDY_S(10)));
+    cr_assert_eq(eddy_backward(eddy_sum(sum, NULL, NULL)), EDDY_OK);
+    cr_assert_eq(calls, 1);
+    cr_assert_eq(item(eddy_grad(a), 0), 3 + 20);
+    cr_assert_eq(item(eddy_grad(b), 0), 0 + 20);
+}
+
 CASE(backward_agrees_with_differences) {
     counters c = {0};
     double at[2] = {0.3, -0.7}, step = 6e-6;

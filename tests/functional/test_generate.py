@@ -87,6 +87,8 @@ class Refused(unittest.TestCase):
         self.refused(operation('layout = "x"\nlate_shape = true\n'), "layout names a tensor")
         self.refused('[op]\nsummary = "s"\noperands = [{ name = "l", kind = "list" }, "x"]\nlayout = "x"\ninfer = "i"\nkernel = "k"\n',
                      "layout names a tensor")
+        self.refused(option('type = "bool"') + 'last_where = "o"\n', "last_where names a bool option")
+        self.refused(option('type = "int"') + 'layout = "x"\nlast_where = "o"\n', "last_where names a bool option")
         self.refused(operation('attributes = [{ name = "a", type = "complex", doc = "d" }]\n'), "unknown type")
 
     def test_entries_that_are_not_whole(self):

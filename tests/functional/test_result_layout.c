@@ -203,6 +203,28 @@ Test(result_layout, joined_padded_and_flipped_images_stay_channels_last) {
     eddy_scope_end(scope);
 }
 
+/* Heads beside each other, as one product makes them: what attention makes of them is rows again without a copy. */
+Test(result_layout, attention_and_rotary_positions_keep_the_order_of_axes) {
+    eddy_scope *scope = eddy_scope_begin();
+    static const int32_t heads[RANK] = {0, 2, 1, 3};
+    eddy_tensor *x = some(EDDY_F32, EDDY_SHAPE(2, 3, 5, 8)), *turned = laid(x, heads);
+    eddy_tensor *positions = eddy_arange(EDDY_S(0), EDDY_S(5), EDDY_S(1), EDDY_I64, NULL);
+    eddy_tensor *rotated = eddy_rope(turned, positions, NULL), *plain = eddy_rope(x, positions, NULL);
+    expect_lies_like(rotated, turned, "rope");
+    expect_same(rotated, plain, "rope");
+    eddy_tensor *seen = eddy_sdpa(rotated, turned, turned, EDDY_NONE, NULL);
+    eddy_tensor *same = eddy_sdpa(plain, x, x, EDDY_NONE, NULL), *back[2][3];
+    expect_lies_like(seen, turned, "sdpa");
+    expect_same(seen, same, "sdpa");
+    eddy_sdpa_backward(turned, seen, rotated, turned, turned, EDDY_NONE, NULL, &back[0][0], &back[0][1], &back[0][2]);
+    eddy_sdpa_backward(x, same, plain, x, x, EDDY_NONE, NULL, &back[1][0], &back[1][1], &back[1][2]);
+    for (int i = 0; i < 3; i++) {
+        expect_lies_like(back[0][i], turned, "sdpa_backward");
+        expect_same(back[0][i], back[1][i], "sdpa_backward");
+    }
+    eddy_scope_end(scope);
+}
+
 static eddy_tensor *dropped(eddy_tensor *x) {
     eddy_generator *generator = eddy_generator_create(7);
     eddy_tensor *result = eddy_dropout(x, 0.5, EDDY_OPTIONS(dropout, .generator = generator));

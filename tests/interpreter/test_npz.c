@@ -177,6 +177,12 @@ CASE(what_is_damaged_is_refused) {
     patch(bytes, DEFLATED_BYTES, "w.txt", "w\0npy", 5);
     write_bytes(bytes, DEFLATED_BYTES);
     assert_refused("w", EDDY_IO, "the archive is damaged");
+    /* An element less than there are bytes for. */
+    cr_assert_eq(SAVE(EDDY_LIST(counting(EDDY_SHAPE(4))), "a"), EDDY_OK);
+    size_t saved = read_bytes(bytes, sizeof(bytes));
+    patch(bytes, saved, "(4,)", "(3,)", 4);
+    write_bytes(bytes, saved);
+    assert_refused("a", EDDY_IO, "'a': 4 bytes more than the array has");
     eddy_tensor *t = counting(EDDY_SHAPE(2));
     cr_assert_eq(SAVE(EDDY_LIST(t, t), "a", "b"), EDDY_OK);
     size_t count = read_bytes(bytes, sizeof(bytes));
