@@ -11,15 +11,18 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {4, 4, 4, false, false},       {8, 8, 8, false, false},          {16, 16, 16, false, false},
-    {32, 32, 32, false, false},    {64, 64, 64, false, false},       {1, 256, 784, false, true},
-    {8, 256, 784, false, true},    {64, 10, 128, false, true},       {64, 10, 128, false, false},
-    {10, 128, 64, true, false},    {64, 128, 10, false, false},      {128, 10, 64, true, false},
-    {64, 16, 256, false, true},    {64, 32, 256, false, true},       {64, 256, 784, false, true},
-    {256, 256, 784, false, true},  {256, 784, 64, true, false},      {64, 784, 256, false, false},
-    {64, 128, 256, false, true},   {128, 256, 64, true, false},      {64, 256, 128, false, false},
-    {128, 128, 128, false, false}, {512, 512, 512, false, false},    {2048, 384, 128, false, true},
-    {2048, 128, 344, false, true}, {1024, 1024, 1024, false, false},
+    {4, 4, 4, false, false},          {8, 8, 8, false, false},       {16, 16, 16, false, false},
+    {1, 100, 100, false, false},      {100, 1, 100, false, false},   {1, 1, 100, false, false},
+    {1, 1000, 1000, false, false},    {1, 1000, 1000, false, true},  {1, 4096, 4096, false, true},
+    {1, 4096, 4096, false, false},    {4096, 1, 1024, true, false},  {32, 32, 32, false, false},
+    {64, 64, 64, false, false},       {1, 256, 784, false, true},    {8, 256, 784, false, true},
+    {64, 10, 128, false, true},       {64, 10, 128, false, false},   {10, 128, 64, true, false},
+    {64, 128, 10, false, false},      {128, 10, 64, true, false},    {64, 16, 256, false, true},
+    {64, 32, 256, false, true},       {64, 256, 784, false, true},   {256, 256, 784, false, true},
+    {256, 784, 64, true, false},      {64, 784, 256, false, false},  {64, 128, 256, false, true},
+    {128, 256, 64, true, false},      {64, 256, 128, false, false},  {128, 128, 128, false, false},
+    {512, 512, 512, false, false},    {2048, 384, 128, false, true}, {2048, 128, 344, false, true},
+    {1024, 1024, 1024, false, false},
 };
 
 static double seconds_now(void) {

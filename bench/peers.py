@@ -7,7 +7,8 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
-HEADERS = ("sample.h", "calls.h", "shapes.h", "pools.h", "ops.h", "heap_count.h", "resident.h", "peers/by_hand.h")
+HEADERS = ("sample.h", "calls.h", "shapes.h", "pools.h", "ops.h", "programs.h", "heap_count.h", "resident.h", "peers/by_hand.h",
+           "peers/torch_transformer.h")
 
 
 class Missing(Exception):
@@ -57,12 +58,13 @@ class Peers:
             return {"LD_LIBRARY_PATH": blas, "OPENBLAS_NUM_THREADS": str(threads)} if blas else {}
         return {}
 
-    def remark(self, name, row):
-        """What a reader should know of a peer's figures in a row, or None."""
-        if name.startswith("libtorch") and row.program in ("mlp", "training") and row.threads > 1 \
-                and not self.threaded_blas:
+    def remark(self, name, row, threads):
+        """What a reader should know of the figures in a row of a peer with so many threads, or None."""
+        if threads == 1 or self.threaded_blas:
+            return None
+        if name.startswith("libtorch") and row.program in ("mlp", "training", "small"):
             return "libtorch: its BLAS here is serial, so its matrix products use one thread"
-        if name.endswith("by_hand") and row.threads > 1 and not self.threaded_blas:
+        if name.endswith("by_hand"):
             return "by hand: its BLAS here is serial and takes no lock, so its threads may spoil each other's products"
         return None
 
@@ -138,6 +140,9 @@ class Peers:
     def _build_libtorch_training(self):
         return self._compile_with_debians_libtorch("torch_training")
 
+    def _build_libtorch_small(self):
+        return self._compile_with_debians_libtorch("torch_small")
+
     def _build_given_libtorch(self):
         return self._compile_with_given_libtorch("torch")
 
@@ -146,6 +151,9 @@ class Peers:
 
     def _build_given_libtorch_training(self):
         return self._compile_with_given_libtorch("torch_training")
+
+    def _build_given_libtorch_small(self):
+        return self._compile_with_given_libtorch("torch_small")
 
     def _compile_with_debians_libtorch(self, program):
         api = "/usr/include/torch/csrc/api/include"

@@ -22,10 +22,14 @@ class Goal:
 @dataclass(frozen=True)
 class Peer:
     """name: in the table. program: as peers.Peers knows it, "ours/NAME", or "one_thread/NAME": ours with EDDY_ONE_THREAD=1. row: what it
-    is asked for, if another."""
+    is asked for, if another. threads: that it may use, if others than the row's."""
     name: str
     program: str
     row: str = ""
+    threads: int = 0
+
+    def threads_in(self, row):
+        return self.threads or row.threads
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,10 @@ class Row:
 LIBTORCH = (Peer("libtorch", "libtorch"), Peer("libtorch, given", "given_libtorch"))
 LIBTORCH_TRAINING = (Peer("libtorch", "libtorch_training"), Peer("libtorch, given", "given_libtorch_training"))
 LIBTORCH_OPS = (Peer("libtorch", "libtorch_ops"), Peer("libtorch, given", "given_libtorch_ops"))
+LIBTORCH_SMALL = (Peer("libtorch, one thread", "libtorch_small", threads=1),
+                  Peer("libtorch, two threads", "libtorch_small", threads=2),
+                  Peer("libtorch, given, one thread", "given_libtorch_small", threads=1),
+                  Peer("libtorch, given, two threads", "given_libtorch_small", threads=2))
 TASKS = (Peer("OpenMP", "openmp"), Peer("oneTBB", "tbb"))
 BY_HAND = Peer("by hand", "by_hand")
 BY_HAND_THREADED = Peer("by hand, threaded BLAS", "by_hand_threaded_blas")
@@ -94,13 +102,19 @@ SMALL = ("gru_b64", "gru_b1", "mlp_b1", "mlp_b8", "lenet_b1", "decode_b1", "tree
 
 
 def _small_rows():
-    """Programs of small ops, in default mode beside one-thread mode: time, CPU time and peak memory of the same runs."""
-    peers = (Peer("Eddy, one thread", "one_thread/small"),)
+    """Programs of small ops, in default mode beside one-thread mode and libtorch: time, CPU time and peak memory of the same runs; then
+    default mode beside one-thread mode where both have one CPU."""
+    one_thread = Peer("Eddy, one thread", "one_thread/small")
     for name in SMALL:
+        batch = f"small_{name}"
         most = 0.75 if name == "mixed" else 1.02  # there is something to win
         for suffix, unit, goal in (("", "ms", most), ("_cpu", "ms", 1.2), ("_memory", "MiB", 1.3)):
-            yield Row(f"small_{name}{suffix}", unit, "small", Goal(goal, "Eddy, one thread"), peers, 2, False,
-                      batch=f"small_{name}")
+            yield Row(batch + suffix, unit, "small", Goal(goal, one_thread.name), (one_thread, *LIBTORCH_SMALL), 2, False,
+                      batch=batch)
+        pinned = batch + "_pinned"
+        yield Row(pinned, "ms", "small", Goal(1.02, one_thread.name), (one_thread,), batch=pinned)
+        if name == "gru_b64":  # what is issued ahead takes the most here
+            yield Row(pinned + "_memory", "MiB", "small", Goal(1.3, one_thread.name), (one_thread,), batch=pinned)
 
 
 def all_rows():

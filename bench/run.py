@@ -64,7 +64,7 @@ class Bench:
                 entry.figures = table.Figures(samples[entry.name])
             elif not entry.missing:
                 entry.missing = "it has no such row"
-            remark = self.peers.remark(peer.program, row)
+            remark = self.peers.remark(peer.program, row, peer.threads_in(row))
             if remark and entry.figures:
                 remarks.append(remark)
         disturbed = [f"{entry.name} {entry.foreign:.0%}" for entry in entries if machine.is_disturbed(entry.foreign)]
@@ -76,7 +76,8 @@ class Bench:
         """One run of a program; `measured` takes what it printed: (entry, samples) by the name of the row."""
         try:
             program = self._program(peer.program)
-            extra = self.peers.environment(peer.program, row.threads)
+            threads = peer.threads_in(row)
+            extra = self.peers.environment(peer.program, threads)
             if row.kind == "instructions":
                 entry, samples = measured[row.name]
                 samples.append(self._instructions(program, extra))
@@ -85,7 +86,7 @@ class Bench:
             if row.kind == "heap":
                 extra = {**extra, "LD_PRELOAD": self.peers.heap_counter()}
             command = [program, peer.row or ",".join(measured), str(self.options.samples)]
-            run = self._calm_run(command, row, extra)
+            run = self._calm_run(command, threads, row.is_pinned, extra)
         except (peers.Missing, process.Failed) as error:
             for entry, _ in measured.values():
                 entry.missing = str(error)
@@ -98,11 +99,11 @@ class Bench:
             entry.path = printed.get("path", "")
             entry.bytes = printed.get("bytes", 0)
 
-    def _calm_run(self, command, row, extra):
+    def _calm_run(self, command, threads, is_pinned, extra):
         """The least disturbed of a few tries."""
         best = None
         for _ in range(1 + self.options.retries):
-            run = process.run(command, row.threads, row.is_pinned, extra)
+            run = process.run(command, threads, is_pinned, extra)
             if best is None or run.foreign < best.foreign:
                 best = run
             if not machine.is_disturbed(run.foreign):

@@ -50,7 +50,7 @@ class Result:
         return None if limit is None or not self.ours.figures else self.ours.figures.best <= limit
 
 
-HEAD = f"{'row':26}{'unit':8}{'who':28}{'best':>10}{'median':>10}{'spread':>8}  {'ours/peer':14}{'goal':32}path"
+HEAD = f"{'row':28}{'unit':8}{'who':28}{'best':>10}{'median':>10}{'spread':>8}  {'ours/peer':14}{'goal':34}path"
 
 
 def _number(value):
@@ -76,7 +76,7 @@ def lines(result):
         verdict += "?"
     for entry in (result.ours, *result.peers):
         is_ours = entry is result.ours
-        head = f"{row.name:26}{row.unit if len(row.unit) < 8 else 'instr.':8}" if is_ours else " " * 34
+        head = f"{row.name:28}{row.unit if len(row.unit) < 8 else 'instr.':8}" if is_ours else " " * 36
         if not entry.figures:
             yield f"{head}{entry.name:28}not measured: {entry.missing}"
             continue
@@ -88,9 +88,9 @@ def lines(result):
         goal = f"{row.goal.text(row.unit)} {verdict}" if is_ours else ""
         path = f"{entry.path} {bandwidth(entry, row.unit):.1f} GB/s".strip() if entry.bytes else entry.path
         yield (f"{head}{entry.name:28}{_number(figures.best):>10}{_number(figures.median):>10}"
-               f"{figures.spread:>7.0%}   {ratio:14}{goal:32}{path}").rstrip()
+               f"{figures.spread:>7.0%}   {ratio:14}{goal:34}{path}").rstrip()
     for remark in result.remarks:
-        yield f"{'':34}! {remark}"
+        yield f"{'':36}! {remark}"
 
 
 def _entry_json(entry):
