@@ -45,7 +45,8 @@ static void publish_counters(eddy_vm *vm) {
     eddy_store_relaxed(&vm->counted.worker_run, vm->engine.worker_run);
     eddy_store_relaxed(&vm->counted.edges_made, vm->engine.edges_made);
     eddy_store_relaxed(&vm->counted.edges_skipped, vm->engine.edges_skipped);
-    eddy_store_relaxed(&vm->counted.nodes_made, vm->engine.nodes_made);
+    /* Last: whoever sees a node counted sees its edges counted. */
+    eddy_store_release(&vm->counted.nodes_made, vm->engine.nodes_made);
 }
 
 /* Asked for again before the first is logged: one is enough. */

@@ -379,9 +379,9 @@ eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     eddy_vm_unlock(vm);
     counters.scheduler_run = eddy_load_relaxed(&vm->counted.scheduler_run);
     counters.worker_run = eddy_load_relaxed(&vm->counted.worker_run);
+    counters.nodes_made = eddy_load_acquire(&vm->counted.nodes_made);
     counters.edges_made = eddy_load_relaxed(&vm->counted.edges_made);
     counters.edges_skipped = eddy_load_relaxed(&vm->counted.edges_skipped);
-    counters.nodes_made = eddy_load_relaxed(&vm->counted.nodes_made);
     counters.skipped = eddy_load_relaxed(&vm->skipped_count);
     counters.sleeps = eddy_sleep_count();
     eddy_lock_acquire(&vm->errors.lock);
