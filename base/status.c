@@ -104,17 +104,21 @@ void eddy_error_fill(eddy_error *error, eddy_status status, const char *op, cons
     va_end(arguments);
 }
 
-eddy_status eddy_error_take(eddy_error *error) {
-    eddy_status status = slot.status;
-    if (error)
-        *error = slot;
+void eddy_error_leave(void) {
     slot.status = EDDY_OK;
     slot.op[0] = slot.message[0] = slot.place[0] = '\0';
     slot.address = NULL;
     slot.sequence = slot.more = 0;
+    unseen_count = 0;
+}
+
+eddy_status eddy_error_take(eddy_error *error) {
+    eddy_status status = slot.status;
+    if (error)
+        *error = slot;
     if (unseen_count > 0)
         eddy_unseen_remove(&slot, unseen_count);
-    unseen_count = 0;
+    eddy_error_leave();
     return status;
 }
 

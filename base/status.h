@@ -32,6 +32,8 @@ void eddy_error_fill(eddy_error *error, eddy_status status, const char *op, cons
 /* Copies the slot's record without clearing it; false when there is none. And puts a record back as it was. */
 bool eddy_error_peek(eddy_error *error);
 void eddy_error_restore(const eddy_error *error);
+/* Empties the slot of what nobody will take any more, which stays counted as unseen. */
+void eddy_error_leave(void);
 
 /* In a forked child: what the parent has not seen is the parent's. */
 void eddy_error_fork_child(void);

@@ -47,25 +47,40 @@ typedef struct surroundings {
     eddy_callback_kind callback;
     eddy_scope *scope;
     struct eddy_stream *stream;
+    eddy_runtime *runtime; /* a reference */
+    eddy_error error;      /* in the slot; status OK: none */
     int32_t no_grad;
 } surroundings;
 
 /* In one-thread mode a callback runs inside a call of whoever is at hand: what it makes is none of that thread's scope, in which the call
- * has reserved the last place, and it is on no stream of that thread's, nor without gradients because that thread is. */
-static surroundings step_out(eddy_caller *caller) {
-    surroundings kept = {caller->callback, caller->scope, caller->stream, caller->no_grad};
+ * has reserved the last place, and it is on no stream of that thread's, nor without gradients because that thread is; its errors are not
+ * that thread's, and a runtime that it chooses is chosen until it returns. */
+static void step_out(eddy_caller *caller, surroundings *kept) {
+    kept->callback = caller->callback;
+    kept->scope = caller->scope;
+    kept->stream = caller->stream;
+    kept->runtime = eddy_runtime_retain(caller->runtime);
+    kept->no_grad = caller->no_grad;
+    kept->error.status = EDDY_OK;
+    if (eddy_error_peek(&kept->error))
+        eddy_error_take(NULL);
     caller->callback = EDDY_CALLBACK_ACCESS;
     caller->scope = NULL;
     caller->stream = NULL;
     caller->no_grad = 0;
-    return kept;
 }
 
 static void step_back(eddy_caller *caller, const surroundings *kept) {
+    eddy_runtime *chosen = caller->runtime;
+    eddy_error_leave();
+    if (kept->error.status != EDDY_OK)
+        eddy_error_restore(&kept->error);
     caller->callback = kept->callback;
     caller->scope = kept->scope;
     caller->stream = kept->stream;
+    caller->runtime = kept->runtime;
     caller->no_grad = kept->no_grad;
+    eddy_runtime_release(&chosen);
 }
 
 /* On the service thread, or as above. */
@@ -73,9 +88,9 @@ static void run(void *context, void *storage, int64_t storage_bytes, const eddy_
     static char nothing; /* what a tensor without elements points to */
     access *a = context;
     eddy_caller *caller = eddy_caller_get();
-    surroundings kept = {EDDY_CALLBACK_NONE};
+    surroundings kept;
     if (caller)
-        kept = step_out(caller);
+        step_out(caller, &kept);
     char *data = storage ? storage : &nothing;
     int64_t bytes = a->is_late ? storage_bytes : a->count * (int64_t)a->element_bytes;
     if (storage && !a->is_late)

@@ -573,6 +573,28 @@ static void what_a_callback_makes_is_in_no_scope_around_it(void) {
     CHECK(eddy_live_count() == 0);
 }
 
+static void fail_elsewhere(void *context, const void *data, int64_t bytes, const eddy_error *failure) {
+    (void)context;
+    (void)data;
+    (void)bytes;
+    (void)failure;
+    CHECK(!eddy_reshape(source, EDDY_SHAPE(3)));
+    CHECK(eddy_runtime_use(NULL) == EDDY_OK);
+}
+
+/* Nor does a runtime that it chooses stay chosen. */
+static void errors_of_a_callback_are_not_the_callers(void) {
+    eddy_error taken;
+    begin_alone();
+    CHECK(!eddy_cat((eddy_list){0}, 0));
+    CHECK(eddy_read_async(source, fail_elsewhere, NULL) == EDDY_OK && eddy_sync(EDDY_FOREVER) == EDDY_OK);
+    CHECK(eddy_runtime_current() == alone);
+    CHECK(eddy_error_take(&taken) != EDDY_OK && strcmp(taken.op, "cat") == 0 && taken.more == 0);
+    CHECK(eddy_read_async(source, fail_elsewhere, NULL) == EDDY_OK && eddy_sync(EDDY_FOREVER) == EDDY_OK);
+    CHECK(eddy_error_take(NULL) == EDDY_OK);
+    eddy_release(&source);
+}
+
 static atomic_int wants_answer, is_answered;
 
 static void want_answer(void *context, const void *data, int64_t bytes, const eddy_error *failure) {
@@ -690,6 +712,7 @@ static const struct {
     CASE(a_callback_inside_a_call_gives_nothing_up_twice),
     CASE(what_a_callback_makes_is_in_no_scope_around_it),
     CASE(a_callback_has_its_own_gradients),
+    CASE(errors_of_a_callback_are_not_the_callers),
     CASE(one_thread_mode_waits_for_no_callback_of_another),
     CASE(a_waiter_in_one_thread_mode_runs_what_comes_due),
 };
