@@ -7,6 +7,7 @@
 #include <kernels/cpu/pool_plan.h>
 #include <kernels/cpu/walk.h>
 #include <math.h>
+#include <string.h>
 
 #define SLICE_ELEMENTS 32768
 #define CHUNK 256
@@ -27,7 +28,9 @@ typedef struct interpolation {
     eddy_image small, large; /* the image, the output; of a gradient what is written, what is read */
     tap *rows, *columns;     /* of each output row and column, in the workspace */
     bool is_bilinear;
+    bool is_doubled; /* each element of a row twice */
     bool by_channels;
+    int64_t line_bytes; /* of the output, where its lines have no gaps, else 0 */
     eddy_dtype compute;
 } interpolation;
 
@@ -50,6 +53,13 @@ static tap bilinear(const eddy_attributes_interpolate *a, int64_t in, int64_t ou
 static void fill_taps(const eddy_attributes_interpolate *a, int64_t in, int64_t out, tap *taps) {
     for (int64_t o = 0; o < out; o++)
         taps[o] = a->mode == EDDY_MODE_NEAREST ? nearest(a, in, out, o) : bilinear(a, in, out, o);
+}
+
+static bool are_doubled(const tap *taps, int64_t in, int64_t out) {
+    for (int64_t o = 0; o < out; o++)
+        if (taps[o].low != o / 2)
+            return false;
+    return out == 2 * in;
 }
 
 static int64_t distance(int64_t stride) {
@@ -75,9 +85,17 @@ static size_t taps_bytes(const eddy_kernel_view *large) {
     return ((size_t)(image.height + image.width) * sizeof(tap) + 63) / 64 * 64;
 }
 
+static int64_t bytes_of_line(const eddy_image *to, bool by_channels) {
+    int64_t count = to->width * (by_channels ? to->channels : 1);
+    bool is_dense = by_channels ? to->channel_stride == 1 && (to->width == 1 || to->column_stride == to->channels)
+                                : to->width == 1 || to->column_stride == 1;
+    return is_dense ? count * (int64_t)eddy_dtype_bytes(to->dtype) : 0;
+}
+
 /* Rows of the output, of one channel or of all. */
 static void run_lines(interpolation *p, const eddy_image *to, void (*slice)(void *, int64_t, int64_t)) {
     p->by_channels = distance(to->channel_stride) < distance(to->column_stride);
+    p->line_bytes = bytes_of_line(to, p->by_channels);
     int64_t lines = to->images * to->height * (p->by_channels ? 1 : to->channels);
     int64_t line = eddy_max_i64(1, to->width * (p->by_channels ? to->channels : 1));
     int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / line);
@@ -89,15 +107,30 @@ static void run_lines(interpolation *p, const eddy_image *to, void (*slice)(void
 
 /* ---- forward ---- */
 
+#define DOUBLE(type)                                                                                                   \
+    static void double_##type(type *restrict to, const type *restrict from, int64_t count) {                           \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            to[2 * i] = to[2 * i + 1] = from[i];                                                                       \
+    }
+
+DOUBLE(uint8_t)
+DOUBLE(uint16_t)
+DOUBLE(uint32_t)
+DOUBLE(uint64_t)
+
 static void copy_columns(const interpolation *p, int64_t n, int64_t c, int64_t oh) {
     const eddy_image *x = &p->small, *out = &p->large;
     const tap *columns = p->columns;
     const char *from = eddy_image_at(x, n, c, p->rows[oh].low, 0);
     char *to = eddy_image_at(out, n, c, oh, 0);
     int64_t step = x->column_stride, out_step = out->column_stride;
+    bool is_doubled = p->is_doubled && step == 1 && out_step == 1;
 #define COPY(type)                                                                                                     \
-    for (int64_t w = 0; w < out->width; w++)                                                                           \
-        ((type *)(void *)to)[w * out_step] = ((const type *)(const void *)from)[columns[w].low * step];
+    if (is_doubled)                                                                                                    \
+        double_##type((type *)(void *)to, (const type *)(const void *)from, x->width);                                 \
+    else                                                                                                               \
+        for (int64_t w = 0; w < out->width; w++)                                                                       \
+            ((type *)(void *)to)[w * out_step] = ((const type *)(const void *)from)[columns[w].low * step];
     switch (eddy_dtype_bytes(x->dtype)) {
     case 1:
         COPY(uint8_t) break;
@@ -189,13 +222,21 @@ static void mix_channels(const interpolation *p, int64_t n, int64_t oh) {
     }
 }
 
+/* Whether row oh of the output is the one before, again. */
+static bool is_repeated(const interpolation *p, int64_t oh) {
+    return !p->is_bilinear && p->line_bytes > 0 && oh > 0 && p->rows[oh].low == p->rows[oh - 1].low;
+}
+
 static void forward_slice(void *context, int64_t begin, int64_t end) {
     const interpolation *p = context;
     int64_t channels = p->by_channels ? 1 : p->large.channels;
     for (int64_t line = begin; line < end; line++) {
         int64_t oh = line % p->large.height, n = line / p->large.height / channels;
         int64_t c = line / p->large.height % channels;
-        if (p->by_channels)
+        if (line > begin && is_repeated(p, oh))
+            memcpy(eddy_image_at(&p->large, n, c, oh, 0), eddy_image_at(&p->large, n, c, oh - 1, 0),
+                   (size_t)p->line_bytes);
+        else if (p->by_channels)
             (p->is_bilinear ? mix_channels : copy_channels)(p, n, oh);
         else
             (p->is_bilinear ? mix_columns : copy_columns)(p, n, c, oh);
@@ -208,7 +249,9 @@ static void interpolate_run(const eddy_kernel_call *call) {
     if (eddy_view_count(&call->views[1]) == 0)
         return;
     make(&p, call, &call->views[0], &call->views[1]);
-    run_lines(&p, &p.large, forward_slice);
+    const eddy_image *out = &p.large;
+    p.is_doubled = !p.is_bilinear && are_doubled(p.columns, p.small.width, out->width);
+    run_lines(&p, out, forward_slice);
 }
 
 /* ---- backward ---- */
