@@ -15,6 +15,8 @@
 #define SLICE_WORK 4e6
 /* Products of a call at least: less is done sooner than the library has begun. */
 #define CALL_WORK 2e5
+/* The same where windows slide along one row that has enough for a call itself: they are gathered in long runs. */
+#define ROW_WORK 1e6
 /* Numbers in a column at least, where the result is row-major. */
 #define DEPTH_LEAST 16
 static size_t rounded(size_t bytes) {
@@ -161,10 +163,17 @@ static bool is_product(const eddy_conv_library *work) {
            columns->padding == 0;
 }
 
+static bool is_long_row(const eddy_conv_library *work) {
+    const eddy_conv_plan *plan = work->plan;
+    return work->direction == EDDY_CONV_FORWARD && work->y.height == 1 && plan->rows.size == 1 &&
+           plan->columns.stride == 1 && !eddy_conv_is_last(&work->x) && !eddy_conv_is_last(&work->y) &&
+           eddy_conv_plan_work(plan) >= CALL_WORK * (double)work->y.batch;
+}
+
 static bool is_served(const eddy_conv_library *work) {
     eddy_dtype dtype = work->x.dtype;
     return eddy_isa_chosen() != EDDY_ISA_PORTABLE && (dtype == EDDY_F32 || dtype == EDDY_BF16) &&
-           eddy_conv_plan_work(work->plan) >= CALL_WORK && !is_product(work);
+           eddy_conv_plan_work(work->plan) >= (is_long_row(work) ? ROW_WORK : CALL_WORK) && !is_product(work);
 }
 
 static size_t bias_bytes(const eddy_conv_library *work) {
