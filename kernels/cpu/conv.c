@@ -3,6 +3,7 @@
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/conv_gather.h>
 #include <kernels/cpu/conv_library.h>
+#include <kernels/cpu/conv_scatter.h>
 #include <kernels/cpu/gemm.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/walk.h>
@@ -258,6 +259,10 @@ static void run_parts(void *context, int64_t begin, int64_t end) {
             run_task(work, task, work->buffers + (size_t)part * work->part_bytes);
 }
 
+static size_t own_workspace(const convolution *work) {
+    return eddy_conv_scatter_serves(&work->plan) ? eddy_conv_scatter_workspace(&work->plan) : work->workspace_bytes;
+}
+
 #ifdef EDDY_HAVE_DNNL
 static bool begin_library(eddy_conv_library *library, const convolution *work) {
     return eddy_conv_library_begin(library, &work->plan, work->plan.is_transposed ? EDDY_CONV_DATA : EDDY_CONV_FORWARD,
@@ -278,8 +283,8 @@ static bool run_library(const eddy_kernel_call *call, const convolution *work) {
 /* Enough for either way. */
 static size_t workspace_of(const convolution *work) {
     eddy_conv_library library;
-    size_t bytes = work->workspace_bytes;
-    if (begin_library(&library, work)) {
+    size_t bytes = own_workspace(work);
+    if (!eddy_conv_scatter_serves(&work->plan) && begin_library(&library, work)) {
         if (library.workspace_bytes > bytes)
             bytes = library.workspace_bytes;
         eddy_conv_library_end(&library);
@@ -298,7 +303,7 @@ static bool run_library(const eddy_kernel_call *call, const convolution *work) {
 }
 
 static size_t workspace_of(const convolution *work) {
-    return work->workspace_bytes;
+    return own_workspace(work);
 }
 
 static bool start_library(const eddy_conv_plan *plan) {
@@ -310,9 +315,15 @@ static bool start_library(const eddy_conv_plan *plan) {
 static void run(const eddy_kernel_call *call, bool is_transposed) {
     convolution work;
     prepare(&work, call, is_transposed);
-    if (work.tasks == 0 || run_library(call, &work))
-        return;
     const eddy_conv_plan *plan = &work.plan;
+    if (work.tasks == 0)
+        return;
+    if (eddy_conv_scatter_serves(plan)) {
+        eddy_conv_scatter(plan, work.bias, call->workspace);
+        return;
+    }
+    if (run_library(call, &work))
+        return;
     if (work.bias)
         eddy_chunk_load(plan->compute, work.biases, work.bias->dtype, work.bias->data, work.bias->strides[0],
                         plan->to.channels);
@@ -371,7 +382,7 @@ static bool conv2d_start(const eddy_kernel_call *call) {
 static bool conv_transpose2d_start(const eddy_kernel_call *call) {
     eddy_conv_plan plan;
     eddy_conv_plan_transposed(&plan, &call->views[0], &call->views[1], &call->views[3], call->attributes);
-    return start_library(&plan);
+    return !eddy_conv_scatter_serves(&plan) && start_library(&plan);
 }
 
 const eddy_kernel eddy_cpu_conv2d = {.name = "conv2d",

@@ -270,12 +270,30 @@ Test(conv, random_geometry, .timeout = 120) {
     }
 }
 
+/* Transposed ones of few places and many channels, whose products are scattered: strides, holes, groups, what is dropped past the
+ * edges, what no window reaches, and more work than others of these have. */
+static const problem scattered[] = {
+    {1, 16, 2, 2, 16, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},  {2, 5, 4, 3, 20, 3, 2, OPTIONS(2, 1, 1, 0, 1, 2, 1)},
+    {-1, 6, 7, 6, 24, 3, 3, OPTIONS(2, 2, 1, 1, 2, 1, 2)},  {1, 3, 9, 7, 24, 4, 3, OPTIONS(3, 2, 2, 1, 1, 2, 3)},
+    {3, 7, 3, 3, 32, 2, 2, OPTIONS(1, 1, 0, 0, 1, 1, 1)},   {2, 4, 8, 9, 40, 2, 2, OPTIONS(3, 4, 0, 0, 1, 1, 1)},
+    {1, 96, 2, 2, 100, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)}, {2, 70, 4, 4, 40, 4, 4, OPTIONS(1, 1, 0, 0, 1, 1, 1)},
+    {2, 4, 3, 3, 24, 1, 1, OPTIONS(1, 1, 0, 0, 1, 1, 1)},   {1, 1, 4, 5, 24, 1, 3, OPTIONS(1, 1, 0, 1, 1, 1, 1)},
+};
+
+Test(conv, few_places_of_many_channels, .timeout = 120) {
+    for (int d = 0; d < 4; d++)
+        for (size_t i = 0; i < sizeof(scattered) / sizeof(scattered[0]); i++)
+            for (int l = 0; l < LAYOUTS; l++)
+                check(&scattered[i], floats[d], l);
+}
+
 /* Several tiles, blocks of channels and chunks of sums, and their edges. */
 static const problem large[] = {
     {2, 16, 30, 31, 24, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},  {5, 1, 28, 28, 32, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
     {1, 64, 14, 14, 130, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)}, {2, 70, 9, 9, 33, 3, 3, OPTIONS(2, 2, 1, 1, 1, 1, 1)},
     {2, 48, 17, 16, 48, 5, 3, OPTIONS(1, 2, 2, 1, 1, 1, 48)}, {1, 3, 64, 65, 16, 7, 7, OPTIONS(2, 2, 3, 3, 1, 1, 1)},
     {3, 40, 19, 19, 36, 1, 1, OPTIONS(1, 1, 0, 0, 1, 1, 1)},  {2, 36, 12, 13, 20, 4, 4, OPTIONS(2, 2, 1, 1, 1, 1, 2)},
+    {1, 16, 1, 640, 16, 1, 3, OPTIONS(1, 1, 0, 1, 1, 1, 1)},  {8, 16, 1, 70, 16, 1, 3, OPTIONS(1, 1, 0, 1, 1, 1, 1)},
 };
 
 Test(conv, tiles_and_their_edges, .timeout = 300) {
@@ -286,6 +304,7 @@ Test(conv, tiles_and_their_edges, .timeout = 300) {
     for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
         check(&large[i], EDDY_F32, CONTIGUOUS);
         check(&large[i], EDDY_F32, CHANNELS_LAST);
+        check(&large[i], EDDY_F32, STRIDED);
     }
 }
 
