@@ -264,18 +264,50 @@ static size_t own_workspace(const convolution *work) {
 }
 
 #ifdef EDDY_HAVE_DNNL
-static bool begin_library(eddy_conv_library *library, const convolution *work) {
-    return eddy_conv_library_begin(library, &work->plan, work->plan.is_transposed ? EDDY_CONV_DATA : EDDY_CONV_FORWARD,
-                                   work->bias, INT64_MAX);
+/* The library's ways back are slow for few channels, its ways forth are not: turning the windows round is worth it for those. Rows
+ * that fit its registers it does as well back. */
+#define CHANNELS_FEW 16
+#define WIDTH_SHORT 32
+
+static bool is_faster_forth(const eddy_conv_plan *plan) {
+    int64_t from = plan->from_channels, least = eddy_min_i64(from, plan->to_channels);
+    return plan->groups == 1 && plan->to.height <= plan->from.height && plan->to.width <= plan->from.width &&
+           (from < CHANNELS_FEW || (least <= CHANNELS_FEW && plan->to.width > WIDTH_SHORT));
+}
+
+typedef struct asked {
+    eddy_conv_plan plan;
+    size_t weight_bytes; /* of what is turned, the first of the workspace; 0: nothing is */
+} asked;
+
+static eddy_conv_direction ask(const eddy_conv_plan *plan, asked *what) {
+    *what = (asked){.weight_bytes = 0};
+    if (is_faster_forth(plan) && eddy_conv_plan_turn(plan, &what->plan))
+        what->weight_bytes =
+            ((size_t)eddy_conv_plan_weight_count(plan) * eddy_dtype_bytes(plan->weight.dtype) + 63) / 64 * 64;
+    else
+        what->plan = *plan;
+    return what->plan.is_transposed ? EDDY_CONV_DATA : EDDY_CONV_FORWARD;
+}
+
+static bool begin_library(eddy_conv_library *library, const convolution *work, asked *what) {
+    eddy_conv_direction direction = ask(&work->plan, what);
+    return eddy_conv_library_begin(library, &what->plan, direction, work->bias, INT64_MAX);
 }
 
 static bool run_library(const eddy_kernel_call *call, const convolution *work) {
     eddy_conv_library library;
-    if (!begin_library(&library, work))
+    asked what;
+    if (!begin_library(&library, work, &what))
         return false;
     /* What could not be prepared where the op was issued may be now. */
-    bool is_done = library.workspace_bytes <= call->workspace_bytes &&
-                   eddy_conv_library_run(&library, call->team, call->workspace, NULL, 0);
+    bool is_done = what.weight_bytes + library.workspace_bytes <= call->workspace_bytes;
+    char *workspace = call->workspace;
+    if (is_done && what.weight_bytes > 0) {
+        what.plan.weight.data = workspace;
+        eddy_conv_plan_turn_weights(&work->plan, &what.plan);
+    }
+    is_done = is_done && eddy_conv_library_run(&library, call->team, workspace + what.weight_bytes, NULL, 0);
     eddy_conv_library_end(&library);
     return is_done;
 }
@@ -283,17 +315,20 @@ static bool run_library(const eddy_kernel_call *call, const convolution *work) {
 /* Enough for either way. */
 static size_t workspace_of(const convolution *work) {
     eddy_conv_library library;
+    asked what;
     size_t bytes = own_workspace(work);
-    if (!eddy_conv_scatter_serves(&work->plan) && begin_library(&library, work)) {
-        if (library.workspace_bytes > bytes)
-            bytes = library.workspace_bytes;
+    if (!eddy_conv_scatter_serves(&work->plan) && begin_library(&library, work, &what)) {
+        if (what.weight_bytes + library.workspace_bytes > bytes)
+            bytes = what.weight_bytes + library.workspace_bytes;
         eddy_conv_library_end(&library);
     }
     return bytes;
 }
 
 static bool start_library(const eddy_conv_plan *plan) {
-    return eddy_conv_library_start(plan, plan->is_transposed ? EDDY_CONV_DATA : EDDY_CONV_FORWARD);
+    asked what;
+    eddy_conv_direction direction = ask(plan, &what);
+    return eddy_conv_library_start(&what.plan, direction);
 }
 #else
 static bool run_library(const eddy_kernel_call *call, const convolution *work) {

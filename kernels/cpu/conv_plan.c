@@ -117,6 +117,57 @@ void eddy_conv_plan_phase(const eddy_conv_plan *plan, int64_t phase, eddy_conv_a
     *columns = eddy_conv_axis_transposed(&plan->columns, plan->to.width, phase % plan->column_phases);
 }
 
+/* ---- turned round ---- */
+
+static bool turn_window(eddy_conv_window *window) {
+    window->padding = window->dilation * (window->size - 1) - window->padding;
+    return window->stride == 1 && window->padding >= 0;
+}
+
+bool eddy_conv_plan_turn(const eddy_conv_plan *plan, eddy_conv_plan *turned) {
+    eddy_conv_weight *w = &turned->weight;
+    *turned = *plan;
+    w->data = NULL;
+    w->column_stride = 1;
+    w->row_stride = w->width;
+    w->from_stride = w->height * w->width;
+    w->to_stride = plan->from_channels * w->from_stride;
+    w->group_stride = plan->to_channels * w->to_stride;
+    turned->is_transposed = false;
+    return plan->is_transposed && turn_window(&turned->rows) && turn_window(&turned->columns);
+}
+
+int64_t eddy_conv_plan_weight_count(const eddy_conv_plan *plan) {
+    return plan->groups * plan->to_channels * plan->from_channels * plan->weight.height * plan->weight.width;
+}
+
+#define TURN(bits)                                                                                                     \
+    static void turn_##bits(const eddy_conv_plan *plan, uint##bits##_t *to) {                                          \
+        const eddy_conv_weight *w = &plan->weight;                                                                     \
+        const uint##bits##_t *last =                                                                                   \
+            (const uint##bits##_t *)w->data + (w->height - 1) * w->row_stride + (w->width - 1) * w->column_stride;     \
+        for (int64_t g = 0; g < plan->groups; g++)                                                                     \
+            for (int64_t made = 0; made < plan->to_channels; made++)                                                   \
+                for (int64_t c = 0; c < plan->from_channels; c++)                                                      \
+                    for (int64_t i = 0; i < w->height; i++) {                                                          \
+                        const uint##bits##_t *from =                                                                   \
+                            last + g * w->group_stride + made * w->to_stride + c * w->from_stride - i * w->row_stride; \
+                        for (int64_t j = 0; j < w->width; j++)                                                         \
+                            *to++ = from[-j * w->column_stride];                                                       \
+                    }                                                                                                  \
+    }
+
+TURN(16)
+TURN(32)
+
+void eddy_conv_plan_turn_weights(const eddy_conv_plan *plan, const eddy_conv_plan *turned) {
+    void *to = turned->weight.data;
+    if (eddy_dtype_bytes(plan->weight.dtype) == 2)
+        turn_16(plan, to);
+    else
+        turn_32(plan, to);
+}
+
 /* ---- weights ---- */
 
 /* A row's taps from weights of the compute type, channel by channel. */

@@ -63,6 +63,13 @@ void eddy_conv_plan_forward(eddy_conv_plan *plan, const eddy_kernel_view *x, con
 void eddy_conv_plan_transposed(eddy_conv_plan *plan, const eddy_kernel_view *x, const eddy_kernel_view *weight,
                                const eddy_kernel_view *out, const eddy_attributes_conv *attributes);
 
+/* A transposed convolution without strides is a convolution whose windows are turned round. False where it has strides, or drops
+ * more of its result than such a convolution can. The weights of `turned`, dense and of their dtype, have their memory and their
+ * values yet to get; of f32 and bf16. */
+bool eddy_conv_plan_turn(const eddy_conv_plan *plan, eddy_conv_plan *turned);
+void eddy_conv_plan_turn_weights(const eddy_conv_plan *plan, const eddy_conv_plan *turned);
+int64_t eddy_conv_plan_weight_count(const eddy_conv_plan *plan);
+
 void eddy_conv_plan_phase(const eddy_conv_plan *plan, int64_t phase, eddy_conv_axis *rows, eddy_conv_axis *columns);
 
 /* A row of weights as columns count its depth (conv_gather.h): channel `to` of a group's result with channels from ..

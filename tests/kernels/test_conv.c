@@ -287,13 +287,15 @@ Test(conv, few_places_of_many_channels, .timeout = 120) {
                 check(&scattered[i], floats[d], l);
 }
 
-/* Several tiles, blocks of channels and chunks of sums, and their edges. */
+/* Several tiles, blocks of channels and chunks of sums, and their edges. The last two are for transposed ones: windows with holes
+ * that may be turned round, and windows that see less than a turned one does. */
 static const problem large[] = {
     {2, 16, 30, 31, 24, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},  {5, 1, 28, 28, 32, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
     {1, 64, 14, 14, 130, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)}, {2, 70, 9, 9, 33, 3, 3, OPTIONS(2, 2, 1, 1, 1, 1, 1)},
     {2, 48, 17, 16, 48, 5, 3, OPTIONS(1, 2, 2, 1, 1, 1, 48)}, {1, 3, 64, 65, 16, 7, 7, OPTIONS(2, 2, 3, 3, 1, 1, 1)},
     {3, 40, 19, 19, 36, 1, 1, OPTIONS(1, 1, 0, 0, 1, 1, 1)},  {2, 36, 12, 13, 20, 4, 4, OPTIONS(2, 2, 1, 1, 1, 1, 2)},
     {1, 16, 1, 640, 16, 1, 3, OPTIONS(1, 1, 0, 1, 1, 1, 1)},  {8, 16, 1, 70, 16, 1, 3, OPTIONS(1, 1, 0, 1, 1, 1, 1)},
+    {2, 16, 20, 37, 16, 3, 3, OPTIONS(1, 1, 2, 2, 2, 2, 1)},  {2, 16, 18, 35, 16, 3, 3, OPTIONS(1, 1, 1, 3, 1, 1, 1)},
 };
 
 Test(conv, tiles_and_their_edges, .timeout = 300) {
