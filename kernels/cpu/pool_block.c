@@ -1,6 +1,7 @@
 #include <float.h>
 #include <kernels/cpu/lanes.h>
 #include <kernels/cpu/pool_block.h>
+#include <string.h>
 
 /* Windows under way: what they have so far stays in registers where there are so many. */
 #define LANES 16
@@ -257,8 +258,81 @@
             name##_at(out, x, run, (real)divisor, run->step);                                                          \
     }
 
-/* Largest elements of windows, then what each element gets. Steps and the window are known when this is compiled, where they can be;
- * pairs of neighbours are taken and written together. */
+/* ---- the gradient of windows that share nothing ---- */
+
+/* Which of two vectors, side by side, are the first and the second of each pair; and the way back: the first half of the pairs, the
+ * second. */
+#define FIRSTS_2 0, 2
+#define SECONDS_2 1, 3
+#define LOW_2 0, 2
+#define HIGH_2 1, 3
+#define FIRSTS_4 0, 2, 4, 6
+#define SECONDS_4 1, 3, 5, 7
+#define LOW_4 0, 4, 1, 5
+#define HIGH_4 2, 6, 3, 7
+#define FIRSTS_8 FIRSTS_4, 8, 10, 12, 14
+#define SECONDS_8 SECONDS_4, 9, 11, 13, 15
+#define LOW_8 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH_8 4, 12, 5, 13, 6, 14, 7, 15
+#define FIRSTS_16 FIRSTS_8, 16, 18, 20, 22, 24, 26, 28, 30
+#define SECONDS_16 SECONDS_8, 17, 19, 21, 23, 25, 27, 29, 31
+#define LOW_16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+
+/* Windows of two columns whose elements lie side by side: written with vectors, since gcc makes scalar code of such loops. */
+#define ROUTE_PAIRS(name, real, whole, lanes)                                                                          \
+    INLINE void route_pairs_##name##_##lanes(real *dx, const real *grad, const real *x, const eddy_pool_run *run,      \
+                                             const eddy_pool_steps *to) {                                              \
+        typedef real vector __attribute__((vector_size((lanes) * sizeof(real))));                                      \
+        typedef whole places __attribute__((vector_size((lanes) * sizeof(real))));                                     \
+        vector given, best = {0}, two[2];                                                                              \
+        places at = {0};                                                                                               \
+        memcpy(&given, grad, sizeof(given));                                                                           \
+        given += (real)0;                                                                                              \
+        for (int64_t r = 0; r < run->rows; r++) {                                                                      \
+            memcpy(two, x + r * run->row_step, sizeof(two));                                                           \
+            vector values[2] = {__builtin_shufflevector(two[0], two[1], FIRSTS_##lanes),                               \
+                                __builtin_shufflevector(two[0], two[1], SECONDS_##lanes)};                             \
+            if (r == 0)                                                                                                \
+                best = values[0];                                                                                      \
+            for (int c = 0; c < 2; c++) {                                                                              \
+                places is_better = (values[c] > best) | ((values[c] != values[c]) & (best == best));                   \
+                best = (vector)(((places)values[c] & is_better) | ((places)best & ~is_better));                        \
+                at = (((whole)(2 * r) + (whole)c) & is_better) | (at & ~is_better);                                    \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int64_t r = 0; r < run->rows; r++) {                                                                      \
+            vector first = (vector)((places)given & (at == (whole)(2 * r)));                                           \
+            vector second = (vector)((places)given & (at == (whole)(2 * r) + 1));                                      \
+            two[0] = __builtin_shufflevector(first, second, LOW_##lanes);                                              \
+            two[1] = __builtin_shufflevector(first, second, HIGH_##lanes);                                             \
+            memcpy(dx + r * to->row_step, two, sizeof(two));                                                           \
+        }                                                                                                              \
+    }
+
+#define PAIRS_OF(name, lanes)                                                                                          \
+    EACH_LANES_OF(route_pairs_##name##_##lanes(dx + 2 * i_, grad + i_, x + 2 * i_, run, to), lanes)
+/* As many lanes as a vector has, where there are so many windows. */
+#if EDDY_VECTOR_BYTES >= 64
+#define PAIRS_f32 PAIRS_OF(f32, 16) else PAIRS_OF(f32, 8) else PAIRS_OF(f32, 4)
+#define PAIRS_f64 PAIRS_OF(f64, 8) else PAIRS_OF(f64, 4) else PAIRS_OF(f64, 2)
+ROUTE_PAIRS(f32, float, int32_t, 16)
+ROUTE_PAIRS(f64, double, int64_t, 8)
+#elif EDDY_VECTOR_BYTES >= 32
+#define PAIRS_f32 PAIRS_OF(f32, 8) else PAIRS_OF(f32, 4)
+#define PAIRS_f64 PAIRS_OF(f64, 4) else PAIRS_OF(f64, 2)
+#else
+#define PAIRS_f32 PAIRS_OF(f32, 4)
+#define PAIRS_f64 PAIRS_OF(f64, 2)
+#endif
+#if EDDY_VECTOR_BYTES >= 32
+ROUTE_PAIRS(f32, float, int32_t, 8)
+ROUTE_PAIRS(f64, double, int64_t, 4)
+#endif
+ROUTE_PAIRS(f32, float, int32_t, 4)
+ROUTE_PAIRS(f64, double, int64_t, 2)
+
+/* Largest elements of windows, then what each element gets. Steps and the window are known when this is compiled, where they can be. */
 #define ROUTE(name, real, whole)                                                                                       \
     INLINE void route_lanes_##name(real *restrict dx, const real *restrict grad, const real *restrict x,               \
                                    const eddy_pool_run *run, const eddy_pool_steps *to, int64_t rows, int64_t columns, \
@@ -285,32 +359,6 @@
                     at[i] == number ? given[i] : 0;                                                                    \
             }                                                                                                          \
     }                                                                                                                  \
-    INLINE void route_pairs_##name(real *restrict dx, const real *restrict grad, const real *restrict x,               \
-                                   const eddy_pool_run *run, const eddy_pool_steps *to, int64_t rows, int64_t count) { \
-        real best[LANES], given[LANES];                                                                                \
-        whole at[LANES];                                                                                               \
-        EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) {                                                          \
-            best[i] = x[2 * i];                                                                                        \
-            at[i] = 0;                                                                                                 \
-            given[i] = 0 + grad[i];                                                                                    \
-        }                                                                                                              \
-        for (int64_t r = 0; r < rows; r++) {                                                                           \
-            const real *from = x + r * run->row_step;                                                                  \
-            whole number = (whole)(2 * r);                                                                             \
-            EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) {                                                      \
-                BETTER(real, whole, from[2 * i], number)                                                               \
-                BETTER(real, whole, from[2 * i + 1], number + 1)                                                       \
-            }                                                                                                          \
-        }                                                                                                              \
-        for (int64_t r = 0; r < rows; r++) {                                                                           \
-            real *place = dx + r * to->row_step;                                                                       \
-            whole number = (whole)(2 * r);                                                                             \
-            EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) {                                                      \
-                place[2 * i] = at[i] == number ? given[i] : 0;                                                         \
-                place[2 * i + 1] = at[i] == number + 1 ? given[i] : 0;                                                 \
-            }                                                                                                          \
-        }                                                                                                              \
-    }                                                                                                                  \
     static void max_route_##name(void *out, const void *given, const void *elements, const eddy_pool_run *run,         \
                                  const eddy_pool_steps *to) {                                                          \
         bool is_dense = run->step == 1 && run->out_step == 1 && to->step == 1;                                         \
@@ -322,7 +370,9 @@
             const real *grad = (const real *)given + p * run->out_place_step;                                          \
             const real *x = (const real *)elements + p * run->place_step;                                              \
             if (is_paired) {                                                                                           \
-                EACH_LANES(route_pairs_##name(dx + 2 * i_, grad + i_, x + 2 * i_, run, to, run->rows, lanes_))         \
+                PAIRS_##name else EACH_LANES_OF(route_lanes_##name(dx + 2 * i_, grad + i_, x + 2 * i_, run, to,        \
+                                                                   run->rows, 2, 2, 1, 2, lanes_),                     \
+                                                1)                                                                     \
             } else if (is_dense && is_square) {                                                                        \
                 EACH_LANES(route_lanes_##name(dx + i_, grad + i_, x + i_, run, to, 2, 2, 1, 1, 1, lanes_))             \
             } else if (is_dense) {                                                                                     \
