@@ -7,6 +7,7 @@
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/mask_block.h>
 #include <kernels/cpu/walk.h>
+#include <string.h>
 
 #define SLICE_ELEMENTS 65536
 
@@ -92,6 +93,7 @@ static void each_held(const eddy_walk *walk, int32_t mask_operand, const uint8_t
     int64_t left = eddy_walk_count(walk), stride = eddy_walk_inner_stride(walk, mask_operand);
     if (left == 0)
         return;
+    const eddy_mask_blocks *blocks = eddy_cpu_mask_blocks();
     int32_t held[PIECE];
     eddy_walk_cursor cursor;
     eddy_walk_seek(walk, &cursor, 0);
@@ -99,12 +101,7 @@ static void each_held(const eddy_walk *walk, int32_t mask_operand, const uint8_t
         row = eddy_walk_run(walk, &cursor);
         for (int64_t from = 0; from < row; from += PIECE) {
             const uint8_t *at = mask + cursor.offsets[mask_operand] + from * stride;
-            int64_t count = 0, length = eddy_min_i64(PIECE, row - from);
-            /* Without a branch: which way it goes could not be foretold. */
-            for (int64_t i = 0; i < length; i++) {
-                held[count] = (int32_t)i;
-                count += at[i * stride] != 0;
-            }
+            int64_t count = blocks->find(held, at, stride, eddy_min_i64(PIECE, row - from));
             if (count > 0 && !take(context, cursor.offsets, walk, from, held, count))
                 return;
         }
@@ -173,8 +170,11 @@ static void masked_select_count(const eddy_kernel_call *call, eddy_shape *shapes
     for (int64_t row; left > 0; left -= row) {
         const uint8_t *mask = (const uint8_t *)call->views[1].data + cursor.offsets[1];
         row = eddy_walk_run(&walk, &cursor);
-        for (int64_t i = 0; i < row; i++)
-            held += mask[i * stride] != 0;
+        if (stride == 1)
+            held += eddy_cpu_mask_blocks()->count(mask, row);
+        else
+            for (int64_t i = 0; i < row; i++)
+                held += mask[i * stride] != 0;
         eddy_walk_advance(&walk, &cursor, row);
     }
     shapes[0].rank = 1;
@@ -222,13 +222,57 @@ static bool scatter_held(void *context, const int64_t *offsets, const eddy_walk 
     return true;
 }
 
+/* Contiguous operands in one sweep. */
+static void expand(const eddy_kernel_call *call, int64_t count) {
+    size_t bytes = eddy_dtype_bytes(call->views[0].dtype);
+    const eddy_mask_blocks *blocks = eddy_cpu_mask_blocks();
+    eddy_mask_expand *block = bytes == 1   ? blocks->expand_8
+                              : bytes == 2 ? blocks->expand_16
+                              : bytes == 4 ? blocks->expand_32
+                                           : blocks->expand_64;
+    const char *in = call->views[0].data, *source = call->views[2].data;
+    const uint8_t *mask = call->views[1].data;
+    char *out = call->views[3].data;
+    _Alignas(8) char last[PIECE * 8];
+    int64_t total = eddy_view_count(&call->views[2]), left = total;
+    for (int64_t done = 0, piece; done < count; done += piece) {
+        piece = eddy_min_i64(PIECE, count - done);
+        /* As many as the piece has may be read. */
+        if (left < piece) {
+            memset(last, 0, sizeof(last));
+            if (left > 0)
+                memcpy(last, source, (size_t)left * bytes);
+        }
+        int64_t offset = done * (int64_t)bytes;
+        int64_t taken = block(out + offset, in + offset, mask + done, left < piece ? last : source, piece);
+        if (taken > left) {
+            eddy_kernel_fail(call, EDDY_OUT_OF_RANGE, total, total, total);
+            return;
+        }
+        left -= taken;
+        source += taken * (int64_t)bytes;
+    }
+}
+
 /* views: in, mask, source, out */
 static void masked_scatter_run(const eddy_kernel_call *call) {
     const eddy_kernel_view *in = &call->views[0], *mask = &call->views[1];
     scattering work = {.call = call, .source = &call->views[2], .out = &call->views[3]};
     if (eddy_view_count(work.out) == 0)
         return;
+    eddy_walk_init(&work.walk, work.source->rank, work.source->shape);
+    eddy_walk_add(&work.walk, work.source->strides, 1);
+    eddy_walk_collapse(&work.walk);
     eddy_walk walk;
+    eddy_walk_init(&walk, work.out->rank, work.out->shape);
+    eddy_walk_add_broadcast(&walk, in);
+    eddy_walk_add_broadcast(&walk, mask);
+    eddy_walk_add(&walk, work.out->strides, 1);
+    eddy_walk_collapse(&walk);
+    if (eddy_walk_is_plain(&walk) && eddy_walk_is_plain(&work.walk)) {
+        expand(call, eddy_view_count(work.out));
+        return;
+    }
     eddy_walk_init(&walk, work.out->rank, work.out->shape);
     eddy_walk_add_broadcast(&walk, in);
     if (in->data != work.out->data) {
@@ -243,9 +287,6 @@ static void masked_scatter_run(const eddy_kernel_call *call) {
     eddy_walk_add(&walk, work.out->strides, 1);
     eddy_walk_add_broadcast(&walk, mask);
     eddy_walk_collapse(&walk);
-    eddy_walk_init(&work.walk, work.source->rank, work.source->shape);
-    eddy_walk_add(&work.walk, work.source->strides, 1);
-    eddy_walk_collapse(&work.walk);
     work.left = eddy_walk_count(&work.walk);
     if (work.left > 0)
         eddy_walk_seek(&work.walk, &work.cursor, 0);

@@ -80,6 +80,14 @@ static inline int64_t eddy_walk_inner_stride(const eddy_walk *walk, int32_t oper
     return walk->rank == 0 ? 1 : walk->strides[operand][walk->rank - 1];
 }
 
+/* Whether all operands lie side by side in the order of the walk, once it has been collapsed. */
+static inline bool eddy_walk_is_plain(const eddy_walk *walk) {
+    bool is_plain = walk->rank <= 1;
+    for (int32_t o = 0; o < walk->operand_count; o++)
+        is_plain &= eddy_walk_inner_stride(walk, o) == 1;
+    return is_plain;
+}
+
 /* Runs of fewer bytes are no worth asking for, of more the processor fetches in time by itself. */
 #define EDDY_WALK_FETCH_LEAST 256
 #define EDDY_WALK_FETCH_MOST 4096

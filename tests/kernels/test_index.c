@@ -1,4 +1,5 @@
 /* cat, index_select, gather, one_hot, nonzero: exact, against loops over flat numbers. */
+#include "late.h"
 #include "serial_team.h"
 #include "tensor.h"
 #include <base/dtype.h>
@@ -227,20 +228,14 @@ static void check_nonzero(eddy_dtype dtype, int32_t rank, const int64_t *shape, 
     tensor_fill(&in, 1.99);
     for (int64_t i = 0; i < in.count; i += 2)
         tensor_set(&in, i, 0);
-    eddy_kernel_error error = {.position = INT64_MAX};
-    eddy_kernel_view view = in.view;
-    view.shape = in.shape;
-    view.strides = in.strides;
-    eddy_kernel_call call = {
-        .kernel = &eddy_cpu_nonzero, .views = &view, .view_count = 1, .team = &serial_team, .error = &error};
-    eddy_shape counted;
-    eddy_cpu_nonzero.count(&call, &counted);
+    late_call late;
+    late_begin(&late, &eddy_cpu_nonzero, (tensor *[]){&in}, 1, 2, NULL);
     int64_t want = 0;
     for (int64_t i = 0; i < in.count; i++)
         want += tensor_get(&in, i) != 0;
-    cr_assert(counted.rank == 2 && counted.dims[0] == want && counted.dims[1] == rank);
-    tensor out = tensor_make(EDDY_I64, 2, counted.dims, (layout)test_below(OUTPUT_LAYOUTS));
-    run_kernel(&eddy_cpu_nonzero, (tensor *[]){&in, &out}, 2, NULL, &serial_team, NULL);
+    cr_assert(late.shapes[0].rank == 2 && late.shapes[0].dims[0] == want && late.shapes[0].dims[1] == rank);
+    tensor out = tensor_make(EDDY_I64, 2, late.shapes[0].dims, (layout)test_below(OUTPUT_LAYOUTS));
+    late_run(&late, 1, (tensor *[]){&out});
     for (int64_t i = 0, row = 0; i < in.count; i++) {
         if (tensor_get(&in, i) == 0)
             continue;
@@ -262,4 +257,14 @@ Test(index, nonzero_in_row_major_order) {
             for (int32_t rank = 0; rank <= 4; rank++)
                 for (int a = 0; a < LAYOUT_COUNT; a++)
                     check_nonzero((eddy_dtype)d, rank, shapes[s], (layout)a);
+}
+
+/* Several slices, which begin within rows. */
+Test(index, nonzero_of_many_elements) {
+    const int64_t shapes[][4] = {{100003, 1, 1, 1}, {251, 401, 1, 1}, {2, 7, 1171, 5}};
+    const eddy_dtype dtypes[] = {EDDY_BOOL, EDDY_U8, EDDY_F32};
+    for (int d = 0; d < 3; d++)
+        for (int s = 0; s < 3; s++)
+            for (int a = 0; a < LAYOUT_COUNT; a++)
+                check_nonzero(dtypes[d], s == 0 ? 1 : 2 * s, shapes[s], (layout)a);
 }

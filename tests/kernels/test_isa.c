@@ -430,6 +430,60 @@ static void check_softmax(const eddy_softmax_ops *portable, const eddy_softmax_o
     BOTH("exp_sum", values[b][0] = both[b]->exp_sum(rows[b], 0.75, count));
     BOTH("scale", both[b]->scale(rows[b], 0.37, count));
     BOTH("shift", both[b]->shift(rows[b], 0.75, 0.11, count));
+/* Bytes of a mask that are not 0 hold, whatever they are. */
+static void check_expand(eddy_mask_expand *block, eddy_isa isa, size_t size, int64_t count) {
+    static _Alignas(64) char in[8 * FILLED], source[8 * FILLED], out[8 * FILLED];
+    uint8_t mask[FILLED];
+    int64_t next = 0;
+    for (size_t i = 0; i < sizeof(in); i++)
+        in[i] = (char)test_random(), source[i] = (char)test_random();
+    for (size_t i = 0; i < sizeof(mask); i++)
+        mask[i] = test_below(2) ? (uint8_t)test_random() : 0;
+    for (int in_place = 0; in_place < 2; in_place++) {
+        memcpy(out, in, sizeof(in));
+        int64_t taken = block(out, in_place ? out : in, mask, source, count);
+        next = 0;
+        for (int64_t i = 0; i < FILLED; i++) {
+            const char *want = i < count && mask[i] ? source + (size_t)next++ * size : in + (size_t)i * size;
+            ASSERT_SAME(want, out + (size_t)i * size, size, isa, "expanded element", (long long)i);
+        }
+        cr_assert_eq(taken, next);
+    }
+}
+
+static void check_find(const eddy_mask_blocks *blocks, eddy_isa isa, int64_t count) {
+    uint8_t mask[2 * FILLED];
+    int32_t held[FILLED];
+    for (size_t i = 0; i < sizeof(mask); i++)
+        mask[i] = test_below(2) ? (uint8_t)test_random() : 0;
+    for (int64_t stride = 1; stride <= 2; stride++) {
+        int64_t found = blocks->find(held, mask, stride, count), next = 0;
+        for (int32_t i = 0; i < count; i++)
+            if (mask[i * stride])
+                cr_assert(next < found && held[next++] == i, "%s: of %lld", eddy_isa_name(isa), (long long)count);
+        cr_assert_eq(found, next);
+        cr_assert(stride > 1 || blocks->count(mask, count) == found);
+    }
+}
+
+Test(isa, what_a_mask_holds_is_found) {
+    for (eddy_isa isa = EDDY_ISA_PORTABLE; isa <= eddy_isa_machine(); isa++) {
+        const eddy_mask_blocks *blocks = eddy_cpu_mask_blocks_for(isa);
+        for (int64_t count = 0; count < FILLED; count++) {
+            check_expand(blocks->expand_8, isa, 1, count);
+            check_expand(blocks->expand_16, isa, 2, count);
+            check_expand(blocks->expand_32, isa, 4, count);
+            check_expand(blocks->expand_64, isa, 8, count);
+            check_find(blocks, isa, count);
+        }
+        static uint8_t many[64 * 255 * 2 + 70];
+        int64_t held = 0;
+        for (size_t i = 0; i < sizeof(many); i++)
+            held += (many[i] = (uint8_t)(i % 7)) != 0;
+        cr_assert_eq(blocks->count(many, sizeof(many)), held);
+    }
+}
+
     BOTH("backward", both[b]->backward(rows[b], y, 0.37, count));
     BOTH("log_backward", both[b]->log_backward(rows[b], y, 0.37, count));
     int64_t whole = count - count / EDDY_SOFTMAX_LANES % EDDY_SOFTMAX_LANES;

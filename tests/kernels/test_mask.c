@@ -155,6 +155,37 @@ Test(mask, masked_select_and_masked_scatter_of_every_dtype_and_layout) {
     }
 }
 
+/* The source has all elements that are asked for, fewer or more. */
+static void check_plain_scatter(eddy_dtype dtype, int64_t n, int64_t spare, bool in_place) {
+    tensor in = tensor_make(dtype, 1, &n, CONTIGUOUS), mask = tensor_make(EDDY_BOOL, 1, &n, UNALIGNED);
+    int64_t held = 0, k = 0;
+    tensor_fill(&in, 100), tensor_fill(&mask, 1);
+    for (int64_t i = 0; i < n; i++)
+        held += tensor_get(&mask, i) != 0;
+    int64_t there = held + spare < 0 ? 0 : held + spare;
+    tensor source = tensor_make(dtype, 1, &there, CONTIGUOUS), out = tensor_make(dtype, 1, &n, UNALIGNED);
+    tensor before = tensor_make(dtype, 1, &n, CONTIGUOUS), *to = in_place ? &in : &out;
+    tensor_fill(&source, 100);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(tensor_at(&before, i), tensor_at(&in, i), eddy_dtype_bytes(dtype));
+    eddy_kernel_error error;
+    run_kernel(&eddy_cpu_masked_scatter, (tensor *[]){&in, &mask, &source, to}, 4, NULL, &serial_team, &error);
+    cr_assert(tensor_guards_hold(to));
+    cr_assert(held <= there ? error.status == EDDY_OK : error.status == EDDY_OUT_OF_RANGE && error.bound == there);
+    for (int64_t i = 0; i < n && held <= there; i++)
+        cr_assert(same(to, i, tensor_get(&mask, i) != 0 ? tensor_at(&source, k++) : tensor_at(&before, i)),
+                  "%s element %lld", describe("masked_scatter", &in, CONTIGUOUS), (long long)i);
+    tensor_free(&in), tensor_free(&mask), tensor_free(&source), tensor_free(&out), tensor_free(&before);
+}
+
+Test(mask, masked_scatter_in_one_sweep) {
+    EACH_DTYPE(d) {
+        for (int64_t n = 1; n < 900; n += 1 + n / 3)
+            for (int64_t spare = -3; spare <= 300; spare += spare < 2 ? 1 : 298)
+                check_plain_scatter((eddy_dtype)d, n, spare, test_below(2));
+    }
+}
+
 Test(mask, a_source_that_is_too_short_is_an_error) {
     int64_t five = 5, two = 2;
     tensor in = tensor_make(EDDY_F32, 1, &five, CONTIGUOUS), mask = tensor_make(EDDY_BOOL, 1, &five, CONTIGUOUS);

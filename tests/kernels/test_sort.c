@@ -1,5 +1,6 @@
 /* sort, argsort, topk, unique and bincount: exact, against the C library's qsort with places as the last word. */
 #include "axes.h"
+#include "late.h"
 #include "serial_team.h"
 #include "tensor.h"
 #include <base/dtype.h>
@@ -180,48 +181,6 @@ Test(sort, topk_of_growing_elements) {
 
 /* ---- late shapes ---- */
 
-/* A call with a workspace that lives from `count` to `run`. */
-typedef struct late_call {
-    eddy_kernel_view views[4];
-    eddy_kernel_call call;
-    eddy_kernel_error error;
-    eddy_shape shapes[3];
-} late_call;
-
-static void late_begin(late_call *late, const eddy_kernel *kernel, tensor *const *inputs, int32_t input_count,
-                       int32_t view_count, const void *attributes) {
-    memset((void *)late, 0, sizeof(*late));
-    late->error.position = INT64_MAX;
-    for (int32_t i = 0; i < input_count; i++) {
-        late->views[i] = (eddy_kernel_view){.rank = -1};
-        if (inputs[i] == NULL)
-            continue;
-        late->views[i] = inputs[i]->view;
-        late->views[i].shape = inputs[i]->shape;
-        late->views[i].strides = inputs[i]->strides;
-    }
-    late->call = (eddy_kernel_call){.kernel = kernel,
-                                    .views = late->views,
-                                    .view_count = view_count,
-                                    .attributes = attributes,
-                                    .team = &shuffling_team,
-                                    .error = &late->error};
-    size_t bytes = kernel->workspace != NULL ? kernel->workspace(&late->call) : 0;
-    late->call.workspace = malloc(bytes + 1);
-    memset(late->call.workspace, 0xa5, bytes + 1);
-    kernel->count(&late->call, late->shapes);
-}
-
-static void late_run(late_call *late, int32_t input_count, tensor *const *outputs) {
-    for (int32_t i = input_count; i < late->call.view_count; i++) {
-        late->views[i] = outputs[i - input_count]->view;
-        late->views[i].shape = outputs[i - input_count]->shape;
-        late->views[i].strides = outputs[i - input_count]->strides;
-    }
-    late->call.kernel->run(&late->call);
-    free(late->call.workspace);
-}
-
 static void check_unique(eddy_dtype dtype, const shape_case *c, double range, layout l, bool is_full) {
     tensor in = tensor_make(dtype, c->rank, c->shape, l);
     fill(&in, range);
@@ -339,6 +298,6 @@ Test(sort, bincount_names_the_first_negative_number) {
     late_begin(&late, &eddy_cpu_bincount, (tensor *[]){&in, NULL}, 2, 3, &attributes);
     cr_assert(eddy_load_relaxed(&late.error.status) == EDDY_OUT_OF_RANGE && late.error.position == 700 &&
               late.error.value == -700);
-    free(late.call.workspace);
+    late_end(&late);
     tensor_free(&in);
 }
