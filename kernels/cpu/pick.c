@@ -188,12 +188,29 @@ static size_t put_offsets_bytes(const eddy_kernel_call *call) {
     return offsets_bytes(&call->views[1], call->view_count - 3);
 }
 
+/* Elements of a part. */
+static int64_t put_part(const eddy_kernel_call *call) {
+    const eddy_kernel_view *out = &call->views[call->view_count - 1];
+    int64_t part = 1;
+    for (int32_t d = call->view_count - 3; d < out->rank; d++)
+        part *= out->shape[d];
+    return part;
+}
+
 /* views: in, indices ..., values, out */
 static void index_put_run(const eddy_kernel_call *call) {
     const eddy_attributes_index_put *attributes = call->attributes;
     int32_t index_count = call->view_count - 3;
     const eddy_kernel_view *values = &call->views[call->view_count - 2], *out = &call->views[call->view_count - 1];
-    eddy_scatter s = {.call = call, .step = 1, .bound = -1, .left_out = -1, .adds = attributes->accumulate};
+    eddy_walk along, rest;
+    eddy_scatter s = {.call = call,
+                      .along = &along,
+                      .rest = &rest,
+                      .step = 1,
+                      .bound = -1,
+                      .row = put_part(call),
+                      .left_out = -1,
+                      .adds = attributes->accumulate};
     char *summed = (char *)call->workspace + put_offsets_bytes(call);
     eddy_scatter_begin(&s, &call->views[0], out, summed);
     places found = {.call = call,
@@ -205,27 +222,27 @@ static void index_put_run(const eddy_kernel_call *call) {
     if (!find(&found, call->workspace))
         return;
     int64_t dims[EDDY_RANK_MAX], counted[EDDY_RANK_MAX], zeros[EDDY_RANK_MAX] = {0}, step = 1;
-    int32_t joint = joint_dims(found.indices, index_count, dims), rest = out->rank - index_count;
+    int32_t joint = joint_dims(found.indices, index_count, dims), inner = out->rank - index_count;
     for (int32_t d = joint - 1; d >= 0; d--) {
         counted[d] = step;
         step *= dims[d];
     }
     /* Values as they broadcast to the indices' dims and the rest. */
     int64_t strides[EDDY_RANK_MAX];
-    for (int32_t d = 0; d < joint + rest; d++) {
-        int32_t own = d - (joint + rest - values->rank);
+    for (int32_t d = 0; d < joint + inner; d++) {
+        int32_t own = d - (joint + inner - values->rank);
         strides[d] = own < 0 || values->shape[own] == 1 ? 0 : values->strides[own];
     }
-    eddy_walk_init(&s.along, joint, dims);
-    eddy_walk_add(&s.along, zeros, 1);
-    eddy_walk_add(&s.along, strides, 1);
-    eddy_walk_add(&s.along, counted, 1);
-    eddy_walk_add(&s.along, counted, 1);
-    eddy_walk_init(&s.rest, rest, out->shape + index_count);
-    eddy_walk_add(&s.rest, s.strides + index_count, 1);
-    eddy_walk_add(&s.rest, strides + joint, 1);
-    eddy_walk_add(&s.rest, zeros, 1);
-    eddy_walk_add(&s.rest, zeros, 1);
+    eddy_walk_init(&along, joint, dims);
+    eddy_walk_add(&along, zeros, 1);
+    eddy_walk_add(&along, strides, 1);
+    eddy_walk_add(&along, counted, 1);
+    eddy_walk_add(&along, counted, 1);
+    eddy_walk_init(&rest, inner, out->shape + index_count);
+    eddy_walk_add(&rest, s.strides + index_count, 1);
+    eddy_walk_add(&rest, strides + joint, 1);
+    eddy_walk_add(&rest, zeros, 1);
+    eddy_walk_add(&rest, zeros, 1);
     s.source = values->data;
     s.source_dtype = values->dtype;
     s.index = found.offsets;
@@ -235,14 +252,14 @@ static void index_put_run(const eddy_kernel_call *call) {
 
 static size_t index_put_workspace(const eddy_kernel_call *call) {
     const eddy_attributes_index_put *attributes = call->attributes;
-    return put_offsets_bytes(call) + eddy_scatter_workspace(&call->views[call->view_count - 1], attributes->accumulate);
+    int64_t named = (int64_t)(put_offsets_bytes(call) / sizeof(int64_t));
+    return put_offsets_bytes(call) +
+           eddy_scatter_workspace(&call->views[call->view_count - 1], attributes->accumulate, put_part(call), named);
 }
 
 static int64_t index_put_cost(const eddy_kernel_call *call) {
-    int64_t named = (int64_t)(put_offsets_bytes(call) / sizeof(int64_t)), part = 1;
+    int64_t named = (int64_t)(put_offsets_bytes(call) / sizeof(int64_t)), part = put_part(call);
     const eddy_kernel_view *out = &call->views[call->view_count - 1];
-    for (int32_t d = call->view_count - 3; d < out->rank; d++)
-        part *= out->shape[d];
     return call->kernel->cost_base_ps + eddy_cost_ps(named, 3000) +
            eddy_cost_ps(named, eddy_cost_ps(eddy_max_i64(1, part), 1500)) + eddy_cost_ps(eddy_view_count(out), 100);
 }

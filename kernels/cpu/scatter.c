@@ -15,9 +15,13 @@
 #define LINE_GRAIN 16
 #define ROW_GRAIN_MIN 64
 #define ROW_GRAIN_MAX 512
-#define NOWHERE INT64_MIN
 
-enum { OUT, SOURCE, INDEX, NUMBER, OPERANDS };
+#define OUT EDDY_SCATTER_OUT
+#define SOURCE EDDY_SCATTER_SOURCE
+#define INDEX EDDY_SCATTER_INDEX
+#define NUMBER EDDY_SCATTER_NUMBER
+#define OPERANDS EDDY_SCATTER_OPERANDS
+#define NOWHERE EDDY_SCATTER_NOWHERE
 
 /* ---- the innermost loops ---- */
 
@@ -99,8 +103,7 @@ static putter choose(eddy_dtype dtype, bool adds) {
 
 /* ---- slices of the rest ---- */
 
-/* The index as it is used, or NOWHERE. */
-static int64_t checked(const eddy_scatter *s, int64_t index, int64_t number) {
+int64_t eddy_scatter_checked(const eddy_scatter *s, int64_t index, int64_t number) {
     int64_t at = s->from_end && index < 0 ? index + s->bound : index;
     if (s->bound >= 0 && (at < 0 || at >= s->bound)) {
         eddy_kernel_fail(s->call, EDDY_OUT_OF_RANGE, number, index, s->bound);
@@ -134,18 +137,18 @@ static void put_piece(const eddy_scatter *s, putter put, piece *p, const eddy_wa
         if (!put.within(out, strides[OUT], s->step, indices, (uint64_t)s->bound, s->from_end ? s->bound : 0, values,
                         count))
             for (int64_t i = 0; i < count; i++)
-                (void)checked(s, indices[i], offsets[NUMBER] + i * strides[NUMBER]);
+                (void)eddy_scatter_checked(s, indices[i], offsets[NUMBER] + i * strides[NUMBER]);
         return;
     }
     eddy_chunk_load(EDDY_I64, p->indices, s->index_dtype, given, strides[INDEX], is_one_index ? 1 : count);
     if (is_one_index) {
-        int64_t index = checked(s, p->indices[0], offsets[NUMBER]);
+        int64_t index = eddy_scatter_checked(s, p->indices[0], offsets[NUMBER]);
         if (index != NOWHERE)
             put.all(eddy_chunk_at(out, dtype, index * s->step), strides[OUT], 0, NULL, values, count);
         return;
     }
     for (int64_t i = 0; i < count; i++)
-        p->indices[i] = checked(s, p->indices[i], offsets[NUMBER] + i * strides[NUMBER]);
+        p->indices[i] = eddy_scatter_checked(s, p->indices[i], offsets[NUMBER] + i * strides[NUMBER]);
     put.all(out, strides[OUT], s->step, p->indices, values, count);
 }
 
@@ -156,33 +159,43 @@ static void add_offsets(int64_t *sum, const eddy_walk_cursor *a, const eddy_walk
 
 /* `run` neighbours of the rest, with each place of the index in turn. */
 static void put_rows(const eddy_scatter *s, putter put, piece *p, const eddy_walk_cursor *place, int64_t run) {
-    int64_t count = eddy_walk_count(&s->along), offsets[OPERANDS];
+    int64_t count = eddy_walk_count(s->along), offsets[OPERANDS];
     eddy_walk_cursor cursor;
-    eddy_walk_seek(&s->along, &cursor, 0);
+    eddy_walk_seek(s->along, &cursor, 0);
     for (int64_t i = 0; i < count; i++) {
         add_offsets(offsets, place, &cursor);
-        put_piece(s, put, p, &s->rest, offsets, run);
-        eddy_walk_next(&s->along, &cursor, s->along.rank);
+        put_piece(s, put, p, s->rest, offsets, run);
+        eddy_walk_next(s->along, &cursor, s->along->rank);
     }
 }
 
 /* One place of the rest, with runs of the index. */
 static void put_line(const eddy_scatter *s, putter put, piece *p, const eddy_walk_cursor *place) {
-    int64_t count = eddy_walk_count(&s->along), offsets[OPERANDS];
+    const eddy_walk *along = s->along;
+    int64_t count = eddy_walk_count(along), offsets[OPERANDS];
+    /* Mostly there is but one run, and the search for it would take as long as a short one. */
+    if (along->rank <= 1) {
+        for (int64_t done = 0; done < count; done += PIECE) {
+            for (int o = 0; o < OPERANDS; o++)
+                offsets[o] = place->offsets[o] + (along->rank == 1 ? done * along->strides[o][0] : 0);
+            put_piece(s, put, p, along, offsets, eddy_min_i64(PIECE, count - done));
+        }
+        return;
+    }
     eddy_walk_cursor cursor;
-    eddy_walk_seek(&s->along, &cursor, 0);
+    eddy_walk_seek(along, &cursor, 0);
     for (int64_t done = 0, run; done < count; done += run) {
-        run = eddy_min_i64(PIECE, eddy_walk_run(&s->along, &cursor));
+        run = eddy_min_i64(PIECE, eddy_walk_run(along, &cursor));
         add_offsets(offsets, place, &cursor);
-        put_piece(s, put, p, &s->along, offsets, run);
-        eddy_walk_advance(&s->along, &cursor, run);
+        put_piece(s, put, p, along, offsets, run);
+        eddy_walk_advance(along, &cursor, run);
     }
 }
 
 /* Elements of a row that are put at once: only what has to be converted goes through a piece. */
 static int64_t row_most(const eddy_scatter *s) {
-    int32_t inner = s->rest.rank - 1;
-    return s->source_dtype == s->ground.dtype && s->rest.strides[SOURCE][inner] == 1 ? INT64_MAX : PIECE;
+    int32_t inner = s->rest->rank - 1;
+    return s->source_dtype == s->ground.dtype && s->rest->strides[SOURCE][inner] == 1 ? INT64_MAX : PIECE;
 }
 
 static void scatter_slice(void *context, int64_t begin, int64_t end) {
@@ -190,16 +203,16 @@ static void scatter_slice(void *context, int64_t begin, int64_t end) {
     putter put = choose(s->ground.dtype, s->adds);
     piece p;
     eddy_walk_cursor place;
-    eddy_walk_seek(&s->rest, &place, begin);
+    eddy_walk_seek(s->rest, &place, begin);
     while (begin < end) {
         int64_t run = 1;
         if (s->by_lines) {
             put_line(s, put, &p, &place);
         } else {
-            run = eddy_min_i64(eddy_min_i64(eddy_walk_run(&s->rest, &place), end - begin), row_most(s));
+            run = eddy_min_i64(eddy_min_i64(eddy_walk_run(s->rest, &place), end - begin), row_most(s));
             put_rows(s, put, &p, &place, run);
         }
-        eddy_walk_advance(&s->rest, &place, run);
+        eddy_walk_advance(s->rest, &place, run);
         begin += run;
     }
 }
@@ -210,12 +223,16 @@ static bool is_summed_aside(eddy_dtype dtype, bool adds) {
     return adds && (dtype == EDDY_F16 || dtype == EDDY_BF16);
 }
 
-size_t eddy_scatter_workspace(const eddy_kernel_view *out, bool adds) {
-    return is_summed_aside(out->dtype, adds) ? ((size_t)eddy_view_count(out) * sizeof(float) + 63) / 64 * 64 : 0;
+size_t eddy_scatter_workspace(const eddy_kernel_view *out, bool adds, int64_t row, int64_t length) {
+    if (is_summed_aside(out->dtype, adds))
+        return ((size_t)eddy_view_count(out) * sizeof(float) + 63) / 64 * 64;
+    return eddy_scatter_rows_workspace(out, adds, row, length);
 }
 
 void eddy_scatter_begin(eddy_scatter *s, const eddy_kernel_view *in, const eddy_kernel_view *out, void *workspace) {
     bool is_aside = is_summed_aside(out->dtype, s->adds);
+    s->in = in;
+    s->workspace = workspace;
     s->ground = *out;
     int64_t span = 1;
     for (int32_t d = out->rank - 1; d >= 0; d--) {
@@ -227,28 +244,31 @@ void eddy_scatter_begin(eddy_scatter *s, const eddy_kernel_view *in, const eddy_
         s->ground.data = workspace;
         s->ground.dtype = EDDY_F32;
     }
-    if (in == NULL) {
+}
+
+static void lay_ground(const eddy_scatter *s) {
+    if (s->in == NULL) {
         const _Alignas(8) char zero[8] = {0};
         eddy_fill_view(s->call->team, &s->ground, zero);
-    } else if (in->data != s->ground.data) {
-        eddy_copy_view(s->call->team, in, &s->ground);
+    } else if (s->in->data != s->ground.data) {
+        eddy_copy_view(s->call->team, s->in, &s->ground);
     }
 }
 
 /* Indices are checked even where there is nothing to put. */
 static void check_indices(const eddy_scatter *s, int64_t count) {
     eddy_walk_cursor cursor;
-    eddy_walk_seek(&s->along, &cursor, 0);
+    eddy_walk_seek(s->along, &cursor, 0);
     for (int64_t i = 0; i < count; i++) {
         const void *index = eddy_chunk_at(s->index, s->index_dtype, cursor.offsets[INDEX]);
-        (void)checked(s, eddy_dtype_load_i64(s->index_dtype, index), cursor.offsets[NUMBER]);
-        eddy_walk_next(&s->along, &cursor, s->along.rank);
+        (void)eddy_scatter_checked(s, eddy_dtype_load_i64(s->index_dtype, index), cursor.offsets[NUMBER]);
+        eddy_walk_next(s->along, &cursor, s->along->rank);
     }
 }
 
 /* Whether places that indices tell apart lie closer together than neighbours of the rest, as within the planes of images. */
 static bool is_closer(const eddy_scatter *s) {
-    int64_t across = s->rest.strides[OUT][s->rest.rank - 1];
+    int64_t across = s->rest->strides[OUT][s->rest->rank - 1];
     return (s->step < 0 ? -s->step : s->step) < (across < 0 ? -across : across);
 }
 
@@ -260,11 +280,15 @@ static int64_t row_grain(const eddy_scatter *s, int64_t places) {
 }
 
 void eddy_scatter_end(eddy_scatter *s, const eddy_kernel_view *out) {
-    eddy_walk_collapse(&s->along);
-    eddy_walk_sort(&s->rest);
-    eddy_walk_collapse(&s->rest);
-    int64_t places = eddy_walk_count(&s->rest), length = eddy_walk_count(&s->along);
-    s->by_lines = s->rest.rank == 0 || s->rest.dims[s->rest.rank - 1] < ROW_MIN || (length >= ROW_MIN && is_closer(s));
+    eddy_walk_collapse(s->along);
+    eddy_walk_sort(s->rest);
+    eddy_walk_collapse(s->rest);
+    if (eddy_scatter_rows(s, out))
+        return;
+    lay_ground(s);
+    int64_t places = eddy_walk_count(s->rest), length = eddy_walk_count(s->along);
+    s->by_lines =
+        s->rest->rank == 0 || s->rest->dims[s->rest->rank - 1] < ROW_MIN || (length >= ROW_MIN && is_closer(s));
     if (places == 0 && length > 0) {
         check_indices(s, length);
     } else if (length > 0) {
@@ -286,7 +310,10 @@ static void scatter(const eddy_kernel_call *call, bool adds) {
     const eddy_kernel_view in = eddy_view_with_axis(&call->views[0]), places = eddy_view_with_axis(&call->views[1]),
                            parts = eddy_view_with_axis(&call->views[2]), whole = eddy_view_with_axis(&call->views[3]);
     const eddy_kernel_view *index = &places, *source = &parts, *out = &whole;
+    eddy_walk along, rest;
     eddy_scatter s = {.call = call,
+                      .along = &along,
+                      .rest = &rest,
                       .source = source->data,
                       .index = index->data,
                       .source_dtype = source->dtype,
@@ -295,21 +322,21 @@ static void scatter(const eddy_kernel_call *call, bool adds) {
                       .left_out = -1,
                       .adds = adds};
     eddy_scatter_begin(&s, &in, out, call->workspace);
-    eddy_walk_init(&s.along, 0, NULL);
-    eddy_walk_init(&s.rest, 0, NULL);
-    s.along.operand_count = s.rest.operand_count = OPERANDS;
+    eddy_walk_init(&along, 0, NULL);
+    eddy_walk_init(&rest, 0, NULL);
+    along.operand_count = rest.operand_count = OPERANDS;
     s.step = s.strides[attributes->axis];
     s.bound = out->shape[attributes->axis];
     int64_t number = eddy_view_count(index);
     for (int32_t d = 0; d < index->rank; d++) {
         number /= eddy_max_i64(1, index->shape[d]);
         bool is_axis = d == attributes->axis;
-        eddy_walk_append(is_axis ? &s.along : &s.rest, index->shape[d],
+        eddy_walk_append(is_axis ? &along : &rest, index->shape[d],
                          (int64_t[]){is_axis ? 0 : s.strides[d], source->strides[d], index->strides[d], number},
                          OPERANDS);
     }
     if (eddy_view_count(index) == 0)
-        s.along.dims[0] = 0; /* no place without an index has one along the axis */
+        along.dims[0] = 0; /* no place without an index has one along the axis */
     eddy_scatter_end(&s, out);
 }
 
@@ -321,32 +348,49 @@ static void scatter_add_run(const eddy_kernel_call *call) {
     scatter(call, true);
 }
 
+/* Elements of out that an index names, where they are neighbours. */
+static int64_t added_row(const eddy_kernel_call *call) {
+    const eddy_attributes_axis *attributes = call->attributes;
+    const eddy_kernel_view *out = &call->views[3];
+    int64_t row = 1;
+    for (int32_t d = 0; d < out->rank; d++) {
+        if (d < attributes->axis && out->shape[d] != 1)
+            return 0;
+        row *= d > attributes->axis ? out->shape[d] : 1;
+    }
+    return row;
+}
+
 /* views: in, index [n] or a number, source, out */
 static void index_add_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
     const eddy_kernel_view in = eddy_view_with_axis(&call->views[0]), parts = eddy_view_with_axis(&call->views[2]),
                            whole = eddy_view_with_axis(&call->views[3]);
     const eddy_kernel_view *index = &call->views[1], *source = &parts, *out = &whole;
+    eddy_walk along, rest;
     eddy_scatter s = {.call = call,
+                      .along = &along,
+                      .rest = &rest,
                       .source = source->data,
                       .index = index->data,
                       .source_dtype = source->dtype,
                       .index_dtype = index->dtype,
+                      .row = added_row(call),
                       .left_out = -1,
                       .adds = true};
     eddy_scatter_begin(&s, &in, out, call->workspace);
-    eddy_walk_init(&s.along, 0, NULL);
-    eddy_walk_init(&s.rest, 0, NULL);
+    eddy_walk_init(&along, 0, NULL);
+    eddy_walk_init(&rest, 0, NULL);
     s.step = s.strides[attributes->axis];
     s.bound = out->shape[attributes->axis];
     for (int32_t d = 0; d < source->rank; d++) {
         if (d == attributes->axis)
-            eddy_walk_append(&s.along, source->shape[d],
+            eddy_walk_append(&along, source->shape[d],
                              (int64_t[]){0, source->strides[d], index->rank > 0 ? index->strides[0] : 0, 1}, OPERANDS);
         else
-            eddy_walk_append(&s.rest, source->shape[d], (int64_t[]){s.strides[d], source->strides[d], 0, 0}, OPERANDS);
+            eddy_walk_append(&rest, source->shape[d], (int64_t[]){s.strides[d], source->strides[d], 0, 0}, OPERANDS);
     }
-    s.rest.operand_count = OPERANDS;
+    rest.operand_count = OPERANDS;
     eddy_scatter_end(&s, out);
 }
 
@@ -354,31 +398,44 @@ static void index_add_run(const eddy_kernel_call *call) {
 static void embedding_backward_run(const eddy_kernel_call *call) {
     const eddy_attributes_embedding *attributes = call->attributes;
     const eddy_kernel_view *grad = &call->views[0], *index = &call->views[1], *out = &call->views[2];
+    eddy_walk along, rest;
     eddy_scatter s = {.call = call,
+                      .along = &along,
+                      .rest = &rest,
                       .source = grad->data,
                       .index = index->data,
                       .source_dtype = grad->dtype,
                       .index_dtype = index->dtype,
+                      .row = out->shape[1],
                       .left_out = attributes->padding_index,
                       .adds = true};
     eddy_scatter_begin(&s, NULL, out, call->workspace);
     s.step = s.strides[0];
     s.bound = out->shape[0];
-    eddy_walk_init(&s.along, 0, NULL);
-    eddy_walk_init(&s.rest, 0, NULL);
-    s.along.operand_count = OPERANDS;
+    eddy_walk_init(&along, 0, NULL);
+    eddy_walk_init(&rest, 0, NULL);
+    along.operand_count = OPERANDS;
     int64_t number = eddy_view_count(index);
     for (int32_t d = 0; d < index->rank; d++) {
         number /= eddy_max_i64(1, index->shape[d]);
-        eddy_walk_append(&s.along, index->shape[d], (int64_t[]){0, grad->strides[d], index->strides[d], number},
+        eddy_walk_append(&along, index->shape[d], (int64_t[]){0, grad->strides[d], index->strides[d], number},
                          OPERANDS);
     }
-    eddy_walk_append(&s.rest, out->shape[1], (int64_t[]){s.strides[1], grad->strides[grad->rank - 1], 0, 0}, OPERANDS);
+    eddy_walk_append(&rest, out->shape[1], (int64_t[]){s.strides[1], grad->strides[grad->rank - 1], 0, 0}, OPERANDS);
     eddy_scatter_end(&s, out);
 }
 
-static size_t last_workspace(const eddy_kernel_call *call) {
-    return eddy_scatter_workspace(&call->views[call->view_count - 1], true);
+static size_t scatter_add_workspace(const eddy_kernel_call *call) {
+    return eddy_scatter_workspace(&call->views[3], true, 0, 0);
+}
+
+static size_t index_add_workspace(const eddy_kernel_call *call) {
+    return eddy_scatter_workspace(&call->views[3], true, added_row(call), eddy_view_count(&call->views[1]));
+}
+
+static size_t embedding_backward_workspace(const eddy_kernel_call *call) {
+    const eddy_kernel_view *out = &call->views[2];
+    return eddy_scatter_workspace(out, true, out->shape[1], eddy_view_count(&call->views[1]));
 }
 
 /* The ground is copied or filled; what is put costs more. `source` is the operand that is gone through. */
@@ -403,19 +460,19 @@ const eddy_kernel eddy_cpu_scatter = {
     .name = "scatter", .run = scatter_run, .cost_base_ps = 120000, .cost_element_ps = 1500, .cost = scatter_cost};
 const eddy_kernel eddy_cpu_scatter_add = {.name = "scatter_add",
                                           .run = scatter_add_run,
-                                          .workspace = last_workspace,
+                                          .workspace = scatter_add_workspace,
                                           .cost_base_ps = 120000,
                                           .cost_element_ps = 2000,
                                           .cost = scatter_cost};
 const eddy_kernel eddy_cpu_index_add = {.name = "index_add",
                                         .run = index_add_run,
-                                        .workspace = last_workspace,
+                                        .workspace = index_add_workspace,
                                         .cost_base_ps = 120000,
                                         .cost_element_ps = 1000,
                                         .cost = index_add_cost};
 const eddy_kernel eddy_cpu_embedding_backward = {.name = "embedding_backward",
                                                  .run = embedding_backward_run,
-                                                 .workspace = last_workspace,
+                                                 .workspace = embedding_backward_workspace,
                                                  .cost_base_ps = 120000,
                                                  .cost_element_ps = 1000,
                                                  .cost = embedding_backward_cost};

@@ -377,6 +377,95 @@ Test(scatter, sums_do_not_depend_on_the_team) {
     }
 }
 
+/* ---- rows of a large output ---- */
+
+#define ROWS 900
+#define ROW 301
+
+/* What the ops promise, element by element: the output's element, replaced by or plus what is meant for it, in order. */
+#define PLAIN(name, type)                                                                                              \
+    static void plain_##name(type *out, const type *in, const int64_t *index, int64_t left_out, const type *source,    \
+                             int64_t length, bool adds) {                                                              \
+        for (int64_t i = 0; i < ROWS * ROW; i++)                                                                       \
+            out[i] = in ? in[i] : 0;                                                                                   \
+        for (int64_t i = 0; i < length; i++)                                                                           \
+            for (int64_t j = 0; j < ROW && index[i] != left_out; j++)                                                  \
+                out[index[i] * ROW + j] = (type)((adds ? out[index[i] * ROW + j] : 0) + source[i * ROW + j]);          \
+    }
+
+PLAIN(f32, float)
+PLAIN(f64, double)
+PLAIN(i64, int64_t)
+PLAIN(i16, int16_t)
+
+typedef struct row_case {
+    const eddy_kernel *kernel;
+    bool adds, starts_empty; /* embedding's gradient has no input, and leaves row 3 out */
+} row_case;
+
+static void check_rows(const row_case *c, eddy_dtype dtype, int64_t length, layout a, eddy_kernel_team *team) {
+    const int64_t shape[] = {ROWS, ROW}, source_shape[] = {length, ROW};
+    tensor in = tensor_make(dtype, 2, shape, CONTIGUOUS), out = tensor_make(dtype, 2, shape, CONTIGUOUS);
+    tensor index = tensor_make(EDDY_I64, 1, &length, a), source = tensor_make(dtype, 2, source_shape, CONTIGUOUS);
+    tensor_fill(&in, 50), tensor_fill(&source, 50);
+    int64_t *named = malloc((size_t)(length + 1) * 8), left_out = c->starts_empty ? 3 : -1;
+    for (int64_t i = 0; i < length; i++)
+        tensor_set_int(&index, i, i < 4 ? 3 : test_below(i % 2 ? 20 : ROWS)); /* some rows often */
+    for (int64_t i = 0; i < length; i++)
+        named[i] = tensor_get_int(&index, i);
+    void *want = malloc((size_t)out.count * 8);
+    const void *from = c->starts_empty ? NULL : in.view.data;
+#define WANT(enumerator, name)                                                                                         \
+    if (dtype == EDDY_##enumerator)                                                                                    \
+        plain_##name(want, from, named, left_out, source.view.data, length, c->adds);
+    WANT(F32, f32) WANT(F64, f64) WANT(I64, i64) WANT(I16, i16) eddy_attributes_axis axis = {.axis = 0};
+    eddy_attributes_index_put put = {.accumulate = c->adds};
+    eddy_attributes_embedding embedding = {.padding_index = left_out};
+    if (c->starts_empty)
+        run_kernel(c->kernel, (tensor *[]){&source, &index, &out}, 3, &embedding, team, NULL);
+    else
+        run_kernel(c->kernel, (tensor *[]){&in, &index, &source, &out}, 4,
+                   c->kernel == &eddy_cpu_index_add ? (const void *)&axis : &put, team, NULL);
+    for (int64_t i = 0; i < out.count; i++)
+        cr_assert_eq(
+            memcmp(tensor_at(&out, i), (char *)want + (size_t)i * eddy_dtype_bytes(dtype), eddy_dtype_bytes(dtype)), 0,
+            "%s element %lld of %lld indices", describe(c->kernel->name, &out, a), (long long)i, (long long)length);
+    cr_assert(tensor_guards_hold(&out));
+    free(named), free(want);
+    tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source);
+}
+
+Test(scatter, rows_of_a_large_output_in_the_order_of_the_index) {
+    const row_case cases[] = {{&eddy_cpu_index_add, true, false},
+                              {&eddy_cpu_index_put, true, false},
+                              {&eddy_cpu_index_put, false, false},
+                              {&eddy_cpu_embedding_backward, true, true}};
+    const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_I64, EDDY_I16};
+    eddy_kernel_team *teams[] = {&serial_team, &shuffling_team, &threaded_team};
+    for (int c = 0; c < 4; c++)
+        for (int d = 0; d < 4; d++)
+            for (int64_t length = 0; length <= 2000; length = 3 * length + 1)
+                for (int t = 0; t < 3; t++)
+                    check_rows(&cases[c], dtypes[d], length, (layout)test_below(BROADCAST), teams[t]);
+}
+
+Test(scatter, a_row_out_of_range_is_reported) {
+    const int64_t shape[] = {ROWS, ROW}, n = 40, source_shape[] = {40, ROW};
+    tensor in = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS), out = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
+    tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS);
+    tensor source = tensor_make(EDDY_F32, 2, source_shape, CONTIGUOUS);
+    for (int64_t i = 0; i < n; i++)
+        tensor_set_int(&index, i, i == 17 ? ROWS : i == 31 ? -1 : i);
+    eddy_attributes_axis axis = {.axis = 0};
+    eddy_kernel_error error;
+    cr_assert_eq(
+        run_kernel(&eddy_cpu_index_add, (tensor *[]){&in, &index, &source, &out}, 4, &axis, &threaded_team, &error),
+        EDDY_OUT_OF_RANGE);
+    cr_assert(error.position == 17 && error.value == ROWS && error.bound == ROWS);
+    cr_assert(tensor_guards_hold(&out));
+    tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source);
+}
+
 /* 1 and 4096 halves that one f16 sum would lose: 2048 + 0.5 rounds back to 2048. */
 Test(scatter, half_precision_is_rounded_once) {
     const int64_t one = 1, n = 4096;
