@@ -192,6 +192,46 @@ static void tiled_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
+/* Windows of two columns, side by side, in plain rows: with indices they go in one sweep, rows of outputs at once. */
+static bool is_paired(const pool *p) {
+    int64_t row_begin, row_end, begin, end;
+    eddy_pool_whole(&p->height, &row_begin, &row_end);
+    eddy_pool_whole(&p->width, &begin, &end);
+    return p->index_block && p->width.kernel == 2 && p->width.stride == 2 && p->width.dilation == 1 &&
+           p->height.kernel * p->height.dilation <= p->height.stride && p->x.column_stride == 1 &&
+           p->out.column_stride == 1 && p->indices.column_stride == 1 && row_begin == 0 && row_end == p->out.height &&
+           begin == 0 && end == p->out.width;
+}
+
+/* A line: a row of outputs of one channel. */
+static void paired_slice(void *context, int64_t begin, int64_t end) {
+    const pool *p = context;
+    for (int64_t line = begin, count; line < end; line += count) {
+        int64_t oh = line % p->out.height, n = line / p->out.height / p->x.channels;
+        int64_t c = line / p->out.height % p->x.channels, row = oh * p->height.stride;
+        count = eddy_min_i64(p->out.height - oh, end - line);
+        const eddy_pool_run run = {.rows = p->height.kernel,
+                                   .columns = 2,
+                                   .row_step = p->height.dilation * p->x.row_stride,
+                                   .column_step = 1,
+                                   .count = p->out.width,
+                                   .step = 2,
+                                   .out_step = 1,
+                                   .places = count,
+                                   .place_step = p->height.stride * p->x.row_stride,
+                                   .out_place_step = p->out.row_stride};
+        const eddy_pool_indices indices = {.to = eddy_image_at(&p->indices, n, c, oh, 0),
+                                           .first = row * p->x.width,
+                                           .row_step = p->height.dilation * p->x.width,
+                                           .column_step = 1,
+                                           .step = 2,
+                                           .to_step = 1,
+                                           .place_step = p->height.stride * p->x.width,
+                                           .to_place_step = p->indices.row_stride};
+        p->index_block(eddy_image_at(&p->out, n, c, oh, 0), eddy_image_at(&p->x, n, c, row, 0), &run, &indices);
+    }
+}
+
 /* A line: a row of outputs of one channel, or of all. */
 static void pool_slice(void *context, int64_t begin, int64_t end) {
     const pool *p = context;
@@ -242,13 +282,14 @@ static void run_pool(pool *p) {
     /* Wide rows of windows that share nothing are as well taken in one sweep; not so where indices go along. */
     bool is_worthwhile =
         p->height.kernel * p->height.dilation > p->height.stride || p->out.width < ROW_WIDE || p->has_indices;
-    p->is_tiled = !is_closer && !is_narrow && is_worthwhile && eddy_pool_tiling_init(&p->tiling);
+    bool goes_paired = !is_closer && !is_narrow && is_paired(p);
+    p->is_tiled = !is_closer && !is_narrow && !goes_paired && is_worthwhile && eddy_pool_tiling_init(&p->tiling);
     p->by_channels = is_closer || is_narrow;
     int64_t lines = p->out.images * p->out.height * (p->by_channels ? 1 : p->x.channels);
     int64_t line = p->out.width * (p->by_channels ? p->x.channels : 1);
     int64_t window = eddy_min_i64(p->height.kernel * p->width.kernel, SLICE_ELEMENTS);
     int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / line / window);
-    void (*slice)(void *, int64_t, int64_t) = p->is_tiled ? tiled_slice : pool_slice;
+    void (*slice)(void *, int64_t, int64_t) = goes_paired ? paired_slice : p->is_tiled ? tiled_slice : pool_slice;
     if (lines <= grain)
         slice(p, 0, lines);
     else

@@ -53,7 +53,7 @@
     }
 #define EACH_LANES(take)                                                                                               \
     EACH_LANES_OF(take, LANES)                                                                                         \
-    else EACH_LANES_OF(take, LANES / 4) else EACH_LANES_OF(take, 1)
+    else EACH_LANES_OF(take, LANES / 2) else EACH_LANES_OF(take, LANES / 4) else EACH_LANES_OF(take, 1)
 
 #define POOL(name, real, whole)                                                                                        \
     TAKE(raise_##name, real, LARGER, EDDY_LANES_LOOP)                                                                  \
@@ -120,9 +120,48 @@
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
+    /* Apart first: gcc does not find lanes in pairs that are compared one after the other. */                         \
+    INLINE void max_index_pairs_##name(real *restrict out, int64_t *restrict to, const real *restrict x,               \
+                                       const eddy_pool_run *run, const eddy_pool_indices *indices, int64_t first,      \
+                                       int64_t count) {                                                                \
+        real best[LANES];                                                                                              \
+        whole at[LANES];                                                                                               \
+        EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) {                                                          \
+            best[i] = (real)-__builtin_inf();                                                                                       \
+            at[i] = 0;                                                                                                 \
+        }                                                                                                              \
+        for (int64_t r = 0; r < run->rows; r++) {                                                                      \
+            const real *from = x + r * run->row_step;                                                                  \
+            whole offset = (whole)(r * indices->row_step);                                                             \
+            real even[LANES], odd[LANES];                                                                              \
+            EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) {                                                      \
+                even[i] = from[2 * i];                                                                                 \
+                odd[i] = from[2 * i + 1];                                                                              \
+            }                                                                                                          \
+            EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) BETTER(real, whole, even[i], offset)                   \
+                EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) BETTER(real, whole, odd[i], offset + 1)            \
+        }                                                                                                              \
+        EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) out[i] = best[i];                                          \
+        EDDY_LANES_LOOP for (int64_t i = 0; i < count; i++) to[i] = first + 2 * i + at[i];                             \
+    }                                                                                                                  \
+    static void max_index_paired_##name(real *out, const real *x, const eddy_pool_run *run,                            \
+                                        const eddy_pool_indices *indices) {                                            \
+        for (int64_t p = 0; p < run->places; p++) {                                                                    \
+            real *to = out + p * run->out_place_step;                                                                  \
+            int64_t *indices_to = indices->to + p * indices->to_place_step;                                            \
+            int64_t first = indices->first + p * indices->place_step;                                                  \
+            const real *from = x + p * run->place_step;                                                                \
+            EACH_LANES(                                                                                                \
+                max_index_pairs_##name(to + i_, indices_to + i_, from + 2 * i_, run, indices, first + 2 * i_, lanes_)) \
+        }                                                                                                              \
+    }                                                                                                                  \
     static void max_index_##name(void *out, const void *x, const eddy_pool_run *run,                                   \
                                  const eddy_pool_indices *indices) {                                                   \
-        if (run->step == 1)                                                                                            \
+        bool is_paired = run->columns == 2 && run->step == 2 && run->column_step == 1 && run->out_step == 1 &&         \
+                         indices->to_step == 1 && indices->step == 2 && indices->column_step == 1;                     \
+        if (is_paired)                                                                                                 \
+            max_index_paired_##name(out, x, run, indices);                                                             \
+        else if (run->step == 1)                                                                                       \
             max_index_##name##_at(out, x, run, indices, 1);                                                            \
         else if (run->step == 2)                                                                                       \
             max_index_##name##_at(out, x, run, indices, 2);                                                            \
