@@ -20,6 +20,8 @@
 /* Lines of so many elements at most are sorted side by side, where there are some. */
 #define SHORT_COUNT 512
 #define SHORT_LINES 3
+/* So many of their elements at most are chosen side by side. */
+#define SHORT_KEPT 32
 /* Long lines are sorted by the team where there are fewer than this. */
 #define FEW_LINES 4
 #define PIECE 512
@@ -41,11 +43,13 @@ static int64_t round_line(int64_t bytes) {
     return (bytes + 63) & ~(int64_t)63;
 }
 
-/* Memory for the records of one line, and as much again to sort them; for those of lines side by side, and of one of them. */
+/* Memory for the records of one line, and as much again to sort them; for the keys of lines side by side, their records, and those
+ * chosen. */
 static void choose_slices(sort *work) {
     int64_t records = work->is_choice ? work->kept : 2 * work->count;
     if (work->is_side_by_side)
-        records = (EDDY_SORT_LANES + 1) * work->count;
+        records = (EDDY_SORT_LANES / 2 + EDDY_SORT_LANES) * work->count +
+                  (work->is_choice ? EDDY_SORT_LANES * work->kept : 0);
     work->slice_bytes = (size_t)round_line(records * (int64_t)eddy_sort_record_bytes(&work->order));
     int64_t slices = SLICES;
     while (slices > 1 && (size_t)slices * work->slice_bytes > SLICE_BYTES)
@@ -85,8 +89,8 @@ static void sort_init(sort *work, const eddy_kernel_call *call, int32_t axis, bo
     work->line_count = eddy_walk_count(&work->lines);
     work->order = eddy_sort_order_of(work->in->dtype, work->count, is_descending);
     work->is_choice = work->kept < work->count / CHOICE_PART;
-    work->is_side_by_side =
-        !work->is_choice && work->order.is_narrow && work->count <= SHORT_COUNT && work->line_count >= SHORT_LINES;
+    work->is_side_by_side = work->order.is_narrow && work->count <= SHORT_COUNT && work->line_count >= SHORT_LINES &&
+                            (!work->is_choice || work->kept <= SHORT_KEPT);
     choose_slices(work);
     work->records = call->workspace;
 }
@@ -165,25 +169,30 @@ static void sort_line(const sort *work, const eddy_walk_cursor *cursor, char *re
     put(work, cursor, records, 0, work->kept);
 }
 
-/* Records are compared as signed numbers, for which there are more instructions: the top bit is turned over, and back. */
-#define TOP (UINT64_C(1) << 63)
-
-/* Up to EDDY_SORT_LANES lines from the cursor's on. */
+/* Up to EDDY_SORT_LANES lines from the cursor's on. In memory come their keys, where later a line's records are; then the numbers of
+ * all; then those chosen. */
 static void sort_lines(const sort *work, eddy_walk_cursor *cursor, char *records, int64_t lines) {
-    uint64_t *line = (uint64_t *)records, *all = line + work->count;
+    const eddy_sort_blocks *blocks = eddy_cpu_sort_blocks();
+    uint32_t *keys = (uint32_t *)(void *)records;
+    uint64_t *line = (uint64_t *)(void *)records;
+    int64_t *all = (int64_t *)(void *)records + EDDY_SORT_LANES / 2 * work->count, *sorted = all;
     eddy_walk_cursor from = *cursor;
     if (lines < EDDY_SORT_LANES)
-        memset(all, 0, (size_t)(EDDY_SORT_LANES * work->count) * sizeof(*all));
+        memset(keys, 0, (size_t)(EDDY_SORT_LANES * work->count) * sizeof(*keys));
     for (int64_t l = 0; l < lines; l++) {
-        eddy_sort_load(&work->order, line, line_of(work, &from), work->in_stride, 0, work->count);
-        for (int64_t i = 0; i < work->count; i++)
-            all[i * EDDY_SORT_LANES + l] = line[i] ^ TOP;
+        eddy_sort_load_keys(&work->order, keys + l * work->count, line_of(work, &from), work->in_stride, work->count);
         eddy_walk_next(&work->lines, &from, work->lines.rank);
     }
-    eddy_cpu_sort_blocks()->lines((int64_t *)all, work->count);
+    blocks->join(all, keys, work->count);
+    if (work->is_choice) {
+        sorted = all + EDDY_SORT_LANES * work->count;
+        blocks->least(sorted, work->kept, all, work->count);
+    } else {
+        blocks->lines(all, work->count);
+    }
     for (int64_t l = 0; l < lines; l++) {
         for (int64_t i = 0; i < work->kept; i++)
-            line[i] = all[i * EDDY_SORT_LANES + l] ^ TOP;
+            line[i] = (uint64_t)sorted[i * EDDY_SORT_LANES + l] ^ EDDY_SORT_TURNED;
         put(work, cursor, records, 0, work->kept);
         eddy_walk_next(&work->lines, cursor, work->lines.rank);
     }

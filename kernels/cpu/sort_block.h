@@ -8,9 +8,24 @@
 /* Lines that are sorted at once. */
 #define EDDY_SORT_LANES 8
 
+/* A key as sort_key.h has it: negative floats have all bits turned over, others the sign alone. */
+#define EDDY_SORT_FLOAT_KEY(bits, top, infinity, all)                                                                  \
+    (((bits) & ~(top)) > (infinity) ? (all)                                                                            \
+     : (((bits) & ~(top)) == 0)     ? (top)                                                                            \
+     : ((bits) & (top))             ? (~(bits) & (all))                                                                \
+                                    : ((bits) | (top)))
+
+/* Records are compared as signed numbers, for which there are more instructions: their top bit is turned over. */
+#define EDDY_SORT_TURNED (UINT64_C(1) << 63)
+
 typedef struct eddy_sort_blocks {
     /* numbers[i * EDDY_SORT_LANES + l] is number i of line l; each line comes out in ascending order. */
     void (*lines)(int64_t *numbers, int64_t count);
+    /* The `kept` least of each line's numbers (which are below INT64_MAX), in ascending order, to least[i * EDDY_SORT_LANES + l]. */
+    void (*least)(int64_t *least, int64_t kept, const int64_t *numbers, int64_t count);
+    void (*keys_f32)(uint32_t *keys, const void *elements, int64_t count);
+    /* Numbers of lines side by side from their narrow keys, keys[l * count + i]: records, turned. */
+    void (*join)(int64_t *numbers, const uint32_t *keys, int64_t count);
 } eddy_sort_blocks;
 
 EDDY_ISA_DECLARE(eddy_sort_blocks, eddy_cpu_sort_blocks)

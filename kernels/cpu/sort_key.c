@@ -1,6 +1,7 @@
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/cpu/chunk.h>
+#include <kernels/cpu/sort_block.h>
 #include <kernels/cpu/sort_key.h>
 #include <kernels/cpu/walk.h>
 #include <string.h>
@@ -20,13 +21,7 @@ eddy_sort_order eddy_sort_order_of(eddy_dtype dtype, int64_t count, bool is_desc
 
 /* ---- keys ---- */
 
-/* Negative floats have all bits turned over, others the sign alone. */
-#define FLOAT_KEY(bits, top, infinity, all)                                                                            \
-    (((bits) & ~(top)) > (infinity) ? (all)                                                                            \
-     : (((bits) & ~(top)) == 0)     ? (top)                                                                            \
-     : ((bits) & (top))             ? (~(bits) & (all))                                                                \
-                                    : ((bits) | (top)))
-
+/* Those of f32 are in sort_block.c: they are asked for most. */
 #define KEYS(name, type, key_type, key)                                                                                \
     static void keys_##name(key_type *restrict keys, const void *elements, int64_t count) {                            \
         const type *restrict x = elements;                                                                             \
@@ -36,10 +31,9 @@ eddy_sort_order eddy_sort_order_of(eddy_dtype dtype, int64_t count, bool is_desc
         }                                                                                                              \
     }
 
-KEYS(f32, uint32_t, uint32_t, FLOAT_KEY(bits, UINT32_C(0x80000000), UINT32_C(0x7f800000), UINT32_MAX))
-KEYS(f64, uint64_t, uint64_t, FLOAT_KEY(bits, UINT64_C(1) << 63, UINT64_C(0x7ff0000000000000), UINT64_MAX))
-KEYS(f16, uint16_t, uint32_t, FLOAT_KEY((uint32_t)bits, 0x8000u, 0x7c00u, 0xffffu))
-KEYS(bf16, uint16_t, uint32_t, FLOAT_KEY((uint32_t)bits, 0x8000u, 0x7f80u, 0xffffu))
+KEYS(f64, uint64_t, uint64_t, EDDY_SORT_FLOAT_KEY(bits, UINT64_C(1) << 63, UINT64_C(0x7ff0000000000000), UINT64_MAX))
+KEYS(f16, uint16_t, uint32_t, EDDY_SORT_FLOAT_KEY((uint32_t)bits, 0x8000u, 0x7c00u, 0xffffu))
+KEYS(bf16, uint16_t, uint32_t, EDDY_SORT_FLOAT_KEY((uint32_t)bits, 0x8000u, 0x7f80u, 0xffffu))
 KEYS(i8, uint8_t, uint32_t, bits ^ 0x80u)
 KEYS(u8, uint8_t, uint32_t, bits)
 KEYS(i16, uint16_t, uint32_t, bits ^ 0x8000u)
@@ -50,7 +44,7 @@ KEYS(i64, uint64_t, uint64_t, bits ^ UINT64_C(1) << 63)
 static void fill_short_keys(eddy_dtype dtype, uint32_t *keys, const void *elements, int64_t count) {
     switch (dtype) {
     case EDDY_F32:
-        keys_f32(keys, elements, count);
+        eddy_cpu_sort_blocks()->keys_f32(keys, elements, count);
         break;
     case EDDY_F16:
         keys_f16(keys, elements, count);
@@ -162,6 +156,13 @@ static void load_narrow(const eddy_sort_order *order, uint64_t *restrict records
         for (int64_t i = 0; i < piece; i++)
             records[index + i] = (uint64_t)keys[i] << 32 | (uint64_t)(index + i);
     }
+}
+
+void eddy_sort_load_keys(const eddy_sort_order *order, uint32_t *keys, const void *elements, int64_t stride,
+                         int64_t count) {
+    for (int64_t done = 0; done < count; done += PIECE)
+        load_narrow_keys(order, keys + done, eddy_chunk_at(elements, order->dtype, done * stride), stride,
+                         eddy_min_i64(PIECE, count - done));
 }
 
 static void load_wide(const eddy_sort_order *order, eddy_sort_wide *restrict records, const void *elements,

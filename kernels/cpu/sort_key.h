@@ -34,6 +34,10 @@ static inline size_t eddy_sort_record_bytes(const eddy_sort_order *order) {
 void eddy_sort_load(const eddy_sort_order *order, void *records, const void *elements, int64_t stride, int64_t first,
                     int64_t count);
 
+/* The keys of narrow records alone. */
+void eddy_sort_load_keys(const eddy_sort_order *order, uint32_t *keys, const void *elements, int64_t stride,
+                         int64_t count);
+
 /* Sorts in place, stable; `spare` has room for as many records. O(count). */
 void eddy_sort_records(const eddy_sort_order *order, void *records, void *spare, int64_t count);
 

@@ -168,6 +168,55 @@ Test(isa, sorted_lines_agree) {
 #define STEPS 131
 
 /* One step of each optimiser from the same start; out: parameters, and what Adam keeps. */
+/* The least of lines against the lines sorted; records from keys. */
+Test(isa, least_numbers_of_lines) {
+    enum { COUNT = 70 };
+    static int64_t numbers[COUNT * EDDY_SORT_LANES], sorted[COUNT * EDDY_SORT_LANES],
+        got[(COUNT + 1) * EDDY_SORT_LANES];
+    static uint32_t keys[COUNT * EDDY_SORT_LANES];
+    for (eddy_isa isa = EDDY_ISA_PORTABLE; isa <= eddy_isa_machine(); isa++) {
+        const eddy_sort_blocks *blocks = eddy_cpu_sort_blocks_for(isa);
+        for (int64_t count = 1; count <= COUNT; count++) {
+            for (int64_t i = 0; i < count * EDDY_SORT_LANES; i++)
+                keys[i] = (uint32_t)(i % 3 ? test_random() : test_random() % 5);
+            blocks->join(numbers, keys, count);
+            for (int64_t i = 0; i < count * EDDY_SORT_LANES; i++) {
+                uint64_t record = (uint64_t)keys[i % EDDY_SORT_LANES * count + i / EDDY_SORT_LANES] << 32 |
+                                  (uint64_t)(i / EDDY_SORT_LANES);
+                cr_assert_eq((uint64_t)numbers[i], record ^ EDDY_SORT_TURNED, "%s", eddy_isa_name(isa));
+            }
+            memcpy(sorted, numbers, sizeof(sorted));
+            blocks->lines(sorted, count);
+            for (int64_t kept = 1; kept <= count; kept += 1 + kept / 2) {
+                int64_t *end = got + kept * EDDY_SORT_LANES;
+                *end = 77;
+                blocks->least(got, kept, numbers, count);
+                ASSERT_SAME(sorted, got, sizeof(int64_t) * (size_t)(kept * EDDY_SORT_LANES), isa, "least of",
+                            (long long)count);
+                cr_assert_eq(*end, 77);
+            }
+        }
+    }
+}
+
+Test(isa, keys_of_floats_sort_as_they_do) {
+    const float ascending[] = {-INFINITY, -3e38F, -1, -1e-45F, 0, 1e-45F, 2, 3e38F, INFINITY, NAN};
+    float x[40];
+    uint32_t keys[40];
+    for (eddy_isa isa = EDDY_ISA_PORTABLE; isa <= eddy_isa_machine(); isa++)
+        for (int64_t count = 0; count <= 40; count++) {
+            for (int64_t i = 0; i < count; i++)
+                x[i] = ascending[(i + count) % 10];
+            eddy_cpu_sort_blocks_for(isa)->keys_f32(keys, x, count);
+            for (int64_t i = 0; i < count; i++)
+                for (int64_t j = 0; j < count; j++)
+                    cr_assert_eq(keys[i] < keys[j], (i + count) % 10 < (j + count) % 10, "%s", eddy_isa_name(isa));
+            const float zeros[] = {-0.0F, 0.0F};
+            eddy_cpu_sort_blocks_for(isa)->keys_f32(keys, zeros, 2);
+            cr_assert_eq(keys[0], keys[1]);
+        }
+}
+
 typedef struct steps {
     float sgd[STEPS], adam[3][STEPS];
     double sgd64[STEPS], adam64[3][STEPS];

@@ -143,6 +143,18 @@ Test(sort, lines_side_by_side) {
         }
 }
 
+/* Up to 32 of each line, which are less than an eighth. */
+Test(sort, the_least_of_lines_side_by_side) {
+    const eddy_dtype dtypes[] = {EDDY_F32, EDDY_BF16, EDDY_I8};
+    for (int64_t count = 17; count < 520; count += 1 + count / 9)
+        for (int64_t lines = 1; lines < 20; lines += 1 + lines / 3) {
+            shape_case c = {2, {lines, count}};
+            int64_t kept = 1 + test_below(count / 8 - 1 < 33 ? count / 8 - 1 : 33);
+            check(TOPK, dtypes[lines % 3], &c, 1, count % 2, kept, (layout)test_below(LAYOUT_COUNT),
+                  lines % 2 ? &shuffling_team : &serial_team);
+        }
+}
+
 Test(sort, big_ones) {
     const shape_case shapes[] = {{1, {200003}}, {2, {3, 50001}}, {2, {140001, 2}}, {2, {3000, 67}}};
     const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_BF16, EDDY_I64, EDDY_I8};
