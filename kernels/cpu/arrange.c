@@ -127,7 +127,11 @@ static void rotate_slice(void *context, int64_t begin, int64_t end) {
 }
 
 static void rotate(const eddy_kernel_call *call, int64_t shift) {
-    rotation work = {.in = &call->views[0], .out = &call->views[1], .shift = shift};
+    /* Set one by one: a walk is too large to be cleared for nothing. */
+    rotation work;
+    work.in = &call->views[0];
+    work.out = &call->views[1];
+    work.shift = shift;
     work.count = eddy_view_count(work.out);
     eddy_walk_init(&work.from, work.in->rank, work.in->shape);
     eddy_walk_add(&work.from, work.in->strides, 1);
@@ -139,6 +143,49 @@ static void rotate(const eddy_kernel_call *call, int64_t shift) {
         rotate_slice(&work, 0, work.count);
     else
         call->team->parallel_for(call->team, work.count, SLICE_ELEMENTS, rotate_slice, &work);
+}
+
+/* One axis moves, and all lies side by side: the places from the axis on are one row, whose end comes in at the front. */
+typedef struct turn {
+    const eddy_kernel_view *in, *out;
+    int64_t row, shift; /* elements */
+} turn;
+
+static void turn_slice(void *context, int64_t begin, int64_t end) {
+    const turn *work = context;
+    eddy_dtype dtype = work->out->dtype;
+    int64_t kept = work->row - work->shift;
+    for (int64_t r = begin; r < end; r++) {
+        char *to = eddy_chunk_at(work->out->data, dtype, r * work->row);
+        const char *from = eddy_chunk_at(work->in->data, dtype, r * work->row);
+        eddy_chunk_copy(dtype, to, 1, dtype, eddy_chunk_at(from, dtype, kept), 1, work->shift);
+        eddy_chunk_copy(dtype, eddy_chunk_at(to, dtype, work->shift), 1, dtype, from, 1, kept);
+    }
+}
+
+static bool lies_plain(const eddy_kernel_view *in, const eddy_kernel_view *out) {
+    eddy_walk walk;
+    eddy_walk_init(&walk, out->rank, out->shape);
+    eddy_walk_add(&walk, out->strides, 1);
+    eddy_walk_add(&walk, in->strides, 1);
+    eddy_walk_collapse(&walk);
+    return eddy_walk_is_plain(&walk);
+}
+
+/* False where rows are so long that each should be shared out. */
+static bool turn_rows(const eddy_kernel_call *call, int32_t axis, int64_t shift) {
+    turn work = {.in = &call->views[0], .out = &call->views[1], .row = 1, .shift = shift};
+    for (int32_t d = axis; d < work.out->rank; d++)
+        work.row *= work.out->shape[d];
+    work.shift *= work.row / work.out->shape[axis];
+    int64_t rows = eddy_view_count(work.out) / work.row, grain = SLICE_ELEMENTS / work.row;
+    if (grain == 0 || !lies_plain(work.in, work.out))
+        return false;
+    if (rows <= grain)
+        turn_slice(&work, 0, rows);
+    else
+        call->team->parallel_for(call->team, rows, grain, turn_slice, &work);
+    return true;
 }
 
 /* Each axis that moves is cut in two; every combination of halves is a box that keeps its inner order. */
@@ -155,6 +202,11 @@ static void roll_run(const eddy_kernel_call *call) {
     for (int32_t d = 0; d < in->rank; d++)
         if (attributes->shifts.dims[d] != 0)
             moved |= 1u << d;
+    if (moved != 0 && (moved & (moved - 1)) == 0) {
+        int32_t axis = __builtin_ctz(moved);
+        if (turn_rows(call, axis, attributes->shifts.dims[axis]))
+            return;
+    }
     /* Every subset of `moved`: the axes whose end comes in at the front. */
     uint32_t wraps = 0;
     do {

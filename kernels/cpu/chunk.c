@@ -1,3 +1,4 @@
+#include <base/dtype.h>
 #include <kernels/cpu/cast_block.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/move_block.h>
@@ -82,7 +83,7 @@ void eddy_chunk_convert(eddy_dtype to, void *target, int64_t target_stride, eddy
                         int64_t source_stride, int64_t count) {
     if (count == 0)
         return;
-    size_t to_bytes = eddy_dtype_bytes(to), from_bytes = eddy_dtype_bytes(from);
+    size_t to_bytes = (size_t)eddy_dtype_size(to), from_bytes = (size_t)eddy_dtype_size(from);
     if (to == from) {
         move_elements(to_bytes, target, target_stride, source, source_stride, count);
         return;

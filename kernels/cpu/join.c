@@ -5,10 +5,13 @@
 #include <kernels/cpu/copy.h>
 #include <kernels/cpu/fill.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/move_block.h>
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
 #define SLICE_BYTES (256 * 1024)
+/* Up to so many bytes the C library's copy takes longer to find out what to do. */
+#define RUN_SHORT 1024
 
 /* Contiguous operands of one dtype: the result is, for each index of the dims before the axis, a run of each of them. */
 typedef struct runs {
@@ -41,11 +44,15 @@ static void runs_slice(void *context, int64_t begin, int64_t end) {
     const eddy_kernel_view *views = work->call->views;
     int32_t count = work->call->view_count - 1;
     char *to = (char *)views[count].data + begin * work->row;
+    void (*copy_short)(void *, const void *, size_t) = eddy_cpu_move_blocks()->copy_short;
     for (int64_t r = begin; r < end; r++)
         for (int32_t i = 0; i < count; i++) {
             int64_t bytes = views[i].shape[work->axis] * work->inner;
-            if (bytes > 0)
-                memcpy(to, (const char *)views[i].data + r * bytes, (size_t)bytes);
+            const char *from = (const char *)views[i].data + r * bytes;
+            if (bytes > RUN_SHORT)
+                memcpy(to, from, (size_t)bytes);
+            else if (bytes > 0)
+                copy_short(to, from, (size_t)bytes);
             to += bytes;
         }
 }

@@ -11,6 +11,8 @@
 typedef struct eddy_move_blocks {
     /* Copies between places that do not overlap, of which the target may lie just after the source within a page. */
     void (*copy)(void *target, const void *source, size_t bytes);
+    /* The same of up to some hundred bytes, wherever the target lies. */
+    void (*copy_short)(void *target, const void *source, size_t bytes);
     /* Fills with copies of the EDDY_MOVE_LINE bytes at `line`, which repeat every eight. */
     void (*fill)(void *target, const void *line, size_t bytes);
     /* target[i] = source[-i], of elements of 4 and 8 bytes. */

@@ -119,7 +119,7 @@ Test(isa, products_with_a_vector_agree) {
 #define MOVED 1000
 
 Test(isa, moves_agree_with_plain_loops) {
-    static char from[MOVED + 64], line[EDDY_MOVE_LINE], got[MOVED + 1];
+    static char from[MOVED + 64], line[EDDY_MOVE_LINE], got[MOVED + 2];
     static uint64_t numbers[100], reversed[101];
     static uint32_t halves[101];
     for (int i = 0; i < MOVED + 64; i++)
@@ -130,9 +130,12 @@ Test(isa, moves_agree_with_plain_loops) {
     for (eddy_isa isa = EDDY_ISA_PORTABLE; isa <= eddy_isa_machine(); isa++) {
         const eddy_move_blocks *blocks = eddy_cpu_move_blocks_for(isa);
         for (size_t bytes = 0; bytes <= MOVED; bytes++) {
-            got[bytes] = 77;
+            got[bytes] = got[bytes + 1] = 77;
             blocks->copy(got, from + bytes % 64, bytes);
             cr_assert(memcmp(got, from + bytes % 64, bytes) == 0 && got[bytes] == 77, "copy %zu", bytes);
+            blocks->copy_short(got + 1, from + bytes % 64, bytes);
+            cr_assert(memcmp(got + 1, from + bytes % 64, bytes) == 0 && got[bytes + 1] == 77, "short copy %zu", bytes);
+            got[bytes] = 77;
             blocks->fill(got, line, bytes);
             for (size_t i = 0; i < bytes; i++)
                 cr_assert_eq(got[i], line[i % sizeof(line)], "fill %zu", bytes);
@@ -165,9 +168,6 @@ Test(isa, sorted_lines_agree) {
     }
 }
 
-#define STEPS 131
-
-/* One step of each optimiser from the same start; out: parameters, and what Adam keeps. */
 /* The least of lines against the lines sorted; records from keys. */
 Test(isa, least_numbers_of_lines) {
     enum { COUNT = 70 };
@@ -217,6 +217,9 @@ Test(isa, keys_of_floats_sort_as_they_do) {
         }
 }
 
+#define STEPS 131
+
+/* One step of each optimiser from the same start; out: parameters, and what Adam keeps. */
 typedef struct steps {
     float sgd[STEPS], adam[3][STEPS];
     double sgd64[STEPS], adam64[3][STEPS];
@@ -427,58 +430,6 @@ Test(isa, fills_by_mask_agree) {
     }
 }
 
-/* Elements are doubles or int64_t alike: 8 bytes. */
-static void check_scan(const eddy_scan_op *portable, const eddy_scan_op *other, eddy_isa isa, const char *x,
-                       int64_t lines, int64_t count) {
-    static _Alignas(64) char rows[2][8 * EDDY_SCAN_LINES * EDDY_SCAN_BLOCK];
-    const eddy_scan_op *both[] = {portable, other};
-    double totals[2][EDDY_SCAN_COLUMNS];
-    for (int i = 0; i < 2; i++) {
-        memcpy(rows[i], x, sizeof(rows[i]));
-        memcpy(totals[i], x + 8, sizeof(totals[i]));
-        both[i]->lines(rows[i], lines, EDDY_SCAN_BLOCK, count, totals[i]);
-        both[i]->shift(rows[i], count, x);
-        both[i]->row(rows[i], totals[i], x + 16, count < EDDY_SCAN_COLUMNS ? count : EDDY_SCAN_COLUMNS);
-    }
-    ASSERT_SAME(rows[0], rows[1], sizeof(rows[0]), isa, "scan of", (long long)count);
-    ASSERT_SAME(totals[0], totals[1], sizeof(totals[0]), isa, "totals of", (long long)count);
-}
-
-Test(isa, scans_agree) {
-    need_another();
-    static double f64[EDDY_SCAN_LINES * EDDY_SCAN_BLOCK];
-    static int64_t i64[EDDY_SCAN_LINES * EDDY_SCAN_BLOCK];
-    fill_f64(f64, EDDY_SCAN_LINES * EDDY_SCAN_BLOCK, -1, 1);
-    for (int i = 0; i < EDDY_SCAN_LINES * EDDY_SCAN_BLOCK; i++)
-        i64[i] = (int64_t)test_random();
-    EACH_OTHER(isa) {
-        const eddy_scan_blocks *portable = &eddy_cpu_scan_blocks_portable, *other = eddy_cpu_scan_blocks_for(isa);
-        for (int64_t count = 1; count <= EDDY_SCAN_BLOCK; count += 1 + count / 3)
-            for (int64_t lines = 1; lines <= EDDY_SCAN_LINES; lines++) {
-                check_scan(&portable->sum_f64, &other->sum_f64, isa, (char *)f64, lines, count);
-                check_scan(&portable->prod_f64, &other->prod_f64, isa, (char *)f64, lines, count);
-                check_scan(&portable->sum_i64, &other->sum_i64, isa, (char *)i64, lines, count);
-                check_scan(&portable->prod_i64, &other->prod_i64, isa, (char *)i64, lines, count);
-            }
-    }
-}
-
-/* Each function of a row once; x and y have `count` elements of `size` bytes, y is as softmax leaves it. */
-static void check_softmax(const eddy_softmax_ops *portable, const eddy_softmax_ops *other, eddy_isa isa, const char *x,
-                          const char *y, size_t size, int64_t count) {
-    static _Alignas(64) char rows[2][8 * EDDY_SOFTMAX_CHUNK];
-    const eddy_softmax_ops *both[] = {portable, other};
-    size_t bytes = size * (size_t)count;
-    double values[2][6];
-#define BOTH(name, statement)                                                                                          \
-    for (int b = 0; b < 2; b++) {                                                                                      \
-        memcpy(rows[b], x, bytes);                                                                                     \
-        statement;                                                                                                     \
-    }                                                                                                                  \
-    ASSERT_SAME(rows[0], rows[1], bytes, isa, name, (long long)count)
-    BOTH("exp_sum", values[b][0] = both[b]->exp_sum(rows[b], 0.75, count));
-    BOTH("scale", both[b]->scale(rows[b], 0.37, count));
-    BOTH("shift", both[b]->shift(rows[b], 0.75, 0.11, count));
 /* Bytes of a mask that are not 0 hold, whatever they are. */
 static void check_expand(eddy_mask_expand *block, eddy_isa isa, size_t size, int64_t count) {
     static _Alignas(64) char in[8 * FILLED], source[8 * FILLED], out[8 * FILLED];
@@ -533,6 +484,58 @@ Test(isa, what_a_mask_holds_is_found) {
     }
 }
 
+/* Elements are doubles or int64_t alike: 8 bytes. */
+static void check_scan(const eddy_scan_op *portable, const eddy_scan_op *other, eddy_isa isa, const char *x,
+                       int64_t lines, int64_t count) {
+    static _Alignas(64) char rows[2][8 * EDDY_SCAN_LINES * EDDY_SCAN_BLOCK];
+    const eddy_scan_op *both[] = {portable, other};
+    double totals[2][EDDY_SCAN_COLUMNS];
+    for (int i = 0; i < 2; i++) {
+        memcpy(rows[i], x, sizeof(rows[i]));
+        memcpy(totals[i], x + 8, sizeof(totals[i]));
+        both[i]->lines(rows[i], lines, EDDY_SCAN_BLOCK, count, totals[i]);
+        both[i]->shift(rows[i], count, x);
+        both[i]->row(rows[i], totals[i], x + 16, count < EDDY_SCAN_COLUMNS ? count : EDDY_SCAN_COLUMNS);
+    }
+    ASSERT_SAME(rows[0], rows[1], sizeof(rows[0]), isa, "scan of", (long long)count);
+    ASSERT_SAME(totals[0], totals[1], sizeof(totals[0]), isa, "totals of", (long long)count);
+}
+
+Test(isa, scans_agree) {
+    need_another();
+    static double f64[EDDY_SCAN_LINES * EDDY_SCAN_BLOCK];
+    static int64_t i64[EDDY_SCAN_LINES * EDDY_SCAN_BLOCK];
+    fill_f64(f64, EDDY_SCAN_LINES * EDDY_SCAN_BLOCK, -1, 1);
+    for (int i = 0; i < EDDY_SCAN_LINES * EDDY_SCAN_BLOCK; i++)
+        i64[i] = (int64_t)test_random();
+    EACH_OTHER(isa) {
+        const eddy_scan_blocks *portable = &eddy_cpu_scan_blocks_portable, *other = eddy_cpu_scan_blocks_for(isa);
+        for (int64_t count = 1; count <= EDDY_SCAN_BLOCK; count += 1 + count / 3)
+            for (int64_t lines = 1; lines <= EDDY_SCAN_LINES; lines++) {
+                check_scan(&portable->sum_f64, &other->sum_f64, isa, (char *)f64, lines, count);
+                check_scan(&portable->prod_f64, &other->prod_f64, isa, (char *)f64, lines, count);
+                check_scan(&portable->sum_i64, &other->sum_i64, isa, (char *)i64, lines, count);
+                check_scan(&portable->prod_i64, &other->prod_i64, isa, (char *)i64, lines, count);
+            }
+    }
+}
+
+/* Each function of a row once; x and y have `count` elements of `size` bytes, y is as softmax leaves it. */
+static void check_softmax(const eddy_softmax_ops *portable, const eddy_softmax_ops *other, eddy_isa isa, const char *x,
+                          const char *y, size_t size, int64_t count) {
+    static _Alignas(64) char rows[2][8 * EDDY_SOFTMAX_CHUNK];
+    const eddy_softmax_ops *both[] = {portable, other};
+    size_t bytes = size * (size_t)count;
+    double values[2][6];
+#define BOTH(name, statement)                                                                                          \
+    for (int b = 0; b < 2; b++) {                                                                                      \
+        memcpy(rows[b], x, bytes);                                                                                     \
+        statement;                                                                                                     \
+    }                                                                                                                  \
+    ASSERT_SAME(rows[0], rows[1], bytes, isa, name, (long long)count)
+    BOTH("exp_sum", values[b][0] = both[b]->exp_sum(rows[b], 0.75, count));
+    BOTH("scale", both[b]->scale(rows[b], 0.37, count));
+    BOTH("shift", both[b]->shift(rows[b], 0.75, 0.11, count));
     BOTH("backward", both[b]->backward(rows[b], y, 0.37, count));
     BOTH("log_backward", both[b]->log_backward(rows[b], y, 0.37, count));
     int64_t whole = count - count / EDDY_SOFTMAX_LANES % EDDY_SOFTMAX_LANES;

@@ -276,3 +276,18 @@ Test(join, roll_by_axes_and_by_the_whole) {
     check_roll(EDDY_F32, big, true, TURNED, STRIDED, &threaded_team);
     check_roll(EDDY_F32, big, false, CONTIGUOUS, CONTIGUOUS, &threaded_team);
 }
+
+/* Rows of which some are longer than a slice. */
+Test(join, roll_of_one_axis_by_rows) {
+    const int64_t shapes[][3] = {{4, 5, 7}, {3, 1, 31}, {300, 17, 29}, {2, 3, 70001}};
+    const eddy_dtype dtypes[] = {EDDY_U8, EDDY_F16, EDDY_F32, EDDY_I64};
+    for (int d = 0; d < 4; d++)
+        for (int s = 0; s < 4; s++)
+            for (int axis = 0; axis < 3; axis++) {
+                eddy_attributes_roll attributes = {.shifts = {.rank = 3}};
+                if (shapes[s][axis] > 1)
+                    attributes.shifts.dims[axis] = 1 + test_below(shapes[s][axis] - 1);
+                check(&eddy_cpu_roll, dtypes[d], 3, shapes[s], UNALIGNED, 3, shapes[s], CONTIGUOUS, &attributes,
+                      roll_oracle, some_team());
+            }
+}
