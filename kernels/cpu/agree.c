@@ -107,7 +107,12 @@ static void slice(void *context, int64_t begin, int64_t end) {
 /* Both sides under one shape. */
 static bool compare(const eddy_kernel_call *call, const eddy_attributes_allclose *closeness, int32_t rank,
                     const int64_t *dims) {
-    agreement p = {.call = call, .closeness = closeness, .compute = eddy_chunk_compute_dtype(call->views[0].dtype)};
+    /* Set one by one: a walk is too large to be cleared for nothing. */
+    agreement p;
+    p.call = call;
+    p.closeness = closeness;
+    p.compute = eddy_chunk_compute_dtype(call->views[0].dtype);
+    eddy_store_relaxed(&p.differs, false);
     eddy_walk_init(&p.walk, rank, dims);
     eddy_walk_add_broadcast(&p.walk, &call->views[0]);
     eddy_walk_add_broadcast(&p.walk, &call->views[1]);

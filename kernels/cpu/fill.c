@@ -15,7 +15,7 @@ typedef void sequence_fn(const void *state, void *values, int64_t first, int64_t
 
 typedef struct fill {
     const eddy_kernel_view *out;
-    eddy_walk walk;
+    const eddy_walk *walk; /* not in here, where it would be cleared for nothing */
     /* a sequence ... */
     sequence_fn *sequence;
     const void *state;
@@ -27,11 +27,11 @@ typedef struct fill {
 static void fill_slice(void *context, int64_t begin, int64_t end) {
     const fill *work = context;
     eddy_dtype dtype = work->out->dtype;
-    int64_t stride = eddy_walk_inner_stride(&work->walk, 0);
+    int64_t stride = eddy_walk_inner_stride(work->walk, 0);
     eddy_walk_cursor cursor;
-    eddy_walk_seek(&work->walk, &cursor, begin);
+    eddy_walk_seek(work->walk, &cursor, begin);
     while (begin < end) {
-        int64_t run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), end - begin);
+        int64_t run = eddy_min_i64(eddy_walk_run(work->walk, &cursor), end - begin);
         char *target = eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]);
         if (work->sequence == NULL) {
             eddy_chunk_fill(target, stride, (int64_t)eddy_dtype_bytes(dtype), work->element, run);
@@ -44,7 +44,7 @@ static void fill_slice(void *context, int64_t begin, int64_t end) {
             work->sequence(work->state, &values, begin, run);
             eddy_chunk_store(dtype, target, stride, work->value_dtype, &values, run);
         }
-        eddy_walk_advance(&work->walk, &cursor, run);
+        eddy_walk_advance(work->walk, &cursor, run);
         begin += run;
     }
 }
@@ -54,11 +54,13 @@ static void fill_run(eddy_kernel_team *team, fill *work, bool any_order) {
     int64_t count = eddy_view_count(out);
     if (count == 0)
         return;
-    eddy_walk_init(&work->walk, out->rank, out->shape);
-    eddy_walk_add(&work->walk, out->strides, 1);
+    eddy_walk walk;
+    eddy_walk_init(&walk, out->rank, out->shape);
+    eddy_walk_add(&walk, out->strides, 1);
     if (any_order)
-        eddy_walk_sort(&work->walk);
-    eddy_walk_collapse(&work->walk);
+        eddy_walk_sort(&walk);
+    eddy_walk_collapse(&walk);
+    work->walk = &walk;
     if (count <= SLICE_ELEMENTS)
         fill_slice(work, 0, count);
     else

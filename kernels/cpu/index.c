@@ -209,7 +209,12 @@ static void gather_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
     const eddy_kernel_view in = eddy_view_with_axis(&call->views[0]), index = eddy_view_with_axis(&call->views[1]),
                            out = eddy_view_with_axis(&call->views[2]);
-    gathering work = {.call = call, .in = &in, .index = &index, .out = &out};
+    /* Set one by one: a walk is too large to be cleared for nothing. */
+    gathering work;
+    work.call = call;
+    work.in = &in;
+    work.index = &index;
+    work.out = &out;
     int64_t count = eddy_view_count(work.out);
     if (count == 0)
         return;
