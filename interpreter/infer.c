@@ -52,32 +52,20 @@ eddy_status eddy_infer_number(const eddy_infer *infer, const char *name, eddy_sc
 
 /* ---- operands ---- */
 
-static void enter_operand(eddy_operand_walk *walk) {
-    walk->left = 0;
-    while (walk->operand < walk->op->operand_count) {
-        bool is_list = walk->op->operands[walk->operand].kind == EDDY_OPERAND_LIST;
-        walk->left = walk->size = is_list ? walk->list_counts[walk->list++] : 1;
-        if (walk->left > 0)
-            return;
-        walk->operand++;
+const eddy_op_operand *eddy_operand_walk_next_item(eddy_operand_walk *walk) {
+    for (; walk->operand < walk->op->operand_count; walk->operand++) {
+        const eddy_op_operand *operand = &walk->op->operands[walk->operand];
+        if (operand->kind != EDDY_OPERAND_LIST)
+            return eddy_operand_walk_next(walk);
+        if (walk->left < 0)
+            walk->left = walk->size = walk->list_counts[walk->list++];
+        if (walk->left > 0) {
+            walk->item = walk->size - walk->left--;
+            return operand;
+        }
+        walk->left = -1;
     }
-}
-
-void eddy_operand_walk_begin(eddy_operand_walk *walk, const eddy_op *op, const int64_t *list_counts) {
-    *walk = (eddy_operand_walk){.op = op, .list_counts = list_counts};
-    enter_operand(walk);
-}
-
-const eddy_op_operand *eddy_operand_walk_next(eddy_operand_walk *walk) {
-    if (walk->operand >= walk->op->operand_count)
-        return NULL;
-    const eddy_op_operand *operand = &walk->op->operands[walk->operand];
-    walk->item = operand->kind == EDDY_OPERAND_LIST ? walk->size - walk->left : -1;
-    if (--walk->left == 0) {
-        walk->operand++;
-        enter_operand(walk);
-    }
-    return operand;
+    return NULL;
 }
 
 int64_t eddy_infer_input_count(const eddy_op *op, const int64_t *list_counts) {

@@ -21,14 +21,29 @@ typedef struct eddy_operand_walk {
     const int64_t *list_counts;
     int32_t operand;
     int32_t list;
-    int64_t left; /* inputs of the present operand still to come */
-    int64_t size; /* all inputs of the present operand */
+    int64_t left; /* inputs of the present list still to come; -1 before the first */
+    int64_t size; /* all inputs of the present list */
     int64_t item; /* of the input handed out last: which of a list it is, -1 for an operand of its own */
 } eddy_operand_walk;
 
-void eddy_operand_walk_begin(eddy_operand_walk *walk, const eddy_op *op, const int64_t *list_counts);
+static inline void eddy_operand_walk_begin(eddy_operand_walk *walk, const eddy_op *op, const int64_t *list_counts) {
+    walk->op = op;
+    walk->list_counts = list_counts;
+    walk->operand = walk->list = 0;
+    walk->left = -1;
+}
+
+/* The next one of a list, or what comes behind it. */
+const eddy_op_operand *eddy_operand_walk_next_item(eddy_operand_walk *walk);
+
 /* The operand of the next input; NULL when there are no more. */
-const eddy_op_operand *eddy_operand_walk_next(eddy_operand_walk *walk);
+static inline const eddy_op_operand *eddy_operand_walk_next(eddy_operand_walk *walk) {
+    const eddy_op *op = walk->op;
+    if (walk->operand >= op->operand_count || op->operands[walk->operand].kind == EDDY_OPERAND_LIST)
+        return eddy_operand_walk_next_item(walk);
+    walk->item = -1;
+    return &op->operands[walk->operand++];
+}
 
 /* Inputs that the op takes, its lists spread out; -1 where list counts are missing or negative. */
 int64_t eddy_infer_input_count(const eddy_op *op, const int64_t *list_counts);

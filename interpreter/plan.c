@@ -527,6 +527,9 @@ static void write_view(writer *w, int64_t i, eddy_tensor *tensor, const joint *j
         if (i == 0)
             view->dims_at = write_words(w, j->dims, j->rank);
         view->strides_at = write_words(w, j->strides[i], j->rank);
+        /* What is written to again and again has a note from the second time on. */
+        if (eddy_load_relaxed(&tensor->key) == 0)
+            (void)eddy_tensor_find_key(tensor);
         view->note = eddy_tensor_note(tensor);
         return;
     }

@@ -44,8 +44,8 @@ typedef struct short_call {
 static inline __attribute__((always_inline)) bool prepare(short_call *call, const eddy_caller *caller,
                                                           const eddy_op *op, eddy_tensor *const *inputs,
                                                           int64_t input_count, const void *attributes) {
-    if (EDDY_UNLIKELY(input_count != op->operand_count || (uint64_t)(input_count - 1) >= EDDY_ROUTE_OPERANDS - 1 ||
-                      op->id == EDDY_OP_REGISTERED))
+    if (EDDY_UNLIKELY(!op->is_elementwise || input_count != op->operand_count ||
+                      (uint64_t)(input_count - 1) >= EDDY_ROUTE_OPERANDS - 1 || op->id == EDDY_OP_REGISTERED))
         return false;
     eddy_tensor *first = inputs[0];
     eddy_tensor_key key = key_of(first), any = key;
