@@ -93,10 +93,18 @@ Test(infer, operands_are_walked_with_lists_spread_out) {
     const int64_t counts[] = {2, 0};
     cr_assert_eq(eddy_infer_input_count(&op, counts), 4);
     cr_assert_eq(eddy_infer_input_count(&op, NULL), -1);
-    eddy_operand_walk walk;
-    eddy_operand_walk_begin(&walk, &op, counts);
-    const char *names = "aabd";
-    for (int i = 0; i < 4; i++)
-        cr_assert_eq(eddy_operand_walk_next(&walk)->name[0], names[i]);
-    cr_assert_null(eddy_operand_walk_next(&walk));
+    const struct {
+        int64_t counts[2];
+        const char *names, *items; /* '-': no list's */
+    } walks[] = {
+        {{2, 0}, "aabd", "01--"}, {{2, 3}, "aabcccd", "01-012-"}, {{0, 1}, "bcd", "-0-"}, {{0, 0}, "bd", "--"}};
+    for (int w = 0; w < 4; w++) {
+        eddy_operand_walk walk;
+        eddy_operand_walk_begin(&walk, &op, walks[w].counts);
+        for (int i = 0; walks[w].names[i]; i++) {
+            cr_assert_eq(eddy_operand_walk_next(&walk)->name[0], walks[w].names[i]);
+            cr_assert_eq(walk.item, walks[w].items[i] == '-' ? -1 : walks[w].items[i] - '0');
+        }
+        cr_assert_null(eddy_operand_walk_next(&walk));
+    }
 }
