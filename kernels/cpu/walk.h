@@ -102,7 +102,8 @@ __attribute__((always_inline)) static inline void eddy_walk_fetch(const eddy_wal
                                                                   int64_t element_bytes) {
     int32_t inner = walk->rank - 1;
     int64_t run = inner < 1 ? 0 : walk->dims[inner] * walk->strides[operand][inner] * element_bytes;
-    if (run < EDDY_WALK_FETCH_LEAST || run > EDDY_WALK_FETCH_MOST ||
+    /* Runs that follow one another are foreseen, and one that is taken again is there. */
+    if (run < EDDY_WALK_FETCH_LEAST || run > EDDY_WALK_FETCH_MOST || walk->strides[operand][inner - 1] == 0 ||
         walk->strides[operand][inner - 1] == walk->dims[inner] * walk->strides[operand][inner])
         return;
     int64_t offset = cursor->offsets[operand] + EDDY_WALK_FETCH_RUNS * walk->strides[operand][inner - 1];
