@@ -301,4 +301,4 @@ const eddy_kernel eddy_cpu_masked_select = {.name = "masked_select",
                                             .cost_base_ps = 80000,
                                             .cost_element_ps = 3000};
 const eddy_kernel eddy_cpu_masked_scatter = {
-    .name = "masked_scatter", .run = masked_scatter_run, .cost_base_ps = 100000, .cost_element_ps = 2000};
+    .name = "masked_scatter", .run = masked_scatter_run, .cost_base_ps = 100000, .cost_element_ps = 400};

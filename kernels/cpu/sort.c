@@ -285,12 +285,16 @@ static size_t topk_workspace(const eddy_kernel_call *call) {
     return workspace(call, ((const eddy_attributes_topk *)call->attributes)->axis);
 }
 
+static bool is_short(const eddy_kernel_view *in, int32_t axis) {
+    int64_t length = along(in, in->shape, axis);
+    return eddy_dtype_size(in->dtype) <= 4 && length <= SHORT_COUNT && eddy_view_count(in) >= SHORT_LINES * length;
+}
+
 /* A pass over the elements for each byte of their keys, and one to fetch them; short lines side by side take less. */
 static int64_t cost_along(const eddy_kernel_call *call, int32_t axis) {
     const eddy_kernel_view *in = &call->views[0];
-    int64_t count = eddy_view_count(in), length = along(in, in->shape, axis), bytes = eddy_dtype_size(in->dtype);
-    bool is_short = bytes <= 4 && length <= SHORT_COUNT && count >= SHORT_LINES * length;
-    return 200000 + count * (is_short ? 4500 : 2000 + 2000 * bytes);
+    int64_t each = is_short(in, axis) ? 4500 : 2000 + 2000 * eddy_dtype_size(in->dtype);
+    return 200000 + eddy_view_count(in) * each;
 }
 
 static int64_t sort_cost(const eddy_kernel_call *call) {
@@ -299,9 +303,13 @@ static int64_t sort_cost(const eddy_kernel_call *call) {
 
 static int64_t topk_cost(const eddy_kernel_call *call) {
     int64_t count = eddy_view_count(&call->views[0]), kept = eddy_view_count(&call->views[1]);
-    if (kept < count / CHOICE_PART)
-        return 200000 + count * 2000 + kept * 20000;
-    return cost_along(call, ((const eddy_attributes_topk *)call->attributes)->axis);
+    int32_t axis = ((const eddy_attributes_topk *)call->attributes)->axis;
+    int64_t of_line = along(&call->views[1], call->views[1].shape, axis);
+    if (kept >= count / CHOICE_PART)
+        return cost_along(call, axis);
+    if (is_short(&call->views[0], axis) && of_line <= SHORT_KEPT)
+        return 200000 + count * (1000 + 30 * of_line);
+    return 200000 + count * 2000 + kept * 20000;
 }
 
 const eddy_kernel eddy_cpu_sort = {
