@@ -1,8 +1,10 @@
 /* Kernels that make a tensor out of numbers. */
+#include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/fill.h>
+#include <kernels/cpu/fill_block.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/walk.h>
 #include <string.h>
@@ -10,8 +12,8 @@
 #define SLICE_ELEMENTS 65536
 #define PIECE 512
 
-/* Writes `count` values of a sequence, from its element `first` on, as doubles or as i64. */
-typedef void sequence_fn(const void *state, void *values, int64_t first, int64_t count);
+/* Writes `count` values of a sequence, from its element `first` on, as value_dtype_of has it. */
+typedef void sequence_fn(const void *state, eddy_dtype dtype, void *values, int64_t first, int64_t count);
 
 typedef struct fill {
     const eddy_kernel_view *out;
@@ -35,13 +37,15 @@ static void fill_slice(void *context, int64_t begin, int64_t end) {
         char *target = eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]);
         if (work->sequence == NULL) {
             eddy_chunk_fill(target, stride, (int64_t)eddy_dtype_bytes(dtype), work->element, run);
+        } else if (stride == 1 && dtype == work->value_dtype) {
+            work->sequence(work->state, dtype, target, begin, run);
         } else {
             union {
                 double real[PIECE];
                 int64_t integer[PIECE];
             } values;
             run = eddy_min_i64(run, PIECE);
-            work->sequence(work->state, &values, begin, run);
+            work->sequence(work->state, work->value_dtype, &values, begin, run);
             eddy_chunk_store(dtype, target, stride, work->value_dtype, &values, run);
         }
         eddy_walk_advance(work->walk, &cursor, run);
@@ -100,19 +104,31 @@ static double scalar_real(eddy_scalar scalar) {
     return scalar.kind == EDDY_SCALAR_FLOAT ? scalar.value.floating : (double)scalar.value.integer;
 }
 
-static void arange_real(const void *state, void *values, int64_t first, int64_t count) {
-    const eddy_attributes_arange *attributes = state;
-    double start = scalar_real(attributes->start), step = scalar_real(attributes->step), *out = values;
-    for (int64_t i = 0; i < count; i++)
-        out[i] = start + step * (double)(first + i);
+/* What values of a sequence are made as: f32 at once where that is the target's dtype, the one rounding there is. */
+static eddy_dtype value_dtype_of(bool is_real, eddy_dtype target) {
+    return !is_real ? EDDY_I64 : target == EDDY_F32 ? EDDY_F32 : EDDY_F64;
 }
 
-static void arange_integer(const void *state, void *values, int64_t first, int64_t count) {
+/* base + step (from + turn i) */
+static void line(eddy_dtype dtype, void *values, int64_t at, double base, double step, double from, double turn,
+                 int64_t count) {
+    const eddy_fill_blocks *blocks = eddy_cpu_fill_blocks();
+    if (dtype == EDDY_F32)
+        blocks->line_f32((float *)values + at, base, step, from, turn, count);
+    else
+        blocks->line_f64((double *)values + at, base, step, from, turn, count);
+}
+
+static void arange_real(const void *state, eddy_dtype dtype, void *values, int64_t first, int64_t count) {
+    const eddy_attributes_arange *attributes = state;
+    line(dtype, values, 0, scalar_real(attributes->start), scalar_real(attributes->step), (double)first, 1, count);
+}
+
+static void arange_integer(const void *state, eddy_dtype dtype, void *values, int64_t first, int64_t count) {
     const eddy_attributes_arange *attributes = state;
     uint64_t start = (uint64_t)attributes->start.value.integer, step = (uint64_t)attributes->step.value.integer;
-    uint64_t *out = values;
-    for (int64_t i = 0; i < count; i++)
-        out[i] = start + step * (uint64_t)(first + i);
+    EDDY_ASSERT(dtype == EDDY_I64);
+    eddy_cpu_fill_blocks()->count_i64(values, (int64_t)(start + step * (uint64_t)first), (int64_t)step, count);
 }
 
 /* Integers are exact while start and step are integers; otherwise a value is start + step * i in double. */
@@ -122,7 +138,7 @@ static void arange_run(const eddy_kernel_call *call) {
     fill work = {.out = &call->views[0],
                  .sequence = is_real ? arange_real : arange_integer,
                  .state = attributes,
-                 .value_dtype = is_real ? EDDY_F64 : EDDY_I64};
+                 .value_dtype = value_dtype_of(is_real, call->views[0].dtype)};
     fill_run(call->team, &work, false);
 }
 
@@ -132,26 +148,25 @@ typedef struct linspace {
 } linspace;
 
 /* Counts from the nearer end, so that both ends are exact and the middle is symmetric (as PyTorch's). */
-static void linspace_values(const void *state, void *values, int64_t first, int64_t count) {
-    const linspace *line = state;
-    double *out = values, from = (double)first, to = (double)(line->count - 1 - first);
-    int64_t near = eddy_min_i64(count, eddy_max_i64(0, line->count / 2 - first));
-    /* Counted in int32_t, which instruction sets turn into double at once. */
-    for (int32_t i = 0; i < (int32_t)near; i++)
-        out[i] = line->start + line->step * (from + i);
-    for (int32_t i = (int32_t)near; i < (int32_t)count; i++)
-        out[i] = line->end - line->step * (to - i);
+static void linspace_values(const void *state, eddy_dtype dtype, void *values, int64_t first, int64_t count) {
+    const linspace *work = state;
+    int64_t near = eddy_min_i64(count, eddy_max_i64(0, work->count / 2 - first));
+    line(dtype, values, 0, work->start, work->step, (double)first, 1, near);
+    line(dtype, values, near, work->end, -work->step, (double)(work->count - 1 - first - near), -1, count - near);
 }
 
 static void linspace_run(const eddy_kernel_call *call) {
     const eddy_attributes_linspace *attributes = call->attributes;
     int64_t count = eddy_view_count(&call->views[0]);
-    linspace line = {.start = attributes->start, .end = attributes->end, .count = count};
-    line.step = count > 1 ? (line.end - line.start) / (double)(count - 1) : 0;
+    linspace work = {.start = attributes->start, .end = attributes->end, .count = count};
+    work.step = count > 1 ? (work.end - work.start) / (double)(count - 1) : 0;
     if (count == 1)
-        line.end = line.start;
-    fill work = {.out = &call->views[0], .sequence = linspace_values, .state = &line, .value_dtype = EDDY_F64};
-    fill_run(call->team, &work, false);
+        work.end = work.start;
+    fill made = {.out = &call->views[0],
+                 .sequence = linspace_values,
+                 .state = &work,
+                 .value_dtype = value_dtype_of(true, call->views[0].dtype)};
+    fill_run(call->team, &made, false);
 }
 
 const eddy_kernel eddy_cpu_empty = {.name = "empty", .run = empty_run, .cost_base_ps = 5000};

@@ -79,6 +79,35 @@ Test(fill, arange_and_linspace_of_floats_round_once) {
         }
 }
 
+/* What a plain loop makes in double, rounded to the dtype; every slice of it begins somewhere. */
+Test(fill, sequences_of_every_dtype_are_a_plain_loop) {
+    const int64_t sizes[] = {1, 2, 3, 17, 512, 513, 131075};
+    for (int d = 0; d < EDDY_BOOL; d++)
+        for (int s = 0; s < 7; s++)
+            for (int b = 0; b < OUTPUT_LAYOUTS; b++)
+                for (int is_line = 0; is_line < 2; is_line++) {
+                    tensor out = tensor_make((eddy_dtype)d, 1, &sizes[s], (layout)b);
+                    eddy_attributes_arange steps = {.start = EDDY_S(-1.3), .step = EDDY_S(1 / 1024.0)};
+                    eddy_attributes_linspace ends = {.start = 0.1, .end = -0.0};
+                    run_fill(is_line ? &eddy_cpu_linspace : &eddy_cpu_arange, &out,
+                             is_line ? (const void *)&ends : (const void *)&steps, (layout)b);
+                    double step = out.count > 1 ? (ends.end - ends.start) / (double)(out.count - 1) : 0;
+                    for (int64_t i = 0; i < out.count; i++) {
+                        double want = -1.3 + 1 / 1024.0 * (double)i;
+                        if (is_line && (out.count == 1 || i < out.count / 2))
+                            want = ends.start + step * (double)i;
+                        else if (is_line)
+                            want = ends.end - step * (double)(out.count - 1 - i);
+                        char element[8];
+                        eddy_dtype_store_f64((eddy_dtype)d, element, want);
+                        cr_assert(memcmp(tensor_at(&out, i), element, eddy_dtype_bytes((eddy_dtype)d)) == 0,
+                                  "%s element %lld", describe(is_line ? "linspace" : "arange", &out, (layout)b),
+                                  (long long)i);
+                    }
+                    tensor_free(&out);
+                }
+}
+
 Test(fill, eye) {
     const int64_t shapes[][2] = {{3, 5}, {5, 3}, {1, 1}, {0, 3}, {3, 0}, {300, 301}};
     for (int d = 0; d < EDDY_DTYPE_COUNT; d++)

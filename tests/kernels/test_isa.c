@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <float.h>
 #include <kernels/cpu/cast_block.h>
+#include <kernels/cpu/fill_block.h>
 #include <kernels/cpu/gemm_block.h>
 #include <kernels/cpu/loss_block.h>
 #include <kernels/cpu/mask_block.h>
@@ -117,6 +118,34 @@ Test(isa, products_with_a_vector_agree) {
 }
 
 #define MOVED 1000
+
+/* From numbers that are not exact in f32, over the counts that fit vectors and the longest piece. */
+Test(isa, sequences_agree_with_plain_loops) {
+    static const int64_t counts[] = {0, 1, 7, 8, 15, 16, 17, 1000, 65535, 65536, 65537, 140003};
+    enum { MOST = 140003 };
+    static int64_t whole[MOST + 1];
+    static float line[MOST + 1];
+    static double line64[MOST + 1];
+    for (eddy_isa isa = EDDY_ISA_PORTABLE; isa <= eddy_isa_machine(); isa++) {
+        const eddy_fill_blocks *blocks = eddy_cpu_fill_blocks_for(isa);
+        for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
+            for (int turn = -1; turn <= 1; turn += 2) {
+                int64_t count = counts[c], first = INT64_MAX - 1000;
+                double base = 0.7, step = 1 / 3.0, from = 0x1p33 + 1;
+                whole[count] = 17, line[count] = 17, line64[count] = 17;
+                blocks->count_i64(whole, first, turn * 3, count);
+                blocks->line_f32(line, base, step, from, turn, count);
+                blocks->line_f64(line64, base, step, from, turn, count);
+                for (int64_t i = 0; i < count; i++) {
+                    double want = base + step * (from + (double)(turn * i));
+                    cr_assert_eq((uint64_t)whole[i], (uint64_t)first + (uint64_t)(turn * 3 * i));
+                    cr_assert(line[i] == (float)want && line64[i] == want, "%s, element %lld of %lld",
+                              eddy_isa_name(isa), (long long)i, (long long)count);
+                }
+                cr_assert(whole[count] == 17 && line[count] == 17 && line64[count] == 17);
+            }
+    }
+}
 
 Test(isa, moves_agree_with_plain_loops) {
     static char from[MOVED + 64], line[EDDY_MOVE_LINE], got[MOVED + 2];
