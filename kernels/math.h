@@ -176,6 +176,23 @@ EDDY_WORD double eddy_exp_f64(double x) {
     return is_zero ? 0.0 : y;
 }
 
+/* The same bits for what is not above 0, and NaN: every result gets the power of two more, and none is out of range. */
+EDDY_WORD float eddy_exp_down_f32(float x) {
+    bool is_zero = x < -103.98f;
+    float t, r = eddy_math_reduce_by_f32(is_zero ? 0.0f : x, EDDY_MATH_WHOLE_F32 + 191.0f, &t);
+    float y = __builtin_fmaf(__builtin_fmaf(eddy_math_exp_tail_f32(r), r, 1.0f), r, 1.0f);
+    y = y * eddy_f32_of_bits(eddy_bits_of_f32(t) << 23) * 0x1p-64f;
+    return is_zero ? 0.0f : y;
+}
+
+EDDY_WORD double eddy_exp_down_f64(double x) {
+    bool is_zero = x < -745.14;
+    double t, r = eddy_math_reduce_f64(is_zero ? 0.0 : x, &t);
+    double y = __builtin_fma(__builtin_fma(eddy_math_exp_tail_f64(r), r, 1.0), r, 1.0);
+    y = y * eddy_f64_of_bits((eddy_bits_of_f64(t) + 1151u) << 52) * 0x1p-128;
+    return is_zero ? 0.0 : y;
+}
+
 EDDY_WORD float eddy_expm1_f32(float x) {
     float t, y = x < -18.0f ? -18.0f : x;
     y = y > 89.0f ? 89.0f : y;

@@ -17,7 +17,8 @@ typedef struct softmax {
     int32_t axis;
     int64_t count; /* elements of a row */
     bool is_log;
-    bool is_direct; /* rows are contiguous, short and of the compute type: one function takes them where they lie */
+    /* Not 0: rows are contiguous, short and of the compute type, and so many at a time are taken where they lie. */
+    int64_t direct_rows;
 } softmax;
 
 static void forward_row(const softmax *work, const int64_t *offsets, eddy_softmax_chunk *chunk) {
@@ -26,15 +27,10 @@ static void forward_row(const softmax *work, const int64_t *offsets, eddy_softma
     int64_t out_stride = out->strides[work->axis];
     void *target = eddy_chunk_at(out->data, out->dtype, offsets[0]);
     const void *source = eddy_chunk_at(in->data, in->dtype, offsets[1]);
-    if (work->is_direct && target != source) {
-        ops->row(target, source, work->count, work->is_log);
-        return;
-    }
     eddy_softmax_row row = {
         .data = source, .stride = in->strides[work->axis], .count = work->count, .dtype = in->dtype};
     eddy_softmax_total total = eddy_softmax_row_total(ops, &row, chunk);
     bool is_kept = work->count <= EDDY_SOFTMAX_CHUNK; /* the chunk still holds exp(x - max) */
-    double log_sum = work->is_log ? log(total.sum) : 0;
     for (int64_t begin = 0; begin < work->count; begin += EDDY_SOFTMAX_CHUNK) {
         int64_t padded = EDDY_SOFTMAX_CHUNK;
         if (!is_kept || work->is_log)
@@ -42,7 +38,7 @@ static void forward_row(const softmax *work, const int64_t *offsets, eddy_softma
         else
             padded = (work->count + EDDY_SOFTMAX_LANES - 1) / EDDY_SOFTMAX_LANES * EDDY_SOFTMAX_LANES;
         if (work->is_log) {
-            ops->shift(chunk, total.max, log_sum, padded);
+            ops->shift(chunk, total.max, total.sum, padded);
         } else {
             if (!is_kept)
                 ops->exp_sum(chunk, total.max, padded);
@@ -89,8 +85,31 @@ static void backward_row(const softmax *work, const int64_t *offsets, eddy_softm
     }
 }
 
+static void direct_rows(const softmax *work, int64_t begin, int64_t end) {
+    const eddy_kernel_view *in = &work->call->views[0], *out = &work->call->views[1];
+    const eddy_softmax_ops *ops = eddy_softmax_ops_for(in->dtype);
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->rows, &cursor, begin);
+    while (begin < end) {
+        void *targets[EDDY_SOFTMAX_ROWS];
+        const void *sources[EDDY_SOFTMAX_ROWS];
+        int64_t rows = eddy_min_i64(work->direct_rows, end - begin);
+        for (int64_t r = 0; r < rows; r++) {
+            targets[r] = eddy_chunk_at(out->data, out->dtype, cursor.offsets[0]);
+            sources[r] = eddy_chunk_at(in->data, in->dtype, cursor.offsets[1]);
+            eddy_walk_next(&work->rows, &cursor, work->rows.rank);
+        }
+        ops->rows(targets, sources, rows, work->count, work->is_log);
+        begin += rows;
+    }
+}
+
 static void forward_slice(void *context, int64_t begin, int64_t end) {
     const softmax *work = context;
+    if (work->direct_rows > 0) {
+        direct_rows(work, begin, end);
+        return;
+    }
     eddy_softmax_chunk chunk;
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->rows, &cursor, begin);
@@ -118,10 +137,13 @@ static void drop_axis(const int64_t *from, int32_t rank, int32_t axis, int64_t *
             to[kept++] = from[d];
 }
 
-static bool goes_direct(const eddy_kernel_call *call, int32_t axis) {
+/* The target may be the operand itself, which has to go through a chunk. What is taken at a time fits the nearest cache. */
+static int64_t direct_rows_of(const eddy_kernel_call *call, int32_t axis) {
     const eddy_kernel_view *in = &call->views[0], *out = &call->views[call->view_count - 1];
-    return in->strides[axis] == 1 && out->strides[axis] == 1 && in->dtype == out->dtype &&
-           in->dtype == eddy_softmax_compute_dtype(in->dtype) && out->shape[axis] <= EDDY_SOFTMAX_CHUNK;
+    bool is_direct = in->strides[axis] == 1 && out->strides[axis] == 1 && in->dtype == out->dtype &&
+                     in->dtype == eddy_softmax_compute_dtype(in->dtype) && out->shape[axis] <= EDDY_SOFTMAX_CHUNK &&
+                     in->data != out->data;
+    return is_direct ? eddy_max_i64(1, eddy_min_i64(EDDY_SOFTMAX_ROWS, EDDY_SOFTMAX_CHUNK / out->shape[axis])) : 0;
 }
 
 static void run(const eddy_kernel_call *call, bool is_log, void (*slice)(void *, int64_t, int64_t)) {
@@ -150,7 +172,7 @@ static void run(const eddy_kernel_call *call, bool is_log, void (*slice)(void *,
     work.axis = attributes->axis;
     work.count = out->shape[attributes->axis];
     work.is_log = is_log;
-    work.is_direct = goes_direct(call, work.axis);
+    work.direct_rows = direct_rows_of(call, work.axis);
     int64_t dropped[EDDY_RANK_MAX];
     drop_axis(out->shape, out->rank, work.axis, dropped);
     eddy_walk_init(&work.rows, out->rank - 1, dropped);

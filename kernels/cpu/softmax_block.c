@@ -4,6 +4,7 @@
 #include <math.h>
 
 #define LANES EDDY_SOFTMAX_LANES
+#define INLINE inline __attribute__((always_inline))
 
 #define ADD(a, b) ((a) + (b))
 /* Not for NaN: where there is one, the sum is NaN whatever was subtracted. */
@@ -25,50 +26,76 @@
         return lanes[0];                                                                                               \
     }
 
-#define ROW(name, real)                                                                                                \
-    static void row_##name(void *to, const void *from, int64_t count, bool is_log) {                                   \
-        real *restrict y = to;                                                                                         \
-        const real *restrict x = from;                                                                                 \
+/* The sum of exp(x - shift). The powers go to y, and what does not fill the lanes to `ends`, unless they are NULL. */
+#define POWERS(name, real)                                                                                             \
+    static INLINE real powers_##name(real *restrict y, real *restrict ends, const real *restrict x,                    \
+                                     int64_t count, const real *restrict tail, real shift) {                           \
         int64_t whole = count / LANES * LANES;                                                                         \
-        real tail[LANES], lanes[LANES], sums[LANES] = {0};                                                             \
-        const real shift = largest_##name(x, count, tail);                                                             \
+        real sums[LANES] = {0};                                                                                        \
         for (int64_t i = 0; i < whole; i += LANES)                                                                     \
-            EDDY_LANES (l, LANES) {                                                                                    \
-                real power = eddy_exp_##name(x[i + l] - shift);                                                        \
-                y[i + l] = power;                                                                                      \
+            EDDY_LANES_INDEPENDENT EDDY_LANES (l, LANES) {                                                             \
+                real power = eddy_exp_down_##name(x[i + l] - shift);                                                   \
+                if (y != NULL)                                                                                         \
+                    y[i + l] = power;                                                                                  \
                 sums[l] += power;                                                                                      \
             }                                                                                                          \
-        EDDY_LANES (l, LANES) {                                                                                        \
-            lanes[l] = eddy_exp_##name(tail[l] - shift);                                                               \
-            sums[l] += whole < count ? lanes[l] : 0;                                                                   \
-        }                                                                                                              \
+        if (whole < count)                                                                                             \
+            EDDY_LANES (l, LANES) {                                                                                    \
+                real power = eddy_exp_down_##name(tail[l] - shift);                                                    \
+                if (ends != NULL)                                                                                      \
+                    ends[l] = power;                                                                                   \
+                sums[l] += power;                                                                                      \
+            }                                                                                                          \
         EDDY_LANES_HALVE(sums, ADD);                                                                                   \
-        const real log_sum = is_log ? (real)log((double)sums[0]) : 0, factor = (real)(1.0 / (double)sums[0]);          \
-        if (is_log) {                                                                                                  \
+        return sums[0];                                                                                                \
+    }
+
+/* Step by step for all rows: a row's largest number, its sum and what follows wait for each other, rows do not. */
+#define ROWS(name, real)                                                                                               \
+    static void softmax_rows_##name(void *const *to, const void *const *from, int64_t rows, int64_t count) {           \
+        int64_t whole = count / LANES * LANES;                                                                         \
+        real tails[EDDY_SOFTMAX_ROWS][LANES], shifts[EDDY_SOFTMAX_ROWS], factors[EDDY_SOFTMAX_ROWS];                   \
+        for (int64_t r = 0; r < rows; r++)                                                                             \
+            shifts[r] = largest_##name(from[r], count, tails[r]);                                                      \
+        for (int64_t r = 0; r < rows; r++) {                                                                           \
+            real ends[LANES];                                                                                          \
+            factors[r] = (real)(1.0 / (double)powers_##name(to[r], ends, from[r], count, tails[r], shifts[r]));        \
+            real *restrict y = to[r];                                                                                  \
+            for (int64_t i = whole; i < count; i++)                                                                    \
+                y[i] = ends[i - whole];                                                                                \
+        }                                                                                                              \
+        for (int64_t r = 0; r < rows; r++) {                                                                           \
+            real *restrict y = to[r];                                                                                  \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                y[i] *= factors[r];                                                                                    \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void log_rows_##name(void *const *to, const void *const *from, int64_t rows, int64_t count) {               \
+        real tails[EDDY_SOFTMAX_ROWS][LANES], shifts[EDDY_SOFTMAX_ROWS];                                               \
+        double sums[EDDY_SOFTMAX_ROWS] = {0};                                                                          \
+        for (int64_t r = 0; r < rows; r++)                                                                             \
+            shifts[r] = largest_##name(from[r], count, tails[r]);                                                      \
+        for (int64_t r = 0; r < rows; r++)                                                                             \
+            sums[r] = (double)powers_##name(NULL, NULL, from[r], count, tails[r], shifts[r]);                          \
+        EDDY_LANES (r, EDDY_SOFTMAX_ROWS)                                                                              \
+            sums[r] = eddy_log_f64(sums[r]);                                                                           \
+        for (int64_t r = 0; r < rows; r++) {                                                                           \
+            real *restrict y = to[r], shift = shifts[r], log_sum = (real)sums[r];                                      \
+            const real *restrict x = from[r];                                                                          \
             for (int64_t i = 0; i < count; i++)                                                                        \
                 y[i] = (x[i] - shift) - log_sum;                                                                       \
-            return;                                                                                                    \
         }                                                                                                              \
-        for (int64_t i = 0; i < whole; i++)                                                                            \
-            y[i] *= factor;                                                                                            \
-        for (int64_t i = whole; i < count; i++)                                                                        \
-            y[i] = lanes[i - whole] * factor;                                                                          \
+    }                                                                                                                  \
+    static void rows_##name(void *const *to, const void *const *from, int64_t rows, int64_t count, bool is_log) {      \
+        (is_log ? log_rows_##name : softmax_rows_##name)(to, from, rows, count);                                       \
     }
 
 #define TOTAL(name, real)                                                                                              \
     static double total_##name(const void *from, int64_t count, double *max) {                                         \
-        const real *restrict x = from;                                                                                 \
-        int64_t whole = count / LANES * LANES;                                                                         \
-        real tail[LANES], sums[LANES] = {0};                                                                           \
-        const real shift = largest_##name(x, count, tail);                                                             \
-        for (int64_t i = 0; i < whole; i += LANES)                                                                     \
-            EDDY_LANES (l, LANES)                                                                                      \
-                sums[l] += eddy_exp_##name(x[i + l] - shift);                                                          \
-        EDDY_LANES (l, LANES)                                                                                          \
-            sums[l] += whole < count ? eddy_exp_##name(tail[l] - shift) : 0;                                           \
-        EDDY_LANES_HALVE(sums, ADD);                                                                                   \
+        real tail[LANES];                                                                                              \
+        const real shift = largest_##name(from, count, tail);                                                          \
         *max = (double)shift;                                                                                          \
-        return (double)sums[0];                                                                                        \
+        return (double)powers_##name(NULL, NULL, from, count, tail, shift);                                            \
     }
 
 #define SOFTMAX(name, real)                                                                                            \
@@ -88,7 +115,7 @@
         real lanes[LANES] = {0};                                                                                       \
         for (int64_t i = 0; i < count; i += LANES)                                                                     \
             EDDY_LANES (l, LANES) {                                                                                    \
-                real y = eddy_exp_##name(x[i + l] - by);                                                               \
+                real y = eddy_exp_down_##name(x[i + l] - by);                                                          \
                 x[i + l] = y;                                                                                          \
                 lanes[l] += y;                                                                                         \
             }                                                                                                          \
@@ -100,8 +127,8 @@
         for (int64_t i = 0; i < count; i++)                                                                            \
             x[i] *= by;                                                                                                \
     }                                                                                                                  \
-    static void shift_##name(void *data, double shift, double log_sum, int64_t count) {                                \
-        real *restrict x = data, by = (real)shift, then = (real)log_sum;                                               \
+    static void shift_##name(void *data, double shift, double sum, int64_t count) {                                    \
+        real *restrict x = data, by = (real)shift, then = (real)eddy_log_f64(sum);                                     \
         for (int64_t i = 0; i < count; i++)                                                                            \
             x[i] = (x[i] - by) - then;                                                                                 \
     }                                                                                                                  \
@@ -138,8 +165,10 @@
 
 LARGEST(f32, float)
 LARGEST(f64, double)
-ROW(f32, float)
-ROW(f64, double)
+POWERS(f32, float)
+POWERS(f64, double)
+ROWS(f32, float)
+ROWS(f64, double)
 TOTAL(f32, float)
 TOTAL(f64, double)
 SOFTMAX(f32, float)
@@ -147,7 +176,7 @@ SOFTMAX(f64, double)
 
 #define OPS(name)                                                                                                      \
     {                                                                                                                  \
-        row_##name, total_##name, max_##name, exp_sum_##name, scale_##name, shift_##name, sum_##name, dot_##name,      \
+        rows_##name, total_##name, max_##name, exp_sum_##name, scale_##name, shift_##name, sum_##name, dot_##name,     \
             backward_##name, log_backward_##name                                                                       \
     }
 const eddy_softmax_blocks EDDY_ISA_NAME(eddy_cpu_softmax_blocks) = {.f32 = OPS(f32), .f64 = OPS(f64)};

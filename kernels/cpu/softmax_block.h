@@ -1,6 +1,6 @@
-/* Row arithmetic of softmax and cross-entropy on contiguous f32 or f64. Every count but row's and total's is a multiple of
- * EDDY_SOFTMAX_LANES and at most EDDY_SOFTMAX_CHUNK: who calls pads. Sums run in lanes that are then halved: fixed by the count
- * alone. */
+/* Row arithmetic of softmax and cross-entropy on contiguous f32 or f64. Every count but those of rows and total is a multiple
+ * of EDDY_SOFTMAX_LANES and at most EDDY_SOFTMAX_CHUNK: who calls pads. Sums run in lanes that are then halved: fixed by the
+ * count alone. */
 #ifndef EDDY_KERNELS_CPU_SOFTMAX_BLOCK_H
 #define EDDY_KERNELS_CPU_SOFTMAX_BLOCK_H
 
@@ -10,19 +10,21 @@
 
 #define EDDY_SOFTMAX_LANES 16
 #define EDDY_SOFTMAX_CHUNK 4096
+#define EDDY_SOFTMAX_ROWS 16
 
 typedef struct eddy_softmax_ops {
-    /* softmax or its logarithm of a whole row, apart from x in memory; the bits of max, exp_sum, and scale or shift. */
-    void (*row)(void *y, const void *x, int64_t count, bool is_log);
+    /* softmax or its logarithm of at most EDDY_SOFTMAX_ROWS whole rows, the y apart from the x in memory; the bits of max,
+     * exp_sum, and scale or shift. */
+    void (*rows)(void *const *y, const void *const *x, int64_t rows, int64_t count, bool is_log);
     /* max and exp_sum of a whole row, which is left as it is. */
     double (*total)(const void *x, int64_t count, double *max);
     double (*max)(const void *x, int64_t count);
-    /* x = exp(x - shift); the sum of the results */
+    /* x = exp(x - shift), of which shift is the largest; the sum of the results */
     double (*exp_sum)(void *x, double shift, int64_t count);
     /* x = x * factor */
     void (*scale)(void *x, double factor, int64_t count);
-    /* x = (x - shift) - log_sum */
-    void (*shift)(void *x, double shift, double log_sum, int64_t count);
+    /* x = (x - shift) - log(sum) */
+    void (*shift)(void *x, double shift, double sum, int64_t count);
     double (*sum)(const void *x, int64_t count);
     double (*dot)(const void *a, const void *b, int64_t count);
     /* grad = output * (grad - dot) */

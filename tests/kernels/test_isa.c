@@ -568,8 +568,24 @@ static void check_softmax(const eddy_softmax_ops *portable, const eddy_softmax_o
     BOTH("backward", both[b]->backward(rows[b], y, 0.37, count));
     BOTH("log_backward", both[b]->log_backward(rows[b], y, 0.37, count));
     int64_t whole = count - count / EDDY_SOFTMAX_LANES % EDDY_SOFTMAX_LANES;
-    BOTH("row", both[b]->row(rows[b], x, whole, false));
-    BOTH("row of logarithms", both[b]->row(rows[b], x, whole, true));
+    /* Rows that overlap in x, one behind the other in y. */
+    for (int64_t together = 1; together <= EDDY_SOFTMAX_ROWS && together * count <= EDDY_SOFTMAX_CHUNK; together *= 2) {
+        const void *from[EDDY_SOFTMAX_ROWS];
+        for (int64_t r = 0; r < together; r++)
+            from[r] = x + size * (size_t)r;
+        int64_t length = whole - together + 1;
+        bytes = size * (size_t)(together * count);
+        for (int is_log = 0; is_log < 2; is_log++) {
+            for (int b = 0; b < 2; b++) {
+                void *to[EDDY_SOFTMAX_ROWS];
+                memset(rows[b], 0, bytes);
+                for (int64_t r = 0; r < together; r++)
+                    to[r] = rows[b] + size * (size_t)(r * count);
+                both[b]->rows(to, from, together, length, is_log != 0);
+            }
+            ASSERT_SAME(rows[0], rows[1], bytes, isa, is_log ? "rows of logarithms" : "rows", (long long)count);
+        }
+    }
 #undef BOTH
     for (int b = 0; b < 2; b++) {
         values[b][1] = both[b]->max(x, count);
