@@ -41,6 +41,12 @@ EDDY_WORD float eddy_math_cut_f32(float a, float limit) {
     return eddy_f32_of_bits(bits < most ? bits : most);
 }
 
+/* The larger one of numbers that have no sign. */
+EDDY_WORD float eddy_math_larger_f32(float a, float b) {
+    uint32_t bits = eddy_bits_of_f32(a), least = eddy_bits_of_f32(b);
+    return eddy_f32_of_bits(bits > least ? bits : least);
+}
+
 /* x = n ln 2 + r with |r| <= ln 2 / 2; `shifted` is n + round. x - n hi is exact (Cody and Waite, 1980). */
 EDDY_WORD float eddy_math_reduce_by_f32(float x, float round, float *shifted) {
     float t = __builtin_fmaf(x, 0x1.715476p+0f, round);
@@ -67,6 +73,13 @@ EDDY_WORD float eddy_math_exp_tail_f32(float r) {
     q = __builtin_fmaf(q, r, 0x1.55589ep-5f);
     q = __builtin_fmaf(q, r, 0x1.55549p-3f);
     return __builtin_fmaf(q, r, 0x1.fffffcp-2f);
+}
+
+/* The same in fewer steps, of which two at a time wait for nothing but r. */
+EDDY_WORD float eddy_math_exp_tail_in_pairs_f32(float r, float square) {
+    float low = __builtin_fmaf(0x1.55549p-3f, r, 0x1.fffffcp-2f);
+    float high = __builtin_fmaf(0x1.123abcp-7f, r, 0x1.55589ep-5f);
+    return __builtin_fmaf(__builtin_fmaf(0x1.6a624cp-10f, square, high), square, low);
 }
 
 EDDY_WORD double eddy_math_exp_tail_f64(double r) {
@@ -361,24 +374,43 @@ EDDY_WORD double eddy_log2_f64(double x) {
 }
 
 /* ---- sigmoid ----
- * With e = e^-|x| as a sum of two numbers: 1 / (1 + e), or e / (1 + e) for negative x; the quotient gets one step of
- * correction with the exact remainder. */
+ * f32: 1 / (1 + e^-x) for either sign, with 1 + e^-x as a sum of two numbers; the quotient gets one step of correction with
+ * the exact remainder. Where e^-x is out of range, 2^-64 e^-x stands for the sum, and the quotient loses 2^64 by a product. */
 
-EDDY_WORD float eddy_sigmoid_f32(float x) {
-    float t, a = -__builtin_fabsf(x);
-    a = a < -105.0f ? -105.0f : a;
-    float r = eddy_math_reduce_f32(a, &t);
-    float sum = 1.0f + r, rest = __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), (1.0f - sum) + r);
-    float high = sum + rest, low = (sum - high) + rest;
-    float e = eddy_math_scale_f32(high, t), e_low = eddy_math_scale_f32(low, t);
-    float d = 1.0f + e, d_low = (e - (d - 1.0f)) + e_low;
-    bool is_negative = x < 0.0f;
-    float above = is_negative ? e : 1.0f, above_low = is_negative ? e_low : 0.0f;
-    float inverse = 1.0f / d, q = above * inverse;
-    float remainder = __builtin_fmaf(-q, d, above) + __builtin_fmaf(-q, d_low, above_low);
-    return __builtin_fmaf(remainder, inverse, q);
+/* one + 2^-less e^-x. The tail of e^r is summed in pairs: it is for this chain of sums that the processor waits. */
+EDDY_WORD float eddy_math_one_and_exp_f32(float x, float one, uint32_t less, float *low) {
+    float t, r = eddy_math_reduce_by_f32(-x, EDDY_MATH_WHOLE_F32 + 127.0f, &t);
+    float square = r * r, p = __builtin_fmaf(square, eddy_math_exp_tail_in_pairs_f32(r, square), r);
+    float power = eddy_f32_of_bits((eddy_bits_of_f32(t) - less) << 23);
+    float e = __builtin_fmaf(p, power, power), sum = e + one, larger = eddy_math_larger_f32(power, one);
+    *low = __builtin_fmaf(p, power, (larger - sum) + eddy_math_cut_f32(power, one));
+    return sum;
 }
 
+/* Where e^-x is a normal number. */
+EDDY_WORD bool eddy_sigmoid_is_quick_f32(float x) {
+    return __builtin_fabsf(x) <= 87.3f;
+}
+
+EDDY_WORD float eddy_math_inverse_f32(float d, float d_low) {
+    float q = 1.0f / d, excess = __builtin_fmaf(q, d_low, __builtin_fmaf(q, d, -1.0f));
+    return __builtin_fmaf(-excess, q, q);
+}
+
+EDDY_WORD float eddy_sigmoid_quick_f32(float x) {
+    float d_low, d = eddy_math_one_and_exp_f32(x, 1.0f, 0, &d_low);
+    return eddy_math_inverse_f32(d, d_low);
+}
+
+EDDY_WORD float eddy_sigmoid_f32(float x) {
+    bool is_zero = x < -103.98f, is_small = x < -87.3f;
+    float c = x > 87.3f ? 87.3f : x;
+    float d_low, d = eddy_math_one_and_exp_f32(is_zero ? 0.0f : c, is_small ? 0.0f : 1.0f, is_small ? 64 : 0, &d_low);
+    float y = eddy_math_inverse_f32(d, d_low) * (is_small ? 0x1p-64f : 1.0f);
+    return is_zero ? 0.0f : y;
+}
+
+/* f64: with e = e^-|x| as a sum of two numbers, 1 / (1 + e), or e / (1 + e) for negative x. */
 EDDY_WORD double eddy_sigmoid_f64(double x) {
     double t, a = -__builtin_fabs(x);
     a = a < -746.0 ? -746.0 : a;
@@ -395,20 +427,31 @@ EDDY_WORD double eddy_sigmoid_f64(double x) {
 }
 
 /* ---- silu ----
- * x / (1 + e^-x). For negative x the power of two comes last, so that a subnormal result is rounded once. Beyond the bounds the result
- * is -0 or x. */
+ * x / (1 + e^-x), as sigmoid. In f64 the power of two comes last for negative x, so that a subnormal result is rounded
+ * once. */
 
-/* x - a e / (1 + e) with a = |x| and e = e^-a, or the second term alone for negative x; its quotient is corrected as above. e is larger
- * by 2^64, which the last step takes back. */
+EDDY_WORD bool eddy_silu_is_quick_f32(float x) {
+    return __builtin_fabsf(x) <= 87.3f;
+}
+
+/* x / (d + d_low). -0 stays: its correction is -0 too, though compilers take -(a b + c) for -a b - c, which may be +0. */
+EDDY_WORD float eddy_math_quotient_f32(float x, float d, float d_low) {
+    float less = -x, inverse = -1.0f / d, q = less * inverse;
+    float excess = __builtin_fmaf(q, d_low, __builtin_fmaf(q, d, less));
+    return __builtin_fmaf(excess, inverse, q);
+}
+
+EDDY_WORD float eddy_silu_quick_f32(float x) {
+    float d_low, d = eddy_math_one_and_exp_f32(x, 1.0f, 0, &d_low);
+    return eddy_math_quotient_f32(x, d, d_low);
+}
+
 EDDY_WORD float eddy_silu_f32(float x) {
-    float t, a = eddy_math_cut_f32(__builtin_fabsf(x), 110.0f), r = eddy_math_reduce_f32(-a, &t);
-    float p = __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), r), power = eddy_math_large_power_f32(t);
-    float e = (1.0f + p) * power, d = __builtin_fmaf(e, 0x1p-64f, 1.0f), d_low = __builtin_fmaf(e, 0x1p-64f, 1.0f - d);
-    float above = __builtin_fmaf(p, a, a), above_low = __builtin_fmaf(p, a, a - above);
-    float inverse = 1.0f / d, q = above * inverse;
-    float remainder = __builtin_fmaf(-q, d_low, __builtin_fmaf(-q, d, above) + above_low);
-    float term = __builtin_fmaf(remainder, inverse, q) * power;
-    return __builtin_fmaf(term, -0x1p-64f, x < 0.0f ? -0.0f : x);
+    bool is_zero = x < -109.0f, is_small = x < -87.3f;
+    float d_low, d = eddy_math_one_and_exp_f32(is_zero ? 0.0f : x, is_small ? 0.0f : 1.0f, is_small ? 64 : 0, &d_low);
+    float y = eddy_math_quotient_f32(x, d, d_low) * (is_small ? 0x1p-64f : 1.0f);
+    y = x <= 87.3f ? y : x; /* NaN too */
+    return is_zero ? -0.0f : y;
 }
 
 /* With the numbers of sigmoid. */

@@ -34,7 +34,8 @@ NOT_FLOAT = {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
 
 # Words that have a form for most arguments beside the full one, by compute type: eddy_<word>_quick_<type>, which gives the bits
 # of eddy_<word>_<type> where eddy_<word>_is_quick_<type> says so.
-QUICK = {"exp": ("f32", "f64"), "sin": ("f32",), "cos": ("f32",), "tan": ("f32",), "floordiv": ("f32", "f64"), "remainder": ("f32", "f64")}
+QUICK = {"exp": ("f32", "f64"), "sigmoid": ("f32",), "silu": ("f32",), "sin": ("f32",), "cos": ("f32",), "tan": ("f32",),
+         "floordiv": ("f32", "f64"), "remainder": ("f32", "f64")}
 
 # dtype -> compute type: 16-bit floats are computed in f32 and rounded once.
 COMPUTE = {"f16": "f32", "bf16": "f32", "bool": "truth"}

@@ -131,6 +131,61 @@ Test(words, f64_stays_within_its_bound, .timeout = 7200) {
     }
 }
 
+/* Everywhere between the limits, where samples of all exponents are few. */
+Test(words, sigmoid_and_silu_stay_within_their_bounds, .timeout = 7200) {
+    uint32_t step = getenv("EDDY_TEST_LONG") ? 1 : 257;
+    for (size_t i = 0; i < WORD_COUNT; i++) {
+        if (strcmp(words[i].name, "sigmoid") != 0 && strcmp(words[i].name, "silu") != 0)
+            continue;
+        for (uint32_t bits = eddy_bits_of_f32(0x1p-26f); bits < eddy_bits_of_f32(112); bits += step) {
+            check_f32(&words[i], bits);
+            check_f32(&words[i], bits | 0x80000000u);
+        }
+    }
+}
+
+Test(words, silu_keeps_the_sign_of_0) {
+    static const float zeros[] = {0.0f, -0.0f};
+    for (int i = 0; i < 2; i++) {
+        volatile float x = zeros[i];
+        cr_assert_eq(eddy_bits_of_f32(eddy_silu_f32(x)), eddy_bits_of_f32(x));
+        cr_assert_eq(eddy_bits_of_f32(eddy_silu_quick_f32(x)), eddy_bits_of_f32(x));
+        cr_assert_eq(eddy_bits_of_f64(eddy_silu_f64(x)), eddy_bits_of_f64(x));
+    }
+    /* What rounds to 0, too. */
+    static const float low[] = {-108.9f, -109.5f, -1000, -INFINITY};
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(eddy_bits_of_f32(eddy_silu_f32(low[i])), eddy_bits_of_f32(-0.0f), "%a", (double)low[i]);
+}
+
+static bool same_f32(float a, float b) {
+    return isnan(a) ? isnan(b) : eddy_bits_of_f32(a) == eddy_bits_of_f32(b);
+}
+
+static bool same_f64(double a, double b) {
+    return isnan(a) ? isnan(b) : eddy_bits_of_f64(a) == eddy_bits_of_f64(b);
+}
+
+Test(words, forms_of_a_word_have_the_same_bits) {
+    uint32_t step = getenv("EDDY_TEST_LONG") ? 1 : 1021;
+    for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += step) {
+        float x = eddy_f32_of_bits((uint32_t)bits);
+        if (eddy_sigmoid_is_quick_f32(x))
+            cr_assert(same_f32(eddy_sigmoid_quick_f32(x), eddy_sigmoid_f32(x)), "%a", (double)x);
+        if (eddy_silu_is_quick_f32(x))
+            cr_assert(same_f32(eddy_silu_quick_f32(x), eddy_silu_f32(x)), "%a", (double)x);
+        if (eddy_exp_is_quick_f32(x))
+            cr_assert(same_f32(eddy_exp_quick_f32(x), eddy_exp_f32(x)), "%a", (double)x);
+        if (!(x > 0))
+            cr_assert(same_f32(eddy_exp_down_f32(x), eddy_exp_f32(x)), "%a", (double)x);
+    }
+    for (int64_t i = 0; i < 4000000; i++) {
+        double x = i % 4 == 0 ? eddy_f64_of_bits(random_next()) : (double)(int64_t)random_next() * 0x1p-63 * 750;
+        x = x > 0 ? -x : x;
+        cr_assert(same_f64(eddy_exp_down_f64(x), eddy_exp_f64(x)), "%a", x);
+    }
+}
+
 /* The numbers of each format that come closest to a multiple of pi / 2 (Muller et al., Handbook of Floating-Point
  * Arithmetic). */
 Test(words, angles_are_right_where_reduction_is_hardest) {
