@@ -143,14 +143,19 @@ static bool is_worth_cutting(int64_t tiles, double tile_work) {
     return tiles < 64 && tile_work >= 2 * least_work;
 }
 
+/* Of a product with a vector, which packs nothing and takes as long as its matrix takes to be read: tiles of 5 us. */
+static bool is_worth_cutting_vector(int64_t tiles, double tile_work) {
+    return tiles < 64 && tile_work >= 5e5;
+}
+
 /* What a tile packs again stays small beside its work as long as it is 256 rows and columns wide. */
 eddy_gemm_cut eddy_gemm_cut_for(int64_t m, int64_t n, int64_t k) {
     const int64_t good = 256, least_rows = 128, least_columns = 64;
     eddy_gemm_cut cut = {.rows = m, .columns = n, .row_tiles = 1, .column_tiles = 1};
-    while (
-        is_worth_cutting(cut.row_tiles * cut.column_tiles, 2.0 * (double)cut.rows * (double)cut.columns * (double)k) &&
-        (halve(&cut.rows, good) || halve(&cut.columns, good) || halve(&cut.rows, least_rows) ||
-         halve(&cut.columns, least_columns))) {
+    bool (*is_worth)(int64_t, double) = m == 1 || n == 1 ? is_worth_cutting_vector : is_worth_cutting;
+    while (is_worth(cut.row_tiles * cut.column_tiles, 2.0 * (double)cut.rows * (double)cut.columns * (double)k) &&
+           (halve(&cut.rows, good) || halve(&cut.columns, good) || halve(&cut.rows, least_rows) ||
+            halve(&cut.columns, least_columns))) {
         cut.row_tiles = (m + cut.rows - 1) / cut.rows;
         cut.column_tiles = (n + cut.columns - 1) / cut.columns;
     }

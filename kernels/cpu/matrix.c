@@ -9,6 +9,8 @@
 
 /* Work (m * n * k) of a slice of batches, at least. */
 #define SLICE_WORK 2e6
+/* The same of products with a vector, which take as long as their matrix takes to be read. */
+#define SLICE_VECTOR_WORK 1e5
 
 typedef struct product {
     const eddy_matrix_plan *plan;
@@ -159,7 +161,8 @@ static void prepare(product *work, const eddy_kernel_call *call, const eddy_matr
 static void run_tasks(const eddy_kernel_call *call, product *work, int64_t tasks) {
     double each = (double)work->out.rows * (double)work->out.columns * (double)work->a.columns;
     each /= (double)tile_count(work);
-    int64_t grain = each >= SLICE_WORK ? 1 : (int64_t)(SLICE_WORK / (each + 1));
+    double slice = work->provider == EDDY_GEMM_VECTOR ? SLICE_VECTOR_WORK : SLICE_WORK;
+    int64_t grain = each >= slice ? 1 : (int64_t)(slice / (each + 1));
     grain = eddy_max_i64(1, grain);
     if (tasks <= grain)
         multiply_slice(work, 0, tasks);

@@ -188,6 +188,19 @@ Test(matrix, big_products_do_not_depend_on_the_team) {
     check_matmul(EDDY_I32, 70, 300, 90, 0, NULL, 0, NULL, 0, NEGATIVE, CONTIGUOUS, CONTIGUOUS);
 }
 
+Test(matrix, products_with_a_vector_are_cut) {
+    const int64_t four[] = {4};
+    for (int d = 0; d < 4; d++)
+        for (int a = 0; a < LAYOUT_COUNT; a++) {
+            layout b = (layout)test_below(LAYOUT_COUNT), c = (layout)test_below(OUTPUT_LAYOUTS);
+            check_matmul(dtypes[d], 1025, 1, 601, 0, NULL, 0, NULL, 0, (layout)a, b, c);
+            check_matmul(dtypes[d], 1, 1027, 601, 0, NULL, 0, NULL, 0, b, (layout)a, c);
+            check_matmul(dtypes[d], 513, 1, 130, 1, four, 1, four, 1, (layout)a, b, c);
+        }
+    check_matmul(EDDY_F32, 129, 1, 9001, 0, NULL, 0, NULL, 0, CONTIGUOUS, CONTIGUOUS, CONTIGUOUS);
+    check_matmul(EDDY_F32, 1, 129, 9001, 0, NULL, 0, NULL, 0, CONTIGUOUS, CONTIGUOUS, CONTIGUOUS);
+}
+
 Test(matrix, vectors_may_come_with_fewer_dims) {
     /* [k] x [k, n] -> [n], [m, k] x [k] -> [m], [k] x [k] -> scalar */
     int64_t k = 9, n = 4, matrix[] = {9, 4}, turned[] = {4, 9};
