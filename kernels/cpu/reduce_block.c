@@ -68,40 +68,48 @@
     *(type *)result = lanes[0];
 
 #ifdef __AVX__
-typedef double four_f64 __attribute__((vector_size(32)));
+typedef double wide_f64 __attribute__((vector_size(EDDY_VECTOR_BYTES)));
+enum { WIDE = EDDY_VECTOR_BYTES / 8, WIDES = EDDY_REDUCE_LANES / WIDE };
 /* gcc 12 makes two conversions of __builtin_convertvector, and one of this. */
-#define WIDENED(x) ((four_f64){(x)[0], (x)[1], (x)[2], (x)[3]})
+#ifdef __AVX512F__
+#define WIDENED(x) ((wide_f64){(x)[0], (x)[1], (x)[2], (x)[3], (x)[4], (x)[5], (x)[6], (x)[7]})
+#else
+#define WIDENED(x) ((wide_f64){(x)[0], (x)[1], (x)[2], (x)[3]})
+#endif
 
 /* a * b. A product that is no normal number costs the processor some 150 cycles, and those of many numbers below 1 are rarely
  * anything else: where it is 0 for certain, one factor is 0 instead. */
 static inline double multiply_last(double a, double b) {
-    const double tiny = 0x1p-600;
+    const double tiny = 0x1p-538;
     return a * ((fabs(a) < tiny) & (fabs(b) < tiny) ? copysign(0, b) : b);
 }
 
-/* The same of f32 in f64, where VALUE and OP are arithmetic alone; LAST is OP for the last two lanes. By fours: where the compiler
- * chooses, it may fill vectors of eight, which takes AMD's Zen 4 twice as long. */
+/* The same of f32 in f64, where VALUE and OP are arithmetic alone; LAST is OP for the last two lanes. Vector by vector: where
+ * the compiler chooses, it converts halves of vectors and puts them together. */
 #define WIDE_BLOCK(VALUE, OP, LAST)                                                                                    \
     if (count >= EDDY_REDUCE_LANES) {                                                                                  \
         const float *restrict x = elements;                                                                            \
-        four_f64 fours[EDDY_REDUCE_LANES / 4];                                                                         \
-        for (int f = 0; f < EDDY_REDUCE_LANES / 4; f++)                                                                \
-            fours[f] = VALUE(WIDENED(&x[4 * f]), found);                                                               \
+        wide_f64 wides[WIDES];                                                                                         \
+        for (int w = 0; w < WIDES; w++)                                                                                \
+            wides[w] = VALUE(WIDENED(&x[WIDE * w]), found);                                                            \
         int64_t i = EDDY_REDUCE_LANES;                                                                                 \
         for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES)                                                 \
-            for (int f = 0; f < EDDY_REDUCE_LANES / 4; f++)                                                            \
-                fours[f] = OP(fours[f], VALUE(WIDENED(&x[i + 4 * f]), found));                                         \
-        for (int f = 0; f < EDDY_REDUCE_LANES / 4; f++)                                                                \
-            if (i + 4 * f + 4 <= count)                                                                                \
-                fours[f] = OP(fours[f], VALUE(WIDENED(&x[i + 4 * f]), found));                                         \
-            else                                                                                                       \
-                for (int e = 0; e < 4; e++)                                                                            \
-                    if (i + 4 * f + e < count)                                                                         \
-                        fours[f][e] = OP(fours[f][e], VALUE((double)x[i + 4 * f + e], found));                         \
-        for (int width = EDDY_REDUCE_LANES / 8; width > 0; width /= 2)                                                 \
-            for (int f = 0; f < width; f++)                                                                            \
-                fours[f] = OP(fours[f], fours[f + width]);                                                             \
-        *(double *)result = LAST(OP(fours[0][0], fours[0][2]), OP(fours[0][1], fours[0][3]));                          \
+            for (int w = 0; w < WIDES; w++)                                                                            \
+                wides[w] = OP(wides[w], VALUE(WIDENED(&x[i + WIDE * w]), found));                                      \
+        int last = 0;                                                                                                  \
+        for (; i + WIDE <= count; i += WIDE, last++)                                                                   \
+            wides[last] = OP(wides[last], VALUE(WIDENED(&x[i]), found));                                               \
+        for (int e = 0; i + e < count; e++)                                                                            \
+            wides[last][e] = OP(wides[last][e], VALUE((double)x[i + e], found));                                       \
+        for (int width = WIDES / 2; width > 0; width /= 2)                                                             \
+            for (int w = 0; w < width; w++)                                                                            \
+                wides[w] = OP(wides[w], wides[w + width]);                                                             \
+        double lanes[WIDE];                                                                                            \
+        memcpy(lanes, wides, sizeof(lanes));                                                                           \
+        for (int width = WIDE / 2; width > 2; width /= 2)                                                              \
+            for (int l = 0; l < width; l++)                                                                            \
+                lanes[l] = OP(lanes[l], lanes[l + width]);                                                             \
+        *(double *)result = LAST(OP(lanes[0], lanes[2]), OP(lanes[1], lanes[3]));                                      \
         return;                                                                                                        \
     }                                                                                                                  \
     REDUCE_BLOCK(float, double, VALUE, OP)

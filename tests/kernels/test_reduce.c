@@ -255,6 +255,18 @@ Test(reduce, products_too_small_for_a_number_are_zeros_of_their_sign) {
             }
 }
 
+/* Halves in one block, twos in the next: the parts are far outside of f32. */
+Test(reduce, parts_of_a_product_are_kept_where_the_whole_is_a_number) {
+    int64_t count = 2048;
+    tensor in = tensor_make(EDDY_F32, 1, &count, CONTIGUOUS), out = tensor_make(EDDY_F32, 0, NULL, CONTIGUOUS);
+    for (int64_t i = 0; i < count; i++)
+        tensor_set(&in, i, i % 1024 >= 1000 ? 1 : i < 1024 ? 0.5 : 2);
+    eddy_attributes_reduce attributes = {.axes = 1};
+    run_kernel(&eddy_cpu_prod, (tensor *[]){&in, &out}, 2, &attributes, &serial_team, NULL);
+    cr_assert_eq(tensor_get(&out, 0), 1);
+    tensor_free(&in), tensor_free(&out);
+}
+
 Test(reduce, big_reductions_do_not_depend_on_slices) {
     const shape_case shapes[] = {{1, {1000003}},    {2, {3, 400001}},    {2, {400001, 3}},
                                  {2, {1030, 1031}}, {3, {65, 1025, 17}}, {2, {70000, 129}}};
