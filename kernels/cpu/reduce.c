@@ -203,13 +203,18 @@ static bool has_plain_rows(const reduction *work) {
            plan->reduced.strides[0][0] == 1;
 }
 
-/* One output of one sweep: its blocks, then what they come to up the tree that tree_push and tree_finish build. */
-static void reduce_row(const recipe *how, const char *elements, int64_t count, void *result) {
+/* One output of one sweep: its blocks, then what they come to up the tree that tree_push and tree_finish build. What is read next
+ * lies `ahead` elements further. */
+static void reduce_row(const recipe *how, const char *elements, int64_t count, int64_t ahead, void *result) {
+    if (count <= EDDY_REDUCE_BLOCK) {
+        how->op->block_ahead(elements, count, ahead, result);
+        return;
+    }
     int64_t size = eddy_dtype_size(how->dtype), blocks = 0;
     _Alignas(8) char found[ROW_BLOCKS * 8];
     for (int64_t done = 0; done < count; done += EDDY_REDUCE_BLOCK)
-        how->op->block(eddy_chunk_at(elements, how->element, done), eddy_min_i64(EDDY_REDUCE_BLOCK, count - done),
-                       found + blocks++ * size);
+        how->op->block_ahead(eddy_chunk_at(elements, how->element, done), eddy_min_i64(EDDY_REDUCE_BLOCK, count - done),
+                             ahead, found + blocks++ * size);
     for (int64_t apart = 1; apart < blocks; apart *= 2)
         for (int64_t b = 0; b + apart < blocks; b += 2 * apart)
             how->op->combine(found + b * size, found + (b + apart) * size, 1);
@@ -224,10 +229,12 @@ static void reduce_rows(const reduction *work, const eddy_reduce_unit *unit, par
     const recipe *how = &work->recipe;
     result->count = plan->reduced_count;
     if (has_plain_rows(work)) {
+        int64_t bytes = plan->reduced_count * eddy_dtype_size(how->element);
+        int64_t ahead = plan->column_in * eddy_max_i64(1, EDDY_REDUCE_AHEAD / eddy_max_i64(1, bytes));
         for (int64_t c = 0; c < unit->columns; c++) {
             const char *row = eddy_chunk_at(plan->in.data, how->element, unit->in + c * plan->column_in);
             if (how->pair == NULL)
-                reduce_row(how, row, plan->reduced_count, first + c * size);
+                reduce_row(how, row, plan->reduced_count, ahead, first + c * size);
             else
                 reduce_elements(how, row, plan->reduced_count, first + c * size, second + c * size);
         }
@@ -241,41 +248,78 @@ static void reduce_rows(const reduction *work, const eddy_reduce_unit *unit, par
     }
 }
 
-/* One sweep over a block of several outputs side by side: rows into lanes, then lanes halved. The first has no `pair`; the
- * others have what was `found` before. */
-static void sweep_columns(const reduction *work, eddy_walk_cursor cursor, int64_t base, int64_t count, int64_t columns,
-                          const eddy_reduce_pair *pair, const values *found, values *result) {
-    const eddy_reduce_plan *plan = &work->plan;
-    const recipe *how = &work->recipe;
-    const eddy_reduce_op *op = pair != NULL ? how->pair_sum : how->op;
+/* One sweep over several outputs side by side. The first has no `pair`; the others have what was `found` before. */
+typedef struct sweep {
+    const reduction *work;
+    const eddy_reduce_op *op; /* what combines lanes */
+    const eddy_reduce_pair *pair;
+    const values *found;
+    int64_t columns;
+} sweep;
+
+static void add_rows(const sweep *s, values *lane, bool is_first, const void *rows, int64_t apart, int64_t ahead,
+                     int64_t count) {
+    if (s->pair != NULL)
+        s->pair->lane(lane, is_first, rows, apart, ahead, count, s->columns, s->found);
+    else
+        s->op->lane(lane, is_first, rows, apart, ahead, count, s->columns);
+}
+
+/* Every `step`-th lane from number `lane` on of a block of `count` rows, `apart` elements from one to the next: one half of them, then
+ * the other. So each lane is made once, from its first row to its last. Row `next` is read after them. */
+static void total_lanes(const sweep *s, const char *rows, int64_t apart, int64_t count, int64_t lane, int64_t step,
+                        int64_t next, values *total) {
+    if (step == EDDY_REDUCE_LANES) {
+        add_rows(s, total, true, eddy_chunk_at(rows, s->work->recipe.element, lane * apart), step * apart,
+                 (next - lane) * apart, (count - lane + step - 1) / step);
+        return;
+    }
+    bool has_other = lane + step < count;
+    total_lanes(s, rows, apart, count, lane, 2 * step, has_other ? lane + step : next, total);
+    if (!has_other)
+        return;
+    values other;
+    total_lanes(s, rows, apart, count, lane + step, 2 * step, next, &other);
+    s->op->combine(total, &other, s->columns);
+}
+
+/* The same where rows do not all lie evenly apart or are to be converted: all lanes side by side, which get row after row. */
+static void sweep_rows(const sweep *s, eddy_walk_cursor *cursor, int64_t base, int64_t count, values *total) {
+    const eddy_reduce_plan *plan = &s->work->plan;
+    const recipe *how = &s->work->recipe;
     values lanes[EDDY_REDUCE_LANES], converted;
-    int64_t row_stride = eddy_walk_inner_stride(&plan->reduced, 0);
     bool is_contiguous = plan->column_in == 1 && plan->in.dtype == how->element;
-    bool is_direct = is_contiguous && how->map == NULL;
-    /* The lanes lie EDDY_REDUCE_COLUMNS elements of the compute type apart, from the start of the array on. */
-    for (int64_t done = 0, run; done < count; done += run) {
-        const void *rows = eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor.offsets[0]);
-        run = is_direct ? eddy_min_i64(eddy_walk_run(&plan->reduced, &cursor), count - done) : 1;
+    for (int64_t done = 0; done < count; done++) {
+        const void *row = eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor->offsets[0]);
         if (!is_contiguous) {
-            eddy_chunk_load(how->element, &converted, plan->in.dtype, rows, plan->column_in, columns);
-            rows = &converted;
+            eddy_chunk_load(how->element, &converted, plan->in.dtype, row, plan->column_in, s->columns);
+            row = &converted;
         }
         if (how->map != NULL) {
-            how->map(converted.f64, rows, columns, how->parameter);
-            rows = &converted;
+            how->map(converted.f64, row, s->columns, how->parameter);
+            row = &converted;
         }
-        if (pair != NULL)
-            pair->rows(lanes, rows, row_stride, done, run, columns, found);
-        else
-            op->rows(lanes, rows, row_stride, done, run, columns);
-        eddy_walk_advance(&plan->reduced, &cursor, run);
+        add_rows(s, &lanes[done % EDDY_REDUCE_LANES], done < EDDY_REDUCE_LANES, row, 0, 0, 1);
+        eddy_walk_advance(&plan->reduced, cursor, 1);
     }
     int64_t present = eddy_min_i64(count, EDDY_REDUCE_LANES);
     for (int64_t width = EDDY_REDUCE_LANES / 2; width > 0; width /= 2)
         for (int64_t l = 0; l < width && l + width < present; l++)
-            op->combine(eddy_chunk_at(lanes, plan->dtype, l * EDDY_REDUCE_COLUMNS),
-                        eddy_chunk_at(lanes, plan->dtype, (l + width) * EDDY_REDUCE_COLUMNS), columns);
-    memcpy(result, lanes, eddy_dtype_bytes(plan->dtype) * (size_t)columns);
+            s->op->combine(&lanes[l], &lanes[l + width], s->columns);
+    memcpy(total, lanes, eddy_dtype_bytes(plan->dtype) * (size_t)s->columns);
+}
+
+static void sweep_columns(const reduction *work, eddy_walk_cursor cursor, int64_t base, int64_t count, int64_t columns,
+                          const eddy_reduce_pair *pair, const values *found, values *total) {
+    const eddy_reduce_plan *plan = &work->plan;
+    const recipe *how = &work->recipe;
+    const sweep s = {work, pair != NULL ? how->pair_sum : how->op, pair, found, columns};
+    bool is_contiguous = plan->column_in == 1 && plan->in.dtype == how->element;
+    if (is_contiguous && how->map == NULL && eddy_walk_run(&plan->reduced, &cursor) >= count)
+        total_lanes(&s, eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor.offsets[0]),
+                    eddy_walk_inner_stride(&plan->reduced, 0), count, 0, 1, count, total);
+    else
+        sweep_rows(&s, &cursor, base, count, total);
 }
 
 static void reduce_columns(const reduction *work, int64_t begin, int64_t base, int64_t count, int64_t columns,

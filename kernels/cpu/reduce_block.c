@@ -39,6 +39,11 @@
         lanes[0] = OP(OP(lanes[0], lanes[2]), OP(lanes[1], lanes[3]));                                                 \
     } while (0)
 
+/* Asks for what lies `ahead` elements behind the `count` at `x`, unless that is 0. It may be beyond what there is. */
+#define FETCH(x, count, ahead)                                                                                         \
+    for (size_t line = 0; (ahead) != 0 && line < (count) * sizeof(*(x)); line += EDDY_REDUCE_LINE)                     \
+    __builtin_prefetch((const void *)((uintptr_t)(x) + (uintptr_t)(ahead) * sizeof(*(x)) + line))
+
 /* The body of a block function: elements of type `from`, converted to `type` before all else. Lane arrays of a constant size
  * stay in vector registers. */
 #define REDUCE_BLOCK(from, type, VALUE, OP)                                                                            \
@@ -50,6 +55,7 @@
             lanes[l] = VALUE((type)x[l], found);                                                                       \
         int64_t i = EDDY_REDUCE_LANES;                                                                                 \
         for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES) {                                               \
+            FETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                                    \
             for (int l = 0; l < EDDY_REDUCE_LANES; l++)                                                                \
                 lanes[l] = OP(lanes[l], VALUE((type)x[i + l], found));                                                 \
         }                                                                                                              \
@@ -93,9 +99,11 @@ static inline double multiply_last(double a, double b) {
         for (int w = 0; w < WIDES; w++)                                                                                \
             wides[w] = VALUE(WIDENED(&x[WIDE * w]), found);                                                            \
         int64_t i = EDDY_REDUCE_LANES;                                                                                 \
-        for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES)                                                 \
+        for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES) {                                               \
+            FETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                                    \
             for (int w = 0; w < WIDES; w++)                                                                            \
                 wides[w] = OP(wides[w], VALUE(WIDENED(&x[i + WIDE * w]), found));                                      \
+        }                                                                                                              \
         int last = 0;                                                                                                  \
         for (; i + WIDE <= count; i += WIDE, last++)                                                                   \
             wides[last] = OP(wides[last], VALUE(WIDENED(&x[i]), found));                                               \
@@ -117,27 +125,55 @@ static inline double multiply_last(double a, double b) {
 #define WIDE_BLOCK(VALUE, OP, LAST) REDUCE_BLOCK(float, double, VALUE, OP)
 #endif
 
-/* The body of a rows function. A lane takes two of its rows at a time, so that it is read and written half as often. */
-#define REDUCE_ROWS(from, type, VALUE, OP)                                                                             \
-    for (int64_t begin = 0; begin < count; begin += (int64_t)2 * EDDY_REDUCE_LANES)                                    \
-        for (int64_t r = begin; r < count && r < begin + EDDY_REDUCE_LANES; r++) {                                     \
-            type *restrict lane = (type *)lanes + (first + r) % EDDY_REDUCE_LANES * EDDY_REDUCE_COLUMNS;               \
-            const from *restrict row = (const from *)rows + r * row_stride;                                            \
-            bool is_first = first + r < EDDY_REDUCE_LANES, is_pair = r + EDDY_REDUCE_LANES < count;                    \
-            const from *restrict then = row + (is_pair ? EDDY_REDUCE_LANES * row_stride : 0);                          \
-            if (is_first && is_pair)                                                                                   \
-                for (int64_t c = 0; c < columns; c++)                                                                  \
-                    lane[c] = OP(VALUE((type)row[c], found[c]), VALUE((type)then[c], found[c]));                       \
-            else if (is_first)                                                                                         \
-                for (int64_t c = 0; c < columns; c++)                                                                  \
-                    lane[c] = VALUE((type)row[c], found[c]);                                                           \
-            else if (is_pair)                                                                                          \
-                for (int64_t c = 0; c < columns; c++)                                                                  \
-                    lane[c] = OP(OP(lane[c], VALUE((type)row[c], found[c])), VALUE((type)then[c], found[c]));          \
-            else                                                                                                       \
-                for (int64_t c = 0; c < columns; c++)                                                                  \
-                    lane[c] = OP(lane[c], VALUE((type)row[c], found[c]));                                              \
-        }
+/* `width` columns of a lane, whose totals stay in registers meanwhile. */
+#define LANE_STRIP(from, type, VALUE, OP, width)                                                                       \
+    case width: {                                                                                                      \
+        type totals[width];                                                                                            \
+        for (int e = 0; e < (width); e++)                                                                              \
+            totals[e] = is_first ? VALUE((type)x[e], found[e]) : lane[e];                                              \
+        for (int64_t r = is_first; r < count; r++) {                                                                   \
+            const from *row = x + r * apart;                                                                           \
+            FETCH(row, width, ahead);                                                                                  \
+            for (int e = 0; e < (width); e++)                                                                          \
+                totals[e] = OP(totals[e], VALUE((type)row[e], found[e]));                                              \
+        }                                                                                                              \
+        memcpy(to, totals, sizeof(totals));                                                                            \
+        return;                                                                                                        \
+    }
+
+/* Strips of a lane: eight vectors, or fewer where there are no more columns. The last may overlap the one before it: it is made first,
+ * from what the lane was, and stored last. */
+#define LANE(name, from, type, VALUE, OP)                                                                              \
+    static void name##_strip(int width, type *to, const type *lane, bool is_first, const from *x, int64_t apart,       \
+                             int64_t ahead, int64_t count, const type *found) {                                        \
+        (void)found;                                                                                                   \
+        enum { ONE = EDDY_VECTOR_BYTES / (int)sizeof(type) };                                                          \
+        switch (width) {                                                                                               \
+            LANE_STRIP(from, type, VALUE, OP, 8 * ONE)                                                                 \
+            LANE_STRIP(from, type, VALUE, OP, 4 * ONE)                                                                 \
+            LANE_STRIP(from, type, VALUE, OP, 2 * ONE)                                                                 \
+            LANE_STRIP(from, type, VALUE, OP, ONE)                                                                     \
+            LANE_STRIP(from, type, VALUE, OP, 1)                                                                       \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void name##_strips(type *lane, bool is_first, const from *x, int64_t apart, int64_t ahead, int64_t count,   \
+                              int columns, const type *found) {                                                        \
+        enum { ONE = EDDY_VECTOR_BYTES / (int)sizeof(type) };                                                          \
+        int wide = columns < ONE ? 1 : 8 * ONE;                                                                        \
+        while (wide > columns)                                                                                         \
+            wide /= 2;                                                                                                 \
+        int rest = columns % wide, narrow = wide;                                                                      \
+        while (narrow > ONE && narrow / 2 >= rest)                                                                     \
+            narrow /= 2;                                                                                               \
+        type last[8 * ONE];                                                                                            \
+        int at = columns - narrow;                                                                                     \
+        if (rest > 0)                                                                                                  \
+            name##_strip(narrow, last, lane + at, is_first, x + at, apart, ahead, count, found + at);                  \
+        for (int c = 0; c + wide <= columns; c += wide)                                                                \
+            name##_strip(wide, lane + c, lane + c, is_first, x + c, apart, ahead, count, found + c);                   \
+        if (rest > 0)                                                                                                  \
+            memcpy(lane + at, last, (size_t)narrow * sizeof(type));                                                    \
+    }
 
 /* The body of a block function of the largest or the smallest. Where there is no NaN, one comparison is enough; the sum is none
  * then, unless infinities meet. */
@@ -149,6 +185,7 @@ static inline double multiply_last(double a, double b) {
             lanes[l] = sums[l] = x[l];                                                                                 \
         int64_t i = EDDY_REDUCE_LANES;                                                                                 \
         for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES) {                                               \
+            FETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                                    \
             for (int l = 0; l < EDDY_REDUCE_LANES; l++) {                                                              \
                 lanes[l] = QUICK(lanes[l], x[i + l]);                                                                  \
                 sums[l] += x[i + l];                                                                                   \
@@ -182,35 +219,40 @@ static inline double multiply_last(double a, double b) {
     }
 
 /* `each` is no constant: where gcc knows how many elements there are, the lanes lie in memory. */
-#define GROUP_AND_ROWS(name, from, type, VALUE, OP)                                                                    \
+#define GROUP_AND_LANE(name, from, type, VALUE, OP)                                                                    \
     static void name##_group(const void *elements, int64_t each, void *result) {                                       \
         const from *x = elements;                                                                                      \
         type values[EDDY_REDUCE_GROUP];                                                                                \
         for (int b = 0; b < EDDY_REDUCE_GROUP; b++)                                                                    \
-            name##_block(x + b * each, each, &values[b]);                                                              \
+            name##_block_ahead(x + b * each, each, EDDY_REDUCE_AHEAD / (int64_t)sizeof(from), &values[b]);             \
         for (int width = EDDY_REDUCE_GROUP / 2; width > 0; width /= 2)                                                 \
             for (int b = 0; b < width; b++)                                                                            \
                 values[b] = OP(values[2 * b], values[2 * b + 1]);                                                      \
         *(type *)result = values[0];                                                                                   \
     }                                                                                                                  \
-    static void name##_rows(void *lanes, const void *rows, int64_t row_stride, int64_t first, int64_t count,           \
+    LANE(name, from, type, VALUE, OP)                                                                                  \
+    static void name##_lane(void *lane, bool is_first, const void *rows, int64_t apart, int64_t ahead, int64_t count,  \
                             int64_t columns) {                                                                         \
-        REDUCE_ROWS(from, type, VALUE, OP)                                                                             \
+        /* Nothing was found: any array will do. */                                                                    \
+        name##_strips(lane, is_first, rows, apart, ahead, count, (int)columns, lane);                                  \
     }
 
 #define BLOCK_OF(name, BODY)                                                                                           \
-    static void name##_block(const void *elements, int64_t count, void *result) {                                      \
+    static void name##_block_ahead(const void *elements, int64_t count, int64_t ahead, void *result) {                 \
         BODY                                                                                                           \
+    }                                                                                                                  \
+    static void name##_block(const void *elements, int64_t count, void *result) {                                      \
+        name##_block_ahead(elements, count, 0, result);                                                                \
     }
 
 #define REDUCE_OF(name, from, type, VALUE, OP)                                                                         \
     BLOCK_OF(name, REDUCE_BLOCK(from, type, VALUE, OP))                                                                \
-    GROUP_AND_ROWS(name, from, type, VALUE, OP)
+    GROUP_AND_LANE(name, from, type, VALUE, OP)
 
 /* Of f32 in f64. */
 #define WIDE_OF(name, VALUE, OP, LAST)                                                                                 \
     BLOCK_OF(name, WIDE_BLOCK(VALUE, OP, LAST))                                                                        \
-    GROUP_AND_ROWS(name, float, double, VALUE, OP)
+    GROUP_AND_LANE(name, float, double, VALUE, OP)
 
 #define REDUCE(name, type, OP)                                                                                         \
     REDUCE_OF(name, type, type, ITSELF, OP)                                                                            \
@@ -218,7 +260,7 @@ static inline double multiply_last(double a, double b) {
 
 #define EXTREME(name, type, QUICK, OP)                                                                                 \
     BLOCK_OF(name, EXTREME_BLOCK(type, QUICK, OP))                                                                     \
-    GROUP_AND_ROWS(name, type, type, ITSELF, OP)                                                                       \
+    GROUP_AND_LANE(name, type, type, ITSELF, OP)                                                                       \
     COMBINE(name, type, OP)
 
 REDUCE(sum_f32, float, ADD)
@@ -254,20 +296,21 @@ static void power(double *to, const double *from, int64_t count, double paramete
         to[i] = pow(fabs(from[i]), parameter);
 }
 
-/* The rows of a second sweep. */
-#define SECOND_ROWS(name, from, type, VALUE)                                                                           \
-    static void name##_rows(void *lanes, const void *rows, int64_t row_stride, int64_t first, int64_t count,           \
+/* The lanes of a second sweep. */
+#define SECOND_LANE(name, from, type, VALUE)                                                                           \
+    LANE(name, from, type, VALUE, ADD)                                                                                 \
+    static void name##_lane(void *lane, bool is_first, const void *rows, int64_t apart, int64_t ahead, int64_t count,  \
                             int64_t columns, const void *first_sweep) {                                                \
-        const type *restrict found = first_sweep;                                                                      \
-        REDUCE_ROWS(from, type, VALUE, ADD)                                                                            \
+        name##_strips(lane, is_first, rows, apart, ahead, count, (int)columns, first_sweep);                           \
     }
 
 #define SECOND_OF(name, from, type, VALUE, BODY)                                                                       \
     static void name##_block(const void *elements, int64_t count, const void *first_sweep, void *result) {             \
+        const int64_t ahead = 0;                                                                                       \
         const type found = *(const type *)first_sweep;                                                                 \
         BODY                                                                                                           \
     }                                                                                                                  \
-    SECOND_ROWS(name, from, type, VALUE)
+    SECOND_LANE(name, from, type, VALUE)
 
 #define SECOND(name, from, type, VALUE) SECOND_OF(name, from, type, VALUE, REDUCE_BLOCK(from, type, VALUE, ADD))
 
@@ -294,7 +337,7 @@ static inline double exp_below_f64(double x, double max) {
             powers[i] = exp_below_##name(x[i], found);                                                                 \
         sum_##name##_block(powers, count, result);                                                                     \
     }                                                                                                                  \
-    SECOND_ROWS(log_sum_exp_##name, type, type, exp_below_##name)
+    SECOND_LANE(log_sum_exp_##name, type, type, exp_below_##name)
 
 LOG_SUM_EXP(f32, float)
 LOG_SUM_EXP(f64, double)
@@ -380,12 +423,12 @@ FIND(f64, double, SAME_REAL)
 FIND(i64, int64_t, SAME_INTEGER)
 
 #define OPS(name)                                                                                                      \
-    { name##_block, name##_group, name##_rows, name##_combine }
+    { name##_block, name##_block_ahead, name##_group, name##_lane, name##_combine }
 /* Of an op that differs from `whole` in what it takes of an element. */
 #define OPS_OF(name, whole)                                                                                            \
-    { name##_block, name##_group, name##_rows, whole##_combine }
+    { name##_block, name##_block_ahead, name##_group, name##_lane, whole##_combine }
 #define PAIR_OPS(name, merge)                                                                                          \
-    { name##_block, name##_rows, merge }
+    { name##_block, name##_lane, merge }
 const eddy_reduce_blocks EDDY_ISA_NAME(eddy_cpu_reduce_blocks) = {
     .sum = {OPS(sum_f32), OPS(sum_f64), OPS(sum_i64)},
     .prod = {OPS(prod_f32), OPS(prod_f64), OPS(prod_i64)},

@@ -7,6 +7,7 @@
 #define EDDY_KERNELS_CPU_REDUCE_BLOCK_H
 
 #include <kernels/cpu/isa.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define EDDY_REDUCE_LANES 32
@@ -14,17 +15,24 @@
 /* Whole blocks that are reduced and combined in one call: a subtree of so many levels. */
 #define EDDY_REDUCE_GROUP_LEVELS 3
 #define EDDY_REDUCE_GROUP (1 << EDDY_REDUCE_GROUP_LEVELS)
+/* How far ahead of what is read memory is asked for, in bytes, and what it is asked for by: the processor foresees a stream up to the
+ * end of its page only. */
+#define EDDY_REDUCE_AHEAD 8192
+#define EDDY_REDUCE_LINE 64
 /* Outputs that are reduced side by side when the reduced dims are the outer ones. */
 #define EDDY_REDUCE_COLUMNS 128
 
 typedef struct eddy_reduce_op {
     /* One block, 1 <= count <= EDDY_REDUCE_BLOCK, to one value. */
     void (*block)(const void *elements, int64_t count, void *result);
+    /* The same; what is wanted soon lies `ahead` elements behind these, and is asked for. */
+    void (*block_ahead)(const void *elements, int64_t count, int64_t ahead, void *result);
     /* A group of whole blocks, of EDDY_REDUCE_BLOCK elements each, to one value. */
     void (*group)(const void *elements, int64_t each, void *result);
-    /* Rows number `first` .. of a block, each of `columns` elements, into lanes[EDDY_REDUCE_LANES][EDDY_REDUCE_COLUMNS].
-     * row_stride is in elements. */
-    void (*rows)(void *lanes, const void *rows, int64_t row_stride, int64_t first, int64_t count, int64_t columns);
+    /* A lane of a block of `columns` outputs side by side: its rows, count >= 1 of them and `apart` elements from one to the next, added
+     * to what it has, or the first of all. What is wanted after it lies `ahead` elements behind each of them; 0: nobody knows. */
+    void (*lane)(void *lane, bool is_first, const void *rows, int64_t apart, int64_t ahead, int64_t count,
+                 int64_t columns);
     /* into[i] = into[i] op other[i] */
     void (*combine)(void *into, const void *other, int64_t count);
 } eddy_reduce_op;
@@ -44,8 +52,8 @@ typedef struct eddy_reduce_pair {
     /* As eddy_reduce_op's, given *first. */
     void (*block)(const void *elements, int64_t count, const void *first, void *result);
     /* The same, given a number for each column; lanes are combined as sums are. */
-    void (*rows)(void *lanes, const void *rows, int64_t row_stride, int64_t first, int64_t count, int64_t columns,
-                 const void *first_sweep);
+    void (*lane)(void *lane, bool is_first, const void *rows, int64_t apart, int64_t ahead, int64_t count,
+                 int64_t columns, const void *first_sweep);
     /* The pairs of `count` elements into those of the `into_count` elements before them; NULL where nothing is merged. */
     void (*merge)(void *into_first, void *into_second, int64_t into_count, const void *first, const void *second,
                   int64_t count, int64_t columns);

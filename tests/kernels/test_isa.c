@@ -314,22 +314,24 @@ Test(isa, random_numbers_agree) {
 /* Blocks, rows and combining of one op on `count` elements; `results` are any of the type that it computes in. */
 static void check_reduce(const eddy_reduce_op *portable, const eddy_reduce_op *other, eddy_isa isa, const char *x,
                          size_t size, int64_t count, const char *results) {
-    static _Alignas(64) char want[8 * EDDY_REDUCE_LANES * EDDY_REDUCE_COLUMNS];
-    static _Alignas(64) char got[8 * EDDY_REDUCE_LANES * EDDY_REDUCE_COLUMNS];
+    static _Alignas(64) char want[8 * EDDY_REDUCE_COLUMNS], got[8 * EDDY_REDUCE_COLUMNS];
     portable->block(x, count, want);
     other->block(x, count, got);
     ASSERT_SAME(want, got, size, isa, "block", (long long)count);
+    other->block_ahead(x, count, count, got);
+    ASSERT_SAME(want, got, size, isa, "block and what comes after", (long long)count);
     if (count >= EDDY_REDUCE_GROUP) {
         portable->group(x, count / EDDY_REDUCE_GROUP, want);
         other->group(x, count / EDDY_REDUCE_GROUP, got);
         ASSERT_SAME(want, got, size, isa, "group", (long long)count);
     }
     int64_t columns = count < EDDY_REDUCE_COLUMNS ? count : EDDY_REDUCE_COLUMNS, rows = EDDY_REDUCE_BLOCK / columns;
-    rows = rows < 2 * EDDY_REDUCE_LANES ? rows : 2 * EDDY_REDUCE_LANES;
     memset(want, 0, sizeof(want)), memset(got, 0, sizeof(got));
-    portable->rows(want, x, columns, 0, rows, columns);
-    other->rows(got, x, columns, 0, rows, columns);
-    ASSERT_SAME(want, got, sizeof(got), isa, "rows of", (long long)columns);
+    for (int is_first = 1; is_first >= 0; is_first--) {
+        portable->lane(want, is_first, x, columns, 0, rows, columns);
+        other->lane(got, is_first, x, columns, columns, rows, columns);
+        ASSERT_SAME(want, got, sizeof(got), isa, "lane of", (long long)columns);
+    }
     portable->combine(want, results, columns);
     other->combine(got, results, columns);
     ASSERT_SAME(want, got, sizeof(got), isa, "combine", (long long)columns);
@@ -338,21 +340,21 @@ static void check_reduce(const eddy_reduce_op *portable, const eddy_reduce_op *o
 /* The second sweep of a pair and its merging; `results` stand for what the first one found. */
 static void check_pair(const eddy_reduce_pair *portable, const eddy_reduce_pair *other, eddy_isa isa, const char *x,
                        const char *results, size_t size, int64_t count) {
-    static _Alignas(64) char lanes[2][8 * EDDY_REDUCE_LANES * EDDY_REDUCE_COLUMNS], pairs[2][2][8 * EDDY_REDUCE_BLOCK];
+    static _Alignas(64) char lanes[2][8 * EDDY_REDUCE_COLUMNS], pairs[2][2][8 * EDDY_REDUCE_BLOCK];
     const eddy_reduce_pair *both[] = {portable, other};
     int64_t columns = count < EDDY_REDUCE_COLUMNS ? count : EDDY_REDUCE_COLUMNS, rows = EDDY_REDUCE_BLOCK / columns;
-    rows = rows < 2 * EDDY_REDUCE_LANES ? rows : 2 * EDDY_REDUCE_LANES;
     memset(lanes, 0, sizeof(lanes)), memset(pairs, 0, sizeof(pairs));
     for (int i = 0; i < 2; i++)
         both[i]->block(x, count, results, lanes[i]);
     ASSERT_SAME(lanes[0], lanes[1], size, isa, "second block", (long long)count);
     for (int i = 0; i < 2; i++) {
-        both[i]->rows(lanes[i], x, columns, 0, rows, columns, results);
+        both[i]->lane(lanes[i], true, x, columns, i, rows, columns, results);
+        both[i]->lane(lanes[i], false, x, columns, 0, rows, columns, results);
         memcpy(pairs[i][0], results, size * (size_t)count), memcpy(pairs[i][1], results, size * (size_t)count);
         if (both[i]->merge != NULL)
             both[i]->merge(pairs[i][0], pairs[i][1], 3072, results + size, results, 1024, count - 1);
     }
-    ASSERT_SAME(lanes[0], lanes[1], sizeof(lanes[0]), isa, "second rows of", (long long)columns);
+    ASSERT_SAME(lanes[0], lanes[1], sizeof(lanes[0]), isa, "second lane of", (long long)columns);
     ASSERT_SAME(pairs[0], pairs[1], sizeof(pairs[0]), isa, "merge", (long long)count);
 }
 

@@ -208,6 +208,18 @@ Test(moments, big_ones_do_not_depend_on_slices) {
                       CONTIGUOUS, false, m % 2 ? &threaded_team : &shuffling_team);
 }
 
+/* Where outputs lie side by side they are taken in strips of vectors, the last of which overlap; strided ones go row by row. */
+Test(moments, strips_of_columns_give_what_single_rows_do) {
+    const int64_t rows[] = {1, 2, 31, 33, 65, 1030};
+    for (int64_t columns = 1; columns <= 140; columns += columns < 20 ? 1 : 9)
+        for (int m = 0; m < MOMENTS; m++)
+            for (int d = 0; d < 2; d++) {
+                shape_case shape = {2, {rows[(columns + m) % 6], columns}};
+                check((moment)m, d ? EDDY_F64 : EDDY_F32, &shape, 1, false, any_parameter((moment)m),
+                      columns % 2 ? STRIDED : TURNED, CONTIGUOUS, columns % 3 == 0, &threaded_team);
+            }
+}
+
 Test(moments, equal_elements_have_no_variance) {
     const shape_case shapes[] = {{2, {37, 1}}, {2, {3000, 1}}, {2, {1000, 3}}, {2, {70001, 3}}};
     for (int d = 0; d < 4; d++)

@@ -289,6 +289,21 @@ Test(reduce, groups_of_blocks_give_what_single_blocks_do) {
                           has_specials, &threaded_team);
 }
 
+/* Where outputs lie side by side they are taken in strips of vectors, the last of which overlap; strided ones go row by row. */
+Test(reduce, strips_of_columns_give_what_single_rows_do) {
+    const int64_t rows[] = {1, 2, 31, 33, 65, 1030};
+    for (int64_t columns = 1; columns <= 263; columns += columns < 20 ? 1 : 9)
+        for (size_t k = 0; k < KERNELS; k++)
+            for (int d = 0; d < 3; d++) {
+                const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_I64};
+                if (kernels[k] == &eddy_cpu_mean && d == 2)
+                    continue;
+                shape_case shape = {2, {rows[(columns + (int64_t)k) % 6], columns}};
+                check(kernels[k], dtypes[d], &shape, 1, false, columns % 2 ? STRIDED : TURNED, CONTIGUOUS, d < 2,
+                      &threaded_team);
+            }
+}
+
 Test(reduce, an_axis_gives_the_bits_of_the_flat_sum) {
     int64_t n = 5000;
     tensor flat = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS), total = tensor_make(EDDY_F32, 0, NULL, CONTIGUOUS);
