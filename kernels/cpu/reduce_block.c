@@ -75,6 +75,7 @@
 
 #ifdef __AVX__
 typedef double wide_f64 __attribute__((vector_size(EDDY_VECTOR_BYTES)));
+typedef int64_t wide_i64 __attribute__((vector_size(EDDY_VECTOR_BYTES)));
 enum { WIDE = EDDY_VECTOR_BYTES / 8, WIDES = EDDY_REDUCE_LANES / WIDE };
 /* gcc 12 makes two conversions of __builtin_convertvector, and one of this. */
 #ifdef __AVX512F__
@@ -82,6 +83,17 @@ enum { WIDE = EDDY_VECTOR_BYTES / 8, WIDES = EDDY_REDUCE_LANES / WIDE };
 #else
 #define WIDENED(x) ((wide_f64){(x)[0], (x)[1], (x)[2], (x)[3]})
 #endif
+
+/* The first `count` elements of `a` and the others of `b`. By whole vectors: elements that are set one by one are stored and
+ * read back, which waits for the stores. */
+static inline wide_f64 first_of(wide_f64 a, wide_f64 b, int64_t count) {
+#ifdef __AVX512F__
+    wide_i64 is_first = (wide_i64){0, 1, 2, 3, 4, 5, 6, 7} < count;
+#else
+    wide_i64 is_first = (wide_i64){0, 1, 2, 3} < count;
+#endif
+    return (wide_f64)(((wide_i64)a & is_first) | ((wide_i64)b & ~is_first));
+}
 
 /* a * b. A product that is no normal number costs the processor some 150 cycles, and those of many numbers below 1 are rarely
  * anything else: where it is 0 for certain, one factor is 0 instead. */
@@ -96,22 +108,27 @@ static inline double multiply_last(double a, double b) {
     if (count >= EDDY_REDUCE_LANES) {                                                                                  \
         const float *restrict x = elements;                                                                            \
         wide_f64 wides[WIDES];                                                                                         \
-        for (int w = 0; w < WIDES; w++)                                                                                \
+        EDDY_LANES_UNROLLED for (int w = 0; w < WIDES; w++)                                                            \
             wides[w] = VALUE(WIDENED(&x[WIDE * w]), found);                                                            \
         int64_t i = EDDY_REDUCE_LANES;                                                                                 \
         for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES) {                                               \
             FETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                                    \
-            for (int w = 0; w < WIDES; w++)                                                                            \
+            EDDY_LANES_UNROLLED for (int w = 0; w < WIDES; w++)                                                        \
                 wides[w] = OP(wides[w], VALUE(WIDENED(&x[i + WIDE * w]), found));                                      \
         }                                                                                                              \
-        int last = 0;                                                                                                  \
-        for (; i + WIDE <= count; i += WIDE, last++)                                                                   \
-            wides[last] = OP(wides[last], VALUE(WIDENED(&x[i]), found));                                               \
-        for (int e = 0; i + e < count; e++)                                                                            \
-            wides[last][e] = OP(wides[last][e], VALUE((double)x[i + e], found));                                       \
-        for (int width = WIDES / 2; width > 0; width /= 2)                                                             \
-            for (int w = 0; w < width; w++)                                                                            \
-                wides[w] = OP(wides[w], wides[w + width]);                                                             \
+        int rest = (int)(count - i);                                                                                   \
+        EDDY_LANES_UNROLLED for (int w = 0; w < WIDES; w++)                                                            \
+            if (WIDE * w < rest) {                                                                                     \
+                float last[WIDE];                                                                                      \
+                EDDY_LANES_INDEPENDENT EDDY_LANES (e, WIDE)                                                            \
+                    last[e] = WIDE * w + e < rest ? x[i + WIDE * w + e] : 0;                                           \
+                wides[w] = first_of(OP(wides[w], VALUE(WIDENED(last), found)), wides[w], rest - WIDE * w);             \
+            }                                                                                                          \
+        /* The remainder is for the compiler where there are four. */                                                  \
+        if (WIDES == 8)                                                                                                \
+            EDDY_LANES_UNROLLED for (int w = 0; w < 4; w++)                                                            \
+                wides[w] = OP(wides[w], wides[(w + 4) % WIDES]);                                                       \
+        wides[0] = OP(OP(wides[0], wides[2]), OP(wides[1], wides[3]));                                                 \
         double lanes[WIDE];                                                                                            \
         memcpy(lanes, wides, sizeof(lanes));                                                                           \
         for (int width = WIDE / 2; width > 2; width /= 2)                                                              \
