@@ -257,30 +257,12 @@ typedef struct sweep {
     int64_t columns;
 } sweep;
 
-static void add_rows(const sweep *s, values *lane, bool is_first, const void *rows, int64_t apart, int64_t ahead,
-                     int64_t count) {
+/* A block of `count` rows, `apart` elements from one to the next. */
+static void total_columns(const sweep *s, const void *rows, int64_t apart, int64_t count, values *total) {
     if (s->pair != NULL)
-        s->pair->lane(lane, is_first, rows, apart, ahead, count, s->columns, s->found);
+        s->pair->columns(total, rows, apart, count, s->columns, s->found);
     else
-        s->op->lane(lane, is_first, rows, apart, ahead, count, s->columns);
-}
-
-/* Every `step`-th lane from number `lane` on of a block of `count` rows, `apart` elements from one to the next: one half of them, then
- * the other. So each lane is made once, from its first row to its last. Row `next` is read after them. */
-static void total_lanes(const sweep *s, const char *rows, int64_t apart, int64_t count, int64_t lane, int64_t step,
-                        int64_t next, values *total) {
-    if (step == EDDY_REDUCE_LANES) {
-        add_rows(s, total, true, eddy_chunk_at(rows, s->work->recipe.element, lane * apart), step * apart,
-                 (next - lane) * apart, (count - lane + step - 1) / step);
-        return;
-    }
-    bool has_other = lane + step < count;
-    total_lanes(s, rows, apart, count, lane, 2 * step, has_other ? lane + step : next, total);
-    if (!has_other)
-        return;
-    values other;
-    total_lanes(s, rows, apart, count, lane + step, 2 * step, next, &other);
-    s->op->combine(total, &other, s->columns);
+        s->op->columns(total, rows, apart, count, s->columns);
 }
 
 /* The same where rows do not all lie evenly apart or are to be converted: all lanes side by side, which get row after row. */
@@ -299,7 +281,11 @@ static void sweep_rows(const sweep *s, eddy_walk_cursor *cursor, int64_t base, i
             how->map(converted.f64, row, s->columns, how->parameter);
             row = &converted;
         }
-        add_rows(s, &lanes[done % EDDY_REDUCE_LANES], done < EDDY_REDUCE_LANES, row, 0, 0, 1);
+        values *lane = &lanes[done % EDDY_REDUCE_LANES];
+        if (s->pair != NULL)
+            s->pair->row(lane, done < EDDY_REDUCE_LANES, row, s->columns, s->found);
+        else
+            s->op->row(lane, done < EDDY_REDUCE_LANES, row, s->columns);
         eddy_walk_advance(&plan->reduced, cursor, 1);
     }
     int64_t present = eddy_min_i64(count, EDDY_REDUCE_LANES);
@@ -316,8 +302,8 @@ static void sweep_columns(const reduction *work, eddy_walk_cursor cursor, int64_
     const sweep s = {work, pair != NULL ? how->pair_sum : how->op, pair, found, columns};
     bool is_contiguous = plan->column_in == 1 && plan->in.dtype == how->element;
     if (is_contiguous && how->map == NULL && eddy_walk_run(&plan->reduced, &cursor) >= count)
-        total_lanes(&s, eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor.offsets[0]),
-                    eddy_walk_inner_stride(&plan->reduced, 0), count, 0, 1, count, total);
+        total_columns(&s, eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor.offsets[0]),
+                      eddy_walk_inner_stride(&plan->reduced, 0), count, total);
     else
         sweep_rows(&s, &cursor, base, count, total);
 }

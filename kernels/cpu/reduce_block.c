@@ -142,54 +142,77 @@ static inline double multiply_last(double a, double b) {
 #define WIDE_BLOCK(VALUE, OP, LAST) REDUCE_BLOCK(float, double, VALUE, OP)
 #endif
 
-/* `width` columns of a lane, whose totals stay in registers meanwhile. */
-#define LANE_STRIP(from, type, VALUE, OP, width)                                                                       \
-    case width: {                                                                                                      \
-        type totals[width];                                                                                            \
-        for (int e = 0; e < (width); e++)                                                                              \
-            totals[e] = is_first ? VALUE((type)x[e], found[e]) : lane[e];                                              \
-        for (int64_t r = is_first; r < count; r++) {                                                                   \
-            const from *row = x + r * apart;                                                                           \
-            FETCH(row, width, ahead);                                                                                  \
-            for (int e = 0; e < (width); e++)                                                                          \
-                totals[e] = OP(totals[e], VALUE((type)row[e], found[e]));                                              \
-        }                                                                                                              \
-        memcpy(to, totals, sizeof(totals));                                                                            \
-        return;                                                                                                        \
-    }
+/* The lanes of a block in such an order that halves are whole before others begin. */
+static const uint8_t lane_order[EDDY_REDUCE_LANES] = {0, 16, 8,  24, 4, 20, 12, 28, 2, 18, 10, 26, 6, 22, 14, 30,
+                                                      1, 17, 9,  25, 5, 21, 13, 29, 3, 19, 11, 27, 7, 23, 15, 31};
 
-/* Strips of a lane: eight vectors, or fewer where there are no more columns. The last may overlap the one before it: it is made first,
- * from what the lane was, and stored last. */
-#define LANE(name, from, type, VALUE, OP)                                                                              \
-    static void name##_strip(int width, type *to, const type *lane, bool is_first, const from *x, int64_t apart,       \
-                             int64_t ahead, int64_t count, const type *found) {                                        \
+/* `width` columns of a block. A lane's totals stay in registers from its first row to its last; then they take the halves that
+ * are whole with it, and wait for their other half. Lanes that have no row are left out. The row read next is asked for. */
+#define COLUMNS_STRIP(from, type, VALUE, OP, width)                                                                    \
+    case width:                                                                                                        \
+        for (int i = 0, next; i < EDDY_REDUCE_LANES; i = next) {                                                       \
+            int64_t lane = lane_order[i];                                                                              \
+            for (next = i + 1; next < EDDY_REDUCE_LANES && lane_order[next] >= count; next++)                          \
+                ;                                                                                                      \
+            int64_t ahead = ((next < EDDY_REDUCE_LANES ? lane_order[next] : count) - lane) * apart;                    \
+            const from *row = x + lane * apart;                                                                        \
+            type totals[width];                                                                                        \
+            for (int e = 0; e < (width); e++)                                                                          \
+                totals[e] = VALUE((type)row[e], found[e]);                                                             \
+            for (int64_t r = lane + EDDY_REDUCE_LANES; r < count; r += EDDY_REDUCE_LANES) {                            \
+                row += EDDY_REDUCE_LANES * apart;                                                                      \
+                FETCH(row, width, ahead);                                                                              \
+                for (int e = 0; e < (width); e++)                                                                      \
+                    totals[e] = OP(totals[e], VALUE((type)row[e], found[e]));                                          \
+            }                                                                                                          \
+            int level = 0;                                                                                             \
+            for (; (i ^ next) >> level > 1; level++)                                                                   \
+                if (i >> level & 1)                                                                                    \
+                    for (int e = 0; e < (width); e++)                                                                  \
+                        totals[e] = OP(halves[level][e], totals[e]);                                                   \
+            memcpy(halves[level], totals, sizeof(totals));                                                             \
+        }                                                                                                              \
+        memcpy(to, halves[LEVELS], sizeof(type) * (width));                                                            \
+        return;
+
+/* Columns in strips: eight vectors, or fewer where there are no more. The last may overlap the one before it. */
+#define COLUMNS(name, from, type, VALUE, OP)                                                                           \
+    static void name##_strip(int width, type *to, const from *x, int64_t apart, int64_t count, const type *found) {    \
         (void)found;                                                                                                   \
-        enum { ONE = EDDY_VECTOR_BYTES / (int)sizeof(type) };                                                          \
+        enum { ONE = EDDY_VECTOR_BYTES / (int)sizeof(type), LEVELS = 5 };                                              \
+        type halves[LEVELS + 1][8 * ONE];                                                                              \
         switch (width) {                                                                                               \
-            LANE_STRIP(from, type, VALUE, OP, 8 * ONE)                                                                 \
-            LANE_STRIP(from, type, VALUE, OP, 4 * ONE)                                                                 \
-            LANE_STRIP(from, type, VALUE, OP, 2 * ONE)                                                                 \
-            LANE_STRIP(from, type, VALUE, OP, ONE)                                                                     \
-            LANE_STRIP(from, type, VALUE, OP, 1)                                                                       \
+            COLUMNS_STRIP(from, type, VALUE, OP, 8 * ONE)                                                              \
+            COLUMNS_STRIP(from, type, VALUE, OP, 4 * ONE)                                                              \
+            COLUMNS_STRIP(from, type, VALUE, OP, 2 * ONE)                                                              \
+            COLUMNS_STRIP(from, type, VALUE, OP, ONE)                                                                  \
+            COLUMNS_STRIP(from, type, VALUE, OP, 1)                                                                    \
         }                                                                                                              \
     }                                                                                                                  \
-    static void name##_strips(type *lane, bool is_first, const from *x, int64_t apart, int64_t ahead, int64_t count,   \
-                              int columns, const type *found) {                                                        \
+    static void name##_strips(type *total, const from *x, int64_t apart, int64_t count, int columns,                   \
+                              const type *found) {                                                                     \
         enum { ONE = EDDY_VECTOR_BYTES / (int)sizeof(type) };                                                          \
         int wide = columns < ONE ? 1 : 8 * ONE;                                                                        \
         while (wide > columns)                                                                                         \
             wide /= 2;                                                                                                 \
-        int rest = columns % wide, narrow = wide;                                                                      \
+        int rest = columns % wide, narrow = wide, c = 0;                                                               \
         while (narrow > ONE && narrow / 2 >= rest)                                                                     \
             narrow /= 2;                                                                                               \
-        type last[8 * ONE];                                                                                            \
-        int at = columns - narrow;                                                                                     \
+        for (; c + wide <= columns; c += wide)                                                                         \
+            name##_strip(wide, total + c, x + c, apart, count, found + c);                                             \
+        c = columns - narrow;                                                                                          \
         if (rest > 0)                                                                                                  \
-            name##_strip(narrow, last, lane + at, is_first, x + at, apart, ahead, count, found + at);                  \
-        for (int c = 0; c + wide <= columns; c += wide)                                                                \
-            name##_strip(wide, lane + c, lane + c, is_first, x + c, apart, ahead, count, found + c);                   \
-        if (rest > 0)                                                                                                  \
-            memcpy(lane + at, last, (size_t)narrow * sizeof(type));                                                    \
+            name##_strip(narrow, total + c, x + c, apart, count, found + c);                                           \
+    }                                                                                                                  \
+    static void name##_one_row(type *restrict lane, bool is_first, const from *restrict row, int64_t columns,          \
+                               const type *restrict found) {                                                           \
+        (void)found;                                                                                                   \
+        if (is_first)                                                                                                  \
+            for (int64_t c = 0; c < columns; c++)                                                                      \
+                lane[c] = VALUE((type)row[c], found[c]);                                                               \
+        else                                                                                                           \
+            for (int64_t c = 0; c < columns; c++)                                                                      \
+                lane[c] = OP(lane[c], VALUE((type)row[c], found[c]));                                                  \
     }
 
 /* The body of a block function of the largest or the smallest. Where there is no NaN, one comparison is enough; the sum is none
@@ -236,7 +259,7 @@ static inline double multiply_last(double a, double b) {
     }
 
 /* `each` is no constant: where gcc knows how many elements there are, the lanes lie in memory. */
-#define GROUP_AND_LANE(name, from, type, VALUE, OP)                                                                    \
+#define GROUP_AND_COLUMNS(name, from, type, VALUE, OP)                                                                 \
     static void name##_group(const void *elements, int64_t each, void *result) {                                       \
         const from *x = elements;                                                                                      \
         type values[EDDY_REDUCE_GROUP];                                                                                \
@@ -247,11 +270,13 @@ static inline double multiply_last(double a, double b) {
                 values[b] = OP(values[2 * b], values[2 * b + 1]);                                                      \
         *(type *)result = values[0];                                                                                   \
     }                                                                                                                  \
-    LANE(name, from, type, VALUE, OP)                                                                                  \
-    static void name##_lane(void *lane, bool is_first, const void *rows, int64_t apart, int64_t ahead, int64_t count,  \
-                            int64_t columns) {                                                                         \
-        /* Nothing was found: any array will do. */                                                                    \
-        name##_strips(lane, is_first, rows, apart, ahead, count, (int)columns, lane);                                  \
+    COLUMNS(name, from, type, VALUE, OP)                                                                               \
+    /* Nothing was found: any array will do. */                                                                        \
+    static void name##_columns(void *total, const void *rows, int64_t apart, int64_t count, int64_t columns) {         \
+        name##_strips(total, rows, apart, count, (int)columns, total);                                                 \
+    }                                                                                                                  \
+    static void name##_row(void *lane, bool is_first, const void *row, int64_t columns) {                              \
+        name##_one_row(lane, is_first, row, columns, NULL);                                                            \
     }
 
 #define BLOCK_OF(name, BODY)                                                                                           \
@@ -264,12 +289,12 @@ static inline double multiply_last(double a, double b) {
 
 #define REDUCE_OF(name, from, type, VALUE, OP)                                                                         \
     BLOCK_OF(name, REDUCE_BLOCK(from, type, VALUE, OP))                                                                \
-    GROUP_AND_LANE(name, from, type, VALUE, OP)
+    GROUP_AND_COLUMNS(name, from, type, VALUE, OP)
 
 /* Of f32 in f64. */
 #define WIDE_OF(name, VALUE, OP, LAST)                                                                                 \
     BLOCK_OF(name, WIDE_BLOCK(VALUE, OP, LAST))                                                                        \
-    GROUP_AND_LANE(name, float, double, VALUE, OP)
+    GROUP_AND_COLUMNS(name, float, double, VALUE, OP)
 
 #define REDUCE(name, type, OP)                                                                                         \
     REDUCE_OF(name, type, type, ITSELF, OP)                                                                            \
@@ -277,7 +302,7 @@ static inline double multiply_last(double a, double b) {
 
 #define EXTREME(name, type, QUICK, OP)                                                                                 \
     BLOCK_OF(name, EXTREME_BLOCK(type, QUICK, OP))                                                                     \
-    GROUP_AND_LANE(name, type, type, ITSELF, OP)                                                                       \
+    GROUP_AND_COLUMNS(name, type, type, ITSELF, OP)                                                                    \
     COMBINE(name, type, OP)
 
 REDUCE(sum_f32, float, ADD)
@@ -313,12 +338,15 @@ static void power(double *to, const double *from, int64_t count, double paramete
         to[i] = pow(fabs(from[i]), parameter);
 }
 
-/* The lanes of a second sweep. */
-#define SECOND_LANE(name, from, type, VALUE)                                                                           \
-    LANE(name, from, type, VALUE, ADD)                                                                                 \
-    static void name##_lane(void *lane, bool is_first, const void *rows, int64_t apart, int64_t ahead, int64_t count,  \
-                            int64_t columns, const void *first_sweep) {                                                \
-        name##_strips(lane, is_first, rows, apart, ahead, count, (int)columns, first_sweep);                           \
+/* The columns of a second sweep. */
+#define SECOND_COLUMNS(name, from, type, VALUE)                                                                        \
+    COLUMNS(name, from, type, VALUE, ADD)                                                                              \
+    static void name##_columns(void *total, const void *rows, int64_t apart, int64_t count, int64_t columns,           \
+                               const void *first_sweep) {                                                              \
+        name##_strips(total, rows, apart, count, (int)columns, first_sweep);                                           \
+    }                                                                                                                  \
+    static void name##_row(void *lane, bool is_first, const void *row, int64_t columns, const void *first_sweep) {     \
+        name##_one_row(lane, is_first, row, columns, first_sweep);                                                     \
     }
 
 #define SECOND_OF(name, from, type, VALUE, BODY)                                                                       \
@@ -327,7 +355,7 @@ static void power(double *to, const double *from, int64_t count, double paramete
         const type found = *(const type *)first_sweep;                                                                 \
         BODY                                                                                                           \
     }                                                                                                                  \
-    SECOND_LANE(name, from, type, VALUE)
+    SECOND_COLUMNS(name, from, type, VALUE)
 
 #define SECOND(name, from, type, VALUE) SECOND_OF(name, from, type, VALUE, REDUCE_BLOCK(from, type, VALUE, ADD))
 
@@ -354,7 +382,7 @@ static inline double exp_below_f64(double x, double max) {
             powers[i] = exp_below_##name(x[i], found);                                                                 \
         sum_##name##_block(powers, count, result);                                                                     \
     }                                                                                                                  \
-    SECOND_LANE(log_sum_exp_##name, type, type, exp_below_##name)
+    SECOND_COLUMNS(log_sum_exp_##name, type, type, exp_below_##name)
 
 LOG_SUM_EXP(f32, float)
 LOG_SUM_EXP(f64, double)
@@ -440,12 +468,12 @@ FIND(f64, double, SAME_REAL)
 FIND(i64, int64_t, SAME_INTEGER)
 
 #define OPS(name)                                                                                                      \
-    { name##_block, name##_block_ahead, name##_group, name##_lane, name##_combine }
+    { name##_block, name##_block_ahead, name##_group, name##_columns, name##_row, name##_combine }
 /* Of an op that differs from `whole` in what it takes of an element. */
 #define OPS_OF(name, whole)                                                                                            \
-    { name##_block, name##_block_ahead, name##_group, name##_lane, whole##_combine }
+    { name##_block, name##_block_ahead, name##_group, name##_columns, name##_row, whole##_combine }
 #define PAIR_OPS(name, merge)                                                                                          \
-    { name##_block, name##_lane, merge }
+    { name##_block, name##_columns, name##_row, merge }
 const eddy_reduce_blocks EDDY_ISA_NAME(eddy_cpu_reduce_blocks) = {
     .sum = {OPS(sum_f32), OPS(sum_f64), OPS(sum_i64)},
     .prod = {OPS(prod_f32), OPS(prod_f64), OPS(prod_i64)},

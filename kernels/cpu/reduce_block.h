@@ -29,10 +29,11 @@ typedef struct eddy_reduce_op {
     void (*block_ahead)(const void *elements, int64_t count, int64_t ahead, void *result);
     /* A group of whole blocks, of EDDY_REDUCE_BLOCK elements each, to one value. */
     void (*group)(const void *elements, int64_t each, void *result);
-    /* A lane of a block of `columns` outputs side by side: its rows, count >= 1 of them and `apart` elements from one to the next, added
-     * to what it has, or the first of all. What is wanted after it lies `ahead` elements behind each of them; 0: nobody knows. */
-    void (*lane)(void *lane, bool is_first, const void *rows, int64_t apart, int64_t ahead, int64_t count,
-                 int64_t columns);
+    /* A block of `columns` outputs side by side, to a value each: 1 <= count <= EDDY_REDUCE_BLOCK rows, `apart` elements
+     * from one to the next. What lies behind them is asked for. */
+    void (*columns)(void *total, const void *rows, int64_t apart, int64_t count, int64_t columns);
+    /* One row of such a block to what its lane has, or the first there. */
+    void (*row)(void *lane, bool is_first, const void *row, int64_t columns);
     /* into[i] = into[i] op other[i] */
     void (*combine)(void *into, const void *other, int64_t count);
 } eddy_reduce_op;
@@ -52,8 +53,9 @@ typedef struct eddy_reduce_pair {
     /* As eddy_reduce_op's, given *first. */
     void (*block)(const void *elements, int64_t count, const void *first, void *result);
     /* The same, given a number for each column; lanes are combined as sums are. */
-    void (*lane)(void *lane, bool is_first, const void *rows, int64_t apart, int64_t ahead, int64_t count,
-                 int64_t columns, const void *first_sweep);
+    void (*columns)(void *total, const void *rows, int64_t apart, int64_t count, int64_t columns,
+                    const void *first_sweep);
+    void (*row)(void *lane, bool is_first, const void *row, int64_t columns, const void *first_sweep);
     /* The pairs of `count` elements into those of the `into_count` elements before them; NULL where nothing is merged. */
     void (*merge)(void *into_first, void *into_second, int64_t into_count, const void *first, const void *second,
                   int64_t count, int64_t columns);

@@ -327,10 +327,13 @@ static void check_reduce(const eddy_reduce_op *portable, const eddy_reduce_op *o
     }
     int64_t columns = count < EDDY_REDUCE_COLUMNS ? count : EDDY_REDUCE_COLUMNS, rows = EDDY_REDUCE_BLOCK / columns;
     memset(want, 0, sizeof(want)), memset(got, 0, sizeof(got));
-    for (int is_first = 1; is_first >= 0; is_first--) {
-        portable->lane(want, is_first, x, columns, 0, rows, columns);
-        other->lane(got, is_first, x, columns, columns, rows, columns);
-        ASSERT_SAME(want, got, sizeof(got), isa, "lane of", (long long)columns);
+    portable->columns(want, x, columns, rows, columns);
+    other->columns(got, x, columns, rows, columns);
+    ASSERT_SAME(want, got, sizeof(got), isa, "columns", (long long)columns);
+    for (int r = 0; r < 2; r++) {
+        portable->row(want, r == 0, x, columns);
+        other->row(got, r == 0, x, columns);
+        ASSERT_SAME(want, got, sizeof(got), isa, "row of", (long long)columns);
     }
     portable->combine(want, results, columns);
     other->combine(got, results, columns);
@@ -348,13 +351,13 @@ static void check_pair(const eddy_reduce_pair *portable, const eddy_reduce_pair 
         both[i]->block(x, count, results, lanes[i]);
     ASSERT_SAME(lanes[0], lanes[1], size, isa, "second block", (long long)count);
     for (int i = 0; i < 2; i++) {
-        both[i]->lane(lanes[i], true, x, columns, i, rows, columns, results);
-        both[i]->lane(lanes[i], false, x, columns, 0, rows, columns, results);
+        both[i]->columns(lanes[i], x, columns, rows, columns, results);
+        both[i]->row(lanes[i], false, x, columns, results);
         memcpy(pairs[i][0], results, size * (size_t)count), memcpy(pairs[i][1], results, size * (size_t)count);
         if (both[i]->merge != NULL)
             both[i]->merge(pairs[i][0], pairs[i][1], 3072, results + size, results, 1024, count - 1);
     }
-    ASSERT_SAME(lanes[0], lanes[1], sizeof(lanes[0]), isa, "second lane of", (long long)columns);
+    ASSERT_SAME(lanes[0], lanes[1], sizeof(lanes[0]), isa, "second columns", (long long)columns);
     ASSERT_SAME(pairs[0], pairs[1], sizeof(pairs[0]), isa, "merge", (long long)count);
 }
 
