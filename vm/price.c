@@ -6,6 +6,9 @@
  * nothing puts the next one off twice as far. With helpers it takes longer: one that slept at the first is awake at the next. */
 #define LOOK_AGAIN 32
 #define LOOK_MOST 2048
+/* So much of its time a call may go the wrong way for, where it is not so dear that looks would show. */
+#define LOOK_NS 20000000
+#define LOOK_MOST_DEAR 128
 #define LOOK_ALONE 2
 #define LOOK_HELPED 4
 /* Weight of a measurement that is longer than what was known, and of a shorter one: what else ran meanwhile only adds. */
@@ -41,12 +44,18 @@ static bool is_worth_asking(uint32_t alone_ns, uint32_t helped_ns) {
     return (uint64_t)helped_ns * 10 < (uint64_t)alone_ns * 7;
 }
 
+static uint32_t look_most(uint32_t alone_ns) {
+    uint32_t most = LOOK_NS / (alone_ns > 0 ? alone_ns : 1);
+    return most < LOOK_MOST_DEAR ? LOOK_MOST_DEAR : most < LOOK_MOST ? most : LOOK_MOST;
+}
+
 static void end_look(eddy_price *price) {
-    bool is_worth = is_worth_asking(eddy_load_relaxed(&price->alone_ns), eddy_load_relaxed(&price->helped_ns));
+    uint32_t alone_ns = eddy_load_relaxed(&price->alone_ns), most = look_most(alone_ns);
+    bool is_worth = is_worth_asking(alone_ns, eddy_load_relaxed(&price->helped_ns));
     uint32_t after = eddy_load_relaxed(&price->look_after) * 2;
     if (is_worth != eddy_load_relaxed(&price->is_worth))
         after = LOOK_AGAIN;
-    eddy_store_relaxed(&price->look_after, after < LOOK_MOST ? after : (uint32_t)LOOK_MOST);
+    eddy_store_relaxed(&price->look_after, after < most ? after : most);
     eddy_store_relaxed(&price->is_worth, is_worth);
     eddy_store_relaxed(&price->calls, 0u);
 }

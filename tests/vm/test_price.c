@@ -50,6 +50,15 @@ Test(price, what_changes_is_noticed) {
     cr_assert_lt(call(&op, 1000), 100);
 }
 
+/* 20 ms of its time at most, but for a look in 128 calls. */
+Test(price, what_changes_of_dear_calls_is_noticed_soon) {
+    made_up op = {"dear", 300000, 200000, 250000};
+    call(&op, 5000);
+    op.helped_ns = 90000;
+    call(&op, 300);
+    cr_assert_gt(call(&op, 100), 90);
+}
+
 Test(price, one_bad_measurement_changes_nothing) {
     made_up op = {"steady", 100000, 80000, 42000};
     call(&op, 1000);
