@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""docs/pictures/*.svg, where a reader would rather look than read. Nothing but the standard library. The figures of steps.svg are the
-first machine's in docs/performance.md.
+"""docs/pictures/*.svg, where a reader would rather look than read. Nothing but the standard library. The figures of steps.svg are
+those of the newest table in docs/performance.md.
 
 pictures.py draws them; pictures.py --check says which file is not what it draws."""
 import pathlib
@@ -166,9 +166,9 @@ WHOSE = [("Eddy", "#3b82c4"), ("libtorch 1.13", "#c9c9c9"), ("libtorch 2.15", "#
 
 
 def milliseconds(row):
-    """The times of a row of docs/performance.md, in the order of WHOSE; of its first table, which is the first machine's."""
-    found = re.search(rf"^\| `{row}`" + r" \| ([\d.]+)" * len(WHOSE) + r" \|", FIGURES.read_text(encoding="utf-8"), re.M)
-    return [float(text) for text in found.groups()]
+    """The times of a row of docs/performance.md, in the order of WHOSE; of its last table, which is the newest."""
+    found = re.findall(rf"^\| `{row}`" + r" \| ([\d.]+)" * len(WHOSE) + r" \|", FIGURES.read_text(encoding="utf-8"), re.M)
+    return [float(text) for text in found[-1]]
 
 
 def steps():
