@@ -104,12 +104,18 @@ void eddy_error_fill(eddy_error *error, eddy_status status, const char *op, cons
     va_end(arguments);
 }
 
-void eddy_error_leave(void) {
+static void empty_slot(void) {
     slot.status = EDDY_OK;
     slot.op[0] = slot.message[0] = slot.place[0] = '\0';
     slot.address = NULL;
     slot.sequence = slot.more = 0;
     unseen_count = 0;
+}
+
+void eddy_error_leave(void) {
+    if (unseen_count > 0)
+        eddy_unseen_keep(&slot);
+    empty_slot();
 }
 
 eddy_status eddy_error_take(eddy_error *error) {
@@ -118,7 +124,7 @@ eddy_status eddy_error_take(eddy_error *error) {
         *error = slot;
     if (unseen_count > 0)
         eddy_unseen_remove(&slot, unseen_count);
-    eddy_error_leave();
+    empty_slot();
     return status;
 }
 

@@ -51,6 +51,13 @@ void eddy_unseen_remove(const void *slot, uint64_t count) {
     eddy_lock_release(&unseen.lock);
 }
 
+void eddy_unseen_keep(const void *slot) {
+    eddy_lock_acquire(&unseen.lock);
+    if (unseen.slot == slot)
+        unseen.slot = &unseen; /* no thread's */
+    eddy_lock_release(&unseen.lock);
+}
+
 uint64_t eddy_unseen_count(eddy_error *first) {
     eddy_lock_acquire(&unseen.lock);
     if (unseen.slot)

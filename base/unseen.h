@@ -10,6 +10,8 @@
 void eddy_unseen_add(const void *slot, const eddy_error *error);
 /* So many of a slot have been taken. */
 void eddy_unseen_remove(const void *slot, uint64_t count);
+/* What was added for a slot will be taken by nobody: it stays, whatever is taken from there later. */
+void eddy_unseen_keep(const void *slot);
 
 /* How many there are; *first gets one whose record is known (status OK: none), the oldest unless that was taken meanwhile. */
 uint64_t eddy_unseen_count(eddy_error *first);

@@ -213,6 +213,24 @@ static void leave_the_very_first_error(void) {
     CHECK(!eddy_archive_tensor(NULL, "weights"));
 }
 
+static void name_no_archive(void *context, const void *data, int64_t bytes, const eddy_error *failure) {
+    (void)context;
+    (void)data;
+    (void)bytes;
+    (void)failure;
+    CHECK(!eddy_archive_tensor(NULL, "weights"));
+}
+
+/* On the thread that takes its own errors. */
+static void leave_an_error_of_a_callback(void) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = true));
+    CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
+    eddy_tensor *x = eddy_zeros(EDDY_SHAPE(4), EDDY_F32, NULL);
+    CHECK(eddy_read_async(x, name_no_archive, NULL) == EDDY_OK && eddy_sync(EDDY_FOREVER) == EDDY_OK);
+    eddy_release(&x);
+    take_errors_of_calls();
+}
+
 static void run_out_of_time(void) {
     eddy_tensor *a = busy(20);
     CHECK(eddy_wait(a, 0) == EDDY_TIMED_OUT);
@@ -230,6 +248,8 @@ static void unseen_errors_of_calls_are_told_at_exit(void) {
     CHECK(strstr(text, "4 errors that nobody looked at, the first: add: "));
     CHECK(is_one_line(text));
     heard_from(leave_the_very_first_error, text, sizeof(text));
+    CHECK(strstr(text, "1 error that nobody looked at, the first: archive_tensor: ") && is_one_line(text));
+    heard_from(leave_an_error_of_a_callback, text, sizeof(text));
     CHECK(strstr(text, "1 error that nobody looked at, the first: archive_tensor: ") && is_one_line(text));
     heard_from(leave_to_a_child, text, sizeof(text));
     CHECK(strstr(text, "1 error that") && is_one_line(text));
