@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <streams/idle.h>
 #include <streams/lanes.h>
 #include <streams/team.h>
 #include <string.h>
 
 #define WORKER_MAX 256
 #define JOB_MAX 64
-#define SPIN_NS 8000
 
 /* What it takes until a sleeping thread runs: a guess until the first wake was measured, and what a measurement may be. */
 #define WAKE_GUESS_NS 20000
@@ -429,14 +429,14 @@ void eddy_team_view_init(eddy_kernel_team *view, int32_t thread_count) {
 
 /* ---- workers ---- */
 
-static bool spin_for_change(uint32_t seen) {
+static bool spin_for_change(uint32_t seen, int64_t spin_ns) {
     int32_t others = eddy_add_relaxed(&team.spinners, 1);
     if (others > 0 || eddy_load_relaxed(&team.kernels) + eddy_load_relaxed(&team.spinning_waiters) >=
                           eddy_load_relaxed(&team.cpu_count)) {
         eddy_sub_relaxed(&team.spinners, 1);
         return false;
     }
-    int64_t end = eddy_clock_ns() + SPIN_NS;
+    int64_t end = eddy_clock_ns() + spin_ns;
     bool has_changed = false;
     do {
         for (int i = 0; i < SPIN_CHECKS && !has_changed; i++) {
@@ -452,6 +452,7 @@ static void worker_main(void *context) {
     /* Lane 0 is other threads'. */
     my_lane = 1 + (int32_t)((eddy_thread *)context - team.workers);
     eddy_float_environment_enter();
+    eddy_idle idle = {0};
     for (;;) {
         eddy_team_halt_point();
         uint32_t seen = eddy_load_seq_cst(&team.epoch);
@@ -459,11 +460,14 @@ static void worker_main(void *context) {
         /* It looks again at once: nobody else need be told that its permit is back. */
         if (run_work(NULL, NULL)) {
             permit_return();
+            eddy_idle_forget(&idle);
             continue;
         }
         int32_t lane;
         team_job *job = join_job(&lane);
         if (job) {
+            if (idle.since != 0)
+                eddy_idle_end(&idle, eddy_clock_ns(), eddy_team_hand_over_ns());
             while (run_slice(job, lane)) {
             }
             leave_job(job, lane);
@@ -472,8 +476,11 @@ static void worker_main(void *context) {
         }
         if (eddy_load_acquire(&team.is_ending))
             return;
-        if (spin_for_change(seen))
+        if (idle.since == 0)
+            eddy_idle_begin(&idle, eddy_clock_ns());
+        if (spin_for_change(seen, eddy_idle_spin_ns(&idle, eddy_team_hand_over_ns())))
             continue;
+        eddy_idle_sleep(&idle);
         will_look = false;
         eddy_add_seq_cst(&team.sleepers, 1);
         eddy_sleep_wait(&team.epoch, seen, EDDY_SLEEP_FOREVER);
