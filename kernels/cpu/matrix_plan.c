@@ -1,5 +1,6 @@
 #include <base/dtype.h>
 #include <kernels/cpu/chunk.h>
+#include <kernels/cpu/isa.h>
 #include <kernels/cpu/matrix_plan.h>
 
 static eddy_matrix matrix_of(const eddy_kernel_view *view, bool is_column) {
@@ -85,6 +86,24 @@ static void fold_batches(eddy_matrix_plan *plan) {
     }
 }
 
+/* oneDNN packs a transposed second factor again for each block of rows, and more slowly than one that is not: from so many rows on it
+ * is transposed first, once. A larger factor is left as it is: its copy would take as much memory again. */
+#define ROWS_TURNED 128
+#define BYTES_TURNED_MOST (16 << 20)
+
+static bool is_turned_first(const eddy_matrix_plan *plan) {
+    int64_t m = plan->out.rows, n = plan->out.columns, k = plan->a.columns;
+    eddy_matrix_leading b, out;
+    if (m < ROWS_TURNED || plan->batch_count > 1 || plan->compute != EDDY_F32 ||
+        n * k > BYTES_TURNED_MOST / (int64_t)sizeof(float))
+        return false;
+    if (!eddy_matrix_leading_of(&plan->b, &b) || !b.is_transposed)
+        return false;
+    /* What is made column by column is the product of the transposes, with its factors the other way round. */
+    bool is_by_rows = plan->packs_out || (eddy_matrix_leading_of(&plan->out, &out) && !out.is_transposed);
+    return is_by_rows && eddy_gemm_choose(eddy_isa_chosen(), plan->compute, m, n, k) == EDDY_GEMM_DNNL;
+}
+
 static size_t reserve(eddy_matrix_plan *plan, const eddy_matrix *matrix) {
     size_t at = plan->workspace_bytes;
     size_t bytes = (size_t)(matrix->rows * matrix->columns) * eddy_dtype_bytes(plan->compute);
@@ -106,6 +125,7 @@ static void finish(eddy_matrix_plan *plan) {
     plan->packs_a = plan->a.dtype != plan->compute || !eddy_matrix_leading_of(&plan->a, &leading);
     plan->packs_b = plan->b.dtype != plan->compute || !eddy_matrix_leading_of(&plan->b, &leading);
     plan->packs_out = plan->out.dtype != plan->compute || !eddy_matrix_leading_of(&plan->out, &leading);
+    plan->packs_b |= is_turned_first(plan);
     plan->packs_bias = plan->bias.columns > 0 && plan->bias.dtype != plan->compute;
     plan->a_at = plan->packs_a ? reserve(plan, &plan->a) : 0;
     plan->b_at = plan->packs_b ? reserve(plan, &plan->b) : 0;

@@ -177,15 +177,35 @@ Test(matrix, linear_of_every_dtype_and_layout) {
 }
 
 Test(matrix, big_products_do_not_depend_on_the_team) {
-    const int64_t batch[] = {64, 784}, narrow[] = {64, 128}, long_batch[] = {256, 784};
+    const int64_t batch[] = {64, 784}, narrow[] = {64, 128}, long_batch[] = {256, 784}, three[] = {3};
     check_linear(EDDY_F32, 2, batch, 256, true, CONTIGUOUS, CONTIGUOUS, CONTIGUOUS);
     check_linear(EDDY_F32, 2, narrow, 10, true, CONTIGUOUS, CONTIGUOUS, CONTIGUOUS);
     check_linear(EDDY_F32, 2, long_batch, 256, true, CONTIGUOUS, CONTIGUOUS, TURNED);
+    check_linear(EDDY_F32, 2, long_batch, 256, true, CONTIGUOUS, CONTIGUOUS, CONTIGUOUS);
     check_linear(EDDY_BF16, 2, long_batch, 256, true, CONTIGUOUS, STRIDED, CONTIGUOUS);
     check_matmul(EDDY_F32, 784, 256, 64, 0, NULL, 0, NULL, 0, TURNED, CONTIGUOUS, CONTIGUOUS);
     check_matmul(EDDY_F32, 513, 515, 130, 0, NULL, 0, NULL, 0, CONTIGUOUS, TURNED, STRIDED);
+    check_matmul(EDDY_F32, 300, 301, 200, 0, NULL, 0, NULL, 0, TURNED, TURNED, CONTIGUOUS);
+    check_matmul(EDDY_F32, 127, 33, 90, 1, three, 1, NULL, 0, CONTIGUOUS, TURNED, CONTIGUOUS);
+    check_matmul(EDDY_F32, 130, 33, 90, 1, three, 1, three, 1, CONTIGUOUS, TURNED, CONTIGUOUS);
     check_matmul(EDDY_F64, 300, 301, 200, 0, NULL, 0, NULL, 0, CONTIGUOUS, CONTIGUOUS, TURNED);
     check_matmul(EDDY_I32, 70, 300, 90, 0, NULL, 0, NULL, 0, NEGATIVE, CONTIGUOUS, CONTIGUOUS);
+}
+
+/* Bytes that linear asks for; nothing is read. */
+static size_t workspace_of_linear(int64_t m, int64_t n, int64_t k) {
+    const int64_t x[] = {m, k}, w[] = {n, k}, out[] = {m, n}, by_k[] = {k, 1}, by_n[] = {n, 1};
+    const eddy_kernel_view views[] = {{.shape = x, .strides = by_k, .dtype = EDDY_F32, .rank = 2},
+                                      {.shape = w, .strides = by_k, .dtype = EDDY_F32, .rank = 2},
+                                      {.rank = -1},
+                                      {.shape = out, .strides = by_n, .dtype = EDDY_F32, .rank = 2}};
+    return eddy_cpu_linear.workspace(&(eddy_kernel_call){.kernel = &eddy_cpu_linear, .views = views, .view_count = 4});
+}
+
+Test(matrix, large_weights_are_not_copied) {
+    cr_assert_leq(workspace_of_linear(1024, 1000, 1000), (size_t)4000064);
+    cr_assert_eq(workspace_of_linear(1024, 50257, 768), 0);
+    cr_assert_eq(workspace_of_linear(1 << 20, INT64_C(1) << 30, INT64_C(1) << 30), 0);
 }
 
 Test(matrix, products_with_a_vector_are_cut) {
