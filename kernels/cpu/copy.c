@@ -10,6 +10,9 @@
 #define SLICE_BYTES (256 * 1024)
 /* Side of a transposed tile: 32 x 32 elements of 8 bytes, read and written, fit the first-level cache. */
 #define TILE 32
+/* Bytes from which on a tile is asked for while the one before it is turned: less is in the second-level cache as a rule. */
+#define FETCHED_BYTES (1 << 20)
+#define LINE 64
 
 typedef struct copy {
     eddy_kernel_view source, target;
@@ -116,6 +119,14 @@ static void transpose_tile(eddy_dtype dtype, void *target, int64_t row, const vo
     }
 }
 
+/* Asks for the runs of the source that a tile reads, `height` elements each: too short and too far apart to be foreseen. */
+static void fetch_tile(eddy_dtype dtype, const char *source, int64_t column, int64_t height, int64_t width) {
+    int64_t bytes = eddy_dtype_size(dtype);
+    for (int64_t j = 0; j < width; j++)
+        for (int64_t line = 0; line < height * bytes; line += LINE)
+            __builtin_prefetch((const void *)((uintptr_t)source + (uintptr_t)(j * column * bytes + line)));
+}
+
 /* Slices are numbers of bands: TILE indices of the tiled dim, at one index of the dims outside the two. */
 static void transpose_slice(void *context, int64_t begin, int64_t end) {
     const copy *work = context;
@@ -124,6 +135,7 @@ static void transpose_slice(void *context, int64_t begin, int64_t end) {
     int64_t height = walk->dims[tiled], width = walk->dims[inner], bands = (height + TILE - 1) / TILE;
     int64_t row = walk->strides[0][tiled], column = walk->strides[1][inner];
     eddy_dtype dtype = work->target.dtype;
+    bool is_fetched = height * width * eddy_dtype_size(dtype) >= FETCHED_BYTES;
     eddy_walk outer = *walk;
     outer.rank -= 2;
     for (int64_t band = begin; band < end; band++) {
@@ -132,9 +144,15 @@ static void transpose_slice(void *context, int64_t begin, int64_t end) {
         int64_t i = band % bands * TILE;
         char *target = eddy_chunk_at(work->target.data, dtype, cursor.offsets[0] + i * row);
         const char *source = eddy_chunk_at(work->source.data, dtype, cursor.offsets[1] + i);
-        for (int64_t j = 0; j < width; j += TILE)
-            transpose_tile(dtype, eddy_chunk_at(target, dtype, j), row, eddy_chunk_at(source, dtype, j * column),
-                           column, eddy_min_i64(TILE, height - i), eddy_min_i64(TILE, width - j));
+        int64_t rows = eddy_min_i64(TILE, height - i);
+        for (int64_t j = 0; j < width; j += TILE) {
+            const char *from = eddy_chunk_at(source, dtype, j * column);
+            if (is_fetched && j + TILE < width)
+                fetch_tile(dtype, eddy_chunk_at(from, dtype, TILE * column), column, rows,
+                           eddy_min_i64(TILE, width - j - TILE));
+            transpose_tile(dtype, eddy_chunk_at(target, dtype, j), row, from, column, rows,
+                           eddy_min_i64(TILE, width - j));
+        }
     }
 }
 

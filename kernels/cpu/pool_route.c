@@ -10,6 +10,8 @@
 #include <kernels/cpu/walk.h>
 
 #define SLICE_ELEMENTS 32768
+/* Bytes of x from which on it has left the second-level cache since it was made. */
+#define FAR_BYTES (1 << 20)
 
 typedef struct routing {
     eddy_image grad, x, dx;
@@ -17,6 +19,7 @@ typedef struct routing {
     eddy_pool_route_fn *block;
     bool by_channels;
     bool is_covered; /* every element is in a window */
+    bool is_far;     /* lines of x are asked for before it is their turn */
 } routing;
 
 /* ---- windows that share nothing ---- */
@@ -107,6 +110,8 @@ static void route_slice(void *context, int64_t begin, int64_t end) {
         int64_t plane = line / rows, n = plane / channels, c = plane % channels, oh = line % rows;
         bool is_alike = !r->by_channels && whole <= oh && oh < whole_end;
         some = is_alike ? eddy_min_i64(whole_end - oh, end - line) : 1;
+        if (r->is_far && line + 1 < end)
+            eddy_image_fetch_rows(&r->x, (line + 1) / rows, first_row(&r->height, (line + 1) % rows), r->height.kernel);
         for (int64_t i = 0; i < some && !r->is_covered; i++)
             clear_rows(r, n, c, oh + i);
         route_rows(r, n, c, oh, some);
@@ -120,6 +125,9 @@ static int64_t distance(int64_t stride) {
 static void route(routing *r, eddy_kernel_team *team) {
     r->is_covered = is_covered(&r->height) && is_covered(&r->width);
     r->by_channels = distance(r->x.channel_stride) < distance(r->x.column_stride);
+    const eddy_image *x = &r->x;
+    r->is_far = r->by_channels &&
+                x->images * x->channels * x->height * x->width * eddy_dtype_size(x->dtype) >= FAR_BYTES;
     int64_t lines = r->grad.images * r->grad.height * (r->by_channels ? 1 : r->grad.channels);
     int64_t line = r->width.in * r->height.stride * (r->by_channels ? r->x.channels : 1);
     int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / line);
