@@ -117,6 +117,16 @@ typedef struct piece {
     _Alignas(64) char values[PIECE * 8];
 } piece;
 
+/* Whether all places of a run are named by one index. */
+static bool has_one_index(const int64_t *strides) {
+    return strides[INDEX] == 0 && strides[NUMBER] == 0;
+}
+
+/* Whether indices are used where they lie. */
+static bool are_indices_plain(const eddy_scatter *s, const int64_t *strides) {
+    return s->index_dtype == EDDY_I64 && strides[INDEX] == 1 && s->bound >= 0 && s->left_out < 0;
+}
+
 /* `count` elements: their strides are those of the innermost dim of `walk`, their first place is at `offsets`. */
 static void put_piece(const eddy_scatter *s, putter put, piece *p, const eddy_walk *walk, const int64_t *offsets,
                       int64_t count) {
@@ -130,9 +140,9 @@ static void put_piece(const eddy_scatter *s, putter put, piece *p, const eddy_wa
         values = p->values;
     }
     char *out = eddy_chunk_at(s->ground.data, dtype, offsets[OUT]);
-    bool is_one_index = strides[INDEX] == 0 && strides[NUMBER] == 0;
+    bool is_one_index = has_one_index(strides);
     const void *given = eddy_chunk_at(s->index, s->index_dtype, offsets[INDEX]);
-    if (!is_one_index && s->index_dtype == EDDY_I64 && strides[INDEX] == 1 && s->bound >= 0 && s->left_out < 0) {
+    if (!is_one_index && are_indices_plain(s, strides)) {
         const int64_t *indices = given;
         if (!put.within(out, strides[OUT], s->step, indices, (uint64_t)s->bound, s->from_end ? s->bound : 0, values,
                         count))
@@ -192,10 +202,13 @@ static void put_line(const eddy_scatter *s, putter put, piece *p, const eddy_wal
     }
 }
 
-/* Elements of a row that are put at once: only what has to be converted goes through a piece. */
+/* Elements of a row that are put at once: only values and indices that have to be converted go through a piece. */
 static int64_t row_most(const eddy_scatter *s) {
-    int32_t inner = s->rest->rank - 1;
-    return s->source_dtype == s->ground.dtype && s->rest->strides[SOURCE][inner] == 1 ? INT64_MAX : PIECE;
+    int64_t strides[OPERANDS];
+    for (int o = 0; o < OPERANDS; o++)
+        strides[o] = s->rest->strides[o][s->rest->rank - 1];
+    bool are_plain = s->source_dtype == s->ground.dtype && strides[SOURCE] == 1;
+    return are_plain && (has_one_index(strides) || are_indices_plain(s, strides)) ? INT64_MAX : PIECE;
 }
 
 static void scatter_slice(void *context, int64_t begin, int64_t end) {

@@ -130,10 +130,16 @@ Test(scatter, scatter_of_every_dtype_layout_and_axis) {
     }
     /* Rows and lines longer than a piece. */
     const int64_t wide[] = {2, 3, 700}, wide_index[] = {2, 5, 650}, tall[] = {300, 2, 3}, tall_index[] = {1000, 2, 3};
+    const int64_t broad[] = {3, 2, 1100}, broad_index[] = {5, 2, 1031};
     for (int adds = 0; adds < 2; adds++) {
         check_scatter(EDDY_F32, wide, wide_index, 1, adds, false, CONTIGUOUS);
         check_scatter(EDDY_BF16, wide, wide_index, 1, adds, true, STRIDED);
         check_scatter(EDDY_F64, tall, tall_index, 0, adds, false, NEGATIVE);
+        /* Indices that have to be converted, or gathered, beside values that lie as they should (some of the layouts at random). */
+        for (int i = 0; i < 2 * LAYOUT_COUNT; i++) {
+            check_scatter(EDDY_F32, wide, wide_index, 1, adds, false, (layout)(i % LAYOUT_COUNT));
+            check_scatter(EDDY_F32, broad, broad_index, 0, adds, false, (layout)(i % LAYOUT_COUNT));
+        }
     }
 }
 
