@@ -105,4 +105,10 @@ static void diag_run(const eddy_kernel_call *call) {
 
 const eddy_kernel eddy_cpu_tril = {.name = "tril", .run = tril_run, .cost_base_ps = 50000, .cost_element_ps = 180};
 const eddy_kernel eddy_cpu_triu = {.name = "triu", .run = triu_run, .cost_base_ps = 50000, .cost_element_ps = 180};
-const eddy_kernel eddy_cpu_diag = {.name = "diag", .run = diag_run, .cost_base_ps = 50000, .cost_element_ps = 200};
+/* A matrix that is only picked from costs nothing. */
+static int64_t diag_cost(const eddy_kernel_call *call) {
+    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[1]), call->kernel->cost_element_ps);
+}
+
+const eddy_kernel eddy_cpu_diag = {
+    .name = "diag", .run = diag_run, .cost_base_ps = 50000, .cost_element_ps = 200, .cost = diag_cost};
