@@ -439,12 +439,19 @@ static bool take_releases(eddy_vm *vm) {
     return has_taken;
 }
 
-/* To other VMs, once kernels have given up what they held and what waited for them is under way. */
-static void tell_others(eddy_vm *vm, bool has_completed) {
-    bool is_over = vm->engine.running_count == 0 && !vm->engine.ready_head && eddy_load_relaxed(&vm->has_running);
+/* Whether nothing of the VM will give memory up: kernels have given up what they held, what waited for them is under way, and what callers
+ * have released meanwhile is gone. */
+static bool has_given_all_up(eddy_vm *vm) {
+    return vm->engine.running_count == 0 && !vm->engine.ready_head && !eddy_ring_peek(&vm->ring) &&
+           !vm->engine.held_releases && eddy_lifo_is_empty(&vm->releases);
+}
+
+/* To other VMs. */
+static void tell_others(eddy_vm *vm, bool has_moved) {
+    bool is_over = eddy_load_relaxed(&vm->has_running) && has_given_all_up(vm);
     if (is_over)
         eddy_store_seq_cst(&vm->has_running, false);
-    if (is_over || has_completed)
+    if (is_over || has_moved)
         eddy_starved_tell_others(vm);
 }
 
@@ -453,7 +460,8 @@ static bool tick(eddy_vm *vm) {
         return false;
     bool has_moved = take_completions(vm);
     eddy_engine_run_ready(vm);
-    tell_others(vm, has_moved);
+    if (has_moved)
+        eddy_starved_tell_others(vm);
     if (EDDY_UNLIKELY(vm->engine.starved && has_moved))
         eddy_starved_relieve(vm, false);
     has_moved |= take_records(vm);
@@ -462,6 +470,7 @@ static bool tick(eddy_vm *vm) {
         eddy_engine_run_ready(vm);
         has_moved = true;
     }
+    tell_others(vm, has_moved);
     if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->was_told)) && (!vm->engine.starved || vm->engine.running_count > 0)) {
         eddy_store_relaxed(&vm->was_told, false);
         if (vm->engine.starved)

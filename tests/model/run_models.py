@@ -42,9 +42,9 @@ MODELS = {
     "numbers": ([""], ["-DTAKES=7"], {}),
     "token": ([""], ["-DWORKS=3"], {}),
     "sharing": (
-        ["-DPROGRAM=1", "-DPROGRAM=2", "-DPROGRAM=3"],
-        ["-DPROGRAM=1", "-DPROGRAM=2", "-DPROGRAM=3"],
-        {"": "-DPROGRAM=1", "BUG_PARTS_IN_SILENCE": "-DPROGRAM=3"},
+        ["-DPROGRAM=1", "-DPROGRAM=2", "-DPROGRAM=3", "-DPROGRAM=4"],
+        ["-DPROGRAM=1", "-DPROGRAM=2", "-DPROGRAM=3", "-DPROGRAM=4"],
+        {"": "-DPROGRAM=1", "BUG_PARTS_IN_SILENCE": "-DPROGRAM=3", "BUG_SAYS_SO_BEFORE_RELEASES": "-DPROGRAM=4"},
     ),
     "poison": (["-DOPS=3"], ["-DOPS=4"], {"": "-DOPS=3"}),
 }

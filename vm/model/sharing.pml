@@ -3,7 +3,8 @@
  * eddy_starved_part (vm/starved.c).
  *
  * PROGRAM 1: the second of two kernels of VM 0 gives up what VM 1 starves for: that does not fail. 2: both run kernels that keep what they have, and both
- * starve for more: both fail. 3: a kernel of VM 0 never ends, and VM 0 is abandoned. In each all that starves ends one way or the other,
+ * starve for more: both fail. 3: a kernel of VM 0 never ends, and VM 0 is abandoned. 4: as 1, but it is a release that gives up what the only kernel of VM 0 has
+ * read, and that VM 0 has not seen when the kernel ends. In each all that starves ends one way or the other,
  * or the verifier reports an invalid end state.
  *
  * Steps are sequentially consistent, as the operations on these words are. Who sleeps waits for was_told or a completion: wake.pml has
@@ -24,6 +25,7 @@ bool has_running[VMS], is_hungry[VMS], was_told[VMS];
 byte hungry_count;
 bool sharing_lock;
 bool has_parted[VMS];
+bool has_release[VMS]; /* a caller's, which the engine has not taken */
 bool has_failed[VMS], has_run[VMS];
 
 inline lock_sharing() { atomic { !sharing_lock -> sharing_lock = true } }
@@ -74,7 +76,7 @@ inline fail_oldest(me)
     retry(me);
     atomic {
         if
-        :: is_starved[me] -> is_starved[me] = false; has_failed[me] = true; assert(PROGRAM != 1)
+        :: is_starved[me] -> is_starved[me] = false; has_failed[me] = true; assert(PROGRAM != 1 && PROGRAM != 4)
         :: else -> skip
         fi
     }
@@ -115,6 +117,16 @@ inline give_up_or_go_on(me)
     }
 }
 
+inline take_releases(me)
+{
+    atomic {
+        if
+        :: has_release[me] -> has_release[me] = false; used = used - LIMIT
+        :: else -> skip
+        fi
+    }
+}
+
 inline say_nothing_runs(me)
 {
     if
@@ -134,12 +146,20 @@ end:
         give_up_or_go_on(_pid);
 #else
         give_up_or_go_on(_pid);
+#ifndef BUG_SAYS_SO_BEFORE_RELEASES
+        take_releases(_pid);
+#endif
         say_nothing_runs(_pid);
 #endif
         has_moved = true;
 #ifndef BUG_TELLS_NOBODY
-        tell_others(_pid)
+        tell_others(_pid);
 #endif
+#ifdef BUG_SAYS_SO_BEFORE_RELEASES
+        take_releases(_pid);
+        tell_others(_pid);
+#endif
+        skip
     :: atomic { is_starved[_pid] && !runs[_pid] && !has_completed[_pid] && (!is_hungry[_pid] || was_told[_pid] || has_moved) ->
         was_told[_pid] = false; has_moved = false };
         relieve(_pid)
@@ -175,6 +195,7 @@ init
     atomic {
         runs[0] = true; has_running[0] = true;
         is_next[0] = (PROGRAM == 1);
+        has_release[0] = (PROGRAM == 4);
         runs[1] = (PROGRAM == 2); has_running[1] = runs[1];
         is_starved[0] = (PROGRAM == 2);
         is_starved[1] = true
