@@ -32,8 +32,8 @@ EDDY_API eddy_runtime *eddy_runtime_retain(eddy_runtime *runtime);
 EDDY_API void eddy_runtime_release(eddy_runtime **runtime);
 
 /* Refuses new calls, waits up to `timeout` ns for what is in flight, and stops. Later calls on the runtime and its
- * tensors return SHUT_DOWN; retain and release still work. TIMED_OUT: what was left has been abandoned with its
- * memory. WOULD_DEADLOCK inside a callback. Does nothing where it was shut down before. */
+ * tensors return SHUT_DOWN; retain, release and views, which only read the handle, still work. TIMED_OUT: what was left
+ * has been abandoned with its memory. WOULD_DEADLOCK inside a callback. Does nothing where it was shut down before. */
 EDDY_API eddy_status eddy_runtime_shutdown(eddy_runtime *runtime, int64_t timeout);
 
 /* The calling thread's current runtime, borrowed; starts the default one. NULL with the error in the slot. */
