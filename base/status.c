@@ -11,8 +11,7 @@
 /* <calling thread> only. In the static TLS block (initial-exec), so that touching it never allocates; a library that is
  * opened late has little of that block to share, which is why nothing else big may stand there. */
 static _Thread_local eddy_error slot;
-static _Thread_local eddy_status newest = EDDY_INTERNAL;
-static _Thread_local uint64_t failure_count;
+static _Thread_local eddy_outcome *innermost;
 static _Thread_local uint64_t unseen_count; /* of those in the slot: a wait's end without the answer is none */
 
 /* Copies at most size - 1 bytes and ends the text; NULL counts as "". */
@@ -46,8 +45,8 @@ static void note_unseen(eddy_status status, const eddy_error *error) {
 /* A failure is told once: a success is no failure, and a second one is only counted. */
 static bool slot_is_taken(eddy_status status) {
     EDDY_ASSERT(status != EDDY_OK);
-    newest = status;
-    failure_count++;
+    for (eddy_outcome *o = innermost; o && o->first == EDDY_OK; o = o->outer)
+        o->first = status;
     if (slot.status == EDDY_OK)
         return false;
     slot.more++;
@@ -84,16 +83,28 @@ eddy_status eddy_fail_record(const eddy_error *error) {
     return error->status;
 }
 
-eddy_status eddy_failure(void) {
-    return newest;
+void eddy_outcome_begin(eddy_outcome *outcome) {
+    *outcome = (eddy_outcome){EDDY_OK, innermost};
+    innermost = outcome;
 }
 
-uint64_t eddy_failure_count(void) {
-    return failure_count;
+void eddy_outcome_end(eddy_outcome *outcome) {
+    EDDY_ASSERT(innermost == outcome);
+    innermost = outcome->outer;
 }
 
-void eddy_failure_repeat(eddy_status status) {
-    newest = status;
+eddy_status eddy_outcome_why(const eddy_outcome *outcome) {
+    return outcome->first == EDDY_OK ? EDDY_INVALID_ARGUMENT : outcome->first;
+}
+
+eddy_outcome *eddy_outcome_set_aside(void) {
+    eddy_outcome *before = innermost;
+    innermost = NULL;
+    return before;
+}
+
+void eddy_outcome_go_on(eddy_outcome *outcome) {
+    innermost = outcome;
 }
 
 void eddy_error_fill(eddy_error *error, eddy_status status, const char *op, const void *address, uint64_t sequence,

@@ -17,13 +17,28 @@ eddy_status eddy_fail(eddy_status status, const char *op, const void *address, c
 /* The same for a record that exists already (a late error that a read found). */
 eddy_status eddy_fail_record(const eddy_error *error);
 
-/* A function that returns a status returns its own, not one read back from the slot, where an older error may stand. The status
- * of the thread's newest failure, recorded or counted; INTERNAL before the first. For who calls what fails with NULL. */
-eddy_status eddy_failure(void);
-/* Failures of the thread so far, recorded or counted: whether code of the program's has told why it failed. */
-uint64_t eddy_failure_count(void);
-/* A failure that neither fills the slot nor counts: what was given had failed before. */
-void eddy_failure_repeat(eddy_status status);
+/* A function returns its own status, and never reads one back from the slot, where an older error may stand. Where it calls what
+ * fails with NULL (public functions, code of the program's), it says so around those calls:
+ *
+ *     eddy_outcome outcome;
+ *     eddy_outcome_begin(&outcome);
+ *     eddy_tensor *result = eddy_mul(eddy_exp(a), b);
+ *     eddy_outcome_end(&outcome);
+ *     return result ? EDDY_OK : eddy_outcome_why(&outcome);
+ *
+ * <calling thread> only; outcomes nest. */
+typedef struct eddy_outcome {
+    eddy_status first; /* failure since the beginning, recorded or counted; OK: none */
+    struct eddy_outcome *outer;
+} eddy_outcome;
+
+void eddy_outcome_begin(eddy_outcome *outcome);
+void eddy_outcome_end(eddy_outcome *outcome);
+/* Why something failed: the first failure, or INVALID_ARGUMENT where an operand was NULL, which had failed before. */
+eddy_status eddy_outcome_why(const eddy_outcome *outcome);
+/* What runs between these two (a callback, inside the call of somebody else) is nobody's failure. Returns what to go on with. */
+eddy_outcome *eddy_outcome_set_aside(void);
+void eddy_outcome_go_on(eddy_outcome *outcome);
 
 /* Fills *error without touching the slot. */
 void eddy_error_fill(eddy_error *error, eddy_status status, const char *op, const void *address, uint64_t sequence,

@@ -12,9 +12,9 @@
 
 static eddy_status check_rank(eddy_list operands, int64_t i, const char *name, int32_t least, const void *address) {
     eddy_tensor *tensor = operands.items[i];
-    if (!eddy_tensor_check(tensor, "conv1d", name, address))
-        return EDDY_INVALID_ARGUMENT;
-    eddy_status status = eddy_tensor_await_shape(tensor, "conv1d", address);
+    eddy_status status = eddy_tensor_check(tensor, "conv1d", name, address);
+    if (status == EDDY_OK)
+        status = eddy_tensor_await_shape(tensor, "conv1d", address);
     if (status != EDDY_OK)
         return status;
     if (tensor->rank < least || tensor->rank > 3)
@@ -37,11 +37,13 @@ static eddy_status conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias
     eddy_status status = check_rank(operands, 0, "x", 2, address);
     if (status == EDDY_OK)
         status = check_rank(operands, 1, "weight", 3, address);
-    if (status == EDDY_OK && bias != EDDY_NONE && !eddy_tensor_check(bias, "conv1d", "bias", address))
-        status = EDDY_INVALID_ARGUMENT;
+    if (status == EDDY_OK && bias != EDDY_NONE)
+        status = eddy_tensor_check(bias, "conv1d", "bias", address);
     if (status != EDDY_OK)
         return status;
     eddy_arguments_conv2d arguments = along_rows(given);
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
     eddy_tensor *inputs[] = {eddy_unsqueeze(x, -2), eddy_unsqueeze(weight, -2), bias}, *image = NULL, *rows = NULL;
     if (inputs[0] && inputs[1])
         image = eddy_interpreter_apply_one(&eddy_op_conv2d, inputs, 3, &arguments, address);
@@ -50,8 +52,9 @@ static eddy_status conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias
     eddy_release(&image);
     eddy_release(&inputs[1]);
     eddy_release(&inputs[0]);
+    eddy_outcome_end(&outcome);
     if (!rows)
-        return eddy_failure();
+        return eddy_outcome_why(&outcome);
     *result = rows;
     return EDDY_OK;
 }

@@ -271,9 +271,7 @@ static eddy_status check_operands(const contraction *c, int32_t *ranks) {
                          EDDY_EQUATION_OPERANDS);
     for (int64_t i = 0; i < count; i++) {
         eddy_tensor *operand = c->operands.items[i];
-        if (!eddy_tensor_check_item(operand, "einsum", "operands", i, c->address))
-            return EDDY_INVALID_ARGUMENT;
-        eddy_status status = eddy_tensor_await_shape(operand, "einsum", c->address);
+        eddy_status status = eddy_tensor_check_item_shape(operand, "einsum", "operands", i, c->address);
         if (status != EDDY_OK)
             return status;
         if (operand->dtype != c->operands.items[0]->dtype)
@@ -357,9 +355,12 @@ static eddy_status einsum(const char *equation, eddy_list operands, eddy_tensor 
     status = measure(&c);
     if (status != EDDY_OK)
         return status;
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
     eddy_tensor *product = contract(&c);
+    eddy_outcome_end(&outcome);
     if (!product)
-        return eddy_failure();
+        return eddy_outcome_why(&outcome);
     *result = product;
     return EDDY_OK;
 }

@@ -24,20 +24,25 @@ static eddy_status check_vector(eddy_list operands, int64_t i, bool allows_numbe
 }
 
 static eddy_status outer(eddy_tensor *a, eddy_tensor *b, eddy_tensor **result, const void *address) {
-    if (!eddy_tensor_check(a, "outer", "a", address) || !eddy_tensor_check(b, "outer", "b", address))
-        return EDDY_INVALID_ARGUMENT;
-    eddy_status status = check_vector(EDDY_LIST(a, b), 0, false, "outer", address);
+    eddy_status status = eddy_tensor_check(a, "outer", "a", address);
+    if (status == EDDY_OK)
+        status = eddy_tensor_check(b, "outer", "b", address);
+    if (status == EDDY_OK)
+        status = check_vector(EDDY_LIST(a, b), 0, false, "outer", address);
     if (status == EDDY_OK)
         status = check_vector(EDDY_LIST(a, b), 1, false, "outer", address);
     if (status != EDDY_OK)
         return status;
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
     eddy_tensor *column = eddy_unsqueeze(a, 1), *product = NULL;
     eddy_tensor *inputs[] = {column, b};
     if (column)
         product = eddy_interpreter_apply_one(&eddy_op_mul, inputs, 2, NULL, address);
     eddy_release(&column);
+    eddy_outcome_end(&outcome);
     if (!product)
-        return eddy_failure();
+        return eddy_outcome_why(&outcome);
     *result = product;
     return EDDY_OK;
 }
@@ -78,9 +83,9 @@ static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **o
     int32_t axes[EDDY_RANK_MAX];
     for (int32_t i = 0; i < count; i++) {
         eddy_tensor *tensor = tensors.items[i];
-        if (!eddy_tensor_check_item(tensor, "meshgrid", "tensors", i, address))
-            return EDDY_INVALID_ARGUMENT;
-        eddy_status status = check_vector(tensors, i, true, "meshgrid", address);
+        eddy_status status = eddy_tensor_check_item(tensor, "meshgrid", "tensors", i, address);
+        if (status == EDDY_OK)
+            status = check_vector(tensors, i, true, "meshgrid", address);
         if (status != EDDY_OK)
             return status;
         if (tensor->dtype != tensors.items[0]->dtype)
@@ -91,15 +96,17 @@ static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **o
     }
     if (!eddy_shape_is_valid(&shape))
         return eddy_door_fail(EDDY_SIZE_OVERFLOW, "meshgrid", address, tensors, "the grid does not fit into 62 bits");
-    for (int32_t i = 0; i < count; i++) {
-        outputs[i] = lay(tensors.items[i], &shape, axes[i]);
-        if (!outputs[i]) {
-            while (i-- > 0)
-                eddy_release(&outputs[i]);
-            return EDDY_OUT_OF_MEMORY; /* everything else has been checked */
-        }
-    }
-    return EDDY_OK;
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
+    int32_t laid = 0;
+    while (laid < count && (outputs[laid] = lay(tensors.items[laid], &shape, axes[laid])))
+        laid++;
+    eddy_outcome_end(&outcome);
+    if (laid == count)
+        return EDDY_OK;
+    while (laid-- > 0)
+        eddy_release(&outputs[laid]);
+    return eddy_outcome_why(&outcome);
 }
 
 eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing, eddy_tensor **outputs) {

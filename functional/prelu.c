@@ -9,14 +9,17 @@
 #include <interpreter/apply.h>
 #include <interpreter/tensor.h>
 
-static bool is_known(eddy_tensor *tensor, const char *name, const void *address) {
-    return eddy_tensor_check(tensor, "prelu", name, address) &&
-           eddy_tensor_await_shape(tensor, "prelu", address) == EDDY_OK;
+static eddy_status check(eddy_tensor *tensor, const char *name, const void *address) {
+    eddy_status status = eddy_tensor_check(tensor, "prelu", name, address);
+    return status == EDDY_OK ? eddy_tensor_await_shape(tensor, "prelu", address) : status;
 }
 
 static eddy_status prelu(eddy_tensor *x, eddy_tensor *weight, eddy_tensor **result, const void *address) {
-    if (!is_known(x, "x", address) || !is_known(weight, "weight", address))
-        return eddy_failure();
+    eddy_status status = check(x, "x", address);
+    if (status == EDDY_OK)
+        status = check(weight, "weight", address);
+    if (status != EDDY_OK)
+        return status;
     int64_t channels = x->rank > 1 ? x->axes[1].dim : 1;
     if (weight->rank > 1 || (weight->count != 1 && weight->count != channels))
         return eddy_door_fail(EDDY_SHAPE_MISMATCH, "prelu", address, EDDY_LIST(x, weight),
@@ -24,13 +27,16 @@ static eddy_status prelu(eddy_tensor *x, eddy_tensor *weight, eddy_tensor **resu
     eddy_shape along = {.rank = weight->count == 1 ? 0 : x->rank - 1, .dims = {weight->count}};
     for (int32_t d = 1; d < along.rank; d++)
         along.dims[d] = 1;
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
     eddy_tensor *laid = eddy_view(weight, along), *made = NULL;
     eddy_tensor *inputs[] = {x, laid};
     if (laid)
         made = eddy_interpreter_apply_one(&eddy_op_prelu_broadcast, inputs, 2, NULL, address);
     eddy_release(&laid);
+    eddy_outcome_end(&outcome);
     if (!made)
-        return eddy_failure();
+        return eddy_outcome_why(&outcome);
     *result = made;
     return EDDY_OK;
 }

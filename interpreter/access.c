@@ -4,6 +4,7 @@
 #include <base/status.h>
 #include <interpreter/host.h>
 #include <interpreter/pack.h>
+#include <interpreter/surroundings.h>
 #include <interpreter/tensor.h>
 #include <streams/team.h>
 
@@ -42,55 +43,14 @@ static void deliver_packed(const access *a, char *data, int64_t bytes) {
     eddy_memory_release(packed, (size_t)bytes, EDDY_MEMORY_WORKSPACE);
 }
 
-/* What of a thread's state is the program's and no callback's. */
-typedef struct surroundings {
-    eddy_callback_kind callback;
-    eddy_scope *scope;
-    struct eddy_stream *stream;
-    eddy_runtime *runtime; /* a reference */
-    eddy_error error;      /* in the slot; status OK: none */
-    int32_t no_grad;
-} surroundings;
-
-/* In one-thread mode a callback runs inside a call of whoever is at hand: what it makes is none of that thread's scope, in which the call
- * has reserved the last place, and it is on no stream of that thread's, nor without gradients because that thread is; its errors are not
- * that thread's, and a runtime that it chooses is chosen until it returns. */
-static void step_out(eddy_caller *caller, surroundings *kept) {
-    kept->callback = caller->callback;
-    kept->scope = caller->scope;
-    kept->stream = caller->stream;
-    kept->runtime = eddy_runtime_retain(caller->runtime);
-    kept->no_grad = caller->no_grad;
-    kept->error.status = EDDY_OK;
-    if (eddy_error_peek(&kept->error))
-        eddy_error_take(NULL);
-    caller->callback = EDDY_CALLBACK_ACCESS;
-    caller->scope = NULL;
-    caller->stream = NULL;
-    caller->no_grad = 0;
-}
-
-static void step_back(eddy_caller *caller, const surroundings *kept) {
-    eddy_runtime *chosen = caller->runtime;
-    eddy_error_leave();
-    if (kept->error.status != EDDY_OK)
-        eddy_error_restore(&kept->error);
-    caller->callback = kept->callback;
-    caller->scope = kept->scope;
-    caller->stream = kept->stream;
-    caller->runtime = kept->runtime;
-    caller->no_grad = kept->no_grad;
-    eddy_runtime_release(&chosen);
-}
-
-/* On the service thread, or as above. */
+/* On the service thread, or in one-thread mode on the thread that is at hand. */
 static void run(void *context, void *storage, int64_t storage_bytes, const eddy_error *error) {
     static char nothing; /* what a tensor without elements points to */
     access *a = context;
     eddy_caller *caller = eddy_caller_get();
-    surroundings kept;
+    eddy_surroundings kept;
     if (caller)
-        step_out(caller, &kept);
+        eddy_surroundings_leave(caller, &kept);
     char *data = storage ? storage : &nothing;
     int64_t bytes = a->is_late ? storage_bytes : a->count * (int64_t)a->element_bytes;
     if (storage && !a->is_late)
@@ -102,7 +62,7 @@ static void run(void *context, void *storage, int64_t storage_bytes, const eddy_
     else
         deliver_packed(a, storage, bytes);
     if (caller)
-        step_back(caller, &kept);
+        eddy_surroundings_return(caller, &kept);
     eddy_memory_release(a, sizeof(*a), EDDY_MEMORY_HANDLE);
 }
 
@@ -110,8 +70,9 @@ static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given,
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, op, address);
-    if (!eddy_tensor_check(tensor, op, "tensor", address))
-        return EDDY_INVALID_ARGUMENT;
+    eddy_status status = eddy_tensor_check(tensor, op, "tensor", address);
+    if (status != EDDY_OK)
+        return status;
     if (!given->read && !given->access)
         return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: the callback is NULL", op);
     if (!eddy_runtime_is_running(tensor->runtime))
@@ -128,7 +89,7 @@ static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given,
         a->count = tensor->count;
         eddy_tensor_layout(tensor, &a->layout);
     }
-    eddy_status status = eddy_vm_access(tensor->runtime->vm, tensor->storage, is_mut, run, a, address);
+    status = eddy_vm_access(tensor->runtime->vm, tensor->storage, is_mut, run, a, address);
     if (status != EDDY_OK)
         eddy_memory_release(a, sizeof(*a), EDDY_MEMORY_HANDLE);
     return status;

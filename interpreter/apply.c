@@ -17,14 +17,13 @@ eddy_status eddy_interpreter_issue(eddy_caller *caller, const eddy_apply *apply)
                                 apply->targets[0], &status) != EDDY_SHORT_NOT)
             return status;
     } else if (op->output_count == 1) {
-        eddy_tensor *result =
-            eddy_short_apply(caller, op, apply->inputs, apply->input_count, apply->attributes, apply->address);
-        if (!result)
-            return caller->failure;
-        if (!eddy_tensor_is_none(result)) {
+        eddy_tensor *result;
+        eddy_status status = eddy_short_apply(caller, op, apply->inputs, apply->input_count, apply->attributes,
+                                              apply->address, &result);
+        if (result)
             *apply->outputs = result;
-            return EDDY_OK;
-        }
+        if (result || status != EDDY_OK)
+            return status;
     }
     return eddy_plan_apply(caller, apply);
 }
@@ -65,8 +64,9 @@ eddy_tensor *eddy_interpreter_apply_one(const eddy_op *op, eddy_tensor *const *i
     eddy_caller *caller = eddy_caller_self;
     if (EDDY_UNLIKELY(!eddy_caller_may_call(caller) || is_traced()))
         return apply_one_slow(op, inputs, input_count, attributes, address);
-    eddy_tensor *result = eddy_short_apply(caller, op, inputs, input_count, attributes, address);
-    if (EDDY_LIKELY(!eddy_tensor_is_none(result)))
+    eddy_tensor *result;
+    eddy_status status = eddy_short_apply(caller, op, inputs, input_count, attributes, address, &result);
+    if (EDDY_LIKELY(result || status != EDDY_OK))
         return result;
     return apply_one_slow(op, inputs, input_count, attributes, address);
 }

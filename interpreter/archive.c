@@ -158,9 +158,7 @@ static eddy_status check_fit(const eddy_archive *a, const char *name, eddy_list 
     if (!name)
         return eddy_fail(EDDY_INVALID_ARGUMENT, COPY_INTO, address, "archive_copy_into: names[%lld] is NULL",
                          (long long)i);
-    if (!eddy_tensor_check_item(target, COPY_INTO, "targets", i, address))
-        return EDDY_INVALID_ARGUMENT;
-    eddy_status status = eddy_tensor_await_shape(target, COPY_INTO, address);
+    eddy_status status = eddy_tensor_check_item_shape(target, COPY_INTO, "targets", i, address);
     if (status != EDDY_OK)
         return status;
     const eddy_tensor *source = find_tensor(a, name, COPY_INTO, address);
@@ -224,9 +222,7 @@ eddy_status eddy_archive_check(eddy_list tensors, const char *const *names, cons
     for (int64_t i = 0; i < tensors.count; i++) {
         if (!names[i])
             return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: tensor %lld has no name", op, (long long)i);
-        if (!eddy_tensor_check_item(tensors.items[i], op, "tensors", i, address))
-            return EDDY_INVALID_ARGUMENT;
-        eddy_status status = eddy_tensor_await_shape(tensors.items[i], op, address);
+        eddy_status status = eddy_tensor_check_item_shape(tensors.items[i], op, "tensors", i, address);
         if (status != EDDY_OK)
             return status;
     }

@@ -195,8 +195,9 @@ eddy_status eddy_set_requires_grad(eddy_tensor *tensor, bool requires_grad) {
     eddy_status status = check_thread("set_requires_grad", address);
     if (status != EDDY_OK)
         return status;
-    if (!eddy_tensor_check_shape(tensor, "set_requires_grad", address))
-        return eddy_failure();
+    status = eddy_tensor_check_shape(tensor, "set_requires_grad", address);
+    if (status != EDDY_OK)
+        return status;
     bool is_made = tensor->autograd && !eddy_autograd_is_leaf(eddy_autograd_node_of(tensor->autograd));
     if (requires_grad)
         return tensor->autograd ? EDDY_OK : make_leaf(tensor, address);
@@ -209,7 +210,8 @@ eddy_status eddy_set_requires_grad(eddy_tensor *tensor, bool requires_grad) {
 }
 
 bool eddy_requires_grad(const eddy_tensor *tensor) {
-    return eddy_tensor_check(tensor, "requires_grad", "tensor", EDDY_CALL_ADDRESS()) && tensor->autograd != 0;
+    bool is_tensor = eddy_tensor_check(tensor, "requires_grad", "tensor", EDDY_CALL_ADDRESS()) == EDDY_OK;
+    return is_tensor && tensor->autograd != 0;
 }
 
 void eddy_no_grad_begin(void) {
@@ -234,8 +236,9 @@ static eddy_status find_node(const eddy_tensor *tensor, const char *op, const vo
     eddy_status status = check_thread(op, address);
     if (status != EDDY_OK)
         return status;
-    if (!eddy_tensor_check(tensor, op, "tensor", address))
-        return EDDY_INVALID_ARGUMENT;
+    status = eddy_tensor_check(tensor, op, "tensor", address);
+    if (status != EDDY_OK)
+        return status;
     if (!tensor->autograd)
         return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: the tensor requires no gradient", op);
     *node = eddy_autograd_node_of(tensor->autograd);
@@ -250,8 +253,9 @@ static eddy_status check_list(eddy_list tensors, const char *name, const char *o
     if (tensors.count < 0 || tensors.count > UINT32_MAX || (tensors.count > 0 && !tensors.items))
         return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: a list without items", op);
     for (int64_t i = 0; i < tensors.count; i++) {
-        if (!eddy_tensor_check_item(tensors.items[i], op, name, i, address))
-            return EDDY_INVALID_ARGUMENT;
+        status = eddy_tensor_check_item(tensors.items[i], op, name, i, address);
+        if (status != EDDY_OK)
+            return status;
         if (!tensors.items[i]->autograd)
             return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s[%lld] requires no gradient", op, name,
                              (long long)i);
@@ -281,7 +285,7 @@ static eddy_tensor *show_kept(eddy_tensor *kept, const char *op, const void *add
 
 eddy_tensor *eddy_detach(eddy_tensor *tensor) {
     const void *address = EDDY_CALL_ADDRESS();
-    if (check_thread("detach", address) != EDDY_OK || !eddy_tensor_check_shape(tensor, "detach", address))
+    if (check_thread("detach", address) != EDDY_OK || eddy_tensor_check_shape(tensor, "detach", address) != EDDY_OK)
         return NULL;
     eddy_tensor *view = eddy_autograd_hand_out(eddy_caller_self, tensor, "detach", address);
     if (view)
@@ -350,7 +354,7 @@ eddy_status eddy_grads(eddy_list params, eddy_tensor **grads) {
 }
 
 bool eddy_has_grad(const eddy_tensor *tensor) {
-    if (!eddy_tensor_check(tensor, "has_grad", "tensor", EDDY_CALL_ADDRESS()) || !tensor->autograd)
+    if (eddy_tensor_check(tensor, "has_grad", "tensor", EDDY_CALL_ADDRESS()) != EDDY_OK || !tensor->autograd)
         return false;
     eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
     eddy_lock_acquire(&node->lock);

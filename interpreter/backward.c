@@ -213,15 +213,16 @@ static bool has_spec(const eddy_tensor *tensor, const eddy_spec *spec) {
     return true;
 }
 
-/* One that only the tape refers to, and that may be added to. */
-static eddy_tensor *own(walk *w, eddy_tensor *gradient) {
+/* A reference of one that only the tape refers to, and that may be added to. */
+static eddy_status own(walk *w, eddy_tensor *gradient, eddy_tensor **mine) {
     bool is_sole = eddy_load_acquire(&gradient->references) == 1 && gradient->root == gradient;
-    eddy_tensor *mine = gradient;
+    eddy_status status = EDDY_OK;
+    *mine = gradient;
     if (!is_sole && !w->creates)
-        mine = eddy_gradient_ops_table.clone(gradient);
-    if (mine)
-        eddy_tensor_retain(mine);
-    return mine;
+        status = eddy_gradient_ops_table.clone(gradient, mine);
+    if (status == EDDY_OK)
+        eddy_tensor_retain(*mine);
+    return status;
 }
 
 /* Leaves the gradient of an output with the node, for eddy_grad. */
@@ -233,22 +234,23 @@ static eddy_status keep(walk *w, eddy_autograd_node *node, uint32_t output, eddy
             eddy_tensor_retain(kept);
         eddy_lock_release(&node->lock);
         eddy_tensor *next = NULL;
+        eddy_status status;
         if (kept && !w->creates) {
-            eddy_status status = eddy_gradient_ops_table.add_to(kept, gradient);
+            status = eddy_gradient_ops_table.add_to(kept, gradient);
             eddy_tensor_drop(kept);
             return status;
         }
         if (kept) {
-            next = eddy_gradient_ops_table.add(kept, gradient);
-            if (next)
+            status = eddy_gradient_ops_table.add(kept, gradient, &next);
+            if (status == EDDY_OK)
                 eddy_tensor_retain(next);
         } else {
-            next = own(w, gradient);
+            status = own(w, gradient, &next);
         }
-        if (!next) {
+        if (status != EDDY_OK) {
             if (kept)
                 eddy_tensor_drop(kept);
-            return eddy_failure();
+            return status;
         }
         /* Somebody else may have been here meanwhile. */
         eddy_lock_acquire(&node->lock);
@@ -421,9 +423,9 @@ static eddy_status fill_frame(walk *w, const visit *at, frame *f) {
         eddy_autograd_spec_of(node, node->input_count + i, &spec);
         if (f->gradients[i] || eddy_dtype_category_of(spec.dtype) != EDDY_CATEGORY_FLOAT)
             continue;
-        f->gradients[i] = eddy_gradient_ops_table.zeros(&spec, node->device);
-        if (!f->gradients[i])
-            return eddy_failure();
+        eddy_status status = eddy_gradient_ops_table.zeros(&spec, node->device, &f->gradients[i]);
+        if (status != EDDY_OK)
+            return status;
     }
     return EDDY_OK;
 }
@@ -439,12 +441,11 @@ static eddy_status hand_on(walk *w, const eddy_autograd_node *node, const frame 
         eddy_tensor *result = f->wanted[i] ? f->results[i] : NULL;
         if (!result)
             continue;
-        if (!has_spec(result, &f->specs[i])) {
-            result = eddy_gradient_ops_table.fit(result, &f->specs[i]);
-            if (!result)
-                return eddy_failure();
-        }
-        eddy_status status = eddy_sum_add(sum_of(w, node->edges[i]), result, w->creates);
+        eddy_status status = EDDY_OK;
+        if (!has_spec(result, &f->specs[i]))
+            status = eddy_gradient_ops_table.fit(result, &f->specs[i], &result);
+        if (status == EDDY_OK)
+            status = eddy_sum_add(sum_of(w, node->edges[i]), result, w->creates);
         if (status != EDDY_OK)
             return status;
     }
@@ -459,6 +460,7 @@ static eddy_status hand_on_part(walk *w, const eddy_autograd_node *node, const f
 }
 
 static eddy_status run_gradient(walk *w, const eddy_autograd_node *node, const frame *f) {
+    eddy_outcome outcome;
     eddy_gradient_call call = {.op = node->op,
                                .attributes = node->attributes,
                                .inputs = f->inputs,
@@ -471,8 +473,11 @@ static eddy_status run_gradient(walk *w, const eddy_autograd_node *node, const f
                                .gradients = f->gradients,
                                .wanted = f->wanted,
                                .device = node->device,
-                               .results = f->results};
+                               .results = f->results,
+                               .outcome = &outcome};
+    eddy_outcome_begin(&outcome);
     eddy_status status = node->op->gradient->run(&call);
+    eddy_outcome_end(&outcome);
     return status == EDDY_OK ? hand_on(w, node, f) : status;
 }
 
@@ -504,13 +509,16 @@ static eddy_status go_back(walk *w) {
     for (uint32_t i = 0; i < w->visit_count; i++) {
         const visit *at = visit_at(w, order[i]);
         bool has_any = false;
-        eddy_scope *scope = eddy_scope_begin();
-        eddy_status status = scope ? complete(w, at, &has_any) : eddy_failure();
+        eddy_scope *scope = NULL;
+        eddy_status status = eddy_scope_open(w->caller, w->address, &scope);
+        if (status == EDDY_OK)
+            status = complete(w, at, &has_any);
         bool goes_on = has_any && at->is_wanted && !eddy_autograd_is_leaf(at->node);
         if (status == EDDY_OK && goes_on)
             status = go_through(w, at, &f);
         drop_sums(w, at);
-        eddy_scope_end(scope);
+        if (scope)
+            eddy_scope_end(scope);
         if (status != EDDY_OK)
             return status;
     }
@@ -535,24 +543,24 @@ static eddy_status fail_seed(const walk *w, int64_t i, const eddy_tensor *output
 }
 
 static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor *seed) {
-    if (!eddy_tensor_check_item(output, w->op, "outputs", i, w->address))
-        return EDDY_INVALID_ARGUMENT;
-    if (eddy_tensor_await_shape(output, w->op, w->address) != EDDY_OK)
-        return eddy_failure();
+    eddy_status status = eddy_tensor_check_item_shape(output, w->op, "outputs", i, w->address);
+    if (status != EDDY_OK)
+        return status;
     if (!output->autograd)
         return fail_root(w, EDDY_INVALID_ARGUMENT, i, output, "requires no gradient");
-    if (!eddy_tensor_is_none(seed) && (!eddy_tensor_check_item(seed, w->op, "seeds", i, w->address) ||
-                                       eddy_tensor_await_shape(seed, w->op, w->address) != EDDY_OK))
-        return eddy_failure();
+    if (!eddy_tensor_is_none(seed))
+        status = eddy_tensor_check_item_shape(seed, w->op, "seeds", i, w->address);
+    if (status != EDDY_OK)
+        return status;
     if (eddy_tensor_is_none(seed)) {
         if (output->count != 1)
             return fail_root(
                 w, EDDY_INVALID_ARGUMENT, i, output,
                 "has not one element: make it one (eddy_sum, eddy_mean), or say what its gradient begins with "
                 "(the seeds of eddy_backward_from)");
-        seed = eddy_gradient_ops_table.ones_like(output);
-        if (!seed)
-            return eddy_failure();
+        status = eddy_gradient_ops_table.ones_like(output, &seed);
+        if (status != EDDY_OK)
+            return status;
     }
     eddy_spec spec = {.dtype = (eddy_dtype)output->dtype};
     eddy_tensor_shape(output, &spec.shape);
@@ -572,8 +580,9 @@ static eddy_status check_lists(const walk *w, eddy_list outputs, eddy_list seeds
                          (long long)seeds.count, (long long)outputs.count);
     for (int64_t i = 0; w->inputs && i < w->inputs->count; i++) {
         const eddy_tensor *input = w->inputs->items[i];
-        if (!eddy_tensor_check_item(input, w->op, "inputs", i, w->address))
-            return EDDY_INVALID_ARGUMENT;
+        eddy_status status = eddy_tensor_check_item(input, w->op, "inputs", i, w->address);
+        if (status != EDDY_OK)
+            return status;
         if (!input->autograd)
             return eddy_fail(EDDY_INVALID_ARGUMENT, w->op, w->address, "%s: input %lld requires no gradient", w->op,
                              (long long)i);
@@ -609,12 +618,13 @@ static eddy_status back(walk *w, eddy_list outputs, eddy_list seeds, const eddy_
         return eddy_caller_refuse(w->caller, w->op, w->address);
     w->creates = options && options->create_graph;
     w->retains = options && (options->retain_graph || options->create_graph);
-    eddy_scope *scope = eddy_scope_begin();
-    if (!scope)
-        return eddy_failure();
+    eddy_scope *scope;
+    eddy_status status = eddy_scope_open(w->caller, w->address, &scope);
+    if (status != EDDY_OK)
+        return status;
     int32_t no_grad = w->caller->no_grad;
     w->caller->no_grad = w->creates ? 0 : 1;
-    eddy_status status = run(w, outputs, seeds);
+    status = run(w, outputs, seeds);
     w->caller->no_grad = no_grad;
     eddy_scope_end(scope);
     return status;

@@ -45,7 +45,6 @@ typedef struct eddy_caller {
     eddy_callback_kind callback;
     int32_t no_grad; /* how often recording for gradients is off */
     eddy_stash stash;
-    eddy_status failure; /* why the last internal call that returns a tensor returned NULL */
 
     /* atomic: the thread stores (relaxed), eddy_live_count reads: handles made less handles ended by this caller. */
     _Atomic int64_t live;

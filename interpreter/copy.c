@@ -17,14 +17,13 @@ static const eddy_op *find(found_op *found, const char *name) {
     return op;
 }
 
-static eddy_tensor *run(eddy_caller *caller, const eddy_op *op, eddy_tensor *tensor, void *attributes,
-                        bool is_row_major, const void *address) {
-    eddy_tensor *result = NULL;
+static eddy_status run(eddy_caller *caller, const eddy_op *op, eddy_tensor *tensor, void *attributes,
+                       bool is_row_major, const void *address, eddy_tensor **copy) {
     eddy_apply apply = {.op = op,
                         .inputs = &tensor,
                         .input_count = 1,
                         .attributes = attributes,
-                        .outputs = &result,
+                        .outputs = copy,
                         .address = address,
                         .is_row_major = is_row_major};
     /* Not the user's: no scope may own it. */
@@ -32,13 +31,12 @@ static eddy_tensor *run(eddy_caller *caller, const eddy_op *op, eddy_tensor *ten
     caller->scope = NULL;
     eddy_status status = eddy_plan_apply(caller, &apply);
     caller->scope = scope;
-    caller->failure = status;
-    return status == EDDY_OK ? result : NULL;
+    return status;
 }
 
-eddy_tensor *eddy_copy_contiguous(eddy_caller *caller, eddy_tensor *tensor, const void *address) {
+eddy_status eddy_copy_contiguous(eddy_caller *caller, eddy_tensor *tensor, const void *address, eddy_tensor **copy) {
     static found_op clone;
-    return run(caller, find(&clone, "clone"), tensor, NULL, true, address);
+    return run(caller, find(&clone, "clone"), tensor, NULL, true, address, copy);
 }
 
 eddy_status eddy_copy_to(eddy_caller *caller, eddy_tensor *source, eddy_tensor *target, const void *address) {
@@ -48,7 +46,8 @@ eddy_status eddy_copy_to(eddy_caller *caller, eddy_tensor *source, eddy_tensor *
     return eddy_plan_apply(caller, &apply);
 }
 
-eddy_tensor *eddy_copy_cast(eddy_caller *caller, eddy_tensor *tensor, eddy_dtype dtype, const void *address) {
+eddy_status eddy_copy_cast(eddy_caller *caller, eddy_tensor *tensor, eddy_dtype dtype, const void *address,
+                           eddy_tensor **copy) {
     static found_op cast;
     const eddy_op *op = find(&cast, "cast");
     union {
@@ -58,5 +57,5 @@ eddy_tensor *eddy_copy_cast(eddy_caller *caller, eddy_tensor *tensor, eddy_dtype
     EDDY_ASSERT(op->attribute_bytes <= sizeof(attributes) && op->attribute_count == 1 &&
                 op->attributes[0].type == EDDY_ATTRIBUTE_DTYPE);
     memcpy(attributes.bytes + op->attributes[0].offset, &dtype, sizeof(dtype));
-    return run(caller, op, tensor, &attributes, false, address);
+    return run(caller, op, tensor, &attributes, false, address, copy);
 }

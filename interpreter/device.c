@@ -105,9 +105,9 @@ void eddy_device_scope_end(void) {
 eddy_device eddy_device_current(void) {
     const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
-    eddy_runtime *runtime = eddy_runtime_of_caller(caller, "device_current", address);
+    eddy_runtime *runtime;
     eddy_device device = {EDDY_DEVICE_DEFAULT, 0};
-    if (runtime)
+    if (eddy_runtime_of_caller(caller, "device_current", address, &runtime) == EDDY_OK)
         (void)!eddy_runtime_device(caller, runtime, NULL, "device_current", address, &device);
     return device;
 }

@@ -50,8 +50,9 @@ static eddy_status check_export(eddy_tensor *tensor, const char *op, const void 
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, op, address);
-    if (!eddy_tensor_check_shape(tensor, op, address))
-        return eddy_failure();
+    eddy_status status = eddy_tensor_check_shape(tensor, op, address);
+    if (status != EDDY_OK)
+        return status;
     if (!eddy_runtime_is_running(tensor->runtime))
         return eddy_runtime_refuse(tensor->runtime, op, address, "");
     if (eddy_tensor_device(tensor).kind != EDDY_DEVICE_CPU)

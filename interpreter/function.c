@@ -43,9 +43,11 @@ eddy_status eddy_save_for_backward(eddy_forward_call *call, eddy_list tensors) {
     if (!c || tensors.count < 0 || (tensors.count > 0 && !tensors.items))
         return eddy_fail(EDDY_INVALID_ARGUMENT, "save_for_backward", address,
                          "save_for_backward: no call, or a list without items");
-    for (int64_t i = 0; i < tensors.count; i++)
-        if (!eddy_tensor_check_item(tensors.items[i], "save_for_backward", "tensors", i, address))
-            return EDDY_INVALID_ARGUMENT;
+    for (int64_t i = 0; i < tensors.count; i++) {
+        eddy_status status = eddy_tensor_check_item(tensors.items[i], "save_for_backward", "tensors", i, address);
+        if (status != EDDY_OK)
+            return status;
+    }
     size_t bytes = (size_t)c->saved_count * sizeof(*c->saved), added = (size_t)tensors.count * sizeof(*c->saved);
     eddy_tensor **saved = eddy_memory_grow(c->saved, bytes, bytes + added, EDDY_MEMORY_TAPE);
     if (!saved)
@@ -74,20 +76,21 @@ static eddy_status run_forward(calling *c) {
                               .outputs = c->results,
                               .output_count = c->function->output_count,
                               .tape = c};
-    uint64_t failures = eddy_failure_count();
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
     c->caller->no_grad++;
     eddy_status status = c->function->forward(&call);
     c->caller->no_grad--;
-    bool has_told = eddy_failure_count() != failures;
+    eddy_outcome_end(&outcome);
+    bool has_told = outcome.first != EDDY_OK;
     if (status != EDDY_OK)
         return has_told ? status : fail(c, status, "forward failed");
-    eddy_status told = eddy_failure();
     for (int32_t i = 0; i < c->function->output_count; i++) {
         if (!c->results[i])
-            return has_told ? told : fail(c, EDDY_INVALID_ARGUMENT, "forward left an output NULL");
-        if (!eddy_tensor_check_item(c->results[i], c->function->name, "outputs", i, c->address) ||
-            eddy_tensor_await_shape(c->results[i], c->function->name, c->address) != EDDY_OK)
-            return eddy_failure();
+            return has_told ? outcome.first : fail(c, EDDY_INVALID_ARGUMENT, "forward left an output NULL");
+        status = eddy_tensor_check_item_shape(c->results[i], c->function->name, "outputs", i, c->address);
+        if (status != EDDY_OK)
+            return status;
     }
     return EDDY_OK;
 }
@@ -106,9 +109,8 @@ static eddy_status run_backward(const eddy_gradient_call *call) {
                                  .gradients = call->gradients,
                                  .wanted = call->wanted,
                                  .results = call->results};
-    uint64_t failures = eddy_failure_count();
     eddy_status status = kept->function->backward(&public);
-    if (status != EDDY_OK && eddy_failure_count() == failures)
+    if (status != EDDY_OK && call->outcome->first == EDDY_OK)
         eddy_fail(status, kept->function->name, NULL, "%s: backward failed", kept->function->name);
     return status;
 }
@@ -129,9 +131,9 @@ static eddy_status check(calling *c) {
         eddy_tensor *input = c->inputs.items[i];
         if (input && eddy_tensor_is_none(input))
             continue;
-        if (!eddy_tensor_check_item(input, function->name, "inputs", i, c->address) ||
-            eddy_tensor_await_shape(input, function->name, c->address) != EDDY_OK)
-            return eddy_failure();
+        eddy_status status = eddy_tensor_check_item_shape(input, function->name, "inputs", i, c->address);
+        if (status != EDDY_OK)
+            return status;
         c->is_recorded |= input->autograd && c->caller->no_grad == 0;
     }
     return EDDY_OK;
@@ -243,9 +245,10 @@ eddy_status eddy_custom_function(const eddy_function *function, void *context, e
         return status;
     if (!eddy_scope_reserve(c.caller, (uint32_t)function->output_count))
         return fail(&c, EDDY_OUT_OF_MEMORY, "the scope cannot grow");
-    eddy_scope *scope = eddy_scope_begin();
-    if (!scope)
-        return eddy_failure();
+    eddy_scope *scope;
+    status = eddy_scope_open(c.caller, c.address, &scope);
+    if (status != EDDY_OK)
+        return status;
     status = call_once(&c);
     eddy_scope_end(scope);
     for (int32_t i = 0; i < function->output_count; i++) {

@@ -127,23 +127,23 @@ static void restart(eddy_caller_generator *own, eddy_runtime *runtime) {
     eddy_lock_release(&seed_lock);
 }
 
-/* The thread's own in a runtime, begun anew where eddy_seed was called since; NULL, recorded, without memory. */
-static eddy_caller_generator *own_in(eddy_caller *caller, eddy_runtime *runtime, const char *op, const void *address) {
-    eddy_caller_generator *own = find_own(caller, runtime->id);
-    if (!own) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for the thread's generator", op);
-        return NULL;
-    }
-    if (own->epoch != eddy_load_acquire(&runtime->epoch))
-        restart(own, runtime);
-    return own;
+/* The thread's own in a runtime, begun anew where eddy_seed was called since. */
+static eddy_status own_in(eddy_caller *caller, eddy_runtime *runtime, const char *op, const void *address,
+                          eddy_caller_generator **own) {
+    *own = find_own(caller, runtime->id);
+    if (!*own)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for the thread's generator", op);
+    if ((*own)->epoch != eddy_load_acquire(&runtime->epoch))
+        restart(*own, runtime);
+    return EDDY_OK;
 }
 
 /* The same in the current runtime. */
-static eddy_caller_generator *own_of(const char *op, const void *address) {
+static eddy_status own_of(const char *op, const void *address, eddy_caller_generator **own) {
     eddy_caller *caller = eddy_caller_get();
-    eddy_runtime *runtime = eddy_runtime_of_caller(caller, op, address);
-    return runtime ? own_in(caller, runtime, op, address) : NULL;
+    eddy_runtime *runtime;
+    eddy_status status = eddy_runtime_of_caller(caller, op, address, &runtime);
+    return status == EDDY_OK ? own_in(caller, runtime, op, address, own) : status;
 }
 
 /* ---- state ---- */
@@ -153,9 +153,10 @@ eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed
     if (!seed || !counter)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "generator_state", address, "generator_state: no room for the state");
     if (generator == &own_of_caller) {
-        const eddy_caller_generator *own = own_of("generator_state", address);
-        if (!own)
-            return eddy_failure();
+        eddy_caller_generator *own;
+        eddy_status status = own_of("generator_state", address, &own);
+        if (status != EDDY_OK)
+            return status;
         *seed = own->seed;
         *counter = own->counter;
         return EDDY_OK;
@@ -173,9 +174,10 @@ eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed
 eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed, uint64_t counter) {
     const void *address = EDDY_CALL_ADDRESS();
     if (generator == &own_of_caller) {
-        eddy_caller_generator *own = own_of("generator_restore", address);
-        if (!own)
-            return eddy_failure();
+        eddy_caller_generator *own;
+        eddy_status status = own_of("generator_restore", address, &own);
+        if (status != EDDY_OK)
+            return status;
         own->seed = seed;
         own->counter = counter;
         return EDDY_OK;
@@ -192,9 +194,10 @@ eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed, uin
 eddy_status eddy_seed(uint64_t seed) {
     const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
-    eddy_runtime *runtime = eddy_runtime_of_caller(caller, "seed", address);
-    if (!runtime)
-        return eddy_failure();
+    eddy_runtime *runtime;
+    eddy_status status = eddy_runtime_of_caller(caller, "seed", address, &runtime);
+    if (status != EDDY_OK)
+        return status;
     if (!eddy_runtime_is_running(runtime))
         return eddy_runtime_refuse(runtime, "seed", address, "");
     eddy_lock_acquire(&seed_lock);
@@ -218,9 +221,10 @@ eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime, eddy
         eddy_lock_release(&generator->lock);
         return EDDY_OK;
     }
-    eddy_caller_generator *own = own_in(caller, runtime, op, address);
-    if (!own)
-        return EDDY_OUT_OF_MEMORY;
+    eddy_caller_generator *own;
+    eddy_status status = own_in(caller, runtime, op, address, &own);
+    if (status != EDDY_OK)
+        return status;
     *seed = own->seed;
     *counter = own->counter++;
     return EDDY_OK;

@@ -5,6 +5,7 @@
 
 #include <base/assert.h>
 #include <base/shape.h>
+#include <base/status.h>
 #include <eddy/op.h>
 #include <eddy/tensor.h>
 #include <interpreter/op.h>
@@ -26,6 +27,7 @@ typedef struct eddy_gradient_call {
     const bool *wanted; /* per input */
     eddy_device device;
     eddy_tensor **results; /* per input: to fill, NULL for a gradient of 0; may be broadcast, or of a wider dtype */
+    const eddy_outcome *outcome; /* of all that the function calls */
 } eddy_gradient_call;
 
 /* OK, or the failure of an op. Results belong to the scope that is open. */
@@ -73,20 +75,22 @@ extern const eddy_op eddy_view_ops[EDDY_VIEW_KIND_COUNT];
 
 /* ---- ops that going back needs (functional/gradient/engine.c) ---- */
 
+/* Results belong to the scope that is open; untouched on failure. */
 typedef struct eddy_gradient_ops {
-    eddy_tensor *(*add)(eddy_tensor *a, eddy_tensor *b);
+    eddy_status (*add)(eddy_tensor *a, eddy_tensor *b, eddy_tensor **result);
     eddy_status (*add_to)(eddy_tensor *sum, eddy_tensor *summand); /* in place */
-    eddy_tensor *(*clone)(eddy_tensor *tensor);
-    eddy_tensor *(*ones_like)(eddy_tensor *tensor);
-    eddy_tensor *(*zeros)(const eddy_spec *spec, eddy_device device);
+    eddy_status (*clone)(eddy_tensor *tensor, eddy_tensor **result);
+    eddy_status (*ones_like)(eddy_tensor *tensor, eddy_tensor **result);
+    eddy_status (*zeros)(const eddy_spec *spec, eddy_device device, eddy_tensor **result);
     /* For what a slice is taken of: its elements undefined, its axes in the operand's order in memory. */
-    eddy_tensor *(*room)(const eddy_spec *spec, const eddy_view_attributes *part, eddy_device device);
+    eddy_status (*room)(const eddy_spec *spec, const eddy_view_attributes *part, eddy_device device,
+                        eddy_tensor **result);
     /* Write a gradient to its part of the whole, add it there, and write zeros to begin .. end - 1 of an axis. */
     eddy_status (*put_part)(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor *gradient);
     eddy_status (*add_part)(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor *gradient);
     eddy_status (*clear)(eddy_tensor *whole, int32_t axis, int64_t begin, int64_t end);
     /* Undoes broadcasting and promotion: sums over what was added or stretched, then casts. */
-    eddy_tensor *(*fit)(eddy_tensor *gradient, const eddy_spec *spec);
+    eddy_status (*fit)(eddy_tensor *gradient, const eddy_spec *spec, eddy_tensor **result);
 } eddy_gradient_ops;
 
 extern const eddy_gradient_ops eddy_gradient_ops_table;

@@ -18,8 +18,8 @@
 static eddy_runtime *check_new(eddy_caller *caller, const char *op, const void *address, const void *data,
                                const eddy_shape *shape, eddy_dtype dtype, const eddy_device *asked, eddy_device *device,
                                int64_t *count, int64_t *bytes) {
-    eddy_runtime *runtime = eddy_runtime_of_caller(caller, op, address);
-    if (!runtime)
+    eddy_runtime *runtime;
+    if (eddy_runtime_of_caller(caller, op, address, &runtime) != EDDY_OK)
         return NULL;
     if (!eddy_runtime_is_running(runtime)) {
         eddy_runtime_refuse(runtime, op, address, "");
@@ -213,14 +213,13 @@ static eddy_status check(const eddy_tensor *tensor, const char *op, const void *
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, op, address);
-    if (!eddy_tensor_check(tensor, op, "tensor", address))
-        return EDDY_INVALID_ARGUMENT;
-    if (!eddy_runtime_is_running(tensor->runtime)) {
+    eddy_status status = eddy_tensor_check(tensor, op, "tensor", address);
+    if (status == EDDY_OK && !eddy_runtime_is_running(tensor->runtime)) {
         char text[EDDY_RANK_MAX * 22];
         eddy_tensor_describe(tensor, text, sizeof(text));
         return eddy_runtime_refuse(tensor->runtime, op, address, text);
     }
-    return EDDY_OK;
+    return status;
 }
 
 static eddy_status check_known(eddy_tensor *tensor, const char *op, const void *address) {
@@ -295,10 +294,10 @@ eddy_status eddy_read_as(eddy_tensor *tensor, eddy_dtype dtype, void *buffer, si
         return status;
     if (tensor->dtype == (uint8_t)dtype)
         return eddy_host_read(tensor, buffer, op, address);
-    eddy_caller *caller = eddy_caller_get();
-    eddy_tensor *converted = eddy_copy_cast(caller, tensor, dtype, address);
-    if (!converted)
-        return caller->failure;
+    eddy_tensor *converted;
+    status = eddy_copy_cast(eddy_caller_get(), tensor, dtype, address, &converted);
+    if (status != EDDY_OK)
+        return status;
     status = eddy_host_read(converted, buffer, op, address);
     eddy_tensor_drop(converted);
     return status;
@@ -357,7 +356,7 @@ int64_t eddy_item_i64(eddy_tensor *tensor) {
 /* ---- waiting ---- */
 
 bool eddy_is_ready(const eddy_tensor *tensor) {
-    if (!eddy_tensor_check(tensor, "is_ready", "tensor", EDDY_CALL_ADDRESS()))
+    if (eddy_tensor_check(tensor, "is_ready", "tensor", EDDY_CALL_ADDRESS()) != EDDY_OK)
         return false;
     return !eddy_runtime_is_running(tensor->runtime) || eddy_vm_is_ready(tensor->runtime->vm, tensor->storage);
 }

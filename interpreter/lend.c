@@ -22,8 +22,9 @@ static struct {
 static eddy_status check(const eddy_caller *caller, const eddy_tensor *tensor, int flags, const void *address) {
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, "map", address);
-    if (!eddy_tensor_check(tensor, "map", "tensor", address))
-        return EDDY_INVALID_ARGUMENT;
+    eddy_status status = eddy_tensor_check(tensor, "map", "tensor", address);
+    if (status != EDDY_OK)
+        return status;
     if (flags == 0 || (flags & ~(EDDY_READ | EDDY_WRITE)) != 0)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "map", address, "map: flags are %d, not EDDY_READ, EDDY_WRITE or both",
                          flags);
@@ -98,8 +99,9 @@ eddy_status eddy_unmap(eddy_tensor *tensor) {
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, "unmap", address);
-    if (!eddy_tensor_check(tensor, "unmap", "tensor", address))
-        return EDDY_INVALID_ARGUMENT;
+    eddy_status status = eddy_tensor_check(tensor, "unmap", "tensor", address);
+    if (status != EDDY_OK)
+        return status;
     open_lend *open = take(tensor, caller->thread);
     if (!open)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "unmap", address, "unmap: the tensor is not mapped");

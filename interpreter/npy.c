@@ -74,9 +74,9 @@ eddy_status eddy_npy_write(eddy_file *file, eddy_tensor *tensor) {
 eddy_status eddy_save_npy(eddy_tensor *tensor, const char *path) {
     const void *address = EDDY_CALL_ADDRESS();
     eddy_file file;
-    if (!eddy_tensor_check_shape(tensor, "save_npy", address))
-        return eddy_failure();
-    eddy_status status = eddy_file_write_begin(&file, path, "save_npy", address);
+    eddy_status status = eddy_tensor_check_shape(tensor, "save_npy", address);
+    if (status == EDDY_OK)
+        status = eddy_file_write_begin(&file, path, "save_npy", address);
     if (status != EDDY_OK)
         return status;
     return eddy_file_end(&file, eddy_npy_write(&file, tensor));

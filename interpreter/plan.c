@@ -52,10 +52,10 @@ static eddy_status check_input(const plan *p, const eddy_op_operand *operand, in
     const void *address = p->apply->address;
     if (eddy_tensor_is_none(input) && operand->kind == EDDY_OPERAND_OPTIONAL)
         return EDDY_OK;
-    if (operand->kind == EDDY_OPERAND_LIST ? !eddy_tensor_check_item(input, op->name, operand->name, item, address)
-                                           : !eddy_tensor_check(input, op->name, operand->name, address))
-        return EDDY_INVALID_ARGUMENT;
-    return eddy_tensor_await_shape(input, op->name, address);
+    eddy_status status = operand->kind == EDDY_OPERAND_LIST
+                             ? eddy_tensor_check_item(input, op->name, operand->name, item, address)
+                             : eddy_tensor_check(input, op->name, operand->name, address);
+    return status == EDDY_OK ? eddy_tensor_await_shape(input, op->name, address) : status;
 }
 
 /* All inputs there, their shapes known. */
@@ -143,9 +143,9 @@ static eddy_status find_place(plan *p) {
         has_device = true;
     }
     if (!p->runtime) {
-        p->runtime = eddy_runtime_of_caller(p->caller, p->op->name, apply->address);
-        if (!p->runtime)
-            return eddy_failure();
+        eddy_status status = eddy_runtime_of_caller(p->caller, p->op->name, apply->address, &p->runtime);
+        if (status != EDDY_OK)
+            return status;
     }
     if (!eddy_runtime_is_running(p->runtime)) {
         char operands[192];
@@ -179,10 +179,10 @@ static eddy_status cast_inputs(plan *p) {
         if (p->specs[i].is_absent || p->inputs[i]->dtype == (uint8_t)p->compute ||
             !eddy_infer_is_promoted(p->op, operand))
             continue;
-        eddy_tensor *other = eddy_copy_cast(p->caller, p->inputs[i], p->compute, p->apply->address);
-        if (!other)
-            return p->caller->failure;
-        p->inputs[i] = other;
+        eddy_status status =
+            eddy_copy_cast(p->caller, p->inputs[i], p->compute, p->apply->address, &p->inputs[i]);
+        if (status != EDDY_OK)
+            return status;
         p->cast_count++;
     }
     return EDDY_OK;
@@ -259,9 +259,9 @@ static eddy_status check_target(plan *p, int32_t i) {
     const eddy_spec *spec = &p->output_specs[i];
     const char *op = p->op->name;
     const void *address = p->apply->address;
-    if (!eddy_tensor_check(target, op, "target", address))
-        return EDDY_INVALID_ARGUMENT;
-    eddy_status status = eddy_tensor_await_shape(target, op, address);
+    eddy_status status = eddy_tensor_check(target, op, "target", address);
+    if (status == EDDY_OK)
+        status = eddy_tensor_await_shape(target, op, address);
     if (status != EDDY_OK)
         return status;
     if (target->runtime != p->runtime)
@@ -707,24 +707,21 @@ static bool submit_short(plan *p, eddy_status *status) {
     if (apply->targets)
         return eddy_short_apply_to(p->caller, p->op, p->inputs, p->input_count, apply->attributes, apply->address,
                                    apply->targets[0], status) != EDDY_SHORT_NOT;
-    eddy_tensor *result =
-        eddy_short_apply(p->caller, p->op, p->inputs, p->input_count, apply->attributes, apply->address);
-    if (eddy_tensor_is_none(result))
-        return false;
+    eddy_tensor *result;
+    *status = eddy_short_apply(p->caller, p->op, p->inputs, p->input_count, apply->attributes, apply->address, &result);
     if (result)
         *apply->outputs = result;
-    else
-        *status = p->caller->failure;
-    return true;
+    return result || *status != EDDY_OK;
 }
 
 /* A result that can never be had is refused at the call. */
 static eddy_status check_sizes(const plan *p) {
     for (int32_t i = 0; i < p->op->output_count && !p->op->has_late_shape; i++) {
         const eddy_spec *spec = &p->output_specs[i];
-        int64_t bytes = (int64_t)eddy_dtype_bytes(spec->dtype);
-        for (int32_t d = 0; d < spec->shape.rank; d++)
-            bytes *= spec->shape.dims[d];
+        int64_t bytes;
+        if (!eddy_shape_count(spec->shape.rank, spec->shape.dims, &bytes) ||
+            __builtin_mul_overflow(bytes, (int64_t)eddy_dtype_bytes(spec->dtype), &bytes))
+            bytes = INT64_MAX;
         if (bytes > (INT64_C(1) << 30) && bytes > eddy_memory_limit())
             return eddy_infer_fail(&p->infer, EDDY_OUT_OF_MEMORY,
                                    "the result takes %lld bytes, more than the %lld there are", (long long)bytes,

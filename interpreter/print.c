@@ -286,9 +286,9 @@ static eddy_status format(sink *s, eddy_tensor *tensor, const eddy_format_option
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, op, address);
-    if (!eddy_tensor_check(tensor, op, "tensor", address))
-        return EDDY_INVALID_ARGUMENT;
-    eddy_status status = check_options(options, op, address);
+    eddy_status status = eddy_tensor_check(tensor, op, "tensor", address);
+    if (status == EDDY_OK)
+        status = check_options(options, op, address);
     if (status == EDDY_OK && !eddy_runtime_is_running(tensor->runtime))
         status = eddy_runtime_refuse(tensor->runtime, op, address, "");
     if (status == EDDY_OK)

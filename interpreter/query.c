@@ -4,19 +4,19 @@
 #include <interpreter/tensor.h>
 
 int32_t eddy_rank(const eddy_tensor *tensor) {
-    return eddy_tensor_check_shape(tensor, "rank", EDDY_CALL_ADDRESS()) ? tensor->rank : -1;
+    return eddy_tensor_check_shape(tensor, "rank", EDDY_CALL_ADDRESS()) == EDDY_OK ? tensor->rank : -1;
 }
 
 eddy_shape eddy_shape_of(const eddy_tensor *tensor) {
     eddy_shape shape = {.rank = -1};
-    if (eddy_tensor_check_shape(tensor, "shape_of", EDDY_CALL_ADDRESS()))
+    if (eddy_tensor_check_shape(tensor, "shape_of", EDDY_CALL_ADDRESS()) == EDDY_OK)
         eddy_tensor_shape(tensor, &shape);
     return shape;
 }
 
 /* The axis counted from the first; false with the error recorded. */
 static bool find_axis(const eddy_tensor *tensor, int32_t axis, const char *op, const void *address, int32_t *result) {
-    if (!eddy_tensor_check_shape(tensor, op, address))
+    if (eddy_tensor_check_shape(tensor, op, address) != EDDY_OK)
         return false;
     if (tensor->rank > 0 && eddy_axis_normalize(axis, tensor->rank, result))
         return true;
@@ -38,8 +38,9 @@ int64_t eddy_stride(const eddy_tensor *tensor, int32_t axis) {
 
 eddy_status eddy_strides(const eddy_tensor *tensor, int64_t *strides) {
     const void *address = EDDY_CALL_ADDRESS();
-    if (!eddy_tensor_check_shape(tensor, "strides", address))
-        return eddy_failure();
+    eddy_status status = eddy_tensor_check_shape(tensor, "strides", address);
+    if (status != EDDY_OK)
+        return status;
     if (!strides && tensor->rank > 0)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "strides", address, "strides: the array is NULL");
     for (int32_t d = 0; d < tensor->rank; d++)
@@ -48,28 +49,28 @@ eddy_status eddy_strides(const eddy_tensor *tensor, int64_t *strides) {
 }
 
 int64_t eddy_count(const eddy_tensor *tensor) {
-    return eddy_tensor_check_shape(tensor, "count", EDDY_CALL_ADDRESS()) ? tensor->count : -1;
+    return eddy_tensor_check_shape(tensor, "count", EDDY_CALL_ADDRESS()) == EDDY_OK ? tensor->count : -1;
 }
 
 int64_t eddy_offset(const eddy_tensor *tensor) {
-    return eddy_tensor_check_shape(tensor, "offset", EDDY_CALL_ADDRESS()) ? tensor->offset : -1;
+    return eddy_tensor_check_shape(tensor, "offset", EDDY_CALL_ADDRESS()) == EDDY_OK ? tensor->offset : -1;
 }
 
 eddy_dtype eddy_dtype_of(const eddy_tensor *tensor) {
-    bool is_tensor = eddy_tensor_check(tensor, "dtype_of", "tensor", EDDY_CALL_ADDRESS());
+    bool is_tensor = eddy_tensor_check(tensor, "dtype_of", "tensor", EDDY_CALL_ADDRESS()) == EDDY_OK;
     return is_tensor ? (eddy_dtype)tensor->dtype : EDDY_DTYPE_COUNT;
 }
 
 eddy_device eddy_device_of(const eddy_tensor *tensor) {
-    bool is_tensor = eddy_tensor_check(tensor, "device_of", "tensor", EDDY_CALL_ADDRESS());
+    bool is_tensor = eddy_tensor_check(tensor, "device_of", "tensor", EDDY_CALL_ADDRESS()) == EDDY_OK;
     return is_tensor ? eddy_tensor_device(tensor) : (eddy_device){EDDY_DEVICE_DEFAULT, 0};
 }
 
 eddy_runtime *eddy_runtime_of(const eddy_tensor *tensor) {
-    bool is_tensor = eddy_tensor_check(tensor, "runtime_of", "tensor", EDDY_CALL_ADDRESS());
+    bool is_tensor = eddy_tensor_check(tensor, "runtime_of", "tensor", EDDY_CALL_ADDRESS()) == EDDY_OK;
     return is_tensor ? tensor->runtime : NULL;
 }
 
 bool eddy_is_contiguous(const eddy_tensor *tensor) {
-    return eddy_tensor_check_shape(tensor, "is_contiguous", EDDY_CALL_ADDRESS()) && tensor->is_contiguous;
+    return eddy_tensor_check_shape(tensor, "is_contiguous", EDDY_CALL_ADDRESS()) == EDDY_OK && tensor->is_contiguous;
 }

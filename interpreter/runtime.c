@@ -180,15 +180,14 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     return EDDY_OK;
 }
 
-static eddy_runtime *create(const eddy_runtime_options *options, const void *address) {
+static eddy_status create(const eddy_runtime_options *options, const void *address, eddy_runtime **created) {
     eddy_runtime *runtime = eddy_memory_acquire_zeroed(sizeof(*runtime), EDDY_MEMORY_RUNTIME);
-    if (!runtime) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, "runtime_create", address, "runtime_create: no memory");
-        return NULL;
-    }
-    if (init(runtime, options) != EDDY_OK) {
+    if (!runtime)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, "runtime_create", address, "runtime_create: no memory");
+    eddy_status status = init(runtime, options);
+    if (status != EDDY_OK) {
         eddy_memory_release(runtime, sizeof(*runtime), EDDY_MEMORY_RUNTIME);
-        return NULL;
+        return status;
     }
     eddy_lock_acquire(&runtimes.lock);
     bool is_late = runtimes.is_exiting;
@@ -205,14 +204,14 @@ static eddy_runtime *create(const eddy_runtime_options *options, const void *add
         (void)!eddy_vm_close(runtime->vm, EDDY_FOREVER);
         eddy_vm_destroy(runtime->vm);
         eddy_memory_release(runtime, sizeof(*runtime), EDDY_MEMORY_RUNTIME);
-        eddy_fail(EDDY_SHUT_DOWN, "runtime_create", address, "runtime_create: the process is exiting");
-        return NULL;
+        return eddy_fail(EDDY_SHUT_DOWN, "runtime_create", address, "runtime_create: the process is exiting");
     }
     if (needs_hooks) {
         eddy_runtime_exit_first();
         eddy_process_at_fork_child(at_fork_child);
     }
-    return runtime;
+    *created = runtime;
+    return EDDY_OK;
 }
 
 eddy_runtime *eddy_runtime_create(const eddy_runtime_options *options) {
@@ -222,7 +221,9 @@ eddy_runtime *eddy_runtime_create(const eddy_runtime_options *options) {
         (void)!eddy_caller_refuse(caller, "runtime_create", address);
         return NULL;
     }
-    return create(options, address);
+    eddy_runtime *runtime = NULL;
+    (void)!create(options, address, &runtime);
+    return runtime;
 }
 
 eddy_runtime *eddy_runtime_retain(eddy_runtime *runtime) {
@@ -286,30 +287,32 @@ eddy_status eddy_runtime_shutdown(eddy_runtime *runtime, int64_t timeout) {
 
 /* ---- current ---- */
 
-static eddy_runtime *start_default(const void *address) {
-    eddy_runtime *runtime = eddy_load_acquire(&runtimes.standard);
-    if (EDDY_LIKELY(runtime != NULL))
-        return runtime;
+static eddy_status start_default(const void *address, eddy_runtime **runtime) {
+    *runtime = eddy_load_acquire(&runtimes.standard);
+    if (EDDY_LIKELY(*runtime != NULL))
+        return EDDY_OK;
+    eddy_status status = EDDY_OK;
     eddy_lock_acquire(&runtimes.starting);
-    runtime = eddy_load_relaxed(&runtimes.standard);
-    if (!runtime) {
-        runtime = create(NULL, address);
-        eddy_store_release(&runtimes.standard, runtime);
-    }
+    *runtime = eddy_load_relaxed(&runtimes.standard);
+    if (!*runtime)
+        status = create(NULL, address, runtime);
+    if (status == EDDY_OK)
+        eddy_store_release(&runtimes.standard, *runtime);
     eddy_lock_release(&runtimes.starting);
-    return runtime;
+    return status;
 }
 
-eddy_runtime *eddy_runtime_of_caller(eddy_caller *caller, const char *op, const void *address) {
-    if (EDDY_UNLIKELY(!eddy_caller_may_call(caller))) {
-        (void)!eddy_caller_refuse(caller, op, address);
-        return NULL;
-    }
-    return EDDY_UNLIKELY(caller->runtime != NULL) ? caller->runtime : start_default(address);
+eddy_status eddy_runtime_of_caller(eddy_caller *caller, const char *op, const void *address, eddy_runtime **runtime) {
+    if (EDDY_UNLIKELY(!eddy_caller_may_call(caller)))
+        return eddy_caller_refuse(caller, op, address);
+    *runtime = caller->runtime;
+    return EDDY_UNLIKELY(*runtime != NULL) ? EDDY_OK : start_default(address, runtime);
 }
 
 eddy_runtime *eddy_runtime_current(void) {
-    return eddy_runtime_of_caller(eddy_caller_get(), "runtime_current", EDDY_CALL_ADDRESS());
+    eddy_runtime *runtime = NULL;
+    (void)!eddy_runtime_of_caller(eddy_caller_get(), "runtime_current", EDDY_CALL_ADDRESS(), &runtime);
+    return runtime;
 }
 
 eddy_status eddy_runtime_use(eddy_runtime *runtime) {
@@ -331,32 +334,28 @@ eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, const char *op, con
 
 /* ---- waiting ---- */
 
-/* The current runtime, running; NULL with the error recorded and *status set. */
-static eddy_runtime *running(const char *op, const void *address, eddy_status *status) {
-    eddy_caller *caller = eddy_caller_get();
-    eddy_runtime *runtime = eddy_runtime_of_caller(caller, op, address);
-    *status = EDDY_OK;
-    if (!runtime)
-        *status = eddy_failure();
-    else if (!eddy_runtime_is_running(runtime))
-        *status = eddy_runtime_refuse(runtime, op, address, "");
-    return *status == EDDY_OK ? runtime : NULL;
+/* The current runtime, running. */
+static eddy_status find_running(const char *op, const void *address, eddy_runtime **runtime) {
+    eddy_status status = eddy_runtime_of_caller(eddy_caller_get(), op, address, runtime);
+    if (status == EDDY_OK && !eddy_runtime_is_running(*runtime))
+        status = eddy_runtime_refuse(*runtime, op, address, "");
+    return status;
 }
 
 eddy_status eddy_sync(int64_t timeout) {
     const void *address = EDDY_CALL_ADDRESS();
-    eddy_status status;
-    eddy_runtime *runtime = running("sync", address, &status);
+    eddy_runtime *runtime;
+    eddy_status status = find_running("sync", address, &runtime);
     eddy_vm_wait wait = {timeout, "sync", address};
-    return runtime ? eddy_vm_sync(runtime->vm, &wait, NULL) : status;
+    return status == EDDY_OK ? eddy_vm_sync(runtime->vm, &wait, NULL) : status;
 }
 
 eddy_status eddy_sync_deleters(int64_t timeout) {
     const void *address = EDDY_CALL_ADDRESS();
-    eddy_status status;
-    eddy_runtime *runtime = running("sync_deleters", address, &status);
+    eddy_runtime *runtime;
+    eddy_status status = find_running("sync_deleters", address, &runtime);
     eddy_vm_wait wait = {timeout, "sync_deleters", address};
-    return runtime ? eddy_vm_sync_service(runtime->vm, &wait) : status;
+    return status == EDDY_OK ? eddy_vm_sync_service(runtime->vm, &wait) : status;
 }
 
 /* The storages of a list whose tensors are all of one runtime. */
@@ -364,8 +363,9 @@ static eddy_status gather(eddy_list tensors, eddy_storage_number *storages, eddy
                           const void *address) {
     for (int64_t i = 0; i < tensors.count; i++) {
         const eddy_tensor *tensor = tensors.items[i];
-        if (!eddy_tensor_check_item(tensor, "recover", "tensors", i, address))
-            return EDDY_INVALID_ARGUMENT;
+        eddy_status status = eddy_tensor_check_item(tensor, "recover", "tensors", i, address);
+        if (status != EDDY_OK)
+            return status;
         if (*runtime && tensor->runtime != *runtime)
             return eddy_fail(EDDY_RUNTIME_MISMATCH, "recover", address,
                              "recover: tensor %lld belongs to another runtime than tensor 0", (long long)i);
@@ -402,10 +402,10 @@ eddy_status eddy_recover(eddy_list tensors) {
 
 eddy_status eddy_runtime_counters(eddy_runtime *runtime, eddy_counters *counters) {
     const void *address = EDDY_CALL_ADDRESS();
-    eddy_status status;
     if (!counters)
         return eddy_fail(EDDY_INVALID_ARGUMENT, "runtime_counters", address, "runtime_counters: counters is NULL");
-    if (!runtime && !(runtime = running("runtime_counters", address, &status)))
+    eddy_status status = runtime ? EDDY_OK : find_running("runtime_counters", address, &runtime);
+    if (status != EDDY_OK)
         return status;
     eddy_vm_counters read = eddy_vm_counters_read(runtime->vm);
     eddy_counters full = {.size = counters->size,
@@ -419,21 +419,21 @@ eddy_status eddy_runtime_counters(eddy_runtime *runtime, eddy_counters *counters
 }
 
 int32_t eddy_thread_count(void) {
-    eddy_status status;
-    eddy_runtime *runtime = running("thread_count", EDDY_CALL_ADDRESS(), &status);
-    return runtime ? eddy_vm_thread_count(runtime->vm) : 0;
+    eddy_runtime *runtime;
+    eddy_status status = find_running("thread_count", EDDY_CALL_ADDRESS(), &runtime);
+    return status == EDDY_OK ? eddy_vm_thread_count(runtime->vm) : 0;
 }
 
 int64_t eddy_trim(void) {
-    eddy_status status;
-    eddy_runtime *runtime = running("trim", EDDY_CALL_ADDRESS(), &status);
-    return runtime ? eddy_caller_trim(eddy_caller_self) + eddy_vm_trim(runtime->vm) : 0;
+    eddy_runtime *runtime;
+    eddy_status status = find_running("trim", EDDY_CALL_ADDRESS(), &runtime);
+    return status == EDDY_OK ? eddy_caller_trim(eddy_caller_self) + eddy_vm_trim(runtime->vm) : 0;
 }
 
 eddy_status eddy_dump(void) {
-    eddy_status status;
-    eddy_runtime *runtime = running("dump", EDDY_CALL_ADDRESS(), &status);
-    if (runtime)
+    eddy_runtime *runtime;
+    eddy_status status = find_running("dump", EDDY_CALL_ADDRESS(), &runtime);
+    if (status == EDDY_OK)
         eddy_vm_dump(runtime->vm);
     return status;
 }

@@ -38,8 +38,9 @@ struct eddy_runtime {
     struct eddy_runtime *exit_next; /* the exiting thread only: those that it waits for */
 };
 
-/* The calling thread's current runtime; starts the default one. NULL with the error recorded under `op`. */
-eddy_runtime *eddy_runtime_of_caller(eddy_caller *caller, const char *op, const void *address);
+/* The calling thread's current runtime; starts the default one. Errors are recorded under `op`. */
+EDDY_MUST_USE eddy_status eddy_runtime_of_caller(eddy_caller *caller, const char *op, const void *address,
+                                                 eddy_runtime **runtime);
 
 /* The exit handler runs before all that is registered now: a library that kernels use has just made static objects, which
  * must not be gone while work is in flight. Any thread. */

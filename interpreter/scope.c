@@ -50,28 +50,30 @@ void eddy_scope_replace(eddy_tensor *tensor, eddy_tensor *other) {
     eddy_store_relaxed(&tensor->scope, NULL);
 }
 
-eddy_scope *eddy_scope_begin(void) {
-    const void *address = EDDY_CALL_ADDRESS();
-    eddy_caller *caller = eddy_caller_get();
-    if (caller && caller->callback == EDDY_CALLBACK_DELETER) {
-        eddy_fail(EDDY_WRONG_THREAD, "scope_begin", address, "scope_begin: a deleter may only retain and release");
-        return NULL;
-    }
+eddy_status eddy_scope_open(eddy_caller *caller, const void *address, eddy_scope **opened) {
+    if (caller && caller->callback == EDDY_CALLBACK_DELETER)
+        return eddy_fail(EDDY_WRONG_THREAD, "scope_begin", address,
+                         "scope_begin: a deleter may only retain and release");
     eddy_scope *scope = caller ? caller->idle_scopes : NULL;
     if (scope) {
         caller->idle_scopes = scope->outer;
     } else {
         scope = caller ? eddy_memory_acquire_zeroed(sizeof(*scope), EDDY_MEMORY_HANDLE) : NULL;
-        if (!scope) {
-            eddy_fail(EDDY_OUT_OF_MEMORY, "scope_begin", address, "scope_begin: no memory for a scope");
-            return NULL;
-        }
+        if (!scope)
+            return eddy_fail(EDDY_OUT_OF_MEMORY, "scope_begin", address, "scope_begin: no memory for a scope");
         scope->caller = caller;
     }
     scope->outer = caller->scope;
     scope->depth = scope->outer ? scope->outer->depth + 1 : 1;
     scope->magic = EDDY_SCOPE_MAGIC;
     caller->scope = scope;
+    *opened = scope;
+    return EDDY_OK;
+}
+
+eddy_scope *eddy_scope_begin(void) {
+    eddy_scope *scope = NULL;
+    (void)!eddy_scope_open(eddy_caller_get(), EDDY_CALL_ADDRESS(), &scope);
     return scope;
 }
 
@@ -121,7 +123,8 @@ eddy_tensor *eddy_scope_return(eddy_scope *scope, eddy_tensor *tensor) {
         eddy_fail(EDDY_INVALID_ARGUMENT, "scope_return", address, "scope_return: the scope is NULL");
         return NULL;
     }
-    if (!is_usable(scope, "scope_return", address) || !eddy_tensor_check(tensor, "scope_return", "tensor", address))
+    if (!is_usable(scope, "scope_return", address) ||
+        eddy_tensor_check(tensor, "scope_return", "tensor", address) != EDDY_OK)
         return NULL;
     eddy_scope *from = eddy_load_acquire(&tensor->scope);
     if (!from || from->caller != scope->caller || from->depth < scope->depth)
@@ -154,7 +157,7 @@ void eddy_release(eddy_tensor **tensor) {
     *tensor = NULL;
     if (!released || eddy_tensor_is_none(released))
         return;
-    if (!eddy_tensor_check(released, "release", "tensor", EDDY_CALL_ADDRESS()))
+    if (eddy_tensor_check(released, "release", "tensor", EDDY_CALL_ADDRESS()) != EDDY_OK)
         return;
     eddy_scope *scope = take_retained(released) ? NULL : eddy_load_acquire(&released->scope);
     if (EDDY_UNLIKELY(scope && scope->caller != eddy_caller_self)) {
@@ -170,7 +173,7 @@ void eddy_release(eddy_tensor **tensor) {
 eddy_tensor *eddy_retain(eddy_tensor *tensor) {
     if (!tensor || eddy_tensor_is_none(tensor))
         return tensor;
-    if (!eddy_tensor_check(tensor, "retain", "tensor", EDDY_CALL_ADDRESS()))
+    if (eddy_tensor_check(tensor, "retain", "tensor", EDDY_CALL_ADDRESS()) != EDDY_OK)
         return NULL;
     eddy_tensor_retain(tensor);
     eddy_add_relaxed(&tensor->retained, 1u);

@@ -110,23 +110,23 @@ static inline void describe_result(eddy_tensor *result, const eddy_tensor *first
         result->axes[d] = first->axes[d];
 }
 
-static __attribute__((noinline)) eddy_tensor *fail_handle(eddy_caller *caller, const eddy_op *op, const void *address) {
-    caller->failure = eddy_fail(EDDY_OUT_OF_MEMORY, op->name, address, "%s: no memory for a handle", op->name);
-    return NULL;
+static __attribute__((noinline)) eddy_status fail_handle(const eddy_op *op, const void *address) {
+    return eddy_fail(EDDY_OUT_OF_MEMORY, op->name, address, "%s: no memory for a handle", op->name);
 }
 
-eddy_tensor *eddy_short_apply(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count,
-                              const void *attributes, const void *address) {
+eddy_status eddy_short_apply(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count,
+                             const void *attributes, const void *address, eddy_tensor **result) {
+    *result = NULL;
     short_call call;
     if (EDDY_UNLIKELY(!prepare(&call, caller, op, inputs, input_count, attributes)))
-        return EDDY_NONE;
+        return EDDY_OK;
     eddy_tensor *first = inputs[0];
     eddy_runtime *runtime = first->runtime;
     if (EDDY_UNLIKELY(!eddy_scope_reserve(caller, 1)))
-        return fail_handle(caller, op, address);
+        return fail_handle(op, address);
     eddy_tensor *made = eddy_tensor_acquire(caller, runtime, address);
     if (EDDY_UNLIKELY(!made))
-        return fail_handle(caller, op, address);
+        return fail_handle(op, address);
     describe_result(made, first, &call);
     eddy_vm_operand *output = &call.operands[input_count];
     *output = call.route->output;
@@ -134,13 +134,13 @@ eddy_tensor *eddy_short_apply(eddy_caller *caller, const eddy_op *op, eddy_tenso
     eddy_status status = submit(&call, caller, runtime, input_count, true, address);
     if (EDDY_UNLIKELY(status != EDDY_OK)) {
         eddy_tensor_discard(caller, made);
-        caller->failure = status;
-        return NULL;
+        return status;
     }
     made->storage = output->storage;
     if (caller->scope)
         eddy_scope_own(caller, made);
-    return made;
+    *result = made;
+    return EDDY_OK;
 }
 
 /* ---- to a given one ---- */

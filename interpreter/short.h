@@ -13,10 +13,11 @@ typedef enum eddy_short_result {
     EDDY_SHORT_NOT,    /* not such a call (nothing happened, nothing is recorded): it goes the long way */
 } eddy_short_result;
 
-/* Tries to issue op(inputs). attributes: the op's struct, only read. Returns the new tensor, the scope's or the
- * caller's; NULL with the error recorded (and in caller->failure); or EDDY_NONE where it is not such a call. */
-eddy_tensor *eddy_short_apply(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count,
-                              const void *attributes, const void *address);
+/* Tries to issue op(inputs). attributes: the op's struct, only read. *result: the new tensor, the scope's or the caller's; NULL
+ * on failure, and with OK where it is not such a call. */
+EDDY_MUST_USE eddy_status eddy_short_apply(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs,
+                                           int64_t input_count, const void *attributes, const void *address,
+                                           eddy_tensor **result);
 
 /* The same to a target that exists. */
 eddy_short_result eddy_short_apply_to(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs,

@@ -54,9 +54,11 @@ static eddy_status close_gaps(const eddy_apply *apply, eddy_tensor **inputs, int
         int64_t items = apply->list_counts[list], before = *input_count;
         for (int64_t k = 0; k < items; k++, at++) {
             bool is_left_out = items == count && is_gap(gaps[k]);
-            if (is_left_out && apply->inputs + at != gaps + k &&
-                !eddy_tensor_check_item(apply->inputs[at], op->name, op->operands[i].name, k, apply->address))
-                return EDDY_INVALID_ARGUMENT;
+            eddy_status status = EDDY_OK;
+            if (is_left_out && apply->inputs + at != gaps + k)
+                status = eddy_tensor_check_item(apply->inputs[at], op->name, op->operands[i].name, k, apply->address);
+            if (status != EDDY_OK)
+                return status;
             if (!is_left_out)
                 inputs[(*input_count)++] = apply->inputs[at];
         }

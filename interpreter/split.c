@@ -37,9 +37,7 @@ static eddy_status begin(splitting *s, int32_t axis) {
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, s->op, s->address);
-    if (!eddy_tensor_check(s->tensor, s->op, "tensor", s->address))
-        return EDDY_INVALID_ARGUMENT;
-    eddy_status status = eddy_tensor_await_shape(s->tensor, s->op, s->address);
+    eddy_status status = eddy_tensor_check_shape(s->tensor, s->op, s->address);
     if (status != EDDY_OK)
         return status;
     if (!eddy_axis_normalize(axis, s->tensor->rank, &s->axis) || s->tensor->rank == 0)
@@ -48,22 +46,26 @@ static eddy_status begin(splitting *s, int32_t axis) {
     return EDDY_OK;
 }
 
+static eddy_tensor *make_part(const splitting *s, int64_t i, int64_t at, int64_t *length) {
+    *length = s->sizes ? s->sizes[i] : s->size;
+    if (*length > s->dim - at)
+        *length = s->dim - at;
+    return eddy_narrow(s->tensor, s->axis, at, *length);
+}
+
 /* Makes the parts: all or none. */
 static eddy_status make_parts(const splitting *s, eddy_tensor **outputs) {
-    int64_t at = 0;
-    for (int64_t i = 0; i < s->count; i++) {
-        int64_t length = s->sizes ? s->sizes[i] : s->size;
-        if (length > s->dim - at)
-            length = s->dim - at;
-        outputs[i] = eddy_narrow(s->tensor, s->axis, at, length);
-        if (!outputs[i]) {
-            while (i-- > 0)
-                eddy_release(&outputs[i]);
-            return EDDY_OUT_OF_MEMORY; /* the range is right: nothing else fails */
-        }
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
+    int64_t made = 0;
+    for (int64_t at = 0, length; made < s->count && (outputs[made] = make_part(s, made, at, &length)); made++)
         at += length;
-    }
-    return EDDY_OK;
+    eddy_outcome_end(&outcome);
+    if (made == s->count)
+        return EDDY_OK;
+    while (made-- > 0)
+        eddy_release(&outputs[made]);
+    return eddy_outcome_why(&outcome);
 }
 
 /* The number of parts to *count, and the parts where there is an array for them. */

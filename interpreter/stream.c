@@ -25,9 +25,10 @@ static eddy_stream *make_stream(eddy_runtime *runtime, const eddy_stream_options
 eddy_stream *eddy_stream_create(eddy_device device, const eddy_stream_options *options) {
     const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
-    eddy_runtime *runtime = eddy_runtime_of_caller(caller, "stream_create", address);
+    eddy_runtime *runtime;
     eddy_device resolved;
-    if (!runtime || eddy_runtime_device(caller, runtime, &device, "stream_create", address, &resolved) != EDDY_OK)
+    if (eddy_runtime_of_caller(caller, "stream_create", address, &runtime) != EDDY_OK ||
+        eddy_runtime_device(caller, runtime, &device, "stream_create", address, &resolved) != EDDY_OK)
         return NULL;
     return make_stream(runtime, options, address);
 }
@@ -94,8 +95,8 @@ void eddy_stream_scope_end_all(eddy_caller *caller) {
 eddy_event *eddy_event_record(eddy_stream *stream) {
     const void *address = EDDY_CALL_ADDRESS();
     eddy_caller *caller = eddy_caller_get();
-    eddy_runtime *runtime = eddy_runtime_of_caller(caller, "event_record", address);
-    if (!runtime)
+    eddy_runtime *runtime;
+    if (eddy_runtime_of_caller(caller, "event_record", address, &runtime) != EDDY_OK)
         return NULL;
     if (stream)
         runtime = stream->runtime;

@@ -4,15 +4,12 @@
 #include <interpreter/tensor.h>
 
 /* Takes a tensor made here in place of what was there. */
-static eddy_status replace(eddy_sum *sum, eddy_tensor *made) {
-    if (!made)
-        return eddy_failure();
+static void replace(eddy_sum *sum, eddy_tensor *made) {
     eddy_tensor_retain(made);
     if (sum->tensor)
         eddy_tensor_drop(sum->tensor);
     sum->tensor = made;
     sum->is_own = true;
-    return EDDY_OK;
 }
 
 eddy_status eddy_sum_add(eddy_sum *sum, eddy_tensor *gradient, bool creates) {
@@ -26,15 +23,24 @@ eddy_status eddy_sum_add(eddy_sum *sum, eddy_tensor *gradient, bool creates) {
         return status;
     if (sum->is_own && !creates)
         return eddy_gradient_ops_table.add_to(sum->tensor, gradient);
-    return replace(sum, eddy_gradient_ops_table.add(sum->tensor, gradient));
+    eddy_tensor *made;
+    status = eddy_gradient_ops_table.add(sum->tensor, gradient, &made);
+    if (status == EDDY_OK)
+        replace(sum, made);
+    return status;
 }
 
 /* Room for the whole, nothing of it written. */
 static eddy_status begin(eddy_sum *sum, const eddy_spec *whole, const eddy_view_attributes *part, eddy_device device) {
+    eddy_tensor *made;
+    eddy_status status = eddy_gradient_ops_table.room(whole, part, device, &made);
+    if (status != EDDY_OK)
+        return status;
     sum->is_partial = true;
     sum->axis = part->axes[0];
     sum->begin = sum->end = part->start;
-    return replace(sum, eddy_gradient_ops_table.room(whole, part, device));
+    replace(sum, made);
+    return EDDY_OK;
 }
 
 /* Whether the part lies at an end of what has been written. */
@@ -59,8 +65,12 @@ eddy_status eddy_sum_add_part(eddy_sum *sum, const eddy_spec *whole, const eddy_
     }
     if (status == EDDY_OK && !is_within(sum, part))
         status = eddy_sum_complete(sum);
-    if (status == EDDY_OK && !sum->is_own)
-        status = replace(sum, eddy_gradient_ops_table.clone(sum->tensor));
+    if (status == EDDY_OK && !sum->is_own) {
+        eddy_tensor *made;
+        status = eddy_gradient_ops_table.clone(sum->tensor, &made);
+        if (status == EDDY_OK)
+            replace(sum, made);
+    }
     return status == EDDY_OK ? eddy_gradient_ops_table.add_part(sum->tensor, part, gradient) : status;
 }
 

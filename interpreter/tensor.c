@@ -361,31 +361,26 @@ void eddy_tensor_alias(eddy_tensor *alias, const eddy_tensor *tensor) {
 
 /* ---- at the door ---- */
 
-bool eddy_tensor_check(const eddy_tensor *tensor, const char *op, const char *what, const void *address) {
+eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *op, const char *what, const void *address) {
     if (EDDY_UNLIKELY(!tensor)) {
         /* It failed before, and the slot says why; only an empty slot learns something new. */
         eddy_error error;
-        if (!eddy_error_peek(&error))
-            eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s is NULL", op, what);
-        eddy_failure_repeat(EDDY_INVALID_ARGUMENT);
-        return false;
+        if (eddy_error_peek(&error))
+            return EDDY_INVALID_ARGUMENT;
+        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s is NULL", op, what);
     }
-    if (EDDY_UNLIKELY(eddy_tensor_is_none(tensor))) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, op, address,
-                  "%s: %s is EDDY_NONE, which stands for absent optional operands only", op, what);
-        return false;
-    }
-    if (EDDY_UNLIKELY(eddy_load_relaxed(&tensor->references) == 0)) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s was released before, or is no tensor", op, what);
-        return false;
-    }
-    return true;
+    if (EDDY_UNLIKELY(eddy_tensor_is_none(tensor)))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address,
+                         "%s: %s is EDDY_NONE, which stands for absent optional operands only", op, what);
+    if (EDDY_UNLIKELY(eddy_load_relaxed(&tensor->references) == 0))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s was released before, or is no tensor", op, what);
+    return EDDY_OK;
 }
 
-bool eddy_tensor_check_item(const eddy_tensor *tensor, const char *op, const char *list, int64_t item,
-                            const void *address) {
+eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *op, const char *list, int64_t item,
+                                   const void *address) {
     if (EDDY_LIKELY((uintptr_t)tensor > (uintptr_t)EDDY_NONE && eddy_load_relaxed(&tensor->references) > 0))
-        return true;
+        return EDDY_OK;
     char what[96];
     snprintf(what, sizeof(what), "%s[%lld]", list, (long long)item);
     return eddy_tensor_check(tensor, op, what, address);
@@ -426,9 +421,15 @@ void eddy_tensor_fork_child(void) {
     late_lock = (eddy_lock){0};
 }
 
-bool eddy_tensor_check_shape(const eddy_tensor *tensor, const char *op, const void *address) {
-    return eddy_tensor_check(tensor, op, "tensor", address) &&
-           eddy_tensor_await_shape((eddy_tensor *)tensor, op, address) == EDDY_OK;
+eddy_status eddy_tensor_check_shape(const eddy_tensor *tensor, const char *op, const void *address) {
+    eddy_status status = eddy_tensor_check(tensor, op, "tensor", address);
+    return status == EDDY_OK ? eddy_tensor_await_shape((eddy_tensor *)tensor, op, address) : status;
+}
+
+eddy_status eddy_tensor_check_item_shape(eddy_tensor *tensor, const char *op, const char *list, int64_t item,
+                                         const void *address) {
+    eddy_status status = eddy_tensor_check_item(tensor, op, list, item, address);
+    return status == EDDY_OK ? eddy_tensor_await_shape(tensor, op, address) : status;
 }
 
 int eddy_tensor_describe(const eddy_tensor *tensor, char *buffer, size_t size) {

@@ -194,13 +194,14 @@ static inline void eddy_tensor_note_write(eddy_tensor *tensor) {
 
 /* ---- at the door ---- */
 
-/* Whether a pointer from the user is a tensor: NULL is not (it failed before: recorded only in an empty slot), EDDY_NONE is not,
+/* OK where a pointer from the user is a tensor: NULL is not (it failed before: recorded only in an empty slot), EDDY_NONE is not,
  * and a handle that waits to be used again is not. `what` names the operand for the sentence. */
-bool eddy_tensor_check(const eddy_tensor *tensor, const char *op, const char *what, const void *address);
+EDDY_MUST_USE eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *op, const char *what,
+                                            const void *address);
 
 /* The same for an item of a list, which the sentence names: "tensors[3]". */
-bool eddy_tensor_check_item(const eddy_tensor *tensor, const char *op, const char *list, int64_t item,
-                            const void *address);
+EDDY_MUST_USE eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *op, const char *list,
+                                                 int64_t item, const void *address);
 
 /* Waits for a late shape. */
 EDDY_MUST_USE eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, const char *op, const void *address);
@@ -212,7 +213,9 @@ static inline bool eddy_tensor_is_late(const eddy_tensor *tensor) {
 }
 
 /* check, then await_shape. */
-bool eddy_tensor_check_shape(const eddy_tensor *tensor, const char *op, const void *address);
+EDDY_MUST_USE eddy_status eddy_tensor_check_shape(const eddy_tensor *tensor, const char *op, const void *address);
+EDDY_MUST_USE eddy_status eddy_tensor_check_item_shape(eddy_tensor *tensor, const char *op, const char *list,
+                                                       int64_t item, const void *address);
 
 /* "f32[64, 784]" as snprintf does. */
 int eddy_tensor_describe(const eddy_tensor *tensor, char *buffer, size_t size);

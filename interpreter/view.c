@@ -31,7 +31,7 @@ static bool begin(viewing *v, eddy_tensor *tensor, const char *op, const void *a
         (void)!eddy_caller_refuse(caller, op, address);
         return false;
     }
-    if (!eddy_tensor_check_shape(tensor, op, address))
+    if (eddy_tensor_check_shape(tensor, op, address) != EDDY_OK)
         return false;
     eddy_tensor_layout(tensor, &v->layout);
     return true;
@@ -169,8 +169,8 @@ static bool reshape_layout(eddy_layout *layout, const eddy_shape *shape) {
 
 /* The elements copied row-major, under another shape. */
 static eddy_tensor *copied(const viewing *v, const eddy_shape *shape) {
-    eddy_tensor *copy = eddy_copy_contiguous(eddy_caller_self, v->tensor, v->address);
-    if (!copy)
+    eddy_tensor *copy;
+    if (eddy_copy_contiguous(eddy_caller_self, v->tensor, v->address, &copy) != EDDY_OK)
         return NULL;
     viewing of_copy = {.op = v->op,
                        .address = v->address,

@@ -276,7 +276,7 @@ def entry_lines(entry, ops):
         formula = Formula(entry, text, ops)
         rows.append(needs_row(number, formula.inputs, formula.outputs))
         body += [f"    if (call->wanted[{number}]) {{", f"        call->results[{number}] = {formula.code};",
-                 f"        if (!call->results[{number}])", "            return eddy_failure();", "    }"]
+                 f"        if (!call->results[{number}])", "            return eddy_outcome_why(call->outcome);", "    }"]
     lines = []
     if function and body:
         body.append(f"    return eddy_gradient_{function}(call);")

@@ -31,14 +31,14 @@ eddy_status eddy_gradient_gelu_backward(const eddy_gradient_call *call) {
                                               .approximate = (eddy_approximate)arguments->approximate};
         call->results[0] = eddy_gelu_backward(grad, x, &options);
         if (!call->results[0])
-            return eddy_failure();
+            return eddy_outcome_why(call->outcome);
     }
     if (call->wanted[1]) {
         eddy_tensor *curvature =
             arguments->approximate == EDDY_APPROXIMATE_NONE ? curvature_exact(x) : curvature_tanh(x);
         call->results[1] = eddy_mul(eddy_mul(grad, call->inputs[0]), curvature);
         if (!call->results[1])
-            return eddy_failure();
+            return eddy_outcome_why(call->outcome);
     }
     return EDDY_OK;
 }

@@ -112,7 +112,7 @@ eddy_status eddy_gradient_sdpa(const eddy_gradient_call *call) {
     if (call->wanted[0] || call->wanted[1] || call->wanted[2])
         status = to_operands(call);
     if (status == EDDY_OK && call->wanted[3] && !(call->results[3] = to_mask(call)))
-        return eddy_failure();
+        return eddy_outcome_why(call->outcome);
     return status;
 }
 
@@ -153,7 +153,7 @@ eddy_status eddy_gradient_sdpa_backward(const eddy_gradient_call *call) {
     };
     for (int i = GRAD; i <= (call->wanted[MASK] ? MASK : V); i++) {
         if (!results[i])
-            return eddy_failure();
+            return eddy_outcome_why(call->outcome);
         call->results[i] = results[i];
     }
     return EDDY_OK;

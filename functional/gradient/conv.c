@@ -63,7 +63,7 @@ static eddy_tensor *of_bias(eddy_tensor *grad) {
 static eddy_status check_results(const eddy_gradient_call *call) {
     for (int64_t i = 0; i < call->input_count; i++)
         if (call->wanted[i] && !call->results[i])
-            return eddy_failure();
+            return eddy_outcome_why(call->outcome);
     return EDDY_OK;
 }
 

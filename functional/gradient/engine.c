@@ -7,16 +7,42 @@ static eddy_status add_to(eddy_tensor *sum, eddy_tensor *summand) {
     return eddy_add_inplace(sum, summand);
 }
 
-static eddy_tensor *ones_like(eddy_tensor *tensor) {
-    return eddy_ones_like(tensor, NULL);
+/* What became of `made`, made since the outcome began. */
+static eddy_status give(eddy_outcome *outcome, eddy_tensor *made, eddy_tensor **result) {
+    eddy_outcome_end(outcome);
+    if (!made)
+        return eddy_outcome_why(outcome);
+    *result = made;
+    return EDDY_OK;
 }
 
-static eddy_tensor *zeros(const eddy_spec *spec, eddy_device device) {
+static eddy_status add(eddy_tensor *a, eddy_tensor *b, eddy_tensor **result) {
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
+    return give(&outcome, eddy_add(a, b), result);
+}
+
+static eddy_status clone(eddy_tensor *tensor, eddy_tensor **result) {
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
+    return give(&outcome, eddy_clone(tensor), result);
+}
+
+static eddy_status ones_like(eddy_tensor *tensor, eddy_tensor **result) {
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
+    return give(&outcome, eddy_ones_like(tensor, NULL), result);
+}
+
+static eddy_status zeros(const eddy_spec *spec, eddy_device device, eddy_tensor **result) {
     eddy_zeros_options options = {.size = sizeof(options), .device = device};
-    return eddy_zeros(spec->shape, spec->dtype, &options);
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
+    return give(&outcome, eddy_zeros(spec->shape, spec->dtype, &options), result);
 }
 
-static eddy_tensor *room(const eddy_spec *spec, const eddy_view_attributes *part, eddy_device device) {
+static eddy_status room(const eddy_spec *spec, const eddy_view_attributes *part, eddy_device device,
+                        eddy_tensor **result) {
     eddy_empty_options options = {.size = sizeof(options), .device = device};
     eddy_shape shape = spec->shape;
     eddy_axes back = {.count = shape.rank};
@@ -24,10 +50,12 @@ static eddy_tensor *room(const eddy_spec *spec, const eddy_view_attributes *part
         shape.dims[d] = spec->shape.dims[part->order[d]];
         back.axes[part->order[d]] = d;
     }
-    return eddy_permute(eddy_empty(shape, spec->dtype, &options), &back);
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
+    return give(&outcome, eddy_permute(eddy_empty(shape, spec->dtype, &options), &back), result);
 }
 
-static eddy_tensor *place_of(eddy_tensor *whole, const eddy_view_attributes *part) {
+static eddy_tensor *view_of(eddy_tensor *whole, const eddy_view_attributes *part) {
     if (part->is_removed)
         return eddy_select(whole, part->axes[0], part->start);
     if (part->step == 1 || part->length == 0)
@@ -35,34 +63,39 @@ static eddy_tensor *place_of(eddy_tensor *whole, const eddy_view_attributes *par
     return eddy_slice(whole, part->axes[0], part->start, part->start + (part->length - 1) * part->step + 1, part->step);
 }
 
+static eddy_status place_of(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor **place) {
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
+    return give(&outcome, view_of(whole, part), place);
+}
+
 static eddy_status put_part(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor *gradient) {
-    eddy_tensor *place = place_of(whole, part);
-    if (!place)
-        return eddy_failure();
-    return eddy_copy_into(gradient, place);
+    eddy_tensor *place = NULL;
+    eddy_status status = place_of(whole, part, &place);
+    return status == EDDY_OK ? eddy_copy_into(gradient, place) : status;
 }
 
 static eddy_status add_part(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor *gradient) {
-    eddy_tensor *place = place_of(whole, part);
-    if (!place)
-        return eddy_failure();
-    return eddy_add_inplace(place, gradient);
+    eddy_tensor *place = NULL;
+    eddy_status status = place_of(whole, part, &place);
+    return status == EDDY_OK ? eddy_add_inplace(place, gradient) : status;
 }
 
 static eddy_status clear(eddy_tensor *whole, int32_t axis, int64_t begin, int64_t end) {
     if (begin == end)
         return EDDY_OK;
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
     eddy_tensor *place = eddy_narrow(whole, axis, begin, end - begin);
     eddy_zeros_options options = {.size = sizeof(options), .device = eddy_device_of(whole)};
     eddy_tensor *zero = eddy_expand(eddy_zeros(EDDY_SHAPE(), eddy_dtype_of(whole), &options), eddy_shape_of(whole));
     zero = eddy_narrow(zero, axis, begin, end - begin);
-    if (!place || !zero)
-        return eddy_failure();
-    return eddy_copy_into(zero, place);
+    eddy_outcome_end(&outcome);
+    return place && zero ? eddy_copy_into(zero, place) : eddy_outcome_why(&outcome);
 }
 
 /* Sums over what broadcasting added in front or stretched, in the wider dtype. */
-static eddy_tensor *fit(eddy_tensor *gradient, const eddy_spec *spec) {
+static eddy_tensor *fitted(eddy_tensor *gradient, const eddy_spec *spec) {
     eddy_shape from = eddy_shape_of(gradient);
     eddy_axes axes = {0};
     int32_t added = from.rank - spec->shape.rank;
@@ -81,10 +114,16 @@ static eddy_tensor *fit(eddy_tensor *gradient, const eddy_spec *spec) {
     return gradient;
 }
 
+static eddy_status fit(eddy_tensor *gradient, const eddy_spec *spec, eddy_tensor **result) {
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
+    return give(&outcome, fitted(gradient, spec), result);
+}
+
 const eddy_gradient_ops eddy_gradient_ops_table = {
-    .add = eddy_add,
+    .add = add,
     .add_to = add_to,
-    .clone = eddy_clone,
+    .clone = clone,
     .ones_like = ones_like,
     .zeros = zeros,
     .room = room,

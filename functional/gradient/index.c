@@ -6,7 +6,7 @@
 
 static eddy_status give(const eddy_gradient_call *call, int64_t i, eddy_tensor *result) {
     if (!result)
-        return eddy_failure();
+        return eddy_outcome_why(call->outcome);
     call->results[i] = result;
     return EDDY_OK;
 }
@@ -77,7 +77,7 @@ eddy_status eddy_gradient_masked_scatter(const eddy_gradient_call *call) {
     for (int32_t d = 0; d < source->rank; d++)
         count *= source->dims[d];
     if (!taken)
-        return eddy_failure();
+        return eddy_outcome_why(call->outcome);
     eddy_tensor *flat = eddy_pad(taken, EDDY_SHAPE(0), EDDY_SHAPE(count - eddy_dim(taken, 0)), EDDY_S(0));
     return give(call, 2, eddy_reshape(flat, *source));
 }

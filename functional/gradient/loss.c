@@ -9,7 +9,7 @@ enum { GRAD, INPUT, TARGET, WEIGHT, POS_WEIGHT };
 
 static eddy_status give(const eddy_gradient_call *call, int operand, eddy_tensor *result) {
     call->results[operand] = result;
-    return result ? EDDY_OK : eddy_failure();
+    return result ? EDDY_OK : eddy_outcome_why(call->outcome);
 }
 
 /* The tensor over the number of elements where the loss is their mean. */

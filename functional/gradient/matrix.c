@@ -26,7 +26,7 @@ eddy_status eddy_gradient_matmul(const eddy_gradient_call *call) {
         if (a_rank == 1 && result)
             result = eddy_squeeze(result, EDDY_AXES(-2));
         if (!result)
-            return eddy_failure();
+            return eddy_outcome_why(call->outcome);
         call->results[0] = result;
     }
     if (call->wanted[1]) {
@@ -34,7 +34,7 @@ eddy_status eddy_gradient_matmul(const eddy_gradient_call *call) {
         if (b_rank == 1 && result)
             result = eddy_squeeze(result, EDDY_AXES(-1));
         if (!result)
-            return eddy_failure();
+            return eddy_outcome_why(call->outcome);
         call->results[1] = result;
     }
     return EDDY_OK;
@@ -60,6 +60,6 @@ eddy_status eddy_gradient_linear(const eddy_gradient_call *call) {
         call->results[2] = eddy_sum(rows, EDDY_AXES(0), NULL);
     for (int i = 0; i < 3; i++)
         if (call->wanted[i] && !call->results[i])
-            return eddy_failure();
+            return eddy_outcome_why(call->outcome);
     return EDDY_OK;
 }

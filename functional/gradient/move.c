@@ -6,7 +6,7 @@
 
 static eddy_status give(const eddy_gradient_call *call, int64_t i, eddy_tensor *result) {
     if (!result)
-        return eddy_failure();
+        return eddy_outcome_why(call->outcome);
     call->results[i] = result;
     return EDDY_OK;
 }

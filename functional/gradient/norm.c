@@ -47,7 +47,7 @@ static eddy_tensor *bend(const normal *m, eddy_tensor *u, eddy_tensor *v) {
 
 static eddy_status give(const eddy_gradient_call *call, int operand, eddy_tensor *result) {
     call->results[operand] = result;
-    return result ? EDDY_OK : eddy_failure();
+    return result ? EDDY_OK : eddy_outcome_why(call->outcome);
 }
 
 /* The gradients of a call that sees its tensors under `shape` and is normalised along m->axes; `weight` broadcasts to x's own

@@ -8,7 +8,7 @@
 static eddy_status take_back(const eddy_gradient_call *call, eddy_tensor *indices) {
     eddy_tensor *taken = eddy_gather(eddy_flatten(call->gradients[0], -2, -1), eddy_flatten(indices, -2, -1), -1);
     call->results[0] = eddy_reshape(taken, eddy_shape_of(indices));
-    return call->results[0] ? EDDY_OK : eddy_failure();
+    return call->results[0] ? EDDY_OK : eddy_outcome_why(call->outcome);
 }
 
 eddy_status eddy_gradient_max_pool2d_backward(const eddy_gradient_call *call) {
@@ -34,7 +34,7 @@ eddy_status eddy_gradient_adaptive_avg_pool2d_backward(const eddy_gradient_call 
     const eddy_shape *shape = &call->input_specs[0].shape;
     eddy_pair size = {shape->dims[shape->rank - 2], shape->dims[shape->rank - 1]};
     call->results[0] = eddy_adaptive_avg_pool2d(call->gradients[0], size);
-    return call->results[0] ? EDDY_OK : eddy_failure();
+    return call->results[0] ? EDDY_OK : eddy_outcome_why(call->outcome);
 }
 
 /* To the same places with the same weights. */
@@ -48,5 +48,5 @@ eddy_status eddy_gradient_interpolate_backward(const eddy_gradient_call *call) {
     if (options.scale == 0)
         options.output_size = (eddy_pair){shape->dims[shape->rank - 2], shape->dims[shape->rank - 1]};
     call->results[0] = eddy_interpolate(call->gradients[0], &options);
-    return call->results[0] ? EDDY_OK : eddy_failure();
+    return call->results[0] ? EDDY_OK : eddy_outcome_why(call->outcome);
 }

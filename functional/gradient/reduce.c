@@ -17,7 +17,7 @@ eddy_status eddy_gradient_extreme(const eddy_gradient_call *call) {
                                   &(eddy_sum_options){.size = sizeof(eddy_sum_options), .keepdim = true});
     eddy_tensor *grad = eddy_gradient_expand(call->gradients[0], spec, mask, keepdim);
     call->results[0] = eddy_mul(eddy_div(grad, count), shares);
-    return call->results[0] ? EDDY_OK : eddy_failure();
+    return call->results[0] ? EDDY_OK : eddy_outcome_why(call->outcome);
 }
 
 /* Orders inf and -inf choose: equals share it evenly, with the signs of x. */
@@ -60,5 +60,5 @@ eddy_status eddy_gradient_norm(const eddy_gradient_call *call) {
         call->results[0] = norm_by_choice(call, eddy_abs(x), norm, grad);
     else
         call->results[0] = norm_of_powers(x, norm, grad, arguments->p, eddy_gradient_constant(call, 0));
-    return call->results[0] ? EDDY_OK : eddy_failure();
+    return call->results[0] ? EDDY_OK : eddy_outcome_why(call->outcome);
 }

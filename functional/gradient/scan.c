@@ -31,7 +31,7 @@ eddy_status eddy_gradient_cumprod_backward(const eddy_gradient_call *call) {
     eddy_tensor *grad = eddy_transpose(eddy_gradient_widen(call->inputs[GRAD]), axis, -1);
     eddy_tensor *x = eddy_unsqueeze(eddy_transpose(eddy_gradient_widen(call->inputs[X]), axis, -1), -2);
     if (!x)
-        return eddy_failure();
+        return eddy_outcome_why(call->outcome);
     eddy_shape shape = eddy_shape_of(x);
     int64_t n = shape.dims[shape.rank - 1];
     shape.dims[shape.rank - 2] = n;
@@ -42,14 +42,14 @@ eddy_status eddy_gradient_cumprod_backward(const eddy_gradient_call *call) {
         eddy_tensor *products = eddy_triu(eddy_cumprod(others, -1), 0);
         call->results[GRAD] = sum_back(eddy_mul(products, came), -2, axis);
         if (!call->results[GRAD])
-            return eddy_failure();
+            return eddy_outcome_why(call->outcome);
     }
     if (call->wanted[X]) {
         eddy_tensor *to_products = eddy_triu(eddy_mul(eddy_unsqueeze(grad, -2), came), 0);
         eddy_tensor *to_others = eddy_masked_fill(eddy_cumprod_backward(to_products, others, -1), self, EDDY_S(0));
         call->results[X] = sum_back(to_others, -2, axis);
         if (!call->results[X])
-            return eddy_failure();
+            return eddy_outcome_why(call->outcome);
     }
     return EDDY_OK;
 }

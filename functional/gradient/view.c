@@ -5,7 +5,7 @@
 
 static eddy_status give(const eddy_gradient_call *call, eddy_tensor *result) {
     if (!result)
-        return eddy_failure();
+        return eddy_outcome_why(call->outcome);
     call->results[0] = result;
     return EDDY_OK;
 }
@@ -51,7 +51,7 @@ static eddy_status part(const eddy_gradient_call *call) {
     eddy_tensor *place =
         a->is_removed ? eddy_select(whole, a->axes[0], a->start)
                       : eddy_slice(whole, a->axes[0], a->start, a->start + (a->length - 1) * a->step + 1, a->step);
-    return place && eddy_copy_into(grad, place) == EDDY_OK ? give(call, whole) : eddy_failure();
+    return place && eddy_copy_into(grad, place) == EDDY_OK ? give(call, whole) : eddy_outcome_why(call->outcome);
 }
 
 /* ---- as_strided ---- */

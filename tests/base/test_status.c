@@ -35,6 +35,43 @@ Test(status, taking_clears_the_slot) {
     cr_assert_eq(error.more, 0u);
 }
 
+Test(status, an_outcome_is_the_first_failure_of_its_own_calls) {
+    eddy_outcome outer, inner, next;
+    eddy_fail(EDDY_IO, "read", NULL, "an older one, which nobody takes");
+    eddy_outcome_begin(&outer);
+    cr_assert_eq(outer.first, EDDY_OK);
+    eddy_outcome_begin(&inner);
+    eddy_fail(EDDY_SHAPE_MISMATCH, "add", NULL, "first");
+    eddy_fail(EDDY_OUT_OF_MEMORY, "mul", NULL, "second");
+    eddy_outcome_end(&inner);
+    eddy_outcome_begin(&next);
+    eddy_fail(EDDY_OUT_OF_RANGE, "gather", NULL, "third");
+    eddy_outcome_end(&next);
+    eddy_outcome_end(&outer);
+    eddy_fail(EDDY_TIMED_OUT, "wait", NULL, "after them all");
+    cr_assert_eq(eddy_outcome_why(&inner), EDDY_SHAPE_MISMATCH);
+    cr_assert_eq(eddy_outcome_why(&next), EDDY_OUT_OF_RANGE);
+    cr_assert_eq(eddy_outcome_why(&outer), EDDY_SHAPE_MISMATCH);
+    cr_assert_eq(eddy_error_take(NULL), EDDY_IO);
+}
+
+Test(status, what_is_set_aside_is_nobodys_failure) {
+    eddy_outcome outer, inside;
+    eddy_outcome_begin(&outer);
+    eddy_outcome *before = eddy_outcome_set_aside();
+    eddy_fail(EDDY_IO, "read", NULL, "in a callback");
+    eddy_outcome_begin(&inside);
+    eddy_fail(EDDY_NOT_FOUND, "load", NULL, "there too");
+    eddy_outcome_end(&inside);
+    eddy_outcome_go_on(before);
+    cr_assert_eq(outer.first, EDDY_OK);
+    cr_assert_eq(eddy_outcome_why(&outer), EDDY_INVALID_ARGUMENT, "an operand was NULL");
+    cr_assert_eq(inside.first, EDDY_NOT_FOUND);
+    eddy_fail(EDDY_SHAPE_MISMATCH, "add", NULL, "its own");
+    eddy_outcome_end(&outer);
+    cr_assert_eq(outer.first, EDDY_SHAPE_MISMATCH);
+}
+
 Test(status, long_texts_are_cut_and_end) {
     char name[200], text[2000];
     memset(name, 'n', sizeof(name));

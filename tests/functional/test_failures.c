@@ -134,6 +134,7 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_set_requires_grad(unknown, true)) \
     row(eddy_retain_grad(x)) \
     row(eddy_zero_grad(EDDY_LIST(leaf, x))) \
+    row(eddy_grads(EDDY_LIST(leaf, x), results)) \
     row(eddy_gradient_hook_add(x, hook, NULL, NULL)) \
     row(eddy_gradient_hook_add(leaf, NULL, NULL, NULL)) \
     row(in_dead(sync_all)) \
@@ -151,6 +152,8 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_read(doomed, results, 8)) \
     row(eddy_read(unknown, results, 8)) \
     row(eddy_read(orphan, results, 8)) \
+    row(eddy_read_as(x, EDDY_F64, results, 1)) \
+    row(eddy_read_as(unknown, EDDY_F64, results, 8)) \
     row(eddy_read_f64(x, &f64)) \
     row(eddy_read_i64(x, &i64)) \
     row(eddy_wait(doomed, EDDY_FOREVER)) \
@@ -171,6 +174,7 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_save_npz(EDDY_LIST(x), NULL, path)) \
     row(eddy_save_safetensors(EDDY_LIST(unknown), one_name, path, NULL)) \
     row(eddy_save_safetensors(EDDY_LIST(x, x), (const char *[]){"a", "a"}, path, NULL)) \
+    row(eddy_archive_copy_into(NULL, one_name, EDDY_LIST(x))) \
     row(eddy_split(unknown, 1, 0, results, 4, NULL)) \
     row(eddy_split(x, 0, 0, results, 4, NULL)) \
     row(eddy_split_sizes(x, &i64, 1, 0, results)) \

@@ -143,6 +143,11 @@ Test(apply, huge_results_are_refused_at_the_call) {
     eddy_tensor *large = eddy_expand(one, EDDY_SHAPE((int64_t)1 << 20, (int64_t)1 << 30));
     cr_assert_null(call("neg", OF(large)));
     ASSERT_ERROR(EDDY_OUT_OF_MEMORY, "the result takes");
+    /* Nothing is nothing, however much of it there is along another axis. */
+    int64_t none = 0;
+    eddy_tensor *empty = eddy_from_data(&none, EDDY_SHAPE((int64_t)1 << 62, 0), EDDY_F64, NULL);
+    cr_assert_not_null(empty);
+    cr_assert_not_null(call("neg", OF(empty)));
 }
 
 Test(apply, tensors_of_two_runtimes_do_not_mix) {

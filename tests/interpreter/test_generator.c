@@ -10,7 +10,8 @@ typedef struct draw {
 static draw draw_own(void) {
     draw d;
     eddy_caller *caller = eddy_caller_get();
-    eddy_runtime *runtime = eddy_runtime_of_caller(caller, "test", NULL);
+    eddy_runtime *runtime;
+    cr_assert_eq(eddy_runtime_of_caller(caller, "test", NULL, &runtime), EDDY_OK);
     cr_assert_eq(eddy_generator_draw(caller, runtime, NULL, "test", NULL, &d.seed, &d.counter), EDDY_OK);
     return d;
 }

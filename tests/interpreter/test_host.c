@@ -1,5 +1,6 @@
 #include "calls.h"
 #include <base/sleep.h>
+#include <eddy/stream.h>
 #include <pthread.h>
 
 Test(host, from_data_copies_before_it_returns) {
@@ -183,6 +184,51 @@ Test(host, a_callback_may_issue_and_is_refused_a_wait) {
     ASSERT_F32(t, 5, 1);
     cr_assert_eq(eddy_access_async(t, 0, issue_and_wait, t), EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
+}
+
+/* Leaves scopes open, and ends one that it has not opened. */
+static void leave_scopes(void *context, const void *data, int64_t bytes, const eddy_error *error) {
+    (void)data, (void)bytes, (void)error;
+    eddy_stream_scope_end();
+    eddy_device_scope_end();
+    eddy_scope_begin();
+    eddy_tensor *in_scope = counting(EDDY_SHAPE(3));
+    from_callback[0] = in_scope ? eddy_stream_scope_begin(context) : EDDY_INTERNAL;
+    from_callback[1] = eddy_device_scope_begin(EDDY_CPU);
+}
+
+Test(host, scopes_that_a_callback_leaves_open_end_with_it) {
+    for (int i = 0; i < 2; i++) {
+        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = i == 0, .threads = 2));
+        eddy_runtime_use(runtime);
+        eddy_stream *stream = eddy_stream_create(EDDY_CPU, NULL), *inner = eddy_stream_create(EDDY_CPU, NULL);
+        eddy_tensor *t = counting(EDDY_SHAPE(2));
+        int64_t live = eddy_live_count();
+        cr_assert_eq(eddy_stream_scope_begin(stream), EDDY_OK);
+        cr_assert_eq(eddy_device_scope_begin(EDDY_CPU), EDDY_OK);
+        eddy_scope *scope = eddy_scope_begin();
+        cr_assert_eq(eddy_read_async(t, leave_scopes, stream), EDDY_OK);
+        eddy_sync(EDDY_FOREVER);
+        eddy_sync_deleters(EDDY_FOREVER);
+        cr_assert(from_callback[0] == EDDY_OK && from_callback[1] == EDDY_OK);
+        cr_assert_eq(eddy_live_count(), live, "what was in its scope is gone");
+        eddy_caller *caller = eddy_caller_self;
+        cr_assert_eq(caller->scope, scope);
+        cr_assert(caller->stream == stream && caller->stream_count == 1 && caller->device_count == 1);
+        cr_assert_eq(eddy_stream_scope_begin(inner), EDDY_OK);
+        eddy_stream_scope_end();
+        cr_assert_eq(caller->stream, stream);
+        eddy_scope_end(scope);
+        eddy_device_scope_end();
+        eddy_stream_scope_end();
+        cr_assert_eq(caller->stream_count, 0);
+        eddy_release(&t);
+        eddy_stream_release(&stream);
+        eddy_stream_release(&inner);
+        eddy_runtime_use(NULL);
+        eddy_runtime_release(&runtime);
+    }
+    cr_assert_eq(eddy_error_take(NULL), EDDY_OK);
 }
 
 Test(host, read_as_converts_to_the_buffers_type) {

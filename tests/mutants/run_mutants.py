@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Breaks the code on purpose, one fault at a time, and looks whether the test that is named beside it fails.
 
-usage: run_mutants.py [--only NAME] [--list] [--jobs N]
+usage: run_mutants.py [--only NAME] [--list] [--check] [--jobs N]
 Exits 1 when a fault goes unseen or does not build. The tree is copied; nothing of it is changed."""
 
 import argparse
@@ -75,10 +75,23 @@ def judge(tree, mutant):
         tree.write(mutant["file"], text)
 
 
+def check(mutants):
+    """1 where code has changed that a fault names."""
+    is_old = False
+    for name, mutant in mutants.items():
+        with open(os.path.join(ROOT, mutant["file"]), encoding="utf-8") as file:
+            count = file.read().count(mutant["was"])
+        if count != 1:
+            print(f"{name}: its text stands {count} times in {mutant['file']}")
+            is_old = True
+    return 1 if is_old else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", metavar="NAME", action="append", help="NAME* takes all that begin so")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--check", action="store_true", help="only asks whether the text of each still stands there, once")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     with open(os.path.join(HERE, "mutants.toml"), "rb") as file:
@@ -89,6 +102,8 @@ def main():
     if options.list:
         print("\n".join(chosen))
         return 0
+    if options.check:
+        return check(chosen)
     failed, tried = 0, set()
     with tempfile.TemporaryDirectory(prefix="eddy-mutants-") as folder:
         tree = Tree(folder, options.jobs)
