@@ -11,8 +11,7 @@
 /* Side of a transposed tile: 32 x 32 elements of 8 bytes, read and written, fit the first-level cache. */
 #define TILE 32
 /* Bytes from which on a tile is asked for while the one before it is turned: less is in the second-level cache as a rule. */
-#define FETCHED_BYTES (1 << 20)
-#define LINE 64
+#define PREFETCHED_BYTES (1 << 20)
 
 typedef struct copy {
     eddy_kernel_view source, target;
@@ -28,7 +27,7 @@ static void copy_slice(void *context, int64_t begin, int64_t end) {
     eddy_walk_seek(walk, &cursor, begin);
     while (begin < end) {
         int64_t run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
-        eddy_walk_fetch(walk, &cursor, 1, work->source.data, eddy_dtype_size(from));
+        eddy_walk_prefetch(walk, &cursor, 1, work->source.data, eddy_dtype_size(from));
         eddy_chunk_copy(to, eddy_chunk_at(work->target.data, to, cursor.offsets[0]), target_stride, from,
                         eddy_chunk_at(work->source.data, from, cursor.offsets[1]), source_stride, run);
         eddy_walk_advance(walk, &cursor, run);
@@ -52,7 +51,7 @@ static void reverse_slice(void *context, int64_t begin, int64_t end) {
     eddy_walk_seek(walk, &cursor, begin);
     for (int64_t run; begin < end; begin += run) {
         run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
-        eddy_walk_fetch(walk, &cursor, 1, work->source.data, bytes);
+        eddy_walk_prefetch(walk, &cursor, 1, work->source.data, bytes);
         reverse((char *)work->target.data + cursor.offsets[0] * bytes,
                 (const char *)work->source.data + cursor.offsets[1] * bytes, run);
         eddy_walk_advance(walk, &cursor, run);
@@ -119,12 +118,11 @@ static void transpose_tile(eddy_dtype dtype, void *target, int64_t row, const vo
     }
 }
 
-/* Asks for the runs of the source that a tile reads, `height` elements each: too short and too far apart to be foreseen. */
-static void fetch_tile(eddy_dtype dtype, const char *source, int64_t column, int64_t height, int64_t width) {
+/* Prefetches the runs of the source that a tile reads, `height` elements each. */
+static void prefetch_tile(eddy_dtype dtype, const char *source, int64_t column, int64_t height, int64_t width) {
     int64_t bytes = eddy_dtype_size(dtype);
     for (int64_t j = 0; j < width; j++)
-        for (int64_t line = 0; line < height * bytes; line += LINE)
-            __builtin_prefetch((const void *)((uintptr_t)source + (uintptr_t)(j * column * bytes + line)));
+        eddy_prefetch((uintptr_t)source + (uintptr_t)(j * column * bytes), height * bytes);
 }
 
 /* Slices are numbers of bands: TILE indices of the tiled dim, at one index of the dims outside the two. */
@@ -135,7 +133,7 @@ static void transpose_slice(void *context, int64_t begin, int64_t end) {
     int64_t height = walk->dims[tiled], width = walk->dims[inner], bands = (height + TILE - 1) / TILE;
     int64_t row = walk->strides[0][tiled], column = walk->strides[1][inner];
     eddy_dtype dtype = work->target.dtype;
-    bool is_fetched = height * width * eddy_dtype_size(dtype) >= FETCHED_BYTES;
+    bool is_prefetched = height * width * eddy_dtype_size(dtype) >= PREFETCHED_BYTES;
     eddy_walk outer = *walk;
     outer.rank -= 2;
     for (int64_t band = begin; band < end; band++) {
@@ -147,9 +145,9 @@ static void transpose_slice(void *context, int64_t begin, int64_t end) {
         int64_t rows = eddy_min_i64(TILE, height - i);
         for (int64_t j = 0; j < width; j += TILE) {
             const char *from = eddy_chunk_at(source, dtype, j * column);
-            if (is_fetched && j + TILE < width)
-                fetch_tile(dtype, eddy_chunk_at(from, dtype, TILE * column), column, rows,
-                           eddy_min_i64(TILE, width - j - TILE));
+            if (is_prefetched && j + TILE < width)
+                prefetch_tile(dtype, eddy_chunk_at(from, dtype, TILE * column), column, rows,
+                              eddy_min_i64(TILE, width - j - TILE));
             transpose_tile(dtype, eddy_chunk_at(target, dtype, j), row, from, column, rows,
                            eddy_min_i64(TILE, width - j));
         }

@@ -105,7 +105,8 @@ static void diag_run(const eddy_kernel_call *call) {
 
 const eddy_kernel eddy_cpu_tril = {.name = "tril", .run = tril_run, .cost_base_ps = 50000, .cost_element_ps = 180};
 const eddy_kernel eddy_cpu_triu = {.name = "triu", .run = triu_run, .cost_base_ps = 50000, .cost_element_ps = 180};
-/* A matrix that is only picked from costs nothing. */
+
+/* What is written: a matrix that a diagonal is picked from is not read as a whole. */
 static int64_t diag_cost(const eddy_kernel_call *call) {
     return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[1]), call->kernel->cost_element_ps);
 }

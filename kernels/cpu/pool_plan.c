@@ -2,8 +2,6 @@
 #include <kernels/cpu/pool_plan.h>
 #include <kernels/cpu/walk.h>
 
-#define LINE 64
-
 eddy_image eddy_image_of(const eddy_kernel_view *view) {
     int32_t c = view->rank - 3;
     const int64_t *shape = view->shape + c, *strides = view->strides + c;
@@ -25,16 +23,13 @@ void *eddy_image_at(const eddy_image *image, int64_t n, int64_t c, int64_t h, in
                              w * image->column_stride);
 }
 
-void eddy_image_fetch_rows(const eddy_image *image, int64_t n, int64_t first, int64_t rows) {
+void eddy_image_prefetch_rows(const eddy_image *image, int64_t n, int64_t first, int64_t rows) {
     if (image->channel_stride != 1 || image->column_stride != image->channels)
         return;
     int64_t bytes = image->width * image->channels * eddy_dtype_size(image->dtype);
     rows = eddy_min_i64(rows, image->height - first);
-    for (int64_t h = first; h < first + rows; h++) {
-        const char *row = eddy_image_at(image, n, 0, h, 0);
-        for (int64_t line = 0; line < bytes; line += LINE)
-            __builtin_prefetch(row + line);
-    }
+    for (int64_t h = first; h < first + rows; h++)
+        eddy_prefetch((uintptr_t)eddy_image_at(image, n, 0, h, 0), bytes);
 }
 
 static int64_t divide_up(int64_t a, int64_t b) {

@@ -18,8 +18,8 @@ typedef struct eddy_image {
 
 eddy_image eddy_image_of(const eddy_kernel_view *view);
 void *eddy_image_at(const eddy_image *image, int64_t n, int64_t c, int64_t h, int64_t w);
-/* Asks for the memory of all channels of an image's rows, where these lie closest and without gaps: a row ends before it was foreseen. */
-void eddy_image_fetch_rows(const eddy_image *image, int64_t n, int64_t first, int64_t rows);
+/* Prefetches all channels of an image's rows, where these lie closest and without gaps. */
+void eddy_image_prefetch_rows(const eddy_image *image, int64_t n, int64_t first, int64_t rows);
 
 typedef struct eddy_pool_axis {
     int64_t in, out;

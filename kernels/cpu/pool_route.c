@@ -111,7 +111,8 @@ static void route_slice(void *context, int64_t begin, int64_t end) {
         bool is_alike = !r->by_channels && whole <= oh && oh < whole_end;
         some = is_alike ? eddy_min_i64(whole_end - oh, end - line) : 1;
         if (r->is_far && line + 1 < end)
-            eddy_image_fetch_rows(&r->x, (line + 1) / rows, first_row(&r->height, (line + 1) % rows), r->height.kernel);
+            eddy_image_prefetch_rows(&r->x, (line + 1) / rows, first_row(&r->height, (line + 1) % rows),
+                                     r->height.kernel);
         for (int64_t i = 0; i < some && !r->is_covered; i++)
             clear_rows(r, n, c, oh + i);
         route_rows(r, n, c, oh, some);
@@ -126,8 +127,8 @@ static void route(routing *r, eddy_kernel_team *team) {
     r->is_covered = is_covered(&r->height) && is_covered(&r->width);
     r->by_channels = distance(r->x.channel_stride) < distance(r->x.column_stride);
     const eddy_image *x = &r->x;
-    r->is_far = r->by_channels &&
-                x->images * x->channels * x->height * x->width * eddy_dtype_size(x->dtype) >= FAR_BYTES;
+    r->is_far =
+        r->by_channels && x->images * x->channels * x->height * x->width * eddy_dtype_size(x->dtype) >= FAR_BYTES;
     int64_t lines = r->grad.images * r->grad.height * (r->by_channels ? 1 : r->grad.channels);
     int64_t line = r->width.in * r->height.stride * (r->by_channels ? r->x.channels : 1);
     int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / line);

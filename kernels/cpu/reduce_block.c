@@ -1,4 +1,5 @@
 #include <kernels/cpu/lanes.h>
+#include <kernels/cpu/prefetch.h>
 #include <kernels/cpu/reduce_block.h>
 #include <kernels/math.h>
 #include <math.h>
@@ -39,10 +40,12 @@
         lanes[0] = OP(OP(lanes[0], lanes[2]), OP(lanes[1], lanes[3]));                                                 \
     } while (0)
 
-/* Asks for what lies `ahead` elements behind the `count` at `x`, unless that is 0. It may be beyond what there is. */
-#define FETCH(x, count, ahead)                                                                                         \
-    for (size_t line = 0; (ahead) != 0 && line < (count) * sizeof(*(x)); line += EDDY_REDUCE_LINE)                     \
-    __builtin_prefetch((const void *)((uintptr_t)(x) + (uintptr_t)(ahead) * sizeof(*(x)) + line))
+/* What lies `ahead` elements behind the `count` at `x`, unless that is 0. It may be beyond what there is. */
+#define PREFETCH(x, count, ahead)                                                                                      \
+    do {                                                                                                               \
+        if ((ahead) != 0)                                                                                              \
+            eddy_prefetch((uintptr_t)(x) + (uintptr_t)(ahead) * sizeof(*(x)), (int64_t)((count) * sizeof(*(x))));      \
+    } while (0)
 
 /* The body of a block function: elements of type `from`, converted to `type` before all else. Lane arrays of a constant size
  * stay in vector registers. */
@@ -55,7 +58,7 @@
             lanes[l] = VALUE((type)x[l], found);                                                                       \
         int64_t i = EDDY_REDUCE_LANES;                                                                                 \
         for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES) {                                               \
-            FETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                                    \
+            PREFETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                                 \
             for (int l = 0; l < EDDY_REDUCE_LANES; l++)                                                                \
                 lanes[l] = OP(lanes[l], VALUE((type)x[i + l], found));                                                 \
         }                                                                                                              \
@@ -112,7 +115,7 @@ static inline double multiply_last(double a, double b) {
             wides[w] = VALUE(WIDENED(&x[WIDE * w]), found);                                                            \
         int64_t i = EDDY_REDUCE_LANES;                                                                                 \
         for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES) {                                               \
-            FETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                                    \
+            PREFETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                                 \
             EDDY_LANES_UNROLLED for (int w = 0; w < WIDES; w++)                                                        \
                 wides[w] = OP(wides[w], VALUE(WIDENED(&x[i + WIDE * w]), found));                                      \
         }                                                                                                              \
@@ -161,7 +164,7 @@ static const uint8_t lane_order[EDDY_REDUCE_LANES] = {0, 16, 8,  24, 4, 20, 12, 
                 totals[e] = VALUE((type)row[e], found[e]);                                                             \
             for (int64_t r = lane + EDDY_REDUCE_LANES; r < count; r += EDDY_REDUCE_LANES) {                            \
                 row += EDDY_REDUCE_LANES * apart;                                                                      \
-                FETCH(row, width, ahead);                                                                              \
+                PREFETCH(row, width, ahead);                                                                           \
                 for (int e = 0; e < (width); e++)                                                                      \
                     totals[e] = OP(totals[e], VALUE((type)row[e], found[e]));                                          \
             }                                                                                                          \
@@ -225,7 +228,7 @@ static const uint8_t lane_order[EDDY_REDUCE_LANES] = {0, 16, 8,  24, 4, 20, 12, 
             lanes[l] = sums[l] = x[l];                                                                                 \
         int64_t i = EDDY_REDUCE_LANES;                                                                                 \
         for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES) {                                               \
-            FETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                                    \
+            PREFETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                                 \
             for (int l = 0; l < EDDY_REDUCE_LANES; l++) {                                                              \
                 lanes[l] = QUICK(lanes[l], x[i + l]);                                                                  \
                 sums[l] += x[i + l];                                                                                   \

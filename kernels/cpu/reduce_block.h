@@ -15,10 +15,9 @@
 /* Whole blocks that are reduced and combined in one call: a subtree of so many levels. */
 #define EDDY_REDUCE_GROUP_LEVELS 3
 #define EDDY_REDUCE_GROUP (1 << EDDY_REDUCE_GROUP_LEVELS)
-/* How far ahead of what is read memory is asked for, in bytes, and what it is asked for by: the processor foresees a stream up to the
+/* How far ahead of what is read memory is prefetched, in bytes: the processor foresees a stream up to the
  * end of its page only. */
 #define EDDY_REDUCE_AHEAD 8192
-#define EDDY_REDUCE_LINE 64
 /* Outputs that are reduced side by side when the reduced dims are the outer ones. */
 #define EDDY_REDUCE_COLUMNS 128
 

@@ -107,7 +107,7 @@ static void turn_slice(void *context, int64_t begin, int64_t end) {
     for (int64_t row = begin, rows; row < end; row += rows) {
         rows = is_in_runs ? eddy_min_i64(eddy_walk_run(&work->rows, &cursor), end - row) : 1;
         const int64_t *at = cursor.offsets;
-        eddy_walk_fetch(&work->rows, &cursor, 0, work->x->data, eddy_dtype_size(work->x->dtype));
+        eddy_walk_prefetch(&work->rows, &cursor, 0, work->x->data, eddy_dtype_size(work->x->dtype));
         if (is_in_runs)
             turn(work, rows_at(work, work->out, at[1], eddy_walk_inner_stride(&work->rows, 1)),
                  rows_at(work, work->x, at[0], eddy_walk_inner_stride(&work->rows, 0)),

@@ -2,6 +2,7 @@
 #ifndef EDDY_KERNELS_CPU_WALK_H
 #define EDDY_KERNELS_CPU_WALK_H
 
+#include <kernels/cpu/prefetch.h>
 #include <kernels/kernel.h>
 
 #define EDDY_WALK_OPERANDS 16
@@ -88,28 +89,24 @@ static inline bool eddy_walk_is_plain(const eddy_walk *walk) {
     return is_plain;
 }
 
-/* Runs of fewer bytes are no worth asking for, of more the processor fetches in time by itself. */
-#define EDDY_WALK_FETCH_LEAST 256
-#define EDDY_WALK_FETCH_MOST 4096
-#define EDDY_WALK_FETCH_RUNS 8
-#define EDDY_WALK_FETCH_LINE 64
+/* Runs of fewer bytes are not worth prefetching, of more the processor does it by itself. */
+#define EDDY_WALK_PREFETCH_LEAST 256
+#define EDDY_WALK_PREFETCH_MOST 4096
+#define EDDY_WALK_PREFETCH_RUNS 8
 
-/* Asks for an operand's run that comes some runs after the cursor's: those that lie apart are not foreseen by the processor, and each
- * would be waited for. Its elements lie side by side; what is asked for may be beyond the last of them.
- * (gcc leaves out calls of a function that does nothing but this, unless they are inlined early.) */
-__attribute__((always_inline)) static inline void eddy_walk_fetch(const eddy_walk *walk, const eddy_walk_cursor *cursor,
-                                                                  int32_t operand, const void *data,
-                                                                  int64_t element_bytes) {
+/* Prefetches an operand's run that comes some runs after the cursor's, maybe beyond the last one. Its elements lie side by side; runs
+ * that lie apart would each be waited for. */
+__attribute__((always_inline)) static inline void eddy_walk_prefetch(const eddy_walk *walk,
+                                                                     const eddy_walk_cursor *cursor, int32_t operand,
+                                                                     const void *data, int64_t element_bytes) {
     int32_t inner = walk->rank - 1;
     int64_t run = inner < 1 ? 0 : walk->dims[inner] * walk->strides[operand][inner] * element_bytes;
     /* Runs that follow one another are foreseen, and one that is taken again is there. */
-    if (run < EDDY_WALK_FETCH_LEAST || run > EDDY_WALK_FETCH_MOST || walk->strides[operand][inner - 1] == 0 ||
+    if (run < EDDY_WALK_PREFETCH_LEAST || run > EDDY_WALK_PREFETCH_MOST || walk->strides[operand][inner - 1] == 0 ||
         walk->strides[operand][inner - 1] == walk->dims[inner] * walk->strides[operand][inner])
         return;
-    int64_t offset = cursor->offsets[operand] + EDDY_WALK_FETCH_RUNS * walk->strides[operand][inner - 1];
-    uintptr_t at = (uintptr_t)data + (uintptr_t)(offset * element_bytes);
-    for (int64_t line = 0; line < run; line += EDDY_WALK_FETCH_LINE)
-        __builtin_prefetch((const void *)(at + (uintptr_t)line));
+    int64_t offset = cursor->offsets[operand] + EDDY_WALK_PREFETCH_RUNS * walk->strides[operand][inner - 1];
+    eddy_prefetch((uintptr_t)data + (uintptr_t)(offset * element_bytes), run);
 }
 
 static inline int64_t eddy_min_i64(int64_t a, int64_t b) {

@@ -329,6 +329,7 @@ static const problem apart[] = {
     {4, {1, 67, 31, 17}, {{2, 3}, {4, 5}, {1, 0}, {1, 1}, 0, false}, {8, 3}},
     {4, {1, 3, 40, 300}, {{1, 2}, {2, 3}, {0, 1}, {1, 1}, 0, false}, {20, 101}},
     {4, {9, 2, 90, 9}, {{5, 4}, {5, 4}, {2, 2}, {1, 1}, 0, false}, {18, 3}},
+    {4, {5, 33, 45, 40}, {{2, 2}, {2, 2}, {1, 0}, {1, 1}, 0, false}, {23, 20}}, /* more than a megabyte */
 };
 
 Test(pool, max_backward_from_x_of_windows_apart_by_slices, .timeout = 120) {
