@@ -86,3 +86,19 @@ Test(diagonal, diag_picks_and_places) {
                     check_diag((eddy_dtype)d, sizes[s][0], sizes[s][1], k, picks, (layout)test_below(LAYOUT_COUNT));
     }
 }
+
+static int64_t cost_of(tensor *in, tensor *out) {
+    eddy_kernel_view views[2] = {in->view, out->view};
+    views[0].shape = in->shape, views[1].shape = out->shape;
+    eddy_kernel_call call = {.kernel = &eddy_cpu_diag, .views = views, .view_count = 2};
+    return eddy_cpu_diag.cost(&call);
+}
+
+Test(diagonal, diag_costs_what_it_writes) {
+    tensor small = tensor_make(EDDY_F32, 2, (const int64_t[]){100, 100}, CONTIGUOUS),
+           big = tensor_make(EDDY_F32, 2, (const int64_t[]){100, 5000}, CONTIGUOUS),
+           line = tensor_make(EDDY_F32, 1, (const int64_t[]){100}, CONTIGUOUS);
+    cr_assert_eq(cost_of(&big, &line), cost_of(&small, &line));
+    cr_assert_gt(cost_of(&line, &small), 10 * cost_of(&small, &line));
+    tensor_free(&small), tensor_free(&big), tensor_free(&line);
+}
