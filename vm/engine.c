@@ -178,8 +178,8 @@ static eddy_execute_result execute_node(eddy_vm *vm, const eddy_instruction *ins
     if (cost_ns > INLINE_NS && cost_ns <= eddy_team_hand_over_ns() * OWN_FACTOR)
         price = eddy_price_find(eddy_instruction_name(instruction), cost_ns);
     int64_t begin_ns = eddy_clock_ns();
-    bool asks = cost_ns > INLINE_NS && may_be_worth_helpers(cost_ns, begin_ns) &&
-                (!price || eddy_price_asks_helpers(price));
+    bool asks =
+        cost_ns > INLINE_NS && may_be_worth_helpers(cost_ns, begin_ns) && (!price || eddy_price_asks_helpers(price));
     eddy_blocks_cache cache;
     eddy_blocks_cache_init(&cache, &vm->tensors);
     eddy_execute_result result = eddy_vm_execute(vm, instruction, &cache, asks ? &vm->team : &eddy_team_serial,
@@ -412,7 +412,7 @@ static bool take_completions(eddy_vm *vm) {
 }
 
 /* Releases that came by the lock-free list take effect once the records before their stamp are taken. */
-static bool take_releases(eddy_vm *vm) {
+bool eddy_engine_take_releases(eddy_vm *vm) {
     if (!eddy_lifo_is_empty(&vm->releases)) {
         eddy_lifo_link *link = eddy_lifo_take_all(&vm->releases);
         while (link) {
@@ -465,7 +465,7 @@ static bool tick(eddy_vm *vm) {
     if (EDDY_UNLIKELY(vm->engine.starved && has_moved))
         eddy_starved_relieve(vm, false);
     has_moved |= take_records(vm);
-    has_moved |= take_releases(vm);
+    has_moved |= eddy_engine_take_releases(vm);
     if (vm->engine.ready_head) {
         eddy_engine_run_ready(vm);
         has_moved = true;

@@ -44,6 +44,8 @@ static void run_barrier(eddy_vm *vm, const eddy_instruction *instruction) {
     eddy_waiter *waiter = ((const eddy_waiter_arguments *)instruction->arguments)->waiter;
     if (!waiter)
         return;
+    /* What the asker has released without the lock counts as issued before, and its deleter as due (F3). */
+    eddy_engine_take_releases(vm);
     waiter->status = EDDY_OK;
     eddy_waiter_finish(&vm->waiters, waiter);
 }

@@ -318,6 +318,8 @@ eddy_execute_result eddy_engine_execute(eddy_vm *vm, const eddy_instruction *ins
 void eddy_engine_dispatch(eddy_vm *vm, eddy_node *node);
 /* Runs and dispatches what is ready. Engine only. */
 void eddy_engine_run_ready(eddy_vm *vm);
+/* Lets releases that came without the lock take effect; whether any did. Engine only. */
+bool eddy_engine_take_releases(eddy_vm *vm);
 
 /* ---- starved.c: instructions for which there was no memory. Engine only ---- */
 

@@ -137,6 +137,36 @@ CASE(misuse_is_refused) {
     eddy_error_take(NULL);
 }
 
+static void fail_inside(void *context, const void *data, int64_t bytes, const eddy_error *error) {
+    (void)data, (void)bytes, (void)error;
+    ++*(int *)context;
+    cr_assert_null(eddy_add(NULL, NULL));
+}
+
+/* In one-thread mode the callback runs within a call of forward's. */
+static eddy_status fail_silently(eddy_forward_call *call) {
+    eddy_read_async(call->inputs[0], fail_inside, call->context);
+    eddy_sync(EDDY_FOREVER);
+    return EDDY_UNSUPPORTED;
+}
+
+CASE(what_fails_in_a_callback_is_not_forwards_failure) {
+    const eddy_function silent = {.size = sizeof(silent),
+                                  .name = "silent",
+                                  .output_count = 1,
+                                  .forward = fail_silently,
+                                  .backward = product_backward};
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = true));
+    eddy_runtime_use(runtime);
+    int runs = 0;
+    eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 1)), *output;
+    cr_assert_eq(eddy_custom_function(&silent, &runs, EDDY_LIST(a), &output), EDDY_UNSUPPORTED);
+    cr_assert_eq(runs, 1);
+    expect_error(EDDY_UNSUPPORTED, "silent: forward failed");
+    eddy_runtime_use(NULL);
+    eddy_runtime_release(&runtime);
+}
+
 static bool call_with_failure(int64_t nth) {
     counters c = {0};
     eddy_scope *inner = eddy_scope_begin();

@@ -1,6 +1,7 @@
 /* The interleavings of vm/PROTOCOL.md section 13, each by its name; those with an end, a bound or a shortage in them stand in
  * test_hostile.c. */
 #include "session.h"
+#include <base/trace.h>
 
 /* ---- two issuers and a hand-over between them ---- */
 
@@ -321,6 +322,84 @@ Test(interleavings, lender_waits_behind_own_lend) {
     for (int i = 0; i < 200; i++)
         session_release(&session, chain[i]);
     session_close(&session);
+}
+
+/* ---- a release for which the lock was busy, and a sync behind it ---- */
+
+typedef struct busy_release {
+    vm_session session;
+    vm_latch released;
+    _Atomic bool is_deleted, has_looked;
+    bool was_deleted; /* when the waits had returned */
+} busy_release;
+
+typedef struct busy_item {
+    vm_session *session;
+    eddy_storage_number storage;
+} busy_item;
+
+static void *release_one(void *context) {
+    const busy_item *item = context;
+    session_release(item->session, item->storage);
+    return NULL;
+}
+
+static void note_deleted(void *context) {
+    eddy_store_release(&((busy_release *)context)->is_deleted, true);
+}
+
+static void *release_and_sync(void *context) {
+    static int64_t cells[CELLS];
+    busy_release *shared = context;
+    eddy_storage_number a;
+    cr_assert_eq(eddy_vm_storage_borrow(shared->session.vm, cells, sizeof(cells), note_deleted, shared, &a), EDDY_OK);
+    eddy_vm_lock(shared->session.vm);
+    pthread_t thread;
+    busy_item item = {&shared->session, a};
+    start_thread(&thread, release_one, &item);
+    join_thread(thread);
+    eddy_vm_unlock(shared->session.vm);
+    latch_pass(&shared->released);
+    cr_assert_eq(eddy_vm_sync(shared->session.vm, &forever, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_sync_service(shared->session.vm, &forever), EDDY_OK);
+    shared->was_deleted = eddy_load_acquire(&shared->is_deleted);
+    eddy_store_release(&shared->has_looked, true);
+    return NULL;
+}
+
+static void ignore_begin(void *context, eddy_trace_phase phase, const char *name, uint64_t sequence) {
+    (void)context, (void)phase, (void)name, (void)sequence;
+}
+
+/* The engine stops behind the first instruction that it takes, the barrier. */
+static void await_look_behind(void *context, eddy_trace_phase phase, const char *name, uint64_t sequence) {
+    (void)name, (void)sequence;
+    if (phase != EDDY_TRACE_SCHEDULE)
+        return;
+    while (!eddy_load_acquire(&((busy_release *)context)->has_looked))
+        sched_yield();
+}
+
+/* The sync covers the release, though the engine has taken nothing but the sync when that returns. */
+Test(interleavings, sync_after_a_release_without_the_lock) {
+    busy_release shared = {.session = session_open_threads(2)};
+    pthread_t thread;
+    while (!eddy_engine_request(shared.session.vm))
+        sched_yield();
+    start_thread(&thread, release_and_sync, &shared);
+    latch_await(&shared.released, 1);
+    uint64_t submitted = eddy_vm_counters_read(shared.session.vm).submitted;
+    latch_open(&shared.released);
+    while (eddy_vm_counters_read(shared.session.vm).submitted == submitted)
+        sched_yield();
+    eddy_trace_listener listener = {ignore_begin, await_look_behind, &shared};
+    eddy_trace_listen(&listener);
+    eddy_engine_turn turn = {.budget_ns = 1, .is_caller = true};
+    eddy_engine_work(shared.session.vm, &turn);
+    join_thread(thread);
+    eddy_trace_listen(NULL);
+    cr_assert(shared.was_deleted);
+    session_close(&shared.session);
 }
 
 /* ---- a thread that makes tensors and sleeps while another releases them ---- */
