@@ -25,6 +25,15 @@ const void *eddy_call_site_intern(const void *address);
 const void *eddy_call_site_address(const void *word);
 const char *eddy_call_site_place(const void *word);
 
+/* Where an error or an instruction comes from. */
+typedef struct eddy_origin {
+    const char *op;      /* the public function without eddy_, static text; NULL: none */
+    const void *address; /* the word about its call, or NULL */
+} eddy_origin;
+
+/* In a public function. */
+#define EDDY_ORIGIN(op) ((eddy_origin){op, EDDY_CALL_ADDRESS()})
+
 /* In a forked child. */
 void eddy_call_site_fork_child(void);
 

@@ -95,10 +95,13 @@ static void describe_values(const eddy_option *row, char *buffer, size_t size) {
         snprintf(buffer, size, "a word of at most %d bytes", STRING_SIZE - 1);
 }
 
+/* Whatever call needs the options first: the sentence names the variable or the field. */
+static const eddy_origin origin = {NULL, NULL};
+
 static eddy_status fail_value(const eddy_option *row, const char *name, const char *text) {
     char wanted[96];
     describe_values(row, wanted, sizeof(wanted));
-    return eddy_fail(EDDY_INVALID_ARGUMENT, "options", NULL, "%s is %s, not %s", name, text, wanted);
+    return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s is %s, not %s", name, text, wanted);
 }
 
 /* One field: given's if it says something, else the environment's, else the default. */
@@ -131,9 +134,9 @@ static eddy_status complete_row(const eddy_option *row, eddy_runtime_options *op
 eddy_status eddy_options_check_isa(const char *isa, const char *from, eddy_isa machine) {
     eddy_isa found = eddy_isa_find(isa);
     if (found == EDDY_ISA_COUNT)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "options", NULL, "%s is %s, not portable, v2, v3 or v4", from, isa);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s is %s, not portable, v2, v3 or v4", from, isa);
     if (found > machine)
-        return eddy_fail(EDDY_UNSUPPORTED, "options", NULL, "%s is %s, but this machine has no more than %s", from, isa,
+        return eddy_fail(EDDY_UNSUPPORTED, origin, "%s is %s, but this machine has no more than %s", from, isa,
                          eddy_isa_name(machine));
     return EDDY_OK;
 }
@@ -181,6 +184,6 @@ eddy_status eddy_options_choose_isa(const eddy_runtime_options *given, const edd
     eddy_isa used = eddy_isa_choose(*resolved->isa ? eddy_isa_find(resolved->isa) : EDDY_ISA_COUNT);
     if (!asked || !*asked || eddy_isa_find(asked) == used)
         return EDDY_OK;
-    return eddy_fail(EDDY_UNSUPPORTED, "options", NULL, "isa is %s, but this process already uses %s", asked,
+    return eddy_fail(EDDY_UNSUPPORTED, origin, "isa is %s, but this process already uses %s", asked,
                      eddy_isa_name(used));
 }

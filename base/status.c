@@ -22,15 +22,21 @@ static void copy_text(char *target, size_t size, const char *text) {
     target[length] = '\0';
 }
 
-static void fill(eddy_error *error, eddy_status status, const char *op, const void *address, uint64_t sequence,
-                 const char *format, va_list arguments) {
+/* Begins a message with "op: "; how long that is. */
+static size_t begin_message(eddy_error *error, const char *op) {
+    return op ? (size_t)snprintf(error->message, sizeof(error->message), "%.*s: ", (int)sizeof(error->op) - 1, op) : 0;
+}
+
+/* The first `begun` bytes of the message are there. */
+static void fill(eddy_error *error, eddy_status status, eddy_origin origin, size_t begun, const char *format,
+                 va_list arguments) {
     error->status = status;
-    copy_text(error->op, sizeof(error->op), op);
-    if (vsnprintf(error->message, sizeof(error->message), format, arguments) < 0)
+    copy_text(error->op, sizeof(error->op), origin.op);
+    if (vsnprintf(error->message + begun, sizeof(error->message) - begun, format, arguments) < 0)
         copy_text(error->message, sizeof(error->message), eddy_status_text(status));
-    error->address = eddy_call_site_address(address);
-    copy_text(error->place, sizeof(error->place), eddy_call_site_place(address));
-    error->sequence = sequence;
+    error->address = eddy_call_site_address(origin.address);
+    copy_text(error->place, sizeof(error->place), eddy_call_site_place(origin.address));
+    error->sequence = 0;
     error->more = 0;
 }
 
@@ -54,7 +60,7 @@ static bool slot_is_taken(eddy_status status) {
     return true;
 }
 
-eddy_status eddy_fail(eddy_status status, const char *op, const void *address, const char *format, ...) {
+eddy_status eddy_fail(eddy_status status, eddy_origin origin, const char *format, ...) {
     const char *place = eddy_status_place_take();
     bool is_taken = slot_is_taken(status), is_logged = eddy_log_wants_errors();
     if (is_taken && !is_logged)
@@ -62,7 +68,7 @@ eddy_status eddy_fail(eddy_status status, const char *op, const void *address, c
     eddy_error counted, *error = is_taken ? &counted : &slot;
     va_list arguments;
     va_start(arguments, format);
-    fill(error, status, op, address, 0, format, arguments);
+    fill(error, status, origin, begin_message(error, origin.op), format, arguments);
     va_end(arguments);
     if (place)
         copy_text(error->place, sizeof(error->place), place);
@@ -107,12 +113,13 @@ void eddy_outcome_go_on(eddy_outcome *outcome) {
     innermost = outcome;
 }
 
-void eddy_error_fill(eddy_error *error, eddy_status status, const char *op, const void *address, uint64_t sequence,
-                     const char *format, ...) {
+void eddy_error_fill(eddy_error *error, eddy_status status, eddy_origin origin, uint64_t sequence, const char *format,
+                     ...) {
     va_list arguments;
     va_start(arguments, format);
-    fill(error, status, op, address, sequence, format, arguments);
+    fill(error, status, origin, 0, format, arguments);
     va_end(arguments);
+    error->sequence = sequence;
 }
 
 static void empty_slot(void) {

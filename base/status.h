@@ -9,10 +9,9 @@
 #include <stdint.h>
 
 /* Records an error of a call: the first since the last eddy_error_take is kept, the rest are counted. Returns `status`,
- * so that a function can end in `return eddy_fail(...)`. `op` may be NULL; `address` is the return address of the
- * public function, or NULL. Never blocks, never allocates. */
-eddy_status eddy_fail(eddy_status status, const char *op, const void *address, const char *format, ...)
-    EDDY_PRINTF(4, 5);
+ * so that a function can end in `return eddy_fail(...)`. The message is "op: " and the text. Never blocks, never
+ * allocates. */
+eddy_status eddy_fail(eddy_status status, eddy_origin origin, const char *format, ...) EDDY_PRINTF(3, 4);
 
 /* The same for a record that exists already (a late error that a read found). */
 eddy_status eddy_fail_record(const eddy_error *error);
@@ -40,9 +39,9 @@ eddy_status eddy_outcome_why(const eddy_outcome *outcome);
 eddy_outcome *eddy_outcome_set_aside(void);
 void eddy_outcome_go_on(eddy_outcome *outcome);
 
-/* Fills *error without touching the slot. */
-void eddy_error_fill(eddy_error *error, eddy_status status, const char *op, const void *address, uint64_t sequence,
-                     const char *format, ...) EDDY_PRINTF(6, 7);
+/* Fills *error without touching the slot. The message is the text alone. */
+void eddy_error_fill(eddy_error *error, eddy_status status, eddy_origin origin, uint64_t sequence, const char *format,
+                     ...) EDDY_PRINTF(5, 6);
 
 /* Copies the slot's record without clearing it; false when there is none. And puts a record back as it was. */
 bool eddy_error_peek(eddy_error *error);

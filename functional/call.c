@@ -19,7 +19,7 @@ typedef struct request {
     const eddy_op *op;
     const eddy_composition *composition; /* whose op it is; NULL for an op of the list */
     form form;
-    const void *address;
+    eddy_origin origin; /* of "call", until the op is found */
     eddy_list inputs; /* without targets */
     eddy_tensor *const *targets;
     int64_t list_counts[LIST_MAX];
@@ -67,8 +67,7 @@ static bool find_op(const char *name, request *r) {
 /* ---- attributes ---- */
 
 static eddy_status fail_attribute(const request *r, const char *attribute, const char *what) {
-    return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->op->name, r->address, r->inputs, "attribute %s %s", attribute,
-                          what);
+    return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->origin, r->inputs, "attribute %s %s", attribute, what);
 }
 
 static void put_scalar(char *place, eddy_scalar value) {
@@ -202,14 +201,13 @@ static eddy_status take_attribute(request *r, const eddy_attribute *given, uint6
     const eddy_op_attribute *attribute = &r->op->attributes[i];
     char *place = r->arguments + attribute->offset;
     if (attribute->type == EDDY_ATTRIBUTE_AXES && given->type == EDDY_ATTRIBUTE_AXES)
-        return eddy_door_axes(&given->value.axes, (uint32_t *)(void *)place, r->op->name, r->address, r->inputs);
+        return eddy_door_axes(&given->value.axes, (uint32_t *)(void *)place, r->origin, r->inputs);
     if (!put_value(attribute, place, given))
         return fail_attribute(r, given->name, "has a value of the wrong type, or out of range");
     if (attribute->zero_is_none && *(int64_t *)(void *)place == 0)
         return fail_attribute(r, given->name, "is 0");
     if (attribute->type == EDDY_ATTRIBUTE_CHOICE && attribute->choices)
-        return eddy_door_choice(*(int32_t *)(void *)place, choice_count(attribute), given->name, r->op->name,
-                                r->address, r->inputs);
+        return eddy_door_choice(*(int32_t *)(void *)place, choice_count(attribute), given->name, r->origin, r->inputs);
     return EDDY_OK;
 }
 
@@ -220,7 +218,7 @@ static eddy_status take_attributes(request *r, const eddy_attributes *given) {
         put_default(&op->attributes[i], r->arguments + op->attributes[i].offset);
     int64_t count = given ? given->count : 0;
     if (count < 0 || (count > 0 && !given->items))
-        return eddy_door_fail(EDDY_INVALID_ARGUMENT, op->name, r->address, r->inputs, "the attributes are no array");
+        return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->origin, r->inputs, "the attributes are no array");
     for (int64_t i = 0; i < count; i++) {
         eddy_status status = take_attribute(r, &given->items[i], &seen);
         if (status != EDDY_OK)
@@ -236,8 +234,8 @@ static eddy_status take_attributes(request *r, const eddy_attributes *given) {
 
 static eddy_status fail_operands(const request *r, const char *what) {
     eddy_list given = r->inputs.items ? r->inputs : (eddy_list){NULL, 0};
-    return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->op->name, r->address, given, "%lld operands %s",
-                          (long long)r->inputs.count, what);
+    return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->origin, given, "%lld operands %s", (long long)r->inputs.count,
+                          what);
 }
 
 /* Splits the inputs into operands, lists and the target. */
@@ -267,10 +265,11 @@ static eddy_status take_inputs(request *r) {
 #undef eddy_call
 eddy_status eddy_call(const char *name, eddy_list inputs, const eddy_attributes *attributes, eddy_tensor **outputs) {
     alignas(16) char arguments[ATTRIBUTE_BYTES_MAX];
-    request r = {.address = EDDY_CALL_ADDRESS(), .inputs = inputs, .arguments = arguments};
+    request r = {.origin = EDDY_ORIGIN("call"), .inputs = inputs, .arguments = arguments};
     if (!name || !find_op(name, &r))
-        return eddy_fail(EDDY_NOT_FOUND, "call", r.address, "call: there is no op %s", name ? name : "NULL");
+        return eddy_fail(EDDY_NOT_FOUND, r.origin, "there is no op %s", name ? name : "NULL");
     const eddy_op *op = r.op;
+    r.origin.op = op->name;
     EDDY_ASSERT(op->attribute_bytes <= sizeof(arguments) && op->attribute_count <= 64);
     memset(arguments, 0, op->attribute_bytes);
     eddy_status status = take_inputs(&r);
@@ -279,9 +278,9 @@ eddy_status eddy_call(const char *name, eddy_list inputs, const eddy_attributes 
     if (status != EDDY_OK)
         return status;
     if (r.form == FORM_NEW && op->output_count > 0 && !outputs)
-        return eddy_door_fail(EDDY_INVALID_ARGUMENT, op->name, r.address, r.inputs, "outputs is NULL");
+        return eddy_door_fail(EDDY_INVALID_ARGUMENT, r.origin, r.inputs, "outputs is NULL");
     if (r.composition)
-        return r.composition->run(r.inputs, arguments, outputs, r.address);
+        return r.composition->run(r.inputs, arguments, outputs, r.origin);
     eddy_apply apply = {.op = op,
                         .inputs = r.inputs.items,
                         .input_count = r.inputs.count,
@@ -291,6 +290,6 @@ eddy_status eddy_call(const char *name, eddy_list inputs, const eddy_attributes 
                         .generator = r.generator,
                         .targets = r.targets,
                         .outputs = r.targets ? NULL : outputs,
-                        .address = r.address};
+                        .address = r.origin.address};
     return eddy_interpreter_apply(&apply);
 }

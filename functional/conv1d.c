@@ -10,15 +10,15 @@
 #include <interpreter/apply.h>
 #include <interpreter/tensor.h>
 
-static eddy_status check_rank(eddy_list operands, int64_t i, const char *name, int32_t least, const void *address) {
+static eddy_status check_rank(eddy_list operands, int64_t i, const char *name, int32_t least, eddy_origin origin) {
     eddy_tensor *tensor = operands.items[i];
-    eddy_status status = eddy_tensor_check(tensor, "conv1d", name, address);
+    eddy_status status = eddy_tensor_check(tensor, name, origin);
     if (status == EDDY_OK)
-        status = eddy_tensor_await_shape(tensor, "conv1d", address);
+        status = eddy_tensor_await_shape(tensor, origin);
     if (status != EDDY_OK)
         return status;
     if (tensor->rank < least || tensor->rank > 3)
-        return eddy_door_fail(EDDY_SHAPE_MISMATCH, "conv1d", address, operands, "%s must have rank %s", name,
+        return eddy_door_fail(EDDY_SHAPE_MISMATCH, origin, operands, "%s must have rank %s", name,
                               least == 3 ? "3" : "2 or 3");
     return EDDY_OK;
 }
@@ -32,13 +32,13 @@ static eddy_arguments_conv2d along_rows(const eddy_arguments_conv1d *a) {
 }
 
 static eddy_status conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias, const eddy_arguments_conv1d *given,
-                          eddy_tensor **result, const void *address) {
+                          eddy_tensor **result, eddy_origin origin) {
     eddy_list operands = EDDY_LIST(x, weight, bias);
-    eddy_status status = check_rank(operands, 0, "x", 2, address);
+    eddy_status status = check_rank(operands, 0, "x", 2, origin);
     if (status == EDDY_OK)
-        status = check_rank(operands, 1, "weight", 3, address);
+        status = check_rank(operands, 1, "weight", 3, origin);
     if (status == EDDY_OK && bias != EDDY_NONE)
-        status = eddy_tensor_check(bias, "conv1d", "bias", address);
+        status = eddy_tensor_check(bias, "bias", origin);
     if (status != EDDY_OK)
         return status;
     eddy_arguments_conv2d arguments = along_rows(given);
@@ -46,7 +46,7 @@ static eddy_status conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias
     eddy_outcome_begin(&outcome);
     eddy_tensor *inputs[] = {eddy_unsqueeze(x, -2), eddy_unsqueeze(weight, -2), bias}, *image = NULL, *rows = NULL;
     if (inputs[0] && inputs[1])
-        image = eddy_interpreter_apply_one(&eddy_op_conv2d, inputs, 3, &arguments, address);
+        image = eddy_interpreter_apply_one(&eddy_op_conv2d, inputs, 3, &arguments, origin.address);
     if (image)
         rows = eddy_squeeze(image, EDDY_AXES(-2));
     eddy_release(&image);
@@ -70,10 +70,10 @@ eddy_tensor *eddy_conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias,
     if (EDDY_OPTION(options, groups))
         arguments.groups = options->groups;
     eddy_tensor *result = NULL;
-    eddy_status status = conv1d(x, weight, bias, &arguments, &result, EDDY_CALL_ADDRESS());
+    eddy_status status = conv1d(x, weight, bias, &arguments, &result, EDDY_ORIGIN("conv1d"));
     return status == EDDY_OK ? result : NULL;
 }
 
-eddy_status eddy_compose_conv1d(eddy_list inputs, const void *arguments, eddy_tensor **outputs, const void *address) {
-    return conv1d(inputs.items[0], inputs.items[1], inputs.items[2], arguments, &outputs[0], address);
+eddy_status eddy_compose_conv1d(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
+    return conv1d(inputs.items[0], inputs.items[1], inputs.items[2], arguments, &outputs[0], origin);
 }

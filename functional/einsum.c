@@ -22,7 +22,7 @@ typedef struct factor {
 } factor;
 
 typedef struct contraction {
-    const void *address;
+    eddy_origin origin;
     eddy_list operands;
     eddy_equation equation;
     int64_t sizes[EDDY_EQUATION_LABELS];
@@ -30,7 +30,7 @@ typedef struct contraction {
 } contraction;
 
 static eddy_status fail(const contraction *c, eddy_status status, const char *sentence) {
-    return eddy_door_fail(status, "einsum", c->address, c->operands, "%s", sentence);
+    return eddy_door_fail(status, c->origin, c->operands, "%s", sentence);
 }
 
 static void drop(factor *f) {
@@ -70,7 +70,7 @@ static bool permute(factor *f, const uint8_t *labels) {
 static bool sum_axis(const contraction *c, factor *f, int32_t d) {
     eddy_arguments_sum arguments = {.axes = 1u << d};
     remove_label(f, d);
-    return become(f, eddy_interpreter_apply_one(&eddy_op_sum, &f->tensor, 1, &arguments, c->address));
+    return become(f, eddy_interpreter_apply_one(&eddy_op_sum, &f->tensor, 1, &arguments, c->origin.address));
 }
 
 /* Where one of two factors has been summed to i64, the other becomes i64 too. */
@@ -78,7 +78,7 @@ static bool widen(const contraction *c, factor *f, const factor *other) {
     eddy_arguments_cast cast = {.dtype = eddy_dtype_of(other->tensor)};
     if (cast.dtype != EDDY_I64 || eddy_dtype_of(f->tensor) == EDDY_I64)
         return true;
-    return become(f, eddy_interpreter_apply_one(&eddy_op_cast, &f->tensor, 1, &cast, c->address));
+    return become(f, eddy_interpreter_apply_one(&eddy_op_cast, &f->tensor, 1, &cast, c->origin.address));
 }
 
 /* ---- one operand ---- */
@@ -191,9 +191,9 @@ static eddy_tensor *multiply_matrices(const contraction *c, factor *a, factor *b
         !become(a, eddy_reshape(a->tensor, left)) || !become(b, eddy_reshape(b->tensor, right)))
         return NULL;
     eddy_tensor *inputs[] = {a->tensor, b->tensor};
-    factor product = {.tensor =
-                          eddy_interpreter_apply_one(is_flat ? &eddy_op_mm : &eddy_op_bmm, inputs, 2, NULL, c->address),
-                      .is_owned = true};
+    factor product = {
+        .tensor = eddy_interpreter_apply_one(is_flat ? &eddy_op_mm : &eddy_op_bmm, inputs, 2, NULL, c->origin.address),
+        .is_owned = true};
     if (product.tensor)
         (void)become(&product, eddy_reshape(product.tensor, result));
     return product.tensor;
@@ -210,7 +210,7 @@ static eddy_tensor *multiply_elements(const contraction *c, factor *a, factor *b
         !become(a, eddy_reshape(a->tensor, left)) || !become(b, eddy_reshape(b->tensor, right)))
         return NULL;
     eddy_tensor *inputs[] = {a->tensor, b->tensor};
-    return eddy_interpreter_apply_one(&eddy_op_mul, inputs, 2, NULL, c->address);
+    return eddy_interpreter_apply_one(&eddy_op_mul, inputs, 2, NULL, c->origin.address);
 }
 
 /* A product of vectors for each place of the batch: multiplied element by element and summed up, as matrices of one row and
@@ -222,10 +222,10 @@ static eddy_tensor *multiply_vectors(const contraction *c, factor *a, factor *b,
         return NULL;
     eddy_tensor *inputs[] = {a->tensor, b->tensor};
     eddy_arguments_sum arguments = {.axes = 1u << 1};
-    factor product = {.tensor = eddy_interpreter_apply_one(&eddy_op_mul, inputs, 2, NULL, c->address),
+    factor product = {.tensor = eddy_interpreter_apply_one(&eddy_op_mul, inputs, 2, NULL, c->origin.address),
                       .is_owned = true};
     if (product.tensor &&
-        become(&product, eddy_interpreter_apply_one(&eddy_op_sum, &product.tensor, 1, &arguments, c->address)))
+        become(&product, eddy_interpreter_apply_one(&eddy_op_sum, &product.tensor, 1, &arguments, c->origin.address)))
         (void)become(&product, eddy_reshape(product.tensor, result));
     return product.tensor;
 }
@@ -266,17 +266,15 @@ static bool multiply(const contraction *c, factor *a, factor *b) {
 static eddy_status check_operands(const contraction *c, int32_t *ranks) {
     int64_t count = c->operands.count;
     if (count < 1 || count > EDDY_EQUATION_OPERANDS || !c->operands.items)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "einsum", c->address,
-                         "einsum: there are %lld operands, 1 to %d are possible", (long long)count,
-                         EDDY_EQUATION_OPERANDS);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "there are %lld operands, 1 to %d are possible",
+                         (long long)count, EDDY_EQUATION_OPERANDS);
     for (int64_t i = 0; i < count; i++) {
         eddy_tensor *operand = c->operands.items[i];
-        eddy_status status = eddy_tensor_check_item_shape(operand, "einsum", "operands", i, c->address);
+        eddy_status status = eddy_tensor_check_item_shape(operand, "operands", i, c->origin);
         if (status != EDDY_OK)
             return status;
         if (operand->dtype != c->operands.items[0]->dtype)
-            return eddy_door_fail(EDDY_DTYPE_MISMATCH, "einsum", c->address, c->operands,
-                                  "operand 0 is %s, operand %lld %s",
+            return eddy_door_fail(EDDY_DTYPE_MISMATCH, c->origin, c->operands, "operand 0 is %s, operand %lld %s",
                                   eddy_dtype_name((eddy_dtype)c->operands.items[0]->dtype), (long long)i,
                                   eddy_dtype_name((eddy_dtype)operand->dtype));
         ranks[i] = operand->rank;
@@ -295,7 +293,7 @@ static eddy_status measure(contraction *c) {
         for (int32_t d = 0; d < term->rank; d++) {
             int64_t *size = &c->sizes[term->labels[d]], dim = c->operands.items[i]->axes[d].dim;
             if (dim != 1 && *size != 1 && dim != *size)
-                return eddy_door_fail(EDDY_SHAPE_MISMATCH, "einsum", c->address, c->operands,
+                return eddy_door_fail(EDDY_SHAPE_MISMATCH, c->origin, c->operands,
                                       "axis %d of operand %lld is of size %lld where others are %lld", (int)d,
                                       (long long)i, (long long)dim, (long long)*size);
             if (dim != 1)
@@ -340,8 +338,8 @@ static eddy_tensor *contract(contraction *c) {
     return is_good ? product.tensor : NULL;
 }
 
-static eddy_status einsum(const char *equation, eddy_list operands, eddy_tensor **result, const void *address) {
-    contraction c = {.address = address, .operands = operands};
+static eddy_status einsum(const char *equation, eddy_list operands, eddy_tensor **result, eddy_origin origin) {
+    contraction c = {.origin = origin, .operands = operands};
     int32_t ranks[EDDY_EQUATION_OPERANDS];
     char reason[160] = "there is no equation";
     eddy_status status = check_operands(&c, ranks);
@@ -351,7 +349,7 @@ static eddy_status einsum(const char *equation, eddy_list operands, eddy_tensor 
     if (equation)
         status = eddy_equation_read(&c.equation, equation, ranks, operands.count, reason, sizeof(reason));
     if (status != EDDY_OK)
-        return eddy_door_fail(status, "einsum", address, operands, "%s: %s", equation ? equation : "NULL", reason);
+        return eddy_door_fail(status, origin, operands, "%s: %s", equation ? equation : "NULL", reason);
     status = measure(&c);
     if (status != EDDY_OK)
         return status;
@@ -367,9 +365,9 @@ static eddy_status einsum(const char *equation, eddy_list operands, eddy_tensor 
 
 eddy_tensor *eddy_einsum(const char *equation, eddy_list operands) {
     eddy_tensor *result = NULL;
-    return einsum(equation, operands, &result, EDDY_CALL_ADDRESS()) == EDDY_OK ? result : NULL;
+    return einsum(equation, operands, &result, EDDY_ORIGIN("einsum")) == EDDY_OK ? result : NULL;
 }
 
-eddy_status eddy_compose_einsum(eddy_list inputs, const void *arguments, eddy_tensor **outputs, const void *address) {
-    return einsum(((const eddy_arguments_einsum *)arguments)->equation, inputs, &outputs[0], address);
+eddy_status eddy_compose_einsum(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
+    return einsum(((const eddy_arguments_einsum *)arguments)->equation, inputs, &outputs[0], origin);
 }

@@ -12,25 +12,24 @@
 #include <interpreter/tensor.h>
 
 /* Operand `i`, a tensor that was checked, has the rank of a vector; with `allows_number` it may be a number too. */
-static eddy_status check_vector(eddy_list operands, int64_t i, bool allows_number, const char *op,
-                                const void *address) {
+static eddy_status check_vector(eddy_list operands, int64_t i, bool allows_number, eddy_origin origin) {
     eddy_tensor *tensor = operands.items[i];
-    eddy_status status = eddy_tensor_await_shape(tensor, op, address);
+    eddy_status status = eddy_tensor_await_shape(tensor, origin);
     if (status != EDDY_OK)
         return status;
     if (tensor->rank > 1 || (tensor->rank == 0 && !allows_number))
-        return eddy_door_fail(EDDY_SHAPE_MISMATCH, op, address, operands, "operand %lld is no vector", (long long)i);
+        return eddy_door_fail(EDDY_SHAPE_MISMATCH, origin, operands, "operand %lld is no vector", (long long)i);
     return EDDY_OK;
 }
 
-static eddy_status outer(eddy_tensor *a, eddy_tensor *b, eddy_tensor **result, const void *address) {
-    eddy_status status = eddy_tensor_check(a, "outer", "a", address);
+static eddy_status outer(eddy_tensor *a, eddy_tensor *b, eddy_tensor **result, eddy_origin origin) {
+    eddy_status status = eddy_tensor_check(a, "a", origin);
     if (status == EDDY_OK)
-        status = eddy_tensor_check(b, "outer", "b", address);
+        status = eddy_tensor_check(b, "b", origin);
     if (status == EDDY_OK)
-        status = check_vector(EDDY_LIST(a, b), 0, false, "outer", address);
+        status = check_vector(EDDY_LIST(a, b), 0, false, origin);
     if (status == EDDY_OK)
-        status = check_vector(EDDY_LIST(a, b), 1, false, "outer", address);
+        status = check_vector(EDDY_LIST(a, b), 1, false, origin);
     if (status != EDDY_OK)
         return status;
     eddy_outcome outcome;
@@ -38,7 +37,7 @@ static eddy_status outer(eddy_tensor *a, eddy_tensor *b, eddy_tensor **result, c
     eddy_tensor *column = eddy_unsqueeze(a, 1), *product = NULL;
     eddy_tensor *inputs[] = {column, b};
     if (column)
-        product = eddy_interpreter_apply_one(&eddy_op_mul, inputs, 2, NULL, address);
+        product = eddy_interpreter_apply_one(&eddy_op_mul, inputs, 2, NULL, origin.address);
     eddy_release(&column);
     eddy_outcome_end(&outcome);
     if (!product)
@@ -49,12 +48,12 @@ static eddy_status outer(eddy_tensor *a, eddy_tensor *b, eddy_tensor **result, c
 
 eddy_tensor *eddy_outer(eddy_tensor *a, eddy_tensor *b) {
     eddy_tensor *result = NULL;
-    return outer(a, b, &result, EDDY_CALL_ADDRESS()) == EDDY_OK ? result : NULL;
+    return outer(a, b, &result, EDDY_ORIGIN("outer")) == EDDY_OK ? result : NULL;
 }
 
-eddy_status eddy_compose_outer(eddy_list inputs, const void *arguments, eddy_tensor **outputs, const void *address) {
+eddy_status eddy_compose_outer(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
     (void)arguments;
-    return outer(inputs.items[0], inputs.items[1], &outputs[0], address);
+    return outer(inputs.items[0], inputs.items[1], &outputs[0], origin);
 }
 
 /* A vector along axis `axis` of the shape, repeated along the others. */
@@ -69,12 +68,11 @@ static eddy_tensor *lay(eddy_tensor *vector, const eddy_shape *shape, int32_t ax
     return result;
 }
 
-static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **outputs, const void *address) {
+static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **outputs, eddy_origin origin) {
     if (tensors.count < 1 || tensors.count > EDDY_RANK_MAX || !tensors.items || !outputs)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "meshgrid", address,
-                         "meshgrid: there are %lld tensors, 1 to %d are possible", (long long)tensors.count,
-                         EDDY_RANK_MAX);
-    eddy_status choice = eddy_door_choice(indexing, 2, "indexing", "meshgrid", address, tensors);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "there are %lld tensors, 1 to %d are possible",
+                         (long long)tensors.count, EDDY_RANK_MAX);
+    eddy_status choice = eddy_door_choice(indexing, 2, "indexing", origin, tensors);
     if (choice != EDDY_OK)
         return choice;
     int32_t count = (int32_t)tensors.count;
@@ -83,19 +81,18 @@ static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **o
     int32_t axes[EDDY_RANK_MAX];
     for (int32_t i = 0; i < count; i++) {
         eddy_tensor *tensor = tensors.items[i];
-        eddy_status status = eddy_tensor_check_item(tensor, "meshgrid", "tensors", i, address);
+        eddy_status status = eddy_tensor_check_item(tensor, "tensors", i, origin);
         if (status == EDDY_OK)
-            status = check_vector(tensors, i, true, "meshgrid", address);
+            status = check_vector(tensors, i, true, origin);
         if (status != EDDY_OK)
             return status;
         if (tensor->dtype != tensors.items[0]->dtype)
-            return eddy_door_fail(EDDY_DTYPE_MISMATCH, "meshgrid", address, tensors, "tensor %d differs in dtype",
-                                  (int)i);
+            return eddy_door_fail(EDDY_DTYPE_MISMATCH, origin, tensors, "tensor %d differs in dtype", (int)i);
         axes[i] = is_turned && i < 2 ? 1 - i : i;
         shape.dims[axes[i]] = tensor->count;
     }
     if (!eddy_shape_is_valid(&shape))
-        return eddy_door_fail(EDDY_SIZE_OVERFLOW, "meshgrid", address, tensors, "the grid does not fit into 62 bits");
+        return eddy_door_fail(EDDY_SIZE_OVERFLOW, origin, tensors, "the grid does not fit into 62 bits");
     eddy_outcome outcome;
     eddy_outcome_begin(&outcome);
     int32_t laid = 0;
@@ -110,9 +107,9 @@ static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **o
 }
 
 eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing, eddy_tensor **outputs) {
-    return meshgrid(tensors, (int32_t)indexing, outputs, EDDY_CALL_ADDRESS());
+    return meshgrid(tensors, (int32_t)indexing, outputs, EDDY_ORIGIN("meshgrid"));
 }
 
-eddy_status eddy_compose_meshgrid(eddy_list inputs, const void *arguments, eddy_tensor **outputs, const void *address) {
-    return meshgrid(inputs, ((const eddy_arguments_meshgrid *)arguments)->indexing, outputs, address);
+eddy_status eddy_compose_meshgrid(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
+    return meshgrid(inputs, ((const eddy_arguments_meshgrid *)arguments)->indexing, outputs, origin);
 }

@@ -9,20 +9,20 @@
 #include <interpreter/apply.h>
 #include <interpreter/tensor.h>
 
-static eddy_status check(eddy_tensor *tensor, const char *name, const void *address) {
-    eddy_status status = eddy_tensor_check(tensor, "prelu", name, address);
-    return status == EDDY_OK ? eddy_tensor_await_shape(tensor, "prelu", address) : status;
+static eddy_status check(eddy_tensor *tensor, const char *name, eddy_origin origin) {
+    eddy_status status = eddy_tensor_check(tensor, name, origin);
+    return status == EDDY_OK ? eddy_tensor_await_shape(tensor, origin) : status;
 }
 
-static eddy_status prelu(eddy_tensor *x, eddy_tensor *weight, eddy_tensor **result, const void *address) {
-    eddy_status status = check(x, "x", address);
+static eddy_status prelu(eddy_tensor *x, eddy_tensor *weight, eddy_tensor **result, eddy_origin origin) {
+    eddy_status status = check(x, "x", origin);
     if (status == EDDY_OK)
-        status = check(weight, "weight", address);
+        status = check(weight, "weight", origin);
     if (status != EDDY_OK)
         return status;
     int64_t channels = x->rank > 1 ? x->axes[1].dim : 1;
     if (weight->rank > 1 || (weight->count != 1 && weight->count != channels))
-        return eddy_door_fail(EDDY_SHAPE_MISMATCH, "prelu", address, EDDY_LIST(x, weight),
+        return eddy_door_fail(EDDY_SHAPE_MISMATCH, origin, EDDY_LIST(x, weight),
                               "weight is neither one number nor one for each channel of x");
     eddy_shape along = {.rank = weight->count == 1 ? 0 : x->rank - 1, .dims = {weight->count}};
     for (int32_t d = 1; d < along.rank; d++)
@@ -32,7 +32,7 @@ static eddy_status prelu(eddy_tensor *x, eddy_tensor *weight, eddy_tensor **resu
     eddy_tensor *laid = eddy_view(weight, along), *made = NULL;
     eddy_tensor *inputs[] = {x, laid};
     if (laid)
-        made = eddy_interpreter_apply_one(&eddy_op_prelu_broadcast, inputs, 2, NULL, address);
+        made = eddy_interpreter_apply_one(&eddy_op_prelu_broadcast, inputs, 2, NULL, origin.address);
     eddy_release(&laid);
     eddy_outcome_end(&outcome);
     if (!made)
@@ -43,10 +43,10 @@ static eddy_status prelu(eddy_tensor *x, eddy_tensor *weight, eddy_tensor **resu
 
 eddy_tensor *eddy_prelu(eddy_tensor *x, eddy_tensor *weight) {
     eddy_tensor *result = NULL;
-    return prelu(x, weight, &result, EDDY_CALL_ADDRESS()) == EDDY_OK ? result : NULL;
+    return prelu(x, weight, &result, EDDY_ORIGIN("prelu")) == EDDY_OK ? result : NULL;
 }
 
-eddy_status eddy_compose_prelu(eddy_list inputs, const void *arguments, eddy_tensor **outputs, const void *address) {
+eddy_status eddy_compose_prelu(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
     (void)arguments;
-    return prelu(inputs.items[0], inputs.items[1], &outputs[0], address);
+    return prelu(inputs.items[0], inputs.items[1], &outputs[0], origin);
 }

@@ -179,15 +179,15 @@ static eddy_status run_gradient(const eddy_gradient_call *call) {
                                  .results = call->results};
     eddy_status status = of_op(call->op)->gradient(&public);
     if (status != EDDY_OK && call->outcome->first == EDDY_OK)
-        eddy_fail(status, call->op->name, NULL, "%s: its gradient failed", call->op->name);
+        eddy_fail(status, (eddy_origin){call->op->name, NULL}, "its gradient failed");
     return status;
 }
 
 /* ---- checks ---- */
 
-static eddy_status refuse(const eddy_op_description *d, const void *address, eddy_status status, const char *what) {
+static eddy_status refuse(const eddy_op_description *d, eddy_origin origin, eddy_status status, const char *what) {
     const char *name = d && d->name ? d->name : "op";
-    return eddy_fail(status, "op_register", address, "op_register: %s: %s", name, what);
+    return eddy_fail(status, origin, "%s: %s", name, what);
 }
 
 static const eddy_op_kernel *find_kernel(const eddy_op_description *d) {
@@ -401,24 +401,24 @@ static registered *make(const eddy_op_description *d) {
 }
 
 eddy_status eddy_op_register(const eddy_op_description *given) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("op_register");
     if (!given || given->size < offsetof(eddy_op_description, gradient))
-        return refuse(NULL, address, EDDY_INVALID_ARGUMENT, "the description is NULL, or does not say its size");
+        return refuse(NULL, origin, EDDY_INVALID_ARGUMENT, "the description is NULL, or does not say its size");
     eddy_op_description whole = {0}, *description = &whole; /* programs may know a shorter struct */
     memcpy(&whole, given, given->size < sizeof(whole) ? given->size : sizeof(whole));
     const char *what = check_description(description);
     if (what)
-        return refuse(description, address, EDDY_INVALID_ARGUMENT, what);
+        return refuse(description, origin, EDDY_INVALID_ARGUMENT, what);
     if (!find_kernel(description))
-        return refuse(description, address, EDDY_UNSUPPORTED, "it has no kernel for the CPU");
+        return refuse(description, origin, EDDY_UNSUPPORTED, "it has no kernel for the CPU");
     registered *r = make(description);
     if (!r)
-        return refuse(description, address, EDDY_OUT_OF_MEMORY, "no memory");
+        return refuse(description, origin, EDDY_OUT_OF_MEMORY, "no memory");
     eddy_registry_result result = eddy_registry_add(&r->op);
     if (result == EDDY_REGISTRY_ADDED)
         return EDDY_OK;
     eddy_memory_release(r, r->bytes, EDDY_MEMORY_REGISTRY);
     return result == EDDY_REGISTRY_TAKEN
-               ? refuse(description, address, EDDY_INVALID_ARGUMENT, "there is an op of that name")
-               : refuse(description, address, EDDY_OUT_OF_MEMORY, "no memory");
+               ? refuse(description, origin, EDDY_INVALID_ARGUMENT, "there is an op of that name")
+               : refuse(description, origin, EDDY_OUT_OF_MEMORY, "no memory");
 }

@@ -33,8 +33,8 @@ static void deliver_packed(const access *a, char *data, int64_t bytes) {
     char *packed = eddy_memory_acquire((size_t)bytes, EDDY_MEMORY_WORKSPACE);
     if (!packed) {
         eddy_error error;
-        eddy_error_fill(&error, EDDY_OUT_OF_MEMORY, "read_async", a->address, 0, "read_async: no memory for %lld bytes",
-                        (long long)bytes);
+        eddy_error_fill(&error, EDDY_OUT_OF_MEMORY, (eddy_origin){"read_async", a->address}, 0,
+                        "read_async: no memory for %lld bytes", (long long)bytes);
         deliver(a, NULL, 0, &error);
         return;
     }
@@ -66,22 +66,22 @@ static void run(void *context, void *storage, int64_t storage_bytes, const eddy_
     eddy_memory_release(a, sizeof(*a), EDDY_MEMORY_HANDLE);
 }
 
-static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given, const char *op, const void *address) {
+static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given, eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, op, address);
-    eddy_status status = eddy_tensor_check(tensor, op, "tensor", address);
+        return eddy_caller_refuse(caller, origin);
+    eddy_status status = eddy_tensor_check(tensor, "tensor", origin);
     if (status != EDDY_OK)
         return status;
     if (!given->read && !given->access)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: the callback is NULL", op);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the callback is NULL");
     if (!eddy_runtime_is_running(tensor->runtime))
-        return eddy_runtime_refuse(tensor->runtime, op, address, "");
+        return eddy_runtime_refuse(tensor->runtime, origin, "");
     access *a = eddy_memory_acquire(sizeof(*a), EDDY_MEMORY_HANDLE);
     if (!a)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for the callback", op);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the callback");
     *a = *given;
-    a->address = address;
+    a->address = origin.address;
     a->element_bytes = eddy_dtype_bytes((eddy_dtype)tensor->dtype);
     a->is_late = eddy_tensor_is_late(tensor);
     a->is_contiguous = tensor->is_contiguous;
@@ -89,7 +89,7 @@ static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given,
         a->count = tensor->count;
         eddy_tensor_layout(tensor, &a->layout);
     }
-    status = eddy_vm_access(tensor->runtime->vm, tensor->storage, is_mut, run, a, address);
+    status = eddy_vm_access(tensor->runtime->vm, tensor->storage, is_mut, run, a, origin);
     if (status != EDDY_OK)
         eddy_memory_release(a, sizeof(*a), EDDY_MEMORY_HANDLE);
     return status;
@@ -97,16 +97,15 @@ static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given,
 
 eddy_status eddy_read_async(eddy_tensor *tensor, eddy_read_callback *callback, void *context) {
     access a = {.read = callback, .context = context};
-    return submit(tensor, false, &a, "read_async", EDDY_CALL_ADDRESS());
+    return submit(tensor, false, &a, EDDY_ORIGIN("read_async"));
 }
 
 eddy_status eddy_access_async(eddy_tensor *tensor, int flags, eddy_access_callback *callback, void *context) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("access_async");
     if (flags == 0 || (flags & ~(EDDY_READ | EDDY_WRITE)) != 0)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "access_async", address,
-                         "access_async: flags are %d, not EDDY_READ, EDDY_WRITE or both", flags);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "flags are %d, not EDDY_READ, EDDY_WRITE or both", flags);
     access a = {.access = callback, .context = context};
-    eddy_status status = submit(tensor, (flags & EDDY_WRITE) != 0, &a, "access_async", address);
+    eddy_status status = submit(tensor, (flags & EDDY_WRITE) != 0, &a, origin);
     if (status == EDDY_OK && (flags & EDDY_WRITE))
         eddy_tensor_note_write(tensor);
     return status;

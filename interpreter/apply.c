@@ -35,7 +35,7 @@ static bool is_traced(void) {
 eddy_status eddy_interpreter_apply(const eddy_apply *apply) {
     eddy_caller *caller = eddy_caller_get();
     if (EDDY_UNLIKELY(!eddy_caller_may_call(caller)))
-        return eddy_caller_refuse(caller, apply->op->name, apply->address);
+        return eddy_caller_refuse(caller, eddy_apply_origin(apply));
     if (!is_traced())
         return eddy_interpreter_issue(caller, apply);
     eddy_trace_begin(EDDY_TRACE_ISSUE, apply->op->name, 0);

@@ -6,6 +6,7 @@
 #define EDDY_INTERPRETER_APPLY_H
 
 #include <base/assert.h>
+#include <base/call_site.h>
 #include <eddy/tensor.h>
 #include <interpreter/caller.h>
 #include <interpreter/op.h>
@@ -24,6 +25,10 @@ typedef struct eddy_apply {
     bool is_row_major;          /* new outputs lie so, whatever the op's layout */
     const void *address;        /* EDDY_CALL_ADDRESS() of the public function */
 } eddy_apply;
+
+static inline eddy_origin eddy_apply_origin(const eddy_apply *apply) {
+    return (eddy_origin){apply->op->name, apply->address};
+}
 
 EDDY_MUST_USE eddy_status eddy_interpreter_apply(const eddy_apply *apply);
 /* The same on a thread that may call; recorded for gradients where an operand asks for it and recording is on. */

@@ -122,73 +122,66 @@ bool eddy_archive_add_metadata(const eddy_file *file, eddy_archive *shown, const
 /* ---- asking ---- */
 
 /* NULL, recorded, where there is none of that name. */
-static eddy_tensor *find_tensor(const eddy_archive *a, const char *name, const char *op, const void *address) {
+static eddy_tensor *find_tensor(const eddy_archive *a, const char *name, eddy_origin origin) {
     for (int64_t i = 0; i < a->count; i++)
         if (strcmp(a->names[i], name) == 0)
             return a->tensors[i];
-    eddy_fail(EDDY_NOT_FOUND, op, address, "%s: there is no '%.64s' among %lld tensors", op, name, (long long)a->count);
+    eddy_fail(EDDY_NOT_FOUND, origin, "there is no '%.64s' among %lld tensors", name, (long long)a->count);
     return NULL;
 }
 
 eddy_tensor *eddy_archive_tensor(const eddy_archive *a, const char *name) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("archive_tensor");
     if (!a || !name) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, "archive_tensor", address, "archive_tensor: no %s", a ? "name" : "archive");
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no %s", a ? "name" : "archive");
         return NULL;
     }
-    return find_tensor(a, name, "archive_tensor", address);
+    return find_tensor(a, name, origin);
 }
 
 /* ---- into tensors of the program's ---- */
 
-#define COPY_INTO "archive_copy_into"
-
 static eddy_status fail_fit(eddy_status status, const char *name, const eddy_tensor *source, int64_t i,
-                            const eddy_tensor *target, const void *address) {
+                            const eddy_tensor *target, eddy_origin origin) {
     char is[EDDY_RANK_MAX * 22], wanted[EDDY_RANK_MAX * 22];
     eddy_tensor_describe(source, is, sizeof(is));
     eddy_tensor_describe(target, wanted, sizeof(wanted));
-    return eddy_fail(status, COPY_INTO, address, "archive_copy_into: '%.64s' is %s, targets[%lld] is %s", name, is,
-                     (long long)i, wanted);
+    return eddy_fail(status, origin, "'%.64s' is %s, targets[%lld] is %s", name, is, (long long)i, wanted);
 }
 
 static eddy_status check_fit(const eddy_archive *a, const char *name, eddy_list targets, int64_t i,
-                             const void *address) {
+                             eddy_origin origin) {
     eddy_tensor *target = targets.items[i];
     if (!name)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, COPY_INTO, address, "archive_copy_into: names[%lld] is NULL",
-                         (long long)i);
-    eddy_status status = eddy_tensor_check_item_shape(target, COPY_INTO, "targets", i, address);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "names[%lld] is NULL", (long long)i);
+    eddy_status status = eddy_tensor_check_item_shape(target, "targets", i, origin);
     if (status != EDDY_OK)
         return status;
-    const eddy_tensor *source = find_tensor(a, name, COPY_INTO, address);
+    const eddy_tensor *source = find_tensor(a, name, origin);
     if (!source)
         return EDDY_NOT_FOUND;
     if (source->dtype != target->dtype)
-        return fail_fit(EDDY_DTYPE_MISMATCH, name, source, i, target, address);
+        return fail_fit(EDDY_DTYPE_MISMATCH, name, source, i, target, origin);
     eddy_layout is, wanted;
     eddy_tensor_layout(source, &is);
     eddy_tensor_layout(target, &wanted);
     if (!eddy_shape_equal(is.rank, is.dims, wanted.rank, wanted.dims))
-        return fail_fit(EDDY_SHAPE_MISMATCH, name, source, i, target, address);
+        return fail_fit(EDDY_SHAPE_MISMATCH, name, source, i, target, origin);
     return EDDY_OK;
 }
 
 eddy_status eddy_archive_copy_into(const eddy_archive *a, const char *const *names, eddy_list targets) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("archive_copy_into");
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, COPY_INTO, address);
+        return eddy_caller_refuse(caller, origin);
     if (!a || targets.count < 0 || (targets.count > 0 && (!names || !targets.items)))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, COPY_INTO, address, "archive_copy_into: no %s",
-                         !a       ? "archive"
-                         : !names ? "names"
-                                  : "targets");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no %s", !a ? "archive" : !names ? "names" : "targets");
     eddy_status status = EDDY_OK;
     for (int64_t i = 0; i < targets.count && status == EDDY_OK; i++)
-        status = check_fit(a, names[i], targets, i, address);
+        status = check_fit(a, names[i], targets, i, origin);
     for (int64_t i = 0; i < targets.count && status == EDDY_OK; i++)
-        status = eddy_copy_to(caller, find_tensor(a, names[i], COPY_INTO, address), targets.items[i], address);
+        status = eddy_copy_to(caller, find_tensor(a, names[i], origin), targets.items[i], origin.address);
     return status;
 }
 
@@ -216,24 +209,23 @@ const char *eddy_archive_twice(const char **names, int64_t count) {
     return NULL;
 }
 
-eddy_status eddy_archive_check(eddy_list tensors, const char *const *names, const char *op, const void *address) {
+eddy_status eddy_archive_check(eddy_list tensors, const char *const *names, eddy_origin origin) {
     if (tensors.count < 0 || (tensors.count > 0 && (!tensors.items || !names)))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: no list, or no names", op);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no list, or no names");
     for (int64_t i = 0; i < tensors.count; i++) {
         if (!names[i])
-            return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: tensor %lld has no name", op, (long long)i);
-        eddy_status status = eddy_tensor_check_item_shape(tensors.items[i], op, "tensors", i, address);
+            return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "tensor %lld has no name", (long long)i);
+        eddy_status status = eddy_tensor_check_item_shape(tensors.items[i], "tensors", i, origin);
         if (status != EDDY_OK)
             return status;
     }
     size_t bytes = (size_t)tensors.count * sizeof(*names);
     const char **sorted = eddy_memory_acquire(bytes, EDDY_MEMORY_TEXT);
     if (!sorted)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory", op);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
     if (bytes > 0)
         memcpy(sorted, names, bytes);
     const char *twice = eddy_archive_twice(sorted, tensors.count);
     eddy_memory_release(sorted, bytes, EDDY_MEMORY_TEXT);
-    return twice ? eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: the name '%.64s' is given twice", op, twice)
-                 : EDDY_OK;
+    return twice ? eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the name '%.64s' is given twice", twice) : EDDY_OK;
 }

@@ -107,11 +107,11 @@ void eddy_autograd_set(eddy_tensor *tensor, eddy_autograd word) {
         eddy_autograd_node_release(eddy_autograd_node_of(before));
 }
 
-eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor, const char *op,
-                                    const void *address) {
-    eddy_tensor *handle = eddy_scope_reserve(caller, 1) ? eddy_tensor_acquire(caller, tensor->runtime, address) : NULL;
+eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor, eddy_origin origin) {
+    eddy_tensor *handle =
+        eddy_scope_reserve(caller, 1) ? eddy_tensor_acquire(caller, tensor->runtime, origin.address) : NULL;
     if (!handle) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for a handle", op);
+        eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a handle");
         return NULL;
     }
     eddy_tensor_alias(handle, tensor);
@@ -164,20 +164,19 @@ void eddy_autograd_node_name(eddy_autograd_node *node, uint32_t output, eddy_ten
 
 /* ---- leaves ---- */
 
-static eddy_status make_leaf(eddy_tensor *tensor, const void *address) {
+static eddy_status make_leaf(eddy_tensor *tensor, eddy_origin origin) {
     if (!is_floating(tensor)) {
         char text[EDDY_RANK_MAX * 22];
         eddy_tensor_describe(tensor, text, sizeof(text));
-        return eddy_fail(EDDY_DTYPE_MISMATCH, "set_requires_grad", address,
-                         "set_requires_grad: %s has no gradient, its dtype is not floating", text);
+        return eddy_fail(EDDY_DTYPE_MISMATCH, origin, "%s has no gradient, its dtype is not floating", text);
     }
     eddy_autograd_node *node =
         eddy_autograd_node_make(&(eddy_autograd_size){.outputs = 1, .dims = (size_t)tensor->rank});
     if (!node)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, "set_requires_grad", address, "set_requires_grad: no memory");
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
     uint32_t dims_at = 0;
     eddy_autograd_node_note(node, 0, tensor, &dims_at);
-    node->address = address;
+    node->address = origin.address;
     node->device = eddy_tensor_device(tensor);
     node->keeps[0] = true;
     eddy_autograd_set(tensor, eddy_autograd_make(node, 0));
@@ -185,32 +184,31 @@ static eddy_status make_leaf(eddy_tensor *tensor, const void *address) {
 }
 
 /* Refuses a thread that may only retain and release. */
-static eddy_status check_thread(const char *op, const void *address) {
+static eddy_status check_thread(eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
-    return eddy_caller_may_call(caller) ? EDDY_OK : eddy_caller_refuse(caller, op, address);
+    return eddy_caller_may_call(caller) ? EDDY_OK : eddy_caller_refuse(caller, origin);
 }
 
 eddy_status eddy_set_requires_grad(eddy_tensor *tensor, bool requires_grad) {
-    const void *address = EDDY_CALL_ADDRESS();
-    eddy_status status = check_thread("set_requires_grad", address);
+    eddy_origin origin = EDDY_ORIGIN("set_requires_grad");
+    eddy_status status = check_thread(origin);
     if (status != EDDY_OK)
         return status;
-    status = eddy_tensor_check_shape(tensor, "set_requires_grad", address);
+    status = eddy_tensor_check_shape(tensor, origin);
     if (status != EDDY_OK)
         return status;
     bool is_made = tensor->autograd && !eddy_autograd_is_leaf(eddy_autograd_node_of(tensor->autograd));
     if (requires_grad)
-        return tensor->autograd ? EDDY_OK : make_leaf(tensor, address);
+        return tensor->autograd ? EDDY_OK : make_leaf(tensor, origin);
     if (is_made)
-        return eddy_fail(
-            EDDY_INVALID_ARGUMENT, "set_requires_grad", address,
-            "set_requires_grad: the tensor was made by a recorded op; detach gives one without a gradient");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
+                         "the tensor was made by a recorded op; detach gives one without a gradient");
     eddy_autograd_set(tensor, 0);
     return EDDY_OK;
 }
 
 bool eddy_requires_grad(const eddy_tensor *tensor) {
-    bool is_tensor = eddy_tensor_check(tensor, "requires_grad", "tensor", EDDY_CALL_ADDRESS()) == EDDY_OK;
+    bool is_tensor = eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("requires_grad")) == EDDY_OK;
     return is_tensor && tensor->autograd != 0;
 }
 
@@ -225,40 +223,38 @@ void eddy_no_grad_end(void) {
     if (caller && caller->no_grad > 0)
         caller->no_grad--;
     else
-        eddy_fail(EDDY_INVALID_ARGUMENT, "no_grad_end", EDDY_CALL_ADDRESS(), "no_grad_end: none has begun");
+        eddy_fail(EDDY_INVALID_ARGUMENT, EDDY_ORIGIN("no_grad_end"), "none has begun");
 }
 
 /* ---- what the tape keeps for the user ---- */
 
 /* Finds the node of a tensor that must require a gradient. */
-static eddy_status find_node(const eddy_tensor *tensor, const char *op, const void *address,
-                             eddy_autograd_node **node) {
-    eddy_status status = check_thread(op, address);
+static eddy_status find_node(const eddy_tensor *tensor, eddy_origin origin, eddy_autograd_node **node) {
+    eddy_status status = check_thread(origin);
     if (status != EDDY_OK)
         return status;
-    status = eddy_tensor_check(tensor, op, "tensor", address);
+    status = eddy_tensor_check(tensor, "tensor", origin);
     if (status != EDDY_OK)
         return status;
     if (!tensor->autograd)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: the tensor requires no gradient", op);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the tensor requires no gradient");
     *node = eddy_autograd_node_of(tensor->autograd);
     return EDDY_OK;
 }
 
 /* All tensors of a list must require one. */
-static eddy_status check_list(eddy_list tensors, const char *name, const char *op, const void *address) {
-    eddy_status status = check_thread(op, address);
+static eddy_status check_list(eddy_list tensors, const char *name, eddy_origin origin) {
+    eddy_status status = check_thread(origin);
     if (status != EDDY_OK)
         return status;
     if (tensors.count < 0 || tensors.count > UINT32_MAX || (tensors.count > 0 && !tensors.items))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: a list without items", op);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "a list without items");
     for (int64_t i = 0; i < tensors.count; i++) {
-        status = eddy_tensor_check_item(tensors.items[i], op, name, i, address);
+        status = eddy_tensor_check_item(tensors.items[i], name, i, origin);
         if (status != EDDY_OK)
             return status;
         if (!tensors.items[i]->autograd)
-            return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s[%lld] requires no gradient", op, name,
-                             (long long)i);
+            return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s[%lld] requires no gradient", name, (long long)i);
     }
     return EDDY_OK;
 }
@@ -275,8 +271,8 @@ static eddy_tensor *kept_of(const eddy_tensor *tensor) {
 }
 
 /* A new handle of it, without a scope; gives up the reference. NULL, recorded, without memory. */
-static eddy_tensor *show_kept(eddy_tensor *kept, const char *op, const void *address) {
-    eddy_tensor *handle = eddy_autograd_hand_out(eddy_caller_self, kept, op, address);
+static eddy_tensor *show_kept(eddy_tensor *kept, eddy_origin origin) {
+    eddy_tensor *handle = eddy_autograd_hand_out(eddy_caller_self, kept, origin);
     if (handle)
         eddy_autograd_follow(handle, kept);
     eddy_tensor_drop(kept);
@@ -284,27 +280,27 @@ static eddy_tensor *show_kept(eddy_tensor *kept, const char *op, const void *add
 }
 
 eddy_tensor *eddy_detach(eddy_tensor *tensor) {
-    const void *address = EDDY_CALL_ADDRESS();
-    if (check_thread("detach", address) != EDDY_OK || eddy_tensor_check_shape(tensor, "detach", address) != EDDY_OK)
+    eddy_origin origin = EDDY_ORIGIN("detach");
+    if (check_thread(origin) != EDDY_OK || eddy_tensor_check_shape(tensor, origin) != EDDY_OK)
         return NULL;
-    eddy_tensor *view = eddy_autograd_hand_out(eddy_caller_self, tensor, "detach", address);
+    eddy_tensor *view = eddy_autograd_hand_out(eddy_caller_self, tensor, origin);
     if (view)
         eddy_scope_own(eddy_caller_self, view);
     return view;
 }
 
 eddy_tensor *eddy_grad(eddy_tensor *tensor) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("grad");
     eddy_autograd_node *node = NULL;
-    if (find_node(tensor, "grad", address, &node) != EDDY_OK)
+    if (find_node(tensor, origin, &node) != EDDY_OK)
         return NULL;
     eddy_tensor *kept = kept_of(tensor);
     if (!kept) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, "grad", address, "grad: there is none: nothing has gone back to this tensor%s",
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "there is none: nothing has gone back to this tensor%s",
                   eddy_autograd_is_leaf(node) ? "" : ", which is no leaf (eddy_retain_grad keeps it)");
         return NULL;
     }
-    eddy_tensor *handle = show_kept(kept, "grad", address);
+    eddy_tensor *handle = show_kept(kept, origin);
     if (handle)
         eddy_scope_own(eddy_caller_self, handle);
     return handle;
@@ -317,10 +313,10 @@ static void discard_grads(eddy_tensor **grads, int64_t count) {
 }
 
 /* Fills `made`, all or nothing. */
-static eddy_status show_grads(eddy_list params, eddy_tensor **made, const void *address) {
+static eddy_status show_grads(eddy_list params, eddy_tensor **made, eddy_origin origin) {
     for (int64_t i = 0; i < params.count; i++) {
         eddy_tensor *kept = kept_of(params.items[i]);
-        made[i] = kept ? show_kept(kept, "grads", address) : EDDY_NONE;
+        made[i] = kept ? show_kept(kept, origin) : EDDY_NONE;
         if (!made[i]) {
             discard_grads(made, i);
             return EDDY_OUT_OF_MEMORY;
@@ -329,21 +325,21 @@ static eddy_status show_grads(eddy_list params, eddy_tensor **made, const void *
     if (eddy_scope_reserve(eddy_caller_self, (uint32_t)params.count))
         return EDDY_OK;
     discard_grads(made, params.count);
-    return eddy_fail(EDDY_OUT_OF_MEMORY, "grads", address, "grads: the scope cannot grow");
+    return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "the scope cannot grow");
 }
 
 eddy_status eddy_grads(eddy_list params, eddy_tensor **grads) {
-    const void *address = EDDY_CALL_ADDRESS();
-    eddy_status status = check_list(params, "params", "grads", address);
+    eddy_origin origin = EDDY_ORIGIN("grads");
+    eddy_status status = check_list(params, "params", origin);
     if (status != EDDY_OK || params.count == 0)
         return status;
     if (!grads)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "grads", address, "grads: no room for the gradients");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no room for the gradients");
     size_t bytes = (size_t)params.count * sizeof(*grads);
     eddy_tensor **made = eddy_caller_scratch_begin(eddy_caller_self, bytes);
     if (!made)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, "grads", address, "grads: no memory for the list");
-    status = show_grads(params, made, address);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the list");
+    status = show_grads(params, made, origin);
     for (int64_t i = 0; i < params.count && status == EDDY_OK; i++) {
         grads[i] = made[i];
         if (!eddy_tensor_is_none(made[i]))
@@ -354,7 +350,7 @@ eddy_status eddy_grads(eddy_list params, eddy_tensor **grads) {
 }
 
 bool eddy_has_grad(const eddy_tensor *tensor) {
-    if (eddy_tensor_check(tensor, "has_grad", "tensor", EDDY_CALL_ADDRESS()) != EDDY_OK || !tensor->autograd)
+    if (eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("has_grad")) != EDDY_OK || !tensor->autograd)
         return false;
     eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
     eddy_lock_acquire(&node->lock);
@@ -365,7 +361,7 @@ bool eddy_has_grad(const eddy_tensor *tensor) {
 
 eddy_status eddy_retain_grad(eddy_tensor *tensor) {
     eddy_autograd_node *node = NULL;
-    eddy_status status = find_node(tensor, "retain_grad", EDDY_CALL_ADDRESS(), &node);
+    eddy_status status = find_node(tensor, EDDY_ORIGIN("retain_grad"), &node);
     if (status != EDDY_OK)
         return status;
     eddy_lock_acquire(&node->lock);
@@ -375,8 +371,8 @@ eddy_status eddy_retain_grad(eddy_tensor *tensor) {
 }
 
 eddy_status eddy_zero_grad(eddy_list tensors) {
-    const void *address = EDDY_CALL_ADDRESS();
-    eddy_status status = check_list(tensors, "tensors", "zero_grad", address);
+    eddy_origin origin = EDDY_ORIGIN("zero_grad");
+    eddy_status status = check_list(tensors, "tensors", origin);
     if (status != EDDY_OK)
         return status;
     for (int64_t i = 0; i < tensors.count; i++) {
@@ -394,16 +390,16 @@ eddy_status eddy_zero_grad(eddy_list tensors) {
 
 eddy_status eddy_gradient_hook_add(eddy_tensor *tensor, eddy_gradient_hook *hook, void *context,
                                    void (*destroy)(void *context)) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("gradient_hook_add");
     eddy_autograd_node *node = NULL;
-    eddy_status status = find_node(tensor, "gradient_hook_add", address, &node);
+    eddy_status status = find_node(tensor, origin, &node);
     if (status != EDDY_OK)
         return status;
     if (!hook)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "gradient_hook_add", address, "gradient_hook_add: the hook is NULL");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the hook is NULL");
     eddy_autograd_hook *made = eddy_memory_acquire(sizeof(*made), EDDY_MEMORY_TAPE);
     if (!made)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, "gradient_hook_add", address, "gradient_hook_add: no memory");
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
     *made = (eddy_autograd_hook){
         .run = hook, .context = context, .destroy = destroy, .output = eddy_autograd_output_of(tensor->autograd)};
     eddy_lock_acquire(&node->lock);
@@ -444,7 +440,7 @@ typedef struct recording {
 
 static eddy_status refuse(const recording *r, eddy_status status, const char *sentence) {
     const char *name = r->apply->op->name;
-    return eddy_fail(status, name, r->apply->address, "%s: %s", name, sentence);
+    return eddy_fail(status, (eddy_origin){name, r->apply->address}, "%s", sentence);
 }
 
 /* All operands are there and their shapes known; else the call itself says what is wrong. */
@@ -454,7 +450,7 @@ static bool is_complete(const eddy_apply *apply) {
     for (int64_t i = 0; i < apply->input_count; i++) {
         eddy_tensor *input = apply->inputs[i];
         if (!input ||
-            (!eddy_tensor_is_none(input) && eddy_tensor_await_shape(input, apply->op->name, apply->address) != EDDY_OK))
+            (!eddy_tensor_is_none(input) && eddy_tensor_await_shape(input, eddy_apply_origin(apply)) != EDDY_OK))
             return false;
     }
     for (int32_t i = 0; apply->targets && i < apply->op->output_count; i++)
@@ -723,7 +719,7 @@ eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *view, eddy_view
                                                       .dims = (size_t)tensor->rank + (size_t)view->rank,
                                                       .attribute_bytes = op->attribute_bytes});
     if (!node)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, op->name, address, "%s: no memory to record the call", op->name);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){op->name, address}, "no memory to record the call");
     uint32_t dims_at = 0;
     node->op = op;
     node->address = address;

@@ -16,6 +16,7 @@
 
 #include <base/assert.h>
 #include <base/atomic.h>
+#include <base/call_site.h>
 #include <base/sleep.h>
 #include <eddy/gradient.h>
 #include <interpreter/apply.h>
@@ -129,8 +130,7 @@ EDDY_MUST_USE eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *v
                                              const void *attributes, const void *address);
 /* Another handle of a tensor, for the user: one reference, no scope yet but room in the innermost. It names no node. NULL, recorded
  * under `op`, without memory. */
-eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor, const char *op,
-                                    const void *address);
+eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor, eddy_origin origin);
 /* Lets a new handle come from where `tensor` does. */
 void eddy_autograd_follow(eddy_tensor *handle, const eddy_tensor *tensor);
 /* Lets a tensor come from an output of a node, or (0) from nowhere. */

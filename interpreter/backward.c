@@ -25,8 +25,7 @@ typedef struct array {
 
 typedef struct walk {
     eddy_caller *caller;
-    const char *op;
-    const void *address;
+    eddy_origin origin;
     bool retains, creates;
     array visits, sums, order, map, scratch; /* visit, eddy_sum, uint32_t, uint32_t (1 + visit; a power of two) */
     uint32_t visit_count, sum_count, most_inputs, most_outputs, most_extras;
@@ -78,7 +77,7 @@ static eddy_sum *sum_at(const walk *w, uint32_t i) {
 }
 
 static eddy_status fail_memory(const walk *w) {
-    return eddy_fail(EDDY_OUT_OF_MEMORY, w->op, w->address, "%s: no memory to go back", w->op);
+    return eddy_fail(EDDY_OUT_OF_MEMORY, w->origin, "no memory to go back");
 }
 
 /* ---- finding ---- */
@@ -281,8 +280,8 @@ static eddy_status run_hooks(walk *w, eddy_autograd_node *node, uint32_t output,
             eddy_spec spec;
             eddy_autograd_spec_of(node, node->input_count + output, &spec);
             if (eddy_tensor_is_none(other) || !has_spec(other, &spec))
-                return eddy_fail(EDDY_INVALID_ARGUMENT, w->op, w->address,
-                                 "%s: a hook returned a gradient of another shape or dtype", w->op);
+                return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin,
+                                 "a hook returned a gradient of another shape or dtype");
             eddy_tensor_drop(*gradient);
             eddy_tensor_retain(other);
             *gradient = other;
@@ -312,7 +311,7 @@ static eddy_status complete(walk *w, const visit *at, bool *has_any) {
             return status;
         for (int64_t k = 0; w->inputs && k < w->inputs->count; k++)
             if (w->inputs->items[k]->autograd == eddy_autograd_make(node, i)) {
-                w->found[k] = eddy_autograd_hand_out(w->caller, gradient->tensor, w->op, w->address);
+                w->found[k] = eddy_autograd_hand_out(w->caller, gradient->tensor, w->origin);
                 if (!w->found[k])
                     return EDDY_OUT_OF_MEMORY;
                 eddy_autograd_follow(w->found[k], gradient->tensor);
@@ -368,18 +367,17 @@ static eddy_status take_saved(walk *w, eddy_autograd_node *node, frame *f) {
     node->is_spent |= has_saved && !w->retains;
     eddy_lock_release(&node->lock);
     if (is_spent)
-        return eddy_fail(
-            EDDY_INVALID_ARGUMENT, w->op, w->address,
-            "%s: what %s had saved was given up when it was gone back through before; retain_graph keeps it", w->op,
-            node->op->name);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin,
+                         "what %s had saved was given up when it was gone back through before; retain_graph keeps it",
+                         node->op->name);
     for (uint32_t i = 0; i < slots; i++) {
         const eddy_tensor *tensor = f->saved[i].tensor;
         is_stale |=
             tensor && !eddy_tensor_is_none(tensor) && eddy_load_relaxed(&tensor->root->version) != f->saved[i].version;
     }
     if (is_stale)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, w->op, w->address,
-                         "%s: what %s had saved for its gradient was written to in place since", w->op, node->op->name);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin,
+                         "what %s had saved for its gradient was written to in place since", node->op->name);
     return EDDY_OK;
 }
 
@@ -395,7 +393,7 @@ static eddy_status name_outputs(const walk *w, eddy_autograd_node *node, frame *
         eddy_tensor **saved = &f->saved[i].tensor;
         if (f->saved[i].result == 0)
             continue;
-        eddy_tensor *named = eddy_tensor_acquire(w->caller, (*saved)->runtime, w->address);
+        eddy_tensor *named = eddy_tensor_acquire(w->caller, (*saved)->runtime, w->origin.address);
         if (!named)
             return fail_memory(w);
         eddy_tensor_alias(named, *saved);
@@ -510,7 +508,7 @@ static eddy_status go_back(walk *w) {
         const visit *at = visit_at(w, order[i]);
         bool has_any = false;
         eddy_scope *scope = NULL;
-        eddy_status status = eddy_scope_open(w->caller, w->address, &scope);
+        eddy_status status = eddy_scope_open(w->caller, w->origin, &scope);
         if (status == EDDY_OK)
             status = complete(w, at, &has_any);
         bool goes_on = has_any && at->is_wanted && !eddy_autograd_is_leaf(at->node);
@@ -531,25 +529,25 @@ static eddy_status fail_root(const walk *w, eddy_status status, int64_t i, const
                              const char *sentence) {
     char text[EDDY_RANK_MAX * 22];
     eddy_tensor_describe(output, text, sizeof(text));
-    return eddy_fail(status, w->op, w->address, "%s: output %lld, %s, %s", w->op, (long long)i, text, sentence);
+    return eddy_fail(status, w->origin, "output %lld, %s, %s", (long long)i, text, sentence);
 }
 
 static eddy_status fail_seed(const walk *w, int64_t i, const eddy_tensor *output, const eddy_tensor *seed) {
     char is[EDDY_RANK_MAX * 22], wanted[EDDY_RANK_MAX * 22];
     eddy_tensor_describe(seed, is, sizeof(is));
     eddy_tensor_describe(output, wanted, sizeof(wanted));
-    return eddy_fail(EDDY_SHAPE_MISMATCH, w->op, w->address, "%s: seeds[%lld] is %s, its output %s: they must be alike",
-                     w->op, (long long)i, is, wanted);
+    return eddy_fail(EDDY_SHAPE_MISMATCH, w->origin, "seeds[%lld] is %s, its output %s: they must be alike",
+                     (long long)i, is, wanted);
 }
 
 static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor *seed) {
-    eddy_status status = eddy_tensor_check_item_shape(output, w->op, "outputs", i, w->address);
+    eddy_status status = eddy_tensor_check_item_shape(output, "outputs", i, w->origin);
     if (status != EDDY_OK)
         return status;
     if (!output->autograd)
         return fail_root(w, EDDY_INVALID_ARGUMENT, i, output, "requires no gradient");
     if (!eddy_tensor_is_none(seed))
-        status = eddy_tensor_check_item_shape(seed, w->op, "seeds", i, w->address);
+        status = eddy_tensor_check_item_shape(seed, "seeds", i, w->origin);
     if (status != EDDY_OK)
         return status;
     if (eddy_tensor_is_none(seed)) {
@@ -574,18 +572,17 @@ static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor
 
 static eddy_status check_lists(const walk *w, eddy_list outputs, eddy_list seeds) {
     if (outputs.count < 1 || !outputs.items)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, w->op, w->address, "%s: no outputs", w->op);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin, "no outputs");
     if (seeds.count != 0 && (seeds.count != outputs.count || !seeds.items))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, w->op, w->address, "%s: %lld seeds for %lld outputs", w->op,
-                         (long long)seeds.count, (long long)outputs.count);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin, "%lld seeds for %lld outputs", (long long)seeds.count,
+                         (long long)outputs.count);
     for (int64_t i = 0; w->inputs && i < w->inputs->count; i++) {
         const eddy_tensor *input = w->inputs->items[i];
-        eddy_status status = eddy_tensor_check_item(input, w->op, "inputs", i, w->address);
+        eddy_status status = eddy_tensor_check_item(input, "inputs", i, w->origin);
         if (status != EDDY_OK)
             return status;
         if (!input->autograd)
-            return eddy_fail(EDDY_INVALID_ARGUMENT, w->op, w->address, "%s: input %lld requires no gradient", w->op,
-                             (long long)i);
+            return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin, "input %lld requires no gradient", (long long)i);
     }
     return EDDY_OK;
 }
@@ -615,11 +612,11 @@ static eddy_status run(walk *w, eddy_list outputs, eddy_list seeds) {
 static eddy_status back(walk *w, eddy_list outputs, eddy_list seeds, const eddy_backward_options *options) {
     w->caller = eddy_caller_get();
     if (!eddy_caller_may_call(w->caller))
-        return eddy_caller_refuse(w->caller, w->op, w->address);
+        return eddy_caller_refuse(w->caller, w->origin);
     w->creates = options && options->create_graph;
     w->retains = options && (options->retain_graph || options->create_graph);
     eddy_scope *scope;
-    eddy_status status = eddy_scope_open(w->caller, w->address, &scope);
+    eddy_status status = eddy_scope_open(w->caller, w->origin, &scope);
     if (status != EDDY_OK)
         return status;
     int32_t no_grad = w->caller->no_grad;
@@ -631,28 +628,27 @@ static eddy_status back(walk *w, eddy_list outputs, eddy_list seeds, const eddy_
 }
 
 eddy_status eddy_backward(eddy_tensor *loss) {
-    walk w = {.op = "backward", .address = EDDY_CALL_ADDRESS()};
+    walk w = {.origin = EDDY_ORIGIN("backward")};
     return back(&w, (eddy_list){&loss, 1}, (eddy_list){0}, NULL);
 }
 
 eddy_status eddy_backward_from(eddy_list outputs, eddy_list seeds, const eddy_backward_options *options) {
-    walk w = {.op = "backward_from", .address = EDDY_CALL_ADDRESS()};
+    walk w = {.origin = EDDY_ORIGIN("backward_from")};
     return back(&w, outputs, seeds, options);
 }
 
 eddy_status eddy_gradients(eddy_list outputs, eddy_list inputs, eddy_list seeds, const eddy_backward_options *options,
                            eddy_tensor **gradients) {
-    walk w = {.op = "gradients", .address = EDDY_CALL_ADDRESS(), .inputs = &inputs};
+    walk w = {.origin = EDDY_ORIGIN("gradients"), .inputs = &inputs};
     if (inputs.count < 1 || !inputs.items || !gradients)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, w.op, w.address,
-                         "gradients: no inputs, or no room for their gradients");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, w.origin, "no inputs, or no room for their gradients");
     size_t bytes = (size_t)inputs.count * sizeof(*w.found);
     w.found = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_TAPE);
     if (!w.found)
         return fail_memory(&w);
     eddy_status status = back(&w, outputs, seeds, options);
     if (status == EDDY_OK && !eddy_scope_reserve(w.caller, (uint32_t)inputs.count))
-        status = eddy_fail(EDDY_OUT_OF_MEMORY, w.op, w.address, "gradients: the scope cannot grow");
+        status = eddy_fail(EDDY_OUT_OF_MEMORY, w.origin, "the scope cannot grow");
     for (int64_t i = 0; i < inputs.count; i++) {
         if (status != EDDY_OK) {
             if (w.found[i])

@@ -98,10 +98,10 @@ void eddy_caller_live_add(int64_t count) {
     eddy_add_relaxed(&callers.live, count);
 }
 
-eddy_status eddy_caller_refuse(const eddy_caller *caller, const char *op, const void *address) {
+eddy_status eddy_caller_refuse(const eddy_caller *caller, eddy_origin origin) {
     if (!caller)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for the thread's state", op);
-    return eddy_fail(EDDY_WRONG_THREAD, op, address, "%s: a deleter may only retain and release", op);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the thread's state");
+    return eddy_fail(EDDY_WRONG_THREAD, origin, "a deleter may only retain and release");
 }
 
 /* ---- scratch ---- */

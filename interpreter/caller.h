@@ -12,6 +12,7 @@
 
 #include <base/assert.h>
 #include <base/atomic.h>
+#include <base/call_site.h>
 #include <base/lifo.h>
 #include <eddy/device.h>
 #include <eddy/status.h>
@@ -92,7 +93,7 @@ static inline void eddy_caller_count(eddy_caller *caller, int64_t count) {
 
 /* Whether the thread may call more than retain and release now: OUT_OF_MEMORY (caller is NULL) and WRONG_THREAD
  * (inside a deleter) are recorded under `op`. */
-EDDY_MUST_USE eddy_status eddy_caller_refuse(const eddy_caller *caller, const char *op, const void *address);
+EDDY_MUST_USE eddy_status eddy_caller_refuse(const eddy_caller *caller, eddy_origin origin);
 
 static inline bool eddy_caller_may_call(const eddy_caller *caller) {
     return EDDY_LIKELY(caller != NULL && caller->callback != EDDY_CALLBACK_DELETER);

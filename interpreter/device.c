@@ -36,12 +36,11 @@ static bool parse(const char *text, eddy_device *device) {
 }
 
 eddy_status eddy_device_parse(const char *text, eddy_device *device) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("device_parse");
     if (!text || !device)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "device_parse", address, "device_parse: an argument is NULL");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "an argument is NULL");
     if (!parse(text, device))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "device_parse", address,
-                         "device_parse: \"%.40s\" is no device; \"cpu\" and \"cuda:1\" are", text);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "\"%.40s\" is no device; \"cpu\" and \"cuda:1\" are", text);
     return EDDY_OK;
 }
 
@@ -53,33 +52,33 @@ int eddy_device_format(eddy_device device, char *buffer, size_t size) {
     return snprintf(buffer, size, "%s", kind_names[device.kind]);
 }
 
-static eddy_status check_present(eddy_device device, const char *op, const void *address) {
+static eddy_status check_present(eddy_device device, eddy_origin origin) {
     if (device.kind == EDDY_DEVICE_CPU && device.index == 0)
         return EDDY_OK;
     char text[32];
     eddy_device_format(device, text, sizeof(text));
-    return eddy_fail(EDDY_UNSUPPORTED, op, address, "%s: there is no device %s here", op, text);
+    return eddy_fail(EDDY_UNSUPPORTED, origin, "there is no device %s here", text);
 }
 
 eddy_status eddy_runtime_device(const eddy_caller *caller, const eddy_runtime *runtime, const eddy_device *asked,
-                                const char *op, const void *address, eddy_device *device) {
+                                eddy_origin origin, eddy_device *device) {
     eddy_device chosen = runtime->device;
     if (asked && asked->kind != EDDY_DEVICE_DEFAULT)
         chosen = *asked;
     else if (caller->device_count > 0)
         chosen = caller->devices[caller->device_count - 1];
-    eddy_status status = check_present(chosen, op, address);
+    eddy_status status = check_present(chosen, origin);
     if (status == EDDY_OK)
         *device = chosen;
     return status;
 }
 
 eddy_status eddy_device_scope_begin(eddy_device device) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("device_scope_begin");
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, "device_scope_begin", address);
-    eddy_status status = check_present(device, "device_scope_begin", address);
+        return eddy_caller_refuse(caller, origin);
+    eddy_status status = check_present(device, origin);
     if (status != EDDY_OK)
         return status;
     if (caller->device_count == caller->device_capacity) {
@@ -88,7 +87,7 @@ eddy_status eddy_device_scope_begin(eddy_device device) {
         eddy_device *grown = eddy_memory_grow(caller->devices, (size_t)caller->device_capacity * item,
                                               (size_t)capacity * item, EDDY_MEMORY_RUNTIME);
         if (!grown)
-            return eddy_fail(EDDY_OUT_OF_MEMORY, "device_scope_begin", address, "device_scope_begin: no memory");
+            return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
         caller->devices = grown;
         caller->device_capacity = capacity;
     }
@@ -103,11 +102,11 @@ void eddy_device_scope_end(void) {
 }
 
 eddy_device eddy_device_current(void) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("device_current");
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime;
     eddy_device device = {EDDY_DEVICE_DEFAULT, 0};
-    if (eddy_runtime_of_caller(caller, "device_current", address, &runtime) == EDDY_OK)
-        (void)!eddy_runtime_device(caller, runtime, NULL, "device_current", address, &device);
+    if (eddy_runtime_of_caller(caller, origin, &runtime) == EDDY_OK)
+        (void)!eddy_runtime_device(caller, runtime, NULL, origin, &device);
     return device;
 }

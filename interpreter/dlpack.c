@@ -46,27 +46,27 @@ static void delete_versioned(struct DLManagedTensorVersioned *self) {
     end_export(self->manager_ctx);
 }
 
-static eddy_status check_export(eddy_tensor *tensor, const char *op, const void *address) {
+static eddy_status check_export(eddy_tensor *tensor, eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, op, address);
-    eddy_status status = eddy_tensor_check_shape(tensor, op, address);
+        return eddy_caller_refuse(caller, origin);
+    eddy_status status = eddy_tensor_check_shape(tensor, origin);
     if (status != EDDY_OK)
         return status;
     if (!eddy_runtime_is_running(tensor->runtime))
-        return eddy_runtime_refuse(tensor->runtime, op, address, "");
+        return eddy_runtime_refuse(tensor->runtime, origin, "");
     if (eddy_tensor_device(tensor).kind != EDDY_DEVICE_CPU)
-        return eddy_fail(EDDY_UNSUPPORTED, op, address, "%s: the tensor is not on the CPU", op);
+        return eddy_fail(EDDY_UNSUPPORTED, origin, "the tensor is not on the CPU");
     if (eddy_requires_grad(tensor))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: the tensor requires a gradient: detach it first", op);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the tensor requires a gradient: detach it first");
     return EDDY_OK;
 }
 
 /* The tensor's first element, when all that was issued (read_only: that writes it) has run. The memory stays where it is while
  * the storage lives, so the lend may end at once. */
-static eddy_status find_data(eddy_tensor *tensor, bool read_only, const char *op, const void *address, void **data) {
+static eddy_status find_data(eddy_tensor *tensor, bool read_only, eddy_origin origin, void **data) {
     eddy_vm_lend *lend;
-    eddy_vm_wait wait = {EDDY_FOREVER, op, address};
+    eddy_vm_wait wait = {EDDY_FOREVER, origin};
     eddy_status status = eddy_vm_lend_begin(tensor->runtime->vm, tensor->storage, !read_only, &wait, data, &lend);
     if (status != EDDY_OK)
         return status;
@@ -76,14 +76,13 @@ static eddy_status find_data(eddy_tensor *tensor, bool read_only, const char *op
     return EDDY_OK;
 }
 
-static exported *export_tensor(eddy_tensor *tensor, bool read_only, const char *op, const void *address,
-                               DLTensor *shown) {
+static exported *export_tensor(eddy_tensor *tensor, bool read_only, eddy_origin origin, DLTensor *shown) {
     void *data;
-    if (check_export(tensor, op, address) != EDDY_OK || find_data(tensor, read_only, op, address, &data) != EDDY_OK)
+    if (check_export(tensor, origin) != EDDY_OK || find_data(tensor, read_only, origin, &data) != EDDY_OK)
         return NULL;
     exported *e = eddy_memory_acquire(sizeof(*e), EDDY_MEMORY_HANDLE);
     if (!e) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for the struct", op);
+        eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the struct");
         return NULL;
     }
     for (int32_t d = 0; d < tensor->rank; d++) {
@@ -105,7 +104,7 @@ static exported *export_tensor(eddy_tensor *tensor, bool read_only, const char *
 struct DLManagedTensorVersioned *eddy_to_dlpack(eddy_tensor *tensor, const eddy_to_dlpack_options *options) {
     bool read_only = options && options->read_only;
     DLTensor shown;
-    exported *e = export_tensor(tensor, read_only, "to_dlpack", EDDY_CALL_ADDRESS(), &shown);
+    exported *e = export_tensor(tensor, read_only, EDDY_ORIGIN("to_dlpack"), &shown);
     if (!e)
         return NULL;
     e->managed.versioned = (struct DLManagedTensorVersioned){.version = {MAJOR, MINOR},
@@ -118,7 +117,7 @@ struct DLManagedTensorVersioned *eddy_to_dlpack(eddy_tensor *tensor, const eddy_
 
 struct DLManagedTensor *eddy_to_dlpack_unversioned(eddy_tensor *tensor) {
     DLTensor shown;
-    exported *e = export_tensor(tensor, false, "to_dlpack_unversioned", EDDY_CALL_ADDRESS(), &shown);
+    exported *e = export_tensor(tensor, false, EDDY_ORIGIN("to_dlpack_unversioned"), &shown);
     if (!e)
         return NULL;
     e->managed.plain = (struct DLManagedTensor){.dl_tensor = shown, .manager_ctx = e, .deleter = delete_plain};
@@ -146,24 +145,23 @@ static eddy_status find_dtype(const DLDataType *type, const eddy_borrow *borrow,
             *dtype = (eddy_dtype)i;
             return EDDY_OK;
         }
-    return eddy_fail(EDDY_UNSUPPORTED, borrow->op, borrow->address,
-                     "%s: an element type that Eddy does not have: code %d, %d bits, %d lanes", borrow->op, type->code,
-                     type->bits, type->lanes);
+    return eddy_fail(EDDY_UNSUPPORTED, borrow->origin,
+                     "an element type that Eddy does not have: code %d, %d bits, %d lanes", type->code, type->bits,
+                     type->lanes);
 }
 
 static eddy_status check_import(const DLTensor *given, const eddy_borrow *borrow) {
     if (given->device.device_type != kDLCPU)
-        return eddy_fail(EDDY_UNSUPPORTED, borrow->op, borrow->address, "%s: a device of type %d, which is not the CPU",
-                         borrow->op, given->device.device_type);
+        return eddy_fail(EDDY_UNSUPPORTED, borrow->origin, "a device of type %d, which is not the CPU",
+                         given->device.device_type);
     if (given->ndim < 0 || given->ndim > EDDY_RANK_MAX)
-        return eddy_fail(EDDY_UNSUPPORTED, borrow->op, borrow->address, "%s: rank %d is not within 0 and %d",
-                         borrow->op, given->ndim, EDDY_RANK_MAX);
+        return eddy_fail(EDDY_UNSUPPORTED, borrow->origin, "rank %d is not within 0 and %d", given->ndim,
+                         EDDY_RANK_MAX);
     if (given->ndim > 0 && !given->shape)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, borrow->op, borrow->address, "%s: no shape", borrow->op);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, borrow->origin, "no shape");
     for (int32_t d = 0; given->strides && d < given->ndim; d++)
         if (given->strides[d] < 0)
-            return eddy_fail(EDDY_UNSUPPORTED, borrow->op, borrow->address, "%s: axis %d has the stride %" PRId64,
-                             borrow->op, d, given->strides[d]);
+            return eddy_fail(EDDY_UNSUPPORTED, borrow->origin, "axis %d has the stride %" PRId64, d, given->strides[d]);
     return EDDY_OK;
 }
 
@@ -183,32 +181,30 @@ static eddy_tensor *import_tensor(const DLTensor *given, eddy_borrow *borrow) {
 }
 
 eddy_tensor *eddy_from_dlpack(struct DLManagedTensorVersioned *managed, const eddy_from_dlpack_options *options) {
-    const char *op = "from_dlpack";
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("from_dlpack");
     if (!managed) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: no struct", op);
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no struct");
         return NULL;
     }
     if (managed->version.major != MAJOR) {
-        eddy_fail(EDDY_UNSUPPORTED, op, address, "%s: DLPack %u, not %d", op, managed->version.major, MAJOR);
+        eddy_fail(EDDY_UNSUPPORTED, origin, "DLPack %u, not %d", managed->version.major, MAJOR);
         return NULL;
     }
     if ((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) && !(options && options->takes_read_only)) {
-        eddy_fail(EDDY_UNSUPPORTED, op, address,
-                  "%s: the memory must not be written; the option takes_read_only promises that no op does", op);
+        eddy_fail(EDDY_UNSUPPORTED, origin,
+                  "the memory must not be written; the option takes_read_only promises that no op does");
         return NULL;
     }
-    eddy_borrow borrow = {.deleter = end_versioned, .context = managed, .op = op, .address = address};
+    eddy_borrow borrow = {.deleter = end_versioned, .context = managed, .origin = origin};
     return import_tensor(&managed->dl_tensor, &borrow);
 }
 
 eddy_tensor *eddy_from_dlpack_unversioned(struct DLManagedTensor *managed) {
-    const char *op = "from_dlpack_unversioned";
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("from_dlpack_unversioned");
     if (!managed) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: no struct", op);
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no struct");
         return NULL;
     }
-    eddy_borrow borrow = {.deleter = end_plain, .context = managed, .op = op, .address = address};
+    eddy_borrow borrow = {.deleter = end_plain, .context = managed, .origin = origin};
     return import_tensor(&managed->dl_tensor, &borrow);
 }

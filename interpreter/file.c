@@ -24,9 +24,8 @@ eddy_status eddy_file_fail(const eddy_file *file, eddy_status status, const char
     vsnprintf(sentence, sizeof(sentence), format, arguments);
     va_end(arguments);
     if (file->part)
-        return eddy_fail(status, file->op, file->address, "%s: %s: '%.64s': %s", file->op, file->path, file->part,
-                         sentence);
-    return eddy_fail(status, file->op, file->address, "%s: %s: %s", file->op, file->path, sentence);
+        return eddy_fail(status, file->origin, "%s: '%.64s': %s", file->path, file->part, sentence);
+    return eddy_fail(status, file->origin, "%s: %s", file->path, sentence);
 }
 
 eddy_status eddy_file_fail_system(const eddy_file *file) {
@@ -34,16 +33,16 @@ eddy_status eddy_file_fail_system(const eddy_file *file) {
     return eddy_file_fail(file, EDDY_IO, "%s", strerror_r(errno, text, sizeof(text)));
 }
 
-static bool has_path(eddy_file *file, const char *path, const char *op, const void *address) {
-    *file = (eddy_file){.op = op, .address = address, .path = path};
+static bool has_path(eddy_file *file, const char *path, eddy_origin origin) {
+    *file = (eddy_file){.origin = origin, .path = path};
     if (path && path[0])
         return true;
-    eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: no path", op);
+    eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no path");
     return false;
 }
 
-eddy_status eddy_file_read_begin(eddy_file *file, const char *path, const char *op, const void *address) {
-    if (!has_path(file, path, op, address))
+eddy_status eddy_file_read_begin(eddy_file *file, const char *path, eddy_origin origin) {
+    if (!has_path(file, path, origin))
         return EDDY_INVALID_ARGUMENT;
     file->stream = fopen(path, "rbe");
     if (!file->stream)
@@ -73,8 +72,8 @@ static FILE *open_beside(eddy_file *file) {
     return stream;
 }
 
-eddy_status eddy_file_write_begin(eddy_file *file, const char *path, const char *op, const void *address) {
-    if (!has_path(file, path, op, address))
+eddy_status eddy_file_write_begin(eddy_file *file, const char *path, eddy_origin origin) {
+    if (!has_path(file, path, origin))
         return EDDY_INVALID_ARGUMENT;
     struct stat about;
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))

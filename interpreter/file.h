@@ -6,13 +6,13 @@
 #define EDDY_INTERPRETER_FILE_H
 
 #include <base/assert.h>
+#include <base/call_site.h>
 #include <eddy/tensor.h>
 #include <stdint.h>
 #include <stdio.h>
 
 typedef struct eddy_file {
-    const char *op; /* for errors */
-    const void *address;
+    eddy_origin origin;
     const char *path;
     const char *part; /* the tensor of the file that is at hand, for errors; or NULL */
     FILE *stream;
@@ -26,8 +26,8 @@ typedef struct eddy_file {
     eddy_status (*write)(struct eddy_file *file, const void *bytes, size_t count);
 } eddy_file;
 
-EDDY_MUST_USE eddy_status eddy_file_read_begin(eddy_file *file, const char *path, const char *op, const void *address);
-EDDY_MUST_USE eddy_status eddy_file_write_begin(eddy_file *file, const char *path, const char *op, const void *address);
+EDDY_MUST_USE eddy_status eddy_file_read_begin(eddy_file *file, const char *path, eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_file_write_begin(eddy_file *file, const char *path, eddy_origin origin);
 /* Ends either. A written file takes its place where status is OK, else nothing is left; the status, or what ending failed with. */
 EDDY_MUST_USE eddy_status eddy_file_end(eddy_file *file, eddy_status status);
 

@@ -22,7 +22,7 @@ typedef struct calling {
     const eddy_function *function;
     void *context;
     eddy_caller *caller;
-    const void *address;
+    eddy_origin origin; /* of "custom_function", until the function is known to have a name */
     eddy_list inputs;
     eddy_tensor *results[EDDY_OP_OUTPUT_MAX]; /* forward's; a scope's */
     eddy_tensor *handles[EDDY_OP_OUTPUT_MAX]; /* the user's */
@@ -32,26 +32,25 @@ typedef struct calling {
 } calling;
 
 static eddy_status fail(const calling *c, eddy_status status, const char *sentence) {
-    return eddy_fail(status, c->function->name, c->address, "%s: %s", c->function->name, sentence);
+    return eddy_fail(status, c->origin, "%s", sentence);
 }
 
 /* ---- forward ---- */
 
 eddy_status eddy_save_for_backward(eddy_forward_call *call, eddy_list tensors) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("save_for_backward");
     calling *c = call ? call->tape : NULL;
     if (!c || tensors.count < 0 || (tensors.count > 0 && !tensors.items))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "save_for_backward", address,
-                         "save_for_backward: no call, or a list without items");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no call, or a list without items");
     for (int64_t i = 0; i < tensors.count; i++) {
-        eddy_status status = eddy_tensor_check_item(tensors.items[i], "save_for_backward", "tensors", i, address);
+        eddy_status status = eddy_tensor_check_item(tensors.items[i], "tensors", i, origin);
         if (status != EDDY_OK)
             return status;
     }
     size_t bytes = (size_t)c->saved_count * sizeof(*c->saved), added = (size_t)tensors.count * sizeof(*c->saved);
     eddy_tensor **saved = eddy_memory_grow(c->saved, bytes, bytes + added, EDDY_MEMORY_TAPE);
     if (!saved)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, "save_for_backward", address, "save_for_backward: no memory");
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
     c->saved = saved;
     for (int64_t i = 0; i < tensors.count; i++) {
         eddy_tensor_retain(tensors.items[i]);
@@ -88,7 +87,7 @@ static eddy_status run_forward(calling *c) {
     for (int32_t i = 0; i < c->function->output_count; i++) {
         if (!c->results[i])
             return has_told ? outcome.first : fail(c, EDDY_INVALID_ARGUMENT, "forward left an output NULL");
-        status = eddy_tensor_check_item_shape(c->results[i], c->function->name, "outputs", i, c->address);
+        status = eddy_tensor_check_item_shape(c->results[i], "outputs", i, c->origin);
         if (status != EDDY_OK)
             return status;
     }
@@ -111,7 +110,7 @@ static eddy_status run_backward(const eddy_gradient_call *call) {
                                  .results = call->results};
     eddy_status status = kept->function->backward(&public);
     if (status != EDDY_OK && call->outcome->first == EDDY_OK)
-        eddy_fail(status, kept->function->name, NULL, "%s: backward failed", kept->function->name);
+        eddy_fail(status, (eddy_origin){kept->function->name, NULL}, "backward failed");
     return status;
 }
 
@@ -121,17 +120,17 @@ static eddy_status check(calling *c) {
     const eddy_function *function = c->function;
     if (!function || function->size < sizeof(*function) || !function->name || !function->forward ||
         !function->backward || function->output_count < 1 || function->output_count > EDDY_OP_OUTPUT_MAX)
-        return eddy_fail(
-            EDDY_INVALID_ARGUMENT, "custom_function", c->address,
-            "custom_function: the function is NULL, does not say its size, name, forward and backward, or has "
-            "not 1 to 8 outputs");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin,
+                         "the function is NULL, does not say its size, name, forward and backward, or has "
+                         "not 1 to 8 outputs");
+    c->origin.op = function->name;
     if (c->inputs.count < 0 || (c->inputs.count > 0 && !c->inputs.items))
         return fail(c, EDDY_INVALID_ARGUMENT, "a list without items");
     for (int64_t i = 0; i < c->inputs.count; i++) {
         eddy_tensor *input = c->inputs.items[i];
         if (input && eddy_tensor_is_none(input))
             continue;
-        eddy_status status = eddy_tensor_check_item_shape(input, function->name, "inputs", i, c->address);
+        eddy_status status = eddy_tensor_check_item_shape(input, "inputs", i, c->origin);
         if (status != EDDY_OK)
             return status;
         c->is_recorded |= input->autograd && c->caller->no_grad == 0;
@@ -141,7 +140,7 @@ static eddy_status check(calling *c) {
 
 static eddy_status make_handles(calling *c) {
     for (int32_t i = 0; i < c->function->output_count; i++) {
-        c->handles[i] = eddy_tensor_acquire(c->caller, c->results[i]->runtime, c->address);
+        c->handles[i] = eddy_tensor_acquire(c->caller, c->results[i]->runtime, c->origin.address);
         if (!c->handles[i])
             return fail(c, EDDY_OUT_OF_MEMORY, "no memory for a handle");
         eddy_tensor_alias(c->handles[i], c->results[i]);
@@ -203,7 +202,7 @@ static eddy_status record(calling *c) {
                      .function = c->function,
                      .context = c->context};
     node->op = &kept->op;
-    node->address = c->address;
+    node->address = c->origin.address;
     node->device = eddy_tensor_device(c->handles[0]);
     for (int64_t i = 0; i < c->saved_count; i++) {
         uint32_t slot = node->input_count + node->output_count + (uint32_t)i;
@@ -236,17 +235,17 @@ eddy_status eddy_custom_function(const eddy_function *function, void *context, e
     calling c = {.function = function,
                  .context = context,
                  .caller = eddy_caller_get(),
-                 .address = EDDY_CALL_ADDRESS(),
+                 .origin = EDDY_ORIGIN("custom_function"),
                  .inputs = inputs};
     if (!eddy_caller_may_call(c.caller))
-        return eddy_caller_refuse(c.caller, "custom_function", c.address);
+        return eddy_caller_refuse(c.caller, c.origin);
     eddy_status status = check(&c);
     if (status != EDDY_OK)
         return status;
     if (!eddy_scope_reserve(c.caller, (uint32_t)function->output_count))
         return fail(&c, EDDY_OUT_OF_MEMORY, "the scope cannot grow");
     eddy_scope *scope;
-    status = eddy_scope_open(c.caller, c.address, &scope);
+    status = eddy_scope_open(c.caller, c.origin, &scope);
     if (status != EDDY_OK)
         return status;
     status = call_once(&c);

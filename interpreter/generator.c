@@ -25,11 +25,10 @@ static eddy_generator own_of_caller = {.references = 1};
 static eddy_lock seed_lock;
 
 /* True for a generator that lives; else the error is recorded. */
-static bool is_usable(const eddy_generator *generator, const char *op, const void *address) {
+static bool is_usable(const eddy_generator *generator, eddy_origin origin) {
     if (EDDY_LIKELY(generator && eddy_load_relaxed(&generator->references) > 0))
         return true;
-    eddy_fail(EDDY_INVALID_ARGUMENT, op, address,
-              generator ? "%s: the generator was released before" : "%s: the generator is NULL", op);
+    eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the generator %s", generator ? "was released before" : "is NULL");
     return false;
 }
 
@@ -44,7 +43,7 @@ eddy_generator *eddy_generator_create(uint64_t seed) {
     if (!generator)
         generator = eddy_memory_acquire_zeroed(sizeof(*generator), EDDY_MEMORY_RUNTIME);
     if (!generator) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, "generator_create", EDDY_CALL_ADDRESS(), "generator_create: no memory");
+        eddy_fail(EDDY_OUT_OF_MEMORY, EDDY_ORIGIN("generator_create"), "no memory");
         return NULL;
     }
     generator->seed = seed;
@@ -60,7 +59,7 @@ eddy_generator *eddy_generator_default(void) {
 eddy_generator *eddy_generator_retain(eddy_generator *generator) {
     if (!generator || generator == &own_of_caller)
         return generator;
-    if (!is_usable(generator, "generator_retain", EDDY_CALL_ADDRESS()))
+    if (!is_usable(generator, EDDY_ORIGIN("generator_retain")))
         return NULL;
     eddy_add_relaxed(&generator->references, 1u);
     return generator;
@@ -71,7 +70,7 @@ void eddy_generator_release(eddy_generator **generator) {
     if (!released)
         return;
     *generator = NULL;
-    if (released == &own_of_caller || !is_usable(released, "generator_release", EDDY_CALL_ADDRESS()) ||
+    if (released == &own_of_caller || !is_usable(released, EDDY_ORIGIN("generator_release")) ||
         eddy_sub_acq_rel(&released->references, 1u) != 1)
         return;
     eddy_lock_acquire(&pool.lock);
@@ -128,40 +127,39 @@ static void restart(eddy_caller_generator *own, eddy_runtime *runtime) {
 }
 
 /* The thread's own in a runtime, begun anew where eddy_seed was called since. */
-static eddy_status own_in(eddy_caller *caller, eddy_runtime *runtime, const char *op, const void *address,
-                          eddy_caller_generator **own) {
+static eddy_status own_in(eddy_caller *caller, eddy_runtime *runtime, eddy_origin origin, eddy_caller_generator **own) {
     *own = find_own(caller, runtime->id);
     if (!*own)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for the thread's generator", op);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the thread's generator");
     if ((*own)->epoch != eddy_load_acquire(&runtime->epoch))
         restart(*own, runtime);
     return EDDY_OK;
 }
 
 /* The same in the current runtime. */
-static eddy_status own_of(const char *op, const void *address, eddy_caller_generator **own) {
+static eddy_status own_of(eddy_origin origin, eddy_caller_generator **own) {
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime;
-    eddy_status status = eddy_runtime_of_caller(caller, op, address, &runtime);
-    return status == EDDY_OK ? own_in(caller, runtime, op, address, own) : status;
+    eddy_status status = eddy_runtime_of_caller(caller, origin, &runtime);
+    return status == EDDY_OK ? own_in(caller, runtime, origin, own) : status;
 }
 
 /* ---- state ---- */
 
 eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed, uint64_t *counter) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("generator_state");
     if (!seed || !counter)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "generator_state", address, "generator_state: no room for the state");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no room for the state");
     if (generator == &own_of_caller) {
         eddy_caller_generator *own;
-        eddy_status status = own_of("generator_state", address, &own);
+        eddy_status status = own_of(origin, &own);
         if (status != EDDY_OK)
             return status;
         *seed = own->seed;
         *counter = own->counter;
         return EDDY_OK;
     }
-    if (!is_usable(generator, "generator_state", address))
+    if (!is_usable(generator, origin))
         return EDDY_INVALID_ARGUMENT;
     eddy_lock *lock = (eddy_lock *)&generator->lock;
     eddy_lock_acquire(lock);
@@ -172,17 +170,17 @@ eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed
 }
 
 eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed, uint64_t counter) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("generator_restore");
     if (generator == &own_of_caller) {
         eddy_caller_generator *own;
-        eddy_status status = own_of("generator_restore", address, &own);
+        eddy_status status = own_of(origin, &own);
         if (status != EDDY_OK)
             return status;
         own->seed = seed;
         own->counter = counter;
         return EDDY_OK;
     }
-    if (!is_usable(generator, "generator_restore", address))
+    if (!is_usable(generator, origin))
         return EDDY_INVALID_ARGUMENT;
     eddy_lock_acquire(&generator->lock);
     generator->seed = seed;
@@ -192,14 +190,14 @@ eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed, uin
 }
 
 eddy_status eddy_seed(uint64_t seed) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("seed");
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime;
-    eddy_status status = eddy_runtime_of_caller(caller, "seed", address, &runtime);
+    eddy_status status = eddy_runtime_of_caller(caller, origin, &runtime);
     if (status != EDDY_OK)
         return status;
     if (!eddy_runtime_is_running(runtime))
-        return eddy_runtime_refuse(runtime, "seed", address, "");
+        return eddy_runtime_refuse(runtime, origin, "");
     eddy_lock_acquire(&seed_lock);
     eddy_store_relaxed(&runtime->seed, seed);
     eddy_store_relaxed(&runtime->next_number, (uint64_t)0);
@@ -210,10 +208,10 @@ eddy_status eddy_seed(uint64_t seed) {
 
 /* ---- drawing ---- */
 
-eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime, eddy_generator *generator, const char *op,
-                                const void *address, uint64_t *seed, uint64_t *counter) {
+eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime, eddy_generator *generator,
+                                eddy_origin origin, uint64_t *seed, uint64_t *counter) {
     if (generator && generator != &own_of_caller) {
-        if (!is_usable(generator, op, address))
+        if (!is_usable(generator, origin))
             return EDDY_INVALID_ARGUMENT;
         eddy_lock_acquire(&generator->lock);
         *seed = generator->seed;
@@ -222,7 +220,7 @@ eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime, eddy
         return EDDY_OK;
     }
     eddy_caller_generator *own;
-    eddy_status status = own_in(caller, runtime, op, address, &own);
+    eddy_status status = own_in(caller, runtime, origin, &own);
     if (status != EDDY_OK)
         return status;
     *seed = own->seed;

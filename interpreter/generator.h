@@ -2,13 +2,14 @@
 #ifndef EDDY_INTERPRETER_GENERATOR_H
 #define EDDY_INTERPRETER_GENERATOR_H
 
+#include <base/call_site.h>
 #include <eddy/generator.h>
 #include <interpreter/caller.h>
 #include <interpreter/runtime.h>
 
 /* The state for one op, advanced: of `generator`, or, where that is NULL, the thread's own in `runtime`. */
 EDDY_MUST_USE eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime, eddy_generator *generator,
-                                              const char *op, const void *address, uint64_t *seed, uint64_t *counter);
+                                              eddy_origin origin, uint64_t *seed, uint64_t *counter);
 
 /* In a forked child. */
 void eddy_generator_fork_child(void);

@@ -3,11 +3,12 @@
 #define EDDY_INTERPRETER_HOST_H
 
 #include <base/assert.h>
+#include <base/call_site.h>
 #include <eddy/host.h>
 #include <stdint.h>
 
 /* eddy_read for a tensor whose handle and size were checked. */
-EDDY_MUST_USE eddy_status eddy_host_read(eddy_tensor *tensor, void *buffer, const char *op, const void *address);
+EDDY_MUST_USE eddy_status eddy_host_read(eddy_tensor *tensor, void *buffer, eddy_origin origin);
 
 /* Memory of the program's, to become a tensor. */
 typedef struct eddy_borrow {
@@ -18,8 +19,7 @@ typedef struct eddy_borrow {
     void (*deleter)(void *context); /* or NULL */
     void *context;
     const eddy_device *device; /* or NULL */
-    const char *op;
-    const void *address;
+    eddy_origin origin;
 } eddy_borrow;
 
 /* eddy_from_buffer for any strides. */

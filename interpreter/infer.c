@@ -34,9 +34,10 @@ eddy_status eddy_infer_fail(const eddy_infer *infer, eddy_status status, const c
     vsnprintf(sentence, sizeof(sentence), format, arguments);
     va_end(arguments);
     eddy_infer_describe(infer, operands, sizeof(operands));
+    eddy_origin origin = {infer->op->name, infer->address};
     if (infer->input_count == 0)
-        return eddy_fail(status, infer->op->name, infer->address, "%s: %s", infer->op->name, sentence);
-    return eddy_fail(status, infer->op->name, infer->address, "%s: %s (%s)", infer->op->name, sentence, operands);
+        return eddy_fail(status, origin, "%s", sentence);
+    return eddy_fail(status, origin, "%s (%s)", sentence, operands);
 }
 
 eddy_status eddy_infer_number(const eddy_infer *infer, const char *name, eddy_scalar *number, eddy_dtype dtype) {

@@ -19,28 +19,26 @@ static struct {
     open_lend *first; /* lock: lock; newest first */
 } lends;
 
-static eddy_status check(const eddy_caller *caller, const eddy_tensor *tensor, int flags, const void *address) {
+static eddy_status check(const eddy_caller *caller, const eddy_tensor *tensor, int flags, eddy_origin origin) {
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, "map", address);
-    eddy_status status = eddy_tensor_check(tensor, "map", "tensor", address);
+        return eddy_caller_refuse(caller, origin);
+    eddy_status status = eddy_tensor_check(tensor, "tensor", origin);
     if (status != EDDY_OK)
         return status;
     if (flags == 0 || (flags & ~(EDDY_READ | EDDY_WRITE)) != 0)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "map", address, "map: flags are %d, not EDDY_READ, EDDY_WRITE or both",
-                         flags);
-    return eddy_runtime_is_running(tensor->runtime) ? EDDY_OK
-                                                    : eddy_runtime_refuse(tensor->runtime, "map", address, "");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "flags are %d, not EDDY_READ, EDDY_WRITE or both", flags);
+    return eddy_runtime_is_running(tensor->runtime) ? EDDY_OK : eddy_runtime_refuse(tensor->runtime, origin, "");
 }
 
 void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {
     static char nothing; /* what a tensor without elements points to */
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("map");
     eddy_caller *caller = eddy_caller_get();
-    if (check(caller, tensor, flags, address) != EDDY_OK)
+    if (check(caller, tensor, flags, origin) != EDDY_OK)
         return NULL;
     /* Until the shape is known and the memory may be touched, together. */
     int64_t deadline = eddy_clock_deadline(timeout);
-    eddy_vm_wait wait = {timeout, "map", address};
+    eddy_vm_wait wait = {timeout, origin};
     if (eddy_tensor_is_late(tensor)) {
         if (eddy_tensor_await_shape_for(tensor, &wait) != EDDY_OK)
             return NULL;
@@ -48,7 +46,7 @@ void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {
     }
     open_lend *open = eddy_memory_acquire(sizeof(*open), EDDY_MEMORY_HANDLE);
     if (!open) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, "map", address, "map: no memory for the lend");
+        eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the lend");
         return NULL;
     }
     void *data;
@@ -95,16 +93,16 @@ static open_lend *take(const eddy_tensor *tensor, uint64_t thread) {
 }
 
 eddy_status eddy_unmap(eddy_tensor *tensor) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("unmap");
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, "unmap", address);
-    eddy_status status = eddy_tensor_check(tensor, "unmap", "tensor", address);
+        return eddy_caller_refuse(caller, origin);
+    eddy_status status = eddy_tensor_check(tensor, "tensor", origin);
     if (status != EDDY_OK)
         return status;
     open_lend *open = take(tensor, caller->thread);
     if (!open)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "unmap", address, "unmap: the tensor is not mapped");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the tensor is not mapped");
     /* Also where the runtime is about to shut down: that waits for this. */
     eddy_vm_lend_end(tensor->runtime->vm, open->lend, false);
     eddy_memory_release(open, sizeof(*open), EDDY_MEMORY_HANDLE);

@@ -72,11 +72,11 @@ eddy_status eddy_npy_write(eddy_file *file, eddy_tensor *tensor) {
 }
 
 eddy_status eddy_save_npy(eddy_tensor *tensor, const char *path) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("save_npy");
     eddy_file file;
-    eddy_status status = eddy_tensor_check_shape(tensor, "save_npy", address);
+    eddy_status status = eddy_tensor_check_shape(tensor, origin);
     if (status == EDDY_OK)
-        status = eddy_file_write_begin(&file, path, "save_npy", address);
+        status = eddy_file_write_begin(&file, path, origin);
     if (status != EDDY_OK)
         return status;
     return eddy_file_end(&file, eddy_npy_write(&file, tensor));
@@ -229,7 +229,7 @@ eddy_tensor *eddy_npy_read(eddy_file *file) {
 
 eddy_tensor *eddy_load_npy(const char *path) {
     eddy_file file;
-    if (eddy_file_read_begin(&file, path, "load_npy", EDDY_CALL_ADDRESS()) != EDDY_OK)
+    if (eddy_file_read_begin(&file, path, EDDY_ORIGIN("load_npy")) != EDDY_OK)
         return NULL;
     eddy_tensor *tensor = eddy_npy_read(&file);
     (void)!eddy_file_end(&file, EDDY_OK);

@@ -134,13 +134,12 @@ static eddy_status write_all(eddy_file *file, eddy_list tensors, const char *con
 }
 
 eddy_status eddy_save_npz(eddy_list tensors, const char *const *names, const char *path) {
-    const char *op = "save_npz";
-    const void *address = EDDY_CALL_ADDRESS();
-    eddy_status status = eddy_archive_check(tensors, names, op, address);
+    eddy_origin origin = EDDY_ORIGIN("save_npz");
+    eddy_status status = eddy_archive_check(tensors, names, origin);
     if (status != EDDY_OK)
         return status;
     eddy_file file;
-    status = eddy_file_write_begin(&file, path, op, address);
+    status = eddy_file_write_begin(&file, path, origin);
     return status == EDDY_OK ? eddy_file_end(&file, write_all(&file, tensors, names)) : status;
 }
 
@@ -303,7 +302,7 @@ static void end_reading(eddy_file *file) {
 
 eddy_archive *eddy_load_npz(const char *path) {
     eddy_file file;
-    if (eddy_file_read_begin(&file, path, "load_npz", EDDY_CALL_ADDRESS()) != EDDY_OK)
+    if (eddy_file_read_begin(&file, path, EDDY_ORIGIN("load_npz")) != EDDY_OK)
         return NULL;
     eddy_archive *archive = eddy_archive_create(&file);
     if (archive && read_all(&file, archive) != EDDY_OK)
@@ -342,14 +341,13 @@ static eddy_tensor *read_one(eddy_file *file, const char *name) {
 }
 
 eddy_tensor *eddy_load_npz_one(const char *path, const char *name) {
-    const char *op = "load_npz_one";
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("load_npz_one");
     eddy_file file;
     if (!name) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: no name", op);
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no name");
         return NULL;
     }
-    if (eddy_file_read_begin(&file, path, op, address) != EDDY_OK)
+    if (eddy_file_read_begin(&file, path, origin) != EDDY_OK)
         return NULL;
     eddy_tensor *tensor = read_one(&file, name);
     end_reading(&file);

@@ -48,14 +48,12 @@ typedef struct plan {
 
 /* `item` is which of a list it is. */
 static eddy_status check_input(const plan *p, const eddy_op_operand *operand, int64_t item, eddy_tensor *input) {
-    const eddy_op *op = p->op;
-    const void *address = p->apply->address;
+    eddy_origin origin = eddy_apply_origin(p->apply);
     if (eddy_tensor_is_none(input) && operand->kind == EDDY_OPERAND_OPTIONAL)
         return EDDY_OK;
-    eddy_status status = operand->kind == EDDY_OPERAND_LIST
-                             ? eddy_tensor_check_item(input, op->name, operand->name, item, address)
-                             : eddy_tensor_check(input, op->name, operand->name, address);
-    return status == EDDY_OK ? eddy_tensor_await_shape(input, op->name, address) : status;
+    eddy_status status = operand->kind == EDDY_OPERAND_LIST ? eddy_tensor_check_item(input, operand->name, item, origin)
+                                                            : eddy_tensor_check(input, operand->name, origin);
+    return status == EDDY_OK ? eddy_tensor_await_shape(input, origin) : status;
 }
 
 /* All inputs there, their shapes known. */
@@ -63,8 +61,8 @@ static eddy_status check_inputs(plan *p) {
     const eddy_apply *apply = p->apply;
     if (eddy_infer_input_count(p->op, apply->list_counts) != apply->input_count ||
         (apply->input_count > 0 && !apply->inputs))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, p->op->name, apply->address, "%s: %lld operands do not fit the op",
-                         p->op->name, (long long)apply->input_count);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, eddy_apply_origin(apply), "%lld operands do not fit the op",
+                         (long long)apply->input_count);
     eddy_operand_walk walk;
     eddy_operand_walk_begin(&walk, p->op, apply->list_counts);
     for (int64_t i = 0; i < apply->input_count; i++) {
@@ -94,7 +92,7 @@ static eddy_status take_memory(plan *p, void *stack) {
     p->memory_bytes = bytes;
     p->memory = p->is_on_stack ? stack : eddy_caller_scratch_begin(p->caller, bytes);
     if (!p->memory)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, op->name, p->apply->address, "%s: no memory for %lld operands", op->name,
+        return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_apply_origin(p->apply), "no memory for %lld operands",
                          (long long)count);
     p->specs = p->memory;
     p->inputs = (eddy_tensor **)(void *)(p->specs + count);
@@ -143,19 +141,19 @@ static eddy_status find_place(plan *p) {
         has_device = true;
     }
     if (!p->runtime) {
-        eddy_status status = eddy_runtime_of_caller(p->caller, p->op->name, apply->address, &p->runtime);
+        eddy_status status = eddy_runtime_of_caller(p->caller, eddy_apply_origin(apply), &p->runtime);
         if (status != EDDY_OK)
             return status;
     }
     if (!eddy_runtime_is_running(p->runtime)) {
         char operands[192];
         eddy_infer_describe(&p->infer, operands, sizeof(operands));
-        return eddy_runtime_refuse(p->runtime, p->op->name, apply->address, operands);
+        return eddy_runtime_refuse(p->runtime, eddy_apply_origin(apply), operands);
     }
     bool is_asked = apply->device && apply->device->kind != EDDY_DEVICE_DEFAULT;
     if (has_device && !is_asked)
         return EDDY_OK;
-    return eddy_runtime_device(p->caller, p->runtime, apply->device, p->op->name, apply->address, &p->device);
+    return eddy_runtime_device(p->caller, p->runtime, apply->device, eddy_apply_origin(apply), &p->device);
 }
 
 /* ---- promotion ---- */
@@ -257,11 +255,10 @@ static bool is_read(const plan *p, eddy_storage_number storage, int64_t except) 
 static eddy_status check_target(plan *p, int32_t i) {
     eddy_tensor *target = p->apply->targets[i];
     const eddy_spec *spec = &p->output_specs[i];
-    const char *op = p->op->name;
-    const void *address = p->apply->address;
-    eddy_status status = eddy_tensor_check(target, op, "target", address);
+    eddy_origin origin = eddy_apply_origin(p->apply);
+    eddy_status status = eddy_tensor_check(target, "target", origin);
     if (status == EDDY_OK)
-        status = eddy_tensor_await_shape(target, op, address);
+        status = eddy_tensor_await_shape(target, origin);
     if (status != EDDY_OK)
         return status;
     if (target->runtime != p->runtime)
@@ -327,7 +324,7 @@ static void sharing_add(sharing *s, const plan *p, int64_t i) {
 static eddy_status check_mut_inputs(const plan *p) {
     sharing s;
     if (!sharing_init(&s, p))
-        return eddy_fail(EDDY_OUT_OF_MEMORY, p->op->name, p->apply->address, "%s: no memory for the call", p->op->name);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_apply_origin(p->apply), "no memory for the call");
     for (int64_t i = 0; i < p->input_count; i++)
         if (!p->specs[i].is_absent)
             sharing_add(&s, p, i);
@@ -374,7 +371,7 @@ static eddy_status make_results(plan *p) {
         eddy_tensor *result = has_room ? eddy_tensor_acquire(p->caller, p->runtime, p->apply->address) : NULL;
         if (!result) {
             discard_results(p);
-            return eddy_fail(EDDY_OUT_OF_MEMORY, op->name, p->apply->address, "%s: no memory for a handle", op->name);
+            return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_apply_origin(p->apply), "no memory for a handle");
         }
         const eddy_spec *spec = &p->output_specs[i];
         int64_t count = 1;
@@ -653,7 +650,7 @@ static eddy_status draw(const plan *p) {
         memcpy(&chance, attributes + op->attributes[op->chance_of - 1].offset, sizeof(chance));
     eddy_status status = EDDY_OK;
     if (chance != 0)
-        status = eddy_generator_draw(p->caller, p->runtime, p->apply->generator, op->name, p->apply->address, &state[0],
+        status = eddy_generator_draw(p->caller, p->runtime, p->apply->generator, eddy_apply_origin(p->apply), &state[0],
                                      &state[1]);
     memcpy(attributes, state, sizeof(state));
     return status;
@@ -675,7 +672,7 @@ static eddy_status submit(plan *p) {
         return status;
     status = pack(p, kernel, &operand_count, &bytes);
     if (status == EDDY_OK && !ask_kernel(p, kernel, &cost_ps))
-        status = eddy_fail(EDDY_OUT_OF_MEMORY, op->name, p->apply->address, "%s: no memory for the call", op->name);
+        status = eddy_fail(EDDY_OUT_OF_MEMORY, eddy_apply_origin(p->apply), "no memory for the call");
     if (status == EDDY_OK) {
         eddy_vm_call call = {.descriptor = eddy_packed_descriptor(p->packed),
                              .operands = p->operands,

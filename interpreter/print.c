@@ -102,12 +102,12 @@ static char *gather(const page *p, int32_t axis, const char *data, char *target)
     return target;
 }
 
-static eddy_status copy_shown(page *p, eddy_tensor *tensor, const char *op, const void *address) {
+static eddy_status copy_shown(page *p, eddy_tensor *tensor, eddy_origin origin) {
     size_t bytes = (size_t)p->shown * p->element_bytes;
     p->elements = eddy_memory_acquire(bytes, EDDY_MEMORY_TEXT);
     if (!p->elements)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for %lld elements", op, (long long)p->shown);
-    eddy_vm_wait wait = {EDDY_FOREVER, op, address};
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for %lld elements", (long long)p->shown);
+    eddy_vm_wait wait = {EDDY_FOREVER, origin};
     void *data;
     eddy_vm_lend *lend;
     eddy_vm *vm = tensor->runtime->vm;
@@ -257,11 +257,11 @@ static const char *put_axis(sink *s, const page *p, int32_t axis, const char *el
 
 /* ---- the whole ---- */
 
-static eddy_status check_options(const eddy_format_options *options, const char *op, const void *address) {
+static eddy_status check_options(const eddy_format_options *options, eddy_origin origin) {
     if (!options || (options->precision >= 0 && options->precision <= 17 && options->threshold >= 0 &&
                      options->edge_items >= 0 && options->line_width >= 0))
         return EDDY_OK;
-    return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: an option is out of range", op);
+    return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "an option is out of range");
 }
 
 static void page_init(page *p, const eddy_tensor *tensor, const eddy_format_options *options) {
@@ -281,23 +281,22 @@ static void page_init(page *p, const eddy_tensor *tensor, const eddy_format_opti
     }
 }
 
-static eddy_status format(sink *s, eddy_tensor *tensor, const eddy_format_options *options, const char *op,
-                          const void *address) {
+static eddy_status format(sink *s, eddy_tensor *tensor, const eddy_format_options *options, eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, op, address);
-    eddy_status status = eddy_tensor_check(tensor, op, "tensor", address);
+        return eddy_caller_refuse(caller, origin);
+    eddy_status status = eddy_tensor_check(tensor, "tensor", origin);
     if (status == EDDY_OK)
-        status = check_options(options, op, address);
+        status = check_options(options, origin);
     if (status == EDDY_OK && !eddy_runtime_is_running(tensor->runtime))
-        status = eddy_runtime_refuse(tensor->runtime, op, address, "");
+        status = eddy_runtime_refuse(tensor->runtime, origin, "");
     if (status == EDDY_OK)
-        status = eddy_tensor_await_shape(tensor, op, address);
+        status = eddy_tensor_await_shape(tensor, origin);
     if (status != EDDY_OK)
         return status;
     page p;
     page_init(&p, tensor, options);
-    status = copy_shown(&p, tensor, op, address);
+    status = copy_shown(&p, tensor, origin);
     if (status != EDDY_OK)
         return status;
     choose_form(&p);
@@ -316,9 +315,9 @@ static eddy_status format(sink *s, eddy_tensor *tensor, const eddy_format_option
 }
 
 int64_t eddy_format(eddy_tensor *tensor, char *buffer, size_t size, const eddy_format_options *options) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("format");
     sink s = {.buffer = buffer, .size = buffer ? size : 0};
-    if (format(&s, tensor, options, "format", address) != EDDY_OK)
+    if (format(&s, tensor, options, origin) != EDDY_OK)
         return -1;
     if (s.size > 0)
         s.buffer[(uint64_t)s.length < s.size ? (size_t)s.length : s.size - 1] = '\0';
@@ -326,12 +325,12 @@ int64_t eddy_format(eddy_tensor *tensor, char *buffer, size_t size, const eddy_f
 }
 
 /* Prints, and, where that fails, tells why: of a tensor that failed before, the slot knows. What is in the slot stays there. */
-static eddy_status print_or_tell(sink *s, eddy_tensor *tensor, const void *address) {
+static eddy_status print_or_tell(sink *s, eddy_tensor *tensor, eddy_origin origin) {
     eddy_error before, mine;
     bool had_error = eddy_error_peek(&before);
     if (had_error && tensor)
         eddy_error_take(NULL);
-    eddy_status status = format(s, tensor, NULL, "print", address);
+    eddy_status status = format(s, tensor, NULL, origin);
     if (status != EDDY_OK && eddy_error_peek(&mine)) {
         put(s, "error: ");
         put(s, mine.message);
@@ -344,11 +343,11 @@ static eddy_status print_or_tell(sink *s, eddy_tensor *tensor, const void *addre
 }
 
 eddy_status eddy_print(eddy_tensor *tensor, FILE *file) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("print");
     sink s = {.file = file, .is_log = !file};
-    eddy_status status = print_or_tell(&s, tensor, address);
+    eddy_status status = print_or_tell(&s, tensor, origin);
     put(&s, "\n");
     if (status != EDDY_OK)
         return status;
-    return file && ferror(file) ? eddy_fail(EDDY_IO, "print", address, "print: the file cannot be written") : EDDY_OK;
+    return file && ferror(file) ? eddy_fail(EDDY_IO, origin, "the file cannot be written") : EDDY_OK;
 }

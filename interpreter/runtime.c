@@ -77,7 +77,7 @@ typedef struct untold {
 
 /* What the runtime still has to do gets its time; then its late errors are known. */
 static void drain(const eddy_runtime *runtime, int64_t deadline, untold *errors) {
-    eddy_vm_wait wait = {eddy_clock_left(deadline), "exit", NULL};
+    eddy_vm_wait wait = {eddy_clock_left(deadline), {"exit", NULL}};
     eddy_error late = {0};
     (void)!eddy_vm_sync(runtime->vm, &wait, &late);
     if (late.status == EDDY_OK || runtime->is_silent)
@@ -165,8 +165,8 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     if (options.memory_limit > 0)
         eddy_memory_limit_set(options.memory_limit);
     if (!eddy_routes_init())
-        return eddy_fail(EDDY_OUT_OF_MEMORY, "runtime_create", NULL,
-                         "runtime_create: no memory for the table of kernels");
+        return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){"runtime_create", NULL},
+                         "no memory for the table of kernels");
     if (options.check_finite)
         eddy_finite_ask(options.check_nan ? EDDY_FINITE_NAN : EDDY_FINITE_ALL);
     status = eddy_vm_create(&options, &runtime->vm);
@@ -180,10 +180,10 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     return EDDY_OK;
 }
 
-static eddy_status create(const eddy_runtime_options *options, const void *address, eddy_runtime **created) {
+static eddy_status create(const eddy_runtime_options *options, eddy_origin origin, eddy_runtime **created) {
     eddy_runtime *runtime = eddy_memory_acquire_zeroed(sizeof(*runtime), EDDY_MEMORY_RUNTIME);
     if (!runtime)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, "runtime_create", address, "runtime_create: no memory");
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
     eddy_status status = init(runtime, options);
     if (status != EDDY_OK) {
         eddy_memory_release(runtime, sizeof(*runtime), EDDY_MEMORY_RUNTIME);
@@ -204,7 +204,7 @@ static eddy_status create(const eddy_runtime_options *options, const void *addre
         (void)!eddy_vm_close(runtime->vm, EDDY_FOREVER);
         eddy_vm_destroy(runtime->vm);
         eddy_memory_release(runtime, sizeof(*runtime), EDDY_MEMORY_RUNTIME);
-        return eddy_fail(EDDY_SHUT_DOWN, "runtime_create", address, "runtime_create: the process is exiting");
+        return eddy_fail(EDDY_SHUT_DOWN, origin, "the process is exiting");
     }
     if (needs_hooks) {
         eddy_runtime_exit_first();
@@ -215,14 +215,14 @@ static eddy_status create(const eddy_runtime_options *options, const void *addre
 }
 
 eddy_runtime *eddy_runtime_create(const eddy_runtime_options *options) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("runtime_create");
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller)) {
-        (void)!eddy_caller_refuse(caller, "runtime_create", address);
+        (void)!eddy_caller_refuse(caller, origin);
         return NULL;
     }
     eddy_runtime *runtime = NULL;
-    (void)!create(options, address, &runtime);
+    (void)!create(options, origin, &runtime);
     return runtime;
 }
 
@@ -268,20 +268,19 @@ void eddy_runtime_release(eddy_runtime **runtime) {
 }
 
 eddy_status eddy_runtime_shutdown(eddy_runtime *runtime, int64_t timeout) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("runtime_shutdown");
     if (!runtime)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "runtime_shutdown", address, "runtime_shutdown: the runtime is NULL");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the runtime is NULL");
     if (eddy_caller_self && eddy_caller_self->callback != EDDY_CALLBACK_NONE)
-        return eddy_fail(EDDY_WOULD_DEADLOCK, "runtime_shutdown", address,
-                         "runtime_shutdown: a callback of the runtime would wait for itself");
+        return eddy_fail(EDDY_WOULD_DEADLOCK, origin, "a callback of the runtime would wait for itself");
     if (eddy_load_acquire(&runtime->state) == EDDY_RUNTIME_FORKED)
-        return eddy_runtime_refuse(runtime, "runtime_shutdown", address, "");
+        return eddy_runtime_refuse(runtime, origin, "");
     if (timeout == EDDY_FOREVER && eddy_caller_self && eddy_host_has_lend(runtime, eddy_caller_self->thread))
-        return eddy_fail(EDDY_WOULD_DEADLOCK, "runtime_shutdown", address,
-                         "runtime_shutdown: the calling thread has mapped a tensor of the runtime; unmap it first");
+        return eddy_fail(EDDY_WOULD_DEADLOCK, origin,
+                         "the calling thread has mapped a tensor of the runtime; unmap it first");
     eddy_status status = shut_down(runtime, timeout);
     if (status != EDDY_OK)
-        eddy_fail(status, "runtime_shutdown", address, "runtime_shutdown: %s", eddy_status_text(status));
+        eddy_fail(status, origin, "%s", eddy_status_text(status));
     return status;
 }
 
@@ -295,80 +294,80 @@ static eddy_status start_default(const void *address, eddy_runtime **runtime) {
     eddy_lock_acquire(&runtimes.starting);
     *runtime = eddy_load_relaxed(&runtimes.standard);
     if (!*runtime)
-        status = create(NULL, address, runtime);
+        status = create(NULL, (eddy_origin){"runtime_create", address}, runtime);
     if (status == EDDY_OK)
         eddy_store_release(&runtimes.standard, *runtime);
     eddy_lock_release(&runtimes.starting);
     return status;
 }
 
-eddy_status eddy_runtime_of_caller(eddy_caller *caller, const char *op, const void *address, eddy_runtime **runtime) {
+eddy_status eddy_runtime_of_caller(eddy_caller *caller, eddy_origin origin, eddy_runtime **runtime) {
     if (EDDY_UNLIKELY(!eddy_caller_may_call(caller)))
-        return eddy_caller_refuse(caller, op, address);
+        return eddy_caller_refuse(caller, origin);
     *runtime = caller->runtime;
-    return EDDY_UNLIKELY(*runtime != NULL) ? EDDY_OK : start_default(address, runtime);
+    return EDDY_UNLIKELY(*runtime != NULL) ? EDDY_OK : start_default(origin.address, runtime);
 }
 
 eddy_runtime *eddy_runtime_current(void) {
     eddy_runtime *runtime = NULL;
-    (void)!eddy_runtime_of_caller(eddy_caller_get(), "runtime_current", EDDY_CALL_ADDRESS(), &runtime);
+    (void)!eddy_runtime_of_caller(eddy_caller_get(), EDDY_ORIGIN("runtime_current"), &runtime);
     return runtime;
 }
 
 eddy_status eddy_runtime_use(eddy_runtime *runtime) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("runtime_use");
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, "runtime_use", address);
+        return eddy_caller_refuse(caller, origin);
     eddy_runtime *before = caller->runtime;
     caller->runtime = eddy_runtime_retain(runtime);
     eddy_runtime_release(&before);
     return EDDY_OK;
 }
 
-eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, const char *op, const void *address, const char *detail) {
+eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, eddy_origin origin, const char *detail) {
     eddy_status status = eddy_load_acquire(&runtime->state) == EDDY_RUNTIME_FORKED ? EDDY_FORKED : EDDY_SHUT_DOWN;
-    return eddy_fail(status, op, address, "%s: %s%s%s%s", op, eddy_status_text(status), *detail ? " (" : "", detail,
+    return eddy_fail(status, origin, "%s%s%s%s", eddy_status_text(status), *detail ? " (" : "", detail,
                      *detail ? ")" : "");
 }
 
 /* ---- waiting ---- */
 
 /* The current runtime, running. */
-static eddy_status find_running(const char *op, const void *address, eddy_runtime **runtime) {
-    eddy_status status = eddy_runtime_of_caller(eddy_caller_get(), op, address, runtime);
+static eddy_status find_running(eddy_origin origin, eddy_runtime **runtime) {
+    eddy_status status = eddy_runtime_of_caller(eddy_caller_get(), origin, runtime);
     if (status == EDDY_OK && !eddy_runtime_is_running(*runtime))
-        status = eddy_runtime_refuse(*runtime, op, address, "");
+        status = eddy_runtime_refuse(*runtime, origin, "");
     return status;
 }
 
 eddy_status eddy_sync(int64_t timeout) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("sync");
     eddy_runtime *runtime;
-    eddy_status status = find_running("sync", address, &runtime);
-    eddy_vm_wait wait = {timeout, "sync", address};
+    eddy_status status = find_running(origin, &runtime);
+    eddy_vm_wait wait = {timeout, origin};
     return status == EDDY_OK ? eddy_vm_sync(runtime->vm, &wait, NULL) : status;
 }
 
 eddy_status eddy_sync_deleters(int64_t timeout) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("sync_deleters");
     eddy_runtime *runtime;
-    eddy_status status = find_running("sync_deleters", address, &runtime);
-    eddy_vm_wait wait = {timeout, "sync_deleters", address};
+    eddy_status status = find_running(origin, &runtime);
+    eddy_vm_wait wait = {timeout, origin};
     return status == EDDY_OK ? eddy_vm_sync_service(runtime->vm, &wait) : status;
 }
 
 /* The storages of a list whose tensors are all of one runtime. */
 static eddy_status gather(eddy_list tensors, eddy_storage_number *storages, eddy_runtime **runtime,
-                          const void *address) {
+                          eddy_origin origin) {
     for (int64_t i = 0; i < tensors.count; i++) {
         const eddy_tensor *tensor = tensors.items[i];
-        eddy_status status = eddy_tensor_check_item(tensor, "recover", "tensors", i, address);
+        eddy_status status = eddy_tensor_check_item(tensor, "tensors", i, origin);
         if (status != EDDY_OK)
             return status;
         if (*runtime && tensor->runtime != *runtime)
-            return eddy_fail(EDDY_RUNTIME_MISMATCH, "recover", address,
-                             "recover: tensor %lld belongs to another runtime than tensor 0", (long long)i);
+            return eddy_fail(EDDY_RUNTIME_MISMATCH, origin, "tensor %lld belongs to another runtime than tensor 0",
+                             (long long)i);
         *runtime = tensor->runtime;
         storages[i] = tensor->storage;
     }
@@ -376,24 +375,24 @@ static eddy_status gather(eddy_list tensors, eddy_storage_number *storages, eddy
 }
 
 eddy_status eddy_recover(eddy_list tensors) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("recover");
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, "recover", address);
+        return eddy_caller_refuse(caller, origin);
     if (tensors.count == 0)
         return EDDY_OK;
     if (tensors.count < 0 || !tensors.items || tensors.count > INT32_MAX)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "recover", address, "recover: the list is broken");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the list is broken");
     size_t bytes = (size_t)tensors.count * sizeof(eddy_storage_number);
     eddy_storage_number *storages = eddy_caller_scratch_begin(caller, bytes);
     if (!storages)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, "recover", address, "recover: no memory for the list");
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the list");
     eddy_runtime *runtime = NULL;
-    eddy_status status = gather(tensors, storages, &runtime, address);
+    eddy_status status = gather(tensors, storages, &runtime, origin);
     if (status == EDDY_OK && !eddy_runtime_is_running(runtime))
-        status = eddy_runtime_refuse(runtime, "recover", address, "");
+        status = eddy_runtime_refuse(runtime, origin, "");
     if (status == EDDY_OK)
-        status = eddy_vm_recover(runtime->vm, storages, tensors.count, address);
+        status = eddy_vm_recover(runtime->vm, storages, tensors.count, origin);
     eddy_caller_scratch_end(caller, storages, bytes);
     return status;
 }
@@ -401,10 +400,10 @@ eddy_status eddy_recover(eddy_list tensors) {
 /* ---- looking inside ---- */
 
 eddy_status eddy_runtime_counters(eddy_runtime *runtime, eddy_counters *counters) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("runtime_counters");
     if (!counters)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, "runtime_counters", address, "runtime_counters: counters is NULL");
-    eddy_status status = runtime ? EDDY_OK : find_running("runtime_counters", address, &runtime);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "counters is NULL");
+    eddy_status status = runtime ? EDDY_OK : find_running(origin, &runtime);
     if (status != EDDY_OK)
         return status;
     eddy_vm_counters read = eddy_vm_counters_read(runtime->vm);
@@ -420,19 +419,19 @@ eddy_status eddy_runtime_counters(eddy_runtime *runtime, eddy_counters *counters
 
 int32_t eddy_thread_count(void) {
     eddy_runtime *runtime;
-    eddy_status status = find_running("thread_count", EDDY_CALL_ADDRESS(), &runtime);
+    eddy_status status = find_running(EDDY_ORIGIN("thread_count"), &runtime);
     return status == EDDY_OK ? eddy_vm_thread_count(runtime->vm) : 0;
 }
 
 int64_t eddy_trim(void) {
     eddy_runtime *runtime;
-    eddy_status status = find_running("trim", EDDY_CALL_ADDRESS(), &runtime);
+    eddy_status status = find_running(EDDY_ORIGIN("trim"), &runtime);
     return status == EDDY_OK ? eddy_caller_trim(eddy_caller_self) + eddy_vm_trim(runtime->vm) : 0;
 }
 
 eddy_status eddy_dump(void) {
     eddy_runtime *runtime;
-    eddy_status status = find_running("dump", EDDY_CALL_ADDRESS(), &runtime);
+    eddy_status status = find_running(EDDY_ORIGIN("dump"), &runtime);
     if (status == EDDY_OK)
         eddy_vm_dump(runtime->vm);
     return status;

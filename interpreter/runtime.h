@@ -10,6 +10,7 @@
 #ifndef EDDY_INTERPRETER_RUNTIME_H
 #define EDDY_INTERPRETER_RUNTIME_H
 
+#include <base/call_site.h>
 #include <eddy/device.h>
 #include <eddy/runtime.h>
 #include <eddy/status.h>
@@ -39,8 +40,7 @@ struct eddy_runtime {
 };
 
 /* The calling thread's current runtime; starts the default one. Errors are recorded under `op`. */
-EDDY_MUST_USE eddy_status eddy_runtime_of_caller(eddy_caller *caller, const char *op, const void *address,
-                                                 eddy_runtime **runtime);
+EDDY_MUST_USE eddy_status eddy_runtime_of_caller(eddy_caller *caller, eddy_origin origin, eddy_runtime **runtime);
 
 /* The exit handler runs before all that is registered now: a library that kernels use has just made static objects, which
  * must not be gone while work is in flight. Any thread. */
@@ -55,7 +55,7 @@ static inline bool eddy_runtime_is_running(const eddy_runtime *runtime) {
 }
 
 /* Records that the runtime does not run any more: SHUT_DOWN or FORKED. `detail` ends the sentence. */
-eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, const char *op, const void *address, const char *detail);
+eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, eddy_origin origin, const char *detail);
 
 /* True while a runtime of this id has not been shut down. */
 bool eddy_runtime_exists(uint64_t id);
@@ -63,7 +63,6 @@ bool eddy_runtime_exists(uint64_t id);
 /* The device that a creation op of the thread takes: `asked` (kind DEFAULT, NULL: none), scope, runtime.
  * UNSUPPORTED, recorded under `op`, where it is not there. */
 EDDY_MUST_USE eddy_status eddy_runtime_device(const eddy_caller *caller, const eddy_runtime *runtime,
-                                              const eddy_device *asked, const char *op, const void *address,
-                                              eddy_device *device);
+                                              const eddy_device *asked, eddy_origin origin, eddy_device *device);
 
 #endif

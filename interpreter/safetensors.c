@@ -138,15 +138,14 @@ static eddy_status write_all(eddy_file *file, eddy_list tensors, const char *con
 
 eddy_status eddy_save_safetensors(eddy_list tensors, const char *const *names, const char *path,
                                   const eddy_save_safetensors_options *options) {
-    const char *op = "save_safetensors";
-    const void *address = EDDY_CALL_ADDRESS();
-    eddy_status status = eddy_archive_check(tensors, names, op, address);
+    eddy_origin origin = EDDY_ORIGIN("save_safetensors");
+    eddy_status status = eddy_archive_check(tensors, names, origin);
     if (status != EDDY_OK)
         return status;
     if (options && (options->metadata_count < 0 || (options->metadata_count > 0 && !options->metadata)))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: no metadata", op);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no metadata");
     eddy_file file;
-    status = eddy_file_write_begin(&file, path, op, address);
+    status = eddy_file_write_begin(&file, path, origin);
     return status == EDDY_OK ? eddy_file_end(&file, write_all(&file, tensors, names, options)) : status;
 }
 
@@ -352,7 +351,7 @@ eddy_archive *eddy_load_safetensors(const char *path) {
     eddy_file file;
     header h = {0};
     eddy_archive *archive = NULL;
-    if (eddy_file_read_begin(&file, path, "load_safetensors", EDDY_CALL_ADDRESS()) != EDDY_OK)
+    if (eddy_file_read_begin(&file, path, EDDY_ORIGIN("load_safetensors")) != EDDY_OK)
         return NULL;
     if (header_read(&file, &h) == EDDY_OK)
         archive = read_all(&file, &h);
@@ -370,16 +369,15 @@ static eddy_tensor *read_one(eddy_file *file, const header *h, const char *name)
 }
 
 eddy_tensor *eddy_load_safetensors_one(const char *path, const char *name) {
-    const char *op = "load_safetensors_one";
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("load_safetensors_one");
     eddy_file file;
     header h = {0};
     eddy_tensor *tensor = NULL;
     if (!name) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: no name", op);
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no name");
         return NULL;
     }
-    if (eddy_file_read_begin(&file, path, op, address) != EDDY_OK)
+    if (eddy_file_read_begin(&file, path, origin) != EDDY_OK)
         return NULL;
     if (header_read(&file, &h) == EDDY_OK)
         tensor = read_one(&file, &h, name);

@@ -50,17 +50,16 @@ void eddy_scope_replace(eddy_tensor *tensor, eddy_tensor *other) {
     eddy_store_relaxed(&tensor->scope, NULL);
 }
 
-eddy_status eddy_scope_open(eddy_caller *caller, const void *address, eddy_scope **opened) {
+eddy_status eddy_scope_open(eddy_caller *caller, eddy_origin origin, eddy_scope **opened) {
     if (caller && caller->callback == EDDY_CALLBACK_DELETER)
-        return eddy_fail(EDDY_WRONG_THREAD, "scope_begin", address,
-                         "scope_begin: a deleter may only retain and release");
+        return eddy_fail(EDDY_WRONG_THREAD, origin, "a deleter may only retain and release");
     eddy_scope *scope = caller ? caller->idle_scopes : NULL;
     if (scope) {
         caller->idle_scopes = scope->outer;
     } else {
         scope = caller ? eddy_memory_acquire_zeroed(sizeof(*scope), EDDY_MEMORY_HANDLE) : NULL;
         if (!scope)
-            return eddy_fail(EDDY_OUT_OF_MEMORY, "scope_begin", address, "scope_begin: no memory for a scope");
+            return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a scope");
         scope->caller = caller;
     }
     scope->outer = caller->scope;
@@ -73,7 +72,7 @@ eddy_status eddy_scope_open(eddy_caller *caller, const void *address, eddy_scope
 
 eddy_scope *eddy_scope_begin(void) {
     eddy_scope *scope = NULL;
-    (void)!eddy_scope_open(eddy_caller_get(), EDDY_CALL_ADDRESS(), &scope);
+    (void)!eddy_scope_open(eddy_caller_get(), EDDY_ORIGIN("scope_begin"), &scope);
     return scope;
 }
 
@@ -92,21 +91,21 @@ static void end_innermost(eddy_caller *caller) {
 }
 
 /* True when the calling thread may act on the scope; else the error is recorded. */
-static bool is_usable(const eddy_scope *scope, const char *op, const void *address) {
+static bool is_usable(const eddy_scope *scope, eddy_origin origin) {
     if (scope->magic != EDDY_SCOPE_MAGIC) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: the scope has ended already", op);
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the scope has ended already");
         return false;
     }
     if (scope->caller != eddy_caller_self) {
-        eddy_fail(EDDY_WRONG_THREAD, op, address, "%s: the scope belongs to another thread", op);
+        eddy_fail(EDDY_WRONG_THREAD, origin, "the scope belongs to another thread");
         return false;
     }
     return true;
 }
 
 void eddy_scope_end(eddy_scope *scope) {
-    const void *address = EDDY_CALL_ADDRESS();
-    if (!scope || !is_usable(scope, "scope_end", address))
+    eddy_origin origin = EDDY_ORIGIN("scope_end");
+    if (!scope || !is_usable(scope, origin))
         return;
     eddy_caller *caller = scope->caller;
     for (bool is_last = false; !is_last;) {
@@ -116,22 +115,21 @@ void eddy_scope_end(eddy_scope *scope) {
 }
 
 eddy_tensor *eddy_scope_return(eddy_scope *scope, eddy_tensor *tensor) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("scope_return");
     if (!tensor || eddy_tensor_is_none(tensor))
         return tensor;
     if (!scope) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, "scope_return", address, "scope_return: the scope is NULL");
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the scope is NULL");
         return NULL;
     }
-    if (!is_usable(scope, "scope_return", address) ||
-        eddy_tensor_check(tensor, "scope_return", "tensor", address) != EDDY_OK)
+    if (!is_usable(scope, origin) || eddy_tensor_check(tensor, "tensor", origin) != EDDY_OK)
         return NULL;
     eddy_scope *from = eddy_load_acquire(&tensor->scope);
     if (!from || from->caller != scope->caller || from->depth < scope->depth)
         return tensor;
     eddy_scope *to = scope->outer;
     if (to && to->count == to->capacity && !eddy_scope_grow(to, 1)) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, "scope_return", address, "scope_return: the enclosing scope cannot grow");
+        eddy_fail(EDDY_OUT_OF_MEMORY, origin, "the enclosing scope cannot grow");
         return NULL;
     }
     disown(from, tensor);
@@ -157,12 +155,12 @@ void eddy_release(eddy_tensor **tensor) {
     *tensor = NULL;
     if (!released || eddy_tensor_is_none(released))
         return;
-    if (eddy_tensor_check(released, "release", "tensor", EDDY_CALL_ADDRESS()) != EDDY_OK)
+    if (eddy_tensor_check(released, "tensor", EDDY_ORIGIN("release")) != EDDY_OK)
         return;
     eddy_scope *scope = take_retained(released) ? NULL : eddy_load_acquire(&released->scope);
     if (EDDY_UNLIKELY(scope && scope->caller != eddy_caller_self)) {
-        eddy_fail(EDDY_WRONG_THREAD, "release", EDDY_CALL_ADDRESS(),
-                  "release: no reference but that of another thread's scope is left, which gives it up itself");
+        eddy_fail(EDDY_WRONG_THREAD, EDDY_ORIGIN("release"),
+                  "no reference but that of another thread's scope is left, which gives it up itself");
         return;
     }
     if (scope)
@@ -173,7 +171,7 @@ void eddy_release(eddy_tensor **tensor) {
 eddy_tensor *eddy_retain(eddy_tensor *tensor) {
     if (!tensor || eddy_tensor_is_none(tensor))
         return tensor;
-    if (eddy_tensor_check(tensor, "retain", "tensor", EDDY_CALL_ADDRESS()) != EDDY_OK)
+    if (eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("retain")) != EDDY_OK)
         return NULL;
     eddy_tensor_retain(tensor);
     eddy_add_relaxed(&tensor->retained, 1u);

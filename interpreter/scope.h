@@ -26,8 +26,8 @@ struct eddy_scope {
     uint32_t depth; /* 1 for the outermost */
 };
 
-/* eddy_scope_begin, by a caller that may be NULL: no memory for one. */
-EDDY_MUST_USE eddy_status eddy_scope_open(eddy_caller *caller, const void *address, eddy_scope **opened);
+/* eddy_scope_begin. Without a caller there was no memory for one. */
+EDDY_MUST_USE eddy_status eddy_scope_open(eddy_caller *caller, eddy_origin origin, eddy_scope **opened);
 
 /* Room for `count` more in the innermost scope, if one is open; false without memory. */
 bool eddy_scope_grow(eddy_scope *scope, uint32_t count);

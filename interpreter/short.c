@@ -111,7 +111,7 @@ static inline void describe_result(eddy_tensor *result, const eddy_tensor *first
 }
 
 static __attribute__((noinline)) eddy_status fail_handle(const eddy_op *op, const void *address) {
-    return eddy_fail(EDDY_OUT_OF_MEMORY, op->name, address, "%s: no memory for a handle", op->name);
+    return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){op->name, address}, "no memory for a handle");
 }
 
 eddy_status eddy_short_apply(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count,

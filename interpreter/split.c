@@ -12,8 +12,7 @@
 
 /* A split under way: part i is `size` long, or sizes[i] where there are sizes; the last may be shorter. */
 typedef struct splitting {
-    const char *op;
-    const void *address;
+    eddy_origin origin;
     eddy_tensor *tensor;
     int32_t axis;
     int64_t dim, size, count;
@@ -30,14 +29,14 @@ static eddy_status fail(const splitting *s, eddy_status status, const char *form
     vsnprintf(sentence, sizeof(sentence), format, arguments);
     va_end(arguments);
     eddy_tensor_describe(s->tensor, operand, sizeof(operand));
-    return eddy_fail(status, s->op, s->address, "%s: %s (%s)", s->op, sentence, operand);
+    return eddy_fail(status, s->origin, "%s (%s)", sentence, operand);
 }
 
 static eddy_status begin(splitting *s, int32_t axis) {
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, s->op, s->address);
-    eddy_status status = eddy_tensor_check_shape(s->tensor, s->op, s->address);
+        return eddy_caller_refuse(caller, s->origin);
+    eddy_status status = eddy_tensor_check_shape(s->tensor, s->origin);
     if (status != EDDY_OK)
         return status;
     if (!eddy_axis_normalize(axis, s->tensor->rank, &s->axis) || s->tensor->rank == 0)
@@ -81,7 +80,7 @@ static eddy_status finish(const splitting *s, eddy_tensor **outputs, int64_t cap
 
 eddy_status eddy_tensor_split(eddy_tensor *tensor, int64_t size, int32_t axis, eddy_tensor **outputs, int64_t capacity,
                               int64_t *count, const void *address) {
-    splitting s = {.op = "split", .address = address, .tensor = tensor, .size = size};
+    splitting s = {.origin = {"split", address}, .tensor = tensor, .size = size};
     eddy_status status = begin(&s, axis);
     if (status != EDDY_OK)
         return status;
@@ -98,8 +97,7 @@ eddy_status eddy_split(eddy_tensor *tensor, int64_t size, int32_t axis, eddy_ten
 
 eddy_status eddy_split_sizes(eddy_tensor *tensor, const int64_t *sizes, int64_t count, int32_t axis,
                              eddy_tensor **outputs) {
-    splitting s = {
-        .op = "split_sizes", .address = EDDY_CALL_ADDRESS(), .tensor = tensor, .sizes = sizes, .count = count};
+    splitting s = {.origin = EDDY_ORIGIN("split_sizes"), .tensor = tensor, .sizes = sizes, .count = count};
     eddy_status status = begin(&s, axis);
     if (status != EDDY_OK)
         return status;
@@ -117,7 +115,7 @@ eddy_status eddy_split_sizes(eddy_tensor *tensor, const int64_t *sizes, int64_t 
 
 eddy_status eddy_tensor_chunk(eddy_tensor *tensor, int64_t chunks, int32_t axis, eddy_tensor **outputs,
                               int64_t capacity, int64_t *count, const void *address) {
-    splitting s = {.op = "chunk", .address = address, .tensor = tensor};
+    splitting s = {.origin = {"chunk", address}, .tensor = tensor};
     eddy_status status = begin(&s, axis);
     if (status != EDDY_OK)
         return status;

@@ -5,10 +5,10 @@
 
 /* ---- streams ---- */
 
-static eddy_stream *make_stream(eddy_runtime *runtime, const eddy_stream_options *options, const void *address) {
+static eddy_stream *make_stream(eddy_runtime *runtime, const eddy_stream_options *options, eddy_origin origin) {
     eddy_stream *stream = eddy_memory_acquire(sizeof(*stream), EDDY_MEMORY_RUNTIME);
     if (!stream) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, "stream_create", address, "stream_create: no memory for a stream");
+        eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a stream");
         return NULL;
     }
     if (eddy_vm_stream_create(runtime->vm, options && options->is_ordered, options ? options->priority : 0,
@@ -23,14 +23,14 @@ static eddy_stream *make_stream(eddy_runtime *runtime, const eddy_stream_options
 }
 
 eddy_stream *eddy_stream_create(eddy_device device, const eddy_stream_options *options) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("stream_create");
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime;
     eddy_device resolved;
-    if (eddy_runtime_of_caller(caller, "stream_create", address, &runtime) != EDDY_OK ||
-        eddy_runtime_device(caller, runtime, &device, "stream_create", address, &resolved) != EDDY_OK)
+    if (eddy_runtime_of_caller(caller, origin, &runtime) != EDDY_OK ||
+        eddy_runtime_device(caller, runtime, &device, origin, &resolved) != EDDY_OK)
         return NULL;
-    return make_stream(runtime, options, address);
+    return make_stream(runtime, options, origin);
 }
 
 eddy_stream *eddy_stream_retain(eddy_stream *stream) {
@@ -54,17 +54,17 @@ void eddy_stream_release(eddy_stream **stream) {
 /* ---- scopes ---- */
 
 eddy_status eddy_stream_scope_begin(eddy_stream *stream) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("stream_scope_begin");
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, "stream_scope_begin", address);
+        return eddy_caller_refuse(caller, origin);
     if (caller->stream_count == caller->stream_capacity) {
         int32_t capacity = caller->stream_capacity ? caller->stream_capacity * 2 : 8;
         size_t item = sizeof(*caller->streams);
         eddy_stream **grown = eddy_memory_grow(caller->streams, (size_t)caller->stream_capacity * item,
                                                (size_t)capacity * item, EDDY_MEMORY_RUNTIME);
         if (!grown)
-            return eddy_fail(EDDY_OUT_OF_MEMORY, "stream_scope_begin", address, "stream_scope_begin: no memory");
+            return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
         caller->streams = grown;
         caller->stream_capacity = capacity;
     }
@@ -93,19 +93,19 @@ void eddy_stream_scope_end_all(eddy_caller *caller) {
 /* ---- events ---- */
 
 eddy_event *eddy_event_record(eddy_stream *stream) {
-    const void *address = EDDY_CALL_ADDRESS();
+    eddy_origin origin = EDDY_ORIGIN("event_record");
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime;
-    if (eddy_runtime_of_caller(caller, "event_record", address, &runtime) != EDDY_OK)
+    if (eddy_runtime_of_caller(caller, origin, &runtime) != EDDY_OK)
         return NULL;
     if (stream)
         runtime = stream->runtime;
     eddy_event *event = eddy_memory_acquire(sizeof(*event), EDDY_MEMORY_RUNTIME);
     if (!event) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, "event_record", address, "event_record: no memory for an event");
+        eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for an event");
         return NULL;
     }
-    if (eddy_vm_event_record(runtime->vm, stream ? stream->stream : NULL, address, &event->event) != EDDY_OK) {
+    if (eddy_vm_event_record(runtime->vm, stream ? stream->stream : NULL, origin, &event->event) != EDDY_OK) {
         eddy_memory_release(event, sizeof(*event), EDDY_MEMORY_RUNTIME);
         return NULL;
     }
@@ -134,35 +134,33 @@ void eddy_event_release(eddy_event **event) {
 }
 
 /* Whether an event may be asked by the calling thread; else the error is recorded. */
-static eddy_status check_event(const eddy_event *event, const char *op, const void *address) {
+static eddy_status check_event(const eddy_event *event, eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, op, address);
+        return eddy_caller_refuse(caller, origin);
     if (!event)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: the event is NULL", op);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the event is NULL");
     return EDDY_OK;
 }
 
 bool eddy_event_query(eddy_event *event) {
-    return check_event(event, "event_query", EDDY_CALL_ADDRESS()) == EDDY_OK &&
-           eddy_vm_event_query(event->event);
+    return check_event(event, EDDY_ORIGIN("event_query")) == EDDY_OK && eddy_vm_event_query(event->event);
 }
 
 eddy_status eddy_event_wait(eddy_event *event, int64_t timeout) {
-    const void *address = EDDY_CALL_ADDRESS();
-    eddy_status status = check_event(event, "event_wait", address);
-    eddy_vm_wait wait = {timeout, "event_wait", address};
+    eddy_origin origin = EDDY_ORIGIN("event_wait");
+    eddy_status status = check_event(event, origin);
+    eddy_vm_wait wait = {timeout, origin};
     return status == EDDY_OK ? eddy_vm_event_wait(event->event, &wait) : status;
 }
 
 eddy_status eddy_stream_wait(eddy_stream *stream, eddy_event *event) {
-    const void *address = EDDY_CALL_ADDRESS();
-    eddy_status status = check_event(event, "stream_wait", address);
+    eddy_origin origin = EDDY_ORIGIN("stream_wait");
+    eddy_status status = check_event(event, origin);
     if (status != EDDY_OK)
         return status;
     eddy_runtime *runtime = stream ? stream->runtime : event->runtime;
     if (runtime != event->runtime)
-        return eddy_fail(EDDY_RUNTIME_MISMATCH, "stream_wait", address,
-                         "stream_wait: the stream and the event belong to different runtimes");
-    return eddy_vm_stream_wait(runtime->vm, stream ? stream->stream : NULL, event->event, address);
+        return eddy_fail(EDDY_RUNTIME_MISMATCH, origin, "the stream and the event belong to different runtimes");
+    return eddy_vm_stream_wait(runtime->vm, stream ? stream->stream : NULL, event->event, origin);
 }

@@ -342,11 +342,10 @@ static void show(eddy_tensor *handle, const eddy_tensor *tensor, const eddy_layo
     eddy_tensor_set_layout(handle, layout);
 }
 
-eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const eddy_layout *layout, const char *op,
-                              const void *address) {
-    eddy_tensor *view = eddy_tensor_acquire(caller, tensor->runtime, address);
+eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const eddy_layout *layout, eddy_origin origin) {
+    eddy_tensor *view = eddy_tensor_acquire(caller, tensor->runtime, origin.address);
     if (!view) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for a handle", op);
+        eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a handle");
         return NULL;
     }
     show(view, tensor, layout);
@@ -361,38 +360,37 @@ void eddy_tensor_alias(eddy_tensor *alias, const eddy_tensor *tensor) {
 
 /* ---- at the door ---- */
 
-eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *op, const char *what, const void *address) {
+eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *what, eddy_origin origin) {
     if (EDDY_UNLIKELY(!tensor)) {
         /* It failed before, and the slot says why; only an empty slot learns something new. */
         eddy_error error;
         if (eddy_error_peek(&error))
             return EDDY_INVALID_ARGUMENT;
-        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s is NULL", op, what);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s is NULL", what);
     }
     if (EDDY_UNLIKELY(eddy_tensor_is_none(tensor)))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address,
-                         "%s: %s is EDDY_NONE, which stands for absent optional operands only", op, what);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
+                         "%s is EDDY_NONE, which stands for absent optional operands only", what);
     if (EDDY_UNLIKELY(eddy_load_relaxed(&tensor->references) == 0))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, op, address, "%s: %s was released before, or is no tensor", op, what);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s was released before, or is no tensor", what);
     return EDDY_OK;
 }
 
-eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *op, const char *list, int64_t item,
-                                   const void *address) {
+eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list, int64_t item, eddy_origin origin) {
     if (EDDY_LIKELY((uintptr_t)tensor > (uintptr_t)EDDY_NONE && eddy_load_relaxed(&tensor->references) > 0))
         return EDDY_OK;
     char what[96];
     snprintf(what, sizeof(what), "%s[%lld]", list, (long long)item);
-    return eddy_tensor_check(tensor, op, what, address);
+    return eddy_tensor_check(tensor, what, origin);
 }
 
 /* Shapes that become known are written once, by whoever asks first. */
 static eddy_lock late_lock;
 
-eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, const char *op, const void *address) {
+eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, eddy_origin origin) {
     if (EDDY_LIKELY(!eddy_tensor_is_late(tensor)))
         return EDDY_OK;
-    eddy_vm_wait wait = {EDDY_FOREVER, op, address};
+    eddy_vm_wait wait = {EDDY_FOREVER, origin};
     return eddy_tensor_await_shape_for(tensor, &wait);
 }
 
@@ -400,7 +398,7 @@ eddy_status eddy_tensor_await_shape_for(eddy_tensor *tensor, const eddy_vm_wait 
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime = tensor->runtime;
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, wait->op, wait->address);
+        return eddy_caller_refuse(caller, wait->origin);
     eddy_shape shape;
     eddy_status status = eddy_vm_late_shape(runtime->vm, tensor->storage, wait, &shape);
     if (status != EDDY_OK)
@@ -421,15 +419,14 @@ void eddy_tensor_fork_child(void) {
     late_lock = (eddy_lock){0};
 }
 
-eddy_status eddy_tensor_check_shape(const eddy_tensor *tensor, const char *op, const void *address) {
-    eddy_status status = eddy_tensor_check(tensor, op, "tensor", address);
-    return status == EDDY_OK ? eddy_tensor_await_shape((eddy_tensor *)tensor, op, address) : status;
+eddy_status eddy_tensor_check_shape(const eddy_tensor *tensor, eddy_origin origin) {
+    eddy_status status = eddy_tensor_check(tensor, "tensor", origin);
+    return status == EDDY_OK ? eddy_tensor_await_shape((eddy_tensor *)tensor, origin) : status;
 }
 
-eddy_status eddy_tensor_check_item_shape(eddy_tensor *tensor, const char *op, const char *list, int64_t item,
-                                         const void *address) {
-    eddy_status status = eddy_tensor_check_item(tensor, op, list, item, address);
-    return status == EDDY_OK ? eddy_tensor_await_shape(tensor, op, address) : status;
+eddy_status eddy_tensor_check_item_shape(eddy_tensor *tensor, const char *list, int64_t item, eddy_origin origin) {
+    eddy_status status = eddy_tensor_check_item(tensor, list, item, origin);
+    return status == EDDY_OK ? eddy_tensor_await_shape(tensor, origin) : status;
 }
 
 int eddy_tensor_describe(const eddy_tensor *tensor, char *buffer, size_t size) {

@@ -13,6 +13,7 @@
 
 #include <base/assert.h>
 #include <base/atomic.h>
+#include <base/call_site.h>
 #include <base/shape.h>
 #include <eddy/tensor.h>
 #include <interpreter/caller.h>
@@ -181,8 +182,7 @@ eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor);
 
 /* A view with the given layout, holding the root; one reference, no scope. NULL, recorded under `op`, without
  * memory. */
-eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const eddy_layout *layout, const char *op,
-                              const void *address);
+eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const eddy_layout *layout, eddy_origin origin);
 
 /* Makes a handle without storage another one of `tensor`: the same elements. */
 void eddy_tensor_alias(eddy_tensor *alias, const eddy_tensor *tensor);
@@ -196,15 +196,14 @@ static inline void eddy_tensor_note_write(eddy_tensor *tensor) {
 
 /* OK where a pointer from the user is a tensor: NULL is not (it failed before: recorded only in an empty slot), EDDY_NONE is not,
  * and a handle that waits to be used again is not. `what` names the operand for the sentence. */
-EDDY_MUST_USE eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *op, const char *what,
-                                            const void *address);
+EDDY_MUST_USE eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *what, eddy_origin origin);
 
 /* The same for an item of a list, which the sentence names: "tensors[3]". */
-EDDY_MUST_USE eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *op, const char *list,
-                                                 int64_t item, const void *address);
+EDDY_MUST_USE eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list, int64_t item,
+                                                 eddy_origin origin);
 
 /* Waits for a late shape. */
-EDDY_MUST_USE eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, const char *op, const void *address);
+EDDY_MUST_USE eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, eddy_origin origin);
 /* The same for a time. */
 EDDY_MUST_USE eddy_status eddy_tensor_await_shape_for(eddy_tensor *tensor, const eddy_vm_wait *wait);
 
@@ -213,9 +212,9 @@ static inline bool eddy_tensor_is_late(const eddy_tensor *tensor) {
 }
 
 /* check, then await_shape. */
-EDDY_MUST_USE eddy_status eddy_tensor_check_shape(const eddy_tensor *tensor, const char *op, const void *address);
-EDDY_MUST_USE eddy_status eddy_tensor_check_item_shape(eddy_tensor *tensor, const char *op, const char *list,
-                                                       int64_t item, const void *address);
+EDDY_MUST_USE eddy_status eddy_tensor_check_shape(const eddy_tensor *tensor, eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_tensor_check_item_shape(eddy_tensor *tensor, const char *list, int64_t item,
+                                                       eddy_origin origin);
 
 /* "f32[64, 784]" as snprintf does. */
 int eddy_tensor_describe(const eddy_tensor *tensor, char *buffer, size_t size);

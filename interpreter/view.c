@@ -10,8 +10,7 @@
 
 /* A view under construction. */
 typedef struct viewing {
-    const char *op;
-    const void *address;
+    eddy_origin origin;
     eddy_tensor *tensor;
     eddy_layout layout; /* of the tensor; made into that of the view */
     /* For gradients. */
@@ -20,18 +19,17 @@ typedef struct viewing {
     eddy_view_attributes attributes;
 } viewing;
 
-static bool begin(viewing *v, eddy_tensor *tensor, const char *op, const void *address) {
+static bool begin(viewing *v, eddy_tensor *tensor, eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
-    v->op = op;
-    v->address = address;
+    v->origin = origin;
     v->tensor = tensor;
     v->source = tensor;
     v->kind = EDDY_VIEW_RESHAPE;
     if (!eddy_caller_may_call(caller)) {
-        (void)!eddy_caller_refuse(caller, op, address);
+        (void)!eddy_caller_refuse(caller, origin);
         return false;
     }
-    if (eddy_tensor_check_shape(tensor, op, address) != EDDY_OK)
+    if (eddy_tensor_check_shape(tensor, origin) != EDDY_OK)
         return false;
     eddy_tensor_layout(tensor, &v->layout);
     return true;
@@ -56,20 +54,20 @@ static eddy_status record(const viewing *v, eddy_tensor *view) {
         eddy_view_attributes attributes = v->attributes;
         if (v->kind == EDDY_VIEW_PART)
             find_order(v->source, attributes.order);
-        return eddy_autograd_view(v->source, view, v->kind, &attributes, v->address);
+        return eddy_autograd_view(v->source, view, v->kind, &attributes, v->origin.address);
     }
     eddy_strided_attributes attributes = {.to = v->layout};
     eddy_tensor_layout(v->source, &attributes.from);
-    return eddy_autograd_view(v->source, view, v->kind, &attributes, v->address);
+    return eddy_autograd_view(v->source, view, v->kind, &attributes, v->origin.address);
 }
 
 static eddy_tensor *end(const viewing *v) {
     eddy_caller *caller = eddy_caller_self;
     if (!eddy_scope_reserve(caller, 1)) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, v->op, v->address, "%s: the scope cannot grow", v->op);
+        eddy_fail(EDDY_OUT_OF_MEMORY, v->origin, "the scope cannot grow");
         return NULL;
     }
-    eddy_tensor *view = eddy_tensor_view(caller, v->tensor, &v->layout, v->op, v->address);
+    eddy_tensor *view = eddy_tensor_view(caller, v->tensor, &v->layout, v->origin);
     if (!view)
         return NULL;
     bool is_recorded = v->source->autograd && caller->no_grad == 0;
@@ -93,8 +91,7 @@ static described describe(const viewing *v) {
 }
 
 static bool fail_axis(const viewing *v, int64_t axis) {
-    eddy_fail(EDDY_OUT_OF_RANGE, v->op, v->address, "%s: %s has no axis %lld", v->op, describe(v).text,
-              (long long)axis);
+    eddy_fail(EDDY_OUT_OF_RANGE, v->origin, "%s has no axis %lld", describe(v).text, (long long)axis);
     return false;
 }
 
@@ -129,24 +126,23 @@ static bool complete_shape(const viewing *v, eddy_shape *shape) {
     int64_t known = 1;
     int32_t open = -1;
     if (shape->rank < 0 || shape->rank > EDDY_RANK_MAX) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, v->op, v->address, "%s: rank %d is not within 0 and %d", v->op,
-                  (int)shape->rank, EDDY_RANK_MAX);
+        eddy_fail(EDDY_INVALID_ARGUMENT, v->origin, "rank %d is not within 0 and %d", (int)shape->rank, EDDY_RANK_MAX);
         return false;
     }
     for (int32_t d = 0; d < shape->rank; d++) {
         if (shape->dims[d] == -1 && open < 0) {
             open = d;
         } else if (shape->dims[d] < 0 || __builtin_mul_overflow(known, shape->dims[d], &known)) {
-            eddy_fail(shape->dims[d] < 0 ? EDDY_INVALID_ARGUMENT : EDDY_SIZE_OVERFLOW, v->op, v->address,
-                      "%s: %s is no shape", v->op, describe_shape(shape).text);
+            eddy_fail(shape->dims[d] < 0 ? EDDY_INVALID_ARGUMENT : EDDY_SIZE_OVERFLOW, v->origin, "%s is no shape",
+                      describe_shape(shape).text);
             return false;
         }
     }
     int64_t count = v->tensor->count;
     bool fits = open < 0 ? known == count : known > 0 && count % known == 0;
     if (!fits) {
-        eddy_fail(EDDY_SHAPE_MISMATCH, v->op, v->address, "%s: the %lld elements of %s do not fill shape %s", v->op,
-                  (long long)count, describe(v).text, describe_shape(shape).text);
+        eddy_fail(EDDY_SHAPE_MISMATCH, v->origin, "the %lld elements of %s do not fill shape %s", (long long)count,
+                  describe(v).text, describe_shape(shape).text);
         return false;
     }
     if (open >= 0)
@@ -170,10 +166,9 @@ static bool reshape_layout(eddy_layout *layout, const eddy_shape *shape) {
 /* The elements copied row-major, under another shape. */
 static eddy_tensor *copied(const viewing *v, const eddy_shape *shape) {
     eddy_tensor *copy;
-    if (eddy_copy_contiguous(eddy_caller_self, v->tensor, v->address, &copy) != EDDY_OK)
+    if (eddy_copy_contiguous(eddy_caller_self, v->tensor, v->origin.address, &copy) != EDDY_OK)
         return NULL;
-    viewing of_copy = {.op = v->op,
-                       .address = v->address,
+    viewing of_copy = {.origin = v->origin,
                        .tensor = copy,
                        .layout = {.rank = shape->rank},
                        .source = v->source,
@@ -194,7 +189,7 @@ static eddy_tensor *reshape(viewing *v, eddy_shape shape) {
 
 eddy_tensor *eddy_contiguous(eddy_tensor *tensor) {
     viewing v;
-    if (!begin(&v, tensor, "contiguous", EDDY_CALL_ADDRESS()))
+    if (!begin(&v, tensor, EDDY_ORIGIN("contiguous")))
         return NULL;
     if (tensor->is_contiguous)
         return end(&v);
@@ -205,36 +200,36 @@ eddy_tensor *eddy_contiguous(eddy_tensor *tensor) {
 
 eddy_tensor *eddy_to_device(eddy_tensor *tensor, eddy_device device) {
     viewing v;
-    if (!begin(&v, tensor, "to_device", EDDY_CALL_ADDRESS()))
+    if (!begin(&v, tensor, EDDY_ORIGIN("to_device")))
         return NULL;
     eddy_device found, own = eddy_tensor_device(tensor);
-    if (eddy_runtime_device(eddy_caller_self, tensor->runtime, &device, v.op, v.address, &found) != EDDY_OK)
+    if (eddy_runtime_device(eddy_caller_self, tensor->runtime, &device, v.origin, &found) != EDDY_OK)
         return NULL;
     if (found.kind == own.kind && found.index == own.index)
         return end(&v);
-    eddy_fail(EDDY_UNSUPPORTED, v.op, v.address, "to_device: nothing is moved between devices yet");
+    eddy_fail(EDDY_UNSUPPORTED, v.origin, "nothing is moved between devices yet");
     return NULL;
 }
 
 eddy_tensor *eddy_reshape(eddy_tensor *tensor, eddy_shape shape) {
     viewing v;
-    return begin(&v, tensor, "reshape", EDDY_CALL_ADDRESS()) ? reshape(&v, shape) : NULL;
+    return begin(&v, tensor, EDDY_ORIGIN("reshape")) ? reshape(&v, shape) : NULL;
 }
 
 eddy_tensor *eddy_view(eddy_tensor *tensor, eddy_shape shape) {
     viewing v;
-    if (!begin(&v, tensor, "view", EDDY_CALL_ADDRESS()) || !complete_shape(&v, &shape))
+    if (!begin(&v, tensor, EDDY_ORIGIN("view")) || !complete_shape(&v, &shape))
         return NULL;
     if (reshape_layout(&v.layout, &shape))
         return end(&v);
-    eddy_fail(EDDY_SHAPE_MISMATCH, v.op, v.address, "view: the strides of %s do not allow shape %s; reshape copies",
+    eddy_fail(EDDY_SHAPE_MISMATCH, v.origin, "the strides of %s do not allow shape %s; reshape copies",
               describe(&v).text, describe_shape(&shape).text);
     return NULL;
 }
 
 eddy_tensor *eddy_flatten(eddy_tensor *tensor, int32_t first, int32_t last) {
     viewing v;
-    if (!begin(&v, tensor, "flatten", EDDY_CALL_ADDRESS()))
+    if (!begin(&v, tensor, EDDY_ORIGIN("flatten")))
         return NULL;
     if (v.layout.rank == 0)
         return reshape(&v, EDDY_SHAPE(1));
@@ -242,8 +237,7 @@ eddy_tensor *eddy_flatten(eddy_tensor *tensor, int32_t first, int32_t last) {
     if (!find_axis(&v, first, &from) || !find_axis(&v, last, &to))
         return NULL;
     if (from > to) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, v.op, v.address, "flatten: axis %d comes after axis %d", (int)first,
-                  (int)last);
+        eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "axis %d comes after axis %d", (int)first, (int)last);
         return NULL;
     }
     eddy_shape shape = {.rank = 0};
@@ -273,10 +267,10 @@ static void set_part(viewing *v, int32_t axis, int64_t start, int64_t step, int6
 eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t end_index, int64_t step) {
     viewing v;
     int32_t d;
-    if (!begin(&v, tensor, "slice", EDDY_CALL_ADDRESS()) || !find_axis(&v, axis, &d))
+    if (!begin(&v, tensor, EDDY_ORIGIN("slice")) || !find_axis(&v, axis, &d))
         return NULL;
     if (step < 1) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, v.op, v.address, "slice: step %lld is below 1", (long long)step);
+        eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "step %lld is below 1", (long long)step);
         return NULL;
     }
     int64_t dim = v.layout.dims[d], from = clamp(start, dim), to = clamp(end_index, dim);
@@ -294,11 +288,11 @@ eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t start, int64_
 eddy_tensor *eddy_narrow(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t length) {
     viewing v;
     int32_t d;
-    if (!begin(&v, tensor, "narrow", EDDY_CALL_ADDRESS()) || !find_axis(&v, axis, &d))
+    if (!begin(&v, tensor, EDDY_ORIGIN("narrow")) || !find_axis(&v, axis, &d))
         return NULL;
     int64_t dim = v.layout.dims[d], from = start < 0 && start >= -dim ? start + dim : start;
     if (from < 0 || from > dim || length < 0 || length > dim - from) {
-        eddy_fail(EDDY_OUT_OF_RANGE, v.op, v.address, "narrow: %lld elements from %lld are not within axis %d of %s",
+        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "%lld elements from %lld are not within axis %d of %s",
                   (long long)length, (long long)start, (int)axis, describe(&v).text);
         return NULL;
     }
@@ -312,12 +306,12 @@ eddy_tensor *eddy_narrow(eddy_tensor *tensor, int32_t axis, int64_t start, int64
 eddy_tensor *eddy_select(eddy_tensor *tensor, int32_t axis, int64_t index) {
     viewing v;
     int32_t d;
-    if (!begin(&v, tensor, "select", EDDY_CALL_ADDRESS()) || !find_axis(&v, axis, &d))
+    if (!begin(&v, tensor, EDDY_ORIGIN("select")) || !find_axis(&v, axis, &d))
         return NULL;
     int64_t dim = v.layout.dims[d], at = index < 0 && index >= -dim ? index + dim : index;
     if (at < 0 || at >= dim) {
-        eddy_fail(EDDY_OUT_OF_RANGE, v.op, v.address, "select: index %lld is not within axis %d of %s",
-                  (long long)index, (int)axis, describe(&v).text);
+        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "index %lld is not within axis %d of %s", (long long)index, (int)axis,
+                  describe(&v).text);
         return NULL;
     }
     if (v.tensor->count > 0)
@@ -350,7 +344,7 @@ static void swap_axes(viewing *v, int32_t a, int32_t b) {
 eddy_tensor *eddy_transpose(eddy_tensor *tensor, int32_t axis0, int32_t axis1) {
     viewing v;
     int32_t a, b;
-    if (!begin(&v, tensor, "transpose", EDDY_CALL_ADDRESS()) || !find_axis_or_none(&v, axis0, &a) ||
+    if (!begin(&v, tensor, EDDY_ORIGIN("transpose")) || !find_axis_or_none(&v, axis0, &a) ||
         !find_axis_or_none(&v, axis1, &b))
         return NULL;
     swap_axes(&v, a, b);
@@ -359,10 +353,10 @@ eddy_tensor *eddy_transpose(eddy_tensor *tensor, int32_t axis0, int32_t axis1) {
 
 eddy_tensor *eddy_t(eddy_tensor *tensor) {
     viewing v;
-    if (!begin(&v, tensor, "t", EDDY_CALL_ADDRESS()))
+    if (!begin(&v, tensor, EDDY_ORIGIN("t")))
         return NULL;
     if (v.layout.rank > 2) {
-        eddy_fail(EDDY_SHAPE_MISMATCH, v.op, v.address, "t: %s is of rank above 2", describe(&v).text);
+        eddy_fail(EDDY_SHAPE_MISMATCH, v.origin, "%s is of rank above 2", describe(&v).text);
         return NULL;
     }
     if (v.layout.rank == 2)
@@ -372,14 +366,13 @@ eddy_tensor *eddy_t(eddy_tensor *tensor) {
 
 eddy_tensor *eddy_permute(eddy_tensor *tensor, const eddy_axes *axes) {
     viewing v;
-    if (!begin(&v, tensor, "permute", EDDY_CALL_ADDRESS()))
+    if (!begin(&v, tensor, EDDY_ORIGIN("permute")))
         return NULL;
     uint32_t mask = 0;
     bool is_whole =
         axes && axes->count == v.layout.rank && (v.layout.rank == 0 || eddy_axes_mask(axes, v.layout.rank, &mask));
     if (!is_whole) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, v.op, v.address, "permute: the axes are not each axis of %s once",
-                  describe(&v).text);
+        eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "the axes are not each axis of %s once", describe(&v).text);
         return NULL;
     }
     int32_t order[EDDY_RANK_MAX];
@@ -394,12 +387,11 @@ eddy_tensor *eddy_permute(eddy_tensor *tensor, const eddy_axes *axes) {
 eddy_tensor *eddy_unsqueeze(eddy_tensor *tensor, int32_t axis) {
     viewing v;
     int32_t d;
-    if (!begin(&v, tensor, "unsqueeze", EDDY_CALL_ADDRESS()))
+    if (!begin(&v, tensor, EDDY_ORIGIN("unsqueeze")))
         return NULL;
     int32_t rank = v.layout.rank;
     if (rank == EDDY_RANK_MAX || !eddy_axis_normalize(axis, rank + 1, &d)) {
-        eddy_fail(EDDY_OUT_OF_RANGE, v.op, v.address, "unsqueeze: %s cannot get an axis %d", describe(&v).text,
-                  (int)axis);
+        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "%s cannot get an axis %d", describe(&v).text, (int)axis);
         return NULL;
     }
     for (int32_t k = rank; k > d; k--) {
@@ -415,11 +407,10 @@ eddy_tensor *eddy_unsqueeze(eddy_tensor *tensor, int32_t axis) {
 eddy_tensor *eddy_squeeze(eddy_tensor *tensor, const eddy_axes *axes) {
     viewing v;
     uint32_t mask = 0;
-    if (!begin(&v, tensor, "squeeze", EDDY_CALL_ADDRESS()))
+    if (!begin(&v, tensor, EDDY_ORIGIN("squeeze")))
         return NULL;
     if (!eddy_axes_mask(axes, v.layout.rank, &mask)) {
-        eddy_fail(EDDY_OUT_OF_RANGE, v.op, v.address, "squeeze: an axis is not one of %s, or named twice",
-                  describe(&v).text);
+        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "an axis is not one of %s, or named twice", describe(&v).text);
         return NULL;
     }
     for (int32_t d = v.layout.rank - 1; d >= 0; d--)
@@ -432,7 +423,7 @@ eddy_tensor *eddy_squeeze(eddy_tensor *tensor, const eddy_axes *axes) {
 
 eddy_tensor *eddy_expand(eddy_tensor *tensor, eddy_shape shape) {
     viewing v;
-    if (!begin(&v, tensor, "expand", EDDY_CALL_ADDRESS()))
+    if (!begin(&v, tensor, EDDY_ORIGIN("expand")))
         return NULL;
     bool fits = shape.rank >= v.layout.rank && shape.rank <= EDDY_RANK_MAX;
     int32_t added = fits ? shape.rank - v.layout.rank : 0;
@@ -446,8 +437,7 @@ eddy_tensor *eddy_expand(eddy_tensor *tensor, eddy_shape shape) {
         char text[EDDY_RANK_MAX * 22] = "?";
         if (shape.rank >= 0 && shape.rank <= EDDY_RANK_MAX)
             eddy_shape_format(shape.rank, shape.dims, text, sizeof(text));
-        eddy_fail(EDDY_SHAPE_MISMATCH, v.op, v.address, "expand: %s cannot be expanded to shape %s", describe(&v).text,
-                  text);
+        eddy_fail(EDDY_SHAPE_MISMATCH, v.origin, "%s cannot be expanded to shape %s", describe(&v).text, text);
         return NULL;
     }
     v.layout.rank = shape.rank;
@@ -461,7 +451,7 @@ eddy_tensor *eddy_expand(eddy_tensor *tensor, eddy_shape shape) {
 
 eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_t *strides, int64_t offset) {
     viewing v;
-    if (!begin(&v, tensor, "as_strided", EDDY_CALL_ADDRESS()))
+    if (!begin(&v, tensor, EDDY_ORIGIN("as_strided")))
         return NULL;
     bool is_valid = eddy_shape_is_valid(&shape) && (strides || shape.rank == 0) && offset >= 0;
     int64_t last = offset, count = 1;
@@ -473,14 +463,14 @@ eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_
                                                        !__builtin_add_overflow(last, reach, &last)));
     }
     if (!is_valid) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, v.op, v.address,
-                  "as_strided: the shape is invalid, or a stride or the offset negative or too large");
+        eddy_fail(EDDY_INVALID_ARGUMENT, v.origin,
+                  "the shape is invalid, or a stride or the offset negative or too large");
         return NULL;
     }
     int64_t storage_count = tensor->root->count;
     if (count > 0 ? last >= storage_count : offset > storage_count) {
-        eddy_fail(EDDY_OUT_OF_RANGE, v.op, v.address, "as_strided: element %lld is not within the %lld of the storage",
-                  (long long)last, (long long)storage_count);
+        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "element %lld is not within the %lld of the storage", (long long)last,
+                  (long long)storage_count);
         return NULL;
     }
     v.layout.rank = shape.rank;

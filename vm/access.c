@@ -3,20 +3,20 @@
 #include <vm/machine.h>
 
 eddy_status eddy_vm_access(eddy_vm *vm, eddy_storage_number storage, bool is_mut, eddy_vm_access_fn *callback,
-                           void *context, const void *address) {
-    eddy_status status = eddy_vm_enter(vm, "access", address);
+                           void *context, eddy_origin origin) {
+    eddy_status status = eddy_vm_enter(vm, origin);
     if (status != EDDY_OK)
         return status;
     eddy_access_arguments arguments = {callback, context};
     eddy_mention mention = storage | (is_mut ? EDDY_MENTION_MUT : EDDY_MENTION_CONST);
     eddy_submission submission = {.instruction = {.kind = EDDY_KIND_ACCESS,
-                                                  .address = address,
+                                                  .address = origin.address,
                                                   .operand_count = 1,
                                                   .arguments = &arguments,
                                                   .mentions = &mention},
                                   .argument_bytes = sizeof(arguments),
-                                  .op = "access"};
-    status = eddy_service_start(vm, "access", address);
+                                  .op = origin.op};
+    status = eddy_service_start(vm, origin);
     if (status == EDDY_OK)
         status = eddy_vm_write(vm, &submission);
     eddy_vm_leave(vm);

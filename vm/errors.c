@@ -44,7 +44,7 @@ void eddy_errors_find(eddy_errors *errors, uint64_t sequence, eddy_error *error)
     }
     eddy_lock_release(&errors->lock);
     if (!record)
-        eddy_error_fill(error, EDDY_KERNEL_FAILED, NULL, NULL, sequence,
+        eddy_error_fill(error, EDDY_KERNEL_FAILED, (eddy_origin){0}, sequence,
                         "instruction %llu failed; its record made room for newer ones", (unsigned long long)sequence);
 }
 
@@ -73,7 +73,8 @@ bool eddy_errors_take_unseen(eddy_errors *errors, eddy_error *error) {
     if (lowest)
         *error = *lowest;
     else if (count > 0)
-        eddy_error_fill(error, EDDY_KERNEL_FAILED, NULL, NULL, 0, "an instruction failed; there was no room for its record");
+        eddy_error_fill(error, EDDY_KERNEL_FAILED, (eddy_origin){0}, 0,
+                        "an instruction failed; there was no room for its record");
     if (count > 0)
         error->more = count - 1;
     errors->seen += count;

@@ -66,8 +66,8 @@ void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, ed
     if (instruction->descriptor->describe)
         instruction->descriptor->describe(&view, text, sizeof(text));
     eddy_error error;
-    eddy_error_fill(&error, status, eddy_instruction_name(instruction), instruction->address, instruction->sequence,
-                    "%s: %s", text[0] ? text : eddy_instruction_name(instruction), eddy_status_text(status));
+    eddy_error_fill(&error, status, eddy_instruction_origin(instruction), instruction->sequence, "%s: %s",
+                    text[0] ? text : eddy_instruction_name(instruction), eddy_status_text(status));
     eddy_errors_add(&vm->errors, &error);
     note_sizes(vm, instruction);
     /* It did not run: its targets are as they were. */
@@ -81,7 +81,7 @@ static void fail_kernel(eddy_vm *vm, const eddy_instruction *instruction, const 
         instruction->descriptor->explain(&view, kernel_error, text, sizeof(text));
     eddy_status status = (eddy_status)eddy_load_relaxed(&kernel_error->status);
     eddy_error error;
-    eddy_error_fill(&error, status, eddy_instruction_name(instruction), instruction->address, instruction->sequence, "%s",
+    eddy_error_fill(&error, status, eddy_instruction_origin(instruction), instruction->sequence, "%s",
                     text[0] ? text : eddy_status_text(status));
     eddy_errors_add(&vm->errors, &error);
     poison_outputs(vm, instruction, instruction->sequence, EDDY_POISON_TORN);

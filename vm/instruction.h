@@ -71,4 +71,8 @@ static inline const char *eddy_instruction_name(const eddy_instruction *instruct
     return names[instruction->kind];
 }
 
+static inline eddy_origin eddy_instruction_origin(const eddy_instruction *instruction) {
+    return (eddy_origin){eddy_instruction_name(instruction), instruction->address};
+}
+
 #endif

@@ -81,8 +81,8 @@ static void lend_ended(eddy_vm *vm, eddy_node *node) {
     if (!node->has_failed_lend)
         return;
     eddy_error error;
-    eddy_error_fill(&error, EDDY_KERNEL_FAILED, "map", node->instruction.address, node->instruction.sequence,
-                    "map: the lender said that its write failed");
+    eddy_error_fill(&error, EDDY_KERNEL_FAILED, (eddy_origin){"map", node->instruction.address},
+                    node->instruction.sequence, "map: the lender said that its write failed");
     eddy_errors_add(&vm->errors, &error);
     first_storage(vm, &node->instruction)->shared.poison =
         eddy_poison_make(node->instruction.sequence, EDDY_POISON_TORN);

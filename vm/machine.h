@@ -376,8 +376,8 @@ typedef struct eddy_submission {
     int64_t deadline_ns; /* of the wait for room in the ring: TIMED_OUT, unrecorded; 0: none */
 } eddy_submission;
 
-/* The op's name, for errors. */
-const char *eddy_vm_call_name(const eddy_vm_call *call);
+/* Runs the op's name function. */
+eddy_origin eddy_vm_call_origin(const eddy_vm_call *call);
 
 /* ---- marks.c: how far ahead an issuer may be. Lock: submission ---- */
 
@@ -412,16 +412,15 @@ static inline eddy_status eddy_marks_wait(eddy_vm *vm, const eddy_vm_call *call)
 }
 /* The same for a call that waits, at most until the deadline (TIMED_OUT, unrecorded then): abandoned waits stay until what they
  * waited for has come, and take memory. */
-EDDY_MUST_USE eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, const char *op, const void *address,
-                                                    int64_t deadline_ns);
+EDDY_MUST_USE eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, eddy_origin origin, int64_t deadline_ns);
 /* The same until the ring has room for a record. */
-EDDY_MUST_USE eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, const char *op, const void *address,
+EDDY_MUST_USE eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, eddy_origin origin,
                                                    int64_t deadline_ns);
 
 /* ---- submit.c, continued ---- */
 
 /* Enters the submission lock, or fails with the reason in the thread's slot. */
-EDDY_MUST_USE eddy_status eddy_vm_enter(eddy_vm *vm, const char *op, const void *address);
+EDDY_MUST_USE eddy_status eddy_vm_enter(eddy_vm *vm, eddy_origin origin);
 /* One-thread mode: user code is due. */
 static inline bool eddy_service_has_due(const eddy_vm *vm) {
     return vm->is_one_thread && !eddy_lifo_is_empty(&vm->due);
@@ -483,7 +482,7 @@ static inline void eddy_vm_number_give(eddy_vm *vm, eddy_storage *storage, eddy_
 /* A TOUCH or RECOVER of many storages. Lock: submission. */
 EDDY_MUST_USE eddy_status eddy_vm_write_list(eddy_vm *vm, eddy_instruction_kind kind, eddy_mention access,
                                              eddy_vm_stream *stream, const eddy_storage_number *storages, int64_t count,
-                                             const char *op, const void *address);
+                                             eddy_origin origin);
 
 /* ---- release.c ---- */
 
@@ -525,7 +524,7 @@ static inline void eddy_vm_inside_end(eddy_vm *vm) {
 }
 
 /* Waits until everything submitted has retired, as the debug mode that syncs after each op does; errors stay unseen. */
-void eddy_vm_drain(eddy_vm *vm, const void *address);
+void eddy_vm_drain(eddy_vm *vm, eddy_origin origin);
 
 /* Blocks until the waiter is done, helping; TIMED_OUT and WOULD_DEADLOCK abandon it. A barrier wants every instruction up
  * to number `before`; 0 elsewhere. */
@@ -536,7 +535,7 @@ eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, 
 EDDY_MUST_USE eddy_status eddy_service_create(eddy_vm *vm);
 /* Sees to it that there is somebody to run user code, before any is accepted. INTERNAL, recorded, when the system gives
  * no thread. Lock: submission. */
-EDDY_MUST_USE eddy_status eddy_service_start(eddy_vm *vm, const char *op, const void *address);
+EDDY_MUST_USE eddy_status eddy_service_start(eddy_vm *vm, eddy_origin origin);
 /* Runs what is left, then ends the thread. False when that took longer: what it needs then stays, the VM's struct too. */
 bool eddy_service_destroy(eddy_vm *vm, int64_t deadline_ns);
 /* Any thread; never blocks. */

@@ -28,7 +28,7 @@ static void refresh_seen(eddy_vm *vm) {
 /* ---- waiting ---- */
 
 /* Waits for the engine to get on. Lock: submission, given up meanwhile and held again on return, whatever it answers. */
-static eddy_status wait_for_progress(eddy_vm *vm, const char *op, const void *address, int64_t deadline_ns) {
+static eddy_status wait_for_progress(eddy_vm *vm, eddy_origin origin, int64_t deadline_ns) {
     eddy_add_seq_cst(&vm->throttled, 1);
     uint32_t progress = eddy_load_seq_cst(&vm->progress);
     uint64_t finished = eddy_load_seq_cst(&vm->finished);
@@ -43,17 +43,16 @@ static eddy_status wait_for_progress(eddy_vm *vm, const char *op, const void *ad
     eddy_sub_seq_cst(&vm->throttled, 1);
     return eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING
                ? EDDY_OK
-               : eddy_fail(EDDY_SHUT_DOWN, op, address, "%s: %s", op, eddy_status_text(EDDY_SHUT_DOWN));
+               : eddy_fail(EDDY_SHUT_DOWN, origin, "%s", eddy_status_text(EDDY_SHUT_DOWN));
 }
 
-eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, const char *op, const void *address,
-                                     int64_t deadline_ns) {
+eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, eddy_origin origin, int64_t deadline_ns) {
     while (!eddy_ring_has_room(&vm->ring, lines)) {
         if (eddy_clock_ns() >= deadline_ns)
             return EDDY_TIMED_OUT;
         /* What it saw before it slept is what counts as progress. */
         refresh_seen(vm);
-        eddy_status status = wait_for_progress(vm, op, address, deadline_ns);
+        eddy_status status = wait_for_progress(vm, origin, deadline_ns);
         if (status != EDDY_OK)
             return status;
     }
@@ -69,28 +68,28 @@ static bool is_above(const eddy_vm *vm, int64_t count_mark, int64_t bytes_mark) 
     return count > 0 && (count >= count_mark || bytes >= bytes_mark);
 }
 
-__attribute__((noinline)) static eddy_status wait_below_marks(eddy_vm *vm, const char *op, const void *address) {
+__attribute__((noinline)) static eddy_status wait_below_marks(eddy_vm *vm, eddy_origin origin) {
     refresh_seen(vm);
     if (!is_above(vm, vm->high_count, vm->high_bytes))
         return EDDY_OK;
-    eddy_trace_begin(EDDY_TRACE_WAIT, op, vm->sequence);
+    eddy_trace_begin(EDDY_TRACE_WAIT, origin.op, vm->sequence);
     eddy_status status = EDDY_OK;
     while (status == EDDY_OK && is_above(vm, vm->low_count, vm->low_bytes)) {
-        status = wait_for_progress(vm, op, address, EDDY_SLEEP_FOREVER);
+        status = wait_for_progress(vm, origin, EDDY_SLEEP_FOREVER);
         refresh_seen(vm);
     }
-    eddy_trace_end(EDDY_TRACE_WAIT, op, vm->sequence);
+    eddy_trace_end(EDDY_TRACE_WAIT, origin.op, vm->sequence);
     return status;
 }
 
 /* ---- bounds of their own ---- */
 
-eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, const char *op, const void *address, int64_t deadline_ns) {
+eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, eddy_origin origin, int64_t deadline_ns) {
     while (eddy_load_acquire(&vm->waits) >= WAITS_MOST) {
         if (eddy_clock_ns() >= deadline_ns)
             return EDDY_TIMED_OUT;
         refresh_seen(vm);
-        eddy_status status = wait_for_progress(vm, op, address, deadline_ns);
+        eddy_status status = wait_for_progress(vm, origin, deadline_ns);
         if (status != EDDY_OK)
             return status;
     }
@@ -105,15 +104,14 @@ static bool is_idle(eddy_vm *vm, const eddy_vm_call *call) {
 }
 
 static eddy_status fail_behind(eddy_vm *vm, const eddy_vm_call *call) {
-    const char *op = eddy_vm_call_name(call);
     const void *blocker = (const void *)eddy_load_relaxed(&vm->blocker);
     char address[32];
     snprintf(address, sizeof(address), "%p", eddy_call_site_address(blocker));
     const char *place = eddy_call_site_place(blocker);
-    return eddy_fail(EDDY_WOULD_DEADLOCK, op, call->address,
-                     "%s: %lld calls wait behind a tensor that is mapped, or for a callback (since the call at %s), and "
+    return eddy_fail(EDDY_WOULD_DEADLOCK, eddy_vm_call_origin(call),
+                     "%lld calls wait behind a tensor that is mapped, or for a callback (since the call at %s), and "
                      "nothing has moved for %d s",
-                     op, (long long)eddy_load_relaxed(&vm->behind), place ? place : address,
+                     (long long)eddy_load_relaxed(&vm->behind), place ? place : address,
                      (int)(EDDY_PATIENCE_NS / 1000000000));
 }
 
@@ -126,7 +124,7 @@ __attribute__((noinline)) static eddy_status wait_for_users(eddy_vm *vm, const e
         if (eddy_clock_ns() >= deadline)
             return fail_behind(vm, call);
         refresh_seen(vm);
-        eddy_status status = wait_for_progress(vm, eddy_vm_call_name(call), call->address, deadline);
+        eddy_status status = wait_for_progress(vm, eddy_vm_call_origin(call), deadline);
         if (status != EDDY_OK)
             return status;
         uint64_t now = eddy_load_acquire(&vm->retired);
@@ -191,12 +189,12 @@ static bool spin_for(eddy_vm *vm, uint64_t count, int64_t ns) {
 }
 
 /* Lock: submission, given up meanwhile. Until half of the lead is done; all of it where it is mostly cheap. */
-__attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l, const char *op, const void *address) {
+__attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l, eddy_origin origin) {
     int64_t deadline = eddy_clock_ns() + PATIENCE_NS;
     uint64_t count = vm->issued - (is_mostly_cheap(l) ? 0 : (uint64_t)l.count / 2);
     int64_t ns = vm->issued_ns - (is_mostly_cheap(l) ? 0 : l.ns / 2);
     eddy_engine_issuer_waits(vm, false);
-    eddy_trace_begin(EDDY_TRACE_WAIT, op, vm->sequence);
+    eddy_trace_begin(EDDY_TRACE_WAIT, origin.op, vm->sequence);
     eddy_status status = EDDY_OK;
     while (status == EDDY_OK && !has_finished(vm, count, ns) && eddy_clock_ns() < deadline) {
         eddy_add_seq_cst(&vm->throttled, 1);
@@ -206,15 +204,15 @@ __attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l, 
         eddy_sub_seq_cst(&vm->throttled, 1);
         status = eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING
                      ? EDDY_OK
-                     : eddy_fail(EDDY_SHUT_DOWN, op, address, "%s: %s", op, eddy_status_text(EDDY_SHUT_DOWN));
+                     : eddy_fail(EDDY_SHUT_DOWN, origin, "%s", eddy_status_text(EDDY_SHUT_DOWN));
         if (!is_enough && status == EDDY_OK)
-            status = wait_for_progress(vm, op, address, deadline);
+            status = wait_for_progress(vm, origin, deadline);
         refresh_seen(vm);
     }
     /* Something takes longer than anybody thought: no further call waits before that has moved, unless memory grows. */
     if (!has_finished(vm, count, ns))
         vm->vain_at = vm->finished_seen;
-    eddy_trace_end(EDDY_TRACE_WAIT, op, vm->sequence);
+    eddy_trace_end(EDDY_TRACE_WAIT, origin.op, vm->sequence);
     return status;
 }
 
@@ -222,7 +220,7 @@ eddy_status eddy_marks_wait_slow(eddy_vm *vm, const eddy_vm_call *call) {
     if (eddy_service_is_current_thread())
         return EDDY_OK;
     if (EDDY_UNLIKELY(is_above(vm, vm->high_count, vm->high_bytes))) {
-        eddy_status status = wait_below_marks(vm, eddy_vm_call_name(call), call->address);
+        eddy_status status = wait_below_marks(vm, eddy_vm_call_origin(call));
         if (status != EDDY_OK)
             return status;
     } else if (EDDY_UNLIKELY(vm->finished_seen + (uint64_t)vm->high_count / 2 < vm->issued)) {
@@ -243,6 +241,6 @@ eddy_status eddy_marks_wait_slow(eddy_vm *vm, const eddy_vm_call *call) {
     refresh_seen(vm);
     lead now = lead_now(vm);
     return is_spent(vm, now, is_cheap) && (vm->vain_at != vm->finished_seen || is_large(vm, now))
-               ? wait_for_lead(vm, now, eddy_vm_call_name(call), call->address)
+               ? wait_for_lead(vm, now, eddy_vm_call_origin(call))
                : EDDY_OK;
 }

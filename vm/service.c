@@ -63,14 +63,14 @@ static void service_main(void *context) {
     }
 }
 
-eddy_status eddy_service_start(eddy_vm *vm, const char *op, const void *address) {
+eddy_status eddy_service_start(eddy_vm *vm, eddy_origin origin) {
     eddy_service *service = vm->service;
     if (vm->is_one_thread || service->has_thread)
         return EDDY_OK;
     service->has_thread = eddy_thread_create(&service->thread, "eddy-service", service_main, vm) == EDDY_OK;
     if (service->has_thread)
         return EDDY_OK;
-    return eddy_fail(EDDY_INTERNAL, op, address, "%s: the system gives no thread to call back on", op);
+    return eddy_fail(EDDY_INTERNAL, origin, "the system gives no thread to call back on");
 }
 
 void eddy_service_push(eddy_vm *vm, eddy_service_item *item) {

@@ -64,7 +64,7 @@ eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_stream *under, bool is_foreign,
 }
 
 eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority, eddy_vm_stream **stream) {
-    eddy_status status = eddy_vm_enter(vm, "stream_create", NULL);
+    eddy_status status = eddy_vm_enter(vm, (eddy_origin){"stream_create", NULL});
     if (status != EDDY_OK)
         return status;
     eddy_vm_leave(vm);
@@ -74,7 +74,7 @@ eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority
         return EDDY_OK;
     if (under)
         under->class->destroy(under);
-    return eddy_fail(status, "stream_create", NULL, "stream_create: no memory, or more than %d streams",
+    return eddy_fail(status, (eddy_origin){"stream_create", NULL}, "no memory, or more than %d streams",
                      EDDY_STREAM_MAX);
 }
 
@@ -115,14 +115,14 @@ bool eddy_vm_event_query(eddy_vm_event *event) {
 
 /* Writes an EVENT or GATE, which holds a reference of its own. */
 static eddy_status write_event(eddy_vm *vm, eddy_instruction_kind kind, eddy_vm_stream *stream, eddy_vm_event *event,
-                               const char *op, const void *address) {
+                               eddy_origin origin) {
     eddy_event_arguments arguments = {event};
     eddy_submission submission = {
-        .instruction = {.kind = (uint8_t)kind, .address = address, .arguments = &arguments},
+        .instruction = {.kind = (uint8_t)kind, .address = origin.address, .arguments = &arguments},
         .argument_bytes = sizeof(arguments),
         .stream = stream,
-        .op = op};
-    eddy_status status = eddy_vm_enter(vm, op, address);
+        .op = origin.op};
+    eddy_status status = eddy_vm_enter(vm, origin);
     if (status != EDDY_OK)
         return status;
     eddy_add_relaxed(&event->references, 1);
@@ -133,13 +133,13 @@ static eddy_status write_event(eddy_vm *vm, eddy_instruction_kind kind, eddy_vm_
     return status;
 }
 
-eddy_status eddy_vm_event_record(eddy_vm *vm, eddy_vm_stream *stream, const void *address, eddy_vm_event **event) {
+eddy_status eddy_vm_event_record(eddy_vm *vm, eddy_vm_stream *stream, eddy_origin origin, eddy_vm_event **event) {
     eddy_vm_event *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
     if (!made)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, "event_record", address, "event_record: no memory");
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
     made->vm = vm;
     eddy_store_relaxed(&made->references, 1);
-    eddy_status status = write_event(vm, EDDY_KIND_EVENT, stream, made, "event_record", address);
+    eddy_status status = write_event(vm, EDDY_KIND_EVENT, stream, made, origin);
     if (status != EDDY_OK) {
         eddy_vm_event_release(made);
         return status;
@@ -148,27 +148,27 @@ eddy_status eddy_vm_event_record(eddy_vm *vm, eddy_vm_stream *stream, const void
     return EDDY_OK;
 }
 
-eddy_status eddy_vm_stream_wait(eddy_vm *vm, eddy_vm_stream *stream, eddy_vm_event *event, const void *address) {
+eddy_status eddy_vm_stream_wait(eddy_vm *vm, eddy_vm_stream *stream, eddy_vm_event *event, eddy_origin origin) {
     if (event->vm != vm)
-        return eddy_fail(EDDY_RUNTIME_MISMATCH, "stream_wait", address, "stream_wait: event of another runtime");
-    return write_event(vm, EDDY_KIND_GATE, stream, event, "stream_wait", address);
+        return eddy_fail(EDDY_RUNTIME_MISMATCH, origin, "event of another runtime");
+    return write_event(vm, EDDY_KIND_GATE, stream, event, origin);
 }
 
 eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream, const eddy_storage_number *storages, int64_t count,
-                          const void *address) {
-    eddy_status status = eddy_vm_enter(vm, "touch", address);
+                          eddy_origin origin) {
+    eddy_status status = eddy_vm_enter(vm, origin);
     if (status != EDDY_OK)
         return status;
-    status = eddy_vm_write_list(vm, EDDY_KIND_TOUCH, EDDY_MENTION_CONST, stream, storages, count, "touch", address);
+    status = eddy_vm_write_list(vm, EDDY_KIND_TOUCH, EDDY_MENTION_CONST, stream, storages, count, origin);
     eddy_vm_leave(vm);
     return status;
 }
 
-eddy_status eddy_vm_recover(eddy_vm *vm, const eddy_storage_number *storages, int64_t count, const void *address) {
-    eddy_status status = eddy_vm_enter(vm, "recover", address);
+eddy_status eddy_vm_recover(eddy_vm *vm, const eddy_storage_number *storages, int64_t count, eddy_origin origin) {
+    eddy_status status = eddy_vm_enter(vm, origin);
     if (status != EDDY_OK)
         return status;
-    status = eddy_vm_write_list(vm, EDDY_KIND_RECOVER, EDDY_MENTION_MUT, NULL, storages, count, "recover", address);
+    status = eddy_vm_write_list(vm, EDDY_KIND_RECOVER, EDDY_MENTION_MUT, NULL, storages, count, origin);
     eddy_vm_leave(vm);
     return status;
 }

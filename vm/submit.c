@@ -13,8 +13,8 @@
 
 /* ---- the lock ---- */
 
-static eddy_status refuse(eddy_status status, const char *op, const void *address) {
-    return eddy_fail(status, op, address, "%s: %s", op, eddy_status_text(status));
+static eddy_status refuse(eddy_status status, eddy_origin origin) {
+    return eddy_fail(status, origin, "%s", eddy_status_text(status));
 }
 
 /* Without a record of the error; the lock is held when OK. */
@@ -28,9 +28,9 @@ static eddy_status try_enter(eddy_vm *vm) {
     return EDDY_SHUT_DOWN;
 }
 
-eddy_status eddy_vm_enter(eddy_vm *vm, const char *op, const void *address) {
+eddy_status eddy_vm_enter(eddy_vm *vm, eddy_origin origin) {
     eddy_status status = try_enter(vm);
-    return status == EDDY_OK ? EDDY_OK : refuse(status, op, address);
+    return status == EDDY_OK ? EDDY_OK : refuse(status, origin);
 }
 
 /* In one-thread mode the caller does the engine's work before its call returns, also what another thread left. */
@@ -172,23 +172,23 @@ static uint32_t riders(const eddy_vm *vm, const eddy_submission *submission) {
     return vm->pending_count < most ? vm->pending_count : most;
 }
 
-static const char *submission_name(const eddy_submission *submission) {
-    return submission->op ? submission->op : eddy_instruction_name(&submission->instruction);
+static eddy_origin submission_origin(const eddy_submission *submission) {
+    const eddy_instruction *instruction = &submission->instruction;
+    return submission->op ? (eddy_origin){submission->op, instruction->address} : eddy_instruction_origin(instruction);
 }
 
 /* A node and room in the ring; may leave and enter the lock in between. */
 __attribute__((noinline)) static eddy_status provide_slow(eddy_vm *vm, const eddy_submission *submission, uint32_t lines) {
-    const char *op = submission_name(submission);
-    const void *address = submission->instruction.address;
+    eddy_origin origin = submission_origin(submission);
     if (provide_node(vm)) {
         int64_t deadline_ns = submission->deadline_ns ? submission->deadline_ns : EDDY_SLEEP_FOREVER;
-        eddy_status status = eddy_marks_wait_for_room(vm, lines, op, address, deadline_ns);
+        eddy_status status = eddy_marks_wait_for_room(vm, lines, origin, deadline_ns);
         if (status != EDDY_OK)
             return status;
         if (provide_node(vm))
             return EDDY_OK;
     }
-    return eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for an instruction", op);
+    return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for an instruction");
 }
 
 /* Lock: submission. Two that take turns are two for a while. */
@@ -239,17 +239,16 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
 }
 
 eddy_status eddy_vm_write_list(eddy_vm *vm, eddy_instruction_kind kind, eddy_mention access, eddy_vm_stream *stream,
-                               const eddy_storage_number *storages, int64_t count, const char *op,
-                               const void *address) {
+                               const eddy_storage_number *storages, int64_t count, eddy_origin origin) {
     eddy_block *block = eddy_block_acquire(&vm->issuer_arguments, (uint32_t)count, 0, 0);
     if (!block)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, op, address, "%s: no memory for %lld tensors", op, (long long)count);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for %lld tensors", (long long)count);
     for (int64_t i = 0; i < count; i++)
         block->mentions[i] = storages[i] | access;
-    eddy_submission submission = {.instruction = {.kind = (uint8_t)kind, .address = address},
+    eddy_submission submission = {.instruction = {.kind = (uint8_t)kind, .address = origin.address},
                                   .argument_bytes = sizeof(block),
                                   .stream = stream,
-                                  .op = op};
+                                  .op = origin.op};
     eddy_block_open(block, &submission.instruction);
     submission.instruction.arguments = &block;
     eddy_status status = eddy_vm_write(vm, &submission);
@@ -376,9 +375,9 @@ static bool needs_block(const eddy_vm_call *call) {
     return call->operand_count > EDDY_RECORD_OPERANDS || call->argument_bytes > EDDY_RECORD_ARGUMENT_BYTES;
 }
 
-const char *eddy_vm_call_name(const eddy_vm_call *call) {
+eddy_origin eddy_vm_call_origin(const eddy_vm_call *call) {
     eddy_vm_instruction view = {call->descriptor, call->arguments, call->operand_count, 0, call->address};
-    return call->descriptor->name(&view);
+    return (eddy_origin){call->descriptor->name(&view), call->address};
 }
 
 /* Memory of its own for what does not fit into a record; NULL, recorded, where there is none. */
@@ -386,7 +385,7 @@ static eddy_block *block_for(eddy_vm *vm, const eddy_vm_call *call, uint32_t new
     eddy_block *block =
         eddy_block_acquire(&vm->issuer_arguments, (uint32_t)call->operand_count, new_count, call->argument_bytes);
     if (!block)
-        eddy_fail(EDDY_OUT_OF_MEMORY, eddy_vm_call_name(call), call->address, "%s: no memory for %lld operands", eddy_vm_call_name(call),
+        eddy_fail(EDDY_OUT_OF_MEMORY, eddy_vm_call_origin(call), "no memory for %lld operands",
                   (long long)call->operand_count);
     else if (call->argument_bytes > 0)
         memcpy(block->arguments, call->arguments, call->argument_bytes);
@@ -432,8 +431,7 @@ static eddy_status write_call(eddy_vm *vm, const eddy_vm_call *call, const resol
 }
 
 static eddy_status fail_numbers(const eddy_vm_call *call) {
-    return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_vm_call_name(call), call->address, "%s: no memory for a storage number",
-                     eddy_vm_call_name(call));
+    return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_vm_call_origin(call), "no memory for a storage number");
 }
 
 /* Lock: submission. Writes the call to the ring once there is room below the marks. */
@@ -494,10 +492,10 @@ static eddy_status submit_locked(eddy_vm *vm, eddy_vm_call *call) {
 eddy_status eddy_vm_submit(eddy_vm *vm, eddy_vm_call *call) {
     eddy_status status = try_enter(vm);
     if (EDDY_UNLIKELY(status != EDDY_OK))
-        return refuse(status, eddy_vm_call_name(call), call->address);
+        return refuse(status, eddy_vm_call_origin(call));
     status = submit_locked(vm, call);
     eddy_vm_leave(vm);
     if (EDDY_UNLIKELY(vm->syncs_each_op) && status == EDDY_OK)
-        eddy_vm_drain(vm, call->address);
+        eddy_vm_drain(vm, (eddy_origin){"sync", call->address});
     return status;
 }

@@ -104,7 +104,7 @@ static void fini_memory(eddy_vm *vm) {
 eddy_status eddy_vm_create(const eddy_runtime_options *options, eddy_vm **result) {
     eddy_vm *vm = eddy_memory_acquire_zeroed(sizeof(*vm), EDDY_MEMORY_RUNTIME);
     if (!vm)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, "runtime_create", NULL, "runtime_create: no memory");
+        return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){"runtime_create", NULL}, "no memory");
     init_options(vm, options);
     eddy_lock_init(&vm->submission, EDDY_RANK_SUBMISSION);
     eddy_lock_init(&vm->waiters.lock, EDDY_RANK_LEAF);
@@ -115,7 +115,7 @@ eddy_status eddy_vm_create(const eddy_runtime_options *options, eddy_vm **result
         eddy_service_destroy(vm, EDDY_SLEEP_FOREVER);
         fini_memory(vm);
         eddy_memory_release(vm, sizeof(*vm), EDDY_MEMORY_RUNTIME);
-        return eddy_fail(EDDY_OUT_OF_MEMORY, "runtime_create", NULL, "runtime_create: no memory");
+        return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){"runtime_create", NULL}, "no memory");
     }
     start_threads(vm);
     eddy_starved_share(vm);
@@ -272,15 +272,15 @@ eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_t bytes, void 
                                    eddy_storage_number *storage) {
     eddy_borrow *borrow = eddy_memory_acquire(sizeof(*borrow), EDDY_MEMORY_RUNTIME);
     if (!borrow)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, "from_buffer", NULL, "from_buffer: no memory");
+        return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){"from_buffer", NULL}, "no memory");
     *borrow = (eddy_borrow){.item = {.run = call_deleter}, .release = release, .context = context};
-    eddy_status status = eddy_vm_enter(vm, "from_buffer", NULL);
+    eddy_status status = eddy_vm_enter(vm, (eddy_origin){"from_buffer", NULL});
     if (status == EDDY_OK) {
-        status = eddy_service_start(vm, "from_buffer", NULL);
+        status = eddy_service_start(vm, (eddy_origin){"from_buffer", NULL});
         if (status == EDDY_OK) {
             status = storage_adopt(vm, data, bytes, borrow, storage);
             if (status != EDDY_OK)
-                eddy_fail(status, "from_buffer", NULL, "from_buffer: no memory for a storage number");
+                eddy_fail(status, (eddy_origin){"from_buffer", NULL}, "no memory for a storage number");
         }
         eddy_vm_leave(vm);
     }
@@ -298,12 +298,12 @@ static eddy_status create_in_turn(eddy_vm *vm, int64_t bytes, eddy_storage_numbe
                          .arguments = &bytes,
                          .argument_bytes = sizeof(bytes),
                          .cost_ps = EDDY_CALLER_RUN_PS + 1};
-    eddy_vm_wait wait = {EDDY_SLEEP_FOREVER, "from_data", NULL};
+    eddy_vm_wait wait = {EDDY_SLEEP_FOREVER, {"from_data", NULL}};
     eddy_status status = eddy_vm_submit(vm, &call);
     if (status != EDDY_OK)
         return status;
     eddy_status waited = eddy_vm_wait_storage(vm, target.storage, &wait);
-    status = eddy_vm_enter(vm, "from_data", NULL);
+    status = eddy_vm_enter(vm, (eddy_origin){"from_data", NULL});
     if (status != EDDY_OK)
         return status;
     if (waited == EDDY_OK) {
@@ -324,7 +324,7 @@ static bool may_take_at_once(eddy_vm *vm, int64_t bytes) {
 }
 
 eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage, void **data) {
-    eddy_status status = eddy_vm_enter(vm, "from_data", NULL);
+    eddy_status status = eddy_vm_enter(vm, (eddy_origin){"from_data", NULL});
     if (status != EDDY_OK)
         return status;
     /* The service thread waits for nothing. */
@@ -340,7 +340,7 @@ eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_numb
     if (status != EDDY_OK && may_wait)
         return create_in_turn(vm, bytes, storage, data);
     if (status != EDDY_OK)
-        return eddy_fail(status, "from_data", NULL, "from_data: no memory for %lld bytes", (long long)bytes);
+        return eddy_fail(status, (eddy_origin){"from_data", NULL}, "no memory for %lld bytes", (long long)bytes);
     *data = memory;
     return EDDY_OK;
 }
@@ -396,7 +396,7 @@ eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
 }
 
 int64_t eddy_vm_trim(eddy_vm *vm) {
-    if (eddy_vm_enter(vm, "trim", NULL) != EDDY_OK)
+    if (eddy_vm_enter(vm, (eddy_origin){"trim", NULL}) != EDDY_OK)
         return 0;
     eddy_blocks_cache_flush(&vm->issuer_cache);
     eddy_blocks_cache_flush(&vm->issuer_arguments);

@@ -8,6 +8,7 @@
 #define EDDY_VM_VM_H
 
 #include <base/assert.h>
+#include <base/call_site.h>
 #include <base/lifo.h>
 #include <eddy/options.h>
 #include <eddy/shape.h>
@@ -145,12 +146,11 @@ bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint3
 /* ---- waiting and reading ----
  * Errors found late (poison) are returned and recorded in the thread's slot, with the record of their root. A timeout is
  * in ns, EDDY_FOREVER for none; 0 asks without waiting. TIMED_OUT, WOULD_DEADLOCK, SHUT_DOWN, FORKED as DESIGN says.
- * `op` names the public function for the error record. */
+ * `origin` is the public call, for the error record. */
 
 typedef struct eddy_vm_wait {
     int64_t timeout_ns;
-    const char *op;
-    const void *address;
+    eddy_origin origin;
 } eddy_vm_wait;
 
 /* True when everything submitted on the storage has retired. Never blocks. */
@@ -180,11 +180,11 @@ void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend, bool failed); /* a VM tha
  * reads and writes) the storage; status is the poison's where the storage is poisoned (data is NULL then). */
 typedef void eddy_vm_access_fn(void *context, void *data, int64_t bytes, const eddy_error *error);
 EDDY_MUST_USE eddy_status eddy_vm_access(eddy_vm *vm, eddy_storage_number storage, bool is_mut,
-                                         eddy_vm_access_fn *callback, void *context, const void *address);
+                                         eddy_vm_access_fn *callback, void *context, eddy_origin origin);
 
 /* An ordered write that clears SKIPPED (never TORN, never a plain poison) from storages whose record was seen. */
 EDDY_MUST_USE eddy_status eddy_vm_recover(eddy_vm *vm, const eddy_storage_number *storages, int64_t count,
-                                          const void *address);
+                                          eddy_origin origin);
 
 /* The storage's poison, once everything submitted on it has retired; OK when healthy. Fills *error. */
 EDDY_MUST_USE eddy_status eddy_vm_poison(eddy_vm *vm, eddy_storage_number storage, const eddy_vm_wait *wait,
@@ -203,17 +203,17 @@ EDDY_MUST_USE eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, in
 void eddy_vm_stream_retain(eddy_vm_stream *stream);
 void eddy_vm_stream_release(eddy_vm_stream *stream); /* what was submitted still runs */
 /* A new event, passed once all that was submitted to the stream before has retired. NULL stream: the default one. */
-EDDY_MUST_USE eddy_status eddy_vm_event_record(eddy_vm *vm, eddy_vm_stream *stream, const void *address,
+EDDY_MUST_USE eddy_status eddy_vm_event_record(eddy_vm *vm, eddy_vm_stream *stream, eddy_origin origin,
                                                eddy_vm_event **event);
 void eddy_vm_event_release(eddy_vm_event *event);
 bool eddy_vm_event_query(eddy_vm_event *event);
 EDDY_MUST_USE eddy_status eddy_vm_event_wait(eddy_vm_event *event, const eddy_vm_wait *wait);
 /* What is submitted to `stream` from now on runs after the event. Returns at once. */
 EDDY_MUST_USE eddy_status eddy_vm_stream_wait(eddy_vm *vm, eddy_vm_stream *stream, eddy_vm_event *event,
-                                              const void *address);
+                                              eddy_origin origin);
 /* A no-op on `stream` ordered as a read of the storages: moves their last-used stream forward. */
 EDDY_MUST_USE eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream, const eddy_storage_number *storages,
-                                        int64_t count, const void *address);
+                                        int64_t count, eddy_origin origin);
 
 /* ---- life ---- */
 

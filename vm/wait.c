@@ -137,7 +137,7 @@ static const char *deadlock_reason(void) {
 }
 
 static eddy_status fail_wait(eddy_status status, const eddy_vm_wait *wait) {
-    return eddy_fail(status, wait->op, wait->address, "%s: %s%s", wait->op, eddy_status_text(status),
+    return eddy_fail(status, wait->origin, "%s%s", eddy_status_text(status),
                      status == EDDY_WOULD_DEADLOCK ? deadlock_reason() : "");
 }
 
@@ -181,10 +181,10 @@ static void result_from_storage(const eddy_storage *storage, const eddy_wait_arg
  * waiter is DONE and the caller recycles it. */
 static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, eddy_waiter *waiter,
                                    const eddy_vm_wait *wait) {
-    submission->op = wait->op;
-    submission->instruction.address = wait->address;
+    submission->op = wait->origin.op;
+    submission->instruction.address = wait->origin.address;
     int64_t deadline_ns = submission->deadline_ns = eddy_clock_deadline(wait->timeout_ns);
-    eddy_status status = eddy_marks_wait_for_waits(vm, wait->op, wait->address, deadline_ns);
+    eddy_status status = eddy_marks_wait_for_waits(vm, wait->origin, deadline_ns);
     if (status == EDDY_OK)
         status = eddy_vm_write(vm, submission);
     if (status == EDDY_TIMED_OUT)
@@ -196,9 +196,9 @@ static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, edd
         eddy_waiter_recycle(&vm->waiters, waiter);
         return status;
     }
-    eddy_trace_begin(EDDY_TRACE_WAIT, wait->op, submission->instruction.sequence);
+    eddy_trace_begin(EDDY_TRACE_WAIT, wait->origin.op, submission->instruction.sequence);
     status = eddy_vm_wait_for(vm, waiter, before, deadline_ns);
-    eddy_trace_end(EDDY_TRACE_WAIT, wait->op, submission->instruction.sequence);
+    eddy_trace_end(EDDY_TRACE_WAIT, wait->origin.op, submission->instruction.sequence);
     if (status != EDDY_OK)
         return fail_wait(status, wait);
     if (waiter->status != EDDY_OK) {
@@ -213,7 +213,7 @@ static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, edd
 static eddy_waiter *waiter_for(eddy_vm *vm, const eddy_vm_wait *wait) {
     eddy_waiter *waiter = eddy_waiter_acquire(&vm->waiters);
     if (!waiter) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, wait->op, wait->address, "%s: no memory to wait", wait->op);
+        eddy_fail(EDDY_OUT_OF_MEMORY, wait->origin, "no memory to wait");
         return NULL;
     }
     waiter->thread = eddy_vm_thread_number();
@@ -222,7 +222,7 @@ static eddy_waiter *waiter_for(eddy_vm *vm, const eddy_vm_wait *wait) {
 
 /* Enters the lock for a call that waits in any case; ended by eddy_vm_inside_end. */
 static eddy_status enter_with_waiter(eddy_vm *vm, const eddy_vm_wait *wait, eddy_waiter **waiter) {
-    eddy_status status = eddy_vm_enter(vm, wait->op, wait->address);
+    eddy_status status = eddy_vm_enter(vm, wait->origin);
     if (status != EDDY_OK)
         return status;
     eddy_engine_issuer_waits(vm, true);
@@ -237,7 +237,7 @@ static eddy_status enter_with_waiter(eddy_vm *vm, const eddy_vm_wait *wait, eddy
 
 static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_arguments *arguments,
                            const eddy_vm_wait *wait, wait_result *result) {
-    eddy_status status = eddy_vm_enter(vm, wait->op, wait->address);
+    eddy_status status = eddy_vm_enter(vm, wait->origin);
     if (status != EDDY_OK)
         return status;
     eddy_engine_issuer_waits(vm, true);
@@ -276,7 +276,7 @@ static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_ar
 }
 
 bool eddy_vm_is_ready(eddy_vm *vm, eddy_storage_number number) {
-    if (eddy_vm_enter(vm, "is_ready", NULL) != EDDY_OK)
+    if (eddy_vm_enter(vm, (eddy_origin){"is_ready", NULL}) != EDDY_OK)
         return false;
     bool is_ready = eddy_storage_is_idle(eddy_vm_storage(vm, number));
     eddy_vm_leave(vm);
@@ -419,8 +419,8 @@ static eddy_status wait_for_all(eddy_vm *vm, const eddy_vm_wait *wait) {
     return status;
 }
 
-void eddy_vm_drain(eddy_vm *vm, const void *address) {
-    eddy_vm_wait wait = {EDDY_SLEEP_FOREVER, "sync", address};
+void eddy_vm_drain(eddy_vm *vm, eddy_origin origin) {
+    eddy_vm_wait wait = {EDDY_SLEEP_FOREVER, origin};
     eddy_error before;
     bool had_error = eddy_error_peek(&before);
     /* Behind a lend, or inside a callback, an op stays queued in every mode: that is no error of the caller's. */
@@ -444,7 +444,7 @@ eddy_status eddy_vm_sync(eddy_vm *vm, const eddy_vm_wait *wait, eddy_error *erro
 }
 
 eddy_status eddy_vm_sync_service(eddy_vm *vm, const eddy_vm_wait *wait) {
-    eddy_status status = eddy_vm_enter(vm, wait->op, wait->address);
+    eddy_status status = eddy_vm_enter(vm, wait->origin);
     if (status != EDDY_OK)
         return status;
     eddy_vm_inside_begin(vm);

@@ -9,7 +9,7 @@ def at_door(entry, *arguments):
     """A call of a check at the door: what it checks, then what its message names."""
     joins = any(o.kind == "list" for o in entry.operands)
     inputs = "NULL, 0" if joins or not entry.operands else f"inputs, {len(entry.operands)}"
-    return f"{', '.join(arguments)}, \"{entry.name}\", address, (eddy_list){{{inputs}}})"
+    return f"{', '.join(arguments)}, origin, (eddy_list){{{inputs}}})"
 
 
 def attribute_lines(function, failure):
@@ -80,7 +80,7 @@ def input_lines(entry, failure):
         f"    const eddy_list pieces[] = {{{pieces}}};",
         f"    int64_t list_counts[] = {{{counts}}};",
         "    eddy_joined inputs;",
-        *checked(f"eddy_joined_init(&inputs, pieces, {len(entry.operands)}, \"{entry.name}\", address)", failure),
+        *checked(f"eddy_joined_init(&inputs, pieces, {len(entry.operands)}, origin)", failure),
     ], "inputs.items", "inputs.count", "list_counts"
 
 
@@ -88,7 +88,7 @@ def body(function):
     entry = function.entry
     failure = "NULL" if function.returns_tensor else "checked"
     joins = any(o.kind == "list" for o in entry.operands)
-    lines = ["    const void *address = EDDY_CALL_ADDRESS();"]
+    lines = [f"    eddy_origin origin = EDDY_ORIGIN(\"{entry.name}\");"]
     setup, inputs, count, list_counts = input_lines(entry, failure)
     arguments = "&arguments" if entry.arguments else "NULL"
     filled = attribute_lines(function, failure) if entry.arguments else []
@@ -97,9 +97,9 @@ def body(function):
     options = {o.type for o in option_fields(entry, function.form)}
     is_simple = function.returns_tensor and not joins and list_counts == "NULL" and not options & {"device", "generator"}
     if is_simple:
-        return lines + [f"    return eddy_interpreter_apply_one(&eddy_op_{entry.name}, {inputs}, {count}, {arguments}, address);"]
+        return lines + [f"    return eddy_interpreter_apply_one(&eddy_op_{entry.name}, {inputs}, {count}, {arguments}, origin.address);"]
     fields = [f".op = &eddy_op_{entry.name}", f".inputs = {inputs}", f".input_count = {count}", f".list_counts = {list_counts}",
-              f".attributes = {arguments}", ".address = address"]
+              f".attributes = {arguments}", ".address = origin.address"]
     if "device" in options:
         lines += ["    eddy_device device = {0};", "    if (EDDY_HAS_OPTION(options, device))", "        device = options->device;"]
         fields.append(".device = device.kind == EDDY_DEVICE_DEFAULT ? NULL : &device")

@@ -48,5 +48,5 @@ const eddy_axes *eddy_gradient_axes(uint32_t mask, eddy_axes *axes) {
 }
 
 eddy_status eddy_gradient_refuse(const eddy_gradient_call *call, const char *what) {
-    return eddy_fail(EDDY_UNSUPPORTED, call->op->name, NULL, "%s: its gradient does not know %s", call->op->name, what);
+    return eddy_fail(EDDY_UNSUPPORTED, (eddy_origin){call->op->name, NULL}, "its gradient does not know %s", what);
 }

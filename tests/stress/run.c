@@ -11,7 +11,7 @@ static _Noreturn void differ(const program_run *run, int step, const char *what,
     abort();
 }
 
-static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, "stress", NULL};
+static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, {"stress", NULL}};
 
 /* ---- fakes ---- */
 
@@ -171,10 +171,10 @@ static void release(program_run *run, eddy_storage_number storage) {
 
 static void order_streams(program_run *run, int index, const program_step *step) {
     eddy_vm_event *event;
-    if (eddy_vm_event_record(run->vm, run->streams[step->stream], NULL, &event) != EDDY_OK)
+    if (eddy_vm_event_record(run->vm, run->streams[step->stream], (eddy_origin){"test", NULL}, &event) != EDDY_OK)
         differ(run, index, "event", 0, 1);
     int other = (step->stream + 1 + (int)(step->seed % (PROGRAM_STREAMS - 1))) % PROGRAM_STREAMS;
-    if (eddy_vm_stream_wait(run->vm, run->streams[other], event, NULL) != EDDY_OK)
+    if (eddy_vm_stream_wait(run->vm, run->streams[other], event, (eddy_origin){"test", NULL}) != EDDY_OK)
         differ(run, index, "stream wait", 0, 1);
     eddy_vm_event_release(event);
 }
@@ -204,7 +204,7 @@ void program_run_step(program_run *run, int index) {
         break;
     case STEP_RECOVER:
         check_slot(run, index, step->target);
-        if (eddy_vm_recover(run->vm, &run->storages[step->target], 1, NULL) != EDDY_OK)
+        if (eddy_vm_recover(run->vm, &run->storages[step->target], 1, (eddy_origin){"test", NULL}) != EDDY_OK)
             differ(run, index, "recover", 0, 1);
         break;
     case STEP_SYNC:

@@ -15,7 +15,7 @@
 
 #define COST_WORKER INT64_C(100000000)
 
-static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, "stress", NULL};
+static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, {"stress", NULL}};
 
 /* A clean refusal: OUT_OF_MEMORY, with its record in the thread's slot. */
 static bool is_refused(eddy_status status) {
@@ -142,16 +142,16 @@ static bool play(fault_script *script) {
     eddy_status status = eddy_vm_stream_create(vm, true, 0, &stream);
     if (is_refused(status))
         must(eddy_vm_stream_create(vm, true, 0, &stream) == EDDY_OK);
-    INSIST(eddy_vm_event_record(vm, NULL, NULL, &event));
-    INSIST(eddy_vm_stream_wait(vm, stream, event, NULL));
+    INSIST(eddy_vm_event_record(vm, NULL, (eddy_origin){"test", NULL}, &event));
+    INSIST(eddy_vm_stream_wait(vm, stream, event, (eddy_origin){"test", NULL}));
     INSIST(eddy_vm_event_wait(event, &forever));
     eddy_storage_number both[2] = {a, by_hand};
-    INSIST(eddy_vm_touch(vm, stream, both, 2, NULL));
+    INSIST(eddy_vm_touch(vm, stream, both, 2, (eddy_origin){"test", NULL}));
     script->stream = stream;
     eddy_storage_number c = make(script, a, 8, 32, false);
     eddy_storage_number d = make(script, c, 9, 32, false);
     script->stream = NULL;
-    INSIST(eddy_vm_access(vm, a, false, note_called, script, NULL));
+    INSIST(eddy_vm_access(vm, a, false, note_called, script, (eddy_origin){"test", NULL}));
 
     eddy_vm_lend *lend;
     status = eddy_vm_lend_begin(vm, by_hand, true, &forever, &data, &lend);
@@ -179,7 +179,7 @@ static bool play(fault_script *script) {
     status = eddy_vm_late_shape(vm, late, &forever, &shape);
     eddy_error_take(NULL);
     must(status == EDDY_OK ? shape.dims[0] == 4 : status == EDDY_OUT_OF_MEMORY);
-    INSIST(eddy_vm_recover(vm, &borrowed, 1, NULL));
+    INSIST(eddy_vm_recover(vm, &borrowed, 1, (eddy_origin){"test", NULL}));
     status = eddy_vm_sync(vm, &forever, NULL);
     if (status != EDDY_OK) {
         must(status == EDDY_OUT_OF_MEMORY);

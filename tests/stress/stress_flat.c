@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <vm/vm.h>
 
-static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, "stress", NULL};
+static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, {"stress", NULL}};
 
 /* ---- links that are used again, so that the stress itself takes nothing from the door ---- */
 

@@ -18,7 +18,7 @@
 
 #define COST_WORKER INT64_C(10000000000)
 
-static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, "stress", NULL};
+static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, {"stress", NULL}};
 
 static eddy_vm *create(const eddy_runtime_options *options) {
     eddy_vm *vm;
@@ -147,7 +147,7 @@ static void *use_until_refused(void *context) {
                     eddy_vm_lend_end(vm, lend, false);
                 break;
             case 3:
-                status = eddy_vm_event_record(vm, NULL, NULL, &event);
+                status = eddy_vm_event_record(vm, NULL, (eddy_origin){"test", NULL}, &event);
                 if (status == EDDY_OK) {
                     status = eddy_vm_event_wait(event, &forever);
                     eddy_vm_event_release(event);

@@ -24,8 +24,9 @@
 /* A test that hangs is ended by the alarm. */
 #define SESSION_SECONDS 60
 
-static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, "test", NULL};
-static const eddy_vm_wait at_once = {0, "test", NULL};
+static const eddy_origin test_origin = {"test", NULL};
+static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, {"test", NULL}};
+static const eddy_vm_wait at_once = {0, {"test", NULL}};
 
 /* ---- latches ---- */
 

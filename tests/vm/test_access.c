@@ -34,7 +34,7 @@ static void note(void *context, void *data, int64_t bytes, const eddy_error *err
 }
 
 static void call_back(vm_session *session, eddy_storage_number storage, bool is_mut, seen *noted) {
-    cr_assert_eq(eddy_vm_access(session->vm, storage, is_mut, note, noted, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_access(session->vm, storage, is_mut, note, noted, test_origin), EDDY_OK);
 }
 
 Test(access, a_reading_callback_gets_the_bytes_on_the_service_thread) {
@@ -139,7 +139,7 @@ Test(access, no_service_thread_to_be_had_is_no_hang) {
     eddy_storage_number a = session_make(&session, 1);
     eddy_thread_fail_at(0, 1000);
     seen noted = {0};
-    if (eddy_vm_access(session.vm, a, true, note, &noted, NULL) == EDDY_OK) {
+    if (eddy_vm_access(session.vm, a, true, note, &noted, test_origin) == EDDY_OK) {
         cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &forever), EDDY_OK);
         cr_assert_eq(noted.calls, 1);
     } else {
@@ -157,7 +157,7 @@ Test(access, a_callback_of_a_released_vm_is_refused) {
     eddy_storage_number a = session_make(&session, 1);
     cr_assert_eq(eddy_vm_close(session.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
     seen noted = {0};
-    cr_assert_eq(eddy_vm_access(session.vm, a, true, note, &noted, NULL), EDDY_SHUT_DOWN);
+    cr_assert_eq(eddy_vm_access(session.vm, a, true, note, &noted, test_origin), EDDY_SHUT_DOWN);
     taken_error();
     eddy_vm_destroy(session.vm);
     cr_assert_eq(noted.calls, 0);

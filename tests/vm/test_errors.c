@@ -6,7 +6,8 @@ static eddy_errors errors;
 
 static void add(uint64_t sequence) {
     eddy_error error;
-    eddy_error_fill(&error, EDDY_OUT_OF_RANGE, "op", NULL, sequence, "failure %llu", (unsigned long long)sequence);
+    eddy_error_fill(&error, EDDY_OUT_OF_RANGE, (eddy_origin){"op", NULL}, sequence, "failure %llu",
+                    (unsigned long long)sequence);
     eddy_errors_add(&errors, &error);
 }
 

@@ -212,7 +212,7 @@ Test(interleavings, number_leak) {
 
 /* Waits that nobody waits for any more stay until what they wait for has come. */
 Test(interleavings, poll_timeout) {
-    static const eddy_vm_wait impatient = {1, "test", NULL};
+    static const eddy_vm_wait impatient = {1, {"test", NULL}};
     vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
     vm_latch latch = {0};
     eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
@@ -291,7 +291,7 @@ Test(interleavings, callback_lock) {
     eddy_storage_number a = session_make(&session, 1);
     locking_callback callback = {.lock = PTHREAD_MUTEX_INITIALIZER};
     pthread_mutex_lock(&callback.lock);
-    cr_assert_eq(eddy_vm_access(session.vm, a, true, want_lock, &callback, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_access(session.vm, a, true, want_lock, &callback, test_origin), EDDY_OK);
     latch_await(&callback.latch, 1);
     int64_t expected = value_of(1, 0);
     for (int i = 0; i < 200; i++) {
@@ -602,7 +602,7 @@ static int use_in_child(void) {
     if (eddy_vm_create(&options, &fresh.vm) != EDDY_OK)
         return 1;
     eddy_storage_number a = session_make(&fresh, 4);
-    if (eddy_vm_access(fresh.vm, a, true, note_call, &was_called, NULL) != EDDY_OK || !was_called)
+    if (eddy_vm_access(fresh.vm, a, true, note_call, &was_called, test_origin) != EDDY_OK || !was_called)
         return 2;
     return eddy_vm_wait_storage(fresh.vm, a, &forever) == EDDY_OK ? 0 : 3;
 }
@@ -623,7 +623,7 @@ Test(interleavings, fork_in_callback) {
     vm_session session = session_open_threads(2);
     eddy_storage_number a = session_make(&session, 1);
     int status = -1;
-    cr_assert_eq(eddy_vm_access(session.vm, a, true, fork_here, &status, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_access(session.vm, a, true, fork_here, &status, test_origin), EDDY_OK);
     cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &forever), EDDY_OK);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child: %d", status);
     session_release(&session, a);

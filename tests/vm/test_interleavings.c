@@ -266,7 +266,7 @@ Test(interleavings, callback_issues_and_is_refused_a_wait) {
     session_settle(&session);
     /* What the callback issues waits behind the callback itself, so its waits cannot be over. */
     issuing_callback callback = {.session = &session, .target = a};
-    cr_assert_eq(eddy_vm_access(session.vm, a, true, issue_and_wait, &callback, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_access(session.vm, a, true, issue_and_wait, &callback, test_origin), EDDY_OK);
     cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &forever), EDDY_OK);
     cr_assert_eq(callback.issued, 40);
     cr_assert_eq(callback.waited, EDDY_WOULD_DEADLOCK);
@@ -494,7 +494,7 @@ Test(interleavings, unmap_other) {
 
 /* Both the wait for a shape and the lend give up while the kernel that finds it runs, and come to it once it has. */
 Test(interleavings, map_late) {
-    static const eddy_vm_wait impatient = {1, "test", NULL};
+    static const eddy_vm_wait impatient = {1, {"test", NULL}};
     vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
     vm_latch latch = {0};
     eddy_storage_number held = session_latch(&session, &latch, 0, NULL);

@@ -82,7 +82,7 @@ Test(lend, a_wait_behind_ones_own_lend_is_refused_at_once) {
     cr_assert_eq(eddy_vm_lend_begin(session.vm, c, false, &forever, &data, &second), EDDY_WOULD_DEADLOCK);
     cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &second), EDDY_WOULD_DEADLOCK);
     cr_assert_eq(eddy_vm_sync(session.vm, &forever, NULL), EDDY_WOULD_DEADLOCK);
-    cr_assert_eq(eddy_vm_event_record(session.vm, NULL, NULL, &event), EDDY_OK);
+    cr_assert_eq(eddy_vm_event_record(session.vm, NULL, test_origin, &event), EDDY_OK);
     cr_assert_eq(eddy_vm_event_wait(event, &forever), EDDY_WOULD_DEADLOCK);
     eddy_error error = taken_error();
     cr_assert_eq(error.status, EDDY_WOULD_DEADLOCK);
@@ -156,7 +156,7 @@ typedef struct poller {
 /* Waits for a nanosecond, so many times. */
 static void *poll(void *context) {
     poller *p = context;
-    eddy_vm_wait soon = {1, "test", NULL};
+    eddy_vm_wait soon = {1, {"test", NULL}};
     for (int i = 0; i < 10; i++) {
         cr_assert_eq(eddy_vm_wait_storage(p->session->vm, p->storage, &soon), EDDY_TIMED_OUT);
         cr_assert_eq(taken_error().status, EDDY_TIMED_OUT);
@@ -233,7 +233,7 @@ Test(lend, a_lend_that_timed_out_is_not_granted_later) {
     void *data;
     eddy_vm_lend *open;
     cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &at_once, &data, &open), EDDY_TIMED_OUT);
-    eddy_vm_wait briefly = {1000000, "map", NULL};
+    eddy_vm_wait briefly = {1000000, {"map", NULL}};
     cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &briefly, &data, &open), EDDY_TIMED_OUT);
     taken_error();
     session_step(&session);
@@ -310,8 +310,8 @@ Test(lend, a_marker_behind_a_lend_does_not_count_against_the_marks) {
     int64_t *cells;
     eddy_vm_lend *open = lend(&session, a, true, &cells);
     eddy_vm_event *event;
-    cr_assert_eq(eddy_vm_event_record(session.vm, NULL, NULL, &event), EDDY_OK);
-    cr_assert_eq(eddy_vm_stream_wait(session.vm, stream, event, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_event_record(session.vm, NULL, test_origin, &event), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_wait(session.vm, stream, event, test_origin), EDDY_OK);
     session.stream = stream;
     for (int i = 0; i < 100; i++)
         session_release(&session, session_make(&session, i));

@@ -200,10 +200,10 @@ Test(marks, waits_and_events_pass_outside_the_marks) {
     pthread_t thread;
     start_thread(&thread, produce, &producer);
     await_throttled(&producer.session);
-    eddy_vm_wait briefly = {1000000, "wait", NULL};
+    eddy_vm_wait briefly = {1000000, {"wait", NULL}};
     cr_assert_eq(eddy_vm_wait_storage(producer.session.vm, producer.made[3], &briefly), EDDY_TIMED_OUT);
     eddy_vm_event *event;
-    cr_assert_eq(eddy_vm_event_record(producer.session.vm, NULL, NULL, &event), EDDY_OK);
+    cr_assert_eq(eddy_vm_event_record(producer.session.vm, NULL, test_origin, &event), EDDY_OK);
     taken_error();
     for (int i = 0; i < 12; i++)
         session_step(&producer.session);

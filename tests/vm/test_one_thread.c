@@ -78,7 +78,8 @@ static void call_again(void *context, void *data, int64_t bytes, const eddy_erro
         nested_calls->deepest = depth;
     static int calls;
     if (++calls < 10) {
-        cr_assert_eq(eddy_vm_access(nested_calls->session->vm, nested_calls->storage, true, call_again, nested_calls, NULL),
+        cr_assert_eq(eddy_vm_access(nested_calls->session->vm, nested_calls->storage, true, call_again, nested_calls,
+                                    test_origin),
                      EDDY_OK);
         session_mix_in(nested_calls->session, nested_calls->storage, 1, 0, NULL);
         nested_calls->waited = eddy_vm_wait_storage(nested_calls->session->vm, nested_calls->storage, &forever);
@@ -90,7 +91,7 @@ static void call_again(void *context, void *data, int64_t bytes, const eddy_erro
 Test(one_thread, callbacks_are_not_nested) {
     vm_session session = open_one();
     nested calls = {.session = &session, .storage = session_make(&session, 1)};
-    cr_assert_eq(eddy_vm_access(session.vm, calls.storage, true, call_again, &calls, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_access(session.vm, calls.storage, true, call_again, &calls, test_origin), EDDY_OK);
     cr_assert_eq(calls.deepest, 1);
     cr_assert_eq(calls.waited, EDDY_WOULD_DEADLOCK);
     int64_t expected = value_of(1, 0);

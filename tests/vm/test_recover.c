@@ -1,7 +1,7 @@
 #include "session.h"
 
 static void recover(vm_session *session, eddy_storage_number storage) {
-    cr_assert_eq(eddy_vm_recover(session->vm, &storage, 1, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_recover(session->vm, &storage, 1, test_origin), EDDY_OK);
 }
 
 static eddy_status wait_and_take(vm_session *session, eddy_storage_number storage, eddy_error *error) {
@@ -192,7 +192,7 @@ Test(recover, a_list_is_recovered_in_one_instruction) {
         session_mix_in(&session, parameters[i], 2, 1, &bad);
     }
     session_settle(&session);
-    cr_assert_eq(eddy_vm_recover(session.vm, parameters, COUNT, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_recover(session.vm, parameters, COUNT, test_origin), EDDY_OK);
     for (int i = 0; i < COUNT; i++) {
         cr_assert_eq(session_read(&session, parameters[i]), value_of(i, 0));
         session_release(&session, parameters[i]);

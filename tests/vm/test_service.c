@@ -52,7 +52,7 @@ Test(service, waiting_for_it_obeys_the_timeout) {
     service_piece piece = {.order = &order, .latch = &latch};
     delete_later(&session, &piece);
     latch_await(&latch, 1);
-    eddy_vm_wait briefly = {1000000, "sync", NULL};
+    eddy_vm_wait briefly = {1000000, {"sync", NULL}};
     cr_assert_eq(eddy_vm_sync_service(session.vm, &at_once), EDDY_TIMED_OUT);
     cr_assert_eq(eddy_vm_sync_service(session.vm, &briefly), EDDY_TIMED_OUT);
     cr_assert_eq(taken_error().status, EDDY_TIMED_OUT);

@@ -265,7 +265,7 @@ Test(starved, a_storage_made_in_a_callback_waits_for_nothing) {
     eddy_storage_number reader = session_latch(&session, &latch, 1, &held);
     latch_await(&latch, 1);
     hand_maker maker = {.vm = session.vm, .bytes = 5 * MB};
-    cr_assert_eq(eddy_vm_access(session.vm, small, false, make_in_callback, &maker, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_access(session.vm, small, false, make_in_callback, &maker, test_origin), EDDY_OK);
     cr_assert_eq(eddy_vm_sync_service(session.vm, &forever), EDDY_OK);
     while (!eddy_load_acquire(&maker.is_done))
         sched_yield();

@@ -2,7 +2,7 @@
 
 static eddy_vm_event *record(vm_session *session, eddy_vm_stream *stream) {
     eddy_vm_event *event;
-    cr_assert_eq(eddy_vm_event_record(session->vm, stream, NULL, &event), EDDY_OK);
+    cr_assert_eq(eddy_vm_event_record(session->vm, stream, test_origin, &event), EDDY_OK);
     return event;
 }
 
@@ -64,7 +64,7 @@ Test(stream, what_comes_after_a_stream_wait_runs_after_the_event) {
         eddy_vm_event *event = record(&session, session.held);
         session.stream = other;
         eddy_storage_number before = session_make(&session, 2);
-        cr_assert_eq(eddy_vm_stream_wait(session.vm, other, event, NULL), EDDY_OK);
+        cr_assert_eq(eddy_vm_stream_wait(session.vm, other, event, test_origin), EDDY_OK);
         eddy_storage_number after = session_make(&session, 3);
         session.stream = NULL;
         eddy_storage_number elsewhere = session_make(&session, 4);
@@ -91,10 +91,10 @@ Test(stream, gates_add_up) {
     session.stream = session.held;
     eddy_storage_number first = session_make(&session, 1);
     eddy_vm_event *event = record(&session, session.held);
-    cr_assert_eq(eddy_vm_stream_wait(session.vm, other, event, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_wait(session.vm, other, event, test_origin), EDDY_OK);
     eddy_vm_event *passed = record(&session, NULL);
     cr_assert_eq(eddy_vm_event_wait(passed, &forever), EDDY_OK);
-    cr_assert_eq(eddy_vm_stream_wait(session.vm, other, passed, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_wait(session.vm, other, passed, test_origin), EDDY_OK);
     session.stream = other;
     session.cost_ps = COST_CALLER;
     eddy_storage_number after = session_make(&session, 2);
@@ -116,7 +116,7 @@ Test(stream, a_gate_holds_back_what_the_caller_could_run_itself) {
     session.stream = session.held;
     eddy_storage_number first = session_make(&session, 1);
     eddy_vm_event *event = record(&session, session.held);
-    cr_assert_eq(eddy_vm_stream_wait(session.vm, NULL, event, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_wait(session.vm, NULL, event, test_origin), EDDY_OK);
     session.stream = NULL;
     eddy_storage_number after = session_make(&session, 2);
     cr_assert_not(eddy_vm_is_ready(session.vm, after));
@@ -134,13 +134,13 @@ Test(stream, a_touch_reads_on_its_stream) {
     cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, &other), EDDY_OK);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 1);
-    cr_assert_eq(eddy_vm_touch(session.vm, other, &a, 1, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_touch(session.vm, other, &a, 1, test_origin), EDDY_OK);
     eddy_vm_event *event = record(&session, other);
     cr_assert_not(eddy_vm_event_query(event));
     session_step(&session);
     cr_assert_eq(eddy_vm_event_wait(event, &forever), EDDY_OK, "the touch was in its way");
     cr_assert_eq(session_read(&session, a), value_of(1, 0));
-    cr_assert_eq(eddy_vm_touch(session.vm, NULL, &a, 0, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_touch(session.vm, NULL, &a, 0, test_origin), EDDY_OK);
     eddy_vm_event_release(event);
     session_release(&session, a);
     eddy_vm_stream_release(other);
@@ -228,7 +228,7 @@ Test(stream, an_event_may_be_released_after_a_wait_on_it_timed_out) {
 Test(stream, an_event_of_another_vm_is_refused) {
     vm_session session = session_open_threads(2), other = session_open_threads(2);
     eddy_vm_event *event = record(&other, NULL);
-    cr_assert_eq(eddy_vm_stream_wait(session.vm, NULL, event, NULL), EDDY_RUNTIME_MISMATCH);
+    cr_assert_eq(eddy_vm_stream_wait(session.vm, NULL, event, test_origin), EDDY_RUNTIME_MISMATCH);
     cr_assert_eq(taken_error().status, EDDY_RUNTIME_MISMATCH);
     eddy_vm_event_release(event);
     cr_assert_eq(eddy_vm_close(other.vm, EDDY_SLEEP_FOREVER), EDDY_OK);

@@ -134,8 +134,8 @@ Test(vm, calls_on_a_closed_one_are_refused) {
     eddy_storage_number b;
     cr_assert_eq(eddy_vm_storage_create(session.vm, 8, &b, &data), EDDY_SHUT_DOWN);
     cr_assert_eq(eddy_vm_storage_borrow(session.vm, &error, 8, free, NULL, &b), EDDY_SHUT_DOWN);
-    cr_assert_eq(eddy_vm_recover(session.vm, &a, 1, NULL), EDDY_SHUT_DOWN);
-    cr_assert_eq(eddy_vm_touch(session.vm, NULL, &a, 1, NULL), EDDY_SHUT_DOWN);
+    cr_assert_eq(eddy_vm_recover(session.vm, &a, 1, test_origin), EDDY_SHUT_DOWN);
+    cr_assert_eq(eddy_vm_touch(session.vm, NULL, &a, 1, test_origin), EDDY_SHUT_DOWN);
     eddy_vm_stream *stream;
     cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, &stream), EDDY_SHUT_DOWN);
     taken_error();
@@ -238,7 +238,7 @@ static int child_of_fork(vm_session *session, eddy_storage_number a, eddy_vm_eve
         return 3;
     if (eddy_vm_sync_service(vm, &forever) != EDDY_FORKED || eddy_vm_event_wait(event, &forever) != EDDY_FORKED)
         return 4;
-    if (eddy_vm_event_record(vm, NULL, NULL, &made) != EDDY_FORKED ||
+    if (eddy_vm_event_record(vm, NULL, test_origin, &made) != EDDY_FORKED ||
         eddy_vm_storage_create(vm, 8, &b, &data) != EDDY_FORKED || eddy_vm_is_ready(vm, a))
         return 5;
     session_release(session, a);
@@ -289,7 +289,7 @@ Test(vm, a_forked_child_is_refused_everywhere_and_may_make_a_new_one) {
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 1);
     eddy_vm_event *event;
-    cr_assert_eq(eddy_vm_event_record(session.vm, session.held, NULL, &event), EDDY_OK);
+    cr_assert_eq(eddy_vm_event_record(session.vm, session.held, test_origin, &event), EDDY_OK);
     vm_latch latch = {0};
     lock_holder holder = {session.vm, &latch};
     pthread_t thread;

@@ -50,7 +50,7 @@ Test(wait, a_timeout_of_zero_asks_and_queues_nothing) {
 Test(wait, a_short_timeout_ends_and_its_waiter_is_given_back) {
     eddy_storage_number a;
     vm_session session = open_held(&a);
-    eddy_vm_wait briefly = {SHORT_NS, "read", (const void *)&session};
+    eddy_vm_wait briefly = {SHORT_NS, {"read", &session}};
     int64_t value = 77;
     for (int i = 0; i < 5; i++) {
         int64_t begin = eddy_clock_ns();
@@ -76,7 +76,7 @@ static int64_t test_clock(void) {
 
 static void *wait_an_hour(void *context) {
     vm_session *session = context;
-    eddy_vm_wait hour = {INT64_C(3600000000000), "wait", NULL};
+    eddy_vm_wait hour = {INT64_C(3600000000000), {"wait", NULL}};
     return (void *)(intptr_t)eddy_vm_wait_storage(session->vm, (eddy_storage_number)session->cost_ps, &hour);
 }
 
@@ -89,7 +89,7 @@ Test(wait, the_timeout_covers_the_wait_for_room_in_the_ring) {
     eddy_storage_number a = session_make(&session, 0);
     for (int i = 1; eddy_ring_has_room(&session.vm->ring, EDDY_RECORD_LINES_MAX + 2); i++)
         session_overwrite(&session, a, i);
-    eddy_vm_wait soon = {1000000, "test", NULL};
+    eddy_vm_wait soon = {1000000, {"test", NULL}};
     cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &soon), EDDY_TIMED_OUT);
     cr_assert_eq(eddy_vm_sync(session.vm, &soon, NULL), EDDY_TIMED_OUT);
     eddy_error error = taken_error();
@@ -206,7 +206,7 @@ Test(wait, a_waiting_thread_is_no_further_thread_in_kernels) {
     start_thread(&thread, read_it, &other);
     while (eddy_vm_counters_read(session.vm).submitted < 4)
         sched_yield();
-    eddy_vm_wait briefly = {SHORT_NS, "wait", NULL};
+    eddy_vm_wait briefly = {SHORT_NS, {"wait", NULL}};
     cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &briefly), EDDY_TIMED_OUT);
     taken_error();
     latch_open(&latch);
@@ -235,7 +235,7 @@ Test(wait, kernels_meant_for_workers_are_not_run_by_a_waiting_thread) {
                          .cost_ps = COST_CALLER,
                          .place = EDDY_PLACE_WORKER};
     cr_assert_eq(eddy_vm_submit(session.vm, &call), EDDY_OK);
-    eddy_vm_wait briefly = {SHORT_NS, "wait", NULL};
+    eddy_vm_wait briefly = {SHORT_NS, {"wait", NULL}};
     cr_assert_eq(eddy_vm_wait_storage(session.vm, operand.storage, &briefly), EDDY_TIMED_OUT);
     taken_error();
     latch_open(&latch);
@@ -299,7 +299,7 @@ Test(wait, every_wait_on_a_closed_vm_is_refused_and_leaks_nothing) {
     vm_session session = session_open_threads(2);
     eddy_storage_number a = session_make(&session, 1);
     eddy_vm_event *event;
-    cr_assert_eq(eddy_vm_event_record(session.vm, NULL, NULL, &event), EDDY_OK);
+    cr_assert_eq(eddy_vm_event_record(session.vm, NULL, test_origin, &event), EDDY_OK);
     cr_assert_eq(eddy_vm_close(session.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
     int64_t value;
     eddy_shape shape;
@@ -314,8 +314,8 @@ Test(wait, every_wait_on_a_closed_vm_is_refused_and_leaks_nothing) {
     cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &lend), EDDY_SHUT_DOWN);
     cr_assert_eq(eddy_vm_sync(session.vm, &forever, NULL), EDDY_SHUT_DOWN);
     cr_assert_eq(eddy_vm_sync_service(session.vm, &forever), EDDY_SHUT_DOWN);
-    cr_assert_eq(eddy_vm_event_record(session.vm, NULL, NULL, &other), EDDY_SHUT_DOWN);
-    cr_assert_eq(eddy_vm_stream_wait(session.vm, NULL, event, NULL), EDDY_SHUT_DOWN);
+    cr_assert_eq(eddy_vm_event_record(session.vm, NULL, test_origin, &other), EDDY_SHUT_DOWN);
+    cr_assert_eq(eddy_vm_stream_wait(session.vm, NULL, event, test_origin), EDDY_SHUT_DOWN);
     cr_assert_eq(eddy_vm_event_wait(event, &forever), EDDY_OK, "it has passed");
     cr_assert_not(eddy_vm_is_ready(session.vm, a));
     cr_assert_eq(eddy_vm_trim(session.vm), 0);
