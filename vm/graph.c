@@ -87,7 +87,7 @@ static void live_remove(eddy_vm *vm, eddy_node *node) {
 
 /* Whether everything a marker counts has retired. */
 static bool marker_is_first(const eddy_vm *vm, const eddy_node *node) {
-    if (node->instruction.kind == EDDY_KIND_BARRIER)
+    if (eddy_instruction_has(&node->instruction, EDDY_KIND_ENDS_ALL))
         return vm->engine.live_head == node;
     return node->stream->live_head == node;
 }
@@ -97,8 +97,9 @@ static bool marker_is_first(const eddy_vm *vm, const eddy_node *node) {
 /* No edge is needed where one in-order queue holds both, or will: where the earlier is not dispatched yet, each that was linked between
  * them waits for the one before, and so does the later (link_ordered). */
 static bool queue_orders(const eddy_node *source, const eddy_node *node) {
-    return source->stream == node->stream && node->stream->is_ordered && source->instruction.kind == EDDY_KIND_CALL &&
-           node->instruction.kind == EDDY_KIND_CALL;
+    return source->stream == node->stream && node->stream->is_ordered &&
+           eddy_instruction_has(&source->instruction, EDDY_KIND_IS_QUEUED) &&
+           eddy_instruction_has(&node->instruction, EDDY_KIND_IS_QUEUED);
 }
 
 static void edge_made(eddy_vm *vm, const eddy_node *source, eddy_node *node) {
@@ -193,42 +194,37 @@ static void link_uses(eddy_vm *vm, eddy_node *node, bool writes) {
     }
 }
 
-/* Kinds that take part in the order of their stream; the rest (waits, lends) hang on storages alone. */
-static bool is_streamed(eddy_instruction_kind kind) {
-    return kind == EDDY_KIND_CALL || kind == EDDY_KIND_EVENT || kind == EDDY_KIND_GATE || kind == EDDY_KIND_TOUCH;
-}
-
-static void link_ordered(eddy_vm *vm, eddy_node *node, bool is_call) {
+static void link_ordered(eddy_vm *vm, eddy_node *node) {
     eddy_vm_stream *stream = node->stream;
+    bool is_queued = eddy_instruction_has(&node->instruction, EDDY_KIND_IS_QUEUED);
     /* Behind the last one that is not in the queue yet. What is no call does not go through the queue: it waits until all
      * before it has retired, and what comes after waits for it. */
     if (stream->undispatched)
         wait_for_node(vm, node, EDDY_ORDER_STREAM, stream->undispatched,
-                      is_call && stream->undispatched->instruction.kind == EDDY_KIND_CALL);
+                      is_queued && eddy_instruction_has(&stream->undispatched->instruction, EDDY_KIND_IS_QUEUED));
     stream->undispatched = node;
-    node->is_marker = !is_call;
+    node->is_marker = !is_queued;
+}
+
+static void link_unordered(eddy_vm *vm, eddy_node *node) {
+    eddy_vm_stream *stream = node->stream;
+    if (stream->gate)
+        wait_for_node(vm, node, EDDY_ORDER_GATE, stream->gate, false);
+    if (eddy_instruction_has(&node->instruction, EDDY_KIND_GATES_STREAM))
+        stream->gate = node;
+    node->is_marker = eddy_instruction_has(&node->instruction, EDDY_KIND_ENDS_STREAM);
 }
 
 static void link_stream(eddy_vm *vm, eddy_node *node) {
-    eddy_vm_stream *stream = node->stream;
-    eddy_instruction_kind kind = (eddy_instruction_kind)node->instruction.kind;
-    if (kind == EDDY_KIND_BARRIER)
+    const eddy_instruction *instruction = &node->instruction;
+    if (eddy_instruction_has(instruction, EDDY_KIND_ENDS_ALL))
         node->is_marker = true;
-    if (is_streamed(kind)) {
-        if (stream->is_ordered) {
-            link_ordered(vm, node, kind == EDDY_KIND_CALL);
-        } else {
-            if (stream->gate)
-                wait_for_node(vm, node, EDDY_ORDER_GATE, stream->gate, false);
-            if (kind == EDDY_KIND_GATE)
-                stream->gate = node;
-            node->is_marker = kind == EDDY_KIND_EVENT;
-        }
-    }
-    eddy_vm_event *event = eddy_kind_event(&node->instruction);
+    else if (eddy_instruction_has(instruction, EDDY_KIND_IS_STREAMED))
+        node->stream->is_ordered ? link_ordered(vm, node) : link_unordered(vm, node);
+    eddy_vm_event *event = eddy_kind_event(instruction);
     if (!event)
         return;
-    if (kind == EDDY_KIND_EVENT)
+    if (eddy_instruction_has(instruction, EDDY_KIND_MAKES_EVENT))
         event->node = node;
     else if (event->node)
         wait_for_node(vm, node, EDDY_ORDER_EVENT, event->node, false);
@@ -236,11 +232,11 @@ static void link_stream(eddy_vm *vm, eddy_node *node) {
 
 /* User code decides when it ends. */
 static bool is_users(const eddy_node *node) {
-    return node->instruction.kind == EDDY_KIND_LEND || node->instruction.kind == EDDY_KIND_ACCESS;
+    return eddy_instruction_has(&node->instruction, EDDY_KIND_IS_USERS);
 }
 
 static bool is_wait(const eddy_node *node) {
-    return node->instruction.kind == EDDY_KIND_WAIT || node->instruction.kind == EDDY_KIND_BARRIER;
+    return eddy_instruction_has(&node->instruction, EDDY_KIND_IS_WAIT);
 }
 
 void eddy_graph_link(eddy_vm *vm, eddy_node *node) {
@@ -288,7 +284,7 @@ static void satisfied(eddy_vm *vm, eddy_node *node) {
 void eddy_graph_dispatched(eddy_vm *vm, eddy_node *node) {
     node->state = EDDY_NODE_DISPATCHED;
     eddy_vm_stream *stream = node->stream;
-    if (!stream->is_ordered || node->instruction.kind != EDDY_KIND_CALL)
+    if (!stream->is_ordered || !eddy_instruction_has(&node->instruction, EDDY_KIND_IS_QUEUED))
         return;
     if (stream->undispatched == node)
         stream->undispatched = NULL;
@@ -417,7 +413,7 @@ void eddy_graph_retire(eddy_vm *vm, eddy_node *node) {
 
 void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes, bool is_counted) {
     eddy_vm_stream *stream = vm->streams[instruction->stream];
-    if (stream->is_ordered || instruction->kind == EDDY_KIND_GATE)
+    if (stream->is_ordered || eddy_instruction_has(instruction, EDDY_KIND_GATES_STREAM))
         eddy_store_release(&stream->blocking_retired, eddy_load_relaxed(&stream->blocking_retired) + 1);
     eddy_store_release(&stream->retired, eddy_load_relaxed(&stream->retired) + 1);
     vm->engine.retired++;
@@ -435,7 +431,7 @@ void eddy_graph_count_finished(eddy_vm *vm, const eddy_instruction *instruction,
 
 bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction) {
     const eddy_vm_stream *stream = vm->streams[instruction->stream];
-    if (is_streamed((eddy_instruction_kind)instruction->kind) &&
+    if (eddy_instruction_has(instruction, EDDY_KIND_IS_STREAMED) &&
         (stream->is_ordered ? stream->live_head != NULL : stream->gate != NULL))
         return false;
     for (uint32_t i = 0; i < instruction->operand_count; i++) {
@@ -477,8 +473,8 @@ static bool goes_on(const graph_walk *to) {
 
 static void visit_sources(graph_walk *to, eddy_node *node) {
     if (node->is_marker) {
-        bool is_barrier = node->instruction.kind == EDDY_KIND_BARRIER;
-        for (eddy_node *n = node; n && goes_on(to); n = is_barrier ? n->live_previous : n->stream_previous)
+        bool ends_all = eddy_instruction_has(&node->instruction, EDDY_KIND_ENDS_ALL);
+        for (eddy_node *n = node; n && goes_on(to); n = ends_all ? n->live_previous : n->stream_previous)
             visit(to, n);
     }
     for (uint32_t i = 0; i < node->instruction.operand_count; i++) {

@@ -3,22 +3,9 @@
 #ifndef EDDY_VM_INSTRUCTION_H
 #define EDDY_VM_INSTRUCTION_H
 
+#include <vm/kind.h>
 #include <vm/storage.h>
 #include <vm/vm.h>
-
-typedef enum eddy_instruction_kind {
-    EDDY_KIND_PAD,      /* fills the ring's end */
-    EDDY_KIND_RELEASES, /* only releases */
-    EDDY_KIND_CALL,     /* runs a descriptor */
-    EDDY_KIND_WAIT,     /* tells a waiter, and copies a small value for it */
-    EDDY_KIND_BARRIER,  /* tells a waiter once everything before it has retired */
-    EDDY_KIND_LEND,     /* lends a storage to foreign code until the lend ends */
-    EDDY_KIND_ACCESS,   /* calls user code on the service thread */
-    EDDY_KIND_RECOVER,  /* clears SKIPPED */
-    EDDY_KIND_EVENT,    /* passes an event once what came before on its stream has retired */
-    EDDY_KIND_GATE,     /* what comes after on its stream runs after an event */
-    EDDY_KIND_TOUCH,    /* reads, does nothing */
-} eddy_instruction_kind;
 
 /* An operand in a record: number in the lower 26 bits. */
 typedef uint32_t eddy_mention;
@@ -62,13 +49,15 @@ static inline eddy_vm_instruction eddy_instruction_view(const eddy_instruction *
 }
 
 static inline const char *eddy_instruction_name(const eddy_instruction *instruction) {
-    static const char *const names[] = {"pad",    "release", "call",  "wait", "sync", "map",
-                                        "access", "recover", "event", "stream_wait", "touch"};
     if (instruction->descriptor && instruction->descriptor->name) {
         eddy_vm_instruction view = eddy_instruction_view(instruction);
         return instruction->descriptor->name(&view);
     }
-    return names[instruction->kind];
+    return eddy_kinds[instruction->kind].name;
+}
+
+static inline bool eddy_instruction_has(const eddy_instruction *instruction, eddy_kind_rule rule) {
+    return (eddy_kinds[instruction->kind].rules & (unsigned)rule) != 0;
 }
 
 static inline eddy_origin eddy_instruction_origin(const eddy_instruction *instruction) {

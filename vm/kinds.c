@@ -3,16 +3,12 @@
 #include <vm/event.h>
 #include <vm/kinds.h>
 
-eddy_vm_event *eddy_kind_event(const eddy_instruction *instruction) {
-    switch (instruction->kind) {
-    case EDDY_KIND_WAIT:
-        return ((const eddy_wait_arguments *)instruction->arguments)->event;
-    case EDDY_KIND_EVENT:
-    case EDDY_KIND_GATE:
-        return ((const eddy_event_arguments *)instruction->arguments)->event;
-    default:
-        return NULL;
-    }
+static eddy_vm_event *wait_event(const eddy_instruction *instruction) {
+    return ((const eddy_wait_arguments *)instruction->arguments)->event;
+}
+
+static eddy_vm_event *stream_event(const eddy_instruction *instruction) {
+    return ((const eddy_event_arguments *)instruction->arguments)->event;
 }
 
 static eddy_storage *first_storage(eddy_vm *vm, const eddy_instruction *instruction) {
@@ -21,12 +17,13 @@ static eddy_storage *first_storage(eddy_vm *vm, const eddy_instruction *instruct
 
 /* ---- waits ---- */
 
-static void run_wait(eddy_vm *vm, const eddy_instruction *instruction) {
+static bool run_wait(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
+    (void)node;
     const eddy_wait_arguments *wait = instruction->arguments;
     eddy_waiter *waiter = wait->waiter;
     eddy_vm_event_release(wait->event);
     if (!waiter)
-        return;
+        return true;
     waiter->status = EDDY_OK;
     if (instruction->operand_count > 0) {
         const eddy_storage *storage = first_storage(vm, instruction);
@@ -38,25 +35,28 @@ static void run_wait(eddy_vm *vm, const eddy_instruction *instruction) {
             waiter->shape = *storage->shared.late_shape;
     }
     eddy_waiter_finish(&vm->waiters, waiter);
+    return true;
 }
 
-static void run_barrier(eddy_vm *vm, const eddy_instruction *instruction) {
+static bool run_barrier(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
+    (void)node;
     eddy_waiter *waiter = ((const eddy_waiter_arguments *)instruction->arguments)->waiter;
     if (!waiter)
-        return;
+        return true;
     /* What the asker has released without the lock counts as issued before, and its deleter as due (F3). */
     eddy_engine_take_releases(vm);
     waiter->status = EDDY_OK;
     eddy_waiter_finish(&vm->waiters, waiter);
+    return true;
 }
 
 /* ---- lends ---- */
 
-static bool run_lend(eddy_vm *vm, eddy_node *node) {
-    eddy_waiter *waiter = ((const eddy_waiter_arguments *)node->instruction.arguments)->waiter;
+static bool run_lend(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
+    eddy_waiter *waiter = ((const eddy_waiter_arguments *)instruction->arguments)->waiter;
     if (!waiter)
         return true;
-    const eddy_storage *storage = first_storage(vm, &node->instruction);
+    const eddy_storage *storage = first_storage(vm, instruction);
     node->state = EDDY_NODE_DISPATCHED;
     node->lend_thread = waiter->thread;
     waiter->status = EDDY_OK;
@@ -106,7 +106,8 @@ static void run_callback(eddy_service_item *item) {
     eddy_engine_drive(vm);
 }
 
-static bool run_access(eddy_vm *vm, eddy_node *node) {
+static bool run_access(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
+    (void)instruction;
     node->state = EDDY_NODE_DISPATCHED;
     node->service.run = run_callback;
     eddy_service_push(vm, &node->service);
@@ -115,82 +116,97 @@ static bool run_access(eddy_vm *vm, eddy_node *node) {
 
 /* ---- the rest ---- */
 
-static void run_recover(eddy_vm *vm, const eddy_instruction *instruction) {
+static bool run_recover(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
+    (void)node;
     for (uint32_t i = 0; i < instruction->operand_count; i++) {
         eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]));
         if (eddy_poison_state_of(storage->shared.poison) == EDDY_POISON_SKIPPED &&
             eddy_errors_is_seen(&vm->errors, eddy_poison_sequence(storage->shared.poison)))
             storage->shared.poison = 0;
     }
+    return true;
+}
+
+static bool run_event(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
+    (void)vm, (void)node;
+    eddy_event_pass(stream_event(instruction));
+    return true;
+}
+
+static bool run_gate(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
+    (void)vm, (void)node;
+    eddy_vm_event_release(stream_event(instruction));
+    return true;
+}
+
+static bool run_touch(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
+    (void)vm, (void)instruction, (void)node;
+    return true;
+}
+
+/* ---- all of them ---- */
+
+const eddy_kind eddy_kinds[] = {
+    [EDDY_KIND_PAD] = {.name = "pad"},
+    [EDDY_KIND_RELEASES] = {.name = "release"},
+    [EDDY_KIND_CALL] = {.name = "call", .rules = EDDY_KIND_IS_STREAMED | EDDY_KIND_IS_QUEUED},
+    [EDDY_KIND_WAIT] = {.name = "wait",
+                        .event = wait_event,
+                        .run = run_wait,
+                        .rules = EDDY_KIND_HAS_WAITER | EDDY_KIND_IS_WAIT},
+    [EDDY_KIND_BARRIER] = {.name = "sync",
+                           .run = run_barrier,
+                           .rules = EDDY_KIND_ENDS_ALL | EDDY_KIND_HAS_WAITER | EDDY_KIND_IS_WAIT},
+    [EDDY_KIND_LEND] = {.name = "map",
+                        .run = run_lend,
+                        .completed = lend_ended,
+                        .rules = EDDY_KIND_IS_USERS | EDDY_KIND_HAS_WAITER},
+    [EDDY_KIND_ACCESS] = {.name = "access", .run = run_access, .rules = EDDY_KIND_IS_USERS},
+    [EDDY_KIND_RECOVER] = {.name = "recover", .run = run_recover},
+    [EDDY_KIND_EVENT] = {.name = "event",
+                         .event = stream_event,
+                         .run = run_event,
+                         .rules = EDDY_KIND_IS_STREAMED | EDDY_KIND_ENDS_STREAM | EDDY_KIND_MAKES_EVENT},
+    [EDDY_KIND_GATE] = {.name = "stream_wait",
+                        .event = stream_event,
+                        .run = run_gate,
+                        .rules = EDDY_KIND_IS_STREAMED | EDDY_KIND_GATES_STREAM},
+    [EDDY_KIND_TOUCH] = {.name = "touch", .run = run_touch, .rules = EDDY_KIND_IS_STREAMED},
+};
+
+_Static_assert(sizeof(eddy_kinds) / sizeof(*eddy_kinds) == EDDY_KIND_COUNT, "each kind has a row");
+_Static_assert(EDDY_KIND_COUNT <= 16, "a record has four bits for the kind");
+
+eddy_vm_event *eddy_kind_event(const eddy_instruction *instruction) {
+    const eddy_kind *kind = &eddy_kinds[instruction->kind];
+    return kind->event ? kind->event(instruction) : NULL;
+}
+
+/* Whether nothing is in the way of an instruction that was taken from the ring just now. */
+static bool is_in_order(eddy_vm *vm, const eddy_instruction *instruction) {
+    const eddy_vm_event *event = eddy_kind_event(instruction);
+    if (event && !eddy_instruction_has(instruction, EDDY_KIND_MAKES_EVENT) && !eddy_event_is_passed(event))
+        return false;
+    if (eddy_instruction_has(instruction, EDDY_KIND_ENDS_ALL))
+        return !vm->engine.live_head;
+    if (eddy_instruction_has(instruction, EDDY_KIND_ENDS_STREAM))
+        return !vm->streams[instruction->stream]->live_head;
+    return eddy_graph_is_free(vm, instruction);
 }
 
 bool eddy_kind_run_direct(eddy_vm *vm, const eddy_instruction *instruction) {
-    eddy_vm_event *event = eddy_kind_event(instruction);
-    switch (instruction->kind) {
-    case EDDY_KIND_WAIT:
-        if ((event && !eddy_event_is_passed(event)) || !eddy_graph_is_free(vm, instruction))
-            return false;
-        run_wait(vm, instruction);
-        return true;
-    case EDDY_KIND_BARRIER:
-        if (vm->engine.live_head)
-            return false;
-        run_barrier(vm, instruction);
-        return true;
-    case EDDY_KIND_RECOVER:
-        if (!eddy_graph_is_free(vm, instruction))
-            return false;
-        run_recover(vm, instruction);
-        return true;
-    case EDDY_KIND_EVENT:
-        if (vm->streams[instruction->stream]->live_head)
-            return false;
-        eddy_event_pass(event);
-        return true;
-    case EDDY_KIND_GATE:
-        if (!eddy_event_is_passed(event) || !eddy_graph_is_free(vm, instruction))
-            return false;
-        eddy_vm_event_release(event);
-        return true;
-    case EDDY_KIND_TOUCH:
-        return eddy_graph_is_free(vm, instruction);
-    default:
+    if (eddy_instruction_has(instruction, EDDY_KIND_IS_USERS) || !is_in_order(vm, instruction))
         return false;
-    }
+    return eddy_kinds[instruction->kind].run(vm, instruction, NULL);
 }
 
 bool eddy_kind_run(eddy_vm *vm, eddy_node *node) {
-    const eddy_instruction *instruction = &node->instruction;
-    switch (instruction->kind) {
-    case EDDY_KIND_WAIT:
-        run_wait(vm, instruction);
-        return true;
-    case EDDY_KIND_BARRIER:
-        run_barrier(vm, instruction);
-        return true;
-    case EDDY_KIND_LEND:
-        return run_lend(vm, node);
-    case EDDY_KIND_ACCESS:
-        return run_access(vm, node);
-    case EDDY_KIND_RECOVER:
-        run_recover(vm, instruction);
-        return true;
-    case EDDY_KIND_EVENT:
-        eddy_event_pass(eddy_kind_event(instruction));
-        return true;
-    case EDDY_KIND_GATE:
-        eddy_vm_event_release(eddy_kind_event(instruction));
-        return true;
-    default:
-        return true;
-    }
+    return eddy_kinds[node->instruction.kind].run(vm, &node->instruction, node);
 }
 
 void eddy_kind_blocked(eddy_vm *vm, eddy_node *node) {
-    eddy_instruction_kind kind = (eddy_instruction_kind)node->instruction.kind;
-    if (kind != EDDY_KIND_WAIT && kind != EDDY_KIND_BARRIER && kind != EDDY_KIND_LEND)
+    if (!eddy_instruction_has(&node->instruction, EDDY_KIND_HAS_WAITER))
         return;
-    /* The waiter is the first argument of all three. */
     eddy_waiter *waiter = (eddy_waiter *)(uintptr_t)node->payload[0];
     EDDY_ASSERT(node->instruction.arguments == node->payload);
     if (!eddy_graph_trace(vm, node, waiter))
@@ -201,6 +217,7 @@ void eddy_kind_blocked(eddy_vm *vm, eddy_node *node) {
 }
 
 void eddy_kind_completed(eddy_vm *vm, eddy_node *node) {
-    if (node->instruction.kind == EDDY_KIND_LEND)
-        lend_ended(vm, node);
+    const eddy_kind *kind = &eddy_kinds[node->instruction.kind];
+    if (kind->completed)
+        kind->completed(vm, node);
 }

@@ -1,4 +1,4 @@
-/* The VM's own kinds of instruction: their arguments, and what the engine does with them. Engine only. */
+/* The VM's own kinds of instruction (kind.h): their arguments, and what the engine does with them. Engine only. */
 #ifndef EDDY_VM_KINDS_H
 #define EDDY_VM_KINDS_H
 

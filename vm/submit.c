@@ -212,7 +212,7 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
     uint64_t sequence = instruction->sequence = ++vm->sequence;
     eddy_vm_stream *stream = submission->stream ? submission->stream : vm->streams[0];
     instruction->stream = stream->number;
-    if (stream->is_ordered || instruction->kind == EDDY_KIND_GATE)
+    if (stream->is_ordered || eddy_instruction_has(instruction, EDDY_KIND_GATES_STREAM))
         stream->blocking_submitted++;
     stream->submitted++;
     note_issuer(vm);

@@ -189,7 +189,7 @@ static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, edd
         status = eddy_vm_write(vm, submission);
     if (status == EDDY_TIMED_OUT)
         fail_wait(status, wait);
-    uint64_t before = submission->instruction.kind == EDDY_KIND_BARRIER ? vm->sequence : 0;
+    uint64_t before = eddy_instruction_has(&submission->instruction, EDDY_KIND_ENDS_ALL) ? vm->sequence : 0;
     eddy_vm_leave(vm);
     if (status != EDDY_OK) {
         eddy_vm_event_release(eddy_kind_event(&submission->instruction));

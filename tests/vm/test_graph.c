@@ -305,3 +305,16 @@ Test(graph, a_chain_through_three_streams_keeps_its_order) {
     eddy_vm_stream_release(ordered);
     session_close(&session);
 }
+
+/* ---- the table of kinds ---- */
+
+Test(kinds, each_has_a_name_and_what_its_rules_need) {
+    for (int k = 0; k < EDDY_KIND_COUNT; k++) {
+        const eddy_kind *kind = &eddy_kinds[k];
+        cr_assert_not_null(kind->name, "kind %d has no row", k);
+        cr_assert((kind->run != NULL) == (k > EDDY_KIND_CALL), "%s", kind->name);
+        cr_assert(kind->event || !(kind->rules & EDDY_KIND_MAKES_EVENT), "%s", kind->name);
+        cr_assert((kind->rules & EDDY_KIND_HAS_WAITER) || !(kind->rules & EDDY_KIND_IS_WAIT), "%s", kind->name);
+        cr_assert((kind->rules & EDDY_KIND_IS_USERS) || !kind->completed, "%s", kind->name);
+    }
+}
