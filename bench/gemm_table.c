@@ -1,6 +1,6 @@
-/* Measures every provider of matrix products on the shapes that the table in kernels/cpu/gemm_table.c tells apart, one
+/* Measures every provider of matrix products on the shapes that the table in kernels/cpu/matrix/gemm_table.c tells apart, one
  * thread, best of many: what the table is refreshed from. Usage: gemm_table [seconds per cell] */
-#include <kernels/cpu/gemm.h>
+#include <kernels/cpu/matrix/gemm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

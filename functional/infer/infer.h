@@ -73,7 +73,7 @@ eddy_status eddy_infer_adaptive_avg_pool2d(eddy_infer *infer);
 eddy_status eddy_infer_adaptive_avg_pool2d_backward(eddy_infer *infer);
 eddy_status eddy_infer_interpolate(eddy_infer *infer);
 eddy_status eddy_infer_interpolate_backward(eddy_infer *infer);
-/* agree.c */
+/* compare.c */
 eddy_status eddy_infer_equal(eddy_infer *infer);
 eddy_status eddy_infer_allclose(eddy_infer *infer);
 /* attention.c */

@@ -1,7 +1,7 @@
 #include <base/dtype.h>
 #include <kernels/cpu/cast_block.h>
 #include <kernels/cpu/chunk.h>
-#include <kernels/cpu/move_block.h>
+#include <kernels/cpu/move/move_block.h>
 #include <string.h>
 
 /* Elements converted at a time between two strided sides: both buffers stay in the first-level cache. */

@@ -113,7 +113,7 @@ extern const eddy_kernel eddy_cpu_batch_norm_backward_weight;
 extern const eddy_kernel eddy_cpu_cat;
 extern const eddy_kernel eddy_cpu_stack;
 extern const eddy_kernel eddy_cpu_pad;
-/* arrange.c [in -> out] */
+/* repeat.c [in -> out] */
 extern const eddy_kernel eddy_cpu_repeat;
 extern const eddy_kernel eddy_cpu_repeat_interleave;
 extern const eddy_kernel eddy_cpu_flip;
@@ -122,7 +122,7 @@ extern const eddy_kernel eddy_cpu_roll;
 extern const eddy_kernel eddy_cpu_index_select; /* [in, index [n] -> out] */
 extern const eddy_kernel eddy_cpu_gather;       /* [in, index -> out]; index and out have one shape */
 extern const eddy_kernel eddy_cpu_one_hot;      /* [index -> out i64 [..., classes]] */
-/* pick.c: indices broadcast together, one for each of the first dims, and may be negative (embedding's may not) */
+/* advanced_index.c: indices broadcast together, one for each of the first dims, and may be negative (embedding's may not) */
 extern const eddy_kernel eddy_cpu_index;     /* [in, indices ... -> out] */
 extern const eddy_kernel eddy_cpu_index_put; /* [in, indices ..., values -> out]; out may be in */
 extern const eddy_kernel eddy_cpu_embedding; /* [index, weight [V, D] -> out] */
@@ -178,7 +178,7 @@ extern const eddy_kernel eddy_cpu_adaptive_avg_pool2d_backward;
 /* interpolate.c [x -> out]: images, none empty; bilinear: floats. [grad -> dx]: floats */
 extern const eddy_kernel eddy_cpu_interpolate;
 extern const eddy_kernel eddy_cpu_interpolate_backward;
-/* agree.c [a, b -> bool]: equal takes any shapes of one dtype, allclose what broadcasts */
+/* compare.c [a, b -> bool]: equal takes any shapes of one dtype, allclose what broadcasts */
 extern const eddy_kernel eddy_cpu_equal;
 extern const eddy_kernel eddy_cpu_allclose;
 
@@ -188,7 +188,7 @@ extern const eddy_kernel eddy_cpu_sgd_step;
 extern const eddy_kernel eddy_cpu_sgd_momentum_step;
 extern const eddy_kernel eddy_cpu_adam_step;
 extern const eddy_kernel eddy_cpu_adamw_step;
-/* clip.c: [grads[n], norm (rank 0, may be absent)], floats, in place */
+/* clip_gradient.c: [grads[n], norm (rank 0, may be absent)], floats, in place */
 extern const eddy_kernel eddy_cpu_clip_grad_norm;
 
 /* matrix.c: floats and integers (wrap-around). [a [.., M, K], b [.., K, N] -> out [.., M, N]], batch dims broadcast */

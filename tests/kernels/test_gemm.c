@@ -3,7 +3,7 @@
  * stays within k. */
 #include "tensor.h"
 #include <criterion/criterion.h>
-#include <kernels/cpu/gemm.h>
+#include <kernels/cpu/matrix/gemm.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* The block functions of pools give the bits of their portable forms on every instruction set of this machine. */
 #include "isa.h"
 #include <float.h>
-#include <kernels/cpu/pool_average_block.h>
-#include <kernels/cpu/pool_block.h>
+#include <kernels/cpu/pool/pool_average_block.h>
+#include <kernels/cpu/pool/pool_block.h>
 #include <math.h>
 
 /* Rows side by side at every step that has a loop of its own, and channels. */

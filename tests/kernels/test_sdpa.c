@@ -9,7 +9,7 @@
 #include <criterion/criterion.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/kernels.h>
-#include <kernels/cpu/sdpa_block.h>
+#include <kernels/cpu/attention/sdpa_block.h>
 #include <kernels/philox.h>
 #include <math.h>
 #include <stdlib.h>

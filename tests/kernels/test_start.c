@@ -2,7 +2,7 @@
 #include "tensor.h"
 #include <criterion/criterion.h>
 #include <kernels/attributes.h>
-#include <kernels/cpu/gemm.h>
+#include <kernels/cpu/matrix/gemm.h>
 #include <kernels/cpu/isa.h>
 #include <kernels/cpu/kernels.h>
 

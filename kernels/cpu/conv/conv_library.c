@@ -1,0 +1,415 @@
+#include <kernels/cpu/conv/conv_library.h>
+
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/conv/conv_gather.h>
+#include <kernels/cpu/matrix/gemm.h>
+#include <kernels/cpu/isa.h>
+#include <kernels/cpu/walk.h>
+#include <string.h>
+
+/* Parts that slices are dealt to, each with buffers of its own. */
+#define PARTS_MAX 32
+/* Products of a slice at least. */
+#define SLICE_WORK 4e6
+/* Products of a call at least: less is done sooner than the library has begun. */
+#define CALL_WORK 2e5
+/* The same where windows slide along one row that has enough for a call itself: they are gathered in long runs. */
+#define ROW_WORK 1e6
+/* Numbers in a column at least, where the result is row-major. */
+#define DEPTH_LEAST 16
+static size_t rounded(size_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
+
+/* ---- what is prepared ---- */
+
+/* Strides of dims of size 1 say nothing and may be anything: they become those of the outermost dim. False where an element
+ * repeats or a dim runs backwards. */
+static bool settle(int32_t rank, const int64_t *dims, int64_t *strides) {
+    int64_t outermost = 1;
+    for (int32_t d = 0; d < rank; d++) {
+        if (dims[d] > 1 && strides[d] < 1)
+            return false;
+        if (dims[d] > 1)
+            outermost = eddy_max_i64(outermost, dims[d] * strides[d]);
+    }
+    for (int32_t d = 0; d < rank; d++)
+        if (dims[d] == 1)
+            strides[d] = outermost;
+    return true;
+}
+
+/* Channels-last ones where it lies so, whatever the strides of dims of size 1: *is_last. */
+static bool strides_of(const eddy_conv_image *image, int64_t images, int64_t rows, eddy_conv_strides *strides,
+                       bool *is_last) {
+    const int64_t dims[] = {images, rows, image->width, image->channels};
+    int64_t lies[] = {image->batch_stride, image->row_stride, image->column_stride, image->channel_stride}, own[4];
+    *is_last = true;
+    for (int32_t d = 3; d >= 0; d--) {
+        own[d] = d == 3 ? 1 : own[d + 1] * dims[d + 1];
+        *is_last &= dims[d] == 1 || lies[d] == own[d];
+    }
+    if (!*is_last && !settle(4, dims, lies))
+        return false;
+    const int64_t *chosen = *is_last ? own : lies;
+    *strides = (eddy_conv_strides){.image = chosen[0], .channel = chosen[3], .row = chosen[1], .column = chosen[2]};
+    return true;
+}
+
+/* The strides of a result that is staged: the order of the image, without gaps. */
+static eddy_conv_image staged(const eddy_conv_image *image, int64_t rows) {
+    eddy_conv_image stage = *image;
+    bool is_last = eddy_conv_is_last(image);
+    stage.dtype = EDDY_F32;
+    stage.height = rows;
+    stage.column_stride = is_last ? image->channels : 1;
+    stage.row_stride = image->width * stage.column_stride;
+    stage.channel_stride = is_last ? 1 : rows * image->width;
+    stage.batch_stride = image->channels * rows * image->width;
+    return stage;
+}
+
+/* As [group, y's channel, x's channel, row, column]; y is what is made when going forwards. */
+static bool weight_strides(const eddy_conv_library *work, int64_t *strides) {
+    const eddy_conv_weight *w = &work->plan->weight;
+    bool is_back = work->direction == EDDY_CONV_DATA;
+    const int64_t dims[] = {work->plan->groups, work->y.channels / work->plan->groups,
+                            work->x.channels / work->plan->groups, w->height, w->width};
+    const int64_t lies[] = {w->group_stride, is_back ? w->from_stride : w->to_stride,
+                            is_back ? w->to_stride : w->from_stride, w->row_stride, w->column_stride};
+    memcpy(strides, lies, sizeof(lies));
+    return settle(5, dims, strides);
+}
+
+static bool key_of(const eddy_conv_library *work, const eddy_conv_slice *slice, eddy_conv_key *key) {
+    const eddy_conv_window *rows = &work->plan->rows, *columns = &work->plan->columns;
+    memset(key, 0, sizeof(*key));
+    key->direction = work->direction;
+    key->is_bf16 = work->x.dtype == EDDY_BF16;
+    key->has_bias = work->bias != NULL && work->direction == EDDY_CONV_FORWARD;
+    key->images = slice->images;
+    key->groups = work->plan->groups;
+    key->x_channels = work->x.channels;
+    key->y_channels = work->y.channels;
+    key->x_rows = slice->x_rows;
+    key->y_rows = slice->y_rows;
+    key->x_columns = work->x.width;
+    key->y_columns = work->y.width;
+    key->w_rows = rows->size;
+    key->w_columns = columns->size;
+    key->row_stride = rows->stride;
+    key->column_stride = columns->stride;
+    key->row_dilation = rows->dilation;
+    key->column_dilation = columns->dilation;
+    key->top = slice->top;
+    key->bottom = slice->bottom;
+    key->left = columns->padding;
+    key->right =
+        (work->y.width - 1) * columns->stride + columns->dilation * (columns->size - 1) + 1 - work->x.width - key->left;
+    if (work->prepared_count > 0) {
+        key->w_number = work->prepared[0]->number;
+        key->w_order = &work->prepared[0]->w_own;
+    }
+    bool x_is_last, y_is_last, is_data = work->direction == EDDY_CONV_DATA;
+    eddy_conv_image x = work->stages && is_data ? staged(&work->x, slice->x_rows) : work->x;
+    eddy_conv_image y = work->stages && !is_data ? staged(&work->y, slice->y_rows) : work->y;
+    if (!weight_strides(work, key->w_strides) || !strides_of(&x, slice->images, slice->x_rows, &key->x, &x_is_last) ||
+        !strides_of(&y, slice->images, slice->y_rows, &key->y, &y_is_last))
+        return false;
+    /* One channel lies in either order. Biases are added to what is channels-last. */
+    x_is_last &= work->x.channels > 1;
+    y_is_last &= work->y.channels > 1;
+    key->is_free = !x_is_last && !y_is_last && (!work->bias || !is_data);
+    return true;
+}
+
+static void reserve(size_t *bytes, size_t wanted) {
+    if (rounded(wanted) > *bytes)
+        *bytes = rounded(wanted);
+}
+
+/* Prepares for slices like this one. */
+static bool prepare_for(eddy_conv_library *work, const eddy_conv_slice *slice) {
+    eddy_conv_key key;
+    if (!key_of(work, slice, &key))
+        return false;
+    const eddy_conv_prepared *p = eddy_conv_prepared_acquire(&key);
+    if (!p)
+        return false;
+    work->prepared[work->prepared_count++] = p;
+    reserve(&work->x_bytes, p->x_bytes);
+    reserve(&work->y_bytes, p->y_bytes);
+    reserve(&work->w_bytes, p->w_bytes);
+    reserve(&work->scratch_bytes, p->scratch_bytes);
+    if (work->stages) {
+        const eddy_conv_image *made = work->direction == EDDY_CONV_DATA ? &work->x : &work->y;
+        int64_t rows = work->direction == EDDY_CONV_DATA ? slice->x_rows : slice->y_rows;
+        reserve(&work->stage_bytes, (size_t)(slice->images * made->channels * rows * made->width) * sizeof(float));
+    }
+    return true;
+}
+
+/* What lies row-major and is a matrix product, or hardly more than written, is ours: to turn the images would cost more. */
+static bool is_product(const eddy_conv_library *work) {
+    const eddy_conv_plan *plan = work->plan;
+    const eddy_conv_window *rows = &plan->rows, *columns = &plan->columns;
+    if (eddy_conv_is_last(&work->x) || eddy_conv_is_last(&work->y) || plan->groups > 1)
+        return false;
+    if (work->direction == EDDY_CONV_FORWARD && plan->from_channels * rows->size * columns->size <= DEPTH_LEAST)
+        return true;
+    return rows->size == 1 && columns->size == 1 && rows->stride == 1 && columns->stride == 1 && rows->padding == 0 &&
+           columns->padding == 0;
+}
+
+static bool is_long_row(const eddy_conv_library *work) {
+    const eddy_conv_plan *plan = work->plan;
+    return work->direction == EDDY_CONV_FORWARD && work->y.height == 1 && plan->rows.size == 1 &&
+           plan->columns.stride == 1 && !eddy_conv_is_last(&work->x) && !eddy_conv_is_last(&work->y) &&
+           eddy_conv_plan_work(plan) >= CALL_WORK * (double)work->y.batch;
+}
+
+static bool is_served(const eddy_conv_library *work) {
+    eddy_dtype dtype = work->x.dtype;
+    return eddy_isa_chosen() != EDDY_ISA_PORTABLE && (dtype == EDDY_F32 || dtype == EDDY_BF16) &&
+           eddy_conv_plan_work(work->plan) >= (is_long_row(work) ? ROW_WORK : CALL_WORK) && !is_product(work);
+}
+
+static size_t bias_bytes(const eddy_conv_library *work) {
+    return work->bias ? rounded((size_t)work->plan->to.channels * sizeof(float)) : 0;
+}
+
+static void init(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
+                 const eddy_kernel_view *bias) {
+    bool is_back = direction == EDDY_CONV_DATA, is_weight = direction == EDDY_CONV_WEIGHT;
+    *work = (eddy_conv_library){.plan = plan,
+                                .x = is_back ? plan->to : plan->from,
+                                .y = is_back ? plan->from : plan->to,
+                                .direction = direction,
+                                .stages = plan->to.dtype != EDDY_F32 && !is_weight,
+                                .bias = bias};
+}
+
+bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
+                             const eddy_kernel_view *bias, int64_t most) {
+    bool is_weight = direction == EDDY_CONV_WEIGHT;
+    init(work, plan, direction, bias);
+    if (!is_served(work))
+        return false;
+    double fit = eddy_conv_plan_work(plan) / SLICE_WORK;
+    work->cut = (eddy_conv_cut){.direction = direction,
+                                .rows = &plan->rows,
+                                .batch = plan->from.batch,
+                                .x_height = work->x.height,
+                                .y_height = work->y.height};
+    eddy_conv_cut_into(&work->cut, fit < (double)most ? (int64_t)fit : most);
+    work->parts = eddy_min_i64(PARTS_MAX, work->cut.slices);
+    work->kinds = eddy_conv_kinds_of(&work->cut);
+    for (int32_t kind = 0; kind < work->kinds.count; kind++)
+        if (!prepare_for(work, &work->kinds.like[kind])) {
+            eddy_conv_library_end(work);
+            return false;
+        }
+    work->part_bytes = work->x_bytes + work->y_bytes + work->stage_bytes + work->scratch_bytes;
+    work->part_bytes += is_weight ? work->w_bytes : 0;
+    work->workspace_bytes = bias_bytes(work) + (is_weight ? 0 : work->w_bytes) + (size_t)work->parts * work->part_bytes;
+    return true;
+}
+
+void eddy_conv_library_end(eddy_conv_library *work) {
+    for (int32_t i = 0; i < work->prepared_count; i++)
+        eddy_conv_prepared_release(work->prepared[i]);
+    work->prepared_count = 0;
+}
+
+/* ---- running ---- */
+
+/* Nothing to do without a primitive. */
+static bool reorder(dnnl_primitive_t primitive, const eddy_dnnl_turn *turn, const eddy_dnnl_desc *from, void *source,
+                    const eddy_dnnl_desc *to, void *target) {
+    eddy_dnnl_call call = {.is_good = true};
+    if (!primitive)
+        return true;
+    eddy_dnnl_give(&call, DNNL_ARG_FROM, from, source);
+    eddy_dnnl_give(&call, DNNL_ARG_TO, to, target);
+    return eddy_dnnl_execute(&call, primitive, turn);
+}
+
+static bool convolve(const eddy_conv_library *work, const eddy_conv_prepared *p, const eddy_dnnl_turn *turn, void *x,
+                     void *y, void *w, void *scratch) {
+    static const int names[][3] = {
+        [EDDY_CONV_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WEIGHTS},
+        [EDDY_CONV_DATA] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS},
+        [EDDY_CONV_WEIGHT] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS},
+    };
+    eddy_dnnl_call call = {.is_good = true};
+    eddy_dnnl_give(&call, names[work->direction][0], &p->x_own, x);
+    eddy_dnnl_give(&call, names[work->direction][1], &p->y_own, y);
+    eddy_dnnl_give(&call, names[work->direction][2], &p->w_own, w);
+    eddy_dnnl_give(&call, DNNL_ARG_SCRATCHPAD, &p->scratch, scratch);
+    if (work->bias && work->direction == EDDY_CONV_FORWARD)
+        eddy_dnnl_give(&call, DNNL_ARG_BIAS, &p->bias, work->workspace);
+    return eddy_dnnl_execute(&call, p->convolution, turn);
+}
+
+/* The result of a transposed convolution, as the library has it, gets its biases. */
+static void add_bias(const eddy_conv_library *work, const eddy_conv_slice *slice, float *x, const float *bias) {
+    int64_t channels = work->x.channels, pixels = slice->images * slice->x_rows * work->x.width;
+    for (int64_t i = 0; i < pixels; i++)
+        for (int64_t c = 0; c < channels; c++)
+            x[i * channels + c] += bias[c];
+}
+
+static void *rows_of(const eddy_conv_image *image, int64_t number, int64_t row) {
+    return eddy_chunk_at(image->data, image->dtype, number * image->batch_stride + row * image->row_stride);
+}
+
+/* Rounds what is staged, image by image, into the rows that the slice makes. */
+static void store_stage(const eddy_conv_library *work, const eddy_conv_slice *slice, char *stage) {
+    bool is_data = work->direction == EDDY_CONV_DATA;
+    const eddy_conv_image *image = is_data ? &work->x : &work->y;
+    eddy_conv_axis rows = {
+        .start = is_data ? slice->x_row : slice->y_row, .step = 1, .count = is_data ? slice->x_rows : slice->y_rows};
+    eddy_conv_axis columns = {.step = 1, .count = image->width};
+    for (int64_t i = 0; i < slice->images; i++) {
+        eddy_conv_tile tile = {.image = image,
+                               .rows = &rows,
+                               .columns = &columns,
+                               .number = slice->image + i,
+                               .count = rows.count * columns.count,
+                               .channels = image->channels};
+        eddy_conv_matrix matrix = eddy_conv_buffer(&tile, stage);
+        eddy_conv_store(&tile, EDDY_F32, &matrix);
+        stage += (size_t)(tile.count * tile.channels) * sizeof(float);
+    }
+}
+
+/* Biases, and the order in which the result lies. */
+static bool finish_slice(const eddy_conv_library *work, const eddy_conv_slice *slice, const eddy_conv_prepared *p,
+                         const eddy_dnnl_turn *turn, void *x, void *x_plain, void *y, void *y_plain) {
+    if (work->direction == EDDY_CONV_FORWARD)
+        return reorder(p->y_reorder, turn, &p->y_own, y, &p->y_plain, y_plain);
+    if (work->bias)
+        add_bias(work, slice, x, (const float *)(const void *)work->workspace);
+    return reorder(p->x_reorder, turn, &p->x_own, x, &p->x_plain, x_plain);
+}
+
+static bool run_slice(const eddy_conv_library *work, int64_t number, char *buffers, const eddy_dnnl_turn *turn) {
+    eddy_conv_slice slice = eddy_conv_slice_of(&work->cut, number);
+    const eddy_conv_prepared *p = work->prepared[eddy_conv_kind_of(&work->kinds, &slice)];
+    eddy_conv_direction direction = work->direction;
+    char *stage = buffers + work->x_bytes + work->y_bytes, *scratch = stage + work->stage_bytes;
+    void *x_plain = rows_of(&work->x, slice.image, slice.x_row), *y_plain = rows_of(&work->y, slice.image, slice.y_row);
+    if (work->stages && direction == EDDY_CONV_DATA)
+        x_plain = stage;
+    if (work->stages && direction == EDDY_CONV_FORWARD)
+        y_plain = stage;
+    void *x = p->x_reorder ? buffers : x_plain, *y = p->y_reorder ? buffers + work->x_bytes : y_plain;
+    if (direction != EDDY_CONV_DATA && !reorder(p->x_reorder, turn, &p->x_plain, x_plain, &p->x_own, x))
+        return false;
+    if (direction != EDDY_CONV_FORWARD && !reorder(p->y_reorder, turn, &p->y_plain, y_plain, &p->y_own, y))
+        return false;
+    if (direction == EDDY_CONV_WEIGHT) {
+        char *sum = work->sums + (size_t)number * work->sum_bytes;
+        char *w = p->w_reorder ? scratch + work->scratch_bytes : sum;
+        return convolve(work, p, turn, x, y, w, scratch) && reorder(p->w_reorder, turn, &p->w_own, w, &p->w_plain, sum);
+    }
+    void *w = p->w_reorder ? work->workspace + bias_bytes(work) : work->plan->weight.data;
+    if (!convolve(work, p, turn, x, y, w, scratch) || !finish_slice(work, &slice, p, turn, x, x_plain, y, y_plain))
+        return false;
+    if (work->stages)
+        store_stage(work, &slice, stage);
+    return true;
+}
+
+static void run_parts(void *context, int64_t begin, int64_t end) {
+    eddy_conv_library *work = context;
+    size_t before = bias_bytes(work) + (work->direction == EDDY_CONV_WEIGHT ? 0 : work->w_bytes);
+    eddy_dnnl_turn turn;
+    bool is_good = eddy_dnnl_turn_begin(&turn);
+    for (int64_t part = begin; part < end; part++)
+        for (int64_t i = part * work->cut.slices / work->parts; i < (part + 1) * work->cut.slices / work->parts; i++)
+            is_good = is_good && run_slice(work, i, work->workspace + before + (size_t)part * work->part_bytes, &turn);
+    eddy_dnnl_turn_end(&turn);
+    if (!is_good)
+        eddy_store_relaxed(&work->has_failed, true);
+}
+
+/* The weights in the library's order, once for all slices. */
+static void pack_weights(eddy_conv_library *work) {
+    const eddy_conv_prepared *p = work->prepared[0];
+    eddy_dnnl_turn turn;
+    bool is_good = eddy_dnnl_turn_begin(&turn) && reorder(p->w_reorder, &turn, &p->w_plain, work->plan->weight.data,
+                                                          &p->w_own, work->workspace + bias_bytes(work));
+    eddy_dnnl_turn_end(&turn);
+    if (!is_good)
+        eddy_store_relaxed(&work->has_failed, true);
+}
+
+bool eddy_conv_library_run(eddy_conv_library *work, eddy_kernel_team *team, void *workspace, void *sums,
+                           size_t sum_bytes) {
+    work->workspace = workspace;
+    work->sums = sums;
+    work->sum_bytes = sum_bytes;
+    if (work->bias)
+        eddy_chunk_load(EDDY_F32, workspace, work->bias->dtype, work->bias->data, work->bias->strides[0],
+                        work->plan->to.channels);
+    if (work->direction != EDDY_CONV_WEIGHT && work->prepared[0]->w_reorder)
+        pack_weights(work);
+    if (work->parts > 1)
+        team->parallel_for(team, work->parts, 1, run_parts, work);
+    else
+        run_parts(work, 0, 1);
+    return !eddy_load_relaxed(&work->has_failed);
+}
+
+/* ---- the start ---- */
+
+/* Prepares and runs what is asked of the library, each once: its static objects are made then. */
+static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_last) {
+    enum { SIDE = 8, CHANNELS = 16 };
+    const int64_t image[] = {1, CHANNELS, SIDE, SIDE}, row_major[] = {CHANNELS * SIDE * SIDE, SIDE * SIDE, SIDE, 1};
+    const int64_t channels_last[] = {CHANNELS * SIDE * SIDE, 1, SIDE * CHANNELS, CHANNELS};
+    const int64_t *lies = is_last ? channels_last : row_major;
+    const int64_t weight[] = {CHANNELS, CHANNELS, 3, 3}, dense[] = {CHANNELS * 9, 9, 3, 1};
+    size_t bytes = CHANNELS * (SIDE * SIDE + CHANNELS * 9) * sizeof(float);
+    eddy_conv_plan plan;
+    eddy_conv_library work;
+    eddy_attributes_conv attributes = {.stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1};
+    char *memory = eddy_memory_acquire(3 * bytes, EDDY_MEMORY_CACHE);
+    if (!memory)
+        return;
+    memset(memory, 0, 3 * bytes);
+    eddy_kernel_view x = {memory, image, lies, dtype, 4}, y = {memory + bytes, image, lies, dtype, 4};
+    eddy_kernel_view w = {memory + 2 * bytes, weight, dense, dtype, 4};
+    if (direction == EDDY_CONV_DATA)
+        eddy_conv_plan_transposed(&plan, &y, &w, &x, &attributes);
+    else
+        eddy_conv_plan_forward(&plan, &x, &w, &y, &attributes);
+    if (eddy_conv_library_begin(&work, &plan, direction, NULL, INT64_MAX)) {
+        size_t needed = work.workspace_bytes + 64;
+        char *workspace = eddy_memory_acquire(needed, EDDY_MEMORY_CACHE);
+        if (workspace) {
+            char *aligned = workspace + (64 - (uintptr_t)workspace % 64) % 64;
+            (void)eddy_conv_library_run(&work, NULL, aligned, memory + 2 * bytes, bytes);
+            eddy_memory_release(workspace, needed, EDDY_MEMORY_CACHE);
+        }
+        eddy_conv_library_end(&work);
+    }
+    eddy_memory_release(memory, 3 * bytes, EDDY_MEMORY_CACHE);
+}
+
+static void start(void) {
+    for (int way = 0; way < 4; way++)
+        for (int direction = EDDY_CONV_FORWARD; direction <= EDDY_CONV_WEIGHT; direction++)
+            start_one((eddy_conv_direction)direction, way % 2 ? EDDY_BF16 : EDDY_F32, way / 2);
+}
+
+bool eddy_conv_library_start(const eddy_conv_plan *plan, eddy_conv_direction direction) {
+    static eddy_dnnl_start state = EDDY_DNNL_START;
+    eddy_conv_library work;
+    init(&work, plan, direction, NULL);
+    bool is_first = eddy_gemm_start_within(plan->compute, eddy_conv_plan_work(plan));
+    return (is_served(&work) && eddy_dnnl_start_once(&state, start)) || is_first;
+}

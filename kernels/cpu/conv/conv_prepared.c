@@ -1,0 +1,162 @@
+#include <kernels/cpu/conv/conv_prepared.h>
+
+#include <base/atomic.h>
+#include <kernels/cpu/prepared.h>
+#include <string.h>
+
+/* ---- descriptions ---- */
+
+/* [group, to, from, rows, columns], or without the group where there is one alone; the library's choice without strides. */
+static bool describe_weight(const eddy_conv_key *key, const int64_t *strides, dnnl_data_type_t type,
+                            eddy_dnnl_desc *desc) {
+    const int64_t all[] = {key->groups, key->y_channels / key->groups, key->x_channels / key->groups, key->w_rows,
+                           key->w_columns};
+    int32_t first = key->groups > 1 ? 0 : 1, rank = 5 - first;
+    dnnl_dims_t dims = {0}, lies = {0};
+    for (int32_t d = 0; d < rank; d++) {
+        dims[d] = all[first + d];
+        lies[d] = strides ? strides[first + d] : 0;
+    }
+    return strides ? eddy_dnnl_desc_init_strides(desc, rank, dims, type, lies)
+                   : eddy_dnnl_desc_init_tag(desc, rank, dims, type, dnnl_format_tag_any);
+}
+
+static bool describe_image(const eddy_conv_key *key, bool is_x, eddy_dnnl_desc *plain, eddy_dnnl_desc *own) {
+    const eddy_conv_strides *lies = is_x ? &key->x : &key->y;
+    dnnl_dims_t dims = {key->images, is_x ? key->x_channels : key->y_channels, is_x ? key->x_rows : key->y_rows,
+                        is_x ? key->x_columns : key->y_columns};
+    const dnnl_dims_t strides = {lies->image, lies->channel, lies->row, lies->column};
+    bool is_result = key->direction == (is_x ? EDDY_CONV_DATA : EDDY_CONV_FORWARD);
+    return eddy_dnnl_desc_init_strides(plain, 4, dims, key->is_bf16 && !is_result ? dnnl_bf16 : dnnl_f32, strides) &&
+           eddy_dnnl_desc_init_tag(own, 4, dims, dnnl_f32, key->is_free ? dnnl_format_tag_any : dnnl_nhwc);
+}
+
+static bool describe(const eddy_conv_key *key, eddy_conv_prepared *p) {
+    const int64_t taps = key->w_rows * key->w_columns, from = key->x_channels / key->groups;
+    const int64_t dense[] = {key->y_channels / key->groups * from * taps, from * taps, taps, key->w_columns, 1};
+    const dnnl_dims_t channels = {key->y_channels};
+    bool is_result = key->direction == EDDY_CONV_WEIGHT;
+    return describe_image(key, true, &p->x_plain, &p->x_own) && describe_image(key, false, &p->y_plain, &p->y_own) &&
+           describe_weight(key, is_result ? dense : key->w_strides, key->is_bf16 && !is_result ? dnnl_bf16 : dnnl_f32,
+                           &p->w_plain) &&
+           eddy_dnnl_desc_init_tag(&p->bias, 1, channels, dnnl_f32, dnnl_a) &&
+           (key->w_order ? eddy_dnnl_desc_init_copy(&p->w_own, key->w_order)
+                         : describe_weight(key, NULL, dnnl_f32, &p->w_own));
+}
+
+/* ---- primitives ---- */
+
+static bool plan(const eddy_conv_key *key, const eddy_conv_prepared *p, dnnl_prop_kind_t kind, dnnl_engine_t engine,
+                 const_dnnl_primitive_attr_t attributes, const_dnnl_primitive_desc_t hint,
+                 dnnl_primitive_desc_t *made) {
+    const eddy_dnnl_convolution wanted = {
+        .kind = kind,
+        .x = &p->x_own,
+        .w = &p->w_own,
+        .y = &p->y_own,
+        .bias = key->has_bias ? &p->bias : NULL,
+        .strides = {key->row_stride, key->column_stride},
+        .dilations = {key->row_dilation - 1, key->column_dilation - 1},
+        .before = {key->top, key->left},
+        .after = {key->bottom, key->right},
+    };
+    return eddy_dnnl_plan_convolution(&wanted, engine, attributes, hint, made);
+}
+
+/* Its reference is slow, and what it does by matrix products is done as well without it. */
+static bool is_worthwhile(const_dnnl_primitive_desc_t desc) {
+    const char *name = NULL;
+    return dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name != NULL &&
+           strstr(name, "ref") == NULL && strstr(name, "gemm") == NULL;
+}
+
+static bool take_order(eddy_dnnl_desc *desc, const_dnnl_primitive_desc_t plan, dnnl_query_t operand) {
+    eddy_dnnl_desc_fini(desc);
+    return eddy_dnnl_desc_init_plan(desc, plan, operand);
+}
+
+/* The orders that the library has chosen. */
+static bool take_orders(const eddy_conv_key *key, const_dnnl_primitive_desc_t plan, eddy_conv_prepared *p) {
+    bool is_data = key->direction == EDDY_CONV_DATA, is_weight = key->direction == EDDY_CONV_WEIGHT;
+    bool is_good =
+        take_order(&p->x_own, plan, is_data ? dnnl_query_diff_src_md : dnnl_query_src_md) &&
+        take_order(&p->y_own, plan, key->direction == EDDY_CONV_FORWARD ? dnnl_query_dst_md : dnnl_query_diff_dst_md) &&
+        take_order(&p->w_own, plan, is_weight ? dnnl_query_diff_weights_md : dnnl_query_weights_md) &&
+        take_order(&p->scratch, plan, dnnl_query_scratchpad_md);
+    p->scratch_bytes = is_good ? eddy_dnnl_desc_bytes(&p->scratch) : 0;
+    return is_good;
+}
+
+static bool make_convolution(const eddy_conv_key *key, dnnl_engine_t engine, eddy_conv_prepared *p) {
+    static const dnnl_prop_kind_t kinds[] = {[EDDY_CONV_FORWARD] = dnnl_forward_training,
+                                             [EDDY_CONV_DATA] = dnnl_backward_data,
+                                             [EDDY_CONV_WEIGHT] = dnnl_backward_weights};
+    dnnl_primitive_attr_t attributes = NULL;
+    dnnl_primitive_desc_t hint = NULL, made = NULL;
+    /* A way back is planned knowing the way forth. */
+    bool is_good =
+        dnnl_primitive_attr_create(&attributes) == dnnl_success &&
+        dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) == dnnl_success &&
+        (key->direction == EDDY_CONV_FORWARD || plan(key, p, dnnl_forward_training, engine, NULL, NULL, &hint)) &&
+        plan(key, p, kinds[key->direction], engine, attributes, hint, &made) && is_worthwhile(made) &&
+        dnnl_primitive_create(&p->convolution, made) == dnnl_success && take_orders(key, made, p);
+    dnnl_primitive_desc_destroy(made);
+    dnnl_primitive_desc_destroy(hint);
+    dnnl_primitive_attr_destroy(attributes);
+    return is_good;
+}
+
+/* *bytes of a buffer in the order `own`, where the memory is in another. */
+static bool make_reorder(dnnl_engine_t engine, const eddy_dnnl_desc *plain, const eddy_dnnl_desc *own, bool is_result,
+                         dnnl_primitive_t *reorder, size_t *bytes) {
+    if (eddy_dnnl_desc_equal(plain, own))
+        return true;
+    dnnl_primitive_desc_t made = NULL;
+    bool is_good = eddy_dnnl_plan_reorder(is_result ? own : plain, is_result ? plain : own, engine, &made) &&
+                   dnnl_primitive_create(reorder, made) == dnnl_success;
+    dnnl_primitive_desc_destroy(made);
+    *bytes = eddy_dnnl_desc_bytes(own);
+    return is_good;
+}
+
+static void unmake(void *prepared) {
+    eddy_conv_prepared *p = prepared;
+    dnnl_primitive_t all[] = {p->convolution, p->x_reorder, p->y_reorder, p->w_reorder};
+    for (int i = 0; i < 4; i++)
+        if (all[i])
+            dnnl_primitive_destroy(all[i]);
+    eddy_dnnl_desc *descs[] = {&p->x_plain, &p->y_plain, &p->w_plain, &p->x_own,
+                               &p->y_own,   &p->w_own,   &p->bias,    &p->scratch};
+    for (int i = 0; i < 8; i++)
+        eddy_dnnl_desc_fini(descs[i]);
+}
+
+/* atomic: whoever prepares counts; numbers differ, nothing follows from them */
+static _Atomic int64_t made_count;
+
+static bool make(const void *of, void *prepared) {
+    const eddy_conv_key *key = of;
+    eddy_conv_prepared *p = prepared;
+    dnnl_engine_t engine = eddy_dnnl_engine();
+    p->number = eddy_add_relaxed(&made_count, 1) + 1;
+    int before = eddy_dnnl_begin(); /* primitives are planned for so many threads */
+    bool is_good =
+        engine && eddy_dnnl_has_room() && describe(key, p) && make_convolution(key, engine, p) &&
+        make_reorder(engine, &p->x_plain, &p->x_own, key->direction == EDDY_CONV_DATA, &p->x_reorder, &p->x_bytes) &&
+        make_reorder(engine, &p->y_plain, &p->y_own, key->direction == EDDY_CONV_FORWARD, &p->y_reorder, &p->y_bytes) &&
+        make_reorder(engine, &p->w_plain, &p->w_own, key->direction == EDDY_CONV_WEIGHT, &p->w_reorder, &p->w_bytes);
+    if (!is_good)
+        unmake(p);
+    eddy_dnnl_end(before);
+    return is_good;
+}
+
+static const eddy_prepared_kind convolution = {sizeof(eddy_conv_key), sizeof(eddy_conv_prepared), make, unmake};
+
+const eddy_conv_prepared *eddy_conv_prepared_acquire(const eddy_conv_key *key) {
+    return eddy_prepared_acquire(&convolution, key);
+}
+
+void eddy_conv_prepared_release(const eddy_conv_prepared *prepared) {
+    eddy_prepared_release(prepared);
+}

@@ -1,0 +1,304 @@
+/* masked_fill, masked_select, masked_scatter. The number of elements that masked_select gives is known only after counting,
+ * so the kernel has two entries. */
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/move/copy.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/index/mask_block.h>
+#include <kernels/cpu/walk.h>
+#include <string.h>
+
+#define SLICE_ELEMENTS 65536
+
+/* ---- masked_fill ---- */
+
+typedef struct filling {
+    const eddy_kernel_view *in, *mask, *out;
+    eddy_mask_fill *fill;
+    _Alignas(8) char value[8];
+    eddy_walk walk; /* out, in, mask */
+} filling;
+
+static void fill_slice(void *context, int64_t begin, int64_t end) {
+    const filling *work = context;
+    const eddy_walk *walk = &work->walk;
+    eddy_dtype dtype = work->out->dtype;
+    int64_t out_stride = eddy_walk_inner_stride(walk, 0), in_stride = eddy_walk_inner_stride(walk, 1);
+    int64_t mask_stride = eddy_walk_inner_stride(walk, 2);
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(walk, &cursor, begin);
+    while (begin < end) {
+        int64_t run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
+        work->fill(eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]), out_stride,
+                   eddy_chunk_at(work->in->data, dtype, cursor.offsets[1]), in_stride,
+                   (const uint8_t *)work->mask->data + cursor.offsets[2], mask_stride, work->value, run);
+        eddy_walk_advance(walk, &cursor, run);
+        begin += run;
+    }
+}
+
+/* views: in, mask, out */
+static void masked_fill_run(const eddy_kernel_call *call) {
+    const eddy_attributes_full *attributes = call->attributes;
+    /* Set one by one: a walk is too large to be cleared for nothing. */
+    filling work;
+    work.in = &call->views[0];
+    work.mask = &call->views[1];
+    work.out = &call->views[2];
+    int64_t count = eddy_view_count(work.out);
+    if (count == 0)
+        return;
+    size_t bytes = eddy_dtype_bytes(work.out->dtype);
+    const eddy_mask_blocks *blocks = eddy_cpu_mask_blocks();
+    work.fill = bytes == 1   ? blocks->fill_8
+                : bytes == 2 ? blocks->fill_16
+                : bytes == 4 ? blocks->fill_32
+                             : blocks->fill_64;
+    eddy_dtype_store_scalar(work.out->dtype, work.value, attributes->value);
+    eddy_walk_init(&work.walk, work.out->rank, work.out->shape);
+    eddy_walk_add(&work.walk, work.out->strides, 1);
+    eddy_walk_add_broadcast(&work.walk, work.in);
+    eddy_walk_add_broadcast(&work.walk, work.mask);
+    eddy_walk_sort(&work.walk);
+    eddy_walk_collapse(&work.walk);
+    if (count <= SLICE_ELEMENTS)
+        fill_slice(&work, 0, count);
+    else
+        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, fill_slice, &work);
+}
+
+/* ---- in row-major order ---- */
+
+/* The joint dims of two views that broadcast together. */
+static int32_t joint_dims(const eddy_kernel_view *a, const eddy_kernel_view *b, int64_t *dims) {
+    int32_t rank = a->rank > b->rank ? a->rank : b->rank;
+    for (int32_t d = 0; d < rank; d++) {
+        int32_t in_a = d - (rank - a->rank), in_b = d - (rank - b->rank);
+        int64_t dim_a = in_a < 0 ? 1 : a->shape[in_a], dim_b = in_b < 0 ? 1 : b->shape[in_b];
+        dims[d] = dim_a == 1 ? dim_b : dim_a;
+    }
+    return rank;
+}
+
+/* Places in a row of the walk that are looked at together. */
+#define PIECE 256
+
+/* Calls `take` with those of each piece where the mask holds, if any: their numbers, ascending, from place `from` of the row on.
+ * Stops where that says so. */
+typedef bool take_fn(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, const int32_t *held,
+                     int64_t count);
+
+static void each_held(const eddy_walk *walk, int32_t mask_operand, const uint8_t *mask, take_fn *take, void *context) {
+    int64_t left = eddy_walk_count(walk), stride = eddy_walk_inner_stride(walk, mask_operand);
+    if (left == 0)
+        return;
+    const eddy_mask_blocks *blocks = eddy_cpu_mask_blocks();
+    int32_t held[PIECE];
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(walk, &cursor, 0);
+    for (int64_t row; left > 0; left -= row) {
+        row = eddy_walk_run(walk, &cursor);
+        for (int64_t from = 0; from < row; from += PIECE) {
+            const uint8_t *at = mask + cursor.offsets[mask_operand] + from * stride;
+            int64_t count = blocks->find(held, at, stride, eddy_min_i64(PIECE, row - from));
+            if (count > 0 && !take(context, cursor.offsets, walk, from, held, count))
+                return;
+        }
+        eddy_walk_advance(walk, &cursor, row);
+    }
+}
+
+static bool is_run(const int32_t *held, int64_t count) {
+    return held[count - 1] - held[0] == count - 1;
+}
+
+#define MOVE(type)                                                                                                     \
+    for (int64_t i = 0; i < count; i++)                                                                                \
+    ((type *)to)[at_to ? at_to[i] * to_stride : i * to_stride] =                                                       \
+        ((const type *)from)[at_from ? at_from[i] * from_stride : i * from_stride]
+
+/* Elements of `bytes` bytes; NULL numbers are 0, 1, ... */
+static void move(size_t bytes, void *to, const int32_t *at_to, int64_t to_stride, const void *from,
+                 const int32_t *at_from, int64_t from_stride, int64_t count) {
+    if (bytes == 1)
+        MOVE(uint8_t);
+    else if (bytes == 2)
+        MOVE(uint16_t);
+    else if (bytes == 4)
+        MOVE(uint32_t);
+    else
+        MOVE(uint64_t);
+}
+
+typedef struct selection {
+    const eddy_kernel_view *in, *out;
+    int64_t count;
+} selection;
+
+static bool select_held(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, const int32_t *held,
+                        int64_t count) {
+    selection *work = context;
+    eddy_dtype dtype = work->out->dtype;
+    int64_t stride = eddy_walk_inner_stride(walk, 0), to_stride = work->out->strides[0];
+    void *to = eddy_chunk_at(work->out->data, dtype, work->count * to_stride);
+    const void *row = eddy_chunk_at(work->in->data, dtype, offsets[0] + from * stride);
+    if (is_run(held, count))
+        eddy_chunk_copy(dtype, to, to_stride, dtype, eddy_chunk_at(row, dtype, held[0] * stride), stride, count);
+    else
+        move(eddy_dtype_bytes(dtype), to, NULL, to_stride, row, held, stride, count);
+    work->count += count;
+    return true;
+}
+
+static void walk_pair(eddy_walk *walk, const eddy_kernel_view *in, const eddy_kernel_view *mask) {
+    int64_t dims[EDDY_RANK_MAX];
+    int32_t rank = joint_dims(in, mask, dims);
+    eddy_walk_init(walk, rank, dims);
+    eddy_walk_add_broadcast(walk, in);
+    eddy_walk_add_broadcast(walk, mask);
+    eddy_walk_collapse(walk);
+}
+
+static void masked_select_count(const eddy_kernel_call *call, eddy_shape *shapes) {
+    eddy_walk walk;
+    walk_pair(&walk, &call->views[0], &call->views[1]);
+    int64_t left = eddy_walk_count(&walk), stride = eddy_walk_inner_stride(&walk, 1), held = 0;
+    eddy_walk_cursor cursor = {0};
+    if (left > 0)
+        eddy_walk_seek(&walk, &cursor, 0);
+    for (int64_t row; left > 0; left -= row) {
+        const uint8_t *mask = (const uint8_t *)call->views[1].data + cursor.offsets[1];
+        row = eddy_walk_run(&walk, &cursor);
+        if (stride == 1)
+            held += eddy_cpu_mask_blocks()->count(mask, row);
+        else
+            for (int64_t i = 0; i < row; i++)
+                held += mask[i * stride] != 0;
+        eddy_walk_advance(&walk, &cursor, row);
+    }
+    shapes[0].rank = 1;
+    shapes[0].dims[0] = held;
+}
+
+/* views: in, mask, out [n] */
+static void masked_select_run(const eddy_kernel_call *call) {
+    selection work = {.in = &call->views[0], .out = &call->views[2]};
+    eddy_walk walk;
+    walk_pair(&walk, &call->views[0], &call->views[1]);
+    each_held(&walk, 1, call->views[1].data, select_held, &work);
+}
+
+typedef struct scattering {
+    const eddy_kernel_call *call;
+    const eddy_kernel_view *source, *out;
+    eddy_walk walk; /* the source's */
+    eddy_walk_cursor cursor;
+    int64_t left;
+} scattering;
+
+static bool scatter_held(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from,
+                         const int32_t *held, int64_t count) {
+    scattering *work = context;
+    int64_t stride = eddy_walk_inner_stride(walk, 0), source_stride = eddy_walk_inner_stride(&work->walk, 0);
+    eddy_dtype dtype = work->out->dtype;
+    if (count > work->left) {
+        int64_t total = eddy_view_count(work->source);
+        eddy_kernel_fail(work->call, EDDY_OUT_OF_RANGE, total, total, total);
+        return false;
+    }
+    work->left -= count;
+    char *row = eddy_chunk_at(work->out->data, dtype, offsets[0] + from * stride);
+    for (int64_t run; count > 0; count -= run, held += run) {
+        run = eddy_min_i64(count, eddy_walk_run(&work->walk, &work->cursor));
+        const void *source = eddy_chunk_at(work->source->data, dtype, work->cursor.offsets[0]);
+        if (is_run(held, run))
+            eddy_chunk_copy(dtype, eddy_chunk_at(row, dtype, held[0] * stride), stride, dtype, source, source_stride,
+                            run);
+        else
+            move(eddy_dtype_bytes(dtype), row, held, stride, source, NULL, source_stride, run);
+        eddy_walk_advance(&work->walk, &work->cursor, run);
+    }
+    return true;
+}
+
+/* Contiguous operands in one sweep. */
+static void expand(const eddy_kernel_call *call, int64_t count) {
+    size_t bytes = eddy_dtype_bytes(call->views[0].dtype);
+    const eddy_mask_blocks *blocks = eddy_cpu_mask_blocks();
+    eddy_mask_expand *block = bytes == 1   ? blocks->expand_8
+                              : bytes == 2 ? blocks->expand_16
+                              : bytes == 4 ? blocks->expand_32
+                                           : blocks->expand_64;
+    const char *in = call->views[0].data, *source = call->views[2].data;
+    const uint8_t *mask = call->views[1].data;
+    char *out = call->views[3].data;
+    _Alignas(8) char last[PIECE * 8];
+    int64_t total = eddy_view_count(&call->views[2]), left = total;
+    for (int64_t done = 0, piece; done < count; done += piece) {
+        piece = eddy_min_i64(PIECE, count - done);
+        /* As many as the piece has may be read. */
+        if (left < piece) {
+            memset(last, 0, sizeof(last));
+            if (left > 0)
+                memcpy(last, source, (size_t)left * bytes);
+        }
+        int64_t offset = done * (int64_t)bytes;
+        int64_t taken = block(out + offset, in + offset, mask + done, left < piece ? last : source, piece);
+        if (taken > left) {
+            eddy_kernel_fail(call, EDDY_OUT_OF_RANGE, total, total, total);
+            return;
+        }
+        left -= taken;
+        source += taken * (int64_t)bytes;
+    }
+}
+
+/* views: in, mask, source, out */
+static void masked_scatter_run(const eddy_kernel_call *call) {
+    const eddy_kernel_view *in = &call->views[0], *mask = &call->views[1];
+    scattering work = {.call = call, .source = &call->views[2], .out = &call->views[3]};
+    if (eddy_view_count(work.out) == 0)
+        return;
+    eddy_walk_init(&work.walk, work.source->rank, work.source->shape);
+    eddy_walk_add(&work.walk, work.source->strides, 1);
+    eddy_walk_collapse(&work.walk);
+    eddy_walk walk;
+    eddy_walk_init(&walk, work.out->rank, work.out->shape);
+    eddy_walk_add_broadcast(&walk, in);
+    eddy_walk_add_broadcast(&walk, mask);
+    eddy_walk_add(&walk, work.out->strides, 1);
+    eddy_walk_collapse(&walk);
+    if (eddy_walk_is_plain(&walk) && eddy_walk_is_plain(&work.walk)) {
+        expand(call, eddy_view_count(work.out));
+        return;
+    }
+    eddy_walk_init(&walk, work.out->rank, work.out->shape);
+    eddy_walk_add_broadcast(&walk, in);
+    if (in->data != work.out->data) {
+        int64_t strides[EDDY_RANK_MAX];
+        for (int32_t d = 0; d < work.out->rank; d++)
+            strides[d] = walk.strides[0][d];
+        eddy_kernel_view whole = {
+            .data = in->data, .shape = work.out->shape, .strides = strides, .dtype = in->dtype, .rank = work.out->rank};
+        eddy_copy_view(call->team, &whole, work.out);
+    }
+    eddy_walk_init(&walk, work.out->rank, work.out->shape);
+    eddy_walk_add(&walk, work.out->strides, 1);
+    eddy_walk_add_broadcast(&walk, mask);
+    eddy_walk_collapse(&walk);
+    work.left = eddy_walk_count(&work.walk);
+    if (work.left > 0)
+        eddy_walk_seek(&work.walk, &work.cursor, 0);
+    each_held(&walk, 1, mask->data, scatter_held, &work);
+}
+
+const eddy_kernel eddy_cpu_masked_fill = {
+    .name = "masked_fill", .run = masked_fill_run, .cost_base_ps = 50000, .cost_element_ps = 130};
+const eddy_kernel eddy_cpu_masked_select = {.name = "masked_select",
+                                            .run = masked_select_run,
+                                            .count = masked_select_count,
+                                            .cost_base_ps = 80000,
+                                            .cost_element_ps = 3000};
+const eddy_kernel eddy_cpu_masked_scatter = {
+    .name = "masked_scatter", .run = masked_scatter_run, .cost_base_ps = 100000, .cost_element_ps = 400};

@@ -1,0 +1,128 @@
+/* Rows of a large output, each made once: the row of the input, and what indices mean for it, in their order. With the ground laid
+ * first the output would come through the cache twice, and a row that is replaced would be copied for nothing. */
+#include <base/dtype.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/reduce/reduce_block.h>
+#include <kernels/cpu/index/scatter.h>
+#include <string.h>
+
+#define SLICE_BYTES (128 * 1024)
+/* Smaller outputs stay in the cache between ground and sums; shorter rows are not worth a look at each. */
+#define OUT_BYTES_LEAST (512 * 1024)
+#define ROW_BYTES_LEAST 256
+#define NONE (-1)
+
+typedef struct rows {
+    const eddy_scatter *s;
+    char *out;
+    int64_t length, row_bytes;
+    int64_t *
+        firsts; /* [row of out] the number of an index that names it, or NONE: the first; the last where it is replaced */
+    int64_t *nexts;            /* [index] sums: the number of the next index that names the same row, or NONE */
+    const eddy_reduce_op *sum; /* NULL: rows are replaced */
+} rows;
+
+/* NULL where rows of the dtype are not summed. */
+static const eddy_reduce_op *sum_of(eddy_dtype dtype) {
+    const eddy_reduce_op *sums = eddy_cpu_reduce_blocks()->sum;
+    return dtype == EDDY_F32   ? &sums[EDDY_REDUCE_F32]
+           : dtype == EDDY_F64 ? &sums[EDDY_REDUCE_F64]
+           : dtype == EDDY_I64 ? &sums[EDDY_REDUCE_I64]
+                               : NULL;
+}
+
+size_t eddy_scatter_rows_workspace(const eddy_kernel_view *out, bool adds, int64_t row, int64_t length) {
+    int64_t bytes = eddy_dtype_size(out->dtype), count = eddy_view_count(out);
+    if (row * bytes < ROW_BYTES_LEAST || count * bytes < OUT_BYTES_LEAST || (adds && sum_of(out->dtype) == NULL))
+        return 0;
+    return ((size_t)(count / row + (adds ? length : 0)) * sizeof(int64_t) + 63) / 64 * 64;
+}
+
+static bool lies_plain(const eddy_kernel_view *out, const eddy_kernel_view *in) {
+    eddy_walk walk;
+    eddy_walk_init(&walk, out->rank, out->shape);
+    eddy_walk_add(&walk, out->strides, 1);
+    if (in != NULL)
+        eddy_walk_add(&walk, in->strides, 1);
+    eddy_walk_collapse(&walk);
+    return eddy_walk_is_plain(&walk);
+}
+
+static bool lies_in_rows(const eddy_scatter *s, const eddy_kernel_view *out) {
+    if (s->row == 0 || s->rest->rank != 1 || s->rest->dims[0] != s->row || s->along->rank > 1 ||
+        s->rest->strides[EDDY_SCATTER_SOURCE][0] != 1 || s->source_dtype != out->dtype || s->ground.data != out->data)
+        return false;
+    return eddy_scatter_rows_workspace(out, s->adds, s->row, eddy_walk_count(s->along)) > 0 &&
+           s->step == (s->bound < 0 ? 1 : s->row) && (s->in == NULL || s->in->data != out->data) &&
+           lies_plain(out, s->in);
+}
+
+/* Which indices name a row, in their order. */
+static void link_rows(rows *work, int64_t count) {
+    const eddy_scatter *s = work->s;
+    int64_t step = eddy_walk_inner_stride(s->along, EDDY_SCATTER_INDEX), row = s->row;
+    int64_t number = eddy_walk_inner_stride(s->along, EDDY_SCATTER_NUMBER);
+    for (int64_t r = 0; r < count; r++)
+        work->firsts[r] = NONE;
+    for (int64_t k = 0; k < work->length; k++) {
+        int64_t i = work->sum ? work->length - 1 - k : k;
+        int64_t given = eddy_dtype_load_i64(s->index_dtype, eddy_chunk_at(s->index, s->index_dtype, i * step));
+        int64_t at = eddy_scatter_checked(s, given, i * number);
+        if (at == EDDY_SCATTER_NOWHERE)
+            continue;
+        int64_t *first = &work->firsts[s->bound < 0 ? at / row : at];
+        if (work->sum)
+            work->nexts[i] = *first;
+        *first = i;
+    }
+}
+
+static void lay(const rows *work, int64_t begin, int64_t end) {
+    int64_t offset = begin * work->row_bytes;
+    size_t bytes = (size_t)((end - begin) * work->row_bytes);
+    if (work->s->in == NULL)
+        memset(work->out + offset, 0, bytes);
+    else
+        memcpy(work->out + offset, (const char *)work->s->in->data + offset, bytes);
+}
+
+static const void *source_row(const rows *work, int64_t i) {
+    const eddy_scatter *s = work->s;
+    return eddy_chunk_at(s->source, s->source_dtype, i * eddy_walk_inner_stride(s->along, EDDY_SCATTER_SOURCE));
+}
+
+static void rows_slice(void *context, int64_t begin, int64_t end) {
+    const rows *work = context;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t i = work->firsts[r], from = r;
+        char *to = work->out + r * work->row_bytes;
+        if (i == NONE) {
+            while (r + 1 < end && work->firsts[r + 1] == NONE)
+                r++;
+            lay(work, from, r + 1);
+        } else if (!work->sum) {
+            memcpy(to, source_row(work, i), (size_t)work->row_bytes);
+        } else {
+            lay(work, r, r + 1);
+            for (; i != NONE; i = work->nexts[i])
+                work->sum->combine(to, source_row(work, i), work->s->row);
+        }
+    }
+}
+
+bool eddy_scatter_rows(const eddy_scatter *s, const eddy_kernel_view *out) {
+    if (!lies_in_rows(s, out))
+        return false;
+    int64_t count = eddy_view_count(out) / s->row;
+    rows work = {.s = s,
+                 .out = out->data,
+                 .length = eddy_walk_count(s->along),
+                 .row_bytes = s->row * eddy_dtype_size(out->dtype),
+                 .firsts = s->workspace,
+                 .nexts = (int64_t *)s->workspace + count,
+                 .sum = s->adds ? sum_of(out->dtype) : NULL};
+    link_rows(&work, count);
+    eddy_kernel_team *team = s->call->team;
+    team->parallel_for(team, count, eddy_max_i64(1, SLICE_BYTES / work.row_bytes), rows_slice, &work);
+    return true;
+}

@@ -1,0 +1,319 @@
+/* cross_entropy of logits and labels, nll_loss of log-probabilities and labels, and their gradients. The losses of rows lie in the workspace as f64 and are added up in
+ * one order; the log-sum-exp of a row is never stored. */
+#include <base/atomic.h>
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/loss/loss_total.h>
+#include <kernels/cpu/softmax/softmax_row.h>
+#include <kernels/cpu/walk.h>
+#include <math.h>
+
+#define SLICE_ELEMENTS 32768
+
+typedef struct loss {
+    const eddy_kernel_call *call;
+    const eddy_attributes_cross_entropy *attributes;
+    const eddy_kernel_view *input, *target;
+    const eddy_kernel_view *weight; /* of nll_loss, may be absent */
+    int64_t counted;                /* of cross_entropy_backward: rows that are not ignored */
+    _Atomic int64_t ignored;        /* atomic: relaxed; slices of nll_loss add their rows, read when all are done */
+} loss;
+
+static int64_t label_of(const eddy_kernel_view *target, int64_t row) {
+    return ((const int64_t *)target->data)[row * target->strides[0]];
+}
+
+static bool is_ignored(const eddy_attributes_cross_entropy *attributes, int64_t label) {
+    return attributes->has_ignore_index && label == attributes->ignore_index;
+}
+
+static int64_t count_rows(const loss *work) {
+    int64_t rows = work->target->shape[0], counted = rows;
+    if (work->attributes->has_ignore_index)
+        for (int64_t r = 0; r < rows; r++)
+            counted -= is_ignored(work->attributes, label_of(work->target, r));
+    return counted;
+}
+
+static eddy_softmax_row row_of(const eddy_kernel_view *input, int64_t row) {
+    return (eddy_softmax_row){.data = eddy_chunk_at(input->data, input->dtype, row * input->strides[0]),
+                              .stride = input->strides[1],
+                              .count = input->shape[1],
+                              .dtype = input->dtype};
+}
+
+static bool label_fits(const loss *work, int64_t row, int64_t label) {
+    int64_t classes = work->input->shape[1];
+    if (label >= 0 && label < classes)
+        return true;
+    eddy_kernel_fail(work->call, EDDY_OUT_OF_RANGE, row, label, classes);
+    return false;
+}
+
+static void forward_slice(void *context, int64_t begin, int64_t end) {
+    const loss *work = context;
+    const eddy_kernel_view *input = work->input;
+    const eddy_softmax_ops *ops = eddy_softmax_ops_for(input->dtype);
+    double *losses = work->call->workspace;
+    eddy_softmax_chunk chunk;
+    bool is_direct = input->strides[1] == 1 && input->dtype == eddy_softmax_compute_dtype(input->dtype) &&
+                     input->shape[1] <= EDDY_SOFTMAX_CHUNK;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t label = label_of(work->target, r);
+        losses[r] = 0;
+        if (is_ignored(work->attributes, label) || !label_fits(work, r, label))
+            continue;
+        eddy_softmax_row row = row_of(input, r);
+        eddy_softmax_total total;
+        if (is_direct)
+            total.sum = ops->total(row.data, row.count, &total.max);
+        else
+            total = eddy_softmax_row_total(ops, &row, &chunk);
+        double at_label = eddy_dtype_load_f64(input->dtype, eddy_chunk_at(row.data, input->dtype, label * row.stride));
+        losses[r] = log(total.sum) + (total.max - at_label);
+    }
+}
+
+static void run_slices(const loss *work, int64_t rows, void (*slice)(void *, int64_t, int64_t)) {
+    int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, work->input->shape[1]));
+    if (rows <= grain)
+        slice((void *)work, 0, rows);
+    else
+        work->call->team->parallel_for(work->call->team, rows, grain, slice, (void *)work);
+}
+
+static void cross_entropy_run(const eddy_kernel_call *call) {
+    loss work = {.call = call, .attributes = call->attributes, .input = &call->views[0], .target = &call->views[1]};
+    const eddy_kernel_view *out = &call->views[2];
+    int64_t rows = work.target->shape[0];
+    run_slices(&work, rows, forward_slice);
+    double *losses = call->workspace;
+    if (work.attributes->reduction == EDDY_REDUCTION_NONE) {
+        if (rows > 0)
+            eddy_chunk_store(out->dtype, out->data, out->strides[0], EDDY_F64, losses, rows);
+        return;
+    }
+    double sum = eddy_loss_total(losses, rows);
+    if (work.attributes->reduction == EDDY_REDUCTION_MEAN)
+        sum /= (double)count_rows(&work); /* NaN when no row counts, as PyTorch has it */
+    eddy_dtype_store_f64(out->dtype, out->data, sum);
+}
+
+static size_t cross_entropy_workspace(const eddy_kernel_call *call) {
+    return (size_t)call->views[1].shape[0] * sizeof(double);
+}
+
+/* dinput[r, c] = (softmax(input[r])[c] - (c == label)) * grad of the row */
+static void backward_slice(void *context, int64_t begin, int64_t end) {
+    const loss *work = context;
+    const eddy_kernel_view *input = work->input, *grad = &work->call->views[0], *out = &work->call->views[3];
+    const eddy_softmax_ops *ops = eddy_softmax_ops_for(input->dtype);
+    bool is_f64 = eddy_softmax_compute_dtype(input->dtype) == EDDY_F64;
+    eddy_softmax_chunk chunk;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t label = label_of(work->target, r);
+        bool ignored = is_ignored(work->attributes, label);
+        if (!ignored && !label_fits(work, r, label))
+            continue;
+        int64_t grad_offset = grad->rank == 0 ? 0 : r * grad->strides[0];
+        double factor = eddy_dtype_load_f64(grad->dtype, eddy_chunk_at(grad->data, grad->dtype, grad_offset));
+        if (work->attributes->reduction == EDDY_REDUCTION_MEAN)
+            factor /= (double)work->counted;
+        eddy_softmax_row row = row_of(input, r);
+        eddy_softmax_total total = {0};
+        if (!ignored)
+            total = eddy_softmax_row_total(ops, &row, &chunk);
+        for (int64_t first = 0; first < row.count; first += EDDY_SOFTMAX_CHUNK) {
+            int64_t padded = (eddy_min_i64(row.count - first, EDDY_SOFTMAX_CHUNK) + EDDY_SOFTMAX_LANES - 1) /
+                             EDDY_SOFTMAX_LANES * EDDY_SOFTMAX_LANES;
+            if (ignored) {
+                for (int64_t i = 0; i < padded; i++)
+                    if (is_f64)
+                        chunk.f64[i] = 0;
+                    else
+                        chunk.f32[i] = 0;
+            } else {
+                if (row.count > EDDY_SOFTMAX_CHUNK) {
+                    eddy_softmax_load(&row, first, -INFINITY, &chunk);
+                    ops->exp_sum(&chunk, total.max, padded);
+                }
+                ops->scale(&chunk, 1.0 / total.sum, padded);
+                int64_t at = label - first;
+                if (at >= 0 && at < padded && is_f64)
+                    chunk.f64[at] -= 1;
+                else if (at >= 0 && at < padded)
+                    chunk.f32[at] -= 1;
+                ops->scale(&chunk, factor, padded);
+            }
+            eddy_softmax_store(&row, first, &chunk, eddy_chunk_at(out->data, out->dtype, r * out->strides[0]),
+                               out->strides[1], out->dtype);
+        }
+    }
+}
+
+static void cross_entropy_backward_run(const eddy_kernel_call *call) {
+    loss work = {.call = call, .attributes = call->attributes, .input = &call->views[1], .target = &call->views[2]};
+    work.counted = count_rows(&work);
+    run_slices(&work, work.target->shape[0], backward_slice);
+}
+
+const eddy_kernel eddy_cpu_cross_entropy = {.name = "cross_entropy",
+                                            .run = cross_entropy_run,
+                                            .workspace = cross_entropy_workspace,
+                                            .cost_base_ps = 100000,
+                                            .cost_element_ps = 700};
+const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_backward",
+                                                     .run = cross_entropy_backward_run,
+                                                     .cost_base_ps = 100000,
+                                                     .cost_element_ps = 1200};
+
+/* ---- nll_loss ---- */
+
+/* Loops for each dtype: there is little to do for a label but to find it. */
+#define NLL(name, type, VALUE)                                                                                         \
+    static double weight_##name(const eddy_kernel_view *weight, int64_t label) {                                       \
+        return VALUE(((const type *)weight->data)[label * weight->strides[0]]);                                        \
+    }                                                                                                                  \
+    /* The losses of rows begin .. end, into the workspace. */                                                         \
+    static void nll_slice_##name(void *context, int64_t begin, int64_t end) {                                          \
+        loss *work = context;                                                                                          \
+        /* Copies, which the compiler need not read again for each row. */                                             \
+        const eddy_attributes_cross_entropy attributes = *work->attributes;                                            \
+        const eddy_kernel_view target = *work->target, weight = *work->weight;                                         \
+        const type *input = work->input->data;                                                                         \
+        int64_t row_stride = work->input->strides[0], class_stride = work->input->strides[1];                          \
+        double *losses = work->call->workspace;                                                                        \
+        int64_t ignored = 0;                                                                                           \
+        for (int64_t r = begin; r < end; r++) {                                                                        \
+            int64_t label = label_of(&target, r);                                                                      \
+            if (is_ignored(&attributes, label) || !label_fits(work, r, label)) {                                       \
+                losses[r] = 0;                                                                                         \
+                ignored++;                                                                                             \
+                continue;                                                                                              \
+            }                                                                                                          \
+            double at_label = VALUE(input[r * row_stride + label * class_stride]);                                     \
+            losses[r] = eddy_view_is_absent(&weight) ? -at_label : -at_label * weight_##name(&weight, label);          \
+        }                                                                                                              \
+        eddy_add_relaxed(&work->ignored, ignored);                                                                     \
+    }                                                                                                                  \
+    /* The weights of all rows but the ignored, in one order. */                                                       \
+    static double sum_weights_##name(const loss *work) {                                                               \
+        double sum = 0;                                                                                                \
+        for (int64_t r = 0; r < work->target->shape[0]; r++) {                                                         \
+            int64_t label = label_of(work->target, r);                                                                 \
+            if (!is_ignored(work->attributes, label) && label_fits(work, r, label))                                    \
+                sum += weight_##name(work->weight, label);                                                             \
+        }                                                                                                              \
+        return sum;                                                                                                    \
+    }
+
+#define ITSELF(x) (x)
+NLL(f32, float, ITSELF)
+NLL(f64, double, ITSELF)
+NLL(f16, uint16_t, eddy_f16_to_f32)
+NLL(bf16, uint16_t, eddy_bf16_to_f32)
+
+static const struct nll_ops {
+    void (*slice)(void *context, int64_t begin, int64_t end);
+    double (*sum_weights)(const loss *work);
+    double (*weight)(const eddy_kernel_view *weight, int64_t label);
+} nll_ops[] = {
+#define NLL_OPS(name)                                                                                                  \
+    { nll_slice_##name, sum_weights_##name, weight_##name }
+    [EDDY_F32] = NLL_OPS(f32),
+    [EDDY_F64] = NLL_OPS(f64),
+    [EDDY_F16] = NLL_OPS(f16),
+    [EDDY_BF16] = NLL_OPS(bf16),
+};
+
+/* Rows of a slice: one element of each is read, most likely from memory. */
+#define NLL_SLICE_ROWS 4096
+
+/* views: input, target, weight or absent, out */
+static void nll_loss_run(const eddy_kernel_call *call) {
+    loss work = {.call = call,
+                 .attributes = call->attributes,
+                 .input = &call->views[0],
+                 .target = &call->views[1],
+                 .weight = &call->views[2]};
+    const eddy_kernel_view *out = &call->views[3];
+    int64_t rows = work.target->shape[0];
+    double *losses = call->workspace;
+    if (rows <= NLL_SLICE_ROWS)
+        nll_ops[work.input->dtype].slice(&work, 0, rows);
+    else
+        call->team->parallel_for(call->team, rows, NLL_SLICE_ROWS, nll_ops[work.input->dtype].slice, &work);
+    if (work.attributes->reduction == EDDY_REDUCTION_NONE) {
+        if (rows > 0)
+            eddy_chunk_store(out->dtype, out->data, out->strides[0], EDDY_F64, losses, rows);
+        return;
+    }
+    double sum = eddy_loss_total(losses, rows);
+    if (work.attributes->reduction == EDDY_REDUCTION_MEAN)
+        sum /= eddy_view_is_absent(work.weight) ? (double)(rows - eddy_load_relaxed(&work.ignored))
+                                                : nll_ops[work.input->dtype].sum_weights(&work);
+    eddy_dtype_store_f64(out->dtype, out->data, sum);
+}
+
+static size_t nll_loss_workspace(const eddy_kernel_call *call) {
+    return (size_t)call->views[1].shape[0] * sizeof(double);
+}
+
+typedef struct nll_gradient {
+    loss loss; /* its input is the gradient to be written */
+    const eddy_kernel_view *grad;
+    double total;
+} nll_gradient;
+
+static void nll_backward_slice(void *context, int64_t begin, int64_t end) {
+    const nll_gradient *work = context;
+    const eddy_kernel_view *out = work->loss.input, *grad = work->grad, *weight = work->loss.weight;
+    int64_t bytes = (int64_t)eddy_dtype_bytes(out->dtype), zero = 0;
+    for (int64_t r = begin; r < end; r++) {
+        char *row = eddy_chunk_at(out->data, out->dtype, r * out->strides[0]);
+        if (out->shape[1] > 0)
+            eddy_chunk_fill(row, out->strides[1], bytes, &zero, out->shape[1]);
+        int64_t label = label_of(work->loss.target, r);
+        if (is_ignored(work->loss.attributes, label) || !label_fits(&work->loss, r, label))
+            continue;
+        int64_t grad_offset = grad->rank == 0 ? 0 : r * grad->strides[0];
+        double g = eddy_dtype_load_f64(grad->dtype, eddy_chunk_at(grad->data, grad->dtype, grad_offset));
+        double factor = eddy_view_is_absent(weight) ? 1 : nll_ops[out->dtype].weight(weight, label);
+        eddy_dtype_store_f64(out->dtype, eddy_chunk_at(row, out->dtype, label * out->strides[1]),
+                             -g * factor / work->total);
+    }
+}
+
+/* views: grad, target, weight or absent, dinput */
+static void nll_loss_backward_run(const eddy_kernel_call *call) {
+    nll_gradient work = {.grad = &call->views[0], .total = 1};
+    work.loss = (loss){.call = call,
+                       .attributes = call->attributes,
+                       .target = &call->views[1],
+                       .weight = &call->views[2],
+                       .input = &call->views[3]};
+    if (work.loss.attributes->reduction == EDDY_REDUCTION_MEAN)
+        work.total = eddy_view_is_absent(work.loss.weight) ? (double)count_rows(&work.loss)
+                                                           : nll_ops[work.loss.input->dtype].sum_weights(&work.loss);
+    int64_t rows = work.loss.target->shape[0], grain = SLICE_ELEMENTS / eddy_max_i64(1, work.loss.input->shape[1]);
+    if (rows <= eddy_max_i64(1, grain))
+        nll_backward_slice(&work, 0, rows);
+    else
+        call->team->parallel_for(call->team, rows, eddy_max_i64(1, grain), nll_backward_slice, &work);
+}
+
+/* One element of each row is read. */
+static int64_t nll_loss_cost(const eddy_kernel_call *call) {
+    return 50000 + 2500 * call->views[1].shape[0];
+}
+
+const eddy_kernel eddy_cpu_nll_loss = {.name = "nll_loss",
+                                       .run = nll_loss_run,
+                                       .workspace = nll_loss_workspace,
+                                       .cost_base_ps = 50000,
+                                       .cost_element_ps = 100,
+                                       .cost = nll_loss_cost};
+const eddy_kernel eddy_cpu_nll_loss_backward = {
+    .name = "nll_loss_backward", .run = nll_loss_backward_run, .cost_base_ps = 50000, .cost_element_ps = 150};

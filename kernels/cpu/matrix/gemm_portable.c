@@ -1,0 +1,63 @@
+/* The library's own matrix product: panels of B and A are packed on the stack, tiles are computed by gemm_block.c. Every
+ * element adds its products in one order (blocks of DEPTH), whatever the cut. */
+#include <kernels/cpu/matrix/gemm.h>
+#include <kernels/cpu/matrix/gemm_block.h>
+#include <kernels/cpu/walk.h>
+
+#define DEPTH 128
+/* Tile widths packed at a time: 64 KB of B. */
+#define STRIPS 4
+
+#define GEMM(name, real, WIDTH)                                                                                        \
+    static void pack_##name(real *packed, int64_t across, int64_t count, const real *source, int64_t across_stride,    \
+                            int64_t depth, int64_t depth_stride) {                                                     \
+        for (int64_t p = 0; p < depth; p++) {                                                                          \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                packed[p * across + i] = source[p * depth_stride + i * across_stride];                                 \
+            for (int64_t i = count; i < across; i++)                                                                   \
+                packed[p * across + i] = 0;                                                                            \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void add_tile_##name(const real *tile, int64_t rows, int64_t columns, real alpha, real beta, real *c,       \
+                                int64_t ldc) {                                                                         \
+        for (int64_t i = 0; i < rows; i++)                                                                             \
+            for (int64_t j = 0; j < columns; j++) {                                                                    \
+                real product = alpha * tile[i * WIDTH + j];                                                            \
+                real *at = c + i * ldc + j;                                                                            \
+                *at = beta == 0 ? product : beta * *at + product;                                                      \
+            }                                                                                                          \
+    }                                                                                                                  \
+    void eddy_gemm_portable_##name(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, real alpha,    \
+                                   const real *a, int64_t lda, const real *b, int64_t ldb, real beta, real *c,         \
+                                   int64_t ldc) {                                                                      \
+        int64_t a_row = transpose_a ? 1 : lda, a_column = transpose_a ? lda : 1;                                       \
+        int64_t b_row = transpose_b ? 1 : ldb, b_column = transpose_b ? ldb : 1;                                       \
+        const eddy_gemm_blocks *blocks = eddy_cpu_gemm_blocks();                                                       \
+        _Alignas(64) real b_packed[STRIPS][DEPTH * WIDTH];                                                             \
+        _Alignas(64) real a_packed[DEPTH * EDDY_GEMM_ROWS];                                                            \
+        _Alignas(64) real tile[EDDY_GEMM_ROWS * WIDTH];                                                                \
+        int64_t p = 0;                                                                                                 \
+        do { /* also once for k == 0, which scales C */                                                                \
+            int64_t depth = eddy_min_i64(DEPTH, k - p);                                                                \
+            real scale = p == 0 ? beta : 1;                                                                            \
+            for (int64_t j = 0; j < n; j += STRIPS * WIDTH) {                                                          \
+                int64_t columns = eddy_min_i64(STRIPS * WIDTH, n - j);                                                 \
+                for (int64_t s = 0; s * WIDTH < columns; s++)                                                          \
+                    pack_##name(b_packed[s], WIDTH, eddy_min_i64(WIDTH, columns - s * WIDTH),                          \
+                                b + p * b_row + (j + s * WIDTH) * b_column, b_column, depth, b_row);                   \
+                for (int64_t i = 0; i < m; i += EDDY_GEMM_ROWS) {                                                      \
+                    int64_t rows = eddy_min_i64(EDDY_GEMM_ROWS, m - i);                                                \
+                    pack_##name(a_packed, EDDY_GEMM_ROWS, rows, a + i * a_row + p * a_column, a_row, depth, a_column); \
+                    for (int64_t s = 0; s * WIDTH < columns; s++) {                                                    \
+                        blocks->tile_##name(depth, a_packed, b_packed[s], tile);                                       \
+                        add_tile_##name(tile, rows, eddy_min_i64(WIDTH, columns - s * WIDTH), alpha, scale,            \
+                                        c + i * ldc + j + s * WIDTH, ldc);                                             \
+                    }                                                                                                  \
+                }                                                                                                      \
+            }                                                                                                          \
+            p += DEPTH;                                                                                                \
+        } while (p < k);                                                                                               \
+    }
+
+GEMM(f32, float, EDDY_GEMM_WIDTH_F32)
+GEMM(f64, double, EDDY_GEMM_WIDTH_F64)

@@ -1,0 +1,218 @@
+/* Copy and cast. Dims are sorted by the target's strides, so that writes go forward; a source that is contiguous along
+ * another dim (a transpose) goes through square tiles. */
+#include <base/dtype.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/move/copy.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/move/move_block.h>
+#include <kernels/cpu/walk.h>
+
+#define SLICE_BYTES (256 * 1024)
+/* Side of a transposed tile: 32 x 32 elements of 8 bytes, read and written, fit the first-level cache. */
+#define TILE 32
+/* Bytes from which on a tile is asked for while the one before it is turned: less is in the second-level cache as a rule. */
+#define PREFETCHED_BYTES (1 << 20)
+
+typedef struct copy {
+    eddy_kernel_view source, target;
+    eddy_walk walk; /* target, source */
+} copy;
+
+static void copy_slice(void *context, int64_t begin, int64_t end) {
+    const copy *work = context;
+    const eddy_walk *walk = &work->walk;
+    eddy_dtype to = work->target.dtype, from = work->source.dtype;
+    int64_t target_stride = eddy_walk_inner_stride(walk, 0), source_stride = eddy_walk_inner_stride(walk, 1);
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(walk, &cursor, begin);
+    while (begin < end) {
+        int64_t run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
+        eddy_walk_prefetch(walk, &cursor, 1, work->source.data, eddy_dtype_size(from));
+        eddy_chunk_copy(to, eddy_chunk_at(work->target.data, to, cursor.offsets[0]), target_stride, from,
+                        eddy_chunk_at(work->source.data, from, cursor.offsets[1]), source_stride, run);
+        eddy_walk_advance(walk, &cursor, run);
+        begin += run;
+    }
+}
+
+/* Rows of elements of 4 or 8 bytes that run backwards in the source: what is found out once need not be found for each row. */
+static bool is_reversed(const copy *work) {
+    return work->source.dtype == work->target.dtype && eddy_dtype_size(work->target.dtype) >= 4 &&
+           eddy_walk_inner_stride(&work->walk, 0) == 1 && eddy_walk_inner_stride(&work->walk, 1) == -1;
+}
+
+static void reverse_slice(void *context, int64_t begin, int64_t end) {
+    const copy *work = context;
+    const eddy_walk *walk = &work->walk;
+    const eddy_move_blocks *blocks = eddy_cpu_move_blocks();
+    int64_t bytes = eddy_dtype_size(work->target.dtype);
+    void (*reverse)(void *, const void *, int64_t) = bytes == 4 ? blocks->reverse_32 : blocks->reverse_64;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(walk, &cursor, begin);
+    for (int64_t run; begin < end; begin += run) {
+        run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
+        eddy_walk_prefetch(walk, &cursor, 1, work->source.data, bytes);
+        reverse((char *)work->target.data + cursor.offsets[0] * bytes,
+                (const char *)work->source.data + cursor.offsets[1] * bytes, run);
+        eddy_walk_advance(walk, &cursor, run);
+    }
+}
+
+/* target[i * row + j] = source[i + j * column], for i < height and j < width */
+#define TRANSPOSE(bits)                                                                                                \
+    static void transpose_##bits(uint##bits##_t *restrict target, int64_t row, const uint##bits##_t *restrict source,  \
+                                 int64_t column, int64_t height, int64_t width) {                                      \
+        for (int64_t i = 0; i < height; i++)                                                                           \
+            for (int64_t j = 0; j < width; j++)                                                                        \
+                target[i * row + j] = source[i + j * column];                                                          \
+    }
+
+TRANSPOSE(8)
+TRANSPOSE(16)
+TRANSPOSE(64)
+
+typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
+
+static void transpose_4x4(uint32_t *target, int64_t row, const uint32_t *source, int64_t column) {
+    four a = *(const four *)source, b = *(const four *)(source + column);
+    four c = *(const four *)(source + 2 * column), d = *(const four *)(source + 3 * column);
+    four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(four *)target = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+    *(four *)(target + row) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+    *(four *)(target + 2 * row) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    *(four *)(target + 3 * row) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+}
+
+static void transpose_32(uint32_t *restrict target, int64_t row, const uint32_t *restrict source, int64_t column,
+                         int64_t height, int64_t width) {
+    int64_t i = 0;
+    for (; i + 4 <= height; i += 4) {
+        int64_t j = 0;
+        for (; j + 4 <= width; j += 4)
+            transpose_4x4(target + i * row + j, row, source + i + j * column, column);
+        for (; j < width; j++)
+            for (int64_t k = i; k < i + 4; k++)
+                target[k * row + j] = source[k + j * column];
+    }
+    for (; i < height; i++)
+        for (int64_t j = 0; j < width; j++)
+            target[i * row + j] = source[i + j * column];
+}
+
+static void transpose_tile(eddy_dtype dtype, void *target, int64_t row, const void *source, int64_t column,
+                           int64_t height, int64_t width) {
+    switch (eddy_dtype_bytes(dtype)) {
+    case 1:
+        transpose_8(target, row, source, column, height, width);
+        break;
+    case 2:
+        transpose_16(target, row, source, column, height, width);
+        break;
+    case 4:
+        transpose_32(target, row, source, column, height, width);
+        break;
+    default:
+        transpose_64(target, row, source, column, height, width);
+        break;
+    }
+}
+
+/* Prefetches the runs of the source that a tile reads, `height` elements each. */
+static void prefetch_tile(eddy_dtype dtype, const char *source, int64_t column, int64_t height, int64_t width) {
+    int64_t bytes = eddy_dtype_size(dtype);
+    for (int64_t j = 0; j < width; j++)
+        eddy_prefetch((uintptr_t)source + (uintptr_t)(j * column * bytes), height * bytes);
+}
+
+/* Slices are numbers of bands: TILE indices of the tiled dim, at one index of the dims outside the two. */
+static void transpose_slice(void *context, int64_t begin, int64_t end) {
+    const copy *work = context;
+    const eddy_walk *walk = &work->walk; /* outer dims, tiled dim, inner dim */
+    int32_t tiled = walk->rank - 2, inner = walk->rank - 1;
+    int64_t height = walk->dims[tiled], width = walk->dims[inner], bands = (height + TILE - 1) / TILE;
+    int64_t row = walk->strides[0][tiled], column = walk->strides[1][inner];
+    eddy_dtype dtype = work->target.dtype;
+    bool is_prefetched = height * width * eddy_dtype_size(dtype) >= PREFETCHED_BYTES;
+    eddy_walk outer = *walk;
+    outer.rank -= 2;
+    for (int64_t band = begin; band < end; band++) {
+        eddy_walk_cursor cursor;
+        eddy_walk_seek(&outer, &cursor, band / bands);
+        int64_t i = band % bands * TILE;
+        char *target = eddy_chunk_at(work->target.data, dtype, cursor.offsets[0] + i * row);
+        const char *source = eddy_chunk_at(work->source.data, dtype, cursor.offsets[1] + i);
+        int64_t rows = eddy_min_i64(TILE, height - i);
+        for (int64_t j = 0; j < width; j += TILE) {
+            const char *from = eddy_chunk_at(source, dtype, j * column);
+            if (is_prefetched && j + TILE < width)
+                prefetch_tile(dtype, eddy_chunk_at(from, dtype, TILE * column), column, rows,
+                              eddy_min_i64(TILE, width - j - TILE));
+            transpose_tile(dtype, eddy_chunk_at(target, dtype, j), row, from, column, rows,
+                           eddy_min_i64(TILE, width - j));
+        }
+    }
+}
+
+/* Moves the dim along which the source is contiguous next to the inner one; false when this is no transpose. */
+static bool find_transpose(copy *work) {
+    eddy_walk *walk = &work->walk;
+    int32_t inner = walk->rank - 1;
+    if (walk->rank < 2 || work->source.dtype != work->target.dtype || walk->strides[0][inner] != 1 ||
+        walk->strides[1][inner] == 1 || walk->strides[1][inner] == 0 || walk->dims[inner] < 4)
+        return false;
+    int32_t tiled = 0;
+    while (tiled < inner && (walk->strides[1][tiled] != 1 || walk->dims[tiled] < 4))
+        tiled++;
+    if (tiled == inner)
+        return false;
+    for (; tiled < inner - 1; tiled++) {
+        int64_t dim = walk->dims[tiled];
+        walk->dims[tiled] = walk->dims[tiled + 1];
+        walk->dims[tiled + 1] = dim;
+        for (int32_t o = 0; o < 2; o++) {
+            int64_t stride = walk->strides[o][tiled];
+            walk->strides[o][tiled] = walk->strides[o][tiled + 1];
+            walk->strides[o][tiled + 1] = stride;
+        }
+    }
+    return true;
+}
+
+static void run_slices(eddy_kernel_team *team, int64_t count, int64_t grain, void (*body)(void *, int64_t, int64_t),
+                       copy *work) {
+    if (team == NULL || count <= grain)
+        body(work, 0, count);
+    else
+        team->parallel_for(team, count, grain, body, work);
+}
+
+void eddy_copy_view(eddy_kernel_team *team, const eddy_kernel_view *source, const eddy_kernel_view *target) {
+    /* Set one by one: a walk is too large to be cleared for nothing. */
+    copy work;
+    work.source = *source;
+    work.target = *target;
+    int64_t count = eddy_view_count(target);
+    if (count == 0)
+        return;
+    eddy_walk_init(&work.walk, target->rank, target->shape);
+    eddy_walk_add(&work.walk, target->strides, 1);
+    eddy_walk_add(&work.walk, source->strides, 1);
+    eddy_walk_sort(&work.walk);
+    eddy_walk_collapse(&work.walk);
+    int64_t slice = SLICE_BYTES / (int64_t)eddy_dtype_bytes(target->dtype);
+    if (find_transpose(&work)) {
+        int32_t tiled = work.walk.rank - 2;
+        int64_t bands = (work.walk.dims[tiled] + TILE - 1) / TILE, band = TILE * work.walk.dims[tiled + 1];
+        int64_t outer = count / (work.walk.dims[tiled] * work.walk.dims[tiled + 1]);
+        run_slices(team, outer * bands, eddy_max_i64(1, slice / band), transpose_slice, &work);
+    } else {
+        run_slices(team, count, slice, is_reversed(&work) ? reverse_slice : copy_slice, &work);
+    }
+}
+
+static void copy_run(const eddy_kernel_call *call) {
+    eddy_copy_view(call->team, &call->views[0], &call->views[1]);
+}
+
+const eddy_kernel eddy_cpu_copy = {.name = "copy", .run = copy_run, .cost_base_ps = 40000, .cost_element_ps = 240};

@@ -1,0 +1,81 @@
+#include <kernels/cpu/lanes.h>
+#include <kernels/cpu/move/move_block.h>
+#include <string.h>
+
+#define VECTORS 4
+
+typedef char vector __attribute__((vector_size(EDDY_VECTOR_BYTES), aligned(1), may_alias));
+
+/* All loads of a step come before its stores: a load that comes just after a store to the same place of another page waits
+ * for it. */
+static void copy(void *target, const void *source, size_t bytes) {
+    char *to = target;
+    const char *from = source;
+    size_t done = 0;
+    for (; done + VECTORS * EDDY_VECTOR_BYTES <= bytes; done += VECTORS * EDDY_VECTOR_BYTES) {
+        vector step[VECTORS];
+        for (int v = 0; v < VECTORS; v++)
+            step[v] = *(const vector *)(from + done + v * EDDY_VECTOR_BYTES);
+        for (int v = 0; v < VECTORS; v++)
+            *(vector *)(to + done + v * EDDY_VECTOR_BYTES) = step[v];
+    }
+    memcpy(to + done, from + done, bytes - done);
+}
+
+/* Stores begin at lines, as those that do not take twice as long; what is before the first and after the last is stored across. */
+static void copy_short(void *target, const void *source, size_t bytes) {
+    char *to = target;
+    const char *from = source;
+    if (bytes < EDDY_VECTOR_BYTES) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    size_t last = bytes - EDDY_VECTOR_BYTES, done = EDDY_VECTOR_BYTES - (uintptr_t)to % EDDY_VECTOR_BYTES;
+    vector end = *(const vector *)(from + last);
+    *(vector *)to = *(const vector *)from;
+    for (; done < last; done += EDDY_VECTOR_BYTES)
+        *(vector *)(to + done) = *(const vector *)(from + done);
+    *(vector *)(to + last) = end;
+}
+
+static void fill(void *target, const void *line, size_t bytes) {
+    char *to = target;
+    vector value = *(const vector *)line;
+    size_t done = 0;
+    for (; done + VECTORS * EDDY_VECTOR_BYTES <= bytes; done += VECTORS * EDDY_VECTOR_BYTES)
+        for (int v = 0; v < VECTORS; v++)
+            *(vector *)(to + done + v * EDDY_VECTOR_BYTES) = value;
+    for (; done + EDDY_MOVE_LINE <= bytes; done += EDDY_MOVE_LINE)
+        memcpy(to + done, line, EDDY_MOVE_LINE);
+    memcpy(to + done, line, bytes - done);
+}
+
+/* Where fewer than a register's elements are left, the last so many are put again. */
+#define REVERSE(bits)                                                                                                  \
+    enum { LANES_##bits = EDDY_VECTOR_BYTES * 8 / bits };                                                              \
+    static inline void reverse_lanes_##bits(uint##bits##_t *to, const uint##bits##_t *from) {                          \
+        uint##bits##_t lanes[LANES_##bits];                                                                            \
+        EDDY_LANES (l, LANES_##bits)                                                                                   \
+            lanes[l] = from[-l];                                                                                       \
+        EDDY_LANES (l, LANES_##bits)                                                                                   \
+            to[l] = lanes[l];                                                                                          \
+    }                                                                                                                  \
+    static void reverse_##bits(void *target, const void *source, int64_t count) {                                      \
+        uint##bits##_t *to = target;                                                                                   \
+        const uint##bits##_t *from = source;                                                                           \
+        int64_t done = 0;                                                                                              \
+        for (; done + LANES_##bits <= count; done += LANES_##bits)                                                     \
+            reverse_lanes_##bits(to + done, from - done);                                                              \
+        if (done == count)                                                                                             \
+            return;                                                                                                    \
+        if (done > 0)                                                                                                  \
+            reverse_lanes_##bits(to + count - LANES_##bits, from - count + LANES_##bits);                              \
+        else                                                                                                           \
+            for (int64_t i = 0; i < count; i++)                                                                        \
+                to[i] = from[-i];                                                                                      \
+    }
+
+REVERSE(32)
+REVERSE(64)
+
+const eddy_move_blocks EDDY_ISA_NAME(eddy_cpu_move_blocks) = {copy, copy_short, fill, reverse_32, reverse_64};

@@ -1,0 +1,170 @@
+/* Optimiser steps over lists of parameters: one pass over each tensor, all tensors cut together into slices
+ * of elements. */
+#include <base/assert.h>
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/optimise/optimise_block.h>
+#include <kernels/cpu/walk.h>
+#include <math.h>
+
+#define SLICE_ELEMENTS 16384
+/* Elements converted or gathered at a time where a tensor is not contiguous f32 or f64. */
+#define PIECE 512
+#define LISTS 4
+
+typedef struct step {
+    const eddy_kernel_call *call;
+    int32_t items; /* tensors in a list */
+    int32_t lists; /* 2: params, grads; 3: and velocity; 4: params, grads, m, v */
+    const eddy_optimise_blocks *blocks;
+    eddy_sgd_numbers sgd;
+    eddy_momentum_numbers momentum;
+    eddy_adam_numbers adam;
+} step;
+
+/* `data`: one pointer per list, contiguous in the compute type. */
+static void update(const step *work, bool is_f64, void *const *data, int64_t count) {
+    if (work->lists == 2) {
+        if (is_f64)
+            work->blocks->sgd_f64(&work->sgd, data[0], data[1], count);
+        else
+            work->blocks->sgd_f32(&work->sgd, data[0], data[1], count);
+    } else if (work->lists == 3) {
+        if (is_f64)
+            work->blocks->momentum_f64(&work->momentum, data[0], data[1], data[2], count);
+        else
+            work->blocks->momentum_f32(&work->momentum, data[0], data[1], data[2], count);
+    } else {
+        if (is_f64)
+            work->blocks->adam_f64(&work->adam, data[0], data[1], data[2], data[3], count);
+        else
+            work->blocks->adam_f32(&work->adam, data[0], data[1], data[2], data[3], count);
+    }
+}
+
+/* Elements begin .. end of the tensors number `item`. */
+static void update_item(const step *work, int32_t item, int64_t begin, int64_t end) {
+    const eddy_kernel_view *views[LISTS];
+    eddy_walk walk;
+    for (int32_t l = 0; l < work->lists; l++) {
+        views[l] = &work->call->views[l * work->items + item];
+        if (l == 0)
+            eddy_walk_init(&walk, views[0]->rank, views[0]->shape);
+        eddy_walk_add(&walk, views[l]->strides, 1);
+    }
+    eddy_walk_sort(&walk);
+    eddy_walk_collapse(&walk);
+    eddy_dtype compute = eddy_chunk_compute_dtype(views[0]->dtype);
+    bool is_direct = true;
+    for (int32_t l = 0; l < work->lists; l++)
+        is_direct = is_direct && views[l]->dtype == compute && eddy_walk_inner_stride(&walk, l) == 1;
+    union {
+        float f32[PIECE];
+        double f64[PIECE];
+    } pieces[LISTS];
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&walk, &cursor, begin);
+    while (begin < end) {
+        int64_t run = eddy_min_i64(eddy_walk_run(&walk, &cursor), end - begin);
+        if (!is_direct)
+            run = eddy_min_i64(run, PIECE);
+        void *data[LISTS], *pointers[LISTS];
+        for (int32_t l = 0; l < work->lists; l++) {
+            data[l] = eddy_chunk_at(views[l]->data, views[l]->dtype, cursor.offsets[l]);
+            pointers[l] = is_direct ? data[l] : &pieces[l];
+            if (!is_direct)
+                eddy_chunk_load(compute, pointers[l], views[l]->dtype, data[l], eddy_walk_inner_stride(&walk, l), run);
+        }
+        update(work, compute == EDDY_F64, pointers, run);
+        for (int32_t l = 0; l < work->lists && !is_direct; l++)
+            if (l != 1)
+                eddy_chunk_store(views[l]->dtype, data[l], eddy_walk_inner_stride(&walk, l), compute, pointers[l], run);
+        eddy_walk_advance(&walk, &cursor, run);
+        begin += run;
+    }
+}
+
+/* Slices count elements through the whole list. */
+static void step_slice(void *context, int64_t begin, int64_t end) {
+    const step *work = context;
+    int64_t first = 0;
+    for (int32_t item = 0; item < work->items && first < end; item++) {
+        int64_t count = eddy_view_count(&work->call->views[item]);
+        int64_t from = eddy_max_i64(begin - first, 0), to = eddy_min_i64(end - first, count);
+        if (from < to)
+            update_item(work, item, from, to);
+        first += count;
+    }
+}
+
+static void run(step *work) {
+    work->blocks = eddy_cpu_optimise_blocks();
+    int64_t total = 0;
+    for (int32_t item = 0; item < work->items; item++)
+        total += eddy_view_count(&work->call->views[item]);
+    if (total <= SLICE_ELEMENTS)
+        step_slice(work, 0, total);
+    else
+        work->call->team->parallel_for(work->call->team, total, SLICE_ELEMENTS, step_slice, work);
+}
+
+static void sgd_run(const eddy_kernel_call *call) {
+    const eddy_attributes_sgd_step *attributes = call->attributes;
+    step work = {.call = call, .items = call->view_count / 2, .lists = 2};
+    work.sgd = (eddy_sgd_numbers){.lr = attributes->lr, .weight_decay = attributes->weight_decay};
+    run(&work);
+}
+
+static void momentum_run(const eddy_kernel_call *call) {
+    const eddy_attributes_sgd_momentum_step *attributes = call->attributes;
+    step work = {.call = call, .items = call->view_count / 3, .lists = 3};
+    work.momentum = (eddy_momentum_numbers){.lr = attributes->lr,
+                                            .momentum = attributes->momentum,
+                                            .weight_decay = attributes->weight_decay,
+                                            .nesterov = attributes->nesterov};
+    run(&work);
+}
+
+static void adam(const eddy_kernel_call *call, bool is_decoupled) {
+    const eddy_attributes_adam_step *attributes = call->attributes;
+    EDDY_ASSERT(call->view_count % 4 == 1);
+    int64_t *steps = call->views[call->view_count - 1].data;
+    double advanced = (double)(*steps + 1);
+    step work = {.call = call, .items = call->view_count / 4, .lists = 4};
+    work.adam = (eddy_adam_numbers){.beta1 = attributes->beta1,
+                                    .beta2 = attributes->beta2,
+                                    .eps = attributes->eps,
+                                    .weight_decay = is_decoupled ? 0 : attributes->weight_decay,
+                                    .shrink = is_decoupled ? 1 - attributes->lr * attributes->weight_decay : 1,
+                                    .step_size = attributes->lr / (1 - pow(attributes->beta1, advanced)),
+                                    .root_of_bias2 = sqrt(1 - pow(attributes->beta2, advanced))};
+    run(&work);
+    *steps += 1;
+}
+
+static void adam_run(const eddy_kernel_call *call) {
+    adam(call, false);
+}
+
+static void adamw_run(const eddy_kernel_call *call) {
+    adam(call, true);
+}
+
+/* Picoseconds: memory traffic of the whole list, which the largest operand alone does not show. */
+static int64_t cost(const eddy_kernel_call *call) {
+    int64_t elements = 0;
+    for (int32_t o = 0; o < call->view_count; o++)
+        elements += eddy_view_count(&call->views[o]);
+    return 100000 + 20000 * (int64_t)call->view_count + 150 * elements;
+}
+
+const eddy_kernel eddy_cpu_sgd_step = {
+    .name = "sgd_step", .run = sgd_run, .cost_base_ps = 100000, .cost_element_ps = 300, .cost = cost};
+const eddy_kernel eddy_cpu_sgd_momentum_step = {
+    .name = "sgd_momentum_step", .run = momentum_run, .cost_base_ps = 100000, .cost_element_ps = 450, .cost = cost};
+const eddy_kernel eddy_cpu_adam_step = {
+    .name = "adam_step", .run = adam_run, .cost_base_ps = 100000, .cost_element_ps = 600, .cost = cost};
+const eddy_kernel eddy_cpu_adamw_step = {
+    .name = "adamw_step", .run = adamw_run, .cost_base_ps = 100000, .cost_element_ps = 600, .cost = cost};

@@ -1,0 +1,380 @@
+/* interpolate: each element of the output is one of the image's, or a mix of four; and the gradient, which gathers from the
+ * outputs that an element went into. */
+#include <base/dtype.h>
+#include <eddy/choice.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/pool/pool_plan.h>
+#include <kernels/cpu/walk.h>
+#include <math.h>
+#include <string.h>
+
+#define SLICE_ELEMENTS 32768
+#define CHUNK 256
+
+/* Where along an axis an output comes from: two neighbours, and the share of the second. */
+typedef struct tap {
+    int64_t low, high;
+    double share;
+} tap;
+
+typedef union chunk {
+    _Alignas(64) float f32[CHUNK];
+    double f64[CHUNK];
+} chunk;
+
+typedef struct interpolation {
+    const eddy_kernel_call *call;
+    eddy_image small, large; /* the image, the output; of a gradient what is written, what is read */
+    tap *rows, *columns;     /* of each output row and column, in the workspace */
+    bool is_bilinear;
+    bool is_doubled; /* each element of a row twice */
+    bool by_channels;
+    int64_t line_bytes; /* of the output, where its lines have no gaps, else 0 */
+    eddy_dtype compute;
+} interpolation;
+
+static tap nearest(const eddy_attributes_interpolate *a, int64_t in, int64_t out, int64_t o) {
+    int64_t at = a->scale > 0 ? (int64_t)floor((double)o / a->scale) : o * in / out;
+    at = eddy_min_i64(at, in - 1);
+    return (tap){at, at, 0};
+}
+
+static tap bilinear(const eddy_attributes_interpolate *a, int64_t in, int64_t out, int64_t o) {
+    double place;
+    if (a->align_corners)
+        place = out > 1 ? (double)o * ((double)(in - 1) / (double)(out - 1)) : 0;
+    else
+        place = fmax(0, (a->scale > 0 ? 1 / a->scale : (double)in / (double)out) * ((double)o + 0.5) - 0.5);
+    int64_t low = eddy_min_i64((int64_t)place, in - 1);
+    return (tap){low, eddy_min_i64(low + 1, in - 1), place - (double)low};
+}
+
+static void fill_taps(const eddy_attributes_interpolate *a, int64_t in, int64_t out, tap *taps) {
+    for (int64_t o = 0; o < out; o++)
+        taps[o] = a->mode == EDDY_MODE_NEAREST ? nearest(a, in, out, o) : bilinear(a, in, out, o);
+}
+
+static bool are_doubled(const tap *taps, int64_t in, int64_t out) {
+    for (int64_t o = 0; o < out; o++)
+        if (taps[o].low != o / 2)
+            return false;
+    return out == 2 * in;
+}
+
+static int64_t distance(int64_t stride) {
+    return stride < 0 ? -stride : stride;
+}
+
+static void make(interpolation *p, const eddy_kernel_call *call, const eddy_kernel_view *small,
+                 const eddy_kernel_view *large) {
+    const eddy_attributes_interpolate *attributes = call->attributes;
+    p->call = call;
+    p->small = eddy_image_of(small);
+    p->large = eddy_image_of(large);
+    p->is_bilinear = attributes->mode == EDDY_MODE_BILINEAR;
+    p->compute = eddy_chunk_compute_dtype(small->dtype);
+    p->rows = call->workspace;
+    p->columns = p->rows + p->large.height;
+    fill_taps(attributes, p->small.height, p->large.height, p->rows);
+    fill_taps(attributes, p->small.width, p->large.width, p->columns);
+}
+
+static size_t taps_bytes(const eddy_kernel_view *large) {
+    eddy_image image = eddy_image_of(large);
+    return ((size_t)(image.height + image.width) * sizeof(tap) + 63) / 64 * 64;
+}
+
+static int64_t bytes_of_line(const eddy_image *to, bool by_channels) {
+    int64_t count = to->width * (by_channels ? to->channels : 1);
+    bool is_dense = by_channels ? to->channel_stride == 1 && (to->width == 1 || to->column_stride == to->channels)
+                                : to->width == 1 || to->column_stride == 1;
+    return is_dense ? count * (int64_t)eddy_dtype_bytes(to->dtype) : 0;
+}
+
+/* Rows of the output, of one channel or of all. */
+static void run_lines(interpolation *p, const eddy_image *to, void (*slice)(void *, int64_t, int64_t)) {
+    p->by_channels = distance(to->channel_stride) < distance(to->column_stride);
+    p->line_bytes = bytes_of_line(to, p->by_channels);
+    int64_t lines = to->images * to->height * (p->by_channels ? 1 : to->channels);
+    int64_t line = eddy_max_i64(1, to->width * (p->by_channels ? to->channels : 1));
+    int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / line);
+    if (lines <= grain)
+        slice(p, 0, lines);
+    else
+        p->call->team->parallel_for(p->call->team, lines, grain, slice, p);
+}
+
+/* ---- forward ---- */
+
+#define DOUBLE(type)                                                                                                   \
+    static void double_##type(type *restrict to, const type *restrict from, int64_t count) {                           \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            to[2 * i] = to[2 * i + 1] = from[i];                                                                       \
+    }
+
+DOUBLE(uint8_t)
+DOUBLE(uint16_t)
+DOUBLE(uint32_t)
+DOUBLE(uint64_t)
+
+static void copy_columns(const interpolation *p, int64_t n, int64_t c, int64_t oh) {
+    const eddy_image *x = &p->small, *out = &p->large;
+    const tap *columns = p->columns;
+    const char *from = eddy_image_at(x, n, c, p->rows[oh].low, 0);
+    char *to = eddy_image_at(out, n, c, oh, 0);
+    int64_t step = x->column_stride, out_step = out->column_stride;
+    bool is_doubled = p->is_doubled && step == 1 && out_step == 1;
+#define COPY(type)                                                                                                     \
+    if (is_doubled)                                                                                                    \
+        double_##type((type *)(void *)to, (const type *)(const void *)from, x->width);                                 \
+    else                                                                                                               \
+        for (int64_t w = 0; w < out->width; w++)                                                                       \
+            ((type *)(void *)to)[w * out_step] = ((const type *)(const void *)from)[columns[w].low * step];
+    switch (eddy_dtype_bytes(x->dtype)) {
+    case 1:
+        COPY(uint8_t) break;
+    case 2:
+        COPY(uint16_t) break;
+    case 4:
+        COPY(uint32_t) break;
+    default:
+        COPY(uint64_t)
+    }
+#undef COPY
+}
+
+static void copy_channels(const interpolation *p, int64_t n, int64_t oh) {
+    const eddy_image *x = &p->small, *out = &p->large;
+    for (int64_t w = 0; w < out->width; w++)
+        eddy_chunk_copy(out->dtype, eddy_image_at(out, n, 0, oh, w), out->channel_stride, x->dtype,
+                        eddy_image_at(x, n, 0, p->rows[oh].low, p->columns[w].low), x->channel_stride, x->channels);
+}
+
+/* The four neighbours of `count` outputs, mixed: along the row first. */
+#define MIX(real, field)                                                                                               \
+    for (int64_t i = 0; i < count; i++) {                                                                              \
+        real right = (real)shares[i], down = (real)row->share;                                                         \
+        real top = corners[0].field[i] * (1 - right) + corners[1].field[i] * right;                                    \
+        real bottom = corners[2].field[i] * (1 - right) + corners[3].field[i] * right;                                 \
+        corners[0].field[i] = top * (1 - down) + bottom * down;                                                        \
+    }
+
+static void mix(const interpolation *p, chunk *corners, const tap *row, const double *shares, int64_t count) {
+    if (p->compute == EDDY_F64)
+        MIX(double, f64)
+    else
+        MIX(float, f32)
+}
+
+static void load_element(const interpolation *p, chunk *to, int64_t i, const eddy_image *image, const void *from) {
+    if (p->compute == EDDY_F64)
+        to->f64[i] = *(const double *)from;
+    else if (image->dtype == EDDY_F32)
+        to->f32[i] = *(const float *)from;
+    else
+        to->f32[i] = (float)eddy_dtype_load_f64(image->dtype, from);
+}
+
+static void mix_columns(const interpolation *p, int64_t n, int64_t c, int64_t oh) {
+    const eddy_image *x = &p->small, *out = &p->large;
+    const tap *row = &p->rows[oh];
+    const char *top = eddy_image_at(x, n, c, row->low, 0), *bottom = eddy_image_at(x, n, c, row->high, 0);
+    chunk corners[4];
+    double shares[CHUNK];
+    for (int64_t w = 0; w < out->width; w += CHUNK) {
+        int64_t count = eddy_min_i64(CHUNK, out->width - w);
+        for (int64_t i = 0; i < count; i++) {
+            const tap *column = &p->columns[w + i];
+            int64_t left = column->low * x->column_stride, right = column->high * x->column_stride;
+            load_element(p, &corners[0], i, x, eddy_chunk_at(top, x->dtype, left));
+            load_element(p, &corners[1], i, x, eddy_chunk_at(top, x->dtype, right));
+            load_element(p, &corners[2], i, x, eddy_chunk_at(bottom, x->dtype, left));
+            load_element(p, &corners[3], i, x, eddy_chunk_at(bottom, x->dtype, right));
+            shares[i] = column->share;
+        }
+        mix(p, corners, row, shares, count);
+        eddy_chunk_store(out->dtype, eddy_image_at(out, n, c, oh, w), out->column_stride, p->compute, &corners[0],
+                         count);
+    }
+}
+
+static void mix_channels(const interpolation *p, int64_t n, int64_t oh) {
+    const eddy_image *x = &p->small, *out = &p->large;
+    const tap *row = &p->rows[oh];
+    chunk corners[4];
+    double shares[CHUNK];
+    for (int64_t w = 0; w < out->width; w++) {
+        const tap *column = &p->columns[w];
+        for (int i = 0; i < CHUNK; i++)
+            shares[i] = column->share;
+        for (int64_t c = 0; c < x->channels; c += CHUNK) {
+            int64_t count = eddy_min_i64(CHUNK, x->channels - c);
+            for (int k = 0; k < 4; k++)
+                eddy_chunk_load(
+                    p->compute, &corners[k], x->dtype,
+                    eddy_image_at(x, n, c, k < 2 ? row->low : row->high, k % 2 ? column->high : column->low),
+                    x->channel_stride, count);
+            mix(p, corners, row, shares, count);
+            eddy_chunk_store(out->dtype, eddy_image_at(out, n, c, oh, w), out->channel_stride, p->compute, &corners[0],
+                             count);
+        }
+    }
+}
+
+/* Whether row oh of the output is the one before, again. */
+static bool is_repeated(const interpolation *p, int64_t oh) {
+    return !p->is_bilinear && p->line_bytes > 0 && oh > 0 && p->rows[oh].low == p->rows[oh - 1].low;
+}
+
+static void forward_slice(void *context, int64_t begin, int64_t end) {
+    const interpolation *p = context;
+    int64_t channels = p->by_channels ? 1 : p->large.channels;
+    for (int64_t line = begin; line < end; line++) {
+        int64_t oh = line % p->large.height, n = line / p->large.height / channels;
+        int64_t c = line / p->large.height % channels;
+        if (line > begin && is_repeated(p, oh))
+            memcpy(eddy_image_at(&p->large, n, c, oh, 0), eddy_image_at(&p->large, n, c, oh - 1, 0),
+                   (size_t)p->line_bytes);
+        else if (p->by_channels)
+            (p->is_bilinear ? mix_channels : copy_channels)(p, n, oh);
+        else
+            (p->is_bilinear ? mix_columns : copy_columns)(p, n, c, oh);
+    }
+}
+
+/* views: x, out */
+static void interpolate_run(const eddy_kernel_call *call) {
+    interpolation p = {0};
+    if (eddy_view_count(&call->views[1]) == 0)
+        return;
+    make(&p, call, &call->views[0], &call->views[1]);
+    const eddy_image *out = &p.large;
+    p.is_doubled = !p.is_bilinear && are_doubled(p.columns, p.small.width, out->width);
+    run_lines(&p, out, forward_slice);
+}
+
+/* ---- backward ---- */
+
+/* Outputs *begin .. *end may have element i of an axis among their two: the taps only go up. */
+static void touching(const tap *taps, int64_t out, int64_t i, int64_t *begin, int64_t *end) {
+    int64_t low = 0, high = out;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (taps[middle].high < i)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *begin = low;
+    high = out;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (taps[middle].low <= i)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *end = low;
+}
+
+static double weight(const tap *t, int64_t i) {
+    return (t->low == i ? 1 - t->share : 0) + (t->high == i ? t->share : 0);
+}
+
+static void clear(chunk *values) {
+    for (int i = 0; i < CHUNK; i++)
+        values->f64[i] = 0;
+}
+
+/* Columns w .. w + count of row h. */
+static void gather_columns(const interpolation *p, int64_t n, int64_t c, int64_t h, int64_t w, int64_t count) {
+    const eddy_image *dx = &p->small, *grad = &p->large;
+    int64_t top, bottom, left, right, unused;
+    chunk sum, terms;
+    clear(&sum);
+    touching(p->rows, grad->height, h, &top, &bottom);
+    touching(p->columns, grad->width, w, &left, &unused);
+    touching(p->columns, grad->width, w + count - 1, &unused, &right);
+    for (int64_t oh = top; oh < bottom; oh++)
+        for (int64_t ow = left; ow < right; ow++) {
+            const tap *column = &p->columns[ow];
+            double down = weight(&p->rows[oh], h);
+            load_element(p, &terms, 0, grad, eddy_image_at(grad, n, c, oh, ow));
+            for (int64_t i = eddy_max_i64(column->low, w); i <= column->high && i < w + count; i++) {
+                double share = down * weight(column, i);
+                if (p->compute == EDDY_F64)
+                    sum.f64[i - w] += share * terms.f64[0];
+                else
+                    sum.f32[i - w] += (float)share * terms.f32[0];
+            }
+        }
+    eddy_chunk_store(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->column_stride, p->compute, &sum, count);
+}
+
+/* Channels c .. c + count of element h, w. */
+static void gather_channels(const interpolation *p, int64_t n, int64_t c, int64_t h, int64_t w, int64_t count) {
+    const eddy_image *dx = &p->small, *grad = &p->large;
+    int64_t top, bottom, left, right;
+    chunk sum, terms;
+    clear(&sum);
+    touching(p->rows, grad->height, h, &top, &bottom);
+    touching(p->columns, grad->width, w, &left, &right);
+    for (int64_t oh = top; oh < bottom; oh++)
+        for (int64_t ow = left; ow < right; ow++) {
+            double share = weight(&p->rows[oh], h) * weight(&p->columns[ow], w);
+            eddy_chunk_load(p->compute, &terms, grad->dtype, eddy_image_at(grad, n, c, oh, ow), grad->channel_stride,
+                            count);
+            for (int64_t i = 0; i < count; i++)
+                if (p->compute == EDDY_F64)
+                    sum.f64[i] += share * terms.f64[i];
+                else
+                    sum.f32[i] += (float)share * terms.f32[i];
+        }
+    eddy_chunk_store(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->channel_stride, p->compute, &sum, count);
+}
+
+static void backward_slice(void *context, int64_t begin, int64_t end) {
+    const interpolation *p = context;
+    const eddy_image *dx = &p->small;
+    int64_t channels = p->by_channels ? 1 : dx->channels;
+    for (int64_t line = begin; line < end; line++) {
+        int64_t h = line % dx->height, n = line / dx->height / channels, c = line / dx->height % channels;
+        if (!p->by_channels) {
+            for (int64_t w = 0; w < dx->width; w += CHUNK)
+                gather_columns(p, n, c, h, w, eddy_min_i64(CHUNK, dx->width - w));
+            continue;
+        }
+        for (int64_t w = 0; w < dx->width; w++)
+            for (c = 0; c < dx->channels; c += CHUNK)
+                gather_channels(p, n, c, h, w, eddy_min_i64(CHUNK, dx->channels - c));
+    }
+}
+
+/* views: grad, dx */
+static void interpolate_backward_run(const eddy_kernel_call *call) {
+    interpolation p = {0};
+    if (eddy_view_count(&call->views[1]) == 0)
+        return;
+    make(&p, call, &call->views[1], &call->views[0]);
+    run_lines(&p, &p.small, backward_slice);
+}
+
+static size_t interpolate_workspace(const eddy_kernel_call *call) {
+    return taps_bytes(&call->views[1]);
+}
+
+static size_t interpolate_backward_workspace(const eddy_kernel_call *call) {
+    return taps_bytes(&call->views[0]);
+}
+
+const eddy_kernel eddy_cpu_interpolate = {.name = "interpolate",
+                                          .run = interpolate_run,
+                                          .workspace = interpolate_workspace,
+                                          .cost_base_ps = 120000,
+                                          .cost_element_ps = 1500};
+const eddy_kernel eddy_cpu_interpolate_backward = {.name = "interpolate_backward",
+                                                   .run = interpolate_backward_run,
+                                                   .workspace = interpolate_backward_workspace,
+                                                   .cost_base_ps = 120000,
+                                                   .cost_element_ps = 6000};

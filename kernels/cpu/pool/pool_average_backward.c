@@ -1,0 +1,318 @@
+/* Gradients of average pools: each element of grad, over its divisor, goes to the places of its window. Windows are taken in
+ * row-major order, so that each place adds up its terms in that order, and no place is in two tasks. */
+#include <base/dtype.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/pool/pool_average_block.h>
+#include <kernels/cpu/pool/pool_plan.h>
+#include <kernels/cpu/walk.h>
+
+#define SLICE_ELEMENTS 32768
+/* Columns of a row, or channels of a place, at a time. */
+#define TILE 256
+/* Elements that are added up aside, where dx is of another dtype or its rows are not contiguous. */
+#define STAGE 4096
+/* Windows so wide, or so far apart, are not widened but added one by one. */
+#define WINDOW_MAX 32
+
+typedef struct spread {
+    eddy_image grad, dx;
+    eddy_pool_axis height, width;
+    const eddy_attributes_pool *attributes; /* NULL: adaptive */
+    bool by_channels;
+    bool is_direct; /* dx is added to as it lies */
+    eddy_dtype compute;
+    const eddy_pool_average_ops *ops;
+    int64_t rows_begin, rows_end, columns_begin, columns_end; /* outputs whose windows are whole */
+    /* Windows of a row as they are widened: so many whole strides, and columns beyond. Both 0: they are not. */
+    int64_t strides, rest;
+} spread;
+
+/* Memory of f32 or f64, and what is summed there: rows h .., columns or places w .. */
+typedef struct region {
+    char *data;
+    int64_t row_step, column_step;
+    int64_t h, rows, w, columns;
+} region;
+
+static char *at(const spread *s, const region *to, int64_t h, int64_t w) {
+    return eddy_chunk_at(to->data, s->compute, (h - to->h) * to->row_step + (w - to->w) * to->column_step);
+}
+
+static int64_t distance(int64_t stride) {
+    return stride < 0 ? -stride : stride;
+}
+
+/* Part of the axis' elements begin .. begin + count that the window of output o has: *from .. *to. */
+static void clip(const eddy_pool_axis *axis, int64_t o, int64_t begin, int64_t count, int64_t *from, int64_t *to) {
+    eddy_pool_window window = eddy_pool_window_of(axis, o);
+    *from = eddy_max_i64(window.first, begin);
+    *to = eddy_min_i64(window.first + window.count, begin + count);
+}
+
+/* Of all rows and columns that `to` has: the part of the windows of output row oh, from row a on. */
+typedef struct band {
+    int64_t n, c, oh;
+    int64_t a, old_rows, new_rows;
+} band;
+
+/* ---- terms ---- */
+
+/* The space of a lane: as many windows as a tile may touch, each as wide as its stride. */
+#define LANE (TILE + 3 * WINDOW_MAX)
+
+typedef union lane {
+    _Alignas(64) float f32[LANE];
+    double f64[LANE];
+} lane;
+
+typedef struct scratch {
+    lane terms, wide, part;
+    lane divisors; /* of outputs first .. first + count of a row */
+    int64_t first, count;
+    bool is_whole; /* the row's own windows are whole: others such have the same divisors */
+} scratch;
+
+static double divisor_of(const spread *s, int64_t oh, int64_t ow) {
+    return eddy_pool_divisor(s->attributes, &s->height, &s->width, oh, ow);
+}
+
+static void set_divisors(const spread *s, scratch *t, int64_t oh, int64_t first, int64_t count) {
+    bool is_whole = s->rows_begin <= oh && oh < s->rows_end;
+    if (t->is_whole && is_whole && t->first == first && t->count == count)
+        return;
+    double alike = s->columns_begin < s->columns_end ? divisor_of(s, oh, s->columns_begin) : 0;
+    for (int64_t i = 0; i < count; i++) {
+        bool is_like = s->columns_begin <= first + i && first + i < s->columns_end;
+        double divisor = is_like ? alike : divisor_of(s, oh, first + i);
+        if (s->compute == EDDY_F64)
+            t->divisors.f64[i] = divisor;
+        else
+            t->divisors.f32[i] = (float)divisor;
+    }
+    t->first = first;
+    t->count = count;
+    t->is_whole = is_whole;
+}
+
+/* What grad has, as elements of the compute type: as it lies, or in the buffer. */
+static const void *elements(const spread *s, const char *from, int64_t stride, int64_t count, void *buffer) {
+    if (s->grad.dtype == s->compute && (stride == 1 || count == 1))
+        return from;
+    eddy_chunk_load(s->compute, buffer, s->grad.dtype, from, stride, count);
+    return buffer;
+}
+
+/* Outputs ow .. ow + count of the band, each over its divisor. */
+static void load_terms(const spread *s, scratch *t, void *terms, const band *b, int64_t ow, int64_t count) {
+    set_divisors(s, t, b->oh, ow, count);
+    const void *from = elements(s, eddy_image_at(&s->grad, b->n, b->c, b->oh, ow), s->grad.column_stride, count, terms);
+    s->ops->divide(terms, from, &t->divisors, count);
+}
+
+/* ---- rows of one channel ---- */
+
+static void add_windows(const spread *s, scratch *t, const region *to, const band *b) {
+    int64_t stride = s->width.stride, from = to->w + s->width.padding;
+    int64_t first = from / stride - s->strides - (s->rest > 0) + 1;
+    int64_t count = (from + to->columns - 1) / stride - first + 1, origin = from - first * stride;
+    /* Windows that are not there add 0, which changes no sum that began with 0. */
+    int64_t begin = eddy_max_i64(first, 0), end = eddy_max_i64(eddy_min_i64(first + count, s->width.out), begin);
+    char *terms = (char *)&t->terms;
+    if (t->count == 0)
+        memset(terms, 0, sizeof(t->terms));
+    load_terms(s, t, eddy_chunk_at(terms, s->compute, begin - first), b, begin, end - begin);
+    void *wide = stride == 1 ? &t->terms : &t->wide;
+    if (stride > 1)
+        s->ops->widen(wide, &t->part, terms, count, stride, s->strides, s->rest);
+    const eddy_pool_shadow shadow = {at(s, to, b->a, to->w), to->row_step, b->old_rows, b->new_rows};
+    s->ops->windows(&shadow, eddy_chunk_at(wide, s->compute, origin),
+                    s->rest > 0 ? eddy_chunk_at(&t->part, s->compute, origin) : NULL, s->strides, stride, to->columns);
+}
+
+static void clear_row(const spread *s, const region *to, int64_t h, int64_t elements) {
+    memset(at(s, to, h, to->w), 0, (size_t)(elements * eddy_dtype_size(s->compute)));
+}
+
+/* One window after the other. */
+static void add_spans(const spread *s, scratch *t, const region *to, const band *b) {
+    int64_t left, right, unused, rows = b->old_rows + b->new_rows;
+    eddy_pool_covering(&s->width, to->w, &left, &unused);
+    eddy_pool_covering(&s->width, to->w + to->columns - 1, &unused, &right);
+    for (int64_t h = b->a + b->old_rows; h < b->a + rows; h++)
+        clear_row(s, to, h, to->columns);
+    for (int64_t ow = left, some; ow < right; ow += some) {
+        some = eddy_min_i64(TILE, right - ow);
+        load_terms(s, t, &t->terms, b, ow, some);
+        for (int64_t i = 0; i < some; i++) {
+            int64_t begin, end;
+            clip(&s->width, ow + i, to->w, to->columns, &begin, &end);
+            const eddy_pool_shadow shadow = {at(s, to, b->a, begin), to->row_step, rows, 0};
+            if (begin < end)
+                s->ops->span(&shadow, eddy_chunk_at(&t->terms, s->compute, i), end - begin);
+        }
+    }
+}
+
+/* ---- places with their channels ---- */
+
+static void clear_places(const spread *s, const region *to, const band *b, int64_t begin, int64_t end, int64_t count) {
+    for (int64_t w = begin; w < end; w++) {
+        region place = *to;
+        place.data = at(s, to, to->h, w);
+        for (int64_t h = b->a + b->old_rows; h < b->a + b->old_rows + b->new_rows; h++)
+            clear_row(s, &place, h, count);
+    }
+}
+
+/* `count` channels, from the band's on. */
+static void add_channels(const spread *s, scratch *t, const region *to, const band *b, int64_t count) {
+    int64_t left, right, unused, next = to->w;
+    eddy_pool_covering(&s->width, to->w, &left, &unused);
+    eddy_pool_covering(&s->width, to->w + to->columns - 1, &unused, &right);
+    double alike = s->columns_begin < s->columns_end ? divisor_of(s, b->oh, s->columns_begin) : 0;
+    for (int64_t ow = left; ow < right; ow++) {
+        int64_t begin, end;
+        clip(&s->width, ow, to->w, to->columns, &begin, &end);
+        if (begin >= end)
+            continue;
+        clear_places(s, to, b, next, begin, count);
+        bool is_like = s->columns_begin <= ow && ow < s->columns_end;
+        const void *from =
+            elements(s, eddy_image_at(&s->grad, b->n, b->c, b->oh, ow), s->grad.channel_stride, count, &t->terms);
+        const eddy_pool_shadow shadow = {at(s, to, b->a, begin), to->row_step, b->old_rows, b->new_rows};
+        s->ops->channels(&shadow, to->column_step, end - begin, end - eddy_min_i64(eddy_max_i64(begin, next), end),
+                         from, is_like ? alike : divisor_of(s, b->oh, ow), count);
+        next = eddy_max_i64(next, end);
+    }
+    clear_places(s, to, b, next, to->w + to->columns, count);
+}
+
+/* ---- tasks ---- */
+
+/* Channel c, or channels c .. c + count, of a region. */
+static void add_region(const spread *s, const region *to, int64_t n, int64_t c, int64_t count) {
+    scratch t;
+    int64_t top, bottom, unused, next = to->h;
+    t.count = 0;
+    t.is_whole = false;
+    eddy_pool_covering(&s->height, to->h, &top, &unused);
+    eddy_pool_covering(&s->height, to->h + to->rows - 1, &unused, &bottom);
+    for (int64_t oh = top; oh <= bottom; oh++) {
+        int64_t begin = to->h + to->rows, end = begin;
+        if (oh < bottom)
+            clip(&s->height, oh, to->h, to->rows, &begin, &end);
+        /* What no window has had, and none will have. */
+        const band gap = {.a = next, .new_rows = begin - next};
+        if (gap.new_rows > 0 && s->by_channels)
+            clear_places(s, to, &gap, to->w, to->w + to->columns, count);
+        for (int64_t h = next; h < begin && !s->by_channels; h++)
+            clear_row(s, to, h, to->columns);
+        if (begin >= end)
+            continue;
+        next = eddy_max_i64(next, begin);
+        const band b = {n, c, oh, begin, eddy_min_i64(next, end) - begin, end - eddy_min_i64(next, end)};
+        if (s->by_channels)
+            add_channels(s, &t, to, &b, count);
+        else
+            (s->strides + s->rest > 0 ? add_windows : add_spans)(s, &t, to, &b);
+        next = eddy_max_i64(next, end);
+    }
+}
+
+/* Rows h .. h + rows, a tile of columns or of channels at a time. */
+static void spread_rows(const spread *s, int64_t n, int64_t c, int64_t h, int64_t rows) {
+    const eddy_image *dx = &s->dx;
+    _Alignas(64) double stage[STAGE];
+    int64_t length = s->by_channels ? dx->channels : dx->width;
+    for (int64_t first = 0, count; first < length; first += count) {
+        count = eddy_min_i64(TILE, length - first);
+        int64_t from = s->by_channels ? first : c, w = s->by_channels ? 0 : first;
+        int64_t columns = s->by_channels ? dx->width : count;
+        region to = {eddy_image_at(dx, n, from, h, w), dx->row_stride, dx->column_stride, h, rows, w, columns};
+        if (s->is_direct) {
+            add_region(s, &to, n, from, count);
+            continue;
+        }
+        to.data = (char *)stage;
+        to.column_step = s->by_channels ? count : 1;
+        to.columns = s->by_channels ? eddy_min_i64(columns, STAGE / count) : count;
+        to.row_step = to.columns * to.column_step;
+        for (; to.h < h + rows; to.h += to.rows) {
+            to.rows = eddy_min_i64(STAGE / to.row_step, h + rows - to.h);
+            for (to.w = w; to.w < w + columns; to.w += to.columns) {
+                to.columns = eddy_min_i64(to.row_step / to.column_step, w + columns - to.w);
+                add_region(s, &to, n, from, count);
+                for (int64_t y = to.h; y < to.h + to.rows; y++)
+                    for (int64_t x = to.w; x < to.w + (s->by_channels ? to.columns : 1); x++)
+                        eddy_chunk_store(dx->dtype, eddy_image_at(dx, n, from, y, x),
+                                         s->by_channels ? dx->channel_stride : dx->column_stride, s->compute,
+                                         at(s, &to, y, x), count);
+            }
+        }
+    }
+}
+
+/* A line: a row of one channel, or of all. */
+static void spread_slice(void *context, int64_t begin, int64_t end) {
+    const spread *s = context;
+    int64_t channels = s->by_channels ? 1 : s->dx.channels;
+    for (int64_t line = begin, rows; line < end; line += rows) {
+        int64_t h = line % s->dx.height, plane = line / s->dx.height;
+        rows = eddy_min_i64(s->dx.height - h, end - line);
+        spread_rows(s, plane / channels, plane % channels, h, rows);
+    }
+}
+
+static void spread_run(const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
+    spread s = {.grad = eddy_image_of(&call->views[0]),
+                .dx = eddy_image_of(&call->views[1]),
+                .attributes = attributes,
+                .compute = eddy_chunk_compute_dtype(call->views[1].dtype)};
+    if (eddy_view_count(&call->views[1]) == 0)
+        return;
+    const eddy_pool_average_blocks *blocks = eddy_cpu_pool_average_blocks();
+    s.ops = s.compute == EDDY_F64 ? &blocks->f64 : &blocks->f32;
+    s.height = eddy_pool_axis_height(attributes, s.dx.height, s.grad.height);
+    s.width = eddy_pool_axis_width(attributes, s.dx.width, s.grad.width);
+    eddy_pool_whole(&s.height, &s.rows_begin, &s.rows_end);
+    eddy_pool_whole(&s.width, &s.columns_begin, &s.columns_end);
+    if (!s.width.is_adaptive && s.width.kernel <= WINDOW_MAX && s.width.stride <= WINDOW_MAX) {
+        s.strides = s.width.kernel / s.width.stride;
+        s.rest = s.width.kernel % s.width.stride;
+    }
+    s.by_channels = distance(s.dx.channel_stride) < distance(s.dx.column_stride);
+    s.is_direct = s.dx.dtype == s.compute && (s.by_channels ? s.dx.channel_stride : s.dx.column_stride) == 1;
+    int64_t lines = s.dx.images * s.dx.height * (s.by_channels ? 1 : s.dx.channels);
+    int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / (s.dx.width * (s.by_channels ? s.dx.channels : 1)));
+    if (lines <= grain)
+        spread_slice(&s, 0, lines);
+    else
+        call->team->parallel_for(call->team, lines, grain, spread_slice, &s);
+}
+
+static void avg_pool2d_backward_run(const eddy_kernel_call *call) {
+    spread_run(call, call->attributes);
+}
+
+static void adaptive_avg_pool2d_backward_run(const eddy_kernel_call *call) {
+    spread_run(call, NULL);
+}
+
+/* Each element of each window. */
+static int64_t avg_pool2d_backward_cost(const eddy_kernel_call *call) {
+    const eddy_attributes_pool *attributes = call->attributes;
+    int64_t window = attributes->kernel_size.height * attributes->kernel_size.width;
+    return call->kernel->cost_base_ps +
+           eddy_cost_ps(eddy_view_count(&call->views[0]), eddy_cost_ps(window, call->kernel->cost_element_ps));
+}
+
+const eddy_kernel eddy_cpu_avg_pool2d_backward = {.name = "avg_pool2d_backward",
+                                                  .run = avg_pool2d_backward_run,
+                                                  .cost_base_ps = 100000,
+                                                  .cost_element_ps = 300,
+                                                  .cost = avg_pool2d_backward_cost};
+const eddy_kernel eddy_cpu_adaptive_avg_pool2d_backward = {.name = "adaptive_avg_pool2d_backward",
+                                                           .run = adaptive_avg_pool2d_backward_run,
+                                                           .cost_base_ps = 100000,
+                                                           .cost_element_ps = 500};

@@ -1,0 +1,358 @@
+#include <kernels/cpu/pool/pool_library.h>
+
+#include <base/atomic.h>
+#include <base/memory.h>
+#include <kernels/cpu/conv/conv_slice.h>
+#include <kernels/cpu/dnnl.h>
+#include <kernels/cpu/isa.h>
+#include <kernels/cpu/pool/pool_block.h>
+#include <kernels/cpu/prepared.h>
+#include <kernels/cpu/walk.h>
+#include <string.h>
+
+/* Channels that the library takes side by side at most: row-major planes go to it in images of so many. */
+#define CHANNELS 16
+/* Elements of x in a slice, about: they are looked through and then pooled from a core's cache. */
+#define SLICE_ELEMENTS 65536
+/* Elements seen by windows in a call at least: less is done sooner than the library has begun. */
+#define CALL_WORK 20000
+/* Of x in a slice at most: offsets in the library's code have 32 bits. */
+#define SLICE_MOST ((int64_t)1 << 28)
+/* Parts that slices are dealt to, each with scratch memory of its own, and bytes of these that are not too many. */
+#define PARTS_MAX 32
+#define SCRATCH_GOOD ((size_t)8 << 20)
+
+/* ---- what is prepared ---- */
+
+typedef struct pool_key {
+    int64_t algorithm, is_last;
+    int64_t images, channels, x_rows, x_columns, y_rows, y_columns;
+    int64_t w_rows, w_columns, row_stride, column_stride;
+    int64_t top, bottom, left, right; /* padding */
+} pool_key;
+
+typedef struct pool_prepared {
+    dnnl_primitive_t pooling;
+    eddy_dnnl_desc x, y, scratch;
+    size_t scratch_bytes;
+} pool_prepared;
+
+static bool plan(const pool_key *key, pool_prepared *p, dnnl_engine_t engine, const_dnnl_primitive_attr_t attributes,
+                 dnnl_primitive_desc_t *made) {
+    const dnnl_dims_t x = {key->images, key->channels, key->x_rows, key->x_columns};
+    const dnnl_dims_t y = {key->images, key->channels, key->y_rows, key->y_columns};
+    dnnl_format_tag_t order = key->is_last ? dnnl_nhwc : dnnl_nchw;
+    const eddy_dnnl_pool wanted = {
+        .algorithm = (dnnl_alg_kind_t)key->algorithm,
+        .x = &p->x,
+        .y = &p->y,
+        .window = {key->w_rows, key->w_columns},
+        .strides = {key->row_stride, key->column_stride},
+        .before = {key->top, key->left},
+        .after = {key->bottom, key->right},
+    };
+    return eddy_dnnl_desc_init_tag(&p->x, 4, x, dnnl_f32, order) &&
+           eddy_dnnl_desc_init_tag(&p->y, 4, y, dnnl_f32, order) &&
+           eddy_dnnl_plan_pool(&wanted, engine, attributes, made);
+}
+
+/* Its plain loops are slower than ours. */
+static bool is_worthwhile(const_dnnl_primitive_desc_t desc) {
+    const char *name = NULL;
+    return dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name != NULL &&
+           strstr(name, "ref") == NULL && strstr(name, "simple") == NULL;
+}
+
+static void unmake(void *prepared) {
+    pool_prepared *p = prepared;
+    if (p->pooling)
+        dnnl_primitive_destroy(p->pooling);
+    eddy_dnnl_desc_fini(&p->x);
+    eddy_dnnl_desc_fini(&p->y);
+    eddy_dnnl_desc_fini(&p->scratch);
+}
+
+static bool make(const void *key, void *prepared) {
+    pool_prepared *p = prepared;
+    dnnl_engine_t engine = eddy_dnnl_engine();
+    dnnl_primitive_attr_t attributes = NULL;
+    dnnl_primitive_desc_t made = NULL;
+    int before = eddy_dnnl_begin(); /* primitives are planned for so many threads */
+    bool is_good = engine && eddy_dnnl_has_room() && dnnl_primitive_attr_create(&attributes) == dnnl_success &&
+                   dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) == dnnl_success &&
+                   plan(key, p, engine, attributes, &made) && is_worthwhile(made) &&
+                   dnnl_primitive_create(&p->pooling, made) == dnnl_success &&
+                   eddy_dnnl_desc_init_plan(&p->scratch, made, dnnl_query_scratchpad_md);
+    if (is_good)
+        p->scratch_bytes = eddy_dnnl_desc_bytes(&p->scratch);
+    else
+        unmake(p);
+    dnnl_primitive_desc_destroy(made);
+    dnnl_primitive_attr_destroy(attributes);
+    eddy_dnnl_end(before);
+    return is_good;
+}
+
+static const eddy_prepared_kind pooling = {sizeof(pool_key), sizeof(pool_prepared), make, unmake};
+
+/* ---- what the library serves ---- */
+
+typedef struct pool_library {
+    const eddy_pool_request *request;
+    eddy_image x, out; /* row-major ones in images of CHANNELS planes, where they make up whole ones */
+    dnnl_alg_kind_t algorithm;
+    bool is_last;
+    eddy_conv_window rows;
+    int64_t left, right; /* padding */
+    eddy_conv_cut cut;
+    eddy_conv_kinds kinds;
+    const pool_prepared *prepared[EDDY_CONV_KINDS]; /* for each kind; held until the end */
+    int32_t prepared_count;
+    int64_t parts;
+    size_t scratch_bytes; /* of a part, rounded */
+    char *scratch;
+    _Atomic bool has_failed; /* atomic: any slice sets it, read when all are done */
+} pool_library;
+
+/* Whether the image is dense in the order of these strides, whatever those of dims of size 1 are. */
+static bool is_dense(int64_t images, int64_t image_stride, const int64_t *dims, const int64_t *strides) {
+    int64_t count = 1;
+    for (int32_t d = 2; d >= 0; d--) {
+        if (dims[d] > 1 && strides[d] != count)
+            return false;
+        count *= dims[d];
+    }
+    return images == 1 || image_stride == count;
+}
+
+static bool is_row_major(const eddy_image *image) {
+    const int64_t dims[] = {image->channels, image->height, image->width};
+    const int64_t strides[] = {image->channel_stride, image->row_stride, image->column_stride};
+    return is_dense(image->images, image->image_stride, dims, strides);
+}
+
+static bool is_channels_last(const eddy_image *image) {
+    const int64_t dims[] = {image->height, image->width, image->channels};
+    const int64_t strides[] = {image->row_stride, image->column_stride, image->channel_stride};
+    return is_dense(image->images, image->image_stride, dims, strides);
+}
+
+/* Beyond the image, where the last window ends. */
+static int64_t overhang(const eddy_pool_axis *axis) {
+    return (axis->out - 1) * axis->stride + axis->kernel - axis->in - axis->padding;
+}
+
+/* The library divides either by the elements within the image or by those of the window; what windows of ceil_mode have beyond the
+ * padding counts for neither of PyTorch's ways. */
+static bool choose_algorithm(const eddy_pool_request *request, dnnl_alg_kind_t *algorithm) {
+    const eddy_attributes_pool *attributes = request->attributes;
+    *algorithm = !request->averages                           ? dnnl_pooling_max
+                 : attributes && !attributes->exclude_padding ? dnnl_pooling_avg_include_padding
+                                                              : dnnl_pooling_avg_exclude_padding;
+    if (*algorithm != dnnl_pooling_max && attributes && attributes->divisor_override != 0)
+        return false;
+    return *algorithm != dnnl_pooling_avg_include_padding || (overhang(&request->height) <= request->height.padding &&
+                                                              overhang(&request->width) <= request->width.padding);
+}
+
+static bool is_served(const eddy_pool_request *request) {
+    const eddy_pool_axis *height = &request->height, *width = &request->width;
+    const eddy_image *out = &request->out;
+    double seen = (double)out->images * (double)out->channels * (double)out->height * (double)out->width *
+                  (double)height->kernel * (double)width->kernel;
+    return eddy_isa_chosen() != EDDY_ISA_PORTABLE && request->x.dtype == EDDY_F32 && seen >= CALL_WORK &&
+           !height->is_adaptive && !width->is_adaptive && height->dilation == 1 && width->dilation == 1;
+}
+
+/* Which planes make up an image matters to nobody. */
+static void regroup(eddy_image *image) {
+    int64_t planes = image->images * image->channels;
+    image->channel_stride = image->height * image->width;
+    if (planes % CHANNELS == 0) {
+        image->images = planes / CHANNELS;
+        image->channels = CHANNELS;
+    }
+    image->image_stride = image->channels * image->channel_stride;
+}
+
+static bool choose_order(pool_library *work) {
+    /* One channel lies in either order. */
+    if (!is_row_major(&work->x) || !is_row_major(&work->out)) {
+        work->is_last = is_channels_last(&work->x) && is_channels_last(&work->out);
+        return work->is_last;
+    }
+    regroup(&work->x);
+    regroup(&work->out);
+    return true;
+}
+
+/* Prepares for slices like this one. */
+static bool prepare_for(pool_library *work, const eddy_conv_slice *slice) {
+    const pool_key key = {.algorithm = work->algorithm,
+                          .is_last = work->is_last,
+                          .images = slice->images,
+                          .channels = work->x.channels,
+                          .x_rows = slice->x_rows,
+                          .x_columns = work->x.width,
+                          .y_rows = slice->y_rows,
+                          .y_columns = work->out.width,
+                          .w_rows = work->rows.size,
+                          .w_columns = work->request->width.kernel,
+                          .row_stride = work->rows.stride,
+                          .column_stride = work->request->width.stride,
+                          .top = slice->top,
+                          .bottom = eddy_max_i64(0, slice->bottom),
+                          .left = work->left,
+                          .right = work->right};
+    const pool_prepared *p = slice->images * slice->x_rows * work->x.width * work->x.channels <= SLICE_MOST
+                                 ? eddy_prepared_acquire(&pooling, &key)
+                                 : NULL;
+    if (!p)
+        return false;
+    work->prepared[work->prepared_count++] = p;
+    size_t bytes = (p->scratch_bytes + 63) / 64 * 64;
+    work->scratch_bytes = bytes > work->scratch_bytes ? bytes : work->scratch_bytes;
+    return true;
+}
+
+static void end(pool_library *work) {
+    for (int32_t i = 0; i < work->prepared_count; i++)
+        eddy_prepared_release(work->prepared[i]);
+}
+
+/* False where the library does not serve: then there is nothing to end. */
+static bool begin(pool_library *work, const eddy_pool_request *request) {
+    const eddy_pool_axis *height = &request->height, *width = &request->width;
+    *work = (pool_library){.request = request,
+                           .x = request->x,
+                           .out = request->out,
+                           .rows = {height->kernel, height->stride, height->padding, 1},
+                           .left = width->padding,
+                           .right = eddy_max_i64(0, overhang(width))};
+    if (!is_served(request) || !choose_algorithm(request, &work->algorithm) || !choose_order(work))
+        return false;
+    int64_t elements = work->x.images * work->x.channels * work->x.height * work->x.width;
+    int64_t slices = elements / SLICE_ELEMENTS;
+    work->cut = (eddy_conv_cut){.direction = EDDY_CONV_FORWARD,
+                                .rows = &work->rows,
+                                .batch = work->x.images,
+                                .x_height = work->x.height,
+                                .y_height = work->out.height};
+    /* Rows of row-major planes do not follow each other. */
+    eddy_conv_cut_into(&work->cut, work->is_last ? slices : eddy_min_i64(slices, work->x.images));
+    work->kinds = eddy_conv_kinds_of(&work->cut);
+    for (int32_t kind = 0; kind < work->kinds.count; kind++)
+        if (!prepare_for(work, &work->kinds.like[kind])) {
+            end(work);
+            return false;
+        }
+    work->parts = eddy_min_i64(PARTS_MAX, work->cut.slices);
+    if (work->scratch_bytes > 0)
+        work->parts = eddy_max_i64(1, eddy_min_i64(work->parts, (int64_t)(SCRATCH_GOOD / work->scratch_bytes)));
+    return true;
+}
+
+static size_t workspace_of(const pool_library *work) {
+    return (size_t)work->parts * work->scratch_bytes;
+}
+
+size_t eddy_pool_library_workspace(const eddy_pool_request *request) {
+    pool_library work;
+    if (!begin(&work, request))
+        return 0;
+    end(&work);
+    return workspace_of(&work);
+}
+
+/* ---- running ---- */
+
+static bool run_slice(const pool_library *work, int64_t number, void *scratch, const eddy_dnnl_turn *turn) {
+    eddy_conv_slice slice = eddy_conv_slice_of(&work->cut, number);
+    const pool_prepared *p = work->prepared[eddy_conv_kind_of(&work->kinds, &slice)];
+    const eddy_image *image = &work->x;
+    void *x = eddy_image_at(image, slice.image, 0, slice.x_row, 0);
+    int64_t count = slice.images * slice.x_rows * image->width * image->channels;
+    if (work->algorithm == dnnl_pooling_max && !eddy_cpu_pool_blocks()->is_plain(x, count))
+        return false;
+    eddy_dnnl_call call = {.is_good = true};
+    eddy_dnnl_give(&call, DNNL_ARG_SRC, &p->x, x);
+    eddy_dnnl_give(&call, DNNL_ARG_DST, &p->y, eddy_image_at(&work->out, slice.image, 0, slice.y_row, 0));
+    eddy_dnnl_give(&call, DNNL_ARG_SCRATCHPAD, &p->scratch, scratch);
+    return eddy_dnnl_execute(&call, p->pooling, turn);
+}
+
+static void run_parts(void *context, int64_t begin, int64_t end) {
+    pool_library *work = context;
+    eddy_dnnl_turn turn;
+    bool is_good = eddy_dnnl_turn_begin(&turn);
+    for (int64_t part = begin; part < end; part++)
+        for (int64_t i = part * work->cut.slices / work->parts; i < (part + 1) * work->cut.slices / work->parts; i++)
+            is_good = is_good && !eddy_load_relaxed(&work->has_failed) &&
+                      run_slice(work, i, work->scratch + (size_t)part * work->scratch_bytes, &turn);
+    eddy_dnnl_turn_end(&turn);
+    if (!is_good)
+        eddy_store_relaxed(&work->has_failed, true);
+}
+
+bool eddy_pool_library_run(const eddy_pool_request *request, const eddy_kernel_call *call) {
+    pool_library work;
+    if (!begin(&work, request))
+        return false;
+    bool is_done = false;
+    if (workspace_of(&work) <= call->workspace_bytes) {
+        work.scratch = call->workspace;
+        if (work.parts > 1)
+            call->team->parallel_for(call->team, work.parts, 1, run_parts, &work);
+        else
+            run_parts(&work, 0, 1);
+        is_done = !eddy_load_relaxed(&work.has_failed);
+    }
+    end(&work);
+    return is_done;
+}
+
+/* ---- the start ---- */
+
+/* Prepares and runs what is asked of the library, each once: its static objects are made then. */
+static void start_one(bool averages, bool is_last) {
+    enum { SIDE = 32, HALF = SIDE / 2 };
+    const int64_t shape[] = {1, CHANNELS, SIDE, SIDE}, half[] = {1, CHANNELS, HALF, HALF};
+    const int64_t rows[][4] = {{CHANNELS * SIDE * SIDE, SIDE * SIDE, SIDE, 1},
+                               {CHANNELS * HALF * HALF, HALF * HALF, HALF, 1}};
+    const int64_t last[][4] = {{CHANNELS * SIDE * SIDE, 1, SIDE * CHANNELS, CHANNELS},
+                               {CHANNELS * HALF * HALF, 1, HALF * CHANNELS, CHANNELS}};
+    static const eddy_attributes_pool attributes = {
+        .kernel_size = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .dilation = {1, 1}};
+    size_t x_bytes = sizeof(float) * CHANNELS * SIDE * SIDE, bytes = x_bytes + sizeof(float) * CHANNELS * HALF * HALF;
+    char *memory = eddy_memory_acquire(bytes, EDDY_MEMORY_CACHE);
+    if (!memory)
+        return;
+    memset(memory, 0, bytes);
+    const eddy_kernel_view views[] = {{memory, shape, is_last ? last[0] : rows[0], EDDY_F32, 4},
+                                      {memory + x_bytes, half, is_last ? last[1] : rows[1], EDDY_F32, 4}};
+    const eddy_pool_request request = {.x = eddy_image_of(&views[0]),
+                                       .out = eddy_image_of(&views[1]),
+                                       .height = eddy_pool_axis_height(&attributes, SIDE, HALF),
+                                       .width = eddy_pool_axis_width(&attributes, SIDE, HALF),
+                                       .attributes = &attributes,
+                                       .averages = averages};
+    size_t needed = eddy_pool_library_workspace(&request);
+    char *workspace = eddy_memory_acquire(needed + 64, EDDY_MEMORY_CACHE);
+    if (workspace) {
+        const eddy_kernel_call call = {.workspace = workspace + (64 - (uintptr_t)workspace % 64) % 64,
+                                       .workspace_bytes = needed};
+        (void)eddy_pool_library_run(&request, &call);
+        eddy_memory_release(workspace, needed + 64, EDDY_MEMORY_CACHE);
+    }
+    eddy_memory_release(memory, bytes, EDDY_MEMORY_CACHE);
+}
+
+static void start(void) {
+    for (int way = 0; way < 4; way++)
+        start_one(way % 2, way / 2);
+}
+
+bool eddy_pool_library_start(const eddy_pool_request *request) {
+    static eddy_dnnl_start state = EDDY_DNNL_START;
+    return is_served(request) && eddy_dnnl_start_once(&state, start);
+}

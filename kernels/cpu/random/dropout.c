@@ -1,0 +1,199 @@
+/* dropout, its gradient and bernoulli: decisions that are a function of (seed, counter, element number), so that the gradient
+ * makes the mask again instead of reading one. Element i takes the number that `rand` has at i. */
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/move/copy.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/random/random_block.h>
+#include <kernels/cpu/walk.h>
+
+/* A multiple of what one call of a block function makes. */
+#define SLICE_ELEMENTS 16384
+#define BATCH (4 * EDDY_RANDOM_BLOCKS)
+/* What fits a batch wherever in a Philox block it begins. */
+#define STRETCH (BATCH - 4)
+#define TILE_ROWS 16
+
+typedef union numbers {
+    float f32[BATCH];
+    double f64[BATCH];
+} numbers;
+
+typedef struct decision {
+    const eddy_kernel_call *call;
+    const eddy_kernel_view *in, *out;
+    eddy_walk walk; /* in, out: in the order of elements */
+    uint64_t seed, counter;
+    double p;
+    eddy_dtype compute;
+    /* Decides `count` elements from number `first` on, in place; first % 4 + count is BATCH at most. */
+    void (*decide)(const struct decision *work, numbers *x, int64_t first, int64_t count);
+} decision;
+
+/* What is kept is scaled up; what is dropped is 0, NaN too. */
+static void drop(const decision *work, numbers *x, int64_t first, int64_t count) {
+    float uniform[BATCH], least = eddy_drop_least(work->p);
+    const float *u = uniform + first % 4;
+    double scale = eddy_drop_scale(work->p);
+    float scale32 = (float)scale;
+    eddy_cpu_random_blocks()->uniform_f32(uniform, EDDY_DROP_BITS, work->seed, work->counter, (uint64_t)first / 4);
+    if (work->compute == EDDY_F64)
+        for (int64_t i = 0; i < count; i++)
+            x->f64[i] = u[i] >= least ? x->f64[i] * scale : 0;
+    else
+        for (int64_t i = 0; i < count; i++)
+            x->f32[i] = u[i] >= least ? x->f32[i] * scale32 : 0;
+}
+
+/* x = u < x; false where a number is no probability. */
+#define TOSS(name, real)                                                                                               \
+    static bool toss_##name(real *restrict x, const real *restrict u, int64_t count) {                                 \
+        int fit = 1;                                                                                                   \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            fit &= (x[i] >= 0) & (x[i] <= 1);                                                                          \
+            x[i] = (real)(u[i] < x[i]);                                                                                \
+        }                                                                                                              \
+        return fit;                                                                                                    \
+    }
+
+TOSS(f32, float)
+TOSS(f64, double)
+
+static void toss(const decision *work, numbers *x, int64_t first, int64_t count) {
+    numbers uniform, given = *x;
+    const eddy_random_blocks *blocks = eddy_cpu_random_blocks();
+    bool fit;
+    if (work->compute == EDDY_F64) {
+        for (int64_t half = 0; half < 2; half++)
+            blocks->uniform_f64(uniform.f64 + half * BATCH / 2, work->seed, work->counter,
+                                (uint64_t)first / 2 + (uint64_t)half * EDDY_RANDOM_BLOCKS);
+        fit = toss_f64(x->f64, uniform.f64 + first % 2, count);
+    } else {
+        blocks->uniform_f32(uniform.f32, EDDY_DROP_BITS, work->seed, work->counter, (uint64_t)first / 4);
+        fit = toss_f32(x->f32, uniform.f32 + first % 4, count);
+    }
+    for (int64_t i = 0; !fit && i < count; i++) {
+        double p = work->compute == EDDY_F64 ? given.f64[i] : (double)given.f32[i];
+        if (!(p >= 0 && p <= 1))
+            eddy_kernel_fail(work->call, EDDY_INVALID_ARGUMENT, first + i, 0, 0);
+    }
+}
+
+static void decide_slice(void *context, int64_t begin, int64_t end) {
+    const decision *work = context;
+    eddy_dtype dtype = work->in->dtype;
+    numbers x;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->walk, &cursor, begin);
+    for (; begin < end; begin += BATCH) {
+        int64_t count = eddy_min_i64(BATCH, end - begin);
+        eddy_walk_cursor from = cursor;
+        for (int64_t done = 0, run; done < count; done += run) {
+            run = eddy_min_i64(eddy_walk_run(&work->walk, &from), count - done);
+            eddy_chunk_load(work->compute, eddy_chunk_at(&x, work->compute, done), dtype,
+                            eddy_chunk_at(work->in->data, dtype, from.offsets[0]),
+                            eddy_walk_inner_stride(&work->walk, 0), run);
+            eddy_walk_advance(&work->walk, &from, run);
+        }
+        work->decide(work, &x, begin, count);
+        for (int64_t done = 0, run; done < count; done += run) {
+            run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), count - done);
+            eddy_chunk_store(dtype, eddy_chunk_at(work->out->data, dtype, cursor.offsets[1]),
+                             eddy_walk_inner_stride(&work->walk, 1), work->compute,
+                             eddy_chunk_at(&x, work->compute, done), run);
+            eddy_walk_advance(&work->walk, &cursor, run);
+        }
+    }
+}
+
+/* Whether rows lie across memory, neighbours in it being elements of neighbouring rows (channels last): element after element
+ * would fetch each line of memory once a row. */
+static bool lies_across(const eddy_walk *walk) {
+    int32_t inner = walk->rank - 1;
+    return walk->rank >= 2 && walk->strides[0][inner] != 1 && walk->strides[0][inner - 1] == 1 &&
+           walk->dims[inner] > STRETCH && walk->dims[inner - 1] >= TILE_ROWS;
+}
+
+/* `count` elements of `rows` rows, from element `first` on: turned into rows of a buffer, decided there, and turned back. */
+static void decide_tile(const decision *work, int64_t first, int64_t rows, int64_t count) {
+    numbers buffer[TILE_ROWS];
+    int32_t inner = work->walk.rank - 1;
+    const int64_t shape[] = {rows, count}, turned_strides[] = {BATCH, 1};
+    const int64_t *in_strides = &work->walk.strides[0][inner - 1], *out_strides = &work->walk.strides[1][inner - 1];
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->walk, &cursor, first);
+    eddy_dtype dtype = work->in->dtype;
+    eddy_kernel_view from = {eddy_chunk_at(work->in->data, dtype, cursor.offsets[0]), shape, in_strides, dtype, 2};
+    eddy_kernel_view to = {eddy_chunk_at(work->out->data, dtype, cursor.offsets[1]), shape, out_strides, dtype, 2};
+    eddy_kernel_view turned = {buffer, shape, turned_strides, work->compute, 2};
+    eddy_copy_view(NULL, &from, &turned);
+    for (int64_t row = 0; row < rows; row++)
+        work->decide(work, eddy_chunk_at(buffer, work->compute, row * BATCH), first + row * work->walk.dims[inner],
+                     count);
+    eddy_copy_view(NULL, &turned, &to);
+}
+
+/* Slices are numbers of stretches, of all rows that are neighbours. */
+static void decide_stretches(void *context, int64_t begin, int64_t end) {
+    const decision *work = context;
+    int64_t length = work->walk.dims[work->walk.rank - 1], rows = work->walk.dims[work->walk.rank - 2];
+    int64_t stretches = (length + STRETCH - 1) / STRETCH;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at = i % stretches * STRETCH, count = eddy_min_i64(STRETCH, length - at);
+        for (int64_t row = 0; row < rows; row += TILE_ROWS)
+            decide_tile(work, (i / stretches * rows + row) * length + at, eddy_min_i64(TILE_ROWS, rows - row), count);
+    }
+}
+
+static void run(const eddy_kernel_call *call, decision *work) {
+    work->call = call;
+    work->in = &call->views[0];
+    work->out = &call->views[1];
+    work->compute = eddy_chunk_compute_dtype(work->in->dtype);
+    int64_t count = eddy_view_count(work->in);
+    if (count == 0)
+        return;
+    eddy_walk_init(&work->walk, work->in->rank, work->in->shape);
+    eddy_walk_add(&work->walk, work->in->strides, 1);
+    eddy_walk_add(&work->walk, work->out->strides, 1);
+    eddy_walk_collapse(&work->walk);
+    if (count <= SLICE_ELEMENTS) {
+        decide_slice(work, 0, count);
+    } else if (lies_across(&work->walk)) {
+        int64_t length = work->walk.dims[work->walk.rank - 1], rows = work->walk.dims[work->walk.rank - 2];
+        int64_t stretches = count / (rows * length) * ((length + STRETCH - 1) / STRETCH);
+        call->team->parallel_for(call->team, stretches, eddy_max_i64(1, SLICE_ELEMENTS / (rows * STRETCH)),
+                                 decide_stretches, work);
+    } else {
+        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, decide_slice, work);
+    }
+}
+
+static void dropout_run(const eddy_kernel_call *call) {
+    const eddy_attributes_dropout *attributes = call->attributes;
+    decision work = {.seed = attributes->seed, .counter = attributes->counter, .p = attributes->p, .decide = drop};
+    run(call, &work);
+}
+
+static void dropout_backward_run(const eddy_kernel_call *call) {
+    const eddy_attributes_dropout_backward *attributes = call->attributes;
+    decision work = {.seed = (uint64_t)attributes->seed,
+                     .counter = (uint64_t)attributes->counter,
+                     .p = attributes->p,
+                     .decide = drop};
+    run(call, &work);
+}
+
+static void bernoulli_run(const eddy_kernel_call *call) {
+    const eddy_attributes_random *attributes = call->attributes;
+    decision work = {.seed = attributes->seed, .counter = attributes->counter, .decide = toss};
+    run(call, &work);
+}
+
+const eddy_kernel eddy_cpu_dropout = {
+    .name = "dropout", .run = dropout_run, .cost_base_ps = 150000, .cost_element_ps = 1300};
+const eddy_kernel eddy_cpu_dropout_backward = {
+    .name = "dropout_backward", .run = dropout_backward_run, .cost_base_ps = 150000, .cost_element_ps = 1300};
+const eddy_kernel eddy_cpu_bernoulli = {
+    .name = "bernoulli", .run = bernoulli_run, .cost_base_ps = 150000, .cost_element_ps = 2000};

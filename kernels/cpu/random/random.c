@@ -1,0 +1,206 @@
+/* rand, randn, randperm, randint. Element i comes from Philox block i / 4 (f32 and narrower) or i / 2 (f64) of (seed, counter), in
+ * row-major order of the output, whatever the slices and strides. */
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/random/random_block.h>
+#include <kernels/cpu/walk.h>
+#include <kernels/philox.h>
+
+/* A multiple of what one call of a block function makes. */
+#define SLICE_ELEMENTS 16384
+
+typedef struct random_fill {
+    const eddy_kernel_view *out;
+    const eddy_attributes_random *attributes;
+    eddy_walk walk;
+    bool is_normal;
+} random_fill;
+
+typedef union numbers {
+    float f32[4 * EDDY_RANDOM_BLOCKS];
+    double f64[2 * EDDY_RANDOM_BLOCKS];
+} numbers;
+
+/* Random bits of a uniform number: as many as the dtype holds below 1. */
+static int uniform_bits(eddy_dtype dtype) {
+    return dtype == EDDY_F16 ? 11 : dtype == EDDY_BF16 ? 8 : 24;
+}
+
+static void make(const random_fill *work, int64_t first, numbers *made) {
+    const eddy_random_blocks *blocks = eddy_cpu_random_blocks();
+    uint64_t seed = work->attributes->seed, counter = work->attributes->counter;
+    if (work->out->dtype == EDDY_F64) {
+        uint64_t block = (uint64_t)first / 2;
+        if (work->is_normal)
+            blocks->normal_f64(made->f64, seed, counter, block);
+        else
+            blocks->uniform_f64(made->f64, seed, counter, block);
+    } else {
+        uint64_t block = (uint64_t)first / 4;
+        if (work->is_normal)
+            blocks->normal_f32(made->f32, seed, counter, block);
+        else
+            blocks->uniform_f32(made->f32, uniform_bits(work->out->dtype), seed, counter, block);
+    }
+}
+
+static void fill_slice(void *context, int64_t begin, int64_t end) {
+    const random_fill *work = context;
+    eddy_dtype dtype = work->out->dtype, compute = dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32;
+    int64_t batch = (dtype == EDDY_F64 ? 2 : 4) * EDDY_RANDOM_BLOCKS, stride = eddy_walk_inner_stride(&work->walk, 0);
+    numbers made;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->walk, &cursor, begin);
+    for (; begin < end; begin += batch) {
+        int64_t count = eddy_min_i64(batch, end - begin);
+        make(work, begin, &made);
+        for (int64_t done = 0, run; done < count; done += run) {
+            run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), count - done);
+            eddy_chunk_store(dtype, eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]), stride, compute,
+                             eddy_chunk_at(&made, compute, done), run);
+            eddy_walk_advance(&work->walk, &cursor, run);
+        }
+    }
+}
+
+static void run(const eddy_kernel_call *call, bool is_normal) {
+    random_fill work = {.out = &call->views[0], .attributes = call->attributes, .is_normal = is_normal};
+    int64_t count = eddy_view_count(work.out);
+    if (count == 0)
+        return;
+    eddy_walk_init(&work.walk, work.out->rank, work.out->shape);
+    eddy_walk_add(&work.walk, work.out->strides, 1);
+    eddy_walk_collapse(&work.walk);
+    if (count <= SLICE_ELEMENTS)
+        fill_slice(&work, 0, count);
+    else
+        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, fill_slice, &work);
+}
+
+static void rand_run(const eddy_kernel_call *call) {
+    run(call, false);
+}
+
+static void randn_run(const eddy_kernel_call *call) {
+    run(call, true);
+}
+
+/* An exactly uniform number below `bound` for step `step`, whose Philox block is `words` (D. Lemire, "Fast random integer
+ * generation in an interval", 2019): the rare draws that would favour some numbers are made again, from blocks numbered beyond
+ * all steps. */
+static inline uint64_t below(uint64_t seed, uint64_t counter, uint64_t bound, uint64_t step, const uint32_t *words) {
+    uint32_t again[4];
+    for (uint64_t attempt = 1;; attempt++) {
+        for (int half = 0; half < 2; half++) {
+            uint64_t bits = (uint64_t)words[2 * half] << 32 | words[2 * half + 1];
+            unsigned __int128 product = (unsigned __int128)bits * bound;
+            uint64_t low = (uint64_t)product;
+            if (low >= bound || low >= -bound % bound)
+                return (uint64_t)(product >> 64);
+        }
+        eddy_philox(seed, counter, step | attempt << 48, again);
+        words = again;
+    }
+}
+
+/* The numbers below step + 1 of the steps first .. first + EDDY_RANDOM_BLOCKS - 1. */
+static void draw_growing(const eddy_attributes_random *attributes, uint64_t first, int64_t *drawn) {
+    uint32_t words[EDDY_RANDOM_BLOCKS][4];
+    uint64_t seed = attributes->seed, counter = attributes->counter;
+    eddy_cpu_random_blocks()->words(words[0], seed, counter, first);
+    for (uint64_t i = 0; i < EDDY_RANDOM_BLOCKS; i++)
+        drawn[i] = (int64_t)below(seed, counter, first + i + 1, first + i, words[i]);
+}
+
+/* Fisher and Yates' shuffle, from the end (R. Durstenfeld, 1964). */
+#define SHUFFLE(type, name)                                                                                            \
+    static void shuffle_##name(const eddy_attributes_random *attributes, type *out, int64_t stride, int64_t count) {   \
+        int64_t drawn[EDDY_RANDOM_BLOCKS];                                                                             \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            out[i * stride] = (type)i;                                                                                 \
+        for (int64_t i = count - 1; i > 0;) {                                                                          \
+            int64_t first = i / EDDY_RANDOM_BLOCKS * EDDY_RANDOM_BLOCKS;                                               \
+            draw_growing(attributes, (uint64_t)first, drawn);                                                          \
+            for (; i >= first && i > 0; i--) {                                                                         \
+                int64_t j = drawn[i - first];                                                                          \
+                type kept = out[i * stride];                                                                           \
+                out[i * stride] = out[j * stride];                                                                     \
+                out[j * stride] = kept;                                                                                \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+SHUFFLE(int64_t, i64)
+SHUFFLE(int32_t, i32)
+
+static void randperm_run(const eddy_kernel_call *call) {
+    const eddy_kernel_view *out = &call->views[0];
+    if (out->shape[0] == 0)
+        return;
+    if (out->dtype == EDDY_I64)
+        shuffle_i64(call->attributes, out->data, out->strides[0], out->shape[0]);
+    else
+        shuffle_i32(call->attributes, out->data, out->strides[0], out->shape[0]);
+}
+
+typedef struct randint {
+    const eddy_kernel_view *out;
+    const eddy_attributes_randint *attributes;
+    eddy_walk walk;
+} randint;
+
+/* Numbers of the steps first .. first + EDDY_RANDOM_BLOCKS - 1. */
+static void draw(const eddy_attributes_randint *attributes, uint64_t first, int64_t *drawn) {
+    const eddy_random_blocks *blocks = eddy_cpu_random_blocks();
+    uint64_t seed = attributes->seed, counter = attributes->counter;
+    uint64_t range = (uint64_t)attributes->high - (uint64_t)attributes->low;
+    if (range <= UINT32_MAX &&
+        blocks->below(drawn, attributes->low, (uint32_t)range, (uint32_t)(-range % range), seed, counter, first))
+        return;
+    uint32_t words[EDDY_RANDOM_BLOCKS][4];
+    blocks->words(words[0], seed, counter, first);
+    for (uint64_t i = 0; i < EDDY_RANDOM_BLOCKS; i++)
+        drawn[i] = (int64_t)((uint64_t)attributes->low + below(seed, counter, range, first + i, words[i]));
+}
+
+/* Element i is the number below high - low of step i, whatever the dtype. */
+static void randint_slice(void *context, int64_t begin, int64_t end) {
+    const randint *work = context;
+    eddy_dtype dtype = work->out->dtype;
+    int64_t drawn[EDDY_RANDOM_BLOCKS], stride = eddy_walk_inner_stride(&work->walk, 0);
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->walk, &cursor, begin);
+    for (; begin < end; begin += EDDY_RANDOM_BLOCKS) {
+        int64_t count = eddy_min_i64(EDDY_RANDOM_BLOCKS, end - begin);
+        draw(work->attributes, (uint64_t)begin, drawn);
+        for (int64_t done = 0, run; done < count; done += run) {
+            run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), count - done);
+            eddy_chunk_store(dtype, eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]), stride, EDDY_I64,
+                             drawn + done, run);
+            eddy_walk_advance(&work->walk, &cursor, run);
+        }
+    }
+}
+
+static void randint_run(const eddy_kernel_call *call) {
+    randint work = {.out = &call->views[0], .attributes = call->attributes};
+    int64_t count = eddy_view_count(work.out);
+    if (count == 0)
+        return;
+    eddy_walk_init(&work.walk, work.out->rank, work.out->shape);
+    eddy_walk_add(&work.walk, work.out->strides, 1);
+    eddy_walk_collapse(&work.walk);
+    if (count <= SLICE_ELEMENTS)
+        randint_slice(&work, 0, count);
+    else
+        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, randint_slice, &work);
+}
+
+const eddy_kernel eddy_cpu_randint = {
+    .name = "randint", .run = randint_run, .cost_base_ps = 150000, .cost_element_ps = 3000};
+const eddy_kernel eddy_cpu_rand = {.name = "rand", .run = rand_run, .cost_base_ps = 150000, .cost_element_ps = 1000};
+const eddy_kernel eddy_cpu_randn = {.name = "randn", .run = randn_run, .cost_base_ps = 300000, .cost_element_ps = 3000};
+const eddy_kernel eddy_cpu_randperm = {
+    .name = "randperm", .run = randperm_run, .cost_base_ps = 50000, .cost_element_ps = 10000};

@@ -1,0 +1,229 @@
+/* argmax, argmin, max_dim, min_dim: the first of the largest (smallest) elements, NaN before all. Share their cuts with the
+ * sums. */
+#include <base/dtype.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/reduce/reduce_plan.h>
+#include <string.h>
+
+typedef union values {
+    float f32[EDDY_REDUCE_COLUMNS];
+    double f64[EDDY_REDUCE_COLUMNS];
+    int64_t i64[EDDY_REDUCE_COLUMNS];
+} values;
+
+/* What a task found: the best value of each of its outputs, and where. */
+typedef struct found {
+    values best;
+    int64_t indices[EDDY_REDUCE_COLUMNS];
+} found;
+
+typedef struct search {
+    eddy_reduce_plan plan;
+    bool is_min;
+    const eddy_reduce_op *best_of;
+    void (*better_row)(void *best, int64_t *indices, const void *row, int64_t index, int64_t columns);
+    int64_t (*find)(const void *elements, int64_t count, const void *value);
+    found *partial; /* [unit][split], where there are several splits */
+} search;
+
+static bool is_better(const search *work, const values *a, const values *b, int64_t column) {
+    switch (work->plan.type) {
+    case EDDY_REDUCE_F32: {
+        float x = a->f32[column], y = b->f32[column];
+        return (work->is_min ? x < y : x > y) || (x != x && y == y);
+    }
+    case EDDY_REDUCE_F64: {
+        double x = a->f64[column], y = b->f64[column];
+        return (work->is_min ? x < y : x > y) || (x != x && y == y);
+    }
+    default: {
+        int64_t x = a->i64[column], y = b->i64[column];
+        return work->is_min ? x < y : x > y;
+    }
+    }
+}
+
+/* One output: the best value of each block first, a search only where it beats the best so far. */
+static void search_row(const search *work, int64_t base, int64_t begin, int64_t end, found *result) {
+    const eddy_reduce_plan *plan = &work->plan;
+    int64_t stride = eddy_walk_inner_stride(&plan->reduced, 0);
+    union {
+        float f32[EDDY_REDUCE_BLOCK];
+        double f64[EDDY_REDUCE_BLOCK];
+        int64_t i64[EDDY_REDUCE_BLOCK];
+    } gathered;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&plan->reduced, &cursor, begin);
+    bool is_first = true;
+    while (begin < end) {
+        int64_t run = eddy_min_i64(eddy_walk_run(&plan->reduced, &cursor), end - begin);
+        run = eddy_min_i64(run, EDDY_REDUCE_BLOCK);
+        const void *elements = eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor.offsets[0]);
+        if (stride != 1 || plan->in.dtype != plan->dtype) {
+            eddy_chunk_load(plan->dtype, &gathered, plan->in.dtype, elements, stride, run);
+            elements = &gathered;
+        }
+        values best;
+        work->best_of->block(elements, run, &best);
+        if (is_first || is_better(work, &best, &result->best, 0)) {
+            memcpy(&result->best, &best, eddy_dtype_bytes(plan->dtype));
+            result->indices[0] = begin + work->find(elements, run, &best);
+            is_first = false;
+        }
+        eddy_walk_advance(&plan->reduced, &cursor, run);
+        begin += run;
+    }
+}
+
+/* Outputs of a block each, whose elements lie as blocks take them. */
+static void search_rows(const search *work, const eddy_reduce_unit *unit, found *result) {
+    const eddy_reduce_plan *plan = &work->plan;
+    for (int64_t c = 0; c < unit->columns; c++) {
+        const void *row = eddy_chunk_at(plan->in.data, plan->dtype, unit->in + c * plan->column_in);
+        void *best = eddy_chunk_at(&result->best, plan->dtype, c);
+        work->best_of->block(row, plan->reduced_count, best);
+        result->indices[c] = work->find(row, plan->reduced_count, best);
+    }
+}
+
+/* Several outputs side by side, row after row. */
+static void search_columns(const search *work, int64_t base, int64_t begin, int64_t end, int64_t columns,
+                           found *result) {
+    const eddy_reduce_plan *plan = &work->plan;
+    bool is_direct = plan->column_in == 1 && plan->in.dtype == plan->dtype;
+    values converted;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&plan->reduced, &cursor, begin);
+    for (int64_t index = begin; index < end; index++) {
+        const void *row = eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor.offsets[0]);
+        if (!is_direct) {
+            eddy_chunk_load(plan->dtype, &converted, plan->in.dtype, row, plan->column_in, columns);
+            row = &converted;
+        }
+        if (index == begin) {
+            memcpy(&result->best, row, eddy_dtype_bytes(plan->dtype) * (size_t)columns);
+            for (int64_t c = 0; c < columns; c++)
+                result->indices[c] = begin;
+        } else {
+            work->better_row(&result->best, result->indices, row, index, columns);
+        }
+        eddy_walk_advance(&plan->reduced, &cursor, 1);
+    }
+}
+
+/* Outputs: the index, or value and index. */
+static void store(const search *work, const eddy_reduce_unit *unit, const found *result) {
+    const eddy_reduce_plan *plan = &work->plan;
+    if (plan->out_count == 2)
+        eddy_reduce_plan_store(plan, unit, 0, plan->dtype, &result->best);
+    eddy_reduce_plan_store(plan, unit, plan->out_count - 1, EDDY_I64, result->indices);
+}
+
+static void search_slice(void *context, int64_t first, int64_t last) {
+    const search *work = context;
+    const eddy_reduce_plan *plan = &work->plan;
+    for (int64_t task = first; task < last; task++) {
+        eddy_reduce_unit unit = eddy_reduce_plan_unit(plan, task / plan->splits);
+        int64_t begin = task % plan->splits * plan->split_count;
+        int64_t end = eddy_min_i64(begin + plan->split_count, plan->reduced_count);
+        found result;
+        if (plan->is_by_rows)
+            search_rows(work, &unit, &result);
+        else if (unit.columns == 1)
+            search_row(work, unit.in, begin, end, &result);
+        else
+            search_columns(work, unit.in, begin, end, unit.columns, &result);
+        if (plan->splits == 1) {
+            store(work, &unit, &result);
+        } else {
+            memcpy(&work->partial[task].best, &result.best, eddy_dtype_bytes(plan->dtype) * (size_t)unit.columns);
+            memcpy(work->partial[task].indices, result.indices, sizeof(int64_t) * (size_t)unit.columns);
+        }
+    }
+}
+
+static void join_splits(const search *work) {
+    const eddy_reduce_plan *plan = &work->plan;
+    for (int64_t u = 0; u < plan->units; u++) {
+        eddy_reduce_unit unit = eddy_reduce_plan_unit(plan, u);
+        const found *partial = &work->partial[u * plan->splits];
+        found result = {0};
+        size_t bytes = eddy_dtype_bytes(plan->dtype);
+        for (int64_t c = 0; c < unit.columns; c++) {
+            int64_t best = 0;
+            for (int64_t s = 1; s < plan->splits; s++)
+                if (is_better(work, &partial[s].best, &partial[best].best, c))
+                    best = s;
+            memcpy((char *)&result.best + bytes * (size_t)c, (const char *)&partial[best].best + bytes * (size_t)c,
+                   bytes);
+            result.indices[c] = partial[best].indices[c];
+        }
+        store(work, &unit, &result);
+    }
+}
+
+static void run(const eddy_kernel_call *call, eddy_attributes_reduce attributes, bool is_min) {
+    /* Set one by one: a plan is too large to be cleared for nothing. */
+    search work;
+    work.is_min = is_min;
+    work.partial = call->workspace;
+    eddy_reduce_plan_init(&work.plan, call, attributes, eddy_chunk_compute_dtype(call->views[0].dtype));
+    if (work.plan.in.dtype == work.plan.dtype && work.plan.reduced.rank == 1 && work.plan.reduced.strides[0][0] == 1)
+        eddy_reduce_plan_by_rows(&work.plan, EDDY_REDUCE_BLOCK);
+    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    work.best_of = is_min ? &blocks->min[work.plan.type] : &blocks->max[work.plan.type];
+    work.better_row = is_min ? blocks->argmin_row[work.plan.type] : blocks->argmax_row[work.plan.type];
+    work.find = blocks->find[work.plan.type];
+    if (work.plan.reduced_count == 0)
+        return; /* inference lets this through only where there are no outputs */
+    eddy_reduce_plan_run(&work.plan, call, search_slice, &work);
+    if (work.plan.splits > 1)
+        join_splits(&work);
+}
+
+static size_t workspace(const eddy_kernel_call *call, eddy_attributes_reduce attributes) {
+    eddy_reduce_plan plan;
+    eddy_reduce_plan_init(&plan, call, attributes, eddy_chunk_compute_dtype(call->views[0].dtype));
+    return plan.splits == 1 ? 0 : (size_t)(plan.units * plan.splits) * sizeof(found);
+}
+
+static void argmax_run(const eddy_kernel_call *call) {
+    run(call, *(const eddy_attributes_reduce *)call->attributes, false);
+}
+
+static void argmin_run(const eddy_kernel_call *call) {
+    run(call, *(const eddy_attributes_reduce *)call->attributes, true);
+}
+
+static size_t axes_workspace(const eddy_kernel_call *call) {
+    return workspace(call, *(const eddy_attributes_reduce *)call->attributes);
+}
+
+/* One axis, which a tensor of rank 0 lacks. */
+static eddy_attributes_reduce one_axis(const eddy_kernel_call *call) {
+    const eddy_attributes_axis_keepdim *attributes = call->attributes;
+    return (eddy_attributes_reduce){.axes = call->views[0].rank == 0 ? 0 : 1u << attributes->axis,
+                                    .keepdim = attributes->keepdim};
+}
+
+static void max_dim_run(const eddy_kernel_call *call) {
+    run(call, one_axis(call), false);
+}
+
+static void min_dim_run(const eddy_kernel_call *call) {
+    run(call, one_axis(call), true);
+}
+
+static size_t axis_workspace(const eddy_kernel_call *call) {
+    return workspace(call, one_axis(call));
+}
+
+const eddy_kernel eddy_cpu_argmax = {
+    .name = "argmax", .run = argmax_run, .workspace = axes_workspace, .cost_base_ps = 150000, .cost_element_ps = 200};
+const eddy_kernel eddy_cpu_argmin = {
+    .name = "argmin", .run = argmin_run, .workspace = axes_workspace, .cost_base_ps = 150000, .cost_element_ps = 200};
+const eddy_kernel eddy_cpu_max_dim = {
+    .name = "max_dim", .run = max_dim_run, .workspace = axis_workspace, .cost_base_ps = 150000, .cost_element_ps = 200};
+const eddy_kernel eddy_cpu_min_dim = {
+    .name = "min_dim", .run = min_dim_run, .workspace = axis_workspace, .cost_base_ps = 150000, .cost_element_ps = 200};

@@ -1,0 +1,626 @@
+/* sum, mean, prod, max, min, var, std, norm, logsumexp, any, all over any set of axes. See reduce_block.h for the tree and
+ * reduce_plan.h for the cuts. What one has over another is in its recipe. */
+#include <base/assert.h>
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/reduce/reduce_plan.h>
+#include <math.h>
+#include <string.h>
+
+/* Levels of the pairwise tree over blocks: 2^40 blocks of 1024 are more than any memory. */
+#define LEVELS 40
+/* Blocks of an output that is reduced in one go. */
+#define ROW_BLOCKS 8
+
+typedef union values {
+    float f32[EDDY_REDUCE_COLUMNS];
+    double f64[EDDY_REDUCE_COLUMNS];
+    int64_t i64[EDDY_REDUCE_COLUMNS];
+    uint8_t truth[EDDY_REDUCE_COLUMNS];
+} values;
+
+typedef union block_values {
+    float f32[EDDY_REDUCE_BLOCK];
+    double f64[EDDY_REDUCE_BLOCK];
+    int64_t i64[EDDY_REDUCE_BLOCK];
+    uint8_t truth[EDDY_REDUCE_BLOCK];
+} block_values;
+
+/* What `count` elements of each of some outputs come to. `second` and `count` belong to pairs. */
+typedef struct partial {
+    values first, second;
+    int64_t count;
+} partial;
+
+struct reduction;
+
+/* How a reduction works: map, first sweep, second sweep, finish. */
+typedef struct recipe {
+    eddy_dtype dtype;               /* it computes in */
+    eddy_dtype element;             /* what the blocks take: dtype, or F32 where that is F64 */
+    const eddy_reduce_op *op;       /* of the first sweep */
+    eddy_reduce_map *map;           /* of each element before it (F64); NULL: none */
+    double parameter;               /* map's */
+    bool is_mean;                   /* the first sweep's sum is divided by the block's count (F64) */
+    const eddy_reduce_pair *refine; /* a sweep more for the mean of what the mean leaves, which is added; NULL: none */
+    const eddy_reduce_pair *pair;   /* NULL: one sweep */
+    const eddy_reduce_op *pair_sum; /* what combines lanes of the second sweep */
+    double identity;                /* the first value where nothing is reduced */
+    /* The result from the whole, in its place in whole->first; NULL: it is there. */
+    void (*finish)(const struct reduction *work, partial *whole, int64_t columns);
+} recipe;
+
+typedef struct reduction {
+    eddy_reduce_plan plan;
+    recipe recipe;
+    const void *attributes;
+    partial *partials; /* [unit][split], where there are several splits */
+} reduction;
+
+/* ---- the tree over blocks ---- */
+
+/* Blocks combined so far: like a binary counter, bit l of `blocks` says that levels[l] holds 2^l blocks. */
+typedef struct tree {
+    const recipe *recipe;
+    int64_t columns;
+    uint64_t blocks;
+    size_t bytes; /* of `columns` values */
+    partial levels[LEVELS];
+} tree;
+
+static void tree_init(tree *t, const recipe *how, int64_t columns) {
+    t->recipe = how;
+    t->columns = columns;
+    t->blocks = 0;
+    t->bytes = eddy_dtype_bytes(how->dtype) * (size_t)columns;
+}
+
+static void copy(const tree *t, partial *to, const partial *from) {
+    memcpy(&to->first, &from->first, t->bytes);
+    if (t->recipe->pair == NULL)
+        return;
+    memcpy(&to->second, &from->second, t->bytes);
+    to->count = from->count;
+}
+
+/* `into` comes before `other`, where the sum is left. */
+static void combine(const tree *t, partial *into, partial *other) {
+    if (t->recipe->pair == NULL) {
+        t->recipe->op->combine(&into->first, &other->first, t->columns);
+    } else {
+        t->recipe->pair->merge(&into->first, &into->second, into->count, &other->first, &other->second, other->count,
+                               t->columns);
+        into->count += other->count;
+    }
+    copy(t, other, into);
+}
+
+/* A full subtree of 2^level blocks, where that divides the number of those before it. */
+static void tree_push(tree *t, int level, partial *block) {
+    uint64_t blocks = UINT64_C(1) << level;
+    for (; t->blocks >> level & 1; level++)
+        combine(t, &t->levels[level], block);
+    EDDY_ASSERT(level < LEVELS);
+    copy(t, &t->levels[level], block);
+    t->blocks += blocks;
+}
+
+/* The whole of at least one block. */
+static void tree_finish(tree *t, partial *whole) {
+    int level = __builtin_ctzll(t->blocks);
+    copy(t, whole, &t->levels[level]);
+    for (level++; t->blocks >> level; level++)
+        if (t->blocks >> level & 1)
+            combine(t, &t->levels[level], whole);
+}
+
+/* ---- one block ---- */
+
+static void take_mean(void *sums, int64_t count, int64_t columns) {
+    double *means = sums;
+    for (int64_t c = 0; c < columns; c++)
+        means[c] /= (double)count;
+}
+
+/* The mean of `count` elements' distances from what was taken for their mean is added to that. */
+static void add_mean(void *means, void *distances, int64_t count, int64_t columns) {
+    double *first = means;
+    const double *second = distances;
+    take_mean(distances, count, columns);
+    for (int64_t c = 0; c < columns; c++)
+        first[c] += second[c];
+}
+
+/* A block of one output, where it lies or, if that is not contiguous or of another dtype, gathered. */
+static const void *gather(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count,
+                          block_values *gathered) {
+    const eddy_reduce_plan *plan = &work->plan;
+    eddy_dtype element = work->recipe.element;
+    int64_t stride = eddy_walk_inner_stride(&plan->reduced, 0);
+    int64_t run = eddy_walk_run(&plan->reduced, cursor);
+    if (run >= count && stride == 1 && plan->in.dtype == element) {
+        const void *elements = eddy_chunk_at(plan->in.data, element, base + cursor->offsets[0]);
+        eddy_walk_advance(&plan->reduced, cursor, count);
+        return elements;
+    }
+    for (int64_t done = 0; done < count; done += run) {
+        run = eddy_min_i64(eddy_walk_run(&plan->reduced, cursor), count - done);
+        eddy_chunk_load(element, eddy_chunk_at(gathered, element, done), plan->in.dtype,
+                        eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor->offsets[0]), stride, run);
+        eddy_walk_advance(&plan->reduced, cursor, run);
+    }
+    return gathered;
+}
+
+/* A block of one output, contiguous, to a value each at *first and, of pairs, *second. */
+static void reduce_elements(const recipe *how, const void *elements, int64_t count, void *first, void *second) {
+    how->op->block(elements, count, first);
+    if (how->pair == NULL)
+        return;
+    if (how->is_mean)
+        take_mean(first, count, 1);
+    if (how->refine != NULL) {
+        how->refine->block(elements, count, first, second);
+        add_mean(first, second, count, 1);
+    }
+    how->pair->block(elements, count, first, second);
+}
+
+/* The same from where the cursor is. */
+static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count, void *first,
+                         void *second) {
+    const recipe *how = &work->recipe;
+    block_values gathered;
+    const void *elements = gather(work, cursor, base, count, &gathered);
+    if (how->map != NULL) {
+        how->map(gathered.f64, elements, count, how->parameter);
+        elements = &gathered;
+    }
+    reduce_elements(how, elements, count, first, second);
+}
+
+/* A group of blocks of one output, `left` elements being to come; false where it has to go block by block. */
+static bool reduce_group(const reduction *work, eddy_walk_cursor *cursor, const eddy_reduce_unit *unit, int64_t left,
+                         partial *result) {
+    const eddy_reduce_plan *plan = &work->plan;
+    const recipe *how = &work->recipe;
+    const int64_t count = (int64_t)EDDY_REDUCE_GROUP * EDDY_REDUCE_BLOCK;
+    if (left < count || unit->columns != 1 || how->pair != NULL || how->map != NULL || plan->in.dtype != how->element ||
+        eddy_walk_inner_stride(&plan->reduced, 0) != 1 || eddy_walk_run(&plan->reduced, cursor) < count)
+        return false;
+    how->op->group(eddy_chunk_at(plan->in.data, how->element, unit->in + cursor->offsets[0]), EDDY_REDUCE_BLOCK,
+                   &result->first);
+    eddy_walk_advance(&plan->reduced, cursor, count);
+    return true;
+}
+
+/* Whether each output's elements lie side by side, as blocks take them. */
+static bool has_plain_rows(const reduction *work) {
+    const eddy_reduce_plan *plan = &work->plan;
+    return work->recipe.map == NULL && plan->in.dtype == work->recipe.element && plan->reduced.rank == 1 &&
+           plan->reduced.strides[0][0] == 1;
+}
+
+/* One output of one sweep: its blocks, then what they come to up the tree that tree_push and tree_finish build. What is read next
+ * lies `ahead` elements further. */
+static void reduce_row(const recipe *how, const char *elements, int64_t count, int64_t ahead, void *result) {
+    if (count <= EDDY_REDUCE_BLOCK) {
+        how->op->block_ahead(elements, count, ahead, result);
+        return;
+    }
+    int64_t size = eddy_dtype_size(how->dtype), blocks = 0;
+    _Alignas(8) char found[ROW_BLOCKS * 8];
+    for (int64_t done = 0; done < count; done += EDDY_REDUCE_BLOCK)
+        how->op->block_ahead(eddy_chunk_at(elements, how->element, done), eddy_min_i64(EDDY_REDUCE_BLOCK, count - done),
+                             ahead, found + blocks++ * size);
+    for (int64_t apart = 1; apart < blocks; apart *= 2)
+        for (int64_t b = 0; b + apart < blocks; b += 2 * apart)
+            how->op->combine(found + b * size, found + (b + apart) * size, 1);
+    memcpy(result, found, (size_t)size);
+}
+
+/* Outputs of a few blocks each. */
+static void reduce_rows(const reduction *work, const eddy_reduce_unit *unit, partial *result) {
+    const eddy_reduce_plan *plan = &work->plan;
+    int64_t size = eddy_dtype_size(plan->dtype);
+    char *first = (char *)&result->first, *second = (char *)&result->second;
+    const recipe *how = &work->recipe;
+    result->count = plan->reduced_count;
+    if (has_plain_rows(work)) {
+        int64_t bytes = plan->reduced_count * eddy_dtype_size(how->element);
+        int64_t ahead = plan->column_in * eddy_max_i64(1, EDDY_REDUCE_AHEAD / eddy_max_i64(1, bytes));
+        for (int64_t c = 0; c < unit->columns; c++) {
+            const char *row = eddy_chunk_at(plan->in.data, how->element, unit->in + c * plan->column_in);
+            if (how->pair == NULL)
+                reduce_row(how, row, plan->reduced_count, ahead, first + c * size);
+            else
+                reduce_elements(how, row, plan->reduced_count, first + c * size, second + c * size);
+        }
+        return;
+    }
+    for (int64_t c = 0; c < unit->columns; c++) {
+        eddy_walk_cursor cursor;
+        eddy_walk_seek(&plan->reduced, &cursor, 0);
+        reduce_block(work, &cursor, unit->in + c * plan->column_in, plan->reduced_count, first + c * size,
+                     second + c * size);
+    }
+}
+
+/* One sweep over several outputs side by side. The first has no `pair`; the others have what was `found` before. */
+typedef struct sweep {
+    const reduction *work;
+    const eddy_reduce_op *op; /* what combines lanes */
+    const eddy_reduce_pair *pair;
+    const values *found;
+    int64_t columns;
+} sweep;
+
+/* A block of `count` rows, `apart` elements from one to the next. */
+static void total_columns(const sweep *s, const void *rows, int64_t apart, int64_t count, values *total) {
+    if (s->pair != NULL)
+        s->pair->columns(total, rows, apart, count, s->columns, s->found);
+    else
+        s->op->columns(total, rows, apart, count, s->columns);
+}
+
+/* The same where rows do not all lie evenly apart or are to be converted: all lanes side by side, which get row after row. */
+static void sweep_rows(const sweep *s, eddy_walk_cursor *cursor, int64_t base, int64_t count, values *total) {
+    const eddy_reduce_plan *plan = &s->work->plan;
+    const recipe *how = &s->work->recipe;
+    values lanes[EDDY_REDUCE_LANES], converted;
+    bool is_contiguous = plan->column_in == 1 && plan->in.dtype == how->element;
+    for (int64_t done = 0; done < count; done++) {
+        const void *row = eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor->offsets[0]);
+        if (!is_contiguous) {
+            eddy_chunk_load(how->element, &converted, plan->in.dtype, row, plan->column_in, s->columns);
+            row = &converted;
+        }
+        if (how->map != NULL) {
+            how->map(converted.f64, row, s->columns, how->parameter);
+            row = &converted;
+        }
+        values *lane = &lanes[done % EDDY_REDUCE_LANES];
+        if (s->pair != NULL)
+            s->pair->row(lane, done < EDDY_REDUCE_LANES, row, s->columns, s->found);
+        else
+            s->op->row(lane, done < EDDY_REDUCE_LANES, row, s->columns);
+        eddy_walk_advance(&plan->reduced, cursor, 1);
+    }
+    int64_t present = eddy_min_i64(count, EDDY_REDUCE_LANES);
+    for (int64_t width = EDDY_REDUCE_LANES / 2; width > 0; width /= 2)
+        for (int64_t l = 0; l < width && l + width < present; l++)
+            s->op->combine(&lanes[l], &lanes[l + width], s->columns);
+    memcpy(total, lanes, eddy_dtype_bytes(plan->dtype) * (size_t)s->columns);
+}
+
+static void sweep_columns(const reduction *work, eddy_walk_cursor cursor, int64_t base, int64_t count, int64_t columns,
+                          const eddy_reduce_pair *pair, const values *found, values *total) {
+    const eddy_reduce_plan *plan = &work->plan;
+    const recipe *how = &work->recipe;
+    const sweep s = {work, pair != NULL ? how->pair_sum : how->op, pair, found, columns};
+    bool is_contiguous = plan->column_in == 1 && plan->in.dtype == how->element;
+    if (is_contiguous && how->map == NULL && eddy_walk_run(&plan->reduced, &cursor) >= count)
+        total_columns(&s, eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor.offsets[0]),
+                      eddy_walk_inner_stride(&plan->reduced, 0), count, total);
+    else
+        sweep_rows(&s, &cursor, base, count, total);
+}
+
+static void reduce_columns(const reduction *work, int64_t begin, int64_t base, int64_t count, int64_t columns,
+                           partial *result) {
+    const recipe *how = &work->recipe;
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->plan.reduced, &cursor, begin);
+    sweep_columns(work, cursor, base, count, columns, NULL, NULL, &result->first);
+    if (how->pair == NULL)
+        return;
+    if (how->is_mean)
+        take_mean(&result->first, count, columns);
+    if (how->refine != NULL) {
+        sweep_columns(work, cursor, base, count, columns, how->refine, &result->first, &result->second);
+        add_mean(&result->first, &result->second, count, columns);
+    }
+    sweep_columns(work, cursor, base, count, columns, how->pair, &result->first, &result->second);
+}
+
+/* ---- tasks ---- */
+
+static void store(const reduction *work, const eddy_reduce_unit *unit, partial *whole) {
+    if (work->recipe.finish != NULL)
+        work->recipe.finish(work, whole, unit->columns);
+    eddy_reduce_plan_store(&work->plan, unit, 0, work->plan.dtype, &whole->first);
+}
+
+static void reduce_task(const reduction *work, int64_t task) {
+    const eddy_reduce_plan *plan = &work->plan;
+    eddy_reduce_unit unit = eddy_reduce_plan_unit(plan, task / plan->splits);
+    int64_t begin = task % plan->splits * plan->split_count;
+    int64_t end = eddy_min_i64(begin + plan->split_count, plan->reduced_count);
+    partial result;
+    if (plan->is_by_rows) {
+        reduce_rows(work, &unit, &result);
+        store(work, &unit, &result);
+        return;
+    }
+    tree t;
+    tree_init(&t, &work->recipe, unit.columns);
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&plan->reduced, &cursor, begin);
+    for (int64_t count; begin < end; begin += count) {
+        count = eddy_min_i64(EDDY_REDUCE_BLOCK, end - begin);
+        result.count = count;
+        if (t.blocks % EDDY_REDUCE_GROUP == 0 && reduce_group(work, &cursor, &unit, end - begin, &result)) {
+            count = (int64_t)EDDY_REDUCE_GROUP * EDDY_REDUCE_BLOCK;
+            tree_push(&t, EDDY_REDUCE_GROUP_LEVELS, &result);
+            continue;
+        }
+        if (unit.columns == 1)
+            reduce_block(work, &cursor, unit.in, count, &result.first, &result.second);
+        else
+            reduce_columns(work, begin, unit.in, count, unit.columns, &result);
+        tree_push(&t, 0, &result);
+    }
+    tree_finish(&t, &result);
+    if (plan->splits == 1)
+        store(work, &unit, &result);
+    else
+        copy(&t, &work->partials[task], &result);
+}
+
+static void reduce_slice(void *context, int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; task++)
+        reduce_task(context, task);
+}
+
+/* Each split but the last is a full subtree of one height, so that pushing them in order completes the tree. */
+static void join_splits(const reduction *work) {
+    const eddy_reduce_plan *plan = &work->plan;
+    for (int64_t u = 0; u < plan->units; u++) {
+        eddy_reduce_unit unit = eddy_reduce_plan_unit(plan, u);
+        tree t;
+        tree_init(&t, &work->recipe, unit.columns);
+        partial result;
+        for (int64_t s = 0; s < plan->splits; s++) {
+            copy(&t, &result, &work->partials[u * plan->splits + s]);
+            tree_push(&t, 0, &result);
+        }
+        tree_finish(&t, &result);
+        store(work, &unit, &result);
+    }
+}
+
+/* What inference refuses over nothing (max) has no outputs here. */
+static void store_empty(const reduction *work) {
+    double identity[EDDY_REDUCE_COLUMNS];
+    for (int c = 0; c < EDDY_REDUCE_COLUMNS; c++)
+        identity[c] = work->recipe.identity;
+    for (int64_t u = 0; u < work->plan.units; u++) {
+        eddy_reduce_unit unit = eddy_reduce_plan_unit(&work->plan, u);
+        partial nothing;
+        memset(&nothing, 0, sizeof(nothing));
+        eddy_chunk_copy(work->plan.dtype, &nothing.first, 1, EDDY_F64, identity, 1, unit.columns);
+        store(work, &unit, &nothing);
+    }
+}
+
+/* ---- recipes ---- */
+
+/* `table` is one of the ops of eddy_reduce_blocks, by type. */
+static recipe plain(const eddy_kernel_call *call, const eddy_reduce_op *table, double identity) {
+    eddy_dtype dtype = eddy_chunk_compute_dtype(call->views[0].dtype);
+    eddy_reduce_type type = dtype == EDDY_F32 ? EDDY_REDUCE_F32 : dtype == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_I64;
+    return (recipe){.dtype = dtype, .element = dtype, .op = &table[type], .identity = identity};
+}
+
+/* Of floats in f64: `table` is one of the ops that take f32 as well. */
+static recipe wide(const eddy_kernel_call *call, const eddy_reduce_op *table, double identity) {
+    eddy_dtype element = eddy_chunk_compute_dtype(call->views[0].dtype);
+    return (recipe){.dtype = EDDY_F64,
+                    .element = element,
+                    .op = &table[element == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32],
+                    .identity = identity};
+}
+
+static recipe truth(const eddy_reduce_op *table, double identity) {
+    return (recipe){.dtype = EDDY_BOOL, .element = EDDY_BOOL, .op = &table[EDDY_REDUCE_TRUTH], .identity = identity};
+}
+
+static void run(const eddy_kernel_call *call, recipe how) {
+    /* Set one by one: a plan is too large to be cleared for nothing. */
+    reduction work;
+    work.recipe = how;
+    work.attributes = call->attributes;
+    work.partials = call->workspace;
+    eddy_attributes_reduce attributes;
+    memcpy(&attributes, call->attributes, sizeof(attributes));
+    eddy_reduce_plan_init(&work.plan, call, attributes, how.dtype);
+    bool may_have_blocks = how.pair == NULL && has_plain_rows(&work);
+    eddy_reduce_plan_by_rows(&work.plan, may_have_blocks ? ROW_BLOCKS * EDDY_REDUCE_BLOCK : EDDY_REDUCE_BLOCK);
+    if (work.plan.reduced_count == 0) {
+        store_empty(&work);
+        return;
+    }
+    eddy_reduce_plan_run(&work.plan, call, reduce_slice, &work);
+    if (work.plan.splits > 1)
+        join_splits(&work);
+}
+
+/* The cuts follow from the shape, whatever is computed. */
+static size_t workspace(const eddy_kernel_call *call) {
+    eddy_attributes_reduce attributes;
+    memcpy(&attributes, call->attributes, sizeof(attributes));
+    eddy_reduce_plan plan;
+    eddy_reduce_plan_init(&plan, call, attributes, EDDY_F64);
+    return plan.splits == 1 ? 0 : (size_t)(plan.units * plan.splits) * sizeof(partial);
+}
+
+static void sum_run(const eddy_kernel_call *call) {
+    run(call, plain(call, eddy_cpu_reduce_blocks()->sum, 0));
+}
+
+static void divide_by_count(const reduction *work, partial *whole, int64_t columns) {
+    if (work->plan.dtype == EDDY_F32)
+        for (int64_t c = 0; c < columns; c++)
+            whole->first.f32[c] /= (float)work->plan.reduced_count;
+    else
+        for (int64_t c = 0; c < columns; c++)
+            whole->first.f64[c] /= (double)work->plan.reduced_count;
+}
+
+static void mean_run(const eddy_kernel_call *call) {
+    recipe how = plain(call, eddy_cpu_reduce_blocks()->sum, 0);
+    how.finish = divide_by_count;
+    run(call, how);
+}
+
+/* f32 and shorter in f64: every multiplication's error is in the product, whatever the tree, and a part may overflow where the
+ * whole does not. */
+static void prod_run(const eddy_kernel_call *call) {
+    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    bool is_float = eddy_dtype_is_float(call->views[0].dtype);
+    run(call, is_float ? wide(call, blocks->wide_prod, 1) : plain(call, blocks->prod, 1));
+}
+
+static void max_run(const eddy_kernel_call *call) {
+    const eddy_reduce_op *table = eddy_cpu_reduce_blocks()->max;
+    run(call, call->views[0].dtype == EDDY_BOOL ? truth(table, 0) : plain(call, table, 0));
+}
+
+static void min_run(const eddy_kernel_call *call) {
+    const eddy_reduce_op *table = eddy_cpu_reduce_blocks()->min;
+    run(call, call->views[0].dtype == EDDY_BOOL ? truth(table, 0) : plain(call, table, 0));
+}
+
+static void any_run(const eddy_kernel_call *call) {
+    run(call, truth(eddy_cpu_reduce_blocks()->max, 0));
+}
+
+static void all_run(const eddy_kernel_call *call) {
+    run(call, truth(eddy_cpu_reduce_blocks()->min, 1));
+}
+
+/* f32 and shorter are summed up in f64 as well, where the mean of a block of equal elements is exact and their variance 0.
+ * In f64 it takes the refined mean for that. */
+static recipe variance(const eddy_kernel_call *call) {
+    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    recipe how = wide(call, blocks->wide_sum, 0);
+    bool is_f64 = how.element == EDDY_F64;
+    how.is_mean = true;
+    how.refine = is_f64 ? &blocks->deviation : NULL;
+    how.pair = &blocks->variance[is_f64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32];
+    how.pair_sum = &blocks->sum[EDDY_REDUCE_F64];
+    return how;
+}
+
+static void divide_squares(const reduction *work, partial *whole, int64_t columns) {
+    const eddy_attributes_var *attributes = work->attributes;
+    double divisor = fmax(0, (double)work->plan.reduced_count - attributes->correction);
+    for (int64_t c = 0; c < columns; c++)
+        whole->first.f64[c] = whole->second.f64[c] / divisor;
+}
+
+static void divide_squares_and_root(const reduction *work, partial *whole, int64_t columns) {
+    divide_squares(work, whole, columns);
+    for (int64_t c = 0; c < columns; c++)
+        whole->first.f64[c] = sqrt(whole->first.f64[c]);
+}
+
+static void var_run(const eddy_kernel_call *call) {
+    recipe how = variance(call);
+    how.finish = divide_squares;
+    run(call, how);
+}
+
+static void std_run(const eddy_kernel_call *call) {
+    recipe how = variance(call);
+    how.finish = divide_squares_and_root;
+    run(call, how);
+}
+
+static void take_root(const reduction *work, partial *whole, int64_t columns) {
+    const eddy_attributes_norm *attributes = work->attributes;
+    for (int64_t c = 0; c < columns; c++) {
+        double sum = whole->first.f64[c];
+        whole->first.f64[c] = attributes->p == 2 ? sqrt(sum) : pow(sum, 1 / attributes->p);
+    }
+}
+
+static void norm_run(const eddy_kernel_call *call) {
+    const eddy_attributes_norm *attributes = call->attributes;
+    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    double p = attributes->p;
+    recipe how;
+    if (p == 0) {
+        how = wide(call, blocks->nonzeros, 0);
+    } else if (p == 1) {
+        how = wide(call, blocks->magnitudes, 0);
+    } else if (isinf(p)) {
+        how = wide(call, p > 0 ? blocks->max_magnitude : blocks->min_magnitude, 0);
+    } else if (p == 2) {
+        how = wide(call, blocks->squares, 0);
+        how.finish = take_root;
+    } else {
+        how = (recipe){.dtype = EDDY_F64,
+                       .element = EDDY_F64,
+                       .op = &blocks->sum[EDDY_REDUCE_F64],
+                       .map = blocks->power,
+                       .parameter = p,
+                       .finish = take_root};
+    }
+    run(call, how);
+}
+
+/* log of the sum of e^x, where max stands for x that are not subtracted from an infinite one: see reduce_block.c. */
+static void add_log(const reduction *work, partial *whole, int64_t columns) {
+    for (int64_t c = 0; c < columns; c++) {
+        bool is_f32 = work->plan.dtype == EDDY_F32;
+        double max = is_f32 ? (double)whole->first.f32[c] : whole->first.f64[c];
+        double sum = is_f32 ? (double)whole->second.f32[c] : whole->second.f64[c];
+        double result = (isfinite(max) ? max : 0) + log(sum);
+        if (is_f32)
+            whole->first.f32[c] = (float)result;
+        else
+            whole->first.f64[c] = result;
+    }
+}
+
+static void logsumexp_run(const eddy_kernel_call *call) {
+    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    recipe how = plain(call, blocks->max, -INFINITY);
+    eddy_reduce_type type = how.dtype == EDDY_F32 ? EDDY_REDUCE_F32 : EDDY_REDUCE_F64;
+    how.pair = &blocks->log_sum_exp[type];
+    how.pair_sum = &blocks->sum[type];
+    how.finish = add_log;
+    run(call, how);
+}
+
+/* ---- costs ---- */
+
+/* Most of it is the powers, where p is none of the plain ones. */
+static int64_t norm_cost(const eddy_kernel_call *call) {
+    double p = ((const eddy_attributes_norm *)call->attributes)->p;
+    bool is_plain = p == 0 || p == 1 || p == 2 || isinf(p);
+    return 150000 + eddy_view_count(&call->views[0]) * (is_plain ? 130 : 20000);
+}
+
+#define REDUCTION(name_, element)                                                                                      \
+    const eddy_kernel eddy_cpu_##name_ = {.name = #name_,                                                              \
+                                          .run = name_##_run,                                                          \
+                                          .workspace = workspace,                                                      \
+                                          .cost_base_ps = 150000,                                                      \
+                                          .cost_element_ps = element};
+
+REDUCTION(sum, 70)
+REDUCTION(mean, 70)
+REDUCTION(prod, 130)
+REDUCTION(max, 100)
+REDUCTION(min, 100)
+REDUCTION(any, 100)
+REDUCTION(all, 100)
+REDUCTION(var, 250)
+REDUCTION(std, 250)
+REDUCTION(logsumexp, 800)
+const eddy_kernel eddy_cpu_norm = {
+    .name = "norm", .run = norm_run, .workspace = workspace, .cost_base_ps = 150000, .cost = norm_cost};

@@ -1,0 +1,144 @@
+#include <base/assert.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/reduce/reduce_plan.h>
+
+/* Elements of the input worth a slice of their own. */
+#define SLICE_ELEMENTS 65536
+/* Tasks that one reduction of few outputs is cut into. */
+#define SPLIT_TASKS 32
+/* Outputs of so few elements each are worth gathering side by side wherever they lie. */
+#define SHORT_COUNT 16
+
+static int64_t magnitude(int64_t value) {
+    return value < 0 ? -value : value;
+}
+
+/* Makes the innermost dim of the outputs the column dim. */
+static void take_columns(eddy_reduce_plan *plan) {
+    eddy_walk *kept = &plan->kept;
+    int32_t inner = kept->rank - 1;
+    plan->columns = kept->dims[inner];
+    plan->column_in = kept->strides[0][inner];
+    for (int32_t o = 0; o < plan->out_count; o++)
+        plan->column_outs[o] = kept->strides[o + 1][inner];
+    kept->rank--;
+}
+
+static void choose_columns(eddy_reduce_plan *plan) {
+    const eddy_walk *kept = &plan->kept;
+    plan->columns = 1;
+    plan->panel = EDDY_REDUCE_COLUMNS;
+    plan->is_by_rows = false;
+    plan->column_in = plan->column_outs[0] = plan->column_outs[1] = 1;
+    if (kept->rank == 0)
+        return;
+    int32_t inner = kept->rank - 1;
+    const eddy_walk *reduced = &plan->reduced;
+    bool is_short = plan->reduced_count <= SHORT_COUNT && kept->dims[inner] > plan->reduced_count;
+    if (!is_short && reduced->rank > 0 &&
+        magnitude(kept->strides[0][inner]) >= magnitude(reduced->strides[0][reduced->rank - 1]))
+        return;
+    take_columns(plan);
+}
+
+static void choose_splits(eddy_reduce_plan *plan, int64_t outputs) {
+    int64_t elements = outputs * plan->reduced_count;
+    plan->panels = (plan->columns + plan->panel - 1) / plan->panel;
+    plan->units = outputs == 0 ? 0 : outputs / plan->columns * plan->panels;
+    int64_t blocks = (plan->reduced_count + EDDY_REDUCE_BLOCK - 1) / EDDY_REDUCE_BLOCK, split_blocks = 1;
+    bool is_whole = plan->is_by_rows || elements < 2 * SLICE_ELEMENTS || plan->units == 0;
+    int64_t wanted = is_whole ? 1 : SPLIT_TASKS / plan->units;
+    wanted = eddy_max_i64(wanted, 1);
+    while ((blocks + split_blocks - 1) / split_blocks > wanted)
+        split_blocks *= 2;
+    plan->split_count = split_blocks * EDDY_REDUCE_BLOCK;
+    plan->splits = eddy_max_i64(1, (blocks + split_blocks - 1) / split_blocks);
+    int64_t width = eddy_min_i64(plan->columns, plan->panel);
+    int64_t task = eddy_max_i64(1, width * eddy_min_i64(plan->split_count, plan->reduced_count));
+    plan->task_grain = eddy_max_i64(1, SLICE_ELEMENTS / task);
+}
+
+static eddy_reduce_type type_of(eddy_dtype compute) {
+    switch (compute) {
+    case EDDY_F32:
+        return EDDY_REDUCE_F32;
+    case EDDY_F64:
+        return EDDY_REDUCE_F64;
+    case EDDY_I64:
+        return EDDY_REDUCE_I64;
+    default:
+        return EDDY_REDUCE_TRUTH;
+    }
+}
+
+void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call, eddy_attributes_reduce attributes,
+                           eddy_dtype dtype) {
+    const eddy_kernel_view *in = &call->views[0];
+    plan->in = *in;
+    plan->out_count = call->view_count - 1;
+    EDDY_ASSERT(plan->out_count <= EDDY_REDUCE_OUTPUTS);
+    for (int32_t o = 0; o < plan->out_count; o++)
+        plan->outs[o] = call->views[o + 1];
+    plan->dtype = dtype;
+    plan->type = type_of(dtype);
+    eddy_walk_init(&plan->kept, 0, NULL);
+    eddy_walk_init(&plan->reduced, 0, NULL);
+    plan->kept.operand_count = 1 + plan->out_count;
+    plan->reduced.operand_count = 1;
+    for (int32_t d = 0, kept = 0; d < in->rank; d++) {
+        if (attributes.axes >> d & 1) {
+            eddy_walk_append(&plan->reduced, in->shape[d], &in->strides[d], 1);
+            kept += attributes.keepdim;
+            continue;
+        }
+        int64_t strides[1 + EDDY_REDUCE_OUTPUTS] = {in->strides[d]};
+        for (int32_t o = 0; o < plan->out_count; o++)
+            strides[o + 1] = plan->outs[o].strides[kept];
+        eddy_walk_append(&plan->kept, in->shape[d], strides, 1 + plan->out_count);
+        kept++;
+    }
+    plan->reduced_count = eddy_walk_count(&plan->reduced);
+    int64_t outputs = eddy_walk_count(&plan->kept);
+    eddy_walk_sort(&plan->kept);
+    eddy_walk_collapse(&plan->kept);
+    eddy_walk_collapse(&plan->reduced);
+    choose_columns(plan);
+    choose_splits(plan, outputs);
+}
+
+void eddy_reduce_plan_by_rows(eddy_reduce_plan *plan, int64_t most) {
+    if (plan->columns != 1 || plan->kept.rank == 0 || plan->units == 0 || plan->reduced_count > most)
+        return;
+    take_columns(plan);
+    plan->is_by_rows = true;
+    int64_t rows = SLICE_ELEMENTS / eddy_max_i64(1, plan->reduced_count);
+    plan->panel = eddy_max_i64(1, eddy_min_i64(EDDY_REDUCE_COLUMNS, rows));
+    choose_splits(plan, plan->columns * eddy_walk_count(&plan->kept));
+}
+
+void eddy_reduce_plan_run(const eddy_reduce_plan *plan, const eddy_kernel_call *call,
+                          void (*body)(void *context, int64_t begin, int64_t end), void *context) {
+    int64_t tasks = plan->units * plan->splits;
+    if (tasks <= plan->task_grain)
+        body(context, 0, tasks);
+    else
+        call->team->parallel_for(call->team, tasks, plan->task_grain, body, context);
+}
+
+eddy_reduce_unit eddy_reduce_plan_unit(const eddy_reduce_plan *plan, int64_t unit) {
+    eddy_walk_cursor cursor;
+    int64_t panel = plan->panels == 1 ? 0 : unit % plan->panels, column = panel * plan->panel;
+    eddy_walk_seek(&plan->kept, &cursor, plan->panels == 1 ? unit : unit / plan->panels);
+    eddy_reduce_unit found = {.in = cursor.offsets[0] + column * plan->column_in,
+                              .columns = eddy_min_i64(plan->panel, plan->columns - column)};
+    for (int32_t o = 0; o < plan->out_count; o++)
+        found.outs[o] = cursor.offsets[o + 1] + column * plan->column_outs[o];
+    return found;
+}
+
+void eddy_reduce_plan_store(const eddy_reduce_plan *plan, const eddy_reduce_unit *unit, int32_t o, eddy_dtype from,
+                            const void *values) {
+    const eddy_kernel_view *out = &plan->outs[o];
+    eddy_chunk_store(out->dtype, eddy_chunk_at(out->data, out->dtype, unit->outs[o]), plan->column_outs[o], from,
+                     values, unit->columns);
+}

@@ -1,0 +1,59 @@
+/* How a reduction is cut up: what all of them share.
+ *
+ *   outputs --> units of up to EDDY_REDUCE_COLUMNS outputs (1 where the reduced dims are the inner ones and long)
+ *   reduced elements, in row-major order --> splits of a power of two of blocks, so that each is a subtree
+ *
+ * A task is one unit and one split. */
+#ifndef EDDY_KERNELS_CPU_REDUCE_PLAN_H
+#define EDDY_KERNELS_CPU_REDUCE_PLAN_H
+
+#include <kernels/attributes.h>
+#include <kernels/cpu/reduce/reduce_block.h>
+#include <kernels/cpu/walk.h>
+
+#define EDDY_REDUCE_OUTPUTS 2
+
+typedef struct eddy_reduce_plan {
+    eddy_kernel_view in, outs[EDDY_REDUCE_OUTPUTS];
+    int32_t out_count;
+    eddy_walk kept;    /* in, outputs; without the column dim */
+    eddy_walk reduced; /* in; order of elements kept */
+    int64_t reduced_count;
+    int64_t columns;   /* size of the column dim; 1 where outputs are reduced one by one */
+    bool is_by_rows;   /* the column dim lies outside of the reduced ones: eddy_reduce_plan_by_rows */
+    int64_t column_in; /* its strides */
+    int64_t column_outs[EDDY_REDUCE_OUTPUTS];
+    int64_t panel;  /* outputs of a unit, but for the last one */
+    int64_t panels; /* units along the column dim */
+    int64_t units;
+    int64_t splits;
+    int64_t split_count; /* reduced elements in a split (the last may have fewer) */
+    int64_t task_grain;
+    eddy_dtype dtype; /* compute type */
+    eddy_reduce_type type;
+} eddy_reduce_plan;
+
+/* Needs shapes, strides and dtypes only. views: in, then one or two outputs, which share a shape. `dtype` is the compute
+ * type: F32, F64, I64 or BOOL. */
+void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call, eddy_attributes_reduce attributes,
+                           eddy_dtype dtype);
+
+/* Where each output is reduced by itself and from `most` elements at most, makes units of several of them, which share what a
+ * task takes; there is one split then. Only for who looks at is_by_rows. */
+void eddy_reduce_plan_by_rows(eddy_reduce_plan *plan, int64_t most);
+
+/* Runs body over all tasks, on the team where it pays. */
+void eddy_reduce_plan_run(const eddy_reduce_plan *plan, const eddy_kernel_call *call,
+                          void (*body)(void *context, int64_t begin, int64_t end), void *context);
+
+/* Offsets of a unit's first output, and how many outputs it has. */
+typedef struct eddy_reduce_unit {
+    int64_t in, outs[EDDY_REDUCE_OUTPUTS], columns;
+} eddy_reduce_unit;
+eddy_reduce_unit eddy_reduce_plan_unit(const eddy_reduce_plan *plan, int64_t unit);
+
+/* Writes a unit's results, contiguous values of dtype `from`, to output `o`. */
+void eddy_reduce_plan_store(const eddy_reduce_plan *plan, const eddy_reduce_unit *unit, int32_t o, eddy_dtype from,
+                            const void *values);
+
+#endif
