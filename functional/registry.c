@@ -36,14 +36,14 @@ static const eddy_op *find_built_in(const char *name) {
     return NULL;
 }
 
-static size_t start(const table *t, const char *name) {
+static size_t registry_start(const table *t, const char *name) {
     return (size_t)eddy_hash64(name, strlen(name), 0) & (t->slot_count - 1);
 }
 
 static const eddy_op *find_registered(const table *t, const char *name) {
     if (!t)
         return NULL;
-    for (size_t i = start(t, name);; i = (i + 1) & (t->slot_count - 1)) {
+    for (size_t i = registry_start(t, name);; i = (i + 1) & (t->slot_count - 1)) {
         const eddy_op *op = eddy_load_acquire(&t->slots[i]);
         if (!op || strcmp(op->name, name) == 0)
             return op;
@@ -56,7 +56,7 @@ const eddy_op *eddy_op_find(const char *name) {
 }
 
 static void put(table *t, const eddy_op *op) {
-    size_t i = start(t, op->name);
+    size_t i = registry_start(t, op->name);
     while (eddy_load_relaxed(&t->slots[i]))
         i = (i + 1) & (t->slot_count - 1);
     eddy_store_release(&t->slots[i], op);

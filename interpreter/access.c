@@ -44,7 +44,7 @@ static void deliver_packed(const access *a, char *data, int64_t bytes) {
 }
 
 /* On the service thread, or in one-thread mode on the thread that is at hand. */
-static void run(void *context, void *storage, int64_t storage_bytes, const eddy_error *error) {
+static void access_run(void *context, void *storage, int64_t storage_bytes, const eddy_error *error) {
     static char nothing; /* what a tensor without elements points to */
     access *a = context;
     eddy_caller *caller = eddy_caller_get();
@@ -89,7 +89,7 @@ static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given,
         a->count = tensor->count;
         eddy_tensor_layout(tensor, &a->layout);
     }
-    status = eddy_vm_access(tensor->runtime->vm, tensor->storage, is_mut, run, a, origin);
+    status = eddy_vm_access(tensor->runtime->vm, tensor->storage, is_mut, access_run, a, origin);
     if (status != EDDY_OK)
         eddy_memory_release(a, sizeof(*a), EDDY_MEMORY_HANDLE);
     return status;

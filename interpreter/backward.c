@@ -587,7 +587,7 @@ static eddy_status check_lists(const walk *w, eddy_list outputs, eddy_list seeds
     return EDDY_OK;
 }
 
-static eddy_status run(walk *w, eddy_list outputs, eddy_list seeds) {
+static eddy_status backward_run(walk *w, eddy_list outputs, eddy_list seeds) {
     eddy_status status = check_lists(w, outputs, seeds);
     for (int64_t i = 0; i < outputs.count && status == EDDY_OK; i++)
         status = add_root(w, i, outputs.items[i], seeds.count > 0 ? seeds.items[i] : EDDY_NONE);
@@ -621,7 +621,7 @@ static eddy_status back(walk *w, eddy_list outputs, eddy_list seeds, const eddy_
         return status;
     int32_t no_grad = w->caller->no_grad;
     w->caller->no_grad = w->creates ? 0 : 1;
-    status = run(w, outputs, seeds);
+    status = backward_run(w, outputs, seeds);
     w->caller->no_grad = no_grad;
     eddy_scope_end(scope);
     return status;

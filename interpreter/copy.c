@@ -17,8 +17,8 @@ static const eddy_op *find(found_op *found, const char *name) {
     return op;
 }
 
-static eddy_status run(eddy_caller *caller, const eddy_op *op, eddy_tensor *tensor, void *attributes,
-                       bool is_row_major, const void *address, eddy_tensor **copy) {
+static eddy_status copy_run(eddy_caller *caller, const eddy_op *op, eddy_tensor *tensor, void *attributes,
+                            bool is_row_major, const void *address, eddy_tensor **copy) {
     eddy_apply apply = {.op = op,
                         .inputs = &tensor,
                         .input_count = 1,
@@ -36,7 +36,7 @@ static eddy_status run(eddy_caller *caller, const eddy_op *op, eddy_tensor *tens
 
 eddy_status eddy_copy_contiguous(eddy_caller *caller, eddy_tensor *tensor, const void *address, eddy_tensor **copy) {
     static found_op clone;
-    return run(caller, find(&clone, "clone"), tensor, NULL, true, address, copy);
+    return copy_run(caller, find(&clone, "clone"), tensor, NULL, true, address, copy);
 }
 
 eddy_status eddy_copy_to(eddy_caller *caller, eddy_tensor *source, eddy_tensor *target, const void *address) {
@@ -57,5 +57,5 @@ eddy_status eddy_copy_cast(eddy_caller *caller, eddy_tensor *tensor, eddy_dtype 
     EDDY_ASSERT(op->attribute_bytes <= sizeof(attributes) && op->attribute_count == 1 &&
                 op->attributes[0].type == EDDY_ATTRIBUTE_DTYPE);
     memcpy(attributes.bytes + op->attributes[0].offset, &dtype, sizeof(dtype));
-    return run(caller, op, tensor, &attributes, false, address, copy);
+    return copy_run(caller, op, tensor, &attributes, false, address, copy);
 }

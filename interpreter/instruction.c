@@ -92,13 +92,13 @@ static void run_call(const eddy_vm_run *run) {
     call->kernel->run(&kernel);
 }
 
-static size_t workspace(const eddy_vm_run *run) {
+static size_t instruction_workspace(const eddy_vm_run *run) {
     const eddy_packed_call *call = run->instruction.arguments;
     size_t bytes = round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
     return bytes + (call->view_count > EDDY_PACKED_STACK_VIEWS ? call->view_count * sizeof(eddy_kernel_view) : 0);
 }
 
-static void count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
+static void instruction_count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
     const eddy_packed_call *call = run->instruction.arguments;
     eddy_kernel_view on_stack[EDDY_PACKED_STACK_VIEWS];
     eddy_kernel_view *views = place_views(run, call, on_stack);
@@ -120,7 +120,7 @@ static void count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
     }
 }
 
-static const char *name(const eddy_vm_instruction *instruction) {
+static const char *instruction_name(const eddy_vm_instruction *instruction) {
     return ((const eddy_packed_call *)instruction->arguments)->op->name;
 }
 
@@ -134,7 +134,7 @@ static void view_shape(const eddy_packed_call *call, const eddy_packed_view *vie
 
 #define DESCRIBED_VIEWS 8
 
-static int describe(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
+static int instruction_describe(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
     const eddy_packed_call *call = instruction->arguments;
     const eddy_op *op = call->op;
     eddy_text text = {buffer, size, 0};
@@ -176,15 +176,16 @@ static bool find_indexed(const eddy_packed_call *call, eddy_indexed *indexed) {
     return false;
 }
 
-static int explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer, size_t size) {
+static int instruction_explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer,
+                               size_t size) {
     const eddy_packed_call *call = instruction->arguments;
     char text[320];
-    describe(instruction, text, sizeof(text));
+    instruction_describe(instruction, text, sizeof(text));
     eddy_indexed indexed;
     return eddy_describe_error(call->op, find_indexed(call, &indexed) ? &indexed : NULL, text, error, buffer, size);
 }
 
-static int64_t check_finite(const eddy_vm_run *run) {
+static int64_t instruction_check_finite(const eddy_vm_run *run) {
     const eddy_packed_call *call = run->instruction.arguments;
     int64_t operand = 0;
     for (uint32_t i = 0; i < call->view_count; i++) {
@@ -210,21 +211,24 @@ static int64_t check_finite(const eddy_vm_run *run) {
 }
 
 /* By whether there is a workspace, and whether shapes are late (which needs one). */
-static const eddy_vm_descriptor plain = {
-    .run = run_call, .name = name, .describe = describe, .explain = explain, .check_finite = check_finite};
+static const eddy_vm_descriptor plain = {.run = run_call,
+                                         .name = instruction_name,
+                                         .describe = instruction_describe,
+                                         .explain = instruction_explain,
+                                         .check_finite = instruction_check_finite};
 static const eddy_vm_descriptor spacious = {.run = run_call,
-                                            .workspace = workspace,
-                                            .name = name,
-                                            .describe = describe,
-                                            .explain = explain,
-                                            .check_finite = check_finite};
+                                            .workspace = instruction_workspace,
+                                            .name = instruction_name,
+                                            .describe = instruction_describe,
+                                            .explain = instruction_explain,
+                                            .check_finite = instruction_check_finite};
 static const eddy_vm_descriptor late_shaped = {.run = run_call,
-                                               .workspace = workspace,
-                                               .count = count,
-                                               .name = name,
-                                               .describe = describe,
-                                               .explain = explain,
-                                               .check_finite = check_finite};
+                                               .workspace = instruction_workspace,
+                                               .count = instruction_count,
+                                               .name = instruction_name,
+                                               .describe = instruction_describe,
+                                               .explain = instruction_explain,
+                                               .check_finite = instruction_check_finite};
 
 const eddy_vm_descriptor *eddy_packed_descriptor(const eddy_packed_call *call) {
     if (call->late_count > 0)

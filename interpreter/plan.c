@@ -736,7 +736,7 @@ static void show_promoted(plan *p) {
             p->specs[i].dtype = p->compute;
 }
 
-static eddy_status prepare(plan *p) {
+static eddy_status plan_prepare(plan *p) {
     eddy_status status = find_place(p);
     if (status == EDDY_OK)
         status = check_conditions(p);
@@ -778,7 +778,7 @@ eddy_status eddy_plan_apply(eddy_caller *caller, const eddy_apply *apply) {
                            .attributes = apply->attributes,
                            .outputs = p.output_specs,
                            .address = apply->address};
-    status = prepare(&p);
+    status = plan_prepare(&p);
     if (status == EDDY_OK)
         status = convert_numbers(&p);
     if (status == EDDY_OK)

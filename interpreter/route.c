@@ -35,7 +35,7 @@ static void run_views(const eddy_route *route, const eddy_vm_run *run, const edd
     route->kernel->run(&call);
 }
 
-static void run(const eddy_vm_run *run) {
+static void route_run(const eddy_vm_run *run) {
     const eddy_route *route = route_of(run->instruction.descriptor);
     const eddy_route_arguments *arguments = run->instruction.arguments;
     if (EDDY_UNLIKELY(arguments->count > DIRECT_ELEMENTS || !route->loop)) {
@@ -50,11 +50,11 @@ static void run(const eddy_vm_run *run) {
 
 /* ---- telling ---- */
 
-static const char *name(const eddy_vm_instruction *instruction) {
+static const char *route_name(const eddy_vm_instruction *instruction) {
     return route_of(instruction->descriptor)->op->name;
 }
 
-static int describe(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
+static int route_describe(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
     const eddy_route *route = route_of(instruction->descriptor);
     const eddy_route_arguments *arguments = instruction->arguments;
     eddy_shape shape;
@@ -74,14 +74,15 @@ static int describe(const eddy_vm_instruction *instruction, char *buffer, size_t
     return (int)text.length;
 }
 
-static int explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer, size_t size) {
+static int route_explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer,
+                         size_t size) {
     const eddy_route *route = route_of(instruction->descriptor);
     char call[320];
-    describe(instruction, call, sizeof(call));
+    route_describe(instruction, call, sizeof(call));
     return eddy_describe_error(route->op, NULL, call, error, buffer, size);
 }
 
-static int64_t check_finite(const eddy_vm_run *run) {
+static int64_t route_check_finite(const eddy_vm_run *run) {
     const eddy_route *route = route_of(run->instruction.descriptor);
     const eddy_route_arguments *arguments = run->instruction.arguments;
     static const int64_t step = 1;
@@ -119,8 +120,11 @@ static void init(eddy_route *route, const eddy_op *op, eddy_dtype dtype) {
     if (!kernel || kernel->workspace || kernel->count || kernel->cost ||
         (op->promotion == EDDY_PROMOTE_FLOAT && eddy_dtype_category_of(dtype) != EDDY_CATEGORY_FLOAT))
         return;
-    route->descriptor = (eddy_vm_descriptor){
-        .run = run, .name = name, .describe = describe, .explain = explain, .check_finite = check_finite};
+    route->descriptor = (eddy_vm_descriptor){.run = route_run,
+                                             .name = route_name,
+                                             .describe = route_describe,
+                                             .explain = route_explain,
+                                             .check_finite = route_check_finite};
     route->kernel = kernel;
     if (kernel->run == eddy_kernel_run_elementwise)
         route->loop = eddy_kernel_loop(kernel);

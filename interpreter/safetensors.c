@@ -82,8 +82,9 @@ static eddy_status describe_metadata(const eddy_file *file, const eddy_save_safe
                                                              : eddy_file_fail(file, EDDY_OUT_OF_MEMORY, "no memory");
 }
 
-static eddy_status describe(const eddy_file *file, eddy_list tensors, const char *const *names, const layout *places,
-                            const eddy_save_safetensors_options *options, json_t *header) {
+static eddy_status safetensors_describe(const eddy_file *file, eddy_list tensors, const char *const *names,
+                                        const layout *places, const eddy_save_safetensors_options *options,
+                                        json_t *header) {
     if (options && options->metadata_count > 0) {
         eddy_status status = describe_metadata(file, options, header);
         if (status != EDDY_OK)
@@ -126,7 +127,7 @@ static eddy_status write_all(eddy_file *file, eddy_list tensors, const char *con
     if (status != EDDY_OK)
         return status;
     json_t *header = json_object();
-    status = describe(file, tensors, names, &places, options, header);
+    status = safetensors_describe(file, tensors, names, &places, options, header);
     if (status == EDDY_OK)
         status = write_header(file, header);
     json_decref(header);

@@ -84,14 +84,14 @@ typedef struct described {
     char text[EDDY_RANK_MAX * 22 + 8];
 } described;
 
-static described describe(const viewing *v) {
+static described view_describe(const viewing *v) {
     described d;
     eddy_tensor_describe(v->tensor, d.text, sizeof(d.text));
     return d;
 }
 
 static bool fail_axis(const viewing *v, int64_t axis) {
-    eddy_fail(EDDY_OUT_OF_RANGE, v->origin, "%s has no axis %lld", describe(v).text, (long long)axis);
+    eddy_fail(EDDY_OUT_OF_RANGE, v->origin, "%s has no axis %lld", view_describe(v).text, (long long)axis);
     return false;
 }
 
@@ -142,7 +142,7 @@ static bool complete_shape(const viewing *v, eddy_shape *shape) {
     bool fits = open < 0 ? known == count : known > 0 && count % known == 0;
     if (!fits) {
         eddy_fail(EDDY_SHAPE_MISMATCH, v->origin, "the %lld elements of %s do not fill shape %s", (long long)count,
-                  describe(v).text, describe_shape(shape).text);
+                  view_describe(v).text, describe_shape(shape).text);
         return false;
     }
     if (open >= 0)
@@ -223,7 +223,7 @@ eddy_tensor *eddy_view(eddy_tensor *tensor, eddy_shape shape) {
     if (reshape_layout(&v.layout, &shape))
         return end(&v);
     eddy_fail(EDDY_SHAPE_MISMATCH, v.origin, "the strides of %s do not allow shape %s; reshape copies",
-              describe(&v).text, describe_shape(&shape).text);
+              view_describe(&v).text, describe_shape(&shape).text);
     return NULL;
 }
 
@@ -293,7 +293,7 @@ eddy_tensor *eddy_narrow(eddy_tensor *tensor, int32_t axis, int64_t start, int64
     int64_t dim = v.layout.dims[d], from = start < 0 && start >= -dim ? start + dim : start;
     if (from < 0 || from > dim || length < 0 || length > dim - from) {
         eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "%lld elements from %lld are not within axis %d of %s",
-                  (long long)length, (long long)start, (int)axis, describe(&v).text);
+                  (long long)length, (long long)start, (int)axis, view_describe(&v).text);
         return NULL;
     }
     if (length > 0)
@@ -311,7 +311,7 @@ eddy_tensor *eddy_select(eddy_tensor *tensor, int32_t axis, int64_t index) {
     int64_t dim = v.layout.dims[d], at = index < 0 && index >= -dim ? index + dim : index;
     if (at < 0 || at >= dim) {
         eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "index %lld is not within axis %d of %s", (long long)index, (int)axis,
-                  describe(&v).text);
+                  view_describe(&v).text);
         return NULL;
     }
     if (v.tensor->count > 0)
@@ -356,7 +356,7 @@ eddy_tensor *eddy_t(eddy_tensor *tensor) {
     if (!begin(&v, tensor, EDDY_ORIGIN("t")))
         return NULL;
     if (v.layout.rank > 2) {
-        eddy_fail(EDDY_SHAPE_MISMATCH, v.origin, "%s is of rank above 2", describe(&v).text);
+        eddy_fail(EDDY_SHAPE_MISMATCH, v.origin, "%s is of rank above 2", view_describe(&v).text);
         return NULL;
     }
     if (v.layout.rank == 2)
@@ -372,7 +372,7 @@ eddy_tensor *eddy_permute(eddy_tensor *tensor, const eddy_axes *axes) {
     bool is_whole =
         axes && axes->count == v.layout.rank && (v.layout.rank == 0 || eddy_axes_mask(axes, v.layout.rank, &mask));
     if (!is_whole) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "the axes are not each axis of %s once", describe(&v).text);
+        eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "the axes are not each axis of %s once", view_describe(&v).text);
         return NULL;
     }
     int32_t order[EDDY_RANK_MAX];
@@ -391,7 +391,7 @@ eddy_tensor *eddy_unsqueeze(eddy_tensor *tensor, int32_t axis) {
         return NULL;
     int32_t rank = v.layout.rank;
     if (rank == EDDY_RANK_MAX || !eddy_axis_normalize(axis, rank + 1, &d)) {
-        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "%s cannot get an axis %d", describe(&v).text, (int)axis);
+        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "%s cannot get an axis %d", view_describe(&v).text, (int)axis);
         return NULL;
     }
     for (int32_t k = rank; k > d; k--) {
@@ -410,7 +410,7 @@ eddy_tensor *eddy_squeeze(eddy_tensor *tensor, const eddy_axes *axes) {
     if (!begin(&v, tensor, EDDY_ORIGIN("squeeze")))
         return NULL;
     if (!eddy_axes_mask(axes, v.layout.rank, &mask)) {
-        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "an axis is not one of %s, or named twice", describe(&v).text);
+        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "an axis is not one of %s, or named twice", view_describe(&v).text);
         return NULL;
     }
     for (int32_t d = v.layout.rank - 1; d >= 0; d--)
@@ -437,7 +437,7 @@ eddy_tensor *eddy_expand(eddy_tensor *tensor, eddy_shape shape) {
         char text[EDDY_RANK_MAX * 22] = "?";
         if (shape.rank >= 0 && shape.rank <= EDDY_RANK_MAX)
             eddy_shape_format(shape.rank, shape.dims, text, sizeof(text));
-        eddy_fail(EDDY_SHAPE_MISMATCH, v.origin, "%s cannot be expanded to shape %s", describe(&v).text, text);
+        eddy_fail(EDDY_SHAPE_MISMATCH, v.origin, "%s cannot be expanded to shape %s", view_describe(&v).text, text);
         return NULL;
     }
     v.layout.rank = shape.rank;

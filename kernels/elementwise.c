@@ -42,7 +42,7 @@ static void run_rows(const elementwise *work, eddy_walk_cursor *cursor, char **d
     eddy_walk_next(walk, cursor, inner);
 }
 
-static void run_slice(void *context, int64_t begin, int64_t end) {
+static void elementwise_run_slice(void *context, int64_t begin, int64_t end) {
     const elementwise *work = context;
     const eddy_kernel_call *call = work->call;
     const eddy_walk *walk = &work->walk;
@@ -106,9 +106,9 @@ void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
     eddy_walk_sort(&work.walk);
     eddy_walk_collapse(&work.walk);
     if (count <= SLICE_ELEMENTS)
-        run_slice(&work, 0, count);
+        elementwise_run_slice(&work, 0, count);
     else
         call->team->parallel_for(call->team, count,
-                                 eddy_even_grain(call->team, count, SLICE_ELEMENTS, EDDY_GRAIN_ELEMENTS), run_slice,
-                                 &work);
+                                 eddy_even_grain(call->team, count, SLICE_ELEMENTS, EDDY_GRAIN_ELEMENTS),
+                                 elementwise_run_slice, &work);
 }

@@ -116,8 +116,8 @@ typedef struct survey {
 } survey;
 
 /* Checks the inputs, takes memory for the outputs and notes where each operand's data is. */
-static inline survey prepare(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache, void **data,
-                             int64_t *data_bytes) {
+static inline survey execute_prepare(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
+                                     void **data, int64_t *data_bytes) {
     survey found = {0};
     const eddy_storage_table *table = vm->table;
     const eddy_mention *mentions = instruction->mentions;
@@ -190,7 +190,7 @@ static bool provide_late(eddy_vm *vm, const eddy_instruction *instruction, const
     return has_memory;
 }
 
-static void check_finite(const eddy_instruction *instruction, const eddy_vm_run *run) {
+static void execute_check_finite(const eddy_instruction *instruction, const eddy_vm_run *run) {
     if (!instruction->descriptor->check_finite || eddy_load_relaxed(&run->error->status) != EDDY_OK)
         return;
     int64_t operand = instruction->descriptor->check_finite(run);
@@ -224,7 +224,7 @@ static bool run_kernel(eddy_vm *vm, const eddy_instruction *instruction, const e
 
 eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
                                     eddy_kernel_team *team, void **data, int64_t *data_bytes) {
-    survey found = prepare(vm, instruction, cache, data, data_bytes);
+    survey found = execute_prepare(vm, instruction, cache, data, data_bytes);
     if (EDDY_UNLIKELY(found.is_starved))
         return EDDY_EXECUTE_STARVED;
     if (EDDY_UNLIKELY(found.blame != 0)) {
@@ -248,7 +248,7 @@ eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruc
     if (!has_memory)
         return EDDY_EXECUTE_STARVED;
     if (EDDY_UNLIKELY(vm->checks_finite))
-        check_finite(instruction, &run);
+        execute_check_finite(instruction, &run);
     if (EDDY_UNLIKELY(eddy_load_acquire(&error.status) != EDDY_OK))
         fail_kernel(vm, instruction, &error);
     else if (found.covers_old)

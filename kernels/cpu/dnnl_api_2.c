@@ -48,7 +48,7 @@ bool eddy_dnnl_memory(const eddy_dnnl_desc *desc, dnnl_engine_t engine, void *da
     return dnnl_memory_create(memory, &desc->is, engine, data) == dnnl_success;
 }
 
-static dnnl_status_t describe(const eddy_dnnl_convolution *c, dnnl_convolution_desc_t *desc) {
+static dnnl_status_t dnnl_api_2_describe(const eddy_dnnl_convolution *c, dnnl_convolution_desc_t *desc) {
     const dnnl_memory_desc_t *x = &c->x->is, *w = &c->w->is, *y = &c->y->is, *bias = c->bias ? &c->bias->is : NULL;
     if (c->kind == dnnl_backward_data)
         return dnnl_dilated_convolution_backward_data_desc_init(desc, dnnl_convolution_direct, x, w, y, c->strides,
@@ -64,7 +64,7 @@ bool eddy_dnnl_plan_convolution(const eddy_dnnl_convolution *convolution, dnnl_e
                                 const_dnnl_primitive_attr_t attributes, const_dnnl_primitive_desc_t hint,
                                 dnnl_primitive_desc_t *plan) {
     dnnl_convolution_desc_t desc;
-    return describe(convolution, &desc) == dnnl_success &&
+    return dnnl_api_2_describe(convolution, &desc) == dnnl_success &&
            dnnl_primitive_desc_create(plan, &desc, attributes, engine, hint) == dnnl_success;
 }
 

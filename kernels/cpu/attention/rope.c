@@ -118,8 +118,8 @@ static void turn_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void run_slices(const eddy_kernel_call *call, int64_t count, int64_t grain,
-                       void (*slice)(void *, int64_t, int64_t), void *work) {
+static void rope_run_slices(const eddy_kernel_call *call, int64_t count, int64_t grain,
+                            void (*slice)(void *, int64_t, int64_t), void *work) {
     if (count <= grain)
         slice(work, 0, count);
     else
@@ -151,8 +151,8 @@ static void rope_run(const eddy_kernel_call *call) {
     eddy_walk_add(&work.rows, angles, 1);
     eddy_walk_sort(&work.rows);
     eddy_walk_collapse(&work.rows);
-    run_slices(call, work.positions_count, eddy_max_i64(1, SLICE_ELEMENTS / 8 / work.pairs), make_angles, &work);
-    run_slices(call, eddy_walk_count(&work.rows), eddy_max_i64(1, SLICE_ELEMENTS / work.pairs), turn_slice, &work);
+    rope_run_slices(call, work.positions_count, eddy_max_i64(1, SLICE_ELEMENTS / 8 / work.pairs), make_angles, &work);
+    rope_run_slices(call, eddy_walk_count(&work.rows), eddy_max_i64(1, SLICE_ELEMENTS / work.pairs), turn_slice, &work);
 }
 
 static int64_t angle_count(const eddy_kernel_call *call) {

@@ -59,8 +59,8 @@ static void add_operand(sdpa *work, const eddy_kernel_view *view) {
 }
 
 /* The outputs have all batch dims. */
-static void prepare(sdpa *work, const eddy_kernel_call *call, const eddy_kernel_view *like,
-                    const eddy_attributes_sdpa *attributes) {
+static void sdpa_prepare(sdpa *work, const eddy_kernel_call *call, const eddy_kernel_view *like,
+                         const eddy_attributes_sdpa *attributes) {
     const eddy_kernel_view *q = work->views[Q], *v = work->views[V];
     work->call = call;
     work->rows = q->shape[q->rank - 2];
@@ -383,7 +383,7 @@ static void forward_plan(sdpa *work, const eddy_kernel_call *call) {
                              [V] = &call->views[2],
                              [MASK] = present(&call->views[3]),
                              [OUT] = &call->views[4]}};
-    prepare(work, call, &call->views[4], call->attributes);
+    sdpa_prepare(work, call, &call->views[4], call->attributes);
     work->tasks = work->batch_count * row_blocks(work);
     forward_buffers buffers;
     room measured = {0};
@@ -391,7 +391,7 @@ static void forward_plan(sdpa *work, const eddy_kernel_call *call) {
     deal(work, measured.used, work->batch_count * work->rows * work->value_width * work->bytes);
 }
 
-static void run_parts(sdpa *work, void (*parts)(void *, int64_t, int64_t)) {
+static void sdpa_run_parts(sdpa *work, void (*parts)(void *, int64_t, int64_t)) {
     if (work->parts <= 1)
         parts(work, 0, work->parts);
     else
@@ -402,7 +402,7 @@ static void sdpa_run(const eddy_kernel_call *call) {
     sdpa work;
     forward_plan(&work, call);
     if (eddy_view_count(work.views[OUT]) > 0)
-        run_parts(&work, forward_parts);
+        sdpa_run_parts(&work, forward_parts);
 }
 
 static size_t sdpa_workspace(const eddy_kernel_call *call) {
@@ -577,7 +577,7 @@ static void backward_plan(sdpa *work, const eddy_kernel_call *call) {
                                              .dropout = given->dropout,
                                              .scale = given->scale,
                                              .causal = given->causal};
-    prepare(work, call, &call->views[6], &attributes);
+    sdpa_prepare(work, call, &call->views[6], &attributes);
     work->tasks = work->batch_count;
     backward_buffers buffers;
     room measured = {0};
@@ -589,7 +589,7 @@ static void backward_plan(sdpa *work, const eddy_kernel_call *call) {
 static void sdpa_backward_run(const eddy_kernel_call *call) {
     sdpa work;
     backward_plan(&work, call);
-    run_parts(&work, backward_parts);
+    sdpa_run_parts(&work, backward_parts);
 }
 
 static size_t sdpa_backward_workspace(const eddy_kernel_call *call) {
@@ -599,7 +599,7 @@ static size_t sdpa_backward_workspace(const eddy_kernel_call *call) {
 }
 
 /* Picoseconds: products at some 125 GFLOP/s, some exponentials, and the numbers of dropout. */
-static int64_t cost(const sdpa *work, double products) {
+static int64_t sdpa_cost_of(const sdpa *work, double products) {
     double scores = (double)work->batch_count * (double)work->rows * (double)work->columns;
     double each = work->compute == EDDY_F64 ? 32 : 16, width = (double)(work->width + work->value_width);
     double total =
@@ -610,16 +610,16 @@ static int64_t cost(const sdpa *work, double products) {
 static int64_t sdpa_cost(const eddy_kernel_call *call) {
     sdpa work;
     forward_plan(&work, call);
-    return cost(&work, 1);
+    return sdpa_cost_of(&work, 1);
 }
 
 static int64_t sdpa_backward_cost(const eddy_kernel_call *call) {
     sdpa work;
     backward_plan(&work, call);
-    return cost(&work, 3);
+    return sdpa_cost_of(&work, 3);
 }
 
-static bool start(const sdpa *work) {
+static bool sdpa_start_of(const sdpa *work) {
     return eddy_gemm_start(work->compute, work->block_rows, work->block_columns, eddy_max_i64(1, work->width));
 }
 
@@ -628,7 +628,7 @@ static bool sdpa_start(const eddy_kernel_call *call) {
     if (!eddy_gemm_may_start(INFINITY))
         return false;
     forward_plan(&work, call);
-    return start(&work);
+    return sdpa_start_of(&work);
 }
 
 static bool sdpa_backward_start(const eddy_kernel_call *call) {
@@ -636,7 +636,7 @@ static bool sdpa_backward_start(const eddy_kernel_call *call) {
     if (!eddy_gemm_may_start(INFINITY))
         return false;
     backward_plan(&work, call);
-    return start(&work);
+    return sdpa_start_of(&work);
 }
 
 const eddy_kernel eddy_cpu_sdpa = {.name = "sdpa",

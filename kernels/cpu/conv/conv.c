@@ -90,7 +90,7 @@ static void lay(convolution *work, const eddy_kernel_call *call) {
     work->buffers = work->workspace + buffers;
 }
 
-static void prepare(convolution *work, const eddy_kernel_call *call, bool is_transposed) {
+static void conv_prepare(convolution *work, const eddy_kernel_call *call, bool is_transposed) {
     const eddy_kernel_view *views = call->views;
     eddy_conv_plan *plan = &work->plan;
     *work = (convolution){.bias = eddy_view_is_absent(&views[2]) ? NULL : &views[2]};
@@ -252,7 +252,7 @@ static void run_task(const convolution *work, int64_t task, char *buffer) {
         eddy_conv_store(&made, plan->compute, &result);
 }
 
-static void run_parts(void *context, int64_t begin, int64_t end) {
+static void conv_run_parts(void *context, int64_t begin, int64_t end) {
     const convolution *work = context;
     for (int64_t part = begin; part < end; part++)
         for (int64_t task = part * work->tasks / work->parts; task < (part + 1) * work->tasks / work->parts; task++)
@@ -295,7 +295,7 @@ static bool begin_library(eddy_conv_library *library, const convolution *work, a
     return eddy_conv_library_begin(library, &what->plan, direction, work->bias, INT64_MAX);
 }
 
-static bool run_library(const eddy_kernel_call *call, const convolution *work) {
+static bool conv_run_library(const eddy_kernel_call *call, const convolution *work) {
     eddy_conv_library library;
     asked what;
     if (!begin_library(&library, work, &what))
@@ -313,7 +313,7 @@ static bool run_library(const eddy_kernel_call *call, const convolution *work) {
 }
 
 /* Enough for either way. */
-static size_t workspace_of(const convolution *work) {
+static size_t conv_workspace_of(const convolution *work) {
     eddy_conv_library library;
     asked what;
     size_t bytes = own_workspace(work);
@@ -325,31 +325,31 @@ static size_t workspace_of(const convolution *work) {
     return bytes;
 }
 
-static bool start_library(const eddy_conv_plan *plan) {
+static bool conv_start_library(const eddy_conv_plan *plan) {
     asked what;
     eddy_conv_direction direction = ask(plan, &what);
     return eddy_conv_library_start(&what.plan, direction);
 }
 #else
-static bool run_library(const eddy_kernel_call *call, const convolution *work) {
+static bool conv_run_library(const eddy_kernel_call *call, const convolution *work) {
     (void)call;
     (void)work;
     return false;
 }
 
-static size_t workspace_of(const convolution *work) {
+static size_t conv_workspace_of(const convolution *work) {
     return own_workspace(work);
 }
 
-static bool start_library(const eddy_conv_plan *plan) {
+static bool conv_start_library(const eddy_conv_plan *plan) {
     (void)plan;
     return false;
 }
 #endif
 
-static void run(const eddy_kernel_call *call, bool is_transposed) {
+static void conv_run(const eddy_kernel_call *call, bool is_transposed) {
     convolution work;
-    prepare(&work, call, is_transposed);
+    conv_prepare(&work, call, is_transposed);
     const eddy_conv_plan *plan = &work.plan;
     if (work.tasks == 0)
         return;
@@ -357,7 +357,7 @@ static void run(const eddy_kernel_call *call, bool is_transposed) {
         eddy_conv_scatter(plan, work.bias, call->workspace);
         return;
     }
-    if (run_library(call, &work))
+    if (conv_run_library(call, &work))
         return;
     if (work.bias)
         eddy_chunk_load(plan->compute, work.biases, work.bias->dtype, work.bias->data, work.bias->strides[0],
@@ -371,29 +371,29 @@ static void run(const eddy_kernel_call *call, bool is_transposed) {
             pack_weights(&work, 0, count);
     }
     if (work.parts > 1)
-        call->team->parallel_for(call->team, work.parts, 1, run_parts, &work);
+        call->team->parallel_for(call->team, work.parts, 1, conv_run_parts, &work);
     else
-        run_parts(&work, 0, 1);
+        conv_run_parts(&work, 0, 1);
 }
 
 static void conv2d_run(const eddy_kernel_call *call) {
-    run(call, false);
+    conv_run(call, false);
 }
 
 static void conv_transpose2d_run(const eddy_kernel_call *call) {
-    run(call, true);
+    conv_run(call, true);
 }
 
 static size_t conv2d_workspace(const eddy_kernel_call *call) {
     convolution work;
-    prepare(&work, call, false);
-    return workspace_of(&work);
+    conv_prepare(&work, call, false);
+    return conv_workspace_of(&work);
 }
 
 static size_t conv_transpose2d_workspace(const eddy_kernel_call *call) {
     convolution work;
-    prepare(&work, call, true);
-    return workspace_of(&work);
+    conv_prepare(&work, call, true);
+    return conv_workspace_of(&work);
 }
 
 static int64_t conv2d_cost(const eddy_kernel_call *call) {
@@ -411,13 +411,13 @@ static int64_t conv_transpose2d_cost(const eddy_kernel_call *call) {
 static bool conv2d_start(const eddy_kernel_call *call) {
     eddy_conv_plan plan;
     eddy_conv_plan_forward(&plan, &call->views[0], &call->views[1], &call->views[3], call->attributes);
-    return start_library(&plan);
+    return conv_start_library(&plan);
 }
 
 static bool conv_transpose2d_start(const eddy_kernel_call *call) {
     eddy_conv_plan plan;
     eddy_conv_plan_transposed(&plan, &call->views[0], &call->views[1], &call->views[3], call->attributes);
-    return !eddy_conv_scatter_serves(&plan) && start_library(&plan);
+    return !eddy_conv_scatter_serves(&plan) && conv_start_library(&plan);
 }
 
 const eddy_kernel eddy_cpu_conv2d = {.name = "conv2d",

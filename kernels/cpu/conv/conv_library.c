@@ -295,7 +295,8 @@ static bool finish_slice(const eddy_conv_library *work, const eddy_conv_slice *s
     return reorder(p->x_reorder, turn, &p->x_own, x, &p->x_plain, x_plain);
 }
 
-static bool run_slice(const eddy_conv_library *work, int64_t number, char *buffers, const eddy_dnnl_turn *turn) {
+static bool conv_library_run_slice(const eddy_conv_library *work, int64_t number, char *buffers,
+                                   const eddy_dnnl_turn *turn) {
     eddy_conv_slice slice = eddy_conv_slice_of(&work->cut, number);
     const eddy_conv_prepared *p = work->prepared[eddy_conv_kind_of(&work->kinds, &slice)];
     eddy_conv_direction direction = work->direction;
@@ -323,14 +324,15 @@ static bool run_slice(const eddy_conv_library *work, int64_t number, char *buffe
     return true;
 }
 
-static void run_parts(void *context, int64_t begin, int64_t end) {
+static void conv_library_run_parts(void *context, int64_t begin, int64_t end) {
     eddy_conv_library *work = context;
     size_t before = bias_bytes(work) + (work->direction == EDDY_CONV_WEIGHT ? 0 : work->w_bytes);
     eddy_dnnl_turn turn;
     bool is_good = eddy_dnnl_turn_begin(&turn);
     for (int64_t part = begin; part < end; part++)
         for (int64_t i = part * work->cut.slices / work->parts; i < (part + 1) * work->cut.slices / work->parts; i++)
-            is_good = is_good && run_slice(work, i, work->workspace + before + (size_t)part * work->part_bytes, &turn);
+            is_good = is_good && conv_library_run_slice(
+                                     work, i, work->workspace + before + (size_t)part * work->part_bytes, &turn);
     eddy_dnnl_turn_end(&turn);
     if (!is_good)
         eddy_store_relaxed(&work->has_failed, true);
@@ -358,9 +360,9 @@ bool eddy_conv_library_run(eddy_conv_library *work, eddy_kernel_team *team, void
     if (work->direction != EDDY_CONV_WEIGHT && work->prepared[0]->w_reorder)
         pack_weights(work);
     if (work->parts > 1)
-        team->parallel_for(team, work->parts, 1, run_parts, work);
+        team->parallel_for(team, work->parts, 1, conv_library_run_parts, work);
     else
-        run_parts(work, 0, 1);
+        conv_library_run_parts(work, 0, 1);
     return !eddy_load_relaxed(&work->has_failed);
 }
 
@@ -400,7 +402,7 @@ static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_l
     eddy_memory_release(memory, 3 * bytes, EDDY_MEMORY_CACHE);
 }
 
-static void start(void) {
+static void conv_library_start(void) {
     for (int way = 0; way < 4; way++)
         for (int direction = EDDY_CONV_FORWARD; direction <= EDDY_CONV_WEIGHT; direction++)
             start_one((eddy_conv_direction)direction, way % 2 ? EDDY_BF16 : EDDY_F32, way / 2);
@@ -411,5 +413,5 @@ bool eddy_conv_library_start(const eddy_conv_plan *plan, eddy_conv_direction dir
     eddy_conv_library work;
     init(&work, plan, direction, NULL);
     bool is_first = eddy_gemm_start_within(plan->compute, eddy_conv_plan_work(plan));
-    return (is_served(&work) && eddy_dnnl_start_once(&state, start)) || is_first;
+    return (is_served(&work) && eddy_dnnl_start_once(&state, conv_library_start)) || is_first;
 }

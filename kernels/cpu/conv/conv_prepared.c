@@ -31,7 +31,7 @@ static bool describe_image(const eddy_conv_key *key, bool is_x, eddy_dnnl_desc *
            eddy_dnnl_desc_init_tag(own, 4, dims, dnnl_f32, key->is_free ? dnnl_format_tag_any : dnnl_nhwc);
 }
 
-static bool describe(const eddy_conv_key *key, eddy_conv_prepared *p) {
+static bool conv_prepared_describe(const eddy_conv_key *key, eddy_conv_prepared *p) {
     const int64_t taps = key->w_rows * key->w_columns, from = key->x_channels / key->groups;
     const int64_t dense[] = {key->y_channels / key->groups * from * taps, from * taps, taps, key->w_columns, 1};
     const dnnl_dims_t channels = {key->y_channels};
@@ -141,7 +141,7 @@ static bool make(const void *of, void *prepared) {
     p->number = eddy_add_relaxed(&made_count, 1) + 1;
     int before = eddy_dnnl_begin(); /* primitives are planned for so many threads */
     bool is_good =
-        engine && eddy_dnnl_has_room() && describe(key, p) && make_convolution(key, engine, p) &&
+        engine && eddy_dnnl_has_room() && conv_prepared_describe(key, p) && make_convolution(key, engine, p) &&
         make_reorder(engine, &p->x_plain, &p->x_own, key->direction == EDDY_CONV_DATA, &p->x_reorder, &p->x_bytes) &&
         make_reorder(engine, &p->y_plain, &p->y_own, key->direction == EDDY_CONV_FORWARD, &p->y_reorder, &p->y_bytes) &&
         make_reorder(engine, &p->w_plain, &p->w_own, key->direction == EDDY_CONV_WEIGHT, &p->w_reorder, &p->w_bytes);

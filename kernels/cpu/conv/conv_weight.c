@@ -42,7 +42,7 @@ static int64_t chunks_of(const weighing *work, int64_t units, int64_t most) {
 }
 
 /* views: grad, x, dweight */
-static void prepare(weighing *work, const eddy_kernel_call *call) {
+static void conv_weight_prepare(weighing *work, const eddy_kernel_call *call) {
     const eddy_kernel_view *views = call->views;
     eddy_conv_plan *plan = &work->plan;
     *work = (weighing){0};
@@ -120,7 +120,7 @@ static void run_task(const weighing *work, int64_t task, char *buffer) {
         add_unit(work, unit, group, block, unit > begin, sums, buffer);
 }
 
-static void run_parts(void *context, int64_t begin, int64_t end) {
+static void conv_weight_run_parts(void *context, int64_t begin, int64_t end) {
     const weighing *work = context;
     for (int64_t part = begin; part < end; part++)
         for (int64_t task = part * work->tasks / work->parts; task < (part + 1) * work->tasks / work->parts; task++)
@@ -168,7 +168,7 @@ static bool begin_library(eddy_conv_library *library, const weighing *work) {
 }
 
 /* Sums of whole weights, row-major: one block. */
-static bool run_library(const eddy_kernel_call *call, weighing *work) {
+static bool conv_weight_run_library(const eddy_kernel_call *call, weighing *work) {
     eddy_conv_library library;
     if (!begin_library(&library, work))
         return false;
@@ -187,7 +187,7 @@ static bool run_library(const eddy_kernel_call *call, weighing *work) {
 }
 
 /* Enough for either way. */
-static size_t workspace_of(const weighing *work) {
+static size_t conv_weight_workspace_of(const weighing *work) {
     eddy_conv_library library;
     size_t bytes = work->workspace_bytes, more;
     if (begin_library(&library, work)) {
@@ -198,36 +198,36 @@ static size_t workspace_of(const weighing *work) {
     return bytes;
 }
 
-static bool start_library(const eddy_conv_plan *plan) {
+static bool conv_weight_start_library(const eddy_conv_plan *plan) {
     return eddy_conv_library_start(plan, EDDY_CONV_WEIGHT);
 }
 #else
-static bool run_library(const eddy_kernel_call *call, weighing *work) {
+static bool conv_weight_run_library(const eddy_kernel_call *call, weighing *work) {
     (void)call;
     (void)work;
     return false;
 }
 
-static size_t workspace_of(const weighing *work) {
+static size_t conv_weight_workspace_of(const weighing *work) {
     return work->workspace_bytes;
 }
 
-static bool start_library(const eddy_conv_plan *plan) {
+static bool conv_weight_start_library(const eddy_conv_plan *plan) {
     (void)plan;
     return false;
 }
 #endif
 
-static void run(const eddy_kernel_call *call) {
+static void conv_weight_run(const eddy_kernel_call *call) {
     weighing work;
-    prepare(&work, call);
+    conv_weight_prepare(&work, call);
     if (work.tasks == 0 || work.plan.to_channels == 0)
         return;
-    if (!run_library(call, &work)) {
+    if (!conv_weight_run_library(call, &work)) {
         if (work.parts > 1)
-            call->team->parallel_for(call->team, work.parts, 1, run_parts, &work);
+            call->team->parallel_for(call->team, work.parts, 1, conv_weight_run_parts, &work);
         else
-            run_parts(&work, 0, 1);
+            conv_weight_run_parts(&work, 0, 1);
     }
     int64_t rows = work.plan.groups * work.blocks * work.plan.to_channels;
     int64_t width = work.channels_block * work.taps * work.chunks, grain = eddy_max_i64(1, 65536 / width);
@@ -237,30 +237,30 @@ static void run(const eddy_kernel_call *call) {
         finish_rows(&work, 0, rows);
 }
 
-static size_t workspace(const eddy_kernel_call *call) {
+static size_t conv_weight_workspace(const eddy_kernel_call *call) {
     weighing work;
-    prepare(&work, call);
-    return workspace_of(&work);
+    conv_weight_prepare(&work, call);
+    return conv_weight_workspace_of(&work);
 }
 
-static int64_t cost(const eddy_kernel_call *call) {
+static int64_t conv_weight_cost(const eddy_kernel_call *call) {
     const eddy_kernel_view *views = call->views;
     eddy_conv_plan plan;
     eddy_conv_plan_forward(&plan, &views[1], &views[2], &views[0], call->attributes);
     return eddy_conv_plan_cost(&plan);
 }
 
-static bool start(const eddy_kernel_call *call) {
+static bool conv_weight_start(const eddy_kernel_call *call) {
     const eddy_kernel_view *views = call->views;
     eddy_conv_plan plan;
     eddy_conv_plan_forward(&plan, &views[1], &views[2], &views[0], call->attributes);
-    return start_library(&plan);
+    return conv_weight_start_library(&plan);
 }
 
 const eddy_kernel eddy_cpu_conv2d_backward_weight = {.name = "conv2d_backward_weight",
-                                                     .run = run,
-                                                     .workspace = workspace,
+                                                     .run = conv_weight_run,
+                                                     .workspace = conv_weight_workspace,
                                                      .cost_base_ps = 500000,
                                                      .cost_element_ps = 10000,
-                                                     .cost = cost,
-                                                     .start = start};
+                                                     .cost = conv_weight_cost,
+                                                     .start = conv_weight_start};

@@ -63,8 +63,8 @@ static void find_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void run_slices(const eddy_kernel_call *call, int64_t count, int64_t grain,
-                       void (*slice)(void *, int64_t, int64_t), void *work) {
+static void advanced_index_run_slices(const eddy_kernel_call *call, int64_t count, int64_t grain,
+                                      void (*slice)(void *, int64_t, int64_t), void *work) {
     if (count <= grain)
         slice(work, 0, count);
     else
@@ -98,7 +98,7 @@ static bool find(places *work, void *memory) {
     work->offsets = memory;
     eddy_walk_collapse(&work->walk); /* not sorted: places are row-major */
     if (work->count > 0)
-        run_slices(work->call, work->count, SLICE_ELEMENTS, find_slice, work);
+        advanced_index_run_slices(work->call, work->count, SLICE_ELEMENTS, find_slice, work);
     return eddy_load_relaxed(&work->call->error->status) == EDDY_OK;
 }
 
@@ -155,7 +155,7 @@ static void pick(const eddy_kernel_call *call, const eddy_kernel_view *in, const
     eddy_walk_collapse(&work.rest);
     int64_t part = eddy_walk_count(&work.rest);
     if (part > 0 && found.count > 0)
-        run_slices(call, found.count, eddy_max_i64(1, SLICE_ELEMENTS / part), pick_slice, &work);
+        advanced_index_run_slices(call, found.count, eddy_max_i64(1, SLICE_ELEMENTS / part), pick_slice, &work);
 }
 
 /* views: in, indices ..., out */

@@ -42,8 +42,8 @@ static bool index_fits(const eddy_kernel_call *call, int64_t position, int64_t i
     return false;
 }
 
-static void run_slices(const eddy_kernel_call *call, int64_t count, int64_t grain,
-                       void (*slice)(void *, int64_t, int64_t), void *work) {
+static void index_run_slices(const eddy_kernel_call *call, int64_t count, int64_t grain,
+                             void (*slice)(void *, int64_t, int64_t), void *work) {
     if (count <= grain)
         slice(work, 0, count);
     else
@@ -120,9 +120,9 @@ static void index_select_run(const eddy_kernel_call *call) {
     if (around == 0)
         check_indices(&work);
     else if (in_slabs || count < around / 8)
-        run_slices(call, count, eddy_max_i64(1, SLICE_ELEMENTS / around), select_slabs, &work);
+        index_run_slices(call, count, eddy_max_i64(1, SLICE_ELEMENTS / around), select_slabs, &work);
     else
-        run_slices(call, around, eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, count)), select_lines, &work);
+        index_run_slices(call, around, eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, count)), select_lines, &work);
 }
 
 typedef struct gathering {
@@ -232,7 +232,7 @@ static void gather_run(const eddy_kernel_call *call) {
     eddy_walk_add(&work.walk, work.index->strides, 1);
     eddy_walk_add(&work.walk, in_strides, 1);
     eddy_walk_collapse(&work.walk); /* not sorted: positions in errors are row-major */
-    run_slices(call, count, SLICE_ELEMENTS, gather_slice, &work);
+    index_run_slices(call, count, SLICE_ELEMENTS, gather_slice, &work);
 }
 
 typedef struct one_hot {
@@ -269,7 +269,8 @@ static void one_hot_run(const eddy_kernel_call *call) {
     eddy_walk_add(&work.walk, work.out->strides, 1);
     eddy_walk_add(&work.walk, work.index->strides, 1);
     eddy_walk_collapse(&work.walk);
-    run_slices(call, count, eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, work.classes)), one_hot_slice, &work);
+    index_run_slices(call, count, eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, work.classes)), one_hot_slice,
+                     &work);
 }
 
 /* What is picked counts, not what there is to pick from. */

@@ -20,7 +20,7 @@ typedef struct filling {
     eddy_walk walk; /* out, in, mask */
 } filling;
 
-static void fill_slice(void *context, int64_t begin, int64_t end) {
+static void mask_fill_slice(void *context, int64_t begin, int64_t end) {
     const filling *work = context;
     const eddy_walk *walk = &work->walk;
     eddy_dtype dtype = work->out->dtype;
@@ -63,9 +63,9 @@ static void masked_fill_run(const eddy_kernel_call *call) {
     eddy_walk_sort(&work.walk);
     eddy_walk_collapse(&work.walk);
     if (count <= SLICE_ELEMENTS)
-        fill_slice(&work, 0, count);
+        mask_fill_slice(&work, 0, count);
     else
-        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, fill_slice, &work);
+        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, mask_fill_slice, &work);
 }
 
 /* ---- in row-major order ---- */

@@ -70,7 +70,7 @@ static void count_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void run_slices(const eddy_kernel_call *call, nonzero *work, void (*slice)(void *, int64_t, int64_t)) {
+static void nonzero_run_slices(const eddy_kernel_call *call, nonzero *work, void (*slice)(void *, int64_t, int64_t)) {
     if (work->count <= work->grain)
         slice(work, 0, work->count);
     else
@@ -82,7 +82,7 @@ static void nonzero_count(const eddy_kernel_call *call, eddy_shape *shapes) {
     int64_t total = 0;
     nonzero_init(&work, call);
     if (work.count > 0)
-        run_slices(call, &work, count_slice);
+        nonzero_run_slices(call, &work, count_slice);
     for (int64_t begin = 0, *held = work.held; begin < work.count; begin += work.grain, held++) {
         int64_t here = *held;
         *held = total;
@@ -168,7 +168,7 @@ static void nonzero_run(const eddy_kernel_call *call) {
     nonzero_init(&work, call);
     work.out = &call->views[1];
     if (work.in->rank > 0 && eddy_view_count(work.out) > 0)
-        run_slices(call, &work, put_slice);
+        nonzero_run_slices(call, &work, put_slice);
 }
 
 const eddy_kernel eddy_cpu_nonzero = {.name = "nonzero",

@@ -452,21 +452,21 @@ static size_t embedding_backward_workspace(const eddy_kernel_call *call) {
 }
 
 /* The ground is copied or filled; what is put costs more. `source` is the operand that is gone through. */
-static int64_t cost(const eddy_kernel_call *call, int32_t source) {
+static int64_t scatter_cost_of(const eddy_kernel_call *call, int32_t source) {
     return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[call->view_count - 1]), 100) +
            eddy_cost_ps(eddy_view_count(&call->views[source]), call->kernel->cost_element_ps);
 }
 
 static int64_t scatter_cost(const eddy_kernel_call *call) {
-    return cost(call, 1);
+    return scatter_cost_of(call, 1);
 }
 
 static int64_t index_add_cost(const eddy_kernel_call *call) {
-    return cost(call, 2);
+    return scatter_cost_of(call, 2);
 }
 
 static int64_t embedding_backward_cost(const eddy_kernel_call *call) {
-    return cost(call, 0);
+    return scatter_cost_of(call, 0);
 }
 
 const eddy_kernel eddy_cpu_scatter = {

@@ -52,7 +52,7 @@ static bool label_fits(const loss *work, int64_t row, int64_t label) {
     return false;
 }
 
-static void forward_slice(void *context, int64_t begin, int64_t end) {
+static void loss_forward_slice(void *context, int64_t begin, int64_t end) {
     const loss *work = context;
     const eddy_kernel_view *input = work->input;
     const eddy_softmax_ops *ops = eddy_softmax_ops_for(input->dtype);
@@ -76,7 +76,7 @@ static void forward_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void run_slices(const loss *work, int64_t rows, void (*slice)(void *, int64_t, int64_t)) {
+static void loss_run_slices(const loss *work, int64_t rows, void (*slice)(void *, int64_t, int64_t)) {
     int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, work->input->shape[1]));
     if (rows <= grain)
         slice((void *)work, 0, rows);
@@ -88,7 +88,7 @@ static void cross_entropy_run(const eddy_kernel_call *call) {
     loss work = {.call = call, .attributes = call->attributes, .input = &call->views[0], .target = &call->views[1]};
     const eddy_kernel_view *out = &call->views[2];
     int64_t rows = work.target->shape[0];
-    run_slices(&work, rows, forward_slice);
+    loss_run_slices(&work, rows, loss_forward_slice);
     double *losses = call->workspace;
     if (work.attributes->reduction == EDDY_REDUCTION_NONE) {
         if (rows > 0)
@@ -106,7 +106,7 @@ static size_t cross_entropy_workspace(const eddy_kernel_call *call) {
 }
 
 /* dinput[r, c] = (softmax(input[r])[c] - (c == label)) * grad of the row */
-static void backward_slice(void *context, int64_t begin, int64_t end) {
+static void loss_backward_slice(void *context, int64_t begin, int64_t end) {
     const loss *work = context;
     const eddy_kernel_view *input = work->input, *grad = &work->call->views[0], *out = &work->call->views[3];
     const eddy_softmax_ops *ops = eddy_softmax_ops_for(input->dtype);
@@ -156,7 +156,7 @@ static void backward_slice(void *context, int64_t begin, int64_t end) {
 static void cross_entropy_backward_run(const eddy_kernel_call *call) {
     loss work = {.call = call, .attributes = call->attributes, .input = &call->views[1], .target = &call->views[2]};
     work.counted = count_rows(&work);
-    run_slices(&work, work.target->shape[0], backward_slice);
+    loss_run_slices(&work, work.target->shape[0], loss_backward_slice);
 }
 
 const eddy_kernel eddy_cpu_cross_entropy = {.name = "cross_entropy",

@@ -163,7 +163,7 @@ static int64_t chunk_count(const pair_loss *work) {
     return (work->count + EDDY_LOSS_CHUNK - 1) / EDDY_LOSS_CHUNK;
 }
 
-static void run_slices(pair_loss *work) {
+static void pair_loss_run_slices(pair_loss *work) {
     int64_t chunks = chunk_count(work);
     if (chunks <= SLICE_CHUNKS)
         run_chunks(work, 0, chunks);
@@ -183,7 +183,7 @@ static void forward(const eddy_kernel_call *call, eddy_loss_kind kind) {
     work.sums = is_whole ? NULL : call->workspace;
     end(&work);
     if (work.count > 0)
-        run_slices(&work);
+        pair_loss_run_slices(&work);
     if (is_whole)
         return;
     double sum = eddy_loss_total(work.sums, chunk_count(&work));
@@ -207,7 +207,7 @@ static void backward(const eddy_kernel_call *call, eddy_loss_kind kind, bool by_
     if (work.attributes->reduction == EDDY_REDUCTION_MEAN)
         work.factor /= (double)work.count;
     end(&work);
-    run_slices(&work);
+    pair_loss_run_slices(&work);
 }
 
 static eddy_loss_kind kl_kind(const eddy_kernel_call *call) {
@@ -222,7 +222,7 @@ static size_t pair_workspace(const eddy_kernel_call *call, eddy_loss_kind kind) 
 }
 
 /* Twice as much in f64. */
-static int64_t cost(const eddy_kernel_call *call, eddy_loss_kind kind, int32_t first) {
+static int64_t pair_loss_cost(const eddy_kernel_call *call, eddy_loss_kind kind, int32_t first) {
     pair_loss work;
     begin(&work, call, kind, first);
     int64_t element_ps = call->kernel->cost_element_ps * (work.compute == EDDY_F64 ? 2 : 1);
@@ -230,11 +230,11 @@ static int64_t cost(const eddy_kernel_call *call, eddy_loss_kind kind, int32_t f
 }
 
 static int64_t forward_cost(const eddy_kernel_call *call) {
-    return cost(call, EDDY_LOSS_MSE, 0);
+    return pair_loss_cost(call, EDDY_LOSS_MSE, 0);
 }
 
 static int64_t backward_cost(const eddy_kernel_call *call) {
-    return cost(call, EDDY_LOSS_MSE, 1);
+    return pair_loss_cost(call, EDDY_LOSS_MSE, 1);
 }
 
 #define LOSS(label, kind, element_ps)                                                                                  \

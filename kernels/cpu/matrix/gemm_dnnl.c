@@ -7,7 +7,7 @@
 static _Atomic bool is_left_out;
 
 /* Three products make all that is made on first calls. */
-static void start(void) {
+static void gemm_dnnl_start(void) {
     if (!eddy_dnnl_has_room()) {
         eddy_store_release(&is_left_out, true);
         return;
@@ -29,7 +29,7 @@ bool eddy_gemm_dnnl_is_started(void) {
 }
 
 bool eddy_gemm_dnnl_start(void) {
-    return eddy_dnnl_start_once(&state, start);
+    return eddy_dnnl_start_once(&state, gemm_dnnl_start);
 }
 
 void eddy_gemm_dnnl_f32(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,

@@ -104,7 +104,7 @@ bool eddy_gemm_may_start(double work) {
     return false;
 }
 
-static bool start(eddy_gemm_provider provider) {
+static bool gemm_table_start(eddy_gemm_provider provider) {
 #ifdef EDDY_HAVE_DNNL
     if (provider == EDDY_GEMM_DNNL)
         return eddy_gemm_dnnl_start();
@@ -114,7 +114,7 @@ static bool start(eddy_gemm_provider provider) {
 }
 
 bool eddy_gemm_start(eddy_dtype dtype, int64_t m, int64_t n, int64_t k) {
-    return start(eddy_gemm_choose(eddy_isa_chosen(), dtype, m, n, k));
+    return gemm_table_start(eddy_gemm_choose(eddy_isa_chosen(), dtype, m, n, k));
 }
 
 bool eddy_gemm_start_within(eddy_dtype dtype, double work) {
@@ -123,7 +123,7 @@ bool eddy_gemm_start_within(eddy_dtype dtype, double work) {
     for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]); r++)
         if (isa >= rules[r].isa && dtype == rules[r].dtype && work >= rules[r].least_work &&
             is_fit(rules[r].provider, dtype))
-            is_first |= start(rules[r].provider);
+            is_first |= gemm_table_start(rules[r].provider);
     return is_first;
 }
 

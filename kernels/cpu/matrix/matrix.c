@@ -132,7 +132,7 @@ static eddy_matrix packed(const eddy_kernel_call *call, const eddy_matrix_plan *
     return place;
 }
 
-static void prepare(product *work, const eddy_kernel_call *call, const eddy_matrix_plan *plan) {
+static void matrix_prepare(product *work, const eddy_kernel_call *call, const eddy_matrix_plan *plan) {
     work->plan = plan;
     work->a = plan->packs_a ? packed(call, plan, &plan->a, plan->a_at) : plan->a;
     work->b = plan->packs_b ? packed(call, plan, &plan->b, plan->b_at) : plan->b;
@@ -194,7 +194,7 @@ static void run_packed(const eddy_kernel_call *call, product *work) {
     }
 }
 
-static void run(const eddy_kernel_call *call, const eddy_matrix_plan *plan) {
+static void matrix_run(const eddy_kernel_call *call, const eddy_matrix_plan *plan) {
     if (plan->out.rows == 0 || plan->out.columns == 0 || plan->batch_count == 0)
         return;
     if (plan->compute == EDDY_I64) {
@@ -202,7 +202,7 @@ static void run(const eddy_kernel_call *call, const eddy_matrix_plan *plan) {
         return;
     }
     product work;
-    prepare(&work, call, plan);
+    matrix_prepare(&work, call, plan);
     if (plan->packs_a || plan->packs_b || plan->packs_out)
         run_packed(call, &work);
     else
@@ -220,13 +220,13 @@ static void linear_plan(eddy_matrix_plan *plan, const eddy_kernel_call *call) {
 static void matmul_run(const eddy_kernel_call *call) {
     eddy_matrix_plan plan;
     matmul_plan(&plan, call);
-    run(call, &plan);
+    matrix_run(call, &plan);
 }
 
 static void linear_run(const eddy_kernel_call *call) {
     eddy_matrix_plan plan;
     linear_plan(&plan, call);
-    run(call, &plan);
+    matrix_run(call, &plan);
 }
 
 static size_t matmul_workspace(const eddy_kernel_call *call) {

@@ -179,8 +179,8 @@ static bool find_transpose(copy *work) {
     return true;
 }
 
-static void run_slices(eddy_kernel_team *team, int64_t count, int64_t grain, void (*body)(void *, int64_t, int64_t),
-                       copy *work) {
+static void copy_run_slices(eddy_kernel_team *team, int64_t count, int64_t grain,
+                            void (*body)(void *, int64_t, int64_t), copy *work) {
     if (team == NULL || count <= grain)
         body(work, 0, count);
     else
@@ -205,9 +205,9 @@ void eddy_copy_view(eddy_kernel_team *team, const eddy_kernel_view *source, cons
         int32_t tiled = work.walk.rank - 2;
         int64_t bands = (work.walk.dims[tiled] + TILE - 1) / TILE, band = TILE * work.walk.dims[tiled + 1];
         int64_t outer = count / (work.walk.dims[tiled] * work.walk.dims[tiled + 1]);
-        run_slices(team, outer * bands, eddy_max_i64(1, slice / band), transpose_slice, &work);
+        copy_run_slices(team, outer * bands, eddy_max_i64(1, slice / band), transpose_slice, &work);
     } else {
-        run_slices(team, count, slice, is_reversed(&work) ? reverse_slice : copy_slice, &work);
+        copy_run_slices(team, count, slice, is_reversed(&work) ? reverse_slice : copy_slice, &work);
     }
 }
 

@@ -26,7 +26,7 @@ typedef struct fill {
     _Alignas(8) char element[8];
 } fill;
 
-static void fill_slice(void *context, int64_t begin, int64_t end) {
+static void fill_fill_slice(void *context, int64_t begin, int64_t end) {
     const fill *work = context;
     eddy_dtype dtype = work->out->dtype;
     int64_t stride = eddy_walk_inner_stride(work->walk, 0);
@@ -66,9 +66,9 @@ static void fill_run(eddy_kernel_team *team, fill *work, bool any_order) {
     eddy_walk_collapse(&walk);
     work->walk = &walk;
     if (count <= SLICE_ELEMENTS)
-        fill_slice(work, 0, count);
+        fill_fill_slice(work, 0, count);
     else
-        team->parallel_for(team, count, SLICE_ELEMENTS, fill_slice, work);
+        team->parallel_for(team, count, SLICE_ELEMENTS, fill_fill_slice, work);
 }
 
 void eddy_fill_view(eddy_kernel_team *team, const eddy_kernel_view *target, const void *element) {

@@ -50,7 +50,7 @@ static void make_plan(norm *work, family f, const eddy_kernel_call *call, const 
     }
 }
 
-static void run_slices(norm *work, int64_t count, int64_t grain, void (*slice)(void *, int64_t, int64_t)) {
+static void norm_run_slices(norm *work, int64_t count, int64_t grain, void (*slice)(void *, int64_t, int64_t)) {
     if (count <= grain)
         slice(work, 0, count);
     else
@@ -129,7 +129,7 @@ static eddy_norm_moments forward_moments(const norm *work, int64_t place, const 
     return moments;
 }
 
-static void forward_slice(void *context, int64_t first, int64_t last) {
+static void norm_forward_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
     const eddy_norm_plan *plan = &work->plan;
     bool is_kept = plan->element_count <= EDDY_NORM_CHUNK && !work->is_given;
@@ -266,8 +266,8 @@ static void forward_by_rows(norm *work) {
     work->means = after(work->call, weights_bytes(plan));
     work->scales = eddy_chunk_at(work->means, plan->compute, plan->place_count);
     int64_t grain = (place_grain(work) + NEIGHBOURS - 1) / NEIGHBOURS * NEIGHBOURS;
-    run_slices(work, plan->place_count, grain, statistics_slice);
-    run_slices(work, plan->element_count, eddy_max_i64(1, SLICE_ELEMENTS / plan->place_count), rows_slice);
+    norm_run_slices(work, plan->place_count, grain, statistics_slice);
+    norm_run_slices(work, plan->element_count, eddy_max_i64(1, SLICE_ELEMENTS / plan->place_count), rows_slice);
 }
 
 static void forward(norm *work, family f, const eddy_kernel_call *call, const eddy_kernel_view *weight,
@@ -284,7 +284,8 @@ static void forward(norm *work, family f, const eddy_kernel_call *call, const ed
         return;
     }
     eddy_norm_turn(&work->plan, 1, call->team, after(call, weights_bytes(&work->plan)));
-    run_slices(work, work->plan.place_count, place_grain(work), goes_direct(work, 2) ? direct_slice : forward_slice);
+    norm_run_slices(work, work->plan.place_count, place_grain(work),
+                    goes_direct(work, 2) ? direct_slice : norm_forward_slice);
     eddy_norm_turn_back(&work->plan, 1, call->team);
 }
 
@@ -356,7 +357,7 @@ static slopes place_slopes(const norm *work, int64_t place, const int64_t *offse
     return total;
 }
 
-static void backward_slice(void *context, int64_t first, int64_t last) {
+static void norm_backward_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
     const eddy_norm_plan *plan = &work->plan;
     bool is_kept = plan->element_count <= EDDY_NORM_CHUNK;
@@ -408,8 +409,8 @@ static void backward(family f, const eddy_kernel_call *call) {
     work.weights = call->workspace;
     gather(&call->views[2], work.plan.compute, work.plan.weight_count, 1, call->workspace);
     eddy_norm_turn(&work.plan, 2, call->team, after(call, weights_bytes(&work.plan)));
-    run_slices(&work, work.plan.place_count, place_grain(&work),
-               goes_direct(&work, 3) ? direct_back_slice : backward_slice);
+    norm_run_slices(&work, work.plan.place_count, place_grain(&work),
+                    goes_direct(&work, 3) ? direct_back_slice : norm_backward_slice);
     eddy_norm_turn_back(&work.plan, 2, call->team);
 }
 
@@ -540,10 +541,10 @@ static void backward_weight(family f, const eddy_kernel_call *call) {
         return;
     eddy_norm_turn(&work.plan, -1, call->team, after(call, partials_bytes(plan)));
     if (plan->place_count > 0 && plan->element_count > 0 && owns_weights(plan)) {
-        run_slices(&work, plan->place_count, place_grain(&work), weight_places);
+        norm_run_slices(&work, plan->place_count, place_grain(&work), weight_places);
     } else {
-        run_slices(&work, work.block_count, 1, weight_blocks);
-        run_slices(&work, plan->weight_count, SLICE_ELEMENTS / work.block_count, add_blocks);
+        norm_run_slices(&work, work.block_count, 1, weight_blocks);
+        norm_run_slices(&work, plan->weight_count, SLICE_ELEMENTS / work.block_count, add_blocks);
     }
     store_weights(&work, &call->views[2]);
 }
@@ -607,7 +608,7 @@ WORKSPACES(batch_norm, BATCH)
 #define batch_norm_training_workspace batch_norm_workspace
 
 /* Twice as much in f64. */
-static int64_t cost(const eddy_kernel_call *call) {
+static int64_t norm_cost(const eddy_kernel_call *call) {
     const eddy_kernel_view *x = &call->views[0];
     int64_t element_ps = call->kernel->cost_element_ps * (x->dtype == EDDY_F64 ? 2 : 1);
     return call->kernel->cost_base_ps + element_ps * eddy_view_count(x);
@@ -619,7 +620,7 @@ static int64_t cost(const eddy_kernel_call *call) {
                                           .workspace = label##_workspace,                                              \
                                           .cost_base_ps = 150000,                                                      \
                                           .cost_element_ps = element_ps,                                               \
-                                          .cost = cost};
+                                          .cost = norm_cost};
 
 KERNEL(layer_norm, 520)
 KERNEL(layer_norm_backward, 800)

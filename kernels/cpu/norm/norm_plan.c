@@ -104,7 +104,7 @@ size_t eddy_norm_turn_bytes(const eddy_norm_plan *plan) {
 }
 
 /* Describes the operand as it lies and as it will lie: the dims of places, then those of elements. */
-static void describe(const eddy_norm_plan *plan, int32_t operand, void *memory, eddy_norm_turned *turned) {
+static void norm_plan_describe(const eddy_norm_plan *plan, int32_t operand, void *memory, eddy_norm_turned *turned) {
     const eddy_walk *walks[] = {&plan->places, &plan->elements};
     const eddy_kernel_view *view = plan->views[operand];
     int32_t rank = 0;
@@ -136,7 +136,7 @@ void eddy_norm_turn(eddy_norm_plan *plan, int32_t output, eddy_kernel_team *team
         size_t bytes = turned_bytes(plan, o);
         if (bytes == 0)
             continue;
-        describe(plan, o, at, &plan->turned[o]);
+        norm_plan_describe(plan, o, at, &plan->turned[o]);
         at += bytes;
         if (o != output)
             eddy_copy_view(team, &plan->turned[o].there, &plan->turned[o].here);

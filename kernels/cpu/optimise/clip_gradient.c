@@ -116,7 +116,7 @@ static void scale_slices(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void run_slices(clip *work, int64_t slices, void (*slice)(void *, int64_t, int64_t)) {
+static void clip_gradient_run_slices(clip *work, int64_t slices, void (*slice)(void *, int64_t, int64_t)) {
     if (slices <= 1)
         slice(work, 0, slices);
     else
@@ -124,11 +124,11 @@ static void run_slices(clip *work, int64_t slices, void (*slice)(void *, int64_t
 }
 
 /* The norm may be absent, and is a view either way. */
-static void run(const eddy_kernel_call *call) {
+static void clip_gradient_run(const eddy_kernel_call *call) {
     const eddy_attributes_clip_grad_norm *attributes = call->attributes;
     clip work = {.call = call, .items = call->view_count - 1, .sums = call->workspace};
     int64_t slices = slice_count(call, work.items);
-    run_slices(&work, slices, sum_slices);
+    clip_gradient_run_slices(&work, slices, sum_slices);
     double squares = 0;
     for (int64_t i = 0; i < slices; i++)
         squares += work.sums[i];
@@ -138,15 +138,15 @@ static void run(const eddy_kernel_call *call) {
         eddy_chunk_store(target->dtype, target->data, 1, EDDY_F64, &norm, 1);
     work.scale = attributes->max_norm / (norm + 1e-6);
     if (!(work.scale >= 1)) /* NaN too: it shows */
-        run_slices(&work, slices, scale_slices);
+        clip_gradient_run_slices(&work, slices, scale_slices);
 }
 
-static size_t workspace(const eddy_kernel_call *call) {
+static size_t clip_gradient_workspace(const eddy_kernel_call *call) {
     return (size_t)slice_count(call, call->view_count - 1) * sizeof(double);
 }
 
 /* Picoseconds: twice through the memory. */
-static int64_t cost(const eddy_kernel_call *call) {
+static int64_t clip_gradient_cost(const eddy_kernel_call *call) {
     int64_t elements = 0;
     for (int32_t i = 0; i < call->view_count - 1; i++)
         elements += eddy_view_count(&call->views[i]);
@@ -154,8 +154,8 @@ static int64_t cost(const eddy_kernel_call *call) {
 }
 
 const eddy_kernel eddy_cpu_clip_grad_norm = {.name = "clip_grad_norm",
-                                             .run = run,
-                                             .workspace = workspace,
+                                             .run = clip_gradient_run,
+                                             .workspace = clip_gradient_workspace,
                                              .cost_base_ps = 100000,
                                              .cost_element_ps = 600,
-                                             .cost = cost};
+                                             .cost = clip_gradient_cost};

@@ -99,7 +99,7 @@ static void step_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void run(step *work) {
+static void optimise_run(step *work) {
     work->blocks = eddy_cpu_optimise_blocks();
     int64_t total = 0;
     for (int32_t item = 0; item < work->items; item++)
@@ -114,7 +114,7 @@ static void sgd_run(const eddy_kernel_call *call) {
     const eddy_attributes_sgd_step *attributes = call->attributes;
     step work = {.call = call, .items = call->view_count / 2, .lists = 2};
     work.sgd = (eddy_sgd_numbers){.lr = attributes->lr, .weight_decay = attributes->weight_decay};
-    run(&work);
+    optimise_run(&work);
 }
 
 static void momentum_run(const eddy_kernel_call *call) {
@@ -124,7 +124,7 @@ static void momentum_run(const eddy_kernel_call *call) {
                                             .momentum = attributes->momentum,
                                             .weight_decay = attributes->weight_decay,
                                             .nesterov = attributes->nesterov};
-    run(&work);
+    optimise_run(&work);
 }
 
 static void adam(const eddy_kernel_call *call, bool is_decoupled) {
@@ -140,7 +140,7 @@ static void adam(const eddy_kernel_call *call, bool is_decoupled) {
                                     .shrink = is_decoupled ? 1 - attributes->lr * attributes->weight_decay : 1,
                                     .step_size = attributes->lr / (1 - pow(attributes->beta1, advanced)),
                                     .root_of_bias2 = sqrt(1 - pow(attributes->beta2, advanced))};
-    run(&work);
+    optimise_run(&work);
     *steps += 1;
 }
 
@@ -153,7 +153,7 @@ static void adamw_run(const eddy_kernel_call *call) {
 }
 
 /* Picoseconds: memory traffic of the whole list, which the largest operand alone does not show. */
-static int64_t cost(const eddy_kernel_call *call) {
+static int64_t optimise_cost(const eddy_kernel_call *call) {
     int64_t elements = 0;
     for (int32_t o = 0; o < call->view_count; o++)
         elements += eddy_view_count(&call->views[o]);
@@ -161,10 +161,13 @@ static int64_t cost(const eddy_kernel_call *call) {
 }
 
 const eddy_kernel eddy_cpu_sgd_step = {
-    .name = "sgd_step", .run = sgd_run, .cost_base_ps = 100000, .cost_element_ps = 300, .cost = cost};
-const eddy_kernel eddy_cpu_sgd_momentum_step = {
-    .name = "sgd_momentum_step", .run = momentum_run, .cost_base_ps = 100000, .cost_element_ps = 450, .cost = cost};
+    .name = "sgd_step", .run = sgd_run, .cost_base_ps = 100000, .cost_element_ps = 300, .cost = optimise_cost};
+const eddy_kernel eddy_cpu_sgd_momentum_step = {.name = "sgd_momentum_step",
+                                                .run = momentum_run,
+                                                .cost_base_ps = 100000,
+                                                .cost_element_ps = 450,
+                                                .cost = optimise_cost};
 const eddy_kernel eddy_cpu_adam_step = {
-    .name = "adam_step", .run = adam_run, .cost_base_ps = 100000, .cost_element_ps = 600, .cost = cost};
+    .name = "adam_step", .run = adam_run, .cost_base_ps = 100000, .cost_element_ps = 600, .cost = optimise_cost};
 const eddy_kernel eddy_cpu_adamw_step = {
-    .name = "adamw_step", .run = adamw_run, .cost_base_ps = 100000, .cost_element_ps = 600, .cost = cost};
+    .name = "adamw_step", .run = adamw_run, .cost_base_ps = 100000, .cost_element_ps = 600, .cost = optimise_cost};

@@ -227,7 +227,7 @@ static bool is_repeated(const interpolation *p, int64_t oh) {
     return !p->is_bilinear && p->line_bytes > 0 && oh > 0 && p->rows[oh].low == p->rows[oh - 1].low;
 }
 
-static void forward_slice(void *context, int64_t begin, int64_t end) {
+static void interpolate_forward_slice(void *context, int64_t begin, int64_t end) {
     const interpolation *p = context;
     int64_t channels = p->by_channels ? 1 : p->large.channels;
     for (int64_t line = begin; line < end; line++) {
@@ -251,7 +251,7 @@ static void interpolate_run(const eddy_kernel_call *call) {
     make(&p, call, &call->views[0], &call->views[1]);
     const eddy_image *out = &p.large;
     p.is_doubled = !p.is_bilinear && are_doubled(p.columns, p.small.width, out->width);
-    run_lines(&p, out, forward_slice);
+    run_lines(&p, out, interpolate_forward_slice);
 }
 
 /* ---- backward ---- */
@@ -334,7 +334,7 @@ static void gather_channels(const interpolation *p, int64_t n, int64_t c, int64_
     eddy_chunk_store(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->channel_stride, p->compute, &sum, count);
 }
 
-static void backward_slice(void *context, int64_t begin, int64_t end) {
+static void interpolate_backward_slice(void *context, int64_t begin, int64_t end) {
     const interpolation *p = context;
     const eddy_image *dx = &p->small;
     int64_t channels = p->by_channels ? 1 : dx->channels;
@@ -357,7 +357,7 @@ static void interpolate_backward_run(const eddy_kernel_call *call) {
     if (eddy_view_count(&call->views[1]) == 0)
         return;
     make(&p, call, &call->views[1], &call->views[0]);
-    run_lines(&p, &p.small, backward_slice);
+    run_lines(&p, &p.small, interpolate_backward_slice);
 }
 
 static size_t interpolate_workspace(const eddy_kernel_call *call) {

@@ -328,32 +328,32 @@ static bool is_for_library(const pool *p) {
     return !p->averages || p->in_sequence;
 }
 
-static bool run_library(const pool *p) {
+static bool pool_run_library(const pool *p) {
     eddy_pool_request request = request_of(p);
     return is_for_library(p) && eddy_pool_library_run(&request, p->call);
 }
 
-static size_t workspace_of(const pool *p) {
+static size_t pool_workspace_of(const pool *p) {
     eddy_pool_request request = request_of(p);
     return is_for_library(p) ? eddy_pool_library_workspace(&request) : 0;
 }
 
-static bool start_library(const pool *p) {
+static bool pool_start_library(const pool *p) {
     eddy_pool_request request = request_of(p);
     return is_for_library(p) && eddy_pool_library_start(&request);
 }
 #else
-static bool run_library(const pool *p) {
+static bool pool_run_library(const pool *p) {
     (void)p;
     return false;
 }
 
-static size_t workspace_of(const pool *p) {
+static size_t pool_workspace_of(const pool *p) {
     (void)p;
     return 0;
 }
 
-static bool start_library(const pool *p) {
+static bool pool_start_library(const pool *p) {
     (void)p;
     return false;
 }
@@ -363,20 +363,20 @@ static void max_pool2d_run(const eddy_kernel_call *call) {
     pool p = {0};
     make_pool(&p, call, call->attributes);
     choose_block(&p);
-    if (!run_library(&p))
+    if (!pool_run_library(&p))
         run_pool(&p);
 }
 
 static size_t max_pool2d_workspace(const eddy_kernel_call *call) {
     pool p = {0};
     make_pool(&p, call, call->attributes);
-    return workspace_of(&p);
+    return pool_workspace_of(&p);
 }
 
 static bool max_pool2d_start(const eddy_kernel_call *call) {
     pool p = {0};
     make_pool(&p, call, call->attributes);
-    return start_library(&p);
+    return pool_start_library(&p);
 }
 
 static void max_pool2d_with_indices_run(const eddy_kernel_call *call) {
@@ -426,7 +426,7 @@ static void average(const eddy_kernel_call *call, const eddy_attributes_pool *at
         return;
     }
     choose_block(&p);
-    if (!run_library(&p))
+    if (!pool_run_library(&p))
         run_pool(&p);
 }
 
@@ -434,7 +434,7 @@ static size_t average_workspace(const eddy_kernel_call *call, const eddy_attribu
     pool p;
     make_average(&p, call, attributes);
     if (!is_mean(&p))
-        return workspace_of(&p);
+        return pool_workspace_of(&p);
     eddy_attributes_reduce axes;
     eddy_kernel_call mean = mean_call(call, &axes);
     return eddy_cpu_mean.workspace(&mean);
@@ -443,7 +443,7 @@ static size_t average_workspace(const eddy_kernel_call *call, const eddy_attribu
 static bool average_start(const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
     pool p;
     make_average(&p, call, attributes);
-    return !is_mean(&p) && start_library(&p);
+    return !is_mean(&p) && pool_start_library(&p);
 }
 
 static void avg_pool2d_run(const eddy_kernel_call *call) {
@@ -471,7 +471,7 @@ static bool adaptive_avg_pool2d_start(const eddy_kernel_call *call) {
 }
 
 /* Each element of each window. */
-static int64_t cost(const eddy_kernel_call *call) {
+static int64_t pool_cost(const eddy_kernel_call *call) {
     const eddy_attributes_pool *attributes = call->attributes;
     int64_t window = attributes->kernel_size.height * attributes->kernel_size.width;
     return call->kernel->cost_base_ps +
@@ -484,19 +484,19 @@ const eddy_kernel eddy_cpu_max_pool2d = {.name = "max_pool2d",
                                          .start = max_pool2d_start,
                                          .cost_base_ps = 100000,
                                          .cost_element_ps = 700,
-                                         .cost = cost};
+                                         .cost = pool_cost};
 const eddy_kernel eddy_cpu_max_pool2d_with_indices = {.name = "max_pool2d_with_indices",
                                                       .run = max_pool2d_with_indices_run,
                                                       .cost_base_ps = 100000,
                                                       .cost_element_ps = 600,
-                                                      .cost = cost};
+                                                      .cost = pool_cost};
 const eddy_kernel eddy_cpu_avg_pool2d = {.name = "avg_pool2d",
                                          .run = avg_pool2d_run,
                                          .workspace = avg_pool2d_workspace,
                                          .start = avg_pool2d_start,
                                          .cost_base_ps = 100000,
                                          .cost_element_ps = 700,
-                                         .cost = cost};
+                                         .cost = pool_cost};
 /* Windows overlap little: some two visits of each element of the larger of the two. */
 const eddy_kernel eddy_cpu_adaptive_avg_pool2d = {.name = "adaptive_avg_pool2d",
                                                   .run = adaptive_avg_pool2d_run,

@@ -252,7 +252,7 @@ static bool begin(pool_library *work, const eddy_pool_request *request) {
     return true;
 }
 
-static size_t workspace_of(const pool_library *work) {
+static size_t pool_library_workspace_of(const pool_library *work) {
     return (size_t)work->parts * work->scratch_bytes;
 }
 
@@ -261,12 +261,13 @@ size_t eddy_pool_library_workspace(const eddy_pool_request *request) {
     if (!begin(&work, request))
         return 0;
     end(&work);
-    return workspace_of(&work);
+    return pool_library_workspace_of(&work);
 }
 
 /* ---- running ---- */
 
-static bool run_slice(const pool_library *work, int64_t number, void *scratch, const eddy_dnnl_turn *turn) {
+static bool pool_library_run_slice(const pool_library *work, int64_t number, void *scratch,
+                                   const eddy_dnnl_turn *turn) {
     eddy_conv_slice slice = eddy_conv_slice_of(&work->cut, number);
     const pool_prepared *p = work->prepared[eddy_conv_kind_of(&work->kinds, &slice)];
     const eddy_image *image = &work->x;
@@ -281,14 +282,14 @@ static bool run_slice(const pool_library *work, int64_t number, void *scratch, c
     return eddy_dnnl_execute(&call, p->pooling, turn);
 }
 
-static void run_parts(void *context, int64_t begin, int64_t end) {
+static void pool_library_run_parts(void *context, int64_t begin, int64_t end) {
     pool_library *work = context;
     eddy_dnnl_turn turn;
     bool is_good = eddy_dnnl_turn_begin(&turn);
     for (int64_t part = begin; part < end; part++)
         for (int64_t i = part * work->cut.slices / work->parts; i < (part + 1) * work->cut.slices / work->parts; i++)
             is_good = is_good && !eddy_load_relaxed(&work->has_failed) &&
-                      run_slice(work, i, work->scratch + (size_t)part * work->scratch_bytes, &turn);
+                      pool_library_run_slice(work, i, work->scratch + (size_t)part * work->scratch_bytes, &turn);
     eddy_dnnl_turn_end(&turn);
     if (!is_good)
         eddy_store_relaxed(&work->has_failed, true);
@@ -299,12 +300,12 @@ bool eddy_pool_library_run(const eddy_pool_request *request, const eddy_kernel_c
     if (!begin(&work, request))
         return false;
     bool is_done = false;
-    if (workspace_of(&work) <= call->workspace_bytes) {
+    if (pool_library_workspace_of(&work) <= call->workspace_bytes) {
         work.scratch = call->workspace;
         if (work.parts > 1)
-            call->team->parallel_for(call->team, work.parts, 1, run_parts, &work);
+            call->team->parallel_for(call->team, work.parts, 1, pool_library_run_parts, &work);
         else
-            run_parts(&work, 0, 1);
+            pool_library_run_parts(&work, 0, 1);
         is_done = !eddy_load_relaxed(&work.has_failed);
     }
     end(&work);
@@ -347,12 +348,12 @@ static void start_one(bool averages, bool is_last) {
     eddy_memory_release(memory, bytes, EDDY_MEMORY_CACHE);
 }
 
-static void start(void) {
+static void pool_library_start(void) {
     for (int way = 0; way < 4; way++)
         start_one(way % 2, way / 2);
 }
 
 bool eddy_pool_library_start(const eddy_pool_request *request) {
     static eddy_dnnl_start state = EDDY_DNNL_START;
-    return is_served(request) && eddy_dnnl_start_once(&state, start);
+    return is_served(request) && eddy_dnnl_start_once(&state, pool_library_start);
 }

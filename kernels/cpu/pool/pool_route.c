@@ -223,7 +223,7 @@ static size_t max_pool2d_backward_from_x_workspace(const eddy_kernel_call *call)
 }
 
 /* Each element of each window, and each of dx. */
-static int64_t cost(const eddy_kernel_call *call) {
+static int64_t pool_route_cost(const eddy_kernel_call *call) {
     const eddy_attributes_pool *attributes = call->attributes;
     int64_t window = attributes->kernel_size.height * attributes->kernel_size.width;
     return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[2]), 100) +
@@ -235,4 +235,4 @@ const eddy_kernel eddy_cpu_max_pool2d_backward_from_x = {.name = "max_pool2d_bac
                                                          .workspace = max_pool2d_backward_from_x_workspace,
                                                          .cost_base_ps = 100000,
                                                          .cost_element_ps = 200,
-                                                         .cost = cost};
+                                                         .cost = pool_route_cost};

@@ -146,7 +146,7 @@ static void decide_stretches(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void run(const eddy_kernel_call *call, decision *work) {
+static void dropout_run_of(const eddy_kernel_call *call, decision *work) {
     work->call = call;
     work->in = &call->views[0];
     work->out = &call->views[1];
@@ -173,7 +173,7 @@ static void run(const eddy_kernel_call *call, decision *work) {
 static void dropout_run(const eddy_kernel_call *call) {
     const eddy_attributes_dropout *attributes = call->attributes;
     decision work = {.seed = attributes->seed, .counter = attributes->counter, .p = attributes->p, .decide = drop};
-    run(call, &work);
+    dropout_run_of(call, &work);
 }
 
 static void dropout_backward_run(const eddy_kernel_call *call) {
@@ -182,13 +182,13 @@ static void dropout_backward_run(const eddy_kernel_call *call) {
                      .counter = (uint64_t)attributes->counter,
                      .p = attributes->p,
                      .decide = drop};
-    run(call, &work);
+    dropout_run_of(call, &work);
 }
 
 static void bernoulli_run(const eddy_kernel_call *call) {
     const eddy_attributes_random *attributes = call->attributes;
     decision work = {.seed = attributes->seed, .counter = attributes->counter, .decide = toss};
-    run(call, &work);
+    dropout_run_of(call, &work);
 }
 
 const eddy_kernel eddy_cpu_dropout = {

@@ -226,7 +226,7 @@ static void draw_slice(void *context, int64_t begin, int64_t end) {
         draw_again(work, row, eddy_min_i64(work->side, end - row), sums, &u);
 }
 
-static void prepare(multinomial *work, const eddy_kernel_call *call) {
+static void multinomial_prepare(multinomial *work, const eddy_kernel_call *call) {
     *work =
         (multinomial){.call = call, .attributes = call->attributes, .weights = &call->views[0], .out = &call->views[1]};
     work->rows = work->weights->rank == 2 ? work->weights->shape[0] : 1;
@@ -238,7 +238,7 @@ static void prepare(multinomial *work, const eddy_kernel_call *call) {
 
 static void multinomial_run(const eddy_kernel_call *call) {
     multinomial work;
-    prepare(&work, call);
+    multinomial_prepare(&work, call);
     if (work.attributes->count == 0)
         return;
     if (work.rows <= work.grain)
@@ -249,7 +249,7 @@ static void multinomial_run(const eddy_kernel_call *call) {
 
 static size_t multinomial_workspace(const eddy_kernel_call *call) {
     multinomial work;
-    prepare(&work, call);
+    multinomial_prepare(&work, call);
     int64_t slices = (work.rows + work.grain - 1) / work.grain;
     return work.attributes->replacement ? (size_t)(slices * work.side * work.classes) * sizeof(double)
                                         : (size_t)(work.rows * work.attributes->count) * sizeof(candidate);
@@ -258,7 +258,7 @@ static size_t multinomial_workspace(const eddy_kernel_call *call) {
 /* A walk through the weights, and draws that search. */
 static int64_t multinomial_cost(const eddy_kernel_call *call) {
     multinomial work;
-    prepare(&work, call);
+    multinomial_prepare(&work, call);
     int64_t element_ps = work.attributes->replacement ? 1200 : 5000;
     return 100000 + work.rows * (work.classes * element_ps + work.attributes->count * 20000);
 }

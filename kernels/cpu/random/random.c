@@ -46,7 +46,7 @@ static void make(const random_fill *work, int64_t first, numbers *made) {
     }
 }
 
-static void fill_slice(void *context, int64_t begin, int64_t end) {
+static void random_fill_slice(void *context, int64_t begin, int64_t end) {
     const random_fill *work = context;
     eddy_dtype dtype = work->out->dtype, compute = dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32;
     int64_t batch = (dtype == EDDY_F64 ? 2 : 4) * EDDY_RANDOM_BLOCKS, stride = eddy_walk_inner_stride(&work->walk, 0);
@@ -65,7 +65,7 @@ static void fill_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void run(const eddy_kernel_call *call, bool is_normal) {
+static void random_run(const eddy_kernel_call *call, bool is_normal) {
     random_fill work = {.out = &call->views[0], .attributes = call->attributes, .is_normal = is_normal};
     int64_t count = eddy_view_count(work.out);
     if (count == 0)
@@ -74,17 +74,17 @@ static void run(const eddy_kernel_call *call, bool is_normal) {
     eddy_walk_add(&work.walk, work.out->strides, 1);
     eddy_walk_collapse(&work.walk);
     if (count <= SLICE_ELEMENTS)
-        fill_slice(&work, 0, count);
+        random_fill_slice(&work, 0, count);
     else
-        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, fill_slice, &work);
+        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, random_fill_slice, &work);
 }
 
 static void rand_run(const eddy_kernel_call *call) {
-    run(call, false);
+    random_run(call, false);
 }
 
 static void randn_run(const eddy_kernel_call *call) {
-    run(call, true);
+    random_run(call, true);
 }
 
 /* An exactly uniform number below `bound` for step `step`, whose Philox block is `words` (D. Lemire, "Fast random integer

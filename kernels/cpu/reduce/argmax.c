@@ -163,7 +163,7 @@ static void join_splits(const search *work) {
     }
 }
 
-static void run(const eddy_kernel_call *call, eddy_attributes_reduce attributes, bool is_min) {
+static void argmax_run_of(const eddy_kernel_call *call, eddy_attributes_reduce attributes, bool is_min) {
     /* Set one by one: a plan is too large to be cleared for nothing. */
     search work;
     work.is_min = is_min;
@@ -182,22 +182,22 @@ static void run(const eddy_kernel_call *call, eddy_attributes_reduce attributes,
         join_splits(&work);
 }
 
-static size_t workspace(const eddy_kernel_call *call, eddy_attributes_reduce attributes) {
+static size_t argmax_workspace(const eddy_kernel_call *call, eddy_attributes_reduce attributes) {
     eddy_reduce_plan plan;
     eddy_reduce_plan_init(&plan, call, attributes, eddy_chunk_compute_dtype(call->views[0].dtype));
     return plan.splits == 1 ? 0 : (size_t)(plan.units * plan.splits) * sizeof(found);
 }
 
 static void argmax_run(const eddy_kernel_call *call) {
-    run(call, *(const eddy_attributes_reduce *)call->attributes, false);
+    argmax_run_of(call, *(const eddy_attributes_reduce *)call->attributes, false);
 }
 
 static void argmin_run(const eddy_kernel_call *call) {
-    run(call, *(const eddy_attributes_reduce *)call->attributes, true);
+    argmax_run_of(call, *(const eddy_attributes_reduce *)call->attributes, true);
 }
 
 static size_t axes_workspace(const eddy_kernel_call *call) {
-    return workspace(call, *(const eddy_attributes_reduce *)call->attributes);
+    return argmax_workspace(call, *(const eddy_attributes_reduce *)call->attributes);
 }
 
 /* One axis, which a tensor of rank 0 lacks. */
@@ -208,15 +208,15 @@ static eddy_attributes_reduce one_axis(const eddy_kernel_call *call) {
 }
 
 static void max_dim_run(const eddy_kernel_call *call) {
-    run(call, one_axis(call), false);
+    argmax_run_of(call, one_axis(call), false);
 }
 
 static void min_dim_run(const eddy_kernel_call *call) {
-    run(call, one_axis(call), true);
+    argmax_run_of(call, one_axis(call), true);
 }
 
 static size_t axis_workspace(const eddy_kernel_call *call) {
-    return workspace(call, one_axis(call));
+    return argmax_workspace(call, one_axis(call));
 }
 
 const eddy_kernel eddy_cpu_argmax = {

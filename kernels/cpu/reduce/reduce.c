@@ -427,7 +427,7 @@ static recipe truth(const eddy_reduce_op *table, double identity) {
     return (recipe){.dtype = EDDY_BOOL, .element = EDDY_BOOL, .op = &table[EDDY_REDUCE_TRUTH], .identity = identity};
 }
 
-static void run(const eddy_kernel_call *call, recipe how) {
+static void reduce_run(const eddy_kernel_call *call, recipe how) {
     /* Set one by one: a plan is too large to be cleared for nothing. */
     reduction work;
     work.recipe = how;
@@ -448,7 +448,7 @@ static void run(const eddy_kernel_call *call, recipe how) {
 }
 
 /* The cuts follow from the shape, whatever is computed. */
-static size_t workspace(const eddy_kernel_call *call) {
+static size_t reduce_workspace(const eddy_kernel_call *call) {
     eddy_attributes_reduce attributes;
     memcpy(&attributes, call->attributes, sizeof(attributes));
     eddy_reduce_plan plan;
@@ -457,7 +457,7 @@ static size_t workspace(const eddy_kernel_call *call) {
 }
 
 static void sum_run(const eddy_kernel_call *call) {
-    run(call, plain(call, eddy_cpu_reduce_blocks()->sum, 0));
+    reduce_run(call, plain(call, eddy_cpu_reduce_blocks()->sum, 0));
 }
 
 static void divide_by_count(const reduction *work, partial *whole, int64_t columns) {
@@ -472,7 +472,7 @@ static void divide_by_count(const reduction *work, partial *whole, int64_t colum
 static void mean_run(const eddy_kernel_call *call) {
     recipe how = plain(call, eddy_cpu_reduce_blocks()->sum, 0);
     how.finish = divide_by_count;
-    run(call, how);
+    reduce_run(call, how);
 }
 
 /* f32 and shorter in f64: every multiplication's error is in the product, whatever the tree, and a part may overflow where the
@@ -480,25 +480,25 @@ static void mean_run(const eddy_kernel_call *call) {
 static void prod_run(const eddy_kernel_call *call) {
     const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
     bool is_float = eddy_dtype_is_float(call->views[0].dtype);
-    run(call, is_float ? wide(call, blocks->wide_prod, 1) : plain(call, blocks->prod, 1));
+    reduce_run(call, is_float ? wide(call, blocks->wide_prod, 1) : plain(call, blocks->prod, 1));
 }
 
 static void max_run(const eddy_kernel_call *call) {
     const eddy_reduce_op *table = eddy_cpu_reduce_blocks()->max;
-    run(call, call->views[0].dtype == EDDY_BOOL ? truth(table, 0) : plain(call, table, 0));
+    reduce_run(call, call->views[0].dtype == EDDY_BOOL ? truth(table, 0) : plain(call, table, 0));
 }
 
 static void min_run(const eddy_kernel_call *call) {
     const eddy_reduce_op *table = eddy_cpu_reduce_blocks()->min;
-    run(call, call->views[0].dtype == EDDY_BOOL ? truth(table, 0) : plain(call, table, 0));
+    reduce_run(call, call->views[0].dtype == EDDY_BOOL ? truth(table, 0) : plain(call, table, 0));
 }
 
 static void any_run(const eddy_kernel_call *call) {
-    run(call, truth(eddy_cpu_reduce_blocks()->max, 0));
+    reduce_run(call, truth(eddy_cpu_reduce_blocks()->max, 0));
 }
 
 static void all_run(const eddy_kernel_call *call) {
-    run(call, truth(eddy_cpu_reduce_blocks()->min, 1));
+    reduce_run(call, truth(eddy_cpu_reduce_blocks()->min, 1));
 }
 
 /* f32 and shorter are summed up in f64 as well, where the mean of a block of equal elements is exact and their variance 0.
@@ -530,13 +530,13 @@ static void divide_squares_and_root(const reduction *work, partial *whole, int64
 static void var_run(const eddy_kernel_call *call) {
     recipe how = variance(call);
     how.finish = divide_squares;
-    run(call, how);
+    reduce_run(call, how);
 }
 
 static void std_run(const eddy_kernel_call *call) {
     recipe how = variance(call);
     how.finish = divide_squares_and_root;
-    run(call, how);
+    reduce_run(call, how);
 }
 
 static void take_root(const reduction *work, partial *whole, int64_t columns) {
@@ -569,7 +569,7 @@ static void norm_run(const eddy_kernel_call *call) {
                        .parameter = p,
                        .finish = take_root};
     }
-    run(call, how);
+    reduce_run(call, how);
 }
 
 /* log of the sum of e^x, where max stands for x that are not subtracted from an infinite one: see reduce_block.c. */
@@ -593,7 +593,7 @@ static void logsumexp_run(const eddy_kernel_call *call) {
     how.pair = &blocks->log_sum_exp[type];
     how.pair_sum = &blocks->sum[type];
     how.finish = add_log;
-    run(call, how);
+    reduce_run(call, how);
 }
 
 /* ---- costs ---- */
@@ -608,7 +608,7 @@ static int64_t norm_cost(const eddy_kernel_call *call) {
 #define REDUCTION(name_, element)                                                                                      \
     const eddy_kernel eddy_cpu_##name_ = {.name = #name_,                                                              \
                                           .run = name_##_run,                                                          \
-                                          .workspace = workspace,                                                      \
+                                          .workspace = reduce_workspace,                                               \
                                           .cost_base_ps = 150000,                                                      \
                                           .cost_element_ps = element};
 
@@ -623,4 +623,4 @@ REDUCTION(var, 250)
 REDUCTION(std, 250)
 REDUCTION(logsumexp, 800)
 const eddy_kernel eddy_cpu_norm = {
-    .name = "norm", .run = norm_run, .workspace = workspace, .cost_base_ps = 150000, .cost = norm_cost};
+    .name = "norm", .run = norm_run, .workspace = reduce_workspace, .cost_base_ps = 150000, .cost = norm_cost};

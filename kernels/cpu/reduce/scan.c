@@ -249,8 +249,8 @@ static void scan_cut_lines(const eddy_kernel_call *call, scan *work) {
 
 /* ---- the kernels ---- */
 
-static void run_slices(const eddy_kernel_call *call, int64_t tasks, int64_t task_elements,
-                       void (*slice)(void *, int64_t, int64_t), void *work) {
+static void scan_run_slices(const eddy_kernel_call *call, int64_t tasks, int64_t task_elements,
+                            void (*slice)(void *, int64_t, int64_t), void *work) {
     int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / task_elements);
     if (tasks <= grain)
         slice(work, 0, tasks);
@@ -258,7 +258,7 @@ static void run_slices(const eddy_kernel_call *call, int64_t tasks, int64_t task
         call->team->parallel_for(call->team, tasks, grain, slice, work);
 }
 
-static void run(const eddy_kernel_call *call, bool is_sum) {
+static void scan_run(const eddy_kernel_call *call, bool is_sum) {
     if (eddy_view_count(&call->views[0]) == 0)
         return;
     /* Set one by one: a walk is too large to be cleared for nothing. */
@@ -277,23 +277,23 @@ static void run(const eddy_kernel_call *call, bool is_sum) {
         work.nothing.i64 = !is_sum;
     }
     if (work.columns > 0)
-        run_slices(call, work.line_count * work.panels, work.count * eddy_min_i64(EDDY_SCAN_COLUMNS, work.columns),
-                   panel_slice, &work);
+        scan_run_slices(call, work.line_count * work.panels, work.count * eddy_min_i64(EDDY_SCAN_COLUMNS, work.columns),
+                        panel_slice, &work);
     else if (!is_sum || work.count <= EDDY_SCAN_BLOCK)
-        run_slices(call, (work.line_count + EDDY_SCAN_LINES - 1) / EDDY_SCAN_LINES, work.count * EDDY_SCAN_LINES,
-                   bundle_slice, &work);
+        scan_run_slices(call, (work.line_count + EDDY_SCAN_LINES - 1) / EDDY_SCAN_LINES, work.count * EDDY_SCAN_LINES,
+                        bundle_slice, &work);
     else if (is_cut(&work) && call->team->thread_count > 2)
         scan_cut_lines(call, &work);
     else
-        run_slices(call, work.line_count, work.count, line_slice, &work);
+        scan_run_slices(call, work.line_count, work.count, line_slice, &work);
 }
 
 static void cumsum_run(const eddy_kernel_call *call) {
-    run(call, true);
+    scan_run(call, true);
 }
 
 static void cumprod_run(const eddy_kernel_call *call) {
-    run(call, false);
+    scan_run(call, false);
 }
 
 static size_t cumsum_workspace(const eddy_kernel_call *call) {
@@ -371,7 +371,7 @@ static void backward_line(const backward *work, int64_t line) {
     }
 }
 
-static void backward_slice(void *context, int64_t begin, int64_t end) {
+static void scan_backward_slice(void *context, int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; line++)
         backward_line(context, line);
 }
@@ -381,7 +381,7 @@ static void cumprod_backward_run(const eddy_kernel_call *call) {
     if (eddy_view_count(&call->views[2]) == 0)
         return;
     backward_init(&work, call);
-    run_slices(call, work.line_count, work.count, backward_slice, &work);
+    scan_run_slices(call, work.line_count, work.count, scan_backward_slice, &work);
 }
 
 static size_t cumprod_backward_workspace(const eddy_kernel_call *call) {

@@ -104,7 +104,7 @@ static void direct_rows(const softmax *work, int64_t begin, int64_t end) {
     }
 }
 
-static void forward_slice(void *context, int64_t begin, int64_t end) {
+static void softmax_forward_slice(void *context, int64_t begin, int64_t end) {
     const softmax *work = context;
     if (work->direct_rows > 0) {
         direct_rows(work, begin, end);
@@ -119,7 +119,7 @@ static void forward_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void backward_slice(void *context, int64_t begin, int64_t end) {
+static void softmax_backward_slice(void *context, int64_t begin, int64_t end) {
     const softmax *work = context;
     eddy_softmax_chunk grads, outputs;
     eddy_walk_cursor cursor;
@@ -146,7 +146,7 @@ static int64_t direct_rows_of(const eddy_kernel_call *call, int32_t axis) {
     return is_direct ? eddy_max_i64(1, eddy_min_i64(EDDY_SOFTMAX_ROWS, EDDY_SOFTMAX_CHUNK / out->shape[axis])) : 0;
 }
 
-static void run(const eddy_kernel_call *call, bool is_log, void (*slice)(void *, int64_t, int64_t)) {
+static void softmax_run_of(const eddy_kernel_call *call, bool is_log, void (*slice)(void *, int64_t, int64_t)) {
     const eddy_attributes_axis *attributes = call->attributes;
     const eddy_kernel_view *out = &call->views[call->view_count - 1];
     if (eddy_view_count(out) == 0)
@@ -192,19 +192,19 @@ static void run(const eddy_kernel_call *call, bool is_log, void (*slice)(void *,
 }
 
 static void softmax_run(const eddy_kernel_call *call) {
-    run(call, false, forward_slice);
+    softmax_run_of(call, false, softmax_forward_slice);
 }
 
 static void log_softmax_run(const eddy_kernel_call *call) {
-    run(call, true, forward_slice);
+    softmax_run_of(call, true, softmax_forward_slice);
 }
 
 static void softmax_backward_run(const eddy_kernel_call *call) {
-    run(call, false, backward_slice);
+    softmax_run_of(call, false, softmax_backward_slice);
 }
 
 static void log_softmax_backward_run(const eddy_kernel_call *call) {
-    run(call, true, backward_slice);
+    softmax_run_of(call, true, softmax_backward_slice);
 }
 
 const eddy_kernel eddy_cpu_softmax = {

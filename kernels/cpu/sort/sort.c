@@ -245,7 +245,7 @@ static void sort_long_lines(const eddy_kernel_call *call, const sort *work) {
     }
 }
 
-static void run(const eddy_kernel_call *call, int32_t axis, bool is_descending) {
+static void sort_run_of(const eddy_kernel_call *call, int32_t axis, bool is_descending) {
     if (eddy_view_count(&call->views[call->view_count - 1]) == 0)
         return;
     sort work;
@@ -258,7 +258,7 @@ static void run(const eddy_kernel_call *call, int32_t axis, bool is_descending) 
         call->team->parallel_for(call->team, work.line_count, work.grain, sort_slice, &work);
 }
 
-static size_t workspace(const eddy_kernel_call *call, int32_t axis) {
+static size_t sort_workspace_of(const eddy_kernel_call *call, int32_t axis) {
     if (eddy_view_count(&call->views[call->view_count - 1]) == 0)
         return 0;
     sort work;
@@ -268,21 +268,21 @@ static size_t workspace(const eddy_kernel_call *call, int32_t axis) {
 
 static void sort_run(const eddy_kernel_call *call) {
     const eddy_attributes_sort *attributes = call->attributes;
-    run(call, attributes->axis, attributes->descending);
+    sort_run_of(call, attributes->axis, attributes->descending);
 }
 
 static size_t sort_workspace(const eddy_kernel_call *call) {
-    return workspace(call, ((const eddy_attributes_sort *)call->attributes)->axis);
+    return sort_workspace_of(call, ((const eddy_attributes_sort *)call->attributes)->axis);
 }
 
 /* topk's least are the largest unless the smallest are asked for. */
 static void topk_run(const eddy_kernel_call *call) {
     const eddy_attributes_topk *attributes = call->attributes;
-    run(call, attributes->axis, !attributes->smallest);
+    sort_run_of(call, attributes->axis, !attributes->smallest);
 }
 
 static size_t topk_workspace(const eddy_kernel_call *call) {
-    return workspace(call, ((const eddy_attributes_topk *)call->attributes)->axis);
+    return sort_workspace_of(call, ((const eddy_attributes_topk *)call->attributes)->axis);
 }
 
 static bool is_short(const eddy_kernel_view *in, int32_t axis) {
