@@ -1,10 +1,10 @@
 /* Tensors by name, as they come from a file and go to one. */
-#ifndef EDDY_INTERPRETER_ARCHIVE_H
-#define EDDY_INTERPRETER_ARCHIVE_H
+#ifndef EDDY_EXCHANGE_ARCHIVE_H
+#define EDDY_EXCHANGE_ARCHIVE_H
 
 #include <base/call_site.h>
 #include <eddy/file.h>
-#include <interpreter/file.h>
+#include <exchange/file.h>
 #include <stdbool.h>
 
 /* An empty archive. NULL with the error recorded. */

@@ -1,4 +1,4 @@
-#include <interpreter/file.h>
+#include <exchange/file.h>
 
 #include <base/atomic.h>
 #include <base/dtype.h>

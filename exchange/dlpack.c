@@ -5,7 +5,7 @@
 #include <base/memory.h>
 #include <base/status.h>
 #include <eddy/gradient.h>
-#include <interpreter/dlpack_abi.h>
+#include <exchange/dlpack_abi.h>
 #include <interpreter/host.h>
 #include <interpreter/tensor.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* DLPack's structs (dlpack.h of version 1.0; the unversioned one has been the same since 0.2), declared here because Debian 12 has
  * version 0.6 only. Their layout never changes within a major version. */
-#ifndef EDDY_INTERPRETER_DLPACK_ABI_H
-#define EDDY_INTERPRETER_DLPACK_ABI_H
+#ifndef EDDY_EXCHANGE_DLPACK_ABI_H
+#define EDDY_EXCHANGE_DLPACK_ABI_H
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 #ifndef EDDY_TESTS_FILES_H
 #define EDDY_TESTS_FILES_H
 
-#include "calls.h"
+#include "../interpreter/calls.h"
 
 #include <dirent.h>
 #include <eddy/file.h>

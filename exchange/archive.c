@@ -1,4 +1,4 @@
-#include <interpreter/archive.h>
+#include <exchange/archive.h>
 
 #include <base/memory.h>
 #include <base/status.h>

@@ -1,10 +1,10 @@
 /* Memory shared by DLPack: what is said of it, how long it lives, what is refused. */
-#include "calls.h"
+#include "../interpreter/calls.h"
 
 #include <eddy/dlpack.h>
 #include <eddy/gradient.h>
 #include <eddy/ops.h>
-#include <interpreter/dlpack_abi.h>
+#include <exchange/dlpack_abi.h>
 #include <interpreter/host.h>
 #include <pthread.h>
 #include <stdio.h>

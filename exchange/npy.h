@@ -1,8 +1,8 @@
 /* One array as numpy writes it, in a file of its own or as a part of one. */
-#ifndef EDDY_INTERPRETER_NPY_H
-#define EDDY_INTERPRETER_NPY_H
+#ifndef EDDY_EXCHANGE_NPY_H
+#define EDDY_EXCHANGE_NPY_H
 
-#include <interpreter/file.h>
+#include <exchange/file.h>
 
 EDDY_MUST_USE eddy_status eddy_npy_write(eddy_file *file, eddy_tensor *tensor);
 /* NULL with the error recorded. What comes behind the array stays unread. */

@@ -2,8 +2,8 @@
  *
  * What is written goes to a name of its own beside the target, to the disk, and then to its place in one step: who reads, and who
  * comes after a crash, finds the old file or the new one. */
-#ifndef EDDY_INTERPRETER_FILE_H
-#define EDDY_INTERPRETER_FILE_H
+#ifndef EDDY_EXCHANGE_FILE_H
+#define EDDY_EXCHANGE_FILE_H
 
 #include <base/assert.h>
 #include <base/call_site.h>

@@ -7,7 +7,7 @@
 #include <base/memory.h>
 #include <base/shape.h>
 #include <base/status.h>
-#include <interpreter/archive.h>
+#include <exchange/archive.h>
 #include <interpreter/tensor.h>
 #include <inttypes.h>
 #include <jansson.h>

@@ -1,4 +1,4 @@
-#include "calls.h"
+#include "../interpreter/calls.h"
 #include <eddy/log.h>
 #include <eddy/print.h>
 

@@ -6,8 +6,8 @@
 #include <base/memory.h>
 #include <base/status.h>
 #include <errno.h>
-#include <interpreter/archive.h>
-#include <interpreter/npy.h>
+#include <exchange/archive.h>
+#include <exchange/npy.h>
 #include <interpreter/tensor.h>
 #include <inttypes.h>
 #include <minizip/unzip.h>

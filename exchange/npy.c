@@ -6,7 +6,7 @@
 #include <base/status.h>
 #include <ctype.h>
 #include <eddy/view.h>
-#include <interpreter/npy.h>
+#include <exchange/npy.h>
 #include <interpreter/tensor.h>
 #include <inttypes.h>
 #include <limits.h>

@@ -1,0 +1,37 @@
+/* What a library says that was built without a format: the functions of this program come before the library's. */
+#include <base/call_site.h>
+
+/* What it reads is hidden in the library. */
+#undef EDDY_CALL_ADDRESS
+#define EDDY_CALL_ADDRESS() NULL
+
+#include <exchange/without_npz.c>
+#include <exchange/without_safetensors.c>
+
+#include "../interpreter/calls.h"
+
+#define CASE(name) Test(without, name, .timeout = 60)
+
+static void assert_refused(const char *message) {
+    eddy_error error;
+    cr_assert_eq(eddy_error_take(&error), EDDY_UNSUPPORTED);
+    cr_assert_str_eq(error.message, message);
+}
+
+CASE(npz_files_are_refused) {
+    cr_assert_eq(eddy_save_npz((eddy_list){0}, NULL, "a.npz"), EDDY_UNSUPPORTED);
+    assert_refused("save_npz: this library was built without npz files (its option npz)");
+    cr_assert_null(eddy_load_npz("a.npz"));
+    assert_refused("load_npz: this library was built without npz files (its option npz)");
+    cr_assert_null(eddy_load_npz_one("a.npz", "a"));
+    assert_refused("load_npz_one: this library was built without npz files (its option npz)");
+}
+
+CASE(safetensors_files_are_refused) {
+    cr_assert_eq(eddy_save_safetensors((eddy_list){0}, NULL, "a.safetensors", NULL), EDDY_UNSUPPORTED);
+    assert_refused("save_safetensors: this library was built without safetensors files (its option safetensors)");
+    cr_assert_null(eddy_load_safetensors("a.safetensors"));
+    assert_refused("load_safetensors: this library was built without safetensors files (its option safetensors)");
+    cr_assert_null(eddy_load_safetensors_one("a.safetensors", "a"));
+    assert_refused("load_safetensors_one: this library was built without safetensors files (its option safetensors)");
+}
