@@ -80,7 +80,7 @@ class Bench:
             extra = self.peers.environment(peer.program, threads)
             if row.kind == "instructions":
                 entry, samples = measured[row.name]
-                samples.append(self._instructions(program, extra))
+                samples.append(self._instructions(program, row, extra))
                 entry.path = "caller" if entry.name == "Eddy" else ""
                 return
             if row.kind == "heap":
@@ -110,9 +110,10 @@ class Bench:
                 break
         return best
 
-    def _instructions(self, program, extra):
-        few = process.instructions([program, "count_add16", str(COUNT_FEW)], extra)
-        many = process.instructions([program, "count_add16", str(COUNT_MANY)], extra)
+    def _instructions(self, program, row, extra):
+        counted = "count_" + row.name.removeprefix("instructions_")
+        few = process.instructions([program, counted, str(COUNT_FEW)], extra)
+        many = process.instructions([program, counted, str(COUNT_MANY)], extra)
         return (many - few) / (COUNT_MANY - COUNT_FEW)
 
     def _program(self, name):
