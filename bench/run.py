@@ -7,6 +7,7 @@ import json
 import os
 import sys
 
+import costs
 import machine
 import matrix
 import peers
@@ -98,6 +99,7 @@ class Bench:
             entry.version = printed["version"]
             entry.path = printed.get("path", "")
             entry.bytes = printed.get("bytes", 0)
+            entry.estimated_ns = printed.get("estimated_ns", 0)
 
     def _calm_run(self, command, threads, is_pinned, extra):
         """The least disturbed of a few tries."""
@@ -174,7 +176,7 @@ def main():
                 if entry.version and not entry.name.startswith("Eddy,"):
                     versions.setdefault((entry.name, result.row.threads), entry.version)
             print("\n".join(table.lines(result)), flush=True)
-    print(matrix.text(results), end="")
+    print(matrix.text(results) + costs.text(results), end="")
     after = bench.core_distance()
     print(f"\ntwo cores {after or '?'} ns apart after the run", end="")
     print(" (they moved: compare two-thread rows with care)" if before and after
