@@ -1,6 +1,7 @@
 /* tril, triu, diag. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/fill.h>
 #include <kernels/cpu/kernels.h>

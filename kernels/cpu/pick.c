@@ -2,6 +2,7 @@
  * offsets in the workspace, and checked: each is the first element of a part. Then parts are copied. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/copy.h>
 #include <kernels/cpu/kernels.h>

@@ -1,6 +1,7 @@
 /* max_pool2d, avg_pool2d and adaptive_avg_pool2d: windows over images. Runs of windows that are alike go side by side: neighbours of a row, or channels where
  * these lie closer. */
 #include <base/dtype.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/pool_block.h>

@@ -1,6 +1,7 @@
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/copy.h>
 #include <kernels/cpu/fill.h>
