@@ -1,7 +1,7 @@
 /* The ops of the op rows: name, bytes it must move per element of its first operand, Eddy's call, libtorch's.
  *
- * A row is op_<name>_<size>_<threads>t with a size of 1e2, 1e4, 1e6 or 1e7 elements n. The operands, by the same names in
- * both programs, are f32 unless said otherwise:
+ * A row is op_<name>_<size>_<threads>t with a size of 1e2, 1e4, 1e6 or 1e7 elements n, or cost_<name>_<size> with any power
+ * of ten from 1e2 to 1e7. The operands, by the same names in both programs, are f32 unless said otherwise:
  *
  *   x, y, z, w  [n], in (0.1, 0.9); w is written s           [n], in (-1, 1)
  *   same        [n], as x                        numbers     i64 [n], in [0, 1000)
@@ -231,8 +231,8 @@ static inline bench_op_shape bench_op_shape_of(long n) {
     long per_head = n / 32;
     shape.tokens = per_head < 4 ? per_head : per_head / 4 < 1024 ? per_head / 4 : 1024;
     shape.heads = per_head / shape.tokens;
-    /* Sides of 2, 25, 56 and 56 pixels. */
-    shape.side = n < 1000 ? 2 : n < 100000 ? 25 : 56;
+    /* Of 1e2, 1e3, 1e4 and 1e5, 1e6 and 1e7 elements. */
+    shape.side = n < 1000 ? 2 : n < 10000 ? 7 : n < 1000000 ? 25 : 56;
     shape.batch = n / (shape.channels * shape.side * shape.side);
     return shape;
 }
@@ -252,10 +252,10 @@ static inline bool bench_op_row_next(const char **list, bench_op_row *row) {
     size_t length = strcspn(*list, ",");
     snprintf(row->row, sizeof(row->row), "%.*s", (int)length, *list);
     *list += length + ((*list)[length] == ',');
-    /* op_<name>_1e4_1t: the name may have more of the lines. */
-    char *size = strstr(row->row, "_1e");
-    if (!strncmp(row->row, "op_", 3) && size) {
-        snprintf(row->op, sizeof(row->op), "%.*s", (int)(size - row->row - 3), row->row + 3);
+    /* op_<name>_1e4_1t, cost_<name>_1e4: the name may have more of the lines. */
+    const char *name = row->row + strcspn(row->row, "_"), *size = strstr(row->row, "_1e");
+    if (size && size > name) {
+        snprintf(row->op, sizeof(row->op), "%.*s", (int)(size - name - 1), name + 1);
         row->n = (long)strtod(size + 1, NULL);
     }
     return true;

@@ -9,11 +9,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 @dataclass(frozen=True)
 class Goal:
-    """At most `at_most` units or, where `of` names peers (by the beginning of the name), times the best of those."""
+    """At most `at_most` units or, where `of` names peers (by the beginning of the name), times the best of those. at_least: what is
+    below misses it as well."""
     at_most: float
     of: str = ""
+    at_least: float = 0
 
     def text(self, unit):
+        if self.at_least:
+            return f"{self.at_least:g} to {self.at_most:g} {unit}"
         if not self.of:
             return f"<= {self.at_most:g} {unit}"
         return f"<= {self.at_most:.3g} x {'best peer' if self.of == '*' else self.of}"
@@ -37,7 +41,7 @@ class Row:
     name: str
     unit: str
     program: str  # ours
-    goal: Goal
+    goal: Goal | None  # None: it is reported only
     peers: tuple
     threads: int = 1
     is_pinned: bool = True  # to one CPU, peers alike
@@ -97,6 +101,28 @@ def _op_rows():
                 yield Row(f"op_{name}_{batch}", "us", "ops", goal, peers, threads, threads == 1, batch=batch)
 
 
+COST_SIZES = ("1e2", "1e3", "1e4", "1e5", "1e6", "1e7")
+
+
+def _cost_rows():
+    """Estimates over times. Below 1e3 elements a call is cheap whatever it is said to be."""
+    for size in COST_SIZES:
+        goal = None if size == "1e2" else Goal(2, at_least=0.5)
+        for name in op_names():
+            yield Row(f"cost_{name}_{size}", "x", "costs", goal, (), batch=f"cost_{size}")
+
+
+# Instructions that a call took when the rows came, and the share of them that is the goal.
+KERNELS = {"sum": (1483, 0.5), "mean": (1510, 0.85), "add_row": (1134, 0.5), "add_column": (1138, 0.5), "layer_norm": (8377, 0.5),
+           "softmax": (1118, 0.85), "linear": (4087, 0.85), "matmul": (5131, 0.85), "cross_entropy": (1355, 0.85)}
+
+
+def _kernel_rows():
+    for name, (base, share) in KERNELS.items():
+        yield Row(f"kernel_small_{name}", "instructions", "kernels", Goal(round(base * share)), (), kind="instructions")
+        yield Row(f"kernel_small_{name}_ns", "ns", "kernels", None, ())
+
+
 SMALL = ("gru_b64", "gru_b1", "mlp_b1", "mlp_b8", "lenet_b1", "decode_b1", "tree", "chain_1000", "chain_10000", "chain_30000",
          "chain_100000", "mixed")
 
@@ -153,4 +179,6 @@ def all_rows():
         *_gemm_rows(),
         *_pool_rows(),
         *_op_rows(),
+        *_kernel_rows(),
+        *_cost_rows(),
     ]

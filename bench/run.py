@@ -7,6 +7,7 @@ import json
 import os
 import sys
 
+import costs
 import machine
 import matrix
 import peers
@@ -80,7 +81,7 @@ class Bench:
             extra = self.peers.environment(peer.program, threads)
             if row.kind == "instructions":
                 entry, samples = measured[row.name]
-                samples.append(self._instructions(program, extra))
+                samples.append(self._instructions(program, row, extra))
                 entry.path = "caller" if entry.name == "Eddy" else ""
                 return
             if row.kind == "heap":
@@ -98,6 +99,7 @@ class Bench:
             entry.version = printed["version"]
             entry.path = printed.get("path", "")
             entry.bytes = printed.get("bytes", 0)
+            entry.estimated_ns = printed.get("estimated_ns", 0)
 
     def _calm_run(self, command, threads, is_pinned, extra):
         """The least disturbed of a few tries."""
@@ -110,9 +112,10 @@ class Bench:
                 break
         return best
 
-    def _instructions(self, program, extra):
-        few = process.instructions([program, "count_add16", str(COUNT_FEW)], extra)
-        many = process.instructions([program, "count_add16", str(COUNT_MANY)], extra)
+    def _instructions(self, program, row, extra):
+        counted = "count_" + row.name.removeprefix("instructions_")
+        few = process.instructions([program, counted, str(COUNT_FEW)], extra)
+        many = process.instructions([program, counted, str(COUNT_MANY)], extra)
         return (many - few) / (COUNT_MANY - COUNT_FEW)
 
     def _program(self, name):
@@ -173,7 +176,7 @@ def main():
                 if entry.version and not entry.name.startswith("Eddy,"):
                     versions.setdefault((entry.name, result.row.threads), entry.version)
             print("\n".join(table.lines(result)), flush=True)
-    print(matrix.text(results), end="")
+    print(matrix.text(results) + costs.text(results), end="")
     after = bench.core_distance()
     print(f"\ntwo cores {after or '?'} ns apart after the run", end="")
     print(" (they moved: compare two-thread rows with care)" if before and after

@@ -17,6 +17,7 @@
 #include <interpreter/skip.h>
 #include <interpreter/stream.h>
 #include <interpreter/tensor.h>
+#include <kernels/cost.h>
 #include <string.h>
 
 #define STACK_BYTES 4096
@@ -573,17 +574,15 @@ static eddy_status pack(plan *p, const eddy_kernel *kernel, int64_t *operand_cou
 static int64_t estimate(const plan *p, const eddy_kernel *kernel, const eddy_kernel_call *call) {
     if (kernel->cost)
         return kernel->cost(call);
-    int64_t largest = 0;
-    for (int64_t i = 0; i < p->input_count; i++)
-        if (!p->specs[i].is_absent && p->inputs[i]->count > largest)
-            largest = p->inputs[i]->count;
-    for (int32_t i = 0; i < p->op->output_count; i++)
-        if (p->results[i] && p->results[i]->count > largest)
-            largest = p->results[i]->count;
-    int64_t cost;
-    if (__builtin_mul_overflow(largest, (int64_t)kernel->cost_element_ps, &cost))
-        return INT64_MAX / 2;
-    return cost + kernel->cost_base_ps;
+    int64_t largest = 0, bytes = 0;
+    for (uint32_t i = 0; i < p->packed->view_count; i++) {
+        const eddy_tensor *tensor = p->views[i];
+        if (eddy_tensor_is_none(tensor))
+            continue;
+        largest = tensor->count > largest ? tensor->count : largest;
+        bytes += eddy_cost_bytes(tensor->count, (eddy_dtype)tensor->dtype);
+    }
+    return eddy_cost_flat_ps(kernel, largest, bytes);
 }
 
 /* Asks the kernel for its workspace and its cost, both known from the views alone, and starts the library behind it. */

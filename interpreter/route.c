@@ -6,6 +6,7 @@
 #include <interpreter/describe.h>
 #include <interpreter/finite.h>
 #include <interpreter/note.h>
+#include <kernels/cost.h>
 
 /* Up to here one slice is all there is: the loop is called without a view. */
 #define DIRECT_ELEMENTS 4096
@@ -135,6 +136,9 @@ static void init(eddy_route *route, const eddy_op *op, eddy_dtype dtype) {
         route->strides[i] = (int64_t)eddy_dtype_bytes(dtype);
     route->result_bytes = (int64_t)eddy_dtype_bytes((eddy_dtype)route->result);
     route->strides[op->operand_count] = route->result_bytes;
+    for (int i = 0; i <= op->operand_count; i++)
+        route->element_bytes += route->strides[i];
+    route->near_count = EDDY_COST_NEAR_BYTES / route->element_bytes;
     route->output = (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true};
     route->attribute_bytes = op->kernel_attribute_bytes;
     route->scalar_kinds = (uint8_t)eddy_dtype_category_of(dtype);

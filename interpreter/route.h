@@ -25,6 +25,8 @@ typedef struct eddy_route {
     eddy_loop_fn *loop;                   /* for the chosen instruction set; NULL: only the kernel as a whole */
     int64_t strides[EDDY_ROUTE_OPERANDS]; /* bytes of an element */
     int64_t result_bytes;                 /* the same of the output */
+    int64_t element_bytes;                /* the same of all operands together */
+    int64_t near_count;                   /* elements up to which they lie in caches */
     eddy_vm_operand output;               /* a new result, but for its size */
     size_t attribute_bytes;               /* what the kernel reads */
     int64_t scalar_offset;                /* in the attributes; -1: none */

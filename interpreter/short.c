@@ -7,6 +7,7 @@
 #include <interpreter/scope.h>
 #include <interpreter/stream.h>
 #include <interpreter/tensor.h>
+#include <kernels/cost.h>
 #include <string.h>
 
 /* The key that all inputs share; 0 where they do not. */
@@ -72,11 +73,16 @@ static inline __attribute__((always_inline)) bool prepare(short_call *call, cons
     return EDDY_LIKELY(route->attribute_bytes == 0) || fold_attributes(route, attributes, &call->arguments);
 }
 
+/* As eddy_cost_flat_ps; a count of 32 bits does not overflow. */
+static inline int64_t estimate(const eddy_route *route, int64_t count) {
+    int64_t cost_ps = route->kernel->cost_base_ps + route->kernel->cost_element_ps * count;
+    return EDDY_LIKELY(count <= route->near_count) ? cost_ps : cost_ps + eddy_cost_far_ps(count * route->element_bytes);
+}
+
 static inline __attribute__((always_inline)) eddy_status submit(short_call *call, eddy_caller *caller,
                                                                 eddy_runtime *runtime, int64_t input_count,
                                                                 bool is_plain, const void *address) {
     const eddy_route *route = call->route;
-    const eddy_kernel *kernel = route->kernel;
     eddy_vm_call submission = {
         .descriptor = &route->descriptor,
         .operands = call->operands,
@@ -85,7 +91,7 @@ static inline __attribute__((always_inline)) eddy_status submit(short_call *call
         .argument_bytes = offsetof(eddy_route_arguments, attributes) + route->attribute_bytes,
         .stream = EDDY_UNLIKELY(caller->stream != NULL) ? eddy_stream_of_caller(caller, runtime) : NULL,
         .address = address,
-        .cost_ps = kernel->cost_base_ps + (int64_t)kernel->cost_element_ps * call->arguments.count,
+        .cost_ps = estimate(route, call->arguments.count),
         .place = EDDY_PLACE_ANY,
         .is_plain = is_plain,
         .releases = caller->stash.numbers,

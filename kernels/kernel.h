@@ -70,7 +70,8 @@ typedef struct eddy_kernel {
     /* Late shape (mut2): writes the outputs' shapes; `run` then fills them, and finds the workspace as this has left it. NULL
      * for other kernels. */
     void (*count)(const eddy_kernel_call *call, eddy_shape *shapes);
-    /* Estimated picoseconds on one core: base + per element of the largest operand, or `cost` where that is too crude. */
+    /* Estimated picoseconds on one core: base + per element of the largest operand, and what memory adds (kernels/cost.h); or `cost`
+     * where that is too crude. */
     int32_t cost_base_ps;
     int32_t cost_element_ps;
     int64_t (*cost)(const eddy_kernel_call *call);

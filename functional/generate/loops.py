@@ -160,7 +160,7 @@ def driver(entry, name, dtype, inner, has_attributes=False):
     lines += [number_line(entry, a, dtype) for a in numbers] or ["    (void)attributes;"]
     layouts = [sizes]
     # Heavy words outweigh their loads, and each form of their loops is a long one.
-    if len(sizes) > 1 and entry.cost != "heavy":
+    if len(sizes) > 1 and entry.cost not in ("heavy", "dear"):
         layouts += [sizes[:i] + [0] + sizes[i + 1:] for i in range(len(sizes))]
     tail = "".join(f", {a.name}" for a in numbers) + (", attributes" if has_attributes else "")
     for number, layout in enumerate(layouts):

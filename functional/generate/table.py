@@ -1,7 +1,8 @@
 """functional/op_table.h and .c: the interpreter's descriptions of the ops, and the kernels of elementwise ones."""
 
+import cost
 from arguments import kernel_bytes, path
-from entry import COSTS, DTYPES, KINDS, PROMOTIONS, RESULTS, TYPES
+from entry import DTYPES, KINDS, PROMOTIONS, RESULTS, TYPES
 from text import NOTICE, quoted
 
 
@@ -45,12 +46,11 @@ def tag(dtype):
 
 def elementwise_kernels(entry):
     """What chooses among the instruction sets' loops, kernels, and their table by dtype."""
-    base, element = COSTS[entry.cost]
     lines = []
     for dtype in entry.dtypes:
         loop = f"{entry.name}_{tag(dtype)}"
-        cost = element * 2 if dtype == "f64" else element
-        lines.append(f"KERNEL({entry.family}, {loop}, {quoted(entry.name)}, {base}, {cost})")
+        costs = f"{cost.BASE}, {cost.element(entry, dtype)}"
+        lines.append(f"KERNEL({entry.family}, {loop}, {quoted(entry.name)}, {costs})")
     rows = ", ".join(f"[EDDY_{d.upper()}] = &{entry.name}_{tag(d)}_kernel" for d in entry.dtypes)
     lines.append(f"static const eddy_kernel *const {entry.name}_kernels[EDDY_DTYPE_COUNT] = {{{rows}}};")
     return lines

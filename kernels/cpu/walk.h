@@ -113,11 +113,6 @@ static inline int64_t eddy_min_i64(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* `count` times `each_ps`, for estimates: no more than an hour. */
-static inline int64_t eddy_cost_ps(int64_t count, int64_t each_ps) {
-    return count < INT64_C(3600000000000000) / each_ps ? count * each_ps : INT64_C(3600000000000000);
-}
-
 static inline int64_t eddy_max_i64(int64_t a, int64_t b) {
     return a > b ? a : b;
 }

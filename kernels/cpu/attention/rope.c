@@ -3,6 +3,7 @@
  * workspace. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/attention/rope_block.h>
@@ -169,12 +170,13 @@ static size_t rope_workspace(const eddy_kernel_call *call) {
 /* A sine and a cosine per pair of a position, then little per element. */
 static int64_t rope_cost(const eddy_kernel_call *call) {
     bool is_wide = call->views[0].dtype == EDDY_F64;
-    return 200000 + angle_count(call) * (is_wide ? 40000 : 4000) + eddy_view_count(&call->views[0]) * 200;
+    return call->kernel->cost_base_ps + angle_count(call) * (is_wide ? 40000 : 1300) +
+           eddy_view_count(&call->views[0]) * call->kernel->cost_element_ps + eddy_cost_far_views_ps(call);
 }
 
 const eddy_kernel eddy_cpu_rope = {.name = "rope",
                                    .run = rope_run,
                                    .workspace = rope_workspace,
                                    .cost_base_ps = 200000,
-                                   .cost_element_ps = 200,
+                                   .cost_element_ps = 180,
                                    .cost = rope_cost};

@@ -604,6 +604,8 @@ static int64_t sdpa_cost_of(const sdpa *work, double products) {
     double each = work->compute == EDDY_F64 ? 32 : 16, width = (double)(work->width + work->value_width);
     double total =
         scores * (width * products * each + 800 + (work->dropout != 0 ? 700 : 0)) * (work->is_causal ? 0.7 : 1);
+    /* Of each batch its tasks, however small. */
+    total += (double)work->batch_count * 1.2e6;
     return 500000 + (int64_t)(total < 1e15 ? total : 1e15);
 }
 

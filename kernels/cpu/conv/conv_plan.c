@@ -238,6 +238,9 @@ void eddy_conv_multiply(const eddy_conv_plan *plan, bool transpose_a, bool trans
 
 /* ---- estimates ---- */
 
+/* Products that no library is asked for. */
+#define SMALL_WORK 2e5
+
 double eddy_conv_plan_work(const eddy_conv_plan *plan) {
     const eddy_conv_image *image = plan->is_transposed ? &plan->from : &plan->to;
     double places = (double)image->batch * (double)image->height * (double)image->width;
@@ -246,9 +249,9 @@ double eddy_conv_plan_work(const eddy_conv_plan *plan) {
 }
 
 int64_t eddy_conv_plan_cost(const eddy_conv_plan *plan) {
-    double work = eddy_conv_plan_work(plan), each = plan->compute == EDDY_F32 ? 25 : 60;
+    double work = eddy_conv_plan_work(plan), each = plan->compute != EDDY_F32 ? 60 : work < SMALL_WORK ? 100 : 25;
     double gathered = work / (double)eddy_max_i64(1, plan->to_channels);
-    double cost = work * each + gathered * 300;
+    double cost = work * each + gathered * 120;
     return 500000 + (int64_t)(cost < 1e15 ? cost : 1e15);
 }
 

@@ -2,6 +2,7 @@
  * offsets in the workspace, and checked: each is the first element of a part. Then parts are copied. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/kernels.h>
@@ -176,10 +177,21 @@ static size_t embedding_workspace(const eddy_kernel_call *call) {
     return offsets_bytes(&call->views[0], 1);
 }
 
-/* What is picked counts, not what there is to pick from. */
-static int64_t pick_cost(const eddy_kernel_call *call) {
-    return call->kernel->cost_base_ps +
-           eddy_cost_ps(eddy_view_count(&call->views[call->view_count - 1]), call->kernel->cost_element_ps);
+/* What is picked counts, not what there is to pick from. It is read and written. */
+static int64_t pick_cost(const eddy_kernel_call *call, int64_t element_ps) {
+    const eddy_kernel_view *out = &call->views[call->view_count - 1];
+    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(out), element_ps) +
+           eddy_cost_far_ps(2 * eddy_cost_bytes(eddy_view_count(out), out->dtype));
+}
+
+/* Rows are copied, elements picked one by one. */
+static int64_t index_cost(const eddy_kernel_call *call) {
+    bool picks_rows = call->view_count - 2 < call->views[0].rank;
+    return pick_cost(call, picks_rows ? 150 : call->kernel->cost_element_ps);
+}
+
+static int64_t embedding_cost(const eddy_kernel_call *call) {
+    return pick_cost(call, call->kernel->cost_element_ps);
 }
 
 /* ---- putting ---- */
@@ -257,23 +269,25 @@ static size_t index_put_workspace(const eddy_kernel_call *call) {
            eddy_scatter_workspace(&call->views[call->view_count - 1], attributes->accumulate, put_part(call), named);
 }
 
+/* The ground is copied; then elements are put one by one, or rows are copied. */
 static int64_t index_put_cost(const eddy_kernel_call *call) {
     int64_t named = (int64_t)(put_offsets_bytes(call) / sizeof(int64_t)), part = put_part(call);
     const eddy_kernel_view *out = &call->views[call->view_count - 1];
-    return call->kernel->cost_base_ps + eddy_cost_ps(named, 3000) +
-           eddy_cost_ps(named, eddy_cost_ps(eddy_max_i64(1, part), 1500)) + eddy_cost_ps(eddy_view_count(out), 100);
+    return call->kernel->cost_base_ps + eddy_cost_ps(named, part > 1 ? 25000 : 4500) +
+           eddy_cost_ps(named, eddy_cost_ps(eddy_max_i64(1, part), 40)) + eddy_cost_ps(eddy_view_count(out), 100) +
+           eddy_cost_far_views_ps(call);
 }
 
 const eddy_kernel eddy_cpu_index = {.name = "index",
                                     .run = index_run,
                                     .workspace = index_workspace,
-                                    .cost = pick_cost,
+                                    .cost = index_cost,
                                     .cost_base_ps = 120000,
                                     .cost_element_ps = 1500};
 const eddy_kernel eddy_cpu_embedding = {.name = "embedding",
                                         .run = embedding_run,
                                         .workspace = embedding_workspace,
-                                        .cost = pick_cost,
+                                        .cost = embedding_cost,
                                         .cost_base_ps = 100000,
                                         .cost_element_ps = 160};
 const eddy_kernel eddy_cpu_index_put = {.name = "index_put",

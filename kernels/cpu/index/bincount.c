@@ -92,4 +92,4 @@ static void bincount_run(const eddy_kernel_call *call) {
 }
 
 const eddy_kernel eddy_cpu_bincount = {
-    .name = "bincount", .run = bincount_run, .count = bincount_count, .cost_base_ps = 60000, .cost_element_ps = 2500};
+    .name = "bincount", .run = bincount_run, .count = bincount_count, .cost_base_ps = 60000, .cost_element_ps = 950};

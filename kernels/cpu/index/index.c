@@ -3,6 +3,7 @@
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/kernels.h>
@@ -273,21 +274,27 @@ static void one_hot_run(const eddy_kernel_call *call) {
                      &work);
 }
 
-/* What is picked counts, not what there is to pick from. */
-static int64_t pick_cost(const eddy_kernel_call *call) {
-    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[2]), call->kernel->cost_element_ps);
+/* What is picked counts, not what there is to pick from. It is read and written. */
+static int64_t pick_cost(const eddy_kernel_call *call, int64_t element_ps) {
+    const eddy_kernel_view *out = &call->views[2];
+    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(out), element_ps) +
+           eddy_cost_far_ps(2 * eddy_cost_bytes(eddy_view_count(out), out->dtype));
+}
+
+static int64_t gather_cost(const eddy_kernel_call *call) {
+    return pick_cost(call, call->kernel->cost_element_ps);
 }
 
 /* Along the last axis it picks elements, along others rows. */
 static int64_t select_cost(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
     bool picks_rows = attributes->axis < call->views[0].rank - 1;
-    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[2]), picks_rows ? 160 : 500);
+    return pick_cost(call, picks_rows ? 160 : 500);
 }
 
 const eddy_kernel eddy_cpu_index_select = {
     .name = "index_select", .run = index_select_run, .cost_base_ps = 80000, .cost = select_cost};
 const eddy_kernel eddy_cpu_gather = {
-    .name = "gather", .run = gather_run, .cost_base_ps = 80000, .cost_element_ps = 1500, .cost = pick_cost};
+    .name = "gather", .run = gather_run, .cost_base_ps = 80000, .cost_element_ps = 1000, .cost = gather_cost};
 const eddy_kernel eddy_cpu_one_hot = {
-    .name = "one_hot", .run = one_hot_run, .cost_base_ps = 60000, .cost_element_ps = 500};
+    .name = "one_hot", .run = one_hot_run, .cost_base_ps = 60000, .cost_element_ps = 180};

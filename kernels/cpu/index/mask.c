@@ -299,6 +299,6 @@ const eddy_kernel eddy_cpu_masked_select = {.name = "masked_select",
                                             .run = masked_select_run,
                                             .count = masked_select_count,
                                             .cost_base_ps = 80000,
-                                            .cost_element_ps = 3000};
+                                            .cost_element_ps = 1400};
 const eddy_kernel eddy_cpu_masked_scatter = {
     .name = "masked_scatter", .run = masked_scatter_run, .cost_base_ps = 100000, .cost_element_ps = 400};

@@ -176,4 +176,4 @@ const eddy_kernel eddy_cpu_nonzero = {.name = "nonzero",
                                       .workspace = nonzero_workspace,
                                       .count = nonzero_count,
                                       .cost_base_ps = 60000,
-                                      .cost_element_ps = 500};
+                                      .cost_element_ps = 950};

@@ -1,6 +1,7 @@
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/move/fill.h>
@@ -452,30 +453,30 @@ static size_t embedding_backward_workspace(const eddy_kernel_call *call) {
 }
 
 /* The ground is copied or filled; what is put costs more. `source` is the operand that is gone through. */
-static int64_t scatter_cost_of(const eddy_kernel_call *call, int32_t source) {
+static int64_t scatter_cost_of(const eddy_kernel_call *call, int32_t source, int64_t element_ps) {
     return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[call->view_count - 1]), 100) +
-           eddy_cost_ps(eddy_view_count(&call->views[source]), call->kernel->cost_element_ps);
+           eddy_cost_ps(eddy_view_count(&call->views[source]), element_ps) + eddy_cost_far_views_ps(call);
 }
 
 static int64_t scatter_cost(const eddy_kernel_call *call) {
-    return scatter_cost_of(call, 1);
+    return scatter_cost_of(call, 1, call->kernel->cost_element_ps);
 }
 
 static int64_t index_add_cost(const eddy_kernel_call *call) {
-    return scatter_cost_of(call, 2);
+    return scatter_cost_of(call, 2, added_row(call) > 1 ? 270 : call->kernel->cost_element_ps);
 }
 
 static int64_t embedding_backward_cost(const eddy_kernel_call *call) {
-    return scatter_cost_of(call, 0);
+    return scatter_cost_of(call, 0, call->kernel->cost_element_ps);
 }
 
 const eddy_kernel eddy_cpu_scatter = {
-    .name = "scatter", .run = scatter_run, .cost_base_ps = 120000, .cost_element_ps = 1500, .cost = scatter_cost};
+    .name = "scatter", .run = scatter_run, .cost_base_ps = 120000, .cost_element_ps = 1000, .cost = scatter_cost};
 const eddy_kernel eddy_cpu_scatter_add = {.name = "scatter_add",
                                           .run = scatter_add_run,
                                           .workspace = scatter_add_workspace,
                                           .cost_base_ps = 120000,
-                                          .cost_element_ps = 2000,
+                                          .cost_element_ps = 1200,
                                           .cost = scatter_cost};
 const eddy_kernel eddy_cpu_index_add = {.name = "index_add",
                                         .run = index_add_run,

@@ -163,7 +163,7 @@ const eddy_kernel eddy_cpu_cross_entropy = {.name = "cross_entropy",
                                             .run = cross_entropy_run,
                                             .workspace = cross_entropy_workspace,
                                             .cost_base_ps = 100000,
-                                            .cost_element_ps = 700};
+                                            .cost_element_ps = 480};
 const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_backward",
                                                      .run = cross_entropy_backward_run,
                                                      .cost_base_ps = 100000,
@@ -306,7 +306,7 @@ static void nll_loss_backward_run(const eddy_kernel_call *call) {
 
 /* One element of each row is read. */
 static int64_t nll_loss_cost(const eddy_kernel_call *call) {
-    return 50000 + 2500 * call->views[1].shape[0];
+    return 50000 + 3200 * call->views[1].shape[0];
 }
 
 const eddy_kernel eddy_cpu_nll_loss = {.name = "nll_loss",

@@ -3,6 +3,7 @@
  * added up; the sums of chunks lie in the workspace and are added in one order. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/loss/loss_block.h>
@@ -226,7 +227,7 @@ static int64_t pair_loss_cost(const eddy_kernel_call *call, eddy_loss_kind kind,
     pair_loss work;
     begin(&work, call, kind, first);
     int64_t element_ps = call->kernel->cost_element_ps * (work.compute == EDDY_F64 ? 2 : 1);
-    return call->kernel->cost_base_ps + element_ps * work.count;
+    return call->kernel->cost_base_ps + element_ps * work.count + eddy_cost_far_views_ps(call);
 }
 
 static int64_t forward_cost(const eddy_kernel_call *call) {

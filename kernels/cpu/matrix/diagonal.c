@@ -1,6 +1,7 @@
 /* tril, triu, diag. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/move/fill.h>
 #include <kernels/cpu/kernels.h>
@@ -103,8 +104,17 @@ static void diag_run(const eddy_kernel_call *call) {
         eddy_chunk_copy(dtype, first, stride, dtype, in->data, in->strides[0], length);
 }
 
-const eddy_kernel eddy_cpu_tril = {.name = "tril", .run = tril_run, .cost_base_ps = 50000, .cost_element_ps = 180};
-const eddy_kernel eddy_cpu_triu = {.name = "triu", .run = triu_run, .cost_base_ps = 50000, .cost_element_ps = 180};
+/* About half of the operand is read. */
+static int64_t triangle_cost(const eddy_kernel_call *call) {
+    const eddy_kernel_view *out = &call->views[1];
+    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(out), call->kernel->cost_element_ps) +
+           eddy_cost_far_ps(eddy_cost_bytes(eddy_view_count(out), out->dtype) * 3 / 2);
+}
+
+const eddy_kernel eddy_cpu_tril = {
+    .name = "tril", .run = tril_run, .cost_base_ps = 70000, .cost_element_ps = 150, .cost = triangle_cost};
+const eddy_kernel eddy_cpu_triu = {
+    .name = "triu", .run = triu_run, .cost_base_ps = 70000, .cost_element_ps = 150, .cost = triangle_cost};
 
 /* What is written: a matrix that a diagonal is picked from is not read as a whole. */
 static int64_t diag_cost(const eddy_kernel_call *call) {
@@ -112,4 +122,4 @@ static int64_t diag_cost(const eddy_kernel_call *call) {
 }
 
 const eddy_kernel eddy_cpu_diag = {
-    .name = "diag", .run = diag_run, .cost_base_ps = 50000, .cost_element_ps = 200, .cost = diag_cost};
+    .name = "diag", .run = diag_run, .cost_base_ps = 50000, .cost_element_ps = 600, .cost = diag_cost};

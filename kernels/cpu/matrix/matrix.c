@@ -1,6 +1,7 @@
 /* matmul and linear. Floats go to a matrix library (see gemm.h), operand by operand where they lie if their layout allows,
  * otherwise packed into the workspace; integers are in matrix_integer.c. */
 #include <base/dtype.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/kernels.h>
@@ -241,24 +242,38 @@ static size_t linear_workspace(const eddy_kernel_call *call) {
     return plan.workspace_bytes;
 }
 
-/* Picoseconds at some 80 GFLOP/s; the elements of the largest operand do not show the work. */
-static int64_t plan_cost(const eddy_matrix_plan *plan) {
+/* Of each batch of a product of matrices, however small. */
+#define BATCH_PS 300000
+
+static bool has_vector(const eddy_matrix_plan *plan) {
+    return plan->out.rows == 1 || plan->out.columns == 1;
+}
+
+/* Picoseconds of a multiplication and an addition. With a vector, each element of the matrix is read for one. */
+static double product_ps(const eddy_matrix_plan *plan) {
+    if (plan->compute != EDDY_F32 && plan->compute != EDDY_F64)
+        return 1000;
+    return (has_vector(plan) ? 90 : 25) * (plan->compute == EDDY_F64 ? 2 : 1);
+}
+
+/* The elements of the largest operand do not show the work. */
+static int64_t plan_cost(const eddy_kernel_call *call, const eddy_matrix_plan *plan) {
     double products =
         (double)plan->batch_count * (double)plan->out.rows * (double)plan->out.columns * (double)plan->a.columns;
-    double each = plan->compute == EDDY_F32 ? 25 : plan->compute == EDDY_F64 ? 50 : 1000;
-    return 400000 + (int64_t)(products < 1e15 ? products * each : 1e15);
+    double total = products * product_ps(plan) + (has_vector(plan) ? 0 : (double)plan->batch_count * BATCH_PS);
+    return call->kernel->cost_base_ps + (int64_t)(total < 1e15 ? total : 1e15) + eddy_cost_far_views_ps(call);
 }
 
 static int64_t matmul_cost(const eddy_kernel_call *call) {
     eddy_matrix_plan plan;
     matmul_plan(&plan, call);
-    return plan_cost(&plan);
+    return plan_cost(call, &plan);
 }
 
 static int64_t linear_cost(const eddy_kernel_call *call) {
     eddy_matrix_plan plan;
     linear_plan(&plan, call);
-    return plan_cost(&plan);
+    return plan_cost(call, &plan);
 }
 
 /* A product that is computed column by column has changed places with its transpose. */
@@ -291,14 +306,14 @@ static bool linear_start(const eddy_kernel_call *call) {
 const eddy_kernel eddy_cpu_matmul = {.name = "matmul",
                                      .run = matmul_run,
                                      .workspace = matmul_workspace,
-                                     .cost_base_ps = 400000,
+                                     .cost_base_ps = 150000,
                                      .cost_element_ps = 3000,
                                      .cost = matmul_cost,
                                      .start = matmul_start};
 const eddy_kernel eddy_cpu_linear = {.name = "linear",
                                      .run = linear_run,
                                      .workspace = linear_workspace,
-                                     .cost_base_ps = 400000,
+                                     .cost_base_ps = 150000,
                                      .cost_element_ps = 3000,
                                      .cost = linear_cost,
                                      .start = linear_start};

@@ -1,12 +1,15 @@
 /* Copy and cast. Dims are sorted by the target's strides, so that writes go forward; a source that is contiguous along
  * another dim (a transpose) goes through square tiles. */
 #include <base/dtype.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/move/move_block.h>
 #include <kernels/cpu/walk.h>
 
+/* Of estimates: times that far memory counts at most. */
+#define APART_MOST 6
 #define SLICE_BYTES (256 * 1024)
 /* Side of a transposed tile: 32 x 32 elements of 8 bytes, read and written, fit the first-level cache. */
 #define TILE 32
@@ -215,4 +218,20 @@ static void copy_run(const eddy_kernel_call *call) {
     eddy_copy_view(call->team, &call->views[0], &call->views[1]);
 }
 
-const eddy_kernel eddy_cpu_copy = {.name = "copy", .run = copy_run, .cost_base_ps = 40000, .cost_element_ps = 240};
+/* How far apart elements lie that are neighbours along the last axis. */
+static int64_t distance(const eddy_kernel_view *view) {
+    int64_t stride = view->rank == 0 ? 1 : view->strides[view->rank - 1];
+    return stride < 0 ? -stride : stride;
+}
+
+/* Elements that lie apart take longer; far ones bring cache lines and pages with them of which little is used. */
+static int64_t copy_cost(const eddy_kernel_call *call) {
+    int64_t apart = eddy_max_i64(1, eddy_max_i64(distance(&call->views[0]), distance(&call->views[1])));
+    int64_t base_ps = apart > 1 ? 140000 : call->kernel->cost_base_ps;
+    int64_t element_ps = apart > 1 ? 240 : call->kernel->cost_element_ps;
+    return base_ps + eddy_cost_ps(eddy_view_count(&call->views[1]), element_ps) +
+           eddy_cost_far_views_ps(call) * eddy_min_i64(apart, APART_MOST);
+}
+
+const eddy_kernel eddy_cpu_copy = {
+    .name = "copy", .run = copy_run, .cost_base_ps = 40000, .cost_element_ps = 100, .cost = copy_cost};

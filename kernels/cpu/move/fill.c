@@ -169,10 +169,15 @@ static void linspace_run(const eddy_kernel_call *call) {
     fill_run(call->team, &made, false);
 }
 
-const eddy_kernel eddy_cpu_empty = {.name = "empty", .run = empty_run, .cost_base_ps = 5000};
-const eddy_kernel eddy_cpu_full = {.name = "full", .run = full_run, .cost_base_ps = 30000, .cost_element_ps = 100};
+/* The output is not touched. */
+static int64_t empty_cost(const eddy_kernel_call *call) {
+    return call->kernel->cost_base_ps;
+}
+
+const eddy_kernel eddy_cpu_empty = {.name = "empty", .run = empty_run, .cost_base_ps = 5000, .cost = empty_cost};
+const eddy_kernel eddy_cpu_full = {.name = "full", .run = full_run, .cost_base_ps = 40000, .cost_element_ps = 50};
 const eddy_kernel eddy_cpu_arange = {
-    .name = "arange", .run = arange_run, .cost_base_ps = 50000, .cost_element_ps = 500};
+    .name = "arange", .run = arange_run, .cost_base_ps = 50000, .cost_element_ps = 140};
 const eddy_kernel eddy_cpu_linspace = {
-    .name = "linspace", .run = linspace_run, .cost_base_ps = 50000, .cost_element_ps = 1000};
-const eddy_kernel eddy_cpu_eye = {.name = "eye", .run = eye_run, .cost_base_ps = 50000, .cost_element_ps = 100};
+    .name = "linspace", .run = linspace_run, .cost_base_ps = 80000, .cost_element_ps = 260};
+const eddy_kernel eddy_cpu_eye = {.name = "eye", .run = eye_run, .cost_base_ps = 60000, .cost_element_ps = 60};

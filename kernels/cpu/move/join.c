@@ -145,4 +145,4 @@ static void pad_run(const eddy_kernel_call *call) {
 
 const eddy_kernel eddy_cpu_cat = {.name = "cat", .run = cat_run, .cost_base_ps = 80000, .cost_element_ps = 130};
 const eddy_kernel eddy_cpu_stack = {.name = "stack", .run = stack_run, .cost_base_ps = 80000, .cost_element_ps = 130};
-const eddy_kernel eddy_cpu_pad = {.name = "pad", .run = pad_run, .cost_base_ps = 100000, .cost_element_ps = 300};
+const eddy_kernel eddy_cpu_pad = {.name = "pad", .run = pad_run, .cost_base_ps = 200000, .cost_element_ps = 170};

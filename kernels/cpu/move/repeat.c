@@ -227,8 +227,8 @@ static void roll_run(const eddy_kernel_call *call) {
 }
 
 const eddy_kernel eddy_cpu_repeat = {
-    .name = "repeat", .run = repeat_run, .cost_base_ps = 100000, .cost_element_ps = 300};
+    .name = "repeat", .run = repeat_run, .cost_base_ps = 100000, .cost_element_ps = 110};
 const eddy_kernel eddy_cpu_repeat_interleave = {
-    .name = "repeat_interleave", .run = repeat_interleave_run, .cost_base_ps = 80000, .cost_element_ps = 500};
-const eddy_kernel eddy_cpu_flip = {.name = "flip", .run = flip_run, .cost_base_ps = 60000, .cost_element_ps = 500};
-const eddy_kernel eddy_cpu_roll = {.name = "roll", .run = roll_run, .cost_base_ps = 100000, .cost_element_ps = 400};
+    .name = "repeat_interleave", .run = repeat_interleave_run, .cost_base_ps = 100000, .cost_element_ps = 155};
+const eddy_kernel eddy_cpu_flip = {.name = "flip", .run = flip_run, .cost_base_ps = 90000, .cost_element_ps = 170};
+const eddy_kernel eddy_cpu_roll = {.name = "roll", .run = roll_run, .cost_base_ps = 90000, .cost_element_ps = 130};

@@ -3,6 +3,7 @@
  * statistics are kept for the gradients, which take them again from x. batch_norm of channels-last images goes by rows. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/norm/norm_plan.h>
@@ -284,8 +285,7 @@ static void forward(norm *work, family f, const eddy_kernel_call *call, const ed
         return;
     }
     eddy_norm_turn(&work->plan, 1, call->team, after(call, weights_bytes(&work->plan)));
-    norm_run_slices(work, work->plan.place_count, place_grain(work),
-                    goes_direct(work, 2) ? direct_slice : norm_forward_slice);
+    norm_run_slices(work, work->plan.place_count, place_grain(work), goes_direct(work, 2) ? direct_slice : norm_forward_slice);
     eddy_norm_turn_back(&work->plan, 1, call->team);
 }
 
@@ -410,7 +410,7 @@ static void backward(family f, const eddy_kernel_call *call) {
     gather(&call->views[2], work.plan.compute, work.plan.weight_count, 1, call->workspace);
     eddy_norm_turn(&work.plan, 2, call->team, after(call, weights_bytes(&work.plan)));
     norm_run_slices(&work, work.plan.place_count, place_grain(&work),
-                    goes_direct(&work, 3) ? direct_back_slice : norm_backward_slice);
+               goes_direct(&work, 3) ? direct_back_slice : norm_backward_slice);
     eddy_norm_turn_back(&work.plan, 2, call->team);
 }
 
@@ -607,31 +607,51 @@ WORKSPACES(group_norm, GROUP)
 WORKSPACES(batch_norm, BATCH)
 #define batch_norm_training_workspace batch_norm_workspace
 
-/* Twice as much in f64. */
-static int64_t norm_cost(const eddy_kernel_call *call) {
+/* Runs of elements with statistics or weights of their own, each of which begins anew. */
+static int64_t rows_of(const eddy_kernel_call *call) {
+    const eddy_attributes_layer_norm *attributes = call->attributes;
     const eddy_kernel_view *x = &call->views[0];
-    int64_t element_ps = call->kernel->cost_element_ps * (x->dtype == EDDY_F64 ? 2 : 1);
-    return call->kernel->cost_base_ps + element_ps * eddy_view_count(x);
+    int64_t rows = 1;
+    for (int32_t d = 0; d < x->rank - attributes->axis_count; d++)
+        rows *= x->shape[d];
+    return rows;
 }
 
-#define KERNEL(label, element_ps)                                                                                      \
+static int64_t channels_of(const eddy_kernel_call *call) {
+    const eddy_kernel_view *x = &call->views[0];
+    return x->shape[0] * x->shape[1];
+}
+
+/* Twice as much an element in f64. */
+static int64_t norm_cost(const eddy_kernel_call *call, int64_t runs, int64_t run_ps, int64_t sweeps) {
+    const eddy_kernel_view *x = &call->views[0];
+    int64_t element_ps = call->kernel->cost_element_ps * (x->dtype == EDDY_F64 ? 2 : 1);
+    return call->kernel->cost_base_ps + element_ps * eddy_view_count(x) + run_ps * runs +
+           sweeps * eddy_cost_far_views_ps(call);
+}
+
+/* sweeps: through what is in no cache. */
+#define KERNEL(label, element_ps, runs, run_ps, sweeps)                                                                \
+    static int64_t label##_cost(const eddy_kernel_call *call) {                                                        \
+        return norm_cost(call, runs(call), run_ps, sweeps);                                                                 \
+    }                                                                                                                  \
     const eddy_kernel eddy_cpu_##label = {.name = #label,                                                              \
                                           .run = label##_run,                                                          \
                                           .workspace = label##_workspace,                                              \
                                           .cost_base_ps = 150000,                                                      \
                                           .cost_element_ps = element_ps,                                               \
-                                          .cost = norm_cost};
+                                          .cost = label##_cost};
 
-KERNEL(layer_norm, 520)
-KERNEL(layer_norm_backward, 800)
-KERNEL(layer_norm_backward_weight, 550)
-KERNEL(rms_norm, 300)
-KERNEL(rms_norm_backward, 700)
-KERNEL(rms_norm_backward_weight, 450)
-KERNEL(group_norm, 300)
-KERNEL(group_norm_backward, 600)
-KERNEL(group_norm_backward_weight, 300)
-KERNEL(batch_norm, 300)
-KERNEL(batch_norm_training, 650)
-KERNEL(batch_norm_backward, 800)
-KERNEL(batch_norm_backward_weight, 550)
+KERNEL(layer_norm, 280, rows_of, 45000, 1)
+KERNEL(layer_norm_backward, 800, rows_of, 0, 1)
+KERNEL(layer_norm_backward_weight, 550, rows_of, 0, 1)
+KERNEL(rms_norm, 170, rows_of, 32000, 1)
+KERNEL(rms_norm_backward, 700, rows_of, 0, 1)
+KERNEL(rms_norm_backward_weight, 450, rows_of, 0, 1)
+KERNEL(group_norm, 260, channels_of, 75000, 1)
+KERNEL(group_norm_backward, 600, channels_of, 0, 1)
+KERNEL(group_norm_backward_weight, 300, channels_of, 0, 1)
+KERNEL(batch_norm, 180, channels_of, 60000, 1)
+KERNEL(batch_norm_training, 280, channels_of, 150000, 2)
+KERNEL(batch_norm_backward, 800, channels_of, 0, 1)
+KERNEL(batch_norm_backward_weight, 550, channels_of, 0, 1)

@@ -2,6 +2,7 @@
  * (reduce_block.h) in their order, slices of one size in theirs; so the norm does not depend on layout, threads or instruction set. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/reduce/reduce_block.h>
@@ -145,17 +146,18 @@ static size_t clip_gradient_workspace(const eddy_kernel_call *call) {
     return (size_t)slice_count(call, call->view_count - 1) * sizeof(double);
 }
 
-/* Picoseconds: twice through the memory. */
+/* Once through the memory: most often there is nothing to clip. */
 static int64_t clip_gradient_cost(const eddy_kernel_call *call) {
     int64_t elements = 0;
     for (int32_t i = 0; i < call->view_count - 1; i++)
         elements += eddy_view_count(&call->views[i]);
-    return 100000 + 30000 * (int64_t)call->view_count + 600 * elements;
+    return 100000 + 30000 * (int64_t)call->view_count + eddy_cost_ps(elements, call->kernel->cost_element_ps) +
+           eddy_cost_far_views_ps(call);
 }
 
 const eddy_kernel eddy_cpu_clip_grad_norm = {.name = "clip_grad_norm",
                                              .run = clip_gradient_run,
                                              .workspace = clip_gradient_workspace,
                                              .cost_base_ps = 100000,
-                                             .cost_element_ps = 600,
+                                             .cost_element_ps = 130,
                                              .cost = clip_gradient_cost};

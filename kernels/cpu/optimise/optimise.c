@@ -3,6 +3,7 @@
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/optimise/optimise_block.h>
@@ -152,22 +153,20 @@ static void adamw_run(const eddy_kernel_call *call) {
     adam(call, true);
 }
 
-/* Picoseconds: memory traffic of the whole list, which the largest operand alone does not show. */
+/* Of all elements of the lists: parameters, gradients and states. */
 static int64_t optimise_cost(const eddy_kernel_call *call) {
     int64_t elements = 0;
     for (int32_t o = 0; o < call->view_count; o++)
         elements += eddy_view_count(&call->views[o]);
-    return 100000 + 20000 * (int64_t)call->view_count + 150 * elements;
+    return call->kernel->cost_base_ps + 20000 * (int64_t)call->view_count + call->kernel->cost_element_ps * elements +
+           eddy_cost_far_views_ps(call);
 }
 
 const eddy_kernel eddy_cpu_sgd_step = {
-    .name = "sgd_step", .run = sgd_run, .cost_base_ps = 100000, .cost_element_ps = 300, .cost = optimise_cost};
-const eddy_kernel eddy_cpu_sgd_momentum_step = {.name = "sgd_momentum_step",
-                                                .run = momentum_run,
-                                                .cost_base_ps = 100000,
-                                                .cost_element_ps = 450,
-                                                .cost = optimise_cost};
+    .name = "sgd_step", .run = sgd_run, .cost_base_ps = 80000, .cost_element_ps = 50, .cost = optimise_cost};
+const eddy_kernel eddy_cpu_sgd_momentum_step = {
+    .name = "sgd_momentum_step", .run = momentum_run, .cost_base_ps = 80000, .cost_element_ps = 65, .cost = optimise_cost};
 const eddy_kernel eddy_cpu_adam_step = {
-    .name = "adam_step", .run = adam_run, .cost_base_ps = 100000, .cost_element_ps = 600, .cost = optimise_cost};
+    .name = "adam_step", .run = adam_run, .cost_base_ps = 80000, .cost_element_ps = 120, .cost = optimise_cost};
 const eddy_kernel eddy_cpu_adamw_step = {
-    .name = "adamw_step", .run = adamw_run, .cost_base_ps = 100000, .cost_element_ps = 600, .cost = optimise_cost};
+    .name = "adamw_step", .run = adamw_run, .cost_base_ps = 80000, .cost_element_ps = 120, .cost = optimise_cost};

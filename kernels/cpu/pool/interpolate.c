@@ -2,6 +2,7 @@
  * outputs that an element went into. */
 #include <base/dtype.h>
 #include <eddy/choice.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/pool/pool_plan.h>
@@ -368,11 +369,21 @@ static size_t interpolate_backward_workspace(const eddy_kernel_call *call) {
     return taps_bytes(&call->views[0]);
 }
 
+/* Images row by row; a mix of four reads and computes more than a copy. */
+static int64_t interpolate_cost(const eddy_kernel_call *call) {
+    const eddy_attributes_interpolate *attributes = call->attributes;
+    const eddy_kernel_view *out = &call->views[1];
+    int64_t element_ps = attributes->mode == EDDY_MODE_BILINEAR ? call->kernel->cost_element_ps : 180;
+    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(out), element_ps) +
+           eddy_cost_ps(out->shape[0] * out->shape[1] * out->shape[2], 8000) + eddy_cost_far_views_ps(call);
+}
+
 const eddy_kernel eddy_cpu_interpolate = {.name = "interpolate",
                                           .run = interpolate_run,
                                           .workspace = interpolate_workspace,
                                           .cost_base_ps = 120000,
-                                          .cost_element_ps = 1500};
+                                          .cost_element_ps = 1500,
+                                          .cost = interpolate_cost};
 const eddy_kernel eddy_cpu_interpolate_backward = {.name = "interpolate_backward",
                                                    .run = interpolate_backward_run,
                                                    .workspace = interpolate_backward_workspace,

@@ -1,6 +1,7 @@
 /* max_pool2d, avg_pool2d and adaptive_avg_pool2d: windows over images. Runs of windows that are alike go side by side: neighbours of a row, or channels where
  * these lie closer. */
 #include <base/dtype.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/pool/pool_block.h>
@@ -10,6 +11,8 @@
 #include <kernels/cpu/reduce/reduce_block.h>
 #include <kernels/cpu/walk.h>
 
+/* Elements that no library is asked for. */
+#define SMALL_WORK 20000
 #define SLICE_ELEMENTS 32768
 #define CHUNK 256
 /* Rows of fewer outputs are not worth going along where there are as many channels. */
@@ -470,37 +473,54 @@ static bool adaptive_avg_pool2d_start(const eddy_kernel_call *call) {
     return average_start(call, NULL);
 }
 
-/* Each element of each window. */
-static int64_t pool_cost(const eddy_kernel_call *call) {
+/* Elements that windows see. */
+static int64_t seen(const eddy_kernel_call *call) {
     const eddy_attributes_pool *attributes = call->attributes;
-    int64_t window = attributes->kernel_size.height * attributes->kernel_size.width;
-    return call->kernel->cost_base_ps +
-           eddy_cost_ps(eddy_view_count(&call->views[1]), eddy_cost_ps(window, call->kernel->cost_element_ps));
+    return eddy_cost_ps(eddy_view_count(&call->views[1]),
+                        attributes->kernel_size.height * attributes->kernel_size.width);
+}
+
+static int64_t pool_cost(const eddy_kernel_call *call) {
+    return call->kernel->cost_base_ps + eddy_cost_ps(seen(call), call->kernel->cost_element_ps);
+}
+
+/* Twice as much where the library is not asked. */
+static int64_t max_pool2d_cost(const eddy_kernel_call *call) {
+    return pool_cost(call) + (seen(call) < SMALL_WORK ? eddy_cost_ps(seen(call), call->kernel->cost_element_ps) : 0);
 }
 
 const eddy_kernel eddy_cpu_max_pool2d = {.name = "max_pool2d",
                                          .run = max_pool2d_run,
                                          .workspace = max_pool2d_workspace,
                                          .start = max_pool2d_start,
-                                         .cost_base_ps = 100000,
-                                         .cost_element_ps = 700,
-                                         .cost = pool_cost};
+                                         .cost_base_ps = 150000,
+                                         .cost_element_ps = 500,
+                                         .cost = max_pool2d_cost};
 const eddy_kernel eddy_cpu_max_pool2d_with_indices = {.name = "max_pool2d_with_indices",
                                                       .run = max_pool2d_with_indices_run,
-                                                      .cost_base_ps = 100000,
-                                                      .cost_element_ps = 600,
+                                                      .cost_base_ps = 250000,
+                                                      .cost_element_ps = 400,
                                                       .cost = pool_cost};
 const eddy_kernel eddy_cpu_avg_pool2d = {.name = "avg_pool2d",
                                          .run = avg_pool2d_run,
                                          .workspace = avg_pool2d_workspace,
                                          .start = avg_pool2d_start,
-                                         .cost_base_ps = 100000,
-                                         .cost_element_ps = 700,
+                                         .cost_base_ps = 250000,
+                                         .cost_element_ps = 550,
                                          .cost = pool_cost};
-/* Windows overlap little: some two visits of each element of the larger of the two. */
+/* Windows overlap little: some two visits of each element of the larger of the two. Whole images are means. */
+static int64_t adaptive_cost(const eddy_kernel_call *call) {
+    const eddy_kernel_view *in = &call->views[0], *out = &call->views[1];
+    bool is_whole = out->shape[2] * out->shape[3] == 1;
+    int64_t largest = eddy_max_i64(eddy_view_count(in), eddy_view_count(out));
+    return call->kernel->cost_base_ps + eddy_cost_ps(largest, is_whole ? 95 : call->kernel->cost_element_ps) +
+           eddy_cost_far_views_ps(call);
+}
+
 const eddy_kernel eddy_cpu_adaptive_avg_pool2d = {.name = "adaptive_avg_pool2d",
                                                   .run = adaptive_avg_pool2d_run,
                                                   .workspace = adaptive_avg_pool2d_workspace,
                                                   .start = adaptive_avg_pool2d_start,
-                                                  .cost_base_ps = 100000,
-                                                  .cost_element_ps = 500};
+                                                  .cost_base_ps = 250000,
+                                                  .cost_element_ps = 500,
+                                                  .cost = adaptive_cost};

@@ -1,6 +1,7 @@
 /* Gradients of average pools: each element of grad, over its divisor, goes to the places of its window. Windows are taken in
  * row-major order, so that each place adds up its terms in that order, and no place is in two tasks. */
 #include <base/dtype.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/pool/pool_average_block.h>

@@ -2,6 +2,7 @@
  * channels of an image where these lie closer: it clears its places and then adds to them while they are near, in row-major order
  * of grad. */
 #include <base/dtype.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/pool/pool_plan.h>

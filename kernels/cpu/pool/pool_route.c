@@ -3,6 +3,7 @@
  * max_pool2d_backward. */
 #include <base/assert.h>
 #include <base/dtype.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/pool/pool_block.h>

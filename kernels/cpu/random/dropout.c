@@ -192,8 +192,8 @@ static void bernoulli_run(const eddy_kernel_call *call) {
 }
 
 const eddy_kernel eddy_cpu_dropout = {
-    .name = "dropout", .run = dropout_run, .cost_base_ps = 150000, .cost_element_ps = 1300};
+    .name = "dropout", .run = dropout_run, .cost_base_ps = 150000, .cost_element_ps = 1600};
 const eddy_kernel eddy_cpu_dropout_backward = {
-    .name = "dropout_backward", .run = dropout_backward_run, .cost_base_ps = 150000, .cost_element_ps = 1300};
+    .name = "dropout_backward", .run = dropout_backward_run, .cost_base_ps = 150000, .cost_element_ps = 1600};
 const eddy_kernel eddy_cpu_bernoulli = {
     .name = "bernoulli", .run = bernoulli_run, .cost_base_ps = 150000, .cost_element_ps = 2000};

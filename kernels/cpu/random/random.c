@@ -2,6 +2,7 @@
  * row-major order of the output, whatever the slices and strides. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/random/random_block.h>
@@ -201,6 +202,12 @@ static void randint_run(const eddy_kernel_call *call) {
 const eddy_kernel eddy_cpu_randint = {
     .name = "randint", .run = randint_run, .cost_base_ps = 150000, .cost_element_ps = 3000};
 const eddy_kernel eddy_cpu_rand = {.name = "rand", .run = rand_run, .cost_base_ps = 150000, .cost_element_ps = 1000};
-const eddy_kernel eddy_cpu_randn = {.name = "randn", .run = randn_run, .cost_base_ps = 300000, .cost_element_ps = 3000};
+const eddy_kernel eddy_cpu_randn = {.name = "randn", .run = randn_run, .cost_base_ps = 300000, .cost_element_ps = 2000};
+/* Each element changes places with another one anywhere. */
+static int64_t randperm_cost(const eddy_kernel_call *call) {
+    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[0]), call->kernel->cost_element_ps) +
+           30 * eddy_cost_far_views_ps(call);
+}
+
 const eddy_kernel eddy_cpu_randperm = {
-    .name = "randperm", .run = randperm_run, .cost_base_ps = 50000, .cost_element_ps = 10000};
+    .name = "randperm", .run = randperm_run, .cost_base_ps = 50000, .cost_element_ps = 10500, .cost = randperm_cost};

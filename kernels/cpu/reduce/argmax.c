@@ -219,11 +219,23 @@ static size_t axis_workspace(const eddy_kernel_call *call) {
     return argmax_workspace(call, one_axis(call));
 }
 
-const eddy_kernel eddy_cpu_argmax = {
-    .name = "argmax", .run = argmax_run, .workspace = axes_workspace, .cost_base_ps = 150000, .cost_element_ps = 200};
-const eddy_kernel eddy_cpu_argmin = {
-    .name = "argmin", .run = argmin_run, .workspace = axes_workspace, .cost_base_ps = 150000, .cost_element_ps = 200};
-const eddy_kernel eddy_cpu_max_dim = {
-    .name = "max_dim", .run = max_dim_run, .workspace = axis_workspace, .cost_base_ps = 150000, .cost_element_ps = 200};
-const eddy_kernel eddy_cpu_min_dim = {
-    .name = "min_dim", .run = min_dim_run, .workspace = axis_workspace, .cost_base_ps = 150000, .cost_element_ps = 200};
+static int64_t axes_cost(const eddy_kernel_call *call) {
+    return eddy_reduce_cost(call, ((const eddy_attributes_reduce *)call->attributes)->axes, 65, 45000);
+}
+
+static int64_t axis_cost(const eddy_kernel_call *call) {
+    return eddy_reduce_cost(call, one_axis(call).axes, 65, 45000);
+}
+
+#define KERNEL(label, about)                                                                                           \
+    const eddy_kernel eddy_cpu_##label = {.name = #label,                                                              \
+                                          .run = label##_run,                                                          \
+                                          .workspace = about##_workspace,                                              \
+                                          .cost_base_ps = 150000,                                                      \
+                                          .cost_element_ps = 65,                                                       \
+                                          .cost = about##_cost};
+
+KERNEL(argmax, axes)
+KERNEL(argmin, axes)
+KERNEL(max_dim, axis)
+KERNEL(min_dim, axis)

@@ -150,6 +150,6 @@ static void allclose_run(const eddy_kernel_call *call) {
     *(uint8_t *)call->views[2].data = compare(call, call->attributes, rank, dims);
 }
 
-const eddy_kernel eddy_cpu_equal = {.name = "equal", .run = equal_run, .cost_base_ps = 60000, .cost_element_ps = 150};
+const eddy_kernel eddy_cpu_equal = {.name = "equal", .run = equal_run, .cost_base_ps = 100000, .cost_element_ps = 170};
 const eddy_kernel eddy_cpu_allclose = {
     .name = "allclose", .run = allclose_run, .cost_base_ps = 60000, .cost_element_ps = 830};

@@ -600,27 +600,49 @@ static void logsumexp_run(const eddy_kernel_call *call) {
 
 /* Most of it is the powers, where p is none of the plain ones. */
 static int64_t norm_cost(const eddy_kernel_call *call) {
-    double p = ((const eddy_attributes_norm *)call->attributes)->p;
+    const eddy_attributes_norm *attributes = call->attributes;
+    double p = attributes->p;
     bool is_plain = p == 0 || p == 1 || p == 2 || isinf(p);
-    return 150000 + eddy_view_count(&call->views[0]) * (is_plain ? 130 : 20000);
+    return eddy_reduce_cost(call, attributes->axes, is_plain ? 100 : 20000, 12000);
 }
 
-#define REDUCTION(name_, element)                                                                                      \
+/* Truths of a byte each; others are made into such first. */
+static int64_t truth_cost(const eddy_kernel_call *call) {
+    const eddy_attributes_reduce *attributes = call->attributes;
+    return eddy_reduce_cost(call, attributes->axes, call->views[0].dtype == EDDY_BOOL ? 28 : 100, 12000);
+}
+
+static int64_t reduce_cost(const eddy_kernel_call *call) {
+    const eddy_attributes_reduce *attributes = call->attributes;
+    return eddy_reduce_cost(call, attributes->axes, call->kernel->cost_element_ps, 12000);
+}
+
+static int64_t var_cost(const eddy_kernel_call *call) {
+    const eddy_attributes_var *attributes = call->attributes;
+    return eddy_reduce_cost(call, attributes->axes, call->kernel->cost_element_ps, 12000);
+}
+
+static int64_t logsumexp_cost(const eddy_kernel_call *call) {
+    const eddy_attributes_reduce *attributes = call->attributes;
+    return eddy_reduce_cost(call, attributes->axes, call->kernel->cost_element_ps, 45000);
+}
+
+#define REDUCTION(name_, cost_, element)                                                                               \
     const eddy_kernel eddy_cpu_##name_ = {.name = #name_,                                                              \
                                           .run = name_##_run,                                                          \
                                           .workspace = reduce_workspace,                                               \
-                                          .cost_base_ps = 150000,                                                      \
-                                          .cost_element_ps = element};
+                                          .cost_base_ps = 130000,                                                      \
+                                          .cost_element_ps = element,                                                  \
+                                          .cost = cost_};
 
-REDUCTION(sum, 70)
-REDUCTION(mean, 70)
-REDUCTION(prod, 130)
-REDUCTION(max, 100)
-REDUCTION(min, 100)
-REDUCTION(any, 100)
-REDUCTION(all, 100)
-REDUCTION(var, 250)
-REDUCTION(std, 250)
-REDUCTION(logsumexp, 800)
-const eddy_kernel eddy_cpu_norm = {
-    .name = "norm", .run = norm_run, .workspace = reduce_workspace, .cost_base_ps = 150000, .cost = norm_cost};
+REDUCTION(sum, reduce_cost, 65)
+REDUCTION(mean, reduce_cost, 65)
+REDUCTION(prod, reduce_cost, 75)
+REDUCTION(max, reduce_cost, 75)
+REDUCTION(min, reduce_cost, 75)
+REDUCTION(any, truth_cost, 28)
+REDUCTION(all, truth_cost, 28)
+REDUCTION(var, var_cost, 250)
+REDUCTION(std, var_cost, 250)
+REDUCTION(logsumexp, logsumexp_cost, 420)
+REDUCTION(norm, norm_cost, 100)

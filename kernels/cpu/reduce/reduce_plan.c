@@ -1,4 +1,5 @@
 #include <base/assert.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/reduce/reduce_plan.h>
 
@@ -141,4 +142,15 @@ void eddy_reduce_plan_store(const eddy_reduce_plan *plan, const eddy_reduce_unit
     const eddy_kernel_view *out = &plan->outs[o];
     eddy_chunk_store(out->dtype, eddy_chunk_at(out->data, out->dtype, unit->outs[o]), plan->column_outs[o], from,
                      values, unit->columns);
+}
+
+/* Of estimates: what a reduction across rows takes once. */
+#define ACROSS_PS 150000
+
+int64_t eddy_reduce_cost(const eddy_kernel_call *call, uint32_t axes, int64_t element_ps, int64_t output_ps) {
+    const eddy_kernel_view *in = &call->views[0];
+    bool is_along = in->rank == 0 || (axes >> (in->rank - 1) & 1) != 0;
+    int64_t cost = call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(in), element_ps);
+    cost += is_along ? eddy_cost_ps(eddy_view_count(&call->views[1]), output_ps) : ACROSS_PS;
+    return cost + eddy_cost_far_views_ps(call) * (is_along ? 1 : 3);
 }

@@ -42,6 +42,10 @@ void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call,
  * task takes; there is one split then. Only for who looks at is_by_rows. */
 void eddy_reduce_plan_by_rows(eddy_reduce_plan *plan, int64_t most);
 
+/* Estimate of a reduction: so much an element, and an output where each is reduced by itself. Across rows memory is read in panels,
+ * a part of each row. */
+int64_t eddy_reduce_cost(const eddy_kernel_call *call, uint32_t axes, int64_t element_ps, int64_t output_ps);
+
 /* Runs body over all tasks, on the team where it pays. */
 void eddy_reduce_plan_run(const eddy_reduce_plan *plan, const eddy_kernel_call *call,
                           void (*body)(void *context, int64_t begin, int64_t end), void *context);

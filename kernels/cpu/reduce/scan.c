@@ -391,9 +391,9 @@ static size_t cumprod_backward_workspace(const eddy_kernel_call *call) {
 }
 
 const eddy_kernel eddy_cpu_cumsum = {
-    .name = "cumsum", .run = cumsum_run, .workspace = cumsum_workspace, .cost_base_ps = 150000, .cost_element_ps = 600};
+    .name = "cumsum", .run = cumsum_run, .workspace = cumsum_workspace, .cost_base_ps = 150000, .cost_element_ps = 850};
 const eddy_kernel eddy_cpu_cumprod = {
-    .name = "cumprod", .run = cumprod_run, .cost_base_ps = 150000, .cost_element_ps = 1500};
+    .name = "cumprod", .run = cumprod_run, .cost_base_ps = 150000, .cost_element_ps = 900};
 const eddy_kernel eddy_cpu_cumprod_backward = {.name = "cumprod_backward",
                                                .run = cumprod_backward_run,
                                                .workspace = cumprod_backward_workspace,

@@ -293,7 +293,7 @@ static bool is_short(const eddy_kernel_view *in, int32_t axis) {
 /* A pass over the elements for each byte of their keys, and one to fetch them; short lines side by side take less. */
 static int64_t cost_along(const eddy_kernel_call *call, int32_t axis) {
     const eddy_kernel_view *in = &call->views[0];
-    int64_t each = is_short(in, axis) ? 4500 : 2000 + 2000 * eddy_dtype_size(in->dtype);
+    int64_t each = is_short(in, axis) ? 6500 : 2000 + 2000 * eddy_dtype_size(in->dtype);
     return 200000 + eddy_view_count(in) * each;
 }
 
@@ -308,7 +308,7 @@ static int64_t topk_cost(const eddy_kernel_call *call) {
     if (kept >= count / CHOICE_PART)
         return cost_along(call, axis);
     if (is_short(&call->views[0], axis) && of_line <= SHORT_KEPT)
-        return 200000 + count * (1000 + 30 * of_line);
+        return 200000 + count * (1900 + 30 * of_line);
     return 200000 + count * 2000 + kept * 20000;
 }
 

@@ -1,0 +1,158 @@
+/* The kernel_small_* rows: a kernel alone on a tiny shape, through its interface, without the VM and the interpreter.
+ *
+ *     kernels kernel_small_sum_ns [samples]     nanoseconds a call
+ *     kernels count_kernel_small_sum N          makes N calls and prints nothing: for callgrind */
+#include <bench/sample.h>
+#include <eddy/version.h>
+#include <functional/op_table.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/kernels.h>
+#include <streams/team.h>
+
+#define OPERANDS_MAX 4
+#define DIMS_MAX 2
+#define ELEMENTS_MAX 64
+#define WORKSPACE_BYTES 65536
+
+typedef struct operand {
+    eddy_dtype dtype;
+    int32_t rank;
+    int64_t dims[DIMS_MAX], strides[DIMS_MAX];
+} operand;
+
+typedef struct small_call {
+    const char *op;
+    const eddy_kernel *kernel; /* NULL: the one of `table` for f32 */
+    const eddy_op *table;
+    const void *attributes;
+    int32_t operand_count;
+    operand operands[OPERANDS_MAX]; /* as the interpreter shows them: broadcast strides are 0 */
+} small_call;
+
+/* clang-format off */
+#define VECTOR(n)    {EDDY_F32, 1, {n}, {1}}
+#define MATRIX(m, n) {EDDY_F32, 2, {m, n}, {n, 1}}
+#define ROWS(m, n)   {EDDY_F32, 2, {m, n}, {0, 1}}
+#define COLUMNS(m, n) {EDDY_F32, 2, {m, n}, {1, 0}}
+#define LABELS(n)    {EDDY_I64, 1, {n}, {1}}
+#define NUMBER       {.dtype = EDDY_F32}
+
+static const eddy_attributes_reduce whole = {.axes = 1};
+static const eddy_attributes_axis last = {.axis = 1};
+static const eddy_attributes_layer_norm last_axis = {.axis_count = 1, .eps = 1e-5};
+static const eddy_attributes_cross_entropy mean_loss = {.reduction = EDDY_REDUCTION_MEAN};
+
+static const small_call small_calls[] = {
+    {"sum",           &eddy_cpu_sum,           NULL,         &whole,     2, {VECTOR(16), NUMBER}},
+    {"mean",          &eddy_cpu_mean,          NULL,         &whole,     2, {VECTOR(16), NUMBER}},
+    {"add_row",       NULL,                    &eddy_op_add, NULL,       3, {MATRIX(4, 4), ROWS(4, 4), MATRIX(4, 4)}},
+    {"add_column",    NULL,                    &eddy_op_add, NULL,       3, {MATRIX(4, 4), COLUMNS(4, 4), MATRIX(4, 4)}},
+    {"layer_norm",    &eddy_cpu_layer_norm,    NULL,         &last_axis, 4, {MATRIX(2, 16), VECTOR(16), VECTOR(16), MATRIX(2, 16)}},
+    {"softmax",       &eddy_cpu_softmax,       NULL,         &last,      2, {MATRIX(2, 16), MATRIX(2, 16)}},
+    {"linear",        &eddy_cpu_linear,        NULL,         NULL,       4, {MATRIX(4, 8), MATRIX(8, 8), VECTOR(8), MATRIX(4, 8)}},
+    {"matmul",        &eddy_cpu_matmul,        NULL,         NULL,       3, {MATRIX(8, 8), MATRIX(8, 8), MATRIX(8, 8)}},
+    {"cross_entropy", &eddy_cpu_cross_entropy, NULL,         &mean_loss, 3, {MATRIX(4, 10), LABELS(4), NUMBER}},
+};
+/* clang-format on */
+
+/* What a call is made of, put together once. */
+typedef struct ready_call {
+    const eddy_kernel *kernel;
+    const void *attributes;
+    eddy_kernel_view views[OPERANDS_MAX];
+    int32_t view_count;
+    int64_t largest; /* elements of the largest operand */
+} ready_call;
+
+static _Alignas(64) char workspace[WORKSPACE_BYTES];
+
+/* All that a call asks of its kernel, where the op is issued and where it runs; returns the estimate in ps. The one place here
+ * that knows the sequence. */
+static int64_t call_kernel(const ready_call *ready) {
+    const eddy_kernel *kernel = ready->kernel;
+    eddy_kernel_error error = {.position = INT64_MAX};
+    eddy_kernel_call call = {.kernel = kernel,
+                             .views = ready->views,
+                             .view_count = ready->view_count,
+                             .attributes = ready->attributes,
+                             .workspace = workspace,
+                             .team = &eddy_team_serial,
+                             .error = &error};
+    call.workspace_bytes = kernel->workspace ? kernel->workspace(&call) : 0;
+    if (call.workspace_bytes > sizeof(workspace))
+        exit(1);
+    int64_t cost_ps =
+        kernel->cost ? kernel->cost(&call) : kernel->cost_base_ps + kernel->cost_element_ps * ready->largest;
+    if (kernel->start)
+        kernel->start(&call);
+    kernel->run(&call);
+    if (eddy_load_relaxed(&error.status) != EDDY_OK)
+        exit(1);
+    return cost_ps;
+}
+
+/* Numbers in (-1, 1); indices are 0, which every table has. */
+static void fill(eddy_kernel_view *view, int64_t count) {
+    static _Alignas(64) char memory[OPERANDS_MAX][ELEMENTS_MAX * sizeof(int64_t)];
+    static uint32_t random_state = 1;
+    static int32_t taken;
+    view->data = memory[taken++];
+    float *values = view->data;
+    for (int64_t i = 0; i < count && view->dtype == EDDY_F32; i++)
+        values[i] = bench_random_float(&random_state, 1);
+}
+
+static ready_call prepare(const small_call *from) {
+    ready_call ready = {.kernel = from->kernel ? from->kernel : from->table->kernels[EDDY_F32],
+                        .attributes = from->attributes,
+                        .view_count = from->operand_count};
+    for (int32_t i = 0; i < from->operand_count; i++) {
+        const operand *o = &from->operands[i];
+        eddy_kernel_view *view = &ready.views[i];
+        *view = (eddy_kernel_view){.shape = o->dims, .strides = o->strides, .dtype = o->dtype, .rank = o->rank};
+        int64_t count = eddy_view_count(view);
+        fill(view, count);
+        ready.largest = count > ready.largest ? count : ready.largest;
+    }
+    return ready;
+}
+
+static double time_calls(const ready_call *ready, int calls) {
+    double began = bench_now_ns();
+    for (int call = 0; call < calls; call++)
+        call_kernel(ready);
+    return (bench_now_ns() - began) / calls;
+}
+
+static void measure(const char *row, const ready_call *ready, int count) {
+    int calls = bench_calls_for(time_calls(ready, 1000));
+    bench_samples samples = {.count = 0};
+    for (int sample = 0; sample < count; sample++)
+        bench_samples_push(&samples, time_calls(ready, calls));
+    bench_print_row(row, "ns", eddy_version_text(), "caller", &samples);
+}
+
+static const small_call *find(const char *row, const char *format) {
+    for (size_t at = 0; at < sizeof(small_calls) / sizeof(small_calls[0]); at++) {
+        char name[64];
+        snprintf(name, sizeof(name), format, small_calls[at].op);
+        if (!strcmp(name, row))
+            return &small_calls[at];
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    const char *row = argc > 1 ? argv[1] : "";
+    const small_call *timed = find(row, "kernel_small_%s_ns"), *counted = find(row, "count_kernel_small_%s");
+    if (!timed && !counted) {
+        fprintf(stderr, "kernels: no such row: %s\n", row);
+        return 2;
+    }
+    ready_call ready = prepare(timed ? timed : counted);
+    if (timed)
+        measure(row, &ready, bench_sample_count(argc, argv, 2));
+    else
+        time_calls(&ready, argc > 2 ? atoi(argv[2]) : 1);
+    return 0;
+}

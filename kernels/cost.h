@@ -1,0 +1,50 @@
+/* What estimates are made of: picoseconds on one core, for a processor that is neither fast nor slow. bench's cost_* rows stand beside
+ * them what the calls take. */
+#ifndef EDDY_KERNELS_COST_H
+#define EDDY_KERNELS_COST_H
+
+#include <base/dtype.h>
+#include <kernels/kernel.h>
+
+/* What a call goes through lies in some cache up to here. */
+#define EDDY_COST_NEAR_BYTES INT64_C(10000000)
+/* A byte beyond: some 33 GB/s, the pages of new outputs included. */
+#define EDDY_COST_FAR_PS 30
+/* No more than an hour, so that sums do not overflow. */
+#define EDDY_COST_MOST INT64_C(3600000000000000)
+
+#define EDDY_COST_ELEMENTS_MOST (INT64_C(1) << 40)
+
+/* `count` times `each_ps`. */
+static inline int64_t eddy_cost_ps(int64_t count, int64_t each_ps) {
+    return count < EDDY_COST_MOST / each_ps ? count * each_ps : EDDY_COST_MOST;
+}
+
+/* What a call that reads and writes so many bytes takes beyond its arithmetic. */
+static inline int64_t eddy_cost_far_ps(int64_t bytes) {
+    return bytes <= EDDY_COST_NEAR_BYTES ? 0 : eddy_cost_ps(bytes - EDDY_COST_NEAR_BYTES, EDDY_COST_FAR_PS);
+}
+
+/* What a kernel without a cost function takes for so many elements of its largest operand, and bytes of all. */
+static inline int64_t eddy_cost_flat_ps(const eddy_kernel *kernel, int64_t elements, int64_t bytes) {
+    int64_t near_ps;
+    if (__builtin_mul_overflow(elements, (int64_t)kernel->cost_element_ps, &near_ps) || near_ps > EDDY_COST_MOST)
+        near_ps = EDDY_COST_MOST;
+    return kernel->cost_base_ps + near_ps + eddy_cost_far_ps(bytes);
+}
+
+/* Bytes of so many elements; what is broadcast may have more of them than there is memory. */
+static inline int64_t eddy_cost_bytes(int64_t count, eddy_dtype dtype) {
+    return (count < EDDY_COST_ELEMENTS_MOST ? count : EDDY_COST_ELEMENTS_MOST) * (int64_t)eddy_dtype_bytes(dtype);
+}
+
+/* The same for a call that goes through all of its views. */
+static inline int64_t eddy_cost_far_views_ps(const eddy_kernel_call *call) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < call->view_count; i++)
+        if (!eddy_view_is_absent(&call->views[i]))
+            bytes += eddy_cost_bytes(eddy_view_count(&call->views[i]), call->views[i].dtype);
+    return eddy_cost_far_ps(bytes);
+}
+
+#endif
