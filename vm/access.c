@@ -1,6 +1,8 @@
 /* User code on a storage, in order with the instructions. */
 #include <vm/kinds.h>
 #include <vm/machine.h>
+#include <vm/service.h>
+#include <vm/submit.h>
 
 eddy_status eddy_vm_access(eddy_vm *vm, eddy_storage_number storage, bool is_mut, eddy_vm_access_fn *callback,
                            void *context, eddy_origin origin) {

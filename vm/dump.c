@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <vm/dump.h>
+#include <vm/engine.h>
 #include <vm/machine.h>
 
 #define LINES_MAX 100

@@ -2,10 +2,16 @@
 #include <base/trace.h>
 #include <errno.h>
 #include <string.h>
+#include <vm/dump.h>
+#include <vm/engine.h>
+#include <vm/execute.h>
+#include <vm/graph.h>
 #include <vm/kinds.h>
 #include <vm/machine.h>
 #include <vm/pace.h>
 #include <vm/price.h>
+#include <vm/starved.h>
+#include <vm/wait.h>
 
 /* Records taken between two looks at what came back. */
 #define BURST 64

@@ -4,7 +4,10 @@
 #include <base/trace.h>
 #include <stdio.h>
 #include <string.h>
+#include <vm/execute.h>
 #include <vm/machine.h>
+#include <vm/service.h>
+#include <vm/submit.h>
 
 eddy_poison eddy_vm_input_poison(eddy_vm *vm, const eddy_instruction *instruction) {
     eddy_poison lowest = 0;

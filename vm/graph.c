@@ -1,8 +1,11 @@
 /* Nodes, edges and retirement (PROTOCOL.md section 6). Engine only. */
 #include <streams/team.h>
 #include <string.h>
+#include <vm/execute.h>
+#include <vm/graph.h>
 #include <vm/kinds.h>
 #include <vm/machine.h>
+#include <vm/marks.h>
 
 /* ---- nodes ---- */
 

@@ -1,7 +1,10 @@
 #include <base/status.h>
 #include <string.h>
+#include <vm/engine.h>
 #include <vm/event.h>
+#include <vm/graph.h>
 #include <vm/kinds.h>
+#include <vm/service.h>
 
 static eddy_vm_event *wait_event(const eddy_instruction *instruction) {
     return ((const eddy_wait_arguments *)instruction->arguments)->event;

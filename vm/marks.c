@@ -4,7 +4,11 @@
 #include <base/trace.h>
 #include <stdio.h>
 #include <streams/team.h>
+#include <vm/engine.h>
 #include <vm/machine.h>
+#include <vm/marks.h>
+#include <vm/service.h>
+#include <vm/submit.h>
 
 /* A lead below so many instructions always pays: others may be idle. */
 #define LEAD_LEAST 8

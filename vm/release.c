@@ -1,6 +1,10 @@
 /* Giving storages up (PROTOCOL.md section 8). Never blocks, never fails. */
 #include <base/trace.h>
+#include <vm/engine.h>
+#include <vm/execute.h>
 #include <vm/machine.h>
+#include <vm/release.h>
+#include <vm/submit.h>
 
 /* Lock: submission. The storage is idle: its memory and number go back at once. */
 static void free_here(eddy_vm *vm, eddy_storage *storage, eddy_storage_number number) {

@@ -1,5 +1,6 @@
 #include <base/float_environment.h>
 #include <base/log.h>
+#include <vm/engine.h>
 #include <vm/scheduler.h>
 
 /* How long it looks for more before it sleeps. Only where everything goes by this thread: elsewhere issuers take the role. */

@@ -3,6 +3,8 @@
 #include <base/status.h>
 #include <string.h>
 #include <vm/machine.h>
+#include <vm/service.h>
+#include <vm/submit.h>
 
 typedef struct eddy_service {
     _Atomic uint64_t pushed;  /* atomic: acq_rel; items ever pushed */

@@ -1,6 +1,11 @@
 /* Instructions for which there was no memory (PROTOCOL.md section 12). Engine only. */
 #include <stdio.h>
+#include <vm/engine.h>
+#include <vm/execute.h>
+#include <vm/graph.h>
 #include <vm/machine.h>
+#include <vm/starved.h>
+#include <vm/submit.h>
 
 /* One-thread mode: time between two looks at whether another VM has given memory up. */
 #define LOOK_AGAIN_NS 1000000

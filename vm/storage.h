@@ -50,7 +50,7 @@ typedef struct eddy_storage {
         int64_t bytes; /* size of data; what the block was acquired with */
         eddy_poison poison;
         eddy_shape *late_shape; /* mut2: the shape, from the argument pool */
-        struct eddy_borrow *borrow; /* data is the user's: what to call instead of giving a block back */
+        struct eddy_borrowed *borrow; /* data is the user's: what to call instead of giving a block back */
     } shared __attribute__((aligned(EDDY_CACHE_LINE)));
 
     /* The engine's line. Engine only. */

@@ -5,6 +5,7 @@
 #include <vm/event.h>
 #include <vm/kinds.h>
 #include <vm/stream.h>
+#include <vm/submit.h>
 
 /* The VM gives it up: handles may outlive that, and name a stream that nobody runs. */
 static void stream_free(eddy_vm_stream *stream) {

@@ -4,7 +4,14 @@
 #include <base/trace.h>
 #include <errno.h>
 #include <string.h>
+#include <vm/engine.h>
+#include <vm/execute.h>
 #include <vm/machine.h>
+#include <vm/marks.h>
+#include <vm/release.h>
+#include <vm/service.h>
+#include <vm/submit.h>
+#include <vm/wait.h>
 
 /* Calls between two looks at how far the engine is. */
 #define LOOKS_APART 8

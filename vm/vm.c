@@ -4,10 +4,17 @@
 #include <sched.h>
 #include <streams/cpu.h>
 #include <string.h>
+#include <vm/engine.h>
+#include <vm/execute.h>
 #include <vm/machine.h>
+#include <vm/release.h>
 #include <vm/scheduler.h>
 #include <unistd.h>
+#include <vm/service.h>
+#include <vm/starved.h>
 #include <vm/stream.h>
+#include <vm/submit.h>
+#include <vm/wait.h>
 
 /* New storages that issuers may be ahead by where the system does not say how large its caches are. */
 #define LEAD_BYTES_LEAST (16 << 20)
@@ -248,7 +255,7 @@ void eddy_vm_destroy(eddy_vm *vm) {
 /* ---- storages made by hand ---- */
 
 /* Takes a number for memory that is there already. Frees nothing on failure. */
-static eddy_status storage_adopt(eddy_vm *vm, void *data, int64_t bytes, eddy_borrow *borrow,
+static eddy_status storage_adopt(eddy_vm *vm, void *data, int64_t bytes, eddy_borrowed *borrow,
                                  eddy_storage_number *storage) {
     eddy_storage_number number;
     eddy_storage *made = eddy_vm_number_take(vm, &number);
@@ -263,17 +270,17 @@ static eddy_status storage_adopt(eddy_vm *vm, void *data, int64_t bytes, eddy_bo
 }
 
 static void call_deleter(eddy_service_item *item) {
-    eddy_borrow *borrow = (eddy_borrow *)(void *)item;
+    eddy_borrowed *borrow = (eddy_borrowed *)(void *)item;
     borrow->release(borrow->context);
     eddy_memory_release(borrow, sizeof(*borrow), EDDY_MEMORY_RUNTIME);
 }
 
 eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_t bytes, void (*release)(void *context), void *context,
                                    eddy_storage_number *storage) {
-    eddy_borrow *borrow = eddy_memory_acquire(sizeof(*borrow), EDDY_MEMORY_RUNTIME);
+    eddy_borrowed *borrow = eddy_memory_acquire(sizeof(*borrow), EDDY_MEMORY_RUNTIME);
     if (!borrow)
         return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){"from_buffer", NULL}, "no memory");
-    *borrow = (eddy_borrow){.item = {.run = call_deleter}, .release = release, .context = context};
+    *borrow = (eddy_borrowed){.item = {.run = call_deleter}, .release = release, .context = context};
     eddy_status status = eddy_vm_enter(vm, (eddy_origin){"from_buffer", NULL});
     if (status == EDDY_OK) {
         status = eddy_service_start(vm, (eddy_origin){"from_buffer", NULL});

@@ -3,9 +3,14 @@
 #include <base/trace.h>
 #include <errno.h>
 #include <string.h>
+#include <vm/engine.h>
 #include <vm/event.h>
 #include <vm/kinds.h>
 #include <vm/machine.h>
+#include <vm/marks.h>
+#include <vm/service.h>
+#include <vm/submit.h>
+#include <vm/wait.h>
 
 /* A waiting thread looks this long for something to help with before it sleeps. */
 #define SPIN_NS 20000

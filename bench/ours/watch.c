@@ -1,6 +1,7 @@
 #include <bench/ours/watch.h>
 
 #include <bench/sample.h>
+#include <vm/execute.h>
 #include <vm/machine.h>
 
 static watch_counts seen;

@@ -1,4 +1,5 @@
 #include "session.h"
+#include <vm/service.h>
 
 typedef struct seen {
     eddy_vm *vm;

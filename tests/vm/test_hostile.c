@@ -3,6 +3,7 @@
 #include "session.h"
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <vm/engine.h>
 
 #define MB ((int64_t)1 << 20)
 

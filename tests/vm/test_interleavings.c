@@ -2,6 +2,7 @@
  * test_hostile.c. */
 #include "session.h"
 #include <base/trace.h>
+#include <vm/engine.h>
 
 /* ---- two issuers and a hand-over between them ---- */
 

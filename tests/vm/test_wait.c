@@ -1,5 +1,6 @@
 #include "session.h"
 #include <errno.h>
+#include <vm/engine.h>
 
 #define SHORT_NS INT64_C(2000000)
 
