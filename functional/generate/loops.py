@@ -1,6 +1,6 @@
 """The inner loops of elementwise ops, made of their expressions: a block file per group of ops, and what declares its table.
 
-Each loop has a fast form for all operands contiguous, one for each single operand broadcast (but for heavy ops), and a general
+16-bit floats go through the loop of f32, chunk by chunk (kernels/cpu/half_block.h). Each other loop has a fast form for all operands contiguous, one for each single operand broadcast (but for heavy ops), and a general
 strided one. The body is inlined into each with constant strides, so that the compiler vectorises it.
 
 Where a word has a quick form, the loop goes chunk by chunk: the quick expression's body if it holds for all of a chunk's elements, the
@@ -10,6 +10,9 @@ import zlib
 
 from expression import ExpressionError, compile_expression, compile_quick, compute_type
 from text import NOTICE
+
+# Whose loop moves elements of the same width.
+MOVED_AS = {"f32": "i32", "f64": "i64", "f16": "i16", "bf16": "i16", "u8": "i8"}
 
 DRIVER_PARAMETERS = "char *const *data, const int64_t *strides, int64_t count, const void *attributes"
 ELEMENT_BYTES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i16": 2, "i32": 4, "i64": 8, "bool": 1}
@@ -49,9 +52,32 @@ def input_dtype(operand, dtype):
     return "bool" if operand.is_bool else dtype
 
 
+def moves(entry):
+    """Whether elements are only moved: then those of a width share one loop."""
+    return entry.expressions == [f"select({', '.join(o.name for o in entry.operands)})"] and entry.operands[0].is_bool
+
+
+def loop_name(entry, dtype):
+    return f"{entry.name}_{tag(MOVED_AS.get(dtype, dtype) if moves(entry) else dtype)}"
+
+
+def through_f32(entry, dtype):
+    """A loop of a 16-bit float: that of f32 between conversions."""
+    if "f32" not in entry.dtypes or any(o.is_bool for o in entry.operands):
+        raise ExpressionError(f"{entry.family}.toml [{entry.name}]: {dtype} goes through f32, all operands of it")
+    has_bool_result = "true" if entry.result == "bool" else "false"
+    return [f"static void {entry.name}_{tag(dtype)}({DRIVER_PARAMETERS}) {{",
+            f"    static const eddy_half_loop half = {{{entry.name}_f32, {len(entry.operands)}, {has_bool_result}}};",
+            f"    EDDY_ISA_NAME(eddy_cpu_half_blocks).run_{dtype}(&half, data, strides, count, attributes);", "}", ""]
+
+
 def loop(entry, dtype):
     """A loop's C text: a body and its driver; where an attribute chooses, such a pair per choice and what tells them apart."""
     name = f"{entry.name}_{tag(dtype)}"
+    if loop_name(entry, dtype) != name:
+        return []
+    if dtype in ("f16", "bf16"):
+        return through_f32(entry, dtype)
     expressions = expressions_of(entry, dtype)
     if entry.scalar_of and entry.shortcuts:
         return with_shortcuts(entry, dtype, name, expressions[0])
@@ -198,13 +224,12 @@ def emit_block(entries, group):
     own = elementwise(entries, group)
     parts = [NOTICE, "/* Loops of elementwise ops. Built once for each instruction set. */",
              f"#include <functional/arguments_{group}.h>\n#include <functional/loop.h>\n#include <functional/loops_{group}.h>\n"]
-    names = []
+    rows = []
     for entry in own:
         for dtype in entry.dtypes:
             parts += loop(entry, dtype)
-            names.append(f"{entry.name}_{tag(dtype)}")
-    rows = "\n".join(f"    .{n} = {n}," for n in names)
-    parts += [f"const eddy_loops_{group} EDDY_ISA_NAME(eddy_cpu_loops_{group}) = {{\n{rows}\n}};", ""]
+            rows.append(f"    .{entry.name}_{tag(dtype)} = {loop_name(entry, dtype)},")
+    parts += [f"const eddy_loops_{group} EDDY_ISA_NAME(eddy_cpu_loops_{group}) = {{", *rows, "};", ""]
     return "\n".join(parts)
 
 

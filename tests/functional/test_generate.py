@@ -176,10 +176,28 @@ class Expressions(unittest.TestCase):
             read(text.replace("EXPRESSIONS", '["-x"]'))
 
     def test_numbers_of_an_op_are_read_in_the_compute_type(self):
-        op, = read('[op]\nsummary = "s"\noperands = ["x"]\nresult = "compute"\nexpression = "x * slope"\ndtypes = ["bf16"]\n'
+        op, = read('[op]\nsummary = "s"\noperands = ["x"]\nresult = "compute"\nexpression = "x * slope"\ndtypes = ["f32", "f64"]\n'
                    'options = [{ name = "slope", type = "float", doc = "d" }]\n')
-        self.assertIn("const eddy_compute_f32 slope = (eddy_compute_f32)((const eddy_arguments_op *)attributes)->slope;",
-                      loops.emit_block([op], "family_0"))
+        for dtype in op.dtypes:
+            self.assertIn(f"const eddy_compute_{dtype} slope = (eddy_compute_{dtype})((const eddy_arguments_op *)attributes)->slope;",
+                          loops.emit_block([op], "family_0"))
+
+    def test_halves_go_through_f32(self):
+        text = '[op]\nsummary = "s"\noperands = ["a", "b"]\nresult = "bool"\nexpression = "a < b"\ndtypes = DTYPES\n'
+        op, = read(text.replace("DTYPES", '["f32", "bf16"]'))
+        block = loops.emit_block([op], "family_0")
+        self.assertIn("half = {op_f32, 2, true};", block)
+        self.assertIn(".run_bf16(&half, data", block)
+        self.assertNotIn("op_bf16_body", block)
+        with self.assertRaisesRegex(expression.ExpressionError, "goes through f32"):
+            loops.emit_block(read(text.replace("DTYPES", '["f16"]')), "family_0")
+
+    def test_what_only_moves_shares_the_loop_of_its_width(self):
+        op = next(op for op in entry.read_all(OPS) if op.name == "where")
+        block = loops.emit_block([op], loops.group_of(op))
+        for row in (".where_f32 = where_i32,", ".where_bf16 = where_i16,", ".where_u8 = where_i8,", ".where_truth = where_truth,"):
+            self.assertIn(row, block)
+        self.assertNotIn("where_f32_body", block)
 
     def test_a_comparison_has_a_bool_result(self):
         op, = read('[op]\nsummary = "s"\noperands = ["a", "b"]\nexpression = "a < b"\nresult = "compute"\n')
