@@ -110,6 +110,18 @@ const char *eddy_isa_name(eddy_isa isa) {
     return (unsigned)isa < EDDY_ISA_COUNT ? names[isa] : "?";
 }
 
+#define EDDY_ISA_TEXT_(text) #text
+#define EDDY_ISA_TEXT(text) EDDY_ISA_TEXT_(text)
+
+eddy_isa eddy_isa_served_by(eddy_isa isa) {
+    static const char *const serving[] = {
+#define EDDY_ISA_ROW(enumerator, name) EDDY_ISA_TEXT(EDDY_ISA_FOR_##enumerator),
+        EDDY_ISA_LIST(EDDY_ISA_ROW)
+#undef EDDY_ISA_ROW
+    };
+    return eddy_isa_find(serving[isa]);
+}
+
 eddy_isa eddy_isa_find(const char *name) {
     int32_t isa = 0;
     while (isa < (int32_t)EDDY_ISA_COUNT && strcmp(name, names[isa]) != 0)

@@ -32,6 +32,10 @@ eddy_isa eddy_isa_chosen(void);
 /* Settles the level; without effect once it is settled. Returns the level in use. EDDY_ISA_COUNT: the machine's. */
 eddy_isa eddy_isa_choose(eddy_isa isa);
 
+/* The level whose kernels serve `isa` in this library (option isa of the build): the highest that was built and is not
+ * above it. What lies below all of them gets the lowest, which the machine may not run: eddy_options_resolve refuses it. */
+eddy_isa eddy_isa_served_by(eddy_isa isa);
+
 /* "v3"; "?" for a value that is none. Static storage. */
 const char *eddy_isa_name(eddy_isa isa);
 

@@ -131,14 +131,31 @@ static eddy_status complete_row(const eddy_option *row, eddy_runtime_options *op
     return EDDY_OK;
 }
 
-eddy_status eddy_options_check_isa(const char *isa, const char *from, eddy_isa machine) {
+eddy_status eddy_options_check_machine(eddy_isa least, eddy_isa machine) {
+    if (machine >= least)
+        return EDDY_OK;
+    return eddy_fail(EDDY_UNSUPPORTED, origin,
+                     "this library is built for %s and higher, but this machine has no more than %s",
+                     eddy_isa_name(least), eddy_isa_name(machine));
+}
+
+eddy_status eddy_options_check_isa(const char *isa, const char *from, eddy_isa least, eddy_isa machine) {
     eddy_isa found = eddy_isa_find(isa);
     if (found == EDDY_ISA_COUNT)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s is %s, not portable, v2, v3 or v4", from, isa);
+    if (found < least)
+        return eddy_fail(EDDY_UNSUPPORTED, origin, "%s is %s, but this library is built for %s and higher",
+                         from, isa, eddy_isa_name(least));
     if (found > machine)
         return eddy_fail(EDDY_UNSUPPORTED, origin, "%s is %s, but this machine has no more than %s", from, isa,
                          eddy_isa_name(machine));
     return EDDY_OK;
+}
+
+static eddy_status check_isa(const char *isa, const char *from) {
+    eddy_isa least = eddy_isa_served_by(EDDY_ISA_PORTABLE), machine = eddy_isa_machine();
+    eddy_status status = eddy_options_check_machine(least, machine);
+    return status != EDDY_OK || !*isa ? status : eddy_options_check_isa(isa, from, least, machine);
 }
 
 /* What the caller says, in today's struct. */
@@ -170,11 +187,9 @@ eddy_status eddy_options_resolve(const eddy_runtime_options *given, eddy_runtime
             return status;
     }
     options.check_finite |= options.check_nan != 0;
-    if (*options.isa) {
-        eddy_status status = eddy_options_check_isa(options.isa, isa_from, eddy_isa_machine());
-        if (status != EDDY_OK)
-            return status;
-    }
+    eddy_status status = check_isa(options.isa, isa_from);
+    if (status != EDDY_OK)
+        return status;
     *resolved = options;
     return EDDY_OK;
 }

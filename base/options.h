@@ -27,12 +27,16 @@ const eddy_option *eddy_option_rows(int32_t *count);
 
 /* *resolved = given (NULL: nothing given), completed from the environment and the defaults. Strings in it are given's or
  * of static storage. INVALID_ARGUMENT, recorded, where a value is out of range or a variable cannot be read: the
- * sentence names it; UNSUPPORTED where the machine lacks the instruction set. The environment is read once per process, by
- * the first call. */
+ * sentence names it; UNSUPPORTED where machine or library lack the instruction set. The environment is read once per
+ * process, by the first call. */
 EDDY_MUST_USE eddy_status eddy_options_resolve(const eddy_runtime_options *given, eddy_runtime_options *resolved);
 
-/* Whether `isa` names a level that a machine of level `machine` has; `from` is the option or the variable that says so. */
-EDDY_MUST_USE eddy_status eddy_options_check_isa(const char *isa, const char *from, eddy_isa machine);
+/* Whether a machine of level `machine` can run a library whose lowest kernels are those of `least`. */
+EDDY_MUST_USE eddy_status eddy_options_check_machine(eddy_isa least, eddy_isa machine);
+
+/* Whether `isa` names a level that a machine of level `machine` has, and a library of `least`; `from` is the option or the
+ * variable that says so. */
+EDDY_MUST_USE eddy_status eddy_options_check_isa(const char *isa, const char *from, eddy_isa least, eddy_isa machine);
 
 /* Settles the process's instruction set as the options of a starting runtime say, `resolved` made of `given`. Where it is
  * settled: UNSUPPORTED, recorded, if `given` names another one; the variable speaks to the first runtime alone. */

@@ -1,11 +1,12 @@
-/* What the generated loops are made of: loads and stores per dtype, and the words. Only block files include it. */
+/* What the generated loops are made of: loads and stores per dtype, and the words; 16-bit floats go through the loops of f32.
+ * Only block files include it. */
 #ifndef EDDY_FUNCTIONAL_LOOP_H
 #define EDDY_FUNCTIONAL_LOOP_H
 
 #include <base/dtype.h>
 #include <eddy/scalar.h>
 #include <kernels/angle.h>
-#include <kernels/cpu/half.h>
+#include <kernels/cpu/half_block.h>
 #include <kernels/gauss.h>
 #include <kernels/math.h>
 #include <kernels/power.h>
@@ -44,19 +45,6 @@ EDDY_LOOP_ELEMENT(i16, int16_t)
 EDDY_LOOP_ELEMENT(i32, int32_t)
 EDDY_LOOP_ELEMENT(i64, int64_t)
 
-/* 16-bit floats: exact into f32, one rounding back. */
-EDDY_WORD float eddy_load_f16(const char *p) {
-    return eddy_half_load(*(const uint16_t *)(const void *)p);
-}
-EDDY_WORD void eddy_store_f16(char *p, float value) {
-    *(uint16_t *)(void *)p = eddy_half_store(value);
-}
-EDDY_WORD float eddy_load_bf16(const char *p) {
-    return eddy_bf16_to_f32(*(const uint16_t *)(const void *)p);
-}
-EDDY_WORD void eddy_store_bf16(char *p, float value) {
-    *(uint16_t *)(void *)p = eddy_f32_to_bf16(value);
-}
 EDDY_WORD bool eddy_load_truth(const char *p) {
     return *(const uint8_t *)p != 0;
 }

@@ -61,10 +61,11 @@ typedef struct eddy_kernel {
     const char *name;
     /* Runs the whole op. For elementwise kernels this is eddy_kernel_run_elementwise, which calls eddy_kernel_loop's. */
     void (*run)(const eddy_kernel_call *call);
-    /* Elementwise kernels only. `loop` works at any time; where there is one for each instruction set it asks at every call
-     * which is chosen, and `choose_loop` answers that one. */
+    /* Elementwise kernels only: the loop, or where there is one for each instruction set its index in the table that
+     * `loops` answers for the chosen one. */
     eddy_loop_fn *loop;
-    eddy_loop_fn *(*choose_loop)(void); /* NULL: there is no other than `loop` */
+    eddy_loop_fn *const *(*loops)(void); /* NULL: `loop` it is */
+    size_t loop_index;
     /* Bytes of workspace for these views; NULL: none. No view has data yet. */
     size_t (*workspace)(const eddy_kernel_call *call);
     /* Late shape (mut2): writes the outputs' shapes; `run` then fills them, and finds the workspace as this has left it. NULL
@@ -91,7 +92,7 @@ void eddy_kernel_run_elementwise(const eddy_kernel_call *call);
 /* The loop of an elementwise kernel for the chosen instruction set, which this settles. The same for the life of the process:
  * whoever keeps the kernel may keep it. */
 static inline eddy_loop_fn *eddy_kernel_loop(const eddy_kernel *kernel) {
-    return kernel->choose_loop ? kernel->choose_loop() : kernel->loop;
+    return kernel->loops ? kernel->loops()[kernel->loop_index] : kernel->loop;
 }
 
 /* Elements of a view. */

@@ -1,8 +1,10 @@
-"""functional/arguments.h: one attribute struct per op that has attributes.
+"""functional/arguments.h and arguments_<group>.h: one attribute struct per op that has attributes, those of elementwise ops by the
+groups of their loops, which include nothing else.
 
 A kernel's own struct (kernels/attributes.h) comes first; behind it stands what only inference needs."""
 
 from entry import TYPES
+from loops import elementwise, groups
 from text import NOTICE
 
 
@@ -44,18 +46,35 @@ def choice_checks(entries):
     return [f"_Static_assert((int){name} == {value}, \"choices differ\");" for name, value in sorted(rows)]
 
 
-def emit(entries, compositions=()):
+def header(name, what, entries):
+    guard = f"EDDY_FUNCTIONAL_{name.upper()}_H"
     parts = [
         NOTICE,
-        "/* The attribute structs of ops. */",
-        "#ifndef EDDY_FUNCTIONAL_ARGUMENTS_H",
-        "#define EDDY_FUNCTIONAL_ARGUMENTS_H",
+        f"/* The attribute structs of {what}. */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
         "",
         "#include <eddy/choice.h>\n#include <eddy/dtype.h>\n#include <eddy/scalar.h>\n#include <eddy/shape.h>\n#include <kernels/attributes.h>\n"
         "#include <stdbool.h>\n#include <stdint.h>",
         "",
     ]
-    for entry in [*entries, *compositions]:
+    for entry in entries:
         if entry.arguments:
             parts += [struct(entry), *checks(entry), ""]
-    return "\n".join(parts + choice_checks([*entries, *compositions]) + ["", "#endif", ""])
+    return "\n".join(parts + choice_checks(entries) + ["", "#endif", ""])
+
+
+def emit(entries, compositions=()):
+    """Those of ops with kernels of their own."""
+    return header("arguments", "ops that are not elementwise", [*(e for e in entries if not e.is_elementwise), *compositions])
+
+
+def emit_group(entries, group):
+    return header(f"arguments_{group}", "a group of elementwise ops", elementwise(entries, group))
+
+
+def emit_all(entries):
+    lines = [f"#include <functional/arguments_{group}.h>" for group in groups(entries)]
+    return "\n".join([
+        NOTICE, "/* The attribute structs of all ops. */", "#ifndef EDDY_FUNCTIONAL_ARGUMENTS_ALL_H",
+        "#define EDDY_FUNCTIONAL_ARGUMENTS_ALL_H", "", "#include <functional/arguments.h>", *lines, "", "#endif", ""])

@@ -297,7 +297,7 @@ def emit(entries):
     ops = {e.name: e for e in entries}
     parts = [
         NOTICE, "/* How gradients go back through ops. */",
-        "#include <base/status.h>\n#include <eddy/eddy.h>\n#include <functional/arguments.h>\n#include <functional/door.h>\n"
+        "#include <base/status.h>\n#include <eddy/eddy.h>\n#include <functional/arguments_all.h>\n#include <functional/door.h>\n"
         "#include <functional/gradient/helper.h>\n#include <interpreter/gradient.h>\n"
         "#include <math.h>\n",
     ]

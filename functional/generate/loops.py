@@ -1,17 +1,25 @@
-"""The inner loops of elementwise ops, made of their expressions: functional/loops.h and one block file per family.
+"""The inner loops of elementwise ops, made of their expressions: a block file per group of ops, and what declares its table.
 
-Each loop has a fast form for all operands contiguous, one for each single operand broadcast (but for heavy ops), and a general
+16-bit floats go through the loop of f32, chunk by chunk (kernels/cpu/half_block.h). Each other loop has a fast form for all operands contiguous, one for each single operand broadcast (but for heavy ops), and a general
 strided one. The body is inlined into each with constant strides, so that the compiler vectorises it.
 
 Where a word has a quick form, the loop goes chunk by chunk: the quick expression's body if it holds for all of a chunk's elements, the
 full one's otherwise. Both give the same bits, so an element does not depend on its neighbours."""
 
+import zlib
+
 from expression import ExpressionError, compile_expression, compile_quick, compute_type
-from table import tag
 from text import NOTICE
+
+# Whose loop moves elements of the same width.
+MOVED_AS = {"f32": "i32", "f64": "i64", "f16": "i16", "bf16": "i16", "u8": "i8"}
 
 DRIVER_PARAMETERS = "char *const *data, const int64_t *strides, int64_t count, const void *attributes"
 ELEMENT_BYTES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i16": 2, "i32": 4, "i64": 8, "bool": 1}
+
+
+def tag(dtype):
+    return "truth" if dtype == "bool" else dtype
 
 
 def names_of(entry):
@@ -44,9 +52,32 @@ def input_dtype(operand, dtype):
     return "bool" if operand.is_bool else dtype
 
 
+def moves(entry):
+    """Whether elements are only moved: then those of a width share one loop."""
+    return entry.expressions == [f"select({', '.join(o.name for o in entry.operands)})"] and entry.operands[0].is_bool
+
+
+def loop_name(entry, dtype):
+    return f"{entry.name}_{tag(MOVED_AS.get(dtype, dtype) if moves(entry) else dtype)}"
+
+
+def through_f32(entry, dtype):
+    """A loop of a 16-bit float: that of f32 between conversions."""
+    if "f32" not in entry.dtypes or any(o.is_bool for o in entry.operands):
+        raise ExpressionError(f"{entry.family}.toml [{entry.name}]: {dtype} goes through f32, all operands of it")
+    has_bool_result = "true" if entry.result == "bool" else "false"
+    return [f"static void {entry.name}_{tag(dtype)}({DRIVER_PARAMETERS}) {{",
+            f"    static const eddy_half_loop half = {{{entry.name}_f32, {len(entry.operands)}, {has_bool_result}}};",
+            f"    EDDY_ISA_NAME(eddy_cpu_half_blocks).run_{dtype}(&half, data, strides, count, attributes);", "}", ""]
+
+
 def loop(entry, dtype):
     """A loop's C text: a body and its driver; where an attribute chooses, such a pair per choice and what tells them apart."""
     name = f"{entry.name}_{tag(dtype)}"
+    if loop_name(entry, dtype) != name:
+        return []
+    if dtype in ("f16", "bf16"):
+        return through_f32(entry, dtype)
     expressions = expressions_of(entry, dtype)
     if entry.scalar_of and entry.shortcuts:
         return with_shortcuts(entry, dtype, name, expressions[0])
@@ -171,25 +202,34 @@ def driver(entry, name, dtype, inner, has_attributes=False):
     return lines + ["    else", f"        {inner}(data, count, {general}{tail});", "}", ""]
 
 
-def elementwise(entries, family):
-    return [e for e in entries if e.is_elementwise and e.family == family]
+# Families in several groups; functional/meson.build says the same.
+GROUPS = {"activation": 4, "arithmetic": 4, "compare": 4, "unary": 4}
 
 
-def families(entries):
-    return sorted({e.family for e in entries if e.is_elementwise})
+def group_of(entry):
+    """The name of an elementwise op's group. It follows from the op's name, so that a new op changes one group and moves no other."""
+    count = GROUPS.get(entry.family, 1)
+    return f"{entry.family}_{zlib.crc32((entry.scalar_of or entry.name).encode()) % count}"
 
 
-def emit_block(entries, family):
-    own = elementwise(entries, family)
-    parts = [NOTICE, f"/* Loops of the elementwise ops of {family}.toml. Built once for each instruction set. */",
-             "#include <functional/arguments.h>\n#include <functional/loop.h>\n#include <functional/loops.h>\n"]
-    names = []
+def groups(entries):
+    return sorted({group_of(e) for e in entries if e.is_elementwise})
+
+
+def elementwise(entries, group):
+    return [e for e in entries if e.is_elementwise and group_of(e) == group]
+
+
+def emit_block(entries, group):
+    own = elementwise(entries, group)
+    parts = [NOTICE, "/* Loops of elementwise ops. Built once for each instruction set. */",
+             f"#include <functional/arguments_{group}.h>\n#include <functional/loop.h>\n#include <functional/loops_{group}.h>\n"]
+    rows = []
     for entry in own:
         for dtype in entry.dtypes:
             parts += loop(entry, dtype)
-            names.append(f"{entry.name}_{tag(dtype)}")
-    rows = "\n".join(f"    .{n} = {n}," for n in names)
-    parts += [f"const eddy_loops_{family} EDDY_ISA_NAME(eddy_cpu_loops_{family}) = {{\n{rows}\n}};", ""]
+            rows.append(f"    .{entry.name}_{tag(dtype)} = {loop_name(entry, dtype)},")
+    parts += [f"const eddy_loops_{group} EDDY_ISA_NAME(eddy_cpu_loops_{group}) = {{", *rows, "};", ""]
     return "\n".join(parts)
 
 
@@ -201,21 +241,26 @@ def bound(entry, dtype):
 
 
 def emit_list(entries):
-    rows = [f"    row({e.family}, {e.name}_{tag(d)}, {e.name}, {d.upper()}, {bound(e, d)})"
-            for family in families(entries) for e in elementwise(entries, family) for d in e.dtypes]
+    rows = [f"    row({group}, {e.name}_{tag(d)}, {e.name}, {d.upper()}, {bound(e, d)})"
+            for group in groups(entries) for e in elementwise(entries, group) for d in e.dtypes]
     return "\n".join([
-        NOTICE, "/* Every loop, for tests and benches: family, loop, op, dtype, bound in ulp. */",
+        NOTICE, "/* Every loop, for tests and benches: group, loop, op, dtype, bound in ulp. */",
         "#ifndef EDDY_FUNCTIONAL_LOOPS_LIST_H", "#define EDDY_FUNCTIONAL_LOOPS_LIST_H", "",
         "#define EDDY_LOOPS_LIST(row) \\", " \\\n".join(rows), "", "#endif", "",
     ])
 
 
-def emit_header(entries):
-    parts = [NOTICE, "/* The loops of elementwise ops, a table per family and instruction set. */",
-             "#ifndef EDDY_FUNCTIONAL_LOOPS_H\n#define EDDY_FUNCTIONAL_LOOPS_H\n",
-             "#include <kernels/cpu/isa.h>\n#include <kernels/kernel.h>\n"]
-    for family in families(entries):
-        fields = [f"    eddy_loop_fn *{e.name}_{tag(d)};" for e in elementwise(entries, family) for d in e.dtypes]
-        parts += [f"typedef struct eddy_loops_{family} {{", *fields, f"}} eddy_loops_{family};",
-                  f"EDDY_ISA_DECLARE(eddy_loops_{family}, eddy_cpu_loops_{family})", ""]
-    return "\n".join(parts + ["#endif", ""])
+def emit_header(entries, group):
+    guard = f"EDDY_FUNCTIONAL_LOOPS_{group.upper()}_H"
+    fields = [f"    eddy_loop_fn *{e.name}_{tag(d)};" for e in elementwise(entries, group) for d in e.dtypes]
+    return "\n".join([
+        NOTICE, "/* The loops of a group of elementwise ops: a table per instruction set, of loops and of nothing else. */",
+        f"#ifndef {guard}\n#define {guard}\n", "#include <kernels/cpu/isa.h>\n#include <kernels/kernel.h>\n",
+        f"typedef struct eddy_loops_{group} {{", *fields, f"}} eddy_loops_{group};",
+        f"EDDY_ISA_DECLARE(eddy_loops_{group}, eddy_cpu_loops_{group})", "", "#endif", ""])
+
+
+def emit_headers(entries):
+    return "\n".join([
+        NOTICE, "/* The loops of all elementwise ops. */", "#ifndef EDDY_FUNCTIONAL_LOOPS_H\n#define EDDY_FUNCTIONAL_LOOPS_H\n",
+        *(f"#include <functional/loops_{group}.h>" for group in groups(entries)), "", "#endif", ""])

@@ -1,7 +1,7 @@
 """python3 main.py KIND OUTPUT ENTRY_FILES...: writes one product of the op list.
 
-KIND: header, arguments, table_header, table, source, loops_header, loops_list, loops:FAMILY, gradients, schema, manual, pytorch,
-symbols, errors, compositions."""
+KIND: header, schema, manual, pytorch, symbols; or sources, which writes all that is compiled into the folder OUTPUT, since reading the
+list takes longer than writing a product."""
 
 import pathlib
 import sys
@@ -23,30 +23,39 @@ import table
 
 KINDS = {
     "header": header.emit,
-    "arguments": arguments.emit,
-    "table_header": table.emit_header,
-    "table": table.emit_source,
-    "source": source.emit,
-    "loops_header": loops.emit_header,
-    "loops_list": loops.emit_list,
-    "gradients": gradient.emit,
     "schema": schema.emit,
     "manual": manual.emit,
     "pytorch": pytorch.emit,
     "symbols": symbols.emit,
-    "errors": errors.emit,
-    "compositions": compositions.emit,
+    "arguments.h": arguments.emit,
+    "arguments_all.h": arguments.emit_all,
+    "composition_table.c": compositions.emit,
+    "gradients.c": gradient.emit,
+    "loops.h": loops.emit_headers,
+    "loops_list.h": loops.emit_list,
+    "op_errors.h": errors.emit,
+    "op_table.c": table.emit_source,
+    "op_table.h": table.emit_header,
+    "ops.c": source.emit,
 }
 
-
 # Products that tell of compositions too.
-WITH_COMPOSITIONS = {"arguments", "schema", "manual", "pytorch", "errors", "compositions"}
+WITH_COMPOSITIONS = {"arguments.h", "schema", "manual", "pytorch", "op_errors.h", "composition_table.c"}
+
+# Products of each group of loops.
+OF_GROUPS = {"arguments_{}.h": arguments.emit_group, "loops_{}.h": loops.emit_header, "loops_{}_block.c": loops.emit_block}
 
 
 def produce(kind, entries, composed=()):
-    if kind.startswith("loops:"):
-        return loops.emit_block(entries, kind.removeprefix("loops:"))
     return KINDS[kind](entries, composed) if kind in WITH_COMPOSITIONS else KINDS[kind](entries)
+
+
+def sources(entries, composed):
+    """File name -> text, of all that is compiled but ops.h, which has a folder of its own."""
+    texts = {kind: produce(kind, entries, composed) for kind in KINDS if "." in kind}
+    for group in loops.groups(entries):
+        texts |= {name.format(group): emit(entries, group) for name, emit in OF_GROUPS.items()}
+    return texts
 
 
 def write(path, text):
@@ -59,12 +68,15 @@ def main(argv):
     if len(argv) < 4:
         print(__doc__, file=sys.stderr)
         return 2
+    kind, output = argv[1], pathlib.Path(argv[2])
     try:
-        text = produce(argv[1], entry.read_all(argv[3:]), entry.read_compositions(argv[3:]))
+        entries, composed = entry.read_all(argv[3:]), entry.read_compositions(argv[3:])
+        made = sources(entries, composed) if kind == "sources" else {"": produce(kind, entries, composed)}
     except (entry.EntryError, expression.ExpressionError) as error:
         print(f"functional/ops: {error}", file=sys.stderr)
         return 1
-    write(pathlib.Path(argv[2]), text)
+    for name, text in made.items():
+        write(output / name, text)
     return 0
 
 

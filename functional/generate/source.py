@@ -132,7 +132,7 @@ def emit(entries):
     parts = [
         NOTICE,
         "/* The public functions of ops. */",
-        "#include <base/call_site.h>\n#include <eddy/ops.h>\n#include <functional/arguments.h>\n#include <functional/door.h>\n#include <functional/op_table.h>\n"
+        "#include <base/call_site.h>\n#include <eddy/ops.h>\n#include <functional/arguments_all.h>\n#include <functional/door.h>\n#include <functional/op_table.h>\n"
         "#include <interpreter/apply.h>\n",
     ]
     for entry in entries:

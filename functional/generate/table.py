@@ -3,6 +3,7 @@
 import cost
 from arguments import kernel_bytes, path
 from entry import DTYPES, KINDS, PROMOTIONS, RESULTS, TYPES
+from loops import group_of, groups, tag
 from text import NOTICE, quoted
 
 
@@ -40,17 +41,13 @@ def attribute_row(entry, attribute):
             + f", .default_value = {scalar(default)}{choices}}},")
 
 
-def tag(dtype):
-    return "truth" if dtype == "bool" else dtype
-
-
 def elementwise_kernels(entry):
-    """What chooses among the instruction sets' loops, kernels, and their table by dtype."""
+    """Kernels, and their table by dtype."""
     lines = []
     for dtype in entry.dtypes:
         loop = f"{entry.name}_{tag(dtype)}"
         costs = f"{cost.BASE}, {cost.element(entry, dtype)}"
-        lines.append(f"KERNEL({entry.family}, {loop}, {quoted(entry.name)}, {costs})")
+        lines.append(f"KERNEL({group_of(entry)}, {loop}, {quoted(entry.name)}, {costs})")
     rows = ", ".join(f"[EDDY_{d.upper()}] = &{entry.name}_{tag(d)}_kernel" for d in entry.dtypes)
     lines.append(f"static const eddy_kernel *const {entry.name}_kernels[EDDY_DTYPE_COUNT] = {{{rows}}};")
     return lines
@@ -118,18 +115,17 @@ def emit_header(entries):
     ])
 
 
-KERNEL_MACRO = """/* Which instruction set's loop it is is known at run time only. */
-#define KERNEL(family, name_, label, base, element)                                                                    \\
-    static eddy_loop_fn *choose_##name_(void) {                                                                        \\
-        return eddy_cpu_loops_##family()->name_;                                                                       \\
-    }                                                                                                                  \\
-    static void name_(char *const *data, const int64_t *strides, int64_t count, const void *attributes) {              \\
-        choose_##name_()(data, strides, count, attributes);                                                            \\
-    }                                                                                                                  \\
+KERNEL_MACRO = """/* The table of the chosen instruction set, which is known at run time only; it is nothing but pointers to loops. */
+#define GROUP(group)                                                                                                   \\
+    static eddy_loop_fn *const *loops_##group(void) {                                                                  \\
+        return (eddy_loop_fn *const *)(const void *)eddy_cpu_loops_##group();                                          \\
+    }
+
+#define KERNEL(group, name_, label, base, element)                                                                     \\
     static const eddy_kernel name_##_kernel = {.name = label,                                                          \\
                                                .run = eddy_kernel_run_elementwise,                                     \\
-                                               .loop = name_,                                                          \\
-                                               .choose_loop = choose_##name_,                                          \\
+                                               .loops = loops_##group,                                                 \\
+                                               .loop_index = offsetof(eddy_loops_##group, name_) / sizeof(eddy_loop_fn *), \\
                                                .cost_base_ps = base,                                                   \\
                                                .cost_element_ps = element};
 """
@@ -138,9 +134,9 @@ KERNEL_MACRO = """/* Which instruction set's loop it is is known at run time onl
 def emit_source(entries):
     parts = [
         NOTICE, "/* The table of built-in ops. */",
-        "#include <functional/arguments.h>\n#include <functional/infer/infer.h>\n#include <functional/loops.h>\n"
+        "#include <functional/arguments_all.h>\n#include <functional/infer/infer.h>\n#include <functional/loops.h>\n"
         "#include <functional/op_table.h>\n#include <interpreter/gradient.h>\n#include <kernels/cpu/kernels.h>\n",
-        KERNEL_MACRO,
+        KERNEL_MACRO, *(f"GROUP({group})" for group in groups(entries)), "",
     ]
     for number, entry in enumerate(entries):
         parts += op_lines(number, entry)

@@ -1,7 +1,7 @@
 /* Gradients of the gradients of activations, where they take more than a formula. */
 #include <base/status.h>
 #include <eddy/eddy.h>
-#include <functional/arguments.h>
+#include <functional/arguments_all.h>
 #include <functional/gradient/helper.h>
 
 /* The second derivative of gelu: the density of the normal distribution times 2 - x^2. */

@@ -37,6 +37,15 @@ Test(cpu, isa_levels_have_names) {
 #endif
 }
 
+Test(cpu, levels_are_served_by_what_was_built) {
+    for (int isa = 0; isa < EDDY_ISA_COUNT; isa++) {
+        eddy_isa serving = eddy_isa_served_by((eddy_isa)isa);
+        cr_assert_lt(serving, EDDY_ISA_COUNT);
+        cr_assert_eq(eddy_isa_served_by(serving), serving, "it has kernels of its own");
+        cr_assert((int)serving <= isa || serving == eddy_isa_served_by(EDDY_ISA_PORTABLE));
+    }
+}
+
 Test(cpu, the_variable_lowers_the_level) {
     setenv("EDDY_ISA", "portable", 1);
     cr_assert_eq(eddy_isa_chosen(), EDDY_ISA_PORTABLE);

@@ -109,10 +109,23 @@ Test(options, an_instruction_set_that_is_unknown_or_missing_is_refused) {
     cr_assert_eq(eddy_options_resolve(NULL, &options), EDDY_INVALID_ARGUMENT);
     eddy_error_take(&error);
     cr_assert_str_eq(error.message, "EDDY_ISA is v99, not portable, v2, v3 or v4");
-    cr_assert_eq(eddy_options_check_isa("v3", "isa", EDDY_ISA_V3), EDDY_OK);
-    cr_assert_eq(eddy_options_check_isa("v4", "isa", EDDY_ISA_V3), EDDY_UNSUPPORTED);
+    cr_assert_eq(eddy_options_check_isa("v3", "isa", EDDY_ISA_V2, EDDY_ISA_V3), EDDY_OK);
+    cr_assert_eq(eddy_options_check_isa("v2", "isa", EDDY_ISA_V2, EDDY_ISA_V3), EDDY_OK);
+    cr_assert_eq(eddy_options_check_isa("v4", "isa", EDDY_ISA_V2, EDDY_ISA_V3), EDDY_UNSUPPORTED);
     eddy_error_take(&error);
     cr_assert_str_eq(error.message, "isa is v4, but this machine has no more than v3");
+    cr_assert_eq(eddy_options_check_isa("portable", "EDDY_ISA", EDDY_ISA_V2, EDDY_ISA_V3), EDDY_UNSUPPORTED);
+    eddy_error_take(&error);
+    cr_assert_str_eq(error.message, "EDDY_ISA is portable, but this library is built for v2 and higher");
+}
+
+Test(options, a_machine_below_what_the_library_is_built_for_is_refused) {
+    eddy_error error;
+    cr_assert_eq(eddy_options_check_machine(EDDY_ISA_V3, EDDY_ISA_V3), EDDY_OK);
+    cr_assert_eq(eddy_options_check_machine(EDDY_ISA_PORTABLE, EDDY_ISA_V4), EDDY_OK);
+    cr_assert_eq(eddy_options_check_machine(EDDY_ISA_V4, EDDY_ISA_V3), EDDY_UNSUPPORTED);
+    eddy_error_take(&error);
+    cr_assert_str_eq(error.message, "this library is built for v4 and higher, but this machine has no more than v3");
 }
 
 Test(options, the_instruction_set_of_the_machine_is_the_limit) {
@@ -123,23 +136,27 @@ Test(options, the_instruction_set_of_the_machine_is_the_limit) {
     eddy_error_take(NULL);
 }
 
+static eddy_isa least_isa(void) {
+    return eddy_isa_served_by(EDDY_ISA_PORTABLE);
+}
+
 /* The highest level but one; where there is but one, that. */
 static const char *lower_isa(void) {
     eddy_isa machine = eddy_isa_machine();
-    return eddy_isa_name(machine == EDDY_ISA_PORTABLE ? machine : (eddy_isa)(machine - 1));
+    return eddy_isa_name(machine == least_isa() ? machine : (eddy_isa)(machine - 1));
 }
 
 Test(options, the_struct_chooses_the_instruction_set_before_the_variable) {
     setenv("EDDY_ISA", lower_isa(), 1);
-    const eddy_runtime_options *given = EDDY_OPTIONS(runtime, .isa = "portable");
+    const eddy_runtime_options *given = EDDY_OPTIONS(runtime, .isa = eddy_isa_name(least_isa()));
     eddy_runtime_options options;
     cr_assert_eq(eddy_options_resolve(given, &options), EDDY_OK);
     cr_assert_eq(eddy_options_choose_isa(given, &options), EDDY_OK);
-    cr_assert_eq(eddy_isa_chosen(), EDDY_ISA_PORTABLE);
+    cr_assert_eq(eddy_isa_chosen(), least_isa());
     /* Nobody asked for what the variable says any more. */
     cr_assert_eq(eddy_options_resolve(NULL, &options), EDDY_OK);
     cr_assert_eq(eddy_options_choose_isa(NULL, &options), EDDY_OK);
-    cr_assert_eq(eddy_isa_chosen(), EDDY_ISA_PORTABLE);
+    cr_assert_eq(eddy_isa_chosen(), least_isa());
 }
 
 Test(options, the_variable_chooses_the_instruction_set_of_a_struct_without_one) {
@@ -153,7 +170,7 @@ Test(options, the_variable_chooses_the_instruction_set_of_a_struct_without_one) 
 
 Test(options, an_empty_instruction_set_is_the_machines) {
     const eddy_runtime_options *given = EDDY_OPTIONS(runtime, .isa = "");
-    setenv("EDDY_ISA", "portable", 1);
+    setenv("EDDY_ISA", eddy_isa_name(least_isa()), 1);
     eddy_runtime_options options;
     cr_assert_eq(eddy_options_resolve(given, &options), EDDY_OK);
     cr_assert_eq(eddy_options_choose_isa(given, &options), EDDY_OK);

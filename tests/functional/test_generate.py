@@ -1,5 +1,6 @@
 """The generator of the op list: what it refuses, and what it writes."""
 
+import ast
 import json
 import pathlib
 import re
@@ -168,22 +169,40 @@ class Expressions(unittest.TestCase):
         text = ('[op]\nsummary = "s"\noperands = ["x"]\nresult = "compute"\nexpression = { how = EXPRESSIONS }\n'
                 'options = [{ name = "how", type = "choice", choices = ["one", "two"], doc = "d" }]\n')
         op, = read(text.replace("EXPRESSIONS", '["-x", "abs(x)"]').replace("result", 'dtypes = ["f32"]\nresult'))
-        block = loops.emit_block([op], "family")
+        block = loops.emit_block([op], "family_0")
         self.assertIn("eddy_neg_f32(x)", block)
         self.assertIn("case 1:\n        op_f32_two(data", block)
         with self.assertRaisesRegex(entry.EntryError, "an expression each"):
             read(text.replace("EXPRESSIONS", '["-x"]'))
 
     def test_numbers_of_an_op_are_read_in_the_compute_type(self):
-        op, = read('[op]\nsummary = "s"\noperands = ["x"]\nresult = "compute"\nexpression = "x * slope"\ndtypes = ["bf16"]\n'
+        op, = read('[op]\nsummary = "s"\noperands = ["x"]\nresult = "compute"\nexpression = "x * slope"\ndtypes = ["f32", "f64"]\n'
                    'options = [{ name = "slope", type = "float", doc = "d" }]\n')
-        self.assertIn("const eddy_compute_f32 slope = (eddy_compute_f32)((const eddy_arguments_op *)attributes)->slope;",
-                      loops.emit_block([op], "family"))
+        for dtype in op.dtypes:
+            self.assertIn(f"const eddy_compute_{dtype} slope = (eddy_compute_{dtype})((const eddy_arguments_op *)attributes)->slope;",
+                          loops.emit_block([op], "family_0"))
+
+    def test_halves_go_through_f32(self):
+        text = '[op]\nsummary = "s"\noperands = ["a", "b"]\nresult = "bool"\nexpression = "a < b"\ndtypes = DTYPES\n'
+        op, = read(text.replace("DTYPES", '["f32", "bf16"]'))
+        block = loops.emit_block([op], "family_0")
+        self.assertIn("half = {op_f32, 2, true};", block)
+        self.assertIn(".run_bf16(&half, data", block)
+        self.assertNotIn("op_bf16_body", block)
+        with self.assertRaisesRegex(expression.ExpressionError, "goes through f32"):
+            loops.emit_block(read(text.replace("DTYPES", '["f16"]')), "family_0")
+
+    def test_what_only_moves_shares_the_loop_of_its_width(self):
+        op = next(op for op in entry.read_all(OPS) if op.name == "where")
+        block = loops.emit_block([op], loops.group_of(op))
+        for row in (".where_f32 = where_i32,", ".where_bf16 = where_i16,", ".where_u8 = where_i8,", ".where_truth = where_truth,"):
+            self.assertIn(row, block)
+        self.assertNotIn("where_f32_body", block)
 
     def test_a_comparison_has_a_bool_result(self):
         op, = read('[op]\nsummary = "s"\noperands = ["a", "b"]\nexpression = "a < b"\nresult = "compute"\n')
         with self.assertRaisesRegex(expression.ExpressionError, "disagree"):
-            loops.emit_block([op], "family")
+            loops.emit_block([op], "family_0")
 
 
 class QuickForms(unittest.TestCase):
@@ -210,10 +229,26 @@ class TheList(unittest.TestCase):
         cls.compositions = entry.read_compositions(OPS)
 
     def test_each_product_can_be_made_twice_alike(self):
-        kinds = list(main.KINDS) + [f"loops:{f}" for f in loops.families(self.entries)]
-        for kind in kinds:
+        for kind in main.KINDS:
             again = main.produce(kind, entry.read_all(OPS), entry.read_compositions(OPS))
             self.assertEqual(main.produce(kind, self.entries, self.compositions), again, kind)
+        again = main.sources(entry.read_all(OPS), entry.read_compositions(OPS))
+        self.assertEqual(main.sources(self.entries, self.compositions), again)
+
+    def test_a_new_op_changes_the_loops_of_its_group_alone(self):
+        ops = [op for op in self.entries if op.name != "gelu"]
+        before, after = main.sources(ops, self.compositions), main.sources(self.entries, self.compositions)
+        blocks = [name for name in after if name.endswith("_block.c")]
+        self.assertEqual([name for name in blocks if before[name] != after[name]],
+                         [f"loops_{loops.group_of(next(op for op in self.entries if op.name == 'gelu'))}_block.c"])
+        included = [name for name in after if re.fullmatch(r"(arguments|loops)_.*\d\.h", name) and before[name] != after[name]]
+        self.assertEqual(len(included), 2)
+        self.assertEqual(before["arguments.h"], after["arguments.h"])
+
+    def test_a_scalar_form_is_in_the_group_of_its_op(self):
+        for op in self.entries:
+            if op.scalar_of:
+                self.assertEqual(loops.group_of(op), loops.group_of(next(o for o in self.entries if o.name == op.scalar_of)))
 
     def test_the_pages_are_renewed(self):
         root = pathlib.Path(OPS[0]).parents[2]
@@ -263,8 +298,9 @@ class TheList(unittest.TestCase):
         for path in OPS:
             self.assertIn(f"'{pathlib.Path(path).name}'", listed)
         build = (root / "meson.build").read_text()
-        for family in loops.families(self.entries):
-            self.assertIn(f"'{family}'", build)
+        counts = ast.literal_eval(re.search(r"foreach family, count : (\{.*\})", build)[1])
+        named = sorted(f"{family}_{number}" for family, count in counts.items() for number in range(count))
+        self.assertEqual(named, loops.groups(self.entries))
         modules = (root / "generate/meson.build").read_text()
         for path in (root / "generate").glob("*.py"):
             self.assertIn(f"'{path.name}'", modules)

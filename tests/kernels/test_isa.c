@@ -30,6 +30,14 @@ Test(isa, tables_are_apart) {
     }
 }
 
+Test(isa, a_level_that_was_not_built_has_the_next_lower_ones_tables) {
+    for (int isa = EDDY_ISA_PORTABLE; isa < EDDY_ISA_COUNT; isa++) {
+        eddy_isa serving = eddy_isa_served_by((eddy_isa)isa);
+        cr_assert_eq(eddy_cpu_cast_blocks_for((eddy_isa)isa), eddy_cpu_cast_blocks_for(serving));
+        cr_assert_eq(eddy_isa_served_by(serving), serving);
+    }
+}
+
 #define CASTS 1037
 
 /* Elements that sit on the targets' bounds, and any bits at all. */
@@ -56,7 +64,7 @@ Test(isa, casts_agree) {
             static _Alignas(64) char in[8 * CASTS + 8], want[8 * CASTS], got[8 * CASTS];
             size_t bytes = CASTS * eddy_dtype_bytes((eddy_dtype)to);
             fill_source((eddy_dtype)from, in + 8);
-            eddy_cpu_cast_blocks_portable.cast[to][from](want, in + 8, CASTS);
+            eddy_cpu_cast_blocks_for(EDDY_ISA_PORTABLE)->cast[to][from](want, in + 8, CASTS);
             EACH_OTHER(isa) {
                 eddy_cpu_cast_blocks_for(isa)->cast[to][from](got, in + 8, CASTS);
                 ASSERT_SAME(want, got, bytes, isa, eddy_dtype_name((eddy_dtype)from), (long long)to);
@@ -74,8 +82,8 @@ Test(isa, gemm_tiles_agree) {
     fill_f32(a, DEPTH * EDDY_GEMM_ROWS, -1, 1), fill_f32(b, DEPTH * EDDY_GEMM_WIDTH_F32, -1, 1);
     fill_f64(a64, DEPTH * EDDY_GEMM_ROWS, -1, 1), fill_f64(b64, DEPTH * EDDY_GEMM_WIDTH_F64, -1, 1);
     for (int64_t k = 0; k <= DEPTH; k++) {
-        eddy_cpu_gemm_blocks_portable.tile_f32(k, a, b, want);
-        eddy_cpu_gemm_blocks_portable.tile_f64(k, a64, b64, want64);
+        eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)->tile_f32(k, a, b, want);
+        eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)->tile_f64(k, a64, b64, want64);
         EACH_OTHER(isa) {
             eddy_cpu_gemm_blocks_for(isa)->tile_f32(k, a, b, got);
             eddy_cpu_gemm_blocks_for(isa)->tile_f64(k, a64, b64, got64);
@@ -92,10 +100,10 @@ Test(isa, gemm_tiles_agree) {
 #define CHECK_VECTOR(name, real)                                                                                       \
     static void check_vector_##name(eddy_isa isa, const real *rows, const real *vector, int64_t count, int64_t k) {    \
         real want[VECTOR_COLUMNS], got[VECTOR_COLUMNS];                                                                \
-        eddy_cpu_gemm_blocks_portable.dots_##name(count, k, rows, VECTOR_COLUMNS, vector, want);                       \
+        eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)->dots_##name(count, k, rows, VECTOR_COLUMNS, vector, want);        \
         eddy_cpu_gemm_blocks_for(isa)->dots_##name(count, k, rows, VECTOR_COLUMNS, vector, got);                       \
         ASSERT_SAME(want, got, sizeof(real) * (size_t)count, isa, "dots_" #name, (long long)k);                        \
-        eddy_cpu_gemm_blocks_portable.sums_##name(k, count, rows, VECTOR_COLUMNS, vector, want);                       \
+        eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)->sums_##name(k, count, rows, VECTOR_COLUMNS, vector, want);        \
         eddy_cpu_gemm_blocks_for(isa)->sums_##name(k, count, rows, VECTOR_COLUMNS, vector, got);                       \
         ASSERT_SAME(want, got, sizeof(real) * (size_t)k, isa, "sums_" #name, (long long)k);                            \
     }
@@ -126,7 +134,7 @@ Test(isa, sequences_agree_with_plain_loops) {
     static int64_t whole[MOST + 1];
     static float line[MOST + 1];
     static double line64[MOST + 1];
-    for (eddy_isa isa = EDDY_ISA_PORTABLE; isa <= eddy_isa_machine(); isa++) {
+    EACH_ISA(isa) {
         const eddy_fill_blocks *blocks = eddy_cpu_fill_blocks_for(isa);
         for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
             for (int turn = -1; turn <= 1; turn += 2) {
@@ -156,7 +164,7 @@ Test(isa, moves_agree_with_plain_loops) {
     for (size_t i = 0; i < sizeof(line); i++)
         line[i] = from[i % 8];
     memcpy(numbers, from, sizeof(numbers));
-    for (eddy_isa isa = EDDY_ISA_PORTABLE; isa <= eddy_isa_machine(); isa++) {
+    EACH_ISA(isa) {
         const eddy_move_blocks *blocks = eddy_cpu_move_blocks_for(isa);
         for (size_t bytes = 0; bytes <= MOVED; bytes++) {
             got[bytes] = got[bytes + 1] = 77;
@@ -188,7 +196,7 @@ Test(isa, sorted_lines_agree) {
         for (int64_t i = 0; i < count * EDDY_SORT_LANES; i++)
             numbers[i] = (int64_t)(i % 3 ? test_random() : test_random() % 5);
         memcpy(want, numbers, sizeof(want));
-        eddy_cpu_sort_blocks_portable.lines(want, count);
+        eddy_cpu_sort_blocks_for(EDDY_ISA_PORTABLE)->lines(want, count);
         EACH_OTHER(isa) {
             memcpy(got, numbers, sizeof(got));
             eddy_cpu_sort_blocks_for(isa)->lines(got, count);
@@ -203,7 +211,7 @@ Test(isa, least_numbers_of_lines) {
     static int64_t numbers[COUNT * EDDY_SORT_LANES], sorted[COUNT * EDDY_SORT_LANES],
         got[(COUNT + 1) * EDDY_SORT_LANES];
     static uint32_t keys[COUNT * EDDY_SORT_LANES];
-    for (eddy_isa isa = EDDY_ISA_PORTABLE; isa <= eddy_isa_machine(); isa++) {
+    EACH_ISA(isa) {
         const eddy_sort_blocks *blocks = eddy_cpu_sort_blocks_for(isa);
         for (int64_t count = 1; count <= COUNT; count++) {
             for (int64_t i = 0; i < count * EDDY_SORT_LANES; i++)
@@ -232,18 +240,18 @@ Test(isa, keys_of_floats_sort_as_they_do) {
     const float ascending[] = {-INFINITY, -3e38F, -1, -1e-45F, 0, 1e-45F, 2, 3e38F, INFINITY, NAN};
     float x[40];
     uint32_t keys[40];
-    for (eddy_isa isa = EDDY_ISA_PORTABLE; isa <= eddy_isa_machine(); isa++)
-        for (int64_t count = 0; count <= 40; count++) {
-            for (int64_t i = 0; i < count; i++)
-                x[i] = ascending[(i + count) % 10];
-            eddy_cpu_sort_blocks_for(isa)->keys_f32(keys, x, count);
-            for (int64_t i = 0; i < count; i++)
-                for (int64_t j = 0; j < count; j++)
-                    cr_assert_eq(keys[i] < keys[j], (i + count) % 10 < (j + count) % 10, "%s", eddy_isa_name(isa));
-            const float zeros[] = {-0.0F, 0.0F};
-            eddy_cpu_sort_blocks_for(isa)->keys_f32(keys, zeros, 2);
-            cr_assert_eq(keys[0], keys[1]);
-        }
+    EACH_ISA(isa)
+    for (int64_t count = 0; count <= 40; count++) {
+        for (int64_t i = 0; i < count; i++)
+            x[i] = ascending[(i + count) % 10];
+        eddy_cpu_sort_blocks_for(isa)->keys_f32(keys, x, count);
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t j = 0; j < count; j++)
+                cr_assert_eq(keys[i] < keys[j], (i + count) % 10 < (j + count) % 10, "%s", eddy_isa_name(isa));
+        const float zeros[] = {-0.0F, 0.0F};
+        eddy_cpu_sort_blocks_for(isa)->keys_f32(keys, zeros, 2);
+        cr_assert_eq(keys[0], keys[1]);
+    }
 }
 
 #define STEPS 131
@@ -274,7 +282,7 @@ Test(isa, optimisers_agree) {
     fill_f32(start.adam[0], 3 * STEPS, 0, 0.1), fill_f64(start.adam64[0], 3 * STEPS, 0, 0.1);
     for (int64_t count = 0; count <= STEPS; count++) {
         want = start;
-        step(&eddy_cpu_optimise_blocks_portable, &want, g, g64, count);
+        step(eddy_cpu_optimise_blocks_for(EDDY_ISA_PORTABLE), &want, g, g64, count);
         EACH_OTHER(isa) {
             got = start;
             step(eddy_cpu_optimise_blocks_for(isa), &got, g, g64, count);
@@ -303,7 +311,7 @@ Test(isa, random_numbers_agree) {
     need_another();
     for (uint64_t block = 0; block < EDDY_RANDOM_BLOCKS * UINT64_C(2000); block += EDDY_RANDOM_BLOCKS) {
         numbers want, got;
-        draw(&eddy_cpu_random_blocks_portable, &want, block);
+        draw(eddy_cpu_random_blocks_for(EDDY_ISA_PORTABLE), &want, block);
         EACH_OTHER(isa) {
             draw(eddy_cpu_random_blocks_for(isa), &got, block);
             ASSERT_SAME(&want, &got, sizeof(got), isa, "numbers of block", (long long)block);
@@ -390,7 +398,8 @@ Test(isa, reductions_agree) {
     const char *x[EDDY_REDUCE_TYPES] = {(char *)f32, (char *)f64, (char *)i64, (char *)truth};
     const size_t sizes[EDDY_REDUCE_TYPES] = {4, 8, 8, 1};
     EACH_OTHER(isa) {
-        const eddy_reduce_blocks *portable = &eddy_cpu_reduce_blocks_portable, *other = eddy_cpu_reduce_blocks_for(isa);
+        const eddy_reduce_blocks *portable = eddy_cpu_reduce_blocks_for(EDDY_ISA_PORTABLE),
+                                 *other = eddy_cpu_reduce_blocks_for(isa);
         for (int type = 0; type < EDDY_REDUCE_TYPES; type++)
             for (int64_t count = 1; count <= EDDY_REDUCE_BLOCK; count++) {
                 check_reduce(&portable->max[type], &other->max[type], isa, x[type], sizes[type], count, x[type]);
@@ -454,7 +463,8 @@ static void check_fill(eddy_mask_fill *portable, eddy_mask_fill *other, eddy_isa
 Test(isa, fills_by_mask_agree) {
     need_another();
     EACH_OTHER(isa) {
-        const eddy_mask_blocks *portable = &eddy_cpu_mask_blocks_portable, *other = eddy_cpu_mask_blocks_for(isa);
+        const eddy_mask_blocks *portable = eddy_cpu_mask_blocks_for(EDDY_ISA_PORTABLE),
+                               *other = eddy_cpu_mask_blocks_for(isa);
         for (int64_t count = 0; count < FILLED; count++) {
             check_fill(portable->fill_8, other->fill_8, isa, 1, count);
             check_fill(portable->fill_16, other->fill_16, isa, 2, count);
@@ -501,7 +511,7 @@ static void check_find(const eddy_mask_blocks *blocks, eddy_isa isa, int64_t cou
 }
 
 Test(isa, what_a_mask_holds_is_found) {
-    for (eddy_isa isa = EDDY_ISA_PORTABLE; isa <= eddy_isa_machine(); isa++) {
+    EACH_ISA(isa) {
         const eddy_mask_blocks *blocks = eddy_cpu_mask_blocks_for(isa);
         for (int64_t count = 0; count < FILLED; count++) {
             check_expand(blocks->expand_8, isa, 1, count);
@@ -543,7 +553,8 @@ Test(isa, scans_agree) {
     for (int i = 0; i < EDDY_SCAN_LINES * EDDY_SCAN_BLOCK; i++)
         i64[i] = (int64_t)test_random();
     EACH_OTHER(isa) {
-        const eddy_scan_blocks *portable = &eddy_cpu_scan_blocks_portable, *other = eddy_cpu_scan_blocks_for(isa);
+        const eddy_scan_blocks *portable = eddy_cpu_scan_blocks_for(EDDY_ISA_PORTABLE),
+                               *other = eddy_cpu_scan_blocks_for(isa);
         for (int64_t count = 1; count <= EDDY_SCAN_BLOCK; count += 1 + count / 3)
             for (int64_t lines = 1; lines <= EDDY_SCAN_LINES; lines++) {
                 check_scan(&portable->sum_f64, &other->sum_f64, isa, (char *)f64, lines, count);
@@ -610,7 +621,7 @@ Test(isa, softmax_rows_agree) {
     fill_f64(x64, EDDY_SOFTMAX_CHUNK, -760, 0.75), fill_f64(y64, EDDY_SOFTMAX_CHUNK, -20, 0);
     x[5] = -INFINITY, x64[5] = -(double)INFINITY;
     EACH_OTHER(isa) {
-        const eddy_softmax_blocks *portable = &eddy_cpu_softmax_blocks_portable;
+        const eddy_softmax_blocks *portable = eddy_cpu_softmax_blocks_for(EDDY_ISA_PORTABLE);
         const eddy_softmax_blocks *other = eddy_cpu_softmax_blocks_for(isa);
         for (int64_t count = EDDY_SOFTMAX_LANES; count <= EDDY_SOFTMAX_CHUNK; count += EDDY_SOFTMAX_LANES) {
             check_softmax(&portable->f32, &other->f32, isa, (char *)x, (char *)y, sizeof(float), count);
@@ -655,7 +666,8 @@ Test(isa, normalisations_agree) {
     static double f64[3][EDDY_NORM_CHUNK];
     fill_f32(f32[0], 3 * EDDY_NORM_CHUNK, -1, 1), fill_f64(f64[0], 3 * EDDY_NORM_CHUNK, -1, 1);
     EACH_OTHER(isa) {
-        const eddy_norm_blocks *portable = &eddy_cpu_norm_blocks_portable, *other = eddy_cpu_norm_blocks_for(isa);
+        const eddy_norm_blocks *portable = eddy_cpu_norm_blocks_for(EDDY_ISA_PORTABLE),
+                               *other = eddy_cpu_norm_blocks_for(isa);
         for (int64_t count = 1; count <= EDDY_NORM_CHUNK; count += count < 100 ? 1 : 37) {
             check_norm(&portable->f32, &other->f32, isa, (char *)f32[0], (char *)f32[1], (char *)f32[2], sizeof(float),
                        count);
@@ -691,7 +703,8 @@ Test(isa, losses_agree) {
     fill_f32(f32[0], EDDY_LOSS_CHUNK, -90, 90), fill_f32(f32[1], 2 * EDDY_LOSS_CHUNK, 0, 1);
     fill_f64(f64[0], EDDY_LOSS_CHUNK, -90, 90), fill_f64(f64[1], 2 * EDDY_LOSS_CHUNK, 0, 1);
     EACH_OTHER(isa) {
-        const eddy_loss_blocks *portable = &eddy_cpu_loss_blocks_portable, *other = eddy_cpu_loss_blocks_for(isa);
+        const eddy_loss_blocks *portable = eddy_cpu_loss_blocks_for(EDDY_ISA_PORTABLE),
+                               *other = eddy_cpu_loss_blocks_for(isa);
         for (int64_t count = 1; count <= EDDY_LOSS_CHUNK; count += 31) {
             check_losses(&portable->f32, &other->f32, isa, (char *)f32[0], (char *)f32[1], (char *)f32[2],
                          sizeof(float), count);
@@ -748,7 +761,8 @@ Test(isa, rotary_positions_agree) {
     const double positions[] = {0, 1, -77, 1e4, 1e9};
     fill_f32(f32, 4 * PAIRS + 1, -2, 2), fill_f64(f64, 4 * PAIRS + 1, 0, 1);
     EACH_OTHER(isa) {
-        const eddy_rope_blocks *portable = &eddy_cpu_rope_blocks_portable, *other = eddy_cpu_rope_blocks_for(isa);
+        const eddy_rope_blocks *portable = eddy_cpu_rope_blocks_for(EDDY_ISA_PORTABLE),
+                               *other = eddy_cpu_rope_blocks_for(isa);
         for (int64_t pairs = 0; pairs <= PAIRS; pairs++) {
             for (int p = 0; p < 5; p++) {
                 portable->angles(angles[0][0], angles[0][1], positions[p], f64, pairs);
@@ -772,9 +786,9 @@ Test(isa, attention_rows_agree) {
         bytes[i] = i % 3 != 0;
     EACH_OTHER(isa)
     for (int64_t count = 0; count <= ATTENTION_COLUMNS; count++) {
-        check_sdpa(&eddy_cpu_sdpa_blocks_portable.f32, &eddy_cpu_sdpa_blocks_for(isa)->f32, isa, (char *)f32[0],
-                   (char *)f32[1], f32[1], bytes, sizeof(float), count);
-        check_sdpa(&eddy_cpu_sdpa_blocks_portable.f64, &eddy_cpu_sdpa_blocks_for(isa)->f64, isa, (char *)f64[0],
-                   (char *)f64[1], f32[1], bytes, sizeof(double), count);
+        check_sdpa(&eddy_cpu_sdpa_blocks_for(EDDY_ISA_PORTABLE)->f32, &eddy_cpu_sdpa_blocks_for(isa)->f32, isa,
+                   (char *)f32[0], (char *)f32[1], f32[1], bytes, sizeof(float), count);
+        check_sdpa(&eddy_cpu_sdpa_blocks_for(EDDY_ISA_PORTABLE)->f64, &eddy_cpu_sdpa_blocks_for(isa)->f64, isa,
+                   (char *)f64[0], (char *)f64[1], f32[1], bytes, sizeof(double), count);
     }
 }

@@ -22,12 +22,12 @@ Test(isa_pool, pools_agree) {
     for (int r = 0; r < 6; r++)
         for (int k = 0; k < 2; k++)
             EACH_OTHER(isa) {
-                const eddy_pool_ops *first = &eddy_cpu_pool_blocks_portable.f32,
+                const eddy_pool_ops *first = &eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE)->f32,
                                     *other = &eddy_cpu_pool_blocks_for(isa)->f32;
                 (k ? first->average : first->max)(want, x, &runs[r], 3);
                 (k ? other->average : other->max)(got, x, &runs[r], 3);
                 ASSERT_SAME(want, got, sizeof(want), isa, "f32", (long long)r);
-                first = &eddy_cpu_pool_blocks_portable.f64, other = &eddy_cpu_pool_blocks_for(isa)->f64;
+                first = &eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE)->f64, other = &eddy_cpu_pool_blocks_for(isa)->f64;
                 (k ? first->average : first->max)(want64, x64, &runs[r], 3);
                 (k ? other->average : other->max)(got64, x64, &runs[r], 3);
                 ASSERT_SAME(want64, got64, sizeof(want64), isa, "f64", (long long)r);
@@ -39,10 +39,10 @@ Test(isa_pool, pools_agree) {
     for (int r = 0; r < 6; r++)
         EACH_OTHER(isa) {
             const eddy_pool_steps to = {runs[r].row_step, runs[r].column_step, runs[r].step, runs[r].place_step};
-            eddy_cpu_pool_blocks_portable.f32.max_route(want, small, x, &runs[r], &to);
+            eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE)->f32.max_route(want, small, x, &runs[r], &to);
             eddy_cpu_pool_blocks_for(isa)->f32.max_route(got, small, x, &runs[r], &to);
             ASSERT_SAME(want, got, sizeof(want), isa, "f32's gradient", (long long)r);
-            eddy_cpu_pool_blocks_portable.f64.max_route(want64, small64, x64, &runs[r], &to);
+            eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE)->f64.max_route(want64, small64, x64, &runs[r], &to);
             eddy_cpu_pool_blocks_for(isa)->f64.max_route(got64, small64, x64, &runs[r], &to);
             ASSERT_SAME(want64, got64, sizeof(want64), isa, "f64's gradient", (long long)r);
         }
@@ -52,11 +52,11 @@ Test(isa_pool, pools_agree) {
             eddy_pool_indices to[2];
             for (int b = 0; b < 2; b++)
                 to[b] = (eddy_pool_indices){at[b], 7, SIDE, 1, 2, runs[r].out_step, 5, runs[r].out_place_step};
-            eddy_cpu_pool_blocks_portable.f32.max_index(want, x, &runs[r], &to[0]);
+            eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE)->f32.max_index(want, x, &runs[r], &to[0]);
             eddy_cpu_pool_blocks_for(isa)->f32.max_index(got, x, &runs[r], &to[1]);
             ASSERT_SAME(want, got, sizeof(want), isa, "f32", (long long)r);
             ASSERT_SAME(at[0], at[1], sizeof(at[0]), isa, "f32's indices", (long long)r);
-            eddy_cpu_pool_blocks_portable.f64.max_index(want64, x64, &runs[r], &to[0]);
+            eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE)->f64.max_index(want64, x64, &runs[r], &to[0]);
             eddy_cpu_pool_blocks_for(isa)->f64.max_index(got64, x64, &runs[r], &to[1]);
             ASSERT_SAME(want64, got64, sizeof(want64), isa, "f64", (long long)r);
             ASSERT_SAME(at[0], at[1], sizeof(at[0]), isa, "f64's indices", (long long)r);
@@ -73,9 +73,9 @@ Test(isa_pool, pools_find_what_is_not_plain) {
         for (int64_t at = 0; at < count; at++) {
             const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks_for(isa);
             x[at] = plain[at % 4];
-            cr_assert(blocks->is_plain(x, count) && eddy_cpu_pool_blocks_portable.is_plain(x, count));
+            cr_assert(blocks->is_plain(x, count) && eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE)->is_plain(x, count));
             x[at] = others[at % 3];
-            cr_assert(!blocks->is_plain(x, count) && !eddy_cpu_pool_blocks_portable.is_plain(x, count));
+            cr_assert(!blocks->is_plain(x, count) && !eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE)->is_plain(x, count));
             x[at] = 0;
         }
 }
@@ -97,7 +97,8 @@ Test(isa_pool, pools_in_two_sweeps_agree) {
                 const eddy_pool_run take = {1, 3, 0, 1, count, step, out_step, ROWS, ROW, ROW, false};
                 const eddy_pool_run join = {3, 1, ROW, 0, count, 1, 1, 2, ROW, 64, false};
                 for (int b = 0; b < 2; b++) {
-                    const eddy_pool_blocks *blocks = b ? eddy_cpu_pool_blocks_for(isa) : &eddy_cpu_pool_blocks_portable;
+                    const eddy_pool_blocks *blocks =
+                        b ? eddy_cpu_pool_blocks_for(isa) : eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE);
                     const eddy_pool_indices indices = {to[b], 7, ROW, 0, 2, 1, ROW, 64};
                     blocks->f32.max_at(best[b], at[b], x, &take);
                     blocks->f32.max_join(best[b] + ROWS * ROW, best[b], at[b], &join, &indices);
@@ -108,7 +109,8 @@ Test(isa_pool, pools_in_two_sweeps_agree) {
                 ASSERT_SAME(to[0], to[1], sizeof(to[0]), isa, "indices", (long long)count);
                 ASSERT_SAME(best64[0], best64[1], sizeof(best64[0]), isa, "f64", (long long)count);
                 for (int b = 0; b < 2; b++) {
-                    const eddy_pool_blocks *blocks = b ? eddy_cpu_pool_blocks_for(isa) : &eddy_cpu_pool_blocks_portable;
+                    const eddy_pool_blocks *blocks =
+                        b ? eddy_cpu_pool_blocks_for(isa) : eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE);
                     const eddy_pool_indices indices = {to[b], 7, ROW, 0, 2, 1, ROW, 64};
                     blocks->f64.max_at(best64[b], at[b], x64, &take);
                     blocks->f64.max_join(best64[b] + ROWS * ROW, best64[b], at[b], &join, &indices);
@@ -146,7 +148,7 @@ Test(isa_pool, gradients_of_averages_agree) {
     fill_f64(x64, SPREAD_PLACES, -1, 1), fill_f64(y64, SPREAD_PLACES, 1, 2);
     fill_f32(x, SPREAD_PLACES, -1, 1), fill_f32(y, SPREAD_PLACES, 1, 2);
     EACH_OTHER(isa) {
-        const eddy_pool_average_blocks *both[] = {&eddy_cpu_pool_average_blocks_portable,
+        const eddy_pool_average_blocks *both[] = {eddy_cpu_pool_average_blocks_for(EDDY_ISA_PORTABLE),
                                                   eddy_cpu_pool_average_blocks_for(isa)};
         for (int64_t stride = 1; stride <= 5; stride++)
             for (int64_t count = 3 * stride; count <= SPREAD_ROW; count++)

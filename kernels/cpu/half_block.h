@@ -1,0 +1,26 @@
+/* Elementwise loops of 16-bit floats, made of those of f32: operands are brought to f32 some cache lines at a time, and
+ * results back. It is the same arithmetic as in one loop, rounded once, but the conversions stand here alone. */
+#ifndef EDDY_KERNELS_CPU_HALF_BLOCK_H
+#define EDDY_KERNELS_CPU_HALF_BLOCK_H
+
+#include <kernels/cpu/isa.h>
+#include <kernels/kernel.h>
+
+#define EDDY_HALF_INPUTS 3 /* at most */
+
+typedef struct eddy_half_loop {
+    eddy_loop_fn *loop; /* of f32 */
+    int32_t input_count;
+    bool has_bool_result; /* which goes to its place at once */
+} eddy_half_loop;
+
+typedef void eddy_half_run(const eddy_half_loop *half, char *const *data, const int64_t *strides, int64_t count,
+                           const void *attributes);
+
+typedef struct eddy_half_blocks {
+    eddy_half_run *run_f16, *run_bf16;
+} eddy_half_blocks;
+
+EDDY_ISA_DECLARE(eddy_half_blocks, eddy_cpu_half_blocks)
+
+#endif
