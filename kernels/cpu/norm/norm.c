@@ -19,7 +19,7 @@ typedef enum family { LAYER, RMS, GROUP, BATCH } family;
 
 typedef struct norm {
     const eddy_kernel_call *call;
-    eddy_norm_plan plan;
+    eddy_norm_plan *plan; /* apart: 6 KB, of which a call writes little, are not to be cleared for it */
     family family;
     double eps;
     const void *weights, *biases;            /* of the compute type, in the workspace */
@@ -38,16 +38,16 @@ static void make_plan(norm *work, family f, const eddy_kernel_call *call, const 
     if (f == LAYER || f == RMS) {
         const eddy_attributes_layer_norm *attributes = call->attributes;
         work->eps = attributes->eps;
-        eddy_norm_plan_last_axes(&work->plan, views, count, attributes->axis_count);
+        eddy_norm_plan_last_axes(work->plan, views, count, attributes->axis_count);
     } else if (f == GROUP) {
         const eddy_attributes_group_norm *attributes = call->attributes;
         work->eps = attributes->eps;
-        eddy_norm_plan_groups(&work->plan, views, count, attributes->groups);
+        eddy_norm_plan_groups(work->plan, views, count, attributes->groups);
     } else {
         const eddy_attributes_batch_norm *attributes = call->attributes;
         work->eps = attributes->eps;
         work->momentum = attributes->momentum;
-        eddy_norm_plan_channels(&work->plan, views, count);
+        eddy_norm_plan_channels(work->plan, views, count);
     }
 }
 
@@ -59,7 +59,7 @@ static void norm_run_slices(norm *work, int64_t count, int64_t grain, void (*sli
 }
 
 static int64_t place_grain(const norm *work) {
-    return eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, work->plan.element_count));
+    return eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, work->plan->element_count));
 }
 
 /* All elements of a view, or `value` as often as it has none, at *to; the end of them. */
@@ -108,7 +108,7 @@ static void blend(const eddy_kernel_view *view, int64_t i, double momentum, doub
 /* ---- forward ---- */
 
 static void update_statistics(const norm *work, int64_t place, const eddy_norm_moments *moments) {
-    double count = (double)work->plan.element_count;
+    double count = (double)work->plan->element_count;
     if (work->mean && !eddy_view_is_absent(work->mean))
         blend(work->mean, place, work->momentum, moments->mean);
     if (work->variance && !eddy_view_is_absent(work->variance))
@@ -117,14 +117,14 @@ static void update_statistics(const norm *work, int64_t place, const eddy_norm_m
 
 static eddy_norm_moments forward_moments(const norm *work, int64_t place, const int64_t *offsets,
                                          eddy_norm_chunk *chunk, double *scale) {
-    int64_t count = work->plan.element_count;
+    int64_t count = work->plan->element_count;
     eddy_norm_moments moments = {0};
     if (work->is_given) {
         moments.mean = element_at(work->mean, place);
         *scale = 1 / sqrt(element_at(work->variance, place) + work->eps);
         return moments;
     }
-    moments = eddy_norm_place_moments(&work->plan, 0, offsets, work->family != RMS, chunk);
+    moments = eddy_norm_place_moments(work->plan, 0, offsets, work->family != RMS, chunk);
     *scale = 1 / sqrt(moments.squares / (double)count + work->eps);
     update_statistics(work, place, &moments);
     return moments;
@@ -132,7 +132,7 @@ static eddy_norm_moments forward_moments(const norm *work, int64_t place, const 
 
 static void norm_forward_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
-    const eddy_norm_plan *plan = &work->plan;
+    const eddy_norm_plan *plan = work->plan;
     bool is_kept = plan->element_count <= EDDY_NORM_CHUNK && !work->is_given;
     eddy_norm_chunk x, y, weights, biases;
     eddy_walk_cursor cursor;
@@ -157,7 +157,7 @@ static void norm_forward_slice(void *context, int64_t first, int64_t last) {
 
 /* Rows of the compute type with a weight for each element, as layer_norm and rms_norm mostly meet them: so of all views. */
 static bool goes_direct(const norm *work, int views) {
-    const eddy_norm_plan *plan = &work->plan;
+    const eddy_norm_plan *plan = work->plan;
     if (work->family != LAYER && work->family != RMS)
         return false;
     for (int o = 0; o < views; o++)
@@ -175,7 +175,7 @@ static void *row_of(const eddy_norm_plan *plan, int view, int64_t first, int64_t
 
 static void direct_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
-    const eddy_norm_plan *plan = &work->plan;
+    const eddy_norm_plan *plan = work->plan;
     int64_t from = eddy_walk_inner_stride(&plan->places, 0), to = eddy_walk_inner_stride(&plan->places, 1);
     eddy_norm_rows rows = {.to = row_of(plan, 1, first, to),
                            .from = row_of(plan, 0, first, from),
@@ -187,7 +187,7 @@ static void direct_slice(void *context, int64_t first, int64_t last) {
 
 /* Channels that lie side by side are normalised row by row as they lie, with no copy. */
 static bool goes_by_rows(const norm *work) {
-    const eddy_norm_plan *plan = &work->plan;
+    const eddy_norm_plan *plan = work->plan;
     return work->family == BATCH && plan->places.rank == 1 && plan->element_count > 0 &&
            (eddy_norm_is_scattered(plan, 0) || eddy_norm_is_scattered(plan, 1));
 }
@@ -196,14 +196,14 @@ static bool goes_by_rows(const norm *work) {
 #define NEIGHBOURS 16
 
 static void set_real(const norm *work, const void *reals, int64_t i, double value) {
-    if (work->plan.compute == EDDY_F64)
+    if (work->plan->compute == EDDY_F64)
         ((double *)reals)[i] = value;
     else
         ((float *)reals)[i] = (float)value;
 }
 
 static void neighbour_moments(const norm *work, int64_t first, int64_t count, eddy_norm_moments *totals) {
-    const eddy_norm_plan *plan = &work->plan;
+    const eddy_norm_plan *plan = work->plan;
     eddy_norm_chunk x;
     for (int64_t p = 0; p < count; p++)
         totals[p] = (eddy_norm_moments){0};
@@ -230,7 +230,7 @@ static void statistics_slice(void *context, int64_t first, int64_t last) {
         for (int64_t p = 0; p < count; p++) {
             double mean = work->is_given ? element_at(work->mean, place + p) : totals[p].mean;
             double variance = work->is_given ? element_at(work->variance, place + p)
-                                             : totals[p].squares / (double)work->plan.element_count;
+                                             : totals[p].squares / (double)work->plan->element_count;
             set_real(work, work->means, place + p, mean);
             set_real(work, work->scales, place + p, 1 / sqrt(variance + work->eps));
             if (!work->is_given)
@@ -241,7 +241,7 @@ static void statistics_slice(void *context, int64_t first, int64_t last) {
 
 static void rows_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
-    const eddy_norm_plan *plan = &work->plan;
+    const eddy_norm_plan *plan = work->plan;
     const eddy_kernel_view *from = plan->views[0], *to = plan->views[1];
     int64_t step = plan->places.strides[0][0], to_step = plan->places.strides[1][0];
     eddy_norm_chunk x;
@@ -263,7 +263,7 @@ static void rows_slice(void *context, int64_t first, int64_t last) {
 }
 
 static void forward_by_rows(norm *work) {
-    const eddy_norm_plan *plan = &work->plan;
+    const eddy_norm_plan *plan = work->plan;
     work->means = after(work->call, weights_bytes(plan));
     work->scales = eddy_chunk_at(work->means, plan->compute, plan->place_count);
     int64_t grain = (place_grain(work) + NEIGHBOURS - 1) / NEIGHBOURS * NEIGHBOURS;
@@ -274,19 +274,21 @@ static void forward_by_rows(norm *work) {
 static void forward(norm *work, family f, const eddy_kernel_call *call, const eddy_kernel_view *weight,
                     const eddy_kernel_view *bias) {
     const eddy_kernel_view *views[] = {&call->views[0], &call->views[call->view_count - 1]};
+    eddy_norm_plan plan;
+    work->plan = &plan;
     make_plan(work, f, call, views, 2);
-    if (work->plan.place_count == 0 || work->plan.element_count == 0)
+    if (work->plan->place_count == 0 || work->plan->element_count == 0)
         return;
     work->weights = call->workspace;
-    work->biases = gather(weight, work->plan.compute, work->plan.weight_count, 1, call->workspace);
-    gather(bias, work->plan.compute, work->plan.weight_count, 0, (void *)work->biases);
+    work->biases = gather(weight, work->plan->compute, work->plan->weight_count, 1, call->workspace);
+    gather(bias, work->plan->compute, work->plan->weight_count, 0, (void *)work->biases);
     if (goes_by_rows(work)) {
         forward_by_rows(work);
         return;
     }
-    eddy_norm_turn(&work->plan, 1, call->team, after(call, weights_bytes(&work->plan)));
-    norm_run_slices(work, work->plan.place_count, place_grain(work), goes_direct(work, 2) ? direct_slice : norm_forward_slice);
-    eddy_norm_turn_back(&work->plan, 1, call->team);
+    eddy_norm_turn(work->plan, 1, call->team, after(call, weights_bytes(work->plan)));
+    norm_run_slices(work, work->plan->place_count, place_grain(work), goes_direct(work, 2) ? direct_slice : norm_forward_slice);
+    eddy_norm_turn_back(work->plan, 1, call->team);
 }
 
 static const eddy_kernel_view absent = {.rank = -1};
@@ -328,7 +330,7 @@ typedef struct slopes {
 
 static slopes place_slopes(const norm *work, int64_t place, const int64_t *offsets, eddy_norm_chunk *g,
                            eddy_norm_chunk *x, eddy_norm_chunk *weights) {
-    const eddy_norm_plan *plan = &work->plan;
+    const eddy_norm_plan *plan = work->plan;
     slopes total = {0};
     double first = 0, correction = 0;
     for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
@@ -359,7 +361,7 @@ static slopes place_slopes(const norm *work, int64_t place, const int64_t *offse
 
 static void norm_backward_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
-    const eddy_norm_plan *plan = &work->plan;
+    const eddy_norm_plan *plan = work->plan;
     bool is_kept = plan->element_count <= EDDY_NORM_CHUNK;
     double n = (double)plan->element_count;
     eddy_norm_chunk g, x, y, weights;
@@ -386,7 +388,7 @@ static void norm_backward_slice(void *context, int64_t first, int64_t last) {
 
 static void direct_back_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
-    const eddy_norm_plan *plan = &work->plan;
+    const eddy_norm_plan *plan = work->plan;
     int64_t grad = eddy_walk_inner_stride(&plan->places, 0), from = eddy_walk_inner_stride(&plan->places, 1);
     int64_t to = eddy_walk_inner_stride(&plan->places, 2);
     eddy_norm_rows rows = {.to = row_of(plan, 2, first, to),
@@ -402,16 +404,17 @@ static void direct_back_slice(void *context, int64_t first, int64_t last) {
 /* views: grad, x, weight or absent, dx */
 static void backward(family f, const eddy_kernel_call *call) {
     const eddy_kernel_view *views[] = {&call->views[0], &call->views[1], &call->views[3]};
-    norm work = {0};
+    eddy_norm_plan plan;
+    norm work = {.plan = &plan};
     make_plan(&work, f, call, views, 3);
-    if (work.plan.place_count == 0 || work.plan.element_count == 0)
+    if (work.plan->place_count == 0 || work.plan->element_count == 0)
         return;
     work.weights = call->workspace;
-    gather(&call->views[2], work.plan.compute, work.plan.weight_count, 1, call->workspace);
-    eddy_norm_turn(&work.plan, 2, call->team, after(call, weights_bytes(&work.plan)));
-    norm_run_slices(&work, work.plan.place_count, place_grain(&work),
+    gather(&call->views[2], work.plan->compute, work.plan->weight_count, 1, call->workspace);
+    eddy_norm_turn(work.plan, 2, call->team, after(call, weights_bytes(work.plan)));
+    norm_run_slices(&work, work.plan->place_count, place_grain(&work),
                goes_direct(&work, 3) ? direct_back_slice : norm_backward_slice);
-    eddy_norm_turn_back(&work.plan, 2, call->team);
+    eddy_norm_turn_back(work.plan, 2, call->team);
 }
 
 static void layer_norm_backward_run(const eddy_kernel_call *call) {
@@ -451,7 +454,7 @@ static size_t partials_bytes(const eddy_norm_plan *plan) {
 
 static void accumulate_place(const norm *work, int64_t place, const int64_t *offsets, double *sums, eddy_norm_chunk *g,
                              eddy_norm_chunk *x) {
-    const eddy_norm_plan *plan = &work->plan;
+    const eddy_norm_plan *plan = work->plan;
     eddy_norm_moments moments = eddy_norm_place_moments(plan, 1, offsets, work->family != RMS, x);
     double scale = 1 / sqrt(moments.squares / (double)plan->element_count + work->eps);
     bool is_kept = plan->element_count <= EDDY_NORM_CHUNK;
@@ -479,27 +482,27 @@ static void accumulate_places(const norm *work, int64_t from, int64_t to, double
     eddy_walk_cursor cursor;
     if (from == to)
         return;
-    eddy_walk_seek(&work->plan.places, &cursor, from);
+    eddy_walk_seek(&work->plan->places, &cursor, from);
     for (int64_t place = from; place < to; place++) {
         accumulate_place(work, place, cursor.offsets, sums, &g, &x);
-        eddy_walk_next(&work->plan.places, &cursor, work->plan.places.rank);
+        eddy_walk_next(&work->plan->places, &cursor, work->plan->places.rank);
     }
 }
 
 static void weight_blocks(void *context, int64_t begin, int64_t end) {
     const norm *work = context;
     for (int64_t block = begin; block < end; block++) {
-        double *sums = work->partials + block * work->plan.weight_count;
-        for (int64_t i = 0; i < work->plan.weight_count; i++)
+        double *sums = work->partials + block * work->plan->weight_count;
+        for (int64_t i = 0; i < work->plan->weight_count; i++)
             sums[i] = 0;
-        accumulate_places(work, work->plan.place_count * block / work->block_count,
-                          work->plan.place_count * (block + 1) / work->block_count, sums);
+        accumulate_places(work, work->plan->place_count * block / work->block_count,
+                          work->plan->place_count * (block + 1) / work->block_count, sums);
     }
 }
 
 static void weight_places(void *context, int64_t begin, int64_t end) {
     const norm *work = context;
-    int64_t each = work->plan.weight_count / work->plan.place_count;
+    int64_t each = work->plan->weight_count / work->plan->place_count;
     for (int64_t i = begin * each; i < end * each; i++)
         work->partials[i] = 0;
     accumulate_places(work, begin, end, work->partials);
@@ -509,7 +512,7 @@ static void weight_places(void *context, int64_t begin, int64_t end) {
 static void add_blocks(void *context, int64_t begin, int64_t end) {
     const norm *work = context;
     for (int64_t block = 1; block < work->block_count; block++) {
-        const double *sums = work->partials + block * work->plan.weight_count;
+        const double *sums = work->partials + block * work->plan->weight_count;
         for (int64_t i = begin; i < end; i++)
             work->partials[i] += sums[i];
     }
@@ -522,7 +525,7 @@ static void store_weights(const norm *work, const eddy_kernel_view *out) {
     eddy_walk_collapse(&walk);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&walk, &cursor, 0);
-    for (int64_t done = 0, run; done < work->plan.weight_count; done += run) {
+    for (int64_t done = 0, run; done < work->plan->weight_count; done += run) {
         run = eddy_walk_run(&walk, &cursor);
         eddy_chunk_store(out->dtype, eddy_chunk_at(out->data, out->dtype, cursor.offsets[0]),
                          eddy_walk_inner_stride(&walk, 0), EDDY_F64, work->partials + done, run);
@@ -533,13 +536,14 @@ static void store_weights(const norm *work, const eddy_kernel_view *out) {
 /* views: grad, x, dweight */
 static void backward_weight(family f, const eddy_kernel_call *call) {
     const eddy_kernel_view *views[] = {&call->views[0], &call->views[1]};
-    norm work = {.partials = call->workspace};
+    eddy_norm_plan places;
+    norm work = {.plan = &places, .partials = call->workspace};
     make_plan(&work, f, call, views, 2);
-    const eddy_norm_plan *plan = &work.plan;
+    const eddy_norm_plan *plan = work.plan;
     work.block_count = count_blocks(plan);
     if (plan->weight_count == 0)
         return;
-    eddy_norm_turn(&work.plan, -1, call->team, after(call, partials_bytes(plan)));
+    eddy_norm_turn(work.plan, -1, call->team, after(call, partials_bytes(plan)));
     if (plan->place_count > 0 && plan->element_count > 0 && owns_weights(plan)) {
         norm_run_slices(&work, plan->place_count, place_grain(&work), weight_places);
     } else {
@@ -569,25 +573,28 @@ static void batch_norm_backward_weight_run(const eddy_kernel_call *call) {
 
 static size_t forward_workspace(family f, const eddy_kernel_call *call) {
     const eddy_kernel_view *views[] = {&call->views[0], &call->views[call->view_count - 1]};
-    norm work;
+    eddy_norm_plan plan;
+    norm work = {.plan = &plan};
     make_plan(&work, f, call, views, 2);
     /* Means and scales take the room of weights and biases. */
-    return weights_bytes(&work.plan) +
-           (goes_by_rows(&work) ? weights_bytes(&work.plan) : eddy_norm_turn_bytes(&work.plan));
+    return weights_bytes(work.plan) +
+           (goes_by_rows(&work) ? weights_bytes(work.plan) : eddy_norm_turn_bytes(work.plan));
 }
 
 static size_t backward_workspace(family f, const eddy_kernel_call *call) {
     const eddy_kernel_view *views[] = {&call->views[0], &call->views[1], &call->views[3]};
-    norm work;
+    eddy_norm_plan plan;
+    norm work = {.plan = &plan};
     make_plan(&work, f, call, views, 3);
-    return weights_bytes(&work.plan) + eddy_norm_turn_bytes(&work.plan);
+    return weights_bytes(work.plan) + eddy_norm_turn_bytes(work.plan);
 }
 
 static size_t backward_weight_workspace(family f, const eddy_kernel_call *call) {
     const eddy_kernel_view *views[] = {&call->views[0], &call->views[1]};
-    norm work;
+    eddy_norm_plan plan;
+    norm work = {.plan = &plan};
     make_plan(&work, f, call, views, 2);
-    return partials_bytes(&work.plan) + eddy_norm_turn_bytes(&work.plan);
+    return partials_bytes(work.plan) + eddy_norm_turn_bytes(work.plan);
 }
 
 #define WORKSPACES(name, f)                                                                                            \
