@@ -1,4 +1,7 @@
+#include <base/memory.h>
 #include <base/order.h>
+#include <base/sleep.h>
+#include <stddef.h>
 #include <streams/cpu.h>
 #include <streams/team.h>
 #include <string.h>
@@ -33,7 +36,7 @@ static eddy_stream_work *take(cpu_stream *stream) {
 /* How many works one turn runs before others get theirs. */
 #define TURN 64
 
-static void drain(eddy_stream_work *drain_work, const eddy_runner *runner, eddy_status failure) {
+static void drain(eddy_stream_work *drain_work, eddy_status failure) {
     cpu_stream *stream = (cpu_stream *)(void *)((char *)drain_work - offsetof(cpu_stream, drain));
     for (int i = 0; i < TURN; i++) {
         eddy_stream_work *work = take(stream);
@@ -41,7 +44,7 @@ static void drain(eddy_stream_work *drain_work, const eddy_runner *runner, eddy_
         if (!work)
             return;
         eddy_team_halt_point();
-        work->run(work, runner, failure);
+        work->run(work, failure);
     }
     eddy_team_push(&stream->drain, stream->base.priority > 0);
 }

@@ -3,6 +3,7 @@
 #ifndef EDDY_STREAMS_CPU_H
 #define EDDY_STREAMS_CPU_H
 
+#include <base/assert.h>
 #include <streams/stream.h>
 
 /* NULL when there is no memory. */

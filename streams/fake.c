@@ -1,3 +1,6 @@
+#include <base/memory.h>
+#include <base/sleep.h>
+#include <stddef.h>
 #include <streams/fake.h>
 #include <streams/team.h>
 
@@ -65,7 +68,6 @@ bool eddy_fake_stream_step(eddy_stream *base, uint64_t choice,
     eddy_stream_work *work = take((fake_stream *)(void *)base, choice);
     if (!work)
         return false;
-    eddy_runner runner = {.cache = NULL, .team = &eddy_team_serial};
-    work->run(work, &runner, decide ? decide(context, work) : EDDY_OK);
+    work->run(work, decide ? decide(context, work) : EDDY_OK);
     return true;
 }

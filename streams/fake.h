@@ -3,6 +3,7 @@
 #ifndef EDDY_STREAMS_FAKE_H
 #define EDDY_STREAMS_FAKE_H
 
+#include <base/assert.h>
 #include <streams/stream.h>
 
 /* NULL when there is no memory. */

@@ -7,22 +7,15 @@
 #define EDDY_STREAMS_STREAM_H
 
 #include <eddy/status.h>
-#include <kernels/kernel.h>
 #include <stdbool.h>
-#include <streams/blocks.h>
+#include <stdint.h>
 
 struct eddy_stream;
-
-/* What a runner lends to the work: its memory cache and who helps with slices. */
-typedef struct eddy_runner {
-    eddy_blocks_cache *cache; /* NULL: the work brings its own */
-    eddy_kernel_team *team;
-} eddy_runner;
 
 typedef struct eddy_stream_work {
     struct eddy_stream_work *next; /* the stream's while it holds the work */
     /* Runs the work, or fails it with `failure` (a stream's own error: a lost device, an injected fault). */
-    void (*run)(struct eddy_stream_work *work, const eddy_runner *runner, eddy_status failure);
+    void (*run)(struct eddy_stream_work *work, eddy_status failure);
 } eddy_stream_work;
 
 /* The entries every kind of stream provides. */

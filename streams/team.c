@@ -2,6 +2,7 @@
 #include <base/float_environment.h>
 #include <base/order.h>
 #include <base/process.h>
+#include <base/sleep.h>
 #include <base/thread.h>
 #include <errno.h>
 #include <sched.h>
@@ -237,8 +238,7 @@ static bool run_work(accepts_fn accepts, const void *context) {
         eddy_team_kernel_end();
         return false;
     }
-    eddy_runner runner = {.cache = NULL, .team = NULL};
-    work->run(work, &runner, EDDY_OK);
+    work->run(work, EDDY_OK);
     run_end();
     return true;
 }

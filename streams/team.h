@@ -6,6 +6,7 @@
 #ifndef EDDY_STREAMS_TEAM_H
 #define EDDY_STREAMS_TEAM_H
 
+#include <kernels/kernel.h>
 #include <streams/stream.h>
 
 /* Takes a share of the team and sees to it that it has at least `thread_count` workers. Answers how many there are

@@ -199,8 +199,7 @@ static eddy_execute_result execute_node(eddy_vm *vm, const eddy_instruction *ins
 
 /* Runs the work of a node on a stream's thread. Where there is no memory it is tried again later, but not on an ordered
  * stream: what follows in the queue has no edge, and would find its inputs missing. */
-static void node_run(eddy_stream_work *work, const eddy_runner *runner, eddy_status failure) {
-    (void)runner;
+static void node_run(eddy_stream_work *work, eddy_status failure) {
     eddy_node *node = (eddy_node *)(void *)((char *)work - offsetof(eddy_node, work));
     eddy_vm *vm = node->vm;
     const eddy_instruction *instruction = &node->instruction;
@@ -577,7 +576,7 @@ void eddy_engine_work(eddy_vm *vm, const eddy_engine_turn *turn) {
     if (taken.own) {
         uint64_t sequence = taken.own->instruction.sequence;
         bool is_dear = taken.own->instruction.cost_ns > eddy_team_hand_over_ns();
-        node_run(&taken.own->work, NULL, EDDY_OK);
+        node_run(&taken.own->work, EDDY_OK);
         eddy_team_kernel_end();
         if (is_dear)
             eddy_pace_begin(&pace, moment(vm, sequence));

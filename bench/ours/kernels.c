@@ -59,7 +59,7 @@ static const small_call small_calls[] = {
 typedef struct ready_call {
     const eddy_kernel *kernel;
     const void *attributes;
-    eddy_kernel_view views[OPERANDS_MAX];
+    eddy_op_view views[OPERANDS_MAX];
     int32_t view_count;
     int64_t largest; /* elements of the largest operand */
 } ready_call;
@@ -92,7 +92,7 @@ static int64_t call_kernel(const ready_call *ready) {
 }
 
 /* Numbers in (-1, 1); indices are 0, which every table has. */
-static void fill(eddy_kernel_view *view, int64_t count) {
+static void fill(eddy_op_view *view, int64_t count) {
     static _Alignas(64) char memory[OPERANDS_MAX][ELEMENTS_MAX * sizeof(int64_t)];
     static uint32_t random_state = 1;
     static int32_t taken;
@@ -108,8 +108,8 @@ static ready_call prepare(const small_call *from) {
                         .view_count = from->operand_count};
     for (int32_t i = 0; i < from->operand_count; i++) {
         const operand *o = &from->operands[i];
-        eddy_kernel_view *view = &ready.views[i];
-        *view = (eddy_kernel_view){.shape = o->dims, .strides = o->strides, .dtype = o->dtype, .rank = o->rank};
+        eddy_op_view *view = &ready.views[i];
+        *view = (eddy_op_view){.shape = o->dims, .strides = o->strides, .dtype = o->dtype, .rank = o->rank};
         int64_t count = eddy_view_count(view);
         fill(view, count);
         ready.largest = count > ready.largest ? count : ready.largest;

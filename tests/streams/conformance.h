@@ -40,10 +40,9 @@ typedef struct conformance_run {
     _Atomic bool ran_inside_dispatch;
 } conformance_run;
 
-static inline void conformance_execute(eddy_stream_work *work, const eddy_runner *runner, eddy_status failure) {
+static inline void conformance_execute(eddy_stream_work *work, eddy_status failure) {
     conformance_work *mine = (conformance_work *)(void *)work;
     conformance_run *run = mine->run;
-    (void)runner;
     if (eddy_load_acquire(&run->is_dispatching) && pthread_equal(pthread_self(), run->dispatcher))
         eddy_store_release(&run->ran_inside_dispatch, true);
     int inside = eddy_add_acq_rel(&run->inside, 1) + 1;

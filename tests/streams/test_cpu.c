@@ -26,9 +26,9 @@ typedef struct held_work {
     eddy_sleep_word *entered, *is_open;
 } held_work;
 
-static void hold(eddy_stream_work *work, const eddy_runner *runner, eddy_status failure) {
+static void hold(eddy_stream_work *work, eddy_status failure) {
     held_work *held = (held_work *)(void *)work;
-    (void)runner, (void)failure;
+    (void)failure;
     eddy_add_acq_rel(held->entered, 1u);
     eddy_sleep_wake_all(held->entered);
     while (eddy_load_acquire(held->is_open) == 0)

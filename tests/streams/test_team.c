@@ -155,8 +155,8 @@ typedef struct counted_work {
     int runs;
 } counted_work;
 
-static void count_work(eddy_stream_work *work, const eddy_runner *runner, eddy_status failure) {
-    (void)runner, (void)failure;
+static void count_work(eddy_stream_work *work, eddy_status failure) {
+    (void)failure;
     eddy_sleep_word *finished = ((counted_work *)(void *)work)->finished;
     ((counted_work *)(void *)work)->runs++;
     errno = 6;
@@ -201,8 +201,8 @@ typedef struct placed_work {
     int position;
 } placed_work;
 
-static void place_work(eddy_stream_work *work, const eddy_runner *runner, eddy_status failure) {
-    (void)runner, (void)failure;
+static void place_work(eddy_stream_work *work, eddy_status failure) {
+    (void)failure;
     placed_work *mine = (placed_work *)(void *)work;
     mine->position = eddy_add_relaxed(&next_position, 1);
     eddy_add_acq_rel(mine->finished, 1u);
@@ -358,9 +358,9 @@ Test(team, once_halted_nothing_begins_any_more) {
     cr_assert_eq(work.runs, 0);
 }
 
-static void halt_from_inside(eddy_stream_work *work, const eddy_runner *runner, eddy_status failure) {
+static void halt_from_inside(eddy_stream_work *work, eddy_status failure) {
     cr_assert(eddy_team_halt(EDDY_SLEEP_FOREVER), "who exits does not wait for itself");
-    count_work(work, runner, failure);
+    count_work(work, failure);
 }
 
 Test(team, it_may_be_halted_by_a_work_of_its_own) {
