@@ -66,70 +66,28 @@ static eddy_status run_infer(eddy_infer *infer) {
 
 /* ---- kernels ---- */
 
-static void convert_views(eddy_op_view *views, const eddy_kernel_call *call, bool has_data) {
-    for (int32_t i = 0; i < call->view_count; i++) {
-        const eddy_kernel_view *view = &call->views[i];
-        views[i] = (eddy_op_view){.data = has_data ? view->data : NULL,
-                                  .shape = view->shape,
-                                  .strides = view->strides,
-                                  .dtype = view->dtype,
-                                  .rank = view->rank};
-    }
-}
-
-#define STACK_VIEWS 16
-
-/* The views of a call in their public form. */
-typedef struct view_array {
-    eddy_op_view *views; /* NULL: no memory */
-    size_t bytes;        /* of memory; 0: on the stack */
-    eddy_op_view on_stack[STACK_VIEWS];
-} view_array;
-
-static void views_init(view_array *array, const eddy_kernel_call *call, bool has_data) {
-    array->bytes = call->view_count > STACK_VIEWS ? (size_t)call->view_count * sizeof(eddy_op_view) : 0;
-    array->views = array->bytes ? eddy_memory_acquire(array->bytes, EDDY_MEMORY_WORKSPACE) : array->on_stack;
-    if (array->views)
-        convert_views(array->views, call, has_data);
-}
-
-static void views_fini(view_array *array) {
-    if (array->bytes)
-        eddy_memory_release(array->views, array->bytes, EDDY_MEMORY_WORKSPACE);
-}
-
-static eddy_op_call public_call(const eddy_kernel_call *call, const eddy_op_view *views) {
-    return (eddy_op_call){
-        .size = sizeof(eddy_op_call), .views = views, .view_count = call->view_count, .attributes = call->attributes};
+static eddy_op_call public_call(const eddy_kernel_call *call) {
+    return (eddy_op_call){.size = sizeof(eddy_op_call),
+                          .views = call->views,
+                          .view_count = call->view_count,
+                          .attributes = call->attributes};
 }
 
 static size_t user_workspace(const eddy_kernel_call *call) {
-    const registered *r = of_kernel(call->kernel);
-    size_t bytes = 0;
-    if (r->functions.workspace) {
-        view_array array;
-        views_init(&array, call, false);
-        if (!array.views)
-            return SIZE_MAX / 4; /* more than there is: the call fails for want of memory */
-        eddy_op_call public = public_call(call, array.views);
-        bytes = r->functions.workspace(&public);
-        views_fini(&array);
-    }
-    return bytes;
+    eddy_op_call public = public_call(call);
+    return of_kernel(call->kernel)->functions.workspace(&public);
 }
 
-static eddy_status run_user(const eddy_kernel_call *call, eddy_op_view *views) {
+static eddy_status run_user(const eddy_kernel_call *call) {
     registered *r = of_kernel(call->kernel);
-    eddy_op_call public = public_call(call, views);
+    eddy_op_call public = public_call(call);
     eddy_state_entry *entry = NULL;
     if (r->functions.prepare) {
-        convert_views(views, call, false);
         entry = eddy_state_acquire(&r->states, &r->functions, &public, r->op.attribute_bytes);
         if (!entry)
             return EDDY_OUT_OF_MEMORY;
         public.state = entry->state;
     }
-    convert_views(views, call, true);
     public.workspace = call->workspace;
     eddy_status status = r->functions.run(&public);
     if (entry)
@@ -138,25 +96,15 @@ static eddy_status run_user(const eddy_kernel_call *call, eddy_op_view *views) {
 }
 
 static void run_kernel(const eddy_kernel_call *call) {
-    view_array array;
-    views_init(&array, call, true);
-    eddy_status status = array.views ? run_user(call, array.views) : EDDY_OUT_OF_MEMORY;
-    if (array.views)
-        views_fini(&array);
+    eddy_status status = run_user(call);
     if (status != EDDY_OK)
         eddy_kernel_fail(call, status, 0, 0, 0);
 }
 
 static void count_kernel(const eddy_kernel_call *call, eddy_shape *shapes) {
     const registered *r = of_kernel(call->kernel);
-    view_array array;
-    views_init(&array, call, true);
-    eddy_status status = EDDY_OUT_OF_MEMORY;
-    if (array.views) {
-        eddy_op_call public = public_call(call, array.views);
-        status = r->functions.count(&public, shapes);
-        views_fini(&array);
-    }
+    eddy_op_call public = public_call(call);
+    eddy_status status = r->functions.count(&public, shapes);
     if (status != EDDY_OK) {
         memset(shapes, 0, (size_t)r->op.output_count * sizeof(*shapes));
         eddy_kernel_fail(call, status, 0, 0, 0);
@@ -374,7 +322,6 @@ static registered *place_all(block *b, const eddy_op_description *d) {
                       .attribute_bytes = d->attribute_bytes,
                       .kernel_attribute_bytes = d->attribute_bytes,
                       .has_late_shape = d->has_late_shape,
-                      .has_effect = d->has_effect,
                       .is_registered = true,
                       .promotion = EDDY_PROMOTE_NONE,
                       .result = EDDY_RESULT_RULE,

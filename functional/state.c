@@ -75,6 +75,25 @@ static void destroy(const eddy_op_kernel *kernel, eddy_state_entry *entry) {
     eddy_memory_release(entry, entry_bytes(entry), EDDY_MEMORY_CACHE);
 }
 
+#define STACK_VIEWS 16
+
+/* kernel->prepare on views without data, which the state may not depend on; NULL without memory too. */
+static void *prepare_without_data(const eddy_op_kernel *kernel, const eddy_op_call *call) {
+    eddy_op_view on_stack[STACK_VIEWS], *views = on_stack;
+    size_t bytes = (size_t)call->view_count * sizeof(*views);
+    if (call->view_count > STACK_VIEWS && !(views = eddy_memory_acquire(bytes, EDDY_MEMORY_WORKSPACE)))
+        return NULL;
+    memcpy(views, call->views, bytes);
+    for (int32_t i = 0; i < call->view_count; i++)
+        views[i].data = NULL;
+    eddy_op_call without = *call;
+    without.views = views;
+    void *state = kernel->prepare(&without);
+    if (views != on_stack)
+        eddy_memory_release(views, bytes, EDDY_MEMORY_WORKSPACE);
+    return state;
+}
+
 eddy_state_entry *eddy_state_acquire(eddy_state_cache *cache, const eddy_op_kernel *kernel, const eddy_op_call *call,
                                      size_t attribute_bytes) {
     size_t bytes = key_size(call, attribute_bytes);
@@ -89,7 +108,7 @@ eddy_state_entry *eddy_state_acquire(eddy_state_cache *cache, const eddy_op_kern
     eddy_state_entry *found = take_locked(cache, made);
     eddy_lock_release(&cache->lock);
     if (!found) {
-        made->state = kernel->prepare(call);
+        made->state = prepare_without_data(kernel, call);
         if (!made->state) {
             destroy(kernel, made);
             return NULL;

@@ -23,7 +23,7 @@ bool eddy_finite_noted(void) {
 }
 
 /* Whether some element is a NaN (or, with wants_infinity, an infinity). */
-static bool holds(const eddy_kernel_view *view, bool wants_nan, bool wants_infinity) {
+static bool holds(const eddy_op_view *view, bool wants_nan, bool wants_infinity) {
     if (eddy_view_is_absent(view) || eddy_dtype_category_of(view->dtype) != EDDY_CATEGORY_FLOAT)
         return false;
     size_t bytes = eddy_dtype_bytes(view->dtype);
@@ -63,7 +63,7 @@ static bool has_infinite_attribute(const eddy_op *op, const void *attributes) {
     return false;
 }
 
-bool eddy_finite_is_passed_in(const eddy_op *op, const void *attributes, const eddy_kernel_view *operands,
+bool eddy_finite_is_passed_in(const eddy_op *op, const void *attributes, const eddy_op_view *operands,
                               int64_t operand_count) {
     if (has_infinite_attribute(op, attributes))
         return true;
@@ -73,7 +73,7 @@ bool eddy_finite_is_passed_in(const eddy_op *op, const void *attributes, const e
     return false;
 }
 
-bool eddy_finite_is_fine(const eddy_kernel_view *output, bool is_passed_in) {
+bool eddy_finite_is_fine(const eddy_op_view *output, bool is_passed_in) {
     bool wants_infinity = eddy_load_relaxed(&eddy_finite_asked) == EDDY_FINITE_ALL && !is_passed_in;
     return !holds(output, true, wants_infinity);
 }

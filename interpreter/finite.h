@@ -23,13 +23,13 @@ static inline bool eddy_finite_wants_operands(void) {
 }
 
 /* Whether an infinity comes in by the operands (views with data) or the kernel's attributes. */
-bool eddy_finite_is_passed_in(const eddy_op *op, const void *attributes, const eddy_kernel_view *operands,
+bool eddy_finite_is_passed_in(const eddy_op *op, const void *attributes, const eddy_op_view *operands,
                               int64_t operand_count);
 /* Keeps an answer for the check that follows the kernel on the same thread; and gives it. */
 void eddy_finite_note(bool is_passed_in);
 bool eddy_finite_noted(void);
 
 /* False where an output is not as it should be. */
-bool eddy_finite_is_fine(const eddy_kernel_view *output, bool is_passed_in);
+bool eddy_finite_is_fine(const eddy_op_view *output, bool is_passed_in);
 
 #endif

@@ -26,7 +26,7 @@ static const int64_t *words(const eddy_packed_call *call, uint32_t at) {
 
 /* ---- views ---- */
 
-static void fill_view(const eddy_packed_call *call, const eddy_packed_view *packed, eddy_kernel_view *view) {
+static void fill_view(const eddy_packed_call *call, const eddy_packed_view *packed, eddy_op_view *view) {
     view->data = NULL;
     view->dtype = (eddy_dtype)packed->dtype;
     view->rank = packed->rank;
@@ -34,17 +34,17 @@ static void fill_view(const eddy_packed_call *call, const eddy_packed_view *pack
     view->strides = words(call, packed->strides_at);
 }
 
-void eddy_packed_views(const eddy_packed_call *call, eddy_kernel_view *views) {
+void eddy_packed_views(const eddy_packed_call *call, eddy_op_view *views) {
     for (uint32_t i = 0; i < call->view_count; i++)
         fill_view(call, &call->views[i], &views[i]);
 }
 
 /* Views with data; `late` is NULL before `count` has run. */
-static void unpack(const eddy_vm_run *run, const eddy_packed_call *call, late_output *late, eddy_kernel_view *views) {
+static void unpack(const eddy_vm_run *run, const eddy_packed_call *call, late_output *late, eddy_op_view *views) {
     int64_t operand = 0;
     for (uint32_t i = 0; i < call->view_count; i++) {
         const eddy_packed_view *packed = &call->views[i];
-        eddy_kernel_view *view = &views[i];
+        eddy_op_view *view = &views[i];
         fill_view(call, packed, view);
         if (packed->rank < 0)
             continue;
@@ -60,15 +60,14 @@ static void unpack(const eddy_vm_run *run, const eddy_packed_call *call, late_ou
     }
 }
 
-static eddy_kernel_view *place_views(const eddy_vm_run *run, const eddy_packed_call *call, eddy_kernel_view *on_stack) {
+static eddy_op_view *place_views(const eddy_vm_run *run, const eddy_packed_call *call, eddy_op_view *on_stack) {
     if (call->view_count <= EDDY_PACKED_STACK_VIEWS)
         return on_stack;
     size_t at = round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
-    return (eddy_kernel_view *)(void *)((char *)run->workspace + at);
+    return (eddy_op_view *)(void *)((char *)run->workspace + at);
 }
 
-static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_call *call,
-                                    const eddy_kernel_view *views) {
+static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_call *call, const eddy_op_view *views) {
     return (eddy_kernel_call){.kernel = call->kernel,
                               .views = views,
                               .view_count = (int32_t)call->view_count,
@@ -83,8 +82,8 @@ static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_ca
 
 static void run_call(const eddy_vm_run *run) {
     const eddy_packed_call *call = run->instruction.arguments;
-    eddy_kernel_view on_stack[EDDY_PACKED_STACK_VIEWS];
-    eddy_kernel_view *views = place_views(run, call, on_stack);
+    eddy_op_view on_stack[EDDY_PACKED_STACK_VIEWS];
+    eddy_op_view *views = place_views(run, call, on_stack);
     unpack(run, call, call->late_count > 0 ? late_outputs(run, call) : NULL, views);
     eddy_kernel_call kernel = kernel_call(run, call, views);
     if (eddy_finite_wants_operands())
@@ -95,13 +94,13 @@ static void run_call(const eddy_vm_run *run) {
 static size_t instruction_workspace(const eddy_vm_run *run) {
     const eddy_packed_call *call = run->instruction.arguments;
     size_t bytes = round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
-    return bytes + (call->view_count > EDDY_PACKED_STACK_VIEWS ? call->view_count * sizeof(eddy_kernel_view) : 0);
+    return bytes + (call->view_count > EDDY_PACKED_STACK_VIEWS ? call->view_count * sizeof(eddy_op_view) : 0);
 }
 
 static void instruction_count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
     const eddy_packed_call *call = run->instruction.arguments;
-    eddy_kernel_view on_stack[EDDY_PACKED_STACK_VIEWS];
-    eddy_kernel_view *views = place_views(run, call, on_stack);
+    eddy_op_view on_stack[EDDY_PACKED_STACK_VIEWS];
+    eddy_op_view *views = place_views(run, call, on_stack);
     unpack(run, call, NULL, views);
     eddy_kernel_call kernel = kernel_call(run, call, views);
     call->kernel->count(&kernel, shapes);
@@ -190,7 +189,7 @@ static int64_t instruction_check_finite(const eddy_vm_run *run) {
     int64_t operand = 0;
     for (uint32_t i = 0; i < call->view_count; i++) {
         const eddy_packed_view *packed = &call->views[i];
-        eddy_kernel_view view;
+        eddy_op_view view;
         fill_view(call, packed, &view);
         if (packed->rank < 0)
             continue;

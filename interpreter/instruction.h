@@ -43,7 +43,7 @@ static inline size_t eddy_packed_bytes_max(const eddy_op *op, int64_t view_count
 }
 
 /* Fills in views without data (late ones: rank 0), for the kernel's workspace and cost. */
-void eddy_packed_views(const eddy_packed_call *call, eddy_kernel_view *views);
+void eddy_packed_views(const eddy_packed_call *call, eddy_op_view *views);
 
 /* The descriptor that fits a packed call. */
 const eddy_vm_descriptor *eddy_packed_descriptor(const eddy_packed_call *call);

@@ -17,7 +17,6 @@ typedef struct eddy_op_operand {
     const char *name;
     eddy_operand_kind kind;
     bool is_mut;         /* written in place (optimisers, copy_into's target) */
-    bool is_shape_only;  /* a gradient needs only its shape */
     bool is_bool;        /* must be bool and takes no part in promotion (where's condition) */
     bool is_index;       /* late errors name the element of it that is out of range */
     bool is_spec_only;   /* only dtype and shape are asked (zeros_like): no operand of the instruction, no view for the
@@ -92,9 +91,8 @@ typedef struct eddy_op {
                             target) must have that shape itself. */
     bool has_late_shape; /* outputs are mut2 */
     bool is_random;      /* the attribute struct begins with uint64_t seed, counter, which the interpreter fills */
-    int32_t chance_of;   /* with is_random: 1 + the attribute, a double, that is 0 where a call draws nothing and seed and
+    int32_t chance_of; /* with is_random: 1 + the attribute, a double, that is 0 where a call draws nothing and seed and
                             counter are 0; 0: every call draws */
-    bool has_effect;     /* never merged, dropped or run twice */
     bool allows_alias;   /* _into and _inplace: the target may be exactly an input */
     bool alias_is_first; /* with allows_alias: of the inputs, only the first */
     bool indices_from_end; /* negative indices count from the end: late errors show the range */

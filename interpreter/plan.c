@@ -588,11 +588,11 @@ static int64_t estimate(const plan *p, const eddy_kernel *kernel, const eddy_ker
 /* Asks the kernel for its workspace and its cost, both known from the views alone, and starts the library behind it. */
 static bool ask_kernel(plan *p, const eddy_kernel *kernel, int64_t *cost_ps) {
     eddy_packed_call *packed = p->packed;
-    eddy_kernel_view on_stack[16];
-    size_t bytes = packed->view_count * sizeof(eddy_kernel_view);
+    eddy_op_view on_stack[16];
+    size_t bytes = packed->view_count * sizeof(eddy_op_view);
     bool is_short = bytes <= sizeof(on_stack);
     bool is_asked = kernel->workspace || kernel->cost || kernel->start;
-    eddy_kernel_view *views = on_stack;
+    eddy_op_view *views = on_stack;
     if (is_asked && !is_short && !(views = eddy_memory_acquire(bytes, EDDY_MEMORY_ARGUMENT)))
         return false;
     eddy_kernel_call call = {.kernel = kernel,

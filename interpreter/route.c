@@ -22,11 +22,11 @@ static const eddy_route *route_of(const eddy_vm_descriptor *descriptor) {
 static void run_views(const eddy_route *route, const eddy_vm_run *run, const eddy_route_arguments *arguments) {
     static const int64_t step = 1;
     int64_t count = arguments->count;
-    eddy_kernel_view views[EDDY_ROUTE_OPERANDS];
+    eddy_op_view views[EDDY_ROUTE_OPERANDS];
     int32_t inputs = route->input_count;
     for (int32_t i = 0; i <= inputs; i++)
         views[i] =
-            (eddy_kernel_view){run->data[i], &count, &step, (eddy_dtype)(i < inputs ? route->dtype : route->result), 1};
+            (eddy_op_view){run->data[i], &count, &step, (eddy_dtype)(i < inputs ? route->dtype : route->result), 1};
     eddy_kernel_call call = {.kernel = route->kernel,
                              .views = views,
                              .view_count = inputs + 1,
@@ -88,10 +88,10 @@ static int64_t route_check_finite(const eddy_vm_run *run) {
     const eddy_route_arguments *arguments = run->instruction.arguments;
     static const int64_t step = 1;
     int64_t count = arguments->count;
-    eddy_kernel_view views[EDDY_ROUTE_OPERANDS];
+    eddy_op_view views[EDDY_ROUTE_OPERANDS];
     for (int i = 0; i <= route->input_count; i++)
-        views[i] = (eddy_kernel_view){run->data[i], &count, &step,
-                                      (eddy_dtype)(i < route->input_count ? route->dtype : route->result), 1};
+        views[i] = (eddy_op_view){run->data[i], &count, &step,
+                                  (eddy_dtype)(i < route->input_count ? route->dtype : route->result), 1};
     /* The inputs are as they were: what is written to in place comes the long way while this is asked for. */
     bool is_passed_in = eddy_finite_wants_operands() &&
                         eddy_finite_is_passed_in(route->op, arguments->attributes, views, route->input_count);

@@ -76,7 +76,7 @@ static void run_flat(const eddy_kernel_call *call, int64_t count) {
     int64_t strides[EDDY_WALK_OPERANDS];
     char *data[EDDY_WALK_OPERANDS];
     for (int32_t o = 0; o < call->view_count; o++) {
-        const eddy_kernel_view *view = &call->views[o];
+        const eddy_op_view *view = &call->views[o];
         int64_t bytes = (int64_t)eddy_dtype_bytes(view->dtype);
         data[o] = view->data;
         strides[o] = view->rank == 0 ? bytes : view->strides[0] * bytes;
@@ -87,7 +87,7 @@ static void run_flat(const eddy_kernel_call *call, int64_t count) {
 void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
     EDDY_ASSERT(call->view_count > 0 && call->view_count < EDDY_WALK_OPERANDS);
     int32_t output = call->view_count - 1;
-    const eddy_kernel_view *out = &call->views[output];
+    const eddy_op_view *out = &call->views[output];
     int64_t count = eddy_view_count(out);
     if (count == 0)
         return;

@@ -7,21 +7,10 @@
 #define EDDY_KERNELS_KERNEL_H
 
 #include <base/atomic.h>
-#include <eddy/dtype.h>
-#include <eddy/shape.h>
-#include <eddy/status.h>
+#include <eddy/op.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* A tensor as a kernel sees it. An absent optional operand has rank -1 and data NULL. data may be NULL where a dim is 0. */
-typedef struct eddy_kernel_view {
-    void *data; /* the first element (the offset is applied) */
-    const int64_t *shape;
-    const int64_t *strides; /* elements; 0 where broadcast, negative allowed */
-    eddy_dtype dtype;
-    int32_t rank;
-} eddy_kernel_view;
 
 /* Why a kernel failed: the lowest `position` wins, so that the message does not depend on the number of threads. */
 typedef struct eddy_kernel_error {
@@ -43,8 +32,7 @@ typedef struct eddy_kernel_team {
 
 typedef struct eddy_kernel_call {
     const struct eddy_kernel *kernel;
-    const eddy_kernel_view
-        *views; /* operands in the order of the op's entry: inputs (lists spread out), then outputs */
+    const eddy_op_view *views; /* operands in the order of the op's entry: inputs (lists spread out), then outputs */
     int32_t view_count;
     const void *attributes;   /* the op's attribute struct */
     void *workspace;          /* 64-byte aligned */
@@ -96,7 +84,7 @@ static inline eddy_loop_fn *eddy_kernel_loop(const eddy_kernel *kernel) {
 }
 
 /* Elements of a view. */
-static inline int64_t eddy_view_count(const eddy_kernel_view *view) {
+static inline int64_t eddy_view_count(const eddy_op_view *view) {
     int64_t count = 1;
     for (int32_t d = 0; d < view->rank; d++)
         count *= view->shape[d];
@@ -104,9 +92,9 @@ static inline int64_t eddy_view_count(const eddy_kernel_view *view) {
 }
 
 /* A number as a vector of one element; other views as they are. */
-static inline eddy_kernel_view eddy_view_with_axis(const eddy_kernel_view *view) {
+static inline eddy_op_view eddy_view_with_axis(const eddy_op_view *view) {
     static const int64_t one = 1;
-    eddy_kernel_view with = *view;
+    eddy_op_view with = *view;
     if (view->rank == 0) {
         with.rank = 1;
         with.shape = with.strides = &one;
@@ -114,7 +102,7 @@ static inline eddy_kernel_view eddy_view_with_axis(const eddy_kernel_view *view)
     return with;
 }
 
-static inline bool eddy_view_is_absent(const eddy_kernel_view *view) {
+static inline bool eddy_view_is_absent(const eddy_op_view *view) {
     return view->rank < 0;
 }
 

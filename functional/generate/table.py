@@ -21,7 +21,7 @@ def flag(name, is_set):
 
 def operand_row(operand):
     return (f"    {{.name = {quoted(operand.name)}, .kind = EDDY_OPERAND_{KINDS[operand.kind]}"
-            + flag("is_mut", operand.access == "mut") + flag("is_shape_only", operand.shape_only)
+            + flag("is_mut", operand.access == "mut")
             + flag("is_bool", operand.is_bool) + flag("is_spec_only", operand.spec_only)
             + flag("is_index", operand.is_index) + "},")
 

@@ -79,7 +79,7 @@ typedef struct eddy_op_inference {
 
 /* A tensor as a kernel sees it. An absent operand has rank -1. data may be NULL where a dim is 0. */
 typedef struct eddy_op_view {
-    void *data; /* the first element */
+    void *data; /* the first element (the offset is applied) */
     const int64_t *shape;
     const int64_t *strides; /* elements; 0 where broadcast, negative allowed */
     eddy_dtype dtype;
@@ -133,7 +133,6 @@ typedef struct eddy_op_description {
     int32_t kernel_count;
     bool
         has_late_shape; /* the outputs' dims depend on data: infer gives dtype and rank, the kernel's `count` the dims */
-    bool has_effect;    /* does more than write its outputs: never merged, dropped or run twice */
     /* How gradients go back (<eddy/function.h>): on the thread that goes back, issuing ops. NULL: a recorded call is refused,
      * unless has_no_gradient says that the outputs carry none. Not for ops that write to operands. */
     eddy_status (*gradient)(struct eddy_backward_call *call);

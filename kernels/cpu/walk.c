@@ -15,7 +15,7 @@ void eddy_walk_add(eddy_walk *walk, const int64_t *strides, int64_t scale) {
         own[d] = strides[d] * scale;
 }
 
-void eddy_walk_add_broadcast(eddy_walk *walk, const eddy_kernel_view *view) {
+void eddy_walk_add_broadcast(eddy_walk *walk, const eddy_op_view *view) {
     int64_t strides[EDDY_RANK_MAX];
     for (int32_t d = 0; d < walk->rank; d++) {
         int32_t own = d - (walk->rank - view->rank);

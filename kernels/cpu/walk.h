@@ -26,7 +26,7 @@ void eddy_walk_init(eddy_walk *walk, int32_t rank, const int64_t *dims);
 /* Adds an operand: its strides under the walk's dims, each multiplied by `scale` (1, or bytes per element). */
 void eddy_walk_add(eddy_walk *walk, const int64_t *strides, int64_t scale);
 /* Adds an operand that broadcasts to the walk's dims: dims in front and of size 1 get stride 0. */
-void eddy_walk_add_broadcast(eddy_walk *walk, const eddy_kernel_view *view);
+void eddy_walk_add_broadcast(eddy_walk *walk, const eddy_op_view *view);
 /* Appends a dim (before any collapse) with one stride per operand; used to build walks dim by dim. */
 void eddy_walk_append(eddy_walk *walk, int64_t dim, const int64_t *strides, int32_t operand_count);
 

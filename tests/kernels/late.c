@@ -13,7 +13,7 @@ void late_begin(late_call *late, const eddy_kernel *kernel, tensor *const *input
     memset((void *)late, 0, sizeof(*late));
     late->error.position = INT64_MAX;
     for (int32_t i = 0; i < input_count; i++) {
-        late->views[i] = (eddy_kernel_view){.rank = -1};
+        late->views[i] = (eddy_op_view){.rank = -1};
         if (inputs[i] == NULL)
             continue;
         late->views[i] = inputs[i]->view;

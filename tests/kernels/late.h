@@ -6,7 +6,7 @@
 
 /* A call with a workspace that lives from `count` to `run`. */
 typedef struct late_call {
-    eddy_kernel_view views[4];
+    eddy_op_view views[4];
     eddy_kernel_call call;
     eddy_kernel_error error;
     eddy_shape shapes[3];

@@ -68,7 +68,7 @@ tensor tensor_make(eddy_dtype dtype, int32_t rank, const int64_t *shape, layout 
     t.before = malloc(t.bytes);
     for (size_t i = 0; i < t.bytes; i++)
         t.before[i] = t.memory[i] = (char)(0x40 | (test_random() & 0x3f));
-    t.view = (eddy_kernel_view){.data = t.memory + GUARD + (size_t)offset * element, .dtype = dtype, .rank = rank};
+    t.view = (eddy_op_view){.data = t.memory + GUARD + (size_t)offset * element, .dtype = dtype, .rank = rank};
     if (dtype == EDDY_BOOL)
         for (int64_t i = 0; i < t.count; i++)
             *(char *)tensor_at(&t, i) = 0;
@@ -167,10 +167,10 @@ bool tensor_agrees(const tensor *a, const tensor *b) {
 eddy_status run_kernel(const eddy_kernel *kernel, tensor *const *tensors, int32_t count, const void *attributes,
                        eddy_kernel_team *team, eddy_kernel_error *error) {
     eddy_kernel_error own = {.position = INT64_MAX};
-    eddy_kernel_view views[64];
+    eddy_op_view views[64];
     for (int32_t i = 0; i < count; i++) {
         if (tensors[i] == NULL) {
-            views[i] = (eddy_kernel_view){.rank = -1};
+            views[i] = (eddy_op_view){.rank = -1};
             continue;
         }
         views[i] = tensors[i]->view;

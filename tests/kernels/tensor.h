@@ -18,7 +18,7 @@ typedef enum layout {
 #define OUTPUT_LAYOUTS BROADCAST
 
 typedef struct tensor {
-    eddy_kernel_view view;
+    eddy_op_view view;
     int64_t shape[EDDY_RANK_MAX], strides[EDDY_RANK_MAX];
     int64_t count;
     char *memory;

@@ -21,10 +21,9 @@ static matrix turned(int64_t rows, int64_t columns) {
 }
 
 static int64_t cost_of(const eddy_kernel *kernel, const void *attributes, const matrix *operands, int32_t count) {
-    eddy_kernel_view views[4];
+    eddy_op_view views[4];
     for (int32_t i = 0; i < count; i++)
-        views[i] =
-            (eddy_kernel_view){NULL, operands[i].shape, operands[i].strides, operands[i].dtype, operands[i].rank};
+        views[i] = (eddy_op_view){NULL, operands[i].shape, operands[i].strides, operands[i].dtype, operands[i].rank};
     eddy_kernel_call call = {.kernel = kernel, .views = views, .view_count = count, .attributes = attributes};
     return kernel->cost(&call);
 }

@@ -88,7 +88,7 @@ Test(diagonal, diag_picks_and_places) {
 }
 
 static int64_t cost_of(tensor *in, tensor *out) {
-    eddy_kernel_view views[2] = {in->view, out->view};
+    eddy_op_view views[2] = {in->view, out->view};
     views[0].shape = in->shape, views[1].shape = out->shape;
     eddy_kernel_call call = {.kernel = &eddy_cpu_diag, .views = views, .view_count = 2};
     return eddy_cpu_diag.cost(&call);

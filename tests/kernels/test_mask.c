@@ -92,7 +92,7 @@ Test(mask, masked_fill_of_every_dtype_and_layout) {
 
 static int64_t count_selected(const operands *o) {
     eddy_kernel_error error = {.position = INT64_MAX};
-    eddy_kernel_view views[2] = {o->in.view, o->mask.view};
+    eddy_op_view views[2] = {o->in.view, o->mask.view};
     const tensor *tensors[] = {&o->in, &o->mask};
     for (int i = 0; i < 2; i++) {
         views[i].shape = tensors[i]->shape;

@@ -195,10 +195,10 @@ Test(matrix, big_products_do_not_depend_on_the_team) {
 /* Bytes that linear asks for; nothing is read. */
 static size_t workspace_of_linear(int64_t m, int64_t n, int64_t k) {
     const int64_t x[] = {m, k}, w[] = {n, k}, out[] = {m, n}, by_k[] = {k, 1}, by_n[] = {n, 1};
-    const eddy_kernel_view views[] = {{.shape = x, .strides = by_k, .dtype = EDDY_F32, .rank = 2},
-                                      {.shape = w, .strides = by_k, .dtype = EDDY_F32, .rank = 2},
-                                      {.rank = -1},
-                                      {.shape = out, .strides = by_n, .dtype = EDDY_F32, .rank = 2}};
+    const eddy_op_view views[] = {{.shape = x, .strides = by_k, .dtype = EDDY_F32, .rank = 2},
+                                  {.shape = w, .strides = by_k, .dtype = EDDY_F32, .rank = 2},
+                                  {.rank = -1},
+                                  {.shape = out, .strides = by_n, .dtype = EDDY_F32, .rank = 2}};
     return eddy_cpu_linear.workspace(&(eddy_kernel_call){.kernel = &eddy_cpu_linear, .views = views, .view_count = 4});
 }
 

@@ -314,7 +314,7 @@ Test(scatter, index_and_index_put_with_broadcast_indices) {
 }
 
 static int64_t cost_of(const eddy_kernel *kernel, tensor *const *tensors, int32_t count) {
-    eddy_kernel_view views[4];
+    eddy_op_view views[4];
     for (int32_t i = 0; i < count; i++) {
         views[i] = tensors[i]->view;
         views[i].shape = tensors[i]->shape;

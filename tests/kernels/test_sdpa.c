@@ -343,9 +343,9 @@ Test(sdpa, gradients_are_those_of_finite_differences) {
 
 Test(sdpa, buffers_take_no_more_than_the_output) {
     int64_t shape[] = {128, 128, 32}, strides[] = {128 * 32, 32, 1};
-    eddy_kernel_view view = {.shape = shape, .strides = strides, .dtype = EDDY_F32, .rank = 3}, none = {.rank = -1};
+    eddy_op_view view = {.shape = shape, .strides = strides, .dtype = EDDY_F32, .rank = 3}, none = {.rank = -1};
     eddy_attributes_sdpa attributes = {0};
-    eddy_kernel_view views[] = {view, view, view, none, view};
+    eddy_op_view views[] = {view, view, view, none, view};
     eddy_kernel_call call = {.views = views, .view_count = 5, .attributes = &attributes};
     cr_assert_leq(eddy_cpu_sdpa.workspace(&call), (size_t)(128 * 128 * 32) * sizeof(float));
 }
@@ -364,12 +364,12 @@ Test(sdpa, memory_grows_with_the_sequence_alone) {
     size_t bytes[2];
     for (int n = 0; n < 2; n++) {
         int64_t length = n == 0 ? 4096 : 8192, shape[] = {2, length, 64}, strides[] = {length * 64, 64, 1};
-        eddy_kernel_view view = {.shape = shape, .strides = strides, .dtype = EDDY_F32, .rank = 3}, none = {.rank = -1};
+        eddy_op_view view = {.shape = shape, .strides = strides, .dtype = EDDY_F32, .rank = 3}, none = {.rank = -1};
         eddy_attributes_sdpa attributes = {0};
-        eddy_kernel_view views[] = {view, view, view, view, view, none, view, view, view};
+        eddy_op_view views[] = {view, view, view, view, view, none, view, view, view};
         eddy_kernel_call call = {.views = views, .view_count = 9, .attributes = &attributes};
         bytes[n] = eddy_cpu_sdpa_backward.workspace(&call);
-        eddy_kernel_view forward[] = {view, view, view, none, view};
+        eddy_op_view forward[] = {view, view, view, none, view};
         call = (eddy_kernel_call){.views = forward, .view_count = 5, .attributes = &attributes};
         cr_assert_lt(eddy_cpu_sdpa.workspace(&call), 64u << 20);
     }

@@ -7,7 +7,7 @@
 #include <kernels/cpu/kernels.h>
 
 #ifdef EDDY_HAVE_DNNL
-static bool starts(const eddy_kernel *kernel, const eddy_kernel_view *views, int32_t count, const void *attributes) {
+static bool starts(const eddy_kernel *kernel, const eddy_op_view *views, int32_t count, const void *attributes) {
     const eddy_kernel_call call = {.kernel = kernel, .views = views, .view_count = count, .attributes = attributes};
     return kernel->start(&call);
 }
@@ -19,7 +19,7 @@ static bool is_portable(void) {
 /* Square matrices. */
 static bool matmul_starts(eddy_dtype dtype, int64_t side) {
     const int64_t shape[] = {side, side}, strides[] = {side, 1};
-    const eddy_kernel_view matrix = {NULL, shape, strides, dtype, 2}, views[] = {matrix, matrix, matrix};
+    const eddy_op_view matrix = {NULL, shape, strides, dtype, 2}, views[] = {matrix, matrix, matrix};
     return starts(&eddy_cpu_matmul, views, 3, NULL);
 }
 
@@ -28,8 +28,8 @@ static bool conv_starts(int64_t side) {
     const int64_t image[] = {1, CHANNELS, side, side}, lies[] = {CHANNELS * side * side, side * side, side, 1};
     const int64_t weight[] = {CHANNELS, CHANNELS, 3, 3}, dense[] = {CHANNELS * 9, 9, 3, 1};
     const eddy_attributes_conv attributes = {.stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1};
-    const eddy_kernel_view x = {NULL, image, lies, EDDY_F32, 4}, w = {NULL, weight, dense, EDDY_F32, 4};
-    const eddy_kernel_view none = {.rank = -1}, views[] = {x, w, none, x};
+    const eddy_op_view x = {NULL, image, lies, EDDY_F32, 4}, w = {NULL, weight, dense, EDDY_F32, 4};
+    const eddy_op_view none = {.rank = -1}, views[] = {x, w, none, x};
     return starts(&eddy_cpu_conv2d, views, 4, &attributes);
 }
 
@@ -37,7 +37,7 @@ static bool pool_starts(int64_t side) {
     const int64_t image[] = {1, 16, side, side}, lies[] = {16 * side * side, side * side, side, 1};
     const int64_t half = side / 2, made[] = {1, 16, half, half}, made_lies[] = {16 * half * half, half * half, half, 1};
     const eddy_attributes_pool attributes = {.kernel_size = {2, 2}, .stride = {2, 2}, .dilation = {1, 1}};
-    const eddy_kernel_view views[] = {{NULL, image, lies, EDDY_F32, 4}, {NULL, made, made_lies, EDDY_F32, 4}};
+    const eddy_op_view views[] = {{NULL, image, lies, EDDY_F32, 4}, {NULL, made, made_lies, EDDY_F32, 4}};
     return starts(&eddy_cpu_max_pool2d, views, 2, &attributes);
 }
 

@@ -15,7 +15,7 @@
 #define PIECE 256
 
 typedef struct rope {
-    const eddy_kernel_view *x, *positions, *out;
+    const eddy_op_view *x, *positions, *out;
     const eddy_attributes_rope *attributes;
     eddy_walk rows; /* x, out, angles: all but the last dim, as x lies in memory */
     int64_t positions_count, pairs;
@@ -95,7 +95,7 @@ static bool lies_in_runs(const rope *work) {
            !work->attributes->interleaved;
 }
 
-static eddy_rope_rows rows_at(const rope *work, const eddy_kernel_view *view, int64_t offset, int64_t row) {
+static eddy_rope_rows rows_at(const rope *work, const eddy_op_view *view, int64_t offset, int64_t row) {
     void *first = eddy_chunk_at(view->data, view->dtype, offset);
     return (eddy_rope_rows){first, eddy_chunk_at(first, view->dtype, work->pairs), row};
 }
@@ -157,12 +157,12 @@ static void rope_run(const eddy_kernel_call *call) {
 }
 
 static int64_t angle_count(const eddy_kernel_call *call) {
-    const eddy_kernel_view *x = &call->views[0];
+    const eddy_op_view *x = &call->views[0];
     return x->shape[x->rank - 2] * (x->shape[x->rank - 1] / 2);
 }
 
 static size_t rope_workspace(const eddy_kernel_call *call) {
-    const eddy_kernel_view *x = &call->views[0];
+    const eddy_op_view *x = &call->views[0];
     int64_t number = eddy_chunk_compute_dtype(x->dtype) == EDDY_F64 ? 8 : 4;
     return (size_t)(x->shape[x->rank - 1] / 2 * 8 + 2 * angle_count(call) * number);
 }

@@ -30,7 +30,7 @@ enum { Q, K, V, MASK, OUT, GRAD, DQ, DK, DV, OPERANDS };
 
 typedef struct sdpa {
     const eddy_kernel_call *call;
-    const eddy_kernel_view *views[OPERANDS]; /* NULL where there is none */
+    const eddy_op_view *views[OPERANDS]; /* NULL where there is none */
     eddy_walk batches;
     int64_t batch_count, rows, columns, width, value_width; /* L, S, D, E */
     int64_t block_rows, block_columns;                      /* of a block */
@@ -49,7 +49,7 @@ typedef struct sdpa {
 /* ---- the problem ---- */
 
 /* Strides of a view's batch dims under the joint ones. */
-static void add_operand(sdpa *work, const eddy_kernel_view *view) {
+static void add_operand(sdpa *work, const eddy_op_view *view) {
     int64_t strides[EDDY_RANK_MAX] = {0};
     int32_t rank = view ? view->rank - 2 : 0;
     for (int32_t d = 0; d < rank; d++)
@@ -59,9 +59,9 @@ static void add_operand(sdpa *work, const eddy_kernel_view *view) {
 }
 
 /* The outputs have all batch dims. */
-static void sdpa_prepare(sdpa *work, const eddy_kernel_call *call, const eddy_kernel_view *like,
+static void sdpa_prepare(sdpa *work, const eddy_kernel_call *call, const eddy_op_view *like,
                          const eddy_attributes_sdpa *attributes) {
-    const eddy_kernel_view *q = work->views[Q], *v = work->views[V];
+    const eddy_op_view *q = work->views[Q], *v = work->views[V];
     work->call = call;
     work->rows = q->shape[q->rank - 2];
     work->width = q->shape[q->rank - 1];
@@ -87,7 +87,7 @@ static void sdpa_prepare(sdpa *work, const eddy_kernel_call *call, const eddy_ke
     eddy_walk_collapse(&work->batches);
 }
 
-static const eddy_kernel_view *present(const eddy_kernel_view *view) {
+static const eddy_op_view *present(const eddy_op_view *view) {
     return eddy_view_is_absent(view) ? NULL : view;
 }
 
@@ -122,12 +122,12 @@ static void multiply(const sdpa *work, bool transpose_a, bool transpose_b, int64
 }
 
 static void *place(const sdpa *work, int operand, const int64_t *offsets, int64_t row) {
-    const eddy_kernel_view *view = work->views[operand];
+    const eddy_op_view *view = work->views[operand];
     return eddy_chunk_at(view->data, view->dtype, offsets[operand] + row * view->strides[view->rank - 2]);
 }
 
 /* Whether a product can take rows of it, or put them, where they lie. */
-static bool lies_in_rows(const sdpa *work, const eddy_kernel_view *view) {
+static bool lies_in_rows(const sdpa *work, const eddy_op_view *view) {
     int64_t width = view->shape[view->rank - 1], stride = view->strides[view->rank - 2];
     bool is_dense = view->strides[view->rank - 1] == 1 || width == 1;
     return width > 0 && view->dtype == work->compute && is_dense && stride >= width;
@@ -135,7 +135,7 @@ static bool lies_in_rows(const sdpa *work, const eddy_kernel_view *view) {
 
 /* Rows row .. of an operand of a batch. */
 static matrix rows_of(const sdpa *work, int operand, const int64_t *offsets, int64_t row, int64_t count, void *buffer) {
-    const eddy_kernel_view *view = work->views[operand];
+    const eddy_op_view *view = work->views[operand];
     int64_t width = view->shape[view->rank - 1];
     if (lies_in_rows(work, view))
         return (matrix){place(work, operand, offsets, row), view->strides[view->rank - 2]};
@@ -147,7 +147,7 @@ static matrix rows_of(const sdpa *work, int operand, const int64_t *offsets, int
 
 /* Where rows row .. of an output come together. */
 static target target_of(const sdpa *work, int operand, const int64_t *offsets, int64_t row, void *buffer) {
-    const eddy_kernel_view *view = work->views[operand];
+    const eddy_op_view *view = work->views[operand];
     if (lies_in_rows(work, view))
         return (target){place(work, operand, offsets, row), view->strides[view->rank - 2], false};
     return (target){buffer, eddy_max_i64(1, view->shape[view->rank - 1]), true};
@@ -164,7 +164,7 @@ static void clear_rows(const sdpa *work, target of, int64_t row, int64_t count, 
 
 /* Brings what came together in a buffer to its place. */
 static void store_rows(const sdpa *work, int operand, const int64_t *offsets, int64_t row, int64_t count, target from) {
-    const eddy_kernel_view *view = work->views[operand];
+    const eddy_op_view *view = work->views[operand];
     int64_t width = view->shape[view->rank - 1];
     for (int64_t r = 0; r < count && width > 0 && from.is_packed; r++)
         eddy_chunk_store(view->dtype, place(work, operand, offsets, row + r), view->strides[view->rank - 1],
@@ -179,7 +179,7 @@ static int64_t columns_seen(const sdpa *work, int64_t row) {
 /* Scores of a block: products, plus the mask; -infinity where a row may not look. */
 static void mask_scores(const sdpa *work, const int64_t *offsets, void *scores, int64_t row, int64_t rows,
                         int64_t column, int64_t columns) {
-    const eddy_kernel_view *mask = work->views[MASK];
+    const eddy_op_view *mask = work->views[MASK];
     _Alignas(64) char line[COLUMNS_MAX * 8];
     if (!mask && columns_seen(work, row) >= column + columns)
         return;
@@ -246,7 +246,7 @@ static void *take(room *from, size_t bytes) {
 
 /* Room to pack so many rows of an operand; none where they are taken, or put, where they lie. */
 static void *take_rows(const sdpa *work, room *from, int operand, int64_t rows) {
-    const eddy_kernel_view *view = work->views[operand];
+    const eddy_op_view *view = work->views[operand];
     int64_t width = lies_in_rows(work, view) ? 0 : view->shape[view->rank - 1];
     return take(from, (size_t)(rows * width * work->bytes));
 }

@@ -20,7 +20,7 @@
 
 typedef struct convolution {
     eddy_conv_plan plan;
-    const eddy_kernel_view *bias;                          /* NULL: none */
+    const eddy_op_view *bias;                              /* NULL: none */
     int64_t phases, channels_block, blocks, places, tiles; /* of the largest phase, the first */
     int64_t tasks, parts;
     bool packs_weight;
@@ -91,7 +91,7 @@ static void lay(convolution *work, const eddy_kernel_call *call) {
 }
 
 static void conv_prepare(convolution *work, const eddy_kernel_call *call, bool is_transposed) {
-    const eddy_kernel_view *views = call->views;
+    const eddy_op_view *views = call->views;
     eddy_conv_plan *plan = &work->plan;
     *work = (convolution){.bias = eddy_view_is_absent(&views[2]) ? NULL : &views[2]};
     if (is_transposed)

@@ -181,7 +181,7 @@ static size_t bias_bytes(const eddy_conv_library *work) {
 }
 
 static void init(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
-                 const eddy_kernel_view *bias) {
+                 const eddy_op_view *bias) {
     bool is_back = direction == EDDY_CONV_DATA, is_weight = direction == EDDY_CONV_WEIGHT;
     *work = (eddy_conv_library){.plan = plan,
                                 .x = is_back ? plan->to : plan->from,
@@ -192,7 +192,7 @@ static void init(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_
 }
 
 bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
-                             const eddy_kernel_view *bias, int64_t most) {
+                             const eddy_op_view *bias, int64_t most) {
     bool is_weight = direction == EDDY_CONV_WEIGHT;
     init(work, plan, direction, bias);
     if (!is_served(work))
@@ -383,8 +383,8 @@ static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_l
     if (!memory)
         return;
     memset(memory, 0, 3 * bytes);
-    eddy_kernel_view x = {memory, image, lies, dtype, 4}, y = {memory + bytes, image, lies, dtype, 4};
-    eddy_kernel_view w = {memory + 2 * bytes, weight, dense, dtype, 4};
+    eddy_op_view x = {memory, image, lies, dtype, 4}, y = {memory + bytes, image, lies, dtype, 4};
+    eddy_op_view w = {memory + 2 * bytes, weight, dense, dtype, 4};
     if (direction == EDDY_CONV_DATA)
         eddy_conv_plan_transposed(&plan, &y, &w, &x, &attributes);
     else

@@ -11,7 +11,7 @@ typedef struct eddy_conv_library {
     const eddy_conv_plan *plan;
     eddy_conv_image x, y;
     eddy_conv_direction direction;
-    const eddy_kernel_view *bias; /* NULL: none */
+    const eddy_op_view *bias; /* NULL: none */
     eddy_conv_cut cut;
     int64_t parts;
     eddy_conv_kinds kinds;
@@ -27,7 +27,7 @@ typedef struct eddy_conv_library {
 
 /* False where the library does not serve: then there is nothing to end. `most`: slices at most. */
 bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
-                             const eddy_kernel_view *bias, int64_t most);
+                             const eddy_op_view *bias, int64_t most);
 void eddy_conv_library_end(eddy_conv_library *work);
 /* Computes, with as many bytes of workspace as workspace_bytes says. EDDY_CONV_WEIGHT: into `sums`, `sum_bytes` apart.
  * False where the library gave up (no memory): the result is still owed. */

@@ -11,7 +11,7 @@
 /* Lines of fewer taps are not worth a call. */
 #define TAPS_SHORT 16
 
-eddy_conv_image eddy_conv_image_of(const eddy_kernel_view *view) {
+eddy_conv_image eddy_conv_image_of(const eddy_op_view *view) {
     const int64_t *shape = view->shape + view->rank - 3, *strides = view->strides + view->rank - 3;
     bool has_batch = view->rank == 4;
     return (eddy_conv_image){.data = view->data,
@@ -67,8 +67,8 @@ eddy_conv_axis eddy_conv_axis_transposed(const eddy_conv_window *window, int64_t
     return axis;
 }
 
-static void init(eddy_conv_plan *plan, const eddy_kernel_view *x, const eddy_kernel_view *weight,
-                 const eddy_kernel_view *out, const eddy_attributes_conv *attributes) {
+static void init(eddy_conv_plan *plan, const eddy_op_view *x, const eddy_op_view *weight, const eddy_op_view *out,
+                 const eddy_attributes_conv *attributes) {
     *plan =
         (eddy_conv_plan){.from = eddy_conv_image_of(x), .to = eddy_conv_image_of(out), .groups = attributes->groups};
     plan->from_channels = plan->from.channels / plan->groups;
@@ -88,16 +88,16 @@ static void init(eddy_conv_plan *plan, const eddy_kernel_view *x, const eddy_ker
     plan->bytes = plan->compute == EDDY_F64 ? 8 : 4;
 }
 
-void eddy_conv_plan_forward(eddy_conv_plan *plan, const eddy_kernel_view *x, const eddy_kernel_view *weight,
-                            const eddy_kernel_view *out, const eddy_attributes_conv *attributes) {
+void eddy_conv_plan_forward(eddy_conv_plan *plan, const eddy_op_view *x, const eddy_op_view *weight,
+                            const eddy_op_view *out, const eddy_attributes_conv *attributes) {
     init(plan, x, weight, out, attributes);
     plan->weight.to_stride = weight->strides[0];
     plan->weight.from_stride = weight->strides[1];
     plan->weight.group_stride = plan->to_channels * weight->strides[0];
 }
 
-void eddy_conv_plan_transposed(eddy_conv_plan *plan, const eddy_kernel_view *x, const eddy_kernel_view *weight,
-                               const eddy_kernel_view *out, const eddy_attributes_conv *attributes) {
+void eddy_conv_plan_transposed(eddy_conv_plan *plan, const eddy_op_view *x, const eddy_op_view *weight,
+                               const eddy_op_view *out, const eddy_attributes_conv *attributes) {
     init(plan, x, weight, out, attributes);
     plan->is_transposed = true;
     plan->weight.to_stride = weight->strides[1];

@@ -19,7 +19,7 @@ typedef struct eddy_conv_image {
     int64_t batch_stride, channel_stride, row_stride, column_stride;
 } eddy_conv_image;
 
-eddy_conv_image eddy_conv_image_of(const eddy_kernel_view *view);
+eddy_conv_image eddy_conv_image_of(const eddy_op_view *view);
 
 /* Weights as [group, result's channel, input's channel, KH, KW]. */
 typedef struct eddy_conv_weight {
@@ -58,10 +58,10 @@ typedef struct eddy_conv_plan {
 } eddy_conv_plan;
 
 /* conv2d and conv_transpose2d. Needs shapes, strides and dtypes; takes data as it is. */
-void eddy_conv_plan_forward(eddy_conv_plan *plan, const eddy_kernel_view *x, const eddy_kernel_view *weight,
-                            const eddy_kernel_view *out, const eddy_attributes_conv *attributes);
-void eddy_conv_plan_transposed(eddy_conv_plan *plan, const eddy_kernel_view *x, const eddy_kernel_view *weight,
-                               const eddy_kernel_view *out, const eddy_attributes_conv *attributes);
+void eddy_conv_plan_forward(eddy_conv_plan *plan, const eddy_op_view *x, const eddy_op_view *weight,
+                            const eddy_op_view *out, const eddy_attributes_conv *attributes);
+void eddy_conv_plan_transposed(eddy_conv_plan *plan, const eddy_op_view *x, const eddy_op_view *weight,
+                               const eddy_op_view *out, const eddy_attributes_conv *attributes);
 
 /* A transposed convolution without strides is a convolution whose windows are turned round. False where it has strides, or drops
  * more of its result than such a convolution can. The weights of `turned`, dense and of their dtype, have their memory and their

@@ -98,7 +98,7 @@ static reach reach_of(const eddy_conv_window *window, int64_t size, int64_t i) {
 SCATTER(float)
 SCATTER(double)
 
-void eddy_conv_scatter(const eddy_conv_plan *plan, const eddy_kernel_view *bias, void *workspace) {
+void eddy_conv_scatter(const eddy_conv_plan *plan, const eddy_op_view *bias, void *workspace) {
     void *gift = (char *)workspace + bias_bytes(plan);
     bool is_double = plan->compute == EDDY_F64;
     if (bias)

@@ -43,7 +43,7 @@ static int64_t chunks_of(const weighing *work, int64_t units, int64_t most) {
 
 /* views: grad, x, dweight */
 static void conv_weight_prepare(weighing *work, const eddy_kernel_call *call) {
-    const eddy_kernel_view *views = call->views;
+    const eddy_op_view *views = call->views;
     eddy_conv_plan *plan = &work->plan;
     *work = (weighing){0};
     eddy_conv_plan_forward(plan, &views[1], &views[2], &views[0], call->attributes);
@@ -244,14 +244,14 @@ static size_t conv_weight_workspace(const eddy_kernel_call *call) {
 }
 
 static int64_t conv_weight_cost(const eddy_kernel_call *call) {
-    const eddy_kernel_view *views = call->views;
+    const eddy_op_view *views = call->views;
     eddy_conv_plan plan;
     eddy_conv_plan_forward(&plan, &views[1], &views[2], &views[0], call->attributes);
     return eddy_conv_plan_cost(&plan);
 }
 
 static bool conv_weight_start(const eddy_kernel_call *call) {
-    const eddy_kernel_view *views = call->views;
+    const eddy_op_view *views = call->views;
     eddy_conv_plan plan;
     eddy_conv_plan_forward(&plan, &views[1], &views[2], &views[0], call->attributes);
     return conv_weight_start_library(&plan);

@@ -13,8 +13,8 @@
 
 typedef struct places {
     const eddy_kernel_call *call;
-    const eddy_kernel_view *target;  /* the tensor that the places are in */
-    const eddy_kernel_view *indices; /* one for each of its first dims; they broadcast to `walk` */
+    const eddy_op_view *target;  /* the tensor that the places are in */
+    const eddy_op_view *indices; /* one for each of its first dims; they broadcast to `walk` */
     int32_t index_count;
     const int64_t *strides; /* the target's, or of what stands for it */
     bool wraps;             /* negative indices count from the end */
@@ -48,7 +48,7 @@ static void find_slice(void *context, int64_t begin, int64_t end) {
     for (; begin < end; begin++) {
         int64_t offset = 0;
         for (int32_t i = 0; i < work->index_count; i++) {
-            const eddy_kernel_view *index = &work->indices[i];
+            const eddy_op_view *index = &work->indices[i];
             const void *element = eddy_chunk_at(index->data, index->dtype, cursor.offsets[i]);
             int64_t given =
                 index->dtype == EDDY_I64 ? *(const int64_t *)element : eddy_dtype_load_i64(index->dtype, element);
@@ -73,7 +73,7 @@ static void advanced_index_run_slices(const eddy_kernel_call *call, int64_t coun
 }
 
 /* The dims that the indices broadcast to. */
-static int32_t joint_dims(const eddy_kernel_view *indices, int32_t count, int64_t *dims) {
+static int32_t joint_dims(const eddy_op_view *indices, int32_t count, int64_t *dims) {
     int32_t rank = 0;
     for (int32_t i = 0; i < count; i++)
         rank = indices[i].rank > rank ? indices[i].rank : rank;
@@ -103,7 +103,7 @@ static bool find(places *work, void *memory) {
     return eddy_load_relaxed(&work->call->error->status) == EDDY_OK;
 }
 
-static size_t offsets_bytes(const eddy_kernel_view *indices, int32_t count) {
+static size_t offsets_bytes(const eddy_op_view *indices, int32_t count) {
     int64_t dims[EDDY_RANK_MAX], total = 1;
     int32_t rank = joint_dims(indices, count, dims);
     for (int32_t d = 0; d < rank; d++)
@@ -114,7 +114,7 @@ static size_t offsets_bytes(const eddy_kernel_view *indices, int32_t count) {
 /* ---- picking ---- */
 
 typedef struct picking {
-    const eddy_kernel_view *in, *out;
+    const eddy_op_view *in, *out;
     const int64_t *offsets;
     eddy_walk along; /* out: the dims of the indices */
     eddy_walk rest;  /* out, in: the dims of a part */
@@ -133,9 +133,9 @@ static void pick_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void pick(const eddy_kernel_call *call, const eddy_kernel_view *in, const eddy_kernel_view *indices,
-                 int32_t index_count, bool wraps) {
-    const eddy_kernel_view *out = &call->views[call->view_count - 1];
+static void pick(const eddy_kernel_call *call, const eddy_op_view *in, const eddy_op_view *indices, int32_t index_count,
+                 bool wraps) {
+    const eddy_op_view *out = &call->views[call->view_count - 1];
     places found = {.call = call,
                     .target = in,
                     .indices = indices,
@@ -179,7 +179,7 @@ static size_t embedding_workspace(const eddy_kernel_call *call) {
 
 /* What is picked counts, not what there is to pick from. It is read and written. */
 static int64_t pick_cost(const eddy_kernel_call *call, int64_t element_ps) {
-    const eddy_kernel_view *out = &call->views[call->view_count - 1];
+    const eddy_op_view *out = &call->views[call->view_count - 1];
     return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(out), element_ps) +
            eddy_cost_far_ps(2 * eddy_cost_bytes(eddy_view_count(out), out->dtype));
 }
@@ -202,7 +202,7 @@ static size_t put_offsets_bytes(const eddy_kernel_call *call) {
 
 /* Elements of a part. */
 static int64_t put_part(const eddy_kernel_call *call) {
-    const eddy_kernel_view *out = &call->views[call->view_count - 1];
+    const eddy_op_view *out = &call->views[call->view_count - 1];
     int64_t part = 1;
     for (int32_t d = call->view_count - 3; d < out->rank; d++)
         part *= out->shape[d];
@@ -213,7 +213,7 @@ static int64_t put_part(const eddy_kernel_call *call) {
 static void index_put_run(const eddy_kernel_call *call) {
     const eddy_attributes_index_put *attributes = call->attributes;
     int32_t index_count = call->view_count - 3;
-    const eddy_kernel_view *values = &call->views[call->view_count - 2], *out = &call->views[call->view_count - 1];
+    const eddy_op_view *values = &call->views[call->view_count - 2], *out = &call->views[call->view_count - 1];
     eddy_walk along, rest;
     eddy_scatter s = {.call = call,
                       .along = &along,
@@ -272,7 +272,7 @@ static size_t index_put_workspace(const eddy_kernel_call *call) {
 /* The ground is copied; then elements are put one by one, or rows are copied. */
 static int64_t index_put_cost(const eddy_kernel_call *call) {
     int64_t named = (int64_t)(put_offsets_bytes(call) / sizeof(int64_t)), part = put_part(call);
-    const eddy_kernel_view *out = &call->views[call->view_count - 1];
+    const eddy_op_view *out = &call->views[call->view_count - 1];
     return call->kernel->cost_base_ps + eddy_cost_ps(named, part > 1 ? 25000 : 4500) +
            eddy_cost_ps(named, eddy_cost_ps(eddy_max_i64(1, part), 40)) + eddy_cost_ps(eddy_view_count(out), 100) +
            eddy_cost_far_views_ps(call);

@@ -14,7 +14,7 @@
 /* Indices that are widened at a time. */
 #define PIECE 256
 
-static int64_t index_at(const eddy_kernel_view *index, int64_t offset) {
+static int64_t index_at(const eddy_op_view *index, int64_t offset) {
     const void *element = eddy_chunk_at(index->data, index->dtype, offset);
     return index->dtype == EDDY_I64 ? *(const int64_t *)element : eddy_dtype_load_i64(index->dtype, element);
 }
@@ -53,7 +53,7 @@ static void index_run_slices(const eddy_kernel_call *call, int64_t count, int64_
 
 typedef struct selection {
     const eddy_kernel_call *call;
-    const eddy_kernel_view *in, *index, *out; /* of rank 1 or more */
+    const eddy_op_view *in, *index, *out; /* of rank 1 or more */
     int32_t axis;
     int64_t bound;
     eddy_walk rest; /* out, in; without the axis */
@@ -103,8 +103,8 @@ static void check_indices(const selection *work) {
 /* views: in, index [n], out */
 static void index_select_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
-    const eddy_kernel_view in = eddy_view_with_axis(&call->views[0]), index = eddy_view_with_axis(&call->views[1]),
-                           out = eddy_view_with_axis(&call->views[2]);
+    const eddy_op_view in = eddy_view_with_axis(&call->views[0]), index = eddy_view_with_axis(&call->views[1]),
+                       out = eddy_view_with_axis(&call->views[2]);
     selection work = {.call = call, .in = &in, .index = &index, .out = &out, .axis = attributes->axis};
     work.bound = work.in->shape[work.axis];
     eddy_walk_init(&work.rest, 0, NULL);
@@ -128,7 +128,7 @@ static void index_select_run(const eddy_kernel_call *call) {
 
 typedef struct gathering {
     const eddy_kernel_call *call;
-    const eddy_kernel_view *in, *index, *out;
+    const eddy_op_view *in, *index, *out;
     eddy_walk walk; /* out, index, in; the input's stride along the axis is 0, the index adds it */
     int64_t step, bound;
 } gathering;
@@ -208,8 +208,8 @@ static void gather_slice(void *context, int64_t begin, int64_t end) {
  * here. */
 static void gather_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
-    const eddy_kernel_view in = eddy_view_with_axis(&call->views[0]), index = eddy_view_with_axis(&call->views[1]),
-                           out = eddy_view_with_axis(&call->views[2]);
+    const eddy_op_view in = eddy_view_with_axis(&call->views[0]), index = eddy_view_with_axis(&call->views[1]),
+                       out = eddy_view_with_axis(&call->views[2]);
     /* Set one by one: a walk is too large to be cleared for nothing. */
     gathering work;
     work.call = call;
@@ -238,7 +238,7 @@ static void gather_run(const eddy_kernel_call *call) {
 
 typedef struct one_hot {
     const eddy_kernel_call *call;
-    const eddy_kernel_view *index, *out;
+    const eddy_op_view *index, *out;
     eddy_walk walk; /* out (without its last dim), index */
     int64_t classes;
 } one_hot;
@@ -276,7 +276,7 @@ static void one_hot_run(const eddy_kernel_call *call) {
 
 /* What is picked counts, not what there is to pick from. It is read and written. */
 static int64_t pick_cost(const eddy_kernel_call *call, int64_t element_ps) {
-    const eddy_kernel_view *out = &call->views[2];
+    const eddy_op_view *out = &call->views[2];
     return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(out), element_ps) +
            eddy_cost_far_ps(2 * eddy_cost_bytes(eddy_view_count(out), out->dtype));
 }

@@ -14,7 +14,7 @@
 /* ---- masked_fill ---- */
 
 typedef struct filling {
-    const eddy_kernel_view *in, *mask, *out;
+    const eddy_op_view *in, *mask, *out;
     eddy_mask_fill *fill;
     _Alignas(8) char value[8];
     eddy_walk walk; /* out, in, mask */
@@ -71,7 +71,7 @@ static void masked_fill_run(const eddy_kernel_call *call) {
 /* ---- in row-major order ---- */
 
 /* The joint dims of two views that broadcast together. */
-static int32_t joint_dims(const eddy_kernel_view *a, const eddy_kernel_view *b, int64_t *dims) {
+static int32_t joint_dims(const eddy_op_view *a, const eddy_op_view *b, int64_t *dims) {
     int32_t rank = a->rank > b->rank ? a->rank : b->rank;
     for (int32_t d = 0; d < rank; d++) {
         int32_t in_a = d - (rank - a->rank), in_b = d - (rank - b->rank);
@@ -132,7 +132,7 @@ static void move(size_t bytes, void *to, const int32_t *at_to, int64_t to_stride
 }
 
 typedef struct selection {
-    const eddy_kernel_view *in, *out;
+    const eddy_op_view *in, *out;
     int64_t count;
 } selection;
 
@@ -151,7 +151,7 @@ static bool select_held(void *context, const int64_t *offsets, const eddy_walk *
     return true;
 }
 
-static void walk_pair(eddy_walk *walk, const eddy_kernel_view *in, const eddy_kernel_view *mask) {
+static void walk_pair(eddy_walk *walk, const eddy_op_view *in, const eddy_op_view *mask) {
     int64_t dims[EDDY_RANK_MAX];
     int32_t rank = joint_dims(in, mask, dims);
     eddy_walk_init(walk, rank, dims);
@@ -191,7 +191,7 @@ static void masked_select_run(const eddy_kernel_call *call) {
 
 typedef struct scattering {
     const eddy_kernel_call *call;
-    const eddy_kernel_view *source, *out;
+    const eddy_op_view *source, *out;
     eddy_walk walk; /* the source's */
     eddy_walk_cursor cursor;
     int64_t left;
@@ -256,7 +256,7 @@ static void expand(const eddy_kernel_call *call, int64_t count) {
 
 /* views: in, mask, source, out */
 static void masked_scatter_run(const eddy_kernel_call *call) {
-    const eddy_kernel_view *in = &call->views[0], *mask = &call->views[1];
+    const eddy_op_view *in = &call->views[0], *mask = &call->views[1];
     scattering work = {.call = call, .source = &call->views[2], .out = &call->views[3]};
     if (eddy_view_count(work.out) == 0)
         return;
@@ -279,7 +279,7 @@ static void masked_scatter_run(const eddy_kernel_call *call) {
         int64_t strides[EDDY_RANK_MAX];
         for (int32_t d = 0; d < work.out->rank; d++)
             strides[d] = walk.strides[0][d];
-        eddy_kernel_view whole = {
+        eddy_op_view whole = {
             .data = in->data, .shape = work.out->shape, .strides = strides, .dtype = in->dtype, .rank = work.out->rank};
         eddy_copy_view(call->team, &whole, work.out);
     }

@@ -13,7 +13,7 @@
 #define SLICES 64
 
 typedef struct nonzero {
-    const eddy_kernel_view *in, *out;
+    const eddy_op_view *in, *out;
     eddy_walk walk;
     int64_t count, grain;
     int64_t *held; /* [slice] elements that are not zero; then those before the slice */
@@ -109,7 +109,7 @@ typedef struct place {
     int64_t row_begin, row_end;   /* flat numbers */
 } place;
 
-static void place_init(place *p, const eddy_kernel_view *in, int64_t flat) {
+static void place_init(place *p, const eddy_op_view *in, int64_t flat) {
     int64_t row = in->shape[in->rank - 1];
     p->row_begin = flat / row * row;
     p->row_end = p->row_begin + row;
@@ -120,7 +120,7 @@ static void place_init(place *p, const eddy_kernel_view *in, int64_t flat) {
     }
 }
 
-static void place_next_row(place *p, const eddy_kernel_view *in) {
+static void place_next_row(place *p, const eddy_op_view *in) {
     p->row_begin = p->row_end;
     p->row_end += in->shape[in->rank - 1];
     for (int32_t d = in->rank - 2; d >= 0 && ++p->index[d] == in->shape[d]; d--)

@@ -237,13 +237,13 @@ static bool is_summed_aside(eddy_dtype dtype, bool adds) {
     return adds && (dtype == EDDY_F16 || dtype == EDDY_BF16);
 }
 
-size_t eddy_scatter_workspace(const eddy_kernel_view *out, bool adds, int64_t row, int64_t length) {
+size_t eddy_scatter_workspace(const eddy_op_view *out, bool adds, int64_t row, int64_t length) {
     if (is_summed_aside(out->dtype, adds))
         return ((size_t)eddy_view_count(out) * sizeof(float) + 63) / 64 * 64;
     return eddy_scatter_rows_workspace(out, adds, row, length);
 }
 
-void eddy_scatter_begin(eddy_scatter *s, const eddy_kernel_view *in, const eddy_kernel_view *out, void *workspace) {
+void eddy_scatter_begin(eddy_scatter *s, const eddy_op_view *in, const eddy_op_view *out, void *workspace) {
     bool is_aside = is_summed_aside(out->dtype, s->adds);
     s->in = in;
     s->workspace = workspace;
@@ -293,7 +293,7 @@ static int64_t row_grain(const eddy_scatter *s, int64_t places) {
     return eddy_max_i64(ROW_GRAIN_MIN, eddy_min_i64(ROW_GRAIN_MAX, places / 4));
 }
 
-void eddy_scatter_end(eddy_scatter *s, const eddy_kernel_view *out) {
+void eddy_scatter_end(eddy_scatter *s, const eddy_op_view *out) {
     eddy_walk_collapse(s->along);
     eddy_walk_sort(s->rest);
     eddy_walk_collapse(s->rest);
@@ -321,9 +321,9 @@ void eddy_scatter_end(eddy_scatter *s, const eddy_kernel_view *out) {
 /* views: in, index, source, out; source is taken as far as index goes. A number is a vector here. */
 static void scatter(const eddy_kernel_call *call, bool adds) {
     const eddy_attributes_axis *attributes = call->attributes;
-    const eddy_kernel_view in = eddy_view_with_axis(&call->views[0]), places = eddy_view_with_axis(&call->views[1]),
-                           parts = eddy_view_with_axis(&call->views[2]), whole = eddy_view_with_axis(&call->views[3]);
-    const eddy_kernel_view *index = &places, *source = &parts, *out = &whole;
+    const eddy_op_view in = eddy_view_with_axis(&call->views[0]), places = eddy_view_with_axis(&call->views[1]),
+                       parts = eddy_view_with_axis(&call->views[2]), whole = eddy_view_with_axis(&call->views[3]);
+    const eddy_op_view *index = &places, *source = &parts, *out = &whole;
     eddy_walk along, rest;
     eddy_scatter s = {.call = call,
                       .along = &along,
@@ -365,7 +365,7 @@ static void scatter_add_run(const eddy_kernel_call *call) {
 /* Elements of out that an index names, where they are neighbours. */
 static int64_t added_row(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
-    const eddy_kernel_view *out = &call->views[3];
+    const eddy_op_view *out = &call->views[3];
     int64_t row = 1;
     for (int32_t d = 0; d < out->rank; d++) {
         if (d < attributes->axis && out->shape[d] != 1)
@@ -378,9 +378,9 @@ static int64_t added_row(const eddy_kernel_call *call) {
 /* views: in, index [n] or a number, source, out */
 static void index_add_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
-    const eddy_kernel_view in = eddy_view_with_axis(&call->views[0]), parts = eddy_view_with_axis(&call->views[2]),
-                           whole = eddy_view_with_axis(&call->views[3]);
-    const eddy_kernel_view *index = &call->views[1], *source = &parts, *out = &whole;
+    const eddy_op_view in = eddy_view_with_axis(&call->views[0]), parts = eddy_view_with_axis(&call->views[2]),
+                       whole = eddy_view_with_axis(&call->views[3]);
+    const eddy_op_view *index = &call->views[1], *source = &parts, *out = &whole;
     eddy_walk along, rest;
     eddy_scatter s = {.call = call,
                       .along = &along,
@@ -411,7 +411,7 @@ static void index_add_run(const eddy_kernel_call *call) {
 /* views: grad [.., D], index [..], out [V, D] */
 static void embedding_backward_run(const eddy_kernel_call *call) {
     const eddy_attributes_embedding *attributes = call->attributes;
-    const eddy_kernel_view *grad = &call->views[0], *index = &call->views[1], *out = &call->views[2];
+    const eddy_op_view *grad = &call->views[0], *index = &call->views[1], *out = &call->views[2];
     eddy_walk along, rest;
     eddy_scatter s = {.call = call,
                       .along = &along,
@@ -448,7 +448,7 @@ static size_t index_add_workspace(const eddy_kernel_call *call) {
 }
 
 static size_t embedding_backward_workspace(const eddy_kernel_call *call) {
-    const eddy_kernel_view *out = &call->views[2];
+    const eddy_op_view *out = &call->views[2];
     return eddy_scatter_workspace(out, true, out->shape[1], eddy_view_count(&call->views[1]));
 }
 

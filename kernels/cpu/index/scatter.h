@@ -25,19 +25,19 @@ typedef struct eddy_scatter {
     int64_t left_out; /* an index whose elements are not taken; negative: none */
     bool adds;
     bool by_lines;              /* along the index rather than across */
-    const eddy_kernel_view *in; /* what the ground is laid with; NULL: zeros */
+    const eddy_op_view *in;     /* what the ground is laid with; NULL: zeros */
     void *workspace;
     /* What is written to: the output, or f32 in the workspace where a sum is to be rounded once. */
-    eddy_kernel_view ground;
+    eddy_op_view ground;
     int64_t strides[EDDY_RANK_MAX];
 } eddy_scatter;
 
 /* Bytes of workspace for `out`, of which `length` indices name rows of `row` elements (as s->row). */
-size_t eddy_scatter_workspace(const eddy_kernel_view *out, bool adds, int64_t row, int64_t length);
+size_t eddy_scatter_workspace(const eddy_op_view *out, bool adds, int64_t row, int64_t length);
 /* Says where it will be written. s->call and s->adds are set. */
-void eddy_scatter_begin(eddy_scatter *s, const eddy_kernel_view *in, const eddy_kernel_view *out, void *workspace);
+void eddy_scatter_begin(eddy_scatter *s, const eddy_op_view *in, const eddy_op_view *out, void *workspace);
 /* Does the work, and rounds a ground in the workspace to the output. Everything is set but by_lines. */
-void eddy_scatter_end(eddy_scatter *s, const eddy_kernel_view *out);
+void eddy_scatter_end(eddy_scatter *s, const eddy_op_view *out);
 
 #define EDDY_SCATTER_NOWHERE INT64_MIN
 /* The index as it is used, or EDDY_SCATTER_NOWHERE: one out of range is recorded, with its number. */
@@ -46,8 +46,8 @@ int64_t eddy_scatter_checked(const eddy_scatter *s, int64_t index, int64_t numbe
 /* ---- by rows ---- */
 
 /* Bytes of workspace, 0 where the output is not made by rows. */
-size_t eddy_scatter_rows_workspace(const eddy_kernel_view *out, bool adds, int64_t row, int64_t length);
+size_t eddy_scatter_rows_workspace(const eddy_op_view *out, bool adds, int64_t row, int64_t length);
 /* False where operands do not lie in rows; then nothing is done. `along` and `rest` are collapsed. */
-bool eddy_scatter_rows(const eddy_scatter *s, const eddy_kernel_view *out);
+bool eddy_scatter_rows(const eddy_scatter *s, const eddy_op_view *out);
 
 #endif

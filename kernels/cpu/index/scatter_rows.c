@@ -31,14 +31,14 @@ static const eddy_reduce_op *sum_of(eddy_dtype dtype) {
                                : NULL;
 }
 
-size_t eddy_scatter_rows_workspace(const eddy_kernel_view *out, bool adds, int64_t row, int64_t length) {
+size_t eddy_scatter_rows_workspace(const eddy_op_view *out, bool adds, int64_t row, int64_t length) {
     int64_t bytes = eddy_dtype_size(out->dtype), count = eddy_view_count(out);
     if (row * bytes < ROW_BYTES_LEAST || count * bytes < OUT_BYTES_LEAST || (adds && sum_of(out->dtype) == NULL))
         return 0;
     return ((size_t)(count / row + (adds ? length : 0)) * sizeof(int64_t) + 63) / 64 * 64;
 }
 
-static bool lies_plain(const eddy_kernel_view *out, const eddy_kernel_view *in) {
+static bool lies_plain(const eddy_op_view *out, const eddy_op_view *in) {
     eddy_walk walk;
     eddy_walk_init(&walk, out->rank, out->shape);
     eddy_walk_add(&walk, out->strides, 1);
@@ -48,7 +48,7 @@ static bool lies_plain(const eddy_kernel_view *out, const eddy_kernel_view *in) 
     return eddy_walk_is_plain(&walk);
 }
 
-static bool lies_in_rows(const eddy_scatter *s, const eddy_kernel_view *out) {
+static bool lies_in_rows(const eddy_scatter *s, const eddy_op_view *out) {
     if (s->row == 0 || s->rest->rank != 1 || s->rest->dims[0] != s->row || s->along->rank > 1 ||
         s->rest->strides[EDDY_SCATTER_SOURCE][0] != 1 || s->source_dtype != out->dtype || s->ground.data != out->data)
         return false;
@@ -110,7 +110,7 @@ static void rows_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-bool eddy_scatter_rows(const eddy_scatter *s, const eddy_kernel_view *out) {
+bool eddy_scatter_rows(const eddy_scatter *s, const eddy_op_view *out) {
     if (!lies_in_rows(s, out))
         return false;
     int64_t count = eddy_view_count(out) / s->row;

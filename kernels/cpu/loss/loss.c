@@ -15,13 +15,13 @@
 typedef struct loss {
     const eddy_kernel_call *call;
     const eddy_attributes_cross_entropy *attributes;
-    const eddy_kernel_view *input, *target;
-    const eddy_kernel_view *weight; /* of nll_loss, may be absent */
+    const eddy_op_view *input, *target;
+    const eddy_op_view *weight;     /* of nll_loss, may be absent */
     int64_t counted;                /* of cross_entropy_backward: rows that are not ignored */
     _Atomic int64_t ignored;        /* atomic: relaxed; slices of nll_loss add their rows, read when all are done */
 } loss;
 
-static int64_t label_of(const eddy_kernel_view *target, int64_t row) {
+static int64_t label_of(const eddy_op_view *target, int64_t row) {
     return ((const int64_t *)target->data)[row * target->strides[0]];
 }
 
@@ -37,7 +37,7 @@ static int64_t count_rows(const loss *work) {
     return counted;
 }
 
-static eddy_softmax_row row_of(const eddy_kernel_view *input, int64_t row) {
+static eddy_softmax_row row_of(const eddy_op_view *input, int64_t row) {
     return (eddy_softmax_row){.data = eddy_chunk_at(input->data, input->dtype, row * input->strides[0]),
                               .stride = input->strides[1],
                               .count = input->shape[1],
@@ -54,7 +54,7 @@ static bool label_fits(const loss *work, int64_t row, int64_t label) {
 
 static void loss_forward_slice(void *context, int64_t begin, int64_t end) {
     const loss *work = context;
-    const eddy_kernel_view *input = work->input;
+    const eddy_op_view *input = work->input;
     const eddy_softmax_ops *ops = eddy_softmax_ops_for(input->dtype);
     double *losses = work->call->workspace;
     eddy_softmax_chunk chunk;
@@ -86,7 +86,7 @@ static void loss_run_slices(const loss *work, int64_t rows, void (*slice)(void *
 
 static void cross_entropy_run(const eddy_kernel_call *call) {
     loss work = {.call = call, .attributes = call->attributes, .input = &call->views[0], .target = &call->views[1]};
-    const eddy_kernel_view *out = &call->views[2];
+    const eddy_op_view *out = &call->views[2];
     int64_t rows = work.target->shape[0];
     loss_run_slices(&work, rows, loss_forward_slice);
     double *losses = call->workspace;
@@ -108,7 +108,7 @@ static size_t cross_entropy_workspace(const eddy_kernel_call *call) {
 /* dinput[r, c] = (softmax(input[r])[c] - (c == label)) * grad of the row */
 static void loss_backward_slice(void *context, int64_t begin, int64_t end) {
     const loss *work = context;
-    const eddy_kernel_view *input = work->input, *grad = &work->call->views[0], *out = &work->call->views[3];
+    const eddy_op_view *input = work->input, *grad = &work->call->views[0], *out = &work->call->views[3];
     const eddy_softmax_ops *ops = eddy_softmax_ops_for(input->dtype);
     bool is_f64 = eddy_softmax_compute_dtype(input->dtype) == EDDY_F64;
     eddy_softmax_chunk chunk;
@@ -173,7 +173,7 @@ const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_back
 
 /* Loops for each dtype: there is little to do for a label but to find it. */
 #define NLL(name, type, VALUE)                                                                                         \
-    static double weight_##name(const eddy_kernel_view *weight, int64_t label) {                                       \
+    static double weight_##name(const eddy_op_view *weight, int64_t label) {                                           \
         return VALUE(((const type *)weight->data)[label * weight->strides[0]]);                                        \
     }                                                                                                                  \
     /* The losses of rows begin .. end, into the workspace. */                                                         \
@@ -181,7 +181,7 @@ const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_back
         loss *work = context;                                                                                          \
         /* Copies, which the compiler need not read again for each row. */                                             \
         const eddy_attributes_cross_entropy attributes = *work->attributes;                                            \
-        const eddy_kernel_view target = *work->target, weight = *work->weight;                                         \
+        const eddy_op_view target = *work->target, weight = *work->weight;                                             \
         const type *input = work->input->data;                                                                         \
         int64_t row_stride = work->input->strides[0], class_stride = work->input->strides[1];                          \
         double *losses = work->call->workspace;                                                                        \
@@ -218,7 +218,7 @@ NLL(bf16, uint16_t, eddy_bf16_to_f32)
 static const struct nll_ops {
     void (*slice)(void *context, int64_t begin, int64_t end);
     double (*sum_weights)(const loss *work);
-    double (*weight)(const eddy_kernel_view *weight, int64_t label);
+    double (*weight)(const eddy_op_view *weight, int64_t label);
 } nll_ops[] = {
 #define NLL_OPS(name)                                                                                                  \
     { nll_slice_##name, sum_weights_##name, weight_##name }
@@ -238,7 +238,7 @@ static void nll_loss_run(const eddy_kernel_call *call) {
                  .input = &call->views[0],
                  .target = &call->views[1],
                  .weight = &call->views[2]};
-    const eddy_kernel_view *out = &call->views[3];
+    const eddy_op_view *out = &call->views[3];
     int64_t rows = work.target->shape[0];
     double *losses = call->workspace;
     if (rows <= NLL_SLICE_ROWS)
@@ -263,13 +263,13 @@ static size_t nll_loss_workspace(const eddy_kernel_call *call) {
 
 typedef struct nll_gradient {
     loss loss; /* its input is the gradient to be written */
-    const eddy_kernel_view *grad;
+    const eddy_op_view *grad;
     double total;
 } nll_gradient;
 
 static void nll_backward_slice(void *context, int64_t begin, int64_t end) {
     const nll_gradient *work = context;
-    const eddy_kernel_view *out = work->loss.input, *grad = work->grad, *weight = work->loss.weight;
+    const eddy_op_view *out = work->loss.input, *grad = work->grad, *weight = work->loss.weight;
     int64_t bytes = (int64_t)eddy_dtype_bytes(out->dtype), zero = 0;
     for (int64_t r = begin; r < end; r++) {
         char *row = eddy_chunk_at(out->data, out->dtype, r * out->strides[0]);

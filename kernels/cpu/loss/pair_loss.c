@@ -25,7 +25,7 @@ typedef union chunk {
 typedef struct pair_loss {
     const eddy_kernel_call *call;
     const eddy_attributes_pair_loss *attributes;
-    const eddy_kernel_view *views[OPERANDS];
+    const eddy_op_view *views[OPERANDS];
     eddy_loss_fn *function;
     const eddy_loss_ops *ops;
     eddy_dtype compute;
@@ -37,7 +37,7 @@ typedef struct pair_loss {
 
 /* ---- the joint shape ---- */
 
-static void widen(int32_t *rank, int64_t *shape, const eddy_kernel_view *view) {
+static void widen(int32_t *rank, int64_t *shape, const eddy_op_view *view) {
     int32_t more = view->rank - *rank;
     for (int32_t d = *rank - 1; d >= 0 && more > 0; d--)
         shape[d + more] = shape[d];
@@ -49,7 +49,7 @@ static void widen(int32_t *rank, int64_t *shape, const eddy_kernel_view *view) {
             shape[*rank - view->rank + d] = view->shape[d];
 }
 
-static void add_operand(pair_loss *work, const eddy_kernel_view *view) {
+static void add_operand(pair_loss *work, const eddy_op_view *view) {
     int64_t strides[EDDY_RANK_MAX] = {0};
     for (int32_t d = 0; view && d < view->rank; d++)
         if (view->shape[d] != 1)
@@ -57,7 +57,7 @@ static void add_operand(pair_loss *work, const eddy_kernel_view *view) {
     eddy_walk_add(&work->walk, strides, 1);
 }
 
-static const eddy_kernel_view *present(const eddy_kernel_view *view) {
+static const eddy_op_view *present(const eddy_op_view *view) {
     return eddy_view_is_absent(view) ? NULL : view;
 }
 
@@ -95,7 +95,7 @@ static void end(pair_loss *work) {
 
 /* Elements of the compute type: where they lie if they are that, else in *to. */
 static const void *read(const pair_loss *work, int operand, int64_t first, int64_t count, chunk *to) {
-    const eddy_kernel_view *view = work->views[operand];
+    const eddy_op_view *view = work->views[operand];
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->walk, &cursor, first);
     if (view->dtype == work->compute && eddy_walk_inner_stride(&work->walk, operand) == 1 &&
@@ -112,7 +112,7 @@ static const void *read(const pair_loss *work, int operand, int64_t first, int64
 }
 
 static void store(const pair_loss *work, int64_t first, int64_t count, const chunk *from) {
-    const eddy_kernel_view *view = work->views[OUT];
+    const eddy_op_view *view = work->views[OUT];
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->walk, &cursor, first);
     for (int64_t done = 0, run; done < count; done += run) {
@@ -177,7 +177,7 @@ static void pair_loss_run_slices(pair_loss *work) {
 static void forward(const eddy_kernel_call *call, eddy_loss_kind kind) {
     pair_loss work;
     begin(&work, call, kind, 0);
-    const eddy_kernel_view *out = &call->views[call->view_count - 1];
+    const eddy_op_view *out = &call->views[call->view_count - 1];
     work.function = work.ops->forward[kind];
     bool is_whole = work.attributes->reduction == EDDY_REDUCTION_NONE;
     work.views[OUT] = is_whole ? out : NULL;
@@ -198,7 +198,7 @@ static void backward(const eddy_kernel_call *call, eddy_loss_kind kind, bool by_
     begin(&work, call, kind, 1);
     if (work.count == 0)
         return;
-    const eddy_kernel_view *grad = &call->views[0];
+    const eddy_op_view *grad = &call->views[0];
     work.function = by_target ? work.ops->by_target[kind] : work.ops->by_input[kind];
     work.views[OUT] = &call->views[call->view_count - 1];
     if (work.attributes->reduction == EDDY_REDUCTION_NONE)

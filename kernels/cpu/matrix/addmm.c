@@ -11,24 +11,24 @@
 #define PIECE 256
 
 typedef struct sum {
-    const eddy_kernel_view *in, *out;
-    eddy_kernel_view product;
+    const eddy_op_view *in, *out;
+    eddy_op_view product;
     int64_t strides[2]; /* the product's */
     double alpha, beta;
     eddy_walk walk; /* out, product, in */
 } sum;
 
 /* The product's place: the output, or the workspace behind what matmul takes of it. */
-static bool is_aside(const eddy_kernel_view *out) {
+static bool is_aside(const eddy_op_view *out) {
     return out->dtype == EDDY_F16 || out->dtype == EDDY_BF16;
 }
 
-static size_t aside_bytes(const eddy_kernel_view *out) {
+static size_t aside_bytes(const eddy_op_view *out) {
     return is_aside(out) ? ((size_t)eddy_view_count(out) * sizeof(float) + 63) / 64 * 64 : 0;
 }
 
-static eddy_kernel_view product_of(const eddy_kernel_call *call, int64_t *strides) {
-    eddy_kernel_view product = call->views[3];
+static eddy_op_view product_of(const eddy_kernel_call *call, int64_t *strides) {
+    eddy_op_view product = call->views[3];
     if (!is_aside(&product))
         return product;
     strides[0] = eddy_max_i64(1, product.shape[1]);
@@ -108,7 +108,7 @@ static void sum_slice(void *context, int64_t begin, int64_t end) {
 }
 
 /* The call of matmul within: `views` and `strides` are the caller's. */
-static eddy_kernel_call matmul_within(const eddy_kernel_call *call, eddy_kernel_view *views, int64_t *strides) {
+static eddy_kernel_call matmul_within(const eddy_kernel_call *call, eddy_op_view *views, int64_t *strides) {
     eddy_kernel_call matmul = *call;
     views[0] = call->views[1];
     views[1] = call->views[2];
@@ -127,7 +127,7 @@ static void addmm_run(const eddy_kernel_call *call) {
     int64_t count = eddy_view_count(work.out);
     if (count == 0)
         return;
-    eddy_kernel_view views[3];
+    eddy_op_view views[3];
     eddy_kernel_call matmul = matmul_within(call, views, work.strides);
     work.product = views[2];
     matmul.workspace = (char *)call->workspace + aside_bytes(work.out);
@@ -145,21 +145,21 @@ static void addmm_run(const eddy_kernel_call *call) {
 }
 
 static size_t addmm_workspace(const eddy_kernel_call *call) {
-    eddy_kernel_view views[3];
+    eddy_op_view views[3];
     int64_t strides[2];
     eddy_kernel_call matmul = matmul_within(call, views, strides);
     return aside_bytes(&call->views[3]) + eddy_cpu_matmul.workspace(&matmul);
 }
 
 static int64_t addmm_cost(const eddy_kernel_call *call) {
-    eddy_kernel_view views[3];
+    eddy_op_view views[3];
     int64_t strides[2];
     eddy_kernel_call matmul = matmul_within(call, views, strides);
     return eddy_cpu_matmul.cost(&matmul) + 300 * eddy_view_count(&call->views[3]);
 }
 
 static bool addmm_start(const eddy_kernel_call *call) {
-    eddy_kernel_view views[3];
+    eddy_op_view views[3];
     int64_t strides[2];
     eddy_kernel_call matmul = matmul_within(call, views, strides);
     return eddy_cpu_matmul.start(&matmul);

@@ -10,7 +10,7 @@
 #define SLICE_ELEMENTS 65536
 
 typedef struct triangle {
-    const eddy_kernel_view *in, *out;
+    const eddy_op_view *in, *out;
     eddy_walk rows; /* out, in: all dims but the last */
     int64_t height, width, diagonal;
     bool is_upper;
@@ -75,7 +75,7 @@ static void triu_run(const eddy_kernel_call *call) {
 }
 
 /* The diagonal of a matrix: its first element, its stride and its length. */
-static int64_t diagonal_of(const eddy_kernel_view *matrix, int64_t diagonal, char **first, int64_t *stride) {
+static int64_t diagonal_of(const eddy_op_view *matrix, int64_t diagonal, char **first, int64_t *stride) {
     int64_t row = eddy_max_i64(0, -diagonal), column = eddy_max_i64(0, diagonal);
     int64_t length = eddy_min_i64(matrix->shape[0] - row, matrix->shape[1] - column);
     *stride = matrix->strides[0] + matrix->strides[1];
@@ -88,7 +88,7 @@ static int64_t diagonal_of(const eddy_kernel_view *matrix, int64_t diagonal, cha
 /* views: in, out: one is a vector, the other a matrix; the inference has brought the diagonal within its shape */
 static void diag_run(const eddy_kernel_call *call) {
     const eddy_attributes_diagonal *attributes = call->attributes;
-    const eddy_kernel_view *in = &call->views[0], *out = &call->views[1];
+    const eddy_op_view *in = &call->views[0], *out = &call->views[1];
     eddy_dtype dtype = out->dtype;
     bool picks = in->rank == 2;
     const _Alignas(8) char zero[8] = {0};
@@ -106,7 +106,7 @@ static void diag_run(const eddy_kernel_call *call) {
 
 /* About half of the operand is read. */
 static int64_t triangle_cost(const eddy_kernel_call *call) {
-    const eddy_kernel_view *out = &call->views[1];
+    const eddy_op_view *out = &call->views[1];
     return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(out), call->kernel->cost_element_ps) +
            eddy_cost_far_ps(eddy_cost_bytes(eddy_view_count(out), out->dtype) * 3 / 2);
 }

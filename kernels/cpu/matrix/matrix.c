@@ -106,19 +106,19 @@ static void multiply_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static eddy_kernel_view view_of(const eddy_matrix *matrix, int64_t offset, int64_t *dims) {
+static eddy_op_view view_of(const eddy_matrix *matrix, int64_t offset, int64_t *dims) {
     dims[0] = matrix->rows;
     dims[1] = matrix->columns;
     dims[2] = matrix->row_stride;
     dims[3] = matrix->column_stride;
     void *data = matrix->data == NULL ? NULL : eddy_chunk_at(matrix->data, matrix->dtype, offset);
-    return (eddy_kernel_view){.data = data, .shape = dims, .strides = dims + 2, .dtype = matrix->dtype, .rank = 2};
+    return (eddy_op_view){.data = data, .shape = dims, .strides = dims + 2, .dtype = matrix->dtype, .rank = 2};
 }
 
 static void copy_matrix(const eddy_kernel_call *call, const eddy_matrix *from, int64_t from_offset,
                         const eddy_matrix *to, int64_t to_offset) {
     int64_t from_dims[4], to_dims[4];
-    eddy_kernel_view source = view_of(from, from_offset, from_dims), target = view_of(to, to_offset, to_dims);
+    eddy_op_view source = view_of(from, from_offset, from_dims), target = view_of(to, to_offset, to_dims);
     eddy_copy_view(call->team, &source, &target);
 }
 
@@ -283,7 +283,7 @@ static bool start_plan(const eddy_matrix_plan *plan) {
 }
 
 /* Of all batches. */
-static double work_of(const eddy_kernel_view *a, const eddy_kernel_view *out) {
+static double work_of(const eddy_op_view *a, const eddy_op_view *out) {
     return (double)eddy_view_count(out) * (double)(a->rank > 0 ? a->shape[a->rank - 1] : 1);
 }
 

@@ -3,7 +3,7 @@
 #include <kernels/cpu/isa.h>
 #include <kernels/cpu/matrix/matrix_plan.h>
 
-static eddy_matrix matrix_of(const eddy_kernel_view *view, bool is_column) {
+static eddy_matrix matrix_of(const eddy_op_view *view, bool is_column) {
     eddy_matrix matrix = {.data = view->data, .rows = 1, .columns = 1, .dtype = view->dtype};
     int32_t rank = view->rank;
     if (rank == 1 && is_column) {
@@ -42,16 +42,16 @@ bool eddy_matrix_leading_of(const eddy_matrix *matrix, eddy_matrix_leading *lead
     return false;
 }
 
-static int32_t batch_rank(const eddy_kernel_view *view) {
+static int32_t batch_rank(const eddy_op_view *view) {
     return view->rank > 2 ? view->rank - 2 : 0;
 }
 
-static int64_t batch_stride(const eddy_kernel_view *view, int32_t from_last) {
+static int64_t batch_stride(const eddy_op_view *view, int32_t from_last) {
     int32_t d = view->rank - 2 - from_last;
     return d < 0 || view->shape[d] == 1 ? 0 : view->strides[d];
 }
 
-static void add_batches(eddy_matrix_plan *plan, const eddy_kernel_view *a, const eddy_kernel_view *b, const eddy_kernel_view *out,
+static void add_batches(eddy_matrix_plan *plan, const eddy_op_view *a, const eddy_op_view *b, const eddy_op_view *out,
                         int32_t out_matrix_rank) {
     int32_t ranks_a = batch_rank(a), ranks_b = batch_rank(b), rank = ranks_a > ranks_b ? ranks_a : ranks_b;
     eddy_walk_init(&plan->batches, 0, NULL);
@@ -133,7 +133,8 @@ static void finish(eddy_matrix_plan *plan) {
     plan->bias_at = plan->packs_bias ? reserve(plan, &plan->bias) : 0;
 }
 
-void eddy_matrix_plan_matmul(eddy_matrix_plan *plan, const eddy_kernel_view *a, const eddy_kernel_view *b, const eddy_kernel_view *out) {
+void eddy_matrix_plan_matmul(eddy_matrix_plan *plan, const eddy_op_view *a, const eddy_op_view *b,
+                             const eddy_op_view *out) {
     plan->a = matrix_of(a, false);
     plan->b = matrix_of(b, true);
     plan->bias = (eddy_matrix){0};
@@ -153,8 +154,8 @@ void eddy_matrix_plan_matmul(eddy_matrix_plan *plan, const eddy_kernel_view *a, 
     finish(plan);
 }
 
-void eddy_matrix_plan_linear(eddy_matrix_plan *plan, const eddy_kernel_view *x, const eddy_kernel_view *w, const eddy_kernel_view *bias,
-                             const eddy_kernel_view *out) {
+void eddy_matrix_plan_linear(eddy_matrix_plan *plan, const eddy_op_view *x, const eddy_op_view *w,
+                             const eddy_op_view *bias, const eddy_op_view *out) {
     plan->a = matrix_of(x, false);
     eddy_matrix weight = matrix_of(w, false);
     plan->b = eddy_matrix_transposed(&weight);

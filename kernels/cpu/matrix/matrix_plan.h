@@ -25,10 +25,11 @@ typedef struct eddy_matrix_plan {
 
 /* matmul: a, b, out. Needs shapes, strides and dtypes; takes data pointers as they are. Where `out` has fewer dims than
  * a and b give, the missing ones have size 1. */
-void eddy_matrix_plan_matmul(eddy_matrix_plan *plan, const eddy_kernel_view *a, const eddy_kernel_view *b, const eddy_kernel_view *out);
+void eddy_matrix_plan_matmul(eddy_matrix_plan *plan, const eddy_op_view *a, const eddy_op_view *b,
+                             const eddy_op_view *out);
 /* linear: x, w (its rows are the output's columns), bias or absent, out. */
-void eddy_matrix_plan_linear(eddy_matrix_plan *plan, const eddy_kernel_view *x, const eddy_kernel_view *w, const eddy_kernel_view *bias,
-                             const eddy_kernel_view *out);
+void eddy_matrix_plan_linear(eddy_matrix_plan *plan, const eddy_op_view *x, const eddy_op_view *w,
+                             const eddy_op_view *bias, const eddy_op_view *out);
 
 /* The stride of the rows where a matrix lies as a library takes it (row-major, or column-major as a transpose). */
 typedef struct eddy_matrix_leading {

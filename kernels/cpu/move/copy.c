@@ -17,7 +17,7 @@
 #define PREFETCHED_BYTES (1 << 20)
 
 typedef struct copy {
-    eddy_kernel_view source, target;
+    eddy_op_view source, target;
     eddy_walk walk; /* target, source */
 } copy;
 
@@ -190,7 +190,7 @@ static void copy_run_slices(eddy_kernel_team *team, int64_t count, int64_t grain
         team->parallel_for(team, count, grain, body, work);
 }
 
-void eddy_copy_view(eddy_kernel_team *team, const eddy_kernel_view *source, const eddy_kernel_view *target) {
+void eddy_copy_view(eddy_kernel_team *team, const eddy_op_view *source, const eddy_op_view *target) {
     /* Set one by one: a walk is too large to be cleared for nothing. */
     copy work;
     work.source = *source;
@@ -219,7 +219,7 @@ static void copy_run(const eddy_kernel_call *call) {
 }
 
 /* How far apart elements lie that are neighbours along the last axis. */
-static int64_t distance(const eddy_kernel_view *view) {
+static int64_t distance(const eddy_op_view *view) {
     int64_t stride = view->rank == 0 ? 1 : view->strides[view->rank - 1];
     return stride < 0 ? -stride : stride;
 }

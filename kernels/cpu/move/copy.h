@@ -6,7 +6,7 @@
 #include <kernels/cpu/walk.h>
 
 /* Any dtypes and layouts that do not overlap. Big copies are cut into slices; team NULL: none. */
-void eddy_copy_view(eddy_kernel_team *team, const eddy_kernel_view *source, const eddy_kernel_view *target);
+void eddy_copy_view(eddy_kernel_team *team, const eddy_op_view *source, const eddy_op_view *target);
 
 /* Elements of one dtype through a walk of two operands, the target first. */
 static inline void eddy_copy_part(const eddy_walk *walk, eddy_dtype dtype, void *target, const void *source) {

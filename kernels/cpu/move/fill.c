@@ -16,7 +16,7 @@
 typedef void sequence_fn(const void *state, eddy_dtype dtype, void *values, int64_t first, int64_t count);
 
 typedef struct fill {
-    const eddy_kernel_view *out;
+    const eddy_op_view *out;
     const eddy_walk *walk; /* not in here, where it would be cleared for nothing */
     /* a sequence ... */
     sequence_fn *sequence;
@@ -54,7 +54,7 @@ static void fill_fill_slice(void *context, int64_t begin, int64_t end) {
 }
 
 static void fill_run(eddy_kernel_team *team, fill *work, bool any_order) {
-    const eddy_kernel_view *out = work->out;
+    const eddy_op_view *out = work->out;
     int64_t count = eddy_view_count(out);
     if (count == 0)
         return;
@@ -71,7 +71,7 @@ static void fill_run(eddy_kernel_team *team, fill *work, bool any_order) {
         team->parallel_for(team, count, SLICE_ELEMENTS, fill_fill_slice, work);
 }
 
-void eddy_fill_view(eddy_kernel_team *team, const eddy_kernel_view *target, const void *element) {
+void eddy_fill_view(eddy_kernel_team *team, const eddy_op_view *target, const void *element) {
     fill work = {.out = target};
     memcpy(work.element, element, eddy_dtype_bytes(target->dtype));
     fill_run(team, &work, true);
@@ -89,7 +89,7 @@ static void full_run(const eddy_kernel_call *call) {
 }
 
 static void eye_run(const eddy_kernel_call *call) {
-    const eddy_kernel_view *out = &call->views[0];
+    const eddy_op_view *out = &call->views[0];
     fill work = {.out = out};
     fill_run(call->team, &work, true);
     _Alignas(8) char one[8];

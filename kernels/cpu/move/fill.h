@@ -5,6 +5,6 @@
 #include <kernels/kernel.h>
 
 /* Sets every element to the one at `element`, which has the target's dtype. Big views are cut into slices. */
-void eddy_fill_view(eddy_kernel_team *team, const eddy_kernel_view *target, const void *element);
+void eddy_fill_view(eddy_kernel_team *team, const eddy_op_view *target, const void *element);
 
 #endif

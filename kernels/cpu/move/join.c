@@ -21,7 +21,7 @@ typedef struct runs {
     int64_t row;   /* bytes of the result for an index */
 } runs;
 
-static bool is_packed(const eddy_kernel_view *view, eddy_dtype dtype) {
+static bool is_packed(const eddy_op_view *view, eddy_dtype dtype) {
     int64_t step = 1;
     for (int32_t d = view->rank - 1; d >= 0; d--) {
         if (view->shape[d] != 1 && view->strides[d] != step)
@@ -32,7 +32,7 @@ static bool is_packed(const eddy_kernel_view *view, eddy_dtype dtype) {
 }
 
 static bool are_packed(const eddy_kernel_call *call) {
-    const eddy_kernel_view *out = &call->views[call->view_count - 1];
+    const eddy_op_view *out = &call->views[call->view_count - 1];
     for (int32_t i = 0; i < call->view_count; i++)
         if (call->views[i].rank != out->rank || !is_packed(&call->views[i], out->dtype))
             return false;
@@ -41,7 +41,7 @@ static bool are_packed(const eddy_kernel_call *call) {
 
 static void runs_slice(void *context, int64_t begin, int64_t end) {
     const runs *work = context;
-    const eddy_kernel_view *views = work->call->views;
+    const eddy_op_view *views = work->call->views;
     int32_t count = work->call->view_count - 1;
     char *to = (char *)views[count].data + begin * work->row;
     void (*copy_short)(void *, const void *, size_t) = eddy_cpu_move_blocks()->copy_short;
@@ -59,7 +59,7 @@ static void runs_slice(void *context, int64_t begin, int64_t end) {
 
 static void cat_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
-    const eddy_kernel_view *out = &call->views[call->view_count - 1];
+    const eddy_op_view *out = &call->views[call->view_count - 1];
     int64_t at = 0;
     if (eddy_view_count(out) == 0)
         return;
@@ -79,10 +79,10 @@ static void cat_run(const eddy_kernel_call *call) {
         return;
     }
     for (int32_t i = 0; i < call->view_count - 1; i++) {
-        const eddy_kernel_view *in = &call->views[i];
+        const eddy_op_view *in = &call->views[i];
         if (in->rank != out->rank)
             continue; /* an empty tensor of shape [0] fits any list, as in PyTorch */
-        eddy_kernel_view place = *out;
+        eddy_op_view place = *out;
         place.shape = in->shape;
         place.data = eddy_chunk_at(out->data, out->dtype, at * out->strides[attributes->axis]);
         eddy_copy_view(call->team, in, &place);
@@ -93,25 +93,25 @@ static void cat_run(const eddy_kernel_call *call) {
 /* views: in ..., all of one shape; out with one axis more */
 static void stack_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
-    const eddy_kernel_view *out = &call->views[call->view_count - 1];
+    const eddy_op_view *out = &call->views[call->view_count - 1];
     int64_t strides[EDDY_RANK_MAX];
     if (eddy_view_count(out) == 0)
         return;
     for (int32_t d = 0; d < out->rank - 1; d++)
         strides[d] = out->strides[d >= attributes->axis ? d + 1 : d];
     for (int32_t i = 0; i < call->view_count - 1; i++) {
-        eddy_kernel_view place = {.data = eddy_chunk_at(out->data, out->dtype, i * out->strides[attributes->axis]),
-                                  .shape = call->views[i].shape,
-                                  .strides = strides,
-                                  .dtype = out->dtype,
-                                  .rank = out->rank - 1};
+        eddy_op_view place = {.data = eddy_chunk_at(out->data, out->dtype, i * out->strides[attributes->axis]),
+                              .shape = call->views[i].shape,
+                              .strides = strides,
+                              .dtype = out->dtype,
+                              .rank = out->rank - 1};
         eddy_copy_view(call->team, &call->views[i], &place);
     }
 }
 
 /* `view` from element `from` of dim d on, `length` long; its shape is the caller's array `shape`. */
-static eddy_kernel_view part(const eddy_kernel_view *view, int64_t *shape, int32_t d, int64_t from, int64_t length) {
-    eddy_kernel_view result = *view;
+static eddy_op_view part(const eddy_op_view *view, int64_t *shape, int32_t d, int64_t from, int64_t length) {
+    eddy_op_view result = *view;
     memcpy(shape, view->shape, (size_t)view->rank * sizeof(shape[0]));
     shape[d] = length;
     result.shape = shape;
@@ -124,7 +124,7 @@ static eddy_kernel_view part(const eddy_kernel_view *view, int64_t *shape, int32
  * once. */
 static void pad_run(const eddy_kernel_call *call) {
     const eddy_attributes_pad *attributes = call->attributes;
-    eddy_kernel_view in = call->views[0], out = call->views[1];
+    eddy_op_view in = call->views[0], out = call->views[1];
     int64_t in_shape[EDDY_RANK_MAX], out_shape[EDDY_RANK_MAX], edge_shape[EDDY_RANK_MAX];
     _Alignas(8) char element[8];
     eddy_dtype_store_scalar(out.dtype, element, attributes->value);
@@ -133,7 +133,7 @@ static void pad_run(const eddy_kernel_call *call) {
     for (int32_t d = 0; d < out.rank; d++) {
         int64_t before = attributes->before.dims[d], from = eddy_max_i64(0, -before), to = eddy_max_i64(0, before);
         int64_t length = eddy_min_i64(in.shape[d] - from, out.shape[d] - to);
-        eddy_kernel_view edge = part(&out, edge_shape, d, 0, to);
+        eddy_op_view edge = part(&out, edge_shape, d, 0, to);
         eddy_fill_view(call->team, &edge, element);
         edge = part(&out, edge_shape, d, to + length, out.shape[d] - to - length);
         eddy_fill_view(call->team, &edge, element);

@@ -10,11 +10,11 @@
 
 /* A view whose dims and strides may be changed. */
 typedef struct box {
-    eddy_kernel_view view;
+    eddy_op_view view;
     int64_t shape[EDDY_RANK_MAX], strides[EDDY_RANK_MAX];
 } box;
 
-static void box_init(box *b, const eddy_kernel_view *view) {
+static void box_init(box *b, const eddy_op_view *view) {
     b->view = *view;
     memcpy(b->shape, view->shape, (size_t)view->rank * sizeof(b->shape[0]));
     memcpy(b->strides, view->strides, (size_t)view->rank * sizeof(b->strides[0]));
@@ -29,7 +29,7 @@ static void box_move(box *b, int32_t d, int64_t places) {
 /* The tile is copied once. Then, from the last axis on, what is filled along the axis is copied behind itself, which
  * doubles it each time: no view has more dims than the output. */
 static void repeat_run(const eddy_kernel_call *call) {
-    const eddy_kernel_view *in = &call->views[0], *out = &call->views[1];
+    const eddy_op_view *in = &call->views[0], *out = &call->views[1];
     if (eddy_view_count(out) == 0)
         return;
     int64_t tile[EDDY_RANK_MAX];
@@ -61,7 +61,7 @@ static void repeat_run(const eddy_kernel_call *call) {
  * for another axis. */
 static void repeat_interleave_run(const eddy_kernel_call *call) {
     const eddy_attributes_repeat_interleave *attributes = call->attributes;
-    const eddy_kernel_view with_axis = eddy_view_with_axis(&call->views[0]), *in = &with_axis;
+    const eddy_op_view with_axis = eddy_view_with_axis(&call->views[0]), *in = &with_axis;
     int32_t axis = attributes->axis;
     if (eddy_view_count(&call->views[1]) == 0)
         return;
@@ -101,7 +101,7 @@ static void flip_run(const eddy_kernel_call *call) {
 }
 
 typedef struct rotation {
-    const eddy_kernel_view *in, *out;
+    const eddy_op_view *in, *out;
     eddy_walk from, to;
     int64_t count, shift;
 } rotation;
@@ -147,7 +147,7 @@ static void rotate(const eddy_kernel_call *call, int64_t shift) {
 
 /* One axis moves, and all lies side by side: the places from the axis on are one row, whose end comes in at the front. */
 typedef struct turn {
-    const eddy_kernel_view *in, *out;
+    const eddy_op_view *in, *out;
     int64_t row, shift; /* elements */
 } turn;
 
@@ -163,7 +163,7 @@ static void turn_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static bool lies_plain(const eddy_kernel_view *in, const eddy_kernel_view *out) {
+static bool lies_plain(const eddy_op_view *in, const eddy_op_view *out) {
     eddy_walk walk;
     eddy_walk_init(&walk, out->rank, out->shape);
     eddy_walk_add(&walk, out->strides, 1);
@@ -191,7 +191,7 @@ static bool turn_rows(const eddy_kernel_call *call, int32_t axis, int64_t shift)
 /* Each axis that moves is cut in two; every combination of halves is a box that keeps its inner order. */
 static void roll_run(const eddy_kernel_call *call) {
     const eddy_attributes_roll *attributes = call->attributes;
-    const eddy_kernel_view *in = &call->views[0], *out = &call->views[1];
+    const eddy_op_view *in = &call->views[0], *out = &call->views[1];
     if (eddy_view_count(out) == 0)
         return;
     if (attributes->shifts.rank < 0) {

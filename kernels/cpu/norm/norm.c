@@ -24,14 +24,14 @@ typedef struct norm {
     double eps;
     const void *weights, *biases;            /* of the compute type, in the workspace */
     const void *means, *scales;              /* the same, where rows of channels are normalised */
-    const eddy_kernel_view *mean, *variance; /* batch_norm's running statistics; NULL elsewhere */
+    const eddy_op_view *mean, *variance;     /* batch_norm's running statistics; NULL elsewhere */
     bool is_given;                           /* they are what is used; otherwise they are updated */
     double momentum;
     double *partials; /* [block_count][weight_count] */
     int64_t block_count;
 } norm;
 
-static void make_plan(norm *work, family f, const eddy_kernel_call *call, const eddy_kernel_view *const *views,
+static void make_plan(norm *work, family f, const eddy_kernel_call *call, const eddy_op_view *const *views,
                       int32_t count) {
     work->call = call;
     work->family = f;
@@ -63,7 +63,7 @@ static int64_t place_grain(const norm *work) {
 }
 
 /* All elements of a view, or `value` as often as it has none, at *to; the end of them. */
-static void *gather(const eddy_kernel_view *view, eddy_dtype compute, int64_t count, double value, void *to) {
+static void *gather(const eddy_op_view *view, eddy_dtype compute, int64_t count, double value, void *to) {
     if (eddy_view_is_absent(view)) {
         double f64 = value;
         float f32 = (float)value;
@@ -96,11 +96,11 @@ static void *after(const eddy_kernel_call *call, size_t bytes) {
     return (char *)call->workspace + bytes;
 }
 
-static double element_at(const eddy_kernel_view *view, int64_t i) {
+static double element_at(const eddy_op_view *view, int64_t i) {
     return eddy_dtype_load_f64(view->dtype, eddy_chunk_at(view->data, view->dtype, i * view->strides[0]));
 }
 
-static void blend(const eddy_kernel_view *view, int64_t i, double momentum, double value) {
+static void blend(const eddy_op_view *view, int64_t i, double momentum, double value) {
     eddy_dtype_store_f64(view->dtype, eddy_chunk_at(view->data, view->dtype, i * view->strides[0]),
                          (1 - momentum) * element_at(view, i) + momentum * value);
 }
@@ -169,7 +169,7 @@ static bool goes_direct(const norm *work, int views) {
 
 /* A view's row number `first`. */
 static void *row_of(const eddy_norm_plan *plan, int view, int64_t first, int64_t stride) {
-    const eddy_kernel_view *of = plan->views[view];
+    const eddy_op_view *of = plan->views[view];
     return eddy_chunk_at(of->data, of->dtype, first * stride);
 }
 
@@ -242,7 +242,7 @@ static void statistics_slice(void *context, int64_t first, int64_t last) {
 static void rows_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
     const eddy_norm_plan *plan = work->plan;
-    const eddy_kernel_view *from = plan->views[0], *to = plan->views[1];
+    const eddy_op_view *from = plan->views[0], *to = plan->views[1];
     int64_t step = plan->places.strides[0][0], to_step = plan->places.strides[1][0];
     eddy_norm_chunk x;
     eddy_walk_cursor cursor;
@@ -271,9 +271,9 @@ static void forward_by_rows(norm *work) {
     norm_run_slices(work, plan->element_count, eddy_max_i64(1, SLICE_ELEMENTS / plan->place_count), rows_slice);
 }
 
-static void forward(norm *work, family f, const eddy_kernel_call *call, const eddy_kernel_view *weight,
-                    const eddy_kernel_view *bias) {
-    const eddy_kernel_view *views[] = {&call->views[0], &call->views[call->view_count - 1]};
+static void forward(norm *work, family f, const eddy_kernel_call *call, const eddy_op_view *weight,
+                    const eddy_op_view *bias) {
+    const eddy_op_view *views[] = {&call->views[0], &call->views[call->view_count - 1]};
     eddy_norm_plan plan;
     work->plan = &plan;
     make_plan(work, f, call, views, 2);
@@ -291,7 +291,7 @@ static void forward(norm *work, family f, const eddy_kernel_call *call, const ed
     eddy_norm_turn_back(work->plan, 1, call->team);
 }
 
-static const eddy_kernel_view absent = {.rank = -1};
+static const eddy_op_view absent = {.rank = -1};
 
 static void layer_norm_run(const eddy_kernel_call *call) {
     norm work = {0};
@@ -403,7 +403,7 @@ static void direct_back_slice(void *context, int64_t first, int64_t last) {
 
 /* views: grad, x, weight or absent, dx */
 static void backward(family f, const eddy_kernel_call *call) {
-    const eddy_kernel_view *views[] = {&call->views[0], &call->views[1], &call->views[3]};
+    const eddy_op_view *views[] = {&call->views[0], &call->views[1], &call->views[3]};
     eddy_norm_plan plan;
     norm work = {.plan = &plan};
     make_plan(&work, f, call, views, 3);
@@ -518,7 +518,7 @@ static void add_blocks(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void store_weights(const norm *work, const eddy_kernel_view *out) {
+static void store_weights(const norm *work, const eddy_op_view *out) {
     eddy_walk walk;
     eddy_walk_init(&walk, out->rank, out->shape);
     eddy_walk_add(&walk, out->strides, 1);
@@ -535,7 +535,7 @@ static void store_weights(const norm *work, const eddy_kernel_view *out) {
 
 /* views: grad, x, dweight */
 static void backward_weight(family f, const eddy_kernel_call *call) {
-    const eddy_kernel_view *views[] = {&call->views[0], &call->views[1]};
+    const eddy_op_view *views[] = {&call->views[0], &call->views[1]};
     eddy_norm_plan places;
     norm work = {.plan = &places, .partials = call->workspace};
     make_plan(&work, f, call, views, 2);
@@ -572,7 +572,7 @@ static void batch_norm_backward_weight_run(const eddy_kernel_call *call) {
 /* ---- workspaces ---- */
 
 static size_t forward_workspace(family f, const eddy_kernel_call *call) {
-    const eddy_kernel_view *views[] = {&call->views[0], &call->views[call->view_count - 1]};
+    const eddy_op_view *views[] = {&call->views[0], &call->views[call->view_count - 1]};
     eddy_norm_plan plan;
     norm work = {.plan = &plan};
     make_plan(&work, f, call, views, 2);
@@ -582,7 +582,7 @@ static size_t forward_workspace(family f, const eddy_kernel_call *call) {
 }
 
 static size_t backward_workspace(family f, const eddy_kernel_call *call) {
-    const eddy_kernel_view *views[] = {&call->views[0], &call->views[1], &call->views[3]};
+    const eddy_op_view *views[] = {&call->views[0], &call->views[1], &call->views[3]};
     eddy_norm_plan plan;
     norm work = {.plan = &plan};
     make_plan(&work, f, call, views, 3);
@@ -590,7 +590,7 @@ static size_t backward_workspace(family f, const eddy_kernel_call *call) {
 }
 
 static size_t backward_weight_workspace(family f, const eddy_kernel_call *call) {
-    const eddy_kernel_view *views[] = {&call->views[0], &call->views[1]};
+    const eddy_op_view *views[] = {&call->views[0], &call->views[1]};
     eddy_norm_plan plan;
     norm work = {.plan = &plan};
     make_plan(&work, f, call, views, 2);
@@ -617,7 +617,7 @@ WORKSPACES(batch_norm, BATCH)
 /* Runs of elements with statistics or weights of their own, each of which begins anew. */
 static int64_t rows_of(const eddy_kernel_call *call) {
     const eddy_attributes_layer_norm *attributes = call->attributes;
-    const eddy_kernel_view *x = &call->views[0];
+    const eddy_op_view *x = &call->views[0];
     int64_t rows = 1;
     for (int32_t d = 0; d < x->rank - attributes->axis_count; d++)
         rows *= x->shape[d];
@@ -625,13 +625,13 @@ static int64_t rows_of(const eddy_kernel_call *call) {
 }
 
 static int64_t channels_of(const eddy_kernel_call *call) {
-    const eddy_kernel_view *x = &call->views[0];
+    const eddy_op_view *x = &call->views[0];
     return x->shape[0] * x->shape[1];
 }
 
 /* Twice as much an element in f64. */
 static int64_t norm_cost(const eddy_kernel_call *call, int64_t runs, int64_t run_ps, int64_t sweeps) {
-    const eddy_kernel_view *x = &call->views[0];
+    const eddy_op_view *x = &call->views[0];
     int64_t element_ps = call->kernel->cost_element_ps * (x->dtype == EDDY_F64 ? 2 : 1);
     return call->kernel->cost_base_ps + element_ps * eddy_view_count(x) + run_ps * runs +
            sweeps * eddy_cost_far_views_ps(call);

@@ -9,7 +9,7 @@ static void append(eddy_walk *walk, const eddy_norm_plan *plan, int32_t count, i
     eddy_walk_append(walk, plan->views[0]->shape[d], strides, count);
 }
 
-static void begin(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count) {
+static void begin(eddy_norm_plan *plan, const eddy_op_view *const *views, int32_t count) {
     plan->operand_count = count;
     for (int32_t o = 0; o < count; o++) {
         plan->views[o] = views[o];
@@ -32,7 +32,7 @@ static void end(eddy_norm_plan *plan, int64_t segment, int64_t period) {
     eddy_walk_collapse(&plan->elements);
 }
 
-void eddy_norm_plan_last_axes(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count,
+void eddy_norm_plan_last_axes(eddy_norm_plan *plan, const eddy_op_view *const *views, int32_t count,
                               int64_t axis_count) {
     begin(plan, views, count);
     int32_t rank = views[0]->rank, first = rank - (int32_t)axis_count;
@@ -41,7 +41,7 @@ void eddy_norm_plan_last_axes(eddy_norm_plan *plan, const eddy_kernel_view *cons
     end(plan, 1, 1);
 }
 
-void eddy_norm_plan_groups(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count, int64_t groups) {
+void eddy_norm_plan_groups(eddy_norm_plan *plan, const eddy_op_view *const *views, int32_t count, int64_t groups) {
     begin(plan, views, count);
     int64_t channels = views[0]->shape[1] / groups, segment = 1, strides[EDDY_NORM_OPERANDS];
     append(&plan->places, plan, count, 0);
@@ -59,7 +59,7 @@ void eddy_norm_plan_groups(eddy_norm_plan *plan, const eddy_kernel_view *const *
     plan->weight_count = views[0]->shape[1]; /* where the segments are empty too */
 }
 
-void eddy_norm_plan_channels(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count) {
+void eddy_norm_plan_channels(eddy_norm_plan *plan, const eddy_op_view *const *views, int32_t count) {
     begin(plan, views, count);
     for (int32_t d = 0; d < views[0]->rank; d++)
         append(d == 1 ? &plan->places : &plan->elements, plan, count, d);
@@ -106,7 +106,7 @@ size_t eddy_norm_turn_bytes(const eddy_norm_plan *plan) {
 /* Describes the operand as it lies and as it will lie: the dims of places, then those of elements. */
 static void norm_plan_describe(const eddy_norm_plan *plan, int32_t operand, void *memory, eddy_norm_turned *turned) {
     const eddy_walk *walks[] = {&plan->places, &plan->elements};
-    const eddy_kernel_view *view = plan->views[operand];
+    const eddy_op_view *view = plan->views[operand];
     int32_t rank = 0;
     for (int w = 0; w < 2; w++)
         for (int32_t d = 0; d < walks[w]->rank; d++) {
@@ -120,12 +120,12 @@ static void norm_plan_describe(const eddy_norm_plan *plan, int32_t operand, void
         turned->here_strides[d] = stride;
         stride *= turned->dims[d];
     }
-    turned->there = (eddy_kernel_view){.data = view->data,
-                                       .shape = turned->dims,
-                                       .strides = turned->there_strides,
-                                       .dtype = view->dtype,
-                                       .rank = rank};
-    turned->here = (eddy_kernel_view){
+    turned->there = (eddy_op_view){.data = view->data,
+                                   .shape = turned->dims,
+                                   .strides = turned->there_strides,
+                                   .dtype = view->dtype,
+                                   .rank = rank};
+    turned->here = (eddy_op_view){
         .data = memory, .shape = turned->dims, .strides = turned->here_strides, .dtype = view->dtype, .rank = rank};
     turned->is_used = true;
 }
@@ -165,7 +165,7 @@ void eddy_norm_turn_back(const eddy_norm_plan *plan, int32_t output, eddy_kernel
 
 /* `count` elements of the operand at a place, where they lie one after another as they are computed with; NULL elsewhere. */
 static void *direct(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count) {
-    const eddy_kernel_view *view = plan->views[operand];
+    const eddy_op_view *view = plan->views[operand];
     const eddy_walk *elements = &plan->elements;
     if (view->dtype != plan->compute || eddy_walk_inner_stride(elements, operand) != 1)
         return NULL;
@@ -184,7 +184,7 @@ const void *eddy_norm_read(const eddy_norm_plan *plan, int32_t operand, const in
     const void *there = direct(plan, operand, offsets, begin, count);
     if (there)
         return there;
-    const eddy_kernel_view *view = plan->views[operand];
+    const eddy_op_view *view = plan->views[operand];
     int64_t stride = eddy_walk_inner_stride(&plan->elements, operand);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&plan->elements, &cursor, begin);
@@ -208,7 +208,7 @@ void eddy_norm_store(const eddy_norm_plan *plan, int32_t operand, const int64_t 
                      const eddy_norm_chunk *chunk) {
     if (direct(plan, operand, offsets, begin, count))
         return;
-    const eddy_kernel_view *view = plan->views[operand];
+    const eddy_op_view *view = plan->views[operand];
     int64_t stride = eddy_walk_inner_stride(&plan->elements, operand);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&plan->elements, &cursor, begin);

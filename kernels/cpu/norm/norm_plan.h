@@ -25,12 +25,12 @@ typedef union eddy_norm_chunk {
  * element it would read each cache line many times, so it is turned into the workspace. */
 typedef struct eddy_norm_turned {
     bool is_used;
-    eddy_kernel_view there, here; /* where it lies; its copy, place by place */
+    eddy_op_view there, here; /* where it lies; its copy, place by place */
     int64_t dims[EDDY_RANK_MAX], there_strides[EDDY_RANK_MAX], here_strides[EDDY_RANK_MAX];
 } eddy_norm_turned;
 
 typedef struct eddy_norm_plan {
-    const eddy_kernel_view *views[EDDY_NORM_OPERANDS]; /* of one shape */
+    const eddy_op_view *views[EDDY_NORM_OPERANDS]; /* of one shape */
     int32_t operand_count;
     eddy_norm_turned turned[EDDY_NORM_OPERANDS];
     eddy_walk places, elements;
@@ -43,10 +43,10 @@ typedef struct eddy_norm_plan {
 } eddy_norm_plan;
 
 /* views: `count` operands of one shape. */
-void eddy_norm_plan_last_axes(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count,
+void eddy_norm_plan_last_axes(eddy_norm_plan *plan, const eddy_op_view *const *views, int32_t count,
                               int64_t axis_count);
-void eddy_norm_plan_groups(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count, int64_t groups);
-void eddy_norm_plan_channels(eddy_norm_plan *plan, const eddy_kernel_view *const *views, int32_t count);
+void eddy_norm_plan_groups(eddy_norm_plan *plan, const eddy_op_view *const *views, int32_t count, int64_t groups);
+void eddy_norm_plan_channels(eddy_norm_plan *plan, const eddy_op_view *const *views, int32_t count);
 
 /* Whether places of the operand lie side by side and their elements apart. */
 bool eddy_norm_is_scattered(const eddy_norm_plan *plan, int32_t operand);

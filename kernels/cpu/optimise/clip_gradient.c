@@ -24,7 +24,7 @@ typedef struct place {
     int64_t begin, end; /* elements of it */
 } place;
 
-static int64_t slices_of(const eddy_kernel_view *view) {
+static int64_t slices_of(const eddy_op_view *view) {
     return (eddy_view_count(view) + SLICE_ELEMENTS - 1) / SLICE_ELEMENTS;
 }
 
@@ -45,7 +45,7 @@ static place place_of(const clip *work, int64_t slice) {
 }
 
 /* Elements are looked at in row-major order, whatever their strides: their numbers decide which sum they go to. */
-static void begin_walk(const eddy_kernel_view *view, int64_t begin, eddy_walk *walk, eddy_walk_cursor *cursor) {
+static void begin_walk(const eddy_op_view *view, int64_t begin, eddy_walk *walk, eddy_walk_cursor *cursor) {
     eddy_walk_init(walk, view->rank, view->shape);
     eddy_walk_add(walk, view->strides, 1);
     eddy_walk_collapse(walk);
@@ -53,8 +53,8 @@ static void begin_walk(const eddy_kernel_view *view, int64_t begin, eddy_walk *w
 }
 
 /* A block's elements in row-major order, as `dtype`: where they lie, or in *buffer. */
-static const void *gather(const eddy_kernel_view *view, const eddy_walk *walk, eddy_walk_cursor *cursor,
-                          eddy_dtype dtype, double *buffer, int64_t count) {
+static const void *gather(const eddy_op_view *view, const eddy_walk *walk, eddy_walk_cursor *cursor, eddy_dtype dtype,
+                          double *buffer, int64_t count) {
     int64_t stride = eddy_walk_inner_stride(walk, 0), run = eddy_min_i64(eddy_walk_run(walk, cursor), count);
     const void *elements = eddy_chunk_at(view->data, view->dtype, cursor->offsets[0]);
     if (run == count && stride == 1 && view->dtype == dtype) {
@@ -70,7 +70,7 @@ static const void *gather(const eddy_kernel_view *view, const eddy_walk *walk, e
     return buffer;
 }
 
-static double sum_slice(const eddy_kernel_view *view, const place *at) {
+static double sum_slice(const eddy_op_view *view, const place *at) {
     eddy_dtype dtype = eddy_chunk_compute_dtype(view->dtype);
     const eddy_reduce_op *squares =
         &eddy_cpu_reduce_blocks()->squares[dtype == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32];
@@ -99,7 +99,7 @@ static void scale_slices(void *context, int64_t begin, int64_t end) {
     double values[PIECE];
     for (int64_t slice = begin; slice < end; slice++) {
         place at = place_of(work, slice);
-        const eddy_kernel_view *view = &work->call->views[at.item];
+        const eddy_op_view *view = &work->call->views[at.item];
         eddy_walk walk;
         eddy_walk_cursor cursor;
         begin_walk(view, at.begin, &walk, &cursor);
@@ -134,7 +134,7 @@ static void clip_gradient_run(const eddy_kernel_call *call) {
     for (int64_t i = 0; i < slices; i++)
         squares += work.sums[i];
     double norm = sqrt(squares);
-    const eddy_kernel_view *target = &call->views[work.items];
+    const eddy_op_view *target = &call->views[work.items];
     if (target->rank >= 0)
         eddy_chunk_store(target->dtype, target->data, 1, EDDY_F64, &norm, 1);
     work.scale = attributes->max_norm / (norm + 1e-6);

@@ -47,7 +47,7 @@ static void update(const step *work, bool is_f64, void *const *data, int64_t cou
 
 /* Elements begin .. end of the tensors number `item`. */
 static void update_item(const step *work, int32_t item, int64_t begin, int64_t end) {
-    const eddy_kernel_view *views[LISTS];
+    const eddy_op_view *views[LISTS];
     eddy_walk walk;
     for (int32_t l = 0; l < work->lists; l++) {
         views[l] = &work->call->views[l * work->items + item];

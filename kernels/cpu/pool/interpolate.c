@@ -67,8 +67,7 @@ static int64_t distance(int64_t stride) {
     return stride < 0 ? -stride : stride;
 }
 
-static void make(interpolation *p, const eddy_kernel_call *call, const eddy_kernel_view *small,
-                 const eddy_kernel_view *large) {
+static void make(interpolation *p, const eddy_kernel_call *call, const eddy_op_view *small, const eddy_op_view *large) {
     const eddy_attributes_interpolate *attributes = call->attributes;
     p->call = call;
     p->small = eddy_image_of(small);
@@ -81,7 +80,7 @@ static void make(interpolation *p, const eddy_kernel_call *call, const eddy_kern
     fill_taps(attributes, p->small.width, p->large.width, p->columns);
 }
 
-static size_t taps_bytes(const eddy_kernel_view *large) {
+static size_t taps_bytes(const eddy_op_view *large) {
     eddy_image image = eddy_image_of(large);
     return ((size_t)(image.height + image.width) * sizeof(tap) + 63) / 64 * 64;
 }
@@ -372,7 +371,7 @@ static size_t interpolate_backward_workspace(const eddy_kernel_call *call) {
 /* Images row by row; a mix of four reads and computes more than a copy. */
 static int64_t interpolate_cost(const eddy_kernel_call *call) {
     const eddy_attributes_interpolate *attributes = call->attributes;
-    const eddy_kernel_view *out = &call->views[1];
+    const eddy_op_view *out = &call->views[1];
     int64_t element_ps = attributes->mode == EDDY_MODE_BILINEAR ? call->kernel->cost_element_ps : 180;
     return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(out), element_ps) +
            eddy_cost_ps(out->shape[0] * out->shape[1] * out->shape[2], 8000) + eddy_cost_far_views_ps(call);

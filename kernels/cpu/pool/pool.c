@@ -510,7 +510,7 @@ const eddy_kernel eddy_cpu_avg_pool2d = {.name = "avg_pool2d",
                                          .cost = pool_cost};
 /* Windows overlap little: some two visits of each element of the larger of the two. Whole images are means. */
 static int64_t adaptive_cost(const eddy_kernel_call *call) {
-    const eddy_kernel_view *in = &call->views[0], *out = &call->views[1];
+    const eddy_op_view *in = &call->views[0], *out = &call->views[1];
     bool is_whole = out->shape[2] * out->shape[3] == 1;
     int64_t largest = eddy_max_i64(eddy_view_count(in), eddy_view_count(out));
     return call->kernel->cost_base_ps + eddy_cost_ps(largest, is_whole ? 95 : call->kernel->cost_element_ps) +

@@ -329,8 +329,8 @@ static void start_one(bool averages, bool is_last) {
     if (!memory)
         return;
     memset(memory, 0, bytes);
-    const eddy_kernel_view views[] = {{memory, shape, is_last ? last[0] : rows[0], EDDY_F32, 4},
-                                      {memory + x_bytes, half, is_last ? last[1] : rows[1], EDDY_F32, 4}};
+    const eddy_op_view views[] = {{memory, shape, is_last ? last[0] : rows[0], EDDY_F32, 4},
+                                  {memory + x_bytes, half, is_last ? last[1] : rows[1], EDDY_F32, 4}};
     const eddy_pool_request request = {.x = eddy_image_of(&views[0]),
                                        .out = eddy_image_of(&views[1]),
                                        .height = eddy_pool_axis_height(&attributes, SIDE, HALF),

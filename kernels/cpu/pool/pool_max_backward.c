@@ -214,7 +214,7 @@ static void max_pool2d_backward_run(const eddy_kernel_call *call) {
 }
 
 static size_t max_pool2d_backward_workspace(const eddy_kernel_call *call) {
-    const eddy_kernel_view *out = &call->views[2];
+    const eddy_op_view *out = &call->views[2];
     eddy_image dx = eddy_image_of(out);
     return is_aside(&dx) ? (size_t)eddy_view_count(out) * eddy_dtype_bytes(eddy_chunk_compute_dtype(dx.dtype)) : 0;
 }

@@ -2,7 +2,7 @@
 #include <kernels/cpu/pool/pool_plan.h>
 #include <kernels/cpu/walk.h>
 
-eddy_image eddy_image_of(const eddy_kernel_view *view) {
+eddy_image eddy_image_of(const eddy_op_view *view) {
     int32_t c = view->rank - 3;
     const int64_t *shape = view->shape + c, *strides = view->strides + c;
     return (eddy_image){.data = view->data,

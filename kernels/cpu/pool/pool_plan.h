@@ -16,7 +16,7 @@ typedef struct eddy_image {
     int64_t image_stride, channel_stride, row_stride, column_stride;
 } eddy_image;
 
-eddy_image eddy_image_of(const eddy_kernel_view *view);
+eddy_image eddy_image_of(const eddy_op_view *view);
 void *eddy_image_at(const eddy_image *image, int64_t n, int64_t c, int64_t h, int64_t w);
 /* Prefetches all channels of an image's rows, where these lie closest and without gaps. */
 void eddy_image_prefetch_rows(const eddy_image *image, int64_t n, int64_t first, int64_t rows);

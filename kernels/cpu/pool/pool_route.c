@@ -143,7 +143,7 @@ static void route(routing *r, eddy_kernel_team *team) {
 
 /* Where the workspace has what: values and indices of the windows, then what max_pool2d_backward needs. */
 typedef struct detour {
-    eddy_kernel_view values, indices;
+    eddy_op_view values, indices;
     int64_t strides[EDDY_RANK_MAX];
     size_t indices_at, rest_at;
 } detour;
@@ -154,7 +154,7 @@ static size_t rounded(size_t bytes) {
 
 /* Row-major, in the shape of grad. */
 static void lay_detour(detour *d, const eddy_kernel_call *call) {
-    const eddy_kernel_view *grad = &call->views[0];
+    const eddy_op_view *grad = &call->views[0];
     size_t count = (size_t)eddy_view_count(grad);
     d->indices_at = rounded(count * (size_t)eddy_dtype_size(grad->dtype));
     d->rest_at = d->indices_at + rounded(count * sizeof(int64_t));
@@ -171,8 +171,8 @@ static void lay_detour(detour *d, const eddy_kernel_call *call) {
 static void run_detour(const eddy_kernel_call *call) {
     detour d;
     lay_detour(&d, call);
-    const eddy_kernel_view find[] = {call->views[1], d.values, d.indices},
-                           put[] = {call->views[0], d.indices, call->views[2]};
+    const eddy_op_view find[] = {call->views[1], d.values, d.indices},
+                       put[] = {call->views[0], d.indices, call->views[2]};
     eddy_kernel_call part = *call;
     part.kernel = &eddy_cpu_max_pool2d_with_indices;
     part.views = find;
@@ -217,7 +217,7 @@ static size_t max_pool2d_backward_from_x_workspace(const eddy_kernel_call *call)
         return 0;
     detour d;
     lay_detour(&d, call);
-    const eddy_kernel_view put[] = {call->views[0], d.indices, call->views[2]};
+    const eddy_op_view put[] = {call->views[0], d.indices, call->views[2]};
     eddy_kernel_call part = *call;
     part.views = put;
     return d.rest_at + eddy_cpu_max_pool2d_backward.workspace(&part);

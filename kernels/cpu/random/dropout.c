@@ -22,7 +22,7 @@ typedef union numbers {
 
 typedef struct decision {
     const eddy_kernel_call *call;
-    const eddy_kernel_view *in, *out;
+    const eddy_op_view *in, *out;
     eddy_walk walk; /* in, out: in the order of elements */
     uint64_t seed, counter;
     double p;
@@ -124,9 +124,9 @@ static void decide_tile(const decision *work, int64_t first, int64_t rows, int64
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->walk, &cursor, first);
     eddy_dtype dtype = work->in->dtype;
-    eddy_kernel_view from = {eddy_chunk_at(work->in->data, dtype, cursor.offsets[0]), shape, in_strides, dtype, 2};
-    eddy_kernel_view to = {eddy_chunk_at(work->out->data, dtype, cursor.offsets[1]), shape, out_strides, dtype, 2};
-    eddy_kernel_view turned = {buffer, shape, turned_strides, work->compute, 2};
+    eddy_op_view from = {eddy_chunk_at(work->in->data, dtype, cursor.offsets[0]), shape, in_strides, dtype, 2};
+    eddy_op_view to = {eddy_chunk_at(work->out->data, dtype, cursor.offsets[1]), shape, out_strides, dtype, 2};
+    eddy_op_view turned = {buffer, shape, turned_strides, work->compute, 2};
     eddy_copy_view(NULL, &from, &turned);
     for (int64_t row = 0; row < rows; row++)
         work->decide(work, eddy_chunk_at(buffer, work->compute, row * BATCH), first + row * work->walk.dims[inner],

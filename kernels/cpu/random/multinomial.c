@@ -26,7 +26,7 @@ typedef struct candidate {
 typedef struct multinomial {
     const eddy_kernel_call *call;
     const eddy_attributes_multinomial *attributes;
-    const eddy_kernel_view *weights, *out;
+    const eddy_op_view *weights, *out;
     int64_t rows, classes;
     int64_t grain, side; /* rows of a slice, and of those at once */
 } multinomial;
@@ -53,14 +53,14 @@ static double uniform(uniforms *u, uint64_t number) {
 }
 
 static void load_weights(const multinomial *work, int64_t row, int64_t class, int64_t count, double *weights) {
-    const eddy_kernel_view *view = work->weights;
+    const eddy_op_view *view = work->weights;
     int64_t stride = view->strides[view->rank - 1];
     int64_t offset = class * stride + (view->rank == 2 ? row * view->strides[0] : 0);
     eddy_chunk_load(EDDY_F64, weights, view->dtype, eddy_chunk_at(view->data, view->dtype, offset), stride, count);
 }
 
 static int64_t *out_at(const multinomial *work, int64_t row, int64_t draw) {
-    const eddy_kernel_view *view = work->out;
+    const eddy_op_view *view = work->out;
     int64_t offset = draw * view->strides[view->rank - 1] + (view->rank == 2 ? row * view->strides[0] : 0);
     return eddy_chunk_at(view->data, EDDY_I64, offset);
 }

@@ -13,7 +13,7 @@
 #define SLICE_ELEMENTS 16384
 
 typedef struct random_fill {
-    const eddy_kernel_view *out;
+    const eddy_op_view *out;
     const eddy_attributes_random *attributes;
     eddy_walk walk;
     bool is_normal;
@@ -137,7 +137,7 @@ SHUFFLE(int64_t, i64)
 SHUFFLE(int32_t, i32)
 
 static void randperm_run(const eddy_kernel_call *call) {
-    const eddy_kernel_view *out = &call->views[0];
+    const eddy_op_view *out = &call->views[0];
     if (out->shape[0] == 0)
         return;
     if (out->dtype == EDDY_I64)
@@ -147,7 +147,7 @@ static void randperm_run(const eddy_kernel_call *call) {
 }
 
 typedef struct randint {
-    const eddy_kernel_view *out;
+    const eddy_op_view *out;
     const eddy_attributes_randint *attributes;
     eddy_walk walk;
 } randint;

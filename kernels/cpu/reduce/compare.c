@@ -80,7 +80,7 @@ static bool are_close(const eddy_attributes_allclose *c, eddy_dtype compute, con
 
 /* Elements of a side as the compute type has them: where they lie, or in *buffer. */
 static const void *side_of(const agreement *p, int o, const eddy_walk_cursor *cursor, int64_t count, chunk *buffer) {
-    const eddy_kernel_view *view = &p->call->views[o];
+    const eddy_op_view *view = &p->call->views[o];
     const void *there = eddy_chunk_at(view->data, view->dtype, cursor->offsets[o]);
     if (p->lies_plain)
         return there;
@@ -131,7 +131,7 @@ static bool compare(const eddy_kernel_call *call, const eddy_attributes_allclose
 }
 
 static void equal_run(const eddy_kernel_call *call) {
-    const eddy_kernel_view *a = &call->views[0], *b = &call->views[1];
+    const eddy_op_view *a = &call->views[0], *b = &call->views[1];
     bool same = a->rank == b->rank;
     for (int32_t d = 0; same && d < a->rank; d++)
         same = a->shape[d] == b->shape[d];
@@ -139,7 +139,7 @@ static void equal_run(const eddy_kernel_call *call) {
 }
 
 static void allclose_run(const eddy_kernel_call *call) {
-    const eddy_kernel_view *a = &call->views[0], *b = &call->views[1];
+    const eddy_op_view *a = &call->views[0], *b = &call->views[1];
     int32_t rank = a->rank > b->rank ? a->rank : b->rank;
     int64_t dims[EDDY_RANK_MAX];
     for (int32_t d = 0; d < rank; d++) {

@@ -74,7 +74,7 @@ static eddy_reduce_type type_of(eddy_dtype compute) {
 
 void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call, eddy_attributes_reduce attributes,
                            eddy_dtype dtype) {
-    const eddy_kernel_view *in = &call->views[0];
+    const eddy_op_view *in = &call->views[0];
     plan->in = *in;
     plan->out_count = call->view_count - 1;
     EDDY_ASSERT(plan->out_count <= EDDY_REDUCE_OUTPUTS);
@@ -139,7 +139,7 @@ eddy_reduce_unit eddy_reduce_plan_unit(const eddy_reduce_plan *plan, int64_t uni
 
 void eddy_reduce_plan_store(const eddy_reduce_plan *plan, const eddy_reduce_unit *unit, int32_t o, eddy_dtype from,
                             const void *values) {
-    const eddy_kernel_view *out = &plan->outs[o];
+    const eddy_op_view *out = &plan->outs[o];
     eddy_chunk_store(out->dtype, eddy_chunk_at(out->data, out->dtype, unit->outs[o]), plan->column_outs[o], from,
                      values, unit->columns);
 }
@@ -148,7 +148,7 @@ void eddy_reduce_plan_store(const eddy_reduce_plan *plan, const eddy_reduce_unit
 #define ACROSS_PS 150000
 
 int64_t eddy_reduce_cost(const eddy_kernel_call *call, uint32_t axes, int64_t element_ps, int64_t output_ps) {
-    const eddy_kernel_view *in = &call->views[0];
+    const eddy_op_view *in = &call->views[0];
     bool is_along = in->rank == 0 || (axes >> (in->rank - 1) & 1) != 0;
     int64_t cost = call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(in), element_ps);
     cost += is_along ? eddy_cost_ps(eddy_view_count(&call->views[1]), output_ps) : ACROSS_PS;

@@ -14,7 +14,7 @@
 #define EDDY_REDUCE_OUTPUTS 2
 
 typedef struct eddy_reduce_plan {
-    eddy_kernel_view in, outs[EDDY_REDUCE_OUTPUTS];
+    eddy_op_view in, outs[EDDY_REDUCE_OUTPUTS];
     int32_t out_count;
     eddy_walk kept;    /* in, outputs; without the column dim */
     eddy_walk reduced; /* in; order of elements kept */

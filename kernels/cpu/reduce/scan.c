@@ -25,7 +25,7 @@ typedef union value {
 } value;
 
 typedef struct scan {
-    const eddy_kernel_view *in, *out;
+    const eddy_op_view *in, *out;
     eddy_walk lines; /* in, out; without the axis, and without the column dim */
     int64_t line_count;
     int64_t count; /* elements of a line */
@@ -48,7 +48,7 @@ static int64_t blocks_of(int64_t count) {
 }
 
 /* The lines along the axis of `operand_count` views of one shape, in the order of the first one's memory. */
-static void lines_init(eddy_walk *lines, const eddy_kernel_view *views, int32_t operand_count, int32_t axis) {
+static void lines_init(eddy_walk *lines, const eddy_op_view *views, int32_t operand_count, int32_t axis) {
     eddy_walk_init(lines, 0, NULL);
     for (int32_t d = 0; d < views[0].rank; d++) {
         int64_t strides[3];
@@ -63,7 +63,7 @@ static void lines_init(eddy_walk *lines, const eddy_kernel_view *views, int32_t 
 }
 
 /* A tensor of rank 0 is a line of one element. */
-static int64_t along(const eddy_kernel_view *view, const int64_t *of_dims, int32_t axis) {
+static int64_t along(const eddy_op_view *view, const int64_t *of_dims, int32_t axis) {
     return view->rank == 0 ? 1 : of_dims[axis];
 }
 
@@ -308,7 +308,7 @@ static size_t cumsum_workspace(const eddy_kernel_call *call) {
  * no division, so zeros need no care. p is found once to the beginning of each block, and again within it on the way back. */
 
 typedef struct backward {
-    const eddy_kernel_view *grad, *in, *out;
+    const eddy_op_view *grad, *in, *out;
     eddy_walk lines; /* in, grad, out */
     int64_t line_count, count;
     int64_t grad_stride, in_stride, out_stride;
@@ -317,7 +317,7 @@ typedef struct backward {
 
 static void backward_init(backward *work, const eddy_kernel_call *call) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
-    const eddy_kernel_view views[] = {call->views[1], call->views[0], call->views[2]};
+    const eddy_op_view views[] = {call->views[1], call->views[0], call->views[2]};
     work->grad = &call->views[0];
     work->in = &call->views[1];
     work->out = &call->views[2];
@@ -330,7 +330,7 @@ static void backward_init(backward *work, const eddy_kernel_call *call) {
     work->products = call->workspace;
 }
 
-static void load_view(const eddy_kernel_view *view, double *buffer, int64_t offset, int64_t stride, int64_t count) {
+static void load_view(const eddy_op_view *view, double *buffer, int64_t offset, int64_t stride, int64_t count) {
     eddy_chunk_load(EDDY_F64, buffer, view->dtype, eddy_chunk_at(view->data, view->dtype, offset), stride, count);
 }
 

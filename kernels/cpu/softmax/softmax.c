@@ -22,7 +22,7 @@ typedef struct softmax {
 } softmax;
 
 static void forward_row(const softmax *work, const int64_t *offsets, eddy_softmax_chunk *chunk) {
-    const eddy_kernel_view *in = &work->call->views[0], *out = &work->call->views[1];
+    const eddy_op_view *in = &work->call->views[0], *out = &work->call->views[1];
     const eddy_softmax_ops *ops = eddy_softmax_ops_for(in->dtype);
     int64_t out_stride = out->strides[work->axis];
     void *target = eddy_chunk_at(out->data, out->dtype, offsets[0]);
@@ -51,7 +51,7 @@ static void forward_row(const softmax *work, const int64_t *offsets, eddy_softma
 /* views: grad, output -> dinput */
 static void backward_row(const softmax *work, const int64_t *offsets, eddy_softmax_chunk *grads,
                          eddy_softmax_chunk *outputs) {
-    const eddy_kernel_view *views = work->call->views;
+    const eddy_op_view *views = work->call->views;
     const eddy_softmax_ops *ops = eddy_softmax_ops_for(views[0].dtype);
     eddy_softmax_row rows[2];
     for (int o = 0; o < 2; o++)
@@ -86,7 +86,7 @@ static void backward_row(const softmax *work, const int64_t *offsets, eddy_softm
 }
 
 static void direct_rows(const softmax *work, int64_t begin, int64_t end) {
-    const eddy_kernel_view *in = &work->call->views[0], *out = &work->call->views[1];
+    const eddy_op_view *in = &work->call->views[0], *out = &work->call->views[1];
     const eddy_softmax_ops *ops = eddy_softmax_ops_for(in->dtype);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->rows, &cursor, begin);
@@ -139,7 +139,7 @@ static void drop_axis(const int64_t *from, int32_t rank, int32_t axis, int64_t *
 
 /* The target may be the operand itself, which has to go through a chunk. What is taken at a time fits the nearest cache. */
 static int64_t direct_rows_of(const eddy_kernel_call *call, int32_t axis) {
-    const eddy_kernel_view *in = &call->views[0], *out = &call->views[call->view_count - 1];
+    const eddy_op_view *in = &call->views[0], *out = &call->views[call->view_count - 1];
     bool is_direct = in->strides[axis] == 1 && out->strides[axis] == 1 && in->dtype == out->dtype &&
                      in->dtype == eddy_softmax_compute_dtype(in->dtype) && out->shape[axis] <= EDDY_SOFTMAX_CHUNK &&
                      in->data != out->data;
@@ -148,12 +148,12 @@ static int64_t direct_rows_of(const eddy_kernel_call *call, int32_t axis) {
 
 static void softmax_run_of(const eddy_kernel_call *call, bool is_log, void (*slice)(void *, int64_t, int64_t)) {
     const eddy_attributes_axis *attributes = call->attributes;
-    const eddy_kernel_view *out = &call->views[call->view_count - 1];
+    const eddy_op_view *out = &call->views[call->view_count - 1];
     if (eddy_view_count(out) == 0)
         return;
     /* Rank 0 is a row of one element. */
     static const int64_t one_dim = 1, no_stride = 1;
-    eddy_kernel_view scalars[3];
+    eddy_op_view scalars[3];
     eddy_kernel_call scalar_call = *call;
     if (out->rank == 0) {
         for (int32_t o = 0; o < call->view_count; o++) {

@@ -27,7 +27,7 @@
 #define PIECE 512
 
 typedef struct sort {
-    const eddy_kernel_view *in, *values, *indices; /* values: NULL where they are not asked for */
+    const eddy_op_view *in, *values, *indices;     /* values: NULL where they are not asked for */
     eddy_walk lines;                               /* in, indices, values; without the axis */
     int64_t line_count, count, kept;               /* elements of a line, and of a line of the result */
     int64_t in_stride, values_stride, indices_stride;
@@ -62,7 +62,7 @@ static void choose_slices(sort *work) {
 }
 
 /* A tensor of rank 0 is a line of one element. */
-static int64_t along(const eddy_kernel_view *view, const int64_t *of_dims, int32_t axis) {
+static int64_t along(const eddy_op_view *view, const int64_t *of_dims, int32_t axis) {
     return view->rank == 0 ? 1 : of_dims[axis];
 }
 
@@ -76,7 +76,7 @@ static void sort_init(sort *work, const eddy_kernel_call *call, int32_t axis, bo
     work->in_stride = along(work->in, work->in->strides, axis);
     work->indices_stride = along(work->indices, work->indices->strides, axis);
     work->values_stride = work->values != NULL ? along(work->values, work->values->strides, axis) : 0;
-    const eddy_kernel_view *values = work->values != NULL ? work->values : work->indices;
+    const eddy_op_view *values = work->values != NULL ? work->values : work->indices;
     eddy_walk_init(&work->lines, 0, NULL);
     work->lines.operand_count = 3;
     for (int32_t d = 0; d < work->in->rank; d++) {
@@ -285,14 +285,14 @@ static size_t topk_workspace(const eddy_kernel_call *call) {
     return sort_workspace_of(call, ((const eddy_attributes_topk *)call->attributes)->axis);
 }
 
-static bool is_short(const eddy_kernel_view *in, int32_t axis) {
+static bool is_short(const eddy_op_view *in, int32_t axis) {
     int64_t length = along(in, in->shape, axis);
     return eddy_dtype_size(in->dtype) <= 4 && length <= SHORT_COUNT && eddy_view_count(in) >= SHORT_LINES * length;
 }
 
 /* A pass over the elements for each byte of their keys, and one to fetch them; short lines side by side take less. */
 static int64_t cost_along(const eddy_kernel_call *call, int32_t axis) {
-    const eddy_kernel_view *in = &call->views[0];
+    const eddy_op_view *in = &call->views[0];
     int64_t each = is_short(in, axis) ? 6500 : 2000 + 2000 * eddy_dtype_size(in->dtype);
     return 200000 + eddy_view_count(in) * each;
 }

@@ -29,7 +29,7 @@ typedef struct found {
 
 /* All elements as one line, in row-major order. */
 typedef struct distinct {
-    const eddy_kernel_view *in;
+    const eddy_op_view *in;
     eddy_walk walk;
     int64_t count;
     bool is_full; /* places and numbers are asked for */
@@ -117,13 +117,13 @@ static int64_t count_by_table(const distinct *work) {
     return total;
 }
 
-static void put_run(const eddy_kernel_view *to, int64_t first, const int64_t *from, int64_t count) {
+static void put_run(const eddy_op_view *to, int64_t first, const int64_t *from, int64_t count) {
     eddy_chunk_store(to->dtype, eddy_chunk_at(to->data, to->dtype, first * to->strides[0]), to->strides[0], EDDY_I64,
                      from, count);
 }
 
 /* Values and their numbers; counts become places. */
-static void put_by_table(const distinct *work, const eddy_kernel_view *values, const eddy_kernel_view *counts) {
+static void put_by_table(const distinct *work, const eddy_op_view *values, const eddy_op_view *counts) {
     int64_t numbers[PIECE], occurrences[PIECE], put = 0;
     for (int64_t k = 0; k < work->found->size; k += PIECE) {
         int64_t here = 0, count = eddy_min_i64(PIECE, work->found->size - k);
@@ -142,7 +142,7 @@ static void put_by_table(const distinct *work, const eddy_kernel_view *values, c
     }
 }
 
-static void put_places_by_table(const distinct *work, const eddy_kernel_view *inverse) {
+static void put_places_by_table(const distinct *work, const eddy_op_view *inverse) {
     int64_t buffer[PIECE], places[PIECE];
     eddy_walk_cursor cursor, to;
     eddy_walk walk;
@@ -200,7 +200,7 @@ static void put_value(const distinct *work, uint64_t key, int64_t flat, void *to
     memcpy(to, eddy_chunk_at(work->in->data, work->in->dtype, cursor.offsets[0]), eddy_dtype_bytes(work->in->dtype));
 }
 
-static void put_by_records(const distinct *work, const eddy_kernel_view *values) {
+static void put_by_records(const distinct *work, const eddy_op_view *values) {
     for (int64_t i = 0, at = 0; i < work->count; i++)
         if (is_new(work, i))
             put_value(work, eddy_sort_key(&work->order, work->records, i),
@@ -208,8 +208,7 @@ static void put_by_records(const distinct *work, const eddy_kernel_view *values)
                       eddy_chunk_at(values->data, values->dtype, at++ * values->strides[0]));
 }
 
-static void put_places_by_records(const distinct *work, const eddy_kernel_view *inverse,
-                                  const eddy_kernel_view *counts) {
+static void put_places_by_records(const distinct *work, const eddy_op_view *inverse, const eddy_op_view *counts) {
     eddy_walk walk;
     eddy_walk_init(&walk, inverse->rank, inverse->shape);
     eddy_walk_add(&walk, inverse->strides, 1);
@@ -255,7 +254,7 @@ static void unique_run(const eddy_kernel_call *call) {
     distinct_init(&work, call);
     if (work.count == 0)
         return;
-    const eddy_kernel_view *values = &call->views[1], *inverse = NULL, *counts = NULL;
+    const eddy_op_view *values = &call->views[1], *inverse = NULL, *counts = NULL;
     if (work.is_full) {
         inverse = &call->views[2];
         counts = &call->views[3];
