@@ -119,7 +119,7 @@ static path_counts counts(void) {
 int main(int argc, char **argv) {
     const char *row = argc > 1 ? argv[1] : "";
     int count = bench_sample_count(argc, argv, 2);
-    const eddy_vm_wait wait = {.timeout_ns = EDDY_FOREVER, .op = "sync"};
+    const eddy_vm_wait wait = {.timeout_ns = EDDY_FOREVER, .origin = {"sync", NULL}};
     for (unsigned s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
         if (strcmp(row, shapes[s].row))
             continue;
