@@ -1,10 +1,12 @@
 #include <interpreter/instruction.h>
 
 #include <base/dtype.h>
+#include <base/memory.h>
 #include <base/shape.h>
 #include <interpreter/describe.h>
 #include <interpreter/finite.h>
 #include <interpreter/note.h>
+#include <interpreter/runtime.h>
 
 /* Where `count` leaves the shapes of late outputs for `run`: in the workspace, behind the kernel's part. */
 typedef struct late_output {
@@ -32,11 +34,6 @@ static void fill_view(const eddy_packed_call *call, const eddy_packed_view *pack
     view->rank = packed->rank;
     view->shape = words(call, packed->dims_at);
     view->strides = words(call, packed->strides_at);
-}
-
-void eddy_packed_views(const eddy_packed_call *call, eddy_op_view *views) {
-    for (uint32_t i = 0; i < call->view_count; i++)
-        fill_view(call, &call->views[i], &views[i]);
 }
 
 /* Views with data; `late` is NULL before `count` has run. */
@@ -72,10 +69,56 @@ static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_ca
                               .views = views,
                               .view_count = (int32_t)call->view_count,
                               .attributes = words(call, call->attributes_at),
+                              .plan = words(call, call->plan_at),
                               .workspace = run->workspace,
                               .workspace_bytes = call->workspace_bytes,
                               .team = run->team,
                               .error = run->error};
+}
+
+/* ---- plans ---- */
+
+/* Views without data that are planned with on the stack. */
+#define PLANNED_VIEWS 16
+
+static eddy_status prepare(eddy_packed_call *call, eddy_op_view *views, size_t *bytes, int64_t *cost_ps) {
+    for (uint32_t i = 0; i < call->view_count; i++)
+        fill_view(call, &call->views[i], &views[i]);
+    eddy_kernel_call kernel = {.kernel = call->kernel,
+                               .views = views,
+                               .view_count = (int32_t)call->view_count,
+                               .attributes = words(call, call->attributes_at)};
+    eddy_kernel_plan plan;
+    plan.memory = (char *)call + *bytes;
+    eddy_status status = eddy_kernel_prepare(&kernel, &plan);
+    if (status != EDDY_OK)
+        return status;
+    if (EDDY_UNLIKELY(plan.has_started_library))
+        eddy_runtime_exit_first();
+    call->run = plan.run;
+    call->workspace_bytes = plan.workspace_bytes;
+    call->plan_at = (uint32_t)(*bytes / sizeof(int64_t));
+    *bytes += (plan.bytes + 7) & ~(size_t)7;
+    *cost_ps = plan.cost_ps;
+    return EDDY_OK;
+}
+
+eddy_status eddy_packed_prepare(eddy_packed_call *call, size_t *bytes, int64_t *cost_ps) {
+    eddy_op_view on_stack[PLANNED_VIEWS];
+    if (EDDY_LIKELY(call->view_count <= PLANNED_VIEWS))
+        return prepare(call, on_stack, bytes, cost_ps);
+    size_t view_bytes = call->view_count * sizeof(eddy_op_view);
+    eddy_op_view *views = eddy_memory_acquire(view_bytes, EDDY_MEMORY_ARGUMENT);
+    if (!views)
+        return EDDY_OUT_OF_MEMORY;
+    eddy_status status = prepare(call, views, bytes, cost_ps);
+    eddy_memory_release(views, view_bytes, EDDY_MEMORY_ARGUMENT);
+    return status;
+}
+
+void eddy_packed_end(const eddy_packed_call *call) {
+    if (call->kernel->end)
+        call->kernel->end(words(call, call->plan_at));
 }
 
 /* ---- callbacks ---- */
@@ -88,7 +131,11 @@ static void run_call(const eddy_vm_run *run) {
     eddy_kernel_call kernel = kernel_call(run, call, views);
     if (eddy_finite_wants_operands())
         eddy_finite_note(eddy_finite_is_passed_in(call->op, kernel.attributes, views, call->input_count));
-    call->kernel->run(&kernel);
+    call->run(&kernel);
+}
+
+static void instruction_end(const eddy_vm_instruction *instruction) {
+    eddy_packed_end(instruction->arguments);
 }
 
 static size_t instruction_workspace(const eddy_vm_run *run) {
@@ -209,7 +256,7 @@ static int64_t instruction_check_finite(const eddy_vm_run *run) {
     return -1;
 }
 
-/* By whether there is a workspace, and whether shapes are late (which needs one). */
+/* By whether there is a workspace, or something to end, and whether shapes are late (which needs one). */
 static const eddy_vm_descriptor plain = {.run = run_call,
                                          .name = instruction_name,
                                          .describe = instruction_describe,
@@ -217,6 +264,7 @@ static const eddy_vm_descriptor plain = {.run = run_call,
                                          .check_finite = instruction_check_finite};
 static const eddy_vm_descriptor spacious = {.run = run_call,
                                             .workspace = instruction_workspace,
+                                            .end = instruction_end,
                                             .name = instruction_name,
                                             .describe = instruction_describe,
                                             .explain = instruction_explain,
@@ -224,6 +272,7 @@ static const eddy_vm_descriptor spacious = {.run = run_call,
 static const eddy_vm_descriptor late_shaped = {.run = run_call,
                                                .workspace = instruction_workspace,
                                                .count = instruction_count,
+                                               .end = instruction_end,
                                                .name = instruction_name,
                                                .describe = instruction_describe,
                                                .explain = instruction_explain,
@@ -232,5 +281,6 @@ static const eddy_vm_descriptor late_shaped = {.run = run_call,
 const eddy_vm_descriptor *eddy_packed_descriptor(const eddy_packed_call *call) {
     if (call->late_count > 0)
         return &late_shaped;
-    return call->workspace_bytes > 0 || call->view_count > EDDY_PACKED_STACK_VIEWS ? &spacious : &plain;
+    return call->workspace_bytes > 0 || call->view_count > EDDY_PACKED_STACK_VIEWS || call->kernel->end ? &spacious
+                                                                                                        : &plain;
 }

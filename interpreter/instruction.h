@@ -1,9 +1,10 @@
 /* Packed arguments: everything an instruction's kernel needs, in one block that the VM copies.
  *
- *   | call | view 0 | ... | view n-1 | attributes | dims and strides |
+ *   | call | view 0 | ... | view n-1 | attributes | dims and strides | plan |
  *
  * Positions count 8-byte words from the start. Views of elementwise calls share their dims. `run` makes eddy_views
- * whose shape and strides point into the block: nothing is copied, nothing allocated. */
+ * whose shape and strides point into the block: nothing is copied, nothing allocated. The plan is the kernel's
+ * own. */
 #ifndef EDDY_INTERPRETER_INSTRUCTION_H
 #define EDDY_INTERPRETER_INSTRUCTION_H
 
@@ -25,11 +26,13 @@ typedef struct eddy_packed_view {
 typedef struct eddy_packed_call {
     const eddy_op *op;
     const eddy_kernel *kernel;
+    void (*run)(const eddy_kernel_call *call); /* what the kernel's plan runs */
     uint64_t workspace_bytes; /* the kernel's own */
     uint32_t view_count;
     uint32_t input_count; /* views before the outputs */
     uint32_t late_count;
     uint32_t attributes_at;
+    uint32_t plan_at;
     eddy_packed_view views[];
 } eddy_packed_call;
 
@@ -38,12 +41,15 @@ typedef struct eddy_packed_call {
 
 /* Bytes that a block with so many views may need. */
 static inline size_t eddy_packed_bytes_max(const eddy_op *op, int64_t view_count) {
-    return sizeof(eddy_packed_call) + op->kernel_attribute_bytes + 8 +
+    return sizeof(eddy_packed_call) + op->kernel_attribute_bytes + 8 + EDDY_KERNEL_PLAN_BYTES +
            (size_t)view_count * (sizeof(eddy_packed_view) + 2 * EDDY_RANK_MAX * sizeof(int64_t));
 }
 
-/* Fills in views without data (late ones: rank 0), for the kernel's workspace and cost. */
-void eddy_packed_views(const eddy_packed_call *call, eddy_op_view *views);
+/* Has the kernel plan the call, into the block behind its first `bytes`, which have room for a plan; *bytes grows by it, *cost_ps is its
+ * estimate. OUT_OF_MEMORY, without a record. After OK a call that is not submitted has to be ended. */
+EDDY_MUST_USE eddy_status eddy_packed_prepare(eddy_packed_call *call, size_t *bytes, int64_t *cost_ps);
+/* Gives back what the plan holds. */
+void eddy_packed_end(const eddy_packed_call *call);
 
 /* The descriptor that fits a packed call. */
 const eddy_vm_descriptor *eddy_packed_descriptor(const eddy_packed_call *call);

@@ -17,10 +17,9 @@
 #include <interpreter/skip.h>
 #include <interpreter/stream.h>
 #include <interpreter/tensor.h>
-#include <kernels/cost.h>
 #include <string.h>
 
-#define STACK_BYTES 4096
+#define STACK_BYTES 6144
 
 /* One call under way. Arrays lie in `memory`: on the stack, or in the thread's scratch where they are long. */
 typedef struct plan {
@@ -79,7 +78,7 @@ static eddy_status check_inputs(plan *p) {
 static eddy_status take_memory(plan *p, void *stack) {
     const eddy_op *op = p->op;
     int64_t count = p->apply->input_count, views = count + op->output_count;
-    size_t packed = sizeof(eddy_packed_call) + op->kernel_attribute_bytes + 8 +
+    size_t packed = sizeof(eddy_packed_call) + op->kernel_attribute_bytes + 8 + EDDY_KERNEL_PLAN_BYTES +
                     (size_t)op->output_count * (sizeof(eddy_packed_view) + 2 * EDDY_RANK_MAX * sizeof(int64_t));
     for (int64_t i = 0; i < count; i++)
         packed += sizeof(eddy_packed_view) +
@@ -571,45 +570,6 @@ static eddy_status pack(plan *p, const eddy_kernel *kernel, int64_t *operand_cou
 
 /* ---- submission ---- */
 
-static int64_t estimate(const plan *p, const eddy_kernel *kernel, const eddy_kernel_call *call) {
-    if (kernel->cost)
-        return kernel->cost(call);
-    int64_t largest = 0, bytes = 0;
-    for (uint32_t i = 0; i < p->packed->view_count; i++) {
-        const eddy_tensor *tensor = p->views[i];
-        if (eddy_tensor_is_none(tensor))
-            continue;
-        largest = tensor->count > largest ? tensor->count : largest;
-        bytes += eddy_cost_bytes(tensor->count, (eddy_dtype)tensor->dtype);
-    }
-    return eddy_cost_flat_ps(kernel, largest, bytes);
-}
-
-/* Asks the kernel for its workspace and its cost, both known from the views alone, and starts the library behind it. */
-static bool ask_kernel(plan *p, const eddy_kernel *kernel, int64_t *cost_ps) {
-    eddy_packed_call *packed = p->packed;
-    eddy_op_view on_stack[16];
-    size_t bytes = packed->view_count * sizeof(eddy_op_view);
-    bool is_short = bytes <= sizeof(on_stack);
-    bool is_asked = kernel->workspace || kernel->cost || kernel->start;
-    eddy_op_view *views = on_stack;
-    if (is_asked && !is_short && !(views = eddy_memory_acquire(bytes, EDDY_MEMORY_ARGUMENT)))
-        return false;
-    eddy_kernel_call call = {.kernel = kernel,
-                             .views = views,
-                             .view_count = (int32_t)packed->view_count,
-                             .attributes = (const int64_t *)(const void *)packed + packed->attributes_at};
-    if (is_asked)
-        eddy_packed_views(packed, views);
-    packed->workspace_bytes = kernel->workspace ? kernel->workspace(&call) : 0;
-    *cost_ps = estimate(p, kernel, &call);
-    if (kernel->start && kernel->start(&call))
-        eddy_runtime_exit_first();
-    if (views != on_stack)
-        eddy_memory_release(views, bytes, EDDY_MEMORY_ARGUMENT);
-    return true;
-}
-
 static const eddy_kernel *find_kernel(const plan *p) {
     return p->op->kernels ? p->op->kernels[p->op->is_elementwise ? p->compute : 0] : NULL;
 }
@@ -655,6 +615,12 @@ static eddy_status draw(const plan *p) {
     return status;
 }
 
+static eddy_status prepare(const plan *p, size_t *bytes, int64_t *cost_ps) {
+    eddy_status status = eddy_packed_prepare(p->packed, bytes, cost_ps);
+    return status == EDDY_OK ? EDDY_OK
+                             : eddy_fail(status, eddy_apply_origin(p->apply), "no memory to prepare the call");
+}
+
 static eddy_status submit(plan *p) {
     const eddy_op *op = p->op;
     const eddy_kernel *kernel = find_kernel(p);
@@ -670,8 +636,8 @@ static eddy_status submit(plan *p) {
     if (status != EDDY_OK)
         return status;
     status = pack(p, kernel, &operand_count, &bytes);
-    if (status == EDDY_OK && !ask_kernel(p, kernel, &cost_ps))
-        status = eddy_fail(EDDY_OUT_OF_MEMORY, eddy_apply_origin(p->apply), "no memory for the call");
+    if (status == EDDY_OK)
+        status = prepare(p, &bytes, &cost_ps);
     if (status == EDDY_OK) {
         eddy_vm_call call = {.descriptor = eddy_packed_descriptor(p->packed),
                              .operands = p->operands,
@@ -685,6 +651,8 @@ static eddy_status submit(plan *p) {
                              .releases = p->caller->stash.numbers,
                              .release_count = eddy_stash_count(&p->caller->stash, p->runtime)};
         status = eddy_vm_submit(p->runtime->vm, &call);
+        if (status != EDDY_OK)
+            eddy_packed_end(p->packed);
     }
     if (status != EDDY_OK) {
         discard_results(p);

@@ -118,7 +118,7 @@ static bool is_short(const eddy_op *op) {
 static void init(eddy_route *route, const eddy_op *op, eddy_dtype dtype) {
     const eddy_kernel *kernel = op->kernels[dtype];
     route->op = op;
-    if (!kernel || kernel->workspace || kernel->count || kernel->cost ||
+    if (!kernel || kernel->prepare || kernel->workspace || kernel->count || kernel->cost ||
         (op->promotion == EDDY_PROMOTE_FLOAT && eddy_dtype_category_of(dtype) != EDDY_CATEGORY_FLOAT))
         return;
     route->descriptor = (eddy_vm_descriptor){.run = route_run,

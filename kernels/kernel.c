@@ -1,5 +1,36 @@
-/* Recording a kernel's failure. */
+/* Planning a call, and recording a kernel's failure. */
+#include <kernels/cost.h>
 #include <kernels/kernel.h>
+
+static int64_t estimate(const eddy_kernel_call *call) {
+    int64_t largest = 0, bytes = 0;
+    for (int32_t i = 0; i < call->view_count; i++) {
+        const eddy_op_view *view = &call->views[i];
+        if (eddy_view_is_absent(view))
+            continue;
+        int64_t count = eddy_view_count(view);
+        largest = count > largest ? count : largest;
+        bytes += eddy_cost_bytes(count, view->dtype);
+    }
+    return eddy_cost_flat_ps(call->kernel, largest, bytes);
+}
+
+eddy_status eddy_kernel_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    const eddy_kernel *kernel = call->kernel;
+    plan->run = kernel->run;
+    plan->workspace_bytes = plan->bytes = 0;
+    plan->has_started_library = false;
+    if (kernel->prepare) {
+        eddy_status status = kernel->prepare(call, plan);
+        EDDY_ASSERT(plan->bytes <= EDDY_KERNEL_PLAN_BYTES);
+        return status;
+    }
+    if (kernel->workspace)
+        plan->workspace_bytes = kernel->workspace(call);
+    plan->cost_ps = kernel->cost ? kernel->cost(call) : estimate(call);
+    plan->has_started_library = kernel->start && kernel->start(call);
+    return EDDY_OK;
+}
 
 void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t position, int64_t value,
                       int64_t bound) {

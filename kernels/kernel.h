@@ -6,6 +6,7 @@
 #ifndef EDDY_KERNELS_KERNEL_H
 #define EDDY_KERNELS_KERNEL_H
 
+#include <base/assert.h>
 #include <base/atomic.h>
 #include <eddy/op.h>
 #include <stdbool.h>
@@ -35,11 +36,27 @@ typedef struct eddy_kernel_call {
     const eddy_op_view *views; /* operands in the order of the op's entry: inputs (lists spread out), then outputs */
     int32_t view_count;
     const void *attributes;   /* the op's attribute struct */
+    const void *plan;         /* `run`, `count`, `end`: a copy of what `prepare` wrote to plan->memory, aligned to 8 */
     void *workspace;          /* 64-byte aligned */
-    size_t workspace_bytes;   /* what kernel->workspace said where the op was issued */
+    size_t workspace_bytes;   /* what `prepare` said */
     eddy_kernel_team *team;   /* never NULL */
     eddy_kernel_error *error; /* never NULL */
 } eddy_kernel_call;
+
+/* Bytes that a kernel's plan may have: walks of some operands over EDDY_RANK_MAX dims. */
+#define EDDY_KERNEL_PLAN_BYTES 2048
+
+/* What `prepare` fills in. */
+typedef struct eddy_kernel_plan {
+    void (*run)(const eddy_kernel_call *call); /* what to run: kernel->run, where it is left alone */
+    size_t workspace_bytes;                    /* 0 where it is left alone */
+    int64_t cost_ps;                           /* estimated time on one core (kernels/cost.h) */
+    void *memory; /* EDDY_KERNEL_PLAN_BYTES, aligned to 8, not cleared: what `run` is to know */
+    size_t bytes; /* how many of them are written; 0 where it is left alone */
+    bool
+        has_started_library; /* a library has just been started, its static objects made: whoever must be first at exit has to
+                                 register anew */
+} eddy_kernel_plan;
 
 /* The inner loop of an elementwise op: `count` elements, one pointer and one stride in BYTES per operand (inputs, then
  * the output). Contiguous (stride == element size) and broadcast (stride 0) operands are worth a fast path. */
@@ -54,21 +71,29 @@ typedef struct eddy_kernel {
     eddy_loop_fn *loop;
     eddy_loop_fn *const *(*loops)(void); /* NULL: `loop` it is */
     size_t loop_index;
-    /* Bytes of workspace for these views; NULL: none. No view has data yet. */
-    size_t (*workspace)(const eddy_kernel_call *call);
+    /* Plans a call: once, on the thread that issues it, with views that have no data. All that follows from shapes, dtypes, strides
+     * and attributes is worked out here, and nothing of it again by `run`: the slices, the workspace, the cost, which code runs. Nothing
+     * else decides, so that a call gives the same bits every time; what lacks memory fails (OUT_OF_MEMORY, without a record). It may
+     * take locks and start libraries. The plan's memory is copied, so it has no pointers into itself. NULL: no workspace, no plan,
+     * the cost below. */
+    eddy_status (*prepare)(const eddy_kernel_call *call, eddy_kernel_plan *plan);
+    /* Gives back what the plan holds (kernels/prepared.h): exactly once for each OK of `prepare`, whether the call has run or not, on
+     * any thread; it takes no lock. NULL: plans hold nothing. */
+    void (*end)(const void *plan);
     /* Late shape (mut2): writes the outputs' shapes; `run` then fills them, and finds the workspace as this has left it. NULL
      * for other kernels. */
     void (*count)(const eddy_kernel_call *call, eddy_shape *shapes);
-    /* Estimated picoseconds on one core: base + per element of the largest operand, and what memory adds (kernels/cost.h); or `cost`
-     * where that is too crude. */
+    /* Estimated picoseconds on one core: base + per element of the largest operand, and what memory adds; `prepare` may know better. */
     int32_t cost_base_ps;
     int32_t cost_element_ps;
+    /* Of kernels that do not prepare yet. */
+    size_t (*workspace)(const eddy_kernel_call *call);
     int64_t (*cost)(const eddy_kernel_call *call);
-    /* Starts what the library that serves this call starts once in a process, NULL: nothing. Asked where the op is issued, with
-     * views alone, so that the library's static objects are there before the op is: true when it has just been started,
-     * and then whoever must be first at exit has to register anew. */
     bool (*start)(const eddy_kernel_call *call);
 } eddy_kernel;
+
+/* Plans a call of any kernel; plan->memory is the caller's, the rest is filled in. OUT_OF_MEMORY, without a record. */
+EDDY_MUST_USE eddy_status eddy_kernel_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan);
 
 /* Records a failure; the one with the lowest position is kept. */
 void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t position, int64_t value, int64_t bound);

@@ -420,6 +420,7 @@ void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, 
         eddy_store_release(&stream->blocking_retired, eddy_load_relaxed(&stream->blocking_retired) + 1);
     eddy_store_release(&stream->retired, eddy_load_relaxed(&stream->retired) + 1);
     vm->engine.retired++;
+    eddy_instruction_end(instruction);
     if (is_counted)
         eddy_graph_count_finished(vm, instruction, new_bytes);
     vm->engine.unpublished++;

@@ -56,6 +56,14 @@ static inline const char *eddy_instruction_name(const eddy_instruction *instruct
     return eddy_kinds[instruction->kind].name;
 }
 
+/* Once, when it has retired. */
+static inline void eddy_instruction_end(const eddy_instruction *instruction) {
+    if (instruction->descriptor && EDDY_UNLIKELY(instruction->descriptor->end != NULL)) {
+        eddy_vm_instruction view = eddy_instruction_view(instruction);
+        instruction->descriptor->end(&view);
+    }
+}
+
 static inline bool eddy_instruction_has(const eddy_instruction *instruction, eddy_kind_rule rule) {
     return (eddy_kinds[instruction->kind].rules & (unsigned)rule) != 0;
 }

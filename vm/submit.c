@@ -363,6 +363,7 @@ static bool run_here(eddy_vm *vm, const eddy_vm_call *call, const resolved *oper
     errno = saved_errno;
     if (EDDY_UNLIKELY(result != EDDY_EXECUTED))
         return false;
+    eddy_instruction_end(&instruction);
     vm->sequence++;
     vm->caller_run_count++;
     return true;

@@ -79,6 +79,10 @@ typedef struct eddy_vm_descriptor {
     int (*describe)(const eddy_vm_instruction *instruction, char *buffer, size_t size);
     /* One sentence for a kernel error; as snprintf. */
     int (*explain)(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer, size_t size);
+    /* The last that is asked of an instruction that was submitted, whether it has run or not: its arguments end here. On any thread,
+     * under the VM's locks: it waits for nothing. NULL: nothing to do. One that was refused at submission is the caller's to end; one
+     * that an abandoned VM never comes to is not ended. */
+    void (*end)(const eddy_vm_instruction *instruction);
     /* EDDY_CHECK_FINITE: index of the first written operand with a NaN or infinity, or -1. NULL: not checked. */
     int64_t (*check_finite)(const eddy_vm_run *run);
 } eddy_vm_descriptor;
@@ -99,7 +103,7 @@ typedef struct eddy_vm_call {
     int64_t cost_ps;        /* estimated time on one core, picoseconds */
     eddy_vm_place place;
     /* A promise, for the sake of speed: up to 8 operands, all const but the last, which is new and of known size; the
-     * descriptor asks for no workspace and counts nothing. */
+     * descriptor asks for no workspace, counts nothing and has no end. */
     bool is_plain;
     /* Storages to give up before the call, so that a release costs no lock of its own; NULL: none. Their count is set to 0 as
      * soon as they are given up, before any user code can run: also when the call fails, unless it was refused altogether

@@ -61,7 +61,6 @@ typedef struct ready_call {
     const void *attributes;
     eddy_op_view views[OPERANDS_MAX];
     int32_t view_count;
-    int64_t largest; /* elements of the largest operand */
 } ready_call;
 
 static _Alignas(64) char workspace[WORKSPACE_BYTES];
@@ -78,17 +77,19 @@ static int64_t call_kernel(const ready_call *ready) {
                              .workspace = workspace,
                              .team = &eddy_team_serial,
                              .error = &error};
-    call.workspace_bytes = kernel->workspace ? kernel->workspace(&call) : 0;
-    if (call.workspace_bytes > sizeof(workspace))
+    _Alignas(8) char memory[EDDY_KERNEL_PLAN_BYTES];
+    eddy_kernel_plan plan;
+    plan.memory = memory;
+    if (eddy_kernel_prepare(&call, &plan) != EDDY_OK || plan.workspace_bytes > sizeof(workspace))
         exit(1);
-    int64_t cost_ps =
-        kernel->cost ? kernel->cost(&call) : kernel->cost_base_ps + kernel->cost_element_ps * ready->largest;
-    if (kernel->start)
-        kernel->start(&call);
-    kernel->run(&call);
+    call.plan = memory;
+    call.workspace_bytes = plan.workspace_bytes;
+    plan.run(&call);
+    if (kernel->end)
+        kernel->end(memory);
     if (eddy_load_relaxed(&error.status) != EDDY_OK)
         exit(1);
-    return cost_ps;
+    return plan.cost_ps;
 }
 
 /* Numbers in (-1, 1); indices are 0, which every table has. */
@@ -112,7 +113,6 @@ static ready_call prepare(const small_call *from) {
         *view = (eddy_op_view){.shape = o->dims, .strides = o->strides, .dtype = o->dtype, .rank = o->rank};
         int64_t count = eddy_view_count(view);
         fill(view, count);
-        ready.largest = count > ready.largest ? count : ready.largest;
     }
     return ready;
 }

@@ -94,6 +94,32 @@ int64_t eddy_walk_count(const eddy_walk *walk) {
     return count;
 }
 
+int64_t eddy_walk_word_count(const eddy_walk *walk) {
+    return 1 + (int64_t)walk->rank * (1 + walk->operand_count);
+}
+
+int64_t *eddy_walk_write(const eddy_walk *walk, int64_t *words) {
+    *words++ = walk->rank | (int64_t)walk->operand_count << 32;
+    for (int32_t d = 0; d < walk->rank; d++) {
+        *words++ = walk->dims[d];
+        for (int32_t o = 0; o < walk->operand_count; o++)
+            *words++ = walk->strides[o][d];
+    }
+    return words;
+}
+
+const int64_t *eddy_walk_read(eddy_walk *walk, const int64_t *words) {
+    int64_t head = *words++;
+    walk->rank = (int32_t)head;
+    walk->operand_count = (int32_t)(head >> 32);
+    for (int32_t d = 0; d < walk->rank; d++) {
+        walk->dims[d] = *words++;
+        for (int32_t o = 0; o < walk->operand_count; o++)
+            walk->strides[o][d] = *words++;
+    }
+    return words;
+}
+
 void eddy_walk_seek(const eddy_walk *walk, eddy_walk_cursor *cursor, int64_t flat) {
     for (int32_t o = 0; o < walk->operand_count; o++)
         cursor->offsets[o] = 0;

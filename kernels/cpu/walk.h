@@ -39,6 +39,14 @@ void eddy_walk_sort(eddy_walk *walk);
 /* Elements; 1 for rank 0. */
 int64_t eddy_walk_count(const eddy_walk *walk);
 
+/* Of a plan (kernels/kernel.h): words that the walk takes there, and those that one of so many operands takes at most. */
+int64_t eddy_walk_word_count(const eddy_walk *walk);
+#define EDDY_WALK_WORDS_MOST(operands) (1 + EDDY_RANK_MAX * (1 + (operands)))
+/* Writes the walk; the word behind it. */
+int64_t *eddy_walk_write(const eddy_walk *walk, int64_t *words);
+/* Reads it, of which nothing needs to be set before; the word behind it. */
+const int64_t *eddy_walk_read(eddy_walk *walk, const int64_t *words);
+
 /* Moves to the element with this flat (row-major) number. */
 void eddy_walk_seek(const eddy_walk *walk, eddy_walk_cursor *cursor, int64_t flat);
 

@@ -26,7 +26,7 @@ void late_begin(late_call *late, const eddy_kernel *kernel, tensor *const *input
                                     .attributes = attributes,
                                     .team = &shuffling_team,
                                     .error = &late->error};
-    late->call.workspace_bytes = kernel->workspace != NULL ? kernel->workspace(&late->call) : 0;
+    planned_begin(&late->planned, &late->call);
     late->call.workspace = malloc(late->call.workspace_bytes + GUARD);
     memset(late->call.workspace, NOISE, late->call.workspace_bytes + GUARD);
     kernel->count(&late->call, late->shapes);
@@ -38,7 +38,7 @@ void late_run(late_call *late, int32_t input_count, tensor *const *outputs) {
         late->views[i].shape = outputs[i - input_count]->shape;
         late->views[i].strides = outputs[i - input_count]->strides;
     }
-    late->call.kernel->run(&late->call);
+    late->planned.plan.run(&late->call);
     late_end(late);
 }
 
@@ -47,4 +47,5 @@ void late_end(late_call *late) {
     for (int i = 0; i < GUARD; i++)
         cr_assert_eq(guard[i], NOISE, "%s writes beyond its workspace", late->call.kernel->name);
     free(late->call.workspace);
+    planned_end(&late->planned, &late->call);
 }

@@ -2,12 +2,14 @@
 #ifndef EDDY_TESTS_KERNELS_LATE_H
 #define EDDY_TESTS_KERNELS_LATE_H
 
+#include "planned.h"
 #include "tensor.h"
 
 /* A call with a workspace that lives from `count` to `run`. */
 typedef struct late_call {
     eddy_op_view views[4];
     eddy_kernel_call call;
+    planned_call planned;
     eddy_kernel_error error;
     eddy_shape shapes[3];
 } late_call;

@@ -1,4 +1,5 @@
 #include "tensor.h"
+#include "planned.h"
 #include <base/dtype.h>
 #include <base/shape.h>
 #include <criterion/criterion.h>
@@ -181,16 +182,18 @@ eddy_status run_kernel(const eddy_kernel *kernel, tensor *const *tensors, int32_
     }
     eddy_kernel_call call = {
         .kernel = kernel, .views = views, .view_count = count, .attributes = attributes, .team = team, .error = &own};
-    size_t bytes = kernel->workspace != NULL ? kernel->workspace(&call) : 0, padded = (bytes + 63) / 64 * 64;
+    planned_call planned;
+    planned_begin(&planned, &call);
+    size_t bytes = call.workspace_bytes, padded = (bytes + 63) / 64 * 64;
     unsigned char *workspace = aligned_alloc(64, padded + 64);
     memset(workspace, 0xa5, padded + 64);
     call.workspace = workspace;
-    call.workspace_bytes = bytes;
-    kernel->run(&call);
+    planned.plan.run(&call);
     for (size_t i = bytes; i < padded + 64; i++)
         cr_assert_eq(workspace[i], 0xa5, "%s wrote past its workspace, seed %llu", kernel->name,
                      (unsigned long long)test_seed);
     free(workspace);
+    planned_end(&planned, &call);
     if (error != NULL)
         memcpy((void *)error, (const void *)&own, sizeof(own));
     return (eddy_status)eddy_load_relaxed(&own.status);

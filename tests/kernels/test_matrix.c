@@ -2,6 +2,7 @@
  * bits for every team.
  *
  * Bound: (k + 4) half ulps of f32 (f64) of the sum of magnitudes, and one rounding for f16 and bf16. */
+#include "planned.h"
 #include "serial_team.h"
 #include "tensor.h"
 #include <base/dtype.h>
@@ -199,7 +200,8 @@ static size_t workspace_of_linear(int64_t m, int64_t n, int64_t k) {
                                   {.shape = w, .strides = by_k, .dtype = EDDY_F32, .rank = 2},
                                   {.rank = -1},
                                   {.shape = out, .strides = by_n, .dtype = EDDY_F32, .rank = 2}};
-    return eddy_cpu_linear.workspace(&(eddy_kernel_call){.kernel = &eddy_cpu_linear, .views = views, .view_count = 4});
+    return planned_only(&(eddy_kernel_call){.kernel = &eddy_cpu_linear, .views = views, .view_count = 4})
+        .workspace_bytes;
 }
 
 Test(matrix, large_weights_are_not_copied) {

@@ -3,13 +3,14 @@
  *
  * Bounds: a score errs by u times the size of its products; a probability by twice that relatively, and by u for its own sum.
  * Each result gets that times the size of what it adds up, and one unit of the dtype. */
+#include "planned.h"
 #include "serial_team.h"
 #include "tensor.h"
 #include <base/dtype.h>
 #include <criterion/criterion.h>
 #include <kernels/attributes.h>
-#include <kernels/cpu/kernels.h>
 #include <kernels/cpu/attention/sdpa_block.h>
+#include <kernels/cpu/kernels.h>
 #include <kernels/philox.h>
 #include <math.h>
 #include <stdlib.h>
@@ -346,8 +347,8 @@ Test(sdpa, buffers_take_no_more_than_the_output) {
     eddy_op_view view = {.shape = shape, .strides = strides, .dtype = EDDY_F32, .rank = 3}, none = {.rank = -1};
     eddy_attributes_sdpa attributes = {0};
     eddy_op_view views[] = {view, view, view, none, view};
-    eddy_kernel_call call = {.views = views, .view_count = 5, .attributes = &attributes};
-    cr_assert_leq(eddy_cpu_sdpa.workspace(&call), (size_t)(128 * 128 * 32) * sizeof(float));
+    eddy_kernel_call call = {.kernel = &eddy_cpu_sdpa, .views = views, .view_count = 5, .attributes = &attributes};
+    cr_assert_leq(planned_only(&call).workspace_bytes, (size_t)(128 * 128 * 32) * sizeof(float));
 }
 
 Test(sdpa, nan_among_scores_that_are_hidden_is_found) {
@@ -367,11 +368,13 @@ Test(sdpa, memory_grows_with_the_sequence_alone) {
         eddy_op_view view = {.shape = shape, .strides = strides, .dtype = EDDY_F32, .rank = 3}, none = {.rank = -1};
         eddy_attributes_sdpa attributes = {0};
         eddy_op_view views[] = {view, view, view, view, view, none, view, view, view};
-        eddy_kernel_call call = {.views = views, .view_count = 9, .attributes = &attributes};
-        bytes[n] = eddy_cpu_sdpa_backward.workspace(&call);
+        eddy_kernel_call call = {
+            .kernel = &eddy_cpu_sdpa_backward, .views = views, .view_count = 9, .attributes = &attributes};
+        bytes[n] = planned_only(&call).workspace_bytes;
         eddy_op_view forward[] = {view, view, view, none, view};
-        call = (eddy_kernel_call){.views = forward, .view_count = 5, .attributes = &attributes};
-        cr_assert_lt(eddy_cpu_sdpa.workspace(&call), 64u << 20);
+        call =
+            (eddy_kernel_call){.kernel = &eddy_cpu_sdpa, .views = forward, .view_count = 5, .attributes = &attributes};
+        cr_assert_lt(planned_only(&call).workspace_bytes, 64u << 20);
     }
     cr_assert_leq(bytes[1], 2 * bytes[0]);
 }

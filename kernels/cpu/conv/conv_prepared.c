@@ -1,7 +1,7 @@
 #include <kernels/cpu/conv/conv_prepared.h>
 
 #include <base/atomic.h>
-#include <kernels/cpu/prepared.h>
+#include <kernels/prepared.h>
 #include <string.h>
 
 /* ---- descriptions ---- */
@@ -119,7 +119,8 @@ static bool make_reorder(dnnl_engine_t engine, const eddy_dnnl_desc *plain, cons
     return is_good;
 }
 
-static void unmake(void *prepared) {
+static void unmake(const eddy_prepared_kind *kind, void *prepared) {
+    (void)kind;
     eddy_conv_prepared *p = prepared;
     dnnl_primitive_t all[] = {p->convolution, p->x_reorder, p->y_reorder, p->w_reorder};
     for (int i = 0; i < 4; i++)
@@ -134,7 +135,7 @@ static void unmake(void *prepared) {
 /* atomic: whoever prepares counts; numbers differ, nothing follows from them */
 static _Atomic int64_t made_count;
 
-static bool make(const void *of, void *prepared) {
+static eddy_status make(const eddy_prepared_kind *kind, const void *of, void *prepared) {
     const eddy_conv_key *key = of;
     eddy_conv_prepared *p = prepared;
     dnnl_engine_t engine = eddy_dnnl_engine();
@@ -146,15 +147,17 @@ static bool make(const void *of, void *prepared) {
         make_reorder(engine, &p->y_plain, &p->y_own, key->direction == EDDY_CONV_FORWARD, &p->y_reorder, &p->y_bytes) &&
         make_reorder(engine, &p->w_plain, &p->w_own, key->direction == EDDY_CONV_WEIGHT, &p->w_reorder, &p->w_bytes);
     if (!is_good)
-        unmake(p);
+        unmake(kind, p);
     eddy_dnnl_end(before);
-    return is_good;
+    return is_good ? EDDY_OK : EDDY_UNSUPPORTED;
 }
 
-static const eddy_prepared_kind convolution = {sizeof(eddy_conv_key), sizeof(eddy_conv_prepared), make, unmake};
+static const eddy_prepared_kind convolution = {sizeof(eddy_conv_prepared), make, unmake};
 
 const eddy_conv_prepared *eddy_conv_prepared_acquire(const eddy_conv_key *key) {
-    return eddy_prepared_acquire(&convolution, key);
+    const void *prepared;
+    eddy_status status = eddy_prepared_acquire(&convolution, key, sizeof(*key), key, &prepared);
+    return status == EDDY_OK ? prepared : NULL;
 }
 
 void eddy_conv_prepared_release(const eddy_conv_prepared *prepared) {

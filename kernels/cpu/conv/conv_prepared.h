@@ -1,4 +1,4 @@
-/* Convolutions of oneDNN, prepared for one geometry each and kept (prepared.h).
+/* Convolutions of oneDNN, prepared for one geometry each and kept (kernels/prepared.h).
  *
  * x, y and w have the roles that conv_slice.h gives them. The library works on f32 in an
  * order of its own: images channels-last or, where they lie otherwise anyway, as it likes; weights as it likes. What lies

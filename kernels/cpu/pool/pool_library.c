@@ -6,8 +6,8 @@
 #include <kernels/cpu/dnnl.h>
 #include <kernels/cpu/isa.h>
 #include <kernels/cpu/pool/pool_block.h>
-#include <kernels/cpu/prepared.h>
 #include <kernels/cpu/walk.h>
+#include <kernels/prepared.h>
 #include <string.h>
 
 /* Channels that the library takes side by side at most: row-major planes go to it in images of so many. */
@@ -63,7 +63,8 @@ static bool is_worthwhile(const_dnnl_primitive_desc_t desc) {
            strstr(name, "ref") == NULL && strstr(name, "simple") == NULL;
 }
 
-static void unmake(void *prepared) {
+static void unmake(const eddy_prepared_kind *kind, void *prepared) {
+    (void)kind;
     pool_prepared *p = prepared;
     if (p->pooling)
         dnnl_primitive_destroy(p->pooling);
@@ -72,7 +73,7 @@ static void unmake(void *prepared) {
     eddy_dnnl_desc_fini(&p->scratch);
 }
 
-static bool make(const void *key, void *prepared) {
+static eddy_status make(const eddy_prepared_kind *kind, const void *key, void *prepared) {
     pool_prepared *p = prepared;
     dnnl_engine_t engine = eddy_dnnl_engine();
     dnnl_primitive_attr_t attributes = NULL;
@@ -86,14 +87,14 @@ static bool make(const void *key, void *prepared) {
     if (is_good)
         p->scratch_bytes = eddy_dnnl_desc_bytes(&p->scratch);
     else
-        unmake(p);
+        unmake(kind, p);
     dnnl_primitive_desc_destroy(made);
     dnnl_primitive_attr_destroy(attributes);
     eddy_dnnl_end(before);
-    return is_good;
+    return is_good ? EDDY_OK : EDDY_UNSUPPORTED;
 }
 
-static const eddy_prepared_kind pooling = {sizeof(pool_key), sizeof(pool_prepared), make, unmake};
+static const eddy_prepared_kind pooling = {sizeof(pool_prepared), make, unmake};
 
 /* ---- what the library serves ---- */
 
@@ -204,11 +205,11 @@ static bool prepare_for(pool_library *work, const eddy_conv_slice *slice) {
                           .bottom = eddy_max_i64(0, slice->bottom),
                           .left = work->left,
                           .right = work->right};
-    const pool_prepared *p = slice->images * slice->x_rows * work->x.width * work->x.channels <= SLICE_MOST
-                                 ? eddy_prepared_acquire(&pooling, &key)
-                                 : NULL;
-    if (!p)
+    const void *prepared;
+    if (slice->images * slice->x_rows * work->x.width * work->x.channels > SLICE_MOST ||
+        eddy_prepared_acquire(&pooling, &key, sizeof(key), &key, &prepared) != EDDY_OK)
         return false;
+    const pool_prepared *p = prepared;
     work->prepared[work->prepared_count++] = p;
     size_t bytes = (p->scratch_bytes + 63) / 64 * 64;
     work->scratch_bytes = bytes > work->scratch_bytes ? bytes : work->scratch_bytes;

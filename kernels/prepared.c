@@ -1,0 +1,153 @@
+#include <kernels/prepared.h>
+
+#include <base/atomic.h>
+#include <base/hash.h>
+#include <base/memory.h>
+#include <base/process.h>
+#include <base/sleep.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+
+#define BUCKETS 256 /* a power of two */
+
+typedef struct entry {
+    struct entry *next;             /* lock: lock; of its bucket */
+    const eddy_prepared_kind *kind; /* const after init */
+    uint64_t hash;                  /* const after init */
+    size_t key_bytes;               /* const after init */
+    eddy_status status;             /* const after init: OK, or UNSUPPORTED */
+    _Atomic int64_t
+        user_count;   /* atomic: up under the lock (relaxed), down without it (release), 0 is read under it (acquire) */
+    uint64_t used_at; /* lock: lock */
+    _Alignas(max_align_t) char memory[]; /* const after init; what is prepared, and behind it the key */
+} entry;
+
+static eddy_lock lock;
+static entry *buckets[BUCKETS]; /* lock: lock */
+static int32_t count;           /* lock: lock */
+static uint64_t now;            /* lock: lock; look-ups so far */
+
+static char *key_of(entry *e) {
+    return e->memory + e->kind->prepared_bytes;
+}
+
+static size_t entry_bytes(const eddy_prepared_kind *kind, size_t key_bytes) {
+    return sizeof(entry) + kind->prepared_bytes + key_bytes;
+}
+
+static void destroy(entry *e) {
+    if (!e)
+        return;
+    if (e->status == EDDY_OK)
+        e->kind->unmake(e->kind, e->memory);
+    eddy_memory_release(e, entry_bytes(e->kind, e->key_bytes), EDDY_MEMORY_CACHE);
+}
+
+static entry *take_locked(const eddy_prepared_kind *kind, const void *key, size_t key_bytes, uint64_t hash) {
+    now++;
+    for (entry *e = buckets[hash % BUCKETS]; e; e = e->next) {
+        if (e->hash != hash || e->kind != kind || e->key_bytes != key_bytes || memcmp(key_of(e), key, key_bytes) != 0)
+            continue;
+        e->used_at = now;
+        eddy_add_relaxed(&e->user_count, (int64_t)1);
+        return e;
+    }
+    return NULL;
+}
+
+/* Unlinks the least recently used entry that nobody uses, where there are too many; NULL otherwise. */
+static entry *evict_locked(void) {
+    entry **oldest = NULL;
+    for (int b = 0; count > EDDY_PREPARED_MOST && b < BUCKETS; b++)
+        for (entry **link = &buckets[b]; *link; link = &(*link)->next)
+            if (eddy_load_acquire(&(*link)->user_count) == 0 && (!oldest || (*link)->used_at < (*oldest)->used_at))
+                oldest = link;
+    entry *e = oldest ? *oldest : NULL;
+    if (e) {
+        *oldest = e->next;
+        count--;
+    }
+    return e;
+}
+
+/* Some other thread of the parent may have held the lock, and what was in use there is not. */
+static void fork_child(void) {
+    lock = (eddy_lock){0};
+    for (int b = 0; b < BUCKETS; b++)
+        for (entry *e = buckets[b]; e; e = e->next)
+            eddy_store_relaxed(&e->user_count, (int64_t)0);
+}
+
+static pthread_once_t watched = PTHREAD_ONCE_INIT;
+
+static void watch_forks(void) {
+    eddy_process_at_fork_child(fork_child);
+}
+
+/* An entry that is in no bucket yet; NULL with the reason in *status. */
+static entry *make(const eddy_prepared_kind *kind, const void *key, size_t key_bytes, uint64_t hash,
+                   const void *context, eddy_status *status) {
+    size_t bytes = entry_bytes(kind, key_bytes);
+    entry *made = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_CACHE);
+    if (!made) {
+        *status = EDDY_OUT_OF_MEMORY;
+        return NULL;
+    }
+    made->kind = kind;
+    made->hash = hash;
+    made->key_bytes = key_bytes;
+    eddy_store_relaxed(&made->user_count, (int64_t)1);
+    memcpy(key_of(made), key, key_bytes);
+    *status = made->status = kind->make(kind, context, made->memory);
+    if (*status == EDDY_OK || *status == EDDY_UNSUPPORTED)
+        return made;
+    eddy_memory_release(made, bytes, EDDY_MEMORY_CACHE);
+    return NULL;
+}
+
+/* Puts `made` in, or takes what another thread has put there meanwhile. */
+static entry *add(entry *made) {
+    eddy_lock_acquire(&lock);
+    entry *found = take_locked(made->kind, key_of(made), made->key_bytes, made->hash), *evicted = NULL;
+    if (!found) {
+        made->used_at = now;
+        made->next = buckets[made->hash % BUCKETS];
+        buckets[made->hash % BUCKETS] = made;
+        count++;
+        evicted = evict_locked();
+    }
+    eddy_lock_release(&lock);
+    destroy(found ? made : evicted);
+    return found ? found : made;
+}
+
+eddy_status eddy_prepared_acquire(const eddy_prepared_kind *kind, const void *key, size_t key_bytes,
+                                  const void *context, const void **prepared) {
+    pthread_once(&watched, watch_forks);
+    *prepared = NULL;
+    uint64_t hash = eddy_hash64(key, key_bytes, 0);
+    eddy_lock_acquire(&lock);
+    entry *e = take_locked(kind, key, key_bytes, hash);
+    eddy_lock_release(&lock);
+    eddy_status status;
+    if (!e) {
+        e = make(kind, key, key_bytes, hash, context, &status);
+        if (!e)
+            return status;
+        e = add(e);
+    }
+    status = e->status;
+    if (status == EDDY_OK)
+        *prepared = e->memory;
+    else
+        eddy_prepared_release(e->memory);
+    return status;
+}
+
+void eddy_prepared_release(const void *prepared) {
+    if (!prepared)
+        return;
+    entry *e = (entry *)((char *)(uintptr_t)prepared - offsetof(entry, memory));
+    eddy_sub_release(&e->user_count, (int64_t)1);
+}
