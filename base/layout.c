@@ -176,6 +176,22 @@ static bool can_merge(const int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], in
     return true;
 }
 
+static void swap(int64_t *values, int32_t i) {
+    int64_t value = values[i];
+    values[i] = values[i - 1];
+    values[i - 1] = value;
+}
+
+void eddy_layout_sort(int32_t rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count, int by) {
+    /* Insertion sort: ranks are small, and mostly in order. */
+    for (int32_t d = 1; d < rank; d++)
+        for (int32_t to = d; to > 0 && magnitude(strides[by][to - 1]) < magnitude(strides[by][to]); to--) {
+            swap(dims, to);
+            for (int i = 0; i < operand_count; i++)
+                swap(strides[i], to);
+        }
+}
+
 void eddy_layout_collapse(int32_t *rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count) {
     int32_t kept = 0;
     for (int32_t d = 0; d < *rank; d++) {

@@ -45,6 +45,10 @@ bool eddy_layout_view(const eddy_layout *layout, const eddy_shape *shape, int64_
  * stride arrays (each of EDDY_RANK_MAX) are rewritten in place. The order of dims stays. */
 void eddy_layout_collapse(int32_t *rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count);
 
+/* Reorders dims so that operand `by` walks memory forward, the smallest stride innermost; equal strides keep their order. Before a
+ * collapse, for work whose order does not matter. */
+void eddy_layout_sort(int32_t rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count, int by);
+
 /* Negative axis -> 0..rank-1 (rank 0 counts as 1); false when out of range. */
 bool eddy_axis_normalize(int64_t axis, int32_t rank, int32_t *result);
 /* A set of axes as a bit mask; NULL means all; false when one is out of range or named twice. */

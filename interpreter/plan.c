@@ -450,8 +450,10 @@ static eddy_status join(const plan *p, int64_t view_count, joint *j) {
             lay_results(p, shape, input_count, j);
         status = join_view(p, shape, i, j);
     }
-    if (status == EDDY_OK)
-        eddy_layout_collapse(&j->rank, j->dims, j->strides, (int)view_count);
+    if (status != EDDY_OK)
+        return status;
+    eddy_layout_sort(j->rank, j->dims, j->strides, (int)view_count, (int)view_count - 1);
+    eddy_layout_collapse(&j->rank, j->dims, j->strides, (int)view_count);
     return status;
 }
 

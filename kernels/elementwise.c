@@ -84,6 +84,27 @@ static void run_flat(const eddy_kernel_call *call, int64_t count) {
     eddy_kernel_loop(call->kernel)(data, strides, count, call->attributes);
 }
 
+/* Rank 2 in one slice: what is broadcast along rows or columns. */
+static void run_plane(const eddy_kernel_call *call) {
+    eddy_loop_fn *loop = eddy_kernel_loop(call->kernel);
+    int64_t steps[EDDY_WALK_OPERANDS], strides[EDDY_WALK_OPERANDS];
+    char *data[EDDY_WALK_OPERANDS];
+    int32_t operands = call->view_count;
+    for (int32_t o = 0; o < operands; o++) {
+        const eddy_op_view *view = &call->views[o];
+        int64_t bytes = (int64_t)eddy_dtype_bytes(view->dtype);
+        data[o] = view->data;
+        steps[o] = view->strides[0] * bytes;
+        strides[o] = view->strides[1] * bytes;
+    }
+    const int64_t *shape = call->views[0].shape;
+    for (int64_t rows = shape[0], columns = shape[1]; rows > 0; rows--) {
+        loop(data, strides, columns, call->attributes);
+        for (int32_t o = 0; o < operands; o++)
+            data[o] += steps[o];
+    }
+}
+
 void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
     EDDY_ASSERT(call->view_count > 0 && call->view_count < EDDY_WALK_OPERANDS);
     int32_t output = call->view_count - 1;
@@ -91,8 +112,11 @@ void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
     int64_t count = eddy_view_count(out);
     if (count == 0)
         return;
-    if (out->rank <= 1 && count <= SLICE_ELEMENTS) {
-        run_flat(call, count);
+    if (out->rank <= 2 && count <= SLICE_ELEMENTS) {
+        if (out->rank == 2)
+            run_plane(call);
+        else
+            run_flat(call, count);
         return;
     }
     elementwise work;
@@ -103,8 +127,6 @@ void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
     eddy_walk_add(&work.walk, out->strides, (int64_t)eddy_dtype_bytes(out->dtype));
     for (int32_t o = 0; o < output; o++)
         eddy_walk_add(&work.walk, call->views[o].strides, (int64_t)eddy_dtype_bytes(call->views[o].dtype));
-    eddy_walk_sort(&work.walk);
-    eddy_walk_collapse(&work.walk);
     if (count <= SLICE_ELEMENTS)
         elementwise_run_slice(&work, 0, count);
     else

@@ -99,7 +99,7 @@ EDDY_MUST_USE eddy_status eddy_kernel_prepare(const eddy_kernel_call *call, eddy
 void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t position, int64_t value, int64_t bound);
 
 /* The run function of elementwise kernels: all views share one shape (broadcast strides are 0), which the interpreter
- * has collapsed; walks the outer dims and cuts big ones into slices. */
+ * has sorted, so that the output is walked forward, and collapsed; walks the outer dims and cuts big ones into slices. */
 void eddy_kernel_run_elementwise(const eddy_kernel_call *call);
 
 /* The loop of an elementwise kernel for the chosen instruction set, which this settles. The same for the life of the process:

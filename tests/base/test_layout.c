@@ -194,6 +194,39 @@ Test(layout, collapse_walks_the_same_elements) {
     cr_assert(rank == 1 && whole.dims[0] == 24 && whole.strides[0] == 1);
 }
 
+/* Elements of both as pairs, summed in a way that does not depend on their order. */
+static uint64_t mixed(int32_t rank, const int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int64_t count) {
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t pair = (uint64_t)element(rank, dims, strides[0], 0, i) << 32;
+        pair ^= (uint64_t)element(rank, dims, strides[1], 0, i);
+        sum += pair * pair * UINT64_C(0x9e3779b97f4a7c15) + (pair >> 7);
+    }
+    return sum;
+}
+
+Test(layout, sorted_dims_walk_one_operand_forward) {
+    int moved = 0;
+    for (int round = 0; round < 20000; round++) {
+        eddy_layout a = random_layout();
+        int64_t dims[EDDY_RANK_MAX], strides[2][EDDY_RANK_MAX], count = count_of(&a);
+        memcpy(dims, a.dims, sizeof(dims));
+        for (int32_t d = 0; d < a.rank; d++)
+            strides[1][d] = random_below(2) ? a.strides[d] : random_below(6) - 3;
+        memcpy(strides[0], a.strides, sizeof(a.strides));
+        uint64_t before = mixed(a.rank, dims, strides, count);
+        eddy_layout_sort(a.rank, dims, strides, 2, 1);
+        cr_assert_eq(mixed(a.rank, dims, strides, count), before, "round %d", round);
+        for (int32_t d = 1; d < a.rank; d++)
+            cr_assert_geq(llabs(strides[1][d - 1]), llabs(strides[1][d]));
+        moved += memcmp(dims, a.dims, (size_t)a.rank * sizeof(*dims)) != 0;
+    }
+    cr_assert_gt(moved, 1000);
+    int64_t dims[EDDY_RANK_MAX] = {2, 3, 4}, strides[1][EDDY_RANK_MAX] = {{5, 5, -5}};
+    eddy_layout_sort(3, dims, strides, 1, 0);
+    cr_assert(dims[0] == 2 && dims[1] == 3 && dims[2] == 4, "equal strides keep their order");
+}
+
 /* ---- layouts that follow others ---- */
 
 #define MOST_OPERANDS 3
