@@ -35,10 +35,32 @@ static inline int64_t eddy_cost_flat_ps(const eddy_kernel *kernel, int64_t eleme
 
 /* Bytes of so many elements; what is broadcast may have more of them than there is memory. */
 static inline int64_t eddy_cost_bytes(int64_t count, eddy_dtype dtype) {
-    return (count < EDDY_COST_ELEMENTS_MOST ? count : EDDY_COST_ELEMENTS_MOST) * (int64_t)eddy_dtype_bytes(dtype);
+    return (count < EDDY_COST_ELEMENTS_MOST ? count : EDDY_COST_ELEMENTS_MOST) * eddy_dtype_size(dtype);
 }
 
-/* The same for a call that goes through all of its views. */
+/* Elements that the view's memory has: what is broadcast lies there once. */
+static inline int64_t eddy_cost_stored_count(const eddy_op_view *view) {
+    int64_t count = 1;
+    for (int32_t d = 0; d < view->rank; d++)
+        count *= view->strides[d] == 0 ? 1 : view->shape[d];
+    return count;
+}
+
+/* What a kernel takes by its own base and elements alone (those of the largest operand), and the memory of all views. */
+static inline int64_t eddy_cost_views_ps(const eddy_kernel_call *call) {
+    int64_t largest = 0, bytes = 0;
+    for (int32_t i = 0; i < call->view_count; i++) {
+        const eddy_op_view *view = &call->views[i];
+        if (eddy_view_is_absent(view))
+            continue;
+        int64_t count = eddy_cost_stored_count(view);
+        largest = count > largest ? count : largest;
+        bytes += eddy_cost_bytes(count, view->dtype);
+    }
+    return eddy_cost_flat_ps(call->kernel, largest, bytes);
+}
+
+/* What a call that goes through all of its views takes beyond its arithmetic. */
 static inline int64_t eddy_cost_far_views_ps(const eddy_kernel_call *call) {
     int64_t bytes = 0;
     for (int32_t i = 0; i < call->view_count; i++)

@@ -77,22 +77,24 @@ static void run_flat(const eddy_kernel_call *call, int64_t count) {
     char *data[EDDY_WALK_OPERANDS];
     for (int32_t o = 0; o < call->view_count; o++) {
         const eddy_op_view *view = &call->views[o];
-        int64_t bytes = (int64_t)eddy_dtype_bytes(view->dtype);
+        int64_t bytes = eddy_dtype_size(view->dtype);
         data[o] = view->data;
         strides[o] = view->rank == 0 ? bytes : view->strides[0] * bytes;
     }
     eddy_kernel_loop(call->kernel)(data, strides, count, call->attributes);
 }
 
+/* So many operands are stepped from row to row at once, wanted or not. */
+#define PLANE_OPERANDS 4
+
 /* Rank 2 in one slice: what is broadcast along rows or columns. */
 static void run_plane(const eddy_kernel_call *call) {
     eddy_loop_fn *loop = eddy_kernel_loop(call->kernel);
-    int64_t steps[EDDY_WALK_OPERANDS], strides[EDDY_WALK_OPERANDS];
-    char *data[EDDY_WALK_OPERANDS];
-    int32_t operands = call->view_count;
-    for (int32_t o = 0; o < operands; o++) {
-        const eddy_op_view *view = &call->views[o];
-        int64_t bytes = (int64_t)eddy_dtype_bytes(view->dtype);
+    int64_t steps[PLANE_OPERANDS], strides[PLANE_OPERANDS];
+    char *data[PLANE_OPERANDS];
+    for (int32_t o = 0; o < PLANE_OPERANDS; o++) {
+        const eddy_op_view *view = &call->views[o < call->view_count ? o : 0];
+        int64_t bytes = eddy_dtype_size(view->dtype);
         data[o] = view->data;
         steps[o] = view->strides[0] * bytes;
         strides[o] = view->strides[1] * bytes;
@@ -100,7 +102,7 @@ static void run_plane(const eddy_kernel_call *call) {
     const int64_t *shape = call->views[0].shape;
     for (int64_t rows = shape[0], columns = shape[1]; rows > 0; rows--) {
         loop(data, strides, columns, call->attributes);
-        for (int32_t o = 0; o < operands; o++)
+        for (int32_t o = 0; o < PLANE_OPERANDS; o++)
             data[o] += steps[o];
     }
 }
@@ -112,11 +114,12 @@ void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
     int64_t count = eddy_view_count(out);
     if (count == 0)
         return;
-    if (out->rank <= 2 && count <= SLICE_ELEMENTS) {
-        if (out->rank == 2)
-            run_plane(call);
-        else
-            run_flat(call, count);
+    if (out->rank <= 1 && count <= SLICE_ELEMENTS) {
+        run_flat(call, count);
+        return;
+    }
+    if (out->rank == 2 && count <= SLICE_ELEMENTS && call->view_count <= PLANE_OPERANDS) {
+        run_plane(call);
         return;
     }
     elementwise work;
@@ -124,9 +127,9 @@ void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
     work.loop = eddy_kernel_loop(call->kernel);
     work.output = output;
     eddy_walk_init(&work.walk, out->rank, out->shape);
-    eddy_walk_add(&work.walk, out->strides, (int64_t)eddy_dtype_bytes(out->dtype));
+    eddy_walk_add(&work.walk, out->strides, eddy_dtype_size(out->dtype));
     for (int32_t o = 0; o < output; o++)
-        eddy_walk_add(&work.walk, call->views[o].strides, (int64_t)eddy_dtype_bytes(call->views[o].dtype));
+        eddy_walk_add(&work.walk, call->views[o].strides, eddy_dtype_size(call->views[o].dtype));
     if (count <= SLICE_ELEMENTS)
         elementwise_run_slice(&work, 0, count);
     else

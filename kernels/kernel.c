@@ -2,19 +2,6 @@
 #include <kernels/cost.h>
 #include <kernels/kernel.h>
 
-static int64_t estimate(const eddy_kernel_call *call) {
-    int64_t largest = 0, bytes = 0;
-    for (int32_t i = 0; i < call->view_count; i++) {
-        const eddy_op_view *view = &call->views[i];
-        if (eddy_view_is_absent(view))
-            continue;
-        int64_t count = eddy_view_count(view);
-        largest = count > largest ? count : largest;
-        bytes += eddy_cost_bytes(count, view->dtype);
-    }
-    return eddy_cost_flat_ps(call->kernel, largest, bytes);
-}
-
 eddy_status eddy_kernel_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_kernel *kernel = call->kernel;
     plan->run = kernel->run;
@@ -27,7 +14,7 @@ eddy_status eddy_kernel_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     }
     if (kernel->workspace)
         plan->workspace_bytes = kernel->workspace(call);
-    plan->cost_ps = kernel->cost ? kernel->cost(call) : estimate(call);
+    plan->cost_ps = kernel->cost ? kernel->cost(call) : eddy_cost_views_ps(call);
     plan->has_started_library = kernel->start && kernel->start(call);
     return EDDY_OK;
 }

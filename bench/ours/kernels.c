@@ -110,7 +110,8 @@ static ready_call prepare(const small_call *from) {
     for (int32_t i = 0; i < from->operand_count; i++) {
         const operand *o = &from->operands[i];
         eddy_op_view *view = &ready.views[i];
-        *view = (eddy_op_view){.shape = o->dims, .strides = o->strides, .dtype = o->dtype, .rank = o->rank};
+        const int64_t *dims = from->table ? from->operands[0].dims : o->dims; /* elementwise: all share them */
+        *view = (eddy_op_view){.shape = dims, .strides = o->strides, .dtype = o->dtype, .rank = o->rank};
         int64_t count = eddy_view_count(view);
         fill(view, count);
     }

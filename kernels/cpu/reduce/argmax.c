@@ -18,12 +18,19 @@ typedef struct found {
     int64_t indices[EDDY_REDUCE_COLUMNS];
 } found;
 
-typedef struct search {
-    eddy_reduce_plan plan;
-    bool is_min;
+/* What a search looks for. */
+typedef struct aim {
+    int64_t is_min;
     const eddy_reduce_op *best_of;
     void (*better_row)(void *best, int64_t *indices, const void *row, int64_t index, int64_t columns);
     int64_t (*find)(const void *elements, int64_t count, const void *value);
+} aim;
+
+_Static_assert(sizeof(aim) + EDDY_REDUCE_PLAN_BYTES <= EDDY_KERNEL_PLAN_BYTES, "a plan is an aim and the cuts");
+
+typedef struct search {
+    eddy_reduce_plan plan;
+    const aim *aim;
     found *partial; /* [unit][split], where there are several splits */
 } search;
 
@@ -31,15 +38,15 @@ static bool is_better(const search *work, const values *a, const values *b, int6
     switch (work->plan.type) {
     case EDDY_REDUCE_F32: {
         float x = a->f32[column], y = b->f32[column];
-        return (work->is_min ? x < y : x > y) || (x != x && y == y);
+        return (work->aim->is_min ? x < y : x > y) || (x != x && y == y);
     }
     case EDDY_REDUCE_F64: {
         double x = a->f64[column], y = b->f64[column];
-        return (work->is_min ? x < y : x > y) || (x != x && y == y);
+        return (work->aim->is_min ? x < y : x > y) || (x != x && y == y);
     }
     default: {
         int64_t x = a->i64[column], y = b->i64[column];
-        return work->is_min ? x < y : x > y;
+        return work->aim->is_min ? x < y : x > y;
     }
     }
 }
@@ -59,16 +66,16 @@ static void search_row(const search *work, int64_t base, int64_t begin, int64_t 
     while (begin < end) {
         int64_t run = eddy_min_i64(eddy_walk_run(&plan->reduced, &cursor), end - begin);
         run = eddy_min_i64(run, EDDY_REDUCE_BLOCK);
-        const void *elements = eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor.offsets[0]);
-        if (stride != 1 || plan->in.dtype != plan->dtype) {
-            eddy_chunk_load(plan->dtype, &gathered, plan->in.dtype, elements, stride, run);
+        const void *elements = eddy_chunk_at(plan->in->data, plan->in->dtype, base + cursor.offsets[0]);
+        if (stride != 1 || plan->in->dtype != plan->dtype) {
+            eddy_chunk_load(plan->dtype, &gathered, plan->in->dtype, elements, stride, run);
             elements = &gathered;
         }
         values best;
-        work->best_of->block(elements, run, &best);
+        work->aim->best_of->block(elements, run, &best);
         if (is_first || is_better(work, &best, &result->best, 0)) {
             memcpy(&result->best, &best, eddy_dtype_bytes(plan->dtype));
-            result->indices[0] = begin + work->find(elements, run, &best);
+            result->indices[0] = begin + work->aim->find(elements, run, &best);
             is_first = false;
         }
         eddy_walk_advance(&plan->reduced, &cursor, run);
@@ -80,10 +87,10 @@ static void search_row(const search *work, int64_t base, int64_t begin, int64_t 
 static void search_rows(const search *work, const eddy_reduce_unit *unit, found *result) {
     const eddy_reduce_plan *plan = &work->plan;
     for (int64_t c = 0; c < unit->columns; c++) {
-        const void *row = eddy_chunk_at(plan->in.data, plan->dtype, unit->in + c * plan->column_in);
+        const void *row = eddy_chunk_at(plan->in->data, plan->dtype, unit->in + c * plan->column_in);
         void *best = eddy_chunk_at(&result->best, plan->dtype, c);
-        work->best_of->block(row, plan->reduced_count, best);
-        result->indices[c] = work->find(row, plan->reduced_count, best);
+        work->aim->best_of->block(row, plan->reduced_count, best);
+        result->indices[c] = work->aim->find(row, plan->reduced_count, best);
     }
 }
 
@@ -91,14 +98,14 @@ static void search_rows(const search *work, const eddy_reduce_unit *unit, found 
 static void search_columns(const search *work, int64_t base, int64_t begin, int64_t end, int64_t columns,
                            found *result) {
     const eddy_reduce_plan *plan = &work->plan;
-    bool is_direct = plan->column_in == 1 && plan->in.dtype == plan->dtype;
+    bool is_direct = plan->column_in == 1 && plan->in->dtype == plan->dtype;
     values converted;
     eddy_walk_cursor cursor;
     eddy_walk_seek(&plan->reduced, &cursor, begin);
     for (int64_t index = begin; index < end; index++) {
-        const void *row = eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor.offsets[0]);
+        const void *row = eddy_chunk_at(plan->in->data, plan->in->dtype, base + cursor.offsets[0]);
         if (!is_direct) {
-            eddy_chunk_load(plan->dtype, &converted, plan->in.dtype, row, plan->column_in, columns);
+            eddy_chunk_load(plan->dtype, &converted, plan->in->dtype, row, plan->column_in, columns);
             row = &converted;
         }
         if (index == begin) {
@@ -106,7 +113,7 @@ static void search_columns(const search *work, int64_t base, int64_t begin, int6
             for (int64_t c = 0; c < columns; c++)
                 result->indices[c] = begin;
         } else {
-            work->better_row(&result->best, result->indices, row, index, columns);
+            work->aim->better_row(&result->best, result->indices, row, index, columns);
         }
         eddy_walk_advance(&plan->reduced, &cursor, 1);
     }
@@ -163,18 +170,12 @@ static void join_splits(const search *work) {
     }
 }
 
-static void argmax_run_of(const eddy_kernel_call *call, eddy_attributes_reduce attributes, bool is_min) {
-    /* Set one by one: a plan is too large to be cleared for nothing. */
+static void argmax_run(const eddy_kernel_call *call) {
+    /* Set one by one: walks are too large to be cleared for nothing. */
     search work;
-    work.is_min = is_min;
+    work.aim = call->plan;
     work.partial = call->workspace;
-    eddy_reduce_plan_init(&work.plan, call, attributes, eddy_chunk_compute_dtype(call->views[0].dtype));
-    if (work.plan.in.dtype == work.plan.dtype && work.plan.reduced.rank == 1 && work.plan.reduced.strides[0][0] == 1)
-        eddy_reduce_plan_by_rows(&work.plan, EDDY_REDUCE_BLOCK);
-    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
-    work.best_of = is_min ? &blocks->min[work.plan.type] : &blocks->max[work.plan.type];
-    work.better_row = is_min ? blocks->argmin_row[work.plan.type] : blocks->argmax_row[work.plan.type];
-    work.find = blocks->find[work.plan.type];
+    eddy_reduce_plan_read(&work.plan, work.aim + 1, call);
     if (work.plan.reduced_count == 0)
         return; /* inference lets this through only where there are no outputs */
     eddy_reduce_plan_run(&work.plan, call, search_slice, &work);
@@ -182,22 +183,24 @@ static void argmax_run_of(const eddy_kernel_call *call, eddy_attributes_reduce a
         join_splits(&work);
 }
 
-static size_t argmax_workspace(const eddy_kernel_call *call, eddy_attributes_reduce attributes) {
+/* ---- plans ---- */
+
+static eddy_status prepare_search(const eddy_kernel_call *call, eddy_kernel_plan *to, eddy_attributes_reduce attributes,
+                           bool is_min) {
     eddy_reduce_plan plan;
     eddy_reduce_plan_init(&plan, call, attributes, eddy_chunk_compute_dtype(call->views[0].dtype));
-    return plan.splits == 1 ? 0 : (size_t)(plan.units * plan.splits) * sizeof(found);
-}
-
-static void argmax_run(const eddy_kernel_call *call) {
-    argmax_run_of(call, *(const eddy_attributes_reduce *)call->attributes, false);
-}
-
-static void argmin_run(const eddy_kernel_call *call) {
-    argmax_run_of(call, *(const eddy_attributes_reduce *)call->attributes, true);
-}
-
-static size_t axes_workspace(const eddy_kernel_call *call) {
-    return argmax_workspace(call, *(const eddy_attributes_reduce *)call->attributes);
+    if (plan.in->dtype == plan.dtype && plan.reduced.rank == 1 && plan.reduced.strides[0][0] == 1)
+        eddy_reduce_plan_by_rows(&plan, EDDY_REDUCE_BLOCK);
+    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    aim *kept = to->memory;
+    kept->is_min = is_min;
+    kept->best_of = is_min ? &blocks->min[plan.type] : &blocks->max[plan.type];
+    kept->better_row = is_min ? blocks->argmin_row[plan.type] : blocks->argmax_row[plan.type];
+    kept->find = blocks->find[plan.type];
+    to->bytes = sizeof(*kept) + eddy_reduce_plan_write(&plan, kept + 1);
+    to->workspace_bytes = plan.splits == 1 ? 0 : (size_t)(plan.units * plan.splits) * sizeof(found);
+    to->cost_ps = eddy_reduce_plan_cost(&plan, call, attributes.axes, 65, 45000);
+    return EDDY_OK;
 }
 
 /* One axis, which a tensor of rank 0 lacks. */
@@ -207,35 +210,27 @@ static eddy_attributes_reduce one_axis(const eddy_kernel_call *call) {
                                     .keepdim = attributes->keepdim};
 }
 
-static void max_dim_run(const eddy_kernel_call *call) {
-    argmax_run_of(call, one_axis(call), false);
+static eddy_status argmax_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return prepare_search(call, plan, *(const eddy_attributes_reduce *)call->attributes, false);
 }
 
-static void min_dim_run(const eddy_kernel_call *call) {
-    argmax_run_of(call, one_axis(call), true);
+static eddy_status argmin_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return prepare_search(call, plan, *(const eddy_attributes_reduce *)call->attributes, true);
 }
 
-static size_t axis_workspace(const eddy_kernel_call *call) {
-    return argmax_workspace(call, one_axis(call));
+static eddy_status max_dim_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return prepare_search(call, plan, one_axis(call), false);
 }
 
-static int64_t axes_cost(const eddy_kernel_call *call) {
-    return eddy_reduce_cost(call, ((const eddy_attributes_reduce *)call->attributes)->axes, 65, 45000);
+static eddy_status min_dim_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return prepare_search(call, plan, one_axis(call), true);
 }
 
-static int64_t axis_cost(const eddy_kernel_call *call) {
-    return eddy_reduce_cost(call, one_axis(call).axes, 65, 45000);
-}
+#define KERNEL(label)                                                                                                  \
+    const eddy_kernel eddy_cpu_##label = {                                                                             \
+        .name = #label, .prepare = label##_prepare, .run = argmax_run, .cost_base_ps = 150000, .cost_element_ps = 65};
 
-#define KERNEL(label, about)                                                                                           \
-    const eddy_kernel eddy_cpu_##label = {.name = #label,                                                              \
-                                          .run = label##_run,                                                          \
-                                          .workspace = about##_workspace,                                              \
-                                          .cost_base_ps = 150000,                                                      \
-                                          .cost_element_ps = 65,                                                       \
-                                          .cost = about##_cost};
-
-KERNEL(argmax, axes)
-KERNEL(argmin, axes)
-KERNEL(max_dim, axis)
-KERNEL(min_dim, axis)
+KERNEL(argmax)
+KERNEL(argmin)
+KERNEL(max_dim)
+KERNEL(min_dim)

@@ -36,7 +36,7 @@ typedef struct partial {
 
 struct reduction;
 
-/* How a reduction works: map, first sweep, second sweep, finish. */
+/* How a reduction works: map, first sweep, second sweep, finish. Begins a call's plan. */
 typedef struct recipe {
     eddy_dtype dtype;               /* it computes in */
     eddy_dtype element;             /* what the blocks take: dtype, or F32 where that is F64 */
@@ -52,9 +52,11 @@ typedef struct recipe {
     void (*finish)(const struct reduction *work, partial *whole, int64_t columns);
 } recipe;
 
+_Static_assert(sizeof(recipe) + EDDY_REDUCE_PLAN_BYTES <= EDDY_KERNEL_PLAN_BYTES, "a plan is a recipe and the cuts");
+
 typedef struct reduction {
     eddy_reduce_plan plan;
-    recipe recipe;
+    const recipe *recipe;
     const void *attributes;
     partial *partials; /* [unit][split], where there are several splits */
 } reduction;
@@ -137,18 +139,18 @@ static void add_mean(void *means, void *distances, int64_t count, int64_t column
 static const void *gather(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count,
                           block_values *gathered) {
     const eddy_reduce_plan *plan = &work->plan;
-    eddy_dtype element = work->recipe.element;
+    eddy_dtype element = work->recipe->element;
     int64_t stride = eddy_walk_inner_stride(&plan->reduced, 0);
     int64_t run = eddy_walk_run(&plan->reduced, cursor);
-    if (run >= count && stride == 1 && plan->in.dtype == element) {
-        const void *elements = eddy_chunk_at(plan->in.data, element, base + cursor->offsets[0]);
+    if (run >= count && stride == 1 && plan->in->dtype == element) {
+        const void *elements = eddy_chunk_at(plan->in->data, element, base + cursor->offsets[0]);
         eddy_walk_advance(&plan->reduced, cursor, count);
         return elements;
     }
     for (int64_t done = 0; done < count; done += run) {
         run = eddy_min_i64(eddy_walk_run(&plan->reduced, cursor), count - done);
-        eddy_chunk_load(element, eddy_chunk_at(gathered, element, done), plan->in.dtype,
-                        eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor->offsets[0]), stride, run);
+        eddy_chunk_load(element, eddy_chunk_at(gathered, element, done), plan->in->dtype,
+                        eddy_chunk_at(plan->in->data, plan->in->dtype, base + cursor->offsets[0]), stride, run);
         eddy_walk_advance(&plan->reduced, cursor, run);
     }
     return gathered;
@@ -171,7 +173,7 @@ static void reduce_elements(const recipe *how, const void *elements, int64_t cou
 /* The same from where the cursor is. */
 static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count, void *first,
                          void *second) {
-    const recipe *how = &work->recipe;
+    const recipe *how = work->recipe;
     block_values gathered;
     const void *elements = gather(work, cursor, base, count, &gathered);
     if (how->map != NULL) {
@@ -185,21 +187,20 @@ static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_
 static bool reduce_group(const reduction *work, eddy_walk_cursor *cursor, const eddy_reduce_unit *unit, int64_t left,
                          partial *result) {
     const eddy_reduce_plan *plan = &work->plan;
-    const recipe *how = &work->recipe;
+    const recipe *how = work->recipe;
     const int64_t count = (int64_t)EDDY_REDUCE_GROUP * EDDY_REDUCE_BLOCK;
-    if (left < count || unit->columns != 1 || how->pair != NULL || how->map != NULL || plan->in.dtype != how->element ||
+    if (left < count || unit->columns != 1 || how->pair != NULL || how->map != NULL || plan->in->dtype != how->element ||
         eddy_walk_inner_stride(&plan->reduced, 0) != 1 || eddy_walk_run(&plan->reduced, cursor) < count)
         return false;
-    how->op->group(eddy_chunk_at(plan->in.data, how->element, unit->in + cursor->offsets[0]), EDDY_REDUCE_BLOCK,
+    how->op->group(eddy_chunk_at(plan->in->data, how->element, unit->in + cursor->offsets[0]), EDDY_REDUCE_BLOCK,
                    &result->first);
     eddy_walk_advance(&plan->reduced, cursor, count);
     return true;
 }
 
 /* Whether each output's elements lie side by side, as blocks take them. */
-static bool has_plain_rows(const reduction *work) {
-    const eddy_reduce_plan *plan = &work->plan;
-    return work->recipe.map == NULL && plan->in.dtype == work->recipe.element && plan->reduced.rank == 1 &&
+static bool has_plain_rows(const eddy_reduce_plan *plan, const recipe *how) {
+    return how->map == NULL && plan->in->dtype == how->element && plan->reduced.rank == 1 &&
            plan->reduced.strides[0][0] == 1;
 }
 
@@ -226,13 +227,13 @@ static void reduce_rows(const reduction *work, const eddy_reduce_unit *unit, par
     const eddy_reduce_plan *plan = &work->plan;
     int64_t size = eddy_dtype_size(plan->dtype);
     char *first = (char *)&result->first, *second = (char *)&result->second;
-    const recipe *how = &work->recipe;
+    const recipe *how = work->recipe;
     result->count = plan->reduced_count;
-    if (has_plain_rows(work)) {
+    if (has_plain_rows(plan, how)) {
         int64_t bytes = plan->reduced_count * eddy_dtype_size(how->element);
         int64_t ahead = plan->column_in * eddy_max_i64(1, EDDY_REDUCE_AHEAD / eddy_max_i64(1, bytes));
         for (int64_t c = 0; c < unit->columns; c++) {
-            const char *row = eddy_chunk_at(plan->in.data, how->element, unit->in + c * plan->column_in);
+            const char *row = eddy_chunk_at(plan->in->data, how->element, unit->in + c * plan->column_in);
             if (how->pair == NULL)
                 reduce_row(how, row, plan->reduced_count, ahead, first + c * size);
             else
@@ -268,13 +269,13 @@ static void total_columns(const sweep *s, const void *rows, int64_t apart, int64
 /* The same where rows do not all lie evenly apart or are to be converted: all lanes side by side, which get row after row. */
 static void sweep_rows(const sweep *s, eddy_walk_cursor *cursor, int64_t base, int64_t count, values *total) {
     const eddy_reduce_plan *plan = &s->work->plan;
-    const recipe *how = &s->work->recipe;
+    const recipe *how = s->work->recipe;
     values lanes[EDDY_REDUCE_LANES], converted;
-    bool is_contiguous = plan->column_in == 1 && plan->in.dtype == how->element;
+    bool is_contiguous = plan->column_in == 1 && plan->in->dtype == how->element;
     for (int64_t done = 0; done < count; done++) {
-        const void *row = eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor->offsets[0]);
+        const void *row = eddy_chunk_at(plan->in->data, plan->in->dtype, base + cursor->offsets[0]);
         if (!is_contiguous) {
-            eddy_chunk_load(how->element, &converted, plan->in.dtype, row, plan->column_in, s->columns);
+            eddy_chunk_load(how->element, &converted, plan->in->dtype, row, plan->column_in, s->columns);
             row = &converted;
         }
         if (how->map != NULL) {
@@ -298,11 +299,11 @@ static void sweep_rows(const sweep *s, eddy_walk_cursor *cursor, int64_t base, i
 static void sweep_columns(const reduction *work, eddy_walk_cursor cursor, int64_t base, int64_t count, int64_t columns,
                           const eddy_reduce_pair *pair, const values *found, values *total) {
     const eddy_reduce_plan *plan = &work->plan;
-    const recipe *how = &work->recipe;
+    const recipe *how = work->recipe;
     const sweep s = {work, pair != NULL ? how->pair_sum : how->op, pair, found, columns};
-    bool is_contiguous = plan->column_in == 1 && plan->in.dtype == how->element;
+    bool is_contiguous = plan->column_in == 1 && plan->in->dtype == how->element;
     if (is_contiguous && how->map == NULL && eddy_walk_run(&plan->reduced, &cursor) >= count)
-        total_columns(&s, eddy_chunk_at(plan->in.data, plan->in.dtype, base + cursor.offsets[0]),
+        total_columns(&s, eddy_chunk_at(plan->in->data, plan->in->dtype, base + cursor.offsets[0]),
                       eddy_walk_inner_stride(&plan->reduced, 0), count, total);
     else
         sweep_rows(&s, &cursor, base, count, total);
@@ -310,7 +311,7 @@ static void sweep_columns(const reduction *work, eddy_walk_cursor cursor, int64_
 
 static void reduce_columns(const reduction *work, int64_t begin, int64_t base, int64_t count, int64_t columns,
                            partial *result) {
-    const recipe *how = &work->recipe;
+    const recipe *how = work->recipe;
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->plan.reduced, &cursor, begin);
     sweep_columns(work, cursor, base, count, columns, NULL, NULL, &result->first);
@@ -328,8 +329,8 @@ static void reduce_columns(const reduction *work, int64_t begin, int64_t base, i
 /* ---- tasks ---- */
 
 static void store(const reduction *work, const eddy_reduce_unit *unit, partial *whole) {
-    if (work->recipe.finish != NULL)
-        work->recipe.finish(work, whole, unit->columns);
+    if (work->recipe->finish != NULL)
+        work->recipe->finish(work, whole, unit->columns);
     eddy_reduce_plan_store(&work->plan, unit, 0, work->plan.dtype, &whole->first);
 }
 
@@ -345,7 +346,7 @@ static void reduce_task(const reduction *work, int64_t task) {
         return;
     }
     tree t;
-    tree_init(&t, &work->recipe, unit.columns);
+    tree_init(&t, work->recipe, unit.columns);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&plan->reduced, &cursor, begin);
     for (int64_t count; begin < end; begin += count) {
@@ -380,7 +381,7 @@ static void join_splits(const reduction *work) {
     for (int64_t u = 0; u < plan->units; u++) {
         eddy_reduce_unit unit = eddy_reduce_plan_unit(plan, u);
         tree t;
-        tree_init(&t, &work->recipe, unit.columns);
+        tree_init(&t, work->recipe, unit.columns);
         partial result;
         for (int64_t s = 0; s < plan->splits; s++) {
             copy(&t, &result, &work->partials[u * plan->splits + s]);
@@ -395,7 +396,7 @@ static void join_splits(const reduction *work) {
 static void store_empty(const reduction *work) {
     double identity[EDDY_REDUCE_COLUMNS];
     for (int c = 0; c < EDDY_REDUCE_COLUMNS; c++)
-        identity[c] = work->recipe.identity;
+        identity[c] = work->recipe->identity;
     for (int64_t u = 0; u < work->plan.units; u++) {
         eddy_reduce_unit unit = eddy_reduce_plan_unit(&work->plan, u);
         partial nothing;
@@ -427,17 +428,13 @@ static recipe truth(const eddy_reduce_op *table, double identity) {
     return (recipe){.dtype = EDDY_BOOL, .element = EDDY_BOOL, .op = &table[EDDY_REDUCE_TRUTH], .identity = identity};
 }
 
-static void reduce_run(const eddy_kernel_call *call, recipe how) {
-    /* Set one by one: a plan is too large to be cleared for nothing. */
+static void reduce_run(const eddy_kernel_call *call) {
+    /* Set one by one: walks are too large to be cleared for nothing. */
     reduction work;
-    work.recipe = how;
+    work.recipe = call->plan;
     work.attributes = call->attributes;
     work.partials = call->workspace;
-    eddy_attributes_reduce attributes;
-    memcpy(&attributes, call->attributes, sizeof(attributes));
-    eddy_reduce_plan_init(&work.plan, call, attributes, how.dtype);
-    bool may_have_blocks = how.pair == NULL && has_plain_rows(&work);
-    eddy_reduce_plan_by_rows(&work.plan, may_have_blocks ? ROW_BLOCKS * EDDY_REDUCE_BLOCK : EDDY_REDUCE_BLOCK);
+    eddy_reduce_plan_read(&work.plan, work.recipe + 1, call);
     if (work.plan.reduced_count == 0) {
         store_empty(&work);
         return;
@@ -447,17 +444,96 @@ static void reduce_run(const eddy_kernel_call *call, recipe how) {
         join_splits(&work);
 }
 
-/* The cuts follow from the shape, whatever is computed. */
-static size_t reduce_workspace(const eddy_kernel_call *call) {
-    eddy_attributes_reduce attributes;
-    memcpy(&attributes, call->attributes, sizeof(attributes));
-    eddy_reduce_plan plan;
-    eddy_reduce_plan_init(&plan, call, attributes, EDDY_F64);
-    return plan.splits == 1 ? 0 : (size_t)(plan.units * plan.splits) * sizeof(partial);
+/* ---- small rows ---- */
+
+/* Plan of a call without walks. */
+typedef struct rows_plan {
+    recipe recipe;
+    eddy_reduce_rows rows;
+} rows_plan;
+
+static void reduce_rows_run(const eddy_kernel_call *call) {
+    const rows_plan *plan = call->plan;
+    int64_t rows = plan->rows.rows, count = plan->rows.count;
+    reduction work;
+    work.recipe = &plan->recipe;
+    work.attributes = call->attributes;
+    /* What those read who reduce rows, and finish and store results. */
+    work.plan.in = &call->views[0];
+    work.plan.outs = &call->views[1];
+    work.plan.dtype = (uint8_t)plan->recipe.dtype;
+    work.plan.reduced_count = work.plan.column_in = count;
+    work.plan.column_outs[0] = 1;
+    eddy_walk_init(&work.plan.reduced, 1, &count);
+    work.plan.reduced.strides[0][0] = 1;
+    partial result;
+    eddy_reduce_unit unit;
+    for (int64_t row = 0; row < rows; row += unit.columns) {
+        unit.in = row * count;
+        unit.outs[0] = row;
+        unit.columns = eddy_min_i64(EDDY_REDUCE_COLUMNS, rows - row);
+        reduce_rows(&work, &unit, &result);
+        store(&work, &unit, &result);
+    }
 }
 
-static void sum_run(const eddy_kernel_call *call) {
-    reduce_run(call, plain(call, eddy_cpu_reduce_blocks()->sum, 0));
+/* Elements of a row at most, so that reduce_rows takes it. */
+static int64_t row_most(const recipe *how, bool is_plain) {
+    return is_plain && how->pair == NULL ? ROW_BLOCKS * EDDY_REDUCE_BLOCK : EDDY_REDUCE_BLOCK;
+}
+
+/* False where the call is not of this kind. */
+static bool plan_rows(const eddy_kernel_call *call, eddy_kernel_plan *to, eddy_attributes_reduce attributes,
+                      const recipe *how) {
+    rows_plan *plan = to->memory;
+    if (how->map != NULL || call->views[0].dtype != how->element ||
+        !eddy_reduce_rows_find(&plan->rows, call, attributes) || plan->rows.count > row_most(how, true))
+        return false;
+    plan->recipe = *how;
+    to->bytes = sizeof(*plan);
+    to->run = reduce_rows_run;
+    return true;
+}
+
+/* ---- plans ---- */
+
+/* What a kernel estimates (eddy_reduce_plan_cost). */
+typedef struct price {
+    int64_t element_ps, output_ps;
+} price;
+
+static eddy_status reduce_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to, const recipe *how, price takes) {
+    eddy_attributes_reduce attributes;
+    memcpy(&attributes, call->attributes, sizeof(attributes));
+    if (plan_rows(call, to, attributes, how)) {
+        const eddy_reduce_rows *rows = &((const rows_plan *)to->memory)->rows;
+        to->cost_ps = call->kernel->cost_base_ps + rows->rows * (rows->count * takes.element_ps + takes.output_ps);
+        return EDDY_OK;
+    }
+    eddy_reduce_plan plan;
+    eddy_reduce_plan_init(&plan, call, attributes, how->dtype);
+    eddy_reduce_plan_by_rows(&plan, row_most(how, has_plain_rows(&plan, how)));
+    recipe *kept = to->memory;
+    *kept = *how;
+    to->bytes = sizeof(*kept) + eddy_reduce_plan_write(&plan, kept + 1);
+    to->workspace_bytes = plan.splits == 1 ? 0 : (size_t)(plan.units * plan.splits) * sizeof(partial);
+    to->cost_ps = eddy_reduce_plan_cost(&plan, call, attributes.axes, takes.element_ps, takes.output_ps);
+    return EDDY_OK;
+}
+
+/* One that takes what its kernel says for an element. */
+static price usual(const eddy_kernel_call *call) {
+    return (price){call->kernel->cost_element_ps, 12000};
+}
+
+/* Truths of a byte each; others are made into such first. */
+static price of_truths(const eddy_kernel_call *call) {
+    return (price){call->views[0].dtype == EDDY_BOOL ? 28 : 100, 12000};
+}
+
+static eddy_status sum_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    recipe how = plain(call, eddy_cpu_reduce_blocks()->sum, 0);
+    return reduce_prepare(call, plan, &how, usual(call));
 }
 
 static void divide_by_count(const reduction *work, partial *whole, int64_t columns) {
@@ -469,36 +545,41 @@ static void divide_by_count(const reduction *work, partial *whole, int64_t colum
             whole->first.f64[c] /= (double)work->plan.reduced_count;
 }
 
-static void mean_run(const eddy_kernel_call *call) {
+static eddy_status mean_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     recipe how = plain(call, eddy_cpu_reduce_blocks()->sum, 0);
     how.finish = divide_by_count;
-    reduce_run(call, how);
+    return reduce_prepare(call, plan, &how, usual(call));
 }
 
 /* f32 and shorter in f64: every multiplication's error is in the product, whatever the tree, and a part may overflow where the
  * whole does not. */
-static void prod_run(const eddy_kernel_call *call) {
+static eddy_status prod_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
     bool is_float = eddy_dtype_is_float(call->views[0].dtype);
-    reduce_run(call, is_float ? wide(call, blocks->wide_prod, 1) : plain(call, blocks->prod, 1));
+    recipe how = is_float ? wide(call, blocks->wide_prod, 1) : plain(call, blocks->prod, 1);
+    return reduce_prepare(call, plan, &how, usual(call));
 }
 
-static void max_run(const eddy_kernel_call *call) {
+static eddy_status max_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_reduce_op *table = eddy_cpu_reduce_blocks()->max;
-    reduce_run(call, call->views[0].dtype == EDDY_BOOL ? truth(table, 0) : plain(call, table, 0));
+    recipe how = call->views[0].dtype == EDDY_BOOL ? truth(table, 0) : plain(call, table, 0);
+    return reduce_prepare(call, plan, &how, usual(call));
 }
 
-static void min_run(const eddy_kernel_call *call) {
+static eddy_status min_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_reduce_op *table = eddy_cpu_reduce_blocks()->min;
-    reduce_run(call, call->views[0].dtype == EDDY_BOOL ? truth(table, 0) : plain(call, table, 0));
+    recipe how = call->views[0].dtype == EDDY_BOOL ? truth(table, 0) : plain(call, table, 0);
+    return reduce_prepare(call, plan, &how, usual(call));
 }
 
-static void any_run(const eddy_kernel_call *call) {
-    reduce_run(call, truth(eddy_cpu_reduce_blocks()->max, 0));
+static eddy_status any_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    recipe how = truth(eddy_cpu_reduce_blocks()->max, 0);
+    return reduce_prepare(call, plan, &how, of_truths(call));
 }
 
-static void all_run(const eddy_kernel_call *call) {
-    reduce_run(call, truth(eddy_cpu_reduce_blocks()->min, 1));
+static eddy_status all_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    recipe how = truth(eddy_cpu_reduce_blocks()->min, 1);
+    return reduce_prepare(call, plan, &how, of_truths(call));
 }
 
 /* f32 and shorter are summed up in f64 as well, where the mean of a block of equal elements is exact and their variance 0.
@@ -527,16 +608,16 @@ static void divide_squares_and_root(const reduction *work, partial *whole, int64
         whole->first.f64[c] = sqrt(whole->first.f64[c]);
 }
 
-static void var_run(const eddy_kernel_call *call) {
+static eddy_status var_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     recipe how = variance(call);
     how.finish = divide_squares;
-    reduce_run(call, how);
+    return reduce_prepare(call, plan, &how, usual(call));
 }
 
-static void std_run(const eddy_kernel_call *call) {
+static eddy_status std_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     recipe how = variance(call);
     how.finish = divide_squares_and_root;
-    reduce_run(call, how);
+    return reduce_prepare(call, plan, &how, usual(call));
 }
 
 static void take_root(const reduction *work, partial *whole, int64_t columns) {
@@ -547,7 +628,8 @@ static void take_root(const reduction *work, partial *whole, int64_t columns) {
     }
 }
 
-static void norm_run(const eddy_kernel_call *call) {
+/* Most of it is the powers, where p is none of the plain ones. */
+static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_norm *attributes = call->attributes;
     const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
     double p = attributes->p;
@@ -569,7 +651,7 @@ static void norm_run(const eddy_kernel_call *call) {
                        .parameter = p,
                        .finish = take_root};
     }
-    reduce_run(call, how);
+    return reduce_prepare(call, plan, &how, (price){how.map == NULL ? 100 : 20000, 12000});
 }
 
 /* log of the sum of e^x, where max stands for x that are not subtracted from an infinite one: see reduce_block.c. */
@@ -586,63 +668,31 @@ static void add_log(const reduction *work, partial *whole, int64_t columns) {
     }
 }
 
-static void logsumexp_run(const eddy_kernel_call *call) {
+static eddy_status logsumexp_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
     recipe how = plain(call, blocks->max, -INFINITY);
     eddy_reduce_type type = how.dtype == EDDY_F32 ? EDDY_REDUCE_F32 : EDDY_REDUCE_F64;
     how.pair = &blocks->log_sum_exp[type];
     how.pair_sum = &blocks->sum[type];
     how.finish = add_log;
-    reduce_run(call, how);
+    return reduce_prepare(call, plan, &how, (price){call->kernel->cost_element_ps, 45000});
 }
 
-/* ---- costs ---- */
-
-/* Most of it is the powers, where p is none of the plain ones. */
-static int64_t norm_cost(const eddy_kernel_call *call) {
-    const eddy_attributes_norm *attributes = call->attributes;
-    double p = attributes->p;
-    bool is_plain = p == 0 || p == 1 || p == 2 || isinf(p);
-    return eddy_reduce_cost(call, attributes->axes, is_plain ? 100 : 20000, 12000);
-}
-
-/* Truths of a byte each; others are made into such first. */
-static int64_t truth_cost(const eddy_kernel_call *call) {
-    const eddy_attributes_reduce *attributes = call->attributes;
-    return eddy_reduce_cost(call, attributes->axes, call->views[0].dtype == EDDY_BOOL ? 28 : 100, 12000);
-}
-
-static int64_t reduce_cost(const eddy_kernel_call *call) {
-    const eddy_attributes_reduce *attributes = call->attributes;
-    return eddy_reduce_cost(call, attributes->axes, call->kernel->cost_element_ps, 12000);
-}
-
-static int64_t var_cost(const eddy_kernel_call *call) {
-    const eddy_attributes_var *attributes = call->attributes;
-    return eddy_reduce_cost(call, attributes->axes, call->kernel->cost_element_ps, 12000);
-}
-
-static int64_t logsumexp_cost(const eddy_kernel_call *call) {
-    const eddy_attributes_reduce *attributes = call->attributes;
-    return eddy_reduce_cost(call, attributes->axes, call->kernel->cost_element_ps, 45000);
-}
-
-#define REDUCTION(name_, cost_, element)                                                                               \
+#define REDUCTION(name_, element)                                                                                      \
     const eddy_kernel eddy_cpu_##name_ = {.name = #name_,                                                              \
-                                          .run = name_##_run,                                                          \
-                                          .workspace = reduce_workspace,                                               \
+                                          .prepare = name_##_prepare,                                                  \
+                                          .run = reduce_run,                                                           \
                                           .cost_base_ps = 130000,                                                      \
-                                          .cost_element_ps = element,                                                  \
-                                          .cost = cost_};
+                                          .cost_element_ps = element};
 
-REDUCTION(sum, reduce_cost, 65)
-REDUCTION(mean, reduce_cost, 65)
-REDUCTION(prod, reduce_cost, 75)
-REDUCTION(max, reduce_cost, 75)
-REDUCTION(min, reduce_cost, 75)
-REDUCTION(any, truth_cost, 28)
-REDUCTION(all, truth_cost, 28)
-REDUCTION(var, var_cost, 250)
-REDUCTION(std, var_cost, 250)
-REDUCTION(logsumexp, logsumexp_cost, 420)
-REDUCTION(norm, norm_cost, 100)
+REDUCTION(sum, 65)
+REDUCTION(mean, 65)
+REDUCTION(prod, 75)
+REDUCTION(max, 75)
+REDUCTION(min, 75)
+REDUCTION(any, 28)
+REDUCTION(all, 28)
+REDUCTION(var, 250)
+REDUCTION(std, 250)
+REDUCTION(logsumexp, 420)
+REDUCTION(norm, 100)

@@ -2,6 +2,7 @@
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/reduce/reduce_plan.h>
+#include <string.h>
 
 /* Elements of the input worth a slice of their own. */
 #define SLICE_ELEMENTS 65536
@@ -42,8 +43,8 @@ static void choose_columns(eddy_reduce_plan *plan) {
     take_columns(plan);
 }
 
-static void choose_splits(eddy_reduce_plan *plan, int64_t outputs) {
-    int64_t elements = outputs * plan->reduced_count;
+static void choose_splits(eddy_reduce_plan *plan) {
+    int64_t outputs = plan->outputs, elements = outputs * plan->reduced_count;
     plan->panels = (plan->columns + plan->panel - 1) / plan->panel;
     plan->units = outputs == 0 ? 0 : outputs / plan->columns * plan->panels;
     int64_t blocks = (plan->reduced_count + EDDY_REDUCE_BLOCK - 1) / EDDY_REDUCE_BLOCK, split_blocks = 1;
@@ -72,16 +73,53 @@ static eddy_reduce_type type_of(eddy_dtype compute) {
     }
 }
 
+static bool is_row_major(const eddy_op_view *view) {
+    int64_t stride = 1;
+    for (int32_t d = view->rank - 1; d >= 0; d--) {
+        if (view->shape[d] != 1 && view->strides[d] != stride)
+            return false;
+        stride *= view->shape[d];
+    }
+    return true;
+}
+
+bool eddy_reduce_rows_find(eddy_reduce_rows *found, const eddy_kernel_call *call, eddy_attributes_reduce attributes) {
+    const eddy_op_view *in = &call->views[0];
+    *found = (eddy_reduce_rows){1, 1};
+    for (int32_t d = in->rank - 1; d >= 0; d--) {
+        int64_t dim = in->shape[d];
+        if (dim == 1)
+            continue;
+        bool is_reduced = attributes.axes >> d & 1;
+        if (in->strides[d] != found->rows * found->count || (is_reduced && found->rows > 1))
+            return false;
+        if (is_reduced)
+            found->count *= dim;
+        else
+            found->rows *= dim;
+    }
+    int64_t elements = found->rows * found->count;
+    if (elements == 0 || elements > SLICE_ELEMENTS)
+        return false;
+    for (int32_t o = 1; o < call->view_count; o++)
+        if (!is_row_major(&call->views[o]))
+            return false;
+    return true;
+}
+
+static void take_views(eddy_reduce_plan *plan, const eddy_kernel_call *call) {
+    plan->in = &call->views[0];
+    plan->outs = &call->views[1];
+}
+
 void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call, eddy_attributes_reduce attributes,
                            eddy_dtype dtype) {
     const eddy_op_view *in = &call->views[0];
-    plan->in = *in;
+    take_views(plan, call);
     plan->out_count = call->view_count - 1;
     EDDY_ASSERT(plan->out_count <= EDDY_REDUCE_OUTPUTS);
-    for (int32_t o = 0; o < plan->out_count; o++)
-        plan->outs[o] = call->views[o + 1];
-    plan->dtype = dtype;
-    plan->type = type_of(dtype);
+    plan->dtype = (uint8_t)dtype;
+    plan->type = (uint8_t)type_of(dtype);
     eddy_walk_init(&plan->kept, 0, NULL);
     eddy_walk_init(&plan->reduced, 0, NULL);
     plan->kept.operand_count = 1 + plan->out_count;
@@ -99,22 +137,37 @@ void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call,
         kept++;
     }
     plan->reduced_count = eddy_walk_count(&plan->reduced);
-    int64_t outputs = eddy_walk_count(&plan->kept);
+    plan->outputs = eddy_walk_count(&plan->kept);
     eddy_walk_sort(&plan->kept);
     eddy_walk_collapse(&plan->kept);
     eddy_walk_collapse(&plan->reduced);
     choose_columns(plan);
-    choose_splits(plan, outputs);
+    choose_splits(plan);
 }
 
 void eddy_reduce_plan_by_rows(eddy_reduce_plan *plan, int64_t most) {
-    if (plan->columns != 1 || plan->kept.rank == 0 || plan->units == 0 || plan->reduced_count > most)
+    if (plan->columns != 1 || plan->units == 0 || plan->reduced_count > most)
         return;
-    take_columns(plan);
+    if (plan->kept.rank > 0)
+        take_columns(plan);
     plan->is_by_rows = true;
     int64_t rows = SLICE_ELEMENTS / eddy_max_i64(1, plan->reduced_count);
     plan->panel = eddy_max_i64(1, eddy_min_i64(EDDY_REDUCE_COLUMNS, rows));
-    choose_splits(plan, plan->columns * eddy_walk_count(&plan->kept));
+    choose_splits(plan);
+}
+
+size_t eddy_reduce_plan_write(const eddy_reduce_plan *plan, void *memory) {
+    char *words = (char *)memory + offsetof(eddy_reduce_plan, kept);
+    memcpy(memory, plan, offsetof(eddy_reduce_plan, kept));
+    int64_t *end = eddy_walk_write(&plan->reduced, eddy_walk_write(&plan->kept, (int64_t *)(void *)words));
+    return (size_t)((char *)end - (char *)memory);
+}
+
+void eddy_reduce_plan_read(eddy_reduce_plan *plan, const void *memory, const eddy_kernel_call *call) {
+    const char *words = (const char *)memory + offsetof(eddy_reduce_plan, kept);
+    memcpy(plan, memory, offsetof(eddy_reduce_plan, kept));
+    eddy_walk_read(&plan->reduced, eddy_walk_read(&plan->kept, (const int64_t *)(const void *)words));
+    take_views(plan, call);
 }
 
 void eddy_reduce_plan_run(const eddy_reduce_plan *plan, const eddy_kernel_call *call,
@@ -147,10 +200,14 @@ void eddy_reduce_plan_store(const eddy_reduce_plan *plan, const eddy_reduce_unit
 /* Of estimates: what a reduction across rows takes once. */
 #define ACROSS_PS 150000
 
-int64_t eddy_reduce_cost(const eddy_kernel_call *call, uint32_t axes, int64_t element_ps, int64_t output_ps) {
-    const eddy_op_view *in = &call->views[0];
-    bool is_along = in->rank == 0 || (axes >> (in->rank - 1) & 1) != 0;
-    int64_t cost = call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(in), element_ps);
-    cost += is_along ? eddy_cost_ps(eddy_view_count(&call->views[1]), output_ps) : ACROSS_PS;
-    return cost + eddy_cost_far_views_ps(call) * (is_along ? 1 : 3);
+int64_t eddy_reduce_plan_cost(const eddy_reduce_plan *plan, const eddy_kernel_call *call, uint32_t axes,
+                              int64_t element_ps, int64_t output_ps) {
+    int64_t in_count = plan->outputs * plan->reduced_count;
+    bool is_along = plan->in->rank == 0 || (axes >> (plan->in->rank - 1) & 1) != 0;
+    int64_t bytes = eddy_cost_bytes(in_count, plan->in->dtype);
+    for (int32_t o = 0; o < plan->out_count; o++)
+        bytes += eddy_cost_bytes(plan->outputs, plan->outs[o].dtype);
+    int64_t cost = call->kernel->cost_base_ps + eddy_cost_ps(in_count, element_ps);
+    cost += is_along ? eddy_cost_ps(plan->outputs, output_ps) : ACROSS_PS;
+    return cost + eddy_cost_far_ps(bytes) * (is_along ? 1 : 3);
 }

@@ -14,13 +14,10 @@
 #define EDDY_REDUCE_OUTPUTS 2
 
 typedef struct eddy_reduce_plan {
-    eddy_op_view in, outs[EDDY_REDUCE_OUTPUTS];
-    int32_t out_count;
-    eddy_walk kept;    /* in, outputs; without the column dim */
-    eddy_walk reduced; /* in; order of elements kept */
+    /* Kept from `prepare` to `run` as they are. */
     int64_t reduced_count;
+    int64_t outputs;
     int64_t columns;   /* size of the column dim; 1 where outputs are reduced one by one */
-    bool is_by_rows;   /* the column dim lies outside of the reduced ones: eddy_reduce_plan_by_rows */
     int64_t column_in; /* its strides */
     int64_t column_outs[EDDY_REDUCE_OUTPUTS];
     int64_t panel;  /* outputs of a unit, but for the last one */
@@ -29,22 +26,47 @@ typedef struct eddy_reduce_plan {
     int64_t splits;
     int64_t split_count; /* reduced elements in a split (the last may have fewer) */
     int64_t task_grain;
-    eddy_dtype dtype; /* compute type */
-    eddy_reduce_type type;
+    int32_t out_count;
+    uint8_t dtype;   /* eddy_dtype: it computes in */
+    uint8_t type;    /* eddy_reduce_type */
+    bool is_by_rows; /* the column dim lies outside of the reduced ones: eddy_reduce_plan_by_rows */
+    /* Kept as words. */
+    eddy_walk kept;    /* in, outputs; without the column dim */
+    eddy_walk reduced; /* in; order of elements kept */
+    /* The call's. */
+    const eddy_op_view *in, *outs;
 } eddy_reduce_plan;
+
+/* Bytes of a plan in a kernel's. */
+#define EDDY_REDUCE_PLAN_BYTES                                                                                         \
+    (offsetof(eddy_reduce_plan, kept) +                                                                                \
+     sizeof(int64_t) * (EDDY_WALK_WORDS_MOST(1 + EDDY_REDUCE_OUTPUTS) + EDDY_WALK_WORDS_MOST(1)))
+
+/* A small call whose elements lie in memory output by output, row-major, and whose outputs do so too: rows to reduce, each of at
+ * least one element, in one slice. No plan is needed for it. */
+typedef struct eddy_reduce_rows {
+    int64_t rows, count; /* outputs, and elements of each */
+} eddy_reduce_rows;
+bool eddy_reduce_rows_find(eddy_reduce_rows *found, const eddy_kernel_call *call, eddy_attributes_reduce attributes);
 
 /* Needs shapes, strides and dtypes only. views: in, then one or two outputs, which share a shape. `dtype` is the compute
  * type: F32, F64, I64 or BOOL. */
 void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call, eddy_attributes_reduce attributes,
                            eddy_dtype dtype);
 
-/* Where each output is reduced by itself and from `most` elements at most, makes units of several of them, which share what a
- * task takes; there is one split then. Only for who looks at is_by_rows. */
+/* Writes the plan to `memory`, where kernel->memory ends with it; says how many bytes it takes. */
+size_t eddy_reduce_plan_write(const eddy_reduce_plan *plan, void *memory);
+/* Reads it for a call with data. */
+void eddy_reduce_plan_read(eddy_reduce_plan *plan, const void *memory, const eddy_kernel_call *call);
+
+/* Where each output is reduced by itself and from `most` elements at most, makes units of several of them, or of the only one, which
+ * share what a task takes; there is one split then. Only for who looks at is_by_rows. */
 void eddy_reduce_plan_by_rows(eddy_reduce_plan *plan, int64_t most);
 
 /* Estimate of a reduction: so much an element, and an output where each is reduced by itself. Across rows memory is read in panels,
  * a part of each row. */
-int64_t eddy_reduce_cost(const eddy_kernel_call *call, uint32_t axes, int64_t element_ps, int64_t output_ps);
+int64_t eddy_reduce_plan_cost(const eddy_reduce_plan *plan, const eddy_kernel_call *call, uint32_t axes,
+                              int64_t element_ps, int64_t output_ps);
 
 /* Runs body over all tasks, on the team where it pays. */
 void eddy_reduce_plan_run(const eddy_reduce_plan *plan, const eddy_kernel_call *call,

@@ -2,6 +2,7 @@
  * are associated, which is the same whatever the layout and the slices. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/reduce/scan_block.h>
@@ -25,19 +26,25 @@ typedef union value {
 } value;
 
 typedef struct scan {
-    const eddy_op_view *in, *out;
-    eddy_walk lines; /* in, out; without the axis, and without the column dim */
+    /* Kept in the plan as they are. */
     int64_t line_count;
     int64_t count; /* elements of a line */
     int64_t in_stride, out_stride;
     int64_t columns; /* size of the column dim; 0: lines one by one */
     int64_t column_in, column_out, panels;
-    eddy_dtype dtype; /* F64 or I64 */
     const eddy_scan_op *op;
+    value nothing;    /* what changes no element: -0 (not 0, which would change -0), 0 or 1 */
+    eddy_dtype dtype; /* F64 or I64 */
     bool is_sum;
-    value nothing; /* what changes no element: -0 (not 0, which would change -0), 0 or 1 */
+    /* Kept as words. */
+    eddy_walk lines; /* in, out; without the axis, and without the column dim */
+    /* The call's. */
+    const eddy_op_view *in, *out;
     value *totals; /* [line][block]: of a block, then of all before it; where lines are cut */
 } scan;
+
+_Static_assert(offsetof(scan, lines) + sizeof(int64_t) * EDDY_WALK_WORDS_MOST(2) <= EDDY_KERNEL_PLAN_BYTES,
+               "a plan is what is kept, and the lines");
 
 static int64_t magnitude(int64_t stride) {
     return stride < 0 ? -stride : stride;
@@ -67,10 +74,14 @@ static int64_t along(const eddy_op_view *view, const int64_t *of_dims, int32_t a
     return view->rank == 0 ? 1 : of_dims[axis];
 }
 
-static void scan_init(scan *work, const eddy_kernel_call *call) {
-    int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
+static void take_views(scan *work, const eddy_kernel_call *call) {
     work->in = &call->views[0];
     work->out = &call->views[1];
+}
+
+static void scan_init(scan *work, const eddy_kernel_call *call) {
+    int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
+    take_views(work, call);
     work->count = along(work->in, work->in->shape, axis);
     work->in_stride = along(work->in, work->in->strides, axis);
     work->out_stride = along(work->out, work->out->strides, axis);
@@ -247,7 +258,7 @@ static void scan_cut_lines(const eddy_kernel_call *call, scan *work) {
     call->team->parallel_for(call->team, tasks, SLICE_ELEMENTS / GROUP, finish_slice, work);
 }
 
-/* ---- the kernels ---- */
+/* ---- slices ---- */
 
 static void scan_run_slices(const eddy_kernel_call *call, int64_t tasks, int64_t task_elements,
                             void (*slice)(void *, int64_t, int64_t), void *work) {
@@ -258,28 +269,21 @@ static void scan_run_slices(const eddy_kernel_call *call, int64_t tasks, int64_t
         call->team->parallel_for(call->team, tasks, grain, slice, work);
 }
 
-static void scan_run(const eddy_kernel_call *call, bool is_sum) {
-    if (eddy_view_count(&call->views[0]) == 0)
-        return;
-    /* Set one by one: a walk is too large to be cleared for nothing. */
+/* ---- the kernels ---- */
+
+static void scan_run(const eddy_kernel_call *call) {
+    /* A walk is too large to be cleared for nothing. */
     scan work;
-    scan_init(&work, call);
-    work.is_sum = is_sum;
+    memcpy(&work, call->plan, offsetof(scan, lines));
+    if (work.count == 0 || work.line_count == 0)
+        return;
+    eddy_walk_read(&work.lines, (const int64_t *)(const void *)((const char *)call->plan + offsetof(scan, lines)));
+    take_views(&work, call);
     work.totals = call->workspace;
-    const eddy_scan_blocks *blocks = eddy_cpu_scan_blocks();
-    if (eddy_dtype_is_float(work.in->dtype)) {
-        work.dtype = EDDY_F64;
-        work.op = is_sum ? &blocks->sum_f64 : &blocks->prod_f64;
-        work.nothing.f64 = is_sum ? -0.0 : 1;
-    } else {
-        work.dtype = EDDY_I64;
-        work.op = is_sum ? &blocks->sum_i64 : &blocks->prod_i64;
-        work.nothing.i64 = !is_sum;
-    }
     if (work.columns > 0)
         scan_run_slices(call, work.line_count * work.panels, work.count * eddy_min_i64(EDDY_SCAN_COLUMNS, work.columns),
                         panel_slice, &work);
-    else if (!is_sum || work.count <= EDDY_SCAN_BLOCK)
+    else if (!work.is_sum || work.count <= EDDY_SCAN_BLOCK)
         scan_run_slices(call, (work.line_count + EDDY_SCAN_LINES - 1) / EDDY_SCAN_LINES, work.count * EDDY_SCAN_LINES,
                         bundle_slice, &work);
     else if (is_cut(&work) && call->team->thread_count > 2)
@@ -288,18 +292,39 @@ static void scan_run(const eddy_kernel_call *call, bool is_sum) {
         scan_run_slices(call, work.line_count, work.count, line_slice, &work);
 }
 
-static void cumsum_run(const eddy_kernel_call *call) {
-    scan_run(call, true);
+static void choose_op(scan *work, bool is_sum) {
+    const eddy_scan_blocks *blocks = eddy_cpu_scan_blocks();
+    work->is_sum = is_sum;
+    if (eddy_dtype_is_float(work->in->dtype)) {
+        work->dtype = EDDY_F64;
+        work->op = is_sum ? &blocks->sum_f64 : &blocks->prod_f64;
+        work->nothing.f64 = is_sum ? -0.0 : 1;
+    } else {
+        work->dtype = EDDY_I64;
+        work->op = is_sum ? &blocks->sum_i64 : &blocks->prod_i64;
+        work->nothing.i64 = !is_sum;
+    }
 }
 
-static void cumprod_run(const eddy_kernel_call *call) {
-    scan_run(call, false);
-}
-
-static size_t cumsum_workspace(const eddy_kernel_call *call) {
+static eddy_status scan_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, bool is_sum) {
     scan work;
     scan_init(&work, call);
-    return is_cut(&work) ? sizeof(value) * (size_t)(work.line_count * blocks_of(work.count)) : 0;
+    choose_op(&work, is_sum);
+    if (is_sum && is_cut(&work))
+        plan->workspace_bytes = sizeof(value) * (size_t)(work.line_count * blocks_of(work.count));
+    plan->cost_ps = eddy_cost_views_ps(call);
+    memcpy(plan->memory, &work, offsetof(scan, lines));
+    char *words = (char *)plan->memory + offsetof(scan, lines);
+    plan->bytes = (size_t)((char *)eddy_walk_write(&work.lines, (int64_t *)(void *)words) - (char *)plan->memory);
+    return EDDY_OK;
+}
+
+static eddy_status cumsum_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return scan_prepare(call, plan, true);
+}
+
+static eddy_status cumprod_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return scan_prepare(call, plan, false);
 }
 
 /* ---- the gradient of cumprod ----
@@ -308,26 +333,35 @@ static size_t cumsum_workspace(const eddy_kernel_call *call) {
  * no division, so zeros need no care. p is found once to the beginning of each block, and again within it on the way back. */
 
 typedef struct backward {
-    const eddy_op_view *grad, *in, *out;
-    eddy_walk lines; /* in, grad, out */
+    /* Kept in the plan as they are. */
     int64_t line_count, count;
     int64_t grad_stride, in_stride, out_stride;
+    /* Kept as words. */
+    eddy_walk lines; /* in, grad, out */
+    /* The call's. */
+    const eddy_op_view *grad, *in, *out;
     double *products; /* [line][block]: before the block */
 } backward;
+
+_Static_assert(offsetof(backward, lines) + sizeof(int64_t) * EDDY_WALK_WORDS_MOST(3) <= EDDY_KERNEL_PLAN_BYTES,
+               "a plan is what is kept, and the lines");
+
+static void backward_take_views(backward *work, const eddy_kernel_call *call) {
+    work->grad = &call->views[0];
+    work->in = &call->views[1];
+    work->out = &call->views[2];
+}
 
 static void backward_init(backward *work, const eddy_kernel_call *call) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
     const eddy_op_view views[] = {call->views[1], call->views[0], call->views[2]};
-    work->grad = &call->views[0];
-    work->in = &call->views[1];
-    work->out = &call->views[2];
+    backward_take_views(work, call);
     work->count = along(work->in, work->in->shape, axis);
     work->in_stride = along(work->in, work->in->strides, axis);
     work->grad_stride = along(work->grad, work->grad->strides, axis);
     work->out_stride = along(work->out, work->out->strides, axis);
     lines_init(&work->lines, views, 3, axis);
     work->line_count = eddy_walk_count(&work->lines);
-    work->products = call->workspace;
 }
 
 static void load_view(const eddy_op_view *view, double *buffer, int64_t offset, int64_t stride, int64_t count) {
@@ -378,24 +412,32 @@ static void scan_backward_slice(void *context, int64_t begin, int64_t end) {
 
 static void cumprod_backward_run(const eddy_kernel_call *call) {
     backward work;
-    if (eddy_view_count(&call->views[2]) == 0)
+    memcpy(&work, call->plan, offsetof(backward, lines));
+    if (work.count == 0 || work.line_count == 0)
         return;
-    backward_init(&work, call);
+    eddy_walk_read(&work.lines, (const int64_t *)(const void *)((const char *)call->plan + offsetof(backward, lines)));
+    backward_take_views(&work, call);
+    work.products = call->workspace;
     scan_run_slices(call, work.line_count, work.count, scan_backward_slice, &work);
 }
 
-static size_t cumprod_backward_workspace(const eddy_kernel_call *call) {
+static eddy_status cumprod_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     backward work;
     backward_init(&work, call);
-    return sizeof(double) * (size_t)(work.line_count * blocks_of(work.count));
+    plan->workspace_bytes = sizeof(double) * (size_t)(work.line_count * blocks_of(work.count));
+    plan->cost_ps = eddy_cost_views_ps(call);
+    memcpy(plan->memory, &work, offsetof(backward, lines));
+    char *words = (char *)plan->memory + offsetof(backward, lines);
+    plan->bytes = (size_t)((char *)eddy_walk_write(&work.lines, (int64_t *)(void *)words) - (char *)plan->memory);
+    return EDDY_OK;
 }
 
 const eddy_kernel eddy_cpu_cumsum = {
-    .name = "cumsum", .run = cumsum_run, .workspace = cumsum_workspace, .cost_base_ps = 150000, .cost_element_ps = 850};
+    .name = "cumsum", .prepare = cumsum_prepare, .run = scan_run, .cost_base_ps = 150000, .cost_element_ps = 850};
 const eddy_kernel eddy_cpu_cumprod = {
-    .name = "cumprod", .run = cumprod_run, .cost_base_ps = 150000, .cost_element_ps = 900};
+    .name = "cumprod", .prepare = cumprod_prepare, .run = scan_run, .cost_base_ps = 150000, .cost_element_ps = 900};
 const eddy_kernel eddy_cpu_cumprod_backward = {.name = "cumprod_backward",
+                                               .prepare = cumprod_backward_prepare,
                                                .run = cumprod_backward_run,
-                                               .workspace = cumprod_backward_workspace,
                                                .cost_base_ps = 150000,
                                                .cost_element_ps = 6000};
