@@ -7,23 +7,26 @@
 #include <base/memory.h>
 #include <base/status.h>
 #include <functional/registry.h>
-#include <functional/state.h>
 #include <interpreter/gradient.h>
+#include <kernels/cost.h>
+#include <kernels/prepared.h>
 #include <stdio.h>
 #include <string.h>
 
 #define OPERAND_MAX 32
 #define ATTRIBUTE_MAX 32
 #define ATTRIBUTE_BYTES_MAX 4096
-/* A worker is asked whatever the cost; the figure serves the order of the ready list. */
+/* Of a kernel that does not say: a worker is asked whatever the cost, the figure serves the order of the ready list. */
 #define COST_PS 10000000
+/* Bytes of a key, and views without data, that need no memory of their own. */
+#define KEY_BYTES 1024
 
 typedef struct registered {
     eddy_op op;
     eddy_kernel kernel;
     eddy_op_kernel functions;
     eddy_status (*infer)(eddy_op_inference *inference);
-    eddy_state_cache states;
+    eddy_prepared_kind plans; /* eddy_op_plan */
     eddy_status (*gradient)(eddy_backward_call *call);
     eddy_gradient gradients;
     const eddy_kernel *kernels[1];
@@ -64,8 +67,6 @@ static eddy_status run_infer(eddy_infer *infer) {
     return EDDY_OK;
 }
 
-/* ---- kernels ---- */
-
 static eddy_op_call public_call(const eddy_kernel_call *call) {
     return (eddy_op_call){.size = sizeof(eddy_op_call),
                           .views = call->views,
@@ -73,37 +74,100 @@ static eddy_op_call public_call(const eddy_kernel_call *call) {
                           .attributes = call->attributes};
 }
 
-static size_t user_workspace(const eddy_kernel_call *call) {
-    eddy_op_call public = public_call(call);
-    return of_kernel(call->kernel)->functions.workspace(&public);
+/* ---- plans ---- */
+
+/* Attributes, then dtype, rank, shape and strides of each view. */
+static size_t key_size(const eddy_kernel_call *call, size_t attribute_bytes) {
+    size_t bytes = attribute_bytes;
+    for (int32_t i = 0; i < call->view_count; i++)
+        bytes += 2 * sizeof(int32_t) + (call->views[i].rank > 0 ? (size_t)call->views[i].rank * 16 : 0);
+    return bytes;
 }
 
-static eddy_status run_user(const eddy_kernel_call *call) {
-    registered *r = of_kernel(call->kernel);
-    eddy_op_call public = public_call(call);
-    eddy_state_entry *entry = NULL;
-    if (r->functions.prepare) {
-        entry = eddy_state_acquire(&r->states, &r->functions, &public, r->op.attribute_bytes);
-        if (!entry)
-            return EDDY_OUT_OF_MEMORY;
-        public.state = entry->state;
+static char *append(char *key, const void *data, size_t bytes) {
+    if (bytes > 0)
+        memcpy(key, data, bytes);
+    return key + bytes;
+}
+
+static void write_key(char *key, const eddy_kernel_call *call, size_t attribute_bytes) {
+    key = append(key, call->attributes, attribute_bytes);
+    for (int32_t i = 0; i < call->view_count; i++) {
+        const eddy_op_view *view = &call->views[i];
+        int32_t head[2] = {(int32_t)view->dtype, view->rank};
+        key = append(key, head, sizeof(head));
+        size_t bytes = view->rank > 0 ? (size_t)view->rank * sizeof(int64_t) : 0;
+        key = append(key, view->shape, bytes);
+        key = append(key, view->strides, bytes);
     }
-    public.workspace = call->workspace;
-    eddy_status status = r->functions.run(&public);
-    if (entry)
-        eddy_state_release(&r->states, &r->functions, entry);
-    return status;
 }
 
-static void run_kernel(const eddy_kernel_call *call) {
-    eddy_status status = run_user(call);
+static eddy_status make_plan(const eddy_prepared_kind *kind, const void *context, void *prepared) {
+    const eddy_kernel_call *call = context;
+    const registered *r = of_kernel(call->kernel);
+    eddy_op_plan *plan = prepared;
+    EDDY_ASSERT(kind == &r->plans);
+    plan->size = sizeof(*plan);
+    eddy_op_call public = public_call(call);
+    return r->functions.prepare(&public, plan);
+}
+
+static void unmake_plan(const eddy_prepared_kind *kind, void *prepared) {
+    const registered *r = (const registered *)(const void *)((const char *)kind - offsetof(registered, plans));
+    const eddy_op_plan *plan = prepared;
+    if (plan->state && r->functions.destroy)
+        r->functions.destroy(plan->state);
+}
+
+static eddy_status registered_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to) {
+    const registered *r = of_kernel(call->kernel);
+    size_t attribute_bytes = r->op.attribute_bytes, bytes = key_size(call, attribute_bytes);
+    char on_stack[KEY_BYTES], *key = on_stack;
+    if (bytes > KEY_BYTES && !(key = eddy_memory_acquire(bytes, EDDY_MEMORY_ARGUMENT)))
+        return EDDY_OUT_OF_MEMORY;
+    write_key(key, call, attribute_bytes);
+    const void *prepared;
+    eddy_status status = eddy_prepared_acquire(&r->plans, key, bytes, call, &prepared);
+    if (key != on_stack)
+        eddy_memory_release(key, bytes, EDDY_MEMORY_ARGUMENT);
+    if (status != EDDY_OK)
+        return status;
+    const eddy_op_plan *plan = prepared;
+    *(const eddy_op_plan **)to->memory = plan;
+    to->bytes = sizeof(plan);
+    to->workspace_bytes = plan->workspace_bytes;
+    to->cost_ps = plan->cost_ns > 0 ? eddy_cost_ps(plan->cost_ns, 1000) : COST_PS;
+    return EDDY_OK;
+}
+
+static const eddy_op_plan *plan_of(const void *plan) {
+    return *(const eddy_op_plan *const *)plan;
+}
+
+static void registered_end(const void *plan) {
+    eddy_prepared_release(plan_of(plan));
+}
+
+/* ---- kernels ---- */
+
+static eddy_op_call call_to_run(const eddy_kernel_call *call) {
+    eddy_op_call public = public_call(call);
+    public.workspace = call->workspace;
+    if (call->kernel->prepare)
+    public.state = plan_of(call->plan)->state;
+    return public;
+}
+
+static void registered_run(const eddy_kernel_call *call) {
+    eddy_op_call public = call_to_run(call);
+    eddy_status status = of_kernel(call->kernel)->functions.run(&public);
     if (status != EDDY_OK)
         eddy_kernel_fail(call, status, 0, 0, 0);
 }
 
-static void count_kernel(const eddy_kernel_call *call, eddy_shape *shapes) {
+static void registered_count(const eddy_kernel_call *call, eddy_shape *shapes) {
     const registered *r = of_kernel(call->kernel);
-    eddy_op_call public = public_call(call);
+    eddy_op_call public = call_to_run(call);
     eddy_status status = r->functions.count(&public, shapes);
     if (status != EDDY_OK) {
         memset(shapes, 0, (size_t)r->op.output_count * sizeof(*shapes));
@@ -305,10 +369,13 @@ static registered *place_all(block *b, const eddy_op_description *d) {
     r->functions = *find_kernel(d);
     r->gradient = d->gradient;
     r->gradients = (eddy_gradient){.run = run_gradient, .operands = needs};
+    bool prepares = r->functions.prepare != NULL;
+    r->plans = (eddy_prepared_kind){.prepared_bytes = sizeof(eddy_op_plan), .make = make_plan, .unmake = unmake_plan};
     r->kernel = (eddy_kernel){.name = name,
-                              .run = run_kernel,
-                              .workspace = r->functions.workspace ? user_workspace : NULL,
-                              .count = d->has_late_shape ? count_kernel : NULL,
+                              .prepare = prepares ? registered_prepare : NULL,
+                              .run = registered_run,
+                              .end = prepares ? registered_end : NULL,
+                              .count = d->has_late_shape ? registered_count : NULL,
                               .cost_base_ps = COST_PS};
     r->kernels[0] = &r->kernel;
     r->op = (eddy_op){.name = name,

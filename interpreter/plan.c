@@ -619,8 +619,9 @@ static eddy_status draw(const plan *p) {
 
 static eddy_status prepare(const plan *p, size_t *bytes, int64_t *cost_ps) {
     eddy_status status = eddy_packed_prepare(p->packed, bytes, cost_ps);
-    return status == EDDY_OK ? EDDY_OK
-                             : eddy_fail(status, eddy_apply_origin(p->apply), "no memory to prepare the call");
+    if (status == EDDY_OK)
+        return EDDY_OK;
+    return eddy_infer_fail(&p->infer, status, "the kernel cannot be prepared: %s", eddy_status_text(status));
 }
 
 static eddy_status submit(plan *p) {

@@ -73,7 +73,8 @@ typedef struct eddy_kernel {
     size_t loop_index;
     /* Plans a call: once, on the thread that issues it, with views that have no data. All that follows from shapes, dtypes, strides
      * and attributes is worked out here, and nothing of it again by `run`: the slices, the workspace, the cost, which code runs. Nothing
-     * else decides, so that a call gives the same bits every time; what lacks memory fails (OUT_OF_MEMORY, without a record). It may
+     * else decides, so that a call gives the same bits every time; what lacks memory fails (OUT_OF_MEMORY, or what a
+     * registered op says, without a record). It may
      * take locks and start libraries. The plan's memory is copied, so it has no pointers into itself. NULL: no workspace, no plan,
      * the cost below. */
     eddy_status (*prepare)(const eddy_kernel_call *call, eddy_kernel_plan *plan);
@@ -92,7 +93,7 @@ typedef struct eddy_kernel {
     bool (*start)(const eddy_kernel_call *call);
 } eddy_kernel;
 
-/* Plans a call of any kernel; plan->memory is the caller's, the rest is filled in. OUT_OF_MEMORY, without a record. */
+/* Plans a call of any kernel; plan->memory is the caller's, the rest is filled in. Fails as `prepare` does. */
 EDDY_MUST_USE eddy_status eddy_kernel_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan);
 
 /* Records a failure; the one with the lowest position is kept. */

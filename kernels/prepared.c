@@ -37,8 +37,6 @@ static size_t entry_bytes(const eddy_prepared_kind *kind, size_t key_bytes) {
 }
 
 static void destroy(entry *e) {
-    if (!e)
-        return;
     if (e->status == EDDY_OK)
         e->kind->unmake(e->kind, e->memory);
     eddy_memory_release(e, entry_bytes(e->kind, e->key_bytes), EDDY_MEMORY_CACHE);
@@ -56,19 +54,27 @@ static entry *take_locked(const eddy_prepared_kind *kind, const void *key, size_
     return NULL;
 }
 
-/* Unlinks the least recently used entry that nobody uses, where there are too many; NULL otherwise. */
-static entry *evict_locked(void) {
+/* The link to the least recently used entry that nobody uses; NULL. */
+static entry **oldest_locked(void) {
     entry **oldest = NULL;
-    for (int b = 0; count > EDDY_PREPARED_MOST && b < BUCKETS; b++)
+    for (int b = 0; b < BUCKETS; b++)
         for (entry **link = &buckets[b]; *link; link = &(*link)->next)
             if (eddy_load_acquire(&(*link)->user_count) == 0 && (!oldest || (*link)->used_at < (*oldest)->used_at))
                 oldest = link;
-    entry *e = oldest ? *oldest : NULL;
-    if (e) {
+    return oldest;
+}
+
+/* Unlinks entries that nobody uses, as long as there are too many; a list. */
+static entry *evict_locked(void) {
+    entry *evicted = NULL, **oldest;
+    while (count > EDDY_PREPARED_MOST && (oldest = oldest_locked())) {
+        entry *e = *oldest;
         *oldest = e->next;
+        e->next = evicted;
+        evicted = e;
         count--;
     }
-    return e;
+    return evicted;
 }
 
 /* Some other thread of the parent may have held the lock, and what was in use there is not. */
@@ -118,8 +124,15 @@ static entry *add(entry *made) {
         evicted = evict_locked();
     }
     eddy_lock_release(&lock);
-    destroy(found ? made : evicted);
-    return found ? found : made;
+    while (evicted) {
+        entry *next = evicted->next;
+        destroy(evicted);
+        evicted = next;
+    }
+    if (!found)
+        return made;
+    destroy(made);
+    return found;
 }
 
 eddy_status eddy_prepared_acquire(const eddy_prepared_kind *kind, const void *key, size_t key_bytes,

@@ -91,26 +91,34 @@ typedef struct eddy_op_call {
     const eddy_op_view *views; /* inputs (lists spread out), then outputs */
     int32_t view_count;
     const void *attributes;
-    void *workspace;   /* 64-byte aligned, as many bytes as `workspace` said */
+    void *workspace;   /* 64-byte aligned, as many bytes as `prepare` said */
     const void *state; /* what `prepare` made; NULL without it */
 } eddy_op_call;
 
-/* The kernel of one kind of device. All functions run on worker threads, several calls at once; they may call
- * nothing of this library, must not keep pointers of the call, and leave the floating-point environment as it
- * is. */
+/* What `prepare` fills in; zeroed but for the size. */
+typedef struct eddy_op_plan {
+    size_t size;
+    size_t workspace_bytes; /* that `run` (and `count`) gets */
+    int64_t cost_ns;        /* estimated time on one core, which decides what begins first; 0: not known */
+    void *state;            /* what all calls that this plan is for share (tables, plans of a library), read only */
+} eddy_op_plan;
+
+/* The kernel of one kind of device. `run` and `count` run on worker threads, several calls at once; `prepare` and `destroy` on a
+ * thread that issues an op. They may call nothing of this library, must not keep pointers of the call, and leave the
+ * floating-point environment as it is. */
 typedef struct eddy_op_kernel {
     eddy_device_kind device;
     /* Computes the outputs (and what is mut). Anything but EDDY_OK poisons what the call writes. */
     eddy_status (*run)(const eddy_op_call *call);
-    /* Bytes of workspace; NULL: none. Views have no data. */
-    size_t (*workspace)(const eddy_op_call *call);
+    /* Plans the calls that have the same attributes (bytes of the struct), dtypes, shapes and strides, when the first of them is issued;
+     * views have no data. Plans are kept: the 256 most recently used of all ops, and those of calls under way. Anything but EDDY_OK
+     * fails the call, where it is made, with that status; UNSUPPORTED is kept as well. Two threads may plan the same at once; then one
+     * plan is destroyed. NULL: no workspace and no state. */
+    eddy_status (*prepare)(const eddy_op_call *call, eddy_op_plan *plan);
+    /* Takes a plan's state back, where there is one, after the last call that uses it; NULL: nothing to do. */
+    void (*destroy)(void *state);
     /* With has_late_shape: writes the shape of each output. Inputs have data. */
     eddy_status (*count)(const eddy_op_call *call, eddy_shape *shapes);
-    /* Makes what calls with the same attributes, dtypes, shapes and strides share (tables, plans); views have
-     * no data. Up to 64 are kept per op, the least recently used is destroyed first. NULL fails the call with
-     * OUT_OF_MEMORY. */
-    void *(*prepare)(const eddy_op_call *call);
-    void (*destroy)(void *state);
 } eddy_op_kernel;
 
 struct eddy_backward_call;

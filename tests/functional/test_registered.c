@@ -1,8 +1,10 @@
 /* Ops of the program's own. */
 #include <base/atomic.h>
+#include <base/memory.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct blend_attributes {
@@ -22,30 +24,50 @@ static eddy_status blend_infer(eddy_op_inference *inference) {
     return EDDY_OK;
 }
 
-static size_t blend_workspace(const eddy_op_call *call) {
-    return (size_t)call->views[0].shape[0] * sizeof(float);
+static const blend_attributes *attributes_of(const eddy_op_call *call) {
+    return call->attributes;
 }
 
-static void *blend_prepare(const eddy_op_call *call) {
-    static float half = 0.5f;
+/* Destroyed plans of so many rounds and more. */
+enum { MARKED = 5000 };
+static _Atomic int marked_destroyed;
+
+typedef struct blend_state {
+    float half;
+    int64_t rounds;
+} blend_state;
+
+/* The state is alive as long as it says half. */
+static eddy_status blend_prepare(const eddy_op_call *call, eddy_op_plan *plan) {
     eddy_add_relaxed(&prepared, 1);
-    return call->views[0].data ? NULL : &half;
+    if (attributes_of(call)->rounds < 0)
+        return attributes_of(call)->rounds == -1 ? EDDY_UNSUPPORTED : EDDY_OUT_OF_MEMORY;
+    cr_assert(plan->size == sizeof(*plan) && !call->views[0].data && !plan->state && plan->workspace_bytes == 0);
+    blend_state *state = malloc(sizeof(*state));
+    *state = (blend_state){0.5f, attributes_of(call)->rounds};
+    plan->state = state;
+    plan->workspace_bytes = (size_t)call->views[0].shape[0] * sizeof(float);
+    plan->cost_ns = 1000;
+    return EDDY_OK;
 }
 
 static void blend_destroy(void *state) {
-    (void)state;
+    blend_state *blend = state;
+    eddy_add_relaxed(&marked_destroyed, blend->rounds >= MARKED);
+    blend->half = 0;
+    free(state);
     eddy_add_relaxed(&destroyed, 1);
 }
 
 /* output = x * weight + 1/2, through the workspace. */
 static eddy_status blend_run(const eddy_op_call *call) {
-    const blend_attributes *attributes = call->attributes;
+    const blend_attributes *attributes = attributes_of(call);
     const eddy_op_view *x = &call->views[0], *out = &call->views[1];
     float *copy = call->workspace;
     for (int64_t i = 0; i < x->shape[0]; i++)
         copy[i] = ((const float *)x->data)[i * x->strides[0]] * (float)attributes->weight;
     for (int64_t i = 0; i < x->shape[0]; i++)
-        ((float *)out->data)[i * out->strides[0]] = copy[i] + *(const float *)call->state;
+        ((float *)out->data)[i * out->strides[0]] = copy[i] + ((const blend_state *)call->state)->half;
     return attributes->fails ? EDDY_NOT_FINITE : EDDY_OK;
 }
 
@@ -59,11 +81,8 @@ static const eddy_attribute_description blend_attribute_rows[] = {
     {.name = "rounds", .type = EDDY_ATTRIBUTE_INT, .offset = offsetof(blend_attributes, rounds)},
     {.name = "fails", .type = EDDY_ATTRIBUTE_BOOL, .offset = offsetof(blend_attributes, fails)},
 };
-static const eddy_op_kernel blend_kernels[] = {{.device = EDDY_DEVICE_CPU,
-                                                .run = blend_run,
-                                                .workspace = blend_workspace,
-                                                .prepare = blend_prepare,
-                                                .destroy = blend_destroy}};
+static const eddy_op_kernel blend_kernels[] = {
+    {.device = EDDY_DEVICE_CPU, .run = blend_run, .prepare = blend_prepare, .destroy = blend_destroy}};
 
 static eddy_op_description blend_description(const char *name) {
     return (eddy_op_description){.size = sizeof(eddy_op_description),
@@ -144,7 +163,14 @@ Test(registered, a_kernels_failure_poisons_its_output_only) {
     eddy_scope_end(scope);
 }
 
-Test(registered, state_is_made_once_per_attributes_and_shape_and_bounded) {
+enum { KEPT = 256 };
+
+static eddy_status blend_rounds(eddy_tensor *x, int rounds, eddy_tensor **out) {
+    eddy_attribute attribute = {"rounds", EDDY_ATTRIBUTE_INT, {.integer = rounds}};
+    return eddy_call("test.blend", EDDY_LIST(x), EDDY_ATTRIBUTES(attribute), out);
+}
+
+Test(registered, plans_are_made_once_per_attributes_and_shape_and_bounded) {
     register_blend();
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *out = NULL, *x = ones(4);
@@ -153,16 +179,95 @@ Test(registered, state_is_made_once_per_attributes_and_shape_and_bounded) {
         cr_assert_eq(eddy_wait(out, EDDY_FOREVER), EDDY_OK);
     }
     cr_assert_eq(eddy_load_relaxed(&prepared), 1);
-    for (int i = 0; i < 200; i++) {
-        eddy_attribute rounds = {"rounds", EDDY_ATTRIBUTE_INT, {.integer = i + 1}};
-        cr_assert_eq(eddy_call("test.blend", EDDY_LIST(x), EDDY_ATTRIBUTES(rounds), &out), EDDY_OK);
+    for (int i = 0; i < 400; i++) {
+        cr_assert_eq(blend_rounds(x, i + 1, &out), EDDY_OK);
         cr_assert_eq(eddy_wait(out, EDDY_FOREVER), EDDY_OK);
     }
-    cr_assert_eq(eddy_load_relaxed(&prepared), 201);
-    cr_assert_eq(eddy_load_relaxed(&destroyed), 201 - 64);
+    cr_assert_eq(eddy_load_relaxed(&prepared), 401);
+    cr_assert_eq(eddy_load_relaxed(&destroyed), 401 - KEPT);
+    cr_assert_eq(blend_rounds(x, 400 - KEPT + 1, &out), EDDY_OK, "the oldest that is kept");
+    cr_assert_eq(eddy_load_relaxed(&prepared), 401);
     cr_assert_eq(eddy_call("test.blend", EDDY_LIST(ones(5)), NULL, &out), EDDY_OK);
     cr_assert_eq(eddy_wait(out, EDDY_FOREVER), EDDY_OK);
-    cr_assert_eq(eddy_load_relaxed(&prepared), 202);
+    cr_assert_eq(eddy_load_relaxed(&prepared), 402);
+    eddy_scope_end(scope);
+}
+
+Test(registered, a_plan_that_fails_fails_its_call) {
+    register_blend();
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = ones(4), *out = NULL;
+    eddy_error error;
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(blend_rounds(x, -1, &out), EDDY_UNSUPPORTED);
+        cr_assert_eq(eddy_error_take(&error), EDDY_UNSUPPORTED);
+        cr_assert_str_eq(error.op, "test.blend");
+        cr_assert(strstr(error.message, "prepared") && strstr(error.message, "f32[4]"), "%s", error.message);
+    }
+    cr_assert_eq(eddy_load_relaxed(&prepared), 1, "UNSUPPORTED is kept in mind");
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(blend_rounds(x, -2, &out), EDDY_OUT_OF_MEMORY);
+    cr_assert_eq(eddy_load_relaxed(&prepared), 3, "what may pass is tried again");
+    cr_assert_eq(blend_rounds(x, 1, &out), EDDY_OK);
+    cr_assert_eq(eddy_item_f64(eddy_sum(out, NULL, NULL)), 10);
+    cr_assert_eq(eddy_load_relaxed(&destroyed), 0);
+    eddy_error_take(&error);
+    eddy_scope_end(scope);
+}
+
+/* Calls under way keep their plans, however many; those that were skipped give theirs back as well. */
+Test(registered, plans_of_calls_under_way_are_kept_beyond) {
+    enum { CALLS = 300 };
+    register_blend();
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = ones(4), *outs[CALLS], *bad = NULL, *out = NULL;
+    eddy_error error;
+    cr_assert(eddy_map(x, EDDY_WRITE, EDDY_FOREVER));
+    for (int i = 0; i < CALLS; i++)
+        cr_assert_eq(blend_rounds(x, i, &outs[i]), EDDY_OK);
+    cr_assert_eq(eddy_load_relaxed(&destroyed), 0);
+    cr_assert_eq(eddy_unmap(x), EDDY_OK);
+    for (int i = 0; i < CALLS; i++)
+        cr_assert_eq(eddy_item_f64(eddy_sum(outs[i], NULL, NULL)), 10);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(blend_rounds(x, CALLS, &out), EDDY_OK);
+    cr_assert_eq(eddy_load_relaxed(&destroyed), CALLS + 1 - KEPT);
+
+    cr_assert_eq(
+        eddy_call("test.blend", EDDY_LIST(x), EDDY_ATTRIBUTES({"fails", EDDY_ATTRIBUTE_BOOL, {.boolean = true}}), &bad),
+        EDDY_OK);
+    for (int i = 0; i < CALLS; i++)
+        cr_assert_eq(blend_rounds(bad, 1000 + i, &out), EDDY_OK);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_NOT_FINITE);
+    cr_assert_eq(blend_rounds(x, 2000, &out), EDDY_OK);
+    cr_assert_eq(eddy_load_relaxed(&destroyed), eddy_load_relaxed(&prepared) - KEPT);
+    eddy_error_take(&error);
+    eddy_scope_end(scope);
+}
+
+/* Each allocation of a call fails once: what was planned by then is given back. */
+Test(registered, plans_of_calls_that_were_refused_are_given_back) {
+    register_blend();
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = ones(4), *out = NULL;
+    cr_assert_eq(blend_rounds(x, 0, &out), EDDY_OK);
+    int refused = 0, planned_before = eddy_load_relaxed(&prepared);
+    bool was_injected = true;
+    for (int64_t n = 0; was_injected; n++) {
+        eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, n, 1);
+        refused += blend_rounds(x, MARKED + (int)n, &out) != EDDY_OK;
+        was_injected = eddy_memory_failures_injected() > 0;
+        eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, 0, 0);
+        eddy_sync(EDDY_FOREVER);
+        eddy_error_take(NULL);
+    }
+    cr_assert_gt(refused, 0);
+    int planned = eddy_load_relaxed(&prepared) - planned_before;
+    for (int i = 0; i < KEPT; i++)
+        cr_assert_eq(blend_rounds(x, 1 + i, &out), EDDY_OK);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(blend_rounds(x, KEPT + 1, &out), EDDY_OK);
+    cr_assert_eq(eddy_load_relaxed(&marked_destroyed), planned, "of %d", planned);
     eddy_scope_end(scope);
 }
 

@@ -61,15 +61,16 @@ static void submit(program_run *run, int index, const program_step *step) {
         arguments.accesses |= (int64_t)(step->kind == STEP_IN_PLACE ? 2 : 1) << 2 * count;
     }
     const eddy_vm_descriptor *descriptor = step->kind == STEP_LATE ? &synthetic_late_op : &synthetic_op;
-    eddy_vm_call call = {.descriptor = descriptor,
+    bool is_plain = step->seed % 2 && synthetic_is_plain(descriptor, operands, count);
+    eddy_vm_call call = {.descriptor = is_plain ? &synthetic_plain_op : descriptor,
                          .operands = operands,
                          .operand_count = count,
                          .arguments = &arguments,
                          .argument_bytes = sizeof(arguments),
                          .stream = run->streams[step->stream],
                          .cost_ps = step->cost_ps,
-                         .is_plain = step->seed % 2 && synthetic_is_plain(descriptor, operands, count)};
-    if (eddy_vm_submit(run->vm, &call) != EDDY_OK)
+                         .is_plain = is_plain};
+    if (synthetic_submit(run->vm, &call) != EDDY_OK)
         differ(run, index, "submit", 0, 1);
     if (is_new) {
         int first = step->input_count;
@@ -265,4 +266,8 @@ void program_run_open_streams(program_run *run, bool has_fakes) {
 void program_run_close_streams(program_run *run) {
     for (int i = 1; i < PROGRAM_STREAMS; i++)
         eddy_vm_stream_release(run->streams[i]);
+}
+
+bool program_run_has_ended_all(void) {
+    return eddy_load_relaxed(&synthetic_open) == 0;
 }

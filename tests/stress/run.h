@@ -35,5 +35,7 @@ void program_run_end(program_run *run);
 /* Two streams beside the default one: fakes (the first ordered), or ordered ones of the CPU. */
 void program_run_open_streams(program_run *run, bool has_fakes);
 void program_run_close_streams(program_run *run);
+/* Whether each call of all programs has ended, and once; for when their VMs are gone. */
+bool program_run_has_ended_all(void);
 
 #endif

@@ -49,15 +49,16 @@ static eddy_status call(fault_script *script, const eddy_vm_descriptor *descript
         synthetic_arguments arguments;
         char padding[1000];
     } bytes = {.arguments = {.seed = seed, .late_count = 4, .accesses = accesses}};
-    eddy_vm_call made = {.descriptor = descriptor,
+    bool is_plain = seed % 2 && synthetic_is_plain(descriptor, operands, count);
+    eddy_vm_call made = {.descriptor = is_plain ? &synthetic_plain_op : descriptor,
                          .operands = operands,
                          .operand_count = count,
                          .arguments = &bytes,
                          .argument_bytes = sizeof(bytes.arguments) + (size_t)padding,
                          .stream = script->stream,
                          .cost_ps = script->cost_ps,
-                         .is_plain = seed % 2 && synthetic_is_plain(descriptor, operands, count)};
-    return eddy_vm_submit(script->vm, &made);
+                         .is_plain = is_plain};
+    return synthetic_submit(script->vm, &made);
 }
 
 static eddy_storage_number make(fault_script *script, eddy_storage_number input, int64_t seed, int64_t bytes, bool is_late) {
@@ -215,6 +216,7 @@ static void fail_each(const eddy_runtime_options *options, int64_t cost_ps) {
         must(eddy_load_relaxed(&script.deleted) == 2);
         must(eddy_load_relaxed(&script.called_back) == 2);
         must(eddy_load_relaxed(&links_out) == 0);
+        must(eddy_load_relaxed(&synthetic_open) == 0);
         watch_no_memory_held();
     }
     printf("each of %lld allocations failed once\n", (long long)n - 1);

@@ -65,7 +65,7 @@ static eddy_storage_number call(eddy_vm *vm, eddy_vm_stream *stream, eddy_storag
                          .argument_bytes = sizeof(arguments),
                          .stream = stream,
                          .cost_ps = cost_ps};
-    must(eddy_vm_submit(vm, &made) == EDDY_OK);
+    must(synthetic_submit(vm, &made) == EDDY_OK);
     return operands[count - 1].storage;
 }
 

@@ -43,7 +43,7 @@ static eddy_status call(eddy_vm *vm, eddy_storage_number *storage, int64_t seed,
                          .arguments = &arguments,
                          .argument_bytes = sizeof(arguments),
                          .cost_ps = cost_ps};
-    eddy_status status = eddy_vm_submit(vm, &made);
+    eddy_status status = synthetic_submit(vm, &made);
     *storage = operand.storage;
     return status;
 }
@@ -211,7 +211,7 @@ static eddy_storage_number start_gate(eddy_vm *vm, eddy_sleep_word *is_open) {
                          .arguments = &arguments,
                          .argument_bytes = sizeof(arguments),
                          .cost_ps = COST_WORKER};
-    must(eddy_vm_submit(vm, &made) == EDDY_OK);
+    must(synthetic_submit(vm, &made) == EDDY_OK);
     return operand.storage;
 }
 

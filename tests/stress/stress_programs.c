@@ -108,6 +108,7 @@ int main(int argc, char **argv) {
     }
     for (int i = 0; i < count; i++)
         path_close(&paths[i]);
+    must(program_run_has_ended_all());
     watch_no_memory_held();
     printf("%ld programs on %d paths agree with the oracle\n", programs, count);
     return 0;

@@ -92,13 +92,37 @@ static inline int synthetic_explain(const eddy_vm_instruction *instruction, cons
     return snprintf(buffer, size, "synthetic: told to fail, seed %lld", (long long)arguments->seed);
 }
 
-static const eddy_vm_descriptor synthetic_op = {
+/* Calls whose descriptor has an end, submitted by this file and not ended. */
+static _Atomic int64_t synthetic_open;
+
+static inline void synthetic_end(const eddy_vm_instruction *instruction) {
+    (void)instruction;
+    eddy_sub_relaxed(&synthetic_open, 1);
+}
+
+static inline eddy_status synthetic_submit(eddy_vm *vm, eddy_vm_call *call) {
+    bool is_to_end = call->descriptor->end;
+    eddy_add_relaxed(&synthetic_open, is_to_end);
+    eddy_status status = eddy_vm_submit(vm, call);
+    if (status != EDDY_OK)
+        eddy_sub_relaxed(&synthetic_open, is_to_end);
+    return status;
+}
+
+/* The plain one is for calls that promise to be. */
+static const eddy_vm_descriptor synthetic_plain_op = {
     .run = synthetic_run, .name = synthetic_name, .describe = synthetic_describe, .explain = synthetic_explain};
+static const eddy_vm_descriptor synthetic_op = {.run = synthetic_run,
+                                                .name = synthetic_name,
+                                                .describe = synthetic_describe,
+                                                .explain = synthetic_explain,
+                                                .end = synthetic_end};
 static const eddy_vm_descriptor synthetic_late_op = {.run = synthetic_run,
                                                      .count = synthetic_count,
                                                      .name = synthetic_name,
                                                      .describe = synthetic_describe,
-                                                     .explain = synthetic_explain};
+                                                     .explain = synthetic_explain,
+                                                     .end = synthetic_end};
 
 /* A release link of its own for storages that no handle owns. */
 static inline void synthetic_recycle(eddy_vm_release_link *link) {

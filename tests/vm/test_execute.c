@@ -71,7 +71,7 @@ static void *issue_and_wait(void *context) {
                              .arguments = &arguments,
                              .argument_bytes = sizeof(arguments),
                              .cost_ps = i % 2 ? c->cost_ps : COST_WORKER};
-        cr_assert_eq(eddy_vm_submit(c->session.vm, &call), EDDY_OK);
+        cr_assert_eq(synthetic_submit(c->session.vm, &call), EDDY_OK);
         if (i % 5 == 0)
             cr_assert_eq(eddy_vm_wait_storage(c->session.vm, target.storage, &forever), EDDY_OK);
         session_release(&c->session, target.storage);
@@ -216,13 +216,13 @@ Test(execute, a_plain_call_comes_to_what_any_other_does) {
         eddy_vm_operand operands[3] = {
             {.storage = inputs[0]}, {.storage = inputs[1]}, {.access = EDDY_ACCESS_MUT, .is_new = true, .bytes = CELLS * 8}};
         synthetic_arguments arguments = {.seed = 3, .accesses = 1 << 4};
-        eddy_vm_call call = {.descriptor = &synthetic_op,
+        eddy_vm_call call = {.descriptor = is_plain ? &synthetic_plain_op : &synthetic_op,
                              .operands = operands,
                              .operand_count = 3,
                              .arguments = &arguments,
                              .argument_bytes = sizeof(arguments),
                              .is_plain = is_plain};
-        cr_assert_eq(eddy_vm_submit(session.vm, &call), EDDY_OK);
+        cr_assert_eq(synthetic_submit(session.vm, &call), EDDY_OK);
         int64_t value;
         cr_assert_eq(eddy_vm_read_small(session.vm, operands[2].storage, 0, 8, &value, &forever), EDDY_OUT_OF_RANGE);
         eddy_error error;
@@ -234,7 +234,7 @@ Test(execute, a_plain_call_comes_to_what_any_other_does) {
         /* Both inputs the same, healthy one: it runs. */
         operands[1].storage = good;
         operands[2] = (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true, .bytes = CELLS * 8};
-        cr_assert_eq(eddy_vm_submit(session.vm, &call), EDDY_OK);
+        cr_assert_eq(synthetic_submit(session.vm, &call), EDDY_OK);
         int64_t read = session_read(&session, operands[2].storage);
         int64_t first = value_of(2, 0);
         cr_assert_eq(read, synthetic_mix(synthetic_mix(synthetic_mix(3, first), first), 0));

@@ -130,7 +130,7 @@ Test(starved, what_is_for_workers_is_tried_again_on_a_worker) {
                              .operand_count = 1,
                              .cost_ps = COST_WORKER,
                              .place = EDDY_PLACE_WORKER};
-        cr_assert_eq(eddy_vm_submit(session.vm, &call), EDDY_OK);
+        cr_assert_eq(synthetic_submit(session.vm, &call), EDDY_OK);
         if (fits)
             session_release(&session, passing);
         latch_open(&latch);

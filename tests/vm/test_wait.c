@@ -235,7 +235,7 @@ Test(wait, kernels_meant_for_workers_are_not_run_by_a_waiting_thread) {
                          .argument_bytes = sizeof(arguments),
                          .cost_ps = COST_CALLER,
                          .place = EDDY_PLACE_WORKER};
-    cr_assert_eq(eddy_vm_submit(session.vm, &call), EDDY_OK);
+    cr_assert_eq(synthetic_submit(session.vm, &call), EDDY_OK);
     eddy_vm_wait briefly = {SHORT_NS, {"wait", NULL}};
     cr_assert_eq(eddy_vm_wait_storage(session.vm, operand.storage, &briefly), EDDY_TIMED_OUT);
     taken_error();
