@@ -245,6 +245,21 @@ Test(registered, plans_of_calls_under_way_are_kept_beyond) {
     eddy_scope_end(scope);
 }
 
+/* Calls behind a map, until one finds no memory for its instruction. */
+static void refuse_one_at_submission(eddy_tensor *x, int64_t rounds) {
+    eddy_tensor *out = NULL;
+    cr_assert(eddy_map(x, EDDY_WRITE, EDDY_FOREVER));
+    bool is_refused = false;
+    for (int i = 0; i < 5000 && !is_refused; i++) {
+        eddy_memory_fail_at(EDDY_MEMORY_NODE, 0, 2);
+        is_refused = blend_rounds(x, (int)rounds, &out) != EDDY_OK;
+    }
+    eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, 0, 0);
+    cr_assert(is_refused);
+    cr_assert_eq(eddy_error_take(NULL), EDDY_OUT_OF_MEMORY);
+    cr_assert_eq(eddy_unmap(x), EDDY_OK);
+}
+
 /* Each allocation of a call fails once: what was planned by then is given back. */
 Test(registered, plans_of_calls_that_were_refused_are_given_back) {
     register_blend();
@@ -262,6 +277,7 @@ Test(registered, plans_of_calls_that_were_refused_are_given_back) {
         eddy_error_take(NULL);
     }
     cr_assert_gt(refused, 0);
+    refuse_one_at_submission(x, MARKED + 1000);
     int planned = eddy_load_relaxed(&prepared) - planned_before;
     for (int i = 0; i < KEPT; i++)
         cr_assert_eq(blend_rounds(x, 1 + i, &out), EDDY_OK);
