@@ -2,8 +2,8 @@
 
 #include <base/memory.h>
 #include <base/status.h>
-#include <interpreter/copy.h>
-#include <interpreter/tensor.h>
+#include <interpreter/call/copy.h>
+#include <interpreter/handle/tensor.h>
 #include <stdlib.h>
 #include <string.h>
 

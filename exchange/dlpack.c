@@ -6,8 +6,8 @@
 #include <base/status.h>
 #include <eddy/gradient.h>
 #include <exchange/dlpack_abi.h>
-#include <interpreter/host.h>
-#include <interpreter/tensor.h>
+#include <interpreter/handle/tensor.h>
+#include <interpreter/host/host.h>
 #include <inttypes.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <eddy/view.h>
 #include <exchange/npy.h>
-#include <interpreter/tensor.h>
+#include <interpreter/handle/tensor.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <exchange/archive.h>
 #include <exchange/npy.h>
-#include <interpreter/tensor.h>
+#include <interpreter/handle/tensor.h>
 #include <inttypes.h>
 #include <minizip/unzip.h>
 #include <minizip/zip.h>

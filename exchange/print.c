@@ -6,7 +6,7 @@
 #include <base/log.h>
 #include <base/memory.h>
 #include <base/status.h>
-#include <interpreter/tensor.h>
+#include <interpreter/handle/tensor.h>
 #include <math.h>
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include <base/shape.h>
 #include <base/status.h>
 #include <exchange/archive.h>
-#include <interpreter/tensor.h>
+#include <interpreter/handle/tensor.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <base/status.h>
 #include <functional/composition.h>
 #include <functional/door.h>
-#include <interpreter/apply.h>
+#include <interpreter/call/apply.h>
 #include <stdalign.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
 
 #include <base/assert.h>
 #include <base/call_site.h>
-#include <interpreter/op.h>
+#include <interpreter/call/op.h>
 
 typedef struct eddy_composition {
     eddy_op op; /* name, operands, attributes */

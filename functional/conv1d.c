@@ -7,8 +7,8 @@
 #include <functional/composition.h>
 #include <functional/door.h>
 #include <functional/op_table.h>
-#include <interpreter/apply.h>
-#include <interpreter/tensor.h>
+#include <interpreter/call/apply.h>
+#include <interpreter/handle/tensor.h>
 
 static eddy_status check_rank(eddy_list operands, int64_t i, const char *name, int32_t least, eddy_origin origin) {
     eddy_tensor *tensor = operands.items[i];

@@ -2,9 +2,9 @@
 
 #include <base/memory.h>
 #include <base/status.h>
-#include <interpreter/describe.h>
-#include <interpreter/op.h>
-#include <interpreter/tensor.h>
+#include <interpreter/call/describe.h>
+#include <interpreter/call/op.h>
+#include <interpreter/handle/tensor.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 #include <functional/door.h>
 #include <functional/equation.h>
 #include <functional/op_table.h>
-#include <interpreter/apply.h>
-#include <interpreter/tensor.h>
+#include <interpreter/call/apply.h>
+#include <interpreter/handle/tensor.h>
 #include <string.h>
 
 /* A tensor whose axes go by labels. */

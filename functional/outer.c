@@ -8,8 +8,8 @@
 #include <functional/composition.h>
 #include <functional/door.h>
 #include <functional/op_table.h>
-#include <interpreter/apply.h>
-#include <interpreter/tensor.h>
+#include <interpreter/call/apply.h>
+#include <interpreter/handle/tensor.h>
 
 /* Operand `i`, a tensor that was checked, has the rank of a vector; with `allows_number` it may be a number too. */
 static eddy_status check_vector(eddy_list operands, int64_t i, bool allows_number, eddy_origin origin) {

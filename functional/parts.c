@@ -1,7 +1,7 @@
 /* split and chunk for eddy_call: the caller's array is as long as the attribute capacity says. */
 #include <functional/arguments.h>
 #include <functional/composition.h>
-#include <interpreter/split.h>
+#include <interpreter/handle/split.h>
 
 static void clear_rest(eddy_tensor **outputs, int64_t count, int64_t capacity) {
     for (int64_t i = count; i < capacity; i++)

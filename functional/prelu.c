@@ -6,8 +6,8 @@
 #include <functional/composition.h>
 #include <functional/door.h>
 #include <functional/op_table.h>
-#include <interpreter/apply.h>
-#include <interpreter/tensor.h>
+#include <interpreter/call/apply.h>
+#include <interpreter/handle/tensor.h>
 
 static eddy_status check(eddy_tensor *tensor, const char *name, eddy_origin origin) {
     eddy_status status = eddy_tensor_check(tensor, name, origin);

@@ -7,7 +7,7 @@
 #include <base/memory.h>
 #include <base/status.h>
 #include <functional/registry.h>
-#include <interpreter/gradient.h>
+#include <interpreter/tape/gradient.h>
 #include <kernels/cost.h>
 #include <kernels/prepared.h>
 #include <stdio.h>

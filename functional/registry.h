@@ -3,7 +3,7 @@
 #define EDDY_FUNCTIONAL_REGISTRY_H
 
 #include <base/assert.h>
-#include <interpreter/op.h>
+#include <interpreter/call/op.h>
 
 typedef enum eddy_registry_result {
     EDDY_REGISTRY_ADDED,

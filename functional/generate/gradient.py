@@ -298,7 +298,7 @@ def emit(entries):
     parts = [
         NOTICE, "/* How gradients go back through ops. */",
         "#include <base/status.h>\n#include <eddy/eddy.h>\n#include <functional/arguments_all.h>\n#include <functional/door.h>\n"
-        "#include <functional/gradient/helper.h>\n#include <interpreter/gradient.h>\n"
+        "#include <functional/gradient/helper.h>\n#include <interpreter/tape/gradient.h>\n"
         "#include <math.h>\n",
     ]
     for entry in entries:

@@ -133,7 +133,7 @@ def emit(entries):
         NOTICE,
         "/* The public functions of ops. */",
         "#include <base/call_site.h>\n#include <eddy/ops.h>\n#include <functional/arguments_all.h>\n#include <functional/door.h>\n#include <functional/op_table.h>\n"
-        "#include <interpreter/apply.h>\n",
+        "#include <interpreter/call/apply.h>\n",
     ]
     for entry in entries:
         for function in functions(entry):

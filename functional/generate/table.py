@@ -110,7 +110,7 @@ def emit_header(entries):
     ops = "\n".join(f"extern const eddy_op eddy_op_{e.name};" for e in entries)
     return "\n".join([
         NOTICE, "/* The built-in ops. */", "#ifndef EDDY_FUNCTIONAL_OP_TABLE_H", "#define EDDY_FUNCTIONAL_OP_TABLE_H", "",
-        "#include <interpreter/op.h>", "", ops, "",
+        "#include <interpreter/call/op.h>", "", ops, "",
         "/* eddy_op_table in the order of strcmp. */", "extern const eddy_op *const eddy_op_by_name[];", "", "#endif", "",
     ])
 
@@ -135,7 +135,7 @@ def emit_source(entries):
     parts = [
         NOTICE, "/* The table of built-in ops. */",
         "#include <functional/arguments_all.h>\n#include <functional/infer/infer.h>\n#include <functional/loops.h>\n"
-        "#include <functional/op_table.h>\n#include <interpreter/gradient.h>\n#include <kernels/cpu/kernels.h>\n",
+        "#include <functional/op_table.h>\n#include <interpreter/tape/gradient.h>\n#include <kernels/cpu/kernels.h>\n",
         KERNEL_MACRO, *(f"GROUP({group})" for group in groups(entries)), "",
     ]
     for number, entry in enumerate(entries):

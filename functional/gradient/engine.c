@@ -1,7 +1,7 @@
 /* The ops that going back needs whatever it goes through. */
 #include <base/status.h>
 #include <eddy/eddy.h>
-#include <interpreter/gradient.h>
+#include <interpreter/tape/gradient.h>
 
 static eddy_status add_to(eddy_tensor *sum, eddy_tensor *summand) {
     return eddy_add_inplace(sum, summand);

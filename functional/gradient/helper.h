@@ -3,7 +3,7 @@
 #define EDDY_FUNCTIONAL_GRADIENT_HELPER_H
 
 #include <eddy/eddy.h>
-#include <interpreter/gradient.h>
+#include <interpreter/tape/gradient.h>
 
 /* A number as a tensor of rank 0, of the dtype and on the device of the call's gradient. */
 eddy_tensor *eddy_gradient_constant(const eddy_gradient_call *call, double value);

@@ -39,7 +39,7 @@ static eddy_status part_recorded(const eddy_gradient_call *call, eddy_tensor *wh
     return give(call, eddy_index_add(whole, index, grad, a->axes[0]));
 }
 
-/* With create_graph alone: otherwise the gradient goes straight to its place (interpreter/sum.h). */
+/* With create_graph alone: otherwise the gradient goes straight to its place (interpreter/tape/gradient_sum.h). */
 static eddy_status part(const eddy_gradient_call *call) {
     const eddy_view_attributes *a = call->attributes;
     eddy_tensor *grad = call->gradients[0];

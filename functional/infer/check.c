@@ -2,7 +2,7 @@
 
 #include <base/dtype.h>
 #include <base/shape.h>
-#include <interpreter/infer.h>
+#include <interpreter/call/infer.h>
 #include <stdio.h>
 
 eddy_check_text eddy_check_name(const eddy_infer *infer, int64_t i) {

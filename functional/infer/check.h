@@ -3,11 +3,11 @@
 #define EDDY_FUNCTIONAL_INFER_CHECK_H
 
 #include <base/assert.h>
-#include <interpreter/op.h>
+#include <interpreter/call/op.h>
 
 /* Makes a negative axis of the attributes count from the front; OUT_OF_RANGE. */
 EDDY_MUST_USE eddy_status eddy_check_axis(const eddy_infer *infer, int32_t *axis, int32_t rank);
-/* Completes a mask of axes now that the rank is known (interpreter/op.h tells its form before), an empty list too: as in
+/* Completes a mask of axes now that the rank is known (interpreter/call/op.h tells its form before), an empty list too: as in
  * PyTorch it means all axes. OUT_OF_RANGE, INVALID_ARGUMENT (named twice). */
 EDDY_MUST_USE eddy_status eddy_check_axes(const eddy_infer *infer, uint32_t *mask, int32_t rank);
 /* Input `i` is f32, f64, f16 or bf16; DTYPE_MISMATCH. */

@@ -4,7 +4,7 @@
 #ifndef EDDY_FUNCTIONAL_INFER_INFER_H
 #define EDDY_FUNCTIONAL_INFER_INFER_H
 
-#include <interpreter/op.h>
+#include <interpreter/call/op.h>
 
 /* create.c */
 eddy_status eddy_infer_create(eddy_infer *infer);

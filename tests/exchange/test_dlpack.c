@@ -5,7 +5,7 @@
 #include <eddy/gradient.h>
 #include <eddy/ops.h>
 #include <exchange/dlpack_abi.h>
-#include <interpreter/host.h>
+#include <interpreter/host/host.h>
 #include <pthread.h>
 #include <stdio.h>
 

@@ -6,7 +6,7 @@
 #define EDDY_TESTS_FUNCTIONAL_DESCRIBED_H
 
 #include <eddy/call.h>
-#include <interpreter/op.h>
+#include <interpreter/call/op.h>
 
 #define DESCRIBED_MAX 20
 

@@ -9,7 +9,7 @@
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <functional/op_table.h>
-#include <interpreter/gradient.h>
+#include <interpreter/tape/gradient.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
-#include <interpreter/tensor.h>
+#include <interpreter/handle/tensor.h>
 #include <stdio.h>
 #include <string.h>
 

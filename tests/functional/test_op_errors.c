@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <functional/op_table.h>
-#include <interpreter/tensor.h>
+#include <interpreter/handle/tensor.h>
 #include <stdio.h>
 #include <string.h>
 

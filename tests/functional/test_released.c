@@ -17,7 +17,7 @@ static eddy_tensor *gone; /* the same, released */
 static void use_everywhere(void) {
     float values[6];
     eddy_tensor *results[2], *pointer = gone;
-    /* The short way, in each position; the long way; lists; targets. */
+    /* A fast call, in each position; a general call; lists; targets. */
     REFUSED(eddy_neg(gone));
     REFUSED(eddy_add(x, gone));
     REFUSED(eddy_add(gone, x));

@@ -1,7 +1,7 @@
 /* How results lie in memory: as the operands do, whatever the order of their axes; and what that must not change. */
 #include "taped.h"
 #include <functional/op_table.h>
-#include <interpreter/op.h>
+#include <interpreter/call/op.h>
 #include <stdlib.h>
 
 #define RANK 4

@@ -2,9 +2,9 @@
 #ifndef EDDY_TESTS_CALLS_H
 #define EDDY_TESTS_CALLS_H
 
-#include <interpreter/apply.h>
-#include <interpreter/infer.h>
-#include <interpreter/tensor.h>
+#include <interpreter/call/apply.h>
+#include <interpreter/call/infer.h>
+#include <interpreter/handle/tensor.h>
 
 #include <base/memory.h>
 #include <base/status.h>

@@ -1,6 +1,6 @@
 #include "calls.h"
 #include <eddy/generator.h>
-#include <interpreter/generator.h>
+#include <interpreter/handle/generator.h>
 #include <pthread.h>
 
 typedef struct draw {

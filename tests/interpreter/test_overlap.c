@@ -1,5 +1,5 @@
 #include <criterion/criterion.h>
-#include <interpreter/overlap.h>
+#include <interpreter/call/overlap.h>
 #include <stdlib.h>
 
 static bool overlaps_by_hand(const eddy_layout *a, const eddy_layout *b) {

@@ -1,5 +1,5 @@
 #include "calls.h"
-#include <interpreter/pack.h>
+#include <interpreter/host/row_major.h>
 
 /* A team that runs the slices backwards and counts them. */
 typedef struct backwards_team {
@@ -24,7 +24,7 @@ static void check_elements(const eddy_layout *layout, int64_t storage_count, siz
         memcpy(storage + (size_t)i * bytes, &i, bytes);
     memset(packed + (size_t)count * bytes, 0x5a, bytes);
     backwards_team team = {.team = {.parallel_for = run_backwards, .thread_count = 2}};
-    eddy_pack(layout, bytes, storage, packed, &team.team);
+    eddy_row_major_copy(layout, bytes, storage, packed, &team.team);
     cr_assert_eq(team.slices > 1, is_cut, "%lld slices", (long long)team.slices);
     for (int64_t i = 0; i < count; i++) {
         int64_t at = layout->offset, rest = i;

@@ -133,7 +133,7 @@ static void key_orders(eddy_tensor *x, eddy_axes *axes, int32_t at, eddy_tensor_
     eddy_tensor *turned = eddy_permute(eddy_contiguous(eddy_permute(x, axes)), &back);
     keys[*count] = key_of(turned);
     cr_assert(keys[*count] != 0 && key_of(eddy_add(turned, turned)) == keys[*count]);
-    cr_assert_eq(eddy_tensor_key_note(keys[*count]), eddy_tensor_key_note(key_of(x)));
+    cr_assert_eq(eddy_tensor_key_shape(keys[*count]), eddy_tensor_key_shape(key_of(x)));
     for (int i = 0; i < *count; i++)
         cr_assert_neq(keys[i], keys[*count]);
     ++*count;

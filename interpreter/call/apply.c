@@ -1,0 +1,72 @@
+#include <interpreter/call/apply.h>
+
+#include <base/trace.h>
+#include <interpreter/call/fast_call.h>
+#include <interpreter/call/general_call.h>
+#include <interpreter/handle/caller.h>
+#include <interpreter/handle/tensor.h>
+#include <interpreter/tape/autograd.h>
+
+eddy_status eddy_interpreter_issue(eddy_caller *caller, const eddy_apply *apply) {
+    const eddy_op *op = apply->op;
+    if (EDDY_UNLIKELY(eddy_autograd_is_wanted(caller, apply)))
+        return eddy_autograd_apply(caller, apply);
+    if (op->output_count == 1 && apply->targets) {
+        eddy_status status = EDDY_OK;
+        if (eddy_fast_call_apply_to(caller, op, apply->inputs, apply->input_count, apply->attributes, apply->address,
+                                    apply->targets[0], &status) != EDDY_FAST_CALL_NOT)
+            return status;
+    } else if (op->output_count == 1) {
+        eddy_tensor *result;
+        eddy_status status = eddy_fast_call_apply(caller, op, apply->inputs, apply->input_count, apply->attributes,
+                                                  apply->address, &result);
+        if (result)
+            *apply->outputs = result;
+        if (result || status != EDDY_OK)
+            return status;
+    }
+    return eddy_general_call_apply(caller, apply);
+}
+
+static bool is_traced(void) {
+    return EDDY_UNLIKELY(eddy_load_acquire(&eddy_trace_listening) != NULL);
+}
+
+eddy_status eddy_interpreter_apply(const eddy_apply *apply) {
+    eddy_caller *caller = eddy_caller_get();
+    if (EDDY_UNLIKELY(!eddy_caller_may_call(caller)))
+        return eddy_caller_refuse(caller, eddy_apply_origin(apply));
+    if (!is_traced())
+        return eddy_interpreter_issue(caller, apply);
+    eddy_trace_begin(EDDY_TRACE_ISSUE, apply->op->name, 0);
+    eddy_status status = eddy_interpreter_issue(caller, apply);
+    eddy_trace_end(EDDY_TRACE_ISSUE, apply->op->name, 0);
+    return status;
+}
+
+/* What the common case does not need, out of its way. */
+static __attribute__((noinline)) eddy_tensor *apply_one_slow(const eddy_op *op, eddy_tensor *const *inputs,
+                                                             int64_t input_count, void *attributes,
+                                                             const void *address) {
+    eddy_tensor *result = NULL;
+    eddy_apply apply = {.op = op,
+                        .inputs = inputs,
+                        .input_count = input_count,
+                        .attributes = attributes,
+                        .outputs = &result,
+                        .address = address};
+    (void)!eddy_interpreter_apply(&apply);
+    return result;
+}
+
+eddy_tensor *eddy_interpreter_apply_one(const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count,
+                                        void *attributes, const void *address) {
+    eddy_caller *caller = eddy_caller_self;
+    if (EDDY_UNLIKELY(!eddy_caller_may_call(caller) || is_traced()))
+        return apply_one_slow(op, inputs, input_count, attributes, address);
+    eddy_tensor *result;
+    eddy_status status = eddy_fast_call_apply(caller, op, inputs, input_count, attributes, address, &result);
+    if (EDDY_LIKELY(result || status != EDDY_OK))
+        return result;
+    return apply_one_slow(op, inputs, input_count, attributes, address);
+}

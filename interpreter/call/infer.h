@@ -1,0 +1,58 @@
+/* What a call's results are like: promotion and broadcasting as PyTorch has them, then the op's own rule. Pure but
+ * for the error slot. */
+#ifndef EDDY_INTERPRETER_CALL_INFER_H
+#define EDDY_INTERPRETER_CALL_INFER_H
+
+#include <base/assert.h>
+#include <interpreter/call/op.h>
+#include <stdbool.h>
+
+/* The dtype that the call computes in: tensors of rank above 0 first, then those of rank 0, then the scalar; a
+ * later group counts only where its category (bool < int < float) is higher. Operands that are absent, bool
+ * conditions or only looked at take no part. With PROMOTE_NONE, the first operand's. */
+eddy_dtype eddy_infer_compute(const eddy_infer *infer);
+
+/* Whether operand `input` (of those spread out) takes part in promotion and is cast to the compute dtype. */
+bool eddy_infer_is_promoted(const eddy_op *op, const eddy_op_operand *operand);
+
+/* The op's operand that each spread-out input belongs to: walked from the first input to the last. */
+typedef struct eddy_operand_walk {
+    const eddy_op *op;
+    const int64_t *list_counts;
+    int32_t operand;
+    int32_t list;
+    int64_t left; /* inputs of the present list still to come; -1 before the first */
+    int64_t size; /* all inputs of the present list */
+    int64_t item; /* of the input handed out last: which of a list it is, -1 for an operand of its own */
+} eddy_operand_walk;
+
+static inline void eddy_operand_walk_begin(eddy_operand_walk *walk, const eddy_op *op, const int64_t *list_counts) {
+    walk->op = op;
+    walk->list_counts = list_counts;
+    walk->operand = walk->list = 0;
+    walk->left = -1;
+}
+
+/* The next one of a list, or what comes behind it. */
+const eddy_op_operand *eddy_operand_walk_next_item(eddy_operand_walk *walk);
+
+/* The operand of the next input; NULL when there are no more. */
+static inline const eddy_op_operand *eddy_operand_walk_next(eddy_operand_walk *walk) {
+    const eddy_op *op = walk->op;
+    if (walk->operand >= op->operand_count || op->operands[walk->operand].kind == EDDY_OPERAND_LIST)
+        return eddy_operand_walk_next_item(walk);
+    walk->item = -1;
+    return &op->operands[walk->operand++];
+}
+
+/* Inputs that the op takes, its lists spread out; -1 where list counts are missing or negative. */
+int64_t eddy_infer_input_count(const eddy_op *op, const int64_t *list_counts);
+
+/* Fills infer->outputs from the compute dtype, broadcasting and the op's rule, and checks them: SHAPE_MISMATCH,
+ * SIZE_OVERFLOW and what the rule says. */
+EDDY_MUST_USE eddy_status eddy_infer_run(eddy_infer *infer, eddy_dtype compute);
+
+/* "f32[64, 784], f32[64, 10]" as snprintf does. */
+int eddy_infer_describe(const eddy_infer *infer, char *buffer, size_t size);
+
+#endif

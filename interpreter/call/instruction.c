@@ -1,0 +1,286 @@
+#include <interpreter/call/instruction.h>
+
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <base/shape.h>
+#include <interpreter/call/describe.h>
+#include <interpreter/call/finite.h>
+#include <interpreter/handle/runtime.h>
+#include <interpreter/handle/shape_table.h>
+
+/* Where `count` leaves the shapes of late outputs for `run`: in the workspace, behind the kernel's part. */
+typedef struct late_output {
+    eddy_shape shape;
+    int64_t strides[EDDY_RANK_MAX];
+} late_output;
+
+static size_t round_line(size_t bytes) {
+    return (bytes + 63) & ~(size_t)63;
+}
+
+static late_output *late_outputs(const eddy_vm_run *run, const eddy_packed_call *call) {
+    return (late_output *)(void *)((char *)run->workspace + round_line(call->workspace_bytes));
+}
+
+static const int64_t *words(const eddy_packed_call *call, uint32_t at) {
+    return (const int64_t *)(const void *)call + at;
+}
+
+/* ---- views ---- */
+
+static void fill_view(const eddy_packed_call *call, const eddy_packed_view *packed, eddy_op_view *view) {
+    view->data = NULL;
+    view->dtype = (eddy_dtype)packed->dtype;
+    view->rank = packed->rank;
+    view->shape = words(call, packed->dims_at);
+    view->strides = words(call, packed->strides_at);
+}
+
+/* Views with data; `late` is NULL before `count` has run. */
+static void unpack(const eddy_vm_run *run, const eddy_packed_call *call, late_output *late, eddy_op_view *views) {
+    int64_t operand = 0;
+    for (uint32_t i = 0; i < call->view_count; i++) {
+        const eddy_packed_view *packed = &call->views[i];
+        eddy_op_view *view = &views[i];
+        fill_view(call, packed, view);
+        if (packed->rank < 0)
+            continue;
+        char *data = run->data[operand++];
+        if (data)
+            view->data = data + packed->offset * (int64_t)eddy_dtype_bytes(view->dtype);
+        if (packed->is_late && late) {
+            view->rank = late->shape.rank;
+            view->shape = late->shape.dims;
+            view->strides = late->strides;
+            late++;
+        }
+    }
+}
+
+static eddy_op_view *place_views(const eddy_vm_run *run, const eddy_packed_call *call, eddy_op_view *on_stack) {
+    if (call->view_count <= EDDY_PACKED_STACK_VIEWS)
+        return on_stack;
+    size_t at = round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
+    return (eddy_op_view *)(void *)((char *)run->workspace + at);
+}
+
+static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_call *call, const eddy_op_view *views) {
+    return (eddy_kernel_call){.kernel = call->kernel,
+                              .views = views,
+                              .view_count = (int32_t)call->view_count,
+                              .attributes = words(call, call->attributes_at),
+                              .plan = words(call, call->plan_at),
+                              .workspace = run->workspace,
+                              .workspace_bytes = call->workspace_bytes,
+                              .team = run->team,
+                              .error = run->error};
+}
+
+/* ---- plans ---- */
+
+/* Views without data that are planned with on the stack. */
+#define PLANNED_VIEWS 16
+
+static eddy_status prepare(eddy_packed_call *call, eddy_op_view *views, size_t *bytes, int64_t *cost_ps) {
+    for (uint32_t i = 0; i < call->view_count; i++)
+        fill_view(call, &call->views[i], &views[i]);
+    eddy_kernel_call kernel = {.kernel = call->kernel,
+                               .views = views,
+                               .view_count = (int32_t)call->view_count,
+                               .attributes = words(call, call->attributes_at)};
+    eddy_kernel_plan plan;
+    plan.memory = (char *)call + *bytes;
+    eddy_status status = eddy_kernel_prepare(&kernel, &plan);
+    if (status != EDDY_OK)
+        return status;
+    if (EDDY_UNLIKELY(plan.has_started_library))
+        eddy_runtime_exit_first();
+    call->run = plan.run;
+    call->workspace_bytes = plan.workspace_bytes;
+    call->plan_at = (uint32_t)(*bytes / sizeof(int64_t));
+    *bytes += (plan.bytes + 7) & ~(size_t)7;
+    *cost_ps = plan.cost_ps;
+    return EDDY_OK;
+}
+
+eddy_status eddy_packed_prepare(eddy_packed_call *call, size_t *bytes, int64_t *cost_ps) {
+    eddy_op_view on_stack[PLANNED_VIEWS];
+    if (EDDY_LIKELY(call->view_count <= PLANNED_VIEWS))
+        return prepare(call, on_stack, bytes, cost_ps);
+    size_t view_bytes = call->view_count * sizeof(eddy_op_view);
+    eddy_op_view *views = eddy_memory_acquire(view_bytes, EDDY_MEMORY_ARGUMENT);
+    if (!views)
+        return EDDY_OUT_OF_MEMORY;
+    eddy_status status = prepare(call, views, bytes, cost_ps);
+    eddy_memory_release(views, view_bytes, EDDY_MEMORY_ARGUMENT);
+    return status;
+}
+
+void eddy_packed_end(const eddy_packed_call *call) {
+    if (call->kernel->end)
+        call->kernel->end(words(call, call->plan_at));
+}
+
+/* ---- callbacks ---- */
+
+static void run_call(const eddy_vm_run *run) {
+    const eddy_packed_call *call = run->instruction.arguments;
+    eddy_op_view on_stack[EDDY_PACKED_STACK_VIEWS];
+    eddy_op_view *views = place_views(run, call, on_stack);
+    unpack(run, call, call->late_count > 0 ? late_outputs(run, call) : NULL, views);
+    eddy_kernel_call kernel = kernel_call(run, call, views);
+    if (eddy_finite_wants_operands())
+        eddy_finite_set_passed_in(eddy_finite_is_passed_in(call->op, kernel.attributes, views, call->input_count));
+    call->run(&kernel);
+}
+
+static void instruction_end(const eddy_vm_instruction *instruction) {
+    eddy_packed_end(instruction->arguments);
+}
+
+static size_t instruction_workspace(const eddy_vm_run *run) {
+    const eddy_packed_call *call = run->instruction.arguments;
+    size_t bytes = round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
+    return bytes + (call->view_count > EDDY_PACKED_STACK_VIEWS ? call->view_count * sizeof(eddy_op_view) : 0);
+}
+
+static void instruction_count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
+    const eddy_packed_call *call = run->instruction.arguments;
+    eddy_op_view on_stack[EDDY_PACKED_STACK_VIEWS];
+    eddy_op_view *views = place_views(run, call, on_stack);
+    unpack(run, call, NULL, views);
+    eddy_kernel_call kernel = kernel_call(run, call, views);
+    call->kernel->count(&kernel, shapes);
+    late_output *late = late_outputs(run, call);
+    uint32_t filled = 0;
+    for (uint32_t i = call->input_count; i < call->view_count; i++) {
+        if (!call->views[i].is_late)
+            continue;
+        late[filled].shape = shapes[filled];
+        eddy_strides_contiguous(shapes[filled].rank, shapes[filled].dims, late[filled].strides);
+        int64_t elements = 0;
+        if (!eddy_shape_is_valid(&shapes[filled]) ||
+            !eddy_shape_count(shapes[filled].rank, shapes[filled].dims, &elements))
+            eddy_kernel_fail(&kernel, EDDY_SIZE_OVERFLOW, 0, 0, 0);
+        bytes[filled++] = elements * (int64_t)eddy_dtype_bytes((eddy_dtype)call->views[i].dtype);
+    }
+}
+
+static const char *instruction_name(const eddy_vm_instruction *instruction) {
+    return ((const eddy_packed_call *)instruction->arguments)->op->name;
+}
+
+static void view_shape(const eddy_packed_call *call, const eddy_packed_view *view, eddy_shape *shape) {
+    if (eddy_shape_table_find(view->shape_number, shape))
+        return;
+    shape->rank = view->rank;
+    for (int32_t d = 0; d < view->rank; d++)
+        shape->dims[d] = words(call, view->dims_at)[d];
+}
+
+#define DESCRIBED_VIEWS 8
+
+static int instruction_describe(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
+    const eddy_packed_call *call = instruction->arguments;
+    const eddy_op *op = call->op;
+    eddy_text text = {buffer, size, 0};
+    eddy_text_add(&text, "%s(", op->name);
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        eddy_text_add(&text, i ? ", " : "");
+        if (i == DESCRIBED_VIEWS) {
+            eddy_text_add(&text, "and %u more", call->input_count - i);
+            break;
+        }
+        eddy_shape shape;
+        if (call->views[i].rank < 0) {
+            eddy_text_add(&text, "none");
+            continue;
+        }
+        view_shape(call, &call->views[i], &shape);
+        eddy_text_add_operand(&text, (eddy_dtype)call->views[i].dtype, &shape);
+    }
+    for (int32_t i = 0; i < op->scalar_count; i++)
+        eddy_text_add_scalar(&text, (const char *)words(call, call->attributes_at) + op->attributes[i].offset);
+    eddy_text_add(&text, ")");
+    return (int)text.length;
+}
+
+/* The operand whose elements a kernel that complains about a range was looking at. */
+static bool find_indexed(const eddy_packed_call *call, eddy_indexed *indexed) {
+    uint32_t input = 0;
+    for (int32_t i = 0; i < call->op->operand_count; i++) {
+        const eddy_op_operand *operand = &call->op->operands[i];
+        if (operand->kind == EDDY_OPERAND_LIST)
+            return false; /* no name for each */
+        if (operand->is_index) {
+            indexed->name = operand->name;
+            view_shape(call, &call->views[input], &indexed->shape);
+            return true;
+        }
+        input += !operand->is_spec_only;
+    }
+    return false;
+}
+
+static int instruction_explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer,
+                               size_t size) {
+    const eddy_packed_call *call = instruction->arguments;
+    char text[320];
+    instruction_describe(instruction, text, sizeof(text));
+    eddy_indexed indexed;
+    return eddy_describe_error(call->op, find_indexed(call, &indexed) ? &indexed : NULL, text, error, buffer, size);
+}
+
+static int64_t instruction_check_finite(const eddy_vm_run *run) {
+    const eddy_packed_call *call = run->instruction.arguments;
+    int64_t operand = 0;
+    for (uint32_t i = 0; i < call->view_count; i++) {
+        const eddy_packed_view *packed = &call->views[i];
+        eddy_op_view view;
+        fill_view(call, packed, &view);
+        if (packed->rank < 0)
+            continue;
+        /* The workspace has gone back: the size says how many elements a late output has. */
+        int64_t elements = run->bytes[operand] / (int64_t)eddy_dtype_bytes(view.dtype);
+        static const int64_t step = 1;
+        if (packed->is_late) {
+            view.rank = 1;
+            view.shape = &elements;
+            view.strides = &step;
+        }
+        view.data = (char *)run->data[operand] + packed->offset * (int64_t)eddy_dtype_bytes(view.dtype);
+        if (packed->is_written && !eddy_finite_is_fine(&view, eddy_finite_passed_in()))
+            return operand;
+        operand++;
+    }
+    return -1;
+}
+
+/* By whether there is a workspace, or something to end, and whether shapes are late (which needs one). */
+static const eddy_vm_descriptor plain = {.run = run_call,
+                                         .name = instruction_name,
+                                         .describe = instruction_describe,
+                                         .explain = instruction_explain,
+                                         .check_finite = instruction_check_finite};
+static const eddy_vm_descriptor spacious = {.run = run_call,
+                                            .workspace = instruction_workspace,
+                                            .end = instruction_end,
+                                            .name = instruction_name,
+                                            .describe = instruction_describe,
+                                            .explain = instruction_explain,
+                                            .check_finite = instruction_check_finite};
+static const eddy_vm_descriptor late_shaped = {.run = run_call,
+                                               .workspace = instruction_workspace,
+                                               .count = instruction_count,
+                                               .end = instruction_end,
+                                               .name = instruction_name,
+                                               .describe = instruction_describe,
+                                               .explain = instruction_explain,
+                                               .check_finite = instruction_check_finite};
+
+const eddy_vm_descriptor *eddy_packed_descriptor(const eddy_packed_call *call) {
+    if (call->late_count > 0)
+        return &late_shaped;
+    return call->workspace_bytes > 0 || call->view_count > EDDY_PACKED_STACK_VIEWS || call->kernel->end ? &spacious
+                                                                                                        : &plain;
+}

@@ -1,0 +1,15 @@
+/* Whether two layouts of one storage touch the same element. Pure functions. */
+#ifndef EDDY_INTERPRETER_CALL_OVERLAP_H
+#define EDDY_INTERPRETER_CALL_OVERLAP_H
+
+#include <base/shape.h>
+#include <stdbool.h>
+
+/* True when it is proven that an element belongs to both. The search for one is exact and bounded; where the bound
+ * is reached (deep nests of unrelated strides) nothing is proven. Strides are not negative. */
+bool eddy_layout_overlaps(const eddy_layout *a, const eddy_layout *b);
+
+/* Same elements in the same order. */
+bool eddy_layout_is_same(const eddy_layout *a, const eddy_layout *b);
+
+#endif

@@ -1,0 +1,112 @@
+#include <base/memory.h>
+#include <base/status.h>
+#include <interpreter/handle/runtime.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kind_names[] = {
+#define EDDY_DEVICE_KIND_ROW(enumerator, name) #name,
+    EDDY_DEVICE_KIND_LIST(EDDY_DEVICE_KIND_ROW)
+#undef EDDY_DEVICE_KIND_ROW
+};
+#define KIND_COUNT (sizeof(kind_names) / sizeof(kind_names[0]))
+
+/* A decimal number of at most four digits that fills the text. */
+static bool parse_index(const char *text, int32_t *index) {
+    size_t length = strlen(text);
+    if (length == 0 || length > 4 || strspn(text, "0123456789") != length)
+        return false;
+    *index = (int32_t)strtol(text, NULL, 10);
+    return true;
+}
+
+static bool parse(const char *text, eddy_device *device) {
+    for (size_t kind = EDDY_DEVICE_CPU; kind < KIND_COUNT; kind++) {
+        size_t length = strlen(kind_names[kind]);
+        int32_t index = 0;
+        if (strncmp(text, kind_names[kind], length) != 0)
+            continue;
+        if (text[length] != '\0' && (text[length] != ':' || !parse_index(text + length + 1, &index)))
+            continue;
+        *device = eddy_device_make((eddy_device_kind)kind, index);
+        return true;
+    }
+    return false;
+}
+
+eddy_status eddy_device_parse(const char *text, eddy_device *device) {
+    eddy_origin origin = EDDY_ORIGIN("device_parse");
+    if (!text || !device)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "an argument is NULL");
+    if (!parse(text, device))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "\"%.40s\" is no device; \"cpu\" and \"cuda:1\" are", text);
+    return EDDY_OK;
+}
+
+int eddy_device_format(eddy_device device, char *buffer, size_t size) {
+    if ((size_t)device.kind >= KIND_COUNT)
+        return snprintf(buffer, size, "?");
+    if (device.kind == EDDY_DEVICE_CUDA)
+        return snprintf(buffer, size, "%s:%d", kind_names[device.kind], (int)device.index);
+    return snprintf(buffer, size, "%s", kind_names[device.kind]);
+}
+
+static eddy_status check_present(eddy_device device, eddy_origin origin) {
+    if (device.kind == EDDY_DEVICE_CPU && device.index == 0)
+        return EDDY_OK;
+    char text[32];
+    eddy_device_format(device, text, sizeof(text));
+    return eddy_fail(EDDY_UNSUPPORTED, origin, "there is no device %s here", text);
+}
+
+eddy_status eddy_runtime_device(const eddy_caller *caller, const eddy_runtime *runtime, const eddy_device *asked,
+                                eddy_origin origin, eddy_device *device) {
+    eddy_device chosen = runtime->device;
+    if (asked && asked->kind != EDDY_DEVICE_DEFAULT)
+        chosen = *asked;
+    else if (caller->device_count > 0)
+        chosen = caller->devices[caller->device_count - 1];
+    eddy_status status = check_present(chosen, origin);
+    if (status == EDDY_OK)
+        *device = chosen;
+    return status;
+}
+
+eddy_status eddy_device_scope_begin(eddy_device device) {
+    eddy_origin origin = EDDY_ORIGIN("device_scope_begin");
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, origin);
+    eddy_status status = check_present(device, origin);
+    if (status != EDDY_OK)
+        return status;
+    if (caller->device_count == caller->device_capacity) {
+        int32_t capacity = caller->device_capacity ? caller->device_capacity * 2 : 8;
+        size_t item = sizeof(*caller->devices);
+        eddy_device *grown = eddy_memory_grow(caller->devices, (size_t)caller->device_capacity * item,
+                                              (size_t)capacity * item, EDDY_MEMORY_RUNTIME);
+        if (!grown)
+            return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
+        caller->devices = grown;
+        caller->device_capacity = capacity;
+    }
+    caller->devices[caller->device_count++] = device;
+    return EDDY_OK;
+}
+
+void eddy_device_scope_end(void) {
+    eddy_caller *caller = eddy_caller_self;
+    if (caller && caller->device_count > 0)
+        caller->device_count--;
+}
+
+eddy_device eddy_device_current(void) {
+    eddy_origin origin = EDDY_ORIGIN("device_current");
+    eddy_caller *caller = eddy_caller_get();
+    eddy_runtime *runtime;
+    eddy_device device = {EDDY_DEVICE_DEFAULT, 0};
+    if (eddy_runtime_of_caller(caller, origin, &runtime) == EDDY_OK)
+        (void)!eddy_runtime_device(caller, runtime, NULL, origin, &device);
+    return device;
+}

@@ -1,0 +1,17 @@
+/* Where random ops take seed and counter from. */
+#ifndef EDDY_INTERPRETER_HANDLE_GENERATOR_H
+#define EDDY_INTERPRETER_HANDLE_GENERATOR_H
+
+#include <base/call_site.h>
+#include <eddy/generator.h>
+#include <interpreter/handle/caller.h>
+#include <interpreter/handle/runtime.h>
+
+/* The state for one op, advanced: of `generator`, or, where that is NULL, the thread's own in `runtime`. */
+EDDY_MUST_USE eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime, eddy_generator *generator,
+                                              eddy_origin origin, uint64_t *seed, uint64_t *counter);
+
+/* In a forked child. */
+void eddy_generator_fork_child(void);
+
+#endif

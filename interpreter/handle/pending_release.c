@@ -1,0 +1,21 @@
+#include <interpreter/handle/caller.h>
+#include <interpreter/handle/pending_release.h>
+#include <interpreter/handle/runtime.h>
+
+bool eddy_pending_release_flush(eddy_caller *caller) {
+    eddy_pending_release *pending = &caller->pending;
+    return pending->count == 0 || eddy_vm_release_many(pending->runtime->vm, pending->numbers, &pending->count);
+}
+
+bool eddy_pending_release_make_room(eddy_caller *caller, eddy_runtime *runtime) {
+    eddy_pending_release *pending = &caller->pending;
+    if (!eddy_pending_release_flush(caller))
+        return false;
+    if (pending->runtime == runtime)
+        return true;
+    eddy_runtime_bind(runtime);
+    if (pending->runtime)
+        eddy_runtime_unbind(pending->runtime);
+    pending->runtime = runtime;
+    return true;
+}

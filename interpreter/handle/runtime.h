@@ -1,0 +1,68 @@
+/* A runtime: one VM, and what the interpreter keeps beside it.
+ *
+ * state:  RUNNING --eddy_runtime_shutdown, last reference--> SHUT_DOWN
+ *         RUNNING --exit--> EXITING (new calls are refused, nothing is freed)
+ *         any --fork, in the child--> FORKED
+ *
+ * The struct, and what is left of the closed VM, live as long as anything is bound to them (`bindings`): handles,
+ * streams, events. Handles stay bound while they are cached, so that in the steady state nothing is counted. So
+ * whoever has a tensor may call the VM, which answers SHUT_DOWN or FORKED by itself. */
+#ifndef EDDY_INTERPRETER_HANDLE_RUNTIME_H
+#define EDDY_INTERPRETER_HANDLE_RUNTIME_H
+
+#include <base/call_site.h>
+#include <eddy/device.h>
+#include <eddy/runtime.h>
+#include <eddy/status.h>
+#include <interpreter/handle/caller.h>
+#include <vm/vm.h>
+
+typedef enum eddy_runtime_state {
+    EDDY_RUNTIME_RUNNING,
+    EDDY_RUNTIME_SHUT_DOWN,
+    EDDY_RUNTIME_EXITING,
+    EDDY_RUNTIME_FORKED,
+} eddy_runtime_state;
+
+struct eddy_runtime {
+    _Atomic uint32_t state;     /* atomic: who shuts down stores (release), callers read (acquire) for a better error */
+    eddy_vm *vm;                /* const after init */
+    uint64_t id;                /* const after init; never reused */
+    eddy_device device;         /* const after init: of creation ops that name none */
+    _Atomic int64_t references; /* atomic: users and threads whose current runtime it is */
+    _Atomic int64_t bindings;   /* atomic: handles, streams, events, and one for all references */
+    _Atomic uint64_t seed;      /* atomic: written under the lock of generators, with `epoch` */
+    _Atomic uint64_t epoch;     /* atomic: counts eddy_seed (release), acquired by who draws */
+    _Atomic uint64_t next_number;   /* atomic: of threads that draw, since the last eddy_seed */
+    bool is_silent;                 /* const after init: says nothing at exit */
+    struct eddy_runtime *next;      /* lock: runtimes */
+    struct eddy_runtime *exit_next; /* the exiting thread only: those that it waits for */
+};
+
+/* The calling thread's current runtime; starts the default one. Errors are recorded under `op`. */
+EDDY_MUST_USE eddy_status eddy_runtime_of_caller(eddy_caller *caller, eddy_origin origin, eddy_runtime **runtime);
+
+/* The exit handler runs before all that is registered now: a library that kernels use has just made static objects, which
+ * must not be gone while work is in flight. Any thread. */
+void eddy_runtime_exit_first(void);
+
+/* The memory of the struct. Any thread. */
+void eddy_runtime_bind(eddy_runtime *runtime);
+void eddy_runtime_unbind(eddy_runtime *runtime);
+
+static inline bool eddy_runtime_is_running(const eddy_runtime *runtime) {
+    return EDDY_LIKELY(eddy_load_acquire(&runtime->state) == EDDY_RUNTIME_RUNNING);
+}
+
+/* Records that the runtime does not run any more: SHUT_DOWN or FORKED. `detail` ends the sentence. */
+eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, eddy_origin origin, const char *detail);
+
+/* True while a runtime of this id has not been shut down. */
+bool eddy_runtime_exists(uint64_t id);
+
+/* The device that a creation op of the thread takes: `asked` (kind DEFAULT, NULL: none), scope, runtime.
+ * UNSUPPORTED, recorded under `op`, where it is not there. */
+EDDY_MUST_USE eddy_status eddy_runtime_device(const eddy_caller *caller, const eddy_runtime *runtime,
+                                              const eddy_device *asked, eddy_origin origin, eddy_device *device);
+
+#endif

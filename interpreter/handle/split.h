@@ -1,0 +1,14 @@
+/* eddy_split and eddy_chunk (<eddy/view.h>) for those who know the caller's address. */
+#ifndef EDDY_INTERPRETER_HANDLE_SPLIT_H
+#define EDDY_INTERPRETER_HANDLE_SPLIT_H
+
+#include <base/assert.h>
+#include <eddy/status.h>
+#include <eddy/tensor.h>
+
+EDDY_MUST_USE eddy_status eddy_tensor_split(eddy_tensor *tensor, int64_t size, int32_t axis, eddy_tensor **outputs,
+                                            int64_t capacity, int64_t *count, const void *address);
+EDDY_MUST_USE eddy_status eddy_tensor_chunk(eddy_tensor *tensor, int64_t chunks, int32_t axis, eddy_tensor **outputs,
+                                            int64_t capacity, int64_t *count, const void *address);
+
+#endif

@@ -1,0 +1,32 @@
+/* Streams and events of the public interface: counted shells round the VM's, bound to their runtime. */
+#ifndef EDDY_INTERPRETER_HANDLE_STREAM_H
+#define EDDY_INTERPRETER_HANDLE_STREAM_H
+
+#include <base/atomic.h>
+#include <eddy/stream.h>
+#include <interpreter/handle/caller.h>
+#include <interpreter/handle/runtime.h>
+#include <stdint.h>
+#include <vm/vm.h>
+
+struct eddy_stream {
+    _Atomic uint32_t references; /* atomic: users and stream scopes */
+    eddy_runtime *runtime;       /* const after init; bound */
+    eddy_vm_stream *stream;      /* const after init */
+};
+
+struct eddy_event {
+    _Atomic uint32_t references; /* atomic: users */
+    eddy_runtime *runtime;       /* const after init; bound */
+    eddy_vm_event *event;        /* const after init */
+};
+
+/* The VM's stream for the thread's ops on `runtime`: that of its innermost stream scope if that is of this runtime. */
+static inline eddy_vm_stream *eddy_stream_of_caller(const eddy_caller *caller, const eddy_runtime *runtime) {
+    return caller->stream && caller->stream->runtime == runtime ? caller->stream->stream : NULL;
+}
+
+/* Ends the thread's open stream scopes: the thread ends. */
+void eddy_stream_scope_end_all(eddy_caller *caller);
+
+#endif

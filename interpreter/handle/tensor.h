@@ -1,0 +1,234 @@
+/* The tensor handle.
+ *
+ * A root handle holds a storage of the VM by its number; a view holds a reference on a root. The VM never looks at
+ * handles: what it needs of one when the last reference goes is the release link.
+ *
+ *   CACHED (in its owner's list) --acquire--> LIVE --last reference--> RELEASED (root: the link is the VM's)
+ *   RELEASED --recycle--> CACHED, or on its owner's return stack when it was recycled by another thread
+ *
+ * Fields are const while the handle is LIVE, but for the tagged ones. Of rank up to 5 a call touches three cache
+ * lines. */
+#ifndef EDDY_INTERPRETER_HANDLE_TENSOR_H
+#define EDDY_INTERPRETER_HANDLE_TENSOR_H
+
+#include <base/assert.h>
+#include <base/atomic.h>
+#include <base/call_site.h>
+#include <base/shape.h>
+#include <eddy/tensor.h>
+#include <interpreter/handle/caller.h>
+#include <interpreter/handle/runtime.h>
+#include <interpreter/handle/scope.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <vm/vm.h>
+
+/* What made a tensor, as far as gradients go: the address of a node and, in its low bits, which output of the node; 0 where
+ * none is asked for. A word instead of two fields, for each handle has one. */
+typedef uintptr_t eddy_autograd;
+
+typedef struct eddy_axis {
+    int64_t dim;
+    int64_t stride; /* elements; that of a row-major tensor where `is_contiguous`, whatever the dim */
+} eddy_axis;
+
+/* A tensor's key: equal keys mean one dtype, one shape and the same strides, which leave no gaps from the start of the storage. 0:
+ * it has gaps, or too many axes that are not row-major, or nobody has asked yet, or the handle is not LIVE.
+ *
+ *   63 .. 32 number of the shape | 31 .. 16 order of the axes, 0 for row-major | 15 .. 8 dtype | 1 recorded | 0 always set */
+typedef uint64_t eddy_tensor_key;
+
+static inline eddy_tensor_key eddy_tensor_key_make(uint32_t number, uint16_t order, uint8_t dtype) {
+    return (uint64_t)number << 32 | (uint64_t)order << 16 | (uint64_t)dtype << 8 | 1;
+}
+
+/* In the key of a tensor that requires a gradient. */
+#define EDDY_TENSOR_KEY_RECORDED ((eddy_tensor_key)2)
+
+/* That of a tensor that differs in the dtype alone, and requires no gradient. */
+static inline eddy_tensor_key eddy_tensor_key_with(eddy_tensor_key key, uint8_t dtype) {
+    return (key & ~((eddy_tensor_key)UINT8_MAX << 8 | EDDY_TENSOR_KEY_RECORDED)) | (eddy_tensor_key)dtype << 8;
+}
+
+static inline uint32_t eddy_tensor_key_shape(eddy_tensor_key key) {
+    return (uint32_t)(key >> 32);
+}
+
+static inline uint8_t eddy_tensor_key_dtype(eddy_tensor_key key) {
+    return (uint8_t)(key >> 8);
+}
+
+struct eddy_tensor {
+    _Atomic uint32_t references; /* atomic: 0 unless LIVE; who holds the only one needs no locked operation */
+    eddy_storage_number storage;
+    eddy_runtime *runtime;       /* bound also while CACHED */
+    _Atomic eddy_tensor_key key; /* atomic: who finds it out stores it (release: after a late shape), read acquire */
+    uint8_t dtype;
+    int8_t rank;          /* late: written before is_late is cleared */
+    _Atomic bool is_late; /* atomic: cleared (release) when the shape is known; then rank, count, axes may be read */
+    bool is_contiguous;   /* a late tensor is */
+    uint32_t scope_slot;  /* the scope's thread only */
+    int64_t count;        /* elements; late like rank */
+    int64_t offset;       /* elements from the storage's start */
+    struct eddy_tensor *root;    /* itself, or the handle a view holds */
+    _Atomic(eddy_scope *) scope; /* atomic: the scope's thread stores (release), others load (acquire) to compare */
+
+    union {
+        eddy_vm_release_link
+            link; /* LIVE: `after` is 1 where the memory is borrowed. RELEASED: the VM's. CACHED: the next one */
+        /* LIVE, in place of the link's first word. atomic: relaxed; how many of the references eddy_retain took. */
+        _Atomic uint32_t retained;
+    };
+    eddy_caller *owner;  /* const: whose cache it comes from */
+    const void *address; /* the public call that made it */
+    eddy_axis axes[EDDY_RANK_MAX];
+    int8_t device_kind, device_index;
+    /* A view of all of its root, made with it by a recorded call: the one handle of it that the user was given. */
+    bool stands_in;
+    _Atomic bool is_saved;    /* atomic: relaxed; root: some node has saved it, or a view of it, at some time */
+    _Atomic uint32_t version; /* atomic: relaxed; root: writes to its storage that were issued so far */
+    eddy_autograd autograd;
+};
+
+_Static_assert(sizeof(struct eddy_tensor) == 384, "six cache lines");
+_Static_assert(offsetof(struct eddy_tensor, link) == 64, "what every call reads is one line");
+_Static_assert(offsetof(eddy_vm_release_link, after) >= sizeof(uint32_t), "the count leaves `after` alone");
+
+static inline eddy_device eddy_tensor_device(const eddy_tensor *tensor) {
+    return (eddy_device){(eddy_device_kind)tensor->device_kind, tensor->device_index};
+}
+
+static inline void eddy_tensor_set_device(eddy_tensor *tensor, eddy_device device) {
+    tensor->device_kind = (int8_t)device.kind;
+    tensor->device_index = (int8_t)device.index;
+}
+
+static inline bool eddy_tensor_is_none(const eddy_tensor *tensor) {
+    return tensor == EDDY_NONE;
+}
+
+/* ---- life ---- */
+
+/* Fills the cache of `caller` and takes one; NULL where there is no memory. */
+eddy_tensor *eddy_tensor_acquire_slow(eddy_caller *caller);
+/* Binds a cached handle to another runtime. */
+void eddy_tensor_rebind(eddy_tensor *tensor, eddy_runtime *runtime);
+
+/* A handle with one reference and no storage; dtype, layout and storage are the caller's to fill. NULL, nothing
+ * recorded, where there is no memory. */
+static inline eddy_tensor *eddy_tensor_acquire(eddy_caller *caller, eddy_runtime *runtime, const void *address) {
+    eddy_tensor *tensor = caller->free_handles;
+    if (EDDY_UNLIKELY(tensor == NULL)) {
+        tensor = eddy_tensor_acquire_slow(caller);
+        if (!tensor)
+            return NULL;
+    }
+    caller->free_handles = (eddy_tensor *)tensor->link.link.next;
+    eddy_store_relaxed(&tensor->retained, 0u);
+    if (EDDY_UNLIKELY(tensor->runtime != runtime))
+        eddy_tensor_rebind(tensor, runtime);
+    eddy_store_relaxed(&tensor->is_late, false);
+    tensor->is_contiguous = true;
+    tensor->offset = 0;
+    tensor->root = tensor;
+    eddy_store_relaxed(&tensor->scope, NULL);
+    EDDY_CHECK(eddy_load_relaxed(&tensor->key) == 0);
+    tensor->address = address;
+    tensor->storage = 0;
+    tensor->link.after = 0;
+    eddy_store_relaxed(&tensor->references, 1u);
+    eddy_caller_count(caller, 1);
+    return tensor;
+}
+
+/* Gives back a handle that got no storage and was shown to nobody. */
+void eddy_tensor_discard(eddy_caller *caller, eddy_tensor *tensor);
+
+/* Ends a handle whose last reference is gone. */
+void eddy_tensor_finish(eddy_tensor *tensor);
+
+static inline void eddy_tensor_retain(eddy_tensor *tensor) {
+    EDDY_CHECK(eddy_load_relaxed(&tensor->references) > 0);
+    eddy_add_relaxed(&tensor->references, 1u);
+}
+
+/* Gives up one reference that no scope owns. */
+static inline void eddy_tensor_drop(eddy_tensor *tensor) {
+    /* Who holds the only reference needs no locked operation: nobody else can make one. Acquire: sees what others did
+     * before they dropped theirs. */
+    if (EDDY_LIKELY(eddy_load_acquire(&tensor->references) == 1) || eddy_sub_acq_rel(&tensor->references, 1u) == 1) {
+        eddy_store_relaxed(&tensor->references, 0u);
+        eddy_tensor_finish(tensor);
+    }
+}
+
+/* Lays the tensor out row-major; dims need not be the tensor's own. */
+void eddy_tensor_lay(eddy_tensor *tensor, int32_t rank, const int64_t *dims, int64_t count);
+/* The same, but the axes lie in memory in the order of those of `like`, which has the rank: channels last stays channels
+ * last. Row-major where `like` is. */
+void eddy_tensor_lay_like(eddy_tensor *tensor, int32_t rank, const int64_t *dims, int64_t count,
+                          const eddy_tensor *like);
+/* Images [.., C, H, W], rank 3 or more, whose channels are neighbours. */
+void eddy_tensor_lay_last(eddy_tensor *tensor, const eddy_shape *shape);
+/* Takes over dims, strides and offset, and finds out whether they are row-major. */
+void eddy_tensor_set_layout(eddy_tensor *tensor, const eddy_layout *layout);
+void eddy_tensor_layout(const eddy_tensor *tensor, eddy_layout *layout);
+void eddy_tensor_shape(const eddy_tensor *tensor, eddy_shape *shape);
+/* The number of the interned shape; 0 where the table is full. Shape known. */
+uint32_t eddy_tensor_shape_number(const eddy_tensor *tensor);
+/* Finds the key out; 0 where there is none. Late shapes have none until somebody waited for them. */
+eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor);
+
+/* A view with the given layout, holding the root; one reference, no scope. NULL, recorded under `op`, without
+ * memory. */
+eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const eddy_layout *layout, eddy_origin origin);
+
+/* Makes a handle without storage another one of `tensor`: the same elements. */
+void eddy_tensor_alias(eddy_tensor *alias, const eddy_tensor *tensor);
+
+/* A write to the tensor's storage has been issued, or is about to happen. */
+static inline void eddy_tensor_written(eddy_tensor *tensor) {
+    eddy_add_relaxed(&tensor->root->version, 1u);
+}
+
+/* ---- at the door ---- */
+
+/* OK where a pointer from the user is a tensor: NULL is not (it failed before: recorded only in an empty slot), EDDY_NONE is not,
+ * and a handle that waits to be used again is not. `what` names the operand for the sentence. */
+EDDY_MUST_USE eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *what, eddy_origin origin);
+
+/* The same for an item of a list, which the sentence names: "tensors[3]". */
+EDDY_MUST_USE eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list, int64_t item,
+                                                 eddy_origin origin);
+
+/* Waits for a late shape. */
+EDDY_MUST_USE eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, eddy_origin origin);
+/* The same for a time. */
+EDDY_MUST_USE eddy_status eddy_tensor_await_shape_for(eddy_tensor *tensor, const eddy_vm_wait *wait);
+
+static inline bool eddy_tensor_is_late(const eddy_tensor *tensor) {
+    return eddy_load_acquire(&tensor->is_late);
+}
+
+/* check, then await_shape. */
+EDDY_MUST_USE eddy_status eddy_tensor_check_shape(const eddy_tensor *tensor, eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_tensor_check_item_shape(eddy_tensor *tensor, const char *list, int64_t item,
+                                                       eddy_origin origin);
+
+/* "f32[64, 784]" as snprintf does. */
+int eddy_tensor_describe(const eddy_tensor *tensor, char *buffer, size_t size);
+
+/* In a forked child. */
+void eddy_tensor_fork_child(void);
+
+/* For eddy_trim and the leak report. */
+typedef struct eddy_handle_slab {
+    struct eddy_handle_slab *next;
+    int64_t cached; /* used while trimming */
+    _Alignas(EDDY_CACHE_LINE) eddy_tensor handles[];
+} eddy_handle_slab;
+#define EDDY_HANDLE_SLAB_COUNT 42
+#define EDDY_HANDLE_SLAB_BYTES (EDDY_CACHE_LINE + EDDY_HANDLE_SLAB_COUNT * sizeof(struct eddy_tensor))
+
+#endif

@@ -1,0 +1,34 @@
+/* What of host access other files of the room need. */
+#ifndef EDDY_INTERPRETER_HOST_HOST_H
+#define EDDY_INTERPRETER_HOST_HOST_H
+
+#include <base/assert.h>
+#include <base/call_site.h>
+#include <eddy/host.h>
+#include <stdint.h>
+
+/* eddy_read for a tensor whose handle and size were checked. */
+EDDY_MUST_USE eddy_status eddy_host_read(eddy_tensor *tensor, void *buffer, eddy_origin origin);
+
+/* Memory of the program's, to become a tensor. */
+typedef struct eddy_borrow {
+    void *data;
+    const eddy_shape *shape;
+    const int64_t *strides; /* elements, not negative; NULL: row-major */
+    eddy_dtype dtype;
+    void (*deleter)(void *context); /* or NULL */
+    void *context;
+    const eddy_device *device; /* or NULL */
+    eddy_origin origin;
+} eddy_borrow;
+
+/* eddy_from_buffer for any strides. */
+eddy_tensor *eddy_host_borrow(const eddy_borrow *borrow);
+
+/* Whether the thread of that number has mapped a tensor of the runtime. Any thread. */
+bool eddy_host_has_lend(const struct eddy_runtime *runtime, uint64_t thread);
+
+/* In a forked child. */
+void eddy_host_fork_child(void);
+
+#endif

@@ -1,0 +1,98 @@
+/* What carries gradients back through an op: a function that calls ops, made in functional/, and a table of the few ops that
+ * going back needs itself. */
+#ifndef EDDY_INTERPRETER_TAPE_GRADIENT_H
+#define EDDY_INTERPRETER_TAPE_GRADIENT_H
+
+#include <base/assert.h>
+#include <base/shape.h>
+#include <base/status.h>
+#include <eddy/op.h>
+#include <eddy/tensor.h>
+#include <interpreter/call/op.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One way back through one call. */
+typedef struct eddy_gradient_call {
+    const eddy_op *op;
+    const void *attributes;       /* as inference left them; a random op's with its seed and counter */
+    eddy_tensor *const *inputs;   /* lists spread out; NULL where the value was not saved; EDDY_NONE: absent */
+    const eddy_spec *input_specs; /* of all inputs */
+    int64_t input_count;
+    const int64_t *list_counts;
+    eddy_tensor *const *outputs;   /* NULL where not saved */
+    eddy_tensor *const *gradients; /* of each output; NULL for outputs that carry none */
+    eddy_tensor *const *extras;    /* what a custom function saved */
+    int64_t extra_count;
+    const bool *wanted; /* per input */
+    eddy_device device;
+    eddy_tensor **results; /* per input: to fill, NULL for a gradient of 0; may be broadcast, or of a wider dtype */
+    const eddy_outcome *outcome; /* of all that the function calls */
+} eddy_gradient_call;
+
+/* OK, or the failure of an op. Results belong to the scope that is open. */
+typedef eddy_status eddy_gradient_fn(const eddy_gradient_call *call);
+
+/* What of the call an operand's gradient reads: bit i for operand i, for output i. */
+typedef struct eddy_gradient_needs {
+    bool is_differentiable;
+    uint32_t inputs, outputs;
+} eddy_gradient_needs;
+
+struct eddy_gradient {
+    eddy_gradient_fn *run; /* NULL: results carry no gradient */
+    const eddy_gradient_needs *operands;
+};
+
+/* Results carry no gradient: comparisons, indices, optimisers. */
+extern const eddy_gradient eddy_gradient_none;
+
+/* ---- views ---- */
+
+typedef enum eddy_view_kind {
+    EDDY_VIEW_RESHAPE, /* the same elements in the same order */
+    EDDY_VIEW_PERMUTE,
+    EDDY_VIEW_EXPAND,
+    EDDY_VIEW_PART,
+    EDDY_VIEW_STRIDED,
+    EDDY_VIEW_KIND_COUNT
+} eddy_view_kind;
+
+typedef struct eddy_view_attributes {
+    int32_t axes[EDDY_RANK_MAX];  /* PERMUTE: which axis each is. PART: axes[0] */
+    int64_t start, step, length;  /* PART */
+    bool is_removed;              /* PART: the axis, of length 1, is gone */
+    uint8_t order[EDDY_RANK_MAX]; /* PART: the operand's axes as they lie in memory, the outermost first */
+} eddy_view_attributes;
+
+/* Of STRIDED: layouts over one storage. */
+typedef struct eddy_strided_attributes {
+    eddy_layout from, to;
+} eddy_strided_attributes;
+
+/* Views as ops: a name and a gradient, no kernel (functional/gradient/view.c). */
+extern const eddy_op eddy_view_ops[EDDY_VIEW_KIND_COUNT];
+
+/* ---- ops that going back needs (functional/gradient/engine.c) ---- */
+
+/* Results belong to the scope that is open; untouched on failure. */
+typedef struct eddy_gradient_ops {
+    eddy_status (*add)(eddy_tensor *a, eddy_tensor *b, eddy_tensor **result);
+    eddy_status (*add_to)(eddy_tensor *sum, eddy_tensor *summand); /* in place */
+    eddy_status (*clone)(eddy_tensor *tensor, eddy_tensor **result);
+    eddy_status (*ones_like)(eddy_tensor *tensor, eddy_tensor **result);
+    eddy_status (*zeros)(const eddy_spec *spec, eddy_device device, eddy_tensor **result);
+    /* For what a slice is taken of: its elements undefined, its axes in the operand's order in memory. */
+    eddy_status (*room)(const eddy_spec *spec, const eddy_view_attributes *part, eddy_device device,
+                        eddy_tensor **result);
+    /* Write a gradient to its part of the whole, add it there, and write zeros to begin .. end - 1 of an axis. */
+    eddy_status (*put_part)(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor *gradient);
+    eddy_status (*add_part)(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor *gradient);
+    eddy_status (*clear)(eddy_tensor *whole, int32_t axis, int64_t begin, int64_t end);
+    /* Undoes broadcasting and promotion: sums over what was added or stretched, then casts. */
+    eddy_status (*fit)(eddy_tensor *gradient, const eddy_spec *spec, eddy_tensor **result);
+} eddy_gradient_ops;
+
+extern const eddy_gradient_ops eddy_gradient_ops_table;
+
+#endif

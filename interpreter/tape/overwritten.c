@@ -1,0 +1,70 @@
+#include <interpreter/tape/overwritten.h>
+
+static eddy_lock sweeping;
+static uint64_t sweeps; /* lock: sweeping */
+
+/* Puts what the edges lead to on the stack, each node once. What the target named so far is left out, and so is all behind it:
+ * those were recorded before the target was made, or a sweep has been there when it was last written to. */
+static void push_sources(eddy_autograd_node **stack, const eddy_autograd_node *node, const eddy_autograd_node *before) {
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        eddy_autograd_node *source = node->edges[i] ? eddy_autograd_node_of(node->edges[i]) : NULL;
+        if (!source || source == before || source->sweep == sweeps)
+            continue;
+        source->sweep = sweeps;
+        source->next_swept = *stack;
+        *stack = source;
+    }
+}
+
+/* Whether the node is found to be stale, now and not before. */
+static bool find_stale(eddy_autograd_node *node, const eddy_tensor *root) {
+    bool is_found = false;
+    eddy_lock_acquire(&node->lock);
+    for (uint32_t i = 0; i < eddy_autograd_saved_count(node) && !is_found && !node->is_stale; i++) {
+        const eddy_tensor *saved = node->saved[i].tensor;
+        is_found = saved && !eddy_tensor_is_none(saved) && saved->root == root;
+    }
+    node->is_stale |= is_found;
+    eddy_lock_release(&node->lock);
+    return is_found;
+}
+
+/* All of it: nobody gets through without the part that was overwritten. */
+static void drop_saved(eddy_autograd_node *node) {
+    for (uint32_t i = 0; i < eddy_autograd_saved_count(node); i++) {
+        eddy_lock_acquire(&node->lock);
+        eddy_tensor *saved = node->saved[i].tensor;
+        node->saved[i].tensor = NULL;
+        eddy_lock_release(&node->lock);
+        if (saved && !eddy_tensor_is_none(saved))
+            eddy_tensor_drop(saved);
+    }
+}
+
+void eddy_overwritten_sweep(eddy_autograd_node *node, const eddy_tensor *target) {
+    const eddy_autograd_node *before = target->autograd ? eddy_autograd_node_of(target->autograd) : NULL;
+    eddy_autograd_node *stack = NULL, *stale = NULL;
+    eddy_lock_acquire(&sweeping);
+    sweeps++;
+    push_sources(&stack, node, before);
+    while (stack) {
+        eddy_autograd_node *at = stack;
+        stack = at->next_swept;
+        push_sources(&stack, at, before);
+        if (find_stale(at, target->root)) {
+            at->next_stale = stale;
+            stale = at;
+        }
+    }
+    eddy_lock_release(&sweeping);
+    /* `node` keeps them alive. What goes with the last reference may call a hook's destroy, so no lock is held. */
+    while (stale) {
+        eddy_autograd_node *at = stale;
+        stale = at->next_stale;
+        drop_saved(at);
+    }
+}
+
+void eddy_overwritten_fork_child(void) {
+    sweeping = (eddy_lock){0};
+}
