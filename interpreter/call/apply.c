@@ -8,23 +8,16 @@
 #include <interpreter/tape/autograd.h>
 
 eddy_status eddy_interpreter_issue(eddy_caller *caller, const eddy_apply *apply) {
-    const eddy_op *op = apply->op;
     if (EDDY_UNLIKELY(eddy_autograd_is_wanted(caller, apply)))
         return eddy_autograd_apply(caller, apply);
-    if (op->output_count == 1 && apply->targets) {
-        eddy_status status = EDDY_OK;
-        if (eddy_fast_call_apply_to(caller, op, apply->inputs, apply->input_count, apply->attributes, apply->address,
-                                    apply->targets[0], &status) != EDDY_FAST_CALL_NOT)
-            return status;
-    } else if (op->output_count == 1) {
-        eddy_tensor *result;
-        eddy_status status = eddy_fast_call_apply(caller, op, apply->inputs, apply->input_count, apply->attributes,
-                                                  apply->address, &result);
-        if (result)
-            *apply->outputs = result;
-        if (result || status != EDDY_OK)
-            return status;
-    }
+    eddy_status status;
+    return eddy_fast_call_apply(caller, apply, &status) ? status : eddy_general_call_apply(caller, apply);
+}
+
+/* The same for what is known to be no fast call. */
+static eddy_status issue_general(eddy_caller *caller, const eddy_apply *apply) {
+    if (EDDY_UNLIKELY(eddy_autograd_is_wanted(caller, apply)))
+        return eddy_autograd_apply(caller, apply);
     return eddy_general_call_apply(caller, apply);
 }
 
@@ -46,8 +39,8 @@ eddy_status eddy_interpreter_apply(const eddy_apply *apply) {
 
 /* What the common case does not need, out of its way. */
 static __attribute__((noinline)) eddy_tensor *apply_one_slow(const eddy_op *op, eddy_tensor *const *inputs,
-                                                             int64_t input_count, void *attributes,
-                                                             const void *address) {
+                                                             int64_t input_count, void *attributes, const void *address,
+                                                             eddy_caller *not_fast) {
     eddy_tensor *result = NULL;
     eddy_apply apply = {.op = op,
                         .inputs = inputs,
@@ -55,7 +48,7 @@ static __attribute__((noinline)) eddy_tensor *apply_one_slow(const eddy_op *op, 
                         .attributes = attributes,
                         .outputs = &result,
                         .address = address};
-    (void)!eddy_interpreter_apply(&apply);
+    (void)!(not_fast ? issue_general(not_fast, &apply) : eddy_interpreter_apply(&apply));
     return result;
 }
 
@@ -63,10 +56,10 @@ eddy_tensor *eddy_interpreter_apply_one(const eddy_op *op, eddy_tensor *const *i
                                         void *attributes, const void *address) {
     eddy_caller *caller = eddy_caller_self;
     if (EDDY_UNLIKELY(!eddy_caller_may_call(caller) || is_traced()))
-        return apply_one_slow(op, inputs, input_count, attributes, address);
+        return apply_one_slow(op, inputs, input_count, attributes, address, NULL);
     eddy_tensor *result;
-    eddy_status status = eddy_fast_call_apply(caller, op, inputs, input_count, attributes, address, &result);
+    eddy_status status = eddy_fast_call_apply_one(caller, op, inputs, input_count, attributes, address, &result);
     if (EDDY_LIKELY(result || status != EDDY_OK))
         return result;
-    return apply_one_slow(op, inputs, input_count, attributes, address);
+    return apply_one_slow(op, inputs, input_count, attributes, address, caller);
 }

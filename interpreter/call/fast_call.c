@@ -120,9 +120,9 @@ static __attribute__((noinline)) eddy_status fail_handle(const eddy_op *op, cons
     return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){op->name, address}, "no memory for a handle");
 }
 
-eddy_status eddy_fast_call_apply(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs,
-                                 int64_t input_count, const void *attributes, const void *address,
-                                 eddy_tensor **result) {
+eddy_status eddy_fast_call_apply_one(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs,
+                                     int64_t input_count, const void *attributes, const void *address,
+                                     eddy_tensor **result) {
     *result = NULL;
     fast_call call;
     if (EDDY_UNLIKELY(!prepare(&call, caller, op, inputs, input_count, attributes)))
@@ -169,14 +169,27 @@ static bool fits(const eddy_op *op, const eddy_fast_op *fast, eddy_tensor *const
     return true;
 }
 
-eddy_fast_call_result eddy_fast_call_apply_to(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs,
-                                              int64_t input_count, const void *attributes, const void *address,
-                                              eddy_tensor *target, eddy_status *status) {
+/* False where it is not a fast call. */
+static bool apply_to(eddy_caller *caller, const eddy_apply *apply, eddy_status *status) {
     fast_call call;
-    if (!prepare(&call, caller, op, inputs, input_count, attributes) ||
-        !fits(op, call.fast, inputs, target, call.key, &call.operands[input_count]))
-        return EDDY_FAST_CALL_NOT;
-    *status = submit(&call, caller, inputs[0]->runtime, input_count, false, address);
+    eddy_tensor *target = apply->targets[0];
+    if (!prepare(&call, caller, apply->op, apply->inputs, apply->input_count, apply->attributes) ||
+        !fits(apply->op, call.fast, apply->inputs, target, call.key, &call.operands[apply->input_count]))
+        return false;
+    *status = submit(&call, caller, apply->inputs[0]->runtime, apply->input_count, false, apply->address);
     eddy_tensor_written(target);
-    return *status == EDDY_OK ? EDDY_FAST_CALL_DONE : EDDY_FAST_CALL_FAILED;
+    return true;
+}
+
+bool eddy_fast_call_apply(eddy_caller *caller, const eddy_apply *apply, eddy_status *status) {
+    if (apply->op->output_count != 1)
+        return false;
+    if (apply->targets)
+        return apply_to(caller, apply, status);
+    eddy_tensor *result;
+    *status = eddy_fast_call_apply_one(caller, apply->op, apply->inputs, apply->input_count, apply->attributes,
+                                       apply->address, &result);
+    if (result)
+        *apply->outputs = result;
+    return result || *status != EDDY_OK;
 }

@@ -3,25 +3,18 @@
 #ifndef EDDY_INTERPRETER_CALL_FAST_CALL_H
 #define EDDY_INTERPRETER_CALL_FAST_CALL_H
 
-#include <eddy/tensor.h>
-#include <interpreter/call/op.h>
-#include <interpreter/handle/caller.h>
+#include <interpreter/call/apply.h>
 
-typedef enum eddy_fast_call_result {
-    EDDY_FAST_CALL_DONE,
-    EDDY_FAST_CALL_FAILED, /* the error is recorded; *status says which */
-    EDDY_FAST_CALL_NOT,    /* not such a call (nothing happened, nothing is recorded): it goes a general call */
-} eddy_fast_call_result;
+#define EDDY_FAST_CALL_INPUTS 3
 
-/* Tries to issue op(inputs). attributes: the op's struct, only read. *result: the new tensor, the scope's or the caller's; NULL
- * on failure, and with OK where it is not such a call. */
-EDDY_MUST_USE eddy_status eddy_fast_call_apply(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs,
-                                               int64_t input_count, const void *attributes, const void *address,
-                                               eddy_tensor **result);
+/* Issues an op with one output, to a new tensor or its target, where the call is a fast one: *status says what came of it. False where it
+ * is not: nothing has happened, nothing is recorded. */
+bool eddy_fast_call_apply(eddy_caller *caller, const eddy_apply *apply, eddy_status *status);
 
-/* The same to a target that exists. */
-eddy_fast_call_result eddy_fast_call_apply_to(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs,
-                                              int64_t input_count, const void *attributes, const void *address,
-                                              eddy_tensor *target, eddy_status *status);
+/* The same to a new tensor, op(inputs). attributes: the op's struct, only read. *result: the new tensor, the scope's or the caller's;
+ * NULL on failure, and with OK where it is not such a call. */
+EDDY_MUST_USE eddy_status eddy_fast_call_apply_one(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs,
+                                                   int64_t input_count, const void *attributes, const void *address,
+                                                   eddy_tensor **result);
 
 #endif

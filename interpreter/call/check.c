@@ -1,0 +1,127 @@
+/* The operands of a general call: resolved once, to tensor, kind and spec. */
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <base/shape.h>
+#include <base/status.h>
+#include <interpreter/call/general_call.h>
+#include <interpreter/handle/runtime.h>
+#include <interpreter/handle/tensor.h>
+
+/* What one look over the operands finds besides: the first that does not fit, -1 for none. */
+typedef struct findings {
+    const eddy_tensor *first; /* that is there */
+    int64_t mixed;            /* on another runtime or device than the first */
+    int64_t not_bool;
+} findings;
+
+static void fill_spec(eddy_spec *spec, const eddy_tensor *tensor) {
+    spec->is_absent = false;
+    spec->dtype = (eddy_dtype)tensor->dtype;
+    eddy_tensor_shape(tensor, &spec->shape);
+}
+
+static void fill_absent(eddy_spec *spec) {
+    spec->is_absent = true;
+    spec->dtype = EDDY_F32;
+    spec->shape.rank = 0;
+}
+
+/* `item` is which of a list it is. */
+static eddy_status check_input(const eddy_op_operand *kind, int64_t item, eddy_tensor *input, eddy_origin origin) {
+    eddy_status status = kind->kind == EDDY_OPERAND_LIST ? eddy_tensor_check_item(input, kind->name, item, origin)
+                                                         : eddy_tensor_check(input, kind->name, origin);
+    return status == EDDY_OK ? eddy_tensor_await_shape(input, origin) : status;
+}
+
+static void compare(findings *found, int64_t i, const eddy_tensor *input, const eddy_op_operand *kind) {
+    if (!found->first)
+        found->first = input;
+    if (found->mixed < 0 && (input->runtime != found->first->runtime ||
+                             !eddy_device_is(eddy_tensor_device(input), eddy_tensor_device(found->first))))
+        found->mixed = i;
+    if (found->not_bool < 0 && kind->is_bool && input->dtype != EDDY_BOOL)
+        found->not_bool = i;
+}
+
+static eddy_status resolve(eddy_general_call *call, findings *found) {
+    eddy_origin origin = eddy_general_call_origin(call);
+    call->view_count = call->op->output_count;
+    eddy_operand_walk walk;
+    eddy_operand_walk_begin(&walk, call->op, call->apply->list_counts);
+    for (int64_t i = 0; i < call->input_count; i++) {
+        const eddy_op_operand *kind = eddy_operand_walk_next(&walk);
+        eddy_tensor *input = call->apply->inputs[i];
+        call->operands[i] = (eddy_call_operand){input, kind};
+        call->view_count += !kind->is_spec_only;
+        if (eddy_tensor_is_none(input) && kind->kind == EDDY_OPERAND_OPTIONAL) {
+            fill_absent(&call->specs[i]);
+            continue;
+        }
+        eddy_status status = check_input(kind, walk.item, input, origin);
+        if (EDDY_UNLIKELY(status != EDDY_OK))
+            return status;
+        fill_spec(&call->specs[i], input);
+        call->writes_inputs |= kind->is_mut;
+        compare(found, i, input, kind);
+    }
+    return EDDY_OK;
+}
+
+static eddy_status fail_mixed(const eddy_general_call *call, const findings *found) {
+    bool is_runtime = call->operands[found->mixed].tensor->runtime != found->first->runtime;
+    return eddy_infer_fail(&call->infer, is_runtime ? EDDY_RUNTIME_MISMATCH : EDDY_DEVICE_MISMATCH,
+                           "operand %lld lives on another %s than those before it", (long long)found->mixed,
+                           is_runtime ? "runtime" : "device");
+}
+
+/* Runtime and device: of the operands, else of the thread. */
+static eddy_status find_place(eddy_general_call *call, const eddy_tensor *first) {
+    const eddy_apply *apply = call->apply;
+    eddy_origin origin = eddy_general_call_origin(call);
+    if (first) {
+        call->runtime = first->runtime;
+        call->device = eddy_tensor_device(first);
+    } else {
+        eddy_status status = eddy_runtime_of_caller(call->caller, origin, &call->runtime);
+        if (status != EDDY_OK)
+            return status;
+    }
+    if (!eddy_runtime_is_running(call->runtime)) {
+        char operands[192];
+        eddy_infer_describe(&call->infer, operands, sizeof(operands));
+        return eddy_runtime_refuse(call->runtime, origin, operands);
+    }
+    bool is_asked = apply->device && apply->device->kind != EDDY_DEVICE_DEFAULT;
+    if (first && !is_asked)
+        return EDDY_OK;
+    return eddy_runtime_device(call->caller, call->runtime, apply->device, origin, &call->device);
+}
+
+eddy_status eddy_check_operands(eddy_general_call *call) {
+    findings found = {NULL, -1, -1};
+    eddy_status status = resolve(call, &found);
+    if (status != EDDY_OK)
+        return status;
+    if (EDDY_UNLIKELY(found.mixed >= 0))
+        return fail_mixed(call, &found);
+    status = find_place(call, found.first);
+    if (status == EDDY_OK && EDDY_UNLIKELY(found.not_bool >= 0))
+        return eddy_infer_fail(&call->infer, EDDY_DTYPE_MISMATCH, "%s has to be bool",
+                               call->operands[found.not_bool].kind->name);
+    return status;
+}
+
+eddy_status eddy_check_sizes(const eddy_general_call *call) {
+    for (int32_t i = 0; i < call->op->output_count && !call->op->has_late_shape; i++) {
+        const eddy_spec *spec = &call->output_specs[i];
+        int64_t bytes;
+        if (!eddy_shape_count(spec->shape.rank, spec->shape.dims, &bytes) ||
+            __builtin_mul_overflow(bytes, eddy_dtype_size(spec->dtype), &bytes))
+            bytes = INT64_MAX;
+        if (bytes > (INT64_C(1) << 30) && bytes > eddy_memory_limit())
+            return eddy_infer_fail(&call->infer, EDDY_OUT_OF_MEMORY,
+                                   "the result takes %lld bytes, more than the %lld there are", (long long)bytes,
+                                   (long long)eddy_memory_limit());
+    }
+    return EDDY_OK;
+}

@@ -1,0 +1,198 @@
+/* Packs a general call: the VM's operands, and the arguments that its instruction will have. */
+#include <base/dtype.h>
+#include <base/shape.h>
+#include <base/status.h>
+#include <interpreter/call/fast_op.h>
+#include <interpreter/call/general_call.h>
+#include <interpreter/handle/tensor.h>
+#include <string.h>
+
+/* ---- elementwise: one shape ---- */
+
+/* The dims that all views of an elementwise call are seen under, merged where all allow it. */
+typedef struct joint {
+    int32_t rank;
+    int64_t dims[EDDY_RANK_MAX];
+    int64_t strides[EDDY_FAST_OPERANDS + EDDY_OP_OUTPUT_MAX][EDDY_RANK_MAX];
+} joint;
+
+static const eddy_shape *joint_shape(const eddy_general_call *call) {
+    if (call->op->output_count > 0)
+        return &call->output_specs[0].shape;
+    /* Only writes in place: the written operand has the shape. */
+    for (int32_t i = 0; i < call->op->operand_count; i++)
+        if (call->op->operands[i].is_mut)
+            return &call->specs[i].shape;
+    return &call->specs[0].shape;
+}
+
+/* The strides of view i under the joint shape. */
+static eddy_status join_view(const eddy_general_call *call, const eddy_shape *shape, int64_t i, joint *j) {
+    eddy_layout layout = {0};
+    if (!eddy_tensor_is_none(call->views[i]))
+        eddy_tensor_layout(call->views[i], &layout);
+    if (!eddy_layout_broadcast(&layout, shape, j->strides[i]))
+        return eddy_infer_fail(&call->infer, EDDY_SHAPE_MISMATCH, "operand %lld cannot be broadcast", (long long)i);
+    return EDDY_OK;
+}
+
+/* New outputs lie in memory as the inputs do, so that all are walked as one run. They are row-major so far. */
+static void lay_results(const eddy_general_call *call, const eddy_shape *shape, int64_t input_count, joint *j) {
+    bool is_row_major = true;
+    for (int64_t i = 0; i < input_count; i++)
+        is_row_major = is_row_major && (eddy_tensor_is_none(call->views[i]) || call->views[i]->is_contiguous);
+    if (is_row_major)
+        return;
+    eddy_layout layout = {.rank = shape->rank};
+    memcpy(layout.dims, shape->dims, sizeof(layout.dims));
+    eddy_strides_follow(shape->rank, shape->dims, j->strides, (int)input_count, layout.strides);
+    for (int32_t i = 0; i < call->op->output_count; i++)
+        eddy_tensor_set_layout(call->results[i], &layout);
+}
+
+static eddy_status join(const eddy_general_call *call, joint *j) {
+    int64_t view_count = call->view_count;
+    if (view_count > (int64_t)(sizeof(j->strides) / sizeof(j->strides[0])))
+        return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "elementwise ops take no more than %d operands",
+                               (int)(sizeof(j->strides) / sizeof(j->strides[0])));
+    const eddy_shape *shape = joint_shape(call);
+    j->rank = shape->rank;
+    memcpy(j->dims, shape->dims, sizeof(j->dims));
+    int64_t input_count = view_count - call->op->output_count;
+    eddy_status status = EDDY_OK;
+    for (int64_t i = 0; i < view_count && status == EDDY_OK; i++) {
+        if (i == input_count && !call->apply->targets)
+            lay_results(call, shape, input_count, j);
+        status = join_view(call, shape, i, j);
+    }
+    if (status != EDDY_OK)
+        return status;
+    eddy_layout_sort(j->rank, j->dims, j->strides, (int)view_count, (int)view_count - 1);
+    eddy_layout_collapse(&j->rank, j->dims, j->strides, (int)view_count);
+    return status;
+}
+
+/* ---- operands ---- */
+
+static void list_input(eddy_general_call *call, int64_t i, int64_t view) {
+    const eddy_call_operand *operand = &call->operands[i];
+    bool is_mut = operand->kind->is_mut;
+    call->views[view] = operand->tensor;
+    call->packed->views[view] = (eddy_packed_view){.rank = -1, .is_written = is_mut};
+    if (call->specs[i].is_absent)
+        return;
+    /* An elementwise op without outputs writes its target and does not read it. */
+    bool covers = is_mut && call->op->is_elementwise && call->op->output_count == 0 &&
+                  eddy_targets_covers(call, operand->tensor, i);
+    call->vm_operands[call->vm_operand_count++] =
+        (eddy_vm_operand){.storage = operand->tensor->storage,
+                          .access = is_mut ? EDDY_ACCESS_MUT : EDDY_ACCESS_CONST,
+                          .covers_all = covers};
+}
+
+static void list_output(eddy_general_call *call, int32_t i, int64_t view) {
+    bool is_late = call->op->has_late_shape;
+    eddy_tensor *target = call->apply->targets ? call->apply->targets[i] : NULL, *result = call->results[i];
+    eddy_vm_operand *operand = &call->vm_operands[call->vm_operand_count++];
+    call->views[view] = target ? target : result;
+    call->packed->views[view] = (eddy_packed_view){.is_late = is_late, .is_written = true};
+    if (target)
+        *operand = (eddy_vm_operand){
+            .storage = target->storage, .access = EDDY_ACCESS_MUT, .covers_all = eddy_targets_covers(call, target, -1)};
+    else
+        *operand = (eddy_vm_operand){.access = is_late ? EDDY_ACCESS_MUT2 : EDDY_ACCESS_MUT,
+                                     .is_new = true,
+                                     .bytes = is_late ? 0 : result->count * eddy_dtype_size((eddy_dtype)result->dtype)};
+}
+
+/* Views and operands of the inputs that the kernel sees, then of the outputs. */
+static void list_views(eddy_general_call *call) {
+    int64_t view = 0;
+    call->vm_operand_count = 0;
+    for (int64_t i = 0; i < call->input_count; i++)
+        if (!call->operands[i].kind->is_spec_only)
+            list_input(call, i, view++);
+    call->packed->input_count = (uint32_t)view;
+    for (int32_t i = 0; i < call->op->output_count; i++)
+        list_output(call, i, view++);
+    EDDY_ASSERT(view == call->view_count);
+}
+
+/* ---- words ---- */
+
+typedef struct writer {
+    eddy_packed_call *call;
+    uint32_t words;
+} writer;
+
+static uint32_t write_words(writer *w, const int64_t *values, int32_t count) {
+    uint32_t at = w->words;
+    memcpy((int64_t *)(void *)w->call + at, values, (size_t)count * sizeof(*values));
+    w->words += (uint32_t)count;
+    return at;
+}
+
+static void write_view(writer *w, int64_t i, eddy_tensor *tensor, const joint *j) {
+    eddy_packed_view *view = &w->call->views[i];
+    view->dtype = (uint8_t)tensor->dtype;
+    view->offset = tensor->offset;
+    if (j) {
+        view->rank = (int8_t)j->rank;
+        view->dims_at = w->call->views[0].dims_at;
+        if (i == 0)
+            view->dims_at = write_words(w, j->dims, j->rank);
+        view->strides_at = write_words(w, j->strides[i], j->rank);
+        /* What is written to again and again has a number from the second time on. */
+        if (eddy_load_relaxed(&tensor->key) == 0)
+            (void)eddy_tensor_find_key(tensor);
+        view->shape_number = eddy_tensor_shape_number(tensor);
+        return;
+    }
+    int32_t rank = tensor->rank;
+    int64_t *dims = (int64_t *)(void *)w->call + w->words, *strides = dims + rank;
+    for (int32_t d = 0; d < rank; d++) {
+        dims[d] = tensor->axes[d].dim;
+        strides[d] = tensor->axes[d].stride;
+    }
+    view->rank = (int8_t)rank;
+    view->dims_at = w->words;
+    view->strides_at = w->words + (uint32_t)rank;
+    w->words += 2 * (uint32_t)rank;
+}
+
+static void write_attributes(const eddy_general_call *call, writer *w) {
+    size_t bytes = call->op->kernel_attribute_bytes;
+    w->call->attributes_at = w->words;
+    if (bytes > 0)
+        memcpy((int64_t *)(void *)w->call + w->words, call->apply->attributes, bytes);
+    w->words += (uint32_t)((bytes + 7) / 8);
+}
+
+static eddy_status prepare(eddy_general_call *call) {
+    eddy_status status = eddy_packed_prepare(call->packed, &call->packed_bytes, &call->cost_ps);
+    if (EDDY_LIKELY(status == EDDY_OK))
+        return EDDY_OK;
+    return eddy_infer_fail(&call->infer, status, "the kernel cannot be prepared: %s", eddy_status_text(status));
+}
+
+eddy_status eddy_pack(eddy_general_call *call, const eddy_kernel *kernel) {
+    const eddy_op *op = call->op;
+    eddy_packed_call *packed = call->packed;
+    packed->op = op;
+    packed->kernel = kernel;
+    packed->view_count = (uint32_t)call->view_count;
+    packed->late_count = op->has_late_shape ? (uint32_t)op->output_count : 0;
+    list_views(call);
+    joint seen;
+    eddy_status status = op->is_elementwise ? join(call, &seen) : EDDY_OK;
+    if (status != EDDY_OK)
+        return status;
+    size_t fixed = sizeof(*packed) + (size_t)call->view_count * sizeof(*packed->views);
+    writer w = {packed, (uint32_t)(fixed / sizeof(int64_t))};
+    write_attributes(call, &w);
+    for (int64_t i = 0; i < call->view_count; i++)
+        if (!eddy_tensor_is_none(call->views[i]))
+            write_view(&w, i, call->views[i], op->is_elementwise ? &seen : NULL);
+    call->packed_bytes = w.words * sizeof(int64_t);
+    return prepare(call);
+}

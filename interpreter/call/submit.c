@@ -1,0 +1,69 @@
+/* Hands a general call to the VM. */
+#include <base/dtype.h>
+#include <interpreter/call/general_call.h>
+#include <interpreter/handle/generator.h>
+#include <interpreter/handle/runtime.h>
+#include <interpreter/handle/stream.h>
+#include <string.h>
+
+static const eddy_kernel *find_kernel(const eddy_general_call *call) {
+    const eddy_op *op = call->op;
+    return op->kernels ? op->kernels[op->is_elementwise ? call->compute : 0] : NULL;
+}
+
+/* What a random op is keyed by, into the first two words of its attributes. */
+static eddy_status draw(const eddy_general_call *call) {
+    const eddy_op *op = call->op;
+    unsigned char *attributes = call->apply->attributes;
+    uint64_t state[2] = {0};
+    double chance = 1;
+    if (op->chance_of > 0)
+        memcpy(&chance, attributes + op->attributes[op->chance_of - 1].offset, sizeof(chance));
+    eddy_status status = EDDY_OK;
+    if (chance != 0)
+        status = eddy_generator_draw(call->caller, call->runtime, call->apply->generator,
+                                     eddy_general_call_origin(call), &state[0], &state[1]);
+    memcpy(attributes, state, sizeof(state));
+    return status;
+}
+
+static eddy_status submit(eddy_general_call *call) {
+    eddy_caller *caller = call->caller;
+    eddy_vm_call made = {.descriptor = eddy_packed_descriptor(call->packed),
+                         .operands = call->vm_operands,
+                         .operand_count = call->vm_operand_count,
+                         .arguments = call->packed,
+                         .argument_bytes = call->packed_bytes,
+                         .stream = eddy_stream_of_caller(caller, call->runtime),
+                         .address = call->apply->address,
+                         .cost_ps = call->cost_ps,
+                         .place = call->op->is_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
+                         .releases = caller->pending.numbers,
+                         .release_count = eddy_pending_release_count(&caller->pending, call->runtime)};
+    eddy_status status = eddy_vm_submit(call->runtime->vm, &made);
+    if (status != EDDY_OK)
+        eddy_packed_end(call->packed);
+    return status;
+}
+
+eddy_status eddy_submit(eddy_general_call *call) {
+    const eddy_op *op = call->op;
+    const eddy_kernel *kernel = find_kernel(call);
+    if (!kernel)
+        return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "not supported for %s", eddy_dtype_name(call->compute));
+    eddy_status status = op->is_random ? draw(call) : EDDY_OK;
+    if (status == EDDY_OK && !call->apply->targets)
+        status = eddy_results_make(call);
+    if (status != EDDY_OK)
+        return status;
+    status = eddy_pack(call, kernel);
+    if (status == EDDY_OK)
+        status = submit(call);
+    if (status != EDDY_OK) {
+        eddy_results_discard(call);
+        return status;
+    }
+    eddy_results_keep(call);
+    eddy_targets_written(call);
+    return EDDY_OK;
+}
