@@ -39,7 +39,7 @@ static eddy_status take_memory(eddy_general_call *call, void *stack) {
     call->operands = (eddy_call_operand *)(void *)(call->specs + count);
     call->views = (eddy_tensor **)(void *)(call->operands + count);
     call->vm_operands = (eddy_vm_operand *)(void *)(call->views + views);
-    call->packed = (eddy_packed_call *)(void *)(call->vm_operands + views);
+    call->packed = (eddy_packed_arguments *)(void *)(call->vm_operands + views);
     return EDDY_OK;
 }
 

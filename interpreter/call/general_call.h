@@ -12,7 +12,7 @@
 
 #include <interpreter/call/apply.h>
 #include <interpreter/call/infer.h>
-#include <interpreter/call/instruction.h>
+#include <interpreter/call/packed.h>
 #include <interpreter/handle/caller.h>
 
 /* An operand of the user's, lists spread out. */
@@ -36,7 +36,7 @@ typedef struct eddy_general_call {
     eddy_tensor **views;         /* the tensors that the kernel sees; EDDY_NONE where absent */
     eddy_vm_operand *vm_operands;
     int64_t vm_operand_count;
-    eddy_packed_call *packed;
+    eddy_packed_arguments *packed;
     size_t packed_bytes;
     int64_t cost_ps;
     eddy_spec *output_specs;

@@ -121,7 +121,7 @@ static void list_views(eddy_general_call *call) {
 /* ---- words ---- */
 
 typedef struct writer {
-    eddy_packed_call *call;
+    eddy_packed_arguments *call;
     uint32_t words;
 } writer;
 
@@ -177,7 +177,7 @@ static eddy_status prepare(eddy_general_call *call) {
 
 eddy_status eddy_pack(eddy_general_call *call, const eddy_kernel *kernel) {
     const eddy_op *op = call->op;
-    eddy_packed_call *packed = call->packed;
+    eddy_packed_arguments *packed = call->packed;
     packed->op = op;
     packed->kernel = kernel;
     packed->view_count = (uint32_t)call->view_count;

@@ -5,8 +5,8 @@
  * Positions count 8-byte words from the start. Views of elementwise calls share their dims. `run` makes eddy_views
  * whose shape and strides point into the block: nothing is copied, nothing allocated. The plan is the kernel's
  * own. */
-#ifndef EDDY_INTERPRETER_CALL_INSTRUCTION_H
-#define EDDY_INTERPRETER_CALL_INSTRUCTION_H
+#ifndef EDDY_INTERPRETER_CALL_PACKED_H
+#define EDDY_INTERPRETER_CALL_PACKED_H
 
 #include <interpreter/call/op.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ typedef struct eddy_packed_view {
     uint8_t is_written; /* output, or written in place */
 } eddy_packed_view;
 
-typedef struct eddy_packed_call {
+typedef struct eddy_packed_arguments {
     const eddy_op *op;
     const eddy_kernel *kernel;
     void (*run)(const eddy_kernel_call *call); /* what the kernel's plan runs */
@@ -34,24 +34,24 @@ typedef struct eddy_packed_call {
     uint32_t attributes_at;
     uint32_t plan_at;
     eddy_packed_view views[];
-} eddy_packed_call;
+} eddy_packed_arguments;
 
 /* Views that `run` keeps on its stack; longer lists lie in the workspace. */
 #define EDDY_PACKED_STACK_VIEWS 64
 
 /* Bytes that a block with so many views may need. */
 static inline size_t eddy_packed_bytes_max(const eddy_op *op, int64_t view_count) {
-    return sizeof(eddy_packed_call) + op->kernel_attribute_bytes + 8 + EDDY_KERNEL_PLAN_BYTES +
+    return sizeof(eddy_packed_arguments) + op->kernel_attribute_bytes + 8 + EDDY_KERNEL_PLAN_BYTES +
            (size_t)view_count * (sizeof(eddy_packed_view) + 2 * EDDY_RANK_MAX * sizeof(int64_t));
 }
 
 /* Has the kernel plan the call, into the block behind its first `bytes`, which have room for a plan; *bytes grows by it, *cost_ps is its
  * estimate. OUT_OF_MEMORY, without a record. After OK a call that is not submitted has to be ended. */
-EDDY_MUST_USE eddy_status eddy_packed_prepare(eddy_packed_call *call, size_t *bytes, int64_t *cost_ps);
+EDDY_MUST_USE eddy_status eddy_packed_prepare(eddy_packed_arguments *call, size_t *bytes, int64_t *cost_ps);
 /* Gives back what the plan holds. */
-void eddy_packed_end(const eddy_packed_call *call);
+void eddy_packed_end(const eddy_packed_arguments *call);
 
 /* The descriptor that fits a packed call. */
-const eddy_vm_descriptor *eddy_packed_descriptor(const eddy_packed_call *call);
+const eddy_vm_descriptor *eddy_packed_descriptor(const eddy_packed_arguments *call);
 
 #endif

@@ -1,4 +1,4 @@
-#include <interpreter/call/instruction.h>
+#include <interpreter/call/packed.h>
 
 #include <base/dtype.h>
 #include <base/memory.h>
@@ -18,17 +18,17 @@ static size_t round_line(size_t bytes) {
     return (bytes + 63) & ~(size_t)63;
 }
 
-static late_output *late_outputs(const eddy_vm_run *run, const eddy_packed_call *call) {
+static late_output *late_outputs(const eddy_vm_run *run, const eddy_packed_arguments *call) {
     return (late_output *)(void *)((char *)run->workspace + round_line(call->workspace_bytes));
 }
 
-static const int64_t *words(const eddy_packed_call *call, uint32_t at) {
+static const int64_t *words(const eddy_packed_arguments *call, uint32_t at) {
     return (const int64_t *)(const void *)call + at;
 }
 
 /* ---- views ---- */
 
-static void fill_view(const eddy_packed_call *call, const eddy_packed_view *packed, eddy_op_view *view) {
+static void fill_view(const eddy_packed_arguments *call, const eddy_packed_view *packed, eddy_op_view *view) {
     view->data = NULL;
     view->dtype = (eddy_dtype)packed->dtype;
     view->rank = packed->rank;
@@ -37,7 +37,7 @@ static void fill_view(const eddy_packed_call *call, const eddy_packed_view *pack
 }
 
 /* Views with data; `late` is NULL before `count` has run. */
-static void unpack(const eddy_vm_run *run, const eddy_packed_call *call, late_output *late, eddy_op_view *views) {
+static void unpack(const eddy_vm_run *run, const eddy_packed_arguments *call, late_output *late, eddy_op_view *views) {
     int64_t operand = 0;
     for (uint32_t i = 0; i < call->view_count; i++) {
         const eddy_packed_view *packed = &call->views[i];
@@ -57,14 +57,15 @@ static void unpack(const eddy_vm_run *run, const eddy_packed_call *call, late_ou
     }
 }
 
-static eddy_op_view *place_views(const eddy_vm_run *run, const eddy_packed_call *call, eddy_op_view *on_stack) {
+static eddy_op_view *place_views(const eddy_vm_run *run, const eddy_packed_arguments *call, eddy_op_view *on_stack) {
     if (call->view_count <= EDDY_PACKED_STACK_VIEWS)
         return on_stack;
     size_t at = round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
     return (eddy_op_view *)(void *)((char *)run->workspace + at);
 }
 
-static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_call *call, const eddy_op_view *views) {
+static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_arguments *call,
+                                    const eddy_op_view *views) {
     return (eddy_kernel_call){.kernel = call->kernel,
                               .views = views,
                               .view_count = (int32_t)call->view_count,
@@ -81,7 +82,7 @@ static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_ca
 /* Views without data that are planned with on the stack. */
 #define PLANNED_VIEWS 16
 
-static eddy_status prepare(eddy_packed_call *call, eddy_op_view *views, size_t *bytes, int64_t *cost_ps) {
+static eddy_status prepare(eddy_packed_arguments *call, eddy_op_view *views, size_t *bytes, int64_t *cost_ps) {
     for (uint32_t i = 0; i < call->view_count; i++)
         fill_view(call, &call->views[i], &views[i]);
     eddy_kernel_call kernel = {.kernel = call->kernel,
@@ -103,7 +104,7 @@ static eddy_status prepare(eddy_packed_call *call, eddy_op_view *views, size_t *
     return EDDY_OK;
 }
 
-eddy_status eddy_packed_prepare(eddy_packed_call *call, size_t *bytes, int64_t *cost_ps) {
+eddy_status eddy_packed_prepare(eddy_packed_arguments *call, size_t *bytes, int64_t *cost_ps) {
     eddy_op_view on_stack[PLANNED_VIEWS];
     if (EDDY_LIKELY(call->view_count <= PLANNED_VIEWS))
         return prepare(call, on_stack, bytes, cost_ps);
@@ -116,15 +117,15 @@ eddy_status eddy_packed_prepare(eddy_packed_call *call, size_t *bytes, int64_t *
     return status;
 }
 
-void eddy_packed_end(const eddy_packed_call *call) {
+void eddy_packed_end(const eddy_packed_arguments *call) {
     if (call->kernel->end)
         call->kernel->end(words(call, call->plan_at));
 }
 
 /* ---- callbacks ---- */
 
-static void run_call(const eddy_vm_run *run) {
-    const eddy_packed_call *call = run->instruction.arguments;
+static void packed_run(const eddy_vm_run *run) {
+    const eddy_packed_arguments *call = run->instruction.arguments;
     eddy_op_view on_stack[EDDY_PACKED_STACK_VIEWS];
     eddy_op_view *views = place_views(run, call, on_stack);
     unpack(run, call, call->late_count > 0 ? late_outputs(run, call) : NULL, views);
@@ -134,18 +135,18 @@ static void run_call(const eddy_vm_run *run) {
     call->run(&kernel);
 }
 
-static void instruction_end(const eddy_vm_instruction *instruction) {
+static void packed_end(const eddy_vm_instruction *instruction) {
     eddy_packed_end(instruction->arguments);
 }
 
-static size_t instruction_workspace(const eddy_vm_run *run) {
-    const eddy_packed_call *call = run->instruction.arguments;
+static size_t packed_workspace(const eddy_vm_run *run) {
+    const eddy_packed_arguments *call = run->instruction.arguments;
     size_t bytes = round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
     return bytes + (call->view_count > EDDY_PACKED_STACK_VIEWS ? call->view_count * sizeof(eddy_op_view) : 0);
 }
 
-static void instruction_count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
-    const eddy_packed_call *call = run->instruction.arguments;
+static void packed_count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
+    const eddy_packed_arguments *call = run->instruction.arguments;
     eddy_op_view on_stack[EDDY_PACKED_STACK_VIEWS];
     eddy_op_view *views = place_views(run, call, on_stack);
     unpack(run, call, NULL, views);
@@ -166,11 +167,11 @@ static void instruction_count(const eddy_vm_run *run, eddy_shape *shapes, int64_
     }
 }
 
-static const char *instruction_name(const eddy_vm_instruction *instruction) {
-    return ((const eddy_packed_call *)instruction->arguments)->op->name;
+static const char *packed_name(const eddy_vm_instruction *instruction) {
+    return ((const eddy_packed_arguments *)instruction->arguments)->op->name;
 }
 
-static void view_shape(const eddy_packed_call *call, const eddy_packed_view *view, eddy_shape *shape) {
+static void view_shape(const eddy_packed_arguments *call, const eddy_packed_view *view, eddy_shape *shape) {
     if (eddy_shape_table_find(view->shape_number, shape))
         return;
     shape->rank = view->rank;
@@ -180,8 +181,8 @@ static void view_shape(const eddy_packed_call *call, const eddy_packed_view *vie
 
 #define DESCRIBED_VIEWS 8
 
-static int instruction_describe(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
-    const eddy_packed_call *call = instruction->arguments;
+static int packed_describe(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
+    const eddy_packed_arguments *call = instruction->arguments;
     const eddy_op *op = call->op;
     eddy_text text = {buffer, size, 0};
     eddy_text_add(&text, "%s(", op->name);
@@ -206,7 +207,7 @@ static int instruction_describe(const eddy_vm_instruction *instruction, char *bu
 }
 
 /* The operand whose elements a kernel that complains about a range was looking at. */
-static bool find_indexed(const eddy_packed_call *call, eddy_indexed *indexed) {
+static bool find_indexed(const eddy_packed_arguments *call, eddy_indexed *indexed) {
     uint32_t input = 0;
     for (int32_t i = 0; i < call->op->operand_count; i++) {
         const eddy_op_operand *operand = &call->op->operands[i];
@@ -222,17 +223,17 @@ static bool find_indexed(const eddy_packed_call *call, eddy_indexed *indexed) {
     return false;
 }
 
-static int instruction_explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer,
-                               size_t size) {
-    const eddy_packed_call *call = instruction->arguments;
+static int packed_explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer,
+                          size_t size) {
+    const eddy_packed_arguments *call = instruction->arguments;
     char text[320];
-    instruction_describe(instruction, text, sizeof(text));
+    packed_describe(instruction, text, sizeof(text));
     eddy_indexed indexed;
     return eddy_describe_error(call->op, find_indexed(call, &indexed) ? &indexed : NULL, text, error, buffer, size);
 }
 
-static int64_t instruction_check_finite(const eddy_vm_run *run) {
-    const eddy_packed_call *call = run->instruction.arguments;
+static int64_t packed_check_finite(const eddy_vm_run *run) {
+    const eddy_packed_arguments *call = run->instruction.arguments;
     int64_t operand = 0;
     for (uint32_t i = 0; i < call->view_count; i++) {
         const eddy_packed_view *packed = &call->views[i];
@@ -257,28 +258,28 @@ static int64_t instruction_check_finite(const eddy_vm_run *run) {
 }
 
 /* By whether there is a workspace, or something to end, and whether shapes are late (which needs one). */
-static const eddy_vm_descriptor plain = {.run = run_call,
-                                         .name = instruction_name,
-                                         .describe = instruction_describe,
-                                         .explain = instruction_explain,
-                                         .check_finite = instruction_check_finite};
-static const eddy_vm_descriptor spacious = {.run = run_call,
-                                            .workspace = instruction_workspace,
-                                            .end = instruction_end,
-                                            .name = instruction_name,
-                                            .describe = instruction_describe,
-                                            .explain = instruction_explain,
-                                            .check_finite = instruction_check_finite};
-static const eddy_vm_descriptor late_shaped = {.run = run_call,
-                                               .workspace = instruction_workspace,
-                                               .count = instruction_count,
-                                               .end = instruction_end,
-                                               .name = instruction_name,
-                                               .describe = instruction_describe,
-                                               .explain = instruction_explain,
-                                               .check_finite = instruction_check_finite};
+static const eddy_vm_descriptor plain = {.run = packed_run,
+                                         .name = packed_name,
+                                         .describe = packed_describe,
+                                         .explain = packed_explain,
+                                         .check_finite = packed_check_finite};
+static const eddy_vm_descriptor spacious = {.run = packed_run,
+                                            .workspace = packed_workspace,
+                                            .end = packed_end,
+                                            .name = packed_name,
+                                            .describe = packed_describe,
+                                            .explain = packed_explain,
+                                            .check_finite = packed_check_finite};
+static const eddy_vm_descriptor late_shaped = {.run = packed_run,
+                                               .workspace = packed_workspace,
+                                               .count = packed_count,
+                                               .end = packed_end,
+                                               .name = packed_name,
+                                               .describe = packed_describe,
+                                               .explain = packed_explain,
+                                               .check_finite = packed_check_finite};
 
-const eddy_vm_descriptor *eddy_packed_descriptor(const eddy_packed_call *call) {
+const eddy_vm_descriptor *eddy_packed_descriptor(const eddy_packed_arguments *call) {
     if (call->late_count > 0)
         return &late_shaped;
     return call->workspace_bytes > 0 || call->view_count > EDDY_PACKED_STACK_VIEWS || call->kernel->end ? &spacious
