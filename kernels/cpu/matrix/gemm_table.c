@@ -113,6 +113,15 @@ static bool gemm_table_start(eddy_gemm_provider provider) {
     return false;
 }
 
+eddy_gemm_provider eddy_gemm_prepare(eddy_dtype dtype, int64_t m, int64_t n, int64_t k, bool *has_started) {
+    eddy_gemm_provider provider = eddy_gemm_choose(eddy_isa_chosen(), dtype, m, n, k);
+    if (provider != EDDY_GEMM_DNNL)
+        return provider;
+    *has_started |= gemm_table_start(provider);
+    /* It may have been left out. */
+    return eddy_gemm_choose(eddy_isa_chosen(), dtype, m, n, k);
+}
+
 bool eddy_gemm_start(eddy_dtype dtype, int64_t m, int64_t n, int64_t k) {
     return gemm_table_start(eddy_gemm_choose(eddy_isa_chosen(), dtype, m, n, k));
 }
