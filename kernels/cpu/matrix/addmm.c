@@ -18,7 +18,7 @@ typedef struct addmm_plan {
     size_t matmul_workspace_bytes;
     uint64_t integer_alpha, integer_beta; /* of integers */
     eddy_dtype compute;
-    bool is_direct;          /* rows of the output are in the compute type, and the product lies there */
+    bool is_direct;          /* the output's rows are runs in the compute type, and the product lies there */
     int64_t walk[1 + 2 * 4]; /* words: out, product, in */
 } addmm_plan;
 
@@ -172,7 +172,7 @@ static void plan_sum(addmm_plan *own, const eddy_kernel_call *call, const int64_
     eddy_walk_write(&walk, own->walk);
     own->count = eddy_view_count(out);
     own->compute = eddy_chunk_compute_dtype(out->dtype);
-    own->is_direct = !is_aside(out) && out->dtype == own->compute && eddy_walk_inner_stride(&walk, 0) == 1;
+    own->is_direct = out->dtype == own->compute && eddy_walk_inner_stride(&walk, 0) == 1;
     bool is_integer = own->compute == EDDY_I64;
     own->integer_alpha = is_integer ? integer_of(attributes->alpha) : 0;
     own->integer_beta = is_integer ? integer_of(attributes->beta) : 0;
