@@ -4,8 +4,8 @@
 
 #define ROWS EDDY_GEMM_ROWS
 
-/* So many vectors wide: with two, ROWS * 2 sums stay in registers. Multiplications and additions are rounded apart, as in the portable
- * form. */
+/* So many vectors wide: with two, ROWS * 2 sums stay in registers. Multiplications and additions are rounded apart, as in the
+ * portable form. */
 #define STRIP(name, real, WIDTH, many)                                                                                 \
     static inline void strip_of_##many##_##name(int64_t k, const real *a, const real *b, real *tile) {                 \
         enum { WIDE = EDDY_VECTOR_BYTES / (int)sizeof(real) };                                                         \

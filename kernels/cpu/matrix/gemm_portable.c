@@ -10,24 +10,38 @@
 #define STRIPS 4
 
 #define GEMM(name, real, WIDTH)                                                                                        \
-    /* Four at a time: their addresses are found once. */                                                              \
-    static void gather_##name(real *restrict to, int64_t count, const real *restrict from, int64_t stride) {           \
-        int64_t i = 0;                                                                                                 \
-        for (; i + 4 <= count; i += 4) {                                                                               \
-            to[i] = from[i * stride];                                                                                  \
-            to[i + 1] = from[(i + 1) * stride];                                                                        \
-            to[i + 2] = from[(i + 2) * stride];                                                                        \
-            to[i + 3] = from[(i + 3) * stride];                                                                        \
+    /* Four at a time become vectors; a plain loop becomes a copy of bytes, whose last ones go one by one. */          \
+    static void copy_rows_##name(real *restrict to, int64_t across, int64_t count, const real *restrict from,          \
+                                 int64_t depth, int64_t stride) {                                                      \
+        for (int64_t p = 0; p < depth; p++, to += across, from += stride) {                                            \
+            int64_t i = 0;                                                                                             \
+            for (; i + 4 <= count; i += 4)                                                                             \
+                for (int64_t c = i; c < i + 4; c++)                                                                    \
+                    to[c] = from[c];                                                                                   \
+            for (; i < count; i++)                                                                                     \
+                to[i] = from[i];                                                                                       \
         }                                                                                                              \
-        for (; i < count; i++)                                                                                         \
-            to[i] = from[i * stride];                                                                                  \
     }                                                                                                                  \
+    static void copy_columns_##name(real *restrict to, int64_t across, int64_t count, const real *restrict from,       \
+                                    int64_t across_stride, int64_t depth, int64_t depth_stride) {                      \
+        int64_t i = 0;                                                                                                 \
+        for (; i + 4 <= count; i += 4)                                                                                 \
+            for (int64_t p = 0; p < depth; p++)                                                                        \
+                for (int64_t c = i; c < i + 4; c++)                                                                    \
+                    to[p * across + c] = from[p * depth_stride + c * across_stride];                                   \
+        for (; i < count; i++)                                                                                         \
+            for (int64_t p = 0; p < depth; p++)                                                                        \
+                to[p * across + i] = from[p * depth_stride + i * across_stride];                                       \
+    }                                                                                                                  \
+    /* packed[p][i] = source[p * depth_stride + i * across_stride], and zeros behind */                                \
     static void pack_##name(real *packed, int64_t across, int64_t count, const real *source, int64_t across_stride,    \
                             int64_t depth, int64_t depth_stride) {                                                     \
         if (count < across)                                                                                            \
             memset(packed, 0, (size_t)(depth * across) * sizeof(real));                                                \
-        for (int64_t p = 0; p < depth; p++)                                                                            \
-            gather_##name(packed + p * across, count, source + p * depth_stride, across_stride);                       \
+        if (across_stride == 1)                                                                                        \
+            copy_rows_##name(packed, across, count, source, depth, depth_stride);                                      \
+        else                                                                                                           \
+            copy_columns_##name(packed, across, count, source, across_stride, depth, depth_stride);                    \
     }                                                                                                                  \
     static void add_tile_##name(const real *restrict tile, int64_t rows, int64_t columns, real alpha, real beta,       \
                                 real *restrict c, int64_t ldc) {                                                       \

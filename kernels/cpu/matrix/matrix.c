@@ -13,8 +13,8 @@
 /* The same of products with a vector, which take as long as their matrix takes to be read. */
 #define SLICE_VECTOR_WORK 1e5
 
-/* The plan: a product as it is computed, of what is packed where something is. Behind it come the packing if there is any, and the walk
- * over batches if there are several or a packing. */
+/* The plan: a product as it is computed, of what is packed where something is. Behind it come the packing if there is any, and
+ * the walk over batches if there are several or a packing. */
 typedef struct product {
     int64_t rows, columns, depth;    /* of a batch */
     eddy_matrix_leading left, right; /* a and b, which have changed places where the product is turned */
@@ -247,9 +247,9 @@ static void matrix_run_packed(const eddy_kernel_call *call) {
 
 /* ---- planning ---- */
 
-/* oneDNN packs a transposed second factor again for each block of rows, and more slowly than one that is not: from so many rows on it
- * is transposed first, once. A larger factor is left as it is: its copy would take as much memory again. What is made column by column
- * is the product of the transposes, with its factors the other way round. */
+/* oneDNN packs a transposed second factor again for each block of rows, and more slowly than one that is not: from so many rows
+ * on it is transposed first, once. A larger factor is left as it is: its copy would take as much memory again. What is made
+ * column by column is the product of the transposes, with its factors the other way round. */
 #define ROWS_TURNED 128
 #define BYTES_TURNED_MOST (16 << 20)
 
