@@ -210,6 +210,17 @@ Test(matrix, large_weights_are_not_copied) {
     cr_assert_eq(workspace_of_linear(1 << 20, INT64_C(1) << 30, INT64_C(1) << 30), 0);
 }
 
+/* Each batch would turn its own. */
+Test(matrix, turned_factors_of_batches_are_not_copied) {
+    const int64_t a[] = {3, 256, 64}, b[] = {3, 64, 65}, out[] = {3, 256, 65};
+    const int64_t by_rows[] = {256 * 64, 64, 1}, turned[] = {64 * 65, 1, 64}, of_out[] = {256 * 65, 65, 1};
+    const eddy_op_view views[] = {{.shape = a, .strides = by_rows, .dtype = EDDY_F32, .rank = 3},
+                                  {.shape = b, .strides = turned, .dtype = EDDY_F32, .rank = 3},
+                                  {.shape = out, .strides = of_out, .dtype = EDDY_F32, .rank = 3}};
+    eddy_kernel_call call = {.kernel = &eddy_cpu_matmul, .views = views, .view_count = 3};
+    cr_assert_eq(planned_only(&call).workspace_bytes, 0);
+}
+
 Test(matrix, products_with_a_vector_are_cut) {
     const int64_t four[] = {4};
     for (int d = 0; d < 4; d++)

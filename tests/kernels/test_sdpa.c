@@ -47,21 +47,26 @@ static double least_of(eddy_dtype dtype) {
     return dtype == EDDY_F64 ? 0x1p-1074 : dtype == EDDY_F32 ? 0x1p-149 : dtype == EDDY_F16 ? 0x1p-24 : 0x1p-133;
 }
 
+/* Each operand its own: some are packed where others are taken as they lie. */
+static layout output_layout(void) {
+    return (layout)test_below(OUTPUT_LAYOUTS);
+}
+
 static setting make(const problem *p) {
     int64_t L = p->rows, S = p->columns, D = p->width, E = p->value_width;
     setting s = {.mask_rows = test_below(2) ? L : 1};
     const int64_t q[] = {2, 3, L, D}, k[] = {3, S, D}, v[] = {2, 1, S, E}, mask[] = {3, s.mask_rows, S};
     const int64_t out[] = {2, 3, L, E}, dk[] = {2, 3, S, D}, dv[] = {2, 3, S, E};
-    layout other = (layout)test_below(OUTPUT_LAYOUTS), in = p->in;
+    layout in = p->in;
     s.q = tensor_make(p->dtype, 4, q, in);
-    s.k = tensor_make(p->dtype, 3, k, in);
-    s.v = tensor_make(p->dtype, 4, v, in);
+    s.k = tensor_make(p->dtype, 3, k, test_below(2) ? in : CONTIGUOUS);
+    s.v = tensor_make(p->dtype, 4, v, test_below(2) ? in : CONTIGUOUS);
     s.mask = tensor_make(p->mask == BOOL_MASK ? EDDY_BOOL : p->dtype, 3, mask, in);
-    s.out = tensor_make(p->dtype, 4, out, other);
-    s.grad = tensor_make(p->dtype, 4, out, in);
-    s.dq = tensor_make(p->dtype, 4, q, other);
-    s.dk = tensor_make(p->dtype, 4, dk, other);
-    s.dv = tensor_make(p->dtype, 4, dv, other);
+    s.out = tensor_make(p->dtype, 4, out, output_layout());
+    s.grad = tensor_make(p->dtype, 4, out, test_below(2) ? in : CONTIGUOUS);
+    s.dq = tensor_make(p->dtype, 4, q, output_layout());
+    s.dk = tensor_make(p->dtype, 4, dk, output_layout());
+    s.dv = tensor_make(p->dtype, 4, dv, output_layout());
     tensor_fill(&s.q, 2), tensor_fill(&s.k, 2), tensor_fill(&s.v, 1), tensor_fill(&s.mask, 1), tensor_fill(&s.grad, 1);
     for (int64_t i = 0; i < s.mask.count && p->mask == ADDED_MASK; i++)
         if (test_below(4) == 0)

@@ -24,6 +24,15 @@ static bool matmul_starts(eddy_dtype dtype, int64_t side) {
     return starts(&eddy_cpu_matmul, views, 3, NULL);
 }
 
+/* The gradient of attention, a head alone. */
+static bool attention_starts(int64_t rows, int64_t columns) {
+    enum { WIDTH = 64 };
+    const int64_t one[] = {rows, WIDTH}, other[] = {columns, WIDTH}, lies[] = {WIDTH, 1};
+    const eddy_op_view q = {NULL, one, lies, EDDY_F32, 2}, k = {NULL, other, lies, EDDY_F32, 2}, none = {.rank = -1};
+    const eddy_op_view views[] = {q, q, q, k, k, none, q, k, k};
+    return starts(&eddy_cpu_sdpa_backward, views, 9, &(eddy_attributes_sdpa_backward){.dropout = 0});
+}
+
 static bool conv_starts(int64_t side) {
     enum { CHANNELS = 8 };
     const int64_t image[] = {1, CHANNELS, side, side}, lies[] = {CHANNELS * side * side, side * side, side, 1};
@@ -47,6 +56,26 @@ Test(start, products_that_the_library_serves_start_it) {
     cr_expect(!matmul_starts(EDDY_F64, 64) && !matmul_starts(EDDY_I64, 64), "dtypes that it does not multiply");
     if (!is_portable())
         cr_expect(matmul_starts(EDDY_F32, 64) && !matmul_starts(EDDY_F32, 64), "once");
+}
+
+Test(start, a_turned_product_starts_it_too) {
+    const int64_t shape[] = {64, 64}, by_rows[] = {64, 1}, by_columns[] = {1, 64};
+    const eddy_op_view in = {NULL, shape, by_rows, EDDY_F32, 2}, out = {NULL, shape, by_columns, EDDY_F32, 2};
+    const eddy_op_view views[] = {in, in, out};
+    if (!is_portable())
+        cr_expect(starts(&eddy_cpu_matmul, views, 3, NULL));
+}
+
+Test(start, attention_starts_it) {
+    cr_expect(!attention_starts(2, 3) && !attention_starts(1, 8), "tiny products");
+    if (!is_portable())
+        cr_expect(attention_starts(64, 64) && !attention_starts(64, 64), "once");
+}
+
+/* Scores of a row are products with a vector, which no library makes; those of the gradient of k and v are others. */
+Test(start, attention_of_a_row_starts_what_its_gradient_needs) {
+    if (!is_portable())
+        cr_expect(attention_starts(1, 512));
 }
 
 Test(start, convolutions_that_the_library_serves_start_it) {

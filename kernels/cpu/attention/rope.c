@@ -14,15 +14,27 @@
 /* Pairs turned at a time. */
 #define PIECE 256
 
+/* The plan; behind it the walk over rows. */
+typedef struct rope_plan {
+    int64_t positions, pairs, rows;
+    int64_t angles_grain, rows_grain; /* of positions, of rows */
+    eddy_dtype compute;
+    bool is_in_runs; /* the numbers of a row's pairs are two runs in the compute type */
+} rope_plan;
+
+_Static_assert(sizeof(rope_plan) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+               "room for rows over all dims");
+
 typedef struct rope {
     const eddy_op_view *x, *positions, *out;
-    const eddy_attributes_rope *attributes;
-    eddy_walk rows; /* x, out, angles: all but the last dim, as x lies in memory */
-    int64_t positions_count, pairs;
+    const rope_plan *plan;
+    bool is_interleaved;
+    int64_t pairs;
     eddy_dtype compute;
     void *cosines, *sines; /* [positions][pairs] of the compute type */
     double *frequencies;   /* [pairs] */
     double fastest;        /* the highest of them */
+    eddy_walk rows;        /* x, out, angles: all but the last dim, as x lies in memory */
 } rope;
 
 typedef union piece {
@@ -71,9 +83,8 @@ static void turn(const rope *work, eddy_rope_rows out, eddy_rope_rows in, eddy_r
 static void turn_row(const rope *work, const int64_t *offsets) {
     eddy_dtype dtype = work->x->dtype, compute = work->compute;
     int32_t last = work->x->rank - 1;
-    bool interleaved = work->attributes->interleaved;
-    int64_t in = work->x->strides[last], out = work->out->strides[last], step = interleaved ? 2 : 1;
-    int64_t partner = interleaved ? 1 : work->pairs;
+    int64_t in = work->x->strides[last], out = work->out->strides[last], step = work->is_interleaved ? 2 : 1;
+    int64_t partner = work->is_interleaved ? 1 : work->pairs;
     const void *from = eddy_chunk_at(work->x->data, dtype, offsets[0]);
     void *to = eddy_chunk_at(work->out->data, dtype, offsets[1]);
     piece a, b, to_a, to_b;
@@ -88,13 +99,6 @@ static void turn_row(const rope *work, const int64_t *offsets) {
     }
 }
 
-/* Whether the numbers of a row's pairs are two runs in the compute type. */
-static bool lies_in_runs(const rope *work) {
-    int32_t last = work->x->rank - 1;
-    return work->x->dtype == work->compute && work->x->strides[last] == 1 && work->out->strides[last] == 1 &&
-           !work->attributes->interleaved;
-}
-
 static eddy_rope_rows rows_at(const rope *work, const eddy_op_view *view, int64_t offset, int64_t row) {
     void *first = eddy_chunk_at(view->data, view->dtype, offset);
     return (eddy_rope_rows){first, eddy_chunk_at(first, view->dtype, work->pairs), row};
@@ -102,7 +106,7 @@ static eddy_rope_rows rows_at(const rope *work, const eddy_op_view *view, int64_
 
 static void turn_slice(void *context, int64_t begin, int64_t end) {
     const rope *work = context;
-    bool is_in_runs = lies_in_runs(work);
+    bool is_in_runs = work->plan->is_in_runs;
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->rows, &cursor, begin);
     for (int64_t row = begin, rows; row < end; row += rows) {
@@ -127,56 +131,90 @@ static void rope_run_slices(const eddy_kernel_call *call, int64_t count, int64_t
         call->team->parallel_for(call->team, count, grain, slice, work);
 }
 
+static void find_frequencies(rope *work, double base) {
+    work->fastest = 0;
+    for (int64_t i = 0; i < work->pairs; i++) {
+        work->frequencies[i] = pow(base, -(double)i / (double)work->pairs);
+        work->fastest = fmax(work->fastest, work->frequencies[i]);
+    }
+}
+
 /* views: x, positions, out */
 static void rope_run(const eddy_kernel_call *call) {
-    rope work = {.x = &call->views[0], .positions = &call->views[1], .out = &call->views[2]};
-    int32_t last = work.x->rank - 1;
-    if (eddy_view_count(work.x) == 0)
-        return;
-    work.attributes = call->attributes;
-    work.positions_count = work.x->shape[last - 1];
-    work.pairs = work.x->shape[last] / 2;
-    work.compute = eddy_chunk_compute_dtype(work.x->dtype);
+    const rope_plan *plan = call->plan;
+    const eddy_attributes_rope *attributes = call->attributes;
+    rope work;
+    work.x = &call->views[0];
+    work.positions = &call->views[1];
+    work.out = &call->views[2];
+    work.plan = plan;
+    work.is_interleaved = attributes->interleaved;
+    work.pairs = plan->pairs;
+    work.compute = plan->compute;
     work.frequencies = call->workspace;
-    work.cosines = work.frequencies + work.pairs;
-    work.sines = eddy_chunk_at(work.cosines, work.compute, work.positions_count * work.pairs);
-    for (int64_t i = 0; i < work.pairs; i++) {
-        work.frequencies[i] = pow(work.attributes->base, -(double)i / (double)work.pairs);
-        work.fastest = fmax(work.fastest, work.frequencies[i]);
-    }
+    work.cosines = work.frequencies + plan->pairs;
+    work.sines = eddy_chunk_at(work.cosines, plan->compute, plan->positions * plan->pairs);
+    find_frequencies(&work, attributes->base);
+    eddy_walk_read(&work.rows, (const int64_t *)(const void *)(plan + 1));
+    rope_run_slices(call, plan->positions, plan->angles_grain, make_angles, &work);
+    rope_run_slices(call, plan->rows, plan->rows_grain, turn_slice, &work);
+}
+
+static void rope_run_nothing(const eddy_kernel_call *call) {
+    (void)call;
+}
+
+/* Rows in the order in which x lies in memory. */
+static void plan_rows(eddy_walk *rows, const eddy_op_view *x, const eddy_op_view *out) {
+    int32_t last = x->rank - 1;
     int64_t angles[EDDY_RANK_MAX] = {0};
-    angles[last - 1] = work.pairs;
-    eddy_walk_init(&work.rows, last, work.x->shape);
-    eddy_walk_add(&work.rows, work.x->strides, 1);
-    eddy_walk_add(&work.rows, work.out->strides, 1);
-    eddy_walk_add(&work.rows, angles, 1);
-    eddy_walk_sort(&work.rows);
-    eddy_walk_collapse(&work.rows);
-    rope_run_slices(call, work.positions_count, eddy_max_i64(1, SLICE_ELEMENTS / 8 / work.pairs), make_angles, &work);
-    rope_run_slices(call, eddy_walk_count(&work.rows), eddy_max_i64(1, SLICE_ELEMENTS / work.pairs), turn_slice, &work);
+    angles[last - 1] = x->shape[last] / 2;
+    eddy_walk_init(rows, last, x->shape);
+    eddy_walk_add(rows, x->strides, 1);
+    eddy_walk_add(rows, out->strides, 1);
+    eddy_walk_add(rows, angles, 1);
+    eddy_walk_sort(rows);
+    eddy_walk_collapse(rows);
 }
 
-static int64_t angle_count(const eddy_kernel_call *call) {
+static bool lies_in_runs(const eddy_kernel_call *call, eddy_dtype compute) {
+    const eddy_op_view *x = &call->views[0], *out = &call->views[2];
+    const eddy_attributes_rope *attributes = call->attributes;
+    int32_t last = x->rank - 1;
+    return x->dtype == compute && x->strides[last] == 1 && out->strides[last] == 1 && !attributes->interleaved;
+}
+
+/* Of a call with elements. */
+static void plan_turns(const eddy_kernel_call *call, eddy_kernel_plan *plan, int64_t positions, int64_t pairs) {
+    rope_plan *own = plan->memory;
+    eddy_walk rows;
+    plan_rows(&rows, &call->views[0], &call->views[2]);
+    own->positions = positions;
+    own->pairs = pairs;
+    own->rows = eddy_walk_count(&rows);
+    own->angles_grain = eddy_max_i64(1, SLICE_ELEMENTS / 8 / pairs);
+    own->rows_grain = eddy_max_i64(1, SLICE_ELEMENTS / pairs);
+    own->compute = eddy_chunk_compute_dtype(call->views[0].dtype);
+    own->is_in_runs = lies_in_runs(call, own->compute);
+    const int64_t *end = eddy_walk_write(&rows, (int64_t *)(void *)(own + 1));
+    plan->bytes = (size_t)((const char *)end - (const char *)own);
+}
+
+static eddy_status rope_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_op_view *x = &call->views[0];
-    return x->shape[x->rank - 2] * (x->shape[x->rank - 1] / 2);
+    bool is_wide = x->dtype == EDDY_F64;
+    int64_t count = eddy_view_count(x), pairs = x->shape[x->rank - 1] / 2, positions = x->shape[x->rank - 2];
+    int64_t angles = positions * pairs, number = is_wide ? sizeof(double) : sizeof(float);
+    plan->workspace_bytes = (size_t)(pairs * (int64_t)sizeof(double) + 2 * angles * number);
+    /* A sine and a cosine per pair of a position, then little per element. */
+    plan->cost_ps = call->kernel->cost_base_ps + angles * (is_wide ? 40000 : 1300) +
+                    count * call->kernel->cost_element_ps + eddy_cost_far_views_ps(call);
+    if (count == 0)
+        plan->run = rope_run_nothing;
+    else
+        plan_turns(call, plan, positions, pairs);
+    return EDDY_OK;
 }
 
-static size_t rope_workspace(const eddy_kernel_call *call) {
-    const eddy_op_view *x = &call->views[0];
-    int64_t number = eddy_chunk_compute_dtype(x->dtype) == EDDY_F64 ? 8 : 4;
-    return (size_t)(x->shape[x->rank - 1] / 2 * 8 + 2 * angle_count(call) * number);
-}
-
-/* A sine and a cosine per pair of a position, then little per element. */
-static int64_t rope_cost(const eddy_kernel_call *call) {
-    bool is_wide = call->views[0].dtype == EDDY_F64;
-    return call->kernel->cost_base_ps + angle_count(call) * (is_wide ? 40000 : 1300) +
-           eddy_view_count(&call->views[0]) * call->kernel->cost_element_ps + eddy_cost_far_views_ps(call);
-}
-
-const eddy_kernel eddy_cpu_rope = {.name = "rope",
-                                   .run = rope_run,
-                                   .workspace = rope_workspace,
-                                   .cost_base_ps = 200000,
-                                   .cost_element_ps = 180,
-                                   .cost = rope_cost};
+const eddy_kernel eddy_cpu_rope = {
+    .name = "rope", .run = rope_run, .prepare = rope_prepare, .cost_base_ps = 200000, .cost_element_ps = 180};

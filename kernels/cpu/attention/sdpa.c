@@ -25,74 +25,61 @@
 #define PARTS_MAX 64
 #define PARTS_MIN 8
 
-/* Operands of the walk over batches. */
-enum { Q, K, V, MASK, OUT, GRAD, DQ, DK, DV, OPERANDS };
+/* Operands; the walk over batches has those of the forward, or all. */
+enum { Q, K, V, MASK, OUT, FORWARD_OPERANDS, GRAD = FORWARD_OPERANDS, DQ, DK, DV, OPERANDS };
+
+/* Buffers of a part: of a block, but for those from DQ_ROWS on, which are of all rows. */
+enum {
+    Q_ROWS,
+    K_ROWS,
+    V_ROWS,
+    SCORES,
+    OUT_ROWS,
+    LARGEST,
+    SUMS,
+    GRAD_ROWS,
+    SLOPES,
+    DK_ROWS,
+    DV_ROWS,
+    DQ_ROWS,
+    ALL_LARGEST,
+    ALL_SUMS,
+    PRODUCTS,
+    BUFFERS
+};
+
+/* The plan; behind it the walk over batches. */
+typedef struct sdpa_plan {
+    int64_t batch_count, rows, columns, width, value_width; /* L, S, D, E */
+    int64_t block_rows, block_columns;                      /* of a block */
+    int64_t tasks, parts;
+    size_t part_bytes, at[BUFFERS]; /* where a part's buffers begin in it */
+    double scale;
+    union {
+        eddy_gemm_f32_fn *f32;
+        eddy_gemm_f64_fn *f64;
+    } multiply;
+    eddy_dtype compute;
+    uint32_t in_rows; /* a bit for each operand: a product can take rows of it, or put them, where they lie */
+    bool is_causal;
+} sdpa_plan;
+
+_Static_assert(sizeof(sdpa_plan) + EDDY_WALK_WORDS_MOST(OPERANDS) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+               "room for batches over all dims");
 
 typedef struct sdpa {
     const eddy_kernel_call *call;
+    const sdpa_plan *plan;
     const eddy_op_view *views[OPERANDS]; /* NULL where there is none */
-    eddy_walk batches;
-    int64_t batch_count, rows, columns, width, value_width; /* L, S, D, E */
-    int64_t block_rows, block_columns;                      /* of a block */
-    bool is_causal;
-    double scale, dropout;
-    uint64_t seed, counter;
+    eddy_attributes_sdpa attributes;
     eddy_dtype compute;
-    int64_t bytes; /* of a number of the compute type */
     const eddy_sdpa_ops *ops;
-    eddy_gemm_provider provider;
-    int64_t tasks, parts;
-    size_t part_bytes;
+    eddy_walk batches;
     _Atomic int64_t taken; /* atomic: parts take a task each (relaxed) */
 } sdpa;
 
-/* ---- the problem ---- */
-
-/* Strides of a view's batch dims under the joint ones. */
-static void add_operand(sdpa *work, const eddy_op_view *view) {
-    int64_t strides[EDDY_RANK_MAX] = {0};
-    int32_t rank = view ? view->rank - 2 : 0;
-    for (int32_t d = 0; d < rank; d++)
-        if (view->shape[d] != 1)
-            strides[work->batches.rank - rank + d] = view->strides[d];
-    eddy_walk_add(&work->batches, strides, 1);
-}
-
-/* The outputs have all batch dims. */
-static void sdpa_prepare(sdpa *work, const eddy_kernel_call *call, const eddy_op_view *like,
-                         const eddy_attributes_sdpa *attributes) {
-    const eddy_op_view *q = work->views[Q], *v = work->views[V];
-    work->call = call;
-    work->rows = q->shape[q->rank - 2];
-    work->width = q->shape[q->rank - 1];
-    work->columns = v->shape[v->rank - 2];
-    work->value_width = v->shape[v->rank - 1];
-    work->is_causal = attributes->causal;
-    work->scale = attributes->scale != 0 ? attributes->scale : 1 / sqrt((double)eddy_max_i64(1, work->width));
-    work->dropout = attributes->dropout;
-    work->seed = attributes->seed;
-    work->counter = attributes->counter;
-    work->compute = eddy_chunk_compute_dtype(q->dtype);
-    work->bytes = work->compute == EDDY_F64 ? 8 : 4;
-    work->ops = work->compute == EDDY_F64 ? &eddy_cpu_sdpa_blocks()->f64 : &eddy_cpu_sdpa_blocks()->f32;
-    /* Lower blocks lose less to what a causal mask hides. */
-    work->block_rows = eddy_min_i64(work->is_causal ? ROWS_MAX / 2 : ROWS_MAX, eddy_max_i64(1, work->rows));
-    work->block_columns = eddy_min_i64(COLUMNS_MAX, eddy_max_i64(1, work->columns));
-    work->provider = eddy_gemm_choose(eddy_isa_chosen(), work->compute, work->block_rows, work->block_columns,
-                                      eddy_max_i64(1, work->width));
-    eddy_walk_init(&work->batches, like->rank - 2, like->shape);
-    work->batch_count = eddy_walk_count(&work->batches);
-    for (int o = 0; o < OPERANDS; o++)
-        add_operand(work, work->views[o]);
-    eddy_walk_collapse(&work->batches);
-}
-
-static const eddy_op_view *present(const eddy_op_view *view) {
-    return eddy_view_is_absent(view) ? NULL : view;
-}
-
-static int64_t row_blocks(const sdpa *work) {
-    return (work->rows + work->block_rows - 1) / work->block_rows;
+static int64_t row_blocks(const sdpa_plan *plan) {
+    return (plan->rows + plan->block_rows - 1) / plan->block_rows;
 }
 
 /* Rows of a matrix, row-major in the compute type: where they lie, or packed into a buffer. */
@@ -114,11 +101,11 @@ static void multiply(const sdpa *work, bool transpose_a, bool transpose_b, int64
     if (m == 0 || n == 0 || (k == 0 && adds))
         return;
     if (work->compute == EDDY_F64)
-        eddy_gemm_provider_f64(work->provider)(transpose_a, transpose_b, m, n, k, scale, a.data, a.stride, b.data,
-                                               b.stride, adds, c.data, c.stride);
+        work->plan->multiply.f64(transpose_a, transpose_b, m, n, k, scale, a.data, a.stride, b.data, b.stride, adds,
+                                 c.data, c.stride);
     else
-        eddy_gemm_provider_f32(work->provider)(transpose_a, transpose_b, m, n, k, (float)scale, a.data, a.stride,
-                                               b.data, b.stride, adds, c.data, c.stride);
+        work->plan->multiply.f32(transpose_a, transpose_b, m, n, k, (float)scale, a.data, a.stride, b.data, b.stride,
+                                 adds, c.data, c.stride);
 }
 
 static void *place(const sdpa *work, int operand, const int64_t *offsets, int64_t row) {
@@ -126,18 +113,15 @@ static void *place(const sdpa *work, int operand, const int64_t *offsets, int64_
     return eddy_chunk_at(view->data, view->dtype, offsets[operand] + row * view->strides[view->rank - 2]);
 }
 
-/* Whether a product can take rows of it, or put them, where they lie. */
-static bool lies_in_rows(const sdpa *work, const eddy_op_view *view) {
-    int64_t width = view->shape[view->rank - 1], stride = view->strides[view->rank - 2];
-    bool is_dense = view->strides[view->rank - 1] == 1 || width == 1;
-    return width > 0 && view->dtype == work->compute && is_dense && stride >= width;
+static bool lies_in_rows(const sdpa *work, int operand) {
+    return work->plan->in_rows >> operand & 1;
 }
 
 /* Rows row .. of an operand of a batch. */
 static matrix rows_of(const sdpa *work, int operand, const int64_t *offsets, int64_t row, int64_t count, void *buffer) {
     const eddy_op_view *view = work->views[operand];
     int64_t width = view->shape[view->rank - 1];
-    if (lies_in_rows(work, view))
+    if (lies_in_rows(work, operand))
         return (matrix){place(work, operand, offsets, row), view->strides[view->rank - 2]};
     for (int64_t r = 0; r < count && width > 0; r++)
         eddy_chunk_load(work->compute, eddy_chunk_at(buffer, work->compute, r * width), view->dtype,
@@ -148,7 +132,7 @@ static matrix rows_of(const sdpa *work, int operand, const int64_t *offsets, int
 /* Where rows row .. of an output come together. */
 static target target_of(const sdpa *work, int operand, const int64_t *offsets, int64_t row, void *buffer) {
     const eddy_op_view *view = work->views[operand];
-    if (lies_in_rows(work, view))
+    if (lies_in_rows(work, operand))
         return (target){place(work, operand, offsets, row), view->strides[view->rank - 2], false};
     return (target){buffer, eddy_max_i64(1, view->shape[view->rank - 1]), true};
 }
@@ -173,7 +157,7 @@ static void store_rows(const sdpa *work, int operand, const int64_t *offsets, in
 
 /* Columns that rows up to `row` may look at. */
 static int64_t columns_seen(const sdpa *work, int64_t row) {
-    return work->is_causal ? eddy_min_i64(work->columns, row + 1) : work->columns;
+    return work->plan->is_causal ? eddy_min_i64(work->plan->columns, row + 1) : work->plan->columns;
 }
 
 /* Scores of a block: products, plus the mask; -infinity where a row may not look. */
@@ -184,7 +168,7 @@ static void mask_scores(const sdpa *work, const int64_t *offsets, void *scores, 
     if (!mask && columns_seen(work, row) >= column + columns)
         return;
     for (int64_t r = 0; r < rows; r++) {
-        void *at = eddy_chunk_at(scores, work->compute, r * work->block_columns);
+        void *at = eddy_chunk_at(scores, work->compute, r * work->plan->block_columns);
         int64_t seen = eddy_min_i64(columns, eddy_max_i64(0, columns_seen(work, row + r) - column));
         if (mask && seen > 0) {
             int64_t offset = offsets[MASK];
@@ -218,48 +202,23 @@ static void forget(numbers *x) {
 
 /* Those of row `row` of batch number `batch`, from a column on: in x already where short rows follow each other. */
 static const float *draw_row(const sdpa *work, int64_t batch, int64_t row, int64_t column, int64_t count, numbers *x) {
-    uint64_t first = (uint64_t)((batch * work->rows + row) * work->columns + column);
+    uint64_t first = (uint64_t)((batch * work->plan->rows + row) * work->plan->columns + column);
     if (first < x->first || first + (uint64_t)count > x->first + (uint64_t)x->count) {
         x->first = first - first % 4;
         for (x->count = 0; x->first + (uint64_t)x->count < first + (uint64_t)count; x->count += DRAWN)
-            eddy_cpu_random_blocks()->uniform_f32(x->drawn + x->count, EDDY_DROP_BITS, work->seed, work->counter,
-                                                  (x->first + (uint64_t)x->count) / 4);
+            eddy_cpu_random_blocks()->uniform_f32(x->drawn + x->count, EDDY_DROP_BITS, work->attributes.seed,
+                                                  work->attributes.counter, (x->first + (uint64_t)x->count) / 4);
     }
     return x->drawn + (first - x->first);
 }
 
 static void drop(const sdpa *work, void *weights, const float *drawn, int64_t count) {
-    work->ops->drop(weights, drawn, eddy_drop_least(work->dropout), eddy_drop_scale(work->dropout), count);
+    work->ops->drop(weights, drawn, eddy_drop_least(work->attributes.dropout),
+                    eddy_drop_scale(work->attributes.dropout), count);
 }
 
-/* A part of the workspace that is handed out piece by piece; without base it is only measured. */
-typedef struct room {
-    char *base;
-    size_t used;
-} room;
-
-static void *take(room *from, size_t bytes) {
-    void *taken = from->base ? from->base + from->used : NULL;
-    from->used += (bytes + 63) / 64 * 64;
-    return taken;
-}
-
-/* Room to pack so many rows of an operand; none where they are taken, or put, where they lie. */
-static void *take_rows(const sdpa *work, room *from, int operand, int64_t rows) {
-    const eddy_op_view *view = work->views[operand];
-    int64_t width = lies_in_rows(work, view) ? 0 : view->shape[view->rank - 1];
-    return take(from, (size_t)(rows * width * work->bytes));
-}
-
-/* part_bytes: of one part's buffers; output_bytes: of what the call makes. */
-static void deal(sdpa *work, size_t part_bytes, int64_t output_bytes) {
-    int64_t affordable = output_bytes / eddy_max_i64(1, (int64_t)part_bytes);
-    work->part_bytes = part_bytes;
-    work->parts = eddy_min_i64(work->tasks, eddy_min_i64(PARTS_MAX, eddy_max_i64(PARTS_MIN, affordable)));
-}
-
-static room part_of(const sdpa *work, int64_t part) {
-    return (room){.base = (char *)work->call->workspace + (size_t)part * work->part_bytes};
+static void *buffer_of(const sdpa *work, int64_t part, int buffer) {
+    return (char *)work->call->workspace + (size_t)part * work->plan->part_bytes + work->plan->at[buffer];
 }
 
 /* ---- forward ---- */
@@ -269,18 +228,18 @@ typedef struct forward_buffers {
     double *largest, *sums;
 } forward_buffers;
 
-static void lay_forward(const sdpa *work, room *at, forward_buffers *b) {
-    b->q = take_rows(work, at, Q, work->block_rows);
-    b->k = take_rows(work, at, K, work->block_columns);
-    b->v = take_rows(work, at, V, work->block_columns);
-    b->scores = take(at, (size_t)(work->block_rows * work->block_columns * work->bytes));
-    b->out = take_rows(work, at, OUT, work->block_rows);
-    b->largest = take(at, (size_t)work->block_rows * sizeof(double));
-    b->sums = take(at, (size_t)work->block_rows * sizeof(double));
+static forward_buffers forward_buffers_of(const sdpa *work, int64_t part) {
+    return (forward_buffers){.q = buffer_of(work, part, Q_ROWS),
+                             .k = buffer_of(work, part, K_ROWS),
+                             .v = buffer_of(work, part, V_ROWS),
+                             .scores = buffer_of(work, part, SCORES),
+                             .out = buffer_of(work, part, OUT_ROWS),
+                             .largest = buffer_of(work, part, LARGEST),
+                             .sums = buffer_of(work, part, SUMS)};
 }
 
 static target scores_of(const sdpa *work, void *buffer) {
-    return (target){buffer, work->block_columns, false};
+    return (target){buffer, work->plan->block_columns, false};
 }
 
 static matrix values_of(target of) {
@@ -290,7 +249,8 @@ static matrix values_of(target of) {
 /* Scores of a block of rows and columns: -infinity where a row may not look. */
 static void take_scores(const sdpa *work, const int64_t *offsets, matrix q, matrix k, int64_t row, int64_t rows,
                         int64_t column, int64_t columns, void *scores) {
-    multiply(work, false, true, rows, columns, work->width, work->scale, q, k, false, scores_of(work, scores));
+    multiply(work, false, true, rows, columns, work->plan->width, work->plan->scale, q, k, false,
+             scores_of(work, scores));
     mask_scores(work, offsets, scores, row, rows, column, columns);
 }
 
@@ -316,7 +276,7 @@ static void join_scores(const sdpa *work, const forward_buffers *b, int64_t rows
         b->sums[r] = b->sums[r] * down + work->ops->exp_sum(at, largest, columns);
         b->largest[r] = largest;
         if (out && down != 1)
-            work->ops->scale(target_row(work, *out, r), down, work->value_width);
+            work->ops->scale(target_row(work, *out, r), down, work->plan->value_width);
     }
 }
 
@@ -326,36 +286,37 @@ static void drop_scores(const sdpa *work, const forward_buffers *b, int64_t batc
     numbers x;
     forget(&x);
     for (int64_t r = 0; r < rows; r++)
-        drop(work, eddy_chunk_at(b->scores, work->compute, r * work->block_columns),
+        drop(work, eddy_chunk_at(b->scores, work->compute, r * work->plan->block_columns),
              draw_row(work, batch, row + r, column, columns, &x), columns);
 }
 
 /* A block of rows of one batch. */
 static void forward_task(const sdpa *work, int64_t task, const forward_buffers *b) {
-    int64_t batch = task / row_blocks(work);
-    int64_t row = task % row_blocks(work) * work->block_rows, rows = eddy_min_i64(work->block_rows, work->rows - row);
+    int64_t batch = task / row_blocks(work->plan);
+    int64_t row = task % row_blocks(work->plan) * work->plan->block_rows,
+            rows = eddy_min_i64(work->plan->block_rows, work->plan->rows - row);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->batches, &cursor, batch);
     matrix q = rows_of(work, Q, cursor.offsets, row, rows, b->q);
     target out = target_of(work, OUT, cursor.offsets, row, b->out);
     begin_rows(b, rows);
     int64_t seen = columns_seen(work, row + rows - 1);
-    for (int64_t column = 0; column < seen; column += work->block_columns) {
-        int64_t columns = eddy_min_i64(work->block_columns, seen - column);
+    for (int64_t column = 0; column < seen; column += work->plan->block_columns) {
+        int64_t columns = eddy_min_i64(work->plan->block_columns, seen - column);
         matrix k = rows_of(work, K, cursor.offsets, column, columns, b->k);
         matrix v = rows_of(work, V, cursor.offsets, column, columns, b->v);
         take_scores(work, cursor.offsets, q, k, row, rows, column, columns, b->scores);
         join_scores(work, b, rows, columns, column > 0 ? &out : NULL);
-        if (work->dropout != 0)
+        if (work->attributes.dropout != 0)
             drop_scores(work, b, batch, row, rows, column, columns);
-        multiply(work, false, false, rows, work->value_width, columns, 1, values_of(scores_of(work, b->scores)), v,
-                 column > 0, out);
+        multiply(work, false, false, rows, work->plan->value_width, columns, 1, values_of(scores_of(work, b->scores)),
+                 v, column > 0, out);
     }
     if (seen == 0)
-        clear_rows(work, out, 0, rows, work->value_width);
+        clear_rows(work, out, 0, rows, work->plan->value_width);
     for (int64_t r = 0; r < rows; r++) /* a row that looks at nothing is 0 */
         if (b->sums[r] != 0)
-            work->ops->scale(target_row(work, out, r), 1 / b->sums[r], work->value_width);
+            work->ops->scale(target_row(work, out, r), 1 / b->sums[r], work->plan->value_width);
     store_rows(work, OUT, cursor.offsets, row, rows, out);
 }
 
@@ -368,47 +329,10 @@ static int64_t take_task(sdpa *work) {
 static void forward_parts(void *context, int64_t begin, int64_t end) {
     sdpa *work = context;
     for (int64_t part = begin; part < end; part++) {
-        forward_buffers buffers;
-        room at = part_of(work, part);
-        lay_forward(work, &at, &buffers);
-        for (int64_t task = take_task(work); task < work->tasks; task = take_task(work))
+        forward_buffers buffers = forward_buffers_of(work, part);
+        for (int64_t task = take_task(work); task < work->plan->tasks; task = take_task(work))
             forward_task(work, task, &buffers);
     }
-}
-
-/* views: q, k, v, mask or absent, out */
-static void forward_plan(sdpa *work, const eddy_kernel_call *call) {
-    *work = (sdpa){.views = {[Q] = &call->views[0],
-                             [K] = &call->views[1],
-                             [V] = &call->views[2],
-                             [MASK] = present(&call->views[3]),
-                             [OUT] = &call->views[4]}};
-    sdpa_prepare(work, call, &call->views[4], call->attributes);
-    work->tasks = work->batch_count * row_blocks(work);
-    forward_buffers buffers;
-    room measured = {0};
-    lay_forward(work, &measured, &buffers);
-    deal(work, measured.used, work->batch_count * work->rows * work->value_width * work->bytes);
-}
-
-static void sdpa_run_parts(sdpa *work, void (*parts)(void *, int64_t, int64_t)) {
-    if (work->parts <= 1)
-        parts(work, 0, work->parts);
-    else
-        work->call->team->parallel_for(work->call->team, work->parts, 1, parts, work);
-}
-
-static void sdpa_run(const eddy_kernel_call *call) {
-    sdpa work;
-    forward_plan(&work, call);
-    if (eddy_view_count(work.views[OUT]) > 0)
-        sdpa_run_parts(&work, forward_parts);
-}
-
-static size_t sdpa_workspace(const eddy_kernel_call *call) {
-    sdpa work;
-    forward_plan(&work, call);
-    return (size_t)work.parts * work.part_bytes;
 }
 
 /* ---- backward ---- */
@@ -420,47 +344,48 @@ typedef struct backward_buffers {
     double *largest, *sums, *products; /* of all rows; products: see take_products */
 } backward_buffers;
 
-static void lay_backward(const sdpa *work, room *at, backward_buffers *b) {
-    lay_forward(work, at, &b->forward);
-    b->grad = take_rows(work, at, GRAD, work->block_rows);
-    b->slopes = take(at, (size_t)(work->block_rows * work->block_columns * work->bytes));
-    b->dk = take_rows(work, at, DK, work->block_columns);
-    b->dv = take_rows(work, at, DV, work->block_columns);
-    b->dq = take_rows(work, at, DQ, work->rows);
-    b->largest = take(at, (size_t)work->rows * sizeof(double));
-    b->sums = take(at, (size_t)work->rows * sizeof(double));
-    b->products = take(at, (size_t)work->rows * sizeof(double));
+static backward_buffers backward_buffers_of(const sdpa *work, int64_t part) {
+    return (backward_buffers){.forward = forward_buffers_of(work, part),
+                              .grad = buffer_of(work, part, GRAD_ROWS),
+                              .slopes = buffer_of(work, part, SLOPES),
+                              .dk = buffer_of(work, part, DK_ROWS),
+                              .dv = buffer_of(work, part, DV_ROWS),
+                              .dq = buffer_of(work, part, DQ_ROWS),
+                              .largest = buffer_of(work, part, ALL_LARGEST),
+                              .sums = buffer_of(work, part, ALL_SUMS),
+                              .products = buffer_of(work, part, PRODUCTS)};
 }
 
 /* The product of each row's gradient and its output: the sum over columns of probability times the probability's gradient. */
 static void take_products(const sdpa *work, const int64_t *offsets, const backward_buffers *b) {
-    for (int64_t row = 0; row < work->rows; row += work->block_rows) {
-        int64_t rows = eddy_min_i64(work->block_rows, work->rows - row);
+    for (int64_t row = 0; row < work->plan->rows; row += work->plan->block_rows) {
+        int64_t rows = eddy_min_i64(work->plan->block_rows, work->plan->rows - row);
         matrix grad = rows_of(work, GRAD, offsets, row, rows, b->grad);
         matrix out = rows_of(work, OUT, offsets, row, rows, b->forward.out);
         for (int64_t r = 0; r < rows; r++)
             b->products[row + r] =
                 work->ops->dot(eddy_chunk_at(grad.data, work->compute, r * grad.stride),
-                               eddy_chunk_at(out.data, work->compute, r * out.stride), work->value_width);
+                               eddy_chunk_at(out.data, work->compute, r * out.stride), work->plan->value_width);
     }
 }
 
 /* Whether a block holds all of a row's scores, so that its largest and its sum are found where they are needed. */
 static bool is_row_whole(const sdpa *work) {
-    return work->columns <= work->block_columns;
+    return work->plan->columns <= work->plan->block_columns;
 }
 
 /* The largest score of each row, and the sum of exponentials over it. */
 static void take_sums(const sdpa *work, const int64_t *offsets, const backward_buffers *b) {
-    for (int64_t row = 0; row < work->rows; row += work->block_rows) {
-        int64_t rows = eddy_min_i64(work->block_rows, work->rows - row), seen = columns_seen(work, row + rows - 1);
+    for (int64_t row = 0; row < work->plan->rows; row += work->plan->block_rows) {
+        int64_t rows = eddy_min_i64(work->plan->block_rows, work->plan->rows - row),
+                seen = columns_seen(work, row + rows - 1);
         forward_buffers f = b->forward;
         f.largest = b->largest + row;
         f.sums = b->sums + row;
         matrix q = rows_of(work, Q, offsets, row, rows, f.q);
         begin_rows(&f, rows);
-        for (int64_t column = 0; column < seen; column += work->block_columns) {
-            int64_t columns = eddy_min_i64(work->block_columns, seen - column);
+        for (int64_t column = 0; column < seen; column += work->plan->block_columns) {
+            int64_t columns = eddy_min_i64(work->plan->block_columns, seen - column);
             matrix k = rows_of(work, K, offsets, column, columns, f.k);
             take_scores(work, offsets, q, k, row, rows, column, columns, f.scores);
             join_scores(work, &f, rows, columns, NULL);
@@ -483,7 +408,7 @@ static void take_slopes(const sdpa *work, int64_t batch, const backward_buffers 
             double sum = work->ops->exp_sum(scores, largest, columns);
             factor = 1 / (is_row_whole(work) ? sum : b->sums[row + r]);
         }
-        const float *drawn = work->dropout != 0 ? draw_row(work, batch, row + r, column, columns, &x) : NULL;
+        const float *drawn = work->attributes.dropout != 0 ? draw_row(work, batch, row + r, column, columns, &x) : NULL;
         if (drawn)
             drop(work, slopes, drawn, columns);
         work->ops->slope(slopes, scores, factor, b->products[row + r], columns);
@@ -500,37 +425,38 @@ typedef struct gradients {
 /* Adds what rows row .. and columns column .. have to do with each other to the gradients; with `begins`, dk and dv begin so. */
 static void add_block(const sdpa *work, int64_t batch, const int64_t *offsets, const backward_buffers *b, int64_t row,
                       int64_t column, int64_t columns, matrix k, matrix v, bool begins, const gradients *to) {
-    int64_t rows = eddy_min_i64(work->block_rows, work->rows - row), width = work->width;
+    int64_t rows = eddy_min_i64(work->plan->block_rows, work->plan->rows - row), width = work->plan->width;
     matrix q = rows_of(work, Q, offsets, row, rows, b->forward.q);
     matrix grad = rows_of(work, GRAD, offsets, row, rows, b->grad);
     take_scores(work, offsets, q, k, row, rows, column, columns, b->forward.scores);
-    multiply(work, false, true, rows, columns, work->value_width, 1, grad, v, false, scores_of(work, b->slopes));
+    multiply(work, false, true, rows, columns, work->plan->value_width, 1, grad, v, false, scores_of(work, b->slopes));
     take_slopes(work, batch, b, row, rows, column, columns);
     matrix weights = values_of(scores_of(work, b->forward.scores)), slopes = values_of(scores_of(work, b->slopes));
     target dq = {target_row(work, to->dq, row), to->dq.stride, false};
-    multiply(work, true, false, columns, work->value_width, rows, 1, weights, grad, !begins, to->dv);
-    multiply(work, true, false, columns, width, rows, work->scale, slopes, q, !begins, to->dk);
-    multiply(work, false, false, rows, width, columns, work->scale, slopes, k, column > 0, dq);
+    multiply(work, true, false, columns, work->plan->value_width, rows, 1, weights, grad, !begins, to->dv);
+    multiply(work, true, false, columns, width, rows, work->plan->scale, slopes, q, !begins, to->dk);
+    multiply(work, false, false, rows, width, columns, work->plan->scale, slopes, k, column > 0, dq);
 }
 
 /* All rows with a block of columns. The last rows come first: they see the most of the columns. */
 static void add_columns(const sdpa *work, int64_t batch, const int64_t *offsets, const backward_buffers *b,
                         int64_t column, gradients *to) {
-    int64_t columns = eddy_min_i64(work->block_columns, work->columns - column), begun = 0;
+    int64_t columns = eddy_min_i64(work->plan->block_columns, work->plan->columns - column), begun = 0;
     matrix k = rows_of(work, K, offsets, column, columns, b->forward.k);
     matrix v = rows_of(work, V, offsets, column, columns, b->forward.v);
     to->dk = target_of(work, DK, offsets, column, b->dk);
     to->dv = target_of(work, DV, offsets, column, b->dv);
-    for (int64_t block = row_blocks(work) - 1; block >= 0; block--) {
-        int64_t row = block * work->block_rows, last = eddy_min_i64(work->rows, row + work->block_rows) - 1;
+    for (int64_t block = row_blocks(work->plan) - 1; block >= 0; block--) {
+        int64_t row = block * work->plan->block_rows,
+                last = eddy_min_i64(work->plan->rows, row + work->plan->block_rows) - 1;
         int64_t seen = eddy_min_i64(columns, columns_seen(work, last) - column);
         if (seen <= 0)
             break;
         add_block(work, batch, offsets, b, row, column, seen, k, v, begun == 0, to);
         begun = eddy_max_i64(begun, seen);
     }
-    clear_rows(work, to->dk, begun, columns - begun, work->width);
-    clear_rows(work, to->dv, begun, columns - begun, work->value_width);
+    clear_rows(work, to->dk, begun, columns - begun, work->plan->width);
+    clear_rows(work, to->dv, begun, columns - begun, work->plan->value_width);
     store_rows(work, DK, offsets, column, columns, to->dk);
     store_rows(work, DV, offsets, column, columns, to->dv);
 }
@@ -542,116 +468,266 @@ static void backward_batch(const sdpa *work, int64_t batch, const backward_buffe
     take_products(work, cursor.offsets, b);
     if (!is_row_whole(work))
         take_sums(work, cursor.offsets, b);
-    for (int64_t column = 0; column < work->columns; column += work->block_columns)
+    for (int64_t column = 0; column < work->plan->columns; column += work->plan->block_columns)
         add_columns(work, batch, cursor.offsets, b, column, &to);
-    if (work->columns == 0)
-        clear_rows(work, to.dq, 0, work->rows, work->width);
-    store_rows(work, DQ, cursor.offsets, 0, work->rows, to.dq);
+    if (work->plan->columns == 0)
+        clear_rows(work, to.dq, 0, work->plan->rows, work->plan->width);
+    store_rows(work, DQ, cursor.offsets, 0, work->plan->rows, to.dq);
 }
 
 static void backward_parts(void *context, int64_t begin, int64_t end) {
     sdpa *work = context;
     for (int64_t part = begin; part < end; part++) {
-        backward_buffers buffers;
-        room at = part_of(work, part);
-        lay_backward(work, &at, &buffers);
-        for (int64_t batch = take_task(work); batch < work->tasks; batch = take_task(work))
+        backward_buffers buffers = backward_buffers_of(work, part);
+        for (int64_t batch = take_task(work); batch < work->plan->tasks; batch = take_task(work))
             backward_batch(work, batch, &buffers);
     }
 }
 
+/* ---- running ---- */
+
+static const eddy_op_view *present(const eddy_op_view *view) {
+    return eddy_view_is_absent(view) ? NULL : view;
+}
+
+/* views: q, k, v, mask or absent, out */
+static void find_forward(const eddy_op_view **found, const eddy_op_view *views) {
+    found[Q] = &views[0];
+    found[K] = &views[1];
+    found[V] = &views[2];
+    found[MASK] = present(&views[3]);
+    found[OUT] = &views[4];
+}
+
 /* views: grad, output, q, k, v, mask or absent, dq, dk, dv */
-static void backward_plan(sdpa *work, const eddy_kernel_call *call) {
-    *work = (sdpa){.views = {[GRAD] = &call->views[0],
-                             [OUT] = &call->views[1],
-                             [Q] = &call->views[2],
-                             [K] = &call->views[3],
-                             [V] = &call->views[4],
-                             [MASK] = present(&call->views[5]),
-                             [DQ] = &call->views[6],
-                             [DK] = &call->views[7],
-                             [DV] = &call->views[8]}};
+static void find_backward(const eddy_op_view **found, const eddy_op_view *views) {
+    found[GRAD] = &views[0];
+    found[OUT] = &views[1];
+    found[Q] = &views[2];
+    found[K] = &views[3];
+    found[V] = &views[4];
+    found[MASK] = present(&views[5]);
+    found[DQ] = &views[6];
+    found[DK] = &views[7];
+    found[DV] = &views[8];
+}
+
+static eddy_attributes_sdpa backward_attributes(const eddy_kernel_call *call) {
     const eddy_attributes_sdpa_backward *given = call->attributes;
-    const eddy_attributes_sdpa attributes = {.seed = (uint64_t)given->seed,
-                                             .counter = (uint64_t)given->counter,
-                                             .dropout = given->dropout,
-                                             .scale = given->scale,
-                                             .causal = given->causal};
-    sdpa_prepare(work, call, &call->views[6], &attributes);
-    work->tasks = work->batch_count;
-    backward_buffers buffers;
-    room measured = {0};
-    lay_backward(work, &measured, &buffers);
-    int64_t each = work->rows * work->width + work->columns * (work->width + work->value_width);
-    deal(work, measured.used, work->batch_count * each * work->bytes);
+    return (eddy_attributes_sdpa){.seed = (uint64_t)given->seed,
+                                  .counter = (uint64_t)given->counter,
+                                  .dropout = given->dropout,
+                                  .scale = given->scale,
+                                  .causal = given->causal};
+}
+
+static const eddy_sdpa_ops *ops_of(eddy_dtype compute) {
+    return compute == EDDY_F64 ? &eddy_cpu_sdpa_blocks()->f64 : &eddy_cpu_sdpa_blocks()->f32;
+}
+
+/* work->views and work->attributes are set. */
+static void run_parts(sdpa *work, const eddy_kernel_call *call, void (*parts)(void *, int64_t, int64_t)) {
+    const sdpa_plan *plan = call->plan;
+    work->call = call;
+    work->plan = plan;
+    work->compute = plan->compute;
+    work->ops = ops_of(plan->compute);
+    eddy_walk_read(&work->batches, (const int64_t *)(const void *)(plan + 1));
+    eddy_store_relaxed(&work->taken, (int64_t)0);
+    if (plan->parts <= 1)
+        parts(work, 0, plan->parts);
+    else
+        call->team->parallel_for(call->team, plan->parts, 1, parts, work);
+}
+
+static void sdpa_run(const eddy_kernel_call *call) {
+    sdpa work;
+    find_forward(work.views, call->views);
+    work.attributes = *(const eddy_attributes_sdpa *)call->attributes;
+    run_parts(&work, call, forward_parts);
 }
 
 static void sdpa_backward_run(const eddy_kernel_call *call) {
     sdpa work;
-    backward_plan(&work, call);
-    sdpa_run_parts(&work, backward_parts);
+    find_backward(work.views, call->views);
+    work.attributes = backward_attributes(call);
+    run_parts(&work, call, backward_parts);
 }
 
-static size_t sdpa_backward_workspace(const eddy_kernel_call *call) {
-    sdpa work;
-    backward_plan(&work, call);
-    return (size_t)work.parts * work.part_bytes;
+static void sdpa_run_nothing(const eddy_kernel_call *call) {
+    (void)call;
+}
+
+/* ---- planning ---- */
+
+/* Strides of a view's batch dims under the joint ones. */
+static void add_operand(eddy_walk *batches, const eddy_op_view *view) {
+    int64_t strides[EDDY_RANK_MAX] = {0};
+    int32_t rank = view ? view->rank - 2 : 0;
+    for (int32_t d = 0; d < rank; d++)
+        if (view->shape[d] != 1)
+            strides[batches->rank - rank + d] = view->strides[d];
+    eddy_walk_add(batches, strides, 1);
+}
+
+/* The outputs have all batch dims. */
+static void plan_batches(eddy_walk *batches, const eddy_op_view *like, const eddy_op_view *const *views,
+                         int operand_count) {
+    eddy_walk_init(batches, like->rank - 2, like->shape);
+    for (int o = 0; o < operand_count; o++)
+        add_operand(batches, views[o]);
+}
+
+static bool can_be_in_rows(const eddy_op_view *view, eddy_dtype compute) {
+    int64_t width = view->shape[view->rank - 1], stride = view->strides[view->rank - 2];
+    bool is_dense = view->strides[view->rank - 1] == 1 || width == 1;
+    return width > 0 && view->dtype == compute && is_dense && stride >= width;
+}
+
+static void plan_blocks(sdpa_plan *own, const eddy_op_view *const *views, int operand_count,
+                        const eddy_attributes_sdpa *attributes) {
+    const eddy_op_view *q = views[Q], *v = views[V];
+    own->rows = q->shape[q->rank - 2];
+    own->width = q->shape[q->rank - 1];
+    own->columns = v->shape[v->rank - 2];
+    own->value_width = v->shape[v->rank - 1];
+    own->is_causal = attributes->causal;
+    own->scale = attributes->scale != 0 ? attributes->scale : 1 / sqrt((double)eddy_max_i64(1, own->width));
+    own->compute = eddy_chunk_compute_dtype(q->dtype);
+    /* Lower blocks lose less to what a causal mask hides. */
+    own->block_rows = eddy_min_i64(own->is_causal ? ROWS_MAX / 2 : ROWS_MAX, eddy_max_i64(1, own->rows));
+    own->block_columns = eddy_min_i64(COLUMNS_MAX, eddy_max_i64(1, own->columns));
+    own->in_rows = 0;
+    for (int o = 0; o < operand_count; o++)
+        if (views[o] && can_be_in_rows(views[o], own->compute))
+            own->in_rows |= UINT32_C(1) << o;
+}
+
+/* Scores of a row or a column are products with a vector, whose provider hands the other products on: to a library that has to be
+ * started by then. */
+static void start_others(const sdpa_plan *own, bool is_backward, bool *has_started) {
+    int64_t rows = own->block_rows, columns = own->block_columns, width = own->width, value_width = own->value_width;
+    eddy_gemm_prepare(own->compute, rows, value_width, columns, has_started);
+    if (is_backward) {
+        eddy_gemm_prepare(own->compute, columns, value_width, rows, has_started);
+        eddy_gemm_prepare(own->compute, columns, width, rows, has_started);
+        eddy_gemm_prepare(own->compute, rows, width, columns, has_started);
+    }
+}
+
+/* All products go to whom the table names for the scores. */
+static void plan_products(sdpa_plan *own, bool is_backward, bool *has_started) {
+    eddy_gemm_provider provider =
+        eddy_gemm_prepare(own->compute, own->block_rows, own->block_columns, eddy_max_i64(1, own->width), has_started);
+    if (provider == EDDY_GEMM_VECTOR)
+        start_others(own, is_backward, has_started);
+    if (own->compute == EDDY_F64)
+        own->multiply.f64 = eddy_gemm_provider_f64(provider);
+    else
+        own->multiply.f32 = eddy_gemm_provider_f32(provider);
+}
+
+/* Lays buffers of so many bytes one behind the other. */
+static void lay(sdpa_plan *own, int buffer, int64_t bytes) {
+    own->at[buffer] = own->part_bytes;
+    own->part_bytes += ((size_t)bytes + 63) / 64 * 64;
+}
+
+/* Room to pack so many rows of an operand; none where they are taken, or put, where they lie. */
+static void lay_rows(sdpa_plan *own, int buffer, int operand, int64_t rows, int64_t width) {
+    lay(own, buffer, own->in_rows >> operand & 1 ? 0 : rows * width * eddy_dtype_size(own->compute));
+}
+
+static void lay_forward(sdpa_plan *own) {
+    own->part_bytes = 0;
+    lay_rows(own, Q_ROWS, Q, own->block_rows, own->width);
+    lay_rows(own, K_ROWS, K, own->block_columns, own->width);
+    lay_rows(own, V_ROWS, V, own->block_columns, own->value_width);
+    lay(own, SCORES, own->block_rows * own->block_columns * eddy_dtype_size(own->compute));
+    lay_rows(own, OUT_ROWS, OUT, own->block_rows, own->value_width);
+    lay(own, LARGEST, own->block_rows * (int64_t)sizeof(double));
+    lay(own, SUMS, own->block_rows * (int64_t)sizeof(double));
+}
+
+static void lay_backward(sdpa_plan *own) {
+    lay_forward(own);
+    lay_rows(own, GRAD_ROWS, GRAD, own->block_rows, own->value_width);
+    lay(own, SLOPES, own->block_rows * own->block_columns * eddy_dtype_size(own->compute));
+    lay_rows(own, DK_ROWS, DK, own->block_columns, own->width);
+    lay_rows(own, DV_ROWS, DV, own->block_columns, own->value_width);
+    lay_rows(own, DQ_ROWS, DQ, own->rows, own->width);
+    lay(own, ALL_LARGEST, own->rows * (int64_t)sizeof(double));
+    lay(own, ALL_SUMS, own->rows * (int64_t)sizeof(double));
+    lay(own, PRODUCTS, own->rows * (int64_t)sizeof(double));
+}
+
+/* Of so many numbers that the call makes. */
+static void plan_parts(sdpa_plan *own, int64_t tasks, int64_t output_count) {
+    int64_t output_bytes = output_count * eddy_dtype_size(own->compute);
+    int64_t affordable = output_bytes / eddy_max_i64(1, (int64_t)own->part_bytes);
+    own->tasks = tasks;
+    own->parts = eddy_min_i64(tasks, eddy_min_i64(PARTS_MAX, eddy_max_i64(PARTS_MIN, affordable)));
 }
 
 /* Picoseconds: products at some 125 GFLOP/s, some exponentials, and the numbers of dropout. */
-static int64_t sdpa_cost_of(const sdpa *work, double products) {
-    double scores = (double)work->batch_count * (double)work->rows * (double)work->columns;
-    double each = work->compute == EDDY_F64 ? 32 : 16, width = (double)(work->width + work->value_width);
-    double total =
-        scores * (width * products * each + 800 + (work->dropout != 0 ? 700 : 0)) * (work->is_causal ? 0.7 : 1);
+static int64_t cost_of(const sdpa_plan *own, double products, bool drops) {
+    double scores = (double)own->batch_count * (double)own->rows * (double)own->columns;
+    double each = own->compute == EDDY_F64 ? 32 : 16, width = (double)(own->width + own->value_width);
+    double total = scores * (width * products * each + 800 + (drops ? 700 : 0)) * (own->is_causal ? 0.7 : 1);
     /* Of each batch its tasks, however small. */
-    total += (double)work->batch_count * 1.2e6;
+    total += (double)own->batch_count * 1.2e6;
     return 500000 + (int64_t)(total < 1e15 ? total : 1e15);
 }
 
-static int64_t sdpa_cost(const eddy_kernel_call *call) {
-    sdpa work;
-    forward_plan(&work, call);
-    return sdpa_cost_of(&work, 1);
+/* What is left once the parts are planned. */
+static void finish_plan(const sdpa_plan *own, eddy_walk *batches, eddy_kernel_plan *plan) {
+    eddy_walk_collapse(batches);
+    const int64_t *end = eddy_walk_write(batches, (int64_t *)(void *)((char *)plan->memory + sizeof(*own)));
+    plan->bytes = (size_t)((const char *)end - (const char *)plan->memory);
+    plan->workspace_bytes = (size_t)own->parts * own->part_bytes;
 }
 
-static int64_t sdpa_backward_cost(const eddy_kernel_call *call) {
-    sdpa work;
-    backward_plan(&work, call);
-    return sdpa_cost_of(&work, 3);
+static eddy_status sdpa_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    sdpa_plan *own = plan->memory;
+    const eddy_attributes_sdpa *attributes = call->attributes;
+    const eddy_op_view *views[OPERANDS];
+    eddy_walk batches;
+    find_forward(views, call->views);
+    plan_batches(&batches, views[OUT], views, FORWARD_OPERANDS);
+    own->batch_count = eddy_walk_count(&batches);
+    plan_blocks(own, views, FORWARD_OPERANDS, attributes);
+    plan_products(own, false, &plan->has_started_library);
+    lay_forward(own);
+    plan_parts(own, own->batch_count * row_blocks(own), own->batch_count * own->rows * own->value_width);
+    finish_plan(own, &batches, plan);
+    plan->cost_ps = cost_of(own, 1, attributes->dropout != 0);
+    if (eddy_view_count(views[OUT]) == 0)
+        plan->run = sdpa_run_nothing;
+    return EDDY_OK;
 }
 
-static bool sdpa_start_of(const sdpa *work) {
-    return eddy_gemm_start(work->compute, work->block_rows, work->block_columns, eddy_max_i64(1, work->width));
+static eddy_status sdpa_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    sdpa_plan *own = plan->memory;
+    eddy_attributes_sdpa attributes = backward_attributes(call);
+    const eddy_op_view *views[OPERANDS];
+    eddy_walk batches;
+    find_backward(views, call->views);
+    plan_batches(&batches, views[DQ], views, OPERANDS);
+    own->batch_count = eddy_walk_count(&batches);
+    plan_blocks(own, views, OPERANDS, &attributes);
+    plan_products(own, true, &plan->has_started_library);
+    lay_backward(own);
+    int64_t each = own->rows * own->width + own->columns * (own->width + own->value_width);
+    plan_parts(own, own->batch_count, own->batch_count * each);
+    finish_plan(own, &batches, plan);
+    plan->cost_ps = cost_of(own, 3, attributes.dropout != 0);
+    return EDDY_OK;
 }
 
-static bool sdpa_start(const eddy_kernel_call *call) {
-    sdpa work;
-    if (!eddy_gemm_may_start(INFINITY))
-        return false;
-    forward_plan(&work, call);
-    return sdpa_start_of(&work);
-}
-
-static bool sdpa_backward_start(const eddy_kernel_call *call) {
-    sdpa work;
-    if (!eddy_gemm_may_start(INFINITY))
-        return false;
-    backward_plan(&work, call);
-    return sdpa_start_of(&work);
-}
-
-const eddy_kernel eddy_cpu_sdpa = {.name = "sdpa",
-                                   .run = sdpa_run,
-                                   .workspace = sdpa_workspace,
-                                   .cost_base_ps = 500000,
-                                   .cost_element_ps = 10000,
-                                   .cost = sdpa_cost,
-                                   .start = sdpa_start};
+const eddy_kernel eddy_cpu_sdpa = {
+    .name = "sdpa", .run = sdpa_run, .prepare = sdpa_prepare, .cost_base_ps = 500000, .cost_element_ps = 10000};
 const eddy_kernel eddy_cpu_sdpa_backward = {.name = "sdpa_backward",
                                             .run = sdpa_backward_run,
-                                            .workspace = sdpa_backward_workspace,
+                                            .prepare = sdpa_backward_prepare,
                                             .cost_base_ps = 500000,
-                                            .cost_element_ps = 30000,
-                                            .cost = sdpa_backward_cost,
-                                            .start = sdpa_backward_start};
+                                            .cost_element_ps = 30000};

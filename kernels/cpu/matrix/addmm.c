@@ -4,27 +4,38 @@
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
-#include <kernels/cpu/walk.h>
+#include <kernels/cpu/matrix/matrix_plan.h>
 #include <string.h>
 
 #define SLICE_ELEMENTS 32768
 #define PIECE 256
 
+/* The plan; behind it comes matmul's. */
+typedef struct addmm_plan {
+    void (*multiply)(const eddy_kernel_call *call); /* what matmul runs */
+    int64_t count;                                  /* elements of the output */
+    size_t aside_bytes; /* in front of matmul's workspace: what the product takes that is not the output's */
+    size_t matmul_workspace_bytes;
+    uint64_t integer_alpha, integer_beta; /* of integers */
+    eddy_dtype compute;
+    bool is_direct;          /* the output's rows are runs in the compute type, and the product lies there */
+    int64_t walk[1 + 2 * 4]; /* words: out, product, in */
+} addmm_plan;
+
+_Static_assert(sizeof(addmm_plan) + EDDY_MATRIX_BYTES_MOST <= EDDY_KERNEL_PLAN_BYTES, "room for matmul's plan");
+
 typedef struct sum {
+    const addmm_plan *plan;
     const eddy_op_view *in, *out;
-    eddy_op_view product;
-    int64_t strides[2]; /* the product's */
+    const void *product;
+    eddy_dtype product_dtype;
     double alpha, beta;
     eddy_walk walk; /* out, product, in */
 } sum;
 
-/* The product's place: the output, or the workspace behind what matmul takes of it. */
+/* The product's place: the output, or the workspace in front of what matmul takes of it. */
 static bool is_aside(const eddy_op_view *out) {
     return out->dtype == EDDY_F16 || out->dtype == EDDY_BF16;
-}
-
-static size_t aside_bytes(const eddy_op_view *out) {
-    return is_aside(out) ? ((size_t)eddy_view_count(out) * sizeof(float) + 63) / 64 * 64 : 0;
 }
 
 static eddy_op_view product_of(const eddy_kernel_call *call, int64_t *strides) {
@@ -57,30 +68,30 @@ SCALE(f32, float, float)
 SCALE(f64, double, double)
 SCALE(i64, uint64_t, uint64_t)
 
-static uint64_t integer_of(double value) {
-    int64_t integer;
-    eddy_dtype_store_f64(EDDY_I64, &integer, value);
-    return (uint64_t)integer;
-}
-
 /* A run of the input in the compute type: where it lies, or in *buffer. */
 static const void *inputs_at(const sum *work, const eddy_walk_cursor *cursor, int64_t run, void *buffer) {
     const void *from = eddy_chunk_at(work->in->data, work->in->dtype, cursor->offsets[2]);
-    eddy_dtype compute = eddy_chunk_compute_dtype(work->out->dtype);
     int64_t stride = work->walk.rank == 0 ? 0 : eddy_walk_inner_stride(&work->walk, 2);
-    if (work->in->dtype == compute && stride == 1)
+    if (work->in->dtype == work->plan->compute && stride == 1)
         return from;
-    eddy_chunk_load(compute, buffer, work->in->dtype, from, stride, run);
+    eddy_chunk_load(work->plan->compute, buffer, work->in->dtype, from, stride, run);
     return buffer;
+}
+
+static void scale(const sum *work, void *values, const void *inputs, int64_t count) {
+    if (work->plan->compute == EDDY_F32)
+        scale_f32(values, inputs, (float)work->alpha, (float)work->beta, count);
+    else if (work->plan->compute == EDDY_F64)
+        scale_f64(values, inputs, work->alpha, work->beta, count);
+    else
+        scale_i64(values, inputs, work->plan->integer_alpha, work->plan->integer_beta, count);
 }
 
 static void sum_slice(void *context, int64_t begin, int64_t end) {
     const sum *work = context;
     const eddy_walk *walk = &work->walk;
-    eddy_dtype compute = eddy_chunk_compute_dtype(work->out->dtype);
-    /* The product lies in the output. */
-    bool is_direct =
-        work->product.data == work->out->data && work->out->dtype == compute && eddy_walk_inner_stride(walk, 0) == 1;
+    eddy_dtype compute = work->plan->compute;
+    bool is_direct = work->plan->is_direct;
     _Alignas(64) char values[PIECE * 8], inputs[PIECE * 8];
     eddy_walk_cursor cursor;
     eddy_walk_seek(walk, &cursor, begin);
@@ -90,16 +101,10 @@ static void sum_slice(void *context, int64_t begin, int64_t end) {
         if (work->alpha == 0)
             memset(sums, 0, (size_t)(run * eddy_dtype_size(compute)));
         else if (!is_direct)
-            eddy_chunk_load(compute, values, work->product.dtype,
-                            eddy_chunk_at(work->product.data, work->product.dtype, cursor.offsets[1]),
+            eddy_chunk_load(compute, values, work->product_dtype,
+                            eddy_chunk_at(work->product, work->product_dtype, cursor.offsets[1]),
                             eddy_walk_inner_stride(walk, 1), run);
-        const void *added = work->beta != 0 ? inputs_at(work, &cursor, run, inputs) : NULL;
-        if (compute == EDDY_F32)
-            scale_f32(sums, added, (float)work->alpha, (float)work->beta, run);
-        else if (compute == EDDY_F64)
-            scale_f64(sums, added, work->alpha, work->beta, run);
-        else
-            scale_i64(sums, added, integer_of(work->alpha), integer_of(work->beta), run);
+        scale(work, sums, work->beta != 0 ? inputs_at(work, &cursor, run, inputs) : NULL, run);
         if (!is_direct)
             eddy_chunk_store(work->out->dtype, to, eddy_walk_inner_stride(walk, 0), compute, values, run);
         eddy_walk_advance(walk, &cursor, run);
@@ -122,53 +127,77 @@ static eddy_kernel_call matmul_within(const eddy_kernel_call *call, eddy_op_view
 
 /* views: in, a, b, out */
 static void addmm_run(const eddy_kernel_call *call) {
+    const addmm_plan *plan = call->plan;
     const eddy_attributes_addmm *attributes = call->attributes;
-    sum work = {.in = &call->views[0], .out = &call->views[3], .alpha = attributes->alpha, .beta = attributes->beta};
-    int64_t count = eddy_view_count(work.out);
-    if (count == 0)
+    if (plan->count == 0)
         return;
     eddy_op_view views[3];
-    eddy_kernel_call matmul = matmul_within(call, views, work.strides);
-    work.product = views[2];
-    matmul.workspace = (char *)call->workspace + aside_bytes(work.out);
-    if (work.alpha != 0)
-        eddy_cpu_matmul.run(&matmul);
-    eddy_walk_init(&work.walk, 2, work.out->shape);
-    eddy_walk_add(&work.walk, work.out->strides, 1);
-    eddy_walk_add(&work.walk, work.product.strides, 1);
-    eddy_walk_add_broadcast(&work.walk, work.in);
-    eddy_walk_collapse(&work.walk);
-    if (count <= SLICE_ELEMENTS)
-        sum_slice(&work, 0, count);
+    int64_t strides[2];
+    eddy_kernel_call matmul = matmul_within(call, views, strides);
+    matmul.plan = plan + 1;
+    matmul.workspace = (char *)call->workspace + plan->aside_bytes;
+    matmul.workspace_bytes = plan->matmul_workspace_bytes;
+    if (attributes->alpha != 0)
+        plan->multiply(&matmul);
+    sum work;
+    work.plan = plan;
+    work.in = &call->views[0];
+    work.out = &call->views[3];
+    work.product = views[2].data;
+    work.product_dtype = views[2].dtype;
+    work.alpha = attributes->alpha;
+    work.beta = attributes->beta;
+    eddy_walk_read(&work.walk, plan->walk);
+    if (plan->count <= SLICE_ELEMENTS)
+        sum_slice(&work, 0, plan->count);
     else
-        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, sum_slice, &work);
+        call->team->parallel_for(call->team, plan->count, SLICE_ELEMENTS, sum_slice, &work);
 }
 
-static size_t addmm_workspace(const eddy_kernel_call *call) {
+static uint64_t integer_of(double value) {
+    int64_t integer;
+    eddy_dtype_store_f64(EDDY_I64, &integer, value);
+    return (uint64_t)integer;
+}
+
+static void plan_sum(addmm_plan *own, const eddy_kernel_call *call, const int64_t *product_strides) {
+    const eddy_attributes_addmm *attributes = call->attributes;
+    const eddy_op_view *out = &call->views[3];
+    eddy_walk walk;
+    eddy_walk_init(&walk, 2, out->shape);
+    eddy_walk_add(&walk, out->strides, 1);
+    eddy_walk_add(&walk, product_strides, 1);
+    eddy_walk_add_broadcast(&walk, &call->views[0]);
+    eddy_walk_collapse(&walk);
+    eddy_walk_write(&walk, own->walk);
+    own->count = eddy_view_count(out);
+    own->compute = eddy_chunk_compute_dtype(out->dtype);
+    own->is_direct = out->dtype == own->compute && eddy_walk_inner_stride(&walk, 0) == 1;
+    bool is_integer = own->compute == EDDY_I64;
+    own->integer_alpha = is_integer ? integer_of(attributes->alpha) : 0;
+    own->integer_beta = is_integer ? integer_of(attributes->beta) : 0;
+}
+
+static eddy_status addmm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    addmm_plan *own = plan->memory;
     eddy_op_view views[3];
     int64_t strides[2];
     eddy_kernel_call matmul = matmul_within(call, views, strides);
-    return aside_bytes(&call->views[3]) + eddy_cpu_matmul.workspace(&matmul);
+    eddy_kernel_plan within;
+    within.memory = own + 1;
+    eddy_status status = eddy_kernel_prepare(&matmul, &within);
+    if (status != EDDY_OK)
+        return status;
+    plan_sum(own, call, views[2].strides);
+    own->multiply = within.run;
+    own->aside_bytes = is_aside(&call->views[3]) ? ((size_t)own->count * sizeof(float) + 63) / 64 * 64 : 0;
+    own->matmul_workspace_bytes = within.workspace_bytes;
+    plan->workspace_bytes = own->aside_bytes + within.workspace_bytes;
+    plan->cost_ps = within.cost_ps + 300 * own->count;
+    plan->has_started_library = within.has_started_library;
+    plan->bytes = sizeof(*own) + within.bytes;
+    return EDDY_OK;
 }
 
-static int64_t addmm_cost(const eddy_kernel_call *call) {
-    eddy_op_view views[3];
-    int64_t strides[2];
-    eddy_kernel_call matmul = matmul_within(call, views, strides);
-    return eddy_cpu_matmul.cost(&matmul) + 300 * eddy_view_count(&call->views[3]);
-}
-
-static bool addmm_start(const eddy_kernel_call *call) {
-    eddy_op_view views[3];
-    int64_t strides[2];
-    eddy_kernel_call matmul = matmul_within(call, views, strides);
-    return eddy_cpu_matmul.start(&matmul);
-}
-
-const eddy_kernel eddy_cpu_addmm = {.name = "addmm",
-                                    .run = addmm_run,
-                                    .workspace = addmm_workspace,
-                                    .cost_base_ps = 500000,
-                                    .cost_element_ps = 3000,
-                                    .cost = addmm_cost,
-                                    .start = addmm_start};
+const eddy_kernel eddy_cpu_addmm = {
+    .name = "addmm", .run = addmm_run, .prepare = addmm_prepare, .cost_base_ps = 500000, .cost_element_ps = 3000};

@@ -44,7 +44,6 @@ bool eddy_gemm_blis_is_tuned(void);
 #ifdef EDDY_HAVE_DNNL
 eddy_gemm_f32_fn eddy_gemm_dnnl_f32;
 bool eddy_gemm_dnnl_start(void);
-bool eddy_gemm_dnnl_is_started(void);
 /* Whether it could not be started: no address space. For the life of the process. */
 bool eddy_gemm_dnnl_is_left_out(void);
 #endif
@@ -54,15 +53,14 @@ eddy_gemm_f32_fn *eddy_gemm_provider_f32(eddy_gemm_provider provider);
 eddy_gemm_f64_fn *eddy_gemm_provider_f64(eddy_gemm_provider provider);
 const char *eddy_gemm_provider_name(eddy_gemm_provider provider);
 
-/* Makes all that the library which serves this product makes on its first ones. True for the calls that found it not made.
- * The second: for products of at most so much work (m * n * k), whatever their sides. */
-bool eddy_gemm_start(eddy_dtype dtype, int64_t m, int64_t n, int64_t k);
-bool eddy_gemm_start_within(eddy_dtype dtype, double work);
-/* Whether a product of so much work may find a library that has not been started. Cheap, for whoever must plan to ask exactly. */
-bool eddy_gemm_may_start(double work);
-
 /* What the committed table (gemm_table.c) says for a whole problem on an instruction set; f32 or f64. */
 eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, int64_t n, int64_t k);
+
+/* For eddy_kernel.prepare: the same on the chosen instruction set, once all is made that the library makes on its first products.
+ * *has_started becomes true for the calls that found that not made, and is left alone by others. */
+eddy_gemm_provider eddy_gemm_prepare(eddy_dtype dtype, int64_t m, int64_t n, int64_t k, bool *has_started);
+/* Makes it for products of at most so much work (m * n * k), whatever their sides. True for the calls that found it not made. */
+bool eddy_gemm_start_within(eddy_dtype dtype, double work);
 
 /* Tiles of a problem's result: `rows` by `columns` each, the last ones may have fewer. */
 typedef struct eddy_gemm_cut {

@@ -4,27 +4,38 @@
 
 #define ROWS EDDY_GEMM_ROWS
 
-/* Two vectors wide at a time: ROWS * 2 sums stay in registers. Multiplications and additions are rounded apart, as in the
+/* So many vectors wide: with two, ROWS * 2 sums stay in registers. Multiplications and additions are rounded apart, as in the
  * portable form. */
+#define STRIP(name, real, WIDTH, many)                                                                                 \
+    static inline void strip_of_##many##_##name(int64_t k, const real *a, const real *b, real *tile) {                 \
+        enum { WIDE = EDDY_VECTOR_BYTES / (int)sizeof(real) };                                                         \
+        name##_vector sums[ROWS][many];                                                                                \
+        EDDY_LANES_UNROLLED for (int i = 0; i < ROWS; i++) {                                                           \
+            for (int v = 0; v < many; v++)                                                                             \
+                sums[i][v] = (name##_vector){0};                                                                       \
+        }                                                                                                              \
+        for (int64_t p = 0; p < k; p++)                                                                                \
+            EDDY_LANES_UNROLLED for (int i = 0; i < ROWS; i++) {                                                       \
+                for (int v = 0; v < many; v++)                                                                         \
+                    sums[i][v] += a[p * ROWS + i] * *(const name##_vector *)(b + p * WIDTH + v * WIDE);                \
+            }                                                                                                          \
+        EDDY_LANES_UNROLLED for (int i = 0; i < ROWS; i++) {                                                           \
+            for (int v = 0; v < many; v++)                                                                             \
+                *(name##_vector *)(tile + i * WIDTH + v * WIDE) = sums[i][v];                                          \
+        }                                                                                                              \
+    }
+
 #define TILE(name, real, WIDTH)                                                                                        \
     typedef real name##_vector __attribute__((vector_size(EDDY_VECTOR_BYTES), aligned(sizeof(real)), may_alias));      \
-    static void tile_##name(int64_t k, const real *a, const real *b, real *tile) {                                     \
-        enum { WIDE = EDDY_VECTOR_BYTES / (int)sizeof(real), STRIP = 2 * WIDE };                                       \
-        for (int strip = 0; strip < WIDTH; strip += STRIP) {                                                           \
-            name##_vector sums[ROWS][2];                                                                               \
-            memset(sums, 0, sizeof(sums));                                                                             \
-            for (int64_t p = 0; p < k; p++) {                                                                          \
-                const real *row = b + p * WIDTH + strip;                                                               \
-                name##_vector left = *(const name##_vector *)row, right = *(const name##_vector *)(row + WIDE);        \
-                for (int i = 0; i < ROWS; i++) {                                                                       \
-                    real factor = a[p * ROWS + i];                                                                     \
-                    sums[i][0] += factor * left;                                                                       \
-                    sums[i][1] += factor * right;                                                                      \
-                }                                                                                                      \
-            }                                                                                                          \
-            for (int i = 0; i < ROWS; i++)                                                                             \
-                memcpy(tile + i * WIDTH + strip, sums[i], sizeof(sums[i]));                                            \
-        }                                                                                                              \
+    STRIP(name, real, WIDTH, 1)                                                                                        \
+    STRIP(name, real, WIDTH, 2)                                                                                        \
+    static void tile_##name(int64_t k, const real *a, const real *b, int64_t columns, real *tile) {                    \
+        enum { WIDE = EDDY_VECTOR_BYTES / (int)sizeof(real) };                                                         \
+        int64_t at = 0;                                                                                                \
+        for (; at + WIDE < columns; at += 2 * WIDE)                                                                    \
+            strip_of_2_##name(k, a, b + at, tile + at);                                                                \
+        if (at < columns)                                                                                              \
+            strip_of_1_##name(k, a, b + at, tile + at);                                                                \
     }
 
 TILE(f32, float, EDDY_GEMM_WIDTH_F32)

@@ -12,9 +12,10 @@
 #define EDDY_GEMM_LANES 16
 
 typedef struct eddy_gemm_blocks {
-    /* tile[EDDY_GEMM_ROWS][width] = sum over p < k of a[p][EDDY_GEMM_ROWS] * b[p][width], in order of p */
-    void (*tile_f32)(int64_t k, const float *a, const float *b, float *tile);
-    void (*tile_f64)(int64_t k, const double *a, const double *b, double *tile);
+    /* tile[EDDY_GEMM_ROWS][width] = sum over p < k of a[p][EDDY_GEMM_ROWS] * b[p][width], in order of p; the first
+     * `columns` of each row, those behind them are made or left alone. */
+    void (*tile_f32)(int64_t k, const float *a, const float *b, int64_t columns, float *tile);
+    void (*tile_f64)(int64_t k, const double *a, const double *b, int64_t columns, double *tile);
     /* sums[i] = sum over p < k of rows[i * stride + p] * vector[p]: product p in lane p % EDDY_GEMM_LANES, lanes halved; to that
      * is added the sum of the last products, too few for all lanes. */
     void (*dots_f32)(int64_t count, int64_t k, const float *rows, int64_t stride, const float *vector, float *sums);

@@ -24,10 +24,6 @@ bool eddy_gemm_dnnl_is_left_out(void) {
 
 static eddy_dnnl_start state = EDDY_DNNL_START;
 
-bool eddy_gemm_dnnl_is_started(void) {
-    return eddy_load_acquire(&state.is_done);
-}
-
 bool eddy_gemm_dnnl_start(void) {
     return eddy_dnnl_start_once(&state, gemm_dnnl_start);
 }

@@ -3,29 +3,58 @@
 #include <kernels/cpu/matrix/gemm.h>
 #include <kernels/cpu/matrix/gemm_block.h>
 #include <kernels/cpu/walk.h>
+#include <string.h>
 
 #define DEPTH 128
 /* Tile widths packed at a time: 64 KB of B. */
 #define STRIPS 4
 
 #define GEMM(name, real, WIDTH)                                                                                        \
-    static void pack_##name(real *packed, int64_t across, int64_t count, const real *source, int64_t across_stride,    \
-                            int64_t depth, int64_t depth_stride) {                                                     \
-        for (int64_t p = 0; p < depth; p++) {                                                                          \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                packed[p * across + i] = source[p * depth_stride + i * across_stride];                                 \
-            for (int64_t i = count; i < across; i++)                                                                   \
-                packed[p * across + i] = 0;                                                                            \
+    /* Four at a time become vectors; a plain loop becomes a copy of bytes, whose last ones go one by one. */          \
+    static void copy_rows_##name(real *restrict to, int64_t across, int64_t count, const real *restrict from,          \
+                                 int64_t depth, int64_t stride) {                                                      \
+        for (int64_t p = 0; p < depth; p++, to += across, from += stride) {                                            \
+            int64_t i = 0;                                                                                             \
+            for (; i + 4 <= count; i += 4)                                                                             \
+                for (int64_t c = i; c < i + 4; c++)                                                                    \
+                    to[c] = from[c];                                                                                   \
+            for (; i < count; i++)                                                                                     \
+                to[i] = from[i];                                                                                       \
         }                                                                                                              \
     }                                                                                                                  \
-    static void add_tile_##name(const real *tile, int64_t rows, int64_t columns, real alpha, real beta, real *c,       \
-                                int64_t ldc) {                                                                         \
-        for (int64_t i = 0; i < rows; i++)                                                                             \
-            for (int64_t j = 0; j < columns; j++) {                                                                    \
-                real product = alpha * tile[i * WIDTH + j];                                                            \
-                real *at = c + i * ldc + j;                                                                            \
-                *at = beta == 0 ? product : beta * *at + product;                                                      \
-            }                                                                                                          \
+    static void copy_columns_##name(real *restrict to, int64_t across, int64_t count, const real *restrict from,       \
+                                    int64_t across_stride, int64_t depth, int64_t depth_stride) {                      \
+        int64_t i = 0;                                                                                                 \
+        for (; i + 4 <= count; i += 4)                                                                                 \
+            for (int64_t p = 0; p < depth; p++)                                                                        \
+                for (int64_t c = i; c < i + 4; c++)                                                                    \
+                    to[p * across + c] = from[p * depth_stride + c * across_stride];                                   \
+        for (; i < count; i++)                                                                                         \
+            for (int64_t p = 0; p < depth; p++)                                                                        \
+                to[p * across + i] = from[p * depth_stride + i * across_stride];                                       \
+    }                                                                                                                  \
+    /* packed[p][i] = source[p * depth_stride + i * across_stride], and zeros behind */                                \
+    static void pack_##name(real *packed, int64_t across, int64_t count, const real *source, int64_t across_stride,    \
+                            int64_t depth, int64_t depth_stride) {                                                     \
+        if (count < across)                                                                                            \
+            memset(packed, 0, (size_t)(depth * across) * sizeof(real));                                                \
+        if (across_stride == 1)                                                                                        \
+            copy_rows_##name(packed, across, count, source, depth, depth_stride);                                      \
+        else                                                                                                           \
+            copy_columns_##name(packed, across, count, source, across_stride, depth, depth_stride);                    \
+    }                                                                                                                  \
+    static void add_tile_##name(const real *restrict tile, int64_t rows, int64_t columns, real alpha, real beta,       \
+                                real *restrict c, int64_t ldc) {                                                       \
+        for (int64_t i = 0; i < rows; i++) {                                                                           \
+            const real *restrict from = tile + i * WIDTH;                                                              \
+            real *restrict to = c + i * ldc;                                                                           \
+            if (beta == 0)                                                                                             \
+                for (int64_t j = 0; j < columns; j++)                                                                  \
+                    to[j] = alpha * from[j];                                                                           \
+            else                                                                                                       \
+                for (int64_t j = 0; j < columns; j++)                                                                  \
+                    to[j] = beta * to[j] + alpha * from[j];                                                            \
+        }                                                                                                              \
     }                                                                                                                  \
     void eddy_gemm_portable_##name(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, real alpha,    \
                                    const real *a, int64_t lda, const real *b, int64_t ldb, real beta, real *c,         \
@@ -49,9 +78,9 @@
                     int64_t rows = eddy_min_i64(EDDY_GEMM_ROWS, m - i);                                                \
                     pack_##name(a_packed, EDDY_GEMM_ROWS, rows, a + i * a_row + p * a_column, a_row, depth, a_column); \
                     for (int64_t s = 0; s * WIDTH < columns; s++) {                                                    \
-                        blocks->tile_##name(depth, a_packed, b_packed[s], tile);                                       \
-                        add_tile_##name(tile, rows, eddy_min_i64(WIDTH, columns - s * WIDTH), alpha, scale,            \
-                                        c + i * ldc + j + s * WIDTH, ldc);                                             \
+                        int64_t width = eddy_min_i64(WIDTH, columns - s * WIDTH);                                      \
+                        blocks->tile_##name(depth, a_packed, b_packed[s], width, tile);                                \
+                        add_tile_##name(tile, rows, width, alpha, scale, c + i * ldc + j + s * WIDTH, ldc);            \
                     }                                                                                                  \
                 }                                                                                                      \
             }                                                                                                          \

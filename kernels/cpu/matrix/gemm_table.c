@@ -92,18 +92,6 @@ eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, i
     return EDDY_GEMM_PORTABLE;
 }
 
-bool eddy_gemm_may_start(double work) {
-#ifdef EDDY_HAVE_DNNL
-    if (eddy_gemm_dnnl_is_started())
-        return false;
-    for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]); r++)
-        if (rules[r].provider == EDDY_GEMM_DNNL && work >= rules[r].least_work)
-            return true;
-#endif
-    (void)work;
-    return false;
-}
-
 static bool gemm_table_start(eddy_gemm_provider provider) {
 #ifdef EDDY_HAVE_DNNL
     if (provider == EDDY_GEMM_DNNL)
@@ -113,8 +101,13 @@ static bool gemm_table_start(eddy_gemm_provider provider) {
     return false;
 }
 
-bool eddy_gemm_start(eddy_dtype dtype, int64_t m, int64_t n, int64_t k) {
-    return gemm_table_start(eddy_gemm_choose(eddy_isa_chosen(), dtype, m, n, k));
+eddy_gemm_provider eddy_gemm_prepare(eddy_dtype dtype, int64_t m, int64_t n, int64_t k, bool *has_started) {
+    eddy_gemm_provider provider = eddy_gemm_choose(eddy_isa_chosen(), dtype, m, n, k);
+    if (provider != EDDY_GEMM_DNNL)
+        return provider;
+    *has_started |= gemm_table_start(provider);
+    /* It may have been left out. */
+    return eddy_gemm_choose(eddy_isa_chosen(), dtype, m, n, k);
 }
 
 bool eddy_gemm_start_within(eddy_dtype dtype, double work) {

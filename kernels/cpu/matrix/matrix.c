@@ -13,43 +13,65 @@
 /* The same of products with a vector, which take as long as their matrix takes to be read. */
 #define SLICE_VECTOR_WORK 1e5
 
+/* The plan: a product as it is computed, of what is packed where something is. Behind it come the packing if there is any, and
+ * the walk over batches if there are several or a packing. */
 typedef struct product {
-    const eddy_matrix_plan *plan;
-    eddy_matrix a, b, out, bias; /* in the compute type, as the library takes them; out is row-major */
-    eddy_matrix_leading a_lead, b_lead, out_lead;
-    bool is_turned; /* out was column-major: its transpose is computed, a and b have changed places */
+    int64_t rows, columns, depth;    /* of a batch */
+    eddy_matrix_leading left, right; /* a and b, which have changed places where the product is turned */
+    int64_t out_stride, bias_stride; /* of the result's rows, of the bias' elements */
     eddy_gemm_cut cut;
-    eddy_gemm_provider provider;
-    int64_t first_batch;
+    int64_t batch_count;
+    int64_t grain; /* tasks of a slice: tiles of batches */
+    union {
+        eddy_gemm_f32_fn *f32;
+        eddy_gemm_f64_fn *f64;
+    } multiply;
+    bool is_turned; /* out is column-major: its transpose is computed, from the transposes of b and a */
+    bool is_wide;   /* f64 */
+    bool has_bias;
 } product;
 
-static void *element(const eddy_matrix *matrix, int64_t row, int64_t column) {
-    return eddy_chunk_at(matrix->data, matrix->dtype, row * matrix->row_stride + column * matrix->column_stride);
+/* What is packed, one batch at a time, and where in the workspace: row-major in the compute type. */
+typedef struct packing {
+    eddy_matrix a, b, out, bias;
+    size_t a_at, b_at, out_at, bias_at;
+    bool packs_a, packs_b, packs_out, packs_bias;
+} packing;
+
+_Static_assert(sizeof(product) + sizeof(packing) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <= EDDY_MATRIX_BYTES_MOST,
+               "room for batches over all dims");
+
+/* ---- running ---- */
+
+typedef struct running {
+    const product *product;
+    const char *left, *right, *bias; /* bias: NULL where there is none */
+    char *out;
+    int64_t offsets[3]; /* a, b, out: of the batch whose tiles are tasks */
+    eddy_walk batches;  /* a, b, out; set where there are several */
+} running;
+
+static int64_t tile_count(const product *p) {
+    return p->cut.row_tiles * p->cut.column_tiles;
 }
 
-/* Rows row .. of `out` get the bias; along the contiguous side of out, which is its rows, or columns when it is turned. */
+/* Rows of `to` get the bias: along them, or where the product is turned each an element of it. */
 #define ADD_BIAS(name, real)                                                                                           \
-    static void add_bias_##name(const eddy_matrix *out, const eddy_matrix *bias, int64_t row, int64_t rows,            \
-                                int64_t column, int64_t columns, bool is_turned) {                                     \
-        const real *from = bias->data;                                                                                 \
-        if (is_turned) {                                                                                               \
-            for (int64_t i = 0; i < rows; i++) {                                                                       \
-                real *to = element(out, row + i, column), value = from[(row + i) * bias->column_stride];               \
+    static void add_bias_##name(const product *p, real *to, int64_t rows, int64_t columns, const real *bias) {         \
+        int64_t stride = p->bias_stride;                                                                               \
+        for (int64_t i = 0; i < rows; i++, to += p->out_stride) {                                                      \
+            real *restrict row = to;                                                                                   \
+            const real *restrict from = bias;                                                                          \
+            if (p->is_turned) {                                                                                        \
+                real value = from[i * stride];                                                                         \
                 for (int64_t j = 0; j < columns; j++)                                                                  \
-                    to[j] += value;                                                                                    \
-            }                                                                                                          \
-        } else if (bias->column_stride == 1) {                                                                         \
-            for (int64_t i = 0; i < rows; i++) {                                                                       \
-                real *restrict to = element(out, row + i, column);                                                     \
-                const real *restrict at = from + column;                                                               \
+                    row[j] += value;                                                                                   \
+            } else if (stride == 1) {                                                                                  \
                 for (int64_t j = 0; j < columns; j++)                                                                  \
-                    to[j] += at[j];                                                                                    \
-            }                                                                                                          \
-        } else {                                                                                                       \
-            for (int64_t i = 0; i < rows; i++) {                                                                       \
-                real *to = element(out, row + i, column);                                                              \
+                    row[j] += from[j];                                                                                 \
+            } else {                                                                                                   \
                 for (int64_t j = 0; j < columns; j++)                                                                  \
-                    to[j] += from[(column + j) * bias->column_stride];                                                 \
+                    row[j] += from[j * stride];                                                                        \
             }                                                                                                          \
         }                                                                                                              \
     }
@@ -57,263 +79,332 @@ static void *element(const eddy_matrix *matrix, int64_t row, int64_t column) {
 ADD_BIAS(f32, float)
 ADD_BIAS(f64, double)
 
-static void multiply_tile(const product *work, int64_t tile, const int64_t *offsets) {
-    const eddy_gemm_cut *cut = &work->cut;
+/* A tile of the batch that begins at these offsets (a, b, out). */
+static void multiply_tile(const running *work, int64_t tile, const int64_t *offsets) {
+    const product *p = work->product;
+    const eddy_gemm_cut *cut = &p->cut;
     int64_t row = tile / cut->column_tiles * cut->rows, column = tile % cut->column_tiles * cut->columns;
-    int64_t rows = eddy_min_i64(cut->rows, work->out.rows - row);
-    int64_t columns = eddy_min_i64(cut->columns, work->out.columns - column);
-    int64_t depth = work->a.columns;
-    eddy_matrix a = work->a, b = work->b, out = work->out;
-    if (depth > 0) { /* otherwise neither side need have data */
-        a.data = eddy_chunk_at(element(&a, row, 0), a.dtype, offsets[work->is_turned ? 1 : 0]);
-        b.data = eddy_chunk_at(element(&b, 0, column), b.dtype, offsets[work->is_turned ? 0 : 1]);
+    int64_t rows = eddy_min_i64(cut->rows, p->rows - row);
+    int64_t columns = eddy_min_i64(cut->columns, p->columns - column);
+    int64_t bytes = p->is_wide ? sizeof(double) : sizeof(float);
+    const char *left = work->left, *right = work->right;
+    if (p->depth > 0) { /* otherwise neither side need have data */
+        left += bytes * (offsets[p->is_turned] + (p->left.is_transposed ? row : row * p->left.stride));
+        right += bytes * (offsets[!p->is_turned] + (p->right.is_transposed ? column * p->right.stride : column));
     }
-    out.data = eddy_chunk_at(out.data, out.dtype, offsets[2]);
-    void *target = element(&out, row, column);
-    if (out.dtype == EDDY_F64)
-        eddy_gemm_provider_f64(work->provider)(work->a_lead.is_transposed, work->b_lead.is_transposed, rows, columns,
-                                               depth, 1, a.data, work->a_lead.stride, b.data, work->b_lead.stride, 0,
-                                               target, work->out_lead.stride);
-    else
-        eddy_gemm_provider_f32(work->provider)(work->a_lead.is_transposed, work->b_lead.is_transposed, rows, columns,
-                                               depth, 1, a.data, work->a_lead.stride, b.data, work->b_lead.stride, 0,
-                                               target, work->out_lead.stride);
-    if (work->bias.data == NULL)
-        return;
-    if (out.dtype == EDDY_F64)
-        add_bias_f64(&out, &work->bias, row, rows, column, columns, work->is_turned);
-    else
-        add_bias_f32(&out, &work->bias, row, rows, column, columns, work->is_turned);
+    char *out = work->out + bytes * (offsets[2] + row * p->out_stride + column);
+    const char *bias = work->bias ? work->bias + bytes * p->bias_stride * (p->is_turned ? row : column) : NULL;
+    if (p->is_wide) {
+        p->multiply.f64(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth, 1, (const double *)left,
+                        p->left.stride, (const double *)right, p->right.stride, 0, (double *)out, p->out_stride);
+        if (bias)
+            add_bias_f64(p, (double *)out, rows, columns, (const double *)bias);
+    } else {
+        p->multiply.f32(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth, 1, (const float *)left,
+                        p->left.stride, (const float *)right, p->right.stride, 0, (float *)out, p->out_stride);
+        if (bias)
+            add_bias_f32(p, (float *)out, rows, columns, (const float *)bias);
+    }
 }
 
-static int64_t tile_count(const product *work) {
-    return work->cut.row_tiles * work->cut.column_tiles;
+/* Tasks are tiles of one batch. */
+static void multiply_tiles(void *context, int64_t begin, int64_t end) {
+    const running *work = context;
+    for (int64_t tile = begin; tile < end; tile++)
+        multiply_tile(work, tile, work->offsets);
 }
 
-/* Tasks are tiles of batches, from first_batch on. */
-static void multiply_slice(void *context, int64_t begin, int64_t end) {
-    const product *work = context;
+/* Tasks are tiles of batches. */
+static void multiply_batches(void *context, int64_t begin, int64_t end) {
+    const running *work = context;
+    int64_t tiles = tile_count(work->product);
     for (int64_t task = begin; task < end; task++) {
         eddy_walk_cursor cursor;
-        eddy_walk_seek(&work->plan->batches, &cursor, work->first_batch + task / tile_count(work));
-        if (work->plan->packs_a)
-            cursor.offsets[0] = 0;
-        if (work->plan->packs_b)
-            cursor.offsets[1] = 0;
-        if (work->plan->packs_out)
-            cursor.offsets[2] = 0;
-        multiply_tile(work, task % tile_count(work), cursor.offsets);
+        eddy_walk_seek(&work->batches, &cursor, task / tiles);
+        multiply_tile(work, task % tiles, cursor.offsets);
     }
 }
 
-static eddy_op_view view_of(const eddy_matrix *matrix, int64_t offset, int64_t *dims) {
+static void run_tasks(const eddy_kernel_call *call, running *work, int64_t tasks,
+                      void (*slice)(void *, int64_t, int64_t)) {
+    if (tasks <= work->product->grain)
+        slice(work, 0, tasks);
+    else
+        call->team->parallel_for(call->team, tasks, work->product->grain, slice, work);
+}
+
+/* views: a, b, bias of linear, out */
+static void begin_running(running *work, const eddy_kernel_call *call) {
+    const product *p = call->plan;
+    work->product = p;
+    work->left = call->views[p->is_turned].data;
+    work->right = call->views[!p->is_turned].data;
+    work->bias = p->has_bias ? call->views[2].data : NULL;
+    work->out = call->views[call->view_count - 1].data;
+    work->offsets[0] = work->offsets[1] = work->offsets[2] = 0;
+}
+
+static void matrix_run(const eddy_kernel_call *call) {
+    const product *p = call->plan;
+    running work;
+    begin_running(&work, call);
+    if (p->batch_count == 1) {
+        run_tasks(call, &work, tile_count(p), multiply_tiles);
+        return;
+    }
+    eddy_walk_read(&work.batches, (const int64_t *)(const void *)(p + 1));
+    run_tasks(call, &work, p->batch_count * tile_count(p), multiply_batches);
+}
+
+/* ---- running with something packed ---- */
+
+static eddy_dtype compute_of(const product *p) {
+    return p->is_wide ? EDDY_F64 : EDDY_F32;
+}
+
+/* A matrix as it is packed. */
+static eddy_matrix packed(const eddy_matrix *matrix, eddy_dtype compute) {
+    return (eddy_matrix){.rows = matrix->rows,
+                         .columns = matrix->columns,
+                         .row_stride = eddy_max_i64(1, matrix->columns),
+                         .column_stride = 1,
+                         .dtype = compute};
+}
+
+/* `data` may be NULL where there are no elements. */
+static eddy_op_view view_of(const eddy_matrix *matrix, const void *data, int64_t offset, int64_t *dims) {
     dims[0] = matrix->rows;
     dims[1] = matrix->columns;
     dims[2] = matrix->row_stride;
     dims[3] = matrix->column_stride;
-    void *data = matrix->data == NULL ? NULL : eddy_chunk_at(matrix->data, matrix->dtype, offset);
-    return (eddy_op_view){.data = data, .shape = dims, .strides = dims + 2, .dtype = matrix->dtype, .rank = 2};
+    void *first = data ? eddy_chunk_at(data, matrix->dtype, offset) : NULL;
+    return (eddy_op_view){.data = first, .shape = dims, .strides = dims + 2, .dtype = matrix->dtype, .rank = 2};
 }
 
-static void copy_matrix(const eddy_kernel_call *call, const eddy_matrix *from, int64_t from_offset,
-                        const eddy_matrix *to, int64_t to_offset) {
+/* Into the workspace. */
+static void pack(const eddy_kernel_call *call, const eddy_matrix *from, const void *data, int64_t offset, size_t at) {
     int64_t from_dims[4], to_dims[4];
-    eddy_op_view source = view_of(from, from_offset, from_dims), target = view_of(to, to_offset, to_dims);
+    eddy_matrix to = packed(from, compute_of(call->plan));
+    eddy_op_view source = view_of(from, data, offset, from_dims);
+    eddy_op_view target = view_of(&to, (char *)call->workspace + at, 0, to_dims);
     eddy_copy_view(call->team, &source, &target);
 }
 
-/* A row-major matrix of the compute type in the workspace. */
-static eddy_matrix packed(const eddy_kernel_call *call, const eddy_matrix_plan *plan, const eddy_matrix *matrix,
-                          size_t at) {
-    eddy_matrix place = *matrix;
-    place.data = (char *)call->workspace + at;
-    place.dtype = plan->compute;
-    place.row_stride = eddy_max_i64(1, matrix->columns);
-    place.column_stride = 1;
-    return place;
+/* Out of it. */
+static void unpack(const eddy_kernel_call *call, const eddy_matrix *to, const void *data, int64_t offset, size_t at) {
+    int64_t from_dims[4], to_dims[4];
+    eddy_matrix from = packed(to, compute_of(call->plan));
+    eddy_op_view source = view_of(&from, (char *)call->workspace + at, 0, from_dims);
+    eddy_op_view target = view_of(to, data, offset, to_dims);
+    eddy_copy_view(call->team, &source, &target);
 }
 
-static void matrix_prepare(product *work, const eddy_kernel_call *call, const eddy_matrix_plan *plan) {
-    work->plan = plan;
-    work->a = plan->packs_a ? packed(call, plan, &plan->a, plan->a_at) : plan->a;
-    work->b = plan->packs_b ? packed(call, plan, &plan->b, plan->b_at) : plan->b;
-    work->out = plan->packs_out ? packed(call, plan, &plan->out, plan->out_at) : plan->out;
-    work->bias = plan->bias;
-    if (plan->packs_bias) {
-        work->bias = packed(call, plan, &plan->bias, plan->bias_at);
-        copy_matrix(call, &plan->bias, 0, &work->bias, 0);
+/* What is packed is taken from the workspace, and put there. */
+static void begin_packed(running *work, const eddy_kernel_call *call, const packing *packs) {
+    bool is_turned = work->product->is_turned;
+    char *workspace = call->workspace;
+    if (packs->packs_a)
+        *(is_turned ? &work->right : &work->left) = workspace + packs->a_at;
+    if (packs->packs_b)
+        *(is_turned ? &work->left : &work->right) = workspace + packs->b_at;
+    if (packs->packs_out)
+        work->out = workspace + packs->out_at;
+    if (packs->packs_bias) {
+        pack(call, &packs->bias, work->bias, 0, packs->bias_at);
+        work->bias = workspace + packs->bias_at;
     }
-    eddy_matrix_leading_of(&work->out, &work->out_lead);
-    work->is_turned = work->out_lead.is_transposed;
-    if (work->is_turned) {
-        eddy_matrix a = eddy_matrix_transposed(&work->b), b = eddy_matrix_transposed(&work->a);
-        work->out = eddy_matrix_transposed(&work->out);
-        work->a = a;
-        work->b = b;
-    }
-    eddy_matrix_leading_of(&work->a, &work->a_lead);
-    eddy_matrix_leading_of(&work->b, &work->b_lead);
-    int64_t m = work->out.rows, n = work->out.columns, k = work->a.columns;
-    work->cut = eddy_gemm_cut_for(m, n, k);
-    work->provider = eddy_gemm_choose(eddy_isa_chosen(), plan->compute, m, n, k);
-    work->first_batch = 0;
 }
 
-static void run_tasks(const eddy_kernel_call *call, product *work, int64_t tasks) {
-    double each = (double)work->out.rows * (double)work->out.columns * (double)work->a.columns;
-    each /= (double)tile_count(work);
-    double slice = work->provider == EDDY_GEMM_VECTOR ? SLICE_VECTOR_WORK : SLICE_WORK;
-    int64_t grain = each >= slice ? 1 : (int64_t)(slice / (each + 1));
-    grain = eddy_max_i64(1, grain);
-    if (tasks <= grain)
-        multiply_slice(work, 0, tasks);
-    else
-        call->team->parallel_for(call->team, tasks, grain, multiply_slice, work);
-}
-
-/* With something to pack, the workspace holds one batch at a time; what the next batch shares is kept. */
-static void run_packed(const eddy_kernel_call *call, product *work) {
-    const eddy_matrix_plan *plan = work->plan;
-    eddy_matrix a_place = packed(call, plan, &plan->a, plan->a_at), b_place = packed(call, plan, &plan->b, plan->b_at);
+/* The workspace holds one batch at a time; what the next batch shares is kept. */
+static void matrix_run_packed(const eddy_kernel_call *call) {
+    const product *p = call->plan;
+    const packing *packs = (const packing *)(const void *)(p + 1);
+    const eddy_op_view *views = call->views, *out = &views[call->view_count - 1];
+    running work;
+    begin_running(&work, call);
+    begin_packed(&work, call, packs);
+    eddy_walk_read(&work.batches, (const int64_t *)(const void *)(packs + 1));
     eddy_walk_cursor cursor;
-    eddy_walk_seek(&plan->batches, &cursor, 0);
-    int64_t a_packed = -1, b_packed = -1;
-    bool is_first = true;
-    for (int64_t batch = 0; batch < plan->batch_count; batch++) {
-        if (plan->packs_a && (is_first || a_packed != cursor.offsets[0]))
-            copy_matrix(call, &plan->a, cursor.offsets[0], &a_place, 0);
-        if (plan->packs_b && (is_first || b_packed != cursor.offsets[1]))
-            copy_matrix(call, &plan->b, cursor.offsets[1], &b_place, 0);
-        a_packed = cursor.offsets[0];
-        b_packed = cursor.offsets[1];
-        is_first = false;
-        work->first_batch = batch;
-        run_tasks(call, work, tile_count(work));
-        if (plan->packs_out)
-            copy_matrix(call, &work->out, 0, &plan->out, cursor.offsets[2]);
-        eddy_walk_next(&plan->batches, &cursor, plan->batches.rank);
+    eddy_walk_seek(&work.batches, &cursor, 0);
+    int64_t a_packed = 0, b_packed = 0;
+    for (int64_t batch = 0; batch < p->batch_count; batch++) {
+        const int64_t *at = cursor.offsets;
+        if (packs->packs_a && (batch == 0 || a_packed != at[0]))
+            pack(call, &packs->a, views[0].data, at[0], packs->a_at);
+        if (packs->packs_b && (batch == 0 || b_packed != at[1]))
+            pack(call, &packs->b, views[1].data, at[1], packs->b_at);
+        a_packed = at[0];
+        b_packed = at[1];
+        work.offsets[0] = packs->packs_a ? 0 : at[0];
+        work.offsets[1] = packs->packs_b ? 0 : at[1];
+        work.offsets[2] = packs->packs_out ? 0 : at[2];
+        run_tasks(call, &work, tile_count(p), multiply_tiles);
+        if (packs->packs_out)
+            unpack(call, &packs->out, out->data, at[2], packs->out_at);
+        eddy_walk_next(&work.batches, &cursor, work.batches.rank);
     }
 }
 
-static void matrix_run(const eddy_kernel_call *call, const eddy_matrix_plan *plan) {
-    if (plan->out.rows == 0 || plan->out.columns == 0 || plan->batch_count == 0)
-        return;
-    if (plan->compute == EDDY_I64) {
-        eddy_matrix_integer_run(call, plan);
-        return;
+/* ---- planning ---- */
+
+/* oneDNN packs a transposed second factor again for each block of rows, and more slowly than one that is not: from so many rows
+ * on it is transposed first, once. A larger factor is left as it is: its copy would take as much memory again. What is made
+ * column by column is the product of the transposes, with its factors the other way round. */
+#define ROWS_TURNED 128
+#define BYTES_TURNED_MOST (16 << 20)
+
+static bool is_turned_first(const product *p, eddy_gemm_provider provider) {
+    return provider == EDDY_GEMM_DNNL && !p->is_turned && p->right.is_transposed && p->rows >= ROWS_TURNED &&
+           p->batch_count == 1 && p->columns * p->depth <= BYTES_TURNED_MOST / (int64_t)sizeof(float);
+}
+
+/* Whether an operand has to be packed; how it lies otherwise, or will lie then. */
+static bool is_packed(const eddy_matrix *matrix, eddy_dtype compute, eddy_matrix_leading *leading) {
+    if (matrix->dtype == compute && eddy_matrix_leading_of(matrix, leading))
+        return false;
+    *leading = (eddy_matrix_leading){.stride = eddy_max_i64(1, matrix->columns), .is_transposed = false};
+    return true;
+}
+
+/* The product of the transposes; out_stride is set. */
+static void turn(product *p, const eddy_matrix_plan *matrices, const packing *packs) {
+    eddy_matrix a = packs->packs_a ? packed(&matrices->a, matrices->compute) : matrices->a;
+    eddy_matrix b = packs->packs_b ? packed(&matrices->b, matrices->compute) : matrices->b;
+    a = eddy_matrix_transposed(&a);
+    b = eddy_matrix_transposed(&b);
+    eddy_matrix_leading_of(&b, &p->left);
+    eddy_matrix_leading_of(&a, &p->right);
+    p->rows = matrices->out.columns;
+    p->columns = matrices->out.rows;
+}
+
+static int64_t grain_of(const product *p, eddy_gemm_provider provider) {
+    double each = (double)p->rows * (double)p->columns * (double)p->depth / (double)tile_count(p);
+    double slice = provider == EDDY_GEMM_VECTOR ? SLICE_VECTOR_WORK : SLICE_WORK;
+    return eddy_max_i64(1, each >= slice ? 1 : (int64_t)(slice / (each + 1)));
+}
+
+/* The product as it is computed, and what is packed for it. */
+static void plan_product(product *p, packing *packs, const eddy_matrix_plan *matrices, bool *has_started) {
+    eddy_dtype compute = matrices->compute;
+    eddy_matrix_leading out;
+    packs->packs_a = is_packed(&matrices->a, compute, &p->left);
+    packs->packs_b = is_packed(&matrices->b, compute, &p->right);
+    packs->packs_out = is_packed(&matrices->out, compute, &out);
+    packs->packs_bias = matrices->bias.columns > 0 && matrices->bias.dtype != compute;
+    p->is_turned = out.is_transposed;
+    p->is_wide = compute == EDDY_F64;
+    p->has_bias = matrices->bias.columns > 0;
+    p->rows = matrices->out.rows;
+    p->columns = matrices->out.columns;
+    p->depth = matrices->a.columns;
+    p->out_stride = out.stride;
+    p->bias_stride = packs->packs_bias ? 1 : matrices->bias.column_stride;
+    p->batch_count = matrices->batch_count;
+    if (p->is_turned)
+        turn(p, matrices, packs);
+    eddy_gemm_provider provider = eddy_gemm_prepare(compute, p->rows, p->columns, p->depth, has_started);
+    if (is_turned_first(p, provider)) {
+        packs->packs_b = true;
+        p->right = (eddy_matrix_leading){.stride = eddy_max_i64(1, p->columns), .is_transposed = false};
     }
-    product work;
-    matrix_prepare(&work, call, plan);
-    if (plan->packs_a || plan->packs_b || plan->packs_out)
-        run_packed(call, &work);
+    if (p->is_wide)
+        p->multiply.f64 = eddy_gemm_provider_f64(provider);
     else
-        run_tasks(call, &work, plan->batch_count * tile_count(&work));
+        p->multiply.f32 = eddy_gemm_provider_f32(provider);
+    p->cut = eddy_gemm_cut_for(p->rows, p->columns, p->depth);
+    p->grain = grain_of(p, provider);
 }
 
-static void matmul_plan(eddy_matrix_plan *plan, const eddy_kernel_call *call) {
-    eddy_matrix_plan_matmul(plan, &call->views[0], &call->views[1], &call->views[2]);
+static size_t reserve(eddy_kernel_plan *plan, const eddy_matrix *matrix, eddy_dtype compute) {
+    size_t at = plan->workspace_bytes;
+    size_t bytes = (size_t)(matrix->rows * matrix->columns) * eddy_dtype_bytes(compute);
+    plan->workspace_bytes += (bytes + 63) / 64 * 64;
+    return at;
 }
 
-static void linear_plan(eddy_matrix_plan *plan, const eddy_kernel_call *call) {
-    eddy_matrix_plan_linear(plan, &call->views[0], &call->views[1], &call->views[2], &call->views[3]);
+/* Where what is packed lies. */
+static void plan_packing(packing *packs, const eddy_matrix_plan *matrices, eddy_kernel_plan *plan) {
+    eddy_dtype compute = matrices->compute;
+    packs->a = matrices->a;
+    packs->b = matrices->b;
+    packs->out = matrices->out;
+    packs->bias = matrices->bias;
+    packs->a_at = packs->packs_a ? reserve(plan, &packs->a, compute) : 0;
+    packs->b_at = packs->packs_b ? reserve(plan, &packs->b, compute) : 0;
+    packs->out_at = packs->packs_out ? reserve(plan, &packs->out, compute) : 0;
+    packs->bias_at = packs->packs_bias ? reserve(plan, &packs->bias, compute) : 0;
+    plan->run = matrix_run_packed;
 }
 
-static void matmul_run(const eddy_kernel_call *call) {
-    eddy_matrix_plan plan;
-    matmul_plan(&plan, call);
-    matrix_run(call, &plan);
-}
-
-static void linear_run(const eddy_kernel_call *call) {
-    eddy_matrix_plan plan;
-    linear_plan(&plan, call);
-    matrix_run(call, &plan);
-}
-
-static size_t matmul_workspace(const eddy_kernel_call *call) {
-    eddy_matrix_plan plan;
-    matmul_plan(&plan, call);
-    return plan.workspace_bytes;
-}
-
-static size_t linear_workspace(const eddy_kernel_call *call) {
-    eddy_matrix_plan plan;
-    linear_plan(&plan, call);
-    return plan.workspace_bytes;
+static void plan_floats(const eddy_matrix_plan *matrices, eddy_kernel_plan *plan) {
+    product *p = plan->memory;
+    int64_t *words = (int64_t *)(void *)(p + 1);
+    packing packs;
+    plan_product(p, &packs, matrices, &plan->has_started_library);
+    bool is_any_packed = packs.packs_a || packs.packs_b || packs.packs_out || packs.packs_bias;
+    if (is_any_packed) {
+        plan_packing(&packs, matrices, plan);
+        *(packing *)(void *)words = packs;
+        words += sizeof(packs) / sizeof(*words);
+    }
+    if (is_any_packed || p->batch_count > 1)
+        words = eddy_walk_write(&matrices->batches, words);
+    plan->bytes = (size_t)((const char *)words - (const char *)p);
 }
 
 /* Of each batch of a product of matrices, however small. */
 #define BATCH_PS 300000
 
-static bool has_vector(const eddy_matrix_plan *plan) {
-    return plan->out.rows == 1 || plan->out.columns == 1;
+static bool has_vector(const eddy_matrix_plan *matrices) {
+    return matrices->out.rows == 1 || matrices->out.columns == 1;
 }
 
 /* Picoseconds of a multiplication and an addition. With a vector, each element of the matrix is read for one. */
-static double product_ps(const eddy_matrix_plan *plan) {
-    if (plan->compute != EDDY_F32 && plan->compute != EDDY_F64)
+static double product_ps(const eddy_matrix_plan *matrices) {
+    if (matrices->compute != EDDY_F32 && matrices->compute != EDDY_F64)
         return 1000;
-    return (has_vector(plan) ? 90 : 25) * (plan->compute == EDDY_F64 ? 2 : 1);
+    return (has_vector(matrices) ? 90 : 25) * (matrices->compute == EDDY_F64 ? 2 : 1);
 }
 
 /* The elements of the largest operand do not show the work. */
-static int64_t plan_cost(const eddy_kernel_call *call, const eddy_matrix_plan *plan) {
-    double products =
-        (double)plan->batch_count * (double)plan->out.rows * (double)plan->out.columns * (double)plan->a.columns;
-    double total = products * product_ps(plan) + (has_vector(plan) ? 0 : (double)plan->batch_count * BATCH_PS);
+static int64_t cost_of(const eddy_kernel_call *call, const eddy_matrix_plan *matrices) {
+    const eddy_matrix *out = &matrices->out;
+    double batches = (double)matrices->batch_count;
+    double products = batches * (double)out->rows * (double)out->columns * (double)matrices->a.columns;
+    double total = products * product_ps(matrices) + (has_vector(matrices) ? 0 : batches * BATCH_PS);
     return call->kernel->cost_base_ps + (int64_t)(total < 1e15 ? total : 1e15) + eddy_cost_far_views_ps(call);
 }
 
-static int64_t matmul_cost(const eddy_kernel_call *call) {
-    eddy_matrix_plan plan;
-    matmul_plan(&plan, call);
-    return plan_cost(call, &plan);
+static void matrix_run_nothing(const eddy_kernel_call *call) {
+    (void)call;
 }
 
-static int64_t linear_cost(const eddy_kernel_call *call) {
-    eddy_matrix_plan plan;
-    linear_plan(&plan, call);
-    return plan_cost(call, &plan);
+static eddy_status matrix_prepare(const eddy_kernel_call *call, const eddy_matrix_plan *matrices,
+                                  eddy_kernel_plan *plan) {
+    plan->cost_ps = cost_of(call, matrices);
+    if (matrices->out.rows == 0 || matrices->out.columns == 0 || matrices->batch_count == 0)
+        plan->run = matrix_run_nothing;
+    else if (matrices->compute == EDDY_I64)
+        eddy_matrix_integer_prepare(matrices, plan);
+    else
+        plan_floats(matrices, plan);
+    return EDDY_OK;
 }
 
-/* A product that is computed column by column has changed places with its transpose. */
-static bool start_plan(const eddy_matrix_plan *plan) {
-    int64_t m = plan->out.rows, n = plan->out.columns, k = plan->a.columns;
-    return plan->compute == EDDY_F32 && (eddy_gemm_start(EDDY_F32, m, n, k) | eddy_gemm_start(EDDY_F32, n, m, k));
+static eddy_status matmul_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    eddy_matrix_plan matrices;
+    eddy_matrix_plan_matmul(&matrices, &call->views[0], &call->views[1], &call->views[2]);
+    return matrix_prepare(call, &matrices, plan);
 }
 
-/* Of all batches. */
-static double work_of(const eddy_op_view *a, const eddy_op_view *out) {
-    return (double)eddy_view_count(out) * (double)(a->rank > 0 ? a->shape[a->rank - 1] : 1);
+static eddy_status linear_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    eddy_matrix_plan matrices;
+    eddy_matrix_plan_linear(&matrices, &call->views[0], &call->views[1], &call->views[2], &call->views[3]);
+    return matrix_prepare(call, &matrices, plan);
 }
 
-static bool matmul_start(const eddy_kernel_call *call) {
-    eddy_matrix_plan plan;
-    if (!eddy_gemm_may_start(work_of(&call->views[0], &call->views[2])))
-        return false;
-    matmul_plan(&plan, call);
-    return start_plan(&plan);
-}
-
-static bool linear_start(const eddy_kernel_call *call) {
-    eddy_matrix_plan plan;
-    if (!eddy_gemm_may_start(work_of(&call->views[0], &call->views[3])))
-        return false;
-    linear_plan(&plan, call);
-    return start_plan(&plan);
-}
-
-const eddy_kernel eddy_cpu_matmul = {.name = "matmul",
-                                     .run = matmul_run,
-                                     .workspace = matmul_workspace,
-                                     .cost_base_ps = 150000,
-                                     .cost_element_ps = 3000,
-                                     .cost = matmul_cost,
-                                     .start = matmul_start};
-const eddy_kernel eddy_cpu_linear = {.name = "linear",
-                                     .run = linear_run,
-                                     .workspace = linear_workspace,
-                                     .cost_base_ps = 150000,
-                                     .cost_element_ps = 3000,
-                                     .cost = linear_cost,
-                                     .start = linear_start};
+const eddy_kernel eddy_cpu_matmul = {
+    .name = "matmul", .run = matrix_run, .prepare = matmul_prepare, .cost_base_ps = 150000, .cost_element_ps = 3000};
+const eddy_kernel eddy_cpu_linear = {
+    .name = "linear", .run = matrix_run, .prepare = linear_prepare, .cost_base_ps = 150000, .cost_element_ps = 3000};

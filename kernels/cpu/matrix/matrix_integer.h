@@ -4,7 +4,7 @@
 
 #include <kernels/cpu/matrix/matrix_plan.h>
 
-/* Wraps around; any layout; a bias is added. */
-void eddy_matrix_integer_run(const eddy_kernel_call *call, const eddy_matrix_plan *plan);
+/* What to run and the plan for it: wraps around; any layout; a bias (the third operand) is added. The output has elements. */
+void eddy_matrix_integer_prepare(const eddy_matrix_plan *matrices, eddy_kernel_plan *plan);
 
 #endif

@@ -1,10 +1,8 @@
-#include <base/dtype.h>
 #include <kernels/cpu/chunk.h>
-#include <kernels/cpu/isa.h>
 #include <kernels/cpu/matrix/matrix_plan.h>
 
 static eddy_matrix matrix_of(const eddy_op_view *view, bool is_column) {
-    eddy_matrix matrix = {.data = view->data, .rows = 1, .columns = 1, .dtype = view->dtype};
+    eddy_matrix matrix = {.rows = 1, .columns = 1, .dtype = view->dtype};
     int32_t rank = view->rank;
     if (rank == 1 && is_column) {
         matrix.rows = view->shape[0];
@@ -56,6 +54,9 @@ static void add_batches(eddy_matrix_plan *plan, const eddy_op_view *a, const edd
     int32_t ranks_a = batch_rank(a), ranks_b = batch_rank(b), rank = ranks_a > ranks_b ? ranks_a : ranks_b;
     eddy_walk_init(&plan->batches, 0, NULL);
     plan->batches.operand_count = 3;
+    plan->batch_count = 1;
+    if (rank == 0)
+        return;
     for (int32_t from_last = rank; from_last >= 1; from_last--) {
         int32_t d = out->rank - out_matrix_rank - from_last;
         eddy_walk_append(&plan->batches, out->shape[d],
@@ -86,51 +87,12 @@ static void fold_batches(eddy_matrix_plan *plan) {
     }
 }
 
-/* oneDNN packs a transposed second factor again for each block of rows, and more slowly than one that is not: from so many rows on it
- * is transposed first, once. A larger factor is left as it is: its copy would take as much memory again. */
-#define ROWS_TURNED 128
-#define BYTES_TURNED_MOST (16 << 20)
-
-static bool is_turned_first(const eddy_matrix_plan *plan) {
-    int64_t m = plan->out.rows, n = plan->out.columns, k = plan->a.columns;
-    eddy_matrix_leading b, out;
-    if (m < ROWS_TURNED || plan->batch_count > 1 || plan->compute != EDDY_F32 ||
-        n * k > BYTES_TURNED_MOST / (int64_t)sizeof(float))
-        return false;
-    if (!eddy_matrix_leading_of(&plan->b, &b) || !b.is_transposed)
-        return false;
-    /* What is made column by column is the product of the transposes, with its factors the other way round. */
-    bool is_by_rows = plan->packs_out || (eddy_matrix_leading_of(&plan->out, &out) && !out.is_transposed);
-    return is_by_rows && eddy_gemm_choose(eddy_isa_chosen(), plan->compute, m, n, k) == EDDY_GEMM_DNNL;
-}
-
-static size_t reserve(eddy_matrix_plan *plan, const eddy_matrix *matrix) {
-    size_t at = plan->workspace_bytes;
-    size_t bytes = (size_t)(matrix->rows * matrix->columns) * eddy_dtype_bytes(plan->compute);
-    plan->workspace_bytes += (bytes + 63) / 64 * 64;
-    return at;
-}
-
 static void finish(eddy_matrix_plan *plan) {
     fold_batches(plan);
     normalize(&plan->a);
     normalize(&plan->b);
     normalize(&plan->out);
     plan->compute = eddy_chunk_compute_dtype(plan->out.dtype);
-    plan->packs_a = plan->packs_b = plan->packs_out = plan->packs_bias = false;
-    plan->workspace_bytes = 0;
-    if (plan->compute == EDDY_I64 || plan->out.rows == 0 || plan->out.columns == 0 || plan->batch_count == 0)
-        return;
-    eddy_matrix_leading leading;
-    plan->packs_a = plan->a.dtype != plan->compute || !eddy_matrix_leading_of(&plan->a, &leading);
-    plan->packs_b = plan->b.dtype != plan->compute || !eddy_matrix_leading_of(&plan->b, &leading);
-    plan->packs_out = plan->out.dtype != plan->compute || !eddy_matrix_leading_of(&plan->out, &leading);
-    plan->packs_b |= is_turned_first(plan);
-    plan->packs_bias = plan->bias.columns > 0 && plan->bias.dtype != plan->compute;
-    plan->a_at = plan->packs_a ? reserve(plan, &plan->a) : 0;
-    plan->b_at = plan->packs_b ? reserve(plan, &plan->b) : 0;
-    plan->out_at = plan->packs_out ? reserve(plan, &plan->out) : 0;
-    plan->bias_at = plan->packs_bias ? reserve(plan, &plan->bias) : 0;
 }
 
 void eddy_matrix_plan_matmul(eddy_matrix_plan *plan, const eddy_op_view *a, const eddy_op_view *b,
@@ -140,7 +102,7 @@ void eddy_matrix_plan_matmul(eddy_matrix_plan *plan, const eddy_op_view *a, cons
     plan->bias = (eddy_matrix){0};
     int32_t ranks_a = batch_rank(a), ranks_b = batch_rank(b);
     int32_t matrix_rank = out->rank - (ranks_a > ranks_b ? ranks_a : ranks_b);
-    eddy_matrix result = {.data = out->data, .rows = plan->a.rows, .columns = plan->b.columns, .dtype = out->dtype};
+    eddy_matrix result = {.rows = plan->a.rows, .columns = plan->b.columns, .dtype = out->dtype};
     bool has_columns = matrix_rank == 2 ||
                        (matrix_rank == 1 && (result.columns != 1 || b->rank > 1) && (result.rows == 1 || a->rank == 1));
     if (has_columns)
