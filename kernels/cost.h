@@ -35,7 +35,7 @@ static inline int64_t eddy_cost_flat_ps(const eddy_kernel *kernel, int64_t eleme
 
 /* Bytes of so many elements; what is broadcast may have more of them than there is memory. */
 static inline int64_t eddy_cost_bytes(int64_t count, eddy_dtype dtype) {
-    return (count < EDDY_COST_ELEMENTS_MOST ? count : EDDY_COST_ELEMENTS_MOST) * (int64_t)eddy_dtype_bytes(dtype);
+    return (count < EDDY_COST_ELEMENTS_MOST ? count : EDDY_COST_ELEMENTS_MOST) * eddy_dtype_size(dtype);
 }
 
 /* The same for a call that goes through all of its views. */
