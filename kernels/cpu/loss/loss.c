@@ -1,5 +1,5 @@
-/* cross_entropy of logits and labels, nll_loss of log-probabilities and labels, and their gradients. The losses of rows lie in the
- * workspace as f64 and are added up in one order; the log-sum-exp of a row is never stored. */
+/* cross_entropy of logits and labels, nll_loss of log-probabilities and labels, and their gradients. The losses of rows lie in
+ * the workspace as f64 and are added up in one order; the log-sum-exp of a row is never stored. */
 #include <base/atomic.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>

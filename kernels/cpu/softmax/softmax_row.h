@@ -24,8 +24,8 @@ static inline eddy_dtype eddy_softmax_compute_dtype(eddy_dtype dtype) {
 
 const eddy_softmax_ops *eddy_softmax_ops_for(eddy_dtype dtype);
 
-/* Rows of `count` elements at distance `stride` that are taken where they lie: so many at a time fit the nearest cache. 0: none are,
- * only those that are contiguous, short and of the compute type. */
+/* How many rows of `count` elements at distance `stride` are taken at a time where they lie: they fit the nearest cache. 0: none,
+ * but for those that are contiguous, short and of the compute type. */
 static inline int64_t eddy_softmax_direct_rows(eddy_dtype dtype, int64_t stride, int64_t count) {
     if (stride != 1 || dtype != eddy_softmax_compute_dtype(dtype) || count > EDDY_SOFTMAX_CHUNK)
         return 0;
