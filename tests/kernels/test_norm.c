@@ -140,15 +140,21 @@ static void take_statistics(setting *s, const problem *p) {
     }
 }
 
+/* Of the operand's dtype, or f32 where that has 16 bits. */
+static tensor parameter_like(const problem *p) {
+    eddy_dtype dtype = eddy_dtype_bytes(p->dtype) == 2 && test_below(2) ? EDDY_F32 : p->dtype;
+    return weight_like(p, dtype, (layout)test_below(LAYOUT_COUNT));
+}
+
 static setting make(const problem *p) {
-    layout parameter = (layout)test_below(OUTPUT_LAYOUTS);
     setting s = {.x = tensor_make(p->dtype, p->rank, p->shape, p->in),
                  .grad = tensor_make(p->dtype, p->rank, p->shape, (layout)test_below(LAYOUT_COUNT)),
-                 .weight = weight_like(p, p->dtype, parameter),
-                 .bias = weight_like(p, p->dtype, parameter),
+                 .weight = parameter_like(p),
+                 .bias = parameter_like(p),
                  .out = tensor_make(p->dtype, p->rank, p->shape, p->out)};
     if (p->family >= BATCH) {
         eddy_dtype dtype = p->dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32;
+        layout parameter = (layout)test_below(OUTPUT_LAYOUTS);
         s.mean = tensor_make(dtype, 1, p->shape + 1, parameter);
         s.variance = tensor_make(dtype, 1, p->shape + 1, parameter);
         tensor_fill(&s.mean, 1);

@@ -1,8 +1,9 @@
-/* cross_entropy of logits and labels, nll_loss of log-probabilities and labels, and their gradients. The losses of rows lie in the workspace as f64 and are added up in
- * one order; the log-sum-exp of a row is never stored. */
+/* cross_entropy of logits and labels, nll_loss of log-probabilities and labels, and their gradients. The losses of rows lie in
+ * the workspace as f64 and are added up in one order; the log-sum-exp of a row is never stored. */
 #include <base/atomic.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/loss/loss_total.h>
@@ -12,13 +13,20 @@
 
 #define SLICE_ELEMENTS 32768
 
+/* Of a cross_entropy and its gradient. */
+typedef struct loss_plan {
+    const eddy_softmax_ops *ops;
+    int64_t grain;
+    int64_t direct_rows; /* not 0: rows are taken where they lie, so many at a time */
+} loss_plan;
+
 typedef struct loss {
     const eddy_kernel_call *call;
     const eddy_attributes_cross_entropy *attributes;
     const eddy_op_view *input, *target;
-    const eddy_op_view *weight;     /* of nll_loss, may be absent */
-    int64_t counted;                /* of cross_entropy_backward: rows that are not ignored */
-    _Atomic int64_t ignored;        /* atomic: relaxed; slices of nll_loss add their rows, read when all are done */
+    const eddy_op_view *weight; /* of nll_loss, may be absent */
+    int64_t counted;            /* of cross_entropy_backward: rows that are not ignored */
+    _Atomic int64_t ignored;    /* atomic: relaxed; slices of nll_loss add their rows, read when all are done */
 } loss;
 
 static int64_t label_of(const eddy_op_view *target, int64_t row) {
@@ -44,9 +52,8 @@ static eddy_softmax_row row_of(const eddy_op_view *input, int64_t row) {
                               .dtype = input->dtype};
 }
 
-static bool label_fits(const loss *work, int64_t row, int64_t label) {
-    int64_t classes = work->input->shape[1];
-    if (label >= 0 && label < classes)
+static bool label_fits(const loss *work, int64_t classes, int64_t row, int64_t label) {
+    if ((uint64_t)label < (uint64_t)classes)
         return true;
     eddy_kernel_fail(work->call, EDDY_OUT_OF_RANGE, row, label, classes);
     return false;
@@ -54,41 +61,92 @@ static bool label_fits(const loss *work, int64_t row, int64_t label) {
 
 static void loss_forward_slice(void *context, int64_t begin, int64_t end) {
     const loss *work = context;
+    const loss_plan *plan = work->call->plan;
     const eddy_op_view *input = work->input;
-    const eddy_softmax_ops *ops = eddy_softmax_ops_for(input->dtype);
     double *losses = work->call->workspace;
     eddy_softmax_chunk chunk;
-    bool is_direct = input->strides[1] == 1 && input->dtype == eddy_softmax_compute_dtype(input->dtype) &&
-                     input->shape[1] <= EDDY_SOFTMAX_CHUNK;
     for (int64_t r = begin; r < end; r++) {
         int64_t label = label_of(work->target, r);
         losses[r] = 0;
-        if (is_ignored(work->attributes, label) || !label_fits(work, r, label))
+        if (is_ignored(work->attributes, label) || !label_fits(work, input->shape[1], r, label))
             continue;
         eddy_softmax_row row = row_of(input, r);
-        eddy_softmax_total total;
-        if (is_direct)
-            total.sum = ops->total(row.data, row.count, &total.max);
-        else
-            total = eddy_softmax_row_total(ops, &row, &chunk);
+        eddy_softmax_total total = eddy_softmax_row_total(plan->ops, &row, &chunk);
         double at_label = eddy_dtype_load_f64(input->dtype, eddy_chunk_at(row.data, input->dtype, label * row.stride));
         losses[r] = log(total.sum) + (total.max - at_label);
     }
 }
 
-static void loss_run_slices(const loss *work, int64_t rows, void (*slice)(void *, int64_t, int64_t)) {
-    int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, work->input->shape[1]));
-    if (rows <= grain)
+/* Rows that are taken where they lie. */
+typedef struct taken_rows {
+    const void *data[EDDY_SOFTMAX_ROWS];
+    double at_label[EDDY_SOFTMAX_ROWS];
+    double *losses[EDDY_SOFTMAX_ROWS]; /* where they go */
+    int64_t count;
+} taken_rows;
+
+/* Those of first .. last that have a loss. */
+static void find_rows(const loss *work, int64_t first, int64_t last, taken_rows *rows) {
+    const eddy_op_view *input = work->input;
+    const eddy_attributes_cross_entropy *attributes = work->attributes;
+    const int64_t *labels = work->target->data;
+    int64_t classes = input->shape[1], stride = input->strides[0], label_stride = work->target->strides[0], count = 0;
+    bool is_f64 = input->dtype == EDDY_F64;
+    double *losses = work->call->workspace;
+    for (int64_t r = first; r < last; r++) {
+        int64_t label = labels[r * label_stride];
+        if (is_ignored(attributes, label) || !label_fits(work, classes, r, label)) {
+            losses[r] = 0;
+            continue;
+        }
+        const double *f64 = (const double *)input->data + r * stride;
+        const float *f32 = (const float *)input->data + r * stride;
+        rows->at_label[count] = is_f64 ? f64[label] : (double)f32[label];
+        rows->losses[count] = &losses[r];
+        rows->data[count++] = is_f64 ? (const void *)f64 : f32;
+    }
+    rows->count = count;
+}
+
+static void loss_direct_slice(void *context, int64_t begin, int64_t end) {
+    const loss *work = context;
+    const loss_plan *plan = work->call->plan;
+    taken_rows rows;
+    for (; begin < end; begin += plan->direct_rows) {
+        find_rows(work, begin, eddy_min_i64(begin + plan->direct_rows, end), &rows);
+        eddy_softmax_total totals[EDDY_SOFTMAX_ROWS];
+        plan->ops->totals(rows.data, rows.count, work->input->shape[1], totals);
+        for (int64_t i = 0; i < rows.count; i++)
+            *rows.losses[i] = log(totals[i].sum) + (totals[i].max - rows.at_label[i]);
+    }
+}
+
+static void loss_run_slices(const loss *work, void (*slice)(void *, int64_t, int64_t)) {
+    const loss_plan *plan = work->call->plan;
+    int64_t rows = work->target->shape[0];
+    if (rows <= plan->grain)
         slice((void *)work, 0, rows);
     else
-        work->call->team->parallel_for(work->call->team, rows, grain, slice, (void *)work);
+        work->call->team->parallel_for(work->call->team, rows, plan->grain, slice, (void *)work);
+}
+
+static void store_number(const eddy_op_view *out, double value) {
+    if (out->dtype == EDDY_F32)
+        *(float *)out->data = (float)value;
+    else
+        eddy_dtype_store_f64(out->dtype, out->data, value);
 }
 
 static void cross_entropy_run(const eddy_kernel_call *call) {
-    loss work = {.call = call, .attributes = call->attributes, .input = &call->views[0], .target = &call->views[1]};
+    const loss_plan *plan = call->plan;
+    loss work;
+    work.call = call;
+    work.attributes = call->attributes;
+    work.input = &call->views[0];
+    work.target = &call->views[1];
     const eddy_op_view *out = &call->views[2];
     int64_t rows = work.target->shape[0];
-    loss_run_slices(&work, rows, loss_forward_slice);
+    loss_run_slices(&work, plan->direct_rows > 0 ? loss_direct_slice : loss_forward_slice);
     double *losses = call->workspace;
     if (work.attributes->reduction == EDDY_REDUCTION_NONE) {
         if (rows > 0)
@@ -98,24 +156,55 @@ static void cross_entropy_run(const eddy_kernel_call *call) {
     double sum = eddy_loss_total(losses, rows);
     if (work.attributes->reduction == EDDY_REDUCTION_MEAN)
         sum /= (double)count_rows(&work); /* NaN when no row counts, as PyTorch has it */
-    eddy_dtype_store_f64(out->dtype, out->data, sum);
+    store_number(out, sum);
 }
 
-static size_t cross_entropy_workspace(const eddy_kernel_call *call) {
-    return (size_t)call->views[1].shape[0] * sizeof(double);
+/* Operands of so few elements each lie near (kernels/cost.h). */
+#define FEW_ELEMENTS 300000
+#define OPERANDS 4
+_Static_assert(FEW_ELEMENTS * OPERANDS * 8 <= EDDY_COST_NEAR_BYTES, "few elements lie near");
+
+/* Of operands with an element for each class, for each row, and one. */
+static int64_t loss_cost(const eddy_kernel_call *call, int64_t rows, int64_t classes) {
+    int64_t counts[] = {1, rows, rows * classes}, largest = 0, bytes = 0;
+    for (int32_t i = 0; i < call->view_count; i++)
+        largest = eddy_max_i64(largest, counts[call->views[i].rank]);
+    for (int32_t i = 0; i < call->view_count && largest > FEW_ELEMENTS; i++)
+        bytes += eddy_cost_bytes(counts[call->views[i].rank], call->views[i].dtype);
+    return eddy_cost_flat_ps(call->kernel, largest, bytes);
+}
+
+/* Rows that a slice has at most. */
+static int64_t grain_of(int64_t classes) {
+    return eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, classes));
+}
+
+static void plan_loss(const eddy_kernel_call *call, const eddy_op_view *input, eddy_kernel_plan *plan) {
+    loss_plan *to = plan->memory;
+    to->ops = eddy_softmax_ops_for(input->dtype);
+    to->grain = grain_of(input->shape[1]);
+    to->direct_rows = eddy_softmax_direct_rows(input->dtype, input->strides[1], input->shape[1]);
+    plan->bytes = sizeof(*to);
+    plan->cost_ps = loss_cost(call, input->shape[0], input->shape[1]);
+}
+
+static eddy_status cross_entropy_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    plan_loss(call, &call->views[0], plan);
+    plan->workspace_bytes = (size_t)call->views[1].shape[0] * sizeof(double);
+    return EDDY_OK;
 }
 
 /* dinput[r, c] = (softmax(input[r])[c] - (c == label)) * grad of the row */
 static void loss_backward_slice(void *context, int64_t begin, int64_t end) {
     const loss *work = context;
     const eddy_op_view *input = work->input, *grad = &work->call->views[0], *out = &work->call->views[3];
-    const eddy_softmax_ops *ops = eddy_softmax_ops_for(input->dtype);
+    const eddy_softmax_ops *ops = ((const loss_plan *)work->call->plan)->ops;
     bool is_f64 = eddy_softmax_compute_dtype(input->dtype) == EDDY_F64;
     eddy_softmax_chunk chunk;
     for (int64_t r = begin; r < end; r++) {
         int64_t label = label_of(work->target, r);
         bool ignored = is_ignored(work->attributes, label);
-        if (!ignored && !label_fits(work, r, label))
+        if (!ignored && !label_fits(work, work->input->shape[1], r, label))
             continue;
         int64_t grad_offset = grad->rank == 0 ? 0 : r * grad->strides[0];
         double factor = eddy_dtype_load_f64(grad->dtype, eddy_chunk_at(grad->data, grad->dtype, grad_offset));
@@ -156,16 +245,22 @@ static void loss_backward_slice(void *context, int64_t begin, int64_t end) {
 static void cross_entropy_backward_run(const eddy_kernel_call *call) {
     loss work = {.call = call, .attributes = call->attributes, .input = &call->views[1], .target = &call->views[2]};
     work.counted = count_rows(&work);
-    loss_run_slices(&work, work.target->shape[0], loss_backward_slice);
+    loss_run_slices(&work, loss_backward_slice);
+}
+
+static eddy_status cross_entropy_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    plan_loss(call, &call->views[1], plan);
+    return EDDY_OK;
 }
 
 const eddy_kernel eddy_cpu_cross_entropy = {.name = "cross_entropy",
                                             .run = cross_entropy_run,
-                                            .workspace = cross_entropy_workspace,
+                                            .prepare = cross_entropy_prepare,
                                             .cost_base_ps = 100000,
                                             .cost_element_ps = 480};
 const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_backward",
                                                      .run = cross_entropy_backward_run,
+                                                     .prepare = cross_entropy_backward_prepare,
                                                      .cost_base_ps = 100000,
                                                      .cost_element_ps = 1200};
 
@@ -188,7 +283,7 @@ const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_back
         int64_t ignored = 0;                                                                                           \
         for (int64_t r = begin; r < end; r++) {                                                                        \
             int64_t label = label_of(&target, r);                                                                      \
-            if (is_ignored(&attributes, label) || !label_fits(work, r, label)) {                                       \
+            if (is_ignored(&attributes, label) || !label_fits(work, work->input->shape[1], r, label)) {                \
                 losses[r] = 0;                                                                                         \
                 ignored++;                                                                                             \
                 continue;                                                                                              \
@@ -203,7 +298,7 @@ const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_back
         double sum = 0;                                                                                                \
         for (int64_t r = 0; r < work->target->shape[0]; r++) {                                                         \
             int64_t label = label_of(work->target, r);                                                                 \
-            if (!is_ignored(work->attributes, label) && label_fits(work, r, label))                                    \
+            if (!is_ignored(work->attributes, label) && label_fits(work, work->input->shape[1], r, label))             \
                 sum += weight_##name(work->weight, label);                                                             \
         }                                                                                                              \
         return sum;                                                                                                    \
@@ -257,8 +352,12 @@ static void nll_loss_run(const eddy_kernel_call *call) {
     eddy_dtype_store_f64(out->dtype, out->data, sum);
 }
 
-static size_t nll_loss_workspace(const eddy_kernel_call *call) {
-    return (size_t)call->views[1].shape[0] * sizeof(double);
+/* One element of each row is read. */
+static eddy_status nll_loss_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    int64_t rows = call->views[1].shape[0];
+    plan->workspace_bytes = (size_t)rows * sizeof(double);
+    plan->cost_ps = call->kernel->cost_base_ps + 3200 * rows;
+    return EDDY_OK;
 }
 
 typedef struct nll_gradient {
@@ -276,7 +375,7 @@ static void nll_backward_slice(void *context, int64_t begin, int64_t end) {
         if (out->shape[1] > 0)
             eddy_chunk_fill(row, out->strides[1], bytes, &zero, out->shape[1]);
         int64_t label = label_of(work->loss.target, r);
-        if (is_ignored(work->loss.attributes, label) || !label_fits(&work->loss, r, label))
+        if (is_ignored(work->loss.attributes, label) || !label_fits(&work->loss, out->shape[1], r, label))
             continue;
         int64_t grad_offset = grad->rank == 0 ? 0 : r * grad->strides[0];
         double g = eddy_dtype_load_f64(grad->dtype, eddy_chunk_at(grad->data, grad->dtype, grad_offset));
@@ -297,23 +396,17 @@ static void nll_loss_backward_run(const eddy_kernel_call *call) {
     if (work.loss.attributes->reduction == EDDY_REDUCTION_MEAN)
         work.total = eddy_view_is_absent(work.loss.weight) ? (double)count_rows(&work.loss)
                                                            : nll_ops[work.loss.input->dtype].sum_weights(&work.loss);
-    int64_t rows = work.loss.target->shape[0], grain = SLICE_ELEMENTS / eddy_max_i64(1, work.loss.input->shape[1]);
-    if (rows <= eddy_max_i64(1, grain))
+    int64_t rows = work.loss.target->shape[0], grain = grain_of(work.loss.input->shape[1]);
+    if (rows <= grain)
         nll_backward_slice(&work, 0, rows);
     else
-        call->team->parallel_for(call->team, rows, eddy_max_i64(1, grain), nll_backward_slice, &work);
-}
-
-/* One element of each row is read. */
-static int64_t nll_loss_cost(const eddy_kernel_call *call) {
-    return 50000 + 3200 * call->views[1].shape[0];
+        call->team->parallel_for(call->team, rows, grain, nll_backward_slice, &work);
 }
 
 const eddy_kernel eddy_cpu_nll_loss = {.name = "nll_loss",
                                        .run = nll_loss_run,
-                                       .workspace = nll_loss_workspace,
+                                       .prepare = nll_loss_prepare,
                                        .cost_base_ps = 50000,
-                                       .cost_element_ps = 100,
-                                       .cost = nll_loss_cost};
+                                       .cost_element_ps = 100};
 const eddy_kernel eddy_cpu_nll_loss_backward = {
     .name = "nll_loss_backward", .run = nll_loss_backward_run, .cost_base_ps = 50000, .cost_element_ps = 150};

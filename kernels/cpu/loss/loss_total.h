@@ -26,6 +26,8 @@ static inline double eddy_loss_pairs(const double *sums, int64_t count) {
 
 /* Rows, and then pairwise, in an order that follows from the count alone. The sums of rows take the places of values. */
 static inline double eddy_loss_total(double *values, int64_t count) {
+    if (count <= EDDY_LOSS_ROW)
+        return eddy_loss_row(values, count);
     const int64_t step = (int64_t)EDDY_LOSS_ROWS * EDDY_LOSS_ROW;
     int64_t done = 0;
     double *sums = values;
@@ -39,7 +41,7 @@ static inline double eddy_loss_total(double *values, int64_t count) {
     }
     for (int64_t left; (left = count - done) > 0; done += EDDY_LOSS_ROW)
         *sums++ = eddy_loss_row(values + done, left < EDDY_LOSS_ROW ? left : EDDY_LOSS_ROW);
-    return count > 0 ? eddy_loss_pairs(values, count) : 0;
+    return eddy_loss_pairs(values, count);
 }
 
 #endif

@@ -17,38 +17,47 @@
 
 typedef enum family { LAYER, RMS, GROUP, BATCH } family;
 
+/* Where weights and biases are taken from. */
+typedef enum source {
+    IN_PLACE, /* they lie side by side and are of the compute type */
+    GATHERED, /* into the workspace, by a walk of the plan */
+    ABSENT    /* ones or zeros in the workspace */
+} source;
+
+/* Of a call. Behind it the walks of gathered weights and biases; of places and elements, unless rows are taken where they lie; of
+ * what is turned; of a weight's gradient. */
+typedef struct norm_plan {
+    eddy_norm_plan shared;
+    double eps;
+    int64_t grain;                     /* places of a slice */
+    int64_t second_grain;              /* rows of channels; weights whose blocks are added up */
+    int64_t block_count;               /* of a weight's gradient */
+    int64_t steps[EDDY_NORM_OPERANDS]; /* from row to row, where they are taken where they lie */
+    uint8_t family, weights, biases;
+    bool is_direct; /* they are */
+    bool is_given;  /* batch_norm's statistics are what is used; otherwise they are updated */
+    int64_t words[];
+} norm_plan;
+
+#define WORDS_MOST                                                                                                     \
+    (2 * EDDY_WALK_WORDS_MOST(1) + EDDY_NORM_WORDS_MOST + EDDY_WALK_WORDS_MOST(2 * (EDDY_NORM_OPERANDS - 1)))
+#define WORDS_MOST_BACK (EDDY_WALK_WORDS_MOST(1) + EDDY_NORM_WORDS_MOST + EDDY_WALK_WORDS_MOST(2 * EDDY_NORM_OPERANDS))
+_Static_assert(sizeof(norm_plan) + WORDS_MOST * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES, "a plan fits");
+_Static_assert(sizeof(norm_plan) + WORDS_MOST_BACK * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES, "a plan fits");
+
 typedef struct norm {
     const eddy_kernel_call *call;
-    eddy_norm_plan *plan; /* apart: 6 KB, of which a call writes little, are not to be cleared for it */
-    family family;
-    double eps;
-    const void *weights, *biases;            /* of the compute type, in the workspace */
-    const void *means, *scales;              /* the same, where rows of channels are normalised */
-    const eddy_op_view *mean, *variance;     /* batch_norm's running statistics; NULL elsewhere */
-    bool is_given;                           /* they are what is used; otherwise they are updated */
+    const norm_plan *plan;
+    const void *weights, *biases;        /* of the compute type */
+    const void *means, *scales;          /* the same, where rows of channels are normalised */
+    const eddy_op_view *mean, *variance; /* batch_norm's running statistics; NULL elsewhere */
     double momentum;
     double *partials; /* [block_count][weight_count] */
-    int64_t block_count;
+    eddy_norm_places at;
 } norm;
 
-static void make_plan(norm *work, family f, const eddy_kernel_call *call, const eddy_op_view *const *views,
-                      int32_t count) {
-    work->call = call;
-    work->family = f;
-    if (f == LAYER || f == RMS) {
-        const eddy_attributes_layer_norm *attributes = call->attributes;
-        work->eps = attributes->eps;
-        eddy_norm_plan_last_axes(work->plan, views, count, attributes->axis_count);
-    } else if (f == GROUP) {
-        const eddy_attributes_group_norm *attributes = call->attributes;
-        work->eps = attributes->eps;
-        eddy_norm_plan_groups(work->plan, views, count, attributes->groups);
-    } else {
-        const eddy_attributes_batch_norm *attributes = call->attributes;
-        work->eps = attributes->eps;
-        work->momentum = attributes->momentum;
-        eddy_norm_plan_channels(work->plan, views, count);
-    }
+static bool is_empty(const norm_plan *plan) {
+    return plan->shared.place_count == 0 || plan->shared.element_count == 0;
 }
 
 static void norm_run_slices(norm *work, int64_t count, int64_t grain, void (*slice)(void *, int64_t, int64_t)) {
@@ -58,24 +67,41 @@ static void norm_run_slices(norm *work, int64_t count, int64_t grain, void (*sli
         work->call->team->parallel_for(work->call->team, count, grain, slice, work);
 }
 
-static int64_t place_grain(const norm *work) {
-    return eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, work->plan->element_count));
+static void set_operand(norm *work, int32_t operand, const eddy_op_view *view) {
+    work->at.operands[operand] = (eddy_norm_operand){.data = view->data, .dtype = view->dtype};
 }
 
-/* All elements of a view, or `value` as often as it has none, at *to; the end of them. */
-static void *gather(const eddy_op_view *view, eddy_dtype compute, int64_t count, double value, void *to) {
-    if (eddy_view_is_absent(view)) {
-        double f64 = value;
-        float f32 = (float)value;
-        if (count > 0)
-            eddy_chunk_fill(to, 1, compute == EDDY_F64 ? 8 : 4, compute == EDDY_F64 ? (void *)&f64 : (void *)&f32,
-                            count);
-        return eddy_chunk_at(to, compute, count);
-    }
+/* ---- weights ---- */
+
+static bool lies_side_by_side(const eddy_op_view *view) {
+    int64_t stride = 1;
+    for (int32_t d = view->rank - 1; d >= 0; stride *= view->shape[d--])
+        if (view->shape[d] != 1 && view->strides[d] != stride)
+            return false;
+    return true;
+}
+
+/* The walk through all elements of a view in their order. */
+static int64_t *write_walk(const eddy_op_view *view, int64_t *words) {
     eddy_walk walk;
     eddy_walk_init(&walk, view->rank, view->shape);
     eddy_walk_add(&walk, view->strides, 1);
     eddy_walk_collapse(&walk);
+    return eddy_walk_write(&walk, words);
+}
+
+static int64_t *plan_weights(const eddy_op_view *view, eddy_dtype compute, uint8_t *from, int64_t *words) {
+    *from = ABSENT;
+    if (eddy_view_is_absent(view))
+        return words;
+    *from = view->dtype == compute && lies_side_by_side(view) ? IN_PLACE : GATHERED;
+    return *from == GATHERED ? write_walk(view, words) : words;
+}
+
+static const int64_t *gather(const eddy_op_view *view, eddy_dtype compute, int64_t count, void *to,
+                             const int64_t *words) {
+    eddy_walk walk;
+    words = eddy_walk_read(&walk, words);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&walk, &cursor, 0);
     for (int64_t done = 0, run; done < count; done += run) {
@@ -85,16 +111,42 @@ static void *gather(const eddy_op_view *view, eddy_dtype compute, int64_t count,
                         run);
         eddy_walk_advance(&walk, &cursor, run);
     }
-    return eddy_chunk_at(to, compute, count);
+    return words;
 }
 
-static size_t weights_bytes(const eddy_norm_plan *plan) {
+static void fill(eddy_dtype compute, int64_t count, double value, void *to) {
+    float f32 = (float)value;
+    bool is_f64 = compute == EDDY_F64;
+    if (count > 0)
+        eddy_chunk_fill(to, 1, is_f64 ? 8 : 4, is_f64 ? (const void *)&value : (const void *)&f32, count);
+}
+
+/* Finds the weights, at `to` unless they are taken where they lie: `value` where there are none. The word behind their walk. */
+static const int64_t *find_weights(const norm *work, const eddy_op_view *view, uint8_t from, double value, void *to,
+                                   const void **weights, const int64_t *words) {
+    const eddy_norm_plan *plan = &work->plan->shared;
+    *weights = from == IN_PLACE ? view->data : to;
+    if (from == GATHERED)
+        return gather(view, plan->compute, plan->weight_count, to, words);
+    if (from == ABSENT)
+        fill(plan->compute, plan->weight_count, value, to);
+    return words;
+}
+
+static size_t two_rows_bytes(const eddy_norm_plan *plan) {
     return ((size_t)plan->weight_count * 2 * sizeof(double) + 63) / 64 * 64;
+}
+
+/* Of the weights and biases that are not taken where they lie. */
+static size_t weights_bytes(const norm_plan *plan) {
+    return plan->weights == IN_PLACE && plan->biases == IN_PLACE ? 0 : two_rows_bytes(&plan->shared);
 }
 
 static void *after(const eddy_kernel_call *call, size_t bytes) {
     return (char *)call->workspace + bytes;
 }
+
+/* ---- forward ---- */
 
 static double element_at(const eddy_op_view *view, int64_t i) {
     return eddy_dtype_load_f64(view->dtype, eddy_chunk_at(view->data, view->dtype, i * view->strides[0]));
@@ -105,10 +157,8 @@ static void blend(const eddy_op_view *view, int64_t i, double momentum, double v
                          (1 - momentum) * element_at(view, i) + momentum * value);
 }
 
-/* ---- forward ---- */
-
 static void update_statistics(const norm *work, int64_t place, const eddy_norm_moments *moments) {
-    double count = (double)work->plan->element_count;
+    double count = (double)work->plan->shared.element_count;
     if (work->mean && !eddy_view_is_absent(work->mean))
         blend(work->mean, place, work->momentum, moments->mean);
     if (work->variance && !eddy_view_is_absent(work->variance))
@@ -117,93 +167,91 @@ static void update_statistics(const norm *work, int64_t place, const eddy_norm_m
 
 static eddy_norm_moments forward_moments(const norm *work, int64_t place, const int64_t *offsets,
                                          eddy_norm_chunk *chunk, double *scale) {
-    int64_t count = work->plan->element_count;
+    const norm_plan *plan = work->plan;
     eddy_norm_moments moments = {0};
-    if (work->is_given) {
+    if (plan->is_given) {
         moments.mean = element_at(work->mean, place);
-        *scale = 1 / sqrt(element_at(work->variance, place) + work->eps);
+        *scale = 1 / sqrt(element_at(work->variance, place) + plan->eps);
         return moments;
     }
-    moments = eddy_norm_place_moments(work->plan, 0, offsets, work->family != RMS, chunk);
-    *scale = 1 / sqrt(moments.squares / (double)count + work->eps);
+    moments = eddy_norm_place_moments(&work->at, 0, offsets, plan->family != RMS, chunk);
+    *scale = 1 / sqrt(moments.squares / (double)plan->shared.element_count + plan->eps);
     update_statistics(work, place, &moments);
     return moments;
 }
 
 static void norm_forward_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
-    const eddy_norm_plan *plan = work->plan;
-    bool is_kept = plan->element_count <= EDDY_NORM_CHUNK && !work->is_given;
+    const eddy_norm_places *at = &work->at;
+    const eddy_norm_plan *plan = &work->plan->shared;
+    bool is_kept = plan->element_count <= EDDY_NORM_CHUNK && !work->plan->is_given;
     eddy_norm_chunk x, y, weights, biases;
     eddy_walk_cursor cursor;
-    eddy_walk_seek(&plan->places, &cursor, first);
+    eddy_walk_seek(&at->places, &cursor, first);
     for (int64_t place = first; place < last; place++) {
         double scale;
         eddy_norm_moments moments = forward_moments(work, place, cursor.offsets, &x, &scale);
         for (int64_t begin = 0, count, step; begin < plan->element_count; begin += count) {
-            count = eddy_norm_run(plan, begin, &step);
+            count = eddy_norm_run(at, begin, &step);
             int64_t spread = step ? count : 1;
             const void *from = is_kept ? eddy_chunk_at(moments.kept, plan->compute, begin)
-                                       : eddy_norm_read(plan, 0, cursor.offsets, begin, count, &x);
-            plan->ops->apply(eddy_norm_target(plan, 1, cursor.offsets, begin, count, &y), from,
+                                       : eddy_norm_read(at, 0, cursor.offsets, begin, count, &x);
+            plan->ops->apply(eddy_norm_target(at, 1, cursor.offsets, begin, count, &y), from,
                              eddy_norm_weights(plan, work->weights, place, begin, spread, &weights),
                              eddy_norm_weights(plan, work->biases, place, begin, spread, &biases), step, moments.mean,
                              scale, count);
-            eddy_norm_store(plan, 1, cursor.offsets, begin, count, &y);
+            eddy_norm_store(at, 1, cursor.offsets, begin, count, &y);
         }
-        eddy_walk_next(&plan->places, &cursor, plan->places.rank);
+        eddy_walk_next(&at->places, &cursor, at->places.rank);
     }
 }
 
-/* Rows of the compute type with a weight for each element, as layer_norm and rms_norm mostly meet them: so of all views. */
-static bool goes_direct(const norm *work, int views) {
-    const eddy_norm_plan *plan = work->plan;
-    if (work->family != LAYER && work->family != RMS)
+/* Rows of the compute type with a weight for each element, as layer_norm and rms_norm mostly meet them: so of all operands. */
+static bool goes_direct(const norm_plan *plan, const eddy_norm_places *at) {
+    if ((plan->family != LAYER && plan->family != RMS) || at->elements.rank > 1 || at->places.rank > 1)
         return false;
-    for (int o = 0; o < views; o++)
-        if (plan->views[o]->dtype != plan->compute || plan->elements.rank > 1 ||
-            eddy_walk_inner_stride(&plan->elements, o) != 1)
+    for (int32_t o = 0; o < plan->shared.operand_count; o++)
+        if (at->operands[o].dtype != plan->shared.compute || eddy_walk_inner_stride(&at->elements, o) != 1)
             return false;
-    return plan->element_count <= EDDY_NORM_CHUNK && plan->places.rank <= 1;
+    return plan->shared.element_count <= EDDY_NORM_CHUNK;
 }
 
-/* A view's row number `first`. */
-static void *row_of(const eddy_norm_plan *plan, int view, int64_t first, int64_t stride) {
-    const eddy_op_view *of = plan->views[view];
-    return eddy_chunk_at(of->data, of->dtype, first * stride);
+/* An operand's row number `first`. */
+static void *row_of(const norm *work, int32_t operand, int64_t first) {
+    const eddy_norm_operand *of = &work->at.operands[operand];
+    return eddy_chunk_at(of->data, of->dtype, first * work->plan->steps[operand]);
 }
 
-static void direct_slice(void *context, int64_t first, int64_t last) {
+static void norm_direct_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
-    const eddy_norm_plan *plan = work->plan;
-    int64_t from = eddy_walk_inner_stride(&plan->places, 0), to = eddy_walk_inner_stride(&plan->places, 1);
-    eddy_norm_rows rows = {.to = row_of(plan, 1, first, to),
-                           .from = row_of(plan, 0, first, from),
-                           .to_stride = to,
-                           .from_stride = from,
+    const norm_plan *plan = work->plan;
+    eddy_norm_rows rows = {.to = row_of(work, 1, first),
+                           .from = row_of(work, 0, first),
+                           .to_stride = plan->steps[1],
+                           .from_stride = plan->steps[0],
                            .count = last - first};
-    plan->ops->places(&rows, work->weights, work->biases, work->eps, work->family == LAYER, plan->element_count);
+    plan->shared.ops->places(&rows, work->weights, work->biases, plan->eps, plan->family == LAYER,
+                             plan->shared.element_count);
 }
 
 /* Channels that lie side by side are normalised row by row as they lie, with no copy. */
-static bool goes_by_rows(const norm *work) {
-    const eddy_norm_plan *plan = work->plan;
-    return work->family == BATCH && plan->places.rank == 1 && plan->element_count > 0 &&
-           (eddy_norm_is_scattered(plan, 0) || eddy_norm_is_scattered(plan, 1));
+static bool goes_by_rows(const norm_plan *plan, const eddy_norm_places *at) {
+    return plan->family == BATCH && at->places.rank == 1 &&
+           (eddy_norm_is_scattered(at, 0) || eddy_norm_is_scattered(at, 1));
 }
 
 /* Places whose cache lines are still near when the next of them is read. */
 #define NEIGHBOURS 16
 
 static void set_real(const norm *work, const void *reals, int64_t i, double value) {
-    if (work->plan->compute == EDDY_F64)
+    if (work->plan->shared.compute == EDDY_F64)
         ((double *)reals)[i] = value;
     else
         ((float *)reals)[i] = (float)value;
 }
 
 static void neighbour_moments(const norm *work, int64_t first, int64_t count, eddy_norm_moments *totals) {
-    const eddy_norm_plan *plan = work->plan;
+    const eddy_norm_plan *plan = &work->plan->shared;
     eddy_norm_chunk x;
     for (int64_t p = 0; p < count; p++)
         totals[p] = (eddy_norm_moments){0};
@@ -211,8 +259,8 @@ static void neighbour_moments(const norm *work, int64_t first, int64_t count, ed
         int64_t some = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
         for (int64_t p = 0; p < count; p++) {
             eddy_norm_moments part;
-            int64_t offset = (first + p) * plan->places.strides[0][0];
-            const void *from = eddy_norm_read(plan, 0, &offset, begin, some, &x);
+            int64_t offset = (first + p) * work->at.places.strides[0][0];
+            const void *from = eddy_norm_read(&work->at, 0, &offset, begin, some, &x);
             plan->ops->moments(from, some, &part.mean, &part.squares);
             eddy_norm_join(&totals[p], begin, &part, some);
         }
@@ -222,18 +270,19 @@ static void neighbour_moments(const norm *work, int64_t first, int64_t count, ed
 /* The mean and the scale of each place. */
 static void statistics_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
+    bool is_given = work->plan->is_given;
     eddy_norm_moments totals[NEIGHBOURS];
     for (int64_t place = first; place < last; place += NEIGHBOURS) {
         int64_t count = eddy_min_i64(NEIGHBOURS, last - place);
-        if (!work->is_given)
+        if (!is_given)
             neighbour_moments(work, place, count, totals);
         for (int64_t p = 0; p < count; p++) {
-            double mean = work->is_given ? element_at(work->mean, place + p) : totals[p].mean;
-            double variance = work->is_given ? element_at(work->variance, place + p)
-                                             : totals[p].squares / (double)work->plan->element_count;
+            double mean = is_given ? element_at(work->mean, place + p) : totals[p].mean;
+            double variance = is_given ? element_at(work->variance, place + p)
+                                       : totals[p].squares / (double)work->plan->shared.element_count;
             set_real(work, work->means, place + p, mean);
-            set_real(work, work->scales, place + p, 1 / sqrt(variance + work->eps));
-            if (!work->is_given)
+            set_real(work, work->scales, place + p, 1 / sqrt(variance + work->plan->eps));
+            if (!is_given)
                 update_statistics(work, place + p, &totals[p]);
         }
     }
@@ -241,12 +290,13 @@ static void statistics_slice(void *context, int64_t first, int64_t last) {
 
 static void rows_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
-    const eddy_norm_plan *plan = work->plan;
-    const eddy_op_view *from = plan->views[0], *to = plan->views[1];
-    int64_t step = plan->places.strides[0][0], to_step = plan->places.strides[1][0];
+    const eddy_norm_plan *plan = &work->plan->shared;
+    const eddy_walk *elements = &work->at.elements;
+    const eddy_norm_operand *from = &work->at.operands[0], *to = &work->at.operands[1];
+    int64_t step = work->at.places.strides[0][0], to_step = work->at.places.strides[1][0];
     eddy_norm_chunk x;
     eddy_walk_cursor cursor;
-    eddy_walk_seek(&plan->elements, &cursor, first);
+    eddy_walk_seek(elements, &cursor, first);
     for (int64_t row = first; row < last; row++) {
         for (int64_t c = 0; c < plan->place_count; c += EDDY_NORM_CHUNK) {
             int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->place_count - c);
@@ -258,64 +308,62 @@ static void rows_slice(void *context, int64_t first, int64_t last) {
             eddy_chunk_store(to->dtype, eddy_chunk_at(to->data, to->dtype, cursor.offsets[1] + c * to_step), to_step,
                              plan->compute, &x, count);
         }
-        eddy_walk_next(&plan->elements, &cursor, plan->elements.rank);
+        eddy_walk_next(elements, &cursor, elements->rank);
     }
 }
 
-static void forward_by_rows(norm *work) {
-    const eddy_norm_plan *plan = work->plan;
-    work->means = after(work->call, weights_bytes(plan));
-    work->scales = eddy_chunk_at(work->means, plan->compute, plan->place_count);
-    int64_t grain = (place_grain(work) + NEIGHBOURS - 1) / NEIGHBOURS * NEIGHBOURS;
-    norm_run_slices(work, plan->place_count, grain, statistics_slice);
-    norm_run_slices(work, plan->element_count, eddy_max_i64(1, SLICE_ELEMENTS / plan->place_count), rows_slice);
+/* The word behind the walks of weights and biases. */
+static const int64_t *begin_forward(norm *work, const eddy_kernel_call *call) {
+    const norm_plan *plan = work->plan = call->plan;
+    const eddy_op_view *weight = &call->views[plan->family == BATCH ? 3 : 1];
+    work->call = call;
+    work->at.plan = &plan->shared;
+    set_operand(work, 0, &call->views[0]);
+    set_operand(work, 1, &call->views[call->view_count - 1]);
+    work->mean = plan->family == BATCH ? &call->views[1] : NULL;
+    work->variance = plan->family == BATCH ? &call->views[2] : NULL;
+    work->momentum = plan->family == BATCH ? ((const eddy_attributes_batch_norm *)call->attributes)->momentum : 0;
+    const int64_t *words = find_weights(work, weight, plan->weights, 1, call->workspace, &work->weights, plan->words);
+    void *biases = eddy_chunk_at(call->workspace, plan->shared.compute, plan->shared.weight_count);
+    return find_weights(work, weight + 1, plan->biases, 0, biases, &work->biases, words);
 }
 
-static void forward(norm *work, family f, const eddy_kernel_call *call, const eddy_op_view *weight,
-                    const eddy_op_view *bias) {
-    const eddy_op_view *views[] = {&call->views[0], &call->views[call->view_count - 1]};
-    eddy_norm_plan plan;
-    work->plan = &plan;
-    make_plan(work, f, call, views, 2);
-    if (work->plan->place_count == 0 || work->plan->element_count == 0)
-        return;
-    work->weights = call->workspace;
-    work->biases = gather(weight, work->plan->compute, work->plan->weight_count, 1, call->workspace);
-    gather(bias, work->plan->compute, work->plan->weight_count, 0, (void *)work->biases);
-    if (goes_by_rows(work)) {
-        forward_by_rows(work);
-        return;
+/* Runs slices over all places, after what is turned has been turned into the memory. */
+static void run_places(norm *work, const int64_t *words, int32_t output, void *memory,
+                       void (*slice)(void *, int64_t, int64_t)) {
+    const norm_plan *plan = work->plan;
+    eddy_walk turn;
+    if (!plan->is_direct)
+        words = eddy_norm_places_read(&work->at, words);
+    if (plan->shared.turned) {
+        eddy_walk_read(&turn, words);
+        eddy_norm_turn(&work->at, &turn, output, work->call->team, memory);
     }
-    eddy_norm_turn(work->plan, 1, call->team, after(call, weights_bytes(work->plan)));
-    norm_run_slices(work, work->plan->place_count, place_grain(work), goes_direct(work, 2) ? direct_slice : norm_forward_slice);
-    eddy_norm_turn_back(work->plan, 1, call->team);
+    norm_run_slices(work, plan->shared.place_count, plan->grain, slice);
+    if (plan->shared.turned && output >= 0)
+        eddy_norm_turn_back(&work->at, &turn, output, work->call->team,
+                            work->call->views[work->call->view_count - 1].data);
 }
 
-static const eddy_op_view absent = {.rank = -1};
-
-static void layer_norm_run(const eddy_kernel_call *call) {
-    norm work = {0};
-    forward(&work, LAYER, call, &call->views[1], &call->views[2]);
+static void norm_run(const eddy_kernel_call *call) {
+    const norm_plan *plan = call->plan;
+    if (is_empty(plan))
+        return;
+    norm work;
+    const int64_t *words = begin_forward(&work, call);
+    run_places(&work, words, 1, after(call, weights_bytes(plan)),
+               plan->is_direct ? norm_direct_slice : norm_forward_slice);
 }
 
-static void rms_norm_run(const eddy_kernel_call *call) {
-    norm work = {0};
-    forward(&work, RMS, call, &call->views[1], &absent);
-}
-
-static void group_norm_run(const eddy_kernel_call *call) {
-    norm work = {0};
-    forward(&work, GROUP, call, &call->views[1], &call->views[2]);
-}
-
-static void batch_norm_run(const eddy_kernel_call *call) {
-    norm work = {.mean = &call->views[1], .variance = &call->views[2], .is_given = true};
-    forward(&work, BATCH, call, &call->views[3], &call->views[4]);
-}
-
-static void batch_norm_training_run(const eddy_kernel_call *call) {
-    norm work = {.mean = &call->views[1], .variance = &call->views[2]};
-    forward(&work, BATCH, call, &call->views[3], &call->views[4]);
+static void norm_by_rows_run(const eddy_kernel_call *call) {
+    const norm_plan *plan = call->plan;
+    norm work;
+    eddy_norm_places_read(&work.at, begin_forward(&work, call));
+    work.means = after(call, weights_bytes(plan));
+    work.scales = eddy_chunk_at(work.means, plan->shared.compute, plan->shared.place_count);
+    int64_t grain = (plan->grain + NEIGHBOURS - 1) / NEIGHBOURS * NEIGHBOURS;
+    norm_run_slices(&work, plan->shared.place_count, grain, statistics_slice);
+    norm_run_slices(&work, plan->shared.element_count, plan->second_grain, rows_slice);
 }
 
 /* ---- the gradient of x ---- */
@@ -330,17 +378,18 @@ typedef struct slopes {
 
 static slopes place_slopes(const norm *work, int64_t place, const int64_t *offsets, eddy_norm_chunk *g,
                            eddy_norm_chunk *x, eddy_norm_chunk *weights) {
-    const eddy_norm_plan *plan = work->plan;
+    const eddy_norm_places *at = &work->at;
+    const eddy_norm_plan *plan = &work->plan->shared;
     slopes total = {0};
     double first = 0, correction = 0;
     for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
         int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
-        const void *grad = total.kept = eddy_norm_read(plan, 0, offsets, begin, count, g);
-        const void *from = total.moments.kept = eddy_norm_read(plan, 1, offsets, begin, count, x);
+        const void *grad = total.kept = eddy_norm_read(at, 0, offsets, begin, count, g);
+        const void *from = total.moments.kept = eddy_norm_read(at, 1, offsets, begin, count, x);
         const void *w = eddy_norm_weights(plan, work->weights, place, begin, count, weights);
         eddy_norm_moments part = {0};
         double sums[2];
-        if (work->family == RMS)
+        if (work->plan->family == RMS)
             part.squares = plan->ops->square_sum(from, count);
         else
             plan->ops->moments(from, count, &part.mean, &part.squares);
@@ -354,83 +403,68 @@ static slopes place_slopes(const norm *work, int64_t place, const int64_t *offse
         total.product += sums[1];
         correction += (part.mean - first) * sums[0];
     }
-    if (work->family != RMS)
+    if (work->plan->family != RMS)
         total.product += correction - (total.moments.mean - first) * total.sum;
     return total;
 }
 
 static void norm_backward_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
-    const eddy_norm_plan *plan = work->plan;
+    const eddy_norm_places *at = &work->at;
+    const eddy_norm_plan *plan = &work->plan->shared;
     bool is_kept = plan->element_count <= EDDY_NORM_CHUNK;
     double n = (double)plan->element_count;
     eddy_norm_chunk g, x, y, weights;
     eddy_walk_cursor cursor;
-    eddy_walk_seek(&plan->places, &cursor, first);
+    eddy_walk_seek(&at->places, &cursor, first);
     for (int64_t place = first; place < last; place++) {
         slopes total = place_slopes(work, place, cursor.offsets, &g, &x, &weights);
-        double scale = 1 / sqrt(total.moments.squares / n + work->eps);
-        double level = work->family == RMS ? 0 : total.sum / n, slope = scale * scale * total.product / n;
+        double scale = 1 / sqrt(total.moments.squares / n + work->plan->eps);
+        double level = work->plan->family == RMS ? 0 : total.sum / n, slope = scale * scale * total.product / n;
         for (int64_t begin = 0, count, step; begin < plan->element_count; begin += count) {
-            count = eddy_norm_run(plan, begin, &step);
+            count = eddy_norm_run(at, begin, &step);
             const void *grad = is_kept ? eddy_chunk_at(total.kept, plan->compute, begin)
-                                       : eddy_norm_read(plan, 0, cursor.offsets, begin, count, &g);
+                                       : eddy_norm_read(at, 0, cursor.offsets, begin, count, &g);
             const void *from = is_kept ? eddy_chunk_at(total.moments.kept, plan->compute, begin)
-                                       : eddy_norm_read(plan, 1, cursor.offsets, begin, count, &x);
-            plan->ops->backward(eddy_norm_target(plan, 2, cursor.offsets, begin, count, &y), grad, from,
+                                       : eddy_norm_read(at, 1, cursor.offsets, begin, count, &x);
+            plan->ops->backward(eddy_norm_target(at, 2, cursor.offsets, begin, count, &y), grad, from,
                                 eddy_norm_weights(plan, work->weights, place, begin, step ? count : 1, &weights), step,
                                 total.moments.mean, scale, level, slope, count);
-            eddy_norm_store(plan, 2, cursor.offsets, begin, count, &y);
+            eddy_norm_store(at, 2, cursor.offsets, begin, count, &y);
         }
-        eddy_walk_next(&plan->places, &cursor, plan->places.rank);
+        eddy_walk_next(&at->places, &cursor, at->places.rank);
     }
 }
 
-static void direct_back_slice(void *context, int64_t first, int64_t last) {
+static void norm_direct_back_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
-    const eddy_norm_plan *plan = work->plan;
-    int64_t grad = eddy_walk_inner_stride(&plan->places, 0), from = eddy_walk_inner_stride(&plan->places, 1);
-    int64_t to = eddy_walk_inner_stride(&plan->places, 2);
-    eddy_norm_rows rows = {.to = row_of(plan, 2, first, to),
-                           .from = row_of(plan, 1, first, from),
-                           .grad = row_of(plan, 0, first, grad),
-                           .to_stride = to,
-                           .from_stride = from,
-                           .grad_stride = grad,
+    const norm_plan *plan = work->plan;
+    eddy_norm_rows rows = {.to = row_of(work, 2, first),
+                           .from = row_of(work, 1, first),
+                           .grad = row_of(work, 0, first),
+                           .to_stride = plan->steps[2],
+                           .from_stride = plan->steps[1],
+                           .grad_stride = plan->steps[0],
                            .count = last - first};
-    plan->ops->places_back(&rows, work->weights, work->eps, work->family == LAYER, plan->element_count);
+    plan->shared.ops->places_back(&rows, work->weights, plan->eps, plan->family == LAYER, plan->shared.element_count);
 }
 
 /* views: grad, x, weight or absent, dx */
-static void backward(family f, const eddy_kernel_call *call) {
-    const eddy_op_view *views[] = {&call->views[0], &call->views[1], &call->views[3]};
-    eddy_norm_plan plan;
-    norm work = {.plan = &plan};
-    make_plan(&work, f, call, views, 3);
-    if (work.plan->place_count == 0 || work.plan->element_count == 0)
+static void norm_backward_run(const eddy_kernel_call *call) {
+    const norm_plan *plan = call->plan;
+    if (is_empty(plan))
         return;
-    work.weights = call->workspace;
-    gather(&call->views[2], work.plan->compute, work.plan->weight_count, 1, call->workspace);
-    eddy_norm_turn(work.plan, 2, call->team, after(call, weights_bytes(work.plan)));
-    norm_run_slices(&work, work.plan->place_count, place_grain(&work),
-               goes_direct(&work, 3) ? direct_back_slice : norm_backward_slice);
-    eddy_norm_turn_back(work.plan, 2, call->team);
-}
-
-static void layer_norm_backward_run(const eddy_kernel_call *call) {
-    backward(LAYER, call);
-}
-
-static void rms_norm_backward_run(const eddy_kernel_call *call) {
-    backward(RMS, call);
-}
-
-static void group_norm_backward_run(const eddy_kernel_call *call) {
-    backward(GROUP, call);
-}
-
-static void batch_norm_backward_run(const eddy_kernel_call *call) {
-    backward(BATCH, call);
+    norm work;
+    work.call = call;
+    work.plan = plan;
+    work.at.plan = &plan->shared;
+    set_operand(&work, 0, &call->views[0]);
+    set_operand(&work, 1, &call->views[1]);
+    set_operand(&work, 2, &call->views[3]);
+    const int64_t *words =
+        find_weights(&work, &call->views[2], plan->weights, 1, call->workspace, &work.weights, plan->words);
+    run_places(&work, words, 2, after(call, weights_bytes(plan)),
+               plan->is_direct ? norm_direct_back_slice : norm_backward_slice);
 }
 
 /* ---- the gradient of the weight ---- */
@@ -448,29 +482,30 @@ static int64_t count_blocks(const eddy_norm_plan *plan) {
     return eddy_max_i64(1, eddy_min_i64(blocks, PARTIALS_MAX / plan->weight_count));
 }
 
-static size_t partials_bytes(const eddy_norm_plan *plan) {
-    return ((size_t)(plan->weight_count * count_blocks(plan)) * sizeof(double) + 63) / 64 * 64;
+static size_t partials_bytes(const norm_plan *plan) {
+    return ((size_t)(plan->shared.weight_count * plan->block_count) * sizeof(double) + 63) / 64 * 64;
 }
 
 static void accumulate_place(const norm *work, int64_t place, const int64_t *offsets, double *sums, eddy_norm_chunk *g,
                              eddy_norm_chunk *x) {
-    const eddy_norm_plan *plan = work->plan;
-    eddy_norm_moments moments = eddy_norm_place_moments(plan, 1, offsets, work->family != RMS, x);
-    double scale = 1 / sqrt(moments.squares / (double)plan->element_count + work->eps);
+    const eddy_norm_places *at = &work->at;
+    const eddy_norm_plan *plan = &work->plan->shared;
+    eddy_norm_moments moments = eddy_norm_place_moments(at, 1, offsets, work->plan->family != RMS, x);
+    double scale = 1 / sqrt(moments.squares / (double)plan->element_count + work->plan->eps);
     bool is_kept = plan->element_count <= EDDY_NORM_CHUNK;
     int64_t first = eddy_norm_first_weight(plan, place);
     for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
         int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
-        const void *grad = eddy_norm_read(plan, 0, offsets, begin, count, g);
-        const void *from = is_kept ? moments.kept : eddy_norm_read(plan, 1, offsets, begin, count, x);
+        const void *grad = eddy_norm_read(at, 0, offsets, begin, count, g);
+        const void *from = is_kept ? moments.kept : eddy_norm_read(at, 1, offsets, begin, count, x);
         if (plan->segment == 1) {
             plan->ops->accumulate(sums + first + begin, grad, from, moments.mean, scale, count);
             continue;
         }
         for (int64_t done = 0, run; done < count; done += run) {
-            int64_t at = begin + done;
-            run = eddy_min_i64(plan->segment - at % plan->segment, count - done);
-            sums[first + at / plan->segment] +=
+            int64_t element = begin + done;
+            run = eddy_min_i64(plan->segment - element % plan->segment, count - done);
+            sums[first + element / plan->segment] +=
                 scale * plan->ops->product(eddy_chunk_at(grad, plan->compute, done),
                                            eddy_chunk_at(from, plan->compute, done), moments.mean, run);
         }
@@ -482,27 +517,28 @@ static void accumulate_places(const norm *work, int64_t from, int64_t to, double
     eddy_walk_cursor cursor;
     if (from == to)
         return;
-    eddy_walk_seek(&work->plan->places, &cursor, from);
+    eddy_walk_seek(&work->at.places, &cursor, from);
     for (int64_t place = from; place < to; place++) {
         accumulate_place(work, place, cursor.offsets, sums, &g, &x);
-        eddy_walk_next(&work->plan->places, &cursor, work->plan->places.rank);
+        eddy_walk_next(&work->at.places, &cursor, work->at.places.rank);
     }
 }
 
 static void weight_blocks(void *context, int64_t begin, int64_t end) {
     const norm *work = context;
+    int64_t places = work->plan->shared.place_count, weights = work->plan->shared.weight_count;
+    int64_t blocks = work->plan->block_count;
     for (int64_t block = begin; block < end; block++) {
-        double *sums = work->partials + block * work->plan->weight_count;
-        for (int64_t i = 0; i < work->plan->weight_count; i++)
+        double *sums = work->partials + block * weights;
+        for (int64_t i = 0; i < weights; i++)
             sums[i] = 0;
-        accumulate_places(work, work->plan->place_count * block / work->block_count,
-                          work->plan->place_count * (block + 1) / work->block_count, sums);
+        accumulate_places(work, places * block / blocks, places * (block + 1) / blocks, sums);
     }
 }
 
 static void weight_places(void *context, int64_t begin, int64_t end) {
     const norm *work = context;
-    int64_t each = work->plan->weight_count / work->plan->place_count;
+    int64_t each = work->plan->shared.weight_count / work->plan->shared.place_count;
     for (int64_t i = begin * each; i < end * each; i++)
         work->partials[i] = 0;
     accumulate_places(work, begin, end, work->partials);
@@ -511,21 +547,20 @@ static void weight_places(void *context, int64_t begin, int64_t end) {
 /* Adds the blocks up into the first of them. */
 static void add_blocks(void *context, int64_t begin, int64_t end) {
     const norm *work = context;
-    for (int64_t block = 1; block < work->block_count; block++) {
-        const double *sums = work->partials + block * work->plan->weight_count;
+    for (int64_t block = 1; block < work->plan->block_count; block++) {
+        const double *sums = work->partials + block * work->plan->shared.weight_count;
         for (int64_t i = begin; i < end; i++)
             work->partials[i] += sums[i];
     }
 }
 
-static void store_weights(const norm *work, const eddy_op_view *out) {
+static void store_weights(const norm *work, const eddy_op_view *out, const int64_t *words) {
+    int64_t count = work->plan->shared.weight_count;
     eddy_walk walk;
-    eddy_walk_init(&walk, out->rank, out->shape);
-    eddy_walk_add(&walk, out->strides, 1);
-    eddy_walk_collapse(&walk);
+    eddy_walk_read(&walk, words);
     eddy_walk_cursor cursor;
     eddy_walk_seek(&walk, &cursor, 0);
-    for (int64_t done = 0, run; done < work->plan->weight_count; done += run) {
+    for (int64_t done = 0, run; done < count; done += run) {
         run = eddy_walk_run(&walk, &cursor);
         eddy_chunk_store(out->dtype, eddy_chunk_at(out->data, out->dtype, cursor.offsets[0]),
                          eddy_walk_inner_stride(&walk, 0), EDDY_F64, work->partials + done, run);
@@ -534,131 +569,182 @@ static void store_weights(const norm *work, const eddy_op_view *out) {
 }
 
 /* views: grad, x, dweight */
-static void backward_weight(family f, const eddy_kernel_call *call) {
-    const eddy_op_view *views[] = {&call->views[0], &call->views[1]};
-    eddy_norm_plan places;
-    norm work = {.plan = &places, .partials = call->workspace};
-    make_plan(&work, f, call, views, 2);
-    const eddy_norm_plan *plan = work.plan;
-    work.block_count = count_blocks(plan);
-    if (plan->weight_count == 0)
+static void norm_weight_run(const eddy_kernel_call *call) {
+    const norm_plan *plan = call->plan;
+    if (plan->shared.weight_count == 0)
         return;
-    eddy_norm_turn(work.plan, -1, call->team, after(call, partials_bytes(plan)));
-    if (plan->place_count > 0 && plan->element_count > 0 && owns_weights(plan)) {
-        norm_run_slices(&work, plan->place_count, place_grain(&work), weight_places);
+    norm work;
+    work.call = call;
+    work.plan = plan;
+    work.at.plan = &plan->shared;
+    work.partials = call->workspace;
+    set_operand(&work, 0, &call->views[0]);
+    set_operand(&work, 1, &call->views[1]);
+    eddy_walk turn;
+    const int64_t *words = eddy_norm_places_read(&work.at, plan->words);
+    if (plan->shared.turned) {
+        words = eddy_walk_read(&turn, words);
+        eddy_norm_turn(&work.at, &turn, -1, call->team, after(call, partials_bytes(plan)));
+    }
+    if (!is_empty(plan) && owns_weights(&plan->shared)) {
+        norm_run_slices(&work, plan->shared.place_count, plan->grain, weight_places);
     } else {
-        norm_run_slices(&work, work.block_count, 1, weight_blocks);
-        norm_run_slices(&work, plan->weight_count, SLICE_ELEMENTS / work.block_count, add_blocks);
+        norm_run_slices(&work, plan->block_count, 1, weight_blocks);
+        norm_run_slices(&work, plan->shared.weight_count, plan->second_grain, add_blocks);
     }
-    store_weights(&work, &call->views[2]);
+    store_weights(&work, &call->views[2], words);
 }
 
-static void layer_norm_backward_weight_run(const eddy_kernel_call *call) {
-    backward_weight(LAYER, call);
-}
+/* ---- planning ---- */
 
-static void rms_norm_backward_weight_run(const eddy_kernel_call *call) {
-    backward_weight(RMS, call);
-}
+/* How a kernel differs from others of its kind. */
+typedef struct variant {
+    family family;
+    bool is_given;       /* batch_norm's statistics */
+    int32_t run_ps;      /* of each run of elements with statistics or weights of its own, which begins anew */
+    int32_t more_sweeps; /* through what is in no cache */
+} variant;
 
-static void group_norm_backward_weight_run(const eddy_kernel_call *call) {
-    backward_weight(GROUP, call);
-}
-
-static void batch_norm_backward_weight_run(const eddy_kernel_call *call) {
-    backward_weight(BATCH, call);
-}
-
-/* ---- workspaces ---- */
-
-static size_t forward_workspace(family f, const eddy_kernel_call *call) {
-    const eddy_op_view *views[] = {&call->views[0], &call->views[call->view_count - 1]};
-    eddy_norm_plan plan;
-    norm work = {.plan = &plan};
-    make_plan(&work, f, call, views, 2);
-    /* Means and scales take the room of weights and biases. */
-    return weights_bytes(work.plan) +
-           (goes_by_rows(&work) ? weights_bytes(work.plan) : eddy_norm_turn_bytes(work.plan));
-}
-
-static size_t backward_workspace(family f, const eddy_kernel_call *call) {
-    const eddy_op_view *views[] = {&call->views[0], &call->views[1], &call->views[3]};
-    eddy_norm_plan plan;
-    norm work = {.plan = &plan};
-    make_plan(&work, f, call, views, 3);
-    return weights_bytes(work.plan) + eddy_norm_turn_bytes(work.plan);
-}
-
-static size_t backward_weight_workspace(family f, const eddy_kernel_call *call) {
-    const eddy_op_view *views[] = {&call->views[0], &call->views[1]};
-    eddy_norm_plan plan;
-    norm work = {.plan = &plan};
-    make_plan(&work, f, call, views, 2);
-    return partials_bytes(work.plan) + eddy_norm_turn_bytes(work.plan);
-}
-
-#define WORKSPACES(name, f)                                                                                            \
-    static size_t name##_workspace(const eddy_kernel_call *call) {                                                     \
-        return forward_workspace(f, call);                                                                             \
-    }                                                                                                                  \
-    static size_t name##_backward_workspace(const eddy_kernel_call *call) {                                            \
-        return backward_workspace(f, call);                                                                            \
-    }                                                                                                                  \
-    static size_t name##_backward_weight_workspace(const eddy_kernel_call *call) {                                     \
-        return backward_weight_workspace(f, call);                                                                     \
+static void plan_places(const eddy_kernel_call *call, const variant *of, const eddy_op_view *const *views,
+                        int32_t count, norm_plan *to, eddy_norm_places *at) {
+    to->family = (uint8_t)of->family;
+    to->is_given = of->is_given;
+    if (of->family == LAYER || of->family == RMS) {
+        const eddy_attributes_layer_norm *attributes = call->attributes;
+        to->eps = attributes->eps;
+        eddy_norm_plan_last_axes(&to->shared, at, views, count, attributes->axis_count);
+    } else if (of->family == GROUP) {
+        const eddy_attributes_group_norm *attributes = call->attributes;
+        to->eps = attributes->eps;
+        eddy_norm_plan_groups(&to->shared, at, views, count, attributes->groups);
+    } else {
+        const eddy_attributes_batch_norm *attributes = call->attributes;
+        to->eps = attributes->eps;
+        eddy_norm_plan_channels(&to->shared, at, views, count);
     }
-
-WORKSPACES(layer_norm, LAYER)
-WORKSPACES(rms_norm, RMS)
-WORKSPACES(group_norm, GROUP)
-WORKSPACES(batch_norm, BATCH)
-#define batch_norm_training_workspace batch_norm_workspace
-
-/* Runs of elements with statistics or weights of their own, each of which begins anew. */
-static int64_t rows_of(const eddy_kernel_call *call) {
-    const eddy_attributes_layer_norm *attributes = call->attributes;
-    const eddy_op_view *x = &call->views[0];
-    int64_t rows = 1;
-    for (int32_t d = 0; d < x->rank - attributes->axis_count; d++)
-        rows *= x->shape[d];
-    return rows;
+    to->grain = eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, to->shared.element_count));
 }
 
-static int64_t channels_of(const eddy_kernel_call *call) {
-    const eddy_op_view *x = &call->views[0];
-    return x->shape[0] * x->shape[1];
-}
+/* Operands of so few elements each lie near (kernels/cost.h). */
+#define FEW_ELEMENTS 200000
+#define OPERANDS_MOST 6
+_Static_assert(FEW_ELEMENTS *OPERANDS_MOST * 8 <= EDDY_COST_NEAR_BYTES, "few elements lie near");
 
 /* Twice as much an element in f64. */
-static int64_t norm_cost(const eddy_kernel_call *call, int64_t runs, int64_t run_ps, int64_t sweeps) {
+static int64_t norm_cost(const eddy_kernel_call *call, const norm_plan *plan, const variant *of) {
     const eddy_op_view *x = &call->views[0];
-    int64_t element_ps = call->kernel->cost_element_ps * (x->dtype == EDDY_F64 ? 2 : 1);
-    return call->kernel->cost_base_ps + element_ps * eddy_view_count(x) + run_ps * runs +
-           sweeps * eddy_cost_far_views_ps(call);
+    bool has_channels = of->family == GROUP || of->family == BATCH;
+    int64_t runs = has_channels ? x->shape[0] * x->shape[1] : plan->shared.place_count;
+    int64_t elements = plan->shared.place_count * plan->shared.element_count;
+    int64_t element_ps = call->kernel->cost_element_ps * (plan->shared.compute == EDDY_F64 ? 2 : 1);
+    int64_t near_ps = call->kernel->cost_base_ps + element_ps * elements + of->run_ps * runs;
+    bool is_near = elements <= FEW_ELEMENTS && plan->shared.weight_count <= FEW_ELEMENTS;
+    return is_near ? near_ps : near_ps + (1 + of->more_sweeps) * eddy_cost_far_views_ps(call);
 }
 
-/* sweeps: through what is in no cache. */
-#define KERNEL(label, element_ps, runs, run_ps, sweeps)                                                                \
-    static int64_t label##_cost(const eddy_kernel_call *call) {                                                        \
-        return norm_cost(call, runs(call), run_ps, sweeps);                                                                 \
+/* Writes the walks of what is turned, and of places and elements where they are not rows to be taken where they lie. */
+static int64_t *plan_walks(norm_plan *to, eddy_norm_places *at, int64_t *words) {
+    eddy_walk turn;
+    eddy_norm_plan_turn(&to->shared, at, &turn);
+    to->is_direct = goes_direct(to, at);
+    for (int32_t o = 0; o < to->shared.operand_count; o++)
+        to->steps[o] = eddy_walk_inner_stride(&at->places, o);
+    if (!to->is_direct)
+        words = eddy_norm_places_write(at, words);
+    return to->shared.turned ? eddy_walk_write(&turn, words) : words;
+}
+
+static void end_plan(eddy_kernel_plan *plan, const int64_t *words) {
+    plan->bytes = (size_t)((const char *)words - (const char *)plan->memory);
+}
+
+static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, const variant *of) {
+    static const eddy_op_view absent = {.rank = -1};
+    const eddy_op_view *views[] = {&call->views[0], &call->views[call->view_count - 1]};
+    const eddy_op_view *weight = &call->views[of->family == BATCH ? 3 : 1];
+    norm_plan *to = plan->memory;
+    eddy_norm_places at;
+    plan_places(call, of, views, 2, to, &at);
+    plan->cost_ps = norm_cost(call, to, of);
+    plan->bytes = sizeof(*to);
+    if (is_empty(to))
+        return EDDY_OK;
+    int64_t *words = plan_weights(weight, to->shared.compute, &to->weights, to->words);
+    words = plan_weights(of->family == RMS ? &absent : weight + 1, to->shared.compute, &to->biases, words);
+    plan->workspace_bytes = weights_bytes(to);
+    if (goes_by_rows(to, &at)) {
+        plan->run = norm_by_rows_run;
+        plan->workspace_bytes += two_rows_bytes(&to->shared);
+        to->second_grain = eddy_max_i64(1, SLICE_ELEMENTS / to->shared.place_count);
+        words = eddy_norm_places_write(&at, words);
+    } else {
+        words = plan_walks(to, &at, words);
+        plan->workspace_bytes += eddy_norm_turn_bytes(&at);
+    }
+    end_plan(plan, words);
+    return EDDY_OK;
+}
+
+static eddy_status norm_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, const variant *of) {
+    const eddy_op_view *views[] = {&call->views[0], &call->views[1], &call->views[3]};
+    norm_plan *to = plan->memory;
+    eddy_norm_places at;
+    plan_places(call, of, views, 3, to, &at);
+    plan->cost_ps = norm_cost(call, to, of);
+    plan->bytes = sizeof(*to);
+    if (is_empty(to))
+        return EDDY_OK;
+    to->biases = IN_PLACE; /* none are asked for */
+    int64_t *words = plan_weights(&call->views[2], to->shared.compute, &to->weights, to->words);
+    words = plan_walks(to, &at, words);
+    plan->workspace_bytes = weights_bytes(to) + eddy_norm_turn_bytes(&at);
+    end_plan(plan, words);
+    return EDDY_OK;
+}
+
+static eddy_status norm_weight_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, const variant *of) {
+    const eddy_op_view *views[] = {&call->views[0], &call->views[1]};
+    norm_plan *to = plan->memory;
+    eddy_norm_places at;
+    plan_places(call, of, views, 2, to, &at);
+    plan->cost_ps = norm_cost(call, to, of);
+    plan->bytes = sizeof(*to);
+    if (to->shared.weight_count == 0)
+        return EDDY_OK;
+    to->block_count = count_blocks(&to->shared);
+    to->second_grain = SLICE_ELEMENTS / to->block_count;
+    eddy_walk turn;
+    if (!is_empty(to))
+        eddy_norm_plan_turn(&to->shared, &at, &turn);
+    int64_t *words = eddy_norm_places_write(&at, to->words);
+    if (to->shared.turned)
+        words = eddy_walk_write(&turn, words);
+    plan->workspace_bytes = partials_bytes(to) + eddy_norm_turn_bytes(&at);
+    end_plan(plan, write_walk(&call->views[2], words));
+    return EDDY_OK;
+}
+
+#define KERNEL(label, way, element_ps, ...)                                                                            \
+    static eddy_status label##_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {                         \
+        static const variant of = {__VA_ARGS__};                                                                       \
+        return way##_prepare(call, plan, &of);                                                                         \
     }                                                                                                                  \
     const eddy_kernel eddy_cpu_##label = {.name = #label,                                                              \
-                                          .run = label##_run,                                                          \
-                                          .workspace = label##_workspace,                                              \
+                                          .run = way##_run,                                                            \
+                                          .prepare = label##_prepare,                                                  \
                                           .cost_base_ps = 150000,                                                      \
-                                          .cost_element_ps = element_ps,                                               \
-                                          .cost = label##_cost};
+                                          .cost_element_ps = element_ps};
 
-KERNEL(layer_norm, 280, rows_of, 45000, 1)
-KERNEL(layer_norm_backward, 800, rows_of, 0, 1)
-KERNEL(layer_norm_backward_weight, 550, rows_of, 0, 1)
-KERNEL(rms_norm, 170, rows_of, 32000, 1)
-KERNEL(rms_norm_backward, 700, rows_of, 0, 1)
-KERNEL(rms_norm_backward_weight, 450, rows_of, 0, 1)
-KERNEL(group_norm, 260, channels_of, 75000, 1)
-KERNEL(group_norm_backward, 600, channels_of, 0, 1)
-KERNEL(group_norm_backward_weight, 300, channels_of, 0, 1)
-KERNEL(batch_norm, 180, channels_of, 60000, 1)
-KERNEL(batch_norm_training, 280, channels_of, 150000, 2)
-KERNEL(batch_norm_backward, 800, channels_of, 0, 1)
-KERNEL(batch_norm_backward_weight, 550, channels_of, 0, 1)
+KERNEL(layer_norm, norm, 280, .family = LAYER, .run_ps = 45000)
+KERNEL(layer_norm_backward, norm_backward, 800, .family = LAYER)
+KERNEL(layer_norm_backward_weight, norm_weight, 550, .family = LAYER)
+KERNEL(rms_norm, norm, 170, .family = RMS, .run_ps = 32000)
+KERNEL(rms_norm_backward, norm_backward, 700, .family = RMS)
+KERNEL(rms_norm_backward_weight, norm_weight, 450, .family = RMS)
+KERNEL(group_norm, norm, 260, .family = GROUP, .run_ps = 75000)
+KERNEL(group_norm_backward, norm_backward, 600, .family = GROUP)
+KERNEL(group_norm_backward_weight, norm_weight, 300, .family = GROUP)
+KERNEL(batch_norm, norm, 180, .family = BATCH, .is_given = true, .run_ps = 60000)
+KERNEL(batch_norm_training, norm, 280, .family = BATCH, .run_ps = 150000, .more_sweeps = 1)
+KERNEL(batch_norm_backward, norm_backward, 800, .family = BATCH)
+KERNEL(batch_norm_backward_weight, norm_weight, 550, .family = BATCH)

@@ -8,7 +8,7 @@
 
 #define ADD(a, b) ((a) + (b))
 
-/* sum = the sum of TERM(i) for all i, in lanes that are then halved. The last step has as many lanes as the others. */
+/* sum = the sum of TERM(i) for all i, in lanes that are then halved. What does not fill the lanes is one step more. */
 #define SUM(real, sum, TERM)                                                                                           \
     do {                                                                                                               \
         real lanes_[LANES] = {0};                                                                                      \
@@ -16,8 +16,10 @@
         for (; i_ + LANES <= count; i_ += LANES)                                                                       \
             EDDY_LANES (l_, LANES)                                                                                     \
                 lanes_[l_] += TERM(i_ + l_);                                                                           \
-        EDDY_LANES (l_, LANES)                                                                                         \
-            lanes_[l_] += i_ + l_ < count ? TERM(i_ + l_) : 0;                                                         \
+        int left_ = (int)(count - i_);                                                                                 \
+        if (left_ > 0)                                                                                                 \
+            EDDY_LANES (l_, LANES)                                                                                     \
+                lanes_[l_] += l_ < left_ ? TERM(i_ + l_) : 0;                                                          \
         EDDY_LANES_HALVE(lanes_, ADD);                                                                                 \
         sum = lanes_[0];                                                                                               \
     } while (0)
@@ -35,11 +37,13 @@
                 distances[l] += distance;                                                                              \
                 squared[l] += distance * distance;                                                                     \
             }                                                                                                          \
-        EDDY_LANES (l, LANES) {                                                                                        \
-            real distance = i + l < count ? x[i + l] - shift : 0;                                                      \
-            distances[l] += distance;                                                                                  \
-            squared[l] += distance * distance;                                                                         \
-        }                                                                                                              \
+        int left = (int)(count - i);                                                                                   \
+        if (left > 0)                                                                                                  \
+            EDDY_LANES (l, LANES) {                                                                                    \
+                real distance = l < left ? x[i + l] - shift : 0;                                                       \
+                distances[l] += distance;                                                                              \
+                squared[l] += distance * distance;                                                                     \
+            }                                                                                                          \
         EDDY_LANES_HALVE(distances, ADD);                                                                              \
         EDDY_LANES_HALVE(squared, ADD);                                                                                \
         double all = (double)distances[0],                                                                             \
@@ -84,11 +88,13 @@
                 weighted[l] += slope;                                                                                  \
                 products[l] += slope * (x[i + l] - shift);                                                             \
             }                                                                                                          \
-        EDDY_LANES (l, LANES) {                                                                                        \
-            real slope = i + l < count ? g[i + l] * w[i + l] : 0;                                                      \
-            weighted[l] += slope;                                                                                      \
-            products[l] += i + l < count ? slope * (x[i + l] - shift) : 0;                                             \
-        }                                                                                                              \
+        int left = (int)(count - i);                                                                                   \
+        if (left > 0)                                                                                                  \
+            EDDY_LANES (l, LANES) {                                                                                    \
+                real slope = l < left ? g[i + l] * w[i + l] : 0;                                                       \
+                weighted[l] += slope;                                                                                  \
+                products[l] += l < left ? slope * (x[i + l] - shift) : 0;                                              \
+            }                                                                                                          \
         EDDY_LANES_HALVE(weighted, ADD);                                                                               \
         EDDY_LANES_HALVE(products, ADD);                                                                               \
         sums[0] = (double)weighted[0];                                                                                 \

@@ -2,70 +2,85 @@
 #include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/norm/norm_plan.h>
 
-static void append(eddy_walk *walk, const eddy_norm_plan *plan, int32_t count, int32_t d) {
-    int64_t strides[EDDY_NORM_OPERANDS];
+static void append(eddy_walk *walk, const eddy_op_view *const *views, int32_t count, int32_t d) {
+    walk->dims[walk->rank] = views[0]->shape[d];
     for (int32_t o = 0; o < count; o++)
-        strides[o] = plan->views[o]->strides[d];
-    eddy_walk_append(walk, plan->views[0]->shape[d], strides, count);
+        walk->strides[o][walk->rank] = views[o]->strides[d];
+    walk->rank++;
 }
 
-static void begin(eddy_norm_plan *plan, const eddy_op_view *const *views, int32_t count) {
-    plan->operand_count = count;
-    for (int32_t o = 0; o < count; o++) {
-        plan->views[o] = views[o];
-        plan->turned[o].is_used = false;
-    }
+static void begin(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view *const *views, int32_t count) {
+    plan->operand_count = (int16_t)count;
+    plan->turned = 0;
     plan->compute = eddy_chunk_compute_dtype(views[0]->dtype);
     plan->ops = plan->compute == EDDY_F64 ? &eddy_cpu_norm_blocks()->f64 : &eddy_cpu_norm_blocks()->f32;
-    eddy_walk_init(&plan->places, 0, NULL);
-    eddy_walk_init(&plan->elements, 0, NULL);
-    plan->places.operand_count = plan->elements.operand_count = count;
+    at->plan = plan;
+    for (int32_t o = 0; o < count; o++)
+        at->operands[o] = (eddy_norm_operand){.dtype = views[o]->dtype};
+    at->places.rank = at->elements.rank = 0;
+    at->places.operand_count = at->elements.operand_count = count;
 }
 
-static void end(eddy_norm_plan *plan, int64_t segment, int64_t period) {
-    plan->place_count = eddy_walk_count(&plan->places);
-    plan->element_count = eddy_walk_count(&plan->elements);
+/* One dim is in order unless it is 1. */
+static int64_t collapse(eddy_walk *walk) {
+    if (walk->rank == 1 && walk->dims[0] != 1)
+        return walk->dims[0];
+    int64_t count = eddy_walk_count(walk);
+    eddy_walk_collapse(walk);
+    return count;
+}
+
+static void end(eddy_norm_plan *plan, eddy_norm_places *at, int64_t segment, int64_t period) {
+    plan->place_count = collapse(&at->places);
+    plan->element_count = collapse(&at->elements);
     plan->segment = eddy_max_i64(1, segment);
-    plan->period = eddy_max_i64(1, period);
-    plan->weight_count = period * (plan->element_count / plan->segment);
-    eddy_walk_collapse(&plan->places);
-    eddy_walk_collapse(&plan->elements);
+    plan->period = period;
 }
 
-void eddy_norm_plan_last_axes(eddy_norm_plan *plan, const eddy_op_view *const *views, int32_t count,
-                              int64_t axis_count) {
-    begin(plan, views, count);
+void eddy_norm_plan_last_axes(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view *const *views,
+                              int32_t count, int64_t axis_count) {
+    begin(plan, at, views, count);
     int32_t rank = views[0]->rank, first = rank - (int32_t)axis_count;
     for (int32_t d = 0; d < rank; d++)
-        append(d < first ? &plan->places : &plan->elements, plan, count, d);
-    end(plan, 1, 1);
+        append(d < first ? &at->places : &at->elements, views, count, d);
+    end(plan, at, 1, 1);
+    plan->weight_count = plan->element_count;
 }
 
-void eddy_norm_plan_groups(eddy_norm_plan *plan, const eddy_op_view *const *views, int32_t count, int64_t groups) {
-    begin(plan, views, count);
+void eddy_norm_plan_groups(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view *const *views, int32_t count,
+                           int64_t groups) {
+    begin(plan, at, views, count);
     int64_t channels = views[0]->shape[1] / groups, segment = 1, strides[EDDY_NORM_OPERANDS];
-    append(&plan->places, plan, count, 0);
+    append(&at->places, views, count, 0);
     for (int32_t o = 0; o < count; o++)
         strides[o] = views[o]->strides[1] * channels;
-    eddy_walk_append(&plan->places, groups, strides, count);
+    eddy_walk_append(&at->places, groups, strides, count);
     for (int32_t o = 0; o < count; o++)
         strides[o] = views[o]->strides[1];
-    eddy_walk_append(&plan->elements, channels, strides, count);
+    eddy_walk_append(&at->elements, channels, strides, count);
     for (int32_t d = 2; d < views[0]->rank; d++) {
-        append(&plan->elements, plan, count, d);
+        append(&at->elements, views, count, d);
         segment *= views[0]->shape[d];
     }
-    end(plan, segment, groups);
+    end(plan, at, segment, groups);
     plan->weight_count = views[0]->shape[1]; /* where the segments are empty too */
 }
 
-void eddy_norm_plan_channels(eddy_norm_plan *plan, const eddy_op_view *const *views, int32_t count) {
-    begin(plan, views, count);
+void eddy_norm_plan_channels(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view *const *views,
+                             int32_t count) {
+    begin(plan, at, views, count);
     for (int32_t d = 0; d < views[0]->rank; d++)
-        append(d == 1 ? &plan->places : &plan->elements, plan, count, d);
-    end(plan, eddy_walk_count(&plan->elements), plan->place_count);
-    plan->period = eddy_max_i64(1, plan->place_count);
+        append(d == 1 ? &at->places : &at->elements, views, count, d);
+    end(plan, at, eddy_walk_count(&at->elements), eddy_max_i64(1, views[0]->shape[1]));
     plan->weight_count = plan->place_count;
+}
+
+int64_t *eddy_norm_places_write(const eddy_norm_places *at, int64_t *words) {
+    return eddy_walk_write(&at->elements, eddy_walk_write(&at->places, words));
+}
+
+const int64_t *eddy_norm_places_read(eddy_norm_places *at, const int64_t *words) {
+    return eddy_walk_read(&at->elements, eddy_walk_read(&at->places, words));
 }
 
 /* ---- turning ---- */
@@ -73,8 +88,8 @@ void eddy_norm_plan_channels(eddy_norm_plan *plan, const eddy_op_view *const *vi
 /* From so many places side by side on. */
 #define LEAST_PLACES 8
 
-bool eddy_norm_is_scattered(const eddy_norm_plan *plan, int32_t operand) {
-    const eddy_walk *places = &plan->places, *elements = &plan->elements;
+bool eddy_norm_is_scattered(const eddy_norm_places *at, int32_t operand) {
+    const eddy_walk *places = &at->places, *elements = &at->elements;
     if (places->rank == 0 || elements->rank == 0 || places->rank + elements->rank > EDDY_RANK_MAX)
         return false;
     int64_t step = elements->strides[operand][elements->rank - 1];
@@ -84,140 +99,149 @@ bool eddy_norm_is_scattered(const eddy_norm_plan *plan, int32_t operand) {
 
 /* Elements from a place to the next in a turned operand: a cache line more than it has, so that powers of two do not all fall
  * into one set of the cache. */
-static int64_t turned_stride(const eddy_norm_plan *plan, int32_t operand) {
-    return plan->element_count + 64 / (int64_t)eddy_dtype_bytes(plan->views[operand]->dtype);
+static int64_t turned_stride(const eddy_norm_plan *plan, eddy_dtype dtype) {
+    return plan->element_count + 64 / eddy_dtype_size(dtype);
 }
 
-static size_t turned_bytes(const eddy_norm_plan *plan, int32_t operand) {
-    if (plan->place_count == 0 || plan->element_count == 0 || !eddy_norm_is_scattered(plan, operand))
-        return 0;
-    size_t bytes = eddy_dtype_bytes(plan->views[operand]->dtype);
-    bytes *= (size_t)(plan->place_count * turned_stride(plan, operand));
+static size_t turned_bytes(const eddy_norm_plan *plan, eddy_dtype dtype) {
+    size_t bytes = (size_t)(plan->place_count * turned_stride(plan, dtype) * eddy_dtype_size(dtype));
     return (bytes + 63) / 64 * 64;
 }
 
-size_t eddy_norm_turn_bytes(const eddy_norm_plan *plan) {
+static bool is_turned(const eddy_norm_plan *plan, int32_t operand) {
+    return plan->turned >> operand & 1;
+}
+
+size_t eddy_norm_turn_bytes(const eddy_norm_places *at) {
     size_t bytes = 0;
-    for (int32_t o = 0; o < plan->operand_count; o++)
-        bytes += turned_bytes(plan, o);
+    for (int32_t o = 0; o < at->plan->operand_count; o++)
+        if (is_turned(at->plan, o))
+            bytes += turned_bytes(at->plan, at->operands[o].dtype);
     return bytes;
 }
 
-/* Describes the operand as it lies and as it will lie: the dims of places, then those of elements. */
-static void norm_plan_describe(const eddy_norm_plan *plan, int32_t operand, void *memory, eddy_norm_turned *turned) {
-    const eddy_walk *walks[] = {&plan->places, &plan->elements};
-    const eddy_op_view *view = plan->views[operand];
-    int32_t rank = 0;
-    for (int w = 0; w < 2; w++)
-        for (int32_t d = 0; d < walks[w]->rank; d++) {
-            turned->dims[rank] = walks[w]->dims[d];
-            turned->there_strides[rank++] = walks[w]->strides[operand][d];
-        }
-    int64_t stride = 1;
-    for (int32_t d = rank - 1; d >= 0; d--) {
-        if (d == plan->places.rank - 1)
-            stride = turned_stride(plan, operand);
-        turned->here_strides[d] = stride;
-        stride *= turned->dims[d];
-    }
-    turned->there = (eddy_op_view){.data = view->data,
-                                   .shape = turned->dims,
-                                   .strides = turned->there_strides,
-                                   .dtype = view->dtype,
-                                   .rank = rank};
-    turned->here = (eddy_op_view){
-        .data = memory, .shape = turned->dims, .strides = turned->here_strides, .dtype = view->dtype, .rank = rank};
-    turned->is_used = true;
+/* The walk's operand that says where `operand` lies; its copy is the next. */
+static int32_t place_in_turn(const eddy_norm_plan *plan, int32_t operand) {
+    return 2 * __builtin_popcount(plan->turned & ((1u << operand) - 1));
 }
 
-void eddy_norm_turn(eddy_norm_plan *plan, int32_t output, eddy_kernel_team *team, void *memory) {
-    char *at = memory;
-    for (int32_t o = 0; o < plan->operand_count; o++) {
-        size_t bytes = turned_bytes(plan, o);
-        if (bytes == 0)
+/* Adds the operand as it lies and as it will lie to the walk: the dims of places, then those of elements. They get its new strides. */
+static void add_turned(const eddy_norm_plan *plan, eddy_norm_places *at, int32_t operand, eddy_walk *turn) {
+    int64_t *there = turn->strides[turn->operand_count++], *here = turn->strides[turn->operand_count++], stride = 1;
+    for (int32_t d = turn->rank - 1; d >= 0; d--) {
+        if (d == at->places.rank - 1)
+            stride = turned_stride(plan, at->operands[operand].dtype);
+        int64_t *own =
+            d < at->places.rank ? &at->places.strides[operand][d] : &at->elements.strides[operand][d - at->places.rank];
+        there[d] = *own;
+        *own = here[d] = stride;
+        stride *= turn->dims[d];
+    }
+}
+
+void eddy_norm_plan_turn(eddy_norm_plan *plan, eddy_norm_places *at, eddy_walk *turn) {
+    for (int32_t o = 0; o < plan->operand_count; o++)
+        plan->turned |= (uint16_t)(eddy_norm_is_scattered(at, o) << o);
+    if (!plan->turned)
+        return;
+    eddy_walk_init(turn, at->places.rank, at->places.dims);
+    for (int32_t d = 0; d < at->elements.rank; d++)
+        turn->dims[turn->rank++] = at->elements.dims[d];
+    for (int32_t o = 0; o < plan->operand_count; o++)
+        if (is_turned(plan, o))
+            add_turned(plan, at, o, turn);
+    eddy_walk_collapse(&at->places);
+    eddy_walk_collapse(&at->elements);
+}
+
+/* The operand where it lies, or its copy. */
+static eddy_op_view turned_view(const eddy_norm_places *at, const eddy_walk *turn, int32_t operand, bool is_copy,
+                                void *data) {
+    return (eddy_op_view){.data = data,
+                          .shape = turn->dims,
+                          .strides = turn->strides[place_in_turn(at->plan, operand) + is_copy],
+                          .dtype = at->operands[operand].dtype,
+                          .rank = turn->rank};
+}
+
+void eddy_norm_turn(eddy_norm_places *at, const eddy_walk *turn, int32_t output, eddy_kernel_team *team, void *memory) {
+    char *to = memory;
+    for (int32_t o = 0; o < at->plan->operand_count; o++) {
+        if (!is_turned(at->plan, o))
             continue;
-        norm_plan_describe(plan, o, at, &plan->turned[o]);
-        at += bytes;
+        eddy_op_view there = turned_view(at, turn, o, false, at->operands[o].data);
+        eddy_op_view here = turned_view(at, turn, o, true, to);
         if (o != output)
-            eddy_copy_view(team, &plan->turned[o].there, &plan->turned[o].here);
+            eddy_copy_view(team, &there, &here);
+        at->operands[o].data = to;
+        to += turned_bytes(at->plan, at->operands[o].dtype);
     }
-    for (int32_t o = 0; o < plan->operand_count; o++) {
-        const eddy_norm_turned *turned = &plan->turned[o];
-        if (!turned->is_used)
-            continue;
-        plan->views[o] = &turned->here;
-        for (int32_t d = 0; d < turned->here.rank; d++)
-            if (d < plan->places.rank)
-                plan->places.strides[o][d] = turned->here_strides[d];
-            else
-                plan->elements.strides[o][d - plan->places.rank] = turned->here_strides[d];
-    }
-    eddy_walk_collapse(&plan->places);
-    eddy_walk_collapse(&plan->elements);
 }
 
-void eddy_norm_turn_back(const eddy_norm_plan *plan, int32_t output, eddy_kernel_team *team) {
-    if (plan->turned[output].is_used)
-        eddy_copy_view(team, &plan->turned[output].here, &plan->turned[output].there);
+void eddy_norm_turn_back(const eddy_norm_places *at, const eddy_walk *turn, int32_t output, eddy_kernel_team *team,
+                         void *data) {
+    if (!is_turned(at->plan, output))
+        return;
+    eddy_op_view there = turned_view(at, turn, output, false, data);
+    eddy_op_view here = turned_view(at, turn, output, true, at->operands[output].data);
+    eddy_copy_view(team, &here, &there);
 }
 
 /* ---- chunks ---- */
 
 /* `count` elements of the operand at a place, where they lie one after another as they are computed with; NULL elsewhere. */
-static void *direct(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count) {
-    const eddy_op_view *view = plan->views[operand];
-    const eddy_walk *elements = &plan->elements;
-    if (view->dtype != plan->compute || eddy_walk_inner_stride(elements, operand) != 1)
+static void *direct(const eddy_norm_places *at, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count) {
+    const eddy_norm_operand *own = &at->operands[operand];
+    const eddy_walk *elements = &at->elements;
+    if (own->dtype != at->plan->compute || eddy_walk_inner_stride(elements, operand) != 1)
         return NULL;
     if (elements->rank <= 1)
-        return eddy_chunk_at(view->data, view->dtype, offsets[operand] + begin);
+        return eddy_chunk_at(own->data, own->dtype, offsets[operand] + begin);
     int64_t inner = elements->dims[elements->rank - 1];
     if (begin % inner + count > inner)
         return NULL;
     eddy_walk_cursor cursor;
     eddy_walk_seek(elements, &cursor, begin);
-    return eddy_chunk_at(view->data, view->dtype, offsets[operand] + cursor.offsets[operand]);
+    return eddy_chunk_at(own->data, own->dtype, offsets[operand] + cursor.offsets[operand]);
 }
 
-const void *eddy_norm_read(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin,
+const void *eddy_norm_read(const eddy_norm_places *at, int32_t operand, const int64_t *offsets, int64_t begin,
                            int64_t count, eddy_norm_chunk *chunk) {
-    const void *there = direct(plan, operand, offsets, begin, count);
+    const void *there = direct(at, operand, offsets, begin, count);
     if (there)
         return there;
-    const eddy_op_view *view = plan->views[operand];
-    int64_t stride = eddy_walk_inner_stride(&plan->elements, operand);
+    const eddy_norm_operand *own = &at->operands[operand];
+    int64_t stride = eddy_walk_inner_stride(&at->elements, operand);
     eddy_walk_cursor cursor;
-    eddy_walk_seek(&plan->elements, &cursor, begin);
+    eddy_walk_seek(&at->elements, &cursor, begin);
     for (int64_t done = 0, run; done < count; done += run) {
-        run = eddy_min_i64(eddy_walk_run(&plan->elements, &cursor), count - done);
-        eddy_chunk_load(plan->compute, eddy_chunk_at(chunk, plan->compute, done), view->dtype,
-                        eddy_chunk_at(view->data, view->dtype, offsets[operand] + cursor.offsets[operand]), stride,
-                        run);
-        eddy_walk_advance(&plan->elements, &cursor, run);
+        run = eddy_min_i64(eddy_walk_run(&at->elements, &cursor), count - done);
+        eddy_chunk_load(at->plan->compute, eddy_chunk_at(chunk, at->plan->compute, done), own->dtype,
+                        eddy_chunk_at(own->data, own->dtype, offsets[operand] + cursor.offsets[operand]), stride, run);
+        eddy_walk_advance(&at->elements, &cursor, run);
     }
     return chunk;
 }
 
-void *eddy_norm_target(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin,
+void *eddy_norm_target(const eddy_norm_places *at, int32_t operand, const int64_t *offsets, int64_t begin,
                        int64_t count, eddy_norm_chunk *chunk) {
-    void *there = direct(plan, operand, offsets, begin, count);
+    void *there = direct(at, operand, offsets, begin, count);
     return there ? there : chunk;
 }
 
-void eddy_norm_store(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
+void eddy_norm_store(const eddy_norm_places *at, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
                      const eddy_norm_chunk *chunk) {
-    if (direct(plan, operand, offsets, begin, count))
+    if (direct(at, operand, offsets, begin, count))
         return;
-    const eddy_op_view *view = plan->views[operand];
-    int64_t stride = eddy_walk_inner_stride(&plan->elements, operand);
+    const eddy_norm_operand *own = &at->operands[operand];
+    int64_t stride = eddy_walk_inner_stride(&at->elements, operand);
     eddy_walk_cursor cursor;
-    eddy_walk_seek(&plan->elements, &cursor, begin);
+    eddy_walk_seek(&at->elements, &cursor, begin);
     for (int64_t done = 0, run; done < count; done += run) {
-        run = eddy_min_i64(eddy_walk_run(&plan->elements, &cursor), count - done);
-        eddy_chunk_store(view->dtype,
-                         eddy_chunk_at(view->data, view->dtype, offsets[operand] + cursor.offsets[operand]), stride,
-                         plan->compute, eddy_chunk_at(chunk, plan->compute, done), run);
-        eddy_walk_advance(&plan->elements, &cursor, run);
+        run = eddy_min_i64(eddy_walk_run(&at->elements, &cursor), count - done);
+        eddy_chunk_store(own->dtype, eddy_chunk_at(own->data, own->dtype, offsets[operand] + cursor.offsets[operand]),
+                         stride, at->plan->compute, eddy_chunk_at(chunk, at->plan->compute, done), run);
+        eddy_walk_advance(&at->elements, &cursor, run);
     }
 }
 
@@ -243,13 +267,13 @@ static int64_t rest_of(int64_t length, int64_t begin, int64_t count) {
     return length < RUN_LEAST ? count : eddy_min_i64(count, length - begin % length);
 }
 
-int64_t eddy_norm_run(const eddy_norm_plan *plan, int64_t begin, int64_t *step) {
-    const eddy_walk *elements = &plan->elements;
-    int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
+int64_t eddy_norm_run(const eddy_norm_places *at, int64_t begin, int64_t *step) {
+    const eddy_walk *elements = &at->elements;
+    int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, at->plan->element_count - begin);
     if (elements->rank > 1)
         count = rest_of(elements->dims[elements->rank - 1], begin, count);
-    *step = plan->segment < RUN_LEAST;
-    return rest_of(plan->segment, begin, count);
+    *step = at->plan->segment < RUN_LEAST;
+    return rest_of(at->plan->segment, begin, count);
 }
 
 /* The formula for two samples: T. Chan, G. Golub, R. LeVeque, 1979. */
@@ -259,18 +283,18 @@ void eddy_norm_join(eddy_norm_moments *total, int64_t begin, const eddy_norm_mom
     total->mean += distance * share;
 }
 
-eddy_norm_moments eddy_norm_place_moments(const eddy_norm_plan *plan, int32_t operand, const int64_t *offsets,
+eddy_norm_moments eddy_norm_place_moments(const eddy_norm_places *at, int32_t operand, const int64_t *offsets,
                                           bool centred, eddy_norm_chunk *chunk) {
     eddy_norm_moments total = {0};
-    for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
-        int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
-        total.kept = eddy_norm_read(plan, operand, offsets, begin, count, chunk);
+    for (int64_t begin = 0; begin < at->plan->element_count; begin += EDDY_NORM_CHUNK) {
+        int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, at->plan->element_count - begin);
+        total.kept = eddy_norm_read(at, operand, offsets, begin, count, chunk);
         if (!centred) {
-            total.squares += plan->ops->square_sum(total.kept, count);
+            total.squares += at->plan->ops->square_sum(total.kept, count);
             continue;
         }
         eddy_norm_moments part;
-        plan->ops->moments(total.kept, count, &part.mean, &part.squares);
+        at->plan->ops->moments(total.kept, count, &part.mean, &part.squares);
         eddy_norm_join(&total, begin, &part, count);
     }
     return total;

@@ -1,4 +1,4 @@
-/* Row arithmetic of softmax and cross-entropy on contiguous f32 or f64. Every count but those of rows and total is a multiple
+/* Row arithmetic of softmax and cross-entropy on contiguous f32 or f64. Every count but those of rows and totals is a multiple
  * of EDDY_SOFTMAX_LANES and at most EDDY_SOFTMAX_CHUNK: who calls pads. Sums run in lanes that are then halved: fixed by the
  * count alone. */
 #ifndef EDDY_KERNELS_CPU_SOFTMAX_BLOCK_H
@@ -12,12 +12,17 @@
 #define EDDY_SOFTMAX_CHUNK 4096
 #define EDDY_SOFTMAX_ROWS 16
 
+/* What log-sum-exp needs: exp(x - max) adds up to sum. */
+typedef struct eddy_softmax_total {
+    double max, sum;
+} eddy_softmax_total;
+
 typedef struct eddy_softmax_ops {
     /* softmax or its logarithm of at most EDDY_SOFTMAX_ROWS whole rows, the y apart from the x in memory; the bits of max,
      * exp_sum, and scale or shift. */
     void (*rows)(void *const *y, const void *const *x, int64_t rows, int64_t count, bool is_log);
-    /* max and exp_sum of a whole row, which is left as it is. */
-    double (*total)(const void *x, int64_t count, double *max);
+    /* max and exp_sum of at most EDDY_SOFTMAX_ROWS whole rows, which are left as they are. */
+    void (*totals)(const void *const *x, int64_t rows, int64_t count, eddy_softmax_total *totals);
     double (*max)(const void *x, int64_t count);
     /* x = exp(x - shift), of which shift is the largest; the sum of the results */
     double (*exp_sum)(void *x, double shift, int64_t count);

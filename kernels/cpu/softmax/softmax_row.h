@@ -18,16 +18,20 @@ typedef struct eddy_softmax_row {
     eddy_dtype dtype;
 } eddy_softmax_row;
 
-/* What log-sum-exp needs: exp(x - max) adds up to sum. */
-typedef struct eddy_softmax_total {
-    double max, sum;
-} eddy_softmax_total;
-
 static inline eddy_dtype eddy_softmax_compute_dtype(eddy_dtype dtype) {
     return dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32;
 }
 
 const eddy_softmax_ops *eddy_softmax_ops_for(eddy_dtype dtype);
+
+/* How many rows of `count` elements at distance `stride` are taken at a time where they lie: they fit the nearest cache. 0: none,
+ * but for those that are contiguous, short and of the compute type. */
+static inline int64_t eddy_softmax_direct_rows(eddy_dtype dtype, int64_t stride, int64_t count) {
+    if (stride != 1 || dtype != eddy_softmax_compute_dtype(dtype) || count > EDDY_SOFTMAX_CHUNK)
+        return 0;
+    /* Most rows are short, and a division takes longer than the rest. */
+    return count * EDDY_SOFTMAX_ROWS <= EDDY_SOFTMAX_CHUNK ? EDDY_SOFTMAX_ROWS : EDDY_SOFTMAX_CHUNK / count;
+}
 
 /* Loads elements begin .. of the row, at most a chunk, and pads with `padding`. Returns the padded count. */
 int64_t eddy_softmax_load(const eddy_softmax_row *row, int64_t begin, double padding, eddy_softmax_chunk *chunk);
