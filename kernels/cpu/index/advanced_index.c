@@ -128,7 +128,7 @@ static void pick_slice(void *context, int64_t begin, int64_t end) {
     for (; begin < end; begin++) {
         char *to = eddy_chunk_at(work->out->data, dtype, place.offsets[0]);
         const char *from = eddy_chunk_at(work->in->data, dtype, work->offsets[begin]);
-        eddy_copy_part(&work->rest, dtype, to, from);
+        eddy_copy_part(&work->rest, eddy_walk_count(&work->rest), dtype, to, from);
         eddy_walk_next(&work->along, &place, work->along.rank);
     }
 }

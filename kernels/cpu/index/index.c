@@ -69,7 +69,7 @@ static void select_slabs(void *context, int64_t begin, int64_t end) {
             continue;
         char *target = eddy_chunk_at(work->out->data, dtype, i * work->out->strides[work->axis]);
         const char *source = eddy_chunk_at(work->in->data, dtype, index * work->in->strides[work->axis]);
-        eddy_copy_part(&work->rest, dtype, target, source);
+        eddy_copy_part(&work->rest, eddy_walk_count(&work->rest), dtype, target, source);
     }
 }
 
