@@ -16,10 +16,11 @@
 /* Bytes from which on a tile is asked for while the one before it is turned: less is in the second-level cache as a rule. */
 #define PREFETCHED_BYTES (1 << 20)
 
-/* How it goes, in plans; the walk's words come behind. */
+/* How it goes, in plans; the walk's words come behind, but for a line. */
 typedef struct copy_plan {
-    void (*slice)(void *context, int64_t begin, int64_t end);
     int64_t count, grain; /* of what slices are numbers of */
+    void (*slice)(void *context, int64_t begin, int64_t end);
+    int64_t target_stride, source_stride; /* of the innermost dim */
     eddy_dtype to, from;
 } copy_plan;
 
@@ -35,11 +36,20 @@ typedef struct copy {
     eddy_walk walk; /* target, source */
 } copy;
 
+/* Both sides are a line: there is nothing to walk. */
+static void line_slice(void *context, int64_t begin, int64_t end) {
+    const copy *work = context;
+    const copy_plan *plan = &work->plan;
+    eddy_chunk_copy(plan->to, eddy_chunk_at(work->target, plan->to, begin * plan->target_stride), plan->target_stride,
+                    plan->from, eddy_chunk_at(work->source, plan->from, begin * plan->source_stride),
+                    plan->source_stride, end - begin);
+}
+
 static void copy_slice(void *context, int64_t begin, int64_t end) {
     const copy *work = context;
     const eddy_walk *walk = &work->walk;
     eddy_dtype to = work->plan.to, from = work->plan.from;
-    int64_t target_stride = eddy_walk_inner_stride(walk, 0), source_stride = eddy_walk_inner_stride(walk, 1);
+    int64_t target_stride = work->plan.target_stride, source_stride = work->plan.source_stride;
     eddy_walk_cursor cursor;
     eddy_walk_seek(walk, &cursor, begin);
     while (begin < end) {
@@ -54,8 +64,8 @@ static void copy_slice(void *context, int64_t begin, int64_t end) {
 
 /* Rows of elements of 4 or 8 bytes that run backwards in the source: what is found out once need not be found for each row. */
 static bool is_reversed(const copy *work) {
-    return work->plan.from == work->plan.to && eddy_dtype_size(work->plan.to) >= 4 &&
-           eddy_walk_inner_stride(&work->walk, 0) == 1 && eddy_walk_inner_stride(&work->walk, 1) == -1;
+    return work->plan.from == work->plan.to && eddy_dtype_size(work->plan.to) >= 4 && work->plan.target_stride == 1 &&
+           work->plan.source_stride == -1;
 }
 
 static void reverse_slice(void *context, int64_t begin, int64_t end) {
@@ -145,17 +155,15 @@ static void prefetch_tile(eddy_dtype dtype, const char *source, int64_t column, 
 /* Slices are numbers of bands: TILE indices of the tiled dim, at one index of the dims outside the two. */
 static void transpose_slice(void *context, int64_t begin, int64_t end) {
     const copy *work = context;
-    const eddy_walk *walk = &work->walk; /* outer dims, tiled dim, inner dim */
-    int32_t tiled = walk->rank - 2, inner = walk->rank - 1;
+    const eddy_walk *walk = &work->walk; /* outer dims; behind them the tiled and the inner one */
+    int32_t tiled = walk->rank, inner = tiled + 1;
     int64_t height = walk->dims[tiled], width = walk->dims[inner], bands = (height + TILE - 1) / TILE;
     int64_t row = walk->strides[0][tiled], column = walk->strides[1][inner];
     eddy_dtype dtype = work->plan.to;
     bool is_prefetched = height * width * eddy_dtype_size(dtype) >= PREFETCHED_BYTES;
-    eddy_walk outer = *walk;
-    outer.rank -= 2;
     for (int64_t band = begin; band < end; band++) {
         eddy_walk_cursor cursor;
-        eddy_walk_seek(&outer, &cursor, band / bands);
+        eddy_walk_seek(walk, &cursor, band / bands);
         int64_t i = band % bands * TILE;
         char *target = eddy_chunk_at(work->target, dtype, cursor.offsets[0] + i * row);
         const char *source = eddy_chunk_at(work->source, dtype, cursor.offsets[1] + i);
@@ -206,13 +214,15 @@ static void copy_init(copy *work, const eddy_op_view *source, const eddy_op_view
     eddy_walk_sort(walk);
     eddy_walk_collapse(walk);
     work->plan.grain = SLICE_BYTES / eddy_dtype_size(target->dtype);
+    work->plan.target_stride = eddy_walk_inner_stride(walk, 0);
+    work->plan.source_stride = eddy_walk_inner_stride(walk, 1);
     if (work->plan.count > 0 && find_transpose(work)) {
         int64_t height = walk->dims[walk->rank - 2], width = walk->dims[walk->rank - 1];
         work->plan.slice = transpose_slice;
         work->plan.count = work->plan.count / (height * width) * ((height + TILE - 1) / TILE);
         work->plan.grain = eddy_max_i64(1, work->plan.grain / (TILE * width));
     } else {
-        work->plan.slice = is_reversed(work) ? reverse_slice : copy_slice;
+        work->plan.slice = is_reversed(work) ? reverse_slice : walk->rank <= 1 ? line_slice : copy_slice;
     }
 }
 
@@ -222,6 +232,8 @@ static void copy_all(copy *work, eddy_kernel_team *team, const void *source, voi
     work->target = target;
     if (plan->count == 0)
         return;
+    if (plan->slice == transpose_slice)
+        work->walk.rank -= 2; /* bands are numbers of the outer dims */
     if (team == NULL || plan->count <= plan->grain)
         plan->slice(work, 0, plan->count);
     else
@@ -238,13 +250,14 @@ int64_t *eddy_copy_prepare(const eddy_op_view *source, const eddy_op_view *targe
     copy work;
     copy_init(&work, source, target);
     *(copy_plan *)(void *)words = work.plan;
-    return eddy_walk_write(&work.walk, words + HEAD);
+    return work.plan.slice == line_slice ? words + HEAD : eddy_walk_write(&work.walk, words + HEAD);
 }
 
 void eddy_copy_run(const int64_t *words, eddy_kernel_team *team, const void *source, void *target) {
     copy work;
     work.plan = *(const copy_plan *)(const void *)words;
-    (void)eddy_walk_read(&work.walk, words + HEAD);
+    if (work.plan.slice != line_slice)
+        (void)eddy_walk_read(&work.walk, words + HEAD);
     copy_all(&work, team, source, target);
 }
 

@@ -92,7 +92,11 @@ void eddy_fill_run(const int64_t *words, eddy_kernel_team *team, const eddy_op_v
     work.element = element;
     work.count = *words++;
     (void)eddy_walk_read(&work.walk, words);
-    fill_all(&work, team);
+    if (work.walk.rank > 1 || work.count > SLICE_ELEMENTS)
+        fill_all(&work, team);
+    else if (work.count > 0)
+        eddy_chunk_fill(target->data, eddy_walk_inner_stride(&work.walk, 0), eddy_dtype_size(target->dtype), element,
+                        work.count);
 }
 
 void eddy_fill_view(eddy_kernel_team *team, const eddy_op_view *target, const void *element) {

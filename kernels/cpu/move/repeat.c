@@ -70,8 +70,8 @@ _Static_assert(sizeof(boxes_plan) + EDDY_COPY_WORDS_MOST * sizeof(int64_t) <= ED
 static eddy_status boxes_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, const eddy_op_view *from,
                                  const eddy_op_view *to) {
     boxes_plan *p = plan->memory;
-    p->times = eddy_view_count(to) > 0 ? p->times : 0;
     plan->bytes = (size_t)((char *)eddy_copy_prepare(from, to, p->words) - (char *)p);
+    p->times = p->words[0] == 0 ? 0 : p->times;
     plan->cost_ps = eddy_cost_views_ps(call);
     return EDDY_OK;
 }
