@@ -1,4 +1,5 @@
 /* tril, triu, diag: exact, against loops over flat numbers. */
+#include "planned.h"
 #include "serial_team.h"
 #include "tensor.h"
 #include <base/dtype.h>
@@ -88,10 +89,12 @@ Test(diagonal, diag_picks_and_places) {
 }
 
 static int64_t cost_of(tensor *in, tensor *out) {
+    const eddy_attributes_diagonal attributes = {0};
     eddy_op_view views[2] = {in->view, out->view};
     views[0].shape = in->shape, views[1].shape = out->shape;
-    eddy_kernel_call call = {.kernel = &eddy_cpu_diag, .views = views, .view_count = 2};
-    return eddy_cpu_diag.cost(&call);
+    views[0].strides = in->strides, views[1].strides = out->strides;
+    eddy_kernel_call call = {.kernel = &eddy_cpu_diag, .views = views, .view_count = 2, .attributes = &attributes};
+    return planned_only(&call).cost_ps;
 }
 
 Test(diagonal, diag_costs_what_it_writes) {

@@ -1,6 +1,7 @@
 /* scatter, scatter_add, index_add, embedding and its gradient, index, index_put: against loops over flat numbers. Sums of
  * floats are taken in the order that is promised, so that the oracle in double is exact to the rounding of each addition:
  * the bound is half an ulp of the running sum per addition. */
+#include "planned.h"
 #include "serial_team.h"
 #include "tensor.h"
 #include <base/dtype.h>
@@ -313,6 +314,45 @@ Test(scatter, index_and_index_put_with_broadcast_indices) {
     }
 }
 
+/* The walk over so many does not fit a plan. Each turns one dim of size 2 round, or leaves it. */
+Test(scatter, as_many_indices_as_there_can_be_dims) {
+    int64_t shape[EDDY_RANK_MAX], place[EDDY_RANK_MAX];
+    tensor indices[EDDY_RANK_MAX], *picks[EDDY_RANK_MAX + 2], *puts[EDDY_RANK_MAX + 3];
+    for (int32_t d = 0; d < EDDY_RANK_MAX; d++) {
+        for (int32_t i = 0; i < EDDY_RANK_MAX; i++)
+            shape[i] = i == d ? 2 : 1;
+        indices[d] = tensor_make(d % 2 ? EDDY_I64 : EDDY_I32, EDDY_RANK_MAX, shape, CONTIGUOUS);
+        int64_t first = test_below(2);
+        tensor_set_int(&indices[d], 0, first), tensor_set_int(&indices[d], 1, -1 - first);
+        picks[1 + d] = puts[1 + d] = &indices[d];
+    }
+    for (int32_t d = 0; d < EDDY_RANK_MAX; d++)
+        shape[d] = 2;
+    tensor in = tensor_make(EDDY_BF16, EDDY_RANK_MAX, shape, TURNED),
+           values = tensor_make(EDDY_BF16, EDDY_RANK_MAX, shape, TURNED),
+           picked = tensor_make(EDDY_BF16, EDDY_RANK_MAX, shape, NEGATIVE),
+           out = tensor_make(EDDY_BF16, EDDY_RANK_MAX, shape, NEGATIVE);
+    for (int64_t i = 0; i < in.count; i++)
+        tensor_set(&in, i, (double)test_below(100)), tensor_set(&values, i, (double)test_below(100));
+    picks[0] = puts[0] = &in, picks[EDDY_RANK_MAX + 1] = &picked;
+    puts[EDDY_RANK_MAX + 1] = &values, puts[EDDY_RANK_MAX + 2] = &out;
+    run(&eddy_cpu_index, picks, EDDY_RANK_MAX + 2, NULL);
+    run(&eddy_cpu_index_put, puts, EDDY_RANK_MAX + 3, &(eddy_attributes_index_put){.accumulate = true});
+    for (int64_t i = 0; i < in.count; i++) {
+        unflatten(&in, i, place);
+        for (int32_t d = 0; d < EDDY_RANK_MAX; d++)
+            place[d] = tensor_get_int(&indices[d], place[d]) & 1;
+        int64_t named = flatten(&in, place);
+        cr_assert_eq(tensor_get(&picked, i), tensor_get(&in, named), "picked %lld", (long long)i);
+        cr_assert_eq(tensor_get(&out, named), tensor_get(&in, named) + tensor_get(&values, i), "put %lld",
+                     (long long)i);
+    }
+    cr_assert(tensor_guards_hold(&picked) && tensor_guards_hold(&out));
+    for (int32_t d = 0; d < EDDY_RANK_MAX; d++)
+        tensor_free(&indices[d]);
+    tensor_free(&in), tensor_free(&values), tensor_free(&picked), tensor_free(&out);
+}
+
 static int64_t cost_of(const eddy_kernel *kernel, tensor *const *tensors, int32_t count) {
     eddy_op_view views[4];
     for (int32_t i = 0; i < count; i++) {
@@ -327,7 +367,7 @@ static int64_t cost_of(const eddy_kernel *kernel, tensor *const *tensors, int32_
     } attributes;
     memset(&attributes, 0, sizeof(attributes));
     eddy_kernel_call call = {.kernel = kernel, .views = views, .view_count = count, .attributes = &attributes};
-    return kernel->cost(&call);
+    return planned_only(&call).cost_ps;
 }
 
 /* Otherwise a few rows of a big table would be work for another thread. */

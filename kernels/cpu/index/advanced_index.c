@@ -11,15 +11,22 @@
 
 #define SLICE_ELEMENTS 32768
 
+/* Which places are named. */
+typedef struct places_plan {
+    int64_t count;
+    int32_t index_count;
+    bool has_walk;   /* else there are too many indices for a plan, and it is made where it is walked */
+    int64_t words[]; /* of the walk */
+} places_plan;
+
 typedef struct places {
     const eddy_kernel_call *call;
     const eddy_op_view *target;  /* the tensor that the places are in */
     const eddy_op_view *indices; /* one for each of its first dims; they broadcast to `walk` */
     int32_t index_count;
-    const int64_t *strides; /* the target's, or of what stands for it */
     bool wraps;             /* negative indices count from the end */
+    const int64_t *strides; /* the target's, or of what stands for it */
     int64_t *offsets;
-    int64_t count;
     eddy_walk walk; /* indices */
 } places;
 
@@ -88,34 +95,64 @@ static int32_t joint_dims(const eddy_op_view *indices, int32_t count, int64_t *d
     return rank;
 }
 
-/* False where an index was out of range: then the result does not matter. */
-static bool find(places *work, void *memory) {
-    int64_t dims[EDDY_RANK_MAX];
-    int32_t rank = joint_dims(work->indices, work->index_count, dims);
-    eddy_walk_init(&work->walk, rank, dims);
-    for (int32_t i = 0; i < work->index_count; i++)
-        eddy_walk_add_broadcast(&work->walk, &work->indices[i]);
-    work->count = eddy_walk_count(&work->walk);
-    work->offsets = memory;
-    eddy_walk_collapse(&work->walk); /* not sorted: places are row-major */
-    if (work->count > 0)
-        advanced_index_run_slices(work->call, work->count, SLICE_ELEMENTS, find_slice, work);
-    return eddy_load_relaxed(&work->call->error->status) == EDDY_OK;
+static void index_walk(eddy_walk *walk, const eddy_op_view *indices, int32_t count) {
+    walk->rank = joint_dims(indices, count, walk->dims);
+    walk->operand_count = 0;
+    for (int32_t i = 0; i < count; i++)
+        eddy_walk_add_broadcast(walk, &indices[i]);
+    eddy_walk_collapse(walk); /* not sorted: places are row-major */
 }
 
-static size_t offsets_bytes(const eddy_op_view *indices, int32_t count) {
-    int64_t dims[EDDY_RANK_MAX], total = 1;
-    int32_t rank = joint_dims(indices, count, dims);
-    for (int32_t d = 0; d < rank; d++)
-        total *= dims[d];
-    return ((size_t)total * sizeof(int64_t) + 63) / 64 * 64;
+/* Writes the part of a plan that begins at `p`; the word behind it. */
+static int64_t *places_prepare(const eddy_kernel_plan *plan, places_plan *p, const eddy_op_view *indices,
+                               int32_t count) {
+    eddy_walk walk;
+    index_walk(&walk, indices, count);
+    p->count = eddy_walk_count(&walk);
+    p->index_count = count;
+    int64_t room = (const char *)plan->memory + EDDY_KERNEL_PLAN_BYTES - (const char *)p->words;
+    p->has_walk = eddy_walk_word_count(&walk) * (int64_t)sizeof(int64_t) <= room;
+    return p->has_walk ? eddy_walk_write(&walk, p->words) : p->words;
+}
+
+/* Of the workspace. */
+static size_t offsets_bytes(const places_plan *plan) {
+    return ((size_t)plan->count * sizeof(int64_t) + 63) / 64 * 64;
+}
+
+/* Offsets, to the start of the workspace. Of `work` the target, its strides and whether it wraps are set. False where an index was
+ * out of range: then the result does not matter. */
+static bool find(places *work, const places_plan *plan, const eddy_kernel_call *call, const eddy_op_view *indices) {
+    work->call = call;
+    work->indices = indices;
+    work->index_count = plan->index_count;
+    work->offsets = call->workspace;
+    if (plan->has_walk)
+        (void)eddy_walk_read(&work->walk, plan->words);
+    else
+        index_walk(&work->walk, indices, plan->index_count);
+    if (plan->count > 0)
+        advanced_index_run_slices(call, plan->count, SLICE_ELEMENTS, find_slice, work);
+    return eddy_load_relaxed(&call->error->status) == EDDY_OK;
 }
 
 /* ---- picking ---- */
 
+/* Behind the words comes a places_plan. */
+typedef struct picking_plan {
+    int64_t part, grain; /* elements of a part; parts of a slice */
+    int64_t words[];     /* of `along` and of `rest` */
+} picking_plan;
+
+/* All but the walk that may be left out. The dims of the others are EDDY_RANK_MAX together. */
+_Static_assert(sizeof(picking_plan) + (1 + EDDY_WALK_WORDS_MOST(2)) * sizeof(int64_t) + sizeof(places_plan) <=
+                   EDDY_KERNEL_PLAN_BYTES,
+               "fits a plan");
+
 typedef struct picking {
     const eddy_op_view *in, *out;
     const int64_t *offsets;
+    int64_t part;
     eddy_walk along; /* out: the dims of the indices */
     eddy_walk rest;  /* out, in: the dims of a part */
 } picking;
@@ -128,171 +165,179 @@ static void pick_slice(void *context, int64_t begin, int64_t end) {
     for (; begin < end; begin++) {
         char *to = eddy_chunk_at(work->out->data, dtype, place.offsets[0]);
         const char *from = eddy_chunk_at(work->in->data, dtype, work->offsets[begin]);
-        eddy_copy_part(&work->rest, dtype, to, from);
+        eddy_copy_part(&work->rest, work->part, dtype, to, from);
         eddy_walk_next(&work->along, &place, work->along.rank);
     }
 }
 
-static void pick(const eddy_kernel_call *call, const eddy_op_view *in, const eddy_op_view *indices, int32_t index_count,
-                 bool wraps) {
-    const eddy_op_view *out = &call->views[call->view_count - 1];
-    places found = {.call = call,
-                    .target = in,
-                    .indices = indices,
-                    .index_count = index_count,
-                    .strides = in->strides,
-                    .wraps = wraps};
-    if (!find(&found, call->workspace))
-        return;
-    picking work = {.in = in, .out = out, .offsets = found.offsets};
-    int32_t joint = out->rank - (in->rank - index_count);
-    eddy_walk_init(&work.along, joint, out->shape);
-    eddy_walk_add(&work.along, out->strides, 1);
-    eddy_walk_collapse(&work.along);
-    eddy_walk_init(&work.rest, in->rank - index_count, in->shape + index_count);
-    eddy_walk_add(&work.rest, out->strides + joint, 1);
-    eddy_walk_add(&work.rest, in->strides + index_count, 1);
-    eddy_walk_sort(&work.rest);
-    eddy_walk_collapse(&work.rest);
-    int64_t part = eddy_walk_count(&work.rest);
-    if (part > 0 && found.count > 0)
-        advanced_index_run_slices(call, found.count, eddy_max_i64(1, SLICE_ELEMENTS / part), pick_slice, &work);
-}
-
-/* views: in, indices ..., out */
-static void index_run(const eddy_kernel_call *call) {
-    pick(call, &call->views[0], &call->views[1], call->view_count - 2, true);
-}
-
-static size_t index_workspace(const eddy_kernel_call *call) {
-    return offsets_bytes(&call->views[1], call->view_count - 2);
-}
-
-/* views: index, weight [V, D], out */
-static void embedding_run(const eddy_kernel_call *call) {
-    pick(call, &call->views[1], &call->views[0], 1, false);
-}
-
-static size_t embedding_workspace(const eddy_kernel_call *call) {
-    return offsets_bytes(&call->views[0], 1);
+static void part_walks(eddy_walk *along, eddy_walk *rest, const eddy_op_view *in, const eddy_op_view *out,
+                       int32_t index_count) {
+    int32_t inner = in->rank - index_count, joint = out->rank - inner;
+    eddy_walk_init(along, joint, out->shape);
+    eddy_walk_add(along, out->strides, 1);
+    eddy_walk_collapse(along);
+    eddy_walk_init(rest, inner, in->shape + index_count);
+    eddy_walk_add(rest, out->strides + joint, 1);
+    eddy_walk_add(rest, in->strides + index_count, 1);
+    eddy_walk_sort(rest);
+    eddy_walk_collapse(rest);
 }
 
 /* What is picked counts, not what there is to pick from. It is read and written. */
-static int64_t pick_cost(const eddy_kernel_call *call, int64_t element_ps) {
-    const eddy_op_view *out = &call->views[call->view_count - 1];
-    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(out), element_ps) +
-           eddy_cost_far_ps(2 * eddy_cost_bytes(eddy_view_count(out), out->dtype));
+static int64_t pick_cost(const eddy_kernel_call *call, int64_t count, int64_t element_ps) {
+    eddy_dtype dtype = call->views[call->view_count - 1].dtype;
+    return call->kernel->cost_base_ps + eddy_cost_ps(count, element_ps) +
+           eddy_cost_far_ps(2 * eddy_cost_bytes(count, dtype));
 }
 
-/* Rows are copied, elements picked one by one. */
-static int64_t index_cost(const eddy_kernel_call *call) {
-    bool picks_rows = call->view_count - 2 < call->views[0].rank;
-    return pick_cost(call, picks_rows ? 150 : call->kernel->cost_element_ps);
+static eddy_status pick_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, const eddy_op_view *in,
+                                const eddy_op_view *indices, int32_t index_count, int64_t element_ps) {
+    picking_plan *p = plan->memory;
+    eddy_walk along, rest;
+    part_walks(&along, &rest, in, &call->views[call->view_count - 1], index_count);
+    p->part = eddy_walk_count(&rest);
+    p->grain = eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, p->part));
+    places_plan *found = (void *)eddy_walk_write(&rest, eddy_walk_write(&along, p->words));
+    int64_t *end = places_prepare(plan, found, indices, index_count);
+    plan->bytes = (size_t)((char *)end - (char *)p);
+    plan->workspace_bytes = offsets_bytes(found);
+    plan->cost_ps = pick_cost(call, found->count * p->part, element_ps);
+    return EDDY_OK;
 }
 
-static int64_t embedding_cost(const eddy_kernel_call *call) {
-    return pick_cost(call, call->kernel->cost_element_ps);
+static void pick(const eddy_kernel_call *call, const eddy_op_view *in, const eddy_op_view *indices, bool wraps) {
+    const picking_plan *plan = call->plan;
+    picking work; /* set one by one: walks are too large to be cleared for nothing */
+    work.in = in;
+    work.out = &call->views[call->view_count - 1];
+    work.part = plan->part;
+    const places_plan *named = (const void *)eddy_walk_read(&work.rest, eddy_walk_read(&work.along, plan->words));
+    places found;
+    found.target = in;
+    found.strides = in->strides;
+    found.wraps = wraps;
+    if (!find(&found, named, call, indices))
+        return;
+    work.offsets = found.offsets;
+    if (plan->part > 0 && named->count > 0)
+        advanced_index_run_slices(call, named->count, plan->grain, pick_slice, &work);
+}
+
+/* views: in, indices ..., out. Rows are copied, elements picked one by one. */
+static eddy_status index_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    const eddy_op_view *in = &call->views[0];
+    int32_t index_count = call->view_count - 2;
+    return pick_prepare(call, plan, in, &call->views[1], index_count,
+                        index_count < in->rank ? 150 : call->kernel->cost_element_ps);
+}
+
+static void index_run(const eddy_kernel_call *call) {
+    pick(call, &call->views[0], &call->views[1], true);
+}
+
+/* views: index, weight [V, D], out */
+static eddy_status embedding_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return pick_prepare(call, plan, &call->views[1], &call->views[0], 1, call->kernel->cost_element_ps);
+}
+
+static void embedding_run(const eddy_kernel_call *call) {
+    pick(call, &call->views[1], &call->views[0], false);
 }
 
 /* ---- putting ---- */
 
-static size_t put_offsets_bytes(const eddy_kernel_call *call) {
-    return offsets_bytes(&call->views[1], call->view_count - 3);
-}
+/* A plan is the scatter's, the strides of what the places are in, a places_plan. */
+_Static_assert(EDDY_SCATTER_PLAN_MOST + EDDY_RANK_MAX * sizeof(int64_t) + sizeof(places_plan) <= EDDY_KERNEL_PLAN_BYTES,
+               "fits a plan but for the walk that may be left out");
 
-/* Elements of a part. */
-static int64_t put_part(const eddy_kernel_call *call) {
-    const eddy_op_view *out = &call->views[call->view_count - 1];
-    int64_t part = 1;
-    for (int32_t d = call->view_count - 3; d < out->rank; d++)
-        part *= out->shape[d];
-    return part;
-}
-
-/* views: in, indices ..., values, out */
-static void index_put_run(const eddy_kernel_call *call) {
-    const eddy_attributes_index_put *attributes = call->attributes;
-    int32_t index_count = call->view_count - 3;
-    const eddy_op_view *values = &call->views[call->view_count - 2], *out = &call->views[call->view_count - 1];
-    eddy_walk along, rest;
-    eddy_scatter s = {.call = call,
-                      .along = &along,
-                      .rest = &rest,
-                      .step = 1,
-                      .bound = -1,
-                      .row = put_part(call),
-                      .left_out = -1,
-                      .adds = attributes->accumulate};
-    char *summed = (char *)call->workspace + put_offsets_bytes(call);
-    eddy_scatter_begin(&s, &call->views[0], out, summed);
-    places found = {.call = call,
-                    .target = out,
-                    .indices = &call->views[1],
-                    .index_count = index_count,
-                    .strides = s.strides,
-                    .wraps = true};
-    if (!find(&found, call->workspace))
-        return;
-    int64_t dims[EDDY_RANK_MAX], counted[EDDY_RANK_MAX], zeros[EDDY_RANK_MAX] = {0}, step = 1;
-    int32_t joint = joint_dims(found.indices, index_count, dims), inner = out->rank - index_count;
+/* The places are numbered, row-major; values as they broadcast to the dims of the indices and the rest. */
+static void lay_out_put(eddy_scatter_layout *layout, const eddy_op_view *indices, int32_t index_count,
+                        const eddy_op_view *values) {
+    int64_t dims[EDDY_RANK_MAX], counted[EDDY_RANK_MAX], strides[EDDY_RANK_MAX], zeros[EDDY_RANK_MAX] = {0}, step = 1;
+    int32_t joint = joint_dims(indices, index_count, dims), inner = layout->out->rank - index_count;
     for (int32_t d = joint - 1; d >= 0; d--) {
         counted[d] = step;
         step *= dims[d];
     }
-    /* Values as they broadcast to the indices' dims and the rest. */
-    int64_t strides[EDDY_RANK_MAX];
     for (int32_t d = 0; d < joint + inner; d++) {
         int32_t own = d - (joint + inner - values->rank);
         strides[d] = own < 0 || values->shape[own] == 1 ? 0 : values->strides[own];
     }
-    eddy_walk_init(&along, joint, dims);
-    eddy_walk_add(&along, zeros, 1);
-    eddy_walk_add(&along, strides, 1);
-    eddy_walk_add(&along, counted, 1);
-    eddy_walk_add(&along, counted, 1);
-    eddy_walk_init(&rest, inner, out->shape + index_count);
-    eddy_walk_add(&rest, s.strides + index_count, 1);
-    eddy_walk_add(&rest, strides + joint, 1);
-    eddy_walk_add(&rest, zeros, 1);
-    eddy_walk_add(&rest, zeros, 1);
-    s.source = values->data;
-    s.source_dtype = values->dtype;
-    s.index = found.offsets;
-    s.index_dtype = EDDY_I64;
-    eddy_scatter_end(&s, out);
-}
-
-static size_t index_put_workspace(const eddy_kernel_call *call) {
-    const eddy_attributes_index_put *attributes = call->attributes;
-    int64_t named = (int64_t)(put_offsets_bytes(call) / sizeof(int64_t));
-    return put_offsets_bytes(call) +
-           eddy_scatter_workspace(&call->views[call->view_count - 1], attributes->accumulate, put_part(call), named);
+    eddy_walk_init(&layout->along, joint, dims);
+    eddy_walk_add(&layout->along, zeros, 1);
+    eddy_walk_add(&layout->along, strides, 1);
+    eddy_walk_add(&layout->along, counted, 1);
+    eddy_walk_add(&layout->along, counted, 1);
+    eddy_walk_init(&layout->rest, inner, layout->out->shape + index_count);
+    eddy_walk_add(&layout->rest, layout->strides + index_count, 1);
+    eddy_walk_add(&layout->rest, strides + joint, 1);
+    eddy_walk_add(&layout->rest, zeros, 1);
+    eddy_walk_add(&layout->rest, zeros, 1);
 }
 
 /* The ground is copied; then elements are put one by one, or rows are copied. */
-static int64_t index_put_cost(const eddy_kernel_call *call) {
-    int64_t named = (int64_t)(put_offsets_bytes(call) / sizeof(int64_t)), part = put_part(call);
+static int64_t put_cost(const eddy_kernel_call *call, int64_t named, int64_t part) {
     const eddy_op_view *out = &call->views[call->view_count - 1];
     return call->kernel->cost_base_ps + eddy_cost_ps(named, part > 1 ? 25000 : 4500) +
            eddy_cost_ps(named, eddy_cost_ps(eddy_max_i64(1, part), 40)) + eddy_cost_ps(eddy_view_count(out), 100) +
            eddy_cost_far_views_ps(call);
 }
 
-const eddy_kernel eddy_cpu_index = {.name = "index",
-                                    .run = index_run,
-                                    .workspace = index_workspace,
-                                    .cost = index_cost,
-                                    .cost_base_ps = 120000,
-                                    .cost_element_ps = 1500};
+/* views: in, indices ..., values, out */
+static eddy_status index_put_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    const eddy_attributes_index_put *attributes = call->attributes;
+    const eddy_op_view *values = &call->views[call->view_count - 2], *out = &call->views[call->view_count - 1];
+    int32_t index_count = call->view_count - 3;
+    eddy_scatter_layout layout;
+    eddy_scatter_plan *p = plan->memory;
+    *p = (eddy_scatter_plan){.step = 1,
+                             .bound = -1,
+                             .row = 1,
+                             .left_out = -1,
+                             .source_dtype = values->dtype,
+                             .index_dtype = EDDY_I64,
+                             .adds = attributes->accumulate};
+    for (int32_t d = index_count; d < out->rank; d++)
+        p->row *= out->shape[d];
+    eddy_scatter_lay(&layout, p, &call->views[0], out);
+    lay_out_put(&layout, &call->views[1], index_count, values);
+    eddy_scatter_prepare(&layout, plan);
+    int64_t *strides = p->words + p->behind_at;
+    memcpy(strides, layout.strides, (size_t)index_count * sizeof(*strides));
+    places_plan *named = (void *)(strides + index_count);
+    plan->bytes = (size_t)((char *)places_prepare(plan, named, &call->views[1], index_count) - (char *)p);
+    plan->workspace_bytes += offsets_bytes(named);
+    plan->cost_ps = put_cost(call, (int64_t)(offsets_bytes(named) / sizeof(int64_t)), p->row);
+    return EDDY_OK;
+}
+
+static void index_put_run(const eddy_kernel_call *call) {
+    const eddy_scatter_plan *plan = call->plan;
+    places found;
+    found.target = &call->views[call->view_count - 1];
+    found.strides = plan->words + plan->behind_at;
+    found.wraps = true;
+    const places_plan *named = (const void *)(found.strides + (call->view_count - 3));
+    if (!find(&found, named, call, &call->views[1]))
+        return;
+    eddy_scatter s;
+    s.in = call->views[0].data;
+    s.source = call->views[call->view_count - 2].data;
+    s.index = found.offsets;
+    s.out = found.target;
+    s.workspace = (char *)call->workspace + offsets_bytes(named);
+    eddy_scatter_run(&s, call, plan);
+}
+
+const eddy_kernel eddy_cpu_index = {
+    .name = "index", .run = index_run, .prepare = index_prepare, .cost_base_ps = 120000, .cost_element_ps = 1500};
 const eddy_kernel eddy_cpu_embedding = {.name = "embedding",
                                         .run = embedding_run,
-                                        .workspace = embedding_workspace,
-                                        .cost = embedding_cost,
+                                        .prepare = embedding_prepare,
                                         .cost_base_ps = 100000,
                                         .cost_element_ps = 160};
 const eddy_kernel eddy_cpu_index_put = {.name = "index_put",
                                         .run = index_put_run,
-                                        .workspace = index_put_workspace,
-                                        .cost = index_put_cost,
+                                        .prepare = index_put_prepare,
                                         .cost_base_ps = 150000,
                                         .cost_element_ps = 2000};

@@ -43,51 +43,76 @@ static bool index_fits(const eddy_kernel_call *call, int64_t position, int64_t i
     return false;
 }
 
-static void index_run_slices(const eddy_kernel_call *call, int64_t count, int64_t grain,
-                             void (*slice)(void *, int64_t, int64_t), void *work) {
-    if (count <= grain)
-        slice(work, 0, count);
+/* What slices are numbers of, and how many one has. */
+typedef struct slices {
+    void (*slice)(void *context, int64_t begin, int64_t end);
+    int64_t count, grain;
+} slices;
+
+static void index_run_slices(const eddy_kernel_call *call, const slices *cut, void *work) {
+    if (cut->count == 0)
+        return;
+    if (cut->count <= cut->grain)
+        cut->slice(work, 0, cut->count);
     else
-        call->team->parallel_for(call->team, count, grain, slice, work);
+        call->team->parallel_for(call->team, cut->count, cut->grain, cut->slice, work);
 }
+
+/* What is picked counts, not what there is to pick from. It is read and written. */
+static int64_t pick_cost(const eddy_kernel_call *call, int64_t count, int64_t element_ps) {
+    return call->kernel->cost_base_ps + eddy_cost_ps(count, element_ps) +
+           eddy_cost_far_ps(2 * eddy_cost_bytes(count, call->views[2].dtype));
+}
+
+/* ---- index_select ---- */
+
+typedef struct selection_plan {
+    slices cut;
+    int64_t around, count;     /* places outside the axis; indices */
+    int64_t bound, index_step; /* of the indices */
+    int64_t out_step, in_step; /* along the axis */
+    int64_t words[];           /* of the walk */
+} selection_plan;
+
+_Static_assert(sizeof(selection_plan) + EDDY_WALK_WORDS_MOST(2) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+               "fits a plan");
 
 typedef struct selection {
     const eddy_kernel_call *call;
-    const eddy_op_view *in, *index, *out; /* of rank 1 or more */
-    int32_t axis;
-    int64_t bound;
+    const selection_plan *plan;
+    const eddy_op_view *in, *index, *out;
     eddy_walk rest; /* out, in; without the axis */
 } selection;
 
 /* Slices are indices: for each, the dims around the axis are copied. */
 static void select_slabs(void *context, int64_t begin, int64_t end) {
     const selection *work = context;
+    const selection_plan *plan = work->plan;
     eddy_dtype dtype = work->out->dtype;
     for (int64_t i = begin; i < end; i++) {
-        int64_t index = index_at(work->index, i * work->index->strides[0]);
-        if (!index_fits(work->call, i, index, work->bound))
+        int64_t index = index_at(work->index, i * plan->index_step);
+        if (!index_fits(work->call, i, index, plan->bound))
             continue;
-        char *target = eddy_chunk_at(work->out->data, dtype, i * work->out->strides[work->axis]);
-        const char *source = eddy_chunk_at(work->in->data, dtype, index * work->in->strides[work->axis]);
-        eddy_copy_part(&work->rest, dtype, target, source);
+        char *target = eddy_chunk_at(work->out->data, dtype, i * plan->out_step);
+        const char *source = eddy_chunk_at(work->in->data, dtype, index * plan->in_step);
+        eddy_copy_part(&work->rest, plan->around, dtype, target, source);
     }
 }
 
 /* Slices are places outside the axis: for each, all indices. For an axis whose neighbours are few or scattered. */
 static void select_lines(void *context, int64_t begin, int64_t end) {
     const selection *work = context;
+    const selection_plan *plan = work->plan;
     size_t bytes = eddy_dtype_bytes(work->out->dtype);
-    int64_t out_step = work->out->strides[work->axis] * (int64_t)bytes;
-    int64_t in_step = work->in->strides[work->axis] * (int64_t)bytes;
-    int64_t count = work->index->shape[0];
+    int64_t out_step = plan->out_step * (int64_t)bytes, in_step = plan->in_step * (int64_t)bytes;
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->rest, &cursor, begin);
     for (int64_t place = begin; place < end; place++) {
         char *target = eddy_chunk_at(work->out->data, work->out->dtype, cursor.offsets[0]);
         const char *source = eddy_chunk_at(work->in->data, work->out->dtype, cursor.offsets[1]);
-        for (int64_t i = 0; i < count; i++) {
-            int64_t index = index_at(work->index, i * work->index->strides[0]);
-            if (index_fits(work->call, i, index, work->bound))
+        for (int64_t i = 0; i < plan->count; i++) {
+            int64_t index = index_at(work->index, i * plan->index_step);
+            if (index_fits(work->call, i, index, plan->bound))
                 copy_element(target + i * out_step, source + index * in_step, bytes);
         }
         eddy_walk_next(&work->rest, &cursor, work->rest.rank);
@@ -95,36 +120,71 @@ static void select_lines(void *context, int64_t begin, int64_t end) {
 }
 
 /* Indices are checked even where there is nothing to copy. */
-static void check_indices(const selection *work) {
-    for (int64_t i = 0; i < work->index->shape[0]; i++)
-        index_fits(work->call, i, index_at(work->index, i * work->index->strides[0]), work->bound);
+static void check_indices(void *context, int64_t begin, int64_t end) {
+    const selection *work = context;
+    for (int64_t i = begin; i < end; i++)
+        index_fits(work->call, i, index_at(work->index, i * work->plan->index_step), work->plan->bound);
+}
+
+static slices cut_selection(const eddy_walk *rest, int64_t around, int64_t count) {
+    int32_t inner = rest->rank - 1;
+    bool in_slabs =
+        inner >= 0 && rest->strides[0][inner] == 1 && rest->strides[1][inner] == 1 && rest->dims[inner] >= 8;
+    if (around == 0)
+        return (slices){check_indices, count, count};
+    if (in_slabs || count < around / 8)
+        return (slices){select_slabs, count, eddy_max_i64(1, SLICE_ELEMENTS / around)};
+    return (slices){select_lines, around, eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, count))};
+}
+
+/* Along the last axis it picks elements, along others rows. */
+static eddy_status index_select_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
+    const eddy_op_view in = eddy_view_with_axis(&call->views[0]), index = eddy_view_with_axis(&call->views[1]),
+                       out = eddy_view_with_axis(&call->views[2]);
+    selection_plan *p = plan->memory;
+    eddy_walk rest;
+    eddy_walk_init(&rest, 0, NULL);
+    rest.operand_count = 2;
+    for (int32_t d = 0; d < out.rank; d++)
+        if (d != axis)
+            eddy_walk_append(&rest, out.shape[d], (int64_t[]){out.strides[d], in.strides[d]}, 2);
+    eddy_walk_sort(&rest);
+    eddy_walk_collapse(&rest);
+    p->around = eddy_walk_count(&rest);
+    p->count = index.shape[0];
+    p->cut = cut_selection(&rest, p->around, p->count);
+    p->bound = in.shape[axis];
+    p->index_step = index.strides[0];
+    p->out_step = out.strides[axis];
+    p->in_step = in.strides[axis];
+    plan->bytes = (size_t)((char *)eddy_walk_write(&rest, p->words) - (char *)p);
+    plan->cost_ps = pick_cost(call, p->around * out.shape[axis], axis < call->views[0].rank - 1 ? 160 : 500);
+    return EDDY_OK;
 }
 
 /* views: in, index [n], out */
 static void index_select_run(const eddy_kernel_call *call) {
-    const eddy_attributes_axis *attributes = call->attributes;
-    const eddy_op_view in = eddy_view_with_axis(&call->views[0]), index = eddy_view_with_axis(&call->views[1]),
-                       out = eddy_view_with_axis(&call->views[2]);
-    selection work = {.call = call, .in = &in, .index = &index, .out = &out, .axis = attributes->axis};
-    work.bound = work.in->shape[work.axis];
-    eddy_walk_init(&work.rest, 0, NULL);
-    work.rest.operand_count = 2;
-    for (int32_t d = 0; d < work.out->rank; d++)
-        if (d != work.axis)
-            eddy_walk_append(&work.rest, work.out->shape[d], (int64_t[]){work.out->strides[d], work.in->strides[d]}, 2);
-    eddy_walk_sort(&work.rest);
-    eddy_walk_collapse(&work.rest);
-    int64_t around = eddy_walk_count(&work.rest), count = work.index->shape[0];
-    int32_t inner = work.rest.rank - 1;
-    bool in_slabs = inner >= 0 && work.rest.strides[0][inner] == 1 && work.rest.strides[1][inner] == 1 &&
-                    work.rest.dims[inner] >= 8;
-    if (around == 0)
-        check_indices(&work);
-    else if (in_slabs || count < around / 8)
-        index_run_slices(call, count, eddy_max_i64(1, SLICE_ELEMENTS / around), select_slabs, &work);
-    else
-        index_run_slices(call, around, eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, count)), select_lines, &work);
+    selection work; /* set one by one: a walk is too large to be cleared for nothing */
+    work.call = call;
+    work.plan = call->plan;
+    work.in = &call->views[0];
+    work.index = &call->views[1];
+    work.out = &call->views[2];
+    (void)eddy_walk_read(&work.rest, work.plan->words);
+    index_run_slices(call, &work.plan->cut, &work);
 }
+
+/* ---- gather ---- */
+
+typedef struct gathering_plan {
+    slices cut;
+    int64_t step, bound;
+    int64_t words[]; /* of the walk */
+} gathering_plan;
+
+_Static_assert(sizeof(gathering_plan) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+               "fits a plan");
 
 typedef struct gathering {
     const eddy_kernel_call *call;
@@ -206,35 +266,50 @@ static void gather_slice(void *context, int64_t begin, int64_t end) {
 
 /* views: in, index, out; index and out share a shape that nowhere exceeds the input's but along the axis. A number is a vector
  * here. */
-static void gather_run(const eddy_kernel_call *call) {
-    const eddy_attributes_axis *attributes = call->attributes;
+static eddy_status gather_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
     const eddy_op_view in = eddy_view_with_axis(&call->views[0]), index = eddy_view_with_axis(&call->views[1]),
                        out = eddy_view_with_axis(&call->views[2]);
-    /* Set one by one: a walk is too large to be cleared for nothing. */
+    gathering_plan *p = plan->memory;
+    int64_t in_strides[EDDY_RANK_MAX];
+    for (int32_t d = 0; d < out.rank; d++)
+        in_strides[d] = d == axis ? 0 : in.strides[d];
+    eddy_walk walk;
+    eddy_walk_init(&walk, out.rank, out.shape);
+    eddy_walk_add(&walk, out.strides, 1);
+    eddy_walk_add(&walk, index.strides, 1);
+    eddy_walk_add(&walk, in_strides, 1);
+    eddy_walk_collapse(&walk); /* not sorted: positions in errors are row-major */
+    p->cut = (slices){gather_slice, eddy_walk_count(&walk), SLICE_ELEMENTS};
+    p->step = in.strides[axis];
+    p->bound = in.shape[axis];
+    plan->bytes = (size_t)((char *)eddy_walk_write(&walk, p->words) - (char *)p);
+    plan->cost_ps = pick_cost(call, p->cut.count, call->kernel->cost_element_ps);
+    return EDDY_OK;
+}
+
+static void gather_run(const eddy_kernel_call *call) {
+    const gathering_plan *plan = call->plan;
     gathering work;
     work.call = call;
-    work.in = &in;
-    work.index = &index;
-    work.out = &out;
-    int64_t count = eddy_view_count(work.out);
-    if (count == 0)
-        return;
-    int64_t in_strides[EDDY_RANK_MAX];
-    for (int32_t d = 0; d < work.out->rank; d++) {
-        in_strides[d] = work.in->strides[d];
-        if (d == attributes->axis) {
-            work.step = in_strides[d];
-            work.bound = work.in->shape[d];
-            in_strides[d] = 0;
-        }
-    }
-    eddy_walk_init(&work.walk, work.out->rank, work.out->shape);
-    eddy_walk_add(&work.walk, work.out->strides, 1);
-    eddy_walk_add(&work.walk, work.index->strides, 1);
-    eddy_walk_add(&work.walk, in_strides, 1);
-    eddy_walk_collapse(&work.walk); /* not sorted: positions in errors are row-major */
-    index_run_slices(call, count, SLICE_ELEMENTS, gather_slice, &work);
+    work.in = &call->views[0];
+    work.index = &call->views[1];
+    work.out = &call->views[2];
+    work.step = plan->step;
+    work.bound = plan->bound;
+    (void)eddy_walk_read(&work.walk, plan->words);
+    index_run_slices(call, &plan->cut, &work);
 }
+
+/* ---- one_hot ---- */
+
+typedef struct one_hot_plan {
+    slices cut;
+    int64_t words[]; /* of the walk */
+} one_hot_plan;
+
+_Static_assert(sizeof(one_hot_plan) + EDDY_WALK_WORDS_MOST(2) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+               "fits a plan");
 
 typedef struct one_hot {
     const eddy_kernel_call *call;
@@ -260,41 +335,37 @@ static void one_hot_slice(void *context, int64_t begin, int64_t end) {
 }
 
 /* views: index, out i64 */
+static eddy_status one_hot_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    const eddy_attributes_one_hot *attributes = call->attributes;
+    const eddy_op_view *index = &call->views[0], *out = &call->views[1];
+    one_hot_plan *p = plan->memory;
+    eddy_walk walk;
+    eddy_walk_init(&walk, index->rank, index->shape);
+    eddy_walk_add(&walk, out->strides, 1);
+    eddy_walk_add(&walk, index->strides, 1);
+    eddy_walk_collapse(&walk);
+    p->cut = (slices){one_hot_slice, eddy_walk_count(&walk),
+                      eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, attributes->classes))};
+    plan->bytes = (size_t)((char *)eddy_walk_write(&walk, p->words) - (char *)p);
+    plan->cost_ps = eddy_cost_views_ps(call);
+    return EDDY_OK;
+}
+
 static void one_hot_run(const eddy_kernel_call *call) {
     const eddy_attributes_one_hot *attributes = call->attributes;
-    one_hot work = {.call = call, .index = &call->views[0], .out = &call->views[1], .classes = attributes->classes};
-    int64_t count = eddy_view_count(work.index);
-    if (count == 0)
-        return;
-    eddy_walk_init(&work.walk, work.index->rank, work.index->shape);
-    eddy_walk_add(&work.walk, work.out->strides, 1);
-    eddy_walk_add(&work.walk, work.index->strides, 1);
-    eddy_walk_collapse(&work.walk);
-    index_run_slices(call, count, eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, work.classes)), one_hot_slice,
-                     &work);
-}
-
-/* What is picked counts, not what there is to pick from. It is read and written. */
-static int64_t pick_cost(const eddy_kernel_call *call, int64_t element_ps) {
-    const eddy_op_view *out = &call->views[2];
-    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(out), element_ps) +
-           eddy_cost_far_ps(2 * eddy_cost_bytes(eddy_view_count(out), out->dtype));
-}
-
-static int64_t gather_cost(const eddy_kernel_call *call) {
-    return pick_cost(call, call->kernel->cost_element_ps);
-}
-
-/* Along the last axis it picks elements, along others rows. */
-static int64_t select_cost(const eddy_kernel_call *call) {
-    const eddy_attributes_axis *attributes = call->attributes;
-    bool picks_rows = attributes->axis < call->views[0].rank - 1;
-    return pick_cost(call, picks_rows ? 160 : 500);
+    const one_hot_plan *plan = call->plan;
+    one_hot work;
+    work.call = call;
+    work.index = &call->views[0];
+    work.out = &call->views[1];
+    work.classes = attributes->classes;
+    (void)eddy_walk_read(&work.walk, plan->words);
+    index_run_slices(call, &plan->cut, &work);
 }
 
 const eddy_kernel eddy_cpu_index_select = {
-    .name = "index_select", .run = index_select_run, .cost_base_ps = 80000, .cost = select_cost};
+    .name = "index_select", .run = index_select_run, .prepare = index_select_prepare, .cost_base_ps = 80000};
 const eddy_kernel eddy_cpu_gather = {
-    .name = "gather", .run = gather_run, .cost_base_ps = 80000, .cost_element_ps = 1000, .cost = gather_cost};
+    .name = "gather", .run = gather_run, .prepare = gather_prepare, .cost_base_ps = 80000, .cost_element_ps = 1000};
 const eddy_kernel eddy_cpu_one_hot = {
-    .name = "one_hot", .run = one_hot_run, .cost_base_ps = 60000, .cost_element_ps = 180};
+    .name = "one_hot", .run = one_hot_run, .prepare = one_hot_prepare, .cost_base_ps = 60000, .cost_element_ps = 180};

@@ -2,15 +2,24 @@
  * only after counting, so the kernel has two entries: the first counts slice by slice, so that the second knows where the rows of
  * each begin. */
 #include <base/dtype.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
-#include <kernels/cpu/kernels.h>
 #include <kernels/cpu/index/mask_block.h>
+#include <kernels/cpu/kernels.h>
 #include <kernels/cpu/walk.h>
 
 #define PIECE 512
 /* Elements of a slice at least; slices at most, each with a number in the workspace. */
 #define SLICE_ELEMENTS 32768
 #define SLICES 64
+
+typedef struct nonzero_plan {
+    int64_t count, grain;
+    int64_t words[]; /* of the walk */
+} nonzero_plan;
+
+_Static_assert(sizeof(nonzero_plan) + EDDY_WALK_WORDS_MOST(1) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+               "fits a plan");
 
 typedef struct nonzero {
     const eddy_op_view *in, *out;
@@ -19,23 +28,29 @@ typedef struct nonzero {
     int64_t *held; /* [slice] elements that are not zero; then those before the slice */
 } nonzero;
 
-static int64_t grain_of(int64_t count) {
-    return eddy_max_i64(SLICE_ELEMENTS, (count + SLICES - 1) / SLICES);
+static eddy_status nonzero_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    const eddy_op_view *in = &call->views[0];
+    nonzero_plan *p = plan->memory;
+    eddy_walk walk;
+    eddy_walk_init(&walk, in->rank, in->shape);
+    eddy_walk_add(&walk, in->strides, 1);
+    eddy_walk_collapse(&walk);
+    p->count = eddy_walk_count(&walk);
+    p->grain = eddy_max_i64(SLICE_ELEMENTS, (p->count + SLICES - 1) / SLICES);
+    plan->bytes = (size_t)((char *)eddy_walk_write(&walk, p->words) - (char *)p);
+    plan->workspace_bytes = (size_t)((p->count + p->grain - 1) / p->grain) * sizeof(int64_t);
+    plan->cost_ps = eddy_cost_views_ps(call);
+    return EDDY_OK;
 }
 
+/* Of `count` and of `run`. */
 static void nonzero_init(nonzero *work, const eddy_kernel_call *call) {
+    const nonzero_plan *plan = call->plan;
     work->in = &call->views[0];
-    work->count = eddy_view_count(work->in);
-    work->grain = grain_of(work->count);
+    work->count = plan->count;
+    work->grain = plan->grain;
     work->held = call->workspace;
-    eddy_walk_init(&work->walk, work->in->rank, work->in->shape);
-    eddy_walk_add(&work->walk, work->in->strides, 1);
-    eddy_walk_collapse(&work->walk);
-}
-
-static size_t nonzero_workspace(const eddy_kernel_call *call) {
-    int64_t count = eddy_view_count(&call->views[0]), grain = grain_of(count);
-    return (size_t)((count + grain - 1) / grain) * sizeof(int64_t);
+    (void)eddy_walk_read(&work->walk, plan->words);
 }
 
 /* The next `count` elements as bytes that are not 0 where they are not: where they lie, or in `buffer`. Truth values of any
@@ -173,7 +188,7 @@ static void nonzero_run(const eddy_kernel_call *call) {
 
 const eddy_kernel eddy_cpu_nonzero = {.name = "nonzero",
                                       .run = nonzero_run,
-                                      .workspace = nonzero_workspace,
+                                      .prepare = nonzero_prepare,
                                       .count = nonzero_count,
                                       .cost_base_ps = 60000,
                                       .cost_element_ps = 950};

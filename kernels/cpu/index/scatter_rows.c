@@ -15,7 +15,7 @@
 typedef struct rows {
     const eddy_scatter *s;
     char *out;
-    int64_t length, row_bytes;
+    int64_t row_bytes;
     int64_t *
         firsts; /* [row of out] the number of an index that names it, or NONE: the first; the last where it is replaced */
     int64_t *nexts;            /* [index] sums: the number of the next index that names the same row, or NONE */
@@ -31,13 +31,6 @@ static const eddy_reduce_op *sum_of(eddy_dtype dtype) {
                                : NULL;
 }
 
-size_t eddy_scatter_rows_workspace(const eddy_op_view *out, bool adds, int64_t row, int64_t length) {
-    int64_t bytes = eddy_dtype_size(out->dtype), count = eddy_view_count(out);
-    if (row * bytes < ROW_BYTES_LEAST || count * bytes < OUT_BYTES_LEAST || (adds && sum_of(out->dtype) == NULL))
-        return 0;
-    return ((size_t)(count / row + (adds ? length : 0)) * sizeof(int64_t) + 63) / 64 * 64;
-}
-
 static bool lies_plain(const eddy_op_view *out, const eddy_op_view *in) {
     eddy_walk walk;
     eddy_walk_init(&walk, out->rank, out->shape);
@@ -48,29 +41,42 @@ static bool lies_plain(const eddy_op_view *out, const eddy_op_view *in) {
     return eddy_walk_is_plain(&walk);
 }
 
-static bool lies_in_rows(const eddy_scatter *s, const eddy_op_view *out) {
-    if (s->row == 0 || s->rest->rank != 1 || s->rest->dims[0] != s->row || s->along->rank > 1 ||
-        s->rest->strides[EDDY_SCATTER_SOURCE][0] != 1 || s->source_dtype != out->dtype || s->ground.data != out->data)
-        return false;
-    return eddy_scatter_rows_workspace(out, s->adds, s->row, eddy_walk_count(s->along)) > 0 &&
-           s->step == (s->bound < 0 ? 1 : s->row) && (s->in == NULL || s->in->data != out->data) &&
-           lies_plain(out, s->in);
+static bool is_worth_it(const eddy_scatter_plan *plan, const eddy_op_view *out, int64_t count) {
+    int64_t bytes = eddy_dtype_size(out->dtype);
+    return plan->row * bytes >= ROW_BYTES_LEAST && count * bytes >= OUT_BYTES_LEAST &&
+           (!plan->adds || sum_of(out->dtype) != NULL);
+}
+
+int64_t eddy_scatter_row_count(const eddy_scatter_layout *layout, const eddy_scatter_plan *plan) {
+    const eddy_walk *rest = &layout->rest;
+    int64_t count = eddy_view_count(layout->out);
+    if (plan->is_aside || !is_worth_it(plan, layout->out, count) || rest->rank != 1 || rest->dims[0] != plan->row ||
+        layout->along.rank > 1 || rest->strides[EDDY_SCATTER_SOURCE][0] != 1 ||
+        plan->source_dtype != layout->out->dtype || plan->step != (plan->bound < 0 ? 1 : plan->row) ||
+        !lies_plain(layout->out, layout->in))
+        return 0;
+    return count / plan->row;
+}
+
+size_t eddy_scatter_rows_workspace(const eddy_scatter_plan *plan) {
+    return ((size_t)(plan->rows + (plan->adds ? plan->length : 0)) * sizeof(int64_t) + 63) / 64 * 64;
 }
 
 /* Which indices name a row, in their order. */
-static void link_rows(rows *work, int64_t count) {
+static void link_rows(rows *work) {
     const eddy_scatter *s = work->s;
-    int64_t step = eddy_walk_inner_stride(s->along, EDDY_SCATTER_INDEX), row = s->row;
-    int64_t number = eddy_walk_inner_stride(s->along, EDDY_SCATTER_NUMBER);
-    for (int64_t r = 0; r < count; r++)
+    const eddy_scatter_plan *plan = s->plan;
+    int64_t step = eddy_walk_inner_stride(&s->along, EDDY_SCATTER_INDEX), row = plan->row;
+    int64_t number = eddy_walk_inner_stride(&s->along, EDDY_SCATTER_NUMBER);
+    for (int64_t r = 0; r < plan->rows; r++)
         work->firsts[r] = NONE;
-    for (int64_t k = 0; k < work->length; k++) {
-        int64_t i = work->sum ? work->length - 1 - k : k;
-        int64_t given = eddy_dtype_load_i64(s->index_dtype, eddy_chunk_at(s->index, s->index_dtype, i * step));
+    for (int64_t k = 0; k < plan->length; k++) {
+        int64_t i = work->sum ? plan->length - 1 - k : k;
+        int64_t given = eddy_dtype_load_i64(plan->index_dtype, eddy_chunk_at(s->index, plan->index_dtype, i * step));
         int64_t at = eddy_scatter_checked(s, given, i * number);
         if (at == EDDY_SCATTER_NOWHERE)
             continue;
-        int64_t *first = &work->firsts[s->bound < 0 ? at / row : at];
+        int64_t *first = &work->firsts[plan->bound < 0 ? at / row : at];
         if (work->sum)
             work->nexts[i] = *first;
         *first = i;
@@ -80,15 +86,15 @@ static void link_rows(rows *work, int64_t count) {
 static void lay(const rows *work, int64_t begin, int64_t end) {
     int64_t offset = begin * work->row_bytes;
     size_t bytes = (size_t)((end - begin) * work->row_bytes);
-    if (work->s->in == NULL)
+    if (work->s->plan->is_cleared)
         memset(work->out + offset, 0, bytes);
     else
-        memcpy(work->out + offset, (const char *)work->s->in->data + offset, bytes);
+        memcpy(work->out + offset, (const char *)work->s->in + offset, bytes);
 }
 
 static const void *source_row(const rows *work, int64_t i) {
     const eddy_scatter *s = work->s;
-    return eddy_chunk_at(s->source, s->source_dtype, i * eddy_walk_inner_stride(s->along, EDDY_SCATTER_SOURCE));
+    return eddy_chunk_at(s->source, s->plan->source_dtype, i * eddy_walk_inner_stride(&s->along, EDDY_SCATTER_SOURCE));
 }
 
 static void rows_slice(void *context, int64_t begin, int64_t end) {
@@ -105,24 +111,20 @@ static void rows_slice(void *context, int64_t begin, int64_t end) {
         } else {
             lay(work, r, r + 1);
             for (; i != NONE; i = work->nexts[i])
-                work->sum->combine(to, source_row(work, i), work->s->row);
+                work->sum->combine(to, source_row(work, i), work->s->plan->row);
         }
     }
 }
 
-bool eddy_scatter_rows(const eddy_scatter *s, const eddy_op_view *out) {
-    if (!lies_in_rows(s, out))
-        return false;
-    int64_t count = eddy_view_count(out) / s->row;
+void eddy_scatter_run_rows(const eddy_scatter *s) {
+    const eddy_scatter_plan *plan = s->plan;
     rows work = {.s = s,
-                 .out = out->data,
-                 .length = eddy_walk_count(s->along),
-                 .row_bytes = s->row * eddy_dtype_size(out->dtype),
+                 .out = s->out->data,
+                 .row_bytes = plan->row * eddy_dtype_size(s->out->dtype),
                  .firsts = s->workspace,
-                 .nexts = (int64_t *)s->workspace + count,
-                 .sum = s->adds ? sum_of(out->dtype) : NULL};
-    link_rows(&work, count);
+                 .nexts = (int64_t *)s->workspace + plan->rows,
+                 .sum = plan->adds ? sum_of(s->out->dtype) : NULL};
+    link_rows(&work);
     eddy_kernel_team *team = s->call->team;
-    team->parallel_for(team, count, eddy_max_i64(1, SLICE_BYTES / work.row_bytes), rows_slice, &work);
-    return true;
+    team->parallel_for(team, plan->rows, eddy_max_i64(1, SLICE_BYTES / work.row_bytes), rows_slice, &work);
 }

@@ -16,23 +16,47 @@
 /* Bytes from which on a tile is asked for while the one before it is turned: less is in the second-level cache as a rule. */
 #define PREFETCHED_BYTES (1 << 20)
 
+/* How it goes, in plans; the walk's words come behind, but for a line. */
+typedef struct copy_plan {
+    int64_t count, grain; /* of what slices are numbers of */
+    void (*slice)(void *context, int64_t begin, int64_t end);
+    int64_t target_stride, source_stride; /* of the innermost dim */
+    eddy_dtype to, from;
+} copy_plan;
+
+/* Words of it. */
+#define HEAD ((int64_t)(sizeof(copy_plan) / sizeof(int64_t)))
+_Static_assert(HEAD + EDDY_WALK_WORDS_MOST(2) == EDDY_COPY_WORDS_MOST, "copy.h says so");
+_Static_assert(EDDY_COPY_WORDS_MOST * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES, "fits a plan");
+
 typedef struct copy {
-    eddy_op_view source, target;
+    copy_plan plan;
+    void *target;
+    const void *source;
     eddy_walk walk; /* target, source */
 } copy;
+
+/* Both sides are a line: there is nothing to walk. */
+static void line_slice(void *context, int64_t begin, int64_t end) {
+    const copy *work = context;
+    const copy_plan *plan = &work->plan;
+    eddy_chunk_copy(plan->to, eddy_chunk_at(work->target, plan->to, begin * plan->target_stride), plan->target_stride,
+                    plan->from, eddy_chunk_at(work->source, plan->from, begin * plan->source_stride),
+                    plan->source_stride, end - begin);
+}
 
 static void copy_slice(void *context, int64_t begin, int64_t end) {
     const copy *work = context;
     const eddy_walk *walk = &work->walk;
-    eddy_dtype to = work->target.dtype, from = work->source.dtype;
-    int64_t target_stride = eddy_walk_inner_stride(walk, 0), source_stride = eddy_walk_inner_stride(walk, 1);
+    eddy_dtype to = work->plan.to, from = work->plan.from;
+    int64_t target_stride = work->plan.target_stride, source_stride = work->plan.source_stride;
     eddy_walk_cursor cursor;
     eddy_walk_seek(walk, &cursor, begin);
     while (begin < end) {
         int64_t run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
-        eddy_walk_prefetch(walk, &cursor, 1, work->source.data, eddy_dtype_size(from));
-        eddy_chunk_copy(to, eddy_chunk_at(work->target.data, to, cursor.offsets[0]), target_stride, from,
-                        eddy_chunk_at(work->source.data, from, cursor.offsets[1]), source_stride, run);
+        eddy_walk_prefetch(walk, &cursor, 1, work->source, eddy_dtype_size(from));
+        eddy_chunk_copy(to, eddy_chunk_at(work->target, to, cursor.offsets[0]), target_stride, from,
+                        eddy_chunk_at(work->source, from, cursor.offsets[1]), source_stride, run);
         eddy_walk_advance(walk, &cursor, run);
         begin += run;
     }
@@ -40,23 +64,23 @@ static void copy_slice(void *context, int64_t begin, int64_t end) {
 
 /* Rows of elements of 4 or 8 bytes that run backwards in the source: what is found out once need not be found for each row. */
 static bool is_reversed(const copy *work) {
-    return work->source.dtype == work->target.dtype && eddy_dtype_size(work->target.dtype) >= 4 &&
-           eddy_walk_inner_stride(&work->walk, 0) == 1 && eddy_walk_inner_stride(&work->walk, 1) == -1;
+    return work->plan.from == work->plan.to && eddy_dtype_size(work->plan.to) >= 4 && work->plan.target_stride == 1 &&
+           work->plan.source_stride == -1;
 }
 
 static void reverse_slice(void *context, int64_t begin, int64_t end) {
     const copy *work = context;
     const eddy_walk *walk = &work->walk;
     const eddy_move_blocks *blocks = eddy_cpu_move_blocks();
-    int64_t bytes = eddy_dtype_size(work->target.dtype);
+    int64_t bytes = eddy_dtype_size(work->plan.to);
     void (*reverse)(void *, const void *, int64_t) = bytes == 4 ? blocks->reverse_32 : blocks->reverse_64;
     eddy_walk_cursor cursor;
     eddy_walk_seek(walk, &cursor, begin);
     for (int64_t run; begin < end; begin += run) {
         run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
-        eddy_walk_prefetch(walk, &cursor, 1, work->source.data, bytes);
-        reverse((char *)work->target.data + cursor.offsets[0] * bytes,
-                (const char *)work->source.data + cursor.offsets[1] * bytes, run);
+        eddy_walk_prefetch(walk, &cursor, 1, work->source, bytes);
+        reverse((char *)work->target + cursor.offsets[0] * bytes,
+                (const char *)work->source + cursor.offsets[1] * bytes, run);
         eddy_walk_advance(walk, &cursor, run);
     }
 }
@@ -131,20 +155,18 @@ static void prefetch_tile(eddy_dtype dtype, const char *source, int64_t column, 
 /* Slices are numbers of bands: TILE indices of the tiled dim, at one index of the dims outside the two. */
 static void transpose_slice(void *context, int64_t begin, int64_t end) {
     const copy *work = context;
-    const eddy_walk *walk = &work->walk; /* outer dims, tiled dim, inner dim */
-    int32_t tiled = walk->rank - 2, inner = walk->rank - 1;
+    const eddy_walk *walk = &work->walk; /* outer dims; behind them the tiled and the inner one */
+    int32_t tiled = walk->rank, inner = tiled + 1;
     int64_t height = walk->dims[tiled], width = walk->dims[inner], bands = (height + TILE - 1) / TILE;
     int64_t row = walk->strides[0][tiled], column = walk->strides[1][inner];
-    eddy_dtype dtype = work->target.dtype;
+    eddy_dtype dtype = work->plan.to;
     bool is_prefetched = height * width * eddy_dtype_size(dtype) >= PREFETCHED_BYTES;
-    eddy_walk outer = *walk;
-    outer.rank -= 2;
     for (int64_t band = begin; band < end; band++) {
         eddy_walk_cursor cursor;
-        eddy_walk_seek(&outer, &cursor, band / bands);
+        eddy_walk_seek(walk, &cursor, band / bands);
         int64_t i = band % bands * TILE;
-        char *target = eddy_chunk_at(work->target.data, dtype, cursor.offsets[0] + i * row);
-        const char *source = eddy_chunk_at(work->source.data, dtype, cursor.offsets[1] + i);
+        char *target = eddy_chunk_at(work->target, dtype, cursor.offsets[0] + i * row);
+        const char *source = eddy_chunk_at(work->source, dtype, cursor.offsets[1] + i);
         int64_t rows = eddy_min_i64(TILE, height - i);
         for (int64_t j = 0; j < width; j += TILE) {
             const char *from = eddy_chunk_at(source, dtype, j * column);
@@ -161,7 +183,7 @@ static void transpose_slice(void *context, int64_t begin, int64_t end) {
 static bool find_transpose(copy *work) {
     eddy_walk *walk = &work->walk;
     int32_t inner = walk->rank - 1;
-    if (walk->rank < 2 || work->source.dtype != work->target.dtype || walk->strides[0][inner] != 1 ||
+    if (walk->rank < 2 || work->plan.from != work->plan.to || walk->strides[0][inner] != 1 ||
         walk->strides[1][inner] == 1 || walk->strides[1][inner] == 0 || walk->dims[inner] < 4)
         return false;
     int32_t tiled = 0;
@@ -182,40 +204,61 @@ static bool find_transpose(copy *work) {
     return true;
 }
 
-static void copy_run_slices(eddy_kernel_team *team, int64_t count, int64_t grain,
-                            void (*body)(void *, int64_t, int64_t), copy *work) {
-    if (team == NULL || count <= grain)
-        body(work, 0, count);
-    else
-        team->parallel_for(team, count, grain, body, work);
-}
-
-void eddy_copy_view(eddy_kernel_team *team, const eddy_op_view *source, const eddy_op_view *target) {
-    /* Set one by one: a walk is too large to be cleared for nothing. */
-    copy work;
-    work.source = *source;
-    work.target = *target;
-    int64_t count = eddy_view_count(target);
-    if (count == 0)
-        return;
-    eddy_walk_init(&work.walk, target->rank, target->shape);
-    eddy_walk_add(&work.walk, target->strides, 1);
-    eddy_walk_add(&work.walk, source->strides, 1);
-    eddy_walk_sort(&work.walk);
-    eddy_walk_collapse(&work.walk);
-    int64_t slice = SLICE_BYTES / (int64_t)eddy_dtype_bytes(target->dtype);
-    if (find_transpose(&work)) {
-        int32_t tiled = work.walk.rank - 2;
-        int64_t bands = (work.walk.dims[tiled] + TILE - 1) / TILE, band = TILE * work.walk.dims[tiled + 1];
-        int64_t outer = count / (work.walk.dims[tiled] * work.walk.dims[tiled + 1]);
-        copy_run_slices(team, outer * bands, eddy_max_i64(1, slice / band), transpose_slice, &work);
+/* Set one by one: a walk is too large to be cleared for nothing. The data come later. */
+static void copy_init(copy *work, const eddy_op_view *source, const eddy_op_view *target) {
+    eddy_walk *walk = &work->walk;
+    work->plan = (copy_plan){.count = eddy_view_count(target), .to = target->dtype, .from = source->dtype};
+    eddy_walk_init(walk, target->rank, target->shape);
+    eddy_walk_add(walk, target->strides, 1);
+    eddy_walk_add(walk, source->strides, 1);
+    eddy_walk_sort(walk);
+    eddy_walk_collapse(walk);
+    work->plan.grain = SLICE_BYTES / eddy_dtype_size(target->dtype);
+    work->plan.target_stride = eddy_walk_inner_stride(walk, 0);
+    work->plan.source_stride = eddy_walk_inner_stride(walk, 1);
+    if (work->plan.count > 0 && find_transpose(work)) {
+        int64_t height = walk->dims[walk->rank - 2], width = walk->dims[walk->rank - 1];
+        work->plan.slice = transpose_slice;
+        work->plan.count = work->plan.count / (height * width) * ((height + TILE - 1) / TILE);
+        work->plan.grain = eddy_max_i64(1, work->plan.grain / (TILE * width));
     } else {
-        copy_run_slices(team, count, slice, is_reversed(&work) ? reverse_slice : copy_slice, &work);
+        work->plan.slice = is_reversed(work) ? reverse_slice : walk->rank <= 1 ? line_slice : copy_slice;
     }
 }
 
-static void copy_run(const eddy_kernel_call *call) {
-    eddy_copy_view(call->team, &call->views[0], &call->views[1]);
+static void copy_all(copy *work, eddy_kernel_team *team, const void *source, void *target) {
+    const copy_plan *plan = &work->plan;
+    work->source = source;
+    work->target = target;
+    if (plan->count == 0)
+        return;
+    if (plan->slice == transpose_slice)
+        work->walk.rank -= 2; /* bands are numbers of the outer dims */
+    if (team == NULL || plan->count <= plan->grain)
+        plan->slice(work, 0, plan->count);
+    else
+        team->parallel_for(team, plan->count, plan->grain, plan->slice, work);
+}
+
+void eddy_copy_view(eddy_kernel_team *team, const eddy_op_view *source, const eddy_op_view *target) {
+    copy work;
+    copy_init(&work, source, target);
+    copy_all(&work, team, source->data, target->data);
+}
+
+int64_t *eddy_copy_prepare(const eddy_op_view *source, const eddy_op_view *target, int64_t *words) {
+    copy work;
+    copy_init(&work, source, target);
+    *(copy_plan *)(void *)words = work.plan;
+    return work.plan.slice == line_slice ? words + HEAD : eddy_walk_write(&work.walk, words + HEAD);
+}
+
+void eddy_copy_run(const int64_t *words, eddy_kernel_team *team, const void *source, void *target) {
+    copy work;
+    work.plan = *(const copy_plan *)(const void *)words;
+    if (work.plan.slice != line_slice)
+        (void)eddy_walk_read(&work.walk, words + HEAD);
+    copy_all(&work, team, source, target);
 }
 
 /* How far apart elements lie that are neighbours along the last axis. */
@@ -226,12 +269,25 @@ static int64_t distance(const eddy_op_view *view) {
 
 /* Elements that lie apart take longer; far ones bring cache lines and pages with them of which little is used. */
 static int64_t copy_cost(const eddy_kernel_call *call) {
-    int64_t apart = eddy_max_i64(1, eddy_max_i64(distance(&call->views[0]), distance(&call->views[1])));
+    const eddy_op_view *source = &call->views[0], *target = &call->views[1];
+    int64_t count = eddy_view_count(target);
+    int64_t apart = eddy_max_i64(1, eddy_max_i64(distance(source), distance(target)));
     int64_t base_ps = apart > 1 ? 140000 : call->kernel->cost_base_ps;
     int64_t element_ps = apart > 1 ? 240 : call->kernel->cost_element_ps;
-    return base_ps + eddy_cost_ps(eddy_view_count(&call->views[1]), element_ps) +
-           eddy_cost_far_views_ps(call) * eddy_min_i64(apart, APART_MOST);
+    int64_t bytes = eddy_cost_bytes(count, source->dtype) + eddy_cost_bytes(count, target->dtype);
+    return base_ps + eddy_cost_ps(count, element_ps) + eddy_cost_far_ps(bytes) * eddy_min_i64(apart, APART_MOST);
+}
+
+static eddy_status copy_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    int64_t *words = plan->memory, *end = eddy_copy_prepare(&call->views[0], &call->views[1], words);
+    plan->bytes = (size_t)(end - words) * sizeof(*words);
+    plan->cost_ps = copy_cost(call);
+    return EDDY_OK;
+}
+
+static void copy_run(const eddy_kernel_call *call) {
+    eddy_copy_run(call->plan, call->team, call->views[0].data, call->views[1].data);
 }
 
 const eddy_kernel eddy_cpu_copy = {
-    .name = "copy", .run = copy_run, .cost_base_ps = 40000, .cost_element_ps = 100, .cost = copy_cost};
+    .name = "copy", .run = copy_run, .prepare = copy_prepare, .cost_base_ps = 40000, .cost_element_ps = 100};

@@ -1,10 +1,11 @@
 /* cat, stack, pad: each input is copied into its place in the output. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
 #include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/move/fill.h>
-#include <kernels/cpu/kernels.h>
 #include <kernels/cpu/move/move_block.h>
 #include <kernels/cpu/walk.h>
 #include <string.h>
@@ -14,11 +15,17 @@
 #define RUN_SHORT 1024
 
 /* Contiguous operands of one dtype: the result is, for each index of the dims before the axis, a run of each of them. */
-typedef struct runs {
-    const eddy_kernel_call *call;
+typedef struct runs_plan {
+    int64_t outer, grain; /* indices of the dims before the axis, and of a slice */
+    int64_t inner;        /* bytes of the dims behind the axis */
+    int64_t row;          /* bytes of the result for an index */
     int32_t axis;
-    int64_t inner; /* bytes of the dims behind the axis */
-    int64_t row;   /* bytes of the result for an index */
+} runs_plan;
+
+typedef struct runs {
+    const eddy_op_view *views;
+    int32_t count; /* of the operands */
+    const runs_plan *plan;
 } runs;
 
 static bool is_packed(const eddy_op_view *view, eddy_dtype dtype) {
@@ -41,13 +48,13 @@ static bool are_packed(const eddy_kernel_call *call) {
 
 static void runs_slice(void *context, int64_t begin, int64_t end) {
     const runs *work = context;
-    const eddy_op_view *views = work->call->views;
-    int32_t count = work->call->view_count - 1;
-    char *to = (char *)views[count].data + begin * work->row;
+    const runs_plan *plan = work->plan;
+    const eddy_op_view *views = work->views;
+    char *to = (char *)views[work->count].data + begin * plan->row;
     void (*copy_short)(void *, const void *, size_t) = eddy_cpu_move_blocks()->copy_short;
     for (int64_t r = begin; r < end; r++)
-        for (int32_t i = 0; i < count; i++) {
-            int64_t bytes = views[i].shape[work->axis] * work->inner;
+        for (int32_t i = 0; i < work->count; i++) {
+            int64_t bytes = views[i].shape[plan->axis] * plan->inner;
             const char *from = (const char *)views[i].data + r * bytes;
             if (bytes > RUN_SHORT)
                 memcpy(to, from, (size_t)bytes);
@@ -57,27 +64,41 @@ static void runs_slice(void *context, int64_t begin, int64_t end) {
         }
 }
 
+static void cat_runs(const eddy_kernel_call *call) {
+    const runs_plan *plan = call->plan;
+    runs work = {.views = call->views, .count = call->view_count - 1, .plan = plan};
+    if (plan->outer <= plan->grain)
+        runs_slice(&work, 0, plan->outer);
+    else
+        call->team->parallel_for(call->team, plan->outer, plan->grain, runs_slice, &work);
+}
+
+/* Only of packed operands: others go one by one, and there may be any number of them. */
+static eddy_status cat_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    const eddy_attributes_axis *attributes = call->attributes;
+    const eddy_op_view *out = &call->views[call->view_count - 1];
+    runs_plan *p = plan->memory;
+    plan->cost_ps = eddy_cost_views_ps(call);
+    if (attributes->axis == 0 || eddy_view_count(out) == 0 || !are_packed(call))
+        return EDDY_OK;
+    *p = (runs_plan){.outer = 1, .inner = eddy_dtype_size(out->dtype), .axis = attributes->axis};
+    for (int32_t d = 0; d < out->rank; d++) {
+        p->outer *= d < p->axis ? out->shape[d] : 1;
+        p->inner *= d > p->axis ? out->shape[d] : 1;
+    }
+    p->row = out->shape[p->axis] * p->inner;
+    p->grain = eddy_max_i64(1, SLICE_BYTES / p->row);
+    plan->run = cat_runs;
+    plan->bytes = sizeof(*p);
+    return EDDY_OK;
+}
+
 static void cat_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
     const eddy_op_view *out = &call->views[call->view_count - 1];
     int64_t at = 0;
     if (eddy_view_count(out) == 0)
         return;
-    if (attributes->axis > 0 && are_packed(call)) {
-        runs work = {.call = call, .axis = attributes->axis, .inner = eddy_dtype_size(out->dtype)};
-        int64_t outer = 1;
-        for (int32_t d = 0; d < out->rank; d++) {
-            outer *= d < attributes->axis ? out->shape[d] : 1;
-            work.inner *= d > attributes->axis ? out->shape[d] : 1;
-        }
-        work.row = out->shape[attributes->axis] * work.inner;
-        int64_t grain = eddy_max_i64(1, SLICE_BYTES / work.row);
-        if (outer <= grain)
-            runs_slice(&work, 0, outer);
-        else
-            call->team->parallel_for(call->team, outer, grain, runs_slice, &work);
-        return;
-    }
     for (int32_t i = 0; i < call->view_count - 1; i++) {
         const eddy_op_view *in = &call->views[i];
         if (in->rank != out->rank)
@@ -143,6 +164,7 @@ static void pad_run(const eddy_kernel_call *call) {
     eddy_copy_view(call->team, &in, &out);
 }
 
-const eddy_kernel eddy_cpu_cat = {.name = "cat", .run = cat_run, .cost_base_ps = 80000, .cost_element_ps = 130};
+const eddy_kernel eddy_cpu_cat = {
+    .name = "cat", .run = cat_run, .prepare = cat_prepare, .cost_base_ps = 80000, .cost_element_ps = 130};
 const eddy_kernel eddy_cpu_stack = {.name = "stack", .run = stack_run, .cost_base_ps = 80000, .cost_element_ps = 130};
 const eddy_kernel eddy_cpu_pad = {.name = "pad", .run = pad_run, .cost_base_ps = 200000, .cost_element_ps = 170};

@@ -1,8 +1,9 @@
 /* repeat, repeat_interleave, flip, roll: whole boxes are copied to other places. */
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
-#include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
@@ -57,48 +58,80 @@ static void repeat_run(const eddy_kernel_call *call) {
     }
 }
 
-/* The axis is seen as two: its parts, and the places that each is copied to; one place at a time where there is no room
- * for another axis. */
-static void repeat_interleave_run(const eddy_kernel_call *call) {
-    const eddy_attributes_repeat_interleave *attributes = call->attributes;
-    const eddy_op_view with_axis = eddy_view_with_axis(&call->views[0]), *in = &with_axis;
-    int32_t axis = attributes->axis;
-    if (eddy_view_count(&call->views[1]) == 0)
-        return;
-    box to, from;
-    box_init(&to, &call->views[1]);
-    box_init(&from, in);
-    int64_t stride = to.strides[axis];
-    to.shape[axis] = in->shape[axis];
-    to.strides[axis] = stride * attributes->repeats;
-    if (in->rank == EDDY_RANK_MAX) {
-        for (int64_t i = 0; i < attributes->repeats; i++) {
-            eddy_copy_view(call->team, &from.view, &to.view);
-            to.view.data = eddy_chunk_at(to.view.data, to.view.dtype, stride);
-        }
-        return;
-    }
-    to.shape[in->rank] = from.shape[in->rank] = attributes->repeats;
-    to.strides[in->rank] = stride;
-    from.strides[in->rank] = 0;
-    to.view.rank = from.view.rank = in->rank + 1;
-    eddy_copy_view(call->team, &from.view, &to.view);
+/* Plan of what copies one box to one other, or to some that lie evenly. */
+typedef struct boxes_plan {
+    int64_t from, step; /* elements to the first box, and between the others */
+    int64_t times;
+    int64_t words[]; /* eddy_copy_prepare's */
+} boxes_plan;
+
+_Static_assert(sizeof(boxes_plan) + EDDY_COPY_WORDS_MOST * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES, "fits a plan");
+
+static eddy_status boxes_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, const eddy_op_view *from,
+                                 const eddy_op_view *to) {
+    boxes_plan *p = plan->memory;
+    plan->bytes = (size_t)((char *)eddy_copy_prepare(from, to, p->words) - (char *)p);
+    p->times = p->words[0] == 0 ? 0 : p->times;
+    plan->cost_ps = eddy_cost_views_ps(call);
+    return EDDY_OK;
 }
 
-static void flip_run(const eddy_kernel_call *call) {
+static void boxes_run(const eddy_kernel_call *call) {
+    const boxes_plan *plan = call->plan;
+    const eddy_op_view *in = &call->views[0], *out = &call->views[1];
+    for (int64_t i = 0; i < plan->times; i++)
+        eddy_copy_run(plan->words, call->team, eddy_chunk_at(in->data, in->dtype, plan->from),
+                      eddy_chunk_at(out->data, out->dtype, i * plan->step));
+}
+
+/* The axis is seen as two: its parts, and the places that each is copied to; one place at a time where there is no room
+ * for another axis. */
+static eddy_status repeat_interleave_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    const eddy_attributes_repeat_interleave *attributes = call->attributes;
+    const eddy_op_view in = eddy_view_with_axis(&call->views[0]);
+    boxes_plan *p = plan->memory;
+    int32_t axis = attributes->axis;
+    box to, from;
+    box_init(&to, &call->views[1]);
+    box_init(&from, &in);
+    int64_t stride = to.strides[axis];
+    *p = (boxes_plan){.step = stride, .times = 1};
+    to.shape[axis] = in.shape[axis];
+    to.strides[axis] = stride * attributes->repeats;
+    if (in.rank == EDDY_RANK_MAX) {
+        p->times = attributes->repeats;
+    } else {
+        to.shape[in.rank] = from.shape[in.rank] = attributes->repeats;
+        to.strides[in.rank] = stride;
+        from.strides[in.rank] = 0;
+        to.view.rank = from.view.rank = in.rank + 1;
+    }
+    return boxes_prepare(call, plan, &from.view, &to.view);
+}
+
+static eddy_status flip_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_flip *attributes = call->attributes;
-    if (eddy_view_count(&call->views[1]) == 0)
-        return;
+    boxes_plan *p = plan->memory;
+    *p = (boxes_plan){.times = 1};
     box from;
     box_init(&from, &call->views[0]);
     for (int32_t d = 0; d < from.view.rank; d++) {
         if (!(attributes->axes >> d & 1u))
             continue;
-        box_move(&from, d, from.shape[d] - 1);
+        p->from += (from.shape[d] - 1) * from.strides[d];
         from.strides[d] = -from.strides[d];
     }
-    eddy_copy_view(call->team, &from.view, &call->views[1]);
+    return boxes_prepare(call, plan, &from.view, &call->views[1]);
 }
+
+/* Plan of a rotation in row-major order. */
+typedef struct rotation_plan {
+    int64_t count, shift;
+    int64_t words[]; /* of walks: the input's, the output's */
+} rotation_plan;
+
+_Static_assert(sizeof(rotation_plan) + 2 * EDDY_WALK_WORDS_MOST(1) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+               "fits a plan");
 
 typedef struct rotation {
     const eddy_op_view *in, *out;
@@ -126,40 +159,56 @@ static void rotate_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void rotate(const eddy_kernel_call *call, int64_t shift) {
-    /* Set one by one: a walk is too large to be cleared for nothing. */
-    rotation work;
+static int64_t *write_walk(const eddy_op_view *view, int64_t *words) {
+    eddy_walk walk;
+    eddy_walk_init(&walk, view->rank, view->shape);
+    eddy_walk_add(&walk, view->strides, 1);
+    eddy_walk_collapse(&walk);
+    return eddy_walk_write(&walk, words);
+}
+
+static void rotate_run(const eddy_kernel_call *call) {
+    const rotation_plan *plan = call->plan;
+    rotation work; /* set one by one: a walk is too large to be cleared for nothing */
     work.in = &call->views[0];
     work.out = &call->views[1];
-    work.shift = shift;
-    work.count = eddy_view_count(work.out);
-    eddy_walk_init(&work.from, work.in->rank, work.in->shape);
-    eddy_walk_add(&work.from, work.in->strides, 1);
-    eddy_walk_collapse(&work.from);
-    eddy_walk_init(&work.to, work.out->rank, work.out->shape);
-    eddy_walk_add(&work.to, work.out->strides, 1);
-    eddy_walk_collapse(&work.to);
+    work.shift = plan->shift;
+    work.count = plan->count;
+    (void)eddy_walk_read(&work.to, eddy_walk_read(&work.from, plan->words));
     if (work.count <= SLICE_ELEMENTS)
         rotate_slice(&work, 0, work.count);
     else
         call->team->parallel_for(call->team, work.count, SLICE_ELEMENTS, rotate_slice, &work);
 }
 
+static void rotate_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, int64_t count, int64_t shift) {
+    rotation_plan *p = plan->memory;
+    *p = (rotation_plan){.count = count, .shift = shift};
+    int64_t *to = write_walk(&call->views[0], p->words);
+    plan->run = rotate_run;
+    plan->bytes = (size_t)((char *)write_walk(&call->views[1], to) - (char *)p);
+}
+
 /* One axis moves, and all lies side by side: the places from the axis on are one row, whose end comes in at the front. */
+typedef struct turn_plan {
+    int64_t row, shift; /* elements */
+    int64_t rows, grain;
+} turn_plan;
+
 typedef struct turn {
     const eddy_op_view *in, *out;
-    int64_t row, shift; /* elements */
+    const turn_plan *plan;
 } turn;
 
 static void turn_slice(void *context, int64_t begin, int64_t end) {
     const turn *work = context;
     eddy_dtype dtype = work->out->dtype;
-    int64_t kept = work->row - work->shift;
+    int64_t row = work->plan->row, shift = work->plan->shift, kept = row - shift;
     for (int64_t r = begin; r < end; r++) {
-        char *to = eddy_chunk_at(work->out->data, dtype, r * work->row);
-        const char *from = eddy_chunk_at(work->in->data, dtype, r * work->row);
-        eddy_chunk_copy(dtype, to, 1, dtype, eddy_chunk_at(from, dtype, kept), 1, work->shift);
-        eddy_chunk_copy(dtype, eddy_chunk_at(to, dtype, work->shift), 1, dtype, from, 1, kept);
+        char *to = eddy_chunk_at(work->out->data, dtype, r * row);
+        const char *from = eddy_chunk_at(work->in->data, dtype, r * row);
+        eddy_chunk_copy(dtype, to, 1, dtype, eddy_chunk_at(from, dtype, kept), 1, shift);
+        eddy_chunk_copy(dtype, eddy_chunk_at(to, dtype, shift), 1, dtype, from, 1, kept);
     }
 }
 
@@ -172,41 +221,63 @@ static bool lies_plain(const eddy_op_view *in, const eddy_op_view *out) {
     return eddy_walk_is_plain(&walk);
 }
 
-/* False where rows are so long that each should be shared out. */
-static bool turn_rows(const eddy_kernel_call *call, int32_t axis, int64_t shift) {
-    turn work = {.in = &call->views[0], .out = &call->views[1], .row = 1, .shift = shift};
-    for (int32_t d = axis; d < work.out->rank; d++)
-        work.row *= work.out->shape[d];
-    work.shift *= work.row / work.out->shape[axis];
-    int64_t rows = eddy_view_count(work.out) / work.row, grain = SLICE_ELEMENTS / work.row;
-    if (grain == 0 || !lies_plain(work.in, work.out))
-        return false;
-    if (rows <= grain)
-        turn_slice(&work, 0, rows);
+static void turn_run(const eddy_kernel_call *call) {
+    const turn_plan *plan = call->plan;
+    turn work = {.in = &call->views[0], .out = &call->views[1], .plan = plan};
+    if (plan->rows <= plan->grain)
+        turn_slice(&work, 0, plan->rows);
     else
-        call->team->parallel_for(call->team, rows, grain, turn_slice, &work);
-    return true;
+        call->team->parallel_for(call->team, plan->rows, plan->grain, turn_slice, &work);
 }
 
-/* Each axis that moves is cut in two; every combination of halves is a box that keeps its inner order. */
+/* Leaves it to roll_run where rows are so long that each should be shared out. */
+static void turn_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, int64_t count, int32_t axis,
+                         int64_t shift) {
+    const eddy_op_view *in = &call->views[0], *out = &call->views[1];
+    int64_t row = 1;
+    for (int32_t d = axis; d < out->rank; d++)
+        row *= out->shape[d];
+    int64_t grain = SLICE_ELEMENTS / row;
+    if (grain == 0 || !lies_plain(in, out))
+        return;
+    *(turn_plan *)plan->memory = (turn_plan){row, shift * (row / out->shape[axis]), count / row, grain};
+    plan->run = turn_run;
+    plan->bytes = sizeof(turn_plan);
+}
+
+static uint32_t moved_axes(const eddy_kernel_call *call) {
+    const eddy_attributes_roll *attributes = call->attributes;
+    uint32_t moved = 0;
+    for (int32_t d = 0; d < call->views[0].rank; d++)
+        if (attributes->shifts.dims[d] != 0)
+            moved |= 1u << d;
+    return moved;
+}
+
+static eddy_status roll_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    const eddy_attributes_roll *attributes = call->attributes;
+    int64_t count = eddy_view_count(&call->views[1]);
+    plan->cost_ps = eddy_cost_views_ps(call);
+    if (count == 0)
+        return EDDY_OK;
+    if (attributes->shifts.rank < 0) {
+        rotate_prepare(call, plan, count, attributes->shifts.dims[0]);
+        return EDDY_OK;
+    }
+    uint32_t moved = moved_axes(call);
+    int32_t axis = moved != 0 ? __builtin_ctz(moved) : 0;
+    if (moved != 0 && (moved & (moved - 1)) == 0)
+        turn_prepare(call, plan, count, axis, attributes->shifts.dims[axis]);
+    return EDDY_OK;
+}
+
+/* Each axis that moves is cut in two; every combination of halves is a box that keeps its inner order. A plan could not hold them. */
 static void roll_run(const eddy_kernel_call *call) {
     const eddy_attributes_roll *attributes = call->attributes;
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];
     if (eddy_view_count(out) == 0)
         return;
-    if (attributes->shifts.rank < 0) {
-        rotate(call, attributes->shifts.dims[0]);
-        return;
-    }
-    uint32_t moved = 0;
-    for (int32_t d = 0; d < in->rank; d++)
-        if (attributes->shifts.dims[d] != 0)
-            moved |= 1u << d;
-    if (moved != 0 && (moved & (moved - 1)) == 0) {
-        int32_t axis = __builtin_ctz(moved);
-        if (turn_rows(call, axis, attributes->shifts.dims[axis]))
-            return;
-    }
+    uint32_t moved = moved_axes(call);
     /* Every subset of `moved`: the axes whose end comes in at the front. */
     uint32_t wraps = 0;
     do {
@@ -228,7 +299,12 @@ static void roll_run(const eddy_kernel_call *call) {
 
 const eddy_kernel eddy_cpu_repeat = {
     .name = "repeat", .run = repeat_run, .cost_base_ps = 100000, .cost_element_ps = 110};
-const eddy_kernel eddy_cpu_repeat_interleave = {
-    .name = "repeat_interleave", .run = repeat_interleave_run, .cost_base_ps = 100000, .cost_element_ps = 155};
-const eddy_kernel eddy_cpu_flip = {.name = "flip", .run = flip_run, .cost_base_ps = 90000, .cost_element_ps = 170};
-const eddy_kernel eddy_cpu_roll = {.name = "roll", .run = roll_run, .cost_base_ps = 90000, .cost_element_ps = 130};
+const eddy_kernel eddy_cpu_repeat_interleave = {.name = "repeat_interleave",
+                                                .run = boxes_run,
+                                                .prepare = repeat_interleave_prepare,
+                                                .cost_base_ps = 100000,
+                                                .cost_element_ps = 155};
+const eddy_kernel eddy_cpu_flip = {
+    .name = "flip", .run = boxes_run, .prepare = flip_prepare, .cost_base_ps = 90000, .cost_element_ps = 170};
+const eddy_kernel eddy_cpu_roll = {
+    .name = "roll", .run = roll_run, .prepare = roll_prepare, .cost_base_ps = 90000, .cost_element_ps = 130};

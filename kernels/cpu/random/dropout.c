@@ -2,9 +2,10 @@
  * makes the mask again instead of reading one. Element i takes the number that `rand` has at i. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
-#include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/random/random_block.h>
 #include <kernels/cpu/walk.h>
 
@@ -20,22 +21,38 @@ typedef union numbers {
     double f64[BATCH];
 } numbers;
 
+struct decision;
+
+/* Decides `count` elements from number `first` on, in place; first % 4 + count is BATCH at most. */
+typedef void decide_fn(const struct decision *work, numbers *x, int64_t first, int64_t count);
+
+typedef struct decision_plan {
+    void (*slice)(void *context, int64_t begin, int64_t end);
+    int64_t count, grain; /* of what slices are numbers of */
+    decide_fn *decide;
+    double scale; /* of dropout: what elements that are kept are multiplied with; the least number that keeps one */
+    float least;
+    eddy_dtype compute;
+    int64_t words[]; /* of the walk */
+} decision_plan;
+
+_Static_assert(sizeof(decision_plan) + EDDY_WALK_WORDS_MOST(2) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+               "fits a plan");
+
 typedef struct decision {
     const eddy_kernel_call *call;
+    const decision_plan *plan;
     const eddy_op_view *in, *out;
     eddy_walk walk; /* in, out: in the order of elements */
     uint64_t seed, counter;
-    double p;
     eddy_dtype compute;
-    /* Decides `count` elements from number `first` on, in place; first % 4 + count is BATCH at most. */
-    void (*decide)(const struct decision *work, numbers *x, int64_t first, int64_t count);
 } decision;
 
 /* What is kept is scaled up; what is dropped is 0, NaN too. */
 static void drop(const decision *work, numbers *x, int64_t first, int64_t count) {
-    float uniform[BATCH], least = eddy_drop_least(work->p);
+    float uniform[BATCH], least = work->plan->least;
     const float *u = uniform + first % 4;
-    double scale = eddy_drop_scale(work->p);
+    double scale = work->plan->scale;
     float scale32 = (float)scale;
     eddy_cpu_random_blocks()->uniform_f32(uniform, EDDY_DROP_BITS, work->seed, work->counter, (uint64_t)first / 4);
     if (work->compute == EDDY_F64)
@@ -96,7 +113,7 @@ static void decide_slice(void *context, int64_t begin, int64_t end) {
                             eddy_walk_inner_stride(&work->walk, 0), run);
             eddy_walk_advance(&work->walk, &from, run);
         }
-        work->decide(work, &x, begin, count);
+        work->plan->decide(work, &x, begin, count);
         for (int64_t done = 0, run; done < count; done += run) {
             run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), count - done);
             eddy_chunk_store(dtype, eddy_chunk_at(work->out->data, dtype, cursor.offsets[1]),
@@ -129,8 +146,8 @@ static void decide_tile(const decision *work, int64_t first, int64_t rows, int64
     eddy_op_view turned = {buffer, shape, turned_strides, work->compute, 2};
     eddy_copy_view(NULL, &from, &turned);
     for (int64_t row = 0; row < rows; row++)
-        work->decide(work, eddy_chunk_at(buffer, work->compute, row * BATCH), first + row * work->walk.dims[inner],
-                     count);
+        work->plan->decide(work, eddy_chunk_at(buffer, work->compute, row * BATCH),
+                           first + row * work->walk.dims[inner], count);
     eddy_copy_view(NULL, &turned, &to);
 }
 
@@ -146,54 +163,97 @@ static void decide_stretches(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void dropout_run_of(const eddy_kernel_call *call, decision *work) {
-    work->call = call;
-    work->in = &call->views[0];
-    work->out = &call->views[1];
-    work->compute = eddy_chunk_compute_dtype(work->in->dtype);
-    int64_t count = eddy_view_count(work->in);
-    if (count == 0)
+static void cut_decision(decision_plan *p, const eddy_walk *walk) {
+    p->slice = decide_slice;
+    p->count = eddy_walk_count(walk);
+    p->grain = SLICE_ELEMENTS;
+    if (p->count <= SLICE_ELEMENTS || !lies_across(walk))
         return;
-    eddy_walk_init(&work->walk, work->in->rank, work->in->shape);
-    eddy_walk_add(&work->walk, work->in->strides, 1);
-    eddy_walk_add(&work->walk, work->out->strides, 1);
-    eddy_walk_collapse(&work->walk);
-    if (count <= SLICE_ELEMENTS) {
-        decide_slice(work, 0, count);
-    } else if (lies_across(&work->walk)) {
-        int64_t length = work->walk.dims[work->walk.rank - 1], rows = work->walk.dims[work->walk.rank - 2];
-        int64_t stretches = count / (rows * length) * ((length + STRETCH - 1) / STRETCH);
-        call->team->parallel_for(call->team, stretches, eddy_max_i64(1, SLICE_ELEMENTS / (rows * STRETCH)),
-                                 decide_stretches, work);
-    } else {
-        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, decide_slice, work);
-    }
+    int64_t length = walk->dims[walk->rank - 1], rows = walk->dims[walk->rank - 2];
+    p->slice = decide_stretches;
+    p->count = p->count / (rows * length) * ((length + STRETCH - 1) / STRETCH);
+    p->grain = eddy_max_i64(1, SLICE_ELEMENTS / (rows * STRETCH));
+}
+
+static decision_plan *decision_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, decide_fn *decide) {
+    const eddy_op_view *in = &call->views[0], *out = &call->views[1];
+    decision_plan *p = plan->memory;
+    eddy_walk walk;
+    eddy_walk_init(&walk, in->rank, in->shape);
+    eddy_walk_add(&walk, in->strides, 1);
+    eddy_walk_add(&walk, out->strides, 1);
+    eddy_walk_collapse(&walk);
+    cut_decision(p, &walk);
+    p->decide = decide;
+    p->compute = eddy_chunk_compute_dtype(in->dtype);
+    plan->bytes = (size_t)((char *)eddy_walk_write(&walk, p->words) - (char *)p);
+    plan->cost_ps = eddy_cost_views_ps(call);
+    return p;
+}
+
+static void dropout_prepare_of(const eddy_kernel_call *call, eddy_kernel_plan *plan, double probability) {
+    decision_plan *p = decision_prepare(call, plan, drop);
+    p->scale = eddy_drop_scale(probability);
+    p->least = eddy_drop_least(probability);
+}
+
+static eddy_status dropout_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    dropout_prepare_of(call, plan, ((const eddy_attributes_dropout *)call->attributes)->p);
+    return EDDY_OK;
+}
+
+static eddy_status dropout_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    dropout_prepare_of(call, plan, ((const eddy_attributes_dropout_backward *)call->attributes)->p);
+    return EDDY_OK;
+}
+
+static eddy_status bernoulli_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    decision_plan *p = decision_prepare(call, plan, toss);
+    p->scale = p->least = 0;
+    return EDDY_OK;
+}
+
+static void decision_run(const eddy_kernel_call *call, uint64_t seed, uint64_t counter) {
+    const decision_plan *plan = call->plan;
+    decision work; /* set one by one: a walk is too large to be cleared for nothing */
+    work.call = call;
+    work.plan = plan;
+    work.in = &call->views[0];
+    work.out = &call->views[1];
+    work.seed = seed;
+    work.counter = counter;
+    work.compute = plan->compute;
+    (void)eddy_walk_read(&work.walk, plan->words);
+    if (plan->count > plan->grain)
+        call->team->parallel_for(call->team, plan->count, plan->grain, plan->slice, &work);
+    else if (plan->count > 0)
+        plan->slice(&work, 0, plan->count);
 }
 
 static void dropout_run(const eddy_kernel_call *call) {
     const eddy_attributes_dropout *attributes = call->attributes;
-    decision work = {.seed = attributes->seed, .counter = attributes->counter, .p = attributes->p, .decide = drop};
-    dropout_run_of(call, &work);
+    decision_run(call, attributes->seed, attributes->counter);
 }
 
 static void dropout_backward_run(const eddy_kernel_call *call) {
     const eddy_attributes_dropout_backward *attributes = call->attributes;
-    decision work = {.seed = (uint64_t)attributes->seed,
-                     .counter = (uint64_t)attributes->counter,
-                     .p = attributes->p,
-                     .decide = drop};
-    dropout_run_of(call, &work);
+    decision_run(call, (uint64_t)attributes->seed, (uint64_t)attributes->counter);
 }
 
 static void bernoulli_run(const eddy_kernel_call *call) {
     const eddy_attributes_random *attributes = call->attributes;
-    decision work = {.seed = attributes->seed, .counter = attributes->counter, .decide = toss};
-    dropout_run_of(call, &work);
+    decision_run(call, attributes->seed, attributes->counter);
 }
 
 const eddy_kernel eddy_cpu_dropout = {
-    .name = "dropout", .run = dropout_run, .cost_base_ps = 150000, .cost_element_ps = 1600};
-const eddy_kernel eddy_cpu_dropout_backward = {
-    .name = "dropout_backward", .run = dropout_backward_run, .cost_base_ps = 150000, .cost_element_ps = 1600};
-const eddy_kernel eddy_cpu_bernoulli = {
-    .name = "bernoulli", .run = bernoulli_run, .cost_base_ps = 150000, .cost_element_ps = 2000};
+    .name = "dropout", .run = dropout_run, .prepare = dropout_prepare, .cost_base_ps = 150000, .cost_element_ps = 1600};
+const eddy_kernel eddy_cpu_dropout_backward = {.name = "dropout_backward",
+                                               .run = dropout_backward_run,
+                                               .prepare = dropout_backward_prepare,
+                                               .cost_base_ps = 150000,
+                                               .cost_element_ps = 1600};
+const eddy_kernel eddy_cpu_bernoulli = {.name = "bernoulli",
+                                        .run = bernoulli_run,
+                                        .prepare = bernoulli_prepare,
+                                        .cost_base_ps = 150000,
+                                        .cost_element_ps = 2000};

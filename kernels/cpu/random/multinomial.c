@@ -23,12 +23,16 @@ typedef struct candidate {
     int64_t index;
 } candidate;
 
+typedef struct multinomial_plan {
+    int64_t rows, classes;
+    int64_t grain, side; /* rows of a slice, and of those at once */
+} multinomial_plan;
+
 typedef struct multinomial {
     const eddy_kernel_call *call;
     const eddy_attributes_multinomial *attributes;
     const eddy_op_view *weights, *out;
-    int64_t rows, classes;
-    int64_t grain, side; /* rows of a slice, and of those at once */
+    int64_t rows, classes, grain, side;
 } multinomial;
 
 /* Numbers of Philox blocks, made many at a time. */
@@ -226,46 +230,45 @@ static void draw_slice(void *context, int64_t begin, int64_t end) {
         draw_again(work, row, eddy_min_i64(work->side, end - row), sums, &u);
 }
 
-static void multinomial_prepare(multinomial *work, const eddy_kernel_call *call) {
-    *work =
-        (multinomial){.call = call, .attributes = call->attributes, .weights = &call->views[0], .out = &call->views[1]};
-    work->rows = work->weights->rank == 2 ? work->weights->shape[0] : 1;
-    work->classes = work->weights->shape[work->weights->rank - 1];
-    int64_t grain = eddy_max_i64((work->rows + SLICES - 1) / SLICES, SLICE_ELEMENTS / eddy_max_i64(1, work->classes));
-    work->grain = grain > SIDE ? (grain + SIDE - 1) / SIDE * SIDE : eddy_max_i64(1, grain);
-    work->side = eddy_min_i64(SIDE, work->grain);
+static eddy_status multinomial_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    const eddy_attributes_multinomial *attributes = call->attributes;
+    const eddy_op_view *weights = &call->views[0];
+    multinomial_plan *p = plan->memory;
+    p->rows = weights->rank == 2 ? weights->shape[0] : 1;
+    p->classes = weights->shape[weights->rank - 1];
+    int64_t grain = eddy_max_i64((p->rows + SLICES - 1) / SLICES, SLICE_ELEMENTS / eddy_max_i64(1, p->classes));
+    p->grain = grain > SIDE ? (grain + SIDE - 1) / SIDE * SIDE : eddy_max_i64(1, grain);
+    p->side = eddy_min_i64(SIDE, p->grain);
+    int64_t slices = (p->rows + p->grain - 1) / p->grain;
+    plan->bytes = sizeof(*p);
+    plan->workspace_bytes = attributes->replacement ? (size_t)(slices * p->side * p->classes) * sizeof(double)
+                                                    : (size_t)(p->rows * attributes->count) * sizeof(candidate);
+    /* A walk through the weights, and draws that search. */
+    int64_t element_ps = attributes->replacement ? 1200 : 5000;
+    plan->cost_ps = 100000 + p->rows * (p->classes * element_ps + attributes->count * 20000);
+    return EDDY_OK;
 }
 
 static void multinomial_run(const eddy_kernel_call *call) {
-    multinomial work;
-    multinomial_prepare(&work, call);
+    const multinomial_plan *plan = call->plan;
+    multinomial work = {.call = call,
+                        .attributes = call->attributes,
+                        .weights = &call->views[0],
+                        .out = &call->views[1],
+                        .rows = plan->rows,
+                        .classes = plan->classes,
+                        .grain = plan->grain,
+                        .side = plan->side};
     if (work.attributes->count == 0)
         return;
-    if (work.rows <= work.grain)
-        draw_slice(&work, 0, work.rows);
+    if (plan->rows <= plan->grain)
+        draw_slice(&work, 0, plan->rows);
     else
-        call->team->parallel_for(call->team, work.rows, work.grain, draw_slice, &work);
-}
-
-static size_t multinomial_workspace(const eddy_kernel_call *call) {
-    multinomial work;
-    multinomial_prepare(&work, call);
-    int64_t slices = (work.rows + work.grain - 1) / work.grain;
-    return work.attributes->replacement ? (size_t)(slices * work.side * work.classes) * sizeof(double)
-                                        : (size_t)(work.rows * work.attributes->count) * sizeof(candidate);
-}
-
-/* A walk through the weights, and draws that search. */
-static int64_t multinomial_cost(const eddy_kernel_call *call) {
-    multinomial work;
-    multinomial_prepare(&work, call);
-    int64_t element_ps = work.attributes->replacement ? 1200 : 5000;
-    return 100000 + work.rows * (work.classes * element_ps + work.attributes->count * 20000);
+        call->team->parallel_for(call->team, plan->rows, plan->grain, draw_slice, &work);
 }
 
 const eddy_kernel eddy_cpu_multinomial = {.name = "multinomial",
                                           .run = multinomial_run,
-                                          .workspace = multinomial_workspace,
+                                          .prepare = multinomial_prepare,
                                           .cost_base_ps = 100000,
-                                          .cost_element_ps = 60000,
-                                          .cost = multinomial_cost};
+                                          .cost_element_ps = 60000};

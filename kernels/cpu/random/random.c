@@ -12,6 +12,36 @@
 /* A multiple of what one call of a block function makes. */
 #define SLICE_ELEMENTS 16384
 
+/* Plan of rand, randn and randint. */
+typedef struct random_plan {
+    int64_t count;
+    int64_t words[]; /* of the walk */
+} random_plan;
+
+_Static_assert(sizeof(random_plan) + EDDY_WALK_WORDS_MOST(1) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+               "fits a plan");
+
+static eddy_status random_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    const eddy_op_view *out = &call->views[0];
+    random_plan *p = plan->memory;
+    eddy_walk walk;
+    eddy_walk_init(&walk, out->rank, out->shape);
+    eddy_walk_add(&walk, out->strides, 1);
+    eddy_walk_collapse(&walk);
+    p->count = eddy_walk_count(&walk);
+    plan->bytes = (size_t)((char *)eddy_walk_write(&walk, p->words) - (char *)p);
+    plan->cost_ps = eddy_cost_flat_ps(call->kernel, p->count, eddy_cost_bytes(p->count, out->dtype));
+    return EDDY_OK;
+}
+
+static void random_run_slices(const eddy_kernel_call *call, void (*slice)(void *, int64_t, int64_t), void *work) {
+    const random_plan *plan = call->plan;
+    if (plan->count > SLICE_ELEMENTS)
+        call->team->parallel_for(call->team, plan->count, SLICE_ELEMENTS, slice, work);
+    else if (plan->count > 0)
+        slice(work, 0, plan->count);
+}
+
 typedef struct random_fill {
     const eddy_op_view *out;
     const eddy_attributes_random *attributes;
@@ -67,17 +97,12 @@ static void random_fill_slice(void *context, int64_t begin, int64_t end) {
 }
 
 static void random_run(const eddy_kernel_call *call, bool is_normal) {
-    random_fill work = {.out = &call->views[0], .attributes = call->attributes, .is_normal = is_normal};
-    int64_t count = eddy_view_count(work.out);
-    if (count == 0)
-        return;
-    eddy_walk_init(&work.walk, work.out->rank, work.out->shape);
-    eddy_walk_add(&work.walk, work.out->strides, 1);
-    eddy_walk_collapse(&work.walk);
-    if (count <= SLICE_ELEMENTS)
-        random_fill_slice(&work, 0, count);
-    else
-        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, random_fill_slice, &work);
+    random_fill work; /* set one by one: a walk is too large to be cleared for nothing */
+    work.out = &call->views[0];
+    work.attributes = call->attributes;
+    work.is_normal = is_normal;
+    (void)eddy_walk_read(&work.walk, ((const random_plan *)call->plan)->words);
+    random_run_slices(call, random_fill_slice, &work);
 }
 
 static void rand_run(const eddy_kernel_call *call) {
@@ -186,28 +211,28 @@ static void randint_slice(void *context, int64_t begin, int64_t end) {
 }
 
 static void randint_run(const eddy_kernel_call *call) {
-    randint work = {.out = &call->views[0], .attributes = call->attributes};
-    int64_t count = eddy_view_count(work.out);
-    if (count == 0)
-        return;
-    eddy_walk_init(&work.walk, work.out->rank, work.out->shape);
-    eddy_walk_add(&work.walk, work.out->strides, 1);
-    eddy_walk_collapse(&work.walk);
-    if (count <= SLICE_ELEMENTS)
-        randint_slice(&work, 0, count);
-    else
-        call->team->parallel_for(call->team, count, SLICE_ELEMENTS, randint_slice, &work);
+    randint work;
+    work.out = &call->views[0];
+    work.attributes = call->attributes;
+    (void)eddy_walk_read(&work.walk, ((const random_plan *)call->plan)->words);
+    random_run_slices(call, randint_slice, &work);
+}
+
+/* Each element changes places with another one anywhere. */
+static eddy_status randperm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    plan->cost_ps = call->kernel->cost_base_ps + eddy_cost_ps(call->views[0].shape[0], call->kernel->cost_element_ps) +
+                    30 * eddy_cost_far_views_ps(call);
+    return EDDY_OK;
 }
 
 const eddy_kernel eddy_cpu_randint = {
-    .name = "randint", .run = randint_run, .cost_base_ps = 150000, .cost_element_ps = 3000};
-const eddy_kernel eddy_cpu_rand = {.name = "rand", .run = rand_run, .cost_base_ps = 150000, .cost_element_ps = 1000};
-const eddy_kernel eddy_cpu_randn = {.name = "randn", .run = randn_run, .cost_base_ps = 300000, .cost_element_ps = 2000};
-/* Each element changes places with another one anywhere. */
-static int64_t randperm_cost(const eddy_kernel_call *call) {
-    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[0]), call->kernel->cost_element_ps) +
-           30 * eddy_cost_far_views_ps(call);
-}
-
-const eddy_kernel eddy_cpu_randperm = {
-    .name = "randperm", .run = randperm_run, .cost_base_ps = 50000, .cost_element_ps = 10500, .cost = randperm_cost};
+    .name = "randint", .run = randint_run, .prepare = random_prepare, .cost_base_ps = 150000, .cost_element_ps = 3000};
+const eddy_kernel eddy_cpu_rand = {
+    .name = "rand", .run = rand_run, .prepare = random_prepare, .cost_base_ps = 150000, .cost_element_ps = 1000};
+const eddy_kernel eddy_cpu_randn = {
+    .name = "randn", .run = randn_run, .prepare = random_prepare, .cost_base_ps = 300000, .cost_element_ps = 2000};
+const eddy_kernel eddy_cpu_randperm = {.name = "randperm",
+                                       .run = randperm_run,
+                                       .prepare = randperm_prepare,
+                                       .cost_base_ps = 50000,
+                                       .cost_element_ps = 10500};

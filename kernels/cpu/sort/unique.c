@@ -28,6 +28,15 @@ typedef struct found {
 #define FOUND_BYTES 64
 
 /* All elements as one line, in row-major order. */
+typedef struct distinct_plan {
+    int64_t count;
+    eddy_sort_order order;
+    int64_t words[]; /* of the walk */
+} distinct_plan;
+
+_Static_assert(sizeof(distinct_plan) + EDDY_WALK_WORDS_MOST(1) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+               "fits a plan");
+
 typedef struct distinct {
     const eddy_op_view *in;
     eddy_walk walk;
@@ -40,24 +49,18 @@ typedef struct distinct {
     int64_t *counts; /* or how often; then, in unique_run, its place among the distinct ones */
 } distinct;
 
+/* Of `count` and of `run`. */
 static void distinct_init(distinct *work, const eddy_kernel_call *call) {
+    const distinct_plan *plan = call->plan;
     work->in = &call->views[0];
-    work->count = eddy_view_count(work->in);
+    work->count = plan->count;
     work->is_full = call->view_count == 4;
-    work->order = eddy_sort_order_of(work->in->dtype, work->count, false);
+    work->order = plan->order;
     work->found = call->workspace;
-    work->records = call->workspace != NULL ? (char *)call->workspace + FOUND_BYTES : NULL;
+    work->records = (char *)call->workspace + FOUND_BYTES;
     work->marks = work->records;
     work->counts = work->records;
-    eddy_walk_init(&work->walk, work->in->rank, work->in->shape);
-    eddy_walk_add(&work->walk, work->in->strides, 1);
-    eddy_walk_collapse(&work->walk);
-}
-
-static size_t unique_workspace(const eddy_kernel_call *call) {
-    distinct work;
-    distinct_init(&work, call);
-    return FOUND_BYTES + 2 * (size_t)work.count * eddy_sort_record_bytes(&work.order);
+    (void)eddy_walk_read(&work->walk, plan->words);
 }
 
 /* ---- a table of integers ---- */
@@ -279,14 +282,20 @@ static int64_t element_ps(eddy_dtype dtype) {
     return bytes == 1 ? 1200 : 5000;
 }
 
-static int64_t unique_cost(const eddy_kernel_call *call) {
-    return call->kernel->cost_base_ps +
-           eddy_cost_ps(eddy_view_count(&call->views[0]), element_ps(call->views[0].dtype));
+static eddy_status unique_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    const eddy_op_view *in = &call->views[0];
+    distinct_plan *p = plan->memory;
+    eddy_walk walk;
+    eddy_walk_init(&walk, in->rank, in->shape);
+    eddy_walk_add(&walk, in->strides, 1);
+    eddy_walk_collapse(&walk);
+    p->count = eddy_walk_count(&walk);
+    p->order = eddy_sort_order_of(in->dtype, p->count, false);
+    plan->bytes = (size_t)((char *)eddy_walk_write(&walk, p->words) - (char *)p);
+    plan->workspace_bytes = FOUND_BYTES + 2 * (size_t)p->count * eddy_sort_record_bytes(&p->order);
+    plan->cost_ps = call->kernel->cost_base_ps + eddy_cost_ps(p->count, element_ps(in->dtype));
+    return EDDY_OK;
 }
 
-const eddy_kernel eddy_cpu_unique = {.name = "unique",
-                                     .run = unique_run,
-                                     .count = unique_count,
-                                     .workspace = unique_workspace,
-                                     .cost_base_ps = 200000,
-                                     .cost = unique_cost};
+const eddy_kernel eddy_cpu_unique = {
+    .name = "unique", .run = unique_run, .prepare = unique_prepare, .count = unique_count, .cost_base_ps = 200000};
