@@ -109,16 +109,19 @@ static entry *make(const eddy_prepared_kind *kind, const void *key, size_t key_b
 /* Puts `made` in, or takes what another thread has put there meanwhile. */
 static entry *add(entry *made) {
     eddy_lock_acquire(&lock);
-    entry *found = take_locked(made->kind, key_of(made), made->key_bytes, made->hash), *evicted = NULL;
+    entry *found = take_locked(made->kind, key_of(made), made->key_bytes, made->hash), *evicted[2] = {NULL, NULL};
     if (!found) {
         made->used_at = now;
         made->next = buckets[made->hash % BUCKETS];
         buckets[made->hash % BUCKETS] = made;
         count++;
-        evicted = evict_locked();
+        /* Two for one: what calls in flight have held beyond the number goes, too. */
+        evicted[0] = evict_locked();
+        evicted[1] = evict_locked();
     }
     eddy_lock_release(&lock);
-    destroy(found ? made : evicted);
+    destroy(found ? made : evicted[0]);
+    destroy(evicted[1]);
     return found ? found : made;
 }
 
