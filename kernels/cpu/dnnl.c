@@ -70,7 +70,8 @@ bool eddy_dnnl_has_room(void) {
     return true;
 }
 
-/* Code that lacks memory may be passed over, for the next or for none: an answer counts where there is room. */
+/* Code that lacks memory may be passed over, for the next or for none: an answer counts where there is room. Any other is for good, such
+ * as a system that lets nobody make code. */
 eddy_status eddy_dnnl_made(dnnl_status_t status) {
     if (status == dnnl_success)
         return EDDY_OK;

@@ -179,10 +179,10 @@ static void check_library_memory(const known *k, fault what) {
 }
 
 /* Code of ours, until what was kept in mind has been forgotten. */
-static void check_no_code(const known *k) {
+static void check_no_code(const known *k, fault what, dnnl_status_t said) {
     void (*first)(const eddy_kernel_call *call), (*second)(const eddy_kernel_call *call);
     forget();
-    fail_at(FAULT_ATTRIBUTES, 0, dnnl_unimplemented);
+    fail_at(what, 0, said);
     cr_assert_eq(plan(k->call, &first), EDDY_OK);
     cr_assert(fail_no_more() && first != k->run);
     cr_assert_eq(plan(k->call, &second), EDDY_OK);
@@ -235,7 +235,8 @@ void faults_check(const faulted *call) {
     check_own_memory(&k);
     check_library_memory(&k, FAULT_ATTRIBUTES);
     check_library_memory(&k, FAULT_PRIMITIVE);
-    check_no_code(&k);
+    check_no_code(&k, FAULT_ATTRIBUTES, dnnl_unimplemented);
+    check_no_code(&k, FAULT_PRIMITIVE, dnnl_runtime_error); /* where the system lets nobody make code */
     check_running(&k, FAULT_STREAM);
     check_running(&k, FAULT_EXECUTION);
     check_address_space(&k);
