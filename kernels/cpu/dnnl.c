@@ -70,6 +70,14 @@ bool eddy_dnnl_has_room(void) {
     return true;
 }
 
+/* Code that lacks memory may be passed over, for the next or for none: an answer counts where there is room. Any other is for good, such
+ * as a system that lets nobody make code. */
+eddy_status eddy_dnnl_made(dnnl_status_t status) {
+    if (status == dnnl_success)
+        return EDDY_OK;
+    return status == dnnl_out_of_memory || !eddy_dnnl_has_room() ? EDDY_OUT_OF_MEMORY : EDDY_UNSUPPORTED;
+}
+
 bool eddy_dnnl_start_once(eddy_dnnl_start *start, void (*make)(void)) {
     if (EDDY_LIKELY(eddy_load_acquire(&start->is_done)))
         return false;

@@ -3,6 +3,7 @@
 #ifndef EDDY_KERNELS_CPU_DNNL_H
 #define EDDY_KERNELS_CPU_DNNL_H
 
+#include <eddy/status.h>
 #include <kernels/cpu/dnnl_api.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -18,6 +19,16 @@ dnnl_engine_t eddy_dnnl_engine(void);
  * got what it asked for, and dies; so this is asked before it makes anything. */
 bool eddy_dnnl_has_room(void);
 
+/* For calls of which each needs the one before: whether this one went well, and what it said. */
+static inline bool eddy_dnnl_goes(dnnl_status_t *status, dnnl_status_t said) {
+    *status = said;
+    return said == dnnl_success;
+}
+
+/* What making a primitive has come to (eddy_prepared_kind): UNSUPPORTED where the library has no code for it, which holds as long as
+ * the process lives; OUT_OF_MEMORY. */
+eddy_status eddy_dnnl_made(dnnl_status_t status);
+
 /* What the library keeps in static objects of functions is made by the first calls: an exit handler that was registered before
  * them runs after they are gone, while work may still be under way. So somebody makes such calls once, where an op is issued. */
 typedef struct eddy_dnnl_start {
@@ -28,7 +39,7 @@ typedef struct eddy_dnnl_start {
 #define EDDY_DNNL_START                                                                                                \
     { PTHREAD_ONCE_INIT, false }
 
-/* Has `make` called, unless it has been: true for the calls that found it not made. For eddy_kernel.start. */
+/* Has `make` called, unless it has been: true for the calls that found it not made. For eddy_kernel.prepare. */
 bool eddy_dnnl_start_once(eddy_dnnl_start *start, void (*make)(void));
 
 /* A thread's turn to execute primitives: a stream, and eddy_dnnl_begin. False where there is no memory; to be ended all the

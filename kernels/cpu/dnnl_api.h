@@ -7,18 +7,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How memory lies: a struct of oneDNN 2, an object of 3. Zeroed: nothing to end. What fails below leaves it so. */
+/* How memory lies: a struct of oneDNN 2, an object of 3. Zeroed: nothing to end. What fails below leaves it so, and says what the
+ * library says. */
 typedef struct eddy_dnnl_desc {
     dnnl_memory_desc_t is;
 } eddy_dnnl_desc;
 
-bool eddy_dnnl_desc_init_tag(eddy_dnnl_desc *desc, int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
-                             dnnl_format_tag_t tag);
-bool eddy_dnnl_desc_init_strides(eddy_dnnl_desc *desc, int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
-                                 const dnnl_dims_t strides);
-bool eddy_dnnl_desc_init_copy(eddy_dnnl_desc *desc, const eddy_dnnl_desc *from);
+dnnl_status_t eddy_dnnl_desc_init_tag(eddy_dnnl_desc *desc, int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                      dnnl_format_tag_t tag);
+dnnl_status_t eddy_dnnl_desc_init_strides(eddy_dnnl_desc *desc, int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                          const dnnl_dims_t strides);
+dnnl_status_t eddy_dnnl_desc_init_copy(eddy_dnnl_desc *desc, const eddy_dnnl_desc *from);
 /* What a plan says of one of its operands. */
-bool eddy_dnnl_desc_init_plan(eddy_dnnl_desc *desc, const_dnnl_primitive_desc_t plan, dnnl_query_t operand);
+dnnl_status_t eddy_dnnl_desc_init_plan(eddy_dnnl_desc *desc, const_dnnl_primitive_desc_t plan, dnnl_query_t operand);
 void eddy_dnnl_desc_fini(eddy_dnnl_desc *desc);
 
 bool eddy_dnnl_desc_equal(const eddy_dnnl_desc *a, const eddy_dnnl_desc *b);
@@ -40,13 +41,13 @@ typedef struct eddy_dnnl_pool {
     dnnl_dims_t window, strides, before, after;
 } eddy_dnnl_pool;
 
-/* Plans; false where the library has none. A convolution backwards is planned knowing the one forwards, `hint`. */
-bool eddy_dnnl_plan_convolution(const eddy_dnnl_convolution *convolution, dnnl_engine_t engine,
-                                const_dnnl_primitive_attr_t attributes, const_dnnl_primitive_desc_t hint,
-                                dnnl_primitive_desc_t *plan);
-bool eddy_dnnl_plan_pool(const eddy_dnnl_pool *pool, dnnl_engine_t engine, const_dnnl_primitive_attr_t attributes,
-                         dnnl_primitive_desc_t *plan);
-bool eddy_dnnl_plan_reorder(const eddy_dnnl_desc *from, const eddy_dnnl_desc *to, dnnl_engine_t engine,
-                            dnnl_primitive_desc_t *plan);
+/* Plans. A convolution backwards is planned knowing the one forwards, `hint`. */
+dnnl_status_t eddy_dnnl_plan_convolution(const eddy_dnnl_convolution *convolution, dnnl_engine_t engine,
+                                         const_dnnl_primitive_attr_t attributes, const_dnnl_primitive_desc_t hint,
+                                         dnnl_primitive_desc_t *plan);
+dnnl_status_t eddy_dnnl_plan_pool(const eddy_dnnl_pool *pool, dnnl_engine_t engine,
+                                  const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *plan);
+dnnl_status_t eddy_dnnl_plan_reorder(const eddy_dnnl_desc *from, const eddy_dnnl_desc *to, dnnl_engine_t engine,
+                                     dnnl_primitive_desc_t *plan);
 
 #endif

@@ -4,28 +4,28 @@
 #include <string.h>
 
 /* A struct that was not written says nothing. */
-static bool settle(eddy_dnnl_desc *desc, dnnl_status_t status) {
+static dnnl_status_t settle(eddy_dnnl_desc *desc, dnnl_status_t status) {
     if (status != dnnl_success)
         memset(desc, 0, sizeof(*desc));
-    return status == dnnl_success;
+    return status;
 }
 
-bool eddy_dnnl_desc_init_tag(eddy_dnnl_desc *desc, int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
-                             dnnl_format_tag_t tag) {
+dnnl_status_t eddy_dnnl_desc_init_tag(eddy_dnnl_desc *desc, int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                      dnnl_format_tag_t tag) {
     return settle(desc, dnnl_memory_desc_init_by_tag(&desc->is, rank, dims, type, tag));
 }
 
-bool eddy_dnnl_desc_init_strides(eddy_dnnl_desc *desc, int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
-                                 const dnnl_dims_t strides) {
+dnnl_status_t eddy_dnnl_desc_init_strides(eddy_dnnl_desc *desc, int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
+                                          const dnnl_dims_t strides) {
     return settle(desc, dnnl_memory_desc_init_by_strides(&desc->is, rank, dims, type, strides));
 }
 
-bool eddy_dnnl_desc_init_copy(eddy_dnnl_desc *desc, const eddy_dnnl_desc *from) {
+dnnl_status_t eddy_dnnl_desc_init_copy(eddy_dnnl_desc *desc, const eddy_dnnl_desc *from) {
     *desc = *from;
-    return true;
+    return dnnl_success;
 }
 
-bool eddy_dnnl_desc_init_plan(eddy_dnnl_desc *desc, const_dnnl_primitive_desc_t plan, dnnl_query_t operand) {
+dnnl_status_t eddy_dnnl_desc_init_plan(eddy_dnnl_desc *desc, const_dnnl_primitive_desc_t plan, dnnl_query_t operand) {
     const dnnl_memory_desc_t *found = dnnl_primitive_desc_query_md(plan, operand, 0);
     if (found)
         desc->is = *found;
@@ -60,23 +60,24 @@ static dnnl_status_t dnnl_api_2_describe(const eddy_dnnl_convolution *c, dnnl_co
                                                       c->dilations, c->before, c->after);
 }
 
-bool eddy_dnnl_plan_convolution(const eddy_dnnl_convolution *convolution, dnnl_engine_t engine,
-                                const_dnnl_primitive_attr_t attributes, const_dnnl_primitive_desc_t hint,
-                                dnnl_primitive_desc_t *plan) {
+dnnl_status_t eddy_dnnl_plan_convolution(const eddy_dnnl_convolution *convolution, dnnl_engine_t engine,
+                                         const_dnnl_primitive_attr_t attributes, const_dnnl_primitive_desc_t hint,
+                                         dnnl_primitive_desc_t *plan) {
     dnnl_convolution_desc_t desc;
-    return dnnl_api_2_describe(convolution, &desc) == dnnl_success &&
-           dnnl_primitive_desc_create(plan, &desc, attributes, engine, hint) == dnnl_success;
+    dnnl_status_t status = dnnl_api_2_describe(convolution, &desc);
+    return status == dnnl_success ? dnnl_primitive_desc_create(plan, &desc, attributes, engine, hint) : status;
 }
 
-bool eddy_dnnl_plan_pool(const eddy_dnnl_pool *pool, dnnl_engine_t engine, const_dnnl_primitive_attr_t attributes,
-                         dnnl_primitive_desc_t *plan) {
+dnnl_status_t eddy_dnnl_plan_pool(const eddy_dnnl_pool *pool, dnnl_engine_t engine,
+                                  const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *plan) {
     dnnl_pooling_desc_t desc;
-    return dnnl_pooling_forward_desc_init(&desc, dnnl_forward_inference, pool->algorithm, &pool->x->is, &pool->y->is,
-                                          pool->strides, pool->window, pool->before, pool->after) == dnnl_success &&
-           dnnl_primitive_desc_create(plan, &desc, attributes, engine, NULL) == dnnl_success;
+    dnnl_status_t status =
+        dnnl_pooling_forward_desc_init(&desc, dnnl_forward_inference, pool->algorithm, &pool->x->is, &pool->y->is,
+                                       pool->strides, pool->window, pool->before, pool->after);
+    return status == dnnl_success ? dnnl_primitive_desc_create(plan, &desc, attributes, engine, NULL) : status;
 }
 
-bool eddy_dnnl_plan_reorder(const eddy_dnnl_desc *from, const eddy_dnnl_desc *to, dnnl_engine_t engine,
-                            dnnl_primitive_desc_t *plan) {
-    return dnnl_reorder_primitive_desc_create(plan, &from->is, engine, &to->is, engine, NULL) == dnnl_success;
+dnnl_status_t eddy_dnnl_plan_reorder(const eddy_dnnl_desc *from, const eddy_dnnl_desc *to, dnnl_engine_t engine,
+                                     dnnl_primitive_desc_t *plan) {
+    return dnnl_reorder_primitive_desc_create(plan, &from->is, engine, &to->is, engine, NULL);
 }

@@ -1,9 +1,9 @@
 /* conv2d, conv_transpose2d and conv2d_backward_weight against direct loops. A setting has an image x, weights, and a gradient of
  * the shape of conv2d's result, which is what the transposed one takes: its result then has the shape of x. */
+#include "faults.h"
 #include "serial_team.h"
 #include "tensor.h"
 #include <base/dtype.h>
-#include <base/memory.h>
 #include <criterion/criterion.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/kernels.h>
@@ -377,15 +377,17 @@ Test(conv, more_geometries_than_are_kept, .timeout = 120) {
     }
 }
 
-/* Memory lacks where an op is issued, which says then that it needs less workspace, and is there when it runs. */
-Test(conv, what_is_prepared_too_late) {
-    for (int64_t i = 0; i < 8; i++) {
-        ones o;
-        ones_make(&o, 400 + i);
-        eddy_memory_fail_at(EDDY_MEMORY_CACHE, i, 1);
-        run_into(&o.s, &o.r, false, &serial_team);
-        eddy_memory_fail_at(EDDY_MEMORY_CACHE, 0, 0);
-        ones_check(&o);
+/* Of slices: the first, those in the middle and the last differ. */
+Test(conv, memory_that_lacks_fails_the_call_alone, .timeout = 300) {
+    const problem p = {1, 32, 61, 40, 64, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)};
+    for (int l = 0; l < 2; l++) {
+        setting s = make(&p, EDDY_F32, l == 0 ? CONTIGUOUS : CHANNELS_LAST);
+        results r = results_make(&s, s.l);
+        faults_check(&(faulted){&eddy_cpu_conv2d, {&s.x, &s.weight, &s.bias, &r.out}, 4, &p.attributes, 3});
+        faults_check(&(faulted){&eddy_cpu_conv_transpose2d, {&s.grad, &s.weight, NULL, &r.dx}, 4, &p.attributes, 3});
+        faults_check(&(faulted){&eddy_cpu_conv2d_backward_weight, {&s.grad, &s.x, &r.dweight}, 3, &p.attributes, 3});
+        results_free(&r);
+        drop(&s);
     }
 }
 

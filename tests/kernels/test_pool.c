@@ -1,8 +1,8 @@
 /* Pooling against plain loops over each window. */
+#include "faults.h"
 #include "serial_team.h"
 #include "tensor.h"
 #include <base/dtype.h>
-#include <base/memory.h>
 #include <criterion/criterion.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/kernels.h>
@@ -408,18 +408,14 @@ Test(pool, the_library_does_not_show, .timeout = 120) {
                 check_library(&large[i], is_last, odd[o]);
 }
 
-/* Memory lacks where an op is issued, which says then that it needs no workspace, and is there when it runs. */
-Test(pool, what_is_prepared_too_late) {
-    for (int64_t i = 0; i < 4; i++) {
-        problem p = {4, {2, 16, 60, 70 + i}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 0, false}, {60, 70 + i}};
-        tensor x = tensor_make(EDDY_F32, 4, p.shape, CONTIGUOUS), out = tensor_make(EDDY_F32, 4, p.shape, CONTIGUOUS);
-        for (int64_t k = 0; k < x.count; k++)
-            tensor_set(&x, k, 1);
-        eddy_memory_fail_at(EDDY_MEMORY_CACHE, i, 1);
-        run_kernel(&eddy_cpu_max_pool2d, (tensor *[]){&x, &out}, 2, &p.pool, &serial_team, NULL);
-        eddy_memory_fail_at(EDDY_MEMORY_CACHE, 0, 0);
-        for (int64_t k = 0; k < out.count; k++)
-            cr_assert_eq(tensor_get(&out, k), 1);
+Test(pool, memory_that_lacks_fails_the_call_alone, .timeout = 300) {
+    const problem p = {4, {1, 32, 97, 62}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 0, false}, {49, 31}};
+    const int64_t shape[] = {1, 32, 49, 31};
+    const eddy_kernel *const kernels[] = {&eddy_cpu_max_pool2d, &eddy_cpu_avg_pool2d};
+    for (int k = 0; k < 2; k++) {
+        tensor x = channels_last(EDDY_F32, p.shape), out = channels_last(EDDY_F32, shape);
+        tensor_fill(&x, 100);
+        faults_check(&(faulted){kernels[k], {&x, &out}, 2, &p.pool, 2});
         tensor_free(&x), tensor_free(&out);
     }
 }

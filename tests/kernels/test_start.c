@@ -1,6 +1,7 @@
 /* What starts a library: calls that it serves, and no others. Each test begins in a process in which none is started. */
 #include "planned.h"
 #include "tensor.h"
+#include <base/memory.h>
 #include <criterion/criterion.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/isa.h>
@@ -12,6 +13,9 @@ static bool starts(const eddy_kernel *kernel, const eddy_op_view *views, int32_t
     const eddy_kernel_call call = {.kernel = kernel, .views = views, .view_count = count, .attributes = attributes};
     return planned_only(&call).has_started_library;
 }
+
+static bool (*plans_with)(const eddy_kernel *kernel, const eddy_op_view *views, int32_t count,
+                          const void *attributes) = starts;
 
 static bool is_portable(void) {
     return eddy_isa_chosen() == EDDY_ISA_PORTABLE;
@@ -40,7 +44,7 @@ static bool conv_starts(int64_t side) {
     const eddy_attributes_conv attributes = {.stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1};
     const eddy_op_view x = {NULL, image, lies, EDDY_F32, 4}, w = {NULL, weight, dense, EDDY_F32, 4};
     const eddy_op_view none = {.rank = -1}, views[] = {x, w, none, x};
-    return starts(&eddy_cpu_conv2d, views, 4, &attributes);
+    return plans_with(&eddy_cpu_conv2d, views, 4, &attributes);
 }
 
 static bool pool_starts(int64_t side) {
@@ -48,7 +52,7 @@ static bool pool_starts(int64_t side) {
     const int64_t half = side / 2, made[] = {1, 16, half, half}, made_lies[] = {16 * half * half, half * half, half, 1};
     const eddy_attributes_pool attributes = {.kernel_size = {2, 2}, .stride = {2, 2}, .dilation = {1, 1}};
     const eddy_op_view views[] = {{NULL, image, lies, EDDY_F32, 4}, {NULL, made, made_lies, EDDY_F32, 4}};
-    return starts(&eddy_cpu_max_pool2d, views, 2, &attributes);
+    return plans_with(&eddy_cpu_max_pool2d, views, 2, &attributes);
 }
 
 Test(start, products_that_the_library_serves_start_it) {
@@ -88,6 +92,30 @@ Test(start, pools_that_the_library_serves_start_it) {
     cr_expect(!pool_starts(8), "a tiny image");
     if (!is_portable())
         cr_expect(pool_starts(64) && !pool_starts(64), "once");
+}
+static eddy_status lacking_status;
+
+/* With the first request for what is kept refused. */
+static bool lacking(const eddy_kernel *kernel, const eddy_op_view *views, int32_t count, const void *attributes) {
+    const eddy_kernel_call call = {.kernel = kernel, .views = views, .view_count = count, .attributes = attributes};
+    _Alignas(8) char memory[EDDY_KERNEL_PLAN_BYTES];
+    eddy_kernel_plan plan;
+    plan.memory = memory;
+    eddy_memory_fail_at(EDDY_MEMORY_CACHE, 0, 1);
+    lacking_status = eddy_kernel_prepare(&call, &plan);
+    eddy_memory_fail_at(EDDY_MEMORY_CACHE, 0, 0);
+    return plan.has_started_library;
+}
+
+/* It is the next one that is to register anew what has to be first at exit: whoever gets no plan does not look. */
+Test(start, what_lacks_memory_starts_nothing) {
+    if (is_portable())
+        return;
+    plans_with = lacking;
+    cr_expect(!conv_starts(32) && lacking_status == EDDY_OUT_OF_MEMORY);
+    cr_expect(!pool_starts(64) && lacking_status == EDDY_OUT_OF_MEMORY);
+    plans_with = starts;
+    cr_expect(conv_starts(32) && pool_starts(64));
 }
 #else
 Test(start, there_is_no_library) {

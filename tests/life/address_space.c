@@ -1,5 +1,6 @@
 /* Little address space (ulimit -v): from none to plenty, in small steps, a process of its own multiplies, convolves and pools
- * at sizes that go to a library. It gives the right numbers or an error, and never dies of a signal. */
+ * at sizes that go to a library. It gives the right numbers or says that there is no memory, and never dies of a signal: a convolution or
+ * a pool that the library serves is done by it or fails. */
 #include <eddy/eddy.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 
 #define STEP_BYTES ((int64_t)2 << 20)
-#define STEPS 80
+#define STEPS 120
 
 /* What the process has now; -1: unknown. */
 static int64_t address_space_bytes(void) {
@@ -22,7 +23,7 @@ static int64_t address_space_bytes(void) {
     return pages < 0 ? -1 : (int64_t)pages * sysconf(_SC_PAGESIZE);
 }
 
-/* 0: all right; 1: an error, as it should be; 2: wrong numbers. */
+/* 0: all right; 1: no memory, as it should be; 2: wrong numbers, or another error. */
 static int compute(void) {
     enum { SIDE = 64, CHANNELS = 16 };
     eddy_scope *scope = eddy_scope_begin();
@@ -33,8 +34,9 @@ static int compute(void) {
     double convolved = eddy_item_f64(eddy_sum(eddy_conv2d(x, w, EDDY_NONE, NULL), NULL, NULL));
     double pooled = eddy_item_f64(eddy_sum(eddy_max_pool2d(x, EDDY_PAIR(3, 3), NULL), NULL, NULL));
     eddy_scope_end(scope);
-    if (eddy_error_take(NULL) != EDDY_OK)
-        return 1;
+    eddy_status status = eddy_error_take(NULL);
+    if (status != EDDY_OK)
+        return status == EDDY_OUT_OF_MEMORY ? 1 : 2;
     bool is_right = product == SIDE * SIDE * SIDE * 0.25 &&
                     convolved == 2.0 * CHANNELS * (SIDE - 2) * (SIDE - 2) * CHANNELS * 9 &&
                     pooled == 2.0 * CHANNELS * (SIDE / 3) * (SIDE / 3);

@@ -1,11 +1,12 @@
 /* Convolutions and transposed ones: tiles of places, each a matrix product (conv_plan.h). */
+#include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/conv/conv_gather.h>
 #include <kernels/cpu/conv/conv_library.h>
 #include <kernels/cpu/conv/conv_scatter.h>
-#include <kernels/cpu/matrix/gemm.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/matrix/gemm.h>
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
@@ -18,23 +19,59 @@
 #define TASKS_GOOD 16
 #define CHANNELS_LEAST 64
 
-typedef struct convolution {
-    eddy_conv_plan plan;
-    const eddy_op_view *bias;                              /* NULL: none */
+/* How products of ours are cut, and where the workspace has what. */
+typedef struct tiling {
     int64_t phases, channels_block, blocks, places, tiles; /* of the largest phase, the first */
     int64_t tasks, parts;
-    bool packs_weight;
-    char *workspace;
+    int64_t pack_grain; /* rows of weights; 0: they are not packed */
+    size_t rows_at, columns_at, biases_at, weights_at, buffers_at;
+    size_t columns_bytes, part_bytes;
+} tiling;
+
+#ifdef EDDY_HAVE_DNNL
+typedef struct by_library {
+    eddy_conv_library library;
+    size_t turned_bytes; /* of weights turned round, the first of the workspace; 0: none are */
+} by_library;
+#else
+typedef struct by_library {
+    char nothing;
+} by_library;
+#endif
+
+/* What a call is to know. */
+typedef struct conv_plan {
+    bool is_transposed;
+    bool is_library;
+    union {
+        tiling tiles;
+        by_library by;
+    };
+} conv_plan;
+
+typedef struct convolution {
+    const tiling *cut;
+    eddy_conv_plan plan;
+    const eddy_op_view *bias;              /* NULL: none */
     int64_t *rows_before, *columns_before; /* taps of the phases before each, and of all */
     char *biases, *weights, *buffers;
-    size_t columns_bytes, part_bytes, workspace_bytes;
 } convolution;
 
 /* ---- the plan ---- */
 
-static size_t take(convolution *work, size_t bytes) {
-    size_t at = work->workspace_bytes;
-    work->workspace_bytes += (bytes + 63) / 64 * 64;
+static void see(eddy_conv_plan *plan, const eddy_kernel_call *call, bool is_transposed) {
+    const eddy_op_view *views = call->views;
+    (is_transposed ? eddy_conv_plan_transposed : eddy_conv_plan_forward)(plan, &views[0], &views[1], &views[3],
+                                                                         call->attributes);
+}
+
+static const eddy_op_view *bias_of(const eddy_kernel_call *call) {
+    return eddy_view_is_absent(&call->views[2]) ? NULL : &call->views[2];
+}
+
+static size_t take(size_t *bytes, size_t more) {
+    size_t at = *bytes;
+    *bytes += (more + 63) / 64 * 64;
     return at;
 }
 
@@ -55,71 +92,53 @@ static bool lies_as_rows(const eddy_conv_plan *plan) {
     return plan->to_channels <= 1 || w->to_stride >= step;
 }
 
-static void choose_blocks(convolution *work) {
-    const eddy_conv_plan *plan = &work->plan;
-    int64_t outer = plan->from.batch * plan->groups * work->phases * work->tiles;
-    work->channels_block = eddy_max_i64(1, plan->to_channels);
-    work->blocks = 1;
+static void choose_blocks(const eddy_conv_plan *plan, tiling *cut) {
+    int64_t outer = plan->from.batch * plan->groups * cut->phases * cut->tiles;
+    cut->channels_block = eddy_max_i64(1, plan->to_channels);
+    cut->blocks = 1;
     double each = eddy_conv_plan_work(plan) / (double)eddy_max_i64(1, outer);
-    while (outer * work->blocks < TASKS_GOOD && each > 2 * TASK_WORK && work->channels_block >= 2 * CHANNELS_LEAST) {
-        work->channels_block = (work->channels_block / 2 + 15) / 16 * 16;
-        work->blocks = (plan->to_channels + work->channels_block - 1) / work->channels_block;
+    while (outer * cut->blocks < TASKS_GOOD && each > 2 * TASK_WORK && cut->channels_block >= 2 * CHANNELS_LEAST) {
+        cut->channels_block = (cut->channels_block / 2 + 15) / 16 * 16;
+        cut->blocks = (plan->to_channels + cut->channels_block - 1) / cut->channels_block;
         each /= 2;
     }
 }
 
-static void lay(convolution *work, const eddy_kernel_call *call) {
-    const eddy_conv_plan *plan = &work->plan;
-    size_t bytes = (size_t)plan->bytes, weights = (size_t)plan->groups * (size_t)plan->to_channels;
-    weights *= (size_t)plan->from_channels * (size_t)plan->weight.height * (size_t)plan->weight.width;
-    int64_t depth = plan->from_channels * plan->weight.height * plan->weight.width;
-    work->columns_bytes = ((size_t)work->places * (size_t)depth * bytes + 63) / 64 * 64;
-    work->part_bytes = work->columns_bytes + ((size_t)(work->places * work->channels_block) * bytes + 63) / 64 * 64;
-    work->workspace = call->workspace;
-    size_t rows = take(work, (size_t)(plan->row_phases + 1) * sizeof(int64_t));
-    size_t columns = take(work, (size_t)(plan->column_phases + 1) * sizeof(int64_t));
-    size_t biases = take(work, work->bias ? (size_t)plan->to.channels * bytes : 0);
-    size_t packed = take(work, work->packs_weight ? weights * bytes : 0);
-    size_t buffers = take(work, (size_t)work->parts * work->part_bytes);
-    if (!call->workspace)
-        return;
-    work->rows_before = (int64_t *)(void *)(work->workspace + rows);
-    work->columns_before = (int64_t *)(void *)(work->workspace + columns);
-    work->biases = work->workspace + biases;
-    work->weights = work->packs_weight ? work->workspace + packed : plan->weight.data;
-    work->buffers = work->workspace + buffers;
-}
-
-static void conv_prepare(convolution *work, const eddy_kernel_call *call, bool is_transposed) {
-    const eddy_op_view *views = call->views;
-    eddy_conv_plan *plan = &work->plan;
-    *work = (convolution){.bias = eddy_view_is_absent(&views[2]) ? NULL : &views[2]};
-    if (is_transposed)
-        eddy_conv_plan_transposed(plan, &views[0], &views[1], &views[3], call->attributes);
-    else
-        eddy_conv_plan_forward(plan, &views[0], &views[1], &views[3], call->attributes);
-    work->phases = plan->row_phases * plan->column_phases;
-    work->packs_weight = !lies_as_rows(plan);
+/* Of a result that is not empty. */
+static void cut_tiles(const eddy_conv_plan *plan, tiling *cut) {
     eddy_conv_axis rows, columns;
     eddy_conv_plan_phase(plan, 0, &rows, &columns);
     int64_t places = rows.count * columns.count;
     int64_t depth =
         plan->from_channels * (plan->weight.height / rows.tap_step + 1) * (plan->weight.width / columns.tap_step + 1);
-    work->places = eddy_conv_tile_places(plan, places, depth);
-    work->tiles = (places + work->places - 1) / work->places;
-    choose_blocks(work);
-    work->tasks = plan->from.batch * plan->groups * work->phases * work->blocks * work->tiles;
-    if (plan->to_channels == 0)
-        work->tasks = 0;
+    cut->phases = plan->row_phases * plan->column_phases;
+    cut->places = eddy_conv_tile_places(plan, places, depth);
+    cut->tiles = (places + cut->places - 1) / cut->places;
+    choose_blocks(plan, cut);
+    cut->tasks = plan->from.batch * plan->groups * cut->phases * cut->blocks * cut->tiles;
     double parts = eddy_conv_plan_work(plan) / PART_WORK;
-    work->parts =
-        eddy_min_i64(eddy_min_i64(PARTS_MAX, work->tasks), parts < PARTS_MAX ? 1 + (int64_t)parts : PARTS_MAX);
-    lay(work, call);
+    cut->parts = eddy_min_i64(eddy_min_i64(PARTS_MAX, cut->tasks), parts < PARTS_MAX ? 1 + (int64_t)parts : PARTS_MAX);
+    int64_t weight_rows = plan->groups * plan->to_channels, pack_parts = eddy_min_i64(cut->parts, weight_rows);
+    cut->pack_grain = lies_as_rows(plan) ? 0 : (weight_rows + pack_parts - 1) / pack_parts;
+}
+
+/* The workspace's bytes. */
+static size_t lay(const eddy_conv_plan *plan, bool has_bias, tiling *cut) {
+    size_t bytes = (size_t)plan->bytes, needed = 0, weights = (size_t)eddy_conv_plan_weight_count(plan);
+    int64_t depth = plan->from_channels * plan->weight.height * plan->weight.width;
+    cut->columns_bytes = ((size_t)cut->places * (size_t)depth * bytes + 63) / 64 * 64;
+    cut->part_bytes = cut->columns_bytes + ((size_t)(cut->places * cut->channels_block) * bytes + 63) / 64 * 64;
+    cut->rows_at = take(&needed, (size_t)(plan->row_phases + 1) * sizeof(int64_t));
+    cut->columns_at = take(&needed, (size_t)(plan->column_phases + 1) * sizeof(int64_t));
+    cut->biases_at = take(&needed, has_bias ? (size_t)plan->to.channels * bytes : 0);
+    cut->weights_at = take(&needed, cut->pack_grain > 0 ? weights * bytes : 0);
+    cut->buffers_at = take(&needed, (size_t)cut->parts * cut->part_bytes);
+    return needed;
 }
 
 /* ---- weights ---- */
 
-static void count_taps(convolution *work) {
+static void count_taps(const convolution *work) {
     const eddy_conv_plan *plan = &work->plan;
     eddy_conv_axis rows, columns;
     work->rows_before[0] = work->columns_before[0] = 0;
@@ -136,7 +155,7 @@ static void count_taps(convolution *work) {
 /* A group's weights of a phase: rows of from_channels * taps numbers, `stride` apart. */
 static char *weights_of(const convolution *work, int64_t phase, int64_t group, int64_t *stride) {
     const eddy_conv_plan *plan = &work->plan;
-    if (!work->packs_weight) {
+    if (work->cut->pack_grain == 0) {
         *stride = eddy_max_i64(plan->from_channels * plan->weight.height * plan->weight.width, plan->weight.to_stride);
         *stride = eddy_max_i64(1, *stride);
         return work->weights + group * plan->weight.group_stride * plan->bytes;
@@ -155,7 +174,7 @@ static char *weights_of(const convolution *work, int64_t phase, int64_t group, i
 static void pack_weights(void *context, int64_t begin, int64_t end) {
     const convolution *work = context;
     const eddy_conv_plan *plan = &work->plan;
-    for (int64_t phase = 0; phase < work->phases; phase++) {
+    for (int64_t phase = 0; phase < work->cut->phases; phase++) {
         eddy_conv_axis rows, columns;
         eddy_conv_plan_phase(plan, phase, &rows, &columns);
         eddy_conv_row row = {.rows = &rows,
@@ -219,16 +238,17 @@ static void multiply_tile(const convolution *work, const eddy_conv_tile *seen, c
 
 static void run_task(const convolution *work, int64_t task, char *buffer) {
     const eddy_conv_plan *plan = &work->plan;
-    int64_t first = task % work->tiles * work->places, block = task / work->tiles % work->blocks;
-    task /= work->tiles * work->blocks;
-    int64_t phase = task % work->phases, group = task / work->phases % plan->groups;
-    int64_t number = task / work->phases / plan->groups;
+    const tiling *cut = work->cut;
+    int64_t first = task % cut->tiles * cut->places, block = task / cut->tiles % cut->blocks;
+    task /= cut->tiles * cut->blocks;
+    int64_t phase = task % cut->phases, group = task / cut->phases % plan->groups;
+    int64_t number = task / cut->phases / plan->groups;
     eddy_conv_axis rows, columns;
     eddy_conv_plan_phase(plan, phase, &rows, &columns);
-    int64_t count = eddy_min_i64(work->places, rows.count * columns.count - first);
+    int64_t count = eddy_min_i64(cut->places, rows.count * columns.count - first);
     if (count <= 0)
         return;
-    int64_t channel = block * work->channels_block;
+    int64_t channel = block * cut->channels_block;
     eddy_conv_tile seen = {.image = &plan->from,
                            .rows = &rows,
                            .columns = &columns,
@@ -240,11 +260,11 @@ static void run_task(const convolution *work, int64_t task, char *buffer) {
     eddy_conv_tile made = seen;
     made.image = &plan->to;
     made.channel = group * plan->to_channels + channel;
-    made.channels = eddy_min_i64(work->channels_block, plan->to_channels - channel);
+    made.channels = eddy_min_i64(cut->channels_block, plan->to_channels - channel);
     eddy_conv_matrix result;
     bool is_there = eddy_conv_places(&made, plan->compute, &result);
     if (!is_there)
-        result = eddy_conv_buffer(&made, buffer + work->columns_bytes);
+        result = eddy_conv_buffer(&made, buffer + cut->columns_bytes);
     int64_t stride;
     const char *weights = weights_of(work, phase, group, &stride);
     multiply_tile(work, &seen, &made, weights + channel * stride * plan->bytes, stride, &result, buffer);
@@ -254,13 +274,62 @@ static void run_task(const convolution *work, int64_t task, char *buffer) {
 
 static void conv_run_parts(void *context, int64_t begin, int64_t end) {
     const convolution *work = context;
+    int64_t tasks = work->cut->tasks, parts = work->cut->parts;
     for (int64_t part = begin; part < end; part++)
-        for (int64_t task = part * work->tasks / work->parts; task < (part + 1) * work->tasks / work->parts; task++)
-            run_task(work, task, work->buffers + (size_t)part * work->part_bytes);
+        for (int64_t task = part * tasks / parts; task < (part + 1) * tasks / parts; task++)
+            run_task(work, task, work->buffers + (size_t)part * work->cut->part_bytes);
 }
 
-static size_t own_workspace(const convolution *work) {
-    return eddy_conv_scatter_serves(&work->plan) ? eddy_conv_scatter_workspace(&work->plan) : work->workspace_bytes;
+/* ---- ways ---- */
+
+static void conv_run_nothing(const eddy_kernel_call *call) {
+    (void)call;
+}
+
+static void conv_run_scatter(const eddy_kernel_call *call) {
+    eddy_conv_plan plan;
+    see(&plan, call, true);
+    eddy_conv_scatter(&plan, bias_of(call), call->workspace);
+}
+
+/* Tiles. */
+static void conv_run(const eddy_kernel_call *call) {
+    const conv_plan *p = call->plan;
+    const tiling *cut = &p->tiles;
+    char *workspace = call->workspace;
+    convolution work;
+    see(&work.plan, call, p->is_transposed);
+    const eddy_conv_plan *plan = &work.plan;
+    work.cut = cut;
+    work.bias = bias_of(call);
+    work.rows_before = (int64_t *)(void *)(workspace + cut->rows_at);
+    work.columns_before = (int64_t *)(void *)(workspace + cut->columns_at);
+    work.biases = workspace + cut->biases_at;
+    work.weights = cut->pack_grain > 0 ? workspace + cut->weights_at : plan->weight.data;
+    work.buffers = workspace + cut->buffers_at;
+    if (work.bias)
+        eddy_chunk_load(plan->compute, work.biases, work.bias->dtype, work.bias->data, work.bias->strides[0],
+                        plan->to.channels);
+    int64_t rows = plan->groups * plan->to_channels;
+    if (cut->pack_grain > 0)
+        count_taps(&work);
+    if (cut->pack_grain >= rows)
+        pack_weights(&work, 0, rows);
+    else if (cut->pack_grain > 0)
+        call->team->parallel_for(call->team, rows, cut->pack_grain, pack_weights, &work);
+    if (cut->parts > 1)
+        call->team->parallel_for(call->team, cut->parts, 1, conv_run_parts, &work);
+    else
+        conv_run_parts(&work, 0, 1);
+}
+
+static void prepare_tiles(const eddy_kernel_call *call, const eddy_conv_plan *geometry, eddy_kernel_plan *plan) {
+    conv_plan *p = plan->memory;
+    cut_tiles(geometry, &p->tiles);
+    EDDY_ASSERT(p->tiles.tasks > 0);
+    plan->workspace_bytes = lay(geometry, bias_of(call) != NULL, &p->tiles);
+    if (eddy_gemm_start_within(geometry->compute, eddy_conv_plan_work(geometry)))
+        plan->has_started_library = true;
 }
 
 #ifdef EDDY_HAVE_DNNL
@@ -275,162 +344,115 @@ static bool is_faster_forth(const eddy_conv_plan *plan) {
            (from < CHANNELS_FEW || (least <= CHANNELS_FEW && plan->to.width > WIDTH_SHORT));
 }
 
-typedef struct asked {
-    eddy_conv_plan plan;
-    size_t weight_bytes; /* of what is turned, the first of the workspace; 0: nothing is */
-} asked;
-
-static eddy_conv_direction ask(const eddy_conv_plan *plan, asked *what) {
-    *what = (asked){.weight_bytes = 0};
-    if (is_faster_forth(plan) && eddy_conv_plan_turn(plan, &what->plan))
-        what->weight_bytes =
-            ((size_t)eddy_conv_plan_weight_count(plan) * eddy_dtype_bytes(plan->weight.dtype) + 63) / 64 * 64;
-    else
-        what->plan = *plan;
-    return what->plan.is_transposed ? EDDY_CONV_DATA : EDDY_CONV_FORWARD;
+static size_t turned_bytes(const eddy_conv_plan *plan) {
+    size_t bytes = (size_t)eddy_conv_plan_weight_count(plan) * eddy_dtype_bytes(plan->weight.dtype);
+    return (bytes + 63) / 64 * 64;
 }
 
-static bool begin_library(eddy_conv_library *library, const convolution *work, asked *what) {
-    eddy_conv_direction direction = ask(&work->plan, what);
-    return eddy_conv_library_begin(library, &what->plan, direction, work->bias, INT64_MAX);
+static eddy_conv_request request_of(const eddy_kernel_call *call, const eddy_conv_plan *plan) {
+    return (eddy_conv_request){.plan = plan,
+                               .direction = plan->is_transposed ? EDDY_CONV_DATA : EDDY_CONV_FORWARD,
+                               .bias = bias_of(call),
+                               .slices_most = INT64_MAX};
 }
 
-static bool conv_run_library(const eddy_kernel_call *call, const convolution *work) {
-    eddy_conv_library library;
-    asked what;
-    if (!begin_library(&library, work, &what))
-        return false;
-    /* What could not be prepared where the op was issued may be now. */
-    bool is_done = what.weight_bytes + library.workspace_bytes <= call->workspace_bytes;
-    char *workspace = call->workspace;
-    if (is_done && what.weight_bytes > 0) {
-        what.plan.weight.data = workspace;
-        eddy_conv_plan_turn_weights(&work->plan, &what.plan);
+static void conv_run_library(const eddy_kernel_call *call) {
+    const conv_plan *p = call->plan;
+    const by_library *way = &p->by;
+    eddy_conv_plan plan, turned;
+    see(&plan, call, p->is_transposed);
+    eddy_conv_request request = request_of(call, &plan);
+    if (way->turned_bytes > 0) {
+        (void)eddy_conv_plan_turn(&plan, &turned);
+        turned.weight.data = call->workspace;
+        eddy_conv_plan_turn_weights(&plan, &turned);
+        request = request_of(call, &turned);
     }
-    is_done = is_done && eddy_conv_library_run(&library, call->team, workspace + what.weight_bytes, NULL, 0);
-    eddy_conv_library_end(&library);
-    return is_done;
+    eddy_conv_library_run(&way->library, &request, call, (char *)call->workspace + way->turned_bytes, NULL, 0);
 }
 
-/* Enough for either way. */
-static size_t conv_workspace_of(const convolution *work) {
-    eddy_conv_library library;
-    asked what;
-    size_t bytes = own_workspace(work);
-    if (!eddy_conv_scatter_serves(&work->plan) && begin_library(&library, work, &what)) {
-        if (what.weight_bytes + library.workspace_bytes > bytes)
-            bytes = what.weight_bytes + library.workspace_bytes;
-        eddy_conv_library_end(&library);
-    }
-    return bytes;
+static eddy_status prepare_library(const eddy_kernel_call *call, const eddy_conv_plan *geometry,
+                                   eddy_kernel_plan *plan) {
+    conv_plan *p = plan->memory;
+    by_library *way = &p->by;
+    eddy_conv_plan turned;
+    bool turns = is_faster_forth(geometry) && eddy_conv_plan_turn(geometry, &turned);
+    eddy_conv_request request = request_of(call, turns ? &turned : geometry);
+    eddy_status status = eddy_conv_library_prepare(&way->library, &request, &plan->has_started_library);
+    if (status != EDDY_OK)
+        return status;
+    p->is_library = true;
+    way->turned_bytes = turns ? turned_bytes(geometry) : 0;
+    plan->workspace_bytes = way->turned_bytes + way->library.workspace_bytes;
+    plan->run = conv_run_library;
+    return EDDY_OK;
 }
 
-static bool conv_start_library(const eddy_conv_plan *plan) {
-    asked what;
-    eddy_conv_direction direction = ask(plan, &what);
-    return eddy_conv_library_start(&what.plan, direction);
+static void conv_end(const void *plan) {
+    const conv_plan *p = plan;
+    if (p->is_library)
+        eddy_conv_library_end(&p->by.library);
 }
 #else
-static bool conv_run_library(const eddy_kernel_call *call, const convolution *work) {
+static eddy_status prepare_library(const eddy_kernel_call *call, const eddy_conv_plan *geometry,
+                                   eddy_kernel_plan *plan) {
     (void)call;
-    (void)work;
-    return false;
-}
-
-static size_t conv_workspace_of(const convolution *work) {
-    return own_workspace(work);
-}
-
-static bool conv_start_library(const eddy_conv_plan *plan) {
+    (void)geometry;
     (void)plan;
-    return false;
+    return EDDY_UNSUPPORTED;
+}
+
+static void conv_end(const void *plan) {
+    (void)plan;
 }
 #endif
 
-static void conv_run(const eddy_kernel_call *call, bool is_transposed) {
-    convolution work;
-    conv_prepare(&work, call, is_transposed);
-    const eddy_conv_plan *plan = &work.plan;
-    if (work.tasks == 0)
-        return;
-    if (eddy_conv_scatter_serves(plan)) {
-        eddy_conv_scatter(plan, work.bias, call->workspace);
-        return;
+static bool has_result(const eddy_conv_plan *plan) {
+    return plan->to.batch * plan->to.channels * plan->to.height * plan->to.width > 0;
+}
+
+static eddy_status conv_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, bool is_transposed) {
+    conv_plan *p = plan->memory;
+    eddy_conv_plan geometry;
+    see(&geometry, call, is_transposed);
+    p->is_transposed = is_transposed;
+    p->is_library = false;
+    plan->bytes = sizeof(*p);
+    plan->cost_ps = eddy_conv_plan_cost(&geometry);
+    if (!has_result(&geometry)) {
+        plan->run = conv_run_nothing;
+        return EDDY_OK;
     }
-    if (conv_run_library(call, &work))
-        return;
-    if (work.bias)
-        eddy_chunk_load(plan->compute, work.biases, work.bias->dtype, work.bias->data, work.bias->strides[0],
-                        plan->to.channels);
-    if (work.packs_weight) {
-        int64_t count = plan->groups * plan->to_channels, parts = eddy_min_i64(work.parts, count);
-        count_taps(&work);
-        if (parts > 1)
-            call->team->parallel_for(call->team, count, (count + parts - 1) / parts, pack_weights, &work);
-        else
-            pack_weights(&work, 0, count);
+    if (eddy_conv_scatter_serves(&geometry)) {
+        plan->run = conv_run_scatter;
+        plan->workspace_bytes = eddy_conv_scatter_workspace(&geometry);
+        return EDDY_OK;
     }
-    if (work.parts > 1)
-        call->team->parallel_for(call->team, work.parts, 1, conv_run_parts, &work);
-    else
-        conv_run_parts(&work, 0, 1);
+    eddy_status status = prepare_library(call, &geometry, plan);
+    if (status == EDDY_UNSUPPORTED)
+        prepare_tiles(call, &geometry, plan);
+    return status == EDDY_OUT_OF_MEMORY ? status : EDDY_OK;
 }
 
-static void conv2d_run(const eddy_kernel_call *call) {
-    conv_run(call, false);
+static eddy_status conv2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return conv_prepare(call, plan, false);
 }
 
-static void conv_transpose2d_run(const eddy_kernel_call *call) {
-    conv_run(call, true);
+static eddy_status conv_transpose2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return conv_prepare(call, plan, true);
 }
 
-static size_t conv2d_workspace(const eddy_kernel_call *call) {
-    convolution work;
-    conv_prepare(&work, call, false);
-    return conv_workspace_of(&work);
-}
-
-static size_t conv_transpose2d_workspace(const eddy_kernel_call *call) {
-    convolution work;
-    conv_prepare(&work, call, true);
-    return conv_workspace_of(&work);
-}
-
-static int64_t conv2d_cost(const eddy_kernel_call *call) {
-    eddy_conv_plan plan;
-    eddy_conv_plan_forward(&plan, &call->views[0], &call->views[1], &call->views[3], call->attributes);
-    return eddy_conv_plan_cost(&plan);
-}
-
-static int64_t conv_transpose2d_cost(const eddy_kernel_call *call) {
-    eddy_conv_plan plan;
-    eddy_conv_plan_transposed(&plan, &call->views[0], &call->views[1], &call->views[3], call->attributes);
-    return eddy_conv_plan_cost(&plan);
-}
-
-static bool conv2d_start(const eddy_kernel_call *call) {
-    eddy_conv_plan plan;
-    eddy_conv_plan_forward(&plan, &call->views[0], &call->views[1], &call->views[3], call->attributes);
-    return conv_start_library(&plan);
-}
-
-static bool conv_transpose2d_start(const eddy_kernel_call *call) {
-    eddy_conv_plan plan;
-    eddy_conv_plan_transposed(&plan, &call->views[0], &call->views[1], &call->views[3], call->attributes);
-    return !eddy_conv_scatter_serves(&plan) && conv_start_library(&plan);
-}
+_Static_assert(sizeof(conv_plan) <= EDDY_KERNEL_PLAN_BYTES, "a plan has room");
 
 const eddy_kernel eddy_cpu_conv2d = {.name = "conv2d",
-                                     .run = conv2d_run,
-                                     .workspace = conv2d_workspace,
+                                     .run = conv_run,
+                                     .prepare = conv2d_prepare,
+                                     .end = conv_end,
                                      .cost_base_ps = 500000,
-                                     .cost_element_ps = 10000,
-                                     .cost = conv2d_cost,
-                                     .start = conv2d_start};
+                                     .cost_element_ps = 10000};
 const eddy_kernel eddy_cpu_conv_transpose2d = {.name = "conv_transpose2d",
-                                               .run = conv_transpose2d_run,
-                                               .workspace = conv_transpose2d_workspace,
+                                               .run = conv_run,
+                                               .prepare = conv_transpose2d_prepare,
+                                               .end = conv_end,
                                                .cost_base_ps = 500000,
-                                               .cost_element_ps = 10000,
-                                               .cost = conv_transpose2d_cost,
-                                               .start = conv_transpose2d_start};
+                                               .cost_element_ps = 10000};

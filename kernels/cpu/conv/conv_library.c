@@ -4,9 +4,9 @@
 #include <base/memory.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/conv/conv_gather.h>
-#include <kernels/cpu/matrix/gemm.h>
 #include <kernels/cpu/isa.h>
 #include <kernels/cpu/walk.h>
+#include <kernels/prepared.h>
 #include <string.h>
 
 /* Parts that slices are dealt to, each with buffers of its own. */
@@ -19,6 +19,25 @@
 #define ROW_WORK 1e6
 /* Numbers in a column at least, where the result is row-major. */
 #define DEPTH_LEAST 16
+
+/* A request with its images in their roles. */
+typedef struct convolving {
+    const eddy_conv_plan *plan;
+    eddy_conv_image x, y;
+    eddy_conv_direction direction;
+    const eddy_op_view *bias;
+} convolving;
+
+static void init(convolving *work, const eddy_conv_request *request) {
+    const eddy_conv_plan *plan = request->plan;
+    bool is_back = request->direction == EDDY_CONV_DATA;
+    work->plan = plan;
+    work->x = is_back ? plan->to : plan->from;
+    work->y = is_back ? plan->from : plan->to;
+    work->direction = request->direction;
+    work->bias = request->bias;
+}
+
 static size_t rounded(size_t bytes) {
     return (bytes + 63) / 64 * 64;
 }
@@ -72,7 +91,7 @@ static eddy_conv_image staged(const eddy_conv_image *image, int64_t rows) {
 }
 
 /* As [group, y's channel, x's channel, row, column]; y is what is made when going forwards. */
-static bool weight_strides(const eddy_conv_library *work, int64_t *strides) {
+static bool weight_strides(const convolving *work, int64_t *strides) {
     const eddy_conv_weight *w = &work->plan->weight;
     bool is_back = work->direction == EDDY_CONV_DATA;
     const int64_t dims[] = {work->plan->groups, work->y.channels / work->plan->groups,
@@ -83,7 +102,8 @@ static bool weight_strides(const eddy_conv_library *work, int64_t *strides) {
     return settle(5, dims, strides);
 }
 
-static bool key_of(const eddy_conv_library *work, const eddy_conv_slice *slice, eddy_conv_key *key) {
+static bool key_of(const convolving *work, const eddy_conv_library *library, const eddy_conv_slice *slice,
+                   eddy_conv_key *key) {
     const eddy_conv_window *rows = &work->plan->rows, *columns = &work->plan->columns;
     memset(key, 0, sizeof(*key));
     key->direction = work->direction;
@@ -108,13 +128,13 @@ static bool key_of(const eddy_conv_library *work, const eddy_conv_slice *slice, 
     key->left = columns->padding;
     key->right =
         (work->y.width - 1) * columns->stride + columns->dilation * (columns->size - 1) + 1 - work->x.width - key->left;
-    if (work->prepared_count > 0) {
-        key->w_number = work->prepared[0]->number;
-        key->w_order = &work->prepared[0]->w_own;
+    if (library->prepared[0]) {
+        key->w_number = library->prepared[0]->number;
+        key->w_order = &library->prepared[0]->w_own;
     }
     bool x_is_last, y_is_last, is_data = work->direction == EDDY_CONV_DATA;
-    eddy_conv_image x = work->stages && is_data ? staged(&work->x, slice->x_rows) : work->x;
-    eddy_conv_image y = work->stages && !is_data ? staged(&work->y, slice->y_rows) : work->y;
+    eddy_conv_image x = library->stages && is_data ? staged(&work->x, slice->x_rows) : work->x;
+    eddy_conv_image y = library->stages && !is_data ? staged(&work->y, slice->y_rows) : work->y;
     if (!weight_strides(work, key->w_strides) || !strides_of(&x, slice->images, slice->x_rows, &key->x, &x_is_last) ||
         !strides_of(&y, slice->images, slice->y_rows, &key->y, &y_is_last))
         return false;
@@ -130,29 +150,30 @@ static void reserve(size_t *bytes, size_t wanted) {
         *bytes = rounded(wanted);
 }
 
-/* Prepares for slices like this one. */
-static bool prepare_for(eddy_conv_library *work, const eddy_conv_slice *slice) {
+/* Prepares for slices of this kind. */
+static eddy_status prepare_kind(const convolving *work, eddy_conv_library *library, int32_t kind,
+                                const eddy_conv_slice *slice) {
     eddy_conv_key key;
-    if (!key_of(work, slice, &key))
-        return false;
-    const eddy_conv_prepared *p = eddy_conv_prepared_acquire(&key);
-    if (!p)
-        return false;
-    work->prepared[work->prepared_count++] = p;
-    reserve(&work->x_bytes, p->x_bytes);
-    reserve(&work->y_bytes, p->y_bytes);
-    reserve(&work->w_bytes, p->w_bytes);
-    reserve(&work->scratch_bytes, p->scratch_bytes);
-    if (work->stages) {
+    if (!key_of(work, library, slice, &key))
+        return EDDY_UNSUPPORTED;
+    eddy_status status = eddy_conv_prepared_acquire(&key, &library->prepared[kind]);
+    if (status != EDDY_OK)
+        return status;
+    const eddy_conv_prepared *p = library->prepared[kind];
+    reserve(&library->x_bytes, p->x_bytes);
+    reserve(&library->y_bytes, p->y_bytes);
+    reserve(&library->w_bytes, p->w_bytes);
+    reserve(&library->scratch_bytes, p->scratch_bytes);
+    if (library->stages) {
         const eddy_conv_image *made = work->direction == EDDY_CONV_DATA ? &work->x : &work->y;
         int64_t rows = work->direction == EDDY_CONV_DATA ? slice->x_rows : slice->y_rows;
-        reserve(&work->stage_bytes, (size_t)(slice->images * made->channels * rows * made->width) * sizeof(float));
+        reserve(&library->stage_bytes, (size_t)(slice->images * made->channels * rows * made->width) * sizeof(float));
     }
-    return true;
+    return EDDY_OK;
 }
 
 /* What lies row-major and is a matrix product, or hardly more than written, is ours: to turn the images would cost more. */
-static bool is_product(const eddy_conv_library *work) {
+static bool is_product(const convolving *work) {
     const eddy_conv_plan *plan = work->plan;
     const eddy_conv_window *rows = &plan->rows, *columns = &plan->columns;
     if (eddy_conv_is_last(&work->x) || eddy_conv_is_last(&work->y) || plan->groups > 1)
@@ -163,67 +184,72 @@ static bool is_product(const eddy_conv_library *work) {
            columns->padding == 0;
 }
 
-static bool is_long_row(const eddy_conv_library *work) {
+static bool is_long_row(const convolving *work) {
     const eddy_conv_plan *plan = work->plan;
     return work->direction == EDDY_CONV_FORWARD && work->y.height == 1 && plan->rows.size == 1 &&
            plan->columns.stride == 1 && !eddy_conv_is_last(&work->x) && !eddy_conv_is_last(&work->y) &&
            eddy_conv_plan_work(plan) >= CALL_WORK * (double)work->y.batch;
 }
 
-static bool is_served(const eddy_conv_library *work) {
+static bool is_served(const convolving *work) {
     eddy_dtype dtype = work->x.dtype;
     return eddy_isa_chosen() != EDDY_ISA_PORTABLE && (dtype == EDDY_F32 || dtype == EDDY_BF16) &&
            eddy_conv_plan_work(work->plan) >= (is_long_row(work) ? ROW_WORK : CALL_WORK) && !is_product(work);
 }
 
-static size_t bias_bytes(const eddy_conv_library *work) {
-    return work->bias ? rounded((size_t)work->plan->to.channels * sizeof(float)) : 0;
+static void cut_slices(const convolving *work, int64_t most, eddy_conv_cut *cut) {
+    double fit = eddy_conv_plan_work(work->plan) / SLICE_WORK;
+    *cut = (eddy_conv_cut){.direction = work->direction,
+                           .rows = work->plan->rows,
+                           .batch = work->plan->from.batch,
+                           .x_height = work->x.height,
+                           .y_height = work->y.height};
+    eddy_conv_cut_into(cut, fit < (double)most ? (int64_t)fit : most);
 }
 
-static void init(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
-                 const eddy_op_view *bias) {
-    bool is_back = direction == EDDY_CONV_DATA, is_weight = direction == EDDY_CONV_WEIGHT;
-    *work = (eddy_conv_library){.plan = plan,
-                                .x = is_back ? plan->to : plan->from,
-                                .y = is_back ? plan->from : plan->to,
-                                .direction = direction,
-                                .stages = plan->to.dtype != EDDY_F32 && !is_weight,
-                                .bias = bias};
+static eddy_status prepare_kinds(const convolving *work, eddy_conv_library *library) {
+    eddy_conv_slice like[EDDY_CONV_KINDS];
+    eddy_status status = EDDY_OK;
+    library->kinds = eddy_conv_kinds_of(&library->cut, like);
+    for (int32_t kind = 0; kind < library->kinds.count && status == EDDY_OK; kind++)
+        status = prepare_kind(work, library, kind, &like[kind]);
+    if (status != EDDY_OK)
+        eddy_conv_library_end(library);
+    return status;
 }
 
-bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
-                             const eddy_op_view *bias, int64_t most) {
-    bool is_weight = direction == EDDY_CONV_WEIGHT;
-    init(work, plan, direction, bias);
-    if (!is_served(work))
-        return false;
-    double fit = eddy_conv_plan_work(plan) / SLICE_WORK;
-    work->cut = (eddy_conv_cut){.direction = direction,
-                                .rows = &plan->rows,
-                                .batch = plan->from.batch,
-                                .x_height = work->x.height,
-                                .y_height = work->y.height};
-    eddy_conv_cut_into(&work->cut, fit < (double)most ? (int64_t)fit : most);
-    work->parts = eddy_min_i64(PARTS_MAX, work->cut.slices);
-    work->kinds = eddy_conv_kinds_of(&work->cut);
-    for (int32_t kind = 0; kind < work->kinds.count; kind++)
-        if (!prepare_for(work, &work->kinds.like[kind])) {
-            eddy_conv_library_end(work);
-            return false;
-        }
-    work->part_bytes = work->x_bytes + work->y_bytes + work->stage_bytes + work->scratch_bytes;
-    work->part_bytes += is_weight ? work->w_bytes : 0;
-    work->workspace_bytes = bias_bytes(work) + (is_weight ? 0 : work->w_bytes) + (size_t)work->parts * work->part_bytes;
-    return true;
+/* Of what is served. */
+static eddy_status conv_library_prepare(const convolving *work, eddy_conv_library *library, int64_t most) {
+    bool is_weight = work->direction == EDDY_CONV_WEIGHT;
+    *library = (eddy_conv_library){.stages = work->plan->to.dtype != EDDY_F32 && !is_weight};
+    cut_slices(work, most, &library->cut);
+    eddy_status status = prepare_kinds(work, library);
+    if (status != EDDY_OK)
+        return status;
+    library->parts = eddy_min_i64(PARTS_MAX, library->cut.slices);
+    library->bias_bytes = work->bias ? rounded((size_t)work->plan->to.channels * sizeof(float)) : 0;
+    library->part_bytes = library->x_bytes + library->y_bytes + library->stage_bytes + library->scratch_bytes;
+    library->part_bytes += is_weight ? library->w_bytes : 0;
+    library->workspace_bytes =
+        library->bias_bytes + (is_weight ? 0 : library->w_bytes) + (size_t)library->parts * library->part_bytes;
+    return EDDY_OK;
 }
 
-void eddy_conv_library_end(eddy_conv_library *work) {
-    for (int32_t i = 0; i < work->prepared_count; i++)
-        eddy_conv_prepared_release(work->prepared[i]);
-    work->prepared_count = 0;
+void eddy_conv_library_end(const eddy_conv_library *library) {
+    for (int32_t i = 0; i < EDDY_CONV_KINDS; i++)
+        eddy_prepared_release(library->prepared[i]);
 }
 
 /* ---- running ---- */
+
+typedef struct run {
+    const eddy_conv_library *library;
+    const eddy_kernel_call *call;
+    convolving work;
+    char *workspace, *buffers;
+    char *sums; /* EDDY_CONV_WEIGHT: a weight in f32 for each slice */
+    size_t sum_bytes;
+} run;
 
 /* Nothing to do without a primitive. */
 static bool reorder(dnnl_primitive_t primitive, const eddy_dnnl_turn *turn, const eddy_dnnl_desc *from, void *source,
@@ -236,25 +262,25 @@ static bool reorder(dnnl_primitive_t primitive, const eddy_dnnl_turn *turn, cons
     return eddy_dnnl_execute(&call, primitive, turn);
 }
 
-static bool convolve(const eddy_conv_library *work, const eddy_conv_prepared *p, const eddy_dnnl_turn *turn, void *x,
-                     void *y, void *w, void *scratch) {
+static bool convolve(const run *r, const eddy_conv_prepared *p, const eddy_dnnl_turn *turn, void *x, void *y, void *w,
+                     void *scratch) {
     static const int names[][3] = {
         [EDDY_CONV_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WEIGHTS},
         [EDDY_CONV_DATA] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS},
         [EDDY_CONV_WEIGHT] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS},
     };
     eddy_dnnl_call call = {.is_good = true};
-    eddy_dnnl_give(&call, names[work->direction][0], &p->x_own, x);
-    eddy_dnnl_give(&call, names[work->direction][1], &p->y_own, y);
-    eddy_dnnl_give(&call, names[work->direction][2], &p->w_own, w);
+    eddy_dnnl_give(&call, names[r->work.direction][0], &p->x_own, x);
+    eddy_dnnl_give(&call, names[r->work.direction][1], &p->y_own, y);
+    eddy_dnnl_give(&call, names[r->work.direction][2], &p->w_own, w);
     eddy_dnnl_give(&call, DNNL_ARG_SCRATCHPAD, &p->scratch, scratch);
-    if (work->bias && work->direction == EDDY_CONV_FORWARD)
-        eddy_dnnl_give(&call, DNNL_ARG_BIAS, &p->bias, work->workspace);
+    if (r->work.bias && r->work.direction == EDDY_CONV_FORWARD)
+        eddy_dnnl_give(&call, DNNL_ARG_BIAS, &p->bias, r->workspace);
     return eddy_dnnl_execute(&call, p->convolution, turn);
 }
 
 /* The result of a transposed convolution, as the library has it, gets its biases. */
-static void add_bias(const eddy_conv_library *work, const eddy_conv_slice *slice, float *x, const float *bias) {
+static void add_bias(const convolving *work, const eddy_conv_slice *slice, float *x, const float *bias) {
     int64_t channels = work->x.channels, pixels = slice->images * slice->x_rows * work->x.width;
     for (int64_t i = 0; i < pixels; i++)
         for (int64_t c = 0; c < channels; c++)
@@ -266,7 +292,7 @@ static void *rows_of(const eddy_conv_image *image, int64_t number, int64_t row) 
 }
 
 /* Rounds what is staged, image by image, into the rows that the slice makes. */
-static void store_stage(const eddy_conv_library *work, const eddy_conv_slice *slice, char *stage) {
+static void store_stage(const convolving *work, const eddy_conv_slice *slice, char *stage) {
     bool is_data = work->direction == EDDY_CONV_DATA;
     const eddy_conv_image *image = is_data ? &work->x : &work->y;
     eddy_conv_axis rows = {
@@ -286,87 +312,106 @@ static void store_stage(const eddy_conv_library *work, const eddy_conv_slice *sl
 }
 
 /* Biases, and the order in which the result lies. */
-static bool finish_slice(const eddy_conv_library *work, const eddy_conv_slice *slice, const eddy_conv_prepared *p,
+static bool finish_slice(const run *r, const eddy_conv_slice *slice, const eddy_conv_prepared *p,
                          const eddy_dnnl_turn *turn, void *x, void *x_plain, void *y, void *y_plain) {
-    if (work->direction == EDDY_CONV_FORWARD)
+    if (r->work.direction == EDDY_CONV_FORWARD)
         return reorder(p->y_reorder, turn, &p->y_own, y, &p->y_plain, y_plain);
-    if (work->bias)
-        add_bias(work, slice, x, (const float *)(const void *)work->workspace);
+    if (r->work.bias)
+        add_bias(&r->work, slice, x, (const float *)(const void *)r->workspace);
     return reorder(p->x_reorder, turn, &p->x_own, x, &p->x_plain, x_plain);
 }
 
-static bool conv_library_run_slice(const eddy_conv_library *work, int64_t number, char *buffers,
-                                   const eddy_dnnl_turn *turn) {
-    eddy_conv_slice slice = eddy_conv_slice_of(&work->cut, number);
-    const eddy_conv_prepared *p = work->prepared[eddy_conv_kind_of(&work->kinds, &slice)];
+static bool conv_library_run_slice(const run *r, int64_t number, char *buffers, const eddy_dnnl_turn *turn) {
+    const eddy_conv_library *library = r->library;
+    const convolving *work = &r->work;
+    eddy_conv_slice slice = eddy_conv_slice_of(&library->cut, number);
+    const eddy_conv_prepared *p = library->prepared[eddy_conv_kind_of(&library->cut, &library->kinds, number)];
     eddy_conv_direction direction = work->direction;
-    char *stage = buffers + work->x_bytes + work->y_bytes, *scratch = stage + work->stage_bytes;
+    char *stage = buffers + library->x_bytes + library->y_bytes, *scratch = stage + library->stage_bytes;
     void *x_plain = rows_of(&work->x, slice.image, slice.x_row), *y_plain = rows_of(&work->y, slice.image, slice.y_row);
-    if (work->stages && direction == EDDY_CONV_DATA)
+    if (library->stages && direction == EDDY_CONV_DATA)
         x_plain = stage;
-    if (work->stages && direction == EDDY_CONV_FORWARD)
+    if (library->stages && direction == EDDY_CONV_FORWARD)
         y_plain = stage;
-    void *x = p->x_reorder ? buffers : x_plain, *y = p->y_reorder ? buffers + work->x_bytes : y_plain;
+    void *x = p->x_reorder ? buffers : x_plain, *y = p->y_reorder ? buffers + library->x_bytes : y_plain;
     if (direction != EDDY_CONV_DATA && !reorder(p->x_reorder, turn, &p->x_plain, x_plain, &p->x_own, x))
         return false;
     if (direction != EDDY_CONV_FORWARD && !reorder(p->y_reorder, turn, &p->y_plain, y_plain, &p->y_own, y))
         return false;
     if (direction == EDDY_CONV_WEIGHT) {
-        char *sum = work->sums + (size_t)number * work->sum_bytes;
-        char *w = p->w_reorder ? scratch + work->scratch_bytes : sum;
-        return convolve(work, p, turn, x, y, w, scratch) && reorder(p->w_reorder, turn, &p->w_own, w, &p->w_plain, sum);
+        char *sum = r->sums + (size_t)number * r->sum_bytes;
+        char *w = p->w_reorder ? scratch + library->scratch_bytes : sum;
+        return convolve(r, p, turn, x, y, w, scratch) && reorder(p->w_reorder, turn, &p->w_own, w, &p->w_plain, sum);
     }
-    void *w = p->w_reorder ? work->workspace + bias_bytes(work) : work->plan->weight.data;
-    if (!convolve(work, p, turn, x, y, w, scratch) || !finish_slice(work, &slice, p, turn, x, x_plain, y, y_plain))
+    void *w = p->w_reorder ? r->workspace + library->bias_bytes : work->plan->weight.data;
+    if (!convolve(r, p, turn, x, y, w, scratch) || !finish_slice(r, &slice, p, turn, x, x_plain, y, y_plain))
         return false;
-    if (work->stages)
+    if (library->stages)
         store_stage(work, &slice, stage);
     return true;
 }
 
 static void conv_library_run_parts(void *context, int64_t begin, int64_t end) {
-    eddy_conv_library *work = context;
-    size_t before = bias_bytes(work) + (work->direction == EDDY_CONV_WEIGHT ? 0 : work->w_bytes);
+    const run *r = context;
+    int64_t slices = r->library->cut.slices, parts = r->library->parts;
     eddy_dnnl_turn turn;
     bool is_good = eddy_dnnl_turn_begin(&turn);
     for (int64_t part = begin; part < end; part++)
-        for (int64_t i = part * work->cut.slices / work->parts; i < (part + 1) * work->cut.slices / work->parts; i++)
-            is_good = is_good && conv_library_run_slice(
-                                     work, i, work->workspace + before + (size_t)part * work->part_bytes, &turn);
+        for (int64_t i = part * slices / parts; i < (part + 1) * slices / parts; i++)
+            is_good =
+                is_good && conv_library_run_slice(r, i, r->buffers + (size_t)part * r->library->part_bytes, &turn);
     eddy_dnnl_turn_end(&turn);
     if (!is_good)
-        eddy_store_relaxed(&work->has_failed, true);
+        eddy_kernel_fail(r->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
 }
 
 /* The weights in the library's order, once for all slices. */
-static void pack_weights(eddy_conv_library *work) {
-    const eddy_conv_prepared *p = work->prepared[0];
+static void pack_weights(const run *r) {
+    const eddy_conv_prepared *p = r->library->prepared[0];
     eddy_dnnl_turn turn;
-    bool is_good = eddy_dnnl_turn_begin(&turn) && reorder(p->w_reorder, &turn, &p->w_plain, work->plan->weight.data,
-                                                          &p->w_own, work->workspace + bias_bytes(work));
+    bool is_good = eddy_dnnl_turn_begin(&turn) && reorder(p->w_reorder, &turn, &p->w_plain, r->work.plan->weight.data,
+                                                          &p->w_own, r->workspace + r->library->bias_bytes);
     eddy_dnnl_turn_end(&turn);
     if (!is_good)
-        eddy_store_relaxed(&work->has_failed, true);
+        eddy_kernel_fail(r->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
 }
 
-bool eddy_conv_library_run(eddy_conv_library *work, eddy_kernel_team *team, void *workspace, void *sums,
-                           size_t sum_bytes) {
-    work->workspace = workspace;
-    work->sums = sums;
-    work->sum_bytes = sum_bytes;
-    if (work->bias)
-        eddy_chunk_load(EDDY_F32, workspace, work->bias->dtype, work->bias->data, work->bias->strides[0],
-                        work->plan->to.channels);
-    if (work->direction != EDDY_CONV_WEIGHT && work->prepared[0]->w_reorder)
-        pack_weights(work);
-    if (work->parts > 1)
-        team->parallel_for(team, work->parts, 1, conv_library_run_parts, work);
+void eddy_conv_library_run(const eddy_conv_library *library, const eddy_conv_request *request,
+                           const eddy_kernel_call *call, void *workspace, void *sums, size_t sum_bytes) {
+    const eddy_op_view *bias = request->bias;
+    bool is_weight = request->direction == EDDY_CONV_WEIGHT;
+    run r = {.library = library, .call = call, .workspace = workspace, .sums = sums, .sum_bytes = sum_bytes};
+    init(&r.work, request);
+    r.buffers = r.workspace + library->bias_bytes + (is_weight ? 0 : library->w_bytes);
+    if (bias)
+        eddy_chunk_load(EDDY_F32, workspace, bias->dtype, bias->data, bias->strides[0], request->plan->to.channels);
+    if (!is_weight && library->prepared[0]->w_reorder)
+        pack_weights(&r);
+    if (library->parts > 1)
+        call->team->parallel_for(call->team, library->parts, 1, conv_library_run_parts, &r);
     else
-        conv_library_run_parts(work, 0, 1);
-    return !eddy_load_relaxed(&work->has_failed);
+        conv_library_run_parts(&r, 0, 1);
 }
 
 /* ---- the start ---- */
+
+static void start_with(const eddy_conv_request *request, void *sums, size_t sum_bytes) {
+    convolving work;
+    eddy_conv_library library;
+    eddy_kernel_error error = {.position = INT64_MAX};
+    const eddy_kernel_call call = {.error = &error};
+    init(&work, request);
+    if (conv_library_prepare(&work, &library, request->slices_most) != EDDY_OK)
+        return;
+    size_t needed = library.workspace_bytes + 64;
+    char *workspace = eddy_memory_acquire(needed, EDDY_MEMORY_CACHE);
+    if (workspace) {
+        char *aligned = workspace + (64 - (uintptr_t)workspace % 64) % 64;
+        eddy_conv_library_run(&library, request, &call, aligned, sums, sum_bytes);
+        eddy_memory_release(workspace, needed, EDDY_MEMORY_CACHE);
+    }
+    eddy_conv_library_end(&library);
+}
 
 /* Prepares and runs what is asked of the library, each once: its static objects are made then. */
 static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_last) {
@@ -377,7 +422,6 @@ static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_l
     const int64_t weight[] = {CHANNELS, CHANNELS, 3, 3}, dense[] = {CHANNELS * 9, 9, 3, 1};
     size_t bytes = CHANNELS * (SIDE * SIDE + CHANNELS * 9) * sizeof(float);
     eddy_conv_plan plan;
-    eddy_conv_library work;
     eddy_attributes_conv attributes = {.stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1};
     char *memory = eddy_memory_acquire(3 * bytes, EDDY_MEMORY_CACHE);
     if (!memory)
@@ -389,16 +433,8 @@ static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_l
         eddy_conv_plan_transposed(&plan, &y, &w, &x, &attributes);
     else
         eddy_conv_plan_forward(&plan, &x, &w, &y, &attributes);
-    if (eddy_conv_library_begin(&work, &plan, direction, NULL, INT64_MAX)) {
-        size_t needed = work.workspace_bytes + 64;
-        char *workspace = eddy_memory_acquire(needed, EDDY_MEMORY_CACHE);
-        if (workspace) {
-            char *aligned = workspace + (64 - (uintptr_t)workspace % 64) % 64;
-            (void)eddy_conv_library_run(&work, NULL, aligned, memory + 2 * bytes, bytes);
-            eddy_memory_release(workspace, needed, EDDY_MEMORY_CACHE);
-        }
-        eddy_conv_library_end(&work);
-    }
+    start_with(&(eddy_conv_request){.plan = &plan, .direction = direction, .slices_most = INT64_MAX},
+               memory + 2 * bytes, bytes);
     eddy_memory_release(memory, 3 * bytes, EDDY_MEMORY_CACHE);
 }
 
@@ -408,10 +444,17 @@ static void conv_library_start(void) {
             start_one((eddy_conv_direction)direction, way % 2 ? EDDY_BF16 : EDDY_F32, way / 2);
 }
 
-bool eddy_conv_library_start(const eddy_conv_plan *plan, eddy_conv_direction direction) {
+/* ---- preparing ---- */
+
+eddy_status eddy_conv_library_prepare(eddy_conv_library *library, const eddy_conv_request *request,
+                                      bool *has_started_library) {
     static eddy_dnnl_start state = EDDY_DNNL_START;
-    eddy_conv_library work;
-    init(&work, plan, direction, NULL);
-    bool is_first = eddy_gemm_start_within(plan->compute, eddy_conv_plan_work(plan));
-    return (is_served(&work) && eddy_dnnl_start_once(&state, conv_library_start)) || is_first;
+    convolving work;
+    init(&work, request);
+    if (!is_served(&work))
+        return EDDY_UNSUPPORTED;
+    eddy_status status = conv_library_prepare(&work, library, request->slices_most);
+    if (status != EDDY_OUT_OF_MEMORY && eddy_dnnl_start_once(&state, conv_library_start))
+        *has_started_library = true;
+    return status;
 }

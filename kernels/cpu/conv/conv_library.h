@@ -7,35 +7,33 @@
 #ifdef EDDY_HAVE_DNNL
 #include <kernels/cpu/conv/conv_prepared.h>
 
-typedef struct eddy_conv_library {
+typedef struct eddy_conv_request {
     const eddy_conv_plan *plan;
-    eddy_conv_image x, y;
     eddy_conv_direction direction;
     const eddy_op_view *bias; /* NULL: none */
+    int64_t slices_most;
+} eddy_conv_request;
+
+/* How the library does it, for the plan of a call (kernels/kernel.h). */
+typedef struct eddy_conv_library {
     eddy_conv_cut cut;
-    int64_t parts;
     eddy_conv_kinds kinds;
-    const eddy_conv_prepared *prepared[EDDY_CONV_KINDS]; /* for each kind; held until the end */
-    int32_t prepared_count;
+    const eddy_conv_prepared *prepared[EDDY_CONV_KINDS]; /* for each kind, others NULL; held until the end */
+    int64_t parts;
     bool stages; /* results are f32 first, in the order of the image, and then rounded */
-    size_t x_bytes, y_bytes, w_bytes, scratch_bytes, stage_bytes, part_bytes, workspace_bytes; /* of buffers; rounded */
-    char *workspace;
-    char *sums; /* EDDY_CONV_WEIGHT: a weight in f32 for each slice */
-    size_t sum_bytes;
-    _Atomic bool has_failed; /* atomic: any slice sets it, read when all are done */
+    /* Of buffers; rounded. */
+    size_t bias_bytes, x_bytes, y_bytes, w_bytes, scratch_bytes, stage_bytes, part_bytes, workspace_bytes;
 } eddy_conv_library;
 
-/* False where the library does not serve: then there is nothing to end. `most`: slices at most. */
-bool eddy_conv_library_begin(eddy_conv_library *work, const eddy_conv_plan *plan, eddy_conv_direction direction,
-                             const eddy_op_view *bias, int64_t most);
-void eddy_conv_library_end(eddy_conv_library *work);
-/* Computes, with as many bytes of workspace as workspace_bytes says. EDDY_CONV_WEIGHT: into `sums`, `sum_bytes` apart.
- * False where the library gave up (no memory): the result is still owed. */
-bool eddy_conv_library_run(eddy_conv_library *work, eddy_kernel_team *team, void *workspace, void *sums,
-                           size_t sum_bytes);
-/* Starts what stands behind such a convolution, for eddy_kernel.start: the library where it serves, and what multiplies where it
- * gives up. */
-bool eddy_conv_library_start(const eddy_conv_plan *plan, eddy_conv_direction direction);
+/* UNSUPPORTED where the library does not serve, OUT_OF_MEMORY: then there is nothing to end. Sets *has_started_library where it has
+ * just been started, which it is not where memory lacks. For eddy_kernel.prepare. */
+EDDY_MUST_USE eddy_status eddy_conv_library_prepare(eddy_conv_library *library, const eddy_conv_request *request,
+                                                    bool *has_started_library);
+void eddy_conv_library_end(const eddy_conv_library *library);
+/* Computes, with as many bytes of workspace as workspace_bytes says. EDDY_CONV_WEIGHT: a weight in f32 for each slice into `sums`,
+ * `sum_bytes` apart. Where the library lacks memory the call fails. */
+void eddy_conv_library_run(const eddy_conv_library *library, const eddy_conv_request *request,
+                           const eddy_kernel_call *call, void *workspace, void *sums, size_t sum_bytes);
 #endif
 
 #endif

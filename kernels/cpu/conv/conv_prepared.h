@@ -45,10 +45,8 @@ typedef struct eddy_conv_prepared {
     size_t x_bytes, y_bytes, w_bytes, scratch_bytes; /* of buffers; 0 where none is needed */
 } eddy_conv_prepared;
 
-/* What is prepared for a key, made where there is nothing; it is not destroyed until eddy_conv_prepared_release. NULL where
- * the library has no code of its own for it (its reference, or products that we could do ourselves), or no memory. Any
- * thread; its lock guards a look-up. */
-EDDY_MUST_USE const eddy_conv_prepared *eddy_conv_prepared_acquire(const eddy_conv_key *key);
-void eddy_conv_prepared_release(const eddy_conv_prepared *prepared);
+/* What is prepared for a key (eddy_prepared_acquire), to be released by eddy_prepared_release. UNSUPPORTED where the library has no
+ * code of its own for it (its reference, or products that we could do ourselves). */
+EDDY_MUST_USE eddy_status eddy_conv_prepared_acquire(const eddy_conv_key *key, const eddy_conv_prepared **prepared);
 
 #endif

@@ -1,5 +1,6 @@
 #include <kernels/cpu/conv/conv_slice.h>
 
+#include <base/assert.h>
 #include <kernels/cpu/walk.h>
 
 /* Slices that suffice for a team; where images are fewer, they are cut too. */
@@ -12,8 +13,8 @@ static int64_t span_of(const eddy_conv_window *window) {
 
 /* Rows of x that rows y_row .. of y see. */
 static void see_rows(const eddy_conv_cut *cut, eddy_conv_slice *slice) {
-    int64_t begin = slice->y_row * cut->rows->stride - cut->rows->padding;
-    int64_t end = begin + (slice->y_rows - 1) * cut->rows->stride + span_of(cut->rows);
+    int64_t begin = slice->y_row * cut->rows.stride - cut->rows.padding;
+    int64_t end = begin + (slice->y_rows - 1) * cut->rows.stride + span_of(&cut->rows);
     slice->top = eddy_max_i64(0, -begin);
     slice->bottom = eddy_max_i64(0, end - cut->x_height);
     slice->x_row = eddy_max_i64(0, begin);
@@ -22,7 +23,7 @@ static void see_rows(const eddy_conv_cut *cut, eddy_conv_slice *slice) {
 
 /* Rows of y that see rows x_row .. of x; what else they see is padding to the slice. */
 static void find_rows(const eddy_conv_cut *cut, eddy_conv_slice *slice) {
-    int64_t stride = cut->rows->stride, padding = cut->rows->padding, span = span_of(cut->rows);
+    int64_t stride = cut->rows.stride, padding = cut->rows.padding, span = span_of(&cut->rows);
     int64_t before = slice->x_row + padding - span + stride, last = slice->x_row + slice->x_rows - 1 + padding;
     slice->y_row = before < stride ? 0 : before / stride;
     slice->y_rows = eddy_min_i64(cut->y_height, last / stride + 1) - slice->y_row;
@@ -37,8 +38,8 @@ eddy_conv_slice eddy_conv_slice_of(const eddy_conv_cut *cut, int64_t number) {
     if (cut->row_slices == 1) {
         slice.x_rows = cut->x_height;
         slice.y_rows = cut->y_height;
-        slice.top = cut->rows->padding;
-        slice.bottom = (cut->y_height - 1) * cut->rows->stride + span_of(cut->rows) - cut->x_height - slice.top;
+        slice.top = cut->rows.padding;
+        slice.bottom = (cut->y_height - 1) * cut->rows.stride + span_of(&cut->rows) - cut->x_height - slice.top;
     } else if (cut->direction == EDDY_CONV_DATA) {
         slice.x_row = first;
         slice.x_rows = eddy_min_i64(cut->rows_each, cut->x_height - first);
@@ -75,7 +76,7 @@ static void cut_rows(eddy_conv_cut *cut, int64_t wanted) {
     int64_t height = is_data ? cut->x_height : cut->y_height;
     cut->rows_each = (height + wanted - 1) / wanted;
     if (is_data)
-        cut->rows_each = (cut->rows_each + cut->rows->stride - 1) / cut->rows->stride * cut->rows->stride;
+        cut->rows_each = (cut->rows_each + cut->rows.stride - 1) / cut->rows.stride * cut->rows.stride;
     cut->row_slices = (height + cut->rows_each - 1) / cut->rows_each;
     if (cut->row_slices > 1 && !is_even(cut))
         cut->row_slices = 1;
@@ -91,24 +92,39 @@ void eddy_conv_cut_into(eddy_conv_cut *cut, int64_t slices) {
     cut->slices = (batch + cut->images_each - 1) / cut->images_each * cut->row_slices;
 }
 
-int32_t eddy_conv_kind_of(const eddy_conv_kinds *kinds, const eddy_conv_slice *slice) {
+/* ---- kinds ---- */
+
+/* Slices differ along the rows of an image or, where images are whole, by the last. */
+int32_t eddy_conv_kind_of(const eddy_conv_cut *cut, const eddy_conv_kinds *kinds, int64_t number) {
+    int64_t line = cut->row_slices > 1 ? cut->row_slices : cut->slices, at = number % line;
+    return at == 0 ? 0 : at == line - 1 ? kinds->last : kinds->middle;
+}
+
+static int32_t add_kind(const eddy_conv_cut *cut, int64_t number, eddy_conv_kinds *kinds, eddy_conv_slice *like) {
+    eddy_conv_slice slice = eddy_conv_slice_of(cut, number);
     int32_t kind = 0;
-    while (kind < kinds->count && !is_alike(&kinds->like[kind], slice))
+    while (kind < kinds->count && !is_alike(&like[kind], &slice))
         kind++;
+    if (kind == kinds->count)
+        like[kinds->count++] = slice;
     return kind;
 }
 
-static void add_kind(eddy_conv_kinds *kinds, const eddy_conv_cut *cut, int64_t number) {
-    eddy_conv_slice slice = eddy_conv_slice_of(cut, number);
-    if (eddy_conv_kind_of(kinds, &slice) == kinds->count)
-        kinds->like[kinds->count++] = slice;
+static bool kinds_check(const eddy_conv_cut *cut, const eddy_conv_kinds *kinds, const eddy_conv_slice *like) {
+    for (int64_t i = 0; i < cut->slices; i++) {
+        eddy_conv_slice slice = eddy_conv_slice_of(cut, i);
+        if (!is_alike(&slice, &like[eddy_conv_kind_of(cut, kinds, i)]))
+            return false;
+    }
+    return true;
 }
 
-eddy_conv_kinds eddy_conv_kinds_of(const eddy_conv_cut *cut) {
+eddy_conv_kinds eddy_conv_kinds_of(const eddy_conv_cut *cut, eddy_conv_slice like[EDDY_CONV_KINDS]) {
     eddy_conv_kinds kinds = {.count = 0};
-    add_kind(&kinds, cut, 0);
+    add_kind(cut, 0, &kinds, like);
     if (cut->slices > 2)
-        add_kind(&kinds, cut, 1);
-    add_kind(&kinds, cut, cut->slices - 1);
+        kinds.middle = add_kind(cut, 1, &kinds, like);
+    kinds.last = add_kind(cut, cut->slices - 1, &kinds, like);
+    EDDY_ASSERT(kinds_check(cut, &kinds, like));
     return kinds;
 }

@@ -23,7 +23,7 @@ typedef struct eddy_conv_slice {
 /* The first three lines are set by who cuts: the batch is not empty. */
 typedef struct eddy_conv_cut {
     eddy_conv_direction direction;
-    const eddy_conv_window *rows;
+    eddy_conv_window rows;
     int64_t batch, x_height, y_height;
     int64_t images_each, rows_each, row_slices, slices;
 } eddy_conv_cut;
@@ -37,12 +37,13 @@ eddy_conv_slice eddy_conv_slice_of(const eddy_conv_cut *cut, int64_t number);
 #define EDDY_CONV_KINDS 3
 
 typedef struct eddy_conv_kinds {
-    eddy_conv_slice like[EDDY_CONV_KINDS];
     int32_t count;
+    int32_t middle, last; /* the number of the kind of these; the first is of kind 0 */
 } eddy_conv_kinds;
 
-eddy_conv_kinds eddy_conv_kinds_of(const eddy_conv_cut *cut);
+/* *like: a slice of each kind. */
+eddy_conv_kinds eddy_conv_kinds_of(const eddy_conv_cut *cut, eddy_conv_slice like[EDDY_CONV_KINDS]);
 /* The number of the kind that a slice of the cut is of. */
-int32_t eddy_conv_kind_of(const eddy_conv_kinds *kinds, const eddy_conv_slice *slice);
+int32_t eddy_conv_kind_of(const eddy_conv_cut *cut, const eddy_conv_kinds *kinds, int64_t number);
 
 #endif

@@ -5,6 +5,7 @@
 #include <kernels/cpu/conv/conv_gather.h>
 #include <kernels/cpu/conv/conv_library.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/matrix/gemm.h>
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
@@ -17,82 +18,102 @@
 /* Numbers in a column. */
 #define DEPTH 512
 
+/* How the places and the sums are cut. */
+typedef struct tiling {
+    int64_t places, tiles, units; /* a unit is a tile of an image */
+    int64_t tasks, parts;
+    size_t columns_bytes, part_bytes;
+} tiling;
+
+/* What a call is to know. */
+typedef struct weight_plan {
+    bool is_library;
+    bool is_last;                           /* the order of what the sums have of a row of weights */
+    int64_t channels_block, blocks, chunks; /* channels of the input */
+    size_t sums_bytes;                      /* of a chunk; all of them come first in the workspace */
+    int64_t rows, row_grain;                /* of weights, one for each block */
+    union {
+        tiling tiles;
+#ifdef EDDY_HAVE_DNNL
+        eddy_conv_library library;
+#endif
+    };
+} weight_plan;
+
 typedef struct weighing {
+    const weight_plan *is;
     eddy_conv_plan plan; /* of the convolution: to is the gradient */
     eddy_conv_axis rows, columns;
-    bool is_last;
-    int64_t taps, channels_block, blocks; /* of the input's channels */
-    int64_t places, tiles, units, chunks; /* a unit is a tile of an image */
-    int64_t tasks, parts;
-    size_t sums_bytes; /* of a chunk */
+    int64_t taps;
     char *sums, *buffers;
-    size_t columns_bytes, part_bytes, workspace_bytes;
 } weighing;
+
+/* views: grad, x, dweight */
+static void see(eddy_conv_plan *plan, const eddy_kernel_call *call) {
+    const eddy_op_view *views = call->views;
+    eddy_conv_plan_forward(plan, &views[1], &views[2], &views[0], call->attributes);
+}
 
 static size_t rounded(size_t bytes) {
     return (bytes + 63) / 64 * 64;
 }
 
-/* Chunks of `units`, where so many at most suffice. */
-static int64_t chunks_of(const weighing *work, int64_t units, int64_t most) {
-    double products = eddy_conv_plan_work(&work->plan);
-    int64_t chunks = eddy_min_i64(units, most);
-    chunks = eddy_min_i64(chunks, products < CHUNK_WORK * PARTS_MAX ? (int64_t)(products / CHUNK_WORK) : PARTS_MAX);
-    return eddy_max_i64(1, eddy_min_i64(chunks, SUMS_BYTES / (int64_t)(work->sums_bytes + 1)));
+static int64_t taps_of(const eddy_conv_plan *plan) {
+    return plan->weight.height * plan->weight.width;
 }
 
-/* views: grad, x, dweight */
-static void conv_weight_prepare(weighing *work, const eddy_kernel_call *call) {
-    const eddy_op_view *views = call->views;
-    eddy_conv_plan *plan = &work->plan;
-    *work = (weighing){0};
-    eddy_conv_plan_forward(plan, &views[1], &views[2], &views[0], call->attributes);
-    eddy_conv_plan_phase(plan, 0, &work->rows, &work->columns);
-    work->is_last = eddy_conv_is_last(&plan->from);
-    work->taps = plan->weight.height * plan->weight.width;
-    work->channels_block = eddy_max_i64(1, eddy_min_i64(plan->from_channels, DEPTH / work->taps));
-    work->blocks = (plan->from_channels + work->channels_block - 1) / work->channels_block;
-    int64_t places = plan->to.height * plan->to.width;
-    work->places = eddy_conv_tile_places(plan, places, work->channels_block * work->taps);
-    work->tiles = (places + work->places - 1) / work->places;
-    work->units = plan->from.batch * work->tiles;
-    work->sums_bytes =
-        rounded((size_t)(plan->groups * plan->to_channels * plan->from_channels * work->taps * plan->bytes));
-    work->chunks = chunks_of(work, work->units, PARTS_MAX / eddy_max_i64(1, plan->groups * work->blocks));
-    work->tasks = work->chunks * plan->groups * work->blocks;
+static size_t sums_bytes_of(const eddy_conv_plan *plan) {
+    return rounded((size_t)(eddy_conv_plan_weight_count(plan) * plan->bytes));
+}
+
+/* Chunks of `units`, where so many at most suffice. */
+static int64_t chunks_of(const eddy_conv_plan *plan, int64_t units, int64_t most) {
+    double products = eddy_conv_plan_work(plan);
+    int64_t chunks = eddy_min_i64(units, most);
+    chunks = eddy_min_i64(chunks, products < CHUNK_WORK * PARTS_MAX ? (int64_t)(products / CHUNK_WORK) : PARTS_MAX);
+    return eddy_max_i64(1, eddy_min_i64(chunks, SUMS_BYTES / (int64_t)(sums_bytes_of(plan) + 1)));
+}
+
+static void cut_tiles(const eddy_conv_plan *plan, weight_plan *p) {
+    tiling *cut = &p->tiles;
+    int64_t taps = taps_of(plan), places = plan->to.height * plan->to.width;
+    p->is_last = eddy_conv_is_last(&plan->from);
+    p->channels_block = eddy_max_i64(1, eddy_min_i64(plan->from_channels, DEPTH / taps));
+    p->blocks = (plan->from_channels + p->channels_block - 1) / p->channels_block;
+    cut->places = eddy_conv_tile_places(plan, places, p->channels_block * taps);
+    cut->tiles = (places + cut->places - 1) / cut->places;
+    cut->units = plan->from.batch * cut->tiles;
+    p->chunks = chunks_of(plan, cut->units, PARTS_MAX / eddy_max_i64(1, plan->groups * p->blocks));
+    cut->tasks = p->chunks * plan->groups * p->blocks;
     double parts = eddy_conv_plan_work(plan) / PART_WORK;
-    work->parts =
-        eddy_min_i64(eddy_min_i64(PARTS_MAX, work->tasks), parts < PARTS_MAX ? 1 + (int64_t)parts : PARTS_MAX);
-    work->columns_bytes = rounded((size_t)(work->places * work->channels_block * work->taps * plan->bytes));
-    work->part_bytes = work->columns_bytes + rounded((size_t)(work->places * plan->to_channels * plan->bytes));
-    work->sums = call->workspace;
-    work->workspace_bytes = (size_t)work->chunks * work->sums_bytes;
-    if (call->workspace)
-        work->buffers = (char *)call->workspace + work->workspace_bytes;
-    work->workspace_bytes += (size_t)work->parts * work->part_bytes;
+    cut->parts = eddy_min_i64(eddy_min_i64(PARTS_MAX, cut->tasks), parts < PARTS_MAX ? 1 + (int64_t)parts : PARTS_MAX);
+    cut->columns_bytes = rounded((size_t)(cut->places * p->channels_block * taps * plan->bytes));
+    cut->part_bytes = cut->columns_bytes + rounded((size_t)(cut->places * plan->to_channels * plan->bytes));
 }
 
 /* Numbers in a chunk's sums before those of a group and a block: rows of the block's channels times taps each. */
 static int64_t sums_before(const weighing *work, int64_t group, int64_t block) {
     const eddy_conv_plan *plan = &work->plan;
-    return (group * plan->from_channels + block * work->channels_block) * plan->to_channels * work->taps;
+    return (group * plan->from_channels + block * work->is->channels_block) * plan->to_channels * work->taps;
 }
 
 static int64_t channels_of(const weighing *work, int64_t block) {
-    return eddy_min_i64(work->channels_block, work->plan.from_channels - block * work->channels_block);
+    int64_t most = work->is->channels_block;
+    return eddy_min_i64(most, work->plan.from_channels - block * most);
 }
 
 static void add_unit(const weighing *work, int64_t unit, int64_t group, int64_t block, bool adds, void *sums,
                      char *buffer) {
     const eddy_conv_plan *plan = &work->plan;
-    int64_t first = unit % work->tiles * work->places;
+    const tiling *cut = &work->is->tiles;
+    int64_t first = unit % cut->tiles * cut->places;
     eddy_conv_tile seen = {.image = &plan->from,
                            .rows = &work->rows,
                            .columns = &work->columns,
-                           .number = unit / work->tiles,
+                           .number = unit / cut->tiles,
                            .first = first,
-                           .count = eddy_min_i64(work->places, plan->to.height * plan->to.width - first),
-                           .channel = group * plan->from_channels + block * work->channels_block,
+                           .count = eddy_min_i64(cut->places, plan->to.height * plan->to.width - first),
+                           .channel = group * plan->from_channels + block * work->is->channels_block,
                            .channels = channels_of(work, block)};
     eddy_conv_tile made = seen;
     made.image = &plan->to;
@@ -100,7 +121,7 @@ static void add_unit(const weighing *work, int64_t unit, int64_t group, int64_t 
     made.channels = plan->to_channels;
     eddy_conv_matrix columns = eddy_conv_columns(&seen, plan->compute, buffer), grad;
     if (!eddy_conv_places(&made, plan->compute, &grad)) {
-        grad = eddy_conv_buffer(&made, buffer + work->columns_bytes);
+        grad = eddy_conv_buffer(&made, buffer + cut->columns_bytes);
         eddy_conv_load(&made, plan->compute, &grad);
     }
     int64_t depth = seen.channels * work->taps;
@@ -110,10 +131,10 @@ static void add_unit(const weighing *work, int64_t unit, int64_t group, int64_t 
 
 static void run_task(const weighing *work, int64_t task, char *buffer) {
     const eddy_conv_plan *plan = &work->plan;
-    int64_t block = task % work->blocks, group = task / work->blocks % plan->groups;
-    int64_t chunk = task / work->blocks / plan->groups;
-    int64_t begin = chunk * work->units / work->chunks, end = (chunk + 1) * work->units / work->chunks;
-    char *sums = work->sums + (size_t)chunk * work->sums_bytes + sums_before(work, group, block) * plan->bytes;
+    int64_t blocks = work->is->blocks, units = work->is->tiles.units, chunks = work->is->chunks;
+    int64_t block = task % blocks, group = task / blocks % plan->groups, chunk = task / blocks / plan->groups;
+    int64_t begin = chunk * units / chunks, end = (chunk + 1) * units / chunks;
+    char *sums = work->sums + (size_t)chunk * work->is->sums_bytes + sums_before(work, group, block) * plan->bytes;
     if (begin == end)
         memset(sums, 0, (size_t)(channels_of(work, block) * plan->to_channels * work->taps * plan->bytes));
     for (int64_t unit = begin; unit < end; unit++)
@@ -122,9 +143,10 @@ static void run_task(const weighing *work, int64_t task, char *buffer) {
 
 static void conv_weight_run_parts(void *context, int64_t begin, int64_t end) {
     const weighing *work = context;
+    int64_t tasks = work->is->tiles.tasks, parts = work->is->tiles.parts;
     for (int64_t part = begin; part < end; part++)
-        for (int64_t task = part * work->tasks / work->parts; task < (part + 1) * work->tasks / work->parts; task++)
-            run_task(work, task, work->buffers + (size_t)part * work->part_bytes);
+        for (int64_t task = part * tasks / parts; task < (part + 1) * tasks / parts; task++)
+            run_task(work, task, work->buffers + (size_t)part * work->is->tiles.part_bytes);
 }
 
 #define ADD(name, real)                                                                                                \
@@ -139,19 +161,20 @@ ADD(f64, double)
 static void finish_rows(void *context, int64_t begin, int64_t end) {
     const weighing *work = context;
     const eddy_conv_plan *plan = &work->plan;
+    const weight_plan *is = work->is;
     for (int64_t i = begin; i < end; i++) {
-        int64_t to = i % plan->to_channels, block = i / plan->to_channels % work->blocks;
+        int64_t to = i % plan->to_channels, block = i / plan->to_channels % is->blocks;
         eddy_conv_row row = {.rows = &work->rows,
                              .columns = &work->columns,
-                             .group = i / plan->to_channels / work->blocks,
+                             .group = i / plan->to_channels / is->blocks,
                              .to = to,
-                             .from = block * work->channels_block,
+                             .from = block * is->channels_block,
                              .count = channels_of(work, block),
-                             .is_last = work->is_last};
+                             .is_last = is->is_last};
         int64_t width = row.count * work->taps;
         char *sums = work->sums + (sums_before(work, row.group, block) + to * width) * plan->bytes;
-        for (int64_t chunk = 1; chunk < work->chunks; chunk++) {
-            void *more = sums + (size_t)chunk * work->sums_bytes;
+        for (int64_t chunk = 1; chunk < is->chunks; chunk++) {
+            void *more = sums + (size_t)chunk * is->sums_bytes;
             if (plan->compute == EDDY_F64)
                 add_f64((double *)(void *)sums, more, width);
             else
@@ -161,106 +184,123 @@ static void finish_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
-#ifdef EDDY_HAVE_DNNL
-static bool begin_library(eddy_conv_library *library, const weighing *work) {
-    return eddy_conv_library_begin(library, &work->plan, EDDY_CONV_WEIGHT, NULL,
-                                   chunks_of(work, work->plan.from.batch * work->plan.to.height, LIBRARY_CHUNKS));
+static void begin(weighing *work, const eddy_kernel_call *call) {
+    work->is = call->plan;
+    see(&work->plan, call);
+    eddy_conv_plan_phase(&work->plan, 0, &work->rows, &work->columns);
+    work->taps = taps_of(&work->plan);
+    work->sums = call->workspace;
+    work->buffers = work->sums + (size_t)work->is->chunks * work->is->sums_bytes;
 }
 
-/* Sums of whole weights, row-major: one block. */
-static bool conv_weight_run_library(const eddy_kernel_call *call, weighing *work) {
-    eddy_conv_library library;
-    if (!begin_library(&library, work))
-        return false;
-    size_t sums_bytes = (size_t)library.cut.slices * work->sums_bytes;
-    /* What could not be prepared where the op was issued may be now. */
-    bool is_done = sums_bytes + library.workspace_bytes <= call->workspace_bytes &&
-                   eddy_conv_library_run(&library, call->team, work->sums + sums_bytes, work->sums, work->sums_bytes);
-    if (is_done) {
-        work->chunks = library.cut.slices;
-        work->blocks = 1;
-        work->channels_block = work->plan.from_channels;
-        work->is_last = false;
-    }
-    eddy_conv_library_end(&library);
-    return is_done;
+static void finish(weighing *work, eddy_kernel_team *team) {
+    int64_t rows = work->is->rows, grain = work->is->row_grain;
+    if (rows > grain)
+        team->parallel_for(team, rows, grain, finish_rows, work);
+    else
+        finish_rows(work, 0, rows);
 }
-
-/* Enough for either way. */
-static size_t conv_weight_workspace_of(const weighing *work) {
-    eddy_conv_library library;
-    size_t bytes = work->workspace_bytes, more;
-    if (begin_library(&library, work)) {
-        more = (size_t)library.cut.slices * work->sums_bytes + library.workspace_bytes;
-        bytes = more > bytes ? more : bytes;
-        eddy_conv_library_end(&library);
-    }
-    return bytes;
-}
-
-static bool conv_weight_start_library(const eddy_conv_plan *plan) {
-    return eddy_conv_library_start(plan, EDDY_CONV_WEIGHT);
-}
-#else
-static bool conv_weight_run_library(const eddy_kernel_call *call, weighing *work) {
-    (void)call;
-    (void)work;
-    return false;
-}
-
-static size_t conv_weight_workspace_of(const weighing *work) {
-    return work->workspace_bytes;
-}
-
-static bool conv_weight_start_library(const eddy_conv_plan *plan) {
-    (void)plan;
-    return false;
-}
-#endif
 
 static void conv_weight_run(const eddy_kernel_call *call) {
     weighing work;
-    conv_weight_prepare(&work, call);
-    if (work.tasks == 0 || work.plan.to_channels == 0)
-        return;
-    if (!conv_weight_run_library(call, &work)) {
-        if (work.parts > 1)
-            call->team->parallel_for(call->team, work.parts, 1, conv_weight_run_parts, &work);
-        else
-            conv_weight_run_parts(&work, 0, 1);
-    }
-    int64_t rows = work.plan.groups * work.blocks * work.plan.to_channels;
-    int64_t width = work.channels_block * work.taps * work.chunks, grain = eddy_max_i64(1, 65536 / width);
-    if (rows > grain)
-        call->team->parallel_for(call->team, rows, grain, finish_rows, &work);
+    begin(&work, call);
+    int64_t parts = work.is->tiles.parts;
+    if (parts > 1)
+        call->team->parallel_for(call->team, parts, 1, conv_weight_run_parts, &work);
     else
-        finish_rows(&work, 0, rows);
+        conv_weight_run_parts(&work, 0, 1);
+    finish(&work, call->team);
 }
 
-static size_t conv_weight_workspace(const eddy_kernel_call *call) {
+static void conv_weight_run_nothing(const eddy_kernel_call *call) {
+    (void)call;
+}
+
+static void prepare_tiles(const eddy_conv_plan *geometry, eddy_kernel_plan *plan) {
+    weight_plan *p = plan->memory;
+    cut_tiles(geometry, p);
+    if (eddy_gemm_start_within(geometry->compute, eddy_conv_plan_work(geometry)))
+        plan->has_started_library = true;
+    plan->workspace_bytes = (size_t)p->tiles.parts * p->tiles.part_bytes;
+}
+
+#ifdef EDDY_HAVE_DNNL
+static eddy_conv_request request_of(const eddy_conv_plan *plan) {
+    return (eddy_conv_request){.plan = plan,
+                               .direction = EDDY_CONV_WEIGHT,
+                               .slices_most = chunks_of(plan, plan->from.batch * plan->to.height, LIBRARY_CHUNKS)};
+}
+
+static void conv_weight_run_library(const eddy_kernel_call *call) {
     weighing work;
-    conv_weight_prepare(&work, call);
-    return conv_weight_workspace_of(&work);
+    begin(&work, call);
+    const eddy_conv_request request = {.plan = &work.plan, .direction = EDDY_CONV_WEIGHT};
+    eddy_conv_library_run(&work.is->library, &request, call, work.buffers, work.sums, work.is->sums_bytes);
+    finish(&work, call->team);
 }
 
-static int64_t conv_weight_cost(const eddy_kernel_call *call) {
-    const eddy_op_view *views = call->views;
-    eddy_conv_plan plan;
-    eddy_conv_plan_forward(&plan, &views[1], &views[2], &views[0], call->attributes);
-    return eddy_conv_plan_cost(&plan);
+/* Sums of whole weights, row-major: one block. */
+static eddy_status prepare_library(const eddy_conv_plan *geometry, eddy_kernel_plan *plan) {
+    weight_plan *p = plan->memory;
+    eddy_conv_request request = request_of(geometry);
+    eddy_status status = eddy_conv_library_prepare(&p->library, &request, &plan->has_started_library);
+    if (status != EDDY_OK)
+        return status;
+    p->is_library = true;
+    p->is_last = false;
+    p->channels_block = geometry->from_channels;
+    p->blocks = 1;
+    p->chunks = p->library.cut.slices;
+    plan->workspace_bytes = p->library.workspace_bytes;
+    plan->run = conv_weight_run_library;
+    return EDDY_OK;
 }
 
-static bool conv_weight_start(const eddy_kernel_call *call) {
-    const eddy_op_view *views = call->views;
-    eddy_conv_plan plan;
-    eddy_conv_plan_forward(&plan, &views[1], &views[2], &views[0], call->attributes);
-    return conv_weight_start_library(&plan);
+static void conv_weight_end(const void *plan) {
+    const weight_plan *p = plan;
+    if (p->is_library)
+        eddy_conv_library_end(&p->library);
 }
+#else
+static eddy_status prepare_library(const eddy_conv_plan *geometry, eddy_kernel_plan *plan) {
+    (void)geometry;
+    (void)plan;
+    return EDDY_UNSUPPORTED;
+}
+
+static void conv_weight_end(const void *plan) {
+    (void)plan;
+}
+#endif
+
+static eddy_status conv_weight_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    weight_plan *p = plan->memory;
+    eddy_conv_plan geometry;
+    see(&geometry, call);
+    p->is_library = false;
+    plan->bytes = sizeof(*p);
+    plan->cost_ps = eddy_conv_plan_cost(&geometry);
+    if (geometry.from_channels == 0 || geometry.to_channels == 0) {
+        plan->run = conv_weight_run_nothing;
+        return EDDY_OK;
+    }
+    eddy_status status = prepare_library(&geometry, plan);
+    if (status == EDDY_OUT_OF_MEMORY)
+        return status;
+    if (status == EDDY_UNSUPPORTED)
+        prepare_tiles(&geometry, plan);
+    p->sums_bytes = sums_bytes_of(&geometry);
+    p->rows = geometry.groups * p->blocks * geometry.to_channels;
+    p->row_grain = eddy_max_i64(1, 65536 / (p->channels_block * taps_of(&geometry) * p->chunks));
+    plan->workspace_bytes += (size_t)p->chunks * p->sums_bytes;
+    return EDDY_OK;
+}
+
+_Static_assert(sizeof(weight_plan) <= EDDY_KERNEL_PLAN_BYTES, "a plan has room");
 
 const eddy_kernel eddy_cpu_conv2d_backward_weight = {.name = "conv2d_backward_weight",
                                                      .run = conv_weight_run,
-                                                     .workspace = conv_weight_workspace,
+                                                     .prepare = conv_weight_prepare,
+                                                     .end = conv_weight_end,
                                                      .cost_base_ps = 500000,
-                                                     .cost_element_ps = 10000,
-                                                     .cost = conv_weight_cost,
-                                                     .start = conv_weight_start};
+                                                     .cost_element_ps = 10000};

@@ -24,15 +24,20 @@ typedef union chunk {
     double f64[CHUNK];
 } chunk;
 
-typedef struct interpolation {
-    const eddy_kernel_call *call;
-    eddy_image small, large; /* the image, the output; of a gradient what is written, what is read */
-    tap *rows, *columns;     /* of each output row and column, in the workspace */
+/* What a call is to know. */
+typedef struct interpolate_plan {
     bool is_bilinear;
     bool is_doubled; /* each element of a row twice */
     bool by_channels;
-    int64_t line_bytes; /* of the output, where its lines have no gaps, else 0 */
     eddy_dtype compute;
+    int64_t line_bytes; /* of what is written, where its lines have no gaps, else 0 */
+    int64_t lines, grain;
+} interpolate_plan;
+
+typedef struct interpolation {
+    const interpolate_plan *plan;
+    eddy_image small, large; /* the image, the output; of a gradient what is written, what is read */
+    tap *rows, *columns;     /* of each output row and column, in the workspace */
 } interpolation;
 
 static tap nearest(const eddy_attributes_interpolate *a, int64_t in, int64_t out, int64_t o) {
@@ -56,33 +61,27 @@ static void fill_taps(const eddy_attributes_interpolate *a, int64_t in, int64_t 
         taps[o] = a->mode == EDDY_MODE_NEAREST ? nearest(a, in, out, o) : bilinear(a, in, out, o);
 }
 
-static bool are_doubled(const tap *taps, int64_t in, int64_t out) {
-    for (int64_t o = 0; o < out; o++)
-        if (taps[o].low != o / 2)
-            return false;
-    return out == 2 * in;
-}
-
 static int64_t distance(int64_t stride) {
     return stride < 0 ? -stride : stride;
 }
 
-static void make(interpolation *p, const eddy_kernel_call *call, const eddy_op_view *small, const eddy_op_view *large) {
-    const eddy_attributes_interpolate *attributes = call->attributes;
-    p->call = call;
+static void see(interpolation *p, const eddy_op_view *small, const eddy_op_view *large) {
     p->small = eddy_image_of(small);
     p->large = eddy_image_of(large);
-    p->is_bilinear = attributes->mode == EDDY_MODE_BILINEAR;
-    p->compute = eddy_chunk_compute_dtype(small->dtype);
+}
+
+/* Taps are as many as rows and columns, so they are no part of the plan. */
+static void begin(interpolation *p, const eddy_kernel_call *call) {
+    const eddy_attributes_interpolate *attributes = call->attributes;
+    p->plan = call->plan;
     p->rows = call->workspace;
     p->columns = p->rows + p->large.height;
     fill_taps(attributes, p->small.height, p->large.height, p->rows);
     fill_taps(attributes, p->small.width, p->large.width, p->columns);
 }
 
-static size_t taps_bytes(const eddy_op_view *large) {
-    eddy_image image = eddy_image_of(large);
-    return ((size_t)(image.height + image.width) * sizeof(tap) + 63) / 64 * 64;
+static size_t taps_bytes(const eddy_image *large) {
+    return ((size_t)(large->height + large->width) * sizeof(tap) + 63) / 64 * 64;
 }
 
 static int64_t bytes_of_line(const eddy_image *to, bool by_channels) {
@@ -92,17 +91,25 @@ static int64_t bytes_of_line(const eddy_image *to, bool by_channels) {
     return is_dense ? count * (int64_t)eddy_dtype_bytes(to->dtype) : 0;
 }
 
-/* Rows of the output, of one channel or of all. */
-static void run_lines(interpolation *p, const eddy_image *to, void (*slice)(void *, int64_t, int64_t)) {
-    p->by_channels = distance(to->channel_stride) < distance(to->column_stride);
-    p->line_bytes = bytes_of_line(to, p->by_channels);
-    int64_t lines = to->images * to->height * (p->by_channels ? 1 : to->channels);
-    int64_t line = eddy_max_i64(1, to->width * (p->by_channels ? to->channels : 1));
-    int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / line);
+/* Lines are rows of what is written, of one channel or of all. */
+static void cut_lines(const eddy_image *to, interpolate_plan *plan) {
+    plan->by_channels = distance(to->channel_stride) < distance(to->column_stride);
+    plan->line_bytes = bytes_of_line(to, plan->by_channels);
+    int64_t line = eddy_max_i64(1, to->width * (plan->by_channels ? to->channels : 1));
+    plan->lines = to->images * to->height * (plan->by_channels ? 1 : to->channels);
+    plan->grain = eddy_max_i64(1, SLICE_ELEMENTS / line);
+}
+
+static void run_lines(interpolation *p, eddy_kernel_team *team, void (*slice)(void *, int64_t, int64_t)) {
+    int64_t lines = p->plan->lines, grain = p->plan->grain;
     if (lines <= grain)
         slice(p, 0, lines);
     else
-        p->call->team->parallel_for(p->call->team, lines, grain, slice, p);
+        team->parallel_for(team, lines, grain, slice, p);
+}
+
+static void interpolate_run_nothing(const eddy_kernel_call *call) {
+    (void)call;
 }
 
 /* ---- forward ---- */
@@ -124,7 +131,7 @@ static void copy_columns(const interpolation *p, int64_t n, int64_t c, int64_t o
     const char *from = eddy_image_at(x, n, c, p->rows[oh].low, 0);
     char *to = eddy_image_at(out, n, c, oh, 0);
     int64_t step = x->column_stride, out_step = out->column_stride;
-    bool is_doubled = p->is_doubled && step == 1 && out_step == 1;
+    bool is_doubled = p->plan->is_doubled && step == 1 && out_step == 1;
 #define COPY(type)                                                                                                     \
     if (is_doubled)                                                                                                    \
         double_##type((type *)(void *)to, (const type *)(const void *)from, x->width);                                 \
@@ -161,14 +168,14 @@ static void copy_channels(const interpolation *p, int64_t n, int64_t oh) {
     }
 
 static void mix(const interpolation *p, chunk *corners, const tap *row, const double *shares, int64_t count) {
-    if (p->compute == EDDY_F64)
+    if (p->plan->compute == EDDY_F64)
         MIX(double, f64)
     else
         MIX(float, f32)
 }
 
 static void load_element(const interpolation *p, chunk *to, int64_t i, const eddy_image *image, const void *from) {
-    if (p->compute == EDDY_F64)
+    if (p->plan->compute == EDDY_F64)
         to->f64[i] = *(const double *)from;
     else if (image->dtype == EDDY_F32)
         to->f32[i] = *(const float *)from;
@@ -194,7 +201,7 @@ static void mix_columns(const interpolation *p, int64_t n, int64_t c, int64_t oh
             shares[i] = column->share;
         }
         mix(p, corners, row, shares, count);
-        eddy_chunk_store(out->dtype, eddy_image_at(out, n, c, oh, w), out->column_stride, p->compute, &corners[0],
+        eddy_chunk_store(out->dtype, eddy_image_at(out, n, c, oh, w), out->column_stride, p->plan->compute, &corners[0],
                          count);
     }
 }
@@ -212,46 +219,43 @@ static void mix_channels(const interpolation *p, int64_t n, int64_t oh) {
             int64_t count = eddy_min_i64(CHUNK, x->channels - c);
             for (int k = 0; k < 4; k++)
                 eddy_chunk_load(
-                    p->compute, &corners[k], x->dtype,
+                    p->plan->compute, &corners[k], x->dtype,
                     eddy_image_at(x, n, c, k < 2 ? row->low : row->high, k % 2 ? column->high : column->low),
                     x->channel_stride, count);
             mix(p, corners, row, shares, count);
-            eddy_chunk_store(out->dtype, eddy_image_at(out, n, c, oh, w), out->channel_stride, p->compute, &corners[0],
-                             count);
+            eddy_chunk_store(out->dtype, eddy_image_at(out, n, c, oh, w), out->channel_stride, p->plan->compute,
+                             &corners[0], count);
         }
     }
 }
 
 /* Whether row oh of the output is the one before, again. */
 static bool is_repeated(const interpolation *p, int64_t oh) {
-    return !p->is_bilinear && p->line_bytes > 0 && oh > 0 && p->rows[oh].low == p->rows[oh - 1].low;
+    return !p->plan->is_bilinear && p->plan->line_bytes > 0 && oh > 0 && p->rows[oh].low == p->rows[oh - 1].low;
 }
 
 static void interpolate_forward_slice(void *context, int64_t begin, int64_t end) {
     const interpolation *p = context;
-    int64_t channels = p->by_channels ? 1 : p->large.channels;
+    int64_t channels = p->plan->by_channels ? 1 : p->large.channels;
     for (int64_t line = begin; line < end; line++) {
         int64_t oh = line % p->large.height, n = line / p->large.height / channels;
         int64_t c = line / p->large.height % channels;
         if (line > begin && is_repeated(p, oh))
             memcpy(eddy_image_at(&p->large, n, c, oh, 0), eddy_image_at(&p->large, n, c, oh - 1, 0),
-                   (size_t)p->line_bytes);
-        else if (p->by_channels)
-            (p->is_bilinear ? mix_channels : copy_channels)(p, n, oh);
+                   (size_t)p->plan->line_bytes);
+        else if (p->plan->by_channels)
+            (p->plan->is_bilinear ? mix_channels : copy_channels)(p, n, oh);
         else
-            (p->is_bilinear ? mix_columns : copy_columns)(p, n, c, oh);
+            (p->plan->is_bilinear ? mix_columns : copy_columns)(p, n, c, oh);
     }
 }
 
 /* views: x, out */
 static void interpolate_run(const eddy_kernel_call *call) {
-    interpolation p = {0};
-    if (eddy_view_count(&call->views[1]) == 0)
-        return;
-    make(&p, call, &call->views[0], &call->views[1]);
-    const eddy_image *out = &p.large;
-    p.is_doubled = !p.is_bilinear && are_doubled(p.columns, p.small.width, out->width);
-    run_lines(&p, out, interpolate_forward_slice);
+    interpolation p;
+    see(&p, &call->views[0], &call->views[1]);
+    begin(&p, call);
+    run_lines(&p, call->team, interpolate_forward_slice);
 }
 
 /* ---- backward ---- */
@@ -303,13 +307,13 @@ static void gather_columns(const interpolation *p, int64_t n, int64_t c, int64_t
             load_element(p, &terms, 0, grad, eddy_image_at(grad, n, c, oh, ow));
             for (int64_t i = eddy_max_i64(column->low, w); i <= column->high && i < w + count; i++) {
                 double share = down * weight(column, i);
-                if (p->compute == EDDY_F64)
+                if (p->plan->compute == EDDY_F64)
                     sum.f64[i - w] += share * terms.f64[0];
                 else
                     sum.f32[i - w] += (float)share * terms.f32[0];
             }
         }
-    eddy_chunk_store(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->column_stride, p->compute, &sum, count);
+    eddy_chunk_store(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->column_stride, p->plan->compute, &sum, count);
 }
 
 /* Channels c .. c + count of element h, w. */
@@ -323,24 +327,24 @@ static void gather_channels(const interpolation *p, int64_t n, int64_t c, int64_
     for (int64_t oh = top; oh < bottom; oh++)
         for (int64_t ow = left; ow < right; ow++) {
             double share = weight(&p->rows[oh], h) * weight(&p->columns[ow], w);
-            eddy_chunk_load(p->compute, &terms, grad->dtype, eddy_image_at(grad, n, c, oh, ow), grad->channel_stride,
-                            count);
+            eddy_chunk_load(p->plan->compute, &terms, grad->dtype, eddy_image_at(grad, n, c, oh, ow),
+                            grad->channel_stride, count);
             for (int64_t i = 0; i < count; i++)
-                if (p->compute == EDDY_F64)
+                if (p->plan->compute == EDDY_F64)
                     sum.f64[i] += share * terms.f64[i];
                 else
                     sum.f32[i] += (float)share * terms.f32[i];
         }
-    eddy_chunk_store(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->channel_stride, p->compute, &sum, count);
+    eddy_chunk_store(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->channel_stride, p->plan->compute, &sum, count);
 }
 
 static void interpolate_backward_slice(void *context, int64_t begin, int64_t end) {
     const interpolation *p = context;
     const eddy_image *dx = &p->small;
-    int64_t channels = p->by_channels ? 1 : dx->channels;
+    int64_t channels = p->plan->by_channels ? 1 : dx->channels;
     for (int64_t line = begin; line < end; line++) {
         int64_t h = line % dx->height, n = line / dx->height / channels, c = line / dx->height % channels;
-        if (!p->by_channels) {
+        if (!p->plan->by_channels) {
             for (int64_t w = 0; w < dx->width; w += CHUNK)
                 gather_columns(p, n, c, h, w, eddy_min_i64(CHUNK, dx->width - w));
             continue;
@@ -353,19 +357,32 @@ static void interpolate_backward_slice(void *context, int64_t begin, int64_t end
 
 /* views: grad, dx */
 static void interpolate_backward_run(const eddy_kernel_call *call) {
-    interpolation p = {0};
-    if (eddy_view_count(&call->views[1]) == 0)
-        return;
-    make(&p, call, &call->views[1], &call->views[0]);
-    run_lines(&p, &p.small, interpolate_backward_slice);
+    interpolation p;
+    see(&p, &call->views[1], &call->views[0]);
+    begin(&p, call);
+    run_lines(&p, call->team, interpolate_backward_slice);
 }
 
-static size_t interpolate_workspace(const eddy_kernel_call *call) {
-    return taps_bytes(&call->views[1]);
-}
+/* ---- planning ---- */
 
-static size_t interpolate_backward_workspace(const eddy_kernel_call *call) {
-    return taps_bytes(&call->views[0]);
+/* `to` is what is written. */
+static eddy_status prepare(const eddy_kernel_call *call, const interpolation *p, const eddy_image *to,
+                           eddy_kernel_plan *plan) {
+    const eddy_attributes_interpolate *attributes = call->attributes;
+    interpolate_plan *of = plan->memory;
+    if (eddy_view_count(&call->views[1]) == 0) {
+        plan->run = interpolate_run_nothing;
+        return EDDY_OK;
+    }
+    of->is_bilinear = attributes->mode == EDDY_MODE_BILINEAR;
+    of->compute = eddy_chunk_compute_dtype(to->dtype);
+    /* Other scales may give twice the size, too, and not each element twice. */
+    of->is_doubled =
+        !of->is_bilinear && p->large.width == 2 * p->small.width && (attributes->scale <= 0 || attributes->scale == 2);
+    cut_lines(to, of);
+    plan->bytes = sizeof(*of);
+    plan->workspace_bytes = taps_bytes(&p->large);
+    return EDDY_OK;
 }
 
 /* Images row by row; a mix of four reads and computes more than a copy. */
@@ -377,14 +394,29 @@ static int64_t interpolate_cost(const eddy_kernel_call *call) {
            eddy_cost_ps(out->shape[0] * out->shape[1] * out->shape[2], 8000) + eddy_cost_far_views_ps(call);
 }
 
+static eddy_status interpolate_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    interpolation p;
+    see(&p, &call->views[0], &call->views[1]);
+    plan->cost_ps = interpolate_cost(call);
+    return prepare(call, &p, &p.large, plan);
+}
+
+static eddy_status interpolate_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    interpolation p;
+    int64_t grad = eddy_view_count(&call->views[0]), dx = eddy_view_count(&call->views[1]);
+    int64_t bytes = eddy_cost_bytes(grad, call->views[0].dtype) + eddy_cost_bytes(dx, call->views[1].dtype);
+    see(&p, &call->views[1], &call->views[0]);
+    plan->cost_ps = eddy_cost_flat_ps(call->kernel, eddy_max_i64(grad, dx), bytes);
+    return prepare(call, &p, &p.small, plan);
+}
+
 const eddy_kernel eddy_cpu_interpolate = {.name = "interpolate",
                                           .run = interpolate_run,
-                                          .workspace = interpolate_workspace,
+                                          .prepare = interpolate_prepare,
                                           .cost_base_ps = 120000,
-                                          .cost_element_ps = 1500,
-                                          .cost = interpolate_cost};
+                                          .cost_element_ps = 1500};
 const eddy_kernel eddy_cpu_interpolate_backward = {.name = "interpolate_backward",
                                                    .run = interpolate_backward_run,
-                                                   .workspace = interpolate_backward_workspace,
+                                                   .prepare = interpolate_backward_prepare,
                                                    .cost_base_ps = 120000,
                                                    .cost_element_ps = 6000};

@@ -1,5 +1,6 @@
 /* max_pool2d, avg_pool2d and adaptive_avg_pool2d: windows over images. Runs of windows that are alike go side by side: neighbours of a row, or channels where
  * these lie closer. */
+#include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
@@ -10,6 +11,7 @@
 #include <kernels/cpu/pool/pool_tile.h>
 #include <kernels/cpu/reduce/reduce_block.h>
 #include <kernels/cpu/walk.h>
+#include <string.h>
 
 /* Elements that no library is asked for. */
 #define SMALL_WORK 20000
@@ -24,21 +26,36 @@
 /* Elements of an image whose average is taken as a reduction. */
 #define MEAN_LEAST 128
 
-typedef struct pool {
-    const eddy_kernel_call *call;
-    eddy_image x, out, indices; /* indices: data NULL where none are wanted */
-    eddy_pool_axis height, width;
-    const eddy_attributes_pool *attributes; /* NULL: adaptive */
+/* What all plans here begin with. */
+typedef struct pool_head {
+    bool is_library;
+} pool_head;
+
+/* What a call is to know. */
+typedef struct pool_plan {
+    pool_head head;
     bool averages;
     bool in_sequence; /* averages: elements are added one after another */
     bool has_indices;
     bool by_channels;
-    bool is_tiled;
-    eddy_pool_tiling tiling; /* where is_tiled */
     eddy_dtype compute;
-    eddy_reduce_type type;           /* of the compute type */
+    eddy_reduce_type type; /* of the compute type */
+    eddy_pool_axis height, width;
     eddy_pool_fn *block;             /* NULL: the elements have to be converted, or indices are wanted */
     eddy_pool_index_fn *index_block; /* NULL: the elements have to be converted, or no indices are wanted */
+    void (*slice)(void *context, int64_t begin, int64_t end);
+    int64_t lines, grain;
+    eddy_pool_tiles tiles; /* where the planes are cut into tiles, and whole columns in any case */
+#ifdef EDDY_HAVE_DNNL
+    eddy_pool_library library; /* the last, and unset where it does not serve */
+#endif
+} pool_plan;
+
+typedef struct pool {
+    const pool_plan *plan;
+    eddy_image x, out, indices;             /* indices: data NULL where none are wanted */
+    const eddy_attributes_pool *attributes; /* NULL: adaptive */
+    eddy_pool_tiling tiling;
 } pool;
 
 /* Windows alike, and where the first of them is. */
@@ -56,9 +73,9 @@ typedef struct stretch {
 
 /* One element of each of `count` windows, as contiguous elements of the compute type: where they lie, or in *buffer. */
 static const void *elements(const pool *p, const char *x, int64_t step, int64_t count, void *buffer) {
-    if (p->x.dtype == p->compute && (step == 1 || count == 1))
+    if (p->x.dtype == p->plan->compute && (step == 1 || count == 1))
         return x;
-    eddy_chunk_load(p->compute, buffer, p->x.dtype, x, step, count);
+    eddy_chunk_load(p->plan->compute, buffer, p->x.dtype, x, step, count);
     return buffer;
 }
 
@@ -75,21 +92,21 @@ static void max_chunk(const pool *p, const stretch *s, int64_t place, int64_t fi
     chunk best, other;
     int64_t at[CHUNK] = {0};
     int64_t begin = place * run->place_step + first * run->step;
-    eddy_chunk_load(p->compute, &best, p->x.dtype, eddy_chunk_at(s->x, p->x.dtype, begin), run->step, count);
+    eddy_chunk_load(p->plan->compute, &best, p->x.dtype, eddy_chunk_at(s->x, p->x.dtype, begin), run->step, count);
     for (int64_t r = 0; r < run->rows; r++)
         for (int64_t c = r == 0; c < run->columns; c++) {
             int64_t offset = begin + r * run->row_step + c * run->column_step;
             const void *next = elements(p, eddy_chunk_at(s->x, p->x.dtype, offset), run->step, count, &other);
-            if (p->has_indices)
-                blocks->argmax_row[p->type](&best, at, next,
-                                            r * p->height.dilation * p->x.width + c * p->width.dilation, count);
+            if (p->plan->has_indices)
+                blocks->argmax_row[p->plan->type](
+                    &best, at, next, r * p->plan->height.dilation * p->x.width + c * p->plan->width.dilation, count);
             else
-                blocks->max[p->type].combine(&best, next, count);
+                blocks->max[p->plan->type].combine(&best, next, count);
         }
     eddy_chunk_store(p->out.dtype,
                      eddy_chunk_at(s->out, p->out.dtype, place * run->out_place_step + first * run->out_step),
-                     run->out_step, p->compute, &best, count);
-    if (!p->has_indices)
+                     run->out_step, p->plan->compute, &best, count);
+    if (!p->plan->has_indices)
         return;
     int64_t index = s->index + place * s->index_place_step + first * s->index_step;
     for (int64_t i = 0; i < count; i++)
@@ -101,13 +118,13 @@ static void max_chunk(const pool *p, const stretch *s, int64_t place, int64_t fi
 /* The sum of the sums of rows, as the block has it. */
 static void average_chunk(const pool *p, const stretch *s, int64_t place, int64_t first, int64_t count) {
     const eddy_pool_run *run = &s->run;
-    const eddy_reduce_op *sum = &eddy_cpu_reduce_blocks()->sum[p->type];
+    const eddy_reduce_op *sum = &eddy_cpu_reduce_blocks()->sum[p->plan->type];
     chunk total, row, other;
     int64_t begin = place * run->place_step + first * run->step;
     for (int64_t r = 0; r < run->rows; r++) {
         chunk *into = r == 0 ? &total : &row;
         int64_t offset = begin + r * run->row_step;
-        eddy_chunk_load(p->compute, into, p->x.dtype, eddy_chunk_at(s->x, p->x.dtype, offset), run->step, count);
+        eddy_chunk_load(p->plan->compute, into, p->x.dtype, eddy_chunk_at(s->x, p->x.dtype, offset), run->step, count);
         for (int64_t c = 1; c < run->columns; c++) {
             const char *x = eddy_chunk_at(s->x, p->x.dtype, offset + c * run->column_step);
             sum->combine(into, elements(p, x, run->step, count, &other), count);
@@ -116,61 +133,64 @@ static void average_chunk(const pool *p, const stretch *s, int64_t place, int64_
             sum->combine(&total, &row, count);
     }
     for (int64_t i = 0; i < count; i++)
-        if (p->compute == EDDY_F64)
+        if (p->plan->compute == EDDY_F64)
             total.f64[i] /= s->divisor;
         else
             total.f32[i] /= (float)s->divisor;
     eddy_chunk_store(p->out.dtype,
                      eddy_chunk_at(s->out, p->out.dtype, place * run->out_place_step + first * run->out_step),
-                     run->out_step, p->compute, &total, count);
+                     run->out_step, p->plan->compute, &total, count);
 }
 
 static void run_stretch(const pool *p, const stretch *s) {
-    if (p->block) {
-        p->block(s->out, s->x, &s->run, s->divisor);
+    if (p->plan->block) {
+        p->plan->block(s->out, s->x, &s->run, s->divisor);
         return;
     }
-    if (p->index_block) {
+    if (p->plan->index_block) {
         const eddy_pool_indices indices = {.to = (int64_t *)(void *)s->indices,
                                            .first = s->index,
-                                           .row_step = p->height.dilation * p->x.width,
-                                           .column_step = p->width.dilation,
+                                           .row_step = p->plan->height.dilation * p->x.width,
+                                           .column_step = p->plan->width.dilation,
                                            .step = s->index_step,
                                            .to_step = s->indices_step,
                                            .place_step = s->index_place_step,
                                            .to_place_step = s->indices_place_step};
-        p->index_block(s->out, s->x, &s->run, &indices);
+        p->plan->index_block(s->out, s->x, &s->run, &indices);
         return;
     }
     for (int64_t place = 0; place < s->run.places; place++)
         for (int64_t first = 0; first < s->run.count; first += CHUNK)
-            (p->averages ? average_chunk : max_chunk)(p, s, place, first, eddy_min_i64(CHUNK, s->run.count - first));
+            (p->plan->averages ? average_chunk : max_chunk)(p, s, place, first,
+                                                            eddy_min_i64(CHUNK, s->run.count - first));
 }
 
 /* ---- windows ---- */
 
 /* Outputs ow .. ow + count of row oh, whose windows are alike; of channel c, or of all. */
 static void pool_outputs(const pool *p, int64_t n, int64_t c, int64_t oh, int64_t ow, int64_t count) {
-    eddy_pool_window rows = eddy_pool_window_of(&p->height, oh), columns = eddy_pool_window_of(&p->width, ow);
-    stretch s = {.run = {.rows = rows.count,
-                         .columns = columns.count,
-                         .row_step = p->height.dilation * p->x.row_stride,
-                         .column_step = p->width.dilation * p->x.column_stride,
-                         .count = count,
-                         .step = p->width.stride * p->x.column_stride,
-                         .out_step = p->out.column_stride,
-                         .places = 1,
-                         .in_sequence = p->in_sequence},
-                 .x = eddy_image_at(&p->x, n, c, rows.first, columns.first),
-                 .out = eddy_image_at(&p->out, n, c, oh, ow),
-                 .index = rows.first * p->x.width + columns.first,
-                 .index_step = p->width.stride,
-                 .divisor = p->averages ? eddy_pool_divisor(p->attributes, &p->height, &p->width, oh, ow) : 1};
-    if (p->has_indices) {
+    eddy_pool_window rows = eddy_pool_window_of(&p->plan->height, oh),
+                     columns = eddy_pool_window_of(&p->plan->width, ow);
+    stretch s = {
+        .run = {.rows = rows.count,
+                .columns = columns.count,
+                .row_step = p->plan->height.dilation * p->x.row_stride,
+                .column_step = p->plan->width.dilation * p->x.column_stride,
+                .count = count,
+                .step = p->plan->width.stride * p->x.column_stride,
+                .out_step = p->out.column_stride,
+                .places = 1,
+                .in_sequence = p->plan->in_sequence},
+        .x = eddy_image_at(&p->x, n, c, rows.first, columns.first),
+        .out = eddy_image_at(&p->out, n, c, oh, ow),
+        .index = rows.first * p->x.width + columns.first,
+        .index_step = p->plan->width.stride,
+        .divisor = p->plan->averages ? eddy_pool_divisor(p->attributes, &p->plan->height, &p->plan->width, oh, ow) : 1};
+    if (p->plan->has_indices) {
         s.indices = eddy_image_at(&p->indices, n, c, oh, ow);
         s.indices_step = p->indices.column_stride;
     }
-    if (p->by_channels) {
+    if (p->plan->by_channels) {
         s.run.places = count;
         s.run.place_step = s.run.step;
         s.run.out_place_step = s.run.out_step;
@@ -195,51 +215,40 @@ static void tiled_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Windows of two columns, side by side, in plain rows: with indices they go in one sweep, rows of outputs at once. */
-static bool is_paired(const pool *p) {
-    int64_t row_begin, row_end, begin, end;
-    eddy_pool_whole(&p->height, &row_begin, &row_end);
-    eddy_pool_whole(&p->width, &begin, &end);
-    return p->index_block && p->width.kernel == 2 && p->width.stride == 2 && p->width.dilation == 1 &&
-           p->height.kernel * p->height.dilation <= p->height.stride && p->x.column_stride == 1 &&
-           p->out.column_stride == 1 && p->indices.column_stride == 1 && row_begin == 0 && row_end == p->out.height &&
-           begin == 0 && end == p->out.width;
-}
-
-/* A line: a row of outputs of one channel. */
+/* The same, in one sweep (is_paired). */
 static void paired_slice(void *context, int64_t begin, int64_t end) {
     const pool *p = context;
     for (int64_t line = begin, count; line < end; line += count) {
         int64_t oh = line % p->out.height, n = line / p->out.height / p->x.channels;
-        int64_t c = line / p->out.height % p->x.channels, row = oh * p->height.stride;
+        int64_t c = line / p->out.height % p->x.channels, row = oh * p->plan->height.stride;
         count = eddy_min_i64(p->out.height - oh, end - line);
-        const eddy_pool_run run = {.rows = p->height.kernel,
+        const eddy_pool_run run = {.rows = p->plan->height.kernel,
                                    .columns = 2,
-                                   .row_step = p->height.dilation * p->x.row_stride,
+                                   .row_step = p->plan->height.dilation * p->x.row_stride,
                                    .column_step = 1,
                                    .count = p->out.width,
                                    .step = 2,
                                    .out_step = 1,
                                    .places = count,
-                                   .place_step = p->height.stride * p->x.row_stride,
+                                   .place_step = p->plan->height.stride * p->x.row_stride,
                                    .out_place_step = p->out.row_stride};
         const eddy_pool_indices indices = {.to = eddy_image_at(&p->indices, n, c, oh, 0),
                                            .first = row * p->x.width,
-                                           .row_step = p->height.dilation * p->x.width,
+                                           .row_step = p->plan->height.dilation * p->x.width,
                                            .column_step = 1,
                                            .step = 2,
                                            .to_step = 1,
-                                           .place_step = p->height.stride * p->x.width,
+                                           .place_step = p->plan->height.stride * p->x.width,
                                            .to_place_step = p->indices.row_stride};
-        p->index_block(eddy_image_at(&p->out, n, c, oh, 0), eddy_image_at(&p->x, n, c, row, 0), &run, &indices);
+        p->plan->index_block(eddy_image_at(&p->out, n, c, oh, 0), eddy_image_at(&p->x, n, c, row, 0), &run, &indices);
     }
 }
 
 /* A line: a row of outputs of one channel, or of all. */
 static void pool_slice(void *context, int64_t begin, int64_t end) {
     const pool *p = context;
-    int64_t channels = p->by_channels ? 1 : p->x.channels, whole_begin, whole_end;
-    eddy_pool_whole(&p->width, &whole_begin, &whole_end);
+    int64_t channels = p->plan->by_channels ? 1 : p->x.channels;
+    int64_t whole_begin = p->plan->tiles.columns_begin, whole_end = p->plan->tiles.columns_end;
     int64_t oh = begin % p->out.height, plane = begin / p->out.height, n = plane / channels, c = plane % channels;
     for (int64_t line = begin; line < end; line++) {
         for (int64_t ow = 0; ow < whole_begin; ow++)
@@ -258,157 +267,232 @@ static void pool_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
+/* ---- running ---- */
+
+static void see(pool *p, const eddy_kernel_call *call, const pool_plan *plan, const eddy_attributes_pool *attributes) {
+    p->plan = plan;
+    p->attributes = attributes;
+    p->x = eddy_image_of(&call->views[0]);
+    p->out = eddy_image_of(&call->views[1]);
+    p->indices = plan->has_indices ? eddy_image_of(&call->views[2]) : (eddy_image){.data = NULL};
+}
+
+static eddy_pool_tiling tiling_of(const pool *p) {
+    const pool_plan *plan = p->plan;
+    const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks();
+    return (eddy_pool_tiling){.kind = plan->averages      ? EDDY_POOL_AVERAGE
+                                      : plan->has_indices ? EDDY_POOL_MAX_INDEX
+                                                          : EDDY_POOL_MAX,
+                              .x = &p->x,
+                              .out = &p->out,
+                              .indices = &p->indices,
+                              .height = &plan->height,
+                              .width = &plan->width,
+                              .attributes = p->attributes,
+                              .ops = plan->compute == EDDY_F64 ? &blocks->f64 : &blocks->f32,
+                              .tiles = &plan->tiles};
+}
+
+static void run_slices(const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
+    const pool_plan *plan = call->plan;
+    pool p;
+    see(&p, call, plan, attributes);
+    if (plan->slice == tiled_slice)
+        p.tiling = tiling_of(&p);
+    if (plan->lines <= plan->grain)
+        plan->slice(&p, 0, plan->lines);
+    else
+        call->team->parallel_for(call->team, plan->lines, plan->grain, plan->slice, &p);
+}
+
+static void pool_run(const eddy_kernel_call *call) {
+    run_slices(call, call->attributes);
+}
+
+static void pool_run_adaptive(const eddy_kernel_call *call) {
+    run_slices(call, NULL);
+}
+
+static void pool_run_nothing(const eddy_kernel_call *call) {
+    (void)call;
+}
+
+/* ---- planning ---- */
+
 static int64_t distance(int64_t stride) {
     return stride < 0 ? -stride : stride;
 }
 
-static bool channels_are_closer(const pool *p) {
-    return distance(p->x.channel_stride) < distance(p->x.column_stride);
+static bool channels_are_closer(const eddy_image *x) {
+    return distance(x->channel_stride) < distance(x->column_stride);
 }
 
-static void run_pool(pool *p) {
-    if (eddy_view_count(&p->call->views[1]) == 0)
-        return;
-    const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks();
-    bool is_closer = channels_are_closer(p);
-    p->tiling = (eddy_pool_tiling){.kind = p->averages      ? EDDY_POOL_AVERAGE
-                                           : p->has_indices ? EDDY_POOL_MAX_INDEX
-                                                            : EDDY_POOL_MAX,
-                                   .x = p->x,
-                                   .out = p->out,
-                                   .indices = p->indices,
-                                   .height = p->height,
-                                   .width = p->width,
-                                   .attributes = p->attributes,
-                                   .ops = p->compute == EDDY_F64 ? &blocks->f64 : &blocks->f32};
+/* Windows of two columns, side by side, in plain rows: with indices they go in one sweep, rows of outputs at once. */
+static bool is_paired(const pool *p) {
+    const eddy_pool_axis *height = &p->plan->height, *width = &p->plan->width;
+    int64_t row_begin, row_end, begin, end;
+    eddy_pool_whole(height, &row_begin, &row_end);
+    eddy_pool_whole(width, &begin, &end);
+    return p->plan->index_block && width->kernel == 2 && width->stride == 2 && width->dilation == 1 &&
+           height->kernel * height->dilation <= height->stride && p->x.column_stride == 1 &&
+           p->out.column_stride == 1 && p->indices.column_stride == 1 && row_begin == 0 && row_end == p->out.height &&
+           begin == 0 && end == p->out.width;
+}
+
+/* Wide rows of windows that share nothing are as well taken in one sweep; not so where indices go along. */
+static bool is_tiled(const pool *p, eddy_pool_tiles *tiles) {
+    const eddy_pool_axis *height = &p->plan->height;
+    eddy_pool_tiling tiling = tiling_of(p);
+    return (height->kernel * height->dilation > height->stride || p->out.width < ROW_WIDE || p->plan->has_indices) &&
+           eddy_pool_tiles_init(tiles, &tiling);
+}
+
+static void cut_lines(const pool *p, pool_plan *plan) {
     bool is_narrow = p->out.width < ROW_MIN && p->x.channels >= ROW_MIN;
-    /* Wide rows of windows that share nothing are as well taken in one sweep; not so where indices go along. */
-    bool is_worthwhile =
-        p->height.kernel * p->height.dilation > p->height.stride || p->out.width < ROW_WIDE || p->has_indices;
-    bool goes_paired = !is_closer && !is_narrow && is_paired(p);
-    p->is_tiled = !is_closer && !is_narrow && !goes_paired && is_worthwhile && eddy_pool_tiling_init(&p->tiling);
-    p->by_channels = is_closer || is_narrow;
-    int64_t lines = p->out.images * p->out.height * (p->by_channels ? 1 : p->x.channels);
-    int64_t line = p->out.width * (p->by_channels ? p->x.channels : 1);
-    int64_t window = eddy_min_i64(p->height.kernel * p->width.kernel, SLICE_ELEMENTS);
-    int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / line / window);
-    void (*slice)(void *, int64_t, int64_t) = goes_paired ? paired_slice : p->is_tiled ? tiled_slice : pool_slice;
-    if (lines <= grain)
-        slice(p, 0, lines);
-    else
-        p->call->team->parallel_for(p->call->team, lines, grain, slice, p);
+    plan->by_channels = channels_are_closer(&p->x) || is_narrow;
+    if (!plan->by_channels && is_paired(p)) {
+        plan->slice = paired_slice;
+    } else if (!plan->by_channels && is_tiled(p, &plan->tiles)) {
+        plan->slice = tiled_slice;
+    } else {
+        plan->slice = pool_slice;
+        eddy_pool_whole(&plan->width, &plan->tiles.columns_begin, &plan->tiles.columns_end);
+    }
+    int64_t line = p->out.width * (plan->by_channels ? p->x.channels : 1);
+    int64_t window = eddy_min_i64(plan->height.kernel * plan->width.kernel, SLICE_ELEMENTS);
+    plan->lines = p->out.images * p->out.height * (plan->by_channels ? 1 : p->x.channels);
+    plan->grain = eddy_max_i64(1, SLICE_ELEMENTS / line / window);
 }
 
-static void make_pool(pool *p, const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
-    p->call = call;
-    p->attributes = attributes;
-    p->x = eddy_image_of(&call->views[0]);
-    p->out = eddy_image_of(&call->views[1]);
-    p->height = eddy_pool_axis_height(attributes, p->x.height, p->out.height);
-    p->width = eddy_pool_axis_width(attributes, p->x.width, p->out.width);
-    p->compute = eddy_chunk_compute_dtype(p->x.dtype);
-    p->type = p->compute == EDDY_F32 ? EDDY_REDUCE_F32 : p->compute == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_I64;
-}
-
-static void choose_block(pool *p) {
+static void choose_block(const pool *p, pool_plan *plan) {
     const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks();
-    const eddy_pool_ops *ops = p->x.dtype == EDDY_F32 ? &blocks->f32 : p->x.dtype == EDDY_F64 ? &blocks->f64 : NULL;
-    if (ops)
-        p->block = p->averages ? ops->average : ops->max;
+    const eddy_image *x = &p->x;
+    const eddy_pool_ops *ops = x->dtype == EDDY_F32 ? &blocks->f32 : x->dtype == EDDY_F64 ? &blocks->f64 : NULL;
+    plan->block = NULL;
+    plan->index_block = NULL;
+    if (!ops)
+        return;
+    if (!plan->has_indices)
+        plan->block = plan->averages ? ops->average : ops->max;
+    else if (x->dtype == EDDY_F64 || x->height * x->width < INT32_MAX) /* f32: offsets within a window have 32 bits */
+        plan->index_block = ops->max_index;
+}
+
+/* With plan->averages and plan->has_indices set; the rest of what needs no library. */
+static void plan_pool(pool *p, pool_plan *plan, const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
+    see(p, call, plan, attributes);
+    plan->head.is_library = false;
+    plan->height = eddy_pool_axis_height(attributes, p->x.height, p->out.height);
+    plan->width = eddy_pool_axis_width(attributes, p->x.width, p->out.width);
+    plan->compute = eddy_chunk_compute_dtype(p->x.dtype);
+    plan->type = plan->compute == EDDY_F32   ? EDDY_REDUCE_F32
+                 : plan->compute == EDDY_F64 ? EDDY_REDUCE_F64
+                                             : EDDY_REDUCE_I64;
+    plan->in_sequence = plan->averages && p->x.dtype == EDDY_F32 && channels_are_closer(&p->x) &&
+                        !plan->height.is_adaptive && !plan->width.is_adaptive && plan->height.kernel <= SEQUENCE_MOST &&
+                        plan->height.kernel * plan->width.kernel <= SEQUENCE_MOST;
+    choose_block(p, plan);
 }
 
 #ifdef EDDY_HAVE_DNNL
-static eddy_pool_request request_of(const pool *p) {
-    return (eddy_pool_request){.x = p->x,
-                               .out = p->out,
-                               .height = p->height,
-                               .width = p->width,
-                               .attributes = p->attributes,
-                               .averages = p->averages};
+static void pool_run_library(const eddy_kernel_call *call) {
+    const pool_plan *plan = call->plan;
+    if (!eddy_pool_library_run(&plan->library, call))
+        pool_run(call);
 }
 
-static bool is_for_library(const pool *p) {
-    return !p->averages || p->in_sequence;
+/* Averages that are not summed in sequence are ours. */
+static eddy_status prepare_library(const pool *p, pool_plan *of, eddy_kernel_plan *plan) {
+    const eddy_pool_request request = {.x = p->x,
+                                       .out = p->out,
+                                       .height = of->height,
+                                       .width = of->width,
+                                       .attributes = p->attributes,
+                                       .averages = of->averages};
+    if (of->has_indices || (of->averages && !of->in_sequence))
+        return EDDY_UNSUPPORTED;
+    eddy_status status = eddy_pool_library_prepare(&of->library, &request, &plan->has_started_library);
+    if (status != EDDY_OK)
+        return status;
+    of->head.is_library = true;
+    plan->run = pool_run_library;
+    plan->workspace_bytes = eddy_pool_library_workspace(&of->library);
+    return EDDY_OK;
 }
 
-static bool pool_run_library(const pool *p) {
-    eddy_pool_request request = request_of(p);
-    return is_for_library(p) && eddy_pool_library_run(&request, p->call);
+static void pool_end(const void *plan) {
+    const pool_head *head = plan;
+    if (head->is_library)
+        eddy_pool_library_end(&((const pool_plan *)plan)->library);
 }
 
-static size_t pool_workspace_of(const pool *p) {
-    eddy_pool_request request = request_of(p);
-    return is_for_library(p) ? eddy_pool_library_workspace(&request) : 0;
-}
-
-static bool pool_start_library(const pool *p) {
-    eddy_pool_request request = request_of(p);
-    return is_for_library(p) && eddy_pool_library_start(&request);
+static size_t bytes_of(const pool_plan *plan) {
+    return plan->head.is_library ? sizeof(*plan) : offsetof(pool_plan, library);
 }
 #else
-static bool pool_run_library(const pool *p) {
+static eddy_status prepare_library(const pool *p, pool_plan *of, eddy_kernel_plan *plan) {
     (void)p;
-    return false;
+    (void)of;
+    (void)plan;
+    return EDDY_UNSUPPORTED;
 }
 
-static size_t pool_workspace_of(const pool *p) {
-    (void)p;
-    return 0;
+static void pool_end(const void *plan) {
+    (void)plan;
 }
 
-static bool pool_start_library(const pool *p) {
-    (void)p;
-    return false;
+static size_t bytes_of(const pool_plan *plan) {
+    return sizeof(*plan);
 }
 #endif
 
-static void max_pool2d_run(const eddy_kernel_call *call) {
-    pool p = {0};
-    make_pool(&p, call, call->attributes);
-    choose_block(&p);
-    if (!pool_run_library(&p))
-        run_pool(&p);
+_Static_assert(sizeof(pool_plan) <= EDDY_KERNEL_PLAN_BYTES, "a plan has room");
+
+static eddy_status finish_plan(const pool *p, pool_plan *of, eddy_kernel_plan *plan) {
+    eddy_status status = prepare_library(p, of, plan);
+    if (status == EDDY_OUT_OF_MEMORY)
+        return status;
+    cut_lines(p, of);
+    plan->bytes = bytes_of(of);
+    memcpy(plan->memory, of, plan->bytes);
+    return EDDY_OK;
 }
 
-static size_t max_pool2d_workspace(const eddy_kernel_call *call) {
-    pool p = {0};
-    make_pool(&p, call, call->attributes);
-    return pool_workspace_of(&p);
+static eddy_status plan_nothing(eddy_kernel_plan *plan) {
+    pool_head *head = plan->memory;
+    head->is_library = false;
+    plan->bytes = sizeof(*head);
+    plan->run = pool_run_nothing;
+    return EDDY_OK;
 }
 
-static bool max_pool2d_start(const eddy_kernel_call *call) {
-    pool p = {0};
-    make_pool(&p, call, call->attributes);
-    return pool_start_library(&p);
+static eddy_status prepare_max(const eddy_kernel_call *call, eddy_kernel_plan *plan, bool has_indices) {
+    pool_plan of;
+    pool p;
+    if (eddy_view_count(&call->views[1]) == 0)
+        return plan_nothing(plan);
+    of.averages = false;
+    of.has_indices = has_indices;
+    plan_pool(&p, &of, call, call->attributes);
+    return finish_plan(&p, &of, plan);
 }
 
-static void max_pool2d_with_indices_run(const eddy_kernel_call *call) {
-    pool p = {.indices = eddy_image_of(&call->views[2]), .has_indices = true};
-    make_pool(&p, call, call->attributes);
-    const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks();
-    /* Offsets within a window of f32 are counted in 32 bits. */
-    if (p.x.dtype == EDDY_F64)
-        p.index_block = blocks->f64.max_index;
-    else if (p.x.dtype == EDDY_F32 && p.x.height * p.x.width < INT32_MAX)
-        p.index_block = blocks->f32.max_index;
-    run_pool(&p);
-}
+/* ---- means ---- */
 
-static void make_average(pool *p, const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
-    *p = (pool){.averages = true};
-    make_pool(p, call, attributes);
-    p->in_sequence = p->x.dtype == EDDY_F32 && channels_are_closer(p) && !p->height.is_adaptive &&
-                     !p->width.is_adaptive && p->height.kernel <= SEQUENCE_MOST &&
-                     p->height.kernel * p->width.kernel <= SEQUENCE_MOST;
-}
+/* An average that is a mean. */
+typedef struct mean_plan {
+    pool_head head;
+    void (*run)(const eddy_kernel_call *call);
+    int64_t words[]; /* its plan */
+} mean_plan;
 
 /* One window over each whole image, row-major and not small, as networks end: the mean over two axes. */
 static bool is_mean(const pool *p) {
     const eddy_image *x = &p->x, *out = &p->out;
-    return out->height == 1 && out->width == 1 && x->height * x->width >= MEAN_LEAST && !channels_are_closer(p) &&
-           eddy_pool_window_of(&p->height, 0).count == x->height &&
-           eddy_pool_window_of(&p->width, 0).count == x->width &&
-           eddy_pool_divisor(p->attributes, &p->height, &p->width, 0, 0) == (double)x->height * (double)x->width;
+    const eddy_pool_axis *height = &p->plan->height, *width = &p->plan->width;
+    return out->height == 1 && out->width == 1 && x->height * x->width >= MEAN_LEAST && !channels_are_closer(x) &&
+           eddy_pool_window_of(height, 0).count == x->height && eddy_pool_window_of(width, 0).count == x->width &&
+           eddy_pool_divisor(p->attributes, height, width, 0, 0) == (double)x->height * (double)x->width;
 }
 
 static eddy_kernel_call mean_call(const eddy_kernel_call *call, eddy_attributes_reduce *attributes) {
@@ -419,59 +503,46 @@ static eddy_kernel_call mean_call(const eddy_kernel_call *call, eddy_attributes_
     return mean;
 }
 
-static void average(const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
-    pool p;
-    make_average(&p, call, attributes);
-    if (is_mean(&p)) {
-        eddy_attributes_reduce axes;
-        eddy_kernel_call mean = mean_call(call, &axes);
-        eddy_cpu_mean.run(&mean);
-        return;
-    }
-    choose_block(&p);
-    if (!pool_run_library(&p))
-        run_pool(&p);
-}
-
-static size_t average_workspace(const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
-    pool p;
-    make_average(&p, call, attributes);
-    if (!is_mean(&p))
-        return pool_workspace_of(&p);
+static void pool_run_mean(const eddy_kernel_call *call) {
+    const mean_plan *of = call->plan;
     eddy_attributes_reduce axes;
     eddy_kernel_call mean = mean_call(call, &axes);
-    return eddy_cpu_mean.workspace(&mean);
+    mean.plan = of->words;
+    of->run(&mean);
 }
 
-static bool average_start(const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
+static eddy_status prepare_mean(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    mean_plan *of = plan->memory;
+    eddy_attributes_reduce axes;
+    eddy_kernel_call mean = mean_call(call, &axes);
+    eddy_kernel_plan inner;
+    inner.memory = of->words;
+    eddy_status status = eddy_kernel_prepare(&mean, &inner);
+    if (status != EDDY_OK)
+        return status;
+    EDDY_ASSERT(sizeof(*of) + inner.bytes <= EDDY_KERNEL_PLAN_BYTES && !mean.kernel->end);
+    of->head.is_library = false;
+    of->run = inner.run;
+    plan->run = pool_run_mean;
+    plan->bytes = sizeof(*of) + inner.bytes;
+    plan->workspace_bytes = inner.workspace_bytes;
+    plan->has_started_library = inner.has_started_library;
+    return EDDY_OK;
+}
+
+static eddy_status prepare_average(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                   const eddy_attributes_pool *attributes) {
+    pool_plan of;
     pool p;
-    make_average(&p, call, attributes);
-    return !is_mean(&p) && pool_start_library(&p);
+    if (eddy_view_count(&call->views[1]) == 0)
+        return plan_nothing(plan);
+    of.averages = true;
+    of.has_indices = false;
+    plan_pool(&p, &of, call, attributes);
+    return is_mean(&p) ? prepare_mean(call, plan) : finish_plan(&p, &of, plan);
 }
 
-static void avg_pool2d_run(const eddy_kernel_call *call) {
-    average(call, call->attributes);
-}
-
-static size_t avg_pool2d_workspace(const eddy_kernel_call *call) {
-    return average_workspace(call, call->attributes);
-}
-
-static void adaptive_avg_pool2d_run(const eddy_kernel_call *call) {
-    average(call, NULL);
-}
-
-static size_t adaptive_avg_pool2d_workspace(const eddy_kernel_call *call) {
-    return average_workspace(call, NULL);
-}
-
-static bool avg_pool2d_start(const eddy_kernel_call *call) {
-    return average_start(call, call->attributes);
-}
-
-static bool adaptive_avg_pool2d_start(const eddy_kernel_call *call) {
-    return average_start(call, NULL);
-}
+/* ---- kernels ---- */
 
 /* Elements that windows see. */
 static int64_t seen(const eddy_kernel_call *call) {
@@ -485,42 +556,53 @@ static int64_t pool_cost(const eddy_kernel_call *call) {
 }
 
 /* Twice as much where the library is not asked. */
-static int64_t max_pool2d_cost(const eddy_kernel_call *call) {
-    return pool_cost(call) + (seen(call) < SMALL_WORK ? eddy_cost_ps(seen(call), call->kernel->cost_element_ps) : 0);
+static eddy_status max_pool2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    plan->cost_ps = pool_cost(call);
+    if (seen(call) < SMALL_WORK)
+        plan->cost_ps += eddy_cost_ps(seen(call), call->kernel->cost_element_ps);
+    return prepare_max(call, plan, false);
+}
+
+static eddy_status max_pool2d_with_indices_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    plan->cost_ps = pool_cost(call);
+    return prepare_max(call, plan, true);
+}
+
+static eddy_status avg_pool2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    plan->cost_ps = pool_cost(call);
+    return prepare_average(call, plan, call->attributes);
+}
+
+/* Windows overlap little: some two visits of each element of the larger of the two. Whole images are means. */
+static eddy_status adaptive_avg_pool2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    const eddy_op_view *in = &call->views[0], *out = &call->views[1];
+    bool is_whole = out->shape[out->rank - 2] * out->shape[out->rank - 1] == 1;
+    int64_t largest = eddy_max_i64(eddy_view_count(in), eddy_view_count(out));
+    plan->cost_ps = call->kernel->cost_base_ps + eddy_cost_ps(largest, is_whole ? 95 : call->kernel->cost_element_ps) +
+                    eddy_cost_far_views_ps(call);
+    return prepare_average(call, plan, NULL);
 }
 
 const eddy_kernel eddy_cpu_max_pool2d = {.name = "max_pool2d",
-                                         .run = max_pool2d_run,
-                                         .workspace = max_pool2d_workspace,
-                                         .start = max_pool2d_start,
+                                         .run = pool_run,
+                                         .prepare = max_pool2d_prepare,
+                                         .end = pool_end,
                                          .cost_base_ps = 150000,
-                                         .cost_element_ps = 500,
-                                         .cost = max_pool2d_cost};
+                                         .cost_element_ps = 500};
 const eddy_kernel eddy_cpu_max_pool2d_with_indices = {.name = "max_pool2d_with_indices",
-                                                      .run = max_pool2d_with_indices_run,
+                                                      .run = pool_run,
+                                                      .prepare = max_pool2d_with_indices_prepare,
                                                       .cost_base_ps = 250000,
-                                                      .cost_element_ps = 400,
-                                                      .cost = pool_cost};
+                                                      .cost_element_ps = 400};
 const eddy_kernel eddy_cpu_avg_pool2d = {.name = "avg_pool2d",
-                                         .run = avg_pool2d_run,
-                                         .workspace = avg_pool2d_workspace,
-                                         .start = avg_pool2d_start,
+                                         .run = pool_run,
+                                         .prepare = avg_pool2d_prepare,
+                                         .end = pool_end,
                                          .cost_base_ps = 250000,
-                                         .cost_element_ps = 550,
-                                         .cost = pool_cost};
-/* Windows overlap little: some two visits of each element of the larger of the two. Whole images are means. */
-static int64_t adaptive_cost(const eddy_kernel_call *call) {
-    const eddy_op_view *in = &call->views[0], *out = &call->views[1];
-    bool is_whole = out->shape[2] * out->shape[3] == 1;
-    int64_t largest = eddy_max_i64(eddy_view_count(in), eddy_view_count(out));
-    return call->kernel->cost_base_ps + eddy_cost_ps(largest, is_whole ? 95 : call->kernel->cost_element_ps) +
-           eddy_cost_far_views_ps(call);
-}
-
+                                         .cost_element_ps = 550};
 const eddy_kernel eddy_cpu_adaptive_avg_pool2d = {.name = "adaptive_avg_pool2d",
-                                                  .run = adaptive_avg_pool2d_run,
-                                                  .workspace = adaptive_avg_pool2d_workspace,
-                                                  .start = adaptive_avg_pool2d_start,
+                                                  .run = pool_run_adaptive,
+                                                  .prepare = adaptive_avg_pool2d_prepare,
+                                                  .end = pool_end,
                                                   .cost_base_ps = 250000,
-                                                  .cost_element_ps = 500,
-                                                  .cost = adaptive_cost};
+                                                  .cost_element_ps = 500};

@@ -16,10 +16,9 @@
 /* Windows so wide, or so far apart, are not widened but added one by one. */
 #define WINDOW_MAX 32
 
-typedef struct spread {
-    eddy_image grad, dx;
+/* What a call is to know. */
+typedef struct spread_plan {
     eddy_pool_axis height, width;
-    const eddy_attributes_pool *attributes; /* NULL: adaptive */
     bool by_channels;
     bool is_direct; /* dx is added to as it lies */
     eddy_dtype compute;
@@ -27,6 +26,13 @@ typedef struct spread {
     int64_t rows_begin, rows_end, columns_begin, columns_end; /* outputs whose windows are whole */
     /* Windows of a row as they are widened: so many whole strides, and columns beyond. Both 0: they are not. */
     int64_t strides, rest;
+    int64_t lines, grain;
+} spread_plan;
+
+typedef struct spread {
+    const spread_plan *plan;
+    eddy_image grad, dx;
+    const eddy_attributes_pool *attributes; /* NULL: adaptive */
 } spread;
 
 /* Memory of f32 or f64, and what is summed there: rows h .., columns or places w .. */
@@ -37,7 +43,7 @@ typedef struct region {
 } region;
 
 static char *at(const spread *s, const region *to, int64_t h, int64_t w) {
-    return eddy_chunk_at(to->data, s->compute, (h - to->h) * to->row_step + (w - to->w) * to->column_step);
+    return eddy_chunk_at(to->data, s->plan->compute, (h - to->h) * to->row_step + (w - to->w) * to->column_step);
 }
 
 static int64_t distance(int64_t stride) {
@@ -75,18 +81,18 @@ typedef struct scratch {
 } scratch;
 
 static double divisor_of(const spread *s, int64_t oh, int64_t ow) {
-    return eddy_pool_divisor(s->attributes, &s->height, &s->width, oh, ow);
+    return eddy_pool_divisor(s->attributes, &s->plan->height, &s->plan->width, oh, ow);
 }
 
 static void set_divisors(const spread *s, scratch *t, int64_t oh, int64_t first, int64_t count) {
-    bool is_whole = s->rows_begin <= oh && oh < s->rows_end;
+    bool is_whole = s->plan->rows_begin <= oh && oh < s->plan->rows_end;
     if (t->is_whole && is_whole && t->first == first && t->count == count)
         return;
-    double alike = s->columns_begin < s->columns_end ? divisor_of(s, oh, s->columns_begin) : 0;
+    double alike = s->plan->columns_begin < s->plan->columns_end ? divisor_of(s, oh, s->plan->columns_begin) : 0;
     for (int64_t i = 0; i < count; i++) {
-        bool is_like = s->columns_begin <= first + i && first + i < s->columns_end;
+        bool is_like = s->plan->columns_begin <= first + i && first + i < s->plan->columns_end;
         double divisor = is_like ? alike : divisor_of(s, oh, first + i);
-        if (s->compute == EDDY_F64)
+        if (s->plan->compute == EDDY_F64)
             t->divisors.f64[i] = divisor;
         else
             t->divisors.f32[i] = (float)divisor;
@@ -98,9 +104,9 @@ static void set_divisors(const spread *s, scratch *t, int64_t oh, int64_t first,
 
 /* What grad has, as elements of the compute type: as it lies, or in the buffer. */
 static const void *elements(const spread *s, const char *from, int64_t stride, int64_t count, void *buffer) {
-    if (s->grad.dtype == s->compute && (stride == 1 || count == 1))
+    if (s->grad.dtype == s->plan->compute && (stride == 1 || count == 1))
         return from;
-    eddy_chunk_load(s->compute, buffer, s->grad.dtype, from, stride, count);
+    eddy_chunk_load(s->plan->compute, buffer, s->grad.dtype, from, stride, count);
     return buffer;
 }
 
@@ -108,38 +114,39 @@ static const void *elements(const spread *s, const char *from, int64_t stride, i
 static void load_terms(const spread *s, scratch *t, void *terms, const band *b, int64_t ow, int64_t count) {
     set_divisors(s, t, b->oh, ow, count);
     const void *from = elements(s, eddy_image_at(&s->grad, b->n, b->c, b->oh, ow), s->grad.column_stride, count, terms);
-    s->ops->divide(terms, from, &t->divisors, count);
+    s->plan->ops->divide(terms, from, &t->divisors, count);
 }
 
 /* ---- rows of one channel ---- */
 
 static void add_windows(const spread *s, scratch *t, const region *to, const band *b) {
-    int64_t stride = s->width.stride, from = to->w + s->width.padding;
-    int64_t first = from / stride - s->strides - (s->rest > 0) + 1;
+    int64_t stride = s->plan->width.stride, from = to->w + s->plan->width.padding;
+    int64_t first = from / stride - s->plan->strides - (s->plan->rest > 0) + 1;
     int64_t count = (from + to->columns - 1) / stride - first + 1, origin = from - first * stride;
     /* Windows that are not there add 0, which changes no sum that began with 0. */
-    int64_t begin = eddy_max_i64(first, 0), end = eddy_max_i64(eddy_min_i64(first + count, s->width.out), begin);
+    int64_t begin = eddy_max_i64(first, 0), end = eddy_max_i64(eddy_min_i64(first + count, s->plan->width.out), begin);
     char *terms = (char *)&t->terms;
     if (t->count == 0)
         memset(terms, 0, sizeof(t->terms));
-    load_terms(s, t, eddy_chunk_at(terms, s->compute, begin - first), b, begin, end - begin);
+    load_terms(s, t, eddy_chunk_at(terms, s->plan->compute, begin - first), b, begin, end - begin);
     void *wide = stride == 1 ? &t->terms : &t->wide;
     if (stride > 1)
-        s->ops->widen(wide, &t->part, terms, count, stride, s->strides, s->rest);
+        s->plan->ops->widen(wide, &t->part, terms, count, stride, s->plan->strides, s->plan->rest);
     const eddy_pool_shadow shadow = {at(s, to, b->a, to->w), to->row_step, b->old_rows, b->new_rows};
-    s->ops->windows(&shadow, eddy_chunk_at(wide, s->compute, origin),
-                    s->rest > 0 ? eddy_chunk_at(&t->part, s->compute, origin) : NULL, s->strides, stride, to->columns);
+    s->plan->ops->windows(&shadow, eddy_chunk_at(wide, s->plan->compute, origin),
+                          s->plan->rest > 0 ? eddy_chunk_at(&t->part, s->plan->compute, origin) : NULL,
+                          s->plan->strides, stride, to->columns);
 }
 
 static void clear_row(const spread *s, const region *to, int64_t h, int64_t elements) {
-    memset(at(s, to, h, to->w), 0, (size_t)(elements * eddy_dtype_size(s->compute)));
+    memset(at(s, to, h, to->w), 0, (size_t)(elements * eddy_dtype_size(s->plan->compute)));
 }
 
 /* One window after the other. */
 static void add_spans(const spread *s, scratch *t, const region *to, const band *b) {
     int64_t left, right, unused, rows = b->old_rows + b->new_rows;
-    eddy_pool_covering(&s->width, to->w, &left, &unused);
-    eddy_pool_covering(&s->width, to->w + to->columns - 1, &unused, &right);
+    eddy_pool_covering(&s->plan->width, to->w, &left, &unused);
+    eddy_pool_covering(&s->plan->width, to->w + to->columns - 1, &unused, &right);
     for (int64_t h = b->a + b->old_rows; h < b->a + rows; h++)
         clear_row(s, to, h, to->columns);
     for (int64_t ow = left, some; ow < right; ow += some) {
@@ -147,10 +154,10 @@ static void add_spans(const spread *s, scratch *t, const region *to, const band 
         load_terms(s, t, &t->terms, b, ow, some);
         for (int64_t i = 0; i < some; i++) {
             int64_t begin, end;
-            clip(&s->width, ow + i, to->w, to->columns, &begin, &end);
+            clip(&s->plan->width, ow + i, to->w, to->columns, &begin, &end);
             const eddy_pool_shadow shadow = {at(s, to, b->a, begin), to->row_step, rows, 0};
             if (begin < end)
-                s->ops->span(&shadow, eddy_chunk_at(&t->terms, s->compute, i), end - begin);
+                s->plan->ops->span(&shadow, eddy_chunk_at(&t->terms, s->plan->compute, i), end - begin);
         }
     }
 }
@@ -169,21 +176,22 @@ static void clear_places(const spread *s, const region *to, const band *b, int64
 /* `count` channels, from the band's on. */
 static void add_channels(const spread *s, scratch *t, const region *to, const band *b, int64_t count) {
     int64_t left, right, unused, next = to->w;
-    eddy_pool_covering(&s->width, to->w, &left, &unused);
-    eddy_pool_covering(&s->width, to->w + to->columns - 1, &unused, &right);
-    double alike = s->columns_begin < s->columns_end ? divisor_of(s, b->oh, s->columns_begin) : 0;
+    eddy_pool_covering(&s->plan->width, to->w, &left, &unused);
+    eddy_pool_covering(&s->plan->width, to->w + to->columns - 1, &unused, &right);
+    double alike = s->plan->columns_begin < s->plan->columns_end ? divisor_of(s, b->oh, s->plan->columns_begin) : 0;
     for (int64_t ow = left; ow < right; ow++) {
         int64_t begin, end;
-        clip(&s->width, ow, to->w, to->columns, &begin, &end);
+        clip(&s->plan->width, ow, to->w, to->columns, &begin, &end);
         if (begin >= end)
             continue;
         clear_places(s, to, b, next, begin, count);
-        bool is_like = s->columns_begin <= ow && ow < s->columns_end;
+        bool is_like = s->plan->columns_begin <= ow && ow < s->plan->columns_end;
         const void *from =
             elements(s, eddy_image_at(&s->grad, b->n, b->c, b->oh, ow), s->grad.channel_stride, count, &t->terms);
         const eddy_pool_shadow shadow = {at(s, to, b->a, begin), to->row_step, b->old_rows, b->new_rows};
-        s->ops->channels(&shadow, to->column_step, end - begin, end - eddy_min_i64(eddy_max_i64(begin, next), end),
-                         from, is_like ? alike : divisor_of(s, b->oh, ow), count);
+        s->plan->ops->channels(&shadow, to->column_step, end - begin,
+                               end - eddy_min_i64(eddy_max_i64(begin, next), end), from,
+                               is_like ? alike : divisor_of(s, b->oh, ow), count);
         next = eddy_max_i64(next, end);
     }
     clear_places(s, to, b, next, to->w + to->columns, count);
@@ -197,26 +205,26 @@ static void add_region(const spread *s, const region *to, int64_t n, int64_t c, 
     int64_t top, bottom, unused, next = to->h;
     t.count = 0;
     t.is_whole = false;
-    eddy_pool_covering(&s->height, to->h, &top, &unused);
-    eddy_pool_covering(&s->height, to->h + to->rows - 1, &unused, &bottom);
+    eddy_pool_covering(&s->plan->height, to->h, &top, &unused);
+    eddy_pool_covering(&s->plan->height, to->h + to->rows - 1, &unused, &bottom);
     for (int64_t oh = top; oh <= bottom; oh++) {
         int64_t begin = to->h + to->rows, end = begin;
         if (oh < bottom)
-            clip(&s->height, oh, to->h, to->rows, &begin, &end);
+            clip(&s->plan->height, oh, to->h, to->rows, &begin, &end);
         /* What no window has had, and none will have. */
         const band gap = {.a = next, .new_rows = begin - next};
-        if (gap.new_rows > 0 && s->by_channels)
+        if (gap.new_rows > 0 && s->plan->by_channels)
             clear_places(s, to, &gap, to->w, to->w + to->columns, count);
-        for (int64_t h = next; h < begin && !s->by_channels; h++)
+        for (int64_t h = next; h < begin && !s->plan->by_channels; h++)
             clear_row(s, to, h, to->columns);
         if (begin >= end)
             continue;
         next = eddy_max_i64(next, begin);
         const band b = {n, c, oh, begin, eddy_min_i64(next, end) - begin, end - eddy_min_i64(next, end)};
-        if (s->by_channels)
+        if (s->plan->by_channels)
             add_channels(s, &t, to, &b, count);
         else
-            (s->strides + s->rest > 0 ? add_windows : add_spans)(s, &t, to, &b);
+            (s->plan->strides + s->plan->rest > 0 ? add_windows : add_spans)(s, &t, to, &b);
         next = eddy_max_i64(next, end);
     }
 }
@@ -225,19 +233,19 @@ static void add_region(const spread *s, const region *to, int64_t n, int64_t c, 
 static void spread_rows(const spread *s, int64_t n, int64_t c, int64_t h, int64_t rows) {
     const eddy_image *dx = &s->dx;
     _Alignas(64) double stage[STAGE];
-    int64_t length = s->by_channels ? dx->channels : dx->width;
+    int64_t length = s->plan->by_channels ? dx->channels : dx->width;
     for (int64_t first = 0, count; first < length; first += count) {
         count = eddy_min_i64(TILE, length - first);
-        int64_t from = s->by_channels ? first : c, w = s->by_channels ? 0 : first;
-        int64_t columns = s->by_channels ? dx->width : count;
+        int64_t from = s->plan->by_channels ? first : c, w = s->plan->by_channels ? 0 : first;
+        int64_t columns = s->plan->by_channels ? dx->width : count;
         region to = {eddy_image_at(dx, n, from, h, w), dx->row_stride, dx->column_stride, h, rows, w, columns};
-        if (s->is_direct) {
+        if (s->plan->is_direct) {
             add_region(s, &to, n, from, count);
             continue;
         }
         to.data = (char *)stage;
-        to.column_step = s->by_channels ? count : 1;
-        to.columns = s->by_channels ? eddy_min_i64(columns, STAGE / count) : count;
+        to.column_step = s->plan->by_channels ? count : 1;
+        to.columns = s->plan->by_channels ? eddy_min_i64(columns, STAGE / count) : count;
         to.row_step = to.columns * to.column_step;
         for (; to.h < h + rows; to.h += to.rows) {
             to.rows = eddy_min_i64(STAGE / to.row_step, h + rows - to.h);
@@ -245,10 +253,10 @@ static void spread_rows(const spread *s, int64_t n, int64_t c, int64_t h, int64_
                 to.columns = eddy_min_i64(to.row_step / to.column_step, w + columns - to.w);
                 add_region(s, &to, n, from, count);
                 for (int64_t y = to.h; y < to.h + to.rows; y++)
-                    for (int64_t x = to.w; x < to.w + (s->by_channels ? to.columns : 1); x++)
+                    for (int64_t x = to.w; x < to.w + (s->plan->by_channels ? to.columns : 1); x++)
                         eddy_chunk_store(dx->dtype, eddy_image_at(dx, n, from, y, x),
-                                         s->by_channels ? dx->channel_stride : dx->column_stride, s->compute,
-                                         at(s, &to, y, x), count);
+                                         s->plan->by_channels ? dx->channel_stride : dx->column_stride,
+                                         s->plan->compute, at(s, &to, y, x), count);
             }
         }
     }
@@ -257,7 +265,7 @@ static void spread_rows(const spread *s, int64_t n, int64_t c, int64_t h, int64_
 /* A line: a row of one channel, or of all. */
 static void spread_slice(void *context, int64_t begin, int64_t end) {
     const spread *s = context;
-    int64_t channels = s->by_channels ? 1 : s->dx.channels;
+    int64_t channels = s->plan->by_channels ? 1 : s->dx.channels;
     for (int64_t line = begin, rows; line < end; line += rows) {
         int64_t h = line % s->dx.height, plane = line / s->dx.height;
         rows = eddy_min_i64(s->dx.height - h, end - line);
@@ -265,55 +273,97 @@ static void spread_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void spread_run(const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
-    spread s = {.grad = eddy_image_of(&call->views[0]),
-                .dx = eddy_image_of(&call->views[1]),
-                .attributes = attributes,
-                .compute = eddy_chunk_compute_dtype(call->views[1].dtype)};
-    if (eddy_view_count(&call->views[1]) == 0)
-        return;
-    const eddy_pool_average_blocks *blocks = eddy_cpu_pool_average_blocks();
-    s.ops = s.compute == EDDY_F64 ? &blocks->f64 : &blocks->f32;
-    s.height = eddy_pool_axis_height(attributes, s.dx.height, s.grad.height);
-    s.width = eddy_pool_axis_width(attributes, s.dx.width, s.grad.width);
-    eddy_pool_whole(&s.height, &s.rows_begin, &s.rows_end);
-    eddy_pool_whole(&s.width, &s.columns_begin, &s.columns_end);
-    if (!s.width.is_adaptive && s.width.kernel <= WINDOW_MAX && s.width.stride <= WINDOW_MAX) {
-        s.strides = s.width.kernel / s.width.stride;
-        s.rest = s.width.kernel % s.width.stride;
-    }
-    s.by_channels = distance(s.dx.channel_stride) < distance(s.dx.column_stride);
-    s.is_direct = s.dx.dtype == s.compute && (s.by_channels ? s.dx.channel_stride : s.dx.column_stride) == 1;
-    int64_t lines = s.dx.images * s.dx.height * (s.by_channels ? 1 : s.dx.channels);
-    int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / (s.dx.width * (s.by_channels ? s.dx.channels : 1)));
-    if (lines <= grain)
-        spread_slice(&s, 0, lines);
+static void see(spread *s, const eddy_kernel_call *call, const spread_plan *plan,
+                const eddy_attributes_pool *attributes) {
+    s->plan = plan;
+    s->attributes = attributes;
+    s->grad = eddy_image_of(&call->views[0]);
+    s->dx = eddy_image_of(&call->views[1]);
+}
+
+static void run_slices(const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
+    const spread_plan *plan = call->plan;
+    spread s;
+    see(&s, call, plan, attributes);
+    if (plan->lines <= plan->grain)
+        spread_slice(&s, 0, plan->lines);
     else
-        call->team->parallel_for(call->team, lines, grain, spread_slice, &s);
+        call->team->parallel_for(call->team, plan->lines, plan->grain, spread_slice, &s);
 }
 
-static void avg_pool2d_backward_run(const eddy_kernel_call *call) {
-    spread_run(call, call->attributes);
+static void average_backward_run(const eddy_kernel_call *call) {
+    run_slices(call, call->attributes);
 }
 
-static void adaptive_avg_pool2d_backward_run(const eddy_kernel_call *call) {
-    spread_run(call, NULL);
+static void average_backward_run_adaptive(const eddy_kernel_call *call) {
+    run_slices(call, NULL);
+}
+
+static void average_backward_run_nothing(const eddy_kernel_call *call) {
+    (void)call;
+}
+
+/* ---- planning ---- */
+
+static void plan_windows(spread_plan *plan) {
+    const eddy_pool_axis *width = &plan->width;
+    eddy_pool_whole(&plan->height, &plan->rows_begin, &plan->rows_end);
+    eddy_pool_whole(width, &plan->columns_begin, &plan->columns_end);
+    bool is_widened = !width->is_adaptive && width->kernel <= WINDOW_MAX && width->stride <= WINDOW_MAX;
+    plan->strides = is_widened ? width->kernel / width->stride : 0;
+    plan->rest = is_widened ? width->kernel % width->stride : 0;
+}
+
+static void cut_lines(const eddy_image *dx, spread_plan *plan) {
+    plan->by_channels = distance(dx->channel_stride) < distance(dx->column_stride);
+    plan->is_direct = dx->dtype == plan->compute && (plan->by_channels ? dx->channel_stride : dx->column_stride) == 1;
+    plan->lines = dx->images * dx->height * (plan->by_channels ? 1 : dx->channels);
+    plan->grain = eddy_max_i64(1, SLICE_ELEMENTS / (dx->width * (plan->by_channels ? dx->channels : 1)));
+}
+
+static eddy_status prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                           const eddy_attributes_pool *attributes) {
+    spread_plan *of = plan->memory;
+    spread s;
+    if (eddy_view_count(&call->views[1]) == 0) {
+        plan->run = average_backward_run_nothing;
+        return EDDY_OK;
+    }
+    see(&s, call, of, attributes);
+    const eddy_pool_average_blocks *blocks = eddy_cpu_pool_average_blocks();
+    of->compute = eddy_chunk_compute_dtype(s.dx.dtype);
+    of->ops = of->compute == EDDY_F64 ? &blocks->f64 : &blocks->f32;
+    of->height = eddy_pool_axis_height(attributes, s.dx.height, s.grad.height);
+    of->width = eddy_pool_axis_width(attributes, s.dx.width, s.grad.width);
+    plan_windows(of);
+    cut_lines(&s.dx, of);
+    plan->bytes = sizeof(*of);
+    return EDDY_OK;
 }
 
 /* Each element of each window. */
-static int64_t avg_pool2d_backward_cost(const eddy_kernel_call *call) {
+static eddy_status average_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_pool *attributes = call->attributes;
     int64_t window = attributes->kernel_size.height * attributes->kernel_size.width;
-    return call->kernel->cost_base_ps +
-           eddy_cost_ps(eddy_view_count(&call->views[0]), eddy_cost_ps(window, call->kernel->cost_element_ps));
+    plan->cost_ps = call->kernel->cost_base_ps +
+                    eddy_cost_ps(eddy_view_count(&call->views[0]), eddy_cost_ps(window, call->kernel->cost_element_ps));
+    return prepare(call, plan, attributes);
+}
+
+static eddy_status average_backward_prepare_adaptive(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    int64_t grad = eddy_view_count(&call->views[0]), dx = eddy_view_count(&call->views[1]);
+    int64_t bytes = eddy_cost_bytes(grad, call->views[0].dtype) + eddy_cost_bytes(dx, call->views[1].dtype);
+    plan->cost_ps = eddy_cost_flat_ps(call->kernel, eddy_max_i64(grad, dx), bytes);
+    return prepare(call, plan, NULL);
 }
 
 const eddy_kernel eddy_cpu_avg_pool2d_backward = {.name = "avg_pool2d_backward",
-                                                  .run = avg_pool2d_backward_run,
+                                                  .run = average_backward_run,
+                                                  .prepare = average_backward_prepare,
                                                   .cost_base_ps = 100000,
-                                                  .cost_element_ps = 300,
-                                                  .cost = avg_pool2d_backward_cost};
+                                                  .cost_element_ps = 300};
 const eddy_kernel eddy_cpu_adaptive_avg_pool2d_backward = {.name = "adaptive_avg_pool2d_backward",
-                                                           .run = adaptive_avg_pool2d_backward_run,
+                                                           .run = average_backward_run_adaptive,
+                                                           .prepare = average_backward_prepare_adaptive,
                                                            .cost_base_ps = 100000,
                                                            .cost_element_ps = 500};

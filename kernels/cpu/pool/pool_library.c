@@ -2,7 +2,6 @@
 
 #include <base/atomic.h>
 #include <base/memory.h>
-#include <kernels/cpu/conv/conv_slice.h>
 #include <kernels/cpu/dnnl.h>
 #include <kernels/cpu/isa.h>
 #include <kernels/cpu/pool/pool_block.h>
@@ -34,11 +33,13 @@ typedef struct pool_key {
 typedef struct pool_prepared {
     dnnl_primitive_t pooling;
     eddy_dnnl_desc x, y, scratch;
+    int64_t x_count; /* elements */
     size_t scratch_bytes;
 } pool_prepared;
 
+/* Where this is false, *status says why. */
 static bool plan(const pool_key *key, pool_prepared *p, dnnl_engine_t engine, const_dnnl_primitive_attr_t attributes,
-                 dnnl_primitive_desc_t *made) {
+                 dnnl_primitive_desc_t *made, dnnl_status_t *status) {
     const dnnl_dims_t x = {key->images, key->channels, key->x_rows, key->x_columns};
     const dnnl_dims_t y = {key->images, key->channels, key->y_rows, key->y_columns};
     dnnl_format_tag_t order = key->is_last ? dnnl_nhwc : dnnl_nchw;
@@ -51,16 +52,18 @@ static bool plan(const pool_key *key, pool_prepared *p, dnnl_engine_t engine, co
         .before = {key->top, key->left},
         .after = {key->bottom, key->right},
     };
-    return eddy_dnnl_desc_init_tag(&p->x, 4, x, dnnl_f32, order) &&
-           eddy_dnnl_desc_init_tag(&p->y, 4, y, dnnl_f32, order) &&
-           eddy_dnnl_plan_pool(&wanted, engine, attributes, made);
+    return eddy_dnnl_goes(status, eddy_dnnl_desc_init_tag(&p->x, 4, x, dnnl_f32, order)) &&
+           eddy_dnnl_goes(status, eddy_dnnl_desc_init_tag(&p->y, 4, y, dnnl_f32, order)) &&
+           eddy_dnnl_goes(status, eddy_dnnl_plan_pool(&wanted, engine, attributes, made));
 }
 
-/* Its plain loops are slower than ours. */
-static bool is_worthwhile(const_dnnl_primitive_desc_t desc) {
+/* Unimplemented: its plain loops are slower than ours. */
+static dnnl_status_t look_at(const_dnnl_primitive_desc_t plan) {
     const char *name = NULL;
-    return dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name != NULL &&
-           strstr(name, "ref") == NULL && strstr(name, "simple") == NULL;
+    dnnl_status_t status = dnnl_primitive_desc_query(plan, dnnl_query_impl_info_str, 0, &name);
+    if (status != dnnl_success)
+        return status;
+    return !name || strstr(name, "ref") || strstr(name, "simple") ? dnnl_unimplemented : dnnl_success;
 }
 
 static void unmake(const eddy_prepared_kind *kind, void *prepared) {
@@ -73,47 +76,51 @@ static void unmake(const eddy_prepared_kind *kind, void *prepared) {
     eddy_dnnl_desc_fini(&p->scratch);
 }
 
+static void finish(const pool_key *key, pool_prepared *p) {
+    p->x_count = key->images * key->channels * key->x_rows * key->x_columns;
+    p->scratch_bytes = eddy_dnnl_desc_bytes(&p->scratch);
+}
+
 static eddy_status make(const eddy_prepared_kind *kind, const void *key, void *prepared) {
     pool_prepared *p = prepared;
     dnnl_engine_t engine = eddy_dnnl_engine();
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t made = NULL;
+    dnnl_status_t status;
+    if (!engine)
+        return EDDY_UNSUPPORTED;
+    if (!eddy_dnnl_has_room())
+        return EDDY_OUT_OF_MEMORY;
     int before = eddy_dnnl_begin(); /* primitives are planned for so many threads */
-    bool is_good = engine && eddy_dnnl_has_room() && dnnl_primitive_attr_create(&attributes) == dnnl_success &&
-                   dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) == dnnl_success &&
-                   plan(key, p, engine, attributes, &made) && is_worthwhile(made) &&
-                   dnnl_primitive_create(&p->pooling, made) == dnnl_success &&
-                   eddy_dnnl_desc_init_plan(&p->scratch, made, dnnl_query_scratchpad_md);
+    bool is_good =
+        eddy_dnnl_goes(&status, dnnl_primitive_attr_create(&attributes)) &&
+        eddy_dnnl_goes(&status, dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user)) &&
+        plan(key, p, engine, attributes, &made, &status) && eddy_dnnl_goes(&status, look_at(made)) &&
+        eddy_dnnl_goes(&status, dnnl_primitive_create(&p->pooling, made)) &&
+        eddy_dnnl_goes(&status, eddy_dnnl_desc_init_plan(&p->scratch, made, dnnl_query_scratchpad_md));
     if (is_good)
-        p->scratch_bytes = eddy_dnnl_desc_bytes(&p->scratch);
+        finish(key, p);
     else
         unmake(kind, p);
     dnnl_primitive_desc_destroy(made);
     dnnl_primitive_attr_destroy(attributes);
     eddy_dnnl_end(before);
-    return is_good ? EDDY_OK : EDDY_UNSUPPORTED;
+    return eddy_dnnl_made(status);
 }
 
 static const eddy_prepared_kind pooling = {sizeof(pool_prepared), make, unmake};
 
 /* ---- what the library serves ---- */
 
-typedef struct pool_library {
+/* A request as it goes to the library. */
+typedef struct pooled {
     const eddy_pool_request *request;
     eddy_image x, out; /* row-major ones in images of CHANNELS planes, where they make up whole ones */
     dnnl_alg_kind_t algorithm;
     bool is_last;
     eddy_conv_window rows;
     int64_t left, right; /* padding */
-    eddy_conv_cut cut;
-    eddy_conv_kinds kinds;
-    const pool_prepared *prepared[EDDY_CONV_KINDS]; /* for each kind; held until the end */
-    int32_t prepared_count;
-    int64_t parts;
-    size_t scratch_bytes; /* of a part, rounded */
-    char *scratch;
-    _Atomic bool has_failed; /* atomic: any slice sets it, read when all are done */
-} pool_library;
+} pooled;
 
 /* Whether the image is dense in the order of these strides, whatever those of dims of size 1 are. */
 static bool is_dense(int64_t images, int64_t image_stride, const int64_t *dims, const int64_t *strides) {
@@ -176,7 +183,7 @@ static void regroup(eddy_image *image) {
     image->image_stride = image->channels * image->channel_stride;
 }
 
-static bool choose_order(pool_library *work) {
+static bool choose_order(pooled *work) {
     /* One channel lies in either order. */
     if (!is_row_major(&work->x) || !is_row_major(&work->out)) {
         work->is_last = is_channels_last(&work->x) && is_channels_last(&work->out);
@@ -187,8 +194,9 @@ static bool choose_order(pool_library *work) {
     return true;
 }
 
-/* Prepares for slices like this one. */
-static bool prepare_for(pool_library *work, const eddy_conv_slice *slice) {
+/* Prepares for slices of this kind. */
+static eddy_status prepare_kind(const pooled *work, eddy_pool_library *library, int32_t kind,
+                                const eddy_conv_slice *slice) {
     const pool_key key = {.algorithm = work->algorithm,
                           .is_last = work->is_last,
                           .images = slice->images,
@@ -205,115 +213,149 @@ static bool prepare_for(pool_library *work, const eddy_conv_slice *slice) {
                           .bottom = eddy_max_i64(0, slice->bottom),
                           .left = work->left,
                           .right = work->right};
-    const void *prepared;
-    if (slice->images * slice->x_rows * work->x.width * work->x.channels > SLICE_MOST ||
-        eddy_prepared_acquire(&pooling, &key, sizeof(key), &key, &prepared) != EDDY_OK)
-        return false;
-    const pool_prepared *p = prepared;
-    work->prepared[work->prepared_count++] = p;
-    size_t bytes = (p->scratch_bytes + 63) / 64 * 64;
-    work->scratch_bytes = bytes > work->scratch_bytes ? bytes : work->scratch_bytes;
-    return true;
+    if (slice->images * slice->x_rows * work->x.width * work->x.channels > SLICE_MOST)
+        return EDDY_UNSUPPORTED;
+    eddy_status status = eddy_prepared_acquire(&pooling, &key, sizeof(key), &key, &library->prepared[kind]);
+    if (status != EDDY_OK)
+        return status;
+    size_t bytes = (((const pool_prepared *)library->prepared[kind])->scratch_bytes + 63) / 64 * 64;
+    library->scratch_bytes = bytes > library->scratch_bytes ? bytes : library->scratch_bytes;
+    return EDDY_OK;
 }
 
-static void end(pool_library *work) {
-    for (int32_t i = 0; i < work->prepared_count; i++)
-        eddy_prepared_release(work->prepared[i]);
-}
-
-/* False where the library does not serve: then there is nothing to end. */
-static bool begin(pool_library *work, const eddy_pool_request *request) {
+/* False where the library does not serve. */
+static bool init(pooled *work, const eddy_pool_request *request) {
     const eddy_pool_axis *height = &request->height, *width = &request->width;
-    *work = (pool_library){.request = request,
-                           .x = request->x,
-                           .out = request->out,
-                           .rows = {height->kernel, height->stride, height->padding, 1},
-                           .left = width->padding,
-                           .right = eddy_max_i64(0, overhang(width))};
-    if (!is_served(request) || !choose_algorithm(request, &work->algorithm) || !choose_order(work))
-        return false;
+    *work = (pooled){.request = request,
+                     .x = request->x,
+                     .out = request->out,
+                     .rows = {height->kernel, height->stride, height->padding, 1},
+                     .left = width->padding,
+                     .right = eddy_max_i64(0, overhang(width))};
+    return is_served(request) && choose_algorithm(request, &work->algorithm) && choose_order(work);
+}
+
+static void cut_slices(const pooled *work, eddy_conv_cut *cut) {
     int64_t elements = work->x.images * work->x.channels * work->x.height * work->x.width;
     int64_t slices = elements / SLICE_ELEMENTS;
-    work->cut = (eddy_conv_cut){.direction = EDDY_CONV_FORWARD,
-                                .rows = &work->rows,
-                                .batch = work->x.images,
-                                .x_height = work->x.height,
-                                .y_height = work->out.height};
+    *cut = (eddy_conv_cut){.direction = EDDY_CONV_FORWARD,
+                           .rows = work->rows,
+                           .batch = work->x.images,
+                           .x_height = work->x.height,
+                           .y_height = work->out.height};
     /* Rows of row-major planes do not follow each other. */
-    eddy_conv_cut_into(&work->cut, work->is_last ? slices : eddy_min_i64(slices, work->x.images));
-    work->kinds = eddy_conv_kinds_of(&work->cut);
-    for (int32_t kind = 0; kind < work->kinds.count; kind++)
-        if (!prepare_for(work, &work->kinds.like[kind])) {
-            end(work);
-            return false;
-        }
-    work->parts = eddy_min_i64(PARTS_MAX, work->cut.slices);
-    if (work->scratch_bytes > 0)
-        work->parts = eddy_max_i64(1, eddy_min_i64(work->parts, (int64_t)(SCRATCH_GOOD / work->scratch_bytes)));
-    return true;
+    eddy_conv_cut_into(cut, work->is_last ? slices : eddy_min_i64(slices, work->x.images));
 }
 
-static size_t pool_library_workspace_of(const pool_library *work) {
-    return (size_t)work->parts * work->scratch_bytes;
+static eddy_status prepare_kinds(const pooled *work, eddy_pool_library *library) {
+    eddy_conv_slice like[EDDY_CONV_KINDS];
+    eddy_status status = EDDY_OK;
+    library->kinds = eddy_conv_kinds_of(&library->cut, like);
+    for (int32_t kind = 0; kind < library->kinds.count && status == EDDY_OK; kind++)
+        status = prepare_kind(work, library, kind, &like[kind]);
+    if (status != EDDY_OK)
+        eddy_pool_library_end(library);
+    return status;
 }
 
-size_t eddy_pool_library_workspace(const eddy_pool_request *request) {
-    pool_library work;
-    if (!begin(&work, request))
-        return 0;
-    end(&work);
-    return pool_library_workspace_of(&work);
+static eddy_status pool_library_prepare(eddy_pool_library *library, const eddy_pool_request *request) {
+    pooled work;
+    if (!init(&work, request))
+        return EDDY_UNSUPPORTED;
+    *library = (eddy_pool_library){.x_image = work.x.image_stride,
+                                   .x_row = work.x.row_stride,
+                                   .y_image = work.out.image_stride,
+                                   .y_row = work.out.row_stride,
+                                   .averages = request->averages};
+    cut_slices(&work, &library->cut);
+    eddy_status status = prepare_kinds(&work, library);
+    if (status != EDDY_OK)
+        return status;
+    library->parts = eddy_min_i64(PARTS_MAX, library->cut.slices);
+    if (library->scratch_bytes > 0)
+        library->parts =
+            eddy_max_i64(1, eddy_min_i64(library->parts, (int64_t)(SCRATCH_GOOD / library->scratch_bytes)));
+    return EDDY_OK;
+}
+
+size_t eddy_pool_library_workspace(const eddy_pool_library *library) {
+    return (size_t)library->parts * library->scratch_bytes;
+}
+
+void eddy_pool_library_end(const eddy_pool_library *library) {
+    for (int32_t i = 0; i < EDDY_CONV_KINDS; i++)
+        eddy_prepared_release(library->prepared[i]);
 }
 
 /* ---- running ---- */
 
-static bool pool_library_run_slice(const pool_library *work, int64_t number, void *scratch,
-                                   const eddy_dnnl_turn *turn) {
-    eddy_conv_slice slice = eddy_conv_slice_of(&work->cut, number);
-    const pool_prepared *p = work->prepared[eddy_conv_kind_of(&work->kinds, &slice)];
-    const eddy_image *image = &work->x;
-    void *x = eddy_image_at(image, slice.image, 0, slice.x_row, 0);
-    int64_t count = slice.images * slice.x_rows * image->width * image->channels;
-    if (work->algorithm == dnnl_pooling_max && !eddy_cpu_pool_blocks()->is_plain(x, count))
-        return false;
+typedef struct run {
+    const eddy_pool_library *library;
+    const eddy_kernel_call *call;
+    _Atomic bool is_owed; /* atomic: any slice sets it, read when all are done */
+} run;
+
+static void pool_library_run_slice(run *r, int64_t number, void *scratch, const eddy_dnnl_turn *turn) {
+    const eddy_pool_library *library = r->library;
+    const eddy_op_view *in = &r->call->views[0], *out = &r->call->views[1];
+    eddy_conv_slice slice = eddy_conv_slice_of(&library->cut, number);
+    const pool_prepared *p = library->prepared[eddy_conv_kind_of(&library->cut, &library->kinds, number)];
+    float *x = (float *)in->data + slice.image * library->x_image + slice.x_row * library->x_row;
+    float *y = (float *)out->data + slice.image * library->y_image + slice.y_row * library->y_row;
+    if (!library->averages && !eddy_cpu_pool_blocks()->is_plain(x, p->x_count)) {
+        eddy_store_relaxed(&r->is_owed, true);
+        return;
+    }
     eddy_dnnl_call call = {.is_good = true};
     eddy_dnnl_give(&call, DNNL_ARG_SRC, &p->x, x);
-    eddy_dnnl_give(&call, DNNL_ARG_DST, &p->y, eddy_image_at(&work->out, slice.image, 0, slice.y_row, 0));
+    eddy_dnnl_give(&call, DNNL_ARG_DST, &p->y, y);
     eddy_dnnl_give(&call, DNNL_ARG_SCRATCHPAD, &p->scratch, scratch);
-    return eddy_dnnl_execute(&call, p->pooling, turn);
+    if (!eddy_dnnl_execute(&call, p->pooling, turn))
+        eddy_kernel_fail(r->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
 }
 
 static void pool_library_run_parts(void *context, int64_t begin, int64_t end) {
-    pool_library *work = context;
+    run *r = context;
+    int64_t slices = r->library->cut.slices, parts = r->library->parts;
+    size_t bytes = r->library->scratch_bytes;
     eddy_dnnl_turn turn;
     bool is_good = eddy_dnnl_turn_begin(&turn);
-    for (int64_t part = begin; part < end; part++)
-        for (int64_t i = part * work->cut.slices / work->parts; i < (part + 1) * work->cut.slices / work->parts; i++)
-            is_good = is_good && !eddy_load_relaxed(&work->has_failed) &&
-                      pool_library_run_slice(work, i, work->scratch + (size_t)part * work->scratch_bytes, &turn);
-    eddy_dnnl_turn_end(&turn);
     if (!is_good)
-        eddy_store_relaxed(&work->has_failed, true);
+        eddy_kernel_fail(r->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
+    for (int64_t part = begin; part < end && is_good; part++)
+        for (int64_t i = part * slices / parts; i < (part + 1) * slices / parts && !eddy_load_relaxed(&r->is_owed); i++)
+            pool_library_run_slice(r, i, (char *)r->call->workspace + (size_t)part * bytes, &turn);
+    eddy_dnnl_turn_end(&turn);
 }
 
-bool eddy_pool_library_run(const eddy_pool_request *request, const eddy_kernel_call *call) {
-    pool_library work;
-    if (!begin(&work, request))
-        return false;
-    bool is_done = false;
-    if (pool_library_workspace_of(&work) <= call->workspace_bytes) {
-        work.scratch = call->workspace;
-        if (work.parts > 1)
-            call->team->parallel_for(call->team, work.parts, 1, pool_library_run_parts, &work);
-        else
-            pool_library_run_parts(&work, 0, 1);
-        is_done = !eddy_load_relaxed(&work.has_failed);
-    }
-    end(&work);
-    return is_done;
+bool eddy_pool_library_run(const eddy_pool_library *library, const eddy_kernel_call *call) {
+    run r = {.library = library, .call = call};
+    if (library->parts > 1)
+        call->team->parallel_for(call->team, library->parts, 1, pool_library_run_parts, &r);
+    else
+        pool_library_run_parts(&r, 0, 1);
+    return !eddy_load_relaxed(&r.is_owed);
 }
 
 /* ---- the start ---- */
+
+static void start_with(const eddy_pool_request *request, const eddy_op_view *views) {
+    eddy_pool_library library;
+    if (pool_library_prepare(&library, request) != EDDY_OK)
+        return;
+    size_t needed = eddy_pool_library_workspace(&library);
+    char *workspace = eddy_memory_acquire(needed + 64, EDDY_MEMORY_CACHE);
+    if (workspace) {
+        eddy_kernel_error error = {.position = INT64_MAX};
+        const eddy_kernel_call call = {.views = views,
+                                       .view_count = 2,
+                                       .workspace = workspace + (64 - (uintptr_t)workspace % 64) % 64,
+                                       .error = &error};
+        (void)eddy_pool_library_run(&library, &call);
+        eddy_memory_release(workspace, needed + 64, EDDY_MEMORY_CACHE);
+    }
+    eddy_pool_library_end(&library);
+}
 
 /* Prepares and runs what is asked of the library, each once: its static objects are made then. */
 static void start_one(bool averages, bool is_last) {
@@ -338,14 +380,7 @@ static void start_one(bool averages, bool is_last) {
                                        .width = eddy_pool_axis_width(&attributes, SIDE, HALF),
                                        .attributes = &attributes,
                                        .averages = averages};
-    size_t needed = eddy_pool_library_workspace(&request);
-    char *workspace = eddy_memory_acquire(needed + 64, EDDY_MEMORY_CACHE);
-    if (workspace) {
-        const eddy_kernel_call call = {.workspace = workspace + (64 - (uintptr_t)workspace % 64) % 64,
-                                       .workspace_bytes = needed};
-        (void)eddy_pool_library_run(&request, &call);
-        eddy_memory_release(workspace, needed + 64, EDDY_MEMORY_CACHE);
-    }
+    start_with(&request, views);
     eddy_memory_release(memory, bytes, EDDY_MEMORY_CACHE);
 }
 
@@ -354,7 +389,15 @@ static void pool_library_start(void) {
         start_one(way % 2, way / 2);
 }
 
-bool eddy_pool_library_start(const eddy_pool_request *request) {
+/* ---- preparing ---- */
+
+eddy_status eddy_pool_library_prepare(eddy_pool_library *library, const eddy_pool_request *request,
+                                      bool *has_started_library) {
     static eddy_dnnl_start state = EDDY_DNNL_START;
-    return is_served(request) && eddy_dnnl_start_once(&state, pool_library_start);
+    if (!is_served(request))
+        return EDDY_UNSUPPORTED;
+    eddy_status status = pool_library_prepare(library, request);
+    if (status != EDDY_OUT_OF_MEMORY && eddy_dnnl_start_once(&state, pool_library_start))
+        *has_started_library = true;
+    return status;
 }

@@ -14,18 +14,27 @@
 #define TASK_ELEMENTS (1 << 20)
 #define TASK_CHANNELS 16
 
-typedef struct routing {
-    const eddy_kernel_call *call;
-    eddy_image grad, indices, dx;
+/* What a call is to know. */
+typedef struct backward_plan {
     int64_t plane;         /* places of one; indices are below it */
     int64_t task_channels; /* 1: planes */
-    int64_t tasks;         /* of an image */
+    int64_t image_tasks;
+    int64_t tasks, grain; /* of all images */
+    bool is_aside;        /* is added to in the workspace */
+    bool is_one_run;      /* what is added to by the tasks lies one behind the other */
+    eddy_dtype dtype;
+    int64_t image_stride, channel_stride, step; /* of what is added to; step: from place to place */
+    /* Of a plane of indices: runs of elements that are evenly apart, in grad too. */
+    int64_t runs, run_length, grad_step, indices_step;
+} backward_plan;
+
+typedef struct routing {
+    const backward_plan *plan;
+    const eddy_kernel_call *call;
+    eddy_image grad, indices, dx;
     /* What is added to: dx, or its like of f32 or f64 in the workspace where sums are to be rounded once, or where places of a
      * plane are not even. */
-    eddy_dtype dtype;
-    bool is_aside;
     char *ground;
-    int64_t image_stride, channel_stride, step;
 } routing;
 
 /* Elements from a place of a plane to the next in row-major order; false where there is no one number. */
@@ -79,13 +88,13 @@ static void put_run(const routing *r, char *to, int64_t lane, const char *grad, 
                     const char *indices, int64_t indices_stride, int64_t count, int64_t number, int64_t numbers) {
     _Alignas(64) char values[PIECE * 8];
     int64_t loaded[PIECE];
-    put_fn *put = r->dtype == EDDY_F64 ? put_f64 : put_f32;
+    put_fn *put = r->plan->dtype == EDDY_F64 ? put_f64 : put_f32;
     for (int64_t first = 0, some; first < count; first += some) {
         some = eddy_min_i64(PIECE, count - first);
         const void *from = eddy_chunk_at(grad, r->grad.dtype, first * grad_stride);
         const void *index = eddy_chunk_at(indices, r->indices.dtype, first * indices_stride);
-        if (r->grad.dtype != r->dtype || grad_stride != 1) {
-            eddy_chunk_load(r->dtype, values, r->grad.dtype, from, grad_stride, some);
+        if (r->grad.dtype != r->plan->dtype || grad_stride != 1) {
+            eddy_chunk_load(r->plan->dtype, values, r->grad.dtype, from, grad_stride, some);
             from = values;
         }
         if (r->indices.dtype != EDDY_I64 || indices_stride != 1) {
@@ -93,11 +102,11 @@ static void put_run(const routing *r, char *to, int64_t lane, const char *grad, 
             index = loaded;
         }
         const int64_t *at = index;
-        char *place = eddy_chunk_at(to, r->dtype, first * lane);
-        int64_t added = put(place, r->step, lane, at, r->plane, from, some);
+        char *place = eddy_chunk_at(to, r->plan->dtype, first * lane);
+        int64_t added = put(place, r->plan->step, lane, at, r->plan->plane, from, some);
         /* The first fault of the run; the lowest of all is kept. */
         if (added < some) {
-            eddy_kernel_fail(r->call, EDDY_OUT_OF_RANGE, number + (first + added) * numbers, at[added], r->plane);
+            eddy_kernel_fail(r->call, EDDY_OUT_OF_RANGE, number + (first + added) * numbers, at[added], r->plan->plane);
             return;
         }
     }
@@ -109,26 +118,17 @@ static void put_channels(const routing *r, char *to, int64_t n, int64_t c, int64
     int64_t small = indices->height * indices->width, number = (n * indices->channels + c) * small;
     for (int64_t h = 0; h < indices->height; h++)
         for (int64_t w = 0; w < indices->width; w++)
-            put_run(r, to, r->channel_stride, eddy_image_at(&r->grad, n, c, h, w), r->grad.channel_stride,
+            put_run(r, to, r->plan->channel_stride, eddy_image_at(&r->grad, n, c, h, w), r->grad.channel_stride,
                     eddy_image_at(indices, n, c, h, w), indices->channel_stride, channels,
                     number + h * indices->width + w, small);
 }
 
 static void put_plane(const routing *r, char *to, int64_t n, int64_t c) {
-    const eddy_image *indices = &r->indices;
-    int64_t rows = indices->height, columns = indices->width, grad_step, indices_step;
-    int64_t number = (n * indices->channels + c) * rows * columns;
-    bool is_even = plane_step(&r->grad, &grad_step);
-    if (plane_step(indices, &indices_step) && is_even) {
-        columns *= rows;
-        rows = 1;
-    } else {
-        grad_step = r->grad.column_stride;
-        indices_step = indices->column_stride;
-    }
-    for (int64_t h = 0; h < rows; h++)
-        put_run(r, to, 0, eddy_image_at(&r->grad, n, c, h, 0), grad_step, eddy_image_at(indices, n, c, h, 0),
-                indices_step, columns, number + h * columns, 1);
+    const backward_plan *plan = r->plan;
+    int64_t length = plan->run_length, number = (n * r->indices.channels + c) * plan->runs * length;
+    for (int64_t h = 0; h < plan->runs; h++)
+        put_run(r, to, 0, eddy_image_at(&r->grad, n, c, h, 0), plan->grad_step, eddy_image_at(&r->indices, n, c, h, 0),
+                plan->indices_step, length, number + h * length, 1);
 }
 
 /* ---- tasks ---- */
@@ -136,97 +136,133 @@ static void put_plane(const routing *r, char *to, int64_t n, int64_t c) {
 /* `planes` that lie one behind the other, or some channels of an image. */
 static void clear(const routing *r, char *to, int64_t planes, int64_t channels) {
     static const _Alignas(8) char zero[8];
-    int64_t bytes = eddy_dtype_size(r->dtype);
-    if (r->task_channels == 1)
-        eddy_chunk_fill(to, r->step, bytes, zero, planes * r->plane);
-    else if (channels == r->step && r->channel_stride == 1)
-        eddy_chunk_fill(to, 1, bytes, zero, channels * r->plane);
+    int64_t bytes = eddy_dtype_size(r->plan->dtype);
+    if (r->plan->task_channels == 1)
+        eddy_chunk_fill(to, r->plan->step, bytes, zero, planes * r->plan->plane);
+    else if (channels == r->plan->step && r->plan->channel_stride == 1)
+        eddy_chunk_fill(to, 1, bytes, zero, channels * r->plan->plane);
     else
-        for (int64_t i = 0; i < r->plane; i++)
-            eddy_chunk_fill(to + i * r->step * bytes, r->channel_stride, bytes, zero, channels);
+        for (int64_t i = 0; i < r->plan->plane; i++)
+            eddy_chunk_fill(to + i * r->plan->step * bytes, r->plan->channel_stride, bytes, zero, channels);
 }
 
 /* Rounds what was added aside. */
 static void store(const routing *r, const char *from, int64_t n, int64_t c, int64_t channels) {
     const eddy_image *dx = &r->dx;
     for (int64_t h = 0; h < dx->height; h++) {
-        const char *row = eddy_chunk_at(from, r->dtype, h * dx->width * r->step);
-        if (r->task_channels == 1) {
-            eddy_chunk_copy(dx->dtype, eddy_image_at(dx, n, c, h, 0), dx->column_stride, r->dtype, row, r->step,
-                            dx->width);
+        const char *row = eddy_chunk_at(from, r->plan->dtype, h * dx->width * r->plan->step);
+        if (r->plan->task_channels == 1) {
+            eddy_chunk_copy(dx->dtype, eddy_image_at(dx, n, c, h, 0), dx->column_stride, r->plan->dtype, row,
+                            r->plan->step, dx->width);
             continue;
         }
         for (int64_t w = 0; w < dx->width; w++)
-            eddy_chunk_copy(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->channel_stride, r->dtype,
-                            eddy_chunk_at(row, r->dtype, w * r->step), r->channel_stride, channels);
+            eddy_chunk_copy(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->channel_stride, r->plan->dtype,
+                            eddy_chunk_at(row, r->plan->dtype, w * r->plan->step), r->plan->channel_stride, channels);
     }
 }
 
 static void route_slice(void *context, int64_t begin, int64_t end) {
     const routing *r = context;
-    bool is_one_run = r->task_channels == 1 && r->channel_stride == r->plane * r->step &&
-                      r->image_stride == r->tasks * r->channel_stride;
     for (int64_t task = begin; task < end; task++) {
-        int64_t n = task / r->tasks, c = task % r->tasks * r->task_channels;
-        int64_t channels = eddy_min_i64(r->task_channels, r->dx.channels - c);
-        char *to = eddy_chunk_at(r->ground, r->dtype, n * r->image_stride + c * r->channel_stride);
-        if (!is_one_run)
+        int64_t n = task / r->plan->image_tasks, c = task % r->plan->image_tasks * r->plan->task_channels;
+        int64_t channels = eddy_min_i64(r->plan->task_channels, r->dx.channels - c);
+        char *to = eddy_chunk_at(r->ground, r->plan->dtype, n * r->plan->image_stride + c * r->plan->channel_stride);
+        if (!r->plan->is_one_run)
             clear(r, to, 1, channels);
         else if (task == begin)
             clear(r, to, end - begin, channels);
-        if (r->task_channels == 1)
+        if (r->plan->task_channels == 1)
             put_plane(r, to, n, c);
         else
             put_channels(r, to, n, c, channels);
-        if (r->is_aside)
+        if (r->plan->is_aside)
             store(r, to, n, c, channels);
     }
 }
 
+static void see(routing *r, const eddy_kernel_call *call, const backward_plan *plan) {
+    r->plan = plan;
+    r->call = call;
+    r->grad = eddy_image_of(&call->views[0]);
+    r->indices = eddy_image_of(&call->views[1]);
+    r->dx = eddy_image_of(&call->views[2]);
+}
+
 /* views: grad, indices [.., OH, OW], out [.., H, W] */
-static void max_pool2d_backward_run(const eddy_kernel_call *call) {
-    if (eddy_view_count(&call->views[2]) == 0)
-        return;
-    routing r = {.call = call,
-                 .grad = eddy_image_of(&call->views[0]),
-                 .indices = eddy_image_of(&call->views[1]),
-                 .dx = eddy_image_of(&call->views[2])};
-    const eddy_image *dx = &r.dx;
-    bool by_channels = dx->channels > 1 && distance(dx->channel_stride) < distance(dx->column_stride);
-    r.plane = dx->height * dx->width;
-    r.dtype = eddy_chunk_compute_dtype(dx->dtype);
-    r.is_aside = is_aside(dx);
-    r.ground = r.is_aside ? call->workspace : dx->data;
-    r.image_stride = r.is_aside ? dx->channels * r.plane : dx->image_stride;
-    r.channel_stride = !r.is_aside ? dx->channel_stride : by_channels ? 1 : r.plane;
-    r.step = by_channels ? dx->channels : 1;
-    if (!r.is_aside)
-        plane_step(dx, &r.step);
-    r.task_channels = 1;
-    if (by_channels)
-        r.task_channels = eddy_min_i64(dx->channels, eddy_max_i64(TASK_CHANNELS, TASK_ELEMENTS / r.plane));
-    r.tasks = (dx->channels + r.task_channels - 1) / r.task_channels;
-    int64_t tasks = dx->images * r.tasks, grain = eddy_max_i64(1, SLICE_ELEMENTS / (r.plane * r.task_channels));
-    if (tasks <= grain)
-        route_slice(&r, 0, tasks);
+static void max_backward_run(const eddy_kernel_call *call) {
+    const backward_plan *plan = call->plan;
+    routing r;
+    see(&r, call, plan);
+    r.ground = plan->is_aside ? call->workspace : r.dx.data;
+    if (plan->tasks <= plan->grain)
+        route_slice(&r, 0, plan->tasks);
     else
-        call->team->parallel_for(call->team, tasks, grain, route_slice, &r);
+        call->team->parallel_for(call->team, plan->tasks, plan->grain, route_slice, &r);
 }
 
-static size_t max_pool2d_backward_workspace(const eddy_kernel_call *call) {
-    const eddy_op_view *out = &call->views[2];
-    eddy_image dx = eddy_image_of(out);
-    return is_aside(&dx) ? (size_t)eddy_view_count(out) * eddy_dtype_bytes(eddy_chunk_compute_dtype(dx.dtype)) : 0;
+static void max_backward_run_nothing(const eddy_kernel_call *call) {
+    (void)call;
 }
 
-static int64_t max_pool2d_backward_cost(const eddy_kernel_call *call) {
-    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[2]), 100) +
-           eddy_cost_ps(eddy_view_count(&call->views[0]), call->kernel->cost_element_ps);
+/* ---- planning ---- */
+
+static void lay_ground(const eddy_image *dx, bool by_channels, backward_plan *plan) {
+    plan->plane = dx->height * dx->width;
+    plan->dtype = eddy_chunk_compute_dtype(dx->dtype);
+    plan->is_aside = is_aside(dx);
+    plan->image_stride = plan->is_aside ? dx->channels * plan->plane : dx->image_stride;
+    plan->channel_stride = !plan->is_aside ? dx->channel_stride : by_channels ? 1 : plan->plane;
+    plan->step = by_channels ? dx->channels : 1;
+    if (!plan->is_aside)
+        plane_step(dx, &plan->step);
+}
+
+static void cut_tasks(const eddy_image *dx, bool by_channels, backward_plan *plan) {
+    plan->task_channels = 1;
+    if (by_channels)
+        plan->task_channels = eddy_min_i64(dx->channels, eddy_max_i64(TASK_CHANNELS, TASK_ELEMENTS / plan->plane));
+    plan->image_tasks = (dx->channels + plan->task_channels - 1) / plan->task_channels;
+    plan->tasks = dx->images * plan->image_tasks;
+    plan->grain = eddy_max_i64(1, SLICE_ELEMENTS / (plan->plane * plan->task_channels));
+    plan->is_one_run = plan->task_channels == 1 && plan->channel_stride == plan->plane * plan->step &&
+                       plan->image_stride == plan->image_tasks * plan->channel_stride;
+}
+
+static void find_runs(const eddy_image *grad, const eddy_image *indices, backward_plan *plan) {
+    bool is_even = plane_step(grad, &plan->grad_step);
+    plan->runs = 1;
+    plan->run_length = indices->height * indices->width;
+    if (plane_step(indices, &plan->indices_step) && is_even)
+        return;
+    plan->runs = indices->height;
+    plan->run_length = indices->width;
+    plan->grad_step = grad->column_stride;
+    plan->indices_step = indices->column_stride;
+}
+
+static eddy_status max_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    backward_plan *of = plan->memory;
+    routing r;
+    int64_t count = eddy_view_count(&call->views[2]);
+    plan->cost_ps = call->kernel->cost_base_ps + eddy_cost_ps(count, 100) +
+                    eddy_cost_ps(eddy_view_count(&call->views[0]), call->kernel->cost_element_ps);
+    if (count == 0) {
+        plan->run = max_backward_run_nothing;
+        return EDDY_OK;
+    }
+    see(&r, call, of);
+    bool by_channels = r.dx.channels > 1 && distance(r.dx.channel_stride) < distance(r.dx.column_stride);
+    lay_ground(&r.dx, by_channels, of);
+    cut_tasks(&r.dx, by_channels, of);
+    find_runs(&r.grad, &r.indices, of);
+    plan->bytes = sizeof(*of);
+    plan->workspace_bytes = of->is_aside ? (size_t)count * eddy_dtype_bytes(of->dtype) : 0;
+    return EDDY_OK;
 }
 
 const eddy_kernel eddy_cpu_max_pool2d_backward = {.name = "max_pool2d_backward",
-                                                  .run = max_pool2d_backward_run,
-                                                  .workspace = max_pool2d_backward_workspace,
+                                                  .run = max_backward_run,
+                                                  .prepare = max_backward_prepare,
                                                   .cost_base_ps = 120000,
-                                                  .cost_element_ps = 800,
-                                                  .cost = max_pool2d_backward_cost};
+                                                  .cost_element_ps = 800};

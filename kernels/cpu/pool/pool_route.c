@@ -14,13 +14,20 @@
 /* Bytes of x from which on it has left the second-level cache since it was made. */
 #define FAR_BYTES (1 << 20)
 
-typedef struct routing {
-    eddy_image grad, x, dx;
+/* What a call is to know whose windows share nothing. */
+typedef struct route_plan {
     eddy_pool_axis height, width;
     eddy_pool_route_fn *block;
     bool by_channels;
-    bool is_covered; /* every element is in a window */
-    bool is_far;     /* lines of x are asked for before it is their turn */
+    bool is_covered;                                          /* every element is in a window */
+    bool is_far;                                              /* lines of x are asked for before it is their turn */
+    int64_t rows_begin, rows_end, columns_begin, columns_end; /* outputs whose windows are whole */
+    int64_t lines, grain;
+} route_plan;
+
+typedef struct routing {
+    const route_plan *plan;
+    eddy_image grad, x, dx;
 } routing;
 
 /* ---- windows that share nothing ---- */
@@ -43,8 +50,8 @@ static void clear_rows(const routing *r, int64_t n, int64_t c, int64_t oh) {
     static const _Alignas(8) char zero[8];
     const eddy_image *dx = &r->dx;
     int64_t bytes = eddy_dtype_size(dx->dtype);
-    for (int64_t h = first_row(&r->height, oh); h < first_row(&r->height, oh + 1); h++) {
-        if (!r->by_channels) {
+    for (int64_t h = first_row(&r->plan->height, oh); h < first_row(&r->plan->height, oh + 1); h++) {
+        if (!r->plan->by_channels) {
             eddy_chunk_fill(eddy_image_at(dx, n, c, h, 0), dx->column_stride, bytes, zero, dx->width);
             continue;
         }
@@ -60,22 +67,23 @@ typedef struct block {
 
 static void route_block(const routing *r, int64_t n, int64_t c, const block *b) {
     const eddy_image *x = &r->x, *dx = &r->dx, *grad = &r->grad;
-    eddy_pool_window down = eddy_pool_window_of(&r->height, b->oh), across = eddy_pool_window_of(&r->width, b->ow);
+    eddy_pool_window down = eddy_pool_window_of(&r->plan->height, b->oh),
+                     across = eddy_pool_window_of(&r->plan->width, b->ow);
     eddy_pool_run run = {.rows = down.count,
                          .columns = across.count,
                          .row_step = x->row_stride,
                          .column_step = x->column_stride,
                          .count = b->columns,
-                         .step = r->width.stride * x->column_stride,
+                         .step = r->plan->width.stride * x->column_stride,
                          .out_step = grad->column_stride,
                          .places = b->rows,
-                         .place_step = r->height.stride * x->row_stride,
+                         .place_step = r->plan->height.stride * x->row_stride,
                          .out_place_step = grad->row_stride};
     eddy_pool_steps to = {.row_step = dx->row_stride,
                           .column_step = dx->column_stride,
-                          .step = r->width.stride * dx->column_stride,
-                          .place_step = r->height.stride * dx->row_stride};
-    if (r->by_channels) {
+                          .step = r->plan->width.stride * dx->column_stride,
+                          .place_step = r->plan->height.stride * dx->row_stride};
+    if (r->plan->by_channels) {
         EDDY_ASSERT(b->rows == 1);
         run.places = b->columns;
         run.place_step = run.step;
@@ -86,14 +94,13 @@ static void route_block(const routing *r, int64_t n, int64_t c, const block *b) 
         to.place_step = to.step;
         to.step = dx->channel_stride;
     }
-    r->block(eddy_image_at(dx, n, c, down.first, across.first), eddy_image_at(grad, n, c, b->oh, b->ow),
-             eddy_image_at(x, n, c, down.first, across.first), &run, &to);
+    r->plan->block(eddy_image_at(dx, n, c, down.first, across.first), eddy_image_at(grad, n, c, b->oh, b->ow),
+                   eddy_image_at(x, n, c, down.first, across.first), &run, &to);
 }
 
 /* Output rows oh .. oh + rows, whose windows are alike but for those at the ends of rows. */
 static void route_rows(const routing *r, int64_t n, int64_t c, int64_t oh, int64_t rows) {
-    int64_t begin, end;
-    eddy_pool_whole(&r->width, &begin, &end);
+    int64_t begin = r->plan->columns_begin, end = r->plan->columns_end;
     for (int64_t ow = 0; ow < begin; ow++)
         route_block(r, n, c, &(block){oh, rows, ow, 1});
     if (begin < end)
@@ -105,16 +112,16 @@ static void route_rows(const routing *r, int64_t n, int64_t c, int64_t oh, int64
 /* A line: a row of outputs of one channel, or of all. */
 static void route_slice(void *context, int64_t begin, int64_t end) {
     const routing *r = context;
-    int64_t channels = r->by_channels ? 1 : r->x.channels, rows = r->grad.height, whole, whole_end;
-    eddy_pool_whole(&r->height, &whole, &whole_end);
+    int64_t channels = r->plan->by_channels ? 1 : r->x.channels, rows = r->grad.height;
+    int64_t whole = r->plan->rows_begin, whole_end = r->plan->rows_end;
     for (int64_t line = begin, some; line < end; line += some) {
         int64_t plane = line / rows, n = plane / channels, c = plane % channels, oh = line % rows;
-        bool is_alike = !r->by_channels && whole <= oh && oh < whole_end;
+        bool is_alike = !r->plan->by_channels && whole <= oh && oh < whole_end;
         some = is_alike ? eddy_min_i64(whole_end - oh, end - line) : 1;
-        if (r->is_far && line + 1 < end)
-            eddy_image_prefetch_rows(&r->x, (line + 1) / rows, first_row(&r->height, (line + 1) % rows),
-                                     r->height.kernel);
-        for (int64_t i = 0; i < some && !r->is_covered; i++)
+        if (r->plan->is_far && line + 1 < end)
+            eddy_image_prefetch_rows(&r->x, (line + 1) / rows, first_row(&r->plan->height, (line + 1) % rows),
+                                     r->plan->height.kernel);
+        for (int64_t i = 0; i < some && !r->plan->is_covered; i++)
             clear_rows(r, n, c, oh + i);
         route_rows(r, n, c, oh, some);
     }
@@ -124,103 +131,144 @@ static int64_t distance(int64_t stride) {
     return stride < 0 ? -stride : stride;
 }
 
-static void route(routing *r, eddy_kernel_team *team) {
-    r->is_covered = is_covered(&r->height) && is_covered(&r->width);
-    r->by_channels = distance(r->x.channel_stride) < distance(r->x.column_stride);
-    const eddy_image *x = &r->x;
-    r->is_far =
-        r->by_channels && x->images * x->channels * x->height * x->width * eddy_dtype_size(x->dtype) >= FAR_BYTES;
-    int64_t lines = r->grad.images * r->grad.height * (r->by_channels ? 1 : r->grad.channels);
-    int64_t line = r->width.in * r->height.stride * (r->by_channels ? r->x.channels : 1);
-    int64_t grain = eddy_max_i64(1, SLICE_ELEMENTS / line);
-    if (lines <= grain)
-        route_slice(r, 0, lines);
+static void see(routing *r, const eddy_kernel_call *call, const route_plan *plan) {
+    r->plan = plan;
+    r->grad = eddy_image_of(&call->views[0]);
+    r->x = eddy_image_of(&call->views[1]);
+    r->dx = eddy_image_of(&call->views[2]);
+}
+
+static void pool_route_run(const eddy_kernel_call *call) {
+    const route_plan *plan = call->plan;
+    routing r;
+    see(&r, call, plan);
+    if (plan->lines <= plan->grain)
+        route_slice(&r, 0, plan->lines);
     else
-        team->parallel_for(team, lines, grain, route_slice, r);
+        call->team->parallel_for(call->team, plan->lines, plan->grain, route_slice, &r);
+}
+
+static void cut_lines(const routing *r, route_plan *plan) {
+    const eddy_image *x = &r->x;
+    plan->is_covered = is_covered(&plan->height) && is_covered(&plan->width);
+    plan->by_channels = distance(x->channel_stride) < distance(x->column_stride);
+    plan->is_far =
+        plan->by_channels && x->images * x->channels * x->height * x->width * eddy_dtype_size(x->dtype) >= FAR_BYTES;
+    eddy_pool_whole(&plan->height, &plan->rows_begin, &plan->rows_end);
+    eddy_pool_whole(&plan->width, &plan->columns_begin, &plan->columns_end);
+    int64_t line = plan->width.in * plan->height.stride * (plan->by_channels ? x->channels : 1);
+    plan->lines = r->grad.images * r->grad.height * (plan->by_channels ? 1 : r->grad.channels);
+    plan->grain = eddy_max_i64(1, SLICE_ELEMENTS / line);
+}
+
+/* Whether the windows go the straight way. */
+static bool plan_route(route_plan *plan, const eddy_kernel_call *call) {
+    routing r;
+    see(&r, call, plan);
+    plan->height = eddy_pool_axis_height(call->attributes, r.x.height, r.grad.height);
+    plan->width = eddy_pool_axis_width(call->attributes, r.x.width, r.grad.width);
+    plan->block = NULL;
+    const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks();
+    if (r.x.dtype == EDDY_F64)
+        plan->block = blocks->f64.max_route;
+    else if (r.x.dtype == EDDY_F32 && r.x.height * r.x.width < INT32_MAX)
+        plan->block = blocks->f32.max_route;
+    if (!plan->block || !is_apart(&plan->height) || !is_apart(&plan->width))
+        return false;
+    cut_lines(&r, plan);
+    return true;
 }
 
 /* ---- others, by their indices ---- */
 
-/* Where the workspace has what: values and indices of the windows, then what max_pool2d_backward needs. */
-typedef struct detour {
-    eddy_op_view values, indices;
-    int64_t strides[EDDY_RANK_MAX];
+/* What a call is to know whose indices are made: where the workspace has them, behind their values, and what max_pool2d_backward
+ * needs; what each of the two is to know itself. */
+typedef struct detour_plan {
     size_t indices_at, rest_at;
+    void (*find)(const eddy_kernel_call *call), (*put)(const eddy_kernel_call *call);
+    size_t put_at; /* in the plan */
+    int64_t words[];
+} detour_plan;
+
+/* Values and indices, row-major, in the shape of grad. */
+typedef struct detour {
+    eddy_op_view find[3], put[3];
+    int64_t strides[EDDY_RANK_MAX];
 } detour;
 
 static size_t rounded(size_t bytes) {
     return (bytes + 63) / 64 * 64;
 }
 
-/* Row-major, in the shape of grad. */
-static void lay_detour(detour *d, const eddy_kernel_call *call) {
+static void lay_detour(detour *d, const detour_plan *plan, const eddy_kernel_call *call) {
     const eddy_op_view *grad = &call->views[0];
-    size_t count = (size_t)eddy_view_count(grad);
-    d->indices_at = rounded(count * (size_t)eddy_dtype_size(grad->dtype));
-    d->rest_at = d->indices_at + rounded(count * sizeof(int64_t));
     for (int64_t i = grad->rank - 1, stride = 1; i >= 0; stride *= grad->shape[i--])
         d->strides[i] = stride;
     char *workspace = call->workspace;
-    d->values = d->indices = *grad;
-    d->values.strides = d->indices.strides = d->strides;
-    d->values.data = workspace;
-    d->indices.data = workspace ? workspace + d->indices_at : NULL;
-    d->indices.dtype = EDDY_I64;
+    eddy_op_view values = *grad, indices = *grad;
+    values.strides = indices.strides = d->strides;
+    values.data = workspace;
+    indices.data = workspace ? workspace + plan->indices_at : NULL;
+    indices.dtype = EDDY_I64;
+    d->find[0] = call->views[1];
+    d->find[1] = values;
+    d->find[2] = d->put[1] = indices;
+    d->put[0] = *grad;
+    d->put[2] = call->views[2];
+}
+
+static eddy_kernel_call part_of(const eddy_kernel_call *call, const eddy_kernel *kernel, const eddy_op_view *views) {
+    eddy_kernel_call part = *call;
+    part.kernel = kernel;
+    part.views = views;
+    return part;
 }
 
 static void run_detour(const eddy_kernel_call *call) {
+    const detour_plan *plan = call->plan;
     detour d;
-    lay_detour(&d, call);
-    const eddy_op_view find[] = {call->views[1], d.values, d.indices},
-                       put[] = {call->views[0], d.indices, call->views[2]};
-    eddy_kernel_call part = *call;
-    part.kernel = &eddy_cpu_max_pool2d_with_indices;
-    part.views = find;
-    part.kernel->run(&part);
-    part.kernel = &eddy_cpu_max_pool2d_backward;
-    part.views = put;
-    part.workspace = (char *)call->workspace + d.rest_at;
-    part.workspace_bytes = call->workspace_bytes - d.rest_at;
-    part.kernel->run(&part);
+    lay_detour(&d, plan, call);
+    eddy_kernel_call find = part_of(call, &eddy_cpu_max_pool2d_with_indices, d.find);
+    eddy_kernel_call put = part_of(call, &eddy_cpu_max_pool2d_backward, d.put);
+    find.plan = plan->words;
+    plan->find(&find);
+    put.plan = (const char *)plan + plan->put_at;
+    put.workspace = (char *)call->workspace + plan->rest_at;
+    put.workspace_bytes = call->workspace_bytes - plan->rest_at;
+    plan->put(&put);
 }
 
-/* Whether the windows go the straight way. */
-static bool make_routing(routing *r, const eddy_kernel_call *call) {
-    const eddy_attributes_pool *attributes = call->attributes;
-    *r = (routing){.grad = eddy_image_of(&call->views[0]),
-                   .x = eddy_image_of(&call->views[1]),
-                   .dx = eddy_image_of(&call->views[2])};
-    r->height = eddy_pool_axis_height(attributes, r->x.height, r->grad.height);
-    r->width = eddy_pool_axis_width(attributes, r->x.width, r->grad.width);
-    const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks();
-    if (r->x.dtype == EDDY_F64)
-        r->block = blocks->f64.max_route;
-    else if (r->x.dtype == EDDY_F32 && r->x.height * r->x.width < INT32_MAX)
-        r->block = blocks->f32.max_route;
-    return r->block && is_apart(&r->height) && is_apart(&r->width);
-}
-
-/* views: grad, x, out as x */
-static void max_pool2d_backward_from_x_run(const eddy_kernel_call *call) {
-    routing r;
-    if (eddy_view_count(&call->views[2]) == 0)
-        return;
-    if (make_routing(&r, call))
-        route(&r, call->team);
-    else
-        run_detour(call);
-}
-
-static size_t max_pool2d_backward_from_x_workspace(const eddy_kernel_call *call) {
-    routing r;
-    if (make_routing(&r, call))
-        return 0;
+static eddy_status plan_detour(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    const eddy_op_view *grad = &call->views[0];
+    detour_plan *of = plan->memory;
+    size_t count = (size_t)eddy_view_count(grad);
+    of->indices_at = rounded(count * (size_t)eddy_dtype_size(grad->dtype));
+    of->rest_at = of->indices_at + rounded(count * sizeof(int64_t));
     detour d;
-    lay_detour(&d, call);
-    const eddy_op_view put[] = {call->views[0], d.indices, call->views[2]};
-    eddy_kernel_call part = *call;
-    part.views = put;
-    return d.rest_at + eddy_cpu_max_pool2d_backward.workspace(&part);
+    lay_detour(&d, of, call);
+    eddy_kernel_call find = part_of(call, &eddy_cpu_max_pool2d_with_indices, d.find);
+    eddy_kernel_call put = part_of(call, &eddy_cpu_max_pool2d_backward, d.put);
+    EDDY_ASSERT(!find.kernel->end && !put.kernel->end);
+    eddy_kernel_plan finds, puts;
+    finds.memory = of->words;
+    eddy_status status = eddy_kernel_prepare(&find, &finds);
+    if (status != EDDY_OK)
+        return status;
+    EDDY_ASSERT(finds.workspace_bytes == 0);
+    of->put_at = sizeof(*of) + (finds.bytes + 7) / 8 * 8;
+    puts.memory = (char *)of + of->put_at;
+    status = eddy_kernel_prepare(&put, &puts);
+    EDDY_ASSERT(of->put_at + puts.bytes <= EDDY_KERNEL_PLAN_BYTES);
+    of->find = finds.run;
+    of->put = puts.run;
+    plan->run = run_detour;
+    plan->bytes = of->put_at + puts.bytes;
+    plan->workspace_bytes = of->rest_at + puts.workspace_bytes;
+    return status;
+}
+
+static void pool_route_run_nothing(const eddy_kernel_call *call) {
+    (void)call;
 }
 
 /* Each element of each window, and each of dx. */
@@ -231,9 +279,19 @@ static int64_t pool_route_cost(const eddy_kernel_call *call) {
            eddy_cost_ps(eddy_view_count(&call->views[0]), eddy_cost_ps(window, call->kernel->cost_element_ps));
 }
 
+/* views: grad, x, out as x */
+static eddy_status pool_route_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    plan->cost_ps = pool_route_cost(call);
+    if (eddy_view_count(&call->views[2]) == 0) {
+        plan->run = pool_route_run_nothing;
+        return EDDY_OK;
+    }
+    plan->bytes = sizeof(route_plan);
+    return plan_route(plan->memory, call) ? EDDY_OK : plan_detour(call, plan);
+}
+
 const eddy_kernel eddy_cpu_max_pool2d_backward_from_x = {.name = "max_pool2d_backward_from_x",
-                                                         .run = max_pool2d_backward_from_x_run,
-                                                         .workspace = max_pool2d_backward_from_x_workspace,
+                                                         .run = pool_route_run,
+                                                         .prepare = pool_route_prepare,
                                                          .cost_base_ps = 100000,
-                                                         .cost_element_ps = 200,
-                                                         .cost = pool_route_cost};
+                                                         .cost_element_ps = 200};

@@ -31,34 +31,37 @@ static int64_t reach(const eddy_pool_axis *axis) {
 static bool is_served(const eddy_pool_tiling *t) {
     bool has_indices = t->kind == EDDY_POOL_MAX_INDEX;
     /* Beside f32 there are 32 bits for the place of an element. */
-    if (has_indices && t->x.dtype == EDDY_F32 && t->x.height * t->x.width >= INT32_MAX)
+    if (has_indices && t->x->dtype == EDDY_F32 && t->x->height * t->x->width >= INT32_MAX)
         return false;
-    return (t->x.dtype == EDDY_F32 || t->x.dtype == EDDY_F64) && t->x.column_stride == 1 && t->out.column_stride == 1 &&
-           (!has_indices || t->indices.column_stride == 1) && !t->height.is_adaptive && !t->width.is_adaptive;
+    return (t->x->dtype == EDDY_F32 || t->x->dtype == EDDY_F64) && t->x->column_stride == 1 &&
+           t->out->column_stride == 1 && (!has_indices || t->indices->column_stride == 1) && !t->height->is_adaptive &&
+           !t->width->is_adaptive;
 }
 
-bool eddy_pool_tiling_init(eddy_pool_tiling *t) {
-    const eddy_pool_axis *width = &t->width, *height = &t->height;
+bool eddy_pool_tiles_init(eddy_pool_tiles *tiles, const eddy_pool_tiling *t) {
+    const eddy_pool_axis *width = t->width, *height = t->height;
     if (!is_served(t))
         return false;
     int64_t rows = reach(height), wanted = rows + (eddy_min_i64(height->out, ROWS_LEAST) - 1) * height->stride;
     int64_t pitch = width->in / width->stride;
-    t->is_flat = t->x.row_stride == width->in && pitch * width->stride == width->in && pitch >= width->out &&
-                 wanted * pitch <= TILE;
-    t->columns = t->is_flat ? width->out : eddy_min_i64(width->out, TILE / wanted);
-    t->pitch = t->is_flat ? pitch : t->columns;
-    if (t->columns < eddy_min_i64(width->out, COLUMNS_LEAST))
+    tiles->is_flat = t->x->row_stride == width->in && pitch * width->stride == width->in && pitch >= width->out &&
+                     wanted * pitch <= TILE;
+    tiles->columns = tiles->is_flat ? width->out : eddy_min_i64(width->out, TILE / wanted);
+    tiles->pitch = tiles->is_flat ? pitch : tiles->columns;
+    if (tiles->columns < eddy_min_i64(width->out, COLUMNS_LEAST) || TILE / tiles->pitch < rows)
         return false;
-    t->rows = TILE / t->pitch;
-    return t->rows >= rows;
+    tiles->rows = (TILE / tiles->pitch - rows) / height->stride + 1;
+    eddy_pool_whole(height, &tiles->rows_begin, &tiles->rows_end);
+    eddy_pool_whole(width, &tiles->columns_begin, &tiles->columns_end);
+    return true;
 }
 
 static void *best_at(sweep *s, int64_t column) {
-    return eddy_chunk_at(&s->best, s->tiling->x.dtype, column);
+    return eddy_chunk_at(&s->best, s->tiling->x->dtype, column);
 }
 
 static void *at_at(sweep *s, int64_t column) {
-    return eddy_chunk_at(&s->at, s->tiling->x.dtype, column);
+    return eddy_chunk_at(&s->at, s->tiling->x->dtype, column);
 }
 
 /* What windows have of rows, from the window with number i of the tile on. */
@@ -74,46 +77,51 @@ static void take(sweep *s, int64_t i, const void *x, const eddy_pool_run *run) {
  * taken too, so that all rows are one run. */
 static void take_whole(sweep *s, int64_t begin, int64_t end) {
     const eddy_pool_tiling *t = s->tiling;
-    const eddy_pool_axis *axis = &t->width;
-    const void *x = eddy_image_at(&t->x, s->n, s->c, s->row, (s->ow + begin) * axis->stride - axis->padding);
+    const eddy_pool_axis *axis = t->width;
+    const void *x = eddy_image_at(t->x, s->n, s->c, s->row, (s->ow + begin) * axis->stride - axis->padding);
     const eddy_pool_run run = {.rows = 1,
                                .columns = axis->kernel,
                                .column_step = axis->dilation,
-                               .count = end - begin + (t->is_flat ? (s->rows - 1) * t->pitch : 0),
+                               .count = end - begin + (t->tiles->is_flat ? (s->rows - 1) * t->tiles->pitch : 0),
                                .step = axis->stride,
                                .out_step = 1,
-                               .places = t->is_flat ? 1 : s->rows,
-                               .place_step = t->x.row_stride,
-                               .out_place_step = t->pitch};
+                               .places = t->tiles->is_flat ? 1 : s->rows,
+                               .place_step = t->x->row_stride,
+                               .out_place_step = t->tiles->pitch};
     take(s, begin, x, &run);
 }
 
 /* Output number i of each row, whose window is cut. */
 static void take_cut(sweep *s, int64_t i) {
     const eddy_pool_tiling *t = s->tiling;
-    const eddy_pool_axis *axis = &t->width;
+    const eddy_pool_axis *axis = t->width;
     eddy_pool_window window = eddy_pool_window_of(axis, s->ow + i);
     const eddy_pool_run run = {.rows = 1,
                                .columns = window.count,
                                .column_step = axis->dilation,
                                .count = s->rows,
-                               .step = t->x.row_stride,
-                               .out_step = t->pitch,
+                               .step = t->x->row_stride,
+                               .out_step = t->tiles->pitch,
                                .places = 1};
-    take(s, i, eddy_image_at(&t->x, s->n, s->c, s->row, window.first), &run);
+    take(s, i, eddy_image_at(t->x, s->n, s->c, s->row, window.first), &run);
     int64_t cut = window.first - ((s->ow + i) * axis->stride - axis->padding);
     for (int64_t r = 0; r < s->rows && cut > 0 && t->kind == EDDY_POOL_MAX_INDEX; r++)
-        if (t->x.dtype == EDDY_F64)
-            s->at.f64[r * t->pitch + i] += cut;
+        if (t->x->dtype == EDDY_F64)
+            s->at.f64[r * t->tiles->pitch + i] += cut;
         else
-            s->at.f32[r * t->pitch + i] += (int32_t)cut;
+            s->at.f32[r * t->tiles->pitch + i] += (int32_t)cut;
+}
+
+/* Columns of the tile with windows that are whole. */
+static void whole_columns(const sweep *s, int64_t *begin, int64_t *end) {
+    const eddy_pool_tiles *tiles = s->tiling->tiles;
+    *begin = eddy_min_i64(eddy_max_i64(tiles->columns_begin - s->ow, 0), s->ow_count);
+    *end = eddy_max_i64(eddy_min_i64(tiles->columns_end - s->ow, s->ow_count), *begin);
 }
 
 static void take_rows(sweep *s) {
     int64_t begin, end;
-    eddy_pool_whole(&s->tiling->width, &begin, &end);
-    begin = eddy_min_i64(eddy_max_i64(begin - s->ow, 0), s->ow_count);
-    end = eddy_max_i64(eddy_min_i64(end - s->ow, s->ow_count), begin);
+    whole_columns(s, &begin, &end);
     if (begin < end)
         take_whole(s, begin, end);
     for (int64_t i = 0; i < begin; i++)
@@ -126,34 +134,34 @@ static void take_rows(sweep *s) {
  * image. */
 static void join(sweep *s, int64_t oh, int64_t places, int64_t i, int64_t count, eddy_pool_window rows) {
     const eddy_pool_tiling *t = s->tiling;
-    int64_t offset = (rows.first - s->row) * t->pitch + i;
+    int64_t offset = (rows.first - s->row) * t->tiles->pitch + i;
     const eddy_pool_run run = {.rows = rows.count,
                                .columns = 1,
-                               .row_step = t->height.dilation * t->pitch,
+                               .row_step = t->height->dilation * t->tiles->pitch,
                                .count = count,
                                .step = 1,
                                .out_step = 1,
                                .places = places,
-                               .place_step = t->height.stride * t->pitch,
-                               .out_place_step = t->out.row_stride};
+                               .place_step = t->height->stride * t->tiles->pitch,
+                               .out_place_step = t->out->row_stride};
     const void *best = best_at(s, offset);
-    void *out = eddy_image_at(&t->out, s->n, s->c, oh, s->ow + i);
+    void *out = eddy_image_at(t->out, s->n, s->c, oh, s->ow + i);
     if (t->kind == EDDY_POOL_AVERAGE) {
-        t->ops->average(out, best, &run, eddy_pool_divisor(t->attributes, &t->height, &t->width, oh, s->ow + i));
+        t->ops->average(out, best, &run, eddy_pool_divisor(t->attributes, t->height, t->width, oh, s->ow + i));
         return;
     }
     if (t->kind == EDDY_POOL_MAX) {
         t->ops->max(out, best, &run, 1);
         return;
     }
-    const eddy_pool_indices indices = {.to = eddy_image_at(&t->indices, s->n, s->c, oh, s->ow + i),
-                                       .first =
-                                           rows.first * t->width.in + (s->ow + i) * t->width.stride - t->width.padding,
-                                       .row_step = t->height.dilation * t->width.in,
-                                       .step = t->width.stride,
+    const eddy_pool_indices indices = {.to = eddy_image_at(t->indices, s->n, s->c, oh, s->ow + i),
+                                       .first = rows.first * t->width->in + (s->ow + i) * t->width->stride -
+                                                t->width->padding,
+                                       .row_step = t->height->dilation * t->width->in,
+                                       .step = t->width->stride,
                                        .to_step = 1,
-                                       .place_step = t->height.stride * t->width.in,
-                                       .to_place_step = t->indices.row_stride};
+                                       .place_step = t->height->stride * t->width->in,
+                                       .to_place_step = t->indices->row_stride};
     t->ops->max_join(out, best, at_at(s, offset), &run, &indices);
 }
 
@@ -165,12 +173,10 @@ static void alike(const sweep *s, int64_t oh, int64_t *begin, int64_t *end) {
     if (t->kind != EDDY_POOL_AVERAGE)
         return;
     int64_t from, to;
-    eddy_pool_whole(&t->width, &from, &to);
-    from = eddy_min_i64(eddy_max_i64(from - s->ow, 0), s->ow_count);
-    to = eddy_max_i64(eddy_min_i64(to - s->ow, s->ow_count), from);
-    double divisor = eddy_pool_divisor(t->attributes, &t->height, &t->width, oh, s->ow + from);
-    if (from < to && divisor == eddy_pool_divisor(t->attributes, &t->height, &t->width, oh, s->ow) &&
-        divisor == eddy_pool_divisor(t->attributes, &t->height, &t->width, oh, s->ow + s->ow_count - 1))
+    whole_columns(s, &from, &to);
+    double divisor = eddy_pool_divisor(t->attributes, t->height, t->width, oh, s->ow + from);
+    if (from < to && divisor == eddy_pool_divisor(t->attributes, t->height, t->width, oh, s->ow) &&
+        divisor == eddy_pool_divisor(t->attributes, t->height, t->width, oh, s->ow + s->ow_count - 1))
         return;
     *begin = from;
     *end = to;
@@ -178,7 +184,7 @@ static void alike(const sweep *s, int64_t oh, int64_t *begin, int64_t *end) {
 
 /* Rows of outputs with windows alike. */
 static void join_rows(sweep *s, int64_t oh, int64_t places) {
-    eddy_pool_window rows = eddy_pool_window_of(&s->tiling->height, oh);
+    eddy_pool_window rows = eddy_pool_window_of(s->tiling->height, oh);
     int64_t begin, end;
     alike(s, oh, &begin, &end);
     for (int64_t i = 0, count; i < s->ow_count; i += count) {
@@ -188,10 +194,8 @@ static void join_rows(sweep *s, int64_t oh, int64_t places) {
 }
 
 static void run_tile(sweep *s) {
-    const eddy_pool_axis *height = &s->tiling->height;
-    int64_t begin, end, last = s->oh + s->oh_count;
+    int64_t begin = s->tiling->tiles->rows_begin, end = s->tiling->tiles->rows_end, last = s->oh + s->oh_count;
     take_rows(s);
-    eddy_pool_whole(height, &begin, &end);
     for (int64_t oh = s->oh, places; oh < last; oh += places) {
         places = begin <= oh && oh < end ? eddy_min_i64(end, last) - oh : 1;
         join_rows(s, oh, places);
@@ -200,18 +204,17 @@ static void run_tile(sweep *s) {
 
 void eddy_pool_tiling_run(const eddy_pool_tiling *t, int64_t n, int64_t c, int64_t oh, int64_t count) {
     sweep s;
-    const eddy_pool_axis *height = &t->height;
-    int64_t most = (t->rows - reach(height)) / height->stride + 1;
+    const eddy_pool_axis *height = t->height;
     s.tiling = t;
     s.n = n;
     s.c = c;
     for (s.oh = oh; s.oh < oh + count; s.oh += s.oh_count) {
-        s.oh_count = eddy_min_i64(most, oh + count - s.oh);
+        s.oh_count = eddy_min_i64(t->tiles->rows, oh + count - s.oh);
         s.row = eddy_max_i64(s.oh * height->stride - height->padding, 0);
         int64_t end = (s.oh + s.oh_count - 1) * height->stride - height->padding + reach(height);
         s.rows = eddy_min_i64(height->in, end) - s.row;
-        for (s.ow = 0; s.ow < t->width.out; s.ow += s.ow_count) {
-            s.ow_count = eddy_min_i64(t->columns, t->width.out - s.ow);
+        for (s.ow = 0; s.ow < t->width->out; s.ow += s.ow_count) {
+            s.ow_count = eddy_min_i64(t->tiles->columns, t->width->out - s.ow);
             run_tile(&s);
         }
     }

@@ -9,21 +9,26 @@
 
 typedef enum eddy_pool_kind { EDDY_POOL_MAX, EDDY_POOL_MAX_INDEX, EDDY_POOL_AVERAGE } eddy_pool_kind;
 
+/* How planes are cut, for the plan of a call. */
+typedef struct eddy_pool_tiles {
+    bool is_flat;                                             /* rows lie one behind the other, whole strides long */
+    int64_t columns, rows;                                    /* outputs of a tile's row, and rows of them, at most */
+    int64_t pitch;                                            /* from a row of these to the next */
+    int64_t rows_begin, rows_end, columns_begin, columns_end; /* outputs whose windows are whole */
+} eddy_pool_tiles;
+
 typedef struct eddy_pool_tiling {
     eddy_pool_kind kind;
-    eddy_image x, out, indices; /* indices: EDDY_POOL_MAX_INDEX alone */
-    eddy_pool_axis height, width;
+    const eddy_image *x, *out, *indices; /* indices: EDDY_POOL_MAX_INDEX alone */
+    const eddy_pool_axis *height, *width;
     const eddy_attributes_pool *attributes; /* NULL: adaptive, and windows alike */
     const eddy_pool_ops *ops;
-    /* Set by eddy_pool_tiling_init. */
-    bool is_flat;    /* rows lie one behind the other, whole strides long */
-    int64_t columns; /* outputs of a tile's row */
-    int64_t pitch;   /* from a row of these to the next */
-    int64_t rows;    /* of the image in a tile, at most */
+    const eddy_pool_tiles *tiles;
 } eddy_pool_tiling;
 
-/* False where this is no way to go: other layouts and dtypes, windows unlike each other, tall windows. */
-bool eddy_pool_tiling_init(eddy_pool_tiling *tiling);
+/* Sets *tiles, which the tiling has yet to get. False where this is no way to go: other layouts and dtypes, windows unlike each other,
+ * tall windows. */
+bool eddy_pool_tiles_init(eddy_pool_tiles *tiles, const eddy_pool_tiling *tiling);
 /* Rows oh .. oh + count of the output. */
 void eddy_pool_tiling_run(const eddy_pool_tiling *tiling, int64_t n, int64_t c, int64_t oh, int64_t count);
 
