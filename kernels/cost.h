@@ -69,18 +69,4 @@ static inline int64_t eddy_cost_far_views_ps(const eddy_kernel_call *call) {
     return eddy_cost_far_ps(bytes);
 }
 
-/* What a call takes whose kernel knows no better than its largest view and the bytes of all. */
-static inline int64_t eddy_cost_views_ps(const eddy_kernel_call *call) {
-    int64_t largest = 0, bytes = 0;
-    for (int32_t i = 0; i < call->view_count; i++) {
-        const eddy_op_view *view = &call->views[i];
-        if (eddy_view_is_absent(view))
-            continue;
-        int64_t count = eddy_view_count(view);
-        largest = count > largest ? count : largest;
-        bytes += eddy_cost_bytes(count, view->dtype);
-    }
-    return eddy_cost_flat_ps(call->kernel, largest, bytes);
-}
-
 #endif
