@@ -64,7 +64,7 @@ int eddy_describe_error(const eddy_op *op, const eddy_indexed *indexed, const ch
         eddy_text_add(&text, "the result holds a NaN, or an infinity that was not passed in");
     } else {
         eddy_text_add(&text, "%s", eddy_status_text(status));
-        if (position != INT64_MAX)
+        if (position != INT64_MAX && status != EDDY_OUT_OF_MEMORY)
             eddy_text_add(&text, " at position %lld", (long long)position);
     }
     eddy_text_add(&text, " (%s)", call);

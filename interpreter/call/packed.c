@@ -92,10 +92,10 @@ static eddy_status prepare(eddy_packed_arguments *call, eddy_op_view *views, siz
     eddy_kernel_plan plan;
     plan.memory = (char *)call + *bytes;
     eddy_status status = eddy_kernel_prepare(&kernel, &plan);
-    if (status != EDDY_OK)
-        return status;
     if (EDDY_UNLIKELY(plan.has_started_library))
         eddy_runtime_exit_first();
+    if (status != EDDY_OK)
+        return status;
     call->run = plan.run;
     call->workspace_bytes = plan.workspace_bytes;
     call->plan_at = (uint32_t)(*bytes / sizeof(int64_t));
