@@ -243,6 +243,33 @@ Test(pair_loss, shapes_broadcast) {
     tensor_free(&x), tensor_free(&t), tensor_free(&out), tensor_free(&sum);
 }
 
+/* Each weight without the other, and one that is wider than input and target. */
+Test(pair_loss, weights_stand_alone) {
+    const int64_t narrow[] = {4}, wide[] = {3, 4};
+    tensor x = tensor_make(EDDY_F64, 1, narrow, CONTIGUOUS), t = tensor_make(EDDY_F64, 1, narrow, CONTIGUOUS);
+    tensor w = tensor_make(EDDY_F64, 2, wide, TURNED), ones = tensor_make(EDDY_F64, 1, narrow, CONTIGUOUS);
+    tensor plain = tensor_make(EDDY_F64, 1, narrow, CONTIGUOUS), out = tensor_make(EDDY_F64, 2, wide, CONTIGUOUS);
+    tensor_fill(&x, 3), tensor_fill(&w, 2);
+    for (int64_t i = 0; i < 4; i++)
+        tensor_set(&t, i, (double)i / 4), tensor_set(&ones, i, 1);
+    eddy_attributes_pair_loss attributes = {.reduction = EDDY_REDUCTION_NONE};
+    const eddy_kernel *kernel = &eddy_cpu_bce_with_logits;
+    run_kernel(kernel, (tensor *[]){&x, &t, NULL, NULL, &plain}, 5, &attributes, &serial_team, NULL);
+    run_kernel(kernel, (tensor *[]){&x, &t, &w, NULL, &out}, 5, &attributes, &serial_team, NULL);
+    for (int64_t i = 0; i < 12; i++)
+        cr_assert_eq(tensor_get(&out, i), tensor_get(&plain, i % 4) * tensor_get(&w, i));
+    run_kernel(kernel, (tensor *[]){&x, &t, &w, &ones, &out}, 5, &attributes, &serial_team, NULL);
+    for (int64_t i = 0; i < 12; i++)
+        cr_assert_eq(tensor_get(&out, i), tensor_get(&plain, i % 4) * tensor_get(&w, i));
+    run_kernel(kernel, (tensor *[]){&x, &t, NULL, &w, &out}, 5, &attributes, &serial_team, NULL);
+    for (int64_t i = 0; i < 12; i++) {
+        long double at = tensor_get(&x, i % 4), target = tensor_get(&t, i % 4);
+        answer a = ask(BCE, at, target, tensor_get(&w, i));
+        cr_assert(fabsl(tensor_get(&out, i) - a.loss) <= 6 * unit_of(EDDY_F64) * a.size);
+    }
+    tensor_free(&x), tensor_free(&t), tensor_free(&w), tensor_free(&ones), tensor_free(&plain), tensor_free(&out);
+}
+
 Test(pair_loss, gradients_are_those_of_finite_differences) {
     const double step = 0x1p-17;
     for (int k = 0; k < KINDS; k++)

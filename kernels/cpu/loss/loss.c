@@ -159,17 +159,13 @@ static void cross_entropy_run(const eddy_kernel_call *call) {
     store_number(out, sum);
 }
 
-/* Operands of so few elements each lie near (kernels/cost.h). */
-#define FEW_ELEMENTS 300000
-#define OPERANDS 4
-_Static_assert(FEW_ELEMENTS * OPERANDS * 8 <= EDDY_COST_NEAR_BYTES, "few elements lie near");
-
 /* Of operands with an element for each class, for each row, and one. */
 static int64_t loss_cost(const eddy_kernel_call *call, int64_t rows, int64_t classes) {
     int64_t counts[] = {1, rows, rows * classes}, largest = 0, bytes = 0;
     for (int32_t i = 0; i < call->view_count; i++)
         largest = eddy_max_i64(largest, counts[call->views[i].rank]);
-    for (int32_t i = 0; i < call->view_count && largest > FEW_ELEMENTS; i++)
+    bool is_near = eddy_cost_is_near(largest, call->view_count);
+    for (int32_t i = 0; i < call->view_count && !is_near; i++)
         bytes += eddy_cost_bytes(counts[call->views[i].rank], call->views[i].dtype);
     return eddy_cost_flat_ps(call->kernel, largest, bytes);
 }

@@ -14,8 +14,24 @@
 #define SLICE_CHUNKS 16
 #define OPERANDS 6
 
-/* Operands of the walk; absent ones have view NULL. */
 enum { INPUT, TARGET, WEIGHT, POSITIVE, GRAD, OUT };
+
+#define ABSENT (-1)
+
+/* Of a call; behind it the walk of the operands that there are, over the joint shape. */
+typedef struct pair_loss_plan {
+    eddy_loss_fn *function;
+    const eddy_loss_ops *ops;
+    int64_t count;
+    eddy_dtype compute;
+    bool is_summed;          /* into the workspace; otherwise chunks are stored */
+    int8_t places[OPERANDS]; /* in the walk, or ABSENT */
+    int8_t views[OPERANDS];  /* of the call */
+    int64_t words[];
+} pair_loss_plan;
+
+_Static_assert(sizeof(pair_loss_plan) + EDDY_WALK_WORDS_MOST(OPERANDS) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+               "a plan fits");
 
 typedef union chunk {
     _Alignas(64) float f32[EDDY_LOSS_CHUNK];
@@ -24,18 +40,145 @@ typedef union chunk {
 
 typedef struct pair_loss {
     const eddy_kernel_call *call;
-    const eddy_attributes_pair_loss *attributes;
-    const eddy_op_view *views[OPERANDS];
-    eddy_loss_fn *function;
-    const eddy_loss_ops *ops;
-    eddy_dtype compute;
-    eddy_walk walk; /* one operand per view, over the joint shape; strides 0 for what is absent */
-    int64_t count;
+    const pair_loss_plan *plan;
+    double beta;
     double factor; /* of a gradient */
     double *sums;  /* NULL: chunks are stored */
+    eddy_walk walk;
 } pair_loss;
 
-/* ---- the joint shape ---- */
+/* ---- chunks ---- */
+
+static bool has(const pair_loss *work, int operand) {
+    return work->plan->places[operand] != ABSENT;
+}
+
+static const eddy_op_view *view_of(const pair_loss *work, int operand) {
+    return &work->call->views[work->plan->views[operand]];
+}
+
+/* Elements of the compute type: where they lie if they are that, else in *to. */
+static const void *read(const pair_loss *work, int operand, int64_t first, int64_t count, chunk *to) {
+    const eddy_op_view *view = view_of(work, operand);
+    eddy_dtype compute = work->plan->compute;
+    int32_t place = work->plan->places[operand];
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->walk, &cursor, first);
+    if (view->dtype == compute && eddy_walk_inner_stride(&work->walk, place) == 1 &&
+        eddy_walk_run(&work->walk, &cursor) >= count)
+        return eddy_chunk_at(view->data, view->dtype, cursor.offsets[place]);
+    for (int64_t done = 0, run; done < count; done += run) {
+        run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), count - done);
+        eddy_chunk_load(compute, eddy_chunk_at(to, compute, done), view->dtype,
+                        eddy_chunk_at(view->data, view->dtype, cursor.offsets[place]),
+                        eddy_walk_inner_stride(&work->walk, place), run);
+        eddy_walk_advance(&work->walk, &cursor, run);
+    }
+    return to;
+}
+
+static void store(const pair_loss *work, int64_t first, int64_t count, const chunk *from) {
+    const eddy_op_view *view = view_of(work, OUT);
+    eddy_dtype compute = work->plan->compute;
+    int32_t place = work->plan->places[OUT];
+    eddy_walk_cursor cursor;
+    eddy_walk_seek(&work->walk, &cursor, first);
+    for (int64_t done = 0, run; done < count; done += run) {
+        run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), count - done);
+        eddy_chunk_store(view->dtype, eddy_chunk_at(view->data, view->dtype, cursor.offsets[place]),
+                         eddy_walk_inner_stride(&work->walk, place), compute, eddy_chunk_at(from, compute, done), run);
+        eddy_walk_advance(&work->walk, &cursor, run);
+    }
+}
+
+static void fill_ones(eddy_dtype compute, chunk *to) {
+    const float one = 1;
+    const double one64 = 1;
+    bool is_f64 = compute == EDDY_F64;
+    eddy_chunk_fill(to, 1, is_f64 ? 8 : 4, is_f64 ? (const void *)&one64 : (const void *)&one, EDDY_LOSS_CHUNK);
+}
+
+static double sum_of(const pair_loss *work, const chunk *x, int64_t count) {
+    chunk result;
+    bool is_f64 = work->plan->compute == EDDY_F64;
+    eddy_cpu_reduce_blocks()->sum[is_f64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32].block(x, count, &result);
+    return is_f64 ? result.f64[0] : (double)result.f32[0];
+}
+
+/* Slices count chunks. */
+static void run_chunks(void *context, int64_t first, int64_t last) {
+    const pair_loss *work = context;
+    const pair_loss_plan *plan = work->plan;
+    chunk y, x, target, weight, positive, grad, ones;
+    fill_ones(plan->compute, &ones);
+    for (int64_t c = first; c < last; c++) {
+        int64_t at = c * EDDY_LOSS_CHUNK, count = eddy_min_i64(EDDY_LOSS_CHUNK, plan->count - at);
+        plan->function(&y, read(work, INPUT, at, count, &x), read(work, TARGET, at, count, &target),
+                       has(work, POSITIVE) ? read(work, POSITIVE, at, count, &positive) : &ones, work->beta, count);
+        if (has(work, WEIGHT) || work->factor != 1)
+            plan->ops->scale(&y, has(work, WEIGHT) ? read(work, WEIGHT, at, count, &weight) : &ones, work->factor,
+                             count);
+        if (has(work, GRAD))
+            plan->ops->scale(&y, read(work, GRAD, at, count, &grad), 1, count);
+        if (work->sums)
+            work->sums[c] = sum_of(work, &y, count);
+        else
+            store(work, at, count, &y);
+    }
+}
+
+static int64_t chunk_count(const pair_loss_plan *plan) {
+    return (plan->count + EDDY_LOSS_CHUNK - 1) / EDDY_LOSS_CHUNK;
+}
+
+static void pair_loss_run_slices(pair_loss *work) {
+    int64_t chunks = chunk_count(work->plan);
+    eddy_walk_read(&work->walk, work->plan->words);
+    if (chunks <= SLICE_CHUNKS)
+        run_chunks(work, 0, chunks);
+    else
+        work->call->team->parallel_for(work->call->team, chunks, SLICE_CHUNKS, run_chunks, work);
+}
+
+static void begin(pair_loss *work, const eddy_kernel_call *call) {
+    const eddy_attributes_pair_loss *attributes = call->attributes;
+    work->call = call;
+    work->plan = call->plan;
+    work->beta = attributes->beta;
+    work->factor = 1;
+    work->sums = work->plan->is_summed ? call->workspace : NULL;
+}
+
+static void pair_loss_run(const eddy_kernel_call *call) {
+    const eddy_attributes_pair_loss *attributes = call->attributes;
+    const eddy_op_view *out = &call->views[call->view_count - 1];
+    pair_loss work;
+    begin(&work, call);
+    if (work.plan->count > 0)
+        pair_loss_run_slices(&work);
+    if (!work.sums)
+        return;
+    double sum = eddy_loss_total(work.sums, chunk_count(work.plan));
+    if (attributes->reduction == EDDY_REDUCTION_MEAN)
+        sum /= (double)work.plan->count; /* NaN where there is nothing, as PyTorch has it */
+    eddy_dtype_store_f64(out->dtype, out->data, sum);
+}
+
+static void pair_loss_backward_run(const eddy_kernel_call *call) {
+    const eddy_attributes_pair_loss *attributes = call->attributes;
+    const eddy_op_view *grad = &call->views[0];
+    pair_loss work;
+    begin(&work, call);
+    if (work.plan->count == 0)
+        return;
+    if (attributes->reduction != EDDY_REDUCTION_NONE)
+        work.factor = eddy_dtype_load_f64(grad->dtype, grad->data);
+    if (attributes->reduction == EDDY_REDUCTION_MEAN)
+        work.factor /= (double)work.plan->count;
+    pair_loss_run_slices(&work);
+}
+
+/* ---- planning ---- */
 
 static void widen(int32_t *rank, int64_t *shape, const eddy_op_view *view) {
     int32_t more = view->rank - *rank;
@@ -49,166 +192,69 @@ static void widen(int32_t *rank, int64_t *shape, const eddy_op_view *view) {
             shape[*rank - view->rank + d] = view->shape[d];
 }
 
-static void add_operand(pair_loss *work, const eddy_op_view *view) {
-    int64_t strides[EDDY_RANK_MAX] = {0};
-    for (int32_t d = 0; view && d < view->rank; d++)
-        if (view->shape[d] != 1)
-            strides[work->walk.rank - view->rank + d] = view->strides[d];
-    eddy_walk_add(&work->walk, strides, 1);
+/* Operand `operand` is a view of the call, unless that is absent. */
+static void add_view(const eddy_kernel_call *call, pair_loss_plan *to, int operand, int32_t view) {
+    if (!eddy_view_is_absent(&call->views[view]))
+        to->views[operand] = (int8_t)view;
 }
 
-static const eddy_op_view *present(const eddy_op_view *view) {
-    return eddy_view_is_absent(view) ? NULL : view;
-}
-
-static bool has_weights(eddy_loss_kind kind) {
-    return kind == EDDY_LOSS_BCE;
-}
-
-/* Views from `first` on: input, target, weights if the loss has them. */
-static void begin(pair_loss *work, const eddy_kernel_call *call, eddy_loss_kind kind, int32_t first) {
-    *work = (pair_loss){.call = call, .attributes = call->attributes, .factor = 1};
-    work->views[INPUT] = &call->views[first];
-    work->views[TARGET] = &call->views[first + 1];
-    if (has_weights(kind)) {
-        work->views[WEIGHT] = present(&call->views[first + 2]);
-        work->views[POSITIVE] = present(&call->views[first + 3]);
-    }
-    work->compute = eddy_chunk_compute_dtype(work->views[INPUT]->dtype);
-    work->ops = work->compute == EDDY_F64 ? &eddy_cpu_loss_blocks()->f64 : &eddy_cpu_loss_blocks()->f32;
+/* The walk over the joint shape of what goes into the loss. It is not sorted: sums follow the order of elements. */
+static void join(const eddy_kernel_call *call, pair_loss_plan *to, eddy_walk *walk) {
     int32_t rank = 0;
     int64_t shape[EDDY_RANK_MAX];
     for (int o = INPUT; o <= POSITIVE; o++)
-        if (work->views[o])
-            widen(&rank, shape, work->views[o]);
-    eddy_walk_init(&work->walk, rank, shape);
-    work->count = eddy_walk_count(&work->walk);
+        if (to->views[o] != ABSENT)
+            widen(&rank, shape, &call->views[to->views[o]]);
+    eddy_walk_init(walk, rank, shape);
+    for (int o = 0; o < OPERANDS; o++) {
+        to->places[o] = to->views[o] == ABSENT ? ABSENT : (int8_t)walk->operand_count;
+        if (to->views[o] != ABSENT)
+            eddy_walk_add_broadcast(walk, &call->views[to->views[o]]);
+    }
+    to->count = eddy_walk_count(walk);
+    eddy_walk_collapse(walk);
 }
 
-static void end(pair_loss *work) {
+/* Twice as much in f64. */
+static int64_t pair_loss_cost(const eddy_kernel_call *call, const pair_loss_plan *plan) {
+    int64_t element_ps = call->kernel->cost_element_ps * (plan->compute == EDDY_F64 ? 2 : 1);
+    /* Operands of an empty call may have any number of elements. */
+    bool is_near = plan->count > 0 && eddy_cost_is_near(plan->count, call->view_count);
+    return call->kernel->cost_base_ps + element_ps * plan->count + (is_near ? 0 : eddy_cost_far_views_ps(call));
+}
+
+/* What a kernel computes: the loss, or its derivative. */
+typedef enum way { FORWARD, BY_INPUT, BY_TARGET } way;
+
+static eddy_loss_fn *function_of(const eddy_loss_ops *ops, eddy_loss_kind kind, way which) {
+    return which == FORWARD ? ops->forward[kind] : which == BY_INPUT ? ops->by_input[kind] : ops->by_target[kind];
+}
+
+/* views: grad of a derivative; input, target; weight and positive of BCE; out */
+static eddy_status pair_loss_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, eddy_loss_kind kind,
+                                     way which) {
+    const eddy_attributes_pair_loss *attributes = call->attributes;
+    bool is_whole = attributes->reduction == EDDY_REDUCTION_NONE;
+    int32_t first = which != FORWARD;
+    pair_loss_plan *to = plan->memory;
+    to->compute = eddy_chunk_compute_dtype(call->views[first].dtype);
+    to->ops = to->compute == EDDY_F64 ? &eddy_cpu_loss_blocks()->f64 : &eddy_cpu_loss_blocks()->f32;
+    to->function = function_of(to->ops, kind, which);
+    to->is_summed = which == FORWARD && !is_whole;
     for (int o = 0; o < OPERANDS; o++)
-        add_operand(work, work->views[o]);
-    eddy_walk_collapse(&work->walk); /* not sorted: sums follow the order of elements */
-}
-
-/* ---- chunks ---- */
-
-/* Elements of the compute type: where they lie if they are that, else in *to. */
-static const void *read(const pair_loss *work, int operand, int64_t first, int64_t count, chunk *to) {
-    const eddy_op_view *view = work->views[operand];
-    eddy_walk_cursor cursor;
-    eddy_walk_seek(&work->walk, &cursor, first);
-    if (view->dtype == work->compute && eddy_walk_inner_stride(&work->walk, operand) == 1 &&
-        eddy_walk_run(&work->walk, &cursor) >= count)
-        return eddy_chunk_at(view->data, view->dtype, cursor.offsets[operand]);
-    for (int64_t done = 0, run; done < count; done += run) {
-        run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), count - done);
-        eddy_chunk_load(work->compute, eddy_chunk_at(to, work->compute, done), view->dtype,
-                        eddy_chunk_at(view->data, view->dtype, cursor.offsets[operand]),
-                        eddy_walk_inner_stride(&work->walk, operand), run);
-        eddy_walk_advance(&work->walk, &cursor, run);
-    }
-    return to;
-}
-
-static void store(const pair_loss *work, int64_t first, int64_t count, const chunk *from) {
-    const eddy_op_view *view = work->views[OUT];
-    eddy_walk_cursor cursor;
-    eddy_walk_seek(&work->walk, &cursor, first);
-    for (int64_t done = 0, run; done < count; done += run) {
-        run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), count - done);
-        eddy_chunk_store(view->dtype, eddy_chunk_at(view->data, view->dtype, cursor.offsets[OUT]),
-                         eddy_walk_inner_stride(&work->walk, OUT), work->compute,
-                         eddy_chunk_at(from, work->compute, done), run);
-        eddy_walk_advance(&work->walk, &cursor, run);
-    }
-}
-
-static void fill_ones(const pair_loss *work, chunk *to) {
-    const float one = 1;
-    const double one64 = 1;
-    bool is_f64 = work->compute == EDDY_F64;
-    eddy_chunk_fill(to, 1, is_f64 ? 8 : 4, is_f64 ? (const void *)&one64 : (const void *)&one, EDDY_LOSS_CHUNK);
-}
-
-static double sum_of(const pair_loss *work, const chunk *x, int64_t count) {
-    chunk result;
-    bool is_f64 = work->compute == EDDY_F64;
-    eddy_cpu_reduce_blocks()->sum[is_f64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32].block(x, count, &result);
-    return is_f64 ? result.f64[0] : (double)result.f32[0];
-}
-
-/* Slices count chunks. */
-static void run_chunks(void *context, int64_t first, int64_t last) {
-    const pair_loss *work = context;
-    chunk y, x, target, weight, positive, grad, ones;
-    fill_ones(work, &ones);
-    for (int64_t c = first; c < last; c++) {
-        int64_t at = c * EDDY_LOSS_CHUNK, count = eddy_min_i64(EDDY_LOSS_CHUNK, work->count - at);
-        work->function(&y, read(work, INPUT, at, count, &x), read(work, TARGET, at, count, &target),
-                       work->views[POSITIVE] ? read(work, POSITIVE, at, count, &positive) : &ones,
-                       work->attributes->beta, count);
-        if (work->views[WEIGHT] || work->factor != 1)
-            work->ops->scale(&y, work->views[WEIGHT] ? read(work, WEIGHT, at, count, &weight) : &ones, work->factor,
-                             count);
-        if (work->views[GRAD])
-            work->ops->scale(&y, read(work, GRAD, at, count, &grad), 1, count);
-        if (work->sums)
-            work->sums[c] = sum_of(work, &y, count);
-        else
-            store(work, at, count, &y);
-    }
-}
-
-static int64_t chunk_count(const pair_loss *work) {
-    return (work->count + EDDY_LOSS_CHUNK - 1) / EDDY_LOSS_CHUNK;
-}
-
-static void pair_loss_run_slices(pair_loss *work) {
-    int64_t chunks = chunk_count(work);
-    if (chunks <= SLICE_CHUNKS)
-        run_chunks(work, 0, chunks);
-    else
-        work->call->team->parallel_for(work->call->team, chunks, SLICE_CHUNKS, run_chunks, work);
-}
-
-/* ---- kernels ---- */
-
-static void forward(const eddy_kernel_call *call, eddy_loss_kind kind) {
-    pair_loss work;
-    begin(&work, call, kind, 0);
-    const eddy_op_view *out = &call->views[call->view_count - 1];
-    work.function = work.ops->forward[kind];
-    bool is_whole = work.attributes->reduction == EDDY_REDUCTION_NONE;
-    work.views[OUT] = is_whole ? out : NULL;
-    work.sums = is_whole ? NULL : call->workspace;
-    end(&work);
-    if (work.count > 0)
-        pair_loss_run_slices(&work);
-    if (is_whole)
-        return;
-    double sum = eddy_loss_total(work.sums, chunk_count(&work));
-    if (work.attributes->reduction == EDDY_REDUCTION_MEAN)
-        sum /= (double)work.count; /* NaN where there is nothing, as PyTorch has it */
-    eddy_dtype_store_f64(out->dtype, out->data, sum);
-}
-
-static void backward(const eddy_kernel_call *call, eddy_loss_kind kind, bool by_target) {
-    pair_loss work;
-    begin(&work, call, kind, 1);
-    if (work.count == 0)
-        return;
-    const eddy_op_view *grad = &call->views[0];
-    work.function = by_target ? work.ops->by_target[kind] : work.ops->by_input[kind];
-    work.views[OUT] = &call->views[call->view_count - 1];
-    if (work.attributes->reduction == EDDY_REDUCTION_NONE)
-        work.views[GRAD] = grad;
-    else
-        work.factor = eddy_dtype_load_f64(grad->dtype, grad->data);
-    if (work.attributes->reduction == EDDY_REDUCTION_MEAN)
-        work.factor /= (double)work.count;
-    end(&work);
-    pair_loss_run_slices(&work);
+        to->views[o] = ABSENT;
+    for (int o = INPUT; o <= (kind == EDDY_LOSS_BCE ? POSITIVE : TARGET); o++)
+        add_view(call, to, o, first + o);
+    if (which != FORWARD && is_whole)
+        add_view(call, to, GRAD, 0);
+    if (!to->is_summed)
+        add_view(call, to, OUT, call->view_count - 1);
+    eddy_walk walk;
+    join(call, to, &walk);
+    plan->cost_ps = pair_loss_cost(call, to);
+    plan->workspace_bytes = to->is_summed ? (size_t)chunk_count(to) * sizeof(double) : 0;
+    plan->bytes = (size_t)((char *)eddy_walk_write(&walk, to->words) - (char *)to);
+    return EDDY_OK;
 }
 
 static eddy_loss_kind kl_kind(const eddy_kernel_call *call) {
@@ -216,64 +262,24 @@ static eddy_loss_kind kl_kind(const eddy_kernel_call *call) {
     return attributes->log_target ? EDDY_LOSS_KL_LOG : EDDY_LOSS_KL;
 }
 
-static size_t pair_workspace(const eddy_kernel_call *call, eddy_loss_kind kind) {
-    pair_loss work;
-    begin(&work, call, kind, 0);
-    return work.attributes->reduction == EDDY_REDUCTION_NONE ? 0 : (size_t)chunk_count(&work) * sizeof(double);
-}
-
-/* Twice as much in f64. */
-static int64_t pair_loss_cost(const eddy_kernel_call *call, eddy_loss_kind kind, int32_t first) {
-    pair_loss work;
-    begin(&work, call, kind, first);
-    int64_t element_ps = call->kernel->cost_element_ps * (work.compute == EDDY_F64 ? 2 : 1);
-    return call->kernel->cost_base_ps + element_ps * work.count + eddy_cost_far_views_ps(call);
-}
-
-static int64_t forward_cost(const eddy_kernel_call *call) {
-    return pair_loss_cost(call, EDDY_LOSS_MSE, 0);
-}
-
-static int64_t backward_cost(const eddy_kernel_call *call) {
-    return pair_loss_cost(call, EDDY_LOSS_MSE, 1);
-}
-
-#define LOSS(label, kind, element_ps)                                                                                  \
-    static void label##_run(const eddy_kernel_call *call) {                                                            \
-        forward(call, kind);                                                                                           \
-    }                                                                                                                  \
-    static void label##_backward_run(const eddy_kernel_call *call) {                                                   \
-        backward(call, kind, false);                                                                                   \
-    }                                                                                                                  \
-    static size_t label##_workspace(const eddy_kernel_call *call) {                                                    \
-        return pair_workspace(call, kind);                                                                             \
+#define KERNEL(label, direction, kind, which, element_ps)                                                              \
+    static eddy_status label##_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {                         \
+        return pair_loss_prepare(call, plan, kind, which);                                                             \
     }                                                                                                                  \
     const eddy_kernel eddy_cpu_##label = {.name = #label,                                                              \
-                                          .run = label##_run,                                                          \
-                                          .workspace = label##_workspace,                                              \
+                                          .run = direction##_run,                                                      \
+                                          .prepare = label##_prepare,                                                  \
                                           .cost_base_ps = 150000,                                                      \
-                                          .cost_element_ps = element_ps,                                               \
-                                          .cost = forward_cost};                                                       \
-    const eddy_kernel eddy_cpu_##label##_backward = {.name = #label "_backward",                                       \
-                                                     .run = label##_backward_run,                                      \
-                                                     .cost_base_ps = 150000,                                           \
-                                                     .cost_element_ps = element_ps,                                    \
-                                                     .cost = backward_cost};
+                                          .cost_element_ps = element_ps};
 
-#define BY_TARGET(label, kind, element_ps)                                                                             \
-    static void label##_backward_target_run(const eddy_kernel_call *call) {                                            \
-        backward(call, kind, true);                                                                                    \
-    }                                                                                                                  \
-    const eddy_kernel eddy_cpu_##label##_backward_target = {.name = #label "_backward_target",                         \
-                                                            .run = label##_backward_target_run,                        \
-                                                            .cost_base_ps = 150000,                                    \
-                                                            .cost_element_ps = element_ps,                             \
-                                                            .cost = backward_cost};
+#define LOSS(label, kind, element_ps)                                                                                  \
+    KERNEL(label, pair_loss, kind, FORWARD, element_ps)                                                                \
+    KERNEL(label##_backward, pair_loss_backward, kind, BY_INPUT, element_ps)
 
 LOSS(mse_loss, EDDY_LOSS_MSE, 140)
 LOSS(l1_loss, EDDY_LOSS_L1, 140)
 LOSS(smooth_l1_loss, EDDY_LOSS_SMOOTH_L1, 160)
 LOSS(bce_with_logits, EDDY_LOSS_BCE, 1300)
 LOSS(kl_div, kl_kind(call), 600)
-BY_TARGET(bce_with_logits, EDDY_LOSS_BCE, 1300)
-BY_TARGET(kl_div, kl_kind(call), 800)
+KERNEL(bce_with_logits_backward_target, pair_loss_backward, EDDY_LOSS_BCE, BY_TARGET, 1300)
+KERNEL(kl_div_backward_target, pair_loss_backward, kl_kind(call), BY_TARGET, 800)

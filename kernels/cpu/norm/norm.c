@@ -625,11 +625,6 @@ static void plan_places(const eddy_kernel_call *call, const variant *of, const e
     to->grain = eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, to->shared.element_count));
 }
 
-/* Operands of so few elements each lie near (kernels/cost.h). */
-#define FEW_ELEMENTS 200000
-#define OPERANDS_MOST 6
-_Static_assert(FEW_ELEMENTS *OPERANDS_MOST * 8 <= EDDY_COST_NEAR_BYTES, "few elements lie near");
-
 /* Twice as much an element in f64. */
 static int64_t norm_cost(const eddy_kernel_call *call, const norm_plan *plan, const variant *of) {
     const eddy_op_view *x = &call->views[0];
@@ -638,8 +633,10 @@ static int64_t norm_cost(const eddy_kernel_call *call, const norm_plan *plan, co
     int64_t elements = plan->shared.place_count * plan->shared.element_count;
     int64_t element_ps = call->kernel->cost_element_ps * (plan->shared.compute == EDDY_F64 ? 2 : 1);
     int64_t near_ps = call->kernel->cost_base_ps + element_ps * elements + of->run_ps * runs;
-    bool is_near = elements <= FEW_ELEMENTS && plan->shared.weight_count <= FEW_ELEMENTS;
-    return is_near ? near_ps : near_ps + (1 + of->more_sweeps) * eddy_cost_far_views_ps(call);
+    int64_t largest = eddy_max_i64(elements, plan->shared.weight_count);
+    return eddy_cost_is_near(largest, call->view_count)
+               ? near_ps
+               : near_ps + (1 + of->more_sweeps) * eddy_cost_far_views_ps(call);
 }
 
 /* Writes the walks of what is turned, and of places and elements where they are not rows to be taken where they lie. */

@@ -1,5 +1,6 @@
-/* clip_grad_norm: the 2-norm of a list of tensors, then what is too large made smaller. Squares are summed in f64: blocks of a slice
- * (reduce_block.h) in their order, slices of one size in theirs; so the norm does not depend on layout, threads or instruction set. */
+/* clip_grad_norm: the 2-norm of a list of tensors, then what is too large made smaller. Squares are summed in f64: blocks of a
+ * slice (reduce_block.h) in their order, slices of one size in theirs; so the norm does not depend on layout, threads or
+ * instruction set. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
@@ -11,6 +12,11 @@
 
 #define SLICE_ELEMENTS 16384
 #define PIECE 512
+
+/* Of a call. The list may be of any length, so its walks are no part of it. */
+typedef struct clip_plan {
+    int64_t slices;
+} clip_plan;
 
 typedef struct clip {
     const eddy_kernel_call *call;
@@ -24,23 +30,17 @@ typedef struct place {
     int64_t begin, end; /* elements of it */
 } place;
 
-static int64_t slices_of(const eddy_op_view *view) {
-    return (eddy_view_count(view) + SLICE_ELEMENTS - 1) / SLICE_ELEMENTS;
-}
-
-static int64_t slice_count(const eddy_kernel_call *call, int32_t items) {
-    int64_t slices = 0;
-    for (int32_t i = 0; i < items; i++)
-        slices += slices_of(&call->views[i]);
-    return slices;
+static int64_t slices_of(int64_t elements) {
+    return (elements + SLICE_ELEMENTS - 1) / SLICE_ELEMENTS;
 }
 
 static place place_of(const clip *work, int64_t slice) {
     place at = {0};
-    while (slice >= slices_of(&work->call->views[at.item]))
-        slice -= slices_of(&work->call->views[at.item++]);
+    int64_t count = eddy_view_count(&work->call->views[0]);
+    for (; slice >= slices_of(count); count = eddy_view_count(&work->call->views[++at.item]))
+        slice -= slices_of(count);
     at.begin = slice * SLICE_ELEMENTS;
-    at.end = eddy_min_i64(at.begin + SLICE_ELEMENTS, eddy_view_count(&work->call->views[at.item]));
+    at.end = eddy_min_i64(at.begin + SLICE_ELEMENTS, count);
     return at;
 }
 
@@ -128,7 +128,7 @@ static void clip_gradient_run_slices(clip *work, int64_t slices, void (*slice)(v
 static void clip_gradient_run(const eddy_kernel_call *call) {
     const eddy_attributes_clip_grad_norm *attributes = call->attributes;
     clip work = {.call = call, .items = call->view_count - 1, .sums = call->workspace};
-    int64_t slices = slice_count(call, work.items);
+    int64_t slices = ((const clip_plan *)call->plan)->slices;
     clip_gradient_run_slices(&work, slices, sum_slices);
     double squares = 0;
     for (int64_t i = 0; i < slices; i++)
@@ -142,22 +142,25 @@ static void clip_gradient_run(const eddy_kernel_call *call) {
         clip_gradient_run_slices(&work, slices, scale_slices);
 }
 
-static size_t clip_gradient_workspace(const eddy_kernel_call *call) {
-    return (size_t)slice_count(call, call->view_count - 1) * sizeof(double);
-}
-
-/* Once through the memory: most often there is nothing to clip. */
-static int64_t clip_gradient_cost(const eddy_kernel_call *call) {
+/* The estimate is of once through the memory: most often there is nothing to clip. */
+static eddy_status clip_gradient_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    clip_plan *to = plan->memory;
+    to->slices = 0;
     int64_t elements = 0;
-    for (int32_t i = 0; i < call->view_count - 1; i++)
-        elements += eddy_view_count(&call->views[i]);
-    return 100000 + 30000 * (int64_t)call->view_count + eddy_cost_ps(elements, call->kernel->cost_element_ps) +
-           eddy_cost_far_views_ps(call);
+    for (int32_t i = 0; i < call->view_count - 1; i++) {
+        int64_t count = eddy_view_count(&call->views[i]);
+        to->slices += slices_of(count);
+        elements += count;
+    }
+    plan->bytes = sizeof(*to);
+    plan->workspace_bytes = (size_t)to->slices * sizeof(double);
+    plan->cost_ps = call->kernel->cost_base_ps + 30000 * (int64_t)call->view_count +
+                    eddy_cost_ps(elements, call->kernel->cost_element_ps) + eddy_cost_far_views_ps(call);
+    return EDDY_OK;
 }
 
 const eddy_kernel eddy_cpu_clip_grad_norm = {.name = "clip_grad_norm",
                                              .run = clip_gradient_run,
-                                             .workspace = clip_gradient_workspace,
+                                             .prepare = clip_gradient_prepare,
                                              .cost_base_ps = 100000,
-                                             .cost_element_ps = 130,
-                                             .cost = clip_gradient_cost};
+                                             .cost_element_ps = 130};

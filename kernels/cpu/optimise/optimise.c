@@ -15,6 +15,12 @@
 #define PIECE 512
 #define LISTS 4
 
+/* Of a call. Its lists may be of any length, so their walks are no part of it. */
+typedef struct optimise_plan {
+    const eddy_optimise_blocks *blocks;
+    int64_t count; /* elements of a list */
+} optimise_plan;
+
 typedef struct step {
     const eddy_kernel_call *call;
     int32_t items; /* tensors in a list */
@@ -100,22 +106,20 @@ static void step_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void optimise_run(step *work) {
-    work->blocks = eddy_cpu_optimise_blocks();
-    int64_t total = 0;
-    for (int32_t item = 0; item < work->items; item++)
-        total += eddy_view_count(&work->call->views[item]);
-    if (total <= SLICE_ELEMENTS)
-        step_slice(work, 0, total);
+static void optimise_run_slices(step *work) {
+    const optimise_plan *plan = work->call->plan;
+    work->blocks = plan->blocks;
+    if (plan->count <= SLICE_ELEMENTS)
+        step_slice(work, 0, plan->count);
     else
-        work->call->team->parallel_for(work->call->team, total, SLICE_ELEMENTS, step_slice, work);
+        work->call->team->parallel_for(work->call->team, plan->count, SLICE_ELEMENTS, step_slice, work);
 }
 
 static void sgd_run(const eddy_kernel_call *call) {
     const eddy_attributes_sgd_step *attributes = call->attributes;
     step work = {.call = call, .items = call->view_count / 2, .lists = 2};
     work.sgd = (eddy_sgd_numbers){.lr = attributes->lr, .weight_decay = attributes->weight_decay};
-    optimise_run(&work);
+    optimise_run_slices(&work);
 }
 
 static void momentum_run(const eddy_kernel_call *call) {
@@ -125,7 +129,7 @@ static void momentum_run(const eddy_kernel_call *call) {
                                             .momentum = attributes->momentum,
                                             .weight_decay = attributes->weight_decay,
                                             .nesterov = attributes->nesterov};
-    optimise_run(&work);
+    optimise_run_slices(&work);
 }
 
 static void adam(const eddy_kernel_call *call, bool is_decoupled) {
@@ -141,7 +145,7 @@ static void adam(const eddy_kernel_call *call, bool is_decoupled) {
                                     .shrink = is_decoupled ? 1 - attributes->lr * attributes->weight_decay : 1,
                                     .step_size = attributes->lr / (1 - pow(attributes->beta1, advanced)),
                                     .root_of_bias2 = sqrt(1 - pow(attributes->beta2, advanced))};
-    optimise_run(&work);
+    optimise_run_slices(&work);
     *steps += 1;
 }
 
@@ -153,20 +157,43 @@ static void adamw_run(const eddy_kernel_call *call) {
     adam(call, true);
 }
 
-/* Of all elements of the lists: parameters, gradients and states. */
-static int64_t optimise_cost(const eddy_kernel_call *call) {
-    int64_t elements = 0;
-    for (int32_t o = 0; o < call->view_count; o++)
-        elements += eddy_view_count(&call->views[o]);
-    return call->kernel->cost_base_ps + 20000 * (int64_t)call->view_count + call->kernel->cost_element_ps * elements +
-           eddy_cost_far_views_ps(call);
+/* The estimate is of all elements of the lists: parameters, gradients and states. */
+static eddy_status optimise_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, int32_t lists) {
+    optimise_plan *to = plan->memory;
+    *to = (optimise_plan){.blocks = eddy_cpu_optimise_blocks()};
+    int64_t elements = 0, bytes = 0;
+    for (int32_t o = 0; o < call->view_count; o++) {
+        int64_t count = eddy_view_count(&call->views[o]);
+        to->count += o < call->view_count / lists ? count : 0;
+        elements += count;
+        bytes += eddy_cost_bytes(count, call->views[o].dtype);
+    }
+    plan->bytes = sizeof(*to);
+    plan->cost_ps = call->kernel->cost_base_ps + 20000 * (int64_t)call->view_count +
+                    call->kernel->cost_element_ps * elements + eddy_cost_far_ps(bytes);
+    return EDDY_OK;
+}
+
+static eddy_status sgd_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return optimise_prepare(call, plan, 2);
+}
+
+static eddy_status momentum_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return optimise_prepare(call, plan, 3);
+}
+
+static eddy_status adam_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return optimise_prepare(call, plan, 4);
 }
 
 const eddy_kernel eddy_cpu_sgd_step = {
-    .name = "sgd_step", .run = sgd_run, .cost_base_ps = 80000, .cost_element_ps = 50, .cost = optimise_cost};
-const eddy_kernel eddy_cpu_sgd_momentum_step = {
-    .name = "sgd_momentum_step", .run = momentum_run, .cost_base_ps = 80000, .cost_element_ps = 65, .cost = optimise_cost};
+    .name = "sgd_step", .run = sgd_run, .prepare = sgd_prepare, .cost_base_ps = 80000, .cost_element_ps = 50};
+const eddy_kernel eddy_cpu_sgd_momentum_step = {.name = "sgd_momentum_step",
+                                                .run = momentum_run,
+                                                .prepare = momentum_prepare,
+                                                .cost_base_ps = 80000,
+                                                .cost_element_ps = 65};
 const eddy_kernel eddy_cpu_adam_step = {
-    .name = "adam_step", .run = adam_run, .cost_base_ps = 80000, .cost_element_ps = 120, .cost = optimise_cost};
+    .name = "adam_step", .run = adam_run, .prepare = adam_prepare, .cost_base_ps = 80000, .cost_element_ps = 120};
 const eddy_kernel eddy_cpu_adamw_step = {
-    .name = "adamw_step", .run = adamw_run, .cost_base_ps = 80000, .cost_element_ps = 120, .cost = optimise_cost};
+    .name = "adamw_step", .run = adamw_run, .prepare = adam_prepare, .cost_base_ps = 80000, .cost_element_ps = 120};

@@ -229,7 +229,8 @@ static void plan_axis(const eddy_kernel_call *call, int32_t axis, softmax_plan *
 
 static int64_t softmax_cost(const eddy_kernel_call *call, int64_t elements) {
     int64_t bytes = 0;
-    for (int32_t o = 0; o < call->view_count; o++)
+    bool is_near = eddy_cost_is_near(elements, call->view_count);
+    for (int32_t o = 0; o < call->view_count && !is_near; o++)
         bytes += eddy_cost_bytes(elements, call->views[o].dtype);
     return eddy_cost_flat_ps(call->kernel, elements, bytes);
 }
