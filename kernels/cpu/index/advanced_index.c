@@ -120,8 +120,8 @@ static size_t offsets_bytes(const places_plan *plan) {
     return ((size_t)plan->count * sizeof(int64_t) + 63) / 64 * 64;
 }
 
-/* Offsets, to the start of the workspace. Of `work` the target, its strides and whether it wraps are set. False where an index was
- * out of range: then the result does not matter. */
+/* Offsets, to the start of the workspace. Of `work` the target, its strides and whether it wraps are set. False where an index
+ * was out of range: then the result does not matter. */
 static bool find(places *work, const places_plan *plan, const eddy_kernel_call *call, const eddy_op_view *indices) {
     work->call = call;
     work->indices = indices;

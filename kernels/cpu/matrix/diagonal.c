@@ -115,8 +115,8 @@ static diagonal_plan diagonal_of(const eddy_op_view *matrix, int64_t diagonal) {
                            .length = eddy_max_i64(0, length)};
 }
 
-/* views: in, out: one is a vector, the other a matrix; the inference has brought the diagonal within its shape. What is written costs:
- * a matrix that a diagonal is picked from is not read as a whole. */
+/* views: in, out: one is a vector, the other a matrix; the inference has brought the diagonal within its shape. What is written
+ * costs: a matrix that a diagonal is picked from is not read as a whole. */
 static eddy_status diag_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_diagonal *attributes = call->attributes;
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];

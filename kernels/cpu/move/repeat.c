@@ -271,7 +271,8 @@ static eddy_status roll_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     return EDDY_OK;
 }
 
-/* Each axis that moves is cut in two; every combination of halves is a box that keeps its inner order. A plan could not hold them. */
+/* Each axis that moves is cut in two; every combination of halves is a box that keeps its inner order. A plan could not hold
+ * them. */
 static void roll_run(const eddy_kernel_call *call) {
     const eddy_attributes_roll *attributes = call->attributes;
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];
