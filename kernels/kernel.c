@@ -12,10 +12,7 @@ eddy_status eddy_kernel_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
         EDDY_ASSERT(plan->bytes <= EDDY_KERNEL_PLAN_BYTES);
         return status;
     }
-    if (kernel->workspace)
-        plan->workspace_bytes = kernel->workspace(call);
-    plan->cost_ps = kernel->cost ? kernel->cost(call) : eddy_cost_views_ps(call);
-    plan->has_started_library = kernel->start && kernel->start(call);
+    plan->cost_ps = eddy_cost_views_ps(call);
     return EDDY_OK;
 }
 

@@ -87,10 +87,6 @@ typedef struct eddy_kernel {
     /* Estimated picoseconds on one core: base + per element of the largest operand, and what memory adds; `prepare` may know better. */
     int32_t cost_base_ps;
     int32_t cost_element_ps;
-    /* Of kernels that do not prepare yet. */
-    size_t (*workspace)(const eddy_kernel_call *call);
-    int64_t (*cost)(const eddy_kernel_call *call);
-    bool (*start)(const eddy_kernel_call *call);
 } eddy_kernel;
 
 /* Plans a call of any kernel; plan->memory is the caller's, the rest is filled in. Fails as `prepare` does. */

@@ -118,7 +118,7 @@ static bool is_fast(const eddy_op *op) {
 static void init(eddy_fast_op *fast, const eddy_op *op, eddy_dtype dtype) {
     const eddy_kernel *kernel = op->kernels[dtype];
     fast->op = op;
-    if (!kernel || kernel->prepare || kernel->workspace || kernel->count || kernel->cost ||
+    if (!kernel || kernel->prepare || kernel->count ||
         (op->promotion == EDDY_PROMOTE_FLOAT && eddy_dtype_category_of(dtype) != EDDY_CATEGORY_FLOAT))
         return;
     fast->descriptor = (eddy_vm_descriptor){.run = fast_op_run,
