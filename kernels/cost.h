@@ -25,7 +25,7 @@ static inline int64_t eddy_cost_far_ps(int64_t bytes) {
     return bytes <= EDDY_COST_NEAR_BYTES ? 0 : eddy_cost_ps(bytes - EDDY_COST_NEAR_BYTES, EDDY_COST_FAR_PS);
 }
 
-/* Whether so many operands of at most so many elements each lie near, whatever their dtypes: nobody needs to count their bytes. */
+/* Whether so many operands of at most so many elements each lie near, whatever their dtypes: their bytes need no count. */
 static inline bool eddy_cost_is_near(int64_t elements, int32_t operands) {
     return elements <= EDDY_COST_NEAR_BYTES / 8 && elements * 8 * operands <= EDDY_COST_NEAR_BYTES;
 }

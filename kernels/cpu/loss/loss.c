@@ -161,12 +161,14 @@ static void cross_entropy_run(const eddy_kernel_call *call) {
 
 /* Of operands with an element for each class, for each row, and one. */
 static int64_t loss_cost(const eddy_kernel_call *call, int64_t rows, int64_t classes) {
-    int64_t counts[] = {1, rows, rows * classes}, largest = 0, bytes = 0;
-    for (int32_t i = 0; i < call->view_count; i++)
-        largest = eddy_max_i64(largest, counts[call->views[i].rank]);
-    bool is_near = eddy_cost_is_near(largest, call->view_count);
-    for (int32_t i = 0; i < call->view_count && !is_near; i++)
-        bytes += eddy_cost_bytes(counts[call->views[i].rank], call->views[i].dtype);
+    int64_t largest = eddy_max_i64(rows * classes, rows), counts[] = {1, rows, rows * classes}, bytes = 0;
+    if (largest > 0 && eddy_cost_is_near(largest, call->view_count))
+        return eddy_cost_flat_ps(call->kernel, largest, 0);
+    for (int32_t i = 0; i < call->view_count; i++) {
+        int64_t count = counts[call->views[i].rank];
+        largest = eddy_max_i64(largest, count);
+        bytes += eddy_cost_bytes(count, call->views[i].dtype);
+    }
     return eddy_cost_flat_ps(call->kernel, largest, bytes);
 }
 

@@ -125,8 +125,8 @@ static int32_t place_in_turn(const eddy_norm_plan *plan, int32_t operand) {
     return 2 * __builtin_popcount(plan->turned & ((1u << operand) - 1));
 }
 
-/* Adds the operand as it lies and as it will lie to the walk, whose dims are those of places, then those of elements; both get its
- * new strides. */
+/* Adds the operand to the walk as it lies and as it will lie: the dims of places, then those of elements. Both get its new
+ * strides. */
 static void add_turned(const eddy_norm_plan *plan, eddy_norm_places *at, int32_t operand, eddy_walk *turn) {
     int64_t *there = turn->strides[turn->operand_count++], *here = turn->strides[turn->operand_count++], stride = 1;
     for (int32_t d = turn->rank - 1; d >= 0; d--) {
