@@ -1,9 +1,11 @@
 /* Each provider of matrix products against a loop in double, and against itself: alignment of the operands does not show.
  * Bound: (k + 4) / 2 units of the last place of the sum of magnitudes of an element's products; any order of additions
  * stays within k. */
+#include "isa.h"
 #include "tensor.h"
 #include <criterion/criterion.h>
 #include <kernels/cpu/matrix/gemm.h>
+#include <kernels/cpu/matrix/gemm_block.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +138,34 @@ Test(gemm, cuts_do_not_show_in_portable_products) {
         }
         free(a), free(b), free(whole), free(cut);
     }
+}
+
+#define CHECK_COLUMNS(name, real, WIDTH)                                                                               \
+    static void check_columns_##name(eddy_isa isa, int64_t k, const real *a, const real *b) {                          \
+        real whole[EDDY_GEMM_ROWS * WIDTH], part[EDDY_GEMM_ROWS * WIDTH];                                              \
+        eddy_cpu_gemm_blocks_for(isa)->tile_##name(k, a, b, WIDTH, whole);                                             \
+        for (int64_t columns = 1; columns < WIDTH; columns++) {                                                        \
+            eddy_cpu_gemm_blocks_for(isa)->tile_##name(k, a, b, columns, part);                                        \
+            for (int64_t i = 0; i < EDDY_GEMM_ROWS; i++)                                                               \
+                ASSERT_SAME(whole + i * WIDTH, part + i * WIDTH, sizeof(real) * (size_t)columns, isa, "tile_" #name,   \
+                            (long long)columns);                                                                       \
+        }                                                                                                              \
+    }
+
+CHECK_COLUMNS(f32, float, EDDY_GEMM_WIDTH_F32)
+CHECK_COLUMNS(f64, double, EDDY_GEMM_WIDTH_F64)
+
+Test(gemm, columns_of_a_narrow_tile_are_those_of_a_whole_one) {
+    enum { DEPTH = 9 };
+    float a[DEPTH * EDDY_GEMM_ROWS], b[DEPTH * EDDY_GEMM_WIDTH_F32];
+    double a64[DEPTH * EDDY_GEMM_ROWS], b64[DEPTH * EDDY_GEMM_WIDTH_F64];
+    fill_f32(a, DEPTH * EDDY_GEMM_ROWS, -1, 1), fill_f32(b, DEPTH * EDDY_GEMM_WIDTH_F32, -1, 1);
+    fill_f64(a64, DEPTH * EDDY_GEMM_ROWS, -1, 1), fill_f64(b64, DEPTH * EDDY_GEMM_WIDTH_F64, -1, 1);
+    for (int64_t k = 0; k <= DEPTH; k++)
+        EACH_ISA(isa) {
+            check_columns_f32(isa, k, a, b);
+            check_columns_f64(isa, k, a64, b64);
+        }
 }
 
 Test(gemm, tiles_cover_the_problem_and_follow_from_its_shape) {

@@ -108,9 +108,11 @@ static void multiply(const sdpa *work, bool transpose_a, bool transpose_b, int64
                                  adds, c.data, c.stride);
 }
 
+/* Where a row begins; NULL where the operand has no elements, whose data may be. */
 static void *place(const sdpa *work, int operand, const int64_t *offsets, int64_t row) {
     const eddy_op_view *view = work->views[operand];
-    return eddy_chunk_at(view->data, view->dtype, offsets[operand] + row * view->strides[view->rank - 2]);
+    int64_t offset = offsets[operand] + row * view->strides[view->rank - 2];
+    return view->data ? eddy_chunk_at(view->data, view->dtype, offset) : NULL;
 }
 
 static bool lies_in_rows(const sdpa *work, int operand) {
