@@ -5,6 +5,7 @@ usage: run_mutants.py [--only NAME] [--list] [--check] [--jobs N]
 Exits 1 when a fault goes unseen or does not build. The tree is copied; nothing of it is changed."""
 
 import argparse
+import glob
 import os
 import shutil
 import subprocess
@@ -94,8 +95,10 @@ def main():
     parser.add_argument("--check", action="store_true", help="only asks whether the text of each still stands there, once")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
-    with open(os.path.join(HERE, "mutants.toml"), "rb") as file:
-        mutants = tomllib.load(file)
+    mutants = {}
+    for name in sorted(glob.glob(os.path.join(HERE, "*.toml"))):
+        with open(name, "rb") as file:
+            mutants.update(tomllib.load(file))
     chosen = {name: mutant for name, mutant in mutants.items()
               if not options.only or any(name == only or (only.endswith("*") and name.startswith(only[:-1]))
                                          for only in options.only)}
