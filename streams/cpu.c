@@ -6,22 +6,22 @@
 #include <streams/team.h>
 #include <string.h>
 
-typedef struct cpu_stream {
-    eddy_stream base;
+typedef struct cpu_queue {
+    eddy_work_queue base;
     /* Ordered streams:  IDLE --(dispatch: token taken, drain queued)--> HELD --(drain finds the queue empty)--> IDLE */
     eddy_lock lock;
-    eddy_stream_work *head, **tail; /* lock: lock */
+    eddy_work *head, **tail;        /* lock: lock */
     bool is_held;                   /* lock: lock; the run token */
-    eddy_stream_work drain;         /* in the team's queue, or running, while the token is held */
-} cpu_stream;
+    eddy_work drain;                /* in the team's queue, or running, while the token is held */
+} cpu_queue;
 
-static void dispatch_unordered(eddy_stream *stream, eddy_stream_work *work) {
+static void dispatch_unordered(eddy_work_queue *stream, eddy_work *work) {
     eddy_team_push(work, stream->priority > 0);
 }
 
-static eddy_stream_work *take(cpu_stream *stream) {
+static eddy_work *take(cpu_queue *stream) {
     eddy_lock_acquire(&stream->lock);
-    eddy_stream_work *work = stream->head;
+    eddy_work *work = stream->head;
     if (work) {
         stream->head = work->next;
         if (!stream->head)
@@ -36,10 +36,10 @@ static eddy_stream_work *take(cpu_stream *stream) {
 /* How many works one turn runs before others get theirs. */
 #define TURN 64
 
-static void drain(eddy_stream_work *drain_work, eddy_status failure) {
-    cpu_stream *stream = (cpu_stream *)(void *)((char *)drain_work - offsetof(cpu_stream, drain));
+static void drain(eddy_work *drain_work, eddy_status failure) {
+    cpu_queue *stream = (cpu_queue *)(void *)((char *)drain_work - offsetof(cpu_queue, drain));
     for (int i = 0; i < TURN; i++) {
-        eddy_stream_work *work = take(stream);
+        eddy_work *work = take(stream);
         /* Once the token is given up the stream may be destroyed: nothing of it is touched after. */
         if (!work)
             return;
@@ -49,8 +49,8 @@ static void drain(eddy_stream_work *drain_work, eddy_status failure) {
     eddy_team_push(&stream->drain, stream->base.priority > 0);
 }
 
-static void dispatch_ordered(eddy_stream *base, eddy_stream_work *work) {
-    cpu_stream *stream = (cpu_stream *)(void *)base;
+static void dispatch_ordered(eddy_work_queue *base, eddy_work *work) {
+    cpu_queue *stream = (cpu_queue *)(void *)base;
     work->next = NULL;
     eddy_lock_acquire(&stream->lock);
     *stream->tail = work;
@@ -63,8 +63,8 @@ static void dispatch_ordered(eddy_stream *base, eddy_stream_work *work) {
 }
 
 /* The last work may have completed while its drain still has to give the token up. */
-static void destroy(eddy_stream *base) {
-    cpu_stream *stream = (cpu_stream *)(void *)base;
+static void destroy(eddy_work_queue *base) {
+    cpu_queue *stream = (cpu_queue *)(void *)base;
     eddy_order_check();
     for (;;) {
         eddy_lock_acquire(&stream->lock);
@@ -77,11 +77,11 @@ static void destroy(eddy_stream *base) {
     eddy_memory_release(stream, sizeof(*stream), EDDY_MEMORY_RUNTIME);
 }
 
-static const eddy_stream_class unordered_class = {"cpu", dispatch_unordered, destroy};
-static const eddy_stream_class ordered_class = {"cpu", dispatch_ordered, destroy};
+static const eddy_work_queue_class unordered_class = {"cpu", dispatch_unordered, destroy};
+static const eddy_work_queue_class ordered_class = {"cpu", dispatch_ordered, destroy};
 
-eddy_stream *eddy_cpu_stream_create(bool is_ordered, int32_t priority) {
-    cpu_stream *stream = eddy_memory_acquire_zeroed(sizeof(*stream), EDDY_MEMORY_RUNTIME);
+eddy_work_queue *eddy_cpu_queue_create(bool is_ordered, int32_t priority) {
+    cpu_queue *stream = eddy_memory_acquire_zeroed(sizeof(*stream), EDDY_MEMORY_RUNTIME);
     if (!stream)
         return NULL;
     stream->base.class = is_ordered ? &ordered_class : &unordered_class;

@@ -4,9 +4,9 @@
 #define EDDY_STREAMS_CPU_H
 
 #include <base/assert.h>
-#include <streams/stream.h>
+#include <streams/work_queue.h>
 
 /* NULL when there is no memory. */
-EDDY_MUST_USE eddy_stream *eddy_cpu_stream_create(bool is_ordered, int32_t priority);
+EDDY_MUST_USE eddy_work_queue *eddy_cpu_queue_create(bool is_ordered, int32_t priority);
 
 #endif

@@ -5,13 +5,13 @@
 #include <streams/team.h>
 
 typedef struct fake_stream {
-    eddy_stream base;
+    eddy_work_queue base;
     eddy_lock lock;
-    eddy_stream_work *head, **tail; /* lock: lock; oldest first */
+    eddy_work *head, **tail;        /* lock: lock; oldest first */
     int64_t count;                  /* lock: lock */
 } fake_stream;
 
-static void dispatch(eddy_stream *base, eddy_stream_work *work) {
+static void dispatch(eddy_work_queue *base, eddy_work *work) {
     fake_stream *stream = (fake_stream *)(void *)base;
     work->next = NULL;
     eddy_lock_acquire(&stream->lock);
@@ -21,13 +21,13 @@ static void dispatch(eddy_stream *base, eddy_stream_work *work) {
     eddy_lock_release(&stream->lock);
 }
 
-static void destroy(eddy_stream *base) {
+static void destroy(eddy_work_queue *base) {
     eddy_memory_release(base, sizeof(fake_stream), EDDY_MEMORY_RUNTIME);
 }
 
-static const eddy_stream_class fake_class = {"fake", dispatch, destroy};
+static const eddy_work_queue_class fake_class = {"fake", dispatch, destroy};
 
-eddy_stream *eddy_fake_stream_create(bool is_ordered) {
+eddy_work_queue *eddy_fake_queue_create(bool is_ordered) {
     fake_stream *stream = eddy_memory_acquire_zeroed(sizeof(*stream), EDDY_MEMORY_RUNTIME);
     if (!stream)
         return NULL;
@@ -38,7 +38,7 @@ eddy_stream *eddy_fake_stream_create(bool is_ordered) {
     return &stream->base;
 }
 
-int64_t eddy_fake_stream_held(eddy_stream *base) {
+int64_t eddy_fake_queue_held(eddy_work_queue *base) {
     fake_stream *stream = (fake_stream *)(void *)base;
     eddy_lock_acquire(&stream->lock);
     int64_t count = stream->count;
@@ -46,13 +46,13 @@ int64_t eddy_fake_stream_held(eddy_stream *base) {
     return count;
 }
 
-static eddy_stream_work *take(fake_stream *stream, uint64_t choice) {
+static eddy_work *take(fake_stream *stream, uint64_t choice) {
     eddy_lock_acquire(&stream->lock);
-    eddy_stream_work **link = &stream->head;
+    eddy_work **link = &stream->head;
     if (stream->count > 0 && !stream->base.is_ordered)
         for (uint64_t i = choice % (uint64_t)stream->count; i > 0; i--)
             link = &(*link)->next;
-    eddy_stream_work *work = *link;
+    eddy_work *work = *link;
     if (work) {
         *link = work->next;
         if (!*link)
@@ -63,9 +63,9 @@ static eddy_stream_work *take(fake_stream *stream, uint64_t choice) {
     return work;
 }
 
-bool eddy_fake_stream_step(eddy_stream *base, uint64_t choice,
-                           eddy_status (*decide)(void *context, const eddy_stream_work *work), void *context) {
-    eddy_stream_work *work = take((fake_stream *)(void *)base, choice);
+bool eddy_fake_queue_step(eddy_work_queue *base, uint64_t choice,
+                          eddy_status (*decide)(void *context, const eddy_work *work), void *context) {
+    eddy_work *work = take((fake_stream *)(void *)base, choice);
     if (!work)
         return false;
     work->run(work, decide ? decide(context, work) : EDDY_OK);

@@ -39,7 +39,7 @@ typedef struct team_job {
 
 static struct {
     eddy_lock lock;
-    eddy_stream_work *head[2], **tail[2]; /* lock: lock; [1] is urgent */
+    eddy_work *head[2], **tail[2];        /* lock: lock; [1] is urgent */
     team_job *jobs[JOB_MAX];              /* lock: lock */
     int32_t job_count;                    /* lock: lock */
     _Atomic int32_t open_jobs;            /* atomic: a hint that spares the lock */
@@ -133,7 +133,7 @@ static void announce(int32_t wanted) {
             eddy_sleep_wake_one(&team.epoch);
 }
 
-void eddy_team_push(eddy_stream_work *work, bool is_urgent) {
+void eddy_team_push(eddy_work *work, bool is_urgent) {
     work->next = NULL;
     eddy_lock_acquire(&team.lock);
     *team.tail[is_urgent] = work;
@@ -205,13 +205,13 @@ bool eddy_team_is_busy(void) {
     return is_busy;
 }
 
-typedef bool (*accepts_fn)(const eddy_stream_work *work, const void *context);
+typedef bool (*accepts_fn)(const eddy_work *work, const void *context);
 
 /* Lock: team.lock. The first work that the predicate accepts, urgent ones before the others. */
-static eddy_stream_work *find_work(accepts_fn accepts, const void *context) {
+static eddy_work *find_work(accepts_fn accepts, const void *context) {
     for (int urgent = 1; urgent >= 0; urgent--) {
-        for (eddy_stream_work **link = &team.head[urgent]; *link; link = &(*link)->next) {
-            eddy_stream_work *work = *link;
+        for (eddy_work **link = &team.head[urgent]; *link; link = &(*link)->next) {
+            eddy_work *work = *link;
             if (accepts && !accepts(work, context))
                 continue;
             *link = work->next;
@@ -230,7 +230,7 @@ static bool run_work(accepts_fn accepts, const void *context) {
     if (eddy_load_seq_cst(&team.queued) == 0 || !eddy_team_kernel_begin(false))
         return false;
     eddy_lock_acquire(&team.lock);
-    eddy_stream_work *work = eddy_load_relaxed(&team.is_halted) ? NULL : find_work(accepts, context);
+    eddy_work *work = eddy_load_relaxed(&team.is_halted) ? NULL : find_work(accepts, context);
     if (work)
         run_begin();
     eddy_lock_release(&team.lock);

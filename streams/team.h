@@ -7,7 +7,7 @@
 #define EDDY_STREAMS_TEAM_H
 
 #include <kernels/kernel.h>
-#include <streams/stream.h>
+#include <streams/work_queue.h>
 
 /* Takes a share of the team and sees to it that it has at least `thread_count` workers. Answers how many there are
  * (0: threads cannot be made). Every acquire, also one answered 0, is given back by one release. */
@@ -18,7 +18,7 @@ void eddy_team_release(void);
 void eddy_team_abandon(void);
 
 /* Adds work; wakes a worker if one sleeps. Any thread. */
-void eddy_team_push(eddy_stream_work *work, bool is_urgent);
+void eddy_team_push(eddy_work *work, bool is_urgent);
 
 /* Permits: as many threads run kernels at once as the team has workers, whoever they are. Take one round a kernel that is worth
  * microseconds; false: there is none, the kernel has to go to the queue. is_forced: one more where there is none. Nested ones are
@@ -44,7 +44,7 @@ bool eddy_team_is_busy(void);
 bool eddy_team_help_slice(void);
 /* For waiters that help. Takes the first work that the predicate accepts out of the queue and runs it; false when there is
  * none. The predicate is called under the team's lock. */
-bool eddy_team_help_work(bool (*accepts)(const eddy_stream_work *work, const void *context), const void *context);
+bool eddy_team_help_work(bool (*accepts)(const eddy_work *work, const void *context), const void *context);
 
 /* At exit, for good: no work and no slice begins any more. A thread that is between two of them stays there until the
  * process ends. True when nothing runs; false when something still did at the deadline. */

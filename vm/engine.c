@@ -199,7 +199,7 @@ static eddy_execute_result execute_node(eddy_vm *vm, const eddy_instruction *ins
 
 /* Runs the work of a node on a stream's thread. Where there is no memory it is tried again later, but not on an ordered
  * stream: what follows in the queue has no edge, and would find its inputs missing. */
-static void node_run(eddy_stream_work *work, eddy_status failure) {
+static void node_run(eddy_work *work, eddy_status failure) {
     eddy_node *node = (eddy_node *)(void *)((char *)work - offsetof(eddy_node, work));
     eddy_vm *vm = node->vm;
     const eddy_instruction *instruction = &node->instruction;
@@ -217,7 +217,7 @@ static void node_run(eddy_stream_work *work, eddy_status failure) {
     eddy_vm_inside_end(vm);
 }
 
-bool eddy_engine_is_call(const eddy_stream_work *work) {
+bool eddy_engine_is_call(const eddy_work *work) {
     return work->run == node_run;
 }
 
@@ -286,7 +286,7 @@ void eddy_engine_dispatch(eddy_vm *vm, eddy_node *node) {
     eddy_waiter *waiter = eddy_load_relaxed(&node->wanted_by);
     if (is_traced)
         eddy_trace_begin(EDDY_TRACE_DISPATCH, name, sequence);
-    eddy_stream_dispatch(stream->stream, &node->work);
+    eddy_work_queue_dispatch(stream->queue, &node->work);
     /* Who waits for it and sleeps can run it before any worker has time. */
     if (waiter && eddy_team_is_busy())
         eddy_waiter_nudge(waiter);

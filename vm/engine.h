@@ -32,7 +32,7 @@ void eddy_engine_issuer_waits(const eddy_vm *vm, bool for_result);
 /* Reports a node as DONE from outside the engine's role. Any thread, never blocks. */
 void eddy_engine_complete(eddy_vm *vm, eddy_node *node);
 /* Whether a work in the team's queue is a node of this or another VM. */
-bool eddy_engine_is_call(const eddy_stream_work *work);
+bool eddy_engine_is_call(const eddy_work *work);
 /* A scan without the role: whether there may be something to do. */
 static inline bool eddy_engine_has_work(const eddy_vm *vm) {
     return eddy_load_relaxed(&vm->ring.tail) != eddy_load_relaxed(&vm->ring.head) ||

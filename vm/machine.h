@@ -46,7 +46,7 @@ struct eddy_vm_event {
 
 struct eddy_vm_stream {
     eddy_vm *vm;         /* const */
-    eddy_stream *stream; /* const: who runs it */
+    eddy_work_queue *queue; /* const: who runs it */
     uint16_t number;     /* const */
     bool is_ordered;     /* const */
     _Atomic int32_t references;

@@ -6,7 +6,7 @@
 #ifndef EDDY_VM_NODE_H
 #define EDDY_VM_NODE_H
 
-#include <streams/stream.h>
+#include <streams/work_queue.h>
 #include <vm/instruction.h>
 #include <vm/ring.h>
 #include <vm/waiter.h>
@@ -50,7 +50,7 @@ typedef struct eddy_order_edge {
 #define EDDY_NODE_USES EDDY_RECORD_OPERANDS
 
 typedef struct eddy_node {
-    eddy_stream_work work;      /* the stream's while DISPATCHED */
+    eddy_work work;            /* the stream's while DISPATCHED */
     eddy_lifo_link completion; /* the completions' once DONE */
     struct eddy_vm *vm;         /* const after init */
 

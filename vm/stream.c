@@ -9,9 +9,9 @@
 
 /* The VM gives it up: handles may outlive that, and name a stream that nobody runs. */
 static void stream_free(eddy_vm_stream *stream) {
-    if (stream->stream)
-        stream->stream->class->destroy(stream->stream);
-    stream->stream = NULL;
+    if (stream->queue)
+        stream->queue->class->destroy(stream->queue);
+    stream->queue = NULL;
     eddy_vm_stream_release(stream);
 }
 
@@ -34,12 +34,12 @@ static bool number_for(eddy_vm *vm, uint32_t *number, eddy_vm_stream **old) {
     return false;
 }
 
-eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_stream *under, bool is_foreign, eddy_vm_stream **stream) {
+eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_work_queue *under, bool is_foreign, eddy_vm_stream **stream) {
     eddy_vm_stream *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
     if (!made)
         return EDDY_OUT_OF_MEMORY;
     made->vm = vm;
-    made->stream = under;
+    made->queue = under;
     made->is_ordered = under->is_ordered;
     made->is_foreign = is_foreign;
     eddy_store_relaxed(&made->references, 2); /* the caller's and the VM's */
@@ -69,7 +69,7 @@ eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority
     if (status != EDDY_OK)
         return status;
     eddy_vm_leave(vm);
-    eddy_stream *under = eddy_cpu_stream_create(is_ordered, priority);
+    eddy_work_queue *under = eddy_cpu_queue_create(is_ordered, priority);
     status = under ? eddy_vm_stream_add(vm, under, false, stream) : EDDY_OUT_OF_MEMORY;
     if (status == EDDY_OK)
         return EDDY_OK;

@@ -6,7 +6,8 @@
 
 /* Adds a stream that runs on `under`, which the VM owns from here on when OK; one reference goes to the caller. is_foreign: kernels run
  * on `under` alone, never on the caller or the scheduler. Records nothing in the error slot. */
-EDDY_MUST_USE eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_stream *under, bool is_foreign, eddy_vm_stream **stream);
+EDDY_MUST_USE eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_work_queue *under, bool is_foreign,
+                                             eddy_vm_stream **stream);
 /* Frees all streams; nothing is in flight. */
 void eddy_vm_streams_fini(eddy_vm *vm);
 

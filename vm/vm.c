@@ -31,7 +31,7 @@ static eddy_status init_memory(eddy_vm *vm) {
     eddy_blocks_cache_init(&vm->issuer_arguments, &vm->argument_pool);
     eddy_blocks_cache_init(&vm->engine.cache, &vm->tensors);
     eddy_blocks_cache_init(&vm->engine.arguments, &vm->argument_pool);
-    eddy_stream *under = eddy_cpu_stream_create(false, 0);
+    eddy_work_queue *under = eddy_cpu_queue_create(false, 0);
     eddy_vm_stream *stream;
     if (!under)
         return EDDY_OUT_OF_MEMORY;

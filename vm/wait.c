@@ -32,7 +32,7 @@ typedef struct wanted {
     uint64_t before; /* a barrier wants every instruction up to this number */
 } wanted;
 
-static bool is_wanted(const eddy_stream_work *work, const void *context) {
+static bool is_wanted(const eddy_work *work, const void *context) {
     const wanted *want = context;
     if (!eddy_engine_is_call(work))
         return false;

@@ -1,4 +1,4 @@
-/* What every kind of stream has to keep of the contract in <streams/stream.h>: one suite, run for each kind by a test_*.c
+/* What every kind of stream has to keep of the contract in <streams/work_queue.h>: one suite, run for each kind by a test_*.c
  * that says how to make one and how its work gets done. */
 #ifndef EDDY_TESTS_CONFORMANCE_H
 #define EDDY_TESTS_CONFORMANCE_H
@@ -8,29 +8,29 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <streams/stream.h>
 #include <streams/team.h>
+#include <streams/work_queue.h>
 #include <unistd.h>
 
 typedef struct conformance_kind {
     bool is_ordered;
-    eddy_stream *(*create)(void);
+    eddy_work_queue *(*create)(void);
     /* Sees to it that `*finished` gets to `goal`; NULL: it does by itself. */
-    void (*pump)(eddy_stream *stream, const eddy_sleep_word *finished, uint32_t goal);
+    void (*pump)(eddy_work_queue *stream, const eddy_sleep_word *finished, uint32_t goal);
 } conformance_kind;
 
 typedef struct conformance_work {
-    eddy_stream_work work;
+    eddy_work work;
     struct conformance_run *run;
     int number;
     int times_run;
     uint32_t position;
     eddy_status failure;
-    eddy_stream_work *next_work; /* dispatched from inside, as the engine does on a worker */
+    eddy_work *next_work; /* dispatched from inside, as the engine does on a worker */
 } conformance_work;
 
 typedef struct conformance_run {
-    eddy_stream *stream;
+    eddy_work_queue *stream;
     eddy_sleep_word finished; /* atomic */
     _Atomic uint32_t next_position;
     _Atomic int inside;
@@ -40,7 +40,7 @@ typedef struct conformance_run {
     _Atomic bool ran_inside_dispatch;
 } conformance_run;
 
-static inline void conformance_execute(eddy_stream_work *work, eddy_status failure) {
+static inline void conformance_execute(eddy_work *work, eddy_status failure) {
     conformance_work *mine = (conformance_work *)(void *)work;
     conformance_run *run = mine->run;
     if (eddy_load_acquire(&run->is_dispatching) && pthread_equal(pthread_self(), run->dispatcher))
@@ -53,7 +53,7 @@ static inline void conformance_execute(eddy_stream_work *work, eddy_status failu
     for (int i = 0; i < mine->number % 50; i++)
         eddy_pause();
     if (mine->next_work)
-        eddy_stream_dispatch(run->stream, mine->next_work);
+        eddy_work_queue_dispatch(run->stream, mine->next_work);
     eddy_sub_release(&run->inside, 1);
     mine->position = eddy_add_acq_rel(&run->next_position, 1u);
     /* The test may be over as soon as it sees the count. */
@@ -88,7 +88,7 @@ static inline void conformance_end(conformance_run *run) {
 static inline void conformance_dispatch(conformance_run *run, conformance_work *work, int number) {
     *work = (conformance_work){.run = run, .number = number, .work = {.run = conformance_execute}};
     eddy_store_release(&run->is_dispatching, true);
-    eddy_stream_dispatch(run->stream, &work->work);
+    eddy_work_queue_dispatch(run->stream, &work->work);
     eddy_store_release(&run->is_dispatching, false);
 }
 
@@ -137,7 +137,7 @@ static inline void conformance_work_may_dispatch_more(const conformance_kind *ki
                                       .number = i,
                                       .work = {.run = conformance_execute},
                                       .next_work = i + 1 < CHAIN ? &works[i + 1].work : NULL};
-    eddy_stream_dispatch(run.stream, &works[0].work);
+    eddy_work_queue_dispatch(run.stream, &works[0].work);
     conformance_await(&run, kind, CHAIN);
     for (int i = 0; i < CHAIN; i++)
         cr_assert_eq(works[i].times_run, 1);
@@ -164,7 +164,7 @@ static inline void conformance_no_memory_is_an_answer(const conformance_kind *ki
     eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, 0, 1);
     cr_assert_null(kind->create());
     eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, 0, 0);
-    eddy_stream *stream = kind->create();
+    eddy_work_queue *stream = kind->create();
     cr_assert_not_null(stream);
     stream->class->destroy(stream);
 }

@@ -1,16 +1,16 @@
 #include "conformance.h"
 #include <streams/cpu.h>
 
-static eddy_stream *create_ordered(void) {
-    return eddy_cpu_stream_create(true, 0);
+static eddy_work_queue *create_ordered(void) {
+    return eddy_cpu_queue_create(true, 0);
 }
 
-static eddy_stream *create_unordered(void) {
-    return eddy_cpu_stream_create(false, 0);
+static eddy_work_queue *create_unordered(void) {
+    return eddy_cpu_queue_create(false, 0);
 }
 
-static eddy_stream *create_urgent(void) {
-    return eddy_cpu_stream_create(true, 1);
+static eddy_work_queue *create_urgent(void) {
+    return eddy_cpu_queue_create(true, 1);
 }
 
 static const conformance_kind ordered = {.is_ordered = true, .create = create_ordered};
@@ -22,11 +22,11 @@ CONFORMANCE_SUITE(cpu_unordered, unordered)
 CONFORMANCE_SUITE(cpu_urgent, urgent)
 
 typedef struct held_work {
-    eddy_stream_work work;
+    eddy_work work;
     eddy_sleep_word *entered, *is_open;
 } held_work;
 
-static void hold(eddy_stream_work *work, eddy_status failure) {
+static void hold(eddy_work *work, eddy_status failure) {
     held_work *held = (held_work *)(void *)work;
     (void)failure;
     eddy_add_acq_rel(held->entered, 1u);
@@ -46,12 +46,12 @@ static void await(eddy_sleep_word *word, uint32_t goal) {
 Test(cpu, independent_works_run_at_the_same_time) {
     alarm(60);
     cr_assert_geq(eddy_team_acquire(3), 3);
-    eddy_stream *stream = create_unordered();
+    eddy_work_queue *stream = create_unordered();
     eddy_sleep_word entered = 0, is_open = 0;
     held_work works[3];
     for (int i = 0; i < 3; i++) {
         works[i] = (held_work){{.run = hold}, &entered, &is_open};
-        eddy_stream_dispatch(stream, &works[i].work);
+        eddy_work_queue_dispatch(stream, &works[i].work);
     }
     await(&entered, 3); /* all three are inside */
     eddy_store_release(&is_open, 1u);
@@ -65,10 +65,10 @@ Test(cpu, independent_works_run_at_the_same_time) {
 Test(cpu, a_long_queue_lets_others_have_their_turn) {
     alarm(60);
     cr_assert_geq(eddy_team_acquire(1), 1);
-    eddy_stream *stream = create_ordered(), *other = create_unordered();
+    eddy_work_queue *stream = create_ordered(), *other = create_unordered();
     eddy_sleep_word entered = 0, is_open = 0;
     held_work first = {{.run = hold}, &entered, &is_open};
-    eddy_stream_dispatch(stream, &first.work);
+    eddy_work_queue_dispatch(stream, &first.work);
     await(&entered, 1);
     conformance_run run = {.stream = stream, .dispatcher = pthread_self()};
     conformance_run others = {.stream = other, .dispatcher = pthread_self()};

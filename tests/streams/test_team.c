@@ -149,13 +149,13 @@ Test(team, there_are_no_more_helpers_than_the_view_allows) {
 /* ---- work ---- */
 
 typedef struct counted_work {
-    eddy_stream_work work;
+    eddy_work work;
     eddy_sleep_word *finished;
     int number;
     int runs;
 } counted_work;
 
-static void count_work(eddy_stream_work *work, eddy_status failure) {
+static void count_work(eddy_work *work, eddy_status failure) {
     (void)failure;
     eddy_sleep_word *finished = ((counted_work *)(void *)work)->finished;
     ((counted_work *)(void *)work)->runs++;
@@ -164,7 +164,7 @@ static void count_work(eddy_stream_work *work, eddy_status failure) {
     eddy_sleep_wake_all(finished);
 }
 
-static bool is_number(const eddy_stream_work *work, const void *context) {
+static bool is_number(const eddy_work *work, const void *context) {
     return ((const counted_work *)(const void *)work)->number == *(const int *)context;
 }
 
@@ -196,12 +196,12 @@ Test(team, a_queued_work_is_run_once_by_a_helper_or_a_worker) {
 static _Atomic int next_position;
 
 typedef struct placed_work {
-    eddy_stream_work work;
+    eddy_work work;
     eddy_sleep_word *finished;
     int position;
 } placed_work;
 
-static void place_work(eddy_stream_work *work, eddy_status failure) {
+static void place_work(eddy_work *work, eddy_status failure) {
     (void)failure;
     placed_work *mine = (placed_work *)(void *)work;
     mine->position = eddy_add_relaxed(&next_position, 1);
@@ -358,7 +358,7 @@ Test(team, once_halted_nothing_begins_any_more) {
     cr_assert_eq(work.runs, 0);
 }
 
-static void halt_from_inside(eddy_stream_work *work, eddy_status failure) {
+static void halt_from_inside(eddy_work *work, eddy_status failure) {
     cr_assert(eddy_team_halt(EDDY_SLEEP_FOREVER), "who exits does not wait for itself");
     count_work(work, failure);
 }

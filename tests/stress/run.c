@@ -15,7 +15,7 @@ static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, {"stress", NULL}};
 
 /* ---- fakes ---- */
 
-static eddy_status decide(void *context, const eddy_stream_work *work) {
+static eddy_status decide(void *context, const eddy_work *work) {
     (void)context;
     const eddy_node *node = (const eddy_node *)(const void *)((const char *)work - offsetof(eddy_node, work));
     const synthetic_arguments *arguments = node->instruction.arguments;
@@ -27,8 +27,8 @@ static void pump(program_run *run, int steps) {
     while (steps != 0 && run->fakes[1]) {
         int first = 1 + (int)(program_random(&run->choices) % 2);
         uint64_t choice = program_random(&run->choices);
-        if (!eddy_fake_stream_step(run->fakes[first], choice, decide, NULL) &&
-            !eddy_fake_stream_step(run->fakes[3 - first], choice, decide, NULL))
+        if (!eddy_fake_queue_step(run->fakes[first], choice, decide, NULL) &&
+            !eddy_fake_queue_step(run->fakes[3 - first], choice, decide, NULL))
             return;
         steps--;
     }
@@ -253,7 +253,7 @@ void program_run_open_streams(program_run *run, bool has_fakes) {
     for (int i = 1; i < PROGRAM_STREAMS; i++) {
         eddy_status status;
         if (has_fakes) {
-            run->fakes[i] = eddy_fake_stream_create(i == 1);
+            run->fakes[i] = eddy_fake_queue_create(i == 1);
             status = eddy_vm_stream_add(run->vm, run->fakes[i], true, &run->streams[i]);
         } else {
             status = eddy_vm_stream_create(run->vm, true, 0, &run->streams[i]);

@@ -14,7 +14,7 @@ typedef struct program_run {
     const char *path; /* for messages */
     eddy_vm *vm;
     eddy_vm_stream *streams[PROGRAM_STREAMS];
-    eddy_stream *fakes[PROGRAM_STREAMS]; /* NULL where real streams run the program */
+    eddy_work_queue *fakes[PROGRAM_STREAMS]; /* NULL where real streams run the program */
     uint64_t choices;                    /* state of the schedule's random numbers */
     eddy_storage_number storages[PROGRAM_SLOTS];
     program_slot slots[PROGRAM_SLOTS]; /* the oracle's, in step with the run */

@@ -74,7 +74,7 @@ static const eddy_vm_descriptor latch_op = {.run = latch_run, .name = latch_name
 typedef struct vm_session {
     eddy_vm *vm;
     eddy_vm_stream *held;  /* a stream whose works the test lets go; NULL until session_hold */
-    eddy_stream *fake;     /* what is under it */
+    eddy_work_queue *fake; /* what is under it */
     int64_t cost_ps;       /* of the ops that follow */
     eddy_vm_stream *stream; /* of the ops that follow; NULL: the default one */
     unsigned turn;          /* of calls that may be plain */
@@ -96,18 +96,18 @@ static inline vm_session session_open_threads(int64_t threads) {
 
 /* Adds the held stream. */
 static inline void session_hold(vm_session *session, bool is_ordered) {
-    session->fake = eddy_fake_stream_create(is_ordered);
+    session->fake = eddy_fake_queue_create(is_ordered);
     cr_assert_not_null(session->fake);
     cr_assert_eq(eddy_vm_stream_add(session->vm, session->fake, true, &session->held), EDDY_OK);
 }
 
 /* Lets the oldest held work go, once there is one. */
 static inline void session_step(vm_session *session) {
-    while (!eddy_fake_stream_step(session->fake, 0, NULL, NULL))
+    while (!eddy_fake_queue_step(session->fake, 0, NULL, NULL))
         sched_yield();
 }
 
-static inline eddy_status session_lose_device(void *context, const eddy_stream_work *work) {
+static inline eddy_status session_lose_device(void *context, const eddy_work *work) {
     (void)context;
     (void)work;
     return EDDY_DEVICE_LOST;

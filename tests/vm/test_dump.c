@@ -41,7 +41,7 @@ Test(dump, each_live_instruction_says_what_it_waits_for) {
     eddy_storage_number b = session_make_from(&session, 2, 1, &a);     /* #2 */
     eddy_storage_number c = session_make_from(&session, 3, 2, (eddy_storage_number[]){a, b}); /* #3 */
     session_overwrite(&session, a, 4);                                 /* #4 */
-    while (eddy_vm_counters_read(session.vm).nodes_made < 4 || eddy_fake_stream_held(session.fake) < 1)
+    while (eddy_vm_counters_read(session.vm).nodes_made < 4 || eddy_fake_queue_held(session.fake) < 1)
         sched_yield();
     dump(&session, 5);
     cr_assert(has_line("#1 synthetic(1 operands) stream 1 running\n"), "%s", lines.text);

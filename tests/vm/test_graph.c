@@ -122,7 +122,7 @@ Test(graph, one_ordered_stream_needs_no_edges_once_dispatched) {
     eddy_storage_number a = session_make(&session, 1);
     for (int i = 0; i < 6; i++) {
         /* The earlier one is to be in the queue when the next is linked. */
-        while (eddy_fake_stream_held(session.fake) < i + 1)
+        while (eddy_fake_queue_held(session.fake) < i + 1)
             sched_yield();
         session_mix_in(&session, a, i, 0, NULL);
     }
@@ -149,9 +149,9 @@ Test(graph, successors_on_the_stream_are_dispatched_before_their_predecessors_en
     for (int i = 0; i < 8; i++)
         chain[i] = session_make_from(&session, i, 1, i == 0 ? &root : &chain[i - 1]);
     edges_after(&session, 9);
-    cr_assert_eq(eddy_fake_stream_held(session.fake), 0, "the first waits for the other stream");
+    cr_assert_eq(eddy_fake_queue_held(session.fake), 0, "the first waits for the other stream");
     latch_open(&latch);
-    while (eddy_fake_stream_held(session.fake) < 8)
+    while (eddy_fake_queue_held(session.fake) < 8)
         sched_yield();
     for (int i = 0; i < 8; i++)
         session_step(&session);
@@ -177,7 +177,7 @@ Test(graph, a_write_is_dispatched_before_the_read_ahead_of_it_ends) {
     session_mix_in(&session, a, 4, 0, NULL);
     edges_after(&session, eddy_vm_counters_read(session.vm).submitted);
     latch_open(&latch);
-    while (eddy_fake_stream_held(session.fake) < 3)
+    while (eddy_fake_queue_held(session.fake) < 3)
         sched_yield();
     for (int i = 0; i < 3; i++)
         session_step(&session);
@@ -196,12 +196,12 @@ Test(graph, an_unordered_stream_lets_independent_instructions_overtake) {
     eddy_storage_number made[5];
     for (int i = 0; i < 5; i++)
         made[i] = session_make(&session, i);
-    while (eddy_fake_stream_held(session.fake) < 5)
+    while (eddy_fake_queue_held(session.fake) < 5)
         sched_yield();
     /* Newest first. */
     for (int i = 4; i >= 0; i--) {
         cr_assert_not(eddy_vm_is_ready(session.vm, made[i]));
-        cr_assert(eddy_fake_stream_step(session.fake, (uint64_t)i, NULL, NULL));
+        cr_assert(eddy_fake_queue_step(session.fake, (uint64_t)i, NULL, NULL));
         cr_assert_eq(session_read(&session, made[i]), value_of(i, 0));
         session_release(&session, made[i]);
     }

@@ -85,7 +85,7 @@ Test(interleavings, stream_after_shutdown) {
     cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_SHUT_DOWN);
     taken_error();
     eddy_vm_destroy(session.vm);
-    cr_assert_null(stream->stream, "nobody runs it");
+    cr_assert_null(stream->queue, "nobody runs it");
     eddy_vm_stream_retain(stream);
     eddy_vm_stream_release(stream);
     eddy_vm_stream_release(stream);
@@ -131,11 +131,11 @@ Test(interleavings, shutdown_deleter) {
 }
 
 typedef struct leaving_stream {
-    eddy_stream base;
+    eddy_work_queue base;
     vm_latch latch;
 } leaving_stream;
 
-static void leave_slowly(eddy_stream *stream) {
+static void leave_slowly(eddy_work_queue *stream) {
     latch_pass(&((leaving_stream *)stream)->latch);
 }
 
@@ -148,7 +148,7 @@ static void *add_stream(void *context) {
 /* An old stream is destroyed for its number, which waits for its last drain; that may be an engine that is short of memory, and wants
  * the submission lock to collect what issuers keep. */
 Test(interleavings, stream_reuse_starve) {
-    static const eddy_stream_class leaving_class = {.name = "leaving", .destroy = leave_slowly};
+    static const eddy_work_queue_class leaving_class = {.name = "leaving", .destroy = leave_slowly};
     static leaving_stream leaving = {.base = {.class = &leaving_class, .is_ordered = true}};
     enum { COUNT = 64, BYTES = 32768 };
     vm_session session = session_open_threads(2);
@@ -156,7 +156,7 @@ Test(interleavings, stream_reuse_starve) {
     cr_assert_eq(eddy_vm_stream_add(session.vm, &leaving.base, true, &stream), EDDY_OK);
     eddy_vm_stream_release(stream);
     for (int i = 2; i < EDDY_STREAM_MAX; i++) {
-        cr_assert_eq(eddy_vm_stream_add(session.vm, eddy_fake_stream_create(true), true, &stream), EDDY_OK);
+        cr_assert_eq(eddy_vm_stream_add(session.vm, eddy_fake_queue_create(true), true, &stream), EDDY_OK);
         eddy_vm_stream_release(stream);
     }
     eddy_storage_number small[COUNT];

@@ -38,7 +38,7 @@ static void await_issued(vm_producer *producer, int count) {
 }
 
 static void await_held(vm_session *session, int64_t count) {
-    while (eddy_fake_stream_held(session->fake) < count)
+    while (eddy_fake_queue_held(session->fake) < count)
         sched_yield();
 }
 

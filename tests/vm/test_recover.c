@@ -58,9 +58,9 @@ Test(recover, the_lowest_root_is_to_blame_even_when_it_fails_last) {
     session_hold(&session, false);
     session.stream = session.held;
     eddy_storage_number first = session_make_failing(&session, 11), second = session_make_failing(&session, 12);
-    while (eddy_fake_stream_held(session.fake) < 2)
+    while (eddy_fake_queue_held(session.fake) < 2)
         sched_yield();
-    cr_assert(eddy_fake_stream_step(session.fake, 1, NULL, NULL));
+    cr_assert(eddy_fake_queue_step(session.fake, 1, NULL, NULL));
     session_step(&session);
     eddy_storage_number both[2] = {second, first};
     session.stream = NULL;
@@ -156,9 +156,9 @@ Test(recover, a_lost_device_leaves_the_targets_as_they_were) {
     session.stream = session.held;
     session_mix_in(&session, a, 2, 0, NULL);
     eddy_storage_number b = session_make_from(&session, 3, 1, &a);
-    while (eddy_fake_stream_held(session.fake) < 2)
+    while (eddy_fake_queue_held(session.fake) < 2)
         sched_yield();
-    cr_assert(eddy_fake_stream_step(session.fake, 0, session_lose_device, NULL));
+    cr_assert(eddy_fake_queue_step(session.fake, 0, session_lose_device, NULL));
     session_step(&session);
     assert_state(&session, a, EDDY_SKIPPED, "synthetic");
     assert_state(&session, b, EDDY_DEVICE_LOST, "synthetic");
