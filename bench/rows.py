@@ -123,6 +123,14 @@ def _kernel_rows():
         yield Row(f"kernel_small_{name}_ns", "ns", "kernels", None, ())
 
 
+ISSUED = ("sum", "add_row", "add_turned", "add_mixed", "softmax", "layer_norm", "matmul", "linear", "cat", "zeros")
+
+
+def _issued_rows():
+    for name in ISSUED:
+        yield Row(f"instructions_call_{name}", "instructions", "issued", None, (), kind="instructions")
+
+
 SMALL = ("gru_b64", "gru_b1", "mlp_b1", "mlp_b8", "lenet_b1", "decode_b1", "tree", "chain_1000", "chain_10000", "chain_30000",
          "chain_100000", "mixed")
 
@@ -179,6 +187,7 @@ def all_rows():
         *_gemm_rows(),
         *_pool_rows(),
         *_op_rows(),
+        *_issued_rows(),
         *_kernel_rows(),
         *_cost_rows(),
     ]

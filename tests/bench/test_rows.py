@@ -72,5 +72,9 @@ class Kernels(unittest.TestCase):
         listed = source.split("small_calls[] = {")[1].split("\n};")[0]
         self.assertEqual(re.findall(r'\{"(\w+)",', listed), list(rows.KERNELS))
 
+    def test_the_program_knows_every_call(self):
+        source = (pathlib.Path(rows.HERE) / "ours/issued.c").read_text()
+        self.assertEqual(re.findall(r'\{"count_call_(\w+)",', source), list(rows.ISSUED))
+
 
 unittest.main()
