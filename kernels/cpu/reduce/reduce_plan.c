@@ -26,6 +26,11 @@ static void take_columns(eddy_reduce_plan *plan) {
     kept->rank--;
 }
 
+/* Whether outputs of `count` elements are worth gathering side by side, `outputs` of them in a row. */
+static bool is_short(int64_t count, int64_t outputs) {
+    return count <= SHORT_COUNT && outputs > count;
+}
+
 static void choose_columns(eddy_reduce_plan *plan) {
     const eddy_walk *kept = &plan->kept;
     plan->columns = 1;
@@ -36,8 +41,7 @@ static void choose_columns(eddy_reduce_plan *plan) {
         return;
     int32_t inner = kept->rank - 1;
     const eddy_walk *reduced = &plan->reduced;
-    bool is_short = plan->reduced_count <= SHORT_COUNT && kept->dims[inner] > plan->reduced_count;
-    if (!is_short && reduced->rank > 0 &&
+    if (!is_short(plan->reduced_count, kept->dims[inner]) && reduced->rank > 0 &&
         magnitude(kept->strides[0][inner]) >= magnitude(reduced->strides[0][reduced->rank - 1]))
         return;
     take_columns(plan);
@@ -99,7 +103,7 @@ bool eddy_reduce_rows_find(eddy_reduce_rows *found, const eddy_kernel_call *call
             found->rows *= dim;
     }
     int64_t elements = found->rows * found->count;
-    if (elements == 0 || elements > SLICE_ELEMENTS)
+    if (elements == 0 || elements > SLICE_ELEMENTS || is_short(found->count, found->rows))
         return false;
     for (int32_t o = 1; o < call->view_count; o++)
         if (!is_row_major(&call->views[o]))

@@ -42,8 +42,8 @@ typedef struct eddy_reduce_plan {
     (offsetof(eddy_reduce_plan, kept) +                                                                                \
      sizeof(int64_t) * (EDDY_WALK_WORDS_MOST(1 + EDDY_REDUCE_OUTPUTS) + EDDY_WALK_WORDS_MOST(1)))
 
-/* A small call whose elements lie in memory output by output, row-major, and whose outputs do so too: rows to reduce, each of at
- * least one element, in one slice. No plan is needed for it. */
+/* A small call whose elements lie in memory output by output, row-major, and whose outputs do so too: rows to reduce, in one slice, that
+ * are not so short that they are better taken side by side. No plan is needed for it. */
 typedef struct eddy_reduce_rows {
     int64_t rows, count; /* outputs, and elements of each */
 } eddy_reduce_rows;
