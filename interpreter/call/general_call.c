@@ -19,7 +19,11 @@ static size_t packed_bytes_most(const eddy_general_call *call) {
     size_t bytes = eddy_packed_bytes_max(op, op->output_count) + (size_t)call->input_count * sizeof(eddy_packed_view);
     for (int64_t i = 0; i < call->input_count; i++) {
         const eddy_tensor *input = call->apply->inputs[i];
-        bytes += !input || eddy_tensor_is_none(input) ? 0 : (size_t)input->rank * 2 * sizeof(int64_t);
+        if (!input || eddy_tensor_is_none(input))
+            continue;
+        /* Nobody has waited for a late shape yet. */
+        int32_t rank = eddy_tensor_is_late(input) ? EDDY_RANK_MAX : input->rank;
+        bytes += (size_t)rank * 2 * sizeof(int64_t);
     }
     return bytes;
 }

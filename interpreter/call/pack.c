@@ -194,5 +194,7 @@ eddy_status eddy_pack(eddy_general_call *call, const eddy_kernel *kernel) {
         if (!eddy_tensor_is_none(call->views[i]))
             write_view(&w, i, call->views[i], op->is_elementwise ? &seen : NULL);
     call->packed_bytes = w.words * sizeof(int64_t);
+    EDDY_ASSERT((char *)packed + call->packed_bytes + EDDY_KERNEL_PLAN_BYTES <=
+                (char *)call->memory + call->memory_bytes);
     return prepare(call);
 }

@@ -208,3 +208,17 @@ Test(lists, a_target_of_another_shape_is_told_once_a_place) {
     eddy_l1_loss(eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL), eddy_ones(EDDY_SHAPE(2, 2), EDDY_F32, NULL), NULL);
     cr_assert_eq(strncmp(lines, "l1_loss: ", 9), 0, "%s", lines);
 }
+
+/* The memory of a call is taken before its operands' shapes are waited for. */
+Test(lists, a_thousand_tensors_of_late_shape) {
+    enum { LATE = 1000 };
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *source = eddy_ones(EDDY_SHAPE(1, 1, 2), EDDY_F32, NULL), *places[LATE];
+    for (int i = 0; i < LATE; i++)
+        cr_assert_not_null(places[i] = eddy_nonzero(source));
+    eddy_tensor *all = eddy_cat((eddy_list){places, LATE}, 0);
+    cr_assert_not_null(all);
+    cr_assert(eddy_dim(all, 0) == 2 * LATE && eddy_dim(all, 1) == 3);
+    cr_assert_eq(eddy_item_i64(eddy_sum(all, NULL, NULL)), LATE);
+    eddy_scope_end(scope);
+}
