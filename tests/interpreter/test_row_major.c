@@ -46,7 +46,7 @@ static void check_layout(const eddy_layout *layout, int64_t storage_count, bool 
         check_elements(layout, storage_count, bytes, is_cut);
 }
 
-Test(pack, every_layout_comes_row_major_however_it_is_cut) {
+Test(row_major, every_layout_comes_row_major_however_it_is_cut) {
     check_layout(&(eddy_layout){.rank = 0, .offset = 3}, 4, false);
     check_layout(&(eddy_layout){.rank = 1, .dims = {1000}, .strides = {1}, .offset = 7}, 1007, false);
     check_layout(&(eddy_layout){.rank = 1, .dims = {200003}, .strides = {1}, .offset = 5}, 200008, true);
@@ -59,7 +59,7 @@ Test(pack, every_layout_comes_row_major_however_it_is_cut) {
     check_layout(&(eddy_layout){.rank = 2, .dims = {5, 0}, .strides = {1, 1}}, 5, false);
 }
 
-Test(pack, a_large_tensor_is_read_by_a_team_of_any_size) {
+Test(row_major, a_large_tensor_is_read_by_a_team_of_any_size) {
     enum { ROWS = 601, COLUMNS = 503 };
     float *values = malloc(ROWS * COLUMNS * sizeof(float));
     for (int64_t threads = 1; threads <= 4; threads++) {

@@ -2,7 +2,7 @@
 #include <interpreter/handle/shape_table.h>
 #include <pthread.h>
 
-Test(note, a_shape_has_one_number) {
+Test(shape_table, a_shape_has_one_number) {
     const int64_t a[] = {2, 3}, b[] = {3, 2};
     uint32_t note = eddy_shape_table_intern(2, a);
     cr_assert_neq(note, 0);
@@ -16,7 +16,7 @@ Test(note, a_shape_has_one_number) {
     cr_assert_not(eddy_shape_table_find(0, &shape));
 }
 
-Test(note, a_full_table_gives_no_more_numbers) {
+Test(shape_table, a_full_table_gives_no_more_numbers) {
     for (int64_t i = 0; i < EDDY_SHAPE_NUMBER_MAX; i++)
         cr_assert_neq(eddy_shape_table_intern(1, &i), 0);
     int64_t more = EDDY_SHAPE_NUMBER_MAX;
@@ -32,7 +32,7 @@ static void *intern_many(void *context) {
     return NULL;
 }
 
-Test(note, threads_agree) {
+Test(shape_table, threads_agree) {
     static uint32_t notes[4][2000];
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
