@@ -53,9 +53,8 @@ typedef struct eddy_kernel_plan {
     int64_t cost_ps;                           /* estimated time on one core (kernels/cost.h) */
     void *memory; /* EDDY_KERNEL_PLAN_BYTES, aligned to 8, not cleared: what `run` is to know */
     size_t bytes; /* how many of them are written; 0 where it is left alone */
-    bool
-        has_started_library; /* a library has just been started, its static objects made: whoever must be first at exit has to
-                                 register anew */
+    /* A library has just been started, its static objects made: whoever must be first at exit has to register anew. */
+    bool has_started_library;
 } eddy_kernel_plan;
 
 /* The inner loop of an elementwise op: `count` elements, one pointer and one stride in BYTES per operand (inputs, then
@@ -74,9 +73,8 @@ typedef struct eddy_kernel {
     /* Plans a call: once, on the thread that issues it, with views that have no data. All that follows from shapes, dtypes, strides
      * and attributes is worked out here, and nothing of it again by `run`: the slices, the workspace, the cost, which code runs. Nothing
      * else decides, so that a call gives the same bits every time; what lacks memory fails (OUT_OF_MEMORY, or what a
-     * registered op says, without a record). It may
-     * take locks and start libraries. The plan's memory is copied, so it has no pointers into itself. NULL: no workspace, no plan,
-     * the cost below. */
+     * registered op says, without a record). It may take locks and start libraries. The plan's memory is copied, so it has no pointers
+     * into itself. NULL: no workspace, no plan, the cost below. */
     eddy_status (*prepare)(const eddy_kernel_call *call, eddy_kernel_plan *plan);
     /* Gives back what the plan holds (kernels/prepared.h): exactly once for each OK of `prepare`, whether the call has run or not, on
      * any thread; it takes no lock. NULL: plans hold nothing. */

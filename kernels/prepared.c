@@ -13,20 +13,22 @@
 
 typedef struct entry {
     struct entry *next;             /* lock: lock; of its bucket */
+    struct entry *newer, *older;    /* lock: lock; by when it was last looked up */
     const eddy_prepared_kind *kind; /* const after init */
     uint64_t hash;                  /* const after init */
     size_t key_bytes;               /* const after init */
     eddy_status status;             /* const after init: OK, or UNSUPPORTED */
-    _Atomic int64_t
-        user_count;   /* atomic: up under the lock (relaxed), down without it (release), 0 is read under it (acquire) */
-    uint64_t used_at; /* lock: lock */
+    /* atomic: up under the lock (relaxed), down without it (release), 0 is read under it (acquire) */
+    _Atomic int64_t user_count;
     _Alignas(max_align_t) char memory[]; /* const after init; what is prepared, and behind it the key */
 } entry;
 
 static eddy_lock lock;
 static entry *buckets[BUCKETS]; /* lock: lock */
 static int32_t count;           /* lock: lock */
+static entry *newest, *oldest;  /* lock: lock */
 static uint64_t now;            /* lock: lock; look-ups so far */
+static uint64_t look_at; /* lock: lock; the look-up from which on it is worth looking for entries that nobody uses */
 
 static char *key_of(entry *e) {
     return e->memory + e->kind->prepared_bytes;
@@ -42,47 +44,73 @@ static void destroy(entry *e) {
     eddy_memory_release(e, entry_bytes(e->kind, e->key_bytes), EDDY_MEMORY_CACHE);
 }
 
+static void unlink_locked(entry *e) {
+    *(e->newer ? &e->newer->older : &newest) = e->older;
+    *(e->older ? &e->older->newer : &oldest) = e->newer;
+}
+
+static void link_locked(entry *e) {
+    e->newer = NULL;
+    e->older = newest;
+    *(newest ? &newest->newer : &oldest) = e;
+    newest = e;
+}
+
 static entry *take_locked(const eddy_prepared_kind *kind, const void *key, size_t key_bytes, uint64_t hash) {
     now++;
     for (entry *e = buckets[hash % BUCKETS]; e; e = e->next) {
         if (e->hash != hash || e->kind != kind || e->key_bytes != key_bytes || memcmp(key_of(e), key, key_bytes) != 0)
             continue;
-        e->used_at = now;
+        unlink_locked(e);
+        link_locked(e);
         eddy_add_relaxed(&e->user_count, (int64_t)1);
         return e;
     }
     return NULL;
 }
 
-/* The link to the least recently used entry that nobody uses; NULL. */
-static entry **oldest_locked(void) {
-    entry **oldest = NULL;
-    for (int b = 0; b < BUCKETS; b++)
-        for (entry **link = &buckets[b]; *link; link = &(*link)->next)
-            if (eddy_load_acquire(&(*link)->user_count) == 0 && (!oldest || (*link)->used_at < (*oldest)->used_at))
-                oldest = link;
-    return oldest;
+static void forget_locked(entry *e) {
+    entry **link = &buckets[e->hash % BUCKETS];
+    while (*link != e)
+        link = &(*link)->next;
+    *link = e->next;
+    unlink_locked(e);
+    count--;
 }
 
-/* Unlinks entries that nobody uses, as long as there are too many; a list. */
+/* Where many are in use, so many of them are gone through for each look-up since the last pass. */
+#define USED_A_LOOK 64
+
+/* Takes out entries that nobody uses, the least recently used first, as long as there are too many; a list. */
 static entry *evict_locked(void) {
-    entry *evicted = NULL, **oldest;
-    while (count > EDDY_PREPARED_MOST && (oldest = oldest_locked())) {
-        entry *e = *oldest;
-        *oldest = e->next;
+    entry *evicted = NULL;
+    if (count <= EDDY_PREPARED_MOST || now < look_at)
+        return NULL;
+    for (entry *e = oldest, *newer; e && count > EDDY_PREPARED_MOST; e = newer) {
+        newer = e->newer;
+        if (eddy_load_acquire(&e->user_count) > 0)
+            continue;
+        forget_locked(e);
         e->next = evicted;
         evicted = e;
-        count--;
     }
+    look_at = now + (uint64_t)(count - EDDY_PREPARED_MOST) / USED_A_LOOK;
     return evicted;
 }
 
-/* Some other thread of the parent may have held the lock, and what was in use there is not. */
+/* Some other thread of the parent may have held the lock, in the middle of a change: of what it changes the buckets alone are good at
+ * each moment. What was in use there is not. */
 static void fork_child(void) {
     lock = (eddy_lock){0};
+    newest = oldest = NULL;
+    count = 0;
+    look_at = 0;
     for (int b = 0; b < BUCKETS; b++)
-        for (entry *e = buckets[b]; e; e = e->next)
+        for (entry *e = buckets[b]; e; e = e->next) {
             eddy_store_relaxed(&e->user_count, (int64_t)0);
+            link_locked(e);
+            count++;
+        }
 }
 
 static pthread_once_t watched = PTHREAD_ONCE_INIT;
@@ -117,9 +145,9 @@ static entry *add(entry *made) {
     eddy_lock_acquire(&lock);
     entry *found = take_locked(made->kind, key_of(made), made->key_bytes, made->hash), *evicted = NULL;
     if (!found) {
-        made->used_at = now;
         made->next = buckets[made->hash % BUCKETS];
         buckets[made->hash % BUCKETS] = made;
+        link_locked(made);
         count++;
         evicted = evict_locked();
     }

@@ -245,6 +245,31 @@ Test(registered, plans_of_calls_under_way_are_kept_beyond) {
     eddy_scope_end(scope);
 }
 
+/* So many that going through all of them for each call would never end; afterwards they go, few look-ups later. */
+Test(registered, very_many_plans_of_calls_under_way) {
+    enum { CALLS = 20000 };
+    register_blend();
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = ones(4), *out = NULL;
+    cr_assert(eddy_map(x, EDDY_WRITE, EDDY_FOREVER));
+    for (int i = 0; i < CALLS; i++) {
+        cr_assert_eq(blend_rounds(x, i, &out), EDDY_OK);
+        eddy_release(&out);
+    }
+    cr_assert_eq(eddy_load_relaxed(&destroyed), 0);
+    cr_assert_eq(eddy_unmap(x), EDDY_OK);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    for (int i = 0; i < KEPT; i++)
+        cr_assert_eq(blend_rounds(x, CALLS + i, &out), EDDY_OK);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    for (int i = 0; i < KEPT; i++)
+        cr_assert_eq(blend_rounds(x, CALLS + KEPT + i, &out), EDDY_OK);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(blend_rounds(x, CALLS + 2 * KEPT, &out), EDDY_OK);
+    cr_assert_eq(eddy_load_relaxed(&destroyed), eddy_load_relaxed(&prepared) - KEPT);
+    eddy_scope_end(scope);
+}
+
 /* Calls behind a map, until one finds no memory for its instruction. */
 static void refuse_one_at_submission(eddy_tensor *x, int64_t rounds) {
     eddy_tensor *out = NULL;
