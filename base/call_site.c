@@ -24,7 +24,7 @@ static struct {
 
 _Thread_local const char *eddy_call_site_noted;
 
-const char *eddy_call_site_note(const char *place) {
+const char *eddy_call_site_set(const char *place) {
     const char *before = eddy_call_site_noted;
     eddy_call_site_noted = place;
     return before;

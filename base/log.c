@@ -79,7 +79,7 @@ static bool is_wanted(log_level level) {
 
 /* ---- sinks ---- */
 
-void eddy_set_log(eddy_log_sink *sink, void *context) {
+void eddy_log_set(eddy_log_sink *sink, void *context) {
     read_environment();
     eddy_lock_acquire(&log_state.lock);
     log_state.sink = sink;

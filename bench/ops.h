@@ -207,7 +207,7 @@
     op(randint, 8, eddy_randint(0, 1000, EDDY_SHAPE(shape.n), EDDY_I64, NULL), torch::randint(0, 1000, {shape.n}))     \
     op(randperm, 8, eddy_randperm(shape.n, EDDY_I64, NULL), torch::randperm(shape.n))                                  \
     op(bernoulli, 8, eddy_bernoulli(x, NULL), torch::bernoulli(x))                                                     \
-    op(multinomial, 4, eddy_multinomial(near, 10, EDDY_OPTIONS(multinomial, .replacement = true)),                     \
+    op(multinomial, 4, eddy_multinomial(near, 10, EDDY_OPTIONS(multinomial, .has_replacement = true)),                     \
         torch::multinomial(near, 10, true))                                                                            \
     op(dropout, 8, eddy_dropout(x, 0.5, NULL), torch::dropout(x, 0.5, true))                                           \
     op(sgd_step, 12, stepped_sgd(), stepped_sgd())                                                                     \

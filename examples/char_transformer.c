@@ -198,7 +198,7 @@ static bool write_sample(const struct settings *s, const struct text *text, cons
     eddy_no_grad_begin();
     for (int64_t i = 0; i < s->sample && is_fine; i++) {
         eddy_scope *scope = eddy_scope_begin();
-        int64_t length = eddy_dim(seen, 1), kept = length < net->size.sequence ? length : net->size.sequence;
+        int64_t length = eddy_dim_of(seen, 1), kept = length < net->size.sequence ? length : net->size.sequence;
         eddy_tensor *window = eddy_narrow(seen, 1, length - kept, kept);
         eddy_tensor *logits = eddy_select(eddy_select(transformer_logits(net, window), 1, -1), 0, 0);
         eddy_tensor *drawn = eddy_multinomial(eddy_softmax(logits, 0), 1, NULL);

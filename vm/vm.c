@@ -47,11 +47,11 @@ static void init_options(eddy_vm *vm, const eddy_runtime_options *options) {
     vm->options = *options;
     vm->options.device = vm->options.isa = NULL; /* borrowed for the call, and not the VM's */
     vm->thread_count = options->threads > 0 ? (int32_t)options->threads : eddy_cpu_count();
-    vm->is_one_thread = options->one_thread || vm->thread_count == 1;
-    vm->is_full_path = options->full_path || options->worker_path;
-    vm->is_worker_path = options->worker_path;
-    vm->syncs_each_op = options->sync_each_op;
-    vm->checks_finite = options->check_finite;
+    vm->is_one_thread = options->uses_one_thread || vm->thread_count == 1;
+    vm->is_full_path = options->uses_full_path || options->uses_worker_path;
+    vm->is_worker_path = options->uses_worker_path;
+    vm->syncs_each_op = options->syncs_each_op;
+    vm->checks_finite = options->checks_finite;
     vm->high_count = options->in_flight_high > 0 ? options->in_flight_high : 16384;
     vm->low_count = vm->high_count / 2;
     vm->high_bytes = options->in_flight_bytes_high > 0 ? options->in_flight_bytes_high : (int64_t)1 << 30;

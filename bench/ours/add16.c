@@ -93,9 +93,9 @@ static void run_row(const char *row, const char *unit, const eddy_runtime_option
 int main(int argc, char **argv) {
     const char *row = argc > 1 ? argv[1] : "";
     int count = bench_sample_count(argc, argv, 2);
-    const eddy_runtime_options *usual = NULL, *full_path = EDDY_OPTIONS(runtime, .full_path = true);
+    const eddy_runtime_options *usual = NULL, *full_path = EDDY_OPTIONS(runtime, .uses_full_path = true);
     if (!strcmp(row, "count_add16")) {
-        eddy_runtime *runtime = begin(EDDY_OPTIONS(runtime, .one_thread = true), 16);
+        eddy_runtime *runtime = begin(EDDY_OPTIONS(runtime, .uses_one_thread = true), 16);
         adds(argc > 2 ? atoi(argv[2]) : 1);
         end(runtime);
     } else if (!strcmp(row, "issue_add16")) {

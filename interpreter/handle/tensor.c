@@ -455,7 +455,7 @@ static void report(const eddy_tensor *tensor) {
                     name ? name : "?");
 }
 
-int64_t eddy_report_leaks(void) {
+int64_t eddy_leaks_report(void) {
     int64_t count = 0;
     for (const eddy_caller *caller = eddy_caller_first(); caller; caller = caller->next)
         for (const eddy_handle_slab *slab = caller->slabs; slab; slab = slab->next)

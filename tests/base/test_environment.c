@@ -57,7 +57,7 @@ Test(options, nothing_given_means_the_defaults) {
     cr_assert_str_eq(options.device, "cpu");
     cr_assert_gt(options.in_flight_high, 0);
     cr_assert_gt(options.in_flight_bytes_high, 0);
-    cr_assert_not(options.one_thread);
+    cr_assert_not(options.uses_one_thread);
     eddy_runtime_options zero = {0};
     cr_assert_eq(eddy_options_resolve(&zero, &options), EDDY_OK);
     cr_assert_str_eq(options.device, "cpu");
@@ -72,7 +72,7 @@ Test(options, the_struct_goes_before_the_environment) {
     cr_assert_eq(eddy_options_resolve(EDDY_OPTIONS(runtime, .threads = 5), &options), EDDY_OK);
     cr_assert_eq(options.threads, 5);
     cr_assert_eq(options.in_flight_high, 2048);
-    cr_assert(options.one_thread);
+    cr_assert(options.uses_one_thread);
     cr_assert_str_eq(options.device, "cuda:1");
     setenv("EDDY_IN_FLIGHT_HIGH", "7", 1);
     cr_assert_eq(eddy_options_resolve(NULL, &options), EDDY_OK);
@@ -190,7 +190,7 @@ Test(options, check_finite_has_a_mode_for_nan_alone) {
     setenv("EDDY_CHECK_FINITE", "NaN", 1);
     eddy_runtime_options options;
     cr_assert_eq(eddy_options_resolve(NULL, &options), EDDY_OK);
-    cr_assert(options.check_finite && options.check_nan == 1);
+    cr_assert(options.checks_finite && options.checks_nan == 1);
 }
 
 Test(options, every_row_describes_itself) {

@@ -2,7 +2,7 @@
 #include "../interpreter/calls.h"
 
 #include <eddy/dlpack.h>
-#include <eddy/gradient.h>
+#include <eddy/grad.h>
 #include <eddy/ops.h>
 #include <exchange/dlpack_abi.h>
 #include <interpreter/host/host.h>
@@ -134,7 +134,7 @@ CASE(what_cannot_be_exported_is_refused) {
     cr_assert_null(eddy_to_dlpack(a, NULL));
     ASSERT_ERROR(EDDY_WOULD_DEADLOCK, "to_dlpack");
     cr_assert_eq(eddy_unmap(a), EDDY_OK);
-    cr_assert_eq(eddy_set_requires_grad(a, true), EDDY_OK);
+    cr_assert_eq(eddy_requires_grad_set(a, true), EDDY_OK);
     cr_assert_null(eddy_to_dlpack(a, NULL));
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "detach it first");
     struct DLManagedTensorVersioned *managed = eddy_to_dlpack(eddy_detach(a), NULL);
@@ -219,7 +219,7 @@ CASE(strides_offsets_and_missing_strides_are_understood) {
     eddy_tensor *t = eddy_from_dlpack(&f.versioned, NULL);
     cr_assert_not(eddy_is_contiguous(t));
     ASSERT_F32(t, 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11);
-    cr_assert_eq(eddy_stride(t, 1), 4);
+    cr_assert_eq(eddy_stride_of(t, 1), 4);
     assert_ends(&f, t);
     f.shape[0] = 2, f.shape[1] = 2, f.strides[0] = 5, f.strides[1] = 0;
     given->byte_offset = 8;

@@ -55,7 +55,7 @@ Test(call, lists_share_the_operands) {
     cr_assert_eq(
         eddy_call("cat", EDDY_LIST(p, g, p), EDDY_ATTRIBUTES({"axis", EDDY_ATTRIBUTE_INT, {.integer = 0}}), &joined),
         EDDY_OK);
-    cr_assert_eq(eddy_count(joined), 9);
+    cr_assert_eq(eddy_count_of(joined), 9);
     cr_assert_eq(
         eddy_call("sgd_step", EDDY_LIST(p, g, p), EDDY_ATTRIBUTES({"lr", EDDY_ATTRIBUTE_INT, {.integer = 1}}), NULL),
         EDDY_INVALID_ARGUMENT);
@@ -151,18 +151,18 @@ Test(call, axes_are_checked_at_the_door) {
     expect_error(EDDY_INVALID_ARGUMENT, "sum", "twice");
     cr_assert_null(eddy_sum(a, &(eddy_axes){.count = 99}, NULL));
     expect_error(EDDY_INVALID_ARGUMENT, "sum", "99");
-    cr_assert_eq(eddy_rank(eddy_sum(a, EDDY_AXES(-1), EDDY_OPTIONS(sum, .keepdim = true))), 2);
-    cr_assert_eq(eddy_rank(eddy_sum(a, EDDY_AXES(), NULL)), 0);
+    cr_assert_eq(eddy_rank_of(eddy_sum(a, EDDY_AXES(-1), EDDY_OPTIONS(sum, .keeps_dims = true))), 2);
+    cr_assert_eq(eddy_rank_of(eddy_sum(a, EDDY_AXES(), NULL)), 0);
     eddy_scope_end(scope);
 }
 
 Test(call, options_left_out_or_from_an_older_program_are_defaults) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *a = eddy_ones(EDDY_SHAPE(2, 3), EDDY_F32, NULL);
-    eddy_sum_options old = {.size = sizeof(size_t), .keepdim = true};
-    cr_assert_eq(eddy_rank(eddy_sum(a, EDDY_AXES(0), &old)), 1, "a field beyond the size was read");
-    eddy_sum_options unsized = {.keepdim = true};
-    cr_assert_eq(eddy_rank(eddy_sum(a, EDDY_AXES(0), &unsized)), 2);
+    eddy_sum_options old = {.size = sizeof(size_t), .keeps_dims = true};
+    cr_assert_eq(eddy_rank_of(eddy_sum(a, EDDY_AXES(0), &old)), 1, "a field beyond the size was read");
+    eddy_sum_options unsized = {.keeps_dims = true};
+    cr_assert_eq(eddy_rank_of(eddy_sum(a, EDDY_AXES(0), &unsized)), 2);
     eddy_scope_end(scope);
 }
 
@@ -214,19 +214,19 @@ Test(call, functions_made_of_ops_have_names_too) {
                  EDDY_OK);
     cr_assert_eq(eddy_item_f64(one), 5);
     cr_assert_eq(eddy_call("outer", EDDY_LIST(a, a), NULL, &one), EDDY_OK);
-    cr_assert_eq(eddy_count(one), 9);
+    cr_assert_eq(eddy_count_of(one), 9);
     cr_assert_eq(eddy_item_f64(eddy_sum(one, NULL, NULL)), 9);
     cr_assert_eq(eddy_call("meshgrid", EDDY_LIST(a, counting(2)),
                            EDDY_ATTRIBUTES({"indexing", EDDY_ATTRIBUTE_CHOICE, {.integer = EDDY_INDEXING_XY}}), two),
                  EDDY_OK);
-    cr_assert(eddy_dim(two[1], 0) == 2 && eddy_dim(two[1], 1) == 3);
+    cr_assert(eddy_dim_of(two[1], 0) == 2 && eddy_dim_of(two[1], 1) == 3);
     cr_assert_eq(eddy_call("split", EDDY_LIST(a),
                            EDDY_ATTRIBUTES({"size", EDDY_ATTRIBUTE_INT, {.integer = 2}},
                                            {"axis", EDDY_ATTRIBUTE_INT, {.integer = 0}},
                                            {"capacity", EDDY_ATTRIBUTE_INT, {.integer = 4}}),
                            parts),
                  EDDY_OK);
-    cr_assert(eddy_count(parts[0]) == 2 && eddy_count(parts[1]) == 1 && !parts[2] && !parts[3]);
+    cr_assert(eddy_count_of(parts[0]) == 2 && eddy_count_of(parts[1]) == 1 && !parts[2] && !parts[3]);
     cr_assert_eq(eddy_item_f64(parts[1]), 2);
     cr_assert_eq(eddy_call("chunk", EDDY_LIST(a),
                            EDDY_ATTRIBUTES({"chunks", EDDY_ATTRIBUTE_INT, {.integer = 3}},
@@ -241,7 +241,7 @@ Test(call, functions_made_of_ops_have_names_too) {
                                            {"stride", EDDY_ATTRIBUTE_INT, {.integer = 2}}),
                            &one),
                  EDDY_OK);
-    cr_assert(eddy_count(one) == 2 && eddy_item_f64(eddy_sum(one, NULL, NULL)) == 3);
+    cr_assert(eddy_count_of(one) == 2 && eddy_item_f64(eddy_sum(one, NULL, NULL)) == 3);
     cr_assert_eq(
         eddy_call("prelu", EDDY_LIST(eddy_neg(a), eddy_full(EDDY_SHAPE(1), EDDY_S(0.5), EDDY_F32, NULL)), NULL, &one),
         EDDY_OK);
@@ -253,12 +253,12 @@ Test(call, functions_made_of_ops_have_names_too) {
 Test(call, functions_made_of_ops_are_recorded) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *a = counting(3), *product = NULL;
-    eddy_set_requires_grad(a, true);
+    eddy_requires_grad_set(a, true);
     cr_assert_eq(eddy_call("einsum", EDDY_LIST(a, a),
                            EDDY_ATTRIBUTES({"equation", EDDY_ATTRIBUTE_TEXT, {.text = "i,i->"}}), &product),
                  EDDY_OK);
     cr_assert_eq(eddy_backward(product), EDDY_OK);
-    cr_assert_eq(eddy_item_f64(eddy_sum(eddy_grad(a), NULL, NULL)), 6);
+    cr_assert_eq(eddy_item_f64(eddy_sum(eddy_grad_of(a), NULL, NULL)), 6);
     eddy_scope_end(scope);
 }
 

@@ -99,10 +99,10 @@ static void check(const char *equation, const char *terms, const char *output, e
         eddy_error_take(&error);
     cr_assert_not_null(result, "%s: %s", equation, error.message);
     cr_assert_eq(eddy_dtype_of(result), dtype == EDDY_I32 && sums_alone(operands, count, summed) ? EDDY_I64 : dtype);
-    cr_assert_eq(eddy_rank(result), (int32_t)strlen(output), "%s", equation);
+    cr_assert_eq(eddy_rank_of(result), (int32_t)strlen(output), "%s", equation);
     static double got[MOST];
-    cr_assert_eq(eddy_read(eddy_cast(result, EDDY_F64), got, (size_t)eddy_count(result) * sizeof(got[0])), EDDY_OK);
-    for (int64_t i = 0; i < eddy_count(result); i++) {
+    cr_assert_eq(eddy_read(eddy_cast(result, EDDY_F64), got, (size_t)eddy_count_of(result) * sizeof(got[0])), EDDY_OK);
+    for (int64_t i = 0; i < eddy_count_of(result); i++) {
         int64_t place[128] = {0}, rest = i;
         for (int d = (int)strlen(output) - 1; d >= 0; d--) {
             place[(int)output[d]] = rest % size_of(output[d]);
@@ -225,7 +225,7 @@ Test(einsum, axes_of_size_1_broadcast) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *a = eddy_ones(EDDY_SHAPE(2, 1), EDDY_F32, NULL), *b = eddy_ones(EDDY_SHAPE(5, 3), EDDY_F32, NULL);
     eddy_tensor *product = eddy_einsum("ab,bc->abc", EDDY_LIST(a, b));
-    cr_assert_eq(eddy_count(product), 30);
+    cr_assert_eq(eddy_count_of(product), 30);
     cr_assert_eq(eddy_item_f64(eddy_sum(eddy_einsum("ab,bc->ac", EDDY_LIST(a, b)), NULL, NULL)), 30);
     eddy_tensor *none = eddy_zeros(EDDY_SHAPE(0, 5), EDDY_F32, NULL);
     cr_assert_eq(eddy_item_f64(eddy_sum(eddy_einsum("xb,bc->bc", EDDY_LIST(none, b)), NULL, NULL)), 0);
@@ -336,7 +336,7 @@ Test(einsum, meshgrid_lays_vectors_along_axes) {
     cr_assert_eq(grid[0], kept, "written on failure");
     eddy_error_take(NULL);
     cr_assert_eq(eddy_meshgrid(EDDY_LIST(eddy_full(EDDY_SHAPE(), EDDY_S(1), EDDY_F32, NULL)), 0, grid), EDDY_OK);
-    cr_assert_eq(eddy_count(grid[0]), 1);
+    cr_assert_eq(eddy_count_of(grid[0]), 1);
     eddy_scope_end(scope);
 }
 

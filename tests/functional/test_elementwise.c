@@ -28,7 +28,7 @@ static void expect(eddy_tensor *tensor, eddy_dtype dtype, int64_t count, const d
     double got[16];
     cr_assert_not_null(tensor);
     cr_assert_eq(eddy_dtype_of(tensor), dtype, "%s", eddy_dtype_name(eddy_dtype_of(tensor)));
-    cr_assert_eq(eddy_count(tensor), count);
+    cr_assert_eq(eddy_count_of(tensor), count);
     eddy_tensor *wide = eddy_cast(tensor, EDDY_F64);
     cr_assert_eq(eddy_read(wide, got, sizeof(double) * (size_t)count), EDDY_OK);
     for (int64_t i = 0; i < count; i++)

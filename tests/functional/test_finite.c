@@ -70,27 +70,27 @@ static void look(bool only_nan) {
 }
 
 Test(finite, infinities_that_were_passed_in_are_none) {
-    use(EDDY_OPTIONS(runtime, .check_finite = true));
+    use(EDDY_OPTIONS(runtime, .checks_finite = true));
     look(false);
 }
 
 Test(finite, in_one_thread_mode_too) {
-    use(EDDY_OPTIONS(runtime, .check_finite = true, .one_thread = true));
+    use(EDDY_OPTIONS(runtime, .checks_finite = true, .uses_one_thread = true));
     look(false);
 }
 
 Test(finite, on_worker_threads_too) {
-    use(EDDY_OPTIONS(runtime, .check_finite = true, .worker_path = true));
+    use(EDDY_OPTIONS(runtime, .checks_finite = true, .uses_worker_path = true));
     look(false);
 }
 
 Test(finite, the_mode_for_nan_lets_infinities_pass) {
-    use(EDDY_OPTIONS(runtime, .check_nan = true));
+    use(EDDY_OPTIONS(runtime, .checks_nan = true));
     look(true);
 }
 
 Test(finite, the_strictest_of_the_process_decides) {
-    use(EDDY_OPTIONS(runtime, .check_finite = true));
-    use(EDDY_OPTIONS(runtime, .check_nan = true));
+    use(EDDY_OPTIONS(runtime, .checks_finite = true));
+    use(EDDY_OPTIONS(runtime, .checks_nan = true));
     look(false);
 }

@@ -44,12 +44,12 @@ Test(infer_attention, public_functions_attend) {
     const float values[] = {1, 3};
     eddy_tensor *v = eddy_from_data(values, EDDY_SHAPE(2, 1), EDDY_F32, NULL);
     float got[2];
-    eddy_tensor *y = eddy_sdpa(q, k, v, EDDY_NONE, EDDY_OPTIONS(sdpa, .causal = true));
+    eddy_tensor *y = eddy_sdpa(q, k, v, EDDY_NONE, EDDY_OPTIONS(sdpa, .is_causal = true));
     cr_assert_eq(eddy_read(y, got, sizeof(got)), EDDY_OK);
     cr_assert(got[0] == 1 && got[1] == 2);
     eddy_tensor *dq, *dk, *dv, *grad = eddy_ones(EDDY_SHAPE(2, 1), EDDY_F32, NULL);
     cr_assert_eq(
-        eddy_sdpa_backward(grad, y, q, k, v, EDDY_NONE, EDDY_OPTIONS(sdpa_backward, .causal = true), &dq, &dk, &dv),
+        eddy_sdpa_backward(grad, y, q, k, v, EDDY_NONE, EDDY_OPTIONS(sdpa_backward, .is_causal = true), &dq, &dk, &dv),
         EDDY_OK);
     cr_assert_eq(eddy_read(dv, got, sizeof(got)), EDDY_OK);
     cr_assert(got[0] == 1.5f && got[1] == 0.5f);

@@ -85,8 +85,8 @@ Test(infer_norm, public_functions_normalise_and_update) {
 
 static void lies_channels_last(const eddy_tensor *t) {
     int64_t strides[4];
-    cr_assert_eq(eddy_strides(t, strides), EDDY_OK);
-    int64_t channels = eddy_dim(t, 1), width = eddy_dim(t, 3);
+    cr_assert_eq(eddy_strides_of(t, strides), EDDY_OK);
+    int64_t channels = eddy_dim_of(t, 1), width = eddy_dim_of(t, 3);
     cr_assert(strides[1] == 1 && strides[3] == channels && strides[2] == channels * width);
 }
 

@@ -17,7 +17,7 @@ Test(infer_sample, probabilities_and_counts_are_checked) {
     eddy_arguments_multinomial m = {.count = 4};
     ACCEPTS(multinomial, &m, I64, EDDY_SHAPE(2, 4), SPEC(F16, 2, 4));
     REFUSES(multinomial, &m, INVALID_ARGUMENT, "3 classes do not suffice", SPEC(F32, 3));
-    m.replacement = true;
+    m.has_replacement = true;
     ACCEPTS(multinomial, &m, I64, EDDY_SHAPE(4), SPEC(F32, 3));
     REFUSES(multinomial, &m, INVALID_ARGUMENT, "0 classes", SPEC(F32, 2, 0));
     REFUSES(multinomial, &m, SHAPE_MISMATCH, "[K] or [N, K]", SPEC(F32, ));
@@ -61,7 +61,7 @@ Test(infer_sample, public_functions_draw_from_the_generator) {
     cr_assert(kept > 700 && kept < 800);
     cr_assert_eq(eddy_item_f64(eddy_sum(eddy_bernoulli(x, EDDY_OPTIONS(bernoulli, .generator = g)), NULL, NULL)), 1000);
     eddy_tensor *drawn = eddy_multinomial(x, 5, EDDY_OPTIONS(multinomial, .generator = g));
-    cr_assert(eddy_dtype_of(drawn) == EDDY_I64 && eddy_count(drawn) == 5);
+    cr_assert(eddy_dtype_of(drawn) == EDDY_I64 && eddy_count_of(drawn) == 5);
     drawn = eddy_randint(6, 7, EDDY_SHAPE(3), EDDY_I8, EDDY_OPTIONS(randint, .generator = g));
     cr_assert_eq(eddy_item_i64(eddy_sum(drawn, NULL, NULL)), 18);
     uint64_t seed, counter;

@@ -379,7 +379,7 @@ Test(registered, late_shapes_come_from_count) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_arange(EDDY_S(-3), EDDY_S(5), EDDY_S(1), EDDY_F32, NULL), *out = NULL;
     cr_assert_eq(eddy_call("test.positive", EDDY_LIST(x), NULL, &out), EDDY_OK);
-    cr_assert_eq(eddy_dim(out, 0), 4);
+    cr_assert_eq(eddy_dim_of(out, 0), 4);
     cr_assert_eq(eddy_item_f64(eddy_sum(out, NULL, NULL)), 10);
     eddy_scope_end(scope);
 }

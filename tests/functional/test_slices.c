@@ -76,7 +76,7 @@ static void check(const slice *slices, int count, bool is_whole_used, bool is_le
             want[i / COLUMNS][i % COLUMNS] += 1;
     }
     cr_assert_eq(eddy_backward(loss), EDDY_OK);
-    expect_gradient(eddy_grad(x), want, number);
+    expect_gradient(eddy_grad_of(x), want, number);
     eddy_scope_end(scope);
 }
 
@@ -109,7 +109,7 @@ CASE(a_second_backward_adds) {
     eddy_tensor *x = leaf(eddy_ones(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL));
     for (int i = 0; i < 2; i++)
         cr_assert_eq(eddy_backward(weighed(x, (slice){0, i, 3, 1, false}, 1, want)), EDDY_OK);
-    expect_gradient(eddy_grad(x), want, 0);
+    expect_gradient(eddy_grad_of(x), want, 0);
 }
 
 /* The same tensor comes back to two: adding a slice's gradient to the one must not reach the other. */
@@ -121,9 +121,9 @@ CASE(a_shared_gradient_is_not_written_to) {
         eddy_tensor *whole = eddy_sum(eddy_add(a, b), NULL, NULL);
         float got[2];
         cr_assert_eq(eddy_backward(is_slice_first ? eddy_add(part, whole) : eddy_add(whole, part)), EDDY_OK);
-        cr_assert_eq(eddy_read(eddy_grad(y), got, sizeof(got)), EDDY_OK);
+        cr_assert_eq(eddy_read(eddy_grad_of(y), got, sizeof(got)), EDDY_OK);
         cr_assert(got[0] == -1 && got[1] == -1);
-        cr_assert_eq(eddy_read(eddy_grad(x), got, sizeof(got)), EDDY_OK);
+        cr_assert_eq(eddy_read(eddy_grad_of(x), got, sizeof(got)), EDDY_OK);
         cr_assert(got[0] == -1 && got[1] == -2);
     }
 }
@@ -132,12 +132,12 @@ CASE(a_shared_gradient_is_not_written_to) {
 CASE(the_gradient_lies_as_what_was_sliced) {
     eddy_tensor *x = leaf(eddy_ones(EDDY_SHAPE(2, 3, 4, 5), EDDY_F32, NULL));
     eddy_tensor *turned = eddy_permute(eddy_add_s(x, EDDY_S(1)), EDDY_AXES(2, 0, 3, 1)), *loss = NULL;
-    cr_assert_eq(eddy_retain_grad(turned), EDDY_OK);
+    cr_assert_eq(eddy_grad_keep(turned), EDDY_OK);
     for (int i = 0; i < 4; i++) {
         eddy_tensor *sum = eddy_sum(eddy_select(turned, 0, i), NULL, NULL);
         loss = loss ? eddy_add(loss, sum) : sum;
     }
     cr_assert_eq(eddy_backward(loss), EDDY_OK);
     for (int32_t d = 0; d < 4; d++)
-        cr_assert_eq(eddy_stride(eddy_grad(turned), d), eddy_stride(turned, d), "axis %d", (int)d);
+        cr_assert_eq(eddy_stride_of(eddy_grad_of(turned), d), eddy_stride_of(turned, d), "axis %d", (int)d);
 }

@@ -199,7 +199,7 @@ static void leave_scopes(void *context, const void *data, int64_t bytes, const e
 
 Test(host, scopes_that_a_callback_leaves_open_end_with_it) {
     for (int i = 0; i < 2; i++) {
-        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = i == 0, .threads = 2));
+        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = i == 0, .threads = 2));
         eddy_runtime_use(runtime);
         eddy_stream *stream = eddy_stream_create(EDDY_CPU, NULL), *inner = eddy_stream_create(EDDY_CPU, NULL);
         eddy_tensor *t = counting(EDDY_SHAPE(2));

@@ -53,7 +53,7 @@ Test(runtime, the_instruction_set_is_settled_when_the_first_one_starts) {
 Test(runtime, a_thousand_times_init_and_shutdown) {
     int64_t blocks = 0;
     for (int i = 0; i < 1000; i++) {
-        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = i % 2 == 0, .threads = 2));
+        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = i % 2 == 0, .threads = 2));
         cr_assert_not_null(runtime);
         eddy_runtime_use(runtime);
         eddy_tensor *t = counting(EDDY_SHAPE(4));
@@ -174,7 +174,7 @@ static int use_parents(eddy_tensor *t) {
     eddy_release(&t);
 #ifdef __SANITIZE_THREAD__
     /* ThreadSanitizer lets no forked child start threads. */
-    eddy_runtime_use(eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = true)));
+    eddy_runtime_use(eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = true)));
 #endif
     eddy_tensor *mine = counting(EDDY_SHAPE(4));
     if (!mine || eddy_item_f64(eddy_select(call("add", OF(mine, mine)), 0, 3)) != 6)

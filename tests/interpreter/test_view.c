@@ -101,7 +101,7 @@ Test(view, chains_of_views_agree_with_copies) {
     for (int round = 0; round < 300; round++) {
         eddy_scope *scope = eddy_scope_begin();
         eddy_tensor *t = counting(EDDY_SHAPE(3, 4, 5));
-        for (int step = 0; step < 6 && eddy_rank(t) > 0; step++) {
+        for (int step = 0; step < 6 && eddy_rank_of(t) > 0; step++) {
             eddy_shape shape = eddy_shape_of(t);
             int32_t axis = rand() % shape.rank, other = rand() % shape.rank;
             /* The same view of a contiguous copy must hold the same elements. */
@@ -122,7 +122,7 @@ Test(view, chains_of_views_agree_with_copies) {
                     *to = shape.rank < 6 ? eddy_unsqueeze(from, axis) : eddy_flatten(from, 0, -1);
             }
             float a[60], b[60];
-            size_t bytes = (size_t)eddy_count(view) * sizeof(float);
+            size_t bytes = (size_t)eddy_count_of(view) * sizeof(float);
             cr_assert_eq(eddy_read(view, a, bytes), EDDY_OK);
             cr_assert_eq(eddy_read(again, b, bytes), EDDY_OK);
             cr_assert_eq(memcmp(a, b, bytes), 0, "round %d, step %d, kind %d", round, step, kind);
@@ -142,7 +142,7 @@ Test(view, a_view_keeps_the_storage_alive_and_shares_writes) {
     eddy_tensor *last = eddy_select(tail, 0, 1);
     eddy_release(&tail);
     cr_assert_eq(eddy_item_f64(last), -9);
-    cr_assert_eq(eddy_offset(last), 3);
+    cr_assert_eq(eddy_offset_of(last), 3);
 }
 
 Test(view, what_strides_cannot_say_is_refused_or_copied) {
@@ -157,7 +157,7 @@ Test(view, contiguous_shares_what_is_so_already_and_copies_the_rest) {
     eddy_tensor *same = eddy_contiguous(t), *part = eddy_contiguous(eddy_narrow(t, 0, 1, 1));
     eddy_tensor *copy = eddy_contiguous(eddy_t(t));
     cr_assert(has_shape(copy, EDDY_SHAPE(3, 2)));
-    cr_assert(eddy_is_contiguous(copy) && eddy_offset(copy) == 0);
+    cr_assert(eddy_is_contiguous(copy) && eddy_offset_of(copy) == 0);
     ASSERT_F32(copy, 0, 3, 1, 4, 2, 5);
     cr_assert_eq(call_into("neg", OF(F32(EDDY_SHAPE(2, 3), 0, 1, 2, 3, 4, 5)), t), EDDY_OK);
     ASSERT_F32(same, 0, -1, -2, -3, -4, -5);

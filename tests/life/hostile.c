@@ -45,7 +45,7 @@ static void hold(eddy_tensor *x) {
                                              .operand_count = 1,
                                              .kernels = kernels,
                                              .kernel_count = 1,
-                                             .has_no_gradient = true};
+                                             .has_no_grad = true};
     if (!is_registered)
         CHECK(eddy_op_register(&gate) == EDDY_OK);
     is_registered = true;
@@ -369,13 +369,14 @@ static void *wait_for_large(void *runtime) {
 
 /* Who holds the memory gives it up after its kernel, or stays in the kernel until the other has an answer; that one is in one-thread mode. */
 typedef struct neighbours {
-    bool gives_up, stays, one_thread;
+    bool gives_up, stays, uses_one_thread;
 } neighbours;
 
 /* A runtime holds 50 of 80 MB in a kernel; another wants as much. What came of that. */
 static eddy_status want_beside_another(neighbours are) {
     CHECK(setenv("EDDY_MEMORY_LIMIT", "80M", 1) == 0);
-    eddy_runtime *first = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2, .one_thread = are.one_thread));
+    eddy_runtime *first =
+        eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2, .uses_one_thread = are.uses_one_thread));
     CHECK(first);
     eddy_runtime *second = use_new_runtime();
     eddy_tensor *x = eddy_zeros(EDDY_SHAPE(50 << 20), EDDY_U8, NULL);
@@ -403,17 +404,18 @@ static void two_runtimes_share_the_limit(void) {
 }
 
 static void one_thread_mode_shares_the_limit(void) {
-    CHECK(want_beside_another((neighbours){.gives_up = true, .one_thread = true}) == EDDY_OK);
+    CHECK(want_beside_another((neighbours){.gives_up = true, .uses_one_thread = true}) == EDDY_OK);
 }
 
 /* The kernel may want a lock that the caller holds. */
 static void one_thread_mode_waits_for_no_kernel_without_end(void) {
-    CHECK(want_beside_another((neighbours){.gives_up = true, .stays = true, .one_thread = true}) == EDDY_OUT_OF_MEMORY);
+    CHECK(want_beside_another((neighbours){.gives_up = true, .stays = true, .uses_one_thread = true}) ==
+          EDDY_OUT_OF_MEMORY);
 }
 
 static void two_runtimes_do_not_wait_for_each_other(void) {
     CHECK(want_beside_another((neighbours){0}) == EDDY_OUT_OF_MEMORY);
-    CHECK(want_beside_another((neighbours){.one_thread = true}) == EDDY_OUT_OF_MEMORY);
+    CHECK(want_beside_another((neighbours){.uses_one_thread = true}) == EDDY_OUT_OF_MEMORY);
 }
 
 /* ---- fork ---- */
@@ -493,7 +495,7 @@ static void call_with(eddy_read_callback *callback) {
 }
 
 static void begin_alone(void) {
-    alone = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = true));
+    alone = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = true));
     CHECK(alone && eddy_runtime_use(alone) == EDDY_OK);
     source = ones(4);
 }
@@ -506,7 +508,7 @@ static void record(void *context, const void *data, int64_t bytes, const eddy_er
     (void)bytes;
     (void)failure;
     eddy_tensor *leaf = ones(1);
-    CHECK(eddy_set_requires_grad(leaf, true) == EDDY_OK);
+    CHECK(eddy_requires_grad_set(leaf, true) == EDDY_OK);
     eddy_tensor *y = eddy_add_s(leaf, EDDY_S(1));
     is_recorded = eddy_requires_grad(y);
     eddy_release(&y);
@@ -520,7 +522,7 @@ static void a_callback_has_its_own_gradients(void) {
     call_with(record);
     CHECK(is_recorded);
     eddy_tensor *leaf = ones(1);
-    CHECK(eddy_set_requires_grad(leaf, true) == EDDY_OK);
+    CHECK(eddy_requires_grad_set(leaf, true) == EDDY_OK);
     eddy_tensor *y = eddy_add_s(leaf, EDDY_S(1));
     CHECK(!eddy_requires_grad(y));
     eddy_no_grad_end();

@@ -52,7 +52,7 @@ static eddy_status look(eddy_tensor *tensor, double value) {
     eddy_status status = eddy_error_of(tensor, EDDY_FOREVER, NULL);
     if (status != EDDY_OK)
         return status;
-    int64_t ends[] = {0, eddy_count(tensor) - 1};
+    int64_t ends[] = {0, eddy_count_of(tensor) - 1};
     for (int i = 0; i < 2; i++) {
         eddy_tensor *one = eddy_select(tensor, 0, ends[i]);
         CHECK(eddy_item_f64(one) == value);
@@ -248,14 +248,14 @@ static int walk_all(int64_t limit) {
         data[i] = 1;
     static const struct {
         const char *name;
-        bool worker_path, one_thread;
+        bool uses_worker_path, uses_one_thread;
     } paths[] = {{"default", false, false}, {"workers", true, false}, {"one thread", false, true}};
     for (int i = 0; i < 3; i++) {
         mode = paths[i].name;
         eddy_runtime_options options = {.size = sizeof(options),
                                         .threads = 2,
-                                        .worker_path = paths[i].worker_path,
-                                        .one_thread = paths[i].one_thread,
+                                        .uses_worker_path = paths[i].uses_worker_path,
+                                        .uses_one_thread = paths[i].uses_one_thread,
                                         .memory_limit = limit};
         walk(&options);
     }

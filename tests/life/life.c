@@ -203,7 +203,7 @@ static void leave_errors_silently(void) {
 }
 
 static void leave_errors_of_a_silent_runtime(void) {
-    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .silent_exit = true));
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .exits_silently = true));
     CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
     leave_errors_of_calls();
 }
@@ -223,7 +223,7 @@ static void name_no_archive(void *context, const void *data, int64_t bytes, cons
 
 /* On the thread that takes its own errors. */
 static void leave_an_error_of_a_callback(void) {
-    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = true));
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = true));
     CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
     eddy_tensor *x = eddy_zeros(EDDY_SHAPE(4), EDDY_F32, NULL);
     CHECK(eddy_read_async(x, name_no_archive, NULL) == EDDY_OK && eddy_sync(EDDY_FOREVER) == EDDY_OK);
@@ -296,7 +296,7 @@ static void log_all(void) {
 static void log_warnings(void) {
     setenv("EDDY_LOG", "Warning", 1);
     CHECK(eddy_print(eddy_ones(EDDY_SHAPE(1), EDDY_F32, NULL), NULL) == EDDY_OK);
-    CHECK(eddy_report_leaks() == 1); /* asked for: not dropped */
+    CHECK(eddy_leaks_report() == 1); /* asked for: not dropped */
 }
 
 static void log_nonsense(void) {

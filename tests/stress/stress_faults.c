@@ -292,9 +292,9 @@ int main(int argc, char **argv) {
         eddy_runtime_options options;
         int64_t cost_ps;
     } paths[] = {{{.threads = 2}, 100000},
-                 {{.threads = 2, .full_path = true}, 2000000},
-                 {{.threads = 2, .worker_path = true}, COST_WORKER},
-                 {{.one_thread = true}, 100000}};
+                 {{.threads = 2, .uses_full_path = true}, 2000000},
+                 {{.threads = 2, .uses_worker_path = true}, COST_WORKER},
+                 {{.uses_one_thread = true}, 100000}};
     int count = (int)(sizeof(paths) / sizeof(paths[0]));
     for (int i = 0; i < count; i++)
         fail_each(&paths[i].options, paths[i].cost_ps);

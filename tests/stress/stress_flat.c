@@ -232,8 +232,8 @@ int main(int argc, char **argv) {
     idle_sleeps();
     fast_producer(3000);
     memory_is_flat(&(eddy_runtime_options){.threads = 2}, instructions, &state);
-    memory_is_flat(&(eddy_runtime_options){.threads = 2, .full_path = true}, instructions / 10, &state);
-    memory_is_flat(&(eddy_runtime_options){.one_thread = true}, instructions / 10, &state);
+    memory_is_flat(&(eddy_runtime_options){.threads = 2, .uses_full_path = true}, instructions / 10, &state);
+    memory_is_flat(&(eddy_runtime_options){.uses_one_thread = true}, instructions / 10, &state);
     free_links();
     watch_no_memory_held();
     return 0;

@@ -69,9 +69,9 @@ static void check_chain(eddy_vm *vm, eddy_storage_number storage, int64_t expect
 
 static eddy_runtime_options mode(int number) {
     static const eddy_runtime_options modes[5] = {{.threads = 2},
-                                                  {.threads = 2, .full_path = true},
-                                                  {.threads = 3, .worker_path = true},
-                                                  {.one_thread = true},
+                                                  {.threads = 2, .uses_full_path = true},
+                                                  {.threads = 3, .uses_worker_path = true},
+                                                  {.uses_one_thread = true},
                                                   {.threads = 2, .in_flight_high = 8}};
     return modes[number % 5];
 }
@@ -84,7 +84,7 @@ static void create_and_close(long rounds, uint64_t *state) {
         watch();
         eddy_runtime_options options = mode((int)i);
         if (i % 50 == 10)
-            lasting = create(&(eddy_runtime_options){.threads = 2, .worker_path = true});
+            lasting = create(&(eddy_runtime_options){.threads = 2, .uses_worker_path = true});
         eddy_vm *vm = create(&options);
         eddy_storage_number kept = 0, released = 0;
         run_chain(vm, &kept, 1 + (int)(program_random(state) % 20), state);
@@ -237,7 +237,7 @@ static void close_while_busy(void) {
     eddy_vm_destroy(vm);
     must(call(vm, &(eddy_storage_number){0}, 1, 0) == EDDY_SHUT_DOWN);
     /* Beside the abandoned one a new one works. */
-    eddy_vm *other = create(&(eddy_runtime_options){.threads = 3, .worker_path = true});
+    eddy_vm *other = create(&(eddy_runtime_options){.threads = 3, .uses_worker_path = true});
     uint64_t state = 5;
     eddy_storage_number a = 0;
     int64_t expected = run_chain(other, &a, 20, &state);

@@ -151,8 +151,8 @@ static void compare(views_run *run, int step, const char *what, const expected_t
     size_t bytes = eddy_dtype_bytes(dtype);
     if (eddy_dtype_of(t->handle) != dtype)
         differ(run, step, "dtype", dtype, eddy_dtype_of(t->handle));
-    if (eddy_rank(t->handle) != t->rank || eddy_count(t->handle) != count_of(t))
-        differ(run, step, "shape", (double)count_of(t), (double)eddy_count(t->handle));
+    if (eddy_rank_of(t->handle) != t->rank || eddy_count_of(t->handle) != count_of(t))
+        differ(run, step, "shape", (double)count_of(t), (double)eddy_count_of(t->handle));
     if (eddy_read(t->handle, found, (size_t)count_of(t) * bytes) != EDDY_OK)
         differ(run, step, "read", 0, 1);
     for (int64_t i = 0; i < count_of(t); i++) {
@@ -647,8 +647,8 @@ static void late(views_run *run, int step) {
     for (int64_t i = 0; i < count_of(a); i++)
         expected += element_as_double(dtype_of(a), at(a, i)) != 0;
     eddy_tensor *places = eddy_nonzero(a->handle);
-    if (eddy_dim(places, 0) != expected || eddy_dim(places, 1) != a->rank)
-        differ(run, step, "nonzero", (double)expected, (double)eddy_dim(places, 0));
+    if (eddy_dim_of(places, 0) != expected || eddy_dim_of(places, 1) != a->rank)
+        differ(run, step, "nonzero", (double)expected, (double)eddy_dim_of(places, 0));
     eddy_release(&places);
 }
 

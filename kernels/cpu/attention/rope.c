@@ -148,7 +148,7 @@ static void rope_run(const eddy_kernel_call *call) {
     work.positions = &call->views[1];
     work.out = &call->views[2];
     work.plan = plan;
-    work.is_interleaved = attributes->interleaved;
+    work.is_interleaved = attributes->is_interleaved;
     work.pairs = plan->pairs;
     work.compute = plan->compute;
     work.frequencies = call->workspace;
@@ -181,7 +181,7 @@ static bool lies_in_runs(const eddy_kernel_call *call, eddy_dtype compute) {
     const eddy_op_view *x = &call->views[0], *out = &call->views[2];
     const eddy_attributes_rope *attributes = call->attributes;
     int32_t last = x->rank - 1;
-    return x->dtype == compute && x->strides[last] == 1 && out->strides[last] == 1 && !attributes->interleaved;
+    return x->dtype == compute && x->strides[last] == 1 && out->strides[last] == 1 && !attributes->is_interleaved;
 }
 
 /* Of a call with elements. */

@@ -520,7 +520,7 @@ static eddy_attributes_sdpa backward_attributes(const eddy_kernel_call *call) {
                                   .counter = (uint64_t)given->counter,
                                   .dropout = given->dropout,
                                   .scale = given->scale,
-                                  .causal = given->causal};
+                                  .is_causal = given->is_causal};
 }
 
 static const eddy_sdpa_ops *ops_of(eddy_dtype compute) {
@@ -593,7 +593,7 @@ static void plan_blocks(sdpa_plan *own, const eddy_op_view *const *views, int op
     own->width = q->shape[q->rank - 1];
     own->columns = v->shape[v->rank - 2];
     own->value_width = v->shape[v->rank - 1];
-    own->is_causal = attributes->causal;
+    own->is_causal = attributes->is_causal;
     own->scale = attributes->scale != 0 ? attributes->scale : 1 / sqrt((double)eddy_max_i64(1, own->width));
     own->compute = eddy_chunk_compute_dtype(q->dtype);
     /* Lower blocks lose less to what a causal mask hides. */

@@ -296,7 +296,7 @@ static eddy_status index_put_prepare(const eddy_kernel_call *call, eddy_kernel_p
                              .left_out = -1,
                              .source_dtype = values->dtype,
                              .index_dtype = EDDY_I64,
-                             .adds = attributes->accumulate};
+                             .adds = attributes->accumulates};
     for (int32_t d = index_count; d < out->rank; d++)
         p->row *= out->shape[d];
     eddy_scatter_lay(&layout, p, &call->views[0], out);

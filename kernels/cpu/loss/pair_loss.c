@@ -259,7 +259,7 @@ static eddy_status pair_loss_prepare(const eddy_kernel_call *call, eddy_kernel_p
 
 static eddy_loss_kind kl_kind(const eddy_kernel_call *call) {
     const eddy_attributes_pair_loss *attributes = call->attributes;
-    return attributes->log_target ? EDDY_LOSS_KL_LOG : EDDY_LOSS_KL;
+    return attributes->target_is_log ? EDDY_LOSS_KL_LOG : EDDY_LOSS_KL;
 }
 
 #define KERNEL(label, direction, kind, which, element_ps)                                                              \

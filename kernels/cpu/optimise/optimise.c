@@ -128,7 +128,7 @@ static void momentum_run(const eddy_kernel_call *call) {
     work.momentum = (eddy_momentum_numbers){.lr = attributes->lr,
                                             .momentum = attributes->momentum,
                                             .weight_decay = attributes->weight_decay,
-                                            .nesterov = attributes->nesterov};
+                                            .is_nesterov = attributes->is_nesterov};
     optimise_run_slices(&work);
 }
 

@@ -48,7 +48,7 @@ static tap nearest(const eddy_attributes_interpolate *a, int64_t in, int64_t out
 
 static tap bilinear(const eddy_attributes_interpolate *a, int64_t in, int64_t out, int64_t o) {
     double place;
-    if (a->align_corners)
+    if (a->aligns_corners)
         place = out > 1 ? (double)o * ((double)(in - 1) / (double)(out - 1)) : 0;
     else
         place = fmax(0, (a->scale > 0 ? 1 / a->scale : (double)in / (double)out) * ((double)o + 0.5) - 0.5);

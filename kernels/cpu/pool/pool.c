@@ -496,7 +496,7 @@ static bool is_mean(const pool *p) {
 }
 
 static eddy_kernel_call mean_call(const eddy_kernel_call *call, eddy_attributes_reduce *attributes) {
-    *attributes = (eddy_attributes_reduce){.axes = 3U << (call->views[0].rank - 2), .keepdim = true};
+    *attributes = (eddy_attributes_reduce){.axes = 3U << (call->views[0].rank - 2), .keeps_dims = true};
     eddy_kernel_call mean = *call;
     mean.kernel = &eddy_cpu_mean;
     mean.attributes = attributes;

@@ -323,7 +323,7 @@ static int64_t topk_cost(const eddy_kernel_call *call, int32_t axis) {
 
 static eddy_status sort_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_sort *attributes = call->attributes;
-    sort_prepare_of(call, plan, attributes->axis, attributes->descending);
+    sort_prepare_of(call, plan, attributes->axis, attributes->is_descending);
     plan->cost_ps = cost_along(call, attributes->axis);
     return EDDY_OK;
 }
@@ -331,7 +331,7 @@ static eddy_status sort_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
 /* The least are the largest unless the smallest are asked for. */
 static eddy_status topk_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_topk *attributes = call->attributes;
-    sort_prepare_of(call, plan, attributes->axis, !attributes->smallest);
+    sort_prepare_of(call, plan, attributes->axis, !attributes->is_smallest);
     plan->cost_ps = topk_cost(call, attributes->axis);
     return EDDY_OK;
 }
