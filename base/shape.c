@@ -80,7 +80,7 @@ bool eddy_axis_normalize(int64_t axis, int32_t rank, int32_t *result) {
 
 bool eddy_axes_mask(const eddy_axes *axes, int32_t rank, uint32_t *mask) {
     uint32_t all = (UINT32_C(1) << rank) - 1;
-    if (!axes) {
+    if (eddy_axes_are_all(axes)) {
         *mask = all;
         return true;
     }

@@ -51,7 +51,12 @@ void eddy_layout_sort(int32_t rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_
 
 /* Negative axis -> 0..rank-1 (rank 0 counts as 1); false when out of range. */
 bool eddy_axis_normalize(int64_t axis, int32_t rank, int32_t *result);
-/* A set of axes as a bit mask; NULL means all; false when one is out of range or named twice. */
+/* Whether the value is EDDY_ALL_AXES. */
+static inline bool eddy_axes_are_all(const eddy_axes *axes) {
+    return axes->count == -1;
+}
+
+/* A set of axes as a bit mask; false when one is out of range or named twice. */
 bool eddy_axes_mask(const eddy_axes *axes, int32_t rank, uint32_t *mask);
 
 #endif

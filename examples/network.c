@@ -138,7 +138,7 @@ eddy_tensor *network_correct(const network *net, eddy_tensor *images, eddy_tenso
     eddy_scope *scope = eddy_scope_begin();
     eddy_no_grad_begin();
     eddy_tensor *classes = eddy_argmax(network_logits(net, images), EDDY_AXES(1), NULL);
-    eddy_tensor *correct = eddy_scope_return(scope, eddy_sum(eddy_eq(classes, labels), NULL, NULL));
+    eddy_tensor *correct = eddy_scope_return(scope, eddy_sum(eddy_eq(classes, labels), EDDY_ALL_AXES, NULL));
     eddy_no_grad_end();
     eddy_scope_end(scope);
     return correct;

@@ -210,7 +210,7 @@ static eddy_tensor *from_fortran(eddy_tensor *reversed) {
     eddy_axes axes = {.count = eddy_rank_of(reversed)};
     for (int32_t d = 0; d < axes.count; d++)
         axes.axes[d] = axes.count - 1 - d;
-    eddy_tensor *turned = eddy_permute(reversed, &axes), *result = eddy_contiguous(turned);
+    eddy_tensor *turned = eddy_permute(reversed, axes), *result = eddy_contiguous(turned);
     eddy_release(&turned);
     eddy_release(&reversed);
     return result;

@@ -1,6 +1,7 @@
 #include <functional/door.h>
 
 #include <base/memory.h>
+#include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/call/describe.h>
 #include <interpreter/call/op.h>
@@ -49,8 +50,8 @@ static eddy_status check_axis_count(int32_t count, eddy_origin origin, eddy_list
 }
 
 eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, eddy_origin origin, eddy_list inputs) {
-    uint32_t bits = axes && axes->count == 0 ? EDDY_AXES_NAMELESS : 0;
-    int32_t count = axes ? axes->count : 0;
+    uint32_t bits = axes->count == 0 ? EDDY_AXES_NAMELESS : 0;
+    int32_t count = eddy_axes_are_all(axes) ? 0 : axes->count;
     eddy_status status = check_axis_count(count, origin, inputs);
     if (status != EDDY_OK)
         return status;
@@ -68,7 +69,7 @@ eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, eddy_origin or
 }
 
 eddy_status eddy_door_axis_list(const eddy_axes *axes, eddy_shape *list, eddy_origin origin, eddy_list inputs) {
-    int32_t count = axes ? axes->count : 0;
+    int32_t count = eddy_axes_are_all(axes) ? 0 : axes->count;
     eddy_status status = check_axis_count(count, origin, inputs);
     if (status != EDDY_OK)
         return status;

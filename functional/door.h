@@ -23,11 +23,11 @@ eddy_status eddy_door_fail(eddy_status status, eddy_origin origin, eddy_list inp
     EDDY_PRINTF(4, 5);
 
 /* Axes as a bit mask that inference completes once the rank is known: bit a for axis a, bit 15 + a for axis -a;
- * 0 for all (NULL), EDDY_AXES_NAMELESS for an empty list. OUT_OF_RANGE (outside -16 .. 15), INVALID_ARGUMENT (named
+ * 0 for all, EDDY_AXES_NAMELESS where none is named. OUT_OF_RANGE (outside -16 .. 15), INVALID_ARGUMENT (named
  * twice, too many). */
 EDDY_MUST_USE eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, eddy_origin origin, eddy_list inputs);
 
-/* Axes in the order in which they are named, as the dims of a shape; rank 0 for NULL. INVALID_ARGUMENT (too many). */
+/* Axes in the order in which they are named, as the dims of a shape; rank 0 for all. INVALID_ARGUMENT (too many). */
 EDDY_MUST_USE eddy_status eddy_door_axis_list(const eddy_axes *axes, eddy_shape *list, eddy_origin origin,
                                               eddy_list inputs);
 

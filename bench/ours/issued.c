@@ -20,7 +20,7 @@ static void make_operands(void) {
 }
 
 static eddy_tensor *call_sum(void) {
-    return eddy_sum(matrix, NULL, NULL);
+    return eddy_sum(matrix, EDDY_ALL_AXES, NULL);
 }
 
 static eddy_tensor *call_add_row(void) {

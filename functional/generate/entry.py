@@ -22,7 +22,7 @@ TYPES = {
     "scalar": ("SCALAR", "eddy_scalar", "eddy_scalar"),
     "dtype": ("DTYPE", "eddy_dtype", "eddy_dtype"),
     "shape": ("SHAPE", "eddy_shape", "eddy_shape"),
-    "axes": ("AXES", "uint32_t", "const eddy_axes *"),
+    "axes": ("AXES", "uint32_t", "eddy_axes"),
     "axis": ("AXIS", "int32_t", "int32_t"),
     "choice": ("CHOICE", "int32_t", "int32_t"),
     "pair": ("PAIR", "eddy_pair", "eddy_pair"),
@@ -86,7 +86,7 @@ class Attribute:
 
     @property
     def is_required(self):
-        """Whether eddy_call misses it; what stands for NULL axes may be left out."""
+        """Whether eddy_call misses it; axes may be left out: then they are all."""
         return self.role == "parameter" and "axes" not in (self.type, self.door)
 
     @property

@@ -239,7 +239,7 @@ class Formula:
         if kind == "axes":
             if isinstance(node, ast.List):
                 return f"EDDY_AXES({', '.join(self.number(e) for e in node.elts)})"
-            return f"EDDY_GRADIENT_AXES({self.number(node)})"
+            return f"eddy_gradient_axes({self.number(node)})"
         if kind == "shape":
             if isinstance(node, ast.Call) and node.func.id == "shape":
                 return f"({self.spec(node.args[0])})->shape"

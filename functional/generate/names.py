@@ -11,7 +11,7 @@ NAMES = [
     ("out=", "add_into", "C has no optional arguments, and a target fails otherwise than a result"),
     ("Tensor + 2", "add_s", "C has no overloads: `_s` takes a number (`EDDY_S(2)`)"),
     ("floor_divide", "floordiv", "Short, as div and Python's own operator method"),
-    ("sum, mean, .. (dim, keepdim)", "sum mean", "Axes are called axes; NULL means all"),
+    ("sum, mean, .. (dim, keepdim)", "sum mean", "Axes are called axes; `EDDY_ALL_AXES` is all of them"),
     ("amax, amin", "max min", "The plain name reduces over any axes"),
     ("max_pool2d(return_indices=True)", "max_pool2d_with_indices", "Two results need a function of their own"),
     ("max(dim), min(dim)", "max_dim min_dim", "Two results need a function of their own"),

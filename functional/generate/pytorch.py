@@ -45,7 +45,7 @@ What is not as one expects:
 * **No exceptions.** A failed call returns NULL or a status, and calls given NULL return NULL: look once, at the end ([errors.md](errors.md)).
 * **Calls return at once, on the CPU too; reading waits**: time a loop up to an `eddy_sync(EDDY_FOREVER)`.
 * **No operators and no overloads.** `x + 2` is `eddy_add_s(x, EDDY_S(2))`, `x[:, 1:3]` is `eddy_slice(x, 1, 1, 3, 1)`.
-* **Shapes, axes and lists are values**: `EDDY_SHAPE(2, -1)`, `EDDY_AXES(0, 1)` (NULL: all axes), `EDDY_LIST(a, b)`.
+* **Shapes, axes and lists are values**: `EDDY_SHAPE(2, -1)`, `EDDY_AXES(0, 1)` (`EDDY_ALL_AXES`: all), `EDDY_LIST(a, b)`.
 * **Options are a struct or NULL**: `EDDY_OPTIONS(sum, .keeps_dims = true)`. What is left out has the default that `<eddy/ops.h>` names.
 * **The dtype is always named** where a tensor is made. A number beside an integer tensor has to fit its dtype ([numbers.md](numbers.md)).
 * **No modules, no optimiser objects, no data loader**: parameters and moments are the program's tensors.

@@ -43,9 +43,9 @@ def checked(call, failure):
 
 def parameter_lines(entry, attribute, target, failure):
     if attribute.type == "axes":
-        return checked("eddy_door_axes(" + at_door(entry, attribute.name, f"&{target}"), failure)
+        return checked("eddy_door_axes(" + at_door(entry, f"&{attribute.name}", f"&{target}"), failure)
     if attribute.door == "axes":
-        return checked("eddy_door_axis_list(" + at_door(entry, attribute.name, f"&{target}"), failure)
+        return checked("eddy_door_axis_list(" + at_door(entry, f"&{attribute.name}", f"&{target}"), failure)
     if attribute.door == "scalar":
         return [f"    {target} = eddy_door_f64({attribute.name});"]
     return [f"    {target} = {attribute.name};"]

@@ -40,10 +40,11 @@ double eddy_gradient_count(const eddy_spec *spec, uint32_t axes) {
     return count;
 }
 
-const eddy_axes *eddy_gradient_axes(uint32_t mask, eddy_axes *axes) {
+eddy_axes eddy_gradient_axes(uint32_t mask) {
+    eddy_axes axes = {0};
     for (int32_t d = 0; d < EDDY_RANK_MAX; d++)
         if (mask >> d & 1)
-            axes->axes[axes->count++] = d;
+            axes.axes[axes.count++] = d;
     return axes;
 }
 

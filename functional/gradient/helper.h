@@ -15,9 +15,8 @@ eddy_tensor *eddy_gradient_widen(eddy_tensor *tensor);
 eddy_tensor *eddy_gradient_expand(eddy_tensor *gradient, const eddy_spec *spec, uint32_t axes, bool keeps_dims);
 /* Elements along the axes of a mask, 0 for all. */
 double eddy_gradient_count(const eddy_spec *spec, uint32_t axes);
-/* The axes of a mask, none for 0, for a call: lives as long as the block it is written in. */
-#define EDDY_GRADIENT_AXES(mask) (eddy_gradient_axes((mask), &(eddy_axes){0}))
-const eddy_axes *eddy_gradient_axes(uint32_t mask, eddy_axes *axes);
+/* The axes of a mask, none for 0. */
+eddy_axes eddy_gradient_axes(uint32_t mask);
 
 /* Fails the way back: UNSUPPORTED for `what`. */
 eddy_status eddy_gradient_refuse(const eddy_gradient_call *call, const char *what);

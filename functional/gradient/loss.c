@@ -143,7 +143,7 @@ eddy_status eddy_gradient_kl_div_backward_target(const eddy_gradient_call *call)
 static eddy_tensor *row_weights(const eddy_gradient_call *call, eddy_tensor *is_counted) {
     const eddy_arguments_cross_entropy_backward *a = call->attributes;
     eddy_tensor *weights = eddy_cast(is_counted, call->input_specs[INPUT].dtype);
-    return a->reduction == EDDY_REDUCTION_MEAN ? eddy_div(weights, eddy_sum(weights, NULL, NULL)) : weights;
+    return a->reduction == EDDY_REDUCTION_MEAN ? eddy_div(weights, eddy_sum(weights, EDDY_ALL_AXES, NULL)) : weights;
 }
 
 eddy_status eddy_gradient_cross_entropy_backward(const eddy_gradient_call *call) {

@@ -59,7 +59,7 @@ eddy_status eddy_gradient_repeat(const eddy_gradient_call *call) {
         split.dims[split.rank++] = size == 0 ? 1 : output.dims[d] / size;
         split.dims[split.rank++] = size;
     }
-    eddy_tensor *sum = eddy_sum(eddy_reshape(call->grads[0], split), axes.count > 0 ? &axes : NULL, NULL);
+    eddy_tensor *sum = eddy_sum(eddy_reshape(call->grads[0], split), axes.count > 0 ? axes : EDDY_ALL_AXES, NULL);
     return give(call, 0, eddy_reshape(sum, *input));
 }
 
@@ -70,7 +70,7 @@ eddy_status eddy_gradient_repeat_interleave(const eddy_gradient_call *call) {
     if (input->rank == EDDY_RANK_MAX)
         return eddy_gradient_refuse(call, "a rank of 16");
     if (input->rank == 0)
-        return give(call, 0, eddy_sum(call->grads[0], NULL, NULL));
+        return give(call, 0, eddy_sum(call->grads[0], EDDY_ALL_AXES, NULL));
     for (int32_t d = 0; d < input->rank; d++) {
         split.dims[split.rank++] = input->dims[d];
         if (d == arguments->axis)
@@ -83,7 +83,7 @@ eddy_status eddy_gradient_roll(const eddy_gradient_call *call) {
     const eddy_arguments_roll *arguments = call->attributes;
     const eddy_shape *shifts = &arguments->kernel.shifts;
     if (shifts->rank < 0)
-        return give(call, 0, eddy_roll(call->grads[0], EDDY_SHAPE(-shifts->dims[0]), NULL));
+        return give(call, 0, eddy_roll(call->grads[0], EDDY_SHAPE(-shifts->dims[0]), EDDY_ALL_AXES));
     eddy_shape back = *shifts;
     eddy_axes axes = {0};
     for (int32_t d = 0; d < back.rank; d++) {
@@ -92,5 +92,5 @@ eddy_status eddy_gradient_roll(const eddy_gradient_call *call) {
     }
     if (back.rank == 0)
         return give(call, 0, call->grads[0]);
-    return give(call, 0, eddy_roll(call->grads[0], back, &axes));
+    return give(call, 0, eddy_roll(call->grads[0], back, axes));
 }

@@ -20,7 +20,7 @@ typedef struct normal {
 } normal;
 
 static eddy_tensor *mean(const normal *m, eddy_tensor *tensor) {
-    return eddy_mean(tensor, &m->axes, &(eddy_mean_options){.size = sizeof(eddy_mean_options), .keeps_dims = true});
+    return eddy_mean(tensor, m->axes, &(eddy_mean_options){.size = sizeof(eddy_mean_options), .keeps_dims = true});
 }
 
 static void normalise(normal *m, eddy_tensor *x, double eps) {

@@ -13,7 +13,7 @@ eddy_status eddy_gradient_extreme(const eddy_gradient_call *call) {
     bool keeps_dims = arguments->keeps_dims;
     eddy_tensor *is_chosen = eddy_eq(call->inputs[0], eddy_gradient_expand(call->outputs[0], spec, mask, keeps_dims));
     eddy_tensor *shares = eddy_cast(is_chosen, eddy_dtype_of(call->grads[0]));
-    eddy_tensor *count = eddy_sum(shares, EDDY_GRADIENT_AXES(mask),
+    eddy_tensor *count = eddy_sum(shares, eddy_gradient_axes(mask),
                                   &(eddy_sum_options){.size = sizeof(eddy_sum_options), .keeps_dims = true});
     eddy_tensor *grad = eddy_gradient_expand(call->grads[0], spec, mask, keeps_dims);
     call->results[0] = eddy_mul(eddy_div(grad, count), shares);
@@ -25,7 +25,7 @@ static eddy_tensor *norm_by_choice(const eddy_gradient_call *call, eddy_tensor *
                                    eddy_tensor *grad) {
     const eddy_arguments_norm *arguments = call->attributes;
     eddy_tensor *shares = eddy_cast(eddy_eq(size, norm), eddy_dtype_of(grad));
-    eddy_tensor *count = eddy_sum(shares, EDDY_GRADIENT_AXES(arguments->axes),
+    eddy_tensor *count = eddy_sum(shares, eddy_gradient_axes(arguments->axes),
                                   &(eddy_sum_options){.size = sizeof(eddy_sum_options), .keeps_dims = true});
     return eddy_mul(eddy_div(grad, count), eddy_mul(shares, eddy_sign(call->inputs[0])));
 }

@@ -19,7 +19,7 @@ static eddy_status permute(const eddy_gradient_call *call) {
     eddy_axes back = {.count = call->input_specs[0].shape.rank};
     for (int32_t d = 0; d < back.count; d++)
         back.axes[attributes->axes[d]] = d;
-    return give(call, eddy_permute(call->grads[0], &back));
+    return give(call, eddy_permute(call->grads[0], back));
 }
 
 /* The engine sums over what was stretched. */

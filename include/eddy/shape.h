@@ -17,10 +17,11 @@ typedef struct eddy_shape {
     int64_t dims[EDDY_RANK_MAX];
 } eddy_shape;
 
-/* Axes; negative ones count from the end. Passed by pointer: NULL means all axes. A list that names none means what it means in
- * PyTorch: all of them in reductions, none in flip and squeeze, and in roll the elements in row-major order. */
+/* Axes; negative ones count from the end. EDDY_AXES(0, -1) names two, EDDY_ALL_AXES is all of them, whatever the rank. EDDY_AXES()
+ * names none, which means what it means in PyTorch: all of them in reductions, none in flip and squeeze, and in roll the elements in
+ * row-major order. */
 typedef struct eddy_axes {
-    int32_t count;
+    int32_t count; /* -1: all axes */
     int32_t axes[EDDY_RANK_MAX];
 } eddy_axes;
 
@@ -44,13 +45,13 @@ typedef struct eddy_list {
     int64_t count;
 } eddy_list;
 
-/* EDDY_SHAPE(64, 784); EDDY_SHAPE() is rank 0. EDDY_AXES(0, -1) is a pointer, EDDY_LIST(a, b) refers to an array:
- * both for one call. EDDY_ARRAY(params) lists an array of the program's, all of it; of a pointer the length is not known, and compilers
+/* EDDY_SHAPE(64, 784); EDDY_SHAPE() is rank 0. EDDY_LIST(a, b) refers to an array: for one call. EDDY_ARRAY(params) lists an array of the program's, all of it; of a pointer the length is not known, and compilers
  * warn. A C compiler warns of more than 16 dimensions or axes; the call refuses them. */
 #ifndef __cplusplus
 #define EDDY_COUNT_DIMS(type, ...) ((int32_t)(sizeof((type[]){0, __VA_ARGS__}) / sizeof(type)) - 1)
 #define EDDY_SHAPE(...) ((eddy_shape){EDDY_COUNT_DIMS(int64_t, __VA_ARGS__), {__VA_ARGS__}})
-#define EDDY_AXES(...) (&(eddy_axes){EDDY_COUNT_DIMS(int32_t, __VA_ARGS__), {__VA_ARGS__}})
+#define EDDY_AXES(...) ((eddy_axes){EDDY_COUNT_DIMS(int32_t, __VA_ARGS__), {__VA_ARGS__}})
+#define EDDY_ALL_AXES ((eddy_axes){-1, {0}})
 #define EDDY_LIST(...)                                                                                                 \
     ((eddy_list){(eddy_tensor *const[]){__VA_ARGS__},                                                                  \
                  (int64_t)(sizeof((eddy_tensor *[]){__VA_ARGS__}) / sizeof(eddy_tensor *))})
@@ -81,6 +82,11 @@ inline eddy_axes axes(std::initializer_list<int32_t> named) {
     }
     return a;
 }
+inline eddy_axes all_axes() {
+    eddy_axes a = {};
+    a.count = -1;
+    return a;
+}
 template <int64_t N> inline eddy_list array(eddy_tensor *const (&items)[N]) {
     return {items, N};
 }
@@ -89,7 +95,8 @@ inline eddy_list list(std::initializer_list<eddy_tensor *> items) {
 }
 }
 #define EDDY_SHAPE(...) (::eddy_detail::shape({__VA_ARGS__}))
-#define EDDY_AXES(...) (&static_cast<const eddy_axes &>(::eddy_detail::axes({__VA_ARGS__})))
+#define EDDY_AXES(...) (::eddy_detail::axes({__VA_ARGS__}))
+#define EDDY_ALL_AXES (::eddy_detail::all_axes())
 #define EDDY_LIST(...) (::eddy_detail::list({__VA_ARGS__}))
 #define EDDY_ARRAY(items) (::eddy_detail::array(items))
 #endif

@@ -41,11 +41,11 @@ EDDY_API eddy_tensor *eddy_transpose(eddy_tensor *tensor, int32_t axis0, int32_t
 /* A matrix transposed; rank 0 and 1 as they are. Rank at most 2. */
 EDDY_API eddy_tensor *eddy_t(eddy_tensor *tensor);
 /* Axes in another order: axis i of the result is axes[i] of the tensor. */
-EDDY_API eddy_tensor *eddy_permute(eddy_tensor *tensor, const eddy_axes *axes);
+EDDY_API eddy_tensor *eddy_permute(eddy_tensor *tensor, eddy_axes axes);
 /* A new axis of size 1 at `axis` of the result (-1: last). */
 EDDY_API eddy_tensor *eddy_unsqueeze(eddy_tensor *tensor, int32_t axis);
-/* Without those of the named axes (NULL: all; an empty list: none) that have size 1. */
-EDDY_API eddy_tensor *eddy_squeeze(eddy_tensor *tensor, const eddy_axes *axes);
+/* Without those of the named axes (EDDY_AXES(): none) that have size 1. */
+EDDY_API eddy_tensor *eddy_squeeze(eddy_tensor *tensor, eddy_axes axes);
 /* Axes first..last made one, as reshape does; rank 0 becomes rank 1. */
 EDDY_API eddy_tensor *eddy_flatten(eddy_tensor *tensor, int32_t first, int32_t last);
 /* Broadcast to a larger shape: new axes in front and axes of size 1 are repeated with stride 0; a dim of -1 stays

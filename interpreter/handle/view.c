@@ -364,20 +364,19 @@ eddy_tensor *eddy_t(eddy_tensor *tensor) {
     return end(&v);
 }
 
-eddy_tensor *eddy_permute(eddy_tensor *tensor, const eddy_axes *axes) {
+eddy_tensor *eddy_permute(eddy_tensor *tensor, eddy_axes axes) {
     viewing v;
     if (!begin(&v, tensor, EDDY_ORIGIN("permute")))
         return NULL;
     uint32_t mask = 0;
-    bool is_whole =
-        axes && axes->count == v.layout.rank && (v.layout.rank == 0 || eddy_axes_mask(axes, v.layout.rank, &mask));
+    bool is_whole = axes.count == v.layout.rank && (v.layout.rank == 0 || eddy_axes_mask(&axes, v.layout.rank, &mask));
     if (!is_whole) {
         eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "the axes are not each axis of %s once", view_describe(&v).text);
         return NULL;
     }
     int32_t order[EDDY_RANK_MAX];
     for (int32_t d = 0; d < v.layout.rank; d++)
-        order[d] = axes->axes[d] < 0 ? axes->axes[d] + v.layout.rank : axes->axes[d];
+        order[d] = axes.axes[d] < 0 ? axes.axes[d] + v.layout.rank : axes.axes[d];
     permute(&v, order);
     return end(&v);
 }
@@ -404,12 +403,12 @@ eddy_tensor *eddy_unsqueeze(eddy_tensor *tensor, int32_t axis) {
     return end(&v);
 }
 
-eddy_tensor *eddy_squeeze(eddy_tensor *tensor, const eddy_axes *axes) {
+eddy_tensor *eddy_squeeze(eddy_tensor *tensor, eddy_axes axes) {
     viewing v;
     uint32_t mask = 0;
     if (!begin(&v, tensor, EDDY_ORIGIN("squeeze")))
         return NULL;
-    if (!eddy_axes_mask(axes, v.layout.rank, &mask)) {
+    if (!eddy_axes_mask(&axes, v.layout.rank, &mask)) {
         eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "an axis is not one of %s, or named twice", view_describe(&v).text);
         return NULL;
     }

@@ -80,13 +80,13 @@ Test(shape, axes_count_from_the_end) {
 
 Test(shape, a_mask_of_axes_refuses_doubles) {
     uint32_t mask = 99;
-    cr_assert(eddy_axes_mask(NULL, 3, &mask) && mask == 7);
-    cr_assert(eddy_axes_mask(NULL, 0, &mask) && mask == 0);
-    cr_assert(eddy_axes_mask(NULL, 16, &mask) && mask == 0xffff);
-    cr_assert(eddy_axes_mask(EDDY_AXES(0, -1), 3, &mask) && mask == 5);
-    cr_assert(eddy_axes_mask(EDDY_AXES(-1), 0, &mask) && mask == 0);
-    cr_assert_not(eddy_axes_mask(EDDY_AXES(0, -3), 3, &mask));
-    cr_assert_not(eddy_axes_mask(EDDY_AXES(3), 3, &mask));
+    cr_assert(eddy_axes_mask(&EDDY_ALL_AXES, 3, &mask) && mask == 7);
+    cr_assert(eddy_axes_mask(&EDDY_ALL_AXES, 0, &mask) && mask == 0);
+    cr_assert(eddy_axes_mask(&EDDY_ALL_AXES, 16, &mask) && mask == 0xffff);
+    cr_assert(eddy_axes_mask(&EDDY_AXES(0, -1), 3, &mask) && mask == 5);
+    cr_assert(eddy_axes_mask(&EDDY_AXES(-1), 0, &mask) && mask == 0);
+    cr_assert_not(eddy_axes_mask(&EDDY_AXES(0, -3), 3, &mask));
+    cr_assert_not(eddy_axes_mask(&EDDY_AXES(3), 3, &mask));
     eddy_axes wrong = {17, {0}};
     cr_assert_not(eddy_axes_mask(&wrong, 3, &mask));
 }

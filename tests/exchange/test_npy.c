@@ -122,11 +122,11 @@ CASE(what_is_damaged_is_refused) {
 CASE(files_that_cannot_be_are_one_sentence) {
     eddy_tensor *t = counting(EDDY_SHAPE(2));
     cr_assert_null(eddy_npy_load("/nowhere/a.npy"));
-    ASSERT_ERROR(EDDY_IO, "load_npy: /nowhere/a.npy: No such file or directory");
+    ASSERT_ERROR(EDDY_IO, "npy_load: /nowhere/a.npy: No such file or directory");
     cr_assert_eq(eddy_npy_save(t, "/nowhere/a.npy"), EDDY_IO);
-    ASSERT_ERROR(EDDY_IO, "save_npy: /nowhere/a.npy: No such file or directory");
+    ASSERT_ERROR(EDDY_IO, "npy_save: /nowhere/a.npy: No such file or directory");
     cr_assert_eq(eddy_npy_save(t, NULL), EDDY_INVALID_ARGUMENT);
-    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "save_npy: no path");
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "npy_save: no path");
     cr_assert_eq(eddy_npy_save(eddy_from_data((uint16_t[]){0}, EDDY_SHAPE(1), EDDY_BF16, NULL), path),
                  EDDY_UNSUPPORTED);
     ASSERT_ERROR(EDDY_UNSUPPORTED, "the format has no bf16");

@@ -114,7 +114,7 @@ CASE(what_cannot_be_saved_leaves_the_old_file) {
     eddy_tensor *a = counting(EDDY_SHAPE(2)), *b = counting(EDDY_SHAPE(3));
     cr_assert_eq(SAVE(EDDY_LIST(a), "old"), EDDY_OK);
     cr_assert_eq(SAVE(EDDY_LIST(a, b), "a", "a"), EDDY_INVALID_ARGUMENT);
-    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "save_npz: the name 'a' is given twice");
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "npz_save: the name 'a' is given twice");
     cr_assert_eq(SAVE(EDDY_LIST(a), ""), EDDY_INVALID_ARGUMENT);
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "a name of 0 bytes");
     eddy_tensor *poisoned = index_select(a, I64(EDDY_SHAPE(1), 5));

@@ -104,7 +104,7 @@ Test(call_sites, late_errors_name_the_line_of_their_op) {
 Test(call_sites, what_backward_issues_names_its_line) {
     eddy_tensor *x = ones(EDDY_SHAPE(3)), *beyond = eddy_full(EDDY_SHAPE(1), EDDY_S(99), EDDY_I64, NULL);
     cr_assert_eq(eddy_requires_grad_set(x, true), EDDY_OK);
-    eddy_tensor *loss = eddy_sum(eddy_index_select(x, beyond, 0), NULL, NULL);
+    eddy_tensor *loss = eddy_sum(eddy_index_select(x, beyond, 0), EDDY_ALL_AXES, NULL);
     cr_assert_eq(eddy_backward(loss), EDDY_OK);
     const int line = __LINE__ - 1;
     (void)eddy_read(eddy_grad_of(x), (float[3]){0}, 3 * sizeof(float));

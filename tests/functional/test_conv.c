@@ -91,7 +91,7 @@ static eddy_tensor *channels_last(eddy_tensor *image) {
 }
 
 static void assert_same(eddy_tensor *a, eddy_tensor *b) {
-    eddy_tensor *off = eddy_max(eddy_abs(eddy_sub(a, b)), NULL, NULL);
+    eddy_tensor *off = eddy_max(eddy_abs(eddy_sub(a, b)), EDDY_ALL_AXES, NULL);
     cr_assert_eq(eddy_item_f64(off), 0);
 }
 

@@ -41,7 +41,7 @@ static void make(operand *o, const char *labels, eddy_dtype dtype, bool is_turne
     for (int32_t d = 0; d < shape.rank; d++)
         back.axes[d] = shape.rank - 1 - d;
     if (is_turned)
-        o->tensor = eddy_permute(eddy_contiguous(eddy_permute(o->tensor, &back)), &back);
+        o->tensor = eddy_permute(eddy_contiguous(eddy_permute(o->tensor, back)), back);
 }
 
 /* The sum over all values of the labels that are not in the output. `place` has the value of each label. */
@@ -178,12 +178,12 @@ Test(einsum, equations_give_the_sum_that_they_name) {
 Test(einsum, nothing_is_left_without_a_scope) {
     eddy_tensor *a = eddy_ones(EDDY_SHAPE(2, 3, 4), EDDY_F32, NULL), *b = eddy_ones(EDDY_SHAPE(4, 3), EDDY_F32, NULL);
     eddy_tensor *result = eddy_einsum("abc,cb,cd->ad", EDDY_LIST(a, b, b));
-    eddy_tensor *sum = eddy_sum(result, NULL, NULL);
+    eddy_tensor *sum = eddy_sum(result, EDDY_ALL_AXES, NULL);
     cr_assert_eq(eddy_item_f64(sum), 2 * 3 * 12);
     eddy_release(&sum);
     eddy_release(&result);
     result = eddy_einsum("abc,cb->b", EDDY_LIST(a, b));
-    sum = eddy_sum(result, NULL, NULL);
+    sum = eddy_sum(result, EDDY_ALL_AXES, NULL);
     cr_assert_eq(eddy_item_f64(sum), 2 * 12);
     eddy_release(&sum);
     cr_assert_null(eddy_einsum("abc,cb,bd->ad", EDDY_LIST(a, b, b)));
@@ -226,9 +226,9 @@ Test(einsum, axes_of_size_1_broadcast) {
     eddy_tensor *a = eddy_ones(EDDY_SHAPE(2, 1), EDDY_F32, NULL), *b = eddy_ones(EDDY_SHAPE(5, 3), EDDY_F32, NULL);
     eddy_tensor *product = eddy_einsum("ab,bc->abc", EDDY_LIST(a, b));
     cr_assert_eq(eddy_count_of(product), 30);
-    cr_assert_eq(eddy_item_f64(eddy_sum(eddy_einsum("ab,bc->ac", EDDY_LIST(a, b)), NULL, NULL)), 30);
+    cr_assert_eq(eddy_item_f64(eddy_sum(eddy_einsum("ab,bc->ac", EDDY_LIST(a, b)), EDDY_ALL_AXES, NULL)), 30);
     eddy_tensor *none = eddy_zeros(EDDY_SHAPE(0, 5), EDDY_F32, NULL);
-    cr_assert_eq(eddy_item_f64(eddy_sum(eddy_einsum("xb,bc->bc", EDDY_LIST(none, b)), NULL, NULL)), 0);
+    cr_assert_eq(eddy_item_f64(eddy_sum(eddy_einsum("xb,bc->bc", EDDY_LIST(none, b)), EDDY_ALL_AXES, NULL)), 0);
     eddy_scope_end(scope);
 }
 
@@ -366,8 +366,8 @@ Test(einsum, integers_that_are_summed_alone_become_i64) {
         eddy_tensor *result = eddy_einsum(rows[i].equation, (eddy_list){items, count});
         cr_assert_not_null(result, "%s", rows[i].equation);
         cr_expect_eq(eddy_dtype_of(result), rows[i].dtype, "%s", rows[i].equation);
-        cr_expect_eq(eddy_item_i64(eddy_max(result, NULL, NULL)), rows[i].value, "%s", rows[i].equation);
-        cr_expect_eq(eddy_item_i64(eddy_min(result, NULL, NULL)), rows[i].value, "%s", rows[i].equation);
+        cr_expect_eq(eddy_item_i64(eddy_max(result, EDDY_ALL_AXES, NULL)), rows[i].value, "%s", rows[i].equation);
+        cr_expect_eq(eddy_item_i64(eddy_min(result, EDDY_ALL_AXES, NULL)), rows[i].value, "%s", rows[i].equation);
         eddy_scope_end(scope);
     }
 }

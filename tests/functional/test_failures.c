@@ -56,7 +56,7 @@ static eddy_status go_back(eddy_status (*f)(eddy_forward_call *), eddy_status (*
         .size = sizeof(function), .name = "user.f", .output_count = 1, .forward = f, .backward = b};
     eddy_tensor *y = NULL;
     eddy_status status = eddy_function_call(&function, NULL, EDDY_LIST(leaf), &y);
-    return status == EDDY_OK ? eddy_backward(eddy_sum(y, NULL, NULL)) : status;
+    return status == EDDY_OK ? eddy_backward(eddy_sum(y, EDDY_ALL_AXES, NULL)) : status;
 }
 
 static eddy_tensor *hook(void *context, eddy_tensor *gradient) {
@@ -69,7 +69,7 @@ static eddy_status go_back_hooked(void) {
     eddy_tensor *mine = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL);
     eddy_requires_grad_set(mine, true);
     eddy_grad_hook_add(mine, hook, NULL, NULL);
-    return eddy_backward(eddy_sum(mine, NULL, NULL));
+    return eddy_backward(eddy_sum(mine, EDDY_ALL_AXES, NULL));
 }
 
 /* ---- calls of a runtime that is gone ---- */

@@ -47,7 +47,7 @@ static void look(bool only_nan) {
     FINE(eddy_add_s(ones, EDDY_S(INFINITY)));
     FINE(eddy_add(infinite, ones));
     FINE(eddy_neg(eddy_masked_fill(ones, mask, EDDY_S(-INFINITY))));
-    FINE(eddy_sum(infinite, NULL, NULL));
+    FINE(eddy_sum(infinite, EDDY_ALL_AXES, NULL));
     FINE(eddy_cat(EDDY_LIST(ones, infinite), 0));
     FINE(eddy_softmax(eddy_masked_fill(ones, mask, EDDY_S(-INFINITY)), 0));
     FINE(eddy_add(eddy_t(matrix(1, INFINITY)), ones));

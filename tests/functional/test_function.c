@@ -59,7 +59,7 @@ static const eddy_function product = {.size = sizeof(product),
 static eddy_tensor *loss_of(counters *c, eddy_tensor *a, eddy_tensor *b) {
     eddy_tensor *outputs[2];
     cr_assert_eq(eddy_function_call(&product, c, EDDY_LIST(a, b), outputs), EDDY_OK);
-    return eddy_sum(eddy_add(outputs[0], eddy_mul(outputs[1], outputs[1])), NULL, NULL);
+    return eddy_sum(eddy_add(outputs[0], eddy_mul(outputs[1], outputs[1])), EDDY_ALL_AXES, NULL);
 }
 
 static eddy_tensor *count_and_double(void *context, eddy_tensor *gradient) {
@@ -75,7 +75,7 @@ CASE(a_hook_belongs_to_one_output) {
     cr_assert_eq(eddy_function_call(&product, &c, EDDY_LIST(a, b), outputs), EDDY_OK);
     cr_assert_eq(eddy_grad_hook_add(outputs[1], count_and_double, &calls, NULL), EDDY_OK);
     eddy_tensor *sum = eddy_add(outputs[0], eddy_mul_s(outputs[1], EDDY_S(10)));
-    cr_assert_eq(eddy_backward(eddy_sum(sum, NULL, NULL)), EDDY_OK);
+    cr_assert_eq(eddy_backward(eddy_sum(sum, EDDY_ALL_AXES, NULL)), EDDY_OK);
     cr_assert_eq(calls, 1);
     cr_assert_eq(item(eddy_grad_of(a), 0), 3 + 20);
     cr_assert_eq(item(eddy_grad_of(b), 0), 0 + 20);
@@ -231,7 +231,7 @@ CASE(a_registered_op_may_bring_its_gradient) {
                              .backward_inputs = 1};
     cr_assert_eq(eddy_op_register(&d), EDDY_OK);
     eddy_tensor *x = leaf(F64(EDDY_SHAPE(2), 3, 5));
-    cr_assert_eq(eddy_backward(eddy_sum(call_op("user.square", x), NULL, NULL)), EDDY_OK);
+    cr_assert_eq(eddy_backward(eddy_sum(call_op("user.square", x), EDDY_ALL_AXES, NULL)), EDDY_OK);
     cr_assert(item(eddy_grad_of(x), 0) == 6 && item(eddy_grad_of(x), 1) == 10);
 
     d.name = "user.square_without";
@@ -288,10 +288,10 @@ CASE(the_first_operand_of_a_registered_op_may_be_absent) {
     cr_assert_eq(eddy_op_register(&d), EDDY_OK);
     eddy_tensor *x = leaf(F64(EDDY_SHAPE(2), 3, 5)), *b = leaf(F64(EDDY_SHAPE(2), 1, 1)), *y = NULL;
     cr_assert_eq(eddy_call("user.shifted", EDDY_LIST(EDDY_NONE, x), NULL, &y), EDDY_OK);
-    cr_assert_eq(eddy_backward(eddy_sum(y, NULL, NULL)), EDDY_OK);
+    cr_assert_eq(eddy_backward(eddy_sum(y, EDDY_ALL_AXES, NULL)), EDDY_OK);
     cr_assert(item(eddy_grad_of(x), 0) == 1 && item(eddy_grad_of(x), 1) == 1);
     cr_assert_eq(eddy_call("user.shifted", EDDY_LIST(b, x), NULL, &y), EDDY_OK);
     cr_assert_eq(item(y, 1), 6);
-    cr_assert_eq(eddy_backward(eddy_sum(y, NULL, NULL)), EDDY_OK);
+    cr_assert_eq(eddy_backward(eddy_sum(y, EDDY_ALL_AXES, NULL)), EDDY_OK);
     cr_assert(item(eddy_grad_of(x), 0) == 2 && item(eddy_grad_of(b), 1) == 1);
 }

@@ -40,7 +40,7 @@ static eddy_tensor *weighted(const problem *p, eddy_tensor *const *x) {
     eddy_tensor *output = p->which->run(x);
     cr_assert_not_null(output, "%s", p->which->op);
     eddy_tensor *weights = eddy_from_data(p->weights, eddy_shape_of(output), EDDY_F64, NULL);
-    return eddy_sum(eddy_mul(output, weights), NULL, NULL);
+    return eddy_sum(eddy_mul(output, weights), EDDY_ALL_AXES, NULL);
 }
 
 static void make_inputs(const problem *p, eddy_tensor **x) {
@@ -113,7 +113,7 @@ static eddy_tensor *weighted_squares(const problem *p, eddy_tensor *const *x) {
     eddy_tensor *output = p->which->run(x);
     cr_assert_not_null(output, "%s", p->which->op);
     eddy_tensor *weights = eddy_from_data(p->weights, eddy_shape_of(output), EDDY_F64, NULL);
-    return eddy_sum(eddy_mul(eddy_mul(output, output), weights), NULL, NULL);
+    return eddy_sum(eddy_mul(eddy_mul(output, output), weights), EDDY_ALL_AXES, NULL);
 }
 
 /* The gradients of the weighted squares of the output, weighted and summed; NULL with an error, EDDY_NONE where there is none. */
@@ -130,7 +130,7 @@ static eddy_tensor *weighted_gradients(const problem *p, eddy_tensor *const *x, 
         if (first[i] == EDDY_NONE)
             continue;
         eddy_tensor *weights = eddy_from_data(p->weights, eddy_shape_of(first[i]), EDDY_F64, NULL);
-        eddy_tensor *one = eddy_sum(eddy_mul(first[i], weights), NULL, NULL);
+        eddy_tensor *one = eddy_sum(eddy_mul(first[i], weights), EDDY_ALL_AXES, NULL);
         sum = sum == EDDY_NONE ? one : eddy_add(sum, one);
     }
     return sum;

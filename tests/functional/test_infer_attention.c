@@ -55,7 +55,7 @@ Test(infer_attention, public_functions_attend) {
     cr_assert(got[0] == 1.5f && got[1] == 0.5f);
     eddy_tensor *positions = eddy_arange(EDDY_S(0), EDDY_S(2), EDDY_S(1), EDDY_I64, NULL);
     eddy_tensor *turned = eddy_rope(k, positions, NULL);
-    cr_assert_float_eq(eddy_item_f64(eddy_sum(eddy_mul(turned, turned), NULL, NULL)), 8, 1e-5);
+    cr_assert_float_eq(eddy_item_f64(eddy_sum(eddy_mul(turned, turned), EDDY_ALL_AXES, NULL)), 8, 1e-5);
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
@@ -76,7 +76,7 @@ Test(infer_attention, dropout_is_that_of_the_weights) {
     cr_assert_eq(counter, 3);
     eddy_tensor *wanted = eddy_dropout_backward(weights, 0.25, 42, 2);
     cr_assert(eddy_item_i64(eddy_allclose(dropped, wanted, EDDY_OPTIONS(allclose, .rtol = 1e-13))));
-    int64_t kept = eddy_item_i64(eddy_sum(eddy_cast(eddy_ne_s(dropped, EDDY_S(0)), EDDY_I64), NULL, NULL));
+    int64_t kept = eddy_item_i64(eddy_sum(eddy_cast(eddy_ne_s(dropped, EDDY_S(0)), EDDY_I64), EDDY_ALL_AXES, NULL));
     cr_assert(kept > 2 * 3 * 7 * 5 / 2 && kept < 2 * 3 * 7 * 5);
 
     cr_assert_eq(eddy_generator_restore(g, 42, 2), EDDY_OK);

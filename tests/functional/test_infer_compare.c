@@ -61,9 +61,9 @@ Test(infer_compare, to_device_is_a_view_where_the_tensor_is_there) {
     eddy_tensor *x = eddy_permute(eddy_ones(EDDY_SHAPE(2, 3), EDDY_F32, NULL), EDDY_AXES(1, 0));
     eddy_tensor *y = eddy_to_device(x, EDDY_CPU);
     cr_assert_eq(eddy_mul_s_inplace(y, EDDY_S(5)), EDDY_OK);
-    cr_assert_eq(eddy_item_f64(eddy_sum(x, NULL, NULL)), 30);
+    cr_assert_eq(eddy_item_f64(eddy_sum(x, EDDY_ALL_AXES, NULL)), 30);
     cr_assert(eddy_stride_of(y, 0) == 1 && eddy_stride_of(y, 1) == 3);
-    cr_assert_eq(eddy_item_f64(eddy_sum(eddy_to_device(x, (eddy_device){0}), NULL, NULL)), 30);
+    cr_assert_eq(eddy_item_f64(eddy_sum(eddy_to_device(x, (eddy_device){0}), EDDY_ALL_AXES, NULL)), 30);
     cr_assert_null(eddy_to_device(x, eddy_device_make(EDDY_DEVICE_CUDA, 1)));
     expect_error(EDDY_UNSUPPORTED, "to_device", "cuda:1");
     eddy_scope_end(scope);

@@ -148,10 +148,10 @@ Test(infer_pool, channels_last_stay_channels_last) {
     lies_channels_last(values), lies_channels_last(indices);
     eddy_tensor *dx = eddy_max_pool2d_backward(values, indices, eddy_shape_of(x));
     lies_channels_last(dx);
-    cr_assert_eq(eddy_item_f64(eddy_sum(dx, NULL, NULL)), eddy_item_f64(eddy_sum(y, NULL, NULL)));
+    cr_assert_eq(eddy_item_f64(eddy_sum(dx, EDDY_ALL_AXES, NULL)), eddy_item_f64(eddy_sum(y, EDDY_ALL_AXES, NULL)));
     eddy_tensor *same = eddy_max_pool2d_backward_from_x(values, x, EDDY_PAIR(2, 2), NULL);
     lies_channels_last(same);
-    cr_assert_eq(eddy_item_f64(eddy_max(eddy_abs(eddy_sub(same, dx)), NULL, NULL)), 0);
+    cr_assert_eq(eddy_item_f64(eddy_max(eddy_abs(eddy_sub(same, dx)), EDDY_ALL_AXES, NULL)), 0);
     lies_channels_last(eddy_avg_pool2d(x, EDDY_PAIR(2, 2), NULL));
     lies_channels_last(eddy_adaptive_avg_pool2d(x, EDDY_PAIR(3, 2)));
     lies_channels_last(eddy_avg_pool2d_backward(y, eddy_shape_of(x), EDDY_PAIR(2, 2), NULL));

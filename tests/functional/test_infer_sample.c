@@ -59,11 +59,12 @@ Test(infer_sample, public_functions_draw_from_the_generator) {
     for (int i = 0; i < 1000; i++)
         kept += a[i] != 0;
     cr_assert(kept > 700 && kept < 800);
-    cr_assert_eq(eddy_item_f64(eddy_sum(eddy_bernoulli(x, EDDY_OPTIONS(bernoulli, .generator = g)), NULL, NULL)), 1000);
+    cr_assert_eq(
+        eddy_item_f64(eddy_sum(eddy_bernoulli(x, EDDY_OPTIONS(bernoulli, .generator = g)), EDDY_ALL_AXES, NULL)), 1000);
     eddy_tensor *drawn = eddy_multinomial(x, 5, EDDY_OPTIONS(multinomial, .generator = g));
     cr_assert(eddy_dtype_of(drawn) == EDDY_I64 && eddy_count_of(drawn) == 5);
     drawn = eddy_randint(6, 7, EDDY_SHAPE(3), EDDY_I8, EDDY_OPTIONS(randint, .generator = g));
-    cr_assert_eq(eddy_item_i64(eddy_sum(drawn, NULL, NULL)), 18);
+    cr_assert_eq(eddy_item_i64(eddy_sum(drawn, EDDY_ALL_AXES, NULL)), 18);
     uint64_t seed, counter;
     cr_assert_eq(eddy_generator_state(g, &seed, &counter), EDDY_OK);
     cr_assert_eq(counter, 4);

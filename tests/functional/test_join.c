@@ -90,22 +90,22 @@ Test(join, flip_and_roll) {
     eddy_tensor *m = counting(EDDY_SHAPE(2, 3));
     EXPECT(eddy_flip(m, EDDY_AXES(1)), EDDY_SHAPE(2, 3), 2, 1, 0, 5, 4, 3);
     EXPECT(eddy_flip(m, EDDY_AXES(-2)), EDDY_SHAPE(2, 3), 3, 4, 5, 0, 1, 2);
-    EXPECT(eddy_flip(m, NULL), EDDY_SHAPE(2, 3), 5, 4, 3, 2, 1, 0);
+    EXPECT(eddy_flip(m, EDDY_ALL_AXES), EDDY_SHAPE(2, 3), 5, 4, 3, 2, 1, 0);
     refused(eddy_flip(m, EDDY_AXES(2)), EDDY_OUT_OF_RANGE, "flip");
     refused(eddy_flip(m, EDDY_AXES(1, -1)), EDDY_INVALID_ARGUMENT, "flip");
     EXPECT(eddy_roll(m, EDDY_SHAPE(1), EDDY_AXES(1)), EDDY_SHAPE(2, 3), 2, 0, 1, 5, 3, 4);
     EXPECT(eddy_roll(m, EDDY_SHAPE(-1, 7), EDDY_AXES(-1, 0)), EDDY_SHAPE(2, 3), 4, 5, 3, 1, 2, 0);
     EXPECT(eddy_roll(m, EDDY_SHAPE(2, -1), EDDY_AXES(1, 1)), EDDY_SHAPE(2, 3), 2, 0, 1, 5, 3, 4);
-    EXPECT(eddy_roll(m, EDDY_SHAPE(-2), NULL), EDDY_SHAPE(2, 3), 2, 3, 4, 5, 0, 1);
-    EXPECT(eddy_roll(m, EDDY_SHAPE(INT64_MIN), NULL), EDDY_SHAPE(2, 3), 2, 3, 4, 5, 0, 1);
+    EXPECT(eddy_roll(m, EDDY_SHAPE(-2), EDDY_ALL_AXES), EDDY_SHAPE(2, 3), 2, 3, 4, 5, 0, 1);
+    EXPECT(eddy_roll(m, EDDY_SHAPE(INT64_MIN), EDDY_ALL_AXES), EDDY_SHAPE(2, 3), 2, 3, 4, 5, 0, 1);
     refused(eddy_roll(m, EDDY_SHAPE(1, 1), EDDY_AXES(1)), EDDY_INVALID_ARGUMENT, "roll");
-    refused(eddy_roll(m, EDDY_SHAPE(), NULL), EDDY_INVALID_ARGUMENT, "roll");
+    refused(eddy_roll(m, EDDY_SHAPE(), EDDY_ALL_AXES), EDDY_INVALID_ARGUMENT, "roll");
     refused(eddy_roll(m, EDDY_SHAPE(1), EDDY_AXES(2)), EDDY_OUT_OF_RANGE, "roll");
-    refused(eddy_roll(m, EDDY_SHAPE(1), &(eddy_axes){.count = 17}), EDDY_INVALID_ARGUMENT, "roll");
+    refused(eddy_roll(m, EDDY_SHAPE(1), (eddy_axes){.count = 17}), EDDY_INVALID_ARGUMENT, "roll");
     eddy_tensor *number = eddy_full(EDDY_SHAPE(), EDDY_S(3), EDDY_I64, NULL);
-    EXPECT(eddy_roll(number, EDDY_SHAPE(4), NULL), EDDY_SHAPE(), 3);
+    EXPECT(eddy_roll(number, EDDY_SHAPE(4), EDDY_ALL_AXES), EDDY_SHAPE(), 3);
     EXPECT(eddy_roll(number, EDDY_SHAPE(4), EDDY_AXES(0)), EDDY_SHAPE(), 3);
-    cr_assert_not_null(eddy_roll(eddy_zeros(EDDY_SHAPE(0, 3), EDDY_I64, NULL), EDDY_SHAPE(4), NULL));
+    cr_assert_not_null(eddy_roll(eddy_zeros(EDDY_SHAPE(0, 3), EDDY_I64, NULL), EDDY_SHAPE(4), EDDY_ALL_AXES));
     eddy_scope_end(scope);
 }
 

@@ -32,7 +32,7 @@ static void go_back(void) {
         cr_assert_eq(eddy_requires_grad_set(params[i], true), EDDY_OK);
     }
     eddy_tensor *used = eddy_mul_s(params[USED], EDDY_S(3)), *also = eddy_square(params[ALSO_USED]);
-    cr_assert_eq(eddy_backward(eddy_sum(eddy_add(used, also), NULL, NULL)), EDDY_OK);
+    cr_assert_eq(eddy_backward(eddy_sum(eddy_add(used, also), EDDY_ALL_AXES, NULL)), EDDY_OK);
     cr_assert_eq(eddy_grads_of(list_of(params), grads), EDDY_OK);
 }
 
@@ -53,7 +53,7 @@ Test(lists, what_has_no_gradient_at_all_is_refused_and_nothing_written) {
     cr_assert_eq(eddy_grads_of(EDDY_LIST(params[0], plain), written), EDDY_INVALID_ARGUMENT);
     cr_assert(!written[0] && !written[1]);
     eddy_error_take(&error);
-    cr_assert_str_eq(error.message, "grads: params[1] requires no gradient");
+    cr_assert_str_eq(error.message, "grads_of: params[1] requires no gradient");
     cr_assert_eq(eddy_grads_of(list_of(params), NULL), EDDY_INVALID_ARGUMENT);
     cr_assert_eq(eddy_grads_of((eddy_list){NULL, 0}, NULL), EDDY_OK, "nothing asked, nothing given");
 }
@@ -175,7 +175,7 @@ Test(lists, messages_say_which_item) {
     SAYS(eddy_sgd_step(EDDY_LIST(a, EDDY_NONE), EDDY_LIST(a, b), EDDY_S(1), NULL), "params[1] is EDDY_NONE");
     SAYS(eddy_clip_grad_norm(EDDY_LIST(a, eddy_ones(EDDY_SHAPE(1), EDDY_I64, NULL)), EDDY_NONE, EDDY_S(1)),
          "grads[1] must be");
-    SAYS(eddy_grads_zero(EDDY_LIST(a)), "zero_grad: tensors[0] requires no gradient");
+    SAYS(eddy_grads_zero(EDDY_LIST(a)), "grads_zero: tensors[0] requires no gradient");
     SAYS(eddy_recover(EDDY_LIST(a, NULL)), "recover: tensors[1] is NULL");
     SAYS(eddy_npz_save(EDDY_LIST(a, NULL), (const char *[]){"a", "b"}, "/tmp/never.npz"), "tensors[1] is NULL");
     SAYS(eddy_backward_to(EDDY_LIST(a), EDDY_LIST(NULL), (eddy_list){0}, NULL, results), "inputs[0] is NULL");
@@ -219,6 +219,6 @@ Test(lists, a_thousand_tensors_of_late_shape) {
     eddy_tensor *all = eddy_cat((eddy_list){places, LATE}, 0);
     cr_assert_not_null(all);
     cr_assert(eddy_dim_of(all, 0) == 2 * LATE && eddy_dim_of(all, 1) == 3);
-    cr_assert_eq(eddy_item_i64(eddy_sum(all, NULL, NULL)), LATE);
+    cr_assert_eq(eddy_item_i64(eddy_sum(all, EDDY_ALL_AXES, NULL)), LATE);
     eddy_scope_end(scope);
 }

@@ -38,7 +38,7 @@ static void expect(eddy_tensor *tensor, eddy_shape shape, const float *values, c
         cr_assert_eq(eddy_requires_grad_set(x, true), EDDY_OK);                                                        \
         eddy_tensor *made = (call);                                                                                    \
         cr_assert_not_null(made, #call);                                                                               \
-        cr_assert_eq(eddy_backward(eddy_sum(made, NULL, NULL)), EDDY_OK, #call);                                       \
+        cr_assert_eq(eddy_backward(eddy_sum(made, EDDY_ALL_AXES, NULL)), EDDY_OK, #call);                              \
         expect(eddy_grad_of(x), EDDY_SHAPE(), &(const float){gradient}, "gradient of " #call);                         \
     } while (0)
 
@@ -117,8 +117,8 @@ Test(rank_zero, the_gradient_goes_back_to_the_largest_of_one) {
 
 /* ---- axes ---- */
 
-static eddy_tensor *called(const char *name, eddy_tensor *x, const eddy_axes *axes) {
-    eddy_attribute attribute = {"axes", EDDY_ATTRIBUTE_AXES, {.axes = *axes}};
+static eddy_tensor *called(const char *name, eddy_tensor *x, eddy_axes axes) {
+    eddy_attribute attribute = {"axes", EDDY_ATTRIBUTE_AXES, {.axes = axes}};
     eddy_tensor *result = NULL;
     cr_assert_eq(eddy_call(name, EDDY_LIST(x), &(eddy_attributes){&attribute, 1}, &result), EDDY_OK);
     return result;
@@ -127,11 +127,11 @@ static eddy_tensor *called(const char *name, eddy_tensor *x, const eddy_axes *ax
 Test(axes, flipped_over_none_is_the_tensor_itself) {
     eddy_scope *scope = eddy_scope_begin();
     EXPECT(eddy_flip(matrix(), EDDY_AXES()), EDDY_SHAPE(2, 3), 0, 1, 2, 3, 4, 5);
-    EXPECT(eddy_flip(matrix(), NULL), EDDY_SHAPE(2, 3), 5, 4, 3, 2, 1, 0);
+    EXPECT(eddy_flip(matrix(), EDDY_ALL_AXES), EDDY_SHAPE(2, 3), 5, 4, 3, 2, 1, 0);
     EXPECT(called("flip", matrix(), EDDY_AXES()), EDDY_SHAPE(2, 3), 0, 1, 2, 3, 4, 5);
     eddy_tensor *x = matrix();
     eddy_requires_grad_set(x, true);
-    cr_assert_eq(eddy_backward(eddy_sum(eddy_mul(eddy_flip(x, EDDY_AXES()), matrix()), NULL, NULL)), EDDY_OK);
+    cr_assert_eq(eddy_backward(eddy_sum(eddy_mul(eddy_flip(x, EDDY_AXES()), matrix()), EDDY_ALL_AXES, NULL)), EDDY_OK);
     EXPECT(eddy_grad_of(x), EDDY_SHAPE(2, 3), 0, 1, 2, 3, 4, 5);
     eddy_scope_end(scope);
 }
@@ -148,8 +148,8 @@ Test(axes, reductions_over_none_reduce_all) {
 Test(axes, squeeze_of_none_and_roll_without_axes) {
     eddy_scope *scope = eddy_scope_begin();
     EXPECT(eddy_squeeze(eddy_unsqueeze(number(3), 0), EDDY_AXES()), EDDY_SHAPE(1), 3);
-    EXPECT(eddy_squeeze(eddy_unsqueeze(number(3), 0), NULL), EDDY_SHAPE(), 3);
+    EXPECT(eddy_squeeze(eddy_unsqueeze(number(3), 0), EDDY_ALL_AXES), EDDY_SHAPE(), 3);
     EXPECT(eddy_roll(matrix(), EDDY_SHAPE(1), EDDY_AXES()), EDDY_SHAPE(2, 3), 5, 0, 1, 2, 3, 4);
-    EXPECT(eddy_roll(matrix(), EDDY_SHAPE(1), NULL), EDDY_SHAPE(2, 3), 5, 0, 1, 2, 3, 4);
+    EXPECT(eddy_roll(matrix(), EDDY_SHAPE(1), EDDY_ALL_AXES), EDDY_SHAPE(2, 3), 5, 0, 1, 2, 3, 4);
     eddy_scope_end(scope);
 }

@@ -33,8 +33,8 @@ Test(reduce, correction_is_one_unless_told) {
     EXPECT(eddy_var(a, EDDY_AXES(1), NULL), 2, 50);
     EXPECT(eddy_var(a, EDDY_AXES(1), EDDY_OPTIONS(var, .correction_is_zero = true)), 1, 25);
     EXPECT(eddy_std(a, EDDY_AXES(-1), EDDY_OPTIONS(std, .correction = 0.5)), sqrt(2 / 1.5), sqrt(50 / 1.5));
-    cr_assert(isinf(eddy_item_f64(eddy_var(a, NULL, EDDY_OPTIONS(var, .correction = 4)))), "divided by 0");
-    cr_assert_null(eddy_var(eddy_cast(a, EDDY_I32), NULL, NULL));
+    cr_assert(isinf(eddy_item_f64(eddy_var(a, EDDY_ALL_AXES, EDDY_OPTIONS(var, .correction = 4)))), "divided by 0");
+    cr_assert_null(eddy_var(eddy_cast(a, EDDY_I32), EDDY_ALL_AXES, NULL));
     expect_error(EDDY_DTYPE_MISMATCH, "var", "input");
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
@@ -43,13 +43,13 @@ Test(reduce, correction_is_one_unless_told) {
 Test(reduce, norm_is_of_order_two_unless_told) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *a = F32(EDDY_SHAPE(4), 3, 0, -4, 0);
-    EXPECT(eddy_norm(a, NULL, NULL), 5);
-    EXPECT(eddy_norm(a, NULL, EDDY_OPTIONS(norm, .p = 1)), 7);
-    EXPECT(eddy_norm(a, NULL, EDDY_OPTIONS(norm, .p_is_zero = true)), 2);
-    EXPECT(eddy_norm(a, NULL, EDDY_OPTIONS(norm, .p = INFINITY)), 4);
-    EXPECT(eddy_norm(a, NULL, EDDY_OPTIONS(norm, .p = -INFINITY)), 0);
-    EXPECT(eddy_norm(a, NULL, EDDY_OPTIONS(norm, .p = 3, .keeps_dims = true)), cbrt(27 + 64));
-    cr_assert_null(eddy_norm(a, NULL, EDDY_OPTIONS(norm, .p = (double)NAN)));
+    EXPECT(eddy_norm(a, EDDY_ALL_AXES, NULL), 5);
+    EXPECT(eddy_norm(a, EDDY_ALL_AXES, EDDY_OPTIONS(norm, .p = 1)), 7);
+    EXPECT(eddy_norm(a, EDDY_ALL_AXES, EDDY_OPTIONS(norm, .p_is_zero = true)), 2);
+    EXPECT(eddy_norm(a, EDDY_ALL_AXES, EDDY_OPTIONS(norm, .p = INFINITY)), 4);
+    EXPECT(eddy_norm(a, EDDY_ALL_AXES, EDDY_OPTIONS(norm, .p = -INFINITY)), 0);
+    EXPECT(eddy_norm(a, EDDY_ALL_AXES, EDDY_OPTIONS(norm, .p = 3, .keeps_dims = true)), cbrt(27 + 64));
+    cr_assert_null(eddy_norm(a, EDDY_ALL_AXES, EDDY_OPTIONS(norm, .p = (double)NAN)));
     expect_error(EDDY_INVALID_ARGUMENT, "norm", "p");
     eddy_tensor *by_name = NULL;
     cr_assert_eq(eddy_call("norm", EDDY_LIST(a), NULL, &by_name), EDDY_OK);
@@ -74,7 +74,7 @@ Test(reduce, a_search_along_an_axis_has_two_results) {
     expect_error(EDDY_OUT_OF_RANGE, "max_dim", "axis 2");
     cr_assert_eq(values, kept, "outputs are written on success only");
     EXPECT(eddy_argmin(a, EDDY_AXES(1), NULL), 0, 1);
-    EXPECT(eddy_min(a, NULL, NULL), -2);
+    EXPECT(eddy_min(a, EDDY_ALL_AXES, NULL), -2);
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }

@@ -25,7 +25,7 @@ static void use_everywhere(void) {
     REFUSED(eddy_mul_s(gone, EDDY_S(2)));
     REFUSED(eddy_matmul(x, gone));
     REFUSED(eddy_linear(x, x, gone));
-    REFUSED(eddy_sum(gone, NULL, NULL));
+    REFUSED(eddy_sum(gone, EDDY_ALL_AXES, NULL));
     REFUSED(eddy_cat(EDDY_LIST(x, gone), 0));
     REFUSED(eddy_add_inplace(gone, x));
     REFUSED(eddy_add_inplace(x, gone));

@@ -19,7 +19,7 @@ static eddy_tensor *laid(eddy_tensor *x, const int32_t *order) {
         there.axes[d] = order[d];
         back.axes[order[d]] = d;
     }
-    return eddy_permute(eddy_contiguous(eddy_permute(x, &there)), &back);
+    return eddy_permute(eddy_contiguous(eddy_permute(x, there)), back);
 }
 
 static eddy_tensor *channels_last(eddy_tensor *x) {

@@ -28,7 +28,7 @@ Test(tensor, getters_fail_cleanly) {
     cr_assert_eq(eddy_dtype_of(NULL), EDDY_DTYPE_COUNT);
     cr_assert_null(eddy_runtime_of(NULL));
     cr_assert_not(eddy_is_ready(NULL));
-    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "rank: tensor is NULL");
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "rank_of: tensor is NULL");
     eddy_tensor *t = counting(EDDY_SHAPE(2));
     cr_assert_eq(eddy_dim_of(t, 1), -1);
     ASSERT_ERROR(EDDY_OUT_OF_RANGE, "dim: f32[2] has no axis 1");
@@ -130,7 +130,7 @@ static void key_orders(eddy_tensor *x, eddy_axes *axes, int32_t at, eddy_tensor_
     eddy_axes back = {.count = rank};
     for (int32_t d = 0; d < rank; d++)
         back.axes[axes->axes[d]] = d;
-    eddy_tensor *turned = eddy_permute(eddy_contiguous(eddy_permute(x, axes)), &back);
+    eddy_tensor *turned = eddy_permute(eddy_contiguous(eddy_permute(x, *axes)), back);
     keys[*count] = key_of(turned);
     cr_assert(keys[*count] != 0 && key_of(eddy_add(turned, turned)) == keys[*count]);
     cr_assert_eq(eddy_tensor_key_shape(keys[*count]), eddy_tensor_key_shape(key_of(x)));

@@ -92,7 +92,7 @@ Test(view, each_kind_names_the_elements_of_the_oracle) {
     check(eddy_unsqueeze(t, 2), &o);
     check(eddy_unsqueeze(t, -2), &o);
     o.shape = EDDY_SHAPE(2, 5, 3);
-    check(eddy_squeeze(eddy_unsqueeze(t, 1), NULL), &o);
+    check(eddy_squeeze(eddy_unsqueeze(t, 1), EDDY_ALL_AXES), &o);
     check(eddy_squeeze(eddy_unsqueeze(t, 0), EDDY_AXES(0, 1)), &o);
 }
 
@@ -117,7 +117,7 @@ Test(view, chains_of_views_agree_with_copies) {
                 else if (kind == 2)
                     *to = eddy_reshape(from, EDDY_SHAPE(-1));
                 else if (kind == 3)
-                    *to = dim > 1 ? eddy_narrow(from, axis, 1, dim - 1) : eddy_squeeze(from, NULL);
+                    *to = dim > 1 ? eddy_narrow(from, axis, 1, dim - 1) : eddy_squeeze(from, EDDY_ALL_AXES);
                 else
                     *to = shape.rank < 6 ? eddy_unsqueeze(from, axis) : eddy_flatten(from, 0, -1);
             }

@@ -62,7 +62,7 @@ static eddy_status train_step(double *results) {
     if (status == EDDY_OK)
         status = eddy_read_f64(loss, &results[0]);
     if (status == EDDY_OK)
-        status = eddy_read_f64(eddy_sum(w1, NULL, NULL), &results[1]);
+        status = eddy_read_f64(eddy_sum(w1, EDDY_ALL_AXES, NULL), &results[1]);
     eddy_status synced = eddy_sync(EDDY_FOREVER);
     if (status == EDDY_OK)
         status = synced;

@@ -427,7 +427,7 @@ static void use_in_child(void) {
     eddy_tensor *x = eddy_full(EDDY_SHAPE(SIDE, SIDE), EDDY_S(1.0 / SIDE), EDDY_F32, NULL);
     for (int i = 0; i < 10; i++)
         x = eddy_matmul(x, x);
-    eddy_tensor *sum = eddy_sum(x, NULL, NULL);
+    eddy_tensor *sum = eddy_sum(x, EDDY_ALL_AXES, NULL);
     _exit(eddy_sync(EDDY_FOREVER) != EDDY_OK || eddy_item_f64(sum) != SIDE);
 }
 

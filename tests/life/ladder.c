@@ -123,7 +123,7 @@ static void work_in_flight_is_waited_for(void) {
     eddy_tensor *ends[STEPS];
     for (int i = 0; i < STEPS; i++) {
         eddy_tensor *t = filled(4 * MB, i), *u = eddy_mul_s(t, EDDY_S(2));
-        CHECK(ends[i] = eddy_max(u, NULL, NULL));
+        CHECK(ends[i] = eddy_max(u, EDDY_ALL_AXES, NULL));
         eddy_release(&t);
         eddy_release(&u);
     }
@@ -145,7 +145,7 @@ static void data_from_the_host_waits(void) {
         eddy_release(&t);
     }
     for (int i = 0; i < STEPS; i++) {
-        eddy_tensor *most = eddy_max(ends[i], NULL, NULL);
+        eddy_tensor *most = eddy_max(ends[i], EDDY_ALL_AXES, NULL);
         CHECK(eddy_item_f64(most) == SIDE);
         eddy_release(&most);
     }
@@ -186,7 +186,7 @@ static void what_gets_no_memory_holds_the_error(void) {
     /* What comes of it: the same error; what is changed in place is as it was. */
     eddy_error error;
     eddy_tensor *good = find(pieces, count, EDDY_OK), *bad = find(pieces, count, EDDY_OUT_OF_MEMORY);
-    eddy_tensor *one = eddy_select(good, 0, 5), *sum = eddy_sum(bad, NULL, NULL);
+    eddy_tensor *one = eddy_select(good, 0, 5), *sum = eddy_sum(bad, EDDY_ALL_AXES, NULL);
     double before = eddy_item_f64(one);
     CHECK(eddy_error_of(sum, EDDY_FOREVER, &error) == EDDY_OUT_OF_MEMORY);
     CHECK(strcmp(error.op, "full") == 0 && error.sequence > 0);
@@ -219,7 +219,8 @@ static void what_gets_no_memory_holds_the_error(void) {
 
 static void the_process_works(void) {
     eddy_tensor *a = eddy_ones(EDDY_SHAPE(256, 256), EDDY_F32, NULL), *b = eddy_matmul(a, a);
-    eddy_tensor *c = eddy_softmax(b, 1), *sum = eddy_sum(c, NULL, NULL), *most = eddy_max(b, NULL, NULL);
+    eddy_tensor *c = eddy_softmax(b, 1), *sum = eddy_sum(c, EDDY_ALL_AXES, NULL),
+                *most = eddy_max(b, EDDY_ALL_AXES, NULL);
     CHECK(eddy_item_f64(sum) == 256);
     CHECK(eddy_item_f64(most) == 256);
     eddy_tensor *all[] = {a, b, c, sum, most};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each public header compiles alone, as C11 and as C++17, pedantically.
+"""Each public header compiles alone, as C11 and as C++17, pedantically; calls that would be misread do not compile.
 
 Usage: headers.py HEADER...   ($CC and $CXX name the compilers)"""
 import os
@@ -10,6 +10,12 @@ import sys
 import tempfile
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wundef", "-Wshadow", "-fsyntax-only"]
+
+
+# Statements with `x` a tensor: what compiles, and beside it what must not.
+CALLS = [("eddy_sum(x, EDDY_AXES(0), NULL)", "eddy_sum(x, 0, NULL)"),
+         ("eddy_sum(x, EDDY_ALL_AXES, NULL)", "eddy_sum(x, NULL, NULL)"),
+         ("eddy_add_s(x, EDDY_S(2))", "eddy_add_s(x, 2)")]
 
 
 def include_folders(headers):
@@ -28,16 +34,26 @@ def main():
         print("no C++ compiler: C only")
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for header in headers:
-            for compiler, language, flags in languages:
-                source = pathlib.Path(folder) / ("alone.c" if language == "c" else "alone.cpp")
+        source = pathlib.Path(folder) / "alone.c"
+
+        def compiled(text, compiler, language, flags):
+            source.write_text(text)
+            return subprocess.run([compiler, "-x", language, *flags, *WARNINGS, *folders, str(source)], capture_output=True, text=True)
+
+        for language in languages:
+            for header in headers:
                 # Twice: the guard holds.
-                source.write_text(f"#include <eddy/{pathlib.Path(header).name}>\n" * 2 + "int alone;\n")
-                result = subprocess.run([compiler, "-x", language, *flags, *WARNINGS, *folders, str(source)],
-                                        capture_output=True, text=True)
+                result = compiled(f"#include <eddy/{pathlib.Path(header).name}>\n" * 2 + "int alone;\n", *language)
                 if result.returncode != 0:
                     failed += 1
-                    print(f"{header} as {language}:\n{result.stderr}")
+                    print(f"{header} as {language[1]}:\n{result.stderr}")
+            for good, bad in CALLS:
+                for call, is_good in ((good, True), (bad, False)):
+                    text = f"#include <eddy/eddy.h>\neddy_tensor *called(eddy_tensor *x);\neddy_tensor *called(eddy_tensor *x) {{ return {call}; }}\n"
+                    result = compiled(text, *language)
+                    if (result.returncode == 0) != is_good:
+                        failed += 1
+                        print(f"{call} as {language[1]} compiles: {not is_good}\n{result.stderr}")
     if not headers:
         sys.exit("no headers")
     sys.exit(1 if failed else 0)

@@ -591,7 +591,7 @@ static void sum(views_run *run, int step) {
     for (int64_t i = 0; i < count_of(a); i++)
         total = element_binary(ELEMENT_ADD, in, total, element_cast(at(a, i), dtype_of(a), in));
     t.storage->cells[0] = element_cast(total, in, dtype);
-    t.handle = eddy_sum(a->handle, NULL, NULL);
+    t.handle = eddy_sum(a->handle, EDDY_ALL_AXES, NULL);
     keep(run, step, "sum", slot, t);
 }
 
@@ -608,7 +608,7 @@ static void largest(views_run *run, int step) {
             best = i;
     expected_tensor t = laid_out(is_place ? EDDY_I64 : dtype, 0, 1, 1);
     t.storage->cells[0] = is_place ? (element){.whole = best} : at(a, best);
-    t.handle = is_place ? eddy_argmax(a->handle, NULL, NULL) : eddy_max(a->handle, NULL, NULL);
+    t.handle = is_place ? eddy_argmax(a->handle, EDDY_ALL_AXES, NULL) : eddy_max(a->handle, EDDY_ALL_AXES, NULL);
     keep(run, step, is_place ? "argmax" : "max", slot, t);
 }
 
