@@ -201,7 +201,7 @@
     op(ones_like, 4, eddy_ones_like(x, NULL), torch::ones_like(x))                                                     \
     op(eye, 4, eddy_eye(shape.rows, shape.columns, EDDY_F32, NULL), torch::eye(shape.rows, shape.columns))             \
     op(arange, 8, eddy_arange(EDDY_S(0), EDDY_S(shape.n), EDDY_S(1), EDDY_I64, NULL), torch::arange(shape.n))          \
-    op(linspace, 4, eddy_linspace(0, 1, shape.n, EDDY_F32, NULL), torch::linspace(0, 1, shape.n))                      \
+    op(linspace, 4, eddy_linspace(EDDY_S(0), EDDY_S(1), shape.n, EDDY_F32, NULL), torch::linspace(0, 1, shape.n))                      \
     op(rand, 4, eddy_rand(EDDY_SHAPE(shape.n), EDDY_F32, NULL), torch::rand({shape.n}))                                \
     op(randn, 4, eddy_randn(EDDY_SHAPE(shape.n), EDDY_F32, NULL), torch::randn({shape.n}))                             \
     op(randint, 8, eddy_randint(0, 1000, EDDY_SHAPE(shape.n), EDDY_I64, NULL), torch::randint(0, 1000, {shape.n}))     \
@@ -209,7 +209,7 @@
     op(bernoulli, 8, eddy_bernoulli(x, NULL), torch::bernoulli(x))                                                     \
     op(multinomial, 4, eddy_multinomial(near, 10, EDDY_OPTIONS(multinomial, .has_replacement = true)),                     \
         torch::multinomial(near, 10, true))                                                                            \
-    op(dropout, 8, eddy_dropout(x, 0.5, NULL), torch::dropout(x, 0.5, true))                                           \
+    op(dropout, 8, eddy_dropout(x, EDDY_S(0.5), NULL), torch::dropout(x, 0.5, true))                                           \
     op(sgd_step, 12, stepped_sgd(), stepped_sgd())                                                                     \
     op(sgd_momentum_step, 20, stepped_momentum(), stepped_momentum())                                                  \
     op(adam_step, 28, stepped_adam(), stepped_adam(false))                                                             \

@@ -55,7 +55,7 @@ static bool has_same_characters(const eddy_archive *archive, const struct text *
     unsigned char bytes[256];
     eddy_tensor *known = eddy_archive_tensor(archive, CHARACTERS);
     return known && eddy_count_of(known) == text->vocabulary &&
-           eddy_read(known, bytes, (size_t)text->vocabulary) == EDDY_OK &&
+           eddy_read(known, bytes, (size_t)text->vocabulary, NULL) == EDDY_OK &&
            memcmp(bytes, text->bytes, (size_t)text->vocabulary) == 0;
 }
 

@@ -209,13 +209,15 @@ const char *eddy_archive_twice(const char **names, int64_t count) {
     return NULL;
 }
 
-eddy_status eddy_archive_check(eddy_list tensors, const char *const *names, eddy_origin origin) {
+eddy_status eddy_archive_check(eddy_list tensors, const char *const *names, int64_t deadline, eddy_origin origin) {
     if (tensors.count < 0 || (tensors.count > 0 && (!tensors.items || !names)))
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no list, or no names");
     for (int64_t i = 0; i < tensors.count; i++) {
         if (!names[i])
             return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "tensor %lld has no name", (long long)i);
-        eddy_status status = eddy_tensor_check_item_shape(tensors.items[i], "tensors", i, origin);
+        eddy_status status = eddy_tensor_check_item(tensors.items[i], "tensors", i, origin);
+        if (status == EDDY_OK)
+            status = eddy_tensor_await_shape_until(tensors.items[i], deadline, origin);
         if (status != EDDY_OK)
             return status;
     }

@@ -16,7 +16,8 @@ EDDY_MUST_USE bool eddy_archive_add_metadata(const eddy_file *file, eddy_archive
                                              const char *value);
 
 /* Whether a list and its names may be saved: no NULL, shapes known, no name twice. */
-EDDY_MUST_USE eddy_status eddy_archive_check(eddy_list tensors, const char *const *names, eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_archive_check(eddy_list tensors, const char *const *names, int64_t deadline,
+                                             eddy_origin origin);
 /* Sorts names (pointers) and returns one that is there twice, or NULL. */
 const char *eddy_archive_twice(const char **names, int64_t count);
 

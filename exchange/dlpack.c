@@ -3,6 +3,7 @@
 
 #include <base/dtype.h>
 #include <base/memory.h>
+#include <base/option.h>
 #include <base/status.h>
 #include <eddy/grad.h>
 #include <exchange/dlpack_abi.h>
@@ -46,28 +47,35 @@ static void delete_versioned(struct DLManagedTensorVersioned *self) {
     end_export(self->manager_ctx);
 }
 
-static eddy_status check_export(eddy_tensor *tensor, eddy_origin origin) {
+typedef struct exporting {
+    bool is_read_only;
+    int64_t deadline;
+    eddy_origin origin;
+} exporting;
+
+static eddy_status check_export(eddy_tensor *tensor, const exporting *how) {
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, origin);
-    eddy_status status = eddy_tensor_check_shape(tensor, origin);
+        return eddy_caller_refuse(caller, how->origin);
+    eddy_status status = eddy_tensor_check_shape_until(tensor, how->deadline, how->origin);
     if (status != EDDY_OK)
         return status;
     if (!eddy_runtime_is_running(tensor->runtime))
-        return eddy_runtime_refuse(tensor->runtime, origin, "");
+        return eddy_runtime_refuse(tensor->runtime, how->origin, "");
     if (eddy_tensor_device(tensor).kind != EDDY_DEVICE_CPU)
-        return eddy_fail(EDDY_UNSUPPORTED, origin, "the tensor is not on the CPU");
+        return eddy_fail(EDDY_UNSUPPORTED, how->origin, "the tensor is not on the CPU");
     if (eddy_requires_grad(tensor))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the tensor requires a gradient: detach it first");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, how->origin, "the tensor requires a gradient: detach it first");
     return EDDY_OK;
 }
 
-/* The tensor's first element, when all that was issued (read_only: that writes it) has run. The memory stays where it is while
+/* The tensor's first element, when all that was issued (read-only: that writes it) has run. The memory stays where it is while
  * the storage lives, so the lend may end at once. */
-static eddy_status find_data(eddy_tensor *tensor, bool read_only, eddy_origin origin, void **data) {
+static eddy_status find_data(eddy_tensor *tensor, const exporting *how, void **data) {
     eddy_vm_lend *lend;
-    eddy_vm_wait wait = {EDDY_FOREVER, origin};
-    eddy_status status = eddy_vm_lend_begin(tensor->runtime->vm, tensor->storage, !read_only, &wait, data, &lend);
+    eddy_vm_wait wait = {eddy_clock_left(how->deadline), how->origin};
+    eddy_status status =
+        eddy_vm_lend_begin(tensor->runtime->vm, tensor->storage, !how->is_read_only, &wait, data, &lend);
     if (status != EDDY_OK)
         return status;
     eddy_vm_lend_end(tensor->runtime->vm, lend, false);
@@ -76,13 +84,13 @@ static eddy_status find_data(eddy_tensor *tensor, bool read_only, eddy_origin or
     return EDDY_OK;
 }
 
-static exported *export_tensor(eddy_tensor *tensor, bool read_only, eddy_origin origin, DLTensor *shown) {
+static exported *export_tensor(eddy_tensor *tensor, const exporting *how, DLTensor *shown) {
     void *data;
-    if (check_export(tensor, origin) != EDDY_OK || find_data(tensor, read_only, origin, &data) != EDDY_OK)
+    if (check_export(tensor, how) != EDDY_OK || find_data(tensor, how, &data) != EDDY_OK)
         return NULL;
     exported *e = eddy_memory_acquire(sizeof(*e), EDDY_MEMORY_HANDLE);
     if (!e) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the struct");
+        eddy_fail(EDDY_OUT_OF_MEMORY, how->origin, "no memory for the struct");
         return NULL;
     }
     for (int32_t d = 0; d < tensor->rank; d++) {
@@ -102,22 +110,28 @@ static exported *export_tensor(eddy_tensor *tensor, bool read_only, eddy_origin 
 }
 
 struct DLManagedTensorVersioned *eddy_to_dlpack(eddy_tensor *tensor, const eddy_to_dlpack_options *options) {
-    bool read_only = options && options->read_only;
+    exporting how = {EDDY_OPTION(options, is_read_only), EDDY_OPTION_DEADLINE(options), EDDY_ORIGIN("to_dlpack")};
     DLTensor shown;
-    exported *e = export_tensor(tensor, read_only, EDDY_ORIGIN("to_dlpack"), &shown);
+    exported *e = export_tensor(tensor, &how, &shown);
     if (!e)
         return NULL;
-    e->managed.versioned = (struct DLManagedTensorVersioned){.version = {MAJOR, MINOR},
-                                                             .manager_ctx = e,
-                                                             .deleter = delete_versioned,
-                                                             .flags = read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
-                                                             .dl_tensor = shown};
+    e->managed.versioned =
+        (struct DLManagedTensorVersioned){.version = {MAJOR, MINOR},
+                                          .manager_ctx = e,
+                                          .deleter = delete_versioned,
+                                          .flags = how.is_read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
+                                          .dl_tensor = shown};
     return &e->managed.versioned;
 }
 
-struct DLManagedTensor *eddy_to_dlpack_unversioned(eddy_tensor *tensor) {
+struct DLManagedTensor *eddy_to_dlpack_unversioned(eddy_tensor *tensor, const eddy_to_dlpack_options *options) {
+    exporting how = {false, EDDY_OPTION_DEADLINE(options), EDDY_ORIGIN("to_dlpack_unversioned")};
+    if (EDDY_OPTION(options, is_read_only)) {
+        eddy_fail(EDDY_UNSUPPORTED, how.origin, "the unversioned struct cannot say that it must not be written");
+        return NULL;
+    }
     DLTensor shown;
-    exported *e = export_tensor(tensor, false, EDDY_ORIGIN("to_dlpack_unversioned"), &shown);
+    exported *e = export_tensor(tensor, &how, &shown);
     if (!e)
         return NULL;
     e->managed.plain = (struct DLManagedTensor){.dl_tensor = shown, .manager_ctx = e, .deleter = delete_plain};

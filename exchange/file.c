@@ -3,6 +3,7 @@
 #include <base/atomic.h>
 #include <base/dtype.h>
 #include <base/memory.h>
+#include <base/sleep.h>
 #include <base/status.h>
 #include <eddy/grad.h>
 #include <eddy/host.h>
@@ -72,9 +73,10 @@ static FILE *open_beside(eddy_file *file) {
     return stream;
 }
 
-eddy_status eddy_file_write_begin(eddy_file *file, const char *path, eddy_origin origin) {
+eddy_status eddy_file_write_begin(eddy_file *file, const char *path, int64_t deadline, eddy_origin origin) {
     if (!has_path(file, path, origin))
         return EDDY_INVALID_ARGUMENT;
+    file->deadline = deadline;
     struct stat about;
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return eddy_file_fail(file, EDDY_IO, "%s stands there, which is not replaced",
@@ -137,7 +139,7 @@ eddy_status eddy_file_seek(eddy_file *file, int64_t offset) {
 /* ---- elements ---- */
 
 eddy_status eddy_file_write_elements(eddy_file *file, eddy_tensor *tensor) {
-    eddy_status status = eddy_wait(tensor, EDDY_FOREVER);
+    eddy_status status = eddy_wait(tensor, eddy_clock_left(file->deadline));
     if (status != EDDY_OK)
         return status;
     eddy_no_grad_begin();
@@ -145,14 +147,16 @@ eddy_status eddy_file_write_elements(eddy_file *file, eddy_tensor *tensor) {
     eddy_no_grad_end();
     if (!whole)
         return eddy_file_fail(file, EDDY_OUT_OF_MEMORY, "no memory to put the elements in a row");
-    status = eddy_wait(whole, EDDY_FOREVER);
-    const void *data = status == EDDY_OK ? eddy_map(whole, EDDY_READ, EDDY_FOREVER) : NULL;
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
+    const void *data = eddy_map(whole, EDDY_READ, eddy_clock_left(file->deadline));
+    eddy_outcome_end(&outcome);
     if (data) {
         status = eddy_file_write(file, data, (size_t)eddy_count_of(whole) * eddy_dtype_bytes(eddy_dtype_of(whole)));
         eddy_status unmapped = eddy_unmap(whole);
         status = status == EDDY_OK ? unmapped : status;
-    } else if (status == EDDY_OK) {
-        status = EDDY_INTERNAL;
+    } else {
+        status = eddy_outcome_why(&outcome);
     }
     eddy_release(&whole);
     return status;

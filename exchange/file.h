@@ -13,6 +13,7 @@
 
 typedef struct eddy_file {
     eddy_origin origin;
+    int64_t deadline; /* writing: until when elements are waited for */
     const char *path;
     const char *part; /* the tensor of the file that is at hand, for errors; or NULL */
     FILE *stream;
@@ -27,7 +28,8 @@ typedef struct eddy_file {
 } eddy_file;
 
 EDDY_MUST_USE eddy_status eddy_file_read_begin(eddy_file *file, const char *path, eddy_origin origin);
-EDDY_MUST_USE eddy_status eddy_file_write_begin(eddy_file *file, const char *path, eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_file_write_begin(eddy_file *file, const char *path, int64_t deadline,
+                                                eddy_origin origin);
 /* Ends either. A written file takes its place where status is OK, else nothing is left; the status, or what ending failed with. */
 EDDY_MUST_USE eddy_status eddy_file_end(eddy_file *file, eddy_status status);
 

@@ -3,6 +3,7 @@
 
 #include <base/dtype.h>
 #include <base/memory.h>
+#include <base/option.h>
 #include <base/status.h>
 #include <ctype.h>
 #include <eddy/view.h>
@@ -71,12 +72,13 @@ eddy_status eddy_npy_write(eddy_file *file, eddy_tensor *tensor) {
     return status == EDDY_OK ? eddy_file_write_elements(file, tensor) : status;
 }
 
-eddy_status eddy_npy_save(eddy_tensor *tensor, const char *path) {
+eddy_status eddy_npy_save(eddy_tensor *tensor, const char *path, const eddy_npy_save_options *options) {
     eddy_origin origin = EDDY_ORIGIN("npy_save");
+    int64_t deadline = EDDY_OPTION_DEADLINE(options);
     eddy_file file;
-    eddy_status status = eddy_tensor_check_shape(tensor, origin);
+    eddy_status status = eddy_tensor_check_shape_until(tensor, deadline, origin);
     if (status == EDDY_OK)
-        status = eddy_file_write_begin(&file, path, origin);
+        status = eddy_file_write_begin(&file, path, deadline, origin);
     if (status != EDDY_OK)
         return status;
     return eddy_file_end(&file, eddy_npy_write(&file, tensor));

@@ -4,6 +4,7 @@
 #include <eddy/file.h>
 
 #include <base/memory.h>
+#include <base/option.h>
 #include <base/status.h>
 #include <errno.h>
 #include <exchange/archive.h>
@@ -133,13 +134,15 @@ static eddy_status write_all(eddy_file *file, eddy_list tensors, const char *con
     return status == EDDY_OK && code != ZIP_OK ? fail_writing(file) : status;
 }
 
-eddy_status eddy_npz_save(eddy_list tensors, const char *const *names, const char *path) {
+eddy_status eddy_npz_save(eddy_list tensors, const char *const *names, const char *path,
+                          const eddy_npz_save_options *options) {
     eddy_origin origin = EDDY_ORIGIN("npz_save");
-    eddy_status status = eddy_archive_check(tensors, names, origin);
+    int64_t deadline = EDDY_OPTION_DEADLINE(options);
+    eddy_status status = eddy_archive_check(tensors, names, deadline, origin);
     if (status != EDDY_OK)
         return status;
     eddy_file file;
-    status = eddy_file_write_begin(&file, path, origin);
+    status = eddy_file_write_begin(&file, path, deadline, origin);
     return status == EDDY_OK ? eddy_file_end(&file, write_all(&file, tensors, names)) : status;
 }
 

@@ -5,6 +5,7 @@
 #include <base/dtype.h>
 #include <base/log.h>
 #include <base/memory.h>
+#include <base/option.h>
 #include <base/status.h>
 #include <interpreter/handle/tensor.h>
 #include <math.h>
@@ -102,12 +103,12 @@ static char *gather(const page *p, int32_t axis, const char *data, char *target)
     return target;
 }
 
-static eddy_status copy_shown(page *p, eddy_tensor *tensor, eddy_origin origin) {
+static eddy_status copy_shown(page *p, eddy_tensor *tensor, int64_t deadline, eddy_origin origin) {
     size_t bytes = (size_t)p->shown * p->element_bytes;
     p->elements = eddy_memory_acquire(bytes, EDDY_MEMORY_TEXT);
     if (!p->elements)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for %lld elements", (long long)p->shown);
-    eddy_vm_wait wait = {EDDY_FOREVER, origin};
+    eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     void *data;
     eddy_vm_lend *lend;
     eddy_vm *vm = tensor->runtime->vm;
@@ -283,6 +284,7 @@ static void page_init(page *p, const eddy_tensor *tensor, const eddy_format_opti
 
 static eddy_status format(sink *s, eddy_tensor *tensor, const eddy_format_options *options, eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
+    int64_t deadline = EDDY_OPTION_DEADLINE(options);
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, origin);
     eddy_status status = eddy_tensor_check(tensor, "tensor", origin);
@@ -291,12 +293,12 @@ static eddy_status format(sink *s, eddy_tensor *tensor, const eddy_format_option
     if (status == EDDY_OK && !eddy_runtime_is_running(tensor->runtime))
         status = eddy_runtime_refuse(tensor->runtime, origin, "");
     if (status == EDDY_OK)
-        status = eddy_tensor_await_shape(tensor, origin);
+        status = eddy_tensor_await_shape_until(tensor, deadline, origin);
     if (status != EDDY_OK)
         return status;
     page p;
     page_init(&p, tensor, options);
-    status = copy_shown(&p, tensor, origin);
+    status = copy_shown(&p, tensor, deadline, origin);
     if (status != EDDY_OK)
         return status;
     choose_form(&p);

@@ -5,6 +5,7 @@
 
 #include <base/dtype.h>
 #include <base/memory.h>
+#include <base/option.h>
 #include <base/shape.h>
 #include <base/status.h>
 #include <exchange/archive.h>
@@ -140,13 +141,14 @@ static eddy_status write_all(eddy_file *file, eddy_list tensors, const char *con
 eddy_status eddy_safetensors_save(eddy_list tensors, const char *const *names, const char *path,
                                   const eddy_safetensors_save_options *options) {
     eddy_origin origin = EDDY_ORIGIN("safetensors_save");
-    eddy_status status = eddy_archive_check(tensors, names, origin);
+    int64_t deadline = EDDY_OPTION_DEADLINE(options);
+    eddy_status status = eddy_archive_check(tensors, names, deadline, origin);
     if (status != EDDY_OK)
         return status;
     if (options && (options->metadata_count < 0 || (options->metadata_count > 0 && !options->metadata)))
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no metadata");
     eddy_file file;
-    status = eddy_file_write_begin(&file, path, origin);
+    status = eddy_file_write_begin(&file, path, deadline, origin);
     return status == EDDY_OK ? eddy_file_end(&file, write_all(&file, tensors, names, options)) : status;
 }
 

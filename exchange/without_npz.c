@@ -6,8 +6,9 @@ static void refuse_npz(eddy_origin origin) {
     eddy_fail(EDDY_UNSUPPORTED, origin, "this library was built without npz files (its option npz)");
 }
 
-eddy_status eddy_npz_save(eddy_list tensors, const char *const *names, const char *path) {
-    (void)tensors, (void)names, (void)path;
+eddy_status eddy_npz_save(eddy_list tensors, const char *const *names, const char *path,
+                          const eddy_npz_save_options *options) {
+    (void)tensors, (void)names, (void)path, (void)options;
     refuse_npz(EDDY_ORIGIN("npz_save"));
     return EDDY_UNSUPPORTED;
 }

@@ -4,19 +4,13 @@
 
 #include <base/assert.h>
 #include <base/call_site.h>
+#include <base/option.h>
 #include <eddy/export.h>
 #include <eddy/scalar.h>
 #include <eddy/shape.h>
 #include <eddy/status.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* A field of an option struct that may be NULL or older (shorter) than this library's: 0 where it is not there.
- * A size of 0 stands for the struct of version 0.1. */
-#define EDDY_HAS_OPTION(options, field)                                                                                \
-    ((options) != NULL &&                                                                                              \
-     ((options)->size == 0 || (options)->size >= offsetof(__typeof__(*(options)), field) + sizeof((options)->field)))
-#define EDDY_OPTION(options, field) (EDDY_HAS_OPTION(options, field) && (options)->field)
 
 /* Fails a call before the interpreter sees it, in the form of its messages: "op: sentence (operands)". Operands may be NULL. */
 eddy_status eddy_door_fail(eddy_status status, eddy_origin origin, eddy_list inputs, const char *format, ...)

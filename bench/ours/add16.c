@@ -62,7 +62,7 @@ static double read_sample(void) {
     for (int i = 0; i < BENCH_ADD_OPS; i++) {
         eddy_tensor *sum = eddy_add(left, right);
         float value;
-        must(eddy_read(sum, &value, sizeof(value)));
+        must(eddy_read(sum, &value, sizeof(value), NULL));
         eddy_release(&sum);
     }
     return (bench_now_ns() - began) / BENCH_ADD_OPS;

@@ -35,7 +35,7 @@ eddy_tensor *grads[4];
 if (eddy_grads_of(params, grads) == EDDY_OK)
     eddy_sgd_step(params, EDDY_ARRAY(grads), EDDY_S(0.1), NULL);
 eddy_grads_zero(params);
-printf("%g\\n", eddy_item_f64(loss));
+printf("%g\\n", eddy_item_f64(loss, NULL));
 eddy_scope_end(scope);
 ```
 

@@ -69,7 +69,7 @@ static eddy_tensor *probabilities(const attention *a, eddy_tensor *q, eddy_tenso
 static eddy_tensor *kept(const attention *a, eddy_tensor *x) {
     if (a->dropout == 0 || !x)
         return x;
-    return eddy_dropout_backward(eddy_expand(x, a->scores), a->dropout, a->seed, a->counter);
+    return eddy_dropout_backward(eddy_expand(x, a->scores), EDDY_S(a->dropout), a->seed, a->counter);
 }
 
 /* g v^T - d, what comes back to a weight less what that costs the others of its row. */

@@ -13,6 +13,7 @@
 #include <eddy/shape.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,17 +23,18 @@ struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 
 typedef struct eddy_to_dlpack_options {
-    size_t size;    /* of this struct; EDDY_OPTIONS fills it in */
-    bool read_only; /* the consumer is told not to write; readers that are in flight are not waited for */
+    size_t size;       /* of this struct; EDDY_OPTIONS fills it in */
+    bool is_read_only; /* the consumer is told not to write; readers that are in flight are not waited for */
+    int64_t timeout;   /* ns that the call may wait; 0: without end */
 } eddy_to_dlpack_options;
 
 /* The tensor's memory for another library, strides and all. Blocks until everything issued on the tensor has run. The caller calls
  * result->deleter(result) once, or hands that duty on: on any thread, at any time, also after the runtime has gone; until then the
  * elements stay. NULL with the error: one that the tensor holds; INVALID_ARGUMENT where it requires a gradient (the tape cannot see
  * what is written elsewhere: eddy_detach), WOULD_DEADLOCK where the calling thread has it mapped, UNSUPPORTED (device),
- * OUT_OF_MEMORY. */
+ * OUT_OF_MEMORY, TIMED_OUT. The unversioned struct cannot say that it must not be written: is_read_only is UNSUPPORTED there. */
 EDDY_API struct DLManagedTensorVersioned *eddy_to_dlpack(eddy_tensor *tensor, const eddy_to_dlpack_options *options);
-EDDY_API struct DLManagedTensor *eddy_to_dlpack_unversioned(eddy_tensor *tensor);
+EDDY_API struct DLManagedTensor *eddy_to_dlpack_unversioned(eddy_tensor *tensor, const eddy_to_dlpack_options *options);
 
 typedef struct eddy_from_dlpack_options {
     size_t size;

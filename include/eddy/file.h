@@ -4,7 +4,7 @@
  * and numpy.savez_compressed write it. .safetensors is the format of huggingface/safetensors: a header in JSON that names the tensors,
  * then their elements; nothing in it is ever executed.
  *
- * Saving blocks until the elements are there and returns what went wrong earlier. A file is whole or as it was before: it is written
+ * Saving blocks until the elements are there (TIMED_OUT) and returns what went wrong earlier. A file is whole or as it was before: it is written
  * beside its place, to the disk, and then renamed. Loading reads the file before it returns, each tensor to where its elements stay;
  * what a file claims is checked before memory is taken for it.
  * Any thread, but no callback. Errors besides those of reading a tensor: IO (with the path and what the system or the file has to
@@ -25,8 +25,13 @@ extern "C" {
 
 /* ---- one array ---- */
 
+typedef struct eddy_npy_save_options {
+    size_t size;     /* of this struct; EDDY_OPTIONS fills it in */
+    int64_t timeout; /* ns that the call may wait for the elements; 0: without end */
+} eddy_npy_save_options;
+
 /* The format has no bf16. */
-EDDY_API eddy_status eddy_npy_save(eddy_tensor *tensor, const char *path);
+EDDY_API eddy_status eddy_npy_save(eddy_tensor *tensor, const char *path, const eddy_npy_save_options *options);
 
 /* A new contiguous tensor with the array's elements; arrays in Fortran order and of the other byte order are turned round. */
 EDDY_API eddy_tensor *eddy_npy_load(const char *path);
@@ -65,6 +70,7 @@ typedef struct eddy_safetensors_save_options {
     size_t size; /* of this struct; EDDY_OPTIONS fills it in */
     const eddy_metadata *metadata;
     int64_t metadata_count;
+    int64_t timeout; /* ns that the call may wait for the elements; 0: without end */
 } eddy_safetensors_save_options;
 
 /* Writes tensors[i] as names[i]: UTF-8, each once, not "__metadata__" (INVALID_ARGUMENT). Every dtype of Eddy's. */
@@ -77,8 +83,14 @@ EDDY_API eddy_tensor *eddy_safetensors_load_one(const char *path, const char *na
 
 /* ---- npz ---- */
 
+typedef struct eddy_npz_save_options {
+    size_t size;
+    int64_t timeout; /* ns that the call may wait for the elements; 0: without end */
+} eddy_npz_save_options;
+
 /* Writes tensors[i] as the array names[i], not deflated; each name once, of 1 to 60,000 bytes, UTF-8 (INVALID_ARGUMENT). No bf16. */
-EDDY_API eddy_status eddy_npz_save(eddy_list tensors, const char *const *names, const char *path);
+EDDY_API eddy_status eddy_npz_save(eddy_list tensors, const char *const *names, const char *path,
+                                   const eddy_npz_save_options *options);
 /* All arrays, deflated or not; one of another kind fails it. NULL on failure. */
 EDDY_API eddy_archive *eddy_npz_load(const char *path);
 /* A new tensor: the array of that name; the others are not read. NOT_FOUND. */

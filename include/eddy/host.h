@@ -49,19 +49,25 @@ EDDY_API eddy_tensor *eddy_from_buffer(void *data, eddy_shape shape, eddy_dtype 
 
 /* ---- out ---- */
 
+typedef struct eddy_read_options {
+    size_t size;
+    int64_t timeout; /* ns that the call may wait; 0: without end */
+} eddy_read_options;
+
 /* Copies the elements, row-major and in the tensor's own dtype, to `buffer` of `bytes` bytes, which must be count times element size
  * (INVALID_ARGUMENT). Blocks until they are there. On failure the buffer is as it was. */
-EDDY_API eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes);
+EDDY_API eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes, const eddy_read_options *options);
 /* The same with the elements converted to `dtype` as eddy_cast does: `buffer` is of that C type whatever the tensor holds, and
  * `bytes` count times its size. */
-EDDY_API eddy_status eddy_read_as(eddy_tensor *tensor, eddy_dtype dtype, void *buffer, size_t bytes);
+EDDY_API eddy_status eddy_read_as(eddy_tensor *tensor, eddy_dtype dtype, void *buffer, size_t bytes,
+                                  const eddy_read_options *options);
 /* The value of a tensor with one element, converted; blocks. *value is untouched on failure. To i64: floats
  * truncate; NaN and what does not fit give INT64_MIN. */
-EDDY_API eddy_status eddy_read_f64(eddy_tensor *tensor, double *value);
-EDDY_API eddy_status eddy_read_i64(eddy_tensor *tensor, int64_t *value);
+EDDY_API eddy_status eddy_read_f64(eddy_tensor *tensor, double *value, const eddy_read_options *options);
+EDDY_API eddy_status eddy_read_i64(eddy_tensor *tensor, int64_t *value, const eddy_read_options *options);
 /* The same in short: NaN and INT64_MIN on failure, with the error in the slot. */
-EDDY_API double eddy_item_f64(eddy_tensor *tensor);
-EDDY_API int64_t eddy_item_i64(eddy_tensor *tensor);
+EDDY_API double eddy_item_f64(eddy_tensor *tensor, const eddy_read_options *options);
+EDDY_API int64_t eddy_item_i64(eddy_tensor *tensor, const eddy_read_options *options);
 
 /* Called once on the service thread with `bytes` bytes of elements at `data` (valid during the call), or with data
  * NULL and the error. May issue ops, retain and release; an unfinished wait returns WOULD_DEADLOCK. */

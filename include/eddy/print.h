@@ -28,6 +28,7 @@ typedef struct eddy_format_options {
     int32_t edge_items; /* shown at each end of an axis then; 0: 3 */
     int32_t line_width; /* columns; 0: 80 */
     bool omits_tail;    /* without dtype and shape after the elements */
+    int64_t timeout;    /* ns that the call may wait; 0: without end */
 } eddy_format_options;
 
 /* Writes at most size bytes, a final 0 included, and returns the length of the whole text as snprintf does;

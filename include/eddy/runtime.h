@@ -41,7 +41,7 @@ EDDY_API eddy_runtime *eddy_runtime_current(void);
 /* Makes `runtime` the calling thread's current one (it takes a reference); NULL goes back to the default one. */
 EDDY_API eddy_status eddy_runtime_use(eddy_runtime *runtime);
 
-/* ---- waiting ---- of the current runtime */
+/* ---- waiting ---- */
 
 /* Waits for everything that any thread issued before the call. Where errors have not been seen, returns the one
  * issued first, with its record in the slot and the count of the others in `more`; all of them count as seen then,
@@ -71,8 +71,8 @@ typedef struct eddy_counters {
 #undef EDDY_COUNTER_ROW
 } eddy_counters;
 
-/* runtime NULL: the calling thread's. */
-EDDY_API eddy_status eddy_runtime_counters(eddy_runtime *runtime, eddy_counters *counters);
+/* Of the current runtime. */
+EDDY_API eddy_status eddy_counters_read(eddy_counters *counters);
 /* Threads of the current runtime that run kernels, a helping waiter included; 0 on failure. */
 EDDY_API int32_t eddy_thread_count(void);
 /* Gives cached memory (blocks of the current runtime, handles of the calling thread) back to the system; returns
@@ -94,7 +94,7 @@ EDDY_API eddy_status eddy_dump(void);
 #define eddy_sync(...) EDDY_AT_CALL_SITE(eddy_sync(__VA_ARGS__))
 #define eddy_sync_deleters(...) EDDY_AT_CALL_SITE(eddy_sync_deleters(__VA_ARGS__))
 #define eddy_recover(...) EDDY_AT_CALL_SITE(eddy_recover(__VA_ARGS__))
-#define eddy_runtime_counters(...) EDDY_AT_CALL_SITE(eddy_runtime_counters(__VA_ARGS__))
+#define eddy_counters_read(...) EDDY_AT_CALL_SITE(eddy_counters_read(__VA_ARGS__))
 #define eddy_thread_count(...) EDDY_AT_CALL_SITE(eddy_thread_count(__VA_ARGS__))
 #define eddy_trim(...) EDDY_AT_CALL_SITE(eddy_trim(__VA_ARGS__))
 #define eddy_dump(...) EDDY_AT_CALL_SITE(eddy_dump(__VA_ARGS__))

@@ -399,11 +399,12 @@ eddy_status eddy_recover(eddy_list tensors) {
 
 /* ---- looking inside ---- */
 
-eddy_status eddy_runtime_counters(eddy_runtime *runtime, eddy_counters *counters) {
-    eddy_origin origin = EDDY_ORIGIN("runtime_counters");
+eddy_status eddy_counters_read(eddy_counters *counters) {
+    eddy_origin origin = EDDY_ORIGIN("counters_read");
+    eddy_runtime *runtime;
     if (!counters)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "counters is NULL");
-    eddy_status status = runtime ? EDDY_OK : find_running(origin, &runtime);
+    eddy_status status = find_running(origin, &runtime);
     if (status != EDDY_OK)
         return status;
     eddy_vm_counters read = eddy_vm_counters_read(runtime->vm);

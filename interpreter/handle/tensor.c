@@ -387,20 +387,14 @@ eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list, 
 /* Shapes that become known are written once, by whoever asks first. */
 static eddy_lock late_lock;
 
-eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, eddy_origin origin) {
-    if (EDDY_LIKELY(!eddy_tensor_is_late(tensor)))
-        return EDDY_OK;
-    eddy_vm_wait wait = {EDDY_FOREVER, origin};
-    return eddy_tensor_await_shape_for(tensor, &wait);
-}
-
-eddy_status eddy_tensor_await_shape_for(eddy_tensor *tensor, const eddy_vm_wait *wait) {
+static eddy_status await_late_shape(eddy_tensor *tensor, int64_t deadline, eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime = tensor->runtime;
     if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, wait->origin);
+        return eddy_caller_refuse(caller, origin);
+    eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     eddy_shape shape;
-    eddy_status status = eddy_vm_late_shape(runtime->vm, tensor->storage, wait, &shape);
+    eddy_status status = eddy_vm_late_shape(runtime->vm, tensor->storage, &wait, &shape);
     if (status != EDDY_OK)
         return status;
     eddy_lock_acquire(&late_lock);
@@ -415,6 +409,14 @@ eddy_status eddy_tensor_await_shape_for(eddy_tensor *tensor, const eddy_vm_wait 
     return EDDY_OK;
 }
 
+eddy_status eddy_tensor_await_shape_until(eddy_tensor *tensor, int64_t deadline, eddy_origin origin) {
+    return EDDY_LIKELY(!eddy_tensor_is_late(tensor)) ? EDDY_OK : await_late_shape(tensor, deadline, origin);
+}
+
+eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, eddy_origin origin) {
+    return eddy_tensor_await_shape_until(tensor, EDDY_SLEEP_FOREVER, origin);
+}
+
 void eddy_tensor_fork_child(void) {
     late_lock = (eddy_lock){0};
 }
@@ -422,6 +424,11 @@ void eddy_tensor_fork_child(void) {
 eddy_status eddy_tensor_check_shape(const eddy_tensor *tensor, eddy_origin origin) {
     eddy_status status = eddy_tensor_check(tensor, "tensor", origin);
     return status == EDDY_OK ? eddy_tensor_await_shape((eddy_tensor *)tensor, origin) : status;
+}
+
+eddy_status eddy_tensor_check_shape_until(eddy_tensor *tensor, int64_t deadline, eddy_origin origin) {
+    eddy_status status = eddy_tensor_check(tensor, "tensor", origin);
+    return status == EDDY_OK ? eddy_tensor_await_shape_until(tensor, deadline, origin) : status;
 }
 
 eddy_status eddy_tensor_check_item_shape(eddy_tensor *tensor, const char *list, int64_t item, eddy_origin origin) {

@@ -204,8 +204,8 @@ EDDY_MUST_USE eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, cons
 
 /* Waits for a late shape. */
 EDDY_MUST_USE eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, eddy_origin origin);
-/* The same for a time. */
-EDDY_MUST_USE eddy_status eddy_tensor_await_shape_for(eddy_tensor *tensor, const eddy_vm_wait *wait);
+/* The same until a deadline (eddy_clock_deadline): TIMED_OUT. */
+EDDY_MUST_USE eddy_status eddy_tensor_await_shape_until(eddy_tensor *tensor, int64_t deadline, eddy_origin origin);
 
 static inline bool eddy_tensor_is_late(const eddy_tensor *tensor) {
     return eddy_load_acquire(&tensor->is_late);
@@ -213,6 +213,7 @@ static inline bool eddy_tensor_is_late(const eddy_tensor *tensor) {
 
 /* check, then await_shape. */
 EDDY_MUST_USE eddy_status eddy_tensor_check_shape(const eddy_tensor *tensor, eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_tensor_check_shape_until(eddy_tensor *tensor, int64_t deadline, eddy_origin origin);
 EDDY_MUST_USE eddy_status eddy_tensor_check_item_shape(eddy_tensor *tensor, const char *list, int64_t item,
                                                        eddy_origin origin);
 

@@ -2,6 +2,7 @@
 
 #include <base/dtype.h>
 #include <base/memory.h>
+#include <base/option.h>
 #include <base/sleep.h>
 #include <base/status.h>
 #include <interpreter/call/copy.h>
@@ -216,9 +217,9 @@ static eddy_status check(const eddy_tensor *tensor, eddy_origin origin) {
     return status;
 }
 
-static eddy_status check_known(eddy_tensor *tensor, eddy_origin origin) {
+static eddy_status check_known(eddy_tensor *tensor, int64_t deadline, eddy_origin origin) {
     eddy_status status = check(tensor, origin);
-    return status == EDDY_OK ? eddy_tensor_await_shape(tensor, origin) : status;
+    return status == EDDY_OK ? eddy_tensor_await_shape_until(tensor, deadline, origin) : status;
 }
 
 static size_t element_bytes(const eddy_tensor *tensor) {
@@ -229,8 +230,8 @@ static size_t element_bytes(const eddy_tensor *tensor) {
 
 #define SMALL_BYTES 64
 
-eddy_status eddy_host_read(eddy_tensor *tensor, void *buffer, eddy_origin origin) {
-    eddy_vm_wait wait = {EDDY_FOREVER, origin};
+static eddy_status read_elements(eddy_tensor *tensor, void *buffer, int64_t deadline, eddy_origin origin) {
+    eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     eddy_vm *vm = tensor->runtime->vm;
     size_t bytes = element_bytes(tensor);
     if (tensor->is_contiguous && tensor->count > 0 && (size_t)tensor->count * bytes <= SMALL_BYTES) {
@@ -268,37 +269,41 @@ static eddy_status check_buffer(const eddy_tensor *tensor, size_t each, const vo
                      *as ? " as " : "", as, wanted, buffer ? bytes : 0);
 }
 
-eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes) {
+eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes, const eddy_read_options *options) {
     eddy_origin origin = EDDY_ORIGIN("read");
-    eddy_status status = check_known(tensor, origin);
+    int64_t deadline = EDDY_OPTION_DEADLINE(options);
+    eddy_status status = check_known(tensor, deadline, origin);
     if (status == EDDY_OK)
         status = check_buffer(tensor, element_bytes(tensor), buffer, bytes, "", origin);
-    return status == EDDY_OK ? eddy_host_read(tensor, buffer, origin) : status;
+    return status == EDDY_OK ? read_elements(tensor, buffer, deadline, origin) : status;
 }
 
-eddy_status eddy_read_as(eddy_tensor *tensor, eddy_dtype dtype, void *buffer, size_t bytes) {
+eddy_status eddy_read_as(eddy_tensor *tensor, eddy_dtype dtype, void *buffer, size_t bytes,
+                         const eddy_read_options *options) {
     eddy_origin origin = EDDY_ORIGIN("read_as");
+    int64_t deadline = EDDY_OPTION_DEADLINE(options);
     if (!eddy_dtype_is_valid(dtype))
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%d is no dtype", (int)dtype);
-    eddy_status status = check_known(tensor, origin);
+    eddy_status status = check_known(tensor, deadline, origin);
     if (status == EDDY_OK)
         status = check_buffer(tensor, eddy_dtype_bytes(dtype), buffer, bytes, eddy_dtype_name(dtype), origin);
     if (status != EDDY_OK)
         return status;
     if (tensor->dtype == (uint8_t)dtype)
-        return eddy_host_read(tensor, buffer, origin);
+        return read_elements(tensor, buffer, deadline, origin);
     eddy_tensor *converted;
     status = eddy_copy_cast(eddy_caller_get(), tensor, dtype, origin.address, &converted);
     if (status != EDDY_OK)
         return status;
-    status = eddy_host_read(converted, buffer, origin);
+    status = read_elements(converted, buffer, deadline, origin);
     eddy_tensor_drop(converted);
     return status;
 }
 
 /* The only element of a tensor. */
-static eddy_status read_one(eddy_tensor *tensor, uint64_t *bits, eddy_origin origin) {
-    eddy_status status = check_known(tensor, origin);
+static eddy_status read_one(eddy_tensor *tensor, uint64_t *bits, const eddy_read_options *options, eddy_origin origin) {
+    int64_t deadline = EDDY_OPTION_DEADLINE(options);
+    eddy_status status = check_known(tensor, deadline, origin);
     if (status != EDDY_OK)
         return status;
     if (tensor->count != 1) {
@@ -306,44 +311,44 @@ static eddy_status read_one(eddy_tensor *tensor, uint64_t *bits, eddy_origin ori
         eddy_tensor_describe(tensor, text, sizeof(text));
         return eddy_fail(EDDY_SHAPE_MISMATCH, origin, "%s has not one element", text);
     }
-    eddy_vm_wait wait = {EDDY_FOREVER, origin};
+    eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     size_t bytes = element_bytes(tensor);
     return eddy_vm_read_small(tensor->runtime->vm, tensor->storage, tensor->offset * (int64_t)bytes, bytes, bits,
                               &wait);
 }
 
-static eddy_status read_f64(eddy_tensor *tensor, double *value, eddy_origin origin) {
+static eddy_status read_f64(eddy_tensor *tensor, double *value, const eddy_read_options *options, eddy_origin origin) {
     uint64_t bits = 0;
-    eddy_status status = read_one(tensor, &bits, origin);
+    eddy_status status = read_one(tensor, &bits, options, origin);
     if (status == EDDY_OK)
         *value = eddy_dtype_load_f64((eddy_dtype)tensor->dtype, &bits);
     return status;
 }
 
-static eddy_status read_i64(eddy_tensor *tensor, int64_t *value, eddy_origin origin) {
+static eddy_status read_i64(eddy_tensor *tensor, int64_t *value, const eddy_read_options *options, eddy_origin origin) {
     uint64_t bits = 0;
-    eddy_status status = read_one(tensor, &bits, origin);
+    eddy_status status = read_one(tensor, &bits, options, origin);
     if (status == EDDY_OK)
         *value = eddy_dtype_load_i64((eddy_dtype)tensor->dtype, &bits);
     return status;
 }
 
-eddy_status eddy_read_f64(eddy_tensor *tensor, double *value) {
-    return read_f64(tensor, value, EDDY_ORIGIN("read_f64"));
+eddy_status eddy_read_f64(eddy_tensor *tensor, double *value, const eddy_read_options *options) {
+    return read_f64(tensor, value, options, EDDY_ORIGIN("read_f64"));
 }
 
-eddy_status eddy_read_i64(eddy_tensor *tensor, int64_t *value) {
-    return read_i64(tensor, value, EDDY_ORIGIN("read_i64"));
+eddy_status eddy_read_i64(eddy_tensor *tensor, int64_t *value, const eddy_read_options *options) {
+    return read_i64(tensor, value, options, EDDY_ORIGIN("read_i64"));
 }
 
-double eddy_item_f64(eddy_tensor *tensor) {
+double eddy_item_f64(eddy_tensor *tensor, const eddy_read_options *options) {
     double value = NAN;
-    return read_f64(tensor, &value, EDDY_ORIGIN("item_f64")) == EDDY_OK ? value : NAN;
+    return read_f64(tensor, &value, options, EDDY_ORIGIN("item_f64")) == EDDY_OK ? value : NAN;
 }
 
-int64_t eddy_item_i64(eddy_tensor *tensor) {
+int64_t eddy_item_i64(eddy_tensor *tensor, const eddy_read_options *options) {
     int64_t value = INT64_MIN;
-    return read_i64(tensor, &value, EDDY_ORIGIN("item_i64")) == EDDY_OK ? value : INT64_MIN;
+    return read_i64(tensor, &value, options, EDDY_ORIGIN("item_i64")) == EDDY_OK ? value : INT64_MIN;
 }
 
 /* ---- waiting ---- */

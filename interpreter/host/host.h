@@ -7,9 +7,6 @@
 #include <eddy/host.h>
 #include <stdint.h>
 
-/* eddy_read for a tensor whose handle and size were checked. */
-EDDY_MUST_USE eddy_status eddy_host_read(eddy_tensor *tensor, void *buffer, eddy_origin origin);
-
 /* Memory of the program's, to become a tensor. */
 typedef struct eddy_borrow {
     void *data;

@@ -38,17 +38,14 @@ void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {
         return NULL;
     /* Until the shape is known and the memory may be touched, together. */
     int64_t deadline = eddy_clock_deadline(timeout);
-    eddy_vm_wait wait = {timeout, origin};
-    if (eddy_tensor_is_late(tensor)) {
-        if (eddy_tensor_await_shape_for(tensor, &wait) != EDDY_OK)
-            return NULL;
-        wait.timeout_ns = eddy_clock_left(deadline);
-    }
+    if (eddy_tensor_await_shape_until(tensor, deadline, origin) != EDDY_OK)
+        return NULL;
     open_lend *open = eddy_memory_acquire(sizeof(*open), EDDY_MEMORY_HANDLE);
     if (!open) {
         eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the lend");
         return NULL;
     }
+    eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     void *data;
     if (eddy_vm_lend_begin(tensor->runtime->vm, tensor->storage, (flags & EDDY_WRITE) != 0, &wait, &data,
                            &open->lend) != EDDY_OK) {

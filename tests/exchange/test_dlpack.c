@@ -44,7 +44,7 @@ CASE(what_is_exported_is_described) {
 
 CASE(views_and_unversioned_structs_are_exported) {
     eddy_tensor *t = counting(EDDY_SHAPE(3, 4)), *view = eddy_narrow(eddy_t(t), 0, 1, 2);
-    struct DLManagedTensor *managed = eddy_to_dlpack_unversioned(view);
+    struct DLManagedTensor *managed = eddy_to_dlpack_unversioned(view, NULL);
     cr_assert_not_null(managed);
     const DLTensor *shown = &managed->dl_tensor;
     cr_assert_arr_eq(shown->shape, ((int64_t[]){2, 3}), 16);
@@ -101,7 +101,7 @@ static void *call_deleter(void *managed) {
 CASE(the_memory_lives_until_the_deleter_ran_on_any_thread) {
     eddy_scope *scope = eddy_scope_begin();
     struct DLManagedTensorVersioned *managed =
-        eddy_to_dlpack(counting(EDDY_SHAPE(1000)), EDDY_OPTIONS(to_dlpack, .read_only = true));
+        eddy_to_dlpack(counting(EDDY_SHAPE(1000)), EDDY_OPTIONS(to_dlpack, .is_read_only = true));
     cr_assert_eq(managed->flags, 1);
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 1);
@@ -128,7 +128,7 @@ CASE(what_cannot_be_exported_is_refused) {
     ASSERT_ERROR(EDDY_OUT_OF_RANGE, "index_select");
     cr_assert_null(eddy_to_dlpack(NULL, NULL));
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "to_dlpack");
-    cr_assert_null(eddy_to_dlpack_unversioned(EDDY_NONE));
+    cr_assert_null(eddy_to_dlpack_unversioned(EDDY_NONE, NULL));
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "to_dlpack_unversioned");
     cr_assert_not_null(eddy_map(a, EDDY_READ, EDDY_FOREVER));
     cr_assert_null(eddy_to_dlpack(a, NULL));
@@ -242,7 +242,7 @@ CASE(strides_offsets_and_missing_strides_are_understood) {
     given->byte_offset = 12;
     f.versioned.deleter = NULL;
     t = eddy_from_dlpack(&f.versioned, NULL);
-    cr_assert_eq(eddy_item_f64(t), 3);
+    cr_assert_eq(eddy_item_f64(t, NULL), 3);
     eddy_release(&t);
     cr_assert_eq(deleted(&f), 0);
 }

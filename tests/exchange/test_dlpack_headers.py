@@ -14,7 +14,7 @@ HEADERS = ("dlpack/dlpack.h", "eddy/eddy.h")
 USE = """
 DLManagedTensor *use(eddy_tensor *tensor);
 DLManagedTensor *use(eddy_tensor *tensor) {
-    DLManagedTensor *managed = eddy_to_dlpack_unversioned(tensor);
+    DLManagedTensor *managed = eddy_to_dlpack_unversioned(tensor, NULL);
     return managed && managed->dl_tensor.ndim > 0 ? managed : 0;
 }
 """

@@ -49,10 +49,10 @@ def open_library(path):
     tensor = ctypes.c_void_p
     library.eddy_npy_load.restype = tensor
     library.eddy_npy_load.argtypes = [ctypes.c_char_p]
-    library.eddy_npy_save.argtypes = [tensor, ctypes.c_char_p]
+    library.eddy_npy_save.argtypes = [tensor, ctypes.c_char_p, ctypes.c_void_p]
     library.eddy_npz_load.restype = ctypes.POINTER(Archive)
     library.eddy_npz_load.argtypes = [ctypes.c_char_p]
-    library.eddy_npz_save.argtypes = [List, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p]
+    library.eddy_npz_save.argtypes = [List, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p, ctypes.c_void_p]
     library.eddy_safetensors_load.restype = ctypes.POINTER(Archive)
     library.eddy_safetensors_load.argtypes = [ctypes.c_char_p]
     library.eddy_safetensors_save.argtypes = [List, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p, ctypes.c_void_p]
@@ -61,7 +61,7 @@ def open_library(path):
     library.eddy_error_take.argtypes = [ctypes.POINTER(Error)]
     library.eddy_live_count.restype = ctypes.c_int64
     library.eddy_to_dlpack_unversioned.restype = ctypes.c_void_p
-    library.eddy_to_dlpack_unversioned.argtypes = [tensor]
+    library.eddy_to_dlpack_unversioned.argtypes = [tensor, ctypes.c_void_p]
     library.eddy_from_dlpack_unversioned.restype = tensor
     library.eddy_from_dlpack_unversioned.argtypes = [ctypes.c_void_p]
     for name in ("eddy_sync", "eddy_sync_deleters"):
@@ -110,7 +110,7 @@ class Files(Case):
                 numpy.save(file, array)
             tensor = ctypes.c_void_p(self.library.eddy_npy_load(self.given.encode()))
             self.check(tensor.value)
-            self.check(self.library.eddy_npy_save(tensor, self.copied.encode()) == 0)
+            self.check(self.library.eddy_npy_save(tensor, self.copied.encode(), None) == 0)
             self.library.eddy_release(ctypes.byref(tensor))
             self.assert_same(numpy.load(self.copied), array, name)
 
@@ -122,7 +122,7 @@ class Files(Case):
         self.library.eddy_archive_release(ctypes.byref(archive))
 
     def copy_npz(self):
-        self.copy(self.library.eddy_npz_load, self.library.eddy_npz_save)
+        self.copy(self.library.eddy_npz_load, self.library.eddy_npz_save, None)
 
     def test_npz(self):
         wanted = dict(arrays())
@@ -188,7 +188,7 @@ class SharedMemory(Case):
 
     def lend(self, tensor):
         """An array over the tensor's memory."""
-        managed = self.library.eddy_to_dlpack_unversioned(tensor)
+        managed = self.library.eddy_to_dlpack_unversioned(tensor, None)
         self.check(managed)
         return numpy.from_dlpack(Export(managed))
 

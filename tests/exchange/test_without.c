@@ -19,7 +19,7 @@ static void assert_refused(const char *message) {
 }
 
 CASE(npz_files_are_refused) {
-    cr_assert_eq(eddy_npz_save((eddy_list){0}, NULL, "a.npz"), EDDY_UNSUPPORTED);
+    cr_assert_eq(eddy_npz_save((eddy_list){0}, NULL, "a.npz", NULL), EDDY_UNSUPPORTED);
     assert_refused("npz_save: this library was built without npz files (its option npz)");
     cr_assert_null(eddy_npz_load("a.npz"));
     assert_refused("npz_load: this library was built without npz files (its option npz)");

@@ -103,7 +103,7 @@ static eddy_tensor *row_mask(void) {
 
 /* The same numbers at every call. */
 static eddy_tensor *run_dropout(eddy_tensor *const *x) {
-    return eddy_seed(5) == EDDY_OK ? eddy_dropout(x[0], 0.4, NULL) : NULL;
+    return eddy_seed(5) == EDDY_OK ? eddy_dropout(x[0], EDDY_S(0.4), NULL) : NULL;
 }
 
 static eddy_tensor *run_max_dim(eddy_tensor *const *x) {
@@ -397,7 +397,7 @@ CASE(group_norm_backward_weight, eddy_group_norm_backward_weight(A, B, 2, NULL))
 CASE(batch_norm_backward, eddy_batch_norm_backward(A, B, C, NULL))
 CASE(batch_norm_backward_weight, eddy_batch_norm_backward_weight(A, B, NULL))
 CASE(channel_sum, eddy_channel_sum(A))
-CASE(dropout_backward, eddy_dropout_backward(A, 0.4, 7, 3))
+CASE(dropout_backward, eddy_dropout_backward(A, EDDY_S(0.4), 7, 3))
 static eddy_tensor *ones(eddy_shape shape) {
     return eddy_ones(shape, EDDY_F64, NULL);
 }

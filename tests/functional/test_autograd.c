@@ -13,7 +13,7 @@ static void expect_grad(eddy_tensor *tensor, int count, const float *want) {
     float got[16];
     eddy_tensor *grad = eddy_grad_of(tensor);
     cr_assert_not_null(grad);
-    cr_assert_eq(eddy_read(grad, got, (size_t)count * sizeof(float)), EDDY_OK);
+    cr_assert_eq(eddy_read(grad, got, (size_t)count * sizeof(float), NULL), EDDY_OK);
     for (int i = 0; i < count; i++)
         cr_assert_eq(got[i], want[i], "element %d: %g instead of %g", i, (double)got[i], (double)want[i]);
 }
@@ -227,11 +227,11 @@ CASE(gradients_of_gradients) {
     cr_assert_eq(eddy_backward_to(EDDY_LIST(total(first)), EDDY_LIST(x), (eddy_list){0}, &create, &second), EDDY_OK);
     cr_assert_eq(eddy_backward_to(EDDY_LIST(total(second)), EDDY_LIST(x), (eddy_list){0}, NULL, &third), EDDY_OK);
     float values[2];
-    cr_assert_eq(eddy_read(first, values, sizeof(values)), EDDY_OK);
+    cr_assert_eq(eddy_read(first, values, sizeof(values), NULL), EDDY_OK);
     cr_assert(values[0] == 12 && values[1] == 27);
-    cr_assert_eq(eddy_read(second, values, sizeof(values)), EDDY_OK);
+    cr_assert_eq(eddy_read(second, values, sizeof(values), NULL), EDDY_OK);
     cr_assert(values[0] == 12 && values[1] == 18);
-    cr_assert_eq(eddy_read(third, values, sizeof(values)), EDDY_OK);
+    cr_assert_eq(eddy_read(third, values, sizeof(values), NULL), EDDY_OK);
     cr_assert(values[0] == 6 && values[1] == 6);
 }
 
@@ -244,10 +244,10 @@ CASE(a_gradient_with_a_graph_is_not_added_to) {
     cr_assert_eq(eddy_backward_from(EDDY_LIST(total(eddy_mul(x, x))), (eddy_list){0}, &create), EDDY_OK);
     EXPECT_GRAD(x, 8, 12);
     float values[2];
-    cr_assert_eq(eddy_read(first, values, sizeof(values)), EDDY_OK);
+    cr_assert_eq(eddy_read(first, values, sizeof(values), NULL), EDDY_OK);
     cr_assert(values[0] == 4 && values[1] == 6);
     cr_assert_eq(eddy_backward_to(EDDY_LIST(of_first), EDDY_LIST(x), (eddy_list){0}, NULL, &second), EDDY_OK);
-    cr_assert_eq(eddy_read(second, values, sizeof(values)), EDDY_OK);
+    cr_assert_eq(eddy_read(second, values, sizeof(values), NULL), EDDY_OK);
     cr_assert(values[0] == 16 && values[1] == 24);
     cr_assert_eq(eddy_grads_zero(EDDY_LIST(x)), EDDY_OK); /* it and its graph would hold each other */
 }
@@ -262,7 +262,7 @@ CASE(gradients_of_gradients_through_saved_results) {
         eddy_backward_to(EDDY_LIST(total(eddy_mul(first, first))), EDDY_LIST(x), (eddy_list){0}, NULL, &second),
         EDDY_OK);
     float values[2];
-    cr_assert_eq(eddy_read(second, values, sizeof(values)), EDDY_OK);
+    cr_assert_eq(eddy_read(second, values, sizeof(values), NULL), EDDY_OK);
     cr_assert(values[0] == 2 && values[1] == 2);
 }
 
@@ -420,7 +420,7 @@ CASE(a_write_in_place_leaves_what_it_did_not_touch) {
     cr_assert_eq(eddy_add_inplace(sum, eddy_mul(y, eddy_detach(sum))), EDDY_OK);
     cr_assert_eq(eddy_backward_to(EDDY_LIST(total(sum)), EDDY_LIST(x), (eddy_list){0}, NULL, &gradient), EDDY_OK);
     float values[2];
-    cr_assert_eq(eddy_read(gradient, values, sizeof(values)), EDDY_OK);
+    cr_assert_eq(eddy_read(gradient, values, sizeof(values), NULL), EDDY_OK);
     cr_assert(values[0] == 5 && values[1] == 6);
 }
 

@@ -37,15 +37,15 @@ Test(call_sites, errors_of_calls_name_their_line) {
     EXPECT_HERE(eddy_add_inplace(x, ones(EDDY_SHAPE(7))));
     EXPECT_HERE(eddy_einsum("ij,k", EDDY_LIST(x)));
     EXPECT_HERE(eddy_from_data(NULL, EDDY_SHAPE(2), EDDY_F32, NULL));
-    EXPECT_HERE(eddy_read(x, &value, sizeof(value)));
-    EXPECT_HERE(eddy_item_f64(x));
-    EXPECT_HERE(eddy_read_f64(NULL, &value));
+    EXPECT_HERE(eddy_read(x, &value, sizeof(value), NULL));
+    EXPECT_HERE(eddy_item_f64(x, NULL));
+    EXPECT_HERE(eddy_read_f64(NULL, &value, NULL));
     EXPECT_HERE(eddy_print(NULL, NULL));
     EXPECT_HERE(eddy_map(x, 0, EDDY_FOREVER));
     EXPECT_HERE(eddy_unmap(x));
     EXPECT_HERE(eddy_npy_load("/nonexistent/a.npy"));
     EXPECT_HERE(eddy_safetensors_load("/nonexistent/a.safetensors"));
-    EXPECT_HERE(eddy_npz_save(EDDY_LIST(x), (const char *[]){"a"}, "/nonexistent/a.npz"));
+    EXPECT_HERE(eddy_npz_save(EDDY_LIST(x), (const char *[]){"a"}, "/nonexistent/a.npz", NULL));
     EXPECT_HERE(eddy_backward(x));
     EXPECT_HERE(eddy_grad_of(x));
     EXPECT_HERE(eddy_backward_to(EDDY_LIST(x), EDDY_LIST(x), (eddy_list){0}, NULL, &result));
@@ -72,7 +72,7 @@ static void expect_late(void) {
     eddy_tensor *first = doomed(&line);
     eddy_tensor *sum = eddy_add(first, ones(EDDY_SHAPE(1)));
     float value;
-    (void)eddy_read(sum, &value, sizeof(value));
+    (void)eddy_read(sum, &value, sizeof(value), NULL);
     expect_line(line, "a read of what an op with a bad operand should have made");
     cr_expect_neq(taken.sequence, 0u, "that of the op");
     (void)eddy_wait(first, EDDY_FOREVER);
@@ -107,7 +107,7 @@ Test(call_sites, what_backward_issues_names_its_line) {
     eddy_tensor *loss = eddy_sum(eddy_index_select(x, beyond, 0), EDDY_ALL_AXES, NULL);
     cr_assert_eq(eddy_backward(loss), EDDY_OK);
     const int line = __LINE__ - 1;
-    (void)eddy_read(eddy_grad_of(x), (float[3]){0}, 3 * sizeof(float));
+    (void)eddy_read(eddy_grad_of(x), (float[3]){0}, 3 * sizeof(float), NULL);
     expect_line(line, "the gradient adds at the same index");
 }
 

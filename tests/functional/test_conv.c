@@ -92,7 +92,7 @@ static eddy_tensor *channels_last(eddy_tensor *image) {
 
 static void assert_same(eddy_tensor *a, eddy_tensor *b) {
     eddy_tensor *off = eddy_max(eddy_abs(eddy_sub(a, b)), EDDY_ALL_AXES, NULL);
-    cr_assert_eq(eddy_item_f64(off), 0);
+    cr_assert_eq(eddy_item_f64(off, NULL), 0);
 }
 
 /* Small whole numbers: sums are exact in any order. */
@@ -197,10 +197,10 @@ Test(conv, conv1d_is_conv2d_of_rows) {
     const eddy_shape shape = eddy_shape_of(got);
     cr_assert(shape.rank == 3 && shape.dims[0] == 2 && shape.dims[1] == 6 && shape.dims[2] == 6);
     float xs[2][4][9], ws[6][2][3], biases[6], ys[2][6][6];
-    cr_assert_eq(eddy_read(x, xs, sizeof(xs)), EDDY_OK);
-    cr_assert_eq(eddy_read(w, ws, sizeof(ws)), EDDY_OK);
-    cr_assert_eq(eddy_read(bias, biases, sizeof(biases)), EDDY_OK);
-    cr_assert_eq(eddy_read(got, ys, sizeof(ys)), EDDY_OK);
+    cr_assert_eq(eddy_read(x, xs, sizeof(xs), NULL), EDDY_OK);
+    cr_assert_eq(eddy_read(w, ws, sizeof(ws), NULL), EDDY_OK);
+    cr_assert_eq(eddy_read(bias, biases, sizeof(biases), NULL), EDDY_OK);
+    cr_assert_eq(eddy_read(got, ys, sizeof(ys), NULL), EDDY_OK);
     for (int n = 0; n < 2; n++)
         for (int o = 0; o < 6; o++)
             for (int i = 0; i < 6; i++) {

@@ -95,7 +95,7 @@ static eddy_status new_seed(void) {
 
 static eddy_status counters(void) {
     eddy_counters counted = {.size = sizeof(counted)};
-    return eddy_runtime_counters(NULL, &counted);
+    return eddy_counters_read(&counted);
 }
 
 static eddy_status late_sync(void) {
@@ -142,20 +142,20 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(in_dead(new_seed)) \
     row(in_dead(eddy_dump)) \
     row(in_dead(counters)) \
-    row(eddy_runtime_counters(NULL, NULL)) \
+    row(eddy_counters_read(NULL)) \
     row(late_sync()) \
     row(eddy_runtime_shutdown(NULL, 0)) \
     row(eddy_recover(EDDY_LIST(orphan))) \
     row(eddy_recover(EDDY_LIST(x, orphan))) \
     row(eddy_recover((eddy_list){ .count = -1})) \
-    row(eddy_read(x, &f64, 1)) \
-    row(eddy_read(doomed, results, 8)) \
-    row(eddy_read(unknown, results, 8)) \
-    row(eddy_read(orphan, results, 8)) \
-    row(eddy_read_as(x, EDDY_F64, results, 1)) \
-    row(eddy_read_as(unknown, EDDY_F64, results, 8)) \
-    row(eddy_read_f64(x, &f64)) \
-    row(eddy_read_i64(x, &i64)) \
+    row(eddy_read(x, &f64, 1, NULL)) \
+    row(eddy_read(doomed, results, 8, NULL)) \
+    row(eddy_read(unknown, results, 8, NULL)) \
+    row(eddy_read(orphan, results, 8, NULL)) \
+    row(eddy_read_as(x, EDDY_F64, results, 1, NULL)) \
+    row(eddy_read_as(unknown, EDDY_F64, results, 8, NULL)) \
+    row(eddy_read_f64(x, &f64, NULL)) \
+    row(eddy_read_i64(x, &i64, NULL)) \
     row(eddy_wait(doomed, EDDY_FOREVER)) \
     row(eddy_wait(unknown, EDDY_FOREVER)) \
     row(eddy_wait(orphan, 0)) \
@@ -168,10 +168,10 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_read_async(x, NULL, NULL)) \
     row(eddy_read_async(orphan, nothing, NULL)) \
     row(eddy_access_async(x, 8, NULL, NULL)) \
-    row(eddy_npy_save(unknown, path)) \
-    row(eddy_npy_save(x, NULL)) \
-    row(eddy_npz_save(EDDY_LIST(unknown), one_name, path)) \
-    row(eddy_npz_save(EDDY_LIST(x), NULL, path)) \
+    row(eddy_npy_save(unknown, path, NULL)) \
+    row(eddy_npy_save(x, NULL, NULL)) \
+    row(eddy_npz_save(EDDY_LIST(unknown), one_name, path, NULL)) \
+    row(eddy_npz_save(EDDY_LIST(x), NULL, path, NULL)) \
     row(eddy_safetensors_save(EDDY_LIST(unknown), one_name, path, NULL)) \
     row(eddy_safetensors_save(EDDY_LIST(x, x), (const char *[]){"a", "a"}, path, NULL)) \
     row(eddy_archive_copy_into(NULL, one_name, EDDY_LIST(x))) \

@@ -52,7 +52,7 @@ static double value_at(const problem *p) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x[TENSOR_MAX];
     make_inputs(p, x);
-    double value = eddy_item_f64(weighted(p, x));
+    double value = eddy_item_f64(weighted(p, x), NULL);
     eddy_scope_end(scope);
     return value;
 }
@@ -79,7 +79,7 @@ static void check_case(const gradient_case *c, size_t number) {
     for (int i = 0; i < c->tensors; i++) {
         int64_t count = count_of(&c->shapes[i]);
         double got[64] = {0};
-        if (eddy_has_grad(x[i]) && eddy_read(eddy_grad_of(x[i]), got, (size_t)count * sizeof(double)) != EDDY_OK)
+        if (eddy_has_grad(x[i]) && eddy_read(eddy_grad_of(x[i]), got, (size_t)count * sizeof(double), NULL) != EDDY_OK)
             give_up(c, number);
         for (int64_t k = 0; k < count; k++) {
             double at = p.values[i][k];
@@ -143,7 +143,7 @@ static double gradient_value_at(const problem *p) {
     for (int i = 0; i < p->which->tensors; i++)
         cr_assert_eq(eddy_requires_grad_set(x[i], true), EDDY_OK);
     eddy_tensor *value = weighted_gradients(p, x, false);
-    double number = value == EDDY_NONE ? 0 : eddy_item_f64(value);
+    double number = value == EDDY_NONE ? 0 : eddy_item_f64(value, NULL);
     eddy_scope_end(scope);
     return number;
 }
@@ -169,7 +169,7 @@ static void check_twice(const gradient_case *c, size_t number) {
     for (int i = 0; i < c->tensors; i++) {
         int64_t count = count_of(&c->shapes[i]);
         double got[64] = {0};
-        if (second[i] != EDDY_NONE && eddy_read(second[i], got, (size_t)count * sizeof(double)) != EDDY_OK)
+        if (second[i] != EDDY_NONE && eddy_read(second[i], got, (size_t)count * sizeof(double), NULL) != EDDY_OK)
             give_up(c, number);
         for (int64_t k = 0; k < count; k++) {
             double at = p.values[i][k];

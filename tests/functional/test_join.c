@@ -15,7 +15,7 @@ static void expect(eddy_tensor *tensor, eddy_shape shape, const int64_t *values)
     eddy_shape is = eddy_shape_of(tensor);
     cr_assert(is.rank == shape.rank && memcmp(is.dims, shape.dims, (size_t)is.rank * sizeof(is.dims[0])) == 0);
     int64_t got[64], count = eddy_count_of(tensor);
-    cr_assert_eq(eddy_read(tensor, got, (size_t)eddy_count_of(tensor) * sizeof(got[0])), EDDY_OK);
+    cr_assert_eq(eddy_read(tensor, got, (size_t)eddy_count_of(tensor) * sizeof(got[0]), NULL), EDDY_OK);
     for (int64_t i = 0; i < count; i++)
         cr_assert_eq(got[i], values[i], "element %lld is %lld", (long long)i, (long long)got[i]);
 }

@@ -19,8 +19,8 @@ int main() {
     eddy_tensor *x = eddy_from_data(values, EDDY_SHAPE(2, 3), EDDY_F32, nullptr);
     expect(eddy_rank_of(x) == 2 && eddy_dim_of(x, 1) == 3, "EDDY_SHAPE");
     expect(eddy_rank_of(eddy_ones(EDDY_SHAPE(), EDDY_F32, nullptr)) == 0, "EDDY_SHAPE, rank 0");
-    expect(eddy_item_f64(eddy_sum(eddy_mul_s(x, EDDY_S(0.5)), nullptr, nullptr)) == 10.5, "EDDY_S");
-    expect(eddy_item_f64(eddy_sum(x, EDDY_AXES(0, -1), nullptr)) == 21, "EDDY_AXES");
+    expect(eddy_item_f64(eddy_sum(eddy_mul_s(x, EDDY_S(0.5)), EDDY_ALL_AXES, nullptr), nullptr) == 10.5, "EDDY_S");
+    expect(eddy_item_f64(eddy_sum(x, EDDY_AXES(0, -1), nullptr), nullptr) == 21, "EDDY_AXES");
     eddy_tensor *column = eddy_sum(x, EDDY_AXES(1), EDDY_OPTIONS(sum, .keeps_dims = true));
     expect(eddy_rank_of(column) == 2 && eddy_dim_of(column, 0) == 2, "EDDY_OPTIONS");
     expect(eddy_dim_of(eddy_cat(EDDY_LIST(x, x, x), 0), 0) == 6, "EDDY_LIST");

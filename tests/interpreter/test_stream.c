@@ -38,7 +38,7 @@ Test(stream, a_stream_waits_for_an_event) {
     eddy_stream_scope_end();
     cr_assert_not(eddy_is_ready(after));
     eddy_unmap(t);
-    cr_assert_eq(eddy_item_f64(after), -3);
+    cr_assert_eq(eddy_item_f64(after, NULL), -3);
     cr_assert(eddy_is_ready(blocked));
     eddy_event_release(&event);
     eddy_stream_release(&stream);

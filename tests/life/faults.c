@@ -60,9 +60,9 @@ static eddy_status train_step(double *results) {
     eddy_status status = eddy_adam_step(EDDY_LIST(w1, w2), EDDY_LIST(d_w1, d_w2), EDDY_LIST(m1, m2), EDDY_LIST(v1, v2),
                                         step, EDDY_S(0.01), NULL);
     if (status == EDDY_OK)
-        status = eddy_read_f64(loss, &results[0]);
+        status = eddy_read_f64(loss, &results[0], NULL);
     if (status == EDDY_OK)
-        status = eddy_read_f64(eddy_sum(w1, EDDY_ALL_AXES, NULL), &results[1]);
+        status = eddy_read_f64(eddy_sum(w1, EDDY_ALL_AXES, NULL), &results[1], NULL);
     eddy_status synced = eddy_sync(EDDY_FOREVER);
     if (status == EDDY_OK)
         status = synced;

@@ -72,7 +72,7 @@ static eddy_runtime *use_new_runtime(void) {
 
 static int64_t in_flight(void) {
     eddy_counters counters = {.size = sizeof(counters)};
-    CHECK(eddy_runtime_counters(NULL, &counters) == EDDY_OK);
+    CHECK(eddy_counters_read(&counters) == EDDY_OK);
     return counters.in_flight;
 }
 
@@ -274,7 +274,7 @@ static void a_callback_may_want_the_issuers_lock(void) {
     CHECK(issue_until_refused(x).status == EDDY_WOULD_DEADLOCK);
     pthread_mutex_unlock(&users_lock);
     CHECK(eddy_sync(EDDY_FOREVER) == EDDY_OK);
-    CHECK(eddy_item_f64(eddy_select(x, 0, 0)) > 40000);
+    CHECK(eddy_item_f64(eddy_select(x, 0, 0), NULL) > 40000);
 }
 
 /* Waves of tensors that a kernel holds up; each wave gives everything back. */
@@ -428,7 +428,7 @@ static void use_in_child(void) {
     for (int i = 0; i < 10; i++)
         x = eddy_matmul(x, x);
     eddy_tensor *sum = eddy_sum(x, EDDY_ALL_AXES, NULL);
-    _exit(eddy_sync(EDDY_FOREVER) != EDDY_OK || eddy_item_f64(sum) != SIDE);
+    _exit(eddy_sync(EDDY_FOREVER) != EDDY_OK || eddy_item_f64(sum, NULL) != SIDE);
 }
 
 static atomic_int child_status;
@@ -568,7 +568,7 @@ static void what_a_callback_makes_is_in_no_scope_around_it(void) {
         call_with(make);
         eddy_scope_end(scope);
         float value = 0;
-        CHECK(source != asked && eddy_read(source, &value, sizeof(value)) == EDDY_OK && value == 1);
+        CHECK(source != asked && eddy_read(source, &value, sizeof(value), NULL) == EDDY_OK && value == 1);
         eddy_release(&asked);
     }
     eddy_release(&source);

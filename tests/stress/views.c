@@ -153,7 +153,7 @@ static void compare(views_run *run, int step, const char *what, const expected_t
         differ(run, step, "dtype", dtype, eddy_dtype_of(t->handle));
     if (eddy_rank_of(t->handle) != t->rank || eddy_count_of(t->handle) != count_of(t))
         differ(run, step, "shape", (double)count_of(t), (double)eddy_count_of(t->handle));
-    if (eddy_read(t->handle, found, (size_t)count_of(t) * bytes) != EDDY_OK)
+    if (eddy_read(t->handle, found, (size_t)count_of(t) * bytes, NULL) != EDDY_OK)
         differ(run, step, "read", 0, 1);
     for (int64_t i = 0; i < count_of(t); i++) {
         element is = element_load(dtype, found + (size_t)i * bytes);
