@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* A field of an option struct that may be NULL or older (shorter) than this library's: 0 where it is not there.
- * A size of 0 stands for the struct of version 0.1. */
+ * A size of 0 stands for the struct of version 0.2. */
 #define EDDY_HAS_OPTION(options, field)                                                                                \
     ((options) != NULL &&                                                                                              \
      ((options)->size == 0 || (options)->size >= offsetof(__typeof__(*(options)), field) + sizeof((options)->field)))

@@ -56,7 +56,7 @@ extern "C" {
          "checks_finite, but for NaN alone. Of several runtimes in a process that check, the strictest decides.")
 
 /* All zero means the defaults. `size` is sizeof(eddy_runtime_options) (EDDY_OPTIONS fills it in), so that the struct can
- * grow; 0 stands for the fields of version 0.1. Strings are borrowed for the call. */
+ * grow; 0 stands for the fields of version 0.2. Strings are borrowed for the call. */
 typedef struct eddy_runtime_options {
     size_t size;
 #define EDDY_OPTION_BOOL(name, variable, sentence) bool name;

@@ -10,7 +10,7 @@ extern "C" {
 
 /* Of the headers a program was compiled with. meson.build takes its version from these lines. */
 #define EDDY_VERSION_MAJOR 0
-#define EDDY_VERSION_MINOR 1
+#define EDDY_VERSION_MINOR 2
 #define EDDY_VERSION_PATCH 0
 
 #define EDDY_VERSION_NUMBER(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
@@ -18,7 +18,7 @@ extern "C" {
 
 /* Of the library that runs: EDDY_VERSION of its build. */
 EDDY_API int eddy_version(void);
-/* The same as text: "0.1.0". Static storage. */
+/* The same as text: "0.2.0". Static storage. */
 EDDY_API const char *eddy_version_text(void);
 
 #ifdef __cplusplus
