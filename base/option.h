@@ -2,7 +2,7 @@
 #ifndef EDDY_BASE_OPTION_H
 #define EDDY_BASE_OPTION_H
 
-#include <base/sleep.h>
+#include <base/clock.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +15,6 @@
 
 /* When a call with these options gives up waiting: their field `timeout` from now, 0 means never. */
 #define EDDY_OPTION_DEADLINE(options)                                                                                  \
-    (EDDY_OPTION(options, timeout) ? eddy_clock_deadline((options)->timeout) : EDDY_SLEEP_FOREVER)
+    (EDDY_OPTION(options, timeout) ? eddy_clock_deadline((options)->timeout) : EDDY_CLOCK_FOREVER)
 
 #endif

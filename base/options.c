@@ -52,10 +52,10 @@ static bool read_row(const eddy_option *row, const char *text) {
     char *field = (char *)&environment.options + row->offset;
     switch (row->type) {
     case EDDY_OPTION_TYPE_BOOL:
-        return eddy_parse_bool(text, (bool *)field) || is_nan_mode(row, text);
+        return eddy_environment_parse_bool(text, (bool *)field) || is_nan_mode(row, text);
     case EDDY_OPTION_TYPE_INT: {
         int64_t value;
-        if (!eddy_parse_int(text, &value) || value < row->least || value > row->most)
+        if (!eddy_environment_parse_int(text, &value) || value < row->least || value > row->most)
             return false;
         memcpy(field, &value, sizeof(value));
         return true;

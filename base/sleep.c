@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 static _Atomic uint64_t wake_count, sleep_count; /* atomic: relaxed counters */
-static int64_t (*_Atomic replaced_clock)(void);  /* atomic: set by tests (release), read acquire */
 
 /* With a replaced clock, how long a sleep may take before the clock is looked at again. */
 #define REPLACED_CLOCK_LOOK_NS 1000000
@@ -17,42 +16,13 @@ static int64_t (*_Atomic replaced_clock)(void);  /* atomic: set by tests (releas
 /* Pauses before a lock's waiter sleeps: about as long as the futex call itself would take. */
 #define LOCK_SPIN_PAUSES 100
 
-static int64_t real_clock_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-int64_t eddy_clock_ns(void) {
-    int64_t (*clock)(void) = eddy_load_acquire(&replaced_clock);
-    return EDDY_UNLIKELY(clock != NULL) ? clock() : real_clock_ns();
-}
-
-void eddy_clock_replace(int64_t (*clock)(void)) {
-    eddy_store_release(&replaced_clock, clock);
-}
-
-int64_t eddy_clock_deadline(int64_t timeout_ns) {
-    int64_t now = eddy_clock_ns();
-    if (timeout_ns <= 0)
-        return now;
-    return timeout_ns > EDDY_SLEEP_FOREVER - now ? EDDY_SLEEP_FOREVER : now + timeout_ns;
-}
-
-int64_t eddy_clock_left(int64_t deadline_ns) {
-    if (deadline_ns == EDDY_SLEEP_FOREVER)
-        return EDDY_SLEEP_FOREVER;
-    int64_t left_ns = deadline_ns - eddy_clock_ns();
-    return left_ns > 0 ? left_ns : 0;
-}
-
 bool eddy_sleep_wait(eddy_sleep_word *word, uint32_t expected, int64_t deadline_ns) {
     struct timespec left, *timeout = NULL;
-    if (deadline_ns != EDDY_SLEEP_FOREVER) {
+    if (deadline_ns != EDDY_CLOCK_FOREVER) {
         int64_t left_ns = deadline_ns - eddy_clock_ns();
         if (left_ns <= 0)
             return false;
-        if (eddy_load_acquire(&replaced_clock) != NULL && left_ns > REPLACED_CLOCK_LOOK_NS)
+        if (eddy_clock_is_replaced() && left_ns > REPLACED_CLOCK_LOOK_NS)
             left_ns = REPLACED_CLOCK_LOOK_NS;
         left = (struct timespec){.tv_sec = left_ns / 1000000000, .tv_nsec = left_ns % 1000000000};
         timeout = &left;
@@ -104,9 +74,9 @@ void eddy_lock_acquire_slow(eddy_lock *lock) {
         uint32_t expected = 0;
         if (eddy_load_relaxed(&lock->word) == 0 && eddy_cas_acquire(&lock->word, &expected, 1u))
             return;
-        eddy_pause();
+        eddy_atomic_pause();
     }
     /* Whoever slept takes the lock as 2: others may sleep still. */
     while (eddy_exchange_acquire(&lock->word, 2u) != 0)
-        eddy_sleep_wait(&lock->word, 2, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(&lock->word, 2, EDDY_CLOCK_FOREVER);
 }

@@ -51,7 +51,7 @@ static eddy_status check_axis_count(int32_t count, eddy_origin origin, eddy_list
 
 eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, eddy_origin origin, eddy_list inputs) {
     uint32_t bits = axes->count == 0 ? EDDY_AXES_NAMELESS : 0;
-    int32_t count = eddy_axes_are_all(axes) ? 0 : axes->count;
+    int32_t count = eddy_shape_axes_are_all(axes) ? 0 : axes->count;
     eddy_status status = check_axis_count(count, origin, inputs);
     if (status != EDDY_OK)
         return status;
@@ -69,7 +69,7 @@ eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, eddy_origin or
 }
 
 eddy_status eddy_door_axis_list(const eddy_axes *axes, eddy_shape *list, eddy_origin origin, eddy_list inputs) {
-    int32_t count = eddy_axes_are_all(axes) ? 0 : axes->count;
+    int32_t count = eddy_shape_axes_are_all(axes) ? 0 : axes->count;
     eddy_status status = check_axis_count(count, origin, inputs);
     if (status != EDDY_OK)
         return status;

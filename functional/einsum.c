@@ -368,6 +368,7 @@ eddy_tensor *eddy_einsum(const char *equation, eddy_list operands) {
     return einsum(equation, operands, &result, EDDY_ORIGIN("einsum")) == EDDY_OK ? result : NULL;
 }
 
-eddy_status eddy_compose_einsum(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
+eddy_status eddy_composition_einsum(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                    eddy_origin origin) {
     return einsum(((const eddy_arguments_einsum *)arguments)->equation, inputs, &outputs[0], origin);
 }

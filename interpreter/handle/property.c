@@ -18,7 +18,7 @@ eddy_shape eddy_shape_of(const eddy_tensor *tensor) {
 static bool find_axis(const eddy_tensor *tensor, int32_t axis, eddy_origin origin, int32_t *result) {
     if (eddy_tensor_check_shape(tensor, origin) != EDDY_OK)
         return false;
-    if (tensor->rank > 0 && eddy_axis_normalize(axis, tensor->rank, result))
+    if (tensor->rank > 0 && eddy_shape_axis_normalize(axis, tensor->rank, result))
         return true;
     char text[EDDY_RANK_MAX * 22];
     eddy_tensor_describe(tensor, text, sizeof(text));

@@ -231,7 +231,7 @@ void eddy_tensor_lay_like(eddy_tensor *tensor, int32_t rank, const int64_t *dims
     layout.rank = rank;
     layout.offset = 0;
     memcpy(layout.dims, dims, sizeof(*dims) * (size_t)rank);
-    eddy_strides_follow(rank, dims, &followed.strides, 1, layout.strides);
+    eddy_shape_strides_follow(rank, dims, &followed.strides, 1, layout.strides);
     eddy_tensor_set_layout(tensor, &layout);
 }
 
@@ -304,7 +304,7 @@ static uint16_t order_code(const eddy_tensor *tensor) {
     eddy_layout layout;
     int64_t strides[EDDY_RANK_MAX];
     eddy_tensor_layout(tensor, &layout);
-    eddy_strides_follow(layout.rank, layout.dims, &layout.strides, 1, strides);
+    eddy_shape_strides_follow(layout.rank, layout.dims, &layout.strides, 1, strides);
     uint32_t code = 0;
     for (int32_t d = 0; d < layout.rank; d++) {
         if (strides[d] != layout.strides[d])
@@ -414,7 +414,7 @@ eddy_status eddy_tensor_await_shape_until(eddy_tensor *tensor, int64_t deadline,
 }
 
 eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, eddy_origin origin) {
-    return eddy_tensor_await_shape_until(tensor, EDDY_SLEEP_FOREVER, origin);
+    return eddy_tensor_await_shape_until(tensor, EDDY_CLOCK_FOREVER, origin);
 }
 
 void eddy_tensor_fork_child(void) {

@@ -9,12 +9,12 @@ Test(environment, words_of_truth_in_any_case) {
     const char *truths[] = {"1", "true", "YES", "On"}, *lies[] = {"0", "False", "no", "OFF"};
     for (int i = 0; i < 4; i++) {
         bool value = false;
-        cr_assert(eddy_parse_bool(truths[i], &value) && value, "%s", truths[i]);
-        cr_assert(eddy_parse_bool(lies[i], &value) && !value, "%s", lies[i]);
+        cr_assert(eddy_environment_parse_bool(truths[i], &value) && value, "%s", truths[i]);
+        cr_assert(eddy_environment_parse_bool(lies[i], &value) && !value, "%s", lies[i]);
     }
     bool value = true;
-    cr_assert_not(eddy_parse_bool("2", &value));
-    cr_assert_not(eddy_parse_bool("", &value));
+    cr_assert_not(eddy_environment_parse_bool("2", &value));
+    cr_assert_not(eddy_environment_parse_bool("", &value));
 }
 
 Test(environment, numbers_with_units_and_nothing_behind_them) {
@@ -31,13 +31,13 @@ Test(environment, numbers_with_units_and_nothing_behind_them) {
                 {"9223372036854775807", INT64_MAX}};
     for (int i = 0; i < 8; i++) {
         int64_t value = -99;
-        cr_assert(eddy_parse_int(good[i].text, &value), "%s", good[i].text);
+        cr_assert(eddy_environment_parse_int(good[i].text, &value), "%s", good[i].text);
         cr_assert_eq(value, good[i].value, "%s", good[i].text);
     }
     const char *bad[] = {"", "x", "3 ", "3KB", "3T", "9223372036854775808", "9007199254740993G", "--1", "1.5"};
     for (int i = 0; i < 9; i++) {
         int64_t value = -99;
-        cr_assert_not(eddy_parse_int(bad[i], &value), "%s", bad[i]);
+        cr_assert_not(eddy_environment_parse_int(bad[i], &value), "%s", bad[i]);
         cr_assert_eq(value, -99);
     }
 }

@@ -83,7 +83,7 @@ static void run_path(const char *name, const eddy_runtime_options *options, long
         empty_mailbox(&issuers[i]);
         program_run_close_streams(&issuers[i].run);
     }
-    must(eddy_vm_close(vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+    must(eddy_vm_close(vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
     eddy_vm_destroy(vm);
 }
 

@@ -18,7 +18,7 @@
 
 #define COST_WORKER INT64_C(10000000000)
 
-static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, {"stress", NULL}};
+static const eddy_vm_wait forever = {EDDY_CLOCK_FOREVER, {"stress", NULL}};
 
 static eddy_vm *create(const eddy_runtime_options *options) {
     eddy_vm *vm;
@@ -27,7 +27,7 @@ static eddy_vm *create(const eddy_runtime_options *options) {
 }
 
 static void close_and_destroy(eddy_vm *vm) {
-    must(eddy_vm_close(vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+    must(eddy_vm_close(vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
     eddy_vm_destroy(vm);
 }
 
@@ -95,7 +95,7 @@ static void create_and_close(long rounds, uint64_t *state) {
             run_chain(lasting, &other, 5, state);
             synthetic_release(lasting, other);
         }
-        must(eddy_vm_close(vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+        must(eddy_vm_close(vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
         if (i % 2)
             synthetic_release(vm, kept); /* a handle that outlives its runtime */
         must(call(vm, &(eddy_storage_number){0}, 1, 0) == EDDY_SHUT_DOWN);
@@ -178,7 +178,7 @@ static void close_under_use(long rounds, uint64_t *state) {
         }
         while (eddy_vm_counters_read(vm).submitted < program_random(state) % 200)
             sched_yield();
-        must(eddy_vm_close(vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+        must(eddy_vm_close(vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
         for (int u = 0; u < 3; u++) {
             pthread_join(threads[u], NULL);
             must(users[u].ended_by == EDDY_SHUT_DOWN);
@@ -197,7 +197,7 @@ typedef struct gate_arguments {
 static void wait_at_gate(const eddy_vm_run *run) {
     eddy_sleep_word *is_open = ((const gate_arguments *)run->instruction.arguments)->is_open;
     while (eddy_load_acquire(is_open) == 0)
-        eddy_sleep_wait(is_open, 0, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(is_open, 0, EDDY_CLOCK_FOREVER);
 }
 
 static const eddy_vm_descriptor gate_op = {.run = wait_at_gate, .name = synthetic_name};
@@ -286,7 +286,7 @@ static void fork_while_busy(void) {
         must(call(vm, &(eddy_storage_number){0}, 1, 0) == EDDY_FORKED);
         must(eddy_vm_read_small(vm, a, 0, 8, &value, &forever) == EDDY_FORKED);
         synthetic_release(vm, a);
-        must(eddy_vm_close(vm, EDDY_SLEEP_FOREVER) == EDDY_FORKED);
+        must(eddy_vm_close(vm, EDDY_CLOCK_FOREVER) == EDDY_FORKED);
         eddy_vm_destroy(vm);
         /* ThreadSanitizer allows no threads after a fork; gcc 12's AddressSanitizer does not take its allocator's locks for
          * one, so that a thread of the child waits for ever where the parent's was allocating. */

@@ -74,7 +74,7 @@ static void path_open(stress_path *path) {
 
 static void path_close(stress_path *path) {
     program_run_close_streams(&path->run);
-    must(eddy_vm_close(path->run.vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+    must(eddy_vm_close(path->run.vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
     eddy_vm_destroy(path->run.vm);
 }
 

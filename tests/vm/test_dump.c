@@ -124,7 +124,7 @@ Test(dump, an_idle_vm_says_nothing) {
     session_step(&stuck);
     session_release(&stuck, b);
     eddy_vm_stream_release(stuck.held);
-    cr_assert_eq(eddy_vm_close(stuck.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(stuck.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     eddy_vm_destroy(stuck.vm);
     session_close(&session);
 }

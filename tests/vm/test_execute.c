@@ -154,7 +154,7 @@ Test(execute, an_issuer_with_work_of_its_own_leaves_dear_calls_to_others) {
 
 /* A call known to gain nothing by helpers. */
 static void know_as_whole(const char *op, int64_t cost_ps) {
-    eddy_price *price = eddy_price_find(op, eddy_cost_class_ns(eddy_cost_class(cost_ps)));
+    eddy_price *price = eddy_price_find(op, eddy_record_cost_class_ns(eddy_record_cost_class(cost_ps)));
     for (int i = 0; i < 50; i++)
         eddy_price_note(price, eddy_price_asks_helpers(price), INT64_C(1000000000));
 }

@@ -24,7 +24,7 @@ typedef struct vm_closer {
 static void *close_for_ever(void *context) {
     vm_closer *closer = context;
     eddy_store_release(&closer->thread, (pid_t)syscall(SYS_gettid));
-    closer->status = eddy_vm_close(closer->session->vm, EDDY_SLEEP_FOREVER);
+    closer->status = eddy_vm_close(closer->session->vm, EDDY_CLOCK_FOREVER);
     return NULL;
 }
 
@@ -390,7 +390,7 @@ static two_vms open_two(bool is_rich_on_workers) {
 static void close_two(two_vms *vms) {
     eddy_memory_limit_set(0);
     eddy_vm_stream_release(vms->rich.held);
-    cr_assert_eq(eddy_vm_close(vms->rich.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(vms->rich.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     eddy_vm_destroy(vms->rich.vm);
     session_close(&vms->poor);
 }
@@ -583,7 +583,7 @@ Test(interleavings, abandoned_neighbour) {
     cr_assert_eq(waiter.status, EDDY_OUT_OF_MEMORY);
     latch_open(&latch);
     session_release(&vms.poor, wanted);
-    cr_assert_eq(eddy_vm_close(vms.poor.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(vms.poor.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     eddy_vm_destroy(vms.poor.vm);
 }
 

@@ -111,7 +111,7 @@ static void read_slowly_run(const eddy_vm_run *run) {
     latch_pass(&reading_latch);
     /* The writer has been let go; it may not have touched the cells. */
     for (int i = 0; i < 1000; i++)
-        eddy_pause();
+        eddy_atomic_pause();
     ((int64_t *)run->data[1])[0] = first == cells[0] && cells[CELLS - 1] == value_of(5, CELLS - 1);
 }
 

@@ -239,7 +239,7 @@ typedef struct vm_closing {
 
 static void *close_it(void *context) {
     vm_closing *closing = context;
-    closing->closed = eddy_vm_close(closing->producer.session.vm, EDDY_SLEEP_FOREVER);
+    closing->closed = eddy_vm_close(closing->producer.session.vm, EDDY_CLOCK_FOREVER);
     return NULL;
 }
 

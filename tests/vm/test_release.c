@@ -139,7 +139,7 @@ Test(release, the_link_is_recycled_exactly_once_in_every_state) {
     eddy_lock_acquire(&session.vm->submission);
     eddy_vm_release(session.vm, &links[1].link);
     eddy_lock_release(&session.vm->submission);
-    cr_assert_eq(eddy_vm_close(session.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(session.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     eddy_vm_release(session.vm, &links[2].link);
     eddy_lock_acquire(&session.vm->submission);
     eddy_vm_release(session.vm, &links[3].link);

@@ -231,7 +231,7 @@ Test(stream, an_event_of_another_vm_is_refused) {
     cr_assert_eq(eddy_vm_stream_wait(session.vm, NULL, event, test_origin), EDDY_RUNTIME_MISMATCH);
     cr_assert_eq(taken_error().status, EDDY_RUNTIME_MISMATCH);
     eddy_vm_event_release(event);
-    cr_assert_eq(eddy_vm_close(other.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(other.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     eddy_vm_destroy(other.vm);
     session_close(&session);
 }

@@ -123,7 +123,7 @@ Test(vm, closing_a_busy_vm_obeys_its_time_and_leaves_it_as_it_is) {
 Test(vm, calls_on_a_closed_one_are_refused) {
     vm_session session = session_open_threads(2);
     eddy_storage_number a = session_make(&session, 1);
-    cr_assert_eq(eddy_vm_close(session.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(session.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
     cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 1, &a, 1, &target), EDDY_SHUT_DOWN);
     eddy_error error = taken_error();
@@ -154,7 +154,7 @@ Test(vm, one_of_two_may_be_closed_while_the_other_works) {
             session_mix_in(&session, a, i, 0, NULL);
             session_mix_in(&lasting, b, i, 0, NULL);
         }
-        cr_assert_eq(eddy_vm_close(session.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+        cr_assert_eq(eddy_vm_close(session.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
         session_release(&session, a);
         eddy_vm_destroy(session.vm);
         session_release(&lasting, b);
@@ -187,7 +187,7 @@ Test(vm, closing_waits_for_waiting_threads_to_leave) {
             sched_yield();
         session_step(&waiter.session);
         eddy_vm_stream_release(waiter.session.held);
-        cr_assert_eq(eddy_vm_close(waiter.session.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+        cr_assert_eq(eddy_vm_close(waiter.session.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
         join_thread(thread);
         cr_assert_eq(waiter.status, EDDY_OK);
         eddy_vm_destroy(waiter.session.vm);
@@ -205,7 +205,7 @@ Test(vm, no_memory_at_the_start_is_an_answer_that_leaks_nothing) {
         eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, 0, 0);
         if (!was_injected) {
             cr_assert_eq(status, EDDY_OK);
-            cr_assert_eq(eddy_vm_close(vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+            cr_assert_eq(eddy_vm_close(vm, EDDY_CLOCK_FOREVER), EDDY_OK);
             eddy_vm_destroy(vm);
             cr_assert_geq(n, 4);
             break;
@@ -243,7 +243,7 @@ static int child_of_fork(vm_session *session, eddy_storage_number a, eddy_vm_eve
     session_release(session, a);
     eddy_vm_dump(vm);
     eddy_vm_counters_read(vm);
-    if (eddy_vm_trim(vm) != 0 || eddy_vm_close(vm, EDDY_SLEEP_FOREVER) != EDDY_FORKED)
+    if (eddy_vm_trim(vm) != 0 || eddy_vm_close(vm, EDDY_CLOCK_FOREVER) != EDDY_FORKED)
         return 6;
     eddy_vm_destroy(vm);
     eddy_error_take(NULL);
@@ -259,7 +259,7 @@ static int child_of_fork(vm_session *session, eddy_storage_number a, eddy_vm_eve
     if (session_read(&fresh, c) != value_of(4, 0))
         return 8;
     session_release(&fresh, c);
-    if (eddy_vm_close(fresh.vm, EDDY_SLEEP_FOREVER) != EDDY_OK)
+    if (eddy_vm_close(fresh.vm, EDDY_CLOCK_FOREVER) != EDDY_OK)
         return 9;
     eddy_vm_destroy(fresh.vm);
 #endif

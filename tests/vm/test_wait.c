@@ -301,7 +301,7 @@ Test(wait, every_wait_on_a_closed_vm_is_refused_and_leaks_nothing) {
     eddy_storage_number a = session_make(&session, 1);
     eddy_vm_event *event;
     cr_assert_eq(eddy_vm_event_record(session.vm, NULL, test_origin, &event), EDDY_OK);
-    cr_assert_eq(eddy_vm_close(session.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(session.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     int64_t value;
     eddy_shape shape;
     eddy_error error;

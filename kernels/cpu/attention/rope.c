@@ -203,7 +203,7 @@ static void plan_turns(const eddy_kernel_call *call, eddy_kernel_plan *plan, int
 static eddy_status rope_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_op_view *x = &call->views[0];
     bool is_wide = x->dtype == EDDY_F64;
-    int64_t count = eddy_view_count(x), pairs = x->shape[x->rank - 1] / 2, positions = x->shape[x->rank - 2];
+    int64_t count = eddy_kernel_view_count(x), pairs = x->shape[x->rank - 1] / 2, positions = x->shape[x->rank - 2];
     int64_t angles = positions * pairs, number = is_wide ? sizeof(double) : sizeof(float);
     plan->workspace_bytes = (size_t)(pairs * (int64_t)sizeof(double) + 2 * angles * number);
     /* A sine and a cosine per pair of a position, then little per element. */

@@ -215,8 +215,8 @@ static const float *draw_row(const sdpa *work, int64_t batch, int64_t row, int64
 }
 
 static void drop(const sdpa *work, void *weights, const float *drawn, int64_t count) {
-    work->ops->drop(weights, drawn, eddy_drop_least(work->attributes.dropout),
-                    eddy_drop_scale(work->attributes.dropout), count);
+    work->ops->drop(weights, drawn, eddy_random_drop_least(work->attributes.dropout),
+                    eddy_random_drop_scale(work->attributes.dropout), count);
 }
 
 static void *buffer_of(const sdpa *work, int64_t part, int buffer) {
@@ -489,7 +489,7 @@ static void backward_parts(void *context, int64_t begin, int64_t end) {
 /* ---- running ---- */
 
 static const eddy_op_view *present(const eddy_op_view *view) {
-    return eddy_view_is_absent(view) ? NULL : view;
+    return eddy_kernel_view_is_absent(view) ? NULL : view;
 }
 
 /* views: q, k, v, mask or absent, out */
@@ -703,7 +703,7 @@ static eddy_status sdpa_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     plan_parts(own, own->batch_count * row_blocks(own), own->batch_count * own->rows * own->value_width);
     finish_plan(own, &batches, plan);
     plan->cost_ps = cost_of(own, 1, attributes->dropout != 0);
-    if (eddy_view_count(views[OUT]) == 0)
+    if (eddy_kernel_view_count(views[OUT]) == 0)
         plan->run = sdpa_run_nothing;
     return EDDY_OK;
 }

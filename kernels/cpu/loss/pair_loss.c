@@ -194,7 +194,7 @@ static void widen(int32_t *rank, int64_t *shape, const eddy_op_view *view) {
 
 /* Operand `operand` is a view of the call, unless that is absent. */
 static void add_view(const eddy_kernel_call *call, pair_loss_plan *to, int operand, int32_t view) {
-    if (!eddy_view_is_absent(&call->views[view]))
+    if (!eddy_kernel_view_is_absent(&call->views[view]))
         to->views[operand] = (int8_t)view;
 }
 
