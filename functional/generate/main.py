@@ -1,6 +1,6 @@
 """python3 main.py KIND OUTPUT ENTRY_FILES...: writes one product of the op list.
 
-KIND: header, schema, manual, pytorch, symbols; or sources, which writes all that is compiled into the folder OUTPUT, since reading the
+KIND: header, kernels, schema, manual, pytorch, symbols; or sources, which writes all that is compiled into the folder OUTPUT, since reading the
 list takes longer than writing a product."""
 
 import pathlib
@@ -8,6 +8,7 @@ import sys
 
 import arguments
 import compositions
+import declarations
 import entry
 import errors
 import expression
@@ -23,6 +24,7 @@ import table
 
 KINDS = {
     "header": header.emit,
+    "kernels": declarations.emit_kernels,
     "schema": schema.emit,
     "manual": manual.emit,
     "pytorch": pytorch.emit,
@@ -31,6 +33,8 @@ KINDS = {
     "arguments_all.h": arguments.emit_all,
     "composition_table.c": compositions.emit,
     "gradients.c": gradient.emit,
+    "gradients.h": declarations.emit_gradients,
+    "infer.h": declarations.emit_infer,
     "loops.h": loops.emit_headers,
     "loops_list.h": loops.emit_list,
     "op_errors.h": errors.emit,
@@ -51,7 +55,7 @@ def produce(kind, entries, composed=()):
 
 
 def sources(entries, composed):
-    """File name -> text, of all that is compiled but ops.h, which has a folder of its own."""
+    """File name -> text, of all that is compiled but ops.h and kernels.h, which have folders of their own."""
     texts = {kind: produce(kind, entries, composed) for kind in KINDS if "." in kind}
     for group in loops.groups(entries):
         texts |= {name.format(group): emit(entries, group) for name, emit in OF_GROUPS.items()}

@@ -134,7 +134,7 @@ KERNEL_MACRO = """/* The table of the chosen instruction set, which is known at 
 def emit_source(entries):
     parts = [
         NOTICE, "/* The table of built-in ops. */",
-        "#include <functional/arguments_all.h>\n#include <functional/infer/infer.h>\n#include <functional/loops.h>\n"
+        "#include <functional/arguments_all.h>\n#include <functional/infer.h>\n#include <functional/loops.h>\n"
         "#include <functional/op_table.h>\n#include <interpreter/tape/gradient.h>\n#include <kernels/cpu/kernels.h>\n",
         KERNEL_MACRO, *(f"GROUP({group})" for group in groups(entries)), "",
     ]

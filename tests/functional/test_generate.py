@@ -7,6 +7,7 @@ import re
 import tempfile
 import unittest
 
+import declarations
 import entry
 import errors
 import expression
@@ -305,12 +306,6 @@ class TheList(unittest.TestCase):
         for path in (root / "generate").glob("*.py"):
             self.assertIn(f"'{path.name}'", modules)
 
-    def test_every_shape_rule_is_declared(self):
-        declared = (pathlib.Path(OPS[0]).parents[1] / "infer/infer.h").read_text()
-        for op in self.entries:
-            if op.infer:
-                self.assertIn(f"eddy_infer_{op.infer}(", declared, op.name)
-
     def test_schema_and_symbols_name_the_functions_of_the_header(self):
         text = header.emit(self.entries)
         functions = symbols.emit(self.entries).split()
@@ -364,6 +359,24 @@ class Errors(unittest.TestCase):
 
     def test_quotes_reach_the_rows_of_the_test(self):
         self.assertIn('ERROR(op, OUT_OF_RANGE, true, "no \\"a\\"")', errors.emit(read(operation("late_errors = { OUT_OF_RANGE = 'no \"a\"' }\n"))))
+
+
+class Declarations(unittest.TestCase):
+    text = ('[one]\nsummary = "s"\noperands = [{ name = "l", kind = "list", access = "mut" }, { name = "o", kind = "optional" }]\n'
+            'outputs = ["a", "b"]\ninfer = "r"\nkernel = "k"\ngradient = { o = "c:back(o)" }\n'
+            '[two]\nsummary = "s"\noperands = ["x", { name = "like", spec_only = true }]\ninfer = "r"\nkernel = "k"\n')
+
+    def test_a_kernel_is_declared_once_with_what_each_op_gives_it(self):
+        text = declarations.emit_kernels(read(self.text))
+        self.assertIn("/* one [l .. (written), o or none -> a, b]; two [x -> output]. */\nextern const eddy_kernel eddy_cpu_k;", text)
+        self.assertEqual(text.count("extern"), 1)
+
+    def test_rules_and_gradients_in_c_are_declared_once(self):
+        self.assertEqual(declarations.emit_infer(read(self.text)).count("eddy_status eddy_infer_r(eddy_infer *infer);"), 1)
+        self.assertIn("eddy_gradient_fn eddy_gradient_back;", declarations.emit_gradients(read(self.text)))
+
+    def test_what_is_elementwise_declares_nothing(self):
+        self.assertNotIn("eddy_cpu_", declarations.emit_kernels(read('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\n')))
 
 
 class Compositions(unittest.TestCase):
