@@ -7,6 +7,7 @@ import pathlib
 import sys
 
 import arguments
+import calls
 import compositions
 import declarations
 import entry
@@ -37,14 +38,16 @@ KINDS = {
     "infer.h": declarations.emit_infer,
     "loops.h": loops.emit_headers,
     "loops_list.h": loops.emit_list,
-    "op_errors.h": errors.emit,
+    "op_calls.h": calls.emit_examples,
+    "op_dtypes.h": errors.emit,
+    "op_refusals.h": calls.emit_refusals,
     "op_table.c": table.emit_source,
     "op_table.h": table.emit_header,
     "ops.c": source.emit,
 }
 
 # Products that tell of compositions too.
-WITH_COMPOSITIONS = {"arguments.h", "schema", "manual", "pytorch", "op_errors.h", "composition_table.c"}
+WITH_COMPOSITIONS = {"arguments.h", "schema", "manual", "pytorch", "composition_table.c", "op_calls.h", "op_refusals.h"}
 
 # Products of each group of loops.
 OF_GROUPS = {"arguments_{}.h": arguments.emit_group, "loops_{}.h": loops.emit_header, "loops_{}_block.c": loops.emit_block}

@@ -7,6 +7,7 @@ import re
 import tempfile
 import unittest
 
+import calls
 import declarations
 import entry
 import errors
@@ -35,7 +36,7 @@ def read(text):
 
 
 def operation(extra):
-    return '[op]\nsummary = "Does."\noperands = ["x"]\ninfer = "same"\nkernel = "copy"\n' + extra
+    return '[op]\nsummary = "Does."\noperands = ["x"]\ninfer = "same"\nkernel = "copy"\nexample = "f32[2]"\n' + extra
 
 
 def option(rest):
@@ -87,14 +88,14 @@ class Refused(unittest.TestCase):
         self.refused('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\nulp = "n"\n', "number for its bound")
         self.refused(operation('layout = "y"\n'), "layout of unknown operand")
         self.refused(operation('layout = "x"\nlate_shape = true\n'), "layout names a tensor")
-        self.refused('[op]\nsummary = "s"\noperands = [{ name = "l", kind = "list" }, "x"]\nlayout = "x"\ninfer = "i"\nkernel = "k"\n',
+        self.refused('[op]\nsummary = "s"\noperands = [{ name = "l", kind = "list" }, "x"]\nlayout = "x"\ninfer = "i"\nkernel = "k"\nexample = ""\n',
                      "layout names a tensor")
         self.refused(option('type = "bool"') + 'last_where = "o"\n', "last_where names a bool option")
         self.refused(option('type = "int"') + 'layout = "x"\nlast_where = "o"\n', "last_where names a bool option")
         self.refused(operation('attributes = [{ name = "a", type = "complex", doc = "d" }]\n'), "unknown type")
 
     def test_entries_that_are_not_whole(self):
-        self.refused('[op]\noperands = ["x"]\ninfer = "same"\nkernel = "copy"\n', "no summary")
+        self.refused('[op]\noperands = ["x"]\ninfer = "same"\nkernel = "copy"\nexample = ""\n', "no summary")
         self.refused('[op]\nsummary = "s"\noperands = ["x"]\n', "expression or a kernel")
         self.refused('[op]\nsummary = "s"\noperands = ["x"]\nkernel = "copy"\n', "no infer")
         self.refused(operation('attributes = [{ name = "a", type = "int" }]\nstruct = "s"\n'), "no doc")
@@ -113,8 +114,24 @@ class Refused(unittest.TestCase):
 
     def test_errors_are_tables_of_statuses(self):
         self.refused(operation('errors = "SHAPE_MISMATCH."\n'), "is a table")
-        self.refused(operation('errors = { SHAPE = "when" }\n'), "unknown status")
-        self.refused(operation('late_errors = { OUT_OF_RANGE = ["when", "A sentence."] }\n'), "no clause")
+        self.refused(operation('errors.SHAPE_MISMATCH = "when"\n'), "is a table")
+        self.refused(operation('errors.SHAPE."when" = { "f32[]" = "part" }\n'), "unknown status")
+        self.refused(operation('late_errors.OUT_OF_RANGE."A sentence." = { "f32[]" = "part" }\n'), "no clause")
+
+    def test_each_cause_of_an_error_has_a_call_that_provokes_it(self):
+        for made in ('{}', '""', '{ "f32[]" = "" }'):
+            self.refused(operation(f'errors.SHAPE_MISMATCH."when" = {made}\n'), r"family.toml \[op\]: errors: nothing provokes 'when'")
+
+    def test_each_op_that_is_not_elementwise_has_an_example(self):
+        self.refused(operation("").replace('example = "f32[2]"\n', ""), r"family.toml \[op\]: no example")
+        op, = read('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\n')
+        self.assertEqual(calls.emit_examples([op]).count("CALL("), 0)
+
+    def test_calls_are_operands_and_attributes_of_the_op(self):
+        for call, word in (("f32", "'f32' is no operand"), ("f32[2] a=1", "'a=1' is no attribute"), ("f32[2] o=1 none", "'none' is no attribute"),
+                           ("f32[2]  o=1", "spaces too many")):
+            self.refused(option('type = "int"') + f'errors.OUT_OF_RANGE."when" = {{ "{call}" = "part" }}\n', word)
+            self.refused(option('type = "int"').replace('"f32[2]"', f'"{call}"'), word)
 
     def test_one_name_in_two_files(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -343,9 +360,10 @@ class Errors(unittest.TestCase):
         return errors.text(read(operation(extra))[0])
 
     def test_what_follows_from_the_form_comes_before_what_is_said(self):
-        self.assertEqual(self.text('errors = { SHAPE_MISMATCH = ["a", "b"] }\nlate_errors = { OUT_OF_RANGE = "c" }\n'),
+        provoked = '{ "f32[]" = "part" }\n'
+        self.assertEqual(self.text(f'errors.SHAPE_MISMATCH.a = {provoked}errors.SHAPE_MISMATCH.b = {provoked}late_errors.OUT_OF_RANGE.c = {provoked}'),
                          "SHAPE_MISMATCH (a; b); late: OUT_OF_RANGE (c)")
-        self.assertEqual(self.text('dtypes = "float"\nerrors = { DTYPE_MISMATCH = "a" }\n'),
+        self.assertEqual(self.text(f'dtypes = "float"\nerrors.DTYPE_MISMATCH.a = {provoked}'),
                          "DTYPE_MISMATCH (the operands are no floats; a)")
         self.assertEqual(self.text('struct = "s"\nattributes = [{ name = "i", type = "axis", doc = "d" }]\n'),
                          "OUT_OF_RANGE (i is not one of the operand's)")
@@ -357,14 +375,18 @@ class Errors(unittest.TestCase):
         op, = read('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\ndtypes = "float"\npromotion = "float"\n')
         self.assertEqual(errors.text(op), "")
 
-    def test_quotes_reach_the_rows_of_the_test(self):
-        self.assertIn('ERROR(op, OUT_OF_RANGE, true, "no \\"a\\"")', errors.emit(read(operation("late_errors = { OUT_OF_RANGE = 'no \"a\"' }\n"))))
+    def test_each_call_is_a_row_of_the_test(self):
+        text = ('errors.SHAPE_MISMATCH."when" = { "f32[2] f32[3]=7" = "no \\"a\\"", "" = "part" }\n'
+                'late_errors.OUT_OF_RANGE."when" = { "i64[2]=-1,4 o=[1,2]" = "i" }\n')
+        self.assertEqual(calls.emit_refusals(read(option('type = "pair"') + text)).splitlines()[2:],
+                         ['REFUSED(op, SHAPE_MISMATCH, "f32[2] f32[3]=7", "", "no \\"a\\"")', 'REFUSED(op, SHAPE_MISMATCH, "", "", "part")',
+                          'LATE(op, OUT_OF_RANGE, "i64[2]=-1,4", "o=[1,2]", "i")'])
 
 
 class Declarations(unittest.TestCase):
     text = ('[one]\nsummary = "s"\noperands = [{ name = "l", kind = "list", access = "mut" }, { name = "o", kind = "optional" }]\n'
-            'outputs = ["a", "b"]\ninfer = "r"\nkernel = "k"\ngradient = { o = "c:back(o)" }\n'
-            '[two]\nsummary = "s"\noperands = ["x", { name = "like", spec_only = true }]\ninfer = "r"\nkernel = "k"\n')
+            'outputs = ["a", "b"]\ninfer = "r"\nkernel = "k"\nexample = ""\ngradient = { o = "c:back(o)" }\n'
+            '[two]\nsummary = "s"\noperands = ["x", { name = "like", spec_only = true }]\ninfer = "r"\nkernel = "k"\nexample = ""\n')
 
     def test_a_kernel_is_declared_once_with_what_each_op_gives_it(self):
         text = declarations.emit_kernels(read(self.text))
@@ -388,7 +410,7 @@ class Compositions(unittest.TestCase):
             return entry.read_compositions([str(path)])
 
     def test_outputs_are_counted_by_a_list_or_a_number(self):
-        text = ('[parts]\nsummary = "s"\noperands = ["x", { name = "l", kind = "list" }]\noutput_count = "COUNT"\n'
+        text = ('[parts]\nsummary = "s"\nexample = ""\noperands = ["x", { name = "l", kind = "list" }]\noutput_count = "COUNT"\n'
                 'attributes = [{ name = "n", type = "int", doc = "d" }, { name = "t", type = "text", doc = "d" }]\n')
         for count in ("l", "n"):
             described = json.loads(schema.emit([], self.read(text.replace("COUNT", count))))["compositions"]
