@@ -42,11 +42,12 @@ COSTS = {"cheap": 9, "medium": 255, "heavy": 460, "dear": 1500}
 
 ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
-    "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
+    "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "gradient_cases", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
     "late_errors", "example", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
     "layout", "last_where", "wraps", "from_end", "skips",
 }
-COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors", "example"}
+COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors", "example",
+                    "gradient_cases"}
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
 ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "door", "free", "zero_is_none"}
 COMPOSITIONS = "composition"  # the file whose entries are no ops
@@ -116,6 +117,7 @@ class Entry:
     infer: str
     kernel: str
     gradient: object
+    gradient_cases: list  # calls that it is checked with
     ulp: object  # a number, or a text with what it grows with; None: the entry says nothing of it
     ulp_f64: object
     ulp_of: str  # what the unit is the last place of, where that is not the result
@@ -260,8 +262,8 @@ def read_dtypes(where, value):
     return [d for d in DTYPES if d in value]
 
 
-def check_call(where, what, text, attributes):
-    flaw = calls.flaw(text, {a.name for a in attributes if a.in_struct})
+def check_call(where, what, text, attributes, operand=calls.OPERAND):
+    flaw = calls.flaw(text, {a.name for a in attributes if a.in_struct}, operand)
     if flaw:
         fail(where, f"{what} {text!r}: {flaw}")
 
@@ -287,6 +289,14 @@ def check_example(where, entry):
         check_call(where, "example", entry.example, entry.attributes)
     elif not entry.is_elementwise:
         fail(where, "no example: a call that the op accepts")
+
+
+def check_gradient_cases(entry):
+    where = f"{entry.family}.toml [{entry.scalar_of or entry.name}]"
+    for case in entry.gradient_cases:
+        check_call(where, "gradient_cases", case, entry.attributes, calls.VARIABLE)
+    if isinstance(entry.gradient, dict) and entry.gradient and not entry.gradient_cases:
+        fail(where, f"no gradient case{' of ' + entry.name if entry.scalar_of else ''}: a call that its gradient is checked with")
 
 
 def read_expressions(where, value):
@@ -329,6 +339,7 @@ def read_entry(family, name, table, defaults):
         infer=table.get("infer", ""),
         kernel=table.get("kernel", ""),
         gradient=table.get("gradient", ""),
+        gradient_cases=table.get("gradient_cases", []),
         ulp=ulp,
         ulp_f64=table.get("ulp_f64", ulp),
         ulp_of=table.get("ulp_of", ""),
@@ -418,7 +429,7 @@ def check_layout(where, entry):
 
 
 def scalar_form(entry):
-    """The `_s` entry: the last operand becomes an attribute."""
+    """The `_s` entry: the last operand becomes an attribute. The gradient cases that give it as one are its own."""
     gradient = entry.gradient
     right = entry.operands[-1].name
     if isinstance(gradient, dict):
@@ -431,6 +442,7 @@ def scalar_form(entry):
         "operands": entry.operands[:-1],
         "attributes": [value],
         "gradient": gradient,
+        "gradient_cases": [c for c in entry.gradient_cases if right in calls.names(c)],
         "forms": [f for f in entry.forms if f != "scalar"],
         "scalar_of": entry.name,
     })
@@ -451,6 +463,9 @@ def read_family(path):
         entries.append(entry)
         if "scalar" in entry.forms:
             entries.append(scalar_form(entry))
+            entry.gradient_cases = [c for c in entry.gradient_cases if c not in entries[-1].gradient_cases]
+    for entry in entries:
+        check_gradient_cases(entry)
     return entries
 
 
@@ -468,6 +483,7 @@ def read_composition(name, table):
     if counted and counted not in lists + [a.name for a in entry.attributes if a.type == "int"]:
         fail(where, f"output_count is {counted!r}, which is neither a list nor a number")
     entry.output_count = counted
+    check_gradient_cases(entry)
     return entry
 
 

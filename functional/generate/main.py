@@ -40,6 +40,7 @@ KINDS = {
     "loops_list.h": loops.emit_list,
     "op_calls.h": calls.emit_examples,
     "op_dtypes.h": errors.emit,
+    "op_gradients.h": calls.emit_gradients,
     "op_refusals.h": calls.emit_refusals,
     "op_table.c": table.emit_source,
     "op_table.h": table.emit_header,
@@ -47,7 +48,8 @@ KINDS = {
 }
 
 # Products that tell of compositions too.
-WITH_COMPOSITIONS = {"arguments.h", "schema", "manual", "pytorch", "composition_table.c", "op_calls.h", "op_refusals.h"}
+WITH_COMPOSITIONS = {"arguments.h", "schema", "manual", "pytorch", "composition_table.c", "op_calls.h", "op_gradients.h",
+                     "op_refusals.h"}
 
 # Products of each group of loops.
 OF_GROUPS = {"arguments_{}.h": arguments.emit_group, "loops_{}.h": loops.emit_header, "loops_{}_block.c": loops.emit_block}

@@ -385,7 +385,7 @@ class Errors(unittest.TestCase):
 
 class Declarations(unittest.TestCase):
     text = ('[one]\nsummary = "s"\noperands = [{ name = "l", kind = "list", access = "mut" }, { name = "o", kind = "optional" }]\n'
-            'outputs = ["a", "b"]\ninfer = "r"\nkernel = "k"\nexample = ""\ngradient = { o = "c:back(o)" }\n'
+            'outputs = ["a", "b"]\ninfer = "r"\nkernel = "k"\nexample = ""\ngradient = { o = "c:back(o)" }\ngradient_cases = ["[2]"]\n'
             '[two]\nsummary = "s"\noperands = ["x", { name = "like", spec_only = true }]\ninfer = "r"\nkernel = "k"\nexample = ""\n')
 
     def test_a_kernel_is_declared_once_with_what_each_op_gives_it(self):
@@ -399,6 +399,30 @@ class Declarations(unittest.TestCase):
 
     def test_what_is_elementwise_declares_nothing(self):
         self.assertNotIn("eddy_cpu_", declarations.emit_kernels(read('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\n')))
+
+
+class GradientCases(unittest.TestCase):
+    def test_each_gradient_has_one(self):
+        with self.assertRaisesRegex(entry.EntryError, r"family.toml \[op\]: no gradient case"):
+            read(operation('gradient = { x = "grad" }\n'))
+        self.assertEqual(read(operation('gradient = "none"\n'))[0].gradient_cases, [])
+
+    def scaled(self, cases):
+        return read('[op]\nsummary = "s"\noperands = ["x", "y"]\nexpression = "x * y"\nforms = ["scalar"]\n'
+                    f'gradient = {{ x = "grad * y", y = "grad * x" }}\ngradient_cases = {cases}\n')
+
+    def test_those_that_give_the_right_side_as_a_number_are_of_the_scalar_form(self):
+        op, form = self.scaled('["[2] #0", "0.5..2 [2] y=3"]')
+        self.assertEqual((op.gradient_cases, form.gradient_cases), (["[2] #0"], ["0.5..2 [2] y=3"]))
+        self.assertIn('GRADIENT(op_s, "0.5..2 [2]", "y=3")', calls.emit_gradients([op, form]))
+        with self.assertRaisesRegex(entry.EntryError, "no gradient case of op_s"):
+            self.scaled('["[2] [2]"]')
+
+    def test_their_operands_are_variables_or_constants(self):
+        self.scaled('["-2..-0.5 [2,3]=1,2.5,-3,0,0,0 f64[3]=-inf,1,2", "[] y=1"]')
+        for case, word in (("f64 [2]", "'f64' is no operand"), ("[2] [2] z=1", "'z=1' is no attribute"), ("1..x [2] [2]", "no operand")):
+            with self.assertRaisesRegex(entry.EntryError, word):
+                self.scaled(f'["{case}", "[2] y=1"]')
 
 
 class Compositions(unittest.TestCase):
@@ -433,14 +457,14 @@ class Manual(unittest.TestCase):
 
     def test_a_row_tells_forms_and_gradient(self):
         text = ('[op]\nsummary = "|x|. More."\noperands = ["x", "y"]\nexpression = "x * y"\npromotion = "float"\ndtypes = "float"\nulp = 2\n'
-                'forms = ["scalar", "into"]\ngradient = { y = "grad * x" }\n')
+                'forms = ["scalar", "into"]\ngradient = { y = "grad * x" }\ngradient_cases = ["[2] [2]", "[2] y=1"]\n')
         self.assertEqual(manual.family(read(text), "family")[4],
                          "| `op` | \\|x\\|. | floats; others become f32 | `_s` `_into` | y | 2 |  |")
 
 
 class Gradients(unittest.TestCase):
     def formula(self, text, extra=""):
-        op = read(operation(f'gradient = {{ x = "{text}" }}\n{extra}'))[0]
+        op = read(operation(f'gradient = {{ x = "{text}" }}\ngradient_cases = ["[2]"]\n{extra}'))[0]
         return gradient.Formula(op, text, {e.name: e for e in entry.read_all(OPS)})
 
     def test_what_it_reads_by_value_is_saved_and_nothing_else(self):
@@ -472,12 +496,12 @@ class Gradients(unittest.TestCase):
                 self.formula(text)
 
     def test_functions_in_c_come_after_formulas(self):
-        text = operation('gradient = { x = "c:f(x)", y = "grad" }\n').replace('["x"]', '["x", "y"]')
+        text = operation('gradient = { x = "c:f(x)", y = "grad" }\ngradient_cases = ["[2]"]\n').replace('["x"]', '["x", "y"]')
         written = gradient.emit(read(text))
         self.assertLess(written.index("call->results[1] ="), written.index("return eddy_gradient_f(call);"))
         self.assertIn("[0] = {.is_differentiable = true, .inputs = 0x1, .outputs = 0x0}", written)
         with self.assertRaisesRegex(entry.EntryError, "unknown 'z'"):
-            gradient.emit(read(operation('gradient = { x = "c:f(z)" }\n')))
+            gradient.emit(read(operation('gradient = { x = "c:f(z)" }\ngradient_cases = ["[2]"]\n')))
 
 
 if __name__ == "__main__":
