@@ -42,7 +42,7 @@ COSTS = {"cheap": 9, "medium": 255, "heavy": 460, "dear": 1500}
 
 ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
-    "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "gradient_cases", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
+    "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "gradient_cases", "oracle", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
     "late_errors", "example", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
     "layout", "last_where", "wraps", "from_end", "skips",
 }
@@ -118,6 +118,7 @@ class Entry:
     kernel: str
     gradient: object
     gradient_cases: list  # calls that it is checked with
+    oracle: str  # of an elementwise op: its line in tests/functional/oracle.c, the op's name unless told
     ulp: object  # a number, or a text with what it grows with; None: the entry says nothing of it
     ulp_f64: object
     ulp_of: str  # what the unit is the last place of, where that is not the result
@@ -340,6 +341,7 @@ def read_entry(family, name, table, defaults):
         kernel=table.get("kernel", ""),
         gradient=table.get("gradient", ""),
         gradient_cases=table.get("gradient_cases", []),
+        oracle=table.get("oracle", name),
         ulp=ulp,
         ulp_f64=table.get("ulp_f64", ulp),
         ulp_of=table.get("ulp_of", ""),

@@ -250,6 +250,11 @@ def emit_list(entries):
     ])
 
 
+def emit_oracles(entries):
+    """functional/op_oracles.h: ROW(op, line of tests/functional/oracle.c)."""
+    return "\n".join([NOTICE, "/* What elementwise ops are compared with. */", *(f"ROW({e.name}, {e.oracle})" for e in entries if e.is_elementwise), ""])
+
+
 def emit_header(entries, group):
     guard = f"EDDY_FUNCTIONAL_LOOPS_{group.upper()}_H"
     fields = [f"    eddy_loop_fn *{e.name}_{tag(d)};" for e in elementwise(entries, group) for d in e.dtypes]

@@ -41,6 +41,7 @@ KINDS = {
     "op_calls.h": calls.emit_examples,
     "op_dtypes.h": errors.emit,
     "op_gradients.h": calls.emit_gradients,
+    "op_oracles.h": loops.emit_oracles,
     "op_refusals.h": calls.emit_refusals,
     "op_table.c": table.emit_source,
     "op_table.h": table.emit_header,

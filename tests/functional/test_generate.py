@@ -263,6 +263,12 @@ class TheList(unittest.TestCase):
         self.assertEqual(len(included), 2)
         self.assertEqual(before["arguments.h"], after["arguments.h"])
 
+    def test_elementwise_ops_are_compared_with_the_oracle_that_they_name_or_their_own(self):
+        rows = loops.emit_oracles(self.entries).splitlines()
+        for row in ("ROW(exp, exp)", "ROW(add_s, add)", "ROW(prelu_broadcast, leaky_relu)"):
+            self.assertIn(row, rows)
+        self.assertEqual(sum(row.startswith("ROW(") for row in rows), sum(op.is_elementwise for op in self.entries))
+
     def test_a_scalar_form_is_in_the_group_of_its_op(self):
         for op in self.entries:
             if op.scalar_of:
