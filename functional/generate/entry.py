@@ -139,6 +139,7 @@ class Entry:
     layout: str = ""  # operand, or list, in the order of whose (first's) axes in memory the outputs are laid out; empty: row-major
     last_where: str = ""  # with layout: a bool option; where it is set the outputs, images, lie channels last instead
     scalar_of: str = ""  # the entry that this `_s` form came from
+    gradient_of: object = None  # the entry that this is a gradient of (fused.py)
     output_count: str = ""  # of a composition: the list or the attribute that says how many outputs there are; "": one
 
     @property
@@ -169,6 +170,8 @@ class Entry:
     @property
     def arguments(self):
         """C type of the attribute struct; empty where there is none."""
+        if self.gradient_of:
+            return self.gradient_of.arguments
         return f"eddy_arguments_{self.name}" if self.struct_attributes or self.random else ""
 
     @property

@@ -13,6 +13,7 @@ import declarations
 import entry
 import errors
 import expression
+import fused
 import gradient
 import header
 import loops
@@ -52,19 +53,25 @@ KINDS = {
 WITH_COMPOSITIONS = {"arguments.h", "schema", "manual", "pytorch", "composition_table.c", "op_calls.h", "op_gradients.h",
                      "op_refusals.h"}
 
+# Products that tell of gradients in one loop too.
+WITH_FUSED = {"gradients.c", "loops.h", "loops_list.h", "op_table.c", "op_table.h"}
+
 # Products of each group of loops.
 OF_GROUPS = {"arguments_{}.h": arguments.emit_group, "loops_{}.h": loops.emit_header, "loops_{}_block.c": loops.emit_block}
 
 
 def produce(kind, entries, composed=()):
+    if kind in WITH_FUSED:
+        entries = entries + fused.of(entries)
     return KINDS[kind](entries, composed) if kind in WITH_COMPOSITIONS else KINDS[kind](entries)
 
 
 def sources(entries, composed):
     """File name -> text, of all that is compiled but ops.h and kernels.h, which have folders of their own."""
     texts = {kind: produce(kind, entries, composed) for kind in KINDS if "." in kind}
-    for group in loops.groups(entries):
-        texts |= {name.format(group): emit(entries, group) for name, emit in OF_GROUPS.items()}
+    looped = entries + fused.of(entries)
+    for group in loops.groups(looped):
+        texts |= {name.format(group): emit(looped, group) for name, emit in OF_GROUPS.items()}
     return texts
 
 

@@ -19,6 +19,12 @@ double eddy_gradient_count(const eddy_spec *spec, uint32_t axes);
 #define EDDY_GRADIENT_AXES(mask) (eddy_gradient_axes((mask), &(eddy_axes){0}))
 const eddy_axes *eddy_gradient_axes(uint32_t mask, eddy_axes *axes);
 
+/* Whether a formula goes as one loop: this pass is not recorded, and what it reads (bit i for input i, output i) has the gradient's
+ * dtype. Op by op each of several dtypes is promoted where it is used. */
+bool eddy_gradient_is_fused(const eddy_gradient_call *call, uint32_t inputs, uint32_t outputs);
+/* That loop, which has the call's attributes. */
+eddy_tensor *eddy_gradient_fused(const eddy_gradient_call *call, const eddy_op *op, eddy_tensor *const *operands);
+
 /* Fails the way back: UNSUPPORTED for `what`. */
 eddy_status eddy_gradient_refuse(const eddy_gradient_call *call, const char *what);
 

@@ -12,6 +12,7 @@ import declarations
 import entry
 import errors
 import expression
+import fused
 import gradient
 import header
 import loops
@@ -324,7 +325,7 @@ class TheList(unittest.TestCase):
         build = (root / "meson.build").read_text()
         counts = ast.literal_eval(re.search(r"foreach family, count : (\{.*\})", build)[1])
         named = sorted(f"{family}_{number}" for family, count in counts.items() for number in range(count))
-        self.assertEqual(named, loops.groups(self.entries))
+        self.assertEqual(named, loops.groups(self.entries + fused.of(self.entries)))
         modules = (root / "generate/meson.build").read_text()
         for path in (root / "generate").glob("*.py"):
             self.assertIn(f"'{path.name}'", modules)
@@ -407,6 +408,39 @@ class Declarations(unittest.TestCase):
         self.assertNotIn("eddy_cpu_", declarations.emit_kernels(read('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\n')))
 
 
+class FusedGradients(unittest.TestCase):
+    list = entry.read_all(OPS)
+
+    def fused(self, formula, more=""):
+        op, = read('[op]\nsummary = "s"\noperands = ["x", "y"]\nexpression = "x * y * a"\ndtypes = "float"\n'
+                   'options = [{ name = "a", type = "float", doc = "d" }]\n'
+                   f'gradient = {{ x = "{formula}" }}\ngradient_cases = ["[2] [2]"]\n{more}')
+        return fused.fuse(op, "x", {e.name: e for e in self.list} | {"op": op})
+
+    def test_several_ops_become_one_loop_with_the_op_s_attributes(self):
+        op = self.fused("grad * (output + a) * 2")
+        self.assertEqual(([o.name for o in op.operands], op.dtypes, op.arguments), (["grad", "output"], entry.FLOATS, "eddy_arguments_op"))
+        self.assertIn("eddy_mul_f32(eddy_mul_f32(grad, eddy_add_f32(output, a)), 0x1.0000000000000p+1f)",
+                      "\n".join(loops.loop(op, "f32")))
+
+    def test_elementwise_ops_are_put_in_their_place(self):
+        self.assertEqual(self.fused("grad * sign(y)").expressions, ["grad * select(y > 0, 1, select(y < 0, -1, 0))"])
+        self.assertEqual(self.fused("relu_backward(grad, y) + 1").expressions, ["select(y <= 0, 0, grad) + 1"])
+
+    def test_what_stays_op_by_op(self):
+        for formula in ("grad * y", "c:f(x)", "grad * x * y", "grad * cos(y)", "grad * y * (a + 1)", "y * y", "sum(grad * y, [0]) * y"):
+            self.assertIsNone(self.fused(formula), formula)
+
+    def test_a_gradient_goes_op_by_op_where_it_is_recorded(self):
+        op, = [e for e in self.list if e.name == "log1p"]
+        text = "\n".join(gradient.entry_lines(op, {e.name: e for e in self.list}, {e.name: e for e in fused.of(self.list)}))
+        self.assertIn("if (eddy_gradient_is_fused(call, 0x1, 0x0))\n            call->results[0] = eddy_gradient_fused(call, "
+                      "&eddy_op_log1p_gradient_x, (eddy_tensor *[]){call->gradients[0], call->inputs[0]});\n        else\n", text)
+
+    def test_they_are_no_functions(self):
+        self.assertNotIn("_gradient_", main.produce("symbols", self.list) + main.produce("schema", self.list))
+
+
 class GradientCases(unittest.TestCase):
     def test_each_gradient_has_one(self):
         with self.assertRaisesRegex(entry.EntryError, r"family.toml \[op\]: no gradient case"):
@@ -487,6 +521,12 @@ class Gradients(unittest.TestCase):
         self.assertIn("eddy_count(call->gradients[0])", self.formula("grad / count(grad)").code)
         with self.assertRaisesRegex(entry.EntryError, "operand that there is not"):
             self.formula("operand(y)")
+
+    def test_words_of_expressions_are_ops(self):
+        self.assertEqual(self.formula("select(x > 0 and not x < 1, grad, 0)").code,
+                         "eddy_where(eddy_logical_and(eddy_gt_s(call->inputs[0], EDDY_S(0)), eddy_logical_not(eddy_lt_s(call->inputs[0], "
+                         "EDDY_S(1)))), call->gradients[0], eddy_gradient_constant(call, (double)0))")
+        self.assertEqual(self.formula("min(grad, x)").code, "eddy_minimum(call->gradients[0], call->inputs[0])")
 
     def test_numbers_go_to_the_right(self):
         self.assertEqual(self.formula("grad * 2").code, "eddy_mul_s(call->gradients[0], EDDY_S(2))")

@@ -8,6 +8,7 @@
 #include "gradient_chains.h"
 #include "random.h"
 
+#include <base/dtype.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <math.h>
@@ -97,11 +98,11 @@ static void add_operands(described *call, const char *text, eddy_tensor *const *
     }
 }
 
-/* Those of f64, one behind another where there are several. */
+/* The floats, one behind another where there are several. */
 static eddy_tensor *joined(eddy_tensor *const *outputs, int32_t count) {
     eddy_tensor *result = NULL;
     for (int32_t i = 0; i < count; i++)
-        if (eddy_dtype_of(outputs[i]) == EDDY_F64)
+        if (eddy_dtype_is_float(eddy_dtype_of(outputs[i])))
             result = !result ? outputs[i]
                              : eddy_cat(EDDY_LIST(eddy_flatten(result, 0, -1), eddy_flatten(outputs[i], 0, -1)), 0);
     return result;
@@ -272,4 +273,106 @@ Test(gradients, of_gradients_agree_with_differences, .timeout = 300) {
     }
     cr_assert_eq(eddy_error_take(NULL), EDDY_OK);
     cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- in one loop (functional/generate/fused.py) and op by op ---- */
+
+typedef enum seed_layout { PLAIN, REPEATED, APART, SEED_LAYOUT_COUNT } seed_layout;
+
+/* A gradient to begin with: elements side by side, one for all, or every second of a row. */
+static eddy_tensor *seed_for(const problem *p, eddy_tensor *output, seed_layout layout) {
+    eddy_shape shape = eddy_shape_of(output);
+    eddy_dtype dtype = eddy_dtype_of(output);
+    if (layout == REPEATED)
+        return eddy_expand(eddy_full(EDDY_SHAPE(), EDDY_S(-0.75), dtype, NULL), shape);
+    if (layout == PLAIN || shape.rank == 0)
+        return eddy_cast(eddy_from_data(p->weights, shape, EDDY_F64, NULL), dtype);
+    shape.dims[shape.rank - 1] *= 2;
+    eddy_tensor *wide = eddy_cast(eddy_from_data(p->weights, shape, EDDY_F64, NULL), dtype);
+    return eddy_slice(wide, -1, 0, shape.dims[shape.rank - 1], 2);
+}
+
+/* Kinks of activations among them. */
+static void make_special(problem *p) {
+    static const double specials[] = {0, -0.0, INFINITY, -INFINITY, NAN, 3, -3, 6, -0.5, 1};
+    for (int i = 0; i < p->count; i++)
+        for (int64_t k = 0; k < count_of(&p->shapes[i]); k++)
+            p->values[i][k] = specials[(size_t)(k * 3 + i) % (sizeof(specials) / sizeof(specials[0]))];
+}
+
+static void expect_alike(const problem *p, eddy_dtype dtype, eddy_tensor *one, eddy_tensor *other) {
+    double a[ELEMENT_MAX], b[ELEMENT_MAX], bound = dtype == EDDY_F16 ? 0x1p-8 : dtype == EDDY_BF16 ? 0x1p-5 : 0;
+    size_t bytes = sizeof(double) * (size_t)eddy_count(one);
+    cr_assert_eq(eddy_read(eddy_cast(one, EDDY_F64), a, bytes), EDDY_OK);
+    cr_assert_eq(eddy_read(eddy_cast(other, EDDY_F64), b, bytes), EDDY_OK);
+    for (int64_t k = 0; k < eddy_count(one); k++) {
+        bool is_same = memcmp(&a[k], &b[k], sizeof(double)) == 0 || (isnan(a[k]) && isnan(b[k]));
+        cr_assert(is_same || fabs(a[k] - b[k]) <= bound * (1 + fabs(b[k])), "%s, %s, %s [%lld]: %.17g, recorded %.17g",
+                  p->which->name, p->which->operands, eddy_dtype_name(dtype), (long long)k, a[k], b[k]);
+    }
+}
+
+/* The gradients by a pass that is recorded, and by one that is not. */
+static void check_passes(const problem *p, eddy_dtype dtype, seed_layout layout) {
+    const eddy_backward_options apart = {.size = sizeof(apart), .retain_graph = true};
+    const eddy_backward_options recorded = {.size = sizeof(recorded), .create_graph = true};
+    eddy_tensor *x[VARIABLE_MAX], *one[VARIABLE_MAX], *other[VARIABLE_MAX];
+    for (int i = 0; i < p->count; i++) {
+        x[i] = eddy_cast(eddy_from_data(p->values[i], p->shapes[i], EDDY_F64, NULL), dtype);
+        cr_assert_eq(eddy_set_requires_grad(x[i], true), EDDY_OK);
+    }
+    eddy_tensor *output = output_of(p->which, x), *seed = seed_for(p, output, layout);
+    eddy_list inputs = {x, p->count};
+    cr_assert_eq(eddy_gradients(EDDY_LIST(output), inputs, EDDY_LIST(seed), &apart, one), EDDY_OK);
+    cr_assert_eq(eddy_gradients(EDDY_LIST(output), inputs, EDDY_LIST(seed), &recorded, other), EDDY_OK);
+    for (int i = 0; i < p->count; i++)
+        if (one[i] != EDDY_NONE)
+            expect_alike(p, dtype, one[i], other[i]);
+}
+
+Test(gradients, in_one_loop_have_the_bits_of_those_op_by_op, .timeout = 300) {
+    const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
+    for (size_t i = 0; i < CASE_COUNT; i++)
+        for (int way = 0; way < 2 * 4 * SEED_LAYOUT_COUNT && !cases[i].run; way++) {
+            bool is_special = way % 2, is_half = way / 2 % 4 >= 2;
+            if (!described_op(cases[i].name)->is_elementwise || (is_special && is_half))
+                continue;
+            eddy_scope *scope = eddy_scope_begin();
+            problem p;
+            make_problem(&p, &cases[i]);
+            if (is_special)
+                make_special(&p);
+            check_passes(&p, dtypes[way / 2 % 4], (seed_layout)(way / 8));
+            eddy_scope_end(scope);
+        }
+}
+
+static int64_t instructions(void) {
+    eddy_counters counters = {.size = sizeof(counters)};
+    cr_assert_eq(eddy_runtime_counters(NULL, &counters), EDDY_OK);
+    return counters.submitted;
+}
+
+static int64_t instructions_back_through(eddy_tensor *x, eddy_tensor *y, bool is_recorded) {
+    const eddy_backward_options options = {.size = sizeof(options), .retain_graph = true, .create_graph = is_recorded};
+    eddy_tensor *seed = eddy_full_like(y, EDDY_S(2), NULL), *gradient;
+    int64_t before = instructions();
+    cr_assert_eq(eddy_gradients(EDDY_LIST(y), EDDY_LIST(x), EDDY_LIST(seed), &options, &gradient), EDDY_OK);
+    return instructions() - before;
+}
+
+Test(gradients, of_an_elementwise_op_are_one_instruction_where_the_pass_is_not_recorded) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_full(EDDY_SHAPE(5), EDDY_S(0.5), EDDY_F32, NULL);
+    cr_assert_eq(eddy_set_requires_grad(x, true), EDDY_OK);
+    eddy_tensor *results[] = {eddy_hardswish(x), eddy_relu6(x), eddy_leaky_relu(x, NULL), eddy_log1p(x), eddy_tan(x)};
+    for (int i = 0; i < 5; i++) {
+        cr_expect_eq(instructions_back_through(x, results[i], false), 1, "%d", i);
+        cr_expect_gt(instructions_back_through(x, results[i], true), 1, "%d", i);
+    }
+    /* Operands that differ in dtype are each promoted where they are used. */
+    eddy_tensor *wide = eddy_full(EDDY_SHAPE(5), EDDY_S(0.5), EDDY_F64, NULL), *b = eddy_full_like(x, EDDY_S(3), NULL);
+    eddy_tensor *mixed = eddy_addcmul(wide, x, b, NULL);
+    cr_expect_eq(instructions_back_through(x, mixed, false), instructions_back_through(x, mixed, true));
+    eddy_scope_end(scope);
 }
