@@ -1,6 +1,7 @@
 #include <functional/gradient/helper.h>
 
 #include <base/assert.h>
+#include <base/call_site.h>
 #include <base/dtype.h>
 #include <base/status.h>
 #include <interpreter/call/apply.h>
@@ -63,8 +64,10 @@ bool eddy_gradient_is_fused(const eddy_gradient_call *call, uint32_t inputs, uin
 eddy_tensor *eddy_gradient_fused(const eddy_gradient_call *call, const eddy_op *op, eddy_tensor *const *operands) {
     _Alignas(16) char attributes[ATTRIBUTE_BYTES];
     EDDY_ASSERT(op->attribute_bytes <= sizeof(attributes));
-    memcpy(attributes, call->attributes, op->attribute_bytes);
-    return eddy_interpreter_apply_one(op, operands, op->operand_count, op->attribute_bytes ? attributes : NULL, NULL);
+    if (op->attribute_bytes > 0)
+        memcpy(attributes, call->attributes, op->attribute_bytes);
+    return eddy_interpreter_apply_one(op, operands, op->operand_count, op->attribute_bytes ? attributes : NULL,
+                                      EDDY_CALL_ADDRESS());
 }
 
 eddy_status eddy_gradient_refuse(const eddy_gradient_call *call, const char *what) {
