@@ -35,7 +35,7 @@ static eddy_tensor *strided_beside(eddy_tensor *const *x) {
     chain(slice, "[2,7]", eddy_slice(A, 1, 1, 6, 2))                                                                   \
     chain(select, "[2,3]", eddy_select(A, -1, 2))                                                                      \
     chain(narrow, "[4,3]", eddy_narrow(A, 0, 1, 2))                                                                    \
-    chain(squeeze, "[2,3]", eddy_squeeze(eddy_unsqueeze(A, 1), NULL))                                                  \
+    chain(squeeze, "[2,3]", eddy_squeeze(eddy_unsqueeze(A, 1), EDDY_ALL_AXES))                                                  \
     chain(flatten, "[2,3,2]", eddy_flatten(eddy_transpose(A, 0, 2), 0, -1))                                            \
     chain(contiguous, "[2,3]", eddy_contiguous(eddy_t(A)))                                                             \
     chain(to_device, "[2,3]", eddy_to_device(A, EDDY_CPU))                                                             \

@@ -295,7 +295,7 @@ class TheList(unittest.TestCase):
                 leads = re.match(r"\.so man3/(\S+)$", text)
                 self.assertTrue((pages / leads.group(1)).is_file() if leads else ".SH DESCRIPTION\n" in text, page.name)
             text = (pages / "eddy_sum.3").read_text()
-            for part in ("eddy_sum \\- Sum over axes", "bool keepdim;", "eddy_tensor *eddy_sum(eddy_tensor *input", "OUT_OF_RANGE"):
+            for part in ("eddy_sum \\- Sum over axes", "bool keeps_dims;", "eddy_tensor *eddy_sum(eddy_tensor *input", "OUT_OF_RANGE"):
                 self.assertIn(part, text)
 
     def test_text_is_no_request(self):
@@ -435,7 +435,7 @@ class FusedGradients(unittest.TestCase):
         op, = [e for e in self.list if e.name == "log1p"]
         text = "\n".join(gradient.entry_lines(op, {e.name: e for e in self.list}, {e.name: e for e in fused.of(self.list)}))
         self.assertIn("if (eddy_gradient_is_fused(call, 0x1, 0x0))\n            call->results[0] = eddy_gradient_fused(call, "
-                      "&eddy_op_log1p_gradient_x, (eddy_tensor *[]){call->gradients[0], call->inputs[0]});\n        else\n", text)
+                      "&eddy_op_log1p_gradient_x, (eddy_tensor *[]){call->grads[0], call->inputs[0]});\n        else\n", text)
 
     def test_they_are_no_functions(self):
         self.assertNotIn("_gradient_", main.produce("symbols", self.list) + main.produce("schema", self.list))
@@ -515,25 +515,25 @@ class Gradients(unittest.TestCase):
         self.assertEqual((by_shape.inputs, by_shape.outputs), (set(), set()))
 
     def test_operands_may_be_left_out_or_asked_for_by_name(self):
-        self.assertIn("eddy_linear(call->gradients[0], call->inputs[0], EDDY_NONE)", self.formula("linear(grad, x, none)").code)
+        self.assertIn("eddy_linear(call->grads[0], call->inputs[0], EDDY_NONE)", self.formula("linear(grad, x, none)").code)
         named = self.formula("grad * operand(x)")
-        self.assertEqual((named.code, named.inputs), ("eddy_mul(call->gradients[0], call->inputs[0])", {0}))
-        self.assertIn("eddy_count(call->gradients[0])", self.formula("grad / count(grad)").code)
+        self.assertEqual((named.code, named.inputs), ("eddy_mul(call->grads[0], call->inputs[0])", {0}))
+        self.assertIn("eddy_count_of(call->grads[0])", self.formula("grad / count(grad)").code)
         with self.assertRaisesRegex(entry.EntryError, "operand that there is not"):
             self.formula("operand(y)")
 
     def test_words_of_expressions_are_ops(self):
         self.assertEqual(self.formula("select(x > 0 and not x < 1, grad, 0)").code,
                          "eddy_where(eddy_logical_and(eddy_gt_s(call->inputs[0], EDDY_S(0)), eddy_logical_not(eddy_lt_s(call->inputs[0], "
-                         "EDDY_S(1)))), call->gradients[0], eddy_gradient_constant(call, (double)0))")
-        self.assertEqual(self.formula("min(grad, x)").code, "eddy_minimum(call->gradients[0], call->inputs[0])")
+                         "EDDY_S(1)))), call->grads[0], eddy_gradient_constant(call, (double)0))")
+        self.assertEqual(self.formula("min(grad, x)").code, "eddy_minimum(call->grads[0], call->inputs[0])")
 
     def test_numbers_go_to_the_right(self):
-        self.assertEqual(self.formula("grad * 2").code, "eddy_mul_s(call->gradients[0], EDDY_S(2))")
+        self.assertEqual(self.formula("grad * 2").code, "eddy_mul_s(call->grads[0], EDDY_S(2))")
         self.assertEqual(self.formula("1 - x").code, "eddy_sub(eddy_gradient_constant(call, (double)1), call->inputs[0])")
 
     def test_options_are_given_by_name(self):
-        self.assertIn(".keepdim = true", self.formula("sum(grad, [0], keepdim=True)").code)
+        self.assertIn(".keeps_dims = true", self.formula("sum(grad, [0], keeps_dims=True)").code)
 
     def test_what_does_not_exist_is_refused(self):
         for text, word in (("grad * y", "names 'y'"), ("nonsense(grad)", "no op"), ("grad *", "no expression"),
