@@ -4,7 +4,7 @@ groups of their loops, which include nothing else.
 A kernel's own struct (kernels/attributes.h) comes first; behind it stands what only inference needs."""
 
 from entry import TYPES
-from loops import elementwise, groups
+from loops import elementwise, group_of, groups
 from text import NOTICE
 
 
@@ -70,7 +70,12 @@ def emit(entries, compositions=()):
 
 
 def emit_group(entries, group):
-    return header(f"arguments_{group}", "a group of elementwise ops", elementwise(entries, group))
+    own = elementwise(entries, group)
+    borrowed = sorted({group_of(e.gradient_of) for e in own if e.gradient_of})
+    if borrowed:
+        return "\n".join([NOTICE, "/* The attribute structs that gradients share with their ops. */",
+                          *(f"#include <functional/arguments_{other}.h>" for other in borrowed), ""])
+    return header(f"arguments_{group}", "a group of elementwise ops", own)
 
 
 def emit_all(entries):

@@ -4,6 +4,8 @@ import pathlib
 import tomllib
 from dataclasses import dataclass, field
 
+import calls
+
 DTYPES = ["f32", "f64", "f16", "bf16", "i8", "u8", "i16", "i32", "i64", "bool"]
 FLOATS = DTYPES[:4]
 INTEGERS = DTYPES[4:9]
@@ -40,11 +42,12 @@ COSTS = {"cheap": 9, "medium": 255, "heavy": 460, "dear": 1500}
 
 ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
-    "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
-    "late_errors", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
+    "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "gradient_cases", "oracle", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
+    "late_errors", "example", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
     "layout", "last_where", "wraps", "from_end", "skips",
 }
-COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors"}
+COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors", "example",
+                    "gradient_cases"}
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
 ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "door", "free", "zero_is_none"}
 COMPOSITIONS = "composition"  # the file whose entries are no ops
@@ -114,12 +117,16 @@ class Entry:
     infer: str
     kernel: str
     gradient: object
+    gradient_cases: list  # calls that it is checked with
+    oracle: str  # of an elementwise op: its line in tests/functional/oracle.c, the op's name unless told
     ulp: object  # a number, or a text with what it grows with; None: the entry says nothing of it
     ulp_f64: object
     ulp_of: str  # what the unit is the last place of, where that is not the result
     cost: str
-    errors: dict  # status -> what causes it, a sentence each; what follows from the entry's form is not among them (errors.py)
+    errors: dict  # status -> what causes it, a clause each -> calls that provoke it -> part of the message; what follows from the
+    # entry's form is not among them (errors.py)
     late_errors: dict  # those that show when the result is read
+    example: object  # a call that the op accepts; None for an elementwise op, which needs none
     source: str
     alias: object  # the target may be exactly: True any input, "first" the first one, False none
     broadcasts: bool
@@ -132,6 +139,7 @@ class Entry:
     layout: str = ""  # operand, or list, in the order of whose (first's) axes in memory the outputs are laid out; empty: row-major
     last_where: str = ""  # with layout: a bool option; where it is set the outputs, images, lie channels last instead
     scalar_of: str = ""  # the entry that this `_s` form came from
+    gradient_of: object = None  # the entry that this is a gradient of (fused.py)
     output_count: str = ""  # of a composition: the list or the attribute that says how many outputs there are; "": one
 
     @property
@@ -162,6 +170,8 @@ class Entry:
     @property
     def arguments(self):
         """C type of the attribute struct; empty where there is none."""
+        if self.gradient_of:
+            return self.gradient_of.arguments
         return f"eddy_arguments_{self.name}" if self.struct_attributes or self.random else ""
 
     @property
@@ -256,17 +266,41 @@ def read_dtypes(where, value):
     return [d for d in DTYPES if d in value]
 
 
-def read_errors(where, key, table):
-    """{ STATUS = "when" }, or a list of sentences where there are several causes."""
-    if not isinstance(table, dict):
-        fail(where, f'{key} is a table: {{ SHAPE_MISMATCH = "when" }}')
+def check_call(where, what, text, attributes, operand=calls.OPERAND):
+    flaw = calls.flaw(text, {a.name for a in attributes if a.in_struct}, operand)
+    if flaw:
+        fail(where, f"{what} {text!r}: {flaw}")
+
+
+def check_errors(where, key, table, attributes):
+    """errors.SHAPE_MISMATCH."when" = { "a call that provokes it" = "part of the message" }, a line per cause."""
+    if not isinstance(table, dict) or not all(isinstance(causes, dict) for causes in table.values()):
+        fail(where, f'{key} is a table: {key}.SHAPE_MISMATCH."when" = {{ "call" = "part of the message" }}')
     for status, causes in table.items():
         if status not in STATUSES:
             fail(where, f"{key}: unknown status {status!r}")
-        for when in [causes] if isinstance(causes, str) else causes:
+        for when, made in causes.items():
             if not when or when.endswith("."):
                 fail(where, f"{key}: {when!r} is no clause that fits into parentheses")
-    return {status: [causes] if isinstance(causes, str) else list(causes) for status, causes in table.items()}
+            if not isinstance(made, dict) or not made or not all(isinstance(part, str) and part for part in made.values()):
+                fail(where, f'{key}: nothing provokes {when!r}; add = {{ "call" = "part of the message" }}')
+            for call in made:
+                check_call(where, key, call, attributes)
+
+
+def check_example(where, entry):
+    if entry.example is not None:
+        check_call(where, "example", entry.example, entry.attributes)
+    elif not entry.is_elementwise:
+        fail(where, "no example: a call that the op accepts")
+
+
+def check_gradient_cases(entry):
+    where = f"{entry.family}.toml [{entry.scalar_of or entry.name}]"
+    for case in entry.gradient_cases:
+        check_call(where, "gradient_cases", case, entry.attributes, calls.VARIABLE)
+    if isinstance(entry.gradient, dict) and entry.gradient and not entry.gradient_cases:
+        fail(where, f"no gradient case{' of ' + entry.name if entry.scalar_of else ''}: a call that its gradient is checked with")
 
 
 def read_expressions(where, value):
@@ -309,12 +343,15 @@ def read_entry(family, name, table, defaults):
         infer=table.get("infer", ""),
         kernel=table.get("kernel", ""),
         gradient=table.get("gradient", ""),
+        gradient_cases=table.get("gradient_cases", []),
+        oracle=table.get("oracle", name),
         ulp=ulp,
         ulp_f64=table.get("ulp_f64", ulp),
         ulp_of=table.get("ulp_of", ""),
         cost=table.get("cost", "medium"),
-        errors=read_errors(where, "errors", table.get("errors", {})),
-        late_errors=read_errors(where, "late_errors", table.get("late_errors", {})),
+        errors=table.get("errors", {}),
+        late_errors=table.get("late_errors", {}),
+        example=table.get("example"),
         source=table.get("source", ""),
         alias=table.get("alias", bool(expressions)),
         broadcasts=table.get("broadcasts", False),
@@ -380,6 +417,9 @@ def check_entry(where, entry):
                 fail(where, f"gradient of unknown operand {operand!r}")
     if entry.outputs and entry.forms and any(o.access == "mut" for o in entry.operands):
         fail(where, "an entry that writes operands and outputs has no forms with a target")
+    check_errors(where, "errors", entry.errors, entry.attributes)
+    check_errors(where, "late_errors", entry.late_errors, entry.attributes)
+    check_example(where, entry)
     if not entry.struct and not entry.is_elementwise and any(not a.extra for a in entry.struct_attributes):
         fail(where, "attributes that the kernel reads need `struct`")
 
@@ -394,7 +434,7 @@ def check_layout(where, entry):
 
 
 def scalar_form(entry):
-    """The `_s` entry: the last operand becomes an attribute."""
+    """The `_s` entry: the last operand becomes an attribute. The gradient cases that give it as one are its own."""
     gradient = entry.gradient
     right = entry.operands[-1].name
     if isinstance(gradient, dict):
@@ -407,6 +447,7 @@ def scalar_form(entry):
         "operands": entry.operands[:-1],
         "attributes": [value],
         "gradient": gradient,
+        "gradient_cases": [c for c in entry.gradient_cases if right in calls.names(c)],
         "forms": [f for f in entry.forms if f != "scalar"],
         "scalar_of": entry.name,
     })
@@ -427,6 +468,9 @@ def read_family(path):
         entries.append(entry)
         if "scalar" in entry.forms:
             entries.append(scalar_form(entry))
+            entry.gradient_cases = [c for c in entry.gradient_cases if c not in entries[-1].gradient_cases]
+    for entry in entries:
+        check_gradient_cases(entry)
     return entries
 
 
@@ -444,6 +488,7 @@ def read_composition(name, table):
     if counted and counted not in lists + [a.name for a in entry.attributes if a.type == "int"]:
         fail(where, f"output_count is {counted!r}, which is neither a list nor a number")
     entry.output_count = counted
+    check_gradient_cases(entry)
     return entry
 
 

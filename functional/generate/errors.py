@@ -1,11 +1,11 @@
 """What ops refuse: errors that follow from the form of an entry, and those that it names itself.
 
-`derived` is what test_op_errors.c provokes from one good call per op; each error that an entry names has a row of its own there."""
+`derived` is what test_op_errors.c provokes from one good call per op; each error that an entry names has a call of its own."""
 
 from dataclasses import dataclass
 
 from entry import DTYPE_GROUPS, INTEGERS
-from text import NOTICE, quoted
+from text import NOTICE
 
 # A sentence per group of dtypes: what operands are not, what they would promote to, what the attribute is.
 OUTSIDE = {
@@ -109,15 +109,10 @@ def text(entry):
     return "; ".join(part for part in (now, f"late: {late}" if late else "") if part)
 
 
-def emit(entries, compositions=()):
-    """functional/op_errors.h: rows for a test that provokes them. Expanded with
-    OP(name, DTYPE_THAT_IS_REFUSED or DTYPE_COUNT, dtypes that it takes as bits) and ERROR(name, STATUS, is_late, when)."""
+def emit(entries):
+    """functional/op_dtypes.h: OP(name, DTYPE_THAT_IS_REFUSED or DTYPE_COUNT, dtypes that it takes as bits)."""
     lines = [NOTICE]
     for entry in entries:
         taken = " | ".join(f"1u << EDDY_{d.upper()}" for d in entry.dtypes)
         lines.append(f"OP({entry.name}, {(outside_dtype(entry) or 'dtype_count').upper()}, {taken})")
-    for entry in [*entries, *compositions]:
-        for error in own(entry):
-            is_late = "true" if error.is_late else "false"
-            lines.append(f"ERROR({entry.name}, {error.status}, {is_late}, {quoted(error.when)})")
     return "\n".join(lines) + "\n"

@@ -8,7 +8,8 @@ A formula is an expression of ops over what the call had:
     an attribute or option    a number
     1, 0.5, inf               numbers
     none                      an optional operand that is left out
-    + - * / == < ...          on tensors and numbers
+    + - * / == < ...          on tensors and numbers; `and`, `or`, `not` on conditions
+    select(condition, a, b)   and min, max: the words of expressions
     sum(x, [0], keeps_dims=True) any op or view, options by name
     shape(x) count(x) count(x, axes) zeros_like(x) expand_to(grad, x, axes, keeps_dims)
                               what needs only the shape of x, which is always there; count(grad) too
@@ -26,12 +27,15 @@ from text import NOTICE
 OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 ORDERS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+CONNECTIVES = {ast.And: "logical_and", ast.Or: "logical_or"}
+# Words of expressions, and the ops that do the same.
+WORDS = {"select": "where", "min": "minimum", "max": "maximum"}
 COMPARISONS = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 
 # Views and what else is written by hand: the types of the parameters behind the tensor.
 BY_HAND = {
     "reshape": ["shape"], "expand": ["shape"], "flatten": ["int", "int"], "transpose": ["int", "int"], "t": [],
-    "unsqueeze": ["int"], "squeeze": ["axes"], "narrow": ["int", "int", "int"], "select": ["int", "int"],
+    "unsqueeze": ["int"], "squeeze": ["axes"], "narrow": ["int", "int", "int"],
     "slice": ["int", "int", "int", "int"], "permute": ["axes"], "detach": [], "contiguous": [],
 }
 
@@ -168,6 +172,10 @@ class Formula:
             return f"eddy_neg({self.tensor(node.operand)})"
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
             return self.binary(OPERATORS[type(node.op)], node.left, node.right)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return f"eddy_logical_not({self.tensor(node.operand)})"
+        if isinstance(node, ast.BoolOp) and len(node.values) == 2:
+            return self.binary(CONNECTIVES[type(node.op)], *node.values)
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             return self.binary(COMPARISONS[type(node.ops[0])], node.left, node.comparators[0])
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -180,7 +188,7 @@ class Formula:
         return f"eddy_{op}({self.tensor(left)}, {self.tensor(right)})"
 
     def call(self, node):
-        name = node.func.id
+        name = WORDS.get(node.func.id, node.func.id)
         if name == "zeros_like" and isinstance(node.args[0], ast.Name) and node.args[0].id == "grad":
             return "eddy_gradient_constant(call, 0)"
         if name == "operand":
@@ -255,12 +263,26 @@ def by_hand(text):
     return name, [n.strip() for n in rest.rstrip(") ").split(",") if n.strip()]
 
 
+def mask(numbers):
+    return sum(1 << n for n in numbers)
+
+
 def needs_row(number, inputs, outputs):
-    masks = [sum(1 << n for n in numbers) for numbers in (inputs, outputs)]
-    return f"    [{number}] = {{.is_differentiable = true, .inputs = {masks[0]:#x}, .outputs = {masks[1]:#x}}},"
+    return f"    [{number}] = {{.is_differentiable = true, .inputs = {mask(inputs):#x}, .outputs = {mask(outputs):#x}}},"
 
 
-def entry_lines(entry, ops):
+def result_lines(entry, number, formula, fused):
+    """The gradient of operand `number`: in one loop where there is one and this pass is not recorded, else op by op."""
+    result = f"call->results[{number}]"
+    if not fused:
+        return [f"        {result} = {formula.code};"]
+    operands = ", ".join(formula.value(o.name) for o in fused.operands)
+    return [f"        if (eddy_gradient_is_fused(call, {mask(formula.inputs):#x}, {mask(formula.outputs):#x}))",
+            f"            {result} = eddy_gradient_fused(call, &eddy_op_{fused.name}, (eddy_tensor *[]){{{operands}}});",
+            "        else", f"            {result} = {formula.code};"]
+
+
+def entry_lines(entry, ops, fused):
     names = [o.name for o in entry.operands]
     rows, body, function = [], [], None
     for operand, text in entry.gradient.items():
@@ -275,7 +297,7 @@ def entry_lines(entry, ops):
             continue
         formula = Formula(entry, text, ops)
         rows.append(needs_row(number, formula.inputs, formula.outputs))
-        body += [f"    if (call->is_wanted[{number}]) {{", f"        call->results[{number}] = {formula.code};",
+        body += [f"    if (call->is_wanted[{number}]) {{", *result_lines(entry, number, formula, fused.get(f"{entry.name}_gradient_{operand}")),
                  f"        if (!call->results[{number}])", "            return eddy_outcome_why(call->outcome);", "    }"]
     lines = []
     if function and body:
@@ -294,14 +316,15 @@ def entry_lines(entry, ops):
 
 
 def emit(entries):
-    ops = {e.name: e for e in entries}
+    ops = {e.name: e for e in entries if not e.gradient_of}
+    fused = {e.name: e for e in entries if e.gradient_of}
     parts = [
         NOTICE, "/* How gradients go back through ops. */",
         "#include <base/status.h>\n#include <eddy/eddy.h>\n#include <functional/arguments_all.h>\n#include <functional/door.h>\n"
-        "#include <functional/gradient/helper.h>\n#include <interpreter/tape/gradient.h>\n"
+        "#include <functional/gradient/helper.h>\n#include <functional/op_table.h>\n#include <interpreter/tape/gradient.h>\n"
         "#include <math.h>\n",
     ]
     for entry in entries:
         if isinstance(entry.gradient, dict) and entry.gradient:
-            parts += entry_lines(entry, ops)
+            parts += entry_lines(entry, ops, fused)
     return "\n".join(parts)

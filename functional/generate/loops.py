@@ -190,8 +190,11 @@ def driver(entry, name, dtype, inner, has_attributes=False):
     lines = [f"static void {name}({DRIVER_PARAMETERS}) {{", "    if (count <= 0)", "        return;"]
     lines += [number_line(entry, a, dtype) for a in numbers] or ["    (void)attributes;"]
     layouts = [sizes]
+    # The gradient of a sum is one number for all elements.
+    if entry.gradient_of:
+        layouts.append([0] + sizes[1:])
     # Heavy words outweigh their loads, and each form of their loops is a long one.
-    if len(sizes) > 1 and entry.cost not in ("heavy", "dear"):
+    elif len(sizes) > 1 and entry.cost not in ("heavy", "dear"):
         layouts += [sizes[:i] + [0] + sizes[i + 1:] for i in range(len(sizes))]
     tail = "".join(f", {a.name}" for a in numbers) + (", attributes" if has_attributes else "")
     for number, layout in enumerate(layouts):
@@ -202,14 +205,15 @@ def driver(entry, name, dtype, inner, has_attributes=False):
     return lines + ["    else", f"        {inner}(data, count, {general}{tail});", "}", ""]
 
 
-# Families in several groups; functional/meson.build says the same.
-GROUPS = {"activation": 4, "arithmetic": 4, "compare": 4, "unary": 4}
+# Families in several groups, and gradients in one loop; functional/meson.build says the same.
+GROUPS = {"activation": 4, "arithmetic": 4, "compare": 4, "gradient": 4, "unary": 4}
 
 
 def group_of(entry):
     """The name of an elementwise op's group. It follows from the op's name, so that a new op changes one group and moves no other."""
-    count = GROUPS.get(entry.family, 1)
-    return f"{entry.family}_{zlib.crc32((entry.scalar_of or entry.name).encode()) % count}"
+    family = "gradient" if entry.gradient_of else entry.family
+    entry = entry.gradient_of or entry
+    return f"{family}_{zlib.crc32((entry.scalar_of or entry.name).encode()) % GROUPS.get(family, 1)}"
 
 
 def groups(entries):
@@ -234,7 +238,9 @@ def emit_block(entries, group):
 
 
 def bound(entry, dtype):
-    """Accuracy in ulp of the dtype; a 16-bit result of an f32 word within an ulp is within one of its own."""
+    """Accuracy in ulp of the dtype; a 16-bit result of an f32 word within an ulp is within one of its own. -1 of what has no oracle."""
+    if entry.gradient_of:
+        return -1
     if dtype == "f64":
         return entry.ulp_f64
     return entry.ulp if dtype == "f32" else min(entry.ulp, 1)
@@ -248,6 +254,11 @@ def emit_list(entries):
         "#ifndef EDDY_FUNCTIONAL_LOOPS_LIST_H", "#define EDDY_FUNCTIONAL_LOOPS_LIST_H", "",
         "#define EDDY_LOOPS_LIST(row) \\", " \\\n".join(rows), "", "#endif", "",
     ])
+
+
+def emit_oracles(entries):
+    """functional/op_oracles.h: ROW(op, line of tests/functional/oracle.c)."""
+    return "\n".join([NOTICE, "/* What elementwise ops are compared with. */", *(f"ROW({e.name}, {e.oracle})" for e in entries if e.is_elementwise), ""])
 
 
 def emit_header(entries, group):

@@ -1,16 +1,19 @@
 """python3 main.py KIND OUTPUT ENTRY_FILES...: writes one product of the op list.
 
-KIND: header, schema, manual, pytorch, symbols; or sources, which writes all that is compiled into the folder OUTPUT, since reading the
+KIND: header, kernels, schema, manual, pytorch, symbols; or sources, which writes all that is compiled into the folder OUTPUT, since reading the
 list takes longer than writing a product."""
 
 import pathlib
 import sys
 
 import arguments
+import calls
 import compositions
+import declarations
 import entry
 import errors
 import expression
+import fused
 import gradient
 import header
 import loops
@@ -23,6 +26,7 @@ import table
 
 KINDS = {
     "header": header.emit,
+    "kernels": declarations.emit_kernels,
     "schema": schema.emit,
     "manual": manual.emit,
     "pytorch": pytorch.emit,
@@ -31,30 +35,43 @@ KINDS = {
     "arguments_all.h": arguments.emit_all,
     "composition_table.c": compositions.emit,
     "gradients.c": gradient.emit,
+    "gradients.h": declarations.emit_gradients,
+    "infer.h": declarations.emit_infer,
     "loops.h": loops.emit_headers,
     "loops_list.h": loops.emit_list,
-    "op_errors.h": errors.emit,
+    "op_calls.h": calls.emit_examples,
+    "op_dtypes.h": errors.emit,
+    "op_gradients.h": calls.emit_gradients,
+    "op_oracles.h": loops.emit_oracles,
+    "op_refusals.h": calls.emit_refusals,
     "op_table.c": table.emit_source,
     "op_table.h": table.emit_header,
     "ops.c": source.emit,
 }
 
 # Products that tell of compositions too.
-WITH_COMPOSITIONS = {"arguments.h", "schema", "manual", "pytorch", "op_errors.h", "composition_table.c"}
+WITH_COMPOSITIONS = {"arguments.h", "schema", "manual", "pytorch", "composition_table.c", "op_calls.h", "op_gradients.h",
+                     "op_refusals.h"}
+
+# Products that tell of gradients in one loop too.
+WITH_FUSED = {"gradients.c", "loops.h", "loops_list.h", "op_table.c", "op_table.h"}
 
 # Products of each group of loops.
 OF_GROUPS = {"arguments_{}.h": arguments.emit_group, "loops_{}.h": loops.emit_header, "loops_{}_block.c": loops.emit_block}
 
 
 def produce(kind, entries, composed=()):
+    if kind in WITH_FUSED:
+        entries = entries + fused.of(entries)
     return KINDS[kind](entries, composed) if kind in WITH_COMPOSITIONS else KINDS[kind](entries)
 
 
 def sources(entries, composed):
-    """File name -> text, of all that is compiled but ops.h, which has a folder of its own."""
+    """File name -> text, of all that is compiled but ops.h and kernels.h, which have folders of their own."""
     texts = {kind: produce(kind, entries, composed) for kind in KINDS if "." in kind}
-    for group in loops.groups(entries):
-        texts |= {name.format(group): emit(entries, group) for name, emit in OF_GROUPS.items()}
+    looped = entries + fused.of(entries)
+    for group in loops.groups(looped):
+        texts |= {name.format(group): emit(looped, group) for name, emit in OF_GROUPS.items()}
     return texts
 
 

@@ -107,10 +107,12 @@ def op_lines(number, entry):
 
 
 def emit_header(entries):
-    ops = "\n".join(f"extern const eddy_op eddy_op_{e.name};" for e in entries)
+    ops = "\n".join(f"extern const eddy_op eddy_op_{e.name};" for e in entries if not e.gradient_of)
+    fused = "\n".join(f"extern const eddy_op eddy_op_{e.name};" for e in entries if e.gradient_of)
     return "\n".join([
         NOTICE, "/* The built-in ops. */", "#ifndef EDDY_FUNCTIONAL_OP_TABLE_H", "#define EDDY_FUNCTIONAL_OP_TABLE_H", "",
         "#include <interpreter/call/op.h>", "", ops, "",
+        "/* Gradients in one loop (generate/fused.py): in no table, so that eddy_call does not find them. */", fused, "",
         "/* eddy_op_table in the order of strcmp. */", "extern const eddy_op *const eddy_op_by_name[];", "", "#endif", "",
     ])
 
@@ -134,14 +136,17 @@ KERNEL_MACRO = """/* The table of the chosen instruction set, which is known at 
 def emit_source(entries):
     parts = [
         NOTICE, "/* The table of built-in ops. */",
-        "#include <functional/arguments_all.h>\n#include <functional/infer/infer.h>\n#include <functional/loops.h>\n"
+        "#include <functional/arguments_all.h>\n#include <functional/infer.h>\n#include <functional/loops.h>\n"
         "#include <functional/op_table.h>\n#include <interpreter/tape/gradient.h>\n#include <kernels/cpu/kernels.h>\n",
         KERNEL_MACRO, *(f"GROUP({group})" for group in groups(entries)), "",
     ]
     for number, entry in enumerate(entries):
         parts += op_lines(number, entry)
+    count = len(entries)
+    entries = [e for e in entries if not e.gradient_of]
     parts += ["const eddy_op *const eddy_op_table[] = {", *(f"    &eddy_op_{e.name}," for e in entries), "};",
               f"const uint32_t eddy_op_table_count = {len(entries)};",
+              f"const uint32_t eddy_op_id_count = {count};",
               "const eddy_op *const eddy_op_by_name[] = {",
               *(f"    &eddy_op_{name}," for name in sorted(e.name for e in entries)), "};", ""]
     return "\n".join(parts)

@@ -1,7 +1,13 @@
 #include <functional/gradient/helper.h>
 
+#include <base/assert.h>
+#include <base/call_site.h>
 #include <base/dtype.h>
 #include <base/status.h>
+#include <interpreter/call/apply.h>
+#include <string.h>
+
+#define ATTRIBUTE_BYTES 64
 
 eddy_tensor *eddy_gradient_constant(const eddy_gradient_call *call, double value) {
     eddy_full_options options = {.size = sizeof(options), .device = call->device};
@@ -46,6 +52,23 @@ eddy_axes eddy_gradient_axes(uint32_t mask) {
         if (mask >> d & 1)
             axes.axes[axes.count++] = d;
     return axes;
+}
+
+bool eddy_gradient_is_fused(const eddy_gradient_call *call, uint32_t inputs, uint32_t outputs) {
+    eddy_dtype dtype = eddy_dtype_of(call->grads[0]);
+    bool is_alike = !call->is_recorded;
+    for (int32_t i = 0; i < call->op->operand_count; i++)
+        is_alike = is_alike && (!(inputs >> i & 1) || eddy_dtype_of(call->inputs[i]) == dtype);
+    return is_alike && (!(outputs & 1) || eddy_dtype_of(call->outputs[0]) == dtype);
+}
+
+eddy_tensor *eddy_gradient_fused(const eddy_gradient_call *call, const eddy_op *op, eddy_tensor *const *operands) {
+    _Alignas(16) char attributes[ATTRIBUTE_BYTES];
+    EDDY_ASSERT(op->attribute_bytes <= sizeof(attributes));
+    if (op->attribute_bytes > 0)
+        memcpy(attributes, call->attributes, op->attribute_bytes);
+    return eddy_interpreter_apply_one(op, operands, op->operand_count, op->attribute_bytes ? attributes : NULL,
+                                      EDDY_CALL_ADDRESS());
 }
 
 eddy_status eddy_gradient_refuse(const eddy_gradient_call *call, const char *what) {

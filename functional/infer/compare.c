@@ -1,5 +1,5 @@
 /* Tests of whole tensors. */
-#include <functional/infer/infer.h>
+#include <functional/infer.h>
 
 #include <base/shape.h>
 #include <functional/arguments.h>

@@ -1,5 +1,5 @@
 /* Tensors out of numbers: the shape and dtype are attributes, which several ops keep at places of their own. */
-#include <functional/infer/infer.h>
+#include <functional/infer.h>
 
 #include <base/dtype.h>
 #include <functional/arguments.h>

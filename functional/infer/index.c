@@ -1,5 +1,5 @@
 /* Picking, and places of elements. */
-#include <functional/infer/infer.h>
+#include <functional/infer.h>
 
 #include <base/shape.h>
 #include <functional/arguments.h>

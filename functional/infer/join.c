@@ -1,5 +1,5 @@
 /* Joining, repeating and moving whole parts. */
-#include <functional/infer/infer.h>
+#include <functional/infer.h>
 
 #include <base/shape.h>
 #include <functional/arguments.h>

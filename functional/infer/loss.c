@@ -1,5 +1,5 @@
 /* Losses and their gradients. */
-#include <functional/infer/infer.h>
+#include <functional/infer.h>
 
 #include <base/atomic.h>
 #include <base/call_site.h>

@@ -1,5 +1,5 @@
 /* Matrix products. */
-#include <functional/infer/infer.h>
+#include <functional/infer.h>
 
 #include <base/shape.h>
 #include <functional/infer/check.h>

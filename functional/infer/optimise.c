@@ -1,5 +1,5 @@
 /* Optimiser steps: lists of one length, their i-th items alike. */
-#include <functional/infer/infer.h>
+#include <functional/infer.h>
 
 #include <functional/arguments.h>
 #include <functional/infer/check.h>

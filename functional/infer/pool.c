@@ -1,5 +1,5 @@
 /* Pooling. */
-#include <functional/infer/infer.h>
+#include <functional/infer.h>
 
 #include <base/dtype.h>
 #include <base/shape.h>

@@ -1,5 +1,5 @@
 /* Running totals along an axis. */
-#include <functional/infer/infer.h>
+#include <functional/infer.h>
 
 #include <base/dtype.h>
 #include <functional/arguments.h>

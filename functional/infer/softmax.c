@@ -1,5 +1,5 @@
 /* Softmax, the loss, and their gradients. */
-#include <functional/infer/infer.h>
+#include <functional/infer.h>
 
 #include <base/shape.h>
 #include <functional/arguments.h>

@@ -1,5 +1,5 @@
 /* Sorting, choosing by rank, and counting. */
-#include <functional/infer/infer.h>
+#include <functional/infer.h>
 
 #include <base/dtype.h>
 #include <functional/arguments.h>

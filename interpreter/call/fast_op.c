@@ -152,7 +152,7 @@ bool eddy_fast_ops_init(void) {
     eddy_lock_acquire(&making);
     if (!eddy_fast_op_table)
         eddy_fast_op_table =
-            eddy_memory_acquire_zeroed((eddy_op_table_count + 1) * sizeof(*eddy_fast_op_table), EDDY_MEMORY_CACHE);
+            eddy_memory_acquire_zeroed(eddy_op_id_count * sizeof(*eddy_fast_op_table), EDDY_MEMORY_CACHE);
     bool is_there = eddy_fast_op_table != NULL;
     eddy_lock_release(&making);
     return is_there;

@@ -76,7 +76,7 @@ typedef struct eddy_gradient eddy_gradient;
 
 typedef struct eddy_op {
     const char *name; /* "add"; registered ones have a dot: "user.smooth" */
-    uint32_t id;      /* index in the table of built-in ops; EDDY_OP_REGISTERED for others */
+    uint32_t id;      /* of a built-in op, its index in the table if it is there; EDDY_OP_REGISTERED for others */
     const eddy_op_operand *operands;
     int32_t operand_count;
     const char *const *outputs; /* names of outputs */
@@ -132,6 +132,8 @@ typedef struct eddy_op {
 /* The table of built-in ops, in the order of their ids (generated). */
 extern const eddy_op *const eddy_op_table[];
 extern const uint32_t eddy_op_table_count;
+/* Ids below this are those of built-in ops: of the table, and of gradients in one loop, which are in none. */
+extern const uint32_t eddy_op_id_count;
 
 /* An op by name, built-in or registered; NULL when there is none. Any thread. */
 const eddy_op *eddy_op_find(const char *name);

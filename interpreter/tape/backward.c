@@ -472,6 +472,7 @@ static eddy_status run_gradient(walk *w, const eddy_autograd_node *node, const f
                                .extra_count = node->extra_count,
                                .grads = f->grads,
                                .is_wanted = f->is_wanted,
+                               .is_recorded = w->creates,
                                .device = node->device,
                                .results = f->results,
                                .outcome = &outcome};

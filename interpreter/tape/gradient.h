@@ -25,6 +25,7 @@ typedef struct eddy_gradient_call {
     eddy_tensor *const *extras;    /* what a custom function saved */
     int64_t extra_count;
     const bool *is_wanted; /* per input */
+    bool is_recorded;   /* what the function calls is recorded, for gradients of gradients */
     eddy_device device;
     eddy_tensor **results; /* per input: to fill, NULL for a gradient of 0; may be broadcast, or of a wider dtype */
     const eddy_outcome *outcome; /* of all that the function calls */

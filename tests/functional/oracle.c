@@ -65,129 +65,6 @@ static long double smaller(long double a, long double b) {
     return isnan(a) || isnan(b) ? NAN : fminl(a, b);
 }
 
-/* Sums whose terms may cancel. */
-static bool sum(const char *op, const oracle_value *v, oracle_value *result) {
-    long double a = v[0].real, b = v[1].real, c = v[2].real, d = v[3].real, one, two;
-    if (strcmp(op, "lerp") == 0) {
-        bool is_near = fabsl(c) < 0.5L;
-        one = is_near ? a : b;
-        two = is_near ? c * (b - a) : -(b - a) * (1 - c);
-    } else if (strcmp(op, "addcmul") == 0) {
-        one = a;
-        two = d * b * c;
-    } else if (strcmp(op, "addcdiv") == 0) {
-        one = a;
-        two = d * b / c;
-    } else if (strcmp(op, "silu_backward") == 0) {
-        one = a * sigmoid(b);
-        two = a * sigmoid(b) * b * sigmoid(-b);
-    } else if (strcmp(op, "gelu_backward") == 0) {
-        one = a * share(b, c != 0);
-        two = a * share_rise(b, c != 0);
-    } else {
-        return false;
-    }
-    result->real = one + two;
-    result->is_sum = true;
-    result->scale = fmaxl(fabsl(one), fabsl(two));
-    return true;
-}
-
-static bool real(const char *op, const oracle_value *v, long double *y) {
-    long double a = v[0].real, b = v[1].real, c = v[2].real;
-    if (strcmp(op, "add") == 0)
-        *y = a + b;
-    else if (strcmp(op, "sub") == 0)
-        *y = a - b;
-    else if (strcmp(op, "mul") == 0)
-        *y = a * b;
-    else if (strcmp(op, "div") == 0)
-        *y = a / b;
-    else if (strcmp(op, "exp") == 0)
-        *y = expl(a);
-    else if (strcmp(op, "log") == 0)
-        *y = logl(a);
-    else if (strcmp(op, "sqrt") == 0)
-        *y = sqrtl(a);
-    else if (strcmp(op, "neg") == 0)
-        *y = -a;
-    else if (strcmp(op, "relu") == 0)
-        *y = a > 0 || isnan(a) ? a : 0;
-    else if (strcmp(op, "sigmoid") == 0)
-        *y = sigmoid(a);
-    else if (strcmp(op, "tanh") == 0)
-        *y = tanhl(a);
-    else if (strcmp(op, "floordiv") == 0)
-        *y = python_quotient(a, b);
-    else if (strcmp(op, "remainder") == 0)
-        *y = python_remainder(a, b);
-    else if (strcmp(op, "pow") == 0)
-        *y = powl(a, b);
-    else if (strcmp(op, "maximum") == 0)
-        *y = larger(a, b);
-    else if (strcmp(op, "minimum") == 0)
-        *y = smaller(a, b);
-    else if (strcmp(op, "clamp") == 0)
-        *y = smaller(larger(a, b), c);
-    else if (strcmp(op, "abs") == 0)
-        *y = fabsl(a);
-    else if (strcmp(op, "square") == 0)
-        *y = a * a;
-    else if (strcmp(op, "sign") == 0)
-        *y = a > 0 ? 1 : a < 0 ? -1 : 0;
-    else if (strcmp(op, "reciprocal") == 0)
-        *y = 1 / a;
-    else if (strcmp(op, "rsqrt") == 0)
-        *y = 1 / sqrtl(a);
-    else if (strcmp(op, "round") == 0)
-        *y = rintl(a);
-    else if (strcmp(op, "floor") == 0)
-        *y = floorl(a);
-    else if (strcmp(op, "ceil") == 0)
-        *y = ceill(a);
-    else if (strcmp(op, "sin") == 0)
-        *y = sinl(a);
-    else if (strcmp(op, "cos") == 0)
-        *y = cosl(a);
-    else if (strcmp(op, "tan") == 0)
-        *y = tanl(a);
-    else if (strcmp(op, "erf") == 0)
-        *y = erfl(a);
-    else if (strcmp(op, "expm1") == 0)
-        *y = expm1l(a);
-    else if (strcmp(op, "log1p") == 0)
-        *y = log1pl(a);
-    else if (strcmp(op, "log2") == 0)
-        *y = log2l(a);
-    else if (strcmp(op, "atan2") == 0)
-        *y = atan2l(a, b);
-    else if (strcmp(op, "relu6") == 0)
-        *y = relu6(a);
-    else if (strcmp(op, "leaky_relu") == 0)
-        *y = a > 0 ? a : a * b;
-    else if (strcmp(op, "elu") == 0)
-        *y = a > 0 ? a : b * expm1l(a);
-    else if (strcmp(op, "softplus") == 0)
-        *y = a * b > c ? a : (fmaxl(a * b, 0) + log1pl(expl(-fabsl(a * b)))) / b;
-    else if (strcmp(op, "silu") == 0)
-        *y = a == -INFINITY ? 0 : a * sigmoid(a);
-    else if (strcmp(op, "gelu") == 0)
-        *y = a == -INFINITY ? 0 : a * share(a, b != 0);
-    else if (strcmp(op, "prelu_broadcast") == 0)
-        *y = a > 0 ? a : a * b;
-    else if (strcmp(op, "hardswish") == 0)
-        *y = a * relu6(a + 3) / 6;
-    else if (strcmp(op, "relu_backward") == 0)
-        *y = b > 0 || isnan(b) ? a : 0;
-    else if (strcmp(op, "sigmoid_backward") == 0)
-        *y = a * (1 - b) * b;
-    else if (strcmp(op, "tanh_backward") == 0)
-        *y = a * ((1 - b) * (1 + b));
-    else
-        return false;
-    return true;
-}
-
 static __int128 floored_rest(__int128 a, __int128 b) {
     __int128 rest = a % b;
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
@@ -206,115 +83,135 @@ static __int128 whole_power(__int128 a, __int128 b) {
     return (__int128)result;
 }
 
-static bool whole(const char *op, eddy_dtype dtype, const oracle_value *v, __int128 *y) {
-    __int128 a = v[0].integer, b = v[1].integer, c = v[2].integer;
-    bool is_bool = dtype == EDDY_BOOL;
-    if (strcmp(op, "add") == 0)
-        *y = is_bool ? (a || b) : a + b;
-    else if (strcmp(op, "sub") == 0)
-        *y = a - b;
-    else if (strcmp(op, "mul") == 0)
-        *y = a * b;
-    else if (strcmp(op, "neg") == 0)
-        *y = -a;
-    else if (strcmp(op, "relu") == 0)
-        *y = a > 0 ? a : 0;
-    else if (strcmp(op, "relu6") == 0)
-        *y = a < 0 ? 0 : a > 6 ? 6 : a;
-    else if (strcmp(op, "abs") == 0)
-        *y = a < 0 ? -a : a;
-    else if (strcmp(op, "square") == 0)
-        *y = a * a;
-    else if (strcmp(op, "sign") == 0)
-        *y = (a > 0) - (a < 0);
-    else if (strcmp(op, "round") == 0 || strcmp(op, "floor") == 0 || strcmp(op, "ceil") == 0)
-        *y = a;
-    else if (strcmp(op, "maximum") == 0)
-        *y = a > b ? a : b;
-    else if (strcmp(op, "minimum") == 0)
-        *y = a < b ? a : b;
-    else if (strcmp(op, "clamp") == 0)
-        *y = a < b ? (b < c ? b : c) : a < c ? a : c;
-    else if (strcmp(op, "floordiv") == 0)
-        *y = b == 0 ? 0 : (a - floored_rest(a, b)) / b;
-    else if (strcmp(op, "remainder") == 0)
-        *y = b == 0 ? 0 : floored_rest(a, b);
-    else if (strcmp(op, "pow") == 0)
-        *y = whole_power(a, b);
-    else if (strcmp(op, "bitwise_and") == 0)
-        *y = a & b;
-    else if (strcmp(op, "bitwise_or") == 0)
-        *y = a | b;
-    else if (strcmp(op, "bitwise_xor") == 0)
-        *y = a ^ b;
-    else if (strcmp(op, "bitwise_not") == 0)
-        *y = is_bool ? !a : ~a;
-    else
-        return false;
+/* ---- a line for each op ---- */
+
+typedef bool oracle_fn(const oracle_value *v, eddy_dtype dtype, oracle_value *result);
+
+/* The operands, behind which the numbers of attributes stand, as the lines name them. */
+#define REALS                                                                                                          \
+    const long double a = v[0].real, b = v[1].real, c = v[2].real, d = v[3].real;                                      \
+    (void)a, (void)b, (void)c, (void)d
+#define WHOLES                                                                                                         \
+    const __int128 a = v[0].integer, b = v[1].integer, c = v[2].integer;                                               \
+    (void)a, (void)b, (void)c
+
+#define ORACLE(op, of_reals, of_wholes)                                                                                \
+    static bool oracle_of_##op(const oracle_value *v, eddy_dtype dtype, oracle_value *result) {                        \
+        if (eddy_dtype_is_float(dtype)) {                                                                              \
+            REALS;                                                                                                     \
+            of_reals;                                                                                                  \
+        } else {                                                                                                       \
+            WHOLES;                                                                                                    \
+            of_wholes;                                                                                                 \
+        }                                                                                                              \
+        return true;                                                                                                   \
+    }
+#define UNKNOWN return (void)result, false
+
+/* Of floats, and of integers and bool. */
+#define NUMBER(op, y, z) ORACLE(op, result->real = y, result->integer = z)
+#define REAL(op, y) ORACLE(op, result->real = y, UNKNOWN)
+#define WHOLE(op, z) ORACLE(op, UNKNOWN, result->integer = z)
+/* 0 or 1. */
+#define TRUTH(op, y, z) ORACLE(op, result->integer = y, result->integer = z)
+/* Of two terms that may cancel. */
+#define SUM(op, y, z) ORACLE(op, add_terms(result, y, z), UNKNOWN)
+
+static void add_terms(oracle_value *result, long double one, long double two) {
+    result->real = one + two;
+    result->is_sum = true;
+    result->scale = fmaxl(fabsl(one), fabsl(two));
+}
+
+/* clang-format off */
+NUMBER(add, a + b, dtype == EDDY_BOOL ? (a || b) : a + b)
+NUMBER(sub, a - b, a - b)
+NUMBER(mul, a * b, a * b)
+REAL(div, a / b)
+NUMBER(floordiv, python_quotient(a, b), b == 0 ? 0 : (a - floored_rest(a, b)) / b)
+NUMBER(remainder, python_remainder(a, b), b == 0 ? 0 : floored_rest(a, b))
+NUMBER(pow, powl(a, b), whole_power(a, b))
+NUMBER(maximum, larger(a, b), a > b ? a : b)
+NUMBER(minimum, smaller(a, b), a < b ? a : b)
+REAL(atan2, atan2l(a, b))
+NUMBER(neg, -a, -a)
+NUMBER(abs, fabsl(a), a < 0 ? -a : a)
+NUMBER(square, a * a, a * a)
+NUMBER(sign, a > 0 ? 1 : a < 0 ? -1 : 0, (a > 0) - (a < 0))
+NUMBER(round, rintl(a), a)
+NUMBER(floor, floorl(a), a)
+NUMBER(ceil, ceill(a), a)
+REAL(reciprocal, 1 / a)
+REAL(sqrt, sqrtl(a))
+REAL(rsqrt, 1 / sqrtl(a))
+REAL(exp, expl(a))
+REAL(expm1, expm1l(a))
+REAL(log, logl(a))
+REAL(log1p, log1pl(a))
+REAL(log2, log2l(a))
+REAL(sin, sinl(a))
+REAL(cos, cosl(a))
+REAL(tan, tanl(a))
+REAL(tanh, tanhl(a))
+REAL(erf, erfl(a))
+REAL(sigmoid, sigmoid(a))
+NUMBER(relu, a > 0 || isnan(a) ? a : 0, a > 0 ? a : 0)
+NUMBER(relu6, relu6(a), a < 0 ? 0 : a > 6 ? 6 : a)
+REAL(leaky_relu, a > 0 ? a : a * b)
+REAL(elu, a > 0 ? a : b * expm1l(a))
+REAL(softplus, a * b > c ? a : (fmaxl(a * b, 0) + log1pl(expl(-fabsl(a * b)))) / b)
+REAL(silu, a == -INFINITY ? 0 : a * sigmoid(a))
+REAL(gelu, a == -INFINITY ? 0 : a * share(a, b != 0))
+REAL(hardswish, a * relu6(a + 3) / 6)
+REAL(relu_backward, b > 0 || isnan(b) ? a : 0)
+REAL(sigmoid_backward, a * (1 - b) * b)
+REAL(tanh_backward, a * ((1 - b) * (1 + b)))
+SUM(silu_backward, a * sigmoid(b), a * sigmoid(b) * b * sigmoid(-b))
+SUM(gelu_backward, a * share(b, c != 0), a * share_rise(b, c != 0))
+SUM(lerp, fabsl(c) < 0.5L ? a : b, fabsl(c) < 0.5L ? c * (b - a) : -(b - a) * (1 - c))
+SUM(addcmul, a, d * b * c)
+SUM(addcdiv, a, d * b / c)
+NUMBER(clamp, smaller(larger(a, b), c), a < b ? (b < c ? b : c) : a < c ? a : c)
+WHOLE(bitwise_and, a & b)
+WHOLE(bitwise_or, a | b)
+WHOLE(bitwise_xor, a ^ b)
+WHOLE(bitwise_not, dtype == EDDY_BOOL ? !a : ~a)
+TRUTH(logical_and, a && b, a && b)
+TRUTH(logical_or, a || b, a || b)
+TRUTH(logical_xor, !a != !b, !a != !b)
+TRUTH(logical_not, !a, !a)
+TRUTH(isnan, isnan(a), false)
+TRUTH(isinf, isinf(a) != 0, false)
+TRUTH(isfinite, isfinite(a), true)
+TRUTH(eq, a == b, a == b)
+TRUTH(ne, !(a == b), a != b)
+TRUTH(lt, a < b, a < b)
+TRUTH(le, a <= b, a <= b)
+TRUTH(gt, a > b, a > b)
+TRUTH(ge, a >= b, a >= b)
+/* clang-format on */
+
+static bool oracle_of_where(const oracle_value *v, eddy_dtype dtype, oracle_value *result) {
+    (void)dtype;
+    *result = v[v[0].integer != 0 ? 1 : 2];
     return true;
 }
 
-/* Logic and tests. */
-static bool test(const char *op, bool is_real, const oracle_value *v, bool *y) {
-    bool a = is_real ? v[0].real != 0 : v[0].integer != 0, b = is_real ? v[1].real != 0 : v[1].integer != 0;
-    if (strcmp(op, "logical_and") == 0)
-        *y = a && b;
-    else if (strcmp(op, "logical_or") == 0)
-        *y = a || b;
-    else if (strcmp(op, "logical_xor") == 0)
-        *y = a ? !b : b;
-    else if (strcmp(op, "logical_not") == 0)
-        *y = !a;
-    else if (strcmp(op, "isnan") == 0)
-        *y = is_real && isnan(v[0].real);
-    else if (strcmp(op, "isinf") == 0)
-        *y = is_real && isinf(v[0].real);
-    else if (strcmp(op, "isfinite") == 0)
-        *y = !is_real || isfinite(v[0].real);
-    else
-        return false;
-    return true;
-}
-
-static bool compare(const char *op, bool is_real, const oracle_value *v, bool *y) {
-    long double a = v[0].real, b = v[1].real;
-    __int128 i = v[0].integer, j = v[1].integer;
-    if (strcmp(op, "eq") == 0)
-        *y = is_real ? a == b : i == j;
-    else if (strcmp(op, "ne") == 0)
-        *y = is_real ? !(a == b) : i != j;
-    else if (strcmp(op, "lt") == 0)
-        *y = is_real ? a < b : i < j;
-    else if (strcmp(op, "le") == 0)
-        *y = is_real ? a <= b : i <= j;
-    else if (strcmp(op, "gt") == 0)
-        *y = is_real ? a > b : i > j;
-    else if (strcmp(op, "ge") == 0)
-        *y = is_real ? a >= b : i >= j;
-    else
-        return false;
-    return true;
-}
+/* What entries name. */
+static const struct {
+    const char *op;
+    oracle_fn *run;
+} oracles[] = {
+#define ROW(op, oracle) {#op, oracle_of_##oracle},
+#include <functional/op_oracles.h>
+};
 
 bool oracle_apply(const char *op, eddy_dtype dtype, const oracle_value *operands, oracle_value *result) {
-    char name[48];
-    size_t length = strlen(op);
-    memcpy(name, op, length + 1);
-    if (length > 2 && strcmp(name + length - 2, "_s") == 0)
-        name[length - 2] = 0;
-    bool is_real = eddy_dtype_is_float(dtype), truth;
     *result = (oracle_value){0};
-    if (strcmp(name, "where") == 0) {
-        *result = operands[operands[0].integer != 0 ? 1 : 2];
-        return true;
-    }
-    if (compare(name, is_real, operands, &truth) || test(name, is_real, operands, &truth)) {
-        result->integer = truth;
-        return true;
-    }
-    if (is_real && sum(name, operands, result))
-        return true;
-    return is_real ? real(name, operands, &result->real) : whole(name, dtype, operands, &result->integer);
+    for (size_t i = 0; i < sizeof(oracles) / sizeof(oracles[0]); i++)
+        if (strcmp(oracles[i].op, op) == 0)
+            return oracles[i].run(operands, dtype, result);
+    return false;
 }
 
 typedef struct format {

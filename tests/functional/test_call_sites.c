@@ -111,6 +111,23 @@ Test(call_sites, what_backward_issues_names_its_line) {
     expect_line(line, "the gradient adds at the same index");
 }
 
+Test(call_sites, a_gradient_in_one_loop_names_the_line_that_went_back) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .checks_finite = true));
+    cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_zeros(EDDY_SHAPE(3), EDDY_F32, NULL);
+    cr_assert_eq(eddy_requires_grad_set(x, true), EDDY_OK);
+    eddy_tensor *loss = eddy_sum(eddy_sqrt(x), EDDY_ALL_AXES, NULL);
+    cr_assert_eq(eddy_backward(loss), EDDY_OK);
+    const int line = __LINE__ - 1;
+    (void)eddy_read(eddy_grad_of(x), (float[3]){0}, 3 * sizeof(float), NULL);
+    expect_line(line, "the slope of the root is infinite at 0");
+    cr_expect_not_null(strstr(taken.message, "sqrt_gradient_x"), "%s", taken.message);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_runtime_use(NULL), EDDY_OK);
+    eddy_runtime_release(&runtime);
+}
+
 /* One line that calls: many threads at once, each with a note of its own. */
 static void *fail_often(void *context) {
     for (int i = 0; i < 2000; i++) {

@@ -7,9 +7,12 @@ import re
 import tempfile
 import unittest
 
+import calls
+import declarations
 import entry
 import errors
 import expression
+import fused
 import gradient
 import header
 import loops
@@ -34,7 +37,7 @@ def read(text):
 
 
 def operation(extra):
-    return '[op]\nsummary = "Does."\noperands = ["x"]\ninfer = "same"\nkernel = "copy"\n' + extra
+    return '[op]\nsummary = "Does."\noperands = ["x"]\ninfer = "same"\nkernel = "copy"\nexample = "f32[2]"\n' + extra
 
 
 def option(rest):
@@ -86,14 +89,14 @@ class Refused(unittest.TestCase):
         self.refused('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\nulp = "n"\n', "number for its bound")
         self.refused(operation('layout = "y"\n'), "layout of unknown operand")
         self.refused(operation('layout = "x"\nlate_shape = true\n'), "layout names a tensor")
-        self.refused('[op]\nsummary = "s"\noperands = [{ name = "l", kind = "list" }, "x"]\nlayout = "x"\ninfer = "i"\nkernel = "k"\n',
+        self.refused('[op]\nsummary = "s"\noperands = [{ name = "l", kind = "list" }, "x"]\nlayout = "x"\ninfer = "i"\nkernel = "k"\nexample = ""\n',
                      "layout names a tensor")
         self.refused(option('type = "bool"') + 'last_where = "o"\n', "last_where names a bool option")
         self.refused(option('type = "int"') + 'layout = "x"\nlast_where = "o"\n', "last_where names a bool option")
         self.refused(operation('attributes = [{ name = "a", type = "complex", doc = "d" }]\n'), "unknown type")
 
     def test_entries_that_are_not_whole(self):
-        self.refused('[op]\noperands = ["x"]\ninfer = "same"\nkernel = "copy"\n', "no summary")
+        self.refused('[op]\noperands = ["x"]\ninfer = "same"\nkernel = "copy"\nexample = ""\n', "no summary")
         self.refused('[op]\nsummary = "s"\noperands = ["x"]\n', "expression or a kernel")
         self.refused('[op]\nsummary = "s"\noperands = ["x"]\nkernel = "copy"\n', "no infer")
         self.refused(operation('attributes = [{ name = "a", type = "int" }]\nstruct = "s"\n'), "no doc")
@@ -112,8 +115,24 @@ class Refused(unittest.TestCase):
 
     def test_errors_are_tables_of_statuses(self):
         self.refused(operation('errors = "SHAPE_MISMATCH."\n'), "is a table")
-        self.refused(operation('errors = { SHAPE = "when" }\n'), "unknown status")
-        self.refused(operation('late_errors = { OUT_OF_RANGE = ["when", "A sentence."] }\n'), "no clause")
+        self.refused(operation('errors.SHAPE_MISMATCH = "when"\n'), "is a table")
+        self.refused(operation('errors.SHAPE."when" = { "f32[]" = "part" }\n'), "unknown status")
+        self.refused(operation('late_errors.OUT_OF_RANGE."A sentence." = { "f32[]" = "part" }\n'), "no clause")
+
+    def test_each_cause_of_an_error_has_a_call_that_provokes_it(self):
+        for made in ('{}', '""', '{ "f32[]" = "" }'):
+            self.refused(operation(f'errors.SHAPE_MISMATCH."when" = {made}\n'), r"family.toml \[op\]: errors: nothing provokes 'when'")
+
+    def test_each_op_that_is_not_elementwise_has_an_example(self):
+        self.refused(operation("").replace('example = "f32[2]"\n', ""), r"family.toml \[op\]: no example")
+        op, = read('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\n')
+        self.assertEqual(calls.emit_examples([op]).count("CALL("), 0)
+
+    def test_calls_are_operands_and_attributes_of_the_op(self):
+        for call, word in (("f32", "'f32' is no operand"), ("f32[2] a=1", "'a=1' is no attribute"), ("f32[2] o=1 none", "'none' is no attribute"),
+                           ("f32[2]  o=1", "spaces too many")):
+            self.refused(option('type = "int"') + f'errors.OUT_OF_RANGE."when" = {{ "{call}" = "part" }}\n', word)
+            self.refused(option('type = "int"').replace('"f32[2]"', f'"{call}"'), word)
 
     def test_one_name_in_two_files(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -245,6 +264,12 @@ class TheList(unittest.TestCase):
         self.assertEqual(len(included), 2)
         self.assertEqual(before["arguments.h"], after["arguments.h"])
 
+    def test_elementwise_ops_are_compared_with_the_oracle_that_they_name_or_their_own(self):
+        rows = loops.emit_oracles(self.entries).splitlines()
+        for row in ("ROW(exp, exp)", "ROW(add_s, add)", "ROW(prelu_broadcast, leaky_relu)"):
+            self.assertIn(row, rows)
+        self.assertEqual(sum(row.startswith("ROW(") for row in rows), sum(op.is_elementwise for op in self.entries))
+
     def test_a_scalar_form_is_in_the_group_of_its_op(self):
         for op in self.entries:
             if op.scalar_of:
@@ -300,16 +325,10 @@ class TheList(unittest.TestCase):
         build = (root / "meson.build").read_text()
         counts = ast.literal_eval(re.search(r"foreach family, count : (\{.*\})", build)[1])
         named = sorted(f"{family}_{number}" for family, count in counts.items() for number in range(count))
-        self.assertEqual(named, loops.groups(self.entries))
+        self.assertEqual(named, loops.groups(self.entries + fused.of(self.entries)))
         modules = (root / "generate/meson.build").read_text()
         for path in (root / "generate").glob("*.py"):
             self.assertIn(f"'{path.name}'", modules)
-
-    def test_every_shape_rule_is_declared(self):
-        declared = (pathlib.Path(OPS[0]).parents[1] / "infer/infer.h").read_text()
-        for op in self.entries:
-            if op.infer:
-                self.assertIn(f"eddy_infer_{op.infer}(", declared, op.name)
 
     def test_schema_and_symbols_name_the_functions_of_the_header(self):
         text = header.emit(self.entries)
@@ -348,9 +367,10 @@ class Errors(unittest.TestCase):
         return errors.text(read(operation(extra))[0])
 
     def test_what_follows_from_the_form_comes_before_what_is_said(self):
-        self.assertEqual(self.text('errors = { SHAPE_MISMATCH = ["a", "b"] }\nlate_errors = { OUT_OF_RANGE = "c" }\n'),
+        provoked = '{ "f32[]" = "part" }\n'
+        self.assertEqual(self.text(f'errors.SHAPE_MISMATCH.a = {provoked}errors.SHAPE_MISMATCH.b = {provoked}late_errors.OUT_OF_RANGE.c = {provoked}'),
                          "SHAPE_MISMATCH (a; b); late: OUT_OF_RANGE (c)")
-        self.assertEqual(self.text('dtypes = "float"\nerrors = { DTYPE_MISMATCH = "a" }\n'),
+        self.assertEqual(self.text(f'dtypes = "float"\nerrors.DTYPE_MISMATCH.a = {provoked}'),
                          "DTYPE_MISMATCH (the operands are no floats; a)")
         self.assertEqual(self.text('struct = "s"\nattributes = [{ name = "i", type = "axis", doc = "d" }]\n'),
                          "OUT_OF_RANGE (i is not one of the operand's)")
@@ -362,8 +382,87 @@ class Errors(unittest.TestCase):
         op, = read('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\ndtypes = "float"\npromotion = "float"\n')
         self.assertEqual(errors.text(op), "")
 
-    def test_quotes_reach_the_rows_of_the_test(self):
-        self.assertIn('ERROR(op, OUT_OF_RANGE, true, "no \\"a\\"")', errors.emit(read(operation("late_errors = { OUT_OF_RANGE = 'no \"a\"' }\n"))))
+    def test_each_call_is_a_row_of_the_test(self):
+        text = ('errors.SHAPE_MISMATCH."when" = { "f32[2] f32[3]=7" = "no \\"a\\"", "" = "part" }\n'
+                'late_errors.OUT_OF_RANGE."when" = { "i64[2]=-1,4 o=[1,2]" = "i" }\n')
+        self.assertEqual(calls.emit_refusals(read(option('type = "pair"') + text)).splitlines()[2:],
+                         ['REFUSED(op, SHAPE_MISMATCH, "f32[2] f32[3]=7", "", "no \\"a\\"")', 'REFUSED(op, SHAPE_MISMATCH, "", "", "part")',
+                          'LATE(op, OUT_OF_RANGE, "i64[2]=-1,4", "o=[1,2]", "i")'])
+
+
+class Declarations(unittest.TestCase):
+    text = ('[one]\nsummary = "s"\noperands = [{ name = "l", kind = "list", access = "mut" }, { name = "o", kind = "optional" }]\n'
+            'outputs = ["a", "b"]\ninfer = "r"\nkernel = "k"\nexample = ""\ngradient = { o = "c:back(o)" }\ngradient_cases = ["[2]"]\n'
+            '[two]\nsummary = "s"\noperands = ["x", { name = "like", spec_only = true }]\ninfer = "r"\nkernel = "k"\nexample = ""\n')
+
+    def test_a_kernel_is_declared_once_with_what_each_op_gives_it(self):
+        text = declarations.emit_kernels(read(self.text))
+        self.assertIn("/* one [l .. (written), o or none -> a, b]; two [x -> output]. */\nextern const eddy_kernel eddy_cpu_k;", text)
+        self.assertEqual(text.count("extern"), 1)
+
+    def test_rules_and_gradients_in_c_are_declared_once(self):
+        self.assertEqual(declarations.emit_infer(read(self.text)).count("eddy_status eddy_infer_r(eddy_infer *infer);"), 1)
+        self.assertIn("eddy_gradient_fn eddy_gradient_back;", declarations.emit_gradients(read(self.text)))
+
+    def test_what_is_elementwise_declares_nothing(self):
+        self.assertNotIn("eddy_cpu_", declarations.emit_kernels(read('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\n')))
+
+
+class FusedGradients(unittest.TestCase):
+    list = entry.read_all(OPS)
+
+    def fused(self, formula, more=""):
+        op, = read('[op]\nsummary = "s"\noperands = ["x", "y"]\nexpression = "x * y * a"\ndtypes = "float"\n'
+                   'options = [{ name = "a", type = "float", doc = "d" }]\n'
+                   f'gradient = {{ x = "{formula}" }}\ngradient_cases = ["[2] [2]"]\n{more}')
+        return fused.fuse(op, "x", {e.name: e for e in self.list} | {"op": op})
+
+    def test_several_ops_become_one_loop_with_the_op_s_attributes(self):
+        op = self.fused("grad * (output + a) * 2")
+        self.assertEqual(([o.name for o in op.operands], op.dtypes, op.arguments), (["grad", "output"], entry.FLOATS, "eddy_arguments_op"))
+        self.assertIn("eddy_mul_f32(eddy_mul_f32(grad, eddy_add_f32(output, a)), 0x1.0000000000000p+1f)",
+                      "\n".join(loops.loop(op, "f32")))
+
+    def test_elementwise_ops_are_put_in_their_place(self):
+        self.assertEqual(self.fused("grad * sign(y)").expressions, ["grad * select(y > 0, 1, select(y < 0, -1, 0))"])
+        self.assertEqual(self.fused("relu_backward(grad, y) + 1").expressions, ["select(y <= 0, 0, grad) + 1"])
+
+    def test_what_stays_op_by_op(self):
+        for formula in ("grad * y", "c:f(x)", "grad * x * y", "grad * cos(y)", "grad * y * (a + 1)", "y * y", "sum(grad * y, [0]) * y"):
+            self.assertIsNone(self.fused(formula), formula)
+
+    def test_a_gradient_goes_op_by_op_where_it_is_recorded(self):
+        op, = [e for e in self.list if e.name == "log1p"]
+        text = "\n".join(gradient.entry_lines(op, {e.name: e for e in self.list}, {e.name: e for e in fused.of(self.list)}))
+        self.assertIn("if (eddy_gradient_is_fused(call, 0x1, 0x0))\n            call->results[0] = eddy_gradient_fused(call, "
+                      "&eddy_op_log1p_gradient_x, (eddy_tensor *[]){call->grads[0], call->inputs[0]});\n        else\n", text)
+
+    def test_they_are_no_functions(self):
+        self.assertNotIn("_gradient_", main.produce("symbols", self.list) + main.produce("schema", self.list))
+
+
+class GradientCases(unittest.TestCase):
+    def test_each_gradient_has_one(self):
+        with self.assertRaisesRegex(entry.EntryError, r"family.toml \[op\]: no gradient case"):
+            read(operation('gradient = { x = "grad" }\n'))
+        self.assertEqual(read(operation('gradient = "none"\n'))[0].gradient_cases, [])
+
+    def scaled(self, cases):
+        return read('[op]\nsummary = "s"\noperands = ["x", "y"]\nexpression = "x * y"\nforms = ["scalar"]\n'
+                    f'gradient = {{ x = "grad * y", y = "grad * x" }}\ngradient_cases = {cases}\n')
+
+    def test_those_that_give_the_right_side_as_a_number_are_of_the_scalar_form(self):
+        op, form = self.scaled('["[2] #0", "0.5..2 [2] y=3"]')
+        self.assertEqual((op.gradient_cases, form.gradient_cases), (["[2] #0"], ["0.5..2 [2] y=3"]))
+        self.assertIn('GRADIENT(op_s, "0.5..2 [2]", "y=3")', calls.emit_gradients([op, form]))
+        with self.assertRaisesRegex(entry.EntryError, "no gradient case of op_s"):
+            self.scaled('["[2] [2]"]')
+
+    def test_their_operands_are_variables_or_constants(self):
+        self.scaled('["-2..-0.5 [2,3]=1,2.5,-3,0,0,0 f64[3]=-inf,1,2", "[] y=1"]')
+        for case, word in (("f64 [2]", "'f64' is no operand"), ("[2] [2] z=1", "'z=1' is no attribute"), ("1..x [2] [2]", "no operand")):
+            with self.assertRaisesRegex(entry.EntryError, word):
+                self.scaled(f'["{case}", "[2] y=1"]')
 
 
 class Compositions(unittest.TestCase):
@@ -375,7 +474,7 @@ class Compositions(unittest.TestCase):
             return entry.read_compositions([str(path)])
 
     def test_outputs_are_counted_by_a_list_or_a_number(self):
-        text = ('[parts]\nsummary = "s"\noperands = ["x", { name = "l", kind = "list" }]\noutput_count = "COUNT"\n'
+        text = ('[parts]\nsummary = "s"\nexample = ""\noperands = ["x", { name = "l", kind = "list" }]\noutput_count = "COUNT"\n'
                 'attributes = [{ name = "n", type = "int", doc = "d" }, { name = "t", type = "text", doc = "d" }]\n')
         for count in ("l", "n"):
             described = json.loads(schema.emit([], self.read(text.replace("COUNT", count))))["compositions"]
@@ -398,14 +497,14 @@ class Manual(unittest.TestCase):
 
     def test_a_row_tells_forms_and_gradient(self):
         text = ('[op]\nsummary = "|x|. More."\noperands = ["x", "y"]\nexpression = "x * y"\npromotion = "float"\ndtypes = "float"\nulp = 2\n'
-                'forms = ["scalar", "into"]\ngradient = { y = "grad * x" }\n')
+                'forms = ["scalar", "into"]\ngradient = { y = "grad * x" }\ngradient_cases = ["[2] [2]", "[2] y=1"]\n')
         self.assertEqual(manual.family(read(text), "family")[4],
                          "| `op` | \\|x\\|. | floats; others become f32 | `_s` `_into` | y | 2 |  |")
 
 
 class Gradients(unittest.TestCase):
     def formula(self, text, extra=""):
-        op = read(operation(f'gradient = {{ x = "{text}" }}\n{extra}'))[0]
+        op = read(operation(f'gradient = {{ x = "{text}" }}\ngradient_cases = ["[2]"]\n{extra}'))[0]
         return gradient.Formula(op, text, {e.name: e for e in entry.read_all(OPS)})
 
     def test_what_it_reads_by_value_is_saved_and_nothing_else(self):
@@ -423,6 +522,12 @@ class Gradients(unittest.TestCase):
         with self.assertRaisesRegex(entry.EntryError, "operand that there is not"):
             self.formula("operand(y)")
 
+    def test_words_of_expressions_are_ops(self):
+        self.assertEqual(self.formula("select(x > 0 and not x < 1, grad, 0)").code,
+                         "eddy_where(eddy_logical_and(eddy_gt_s(call->inputs[0], EDDY_S(0)), eddy_logical_not(eddy_lt_s(call->inputs[0], "
+                         "EDDY_S(1)))), call->grads[0], eddy_gradient_constant(call, (double)0))")
+        self.assertEqual(self.formula("min(grad, x)").code, "eddy_minimum(call->grads[0], call->inputs[0])")
+
     def test_numbers_go_to_the_right(self):
         self.assertEqual(self.formula("grad * 2").code, "eddy_mul_s(call->grads[0], EDDY_S(2))")
         self.assertEqual(self.formula("1 - x").code, "eddy_sub(eddy_gradient_constant(call, (double)1), call->inputs[0])")
@@ -437,12 +542,12 @@ class Gradients(unittest.TestCase):
                 self.formula(text)
 
     def test_functions_in_c_come_after_formulas(self):
-        text = operation('gradient = { x = "c:f(x)", y = "grad" }\n').replace('["x"]', '["x", "y"]')
+        text = operation('gradient = { x = "c:f(x)", y = "grad" }\ngradient_cases = ["[2]"]\n').replace('["x"]', '["x", "y"]')
         written = gradient.emit(read(text))
         self.assertLess(written.index("call->results[1] ="), written.index("return eddy_gradient_f(call);"))
         self.assertIn("[0] = {.is_differentiable = true, .inputs = 0x1, .outputs = 0x0}", written)
         with self.assertRaisesRegex(entry.EntryError, "unknown 'z'"):
-            gradient.emit(read(operation('gradient = { x = "c:f(z)" }\n')))
+            gradient.emit(read(operation('gradient = { x = "c:f(z)" }\ngradient_cases = ["[2]"]\n')))
 
 
 if __name__ == "__main__":

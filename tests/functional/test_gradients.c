@@ -1,21 +1,39 @@
 /* The gradient of each op, against central differences in f64.
  *
- * A case is a function of tensors. Its output is weighted with random numbers and summed; each element of each tensor is moved by
- * +h and -h. With h the cube root of the rounding error, truncation and rounding both leave some 1e-10 of the values'
- * size (Nocedal and Wright, Numerical Optimization, 8.1): BOUND leaves a factor of 1000 for conditioning. */
-#include "gradient_cases.h"
+ * A case is a call of an op, as its entry says, or a function of tensors (gradient_chains.h). Its output is weighted with random
+ * numbers and summed; each element of each variable is moved by +h and -h. With h the cube root of the rounding error, truncation
+ * and rounding both leave some 1e-10 of the values' size (Nocedal and Wright, Numerical Optimization, 8.1): BOUND leaves a factor of
+ * 1000 for conditioning. */
+#include "described.h"
+#include "gradient_chains.h"
 #include "random.h"
 
+#include <base/dtype.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
-#include <functional/op_table.h>
-#include <interpreter/tape/gradient.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define STEP 6.055454452393343e-06 /* cbrt(DBL_EPSILON) */
 #define BOUND 1e-7
+#define VARIABLE_MAX 6
+#define ELEMENT_MAX 64
+#define OUTPUT_MAX 128
+
+/* Operands: those of described.h, and variables: "[2,3]" of f64, or "[2]=1,0.5" with the elements it has; "#0" is the first once more.
+ * "least..most" is within what the elements of those behind it are, -2 and 2 else. */
+typedef struct gradient_case {
+    const char *name, *operands, *attributes;
+    eddy_tensor *(*run)(eddy_tensor *const *x); /* NULL: the op of that name */
+} gradient_case;
+
+static const gradient_case cases[] = {
+#define GRADIENT(op, operands, attributes) {#op, operands, attributes, NULL},
+#include <functional/op_gradients.h>
+#define CHAIN(name, operands, result) {#name, operands, "", chain_##name},
+    CHAINS(CHAIN)};
+#define CASE_COUNT (sizeof(cases) / sizeof(cases[0]))
 
 static int64_t count_of(const eddy_shape *shape) {
     int64_t count = 1;
@@ -32,25 +50,91 @@ static void fill(double *values, int64_t count, double least, double most) {
 
 typedef struct problem {
     const gradient_case *which;
-    double values[TENSOR_MAX][64];
-    double weights[128];
+    int count; /* of variables */
+    eddy_shape shapes[VARIABLE_MAX];
+    double values[VARIABLE_MAX][ELEMENT_MAX];
+    double weights[OUTPUT_MAX];
 } problem;
 
+static void add_variable(problem *p, const char *word, double least, double most) {
+    const char *end;
+    cr_assert_lt(p->count, VARIABLE_MAX);
+    eddy_shape *shape = &p->shapes[p->count];
+    double *values = p->values[p->count++];
+    *shape = described_shape(word, &end);
+    cr_assert_leq(count_of(shape), ELEMENT_MAX, "%s", word);
+    if (*end == '=')
+        described_values(end + 1, values, count_of(shape));
+    else
+        fill(values, count_of(shape), least, most);
+}
+
+static void make_problem(problem *p, const gradient_case *c) {
+    *p = (problem){.which = c};
+    double least = -2, most = 2;
+    char word[DESCRIBED_WORD_MAX];
+    for (const char *text = c->operands; described_word(&text, word);) {
+        const char *dots = strstr(word, "..");
+        if (dots) {
+            least = atof(word);
+            most = atof(dots + 2);
+        } else if (*word == '[') {
+            add_variable(p, word, least, most);
+        }
+    }
+    for (int i = 0; i < OUTPUT_MAX; i++)
+        p->weights[i] = 0.25 + (double)random_below(1000) / 1000;
+}
+
+static void add_operands(described *call, const char *text, eddy_tensor *const *x) {
+    char word[DESCRIBED_WORD_MAX];
+    for (int next = 0; described_word(&text, word);) {
+        if (strstr(word, ".."))
+            continue;
+        cr_assert_lt(call->operand_count, DESCRIBED_MAX);
+        call->operands[call->operand_count++] = *word == '['   ? x[next++]
+                                                : *word == '#' ? x[atoi(word + 1)]
+                                                               : described_tensor(word);
+    }
+}
+
+/* The floats, one behind another where there are several. */
+static eddy_tensor *joined(eddy_tensor *const *outputs, int32_t count) {
+    eddy_tensor *result = NULL;
+    for (int32_t i = 0; i < count; i++)
+        if (eddy_dtype_is_float(eddy_dtype_of(outputs[i])))
+            result = !result ? outputs[i]
+                             : eddy_cat(EDDY_LIST(eddy_flatten(result, 0, -1), eddy_flatten(outputs[i], 0, -1)), 0);
+    return result;
+}
+
+/* NULL with an error. What is drawn is the same at every call. */
+static eddy_tensor *output_of(const gradient_case *c, eddy_tensor *const *x) {
+    if (c->run)
+        return c->run(x);
+    eddy_tensor *outputs[EDDY_OP_OUTPUT_MAX] = {0};
+    described call;
+    described_read(&call, described_op(c->name), "", c->attributes);
+    add_operands(&call, c->operands, x);
+    cr_assert_eq(eddy_seed(5), EDDY_OK);
+    return described_call(&call, "", outputs) == EDDY_OK ? joined(outputs, call.op->output_count) : NULL;
+}
+
 static eddy_tensor *weighted(const problem *p, eddy_tensor *const *x) {
-    eddy_tensor *output = p->which->run(x);
-    cr_assert_not_null(output, "%s", p->which->op);
+    eddy_tensor *output = output_of(p->which, x);
+    cr_assert_not_null(output, "%s", p->which->name);
     eddy_tensor *weights = eddy_from_data(p->weights, eddy_shape_of(output), EDDY_F64, NULL);
     return eddy_sum(eddy_mul(output, weights), EDDY_ALL_AXES, NULL);
 }
 
 static void make_inputs(const problem *p, eddy_tensor **x) {
-    for (int i = 0; i < p->which->tensors; i++)
-        x[i] = eddy_from_data(p->values[i], p->which->shapes[i], EDDY_F64, NULL);
+    for (int i = 0; i < p->count; i++)
+        x[i] = eddy_from_data(p->values[i], p->shapes[i], EDDY_F64, NULL);
 }
 
 static double value_at(const problem *p) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x[TENSOR_MAX];
+    eddy_tensor *x[VARIABLE_MAX];
     make_inputs(p, x);
     double value = eddy_item_f64(weighted(p, x), NULL);
     eddy_scope_end(scope);
@@ -60,25 +144,22 @@ static double value_at(const problem *p) {
 static void give_up(const gradient_case *c, size_t number) {
     eddy_error error = {0};
     eddy_error_take(&error);
-    cr_assert_fail("case %zu, %s: %s", number, c->op, error.message);
+    cr_assert_fail("case %zu, %s: %s", number, c->name, error.message);
 }
 
 static void check_case(const gradient_case *c, size_t number) {
     eddy_scope *scope = eddy_scope_begin();
-    problem p = {.which = c};
-    for (int i = 0; i < c->tensors; i++)
-        fill(p.values[i], count_of(&c->shapes[i]), c->least, c->most);
-    for (int i = 0; i < 128; i++)
-        p.weights[i] = 0.25 + (double)random_below(1000) / 1000;
-    eddy_tensor *x[TENSOR_MAX];
+    problem p;
+    make_problem(&p, c);
+    eddy_tensor *x[VARIABLE_MAX];
     make_inputs(&p, x);
-    for (int i = 0; i < c->tensors; i++)
+    for (int i = 0; i < p.count; i++)
         cr_assert_eq(eddy_requires_grad_set(x[i], true), EDDY_OK);
     if (eddy_backward(weighted(&p, x)) != EDDY_OK)
         give_up(c, number);
-    for (int i = 0; i < c->tensors; i++) {
-        int64_t count = count_of(&c->shapes[i]);
-        double got[64] = {0};
+    for (int i = 0; i < p.count; i++) {
+        int64_t count = count_of(&p.shapes[i]);
+        double got[ELEMENT_MAX] = {0};
         if (eddy_has_grad(x[i]) && eddy_read(eddy_grad_of(x[i]), got, (size_t)count * sizeof(double), NULL) != EDDY_OK)
             give_up(c, number);
         for (int64_t k = 0; k < count; k++) {
@@ -90,7 +171,7 @@ static void check_case(const gradient_case *c, size_t number) {
             p.values[i][k] = at;
             double want = (above - below) / (2 * STEP);
             cr_assert(fabs(got[k] - want) <= BOUND * (1 + fabs(want)),
-                      "case %zu, %s, tensor %d, element %lld: %.12g, by differences %.12g (seed %llu)", number, c->op,
+                      "case %zu, %s, tensor %d, element %lld: %.12g, by differences %.12g (seed %llu)", number, c->name,
                       i, (long long)k, got[k], want, (unsigned long long)random_seed());
         }
     }
@@ -100,7 +181,7 @@ static void check_case(const gradient_case *c, size_t number) {
 Test(gradients, agree_with_differences, .timeout = 300) {
     const char *only = getenv("EDDY_TEST_CASE");
     for (size_t i = 0; i < CASE_COUNT; i++)
-        if (!only || strcmp(only, cases[i].op) == 0)
+        if (!only || strcmp(only, cases[i].name) == 0)
             check_case(&cases[i], i);
     cr_assert_eq(eddy_error_take(NULL), EDDY_OK);
     cr_assert_eq(eddy_live_count(), 0);
@@ -110,8 +191,8 @@ Test(gradients, agree_with_differences, .timeout = 300) {
 
 /* The squares, so that the first gradients of linear ops are no constants. */
 static eddy_tensor *weighted_squares(const problem *p, eddy_tensor *const *x) {
-    eddy_tensor *output = p->which->run(x);
-    cr_assert_not_null(output, "%s", p->which->op);
+    eddy_tensor *output = output_of(p->which, x);
+    cr_assert_not_null(output, "%s", p->which->name);
     eddy_tensor *weights = eddy_from_data(p->weights, eddy_shape_of(output), EDDY_F64, NULL);
     return eddy_sum(eddy_mul(eddy_mul(output, output), weights), EDDY_ALL_AXES, NULL);
 }
@@ -119,14 +200,13 @@ static eddy_tensor *weighted_squares(const problem *p, eddy_tensor *const *x) {
 /* The gradients of the weighted squares of the output, weighted and summed; NULL with an error, EDDY_NONE where there is none. */
 static eddy_tensor *weighted_gradients(const problem *p, eddy_tensor *const *x, bool is_recorded) {
     eddy_backward_options options = {.size = sizeof(options), .creates_graph = is_recorded};
-    eddy_tensor *first[TENSOR_MAX], *sum = EDDY_NONE;
+    eddy_tensor *first[VARIABLE_MAX], *sum = EDDY_NONE;
     eddy_tensor *output = weighted_squares(p, x);
     if (!eddy_requires_grad(output))
         return EDDY_NONE;
-    if (eddy_backward_to(EDDY_LIST(output), (eddy_list){x, p->which->tensors}, (eddy_list){0}, &options, first) !=
-        EDDY_OK)
+    if (eddy_backward_to(EDDY_LIST(output), (eddy_list){x, p->count}, (eddy_list){0}, &options, first) != EDDY_OK)
         return NULL;
-    for (int i = 0; i < p->which->tensors; i++) {
+    for (int i = 0; i < p->count; i++) {
         if (first[i] == EDDY_NONE)
             continue;
         eddy_tensor *weights = eddy_from_data(p->weights, eddy_shape_of(first[i]), EDDY_F64, NULL);
@@ -138,9 +218,9 @@ static eddy_tensor *weighted_gradients(const problem *p, eddy_tensor *const *x, 
 
 static double gradient_value_at(const problem *p) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x[TENSOR_MAX];
+    eddy_tensor *x[VARIABLE_MAX];
     make_inputs(p, x);
-    for (int i = 0; i < p->which->tensors; i++)
+    for (int i = 0; i < p->count; i++)
         cr_assert_eq(eddy_requires_grad_set(x[i], true), EDDY_OK);
     eddy_tensor *value = weighted_gradients(p, x, false);
     double number = value == EDDY_NONE ? 0 : eddy_item_f64(value, NULL);
@@ -149,26 +229,23 @@ static double gradient_value_at(const problem *p) {
 }
 
 static void check_twice(const gradient_case *c, size_t number) {
-    problem p = {.which = c};
-    for (int i = 0; i < c->tensors; i++)
-        fill(p.values[i], count_of(&c->shapes[i]), c->least, c->most);
-    for (int i = 0; i < 128; i++)
-        p.weights[i] = 0.25 + (double)random_below(1000) / 1000;
-    eddy_tensor *x[TENSOR_MAX], *second[TENSOR_MAX];
+    problem p;
+    make_problem(&p, c);
+    eddy_tensor *x[VARIABLE_MAX], *second[VARIABLE_MAX];
     make_inputs(&p, x);
-    for (int i = 0; i < TENSOR_MAX; i++)
+    for (int i = 0; i < VARIABLE_MAX; i++)
         second[i] = EDDY_NONE;
-    for (int i = 0; i < c->tensors; i++)
+    for (int i = 0; i < p.count; i++)
         cr_assert_eq(eddy_requires_grad_set(x[i], true), EDDY_OK);
     eddy_tensor *sum = weighted_gradients(&p, x, true);
     eddy_status status = sum ? EDDY_OK : EDDY_UNSUPPORTED;
     if (sum && sum != EDDY_NONE && eddy_requires_grad(sum))
-        status = eddy_backward_to(EDDY_LIST(sum), (eddy_list){x, c->tensors}, (eddy_list){0}, NULL, second);
+        status = eddy_backward_to(EDDY_LIST(sum), (eddy_list){x, p.count}, (eddy_list){0}, NULL, second);
     if (status != EDDY_OK)
         give_up(c, number);
-    for (int i = 0; i < c->tensors; i++) {
-        int64_t count = count_of(&c->shapes[i]);
-        double got[64] = {0};
+    for (int i = 0; i < p.count; i++) {
+        int64_t count = count_of(&p.shapes[i]);
+        double got[ELEMENT_MAX] = {0};
         if (second[i] != EDDY_NONE && eddy_read(second[i], got, (size_t)count * sizeof(double), NULL) != EDDY_OK)
             give_up(c, number);
         for (int64_t k = 0; k < count; k++) {
@@ -181,7 +258,7 @@ static void check_twice(const gradient_case *c, size_t number) {
             double want = (above - below) / (2 * STEP);
             cr_assert(fabs(got[k] - want) <= BOUND * (1 + fabs(want)),
                       "case %zu, %s twice, tensor %d, element %lld: %.12g, by differences %.12g (seed %llu)", number,
-                      c->op, i, (long long)k, got[k], want, (unsigned long long)random_seed());
+                      c->name, i, (long long)k, got[k], want, (unsigned long long)random_seed());
         }
     }
 }
@@ -190,7 +267,7 @@ Test(gradients, of_gradients_agree_with_differences, .timeout = 300) {
     const char *only = getenv("EDDY_TEST_CASE");
     for (size_t i = 0; i < CASE_COUNT; i++) {
         eddy_scope *scope = eddy_scope_begin();
-        if (!only || strcmp(only, cases[i].op) == 0)
+        if (!only || strcmp(only, cases[i].name) == 0)
             check_twice(&cases[i], i);
         eddy_scope_end(scope);
     }
@@ -198,15 +275,104 @@ Test(gradients, of_gradients_agree_with_differences, .timeout = 300) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
-/* The list and the table above grow together. */
-Test(gradients, each_op_that_has_one_is_checked) {
-    for (uint32_t n = 0; n < eddy_op_table_count; n++) {
-        const eddy_op *op = eddy_op_table[n];
-        if (!op->gradient || !op->gradient->run)
-            continue;
-        bool is_checked = false;
-        for (size_t i = 0; i < CASE_COUNT; i++)
-            is_checked |= strcmp(cases[i].op, op->name) == 0;
-        cr_expect(is_checked, "%s has a gradient and no case", op->name);
+/* ---- in one loop (functional/generate/fused.py) and op by op ---- */
+
+typedef enum seed_layout { PLAIN, REPEATED, APART, SEED_LAYOUT_COUNT } seed_layout;
+
+/* A gradient to begin with: elements side by side, one for all, or every second of a row. */
+static eddy_tensor *seed_for(const problem *p, eddy_tensor *output, seed_layout layout) {
+    eddy_shape shape = eddy_shape_of(output);
+    eddy_dtype dtype = eddy_dtype_of(output);
+    if (layout == REPEATED)
+        return eddy_expand(eddy_full(EDDY_SHAPE(), EDDY_S(-0.75), dtype, NULL), shape);
+    if (layout == PLAIN || shape.rank == 0)
+        return eddy_cast(eddy_from_data(p->weights, shape, EDDY_F64, NULL), dtype);
+    shape.dims[shape.rank - 1] *= 2;
+    eddy_tensor *wide = eddy_cast(eddy_from_data(p->weights, shape, EDDY_F64, NULL), dtype);
+    return eddy_slice(wide, -1, 0, shape.dims[shape.rank - 1], 2);
+}
+
+/* Kinks of activations among them. */
+static void make_special(problem *p) {
+    static const double specials[] = {0, -0.0, INFINITY, -INFINITY, NAN, 3, -3, 6, -0.5, 1};
+    for (int i = 0; i < p->count; i++)
+        for (int64_t k = 0; k < count_of(&p->shapes[i]); k++)
+            p->values[i][k] = specials[(size_t)(k * 3 + i) % (sizeof(specials) / sizeof(specials[0]))];
+}
+
+static void expect_alike(const problem *p, eddy_dtype dtype, eddy_tensor *one, eddy_tensor *other) {
+    double a[ELEMENT_MAX], b[ELEMENT_MAX], bound = dtype == EDDY_F16 ? 0x1p-8 : dtype == EDDY_BF16 ? 0x1p-5 : 0;
+    size_t bytes = sizeof(double) * (size_t)eddy_count_of(one);
+    cr_assert_eq(eddy_read(eddy_cast(one, EDDY_F64), a, bytes, NULL), EDDY_OK);
+    cr_assert_eq(eddy_read(eddy_cast(other, EDDY_F64), b, bytes, NULL), EDDY_OK);
+    for (int64_t k = 0; k < eddy_count_of(one); k++) {
+        bool is_same = memcmp(&a[k], &b[k], sizeof(double)) == 0 || (isnan(a[k]) && isnan(b[k]));
+        cr_assert(is_same || fabs(a[k] - b[k]) <= bound * (1 + fabs(b[k])), "%s, %s, %s [%lld]: %.17g, recorded %.17g",
+                  p->which->name, p->which->operands, eddy_dtype_name(dtype), (long long)k, a[k], b[k]);
     }
+}
+
+/* The gradients by a pass that is recorded, and by one that is not. */
+static void check_passes(const problem *p, eddy_dtype dtype, seed_layout layout) {
+    const eddy_backward_options apart = {.size = sizeof(apart), .keeps_graph = true};
+    const eddy_backward_options recorded = {.size = sizeof(recorded), .creates_graph = true};
+    eddy_tensor *x[VARIABLE_MAX], *one[VARIABLE_MAX], *other[VARIABLE_MAX];
+    for (int i = 0; i < p->count; i++) {
+        x[i] = eddy_cast(eddy_from_data(p->values[i], p->shapes[i], EDDY_F64, NULL), dtype);
+        cr_assert_eq(eddy_requires_grad_set(x[i], true), EDDY_OK);
+    }
+    eddy_tensor *output = output_of(p->which, x), *seed = seed_for(p, output, layout);
+    eddy_list inputs = {x, p->count};
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(output), inputs, EDDY_LIST(seed), &apart, one), EDDY_OK);
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(output), inputs, EDDY_LIST(seed), &recorded, other), EDDY_OK);
+    for (int i = 0; i < p->count; i++)
+        if (one[i] != EDDY_NONE)
+            expect_alike(p, dtype, one[i], other[i]);
+}
+
+Test(gradients, in_one_loop_have_the_bits_of_those_op_by_op, .timeout = 300) {
+    const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
+    for (size_t i = 0; i < CASE_COUNT; i++)
+        for (int way = 0; way < 2 * 4 * SEED_LAYOUT_COUNT && !cases[i].run; way++) {
+            bool is_special = way % 2, is_half = way / 2 % 4 >= 2;
+            if (!described_op(cases[i].name)->is_elementwise || (is_special && is_half))
+                continue;
+            eddy_scope *scope = eddy_scope_begin();
+            problem p;
+            make_problem(&p, &cases[i]);
+            if (is_special)
+                make_special(&p);
+            check_passes(&p, dtypes[way / 2 % 4], (seed_layout)(way / 8));
+            eddy_scope_end(scope);
+        }
+}
+
+static int64_t instructions(void) {
+    eddy_counters counters = {.size = sizeof(counters)};
+    cr_assert_eq(eddy_counters_read(&counters), EDDY_OK);
+    return counters.submitted;
+}
+
+static int64_t instructions_back_through(eddy_tensor *x, eddy_tensor *y, bool is_recorded) {
+    const eddy_backward_options options = {.size = sizeof(options), .keeps_graph = true, .creates_graph = is_recorded};
+    eddy_tensor *seed = eddy_full_like(y, EDDY_S(2), NULL), *gradient;
+    int64_t before = instructions();
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(y), EDDY_LIST(x), EDDY_LIST(seed), &options, &gradient), EDDY_OK);
+    return instructions() - before;
+}
+
+Test(gradients, of_an_elementwise_op_are_one_instruction_where_the_pass_is_not_recorded) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_full(EDDY_SHAPE(5), EDDY_S(0.5), EDDY_F32, NULL);
+    cr_assert_eq(eddy_requires_grad_set(x, true), EDDY_OK);
+    eddy_tensor *results[] = {eddy_hardswish(x), eddy_relu6(x), eddy_leaky_relu(x, NULL), eddy_log1p(x), eddy_tan(x)};
+    for (int i = 0; i < 5; i++) {
+        cr_expect_eq(instructions_back_through(x, results[i], false), 1, "%d", i);
+        cr_expect_gt(instructions_back_through(x, results[i], true), 1, "%d", i);
+    }
+    /* Operands that differ in dtype are each promoted where they are used. */
+    eddy_tensor *wide = eddy_full(EDDY_SHAPE(5), EDDY_S(0.5), EDDY_F64, NULL), *b = eddy_full_like(x, EDDY_S(3), NULL);
+    eddy_tensor *mixed = eddy_addcmul(wide, x, b, NULL);
+    cr_expect_eq(instructions_back_through(x, mixed, false), instructions_back_through(x, mixed, true));
+    eddy_scope_end(scope);
 }

@@ -1,7 +1,7 @@
 /* Shape rules: what comes out, and what is refused. */
 #include <criterion/criterion.h>
 #include <functional/arguments.h>
-#include <functional/infer/infer.h>
+#include <functional/infer.h>
 #include <functional/op_table.h>
 #include <math.h>
 #include <string.h>

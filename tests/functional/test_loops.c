@@ -17,8 +17,9 @@
 
 typedef struct row {
     const char *name, *op;
+    const eddy_op *of;
     eddy_dtype dtype;
-    int ulp;
+    int ulp; /* -1: the oracle does not know it (gradients in one loop: test_gradients.c compares them) */
     eddy_loop_fn *const *loops[EDDY_ISA_COUNT]; /* where the tables keep them, by instruction set */
 } row;
 
@@ -135,7 +136,7 @@ static bool is_within_range(const oracle_value *values, oracle_value want) {
 
 static void check_elements(const row *r, const case_of *c, const operand *inputs, char *const *snapshots,
                            int32_t input_count, const attributes *a, const operand *out, const char *isa) {
-    for (int64_t i = 0; i < c->count; i++) {
+    for (int64_t i = 0; i < c->count && r->ulp >= 0; i++) {
         oracle_value values[VALUES] = {0}, want;
         for (int32_t k = 0; k < input_count; k++)
             values[k] =
@@ -221,8 +222,7 @@ static void run_row(const row *r) {
     static const int64_t layouts[][OPERANDS] = {{1, 1, 1, 1},   {0, 1, 1, 1},  {1, 0, 1, 1}, {1, 1, 0, 1},
                                                 {0, 0, 0, 1},   {2, 1, 1, 1},  {1, 1, 1, 2}, {2, 3, 2, 3},
                                                 {-1, 1, -1, 1}, {-2, 0, 1, -1}};
-    const eddy_op *op = eddy_op_find(r->op);
-    cr_assert_not_null(op);
+    const eddy_op *op = r->of;
     for (size_t l = 0; l < sizeof(layouts) / sizeof(layouts[0]); l++)
         for (size_t n = 0; n < sizeof(counts) / sizeof(counts[0]); n++) {
             case_of c = {.count = counts[n]};
@@ -235,7 +235,12 @@ static void run_row(const row *r) {
 }
 
 #define ROW(family_, loop_, op_, dtype_, ulp_)                                                                         \
-    {.name = #loop_, .op = #op_, .dtype = EDDY_##dtype_, .ulp = ulp_, .loops = LOOPS(family_, loop_)},
+    {.name = #loop_,                                                                                                   \
+     .op = #op_,                                                                                                       \
+     .of = &eddy_op_##op_,                                                                                             \
+     .dtype = EDDY_##dtype_,                                                                                           \
+     .ulp = ulp_,                                                                                                      \
+     .loops = LOOPS(family_, loop_)},
 static const row rows[] = {EDDY_LOOPS_LIST(ROW)};
 #undef ROW
 
@@ -257,7 +262,7 @@ static void check_choice(eddy_isa isa) {
         cr_skip_test("this machine has no %s", eddy_isa_name(isa));
     eddy_isa_choose(isa);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const eddy_kernel *kernel = eddy_op_find(rows[i].op)->kernels[rows[i].dtype];
+        const eddy_kernel *kernel = rows[i].of->kernels[rows[i].dtype];
         cr_assert(eddy_kernel_loop(kernel) == *rows[i].loops[isa], "%s on %s", rows[i].name, eddy_isa_name(isa));
     }
 }
@@ -293,7 +298,7 @@ static void check_bits_of_single_elements(bool is_tame, int64_t count) {
         const row *r = &rows[i];
         if (!is_asked(r))
             continue;
-        const eddy_op *op = eddy_op_find(r->op);
+        const eddy_op *op = r->of;
         operand operands[OPERANDS], single;
         char *data[OPERANDS];
         int64_t strides[OPERANDS];

@@ -17,10 +17,7 @@ typedef struct listing {
 
 static const listing listings[] = {
 #define OP(name, refused, taken) {#name, taken},
-#define ERROR(name, status, is_late, when)
-#include <functional/op_errors.h>
-#undef OP
-#undef ERROR
+#include <functional/op_dtypes.h>
 };
 
 typedef struct call_row {
@@ -29,7 +26,7 @@ typedef struct call_row {
 
 static const call_row calls[] = {
 #define CALL(name, operands, attributes) {#name, operands, attributes},
-#include "op_calls.h"
+#include <functional/op_calls.h>
 };
 
 static uint32_t taken_by(const eddy_op *op) {
@@ -54,7 +51,7 @@ static void make_call(described *call, const eddy_op *op, eddy_dtype dtype) {
         described_read(call, op, row->operands, row->attributes);
         return;
     }
-    cr_assert(op->is_elementwise, "op_calls.h has no row for %s", op->name);
+    cr_assert(op->is_elementwise, "the entry of %s has no example", op->name);
     *call = (described){.op = op};
     for (int32_t i = 0; i < op->operand_count; i++)
         call->operands[call->operand_count++] =
@@ -88,7 +85,7 @@ static const eddy_op_operand *operand_at(const described *call, int64_t i) {
 }
 
 /* The dtypes of an op are those of its first operand that it cannot do without and that is neither an index nor a condition; of an
- * op without one (one_hot, bincount) those of the first. All operands that share its dtype in the call of op_calls.h go along. */
+ * op without one (one_hot, bincount) those of the first. All operands that share its dtype in its example go along. */
 static int64_t main_operand(const described *call) {
     for (int64_t i = 0; i < call->operand_count; i++) {
         const eddy_op_operand *operand = operand_at(call, i);
@@ -135,7 +132,7 @@ Test(op_dtypes, every_dtype_that_is_listed_is_taken_and_none_other) {
 
 /* ---- attributes ---- */
 
-/* Calls without the attribute, where the one of op_calls.h cannot do without it. */
+/* Calls without the attribute, where the example cannot do without it. */
 static const struct without {
     const char *op, *attribute, *operands, *attributes;
 } others[] = {

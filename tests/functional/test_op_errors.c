@@ -1,5 +1,5 @@
-/* Every error that the op list names is provoked: those of an entry by a row in op_refusals.h, those that follow from its form out of
- * the call in op_calls.h that the op accepts. Each message names the op and its operands with dtype and shape. */
+/* Every error that the op list names is provoked: those of an entry by the calls that stand beside them, those that follow from its
+ * form out of the example that the op accepts. Each message names the op and its operands with dtype and shape. */
 #include "described.h"
 
 #include <criterion/criterion.h>
@@ -18,27 +18,9 @@ typedef struct form {
     uint32_t taken; /* the set */
 } form;
 
-typedef struct cause {
-    const char *op;
-    eddy_status status;
-    bool is_late;
-    const char *when;
-} cause;
-
 static const form forms[] = {
 #define OP(name, refused, taken) {#name, EDDY_##refused, taken},
-#define ERROR(name, status, is_late, when)
-#include <functional/op_errors.h>
-#undef OP
-#undef ERROR
-};
-
-static const cause causes[] = {
-#define OP(name, refused, taken)
-#define ERROR(name, status, is_late, when) {#name, EDDY_##status, is_late, when},
-#include <functional/op_errors.h>
-#undef OP
-#undef ERROR
+#include <functional/op_dtypes.h>
 };
 
 typedef struct call_row {
@@ -47,7 +29,7 @@ typedef struct call_row {
 
 static const call_row calls[] = {
 #define CALL(name, operands, attributes) {#name, operands, attributes},
-#include "op_calls.h"
+#include <functional/op_calls.h>
 };
 
 typedef struct refusal {
@@ -60,7 +42,7 @@ typedef struct refusal {
 static const refusal refusals[] = {
 #define REFUSED(name, status, operands, attributes, part) {#name, EDDY_##status, false, operands, attributes, part},
 #define LATE(name, status, operands, attributes, part) {#name, EDDY_##status, true, operands, attributes, part},
-#include "op_refusals.h"
+#include <functional/op_refusals.h>
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -171,34 +153,6 @@ Test(op_errors, every_row_is_refused) {
     }
 }
 
-static bool is_of(const char *op, eddy_status status, bool is_late, const char *other, eddy_status its,
-                  bool its_is_late) {
-    return strcmp(op, other) == 0 && status == its && is_late == its_is_late;
-}
-
-Test(op_errors, every_cause_has_a_row) {
-    for (size_t i = 0; i < COUNT(causes); i++) {
-        const cause *c = &causes[i];
-        int named = 0, provoked = 0;
-        for (size_t k = 0; k < COUNT(causes); k++)
-            named += is_of(c->op, c->status, c->is_late, causes[k].op, causes[k].status, causes[k].is_late);
-        for (size_t k = 0; k < COUNT(refusals); k++)
-            provoked += is_of(c->op, c->status, c->is_late, refusals[k].op, refusals[k].status, refusals[k].is_late);
-        cr_expect_geq(provoked, named, "%s names %d causes of %s%s (\"%s\"), op_refusals.h has %d rows", c->op, named,
-                      c->is_late ? "late " : "", eddy_status_name(c->status), c->when, provoked);
-    }
-}
-
-Test(op_errors, every_row_is_named_by_the_op_list) {
-    for (size_t i = 0; i < COUNT(refusals); i++) {
-        const refusal *r = &refusals[i];
-        bool is_named = false;
-        for (size_t k = 0; k < COUNT(causes); k++)
-            is_named |= is_of(r->op, r->status, r->is_late, causes[k].op, causes[k].status, causes[k].is_late);
-        cr_expect(is_named, "the entry of %s does not name %s", r->op, eddy_status_name(r->status));
-    }
-}
-
 /* ---- what follows from an entry's form ---- */
 
 static const form *form_of(const eddy_op *op) {
@@ -230,7 +184,7 @@ static void make_good_call(described *call, const eddy_op *op) {
             described_read(call, op, calls[i].operands, calls[i].attributes);
             return;
         }
-    cr_assert(op->is_elementwise, "op_calls.h has no row for %s", op->name);
+    cr_assert(op->is_elementwise, "the entry of %s has no example", op->name);
     make_elementwise_call(call, op);
 }
 

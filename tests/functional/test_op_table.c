@@ -1,5 +1,6 @@
 /* The generated table says what the interpreter relies on. */
 #include <criterion/criterion.h>
+#include <functional/loops_list.h>
 #include <functional/op_table.h>
 #include <string.h>
 
@@ -17,6 +18,25 @@ Test(op_table, ids_are_places_and_names_find_their_op) {
     cr_assert_null(eddy_op_find(""));
     cr_assert_null(eddy_op_find("zzz"));
     cr_assert_null(eddy_op_find("ad"));
+}
+
+/* Of each loop; gradients in one loop are those whose ids are beyond the table's. */
+static const eddy_op *const looped[] = {
+#define OP_OF(group, loop, op, dtype, ulp) &eddy_op_##op,
+    EDDY_LOOPS_LIST(OP_OF)};
+
+Test(op_table, gradients_in_one_loop_have_ids_and_no_names) {
+    uint32_t last = eddy_op_table_count - 1;
+    for (size_t i = 0; i < sizeof(looped) / sizeof(looped[0]); i++) {
+        if (looped[i]->id < eddy_op_table_count)
+            continue;
+        cr_assert_lt(looped[i]->id, eddy_op_id_count, "%s", looped[i]->name);
+        cr_assert_null(eddy_op_find(looped[i]->name), "%s", looped[i]->name);
+        cr_assert_null(looped[i]->gradient, "%s", looped[i]->name);
+        last = looped[i]->id > last ? looped[i]->id : last;
+    }
+    cr_assert_eq(last, eddy_op_id_count - 1);
+    cr_assert_gt(eddy_op_id_count, eddy_op_table_count);
 }
 
 Test(op_table, names_are_sorted) {

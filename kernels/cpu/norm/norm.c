@@ -1,6 +1,7 @@
-/* layer_norm, rms_norm, group_norm and batch_norm: (x - mean) / deviation * weight + bias, and their gradients. One plan
- * serves all (norm_plan.h). Places of up to EDDY_NORM_CHUNK elements are read and written once, longer ones pass twice; no
- * statistics are kept for the gradients, which take them again from x. batch_norm of channels-last images goes by rows. */
+/* layer_norm, rms_norm, group_norm and batch_norm: (x - mean) / deviation * weight + bias, and their gradients. Weights that are
+ * absent are 1, biases 0. One plan serves all (norm_plan.h). Places of up to EDDY_NORM_CHUNK elements are read and written once,
+ * longer ones pass twice; no statistics are kept for the gradients, which take them again from x. batch_norm of channels-last
+ * images goes by rows. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
