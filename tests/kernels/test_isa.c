@@ -26,7 +26,7 @@
 Test(isa, tables_are_apart) {
     EACH_OTHER(isa) {
         cr_assert_neq(eddy_cpu_cast_blocks_for(isa), eddy_cpu_cast_blocks_for((eddy_isa)(isa - 1)));
-        cr_assert_neq(eddy_cpu_softmax_blocks_for(isa), eddy_cpu_softmax_blocks_for((eddy_isa)(isa - 1)));
+        cr_assert_neq(eddy_cpu_softmax_f32_for(isa), eddy_cpu_softmax_f32_for((eddy_isa)(isa - 1)));
     }
 }
 
@@ -624,11 +624,11 @@ Test(isa, softmax_rows_agree) {
     fill_f64(x64, EDDY_SOFTMAX_CHUNK, -760, 0.75), fill_f64(y64, EDDY_SOFTMAX_CHUNK, -20, 0);
     x[5] = -INFINITY, x64[5] = -(double)INFINITY;
     EACH_OTHER(isa) {
-        const eddy_softmax_blocks *portable = eddy_cpu_softmax_blocks_for(EDDY_ISA_PORTABLE);
-        const eddy_softmax_blocks *other = eddy_cpu_softmax_blocks_for(isa);
         for (int64_t count = EDDY_SOFTMAX_LANES; count <= EDDY_SOFTMAX_CHUNK; count += EDDY_SOFTMAX_LANES) {
-            check_softmax(&portable->f32, &other->f32, isa, (char *)x, (char *)y, sizeof(float), count);
-            check_softmax(&portable->f64, &other->f64, isa, (char *)x64, (char *)y64, sizeof(double), count);
+            check_softmax(eddy_cpu_softmax_f32_for(EDDY_ISA_PORTABLE), eddy_cpu_softmax_f32_for(isa), isa, (char *)x,
+                          (char *)y, sizeof(float), count);
+            check_softmax(eddy_cpu_softmax_f64_for(EDDY_ISA_PORTABLE), eddy_cpu_softmax_f64_for(isa), isa, (char *)x64,
+                          (char *)y64, sizeof(double), count);
         }
     }
 }
@@ -669,13 +669,11 @@ Test(isa, normalisations_agree) {
     static double f64[3][EDDY_NORM_CHUNK];
     fill_f32(f32[0], 3 * EDDY_NORM_CHUNK, -1, 1), fill_f64(f64[0], 3 * EDDY_NORM_CHUNK, -1, 1);
     EACH_OTHER(isa) {
-        const eddy_norm_blocks *portable = eddy_cpu_norm_blocks_for(EDDY_ISA_PORTABLE),
-                               *other = eddy_cpu_norm_blocks_for(isa);
         for (int64_t count = 1; count <= EDDY_NORM_CHUNK; count += count < 100 ? 1 : 37) {
-            check_norm(&portable->f32, &other->f32, isa, (char *)f32[0], (char *)f32[1], (char *)f32[2], sizeof(float),
-                       count);
-            check_norm(&portable->f64, &other->f64, isa, (char *)f64[0], (char *)f64[1], (char *)f64[2], sizeof(double),
-                       count);
+            check_norm(eddy_cpu_norm_f32_for(EDDY_ISA_PORTABLE), eddy_cpu_norm_f32_for(isa), isa, (char *)f32[0],
+                       (char *)f32[1], (char *)f32[2], sizeof(float), count);
+            check_norm(eddy_cpu_norm_f64_for(EDDY_ISA_PORTABLE), eddy_cpu_norm_f64_for(isa), isa, (char *)f64[0],
+                       (char *)f64[1], (char *)f64[2], sizeof(double), count);
         }
     }
 }
@@ -789,9 +787,9 @@ Test(isa, attention_rows_agree) {
         bytes[i] = i % 3 != 0;
     EACH_OTHER(isa)
     for (int64_t count = 0; count <= ATTENTION_COLUMNS; count++) {
-        check_sdpa(&eddy_cpu_sdpa_blocks_for(EDDY_ISA_PORTABLE)->f32, &eddy_cpu_sdpa_blocks_for(isa)->f32, isa,
-                   (char *)f32[0], (char *)f32[1], f32[1], bytes, sizeof(float), count);
-        check_sdpa(&eddy_cpu_sdpa_blocks_for(EDDY_ISA_PORTABLE)->f64, &eddy_cpu_sdpa_blocks_for(isa)->f64, isa,
-                   (char *)f64[0], (char *)f64[1], f32[1], bytes, sizeof(double), count);
+        check_sdpa(eddy_cpu_sdpa_f32_for(EDDY_ISA_PORTABLE), eddy_cpu_sdpa_f32_for(isa), isa, (char *)f32[0],
+                   (char *)f32[1], f32[1], bytes, sizeof(float), count);
+        check_sdpa(eddy_cpu_sdpa_f64_for(EDDY_ISA_PORTABLE), eddy_cpu_sdpa_f64_for(isa), isa, (char *)f64[0],
+                   (char *)f64[1], f32[1], bytes, sizeof(double), count);
     }
 }

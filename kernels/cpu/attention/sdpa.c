@@ -524,7 +524,7 @@ static eddy_attributes_sdpa backward_attributes(const eddy_kernel_call *call) {
 }
 
 static const eddy_sdpa_ops *ops_of(eddy_dtype compute) {
-    return compute == EDDY_F64 ? &eddy_cpu_sdpa_blocks()->f64 : &eddy_cpu_sdpa_blocks()->f32;
+    return compute == EDDY_F64 ? eddy_cpu_sdpa_f64() : eddy_cpu_sdpa_f32();
 }
 
 /* work->views and work->attributes are set. */

@@ -13,7 +13,7 @@ static void begin(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view
     plan->operand_count = (int16_t)count;
     plan->turned = 0;
     plan->compute = eddy_chunk_compute_dtype(views[0]->dtype);
-    plan->ops = plan->compute == EDDY_F64 ? &eddy_cpu_norm_blocks()->f64 : &eddy_cpu_norm_blocks()->f32;
+    plan->ops = plan->compute == EDDY_F64 ? eddy_cpu_norm_f64() : eddy_cpu_norm_f32();
     at->plan = plan;
     for (int32_t o = 0; o < count; o++)
         at->operands[o] = (eddy_norm_operand){.dtype = views[o]->dtype};
