@@ -77,7 +77,8 @@ static reach reach_of(const eddy_conv_window *window, int64_t size, int64_t i) {
                     there[c * plan->to.channel_stride] += here[c * taps];                                              \
             }                                                                                                          \
     }                                                                                                                  \
-    static void scatter_##real(const eddy_conv_plan *plan, int64_t number, int64_t group, real *gift) {                \
+    static void scatter_##real(const eddy_kernel_call *call, const eddy_conv_plan *plan, int64_t number,               \
+                               int64_t group, real *gift) {                                                            \
         const eddy_conv_image *from = &plan->from, *to = &plan->to;                                                    \
         const real *weights = (const real *)plan->weight.data + group * plan->weight.group_stride;                     \
         const real *image = (const real *)from->data + number * from->batch_stride +                                   \
@@ -87,7 +88,7 @@ static reach reach_of(const eddy_conv_window *window, int64_t size, int64_t i) {
             reach rows = reach_of(&plan->rows, to->height, i);                                                         \
             for (int64_t j = 0; j < from->width; j++) {                                                                \
                 reach columns = reach_of(&plan->columns, to->width, j);                                                \
-                eddy_conv_multiply(plan, true, false, 1, given(plan), plan->from_channels,                             \
+                eddy_conv_multiply(call, plan, true, false, 1, given(plan), plan->from_channels,                       \
                                    image + i * from->row_stride + j * from->column_stride, from->channel_stride,       \
                                    weights, plan->weight.from_stride, false, gift, given(plan));                       \
                 add_##real(plan, result, &rows, &columns, gift);                                                       \
@@ -98,8 +99,9 @@ static reach reach_of(const eddy_conv_window *window, int64_t size, int64_t i) {
 SCATTER(float)
 SCATTER(double)
 
-void eddy_conv_scatter(const eddy_conv_plan *plan, const eddy_op_view *bias, void *workspace) {
-    void *gift = (char *)workspace + bias_bytes(plan);
+void eddy_conv_scatter(const eddy_kernel_call *call, const eddy_conv_plan *plan, const eddy_op_view *bias) {
+    char *workspace = call->workspace;
+    void *gift = workspace + bias_bytes(plan);
     bool is_double = plan->compute == EDDY_F64;
     if (bias)
         eddy_chunk_load(plan->compute, workspace, bias->dtype, bias->data, bias->strides[0], plan->to.channels);
@@ -107,14 +109,14 @@ void eddy_conv_scatter(const eddy_conv_plan *plan, const eddy_op_view *bias, voi
         memset(workspace, 0, bias_bytes(plan));
     for (int64_t n = 0; n < plan->to.batch; n++) {
         if (is_double)
-            begin_double(plan, n, workspace);
+            begin_double(plan, n, (const double *)(void *)workspace);
         else
-            begin_float(plan, n, workspace);
+            begin_float(plan, n, (const float *)(void *)workspace);
         for (int64_t group = 0; group < plan->groups; group++) {
             if (is_double)
-                scatter_double(plan, n, group, gift);
+                scatter_double(call, plan, n, group, gift);
             else
-                scatter_float(plan, n, group, gift);
+                scatter_float(call, plan, n, group, gift);
         }
     }
 }

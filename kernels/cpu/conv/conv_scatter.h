@@ -9,6 +9,6 @@
 bool eddy_conv_scatter_serves(const eddy_conv_plan *plan);
 size_t eddy_conv_scatter_workspace(const eddy_conv_plan *plan);
 /* bias NULL: none. On the calling thread. */
-void eddy_conv_scatter(const eddy_conv_plan *plan, const eddy_op_view *bias, void *workspace);
+void eddy_conv_scatter(const eddy_kernel_call *call, const eddy_conv_plan *plan, const eddy_op_view *bias);
 
 #endif

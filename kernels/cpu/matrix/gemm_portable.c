@@ -56,7 +56,7 @@
                     to[j] = beta * to[j] + alpha * from[j];                                                            \
         }                                                                                                              \
     }                                                                                                                  \
-    void eddy_gemm_portable_##name(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, real alpha,    \
+    bool eddy_gemm_portable_##name(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, real alpha,    \
                                    const real *a, int64_t lda, const real *b, int64_t ldb, real beta, real *c,         \
                                    int64_t ldc) {                                                                      \
         int64_t a_row = transpose_a ? 1 : lda, a_column = transpose_a ? lda : 1;                                       \
@@ -86,6 +86,7 @@
             }                                                                                                          \
             p += DEPTH;                                                                                                \
         } while (p < k);                                                                                               \
+        return true;                                                                                                   \
     }
 
 GEMM(f32, float, EDDY_GEMM_WIDTH_F32)

@@ -27,14 +27,12 @@
         else                                                                                                           \
             eddy_cpu_gemm_blocks()->sums_##name(count, depth, matrix, s->deep, vector, sums);                          \
     }                                                                                                                  \
-    void eddy_gemm_vector_##name(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, real alpha,      \
+    bool eddy_gemm_vector_##name(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, real alpha,      \
                                  const real *a, int64_t lda, const real *b, int64_t ldb, real beta, real *c,           \
                                  int64_t ldc) {                                                                        \
-        if (m != 1 && n != 1) {                                                                                        \
-            eddy_gemm_provider_##name(eddy_gemm_choose(eddy_isa_chosen(), EDDY_##dtype, m, n, k))(                     \
+        if (m != 1 && n != 1)                                                                                          \
+            return eddy_gemm_provider_##name(eddy_gemm_choose(eddy_isa_chosen(), EDDY_##dtype, m, n, k))(              \
                 transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                               \
-            return;                                                                                                    \
-        }                                                                                                              \
         int64_t a_row = transpose_a ? 1 : lda, a_column = transpose_a ? lda : 1;                                       \
         int64_t b_row = transpose_b ? 1 : ldb, b_column = transpose_b ? ldb : 1;                                       \
         const side_##name s =                                                                                          \
@@ -54,6 +52,7 @@
             }                                                                                                          \
             p += depth;                                                                                                \
         } while (p < k);                                                                                               \
+        return true;                                                                                                   \
     }
 
 GEMM(f32, float, F32)

@@ -51,6 +51,7 @@ _Static_assert(sizeof(product) + sizeof(packing) +
 /* ---- running ---- */
 
 typedef struct running {
+    const eddy_kernel_call *call;
     const product *product;
     const char *left, *right, *bias; /* bias: NULL where there is none */
     char *out;
@@ -101,17 +102,21 @@ static void multiply_tile(const running *work, int64_t tile, const int64_t *offs
     }
     char *out = work->out + bytes * (offsets[2] + row * p->out_stride + column);
     const char *bias = work->bias ? work->bias + bytes * p->bias_stride * (p->is_turned ? row : column) : NULL;
-    if (p->is_wide) {
-        p->multiply.f64(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth, 1, (const double *)left,
-                        p->left.stride, (const double *)right, p->right.stride, 0, (double *)out, p->out_stride);
-        if (bias)
-            add_bias_f64(p, (double *)out, rows, columns, (const double *)bias);
-    } else {
-        p->multiply.f32(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth, 1, (const float *)left,
-                        p->left.stride, (const float *)right, p->right.stride, 0, (float *)out, p->out_stride);
-        if (bias)
-            add_bias_f32(p, (float *)out, rows, columns, (const float *)bias);
-    }
+    bool is_made;
+    if (p->is_wide)
+        is_made = p->multiply.f64(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth, 1,
+                                  (const double *)left, p->left.stride, (const double *)right, p->right.stride, 0,
+                                  (double *)out, p->out_stride);
+    else
+        is_made = p->multiply.f32(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth, 1,
+                                  (const float *)left, p->left.stride, (const float *)right, p->right.stride, 0,
+                                  (float *)out, p->out_stride);
+    if (!is_made)
+        eddy_kernel_fail(work->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
+    else if (bias && p->is_wide)
+        add_bias_f64(p, (double *)out, rows, columns, (const double *)bias);
+    else if (bias)
+        add_bias_f32(p, (float *)out, rows, columns, (const float *)bias);
 }
 
 /* Tasks are tiles of one batch. */
@@ -143,6 +148,7 @@ static void run_tasks(const eddy_kernel_call *call, running *work, int64_t tasks
 /* views: a, b, bias of linear, out */
 static void begin_running(running *work, const eddy_kernel_call *call) {
     const product *p = call->plan;
+    work->call = call;
     work->product = p;
     work->left = call->views[p->is_turned].data;
     work->right = call->views[!p->is_turned].data;
