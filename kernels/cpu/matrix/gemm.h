@@ -29,10 +29,10 @@ typedef bool eddy_gemm_f64_fn(bool transpose_a, bool transpose_b, int64_t m, int
                               const double *a, int64_t lda, const double *b, int64_t ldb, double beta, double *c,
                               int64_t ldc);
 
-/* gemm_portable.c: own loops, the same bits on every instruction set and for every cut. */
+/* gemm_portable_typed.h: own loops, the same bits on every instruction set and for every cut. */
 eddy_gemm_f32_fn eddy_gemm_portable_f32;
 eddy_gemm_f64_fn eddy_gemm_portable_f64;
-/* gemm_vector.c: the same where m or n is 1; others go to whom the table names. */
+/* gemm_vector_typed.h: the same where m or n is 1; others go to whom the table names. */
 eddy_gemm_f32_fn eddy_gemm_vector_f32;
 eddy_gemm_f64_fn eddy_gemm_vector_f64;
 #ifdef EDDY_HAVE_BLIS
