@@ -258,18 +258,22 @@ Test(isa, keys_of_floats_sort_as_they_do) {
 
 /* One step of each optimiser from the same start; out: parameters, and what Adam keeps. */
 typedef struct steps {
-    float sgd[STEPS], adam[3][STEPS];
-    double sgd64[STEPS], adam64[3][STEPS];
+    float sgd[STEPS], momentum[2][STEPS], adam[3][STEPS];
+    double sgd64[STEPS], momentum64[2][STEPS], adam64[3][STEPS];
 } steps;
 
-static void step(const eddy_optimise_blocks *blocks, steps *s, const float *g, const double *g64, int64_t count) {
+static void step(eddy_isa isa, steps *s, const float *g, const double *g64, int64_t count) {
     static const eddy_sgd_numbers sgd = {.lr = 0.1, .weight_decay = 0.01};
     static const eddy_adam_numbers adam = {
         .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01, .step_size = 0.01, .root_of_bias2 = 0.03};
-    blocks->sgd_f32(&sgd, s->sgd, g, count);
-    blocks->sgd_f64(&sgd, s->sgd64, g64, count);
-    blocks->adam_f32(&adam, s->adam[0], g, s->adam[1], s->adam[2], count);
-    blocks->adam_f64(&adam, s->adam64[0], g64, s->adam64[1], s->adam64[2], count);
+    static const eddy_momentum_numbers momentum = {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true};
+    const eddy_optimise_ops *f32 = eddy_cpu_optimise_f32_for(isa), *f64 = eddy_cpu_optimise_f64_for(isa);
+    f32->sgd(&sgd, s->sgd, g, count);
+    f64->sgd(&sgd, s->sgd64, g64, count);
+    f32->momentum(&momentum, s->momentum[0], g, s->momentum[1], count);
+    f64->momentum(&momentum, s->momentum64[0], g64, s->momentum64[1], count);
+    f32->adam(&adam, s->adam[0], g, s->adam[1], s->adam[2], count);
+    f64->adam(&adam, s->adam64[0], g64, s->adam64[1], s->adam64[2], count);
 }
 
 Test(isa, optimisers_agree) {
@@ -279,13 +283,14 @@ Test(isa, optimisers_agree) {
     double g64[STEPS];
     fill_f32(g, STEPS, -1, 1), fill_f64(g64, STEPS, -1, 1);
     fill_f32(start.sgd, STEPS, -1, 1), fill_f64(start.sgd64, STEPS, -1, 1);
+    fill_f32(start.momentum[0], 2 * STEPS, -1, 1), fill_f64(start.momentum64[0], 2 * STEPS, -1, 1);
     fill_f32(start.adam[0], 3 * STEPS, 0, 0.1), fill_f64(start.adam64[0], 3 * STEPS, 0, 0.1);
     for (int64_t count = 0; count <= STEPS; count++) {
         want = start;
-        step(eddy_cpu_optimise_blocks_for(EDDY_ISA_PORTABLE), &want, g, g64, count);
+        step(EDDY_ISA_PORTABLE, &want, g, g64, count);
         EACH_OTHER(isa) {
             got = start;
-            step(eddy_cpu_optimise_blocks_for(isa), &got, g, g64, count);
+            step(isa, &got, g, g64, count);
             ASSERT_SAME(&want, &got, sizeof(got), isa, "step", (long long)count);
         }
     }
