@@ -266,7 +266,8 @@ static void step(eddy_isa isa, steps *s, const float *g, const double *g64, int6
     static const eddy_sgd_numbers sgd = {.lr = 0.1, .weight_decay = 0.01};
     static const eddy_adam_numbers adam = {
         .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01, .step_size = 0.01, .root_of_bias2 = 0.03};
-    static const eddy_momentum_numbers momentum = {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true};
+    static const eddy_momentum_numbers momentum = {
+        .lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .is_nesterov = true};
     const eddy_optimise_ops *f32 = eddy_cpu_optimise_f32_for(isa), *f64 = eddy_cpu_optimise_f64_for(isa);
     f32->sgd(&sgd, s->sgd, g, count);
     f64->sgd(&sgd, s->sgd64, g64, count);

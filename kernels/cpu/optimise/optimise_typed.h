@@ -24,7 +24,7 @@ static void momentum(const eddy_momentum_numbers *numbers, void *params, const v
     real *restrict p = params, *restrict v = velocities;
     const real *restrict g = grads;
     real lr = (real)numbers->lr, kept = (real)numbers->momentum, decay = (real)numbers->weight_decay;
-    real gradient_part = numbers->nesterov ? 1 : 0, velocity_part = numbers->nesterov ? kept : 1;
+    real gradient_part = numbers->is_nesterov ? 1 : 0, velocity_part = numbers->is_nesterov ? kept : 1;
     EDDY_LANES_INDEPENDENT
     for (int64_t i = 0; i < count; i++) {
         real gradient = g[i] + decay * p[i];
