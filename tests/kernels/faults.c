@@ -17,7 +17,7 @@
 
 /* ---- calls of the library that fail ---- */
 
-typedef enum fault { FAULT_ATTRIBUTES, FAULT_PRIMITIVE, FAULT_STREAM, FAULT_EXECUTION } fault;
+typedef enum fault { FAULT_ATTRIBUTES, FAULT_PRIMITIVE, FAULT_STREAM, FAULT_EXECUTION, FAULT_PRODUCT } fault;
 
 static struct {
     fault what;
@@ -72,11 +72,19 @@ dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stre
     return is_to_fail(FAULT_EXECUTION) ? fails.status : real(primitive, stream, count, arguments);
 }
 
+dnnl_status_t dnnl_sgemm(char transpose_a, char transpose_b, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, float alpha,
+                         const float *a, dnnl_dim_t lda, const float *b, dnnl_dim_t ldb, float beta, float *c,
+                         dnnl_dim_t ldc) {
+    REAL(dnnl_sgemm)
+    return is_to_fail(FAULT_PRODUCT) ? fails.status
+                                     : real(transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
 /* ---- planning ---- */
 
 /* Gives back what was planned. *run: what would have run. */
 static eddy_status plan(const faulted *f, void (**run)(const eddy_kernel_call *call)) {
-    eddy_op_view views[4];
+    eddy_op_view views[FAULTED_TENSORS_MAX];
     _Alignas(8) char memory[EDDY_KERNEL_PLAN_BYTES];
     for (int32_t i = 0; i < f->count; i++) {
         views[i] = (eddy_op_view){.rank = -1};
@@ -242,8 +250,27 @@ void faults_check(const faulted *call) {
     check_address_space(&k);
     free(k.want.memory);
 }
+
+void faults_check_products(const faulted *call) {
+    known k = {.call = call};
+    if (eddy_isa_chosen() == EDDY_ISA_PORTABLE)
+        return;
+    cr_assert_eq(run(call), EDDY_OK);
+    k.want = copy_of(call->tensors[call->count - 1]);
+    cr_assert_eq(plan(call, &k.run), EDDY_OK);
+    check_running(&k, FAULT_PRODUCT);
+    free(k.want.memory);
+}
+
+void faults_refuse_product(int64_t number) {
+    fail_at(FAULT_PRODUCT, number, dnnl_runtime_error);
+}
 #else
 void faults_check(const faulted *call) {
+    (void)call;
+}
+
+void faults_check_products(const faulted *call) {
     (void)call;
 }
 #endif

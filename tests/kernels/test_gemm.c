@@ -1,9 +1,12 @@
 /* Each provider of matrix products against a loop in double, and against itself: alignment of the operands does not show.
  * Bound: (k + 4) / 2 units of the last place of the sum of magnitudes of an element's products; any order of additions
  * stays within k. */
+#include "faults.h"
 #include "isa.h"
 #include "tensor.h"
 #include <criterion/criterion.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/kernels.h>
 #include <kernels/cpu/matrix/gemm.h>
 #include <kernels/cpu/matrix/gemm_block.h>
 #include <math.h>
@@ -199,4 +202,59 @@ Test(gemm, the_table_names_a_provider_for_every_shape) {
 #endif
             cr_assert(isa != EDDY_ISA_PORTABLE || (is_own(f32) && is_own(f64)));
         }
+}
+
+/* ---- memory that lacks ---- */
+
+static tensor noise(eddy_dtype dtype, int32_t rank, const int64_t *shape) {
+    tensor t = tensor_make(dtype, rank, shape, CONTIGUOUS);
+    tensor_fill(&t, 1);
+    return t;
+}
+
+static void check_refused(const eddy_kernel *kernel, tensor **tensors, int32_t count, const void *attributes) {
+    faulted f = {.kernel = kernel, .count = count, .attributes = attributes};
+    memcpy(f.tensors, tensors, (size_t)count * sizeof(*tensors));
+    faults_check_products(&f);
+}
+
+Test(gemm, products_that_lack_memory_fail_matmul_linear_and_addmm) {
+    const eddy_dtype dtypes[] = {EDDY_F32, EDDY_BF16};
+    const eddy_attributes_addmm attributes = {.alpha = 0.5, .beta = 2};
+    for (int d = 0; d < 2; d++) {
+        tensor a = noise(dtypes[d], 3, (int64_t[]){2, 48, 48}), b = noise(dtypes[d], 3, (int64_t[]){2, 48, 48});
+        tensor m = noise(dtypes[d], 2, (int64_t[]){48, 48}), n = noise(dtypes[d], 2, (int64_t[]){48, 48});
+        tensor bias = noise(dtypes[d], 1, (int64_t[]){48}), batches = noise(dtypes[d], 3, (int64_t[]){2, 48, 48});
+        tensor out = noise(dtypes[d], 2, (int64_t[]){48, 48});
+        check_refused(&eddy_cpu_matmul, (tensor *[]){&a, &b, &batches}, 3, NULL);
+        check_refused(&eddy_cpu_linear, (tensor *[]){&m, &n, &bias, &out}, 4, NULL);
+        check_refused(&eddy_cpu_addmm, (tensor *[]){&bias, &m, &n, &out}, 4, &attributes);
+        tensor_free(&a), tensor_free(&b), tensor_free(&m), tensor_free(&n), tensor_free(&bias), tensor_free(&out);
+        tensor_free(&batches);
+    }
+}
+
+Test(gemm, products_that_lack_memory_fail_attention) {
+    const int64_t shape[] = {2, 70, 64};
+    tensor t[8];
+    for (int i = 0; i < 8; i++)
+        t[i] = noise(EDDY_F32, 3, shape);
+    const eddy_attributes_sdpa forward = {.scale = 0.125};
+    const eddy_attributes_sdpa_backward backward = {.scale = 0.125};
+    check_refused(&eddy_cpu_sdpa, (tensor *[]){&t[0], &t[1], &t[2], NULL, &t[3]}, 5, &forward);
+    tensor *operands[] = {&t[4], &t[3], &t[0], &t[1], &t[2], NULL, &t[5], &t[6], &t[7]};
+    check_refused(&eddy_cpu_sdpa_backward, operands, 9, &backward);
+    for (int i = 0; i < 8; i++)
+        tensor_free(&t[i]);
+}
+
+/* Windows of one element, which are left to products. */
+Test(gemm, products_that_lack_memory_fail_convolutions) {
+    tensor x = noise(EDDY_F32, 4, (int64_t[]){2, 32, 20, 20}), weight = noise(EDDY_F32, 4, (int64_t[]){48, 32, 1, 1});
+    tensor bias = noise(EDDY_F32, 1, (int64_t[]){48}), out = noise(EDDY_F32, 4, (int64_t[]){2, 48, 20, 20});
+    const eddy_attributes_conv attributes = {.stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+    check_refused(&eddy_cpu_conv2d, (tensor *[]){&x, &weight, &bias, &out}, 4, &attributes);
+    check_refused(&eddy_cpu_conv_transpose2d, (tensor *[]){&out, &weight, NULL, &x}, 4, &attributes);
+    check_refused(&eddy_cpu_conv2d_backward_weight, (tensor *[]){&out, &x, &weight}, 3, &attributes);
+    tensor_free(&x), tensor_free(&weight), tensor_free(&bias), tensor_free(&out);
 }

@@ -26,7 +26,7 @@
 Test(isa, tables_are_apart) {
     EACH_OTHER(isa) {
         cr_assert_neq(eddy_cpu_cast_blocks_for(isa), eddy_cpu_cast_blocks_for((eddy_isa)(isa - 1)));
-        cr_assert_neq(eddy_cpu_softmax_blocks_for(isa), eddy_cpu_softmax_blocks_for((eddy_isa)(isa - 1)));
+        cr_assert_neq(eddy_cpu_softmax_f32_for(isa), eddy_cpu_softmax_f32_for((eddy_isa)(isa - 1)));
     }
 }
 
@@ -258,18 +258,23 @@ Test(isa, keys_of_floats_sort_as_they_do) {
 
 /* One step of each optimiser from the same start; out: parameters, and what Adam keeps. */
 typedef struct steps {
-    float sgd[STEPS], adam[3][STEPS];
-    double sgd64[STEPS], adam64[3][STEPS];
+    float sgd[STEPS], momentum[2][STEPS], adam[3][STEPS];
+    double sgd64[STEPS], momentum64[2][STEPS], adam64[3][STEPS];
 } steps;
 
-static void step(const eddy_optimise_blocks *blocks, steps *s, const float *g, const double *g64, int64_t count) {
+static void step(eddy_isa isa, steps *s, const float *g, const double *g64, int64_t count) {
     static const eddy_sgd_numbers sgd = {.lr = 0.1, .weight_decay = 0.01};
     static const eddy_adam_numbers adam = {
         .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01, .step_size = 0.01, .root_of_bias2 = 0.03};
-    blocks->sgd_f32(&sgd, s->sgd, g, count);
-    blocks->sgd_f64(&sgd, s->sgd64, g64, count);
-    blocks->adam_f32(&adam, s->adam[0], g, s->adam[1], s->adam[2], count);
-    blocks->adam_f64(&adam, s->adam64[0], g64, s->adam64[1], s->adam64[2], count);
+    static const eddy_momentum_numbers momentum = {
+        .lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .is_nesterov = true};
+    const eddy_optimise_ops *f32 = eddy_cpu_optimise_f32_for(isa), *f64 = eddy_cpu_optimise_f64_for(isa);
+    f32->sgd(&sgd, s->sgd, g, count);
+    f64->sgd(&sgd, s->sgd64, g64, count);
+    f32->momentum(&momentum, s->momentum[0], g, s->momentum[1], count);
+    f64->momentum(&momentum, s->momentum64[0], g64, s->momentum64[1], count);
+    f32->adam(&adam, s->adam[0], g, s->adam[1], s->adam[2], count);
+    f64->adam(&adam, s->adam64[0], g64, s->adam64[1], s->adam64[2], count);
 }
 
 Test(isa, optimisers_agree) {
@@ -279,13 +284,14 @@ Test(isa, optimisers_agree) {
     double g64[STEPS];
     fill_f32(g, STEPS, -1, 1), fill_f64(g64, STEPS, -1, 1);
     fill_f32(start.sgd, STEPS, -1, 1), fill_f64(start.sgd64, STEPS, -1, 1);
+    fill_f32(start.momentum[0], 2 * STEPS, -1, 1), fill_f64(start.momentum64[0], 2 * STEPS, -1, 1);
     fill_f32(start.adam[0], 3 * STEPS, 0, 0.1), fill_f64(start.adam64[0], 3 * STEPS, 0, 0.1);
     for (int64_t count = 0; count <= STEPS; count++) {
         want = start;
-        step(eddy_cpu_optimise_blocks_for(EDDY_ISA_PORTABLE), &want, g, g64, count);
+        step(EDDY_ISA_PORTABLE, &want, g, g64, count);
         EACH_OTHER(isa) {
             got = start;
-            step(eddy_cpu_optimise_blocks_for(isa), &got, g, g64, count);
+            step(isa, &got, g, g64, count);
             ASSERT_SAME(&want, &got, sizeof(got), isa, "step", (long long)count);
         }
     }
@@ -624,11 +630,11 @@ Test(isa, softmax_rows_agree) {
     fill_f64(x64, EDDY_SOFTMAX_CHUNK, -760, 0.75), fill_f64(y64, EDDY_SOFTMAX_CHUNK, -20, 0);
     x[5] = -INFINITY, x64[5] = -(double)INFINITY;
     EACH_OTHER(isa) {
-        const eddy_softmax_blocks *portable = eddy_cpu_softmax_blocks_for(EDDY_ISA_PORTABLE);
-        const eddy_softmax_blocks *other = eddy_cpu_softmax_blocks_for(isa);
         for (int64_t count = EDDY_SOFTMAX_LANES; count <= EDDY_SOFTMAX_CHUNK; count += EDDY_SOFTMAX_LANES) {
-            check_softmax(&portable->f32, &other->f32, isa, (char *)x, (char *)y, sizeof(float), count);
-            check_softmax(&portable->f64, &other->f64, isa, (char *)x64, (char *)y64, sizeof(double), count);
+            check_softmax(eddy_cpu_softmax_f32_for(EDDY_ISA_PORTABLE), eddy_cpu_softmax_f32_for(isa), isa, (char *)x,
+                          (char *)y, sizeof(float), count);
+            check_softmax(eddy_cpu_softmax_f64_for(EDDY_ISA_PORTABLE), eddy_cpu_softmax_f64_for(isa), isa, (char *)x64,
+                          (char *)y64, sizeof(double), count);
         }
     }
 }
@@ -669,13 +675,11 @@ Test(isa, normalisations_agree) {
     static double f64[3][EDDY_NORM_CHUNK];
     fill_f32(f32[0], 3 * EDDY_NORM_CHUNK, -1, 1), fill_f64(f64[0], 3 * EDDY_NORM_CHUNK, -1, 1);
     EACH_OTHER(isa) {
-        const eddy_norm_blocks *portable = eddy_cpu_norm_blocks_for(EDDY_ISA_PORTABLE),
-                               *other = eddy_cpu_norm_blocks_for(isa);
         for (int64_t count = 1; count <= EDDY_NORM_CHUNK; count += count < 100 ? 1 : 37) {
-            check_norm(&portable->f32, &other->f32, isa, (char *)f32[0], (char *)f32[1], (char *)f32[2], sizeof(float),
-                       count);
-            check_norm(&portable->f64, &other->f64, isa, (char *)f64[0], (char *)f64[1], (char *)f64[2], sizeof(double),
-                       count);
+            check_norm(eddy_cpu_norm_f32_for(EDDY_ISA_PORTABLE), eddy_cpu_norm_f32_for(isa), isa, (char *)f32[0],
+                       (char *)f32[1], (char *)f32[2], sizeof(float), count);
+            check_norm(eddy_cpu_norm_f64_for(EDDY_ISA_PORTABLE), eddy_cpu_norm_f64_for(isa), isa, (char *)f64[0],
+                       (char *)f64[1], (char *)f64[2], sizeof(double), count);
         }
     }
 }
@@ -789,9 +793,9 @@ Test(isa, attention_rows_agree) {
         bytes[i] = i % 3 != 0;
     EACH_OTHER(isa)
     for (int64_t count = 0; count <= ATTENTION_COLUMNS; count++) {
-        check_sdpa(&eddy_cpu_sdpa_blocks_for(EDDY_ISA_PORTABLE)->f32, &eddy_cpu_sdpa_blocks_for(isa)->f32, isa,
-                   (char *)f32[0], (char *)f32[1], f32[1], bytes, sizeof(float), count);
-        check_sdpa(&eddy_cpu_sdpa_blocks_for(EDDY_ISA_PORTABLE)->f64, &eddy_cpu_sdpa_blocks_for(isa)->f64, isa,
-                   (char *)f64[0], (char *)f64[1], f32[1], bytes, sizeof(double), count);
+        check_sdpa(eddy_cpu_sdpa_f32_for(EDDY_ISA_PORTABLE), eddy_cpu_sdpa_f32_for(isa), isa, (char *)f32[0],
+                   (char *)f32[1], f32[1], bytes, sizeof(float), count);
+        check_sdpa(eddy_cpu_sdpa_f64_for(EDDY_ISA_PORTABLE), eddy_cpu_sdpa_f64_for(isa), isa, (char *)f64[0],
+                   (char *)f64[1], f32[1], bytes, sizeof(double), count);
     }
 }

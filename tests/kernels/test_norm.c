@@ -2,6 +2,7 @@
  *
  * Bounds: with u the unit of the compute type and s the size of what is added up, (8 + n / 64) u s, and one unit of the
  * dtype for the result's rounding. */
+#include "planned.h"
 #include "serial_team.h"
 #include "tensor.h"
 #include <base/dtype.h>
@@ -424,6 +425,40 @@ Test(norm, gradients_are_those_of_finite_differences) {
             }
         tensor_free(&dx), tensor_free(&dweight);
         drop(&s);
+    }
+}
+
+/* Dims that never merge: places lie side by side, or elements do. */
+static eddy_op_view many_dims(int64_t shape[EDDY_RANK_MAX], int64_t strides[EDDY_RANK_MAX], bool is_turned) {
+    for (int d = 0; d < EDDY_RANK_MAX; d++) {
+        shape[d] = d == 0 ? 8 : 2;
+        strides[d] = (int64_t)1 << (is_turned ? (d ? 2 * d + 2 : 0) : 2 * (EDDY_RANK_MAX - 1 - d));
+    }
+    return (eddy_op_view){.shape = shape, .strides = strides, .dtype = EDDY_F32, .rank = EDDY_RANK_MAX};
+}
+
+Test(norm, plans_of_many_dims_have_room) {
+    int64_t shape[EDDY_RANK_MAX], strides[2][EDDY_RANK_MAX];
+    const eddy_attributes_layer_norm attributes = {.axis_count = EDDY_RANK_MAX - 1, .eps = eps};
+    const eddy_op_view lies[] = {many_dims(shape, strides[0], false), many_dims(shape, strides[1], true)};
+    /* Gathered, as it does not lie side by side. */
+    eddy_op_view weight = {.shape = shape + 1, .strides = strides[1] + 1, .rank = EDDY_RANK_MAX - 1};
+    weight.dtype = EDDY_F32;
+    for (int turned = 0; turned < 8; turned++) {
+        const eddy_op_view first = lies[turned & 1], second = lies[turned >> 1 & 1], third = lies[turned >> 2];
+        const eddy_kernel_call calls[] = {
+            {.kernel = &eddy_cpu_layer_norm, .views = (eddy_op_view[]){first, weight, weight, second}, .view_count = 4},
+            {.kernel = &eddy_cpu_layer_norm_backward,
+             .views = (eddy_op_view[]){first, second, weight, third},
+             .view_count = 4},
+            {.kernel = &eddy_cpu_layer_norm_backward_weight,
+             .views = (eddy_op_view[]){first, second, weight},
+             .view_count = 3}};
+        for (int c = 0; c < 3; c++) {
+            eddy_kernel_call call = calls[c];
+            call.attributes = &attributes;
+            cr_expect_leq(planned_only(&call).bytes, (size_t)EDDY_KERNEL_PLAN_BYTES, "%s", call.kernel->name);
+        }
     }
 }
 

@@ -360,7 +360,7 @@ Test(sdpa, nan_among_scores_that_are_hidden_is_found) {
     float scores[20];
     for (int i = 0; i < 20; i++)
         scores[i] = -INFINITY;
-    const eddy_sdpa_ops *ops = &eddy_cpu_sdpa_blocks()->f32;
+    const eddy_sdpa_ops *ops = eddy_cpu_sdpa_f32();
     cr_assert(ops->max(scores, 20) == (double)-INFINITY);
     scores[7] = NAN;
     cr_assert(isnan(ops->max(scores, 20)));

@@ -1,4 +1,5 @@
 /* What starts a library: calls that it serves, and no others. Each test begins in a process in which none is started. */
+#include "faults.h"
 #include "planned.h"
 #include "tensor.h"
 #include <base/memory.h>
@@ -60,6 +61,25 @@ Test(start, products_that_the_library_serves_start_it) {
     cr_expect(!matmul_starts(EDDY_F64, 64) && !matmul_starts(EDDY_I64, 64), "dtypes that it does not multiply");
     if (!is_portable())
         cr_expect(matmul_starts(EDDY_F32, 64) && !matmul_starts(EDDY_F32, 64), "once");
+}
+
+/* Once and for all: the library could multiply again. */
+static void check_left_out(int64_t product) {
+    if (is_portable())
+        return;
+    cr_expect_eq(eddy_gemm_choose(eddy_isa_chosen(), EDDY_F32, 64, 64, 64), EDDY_GEMM_DNNL);
+    faults_refuse_product(product);
+    cr_expect(matmul_starts(EDDY_F32, 64) && eddy_gemm_dnnl_is_left_out());
+    cr_expect_neq(eddy_gemm_choose(eddy_isa_chosen(), EDDY_F32, 64, 64, 64), EDDY_GEMM_DNNL);
+    cr_expect(!matmul_starts(EDDY_F32, 64) && eddy_gemm_dnnl_is_left_out());
+}
+
+Test(start, products_go_to_others_where_nobody_may_make_code) {
+    check_left_out(0);
+}
+
+Test(start, products_go_to_others_where_some_code_cannot_be_made) {
+    check_left_out(2);
 }
 
 Test(start, a_turned_product_starts_it_too) {

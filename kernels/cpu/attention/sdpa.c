@@ -100,12 +100,15 @@ static void multiply(const sdpa *work, bool transpose_a, bool transpose_b, int64
                      double scale, matrix a, matrix b, bool adds, target c) {
     if (m == 0 || n == 0 || (k == 0 && adds))
         return;
+    bool is_made;
     if (work->compute == EDDY_F64)
-        work->plan->multiply.f64(transpose_a, transpose_b, m, n, k, scale, a.data, a.stride, b.data, b.stride, adds,
-                                 c.data, c.stride);
+        is_made = work->plan->multiply.f64(transpose_a, transpose_b, m, n, k, scale, a.data, a.stride, b.data, b.stride,
+                                           adds, c.data, c.stride);
     else
-        work->plan->multiply.f32(transpose_a, transpose_b, m, n, k, (float)scale, a.data, a.stride, b.data, b.stride,
-                                 adds, c.data, c.stride);
+        is_made = work->plan->multiply.f32(transpose_a, transpose_b, m, n, k, (float)scale, a.data, a.stride, b.data,
+                                           b.stride, adds, c.data, c.stride);
+    if (!is_made)
+        eddy_kernel_fail(work->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
 }
 
 /* Where a row begins; NULL where the operand has no elements, whose data may be. */
@@ -524,7 +527,7 @@ static eddy_attributes_sdpa backward_attributes(const eddy_kernel_call *call) {
 }
 
 static const eddy_sdpa_ops *ops_of(eddy_dtype compute) {
-    return compute == EDDY_F64 ? &eddy_cpu_sdpa_blocks()->f64 : &eddy_cpu_sdpa_blocks()->f32;
+    return compute == EDDY_F64 ? eddy_cpu_sdpa_f64() : eddy_cpu_sdpa_f32();
 }
 
 /* work->views and work->attributes are set. */

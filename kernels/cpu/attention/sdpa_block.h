@@ -24,10 +24,7 @@ typedef struct eddy_sdpa_ops {
     void (*drop)(void *x, const float *numbers, float least, double factor, int64_t count);
 } eddy_sdpa_ops;
 
-typedef struct eddy_sdpa_blocks {
-    eddy_sdpa_ops f32, f64;
-} eddy_sdpa_blocks;
-
-EDDY_ISA_DECLARE(eddy_sdpa_blocks, eddy_cpu_sdpa_blocks)
+EDDY_ISA_DECLARE(eddy_sdpa_ops, eddy_cpu_sdpa_f32)
+EDDY_ISA_DECLARE(eddy_sdpa_ops, eddy_cpu_sdpa_f64)
 
 #endif

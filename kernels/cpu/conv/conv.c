@@ -50,6 +50,7 @@ typedef struct conv_plan {
 } conv_plan;
 
 typedef struct convolution {
+    const eddy_kernel_call *call;
     const tiling *cut;
     eddy_conv_plan plan;
     const eddy_op_view *bias;              /* NULL: none */
@@ -229,11 +230,11 @@ static void multiply_tile(const convolution *work, const eddy_conv_tile *seen, c
     }
     eddy_conv_matrix columns = eddy_conv_columns(seen, plan->compute, buffer);
     if (result->is_last)
-        eddy_conv_multiply(plan, !columns.is_last, true, made->count, made->channels, depth, columns.data,
+        eddy_conv_multiply(work->call, plan, !columns.is_last, true, made->count, made->channels, depth, columns.data,
                            columns.stride, weights, stride, work->bias != NULL, result->data, result->stride);
     else
-        eddy_conv_multiply(plan, false, columns.is_last, made->channels, made->count, depth, weights, stride,
-                           columns.data, columns.stride, work->bias != NULL, result->data, result->stride);
+        eddy_conv_multiply(work->call, plan, false, columns.is_last, made->channels, made->count, depth, weights,
+                           stride, columns.data, columns.stride, work->bias != NULL, result->data, result->stride);
 }
 
 static void run_task(const convolution *work, int64_t task, char *buffer) {
@@ -289,7 +290,7 @@ static void conv_run_nothing(const eddy_kernel_call *call) {
 static void conv_run_scatter(const eddy_kernel_call *call) {
     eddy_conv_plan plan;
     see(&plan, call, true);
-    eddy_conv_scatter(&plan, bias_of(call), call->workspace);
+    eddy_conv_scatter(call, &plan, bias_of(call));
 }
 
 /* Tiles. */
@@ -298,6 +299,7 @@ static void conv_run(const eddy_kernel_call *call) {
     const tiling *cut = &p->tiles;
     char *workspace = call->workspace;
     convolution work;
+    work.call = call;
     see(&work.plan, call, p->is_transposed);
     const eddy_conv_plan *plan = &work.plan;
     work.cut = cut;

@@ -227,13 +227,17 @@ void eddy_conv_row_store(const eddy_conv_plan *plan, const eddy_conv_row *row, c
     move_row(plan, row, (char *)from, true);
 }
 
-void eddy_conv_multiply(const eddy_conv_plan *plan, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                        const void *a, int64_t lda, const void *b, int64_t ldb, bool adds, void *c, int64_t ldc) {
+void eddy_conv_multiply(const eddy_kernel_call *call, const eddy_conv_plan *plan, bool transpose_a, bool transpose_b,
+                        int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
+                        bool adds, void *c, int64_t ldc) {
     eddy_gemm_provider provider = eddy_gemm_choose(eddy_isa_chosen(), plan->compute, m, n, k);
+    bool is_made;
     if (plan->compute == EDDY_F64)
-        eddy_gemm_provider_f64(provider)(transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, adds, c, ldc);
+        is_made = eddy_gemm_provider_f64(provider)(transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, adds, c, ldc);
     else
-        eddy_gemm_provider_f32(provider)(transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, adds, c, ldc);
+        is_made = eddy_gemm_provider_f32(provider)(transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, adds, c, ldc);
+    if (!is_made)
+        eddy_kernel_fail(call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
 }
 
 /* ---- estimates ---- */

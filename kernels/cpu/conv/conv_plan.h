@@ -83,9 +83,11 @@ typedef struct eddy_conv_row {
 void eddy_conv_row_load(const eddy_conv_plan *plan, const eddy_conv_row *row, void *to);
 void eddy_conv_row_store(const eddy_conv_plan *plan, const eddy_conv_row *row, const void *from);
 
-/* c = a b, or with `adds` c += a b; row-major in the compute type, a [m, k], b [k, n], each transposed where said. */
-void eddy_conv_multiply(const eddy_conv_plan *plan, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                        const void *a, int64_t lda, const void *b, int64_t ldb, bool adds, void *c, int64_t ldc);
+/* c = a b, or with `adds` c += a b; row-major in the compute type, a [m, k], b [k, n], each transposed where said. The call fails
+ * where memory lacks. */
+void eddy_conv_multiply(const eddy_kernel_call *call, const eddy_conv_plan *plan, bool transpose_a, bool transpose_b,
+                        int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
+                        bool adds, void *c, int64_t ldc);
 /* Products in all, as a number for estimates. */
 double eddy_conv_plan_work(const eddy_conv_plan *plan);
 /* Picoseconds at some 80 GFLOP/s: what gathers and what multiplies. */

@@ -41,6 +41,7 @@ typedef struct weight_plan {
 } weight_plan;
 
 typedef struct weighing {
+    const eddy_kernel_call *call;
     const weight_plan *is;
     eddy_conv_plan plan; /* of the convolution: to is the gradient */
     eddy_conv_axis rows, columns;
@@ -125,8 +126,8 @@ static void add_unit(const weighing *work, int64_t unit, int64_t group, int64_t 
         eddy_conv_load(&made, plan->compute, &grad);
     }
     int64_t depth = seen.channels * work->taps;
-    eddy_conv_multiply(plan, grad.is_last, !columns.is_last, made.channels, depth, seen.count, grad.data, grad.stride,
-                       columns.data, columns.stride, adds, sums, depth);
+    eddy_conv_multiply(work->call, plan, grad.is_last, !columns.is_last, made.channels, depth, seen.count, grad.data,
+                       grad.stride, columns.data, columns.stride, adds, sums, depth);
 }
 
 static void run_task(const weighing *work, int64_t task, char *buffer) {
@@ -185,6 +186,7 @@ static void finish_rows(void *context, int64_t begin, int64_t end) {
 }
 
 static void begin(weighing *work, const eddy_kernel_call *call) {
+    work->call = call;
     work->is = call->plan;
     see(&work->plan, call);
     eddy_conv_plan_phase(&work->plan, 0, &work->rows, &work->columns);

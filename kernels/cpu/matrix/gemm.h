@@ -1,5 +1,5 @@
 /* Matrix products on one thread: C = alpha * op(A) * op(B) + beta * C, all row-major, op the transpose where asked. With
- * beta 0, C is not read. Thread-safe; none of the providers starts threads or changes a setting of the process.
+ * beta 0, C is not read. False where a library lacks the memory to pack A and B: C means nothing then. Thread-safe; none of the providers starts threads or changes a setting of the process.
  *
  * Whole problems are cut into tiles by eddy_gemm_cut, from their shape alone: the libraries choose their loops by the size
  * of what they get, so that a tile's bits are not those of the whole, and any cut that followed the number of threads would
@@ -22,17 +22,17 @@ typedef enum eddy_gemm_provider {
         EDDY_GEMM_PROVIDER_COUNT
 } eddy_gemm_provider;
 
-typedef void eddy_gemm_f32_fn(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
+typedef bool eddy_gemm_f32_fn(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
                               const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
                               int64_t ldc);
-typedef void eddy_gemm_f64_fn(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, double alpha,
+typedef bool eddy_gemm_f64_fn(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, double alpha,
                               const double *a, int64_t lda, const double *b, int64_t ldb, double beta, double *c,
                               int64_t ldc);
 
-/* gemm_portable.c: own loops, the same bits on every instruction set and for every cut. */
+/* gemm_portable_typed.h: own loops, the same bits on every instruction set and for every cut. */
 eddy_gemm_f32_fn eddy_gemm_portable_f32;
 eddy_gemm_f64_fn eddy_gemm_portable_f64;
-/* gemm_vector.c: the same where m or n is 1; others go to whom the table names. */
+/* gemm_vector_typed.h: the same where m or n is 1; others go to whom the table names. */
 eddy_gemm_f32_fn eddy_gemm_vector_f32;
 eddy_gemm_f64_fn eddy_gemm_vector_f64;
 #ifdef EDDY_HAVE_BLIS
@@ -44,7 +44,7 @@ bool eddy_gemm_blis_is_tuned(void);
 #ifdef EDDY_HAVE_DNNL
 eddy_gemm_f32_fn eddy_gemm_dnnl_f32;
 bool eddy_gemm_dnnl_start(void);
-/* Whether it could not be started: no address space. For the life of the process. */
+/* Whether it could not be started: no address space, or a system that lets nobody make code. For the life of the process. */
 bool eddy_gemm_dnnl_is_left_out(void);
 #endif
 

@@ -13,8 +13,8 @@
 /* The same of products with a vector, which take as long as their matrix takes to be read. */
 #define SLICE_VECTOR_WORK 1e5
 
-/* The plan: a product as it is computed, of what is packed where something is. Behind it come the packing if there is any, and
- * the walk over batches if there are several or a packing. */
+/* The plan: a product as it is computed, of what is packed where something is. Behind it come the packing if there is any, or
+ * the walk over batches if there are several. */
 typedef struct product {
     int64_t rows, columns, depth;    /* of a batch */
     eddy_matrix_leading left, right; /* a and b, which have changed places where the product is turned */
@@ -31,19 +31,27 @@ typedef struct product {
     bool has_bias;
 } product;
 
-/* What is packed, one batch at a time, and where in the workspace: row-major in the compute type. */
+/* An operand of which a packed copy is multiplied: row-major in the compute type. */
+typedef struct packed_operand {
+    size_t at; /* in the workspace */
+    int64_t
+        copy; /* the words of the copy begin so many behind the packing's first; 0: the operand is used where it lies */
+} packed_operand;
+
+/* What is packed, one batch at a time. Behind it come the walk over batches, then the copies. */
 typedef struct packing {
-    eddy_matrix a, b, out, bias;
-    size_t a_at, b_at, out_at, bias_at;
-    bool packs_a, packs_b, packs_out, packs_bias;
+    packed_operand a, b, out, bias;
 } packing;
 
-_Static_assert(sizeof(product) + sizeof(packing) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <= EDDY_MATRIX_BYTES_MOST,
-               "room for batches over all dims");
+_Static_assert(sizeof(product) + sizeof(packing) +
+                       (EDDY_WALK_WORDS_MOST(3) + 4 * EDDY_COPY_WORDS(2)) * sizeof(int64_t) <=
+                   EDDY_MATRIX_BYTES_MOST,
+               "room for batches over all dims and for copies of all operands");
 
 /* ---- running ---- */
 
 typedef struct running {
+    const eddy_kernel_call *call;
     const product *product;
     const char *left, *right, *bias; /* bias: NULL where there is none */
     char *out;
@@ -94,17 +102,21 @@ static void multiply_tile(const running *work, int64_t tile, const int64_t *offs
     }
     char *out = work->out + bytes * (offsets[2] + row * p->out_stride + column);
     const char *bias = work->bias ? work->bias + bytes * p->bias_stride * (p->is_turned ? row : column) : NULL;
-    if (p->is_wide) {
-        p->multiply.f64(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth, 1, (const double *)left,
-                        p->left.stride, (const double *)right, p->right.stride, 0, (double *)out, p->out_stride);
-        if (bias)
-            add_bias_f64(p, (double *)out, rows, columns, (const double *)bias);
-    } else {
-        p->multiply.f32(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth, 1, (const float *)left,
-                        p->left.stride, (const float *)right, p->right.stride, 0, (float *)out, p->out_stride);
-        if (bias)
-            add_bias_f32(p, (float *)out, rows, columns, (const float *)bias);
-    }
+    bool is_made;
+    if (p->is_wide)
+        is_made = p->multiply.f64(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth, 1,
+                                  (const double *)left, p->left.stride, (const double *)right, p->right.stride, 0,
+                                  (double *)out, p->out_stride);
+    else
+        is_made = p->multiply.f32(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth, 1,
+                                  (const float *)left, p->left.stride, (const float *)right, p->right.stride, 0,
+                                  (float *)out, p->out_stride);
+    if (!is_made)
+        eddy_kernel_fail(work->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
+    else if (bias && p->is_wide)
+        add_bias_f64(p, (double *)out, rows, columns, (const double *)bias);
+    else if (bias)
+        add_bias_f32(p, (float *)out, rows, columns, (const float *)bias);
 }
 
 /* Tasks are tiles of one batch. */
@@ -136,6 +148,7 @@ static void run_tasks(const eddy_kernel_call *call, running *work, int64_t tasks
 /* views: a, b, bias of linear, out */
 static void begin_running(running *work, const eddy_kernel_call *call) {
     const product *p = call->plan;
+    work->call = call;
     work->product = p;
     work->left = call->views[p->is_turned].data;
     work->right = call->views[!p->is_turned].data;
@@ -158,60 +171,32 @@ static void matrix_run(const eddy_kernel_call *call) {
 
 /* ---- running with something packed ---- */
 
-static eddy_dtype compute_of(const product *p) {
-    return p->is_wide ? EDDY_F64 : EDDY_F32;
-}
-
-/* A matrix as it is packed. */
-static eddy_matrix packed(const eddy_matrix *matrix, eddy_dtype compute) {
-    return (eddy_matrix){.rows = matrix->rows,
-                         .columns = matrix->columns,
-                         .row_stride = eddy_max_i64(1, matrix->columns),
-                         .column_stride = 1,
-                         .dtype = compute};
-}
-
-/* `data` may be NULL where there are no elements. */
-static eddy_op_view view_of(const eddy_matrix *matrix, const void *data, int64_t offset, int64_t *dims) {
-    dims[0] = matrix->rows;
-    dims[1] = matrix->columns;
-    dims[2] = matrix->row_stride;
-    dims[3] = matrix->column_stride;
-    void *first = data ? eddy_chunk_at(data, matrix->dtype, offset) : NULL;
-    return (eddy_op_view){.data = first, .shape = dims, .strides = dims + 2, .dtype = matrix->dtype, .rank = 2};
-}
-
-/* Into the workspace. */
-static void pack(const eddy_kernel_call *call, const eddy_matrix *from, const void *data, int64_t offset, size_t at) {
-    int64_t from_dims[4], to_dims[4];
-    eddy_matrix to = packed(from, compute_of(call->plan));
-    eddy_op_view source = view_of(from, data, offset, from_dims);
-    eddy_op_view target = view_of(&to, (char *)call->workspace + at, 0, to_dims);
-    eddy_copy_view(call->team, &source, &target);
-}
-
-/* Out of it. */
-static void unpack(const eddy_kernel_call *call, const eddy_matrix *to, const void *data, int64_t offset, size_t at) {
-    int64_t from_dims[4], to_dims[4];
-    eddy_matrix from = packed(to, compute_of(call->plan));
-    eddy_op_view source = view_of(&from, (char *)call->workspace + at, 0, from_dims);
-    eddy_op_view target = view_of(to, data, offset, to_dims);
-    eddy_copy_view(call->team, &source, &target);
+/* Between an operand, the batch of which begins at `offset`, and its copy in the workspace. */
+static void copy_operand(const eddy_kernel_call *call, const packing *packs, const packed_operand *operand,
+                         const eddy_op_view *view, int64_t offset) {
+    const int64_t *words = (const int64_t *)(const void *)packs + operand->copy;
+    char *copy = (char *)call->workspace + operand->at;
+    /* Without elements there need be no data. */
+    void *lies = view->data ? eddy_chunk_at(view->data, view->dtype, offset) : NULL;
+    if (operand == &packs->out)
+        eddy_copy_run(words, call->team, copy, lies);
+    else
+        eddy_copy_run(words, call->team, lies, copy);
 }
 
 /* What is packed is taken from the workspace, and put there. */
 static void begin_packed(running *work, const eddy_kernel_call *call, const packing *packs) {
     bool is_turned = work->product->is_turned;
     char *workspace = call->workspace;
-    if (packs->packs_a)
-        *(is_turned ? &work->right : &work->left) = workspace + packs->a_at;
-    if (packs->packs_b)
-        *(is_turned ? &work->left : &work->right) = workspace + packs->b_at;
-    if (packs->packs_out)
-        work->out = workspace + packs->out_at;
-    if (packs->packs_bias) {
-        pack(call, &packs->bias, work->bias, 0, packs->bias_at);
-        work->bias = workspace + packs->bias_at;
+    if (packs->a.copy)
+        *(is_turned ? &work->right : &work->left) = workspace + packs->a.at;
+    if (packs->b.copy)
+        *(is_turned ? &work->left : &work->right) = workspace + packs->b.at;
+    if (packs->out.copy)
+        work->out = workspace + packs->out.at;
+    if (packs->bias.copy) {
+        copy_operand(call, packs, &packs->bias, &call->views[2], 0);
+        work->bias = workspace + packs->bias.at;
     }
 }
 
@@ -229,23 +214,37 @@ static void matrix_run_packed(const eddy_kernel_call *call) {
     int64_t a_packed = 0, b_packed = 0;
     for (int64_t batch = 0; batch < p->batch_count; batch++) {
         const int64_t *at = cursor.offsets;
-        if (packs->packs_a && (batch == 0 || a_packed != at[0]))
-            pack(call, &packs->a, views[0].data, at[0], packs->a_at);
-        if (packs->packs_b && (batch == 0 || b_packed != at[1]))
-            pack(call, &packs->b, views[1].data, at[1], packs->b_at);
+        if (packs->a.copy && (batch == 0 || a_packed != at[0]))
+            copy_operand(call, packs, &packs->a, &views[0], at[0]);
+        if (packs->b.copy && (batch == 0 || b_packed != at[1]))
+            copy_operand(call, packs, &packs->b, &views[1], at[1]);
         a_packed = at[0];
         b_packed = at[1];
-        work.offsets[0] = packs->packs_a ? 0 : at[0];
-        work.offsets[1] = packs->packs_b ? 0 : at[1];
-        work.offsets[2] = packs->packs_out ? 0 : at[2];
+        work.offsets[0] = packs->a.copy ? 0 : at[0];
+        work.offsets[1] = packs->b.copy ? 0 : at[1];
+        work.offsets[2] = packs->out.copy ? 0 : at[2];
         run_tasks(call, &work, tile_count(p), multiply_tiles);
-        if (packs->packs_out)
-            unpack(call, &packs->out, out->data, at[2], packs->out_at);
+        if (packs->out.copy)
+            copy_operand(call, packs, &packs->out, out, at[2]);
         eddy_walk_next(&work.batches, &cursor, work.batches.rank);
     }
 }
 
 /* ---- planning ---- */
+
+/* Which operands are packed. */
+typedef struct packed_set {
+    bool a, b, out, bias;
+} packed_set;
+
+/* A matrix as it is packed. */
+static eddy_matrix packed(const eddy_matrix *matrix, eddy_dtype compute) {
+    return (eddy_matrix){.rows = matrix->rows,
+                         .columns = matrix->columns,
+                         .row_stride = eddy_max_i64(1, matrix->columns),
+                         .column_stride = 1,
+                         .dtype = compute};
+}
 
 /* oneDNN packs a transposed second factor again for each block of rows, and more slowly than one that is not: from so many rows
  * on it is transposed first, once. A larger factor is left as it is: its copy would take as much memory again. What is made
@@ -267,9 +266,9 @@ static bool is_packed(const eddy_matrix *matrix, eddy_dtype compute, eddy_matrix
 }
 
 /* The product of the transposes; out_stride is set. */
-static void turn(product *p, const eddy_matrix_plan *matrices, const packing *packs) {
-    eddy_matrix a = packs->packs_a ? packed(&matrices->a, matrices->compute) : matrices->a;
-    eddy_matrix b = packs->packs_b ? packed(&matrices->b, matrices->compute) : matrices->b;
+static void turn(product *p, const eddy_matrix_plan *matrices, const packed_set *packs) {
+    eddy_matrix a = packs->a ? packed(&matrices->a, matrices->compute) : matrices->a;
+    eddy_matrix b = packs->b ? packed(&matrices->b, matrices->compute) : matrices->b;
     a = eddy_matrix_transposed(&a);
     b = eddy_matrix_transposed(&b);
     eddy_matrix_leading_of(&b, &p->left);
@@ -285,13 +284,13 @@ static int64_t grain_of(const product *p, eddy_gemm_provider provider) {
 }
 
 /* The product as it is computed, and what is packed for it. */
-static void plan_product(product *p, packing *packs, const eddy_matrix_plan *matrices, bool *has_started) {
+static void plan_product(product *p, packed_set *packs, const eddy_matrix_plan *matrices, bool *has_started) {
     eddy_dtype compute = matrices->compute;
     eddy_matrix_leading out;
-    packs->packs_a = is_packed(&matrices->a, compute, &p->left);
-    packs->packs_b = is_packed(&matrices->b, compute, &p->right);
-    packs->packs_out = is_packed(&matrices->out, compute, &out);
-    packs->packs_bias = matrices->bias.columns > 0 && matrices->bias.dtype != compute;
+    packs->a = is_packed(&matrices->a, compute, &p->left);
+    packs->b = is_packed(&matrices->b, compute, &p->right);
+    packs->out = is_packed(&matrices->out, compute, &out);
+    packs->bias = matrices->bias.columns > 0 && matrices->bias.dtype != compute;
     p->is_turned = out.is_transposed;
     p->is_wide = compute == EDDY_F64;
     p->has_bias = matrices->bias.columns > 0;
@@ -299,13 +298,13 @@ static void plan_product(product *p, packing *packs, const eddy_matrix_plan *mat
     p->columns = matrices->out.columns;
     p->depth = matrices->a.columns;
     p->out_stride = out.stride;
-    p->bias_stride = packs->packs_bias ? 1 : matrices->bias.column_stride;
+    p->bias_stride = packs->bias ? 1 : matrices->bias.column_stride;
     p->batch_count = matrices->batch_count;
     if (p->is_turned)
         turn(p, matrices, packs);
     eddy_gemm_provider provider = eddy_gemm_prepare(compute, p->rows, p->columns, p->depth, has_started);
     if (is_turned_first(p, provider)) {
-        packs->packs_b = true;
+        packs->b = true;
         p->right = (eddy_matrix_leading){.stride = eddy_max_i64(1, p->columns), .is_transposed = false};
     }
     if (p->is_wide)
@@ -316,39 +315,53 @@ static void plan_product(product *p, packing *packs, const eddy_matrix_plan *mat
     p->grain = grain_of(p, provider);
 }
 
-static size_t reserve(eddy_kernel_plan *plan, const eddy_matrix *matrix, eddy_dtype compute) {
-    size_t at = plan->workspace_bytes;
-    size_t bytes = (size_t)(matrix->rows * matrix->columns) * eddy_dtype_bytes(compute);
-    plan->workspace_bytes += (bytes + 63) / 64 * 64;
-    return at;
+static eddy_op_view view_of(const eddy_matrix *matrix, int64_t dims[4]) {
+    dims[0] = matrix->rows;
+    dims[1] = matrix->columns;
+    dims[2] = matrix->row_stride;
+    dims[3] = matrix->column_stride;
+    return (eddy_op_view){.shape = dims, .strides = dims + 2, .dtype = matrix->dtype, .rank = 2};
 }
 
-/* Where what is packed lies. */
-static void plan_packing(packing *packs, const eddy_matrix_plan *matrices, eddy_kernel_plan *plan) {
-    eddy_dtype compute = matrices->compute;
-    packs->a = matrices->a;
-    packs->b = matrices->b;
-    packs->out = matrices->out;
-    packs->bias = matrices->bias;
-    packs->a_at = packs->packs_a ? reserve(plan, &packs->a, compute) : 0;
-    packs->b_at = packs->packs_b ? reserve(plan, &packs->b, compute) : 0;
-    packs->out_at = packs->packs_out ? reserve(plan, &packs->out, compute) : 0;
-    packs->bias_at = packs->packs_bias ? reserve(plan, &packs->bias, compute) : 0;
+/* Room for the copy of an operand, and the copy, to words of the plan; the word behind them. */
+static int64_t *plan_copy(eddy_kernel_plan *plan, packed_operand *operand, const eddy_matrix *matrix,
+                          eddy_dtype compute, int64_t *words) {
+    packing *packs = (packing *)(void *)((product *)plan->memory + 1);
+    int64_t lies_dims[4], copy_dims[4];
+    eddy_matrix copied = packed(matrix, compute);
+    eddy_op_view lies = view_of(matrix, lies_dims), copy = view_of(&copied, copy_dims);
+    size_t bytes = (size_t)(matrix->rows * matrix->columns) * eddy_dtype_bytes(compute);
+    operand->at = plan->workspace_bytes;
+    operand->copy = words - (int64_t *)(void *)packs;
+    plan->workspace_bytes += (bytes + 63) / 64 * 64;
+    return operand == &packs->out ? eddy_copy_prepare(&copy, &lies, words) : eddy_copy_prepare(&lies, &copy, words);
+}
+
+/* The packing, and what comes behind it. */
+static int64_t *plan_packing(eddy_kernel_plan *plan, const packed_set *set, const eddy_matrix_plan *matrices) {
+    packing *packs = (packing *)(void *)((product *)plan->memory + 1);
+    int64_t *words = eddy_walk_write(&matrices->batches, (int64_t *)(void *)(packs + 1));
+    *packs = (packing){0};
+    if (set->a)
+        words = plan_copy(plan, &packs->a, &matrices->a, matrices->compute, words);
+    if (set->b)
+        words = plan_copy(plan, &packs->b, &matrices->b, matrices->compute, words);
+    if (set->out)
+        words = plan_copy(plan, &packs->out, &matrices->out, matrices->compute, words);
+    if (set->bias)
+        words = plan_copy(plan, &packs->bias, &matrices->bias, matrices->compute, words);
     plan->run = matrix_run_packed;
+    return words;
 }
 
 static void plan_floats(const eddy_matrix_plan *matrices, eddy_kernel_plan *plan) {
     product *p = plan->memory;
     int64_t *words = (int64_t *)(void *)(p + 1);
-    packing packs;
-    plan_product(p, &packs, matrices, &plan->has_started_library);
-    bool is_any_packed = packs.packs_a || packs.packs_b || packs.packs_out || packs.packs_bias;
-    if (is_any_packed) {
-        plan_packing(&packs, matrices, plan);
-        *(packing *)(void *)words = packs;
-        words += sizeof(packs) / sizeof(*words);
-    }
-    if (is_any_packed || p->batch_count > 1)
+    packed_set set;
+    plan_product(p, &set, matrices, &plan->has_started_library);
+    if (set.a || set.b || set.out || set.bias)
+        words = plan_packing(plan, &set, matrices);
+    else if (p->batch_count > 1)
         words = eddy_walk_write(&matrices->batches, words);
     plan->bytes = (size_t)((const char *)words - (const char *)p);
 }

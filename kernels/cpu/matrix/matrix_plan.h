@@ -21,7 +21,7 @@ typedef struct eddy_matrix_plan {
 } eddy_matrix_plan;
 
 /* Bytes of a kernel's plan that matmul takes at most. */
-#define EDDY_MATRIX_BYTES_MOST 1024
+#define EDDY_MATRIX_BYTES_MOST 1152
 
 /* matmul: a, b, out. Where `out` has fewer dims than a and b give, the missing ones have size 1. */
 void eddy_matrix_plan_matmul(eddy_matrix_plan *plan, const eddy_op_view *a, const eddy_op_view *b,

@@ -8,9 +8,10 @@
 /* Any dtypes and layouts that do not overlap. Big copies are cut into slices; team NULL: none. */
 void eddy_copy_view(eddy_kernel_team *team, const eddy_op_view *source, const eddy_op_view *target);
 
-/* The same in two steps, for plans. The first needs no data and writes words, of which there are so many at most; the one behind
- * them comes back. The first word is 0 where there is nothing to copy. */
-#define EDDY_COPY_WORDS_MOST (6 + EDDY_WALK_WORDS_MOST(2))
+/* The same in two steps, for plans. The first needs no data and writes words, of which there are so many at most for views of
+ * that rank; the one behind them comes back. The first word is 0 where there is nothing to copy. */
+#define EDDY_COPY_WORDS(rank) (7 + 3 * (rank))
+#define EDDY_COPY_WORDS_MOST EDDY_COPY_WORDS(EDDY_RANK_MAX)
 int64_t *eddy_copy_prepare(const eddy_op_view *source, const eddy_op_view *target, int64_t *words);
 void eddy_copy_run(const int64_t *words, eddy_kernel_team *team, const void *source, void *target);
 

@@ -7,6 +7,7 @@
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/norm/norm_plan.h>
 #include <math.h>
 
@@ -25,8 +26,8 @@ typedef enum source {
     ABSENT    /* ones or zeros in the workspace */
 } source;
 
-/* Of a call. Behind it the walks of gathered weights and biases; of places and elements, unless rows are taken where they lie; of
- * what is turned; of a weight's gradient. */
+/* Of a call. Behind it the walks of gathered weights and biases; the copies of what is turned; the walks of places and elements, unless
+ * rows are taken where they lie; that of a weight's gradient. */
 typedef struct norm_plan {
     eddy_norm_plan shared;
     double eps;
@@ -34,17 +35,22 @@ typedef struct norm_plan {
     int64_t second_grain;              /* rows of channels; weights whose blocks are added up */
     int64_t block_count;               /* of a weight's gradient */
     int64_t steps[EDDY_NORM_OPERANDS]; /* from row to row, where they are taken where they lie */
+    int32_t places_at;                 /* which of the words begins the walk of places */
     uint8_t family, weights, biases;
     bool is_direct; /* they are */
     bool is_given;  /* batch_norm's statistics are what is used; otherwise they are updated */
     int64_t words[];
 } norm_plan;
 
-#define WORDS_MOST                                                                                                     \
-    (2 * EDDY_WALK_WORDS_MOST(1) + EDDY_NORM_WORDS_MOST + EDDY_WALK_WORDS_MOST(2 * (EDDY_NORM_OPERANDS - 1)))
-#define WORDS_MOST_BACK (EDDY_WALK_WORDS_MOST(1) + EDDY_NORM_WORDS_MOST + EDDY_WALK_WORDS_MOST(2 * EDDY_NORM_OPERANDS))
-_Static_assert(sizeof(norm_plan) + WORDS_MOST * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES, "a plan fits");
-_Static_assert(sizeof(norm_plan) + WORDS_MOST_BACK * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES, "a plan fits");
+/* Where all operands are turned, places and elements are a dim each. */
+#define PLACES_WORDS_TURNED (2 + 2 * (1 + EDDY_NORM_OPERANDS))
+#define WORDS_MOST (2 * EDDY_WALK_WORDS_MOST(1) + EDDY_NORM_WORDS_MOST + EDDY_COPY_WORDS_MOST)
+#define WORDS_MOST_TURNED (2 * EDDY_WALK_WORDS_MOST(1) + PLACES_WORDS_TURNED + 2 * EDDY_COPY_WORDS_MOST)
+#define WORDS_MOST_BACK (EDDY_WALK_WORDS_MOST(1) + EDDY_NORM_WORDS_MOST + 2 * EDDY_COPY_WORDS_MOST)
+#define WORDS_MOST_BACK_TURNED (EDDY_WALK_WORDS_MOST(1) + PLACES_WORDS_TURNED + 3 * EDDY_COPY_WORDS_MOST)
+#define PLAN_FITS(words) (sizeof(norm_plan) + (words) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES)
+_Static_assert(PLAN_FITS(WORDS_MOST) && PLAN_FITS(WORDS_MOST_TURNED), "a plan fits");
+_Static_assert(PLAN_FITS(WORDS_MOST_BACK) && PLAN_FITS(WORDS_MOST_BACK_TURNED), "a plan fits");
 
 typedef struct norm {
     const eddy_kernel_call *call;
@@ -313,8 +319,7 @@ static void rows_slice(void *context, int64_t first, int64_t last) {
     }
 }
 
-/* The word behind the walks of weights and biases. */
-static const int64_t *begin_forward(norm *work, const eddy_kernel_call *call) {
+static void begin_forward(norm *work, const eddy_kernel_call *call) {
     const norm_plan *plan = work->plan = call->plan;
     const eddy_op_view *weight = &call->views[plan->family == BATCH ? 3 : 1];
     work->call = call;
@@ -326,24 +331,19 @@ static const int64_t *begin_forward(norm *work, const eddy_kernel_call *call) {
     work->momentum = plan->family == BATCH ? ((const eddy_attributes_batch_norm *)call->attributes)->momentum : 0;
     const int64_t *words = find_weights(work, weight, plan->weights, 1, call->workspace, &work->weights, plan->words);
     void *biases = eddy_chunk_at(call->workspace, plan->shared.compute, plan->shared.weight_count);
-    return find_weights(work, weight + 1, plan->biases, 0, biases, &work->biases, words);
+    find_weights(work, weight + 1, plan->biases, 0, biases, &work->biases, words);
 }
 
 /* Runs slices over all places, after what is turned has been turned into the memory. */
-static void run_places(norm *work, const int64_t *words, int32_t output, void *memory,
-                       void (*slice)(void *, int64_t, int64_t)) {
+static void run_places(norm *work, int32_t output, void *memory, void (*slice)(void *, int64_t, int64_t)) {
     const norm_plan *plan = work->plan;
-    eddy_walk turn;
     if (!plan->is_direct)
-        words = eddy_norm_places_read(&work->at, words);
-    if (plan->shared.turned) {
-        eddy_walk_read(&turn, words);
-        eddy_norm_turn(&work->at, &turn, output, work->call->team, memory);
-    }
+        eddy_norm_places_read(&work->at, plan->words + plan->places_at);
+    if (plan->shared.is_turned)
+        eddy_norm_turn(&work->at, output, work->call->team, memory);
     norm_run_slices(work, plan->shared.place_count, plan->grain, slice);
-    if (plan->shared.turned && output >= 0)
-        eddy_norm_turn_back(&work->at, &turn, output, work->call->team,
-                            work->call->views[work->call->view_count - 1].data);
+    if (plan->shared.is_turned)
+        eddy_norm_turn_back(&work->at, output, work->call->team, work->call->views[work->call->view_count - 1].data);
 }
 
 static void norm_run(const eddy_kernel_call *call) {
@@ -351,15 +351,15 @@ static void norm_run(const eddy_kernel_call *call) {
     if (is_empty(plan))
         return;
     norm work;
-    const int64_t *words = begin_forward(&work, call);
-    run_places(&work, words, 1, after(call, weights_bytes(plan)),
-               plan->is_direct ? norm_direct_slice : norm_forward_slice);
+    begin_forward(&work, call);
+    run_places(&work, 1, after(call, weights_bytes(plan)), plan->is_direct ? norm_direct_slice : norm_forward_slice);
 }
 
 static void norm_by_rows_run(const eddy_kernel_call *call) {
     const norm_plan *plan = call->plan;
     norm work;
-    eddy_norm_places_read(&work.at, begin_forward(&work, call));
+    begin_forward(&work, call);
+    eddy_norm_places_read(&work.at, plan->words + plan->places_at);
     work.means = after(call, weights_bytes(plan));
     work.scales = eddy_chunk_at(work.means, plan->shared.compute, plan->shared.place_count);
     int64_t grain = (plan->grain + NEIGHBOURS - 1) / NEIGHBOURS * NEIGHBOURS;
@@ -462,9 +462,8 @@ static void norm_backward_run(const eddy_kernel_call *call) {
     set_operand(&work, 0, &call->views[0]);
     set_operand(&work, 1, &call->views[1]);
     set_operand(&work, 2, &call->views[3]);
-    const int64_t *words =
-        find_weights(&work, &call->views[2], plan->weights, 1, call->workspace, &work.weights, plan->words);
-    run_places(&work, words, 2, after(call, weights_bytes(plan)),
+    find_weights(&work, &call->views[2], plan->weights, 1, call->workspace, &work.weights, plan->words);
+    run_places(&work, 2, after(call, weights_bytes(plan)),
                plan->is_direct ? norm_direct_back_slice : norm_backward_slice);
 }
 
@@ -581,12 +580,9 @@ static void norm_weight_run(const eddy_kernel_call *call) {
     work.partials = call->workspace;
     set_operand(&work, 0, &call->views[0]);
     set_operand(&work, 1, &call->views[1]);
-    eddy_walk turn;
-    const int64_t *words = eddy_norm_places_read(&work.at, plan->words);
-    if (plan->shared.turned) {
-        words = eddy_walk_read(&turn, words);
-        eddy_norm_turn(&work.at, &turn, -1, call->team, after(call, partials_bytes(plan)));
-    }
+    const int64_t *words = eddy_norm_places_read(&work.at, plan->words + plan->places_at);
+    if (plan->shared.is_turned)
+        eddy_norm_turn(&work.at, -1, call->team, after(call, partials_bytes(plan)));
     if (!is_empty(plan) && owns_weights(&plan->shared)) {
         norm_run_slices(&work, plan->shared.place_count, plan->grain, weight_places);
     } else {
@@ -640,16 +636,23 @@ static int64_t norm_cost(const eddy_kernel_call *call, const norm_plan *plan, co
                : near_ps + (1 + of->more_sweeps) * eddy_cost_far_views_ps(call);
 }
 
-/* Writes the walks of what is turned, and of places and elements where they are not rows to be taken where they lie. */
+static int64_t *write_places(norm_plan *to, const eddy_norm_places *at, int64_t *words) {
+    to->places_at = (int32_t)(words - to->words);
+    return eddy_norm_places_write(at, words);
+}
+
+/* Writes the copies of what is turned, and the walks of places and elements where they are not rows to be taken where they lie. The
+ * last operand is the output. */
 static int64_t *plan_walks(norm_plan *to, eddy_norm_places *at, int64_t *words) {
-    eddy_walk turn;
-    eddy_norm_plan_turn(&to->shared, at, &turn);
+    words = eddy_norm_plan_turn(&to->shared, at, to->shared.operand_count - 1, words);
     to->is_direct = goes_direct(to, at);
     for (int32_t o = 0; o < to->shared.operand_count; o++)
         to->steps[o] = eddy_walk_inner_stride(&at->places, o);
-    if (!to->is_direct)
-        words = eddy_norm_places_write(at, words);
-    return to->shared.turned ? eddy_walk_write(&turn, words) : words;
+    return to->is_direct ? words : write_places(to, at, words);
+}
+
+static size_t turn_bytes(const eddy_norm_places *at) {
+    return at->plan->is_turned ? eddy_norm_turn_bytes(at) : 0;
 }
 
 static void end_plan(eddy_kernel_plan *plan, const int64_t *words) {
@@ -674,10 +677,10 @@ static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
         plan->run = norm_by_rows_run;
         plan->workspace_bytes += two_rows_bytes(&to->shared);
         to->second_grain = eddy_max_i64(1, SLICE_ELEMENTS / to->shared.place_count);
-        words = eddy_norm_places_write(&at, words);
+        words = write_places(to, &at, words);
     } else {
         words = plan_walks(to, &at, words);
-        plan->workspace_bytes += eddy_norm_turn_bytes(&at);
+        plan->workspace_bytes += turn_bytes(&at);
     }
     end_plan(plan, words);
     return EDDY_OK;
@@ -695,7 +698,7 @@ static eddy_status norm_backward_prepare(const eddy_kernel_call *call, eddy_kern
     to->biases = IN_PLACE; /* none are asked for */
     int64_t *words = plan_weights(&call->views[2], to->shared.compute, &to->weights, to->words);
     words = plan_walks(to, &at, words);
-    plan->workspace_bytes = weights_bytes(to) + eddy_norm_turn_bytes(&at);
+    plan->workspace_bytes = weights_bytes(to) + turn_bytes(&at);
     end_plan(plan, words);
     return EDDY_OK;
 }
@@ -711,13 +714,11 @@ static eddy_status norm_weight_prepare(const eddy_kernel_call *call, eddy_kernel
         return EDDY_OK;
     to->block_count = count_blocks(&to->shared);
     to->second_grain = SLICE_ELEMENTS / to->block_count;
-    eddy_walk turn;
+    int64_t *words = to->words;
     if (!is_empty(to))
-        eddy_norm_plan_turn(&to->shared, &at, &turn);
-    int64_t *words = eddy_norm_places_write(&at, to->words);
-    if (to->shared.turned)
-        words = eddy_walk_write(&turn, words);
-    plan->workspace_bytes = partials_bytes(to) + eddy_norm_turn_bytes(&at);
+        words = eddy_norm_plan_turn(&to->shared, &at, -1, words);
+    words = write_places(to, &at, words);
+    plan->workspace_bytes = partials_bytes(to) + turn_bytes(&at);
     end_plan(plan, write_walk(&call->views[2], words));
     return EDDY_OK;
 }

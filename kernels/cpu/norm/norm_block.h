@@ -43,10 +43,7 @@ typedef struct eddy_norm_ops {
     void (*accumulate)(double *into, const void *g, const void *x, double mean, double scale, int64_t count);
 } eddy_norm_ops;
 
-typedef struct eddy_norm_blocks {
-    eddy_norm_ops f32, f64;
-} eddy_norm_blocks;
-
-EDDY_ISA_DECLARE(eddy_norm_blocks, eddy_cpu_norm_blocks)
+EDDY_ISA_DECLARE(eddy_norm_ops, eddy_cpu_norm_f32)
+EDDY_ISA_DECLARE(eddy_norm_ops, eddy_cpu_norm_f64)
 
 #endif

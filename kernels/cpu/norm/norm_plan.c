@@ -1,6 +1,7 @@
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/norm/norm_plan.h>
+#include <string.h>
 
 static void append(eddy_walk *walk, const eddy_op_view *const *views, int32_t count, int32_t d) {
     walk->dims[walk->rank] = views[0]->shape[d];
@@ -10,10 +11,11 @@ static void append(eddy_walk *walk, const eddy_op_view *const *views, int32_t co
 }
 
 static void begin(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view *const *views, int32_t count) {
-    plan->operand_count = (int16_t)count;
-    plan->turned = 0;
+    plan->operand_count = (uint8_t)count;
+    plan->is_turned = false;
+    memset(plan->copies, 0, sizeof(plan->copies));
     plan->compute = eddy_chunk_compute_dtype(views[0]->dtype);
-    plan->ops = plan->compute == EDDY_F64 ? &eddy_cpu_norm_blocks()->f64 : &eddy_cpu_norm_blocks()->f32;
+    plan->ops = plan->compute == EDDY_F64 ? eddy_cpu_norm_f64() : eddy_cpu_norm_f32();
     at->plan = plan;
     for (int32_t o = 0; o < count; o++)
         at->operands[o] = (eddy_norm_operand){.dtype = views[o]->dtype};
@@ -108,84 +110,68 @@ static size_t turned_bytes(const eddy_norm_plan *plan, eddy_dtype dtype) {
     return (bytes + 63) / 64 * 64;
 }
 
-static bool is_turned(const eddy_norm_plan *plan, int32_t operand) {
-    return plan->turned >> operand & 1;
-}
-
 size_t eddy_norm_turn_bytes(const eddy_norm_places *at) {
     size_t bytes = 0;
     for (int32_t o = 0; o < at->plan->operand_count; o++)
-        if (is_turned(at->plan, o))
+        if (at->plan->copies[o])
             bytes += turned_bytes(at->plan, at->operands[o].dtype);
     return bytes;
 }
 
-/* The walk's operand that says where `operand` lies; its copy is the next. */
-static int32_t place_in_turn(const eddy_norm_plan *plan, int32_t operand) {
-    return 2 * __builtin_popcount(plan->turned & ((1u << operand) - 1));
-}
-
-/* Adds the operand to the walk as it lies and as it will lie: the dims of places, then those of elements. Both get its new
- * strides. */
-static void add_turned(const eddy_norm_plan *plan, eddy_norm_places *at, int32_t operand, eddy_walk *turn) {
-    int64_t *there = turn->strides[turn->operand_count++], *here = turn->strides[turn->operand_count++], stride = 1;
-    for (int32_t d = turn->rank - 1; d >= 0; d--) {
+/* Dims of places, then those of elements. The operand gets the strides of its copy. */
+static int64_t *plan_copy(eddy_norm_plan *plan, eddy_norm_places *at, int32_t operand, bool is_output, int64_t *words) {
+    int64_t dims[EDDY_RANK_MAX], there[EDDY_RANK_MAX], here[EDDY_RANK_MAX], stride = 1;
+    int32_t rank = at->places.rank + at->elements.rank;
+    for (int32_t d = rank - 1; d >= 0; d--) {
+        bool is_place = d < at->places.rank;
+        eddy_walk *walk = is_place ? &at->places : &at->elements;
+        int32_t own = is_place ? d : d - at->places.rank;
         if (d == at->places.rank - 1)
             stride = turned_stride(plan, at->operands[operand].dtype);
-        int64_t *own =
-            d < at->places.rank ? &at->places.strides[operand][d] : &at->elements.strides[operand][d - at->places.rank];
-        there[d] = *own;
-        *own = here[d] = stride;
-        stride *= turn->dims[d];
+        dims[d] = walk->dims[own];
+        there[d] = walk->strides[operand][own];
+        walk->strides[operand][own] = here[d] = stride;
+        stride *= dims[d];
     }
+    eddy_op_view lies = {.shape = dims, .strides = there, .dtype = at->operands[operand].dtype, .rank = rank};
+    eddy_op_view copy = lies;
+    copy.strides = here;
+    plan->copies[operand] = (int16_t)(words - (int64_t *)(void *)plan);
+    return is_output ? eddy_copy_prepare(&copy, &lies, words) : eddy_copy_prepare(&lies, &copy, words);
 }
 
-void eddy_norm_plan_turn(eddy_norm_plan *plan, eddy_norm_places *at, eddy_walk *turn) {
+int64_t *eddy_norm_plan_turn(eddy_norm_plan *plan, eddy_norm_places *at, int32_t output, int64_t *words) {
+    int64_t *first = words;
     for (int32_t o = 0; o < plan->operand_count; o++)
-        plan->turned |= (uint16_t)(eddy_norm_is_scattered(at, o) << o);
-    if (!plan->turned)
-        return;
-    eddy_walk_init(turn, at->places.rank, at->places.dims);
-    for (int32_t d = 0; d < at->elements.rank; d++)
-        turn->dims[turn->rank++] = at->elements.dims[d];
-    for (int32_t o = 0; o < plan->operand_count; o++)
-        if (is_turned(plan, o))
-            add_turned(plan, at, o, turn);
+        if (eddy_norm_is_scattered(at, o))
+            words = plan_copy(plan, at, o, o == output, words);
+    plan->is_turned = words > first;
+    if (!plan->is_turned)
+        return words;
     eddy_walk_collapse(&at->places);
     eddy_walk_collapse(&at->elements);
+    return words;
 }
 
-/* The operand where it lies, or its copy. */
-static eddy_op_view turned_view(const eddy_norm_places *at, const eddy_walk *turn, int32_t operand, bool is_copy,
-                                void *data) {
-    return (eddy_op_view){.data = data,
-                          .shape = turn->dims,
-                          .strides = turn->strides[place_in_turn(at->plan, operand) + is_copy],
-                          .dtype = at->operands[operand].dtype,
-                          .rank = turn->rank};
+static const int64_t *copy_of(const eddy_norm_plan *plan, int32_t operand) {
+    return (const int64_t *)(const void *)plan + plan->copies[operand];
 }
 
-void eddy_norm_turn(eddy_norm_places *at, const eddy_walk *turn, int32_t output, eddy_kernel_team *team, void *memory) {
+void eddy_norm_turn(eddy_norm_places *at, int32_t output, eddy_kernel_team *team, void *memory) {
     char *to = memory;
     for (int32_t o = 0; o < at->plan->operand_count; o++) {
-        if (!is_turned(at->plan, o))
+        if (!at->plan->copies[o])
             continue;
-        eddy_op_view there = turned_view(at, turn, o, false, at->operands[o].data);
-        eddy_op_view here = turned_view(at, turn, o, true, to);
         if (o != output)
-            eddy_copy_view(team, &there, &here);
+            eddy_copy_run(copy_of(at->plan, o), team, at->operands[o].data, to);
         at->operands[o].data = to;
         to += turned_bytes(at->plan, at->operands[o].dtype);
     }
 }
 
-void eddy_norm_turn_back(const eddy_norm_places *at, const eddy_walk *turn, int32_t output, eddy_kernel_team *team,
-                         void *data) {
-    if (!is_turned(at->plan, output))
-        return;
-    eddy_op_view there = turned_view(at, turn, output, false, data);
-    eddy_op_view here = turned_view(at, turn, output, true, at->operands[output].data);
-    eddy_copy_view(team, &here, &there);
+void eddy_norm_turn_back(const eddy_norm_places *at, int32_t output, eddy_kernel_team *team, void *data) {
+    if (at->plan->copies[output])
+        eddy_copy_run(copy_of(at->plan, output), team, at->operands[output].data, data);
 }
 
 /* ---- chunks ---- */

@@ -21,7 +21,7 @@ typedef union eddy_norm_chunk {
     double f64[EDDY_NORM_CHUNK];
 } eddy_norm_chunk;
 
-/* What follows from the operands' shape alone, and which of them are turned: part of a call's plan. */
+/* What follows from the operands' shape alone, and how those that are turned are copied: part of a call's plan. */
 typedef struct eddy_norm_plan {
     const eddy_norm_ops *ops;
     int64_t place_count, element_count;
@@ -29,8 +29,10 @@ typedef struct eddy_norm_plan {
     int64_t period;  /* places from which on weights repeat */
     int64_t weight_count;
     eddy_dtype compute;
-    int16_t operand_count;
-    uint16_t turned; /* bit o: operand o is turned */
+    uint8_t operand_count;
+    bool is_turned; /* some operand is */
+    /* Of turned operands: words from the plan's first to those of the copy; 0: not turned. */
+    int16_t copies[EDDY_NORM_OPERANDS];
 } eddy_norm_plan;
 
 typedef struct eddy_norm_operand {
@@ -63,16 +65,16 @@ const int64_t *eddy_norm_places_read(eddy_norm_places *at, const int64_t *words)
 bool eddy_norm_is_scattered(const eddy_norm_places *at, int32_t operand);
 
 /* Taken element by element a scattered operand would read each cache line many times, so it is turned into the workspace, place
- * by place. This plans it: the places get the strides of the copies. The walk of what is turned, for each such operand where it
- * lies and where its copy will, is left alone if there is none. */
-void eddy_norm_plan_turn(eddy_norm_plan *plan, eddy_norm_places *at, eddy_walk *turn);
-/* Bytes of workspace for the copies. */
+ * by place. This plans it: the places get the strides of the copies, and where all operands are turned, places and elements are a
+ * dim each. The `output` (-1: none) is copied out of the workspace. The copies are written to words behind the plan; the one behind
+ * them comes back. */
+int64_t *eddy_norm_plan_turn(eddy_norm_plan *plan, eddy_norm_places *at, int32_t output, int64_t *words);
+/* Bytes of workspace for the copies, of which there are some. */
 size_t eddy_norm_turn_bytes(const eddy_norm_places *at);
-/* Turns operands into `memory`, where they are taken from then on. `output` (-1: none) is not read; the second turns it back to
- * where it belongs. */
-void eddy_norm_turn(eddy_norm_places *at, const eddy_walk *turn, int32_t output, eddy_kernel_team *team, void *memory);
-void eddy_norm_turn_back(const eddy_norm_places *at, const eddy_walk *turn, int32_t output, eddy_kernel_team *team,
-                         void *data);
+/* Where something is turned: turns it into `memory`, where they are taken from then on. The output is not read; the second turns it back to where it
+ * belongs. */
+void eddy_norm_turn(eddy_norm_places *at, int32_t output, eddy_kernel_team *team, void *memory);
+void eddy_norm_turn_back(const eddy_norm_places *at, int32_t output, eddy_kernel_team *team, void *data);
 
 /* Number of the weight that the first element of a place has. */
 static inline int64_t eddy_norm_first_weight(const eddy_norm_plan *plan, int64_t place) {

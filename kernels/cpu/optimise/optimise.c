@@ -17,7 +17,7 @@
 
 /* Of a call. Its lists may be of any length, so their walks are no part of it. */
 typedef struct optimise_plan {
-    const eddy_optimise_blocks *blocks;
+    const eddy_optimise_ops *f32, *f64;
     int64_t count; /* elements of a list */
 } optimise_plan;
 
@@ -25,30 +25,19 @@ typedef struct step {
     const eddy_kernel_call *call;
     int32_t items; /* tensors in a list */
     int32_t lists; /* 2: params, grads; 3: and velocity; 4: params, grads, m, v */
-    const eddy_optimise_blocks *blocks;
     eddy_sgd_numbers sgd;
     eddy_momentum_numbers momentum;
     eddy_adam_numbers adam;
 } step;
 
 /* `data`: one pointer per list, contiguous in the compute type. */
-static void update(const step *work, bool is_f64, void *const *data, int64_t count) {
-    if (work->lists == 2) {
-        if (is_f64)
-            work->blocks->sgd_f64(&work->sgd, data[0], data[1], count);
-        else
-            work->blocks->sgd_f32(&work->sgd, data[0], data[1], count);
-    } else if (work->lists == 3) {
-        if (is_f64)
-            work->blocks->momentum_f64(&work->momentum, data[0], data[1], data[2], count);
-        else
-            work->blocks->momentum_f32(&work->momentum, data[0], data[1], data[2], count);
-    } else {
-        if (is_f64)
-            work->blocks->adam_f64(&work->adam, data[0], data[1], data[2], data[3], count);
-        else
-            work->blocks->adam_f32(&work->adam, data[0], data[1], data[2], data[3], count);
-    }
+static void update(const step *work, const eddy_optimise_ops *ops, void *const *data, int64_t count) {
+    if (work->lists == 2)
+        ops->sgd(&work->sgd, data[0], data[1], count);
+    else if (work->lists == 3)
+        ops->momentum(&work->momentum, data[0], data[1], data[2], count);
+    else
+        ops->adam(&work->adam, data[0], data[1], data[2], data[3], count);
 }
 
 /* Elements begin .. end of the tensors number `item`. */
@@ -64,6 +53,8 @@ static void update_item(const step *work, int32_t item, int64_t begin, int64_t e
     eddy_walk_sort(&walk);
     eddy_walk_collapse(&walk);
     eddy_dtype compute = eddy_chunk_compute_dtype(views[0]->dtype);
+    const optimise_plan *plan = work->call->plan;
+    const eddy_optimise_ops *ops = compute == EDDY_F64 ? plan->f64 : plan->f32;
     bool is_direct = true;
     for (int32_t l = 0; l < work->lists; l++)
         is_direct = is_direct && views[l]->dtype == compute && eddy_walk_inner_stride(&walk, l) == 1;
@@ -84,7 +75,7 @@ static void update_item(const step *work, int32_t item, int64_t begin, int64_t e
             if (!is_direct)
                 eddy_chunk_load(compute, pointers[l], views[l]->dtype, data[l], eddy_walk_inner_stride(&walk, l), run);
         }
-        update(work, compute == EDDY_F64, pointers, run);
+        update(work, ops, pointers, run);
         for (int32_t l = 0; l < work->lists && !is_direct; l++)
             if (l != 1)
                 eddy_chunk_store(views[l]->dtype, data[l], eddy_walk_inner_stride(&walk, l), compute, pointers[l], run);
@@ -108,7 +99,6 @@ static void step_slice(void *context, int64_t begin, int64_t end) {
 
 static void optimise_run_slices(step *work) {
     const optimise_plan *plan = work->call->plan;
-    work->blocks = plan->blocks;
     if (plan->count <= SLICE_ELEMENTS)
         step_slice(work, 0, plan->count);
     else
@@ -160,7 +150,7 @@ static void adamw_run(const eddy_kernel_call *call) {
 /* The estimate is of all elements of the lists: parameters, gradients and states. */
 static eddy_status optimise_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, int32_t lists) {
     optimise_plan *to = plan->memory;
-    *to = (optimise_plan){.blocks = eddy_cpu_optimise_blocks()};
+    *to = (optimise_plan){.f32 = eddy_cpu_optimise_f32(), .f64 = eddy_cpu_optimise_f64()};
     int64_t elements = 0, bytes = 0;
     for (int32_t o = 0; o < call->view_count; o++) {
         int64_t count = eddy_kernel_view_count(&call->views[o]);

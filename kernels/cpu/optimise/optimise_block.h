@@ -23,15 +23,16 @@ typedef struct eddy_adam_numbers {
     double root_of_bias2; /* sqrt(1 - beta2^step) */
 } eddy_adam_numbers;
 
-typedef struct eddy_optimise_blocks {
-    void (*sgd_f32)(const eddy_sgd_numbers *numbers, float *p, const float *g, int64_t count);
-    void (*sgd_f64)(const eddy_sgd_numbers *numbers, double *p, const double *g, int64_t count);
-    void (*momentum_f32)(const eddy_momentum_numbers *numbers, float *p, const float *g, float *v, int64_t count);
-    void (*momentum_f64)(const eddy_momentum_numbers *numbers, double *p, const double *g, double *v, int64_t count);
-    void (*adam_f32)(const eddy_adam_numbers *numbers, float *p, const float *g, float *m, float *v, int64_t count);
-    void (*adam_f64)(const eddy_adam_numbers *numbers, double *p, const double *g, double *m, double *v, int64_t count);
-} eddy_optimise_blocks;
+/* Parameters, gradients, and what the optimiser keeps, of f32 or f64; all but the gradients are replaced. */
+typedef struct eddy_optimise_ops {
+    void (*sgd)(const eddy_sgd_numbers *numbers, void *params, const void *grads, int64_t count);
+    void (*momentum)(const eddy_momentum_numbers *numbers, void *params, const void *grads, void *velocity,
+                     int64_t count);
+    void (*adam)(const eddy_adam_numbers *numbers, void *params, const void *grads, void *means, void *squares,
+                 int64_t count);
+} eddy_optimise_ops;
 
-EDDY_ISA_DECLARE(eddy_optimise_blocks, eddy_cpu_optimise_blocks)
+EDDY_ISA_DECLARE(eddy_optimise_ops, eddy_cpu_optimise_f32)
+EDDY_ISA_DECLARE(eddy_optimise_ops, eddy_cpu_optimise_f64)
 
 #endif

@@ -38,10 +38,7 @@ typedef struct eddy_softmax_ops {
     void (*log_backward)(void *grad, const void *output, double sum, int64_t count);
 } eddy_softmax_ops;
 
-typedef struct eddy_softmax_blocks {
-    eddy_softmax_ops f32, f64;
-} eddy_softmax_blocks;
-
-EDDY_ISA_DECLARE(eddy_softmax_blocks, eddy_cpu_softmax_blocks)
+EDDY_ISA_DECLARE(eddy_softmax_ops, eddy_cpu_softmax_f32)
+EDDY_ISA_DECLARE(eddy_softmax_ops, eddy_cpu_softmax_f64)
 
 #endif

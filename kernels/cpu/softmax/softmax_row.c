@@ -4,8 +4,7 @@
 #include <math.h>
 
 const eddy_softmax_ops *eddy_softmax_ops_for(eddy_dtype dtype) {
-    const eddy_softmax_blocks *blocks = eddy_cpu_softmax_blocks();
-    return eddy_softmax_compute_dtype(dtype) == EDDY_F64 ? &blocks->f64 : &blocks->f32;
+    return eddy_softmax_compute_dtype(dtype) == EDDY_F64 ? eddy_cpu_softmax_f64() : eddy_cpu_softmax_f32();
 }
 
 int64_t eddy_softmax_load(const eddy_softmax_row *row, int64_t begin, double padding, eddy_softmax_chunk *chunk) {

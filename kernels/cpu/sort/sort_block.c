@@ -74,10 +74,8 @@ static void least(int64_t *list, int64_t kept, const int64_t *numbers, int64_t c
 
 static void keys_f32(uint32_t *keys, const void *elements, int64_t count) {
     const uint32_t *x = elements;
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits = x[i];
-        keys[i] = EDDY_SORT_FLOAT_KEY(bits, UINT32_C(0x80000000), UINT32_C(0x7f800000), UINT32_MAX);
-    }
+    for (int64_t i = 0; i < count; i++)
+        keys[i] = eddy_sort_float_key(x[i], UINT32_C(0x80000000), UINT32_C(0x7f800000), UINT32_MAX);
 }
 
 static void join(int64_t *restrict numbers, const uint32_t *restrict keys, int64_t count) {

@@ -8,12 +8,12 @@
 /* Lines that are sorted at once. */
 #define EDDY_SORT_LANES 8
 
-/* A key as sort_key.h has it: negative floats have all bits turned over, others the sign alone. */
-#define EDDY_SORT_FLOAT_KEY(bits, top, infinity, all)                                                                  \
-    (((bits) & ~(top)) > (infinity) ? (all)                                                                            \
-     : (((bits) & ~(top)) == 0)     ? (top)                                                                            \
-     : ((bits) & (top))             ? (~(bits) & (all))                                                                \
-                                    : ((bits) | (top)))
+/* The key, as sort_key.h has it, of a float of at most 32 bits: negative ones have all bits turned over, others the sign alone.
+ * `top` is the sign, `all` the bits of the type. */
+static inline uint32_t eddy_sort_float_key(uint32_t bits, uint32_t top, uint32_t infinity, uint32_t all) {
+    uint32_t size = bits & ~top;
+    return size > infinity ? all : size == 0 ? top : bits & top ? ~bits & all : bits | top;
+}
 
 /* Records are compared as signed numbers, for which there are more instructions: their top bit is turned over. */
 #define EDDY_SORT_TURNED (UINT64_C(1) << 63)
