@@ -40,7 +40,7 @@
 #define EDDY_CACHE_LINE 64
 
 /* Tell the core that this is a spin loop. */
-static inline void eddy_pause(void) {
+static inline void eddy_atomic_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)

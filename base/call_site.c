@@ -24,7 +24,7 @@ static struct {
 
 _Thread_local const char *eddy_call_site_noted;
 
-const char *eddy_call_site_note(const char *place) {
+const char *eddy_call_site_set(const char *place) {
     const char *before = eddy_call_site_noted;
     eddy_call_site_noted = place;
     return before;
@@ -44,7 +44,7 @@ static site *find(uint64_t hash, const site *wanted, uint32_t *bucket) {
 
 const void *eddy_call_site_intern(const void *address) {
     site wanted = {address, eddy_call_site_noted};
-    uint64_t hash = eddy_hash64(&wanted, sizeof(wanted), 0);
+    uint64_t hash = eddy_hash_64(&wanted, sizeof(wanted), 0);
     uint32_t bucket;
     const site *found = find(hash, &wanted, &bucket);
     if (found)

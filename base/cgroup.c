@@ -164,7 +164,7 @@ int64_t eddy_cgroup_cpu_quota(const char *root) {
     return least_limit(root, "cpu", cpu_v1, cpu_v2);
 }
 
-int64_t eddy_memory_available(const char *root) {
+int64_t eddy_cgroup_machine_memory(const char *root) {
     char path[PATH_SIZE], text[2048];
     snprintf(path, sizeof(path), "%s/proc/meminfo", root);
     if (!read_file(path, text, sizeof(text)))

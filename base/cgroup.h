@@ -13,6 +13,6 @@ int64_t eddy_cgroup_memory_available(const char *root);
 /* CPU quota in thousandths of a processor (cpu.max, cpu.cfs_quota_us over cpu.cfs_period_us). */
 int64_t eddy_cgroup_cpu_quota(const char *root);
 /* MemAvailable of /proc/meminfo in bytes: the machine's, whatever the group. */
-int64_t eddy_memory_available(const char *root);
+int64_t eddy_cgroup_machine_memory(const char *root);
 
 #endif

@@ -10,7 +10,7 @@ const char *eddy_environment_string(const char *variable) {
     return text && *text ? text : NULL;
 }
 
-bool eddy_parse_bool(const char *text, bool *value) {
+bool eddy_environment_parse_bool(const char *text, bool *value) {
     static const char *const words[2][4] = {{"0", "false", "no", "off"}, {"1", "true", "yes", "on"}};
     for (int truth = 0; truth < 2; truth++)
         for (int i = 0; i < 4; i++)
@@ -38,7 +38,7 @@ static int unit_shift(char unit) {
     }
 }
 
-bool eddy_parse_int(const char *text, int64_t *value) {
+bool eddy_environment_parse_int(const char *text, int64_t *value) {
     char *end;
     int errno_before = errno;
     errno = 0;

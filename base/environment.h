@@ -11,8 +11,8 @@ const char *eddy_environment_string(const char *variable);
 /* Parsing of the values themselves: false when the text is none, and *value is untouched. */
 
 /* 1, true, yes, on and 0, false, no, off, in any case. */
-bool eddy_parse_bool(const char *text, bool *value);
+bool eddy_environment_parse_bool(const char *text, bool *value);
 /* Decimal or 0x hexadecimal, with an optional K, M or G (1024 each), nothing after it; false on overflow. */
-bool eddy_parse_int(const char *text, int64_t *value);
+bool eddy_environment_parse_int(const char *text, int64_t *value);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-void eddy_strides_contiguous(int32_t rank, const int64_t *dims, int64_t *strides) {
+void eddy_shape_strides_contiguous(int32_t rank, const int64_t *dims, int64_t *strides) {
     int64_t stride = 1;
     for (int32_t d = rank - 1; d >= 0; d--) {
         strides[d] = stride;
@@ -53,8 +53,8 @@ static int compare_axes(const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX],
 }
 
 /* PyTorch's TensorIterator::reorder_dimensions: an insertion sort that passes over pairs about which nothing is said. */
-void eddy_strides_follow(int32_t rank, const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX], int operand_count,
-                         int64_t *strides) {
+void eddy_shape_strides_follow(int32_t rank, const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX], int operand_count,
+                               int64_t *strides) {
     int32_t order[EDDY_RANK_MAX]; /* the innermost axis first */
     for (int32_t d = 0; d < rank; d++) {
         order[d] = rank - 1 - d;
@@ -136,7 +136,7 @@ bool eddy_layout_view(const eddy_layout *layout, const eddy_shape *shape, int64_
         if (eddy_shape_equal(layout->rank, layout->dims, shape->rank, shape->dims))
             memmove(strides, layout->strides, sizeof(*strides) * (size_t)shape->rank);
         else
-            eddy_strides_contiguous(shape->rank, shape->dims, strides);
+            eddy_shape_strides_contiguous(shape->rank, shape->dims, strides);
         return true;
     }
     int64_t result[EDDY_RANK_MAX];

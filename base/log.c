@@ -50,7 +50,7 @@ static log_level level_of(const char *word) {
         if (strcasecmp(word, levels[i].word) == 0)
             return levels[i].level;
     bool is_on;
-    if (eddy_parse_bool(word, &is_on))
+    if (eddy_environment_parse_bool(word, &is_on))
         return is_on ? LEVEL_ALL : LEVEL_OFF;
     char line[256];
     snprintf(line, sizeof(line), "EDDY_LOG is %.64s, not stderr, info, warning, error or 0; stderr is taken", word);
@@ -79,7 +79,7 @@ static bool is_wanted(log_level level) {
 
 /* ---- sinks ---- */
 
-void eddy_set_log(eddy_log_sink *sink, void *context) {
+void eddy_log_set(eddy_log_sink *sink, void *context) {
     read_environment();
     eddy_lock_acquire(&log_state.lock);
     log_state.sink = sink;
@@ -90,7 +90,7 @@ void eddy_set_log(eddy_log_sink *sink, void *context) {
         return;
     uint32_t count;
     while ((count = eddy_load_acquire(&log_state.under_way)) != 0)
-        eddy_sleep_wait(&log_state.under_way, count, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(&log_state.under_way, count, EDDY_CLOCK_FOREVER);
 }
 
 bool eddy_log_is_set(void) {

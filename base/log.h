@@ -6,7 +6,7 @@
 #include <eddy/status.h>
 #include <stdbool.h>
 
-/* One line without a newline to the sink that eddy_set_log or EDDY_LOG has set; dropped where there is none. Formats on the
+/* One line without a newline to the sink that eddy_log_set or EDDY_LOG has set; dropped where there is none. Formats on the
  * stack. */
 void eddy_log_line(const char *format, ...) EDDY_PRINTF(1, 2);
 bool eddy_log_is_set(void);

@@ -45,7 +45,7 @@ static bool is_limited(eddy_memory_purpose purpose) {
 static int64_t default_limit(void) {
     int errno_before = errno;
     int64_t least = INT64_MAX / 2;
-    int64_t bounds[] = {eddy_cgroup_memory_available(""), eddy_memory_available("")};
+    int64_t bounds[] = {eddy_cgroup_memory_available(""), eddy_cgroup_machine_memory("")};
     for (int i = 0; i < 2; i++)
         if (bounds[i] >= 0 && bounds[i] < least)
             least = bounds[i];

@@ -42,9 +42,9 @@ static struct {
 
 /* EDDY_CHECK_FINITE=nan stands for EDDY_CHECK_NAN=1. */
 static bool is_nan_mode(const eddy_option *row, const char *text) {
-    bool is_it = row->offset == offsetof(eddy_runtime_options, check_finite) && strcasecmp(text, "nan") == 0;
+    bool is_it = row->offset == offsetof(eddy_runtime_options, checks_finite) && strcasecmp(text, "nan") == 0;
     if (is_it)
-        environment.options.check_nan = 1;
+        environment.options.checks_nan = 1;
     return is_it;
 }
 
@@ -52,10 +52,10 @@ static bool read_row(const eddy_option *row, const char *text) {
     char *field = (char *)&environment.options + row->offset;
     switch (row->type) {
     case EDDY_OPTION_TYPE_BOOL:
-        return eddy_parse_bool(text, (bool *)field) || is_nan_mode(row, text);
+        return eddy_environment_parse_bool(text, (bool *)field) || is_nan_mode(row, text);
     case EDDY_OPTION_TYPE_INT: {
         int64_t value;
-        if (!eddy_parse_int(text, &value) || value < row->least || value > row->most)
+        if (!eddy_environment_parse_int(text, &value) || value < row->least || value > row->most)
             return false;
         memcpy(field, &value, sizeof(value));
         return true;
@@ -85,7 +85,7 @@ static void read_environment_locked(void) {
 
 /* What a row accepts, for the sentence of an error. */
 static void describe_values(const eddy_option *row, char *buffer, size_t size) {
-    if (row->offset == offsetof(eddy_runtime_options, check_finite))
+    if (row->offset == offsetof(eddy_runtime_options, checks_finite))
         snprintf(buffer, size, "1, 0 or nan");
     else if (row->type == EDDY_OPTION_TYPE_BOOL)
         snprintf(buffer, size, "1 or 0");
@@ -186,7 +186,7 @@ eddy_status eddy_options_resolve(const eddy_runtime_options *given, eddy_runtime
         if (status != EDDY_OK)
             return status;
     }
-    options.check_finite |= options.check_nan != 0;
+    options.checks_finite |= options.checks_nan != 0;
     eddy_status status = check_isa(options.isa, isa_from);
     if (status != EDDY_OK)
         return status;

@@ -70,7 +70,7 @@ int eddy_shape_format(int32_t rank, const int64_t *dims, char *buffer, size_t si
     return snprintf(buffer, size, "%s", text);
 }
 
-bool eddy_axis_normalize(int64_t axis, int32_t rank, int32_t *result) {
+bool eddy_shape_axis_normalize(int64_t axis, int32_t rank, int32_t *result) {
     int64_t bound = rank == 0 ? 1 : rank;
     if (axis < -bound || axis >= bound)
         return false;
@@ -78,7 +78,7 @@ bool eddy_axis_normalize(int64_t axis, int32_t rank, int32_t *result) {
     return true;
 }
 
-bool eddy_axes_mask(const eddy_axes *axes, int32_t rank, uint32_t *mask) {
+bool eddy_shape_axes_mask(const eddy_axes *axes, int32_t rank, uint32_t *mask) {
     uint32_t all = (UINT32_C(1) << rank) - 1;
     if (!axes) {
         *mask = all;
@@ -89,7 +89,7 @@ bool eddy_axes_mask(const eddy_axes *axes, int32_t rank, uint32_t *mask) {
     uint32_t seen = 0;
     for (int32_t i = 0; i < axes->count; i++) {
         int32_t axis;
-        if (!eddy_axis_normalize(axes->axes[i], rank, &axis) || (seen >> axis & 1u))
+        if (!eddy_shape_axis_normalize(axes->axes[i], rank, &axis) || (seen >> axis & 1u))
             return false;
         seen |= UINT32_C(1) << axis;
     }

@@ -26,11 +26,11 @@ bool eddy_shape_broadcast(const eddy_shape *a, const eddy_shape *b, eddy_shape *
 int eddy_shape_format(int32_t rank, const int64_t *dims, char *buffer, size_t size);
 
 /* Row-major strides. */
-void eddy_strides_contiguous(int32_t rank, const int64_t *dims, int64_t *strides);
+void eddy_shape_strides_contiguous(int32_t rank, const int64_t *dims, int64_t *strides);
 /* Strides without gaps, the axes in the order in which they lie in the operands, whose strides are seen under the same axes (0:
  * repeated, which says nothing): of two axes the first operand that says decides, and row-major order where none does. */
-void eddy_strides_follow(int32_t rank, const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX], int operand_count,
-                         int64_t *strides);
+void eddy_shape_strides_follow(int32_t rank, const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX], int operand_count,
+                               int64_t *strides);
 bool eddy_layout_is_contiguous(const eddy_layout *layout);
 /* True when no two different indices name the same element (proven; false when not known). */
 bool eddy_layout_is_injective(const eddy_layout *layout);
@@ -50,8 +50,8 @@ void eddy_layout_collapse(int32_t *rank, int64_t *dims, int64_t (*strides)[EDDY_
 void eddy_layout_sort(int32_t rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count, int by);
 
 /* Negative axis -> 0..rank-1 (rank 0 counts as 1); false when out of range. */
-bool eddy_axis_normalize(int64_t axis, int32_t rank, int32_t *result);
+bool eddy_shape_axis_normalize(int64_t axis, int32_t rank, int32_t *result);
 /* A set of axes as a bit mask; NULL means all; false when one is out of range or named twice. */
-bool eddy_axes_mask(const eddy_axes *axes, int32_t rank, uint32_t *mask);
+bool eddy_shape_axes_mask(const eddy_axes *axes, int32_t rank, uint32_t *mask);
 
 #endif

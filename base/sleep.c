@@ -36,19 +36,19 @@ int64_t eddy_clock_deadline(int64_t timeout_ns) {
     int64_t now = eddy_clock_ns();
     if (timeout_ns <= 0)
         return now;
-    return timeout_ns > EDDY_SLEEP_FOREVER - now ? EDDY_SLEEP_FOREVER : now + timeout_ns;
+    return timeout_ns > EDDY_CLOCK_FOREVER - now ? EDDY_CLOCK_FOREVER : now + timeout_ns;
 }
 
 int64_t eddy_clock_left(int64_t deadline_ns) {
-    if (deadline_ns == EDDY_SLEEP_FOREVER)
-        return EDDY_SLEEP_FOREVER;
+    if (deadline_ns == EDDY_CLOCK_FOREVER)
+        return EDDY_CLOCK_FOREVER;
     int64_t left_ns = deadline_ns - eddy_clock_ns();
     return left_ns > 0 ? left_ns : 0;
 }
 
 bool eddy_sleep_wait(eddy_sleep_word *word, uint32_t expected, int64_t deadline_ns) {
     struct timespec left, *timeout = NULL;
-    if (deadline_ns != EDDY_SLEEP_FOREVER) {
+    if (deadline_ns != EDDY_CLOCK_FOREVER) {
         int64_t left_ns = deadline_ns - eddy_clock_ns();
         if (left_ns <= 0)
             return false;
@@ -104,9 +104,9 @@ void eddy_lock_acquire_slow(eddy_lock *lock) {
         uint32_t expected = 0;
         if (eddy_load_relaxed(&lock->word) == 0 && eddy_cas_acquire(&lock->word, &expected, 1u))
             return;
-        eddy_pause();
+        eddy_atomic_pause();
     }
     /* Whoever slept takes the lock as 2: others may sleep still. */
     while (eddy_exchange_acquire(&lock->word, 2u) != 0)
-        eddy_sleep_wait(&lock->word, 2, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(&lock->word, 2, EDDY_CLOCK_FOREVER);
 }

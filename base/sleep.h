@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EDDY_SLEEP_FOREVER INT64_MAX
+#define EDDY_CLOCK_FOREVER INT64_MAX
 
 typedef _Atomic uint32_t eddy_sleep_word;
 
-/* Sleeps while *word == expected, until woken, until `deadline_ns` (eddy_clock_ns's clock; EDDY_SLEEP_FOREVER: none), or
+/* Sleeps while *word == expected, until woken, until `deadline_ns` (eddy_clock_ns's clock; EDDY_CLOCK_FOREVER: none), or
  * spuriously. Returns false when the deadline had passed. A cancellation-free, EINTR-safe futex wait (private). */
 bool eddy_sleep_wait(eddy_sleep_word *word, uint32_t expected, int64_t deadline_ns);
 void eddy_sleep_wake_one(eddy_sleep_word *word);
@@ -23,7 +23,7 @@ void eddy_clock_replace(int64_t (*clock)(void));
 
 /* now + timeout, saturating; a negative timeout counts as 0. */
 int64_t eddy_clock_deadline(int64_t timeout_ns);
-/* The timeout that is left until a deadline: 0 once it has passed, EDDY_SLEEP_FOREVER where there is none. */
+/* The timeout that is left until a deadline: 0 once it has passed, EDDY_CLOCK_FOREVER where there is none. */
 int64_t eddy_clock_left(int64_t deadline_ns);
 
 /* System calls made by eddy_sleep_wake_* and times a thread slept, since the process began (relaxed counters). */

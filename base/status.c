@@ -167,7 +167,7 @@ void eddy_error_fork_child(void) {
 }
 
 const char *eddy_status_place_take(void) {
-    return eddy_call_site_note(NULL);
+    return eddy_call_site_set(NULL);
 }
 
 const char *eddy_status_name(eddy_status status) {

@@ -71,7 +71,7 @@ uint64_t eddy_unseen_count(eddy_error *first) {
 void eddy_unseen_tell(uint64_t count, const char *first) {
     const char *silent = eddy_environment_string("EDDY_SILENT_EXIT");
     bool is_silent = false;
-    if (count == 0 || (silent && eddy_parse_bool(silent, &is_silent) && is_silent))
+    if (count == 0 || (silent && eddy_environment_parse_bool(silent, &is_silent) && is_silent))
         return;
     fprintf(stderr, "eddy: %llu error%s that nobody looked at%s%s\n", (unsigned long long)count, count > 1 ? "s" : "",
             first ? ", the first: " : "", first ? first : "");

@@ -98,18 +98,18 @@
     op(lerp,        12, eddy_lerp_s(x, y, EDDY_S(0.3)),torch::lerp(x, y, 0.3))                                         \
     op(addcmul,     16, eddy_addcmul(x, y, z, NULL),   torch::addcmul(x, y, z))                                        \
     op(addcdiv,     16, eddy_addcdiv(x, y, z, NULL),   torch::addcdiv(x, y, z))                                        \
-    op(sum,          4, eddy_sum(x, NULL, NULL),       torch::sum(x))                                                  \
-    op(mean,         4, eddy_mean(x, NULL, NULL),      torch::mean(x))                                                 \
-    op(prod,         4, eddy_prod(x, NULL, NULL),      torch::prod(x))                                                 \
-    op(max,          4, eddy_max(x, NULL, NULL),       torch::max(x))                                                  \
-    op(min,          4, eddy_min(x, NULL, NULL),       torch::min(x))                                                  \
-    op(argmax,       4, eddy_argmax(x, NULL, NULL),    torch::argmax(x))                                               \
-    op(argmin,       4, eddy_argmin(x, NULL, NULL),    torch::argmin(x))                                               \
-    op(var,          4, eddy_var(x, NULL, NULL),       torch::var(x))                                                  \
-    op(std,          4, eddy_std(x, NULL, NULL),       torch::std(x))                                                  \
-    op(norm,         4, eddy_norm(x, NULL, NULL),      torch::norm(x))                                                 \
-    op(any,          1, eddy_any(b, NULL, NULL),       torch::any(b))                                                  \
-    op(all,          1, eddy_all(b, NULL, NULL),       torch::all(b))                                                  \
+    op(sum,          4, eddy_sum(x, EDDY_ALL_AXES, NULL),       torch::sum(x))                                                  \
+    op(mean,         4, eddy_mean(x, EDDY_ALL_AXES, NULL),      torch::mean(x))                                                 \
+    op(prod,         4, eddy_prod(x, EDDY_ALL_AXES, NULL),      torch::prod(x))                                                 \
+    op(max,          4, eddy_max(x, EDDY_ALL_AXES, NULL),       torch::max(x))                                                  \
+    op(min,          4, eddy_min(x, EDDY_ALL_AXES, NULL),       torch::min(x))                                                  \
+    op(argmax,       4, eddy_argmax(x, EDDY_ALL_AXES, NULL),    torch::argmax(x))                                               \
+    op(argmin,       4, eddy_argmin(x, EDDY_ALL_AXES, NULL),    torch::argmin(x))                                               \
+    op(var,          4, eddy_var(x, EDDY_ALL_AXES, NULL),       torch::var(x))                                                  \
+    op(std,          4, eddy_std(x, EDDY_ALL_AXES, NULL),       torch::std(x))                                                  \
+    op(norm,         4, eddy_norm(x, EDDY_ALL_AXES, NULL),      torch::norm(x))                                                 \
+    op(any,          1, eddy_any(b, EDDY_ALL_AXES, NULL),       torch::any(b))                                                  \
+    op(all,          1, eddy_all(b, EDDY_ALL_AXES, NULL),       torch::all(b))                                                  \
     op(sum_rows,     4, eddy_sum(m, EDDY_AXES(1), NULL),       torch::sum(m, 1))                                       \
     op(sum_columns,  4, eddy_sum(m, EDDY_AXES(0), NULL),       torch::sum(m, 0))                                       \
     op(max_rows,     4, eddy_max(m, EDDY_AXES(1), NULL),       torch::amax(m, 1))                                      \
@@ -201,15 +201,15 @@
     op(ones_like, 4, eddy_ones_like(x, NULL), torch::ones_like(x))                                                     \
     op(eye, 4, eddy_eye(shape.rows, shape.columns, EDDY_F32, NULL), torch::eye(shape.rows, shape.columns))             \
     op(arange, 8, eddy_arange(EDDY_S(0), EDDY_S(shape.n), EDDY_S(1), EDDY_I64, NULL), torch::arange(shape.n))          \
-    op(linspace, 4, eddy_linspace(0, 1, shape.n, EDDY_F32, NULL), torch::linspace(0, 1, shape.n))                      \
+    op(linspace, 4, eddy_linspace(EDDY_S(0), EDDY_S(1), shape.n, EDDY_F32, NULL), torch::linspace(0, 1, shape.n))                      \
     op(rand, 4, eddy_rand(EDDY_SHAPE(shape.n), EDDY_F32, NULL), torch::rand({shape.n}))                                \
     op(randn, 4, eddy_randn(EDDY_SHAPE(shape.n), EDDY_F32, NULL), torch::randn({shape.n}))                             \
     op(randint, 8, eddy_randint(0, 1000, EDDY_SHAPE(shape.n), EDDY_I64, NULL), torch::randint(0, 1000, {shape.n}))     \
     op(randperm, 8, eddy_randperm(shape.n, EDDY_I64, NULL), torch::randperm(shape.n))                                  \
     op(bernoulli, 8, eddy_bernoulli(x, NULL), torch::bernoulli(x))                                                     \
-    op(multinomial, 4, eddy_multinomial(near, 10, EDDY_OPTIONS(multinomial, .replacement = true)),                     \
+    op(multinomial, 4, eddy_multinomial(near, 10, EDDY_OPTIONS(multinomial, .has_replacement = true)),                     \
         torch::multinomial(near, 10, true))                                                                            \
-    op(dropout, 8, eddy_dropout(x, 0.5, NULL), torch::dropout(x, 0.5, true))                                           \
+    op(dropout, 8, eddy_dropout(x, EDDY_S(0.5), NULL), torch::dropout(x, 0.5, true))                                           \
     op(sgd_step, 12, stepped_sgd(), stepped_sgd())                                                                     \
     op(sgd_momentum_step, 20, stepped_momentum(), stepped_momentum())                                                  \
     op(adam_step, 28, stepped_adam(), stepped_adam(false))                                                             \

@@ -131,7 +131,8 @@ static bool evaluate(const struct settings *s, const struct text *text, const tr
         eddy_tensor *starts = eddy_arange(EDDY_S(first), EDDY_S(first + batch), EDDY_S(1), EDDY_I64, NULL);
         starts = eddy_reshape(eddy_mul_s(starts, EDDY_S(net->size.sequence)), EDDY_SHAPE(-1, 1));
         double loss;
-        is_fine = eddy_read_f64(transformer_loss(net, windows(text->numbers[1], starts, length)), &loss) == EDDY_OK;
+        is_fine =
+            eddy_read_f64(transformer_loss(net, windows(text->numbers[1], starts, length)), &loss, NULL) == EDDY_OK;
         sum += is_fine ? loss * (double)batch : 0;
         eddy_scope_end(scope);
     }
@@ -165,14 +166,14 @@ static bool train(const struct settings *s, const struct text *text, transformer
     for (int64_t step = 0; step < s->steps && is_fine; step++) {
         eddy_tensor *now = train_step(s, text, net, step);
         /* The loss before is there by now: the loop runs one step ahead of the workers. */
-        is_fine = now && (!last || eddy_read_f64(last, &loss) == EDDY_OK);
+        is_fine = now && (!last || eddy_read_f64(last, &loss, NULL) == EDDY_OK);
         eddy_release(&last);
         last = now;
         if (is_fine)
             show(step + 1, s, loss, begin);
         if (is_fine && ((step + 1) % EVALUATE_EVERY == 0 || step + 1 == s->steps)) {
             double held_out;
-            is_fine = eddy_read_f64(last, &loss) == EDDY_OK && evaluate(s, text, net, &held_out);
+            is_fine = eddy_read_f64(last, &loss, NULL) == EDDY_OK && evaluate(s, text, net, &held_out);
             if (is_fine) {
                 printf("%sstep %lld, training %.3f, validation %.3f, %.0f s\n", isatty(STDOUT_FILENO) ? "\r" : "",
                        (long long)(step + 1), loss, held_out, seconds_now() - begin);
@@ -198,12 +199,12 @@ static bool write_sample(const struct settings *s, const struct text *text, cons
     eddy_no_grad_begin();
     for (int64_t i = 0; i < s->sample && is_fine; i++) {
         eddy_scope *scope = eddy_scope_begin();
-        int64_t length = eddy_dim(seen, 1), kept = length < net->size.sequence ? length : net->size.sequence;
+        int64_t length = eddy_dim_of(seen, 1), kept = length < net->size.sequence ? length : net->size.sequence;
         eddy_tensor *window = eddy_narrow(seen, 1, length - kept, kept);
         eddy_tensor *logits = eddy_select(eddy_select(transformer_logits(net, window), 1, -1), 0, 0);
         eddy_tensor *drawn = eddy_multinomial(eddy_softmax(logits, 0), 1, NULL);
         int64_t number;
-        is_fine = eddy_read_i64(drawn, &number) == EDDY_OK;
+        is_fine = eddy_read_i64(drawn, &number, NULL) == EDDY_OK;
         if (is_fine)
             putchar(text->bytes[number]);
         eddy_tensor *more = eddy_cat(EDDY_LIST(window, eddy_reshape(drawn, EDDY_SHAPE(1, 1))), 1);

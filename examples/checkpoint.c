@@ -45,8 +45,8 @@ bool checkpoint_save(const transformer *net, const struct text *text, int64_t st
     eddy_scope *scope = eddy_scope_begin();
     names[net->count] = CHARACTERS;
     tensors[net->count] = eddy_from_data(text->bytes, EDDY_SHAPE(text->vocabulary), EDDY_U8, NULL);
-    eddy_status status = eddy_save_safetensors((eddy_list){tensors, net->count + 1}, names, path,
-                                               EDDY_OPTIONS(save_safetensors, .metadata = pairs, .metadata_count = 2));
+    eddy_status status = eddy_safetensors_save((eddy_list){tensors, net->count + 1}, names, path,
+                                               EDDY_OPTIONS(safetensors_save, .metadata = pairs, .metadata_count = 2));
     eddy_scope_end(scope);
     return status == EDDY_OK;
 }
@@ -54,13 +54,13 @@ bool checkpoint_save(const transformer *net, const struct text *text, int64_t st
 static bool has_same_characters(const eddy_archive *archive, const struct text *text) {
     unsigned char bytes[256];
     eddy_tensor *known = eddy_archive_tensor(archive, CHARACTERS);
-    return known && eddy_count(known) == text->vocabulary &&
-           eddy_read(known, bytes, (size_t)text->vocabulary) == EDDY_OK &&
+    return known && eddy_count_of(known) == text->vocabulary &&
+           eddy_read(known, bytes, (size_t)text->vocabulary, NULL) == EDDY_OK &&
            memcmp(bytes, text->bytes, (size_t)text->vocabulary) == 0;
 }
 
 bool checkpoint_load(transformer *net, const struct text *text, const char *path) {
-    eddy_archive *archive = eddy_load_safetensors(path);
+    eddy_archive *archive = eddy_safetensors_load(path);
     bool is_fine = archive && has_same_characters(archive, text);
     if (archive && !is_fine)
         fprintf(stderr, "char_transformer: %s knows other characters than this text\n", path);

@@ -28,7 +28,7 @@ static bool accuracy_of(const network *net, const struct images *tested, double 
         eddy_scope *scope = eddy_scope_begin();
         eddy_tensor *pixels = eddy_narrow(tested->pixels, 0, first, length);
         eddy_tensor *correct = network_correct(net, pixels, eddy_narrow(tested->labels, 0, first, length));
-        bool is_read = eddy_read_i64(correct, &part) == EDDY_OK;
+        bool is_read = eddy_read_i64(correct, &part, NULL) == EDDY_OK;
         eddy_scope_end(scope);
         if (!is_read)
             return false;

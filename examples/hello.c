@@ -8,7 +8,7 @@ int main(void) {
     eddy_tensor *w = eddy_rand(EDDY_SHAPE(4, 3), EDDY_F32, NULL);
     eddy_tensor *y = eddy_softmax(eddy_relu(eddy_linear(x, w, EDDY_NONE)), 1);
     eddy_print(y, stdout);
-    printf("sum %g\n", eddy_item_f64(eddy_sum(y, NULL, NULL)));
+    printf("sum %g\n", eddy_item_f64(eddy_sum(y, EDDY_ALL_AXES, NULL), NULL));
     eddy_scope_end(scope);
     eddy_error error;
     if (eddy_error_take(&error) != EDDY_OK)

@@ -54,7 +54,7 @@ bool network_init(network *net, network_model model, eddy_dtype dtype) {
     for (int i = 0; i < NETWORK_PARAMETERS; i++) {
         net->m[i] = eddy_zeros_like(net->parameters[i], NULL);
         net->v[i] = eddy_zeros_like(net->parameters[i], NULL);
-        is_whole = is_whole && net->m[i] && net->v[i] && eddy_set_requires_grad(net->parameters[i], true) == EDDY_OK;
+        is_whole = is_whole && net->m[i] && net->v[i] && eddy_requires_grad_set(net->parameters[i], true) == EDDY_OK;
     }
     return is_whole;
 }
@@ -81,7 +81,7 @@ static eddy_tensor *linear_layer(const network *net, int layer, eddy_tensor *x) 
  * The largest after ReLU is ReLU of the largest: the pool goes first, and leaves ReLU and its gradient a quarter to do. */
 static eddy_tensor *convolution_layer(const network *net, int layer, eddy_tensor *x) {
     x = eddy_conv2d(x, weight(net, layer), bias(net, layer),
-                    EDDY_OPTIONS(conv2d, .padding = {1, 1}, .channels_last = true));
+                    EDDY_OPTIONS(conv2d, .padding = {1, 1}, .is_channels_last = true));
     return eddy_relu(eddy_max_pool2d(x, EDDY_PAIR(2, 2), NULL));
 }
 
@@ -110,12 +110,12 @@ static eddy_status take_step(network *net, eddy_tensor *loss, double lr) {
     eddy_tensor *gradients[NETWORK_PARAMETERS];
     eddy_status status = eddy_backward(loss);
     for (int i = 0; i < NETWORK_PARAMETERS && status == EDDY_OK; i++)
-        gradients[i] = eddy_grad(net->parameters[i]);
+        gradients[i] = eddy_grad_of(net->parameters[i]);
     if (status == EDDY_OK)
         status = eddy_adam_step(parameters, (eddy_list){gradients, NETWORK_PARAMETERS},
                                 (eddy_list){net->m, NETWORK_PARAMETERS}, (eddy_list){net->v, NETWORK_PARAMETERS},
                                 net->step, EDDY_S(lr), NULL);
-    return status == EDDY_OK ? eddy_zero_grad(parameters) : status;
+    return status == EDDY_OK ? eddy_grads_zero(parameters) : status;
 }
 
 eddy_tensor *network_train(network *net, eddy_tensor *images, eddy_tensor *labels, double lr) {
@@ -138,7 +138,7 @@ eddy_tensor *network_correct(const network *net, eddy_tensor *images, eddy_tenso
     eddy_scope *scope = eddy_scope_begin();
     eddy_no_grad_begin();
     eddy_tensor *classes = eddy_argmax(network_logits(net, images), EDDY_AXES(1), NULL);
-    eddy_tensor *correct = eddy_scope_return(scope, eddy_sum(eddy_eq(classes, labels), NULL, NULL));
+    eddy_tensor *correct = eddy_scope_return(scope, eddy_sum(eddy_eq(classes, labels), EDDY_ALL_AXES, NULL));
     eddy_no_grad_end();
     eddy_scope_end(scope);
     return correct;

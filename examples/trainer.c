@@ -86,7 +86,7 @@ static bool skip_failed(struct trainer *trainer) {
 /* Reads the oldest loss of the window. */
 static bool settle_oldest(struct trainer *trainer) {
     double loss;
-    if (eddy_read_f64(trainer->window[trainer->window_first].loss, &loss) != EDDY_OK)
+    if (eddy_read_f64(trainer->window[trainer->window_first].loss, &loss, NULL) != EDDY_OK)
         return skip_failed(trainer);
     if (trainer->losses)
         fprintf(trainer->losses, "%a\n", loss);

@@ -63,7 +63,7 @@ bool transformer_init(transformer *net, const struct transformer_size *size) {
     for (int64_t i = 0; i < net->count; i++) {
         net->m[i] = eddy_zeros_like(net->parameters[i], NULL);
         net->v[i] = eddy_zeros_like(net->parameters[i], NULL);
-        is_whole = is_whole && net->m[i] && net->v[i] && eddy_set_requires_grad(net->parameters[i], true) == EDDY_OK;
+        is_whole = is_whole && net->m[i] && net->v[i] && eddy_requires_grad_set(net->parameters[i], true) == EDDY_OK;
     }
     return is_whole;
 }
@@ -81,7 +81,7 @@ void transformer_fini(transformer *net) {
 int64_t transformer_weights(const transformer *net) {
     int64_t weights = 0;
     for (int64_t i = 0; i < net->count; i++)
-        weights += eddy_count(net->parameters[i]);
+        weights += eddy_count_of(net->parameters[i]);
     return weights;
 }
 
@@ -108,14 +108,14 @@ void transformer_name(const transformer *net, int64_t number, char *name, size_t
 /* x with what a layer's attention adds to it. */
 static eddy_tensor *attend(const transformer *net, int64_t layer, eddy_tensor *x, eddy_tensor *positions) {
     eddy_scope *scope = eddy_scope_begin();
-    int64_t heads = net->size.heads, batch = eddy_dim(x, 0), sequence = eddy_dim(x, 1);
+    int64_t heads = net->size.heads, batch = eddy_dim_of(x, 0), sequence = eddy_dim_of(x, 1);
     eddy_tensor *normed = eddy_rms_norm(x, of_layer(net, layer, ATTENTION_NORM), 1, NULL);
     eddy_tensor *mixed = eddy_linear(normed, of_layer(net, layer, QUERY_KEY_VALUE), EDDY_NONE);
     mixed = eddy_reshape(mixed, EDDY_SHAPE(batch, sequence, 3, heads, net->size.width / heads));
     mixed = eddy_permute(mixed, EDDY_AXES(2, 0, 3, 1, 4)); /* query, key and value: [B, heads, S, width / heads] each */
     eddy_tensor *q = eddy_rope(eddy_select(mixed, 0, 0), positions, NULL);
     eddy_tensor *k = eddy_rope(eddy_select(mixed, 0, 1), positions, NULL);
-    eddy_tensor *seen = eddy_sdpa(q, k, eddy_select(mixed, 0, 2), EDDY_NONE, EDDY_OPTIONS(sdpa, .causal = true));
+    eddy_tensor *seen = eddy_sdpa(q, k, eddy_select(mixed, 0, 2), EDDY_NONE, EDDY_OPTIONS(sdpa, .is_causal = true));
     seen = eddy_reshape(eddy_permute(seen, EDDY_AXES(0, 2, 1, 3)), EDDY_SHAPE(batch, sequence, net->size.width));
     x = eddy_add(x, eddy_linear(seen, of_layer(net, layer, ATTENTION_OUTPUT), EDDY_NONE));
     x = eddy_scope_return(scope, x);
@@ -146,7 +146,7 @@ static eddy_tensor *run_layer(const transformer *net, int64_t layer, eddy_tensor
 
 eddy_tensor *transformer_logits(const transformer *net, eddy_tensor *numbers) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *positions = eddy_narrow(net->positions, 0, 0, eddy_dim(numbers, 1));
+    eddy_tensor *positions = eddy_narrow(net->positions, 0, 0, eddy_dim_of(numbers, 1));
     eddy_tensor *x = eddy_embedding(numbers, embedding(net), NULL);
     for (int64_t layer = 0; layer < net->size.layers && x; layer++)
         x = run_layer(net, layer, x, positions);
@@ -158,7 +158,7 @@ eddy_tensor *transformer_logits(const transformer *net, eddy_tensor *numbers) {
 
 eddy_tensor *transformer_loss(const transformer *net, eddy_tensor *numbers) {
     eddy_scope *scope = eddy_scope_begin();
-    int64_t sequence = eddy_dim(numbers, 1) - 1;
+    int64_t sequence = eddy_dim_of(numbers, 1) - 1;
     eddy_tensor *logits = transformer_logits(net, eddy_narrow(numbers, 1, 0, sequence));
     logits = eddy_reshape(logits, EDDY_SHAPE(-1, net->size.vocabulary));
     eddy_tensor *next = eddy_reshape(eddy_narrow(numbers, 1, 1, sequence), EDDY_SHAPE(-1));
@@ -174,14 +174,14 @@ static eddy_status take_step(transformer *net, eddy_tensor *loss, double lr) {
     eddy_tensor *gradients[TRANSFORMER_PARAMETERS_MAX];
     eddy_status status = eddy_backward(loss);
     for (int64_t i = 0; i < net->count && status == EDDY_OK; i++)
-        gradients[i] = eddy_grad(net->parameters[i]);
+        gradients[i] = eddy_grad_of(net->parameters[i]);
     if (status == EDDY_OK)
         status = eddy_clip_grad_norm((eddy_list){gradients, net->count}, EDDY_NONE, EDDY_S(NORM_MAX));
     if (status == EDDY_OK)
         status = eddy_adamw_step(parameters, (eddy_list){gradients, net->count}, (eddy_list){net->m, net->count},
                                  (eddy_list){net->v, net->count}, net->step, EDDY_S(lr),
                                  EDDY_OPTIONS(adamw_step, .beta2 = 0.99, .weight_decay = 0.1));
-    return status == EDDY_OK ? eddy_zero_grad(parameters) : status;
+    return status == EDDY_OK ? eddy_grads_zero(parameters) : status;
 }
 
 eddy_tensor *transformer_train(transformer *net, eddy_tensor *numbers, double lr) {

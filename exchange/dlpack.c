@@ -4,7 +4,7 @@
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/status.h>
-#include <eddy/gradient.h>
+#include <eddy/grad.h>
 #include <exchange/dlpack_abi.h>
 #include <interpreter/handle/tensor.h>
 #include <interpreter/host/host.h>

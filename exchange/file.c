@@ -4,7 +4,7 @@
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/status.h>
-#include <eddy/gradient.h>
+#include <eddy/grad.h>
 #include <eddy/host.h>
 #include <eddy/view.h>
 #include <errno.h>
@@ -148,7 +148,7 @@ eddy_status eddy_file_write_elements(eddy_file *file, eddy_tensor *tensor) {
     status = eddy_wait(whole, EDDY_FOREVER);
     const void *data = status == EDDY_OK ? eddy_map(whole, EDDY_READ, EDDY_FOREVER) : NULL;
     if (data) {
-        status = eddy_file_write(file, data, (size_t)eddy_count(whole) * eddy_dtype_bytes(eddy_dtype_of(whole)));
+        status = eddy_file_write(file, data, (size_t)eddy_count_of(whole) * eddy_dtype_bytes(eddy_dtype_of(whole)));
         eddy_status unmapped = eddy_unmap(whole);
         status = status == EDDY_OK ? unmapped : status;
     } else if (status == EDDY_OK) {

@@ -71,8 +71,8 @@ eddy_status eddy_npy_write(eddy_file *file, eddy_tensor *tensor) {
     return status == EDDY_OK ? eddy_file_write_elements(file, tensor) : status;
 }
 
-eddy_status eddy_save_npy(eddy_tensor *tensor, const char *path) {
-    eddy_origin origin = EDDY_ORIGIN("save_npy");
+eddy_status eddy_npy_save(eddy_tensor *tensor, const char *path) {
+    eddy_origin origin = EDDY_ORIGIN("npy_save");
     eddy_file file;
     eddy_status status = eddy_tensor_check_shape(tensor, origin);
     if (status == EDDY_OK)
@@ -207,10 +207,10 @@ static eddy_status read_header(eddy_file *file, header *result) {
 
 /* The elements lie with the first axis innermost: as a tensor of the reversed shape, whose axes are turned round. */
 static eddy_tensor *from_fortran(eddy_tensor *reversed) {
-    eddy_axes axes = {.count = eddy_rank(reversed)};
+    eddy_axes axes = {.count = eddy_rank_of(reversed)};
     for (int32_t d = 0; d < axes.count; d++)
         axes.axes[d] = axes.count - 1 - d;
-    eddy_tensor *turned = eddy_permute(reversed, &axes), *result = eddy_contiguous(turned);
+    eddy_tensor *turned = eddy_permute(reversed, axes), *result = eddy_contiguous(turned);
     eddy_release(&turned);
     eddy_release(&reversed);
     return result;
@@ -227,9 +227,9 @@ eddy_tensor *eddy_npy_read(eddy_file *file) {
     return tensor && found.is_fortran ? from_fortran(tensor) : tensor;
 }
 
-eddy_tensor *eddy_load_npy(const char *path) {
+eddy_tensor *eddy_npy_load(const char *path) {
     eddy_file file;
-    if (eddy_file_read_begin(&file, path, EDDY_ORIGIN("load_npy")) != EDDY_OK)
+    if (eddy_file_read_begin(&file, path, EDDY_ORIGIN("npy_load")) != EDDY_OK)
         return NULL;
     eddy_tensor *tensor = eddy_npy_read(&file);
     (void)!eddy_file_end(&file, EDDY_OK);

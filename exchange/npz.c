@@ -133,8 +133,8 @@ static eddy_status write_all(eddy_file *file, eddy_list tensors, const char *con
     return status == EDDY_OK && code != ZIP_OK ? fail_writing(file) : status;
 }
 
-eddy_status eddy_save_npz(eddy_list tensors, const char *const *names, const char *path) {
-    eddy_origin origin = EDDY_ORIGIN("save_npz");
+eddy_status eddy_npz_save(eddy_list tensors, const char *const *names, const char *path) {
+    eddy_origin origin = EDDY_ORIGIN("npz_save");
     eddy_status status = eddy_archive_check(tensors, names, origin);
     if (status != EDDY_OK)
         return status;
@@ -300,9 +300,9 @@ static void end_reading(eddy_file *file) {
     (void)!eddy_file_end(file, EDDY_OK);
 }
 
-eddy_archive *eddy_load_npz(const char *path) {
+eddy_archive *eddy_npz_load(const char *path) {
     eddy_file file;
-    if (eddy_file_read_begin(&file, path, EDDY_ORIGIN("load_npz")) != EDDY_OK)
+    if (eddy_file_read_begin(&file, path, EDDY_ORIGIN("npz_load")) != EDDY_OK)
         return NULL;
     eddy_archive *archive = eddy_archive_create(&file);
     if (archive && read_all(&file, archive) != EDDY_OK)
@@ -340,8 +340,8 @@ static eddy_tensor *read_one(eddy_file *file, const char *name) {
     return NULL;
 }
 
-eddy_tensor *eddy_load_npz_one(const char *path, const char *name) {
-    eddy_origin origin = EDDY_ORIGIN("load_npz_one");
+eddy_tensor *eddy_npz_load_one(const char *path, const char *name) {
+    eddy_origin origin = EDDY_ORIGIN("npz_load_one");
     eddy_file file;
     if (!name) {
         eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no name");

@@ -304,7 +304,7 @@ static eddy_status format(sink *s, eddy_tensor *tensor, const eddy_format_option
         put(s, "[]");
     else
         put_axis(s, &p, 0, p.elements);
-    if (!options || !options->no_tail) {
+    if (!options || !options->omits_tail) {
         char text[EDDY_RANK_MAX * 22];
         eddy_tensor_describe(tensor, text, sizeof(text));
         put(s, "  ");

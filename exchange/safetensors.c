@@ -66,7 +66,7 @@ static json_t *describe_tensor(const eddy_tensor *tensor, int64_t begin) {
                      (json_int_t)begin, (json_int_t)(begin + bytes_of(tensor)));
 }
 
-static eddy_status describe_metadata(const eddy_file *file, const eddy_save_safetensors_options *options,
+static eddy_status describe_metadata(const eddy_file *file, const eddy_safetensors_save_options *options,
                                      json_t *header) {
     json_t *pairs = json_object();
     for (int64_t i = 0; i < options->metadata_count; i++) {
@@ -83,7 +83,7 @@ static eddy_status describe_metadata(const eddy_file *file, const eddy_save_safe
 }
 
 static eddy_status safetensors_describe(const eddy_file *file, eddy_list tensors, const char *const *names,
-                                        const layout *places, const eddy_save_safetensors_options *options,
+                                        const layout *places, const eddy_safetensors_save_options *options,
                                         json_t *header) {
     if (options && options->metadata_count > 0) {
         eddy_status status = describe_metadata(file, options, header);
@@ -121,7 +121,7 @@ static eddy_status write_header(eddy_file *file, const json_t *header) {
 }
 
 static eddy_status write_all(eddy_file *file, eddy_list tensors, const char *const *names,
-                             const eddy_save_safetensors_options *options) {
+                             const eddy_safetensors_save_options *options) {
     layout places = {0};
     eddy_status status = lay_out(file, tensors, &places);
     if (status != EDDY_OK)
@@ -137,9 +137,9 @@ static eddy_status write_all(eddy_file *file, eddy_list tensors, const char *con
     return status;
 }
 
-eddy_status eddy_save_safetensors(eddy_list tensors, const char *const *names, const char *path,
-                                  const eddy_save_safetensors_options *options) {
-    eddy_origin origin = EDDY_ORIGIN("save_safetensors");
+eddy_status eddy_safetensors_save(eddy_list tensors, const char *const *names, const char *path,
+                                  const eddy_safetensors_save_options *options) {
+    eddy_origin origin = EDDY_ORIGIN("safetensors_save");
     eddy_status status = eddy_archive_check(tensors, names, origin);
     if (status != EDDY_OK)
         return status;
@@ -348,11 +348,11 @@ static eddy_archive *read_all(eddy_file *file, const header *h) {
     return archive;
 }
 
-eddy_archive *eddy_load_safetensors(const char *path) {
+eddy_archive *eddy_safetensors_load(const char *path) {
     eddy_file file;
     header h = {0};
     eddy_archive *archive = NULL;
-    if (eddy_file_read_begin(&file, path, EDDY_ORIGIN("load_safetensors")) != EDDY_OK)
+    if (eddy_file_read_begin(&file, path, EDDY_ORIGIN("safetensors_load")) != EDDY_OK)
         return NULL;
     if (header_read(&file, &h) == EDDY_OK)
         archive = read_all(&file, &h);
@@ -369,8 +369,8 @@ static eddy_tensor *read_one(eddy_file *file, const header *h, const char *name)
     return NULL;
 }
 
-eddy_tensor *eddy_load_safetensors_one(const char *path, const char *name) {
-    eddy_origin origin = EDDY_ORIGIN("load_safetensors_one");
+eddy_tensor *eddy_safetensors_load_one(const char *path, const char *name) {
+    eddy_origin origin = EDDY_ORIGIN("safetensors_load_one");
     eddy_file file;
     header h = {0};
     eddy_tensor *tensor = NULL;

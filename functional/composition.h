@@ -17,23 +17,23 @@ typedef struct eddy_composition {
 const eddy_composition *eddy_composition_find(const char *name);
 
 /* einsum.c */
-EDDY_MUST_USE eddy_status eddy_compose_einsum(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
-                                              eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_composition_einsum(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                                  eddy_origin origin);
 /* outer.c */
-EDDY_MUST_USE eddy_status eddy_compose_outer(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
-                                             eddy_origin origin);
-EDDY_MUST_USE eddy_status eddy_compose_meshgrid(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
-                                                eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_composition_outer(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                                 eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_composition_meshgrid(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                                    eddy_origin origin);
 /* conv1d.c */
-EDDY_MUST_USE eddy_status eddy_compose_conv1d(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
-                                              eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_composition_conv1d(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                                  eddy_origin origin);
 /* prelu.c */
-EDDY_MUST_USE eddy_status eddy_compose_prelu(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
-                                             eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_composition_prelu(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                                 eddy_origin origin);
 /* parts.c */
-EDDY_MUST_USE eddy_status eddy_compose_split(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
-                                             eddy_origin origin);
-EDDY_MUST_USE eddy_status eddy_compose_chunk(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
-                                             eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_composition_split(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                                 eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_composition_chunk(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                                 eddy_origin origin);
 
 #endif

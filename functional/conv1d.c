@@ -74,6 +74,7 @@ eddy_tensor *eddy_conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias,
     return status == EDDY_OK ? result : NULL;
 }
 
-eddy_status eddy_compose_conv1d(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
+eddy_status eddy_composition_conv1d(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                    eddy_origin origin) {
     return conv1d(inputs.items[0], inputs.items[1], inputs.items[2], arguments, &outputs[0], origin);
 }

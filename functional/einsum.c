@@ -63,7 +63,7 @@ static bool permute(factor *f, const uint8_t *labels) {
     for (int32_t d = 0; d < f->rank; d++)
         axes.axes[d] = find(f, labels[d]);
     memcpy(f->labels, labels, (size_t)f->rank);
-    return become(f, eddy_permute(f->tensor, &axes));
+    return become(f, eddy_permute(f->tensor, axes));
 }
 
 /* Integers become i64, as they do in a sum. */
@@ -100,7 +100,7 @@ static bool take_diagonal(factor *f, int32_t d, int32_t e, int64_t size) {
     f->labels[to] = label;
     shape.dims[to] = size * size;
     f->rank--;
-    return become(f, eddy_permute(f->tensor, &axes)) && become(f, eddy_reshape(f->tensor, shape)) &&
+    return become(f, eddy_permute(f->tensor, axes)) && become(f, eddy_reshape(f->tensor, shape)) &&
            become(f, eddy_slice(f->tensor, -1, 0, size * size, size + 1));
 }
 
@@ -368,6 +368,7 @@ eddy_tensor *eddy_einsum(const char *equation, eddy_list operands) {
     return einsum(equation, operands, &result, EDDY_ORIGIN("einsum")) == EDDY_OK ? result : NULL;
 }
 
-eddy_status eddy_compose_einsum(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
+eddy_status eddy_composition_einsum(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                    eddy_origin origin) {
     return einsum(((const eddy_arguments_einsum *)arguments)->equation, inputs, &outputs[0], origin);
 }

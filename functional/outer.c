@@ -51,7 +51,7 @@ eddy_tensor *eddy_outer(eddy_tensor *a, eddy_tensor *b) {
     return outer(a, b, &result, EDDY_ORIGIN("outer")) == EDDY_OK ? result : NULL;
 }
 
-eddy_status eddy_compose_outer(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
+eddy_status eddy_composition_outer(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
     (void)arguments;
     return outer(inputs.items[0], inputs.items[1], &outputs[0], origin);
 }
@@ -110,6 +110,7 @@ eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing, eddy_tensor
     return meshgrid(tensors, (int32_t)indexing, outputs, EDDY_ORIGIN("meshgrid"));
 }
 
-eddy_status eddy_compose_meshgrid(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
+eddy_status eddy_composition_meshgrid(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                      eddy_origin origin) {
     return meshgrid(inputs, ((const eddy_arguments_meshgrid *)arguments)->indexing, outputs, origin);
 }

@@ -46,7 +46,7 @@ eddy_tensor *eddy_prelu(eddy_tensor *x, eddy_tensor *weight) {
     return prelu(x, weight, &result, EDDY_ORIGIN("prelu")) == EDDY_OK ? result : NULL;
 }
 
-eddy_status eddy_compose_prelu(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
+eddy_status eddy_composition_prelu(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
     (void)arguments;
     return prelu(inputs.items[0], inputs.items[1], &outputs[0], origin);
 }

@@ -27,7 +27,7 @@ typedef struct registered {
     eddy_op_kernel functions;
     eddy_status (*infer)(eddy_op_inference *inference);
     eddy_prepared_kind plans; /* eddy_op_plan */
-    eddy_status (*gradient)(eddy_backward_call *call);
+    eddy_status (*backward)(eddy_backward_call *call);
     eddy_gradient gradients;
     const eddy_kernel *kernels[1];
     size_t bytes; /* of the block that holds it and all it points to */
@@ -186,10 +186,10 @@ static eddy_status run_gradient(const eddy_gradient_call *call) {
                                  .list_counts = call->list_counts,
                                  .outputs = call->outputs,
                                  .output_count = call->op->output_count,
-                                 .gradients = call->gradients,
-                                 .wanted = call->wanted,
+                                 .grads = call->grads,
+                                 .is_wanted = call->is_wanted,
                                  .results = call->results};
-    eddy_status status = of_op(call->op)->gradient(&public);
+    eddy_status status = of_op(call->op)->backward(&public);
     if (status != EDDY_OK && call->outcome->first == EDDY_OK)
         eddy_fail(status, (eddy_origin){call->op->name, NULL}, "its gradient failed");
     return status;
@@ -266,7 +266,7 @@ static const char *check_operands(const eddy_op_description *d) {
             return "an output has no name";
     if (d->output_count == 0 && !has_mut)
         return "it writes nothing";
-    if (d->gradient && (has_mut || d->has_no_gradient))
+    if (d->backward && (has_mut || d->has_no_grad))
         return "it has a gradient, and writes to operands or says that it has none";
     return NULL;
 }
@@ -327,7 +327,7 @@ static const eddy_gradient_needs *place_needs(block *b, const eddy_op_descriptio
     eddy_gradient_needs *needs = place(b, (size_t)d->operand_count * sizeof(*needs));
     for (int32_t i = 0; i < d->operand_count && needs; i++)
         needs[i] = (eddy_gradient_needs){
-            .is_differentiable = true, .inputs = d->gradient_inputs, .outputs = d->gradient_outputs};
+            .is_differentiable = true, .inputs = d->backward_inputs, .outputs = d->backward_outputs};
     return needs;
 }
 
@@ -367,7 +367,7 @@ static registered *place_all(block *b, const eddy_op_description *d) {
         return NULL;
     r->infer = d->infer;
     r->functions = *find_kernel(d);
-    r->gradient = d->gradient;
+    r->backward = d->backward;
     r->gradients = (eddy_gradient){.run = run_gradient, .operands = needs};
     bool prepares = r->functions.prepare != NULL;
     r->plans = (eddy_prepared_kind){.prepared_bytes = sizeof(eddy_op_plan), .make = make_plan, .unmake = unmake_plan};
@@ -394,9 +394,9 @@ static registered *place_all(block *b, const eddy_op_description *d) {
                       .result = EDDY_RESULT_RULE,
                       .infer = d->infer ? run_infer : NULL,
                       .kernels = r->kernels,
-                      .gradient = d->gradient          ? &r->gradients
-                                  : d->has_no_gradient ? &eddy_gradient_none
-                                                       : NULL,
+                      .gradient = d->backward      ? &r->gradients
+                                  : d->has_no_grad ? &eddy_gradient_none
+                                                   : NULL,
                       .summary = summary};
     return r;
 }
@@ -416,7 +416,7 @@ static registered *make(const eddy_op_description *d) {
 
 eddy_status eddy_op_register(const eddy_op_description *given) {
     eddy_origin origin = EDDY_ORIGIN("op_register");
-    if (!given || given->size < offsetof(eddy_op_description, gradient))
+    if (!given || given->size < offsetof(eddy_op_description, backward))
         return refuse(NULL, origin, EDDY_INVALID_ARGUMENT, "the description is NULL, or does not say its size");
     eddy_op_description whole = {0}, *description = &whole; /* programs may know a shorter struct */
     memcpy(&whole, given, given->size < sizeof(whole) ? given->size : sizeof(whole));

@@ -37,7 +37,7 @@ static const eddy_op *find_built_in(const char *name) {
 }
 
 static size_t registry_start(const table *t, const char *name) {
-    return (size_t)eddy_hash64(name, strlen(name), 0) & (t->slot_count - 1);
+    return (size_t)eddy_hash_64(name, strlen(name), 0) & (t->slot_count - 1);
 }
 
 static const eddy_op *find_registered(const table *t, const char *name) {

@@ -27,26 +27,26 @@ typedef struct eddy_attributes_linspace {
 /* sum, mean, prod, max, min, argmax, argmin, logsumexp, any, all */
 typedef struct eddy_attributes_reduce {
     uint32_t axes; /* bit d: dim d of the input is reduced */
-    bool keepdim;  /* the output has the reduced dims with size 1 */
+    bool keeps_dims; /* the output has the reduced dims with size 1 */
 } eddy_attributes_reduce;
 
 /* var, std */
 typedef struct eddy_attributes_var {
     uint32_t axes;
-    bool keepdim;
+    bool keeps_dims;
     double correction; /* the sum of squares is divided by the count less this */
 } eddy_attributes_var;
 
 typedef struct eddy_attributes_norm {
     uint32_t axes;
-    bool keepdim;
+    bool keeps_dims;
     double p;
 } eddy_attributes_norm;
 
 /* max_dim, min_dim */
 typedef struct eddy_attributes_axis_keepdim {
     int32_t axis;
-    bool keepdim;
+    bool keeps_dims;
 } eddy_attributes_axis_keepdim;
 
 /* softmax, log_softmax, their gradients, cat, stack, index_select, gather,
@@ -58,12 +58,12 @@ typedef struct eddy_attributes_axis {
 /* sort, argsort */
 typedef struct eddy_attributes_sort {
     int32_t axis;
-    bool descending;
+    bool is_descending;
 } eddy_attributes_sort;
 
 typedef struct eddy_attributes_topk {
     int32_t axis;
-    bool smallest;
+    bool is_smallest;
 } eddy_attributes_topk;
 
 typedef struct eddy_attributes_bincount {
@@ -81,7 +81,7 @@ typedef struct eddy_attributes_one_hot {
 } eddy_attributes_one_hot;
 
 typedef struct eddy_attributes_index_put {
-    bool accumulate;
+    bool accumulates;
 } eddy_attributes_index_put;
 
 typedef struct eddy_attributes_embedding {
@@ -131,7 +131,7 @@ typedef struct eddy_attributes_sgd_momentum_step {
     double lr;
     double momentum;
     double weight_decay;
-    bool nesterov;
+    bool is_nesterov;
 } eddy_attributes_sgd_momentum_step;
 
 typedef struct eddy_attributes_clip_grad_norm {
@@ -168,7 +168,7 @@ typedef struct eddy_attributes_batch_norm {
 typedef struct eddy_attributes_pair_loss {
     double beta;       /* smooth_l1_loss */
     int32_t reduction; /* eddy_reduction */
-    bool log_target;   /* kl_div */
+    bool target_is_log; /* kl_div */
 } eddy_attributes_pair_loss;
 
 typedef struct eddy_attributes_randint {
@@ -195,7 +195,7 @@ typedef struct eddy_attributes_multinomial {
     uint64_t seed;
     uint64_t counter;
     int64_t count; /* draws of a row */
-    bool replacement;
+    bool has_replacement;
 } eddy_attributes_multinomial;
 
 /* conv2d, conv2d_backward_weight, conv_transpose2d */
@@ -208,25 +208,25 @@ typedef struct eddy_attributes_conv {
 typedef struct eddy_attributes_pool {
     eddy_pair kernel_size, stride, padding, dilation;
     int64_t divisor_override; /* avg: 0: none */
-    bool exclude_padding;     /* avg */
+    bool excludes_padding;    /* avg */
 } eddy_attributes_pool;
 
 /* interpolate and its gradient */
 typedef struct eddy_attributes_interpolate {
     double scale; /* 0: what the sizes say */
     int32_t mode; /* eddy_mode */
-    bool align_corners;
+    bool aligns_corners;
 } eddy_attributes_interpolate;
 
 typedef struct eddy_attributes_allclose {
     double rtol;
     double atol;
-    bool equal_nan;
+    bool nan_is_equal;
 } eddy_attributes_allclose;
 
 typedef struct eddy_attributes_rope {
     double base;
-    bool interleaved;
+    bool is_interleaved;
 } eddy_attributes_rope;
 
 typedef struct eddy_attributes_sdpa {
@@ -234,7 +234,7 @@ typedef struct eddy_attributes_sdpa {
     uint64_t counter; /* 0 without dropout */
     double dropout;   /* probability that a weight is dropped */
     double scale;     /* 0: one over the root of the width */
-    bool causal;
+    bool is_causal;
 } eddy_attributes_sdpa;
 
 /* Seed and counter as the public function takes them: the bits of the sdpa's. */
@@ -243,7 +243,7 @@ typedef struct eddy_attributes_sdpa_backward {
     int64_t counter;
     double dropout;
     double scale;
-    bool causal;
+    bool is_causal;
 } eddy_attributes_sdpa_backward;
 
 #endif

@@ -56,7 +56,7 @@ static inline int64_t eddy_cost_views_ps(const eddy_kernel_call *call) {
     int64_t largest = 0, bytes = 0;
     for (int32_t i = 0; i < call->view_count; i++) {
         const eddy_op_view *view = &call->views[i];
-        if (eddy_view_is_absent(view))
+        if (eddy_kernel_view_is_absent(view))
             continue;
         int64_t count = eddy_cost_stored_count(view);
         largest = count > largest ? count : largest;
@@ -69,8 +69,8 @@ static inline int64_t eddy_cost_views_ps(const eddy_kernel_call *call) {
 static inline int64_t eddy_cost_far_views_ps(const eddy_kernel_call *call) {
     int64_t bytes = 0;
     for (int32_t i = 0; i < call->view_count; i++)
-        if (!eddy_view_is_absent(&call->views[i]))
-            bytes += eddy_cost_bytes(eddy_view_count(&call->views[i]), call->views[i].dtype);
+        if (!eddy_kernel_view_is_absent(&call->views[i]))
+            bytes += eddy_cost_bytes(eddy_kernel_view_count(&call->views[i]), call->views[i].dtype);
     return eddy_cost_far_ps(bytes);
 }
 

@@ -111,7 +111,7 @@ void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
     EDDY_ASSERT(call->view_count > 0 && call->view_count < EDDY_WALK_OPERANDS);
     int32_t output = call->view_count - 1;
     const eddy_op_view *out = &call->views[output];
-    int64_t count = eddy_view_count(out);
+    int64_t count = eddy_kernel_view_count(out);
     if (count == 0)
         return;
     if (out->rank <= 1 && count <= SLICE_ELEMENTS) {
@@ -134,6 +134,6 @@ void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
         elementwise_run_slice(&work, 0, count);
     else
         call->team->parallel_for(call->team, count,
-                                 eddy_even_grain(call->team, count, SLICE_ELEMENTS, EDDY_GRAIN_ELEMENTS),
+                                 eddy_grain_even(call->team, count, SLICE_ELEMENTS, EDDY_GRAIN_ELEMENTS),
                                  elementwise_run_slice, &work);
 }

@@ -23,7 +23,7 @@ void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t 
     if (position >= eddy_load_relaxed(&error->position))
         return;
     while (eddy_exchange_acquire(&error->guard, 1u) != 0)
-        eddy_pause();
+        eddy_atomic_pause();
     if (position < eddy_load_relaxed(&error->position)) {
         error->value = value;
         error->bound = bound;

@@ -104,7 +104,7 @@ static inline eddy_loop_fn *eddy_kernel_loop(const eddy_kernel *kernel) {
 }
 
 /* Elements of a view. */
-static inline int64_t eddy_view_count(const eddy_op_view *view) {
+static inline int64_t eddy_kernel_view_count(const eddy_op_view *view) {
     int64_t count = 1;
     for (int32_t d = 0; d < view->rank; d++)
         count *= view->shape[d];
@@ -112,7 +112,7 @@ static inline int64_t eddy_view_count(const eddy_op_view *view) {
 }
 
 /* A number as a vector of one element; other views as they are. */
-static inline eddy_op_view eddy_view_with_axis(const eddy_op_view *view) {
+static inline eddy_op_view eddy_kernel_view_with_axis(const eddy_op_view *view) {
     static const int64_t one = 1;
     eddy_op_view with = *view;
     if (view->rank == 0) {
@@ -122,7 +122,7 @@ static inline eddy_op_view eddy_view_with_axis(const eddy_op_view *view) {
     return with;
 }
 
-static inline bool eddy_view_is_absent(const eddy_op_view *view) {
+static inline bool eddy_kernel_view_is_absent(const eddy_op_view *view) {
     return view->rank < 0;
 }
 

@@ -167,7 +167,7 @@ eddy_status eddy_prepared_acquire(const eddy_prepared_kind *kind, const void *ke
                                   const void *context, const void **prepared) {
     pthread_once(&watched, watch_forks);
     *prepared = NULL;
-    uint64_t hash = eddy_hash64(key, key_bytes, 0);
+    uint64_t hash = eddy_hash_64(key, key_bytes, 0);
     eddy_lock_acquire(&lock);
     entry *e = take_locked(kind, key, key_bytes, hash);
     eddy_lock_release(&lock);

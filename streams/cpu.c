@@ -72,7 +72,7 @@ static void destroy(eddy_work_queue *base) {
         eddy_lock_release(&stream->lock);
         if (!is_held)
             break;
-        eddy_pause();
+        eddy_atomic_pause();
     }
     eddy_memory_release(stream, sizeof(*stream), EDDY_MEMORY_RUNTIME);
 }

@@ -338,12 +338,12 @@ static void wait_for_helpers(team_job *job) {
         for (int i = 0; i < 2000; i++) {
             if ((eddy_load_acquire(&job->inside) & ~OWNER_SLEEPS) == 0)
                 return;
-            eddy_pause();
+            eddy_atomic_pause();
         }
         uint32_t inside = eddy_or_acq_rel(&job->inside, OWNER_SLEEPS) | OWNER_SLEEPS;
         if (inside == OWNER_SLEEPS)
             return;
-        eddy_sleep_wait(&job->inside, inside, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(&job->inside, inside, EDDY_CLOCK_FOREVER);
     }
 }
 
@@ -441,7 +441,7 @@ static bool spin_for_change(uint32_t seen, int64_t spin_ns) {
     do {
         for (int i = 0; i < SPIN_CHECKS && !has_changed; i++) {
             has_changed = eddy_load_acquire(&team.epoch) != seen;
-            eddy_pause();
+            eddy_atomic_pause();
         }
     } while (!has_changed && eddy_clock_ns() < end);
     eddy_sub_relaxed(&team.spinners, 1);
@@ -483,7 +483,7 @@ static void worker_main(void *context) {
         eddy_idle_sleep(&idle);
         will_look = false;
         eddy_add_seq_cst(&team.sleepers, 1);
-        eddy_sleep_wait(&team.epoch, seen, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(&team.epoch, seen, EDDY_CLOCK_FOREVER);
         eddy_sub_seq_cst(&team.sleepers, 1);
         note_wake();
     }

@@ -501,7 +501,7 @@ static bool spin(eddy_vm *vm, int64_t spin_ns) {
             if (eddy_ring_peek(&vm->ring) || !eddy_lifo_is_empty(&vm->completions) ||
                 !eddy_lifo_is_empty(&vm->releases))
                 return true;
-            eddy_pause();
+            eddy_atomic_pause();
         }
     } while (eddy_clock_ns() < end);
     return false;

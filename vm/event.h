@@ -4,11 +4,11 @@
 
 #include <vm/machine.h>
 
-static inline bool eddy_event_is_passed(const eddy_vm_event *event) {
+static inline bool eddy_vm_event_is_passed(const eddy_vm_event *event) {
     return eddy_load_acquire(&event->is_passed);
 }
 
 /* Engine: what came before has retired; gives up the instruction's reference. */
-void eddy_event_pass(eddy_vm_event *event);
+void eddy_vm_event_pass(eddy_vm_event *event);
 
 #endif

@@ -430,7 +430,7 @@ void eddy_graph_count_finished(eddy_vm *vm, const eddy_instruction *instruction,
     vm->engine.finished++;
     vm->engine.finished_bytes += new_bytes;
     vm->engine.finished_ns += instruction->cost_ns;
-    vm->engine.finished_dear_ns += eddy_dear_ns(instruction->cost_ns, (eddy_vm_place)instruction->place);
+    vm->engine.finished_dear_ns += eddy_marks_dear_ns(instruction->cost_ns, (eddy_vm_place)instruction->place);
 }
 
 bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction) {
@@ -497,7 +497,7 @@ bool eddy_graph_trace(eddy_vm *vm, eddy_node *node, eddy_waiter *waiter) {
     vm->engine.walk++;
     graph_walk from = {.vm = vm,
                        .waiter = waiter,
-                       .looks_for_lends = node->is_behind_user && *eddy_lends_of(vm, waiter->thread) > 0};
+                       .looks_for_lends = node->is_behind_user && *eddy_vm_lends_of(vm, waiter->thread) > 0};
     bool has_queued = false;
     visit(&from, node);
     while (from.stack) {

@@ -71,7 +71,7 @@ static bool run_lend(eddy_vm *vm, const eddy_instruction *instruction, eddy_node
         eddy_waiter_finish(&vm->waiters, waiter);
         return true;
     }
-    uint32_t *lends = eddy_lends_of(vm, node->lend_thread);
+    uint32_t *lends = eddy_vm_lends_of(vm, node->lend_thread);
     (*lends)++;
     if (eddy_waiter_finish(&vm->waiters, waiter))
         return false;
@@ -80,7 +80,7 @@ static bool run_lend(eddy_vm *vm, const eddy_instruction *instruction, eddy_node
 }
 
 static void lend_ended(eddy_vm *vm, eddy_node *node) {
-    (*eddy_lends_of(vm, node->lend_thread))--;
+    (*eddy_vm_lends_of(vm, node->lend_thread))--;
     if (!node->has_failed_lend)
         return;
     eddy_error error;
@@ -132,7 +132,7 @@ static bool run_recover(eddy_vm *vm, const eddy_instruction *instruction, eddy_n
 
 static bool run_event(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
     (void)vm, (void)node;
-    eddy_event_pass(stream_event(instruction));
+    eddy_vm_event_pass(stream_event(instruction));
     return true;
 }
 
@@ -188,7 +188,7 @@ eddy_vm_event *eddy_kind_event(const eddy_instruction *instruction) {
 /* Whether nothing is in the way of an instruction that was taken from the ring just now. */
 static bool is_in_order(eddy_vm *vm, const eddy_instruction *instruction) {
     const eddy_vm_event *event = eddy_kind_event(instruction);
-    if (event && !eddy_instruction_has(instruction, EDDY_KIND_MAKES_EVENT) && !eddy_event_is_passed(event))
+    if (event && !eddy_instruction_has(instruction, EDDY_KIND_MAKES_EVENT) && !eddy_vm_event_is_passed(event))
         return false;
     if (eddy_instruction_has(instruction, EDDY_KIND_ENDS_ALL))
         return !vm->engine.live_head;

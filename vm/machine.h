@@ -226,7 +226,7 @@ static inline eddy_storage *eddy_vm_storage(const eddy_vm *vm, eddy_storage_numb
 }
 
 /* Whether everything submitted on the storage has retired. Lock: submission. On true the caller owns its shared line. */
-static inline bool eddy_storage_is_idle(eddy_storage *storage) {
+static inline bool eddy_vm_storage_is_idle(eddy_storage *storage) {
     return storage->issuer.submitted == eddy_load_acquire(&storage->shared.retired);
 }
 
@@ -236,7 +236,7 @@ static inline bool eddy_vm_is_shared(const eddy_vm *vm) {
 }
 
 /* How many lends the thread has, and others of its group. Engine only. */
-static inline uint32_t *eddy_lends_of(eddy_vm *vm, uint64_t thread) {
+static inline uint32_t *eddy_vm_lends_of(eddy_vm *vm, uint64_t thread) {
     return &vm->engine.lends[thread % EDDY_LEND_GROUPS];
 }
 

@@ -79,7 +79,7 @@ __attribute__((noinline)) static eddy_status wait_below_marks(eddy_vm *vm, eddy_
     eddy_trace_begin(EDDY_TRACE_WAIT, origin.op, vm->sequence);
     eddy_status status = EDDY_OK;
     while (status == EDDY_OK && is_above(vm, vm->low_count, vm->low_bytes)) {
-        status = wait_for_progress(vm, origin, EDDY_SLEEP_FOREVER);
+        status = wait_for_progress(vm, origin, EDDY_CLOCK_FOREVER);
         refresh_seen(vm);
     }
     eddy_trace_end(EDDY_TRACE_WAIT, origin.op, vm->sequence);
@@ -186,7 +186,7 @@ static bool spin_for(eddy_vm *vm, uint64_t count, int64_t ns) {
         if (eddy_team_help_slice())
             end = eddy_clock_ns() + SPIN_NS;
         for (int i = 0; i < SPIN_CHECKS; i++)
-            eddy_pause();
+            eddy_atomic_pause();
     }
     eddy_team_spin_end();
     return is_enough;
@@ -239,7 +239,7 @@ eddy_status eddy_marks_wait_slow(eddy_vm *vm, const eddy_vm_call *call) {
         return EDDY_OK;
     /* What is ahead may be another issuer's: that is no queue of this one's. */
     bool is_cheap = !eddy_vm_is_shared(vm) && call->place == EDDY_PLACE_ANY &&
-                    eddy_cost_class_ns(eddy_cost_class(call->cost_ps)) <= eddy_team_hand_over_ns();
+                    eddy_record_cost_class_ns(eddy_record_cost_class(call->cost_ps)) <= eddy_team_hand_over_ns();
     if (!is_spent(vm, lead_now(vm), is_cheap))
         return EDDY_OK;
     refresh_seen(vm);

@@ -6,7 +6,7 @@
 
 /* What an instruction counts for as too dear for the caller: its estimate, or nothing. What only workers may run is dear whatever
  * the estimate. */
-static inline int64_t eddy_dear_ns(int64_t cost_ns, eddy_vm_place place) {
+static inline int64_t eddy_marks_dear_ns(int64_t cost_ns, eddy_vm_place place) {
     if (cost_ns > EDDY_DEAR_NS)
         return cost_ns;
     return place == EDDY_PLACE_WORKER ? EDDY_DEAR_NS : 0;
@@ -14,7 +14,7 @@ static inline int64_t eddy_dear_ns(int64_t cost_ns, eddy_vm_place place) {
 /* Counts an instruction that is about to be written. */
 static inline void eddy_marks_count(eddy_vm *vm, int64_t cost_ns, eddy_vm_place place) {
     vm->issued_ns += cost_ns;
-    vm->issued_dear_ns += eddy_dear_ns(cost_ns, place);
+    vm->issued_dear_ns += eddy_marks_dear_ns(cost_ns, place);
     int64_t count = (int64_t)(vm->issued - vm->finished_seen);
     int64_t bytes = vm->issued_bytes - vm->finished_bytes_seen;
     if (EDDY_UNLIKELY(count > vm->in_flight_peak))

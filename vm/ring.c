@@ -82,7 +82,7 @@ void eddy_ring_read(const eddy_record *record, eddy_instruction *instruction, co
     uint64_t upper = eddy_load_relaxed(&record->ready) >> 1;
     instruction->sequence = (word & SEQUENCE_MASK) | upper << SEQUENCE_BITS;
     instruction->stream = (uint16_t)(word >> STREAM_AT & ((1u << STREAM_BITS) - 1));
-    instruction->cost_ns = eddy_cost_class_ns(word >> COST_AT & 31);
+    instruction->cost_ns = eddy_record_cost_class_ns(word >> COST_AT & 31);
     instruction->place = (uint8_t)(word >> PLACE_AT & 1);
     instruction->descriptor = record->descriptor;
     instruction->address = record->address;

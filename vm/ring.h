@@ -34,13 +34,13 @@ _Static_assert(sizeof(eddy_record) == EDDY_LINE_BYTES, "a record's head is one l
 #define EDDY_COST_CLASS_MAX 31u /* five bits */
 
 /* Cost classes: 0 is up to 64 ns, each further one doubles. */
-static inline uint64_t eddy_cost_class(int64_t cost_ps) {
+static inline uint64_t eddy_record_cost_class(int64_t cost_ps) {
     uint64_t units = cost_ps <= 0 ? 0 : (uint64_t)cost_ps >> 16;
     uint64_t class = units == 0 ? 0 : 64u - (uint64_t)__builtin_clzll(units);
     return class < EDDY_COST_CLASS_MAX ? class : EDDY_COST_CLASS_MAX;
 }
 
-static inline uint32_t eddy_cost_class_ns(uint64_t class) {
+static inline uint32_t eddy_record_cost_class_ns(uint64_t class) {
     return class > 25 ? UINT32_MAX : 65u << class;
 }
 

@@ -49,7 +49,7 @@ static void scheduler_main(void *context) {
             continue;
         }
         int64_t deadline = vm->options.dump_after_ms > 0 ? eddy_clock_deadline(vm->options.dump_after_ms * 1000000)
-                                                         : EDDY_SLEEP_FOREVER;
+                                                         : EDDY_CLOCK_FOREVER;
         uint32_t word = say_asleep(vm);
         bool is_asked = false;
         if (eddy_engine_has_work(vm)) {

@@ -61,7 +61,7 @@ static void service_main(void *context) {
             continue;
         if (eddy_load_acquire(&service->is_ending))
             return;
-        eddy_sleep_wait(&service->signal, signal, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(&service->signal, signal, EDDY_CLOCK_FOREVER);
     }
 }
 

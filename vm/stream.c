@@ -99,7 +99,7 @@ void eddy_vm_streams_fini(eddy_vm *vm) {
 #define EVENT_PENDING 0u
 #define EVENT_PASSED 1u
 
-void eddy_event_pass(eddy_vm_event *event) {
+void eddy_vm_event_pass(eddy_vm_event *event) {
     event->node = NULL;
     eddy_store_release(&event->is_passed, EVENT_PASSED);
     eddy_vm_event_release(event);
@@ -111,7 +111,7 @@ void eddy_vm_event_release(eddy_vm_event *event) {
 }
 
 bool eddy_vm_event_query(eddy_vm_event *event) {
-    return eddy_event_is_passed(event);
+    return eddy_vm_event_is_passed(event);
 }
 
 /* Writes an EVENT or GATE, which holds a reference of its own. */

@@ -188,7 +188,7 @@ static eddy_origin submission_origin(const eddy_submission *submission) {
 __attribute__((noinline)) static eddy_status provide_slow(eddy_vm *vm, const eddy_submission *submission, uint32_t lines) {
     eddy_origin origin = submission_origin(submission);
     if (provide_node(vm)) {
-        int64_t deadline_ns = submission->deadline_ns ? submission->deadline_ns : EDDY_SLEEP_FOREVER;
+        int64_t deadline_ns = submission->deadline_ns ? submission->deadline_ns : EDDY_CLOCK_FOREVER;
         eddy_status status = eddy_marks_wait_for_room(vm, lines, origin, deadline_ns);
         if (status != EDDY_OK)
             return status;
@@ -225,8 +225,8 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
     note_issuer(vm);
     vm->issued++;
     vm->issued_bytes += submission->new_bytes;
-    uint64_t cost_class = eddy_cost_class(submission->cost_ps);
-    eddy_marks_count(vm, eddy_cost_class_ns(cost_class), (eddy_vm_place)instruction->place);
+    uint64_t cost_class = eddy_record_cost_class(submission->cost_ps);
+    eddy_marks_count(vm, eddy_record_cost_class_ns(cost_class), (eddy_vm_place)instruction->place);
     eddy_storage_number numbers[EDDY_RECORD_RELEASES];
     uint32_t count = eddy_vm_pending_take(vm, numbers, riders(vm, submission));
     eddy_record *record = eddy_ring_write(&vm->ring, instruction, submission->argument_bytes, submission->new_count,

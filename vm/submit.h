@@ -50,7 +50,7 @@ static inline bool eddy_vm_is_behind(eddy_vm *vm, uint64_t position) {
 /* Whether nothing that was submitted can touch the storage any more: the holder of the lock then owns its shared line (D1).
  * Lock: submission. */
 static inline bool eddy_vm_is_idle(eddy_vm *vm, eddy_storage *storage) {
-    return !eddy_vm_is_behind(vm, storage->issuer.last_position) && eddy_storage_is_idle(storage);
+    return !eddy_vm_is_behind(vm, storage->issuer.last_position) && eddy_vm_storage_is_idle(storage);
 }
 
 /* Makes or collects free numbers; false when there are none to be had. Lock: submission. */

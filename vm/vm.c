@@ -47,11 +47,11 @@ static void init_options(eddy_vm *vm, const eddy_runtime_options *options) {
     vm->options = *options;
     vm->options.device = vm->options.isa = NULL; /* borrowed for the call, and not the VM's */
     vm->thread_count = options->threads > 0 ? (int32_t)options->threads : eddy_cpu_count();
-    vm->is_one_thread = options->one_thread || vm->thread_count == 1;
-    vm->is_full_path = options->full_path || options->worker_path;
-    vm->is_worker_path = options->worker_path;
-    vm->syncs_each_op = options->sync_each_op;
-    vm->checks_finite = options->check_finite;
+    vm->is_one_thread = options->uses_one_thread || vm->thread_count == 1;
+    vm->is_full_path = options->uses_full_path || options->uses_worker_path;
+    vm->is_worker_path = options->uses_worker_path;
+    vm->syncs_each_op = options->syncs_each_op;
+    vm->checks_finite = options->checks_finite;
     vm->high_count = options->in_flight_high > 0 ? options->in_flight_high : 16384;
     vm->low_count = vm->high_count / 2;
     vm->high_bytes = options->in_flight_bytes_high > 0 ? options->in_flight_bytes_high : (int64_t)1 << 30;
@@ -119,7 +119,7 @@ eddy_status eddy_vm_create(const eddy_runtime_options *options, eddy_vm **result
     vm->process = eddy_process_generation;
     vm->engine.ready_tail = &vm->engine.ready_head;
     if (init_memory(vm) != EDDY_OK) {
-        eddy_service_destroy(vm, EDDY_SLEEP_FOREVER);
+        eddy_service_destroy(vm, EDDY_CLOCK_FOREVER);
         fini_memory(vm);
         eddy_memory_release(vm, sizeof(*vm), EDDY_MEMORY_RUNTIME);
         return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){"runtime_create", NULL}, "no memory");
@@ -203,12 +203,12 @@ static bool give_back(eddy_vm *vm, int64_t deadline_ns) {
     eddy_store_seq_cst(&vm->state, EDDY_VM_CLOSED);
     eddy_vm_unlock(vm);
     /* Who was on its way out of a call when the state changed. */
-    wait_for_leavers(vm, EDDY_SLEEP_FOREVER);
+    wait_for_leavers(vm, EDDY_CLOCK_FOREVER);
     /* Alone from here on: who still releases finds CLOSED, and the role is not given up any more. */
-    take_engine(vm, EDDY_SLEEP_FOREVER);
+    take_engine(vm, EDDY_CLOCK_FOREVER);
     eddy_engine_turn turn = {.budget_ns = INT64_MAX};
     eddy_engine_work(vm, &turn);
-    take_engine(vm, EDDY_SLEEP_FOREVER);
+    take_engine(vm, EDDY_CLOCK_FOREVER);
     eddy_vm_releases_drop(vm);
     if (vm->has_team)
         eddy_team_release();
@@ -305,7 +305,7 @@ static eddy_status create_in_turn(eddy_vm *vm, int64_t bytes, eddy_storage_numbe
                          .arguments = &bytes,
                          .argument_bytes = sizeof(bytes),
                          .cost_ps = EDDY_CALLER_RUN_PS + 1};
-    eddy_vm_wait wait = {EDDY_SLEEP_FOREVER, {"from_data", NULL}};
+    eddy_vm_wait wait = {EDDY_CLOCK_FOREVER, {"from_data", NULL}};
     eddy_status status = eddy_vm_submit(vm, &call);
     if (status != EDDY_OK)
         return status;

@@ -90,7 +90,7 @@ static void stop_spinning(bool *spins) {
 
 /* Helps, spins where a processor is left for it (*spins then, also on return), and sleeps. */
 static eddy_status await(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int64_t deadline_ns, bool *spins) {
-    bool has_deadline = deadline_ns != EDDY_SLEEP_FOREVER;
+    bool has_deadline = deadline_ns != EDDY_CLOCK_FOREVER;
     int64_t spin_end = 0;
     for (;;) {
         if (!has_deadline)
@@ -98,7 +98,7 @@ static eddy_status await(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int6
         for (int i = 0; i < SPIN_CHECKS; i++) {
             if (eddy_waiter_is_done(waiter))
                 return EDDY_OK;
-            eddy_pause();
+            eddy_atomic_pause();
         }
         int64_t now = eddy_clock_ns();
         if (now >= deadline_ns)
@@ -247,7 +247,7 @@ static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_ar
         return status;
     eddy_engine_issuer_waits(vm, true);
     eddy_storage *storage = eddy_vm_storage(vm, number);
-    if (eddy_storage_is_idle(storage)) {
+    if (eddy_vm_storage_is_idle(storage)) {
         result_from_storage(storage, arguments, result);
         eddy_vm_unlock(vm);
         return EDDY_OK;
@@ -283,7 +283,7 @@ static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_ar
 bool eddy_vm_is_ready(eddy_vm *vm, eddy_storage_number number) {
     if (eddy_vm_enter(vm, (eddy_origin){"is_ready", NULL}) != EDDY_OK)
         return false;
-    bool is_ready = eddy_storage_is_idle(eddy_vm_storage(vm, number));
+    bool is_ready = eddy_vm_storage_is_idle(eddy_vm_storage(vm, number));
     eddy_vm_leave(vm);
     return is_ready;
 }
@@ -332,7 +332,7 @@ eddy_status eddy_vm_poison(eddy_vm *vm, eddy_storage_number number, const eddy_v
 
 eddy_status eddy_vm_event_wait(eddy_vm_event *event, const eddy_vm_wait *wait) {
     eddy_vm *vm = event->vm;
-    if (eddy_event_is_passed(event))
+    if (eddy_vm_event_is_passed(event))
         return EDDY_OK;
     if (wait->timeout_ns <= 0)
         return fail_wait(EDDY_TIMED_OUT, wait);
@@ -366,8 +366,8 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
         return status;
     /* Nobody is in the way: granted as soon as the engine looks, which is no wait that a timeout means. */
     eddy_vm_wait patient = *wait;
-    if (eddy_storage_is_idle(eddy_vm_storage(vm, number)))
-        patient.timeout_ns = EDDY_SLEEP_FOREVER;
+    if (eddy_vm_storage_is_idle(eddy_vm_storage(vm, number)))
+        patient.timeout_ns = EDDY_CLOCK_FOREVER;
     eddy_waiter_arguments arguments = {waiter};
     eddy_mention mention = number | (is_mut ? EDDY_MENTION_MUT : EDDY_MENTION_CONST);
     eddy_submission submission = {
@@ -425,7 +425,7 @@ static eddy_status wait_for_all(eddy_vm *vm, const eddy_vm_wait *wait) {
 }
 
 void eddy_vm_drain(eddy_vm *vm, eddy_origin origin) {
-    eddy_vm_wait wait = {EDDY_SLEEP_FOREVER, origin};
+    eddy_vm_wait wait = {EDDY_CLOCK_FOREVER, origin};
     eddy_error before;
     bool had_error = eddy_error_peek(&before);
     /* Behind a lend, or inside a callback, an op stays queued in every mode: that is no error of the caller's. */

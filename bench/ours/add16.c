@@ -62,7 +62,7 @@ static double read_sample(void) {
     for (int i = 0; i < BENCH_ADD_OPS; i++) {
         eddy_tensor *sum = eddy_add(left, right);
         float value;
-        must(eddy_read(sum, &value, sizeof(value)));
+        must(eddy_read(sum, &value, sizeof(value), NULL));
         eddy_release(&sum);
     }
     return (bench_now_ns() - began) / BENCH_ADD_OPS;
@@ -93,15 +93,15 @@ static void run_row(const char *row, const char *unit, const eddy_runtime_option
 int main(int argc, char **argv) {
     const char *row = argc > 1 ? argv[1] : "";
     int count = bench_sample_count(argc, argv, 2);
-    const eddy_runtime_options *usual = NULL, *full_path = EDDY_OPTIONS(runtime, .full_path = true);
+    const eddy_runtime_options *usual = NULL, *uses_full_path = EDDY_OPTIONS(runtime, .uses_full_path = true);
     if (!strcmp(row, "count_add16")) {
-        eddy_runtime *runtime = begin(EDDY_OPTIONS(runtime, .one_thread = true), 16);
+        eddy_runtime *runtime = begin(EDDY_OPTIONS(runtime, .uses_one_thread = true), 16);
         adds(argc > 2 ? atoi(argv[2]) : 1);
         end(runtime);
     } else if (!strcmp(row, "issue_add16")) {
-        run_row(row, "ns", full_path, 16, issue_sample, count);
+        run_row(row, "ns", uses_full_path, 16, issue_sample, count);
     } else if (!strcmp(row, "end_to_end_add16")) {
-        run_row(row, "ns", full_path, 16, whole_sample, count);
+        run_row(row, "ns", uses_full_path, 16, whole_sample, count);
     } else if (!strcmp(row, "caller_run_add16")) {
         run_row(row, "ns", usual, 16, whole_sample, count);
     } else if (!strcmp(row, "issue_read")) {
@@ -111,7 +111,7 @@ int main(int argc, char **argv) {
             fprintf(stderr, "add16: heap_per_op needs the heap_count library preloaded\n");
             return 2;
         }
-        run_row(row, "blocks", full_path, 16, heap_sample, count);
+        run_row(row, "blocks", uses_full_path, 16, heap_sample, count);
     } else {
         fprintf(stderr, "add16: no such row: %s\n", row);
         return 2;

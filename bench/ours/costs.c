@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     int count = bench_sample_count(argc, argv, 2);
     bool has_operands = false;
     bench_op_row asked;
-    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = true));
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = true));
     if (!runtime)
         must_fail();
     must(eddy_runtime_use(runtime));

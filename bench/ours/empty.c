@@ -92,7 +92,7 @@ static void recycle_nothing(eddy_vm_release_link *link) {
 
 static void begin(void) {
     eddy_runtime_options options;
-    must(eddy_options_resolve(EDDY_OPTIONS(runtime, .full_path = true), &options));
+    must(eddy_options_resolve(EDDY_OPTIONS(runtime, .uses_full_path = true), &options));
     must(eddy_vm_create(&options, &vm));
     for (int i = 0; i < BENCH_DAG_OBJECTS; i++) {
         void *data;

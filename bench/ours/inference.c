@@ -13,7 +13,7 @@ static void pass(const transformer *net, eddy_tensor *numbers) {
     eddy_no_grad_begin();
     eddy_tensor *logits = must_tensor(transformer_logits(net, numbers));
     double value;
-    must(eddy_read_f64(eddy_select(eddy_reshape(logits, EDDY_SHAPE(-1)), 0, -1), &value));
+    must(eddy_read_f64(eddy_select(eddy_reshape(logits, EDDY_SHAPE(-1)), 0, -1), &value, NULL));
     eddy_no_grad_end();
     eddy_scope_end(scope);
 }

@@ -20,7 +20,7 @@ static void make_operands(void) {
 }
 
 static eddy_tensor *call_sum(void) {
-    return eddy_sum(matrix, NULL, NULL);
+    return eddy_sum(matrix, EDDY_ALL_AXES, NULL);
 }
 
 static eddy_tensor *call_add_row(void) {
@@ -77,7 +77,7 @@ static const struct {
 
 int main(int argc, char **argv) {
     const char *row_name = argc > 1 ? argv[1] : "";
-    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = true));
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = true));
     must(runtime ? eddy_runtime_use(runtime) : EDDY_OUT_OF_MEMORY);
     make_operands();
     must(eddy_sync(EDDY_FOREVER));

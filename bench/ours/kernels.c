@@ -112,7 +112,7 @@ static ready_call prepare(const small_call *from) {
         eddy_op_view *view = &ready.views[i];
         const int64_t *dims = from->table ? from->operands[0].dims : o->dims; /* elementwise: all share them */
         *view = (eddy_op_view){.shape = dims, .strides = o->strides, .dtype = o->dtype, .rank = o->rank};
-        int64_t count = eddy_view_count(view);
+        int64_t count = eddy_kernel_view_count(view);
         fill(view, count);
     }
     return ready;

@@ -113,7 +113,7 @@ int main(int argc, char **argv) {
             eddy_release(&loss);
             loss = step(with_adam);
         }
-        must(eddy_read_f64(loss, &value));
+        must(eddy_read_f64(loss, &value, NULL));
         must(eddy_sync(EDDY_FOREVER));
         if (i >= 0)
             bench_samples_push(&samples, (bench_now_ns() - began) / steps / 1e6);

@@ -5,7 +5,7 @@
 
 path_counts path_now(void) {
     eddy_counters counters = {.size = sizeof(counters)};
-    if (eddy_runtime_counters(NULL, &counters) != EDDY_OK) {
+    if (eddy_counters_read(&counters) != EDDY_OK) {
         fprintf(stderr, "bench: no counters\n");
         exit(1);
     }

@@ -128,7 +128,7 @@ static void decode_run(small *s) {
         eddy_no_grad_begin();
         eddy_tensor *logits = transformer_logits(&s->decoder, eddy_from_data(tokens, EDDY_SHAPE(1, t), EDDY_I64, NULL));
         eddy_tensor *last = eddy_select(eddy_select(logits, 0, 0), 0, -1);
-        must(eddy_read_i64(eddy_argmax(last, EDDY_AXES(0), NULL), &tokens[t]));
+        must(eddy_read_i64(eddy_argmax(last, EDDY_AXES(0), NULL), &tokens[t], NULL));
         eddy_no_grad_end();
         eddy_scope_end(scope);
     }

@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     bool is_completion = rows[r].is_completion;
-    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .full_path = rows[r].is_woken));
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_full_path = rows[r].is_woken));
     if (!runtime)
         must_fail();
     must(eddy_runtime_use(runtime));

@@ -22,7 +22,7 @@ void trainee_add(trainee *t, eddy_shape shape) {
     for (int32_t d = 1; d < shape.rank; d++)
         inputs *= shape.dims[d];
     eddy_tensor *parameter = trainee_floats(t, shape, 1 / sqrtf((float)inputs));
-    must(eddy_set_requires_grad(parameter, true));
+    must(eddy_requires_grad_set(parameter, true));
     t->m[t->count] = must_tensor(eddy_zeros_like(parameter, NULL));
     t->v[t->count] = must_tensor(eddy_zeros_like(parameter, NULL));
     t->parameters[t->count++] = parameter;
@@ -34,11 +34,11 @@ void trainee_learn(trainee *t, eddy_tensor *loss) {
     must(eddy_backward(loss));
     eddy_tensor *gradients[TRAINEE_PARAMETERS_MAX];
     for (int i = 0; i < t->count; i++)
-        gradients[i] = must_tensor(eddy_grad(t->parameters[i]));
+        gradients[i] = must_tensor(eddy_grad_of(t->parameters[i]));
     eddy_list parameters = {t->parameters, t->count};
     must(eddy_adamw_step(parameters, (eddy_list){gradients, t->count}, (eddy_list){t->m, t->count},
                          (eddy_list){t->v, t->count}, t->step, EDDY_S(BENCH_ADAM_RATE), NULL));
-    must(eddy_zero_grad(parameters));
+    must(eddy_grads_zero(parameters));
 }
 
 void trainee_fini(trainee *t) {

@@ -43,7 +43,7 @@ static double sample(training *t, bool is_cnn, int steps) {
         eddy_release(&loss);
         loss = step(t, is_cnn);
     }
-    must(eddy_read_f64(loss, &value));
+    must(eddy_read_f64(loss, &value, NULL));
     must(eddy_sync(EDDY_FOREVER));
     eddy_release(&loss);
     if (!isfinite(value)) {

@@ -15,7 +15,7 @@ def lines_of(entry):
         fields += [f".attributes = {entry.name}_attributes", f".attribute_count = {len(rows)}",
                    f".attribute_bytes = sizeof({entry.arguments})"]
     lines += [f"static const eddy_composition {entry.name} = {{.op = {{{', '.join(fields)}}},",
-              f"    .run = eddy_compose_{entry.name}}};", ""]
+              f"    .run = eddy_composition_{entry.name}}};", ""]
     return lines
 
 

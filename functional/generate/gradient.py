@@ -9,8 +9,8 @@ A formula is an expression of ops over what the call had:
     1, 0.5, inf               numbers
     none                      an optional operand that is left out
     + - * / == < ...          on tensors and numbers
-    sum(x, [0], keepdim=True) any op or view, options by name
-    shape(x) count(x) count(x, axes) zeros_like(x) expand_to(grad, x, axes, keepdim)
+    sum(x, [0], keeps_dims=True) any op or view, options by name
+    shape(x) count(x) count(x, axes) zeros_like(x) expand_to(grad, x, axes, keeps_dims)
                               what needs only the shape of x, which is always there; count(grad) too
     c:name(x, output)         a function of functional/gradient/, and what it reads; called after the formulas of other operands
 
@@ -123,7 +123,7 @@ class Formula:
             if self.is_state(node.id):
                 return f"(int64_t)((const uint64_t *)call->attributes)[{['seed', 'counter'].index(node.id)}]"
         if isinstance(node, ast.Call) and node.func.id == "count" and isinstance(node.args[0], ast.Name) and node.args[0].id == "grad":
-            return f"(double)eddy_count({self.value('grad')})"
+            return f"(double)eddy_count_of({self.value('grad')})"
         if isinstance(node, ast.Call) and node.func.id == "count":
             axes = "0"
             if len(node.args) > 1:
@@ -148,9 +148,9 @@ class Formula:
         if name == "grad":
             if len(self.entry.outputs) != 1:
                 self.fail("says grad where there are several outputs")
-            return "call->gradients[0]"
+            return "call->grads[0]"
         if name.startswith("grad_") and name[5:] in self.entry.outputs:
-            return f"call->gradients[{self.entry.outputs.index(name[5:])}]"
+            return f"call->grads[{self.entry.outputs.index(name[5:])}]"
         if number is not None:
             self.inputs.add(number)
             return f"call->inputs[{number}]"
@@ -188,9 +188,9 @@ class Formula:
         if name == "zeros_like":
             return f"eddy_gradient_zeros(call, {self.spec(node.args[0])})"
         if name == "expand_to":
-            grad, like, axes, keepdim = node.args
+            grad, like, axes, keeps_dims = node.args
             return (f"eddy_gradient_expand({self.tensor(grad)}, {self.spec(like)}, {self.number(axes)}, "
-                    f"{self.number(keepdim)})")
+                    f"{self.number(keeps_dims)})")
         if name in BY_HAND:
             types = ["tensor", *BY_HAND[name]]
             return f"eddy_{name}({', '.join(self.argument(a, t) for a, t in zip(node.args, types, strict=True))})"
@@ -239,7 +239,7 @@ class Formula:
         if kind == "axes":
             if isinstance(node, ast.List):
                 return f"EDDY_AXES({', '.join(self.number(e) for e in node.elts)})"
-            return f"EDDY_GRADIENT_AXES({self.number(node)})"
+            return f"eddy_gradient_axes({self.number(node)})"
         if kind == "shape":
             if isinstance(node, ast.Call) and node.func.id == "shape":
                 return f"({self.spec(node.args[0])})->shape"
@@ -275,7 +275,7 @@ def entry_lines(entry, ops):
             continue
         formula = Formula(entry, text, ops)
         rows.append(needs_row(number, formula.inputs, formula.outputs))
-        body += [f"    if (call->wanted[{number}]) {{", f"        call->results[{number}] = {formula.code};",
+        body += [f"    if (call->is_wanted[{number}]) {{", f"        call->results[{number}] = {formula.code};",
                  f"        if (!call->results[{number}])", "            return eddy_outcome_why(call->outcome);", "    }"]
     lines = []
     if function and body:

@@ -10,7 +10,7 @@ from header import functions
 HEADERS = pathlib.Path(__file__).resolve().parents[2] / "include/eddy"
 # Public headers with functions on tensors that are no ops, and what they are.
 SECTIONS = {"view.h": "Views and parts", "host.h": "Between tensors and memory", "print.h": "Print",
-            "file.h": "Files", "gradient.h": "Gradients", "function.h": "Functions with a gradient of their own",
+            "file.h": "Files", "grad.h": "Gradients", "function.h": "Functions with a gradient of their own",
             "generator.h": "Random numbers"}
 
 HEAD = """# The ops

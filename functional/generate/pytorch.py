@@ -32,9 +32,9 @@ eddy_tensor *loss = eddy_cross_entropy(eddy_linear(y, w2, b2), labels, NULL);
 eddy_backward(loss);
 eddy_list params = EDDY_LIST(w1, b1, w2, b2);
 eddy_tensor *grads[4];
-if (eddy_grads(params, grads) == EDDY_OK)
+if (eddy_grads_of(params, grads) == EDDY_OK)
     eddy_sgd_step(params, EDDY_ARRAY(grads), EDDY_S(0.1), NULL);
-eddy_zero_grad(params);
+eddy_grads_zero(params);
 printf("%g\\n", eddy_item_f64(loss));
 eddy_scope_end(scope);
 ```
@@ -46,7 +46,7 @@ What is not as one expects:
 * **Calls return at once, on the CPU too; reading waits**: time a loop up to an `eddy_sync(EDDY_FOREVER)`.
 * **No operators and no overloads.** `x + 2` is `eddy_add_s(x, EDDY_S(2))`, `x[:, 1:3]` is `eddy_slice(x, 1, 1, 3, 1)`.
 * **Shapes, axes and lists are values**: `EDDY_SHAPE(2, -1)`, `EDDY_AXES(0, 1)` (NULL: all axes), `EDDY_LIST(a, b)`.
-* **Options are a struct or NULL**: `EDDY_OPTIONS(sum, .keepdim = true)`. What is left out has the default that `<eddy/ops.h>` names.
+* **Options are a struct or NULL**: `EDDY_OPTIONS(sum, .keeps_dims = true)`. What is left out has the default that `<eddy/ops.h>` names.
 * **The dtype is always named** where a tensor is made. A number beside an integer tensor has to fit its dtype ([numbers.md](numbers.md)).
 * **No modules, no optimiser objects, no data loader**: parameters and moments are the program's tensors.
 

@@ -25,15 +25,15 @@ static eddy_tensor *curvature_tanh(eddy_tensor *x) {
 
 eddy_status eddy_gradient_gelu_backward(const eddy_gradient_call *call) {
     const eddy_arguments_gelu_backward *arguments = call->attributes;
-    eddy_tensor *grad = call->gradients[0], *x = call->inputs[1];
-    if (call->wanted[0]) {
+    eddy_tensor *grad = call->grads[0], *x = call->inputs[1];
+    if (call->is_wanted[0]) {
         eddy_gelu_backward_options options = {.size = sizeof(options),
                                               .approximate = (eddy_approximate)arguments->approximate};
         call->results[0] = eddy_gelu_backward(grad, x, &options);
         if (!call->results[0])
             return eddy_outcome_why(call->outcome);
     }
-    if (call->wanted[1]) {
+    if (call->is_wanted[1]) {
         eddy_tensor *curvature =
             arguments->approximate == EDDY_APPROXIMATE_NONE ? curvature_exact(x) : curvature_tanh(x);
         call->results[1] = eddy_mul(eddy_mul(grad, call->inputs[0]), curvature);

@@ -18,7 +18,7 @@
 typedef struct attention {
     eddy_tensor *mask;
     eddy_shape scores; /* [.., L, S] with all batch dims: elements that are dropped are numbered over them */
-    bool causal;
+    bool is_causal;
     eddy_scalar scale;
     double dropout;
     int64_t seed, counter;
@@ -37,7 +37,7 @@ static eddy_tensor *transposed(eddy_tensor *matrix) {
 }
 
 static eddy_tensor *row_sums(eddy_tensor *matrix) {
-    return eddy_sum(matrix, EDDY_AXES(-1), EDDY_OPTIONS(sum, .keepdim = true));
+    return eddy_sum(matrix, EDDY_AXES(-1), EDDY_OPTIONS(sum, .keeps_dims = true));
 }
 
 /* Of [L, S]: whether the column is beyond the row. */
@@ -54,14 +54,14 @@ static eddy_tensor *probabilities(const attention *a, eddy_tensor *q, eddy_tenso
     eddy_tensor *mask = a->mask, *scores = eddy_mul_s(eddy_matmul(q, transposed(k)), a->scale);
     if (!scores)
         return NULL;
-    if (a->causal)
+    if (a->is_causal)
         scores = eddy_masked_fill(scores, beyond(eddy_shape_of(scores), a->device), EDDY_S(-INFINITY));
     if (mask == EDDY_NONE)
         return eddy_softmax(scores, -1);
     scores = eddy_dtype_of(mask) == EDDY_BOOL ? eddy_masked_fill(scores, eddy_logical_not(mask), EDDY_S(-INFINITY))
                                               : eddy_add(scores, eddy_gradient_widen(mask));
     eddy_tensor *absent = eddy_eq_s(scores, EDDY_S(-INFINITY));
-    eddy_tensor *empty = eddy_all(absent, EDDY_AXES(-1), EDDY_OPTIONS(all, .keepdim = true));
+    eddy_tensor *empty = eddy_all(absent, EDDY_AXES(-1), EDDY_OPTIONS(all, .keeps_dims = true));
     return eddy_masked_fill(eddy_softmax(eddy_masked_fill(scores, empty, EDDY_S(0)), -1), absent, EDDY_S(0));
 }
 
@@ -69,7 +69,7 @@ static eddy_tensor *probabilities(const attention *a, eddy_tensor *q, eddy_tenso
 static eddy_tensor *kept(const attention *a, eddy_tensor *x) {
     if (a->dropout == 0 || !x)
         return x;
-    return eddy_dropout_backward(eddy_expand(x, a->scores), a->dropout, a->seed, a->counter);
+    return eddy_dropout_backward(eddy_expand(x, a->scores), EDDY_S(a->dropout), a->seed, a->counter);
 }
 
 /* g v^T - d, what comes back to a weight less what that costs the others of its row. */
@@ -82,12 +82,12 @@ static eddy_tensor *rest_of(const attention *a, eddy_tensor *g, eddy_tensor *o, 
 static eddy_status to_operands(const eddy_gradient_call *call) {
     const eddy_arguments_sdpa *arguments = call->attributes;
     eddy_sdpa_backward_options options = {.size = sizeof(options),
-                                          .causal = arguments->causal,
+                                          .is_causal = arguments->is_causal,
                                           .scale = arguments->scale,
                                           .dropout = arguments->dropout,
                                           .seed = (int64_t)arguments->seed,
                                           .counter = (int64_t)arguments->counter};
-    return eddy_sdpa_backward(call->gradients[0], call->outputs[0], call->inputs[0], call->inputs[1], call->inputs[2],
+    return eddy_sdpa_backward(call->grads[0], call->outputs[0], call->inputs[0], call->inputs[1], call->inputs[2],
                               call->inputs[3], &options, &call->results[0], &call->results[1], &call->results[2]);
 }
 
@@ -95,23 +95,23 @@ static eddy_status to_operands(const eddy_gradient_call *call) {
 static eddy_tensor *to_mask(const eddy_gradient_call *call) {
     const eddy_arguments_sdpa *arguments = call->attributes;
     attention a = {.mask = call->inputs[3],
-                   .causal = arguments->causal,
+                   .is_causal = arguments->is_causal,
                    .dropout = arguments->dropout,
                    .seed = (int64_t)arguments->seed,
                    .counter = (int64_t)arguments->counter,
                    .device = call->device};
-    eddy_shape output = eddy_shape_of(call->gradients[0]);
+    eddy_shape output = eddy_shape_of(call->grads[0]);
     set_shapes(&a, &output, &call->input_specs[0], &call->input_specs[1], arguments->scale);
-    eddy_tensor *g = eddy_gradient_widen(call->gradients[0]), *o = eddy_gradient_widen(call->outputs[0]);
+    eddy_tensor *g = eddy_gradient_widen(call->grads[0]), *o = eddy_gradient_widen(call->outputs[0]);
     eddy_tensor *q = eddy_gradient_widen(call->inputs[0]), *k = eddy_gradient_widen(call->inputs[1]);
     return eddy_mul(probabilities(&a, q, k), rest_of(&a, g, o, eddy_gradient_widen(call->inputs[2])));
 }
 
 eddy_status eddy_gradient_sdpa(const eddy_gradient_call *call) {
     eddy_status status = EDDY_OK;
-    if (call->wanted[0] || call->wanted[1] || call->wanted[2])
+    if (call->is_wanted[0] || call->is_wanted[1] || call->is_wanted[2])
         status = to_operands(call);
-    if (status == EDDY_OK && call->wanted[3] && !(call->results[3] = to_mask(call)))
+    if (status == EDDY_OK && call->is_wanted[3] && !(call->results[3] = to_mask(call)))
         return eddy_outcome_why(call->outcome);
     return status;
 }
@@ -125,10 +125,10 @@ eddy_status eddy_gradient_sdpa_backward(const eddy_gradient_call *call) {
     eddy_tensor *g = eddy_gradient_widen(call->inputs[GRAD]), *o = eddy_gradient_widen(call->inputs[OUTPUT]);
     eddy_tensor *q = eddy_gradient_widen(call->inputs[Q]), *k = eddy_gradient_widen(call->inputs[K]);
     eddy_tensor *v = eddy_gradient_widen(call->inputs[V]);
-    eddy_tensor *a = eddy_gradient_widen(call->gradients[0]), *b = eddy_gradient_widen(call->gradients[1]);
-    eddy_tensor *c = eddy_gradient_widen(call->gradients[2]);
+    eddy_tensor *a = eddy_gradient_widen(call->grads[0]), *b = eddy_gradient_widen(call->grads[1]);
+    eddy_tensor *c = eddy_gradient_widen(call->grads[2]);
     attention at = {.mask = call->inputs[MASK],
-                    .causal = arguments->causal,
+                    .is_causal = arguments->is_causal,
                     .dropout = arguments->dropout,
                     .seed = arguments->seed,
                     .counter = arguments->counter,
@@ -151,7 +151,7 @@ eddy_status eddy_gradient_sdpa_backward(const eddy_gradient_call *call) {
         [V] = eddy_matmul(transposed(kept_pr), g),
         [MASK] = to_s,
     };
-    for (int i = GRAD; i <= (call->wanted[MASK] ? MASK : V); i++) {
+    for (int i = GRAD; i <= (call->is_wanted[MASK] ? MASK : V); i++) {
         if (!results[i])
             return eddy_outcome_why(call->outcome);
         call->results[i] = results[i];

@@ -51,18 +51,18 @@ static eddy_tensor *of_input(const eddy_attributes_conv *a, eddy_tensor *grad, e
 /* Rows and columns that `like` has; output_padding above the stride makes more. */
 static eddy_tensor *cut(eddy_tensor *image, const eddy_shape *like) {
     for (int32_t d = 0; d < 2 && image; d++)
-        if (eddy_dim(image, -1 - d) != dim(like, d))
+        if (eddy_dim_of(image, -1 - d) != dim(like, d))
             image = eddy_narrow(image, -1 - d, 0, dim(like, d));
     return image;
 }
 
 static eddy_tensor *of_bias(eddy_tensor *grad) {
-    return eddy_sum(grad, eddy_rank(grad) == 4 ? EDDY_AXES(0, 2, 3) : EDDY_AXES(1, 2), NULL);
+    return eddy_sum(grad, eddy_rank_of(grad) == 4 ? EDDY_AXES(0, 2, 3) : EDDY_AXES(1, 2), NULL);
 }
 
 static eddy_status check_results(const eddy_gradient_call *call) {
     for (int64_t i = 0; i < call->input_count; i++)
-        if (call->wanted[i] && !call->results[i])
+        if (call->is_wanted[i] && !call->results[i])
             return eddy_outcome_why(call->outcome);
     return EDDY_OK;
 }
@@ -72,12 +72,12 @@ eddy_status eddy_gradient_conv2d(const eddy_gradient_call *call) {
     const eddy_attributes_conv *a = &arguments->kernel;
     const eddy_shape *weight = &call->input_specs[1].shape;
     eddy_pair kernel = {weight->dims[2], weight->dims[3]};
-    eddy_tensor *grad = call->gradients[0];
-    if (call->wanted[0])
+    eddy_tensor *grad = call->grads[0];
+    if (call->is_wanted[0])
         call->results[0] = of_input(a, grad, call->inputs[1], kernel, &call->input_specs[0].shape);
-    if (call->wanted[1])
+    if (call->is_wanted[1])
         call->results[1] = of_weight(a, grad, call->inputs[0], kernel);
-    if (call->wanted[2])
+    if (call->is_wanted[2])
         call->results[2] = of_bias(grad);
     return check_results(call);
 }
@@ -86,12 +86,12 @@ eddy_status eddy_gradient_conv_transpose2d(const eddy_gradient_call *call) {
     const eddy_arguments_conv_transpose2d *arguments = call->attributes;
     const eddy_attributes_conv *a = &arguments->kernel;
     const eddy_shape *weight = &call->input_specs[1].shape;
-    eddy_tensor *grad = call->gradients[0];
-    if (call->wanted[0])
+    eddy_tensor *grad = call->grads[0];
+    if (call->is_wanted[0])
         call->results[0] = cut(convolve(a, grad, call->inputs[1]), &call->input_specs[0].shape);
-    if (call->wanted[1])
+    if (call->is_wanted[1])
         call->results[1] = of_weight(a, call->inputs[0], grad, (eddy_pair){weight->dims[2], weight->dims[3]});
-    if (call->wanted[2])
+    if (call->is_wanted[2])
         call->results[2] = of_bias(grad);
     return check_results(call);
 }
@@ -100,10 +100,10 @@ eddy_status eddy_gradient_conv_transpose2d(const eddy_gradient_call *call) {
 eddy_status eddy_gradient_conv2d_backward_weight(const eddy_gradient_call *call) {
     const eddy_arguments_conv2d_backward_weight *arguments = call->attributes;
     const eddy_attributes_conv *a = &arguments->kernel;
-    eddy_tensor *weight = call->gradients[0];
-    if (call->wanted[0])
+    eddy_tensor *weight = call->grads[0];
+    if (call->is_wanted[0])
         call->results[0] = cut(convolve(a, call->inputs[1], weight), &call->input_specs[0].shape);
-    if (call->wanted[1])
+    if (call->is_wanted[1])
         call->results[1] = of_input(a, call->inputs[0], weight, arguments->kernel_size, &call->input_specs[1].shape);
     return check_results(call);
 }

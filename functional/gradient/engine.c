@@ -52,7 +52,7 @@ static eddy_status room(const eddy_spec *spec, const eddy_view_attributes *part,
     }
     eddy_outcome outcome;
     eddy_outcome_begin(&outcome);
-    return give(&outcome, eddy_permute(eddy_empty(shape, spec->dtype, &options), &back), result);
+    return give(&outcome, eddy_permute(eddy_empty(shape, spec->dtype, &options), back), result);
 }
 
 static eddy_tensor *view_of(eddy_tensor *whole, const eddy_view_attributes *part) {
@@ -103,7 +103,7 @@ static eddy_tensor *fitted(eddy_tensor *gradient, const eddy_spec *spec) {
         if (d < added || (spec->shape.dims[d - added] == 1 && from.dims[d] != 1))
             axes.axes[axes.count++] = d;
     if (axes.count > 0)
-        gradient = eddy_sum(gradient, &axes, &(eddy_sum_options){.size = sizeof(eddy_sum_options), .keepdim = true});
+        gradient = eddy_sum(gradient, axes, &(eddy_sum_options){.size = sizeof(eddy_sum_options), .keeps_dims = true});
     if (added > 0)
         gradient = eddy_reshape(gradient, spec->shape);
     /* What is still smaller was broadcast by the formula. */

@@ -5,7 +5,7 @@
 
 eddy_tensor *eddy_gradient_constant(const eddy_gradient_call *call, double value) {
     eddy_full_options options = {.size = sizeof(options), .device = call->device};
-    return eddy_full(EDDY_SHAPE(), EDDY_S(value), eddy_dtype_of(call->gradients[0]), &options);
+    return eddy_full(EDDY_SHAPE(), EDDY_S(value), eddy_dtype_of(call->grads[0]), &options);
 }
 
 eddy_tensor *eddy_gradient_zeros(const eddy_gradient_call *call, const eddy_spec *spec) {
@@ -21,8 +21,8 @@ static bool is_reduced(uint32_t axes, int32_t d) {
     return axes == 0 || (axes >> d & 1);
 }
 
-eddy_tensor *eddy_gradient_expand(eddy_tensor *gradient, const eddy_spec *spec, uint32_t axes, bool keepdim) {
-    if (!keepdim) {
+eddy_tensor *eddy_gradient_expand(eddy_tensor *gradient, const eddy_spec *spec, uint32_t axes, bool keeps_dims) {
+    if (!keeps_dims) {
         eddy_shape kept = spec->shape;
         for (int32_t d = 0; d < kept.rank; d++)
             if (is_reduced(axes, d))

@@ -12,11 +12,11 @@ eddy_tensor *eddy_gradient_zeros(const eddy_gradient_call *call, const eddy_spec
 /* In f32 where the tensor has 16 bits, which do not suffice for what stands between. */
 eddy_tensor *eddy_gradient_widen(eddy_tensor *tensor);
 /* The gradient of a reduction over `axes` (a mask, 0 for all) as a view of the shape of what was reduced. */
-eddy_tensor *eddy_gradient_expand(eddy_tensor *gradient, const eddy_spec *spec, uint32_t axes, bool keepdim);
+eddy_tensor *eddy_gradient_expand(eddy_tensor *gradient, const eddy_spec *spec, uint32_t axes, bool keeps_dims);
 /* Elements along the axes of a mask, 0 for all. */
 double eddy_gradient_count(const eddy_spec *spec, uint32_t axes);
 /* The axes of a mask, none for 0, for a call: lives as long as the block it is written in. */
-#define EDDY_GRADIENT_AXES(mask) (eddy_gradient_axes((mask), &(eddy_axes){0}))
+#define eddy_gradient_axes(mask) (eddy_gradient_axes((mask), &(eddy_axes){0}))
 const eddy_axes *eddy_gradient_axes(uint32_t mask, eddy_axes *axes);
 
 /* Fails the way back: UNSUPPORTED for `what`. */

@@ -14,12 +14,12 @@ static eddy_status give(const eddy_gradient_call *call, int operand, eddy_tensor
 
 /* The tensor over the number of elements where the loss is their mean. */
 static eddy_tensor *reduced(const eddy_gradient_call *call, int32_t reduction, eddy_tensor *tensor) {
-    return reduction == EDDY_REDUCTION_MEAN ? eddy_div_s(tensor, EDDY_S(eddy_count(call->gradients[0]))) : tensor;
+    return reduction == EDDY_REDUCTION_MEAN ? eddy_div_s(tensor, EDDY_S(eddy_count_of(call->grads[0]))) : tensor;
 }
 
 /* What comes back times the operand `grad`. */
 static eddy_tensor *both_gradients(const eddy_gradient_call *call) {
-    return eddy_mul(call->gradients[0], call->inputs[GRAD]);
+    return eddy_mul(call->grads[0], call->inputs[GRAD]);
 }
 
 static eddy_tensor *weighted(const eddy_gradient_call *call, eddy_tensor *tensor) {
@@ -58,16 +58,16 @@ eddy_status eddy_gradient_bce_with_logits_backward(const eddy_gradient_call *cal
     const eddy_arguments_bce_with_logits_backward *a = call->attributes;
     eddy_tensor *const *in = call->inputs;
     eddy_status status = EDDY_OK;
-    if (call->wanted[GRAD]) {
+    if (call->is_wanted[GRAD]) {
         eddy_bce_with_logits_backward_options options = {.size = sizeof(options),
                                                          .reduction = (eddy_reduction)a->reduction};
         eddy_tensor *slope =
             eddy_bce_with_logits_backward(one(call), in[INPUT], in[TARGET], in[WEIGHT], in[POS_WEIGHT], &options);
-        status = give(call, GRAD, eddy_mul(call->gradients[0], slope));
+        status = give(call, GRAD, eddy_mul(call->grads[0], slope));
     }
-    if (status == EDDY_OK && call->wanted[INPUT])
+    if (status == EDDY_OK && call->is_wanted[INPUT])
         status = give(call, INPUT, by_input_twice(call, a->reduction));
-    if (status == EDDY_OK && call->wanted[TARGET])
+    if (status == EDDY_OK && call->is_wanted[TARGET])
         status = give(call, TARGET, by_input_and_target(call, a->reduction));
     return status;
 }
@@ -76,14 +76,14 @@ eddy_status eddy_gradient_bce_with_logits_backward_target(const eddy_gradient_ca
     const eddy_arguments_bce_with_logits_backward_target *a = call->attributes;
     eddy_tensor *const *in = call->inputs;
     eddy_status status = EDDY_OK;
-    if (call->wanted[GRAD]) {
+    if (call->is_wanted[GRAD]) {
         eddy_bce_with_logits_backward_target_options options = {.size = sizeof(options),
                                                                 .reduction = (eddy_reduction)a->reduction};
         eddy_tensor *slope = eddy_bce_with_logits_backward_target(one(call), in[INPUT], in[TARGET], in[WEIGHT],
                                                                   in[POS_WEIGHT], &options);
-        status = give(call, GRAD, eddy_mul(call->gradients[0], slope));
+        status = give(call, GRAD, eddy_mul(call->grads[0], slope));
     }
-    if (status == EDDY_OK && call->wanted[INPUT])
+    if (status == EDDY_OK && call->is_wanted[INPUT])
         status = give(call, INPUT, by_input_and_target(call, a->reduction));
     return status;
 }
@@ -99,13 +99,13 @@ eddy_status eddy_gradient_kl_div_backward(const eddy_gradient_call *call) {
     const eddy_arguments_kl_div_backward *a = call->attributes;
     eddy_tensor *target = call->inputs[TARGET];
     eddy_status status = EDDY_OK;
-    if (call->wanted[GRAD])
+    if (call->is_wanted[GRAD])
         status =
             give(call, GRAD,
-                 reduced(call, a->reduction, eddy_mul(call->gradients[0], minus_probability(target, a->log_target))));
-    if (status == EDDY_OK && call->wanted[TARGET]) {
+                 reduced(call, a->reduction, eddy_mul(call->grads[0], minus_probability(target, a->target_is_log))));
+    if (status == EDDY_OK && call->is_wanted[TARGET]) {
         eddy_tensor *both = both_gradients(call);
-        both = a->log_target ? eddy_mul(both, minus_probability(target, true)) : eddy_neg(both);
+        both = a->target_is_log ? eddy_mul(both, minus_probability(target, true)) : eddy_neg(both);
         status = give(call, TARGET, reduced(call, a->reduction, both));
     }
     return status;
@@ -115,20 +115,20 @@ eddy_status eddy_gradient_kl_div_backward_target(const eddy_gradient_call *call)
     const eddy_arguments_kl_div_backward_target *a = call->attributes;
     eddy_tensor *input = call->inputs[INPUT], *target = call->inputs[TARGET];
     eddy_status status = EDDY_OK;
-    if (call->wanted[GRAD]) {
+    if (call->is_wanted[GRAD]) {
         eddy_kl_div_backward_target_options options = {
-            .size = sizeof(options), .reduction = (eddy_reduction)a->reduction, .log_target = a->log_target};
+            .size = sizeof(options), .reduction = (eddy_reduction)a->reduction, .target_is_log = a->target_is_log};
         eddy_tensor *slope = eddy_kl_div_backward_target(one(call), input, target, &options);
-        status = give(call, GRAD, eddy_mul(call->gradients[0], slope));
+        status = give(call, GRAD, eddy_mul(call->grads[0], slope));
     }
-    if (status == EDDY_OK && call->wanted[INPUT]) {
+    if (status == EDDY_OK && call->is_wanted[INPUT]) {
         eddy_tensor *both = both_gradients(call);
-        both = a->log_target ? eddy_mul(both, minus_probability(target, true)) : eddy_neg(both);
+        both = a->target_is_log ? eddy_mul(both, minus_probability(target, true)) : eddy_neg(both);
         status = give(call, INPUT, reduced(call, a->reduction, both));
     }
-    if (status == EDDY_OK && call->wanted[TARGET]) {
+    if (status == EDDY_OK && call->is_wanted[TARGET]) {
         eddy_tensor *both = both_gradients(call);
-        if (a->log_target)
+        if (a->target_is_log)
             both = eddy_mul(both, eddy_mul(eddy_exp(target), eddy_add_s(eddy_sub(target, input), EDDY_S(2))));
         else
             both = eddy_where(eddy_eq_s(target, EDDY_S(0)), eddy_gradient_constant(call, 0), eddy_div(both, target));
@@ -143,23 +143,23 @@ eddy_status eddy_gradient_kl_div_backward_target(const eddy_gradient_call *call)
 static eddy_tensor *row_weights(const eddy_gradient_call *call, eddy_tensor *is_counted) {
     const eddy_arguments_cross_entropy_backward *a = call->attributes;
     eddy_tensor *weights = eddy_cast(is_counted, call->input_specs[INPUT].dtype);
-    return a->reduction == EDDY_REDUCTION_MEAN ? eddy_div(weights, eddy_sum(weights, NULL, NULL)) : weights;
+    return a->reduction == EDDY_REDUCTION_MEAN ? eddy_div(weights, eddy_sum(weights, EDDY_ALL_AXES, NULL)) : weights;
 }
 
 eddy_status eddy_gradient_cross_entropy_backward(const eddy_gradient_call *call) {
     const eddy_arguments_cross_entropy_backward *a = call->attributes;
-    eddy_tensor *grad = call->gradients[0], *labels = call->inputs[TARGET];
+    eddy_tensor *grad = call->grads[0], *labels = call->inputs[TARGET];
     eddy_tensor *is_counted = eddy_ne_s(labels, EDDY_S(a->ignore_index));
     eddy_tensor *weights = row_weights(call, is_counted), *share = eddy_softmax(call->inputs[INPUT], 1);
     eddy_status status = EDDY_OK;
-    if (call->wanted[GRAD]) {
+    if (call->is_wanted[GRAD]) {
         /* Ignored labels may be out of range. */
         eddy_tensor *place = eddy_unsqueeze(eddy_mul(labels, is_counted), 1);
         eddy_tensor *at_label = eddy_squeeze(eddy_gather(grad, place, 1), EDDY_AXES(1));
         eddy_tensor *rows = eddy_sub(eddy_sum(eddy_mul(grad, share), EDDY_AXES(1), NULL), at_label);
         status = give(call, GRAD, eddy_mul(rows, weights));
     }
-    if (status == EDDY_OK && call->wanted[INPUT]) {
+    if (status == EDDY_OK && call->is_wanted[INPUT]) {
         eddy_tensor *scale = eddy_unsqueeze(eddy_mul(weights, call->inputs[GRAD]), 1);
         status = give(call, INPUT, eddy_softmax_backward(eddy_mul(grad, scale), share, 1));
     }

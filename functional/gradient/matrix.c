@@ -5,23 +5,23 @@
 
 /* Operands of rank 1 are seen as matrices, as matmul sees them. */
 static eddy_tensor *as_row(eddy_tensor *a) {
-    return a && eddy_rank(a) == 1 ? eddy_unsqueeze(a, 0) : a;
+    return a && eddy_rank_of(a) == 1 ? eddy_unsqueeze(a, 0) : a;
 }
 
 static eddy_tensor *as_column(eddy_tensor *b) {
-    return b && eddy_rank(b) == 1 ? eddy_unsqueeze(b, 1) : b;
+    return b && eddy_rank_of(b) == 1 ? eddy_unsqueeze(b, 1) : b;
 }
 
 /* d a = grad b', d b = a' grad. What broadcasting of batches added, the engine sums over. */
 eddy_status eddy_gradient_matmul(const eddy_gradient_call *call) {
     const eddy_spec *specs = call->input_specs;
     int32_t a_rank = specs[0].shape.rank, b_rank = specs[1].shape.rank;
-    eddy_tensor *grad = call->gradients[0];
+    eddy_tensor *grad = call->grads[0];
     if (b_rank == 1)
         grad = eddy_unsqueeze(grad, -1);
     if (a_rank == 1)
         grad = eddy_unsqueeze(grad, -2);
-    if (call->wanted[0]) {
+    if (call->is_wanted[0]) {
         eddy_tensor *result = eddy_matmul(grad, eddy_transpose(as_column(call->inputs[1]), -1, -2));
         if (a_rank == 1 && result)
             result = eddy_squeeze(result, EDDY_AXES(-2));
@@ -29,7 +29,7 @@ eddy_status eddy_gradient_matmul(const eddy_gradient_call *call) {
             return eddy_outcome_why(call->outcome);
         call->results[0] = result;
     }
-    if (call->wanted[1]) {
+    if (call->is_wanted[1]) {
         eddy_tensor *result = eddy_matmul(eddy_transpose(as_row(call->inputs[0]), -1, -2), grad);
         if (b_rank == 1 && result)
             result = eddy_squeeze(result, EDDY_AXES(-1));
@@ -50,16 +50,16 @@ static eddy_tensor *rows_of(eddy_tensor *tensor, const eddy_shape *shape, int64_
 
 eddy_status eddy_gradient_linear(const eddy_gradient_call *call) {
     const eddy_shape *x = &call->input_specs[0].shape, *weight = &call->input_specs[1].shape;
-    eddy_tensor *grad = call->gradients[0];
-    if (call->wanted[0])
+    eddy_tensor *grad = call->grads[0];
+    if (call->is_wanted[0])
         call->results[0] = eddy_matmul(grad, call->inputs[1]);
-    eddy_tensor *rows = call->wanted[1] || call->wanted[2] ? rows_of(grad, x, weight->dims[0]) : NULL;
-    if (call->wanted[1])
+    eddy_tensor *rows = call->is_wanted[1] || call->is_wanted[2] ? rows_of(grad, x, weight->dims[0]) : NULL;
+    if (call->is_wanted[1])
         call->results[1] = eddy_mm(eddy_t(rows), rows_of(call->inputs[0], x, weight->dims[1]));
-    if (call->wanted[2])
+    if (call->is_wanted[2])
         call->results[2] = eddy_sum(rows, EDDY_AXES(0), NULL);
     for (int i = 0; i < 3; i++)
-        if (call->wanted[i] && !call->results[i])
+        if (call->is_wanted[i] && !call->results[i])
             return eddy_outcome_why(call->outcome);
     return EDDY_OK;
 }

@@ -17,8 +17,8 @@ eddy_status eddy_gradient_cat(const eddy_gradient_call *call) {
     eddy_status status = EDDY_OK;
     for (int64_t i = 0; i < call->input_count && status == EDDY_OK; i++) {
         int64_t length = call->input_specs[i].shape.dims[arguments->axis];
-        if (call->wanted[i])
-            status = give(call, i, eddy_narrow(call->gradients[0], arguments->axis, start, length));
+        if (call->is_wanted[i])
+            status = give(call, i, eddy_narrow(call->grads[0], arguments->axis, start, length));
         start += length;
     }
     return status;
@@ -28,8 +28,8 @@ eddy_status eddy_gradient_stack(const eddy_gradient_call *call) {
     const eddy_arguments_stack *arguments = call->attributes;
     eddy_status status = EDDY_OK;
     for (int64_t i = 0; i < call->input_count && status == EDDY_OK; i++)
-        if (call->wanted[i])
-            status = give(call, i, eddy_select(call->gradients[0], arguments->axis, i));
+        if (call->is_wanted[i])
+            status = give(call, i, eddy_select(call->grads[0], arguments->axis, i));
     return status;
 }
 
@@ -40,15 +40,15 @@ eddy_status eddy_gradient_pad(const eddy_gradient_call *call) {
     eddy_shape before = {.rank = input->rank}, after = before;
     for (int32_t d = 0; d < input->rank; d++) {
         before.dims[d] = -arguments->kernel.before.dims[d];
-        after.dims[d] = -(eddy_dim(call->gradients[0], d) - input->dims[d] - arguments->kernel.before.dims[d]);
+        after.dims[d] = -(eddy_dim_of(call->grads[0], d) - input->dims[d] - arguments->kernel.before.dims[d]);
     }
-    return give(call, 0, eddy_pad(call->gradients[0], before, after, EDDY_S(0)));
+    return give(call, 0, eddy_pad(call->grads[0], before, after, EDDY_S(0)));
 }
 
 /* Each axis as (how often, its size), summed over the first. */
 eddy_status eddy_gradient_repeat(const eddy_gradient_call *call) {
     const eddy_shape *input = &call->input_specs[0].shape;
-    eddy_shape output = eddy_shape_of(call->gradients[0]), split = {0};
+    eddy_shape output = eddy_shape_of(call->grads[0]), split = {0};
     eddy_axes axes = {0};
     if (2 * output.rank > EDDY_RANK_MAX)
         return eddy_gradient_refuse(call, "a rank above 8");
@@ -59,7 +59,7 @@ eddy_status eddy_gradient_repeat(const eddy_gradient_call *call) {
         split.dims[split.rank++] = size == 0 ? 1 : output.dims[d] / size;
         split.dims[split.rank++] = size;
     }
-    eddy_tensor *sum = eddy_sum(eddy_reshape(call->gradients[0], split), axes.count > 0 ? &axes : NULL, NULL);
+    eddy_tensor *sum = eddy_sum(eddy_reshape(call->grads[0], split), axes.count > 0 ? &axes : NULL, NULL);
     return give(call, 0, eddy_reshape(sum, *input));
 }
 
@@ -70,20 +70,20 @@ eddy_status eddy_gradient_repeat_interleave(const eddy_gradient_call *call) {
     if (input->rank == EDDY_RANK_MAX)
         return eddy_gradient_refuse(call, "a rank of 16");
     if (input->rank == 0)
-        return give(call, 0, eddy_sum(call->gradients[0], NULL, NULL));
+        return give(call, 0, eddy_sum(call->grads[0], EDDY_ALL_AXES, NULL));
     for (int32_t d = 0; d < input->rank; d++) {
         split.dims[split.rank++] = input->dims[d];
         if (d == arguments->axis)
             split.dims[split.rank++] = arguments->repeats;
     }
-    return give(call, 0, eddy_sum(eddy_reshape(call->gradients[0], split), EDDY_AXES(arguments->axis + 1), NULL));
+    return give(call, 0, eddy_sum(eddy_reshape(call->grads[0], split), EDDY_AXES(arguments->axis + 1), NULL));
 }
 
 eddy_status eddy_gradient_roll(const eddy_gradient_call *call) {
     const eddy_arguments_roll *arguments = call->attributes;
     const eddy_shape *shifts = &arguments->kernel.shifts;
     if (shifts->rank < 0)
-        return give(call, 0, eddy_roll(call->gradients[0], EDDY_SHAPE(-shifts->dims[0]), NULL));
+        return give(call, 0, eddy_roll(call->grads[0], EDDY_SHAPE(-shifts->dims[0]), EDDY_ALL_AXES));
     eddy_shape back = *shifts;
     eddy_axes axes = {0};
     for (int32_t d = 0; d < back.rank; d++) {
@@ -91,6 +91,6 @@ eddy_status eddy_gradient_roll(const eddy_gradient_call *call) {
         axes.axes[axes.count++] = d;
     }
     if (back.rank == 0)
-        return give(call, 0, call->gradients[0]);
-    return give(call, 0, eddy_roll(call->gradients[0], back, &axes));
+        return give(call, 0, call->grads[0]);
+    return give(call, 0, eddy_roll(call->grads[0], back, axes));
 }

@@ -20,7 +20,7 @@ typedef struct normal {
 } normal;
 
 static eddy_tensor *mean(const normal *m, eddy_tensor *tensor) {
-    return eddy_mean(tensor, &m->axes, &(eddy_mean_options){.size = sizeof(eddy_mean_options), .keepdim = true});
+    return eddy_mean(tensor, m->axes, &(eddy_mean_options){.size = sizeof(eddy_mean_options), .keeps_dims = true});
 }
 
 static void normalise(normal *m, eddy_tensor *x, double eps) {
@@ -55,19 +55,19 @@ static eddy_status give(const eddy_gradient_call *call, int operand, eddy_tensor
 static eddy_status go_back(const eddy_gradient_call *call, normal *m, eddy_shape shape, double eps, eddy_tensor *weight,
                            eddy_tensor *(*sum_weight)(eddy_tensor *)) {
     const eddy_shape own = call->input_specs[X].shape;
-    eddy_tensor *v = eddy_reshape(eddy_gradient_widen(call->gradients[0]), shape), *grad = call->inputs[GRAD];
+    eddy_tensor *v = eddy_reshape(eddy_gradient_widen(call->grads[0]), shape), *grad = call->inputs[GRAD];
     eddy_status status = EDDY_OK;
     normalise(m, eddy_reshape(eddy_gradient_widen(call->inputs[X]), shape), eps);
     eddy_tensor *projected = NULL;
-    if (call->wanted[GRAD] || (weight && call->wanted[WEIGHT]))
+    if (call->is_wanted[GRAD] || (weight && call->is_wanted[WEIGHT]))
         projected = eddy_reshape(project(m, v), own);
-    if (call->wanted[GRAD])
+    if (call->is_wanted[GRAD])
         status = give(call, GRAD, weight ? eddy_mul(projected, weight) : projected);
-    if (status == EDDY_OK && call->wanted[X]) {
+    if (status == EDDY_OK && call->is_wanted[X]) {
         eddy_tensor *u = eddy_gradient_widen(weight ? eddy_mul(grad, weight) : grad);
         status = give(call, X, eddy_reshape(bend(m, eddy_reshape(u, shape), v), own));
     }
-    if (status == EDDY_OK && weight && call->wanted[WEIGHT])
+    if (status == EDDY_OK && weight && call->is_wanted[WEIGHT])
         status = give(call, WEIGHT, sum_weight(eddy_mul(grad, projected)));
     return status;
 }

@@ -6,7 +6,7 @@
 
 /* What each window was given comes from the place that `indices` names. */
 static eddy_status take_back(const eddy_gradient_call *call, eddy_tensor *indices) {
-    eddy_tensor *taken = eddy_gather(eddy_flatten(call->gradients[0], -2, -1), eddy_flatten(indices, -2, -1), -1);
+    eddy_tensor *taken = eddy_gather(eddy_flatten(call->grads[0], -2, -1), eddy_flatten(indices, -2, -1), -1);
     call->results[0] = eddy_reshape(taken, eddy_shape_of(indices));
     return call->results[0] ? EDDY_OK : eddy_outcome_why(call->outcome);
 }
@@ -22,7 +22,7 @@ eddy_status eddy_gradient_max_pool2d_backward_from_x(const eddy_gradient_call *c
                                                     .stride = pool->stride,
                                                     .padding = pool->padding,
                                                     .dilation = pool->dilation,
-                                                    .ceil_mode = arguments->ceil_mode};
+                                                    .is_ceil_mode = arguments->is_ceil_mode};
     eddy_tensor *values, *indices;
     eddy_status status =
         eddy_max_pool2d_with_indices(eddy_detach(call->inputs[1]), pool->kernel_size, &options, &values, &indices);
@@ -33,7 +33,7 @@ eddy_status eddy_gradient_max_pool2d_backward_from_x(const eddy_gradient_call *c
 eddy_status eddy_gradient_adaptive_avg_pool2d_backward(const eddy_gradient_call *call) {
     const eddy_shape *shape = &call->input_specs[0].shape;
     eddy_pair size = {shape->dims[shape->rank - 2], shape->dims[shape->rank - 1]};
-    call->results[0] = eddy_adaptive_avg_pool2d(call->gradients[0], size);
+    call->results[0] = eddy_adaptive_avg_pool2d(call->grads[0], size);
     return call->results[0] ? EDDY_OK : eddy_outcome_why(call->outcome);
 }
 
@@ -44,9 +44,9 @@ eddy_status eddy_gradient_interpolate_backward(const eddy_gradient_call *call) {
     eddy_interpolate_options options = {.size = sizeof(options),
                                         .scale = arguments->kernel.scale,
                                         .mode = (eddy_mode)arguments->kernel.mode,
-                                        .align_corners = arguments->kernel.align_corners};
+                                        .aligns_corners = arguments->kernel.aligns_corners};
     if (options.scale == 0)
         options.output_size = (eddy_pair){shape->dims[shape->rank - 2], shape->dims[shape->rank - 1]};
-    call->results[0] = eddy_interpolate(call->gradients[0], &options);
+    call->results[0] = eddy_interpolate(call->grads[0], &options);
     return call->results[0] ? EDDY_OK : eddy_outcome_why(call->outcome);
 }

@@ -10,12 +10,12 @@ eddy_status eddy_gradient_extreme(const eddy_gradient_call *call) {
     const eddy_arguments_max *arguments = call->attributes;
     const eddy_spec *spec = &call->input_specs[0];
     uint32_t mask = arguments->axes;
-    bool keepdim = arguments->keepdim;
-    eddy_tensor *is_chosen = eddy_eq(call->inputs[0], eddy_gradient_expand(call->outputs[0], spec, mask, keepdim));
-    eddy_tensor *shares = eddy_cast(is_chosen, eddy_dtype_of(call->gradients[0]));
-    eddy_tensor *count = eddy_sum(shares, EDDY_GRADIENT_AXES(mask),
-                                  &(eddy_sum_options){.size = sizeof(eddy_sum_options), .keepdim = true});
-    eddy_tensor *grad = eddy_gradient_expand(call->gradients[0], spec, mask, keepdim);
+    bool keeps_dims = arguments->keeps_dims;
+    eddy_tensor *is_chosen = eddy_eq(call->inputs[0], eddy_gradient_expand(call->outputs[0], spec, mask, keeps_dims));
+    eddy_tensor *shares = eddy_cast(is_chosen, eddy_dtype_of(call->grads[0]));
+    eddy_tensor *count = eddy_sum(shares, eddy_gradient_axes(mask),
+                                  &(eddy_sum_options){.size = sizeof(eddy_sum_options), .keeps_dims = true});
+    eddy_tensor *grad = eddy_gradient_expand(call->grads[0], spec, mask, keeps_dims);
     call->results[0] = eddy_mul(eddy_div(grad, count), shares);
     return call->results[0] ? EDDY_OK : eddy_outcome_why(call->outcome);
 }
@@ -25,8 +25,8 @@ static eddy_tensor *norm_by_choice(const eddy_gradient_call *call, eddy_tensor *
                                    eddy_tensor *grad) {
     const eddy_arguments_norm *arguments = call->attributes;
     eddy_tensor *shares = eddy_cast(eddy_eq(size, norm), eddy_dtype_of(grad));
-    eddy_tensor *count = eddy_sum(shares, EDDY_GRADIENT_AXES(arguments->axes),
-                                  &(eddy_sum_options){.size = sizeof(eddy_sum_options), .keepdim = true});
+    eddy_tensor *count = eddy_sum(shares, eddy_gradient_axes(arguments->axes),
+                                  &(eddy_sum_options){.size = sizeof(eddy_sum_options), .keeps_dims = true});
     return eddy_mul(eddy_div(grad, count), eddy_mul(shares, eddy_sign(call->inputs[0])));
 }
 
@@ -35,9 +35,9 @@ static eddy_tensor *norm_of_squares(const eddy_gradient_call *call) {
     const eddy_arguments_norm *arguments = call->attributes;
     eddy_tensor *norm = call->outputs[0];
     eddy_tensor *factor =
-        eddy_where(eddy_eq_s(norm, EDDY_S(0)), eddy_gradient_constant(call, 0), eddy_div(call->gradients[0], norm));
+        eddy_where(eddy_eq_s(norm, EDDY_S(0)), eddy_gradient_constant(call, 0), eddy_div(call->grads[0], norm));
     return eddy_mul(call->inputs[0],
-                    eddy_gradient_expand(factor, &call->input_specs[0], arguments->axes, arguments->keepdim));
+                    eddy_gradient_expand(factor, &call->input_specs[0], arguments->axes, arguments->keeps_dims));
 }
 
 /* sign(x) (|x| / norm)^(p - 1). Where x is 0 so is the gradient, as PyTorch has it. */
@@ -52,8 +52,8 @@ eddy_status eddy_gradient_norm(const eddy_gradient_call *call) {
     eddy_tensor *x = call->inputs[0];
     if (arguments->p == 0)
         return EDDY_OK; /* a count */
-    eddy_tensor *norm = eddy_gradient_expand(call->outputs[0], spec, arguments->axes, arguments->keepdim);
-    eddy_tensor *grad = eddy_gradient_expand(call->gradients[0], spec, arguments->axes, arguments->keepdim);
+    eddy_tensor *norm = eddy_gradient_expand(call->outputs[0], spec, arguments->axes, arguments->keeps_dims);
+    eddy_tensor *grad = eddy_gradient_expand(call->grads[0], spec, arguments->axes, arguments->keeps_dims);
     if (arguments->p == 2)
         call->results[0] = norm_of_squares(call);
     else if (isinf(arguments->p))

@@ -23,11 +23,11 @@ static eddy_tensor *sum_back(eddy_tensor *matrices, int32_t over, int32_t axis) 
 
 eddy_status eddy_gradient_cumprod_backward(const eddy_gradient_call *call) {
     if (call->input_specs[X].shape.rank == 0) { /* dx is grad */
-        call->results[GRAD] = call->gradients[0];
+        call->results[GRAD] = call->grads[0];
         return EDDY_OK;
     }
     int32_t axis = ((const eddy_arguments_cumprod_backward *)call->attributes)->axis;
-    eddy_tensor *came = eddy_transpose(eddy_gradient_widen(call->gradients[0]), axis, -1);
+    eddy_tensor *came = eddy_transpose(eddy_gradient_widen(call->grads[0]), axis, -1);
     eddy_tensor *grad = eddy_transpose(eddy_gradient_widen(call->inputs[GRAD]), axis, -1);
     eddy_tensor *x = eddy_unsqueeze(eddy_transpose(eddy_gradient_widen(call->inputs[X]), axis, -1), -2);
     if (!x)
@@ -38,13 +38,13 @@ eddy_status eddy_gradient_cumprod_backward(const eddy_gradient_call *call) {
     eddy_tensor *self = diagonal(n, call->device);
     eddy_tensor *others = eddy_masked_fill(eddy_expand(x, shape), self, EDDY_S(1));
     came = eddy_unsqueeze(came, -1);
-    if (call->wanted[GRAD]) {
+    if (call->is_wanted[GRAD]) {
         eddy_tensor *products = eddy_triu(eddy_cumprod(others, -1), 0);
         call->results[GRAD] = sum_back(eddy_mul(products, came), -2, axis);
         if (!call->results[GRAD])
             return eddy_outcome_why(call->outcome);
     }
-    if (call->wanted[X]) {
+    if (call->is_wanted[X]) {
         eddy_tensor *to_products = eddy_triu(eddy_mul(eddy_unsqueeze(grad, -2), came), 0);
         eddy_tensor *to_others = eddy_masked_fill(eddy_cumprod_backward(to_products, others, -1), self, EDDY_S(0));
         call->results[X] = sum_back(to_others, -2, axis);

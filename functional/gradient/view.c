@@ -11,7 +11,7 @@ static eddy_status give(const eddy_gradient_call *call, eddy_tensor *result) {
 }
 
 static eddy_status reshape(const eddy_gradient_call *call) {
-    return give(call, eddy_reshape(call->gradients[0], call->input_specs[0].shape));
+    return give(call, eddy_reshape(call->grads[0], call->input_specs[0].shape));
 }
 
 static eddy_status permute(const eddy_gradient_call *call) {
@@ -19,18 +19,18 @@ static eddy_status permute(const eddy_gradient_call *call) {
     eddy_axes back = {.count = call->input_specs[0].shape.rank};
     for (int32_t d = 0; d < back.count; d++)
         back.axes[attributes->axes[d]] = d;
-    return give(call, eddy_permute(call->gradients[0], &back));
+    return give(call, eddy_permute(call->grads[0], back));
 }
 
 /* The engine sums over what was stretched. */
 static eddy_status expand(const eddy_gradient_call *call) {
-    return give(call, call->gradients[0]);
+    return give(call, call->grads[0]);
 }
 
 /* The same by an op that has a gradient, for gradients of gradients. */
 static eddy_status part_recorded(const eddy_gradient_call *call, eddy_tensor *whole) {
     const eddy_view_attributes *a = call->attributes;
-    eddy_tensor *grad = call->gradients[0];
+    eddy_tensor *grad = call->grads[0];
     eddy_arange_options options = {.size = sizeof(options), .device = call->device};
     eddy_tensor *index =
         eddy_arange(EDDY_S(a->start), EDDY_S(a->start + a->length * a->step), EDDY_S(a->step), EDDY_I64, &options);
@@ -39,10 +39,10 @@ static eddy_status part_recorded(const eddy_gradient_call *call, eddy_tensor *wh
     return give(call, eddy_index_add(whole, index, grad, a->axes[0]));
 }
 
-/* With create_graph alone: otherwise the gradient goes straight to its place (interpreter/tape/gradient_sum.h). */
+/* With creates_graph alone: otherwise the gradient goes straight to its place (interpreter/tape/gradient_sum.h). */
 static eddy_status part(const eddy_gradient_call *call) {
     const eddy_view_attributes *a = call->attributes;
-    eddy_tensor *grad = call->gradients[0];
+    eddy_tensor *grad = call->grads[0];
     eddy_tensor *whole = eddy_gradient_zeros(call, &call->input_specs[0]);
     if (a->length == 0)
         return give(call, whole);
@@ -95,8 +95,8 @@ static bool is_filled(const eddy_shape *shape) {
 static eddy_status strided(const eddy_gradient_call *call) {
     const eddy_strided_attributes *a = call->attributes;
     const eddy_spec *spec = &call->input_specs[0];
-    eddy_tensor *grad = call->gradients[0];
-    if (eddy_count(grad) == 0 || !is_filled(&spec->shape))
+    eddy_tensor *grad = call->grads[0];
+    if (eddy_count_of(grad) == 0 || !is_filled(&spec->shape))
         return EDDY_OK;
     span s = {.begin = INT64_MAX};
     reach(&s, &a->from);

@@ -21,7 +21,7 @@ eddy_check_text eddy_check_name(const eddy_infer *infer, int64_t i) {
 
 eddy_status eddy_check_axis(const eddy_infer *infer, int32_t *axis, int32_t rank) {
     int32_t named = *axis;
-    if (!eddy_axis_normalize(named, rank, axis))
+    if (!eddy_shape_axis_normalize(named, rank, axis))
         return eddy_infer_fail(infer, EDDY_OUT_OF_RANGE, "axis %d is out of range for rank %d", (int)named, (int)rank);
     return EDDY_OK;
 }

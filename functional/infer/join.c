@@ -170,7 +170,7 @@ eddy_status eddy_infer_roll(eddy_infer *infer) {
     shifts->rank = input->rank;
     for (int32_t i = 0; i < axes->rank; i++) {
         int32_t axis;
-        if (!eddy_axis_normalize(axes->dims[i], input->rank, &axis))
+        if (!eddy_shape_axis_normalize(axes->dims[i], input->rank, &axis))
             return eddy_infer_fail(infer, EDDY_OUT_OF_RANGE, "axis %lld is out of range for rank %d",
                                    (long long)axes->dims[i], (int)input->rank);
         if (input->rank > 0)

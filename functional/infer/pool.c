@@ -50,7 +50,7 @@ static eddy_status check_pool(const eddy_infer *infer, eddy_attributes_pool *a) 
 typedef struct axis {
     const char *name;
     int64_t in, kernel, stride, padding, dilation;
-    bool ceil_mode;
+    bool is_ceil_mode;
 } axis;
 
 /* With dilation a window that begins in the padding may step over the image. */
@@ -68,13 +68,13 @@ static eddy_status count_windows(const eddy_infer *infer, const axis *a, int64_t
     if (a->padding > span / 2)
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "the padding of the %s is %lld, more than half a window",
                                a->name, (long long)a->padding);
-    if (a->ceil_mode)
+    if (a->is_ceil_mode)
         room += a->stride - 1;
     if (room < 0)
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "windows of %s %lld do not fit into images of %lld", a->name,
                                (long long)span, (long long)a->in);
     *out = room / a->stride + 1;
-    if (a->ceil_mode && (*out - 1) * a->stride >= a->in + a->padding)
+    if (a->is_ceil_mode && (*out - 1) * a->stride >= a->in + a->padding)
         --*out; /* each window begins in the image or in the padding before it */
     if (misses_image(a, *out))
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "a window steps over the image's %s", a->name);
@@ -82,13 +82,13 @@ static eddy_status count_windows(const eddy_infer *infer, const axis *a, int64_t
 }
 
 /* Turns the shape of images into that of what a pool makes of them. */
-static eddy_status pool_shape(const eddy_infer *infer, const eddy_attributes_pool *a, bool ceil_mode,
+static eddy_status pool_shape(const eddy_infer *infer, const eddy_attributes_pool *a, bool is_ceil_mode,
                               eddy_shape *shape) {
     int64_t *height = &shape->dims[shape->rank - 2], *width = &shape->dims[shape->rank - 1];
-    const axis down = {"height",           *height,  a->kernel_size.height, a->stride.height, a->padding.height,
-                       a->dilation.height, ceil_mode};
-    const axis across = {"width",           *width,   a->kernel_size.width, a->stride.width, a->padding.width,
-                         a->dilation.width, ceil_mode};
+    const axis down = {"height",           *height,     a->kernel_size.height, a->stride.height, a->padding.height,
+                       a->dilation.height, is_ceil_mode};
+    const axis across = {"width",           *width,      a->kernel_size.width, a->stride.width, a->padding.width,
+                         a->dilation.width, is_ceil_mode};
     eddy_status status = count_windows(infer, &down, height);
     return status == EDDY_OK ? count_windows(infer, &across, width) : status;
 }
@@ -103,7 +103,7 @@ eddy_status eddy_infer_max_pool2d(eddy_infer *infer) {
     for (int32_t o = 0; o < infer->op->output_count; o++)
         infer->outputs[o].dtype = o == 0 ? infer->inputs[0].dtype : EDDY_I64;
     infer->outputs[0].shape = infer->inputs[0].shape;
-    status = pool_shape(infer, &arguments->kernel, arguments->ceil_mode, &infer->outputs[0].shape);
+    status = pool_shape(infer, &arguments->kernel, arguments->is_ceil_mode, &infer->outputs[0].shape);
     if (infer->op->output_count > 1)
         infer->outputs[1].shape = infer->outputs[0].shape;
     return status;
@@ -151,7 +151,7 @@ eddy_status eddy_infer_max_pool2d_backward_from_x(eddy_infer *infer) {
     if (status == EDDY_OK)
         status = check_pool(infer, &arguments->kernel);
     if (status == EDDY_OK)
-        status = pool_shape(infer, &arguments->kernel, arguments->ceil_mode, &pooled);
+        status = pool_shape(infer, &arguments->kernel, arguments->is_ceil_mode, &pooled);
     if (status == EDDY_OK &&
         !eddy_shape_equal(pooled.rank, pooled.dims, infer->inputs[0].shape.rank, infer->inputs[0].shape.dims))
         status = eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad is no gradient of images of that shape");
@@ -178,7 +178,7 @@ eddy_status eddy_infer_avg_pool2d(eddy_infer *infer) {
         return status;
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     infer->outputs[0].shape = infer->inputs[0].shape;
-    return pool_shape(infer, &arguments->kernel, arguments->ceil_mode, &infer->outputs[0].shape);
+    return pool_shape(infer, &arguments->kernel, arguments->is_ceil_mode, &infer->outputs[0].shape);
 }
 
 eddy_status eddy_infer_avg_pool2d_backward(eddy_infer *infer) {
@@ -192,7 +192,7 @@ eddy_status eddy_infer_avg_pool2d_backward(eddy_infer *infer) {
     eddy_shape pooled = *shape;
     if (shape->rank != infer->inputs[0].shape.rank)
         return check_gradient(infer, shape, 0, 0);
-    status = pool_shape(infer, &arguments->kernel, arguments->ceil_mode, &pooled);
+    status = pool_shape(infer, &arguments->kernel, arguments->is_ceil_mode, &pooled);
     if (status == EDDY_OK)
         status = check_gradient(infer, shape, pooled.dims[pooled.rank - 2], pooled.dims[pooled.rank - 1]);
     infer->outputs[0].shape = *shape;
@@ -238,8 +238,8 @@ eddy_status eddy_infer_adaptive_avg_pool2d_backward(eddy_infer *infer) {
 static eddy_status enlarge(const eddy_infer *infer, const eddy_attributes_interpolate *a, eddy_pair output_size,
                            eddy_shape *shape) {
     int64_t *height = &shape->dims[shape->rank - 2], *width = &shape->dims[shape->rank - 1];
-    if (a->align_corners && a->mode != EDDY_MODE_BILINEAR)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "align_corners goes with EDDY_MODE_BILINEAR");
+    if (a->aligns_corners && a->mode != EDDY_MODE_BILINEAR)
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "aligns_corners goes with EDDY_MODE_BILINEAR");
     if (is_default(output_size) == (a->scale == 0))
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "either output_size or scale has to be given");
     if (a->scale == 0) {

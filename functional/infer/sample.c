@@ -44,7 +44,7 @@ eddy_status eddy_infer_multinomial(eddy_infer *infer) {
     int64_t classes = weights->dims[weights->rank - 1];
     if (attributes->count < 1)
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%lld are no draws", (long long)attributes->count);
-    if (attributes->count > classes && (!attributes->replacement || classes == 0))
+    if (attributes->count > classes && (!attributes->has_replacement || classes == 0))
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%lld classes do not suffice for %lld draws",
                                (long long)classes, (long long)attributes->count);
     infer->outputs[0].shape = *weights;

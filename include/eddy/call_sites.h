@@ -1,7 +1,7 @@
 /* File and line of calls, for errors.
  *
  * A program that defines EDDY_CALL_SITES before it includes <eddy/eddy.h> has each call that can fail wrapped in EDDY_AT_CALL_SITE, and
- * errors then name "file:line" beside the return address: at once, or late, when the op runs; so do the lines of eddy_report_leaks. Costs
+ * errors then name "file:line" beside the return address: at once, or late, when the op runs; so do the lines of eddy_leaks_report. Costs
  * two calls and a look into a table per op. Of a program's calls the first 8192 places are told apart; later ones have the address
  * alone. GNU C and C++ only. */
 #ifndef EDDY_CALL_SITES_H
@@ -15,7 +15,7 @@ extern "C" {
 
 /* Notes the place ("file:line", static life; NULL for none) of this thread's next calls, until one fails, and returns the one noted
  * before, so that nested calls put the outer one's back. Never blocks, never fails. */
-EDDY_API const char *eddy_call_site_note(const char *place);
+EDDY_API const char *eddy_call_site_set(const char *place);
 
 #ifdef __cplusplus
 }
@@ -34,9 +34,9 @@ EDDY_API const char *eddy_call_site_note(const char *place);
 #define EDDY_AT_CALL_SITE_(number, ...) EDDY_AT_CALL_SITE__(number, __VA_ARGS__)
 #define EDDY_AT_CALL_SITE__(number, ...)                                                                               \
     (__extension__({                                                                                                   \
-        const char *eddy_outer_##number = eddy_call_site_note(EDDY_CALL_SITE_PLACE);                                   \
+        const char *eddy_outer_##number = eddy_call_site_set(EDDY_CALL_SITE_PLACE);                                    \
         EDDY_CALL_SITE_AUTO eddy_result_##number = __VA_ARGS__;                                                        \
-        eddy_call_site_note(eddy_outer_##number);                                                                      \
+        eddy_call_site_set(eddy_outer_##number);                                                                       \
         eddy_result_##number;                                                                                          \
     }))
 
@@ -45,9 +45,9 @@ EDDY_API const char *eddy_call_site_note(const char *place);
 #define EDDY_AT_CALL_SITE_VOID_(number, ...) EDDY_AT_CALL_SITE_VOID__(number, __VA_ARGS__)
 #define EDDY_AT_CALL_SITE_VOID__(number, ...)                                                                          \
     (__extension__({                                                                                                   \
-        const char *eddy_outer_##number = eddy_call_site_note(EDDY_CALL_SITE_PLACE);                                   \
+        const char *eddy_outer_##number = eddy_call_site_set(EDDY_CALL_SITE_PLACE);                                    \
         __VA_ARGS__;                                                                                                   \
-        (void)eddy_call_site_note(eddy_outer_##number);                                                                \
+        (void)eddy_call_site_set(eddy_outer_##number);                                                                 \
     }))
 
 #endif

@@ -16,7 +16,7 @@
 #include <eddy/file.h>
 #include <eddy/function.h>
 #include <eddy/generator.h>
-#include <eddy/gradient.h>
+#include <eddy/grad.h>
 #include <eddy/host.h>
 #include <eddy/log.h>
 #include <eddy/op.h>

@@ -26,10 +26,10 @@ extern "C" {
 /* ---- one array ---- */
 
 /* The format has no bf16. */
-EDDY_API eddy_status eddy_save_npy(eddy_tensor *tensor, const char *path);
+EDDY_API eddy_status eddy_npy_save(eddy_tensor *tensor, const char *path);
 
 /* A new contiguous tensor with the array's elements; arrays in Fortran order and of the other byte order are turned round. */
-EDDY_API eddy_tensor *eddy_load_npy(const char *path);
+EDDY_API eddy_tensor *eddy_npy_load(const char *path);
 
 /* ---- tensors by name ---- */
 
@@ -61,28 +61,28 @@ EDDY_API void eddy_archive_release(eddy_archive **archive);
 
 /* ---- safetensors ---- */
 
-typedef struct eddy_save_safetensors_options {
+typedef struct eddy_safetensors_save_options {
     size_t size; /* of this struct; EDDY_OPTIONS fills it in */
     const eddy_metadata *metadata;
     int64_t metadata_count;
-} eddy_save_safetensors_options;
+} eddy_safetensors_save_options;
 
 /* Writes tensors[i] as names[i]: UTF-8, each once, not "__metadata__" (INVALID_ARGUMENT). Every dtype of Eddy's. */
-EDDY_API eddy_status eddy_save_safetensors(eddy_list tensors, const char *const *names, const char *path,
-                                           const eddy_save_safetensors_options *options);
+EDDY_API eddy_status eddy_safetensors_save(eddy_list tensors, const char *const *names, const char *path,
+                                           const eddy_safetensors_save_options *options);
 /* NULL on failure. */
-EDDY_API eddy_archive *eddy_load_safetensors(const char *path);
+EDDY_API eddy_archive *eddy_safetensors_load(const char *path);
 /* A new tensor: the one of that name; the others are not read. NOT_FOUND. */
-EDDY_API eddy_tensor *eddy_load_safetensors_one(const char *path, const char *name);
+EDDY_API eddy_tensor *eddy_safetensors_load_one(const char *path, const char *name);
 
 /* ---- npz ---- */
 
 /* Writes tensors[i] as the array names[i], not deflated; each name once, of 1 to 60,000 bytes, UTF-8 (INVALID_ARGUMENT). No bf16. */
-EDDY_API eddy_status eddy_save_npz(eddy_list tensors, const char *const *names, const char *path);
+EDDY_API eddy_status eddy_npz_save(eddy_list tensors, const char *const *names, const char *path);
 /* All arrays, deflated or not; one of another kind fails it. NULL on failure. */
-EDDY_API eddy_archive *eddy_load_npz(const char *path);
+EDDY_API eddy_archive *eddy_npz_load(const char *path);
 /* A new tensor: the array of that name; the others are not read. NOT_FOUND. */
-EDDY_API eddy_tensor *eddy_load_npz_one(const char *path, const char *name);
+EDDY_API eddy_tensor *eddy_npz_load_one(const char *path, const char *name);
 
 #ifdef __cplusplus
 }
@@ -90,15 +90,15 @@ EDDY_API eddy_tensor *eddy_load_npz_one(const char *path, const char *name);
 
 #ifdef EDDY_CALL_SITES
 #include <eddy/call_sites.h>
-#define eddy_save_npy(...) EDDY_AT_CALL_SITE(eddy_save_npy(__VA_ARGS__))
-#define eddy_load_npy(...) EDDY_AT_CALL_SITE(eddy_load_npy(__VA_ARGS__))
+#define eddy_npy_save(...) EDDY_AT_CALL_SITE(eddy_npy_save(__VA_ARGS__))
+#define eddy_npy_load(...) EDDY_AT_CALL_SITE(eddy_npy_load(__VA_ARGS__))
 #define eddy_archive_tensor(...) EDDY_AT_CALL_SITE(eddy_archive_tensor(__VA_ARGS__))
 #define eddy_archive_copy_into(...) EDDY_AT_CALL_SITE(eddy_archive_copy_into(__VA_ARGS__))
-#define eddy_save_safetensors(...) EDDY_AT_CALL_SITE(eddy_save_safetensors(__VA_ARGS__))
-#define eddy_load_safetensors(...) EDDY_AT_CALL_SITE(eddy_load_safetensors(__VA_ARGS__))
-#define eddy_load_safetensors_one(...) EDDY_AT_CALL_SITE(eddy_load_safetensors_one(__VA_ARGS__))
-#define eddy_save_npz(...) EDDY_AT_CALL_SITE(eddy_save_npz(__VA_ARGS__))
-#define eddy_load_npz(...) EDDY_AT_CALL_SITE(eddy_load_npz(__VA_ARGS__))
-#define eddy_load_npz_one(...) EDDY_AT_CALL_SITE(eddy_load_npz_one(__VA_ARGS__))
+#define eddy_safetensors_save(...) EDDY_AT_CALL_SITE(eddy_safetensors_save(__VA_ARGS__))
+#define eddy_safetensors_load(...) EDDY_AT_CALL_SITE(eddy_safetensors_load(__VA_ARGS__))
+#define eddy_safetensors_load_one(...) EDDY_AT_CALL_SITE(eddy_safetensors_load_one(__VA_ARGS__))
+#define eddy_npz_save(...) EDDY_AT_CALL_SITE(eddy_npz_save(__VA_ARGS__))
+#define eddy_npz_load(...) EDDY_AT_CALL_SITE(eddy_npz_load(__VA_ARGS__))
+#define eddy_npz_load_one(...) EDDY_AT_CALL_SITE(eddy_npz_load_one(__VA_ARGS__))
 #endif
 #endif

@@ -142,10 +142,10 @@ typedef struct eddy_op_description {
     bool
         has_late_shape; /* the outputs' dims depend on data: infer gives dtype and rank, the kernel's `count` the dims */
     /* How gradients go back (<eddy/function.h>): on the thread that goes back, issuing ops. NULL: a recorded call is refused,
-     * unless has_no_gradient says that the outputs carry none. Not for ops that write to operands. */
+     * unless has_no_grad says that the outputs carry none. Not for ops that write to operands. */
     eddy_status (*gradient)(struct eddy_backward_call *call);
-    uint32_t gradient_inputs, gradient_outputs; /* what it reads by value: bit i for operand i, for output i */
-    bool has_no_gradient;
+    uint32_t backward_inputs, backward_outputs; /* what it reads by value: bit i for operand i, for output i */
+    bool has_no_grad;
 } eddy_op_description;
 
 /* Adds an op to those that eddy_call finds, for all runtimes and the life of the process. Everything is copied

@@ -35,13 +35,13 @@ extern "C" {
            "settled when the first runtime starts: a later one may name no other, and one that names none in its "     \
            "struct takes it as it is. Above portable the matrix libraries choose theirs by themselves.")               \
     INT(seed, "EDDY_SEED", 0, INT64_MAX, 0, "Seed of the runtime's generators until eddy_seed is called.")             \
-    BOOL(one_thread, "EDDY_ONE_THREAD", "No threads: each op runs at its call.")                                       \
-    BOOL(full_path, "EDDY_FULL_PATH", "Every op goes through the scheduler thread, however cheap it is.")              \
-    BOOL(worker_path, "EDDY_WORKER_PATH", "Every op goes through the scheduler thread to a worker thread.")           \
-    BOOL(sync_each_op, "EDDY_SYNC_EACH_OP", "Each call waits until its op has run.")                                   \
-    BOOL(check_finite, "EDDY_CHECK_FINITE",                                                                            \
+    BOOL(uses_one_thread, "EDDY_ONE_THREAD", "No threads: each op runs at its call.")                                  \
+    BOOL(uses_full_path, "EDDY_FULL_PATH", "Every op goes through the scheduler thread, however cheap it is.")         \
+    BOOL(uses_worker_path, "EDDY_WORKER_PATH", "Every op goes through the scheduler thread to a worker thread.")       \
+    BOOL(syncs_each_op, "EDDY_SYNC_EACH_OP", "Each call waits until its op has run.")                                  \
+    BOOL(checks_finite, "EDDY_CHECK_FINITE",                                                                           \
          "Looks for NaN, and for infinities that were not passed in, in the outputs of each op; `nan` in the "         \
-         "environment: for NaN alone (check_nan).")                                                                    \
+         "environment: for NaN alone (checks_nan).")                                                                   \
     INT(dump_after_ms, "EDDY_DUMP_AFTER_MS", 0, INT32_MAX, 0,                                                          \
         "Logs the live instructions, and what each waits for, after so many ms without progress; 0: never.")           \
     INT(in_flight_high, "EDDY_IN_FLIGHT_HIGH", 0, INT32_MAX, 16384,                                                    \
@@ -51,9 +51,9 @@ extern "C" {
         "have (memory_limit).")                                                                                        \
     INT(memory_limit, "EDDY_MEMORY_LIMIT", 0, INT64_MAX, 0,                                                            \
         "Bytes of host memory for tensors, process-wide; 0: what cgroup and MemAvailable leave, less a sixteenth.")    \
-    BOOL(silent_exit, "EDDY_SILENT_EXIT", "No line on stderr at exit about errors that nobody saw.")                   \
-    INT(check_nan, "EDDY_CHECK_NAN", 0, 1, 0,                                                                          \
-        "1: check_finite, but for NaN alone. Of several runtimes in a process that check, the strictest decides.")
+    BOOL(exits_silently, "EDDY_SILENT_EXIT", "No line on stderr at exit about errors that nobody saw.")                \
+    INT(checks_nan, "EDDY_CHECK_NAN", 0, 1, 0,                                                                         \
+        "1: checks_finite, but for NaN alone. Of several runtimes in a process that check, the strictest decides.")
 
 /* All zero means the defaults. `size` is sizeof(eddy_runtime_options) (EDDY_OPTIONS fills it in), so that the struct can
  * grow; 0 stands for the fields of version 0.1. Strings are borrowed for the call. */

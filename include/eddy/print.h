@@ -27,7 +27,7 @@ typedef struct eddy_format_options {
     int64_t threshold;  /* elements above which the middle is left out; 0: 1000 */
     int32_t edge_items; /* shown at each end of an axis then; 0: 3 */
     int32_t line_width; /* columns; 0: 80 */
-    bool no_tail;       /* without dtype and shape after the elements */
+    bool omits_tail;    /* without dtype and shape after the elements */
 } eddy_format_options;
 
 /* Writes at most size bytes, a final 0 included, and returns the length of the whole text as snprintf does;

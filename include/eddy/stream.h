@@ -45,7 +45,7 @@ EDDY_API eddy_event *eddy_event_record(eddy_stream *stream);
 EDDY_API eddy_event *eddy_event_retain(eddy_event *event);
 EDDY_API void eddy_event_release(eddy_event **event);
 /* True when it has passed; never waits. False with the error in the slot for NULL. */
-EDDY_API bool eddy_event_query(eddy_event *event);
+EDDY_API bool eddy_event_is_ready(eddy_event *event);
 /* Blocks until it has passed, `timeout` ns at most. TIMED_OUT, WOULD_DEADLOCK, SHUT_DOWN, FORKED. */
 EDDY_API eddy_status eddy_event_wait(eddy_event *event, int64_t timeout);
 /* What is issued to `stream` (NULL: the default one) from now on runs after the event. Returns at once. */
@@ -61,7 +61,7 @@ EDDY_API eddy_status eddy_stream_wait(eddy_stream *stream, eddy_event *event);
 #define eddy_stream_scope_begin(...) EDDY_AT_CALL_SITE(eddy_stream_scope_begin(__VA_ARGS__))
 #define eddy_stream_scope_end(...) EDDY_AT_CALL_SITE_VOID(eddy_stream_scope_end(__VA_ARGS__))
 #define eddy_event_record(...) EDDY_AT_CALL_SITE(eddy_event_record(__VA_ARGS__))
-#define eddy_event_query(...) EDDY_AT_CALL_SITE(eddy_event_query(__VA_ARGS__))
+#define eddy_event_is_ready(...) EDDY_AT_CALL_SITE(eddy_event_is_ready(__VA_ARGS__))
 #define eddy_event_wait(...) EDDY_AT_CALL_SITE(eddy_event_wait(__VA_ARGS__))
 #define eddy_stream_wait(...) EDDY_AT_CALL_SITE(eddy_stream_wait(__VA_ARGS__))
 #endif

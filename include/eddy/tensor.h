@@ -68,19 +68,19 @@ EDDY_API eddy_tensor *eddy_scope_return(eddy_scope *scope, eddy_tensor *tensor);
 /* ---- what a tensor is like ---- */
 
 /* Rank 0 to 16; -1 on failure. */
-EDDY_API int32_t eddy_rank(const eddy_tensor *tensor);
+EDDY_API int32_t eddy_rank_of(const eddy_tensor *tensor);
 /* The shape; rank -1 on failure. */
 EDDY_API eddy_shape eddy_shape_of(const eddy_tensor *tensor);
 /* Elements along an axis, negative axes counting from the end; -1 on failure (OUT_OF_RANGE). */
-EDDY_API int64_t eddy_dim(const eddy_tensor *tensor, int32_t axis);
+EDDY_API int64_t eddy_dim_of(const eddy_tensor *tensor, int32_t axis);
 /* Steps between neighbours along an axis, in elements (0 where expanded); INT64_MIN on failure (OUT_OF_RANGE). */
-EDDY_API int64_t eddy_stride(const eddy_tensor *tensor, int32_t axis);
+EDDY_API int64_t eddy_stride_of(const eddy_tensor *tensor, int32_t axis);
 /* All strides, in elements: strides[0 .. rank - 1] are written. */
-EDDY_API eddy_status eddy_strides(const eddy_tensor *tensor, int64_t *strides);
+EDDY_API eddy_status eddy_strides_of(const eddy_tensor *tensor, int64_t *strides);
 /* Number of elements, 1 for rank 0; -1 on failure. */
-EDDY_API int64_t eddy_count(const eddy_tensor *tensor);
+EDDY_API int64_t eddy_count_of(const eddy_tensor *tensor);
 /* Elements between the start of the storage and the tensor's first element; -1 on failure. */
-EDDY_API int64_t eddy_offset(const eddy_tensor *tensor);
+EDDY_API int64_t eddy_offset_of(const eddy_tensor *tensor);
 /* EDDY_DTYPE_COUNT on failure. Never waits. */
 EDDY_API eddy_dtype eddy_dtype_of(const eddy_tensor *tensor);
 /* Kind EDDY_DEVICE_DEFAULT on failure. Never waits. */
@@ -99,8 +99,8 @@ EDDY_API bool eddy_is_ready(const eddy_tensor *tensor);
 /* Tensors of the process that have references. Exact while no other thread makes or releases one. */
 EDDY_API int64_t eddy_live_count(void);
 /* Writes one line per live tensor, with dtype, shape, references and the place that made it, to the log sink, or, where none is
- * set (eddy_set_log, EDDY_LOG), to stderr; returns their number. Other threads must not make or release tensors meanwhile. */
-EDDY_API int64_t eddy_report_leaks(void);
+ * set (eddy_log_set, EDDY_LOG), to stderr; returns their number. Other threads must not make or release tensors meanwhile. */
+EDDY_API int64_t eddy_leaks_report(void);
 
 #ifdef __cplusplus
 }
@@ -113,13 +113,13 @@ EDDY_API int64_t eddy_report_leaks(void);
 #define eddy_scope_begin(...) EDDY_AT_CALL_SITE(eddy_scope_begin(__VA_ARGS__))
 #define eddy_scope_end(...) EDDY_AT_CALL_SITE_VOID(eddy_scope_end(__VA_ARGS__))
 #define eddy_scope_return(...) EDDY_AT_CALL_SITE(eddy_scope_return(__VA_ARGS__))
-#define eddy_rank(...) EDDY_AT_CALL_SITE(eddy_rank(__VA_ARGS__))
+#define eddy_rank_of(...) EDDY_AT_CALL_SITE(eddy_rank_of(__VA_ARGS__))
 #define eddy_shape_of(...) EDDY_AT_CALL_SITE(eddy_shape_of(__VA_ARGS__))
-#define eddy_dim(...) EDDY_AT_CALL_SITE(eddy_dim(__VA_ARGS__))
-#define eddy_stride(...) EDDY_AT_CALL_SITE(eddy_stride(__VA_ARGS__))
-#define eddy_strides(...) EDDY_AT_CALL_SITE(eddy_strides(__VA_ARGS__))
-#define eddy_count(...) EDDY_AT_CALL_SITE(eddy_count(__VA_ARGS__))
-#define eddy_offset(...) EDDY_AT_CALL_SITE(eddy_offset(__VA_ARGS__))
+#define eddy_dim_of(...) EDDY_AT_CALL_SITE(eddy_dim_of(__VA_ARGS__))
+#define eddy_stride_of(...) EDDY_AT_CALL_SITE(eddy_stride_of(__VA_ARGS__))
+#define eddy_strides_of(...) EDDY_AT_CALL_SITE(eddy_strides_of(__VA_ARGS__))
+#define eddy_count_of(...) EDDY_AT_CALL_SITE(eddy_count_of(__VA_ARGS__))
+#define eddy_offset_of(...) EDDY_AT_CALL_SITE(eddy_offset_of(__VA_ARGS__))
 #define eddy_dtype_of(...) EDDY_AT_CALL_SITE(eddy_dtype_of(__VA_ARGS__))
 #define eddy_device_of(...) EDDY_AT_CALL_SITE(eddy_device_of(__VA_ARGS__))
 #define eddy_runtime_of(...) EDDY_AT_CALL_SITE(eddy_runtime_of(__VA_ARGS__))

@@ -37,7 +37,7 @@ static void compare(findings *found, int64_t i, const eddy_tensor *input, const 
     if (!found->first)
         found->first = input;
     if (found->mixed < 0 && (input->runtime != found->first->runtime ||
-                             !eddy_device_is(eddy_tensor_device(input), eddy_tensor_device(found->first))))
+                             !eddy_general_device_is(eddy_tensor_device(input), eddy_tensor_device(found->first))))
         found->mixed = i;
     if (found->not_bool < 0 && kind->is_bool && input->dtype != EDDY_BOOL)
         found->not_bool = i;
@@ -97,7 +97,7 @@ static eddy_status find_place(eddy_general_call *call, const eddy_tensor *first)
     return eddy_runtime_device(call->caller, call->runtime, apply->device, origin, &call->device);
 }
 
-eddy_status eddy_check_operands(eddy_general_call *call) {
+eddy_status eddy_general_check_operands(eddy_general_call *call) {
     findings found = {NULL, -1, -1};
     eddy_status status = resolve(call, &found);
     if (status != EDDY_OK)
@@ -111,7 +111,7 @@ eddy_status eddy_check_operands(eddy_general_call *call) {
     return status;
 }
 
-eddy_status eddy_check_sizes(const eddy_general_call *call) {
+eddy_status eddy_general_check_sizes(const eddy_general_call *call) {
     for (int32_t i = 0; i < call->op->output_count && !call->op->has_late_shape; i++) {
         const eddy_spec *spec = &call->output_specs[i];
         int64_t bytes;

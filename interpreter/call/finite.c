@@ -24,12 +24,12 @@ bool eddy_finite_passed_in(void) {
 
 /* Whether some element is a NaN (or, with wants_infinity, an infinity). */
 static bool holds(const eddy_op_view *view, bool wants_nan, bool wants_infinity) {
-    if (eddy_view_is_absent(view) || eddy_dtype_category_of(view->dtype) != EDDY_CATEGORY_FLOAT)
+    if (eddy_kernel_view_is_absent(view) || eddy_dtype_category_of(view->dtype) != EDDY_CATEGORY_FLOAT)
         return false;
     size_t bytes = eddy_dtype_bytes(view->dtype);
     int64_t index[EDDY_RANK_MAX] = {0};
     int64_t place = 0;
-    for (int64_t left = eddy_view_count(view); left > 0; left--) {
+    for (int64_t left = eddy_kernel_view_count(view); left > 0; left--) {
         double value = eddy_dtype_load_f64(view->dtype, (const char *)view->data + place * (int64_t)bytes);
         if ((wants_nan && isnan(value)) || (wants_infinity && isinf(value)))
             return true;

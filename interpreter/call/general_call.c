@@ -73,16 +73,16 @@ static void begin_infer(eddy_general_call *call) {
 
 /* Everything that may refuse the call; nothing is issued before it is over. */
 static eddy_status check(eddy_general_call *call) {
-    eddy_status status = eddy_check_operands(call);
+    eddy_status status = eddy_general_check_operands(call);
     if (status != EDDY_OK)
         return status;
-    eddy_promote_specs(call);
+    eddy_general_promote_specs(call);
     status = eddy_infer_run(&call->infer, call->compute);
     if (status == EDDY_OK && !call->apply->targets)
-        status = eddy_check_sizes(call);
+        status = eddy_general_check_sizes(call);
     if (status == EDDY_OK && (call->apply->targets || call->writes_inputs))
-        status = eddy_targets_check(call);
-    return status == EDDY_OK ? eddy_promote_numbers(call) : status;
+        status = eddy_general_targets_check(call);
+    return status == EDDY_OK ? eddy_general_promote_numbers(call) : status;
 }
 
 /* Once its inputs are cast a call may be a fast one: mixed dtypes, a scalar of a higher category. */
@@ -116,10 +116,10 @@ eddy_status eddy_general_call_apply(eddy_caller *caller, const eddy_apply *apply
     begin_infer(&call);
     status = check(&call);
     if (status == EDDY_OK)
-        status = eddy_promote_inputs(&call);
+        status = eddy_general_promote_inputs(&call);
     if (status == EDDY_OK && !is_fast(&call, &status))
-        status = eddy_submit(&call);
-    eddy_promote_drop(&call);
+        status = eddy_general_submit(&call);
+    eddy_general_promote_drop(&call);
     if (!call.is_on_stack)
         eddy_caller_scratch_end(caller, call.memory, call.memory_bytes);
     return status;

@@ -59,37 +59,37 @@ static inline eddy_origin eddy_general_call_origin(const eddy_general_call *call
     return eddy_apply_origin(call->apply);
 }
 
-static inline bool eddy_device_is(eddy_device a, eddy_device b) {
+static inline bool eddy_general_device_is(eddy_device a, eddy_device b) {
     return a.kind == b.kind && a.index == b.index;
 }
 
 /* Every input there, its shape known, on one runtime and device; conditions are bool. */
-EDDY_MUST_USE eddy_status eddy_check_operands(eddy_general_call *call);
+EDDY_MUST_USE eddy_status eddy_general_check_operands(eddy_general_call *call);
 /* A result that can never be had is refused at the call. */
-EDDY_MUST_USE eddy_status eddy_check_sizes(const eddy_general_call *call);
+EDDY_MUST_USE eddy_status eddy_general_check_sizes(const eddy_general_call *call);
 
 /* Decides the compute dtype. */
-void eddy_promote_specs(eddy_general_call *call);
+void eddy_general_promote_specs(eddy_general_call *call);
 /* The numbers of the call become numbers of the dtype that it computes in. */
-EDDY_MUST_USE eddy_status eddy_promote_numbers(eddy_general_call *call);
+EDDY_MUST_USE eddy_status eddy_general_promote_numbers(eddy_general_call *call);
 /* Issues the casts of inputs. */
-EDDY_MUST_USE eddy_status eddy_promote_inputs(eddy_general_call *call);
-void eddy_promote_drop(eddy_general_call *call);
+EDDY_MUST_USE eddy_status eddy_general_promote_inputs(eddy_general_call *call);
+void eddy_general_promote_drop(eddy_general_call *call);
 
-EDDY_MUST_USE eddy_status eddy_targets_check(eddy_general_call *call);
+EDDY_MUST_USE eddy_status eddy_general_targets_check(eddy_general_call *call);
 /* Whether writing to the tensor writes its storage whole, and no input but `except` (-1: none) reads that. */
-bool eddy_targets_covers(const eddy_general_call *call, const eddy_tensor *tensor, int64_t except);
+bool eddy_general_targets_cover(const eddy_general_call *call, const eddy_tensor *tensor, int64_t except);
 /* For gradients: what was saved of these is no longer what it was. */
-void eddy_targets_written(const eddy_general_call *call);
+void eddy_general_targets_written(const eddy_general_call *call);
 
-EDDY_MUST_USE eddy_status eddy_results_make(eddy_general_call *call);
-void eddy_results_discard(eddy_general_call *call);
+EDDY_MUST_USE eddy_status eddy_general_results_make(eddy_general_call *call);
+void eddy_general_results_discard(eddy_general_call *call);
 /* They get their storages, and are the scope's or the caller's. */
-void eddy_results_keep(eddy_general_call *call);
+void eddy_general_results_keep(eddy_general_call *call);
 
 /* Fills call->packed and call->vm_operands, and has the kernel plan the call. After OK a call that is not submitted has to be ended. */
-EDDY_MUST_USE eddy_status eddy_pack(eddy_general_call *call, const eddy_kernel *kernel);
+EDDY_MUST_USE eddy_status eddy_general_pack(eddy_general_call *call, const eddy_kernel *kernel);
 
-EDDY_MUST_USE eddy_status eddy_submit(eddy_general_call *call);
+EDDY_MUST_USE eddy_status eddy_general_submit(eddy_general_call *call);
 
 #endif

@@ -70,7 +70,7 @@ static bool is_empty(const eddy_layout *layout) {
     return false;
 }
 
-bool eddy_layout_overlaps(const eddy_layout *a, const eddy_layout *b) {
+bool eddy_overlap_layouts(const eddy_layout *a, const eddy_layout *b) {
     if (is_empty(a) || is_empty(b))
         return false;
     search s = {.count = 0};
@@ -90,7 +90,7 @@ bool eddy_layout_overlaps(const eddy_layout *a, const eddy_layout *b) {
     return is_reached(&s, 0, target);
 }
 
-bool eddy_layout_is_same(const eddy_layout *a, const eddy_layout *b) {
+bool eddy_overlap_is_same_layout(const eddy_layout *a, const eddy_layout *b) {
     if (a->offset != b->offset || a->rank != b->rank)
         return false;
     for (int32_t d = 0; d < a->rank; d++)

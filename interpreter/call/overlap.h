@@ -7,9 +7,9 @@
 
 /* True when it is proven that an element belongs to both. The search for one is exact and bounded; where the bound
  * is reached (deep nests of unrelated strides) nothing is proven. Strides are not negative. */
-bool eddy_layout_overlaps(const eddy_layout *a, const eddy_layout *b);
+bool eddy_overlap_layouts(const eddy_layout *a, const eddy_layout *b);
 
 /* Same elements in the same order. */
-bool eddy_layout_is_same(const eddy_layout *a, const eddy_layout *b);
+bool eddy_overlap_is_same_layout(const eddy_layout *a, const eddy_layout *b);
 
 #endif

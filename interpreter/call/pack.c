@@ -45,7 +45,7 @@ static void lay_results(const eddy_general_call *call, const eddy_shape *shape, 
         return;
     eddy_layout layout = {.rank = shape->rank};
     memcpy(layout.dims, shape->dims, sizeof(layout.dims));
-    eddy_strides_follow(shape->rank, shape->dims, j->strides, (int)input_count, layout.strides);
+    eddy_shape_strides_follow(shape->rank, shape->dims, j->strides, (int)input_count, layout.strides);
     for (int32_t i = 0; i < call->op->output_count; i++)
         eddy_tensor_set_layout(call->results[i], &layout);
 }
@@ -83,7 +83,7 @@ static void list_input(eddy_general_call *call, int64_t i, int64_t view) {
         return;
     /* An elementwise op without outputs writes its target and does not read it. */
     bool covers = is_mut && call->op->is_elementwise && call->op->output_count == 0 &&
-                  eddy_targets_covers(call, operand->tensor, i);
+                  eddy_general_targets_cover(call, operand->tensor, i);
     call->vm_operands[call->vm_operand_count++] =
         (eddy_vm_operand){.storage = operand->tensor->storage,
                           .access = is_mut ? EDDY_ACCESS_MUT : EDDY_ACCESS_CONST,
@@ -97,8 +97,9 @@ static void list_output(eddy_general_call *call, int32_t i, int64_t view) {
     call->views[view] = target ? target : result;
     call->packed->views[view] = (eddy_packed_view){.is_late = is_late, .is_written = true};
     if (target)
-        *operand = (eddy_vm_operand){
-            .storage = target->storage, .access = EDDY_ACCESS_MUT, .covers_all = eddy_targets_covers(call, target, -1)};
+        *operand = (eddy_vm_operand){.storage = target->storage,
+                                     .access = EDDY_ACCESS_MUT,
+                                     .covers_all = eddy_general_targets_cover(call, target, -1)};
     else
         *operand = (eddy_vm_operand){.access = is_late ? EDDY_ACCESS_MUT2 : EDDY_ACCESS_MUT,
                                      .is_new = true,
@@ -175,7 +176,7 @@ static eddy_status prepare(eddy_general_call *call) {
     return eddy_infer_fail(&call->infer, status, "the kernel cannot be prepared: %s", eddy_status_text(status));
 }
 
-eddy_status eddy_pack(eddy_general_call *call, const eddy_kernel *kernel) {
+eddy_status eddy_general_pack(eddy_general_call *call, const eddy_kernel *kernel) {
     const eddy_op *op = call->op;
     eddy_packed_arguments *packed = call->packed;
     packed->op = op;

@@ -158,7 +158,7 @@ static void packed_count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *by
         if (!call->views[i].is_late)
             continue;
         late[filled].shape = shapes[filled];
-        eddy_strides_contiguous(shapes[filled].rank, shapes[filled].dims, late[filled].strides);
+        eddy_shape_strides_contiguous(shapes[filled].rank, shapes[filled].dims, late[filled].strides);
         int64_t elements = 0;
         if (!eddy_shape_is_valid(&shapes[filled]) ||
             !eddy_shape_count(shapes[filled].rank, shapes[filled].dims, &elements))

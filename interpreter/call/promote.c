@@ -10,7 +10,7 @@ static bool is_to_cast(const eddy_general_call *call, int64_t i) {
            eddy_infer_is_promoted(call->op, operand->kind);
 }
 
-void eddy_promote_specs(eddy_general_call *call) {
+void eddy_general_promote_specs(eddy_general_call *call) {
     call->compute = eddy_infer_compute(&call->infer);
     for (int64_t i = 0; i < call->input_count; i++)
         if (EDDY_UNLIKELY(is_to_cast(call, i))) {
@@ -21,7 +21,7 @@ void eddy_promote_specs(eddy_general_call *call) {
         }
 }
 
-eddy_status eddy_promote_numbers(eddy_general_call *call) {
+eddy_status eddy_general_promote_numbers(eddy_general_call *call) {
     const eddy_op *op = call->op;
     for (int32_t i = 0; i < op->attribute_count; i++) {
         const eddy_op_attribute *attribute = &op->attributes[i];
@@ -39,7 +39,7 @@ eddy_status eddy_promote_numbers(eddy_general_call *call) {
     return EDDY_OK;
 }
 
-eddy_status eddy_promote_inputs(eddy_general_call *call) {
+eddy_status eddy_general_promote_inputs(eddy_general_call *call) {
     for (int64_t i = 0; i < call->input_count && call->cast_count > 0; i++) {
         if (!is_to_cast(call, i))
             continue;
@@ -51,7 +51,7 @@ eddy_status eddy_promote_inputs(eddy_general_call *call) {
     return EDDY_OK;
 }
 
-void eddy_promote_drop(eddy_general_call *call) {
+void eddy_general_promote_drop(eddy_general_call *call) {
     for (int64_t i = 0; i < call->input_count && call->cast_count > 0; i++)
         if (call->operands[i].tensor != call->apply->inputs[i])
             eddy_tensor_drop(call->operands[i].tensor);

@@ -4,7 +4,7 @@
 #include <interpreter/handle/scope.h>
 #include <interpreter/handle/tensor.h>
 
-void eddy_results_discard(eddy_general_call *call) {
+void eddy_general_results_discard(eddy_general_call *call) {
     for (int32_t i = 0; i < call->op->output_count; i++)
         if (call->results[i])
             eddy_tensor_discard(call->caller, call->results[i]);
@@ -15,13 +15,13 @@ static bool wants_channels_last(const eddy_general_call *call) {
     return op->last_where > 0 && *((const bool *)call->apply->attributes + op->attributes[op->last_where - 1].offset);
 }
 
-eddy_status eddy_results_make(eddy_general_call *call) {
+eddy_status eddy_general_results_make(eddy_general_call *call) {
     const eddy_op *op = call->op;
     bool has_room = eddy_scope_reserve(call->caller, (uint32_t)op->output_count);
     for (int32_t i = 0; i < op->output_count; i++) {
         eddy_tensor *result = has_room ? eddy_tensor_acquire(call->caller, call->runtime, call->apply->address) : NULL;
         if (!result) {
-            eddy_results_discard(call);
+            eddy_general_results_discard(call);
             return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_general_call_origin(call), "no memory for a handle");
         }
         const eddy_spec *spec = &call->output_specs[i];
@@ -44,7 +44,7 @@ eddy_status eddy_results_make(eddy_general_call *call) {
     return EDDY_OK;
 }
 
-void eddy_results_keep(eddy_general_call *call) {
+void eddy_general_results_keep(eddy_general_call *call) {
     const eddy_op *op = call->op;
     const eddy_vm_operand *outputs = &call->vm_operands[call->vm_operand_count - op->output_count];
     for (int32_t i = 0; i < op->output_count; i++) {

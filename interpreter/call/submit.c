@@ -46,24 +46,24 @@ static eddy_status submit(eddy_general_call *call) {
     return status;
 }
 
-eddy_status eddy_submit(eddy_general_call *call) {
+eddy_status eddy_general_submit(eddy_general_call *call) {
     const eddy_op *op = call->op;
     const eddy_kernel *kernel = find_kernel(call);
     if (!kernel)
         return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "not supported for %s", eddy_dtype_name(call->compute));
     eddy_status status = op->is_random ? draw(call) : EDDY_OK;
     if (status == EDDY_OK && !call->apply->targets)
-        status = eddy_results_make(call);
+        status = eddy_general_results_make(call);
     if (status != EDDY_OK)
         return status;
-    status = eddy_pack(call, kernel);
+    status = eddy_general_pack(call, kernel);
     if (status == EDDY_OK)
         status = submit(call);
     if (status != EDDY_OK) {
-        eddy_results_discard(call);
+        eddy_general_results_discard(call);
         return status;
     }
-    eddy_results_keep(call);
-    eddy_targets_written(call);
+    eddy_general_results_keep(call);
+    eddy_general_targets_written(call);
     return EDDY_OK;
 }

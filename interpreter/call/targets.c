@@ -29,12 +29,12 @@ static eddy_status check_pair(const eddy_general_call *call, const eddy_tensor *
     eddy_layout a, b;
     eddy_tensor_layout(written, &a);
     eddy_tensor_layout(other, &b);
-    if ((allows_alias && eddy_layout_is_same(&a, &b)) || !eddy_layout_overlaps(&a, &b))
+    if ((allows_alias && eddy_overlap_is_same_layout(&a, &b)) || !eddy_overlap_layouts(&a, &b))
         return EDDY_OK;
     return eddy_infer_fail(&call->infer, EDDY_OVERLAP, "%s overlaps another operand in memory", name);
 }
 
-bool eddy_targets_covers(const eddy_general_call *call, const eddy_tensor *tensor, int64_t except) {
+bool eddy_general_targets_cover(const eddy_general_call *call, const eddy_tensor *tensor, int64_t except) {
     if (tensor->offset != 0 || tensor->count != tensor->root->count)
         return false;
     for (int64_t i = 0; i < call->input_count; i++)
@@ -54,7 +54,7 @@ static eddy_status check_target(eddy_general_call *call, int32_t i) {
         return status;
     if (target->runtime != call->runtime)
         return eddy_infer_fail(&call->infer, EDDY_RUNTIME_MISMATCH, "the target belongs to another runtime");
-    if (!eddy_device_is(eddy_tensor_device(target), call->device))
+    if (!eddy_general_device_is(eddy_tensor_device(target), call->device))
         return eddy_infer_fail(&call->infer, EDDY_DEVICE_MISMATCH, "the target lives on another device");
     eddy_shape shape;
     eddy_tensor_shape(target, &shape);
@@ -134,14 +134,14 @@ static eddy_status check_mut_inputs(const eddy_general_call *call) {
     return status;
 }
 
-eddy_status eddy_targets_check(eddy_general_call *call) {
+eddy_status eddy_general_targets_check(eddy_general_call *call) {
     eddy_status status = EDDY_OK;
     for (int32_t i = 0; call->apply->targets && i < call->op->output_count && status == EDDY_OK; i++)
         status = check_target(call, i);
     return status == EDDY_OK && call->writes_inputs ? check_mut_inputs(call) : status;
 }
 
-void eddy_targets_written(const eddy_general_call *call) {
+void eddy_general_targets_written(const eddy_general_call *call) {
     for (int32_t i = 0; call->apply->targets && i < call->op->output_count; i++)
         eddy_tensor_written(call->apply->targets[i]);
     for (int64_t i = 0; call->writes_inputs && i < call->input_count; i++)

@@ -3,8 +3,8 @@
 #include <base/status.h>
 #include <interpreter/handle/tensor.h>
 
-int32_t eddy_rank(const eddy_tensor *tensor) {
-    return eddy_tensor_check_shape(tensor, EDDY_ORIGIN("rank")) == EDDY_OK ? tensor->rank : -1;
+int32_t eddy_rank_of(const eddy_tensor *tensor) {
+    return eddy_tensor_check_shape(tensor, EDDY_ORIGIN("rank_of")) == EDDY_OK ? tensor->rank : -1;
 }
 
 eddy_shape eddy_shape_of(const eddy_tensor *tensor) {
@@ -18,7 +18,7 @@ eddy_shape eddy_shape_of(const eddy_tensor *tensor) {
 static bool find_axis(const eddy_tensor *tensor, int32_t axis, eddy_origin origin, int32_t *result) {
     if (eddy_tensor_check_shape(tensor, origin) != EDDY_OK)
         return false;
-    if (tensor->rank > 0 && eddy_axis_normalize(axis, tensor->rank, result))
+    if (tensor->rank > 0 && eddy_shape_axis_normalize(axis, tensor->rank, result))
         return true;
     char text[EDDY_RANK_MAX * 22];
     eddy_tensor_describe(tensor, text, sizeof(text));
@@ -26,18 +26,18 @@ static bool find_axis(const eddy_tensor *tensor, int32_t axis, eddy_origin origi
     return false;
 }
 
-int64_t eddy_dim(const eddy_tensor *tensor, int32_t axis) {
+int64_t eddy_dim_of(const eddy_tensor *tensor, int32_t axis) {
     int32_t d;
-    return find_axis(tensor, axis, EDDY_ORIGIN("dim"), &d) ? tensor->axes[d].dim : -1;
+    return find_axis(tensor, axis, EDDY_ORIGIN("dim_of"), &d) ? tensor->axes[d].dim : -1;
 }
 
-int64_t eddy_stride(const eddy_tensor *tensor, int32_t axis) {
+int64_t eddy_stride_of(const eddy_tensor *tensor, int32_t axis) {
     int32_t d;
-    return find_axis(tensor, axis, EDDY_ORIGIN("stride"), &d) ? tensor->axes[d].stride : INT64_MIN;
+    return find_axis(tensor, axis, EDDY_ORIGIN("stride_of"), &d) ? tensor->axes[d].stride : INT64_MIN;
 }
 
-eddy_status eddy_strides(const eddy_tensor *tensor, int64_t *strides) {
-    eddy_origin origin = EDDY_ORIGIN("strides");
+eddy_status eddy_strides_of(const eddy_tensor *tensor, int64_t *strides) {
+    eddy_origin origin = EDDY_ORIGIN("strides_of");
     eddy_status status = eddy_tensor_check_shape(tensor, origin);
     if (status != EDDY_OK)
         return status;
@@ -48,12 +48,12 @@ eddy_status eddy_strides(const eddy_tensor *tensor, int64_t *strides) {
     return EDDY_OK;
 }
 
-int64_t eddy_count(const eddy_tensor *tensor) {
-    return eddy_tensor_check_shape(tensor, EDDY_ORIGIN("count")) == EDDY_OK ? tensor->count : -1;
+int64_t eddy_count_of(const eddy_tensor *tensor) {
+    return eddy_tensor_check_shape(tensor, EDDY_ORIGIN("count_of")) == EDDY_OK ? tensor->count : -1;
 }
 
-int64_t eddy_offset(const eddy_tensor *tensor) {
-    return eddy_tensor_check_shape(tensor, EDDY_ORIGIN("offset")) == EDDY_OK ? tensor->offset : -1;
+int64_t eddy_offset_of(const eddy_tensor *tensor) {
+    return eddy_tensor_check_shape(tensor, EDDY_ORIGIN("offset_of")) == EDDY_OK ? tensor->offset : -1;
 }
 
 eddy_dtype eddy_dtype_of(const eddy_tensor *tensor) {

@@ -167,14 +167,14 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     if (!eddy_fast_ops_init())
         return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){"runtime_create", NULL},
                          "no memory for the table of kernels");
-    if (options.check_finite)
-        eddy_finite_ask(options.check_nan ? EDDY_FINITE_NAN : EDDY_FINITE_ALL);
+    if (options.checks_finite)
+        eddy_finite_ask(options.checks_nan ? EDDY_FINITE_NAN : EDDY_FINITE_ALL);
     status = eddy_vm_create(&options, &runtime->vm);
     if (status != EDDY_OK)
         return status;
     eddy_store_relaxed(&runtime->seed, (uint64_t)options.seed);
     eddy_store_relaxed(&runtime->epoch, (uint64_t)1);
-    runtime->is_silent = options.silent_exit;
+    runtime->is_silent = options.exits_silently;
     eddy_store_relaxed(&runtime->references, 1);
     eddy_store_relaxed(&runtime->bindings, 1);
     return EDDY_OK;
@@ -399,7 +399,7 @@ eddy_status eddy_recover(eddy_list tensors) {
 
 /* ---- looking inside ---- */
 
-eddy_status eddy_runtime_counters(eddy_runtime *runtime, eddy_counters *counters) {
+eddy_status eddy_counters_read(eddy_counters *counters) {
     eddy_origin origin = EDDY_ORIGIN("runtime_counters");
     if (!counters)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "counters is NULL");

@@ -59,7 +59,7 @@ static uint32_t add_locked(uint32_t bucket, int32_t rank, const int64_t *dims) {
 }
 
 uint32_t eddy_shape_table_intern(int32_t rank, const int64_t *dims) {
-    uint64_t hash = eddy_hash64(dims, (size_t)rank * sizeof(*dims), (uint64_t)rank);
+    uint64_t hash = eddy_hash_64(dims, (size_t)rank * sizeof(*dims), (uint64_t)rank);
     uint32_t bucket;
     uint32_t number = find(hash, rank, dims, &bucket);
     if (number != 0)

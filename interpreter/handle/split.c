@@ -39,7 +39,7 @@ static eddy_status begin(splitting *s, int32_t axis) {
     eddy_status status = eddy_tensor_check_shape(s->tensor, s->origin);
     if (status != EDDY_OK)
         return status;
-    if (!eddy_axis_normalize(axis, s->tensor->rank, &s->axis) || s->tensor->rank == 0)
+    if (!eddy_shape_axis_normalize(axis, s->tensor->rank, &s->axis) || s->tensor->rank == 0)
         return fail(s, EDDY_OUT_OF_RANGE, "axis %d is out of range for rank %d", (int)axis, (int)s->tensor->rank);
     s->dim = s->tensor->axes[s->axis].dim;
     return EDDY_OK;
@@ -78,8 +78,8 @@ static eddy_status finish(const splitting *s, eddy_tensor **outputs, int64_t cap
     return status;
 }
 
-eddy_status eddy_tensor_split(eddy_tensor *tensor, int64_t size, int32_t axis, eddy_tensor **outputs, int64_t capacity,
-                              int64_t *count, const void *address) {
+eddy_status eddy_split_sized(eddy_tensor *tensor, int64_t size, int32_t axis, eddy_tensor **outputs, int64_t capacity,
+                             int64_t *count, const void *address) {
     splitting s = {.origin = {"split", address}, .tensor = tensor, .size = size};
     eddy_status status = begin(&s, axis);
     if (status != EDDY_OK)
@@ -92,7 +92,7 @@ eddy_status eddy_tensor_split(eddy_tensor *tensor, int64_t size, int32_t axis, e
 
 eddy_status eddy_split(eddy_tensor *tensor, int64_t size, int32_t axis, eddy_tensor **outputs, int64_t capacity,
                        int64_t *count) {
-    return eddy_tensor_split(tensor, size, axis, outputs, capacity, count, EDDY_CALL_ADDRESS());
+    return eddy_split_sized(tensor, size, axis, outputs, capacity, count, EDDY_CALL_ADDRESS());
 }
 
 eddy_status eddy_split_sizes(eddy_tensor *tensor, const int64_t *sizes, int64_t count, int32_t axis,
@@ -113,8 +113,8 @@ eddy_status eddy_split_sizes(eddy_tensor *tensor, const int64_t *sizes, int64_t 
     return make_parts(&s, outputs);
 }
 
-eddy_status eddy_tensor_chunk(eddy_tensor *tensor, int64_t chunks, int32_t axis, eddy_tensor **outputs,
-                              int64_t capacity, int64_t *count, const void *address) {
+eddy_status eddy_split_chunked(eddy_tensor *tensor, int64_t chunks, int32_t axis, eddy_tensor **outputs,
+                               int64_t capacity, int64_t *count, const void *address) {
     splitting s = {.origin = {"chunk", address}, .tensor = tensor};
     eddy_status status = begin(&s, axis);
     if (status != EDDY_OK)
@@ -128,5 +128,5 @@ eddy_status eddy_tensor_chunk(eddy_tensor *tensor, int64_t chunks, int32_t axis,
 
 eddy_status eddy_chunk(eddy_tensor *tensor, int64_t chunks, int32_t axis, eddy_tensor **outputs, int64_t capacity,
                        int64_t *count) {
-    return eddy_tensor_chunk(tensor, chunks, axis, outputs, capacity, count, EDDY_CALL_ADDRESS());
+    return eddy_split_chunked(tensor, chunks, axis, outputs, capacity, count, EDDY_CALL_ADDRESS());
 }

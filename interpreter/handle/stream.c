@@ -143,8 +143,8 @@ static eddy_status check_event(const eddy_event *event, eddy_origin origin) {
     return EDDY_OK;
 }
 
-bool eddy_event_query(eddy_event *event) {
-    return check_event(event, EDDY_ORIGIN("event_query")) == EDDY_OK && eddy_vm_event_query(event->event);
+bool eddy_event_is_ready(eddy_event *event) {
+    return check_event(event, EDDY_ORIGIN("event_is_ready")) == EDDY_OK && eddy_vm_event_query(event->event);
 }
 
 eddy_status eddy_event_wait(eddy_event *event, int64_t timeout) {

@@ -231,7 +231,7 @@ void eddy_tensor_lay_like(eddy_tensor *tensor, int32_t rank, const int64_t *dims
     layout.rank = rank;
     layout.offset = 0;
     memcpy(layout.dims, dims, sizeof(*dims) * (size_t)rank);
-    eddy_strides_follow(rank, dims, &followed.strides, 1, layout.strides);
+    eddy_shape_strides_follow(rank, dims, &followed.strides, 1, layout.strides);
     eddy_tensor_set_layout(tensor, &layout);
 }
 
@@ -304,7 +304,7 @@ static uint16_t order_code(const eddy_tensor *tensor) {
     eddy_layout layout;
     int64_t strides[EDDY_RANK_MAX];
     eddy_tensor_layout(tensor, &layout);
-    eddy_strides_follow(layout.rank, layout.dims, &layout.strides, 1, strides);
+    eddy_shape_strides_follow(layout.rank, layout.dims, &layout.strides, 1, strides);
     uint32_t code = 0;
     for (int32_t d = 0; d < layout.rank; d++) {
         if (strides[d] != layout.strides[d])
@@ -455,7 +455,7 @@ static void report(const eddy_tensor *tensor) {
                     name ? name : "?");
 }
 
-int64_t eddy_report_leaks(void) {
+int64_t eddy_leaks_report(void) {
     int64_t count = 0;
     for (const eddy_caller *caller = eddy_caller_first(); caller; caller = caller->next)
         for (const eddy_handle_slab *slab = caller->slabs; slab; slab = slab->next)

@@ -40,7 +40,7 @@ static void find_order(const eddy_tensor *tensor, uint8_t *order) {
     eddy_layout layout;
     int64_t strides[EDDY_RANK_MAX];
     eddy_tensor_layout(tensor, &layout);
-    eddy_strides_follow(layout.rank, layout.dims, &layout.strides, 1, strides);
+    eddy_shape_strides_follow(layout.rank, layout.dims, &layout.strides, 1, strides);
     for (int32_t d = 0; d < layout.rank; d++) {
         int32_t at = d;
         for (; at > 0 && strides[order[at - 1]] < strides[d]; at--)
@@ -96,12 +96,12 @@ static bool fail_axis(const viewing *v, int64_t axis) {
 }
 
 static bool find_axis(const viewing *v, int64_t axis, int32_t *result) {
-    return (v->layout.rank > 0 && eddy_axis_normalize(axis, v->layout.rank, result)) || fail_axis(v, axis);
+    return (v->layout.rank > 0 && eddy_shape_axis_normalize(axis, v->layout.rank, result)) || fail_axis(v, axis);
 }
 
 /* For what does nothing to rank 0: there 0 and -1 will do, as in PyTorch. */
 static bool find_axis_or_none(const viewing *v, int64_t axis, int32_t *result) {
-    return eddy_axis_normalize(axis, v->layout.rank, result) || fail_axis(v, axis);
+    return eddy_shape_axis_normalize(axis, v->layout.rank, result) || fail_axis(v, axis);
 }
 
 static void remove_axis(eddy_layout *layout, int32_t axis) {
@@ -175,7 +175,7 @@ static eddy_tensor *copied(const viewing *v, const eddy_shape *shape) {
                        .kind = EDDY_VIEW_RESHAPE};
     for (int32_t d = 0; d < shape->rank; d++)
         of_copy.layout.dims[d] = shape->dims[d];
-    eddy_strides_contiguous(shape->rank, shape->dims, of_copy.layout.strides);
+    eddy_shape_strides_contiguous(shape->rank, shape->dims, of_copy.layout.strides);
     eddy_tensor *view = end(&of_copy);
     eddy_tensor_drop(copy);
     return view;
@@ -369,8 +369,8 @@ eddy_tensor *eddy_permute(eddy_tensor *tensor, const eddy_axes *axes) {
     if (!begin(&v, tensor, EDDY_ORIGIN("permute")))
         return NULL;
     uint32_t mask = 0;
-    bool is_whole =
-        axes && axes->count == v.layout.rank && (v.layout.rank == 0 || eddy_axes_mask(axes, v.layout.rank, &mask));
+    bool is_whole = axes && axes->count == v.layout.rank &&
+                    (v.layout.rank == 0 || eddy_shape_axes_mask(axes, v.layout.rank, &mask));
     if (!is_whole) {
         eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "the axes are not each axis of %s once", view_describe(&v).text);
         return NULL;
@@ -390,7 +390,7 @@ eddy_tensor *eddy_unsqueeze(eddy_tensor *tensor, int32_t axis) {
     if (!begin(&v, tensor, EDDY_ORIGIN("unsqueeze")))
         return NULL;
     int32_t rank = v.layout.rank;
-    if (rank == EDDY_RANK_MAX || !eddy_axis_normalize(axis, rank + 1, &d)) {
+    if (rank == EDDY_RANK_MAX || !eddy_shape_axis_normalize(axis, rank + 1, &d)) {
         eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "%s cannot get an axis %d", view_describe(&v).text, (int)axis);
         return NULL;
     }
@@ -409,7 +409,7 @@ eddy_tensor *eddy_squeeze(eddy_tensor *tensor, const eddy_axes *axes) {
     uint32_t mask = 0;
     if (!begin(&v, tensor, EDDY_ORIGIN("squeeze")))
         return NULL;
-    if (!eddy_axes_mask(axes, v.layout.rank, &mask)) {
+    if (!eddy_shape_axes_mask(axes, v.layout.rank, &mask)) {
         eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "an axis is not one of %s, or named twice", view_describe(&v).text);
         return NULL;
     }

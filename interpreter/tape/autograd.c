@@ -189,8 +189,8 @@ static eddy_status check_thread(eddy_origin origin) {
     return eddy_caller_may_call(caller) ? EDDY_OK : eddy_caller_refuse(caller, origin);
 }
 
-eddy_status eddy_set_requires_grad(eddy_tensor *tensor, bool requires_grad) {
-    eddy_origin origin = EDDY_ORIGIN("set_requires_grad");
+eddy_status eddy_requires_grad_set(eddy_tensor *tensor, bool requires_grad) {
+    eddy_origin origin = EDDY_ORIGIN("requires_grad_set");
     eddy_status status = check_thread(origin);
     if (status != EDDY_OK)
         return status;
@@ -289,15 +289,15 @@ eddy_tensor *eddy_detach(eddy_tensor *tensor) {
     return view;
 }
 
-eddy_tensor *eddy_grad(eddy_tensor *tensor) {
-    eddy_origin origin = EDDY_ORIGIN("grad");
+eddy_tensor *eddy_grad_of(eddy_tensor *tensor) {
+    eddy_origin origin = EDDY_ORIGIN("grad_of");
     eddy_autograd_node *node = NULL;
     if (find_node(tensor, origin, &node) != EDDY_OK)
         return NULL;
     eddy_tensor *kept = kept_of(tensor);
     if (!kept) {
         eddy_fail(EDDY_INVALID_ARGUMENT, origin, "there is none: nothing has gone back to this tensor%s",
-                  eddy_autograd_is_leaf(node) ? "" : ", which is no leaf (eddy_retain_grad keeps it)");
+                  eddy_autograd_is_leaf(node) ? "" : ", which is no leaf (eddy_grad_keep keeps it)");
         return NULL;
     }
     eddy_tensor *handle = show_kept(kept, origin);
@@ -328,8 +328,8 @@ static eddy_status show_grads(eddy_list params, eddy_tensor **made, eddy_origin 
     return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "the scope cannot grow");
 }
 
-eddy_status eddy_grads(eddy_list params, eddy_tensor **grads) {
-    eddy_origin origin = EDDY_ORIGIN("grads");
+eddy_status eddy_grads_of(eddy_list params, eddy_tensor **grads) {
+    eddy_origin origin = EDDY_ORIGIN("grads_of");
     eddy_status status = check_list(params, "params", origin);
     if (status != EDDY_OK || params.count == 0)
         return status;
@@ -359,9 +359,9 @@ bool eddy_has_grad(const eddy_tensor *tensor) {
     return has_grad;
 }
 
-eddy_status eddy_retain_grad(eddy_tensor *tensor) {
+eddy_status eddy_grad_keep(eddy_tensor *tensor) {
     eddy_autograd_node *node = NULL;
-    eddy_status status = find_node(tensor, EDDY_ORIGIN("retain_grad"), &node);
+    eddy_status status = find_node(tensor, EDDY_ORIGIN("grad_keep"), &node);
     if (status != EDDY_OK)
         return status;
     eddy_lock_acquire(&node->lock);
@@ -370,8 +370,8 @@ eddy_status eddy_retain_grad(eddy_tensor *tensor) {
     return EDDY_OK;
 }
 
-eddy_status eddy_zero_grad(eddy_list tensors) {
-    eddy_origin origin = EDDY_ORIGIN("zero_grad");
+eddy_status eddy_grads_zero(eddy_list tensors) {
+    eddy_origin origin = EDDY_ORIGIN("grads_zero");
     eddy_status status = check_list(tensors, "tensors", origin);
     if (status != EDDY_OK)
         return status;
@@ -388,9 +388,9 @@ eddy_status eddy_zero_grad(eddy_list tensors) {
     return EDDY_OK;
 }
 
-eddy_status eddy_gradient_hook_add(eddy_tensor *tensor, eddy_gradient_hook *hook, void *context,
-                                   void (*destroy)(void *context)) {
-    eddy_origin origin = EDDY_ORIGIN("gradient_hook_add");
+eddy_status eddy_grad_hook_add(eddy_tensor *tensor, eddy_grad_hook *hook, void *context,
+                               void (*destroy)(void *context)) {
+    eddy_origin origin = EDDY_ORIGIN("grad_hook_add");
     eddy_autograd_node *node = NULL;
     eddy_status status = find_node(tensor, origin, &node);
     if (status != EDDY_OK)

@@ -18,7 +18,7 @@
 #include <base/atomic.h>
 #include <base/call_site.h>
 #include <base/sleep.h>
-#include <eddy/gradient.h>
+#include <eddy/grad.h>
 #include <interpreter/call/apply.h>
 #include <interpreter/handle/caller.h>
 #include <interpreter/handle/tensor.h>
@@ -33,7 +33,7 @@ typedef struct eddy_autograd_spec {
 
 typedef struct eddy_autograd_hook {
     struct eddy_autograd_hook *next;
-    eddy_gradient_hook *run;
+    eddy_grad_hook *run;
     void *context;
     void (*destroy)(void *context);
     uint32_t output;
@@ -62,7 +62,7 @@ typedef struct eddy_autograd_node {
     bool is_spent;              /* lock: lock */
     bool is_stale;              /* lock: lock; what it saved was overwritten, and is gone (stale.h) */
     eddy_autograd_saved *saved; /* lock: lock; inputs, outputs, then what else a custom function saved */
-    eddy_tensor **kept;         /* lock: lock; per output: the gradient kept for the user (leaves, eddy_retain_grad) */
+    eddy_tensor **kept;         /* lock: lock; per output: the gradient kept for the user (leaves, eddy_grad_keep) */
     bool *keeps;                /* lock: lock; per output */
     eddy_autograd_hook *hooks;  /* lock: lock; in the order they were added */
 

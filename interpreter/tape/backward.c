@@ -5,7 +5,7 @@
 #include <base/memory.h>
 #include <base/shape.h>
 #include <base/status.h>
-#include <eddy/gradient.h>
+#include <eddy/grad.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/tape/autograd.h>
 #include <interpreter/tape/gradient_sum.h>
@@ -30,7 +30,7 @@ typedef struct walk {
     array visits, sums, order, map,
         scratch; /* visit, eddy_gradient_sum, uint32_t, uint32_t (1 + visit; a power of two) */
     uint32_t visit_count, sum_count, most_inputs, most_outputs, most_extras;
-    /* eddy_gradients: what is asked for; else NULL, and leaves keep theirs. */
+    /* eddy_backward_to: what is asked for; else NULL, and leaves keep theirs. */
     const eddy_list *inputs;
     eddy_tensor **found; /* references */
 } walk;
@@ -225,7 +225,7 @@ static eddy_status own(walk *w, eddy_tensor *gradient, eddy_tensor **mine) {
     return status;
 }
 
-/* Leaves the gradient of an output with the node, for eddy_grad. */
+/* Leaves the gradient of an output with the node, for eddy_grad_of. */
 static eddy_status keep(walk *w, eddy_autograd_node *node, uint32_t output, eddy_tensor *gradient) {
     for (;;) {
         eddy_lock_acquire(&node->lock);
@@ -345,9 +345,9 @@ static bool frame_init(walk *w, frame *f) {
                  .inputs = (eddy_tensor **)(void *)(at + inputs),
                  .outputs = (eddy_tensor **)(void *)(at + outputs),
                  .extras = (eddy_tensor **)(void *)(at + extras),
-                 .gradients = (eddy_tensor **)(void *)(at + gradients),
+                 .grads = (eddy_tensor **)(void *)(at + gradients),
                  .results = (eddy_tensor **)(void *)(at + results),
-                 .wanted = (bool *)(at + wanted)};
+                 .is_wanted = (bool *)(at + wanted)};
     return true;
 }
 
@@ -369,7 +369,7 @@ static eddy_status take_saved(walk *w, eddy_autograd_node *node, frame *f) {
     eddy_lock_release(&node->lock);
     if (is_spent)
         return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin,
-                         "what %s had saved was given up when it was gone back through before; retain_graph keeps it",
+                         "what %s had saved was given up when it was gone back through before; keeps_graph keeps it",
                          node->op->name);
     for (uint32_t i = 0; i < slots; i++) {
         const eddy_tensor *tensor = f->saved[i].tensor;
@@ -411,18 +411,18 @@ static eddy_status fill_frame(walk *w, const visit *at, frame *f) {
         eddy_autograd_spec_of(node, i, &f->specs[i]);
         f->inputs[i] = f->saved[i].tensor;
         f->results[i] = NULL;
-        f->wanted[i] = node->edges[i] && visit_at(w, source_of(w, node->edges[i]))->is_wanted;
+        f->is_wanted[i] = node->edges[i] && visit_at(w, source_of(w, node->edges[i]))->is_wanted;
     }
     for (uint32_t i = 0; i < node->extra_count; i++)
         f->extras[i] = f->saved[node->input_count + node->output_count + i].tensor;
     for (uint32_t i = 0; i < node->output_count; i++) {
         f->outputs[i] = f->saved[node->input_count + i].tensor;
-        f->gradients[i] = sum_at(w, at->first_sum + i)->tensor;
+        f->grads[i] = sum_at(w, at->first_sum + i)->tensor;
         eddy_spec spec;
         eddy_autograd_spec_of(node, node->input_count + i, &spec);
-        if (f->gradients[i] || eddy_dtype_category_of(spec.dtype) != EDDY_CATEGORY_FLOAT)
+        if (f->grads[i] || eddy_dtype_category_of(spec.dtype) != EDDY_CATEGORY_FLOAT)
             continue;
-        eddy_status status = eddy_gradient_ops_table.zeros(&spec, node->device, &f->gradients[i]);
+        eddy_status status = eddy_gradient_ops_table.zeros(&spec, node->device, &f->grads[i]);
         if (status != EDDY_OK)
             return status;
     }
@@ -437,7 +437,7 @@ static eddy_gradient_sum *sum_of(const walk *w, eddy_autograd edge) {
 /* Adds the results to what their operands were made by. */
 static eddy_status hand_on(walk *w, const eddy_autograd_node *node, const frame *f) {
     for (uint32_t i = 0; i < node->input_count; i++) {
-        eddy_tensor *result = f->wanted[i] ? f->results[i] : NULL;
+        eddy_tensor *result = f->is_wanted[i] ? f->results[i] : NULL;
         if (!result)
             continue;
         eddy_status status = EDDY_OK;
@@ -453,10 +453,10 @@ static eddy_status hand_on(walk *w, const eddy_autograd_node *node, const frame 
 
 /* What came back to a slice goes straight to its place in the gradient of the whole. */
 static eddy_status hand_on_part(walk *w, const eddy_autograd_node *node, const frame *f) {
-    if (!f->wanted[0])
+    if (!f->is_wanted[0])
         return EDDY_OK;
     return eddy_gradient_sum_add_part(sum_of(w, node->edges[0]), &f->specs[0], node->attributes, node->device,
-                                      f->gradients[0]);
+                                      f->grads[0]);
 }
 
 static eddy_status run_gradient(walk *w, const eddy_autograd_node *node, const frame *f) {
@@ -470,8 +470,8 @@ static eddy_status run_gradient(walk *w, const eddy_autograd_node *node, const f
                                .outputs = f->outputs,
                                .extras = f->extras,
                                .extra_count = node->extra_count,
-                               .gradients = f->gradients,
-                               .wanted = f->wanted,
+                               .grads = f->grads,
+                               .is_wanted = f->is_wanted,
                                .device = node->device,
                                .results = f->results,
                                .outcome = &outcome};
@@ -615,8 +615,8 @@ static eddy_status back(walk *w, eddy_list outputs, eddy_list seeds, const eddy_
     w->caller = eddy_caller_get();
     if (!eddy_caller_may_call(w->caller))
         return eddy_caller_refuse(w->caller, w->origin);
-    w->creates = options && options->create_graph;
-    w->retains = options && (options->retain_graph || options->create_graph);
+    w->creates = options && options->creates_graph;
+    w->retains = options && (options->keeps_graph || options->creates_graph);
     eddy_scope *scope;
     eddy_status status = eddy_scope_open(w->caller, w->origin, &scope);
     if (status != EDDY_OK)
@@ -639,9 +639,9 @@ eddy_status eddy_backward_from(eddy_list outputs, eddy_list seeds, const eddy_ba
     return back(&w, outputs, seeds, options);
 }
 
-eddy_status eddy_gradients(eddy_list outputs, eddy_list inputs, eddy_list seeds, const eddy_backward_options *options,
-                           eddy_tensor **gradients) {
-    walk w = {.origin = EDDY_ORIGIN("gradients"), .inputs = &inputs};
+eddy_status eddy_backward_to(eddy_list outputs, eddy_list inputs, eddy_list seeds, const eddy_backward_options *options,
+                             eddy_tensor **gradients) {
+    walk w = {.origin = EDDY_ORIGIN("backward_to"), .inputs = &inputs};
     if (inputs.count < 1 || !inputs.items || !gradients)
         return eddy_fail(EDDY_INVALID_ARGUMENT, w.origin, "no inputs, or no room for their gradients");
     size_t bytes = (size_t)inputs.count * sizeof(*w.found);

@@ -37,8 +37,8 @@ static eddy_status fail(const calling *c, eddy_status status, const char *senten
 
 /* ---- forward ---- */
 
-eddy_status eddy_save_for_backward(eddy_forward_call *call, eddy_list tensors) {
-    eddy_origin origin = EDDY_ORIGIN("save_for_backward");
+eddy_status eddy_forward_save(eddy_forward_call *call, eddy_list tensors) {
+    eddy_origin origin = EDDY_ORIGIN("forward_save");
     calling *c = call ? call->tape : NULL;
     if (!c || tensors.count < 0 || (tensors.count > 0 && !tensors.items))
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no call, or a list without items");
@@ -105,8 +105,8 @@ static eddy_status run_backward(const eddy_gradient_call *call) {
                                  .output_count = kept->function->output_count,
                                  .saved = call->extras,
                                  .saved_count = call->extra_count,
-                                 .gradients = call->gradients,
-                                 .wanted = call->wanted,
+                                 .gradients = call->grads,
+                                 .wanted = call->is_wanted,
                                  .results = call->results};
     eddy_status status = kept->function->backward(&public);
     if (status != EDDY_OK && call->outcome->first == EDDY_OK)
@@ -230,12 +230,11 @@ static eddy_status call_once(calling *c) {
     return status;
 }
 
-eddy_status eddy_custom_function(const eddy_function *function, void *context, eddy_list inputs,
-                                 eddy_tensor **outputs) {
+eddy_status eddy_function_call(const eddy_function *function, void *context, eddy_list inputs, eddy_tensor **outputs) {
     calling c = {.function = function,
                  .context = context,
                  .caller = eddy_caller_get(),
-                 .origin = EDDY_ORIGIN("custom_function"),
+                 .origin = EDDY_ORIGIN("function_call"),
                  .inputs = inputs};
     if (!eddy_caller_may_call(c.caller))
         return eddy_caller_refuse(c.caller, c.origin);

@@ -21,10 +21,10 @@ typedef struct eddy_gradient_call {
     int64_t input_count;
     const int64_t *list_counts;
     eddy_tensor *const *outputs;   /* NULL where not saved */
-    eddy_tensor *const *gradients; /* of each output; NULL for outputs that carry none */
+    eddy_tensor *const *grads;     /* of each output; NULL for outputs that carry none */
     eddy_tensor *const *extras;    /* what a custom function saved */
     int64_t extra_count;
-    const bool *wanted; /* per input */
+    const bool *is_wanted; /* per input */
     eddy_device device;
     eddy_tensor **results; /* per input: to fill, NULL for a gradient of 0; may be broadcast, or of a wider dtype */
     const eddy_outcome *outcome; /* of all that the function calls */

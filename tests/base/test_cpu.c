@@ -145,12 +145,12 @@ Test(cgroup, a_group_outside_the_mount_still_finds_the_top, .init = make_root) {
 Test(cgroup, nothing_to_read_means_no_limit, .init = make_root) {
     cr_assert_eq(eddy_cgroup_memory_available(false_root), -1);
     cr_assert_eq(eddy_cgroup_cpu_quota(false_root), -1);
-    cr_assert_eq(eddy_memory_available(false_root), -1);
+    cr_assert_eq(eddy_cgroup_machine_memory(false_root), -1);
     write_file("proc/self/cgroup", "0::/\nnonsense\n::\n");
     cr_assert_eq(eddy_cgroup_memory_available(false_root), -1);
 }
 
 Test(cgroup, meminfo_is_read_in_bytes, .init = make_root) {
     write_file("proc/meminfo", "MemTotal:       16 kB\nMemFree:  8 kB\nMemAvailable:   12 kB\n");
-    cr_assert_eq(eddy_memory_available(false_root), 12 * 1024);
+    cr_assert_eq(eddy_cgroup_machine_memory(false_root), 12 * 1024);
 }

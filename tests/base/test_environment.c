@@ -9,12 +9,12 @@ Test(environment, words_of_truth_in_any_case) {
     const char *truths[] = {"1", "true", "YES", "On"}, *lies[] = {"0", "False", "no", "OFF"};
     for (int i = 0; i < 4; i++) {
         bool value = false;
-        cr_assert(eddy_parse_bool(truths[i], &value) && value, "%s", truths[i]);
-        cr_assert(eddy_parse_bool(lies[i], &value) && !value, "%s", lies[i]);
+        cr_assert(eddy_environment_parse_bool(truths[i], &value) && value, "%s", truths[i]);
+        cr_assert(eddy_environment_parse_bool(lies[i], &value) && !value, "%s", lies[i]);
     }
     bool value = true;
-    cr_assert_not(eddy_parse_bool("2", &value));
-    cr_assert_not(eddy_parse_bool("", &value));
+    cr_assert_not(eddy_environment_parse_bool("2", &value));
+    cr_assert_not(eddy_environment_parse_bool("", &value));
 }
 
 Test(environment, numbers_with_units_and_nothing_behind_them) {
@@ -31,13 +31,13 @@ Test(environment, numbers_with_units_and_nothing_behind_them) {
                 {"9223372036854775807", INT64_MAX}};
     for (int i = 0; i < 8; i++) {
         int64_t value = -99;
-        cr_assert(eddy_parse_int(good[i].text, &value), "%s", good[i].text);
+        cr_assert(eddy_environment_parse_int(good[i].text, &value), "%s", good[i].text);
         cr_assert_eq(value, good[i].value, "%s", good[i].text);
     }
     const char *bad[] = {"", "x", "3 ", "3KB", "3T", "9223372036854775808", "9007199254740993G", "--1", "1.5"};
     for (int i = 0; i < 9; i++) {
         int64_t value = -99;
-        cr_assert_not(eddy_parse_int(bad[i], &value), "%s", bad[i]);
+        cr_assert_not(eddy_environment_parse_int(bad[i], &value), "%s", bad[i]);
         cr_assert_eq(value, -99);
     }
 }
@@ -57,7 +57,7 @@ Test(options, nothing_given_means_the_defaults) {
     cr_assert_str_eq(options.device, "cpu");
     cr_assert_gt(options.in_flight_high, 0);
     cr_assert_gt(options.in_flight_bytes_high, 0);
-    cr_assert_not(options.one_thread);
+    cr_assert_not(options.uses_one_thread);
     eddy_runtime_options zero = {0};
     cr_assert_eq(eddy_options_resolve(&zero, &options), EDDY_OK);
     cr_assert_str_eq(options.device, "cpu");
@@ -72,7 +72,7 @@ Test(options, the_struct_goes_before_the_environment) {
     cr_assert_eq(eddy_options_resolve(EDDY_OPTIONS(runtime, .threads = 5), &options), EDDY_OK);
     cr_assert_eq(options.threads, 5);
     cr_assert_eq(options.in_flight_high, 2048);
-    cr_assert(options.one_thread);
+    cr_assert(options.uses_one_thread);
     cr_assert_str_eq(options.device, "cuda:1");
     setenv("EDDY_IN_FLIGHT_HIGH", "7", 1);
     cr_assert_eq(eddy_options_resolve(NULL, &options), EDDY_OK);
@@ -190,7 +190,7 @@ Test(options, check_finite_has_a_mode_for_nan_alone) {
     setenv("EDDY_CHECK_FINITE", "NaN", 1);
     eddy_runtime_options options;
     cr_assert_eq(eddy_options_resolve(NULL, &options), EDDY_OK);
-    cr_assert(options.check_finite && options.check_nan == 1);
+    cr_assert(options.checks_finite && options.checks_nan == 1);
 }
 
 Test(options, every_row_describes_itself) {

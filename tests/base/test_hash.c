@@ -4,8 +4,8 @@
 
 Test(hash, values_are_xxh3s) {
     /* Of the algorithm's specification. */
-    cr_assert_eq(eddy_hash64("", 0, 0), UINT64_C(0x2d06800538d394c2));
-    eddy_digest empty = eddy_hash128("", 0);
+    cr_assert_eq(eddy_hash_64("", 0, 0), UINT64_C(0x2d06800538d394c2));
+    eddy_digest empty = eddy_hash_128("", 0);
     cr_assert_eq(empty.high, UINT64_C(0x99aa06d3014798d8));
     cr_assert_eq(empty.low, UINT64_C(0x6001c324468d497f));
 }
@@ -15,12 +15,12 @@ Test(hash, every_byte_and_the_length_count) {
     for (int i = 0; i < 300; i++)
         bytes[i] = (unsigned char)i;
     for (size_t size = 1; size < sizeof(bytes); size++) {
-        eddy_digest digest = eddy_hash128(bytes, size), shorter = eddy_hash128(bytes, size - 1);
+        eddy_digest digest = eddy_hash_128(bytes, size), shorter = eddy_hash_128(bytes, size - 1);
         cr_assert(digest.low != shorter.low && digest.high != shorter.high);
         bytes[size - 1] ^= 1;
-        eddy_digest changed = eddy_hash128(bytes, size);
+        eddy_digest changed = eddy_hash_128(bytes, size);
         cr_assert(digest.low != changed.low && digest.high != changed.high);
-        cr_assert_neq(eddy_hash64(bytes, size, 0), eddy_hash64(bytes, size, 1));
+        cr_assert_neq(eddy_hash_64(bytes, size, 0), eddy_hash_64(bytes, size, 1));
         bytes[size - 1] ^= 1;
     }
 }

@@ -6,7 +6,7 @@
 static eddy_layout contiguous(eddy_shape shape) {
     eddy_layout layout = {.rank = shape.rank};
     memcpy(layout.dims, shape.dims, sizeof(layout.dims));
-    eddy_strides_contiguous(shape.rank, shape.dims, layout.strides);
+    eddy_shape_strides_contiguous(shape.rank, shape.dims, layout.strides);
     return layout;
 }
 
@@ -234,7 +234,7 @@ Test(layout, sorted_dims_walk_one_operand_forward) {
 static void expect_follows(eddy_shape shape, int operand_count, int64_t (*operands)[EDDY_RANK_MAX],
                            const int64_t *wanted) {
     int64_t got[EDDY_RANK_MAX];
-    eddy_strides_follow(shape.rank, shape.dims, operands, operand_count, got);
+    eddy_shape_strides_follow(shape.rank, shape.dims, operands, operand_count, got);
     for (int32_t d = 0; d < shape.rank; d++)
         cr_expect_eq(got[d], wanted[d], "axis %d: %lld, not %lld", (int)d, (long long)got[d], (long long)wanted[d]);
 }
@@ -269,7 +269,7 @@ Test(layout, strides_follow_the_first_operand_that_says) {
     FOLLOWS(EDDY_SHAPE(4, 1), STRIDES(1, 1), {1, 1});
     FOLLOWS(EDDY_SHAPE(2, 0, 3), STRIDES(3, 1, 1), {3, 1, 1});
     int64_t none = 7;
-    eddy_strides_follow(0, image.dims, NULL, 0, &none);
+    eddy_shape_strides_follow(0, image.dims, NULL, 0, &none);
     cr_assert_eq(none, 7);
 }
 
@@ -282,7 +282,7 @@ Test(layout, strides_that_follow_have_no_gaps) {
         for (int i = 0; i < operand_count; i++)
             for (int32_t d = 0; d < layout.rank; d++)
                 operands[i][d] = random_below(9) - 3;
-        eddy_strides_follow(layout.rank, layout.dims, operands, operand_count, layout.strides);
+        eddy_shape_strides_follow(layout.rank, layout.dims, operands, operand_count, layout.strides);
         cr_assert(eddy_layout_is_injective(&layout), "round %d", round);
         eddy_layout_extent(&layout, &low, &high);
         cr_assert_eq(high - low, count_of(&layout), "round %d", round);
@@ -293,7 +293,7 @@ Test(layout, strides_that_follow_have_no_gaps) {
             continue;
         int64_t again[EDDY_RANK_MAX];
         memcpy(operands[0], layout.strides, sizeof(layout.strides));
-        eddy_strides_follow(layout.rank, layout.dims, operands, 1, again);
+        eddy_shape_strides_follow(layout.rank, layout.dims, operands, 1, again);
         cr_assert_eq(memcmp(again, layout.strides, sizeof(*again) * (size_t)layout.rank), 0, "round %d", round);
     }
 }

@@ -69,7 +69,7 @@ Test(lifo, many_push_and_one_takes_all_without_a_lost_wake_up) {
         uint32_t seen = eddy_load_acquire(&pushed_into_empty);
         eddy_lifo_link *at = eddy_lifo_take_all_in_order(&shared_stack);
         if (!at)
-            eddy_sleep_wait(&pushed_into_empty, seen, EDDY_SLEEP_FOREVER);
+            eddy_sleep_wait(&pushed_into_empty, seen, EDDY_CLOCK_FOREVER);
         while (at) {
             item *taken = (item *)at;
             at = at->next;

@@ -69,24 +69,24 @@ Test(shape, format_tells_its_length_as_snprintf_does) {
 
 Test(shape, axes_count_from_the_end) {
     int32_t axis = 99;
-    cr_assert(eddy_axis_normalize(-1, 3, &axis) && axis == 2);
-    cr_assert(eddy_axis_normalize(0, 3, &axis) && axis == 0);
-    cr_assert(eddy_axis_normalize(-1, 0, &axis) && axis == 0);
-    cr_assert_not(eddy_axis_normalize(3, 3, &axis));
-    cr_assert_not(eddy_axis_normalize(-4, 3, &axis));
-    cr_assert_not(eddy_axis_normalize(1, 0, &axis));
-    cr_assert_not(eddy_axis_normalize(INT64_MIN, 3, &axis));
+    cr_assert(eddy_shape_axis_normalize(-1, 3, &axis) && axis == 2);
+    cr_assert(eddy_shape_axis_normalize(0, 3, &axis) && axis == 0);
+    cr_assert(eddy_shape_axis_normalize(-1, 0, &axis) && axis == 0);
+    cr_assert_not(eddy_shape_axis_normalize(3, 3, &axis));
+    cr_assert_not(eddy_shape_axis_normalize(-4, 3, &axis));
+    cr_assert_not(eddy_shape_axis_normalize(1, 0, &axis));
+    cr_assert_not(eddy_shape_axis_normalize(INT64_MIN, 3, &axis));
 }
 
 Test(shape, a_mask_of_axes_refuses_doubles) {
     uint32_t mask = 99;
-    cr_assert(eddy_axes_mask(NULL, 3, &mask) && mask == 7);
-    cr_assert(eddy_axes_mask(NULL, 0, &mask) && mask == 0);
-    cr_assert(eddy_axes_mask(NULL, 16, &mask) && mask == 0xffff);
-    cr_assert(eddy_axes_mask(EDDY_AXES(0, -1), 3, &mask) && mask == 5);
-    cr_assert(eddy_axes_mask(EDDY_AXES(-1), 0, &mask) && mask == 0);
-    cr_assert_not(eddy_axes_mask(EDDY_AXES(0, -3), 3, &mask));
-    cr_assert_not(eddy_axes_mask(EDDY_AXES(3), 3, &mask));
+    cr_assert(eddy_shape_axes_mask(NULL, 3, &mask) && mask == 7);
+    cr_assert(eddy_shape_axes_mask(NULL, 0, &mask) && mask == 0);
+    cr_assert(eddy_shape_axes_mask(NULL, 16, &mask) && mask == 0xffff);
+    cr_assert(eddy_shape_axes_mask(EDDY_AXES(0, -1), 3, &mask) && mask == 5);
+    cr_assert(eddy_shape_axes_mask(EDDY_AXES(-1), 0, &mask) && mask == 0);
+    cr_assert_not(eddy_shape_axes_mask(EDDY_AXES(0, -3), 3, &mask));
+    cr_assert_not(eddy_shape_axes_mask(EDDY_AXES(3), 3, &mask));
     eddy_axes wrong = {17, {0}};
-    cr_assert_not(eddy_axes_mask(&wrong, 3, &mask));
+    cr_assert_not(eddy_shape_axes_mask(&wrong, 3, &mask));
 }

@@ -10,7 +10,7 @@
 Test(sleep, a_word_that_has_changed_does_not_sleep) {
     eddy_sleep_word word = 1;
     uint64_t before = eddy_sleep_count();
-    cr_assert(eddy_sleep_wait(&word, 0, EDDY_SLEEP_FOREVER));
+    cr_assert(eddy_sleep_wait(&word, 0, EDDY_CLOCK_FOREVER));
     cr_assert_geq(eddy_sleep_count(), before);
 }
 
@@ -32,7 +32,7 @@ static eddy_sleep_word shared_word;
 static void *sleep_until_woken(void *unused) {
     (void)unused;
     while (eddy_load_acquire(&shared_word) == 0)
-        eddy_sleep_wait(&shared_word, 0, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(&shared_word, 0, EDDY_CLOCK_FOREVER);
     return NULL;
 }
 
@@ -110,8 +110,8 @@ Test(sleep, a_replaced_clock_decides_deadlines) {
     cr_assert_eq(eddy_clock_ns(), 5);
     cr_assert_eq(eddy_clock_deadline(10), 15);
     cr_assert_eq(eddy_clock_deadline(-10), 5);
-    cr_assert_eq(eddy_clock_deadline(INT64_MAX), EDDY_SLEEP_FOREVER);
-    cr_assert_eq(eddy_clock_deadline(INT64_MAX - 1), EDDY_SLEEP_FOREVER);
+    cr_assert_eq(eddy_clock_deadline(INT64_MAX), EDDY_CLOCK_FOREVER);
+    cr_assert_eq(eddy_clock_deadline(INT64_MAX - 1), EDDY_CLOCK_FOREVER);
     pthread_t thread;
     pthread_create(&thread, NULL, wait_on_the_fake_clock, NULL);
     eddy_store_relaxed(&fake_now, 2000 * MS * 1000);

@@ -140,7 +140,7 @@ Test(status, a_noted_place_belongs_to_its_own_call) {
     cr_assert_not_null(base, "%s", error.place);
 
     /* The outer call's place is back after the inner one. */
-    const char *outer = eddy_call_site_note("outer.c:1");
+    const char *outer = eddy_call_site_set("outer.c:1");
     cr_assert_null(outer);
     cr_assert_eq(EDDY_AT_CALL_SITE(succeeding_call(EDDY_AT_CALL_SITE(succeeding_call(5)))), 5);
     failing_call(3);

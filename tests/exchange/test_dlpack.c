@@ -2,7 +2,7 @@
 #include "../interpreter/calls.h"
 
 #include <eddy/dlpack.h>
-#include <eddy/gradient.h>
+#include <eddy/grad.h>
 #include <eddy/ops.h>
 #include <exchange/dlpack_abi.h>
 #include <interpreter/host/host.h>
@@ -44,7 +44,7 @@ CASE(what_is_exported_is_described) {
 
 CASE(views_and_unversioned_structs_are_exported) {
     eddy_tensor *t = counting(EDDY_SHAPE(3, 4)), *view = eddy_narrow(eddy_t(t), 0, 1, 2);
-    struct DLManagedTensor *managed = eddy_to_dlpack_unversioned(view);
+    struct DLManagedTensor *managed = eddy_to_dlpack_unversioned(view, NULL);
     cr_assert_not_null(managed);
     const DLTensor *shown = &managed->dl_tensor;
     cr_assert_arr_eq(shown->shape, ((int64_t[]){2, 3}), 16);
@@ -128,13 +128,13 @@ CASE(what_cannot_be_exported_is_refused) {
     ASSERT_ERROR(EDDY_OUT_OF_RANGE, "index_select");
     cr_assert_null(eddy_to_dlpack(NULL, NULL));
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "to_dlpack");
-    cr_assert_null(eddy_to_dlpack_unversioned(EDDY_NONE));
+    cr_assert_null(eddy_to_dlpack_unversioned(EDDY_NONE, NULL));
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "to_dlpack_unversioned");
     cr_assert_not_null(eddy_map(a, EDDY_READ, EDDY_FOREVER));
     cr_assert_null(eddy_to_dlpack(a, NULL));
     ASSERT_ERROR(EDDY_WOULD_DEADLOCK, "to_dlpack");
     cr_assert_eq(eddy_unmap(a), EDDY_OK);
-    cr_assert_eq(eddy_set_requires_grad(a, true), EDDY_OK);
+    cr_assert_eq(eddy_requires_grad_set(a, true), EDDY_OK);
     cr_assert_null(eddy_to_dlpack(a, NULL));
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "detach it first");
     struct DLManagedTensorVersioned *managed = eddy_to_dlpack(eddy_detach(a), NULL);
@@ -219,7 +219,7 @@ CASE(strides_offsets_and_missing_strides_are_understood) {
     eddy_tensor *t = eddy_from_dlpack(&f.versioned, NULL);
     cr_assert_not(eddy_is_contiguous(t));
     ASSERT_F32(t, 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11);
-    cr_assert_eq(eddy_stride(t, 1), 4);
+    cr_assert_eq(eddy_stride_of(t, 1), 4);
     assert_ends(&f, t);
     f.shape[0] = 2, f.shape[1] = 2, f.strides[0] = 5, f.strides[1] = 0;
     given->byte_offset = 8;
@@ -242,7 +242,7 @@ CASE(strides_offsets_and_missing_strides_are_understood) {
     given->byte_offset = 12;
     f.versioned.deleter = NULL;
     t = eddy_from_dlpack(&f.versioned, NULL);
-    cr_assert_eq(eddy_item_f64(t), 3);
+    cr_assert_eq(eddy_item_f64(t, NULL), 3);
     eddy_release(&t);
     cr_assert_eq(deleted(&f), 0);
 }

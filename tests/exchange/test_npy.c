@@ -24,7 +24,7 @@ CASE(the_bytes_are_numpys) {
     memcpy(want + 10, dict, strlen(dict));
     want[127] = '\n';
     memcpy(want + 128, (float[]){0, 1, 2, 3, 4, 5}, 24);
-    cr_assert_eq(eddy_save_npy(counting(EDDY_SHAPE(2, 3)), path), EDDY_OK);
+    cr_assert_eq(eddy_npy_save(counting(EDDY_SHAPE(2, 3)), path, NULL), EDDY_OK);
     cr_assert_eq(read_bytes(got, sizeof(got)), sizeof(want));
     cr_assert_arr_eq(got, want, sizeof(want));
 }
@@ -40,15 +40,15 @@ CASE(every_dtype_and_layout_comes_back) {
         eddy_tensor *views[] = {t, eddy_t(t), eddy_narrow(t, 0, 1, 2), eddy_select(eddy_select(t, 0, 1), 0, 2),
                                 eddy_narrow(t, 0, 0, 0)};
         for (int v = 0; v < 5; v++) {
-            cr_assert_eq(eddy_save_npy(views[v], path), EDDY_OK);
-            eddy_tensor *back = eddy_load_npy(path);
+            cr_assert_eq(eddy_npy_save(views[v], path, NULL), EDDY_OK);
+            eddy_tensor *back = eddy_npy_load(path);
             cr_assert_not_null(back);
             cr_assert_eq(eddy_dtype_of(back), dtypes[k]);
             cr_assert(has_shape(back, eddy_shape_of(views[v])));
             char want[sizeof(bytes)], got[sizeof(bytes)];
-            size_t size = (size_t)eddy_count(back) * eddy_dtype_bytes(dtypes[k]);
-            cr_assert_eq(eddy_read(views[v], want, size), EDDY_OK);
-            cr_assert_eq(eddy_read(back, got, size), EDDY_OK);
+            size_t size = (size_t)eddy_count_of(back) * eddy_dtype_bytes(dtypes[k]);
+            cr_assert_eq(eddy_read(views[v], want, size, NULL), EDDY_OK);
+            cr_assert_eq(eddy_read(back, got, size, NULL), EDDY_OK);
             cr_assert_arr_eq(want, got, size);
         }
     }
@@ -56,14 +56,14 @@ CASE(every_dtype_and_layout_comes_back) {
 
 CASE(other_orders_are_turned_round) {
     write_npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", (float[]){0, 3, 1, 4, 2, 5}, 24);
-    eddy_tensor *t = eddy_load_npy(path);
+    eddy_tensor *t = eddy_npy_load(path);
     cr_assert(has_shape(t, EDDY_SHAPE(2, 3)));
     ASSERT_F32(t, 0, 1, 2, 3, 4, 5);
     write_npy("{'shape': (2,), \"x\": 1, 'fortran_order': False, 'descr': '>f4'}", "\x3f\x80\0\0\x40\0\0\0", 8);
-    ASSERT_F32(eddy_load_npy(path), 1, 2);
+    ASSERT_F32(eddy_npy_load(path), 1, 2);
     write_npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3,)}", "\0\1\7", 3);
     bool values[3];
-    cr_assert_eq(eddy_read(eddy_load_npy(path), values, 3), EDDY_OK);
+    cr_assert_eq(eddy_read(eddy_npy_load(path), values, 3, NULL), EDDY_OK);
     cr_assert(!values[0] && values[1] && values[2]);
 }
 
@@ -102,32 +102,32 @@ CASE(what_is_damaged_is_refused) {
     };
     for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
         write_npy(damages[i].dict, "abcd", 4);
-        cr_assert_null(eddy_load_npy(path), "%s", damages[i].dict);
+        cr_assert_null(eddy_npy_load(path), "%s", damages[i].dict);
         ASSERT_ERROR(damages[i].status, damages[i].sentence);
     }
     write_bytes("\x93NUMPX\1\0\0\0", 10);
-    cr_assert_null(eddy_load_npy(path));
+    cr_assert_null(eddy_npy_load(path));
     ASSERT_ERROR(EDDY_IO, "a.npy: no .npy file of version 1 to 3");
     write_bytes("\x93NUMPY\4\0\2\0{}", 12); /* a version to come */
-    cr_assert_null(eddy_load_npy(path));
+    cr_assert_null(eddy_npy_load(path));
     ASSERT_ERROR(EDDY_IO, "a.npy: no .npy file of version 1 to 3");
     write_bytes("\x93NUM", 4);
-    cr_assert_null(eddy_load_npy(path));
+    cr_assert_null(eddy_npy_load(path));
     ASSERT_ERROR(EDDY_IO, "a.npy: the file ends too early");
     write_bytes("\x93NUMPY\2\0\xff\xff\xff\xff", 12);
-    cr_assert_null(eddy_load_npy(path));
+    cr_assert_null(eddy_npy_load(path));
     ASSERT_ERROR(EDDY_IO, "a header of 4294967295 bytes");
 }
 
 CASE(files_that_cannot_be_are_one_sentence) {
     eddy_tensor *t = counting(EDDY_SHAPE(2));
-    cr_assert_null(eddy_load_npy("/nowhere/a.npy"));
-    ASSERT_ERROR(EDDY_IO, "load_npy: /nowhere/a.npy: No such file or directory");
-    cr_assert_eq(eddy_save_npy(t, "/nowhere/a.npy"), EDDY_IO);
-    ASSERT_ERROR(EDDY_IO, "save_npy: /nowhere/a.npy: No such file or directory");
-    cr_assert_eq(eddy_save_npy(t, NULL), EDDY_INVALID_ARGUMENT);
-    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "save_npy: no path");
-    cr_assert_eq(eddy_save_npy(eddy_from_data((uint16_t[]){0}, EDDY_SHAPE(1), EDDY_BF16, NULL), path),
+    cr_assert_null(eddy_npy_load("/nowhere/a.npy"));
+    ASSERT_ERROR(EDDY_IO, "npy_load: /nowhere/a.npy: No such file or directory");
+    cr_assert_eq(eddy_npy_save(t, "/nowhere/a.npy", NULL), EDDY_IO);
+    ASSERT_ERROR(EDDY_IO, "npy_save: /nowhere/a.npy: No such file or directory");
+    cr_assert_eq(eddy_npy_save(t, NULL, NULL), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "npy_save: no path");
+    cr_assert_eq(eddy_npy_save(eddy_from_data((uint16_t[]){0}, EDDY_SHAPE(1), EDDY_BF16, NULL), path, NULL),
                  EDDY_UNSUPPORTED);
     ASSERT_ERROR(EDDY_UNSUPPORTED, "the format has no bf16");
     cr_assert_neq(access(path, F_OK), 0, "nothing is written");

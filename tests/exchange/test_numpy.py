@@ -47,15 +47,15 @@ class Error(ctypes.Structure):
 def open_library(path):
     library = ctypes.CDLL(path)
     tensor = ctypes.c_void_p
-    library.eddy_load_npy.restype = tensor
-    library.eddy_load_npy.argtypes = [ctypes.c_char_p]
-    library.eddy_save_npy.argtypes = [tensor, ctypes.c_char_p]
-    library.eddy_load_npz.restype = ctypes.POINTER(Archive)
-    library.eddy_load_npz.argtypes = [ctypes.c_char_p]
-    library.eddy_save_npz.argtypes = [List, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p]
-    library.eddy_load_safetensors.restype = ctypes.POINTER(Archive)
-    library.eddy_load_safetensors.argtypes = [ctypes.c_char_p]
-    library.eddy_save_safetensors.argtypes = [List, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p, ctypes.c_void_p]
+    library.eddy_npy_load.restype = tensor
+    library.eddy_npy_load.argtypes = [ctypes.c_char_p]
+    library.eddy_npy_save.argtypes = [tensor, ctypes.c_char_p]
+    library.eddy_npz_load.restype = ctypes.POINTER(Archive)
+    library.eddy_npz_load.argtypes = [ctypes.c_char_p]
+    library.eddy_npz_save.argtypes = [List, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p]
+    library.eddy_safetensors_load.restype = ctypes.POINTER(Archive)
+    library.eddy_safetensors_load.argtypes = [ctypes.c_char_p]
+    library.eddy_safetensors_save.argtypes = [List, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p, ctypes.c_void_p]
     library.eddy_archive_release.argtypes = [ctypes.POINTER(ctypes.POINTER(Archive))]
     library.eddy_release.argtypes = [ctypes.POINTER(tensor)]
     library.eddy_error_take.argtypes = [ctypes.POINTER(Error)]
@@ -108,9 +108,9 @@ class Files(Case):
         for name, array in arrays():
             with open(self.given, "wb") as file:
                 numpy.save(file, array)
-            tensor = ctypes.c_void_p(self.library.eddy_load_npy(self.given.encode()))
+            tensor = ctypes.c_void_p(self.library.eddy_npy_load(self.given.encode()))
             self.check(tensor.value)
-            self.check(self.library.eddy_save_npy(tensor, self.copied.encode()) == 0)
+            self.check(self.library.eddy_npy_save(tensor, self.copied.encode()) == 0)
             self.library.eddy_release(ctypes.byref(tensor))
             self.assert_same(numpy.load(self.copied), array, name)
 
@@ -122,7 +122,7 @@ class Files(Case):
         self.library.eddy_archive_release(ctypes.byref(archive))
 
     def copy_npz(self):
-        self.copy(self.library.eddy_load_npz, self.library.eddy_save_npz)
+        self.copy(self.library.eddy_npz_load, self.library.eddy_npz_save)
 
     def test_npz(self):
         wanted = dict(arrays())
@@ -147,7 +147,7 @@ class Files(Case):
     def test_safetensors(self):
         wanted = {name: numpy.array(array, dtype=array.dtype.newbyteorder("="), order="C") for name, array in arrays()}
         safetensors.numpy.save_file(wanted, self.given, {"key": "value"})
-        self.copy(self.library.eddy_load_safetensors, self.library.eddy_save_safetensors, None)
+        self.copy(self.library.eddy_safetensors_load, self.library.eddy_safetensors_save, None)
         copied = safetensors.numpy.load_file(self.copied)
         self.assertEqual(sorted(copied), sorted(wanted))
         for name, array in wanted.items():

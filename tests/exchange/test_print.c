@@ -30,27 +30,27 @@ Test(print, special_numbers_and_exponents) {
 
 Test(print, precision_and_tail) {
     eddy_tensor *t = F32(EDDY_SHAPE(1), 0.123456f);
-    cr_assert_str_eq(formatted(t, EDDY_OPTIONS(format, .no_tail = true)), "[0.1235]");
-    cr_assert_str_eq(formatted(t, EDDY_OPTIONS(format, .has_precision = true, .precision = 2, .no_tail = true)),
+    cr_assert_str_eq(formatted(t, EDDY_OPTIONS(format, .omits_tail = true)), "[0.1235]");
+    cr_assert_str_eq(formatted(t, EDDY_OPTIONS(format, .has_precision = true, .precision = 2, .omits_tail = true)),
                      "[0.12]");
-    cr_assert_str_eq(formatted(t, EDDY_OPTIONS(format, .has_precision = true, .no_tail = true)), "[0.]");
+    cr_assert_str_eq(formatted(t, EDDY_OPTIONS(format, .has_precision = true, .omits_tail = true)), "[0.]");
     cr_assert_lt(eddy_format(t, NULL, 0, EDDY_OPTIONS(format, .precision = 18)), 0);
     eddy_error_take(NULL);
 }
 
 Test(print, long_tensors_are_cut) {
-    cr_assert_str_eq(formatted(counting(EDDY_SHAPE(2000)), EDDY_OPTIONS(format, .no_tail = true)),
+    cr_assert_str_eq(formatted(counting(EDDY_SHAPE(2000)), EDDY_OPTIONS(format, .omits_tail = true)),
                      "[0.000e+00, 1.000e+00, 2.000e+00, ..., 1.997e+03, 1.998e+03, 1.999e+03]");
     const char *text =
         formatted(I64(EDDY_SHAPE(2, 3), 1, 2, 3, 4, 5, 6), EDDY_OPTIONS(format, .threshold = 1, .edge_items = 1));
     cr_assert_str_eq(text, "[[1, ..., 3],\n [4, ..., 6]]  i64[2, 3]");
     cr_assert_str_eq(
-        formatted(eddy_expand(I64(EDDY_SHAPE(1), 7), EDDY_SHAPE(1 << 30)), EDDY_OPTIONS(format, .no_tail = true)),
+        formatted(eddy_expand(I64(EDDY_SHAPE(1), 7), EDDY_SHAPE(1 << 30)), EDDY_OPTIONS(format, .omits_tail = true)),
         "[7, 7, 7, ..., 7, 7, 7]");
 }
 
 Test(print, long_lines_are_wrapped) {
-    const char *text = formatted(counting(EDDY_SHAPE(40)), EDDY_OPTIONS(format, .no_tail = true));
+    const char *text = formatted(counting(EDDY_SHAPE(40)), EDDY_OPTIONS(format, .omits_tail = true));
     for (const char *line = text; line; line = strchr(line + 1, '\n'))
         cr_assert_leq(strcspn(line + 1, "\n"), 80);
     cr_assert_not_null(strchr(text, '\n'));
@@ -58,7 +58,7 @@ Test(print, long_lines_are_wrapped) {
 
 Test(print, a_short_buffer_is_cut_and_ended) {
     char text[6] = "xxxxx";
-    cr_assert_eq(eddy_format(I64(EDDY_SHAPE(3), 1, 2, 3), text, 5, EDDY_OPTIONS(format, .no_tail = true)), 9);
+    cr_assert_eq(eddy_format(I64(EDDY_SHAPE(3), 1, 2, 3), text, 5, EDDY_OPTIONS(format, .omits_tail = true)), 9);
     cr_assert_str_eq(text, "[1, ");
 }
 
@@ -71,7 +71,7 @@ static void sink(void *context, const char *line) {
 }
 
 Test(print, goes_to_a_file_or_the_sink) {
-    eddy_set_log(sink, NULL);
+    eddy_log_set(sink, NULL);
     cr_assert_eq(eddy_print(counting(EDDY_SHAPE(2, 1)), NULL), EDDY_OK);
     cr_assert_str_eq(logged, "[[0.],| [1.]]  f32[2, 1]|");
     FILE *file = tmpfile();

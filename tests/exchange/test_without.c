@@ -19,19 +19,19 @@ static void assert_refused(const char *message) {
 }
 
 CASE(npz_files_are_refused) {
-    cr_assert_eq(eddy_save_npz((eddy_list){0}, NULL, "a.npz"), EDDY_UNSUPPORTED);
-    assert_refused("save_npz: this library was built without npz files (its option npz)");
-    cr_assert_null(eddy_load_npz("a.npz"));
-    assert_refused("load_npz: this library was built without npz files (its option npz)");
-    cr_assert_null(eddy_load_npz_one("a.npz", "a"));
-    assert_refused("load_npz_one: this library was built without npz files (its option npz)");
+    cr_assert_eq(eddy_npz_save((eddy_list){0}, NULL, "a.npz", NULL), EDDY_UNSUPPORTED);
+    assert_refused("npz_save: this library was built without npz files (its option npz)");
+    cr_assert_null(eddy_npz_load("a.npz"));
+    assert_refused("npz_load: this library was built without npz files (its option npz)");
+    cr_assert_null(eddy_npz_load_one("a.npz", "a"));
+    assert_refused("npz_load_one: this library was built without npz files (its option npz)");
 }
 
 CASE(safetensors_files_are_refused) {
-    cr_assert_eq(eddy_save_safetensors((eddy_list){0}, NULL, "a.safetensors", NULL), EDDY_UNSUPPORTED);
-    assert_refused("save_safetensors: this library was built without safetensors files (its option safetensors)");
-    cr_assert_null(eddy_load_safetensors("a.safetensors"));
-    assert_refused("load_safetensors: this library was built without safetensors files (its option safetensors)");
-    cr_assert_null(eddy_load_safetensors_one("a.safetensors", "a"));
-    assert_refused("load_safetensors_one: this library was built without safetensors files (its option safetensors)");
+    cr_assert_eq(eddy_safetensors_save((eddy_list){0}, NULL, "a.safetensors", NULL), EDDY_UNSUPPORTED);
+    assert_refused("safetensors_save: this library was built without safetensors files (its option safetensors)");
+    cr_assert_null(eddy_safetensors_load("a.safetensors"));
+    assert_refused("safetensors_load: this library was built without safetensors files (its option safetensors)");
+    cr_assert_null(eddy_safetensors_load_one("a.safetensors", "a"));
+    assert_refused("safetensors_load_one: this library was built without safetensors files (its option safetensors)");
 }

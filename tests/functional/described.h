@@ -1,4 +1,4 @@
-/* Calls as short texts: "f32[2,3] i64[2]=7 none" are operands, "axis=1 keepdim=true shape=[2,-1] dtype=f32" attributes.
+/* Calls as short texts: "f32[2,3] i64[2]=7 none" are operands, "axis=1 keeps_dims=true shape=[2,-1] dtype=f32" attributes.
  *
  * All elements of an operand are 1, or the number after "=". "*" at its end: it is one element, repeated (any size). A number for a
  * dtype or a choice may be one that does not exist. */

@@ -55,11 +55,11 @@ CASE(sigmoid, eddy_sigmoid(A))
 CASE(tanh, eddy_tanh(A))
 CASE(where, eddy_where(mask(), A, B))
 CASE(sum, eddy_sum(A, EDDY_AXES(0, 2), NULL))
-CASE(sum_all, eddy_sum(A, NULL, NULL))
-CASE(sum_kept, eddy_sum(A, EDDY_AXES(-1), EDDY_OPTIONS(sum, .keepdim = true)))
+CASE(sum_all, eddy_sum(A, EDDY_ALL_AXES, NULL))
+CASE(sum_kept, eddy_sum(A, EDDY_AXES(-1), EDDY_OPTIONS(sum, .keeps_dims = true)))
 CASE(mean, eddy_mean(A, EDDY_AXES(1), NULL))
 CASE(max, eddy_max(A, EDDY_AXES(1), NULL))
-CASE(max_all, eddy_max(A, NULL, NULL))
+CASE(max_all, eddy_max(A, EDDY_ALL_AXES, NULL))
 CASE(matmul, eddy_matmul(A, B))
 CASE(mm, eddy_mm(A, B))
 CASE(linear, eddy_linear(A, B, C))
@@ -87,7 +87,7 @@ CASE(as_strided_of_expanded, eddy_as_strided(eddy_expand(A, EDDY_SHAPE(2, 3)), E
 CASE(as_strided_of_part,
      eddy_add(eddy_as_strided(eddy_narrow(eddy_contiguous(eddy_exp(A)), 0, 1, 2), EDDY_SHAPE(2), (int64_t[]){1}, 1),
               eddy_narrow(A, 0, 0, 2)))
-CASE(squeeze, eddy_squeeze(eddy_unsqueeze(A, 1), NULL))
+CASE(squeeze, eddy_squeeze(eddy_unsqueeze(A, 1), EDDY_ALL_AXES))
 CASE(flatten, eddy_flatten(eddy_transpose(A, 0, 2), 0, -1))
 CASE(contiguous, eddy_contiguous(eddy_t(A)))
 CASE(twice, eddy_mul(eddy_exp(A), eddy_add(A, eddy_exp(A))))
@@ -103,7 +103,7 @@ static eddy_tensor *row_mask(void) {
 
 /* The same numbers at every call. */
 static eddy_tensor *run_dropout(eddy_tensor *const *x) {
-    return eddy_seed(5) == EDDY_OK ? eddy_dropout(x[0], 0.4, NULL) : NULL;
+    return eddy_seed(5) == EDDY_OK ? eddy_dropout(x[0], EDDY_S(0.4), NULL) : NULL;
 }
 
 static eddy_tensor *run_max_dim(eddy_tensor *const *x) {
@@ -113,7 +113,7 @@ static eddy_tensor *run_max_dim(eddy_tensor *const *x) {
 
 static eddy_tensor *run_min_dim(eddy_tensor *const *x) {
     eddy_tensor *values, *indices;
-    eddy_status status = eddy_min_dim(x[0], -1, EDDY_OPTIONS(min_dim, .keepdim = true), &values, &indices);
+    eddy_status status = eddy_min_dim(x[0], -1, EDDY_OPTIONS(min_dim, .keeps_dims = true), &values, &indices);
     return status == EDDY_OK ? values : NULL;
 }
 
@@ -135,7 +135,7 @@ CASE(index_add, eddy_index_add(A, I64(SHAPE(3), 1, 0, 1), B, 0))
 CASE(index, eddy_index(A, EDDY_LIST(I64(SHAPE(3), 1, 0, 1), I64(SHAPE(2, 1), 2, 0))))
 CASE(index_put, eddy_index_put(A, EDDY_LIST(I64(SHAPE(2), 1, 0)), B, NULL))
 CASE(index_put_added,
-     eddy_index_put(A, EDDY_LIST(I64(SHAPE(3), 1, 0, 1)), B, EDDY_OPTIONS(index_put, .accumulate = true)))
+     eddy_index_put(A, EDDY_LIST(I64(SHAPE(3), 1, 0, 1)), B, EDDY_OPTIONS(index_put, .accumulates = true)))
 CASE(embedding, eddy_embedding(I64(SHAPE(2, 2), 3, 0, 3, 1), A, EDDY_OPTIONS(embedding, .padding_index = -5)))
 CASE(embedding_backward,
      eddy_embedding_backward(A, I64(SHAPE(3), 3, 0, 3), eddy_zeros(SHAPE(4, 2), EDDY_F64, NULL),
@@ -154,14 +154,14 @@ CASE(repeat, eddy_repeat(A, SHAPE(2, 1, 3)))
 CASE(repeat_interleave, eddy_repeat_interleave(A, 3, 0))
 CASE(flip, eddy_flip(A, EDDY_AXES(1)))
 CASE(roll, eddy_roll(A, SHAPE(1, -2), EDDY_AXES(0, 1)))
-CASE(roll_flat, eddy_roll(A, SHAPE(2), NULL))
+CASE(roll_flat, eddy_roll(A, SHAPE(2), EDDY_ALL_AXES))
 CASE(mse_loss, eddy_mse_loss(A, B, NULL))
 CASE(mse_loss_none, eddy_mse_loss(A, B, EDDY_OPTIONS(mse_loss, .reduction = EDDY_REDUCTION_NONE)))
 CASE(l1_loss, eddy_l1_loss(A, B, NULL))
 CASE(smooth_l1_loss, eddy_smooth_l1_loss(A, B, EDDY_OPTIONS(smooth_l1_loss, .beta = 0.5)))
 CASE(bce_with_logits, eddy_bce_with_logits(A, B, EDDY_NONE, EDDY_NONE, NULL))
 CASE(kl_div, eddy_kl_div(A, B, NULL))
-CASE(kl_div_log, eddy_kl_div(A, B, EDDY_OPTIONS(kl_div, .log_target = true)))
+CASE(kl_div_log, eddy_kl_div(A, B, EDDY_OPTIONS(kl_div, .target_is_log = true)))
 CASE(nll_loss, eddy_nll_loss(A, labels(4, 5), EDDY_NONE, NULL))
 CASE(bmm, eddy_bmm(A, B))
 CASE(addmm, eddy_addmm(A, B, C, EDDY_OPTIONS(addmm, .beta = 0.5, .alpha = 2)))
@@ -171,7 +171,7 @@ CASE(group_norm, eddy_group_norm(A, B, C, 2, NULL))
 CASE(prod, eddy_prod(A, EDDY_AXES(1), NULL))
 CASE(min, eddy_min(A, EDDY_AXES(0), NULL))
 CASE(var, eddy_var(A, EDDY_AXES(1), NULL))
-CASE(std, eddy_std(A, NULL, NULL))
+CASE(std, eddy_std(A, EDDY_ALL_AXES, NULL))
 CASE(norm, eddy_norm(A, EDDY_AXES(1), NULL))
 CASE(logsumexp, eddy_logsumexp(A, EDDY_AXES(1), NULL))
 CASE(cumsum, eddy_cumsum(A, 1))
@@ -188,7 +188,7 @@ CASE(cumprod_backward, eddy_cumprod_backward(A, B, 1))
 CASE(cumprod_backward_of_zeros, eddy_cumprod_backward(eddy_add_s(A, EDDY_S(1.5)), with_zeros(B), -1))
 
 CASE(sdpa, eddy_sdpa(A, B, C, EDDY_NONE, NULL))
-CASE(sdpa_causal, eddy_sdpa(A, B, C, EDDY_NONE, EDDY_OPTIONS(sdpa, .causal = true)))
+CASE(sdpa_causal, eddy_sdpa(A, B, C, EDDY_NONE, EDDY_OPTIONS(sdpa, .is_causal = true)))
 
 /* The second row sees nothing. */
 static eddy_tensor *holes(void) {
@@ -203,7 +203,7 @@ static eddy_tensor *bias(void) {
 
 CASE(sdpa_masked, eddy_sdpa(A, B, C, holes(), EDDY_OPTIONS(sdpa, .scale = 0.7)))
 CASE(sdpa_biased, eddy_sdpa(A, B, C, bias(), NULL))
-CASE(sdpa_mask, eddy_sdpa(A, B, C, D, EDDY_OPTIONS(sdpa, .causal = true, .scale = 0.7)))
+CASE(sdpa_mask, eddy_sdpa(A, B, C, D, EDDY_OPTIONS(sdpa, .is_causal = true, .scale = 0.7)))
 
 /* All three gradients in a row; grad and output are operands like the others. */
 static eddy_tensor *sdpa_gradients(eddy_tensor *const *x, eddy_tensor *seen,
@@ -217,8 +217,8 @@ static eddy_tensor *sdpa_gradients(eddy_tensor *const *x, eddy_tensor *seen,
 }
 
 CASE(sdpa_backward, sdpa_gradients(x, EDDY_NONE, NULL))
-CASE(sdpa_backward_causal, sdpa_gradients(x, EDDY_NONE, EDDY_OPTIONS(sdpa_backward, .causal = true)))
-CASE(sdpa_backward_masked, sdpa_gradients(x, holes(), EDDY_OPTIONS(sdpa_backward, .causal = true, .scale = 0.7)))
+CASE(sdpa_backward_causal, sdpa_gradients(x, EDDY_NONE, EDDY_OPTIONS(sdpa_backward, .is_causal = true)))
+CASE(sdpa_backward_masked, sdpa_gradients(x, holes(), EDDY_OPTIONS(sdpa_backward, .is_causal = true, .scale = 0.7)))
 CASE(sdpa_backward_biased, sdpa_gradients(x, bias(), NULL))
 CASE(sdpa_backward_mask, sdpa_gradients(x, F, EDDY_OPTIONS(sdpa_backward, .scale = 0.7)))
 
@@ -229,14 +229,14 @@ static eddy_tensor *dropped(eddy_tensor *const *x, eddy_tensor *seen, const eddy
 
 CASE(sdpa_dropped, dropped(x, EDDY_NONE, EDDY_OPTIONS(sdpa, .dropout = 0.4)))
 CASE(sdpa_dropped_mask, dropped(x, D, EDDY_OPTIONS(sdpa, .dropout = 0.4)))
-CASE(sdpa_dropped_masked, dropped(x, holes(), EDDY_OPTIONS(sdpa, .causal = true, .dropout = 0.4)))
+CASE(sdpa_dropped_masked, dropped(x, holes(), EDDY_OPTIONS(sdpa, .is_causal = true, .dropout = 0.4)))
 CASE(sdpa_backward_dropped,
      sdpa_gradients(x, EDDY_NONE, EDDY_OPTIONS(sdpa_backward, .dropout = 0.4, .seed = 3, .counter = 4)))
 CASE(sdpa_backward_dropped_biased,
      sdpa_gradients(x, bias(), EDDY_OPTIONS(sdpa_backward, .dropout = 0.4, .seed = -3, .counter = 4)))
 
 CASE(rope, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), NULL))
-CASE(rope_interleaved, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), EDDY_OPTIONS(rope, .interleaved = true)))
+CASE(rope_interleaved, eddy_rope(A, I64(SHAPE(3), 0, 5, 2), EDDY_OPTIONS(rope, .is_interleaved = true)))
 
 CASE(max_pool2d, eddy_max_pool2d(A, EDDY_PAIR(2, 3), EDDY_OPTIONS(max_pool2d, .stride = {1, 2}, .padding = {1, 1})))
 CASE(max_pool2d_dilated, eddy_max_pool2d(A, EDDY_PAIR(2, 2), EDDY_OPTIONS(max_pool2d, .dilation = {2, 1})))
@@ -256,7 +256,7 @@ CASE(max_pool2d_backward_from_x_shared,
 CASE(avg_pool2d, eddy_avg_pool2d(A, EDDY_PAIR(2, 3), EDDY_OPTIONS(avg_pool2d, .stride = {1, 2}, .padding = {1, 1})))
 CASE(avg_pool2d_within,
      eddy_avg_pool2d(A, EDDY_PAIR(2, 2),
-                     EDDY_OPTIONS(avg_pool2d, .padding = {1, 1}, .exclude_padding = true, .ceil_mode = true)))
+                     EDDY_OPTIONS(avg_pool2d, .padding = {1, 1}, .excludes_padding = true, .is_ceil_mode = true)))
 CASE(avg_pool2d_divided, eddy_avg_pool2d(A, EDDY_PAIR(2, 2), EDDY_OPTIONS(avg_pool2d, .divisor_override = 3)))
 CASE(avg_pool2d_backward,
      eddy_avg_pool2d_backward(A, SHAPE(2, 3, 4), EDDY_PAIR(2, 2), EDDY_OPTIONS(avg_pool2d_backward, .stride = {1, 1})))
@@ -266,7 +266,7 @@ CASE(adaptive_avg_pool2d_backward, eddy_adaptive_avg_pool2d_backward(A, SHAPE(2,
 CASE(interpolate, eddy_interpolate(A, EDDY_OPTIONS(interpolate, .output_size = {5, 3})))
 CASE(interpolate_bilinear, eddy_interpolate(A, EDDY_OPTIONS(interpolate, .mode = EDDY_MODE_BILINEAR, .scale = 1.6)))
 CASE(interpolate_corners, eddy_interpolate(A, EDDY_OPTIONS(interpolate, .output_size = {2, 7},
-                                                           .mode = EDDY_MODE_BILINEAR, .align_corners = true)))
+                                                           .mode = EDDY_MODE_BILINEAR, .aligns_corners = true)))
 CASE(interpolate_backward,
      eddy_interpolate_backward(A, SHAPE(1, 2, 3), EDDY_OPTIONS(interpolate_backward, .mode = EDDY_MODE_BILINEAR)))
 CASE(interpolate_backward_scaled,
@@ -277,7 +277,7 @@ CASE(to_device, eddy_to_device(A, EDDY_CPU))
 static eddy_tensor *run_max_pool2d_with_indices(eddy_tensor *const *x) {
     eddy_tensor *values, *indices;
     eddy_status status = eddy_max_pool2d_with_indices(
-        x[0], EDDY_PAIR(2, 2), EDDY_OPTIONS(max_pool2d_with_indices, .ceil_mode = true), &values, &indices);
+        x[0], EDDY_PAIR(2, 2), EDDY_OPTIONS(max_pool2d_with_indices, .is_ceil_mode = true), &values, &indices);
     return status == EDDY_OK ? values : NULL;
 }
 
@@ -332,8 +332,8 @@ CASE(ceil, eddy_ceil(A))
 CASE(bincount, eddy_bincount(I64(SHAPE(4), 1, 0, 2, 1), A, NULL))
 
 CASE(norm_1, eddy_norm(A, EDDY_AXES(1), EDDY_OPTIONS(norm, .p = 1)))
-CASE(norm_3, eddy_norm(A, NULL, EDDY_OPTIONS(norm, .p = 3)))
-CASE(norm_half, eddy_norm(A, EDDY_AXES(1), EDDY_OPTIONS(norm, .p = 0.5, .keepdim = true)))
+CASE(norm_3, eddy_norm(A, EDDY_ALL_AXES, EDDY_OPTIONS(norm, .p = 3)))
+CASE(norm_half, eddy_norm(A, EDDY_AXES(1), EDDY_OPTIONS(norm, .p = 0.5, .keeps_dims = true)))
 CASE(norm_below_0, eddy_norm(A, EDDY_AXES(0), EDDY_OPTIONS(norm, .p = -1.5)))
 CASE(norm_inf, eddy_norm(A, EDDY_AXES(1), EDDY_OPTIONS(norm, .p = INFINITY)))
 CASE(norm_minus_inf, eddy_norm(A, EDDY_AXES(1), EDDY_OPTIONS(norm, .p = -INFINITY)))
@@ -382,10 +382,10 @@ CASE(bce_with_logits_backward_target_weighted,
                                           eddy_full(SHAPE(3), EDDY_S(0.25), EDDY_F64, NULL),
                                           EDDY_OPTIONS(bce_with_logits_backward_target, NONE)))
 CASE(kl_div_backward, eddy_kl_div_backward(A, B, C, NULL))
-CASE(kl_div_backward_log, eddy_kl_div_backward(A, B, C, EDDY_OPTIONS(kl_div_backward, NONE, .log_target = true)))
+CASE(kl_div_backward_log, eddy_kl_div_backward(A, B, C, EDDY_OPTIONS(kl_div_backward, NONE, .target_is_log = true)))
 CASE(kl_div_backward_target, eddy_kl_div_backward_target(A, B, C, NULL))
 CASE(kl_div_backward_target_log,
-     eddy_kl_div_backward_target(A, B, C, EDDY_OPTIONS(kl_div_backward_target, NONE, .log_target = true)))
+     eddy_kl_div_backward_target(A, B, C, EDDY_OPTIONS(kl_div_backward_target, NONE, .target_is_log = true)))
 CASE(layer_norm_backward, eddy_layer_norm_backward(A, B, C, 2, NULL))
 CASE(layer_norm_backward_bare,
      eddy_layer_norm_backward(A, B, EDDY_NONE, 1, EDDY_OPTIONS(layer_norm_backward, .eps = 0.5)))
@@ -397,7 +397,7 @@ CASE(group_norm_backward_weight, eddy_group_norm_backward_weight(A, B, 2, NULL))
 CASE(batch_norm_backward, eddy_batch_norm_backward(A, B, C, NULL))
 CASE(batch_norm_backward_weight, eddy_batch_norm_backward_weight(A, B, NULL))
 CASE(channel_sum, eddy_channel_sum(A))
-CASE(dropout_backward, eddy_dropout_backward(A, 0.4, 7, 3))
+CASE(dropout_backward, eddy_dropout_backward(A, EDDY_S(0.4), 7, 3))
 static eddy_tensor *ones(eddy_shape shape) {
     return eddy_ones(shape, EDDY_F64, NULL);
 }

@@ -216,7 +216,8 @@ REFUSED(index_select, SHAPE_MISMATCH, "f32[] i64[2]", "axis=0", "a number has on
 REFUSED(index_select, SHAPE_MISMATCH, "f32[2,3] i64[1,1]", "axis=0", "index must have a rank of 0 or 1")
 REFUSED(index_select, DTYPE_MISMATCH, "f32[2,3] f32[1]", "axis=0", "index must be i64 or i32, not f32")
 LATE(index_select, OUT_OF_RANGE, "f32[2,3] i64[4]=7", "axis=1", "index[0] is 7, out of range [0, 3)")
-REFUSED(interpolate, INVALID_ARGUMENT, "f32[2,4,6]", "output_size=[2,2] align_corners=true", "align_corners goes with EDDY_MODE_BILINEAR")
+REFUSED(interpolate, INVALID_ARGUMENT, "f32[2,4,6]", "output_size=[2,2] aligns_corners=true",
+        "aligns_corners goes with EDDY_MODE_BILINEAR")
 REFUSED(interpolate, INVALID_ARGUMENT, "f32[2,4,6]", "", "either output_size or scale has to be given")
 REFUSED(interpolate, INVALID_ARGUMENT, "f32[2,4,6]", "output_size=[0,2]", "output_size is 0, 2")
 REFUSED(interpolate, INVALID_ARGUMENT, "f32[2,4,6]", "scale=0.1", "scale is 0.1")
@@ -227,7 +228,8 @@ REFUSED(interpolate_backward, SHAPE_MISMATCH, "f32[2,2]", "shape=[2,4,6]", "grad
 REFUSED(interpolate_backward, SHAPE_MISMATCH, "f32[2,0,2]", "shape=[2,4,6]", "the images of grad are empty")
 REFUSED(interpolate_backward, SHAPE_MISMATCH, "f32[3,2,2]", "shape=[2,4,6]", "grad is no gradient of images of that shape")
 REFUSED(interpolate_backward, SHAPE_MISMATCH, "f32[2,2,2]", "shape=[2,0,6]", "grad is no gradient of empty images")
-REFUSED(interpolate_backward, INVALID_ARGUMENT, "f32[2,2,2]", "shape=[2,4,6] align_corners=true", "align_corners goes with EDDY_MODE_BILINEAR")
+REFUSED(interpolate_backward, INVALID_ARGUMENT, "f32[2,2,2]", "shape=[2,4,6] aligns_corners=true",
+        "aligns_corners goes with EDDY_MODE_BILINEAR")
 REFUSED(interpolate_backward, INVALID_ARGUMENT, "f32[2,2,2]", "shape=[2,4,6] scale=0.1", "scale is 0.1")
 REFUSED(kl_div, SHAPE_MISMATCH, "f32[2,3] f32[4]", "", "target does not broadcast with what stands before it")
 REFUSED(kl_div, DTYPE_MISMATCH, "f32[2,3] f64[2,3]", "", "input is f32 and target is f64")

@@ -32,7 +32,7 @@ static void taped_end(void) {
     static void name##_body(void)
 
 static inline eddy_tensor *leaf(eddy_tensor *tensor) {
-    cr_assert_eq(eddy_set_requires_grad(tensor, true), EDDY_OK);
+    cr_assert_eq(eddy_requires_grad_set(tensor, true), EDDY_OK);
     return tensor;
 }
 

@@ -37,22 +37,22 @@ Test(call_sites, errors_of_calls_name_their_line) {
     EXPECT_HERE(eddy_add_inplace(x, ones(EDDY_SHAPE(7))));
     EXPECT_HERE(eddy_einsum("ij,k", EDDY_LIST(x)));
     EXPECT_HERE(eddy_from_data(NULL, EDDY_SHAPE(2), EDDY_F32, NULL));
-    EXPECT_HERE(eddy_read(x, &value, sizeof(value)));
-    EXPECT_HERE(eddy_item_f64(x));
-    EXPECT_HERE(eddy_read_f64(NULL, &value));
+    EXPECT_HERE(eddy_read(x, &value, sizeof(value), NULL));
+    EXPECT_HERE(eddy_item_f64(x, NULL));
+    EXPECT_HERE(eddy_read_f64(NULL, &value, NULL));
     EXPECT_HERE(eddy_print(NULL, NULL));
     EXPECT_HERE(eddy_map(x, 0, EDDY_FOREVER));
     EXPECT_HERE(eddy_unmap(x));
-    EXPECT_HERE(eddy_load_npy("/nonexistent/a.npy"));
-    EXPECT_HERE(eddy_load_safetensors("/nonexistent/a.safetensors"));
-    EXPECT_HERE(eddy_save_npz(EDDY_LIST(x), (const char *[]){"a"}, "/nonexistent/a.npz"));
+    EXPECT_HERE(eddy_npy_load("/nonexistent/a.npy"));
+    EXPECT_HERE(eddy_safetensors_load("/nonexistent/a.safetensors"));
+    EXPECT_HERE(eddy_npz_save(EDDY_LIST(x), (const char *[]){"a"}, "/nonexistent/a.npz", NULL));
     EXPECT_HERE(eddy_backward(x));
-    EXPECT_HERE(eddy_grad(x));
-    EXPECT_HERE(eddy_gradients(EDDY_LIST(x), EDDY_LIST(x), (eddy_list){0}, NULL, &result));
+    EXPECT_HERE(eddy_grad_of(x));
+    EXPECT_HERE(eddy_backward_to(EDDY_LIST(x), EDDY_LIST(x), (eddy_list){0}, NULL, &result));
     EXPECT_HERE(eddy_select(x, 0, 9));
     EXPECT_HERE(eddy_view(x, EDDY_SHAPE(5)));
     EXPECT_HERE(eddy_split(x, 0, 0, &result, 1, NULL));
-    EXPECT_HERE(eddy_dim(x, 4));
+    EXPECT_HERE(eddy_dim_of(x, 4));
     EXPECT_HERE(eddy_call("no.such", EDDY_LIST(x), NULL, &result));
     EXPECT_HERE(eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = -1)));
     EXPECT_HERE(eddy_generator_restore(NULL, 0, 0));
@@ -72,7 +72,7 @@ static void expect_late(void) {
     eddy_tensor *first = doomed(&line);
     eddy_tensor *sum = eddy_add(first, ones(EDDY_SHAPE(1)));
     float value;
-    (void)eddy_read(sum, &value, sizeof(value));
+    (void)eddy_read(sum, &value, sizeof(value), NULL);
     expect_line(line, "a read of what an op with a bad operand should have made");
     cr_expect_neq(taken.sequence, 0u, "that of the op");
     (void)eddy_wait(first, EDDY_FOREVER);
@@ -87,9 +87,9 @@ static void expect_late(void) {
 
 Test(call_sites, late_errors_name_the_line_of_their_op) {
     static const eddy_runtime_options ways[] = {{.size = sizeof(ways[0])},
-                                                {.size = sizeof(ways[0]), .one_thread = true},
-                                                {.size = sizeof(ways[0]), .full_path = true},
-                                                {.size = sizeof(ways[0]), .worker_path = true}};
+                                                {.size = sizeof(ways[0]), .uses_one_thread = true},
+                                                {.size = sizeof(ways[0]), .uses_full_path = true},
+                                                {.size = sizeof(ways[0]), .uses_worker_path = true}};
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         eddy_runtime *runtime = eddy_runtime_create(&ways[i]);
         cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
@@ -103,11 +103,11 @@ Test(call_sites, late_errors_name_the_line_of_their_op) {
 
 Test(call_sites, what_backward_issues_names_its_line) {
     eddy_tensor *x = ones(EDDY_SHAPE(3)), *beyond = eddy_full(EDDY_SHAPE(1), EDDY_S(99), EDDY_I64, NULL);
-    cr_assert_eq(eddy_set_requires_grad(x, true), EDDY_OK);
-    eddy_tensor *loss = eddy_sum(eddy_index_select(x, beyond, 0), NULL, NULL);
+    cr_assert_eq(eddy_requires_grad_set(x, true), EDDY_OK);
+    eddy_tensor *loss = eddy_sum(eddy_index_select(x, beyond, 0), EDDY_ALL_AXES, NULL);
     cr_assert_eq(eddy_backward(loss), EDDY_OK);
     const int line = __LINE__ - 1;
-    (void)eddy_read(eddy_grad(x), (float[3]){0}, 3 * sizeof(float));
+    (void)eddy_read(eddy_grad_of(x), (float[3]){0}, 3 * sizeof(float), NULL);
     expect_line(line, "the gradient adds at the same index");
 }
 
@@ -119,12 +119,12 @@ static void *fail_often(void *context) {
         char place[32];
         snprintf(place, sizeof(place), "thread.c:%d", *(int *)context);
         static const char *const places[] = {"thread.c:0", "thread.c:1", "thread.c:2", "thread.c:3"};
-        eddy_call_site_note(places[*(int *)context]);
+        eddy_call_site_set(places[*(int *)context]);
         const void *word = eddy_call_site_intern(&places);
         cr_assert_eq(eddy_call_site_address(word), (const void *)&places);
         cr_assert_str_eq(eddy_call_site_place(word), place);
-        eddy_call_site_note(NULL);
-        (void)eddy_dim(NULL, i);
+        eddy_call_site_set(NULL);
+        (void)eddy_dim_of(NULL, i);
         cr_assert_eq(eddy_error_take(&error), EDDY_INVALID_ARGUMENT);
         eddy_scope_end(scope);
     }
@@ -146,9 +146,9 @@ Test(call_sites, a_full_table_leaves_the_address) {
     static const char many[20000];
     int known = 0;
     for (size_t i = 0; i < sizeof(many); i++) {
-        eddy_call_site_note("many.c:1");
+        eddy_call_site_set("many.c:1");
         const void *word = eddy_call_site_intern(&many[i]);
-        eddy_call_site_note(NULL);
+        eddy_call_site_set(NULL);
         cr_assert_eq(eddy_call_site_address(word), (const void *)&many[i]);
         known += eddy_call_site_place(word) != NULL;
     }
@@ -164,10 +164,10 @@ static void keep(void *context, const char *line) {
 
 Test(call_sites, leaks_name_the_line_that_made_them) {
     char wanted[64];
-    eddy_set_log(keep, NULL);
+    eddy_log_set(keep, NULL);
     eddy_tensor *x = eddy_zeros(EDDY_SHAPE(3), EDDY_F32, NULL);
     snprintf(wanted, sizeof(wanted), "test_call_sites.c:%d)", __LINE__ - 1);
-    cr_assert_eq(eddy_report_leaks(), 1);
+    cr_assert_eq(eddy_leaks_report(), 1);
     cr_assert_not_null(strstr(last_line, wanted), "%s", last_line);
     eddy_release(&x);
 }

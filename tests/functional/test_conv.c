@@ -91,8 +91,8 @@ static eddy_tensor *channels_last(eddy_tensor *image) {
 }
 
 static void assert_same(eddy_tensor *a, eddy_tensor *b) {
-    eddy_tensor *off = eddy_max(eddy_abs(eddy_sub(a, b)), NULL, NULL);
-    cr_assert_eq(eddy_item_f64(off), 0);
+    eddy_tensor *off = eddy_max(eddy_abs(eddy_sub(a, b)), EDDY_ALL_AXES, NULL);
+    cr_assert_eq(eddy_item_f64(off, NULL), 0);
 }
 
 /* Small whole numbers: sums are exact in any order. */
@@ -101,10 +101,10 @@ Test(conv, channels_last_stays_so) {
     eddy_tensor *x = numbers(EDDY_SHAPE(2, 3, 6, 5)), *w = numbers(EDDY_SHAPE(4, 3, 3, 3)), *last = channels_last(x);
     eddy_tensor *plain = eddy_conv2d(x, w, EDDY_NONE, NULL), *kept = eddy_conv2d(last, w, EDDY_NONE, NULL);
     cr_assert(eddy_is_contiguous(plain) && !eddy_is_contiguous(kept));
-    cr_assert(eddy_stride(kept, 1) == 1 && eddy_stride(kept, 3) == 4 && eddy_stride(kept, 2) == 12);
+    cr_assert(eddy_stride_of(kept, 1) == 1 && eddy_stride_of(kept, 3) == 4 && eddy_stride_of(kept, 2) == 12);
     assert_same(plain, kept);
     eddy_tensor *back = eddy_conv_transpose2d(kept, w, EDDY_NONE, NULL);
-    cr_assert_eq(eddy_stride(back, 1), 1);
+    cr_assert_eq(eddy_stride_of(back, 1), 1);
     assert_same(back, eddy_conv_transpose2d(plain, w, EDDY_NONE, NULL));
     assert_same(eddy_conv2d_backward_weight(kept, last, (eddy_pair){3, 3}, NULL),
                 eddy_conv2d_backward_weight(plain, x, (eddy_pair){3, 3}, NULL));
@@ -129,12 +129,12 @@ Test(conv, by_name) {
 
 /* The strides of images whose channels lie last. */
 static void expect_last(eddy_tensor *image, const char *what) {
-    const int64_t channels = eddy_dim(image, -3), width = eddy_dim(image, -1);
-    cr_assert_eq(eddy_stride(image, -3), 1, "%s", what);
-    cr_assert_eq(eddy_stride(image, -1), channels, "%s", what);
-    cr_assert_eq(eddy_stride(image, -2), channels * width, "%s", what);
-    if (eddy_rank(image) == 4)
-        cr_assert_eq(eddy_stride(image, 0), channels * width * eddy_dim(image, -2), "%s", what);
+    const int64_t channels = eddy_dim_of(image, -3), width = eddy_dim_of(image, -1);
+    cr_assert_eq(eddy_stride_of(image, -3), 1, "%s", what);
+    cr_assert_eq(eddy_stride_of(image, -1), channels, "%s", what);
+    cr_assert_eq(eddy_stride_of(image, -2), channels * width, "%s", what);
+    if (eddy_rank_of(image) == 4)
+        cr_assert_eq(eddy_stride_of(image, 0), channels * width * eddy_dim_of(image, -2), "%s", what);
 }
 
 /* Small whole numbers: their sums are exact in any order. */
@@ -150,26 +150,26 @@ Test(conv, results_lie_channels_last_where_that_is_asked_for) {
         eddy_tensor *w = whole(EDDY_SHAPE(5, channels, 3, 3)), *back = whole(EDDY_SHAPE(channels, 5, 3, 3)),
                     *bias = whole(EDDY_SHAPE(5));
         eddy_tensor *plain = eddy_conv2d(x, w, bias, NULL);
-        eddy_tensor *last = eddy_conv2d(x, w, bias, EDDY_OPTIONS(conv2d, .channels_last = true));
+        eddy_tensor *last = eddy_conv2d(x, w, bias, EDDY_OPTIONS(conv2d, .is_channels_last = true));
         cr_assert(eddy_is_contiguous(plain));
         expect_last(last, "conv2d");
         assert_same(last, plain);
-        last = eddy_conv2d(one, w, bias, EDDY_OPTIONS(conv2d, .channels_last = true));
+        last = eddy_conv2d(one, w, bias, EDDY_OPTIONS(conv2d, .is_channels_last = true));
         expect_last(last, "conv2d of one image");
         assert_same(last, eddy_select(plain, 0, 1));
         plain = eddy_conv_transpose2d(x, back, bias, NULL);
-        last = eddy_conv_transpose2d(x, back, bias, EDDY_OPTIONS(conv_transpose2d, .channels_last = true));
+        last = eddy_conv_transpose2d(x, back, bias, EDDY_OPTIONS(conv_transpose2d, .is_channels_last = true));
         cr_assert(eddy_is_contiguous(plain));
         expect_last(last, "conv_transpose2d");
         assert_same(last, plain);
         eddy_tensor *called;
         cr_assert_eq(eddy_call("conv2d", EDDY_LIST(x, w, EDDY_NONE),
-                               EDDY_ATTRIBUTES({"channels_last", EDDY_ATTRIBUTE_BOOL, {.boolean = true}}), &called),
+                               EDDY_ATTRIBUTES({"is_channels_last", EDDY_ATTRIBUTE_BOOL, {.boolean = true}}), &called),
                      EDDY_OK);
         expect_last(called, "eddy_call");
         /* A target stays as it is. */
         eddy_tensor *target = eddy_empty_like(called, NULL), *rows = eddy_zeros(eddy_shape_of(called), EDDY_F32, NULL);
-        cr_assert_eq(eddy_conv2d_into(x, w, EDDY_NONE, rows, EDDY_OPTIONS(conv2d, .channels_last = true)), EDDY_OK);
+        cr_assert_eq(eddy_conv2d_into(x, w, EDDY_NONE, rows, EDDY_OPTIONS(conv2d, .is_channels_last = true)), EDDY_OK);
         cr_assert(eddy_is_contiguous(rows));
         cr_assert_eq(eddy_conv2d_into(x, w, EDDY_NONE, target, NULL), EDDY_OK);
         assert_same(rows, target);
@@ -180,10 +180,10 @@ Test(conv, results_lie_channels_last_where_that_is_asked_for) {
 Test(conv, channels_last_holds_for_results_without_elements_and_of_one_place) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *none = eddy_conv2d(numbers(EDDY_SHAPE(0, 2, 6, 7)), numbers(EDDY_SHAPE(5, 2, 3, 3)), EDDY_NONE,
-                                    EDDY_OPTIONS(conv2d, .channels_last = true));
-    cr_assert_eq(eddy_count(none), 0);
+                                    EDDY_OPTIONS(conv2d, .is_channels_last = true));
+    cr_assert_eq(eddy_count_of(none), 0);
     eddy_tensor *x = numbers(EDDY_SHAPE(2, 3, 4, 4)), *w = numbers(EDDY_SHAPE(5, 3, 4, 4));
-    eddy_tensor *place = eddy_conv2d(x, w, EDDY_NONE, EDDY_OPTIONS(conv2d, .channels_last = true));
+    eddy_tensor *place = eddy_conv2d(x, w, EDDY_NONE, EDDY_OPTIONS(conv2d, .is_channels_last = true));
     cr_assert(eddy_is_contiguous(place), "both orders are one");
     assert_same(place, eddy_conv2d(x, w, EDDY_NONE, NULL));
     eddy_scope_end(scope);
@@ -197,10 +197,10 @@ Test(conv, conv1d_is_conv2d_of_rows) {
     const eddy_shape shape = eddy_shape_of(got);
     cr_assert(shape.rank == 3 && shape.dims[0] == 2 && shape.dims[1] == 6 && shape.dims[2] == 6);
     float xs[2][4][9], ws[6][2][3], biases[6], ys[2][6][6];
-    cr_assert_eq(eddy_read(x, xs, sizeof(xs)), EDDY_OK);
-    cr_assert_eq(eddy_read(w, ws, sizeof(ws)), EDDY_OK);
-    cr_assert_eq(eddy_read(bias, biases, sizeof(biases)), EDDY_OK);
-    cr_assert_eq(eddy_read(got, ys, sizeof(ys)), EDDY_OK);
+    cr_assert_eq(eddy_read(x, xs, sizeof(xs), NULL), EDDY_OK);
+    cr_assert_eq(eddy_read(w, ws, sizeof(ws), NULL), EDDY_OK);
+    cr_assert_eq(eddy_read(bias, biases, sizeof(biases), NULL), EDDY_OK);
+    cr_assert_eq(eddy_read(got, ys, sizeof(ys), NULL), EDDY_OK);
     for (int n = 0; n < 2; n++)
         for (int o = 0; o < 6; o++)
             for (int i = 0; i < 6; i++) {

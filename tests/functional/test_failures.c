@@ -55,8 +55,8 @@ static eddy_status go_back(eddy_status (*f)(eddy_forward_call *), eddy_status (*
     const eddy_function function = {
         .size = sizeof(function), .name = "user.f", .output_count = 1, .forward = f, .backward = b};
     eddy_tensor *y = NULL;
-    eddy_status status = eddy_custom_function(&function, NULL, EDDY_LIST(leaf), &y);
-    return status == EDDY_OK ? eddy_backward(eddy_sum(y, NULL, NULL)) : status;
+    eddy_status status = eddy_function_call(&function, NULL, EDDY_LIST(leaf), &y);
+    return status == EDDY_OK ? eddy_backward(eddy_sum(y, EDDY_ALL_AXES, NULL)) : status;
 }
 
 static eddy_tensor *hook(void *context, eddy_tensor *gradient) {
@@ -67,9 +67,9 @@ static eddy_tensor *hook(void *context, eddy_tensor *gradient) {
 
 static eddy_status go_back_hooked(void) {
     eddy_tensor *mine = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL);
-    eddy_set_requires_grad(mine, true);
-    eddy_gradient_hook_add(mine, hook, NULL, NULL);
-    return eddy_backward(eddy_sum(mine, NULL, NULL));
+    eddy_requires_grad_set(mine, true);
+    eddy_grad_hook_add(mine, hook, NULL, NULL);
+    return eddy_backward(eddy_sum(mine, EDDY_ALL_AXES, NULL));
 }
 
 /* ---- calls of a runtime that is gone ---- */
@@ -95,7 +95,7 @@ static eddy_status new_seed(void) {
 
 static eddy_status counters(void) {
     eddy_counters counted = {.size = sizeof(counted)};
-    return eddy_runtime_counters(NULL, &counted);
+    return eddy_counters_read(&counted);
 }
 
 static eddy_status late_sync(void) {
@@ -120,60 +120,60 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_backward_from(EDDY_LIST(leaf), EDDY_LIST(x, x), NULL)) \
     row(eddy_backward_from(EDDY_LIST(leaf), (eddy_list){0}, NULL)) \
     row(eddy_backward_from(EDDY_LIST(leaf), EDDY_LIST(unknown), NULL)) \
-    row(eddy_gradients(EDDY_LIST(leaf), EDDY_LIST(x), EDDY_LIST(x), NULL, results)) \
-    row(eddy_gradients(EDDY_LIST(leaf), (eddy_list){0}, EDDY_LIST(x), NULL, results)) \
+    row(eddy_backward_to(EDDY_LIST(leaf), EDDY_LIST(x), EDDY_LIST(x), NULL, results)) \
+    row(eddy_backward_to(EDDY_LIST(leaf), (eddy_list){0}, EDDY_LIST(x), NULL, results)) \
     row(go_back(forward, backward_shape)) \
     row(go_back(forward, backward_refuses)) \
     row(go_back(forward_gone, backward_shape)) \
     row(go_back(forward_none, backward_shape)) \
     row(go_back(forward_refuses, backward_shape)) \
     row(go_back_hooked()) \
-    row(eddy_custom_function(NULL, NULL, EDDY_LIST(x), results)) \
-    row(eddy_save_for_backward(NULL, EDDY_LIST(x))) \
-    row(eddy_set_requires_grad(eddy_ones(EDDY_SHAPE(1), EDDY_I64, NULL), true)) \
-    row(eddy_set_requires_grad(unknown, true)) \
-    row(eddy_retain_grad(x)) \
-    row(eddy_zero_grad(EDDY_LIST(leaf, x))) \
-    row(eddy_grads(EDDY_LIST(leaf, x), results)) \
-    row(eddy_gradient_hook_add(x, hook, NULL, NULL)) \
-    row(eddy_gradient_hook_add(leaf, NULL, NULL, NULL)) \
+    row(eddy_function_call(NULL, NULL, EDDY_LIST(x), results)) \
+    row(eddy_forward_save(NULL, EDDY_LIST(x))) \
+    row(eddy_requires_grad_set(eddy_ones(EDDY_SHAPE(1), EDDY_I64, NULL), true)) \
+    row(eddy_requires_grad_set(unknown, true)) \
+    row(eddy_grad_keep(x)) \
+    row(eddy_grads_zero(EDDY_LIST(leaf, x))) \
+    row(eddy_grads_of(EDDY_LIST(leaf, x), results)) \
+    row(eddy_grad_hook_add(x, hook, NULL, NULL)) \
+    row(eddy_grad_hook_add(leaf, NULL, NULL, NULL)) \
     row(in_dead(sync_all)) \
     row(in_dead(sync_deleters)) \
     row(in_dead(new_seed)) \
     row(in_dead(eddy_dump)) \
     row(in_dead(counters)) \
-    row(eddy_runtime_counters(NULL, NULL)) \
+    row(eddy_counters_read(NULL)) \
     row(late_sync()) \
     row(eddy_runtime_shutdown(NULL, 0)) \
     row(eddy_recover(EDDY_LIST(orphan))) \
     row(eddy_recover(EDDY_LIST(x, orphan))) \
     row(eddy_recover((eddy_list){ .count = -1})) \
-    row(eddy_read(x, &f64, 1)) \
-    row(eddy_read(doomed, results, 8)) \
-    row(eddy_read(unknown, results, 8)) \
-    row(eddy_read(orphan, results, 8)) \
-    row(eddy_read_as(x, EDDY_F64, results, 1)) \
-    row(eddy_read_as(unknown, EDDY_F64, results, 8)) \
-    row(eddy_read_f64(x, &f64)) \
-    row(eddy_read_i64(x, &i64)) \
+    row(eddy_read(x, &f64, 1, NULL)) \
+    row(eddy_read(doomed, results, 8, NULL)) \
+    row(eddy_read(unknown, results, 8, NULL)) \
+    row(eddy_read(orphan, results, 8, NULL)) \
+    row(eddy_read_as(x, EDDY_F64, results, 1, NULL)) \
+    row(eddy_read_as(unknown, EDDY_F64, results, 8, NULL)) \
+    row(eddy_read_f64(x, &f64, NULL)) \
+    row(eddy_read_i64(x, &i64, NULL)) \
     row(eddy_wait(doomed, EDDY_FOREVER)) \
     row(eddy_wait(unknown, EDDY_FOREVER)) \
     row(eddy_wait(orphan, 0)) \
     row(eddy_error_of(orphan, 0, NULL)) \
     row(eddy_unmap(x)) \
-    row(eddy_strides(unknown, &i64)) \
-    row(eddy_strides(x, NULL)) \
+    row(eddy_strides_of(unknown, &i64)) \
+    row(eddy_strides_of(x, NULL)) \
     row(eddy_print(doomed, stdout)) \
     row(eddy_print(unknown, stdout)) \
     row(eddy_read_async(x, NULL, NULL)) \
     row(eddy_read_async(orphan, nothing, NULL)) \
     row(eddy_access_async(x, 8, NULL, NULL)) \
-    row(eddy_save_npy(unknown, path)) \
-    row(eddy_save_npy(x, NULL)) \
-    row(eddy_save_npz(EDDY_LIST(unknown), one_name, path)) \
-    row(eddy_save_npz(EDDY_LIST(x), NULL, path)) \
-    row(eddy_save_safetensors(EDDY_LIST(unknown), one_name, path, NULL)) \
-    row(eddy_save_safetensors(EDDY_LIST(x, x), (const char *[]){"a", "a"}, path, NULL)) \
+    row(eddy_npy_save(unknown, path, NULL)) \
+    row(eddy_npy_save(x, NULL, NULL)) \
+    row(eddy_npz_save(EDDY_LIST(unknown), one_name, path, NULL)) \
+    row(eddy_npz_save(EDDY_LIST(x), NULL, path, NULL)) \
+    row(eddy_safetensors_save(EDDY_LIST(unknown), one_name, path, NULL)) \
+    row(eddy_safetensors_save(EDDY_LIST(x, x), (const char *[]){"a", "a"}, path, NULL)) \
     row(eddy_archive_copy_into(NULL, one_name, EDDY_LIST(x))) \
     row(eddy_split(unknown, 1, 0, results, 4, NULL)) \
     row(eddy_split(x, 0, 0, results, 4, NULL)) \
@@ -204,7 +204,7 @@ static void set_up(void) {
     cr_assert_eq(eddy_runtime_shutdown(dead, EDDY_FOREVER), EDDY_OK);
     x = eddy_ones(EDDY_SHAPE(2, 3), EDDY_F32, NULL);
     leaf = eddy_ones(EDDY_SHAPE(2, 3), EDDY_F32, NULL);
-    cr_assert_eq(eddy_set_requires_grad(leaf, true), EDDY_OK);
+    cr_assert_eq(eddy_requires_grad_set(leaf, true), EDDY_OK);
     eddy_tensor *beyond = eddy_full(EDDY_SHAPE(1), EDDY_S(99), EDDY_I64, NULL);
     doomed = eddy_index_select(x, beyond, 0);
     unknown = eddy_nonzero(doomed);
@@ -219,7 +219,7 @@ static void set_up(void) {
         cr_expect_neq(status, EDDY_OK, "%s is to fail", #expression);                                                  \
         cr_expect_eq(recorded, status, "%s returns %s and records %s", #expression, eddy_status_name(status),          \
                      eddy_status_name(recorded));                                                                      \
-        cr_assert_null(eddy_load_npy(path));                                                                           \
+        cr_assert_null(eddy_npy_load(path));                                                                           \
         eddy_status again = expression;                                                                                \
         cr_expect_eq(again, status, "%s: %s, but %s where an older error is untaken", #expression,                     \
                      eddy_status_name(status), eddy_status_name(again));                                               \

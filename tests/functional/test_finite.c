@@ -47,7 +47,7 @@ static void look(bool only_nan) {
     FINE(eddy_add_s(ones, EDDY_S(INFINITY)));
     FINE(eddy_add(infinite, ones));
     FINE(eddy_neg(eddy_masked_fill(ones, mask, EDDY_S(-INFINITY))));
-    FINE(eddy_sum(infinite, NULL, NULL));
+    FINE(eddy_sum(infinite, EDDY_ALL_AXES, NULL));
     FINE(eddy_cat(EDDY_LIST(ones, infinite), 0));
     FINE(eddy_softmax(eddy_masked_fill(ones, mask, EDDY_S(-INFINITY)), 0));
     FINE(eddy_add(eddy_t(matrix(1, INFINITY)), ones));
@@ -70,27 +70,27 @@ static void look(bool only_nan) {
 }
 
 Test(finite, infinities_that_were_passed_in_are_none) {
-    use(EDDY_OPTIONS(runtime, .check_finite = true));
+    use(EDDY_OPTIONS(runtime, .checks_finite = true));
     look(false);
 }
 
 Test(finite, in_one_thread_mode_too) {
-    use(EDDY_OPTIONS(runtime, .check_finite = true, .one_thread = true));
+    use(EDDY_OPTIONS(runtime, .checks_finite = true, .uses_one_thread = true));
     look(false);
 }
 
 Test(finite, on_worker_threads_too) {
-    use(EDDY_OPTIONS(runtime, .check_finite = true, .worker_path = true));
+    use(EDDY_OPTIONS(runtime, .checks_finite = true, .uses_worker_path = true));
     look(false);
 }
 
 Test(finite, the_mode_for_nan_lets_infinities_pass) {
-    use(EDDY_OPTIONS(runtime, .check_nan = true));
+    use(EDDY_OPTIONS(runtime, .checks_nan = true));
     look(true);
 }
 
 Test(finite, the_strictest_of_the_process_decides) {
-    use(EDDY_OPTIONS(runtime, .check_finite = true));
-    use(EDDY_OPTIONS(runtime, .check_nan = true));
+    use(EDDY_OPTIONS(runtime, .checks_finite = true));
+    use(EDDY_OPTIONS(runtime, .checks_nan = true));
     look(false);
 }

@@ -9,7 +9,7 @@
 
 static double item(eddy_tensor *tensor, int i) {
     double values[8];
-    cr_assert_eq(eddy_read(tensor, values, (size_t)eddy_count(tensor) * sizeof(double)), EDDY_OK);
+    cr_assert_eq(eddy_read(tensor, values, (size_t)eddy_count_of(tensor) * sizeof(double), NULL), EDDY_OK);
     return values[i];
 }
 
@@ -30,7 +30,7 @@ static eddy_status product_forward(eddy_forward_call *call) {
     call->outputs[1] = eddy_add(a, b);
     if (!call->outputs[0] || !call->outputs[1])
         return EDDY_OUT_OF_MEMORY;
-    return eddy_save_for_backward(call, EDDY_LIST(call->outputs[0], a, b));
+    return eddy_forward_save(call, EDDY_LIST(call->outputs[0], a, b));
 }
 
 static eddy_status product_backward(eddy_backward_call *call) {
@@ -38,10 +38,10 @@ static eddy_status product_backward(eddy_backward_call *call) {
     c->backwards++;
     cr_assert_eq(call->saved_count, 3);
     cr_assert(call->input_count == 2 && call->output_count == 2);
-    eddy_tensor *inner = eddy_mul(call->gradients[0], call->saved[0]);
+    eddy_tensor *inner = eddy_mul(call->grads[0], call->saved[0]);
     for (int i = 0; i < 2; i++)
-        if (call->wanted[i])
-            call->results[i] = eddy_add(eddy_mul(inner, call->saved[2 - i]), call->gradients[1]);
+        if (call->is_wanted[i])
+            call->results[i] = eddy_add(eddy_mul(inner, call->saved[2 - i]), call->grads[1]);
     return EDDY_OK;
 }
 
@@ -58,8 +58,8 @@ static const eddy_function product = {.size = sizeof(product),
 
 static eddy_tensor *loss_of(counters *c, eddy_tensor *a, eddy_tensor *b) {
     eddy_tensor *outputs[2];
-    cr_assert_eq(eddy_custom_function(&product, c, EDDY_LIST(a, b), outputs), EDDY_OK);
-    return eddy_sum(eddy_add(outputs[0], eddy_mul(outputs[1], outputs[1])), NULL, NULL);
+    cr_assert_eq(eddy_function_call(&product, c, EDDY_LIST(a, b), outputs), EDDY_OK);
+    return eddy_sum(eddy_add(outputs[0], eddy_mul(outputs[1], outputs[1])), EDDY_ALL_AXES, NULL);
 }
 
 static eddy_tensor *count_and_double(void *context, eddy_tensor *gradient) {
@@ -72,13 +72,13 @@ CASE(a_hook_belongs_to_one_output) {
     static counters c; /* destroyed by `end` */
     int calls = 0;
     eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 0)), *b = leaf(F64(EDDY_SHAPE(1), 3)), *outputs[2];
-    cr_assert_eq(eddy_custom_function(&product, &c, EDDY_LIST(a, b), outputs), EDDY_OK);
-    cr_assert_eq(eddy_gradient_hook_add(outputs[1], count_and_double, &calls, NULL), EDDY_OK);
+    cr_assert_eq(eddy_function_call(&product, &c, EDDY_LIST(a, b), outputs), EDDY_OK);
+    cr_assert_eq(eddy_grad_hook_add(outputs[1], count_and_double, &calls, NULL), EDDY_OK);
     eddy_tensor *sum = eddy_add(outputs[0], eddy_mul_s(outputs[1], EDDY_S(10)));
-    cr_assert_eq(eddy_backward(eddy_sum(sum, NULL, NULL)), EDDY_OK);
+    cr_assert_eq(eddy_backward(eddy_sum(sum, EDDY_ALL_AXES, NULL)), EDDY_OK);
     cr_assert_eq(calls, 1);
-    cr_assert_eq(item(eddy_grad(a), 0), 3 + 20);
-    cr_assert_eq(item(eddy_grad(b), 0), 0 + 20);
+    cr_assert_eq(item(eddy_grad_of(a), 0), 3 + 20);
+    cr_assert_eq(item(eddy_grad_of(b), 0), 0 + 20);
 }
 
 CASE(backward_agrees_with_differences) {
@@ -95,7 +95,7 @@ CASE(backward_agrees_with_differences) {
             sides[s] = item(loss_of(&c, F64(EDDY_SHAPE(1), moved[0]), F64(EDDY_SHAPE(1), moved[1])), 0);
         }
         double want = (sides[1] - sides[0]) / (2 * step);
-        cr_assert_lt(fabs(item(eddy_grad(i == 0 ? a : b), 0) - want), 1e-8 * (1 + fabs(want)));
+        cr_assert_lt(fabs(item(eddy_grad_of(i == 0 ? a : b), 0) - want), 1e-8 * (1 + fabs(want)));
     }
     cr_assert(c.forwards == 5 && c.backwards == 1);
     cr_assert_eq(c.destroyed, 4, "calls that nobody goes back through need it no longer");
@@ -107,10 +107,10 @@ CASE(backward_agrees_with_differences) {
 CASE(it_is_recorded_itself_for_gradients_of_gradients) {
     static counters c; /* destroyed by `end` */
     eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 0.5)), *b = leaf(F64(EDDY_SHAPE(1), 2)), *outputs[2], *first, *second;
-    cr_assert_eq(eddy_custom_function(&product, &c, EDDY_LIST(a, b), outputs), EDDY_OK);
-    eddy_backward_options create = {.size = sizeof(create), .create_graph = true};
-    cr_assert_eq(eddy_gradients(EDDY_LIST(outputs[0]), EDDY_LIST(a), (eddy_list){0}, &create, &first), EDDY_OK);
-    cr_assert_eq(eddy_gradients(EDDY_LIST(first), EDDY_LIST(a), (eddy_list){0}, NULL, &second), EDDY_OK);
+    cr_assert_eq(eddy_function_call(&product, &c, EDDY_LIST(a, b), outputs), EDDY_OK);
+    eddy_backward_options create = {.size = sizeof(create), .creates_graph = true};
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(outputs[0]), EDDY_LIST(a), (eddy_list){0}, &create, &first), EDDY_OK);
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(first), EDDY_LIST(a), (eddy_list){0}, NULL, &second), EDDY_OK);
     cr_assert_lt(fabs(item(second, 0) - 4 * exp(1)), 1e-12);
 }
 
@@ -118,22 +118,22 @@ CASE(it_is_recorded_itself_for_gradients_of_gradients) {
 CASE(a_write_in_place_to_what_forward_saved_closes_no_ring) {
     static counters c; /* destroyed by `end` */
     eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 0.5)), *b = F64(EDDY_SHAPE(1), 2), *outputs[2];
-    cr_assert_eq(eddy_custom_function(&product, &c, EDDY_LIST(a, b), outputs), EDDY_OK);
+    cr_assert_eq(eddy_function_call(&product, &c, EDDY_LIST(a, b), outputs), EDDY_OK);
     cr_assert_eq(eddy_add_inplace(b, outputs[0]), EDDY_OK);
 }
 
 CASE(misuse_is_refused) {
     counters c = {.fails = true};
     eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 1)), *outputs[2] = {NULL, NULL};
-    cr_assert_eq(eddy_custom_function(&product, &c, EDDY_LIST(a, a), outputs), EDDY_UNSUPPORTED);
+    cr_assert_eq(eddy_function_call(&product, &c, EDDY_LIST(a, a), outputs), EDDY_UNSUPPORTED);
     expect_error(EDDY_UNSUPPORTED, "product: forward failed");
     cr_assert_eq(c.destroyed, 0, "the context stays the caller's");
     cr_assert_null(outputs[0]);
-    cr_assert_eq(eddy_custom_function(NULL, &c, EDDY_LIST(a), outputs), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_function_call(NULL, &c, EDDY_LIST(a), outputs), EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
-    cr_assert_eq(eddy_custom_function(&product, &c, EDDY_LIST(a, NULL), outputs), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_function_call(&product, &c, EDDY_LIST(a, NULL), outputs), EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT, "product: inputs[1] is NULL");
-    cr_assert_eq(eddy_save_for_backward(NULL, EDDY_LIST(a)), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_forward_save(NULL, EDDY_LIST(a)), EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
 }
 
@@ -156,11 +156,11 @@ CASE(what_fails_in_a_callback_is_not_forwards_failure) {
                                   .output_count = 1,
                                   .forward = fail_silently,
                                   .backward = product_backward};
-    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = true));
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = true));
     eddy_runtime_use(runtime);
     int runs = 0;
     eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 1)), *output;
-    cr_assert_eq(eddy_custom_function(&silent, &runs, EDDY_LIST(a), &output), EDDY_UNSUPPORTED);
+    cr_assert_eq(eddy_function_call(&silent, &runs, EDDY_LIST(a), &output), EDDY_UNSUPPORTED);
     cr_assert_eq(runs, 1);
     expect_error(EDDY_UNSUPPORTED, "silent: forward failed");
     eddy_runtime_use(NULL);
@@ -172,7 +172,7 @@ static bool call_with_failure(int64_t nth) {
     eddy_scope *inner = eddy_scope_begin();
     eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 0.5)), *outputs[2];
     eddy_memory_fail_at(EDDY_MEMORY_TAPE, nth, 1);
-    eddy_status status = eddy_custom_function(&product, &c, EDDY_LIST(a, a), outputs);
+    eddy_status status = eddy_function_call(&product, &c, EDDY_LIST(a, a), outputs);
     bool was_injected = eddy_memory_failures_injected() > 0;
     eddy_memory_fail_at(EDDY_MEMORY_TAPE, 0, 0);
     cr_assert_eq(status, was_injected ? EDDY_OUT_OF_MEMORY : EDDY_OK);
@@ -205,7 +205,7 @@ static eddy_status square_run(const eddy_op_call *call) {
 
 static eddy_status square_gradient(eddy_backward_call *call) {
     cr_assert_null(call->outputs[0], "it does not ask for it");
-    call->results[0] = eddy_mul(call->gradients[0], eddy_mul_s(call->inputs[0], EDDY_S(2)));
+    call->results[0] = eddy_mul(call->grads[0], eddy_mul_s(call->inputs[0], EDDY_S(2)));
     return EDDY_OK;
 }
 
@@ -227,24 +227,24 @@ CASE(a_registered_op_may_bring_its_gradient) {
                              .infer = square_infer,
                              .kernels = &kernel,
                              .kernel_count = 1,
-                             .gradient = square_gradient,
-                             .gradient_inputs = 1};
+                             .backward = square_gradient,
+                             .backward_inputs = 1};
     cr_assert_eq(eddy_op_register(&d), EDDY_OK);
     eddy_tensor *x = leaf(F64(EDDY_SHAPE(2), 3, 5));
-    cr_assert_eq(eddy_backward(eddy_sum(call_op("user.square", x), NULL, NULL)), EDDY_OK);
-    cr_assert(item(eddy_grad(x), 0) == 6 && item(eddy_grad(x), 1) == 10);
+    cr_assert_eq(eddy_backward(eddy_sum(call_op("user.square", x), EDDY_ALL_AXES, NULL)), EDDY_OK);
+    cr_assert(item(eddy_grad_of(x), 0) == 6 && item(eddy_grad_of(x), 1) == 10);
 
     d.name = "user.square_without";
-    d.gradient = NULL;
+    d.backward = NULL;
     cr_assert_eq(eddy_op_register(&d), EDDY_OK);
     cr_assert_null(call_op("user.square_without", x));
     expect_error(EDDY_UNSUPPORTED, "user.square_without: it has no gradient");
     d.name = "user.square_none";
-    d.has_no_gradient = true;
+    d.has_no_grad = true;
     cr_assert_eq(eddy_op_register(&d), EDDY_OK);
     cr_assert_not(eddy_requires_grad(call_op("user.square_none", x)));
     d.name = "user.square_both";
-    d.gradient = square_gradient;
+    d.backward = square_gradient;
     cr_assert_eq(eddy_op_register(&d), EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT, "says that it has none");
 }
@@ -266,8 +266,8 @@ static eddy_status shifted_run(const eddy_op_call *call) {
 
 static eddy_status shifted_gradient(eddy_backward_call *call) {
     for (int i = 0; i < 2; i++)
-        if (call->wanted[i])
-            call->results[i] = eddy_add_s(call->gradients[0], EDDY_S(0));
+        if (call->is_wanted[i])
+            call->results[i] = eddy_add_s(call->grads[0], EDDY_S(0));
     return EDDY_OK;
 }
 
@@ -284,14 +284,14 @@ CASE(the_first_operand_of_a_registered_op_may_be_absent) {
                              .infer = shifted_infer,
                              .kernels = &kernel,
                              .kernel_count = 1,
-                             .gradient = shifted_gradient};
+                             .backward = shifted_gradient};
     cr_assert_eq(eddy_op_register(&d), EDDY_OK);
     eddy_tensor *x = leaf(F64(EDDY_SHAPE(2), 3, 5)), *b = leaf(F64(EDDY_SHAPE(2), 1, 1)), *y = NULL;
     cr_assert_eq(eddy_call("user.shifted", EDDY_LIST(EDDY_NONE, x), NULL, &y), EDDY_OK);
-    cr_assert_eq(eddy_backward(eddy_sum(y, NULL, NULL)), EDDY_OK);
-    cr_assert(item(eddy_grad(x), 0) == 1 && item(eddy_grad(x), 1) == 1);
+    cr_assert_eq(eddy_backward(eddy_sum(y, EDDY_ALL_AXES, NULL)), EDDY_OK);
+    cr_assert(item(eddy_grad_of(x), 0) == 1 && item(eddy_grad_of(x), 1) == 1);
     cr_assert_eq(eddy_call("user.shifted", EDDY_LIST(b, x), NULL, &y), EDDY_OK);
     cr_assert_eq(item(y, 1), 6);
-    cr_assert_eq(eddy_backward(eddy_sum(y, NULL, NULL)), EDDY_OK);
-    cr_assert(item(eddy_grad(x), 0) == 2 && item(eddy_grad(b), 1) == 1);
+    cr_assert_eq(eddy_backward(eddy_sum(y, EDDY_ALL_AXES, NULL)), EDDY_OK);
+    cr_assert(item(eddy_grad_of(x), 0) == 2 && item(eddy_grad_of(b), 1) == 1);
 }

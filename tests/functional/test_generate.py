@@ -270,7 +270,7 @@ class TheList(unittest.TestCase):
                 leads = re.match(r"\.so man3/(\S+)$", text)
                 self.assertTrue((pages / leads.group(1)).is_file() if leads else ".SH DESCRIPTION\n" in text, page.name)
             text = (pages / "eddy_sum.3").read_text()
-            for part in ("eddy_sum \\- Sum over axes", "bool keepdim;", "eddy_tensor *eddy_sum(eddy_tensor *input", "OUT_OF_RANGE"):
+            for part in ("eddy_sum \\- Sum over axes", "bool keeps_dims;", "eddy_tensor *eddy_sum(eddy_tensor *input", "OUT_OF_RANGE"):
                 self.assertIn(part, text)
 
     def test_text_is_no_request(self):
@@ -416,19 +416,19 @@ class Gradients(unittest.TestCase):
         self.assertEqual((by_shape.inputs, by_shape.outputs), (set(), set()))
 
     def test_operands_may_be_left_out_or_asked_for_by_name(self):
-        self.assertIn("eddy_linear(call->gradients[0], call->inputs[0], EDDY_NONE)", self.formula("linear(grad, x, none)").code)
+        self.assertIn("eddy_linear(call->grads[0], call->inputs[0], EDDY_NONE)", self.formula("linear(grad, x, none)").code)
         named = self.formula("grad * operand(x)")
-        self.assertEqual((named.code, named.inputs), ("eddy_mul(call->gradients[0], call->inputs[0])", {0}))
-        self.assertIn("eddy_count(call->gradients[0])", self.formula("grad / count(grad)").code)
+        self.assertEqual((named.code, named.inputs), ("eddy_mul(call->grads[0], call->inputs[0])", {0}))
+        self.assertIn("eddy_count_of(call->grads[0])", self.formula("grad / count(grad)").code)
         with self.assertRaisesRegex(entry.EntryError, "operand that there is not"):
             self.formula("operand(y)")
 
     def test_numbers_go_to_the_right(self):
-        self.assertEqual(self.formula("grad * 2").code, "eddy_mul_s(call->gradients[0], EDDY_S(2))")
+        self.assertEqual(self.formula("grad * 2").code, "eddy_mul_s(call->grads[0], EDDY_S(2))")
         self.assertEqual(self.formula("1 - x").code, "eddy_sub(eddy_gradient_constant(call, (double)1), call->inputs[0])")
 
     def test_options_are_given_by_name(self):
-        self.assertIn(".keepdim = true", self.formula("sum(grad, [0], keepdim=True)").code)
+        self.assertIn(".keeps_dims = true", self.formula("sum(grad, [0], keeps_dims=True)").code)
 
     def test_what_does_not_exist_is_refused(self):
         for text, word in (("grad * y", "names 'y'"), ("nonsense(grad)", "no op"), ("grad *", "no expression"),

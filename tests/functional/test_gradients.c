@@ -40,7 +40,7 @@ static eddy_tensor *weighted(const problem *p, eddy_tensor *const *x) {
     eddy_tensor *output = p->which->run(x);
     cr_assert_not_null(output, "%s", p->which->op);
     eddy_tensor *weights = eddy_from_data(p->weights, eddy_shape_of(output), EDDY_F64, NULL);
-    return eddy_sum(eddy_mul(output, weights), NULL, NULL);
+    return eddy_sum(eddy_mul(output, weights), EDDY_ALL_AXES, NULL);
 }
 
 static void make_inputs(const problem *p, eddy_tensor **x) {
@@ -52,7 +52,7 @@ static double value_at(const problem *p) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x[TENSOR_MAX];
     make_inputs(p, x);
-    double value = eddy_item_f64(weighted(p, x));
+    double value = eddy_item_f64(weighted(p, x), NULL);
     eddy_scope_end(scope);
     return value;
 }
@@ -73,13 +73,13 @@ static void check_case(const gradient_case *c, size_t number) {
     eddy_tensor *x[TENSOR_MAX];
     make_inputs(&p, x);
     for (int i = 0; i < c->tensors; i++)
-        cr_assert_eq(eddy_set_requires_grad(x[i], true), EDDY_OK);
+        cr_assert_eq(eddy_requires_grad_set(x[i], true), EDDY_OK);
     if (eddy_backward(weighted(&p, x)) != EDDY_OK)
         give_up(c, number);
     for (int i = 0; i < c->tensors; i++) {
         int64_t count = count_of(&c->shapes[i]);
         double got[64] = {0};
-        if (eddy_has_grad(x[i]) && eddy_read(eddy_grad(x[i]), got, (size_t)count * sizeof(double)) != EDDY_OK)
+        if (eddy_has_grad(x[i]) && eddy_read(eddy_grad_of(x[i]), got, (size_t)count * sizeof(double), NULL) != EDDY_OK)
             give_up(c, number);
         for (int64_t k = 0; k < count; k++) {
             double at = p.values[i][k];
@@ -113,24 +113,24 @@ static eddy_tensor *weighted_squares(const problem *p, eddy_tensor *const *x) {
     eddy_tensor *output = p->which->run(x);
     cr_assert_not_null(output, "%s", p->which->op);
     eddy_tensor *weights = eddy_from_data(p->weights, eddy_shape_of(output), EDDY_F64, NULL);
-    return eddy_sum(eddy_mul(eddy_mul(output, output), weights), NULL, NULL);
+    return eddy_sum(eddy_mul(eddy_mul(output, output), weights), EDDY_ALL_AXES, NULL);
 }
 
 /* The gradients of the weighted squares of the output, weighted and summed; NULL with an error, EDDY_NONE where there is none. */
 static eddy_tensor *weighted_gradients(const problem *p, eddy_tensor *const *x, bool is_recorded) {
-    eddy_backward_options options = {.size = sizeof(options), .create_graph = is_recorded};
+    eddy_backward_options options = {.size = sizeof(options), .creates_graph = is_recorded};
     eddy_tensor *first[TENSOR_MAX], *sum = EDDY_NONE;
     eddy_tensor *output = weighted_squares(p, x);
     if (!eddy_requires_grad(output))
         return EDDY_NONE;
-    if (eddy_gradients(EDDY_LIST(output), (eddy_list){x, p->which->tensors}, (eddy_list){0}, &options, first) !=
+    if (eddy_backward_to(EDDY_LIST(output), (eddy_list){x, p->which->tensors}, (eddy_list){0}, &options, first) !=
         EDDY_OK)
         return NULL;
     for (int i = 0; i < p->which->tensors; i++) {
         if (first[i] == EDDY_NONE)
             continue;
         eddy_tensor *weights = eddy_from_data(p->weights, eddy_shape_of(first[i]), EDDY_F64, NULL);
-        eddy_tensor *one = eddy_sum(eddy_mul(first[i], weights), NULL, NULL);
+        eddy_tensor *one = eddy_sum(eddy_mul(first[i], weights), EDDY_ALL_AXES, NULL);
         sum = sum == EDDY_NONE ? one : eddy_add(sum, one);
     }
     return sum;
@@ -141,9 +141,9 @@ static double gradient_value_at(const problem *p) {
     eddy_tensor *x[TENSOR_MAX];
     make_inputs(p, x);
     for (int i = 0; i < p->which->tensors; i++)
-        cr_assert_eq(eddy_set_requires_grad(x[i], true), EDDY_OK);
+        cr_assert_eq(eddy_requires_grad_set(x[i], true), EDDY_OK);
     eddy_tensor *value = weighted_gradients(p, x, false);
-    double number = value == EDDY_NONE ? 0 : eddy_item_f64(value);
+    double number = value == EDDY_NONE ? 0 : eddy_item_f64(value, NULL);
     eddy_scope_end(scope);
     return number;
 }
@@ -159,17 +159,17 @@ static void check_twice(const gradient_case *c, size_t number) {
     for (int i = 0; i < TENSOR_MAX; i++)
         second[i] = EDDY_NONE;
     for (int i = 0; i < c->tensors; i++)
-        cr_assert_eq(eddy_set_requires_grad(x[i], true), EDDY_OK);
+        cr_assert_eq(eddy_requires_grad_set(x[i], true), EDDY_OK);
     eddy_tensor *sum = weighted_gradients(&p, x, true);
     eddy_status status = sum ? EDDY_OK : EDDY_UNSUPPORTED;
     if (sum && sum != EDDY_NONE && eddy_requires_grad(sum))
-        status = eddy_gradients(EDDY_LIST(sum), (eddy_list){x, c->tensors}, (eddy_list){0}, NULL, second);
+        status = eddy_backward_to(EDDY_LIST(sum), (eddy_list){x, c->tensors}, (eddy_list){0}, NULL, second);
     if (status != EDDY_OK)
         give_up(c, number);
     for (int i = 0; i < c->tensors; i++) {
         int64_t count = count_of(&c->shapes[i]);
         double got[64] = {0};
-        if (second[i] != EDDY_NONE && eddy_read(second[i], got, (size_t)count * sizeof(double)) != EDDY_OK)
+        if (second[i] != EDDY_NONE && eddy_read(second[i], got, (size_t)count * sizeof(double), NULL) != EDDY_OK)
             give_up(c, number);
         for (int64_t k = 0; k < count; k++) {
             double at = p.values[i][k];

@@ -42,7 +42,7 @@ Test(infer, reductions_drop_or_keep_their_axes) {
     cr_assert_eq(infer(&eddy_op_sum, &in, 1, NULL, &a, &out), EDDY_OK);
     expect(&out, EDDY_I64, EDDY_SHAPE(3));
     cr_assert_eq(a.axes, 5u);
-    a = (eddy_arguments_sum){.axes = NEGATIVE_BIT(-2), .keepdim = true};
+    a = (eddy_arguments_sum){.axes = NEGATIVE_BIT(-2), .keeps_dims = true};
     cr_assert_eq(infer(&eddy_op_sum, &in, 1, NULL, &a, &out), EDDY_OK);
     expect(&out, EDDY_I64, EDDY_SHAPE(2, 1, 4));
     a = (eddy_arguments_sum){0};
@@ -116,7 +116,7 @@ Test(infer, moments_check_their_numbers) {
     expect(&out, EDDY_F32, EDDY_SHAPE(3));
     v.correction = NAN;
     cr_assert_eq(infer(&eddy_op_std, &in, 1, NULL, &v, &out), EDDY_INVALID_ARGUMENT);
-    eddy_arguments_norm n = {.axes = 1u, .keepdim = true, .p = 2};
+    eddy_arguments_norm n = {.axes = 1u, .keeps_dims = true, .p = 2};
     cr_assert_eq(infer(&eddy_op_norm, &in, 1, NULL, &n, &out), EDDY_OK);
     expect(&out, EDDY_F32, EDDY_SHAPE(1, 3));
     const double refused[] = {NAN, INFINITY, -INFINITY, -1};
@@ -138,7 +138,7 @@ Test(infer, a_search_along_an_axis_has_two_outputs) {
     cr_assert_eq(infer(&eddy_op_max_dim, &in, 1, NULL, &a, out), EDDY_OK);
     expect(&out[0], EDDY_I8, EDDY_SHAPE(2, 4));
     expect(&out[1], EDDY_I64, EDDY_SHAPE(2, 4));
-    a = (eddy_arguments_max_dim){.axis = 2, .keepdim = true};
+    a = (eddy_arguments_max_dim){.axis = 2, .keeps_dims = true};
     cr_assert_eq(infer(&eddy_op_min_dim, &in, 1, NULL, &a, out), EDDY_OK);
     expect(&out[1], EDDY_I64, EDDY_SHAPE(2, 3, 1));
     a.axis = 3;

@@ -14,14 +14,14 @@ Test(infer_pool, windows_are_counted_as_in_pytorch) {
     ACCEPTS(max_pool2d_with_indices, &a, F16, EDDY_SHAPE(0, 5, 4, 6), SPEC(F16, 0, 5, 8, 11));
     a = POOL({3, 3}, {2, 2});
     ACCEPTS(max_pool2d, &a, F64, EDDY_SHAPE(1, 2, 3), SPEC(F64, 1, 6, 8));
-    a.ceil_mode = true;
+    a.is_ceil_mode = true;
     ACCEPTS(max_pool2d, &a, F64, EDDY_SHAPE(1, 3, 4), SPEC(F64, 1, 6, 8));
     /* No window begins behind the image. */
     a = POOL({1, 2}, {3, 2}, {0, 1});
-    a.ceil_mode = true;
+    a.is_ceil_mode = true;
     ACCEPTS(max_pool2d, &a, F32, EDDY_SHAPE(1, 2, 2), SPEC(F32, 1, 5, 3));
     a = POOL({2, 2});
-    a.ceil_mode = true;
+    a.is_ceil_mode = true;
     ACCEPTS(max_pool2d, &a, F32, EDDY_SHAPE(1, 1, 1), SPEC(F32, 1, 1, 1));
     a = POOL({2, 2}, {1, 1}, {1, 1}, {3, 3});
     ACCEPTS(max_pool2d, &a, F32, EDDY_SHAPE(1, 4, 4), SPEC(F32, 1, 5, 5));
@@ -102,8 +102,8 @@ Test(infer_pool, another_size_is_given_in_one_way) {
     REFUSES(interpolate, &a, INVALID_ARGUMENT, "scale is 1e+12", SPEC(F32, 2, 3, 8, 10));
     a = (eddy_arguments_interpolate){.output_size = {0, 20}};
     REFUSES(interpolate, &a, INVALID_ARGUMENT, "output_size is 0, 20", SPEC(F32, 2, 3, 8, 10));
-    a = (eddy_arguments_interpolate){.kernel = {.align_corners = true}, .output_size = {5, 20}};
-    REFUSES(interpolate, &a, INVALID_ARGUMENT, "align_corners", SPEC(F32, 2, 3, 8, 10));
+    a = (eddy_arguments_interpolate){.kernel = {.aligns_corners = true}, .output_size = {5, 20}};
+    REFUSES(interpolate, &a, INVALID_ARGUMENT, "aligns_corners", SPEC(F32, 2, 3, 8, 10));
     eddy_arguments_interpolate_backward b = {.shape = EDDY_SHAPE(3, 8, 10)};
     ACCEPTS(interpolate_backward, &b, F32, EDDY_SHAPE(3, 8, 10), SPEC(F32, 3, 7, 7));
     REFUSES(interpolate_backward, &b, SHAPE_MISMATCH, "of that shape", SPEC(F32, 4, 7, 7));
@@ -126,8 +126,8 @@ static eddy_tensor *counted(eddy_shape shape) {
 
 static void lies_channels_last(const eddy_tensor *t) {
     int64_t strides[4];
-    cr_assert_eq(eddy_strides(t, strides), EDDY_OK);
-    int64_t channels = eddy_dim(t, 1), width = eddy_dim(t, 3);
+    cr_assert_eq(eddy_strides_of(t, strides), EDDY_OK);
+    int64_t channels = eddy_dim_of(t, 1), width = eddy_dim_of(t, 3);
     cr_assert(strides[1] == 1 && strides[3] == channels && strides[2] == channels * width);
 }
 
@@ -137,7 +137,7 @@ Test(infer_pool, channels_last_stay_channels_last) {
     eddy_tensor *y = eddy_max_pool2d(x, EDDY_PAIR(2, 2), NULL);
     lies_channels_last(y);
     float got[36];
-    cr_assert_eq(eddy_read(y, got, sizeof(got)), EDDY_OK);
+    cr_assert_eq(eddy_read(y, got, sizeof(got), NULL), EDDY_OK);
     /* Rows and columns grow: the last element of each window. */
     for (int i = 0; i < 36; i++) {
         int w = i % 3, h = i / 3 % 2, c = i / 6 % 3, n = i / 18;
@@ -148,10 +148,11 @@ Test(infer_pool, channels_last_stay_channels_last) {
     lies_channels_last(values), lies_channels_last(indices);
     eddy_tensor *dx = eddy_max_pool2d_backward(values, indices, eddy_shape_of(x));
     lies_channels_last(dx);
-    cr_assert_eq(eddy_item_f64(eddy_sum(dx, NULL, NULL)), eddy_item_f64(eddy_sum(y, NULL, NULL)));
+    cr_assert_eq(eddy_item_f64(eddy_sum(dx, EDDY_ALL_AXES, NULL), NULL),
+                 eddy_item_f64(eddy_sum(y, EDDY_ALL_AXES, NULL), NULL));
     eddy_tensor *same = eddy_max_pool2d_backward_from_x(values, x, EDDY_PAIR(2, 2), NULL);
     lies_channels_last(same);
-    cr_assert_eq(eddy_item_f64(eddy_max(eddy_abs(eddy_sub(same, dx)), NULL, NULL)), 0);
+    cr_assert_eq(eddy_item_f64(eddy_max(eddy_abs(eddy_sub(same, dx)), EDDY_ALL_AXES, NULL), NULL), 0);
     lies_channels_last(eddy_avg_pool2d(x, EDDY_PAIR(2, 2), NULL));
     lies_channels_last(eddy_adaptive_avg_pool2d(x, EDDY_PAIR(3, 2)));
     lies_channels_last(eddy_avg_pool2d_backward(y, eddy_shape_of(x), EDDY_PAIR(2, 2), NULL));
@@ -170,7 +171,7 @@ Test(infer_pool, by_name_a_number_serves_for_a_pair) {
                            &y),
                  EDDY_OK);
     float got[2];
-    cr_assert_eq(eddy_read(y, got, sizeof(got)), EDDY_OK);
+    cr_assert_eq(eddy_read(y, got, sizeof(got), NULL), EDDY_OK);
     cr_assert(got[0] == 10 && got[1] == 14);
     eddy_scope_end(scope);
 }

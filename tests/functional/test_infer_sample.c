@@ -17,7 +17,7 @@ Test(infer_sample, probabilities_and_counts_are_checked) {
     eddy_arguments_multinomial m = {.count = 4};
     ACCEPTS(multinomial, &m, I64, EDDY_SHAPE(2, 4), SPEC(F16, 2, 4));
     REFUSES(multinomial, &m, INVALID_ARGUMENT, "3 classes do not suffice", SPEC(F32, 3));
-    m.replacement = true;
+    m.has_replacement = true;
     ACCEPTS(multinomial, &m, I64, EDDY_SHAPE(4), SPEC(F32, 3));
     REFUSES(multinomial, &m, INVALID_ARGUMENT, "0 classes", SPEC(F32, 2, 0));
     REFUSES(multinomial, &m, SHAPE_MISMATCH, "[K] or [N, K]", SPEC(F32, ));
@@ -50,26 +50,28 @@ Test(infer_sample, public_functions_draw_from_the_generator) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_generator *g = eddy_generator_create(42);
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(1000), EDDY_F32, NULL);
-    eddy_tensor *y = eddy_dropout(x, 0.25, EDDY_OPTIONS(dropout, .generator = g));
-    eddy_tensor *back = eddy_dropout_backward(x, 0.25, 42, 0);
+    eddy_tensor *y = eddy_dropout(x, EDDY_S(0.25), EDDY_OPTIONS(dropout, .generator = g));
+    eddy_tensor *back = eddy_dropout_backward(x, EDDY_S(0.25), 42, 0);
     float a[1000], b[1000], kept = 0;
-    cr_assert_eq(eddy_read(y, a, sizeof(a)), EDDY_OK);
-    cr_assert_eq(eddy_read(back, b, sizeof(b)), EDDY_OK);
+    cr_assert_eq(eddy_read(y, a, sizeof(a), NULL), EDDY_OK);
+    cr_assert_eq(eddy_read(back, b, sizeof(b), NULL), EDDY_OK);
     cr_assert_eq(memcmp(a, b, sizeof(a)), 0);
     for (int i = 0; i < 1000; i++)
         kept += a[i] != 0;
     cr_assert(kept > 700 && kept < 800);
-    cr_assert_eq(eddy_item_f64(eddy_sum(eddy_bernoulli(x, EDDY_OPTIONS(bernoulli, .generator = g)), NULL, NULL)), 1000);
+    cr_assert_eq(
+        eddy_item_f64(eddy_sum(eddy_bernoulli(x, EDDY_OPTIONS(bernoulli, .generator = g)), EDDY_ALL_AXES, NULL), NULL),
+        1000);
     eddy_tensor *drawn = eddy_multinomial(x, 5, EDDY_OPTIONS(multinomial, .generator = g));
-    cr_assert(eddy_dtype_of(drawn) == EDDY_I64 && eddy_count(drawn) == 5);
+    cr_assert(eddy_dtype_of(drawn) == EDDY_I64 && eddy_count_of(drawn) == 5);
     drawn = eddy_randint(6, 7, EDDY_SHAPE(3), EDDY_I8, EDDY_OPTIONS(randint, .generator = g));
-    cr_assert_eq(eddy_item_i64(eddy_sum(drawn, NULL, NULL)), 18);
+    cr_assert_eq(eddy_item_i64(eddy_sum(drawn, EDDY_ALL_AXES, NULL), NULL), 18);
     uint64_t seed, counter;
     cr_assert_eq(eddy_generator_state(g, &seed, &counter), EDDY_OK);
     cr_assert_eq(counter, 4);
     const float twos[] = {0.5f, 2};
     eddy_tensor *bad = eddy_bernoulli(eddy_from_data(twos, EDDY_SHAPE(2), EDDY_F32, NULL), NULL);
-    cr_assert_eq(eddy_read(bad, a, 2 * sizeof(float)), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_read(bad, a, 2 * sizeof(float), NULL), EDDY_INVALID_ARGUMENT);
     eddy_error error;
     (void)eddy_error_take(&error);
     cr_assert_not_null(strstr(error.message, "position 1"), "%s", error.message);

@@ -122,7 +122,7 @@ static void expect_message(const described *call, bool is_late, const eddy_error
 
 /* An older error, which nobody has taken yet, is what the slot holds. */
 static void leave_older_error(void) {
-    cr_assert_null(eddy_load_npy("/nonexistent/folder/array.npy"));
+    cr_assert_null(eddy_npy_load("/nonexistent/folder/array.npy"));
 }
 
 /* The call is refused with the status, whatever the slot holds, and its message has `part` in it. */
@@ -509,7 +509,7 @@ static void refuses_overlap(const described *good, eddy_dtype dtype, eddy_shape 
     for (int64_t i = 0; i < good->operand_count; i++) {
         eddy_tensor *operand = good->operands[i];
         if (eddy_tensor_is_none(operand) || operand_at(good, i)->is_spec_only || eddy_dtype_of(operand) != dtype ||
-            eddy_count(operand) != count || count < 2)
+            eddy_count_of(operand) != count || count < 2)
             continue;
         described bad = *good;
         eddy_tensor *both = described_ones(dtype, EDDY_SHAPE(count + 1));
@@ -551,7 +551,7 @@ Test(op_errors, targets_that_do_not_fit) {
 static void refuses_to_write_repeated_elements(const described *good) {
     for (int64_t i = 0; i < good->operand_count; i++) {
         eddy_tensor *operand = good->operands[i];
-        if (!operand_at(good, i)->is_mut || eddy_tensor_is_none(operand) || eddy_count(operand) < 2)
+        if (!operand_at(good, i)->is_mut || eddy_tensor_is_none(operand) || eddy_count_of(operand) < 2)
             continue;
         described bad = *good;
         bad.operands[i] = eddy_expand(described_ones(eddy_dtype_of(operand), EDDY_SHAPE()), eddy_shape_of(operand));

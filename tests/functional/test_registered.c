@@ -114,11 +114,11 @@ Test(registered, an_op_runs_with_defaults_attributes_workspace_and_state) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *out = NULL;
     cr_assert_eq(eddy_call("test.blend", EDDY_LIST(ones(5)), NULL, &out), EDDY_OK);
-    cr_assert_eq(eddy_item_f64(eddy_sum(out, NULL, NULL)), 12.5);
+    cr_assert_eq(eddy_item_f64(eddy_sum(out, EDDY_ALL_AXES, NULL), NULL), 12.5);
     cr_assert_eq(
         eddy_call("test.blend", EDDY_LIST(out), EDDY_ATTRIBUTES({"weight", EDDY_ATTRIBUTE_INT, {.integer = 4}}), &out),
         EDDY_OK);
-    cr_assert_eq(eddy_item_f64(eddy_sum(out, NULL, NULL)), 52.5);
+    cr_assert_eq(eddy_item_f64(eddy_sum(out, EDDY_ALL_AXES, NULL), NULL), 52.5);
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
@@ -128,7 +128,7 @@ Test(registered, strided_operands_arrive_as_they_are) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *all = eddy_arange(EDDY_S(0), EDDY_S(10), EDDY_S(1), EDDY_F32, NULL), *out = NULL;
     cr_assert_eq(eddy_call("test.blend", EDDY_LIST(eddy_slice(all, 0, 1, 10, 3)), NULL, &out), EDDY_OK);
-    cr_assert_eq(eddy_item_f64(eddy_sum(out, NULL, NULL)), 2 * (1 + 4 + 7) + 1.5);
+    cr_assert_eq(eddy_item_f64(eddy_sum(out, EDDY_ALL_AXES, NULL), NULL), 2 * (1 + 4 + 7) + 1.5);
     eddy_scope_end(scope);
 }
 
@@ -154,9 +154,9 @@ Test(registered, a_kernels_failure_poisons_its_output_only) {
         EDDY_OK);
     cr_assert_eq(eddy_call("test.blend", EDDY_LIST(x), NULL, &good), EDDY_OK);
     double value = 0;
-    cr_assert_eq(eddy_read_f64(eddy_sum(good, NULL, NULL), &value), EDDY_OK);
+    cr_assert_eq(eddy_read_f64(eddy_sum(good, EDDY_ALL_AXES, NULL), &value, NULL), EDDY_OK);
     cr_assert_eq(value, 10);
-    cr_assert_eq(eddy_read_f64(eddy_sum(bad, NULL, NULL), &value), EDDY_NOT_FINITE);
+    cr_assert_eq(eddy_read_f64(eddy_sum(bad, EDDY_ALL_AXES, NULL), &value, NULL), EDDY_NOT_FINITE);
     eddy_error error;
     cr_assert_eq(eddy_error_take(&error), EDDY_NOT_FINITE);
     cr_assert_str_eq(error.op, "test.blend");
@@ -209,7 +209,7 @@ Test(registered, a_plan_that_fails_fails_its_call) {
         cr_assert_eq(blend_rounds(x, -2, &out), EDDY_OUT_OF_MEMORY);
     cr_assert_eq(eddy_load_relaxed(&prepared), 3, "what may pass is tried again");
     cr_assert_eq(blend_rounds(x, 1, &out), EDDY_OK);
-    cr_assert_eq(eddy_item_f64(eddy_sum(out, NULL, NULL)), 10);
+    cr_assert_eq(eddy_item_f64(eddy_sum(out, EDDY_ALL_AXES, NULL), NULL), 10);
     cr_assert_eq(eddy_load_relaxed(&destroyed), 0);
     eddy_error_take(&error);
     eddy_scope_end(scope);
@@ -228,7 +228,7 @@ Test(registered, plans_of_calls_under_way_are_kept_beyond) {
     cr_assert_eq(eddy_load_relaxed(&destroyed), 0);
     cr_assert_eq(eddy_unmap(x), EDDY_OK);
     for (int i = 0; i < CALLS; i++)
-        cr_assert_eq(eddy_item_f64(eddy_sum(outs[i], NULL, NULL)), 10);
+        cr_assert_eq(eddy_item_f64(eddy_sum(outs[i], EDDY_ALL_AXES, NULL), NULL), 10);
     cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
     cr_assert_eq(blend_rounds(x, CALLS, &out), EDDY_OK);
     cr_assert_eq(eddy_load_relaxed(&destroyed), CALLS + 1 - KEPT);
@@ -334,7 +334,7 @@ Test(registered, mut_operands_are_written_in_place) {
     eddy_tensor *x = ones(3);
     for (int i = 0; i < 5; i++)
         cr_assert_eq(eddy_call("test.bump", EDDY_LIST(x), NULL, NULL), EDDY_OK);
-    cr_assert_eq(eddy_item_f64(eddy_sum(x, NULL, NULL)), 18);
+    cr_assert_eq(eddy_item_f64(eddy_sum(x, EDDY_ALL_AXES, NULL), NULL), 18);
     eddy_scope_end(scope);
 }
 
@@ -379,8 +379,8 @@ Test(registered, late_shapes_come_from_count) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_arange(EDDY_S(-3), EDDY_S(5), EDDY_S(1), EDDY_F32, NULL), *out = NULL;
     cr_assert_eq(eddy_call("test.positive", EDDY_LIST(x), NULL, &out), EDDY_OK);
-    cr_assert_eq(eddy_dim(out, 0), 4);
-    cr_assert_eq(eddy_item_f64(eddy_sum(out, NULL, NULL)), 10);
+    cr_assert_eq(eddy_dim_of(out, 0), 4);
+    cr_assert_eq(eddy_item_f64(eddy_sum(out, EDDY_ALL_AXES, NULL), NULL), 10);
     eddy_scope_end(scope);
 }
 

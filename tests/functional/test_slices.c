@@ -48,12 +48,12 @@ static eddy_tensor *weighed(eddy_tensor *x, slice s, float first, float want[ROW
             want[row][column] += weights[count++];
         }
     eddy_tensor *part = taken(x, s), *by = eddy_from_data(weights, eddy_shape_of(part), EDDY_F32, NULL);
-    return eddy_sum(eddy_mul(part, by), NULL, NULL);
+    return eddy_sum(eddy_mul(part, by), EDDY_ALL_AXES, NULL);
 }
 
 static void expect_gradient(eddy_tensor *gradient, float want[ROWS][COLUMNS], int number) {
     float got[ROWS][COLUMNS];
-    cr_assert_eq(eddy_read(gradient, got, sizeof(got)), EDDY_OK);
+    cr_assert_eq(eddy_read(gradient, got, sizeof(got), NULL), EDDY_OK);
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < COLUMNS; j++)
             cr_assert_eq(got[i][j], want[i][j], "case %d, element [%d, %d]: %g instead of %g", number, i, j,
@@ -71,12 +71,12 @@ static void check(const slice *slices, int count, bool is_whole_used, bool is_le
     for (int i = 0; i < count; i++)
         loss = eddy_add(loss, weighed(of, slices[i], (float)(100 * i + 1), want));
     if (is_whole_used) {
-        loss = eddy_add(loss, eddy_sum(of, NULL, NULL));
+        loss = eddy_add(loss, eddy_sum(of, EDDY_ALL_AXES, NULL));
         for (int i = 0; i < ROWS * COLUMNS; i++)
             want[i / COLUMNS][i % COLUMNS] += 1;
     }
     cr_assert_eq(eddy_backward(loss), EDDY_OK);
-    expect_gradient(eddy_grad(x), want, number);
+    expect_gradient(eddy_grad_of(x), want, number);
     eddy_scope_end(scope);
 }
 
@@ -109,7 +109,7 @@ CASE(a_second_backward_adds) {
     eddy_tensor *x = leaf(eddy_ones(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL));
     for (int i = 0; i < 2; i++)
         cr_assert_eq(eddy_backward(weighed(x, (slice){0, i, 3, 1, false}, 1, want)), EDDY_OK);
-    expect_gradient(eddy_grad(x), want, 0);
+    expect_gradient(eddy_grad_of(x), want, 0);
 }
 
 /* The same tensor comes back to two: adding a slice's gradient to the one must not reach the other. */
@@ -117,13 +117,13 @@ CASE(a_shared_gradient_is_not_written_to) {
     for (int is_slice_first = 0; is_slice_first < 2; is_slice_first++) {
         eddy_tensor *x = leaf(eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL));
         eddy_tensor *y = leaf(eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL));
-        eddy_tensor *a = eddy_neg(x), *b = eddy_neg(y), *part = eddy_sum(eddy_narrow(a, 0, 1, 1), NULL, NULL);
-        eddy_tensor *whole = eddy_sum(eddy_add(a, b), NULL, NULL);
+        eddy_tensor *a = eddy_neg(x), *b = eddy_neg(y), *part = eddy_sum(eddy_narrow(a, 0, 1, 1), EDDY_ALL_AXES, NULL);
+        eddy_tensor *whole = eddy_sum(eddy_add(a, b), EDDY_ALL_AXES, NULL);
         float got[2];
         cr_assert_eq(eddy_backward(is_slice_first ? eddy_add(part, whole) : eddy_add(whole, part)), EDDY_OK);
-        cr_assert_eq(eddy_read(eddy_grad(y), got, sizeof(got)), EDDY_OK);
+        cr_assert_eq(eddy_read(eddy_grad_of(y), got, sizeof(got), NULL), EDDY_OK);
         cr_assert(got[0] == -1 && got[1] == -1);
-        cr_assert_eq(eddy_read(eddy_grad(x), got, sizeof(got)), EDDY_OK);
+        cr_assert_eq(eddy_read(eddy_grad_of(x), got, sizeof(got), NULL), EDDY_OK);
         cr_assert(got[0] == -1 && got[1] == -2);
     }
 }
@@ -132,12 +132,12 @@ CASE(a_shared_gradient_is_not_written_to) {
 CASE(the_gradient_lies_as_what_was_sliced) {
     eddy_tensor *x = leaf(eddy_ones(EDDY_SHAPE(2, 3, 4, 5), EDDY_F32, NULL));
     eddy_tensor *turned = eddy_permute(eddy_add_s(x, EDDY_S(1)), EDDY_AXES(2, 0, 3, 1)), *loss = NULL;
-    cr_assert_eq(eddy_retain_grad(turned), EDDY_OK);
+    cr_assert_eq(eddy_grad_keep(turned), EDDY_OK);
     for (int i = 0; i < 4; i++) {
-        eddy_tensor *sum = eddy_sum(eddy_select(turned, 0, i), NULL, NULL);
+        eddy_tensor *sum = eddy_sum(eddy_select(turned, 0, i), EDDY_ALL_AXES, NULL);
         loss = loss ? eddy_add(loss, sum) : sum;
     }
     cr_assert_eq(eddy_backward(loss), EDDY_OK);
     for (int32_t d = 0; d < 4; d++)
-        cr_assert_eq(eddy_stride(eddy_grad(turned), d), eddy_stride(turned, d), "axis %d", (int)d);
+        cr_assert_eq(eddy_stride_of(eddy_grad_of(turned), d), eddy_stride_of(turned, d), "axis %d", (int)d);
 }

@@ -84,7 +84,7 @@ static inline bool has_shape(const eddy_tensor *tensor, eddy_shape shape) {
     do {                                                                                                               \
         const float expected_[] = {__VA_ARGS__};                                                                       \
         float got_[sizeof(expected_) / sizeof(float)];                                                                 \
-        cr_assert_eq(eddy_read(tensor, got_, sizeof(got_)), EDDY_OK);                                                  \
+        cr_assert_eq(eddy_read(tensor, got_, sizeof(got_), NULL), EDDY_OK);                                            \
         for (size_t i_ = 0; i_ < sizeof(expected_) / sizeof(float); i_++)                                              \
             cr_assert_eq(got_[i_], expected_[i_], "element %zu: %g instead of %g", i_, (double)got_[i_],               \
                          (double)expected_[i_]);                                                                       \

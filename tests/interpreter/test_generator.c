@@ -73,7 +73,7 @@ Test(generator, threads_differ_and_two_runs_agree) {
 
 Test(generator, many_runtimes_do_not_pile_up) {
     for (int i = 0; i < 50; i++) {
-        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = true));
+        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = true));
         eddy_runtime_use(runtime);
         draw_own();
         eddy_runtime_use(NULL);

@@ -99,29 +99,29 @@ Test(host, a_deleter_may_only_retain_and_release) {
 Test(host, read_packs_and_checks_the_size) {
     eddy_tensor *m = counting(EDDY_SHAPE(40, 30));
     float *values = malloc(1200 * sizeof(float));
-    cr_assert_eq(eddy_read(eddy_t(m), values, 1200 * sizeof(float)), EDDY_OK);
+    cr_assert_eq(eddy_read(eddy_t(m), values, 1200 * sizeof(float), NULL), EDDY_OK);
     for (int i = 0; i < 1200; i++)
         cr_assert_eq(values[i], (float)(i % 40 * 30 + i / 40));
-    cr_assert_eq(eddy_read(m, values, 1199 * sizeof(float)), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_read(m, values, 1199 * sizeof(float), NULL), EDDY_INVALID_ARGUMENT);
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "read: f32[40, 30] takes 4800 bytes, the buffer has 4796");
-    cr_assert_eq(eddy_read(m, NULL, 4800), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_read(m, NULL, 4800, NULL), EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
-    cr_assert_eq(eddy_read(counting(EDDY_SHAPE(0)), NULL, 0), EDDY_OK);
+    cr_assert_eq(eddy_read(counting(EDDY_SHAPE(0)), NULL, 0, NULL), EDDY_OK);
     free(values);
 }
 
 Test(host, items) {
-    cr_assert_eq(eddy_item_f64(F32(EDDY_SHAPE(1, 1), 2.5f)), 2.5);
-    cr_assert_eq(eddy_item_i64(F32(EDDY_SHAPE(), -2.9f)), -2);
-    cr_assert_eq(eddy_item_i64(F32(EDDY_SHAPE(), NAN)), INT64_MIN);
-    cr_assert_eq(eddy_item_i64(I64(EDDY_SHAPE(), INT64_MAX)), INT64_MAX);
-    cr_assert(isnan(eddy_item_f64(counting(EDDY_SHAPE(2)))));
+    cr_assert_eq(eddy_item_f64(F32(EDDY_SHAPE(1, 1), 2.5f), NULL), 2.5);
+    cr_assert_eq(eddy_item_i64(F32(EDDY_SHAPE(), -2.9f), NULL), -2);
+    cr_assert_eq(eddy_item_i64(F32(EDDY_SHAPE(), NAN), NULL), INT64_MIN);
+    cr_assert_eq(eddy_item_i64(I64(EDDY_SHAPE(), INT64_MAX), NULL), INT64_MAX);
+    cr_assert(isnan(eddy_item_f64(counting(EDDY_SHAPE(2)), NULL)));
     ASSERT_ERROR(EDDY_SHAPE_MISMATCH, "item_f64: f32[2] has not one element");
     int64_t value = 77;
-    cr_assert_eq(eddy_read_i64(counting(EDDY_SHAPE(0)), &value), EDDY_SHAPE_MISMATCH);
+    cr_assert_eq(eddy_read_i64(counting(EDDY_SHAPE(0)), &value, NULL), EDDY_SHAPE_MISMATCH);
     cr_assert_eq(value, 77);
     eddy_error_take(NULL);
-    cr_assert_eq(eddy_item_i64(NULL), INT64_MIN);
+    cr_assert_eq(eddy_item_i64(NULL, NULL), INT64_MIN);
     eddy_error_take(NULL);
 }
 
@@ -199,7 +199,7 @@ static void leave_scopes(void *context, const void *data, int64_t bytes, const e
 
 Test(host, scopes_that_a_callback_leaves_open_end_with_it) {
     for (int i = 0; i < 2; i++) {
-        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = i == 0, .threads = 2));
+        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = i == 0, .threads = 2));
         eddy_runtime_use(runtime);
         eddy_stream *stream = eddy_stream_create(EDDY_CPU, NULL), *inner = eddy_stream_create(EDDY_CPU, NULL);
         eddy_tensor *t = counting(EDDY_SHAPE(2));
@@ -238,20 +238,20 @@ Test(host, read_as_converts_to_the_buffers_type) {
     float f32s[4];
     int32_t i32[4];
     uint8_t u8[4];
-    cr_assert_eq(eddy_read_as(eddy_t(numbers), EDDY_F64, f64, sizeof(f64)), EDDY_OK);
+    cr_assert_eq(eddy_read_as(eddy_t(numbers), EDDY_F64, f64, sizeof(f64), NULL), EDDY_OK);
     cr_assert(f64[0] == 1 && f64[1] == 3 && f64[2] == -2 && f64[3] == 1000, "row-major, of a view too");
-    cr_assert_eq(eddy_read_as(F32(EDDY_SHAPE(4), 1.9f, -1.9f, 0, 5), EDDY_I32, i32, sizeof(i32)), EDDY_OK);
+    cr_assert_eq(eddy_read_as(F32(EDDY_SHAPE(4), 1.9f, -1.9f, 0, 5), EDDY_I32, i32, sizeof(i32), NULL), EDDY_OK);
     cr_assert(i32[0] == 1 && i32[1] == -1 && i32[2] == 0 && i32[3] == 5);
-    cr_assert_eq(eddy_read_as(F32(EDDY_SHAPE(4), 0.5f, 0, 3, 1), EDDY_BOOL, u8, sizeof(u8)), EDDY_OK);
+    cr_assert_eq(eddy_read_as(F32(EDDY_SHAPE(4), 0.5f, 0, 3, 1), EDDY_BOOL, u8, sizeof(u8), NULL), EDDY_OK);
     cr_assert(u8[0] == 1 && u8[1] == 0 && u8[2] == 1 && u8[3] == 1);
-    cr_assert_eq(eddy_read_as(counting(EDDY_SHAPE(4)), EDDY_F32, f32s, sizeof(f32s)), EDDY_OK, "as it is");
+    cr_assert_eq(eddy_read_as(counting(EDDY_SHAPE(4)), EDDY_F32, f32s, sizeof(f32s), NULL), EDDY_OK, "as it is");
     cr_assert(f32s[3] == 3);
     f64[0] = 42;
-    cr_assert_eq(eddy_read_as(numbers, EDDY_F64, f64, sizeof(f32s)), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_read_as(numbers, EDDY_F64, f64, sizeof(f32s), NULL), EDDY_INVALID_ARGUMENT);
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "read_as: i64[2, 2] as f64 takes 32 bytes, the buffer has 16");
-    cr_assert_eq(eddy_read_as(numbers, (eddy_dtype)99, f64, sizeof(f64)), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_read_as(numbers, (eddy_dtype)99, f64, sizeof(f64), NULL), EDDY_INVALID_ARGUMENT);
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "99 is no dtype");
-    cr_assert_eq(eddy_read_as(bad, EDDY_F64, f64, sizeof(double)), EDDY_OUT_OF_RANGE);
+    cr_assert_eq(eddy_read_as(bad, EDDY_F64, f64, sizeof(double), NULL), EDDY_OUT_OF_RANGE);
     ASSERT_ERROR(EDDY_OUT_OF_RANGE, "index_select");
     cr_assert_eq(f64[0], 42, "the buffer is as it was");
 }

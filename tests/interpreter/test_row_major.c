@@ -67,10 +67,10 @@ Test(row_major, a_large_tensor_is_read_by_a_team_of_any_size) {
         cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
         eddy_tensor *m = counting(EDDY_SHAPE(ROWS, COLUMNS));
         for (int round = 0; round < 20; round++) {
-            cr_assert_eq(eddy_read(m, values, ROWS * COLUMNS * sizeof(float)), EDDY_OK);
+            cr_assert_eq(eddy_read(m, values, ROWS * COLUMNS * sizeof(float), NULL), EDDY_OK);
             for (int i = 0; i < ROWS * COLUMNS; i++)
                 cr_assert_eq(values[i], (float)i);
-            cr_assert_eq(eddy_read(eddy_t(m), values, ROWS * COLUMNS * sizeof(float)), EDDY_OK);
+            cr_assert_eq(eddy_read(eddy_t(m), values, ROWS * COLUMNS * sizeof(float), NULL), EDDY_OK);
             for (int i = 0; i < ROWS * COLUMNS; i++)
                 cr_assert_eq(values[i], (float)(i % ROWS * COLUMNS + i / ROWS));
             memset(values, 0, ROWS * COLUMNS * sizeof(float));

@@ -53,7 +53,7 @@ Test(runtime, the_instruction_set_is_settled_when_the_first_one_starts) {
 Test(runtime, a_thousand_times_init_and_shutdown) {
     int64_t blocks = 0;
     for (int i = 0; i < 1000; i++) {
-        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = i % 2 == 0, .threads = 2));
+        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = i % 2 == 0, .threads = 2));
         cr_assert_not_null(runtime);
         eddy_runtime_use(runtime);
         eddy_tensor *t = counting(EDDY_SHAPE(4));
@@ -80,7 +80,7 @@ Test(runtime, use_after_shutdown_is_an_error_that_names_the_op) {
     cr_assert_null(call("add", OF(t, t)));
     ASSERT_ERROR(EDDY_SHUT_DOWN, "add: the runtime is shut down (f32[2, 2], f32[2, 2])");
     float values[4];
-    cr_assert_eq(eddy_read(t, values, sizeof(values)), EDDY_SHUT_DOWN);
+    cr_assert_eq(eddy_read(t, values, sizeof(values), NULL), EDDY_SHUT_DOWN);
     eddy_error_take(NULL);
     cr_assert_null(eddy_map(t, EDDY_READ, EDDY_FOREVER));
     eddy_error_take(NULL);
@@ -131,9 +131,9 @@ Test(runtime, counters_keep_to_the_size_they_are_given) {
     memset(&counters, 0x55, sizeof(counters));
     counters.size = 16;
     counting(EDDY_SHAPE(1));
-    cr_assert_eq(eddy_runtime_counters(NULL, &counters), EDDY_OK);
+    cr_assert_eq(eddy_counters_read(&counters), EDDY_OK);
     cr_assert_eq(counters.caller_run, 0x5555555555555555, "untouched");
-    cr_assert_eq(eddy_runtime_counters(NULL, NULL), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_counters_read(NULL), EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
 }
 
@@ -169,15 +169,15 @@ static int use_parents(eddy_tensor *t) {
     if (call("add", OF(t, t)) || eddy_error_take(NULL) != EDDY_FORKED)
         return 1;
     float values[4];
-    if (eddy_read(t, values, sizeof(values)) != EDDY_FORKED)
+    if (eddy_read(t, values, sizeof(values), NULL) != EDDY_FORKED)
         return 2;
     eddy_release(&t);
 #ifdef __SANITIZE_THREAD__
     /* ThreadSanitizer lets no forked child start threads. */
-    eddy_runtime_use(eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = true)));
+    eddy_runtime_use(eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = true)));
 #endif
     eddy_tensor *mine = counting(EDDY_SHAPE(4));
-    if (!mine || eddy_item_f64(eddy_select(call("add", OF(mine, mine)), 0, 3)) != 6)
+    if (!mine || eddy_item_f64(eddy_select(call("add", OF(mine, mine)), 0, 3), NULL) != 6)
         return 3;
     return 0;
 }

@@ -125,7 +125,7 @@ Test(scope, other_threads_give_up_retained_references_only) {
     pthread_t thread;
     pthread_create(&thread, NULL, release_one, t);
     pthread_join(thread, NULL);
-    cr_assert_eq(eddy_item_f64(t), 0, "the scope's is left");
+    cr_assert_eq(eddy_item_f64(t, NULL), 0, "the scope's is left");
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
@@ -144,7 +144,7 @@ Test(scope, other_threads_cannot_give_up_what_the_scope_owns) {
     pthread_create(&thread, NULL, release_one_status, t);
     pthread_join(thread, &status);
     cr_assert_eq((eddy_status)(intptr_t)status, EDDY_WRONG_THREAD);
-    cr_assert_eq(eddy_item_f64(t), 0);
+    cr_assert_eq(eddy_item_f64(t, NULL), 0);
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
@@ -169,7 +169,7 @@ Test(scope, pairs_of_many_threads_balance) {
         library_function(t);
     for (int i = 0; i < HOLDERS; i++)
         pthread_join(threads[i], NULL);
-    cr_assert_eq(eddy_item_f64(t), 0, "the scope's is left");
+    cr_assert_eq(eddy_item_f64(t, NULL), 0, "the scope's is left");
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }

@@ -12,7 +12,7 @@ Test(stream, ops_go_to_the_innermost_scopes_stream) {
     eddy_event *event = eddy_event_record(stream);
     cr_assert_not_null(event);
     cr_assert_eq(eddy_event_wait(event, EDDY_FOREVER), EDDY_OK);
-    cr_assert(eddy_event_query(event));
+    cr_assert(eddy_event_is_ready(event));
     cr_assert(eddy_is_ready(sum));
     eddy_event_release(&event);
     cr_assert_null(event);
@@ -29,7 +29,7 @@ Test(stream, a_stream_waits_for_an_event) {
     cr_assert_not_null(eddy_map(t, EDDY_WRITE, EDDY_FOREVER));
     eddy_tensor *blocked = call("add", OF(t, t));
     eddy_event *event = eddy_event_record(NULL);
-    cr_assert_not(eddy_event_query(event));
+    cr_assert_not(eddy_event_is_ready(event));
     cr_assert_eq(eddy_event_wait(event, 0), EDDY_TIMED_OUT);
     eddy_error_take(NULL);
     cr_assert_eq(eddy_stream_wait(stream, event), EDDY_OK);
@@ -38,7 +38,7 @@ Test(stream, a_stream_waits_for_an_event) {
     eddy_stream_scope_end();
     cr_assert_not(eddy_is_ready(after));
     eddy_unmap(t);
-    cr_assert_eq(eddy_item_f64(after), -3);
+    cr_assert_eq(eddy_item_f64(after, NULL), -3);
     cr_assert(eddy_is_ready(blocked));
     eddy_event_release(&event);
     eddy_stream_release(&stream);
@@ -47,7 +47,7 @@ Test(stream, a_stream_waits_for_an_event) {
 Test(stream, misuse_is_refused) {
     cr_assert_null(eddy_stream_create(eddy_device_make(EDDY_DEVICE_CUDA, 0), NULL));
     cr_assert_eq(eddy_error_take(NULL), EDDY_UNSUPPORTED);
-    cr_assert_not(eddy_event_query(NULL));
+    cr_assert_not(eddy_event_is_ready(NULL));
     cr_assert_eq(eddy_event_wait(NULL, 0), EDDY_INVALID_ARGUMENT);
     cr_assert_eq(eddy_stream_wait(NULL, NULL), EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);

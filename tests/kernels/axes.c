@@ -6,12 +6,12 @@ const shape_case small_shapes[SMALL_SHAPES] = {
     {2, {0, 5}}, {2, {5, 0}},   {3, {3, 5, 7}}, {3, {9, 1, 40}}, {4, {2, 3, 4, 5}}, {4, {6, 35, 2, 9}},
 };
 
-int32_t output_shape(const shape_case *c, uint32_t axes, bool keepdim, int64_t *shape) {
+int32_t output_shape(const shape_case *c, uint32_t axes, bool keeps_dims, int64_t *shape) {
     int32_t rank = 0;
     for (int32_t d = 0; d < c->rank; d++) {
         if (!(axes >> d & 1))
             shape[rank++] = c->shape[d];
-        else if (keepdim)
+        else if (keeps_dims)
             shape[rank++] = 1;
     }
     return rank;

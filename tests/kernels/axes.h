@@ -15,7 +15,7 @@ typedef struct shape_case {
 extern const shape_case small_shapes[SMALL_SHAPES];
 
 /* The output's shape; returns its rank. */
-int32_t output_shape(const shape_case *c, uint32_t axes, bool keepdim, int64_t *shape);
+int32_t output_shape(const shape_case *c, uint32_t axes, bool keeps_dims, int64_t *shape);
 
 /* The flat number of the output that input element `flat` goes to, and its number within the reduced dims. */
 int64_t output_of(const shape_case *c, uint32_t axes, int64_t flat, int64_t *within);

@@ -75,7 +75,7 @@ static bool close_enough(const eddy_attributes_allclose *c, double a, double b) 
     if (a == b)
         return true;
     if (isnan(a) || isnan(b))
-        return isnan(a) && isnan(b) && c->equal_nan;
+        return isnan(a) && isnan(b) && c->nan_is_equal;
     if (isinf(a) || isinf(b))
         return false;
     return fabs(a - b) <= c->atol + c->rtol * fabs(b);

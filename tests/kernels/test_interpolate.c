@@ -30,7 +30,7 @@ static const problem problems[] = {
 
 typedef struct way {
     eddy_mode mode;
-    bool align_corners;
+    bool aligns_corners;
 } way;
 static const way ways[] = {{EDDY_MODE_NEAREST, false}, {EDDY_MODE_BILINEAR, false}, {EDDY_MODE_BILINEAR, true}};
 
@@ -41,8 +41,8 @@ static double share_of(const problem *p, way v, int axis, int64_t o, int64_t i) 
         int64_t at = p->scale > 0 ? (int64_t)floor((double)o / p->scale) : o * in / out;
         return i == (at < in ? at : in - 1);
     }
-    double place = v.align_corners ? (out == 1 ? 0 : (double)o * (double)(in - 1) / (double)(out - 1))
-                                   : ((double)o + 0.5) / (p->scale > 0 ? p->scale : (double)out / (double)in) - 0.5;
+    double place = v.aligns_corners ? (out == 1 ? 0 : (double)o * (double)(in - 1) / (double)(out - 1))
+                                    : ((double)o + 0.5) / (p->scale > 0 ? p->scale : (double)out / (double)in) - 0.5;
     place = fmin(fmax(place, 0), (double)(in - 1));
     return fmax(0, 1 - fabs(place - (double)i));
 }
@@ -88,7 +88,7 @@ static tensor image_make(eddy_dtype dtype, int32_t rank, const int64_t *shape, i
 static void check(const problem *p, way v, eddy_dtype dtype, layout in, int out) {
     int64_t shape[4], width = p->shape[p->rank - 1], plane = p->shape[p->rank - 2] * width;
     output_shape(p, shape);
-    eddy_attributes_interpolate attributes = {.scale = p->scale, .mode = v.mode, .align_corners = v.align_corners};
+    eddy_attributes_interpolate attributes = {.scale = p->scale, .mode = v.mode, .aligns_corners = v.aligns_corners};
     tensor x = tensor_make(dtype, p->rank, p->shape, in), y = image_make(dtype, p->rank, shape, out);
     tensor grad = tensor_make(dtype, p->rank, shape, (layout)test_below(LAYOUT_COUNT));
     tensor dx = image_make(dtype, p->rank, p->shape, out);

@@ -125,19 +125,19 @@ static void check_value(moment m, const tensor *in, const tensor *out, layout l,
               parameter, (long long)i, got, want, fabs(got - want), allowed);
 }
 
-static moment_attributes make_attributes(moment m, uint32_t axes, bool keepdim, double parameter) {
-    moment_attributes a = {.reduce = {.axes = axes, .keepdim = keepdim}};
+static moment_attributes make_attributes(moment m, uint32_t axes, bool keeps_dims, double parameter) {
+    moment_attributes a = {.reduce = {.axes = axes, .keeps_dims = keeps_dims}};
     if (m == NORM)
-        a.norm = (eddy_attributes_norm){.axes = axes, .keepdim = keepdim, .p = parameter};
+        a.norm = (eddy_attributes_norm){.axes = axes, .keeps_dims = keeps_dims, .p = parameter};
     else if (m != LOGSUMEXP)
-        a.var = (eddy_attributes_var){.axes = axes, .keepdim = keepdim, .correction = parameter};
+        a.var = (eddy_attributes_var){.axes = axes, .keeps_dims = keeps_dims, .correction = parameter};
     return a;
 }
 
-static void check(moment m, eddy_dtype dtype, const shape_case *c, uint32_t axes, bool keepdim, double parameter,
+static void check(moment m, eddy_dtype dtype, const shape_case *c, uint32_t axes, bool keeps_dims, double parameter,
                   layout in_layout, layout out_layout, bool has_specials, eddy_kernel_team *team) {
     int64_t shape[4];
-    int32_t rank = output_shape(c, axes, keepdim, shape);
+    int32_t rank = output_shape(c, axes, keeps_dims, shape);
     tensor in = tensor_make(dtype, c->rank, c->shape, in_layout),
            plain = tensor_make(dtype, c->rank, c->shape, CONTIGUOUS);
     tensor out = tensor_make(dtype, rank, shape, out_layout), again = tensor_make(dtype, rank, shape, TURNED);
@@ -151,7 +151,7 @@ static void check(moment m, eddy_dtype dtype, const shape_case *c, uint32_t axes
         tensor_free(&in), tensor_free(&out), tensor_free(&again), tensor_free(&plain);
         return;
     }
-    moment_attributes attributes = make_attributes(m, axes, keepdim, parameter);
+    moment_attributes attributes = make_attributes(m, axes, keeps_dims, parameter);
     run_kernel(kernels[m], (tensor *[]){&in, &out}, 2, &attributes, &serial_team, NULL);
     gathered g = gather(c, axes, &in, out.count);
     for (int64_t i = 0; i < out.count; i++) {

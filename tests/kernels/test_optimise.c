@@ -55,7 +55,7 @@ static void check_sgd(eddy_dtype dtype, int variant, double decay, eddy_kernel_t
     }
 }
 
-static void check_momentum(eddy_dtype dtype, int variant, bool nesterov, eddy_kernel_team *team) {
+static void check_momentum(eddy_dtype dtype, int variant, bool is_nesterov, eddy_kernel_team *team) {
     tensor lists[3][ITEMS], *all[3 * ITEMS];
     make_lists(lists, 3, dtype, variant);
     double *before[3][ITEMS];
@@ -67,12 +67,12 @@ static void check_momentum(eddy_dtype dtype, int variant, bool nesterov, eddy_ke
                 before[l][i][e] = tensor_get(&lists[l][i], e);
         }
     eddy_attributes_sgd_momentum_step attributes = {
-        .lr = 0.1, .momentum = 0.75, .weight_decay = 0.01, .nesterov = nesterov};
+        .lr = 0.1, .momentum = 0.75, .weight_decay = 0.01, .is_nesterov = is_nesterov};
     run_kernel(&eddy_cpu_sgd_momentum_step, all, 3 * ITEMS, &attributes, team, NULL);
     for (int i = 0; i < ITEMS; i++) {
         for (int64_t e = 0; e < lists[0][i].count; e++) {
             long double p = before[0][i][e], g = before[1][i][e] + 0.01L * p, v = 0.75L * before[2][i][e] + g;
-            long double want = p - 0.1L * (nesterov ? g + 0.75L * v : v);
+            long double want = p - 0.1L * (is_nesterov ? g + 0.75L * v : v);
             cr_assert(fabsl(tensor_get(&lists[2][i], e) - v) <= 4 * unit_of(dtype));
             cr_assert(fabsl(tensor_get(&lists[0][i], e) - want) <= 4 * unit_of(dtype), "%s element %lld",
                       describe("sgd_momentum_step", &lists[0][i], CONTIGUOUS), (long long)e);

@@ -100,7 +100,7 @@ static setting make(const problem *p) {
     s.out = tensor_make(p->dtype, is_whole ? 3 : 0, p->shape, is_whole ? p->out : CONTIGUOUS);
     s.gradient = tensor_make(p->dtype, 3, p->shape, p->out);
     s.attributes = (eddy_attributes_pair_loss){
-        .reduction = p->reduction, .beta = p->kind == SMOOTH ? beta : 0, .log_target = p->kind == KL_LOG};
+        .reduction = p->reduction, .beta = p->kind == SMOOTH ? beta : 0, .target_is_log = p->kind == KL_LOG};
     tensor_fill(&s.input, 4), tensor_fill(&s.target, 2), tensor_fill(&s.weight, 2), tensor_fill(&s.positive, 3);
     tensor_fill(&s.grad, 1);
     for (int64_t i = 0; i < s.target.count && (p->kind == BCE || p->kind == KL); i++)

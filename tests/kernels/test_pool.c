@@ -28,7 +28,7 @@ static const problem problems[] = {
     {4, {3, 70, 3, 4}, {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, false}, {3, 4}},
     {4, {2, 9, 1, 1}, {{1, 1}, {5, 5}, {0, 0}, {1, 1}, 0, false}, {1, 1}},
     {3, {5, 6, 7}, {{3, 5}, {3, 5}, {1, 0}, {1, 1}, 0, false}, {2, 1}},
-    /* ceil_mode: the last windows reach beyond the padding */
+    /* is_ceil_mode: the last windows reach beyond the padding */
     {4, {2, 2, 6, 8}, {{3, 5}, {2, 4}, {0, 1}, {1, 1}, 0, false}, {3, 3}},
     {4, {1, 2, 1, 3}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, false}, {1, 2}},
     {4, {2, 4, 7, 7}, {{7, 7}, {7, 7}, {0, 0}, {1, 1}, 0, false}, {1, 1}},
@@ -445,7 +445,7 @@ static span span_of(const problem *p, bool is_adaptive, int axis, int64_t o) {
     s.size = (double)(s.end - s.begin);
     s.begin = s.begin < 0 ? 0 : s.begin;
     s.end = s.end > in ? in : s.end;
-    if (p->pool.exclude_padding)
+    if (p->pool.excludes_padding)
         s.size = (double)(s.end - s.begin);
     return s;
 }
@@ -516,7 +516,7 @@ Test(pool, averages_of_every_float_and_layout, .timeout = 120) {
                 problem p = problems[i];
                 if (p.pool.dilation.height > 1)
                     continue;
-                p.pool.exclude_padding = in % 2;
+                p.pool.excludes_padding = in % 2;
                 p.pool.divisor_override = test_below(3) == 0 ? 7 : 0;
                 check_average(&p, false, floats[d], (layout)in, (layout)test_below(OUTPUT_LAYOUTS));
             }

@@ -150,10 +150,10 @@ static bool is_choice(const eddy_kernel *kernel) {
     return is_one_of(kernel, &eddy_cpu_max, &eddy_cpu_min) || is_one_of(kernel, &eddy_cpu_argmax, &eddy_cpu_argmin);
 }
 
-static void check(const eddy_kernel *kernel, eddy_dtype dtype, const shape_case *c, uint32_t axes, bool keepdim,
+static void check(const eddy_kernel *kernel, eddy_dtype dtype, const shape_case *c, uint32_t axes, bool keeps_dims,
                   layout in_layout, layout out_layout, bool has_specials, eddy_kernel_team *other) {
     int64_t shape[4];
-    int32_t rank = output_shape(c, axes, keepdim, shape);
+    int32_t rank = output_shape(c, axes, keeps_dims, shape);
     eddy_dtype out_dtype = result_dtype(kernel, dtype);
     tensor in = tensor_make(dtype, c->rank, c->shape, in_layout);
     fill(kernel, &in, has_specials);
@@ -162,7 +162,7 @@ static void check(const eddy_kernel *kernel, eddy_dtype dtype, const shape_case 
         tensor_free(&in), tensor_free(&out), tensor_free(&again);
         return;
     }
-    eddy_attributes_reduce attributes = {.axes = axes, .keepdim = keepdim};
+    eddy_attributes_reduce attributes = {.axes = axes, .keeps_dims = keeps_dims};
     run_kernel(kernel, (tensor *[]){&in, &out}, 2, &attributes, &serial_team, NULL);
     oracle *wanted = oracle_of(c, axes, &in, out.count);
     for (int64_t i = 0; i < out.count; i++)
@@ -321,11 +321,11 @@ Test(reduce, an_axis_gives_the_bits_of_the_flat_sum) {
 }
 
 /* A search of one axis is argmax (argmin) over it, and the element there. */
-static void check_dim(bool is_min, eddy_dtype dtype, const shape_case *c, int32_t axis, bool keepdim, layout l,
+static void check_dim(bool is_min, eddy_dtype dtype, const shape_case *c, int32_t axis, bool keeps_dims, layout l,
                       eddy_kernel_team *team) {
     uint32_t axes = c->rank == 0 ? 0 : 1u << axis;
     int64_t shape[4];
-    int32_t rank = output_shape(c, axes, keepdim, shape);
+    int32_t rank = output_shape(c, axes, keeps_dims, shape);
     tensor in = tensor_make(dtype, c->rank, c->shape, l);
     tensor_fill(&in, 20);
     for (int64_t i = 0; i < in.count && eddy_dtype_is_float(dtype); i++)
@@ -334,8 +334,8 @@ static void check_dim(bool is_min, eddy_dtype dtype, const shape_case *c, int32_
     tensor values = tensor_make(dtype, rank, shape, (layout)test_below(OUTPUT_LAYOUTS));
     tensor indices = tensor_make(EDDY_I64, rank, shape, (layout)test_below(OUTPUT_LAYOUTS));
     tensor best = tensor_make(dtype, rank, shape, CONTIGUOUS), at = tensor_make(EDDY_I64, rank, shape, CONTIGUOUS);
-    eddy_attributes_axis_keepdim along = {.axis = axis, .keepdim = keepdim};
-    eddy_attributes_reduce over = {.axes = axes, .keepdim = keepdim};
+    eddy_attributes_axis_keepdim along = {.axis = axis, .keeps_dims = keeps_dims};
+    eddy_attributes_reduce over = {.axes = axes, .keeps_dims = keeps_dims};
     run_kernel(is_min ? &eddy_cpu_min_dim : &eddy_cpu_max_dim, (tensor *[]){&in, &values, &indices}, 3, &along, team,
                NULL);
     run_kernel(is_min ? &eddy_cpu_min : &eddy_cpu_max, (tensor *[]){&in, &best}, 2, &over, &serial_team, NULL);

@@ -20,7 +20,7 @@ static void check(eddy_dtype dtype, const int64_t *shape, layout a, layout b, bo
     tensor_fill(&x, 2);
     for (int64_t i = 0; i < S; i++)
         tensor_set_int(&positions, i, test_below(farthest) - farthest / 4);
-    eddy_attributes_rope attributes = {.base = 10000, .interleaved = interleaved};
+    eddy_attributes_rope attributes = {.base = 10000, .is_interleaved = interleaved};
     run_kernel(&eddy_cpu_rope, (tensor *[]){&x, &positions, &out}, 3, &attributes, team, NULL);
     double unit = unit_of(dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32);
     for (int64_t row = 0; row < (D > 0 ? x.count / D : 0); row++)
@@ -78,7 +78,7 @@ Test(rope, opposite_positions_turn_back) {
     tensor positions = tensor_make(EDDY_I64, 1, &S, CONTIGUOUS);
     tensor_fill(&x, 2), tensor_fill(&g, 2);
     for (int interleaved = 0; interleaved < 2; interleaved++) {
-        eddy_attributes_rope attributes = {.base = 500, .interleaved = interleaved};
+        eddy_attributes_rope attributes = {.base = 500, .is_interleaved = interleaved};
         for (int64_t i = 0; i < S; i++)
             tensor_set_int(&positions, i, 3 * i);
         run_kernel(&eddy_cpu_rope, (tensor *[]){&x, &positions, &y}, 3, &attributes, &serial_team, NULL);

@@ -136,7 +136,7 @@ static void check_multinomial(eddy_dtype dtype, layout a, bool replacement, eddy
     tensor out = tensor_make(EDDY_I64, 2, drawn, STRIDED), again = tensor_make(EDDY_I64, 2, drawn, CONTIGUOUS);
     for (int64_t i = 0; i < w.count; i++)
         tensor_set(&w, i, weights[i % CLASSES]);
-    eddy_attributes_multinomial attributes = {.seed = 11, .counter = 3, .count = DRAWS, .replacement = replacement};
+    eddy_attributes_multinomial attributes = {.seed = 11, .counter = 3, .count = DRAWS, .has_replacement = replacement};
     cr_assert_eq(run_kernel(&eddy_cpu_multinomial, (tensor *[]){&w, &out}, 2, &attributes, team, NULL), 0);
     cr_assert_eq(run_kernel(&eddy_cpu_multinomial, (tensor *[]){&w, &again}, 2, &attributes, &shuffling_team, NULL), 0);
     cr_assert(tensor_same(&out, &again), "slices show");
@@ -183,7 +183,7 @@ static void check_draws(int64_t rows, int64_t classes, int64_t draws, layout a, 
     tensor w = tensor_make(EDDY_F32, 2, shape, a), out = tensor_make(EDDY_I64, 2, drawn, STRIDED);
     for (int64_t i = 0; i < w.count; i++)
         tensor_set(&w, i, i % classes == 0 ? 1e-3 : test_below(3) == 0 || i % 7 > 4 ? 0 : test_unit());
-    eddy_attributes_multinomial attributes = {.seed = 99, .counter = 12, .count = draws, .replacement = true};
+    eddy_attributes_multinomial attributes = {.seed = 99, .counter = 12, .count = draws, .has_replacement = true};
     cr_assert_eq(run_kernel(&eddy_cpu_multinomial, (tensor *[]){&w, &out}, 2, &attributes, team, NULL), 0);
     for (int64_t r = 0; r < rows; r++) {
         double sum = 0, whole = 0;
@@ -265,7 +265,7 @@ Test(sample, multinomial_draws_all_classes_there_are) {
     for (int64_t i = 0; i < n; i++)
         tensor_set(&w, i, i == 299);
     for (int replacement = 0; replacement < 2; replacement++) {
-        attributes.replacement = replacement;
+        attributes.has_replacement = replacement;
         run_kernel(&eddy_cpu_multinomial, (tensor *[]){&w, &one}, 2, &attributes, &serial_team, NULL);
         cr_assert_eq(tensor_get_int(&one, 0), 299);
     }
@@ -281,7 +281,7 @@ Test(sample, multinomial_refuses_rows_that_are_no_distribution) {
             tensor w = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS), out = tensor_make(EDDY_I64, 2, drawn, CONTIGUOUS);
             for (int64_t i = 0; i < w.count; i++)
                 tensor_set(&w, i, i < first * 3 ? 1 : bad[b % 5][i % 3]);
-            eddy_attributes_multinomial attributes = {.count = 2, .replacement = replacement};
+            eddy_attributes_multinomial attributes = {.count = 2, .has_replacement = replacement};
             eddy_kernel_error error;
             eddy_status status =
                 run_kernel(&eddy_cpu_multinomial, (tensor *[]){&w, &out}, 2, &attributes, &shuffling_team, &error);

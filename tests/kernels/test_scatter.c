@@ -296,7 +296,7 @@ static void check_index(eddy_dtype dtype, int32_t count, int64_t j0, int64_t j1,
     tensors[1 + count] = puts ? &values : &picked;
     tensors[2 + count] = &out;
     run(puts ? &eddy_cpu_index_put : &eddy_cpu_index, tensors, puts ? count + 3 : count + 2,
-        &(eddy_attributes_index_put){.accumulate = accumulates});
+        &(eddy_attributes_index_put){.accumulates = accumulates});
     oracle_check(&o, puts ? "index_put" : "index", a);
     for (int i = 0; i < 3; i++)
         tensor_free(&indices[i]);
@@ -337,7 +337,7 @@ Test(scatter, as_many_indices_as_there_can_be_dims) {
     picks[0] = puts[0] = &in, picks[EDDY_RANK_MAX + 1] = &picked;
     puts[EDDY_RANK_MAX + 1] = &values, puts[EDDY_RANK_MAX + 2] = &out;
     run(&eddy_cpu_index, picks, EDDY_RANK_MAX + 2, NULL);
-    run(&eddy_cpu_index_put, puts, EDDY_RANK_MAX + 3, &(eddy_attributes_index_put){.accumulate = true});
+    run(&eddy_cpu_index_put, puts, EDDY_RANK_MAX + 3, &(eddy_attributes_index_put){.accumulates = true});
     for (int64_t i = 0; i < in.count; i++) {
         unflatten(&in, i, place);
         for (int32_t d = 0; d < EDDY_RANK_MAX; d++)
@@ -418,7 +418,7 @@ Test(scatter, sums_do_not_depend_on_the_team) {
         check_teams(&eddy_cpu_embedding_backward, (tensor *[]){&source, &index, &out}, 3,
                     &(eddy_attributes_embedding){.padding_index = 3});
         check_teams(&eddy_cpu_index_put, (tensor *[]){&in, &index, &source, &out}, 4,
-                    &(eddy_attributes_index_put){.accumulate = true});
+                    &(eddy_attributes_index_put){.accumulates = true});
         tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source), tensor_free(&whole);
     }
 }
@@ -465,7 +465,7 @@ static void check_rows(const row_case *c, eddy_dtype dtype, int64_t length, layo
     if (dtype == EDDY_##enumerator)                                                                                    \
         plain_##name(want, from, named, left_out, source.view.data, length, c->adds);
     WANT(F32, f32) WANT(F64, f64) WANT(I64, i64) WANT(I16, i16) eddy_attributes_axis axis = {.axis = 0};
-    eddy_attributes_index_put put = {.accumulate = c->adds};
+    eddy_attributes_index_put put = {.accumulates = c->adds};
     eddy_attributes_embedding embedding = {.padding_index = left_out};
     if (c->starts_empty)
         run_kernel(c->kernel, (tensor *[]){&source, &index, &out}, 3, &embedding, team, NULL);

@@ -23,7 +23,7 @@ typedef struct problem {
     eddy_dtype dtype;
     int64_t rows, columns, width, value_width;
     mask_kind mask;
-    bool causal;
+    bool is_causal;
     layout in;
     eddy_kernel_team *team;
     double dropout;
@@ -74,12 +74,12 @@ static setting make(const problem *p) {
     s.attributes = (eddy_attributes_sdpa){.seed = UINT64_C(0xfedcba9876543210),
                                           .counter = 7,
                                           .dropout = p->dropout,
-                                          .causal = p->causal,
+                                          .is_causal = p->is_causal,
                                           .scale = test_below(2) ? 0 : 0.25};
     s.backward = (eddy_attributes_sdpa_backward){.seed = (int64_t)s.attributes.seed,
                                                  .counter = 7,
                                                  .dropout = p->dropout,
-                                                 .causal = p->causal,
+                                                 .is_causal = p->is_causal,
                                                  .scale = s.attributes.scale};
     s.scale = s.attributes.scale != 0 ? s.attributes.scale : 1 / sqrt((double)(D > 0 ? D : 1));
     return s;
@@ -116,7 +116,7 @@ static long double row_of(const setting *s, const problem *p, int64_t batch, int
         int64_t at = (batch % 3 * s->mask_rows + (s->mask_rows == 1 ? 0 : i)) * p->columns + j;
         if (p->mask == ADDED_MASK)
             added = tensor_get(&s->mask, at);
-        if ((p->mask == BOOL_MASK && tensor_get(&s->mask, at) == 0) || (p->causal && j > i))
+        if ((p->mask == BOOL_MASK && tensor_get(&s->mask, at) == 0) || (p->is_causal && j > i))
             added = -INFINITY;
         probabilities[j] = score + added;
         size = fmaxl(size, products + 1);
@@ -175,7 +175,7 @@ static void answer_check(answer *a, const char *name, const problem *p, const te
         long double bound = unit * a->size[i] + 2 * unit_of(p->dtype) * fabsl(a->value[i]) + least_of(p->dtype);
         cr_assert(fabsl(tensor_get(got, i) - a->value[i]) <= bound,
                   "%s mask %d causal %d element %lld: %g, not %g (bound %g)", describe(name, got, p->in), p->mask,
-                  p->causal, (long long)i, tensor_get(got, i), (double)a->value[i], (double)bound);
+                  p->is_causal, (long long)i, tensor_get(got, i), (double)a->value[i], (double)bound);
     }
     cr_assert(tensor_guards_hold(got), "%s", describe(name, got, p->in));
     free(a->value);

@@ -77,8 +77,8 @@ static void check(kind k, eddy_dtype dtype, const shape_case *c, int32_t axis, b
     tensor values = tensor_make(dtype, c->rank, result.shape, (layout)test_below(OUTPUT_LAYOUTS));
     tensor indices = tensor_make(EDDY_I64, c->rank, result.shape, (layout)test_below(OUTPUT_LAYOUTS));
     fill(&in, test_below(2) ? 5 : 1e9);
-    eddy_attributes_sort sort = {.axis = axis, .descending = is_turned};
-    eddy_attributes_topk topk = {.axis = axis, .smallest = !is_turned};
+    eddy_attributes_sort sort = {.axis = axis, .is_descending = is_turned};
+    eddy_attributes_topk topk = {.axis = axis, .is_smallest = !is_turned};
     if (k == ARGSORT)
         run_kernel(&eddy_cpu_sort, (tensor *[]){&in, &indices}, 2, &sort, team, NULL);
     else

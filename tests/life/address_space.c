@@ -28,11 +28,11 @@ static int compute(void) {
     enum { SIDE = 64, CHANNELS = 16 };
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *a = eddy_full(EDDY_SHAPE(SIDE, SIDE), EDDY_S(0.5), EDDY_F32, NULL);
-    double product = eddy_item_f64(eddy_sum(eddy_matmul(a, a), NULL, NULL));
+    double product = eddy_item_f64(eddy_sum(eddy_matmul(a, a), EDDY_ALL_AXES, NULL), NULL);
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(2, CHANNELS, SIDE, SIDE), EDDY_F32, NULL);
     eddy_tensor *w = eddy_ones(EDDY_SHAPE(CHANNELS, CHANNELS, 3, 3), EDDY_F32, NULL);
-    double convolved = eddy_item_f64(eddy_sum(eddy_conv2d(x, w, EDDY_NONE, NULL), NULL, NULL));
-    double pooled = eddy_item_f64(eddy_sum(eddy_max_pool2d(x, EDDY_PAIR(3, 3), NULL), NULL, NULL));
+    double convolved = eddy_item_f64(eddy_sum(eddy_conv2d(x, w, EDDY_NONE, NULL), EDDY_ALL_AXES, NULL), NULL);
+    double pooled = eddy_item_f64(eddy_sum(eddy_max_pool2d(x, EDDY_PAIR(3, 3), NULL), EDDY_ALL_AXES, NULL), NULL);
     eddy_scope_end(scope);
     eddy_status status = eddy_error_take(NULL);
     if (status != EDDY_OK)

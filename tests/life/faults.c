@@ -60,9 +60,9 @@ static eddy_status train_step(double *results) {
     eddy_status status = eddy_adam_step(EDDY_LIST(w1, w2), EDDY_LIST(d_w1, d_w2), EDDY_LIST(m1, m2), EDDY_LIST(v1, v2),
                                         step, EDDY_S(0.01), NULL);
     if (status == EDDY_OK)
-        status = eddy_read_f64(loss, &results[0]);
+        status = eddy_read_f64(loss, &results[0], NULL);
     if (status == EDDY_OK)
-        status = eddy_read_f64(eddy_sum(w1, NULL, NULL), &results[1]);
+        status = eddy_read_f64(eddy_sum(w1, EDDY_ALL_AXES, NULL), &results[1], NULL);
     eddy_status synced = eddy_sync(EDDY_FOREVER);
     if (status == EDDY_OK)
         status = synced;
@@ -80,7 +80,8 @@ static const char *mode;
 
 /* One runtime's life with the allocation `at` failing; whether it got that far. */
 static bool run_with_fault(const double *expected) {
-    eddy_runtime_options options = {.size = sizeof(options), .threads = 2, .one_thread = mode != NULL, .silent_exit = true};
+    eddy_runtime_options options = {
+        .size = sizeof(options), .threads = 2, .uses_one_thread = mode != NULL, .exits_silently = true};
     double results[2];
     eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, at, 1);
     eddy_runtime *runtime = eddy_runtime_create(&options);
@@ -118,7 +119,7 @@ static bool run_with_fault(const double *expected) {
 int main(int argc, char **argv) {
     alarm(110);
     mode = argc > 1 ? argv[1] : NULL;
-    eddy_runtime_options options = {.size = sizeof(options), .one_thread = true};
+    eddy_runtime_options options = {.size = sizeof(options), .uses_one_thread = true};
     double expected[2];
     eddy_runtime *runtime = eddy_runtime_create(&options);
     CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK && train_step(expected) == EDDY_OK);

@@ -45,7 +45,7 @@ static void hold(eddy_tensor *x) {
                                              .operand_count = 1,
                                              .kernels = kernels,
                                              .kernel_count = 1,
-                                             .has_no_gradient = true};
+                                             .has_no_grad = true};
     if (!is_registered)
         CHECK(eddy_op_register(&gate) == EDDY_OK);
     is_registered = true;
@@ -72,7 +72,7 @@ static eddy_runtime *use_new_runtime(void) {
 
 static int64_t in_flight(void) {
     eddy_counters counters = {.size = sizeof(counters)};
-    CHECK(eddy_runtime_counters(NULL, &counters) == EDDY_OK);
+    CHECK(eddy_counters_read(&counters) == EDDY_OK);
     return counters.in_flight;
 }
 
@@ -274,7 +274,7 @@ static void a_callback_may_want_the_issuers_lock(void) {
     CHECK(issue_until_refused(x).status == EDDY_WOULD_DEADLOCK);
     pthread_mutex_unlock(&users_lock);
     CHECK(eddy_sync(EDDY_FOREVER) == EDDY_OK);
-    CHECK(eddy_item_f64(eddy_select(x, 0, 0)) > 40000);
+    CHECK(eddy_item_f64(eddy_select(x, 0, 0), NULL) > 40000);
 }
 
 /* Waves of tensors that a kernel holds up; each wave gives everything back. */
@@ -375,7 +375,8 @@ typedef struct neighbours {
 /* A runtime holds 50 of 80 MB in a kernel; another wants as much. What came of that. */
 static eddy_status want_beside_another(neighbours are) {
     CHECK(setenv("EDDY_MEMORY_LIMIT", "80M", 1) == 0);
-    eddy_runtime *first = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2, .one_thread = are.one_thread));
+    eddy_runtime *first =
+        eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2, .uses_one_thread = are.uses_one_thread));
     CHECK(first);
     eddy_runtime *second = use_new_runtime();
     eddy_tensor *x = eddy_zeros(EDDY_SHAPE(50 << 20), EDDY_U8, NULL);
@@ -403,17 +404,18 @@ static void two_runtimes_share_the_limit(void) {
 }
 
 static void one_thread_mode_shares_the_limit(void) {
-    CHECK(want_beside_another((neighbours){.gives_up = true, .one_thread = true}) == EDDY_OK);
+    CHECK(want_beside_another((neighbours){.gives_up = true, .uses_one_thread = true}) == EDDY_OK);
 }
 
 /* The kernel may want a lock that the caller holds. */
 static void one_thread_mode_waits_for_no_kernel_without_end(void) {
-    CHECK(want_beside_another((neighbours){.gives_up = true, .stays = true, .one_thread = true}) == EDDY_OUT_OF_MEMORY);
+    CHECK(want_beside_another((neighbours){.gives_up = true, .stays = true, .uses_one_thread = true}) ==
+          EDDY_OUT_OF_MEMORY);
 }
 
 static void two_runtimes_do_not_wait_for_each_other(void) {
     CHECK(want_beside_another((neighbours){0}) == EDDY_OUT_OF_MEMORY);
-    CHECK(want_beside_another((neighbours){.one_thread = true}) == EDDY_OUT_OF_MEMORY);
+    CHECK(want_beside_another((neighbours){.uses_one_thread = true}) == EDDY_OUT_OF_MEMORY);
 }
 
 /* ---- fork ---- */
@@ -425,8 +427,8 @@ static void use_in_child(void) {
     eddy_tensor *x = eddy_full(EDDY_SHAPE(SIDE, SIDE), EDDY_S(1.0 / SIDE), EDDY_F32, NULL);
     for (int i = 0; i < 10; i++)
         x = eddy_matmul(x, x);
-    eddy_tensor *sum = eddy_sum(x, NULL, NULL);
-    _exit(eddy_sync(EDDY_FOREVER) != EDDY_OK || eddy_item_f64(sum) != SIDE);
+    eddy_tensor *sum = eddy_sum(x, EDDY_ALL_AXES, NULL);
+    _exit(eddy_sync(EDDY_FOREVER) != EDDY_OK || eddy_item_f64(sum, NULL) != SIDE);
 }
 
 static atomic_int child_status;
@@ -493,7 +495,7 @@ static void call_with(eddy_read_callback *callback) {
 }
 
 static void begin_alone(void) {
-    alone = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = true));
+    alone = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = true));
     CHECK(alone && eddy_runtime_use(alone) == EDDY_OK);
     source = ones(4);
 }
@@ -506,7 +508,7 @@ static void record(void *context, const void *data, int64_t bytes, const eddy_er
     (void)bytes;
     (void)failure;
     eddy_tensor *leaf = ones(1);
-    CHECK(eddy_set_requires_grad(leaf, true) == EDDY_OK);
+    CHECK(eddy_requires_grad_set(leaf, true) == EDDY_OK);
     eddy_tensor *y = eddy_add_s(leaf, EDDY_S(1));
     is_recorded = eddy_requires_grad(y);
     eddy_release(&y);
@@ -520,7 +522,7 @@ static void a_callback_has_its_own_gradients(void) {
     call_with(record);
     CHECK(is_recorded);
     eddy_tensor *leaf = ones(1);
-    CHECK(eddy_set_requires_grad(leaf, true) == EDDY_OK);
+    CHECK(eddy_requires_grad_set(leaf, true) == EDDY_OK);
     eddy_tensor *y = eddy_add_s(leaf, EDDY_S(1));
     CHECK(!eddy_requires_grad(y));
     eddy_no_grad_end();
@@ -566,7 +568,7 @@ static void what_a_callback_makes_is_in_no_scope_around_it(void) {
         call_with(make);
         eddy_scope_end(scope);
         float value = 0;
-        CHECK(source != asked && eddy_read(source, &value, sizeof(value)) == EDDY_OK && value == 1);
+        CHECK(source != asked && eddy_read(source, &value, sizeof(value), NULL) == EDDY_OK && value == 1);
         eddy_release(&asked);
     }
     eddy_release(&source);

@@ -52,10 +52,10 @@ static eddy_status look(eddy_tensor *tensor, double value) {
     eddy_status status = eddy_error_of(tensor, EDDY_FOREVER, NULL);
     if (status != EDDY_OK)
         return status;
-    int64_t ends[] = {0, eddy_count(tensor) - 1};
+    int64_t ends[] = {0, eddy_count_of(tensor) - 1};
     for (int i = 0; i < 2; i++) {
         eddy_tensor *one = eddy_select(tensor, 0, ends[i]);
-        CHECK(eddy_item_f64(one) == value);
+        CHECK(eddy_item_f64(one, NULL) == value);
         eddy_release(&one);
     }
     return EDDY_OK;
@@ -123,12 +123,12 @@ static void work_in_flight_is_waited_for(void) {
     eddy_tensor *ends[STEPS];
     for (int i = 0; i < STEPS; i++) {
         eddy_tensor *t = filled(4 * MB, i), *u = eddy_mul_s(t, EDDY_S(2));
-        CHECK(ends[i] = eddy_max(u, NULL, NULL));
+        CHECK(ends[i] = eddy_max(u, EDDY_ALL_AXES, NULL));
         eddy_release(&t);
         eddy_release(&u);
     }
     for (int i = 0; i < STEPS; i++)
-        CHECK(eddy_item_f64(ends[i]) == 2 * i);
+        CHECK(eddy_item_f64(ends[i], NULL) == 2 * i);
     release_all(ends, STEPS);
     CHECK(eddy_sync(EDDY_FOREVER) == EDDY_OK);
 }
@@ -145,8 +145,8 @@ static void data_from_the_host_waits(void) {
         eddy_release(&t);
     }
     for (int i = 0; i < STEPS; i++) {
-        eddy_tensor *most = eddy_max(ends[i], NULL, NULL);
-        CHECK(eddy_item_f64(most) == SIDE);
+        eddy_tensor *most = eddy_max(ends[i], EDDY_ALL_AXES, NULL);
+        CHECK(eddy_item_f64(most, NULL) == SIDE);
         eddy_release(&most);
     }
     release_all(ends, STEPS);
@@ -186,14 +186,14 @@ static void what_gets_no_memory_holds_the_error(void) {
     /* What comes of it: the same error; what is changed in place is as it was. */
     eddy_error error;
     eddy_tensor *good = find(pieces, count, EDDY_OK), *bad = find(pieces, count, EDDY_OUT_OF_MEMORY);
-    eddy_tensor *one = eddy_select(good, 0, 5), *sum = eddy_sum(bad, NULL, NULL);
-    double before = eddy_item_f64(one);
+    eddy_tensor *one = eddy_select(good, 0, 5), *sum = eddy_sum(bad, EDDY_ALL_AXES, NULL);
+    double before = eddy_item_f64(one, NULL);
     CHECK(eddy_error_of(sum, EDDY_FOREVER, &error) == EDDY_OUT_OF_MEMORY);
     CHECK(strcmp(error.op, "full") == 0 && error.sequence > 0);
     CHECK(eddy_add_inplace(good, bad) == EDDY_OK);
     CHECK(eddy_error_of(good, EDDY_FOREVER, NULL) == EDDY_SKIPPED);
     CHECK(eddy_recover(EDDY_LIST(good)) == EDDY_OK);
-    CHECK(eddy_item_f64(one) == before);
+    CHECK(eddy_item_f64(one, NULL) == before);
 
     /* Ops that find out later what they need, and calls that need it at once. */
     eddy_tensor *places = eddy_nonzero(good);
@@ -219,9 +219,10 @@ static void what_gets_no_memory_holds_the_error(void) {
 
 static void the_process_works(void) {
     eddy_tensor *a = eddy_ones(EDDY_SHAPE(256, 256), EDDY_F32, NULL), *b = eddy_matmul(a, a);
-    eddy_tensor *c = eddy_softmax(b, 1), *sum = eddy_sum(c, NULL, NULL), *most = eddy_max(b, NULL, NULL);
-    CHECK(eddy_item_f64(sum) == 256);
-    CHECK(eddy_item_f64(most) == 256);
+    eddy_tensor *c = eddy_softmax(b, 1), *sum = eddy_sum(c, EDDY_ALL_AXES, NULL),
+                *most = eddy_max(b, EDDY_ALL_AXES, NULL);
+    CHECK(eddy_item_f64(sum, NULL) == 256);
+    CHECK(eddy_item_f64(most, NULL) == 256);
     eddy_tensor *all[] = {a, b, c, sum, most};
     release_all(all, 5);
     CHECK(eddy_sync(EDDY_FOREVER) == EDDY_OK);
@@ -248,14 +249,14 @@ static int walk_all(int64_t limit) {
         data[i] = 1;
     static const struct {
         const char *name;
-        bool worker_path, one_thread;
+        bool uses_worker_path, uses_one_thread;
     } paths[] = {{"default", false, false}, {"workers", true, false}, {"one thread", false, true}};
     for (int i = 0; i < 3; i++) {
         mode = paths[i].name;
         eddy_runtime_options options = {.size = sizeof(options),
                                         .threads = 2,
-                                        .worker_path = paths[i].worker_path,
-                                        .one_thread = paths[i].one_thread,
+                                        .uses_worker_path = paths[i].uses_worker_path,
+                                        .uses_one_thread = paths[i].uses_one_thread,
                                         .memory_limit = limit};
         walk(&options);
     }

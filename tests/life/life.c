@@ -203,7 +203,7 @@ static void leave_errors_silently(void) {
 }
 
 static void leave_errors_of_a_silent_runtime(void) {
-    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .silent_exit = true));
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .exits_silently = true));
     CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
     leave_errors_of_calls();
 }
@@ -223,7 +223,7 @@ static void name_no_archive(void *context, const void *data, int64_t bytes, cons
 
 /* On the thread that takes its own errors. */
 static void leave_an_error_of_a_callback(void) {
-    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .one_thread = true));
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = true));
     CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
     eddy_tensor *x = eddy_zeros(EDDY_SHAPE(4), EDDY_F32, NULL);
     CHECK(eddy_read_async(x, name_no_archive, NULL) == EDDY_OK && eddy_sync(EDDY_FOREVER) == EDDY_OK);
@@ -296,7 +296,7 @@ static void log_all(void) {
 static void log_warnings(void) {
     setenv("EDDY_LOG", "Warning", 1);
     CHECK(eddy_print(eddy_ones(EDDY_SHAPE(1), EDDY_F32, NULL), NULL) == EDDY_OK);
-    CHECK(eddy_report_leaks() == 1); /* asked for: not dropped */
+    CHECK(eddy_leaks_report() == 1); /* asked for: not dropped */
 }
 
 static void log_nonsense(void) {
@@ -331,7 +331,7 @@ static void use_in_child(void) {
     eddy_runtime *runtime = eddy_runtime_create(NULL);
     CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
     eddy_tensor *b = eddy_ones(EDDY_SHAPE(100, 100), EDDY_F32, NULL);
-    CHECK(eddy_item_f64(eddy_sum(eddy_matmul(b, b), NULL, NULL)) == 1e6);
+    CHECK(eddy_item_f64(eddy_sum(eddy_matmul(b, b), EDDY_ALL_AXES, NULL), NULL) == 1e6);
     CHECK(eddy_error_take(NULL) == EDDY_OK);
     eddy_runtime_release(&runtime);
 }
@@ -341,7 +341,7 @@ static void fork_while_busy(void) {
         parents = busy(20);
         CHECK(exited_with(in_child(use_in_child), 0));
         /* The parent does not notice. */
-        double sum = eddy_item_f64(eddy_sum(parents, NULL, NULL));
+        double sum = eddy_item_f64(eddy_sum(parents, EDDY_ALL_AXES, NULL), NULL);
         CHECK(sum > 383.9 && sum < 384.1);
     }
 }
@@ -353,7 +353,8 @@ static void convolve_in_child(void) {
         eddy_tensor *x = eddy_ones(EDDY_SHAPE(2, 8, side, side), EDDY_F32, NULL);
         eddy_tensor *w = eddy_ones(EDDY_SHAPE(8, 8, 3, 3), EDDY_F32, NULL);
         double places = (double)((side - 2) * (side - 2));
-        CHECK(eddy_item_f64(eddy_sum(eddy_conv2d(x, w, EDDY_NONE, NULL), NULL, NULL)) == 16 * 72 * places);
+        CHECK(eddy_item_f64(eddy_sum(eddy_conv2d(x, w, EDDY_NONE, NULL), EDDY_ALL_AXES, NULL), NULL) ==
+              16 * 72 * places);
     }
     eddy_runtime_release(&runtime);
 }
@@ -381,9 +382,9 @@ static void two_runtimes(void) {
     CHECK(eddy_error_take(&error) == EDDY_RUNTIME_MISMATCH);
     CHECK(strstr(error.message, "add"));
     /* A tensor knows its runtime, whichever is current. */
-    CHECK(eddy_item_f64(eddy_sum(eddy_add(a, a), NULL, NULL)) == 8);
+    CHECK(eddy_item_f64(eddy_sum(eddy_add(a, a), EDDY_ALL_AXES, NULL), NULL) == 8);
     CHECK(eddy_runtime_shutdown(first, EDDY_FOREVER) == EDDY_OK);
-    CHECK(eddy_item_f64(eddy_sum(b, NULL, NULL)) == 4);
+    CHECK(eddy_item_f64(eddy_sum(b, EDDY_ALL_AXES, NULL), NULL) == 4);
     eddy_release(&a);
     eddy_release(&b);
     eddy_runtime_release(&first);
@@ -427,7 +428,7 @@ static void use_after_shutdown(void) {
     CHECK(eddy_add(a, a) == NULL && eddy_error_take(NULL) == EDDY_SHUT_DOWN);
     CHECK(eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL) == NULL && eddy_error_take(NULL) == EDDY_SHUT_DOWN);
     double value;
-    CHECK(eddy_read_f64(a, &value) == EDDY_SHUT_DOWN && eddy_error_take(NULL) == EDDY_SHUT_DOWN);
+    CHECK(eddy_read_f64(a, &value, NULL) == EDDY_SHUT_DOWN && eddy_error_take(NULL) == EDDY_SHUT_DOWN);
     eddy_tensor *again = eddy_retain(a);
     eddy_release(&a);
     eddy_release(&again);
@@ -497,9 +498,9 @@ static void compute(double *values) {
     eddy_tensor *a = eddy_from_data(tiny, EDDY_SHAPE(64), EDDY_F32, NULL);
     eddy_tensor *r = eddy_rand(EDDY_SHAPE(200, 200), EDDY_F32, NULL);
     eddy_tensor *scaled = eddy_mul_s(a, EDDY_S(1e38));
-    values[0] = eddy_item_f64(eddy_sum(scaled, NULL, NULL));
-    values[1] = eddy_item_f64(eddy_sum(eddy_exp(eddy_matmul(r, r)), NULL, NULL));
-    values[2] = eddy_item_f64(eddy_sum(eddy_div(r, eddy_add_s(r, EDDY_S(3))), NULL, NULL));
+    values[0] = eddy_item_f64(eddy_sum(scaled, EDDY_ALL_AXES, NULL), NULL);
+    values[1] = eddy_item_f64(eddy_sum(eddy_exp(eddy_matmul(r, r)), EDDY_ALL_AXES, NULL), NULL);
+    values[2] = eddy_item_f64(eddy_sum(eddy_div(r, eddy_add_s(r, EDDY_S(3))), EDDY_ALL_AXES, NULL), NULL);
     CHECK(eddy_error_take(NULL) == EDDY_OK);
 }
 

@@ -51,7 +51,7 @@ static inline void conformance_execute(eddy_work *work, eddy_status failure) {
     mine->times_run++;
     mine->failure = failure;
     for (int i = 0; i < mine->number % 50; i++)
-        eddy_pause();
+        eddy_atomic_pause();
     if (mine->next_work)
         eddy_work_queue_dispatch(run->stream, mine->next_work);
     eddy_sub_release(&run->inside, 1);
@@ -66,7 +66,7 @@ static inline void conformance_await(conformance_run *run, const conformance_kin
         kind->pump(run->stream, &run->finished, goal);
     uint32_t now;
     while ((now = eddy_load_acquire(&run->finished)) < goal)
-        eddy_sleep_wait(&run->finished, now, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(&run->finished, now, EDDY_CLOCK_FOREVER);
 }
 
 static inline conformance_run conformance_begin(const conformance_kind *kind) {

@@ -32,7 +32,7 @@ static void hold(eddy_work *work, eddy_status failure) {
     eddy_add_acq_rel(held->entered, 1u);
     eddy_sleep_wake_all(held->entered);
     while (eddy_load_acquire(held->is_open) == 0)
-        eddy_sleep_wait(held->is_open, 0, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(held->is_open, 0, EDDY_CLOCK_FOREVER);
     eddy_add_acq_rel(held->entered, 1u);
     eddy_sleep_wake_all(held->entered);
 }
@@ -40,7 +40,7 @@ static void hold(eddy_work *work, eddy_status failure) {
 static void await(eddy_sleep_word *word, uint32_t goal) {
     uint32_t now;
     while ((now = eddy_load_acquire(word)) < goal)
-        eddy_sleep_wait(word, now, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(word, now, EDDY_CLOCK_FOREVER);
 }
 
 Test(cpu, independent_works_run_at_the_same_time) {

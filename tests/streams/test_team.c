@@ -85,7 +85,7 @@ static void hold_slice(void *context, int64_t begin, int64_t end) {
     eddy_add_acq_rel(&helped->entered, 1u);
     eddy_sleep_wake_all(&helped->entered);
     while (eddy_load_acquire(&helped->is_open) == 0)
-        eddy_sleep_wait(&helped->is_open, 0, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(&helped->is_open, 0, EDDY_CLOCK_FOREVER);
     eddy_add_relaxed(&helped->finished, 1);
 }
 
@@ -98,7 +98,7 @@ static void *run_held(void *context) {
 static void await(eddy_sleep_word *word, uint32_t goal) {
     uint32_t now;
     while ((now = eddy_load_acquire(word)) < goal)
-        eddy_sleep_wait(word, now, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(word, now, EDDY_CLOCK_FOREVER);
 }
 
 static void *open_when_two_are_inside(void *context) {
@@ -346,7 +346,7 @@ Test(team, once_halted_nothing_begins_any_more) {
     cr_assert_not(eddy_team_halt(eddy_clock_ns()), "slices run");
     eddy_store_release(&shared.is_open, 1u);
     eddy_sleep_wake_all(&shared.is_open);
-    cr_assert(eddy_team_halt(EDDY_SLEEP_FOREVER));
+    cr_assert(eddy_team_halt(EDDY_CLOCK_FOREVER));
     cr_assert_eq(shared.finished, 3, "those that had begun, and no other");
     eddy_sleep_word finished = 0;
     counted_work work = {.work = {.run = count_work}, .finished = &finished, .number = 1};
@@ -359,7 +359,7 @@ Test(team, once_halted_nothing_begins_any_more) {
 }
 
 static void halt_from_inside(eddy_work *work, eddy_status failure) {
-    cr_assert(eddy_team_halt(EDDY_SLEEP_FOREVER), "who exits does not wait for itself");
+    cr_assert(eddy_team_halt(EDDY_CLOCK_FOREVER), "who exits does not wait for itself");
     count_work(work, failure);
 }
 

@@ -11,7 +11,7 @@ static _Noreturn void differ(const program_run *run, int step, const char *what,
     abort();
 }
 
-static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, {"stress", NULL}};
+static const eddy_vm_wait forever = {EDDY_CLOCK_FOREVER, {"stress", NULL}};
 
 /* ---- fakes ---- */
 

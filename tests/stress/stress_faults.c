@@ -15,7 +15,7 @@
 
 #define COST_WORKER INT64_C(100000000)
 
-static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, {"stress", NULL}};
+static const eddy_vm_wait forever = {EDDY_CLOCK_FOREVER, {"stress", NULL}};
 
 /* A clean refusal: OUT_OF_MEMORY, with its record in the thread's slot. */
 static bool is_refused(eddy_status status) {
@@ -211,7 +211,7 @@ static void fail_each(const eddy_runtime_options *options, int64_t cost_ps) {
         eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, 0, 0);
         /* The same VM, as if nothing had been. */
         must(play(&script));
-        must(eddy_vm_close(script.vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+        must(eddy_vm_close(script.vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
         eddy_vm_destroy(script.vm);
         must(eddy_load_relaxed(&script.deleted) == 2);
         must(eddy_load_relaxed(&script.called_back) == 2);
@@ -247,7 +247,7 @@ static void what_fits_in_the_end_goes_through(const eddy_runtime_options *option
     must(eddy_vm_read_small(script.vm, last, 0, 8, &value, &forever) == EDDY_OK);
     must(value == expected);
     release(&script, last);
-    must(eddy_vm_close(script.vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+    must(eddy_vm_close(script.vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
     eddy_vm_destroy(script.vm);
     must(eddy_memory_counted(EDDY_MEMORY_TENSOR).peak_bytes <= LIMIT);
     watch_no_memory_held();
@@ -278,7 +278,7 @@ static void what_does_not_fit_is_an_error(const eddy_runtime_options *options, i
         eddy_vm_counters counters = eddy_vm_counters_read(script.vm);
         must(counters.errors_made == counters.errors_seen);
     }
-    must(eddy_vm_close(script.vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+    must(eddy_vm_close(script.vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
     eddy_vm_destroy(script.vm);
     watch_no_memory_held();
 }
@@ -292,9 +292,9 @@ int main(int argc, char **argv) {
         eddy_runtime_options options;
         int64_t cost_ps;
     } paths[] = {{{.threads = 2}, 100000},
-                 {{.threads = 2, .full_path = true}, 2000000},
-                 {{.threads = 2, .worker_path = true}, COST_WORKER},
-                 {{.one_thread = true}, 100000}};
+                 {{.threads = 2, .uses_full_path = true}, 2000000},
+                 {{.threads = 2, .uses_worker_path = true}, COST_WORKER},
+                 {{.uses_one_thread = true}, 100000}};
     int count = (int)(sizeof(paths) / sizeof(paths[0]));
     for (int i = 0; i < count; i++)
         fail_each(&paths[i].options, paths[i].cost_ps);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <vm/vm.h>
 
-static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, {"stress", NULL}};
+static const eddy_vm_wait forever = {EDDY_CLOCK_FOREVER, {"stress", NULL}};
 
 /* ---- links that are used again, so that the stress itself takes nothing from the door ---- */
 
@@ -143,7 +143,7 @@ static void memory_is_flat(const eddy_runtime_options *options, long instruction
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* whose own memory grows */
     must(after.resident - before.resident < 24 << 20);
 #endif
-    must(eddy_vm_close(vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+    must(eddy_vm_close(vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
     eddy_vm_destroy(vm);
 }
 
@@ -181,7 +181,7 @@ static void fast_producer(long instructions) {
         else
             must(counters.in_flight_peak <= high + 1);
         eddy_vm_stream_release(stream);
-        must(eddy_vm_close(vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+        must(eddy_vm_close(vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
         eddy_vm_destroy(vm);
     }
 }
@@ -220,7 +220,7 @@ static void idle_sleeps(void) {
     must(used_ns < 20000000);
 #endif
     release(vm, a);
-    must(eddy_vm_close(vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+    must(eddy_vm_close(vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
     eddy_vm_destroy(vm);
 }
 
@@ -232,8 +232,8 @@ int main(int argc, char **argv) {
     idle_sleeps();
     fast_producer(3000);
     memory_is_flat(&(eddy_runtime_options){.threads = 2}, instructions, &state);
-    memory_is_flat(&(eddy_runtime_options){.threads = 2, .full_path = true}, instructions / 10, &state);
-    memory_is_flat(&(eddy_runtime_options){.one_thread = true}, instructions / 10, &state);
+    memory_is_flat(&(eddy_runtime_options){.threads = 2, .uses_full_path = true}, instructions / 10, &state);
+    memory_is_flat(&(eddy_runtime_options){.uses_one_thread = true}, instructions / 10, &state);
     free_links();
     watch_no_memory_held();
     return 0;

@@ -83,7 +83,7 @@ static void run_path(const char *name, const eddy_runtime_options *options, long
         empty_mailbox(&issuers[i]);
         program_run_close_streams(&issuers[i].run);
     }
-    must(eddy_vm_close(vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+    must(eddy_vm_close(vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
     eddy_vm_destroy(vm);
 }
 
@@ -95,9 +95,9 @@ int main(int argc, char **argv) {
         threads = THREADS_MAX;
     watch_begin("issuers", seed);
     run_path("caller", &(eddy_runtime_options){.threads = 2}, programs, seed, threads);
-    run_path("scheduler", &(eddy_runtime_options){.threads = 2, .full_path = true}, programs, seed, threads);
-    run_path("worker", &(eddy_runtime_options){.threads = 3, .worker_path = true}, programs, seed, threads);
-    run_path("one thread", &(eddy_runtime_options){.one_thread = true}, programs, seed, threads);
+    run_path("scheduler", &(eddy_runtime_options){.threads = 2, .uses_full_path = true}, programs, seed, threads);
+    run_path("worker", &(eddy_runtime_options){.threads = 3, .uses_worker_path = true}, programs, seed, threads);
+    run_path("one thread", &(eddy_runtime_options){.uses_one_thread = true}, programs, seed, threads);
     run_path("low marks", &(eddy_runtime_options){.threads = 2, .in_flight_high = 6}, programs, seed, threads);
     watch_no_memory_held();
     printf("%ld programs on each of %d threads agree with their oracles\n", programs, threads);

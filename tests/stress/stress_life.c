@@ -18,7 +18,7 @@
 
 #define COST_WORKER INT64_C(10000000000)
 
-static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, {"stress", NULL}};
+static const eddy_vm_wait forever = {EDDY_CLOCK_FOREVER, {"stress", NULL}};
 
 static eddy_vm *create(const eddy_runtime_options *options) {
     eddy_vm *vm;
@@ -27,7 +27,7 @@ static eddy_vm *create(const eddy_runtime_options *options) {
 }
 
 static void close_and_destroy(eddy_vm *vm) {
-    must(eddy_vm_close(vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+    must(eddy_vm_close(vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
     eddy_vm_destroy(vm);
 }
 
@@ -69,9 +69,9 @@ static void check_chain(eddy_vm *vm, eddy_storage_number storage, int64_t expect
 
 static eddy_runtime_options mode(int number) {
     static const eddy_runtime_options modes[5] = {{.threads = 2},
-                                                  {.threads = 2, .full_path = true},
-                                                  {.threads = 3, .worker_path = true},
-                                                  {.one_thread = true},
+                                                  {.threads = 2, .uses_full_path = true},
+                                                  {.threads = 3, .uses_worker_path = true},
+                                                  {.uses_one_thread = true},
                                                   {.threads = 2, .in_flight_high = 8}};
     return modes[number % 5];
 }
@@ -84,7 +84,7 @@ static void create_and_close(long rounds, uint64_t *state) {
         watch();
         eddy_runtime_options options = mode((int)i);
         if (i % 50 == 10)
-            lasting = create(&(eddy_runtime_options){.threads = 2, .worker_path = true});
+            lasting = create(&(eddy_runtime_options){.threads = 2, .uses_worker_path = true});
         eddy_vm *vm = create(&options);
         eddy_storage_number kept = 0, released = 0;
         run_chain(vm, &kept, 1 + (int)(program_random(state) % 20), state);
@@ -95,7 +95,7 @@ static void create_and_close(long rounds, uint64_t *state) {
             run_chain(lasting, &other, 5, state);
             synthetic_release(lasting, other);
         }
-        must(eddy_vm_close(vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+        must(eddy_vm_close(vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
         if (i % 2)
             synthetic_release(vm, kept); /* a handle that outlives its runtime */
         must(call(vm, &(eddy_storage_number){0}, 1, 0) == EDDY_SHUT_DOWN);
@@ -178,7 +178,7 @@ static void close_under_use(long rounds, uint64_t *state) {
         }
         while (eddy_vm_counters_read(vm).submitted < program_random(state) % 200)
             sched_yield();
-        must(eddy_vm_close(vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+        must(eddy_vm_close(vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
         for (int u = 0; u < 3; u++) {
             pthread_join(threads[u], NULL);
             must(users[u].ended_by == EDDY_SHUT_DOWN);
@@ -197,7 +197,7 @@ typedef struct gate_arguments {
 static void wait_at_gate(const eddy_vm_run *run) {
     eddy_sleep_word *is_open = ((const gate_arguments *)run->instruction.arguments)->is_open;
     while (eddy_load_acquire(is_open) == 0)
-        eddy_sleep_wait(is_open, 0, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(is_open, 0, EDDY_CLOCK_FOREVER);
 }
 
 static const eddy_vm_descriptor gate_op = {.run = wait_at_gate, .name = synthetic_name};
@@ -237,7 +237,7 @@ static void close_while_busy(void) {
     eddy_vm_destroy(vm);
     must(call(vm, &(eddy_storage_number){0}, 1, 0) == EDDY_SHUT_DOWN);
     /* Beside the abandoned one a new one works. */
-    eddy_vm *other = create(&(eddy_runtime_options){.threads = 3, .worker_path = true});
+    eddy_vm *other = create(&(eddy_runtime_options){.threads = 3, .uses_worker_path = true});
     uint64_t state = 5;
     eddy_storage_number a = 0;
     int64_t expected = run_chain(other, &a, 20, &state);
@@ -286,7 +286,7 @@ static void fork_while_busy(void) {
         must(call(vm, &(eddy_storage_number){0}, 1, 0) == EDDY_FORKED);
         must(eddy_vm_read_small(vm, a, 0, 8, &value, &forever) == EDDY_FORKED);
         synthetic_release(vm, a);
-        must(eddy_vm_close(vm, EDDY_SLEEP_FOREVER) == EDDY_FORKED);
+        must(eddy_vm_close(vm, EDDY_CLOCK_FOREVER) == EDDY_FORKED);
         eddy_vm_destroy(vm);
         /* ThreadSanitizer allows no threads after a fork; gcc 12's AddressSanitizer does not take its allocator's locks for
          * one, so that a thread of the child waits for ever where the parent's was allocating. */

@@ -74,7 +74,7 @@ static void path_open(stress_path *path) {
 
 static void path_close(stress_path *path) {
     program_run_close_streams(&path->run);
-    must(eddy_vm_close(path->run.vm, EDDY_SLEEP_FOREVER) == EDDY_OK);
+    must(eddy_vm_close(path->run.vm, EDDY_CLOCK_FOREVER) == EDDY_OK);
     eddy_vm_destroy(path->run.vm);
 }
 
@@ -86,10 +86,10 @@ int main(int argc, char **argv) {
         threads = THREADS_MAX;
     static stress_path paths[] = {
         {.name = "caller", .options = {.threads = 2}},
-        {.name = "scheduler", .options = {.threads = 2, .full_path = true}},
-        {.name = "worker", .options = {.threads = 3, .worker_path = true}},
-        {.name = "fakes", .options = {.one_thread = true}, .has_fakes = true, .thread_count = 1},
-        {.name = "one thread", .options = {.one_thread = true}, .thread_count = 1},
+        {.name = "scheduler", .options = {.threads = 2, .uses_full_path = true}},
+        {.name = "worker", .options = {.threads = 3, .uses_worker_path = true}},
+        {.name = "fakes", .options = {.uses_one_thread = true}, .has_fakes = true, .thread_count = 1},
+        {.name = "one thread", .options = {.uses_one_thread = true}, .thread_count = 1},
     };
     int count = (int)(sizeof(paths) / sizeof(paths[0]));
     watch_begin("programs", seed);

@@ -73,9 +73,9 @@ int main(int argc, char **argv) {
         eddy_runtime_options options;
     } paths[] = {
         {"caller", {.threads = 2}},
-        {"scheduler", {.threads = 2, .full_path = true}},
-        {"worker", {.threads = 3, .worker_path = true}},
-        {"one thread", {.one_thread = true}},
+        {"scheduler", {.threads = 2, .uses_full_path = true}},
+        {"worker", {.threads = 3, .uses_worker_path = true}},
+        {"one thread", {.uses_one_thread = true}},
     };
     enum { PATHS = sizeof(paths) / sizeof(paths[0]) };
     static shared_run shared[PATHS];

@@ -151,9 +151,9 @@ static void compare(views_run *run, int step, const char *what, const expected_t
     size_t bytes = eddy_dtype_bytes(dtype);
     if (eddy_dtype_of(t->handle) != dtype)
         differ(run, step, "dtype", dtype, eddy_dtype_of(t->handle));
-    if (eddy_rank(t->handle) != t->rank || eddy_count(t->handle) != count_of(t))
-        differ(run, step, "shape", (double)count_of(t), (double)eddy_count(t->handle));
-    if (eddy_read(t->handle, found, (size_t)count_of(t) * bytes) != EDDY_OK)
+    if (eddy_rank_of(t->handle) != t->rank || eddy_count_of(t->handle) != count_of(t))
+        differ(run, step, "shape", (double)count_of(t), (double)eddy_count_of(t->handle));
+    if (eddy_read(t->handle, found, (size_t)count_of(t) * bytes, NULL) != EDDY_OK)
         differ(run, step, "read", 0, 1);
     for (int64_t i = 0; i < count_of(t); i++) {
         element is = element_load(dtype, found + (size_t)i * bytes);
@@ -591,7 +591,7 @@ static void sum(views_run *run, int step) {
     for (int64_t i = 0; i < count_of(a); i++)
         total = element_binary(ELEMENT_ADD, in, total, element_cast(at(a, i), dtype_of(a), in));
     t.storage->cells[0] = element_cast(total, in, dtype);
-    t.handle = eddy_sum(a->handle, NULL, NULL);
+    t.handle = eddy_sum(a->handle, EDDY_ALL_AXES, NULL);
     keep(run, step, "sum", slot, t);
 }
 
@@ -608,7 +608,7 @@ static void largest(views_run *run, int step) {
             best = i;
     expected_tensor t = laid_out(is_place ? EDDY_I64 : dtype, 0, 1, 1);
     t.storage->cells[0] = is_place ? (element){.whole = best} : at(a, best);
-    t.handle = is_place ? eddy_argmax(a->handle, NULL, NULL) : eddy_max(a->handle, NULL, NULL);
+    t.handle = is_place ? eddy_argmax(a->handle, EDDY_ALL_AXES, NULL) : eddy_max(a->handle, EDDY_ALL_AXES, NULL);
     keep(run, step, is_place ? "argmax" : "max", slot, t);
 }
 
@@ -647,8 +647,8 @@ static void late(views_run *run, int step) {
     for (int64_t i = 0; i < count_of(a); i++)
         expected += element_as_double(dtype_of(a), at(a, i)) != 0;
     eddy_tensor *places = eddy_nonzero(a->handle);
-    if (eddy_dim(places, 0) != expected || eddy_dim(places, 1) != a->rank)
-        differ(run, step, "nonzero", (double)expected, (double)eddy_dim(places, 0));
+    if (eddy_dim_of(places, 0) != expected || eddy_dim_of(places, 1) != a->rank)
+        differ(run, step, "nonzero", (double)expected, (double)eddy_dim_of(places, 0));
     eddy_release(&places);
 }
 

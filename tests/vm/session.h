@@ -25,7 +25,7 @@
 #define SESSION_SECONDS 60
 
 static const eddy_origin test_origin = {"test", NULL};
-static const eddy_vm_wait forever = {EDDY_SLEEP_FOREVER, {"test", NULL}};
+static const eddy_vm_wait forever = {EDDY_CLOCK_FOREVER, {"test", NULL}};
 static const eddy_vm_wait at_once = {0, {"test", NULL}};
 
 /* ---- latches ---- */
@@ -40,13 +40,13 @@ static inline void latch_pass(vm_latch *latch) {
     eddy_add_release(&latch->entered, 1u);
     eddy_sleep_wake_all(&latch->entered);
     while (eddy_load_acquire(&latch->is_open) == 0)
-        eddy_sleep_wait(&latch->is_open, 0, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(&latch->is_open, 0, EDDY_CLOCK_FOREVER);
 }
 
 static inline void latch_await(vm_latch *latch, uint32_t count) {
     uint32_t now;
     while ((now = eddy_load_acquire(&latch->entered)) < count)
-        eddy_sleep_wait(&latch->entered, now, EDDY_SLEEP_FOREVER);
+        eddy_sleep_wait(&latch->entered, now, EDDY_CLOCK_FOREVER);
 }
 
 static inline void latch_open(vm_latch *latch) {
@@ -128,7 +128,7 @@ static inline void assert_no_memory_held(void) {
 /* Ends the VM and sees to it that it gave everything back, and all calls have ended. */
 static inline void session_close(vm_session *session) {
     eddy_vm_stream_release(session->held);
-    cr_assert_eq(eddy_vm_close(session->vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(session->vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     eddy_vm_destroy(session->vm);
     assert_no_memory_held();
     if (eddy_sub_relaxed(&sessions_open, 1) == 1)

@@ -86,7 +86,7 @@ Test(access, a_poisoned_storage_gives_its_record_and_no_data) {
 }
 
 Test(access, a_storage_released_before_the_callback_ran_lives_until_it_has) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 1);
@@ -156,7 +156,7 @@ Test(access, no_service_thread_to_be_had_is_no_hang) {
 Test(access, a_callback_of_a_released_vm_is_refused) {
     vm_session session = session_open_threads(2);
     eddy_storage_number a = session_make(&session, 1);
-    cr_assert_eq(eddy_vm_close(session.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(session.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     seen noted = {0};
     cr_assert_eq(eddy_vm_access(session.vm, a, true, note, &noted, test_origin), EDDY_SHUT_DOWN);
     taken_error();

@@ -33,8 +33,8 @@ static void dump(vm_session *session, int line_count) {
 }
 
 Test(dump, each_live_instruction_says_what_it_waits_for) {
-    eddy_set_log(collect, NULL);
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    eddy_log_set(collect, NULL);
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, false);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 1);                 /* #1 */
@@ -59,8 +59,8 @@ Test(dump, each_live_instruction_says_what_it_waits_for) {
 }
 
 Test(dump, a_lend_is_named_as_the_reason) {
-    eddy_set_log(collect, NULL);
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    eddy_log_set(collect, NULL);
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
     eddy_storage_number a = session_make(&session, 1);
     void *data;
     eddy_vm_lend *lend;
@@ -77,8 +77,8 @@ Test(dump, a_lend_is_named_as_the_reason) {
 }
 
 Test(dump, many_instructions_are_cut_at_a_hundred_lines) {
-    eddy_set_log(collect, NULL);
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    eddy_log_set(collect, NULL);
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, false);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 0);
@@ -96,9 +96,9 @@ Test(dump, many_instructions_are_cut_at_a_hundred_lines) {
 }
 
 Test(dump, a_time_without_progress_rings_by_itself) {
-    eddy_set_log(collect, NULL);
+    eddy_log_set(collect, NULL);
     vm_session session =
-        session_open((eddy_runtime_options){.threads = 2, .worker_path = true, .dump_after_ms = 1});
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true, .dump_after_ms = 1});
     session_hold(&session, true);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 1);
@@ -111,12 +111,10 @@ Test(dump, a_time_without_progress_rings_by_itself) {
 
 /* Nothing is live: there is nothing to wonder about. */
 Test(dump, an_idle_vm_says_nothing) {
-    eddy_set_log(collect, NULL);
-    vm_session session =
-        session_open((eddy_runtime_options){.threads = 2, .full_path = true, .dump_after_ms = 1});
+    eddy_log_set(collect, NULL);
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true, .dump_after_ms = 1});
     /* A second VM that is stuck shows that the time has passed, several times over. */
-    vm_session stuck =
-        session_open((eddy_runtime_options){.threads = 2, .worker_path = true, .dump_after_ms = 5});
+    vm_session stuck = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true, .dump_after_ms = 5});
     session_hold(&stuck, true);
     stuck.stream = stuck.held;
     eddy_storage_number b = session_make(&stuck, 1);
@@ -126,14 +124,14 @@ Test(dump, an_idle_vm_says_nothing) {
     session_step(&stuck);
     session_release(&stuck, b);
     eddy_vm_stream_release(stuck.held);
-    cr_assert_eq(eddy_vm_close(stuck.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(stuck.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     eddy_vm_destroy(stuck.vm);
     session_close(&session);
 }
 
 Test(dump, one_thread_mode_dumps_at_the_call) {
-    eddy_set_log(collect, NULL);
-    vm_session session = session_open((eddy_runtime_options){.one_thread = true});
+    eddy_log_set(collect, NULL);
+    vm_session session = session_open((eddy_runtime_options){.uses_one_thread = true});
     eddy_vm_dump(session.vm);
     cr_assert(has_line("0 live instructions\n"));
     session_close(&session);
@@ -154,8 +152,8 @@ static void *dump_elsewhere(void *context) {
 
 /* The sink is the user's, and may take its time. */
 Test(dump, the_engine_goes_on_while_the_sink_stays) {
-    eddy_set_log(stay_in_sink, NULL);
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    eddy_log_set(stay_in_sink, NULL);
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
     pthread_t thread;
     start_thread(&thread, dump_elsewhere, session.vm);
     latch_await(&sink_latch, 1);

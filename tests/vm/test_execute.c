@@ -5,8 +5,10 @@
 #include <time.h>
 #include <vm/price.h>
 
-static const eddy_runtime_options paths[] = {
-    {.threads = 2}, {.threads = 2, .full_path = true}, {.threads = 3, .worker_path = true}, {.one_thread = true}};
+static const eddy_runtime_options paths[] = {{.threads = 2},
+                                             {.threads = 2, .uses_full_path = true},
+                                             {.threads = 3, .uses_worker_path = true},
+                                             {.uses_one_thread = true}};
 
 #define PATHS (sizeof(paths) / sizeof(paths[0]))
 
@@ -34,7 +36,7 @@ Test(execute, the_cost_decides_the_place) {
 }
 
 Test(execute, on_the_full_path_nothing_runs_on_the_caller) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
     eddy_vm_counters counters = run_each_cost(&session);
     cr_assert_eq(counters.caller_run + counters.scheduler_run, 2, "a thread that waits may take the scheduler's part");
     cr_assert_eq(counters.worker_run, 1);
@@ -152,7 +154,7 @@ Test(execute, an_issuer_with_work_of_its_own_leaves_dear_calls_to_others) {
 
 /* A call known to gain nothing by helpers. */
 static void know_as_whole(const char *op, int64_t cost_ps) {
-    eddy_price *price = eddy_price_find(op, eddy_cost_class_ns(eddy_cost_class(cost_ps)));
+    eddy_price *price = eddy_price_find(op, eddy_record_cost_class_ns(eddy_record_cost_class(cost_ps)));
     for (int i = 0; i < 50; i++)
         eddy_price_note(price, eddy_price_asks_helpers(price), INT64_C(1000000000));
 }
@@ -359,7 +361,7 @@ Test(execute, no_memory_on_an_ordered_stream_reaches_what_follows_in_its_queue) 
         vm_latch latch = {0};
         eddy_storage_number first = 0;
         session.stream = stream;
-        if (!paths[p].one_thread) {
+        if (!paths[p].uses_one_thread) {
             session.cost_ps = COST_WORKER;
             first = session_latch(&session, &latch, 0, NULL);
             latch_await(&latch, 1);
@@ -384,7 +386,7 @@ Test(execute, no_memory_on_an_ordered_stream_reaches_what_follows_in_its_queue) 
 
 /* The ladder: a release that is on its way frees what the next one needs. */
 Test(execute, one_without_memory_waits_for_what_is_being_freed) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session.cost_ps = COST_WORKER;
     eddy_memory_limit_set(12 << 20);
     eddy_vm_operand first = large(LARGE);
@@ -417,7 +419,7 @@ static int64_t find_negative(const eddy_vm_run *run) {
 }
 
 static const eddy_vm_descriptor checked_op = {
-    .run = synthetic_run, .name = synthetic_name, .explain = synthetic_explain, .check_finite = find_negative};
+    .run = synthetic_run, .name = synthetic_name, .explain = synthetic_explain, .checks_finite = find_negative};
 
 /* The synthetic op's finite values are those that are not negative. */
 static int64_t seed_with_sign(bool is_negative) {
@@ -431,7 +433,7 @@ Test(execute, a_check_for_finite_outputs_makes_an_error_only_where_it_is_on) {
     for (size_t p = 0; p < PATHS; p++)
         for (int is_on = 0; is_on < 2; is_on++) {
             eddy_runtime_options options = paths[p];
-            options.check_finite = is_on;
+            options.checks_finite = is_on;
             vm_session session = session_open(options);
             eddy_vm_operand good = large(CELLS * 8), bad = large(CELLS * 8);
             cr_assert_eq(session_call(&session, &checked_op, seed_with_sign(false), false, 0, NULL, 1, &good), EDDY_OK);
@@ -448,7 +450,7 @@ Test(execute, a_check_for_finite_outputs_makes_an_error_only_where_it_is_on) {
 Test(execute, sync_each_op_waits_at_each_call_and_leaves_errors_to_the_reader) {
     for (size_t p = 0; p < PATHS; p++) {
         eddy_runtime_options options = paths[p];
-        options.sync_each_op = true;
+        options.syncs_each_op = true;
         vm_session session = session_open(options);
         session.cost_ps = COST_WORKER;
         for (int i = 0; i < 50; i++) {
@@ -519,7 +521,7 @@ static const eddy_vm_descriptor many_late_op = {.run = many_run, .count = count_
 /* More than the operands that fit a record. */
 Test(execute, there_may_be_many_late_outputs) {
     enum { MANY = 40 };
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     eddy_vm_operand operands[MANY];
     for (int i = 0; i < MANY; i++)
         operands[i] = (eddy_vm_operand){.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true};

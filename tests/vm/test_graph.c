@@ -4,7 +4,7 @@
  * after is linked while it runs. The full path, so that nothing runs on the caller. */
 
 static vm_session open_linking(void) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 3, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 3, .uses_worker_path = true});
     session.cost_ps = COST_WORKER;
     return session;
 }
@@ -266,8 +266,8 @@ static void run_wide(eddy_runtime_options options) {
 
 Test(graph, an_instruction_may_have_a_hundred_thousand_operands) {
     run_wide((eddy_runtime_options){.threads = 2});
-    run_wide((eddy_runtime_options){.threads = 2, .worker_path = true});
-    run_wide((eddy_runtime_options){.one_thread = true});
+    run_wide((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    run_wide((eddy_runtime_options){.uses_one_thread = true});
 }
 
 Test(graph, long_arguments_arrive_whole) {

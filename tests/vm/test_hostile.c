@@ -24,7 +24,7 @@ typedef struct vm_closer {
 static void *close_for_ever(void *context) {
     vm_closer *closer = context;
     eddy_store_release(&closer->thread, (pid_t)syscall(SYS_gettid));
-    closer->status = eddy_vm_close(closer->session->vm, EDDY_SLEEP_FOREVER);
+    closer->status = eddy_vm_close(closer->session->vm, EDDY_CLOCK_FOREVER);
     return NULL;
 }
 
@@ -184,7 +184,7 @@ Test(interleavings, stream_reuse_starve) {
 /* More numbers come free at once than the way back to the issuers holds, wave after wave. */
 Test(interleavings, number_leak) {
     enum { COUNT = EDDY_NUMBER_RING + 2000 };
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
     uint32_t chunks = 0;
     for (int wave = 0; wave < 6; wave++) {
         static eddy_storage_number all[COUNT];
@@ -214,7 +214,7 @@ Test(interleavings, number_leak) {
 /* Waits that nobody waits for any more stay until what they wait for has come. */
 Test(interleavings, poll_timeout) {
     static const eddy_vm_wait impatient = {1, {"test", NULL}};
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     vm_latch latch = {0};
     eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
     latch_await(&latch, 1);
@@ -321,7 +321,7 @@ static void *overfill(void *context) {
 
 /* Something has finished since the issuer looked last: that is no progress to look for again and again. */
 Test(interleavings, ring_full_spin) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
     session.cost_ps = COST_SCHEDULER;
     eddy_storage_number a = session_make(&session, 1);
     session_settle(&session);
@@ -354,7 +354,7 @@ Test(interleavings, ring_full_spin) {
 
 /* Whatever the kernel gives up, it is not enough. */
 Test(interleavings, never_fits) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     eddy_memory_limit_set(8 * MB);
     vm_latch latch = {0};
     eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
@@ -375,10 +375,10 @@ typedef struct two_vms {
 } two_vms;
 
 static two_vms open_two(bool is_rich_on_workers) {
-    eddy_runtime_options options = {.threads = 3, .worker_path = true};
+    eddy_runtime_options options = {.threads = 3, .uses_worker_path = true};
     two_vms vms = {.poor = session_open(options)};
-    options.worker_path = is_rich_on_workers;
-    options.full_path = true;
+    options.uses_worker_path = is_rich_on_workers;
+    options.uses_full_path = true;
     vms.rich = session_open(options);
     vms.rich.cost_ps = vms.poor.cost_ps = COST_WORKER;
     eddy_memory_limit_set(10 * MB);
@@ -390,7 +390,7 @@ static two_vms open_two(bool is_rich_on_workers) {
 static void close_two(two_vms *vms) {
     eddy_memory_limit_set(0);
     eddy_vm_stream_release(vms->rich.held);
-    cr_assert_eq(eddy_vm_close(vms->rich.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(vms->rich.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     eddy_vm_destroy(vms->rich.vm);
     session_close(&vms->poor);
 }
@@ -583,7 +583,7 @@ Test(interleavings, abandoned_neighbour) {
     cr_assert_eq(waiter.status, EDDY_OUT_OF_MEMORY);
     latch_open(&latch);
     session_release(&vms.poor, wanted);
-    cr_assert_eq(eddy_vm_close(vms.poor.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(vms.poor.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     eddy_vm_destroy(vms.poor.vm);
 }
 
@@ -598,7 +598,7 @@ static void note_call(void *context, void *data, int64_t bytes, const eddy_error
 /* The exit status. One thread: a checker of races allows no others after a fork. */
 static int use_in_child(void) {
     bool was_called = false;
-    eddy_runtime_options options = {.one_thread = true};
+    eddy_runtime_options options = {.uses_one_thread = true};
     vm_session fresh = {.cost_ps = COST_CALLER};
     if (eddy_vm_create(&options, &fresh.vm) != EDDY_OK)
         return 1;

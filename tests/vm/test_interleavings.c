@@ -33,8 +33,10 @@ static void *use_what_is_shown(void *context) {
 }
 
 Test(interleavings, two_issuers_hand_over) {
-    static const eddy_runtime_options paths[] = {
-        {.threads = 2}, {.threads = 2, .full_path = true}, {.threads = 2, .worker_path = true}, {.one_thread = true}};
+    static const eddy_runtime_options paths[] = {{.threads = 2},
+                                                 {.threads = 2, .uses_full_path = true},
+                                                 {.threads = 2, .uses_worker_path = true},
+                                                 {.uses_one_thread = true}};
     for (int p = 0; p < 4; p++) {
         hand_over shared = {.session = session_open(paths[p])};
         static const int64_t costs[3] = {COST_CALLER, COST_SCHEDULER, COST_WORKER};
@@ -73,7 +75,7 @@ static void *release_when_started(void *context) {
 /* The releaser has a reference of its own: the user's use came before its own release. Both hit the same storage while
  * the engine retires the use. */
 Test(interleavings, release_races_with_use) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
     for (int i = 0; i < 1500; i++) {
         release_race race = {.session = session, .storage = session_make(&session, i)};
         pthread_t thread;
@@ -109,7 +111,7 @@ static void read_slowly_run(const eddy_vm_run *run) {
     latch_pass(&reading_latch);
     /* The writer has been let go; it may not have touched the cells. */
     for (int i = 0; i < 1000; i++)
-        eddy_pause();
+        eddy_atomic_pause();
     ((int64_t *)run->data[1])[0] = first == cells[0] && cells[CELLS - 1] == value_of(5, CELLS - 1);
 }
 
@@ -215,8 +217,8 @@ Test(interleavings, deleter_that_releases) {
     for (int mode = 0; mode < 3; mode++) {
         enum { LINKS = 300 };
         static chain_link links[LINKS];
-        vm_session session =
-            session_open((eddy_runtime_options){.threads = 2, .worker_path = mode == 1, .one_thread = mode == 2});
+        vm_session session = session_open(
+            (eddy_runtime_options){.threads = 2, .uses_worker_path = mode == 1, .uses_one_thread = mode == 2});
         eddy_store_relaxed(&chain_links_deleted, 0);
         eddy_storage_number next = 0;
         for (int i = 0; i < LINKS; i++) {
@@ -262,7 +264,8 @@ static void issue_and_wait(void *context, void *data, int64_t bytes, const eddy_
 }
 
 Test(interleavings, callback_issues_and_is_refused_a_wait) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true, .in_flight_high = 20});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true, .in_flight_high = 20});
     eddy_storage_number a = session_make(&session, 1), b = session_make(&session, 2);
     session_settle(&session);
     /* What the callback issues waits behind the callback itself, so its waits cannot be over. */
@@ -423,8 +426,8 @@ static void *make_and_sleep(void *context) {
 Test(interleavings, maker_sleeps_while_another_releases) {
     for (int mode = 0; mode < 2; mode++) {
         static sleeping_maker maker;
-        maker =
-            (sleeping_maker){.session = session_open((eddy_runtime_options){.threads = 2, .worker_path = mode == 1})};
+        maker = (sleeping_maker){.session =
+                                     session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = mode == 1})};
         pthread_t thread;
         start_thread(&thread, make_and_sleep, &maker);
         latch_await(&maker.asleep, 1);
@@ -496,7 +499,7 @@ Test(interleavings, unmap_other) {
 /* Both the wait for a shape and the lend give up while the kernel that finds it runs, and come to it once it has. */
 Test(interleavings, map_late) {
     static const eddy_vm_wait impatient = {1, {"test", NULL}};
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     vm_latch latch = {0};
     eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
     eddy_vm_operand target = {.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true};

@@ -165,7 +165,7 @@ static void *poll(void *context) {
 }
 
 Test(lend, a_wait_behind_anothers_lend_does_not_look_at_all_of_what_is_behind_it) {
-    vm_session session = session_open((eddy_runtime_options){.one_thread = true});
+    vm_session session = session_open((eddy_runtime_options){.uses_one_thread = true});
     eddy_storage_number a = session_make(&session, 1);
     int64_t *cells;
     eddy_vm_lend *open = lend(&session, a, true, &cells);
@@ -226,7 +226,7 @@ Test(lend, a_lender_whose_write_failed_leaves_it_torn) {
 }
 
 Test(lend, a_lend_that_timed_out_is_not_granted_later) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 1);
@@ -245,11 +245,11 @@ Test(lend, a_lend_that_timed_out_is_not_granted_later) {
 /* In every mode, also where each op runs at its call and each call waits. */
 Test(lend, ops_behind_a_lend_are_queued_in_every_mode) {
     eddy_runtime_options modes[] = {{.threads = 2},
-                                    {.threads = 2, .full_path = true},
-                                    {.threads = 2, .worker_path = true},
-                                    {.one_thread = true},
-                                    {.threads = 2, .sync_each_op = true},
-                                    {.one_thread = true, .sync_each_op = true}};
+                                    {.threads = 2, .uses_full_path = true},
+                                    {.threads = 2, .uses_worker_path = true},
+                                    {.uses_one_thread = true},
+                                    {.threads = 2, .syncs_each_op = true},
+                                    {.uses_one_thread = true, .syncs_each_op = true}};
     for (size_t m = 0; m < sizeof(modes) / sizeof(modes[0]); m++) {
         vm_session session = session_open(modes[m]);
         eddy_storage_number a = session_make(&session, 1);
@@ -283,7 +283,8 @@ Test(lend, a_storage_released_while_lent_lives_until_the_end) {
 
 /* An open lend is no instruction in flight: its holder may issue however low the marks are. */
 Test(lend, open_lends_do_not_count_against_the_marks) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true, .in_flight_high = 4});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true, .in_flight_high = 4});
     enum { LENDS = 6 };
     eddy_storage_number lent[LENDS];
     eddy_vm_lend *open[LENDS];
@@ -303,7 +304,8 @@ Test(lend, open_lends_do_not_count_against_the_marks) {
 
 /* An event recorded behind a lend, and a stream that waits for it: what is issued there is behind the lend as well. */
 Test(lend, a_marker_behind_a_lend_does_not_count_against_the_marks) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true, .in_flight_high = 4});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true, .in_flight_high = 4});
     eddy_vm_stream *stream;
     cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, &stream), EDDY_OK);
     eddy_storage_number a = session_make(&session, 1);

@@ -4,7 +4,7 @@
 /* The stream is held, so that nothing finishes before the test says so. */
 static vm_session open_marked(int64_t count, int64_t bytes) {
     vm_session session = session_open((eddy_runtime_options){
-        .threads = 2, .full_path = true, .in_flight_high = count, .in_flight_bytes_high = bytes});
+        .threads = 2, .uses_full_path = true, .in_flight_high = count, .in_flight_bytes_high = bytes});
     session_hold(&session, true);
     session.stream = session.held;
     return session;
@@ -239,7 +239,7 @@ typedef struct vm_closing {
 
 static void *close_it(void *context) {
     vm_closing *closing = context;
-    closing->closed = eddy_vm_close(closing->producer.session.vm, EDDY_SLEEP_FOREVER);
+    closing->closed = eddy_vm_close(closing->producer.session.vm, EDDY_CLOCK_FOREVER);
     return NULL;
 }
 

@@ -1,7 +1,7 @@
 #include "session.h"
 
 static vm_session open_one(void) {
-    return session_open((eddy_runtime_options){.one_thread = true});
+    return session_open((eddy_runtime_options){.uses_one_thread = true});
 }
 
 static pthread_t ran_on;

@@ -17,8 +17,10 @@ static void assert_state(vm_session *session, eddy_storage_number storage, eddy_
         cr_assert_not_null(strstr(error.message, blamed), "%s", error.message);
 }
 
-static const eddy_runtime_options paths[] = {
-    {.threads = 2}, {.threads = 2, .full_path = true}, {.threads = 3, .worker_path = true}, {.one_thread = true}};
+static const eddy_runtime_options paths[] = {{.threads = 2},
+                                             {.threads = 2, .uses_full_path = true},
+                                             {.threads = 3, .uses_worker_path = true},
+                                             {.uses_one_thread = true}};
 
 #define ON_EACH_PATH(session)                                                                                          \
     for (size_t path = 0; path < sizeof(paths) / sizeof(paths[0]); path++)                                             \
@@ -54,7 +56,7 @@ Test(recover, the_lowest_root_is_to_blame) {
 }
 
 Test(recover, the_lowest_root_is_to_blame_even_when_it_fails_last) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, false);
     session.stream = session.held;
     eddy_storage_number first = session_make_failing(&session, 11), second = session_make_failing(&session, 12);
@@ -114,7 +116,7 @@ Test(recover, what_was_issued_before_the_recovery_is_skipped_and_what_comes_afte
 }
 
 Test(recover, nothing_is_recovered_before_the_record_was_seen) {
-    vm_session session = session_open((eddy_runtime_options){.one_thread = true});
+    vm_session session = session_open((eddy_runtime_options){.uses_one_thread = true});
     eddy_storage_number bad = session_make_failing(&session, 7), parameter = session_make(&session, 1);
     session_mix_in(&session, parameter, 2, 1, &bad);
     recover(&session, parameter);

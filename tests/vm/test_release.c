@@ -11,7 +11,7 @@ Test(release, an_idle_storage_goes_back_at_once) {
 }
 
 Test(release, it_takes_effect_after_every_use_that_came_before) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 3, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 3, .uses_worker_path = true});
     session.cost_ps = COST_WORKER;
     session_hold(&session, false);
     session.stream = session.held;
@@ -30,7 +30,7 @@ Test(release, it_takes_effect_after_every_use_that_came_before) {
 }
 
 Test(release, numbers_of_a_busy_vm_are_used_again) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
     eddy_storage_number highest = 0;
     for (int i = 0; i < 200000; i++) {
         eddy_storage_number a = session_make(&session, i);
@@ -71,7 +71,7 @@ Test(release, a_deleter_runs_once_on_the_service_thread_after_the_last_use) {
 
 /* Nothing is called after the release: it must not wait for company in the pending array. */
 Test(release, a_deleter_of_a_busy_storage_needs_no_later_call) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     int64_t cells[CELLS] = {1};
@@ -139,7 +139,7 @@ Test(release, the_link_is_recycled_exactly_once_in_every_state) {
     eddy_lock_acquire(&session.vm->submission);
     eddy_vm_release(session.vm, &links[1].link);
     eddy_lock_release(&session.vm->submission);
-    cr_assert_eq(eddy_vm_close(session.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(session.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     eddy_vm_release(session.vm, &links[2].link);
     eddy_lock_acquire(&session.vm->submission);
     eddy_vm_release(session.vm, &links[3].link);
@@ -152,7 +152,7 @@ Test(release, the_link_is_recycled_exactly_once_in_every_state) {
 
 /* Eight pending at most; one more goes by the list, and none is lost. */
 Test(release, more_than_fit_the_pending_array_are_all_freed) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     enum { COUNT = 100 };
@@ -171,7 +171,7 @@ Test(release, more_than_fit_the_pending_array_are_all_freed) {
 
 /* One that holds much memory does not stay in the array. */
 Test(release, much_memory_is_given_back_without_a_later_call) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 1 << 20};
@@ -197,7 +197,7 @@ static void *release_one(void *context) {
 /* Handed over without the lock, and seen by the engine before the record that still reads the storage: more than it takes at
  * once stand before that. */
 Test(release, one_without_the_lock_comes_after_every_use_in_the_ring) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
     eddy_storage_number used = session_make(&session, 1), filler = session_make(&session, 2);
     session_settle(&session);
     session.cost_ps = COST_SCHEDULER;
@@ -223,7 +223,7 @@ Test(release, one_without_the_lock_comes_after_every_use_in_the_ring) {
 
 /* What waits for company is counted down when it leaves: else every later release would get a record of its own. */
 Test(release, nothing_is_pending_once_all_is_over) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     vm_latch latch = {0};
     eddy_storage_number made[5];
     for (int i = 0; i < 5; i++)

@@ -67,7 +67,7 @@ static void pop(eddy_ring *ring, uint64_t n) {
     cr_assert_eq(found.operand_count, expected.operands);
     cr_assert_eq(found.descriptor, (const eddy_vm_descriptor *)(uintptr_t)(n * 8 + 8));
     cr_assert_eq(found.address, (const void *)(uintptr_t)(n * 16));
-    cr_assert_eq(found.cost_ns, eddy_cost_class_ns(n % 20));
+    cr_assert_eq(found.cost_ns, eddy_record_cost_class_ns(n % 20));
     cr_assert_null(found.block);
     cr_assert_eq(release_count, expected.release_count);
     cr_assert_arr_eq(found.arguments, expected.arguments, 8 * expected.words);
@@ -223,22 +223,22 @@ Test(ring, add_on_sixteen_floats_takes_one_line_with_a_release) {
 
 Test(ring, a_cost_class_is_as_dear_as_the_cost_or_up_to_twice) {
     for (int64_t cost_ps = 0; cost_ps < INT64_MAX / 8; cost_ps = cost_ps * 5 / 4 + 1) {
-        uint64_t class = eddy_cost_class(cost_ps);
+        uint64_t class = eddy_record_cost_class(cost_ps);
         cr_assert_lt(class, 32, "five bits, also for %lld ps", (long long)cost_ps);
-        int64_t class_ps = (int64_t)eddy_cost_class_ns(class) * 1000;
-        if (eddy_cost_class_ns(class) != UINT32_MAX) {
+        int64_t class_ps = (int64_t)eddy_record_cost_class_ns(class) * 1000;
+        if (eddy_record_cost_class_ns(class) != UINT32_MAX) {
             cr_assert_geq(class_ps, cost_ps - cost_ps / 100, "%lld ps", (long long)cost_ps);
             cr_assert_leq(class_ps, 2 * cost_ps + 65536, "%lld ps", (long long)cost_ps);
         }
     }
-    cr_assert_eq(eddy_cost_class(-1), 0);
-    cr_assert_eq(eddy_cost_class_ns(eddy_cost_class(INT64_MAX)), UINT32_MAX);
+    cr_assert_eq(eddy_record_cost_class(-1), 0);
+    cr_assert_eq(eddy_record_cost_class_ns(eddy_record_cost_class(INT64_MAX)), UINT32_MAX);
 }
 
 /* Not some of those that share a class with it. */
 Test(ring, what_takes_four_us_is_the_schedulers_and_eight_a_workers) {
-    cr_assert_leq(eddy_cost_class_ns(eddy_cost_class(4000000)), EDDY_SCHEDULER_RUN_NS);
-    cr_assert_gt(eddy_cost_class_ns(eddy_cost_class(8000000)), EDDY_SCHEDULER_RUN_NS);
+    cr_assert_leq(eddy_record_cost_class_ns(eddy_record_cost_class(4000000)), EDDY_SCHEDULER_RUN_NS);
+    cr_assert_gt(eddy_record_cost_class_ns(eddy_record_cost_class(8000000)), EDDY_SCHEDULER_RUN_NS);
 }
 
 Test(ring, a_record_with_a_block_names_it) {

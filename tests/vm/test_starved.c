@@ -11,7 +11,7 @@ static eddy_storage_number submit(vm_session *session, int64_t bytes, int64_t se
 }
 
 static vm_session open_workers(int64_t limit) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 3, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 3, .uses_worker_path = true});
     session.cost_ps = COST_WORKER;
     eddy_memory_limit_set(limit);
     return session;

@@ -7,7 +7,7 @@ static eddy_vm_event *record(vm_session *session, eddy_vm_stream *stream) {
 }
 
 static vm_session open_with_held(bool is_ordered) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, is_ordered);
     return session;
 }
@@ -165,7 +165,7 @@ Test(stream, an_ordered_stream_runs_in_order_whatever_the_costs) {
 }
 
 Test(stream, a_released_stream_still_runs_what_it_was_given) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     eddy_vm_stream *stream;
     cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, &stream), EDDY_OK);
     session.stream = stream;
@@ -211,7 +211,7 @@ Test(stream, more_streams_than_there_are_numbers_is_an_error) {
 /* The wait outlives its caller's reference to the event. Records are kept in the ring meanwhile: the scheduler thread is
  * inside a kernel that it took for a cheap one. */
 Test(stream, an_event_may_be_released_after_a_wait_on_it_timed_out) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
     session.cost_ps = COST_SCHEDULER;
     vm_latch latch = {0};
     eddy_storage_number a = session_latch(&session, &latch, 0, NULL);
@@ -231,7 +231,7 @@ Test(stream, an_event_of_another_vm_is_refused) {
     cr_assert_eq(eddy_vm_stream_wait(session.vm, NULL, event, test_origin), EDDY_RUNTIME_MISMATCH);
     cr_assert_eq(taken_error().status, EDDY_RUNTIME_MISMATCH);
     eddy_vm_event_release(event);
-    cr_assert_eq(eddy_vm_close(other.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(other.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     eddy_vm_destroy(other.vm);
     session_close(&session);
 }

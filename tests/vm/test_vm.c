@@ -58,8 +58,8 @@ Test(vm, a_storage_made_by_hand_is_ready_and_its_bytes_are_the_callers) {
 
 Test(vm, closing_with_live_storages_gives_their_memory_back) {
     for (int mode = 0; mode < 3; mode++) {
-        vm_session session = session_open((eddy_runtime_options){
-            .threads = 2, .worker_path = mode == 1, .one_thread = mode == 2});
+        vm_session session = session_open(
+            (eddy_runtime_options){.threads = 2, .uses_worker_path = mode == 1, .uses_one_thread = mode == 2});
         eddy_storage_number kept[50];
         for (int i = 0; i < 50; i++)
             kept[i] = session_make(&session, i);
@@ -70,7 +70,7 @@ Test(vm, closing_with_live_storages_gives_their_memory_back) {
 }
 
 Test(vm, closing_waits_for_what_is_in_flight) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     enum { COUNT = 2000 };
     eddy_storage_number a = session_make(&session, 1);
     int64_t borrowed[CELLS] = {0};
@@ -106,7 +106,7 @@ Test(vm, closing_right_after_a_lend_with_much_behind_it_ends) {
 }
 
 Test(vm, closing_a_busy_vm_obeys_its_time_and_leaves_it_as_it_is) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 1);
@@ -123,7 +123,7 @@ Test(vm, closing_a_busy_vm_obeys_its_time_and_leaves_it_as_it_is) {
 Test(vm, calls_on_a_closed_one_are_refused) {
     vm_session session = session_open_threads(2);
     eddy_storage_number a = session_make(&session, 1);
-    cr_assert_eq(eddy_vm_close(session.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(session.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
     cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 1, &a, 1, &target), EDDY_SHUT_DOWN);
     eddy_error error = taken_error();
@@ -146,15 +146,15 @@ Test(vm, calls_on_a_closed_one_are_refused) {
 
 /* Two VMs share one team: one may go while the other's kernels keep the workers. */
 Test(vm, one_of_two_may_be_closed_while_the_other_works) {
-    vm_session lasting = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session lasting = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     for (int round = 0; round < 100; round++) {
-        vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+        vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
         eddy_storage_number a = session_make(&session, round), b = session_make(&lasting, round);
         for (int i = 0; i < 20; i++) {
             session_mix_in(&session, a, i, 0, NULL);
             session_mix_in(&lasting, b, i, 0, NULL);
         }
-        cr_assert_eq(eddy_vm_close(session.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+        cr_assert_eq(eddy_vm_close(session.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
         session_release(&session, a);
         eddy_vm_destroy(session.vm);
         session_release(&lasting, b);
@@ -177,8 +177,7 @@ static void *wait_late(void *context) {
 /* A thread that waits when the VM is closed gets its answer, and its waiter does not outlive the VM. */
 Test(vm, closing_waits_for_waiting_threads_to_leave) {
     for (int round = 0; round < 200; round++) {
-        late_waiter waiter = {
-            .session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true})};
+        late_waiter waiter = {.session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true})};
         session_hold(&waiter.session, true);
         waiter.session.stream = waiter.session.held;
         waiter.storage = session_make(&waiter.session, 1);
@@ -188,7 +187,7 @@ Test(vm, closing_waits_for_waiting_threads_to_leave) {
             sched_yield();
         session_step(&waiter.session);
         eddy_vm_stream_release(waiter.session.held);
-        cr_assert_eq(eddy_vm_close(waiter.session.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+        cr_assert_eq(eddy_vm_close(waiter.session.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
         join_thread(thread);
         cr_assert_eq(waiter.status, EDDY_OK);
         eddy_vm_destroy(waiter.session.vm);
@@ -206,7 +205,7 @@ Test(vm, no_memory_at_the_start_is_an_answer_that_leaks_nothing) {
         eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, 0, 0);
         if (!was_injected) {
             cr_assert_eq(status, EDDY_OK);
-            cr_assert_eq(eddy_vm_close(vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+            cr_assert_eq(eddy_vm_close(vm, EDDY_CLOCK_FOREVER), EDDY_OK);
             eddy_vm_destroy(vm);
             cr_assert_geq(n, 4);
             break;
@@ -244,7 +243,7 @@ static int child_of_fork(vm_session *session, eddy_storage_number a, eddy_vm_eve
     session_release(session, a);
     eddy_vm_dump(vm);
     eddy_vm_counters_read(vm);
-    if (eddy_vm_trim(vm) != 0 || eddy_vm_close(vm, EDDY_SLEEP_FOREVER) != EDDY_FORKED)
+    if (eddy_vm_trim(vm) != 0 || eddy_vm_close(vm, EDDY_CLOCK_FOREVER) != EDDY_FORKED)
         return 6;
     eddy_vm_destroy(vm);
     eddy_error_take(NULL);
@@ -252,7 +251,7 @@ static int child_of_fork(vm_session *session, eddy_storage_number a, eddy_vm_eve
      * was in it. */
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
     /* A new one works. */
-    eddy_runtime_options options = {.threads = 2, .worker_path = true};
+    eddy_runtime_options options = {.threads = 2, .uses_worker_path = true};
     vm_session fresh = {.cost_ps = COST_WORKER};
     if (eddy_vm_create(&options, &fresh.vm) != EDDY_OK)
         return 7;
@@ -260,7 +259,7 @@ static int child_of_fork(vm_session *session, eddy_storage_number a, eddy_vm_eve
     if (session_read(&fresh, c) != value_of(4, 0))
         return 8;
     session_release(&fresh, c);
-    if (eddy_vm_close(fresh.vm, EDDY_SLEEP_FOREVER) != EDDY_OK)
+    if (eddy_vm_close(fresh.vm, EDDY_CLOCK_FOREVER) != EDDY_OK)
         return 9;
     eddy_vm_destroy(fresh.vm);
 #endif
@@ -284,7 +283,7 @@ static void *hold_locks(void *context) {
 
 /* With the locks that others hold at that moment held for good in the child. */
 Test(vm, a_forked_child_is_refused_everywhere_and_may_make_a_new_one) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 1);
@@ -314,7 +313,7 @@ Test(vm, a_forked_child_is_refused_everywhere_and_may_make_a_new_one) {
 
 /* A record holds the lower 40 bits of the number and, elsewhere, the rest: blame still goes to who failed first. */
 Test(vm, sequence_numbers_go_on_beyond_what_a_record_s_word_holds) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
     session.vm->sequence = ((uint64_t)1 << 40) - 2;
     eddy_storage_number first = session_make_failing(&session, 1);  /* the last number of 40 bits */
     eddy_storage_number second = session_make_failing(&session, 2); /* 2^40 */

@@ -6,7 +6,7 @@
 
 /* A VM with one storage whose writer is held. */
 static vm_session open_held(eddy_storage_number *storage) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     *storage = session_make(&session, 1);
@@ -83,7 +83,7 @@ static void *wait_an_hour(void *context) {
 
 /* On an injected clock, so that an hour passes at once. */
 Test(wait, the_timeout_covers_the_wait_for_room_in_the_ring) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .full_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
     /* The test has the engine's role, and does nothing. */
     while (!eddy_engine_request(session.vm))
         sched_yield();
@@ -274,7 +274,7 @@ Test(wait, sync_covers_what_any_thread_submitted_and_hands_out_the_lowest_error)
 }
 
 Test(wait, late_shapes_are_known_once_the_count_has_run) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .worker_path = true});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     eddy_storage_number a = session_make_late(&session, 5);
     eddy_shape shape;
     cr_assert_eq(eddy_vm_late_shape(session.vm, a, &forever, &shape), EDDY_OK);
@@ -301,7 +301,7 @@ Test(wait, every_wait_on_a_closed_vm_is_refused_and_leaks_nothing) {
     eddy_storage_number a = session_make(&session, 1);
     eddy_vm_event *event;
     cr_assert_eq(eddy_vm_event_record(session.vm, NULL, test_origin, &event), EDDY_OK);
-    cr_assert_eq(eddy_vm_close(session.vm, EDDY_SLEEP_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_vm_close(session.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     int64_t value;
     eddy_shape shape;
     eddy_error error;

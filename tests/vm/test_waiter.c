@@ -72,7 +72,7 @@ Test(waiter, done_and_abandoned_race) {
         eddy_waiter *waiter = eddy_waiter_acquire(&pool);
         eddy_store_release(&shown, waiter);
         for (int spin = 0; spin < i % 50; spin++)
-            eddy_pause();
+            eddy_atomic_pause();
         if (i % 5 == 0)
             while (!eddy_waiter_is_done(waiter))
                 sched_yield();

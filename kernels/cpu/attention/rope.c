@@ -148,7 +148,7 @@ static void rope_run(const eddy_kernel_call *call) {
     work.positions = &call->views[1];
     work.out = &call->views[2];
     work.plan = plan;
-    work.is_interleaved = attributes->interleaved;
+    work.is_interleaved = attributes->is_interleaved;
     work.pairs = plan->pairs;
     work.compute = plan->compute;
     work.frequencies = call->workspace;
@@ -181,7 +181,7 @@ static bool lies_in_runs(const eddy_kernel_call *call, eddy_dtype compute) {
     const eddy_op_view *x = &call->views[0], *out = &call->views[2];
     const eddy_attributes_rope *attributes = call->attributes;
     int32_t last = x->rank - 1;
-    return x->dtype == compute && x->strides[last] == 1 && out->strides[last] == 1 && !attributes->interleaved;
+    return x->dtype == compute && x->strides[last] == 1 && out->strides[last] == 1 && !attributes->is_interleaved;
 }
 
 /* Of a call with elements. */
@@ -203,7 +203,7 @@ static void plan_turns(const eddy_kernel_call *call, eddy_kernel_plan *plan, int
 static eddy_status rope_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_op_view *x = &call->views[0];
     bool is_wide = x->dtype == EDDY_F64;
-    int64_t count = eddy_view_count(x), pairs = x->shape[x->rank - 1] / 2, positions = x->shape[x->rank - 2];
+    int64_t count = eddy_kernel_view_count(x), pairs = x->shape[x->rank - 1] / 2, positions = x->shape[x->rank - 2];
     int64_t angles = positions * pairs, number = is_wide ? sizeof(double) : sizeof(float);
     plan->workspace_bytes = (size_t)(pairs * (int64_t)sizeof(double) + 2 * angles * number);
     /* A sine and a cosine per pair of a position, then little per element. */

@@ -215,8 +215,8 @@ static const float *draw_row(const sdpa *work, int64_t batch, int64_t row, int64
 }
 
 static void drop(const sdpa *work, void *weights, const float *drawn, int64_t count) {
-    work->ops->drop(weights, drawn, eddy_drop_least(work->attributes.dropout),
-                    eddy_drop_scale(work->attributes.dropout), count);
+    work->ops->drop(weights, drawn, eddy_random_drop_least(work->attributes.dropout),
+                    eddy_random_drop_scale(work->attributes.dropout), count);
 }
 
 static void *buffer_of(const sdpa *work, int64_t part, int buffer) {
@@ -489,7 +489,7 @@ static void backward_parts(void *context, int64_t begin, int64_t end) {
 /* ---- running ---- */
 
 static const eddy_op_view *present(const eddy_op_view *view) {
-    return eddy_view_is_absent(view) ? NULL : view;
+    return eddy_kernel_view_is_absent(view) ? NULL : view;
 }
 
 /* views: q, k, v, mask or absent, out */
@@ -520,7 +520,7 @@ static eddy_attributes_sdpa backward_attributes(const eddy_kernel_call *call) {
                                   .counter = (uint64_t)given->counter,
                                   .dropout = given->dropout,
                                   .scale = given->scale,
-                                  .causal = given->causal};
+                                  .is_causal = given->is_causal};
 }
 
 static const eddy_sdpa_ops *ops_of(eddy_dtype compute) {
@@ -593,7 +593,7 @@ static void plan_blocks(sdpa_plan *own, const eddy_op_view *const *views, int op
     own->width = q->shape[q->rank - 1];
     own->columns = v->shape[v->rank - 2];
     own->value_width = v->shape[v->rank - 1];
-    own->is_causal = attributes->causal;
+    own->is_causal = attributes->is_causal;
     own->scale = attributes->scale != 0 ? attributes->scale : 1 / sqrt((double)eddy_max_i64(1, own->width));
     own->compute = eddy_chunk_compute_dtype(q->dtype);
     /* Lower blocks lose less to what a causal mask hides. */
@@ -703,7 +703,7 @@ static eddy_status sdpa_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     plan_parts(own, own->batch_count * row_blocks(own), own->batch_count * own->rows * own->value_width);
     finish_plan(own, &batches, plan);
     plan->cost_ps = cost_of(own, 1, attributes->dropout != 0);
-    if (eddy_view_count(views[OUT]) == 0)
+    if (eddy_kernel_view_count(views[OUT]) == 0)
         plan->run = sdpa_run_nothing;
     return EDDY_OK;
 }

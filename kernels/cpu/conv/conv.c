@@ -66,7 +66,7 @@ static void see(eddy_conv_plan *plan, const eddy_kernel_call *call, bool is_tran
 }
 
 static const eddy_op_view *bias_of(const eddy_kernel_call *call) {
-    return eddy_view_is_absent(&call->views[2]) ? NULL : &call->views[2];
+    return eddy_kernel_view_is_absent(&call->views[2]) ? NULL : &call->views[2];
 }
 
 static size_t take(size_t *bytes, size_t more) {

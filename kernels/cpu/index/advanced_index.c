@@ -279,8 +279,8 @@ static void lay_out_put(eddy_scatter_layout *layout, const eddy_op_view *indices
 static int64_t put_cost(const eddy_kernel_call *call, int64_t named, int64_t part) {
     const eddy_op_view *out = &call->views[call->view_count - 1];
     return call->kernel->cost_base_ps + eddy_cost_ps(named, part > 1 ? 25000 : 4500) +
-           eddy_cost_ps(named, eddy_cost_ps(eddy_max_i64(1, part), 40)) + eddy_cost_ps(eddy_view_count(out), 100) +
-           eddy_cost_far_views_ps(call);
+           eddy_cost_ps(named, eddy_cost_ps(eddy_max_i64(1, part), 40)) +
+           eddy_cost_ps(eddy_kernel_view_count(out), 100) + eddy_cost_far_views_ps(call);
 }
 
 /* views: in, indices ..., values, out */
@@ -296,7 +296,7 @@ static eddy_status index_put_prepare(const eddy_kernel_call *call, eddy_kernel_p
                              .left_out = -1,
                              .source_dtype = values->dtype,
                              .index_dtype = EDDY_I64,
-                             .adds = attributes->accumulate};
+                             .adds = attributes->accumulates};
     for (int32_t d = index_count; d < out->rank; d++)
         p->row *= out->shape[d];
     eddy_scatter_lay(&layout, p, &call->views[0], out);

@@ -140,8 +140,9 @@ static slices cut_selection(const eddy_walk *rest, int64_t around, int64_t count
 /* Along the last axis it picks elements, along others rows. */
 static eddy_status index_select_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
-    const eddy_op_view in = eddy_view_with_axis(&call->views[0]), index = eddy_view_with_axis(&call->views[1]),
-                       out = eddy_view_with_axis(&call->views[2]);
+    const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]),
+                       index = eddy_kernel_view_with_axis(&call->views[1]),
+                       out = eddy_kernel_view_with_axis(&call->views[2]);
     selection_plan *p = plan->memory;
     eddy_walk rest;
     eddy_walk_init(&rest, 0, NULL);
@@ -268,8 +269,9 @@ static void gather_slice(void *context, int64_t begin, int64_t end) {
  * here. */
 static eddy_status gather_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
-    const eddy_op_view in = eddy_view_with_axis(&call->views[0]), index = eddy_view_with_axis(&call->views[1]),
-                       out = eddy_view_with_axis(&call->views[2]);
+    const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]),
+                       index = eddy_kernel_view_with_axis(&call->views[1]),
+                       out = eddy_kernel_view_with_axis(&call->views[2]);
     gathering_plan *p = plan->memory;
     int64_t in_strides[EDDY_RANK_MAX];
     for (int32_t d = 0; d < out.rank; d++)

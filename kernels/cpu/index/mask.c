@@ -338,7 +338,7 @@ static eddy_status masked_scatter_prepare(const eddy_kernel_call *call, eddy_ker
     int64_t *words = p->words;
     eddy_walk from, walk;
     source_walk(&from, &call->views[2]);
-    p->count = eddy_view_count(out);
+    p->count = eddy_kernel_view_count(out);
     p->source_count = eddy_walk_count(&from);
     if (are_plain(&from, call)) {
         plan->run = masked_scatter_expand;

@@ -182,7 +182,7 @@ static void nonzero_run(const eddy_kernel_call *call) {
     nonzero work;
     nonzero_init(&work, call);
     work.out = &call->views[1];
-    if (work.in->rank > 0 && eddy_view_count(work.out) > 0)
+    if (work.in->rank > 0 && eddy_kernel_view_count(work.out) > 0)
         nonzero_run_slices(call, &work, put_slice);
 }
 

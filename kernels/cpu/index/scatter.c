@@ -269,7 +269,7 @@ static void cut_rest(eddy_scatter_plan *p, const eddy_walk *rest, eddy_dtype gro
 
 static size_t scatter_workspace(const eddy_scatter_plan *p, const eddy_op_view *out) {
     if (p->is_aside)
-        return ((size_t)eddy_view_count(out) * sizeof(float) + 63) / 64 * 64;
+        return ((size_t)eddy_kernel_view_count(out) * sizeof(float) + 63) / 64 * 64;
     return p->rows > 0 ? eddy_scatter_rows_workspace(p) : 0;
 }
 
@@ -356,13 +356,14 @@ void eddy_scatter_run(eddy_scatter *s, const eddy_kernel_call *call, const eddy_
 /* views: in, index, source, out; source is taken as far as index goes. A number is a vector here. */
 static void lay_out_scatter(const eddy_kernel_call *call, eddy_scatter_layout *layout, eddy_scatter_plan *p) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
-    const eddy_op_view index = eddy_view_with_axis(&call->views[1]), source = eddy_view_with_axis(&call->views[2]);
+    const eddy_op_view index = eddy_kernel_view_with_axis(&call->views[1]),
+                       source = eddy_kernel_view_with_axis(&call->views[2]);
     eddy_walk_init(&layout->along, 0, NULL);
     eddy_walk_init(&layout->rest, 0, NULL);
     layout->along.operand_count = layout->rest.operand_count = OPERANDS;
     p->step = layout->strides[axis];
     p->bound = layout->out->shape[axis];
-    int64_t count = eddy_view_count(&index), number = count;
+    int64_t count = eddy_kernel_view_count(&index), number = count;
     for (int32_t d = 0; d < index.rank; d++) {
         number /= eddy_max_i64(1, index.shape[d]);
         bool is_axis = d == axis;
@@ -376,12 +377,13 @@ static void lay_out_scatter(const eddy_kernel_call *call, eddy_scatter_layout *l
 
 /* The ground is copied or filled; what is put costs more. `source` is the operand that is gone through. */
 static int64_t scatter_cost(const eddy_kernel_call *call, int32_t source, int64_t element_ps) {
-    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[call->view_count - 1]), 100) +
-           eddy_cost_ps(eddy_view_count(&call->views[source]), element_ps) + eddy_cost_far_views_ps(call);
+    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_kernel_view_count(&call->views[call->view_count - 1]), 100) +
+           eddy_cost_ps(eddy_kernel_view_count(&call->views[source]), element_ps) + eddy_cost_far_views_ps(call);
 }
 
 static eddy_status scatter_prepare_of(const eddy_kernel_call *call, eddy_kernel_plan *plan, bool adds) {
-    const eddy_op_view in = eddy_view_with_axis(&call->views[0]), out = eddy_view_with_axis(&call->views[3]);
+    const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]),
+                       out = eddy_kernel_view_with_axis(&call->views[3]);
     eddy_scatter_layout layout; /* set one by one: walks are too large to be cleared for nothing */
     eddy_scatter_plan *p = plan->memory;
     *p = (eddy_scatter_plan){.left_out = -1,
@@ -429,7 +431,7 @@ static int64_t added_row(const eddy_op_view *out, int32_t axis) {
 /* views: in, index [n] or a number, source, out */
 static void lay_out_index_add(const eddy_kernel_call *call, eddy_scatter_layout *layout, eddy_scatter_plan *p) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
-    const eddy_op_view *index = &call->views[1], source = eddy_view_with_axis(&call->views[2]);
+    const eddy_op_view *index = &call->views[1], source = eddy_kernel_view_with_axis(&call->views[2]);
     eddy_walk_init(&layout->along, 0, NULL);
     eddy_walk_init(&layout->rest, 0, NULL);
     p->step = layout->strides[axis];
@@ -447,7 +449,8 @@ static void lay_out_index_add(const eddy_kernel_call *call, eddy_scatter_layout 
 
 static eddy_status index_add_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_axis *attributes = call->attributes;
-    const eddy_op_view in = eddy_view_with_axis(&call->views[0]), out = eddy_view_with_axis(&call->views[3]);
+    const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]),
+                       out = eddy_kernel_view_with_axis(&call->views[3]);
     eddy_scatter_layout layout;
     eddy_scatter_plan *p = plan->memory;
     *p = (eddy_scatter_plan){.row = added_row(&call->views[3], attributes->axis),
@@ -469,7 +472,7 @@ static void lay_out_embedding(const eddy_kernel_call *call, eddy_scatter_layout 
     layout->along.operand_count = OPERANDS;
     p->step = layout->strides[0];
     p->bound = out->shape[0];
-    int64_t number = eddy_view_count(index);
+    int64_t number = eddy_kernel_view_count(index);
     for (int32_t d = 0; d < index->rank; d++) {
         number /= eddy_max_i64(1, index->shape[d]);
         eddy_walk_append(&layout->along, index->shape[d], (int64_t[]){0, grad->strides[d], index->strides[d], number},

@@ -49,7 +49,7 @@ static bool is_worth_it(const eddy_scatter_plan *plan, const eddy_op_view *out, 
 
 int64_t eddy_scatter_row_count(const eddy_scatter_layout *layout, const eddy_scatter_plan *plan) {
     const eddy_walk *rest = &layout->rest;
-    int64_t count = eddy_view_count(layout->out);
+    int64_t count = eddy_kernel_view_count(layout->out);
     if (plan->is_aside || !is_worth_it(plan, layout->out, count) || rest->rank != 1 || rest->dims[0] != plan->row ||
         layout->along.rank > 1 || rest->strides[EDDY_SCATTER_SOURCE][0] != 1 ||
         plan->source_dtype != layout->out->dtype || plan->step != (plan->bound < 0 ? 1 : plan->row) ||

@@ -287,7 +287,7 @@ const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_back
                 continue;                                                                                              \
             }                                                                                                          \
             double at_label = VALUE(input[r * row_stride + label * class_stride]);                                     \
-            losses[r] = eddy_view_is_absent(&weight) ? -at_label : -at_label * weight_##name(&weight, label);          \
+            losses[r] = eddy_kernel_view_is_absent(&weight) ? -at_label : -at_label * weight_##name(&weight, label);   \
         }                                                                                                              \
         eddy_add_relaxed(&work->ignored, ignored);                                                                     \
     }                                                                                                                  \
@@ -345,8 +345,8 @@ static void nll_loss_run(const eddy_kernel_call *call) {
     }
     double sum = eddy_loss_total(losses, rows);
     if (work.attributes->reduction == EDDY_REDUCTION_MEAN)
-        sum /= eddy_view_is_absent(work.weight) ? (double)(rows - eddy_load_relaxed(&work.ignored))
-                                                : nll_ops[work.input->dtype].sum_weights(&work);
+        sum /= eddy_kernel_view_is_absent(work.weight) ? (double)(rows - eddy_load_relaxed(&work.ignored))
+                                                       : nll_ops[work.input->dtype].sum_weights(&work);
     eddy_dtype_store_f64(out->dtype, out->data, sum);
 }
 
@@ -377,7 +377,7 @@ static void nll_backward_slice(void *context, int64_t begin, int64_t end) {
             continue;
         int64_t grad_offset = grad->rank == 0 ? 0 : r * grad->strides[0];
         double g = eddy_dtype_load_f64(grad->dtype, eddy_chunk_at(grad->data, grad->dtype, grad_offset));
-        double factor = eddy_view_is_absent(weight) ? 1 : nll_ops[out->dtype].weight(weight, label);
+        double factor = eddy_kernel_view_is_absent(weight) ? 1 : nll_ops[out->dtype].weight(weight, label);
         eddy_dtype_store_f64(out->dtype, eddy_chunk_at(row, out->dtype, label * out->strides[1]),
                              -g * factor / work->total);
     }
@@ -392,8 +392,9 @@ static void nll_loss_backward_run(const eddy_kernel_call *call) {
                        .weight = &call->views[2],
                        .input = &call->views[3]};
     if (work.loss.attributes->reduction == EDDY_REDUCTION_MEAN)
-        work.total = eddy_view_is_absent(work.loss.weight) ? (double)count_rows(&work.loss)
-                                                           : nll_ops[work.loss.input->dtype].sum_weights(&work.loss);
+        work.total = eddy_kernel_view_is_absent(work.loss.weight)
+                         ? (double)count_rows(&work.loss)
+                         : nll_ops[work.loss.input->dtype].sum_weights(&work.loss);
     int64_t rows = work.loss.target->shape[0], grain = grain_of(work.loss.input->shape[1]);
     if (rows <= grain)
         nll_backward_slice(&work, 0, rows);

@@ -194,7 +194,7 @@ static void widen(int32_t *rank, int64_t *shape, const eddy_op_view *view) {
 
 /* Operand `operand` is a view of the call, unless that is absent. */
 static void add_view(const eddy_kernel_call *call, pair_loss_plan *to, int operand, int32_t view) {
-    if (!eddy_view_is_absent(&call->views[view]))
+    if (!eddy_kernel_view_is_absent(&call->views[view]))
         to->views[operand] = (int8_t)view;
 }
 
@@ -259,7 +259,7 @@ static eddy_status pair_loss_prepare(const eddy_kernel_call *call, eddy_kernel_p
 
 static eddy_loss_kind kl_kind(const eddy_kernel_call *call) {
     const eddy_attributes_pair_loss *attributes = call->attributes;
-    return attributes->log_target ? EDDY_LOSS_KL_LOG : EDDY_LOSS_KL;
+    return attributes->target_is_log ? EDDY_LOSS_KL_LOG : EDDY_LOSS_KL;
 }
 
 #define KERNEL(label, direction, kind, which, element_ps)                                                              \

@@ -170,7 +170,7 @@ static void plan_sum(addmm_plan *own, const eddy_kernel_call *call, const int64_
     eddy_walk_add_broadcast(&walk, &call->views[0]);
     eddy_walk_collapse(&walk);
     eddy_walk_write(&walk, own->walk);
-    own->count = eddy_view_count(out);
+    own->count = eddy_kernel_view_count(out);
     own->compute = eddy_chunk_compute_dtype(out->dtype);
     own->is_direct = out->dtype == own->compute && eddy_walk_inner_stride(&walk, 0) == 1;
     bool is_integer = own->compute == EDDY_I64;

@@ -125,7 +125,8 @@ static eddy_status diag_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     *p = diagonal_of(picks ? in : out, attributes->diagonal);
     int64_t *end = picks ? p->words : eddy_fill_prepare(out, p->words);
     plan->bytes = (size_t)((char *)end - (char *)p);
-    plan->cost_ps = call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(out), call->kernel->cost_element_ps);
+    plan->cost_ps =
+        call->kernel->cost_base_ps + eddy_cost_ps(eddy_kernel_view_count(out), call->kernel->cost_element_ps);
     return EDDY_OK;
 }
 

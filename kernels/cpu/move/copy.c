@@ -207,7 +207,7 @@ static bool find_transpose(copy *work) {
 /* Set one by one: a walk is too large to be cleared for nothing. The data come later. */
 static void copy_init(copy *work, const eddy_op_view *source, const eddy_op_view *target) {
     eddy_walk *walk = &work->walk;
-    work->plan = (copy_plan){.count = eddy_view_count(target), .to = target->dtype, .from = source->dtype};
+    work->plan = (copy_plan){.count = eddy_kernel_view_count(target), .to = target->dtype, .from = source->dtype};
     eddy_walk_init(walk, target->rank, target->shape);
     eddy_walk_add(walk, target->strides, 1);
     eddy_walk_add(walk, source->strides, 1);
@@ -270,7 +270,7 @@ static int64_t distance(const eddy_op_view *view) {
 /* Elements that lie apart take longer; far ones bring cache lines and pages with them of which little is used. */
 static int64_t copy_cost(const eddy_kernel_call *call) {
     const eddy_op_view *source = &call->views[0], *target = &call->views[1];
-    int64_t count = eddy_view_count(target);
+    int64_t count = eddy_kernel_view_count(target);
     int64_t apart = eddy_max_i64(1, eddy_max_i64(distance(source), distance(target)));
     int64_t base_ps = apart > 1 ? 140000 : call->kernel->cost_base_ps;
     int64_t element_ps = apart > 1 ? 240 : call->kernel->cost_element_ps;

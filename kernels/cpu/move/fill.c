@@ -81,7 +81,7 @@ static void fill_walk(eddy_walk *walk, const eddy_op_view *target, bool any_orde
 int64_t *eddy_fill_prepare(const eddy_op_view *target, int64_t *words) {
     eddy_walk walk;
     fill_walk(&walk, target, true);
-    *words++ = eddy_view_count(target);
+    *words++ = eddy_kernel_view_count(target);
     return eddy_walk_write(&walk, words);
 }
 
@@ -171,7 +171,7 @@ static sequence_plan *sequence_prepare(const eddy_kernel_call *call, eddy_kernel
     const eddy_op_view *out = &call->views[0];
     sequence_plan *p = plan->memory;
     p->sequence = sequence;
-    p->count = eddy_view_count(out);
+    p->count = eddy_kernel_view_count(out);
     p->value_dtype = value_dtype_of(is_real, out->dtype);
     eddy_walk walk;
     fill_walk(&walk, out, false);

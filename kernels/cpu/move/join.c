@@ -79,7 +79,7 @@ static eddy_status cat_prepare(const eddy_kernel_call *call, eddy_kernel_plan *p
     const eddy_op_view *out = &call->views[call->view_count - 1];
     runs_plan *p = plan->memory;
     plan->cost_ps = eddy_cost_views_ps(call);
-    if (attributes->axis == 0 || eddy_view_count(out) == 0 || !are_packed(call))
+    if (attributes->axis == 0 || eddy_kernel_view_count(out) == 0 || !are_packed(call))
         return EDDY_OK;
     *p = (runs_plan){.outer = 1, .inner = eddy_dtype_size(out->dtype), .axis = attributes->axis};
     for (int32_t d = 0; d < out->rank; d++) {
@@ -97,7 +97,7 @@ static void cat_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
     const eddy_op_view *out = &call->views[call->view_count - 1];
     int64_t at = 0;
-    if (eddy_view_count(out) == 0)
+    if (eddy_kernel_view_count(out) == 0)
         return;
     for (int32_t i = 0; i < call->view_count - 1; i++) {
         const eddy_op_view *in = &call->views[i];
@@ -116,7 +116,7 @@ static void stack_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
     const eddy_op_view *out = &call->views[call->view_count - 1];
     int64_t strides[EDDY_RANK_MAX];
-    if (eddy_view_count(out) == 0)
+    if (eddy_kernel_view_count(out) == 0)
         return;
     for (int32_t d = 0; d < out->rank - 1; d++)
         strides[d] = out->strides[d >= attributes->axis ? d + 1 : d];
@@ -149,7 +149,7 @@ static void pad_run(const eddy_kernel_call *call) {
     int64_t in_shape[EDDY_RANK_MAX], out_shape[EDDY_RANK_MAX], edge_shape[EDDY_RANK_MAX];
     _Alignas(8) char element[8];
     eddy_dtype_store_scalar(out.dtype, element, attributes->value);
-    if (eddy_view_count(&out) == 0)
+    if (eddy_kernel_view_count(&out) == 0)
         return;
     for (int32_t d = 0; d < out.rank; d++) {
         int64_t before = attributes->before.dims[d], from = eddy_max_i64(0, -before), to = eddy_max_i64(0, before);

@@ -31,7 +31,7 @@ static void box_move(box *b, int32_t d, int64_t places) {
  * doubles it each time: no view has more dims than the output. */
 static void repeat_run(const eddy_kernel_call *call) {
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];
-    if (eddy_view_count(out) == 0)
+    if (eddy_kernel_view_count(out) == 0)
         return;
     int64_t tile[EDDY_RANK_MAX];
     int32_t added = out->rank - in->rank;
@@ -88,7 +88,7 @@ static void boxes_run(const eddy_kernel_call *call) {
  * for another axis. */
 static eddy_status repeat_interleave_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_repeat_interleave *attributes = call->attributes;
-    const eddy_op_view in = eddy_view_with_axis(&call->views[0]);
+    const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]);
     boxes_plan *p = plan->memory;
     int32_t axis = attributes->axis;
     box to, from;
@@ -256,7 +256,7 @@ static uint32_t moved_axes(const eddy_kernel_call *call) {
 
 static eddy_status roll_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_roll *attributes = call->attributes;
-    int64_t count = eddy_view_count(&call->views[1]);
+    int64_t count = eddy_kernel_view_count(&call->views[1]);
     plan->cost_ps = eddy_cost_views_ps(call);
     if (count == 0)
         return EDDY_OK;
@@ -276,7 +276,7 @@ static eddy_status roll_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
 static void roll_run(const eddy_kernel_call *call) {
     const eddy_attributes_roll *attributes = call->attributes;
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];
-    if (eddy_view_count(out) == 0)
+    if (eddy_kernel_view_count(out) == 0)
         return;
     uint32_t moved = moved_axes(call);
     /* Every subset of `moved`: the axes whose end comes in at the front. */

@@ -92,7 +92,7 @@ static int64_t *write_walk(const eddy_op_view *view, int64_t *words) {
 
 static int64_t *plan_weights(const eddy_op_view *view, eddy_dtype compute, uint8_t *from, int64_t *words) {
     *from = ABSENT;
-    if (eddy_view_is_absent(view))
+    if (eddy_kernel_view_is_absent(view))
         return words;
     *from = view->dtype == compute && lies_side_by_side(view) ? IN_PLACE : GATHERED;
     return *from == GATHERED ? write_walk(view, words) : words;
@@ -159,9 +159,9 @@ static void blend(const eddy_op_view *view, int64_t i, double momentum, double v
 
 static void update_statistics(const norm *work, int64_t place, const eddy_norm_moments *moments) {
     double count = (double)work->plan->shared.element_count;
-    if (work->mean && !eddy_view_is_absent(work->mean))
+    if (work->mean && !eddy_kernel_view_is_absent(work->mean))
         blend(work->mean, place, work->momentum, moments->mean);
-    if (work->variance && !eddy_view_is_absent(work->variance))
+    if (work->variance && !eddy_kernel_view_is_absent(work->variance))
         blend(work->variance, place, work->momentum, moments->squares / (count - 1));
 }
 

@@ -36,8 +36,8 @@ static int64_t slices_of(int64_t elements) {
 
 static place place_of(const clip *work, int64_t slice) {
     place at = {0};
-    int64_t count = eddy_view_count(&work->call->views[0]);
-    for (; slice >= slices_of(count); count = eddy_view_count(&work->call->views[++at.item]))
+    int64_t count = eddy_kernel_view_count(&work->call->views[0]);
+    for (; slice >= slices_of(count); count = eddy_kernel_view_count(&work->call->views[++at.item]))
         slice -= slices_of(count);
     at.begin = slice * SLICE_ELEMENTS;
     at.end = eddy_min_i64(at.begin + SLICE_ELEMENTS, count);
@@ -148,7 +148,7 @@ static eddy_status clip_gradient_prepare(const eddy_kernel_call *call, eddy_kern
     to->slices = 0;
     int64_t elements = 0;
     for (int32_t i = 0; i < call->view_count - 1; i++) {
-        int64_t count = eddy_view_count(&call->views[i]);
+        int64_t count = eddy_kernel_view_count(&call->views[i]);
         to->slices += slices_of(count);
         elements += count;
     }

@@ -98,7 +98,7 @@ static void step_slice(void *context, int64_t begin, int64_t end) {
     const step *work = context;
     int64_t first = 0;
     for (int32_t item = 0; item < work->items && first < end; item++) {
-        int64_t count = eddy_view_count(&work->call->views[item]);
+        int64_t count = eddy_kernel_view_count(&work->call->views[item]);
         int64_t from = eddy_max_i64(begin - first, 0), to = eddy_min_i64(end - first, count);
         if (from < to)
             update_item(work, item, from, to);
@@ -128,7 +128,7 @@ static void momentum_run(const eddy_kernel_call *call) {
     work.momentum = (eddy_momentum_numbers){.lr = attributes->lr,
                                             .momentum = attributes->momentum,
                                             .weight_decay = attributes->weight_decay,
-                                            .nesterov = attributes->nesterov};
+                                            .is_nesterov = attributes->is_nesterov};
     optimise_run_slices(&work);
 }
 
@@ -163,7 +163,7 @@ static eddy_status optimise_prepare(const eddy_kernel_call *call, eddy_kernel_pl
     *to = (optimise_plan){.blocks = eddy_cpu_optimise_blocks()};
     int64_t elements = 0, bytes = 0;
     for (int32_t o = 0; o < call->view_count; o++) {
-        int64_t count = eddy_view_count(&call->views[o]);
+        int64_t count = eddy_kernel_view_count(&call->views[o]);
         to->count += o < call->view_count / lists ? count : 0;
         elements += count;
         bytes += eddy_cost_bytes(count, call->views[o].dtype);

@@ -11,7 +11,7 @@
     static void momentum_##name(const eddy_momentum_numbers *numbers, real *restrict p, const real *restrict g,        \
                                 real *restrict v, int64_t count) {                                                     \
         real lr = (real)numbers->lr, momentum = (real)numbers->momentum, decay = (real)numbers->weight_decay;          \
-        real gradient_part = numbers->nesterov ? 1 : 0, velocity_part = numbers->nesterov ? momentum : 1;              \
+        real gradient_part = numbers->is_nesterov ? 1 : 0, velocity_part = numbers->is_nesterov ? momentum : 1;        \
         for (int64_t i = 0; i < count; i++) {                                                                          \
             real gradient = g[i] + decay * p[i];                                                                       \
             real velocity = momentum * v[i] + gradient;                                                                \

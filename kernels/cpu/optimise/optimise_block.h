@@ -13,7 +13,7 @@ typedef struct eddy_sgd_numbers {
 
 typedef struct eddy_momentum_numbers {
     double lr, momentum, weight_decay;
-    bool nesterov;
+    bool is_nesterov;
 } eddy_momentum_numbers;
 
 typedef struct eddy_adam_numbers {

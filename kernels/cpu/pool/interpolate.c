@@ -48,7 +48,7 @@ static tap nearest(const eddy_attributes_interpolate *a, int64_t in, int64_t out
 
 static tap bilinear(const eddy_attributes_interpolate *a, int64_t in, int64_t out, int64_t o) {
     double place;
-    if (a->align_corners)
+    if (a->aligns_corners)
         place = out > 1 ? (double)o * ((double)(in - 1) / (double)(out - 1)) : 0;
     else
         place = fmax(0, (a->scale > 0 ? 1 / a->scale : (double)in / (double)out) * ((double)o + 0.5) - 0.5);
@@ -370,7 +370,7 @@ static eddy_status prepare(const eddy_kernel_call *call, const interpolation *p,
                            eddy_kernel_plan *plan) {
     const eddy_attributes_interpolate *attributes = call->attributes;
     interpolate_plan *of = plan->memory;
-    if (eddy_view_count(&call->views[1]) == 0) {
+    if (eddy_kernel_view_count(&call->views[1]) == 0) {
         plan->run = interpolate_run_nothing;
         return EDDY_OK;
     }
@@ -390,7 +390,7 @@ static int64_t interpolate_cost(const eddy_kernel_call *call) {
     const eddy_attributes_interpolate *attributes = call->attributes;
     const eddy_op_view *out = &call->views[1];
     int64_t element_ps = attributes->mode == EDDY_MODE_BILINEAR ? call->kernel->cost_element_ps : 180;
-    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(out), element_ps) +
+    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_kernel_view_count(out), element_ps) +
            eddy_cost_ps(out->shape[0] * out->shape[1] * out->shape[2], 8000) + eddy_cost_far_views_ps(call);
 }
 
@@ -403,7 +403,7 @@ static eddy_status interpolate_prepare(const eddy_kernel_call *call, eddy_kernel
 
 static eddy_status interpolate_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     interpolation p;
-    int64_t grad = eddy_view_count(&call->views[0]), dx = eddy_view_count(&call->views[1]);
+    int64_t grad = eddy_kernel_view_count(&call->views[0]), dx = eddy_kernel_view_count(&call->views[1]);
     int64_t bytes = eddy_cost_bytes(grad, call->views[0].dtype) + eddy_cost_bytes(dx, call->views[1].dtype);
     see(&p, &call->views[1], &call->views[0]);
     plan->cost_ps = eddy_cost_flat_ps(call->kernel, eddy_max_i64(grad, dx), bytes);

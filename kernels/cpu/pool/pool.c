@@ -469,7 +469,7 @@ static eddy_status plan_nothing(eddy_kernel_plan *plan) {
 static eddy_status prepare_max(const eddy_kernel_call *call, eddy_kernel_plan *plan, bool has_indices) {
     pool_plan of;
     pool p;
-    if (eddy_view_count(&call->views[1]) == 0)
+    if (eddy_kernel_view_count(&call->views[1]) == 0)
         return plan_nothing(plan);
     of.averages = false;
     of.has_indices = has_indices;
@@ -496,7 +496,7 @@ static bool is_mean(const pool *p) {
 }
 
 static eddy_kernel_call mean_call(const eddy_kernel_call *call, eddy_attributes_reduce *attributes) {
-    *attributes = (eddy_attributes_reduce){.axes = 3U << (call->views[0].rank - 2), .keepdim = true};
+    *attributes = (eddy_attributes_reduce){.axes = 3U << (call->views[0].rank - 2), .keeps_dims = true};
     eddy_kernel_call mean = *call;
     mean.kernel = &eddy_cpu_mean;
     mean.attributes = attributes;
@@ -534,7 +534,7 @@ static eddy_status prepare_average(const eddy_kernel_call *call, eddy_kernel_pla
                                    const eddy_attributes_pool *attributes) {
     pool_plan of;
     pool p;
-    if (eddy_view_count(&call->views[1]) == 0)
+    if (eddy_kernel_view_count(&call->views[1]) == 0)
         return plan_nothing(plan);
     of.averages = true;
     of.has_indices = false;
@@ -547,7 +547,7 @@ static eddy_status prepare_average(const eddy_kernel_call *call, eddy_kernel_pla
 /* Elements that windows see. */
 static int64_t seen(const eddy_kernel_call *call) {
     const eddy_attributes_pool *attributes = call->attributes;
-    return eddy_cost_ps(eddy_view_count(&call->views[1]),
+    return eddy_cost_ps(eddy_kernel_view_count(&call->views[1]),
                         attributes->kernel_size.height * attributes->kernel_size.width);
 }
 
@@ -577,7 +577,7 @@ static eddy_status avg_pool2d_prepare(const eddy_kernel_call *call, eddy_kernel_
 static eddy_status adaptive_avg_pool2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];
     bool is_whole = out->shape[out->rank - 2] * out->shape[out->rank - 1] == 1;
-    int64_t largest = eddy_max_i64(eddy_view_count(in), eddy_view_count(out));
+    int64_t largest = eddy_max_i64(eddy_kernel_view_count(in), eddy_kernel_view_count(out));
     plan->cost_ps = call->kernel->cost_base_ps + eddy_cost_ps(largest, is_whole ? 95 : call->kernel->cost_element_ps) +
                     eddy_cost_far_views_ps(call);
     return prepare_average(call, plan, NULL);

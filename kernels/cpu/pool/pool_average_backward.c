@@ -325,7 +325,7 @@ static eddy_status prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
                            const eddy_attributes_pool *attributes) {
     spread_plan *of = plan->memory;
     spread s;
-    if (eddy_view_count(&call->views[1]) == 0) {
+    if (eddy_kernel_view_count(&call->views[1]) == 0) {
         plan->run = average_backward_run_nothing;
         return EDDY_OK;
     }
@@ -345,13 +345,13 @@ static eddy_status prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
 static eddy_status average_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_pool *attributes = call->attributes;
     int64_t window = attributes->kernel_size.height * attributes->kernel_size.width;
-    plan->cost_ps = call->kernel->cost_base_ps +
-                    eddy_cost_ps(eddy_view_count(&call->views[0]), eddy_cost_ps(window, call->kernel->cost_element_ps));
+    plan->cost_ps = call->kernel->cost_base_ps + eddy_cost_ps(eddy_kernel_view_count(&call->views[0]),
+                                                              eddy_cost_ps(window, call->kernel->cost_element_ps));
     return prepare(call, plan, attributes);
 }
 
 static eddy_status average_backward_prepare_adaptive(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    int64_t grad = eddy_view_count(&call->views[0]), dx = eddy_view_count(&call->views[1]);
+    int64_t grad = eddy_kernel_view_count(&call->views[0]), dx = eddy_kernel_view_count(&call->views[1]);
     int64_t bytes = eddy_cost_bytes(grad, call->views[0].dtype) + eddy_cost_bytes(dx, call->views[1].dtype);
     plan->cost_ps = eddy_cost_flat_ps(call->kernel, eddy_max_i64(grad, dx), bytes);
     return prepare(call, plan, NULL);

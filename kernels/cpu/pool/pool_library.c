@@ -150,13 +150,13 @@ static int64_t overhang(const eddy_pool_axis *axis) {
     return (axis->out - 1) * axis->stride + axis->kernel - axis->in - axis->padding;
 }
 
-/* The library divides either by the elements within the image or by those of the window; what windows of ceil_mode have beyond the
+/* The library divides either by the elements within the image or by those of the window; what windows of is_ceil_mode have beyond the
  * padding counts for neither of PyTorch's ways. */
 static bool choose_algorithm(const eddy_pool_request *request, dnnl_alg_kind_t *algorithm) {
     const eddy_attributes_pool *attributes = request->attributes;
-    *algorithm = !request->averages                           ? dnnl_pooling_max
-                 : attributes && !attributes->exclude_padding ? dnnl_pooling_avg_include_padding
-                                                              : dnnl_pooling_avg_exclude_padding;
+    *algorithm = !request->averages                            ? dnnl_pooling_max
+                 : attributes && !attributes->excludes_padding ? dnnl_pooling_avg_include_padding
+                                                               : dnnl_pooling_avg_exclude_padding;
     if (*algorithm != dnnl_pooling_max && attributes && attributes->divisor_override != 0)
         return false;
     return *algorithm != dnnl_pooling_avg_include_padding || (overhang(&request->height) <= request->height.padding &&

@@ -244,9 +244,9 @@ static void find_runs(const eddy_image *grad, const eddy_image *indices, backwar
 static eddy_status max_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     backward_plan *of = plan->memory;
     routing r;
-    int64_t count = eddy_view_count(&call->views[2]);
+    int64_t count = eddy_kernel_view_count(&call->views[2]);
     plan->cost_ps = call->kernel->cost_base_ps + eddy_cost_ps(count, 100) +
-                    eddy_cost_ps(eddy_view_count(&call->views[0]), call->kernel->cost_element_ps);
+                    eddy_cost_ps(eddy_kernel_view_count(&call->views[0]), call->kernel->cost_element_ps);
     if (count == 0) {
         plan->run = max_backward_run_nothing;
         return EDDY_OK;

@@ -112,7 +112,7 @@ double eddy_pool_divisor(const eddy_attributes_pool *attributes, const eddy_pool
                          const eddy_pool_axis *width, int64_t oh, int64_t ow) {
     if (attributes != NULL && attributes->divisor_override != 0)
         return (double)attributes->divisor_override;
-    if (attributes != NULL && !attributes->exclude_padding)
+    if (attributes != NULL && !attributes->excludes_padding)
         return (double)padded_count(height, oh) * (double)padded_count(width, ow);
     return (double)eddy_pool_window_of(height, oh).count * (double)eddy_pool_window_of(width, ow).count;
 }

@@ -240,7 +240,7 @@ static void run_detour(const eddy_kernel_call *call) {
 static eddy_status plan_detour(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_op_view *grad = &call->views[0];
     detour_plan *of = plan->memory;
-    size_t count = (size_t)eddy_view_count(grad);
+    size_t count = (size_t)eddy_kernel_view_count(grad);
     of->indices_at = rounded(count * (size_t)eddy_dtype_size(grad->dtype));
     of->rest_at = of->indices_at + rounded(count * sizeof(int64_t));
     detour d;
@@ -274,14 +274,14 @@ static void pool_route_run_nothing(const eddy_kernel_call *call) {
 static int64_t pool_route_cost(const eddy_kernel_call *call) {
     const eddy_attributes_pool *attributes = call->attributes;
     int64_t window = attributes->kernel_size.height * attributes->kernel_size.width;
-    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_view_count(&call->views[2]), 100) +
-           eddy_cost_ps(eddy_view_count(&call->views[0]), eddy_cost_ps(window, call->kernel->cost_element_ps));
+    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_kernel_view_count(&call->views[2]), 100) +
+           eddy_cost_ps(eddy_kernel_view_count(&call->views[0]), eddy_cost_ps(window, call->kernel->cost_element_ps));
 }
 
 /* views: grad, x, out as x */
 static eddy_status pool_route_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     plan->cost_ps = pool_route_cost(call);
-    if (eddy_view_count(&call->views[2]) == 0) {
+    if (eddy_kernel_view_count(&call->views[2]) == 0) {
         plan->run = pool_route_run_nothing;
         return EDDY_OK;
     }

@@ -193,8 +193,8 @@ static decision_plan *decision_prepare(const eddy_kernel_call *call, eddy_kernel
 
 static void dropout_prepare_of(const eddy_kernel_call *call, eddy_kernel_plan *plan, double probability) {
     decision_plan *p = decision_prepare(call, plan, drop);
-    p->scale = eddy_drop_scale(probability);
-    p->least = eddy_drop_least(probability);
+    p->scale = eddy_random_drop_scale(probability);
+    p->least = eddy_random_drop_least(probability);
 }
 
 static eddy_status dropout_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {

@@ -220,7 +220,7 @@ static void draw_slice(void *context, int64_t begin, int64_t end) {
     const multinomial *work = context;
     uniforms u;
     uniforms_begin(&u, work);
-    if (!work->attributes->replacement) {
+    if (!work->attributes->has_replacement) {
         for (int64_t row = begin; row < end; row++)
             draw_once(work, row, &u);
         return;
@@ -241,10 +241,10 @@ static eddy_status multinomial_prepare(const eddy_kernel_call *call, eddy_kernel
     p->side = eddy_min_i64(SIDE, p->grain);
     int64_t slices = (p->rows + p->grain - 1) / p->grain;
     plan->bytes = sizeof(*p);
-    plan->workspace_bytes = attributes->replacement ? (size_t)(slices * p->side * p->classes) * sizeof(double)
-                                                    : (size_t)(p->rows * attributes->count) * sizeof(candidate);
+    plan->workspace_bytes = attributes->has_replacement ? (size_t)(slices * p->side * p->classes) * sizeof(double)
+                                                        : (size_t)(p->rows * attributes->count) * sizeof(candidate);
     /* A walk through the weights, and draws that search. */
-    int64_t element_ps = attributes->replacement ? 1200 : 5000;
+    int64_t element_ps = attributes->has_replacement ? 1200 : 5000;
     plan->cost_ps = 100000 + p->rows * (p->classes * element_ps + attributes->count * 20000);
     return EDDY_OK;
 }

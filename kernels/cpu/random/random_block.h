@@ -27,11 +27,11 @@ typedef struct eddy_random_blocks {
 /* Of dropout: an element is kept, and scaled, where its number of so many bits is not below the least; p as it was given, 0 to 1. */
 #define EDDY_DROP_BITS 24
 
-static inline float eddy_drop_least(double p) {
+static inline float eddy_random_drop_least(double p) {
     return (float)(ceil(ldexp(p, EDDY_DROP_BITS)) * 0x1p-24);
 }
 
-static inline double eddy_drop_scale(double p) {
+static inline double eddy_random_drop_scale(double p) {
     return 1 / (1 - p);
 }
 

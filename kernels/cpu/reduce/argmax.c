@@ -207,7 +207,7 @@ static eddy_status prepare_search(const eddy_kernel_call *call, eddy_kernel_plan
 static eddy_attributes_reduce one_axis(const eddy_kernel_call *call) {
     const eddy_attributes_axis_keepdim *attributes = call->attributes;
     return (eddy_attributes_reduce){.axes = call->views[0].rank == 0 ? 0 : 1u << attributes->axis,
-                                    .keepdim = attributes->keepdim};
+                                    .keeps_dims = attributes->keeps_dims};
 }
 
 static eddy_status argmax_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {

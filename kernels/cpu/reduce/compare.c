@@ -55,7 +55,7 @@ static inline bool is_close(double atol, double rtol, double a, double b) {
         int64_t far = 0;                                                                                               \
         for (int64_t i = 0; i < count; i++)                                                                            \
             far |= !is_close(atol, rtol, (double)left[i], (double)right[i]);                                           \
-        if (!far || !c->equal_nan)                                                                                     \
+        if (!far || !c->nan_is_equal)                                                                                  \
             return !far;                                                                                               \
         for (int64_t i = 0; i < count; i++)                                                                            \
             if (!is_close(atol, rtol, (double)left[i], (double)right[i]) && !(isnan(left[i]) && isnan(right[i])))      \

@@ -131,7 +131,7 @@ void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call,
     for (int32_t d = 0, kept = 0; d < in->rank; d++) {
         if (attributes.axes >> d & 1) {
             eddy_walk_append(&plan->reduced, in->shape[d], &in->strides[d], 1);
-            kept += attributes.keepdim;
+            kept += attributes.keeps_dims;
             continue;
         }
         int64_t strides[1 + EDDY_REDUCE_OUTPUTS] = {in->strides[d]};

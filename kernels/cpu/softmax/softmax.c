@@ -170,7 +170,7 @@ static void softmax_run_slices(const eddy_kernel_call *call, softmax *work, void
         slice(work, 0, plan->row_count);
     else
         call->team->parallel_for(call->team, plan->row_count,
-                                 eddy_even_grain(call->team, plan->row_count, plan->grain, 1), slice, work);
+                                 eddy_grain_even(call->team, plan->row_count, plan->grain, 1), slice, work);
 }
 
 /* A target that is the operand itself has to go through a chunk. */

@@ -301,18 +301,19 @@ static void sort_run(const eddy_kernel_call *call) {
 
 static bool is_short(const eddy_op_view *in, int32_t axis) {
     int64_t length = along(in, in->shape, axis);
-    return eddy_dtype_size(in->dtype) <= 4 && length <= SHORT_COUNT && eddy_view_count(in) >= SHORT_LINES * length;
+    return eddy_dtype_size(in->dtype) <= 4 && length <= SHORT_COUNT &&
+           eddy_kernel_view_count(in) >= SHORT_LINES * length;
 }
 
 /* A pass over the elements for each byte of their keys, and one to fetch them; short lines side by side take less. */
 static int64_t cost_along(const eddy_kernel_call *call, int32_t axis) {
     const eddy_op_view *in = &call->views[0];
     int64_t each = is_short(in, axis) ? 6500 : 2000 + 2000 * eddy_dtype_size(in->dtype);
-    return 200000 + eddy_view_count(in) * each;
+    return 200000 + eddy_kernel_view_count(in) * each;
 }
 
 static int64_t topk_cost(const eddy_kernel_call *call, int32_t axis) {
-    int64_t count = eddy_view_count(&call->views[0]), kept = eddy_view_count(&call->views[1]);
+    int64_t count = eddy_kernel_view_count(&call->views[0]), kept = eddy_kernel_view_count(&call->views[1]);
     int64_t of_line = along(&call->views[1], call->views[1].shape, axis);
     if (kept >= count / CHOICE_PART)
         return cost_along(call, axis);
@@ -323,7 +324,7 @@ static int64_t topk_cost(const eddy_kernel_call *call, int32_t axis) {
 
 static eddy_status sort_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_sort *attributes = call->attributes;
-    sort_prepare_of(call, plan, attributes->axis, attributes->descending);
+    sort_prepare_of(call, plan, attributes->axis, attributes->is_descending);
     plan->cost_ps = cost_along(call, attributes->axis);
     return EDDY_OK;
 }
@@ -331,7 +332,7 @@ static eddy_status sort_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
 /* The least are the largest unless the smallest are asked for. */
 static eddy_status topk_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_topk *attributes = call->attributes;
-    sort_prepare_of(call, plan, attributes->axis, !attributes->smallest);
+    sort_prepare_of(call, plan, attributes->axis, !attributes->is_smallest);
     plan->cost_ps = topk_cost(call, attributes->axis);
     return EDDY_OK;
 }
