@@ -12,16 +12,18 @@
 
 /* The loop that follows is not to be unrolled: gcc unrolls short loops whole before it vectorises, and what is left is scalar
  * code. EDDY_LANES(l, count) is such a loop. Loops over an array of vectors are EDDY_LANES_UNROLLED: otherwise gcc does that
- * too late for the array to stay in registers. */
+ * too late for the array to stay in registers. A loop round these is EDDY_LANES_TWICE, where two steps are usual. */
 #ifdef __clang__
 #define EDDY_LANES_LOOP
 #define EDDY_LANES_UNROLLED
+#define EDDY_LANES_TWICE
 /* The target of the loop that follows is one of its operands or overlaps none. */
 #define EDDY_LANES_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define EDDY_LANES_INDEPENDENT _Pragma("GCC ivdep")
 #define EDDY_LANES_LOOP _Pragma("GCC unroll 1")
 #define EDDY_LANES_UNROLLED _Pragma("GCC unroll 8")
+#define EDDY_LANES_TWICE _Pragma("GCC unroll 2")
 #endif
 #define EDDY_LANES(l, count) EDDY_LANES_LOOP for (int l = 0; l < (count); l++)
 

@@ -22,12 +22,12 @@ Test(isa_pool, pools_agree) {
     for (int r = 0; r < 6; r++)
         for (int k = 0; k < 2; k++)
             EACH_OTHER(isa) {
-                const eddy_pool_ops *first = &eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE)->f32,
-                                    *other = &eddy_cpu_pool_blocks_for(isa)->f32;
+                const eddy_pool_ops *first = eddy_cpu_pool_f32_for(EDDY_ISA_PORTABLE),
+                                    *other = eddy_cpu_pool_f32_for(isa);
                 (k ? first->average : first->max)(want, x, &runs[r], 3);
                 (k ? other->average : other->max)(got, x, &runs[r], 3);
                 ASSERT_SAME(want, got, sizeof(want), isa, "f32", (long long)r);
-                first = &eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE)->f64, other = &eddy_cpu_pool_blocks_for(isa)->f64;
+                first = eddy_cpu_pool_f64_for(EDDY_ISA_PORTABLE), other = eddy_cpu_pool_f64_for(isa);
                 (k ? first->average : first->max)(want64, x64, &runs[r], 3);
                 (k ? other->average : other->max)(got64, x64, &runs[r], 3);
                 ASSERT_SAME(want64, got64, sizeof(want64), isa, "f64", (long long)r);
@@ -39,11 +39,11 @@ Test(isa_pool, pools_agree) {
     for (int r = 0; r < 6; r++)
         EACH_OTHER(isa) {
             const eddy_pool_steps to = {runs[r].row_step, runs[r].column_step, runs[r].step, runs[r].place_step};
-            eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE)->f32.max_route(want, small, x, &runs[r], &to);
-            eddy_cpu_pool_blocks_for(isa)->f32.max_route(got, small, x, &runs[r], &to);
+            eddy_cpu_pool_f32_for(EDDY_ISA_PORTABLE)->max_route(want, small, x, &runs[r], &to);
+            eddy_cpu_pool_f32_for(isa)->max_route(got, small, x, &runs[r], &to);
             ASSERT_SAME(want, got, sizeof(want), isa, "f32's gradient", (long long)r);
-            eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE)->f64.max_route(want64, small64, x64, &runs[r], &to);
-            eddy_cpu_pool_blocks_for(isa)->f64.max_route(got64, small64, x64, &runs[r], &to);
+            eddy_cpu_pool_f64_for(EDDY_ISA_PORTABLE)->max_route(want64, small64, x64, &runs[r], &to);
+            eddy_cpu_pool_f64_for(isa)->max_route(got64, small64, x64, &runs[r], &to);
             ASSERT_SAME(want64, got64, sizeof(want64), isa, "f64's gradient", (long long)r);
         }
     static int64_t at[2][SIDE * SIDE];
@@ -52,12 +52,12 @@ Test(isa_pool, pools_agree) {
             eddy_pool_indices to[2];
             for (int b = 0; b < 2; b++)
                 to[b] = (eddy_pool_indices){at[b], 7, SIDE, 1, 2, runs[r].out_step, 5, runs[r].out_place_step};
-            eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE)->f32.max_index(want, x, &runs[r], &to[0]);
-            eddy_cpu_pool_blocks_for(isa)->f32.max_index(got, x, &runs[r], &to[1]);
+            eddy_cpu_pool_f32_for(EDDY_ISA_PORTABLE)->max_index(want, x, &runs[r], &to[0]);
+            eddy_cpu_pool_f32_for(isa)->max_index(got, x, &runs[r], &to[1]);
             ASSERT_SAME(want, got, sizeof(want), isa, "f32", (long long)r);
             ASSERT_SAME(at[0], at[1], sizeof(at[0]), isa, "f32's indices", (long long)r);
-            eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE)->f64.max_index(want64, x64, &runs[r], &to[0]);
-            eddy_cpu_pool_blocks_for(isa)->f64.max_index(got64, x64, &runs[r], &to[1]);
+            eddy_cpu_pool_f64_for(EDDY_ISA_PORTABLE)->max_index(want64, x64, &runs[r], &to[0]);
+            eddy_cpu_pool_f64_for(isa)->max_index(got64, x64, &runs[r], &to[1]);
             ASSERT_SAME(want64, got64, sizeof(want64), isa, "f64", (long long)r);
             ASSERT_SAME(at[0], at[1], sizeof(at[0]), isa, "f64's indices", (long long)r);
         }
@@ -97,24 +97,24 @@ Test(isa_pool, pools_in_two_sweeps_agree) {
                 const eddy_pool_run take = {1, 3, 0, 1, count, step, out_step, ROWS, ROW, ROW, false};
                 const eddy_pool_run join = {3, 1, ROW, 0, count, 1, 1, 2, ROW, 64, false};
                 for (int b = 0; b < 2; b++) {
-                    const eddy_pool_blocks *blocks =
-                        b ? eddy_cpu_pool_blocks_for(isa) : eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE);
+                    const eddy_isa of = b ? isa : EDDY_ISA_PORTABLE;
+                    const eddy_pool_ops *f32 = eddy_cpu_pool_f32_for(of), *f64 = eddy_cpu_pool_f64_for(of);
                     const eddy_pool_indices indices = {to[b], 7, ROW, 0, 2, 1, ROW, 64};
-                    blocks->f32.max_at(best[b], at[b], x, &take);
-                    blocks->f32.max_join(best[b] + ROWS * ROW, best[b], at[b], &join, &indices);
-                    blocks->f64.sum(best64[b], x64, &take, 1);
+                    f32->max_at(best[b], at[b], x, &take);
+                    f32->max_join(best[b] + ROWS * ROW, best[b], at[b], &join, &indices);
+                    f64->average(best64[b], x64, &take, 1);
                 }
                 ASSERT_SAME(best[0], best[1], sizeof(best[0]), isa, "f32", (long long)count);
                 ASSERT_SAME(at[0], at[1], sizeof(at[0]), isa, "places", (long long)count);
                 ASSERT_SAME(to[0], to[1], sizeof(to[0]), isa, "indices", (long long)count);
                 ASSERT_SAME(best64[0], best64[1], sizeof(best64[0]), isa, "f64", (long long)count);
                 for (int b = 0; b < 2; b++) {
-                    const eddy_pool_blocks *blocks =
-                        b ? eddy_cpu_pool_blocks_for(isa) : eddy_cpu_pool_blocks_for(EDDY_ISA_PORTABLE);
+                    const eddy_isa of = b ? isa : EDDY_ISA_PORTABLE;
+                    const eddy_pool_ops *f32 = eddy_cpu_pool_f32_for(of), *f64 = eddy_cpu_pool_f64_for(of);
                     const eddy_pool_indices indices = {to[b], 7, ROW, 0, 2, 1, ROW, 64};
-                    blocks->f64.max_at(best64[b], at[b], x64, &take);
-                    blocks->f64.max_join(best64[b] + ROWS * ROW, best64[b], at[b], &join, &indices);
-                    blocks->f32.sum(best[b], x, &take, 1);
+                    f64->max_at(best64[b], at[b], x64, &take);
+                    f64->max_join(best64[b] + ROWS * ROW, best64[b], at[b], &join, &indices);
+                    f32->average(best[b], x, &take, 1);
                 }
                 ASSERT_SAME(best64[0], best64[1], sizeof(best64[0]), isa, "f64", (long long)count);
                 ASSERT_SAME(to[0], to[1], sizeof(to[0]), isa, "indices", (long long)count);

@@ -279,7 +279,6 @@ static void see(pool *p, const eddy_kernel_call *call, const pool_plan *plan, co
 
 static eddy_pool_tiling tiling_of(const pool *p) {
     const pool_plan *plan = p->plan;
-    const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks();
     return (eddy_pool_tiling){.kind = plan->averages      ? EDDY_POOL_AVERAGE
                                       : plan->has_indices ? EDDY_POOL_MAX_INDEX
                                                           : EDDY_POOL_MAX,
@@ -289,7 +288,7 @@ static eddy_pool_tiling tiling_of(const pool *p) {
                               .height = &plan->height,
                               .width = &plan->width,
                               .attributes = p->attributes,
-                              .ops = plan->compute == EDDY_F64 ? &blocks->f64 : &blocks->f32,
+                              .ops = plan->compute == EDDY_F64 ? eddy_cpu_pool_f64() : eddy_cpu_pool_f32(),
                               .tiles = &plan->tiles};
 }
 
@@ -365,9 +364,10 @@ static void cut_lines(const pool *p, pool_plan *plan) {
 }
 
 static void choose_block(const pool *p, pool_plan *plan) {
-    const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks();
     const eddy_image *x = &p->x;
-    const eddy_pool_ops *ops = x->dtype == EDDY_F32 ? &blocks->f32 : x->dtype == EDDY_F64 ? &blocks->f64 : NULL;
+    const eddy_pool_ops *ops = x->dtype == EDDY_F32   ? eddy_cpu_pool_f32()
+                               : x->dtype == EDDY_F64 ? eddy_cpu_pool_f64()
+                                                      : NULL;
     plan->block = NULL;
     plan->index_block = NULL;
     if (!ops)

@@ -50,14 +50,15 @@ typedef struct eddy_pool_ops {
     eddy_pool_fn *max;             /* NaN wins; no divisor */
     eddy_pool_index_fn *max_index; /* the same, and which element it is: the first of equals, and of NaNs */
     eddy_pool_fn *average;         /* the sum of the sums of rows or, in sequence, of the elements, over the divisor */
-    eddy_pool_fn *sum;             /* of the sums of rows */
     eddy_pool_at_fn *max_at;
     eddy_pool_join_fn *max_join;
     eddy_pool_route_fn *max_route;
 } eddy_pool_ops;
 
+EDDY_ISA_DECLARE(eddy_pool_ops, eddy_cpu_pool_f32)
+EDDY_ISA_DECLARE(eddy_pool_ops, eddy_cpu_pool_f64)
+
 typedef struct eddy_pool_blocks {
-    eddy_pool_ops f32, f64;
     bool (*is_plain)(const float *x, int64_t count); /* neither a NaN nor -infinity */
 } eddy_pool_blocks;
 

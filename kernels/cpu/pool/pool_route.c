@@ -168,11 +168,10 @@ static bool plan_route(route_plan *plan, const eddy_kernel_call *call) {
     plan->height = eddy_pool_axis_height(call->attributes, r.x.height, r.grad.height);
     plan->width = eddy_pool_axis_width(call->attributes, r.x.width, r.grad.width);
     plan->block = NULL;
-    const eddy_pool_blocks *blocks = eddy_cpu_pool_blocks();
     if (r.x.dtype == EDDY_F64)
-        plan->block = blocks->f64.max_route;
+        plan->block = eddy_cpu_pool_f64()->max_route;
     else if (r.x.dtype == EDDY_F32 && r.x.height * r.x.width < INT32_MAX)
-        plan->block = blocks->f32.max_route;
+        plan->block = eddy_cpu_pool_f32()->max_route;
     if (!plan->block || !is_apart(&plan->height) || !is_apart(&plan->width))
         return false;
     cut_lines(&r, plan);

@@ -70,7 +70,7 @@ static void take(sweep *s, int64_t i, const void *x, const eddy_pool_run *run) {
     if (s->tiling->kind == EDDY_POOL_MAX_INDEX)
         ops->max_at(best_at(s, i), at_at(s, i), x, run);
     else
-        (s->tiling->kind == EDDY_POOL_AVERAGE ? ops->sum : ops->max)(best_at(s, i), x, run, 1);
+        (s->tiling->kind == EDDY_POOL_AVERAGE ? ops->average : ops->max)(best_at(s, i), x, run, 1);
 }
 
 /* Outputs number begin .. end of each row, whose windows are whole. In a flat tile windows that reach into the next row are

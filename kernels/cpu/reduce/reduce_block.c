@@ -40,12 +40,9 @@
         lanes[0] = OP(OP(lanes[0], lanes[2]), OP(lanes[1], lanes[3]));                                                 \
     } while (0)
 
-/* What lies `ahead` elements behind the `count` at `x`, unless that is 0. It may be beyond what there is. */
+/* What lies `ahead` elements behind the `count` at `x`. It may be beyond what there is. */
 #define PREFETCH(x, count, ahead)                                                                                      \
-    do {                                                                                                               \
-        if ((ahead) != 0)                                                                                              \
-            eddy_prefetch((uintptr_t)(x) + (uintptr_t)(ahead) * sizeof(*(x)), (int64_t)((count) * sizeof(*(x))));      \
-    } while (0)
+    eddy_prefetch((uintptr_t)(x) + (uintptr_t)(ahead) * sizeof(*(x)), (int64_t)((count) * sizeof(*(x))))
 
 /* The body of a block function: elements of type `from`, converted to `type` before all else. Lane arrays of a constant size
  * stay in vector registers. */
@@ -58,7 +55,8 @@
             lanes[l] = VALUE((type)x[l], found);                                                                       \
         int64_t i = EDDY_REDUCE_LANES;                                                                                 \
         for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES) {                                               \
-            PREFETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                                 \
+            if (has_next)                                                                                              \
+                PREFETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                             \
             for (int l = 0; l < EDDY_REDUCE_LANES; l++)                                                                \
                 lanes[l] = OP(lanes[l], VALUE((type)x[i + l], found));                                                 \
         }                                                                                                              \
@@ -115,7 +113,8 @@ static inline double multiply_last(double a, double b) {
             wides[w] = VALUE(WIDENED(&x[WIDE * w]), found);                                                            \
         int64_t i = EDDY_REDUCE_LANES;                                                                                 \
         for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES) {                                               \
-            PREFETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                                 \
+            if (has_next)                                                                                              \
+                PREFETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                             \
             EDDY_LANES_UNROLLED for (int w = 0; w < WIDES; w++)                                                        \
                 wides[w] = OP(wides[w], VALUE(WIDENED(&x[i + WIDE * w]), found));                                      \
         }                                                                                                              \
@@ -228,7 +227,8 @@ static const uint8_t lane_order[EDDY_REDUCE_LANES] = {0, 16, 8,  24, 4, 20, 12, 
             lanes[l] = sums[l] = x[l];                                                                                 \
         int64_t i = EDDY_REDUCE_LANES;                                                                                 \
         for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES) {                                               \
-            PREFETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                                 \
+            if (has_next)                                                                                              \
+                PREFETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                             \
             for (int l = 0; l < EDDY_REDUCE_LANES; l++) {                                                              \
                 lanes[l] = QUICK(lanes[l], x[i + l]);                                                                  \
                 sums[l] += x[i + l];                                                                                   \
@@ -282,8 +282,22 @@ static const uint8_t lane_order[EDDY_REDUCE_LANES] = {0, 16, 8,  24, 4, 20, 12, 
         name##_one_row(lane, is_first, row, columns, NULL);                                                            \
     }
 
+/* A loop that asks for what comes next, and one that does not. */
 #define BLOCK_OF(name, BODY)                                                                                           \
     static void name##_block_ahead(const void *elements, int64_t count, int64_t ahead, void *result) {                 \
+        const bool has_next = true;                                                                                    \
+        BODY                                                                                                           \
+    }                                                                                                                  \
+    static void name##_block(const void *elements, int64_t count, void *result) {                                      \
+        const bool has_next = false;                                                                                   \
+        const int64_t ahead = 0;                                                                                       \
+        BODY                                                                                                           \
+    }
+
+/* The same loop for both: elements that have been gathered are asked for again, which costs less than the gathering. */
+#define SHARED_BLOCK_OF(name, BODY)                                                                                    \
+    static void name##_block_ahead(const void *elements, int64_t count, int64_t ahead, void *result) {                 \
+        const bool has_next = true;                                                                                    \
         BODY                                                                                                           \
     }                                                                                                                  \
     static void name##_block(const void *elements, int64_t count, void *result) {                                      \
@@ -291,13 +305,18 @@ static const uint8_t lane_order[EDDY_REDUCE_LANES] = {0, 16, 8,  24, 4, 20, 12, 
     }
 
 #define REDUCE_OF(name, from, type, VALUE, OP)                                                                         \
-    BLOCK_OF(name, REDUCE_BLOCK(from, type, VALUE, OP))                                                                \
+    SHARED_BLOCK_OF(name, REDUCE_BLOCK(from, type, VALUE, OP))                                                         \
     GROUP_AND_COLUMNS(name, from, type, VALUE, OP)
 
 /* Of f32 in f64. */
 #define WIDE_OF(name, VALUE, OP, LAST)                                                                                 \
     BLOCK_OF(name, WIDE_BLOCK(VALUE, OP, LAST))                                                                        \
     GROUP_AND_COLUMNS(name, float, double, VALUE, OP)
+
+#define SUM(name, type, OP)                                                                                            \
+    BLOCK_OF(name, REDUCE_BLOCK(type, type, ITSELF, OP))                                                               \
+    GROUP_AND_COLUMNS(name, type, type, ITSELF, OP)                                                                    \
+    COMBINE(name, type, OP)
 
 #define REDUCE(name, type, OP)                                                                                         \
     REDUCE_OF(name, type, type, ITSELF, OP)                                                                            \
@@ -308,8 +327,8 @@ static const uint8_t lane_order[EDDY_REDUCE_LANES] = {0, 16, 8,  24, 4, 20, 12, 
     GROUP_AND_COLUMNS(name, type, type, ITSELF, OP)                                                                    \
     COMBINE(name, type, OP)
 
-REDUCE(sum_f32, float, ADD)
-REDUCE(sum_f64, double, ADD)
+SUM(sum_f32, float, ADD)
+SUM(sum_f64, double, ADD)
 REDUCE(sum_i64, int64_t, ADD_WRAP)
 REDUCE(prod_f32, float, MULTIPLY)
 REDUCE(prod_f64, double, MULTIPLY)
@@ -354,6 +373,7 @@ static void power(double *to, const double *from, int64_t count, double paramete
 
 #define SECOND_OF(name, from, type, VALUE, BODY)                                                                       \
     static void name##_block(const void *elements, int64_t count, const void *first_sweep, void *result) {             \
+        const bool has_next = false;                                                                                   \
         const int64_t ahead = 0;                                                                                       \
         const type found = *(const type *)first_sweep;                                                                 \
         BODY                                                                                                           \
