@@ -387,7 +387,7 @@ eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list, 
 /* Shapes that become known are written once, by whoever asks first. */
 static eddy_lock late_lock;
 
-static eddy_status await_late_shape(eddy_tensor *tensor, int64_t deadline, eddy_origin origin) {
+eddy_status eddy_tensor_await_late_shape(eddy_tensor *tensor, int64_t deadline, eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime = tensor->runtime;
     if (!eddy_caller_may_call(caller))
@@ -407,14 +407,6 @@ static eddy_status await_late_shape(eddy_tensor *tensor, int64_t deadline, eddy_
     }
     eddy_lock_release(&late_lock);
     return EDDY_OK;
-}
-
-eddy_status eddy_tensor_await_shape_until(eddy_tensor *tensor, int64_t deadline, eddy_origin origin) {
-    return EDDY_LIKELY(!eddy_tensor_is_late(tensor)) ? EDDY_OK : await_late_shape(tensor, deadline, origin);
-}
-
-eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, eddy_origin origin) {
-    return eddy_tensor_await_shape_until(tensor, EDDY_CLOCK_FOREVER, origin);
 }
 
 void eddy_tensor_fork_child(void) {

@@ -14,6 +14,7 @@
 #include <base/assert.h>
 #include <base/atomic.h>
 #include <base/call_site.h>
+#include <base/clock.h>
 #include <base/shape.h>
 #include <eddy/tensor.h>
 #include <interpreter/handle/caller.h>
@@ -202,13 +203,20 @@ EDDY_MUST_USE eddy_status eddy_tensor_check(const eddy_tensor *tensor, const cha
 EDDY_MUST_USE eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list, int64_t item,
                                                  eddy_origin origin);
 
-/* Waits for a late shape. */
-EDDY_MUST_USE eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, eddy_origin origin);
-/* The same until a deadline (eddy_clock_deadline): TIMED_OUT. */
-EDDY_MUST_USE eddy_status eddy_tensor_await_shape_until(eddy_tensor *tensor, int64_t deadline, eddy_origin origin);
-
 static inline bool eddy_tensor_is_late(const eddy_tensor *tensor) {
     return eddy_load_acquire(&tensor->is_late);
+}
+
+EDDY_MUST_USE eddy_status eddy_tensor_await_late_shape(eddy_tensor *tensor, int64_t deadline, eddy_origin origin);
+
+/* Waits for a shape that may be late, until a deadline (eddy_clock_deadline): TIMED_OUT. */
+EDDY_MUST_USE static inline eddy_status eddy_tensor_await_shape_until(eddy_tensor *tensor, int64_t deadline,
+                                                                      eddy_origin origin) {
+    return EDDY_LIKELY(!eddy_tensor_is_late(tensor)) ? EDDY_OK : eddy_tensor_await_late_shape(tensor, deadline, origin);
+}
+/* The same without a deadline. */
+EDDY_MUST_USE static inline eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, eddy_origin origin) {
+    return eddy_tensor_await_shape_until(tensor, EDDY_CLOCK_FOREVER, origin);
 }
 
 /* check, then await_shape. */

@@ -294,7 +294,7 @@ static const uint8_t lane_order[EDDY_REDUCE_LANES] = {0, 16, 8,  24, 4, 20, 12, 
         BODY                                                                                                           \
     }
 
-/* The same loop for both: elements that have been gathered are asked for again, which costs less than the gathering. */
+/* The same loop for both, for what is rare: elements that have been gathered are asked for again. */
 #define SHARED_BLOCK_OF(name, BODY)                                                                                    \
     static void name##_block_ahead(const void *elements, int64_t count, int64_t ahead, void *result) {                 \
         const bool has_next = true;                                                                                    \
@@ -313,13 +313,9 @@ static const uint8_t lane_order[EDDY_REDUCE_LANES] = {0, 16, 8,  24, 4, 20, 12, 
     BLOCK_OF(name, WIDE_BLOCK(VALUE, OP, LAST))                                                                        \
     GROUP_AND_COLUMNS(name, float, double, VALUE, OP)
 
-#define SUM(name, type, OP)                                                                                            \
+#define REDUCE(name, type, OP)                                                                                         \
     BLOCK_OF(name, REDUCE_BLOCK(type, type, ITSELF, OP))                                                               \
     GROUP_AND_COLUMNS(name, type, type, ITSELF, OP)                                                                    \
-    COMBINE(name, type, OP)
-
-#define REDUCE(name, type, OP)                                                                                         \
-    REDUCE_OF(name, type, type, ITSELF, OP)                                                                            \
     COMBINE(name, type, OP)
 
 #define EXTREME(name, type, QUICK, OP)                                                                                 \
@@ -327,8 +323,8 @@ static const uint8_t lane_order[EDDY_REDUCE_LANES] = {0, 16, 8,  24, 4, 20, 12, 
     GROUP_AND_COLUMNS(name, type, type, ITSELF, OP)                                                                    \
     COMBINE(name, type, OP)
 
-SUM(sum_f32, float, ADD)
-SUM(sum_f64, double, ADD)
+REDUCE(sum_f32, float, ADD)
+REDUCE(sum_f64, double, ADD)
 REDUCE(sum_i64, int64_t, ADD_WRAP)
 REDUCE(prod_f32, float, MULTIPLY)
 REDUCE(prod_f64, double, MULTIPLY)
