@@ -10,22 +10,26 @@
 #define EDDY_VECTOR_BYTES 16
 #endif
 
-/* The loop that follows is not to be unrolled: gcc unrolls short loops whole before it vectorises, and what is left is scalar
- * code. EDDY_LANES(l, count) is such a loop. Loops over an array of vectors are EDDY_LANES_UNROLLED: otherwise gcc does that
- * too late for the array to stay in registers. A loop round these is EDDY_LANES_TWICE, where two steps are usual. */
+/* Loops that gcc is to make vectors of. It unrolls short loops whole before it vectorises, and what is left is scalar code: lanes are
+ * not unrolled. Loops over an array of vectors are, or the array would not stay in registers; loops round these twice, where two
+ * steps are usual. Apart: the target is one of the operands or overlaps none. */
 #ifdef __clang__
-#define EDDY_LANES_LOOP
-#define EDDY_LANES_UNROLLED
-#define EDDY_LANES_TWICE
-/* The target of the loop that follows is one of its operands or overlaps none. */
-#define EDDY_LANES_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define EDDY_LOOP_AS_IT_IS
+#define EDDY_LOOP_UNROLLED
+#define EDDY_LOOP_TWICE
+#define EDDY_LOOP_APART _Pragma("clang loop vectorize(assume_safety)")
 #else
-#define EDDY_LANES_INDEPENDENT _Pragma("GCC ivdep")
-#define EDDY_LANES_LOOP _Pragma("GCC unroll 1")
-#define EDDY_LANES_UNROLLED _Pragma("GCC unroll 8")
-#define EDDY_LANES_TWICE _Pragma("GCC unroll 2")
+#define EDDY_LOOP_AS_IT_IS _Pragma("GCC unroll 1")
+#define EDDY_LOOP_UNROLLED _Pragma("GCC unroll 8")
+#define EDDY_LOOP_TWICE _Pragma("GCC unroll 2")
+#define EDDY_LOOP_APART _Pragma("GCC ivdep")
 #endif
-#define EDDY_LANES(l, count) EDDY_LANES_LOOP for (int l = 0; l < (count); l++)
+#define EDDY_LANES(l, count) EDDY_LOOP_AS_IT_IS for (int l = 0; l < (count); l++)
+#define EDDY_LANES_LONG(l, count) EDDY_LOOP_AS_IT_IS for (int64_t l = 0; l < (count); l++)
+#define EDDY_LANES_APART(l, count) EDDY_LOOP_APART EDDY_LANES(l, count)
+#define EDDY_EACH_APART(i, count) EDDY_LOOP_APART for (int64_t i = 0; i < (count); i++)
+#define EDDY_VECTORS(v, count) EDDY_LOOP_UNROLLED for (int v = 0; v < (count); v++)
+#define EDDY_TWICE(i, count) EDDY_LOOP_TWICE for (int64_t i = 0; i < (count); i++)
 
 /* Totals 16 lanes into lanes[0]. */
 #define EDDY_LANES_HALVE(lanes, OP)                                                                                    \

@@ -16,8 +16,7 @@ static void angles(float *restrict cosines, float *restrict sines, double positi
         const real *a = in.first, *b = in.second, *c = by.cosines, *s = by.sines;                                      \
         real *to_a = out.first, *to_b = out.second;                                                                    \
         for (int64_t r = 0; r < rows; r++) {                                                                           \
-            EDDY_LANES_INDEPENDENT                                                                                     \
-            for (int64_t i = 0; i < pairs; i++) {                                                                      \
+            EDDY_EACH_APART (i, pairs) {                                                                      \
                 real first = a[i], second = b[i];                                                                      \
                 to_a[i] = first * c[i] - second * s[i];                                                                \
                 to_b[i] = second * c[i] + first * s[i];                                                                \

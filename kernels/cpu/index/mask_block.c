@@ -9,8 +9,7 @@
         uint##bits##_t *to = out;                                                                                      \
         const uint##bits##_t *from = in, filled = *(const uint##bits##_t *)value;                                      \
         if (out_stride == 1 && in_stride == 1 && mask_stride == 1) {                                                   \
-            EDDY_LANES_INDEPENDENT                                                                                     \
-            for (int64_t i = 0; i < count; i++) {                                                                      \
+            EDDY_EACH_APART (i, count) {                                                                      \
                 uint##bits##_t element = from[i];                                                                      \
                 to[i] = mask[i] ? filled : element;                                                                    \
             }                                                                                                          \

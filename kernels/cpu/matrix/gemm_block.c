@@ -10,16 +10,16 @@
     static inline void strip_of_##many##_##name(int64_t k, const real *a, const real *b, real *tile) {                 \
         enum { WIDE = EDDY_VECTOR_BYTES / (int)sizeof(real) };                                                         \
         name##_vector sums[ROWS][many];                                                                                \
-        EDDY_LANES_UNROLLED for (int i = 0; i < ROWS; i++) {                                                           \
+        EDDY_VECTORS (i, ROWS) {                                                           \
             for (int v = 0; v < many; v++)                                                                             \
                 sums[i][v] = (name##_vector){0};                                                                       \
         }                                                                                                              \
         for (int64_t p = 0; p < k; p++)                                                                                \
-            EDDY_LANES_UNROLLED for (int i = 0; i < ROWS; i++) {                                                       \
+            EDDY_VECTORS (i, ROWS) {                                                       \
                 for (int v = 0; v < many; v++)                                                                         \
                     sums[i][v] += a[p * ROWS + i] * *(const name##_vector *)(b + p * WIDTH + v * WIDE);                \
             }                                                                                                          \
-        EDDY_LANES_UNROLLED for (int i = 0; i < ROWS; i++) {                                                           \
+        EDDY_VECTORS (i, ROWS) {                                                           \
             for (int v = 0; v < many; v++)                                                                             \
                 *(name##_vector *)(tile + i * WIDTH + v * WIDE) = sums[i][v];                                          \
         }                                                                                                              \

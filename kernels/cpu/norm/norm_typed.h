@@ -118,8 +118,7 @@ static void accumulate(double *restrict into, const void *grad, const void *data
 
 INLINE void apply_step(real *y, const real *x, const real *w, const real *b, int64_t step, real shift, real by,
                        int64_t count) {
-    EDDY_LANES_INDEPENDENT
-    for (int64_t i = 0; i < count; i++)
+    EDDY_EACH_APART (i, count)
         y[i] = (x[i] - shift) * by * w[i * step] + b[i * step];
 }
 
@@ -141,8 +140,7 @@ static void apply_each(void *data, const void *weight, const void *bias, const v
 
 INLINE void backward_step(real *y, const real *g, const real *x, const real *w, int64_t step, real shift, real by,
                           real less, real times, int64_t count) {
-    EDDY_LANES_INDEPENDENT
-    for (int64_t i = 0; i < count; i++)
+    EDDY_EACH_APART (i, count)
         y[i] = by * (g[i] * w[i * step] - less - (x[i] - shift) * times);
 }
 

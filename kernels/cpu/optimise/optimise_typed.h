@@ -14,8 +14,7 @@ static void sgd(const eddy_sgd_numbers *numbers, void *params, const void *grads
     real *restrict p = params;
     const real *restrict g = grads;
     real lr = (real)numbers->lr, decay = (real)numbers->weight_decay;
-    EDDY_LANES_INDEPENDENT
-    for (int64_t i = 0; i < count; i++)
+    EDDY_EACH_APART (i, count)
         p[i] = p[i] - lr * (g[i] + decay * p[i]);
 }
 
@@ -25,8 +24,7 @@ static void momentum(const eddy_momentum_numbers *numbers, void *params, const v
     const real *restrict g = grads;
     real lr = (real)numbers->lr, kept = (real)numbers->momentum, decay = (real)numbers->weight_decay;
     real gradient_part = numbers->is_nesterov ? 1 : 0, velocity_part = numbers->is_nesterov ? kept : 1;
-    EDDY_LANES_INDEPENDENT
-    for (int64_t i = 0; i < count; i++) {
+    EDDY_EACH_APART (i, count) {
         real gradient = g[i] + decay * p[i];
         real velocity = kept * v[i] + gradient;
         v[i] = velocity;
@@ -41,8 +39,7 @@ static void adam(const eddy_adam_numbers *numbers, void *params, const void *gra
     real rest1 = (real)(1 - numbers->beta1), beta2 = (real)numbers->beta2, rest2 = (real)(1 - numbers->beta2);
     real eps = (real)numbers->eps, decay = (real)numbers->weight_decay, step = (real)numbers->step_size;
     real bias = (real)numbers->root_of_bias2, shrink = (real)numbers->shrink;
-    EDDY_LANES_INDEPENDENT
-    for (int64_t i = 0; i < count; i++) {
+    EDDY_EACH_APART (i, count) {
         real gradient = g[i] + decay * p[i];
         real mean = m[i] + rest1 * (gradient - m[i]);
         real square = v[i] * beta2 + rest2 * (gradient * gradient);

@@ -24,24 +24,24 @@
     INLINE void name##_terms(real *restrict sum, const real *wide, const real *part, int64_t whole, int64_t stride,    \
                              int64_t lanes) {                                                                          \
         if (part)                                                                                                      \
-            EDDY_LANES_LOOP for (int64_t l = 0; l < lanes; l++) sum[l] += part[l - whole * stride];                    \
+            EDDY_LANES_LONG (l, lanes) sum[l] += part[l - whole * stride];                    \
         for (int64_t j = whole - 1; j >= 0; j--)                                                                       \
-            EDDY_LANES_LOOP for (int64_t l = 0; l < lanes; l++) sum[l] += wide[l - j * stride];                        \
+            EDDY_LANES_LONG (l, lanes) sum[l] += wide[l - j * stride];                        \
     }                                                                                                                  \
     INLINE void name##_lanes(real *to, const eddy_pool_shadow *shadow, const real *wide, const real *part,             \
                              int64_t whole, int64_t stride, int64_t lanes) {                                           \
         real sum[LANES];                                                                                               \
         for (int64_t r = 0; r < shadow->old_rows; r++, to += shadow->row_step) {                                       \
-            EDDY_LANES_LOOP for (int64_t l = 0; l < lanes; l++) sum[l] = to[l];                                        \
+            EDDY_LANES_LONG (l, lanes) sum[l] = to[l];                                        \
             name##_terms(sum, wide, part, whole, stride, lanes);                                                       \
-            EDDY_LANES_LOOP for (int64_t l = 0; l < lanes; l++) to[l] = sum[l];                                        \
+            EDDY_LANES_LONG (l, lanes) to[l] = sum[l];                                        \
         }                                                                                                              \
         if (shadow->new_rows <= 0)                                                                                     \
             return;                                                                                                    \
-        EDDY_LANES_LOOP for (int64_t l = 0; l < lanes; l++) sum[l] = 0;                                                \
+        EDDY_LANES_LONG (l, lanes) sum[l] = 0;                                                \
         name##_terms(sum, wide, part, whole, stride, lanes);                                                           \
         for (int64_t r = 0; r < shadow->new_rows; r++, to += shadow->row_step)                                         \
-            EDDY_LANES_LOOP for (int64_t l = 0; l < lanes; l++) to[l] = sum[l];                                        \
+            EDDY_LANES_LONG (l, lanes) to[l] = sum[l];                                        \
     }                                                                                                                  \
     INLINE void name##_whole(const eddy_pool_shadow *shadow, const real *wide, const real *part, int64_t whole,        \
                              int64_t stride, int64_t count) {                                                          \
@@ -66,16 +66,16 @@
     INLINE void name##_lanes(real *to, const eddy_pool_shadow *shadow, int64_t column_step, int64_t columns,           \
                              int64_t new_columns, const real *from, real divisor, int64_t lanes) {                     \
         real term[LANES], sum[LANES];                                                                                  \
-        EDDY_LANES_LOOP for (int64_t l = 0; l < lanes; l++) term[l] = from[l] / divisor;                               \
+        EDDY_LANES_LONG (l, lanes) term[l] = from[l] / divisor;                               \
         for (int64_t r = 0; r < shadow->old_rows + shadow->new_rows; r++, to += shadow->row_step) {                    \
             int64_t old = r < shadow->old_rows ? columns : columns - new_columns;                                      \
             real *place = to;                                                                                          \
             for (int64_t c = 0; c < old; c++, place += column_step) {                                                  \
-                EDDY_LANES_LOOP for (int64_t l = 0; l < lanes; l++) sum[l] = place[l] + term[l];                       \
-                EDDY_LANES_LOOP for (int64_t l = 0; l < lanes; l++) place[l] = sum[l];                                 \
+                EDDY_LANES_LONG (l, lanes) sum[l] = place[l] + term[l];                       \
+                EDDY_LANES_LONG (l, lanes) place[l] = sum[l];                                 \
             }                                                                                                          \
             for (int64_t c = old; c < columns; c++, place += column_step)                                              \
-                EDDY_LANES_LOOP for (int64_t l = 0; l < lanes; l++) place[l] = 0 + term[l];                            \
+                EDDY_LANES_LONG (l, lanes) place[l] = 0 + term[l];                            \
         }                                                                                                              \
     }                                                                                                                  \
     static void name(const eddy_pool_shadow *shadow, int64_t column_step, int64_t columns, int64_t new_columns,        \
@@ -93,7 +93,7 @@
     static void divide_##name(void *terms, const void *from, const void *divisors, int64_t count) {                    \
         real *t = terms;                                                                                               \
         const real *x = from, *by = divisors;                                                                          \
-        EDDY_LANES_INDEPENDENT for (int64_t i = 0; i < count; i++) t[i] = x[i] / by[i];                                \
+        EDDY_EACH_APART (i, count) t[i] = x[i] / by[i];                                \
     }                                                                                                                  \
     static void widen_##name(void *wide, void *part, const void *terms, int64_t count, int64_t stride, int64_t whole,  \
                              int64_t rest) {                                                                           \

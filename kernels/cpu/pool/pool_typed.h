@@ -41,12 +41,12 @@ INLINE real join(joining how, real a, real b) {
 }
 
 INLINE void join_elements(joining how, real *restrict to, const real *restrict x, int64_t step, int64_t lanes) {
-    EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) to[i] = join(how, to[i], x[i * step]);
+    EDDY_LANES_LONG (i, lanes) to[i] = join(how, to[i], x[i * step]);
 }
 
 /* Two columns of windows that are two apart: every element is used, so nothing has to be gathered. */
 INLINE void join_pairs(joining how, real *restrict to, const real *restrict x, int64_t lanes) {
-    EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) {
+    EDDY_LANES_LONG (i, lanes) {
         real first = join(how, to[i], x[2 * i]);
         to[i] = join(how, first, x[2 * i + 1]);
     }
@@ -111,7 +111,7 @@ enum { ONE = EDDY_VECTOR_BYTES / (int)sizeof(real), VECTORS = LANES / ONE };
 
 INLINE void add_vectors(vector *sum, const real *x, const eddy_pool_run *run) {
     for (int64_t c = 0; c < run->columns; c++)
-        EDDY_LANES_UNROLLED for (int v = 0; v < VECTORS; v++) {
+        EDDY_VECTORS (v, VECTORS) {
             vector element;
             memcpy(&element, x + c * run->column_step + v * ONE, sizeof(element));
             sum[v] += element;
@@ -120,7 +120,7 @@ INLINE void add_vectors(vector *sum, const real *x, const eddy_pool_run *run) {
 
 INLINE void average_vectors(real *out, const real *x, const eddy_pool_run *run, real divisor) {
     vector total[VECTORS];
-    EDDY_LANES_UNROLLED for (int v = 0; v < VECTORS; v++) total[v] = (vector){0};
+    EDDY_VECTORS (v, VECTORS) total[v] = (vector){0};
     add_vectors(total, x, run);
     for (int64_t r = 1; r < run->rows; r++) {
         if (run->in_sequence) {
@@ -128,11 +128,11 @@ INLINE void average_vectors(real *out, const real *x, const eddy_pool_run *run, 
             continue;
         }
         vector sum[VECTORS];
-        EDDY_LANES_UNROLLED for (int v = 0; v < VECTORS; v++) sum[v] = (vector){0};
+        EDDY_VECTORS (v, VECTORS) sum[v] = (vector){0};
         add_vectors(sum, x + r * run->row_step, run);
-        EDDY_LANES_UNROLLED for (int v = 0; v < VECTORS; v++) total[v] += sum[v];
+        EDDY_VECTORS (v, VECTORS) total[v] += sum[v];
     }
-    EDDY_LANES_UNROLLED for (int v = 0; v < VECTORS; v++) {
+    EDDY_VECTORS (v, VECTORS) {
         if (divisor != 1)
             total[v] /= divisor;
         memcpy(out + v * ONE, &total[v], sizeof(total[v]));
@@ -209,12 +209,12 @@ INLINE void choose(real *best, whole *at, real value, whole offset) {
 
 INLINE void choose_elements(real *restrict best, whole *restrict at, const real *restrict x, int64_t step, whole offset,
                             int64_t lanes) {
-    EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) choose(&best[i], &at[i], x[i * step], offset);
+    EDDY_LANES_LONG (i, lanes) choose(&best[i], &at[i], x[i * step], offset);
 }
 
 /* The first elements of windows. */
 INLINE void begin_choice(real *restrict best, whole *restrict at, const real *restrict x, int64_t step, int64_t lanes) {
-    EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) {
+    EDDY_LANES_LONG (i, lanes) {
         best[i] = x[i * step];
         at[i] = 0;
     }
@@ -223,7 +223,7 @@ INLINE void begin_choice(real *restrict best, whole *restrict at, const real *re
 INLINE void store_choice(real *restrict out, int64_t step, const real *restrict best, int64_t *restrict to,
                          int64_t to_step, const whole *restrict at, int64_t first, int64_t apart, int64_t lanes) {
     store(out, step, best, lanes);
-    EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) to[i * to_step] = first + i * apart + at[i];
+    EDDY_LANES_LONG (i, lanes) to[i * to_step] = first + i * apart + at[i];
 }
 
 INLINE void max_index_lanes(real *out, int64_t *to, const real *x, const eddy_pool_run *run,
@@ -244,14 +244,14 @@ INLINE void max_index_pairs(real *restrict out, int64_t *restrict to, const real
                             const eddy_pool_indices *indices, int64_t first, int64_t lanes) {
     real best[LANES], even[LANES], odd[LANES];
     whole at[LANES];
-    EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) {
+    EDDY_LANES_LONG (i, lanes) {
         best[i] = (real)-__builtin_inf();
         at[i] = 0;
     }
     for (int64_t r = 0; r < run->rows; r++) {
         const real *from = x + r * run->row_step;
         whole offset = (whole)(r * indices->row_step);
-        EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) {
+        EDDY_LANES_LONG (i, lanes) {
             even[i] = from[2 * i];
             odd[i] = from[2 * i + 1];
         }
@@ -318,7 +318,7 @@ INLINE void max_at_lanes(real *restrict out, whole *restrict to, const real *res
         choose_elements(best, at, x + c * run->column_step, step, (whole)(c * run->column_step), lanes);
     store(out, run->out_step, best, lanes);
     if (run->out_step == 1)
-        EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) to[i] = at[i];
+        EDDY_LANES_LONG (i, lanes) to[i] = at[i];
     else
         for (int64_t i = 0; i < lanes; i++)
             to[i * run->out_step] = at[i];
@@ -363,7 +363,7 @@ INLINE void max_join_lanes(real *restrict out, int64_t *restrict to, const real 
                            const eddy_pool_run *run, const eddy_pool_indices *indices, int64_t first, int64_t lanes) {
     real best[LANES];
     whole at[LANES];
-    EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) {
+    EDDY_LANES_LONG (i, lanes) {
         best[i] = x[i];
         at[i] = ats[i];
     }
@@ -371,7 +371,7 @@ INLINE void max_join_lanes(real *restrict out, int64_t *restrict to, const real 
         const real *from = x + r * run->row_step;
         const whole *offsets = ats + r * run->row_step;
         whole offset = (whole)(r * indices->row_step);
-        EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) choose(&best[i], &at[i], from[i], offsets[i] + offset);
+        EDDY_LANES_LONG (i, lanes) choose(&best[i], &at[i], from[i], offsets[i] + offset);
     }
     store_choice(out, 1, best, to, 1, at, first, indices->step, lanes);
 }
@@ -416,12 +416,12 @@ INLINE void route_lanes(real *restrict dx, const real *restrict grad, const real
     begin_choice(best, at, x, step, lanes);
     for (int64_t i = 0; i < lanes; i++)
         given[i] = 0 + grad[i * given_step];
-    EDDY_LANES_TWICE for (int64_t r = 0; r < rows; r++) EDDY_LANES_TWICE for (int64_t c = 0; c < columns; c++)
+    EDDY_TWICE (r, rows) EDDY_TWICE (c, columns)
         choose_elements(best, at, x + r * run->row_step + c * run->column_step, step, (whole)(r * columns + c), lanes);
-    EDDY_LANES_TWICE for (int64_t r = 0; r < rows; r++) EDDY_LANES_TWICE for (int64_t c = 0; c < columns; c++) {
+    EDDY_TWICE (r, rows) EDDY_TWICE (c, columns) {
         real *place = dx + r * to->row_step + c * to->column_step;
         whole number = (whole)(r * columns + c);
-        EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) place[i * to_step] = at[i] == number ? given[i] : 0;
+        EDDY_LANES_LONG (i, lanes) place[i * to_step] = at[i] == number ? given[i] : 0;
     }
 }
 
@@ -430,14 +430,14 @@ INLINE void route_pairs(real *restrict dx, const real *restrict grad, const real
                         const eddy_pool_steps *to, int64_t lanes) {
     real best[LANES], given[LANES], even[LANES], odd[LANES];
     whole at[LANES];
-    EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) {
+    EDDY_LANES_LONG (i, lanes) {
         given[i] = 0 + grad[i];
         best[i] = (real)-__builtin_inf();
         at[i] = 0;
     }
     for (int64_t r = 0; r < run->rows; r++) {
         const real *from = x + r * run->row_step;
-        EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) {
+        EDDY_LANES_LONG (i, lanes) {
             even[i] = from[2 * i];
             odd[i] = from[2 * i + 1];
         }
@@ -446,11 +446,11 @@ INLINE void route_pairs(real *restrict dx, const real *restrict grad, const real
     }
     for (int64_t r = 0; r < run->rows; r++) {
         real *place = dx + r * to->row_step;
-        EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) {
+        EDDY_LANES_LONG (i, lanes) {
             even[i] = at[i] == (whole)(2 * r) ? given[i] : 0;
             odd[i] = at[i] == (whole)(2 * r + 1) ? given[i] : 0;
         }
-        EDDY_LANES_LOOP for (int64_t i = 0; i < lanes; i++) {
+        EDDY_LANES_LONG (i, lanes) {
             place[2 * i] = even[i];
             place[2 * i + 1] = odd[i];
         }

@@ -109,26 +109,26 @@ static inline double multiply_last(double a, double b) {
     if (count >= EDDY_REDUCE_LANES) {                                                                                  \
         const float *restrict x = elements;                                                                            \
         wide_f64 wides[WIDES];                                                                                         \
-        EDDY_LANES_UNROLLED for (int w = 0; w < WIDES; w++)                                                            \
+        EDDY_VECTORS (w, WIDES)                                                            \
             wides[w] = VALUE(WIDENED(&x[WIDE * w]), found);                                                            \
         int64_t i = EDDY_REDUCE_LANES;                                                                                 \
         for (; i + EDDY_REDUCE_LANES <= count; i += EDDY_REDUCE_LANES) {                                               \
             if (has_next)                                                                                              \
                 PREFETCH(x + i, EDDY_REDUCE_LANES, ahead);                                                             \
-            EDDY_LANES_UNROLLED for (int w = 0; w < WIDES; w++)                                                        \
+            EDDY_VECTORS (w, WIDES)                                                        \
                 wides[w] = OP(wides[w], VALUE(WIDENED(&x[i + WIDE * w]), found));                                      \
         }                                                                                                              \
         int rest = (int)(count - i);                                                                                   \
-        EDDY_LANES_UNROLLED for (int w = 0; w < WIDES; w++)                                                            \
+        EDDY_VECTORS (w, WIDES)                                                            \
             if (WIDE * w < rest) {                                                                                     \
                 float last[WIDE];                                                                                      \
-                EDDY_LANES_INDEPENDENT EDDY_LANES (e, WIDE)                                                            \
+                EDDY_LANES_APART (e, WIDE)                                                            \
                     last[e] = WIDE * w + e < rest ? x[i + WIDE * w + e] : 0;                                           \
                 wides[w] = first_of(OP(wides[w], VALUE(WIDENED(last), found)), wides[w], rest - WIDE * w);             \
             }                                                                                                          \
         /* The remainder is for the compiler where there are four. */                                                  \
         if (WIDES == 8)                                                                                                \
-            EDDY_LANES_UNROLLED for (int w = 0; w < 4; w++)                                                            \
+            EDDY_VECTORS (w, 4)                                                            \
                 wides[w] = OP(wides[w], wides[(w + 4) % WIDES]);                                                       \
         wides[0] = OP(OP(wides[0], wides[2]), OP(wides[1], wides[3]));                                                 \
         double lanes[WIDE];                                                                                            \

@@ -33,8 +33,7 @@ static INLINE void largest(const void *const *from, int64_t rows, int64_t count,
     for (int64_t r = 0; r < rows; r++) {
         const real *x = from[r];
         real lanes[LANES], *tail = tails[r];
-        EDDY_LANES_INDEPENDENT
-        EDDY_LANES (l, LANES)
+        EDDY_LANES_APART (l, LANES)
             tail[l] = lanes[l] = l < rest ? x[whole + l] : -(real)INFINITY;
         for (int64_t i = 0; i < whole; i += LANES)
             EDDY_LANES (l, LANES)
@@ -55,8 +54,7 @@ static INLINE void powers(bool is_kept, void *const *to, const void *const *from
         real *restrict y = is_kept ? to[r] : NULL;
         real lanes[LANES] = {0};
         for (int64_t i = 0; i < whole; i += LANES) {
-            EDDY_LANES_INDEPENDENT
-            EDDY_LANES (l, LANES) {
+            EDDY_LANES_APART (l, LANES) {
                 real power = EDDY_TYPED(eddy_exp_down)(x[i + l] - shift);
                 if (is_kept)
                     y[i + l] = power;
@@ -71,8 +69,7 @@ static INLINE void powers(bool is_kept, void *const *to, const void *const *from
     for (int64_t r = 0; r < rows; r++, sum += step) {
         const real shift = (real)totals[r].max;
         real lanes[LANES], *tail = tails[r];
-        EDDY_LANES_INDEPENDENT
-        EDDY_LANES (l, LANES) {
+        EDDY_LANES_APART (l, LANES) {
             real power = EDDY_TYPED(eddy_exp_down)(tail[l] - shift);
             if (is_kept)
                 tail[l] = power;
