@@ -7,7 +7,8 @@
 _Noreturn void eddy_assert_failed(const char *condition, const char *file, int line) {
     /* Not stdio: its lock may be held by the thread that broke. */
     char text[512];
-    int length = snprintf(text, sizeof(text), "eddy: broken invariant at %s:%d: %s\n", file, line, condition);
+    int length = snprintf(text, sizeof(text), "eddy: broken invariant at %s:%d: %s\n", file, line,
+                          condition);
     if (length >= (int)sizeof(text))
         length = (int)sizeof(text) - 1;
     ssize_t written = write(STDERR_FILENO, text, (size_t)length);

@@ -7,8 +7,9 @@
 /* Writes one line to stderr and aborts: an invariant of the library is broken. */
 _Noreturn void eddy_assert_failed(const char *condition, const char *file, int line);
 
-#define EDDY_ASSERT(condition)                                                                                         \
-    (__builtin_expect(!!(condition), 1) ? (void)0 : eddy_assert_failed(#condition, __FILE__, __LINE__))
+#define EDDY_ASSERT(condition)                                                                     \
+    (__builtin_expect(!!(condition), 1) ? (void)0                                                  \
+                                        : eddy_assert_failed(#condition, __FILE__, __LINE__))
 
 /* Only in check builds (-Dchecks=true): may cost more than O(1). */
 #ifdef EDDY_CHECKS

@@ -26,16 +26,21 @@
 #define eddy_or_relaxed(p, v) atomic_fetch_or_explicit((p), (v), memory_order_relaxed)
 #define eddy_or_acq_rel(p, v) atomic_fetch_or_explicit((p), (v), memory_order_acq_rel)
 /* Weak or strong compare and exchange: on success `order`, on failure a relaxed (acquire for the _acq forms) load. */
-#define eddy_cas_relaxed(p, expected, desired)                                                                         \
-    atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_relaxed, memory_order_relaxed)
-#define eddy_cas_acquire(p, expected, desired)                                                                         \
-    atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_acquire, memory_order_relaxed)
-#define eddy_cas_release(p, expected, desired)                                                                         \
-    atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_release, memory_order_relaxed)
-#define eddy_cas_acq_rel(p, expected, desired)                                                                         \
-    atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_acq_rel, memory_order_acquire)
-#define eddy_cas_seq_cst(p, expected, desired)                                                                         \
-    atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_seq_cst, memory_order_seq_cst)
+#define eddy_cas_relaxed(p, expected, desired)                                                     \
+    atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_relaxed,      \
+                                            memory_order_relaxed)
+#define eddy_cas_acquire(p, expected, desired)                                                     \
+    atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_acquire,      \
+                                            memory_order_relaxed)
+#define eddy_cas_release(p, expected, desired)                                                     \
+    atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_release,      \
+                                            memory_order_relaxed)
+#define eddy_cas_acq_rel(p, expected, desired)                                                     \
+    atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_acq_rel,      \
+                                            memory_order_acquire)
+#define eddy_cas_seq_cst(p, expected, desired)                                                     \
+    atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_seq_cst,      \
+                                            memory_order_seq_cst)
 
 #define EDDY_CACHE_LINE 64
 

@@ -17,9 +17,9 @@ typedef struct site {
 static struct {
     eddy_lock lock;
     uint32_t count; /* lock: lock */
-    _Atomic uint32_t
-        buckets[BUCKET_COUNT]; /* atomic: 1 + site; stored under the lock (release) after it, read acquire */
-    site sites[SITES_MAX];     /* const once its number is in a bucket */
+    _Atomic uint32_t buckets
+        [BUCKET_COUNT]; /* atomic: 1 + site; stored under the lock (release) after it, read acquire */
+    site sites[SITES_MAX]; /* const once its number is in a bucket */
 } table;
 
 _Thread_local const char *eddy_call_site_noted;

@@ -11,15 +11,17 @@
 #include <eddy/call_sites.h>
 
 /* <calling thread> only: what EDDY_CALL_SITES noted. */
-extern _Thread_local const char *eddy_call_site_noted __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern _Thread_local const char *eddy_call_site_noted
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* The site of this address and the noted place; the address itself where the table is full. */
 const void *eddy_call_site_intern(const void *address);
 
 /* In a public function: the word about its call. */
-#define EDDY_CALL_ADDRESS()                                                                                            \
-    (EDDY_LIKELY(eddy_call_site_noted == NULL) ? (const void *)__builtin_return_address(0)                             \
-                                               : eddy_call_site_intern(__builtin_return_address(0)))
+#define EDDY_CALL_ADDRESS()                                                                        \
+    (EDDY_LIKELY(eddy_call_site_noted == NULL)                                                     \
+         ? (const void *)__builtin_return_address(0)                                               \
+         : eddy_call_site_intern(__builtin_return_address(0)))
 
 /* The two parts: the return address, and the place or NULL. */
 const void *eddy_call_site_address(const void *word);

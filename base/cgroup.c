@@ -48,7 +48,8 @@ static int64_t read_count(const char *text, const char *name) {
 }
 
 /* What is left of a limit. File pages are given back before anybody is killed. */
-static int64_t left_of(int64_t limit, const char *folder, const char *usage, const char *active, const char *inactive) {
+static int64_t left_of(int64_t limit, const char *folder, const char *usage, const char *active,
+                       const char *inactive) {
     char text[64], counts[PATH_SIZE];
     if (!read_limit_file(folder, usage, text, sizeof(text)))
         return limit;
@@ -62,7 +63,8 @@ static int64_t memory_v2(const char *folder) {
     char text[64];
     if (!read_limit_file(folder, "memory.max", text, sizeof(text)) || strncmp(text, "max", 3) == 0)
         return -1;
-    return left_of(strtoll(text, NULL, 10), folder, "memory.current", "active_file", "inactive_file");
+    return left_of(strtoll(text, NULL, 10), folder, "memory.current", "active_file",
+                   "inactive_file");
 }
 
 static int64_t memory_v1(const char *folder) {
@@ -73,17 +75,21 @@ static int64_t memory_v1(const char *folder) {
     /* v1 says "none" with the largest multiple of the page size. */
     if (bytes >= INT64_MAX - (1 << 20))
         return -1;
-    return left_of(bytes, folder, "memory.usage_in_bytes", "total_active_file", "total_inactive_file");
+    return left_of(bytes, folder, "memory.usage_in_bytes", "total_active_file",
+                   "total_inactive_file");
 }
 
 static int64_t quota_in_thousandths(int64_t quota_us, int64_t period_us) {
-    return quota_us <= 0 || period_us <= 0 || quota_us > INT64_MAX / 1000 ? -1 : quota_us * 1000 / period_us;
+    return quota_us <= 0 || period_us <= 0 || quota_us > INT64_MAX / 1000
+               ? -1
+               : quota_us * 1000 / period_us;
 }
 
 static int64_t cpu_v2(const char *folder) {
     char text[64];
     long long quota, period;
-    if (!read_limit_file(folder, "cpu.max", text, sizeof(text)) || sscanf(text, "%lld %lld", &quota, &period) != 2)
+    if (!read_limit_file(folder, "cpu.max", text, sizeof(text)) ||
+        sscanf(text, "%lld %lld", &quota, &period) != 2)
         return -1;
     return quota_in_thousandths(quota, period);
 }
@@ -128,7 +134,8 @@ static bool has_controller(const char *controllers, const char *controller) {
 }
 
 /* Lines of /proc/self/cgroup are "number:controllers:group"; v2's has number 0 and no controllers. */
-static int64_t least_limit(const char *root, const char *controller, limit_reader *v1, limit_reader *v2) {
+static int64_t least_limit(const char *root, const char *controller, limit_reader *v1,
+                           limit_reader *v2) {
     char path[PATH_SIZE], text[PATH_SIZE], mount[PATH_SIZE];
     int64_t limit = -1;
     snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);

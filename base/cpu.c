@@ -56,10 +56,12 @@ static eddy_isa detect(void) {
         extended_c = c;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
         leaf7_b = b;
-    if (!has_all(leaf1_c, bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C | bit_MOVBE) || !has_all(extended_c, bit_LZCNT) ||
-        !has_all(leaf7_b, bit_AVX2 | bit_BMI | bit_BMI2) || !has_all((uint32_t)enabled_state(), 0x06u))
+    if (!has_all(leaf1_c, bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C | bit_MOVBE) ||
+        !has_all(extended_c, bit_LZCNT) || !has_all(leaf7_b, bit_AVX2 | bit_BMI | bit_BMI2) ||
+        !has_all((uint32_t)enabled_state(), 0x06u))
         return EDDY_ISA_V2;
-    if (!has_all(leaf7_b, bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL) ||
+    if (!has_all(leaf7_b,
+                 bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL) ||
         !has_all((uint32_t)enabled_state(), 0xe6u))
         return EDDY_ISA_V3;
     return EDDY_ISA_V4;
@@ -74,7 +76,8 @@ static eddy_isa detect(void) {
 #endif
 
 eddy_isa eddy_isa_machine(void) {
-    static _Atomic int32_t known; /* atomic: relaxed; level + 1, 0 while unknown; every writer writes the same */
+    static _Atomic int32_t
+        known; /* atomic: relaxed; level + 1, 0 while unknown; every writer writes the same */
     int32_t level = eddy_load_relaxed(&known) - 1;
     if (level < 0) {
         level = (int32_t)detect();

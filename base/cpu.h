@@ -5,11 +5,11 @@
 #include <stdint.h>
 
 /* Levels that kernels are built for; the higher include the lower. The numbers are the x86-64 psABI's. */
-#define EDDY_ISA_LIST(row)                                                                                             \
-    row(PORTABLE, portable) /* the compiler's default for the machine's family */                                      \
-    row(V2, v2)             /* SSE4.2, POPCNT */                                                                       \
-    row(V3, v3)             /* AVX2, FMA, BMI2, F16C */                                                                \
-    row(V4, v4)             /* AVX-512 F, BW, CD, DQ, VL */
+#define EDDY_ISA_LIST(row)                                                                         \
+    row(PORTABLE, portable) /* the compiler's default for the machine's family */                  \
+        row(V2, v2)         /* SSE4.2, POPCNT */                                                   \
+        row(V3, v3)         /* AVX2, FMA, BMI2, F16C */                                            \
+        row(V4, v4)         /* AVX-512 F, BW, CD, DQ, VL */
 
 typedef enum eddy_isa {
 #define EDDY_ISA_ROW(enumerator, name) EDDY_ISA_##enumerator,

@@ -71,7 +71,8 @@ static uint16_t narrow_f64(double value, int exponent_bits, int fraction_bits) {
         return (uint16_t)(sign | infinity | 1u << (fraction_bits - 1) |
                           ((magnitude & (UINT64_MAX >> 12)) >> (52 - fraction_bits)));
     int bias_difference = 1023 - ((1 << (exponent_bits - 1)) - 1);
-    int exponent = (int)(magnitude >> 52) - bias_difference; /* as the narrow format would store it */
+    int exponent =
+        (int)(magnitude >> 52) - bias_difference; /* as the narrow format would store it */
     uint64_t fraction = (magnitude & (UINT64_MAX >> 12)) | UINT64_C(1) << 52;
     int lost = 52 - fraction_bits + (exponent < 1 ? 1 - exponent : 0);
     if (lost > 54)
@@ -79,7 +80,8 @@ static uint16_t narrow_f64(double value, int exponent_bits, int fraction_bits) {
     uint64_t half = UINT64_C(1) << (lost - 1);
     uint64_t rounded = (fraction + half - 1 + ((fraction >> lost) & 1u)) >> lost;
     /* A normal number's leading one adds itself to the exponent; so does a carry out of the fraction. */
-    uint64_t result = exponent < 1 ? rounded : rounded + ((uint64_t)(exponent - 1) << fraction_bits);
+    uint64_t result =
+        exponent < 1 ? rounded : rounded + ((uint64_t)(exponent - 1) << fraction_bits);
     return (uint16_t)(sign | (result > infinity ? infinity : result));
 }
 
@@ -92,11 +94,11 @@ uint16_t eddy_f64_to_bf16(double value) {
 }
 
 /* As many bytes are copied as the type has: with a number that is only known at run time that is a call. */
-#define LOAD(dtype, type, number)                                                                                      \
-    case dtype: {                                                                                                      \
-        type value;                                                                                                    \
-        memcpy(&value, source, sizeof(value));                                                                         \
-        return (double)(number);                                                                                       \
+#define LOAD(dtype, type, number)                                                                  \
+    case dtype: {                                                                                  \
+        type value;                                                                                \
+        memcpy(&value, source, sizeof(value));                                                     \
+        return (double)(number);                                                                   \
     }
 
 double eddy_dtype_load_f64(eddy_dtype dtype, const void *source) {
@@ -170,7 +172,10 @@ void eddy_dtype_store_f64(eddy_dtype dtype, void *target, double value) {
         uint8_t truth = value != 0;
         memcpy(target, &truth, sizeof(truth));
     } else {
-        int64_t whole = isnan(value) ? 0 : value >= 0x1p63 ? INT64_MAX : value < -0x1p63 ? INT64_MIN : (int64_t)value;
+        int64_t whole = isnan(value)      ? 0
+                        : value >= 0x1p63 ? INT64_MAX
+                        : value < -0x1p63 ? INT64_MIN
+                                          : (int64_t)value;
         store_int(dtype, target, whole);
     }
 }

@@ -8,7 +8,11 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef enum eddy_dtype_category { EDDY_CATEGORY_BOOL, EDDY_CATEGORY_INT, EDDY_CATEGORY_FLOAT } eddy_dtype_category;
+typedef enum eddy_dtype_category {
+    EDDY_CATEGORY_BOOL,
+    EDDY_CATEGORY_INT,
+    EDDY_CATEGORY_FLOAT
+} eddy_dtype_category;
 
 static inline bool eddy_dtype_is_valid(eddy_dtype dtype) {
     return (unsigned)dtype < EDDY_DTYPE_COUNT;
@@ -22,7 +26,9 @@ static inline int64_t eddy_dtype_size(eddy_dtype dtype) {
 }
 
 static inline eddy_dtype_category eddy_dtype_category_of(eddy_dtype dtype) {
-    return dtype <= EDDY_BF16 ? EDDY_CATEGORY_FLOAT : dtype == EDDY_BOOL ? EDDY_CATEGORY_BOOL : EDDY_CATEGORY_INT;
+    return dtype <= EDDY_BF16   ? EDDY_CATEGORY_FLOAT
+           : dtype == EDDY_BOOL ? EDDY_CATEGORY_BOOL
+                                : EDDY_CATEGORY_INT;
 }
 
 static inline bool eddy_dtype_is_float(eddy_dtype dtype) {

@@ -11,7 +11,8 @@ const char *eddy_environment_string(const char *variable) {
 }
 
 bool eddy_environment_parse_bool(const char *text, bool *value) {
-    static const char *const words[2][4] = {{"0", "false", "no", "off"}, {"1", "true", "yes", "on"}};
+    static const char *const words[2][4] = {{"0", "false", "no", "off"},
+                                            {"1", "true", "yes", "on"}};
     for (int truth = 0; truth < 2; truth++)
         for (int i = 0; i < 4; i++)
             if (strcasecmp(text, words[truth][i]) == 0) {
@@ -50,7 +51,8 @@ bool eddy_environment_parse_int(const char *text, int64_t *value) {
         return false;
     if (*end != '\0') {
         int shift = unit_shift(*end);
-        if (shift < 0 || end[1] != '\0' || number > INT64_MAX >> shift || number < -(INT64_MAX >> shift))
+        if (shift < 0 || end[1] != '\0' || number > INT64_MAX >> shift ||
+            number < -(INT64_MAX >> shift))
             return false;
         number *= INT64_C(1) << shift;
     }

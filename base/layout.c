@@ -37,8 +37,8 @@ static uint64_t magnitude(int64_t value) {
 }
 
 /* Whether axis `inner` is to lie outside axis `outer`: above 0 yes, below 0 no, 0 where no operand says. */
-static int compare_axes(const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX], int operand_count, int32_t inner,
-                        int32_t outer) {
+static int compare_axes(const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX], int operand_count,
+                        int32_t inner, int32_t outer) {
     for (int i = 0; i < operand_count; i++) {
         uint64_t in = magnitude(operands[i][inner]), out = magnitude(operands[i][outer]);
         if (in == 0 || out == 0)
@@ -53,7 +53,8 @@ static int compare_axes(const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX],
 }
 
 /* PyTorch's TensorIterator::reorder_dimensions: an insertion sort that passes over pairs about which nothing is said. */
-void eddy_shape_strides_follow(int32_t rank, const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX], int operand_count,
+void eddy_shape_strides_follow(int32_t rank, const int64_t *dims,
+                               int64_t (*operands)[EDDY_RANK_MAX], int operand_count,
                                int64_t *strides) {
     int32_t order[EDDY_RANK_MAX]; /* the innermost axis first */
     for (int32_t d = 0; d < rank; d++) {
@@ -86,7 +87,8 @@ bool eddy_layout_is_injective(const eddy_layout *layout) {
         if (layout->dims[d] == 1)
             continue;
         int32_t at = count++;
-        for (; at > 0 && magnitude(layout->strides[order[at - 1]]) > magnitude(layout->strides[d]); at--)
+        for (; at > 0 && magnitude(layout->strides[order[at - 1]]) > magnitude(layout->strides[d]);
+             at--)
             order[at] = order[at - 1];
         order[at] = d;
     }
@@ -145,7 +147,8 @@ bool eddy_layout_view(const eddy_layout *layout, const eddy_shape *shape, int64_
     int64_t run_count = 1;
     for (int32_t d = layout->rank - 1; d >= 0; d--) {
         run_count *= layout->dims[d];
-        bool run_ends = d == 0 || (layout->dims[d - 1] != 1 && layout->strides[d - 1] != run_count * run_stride);
+        bool run_ends = d == 0 || (layout->dims[d - 1] != 1 &&
+                                   layout->strides[d - 1] != run_count * run_stride);
         if (!run_ends)
             continue;
         int64_t cut_count = 1;
@@ -168,8 +171,8 @@ bool eddy_layout_view(const eddy_layout *layout, const eddy_shape *shape, int64_
 }
 
 /* Whether every operand walks dim `outer` as the continuation of dim `inner`. */
-static bool can_merge(const int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count, int32_t outer,
-                      int32_t inner) {
+static bool can_merge(const int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count,
+                      int32_t outer, int32_t inner) {
     for (int i = 0; i < operand_count; i++)
         if (strides[i][outer] != strides[i][inner] * dims[inner])
             return false;
@@ -182,17 +185,20 @@ static void swap(int64_t *values, int32_t i) {
     values[i - 1] = value;
 }
 
-void eddy_layout_sort(int32_t rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count, int by) {
+void eddy_layout_sort(int32_t rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX],
+                      int operand_count, int by) {
     /* Insertion sort: ranks are small, and mostly in order. */
     for (int32_t d = 1; d < rank; d++)
-        for (int32_t to = d; to > 0 && magnitude(strides[by][to - 1]) < magnitude(strides[by][to]); to--) {
+        for (int32_t to = d; to > 0 && magnitude(strides[by][to - 1]) < magnitude(strides[by][to]);
+             to--) {
             swap(dims, to);
             for (int i = 0; i < operand_count; i++)
                 swap(strides[i], to);
         }
 }
 
-void eddy_layout_collapse(int32_t *rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count) {
+void eddy_layout_collapse(int32_t *rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX],
+                          int operand_count) {
     int32_t kept = 0;
     for (int32_t d = 0; d < *rank; d++) {
         if (dims[d] == 1)

@@ -26,8 +26,10 @@ void __tsan_release(void *address);
 
 #define NOT_INSTRUMENTED __attribute__((noinline, no_sanitize("thread")))
 
-_Static_assert(sizeof(eddy_lifo_link) == sizeof(struct ck_stack_entry), "a link is a ck_stack entry");
-_Static_assert(offsetof(struct ck_stack, head) == offsetof(eddy_lifo, head), "the head stands first in both");
+_Static_assert(sizeof(eddy_lifo_link) == sizeof(struct ck_stack_entry),
+               "a link is a ck_stack entry");
+_Static_assert(offsetof(struct ck_stack, head) == offsetof(eddy_lifo, head),
+               "the head stands first in both");
 
 /* ck_stack_push_upmc, which does not say what it found: the compare-and-swap that succeeds tells whether the stack was
  * empty, and afterwards the link may be gone already. It orders stores alone; here what the pusher has read comes before the

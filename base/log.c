@@ -18,11 +18,14 @@ typedef enum log_level { LEVEL_OFF, LEVEL_ERROR, LEVEL_WARNING, LEVEL_ALL } log_
 
 static struct {
     eddy_lock lock;
-    eddy_log_sink *sink;       /* lock: lock */
-    void *context;             /* lock: lock */
-    _Atomic bool is_read;      /* atomic: stored (release) under the lock once EDDY_LOG was looked at, read acquire */
-    _Atomic uint32_t level;    /* atomic: relaxed; log_level of the sink; a hint that spares formatting */
-    eddy_sleep_word under_way; /* atomic: lines being delivered; entered under the lock, left with release */
+    eddy_log_sink *sink; /* lock: lock */
+    void *context;       /* lock: lock */
+    _Atomic bool
+        is_read; /* atomic: stored (release) under the lock once EDDY_LOG was looked at, read acquire */
+    _Atomic uint32_t
+        level; /* atomic: relaxed; log_level of the sink; a hint that spares formatting */
+    eddy_sleep_word
+        under_way; /* atomic: lines being delivered; entered under the lock, left with release */
 } log_state;
 
 /* <calling thread> only: a sink that makes the library speak gets no line about it. */
@@ -45,7 +48,10 @@ static log_level level_of(const char *word) {
     static const struct {
         const char *word;
         log_level level;
-    } levels[] = {{"error", LEVEL_ERROR}, {"warning", LEVEL_WARNING}, {"info", LEVEL_ALL}, {"stderr", LEVEL_ALL}};
+    } levels[] = {{"error", LEVEL_ERROR},
+                  {"warning", LEVEL_WARNING},
+                  {"info", LEVEL_ALL},
+                  {"stderr", LEVEL_ALL}};
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
         if (strcasecmp(word, levels[i].word) == 0)
             return levels[i].level;
@@ -53,7 +59,8 @@ static log_level level_of(const char *word) {
     if (eddy_environment_parse_bool(word, &is_on))
         return is_on ? LEVEL_ALL : LEVEL_OFF;
     char line[256];
-    snprintf(line, sizeof(line), "EDDY_LOG is %.64s, not stderr, info, warning, error or 0; stderr is taken", word);
+    snprintf(line, sizeof(line),
+             "EDDY_LOG is %.64s, not stderr, info, warning, error or 0; stderr is taken", word);
     write_to_stderr(NULL, line);
     return LEVEL_ALL;
 }
@@ -170,7 +177,7 @@ bool eddy_log_wants_errors(void) {
 
 void eddy_log_error(const eddy_error *error) {
     char line[LINE_SIZE];
-    snprintf(line, sizeof(line), "%s%s%s (%s)", error->place, *error->place ? ": " : "", error->message,
-             eddy_status_name(error->status));
+    snprintf(line, sizeof(line), "%s%s%s (%s)", error->place, *error->place ? ": " : "",
+             error->message, eddy_status_name(error->status));
     write_to_stderr(NULL, line);
 }

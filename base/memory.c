@@ -13,21 +13,25 @@
 
 /* What is held for a purpose, a line each: threads that work for different purposes do not meet. */
 typedef struct purpose_count {
-    _Alignas(EDDY_CACHE_LINE) _Atomic int64_t bytes; /* atomic: relaxed counters, written by any thread */
+    _Alignas(EDDY_CACHE_LINE) _Atomic int64_t
+        bytes; /* atomic: relaxed counters, written by any thread */
     _Atomic int64_t blocks;
     _Atomic int64_t acquisitions;
-    _Atomic int64_t peak_bytes; /* raised after the fact: may lag behind by what other threads do at that moment */
+    _Atomic int64_t
+        peak_bytes; /* raised after the fact: may lag behind by what other threads do at that moment */
 } purpose_count;
 
 static purpose_count counts[EDDY_MEMORY_PURPOSE_COUNT];
 
 /* The byte limit. Bytes are taken before the request and given back when it fails or after the release is counted: what is
  * counted is at most what is taken, and that is at most the limit (as it was then). */
-static _Atomic int64_t limited_bytes; /* atomic: bytes of tensors and workspaces; taken with acquire, given back with
+static _Atomic int64_t
+    limited_bytes; /* atomic: bytes of tensors and workspaces; taken with acquire, given back with
                                          release, which pairs the counters of who gave back with those of who takes */
-static _Atomic int64_t limit;         /* atomic: relaxed; 0 until set or first asked */
+static _Atomic int64_t limit; /* atomic: relaxed; 0 until set or first asked */
 
-static int64_t (*_Atomic reclaimer)(void); /* atomic: set once (release), read before it is called (acquire) */
+static int64_t (*_Atomic reclaimer)(
+    void); /* atomic: set once (release), read before it is called (acquire) */
 
 /* Fault injection. */
 static struct {
@@ -126,7 +130,8 @@ static void count_acquisition(int64_t bytes, eddy_memory_purpose purpose) {
 
 /* The next multiple of the line: a block's last line is its own. */
 static size_t rounded_bytes(size_t bytes) {
-    return bytes == 0 ? EDDY_CACHE_LINE : (bytes + EDDY_CACHE_LINE - 1) & ~(size_t)(EDDY_CACHE_LINE - 1);
+    return bytes == 0 ? EDDY_CACHE_LINE
+                      : (bytes + EDDY_CACHE_LINE - 1) & ~(size_t)(EDDY_CACHE_LINE - 1);
 }
 
 /* Blocks from this size on are mapped one by one, so that each goes back to the system when it is released. The C library
@@ -274,7 +279,8 @@ void eddy_memory_unmap(void *memory, size_t bytes, eddy_memory_purpose purpose) 
     release(memory, bytes, true, purpose);
 }
 
-void *eddy_memory_grow(void *memory, size_t old_bytes, size_t new_bytes, eddy_memory_purpose purpose) {
+void *eddy_memory_grow(void *memory, size_t old_bytes, size_t new_bytes,
+                       eddy_memory_purpose purpose) {
     void *grown = eddy_memory_acquire(new_bytes, purpose);
     if (!grown)
         return NULL;

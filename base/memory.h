@@ -7,18 +7,17 @@
 #include <stdint.h>
 
 /* Purposes: enumerator, name. */
-#define EDDY_MEMORY_PURPOSE_LIST(row)                                                                                  \
-    row(RUNTIME, runtime) /* runtimes, threads, streams, events */                                                     \
-    row(HANDLE, handle)   /* tensor handles and their caches */                                                        \
-    row(TABLE, table)     /* storage numbers */                                                                        \
-    row(NODE, node)       /* instructions that wait */                                                                 \
-    row(ARGUMENT, argument) /* argument blocks too long for the ring */                                                \
-    row(TENSOR, tensor)   /* elements */                                                                                \
-    row(WORKSPACE, workspace)                                                                                          \
-    row(CACHE, cache)     /* prepared state, interned shapes */                                                        \
-    row(REGISTRY, registry) /* registered ops */                                                                       \
-    row(TAPE, tape)       /* what gradients need */                                                                    \
-    row(TEXT, text)       /* formatted text */
+#define EDDY_MEMORY_PURPOSE_LIST(row)                                                              \
+    row(RUNTIME, runtime)                           /* runtimes, threads, streams, events */       \
+        row(HANDLE, handle)                         /* tensor handles and their caches */          \
+        row(TABLE, table)                           /* storage numbers */                          \
+        row(NODE, node)                             /* instructions that wait */                   \
+        row(ARGUMENT, argument)                     /* argument blocks too long for the ring */    \
+        row(TENSOR, tensor)                         /* elements */                                 \
+        row(WORKSPACE, workspace) row(CACHE, cache) /* prepared state, interned shapes */          \
+        row(REGISTRY, registry)                     /* registered ops */                           \
+        row(TAPE, tape)                             /* what gradients need */                      \
+        row(TEXT, text)                             /* formatted text */
 
 typedef enum eddy_memory_purpose {
 #define EDDY_MEMORY_PURPOSE_ROW(enumerator, name) EDDY_MEMORY_##enumerator,
@@ -36,7 +35,8 @@ EDDY_MUST_USE void *eddy_memory_acquire_zeroed(size_t bytes, eddy_memory_purpose
 void eddy_memory_release(void *memory, size_t bytes, eddy_memory_purpose purpose);
 
 /* Grows a block: contents up to min(old, new) kept; on failure NULL and the old block stays. */
-EDDY_MUST_USE void *eddy_memory_grow(void *memory, size_t old_bytes, size_t new_bytes, eddy_memory_purpose purpose);
+EDDY_MUST_USE void *eddy_memory_grow(void *memory, size_t old_bytes, size_t new_bytes,
+                                     eddy_memory_purpose purpose);
 
 /* Whole pages, for allocators: right at `at` where nothing lies there, elsewhere otherwise; with `at` NULL where few things lie
  * below. What lies side by side may be given back together and in any parts. Counted (not as blocks), limited and refused

@@ -10,13 +10,29 @@
 #define STRING_SIZE 64
 
 static const eddy_option rows[] = {
-#define EDDY_OPTION_BOOL(name, variable, sentence)                                                                     \
-    {#name, variable, sentence, EDDY_OPTION_TYPE_BOOL, offsetof(eddy_runtime_options, name), 0, 1, 0, NULL},
-#define EDDY_OPTION_INT(name, variable, least, most, default_value, sentence)                                          \
-    {#name, variable,      sentence, EDDY_OPTION_TYPE_INT, offsetof(eddy_runtime_options, name), least,                \
-     most,  default_value, NULL},
-#define EDDY_OPTION_STRING(name, variable, default_value, sentence)                                                    \
-    {#name, variable, sentence, EDDY_OPTION_TYPE_STRING, offsetof(eddy_runtime_options, name), 0, 0, 0, default_value},
+#define EDDY_OPTION_BOOL(name, variable, sentence)                                                 \
+    {#name, variable, sentence, EDDY_OPTION_TYPE_BOOL, offsetof(eddy_runtime_options, name), 0,    \
+     1,     0,        NULL},
+#define EDDY_OPTION_INT(name, variable, least, most, default_value, sentence)                      \
+    {#name,                                                                                        \
+     variable,                                                                                     \
+     sentence,                                                                                     \
+     EDDY_OPTION_TYPE_INT,                                                                         \
+     offsetof(eddy_runtime_options, name),                                                         \
+     least,                                                                                        \
+     most,                                                                                         \
+     default_value,                                                                                \
+     NULL},
+#define EDDY_OPTION_STRING(name, variable, default_value, sentence)                                \
+    {#name,                                                                                        \
+     variable,                                                                                     \
+     sentence,                                                                                     \
+     EDDY_OPTION_TYPE_STRING,                                                                      \
+     offsetof(eddy_runtime_options, name),                                                         \
+     0,                                                                                            \
+     0,                                                                                            \
+     0,                                                                                            \
+     default_value},
     EDDY_RUNTIME_OPTION_LIST(EDDY_OPTION_BOOL, EDDY_OPTION_INT, EDDY_OPTION_STRING)
 #undef EDDY_OPTION_BOOL
 #undef EDDY_OPTION_INT
@@ -33,16 +49,17 @@ const eddy_option *eddy_option_rows(int32_t *count) {
 /* What the environment said when it was first asked. */
 static struct {
     eddy_lock lock;
-    bool is_read;                         /* lock: lock */
-    const eddy_option *wrong;             /* lock: lock; the first row whose variable cannot be read, or NULL */
-    char wrong_text[STRING_SIZE];         /* lock: lock */
-    eddy_runtime_options options;         /* lock: lock; fields of variables that are not set are 0 */
+    bool is_read;             /* lock: lock */
+    const eddy_option *wrong; /* lock: lock; the first row whose variable cannot be read, or NULL */
+    char wrong_text[STRING_SIZE]; /* lock: lock */
+    eddy_runtime_options options; /* lock: lock; fields of variables that are not set are 0 */
     char strings[ROW_COUNT][STRING_SIZE]; /* const after is_read */
 } environment;
 
 /* EDDY_CHECK_FINITE=nan stands for EDDY_CHECK_NAN=1. */
 static bool is_nan_mode(const eddy_option *row, const char *text) {
-    bool is_it = row->offset == offsetof(eddy_runtime_options, checks_finite) && strcasecmp(text, "nan") == 0;
+    bool is_it = row->offset == offsetof(eddy_runtime_options, checks_finite) &&
+                 strcasecmp(text, "nan") == 0;
     if (is_it)
         environment.options.checks_nan = true;
     return is_it;
@@ -90,7 +107,8 @@ static void describe_values(const eddy_option *row, char *buffer, size_t size) {
     else if (row->type == EDDY_OPTION_TYPE_BOOL)
         snprintf(buffer, size, "1 or 0");
     else if (row->type == EDDY_OPTION_TYPE_INT)
-        snprintf(buffer, size, "a number from %lld to %lld", (long long)row->least, (long long)row->most);
+        snprintf(buffer, size, "a number from %lld to %lld", (long long)row->least,
+                 (long long)row->most);
     else
         snprintf(buffer, size, "a word of at most %d bytes", STRING_SIZE - 1);
 }
@@ -134,21 +152,25 @@ static eddy_status complete_row(const eddy_option *row, eddy_runtime_options *op
 eddy_status eddy_options_check_machine(eddy_isa least, eddy_isa machine) {
     if (machine >= least)
         return EDDY_OK;
-    return eddy_fail(EDDY_UNSUPPORTED, origin,
-                     "this library is built for %s and higher, but this machine has no more than %s",
-                     eddy_isa_name(least), eddy_isa_name(machine));
+    return eddy_fail(
+        EDDY_UNSUPPORTED, origin,
+        "this library is built for %s and higher, but this machine has no more than %s",
+        eddy_isa_name(least), eddy_isa_name(machine));
 }
 
-eddy_status eddy_options_check_isa(const char *isa, const char *from, eddy_isa least, eddy_isa machine) {
+eddy_status eddy_options_check_isa(const char *isa, const char *from, eddy_isa least,
+                                   eddy_isa machine) {
     eddy_isa found = eddy_isa_find(isa);
     if (found == EDDY_ISA_COUNT)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s is %s, not portable, v2, v3 or v4", from, isa);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s is %s, not portable, v2, v3 or v4",
+                         from, isa);
     if (found < least)
-        return eddy_fail(EDDY_UNSUPPORTED, origin, "%s is %s, but this library is built for %s and higher",
-                         from, isa, eddy_isa_name(least));
+        return eddy_fail(EDDY_UNSUPPORTED, origin,
+                         "%s is %s, but this library is built for %s and higher", from, isa,
+                         eddy_isa_name(least));
     if (found > machine)
-        return eddy_fail(EDDY_UNSUPPORTED, origin, "%s is %s, but this machine has no more than %s", from, isa,
-                         eddy_isa_name(machine));
+        return eddy_fail(EDDY_UNSUPPORTED, origin, "%s is %s, but this machine has no more than %s",
+                         from, isa, eddy_isa_name(machine));
     return EDDY_OK;
 }
 
@@ -170,7 +192,8 @@ static eddy_runtime_options copy_given(const eddy_runtime_options *given) {
     return options;
 }
 
-eddy_status eddy_options_resolve(const eddy_runtime_options *given, eddy_runtime_options *resolved) {
+eddy_status eddy_options_resolve(const eddy_runtime_options *given,
+                                 eddy_runtime_options *resolved) {
     eddy_runtime_options options = copy_given(given);
     const char *isa_from = options.isa ? "isa" : "EDDY_ISA";
 
@@ -194,7 +217,8 @@ eddy_status eddy_options_resolve(const eddy_runtime_options *given, eddy_runtime
     return EDDY_OK;
 }
 
-eddy_status eddy_options_choose_isa(const eddy_runtime_options *given, const eddy_runtime_options *resolved) {
+eddy_status eddy_options_choose_isa(const eddy_runtime_options *given,
+                                    const eddy_runtime_options *resolved) {
     const char *asked = copy_given(given).isa;
     eddy_isa used = eddy_isa_choose(*resolved->isa ? eddy_isa_find(resolved->isa) : EDDY_ISA_COUNT);
     if (!asked || !*asked || eddy_isa_find(asked) == used)

@@ -8,7 +8,11 @@
 #include <eddy/options.h>
 #include <eddy/status.h>
 
-typedef enum eddy_option_type { EDDY_OPTION_TYPE_BOOL, EDDY_OPTION_TYPE_INT, EDDY_OPTION_TYPE_STRING } eddy_option_type;
+typedef enum eddy_option_type {
+    EDDY_OPTION_TYPE_BOOL,
+    EDDY_OPTION_TYPE_INT,
+    EDDY_OPTION_TYPE_STRING
+} eddy_option_type;
 
 /* A row of the list, for whoever prints or documents it. */
 typedef struct eddy_option {
@@ -29,14 +33,16 @@ const eddy_option *eddy_option_rows(int32_t *count);
  * of static storage. INVALID_ARGUMENT, recorded, where a value is out of range or a variable cannot be read: the
  * sentence names it; UNSUPPORTED where machine or library lack the instruction set. The environment is read once per
  * process, by the first call. */
-EDDY_MUST_USE eddy_status eddy_options_resolve(const eddy_runtime_options *given, eddy_runtime_options *resolved);
+EDDY_MUST_USE eddy_status eddy_options_resolve(const eddy_runtime_options *given,
+                                               eddy_runtime_options *resolved);
 
 /* Whether a machine of level `machine` can run a library whose lowest kernels are those of `least`. */
 EDDY_MUST_USE eddy_status eddy_options_check_machine(eddy_isa least, eddy_isa machine);
 
 /* Whether `isa` names a level that a machine of level `machine` has, and a library of `least`; `from` is the option or the
  * variable that says so. */
-EDDY_MUST_USE eddy_status eddy_options_check_isa(const char *isa, const char *from, eddy_isa least, eddy_isa machine);
+EDDY_MUST_USE eddy_status eddy_options_check_isa(const char *isa, const char *from, eddy_isa least,
+                                                 eddy_isa machine);
 
 /* Settles the process's instruction set as the options of a starting runtime say, `resolved` made of `given`. Where it is
  * settled: UNSUPPORTED, recorded, if `given` names another one; the variable speaks to the first runtime alone. */

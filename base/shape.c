@@ -64,7 +64,8 @@ int eddy_shape_format(int32_t rank, const int64_t *dims, char *buffer, size_t si
     size_t length = 0;
     text[length++] = '[';
     for (int32_t d = 0; d < rank && d < EDDY_RANK_MAX; d++)
-        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%" PRId64, d ? ", " : "", dims[d]);
+        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%" PRId64,
+                                   d ? ", " : "", dims[d]);
     text[length++] = ']';
     text[length] = '\0';
     return snprintf(buffer, size, "%s", text);

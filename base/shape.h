@@ -29,7 +29,8 @@ int eddy_shape_format(int32_t rank, const int64_t *dims, char *buffer, size_t si
 void eddy_shape_strides_contiguous(int32_t rank, const int64_t *dims, int64_t *strides);
 /* Strides without gaps, the axes in the order in which they lie in the operands, whose strides are seen under the same axes (0:
  * repeated, which says nothing): of two axes the first operand that says decides, and row-major order where none does. */
-void eddy_shape_strides_follow(int32_t rank, const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX], int operand_count,
+void eddy_shape_strides_follow(int32_t rank, const int64_t *dims,
+                               int64_t (*operands)[EDDY_RANK_MAX], int operand_count,
                                int64_t *strides);
 bool eddy_layout_is_contiguous(const eddy_layout *layout);
 /* True when no two different indices name the same element (proven; false when not known). */
@@ -43,11 +44,13 @@ bool eddy_layout_view(const eddy_layout *layout, const eddy_shape *shape, int64_
 
 /* Merges adjacent dims that every operand walks evenly and drops dims of size 1: `rank`, `dims` and the `operand_count`
  * stride arrays (each of EDDY_RANK_MAX) are rewritten in place. The order of dims stays. */
-void eddy_layout_collapse(int32_t *rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count);
+void eddy_layout_collapse(int32_t *rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX],
+                          int operand_count);
 
 /* Reorders dims so that operand `by` walks memory forward, the smallest stride innermost; equal strides keep their order. Before a
  * collapse, for work whose order does not matter. */
-void eddy_layout_sort(int32_t rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count, int by);
+void eddy_layout_sort(int32_t rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX],
+                      int operand_count, int by);
 
 /* Negative axis -> 0..rank-1 (rank 0 counts as 1); false when out of range. */
 bool eddy_shape_axis_normalize(int64_t axis, int32_t rank, int32_t *result);

@@ -60,7 +60,8 @@ uint64_t eddy_sleep_count(void) {
 
 /* Where one processor serves all threads the holder runs only once the waiter sleeps. */
 static int lock_spin_pauses(void) {
-    static _Atomic int32_t known; /* atomic: relaxed; pauses + 1, 0 while unknown; every writer writes the same */
+    static _Atomic int32_t
+        known; /* atomic: relaxed; pauses + 1, 0 while unknown; every writer writes the same */
     int32_t pauses = eddy_load_relaxed(&known) - 1;
     if (pauses < 0) {
         pauses = eddy_cpu_count() > 1 ? LOCK_SPIN_PAUSES : 0;

@@ -30,11 +30,11 @@ typedef struct eddy_lock {
 } eddy_lock;
 
 #ifdef EDDY_CHECKS
-#define EDDY_LOCK_OF(rank_)                                                                                            \
+#define EDDY_LOCK_OF(rank_)                                                                        \
     { .rank = (rank_) }
 #define EDDY_LOCK_FOLLOW(what, lock) eddy_order_##what((lock)->rank)
 #else
-#define EDDY_LOCK_OF(rank_)                                                                                            \
+#define EDDY_LOCK_OF(rank_)                                                                        \
     { 0 }
 #define EDDY_LOCK_FOLLOW(what, lock) ((void)0)
 #endif

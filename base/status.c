@@ -12,7 +12,8 @@
  * opened late has little of that block to share, which is why nothing else big may stand there. */
 static _Thread_local eddy_error slot;
 static _Thread_local eddy_outcome *innermost;
-static _Thread_local uint64_t unseen_count; /* of those in the slot: a wait's end without the answer is none */
+static _Thread_local uint64_t
+    unseen_count; /* of those in the slot: a wait's end without the answer is none */
 
 /* Copies at most size - 1 bytes and ends the text; NULL counts as "". */
 static void copy_text(char *target, size_t size, const char *text) {
@@ -24,12 +25,14 @@ static void copy_text(char *target, size_t size, const char *text) {
 
 /* Begins a message with "op: "; how long that is. */
 static size_t begin_message(eddy_error *error, const char *op) {
-    return op ? (size_t)snprintf(error->message, sizeof(error->message), "%.*s: ", (int)sizeof(error->op) - 1, op) : 0;
+    return op ? (size_t)snprintf(error->message, sizeof(error->message),
+                                 "%.*s: ", (int)sizeof(error->op) - 1, op)
+              : 0;
 }
 
 /* The first `begun` bytes of the message are there. */
-static void fill(eddy_error *error, eddy_status status, eddy_origin origin, size_t begun, const char *format,
-                 va_list arguments) {
+static void fill(eddy_error *error, eddy_status status, eddy_origin origin, size_t begun,
+                 const char *format, va_list arguments) {
     error->status = status;
     copy_text(error->op, sizeof(error->op), origin.op);
     if (vsnprintf(error->message + begun, sizeof(error->message) - begun, format, arguments) < 0)
@@ -113,8 +116,8 @@ void eddy_outcome_go_on(eddy_outcome *outcome) {
     innermost = outcome;
 }
 
-void eddy_error_fill(eddy_error *error, eddy_status status, eddy_origin origin, uint64_t sequence, const char *format,
-                     ...) {
+void eddy_error_fill(eddy_error *error, eddy_status status, eddy_origin origin, uint64_t sequence,
+                     const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     fill(error, status, origin, 0, format, arguments);
@@ -172,8 +175,8 @@ const char *eddy_status_place_take(void) {
 
 const char *eddy_status_name(eddy_status status) {
     switch (status) {
-#define EDDY_STATUS_ROW(name, value, text)                                                                             \
-    case EDDY_##name:                                                                                                  \
+#define EDDY_STATUS_ROW(name, value, text)                                                         \
+    case EDDY_##name:                                                                              \
         return "EDDY_" #name;
         EDDY_STATUS_LIST(EDDY_STATUS_ROW)
 #undef EDDY_STATUS_ROW
@@ -183,8 +186,8 @@ const char *eddy_status_name(eddy_status status) {
 
 const char *eddy_status_text(eddy_status status) {
     switch (status) {
-#define EDDY_STATUS_ROW(name, value, text)                                                                             \
-    case EDDY_##name:                                                                                                  \
+#define EDDY_STATUS_ROW(name, value, text)                                                         \
+    case EDDY_##name:                                                                              \
         return text;
         EDDY_STATUS_LIST(EDDY_STATUS_ROW)
 #undef EDDY_STATUS_ROW

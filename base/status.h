@@ -11,7 +11,8 @@
 /* Records an error of a call: the first since the last eddy_error_take is kept, the rest are counted. Returns `status`,
  * so that a function can end in `return eddy_fail(...)`. The message is "op: " and the text. Never blocks, never
  * allocates. */
-eddy_status eddy_fail(eddy_status status, eddy_origin origin, const char *format, ...) EDDY_PRINTF(3, 4);
+eddy_status eddy_fail(eddy_status status, eddy_origin origin, const char *format, ...)
+    EDDY_PRINTF(3, 4);
 
 /* The same for a record that exists already (a late error that a read found). */
 eddy_status eddy_fail_record(const eddy_error *error);
@@ -40,8 +41,8 @@ eddy_outcome *eddy_outcome_set_aside(void);
 void eddy_outcome_go_on(eddy_outcome *outcome);
 
 /* Fills *error without touching the slot. The message is the text alone. */
-void eddy_error_fill(eddy_error *error, eddy_status status, eddy_origin origin, uint64_t sequence, const char *format,
-                     ...) EDDY_PRINTF(5, 6);
+void eddy_error_fill(eddy_error *error, eddy_status status, eddy_origin origin, uint64_t sequence,
+                     const char *format, ...) EDDY_PRINTF(5, 6);
 
 /* Copies the slot's record without clearing it; false when there is none. And puts a record back as it was. */
 bool eddy_error_peek(eddy_error *error);
@@ -54,6 +55,5 @@ void eddy_error_fork_child(void);
 
 /* The place ("file:line") that EDDY_CALL_SITES noted for this thread's next call; read and cleared. */
 const char *eddy_status_place_take(void);
-
 
 #endif

@@ -32,7 +32,8 @@ static void *thread_main(void *argument) {
     return NULL;
 }
 
-eddy_status eddy_thread_create(eddy_thread *thread, const char *name, void (*run)(void *context), void *context) {
+eddy_status eddy_thread_create(eddy_thread *thread, const char *name, void (*run)(void *context),
+                               void *context) {
     if (fault_is_due())
         return EDDY_INTERNAL;
     thread->run = run;

@@ -17,8 +17,8 @@ typedef struct eddy_thread {
 
 /* Starts run(context) on a new thread. `name` is copied and cut to 15 bytes. Returns INTERNAL, with nothing recorded in
  * the error slot, when the system gives no thread: callers then fall back to one-thread mode. */
-EDDY_MUST_USE eddy_status eddy_thread_create(eddy_thread *thread, const char *name, void (*run)(void *context),
-                                             void *context);
+EDDY_MUST_USE eddy_status eddy_thread_create(eddy_thread *thread, const char *name,
+                                             void (*run)(void *context), void *context);
 
 /* Waits for the thread to end. */
 void eddy_thread_join(eddy_thread *thread);

@@ -6,9 +6,9 @@
 #include <base/atomic.h>
 #include <stdint.h>
 
-#define EDDY_TRACE_PHASE_LIST(row)                                                                                     \
-    row(ISSUE, issue) row(INFER, infer) row(SCHEDULE, schedule) row(DISPATCH, dispatch) row(KERNEL, kernel)            \
-    row(RELEASE, release) row(WAIT, wait)
+#define EDDY_TRACE_PHASE_LIST(row)                                                                 \
+    row(ISSUE, issue) row(INFER, infer) row(SCHEDULE, schedule) row(DISPATCH, dispatch)            \
+        row(KERNEL, kernel) row(RELEASE, release) row(WAIT, wait)
 
 typedef enum eddy_trace_phase {
 #define EDDY_TRACE_PHASE_ROW(enumerator, name) EDDY_TRACE_##enumerator,
@@ -24,7 +24,8 @@ typedef struct eddy_trace_listener {
     void *context;
 } eddy_trace_listener;
 
-extern _Atomic(const eddy_trace_listener *) eddy_trace_listening; /* atomic: set by any thread (release), read acquire */
+extern _Atomic(const eddy_trace_listener *)
+    eddy_trace_listening; /* atomic: set by any thread (release), read acquire */
 
 /* Sets the listener (NULL: none). It must outlive the last event; the caller quiesces the runtimes first. */
 void eddy_trace_listen(const eddy_trace_listener *listener);

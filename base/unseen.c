@@ -27,7 +27,8 @@ static void tell_alone(void) {
 }
 
 void eddy_unseen_add(const void *slot, const eddy_error *error) {
-    if (!eddy_load_relaxed(&unseen.has_handler) && !eddy_exchange_acq_rel(&unseen.has_handler, true)) {
+    if (!eddy_load_relaxed(&unseen.has_handler) &&
+        !eddy_exchange_acq_rel(&unseen.has_handler, true)) {
         int errno_before = errno;
         atexit(tell_alone);
         errno = errno_before;
@@ -73,8 +74,8 @@ void eddy_unseen_tell(uint64_t count, const char *first) {
     bool is_silent = false;
     if (count == 0 || (silent && eddy_environment_parse_bool(silent, &is_silent) && is_silent))
         return;
-    fprintf(stderr, "eddy: %llu error%s that nobody looked at%s%s\n", (unsigned long long)count, count > 1 ? "s" : "",
-            first ? ", the first: " : "", first ? first : "");
+    fprintf(stderr, "eddy: %llu error%s that nobody looked at%s%s\n", (unsigned long long)count,
+            count > 1 ? "s" : "", first ? ", the first: " : "", first ? first : "");
 }
 
 void eddy_unseen_leave(void) {

@@ -12,7 +12,8 @@ typedef struct bench_calls {
 } bench_calls;
 
 /* Samples in us a call. Two more come before them, which nobody sees. */
-static inline void bench_calls_measure(const bench_calls *calls, int sample_count, bench_samples *samples) {
+static inline void bench_calls_measure(const bench_calls *calls, int sample_count,
+                                       bench_samples *samples) {
     samples->count = 0;
     for (int i = -2; i < sample_count; i++) {
         double began = bench_now_ns();

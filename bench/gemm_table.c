@@ -48,21 +48,25 @@ typedef struct operands {
     void *a, *b, *c;
 } operands;
 
-static void multiply(eddy_gemm_provider provider, eddy_dtype dtype, const shape *s, const operands *o) {
+static void multiply(eddy_gemm_provider provider, eddy_dtype dtype, const shape *s,
+                     const operands *o) {
     int64_t lda = s->transpose_a ? s->m : s->k, ldb = s->transpose_b ? s->k : s->n;
     if (dtype == EDDY_F32)
-        eddy_gemm_provider_f32(provider)(s->transpose_a, s->transpose_b, s->m, s->n, s->k, 1, o->a, lda, o->b, ldb, 0,
-                                         o->c, s->n);
+        eddy_gemm_provider_f32(provider)(s->transpose_a, s->transpose_b, s->m, s->n, s->k, 1, o->a,
+                                         lda, o->b, ldb, 0, o->c, s->n);
     else
-        eddy_gemm_provider_f64(provider)(s->transpose_a, s->transpose_b, s->m, s->n, s->k, 1, o->a, lda, o->b, ldb, 0,
-                                         o->c, s->n);
+        eddy_gemm_provider_f64(provider)(s->transpose_a, s->transpose_b, s->m, s->n, s->k, 1, o->a,
+                                         lda, o->b, ldb, 0, o->c, s->n);
 }
 
 /* Best GFLOP/s of batches that fill `budget` seconds. */
-static double measure(eddy_gemm_provider provider, eddy_dtype dtype, const shape *s, double budget) {
+static double measure(eddy_gemm_provider provider, eddy_dtype dtype, const shape *s,
+                      double budget) {
     size_t bytes = eddy_dtype_bytes(dtype);
-    operands o = {numbers(s->m * s->k, bytes), numbers(s->k * s->n, bytes), numbers(s->m * s->n, bytes)};
-    double flops = 2.0 * (double)s->m * (double)s->n * (double)s->k, best = 0, start = seconds_now();
+    operands o = {numbers(s->m * s->k, bytes), numbers(s->k * s->n, bytes),
+                  numbers(s->m * s->n, bytes)};
+    double flops = 2.0 * (double)s->m * (double)s->n * (double)s->k, best = 0,
+           start = seconds_now();
     int64_t batch = (int64_t)(2e6 / flops) + 1;
     multiply(provider, dtype, s, &o);
     do {
@@ -87,19 +91,21 @@ int main(int argc, char **argv) {
         for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
             const shape *s = &shapes[i];
             char name[64];
-            snprintf(name, sizeof(name), "%lldx%lldx%lld %c%c", (long long)s->m, (long long)s->n, (long long)s->k,
-                     s->transpose_a ? 'T' : 'N', s->transpose_b ? 'T' : 'N');
+            snprintf(name, sizeof(name), "%lldx%lldx%lld %c%c", (long long)s->m, (long long)s->n,
+                     (long long)s->k, s->transpose_a ? 'T' : 'N', s->transpose_b ? 'T' : 'N');
             printf("%-24s", name);
             for (int p = 0; p < EDDY_GEMM_PROVIDER_COUNT; p++) {
-                bool exists = dtype == EDDY_F32 ? eddy_gemm_provider_f32((eddy_gemm_provider)p) != NULL
-                                                : eddy_gemm_provider_f64((eddy_gemm_provider)p) != NULL;
+                bool exists = dtype == EDDY_F32
+                                  ? eddy_gemm_provider_f32((eddy_gemm_provider)p) != NULL
+                                  : eddy_gemm_provider_f64((eddy_gemm_provider)p) != NULL;
                 if (exists)
                     printf("%10.1f", measure((eddy_gemm_provider)p, dtype, s, budget));
                 else
                     printf("%10s", "-");
                 fflush(stdout);
             }
-            printf("  %s\n", eddy_gemm_provider_name(eddy_gemm_choose(eddy_isa_chosen(), dtype, s->m, s->n, s->k)));
+            printf("  %s\n", eddy_gemm_provider_name(
+                                 eddy_gemm_choose(eddy_isa_chosen(), dtype, s->m, s->n, s->k)));
         }
     }
     return 0;

@@ -262,9 +262,10 @@ static inline bool bench_op_row_next(const char **list, bench_op_row *row) {
 }
 
 /* bytes: what a call must move. path: NULL for peers. */
-static inline void bench_print_op(const char *row, const char *version, const char *path, double bytes,
-                                  const bench_samples *samples) {
-    printf("{\"row\": \"%s\", \"unit\": \"us\", \"version\": \"%s\", \"bytes\": %.0f", row, version, bytes);
+static inline void bench_print_op(const char *row, const char *version, const char *path,
+                                  double bytes, const bench_samples *samples) {
+    printf("{\"row\": \"%s\", \"unit\": \"us\", \"version\": \"%s\", \"bytes\": %.0f", row, version,
+           bytes);
     if (path)
         printf(", \"path\": \"%s\"", path);
     bench_print_samples(samples);

@@ -28,7 +28,7 @@ typedef struct bench_pool {
     int is_max, is_last, images, channels, side, kernel, stride, padding;
 } bench_pool;
 
-#define BENCH_POOL_ROW(name, is_max, is_last, n, c, side, kernel, stride, padding)                                     \
+#define BENCH_POOL_ROW(name, is_max, is_last, n, c, side, kernel, stride, padding)                 \
     {#name, is_max, is_last, n, c, side, kernel, stride, padding},
 static const bench_pool bench_pools[] = {BENCH_POOL_LIST(BENCH_POOL_ROW)};
 #undef BENCH_POOL_ROW

@@ -90,14 +90,16 @@ static inline bool bench_program_ends_with(const char *name, const char *ending)
 }
 
 /* Rows as they were asked for, "small_tree,small_tree_cpu,small_tree_memory": the ending says which figure. */
-static inline void bench_program_print(const bench_program *p, const char *rows, const char *version,
-                                       const char *path) {
+static inline void bench_program_print(const bench_program *p, const char *rows,
+                                       const char *version, const char *path) {
     char row[64];
-    for (int length; sscanf(rows, "%63[^,]%n", row, &length) == 1; rows += rows[length] == ',' ? length + 1 : length) {
+    for (int length; sscanf(rows, "%63[^,]%n", row, &length) == 1;
+         rows += rows[length] == ',' ? length + 1 : length) {
         if (bench_program_ends_with(row, "_memory"))
             bench_print_row(row, "MiB", version, path, &p->memory);
         else
-            bench_print_row(row, "ms", version, path, bench_program_ends_with(row, "_cpu") ? &p->cpu_times : &p->times);
+            bench_print_row(row, "ms", version, path,
+                            bench_program_ends_with(row, "_cpu") ? &p->cpu_times : &p->times);
     }
 }
 

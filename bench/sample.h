@@ -41,8 +41,8 @@ static inline void bench_print_samples(const bench_samples *samples) {
 }
 
 /* path: where the work ran ("caller", "scheduler", "worker", or a mixture in words); NULL for peers. */
-static inline void bench_print_row(const char *row, const char *unit, const char *version, const char *path,
-                                   const bench_samples *samples) {
+static inline void bench_print_row(const char *row, const char *unit, const char *version,
+                                   const char *path, const bench_samples *samples) {
     printf("{\"row\": \"%s\", \"unit\": \"%s\", \"version\": \"%s\"", row, unit, version);
     if (path)
         printf(", \"path\": \"%s\"", path);

@@ -20,7 +20,8 @@
 
 static const char help[] =
     "usage: char_transformer [options] [FILE or folder ..]\n"
-    "Trains a transformer on text (/usr/share/common-licenses), the last tenth of each file held out.\n"
+    "Trains a transformer on text (/usr/share/common-licenses), the last tenth of each file held "
+    "out.\n"
     "  --steps N          steps of training (800); 0: none, the checkpoint is read\n"
     "  --checkpoint FILE  where the best weights go (char_transformer.safetensors)\n"
     "  --batch N          windows of 128 characters a step (16)\n"
@@ -41,7 +42,8 @@ static bool read_number(const char *name, const char *text, int64_t least, int64
     char *end = NULL;
     long long parsed = text ? strtoll(text, &end, 10) : 0;
     if (!text || end == text || *end || parsed < least || parsed > 1000000000) {
-        fprintf(stderr, "char_transformer: %s needs a whole number from %lld on\n", name, (long long)least);
+        fprintf(stderr, "char_transformer: %s needs a whole number from %lld on\n", name,
+                (long long)least);
         return false;
     }
     *value = parsed;
@@ -51,8 +53,11 @@ static bool read_number(const char *name, const char *text, int64_t least, int64
 /* 1: go on; 0: help was shown; -1: wrong. */
 static int read_settings(int argc, char **argv, struct settings *s) {
     static char licences[] = "/usr/share/common-licenses";
-    *s = (struct settings){
-        .steps = 800, .batch = 16, .seed = 1, .sample = 400, .checkpoint = "char_transformer.safetensors"};
+    *s = (struct settings){.steps = 800,
+                           .batch = 16,
+                           .seed = 1,
+                           .sample = 400,
+                           .checkpoint = "char_transformer.safetensors"};
     const struct {
         const char *name;
         int64_t *value, least;
@@ -104,23 +109,28 @@ static eddy_tensor *windows(eddy_tensor *numbers, eddy_tensor *starts, int64_t l
 static double learning_rate(const struct settings *s, int64_t step) {
     if (step < WARM_STEPS)
         return RATE_MOST * (double)(step + 1) / WARM_STEPS;
-    double done = (double)(step - WARM_STEPS) / (double)(s->steps > WARM_STEPS ? s->steps - WARM_STEPS : 1);
+    double done =
+        (double)(step - WARM_STEPS) / (double)(s->steps > WARM_STEPS ? s->steps - WARM_STEPS : 1);
     return RATE_LEAST + 0.5 * (RATE_MOST - RATE_LEAST) * (1 + cos(M_PI * done));
 }
 
 /* The step's loss, not waited for; NULL on failure. */
-static eddy_tensor *train_step(const struct settings *s, const struct text *text, transformer *net, int64_t step) {
+static eddy_tensor *train_step(const struct settings *s, const struct text *text, transformer *net,
+                               int64_t step) {
     eddy_scope *scope = eddy_scope_begin();
     int64_t length = net->size.sequence + 1;
-    eddy_tensor *starts = eddy_randint(0, text->counts[0] - length + 1, EDDY_SHAPE(s->batch, 1), EDDY_I64, NULL);
+    eddy_tensor *starts =
+        eddy_randint(0, text->counts[0] - length + 1, EDDY_SHAPE(s->batch, 1), EDDY_I64, NULL);
     eddy_tensor *batch = windows(text->numbers[0], starts, length);
-    eddy_tensor *loss = eddy_scope_return(scope, transformer_train(net, batch, learning_rate(s, step)));
+    eddy_tensor *loss =
+        eddy_scope_return(scope, transformer_train(net, batch, learning_rate(s, step)));
     eddy_scope_end(scope);
     return loss;
 }
 
 /* Mean loss on the held-out text, window by window without overlap. False on failure. */
-static bool evaluate(const struct settings *s, const struct text *text, const transformer *net, double *mean) {
+static bool evaluate(const struct settings *s, const struct text *text, const transformer *net,
+                     double *mean) {
     int64_t length = net->size.sequence + 1, count = (text->counts[1] - 1) / net->size.sequence;
     double sum = 0;
     bool is_fine = true;
@@ -128,11 +138,12 @@ static bool evaluate(const struct settings *s, const struct text *text, const tr
     for (int64_t first = 0; first < count && is_fine; first += s->batch) {
         eddy_scope *scope = eddy_scope_begin();
         int64_t batch = count - first < s->batch ? count - first : s->batch;
-        eddy_tensor *starts = eddy_arange(EDDY_S(first), EDDY_S(first + batch), EDDY_S(1), EDDY_I64, NULL);
+        eddy_tensor *starts =
+            eddy_arange(EDDY_S(first), EDDY_S(first + batch), EDDY_S(1), EDDY_I64, NULL);
         starts = eddy_reshape(eddy_mul_s(starts, EDDY_S(net->size.sequence)), EDDY_SHAPE(-1, 1));
         double loss;
-        is_fine =
-            eddy_read_f64(transformer_loss(net, windows(text->numbers[1], starts, length)), &loss, NULL) == EDDY_OK;
+        is_fine = eddy_read_f64(transformer_loss(net, windows(text->numbers[1], starts, length)),
+                                &loss, NULL) == EDDY_OK;
         sum += is_fine ? loss * (double)batch : 0;
         eddy_scope_end(scope);
     }
@@ -153,12 +164,14 @@ static double seconds_now(void) {
 static void show(int64_t step, const struct settings *s, double loss, double begin) {
     double spent = seconds_now() - begin, left = spent / (double)step * (double)(s->steps - step);
     if (isatty(STDOUT_FILENO) && !isnan(loss)) {
-        printf("\rstep %lld of %lld, loss %.3f, %.0f s left   ", (long long)step, (long long)s->steps, loss, left);
+        printf("\rstep %lld of %lld, loss %.3f, %.0f s left   ", (long long)step,
+               (long long)s->steps, loss, left);
         fflush(stdout);
     }
 }
 
-static bool train(const struct settings *s, const struct text *text, transformer *net, double *best) {
+static bool train(const struct settings *s, const struct text *text, transformer *net,
+                  double *best) {
     double begin = seconds_now(), loss = NAN;
     eddy_tensor *last = NULL;
     bool is_fine = true;
@@ -173,10 +186,12 @@ static bool train(const struct settings *s, const struct text *text, transformer
             show(step + 1, s, loss, begin);
         if (is_fine && ((step + 1) % EVALUATE_EVERY == 0 || step + 1 == s->steps)) {
             double held_out;
-            is_fine = eddy_read_f64(last, &loss, NULL) == EDDY_OK && evaluate(s, text, net, &held_out);
+            is_fine =
+                eddy_read_f64(last, &loss, NULL) == EDDY_OK && evaluate(s, text, net, &held_out);
             if (is_fine) {
-                printf("%sstep %lld, training %.3f, validation %.3f, %.0f s\n", isatty(STDOUT_FILENO) ? "\r" : "",
-                       (long long)(step + 1), loss, held_out, seconds_now() - begin);
+                printf("%sstep %lld, training %.3f, validation %.3f, %.0f s\n",
+                       isatty(STDOUT_FILENO) ? "\r" : "", (long long)(step + 1), loss, held_out,
+                       seconds_now() - begin);
                 fflush(stdout);
             }
             if (is_fine && held_out < *best) {
@@ -192,16 +207,19 @@ static bool train(const struct settings *s, const struct text *text, transformer
 /* ---- writing ---- */
 
 /* Writes `s->sample` characters, each drawn as likely as the network finds it. */
-static bool write_sample(const struct settings *s, const struct text *text, const transformer *net) {
+static bool write_sample(const struct settings *s, const struct text *text,
+                         const transformer *net) {
     eddy_tensor *seen = eddy_narrow(text->numbers[1], 0, 0, 1);
     seen = eddy_reshape(seen, EDDY_SHAPE(1, 1));
     bool is_fine = seen != NULL;
     eddy_no_grad_begin();
     for (int64_t i = 0; i < s->sample && is_fine; i++) {
         eddy_scope *scope = eddy_scope_begin();
-        int64_t length = eddy_dim_of(seen, 1), kept = length < net->size.sequence ? length : net->size.sequence;
+        int64_t length = eddy_dim_of(seen, 1),
+                kept = length < net->size.sequence ? length : net->size.sequence;
         eddy_tensor *window = eddy_narrow(seen, 1, length - kept, kept);
-        eddy_tensor *logits = eddy_select(eddy_select(transformer_logits(net, window), 1, -1), 0, 0);
+        eddy_tensor *logits =
+            eddy_select(eddy_select(transformer_logits(net, window), 1, -1), 0, 0);
         eddy_tensor *drawn = eddy_multinomial(eddy_softmax(logits, 0), 1, NULL);
         int64_t number;
         is_fine = eddy_read_i64(drawn, &number, NULL) == EDDY_OK;
@@ -220,19 +238,25 @@ static bool write_sample(const struct settings *s, const struct text *text, cons
 }
 
 static bool run(const struct settings *s, const struct text *text) {
-    const struct transformer_size size = {
-        .vocabulary = text->vocabulary, .width = 128, .layers = 4, .heads = 4, .hidden = 344, .sequence = 128};
+    const struct transformer_size size = {.vocabulary = text->vocabulary,
+                                          .width = 128,
+                                          .layers = 4,
+                                          .heads = 4,
+                                          .hidden = 344,
+                                          .sequence = 128};
     transformer net;
     double best = INFINITY;
     if (text->counts[0] <= size.sequence || text->counts[1] <= size.sequence) {
-        fprintf(stderr, "char_transformer: the text is too short: %lld characters to train on, %lld held out\n",
-                (long long)text->counts[0], (long long)text->counts[1]);
+        fprintf(
+            stderr,
+            "char_transformer: the text is too short: %lld characters to train on, %lld held out\n",
+            (long long)text->counts[0], (long long)text->counts[1]);
         return false;
     }
     bool is_fine = transformer_init(&net, &size);
     if (is_fine)
-        printf("%lld characters of %lld kinds, %lld weights\n", (long long)text->counts[0], (long long)text->vocabulary,
-               (long long)transformer_weights(&net));
+        printf("%lld characters of %lld kinds, %lld weights\n", (long long)text->counts[0],
+               (long long)text->vocabulary, (long long)transformer_weights(&net));
     if (is_fine && s->steps > 0)
         is_fine = train(s, text, &net, &best);
     if (is_fine && s->steps > 0 && best == INFINITY) {
@@ -260,7 +284,8 @@ int main(int argc, char **argv) {
     char complaint[4400];
     eddy_error error = {0};
     eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = s.threads));
-    bool is_fine = runtime && eddy_runtime_use(runtime) == EDDY_OK && eddy_seed((uint64_t)s.seed) == EDDY_OK;
+    bool is_fine =
+        runtime && eddy_runtime_use(runtime) == EDDY_OK && eddy_seed((uint64_t)s.seed) == EDDY_OK;
     if (is_fine) {
         is_fine = text_read(s.paths, s.path_count, &text, complaint, sizeof(complaint));
         if (!is_fine)
@@ -274,7 +299,8 @@ int main(int argc, char **argv) {
     eddy_runtime_release(&runtime);
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "char_transformer: cannot write what is to be shown: %s\n", strerror(errno ? errno : ENOSPC));
+        fprintf(stderr, "char_transformer: cannot write what is to be shown: %s\n",
+                strerror(errno ? errno : ENOSPC));
         is_fine = false;
     }
     return !is_fine;

@@ -30,7 +30,8 @@ bool checkpoint_can_be_saved(const char *path) {
     return true;
 }
 
-bool checkpoint_save(const transformer *net, const struct text *text, int64_t step, double loss, const char *path) {
+bool checkpoint_save(const transformer *net, const struct text *text, int64_t step, double loss,
+                     const char *path) {
     eddy_tensor *tensors[TRANSFORMER_PARAMETERS_MAX + 1];
     const char *names[TRANSFORMER_PARAMETERS_MAX + 1];
     char texts[TRANSFORMER_PARAMETERS_MAX][NAME_BYTES], step_text[24], loss_text[32];
@@ -45,8 +46,9 @@ bool checkpoint_save(const transformer *net, const struct text *text, int64_t st
     eddy_scope *scope = eddy_scope_begin();
     names[net->count] = CHARACTERS;
     tensors[net->count] = eddy_from_data(text->bytes, EDDY_SHAPE(text->vocabulary), EDDY_U8, NULL);
-    eddy_status status = eddy_safetensors_save((eddy_list){tensors, net->count + 1}, names, path,
-                                               EDDY_OPTIONS(safetensors_save, .metadata = pairs, .metadata_count = 2));
+    eddy_status status = eddy_safetensors_save(
+        (eddy_list){tensors, net->count + 1}, names, path,
+        EDDY_OPTIONS(safetensors_save, .metadata = pairs, .metadata_count = 2));
     eddy_scope_end(scope);
     return status == EDDY_OK;
 }

@@ -39,14 +39,17 @@ int main(void) {
     eddy_tensor *x = eddy_from_data(values, EDDY_SHAPE(6), EDDY_F32, NULL), *y = NULL;
     eddy_tensor *matrix = eddy_reshape(x, EDDY_SHAPE(2, 3));
     eddy_op_register(&decay);
-    eddy_call("user.decay", EDDY_LIST(x), EDDY_ATTRIBUTES({"factor", EDDY_ATTRIBUTE_FLOAT, {.floating = 0.5}}), &y);
+    eddy_call("user.decay", EDDY_LIST(x),
+              EDDY_ATTRIBUTES({"factor", EDDY_ATTRIBUTE_FLOAT, {.floating = 0.5}}), &y);
     eddy_print(eddy_mul_s(y, EDDY_S(2)), stdout);
-    eddy_call("user.decay", EDDY_LIST(matrix), EDDY_ATTRIBUTES({"factor", EDDY_ATTRIBUTE_FLOAT, {.floating = 1}}), &y);
+    eddy_call("user.decay", EDDY_LIST(matrix),
+              EDDY_ATTRIBUTES({"factor", EDDY_ATTRIBUTE_FLOAT, {.floating = 1}}), &y);
     eddy_error error;
     eddy_status status = eddy_error_take(&error);
     bool is_meant = status == EDDY_INVALID_ARGUMENT;
-    fprintf(is_meant ? stdout : stderr, "%s%s: %s\n", is_meant ? "A matrix is refused, as it should be: " : "",
-            eddy_status_name(status), error.message);
+    fprintf(is_meant ? stdout : stderr, "%s%s: %s\n",
+            is_meant ? "A matrix is refused, as it should be: " : "", eddy_status_name(status),
+            error.message);
     eddy_scope_end(scope);
     return !is_meant || fflush(stdout) != 0;
 }

@@ -24,10 +24,13 @@ static void complain(const char *doing) {
 static bool accuracy_of(const network *net, const struct images *tested, double *accuracy) {
     int64_t count = 0;
     for (int64_t first = 0; first < tested->count; first += TESTED_AT_ONCE) {
-        int64_t length = tested->count - first < TESTED_AT_ONCE ? tested->count - first : TESTED_AT_ONCE, part;
+        int64_t length =
+                    tested->count - first < TESTED_AT_ONCE ? tested->count - first : TESTED_AT_ONCE,
+                part;
         eddy_scope *scope = eddy_scope_begin();
         eddy_tensor *pixels = eddy_narrow(tested->pixels, 0, first, length);
-        eddy_tensor *correct = network_correct(net, pixels, eddy_narrow(tested->labels, 0, first, length));
+        eddy_tensor *correct =
+            network_correct(net, pixels, eddy_narrow(tested->labels, 0, first, length));
         bool is_read = eddy_read_i64(correct, &part, NULL) == EDDY_OK;
         eddy_scope_end(scope);
         if (!is_read)
@@ -38,8 +41,8 @@ static bool accuracy_of(const network *net, const struct images *tested, double 
     return true;
 }
 
-static bool train(const struct settings *settings, const struct images *training, const struct images *tested,
-                  FILE *losses) {
+static bool train(const struct settings *settings, const struct images *training,
+                  const struct images *tested, FILE *losses) {
     network net;
     progress bar;
     struct trainer trainer;
@@ -87,8 +90,10 @@ static bool read_and_train(const struct settings *settings, FILE *losses) {
 
 /* With a runtime of the wanted number of threads for this thread. */
 static bool run(const struct settings *settings, FILE *losses) {
-    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = settings->threads));
-    if (!runtime || eddy_runtime_use(runtime) != EDDY_OK || eddy_seed((uint64_t)settings->seed) != EDDY_OK) {
+    eddy_runtime *runtime =
+        eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = settings->threads));
+    if (!runtime || eddy_runtime_use(runtime) != EDDY_OK ||
+        eddy_seed((uint64_t)settings->seed) != EDDY_OK) {
         complain("cannot start the runtime");
         eddy_runtime_release(&runtime);
         return false;
@@ -113,13 +118,15 @@ int main(int argc, char **argv) {
     if (losses) {
         bool was_written = !ferror(losses);
         if (fclose(losses) || !was_written) {
-            fprintf(stderr, "fashion_mnist: cannot write %s: %s\n", settings.losses, strerror(errno));
+            fprintf(stderr, "fashion_mnist: cannot write %s: %s\n", settings.losses,
+                    strerror(errno));
             is_fine = false;
         }
     }
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "fashion_mnist: cannot write what is to be shown: %s\n", strerror(errno ? errno : ENOSPC));
+        fprintf(stderr, "fashion_mnist: cannot write what is to be shown: %s\n",
+                strerror(errno ? errno : ENOSPC));
         is_fine = false;
     }
     return !is_fine;

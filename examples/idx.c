@@ -17,7 +17,8 @@ static const char *reason(gzFile file) {
     gzerror(file, &code);
     if (code == Z_ERRNO)
         return strerror(errno);
-    return code == Z_OK || code == Z_BUF_ERROR ? "the file ends too early" : "its compressed data is damaged";
+    return code == Z_OK || code == Z_BUF_ERROR ? "the file ends too early"
+                                               : "its compressed data is damaged";
 }
 
 /* Reads the elements, which must be all that is left. Asks for one byte more than there should be: zlib looks at the
@@ -33,7 +34,8 @@ static const char *read_rest(gzFile file, unsigned char *target, int64_t count) 
 }
 
 static int64_t big_endian(const unsigned char *bytes) {
-    return (int64_t)bytes[0] << 24 | (int64_t)bytes[1] << 16 | (int64_t)bytes[2] << 8 | (int64_t)bytes[3];
+    return (int64_t)bytes[0] << 24 | (int64_t)bytes[1] << 16 | (int64_t)bytes[2] << 8 |
+           (int64_t)bytes[3];
 }
 
 /* Reads header and elements. Returns NULL, or what went wrong; array->bytes is the caller's either way. */
@@ -59,7 +61,8 @@ static const char *read_array(gzFile file, int rank, idx_array *array) {
     return read_rest(file, array->bytes, count);
 }
 
-int idx_read(const char *folder, const char *name, int rank, idx_array *array, char *complaint, size_t complaint_size) {
+int idx_read(const char *folder, const char *name, int rank, idx_array *array, char *complaint,
+             size_t complaint_size) {
     char path[4096];
     if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path)) {
         snprintf(complaint, complaint_size, "cannot read %s: the folder's name is too long", name);
@@ -68,7 +71,8 @@ int idx_read(const char *folder, const char *name, int rank, idx_array *array, c
     errno = 0;
     gzFile file = gzopen(path, "rb");
     if (!file) {
-        snprintf(complaint, complaint_size, "cannot read %s: %s", path, errno ? strerror(errno) : "not enough memory");
+        snprintf(complaint, complaint_size, "cannot read %s: %s", path,
+                 errno ? strerror(errno) : "not enough memory");
         return -1;
     }
     idx_array made = {0};

@@ -15,7 +15,8 @@ typedef struct idx_array {
 
 /* Reads the file FOLDER/NAME, which must hold an array of `rank` dims. Returns 0 and fills *array (to be freed with
  * idx_free); or -1 with one sentence in `complaint`, *array untouched. */
-int idx_read(const char *folder, const char *name, int rank, idx_array *array, char *complaint, size_t complaint_size);
+int idx_read(const char *folder, const char *name, int rank, idx_array *array, char *complaint,
+             size_t complaint_size);
 
 /* Frees what idx_read made; a zeroed array is allowed. */
 void idx_free(idx_array *array);

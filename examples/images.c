@@ -7,23 +7,24 @@
 
 #define SIDE 28
 
-static bool read_arrays(const char *folder, const char *prefix, idx_array *pixels, idx_array *labels, char *complaint,
-                        size_t complaint_size) {
+static bool read_arrays(const char *folder, const char *prefix, idx_array *pixels,
+                        idx_array *labels, char *complaint, size_t complaint_size) {
     char name[64];
     snprintf(name, sizeof(name), "%s-images-idx3-ubyte.gz", prefix);
     if (idx_read(folder, name, 3, pixels, complaint, complaint_size))
         return false;
     if (pixels->dims[1] != SIDE || pixels->dims[2] != SIDE) {
-        snprintf(complaint, complaint_size, "cannot use %s/%s: its images are %lld x %lld pixels, not %d x %d", folder,
-                 name, (long long)pixels->dims[1], (long long)pixels->dims[2], SIDE, SIDE);
+        snprintf(complaint, complaint_size,
+                 "cannot use %s/%s: its images are %lld x %lld pixels, not %d x %d", folder, name,
+                 (long long)pixels->dims[1], (long long)pixels->dims[2], SIDE, SIDE);
         return false;
     }
     snprintf(name, sizeof(name), "%s-labels-idx1-ubyte.gz", prefix);
     if (idx_read(folder, name, 1, labels, complaint, complaint_size))
         return false;
     if (labels->dims[0] != pixels->dims[0]) {
-        snprintf(complaint, complaint_size, "cannot use %s/%s: it has %lld labels for %lld images", folder, name,
-                 (long long)labels->dims[0], (long long)pixels->dims[0]);
+        snprintf(complaint, complaint_size, "cannot use %s/%s: it has %lld labels for %lld images",
+                 folder, name, (long long)labels->dims[0], (long long)pixels->dims[0]);
         return false;
     }
     return true;
@@ -36,7 +37,8 @@ bool images_read(const char *folder, const char *prefix, struct images *result, 
     bool is_read = read_arrays(folder, prefix, &pixels, &labels, complaint, complaint_size);
     if (is_read) {
         made.count = pixels.dims[0];
-        made.pixels = eddy_from_data(pixels.bytes, EDDY_SHAPE(made.count, NETWORK_INPUTS), EDDY_U8, NULL);
+        made.pixels =
+            eddy_from_data(pixels.bytes, EDDY_SHAPE(made.count, NETWORK_INPUTS), EDDY_U8, NULL);
         eddy_tensor *bytes = eddy_from_data(labels.bytes, EDDY_SHAPE(made.count), EDDY_U8, NULL);
         made.labels = eddy_cast(bytes, EDDY_I64);
         eddy_release(&bytes);

@@ -14,7 +14,8 @@ struct images {
 
 /* Reads FOLDER/PREFIX-images-idx3-ubyte.gz and FOLDER/PREFIX-labels-idx1-ubyte.gz. On failure returns false with one
  * sentence in `complaint`, *result untouched. */
-bool images_read(const char *folder, const char *prefix, struct images *result, char *complaint, size_t complaint_size);
+bool images_read(const char *folder, const char *prefix, struct images *result, char *complaint,
+                 size_t complaint_size);
 /* A zeroed struct is allowed. */
 void images_free(struct images *images);
 

@@ -9,7 +9,9 @@
 /* Weights of each layer, by model. */
 static const eddy_shape weights[][NETWORK_LAYERS] = {
     [NETWORK_MLP] = {{2, {256, NETWORK_INPUTS}}, {2, {128, 256}}, {2, {NETWORK_CLASSES, 128}}},
-    [NETWORK_CNN] = {{4, {32, 1, 3, 3}}, {4, {64, 32, 3, 3}}, {2, {NETWORK_CLASSES, 64 * PIXELS_LEFT}}},
+    [NETWORK_CNN] = {{4, {32, 1, 3, 3}},
+                     {4, {64, 32, 3, 3}},
+                     {2, {NETWORK_CLASSES, 64 * PIXELS_LEFT}}},
 };
 
 /* Mean and deviation of Fashion-MNIST's pixels, of 0 to 255. */
@@ -47,14 +49,16 @@ bool network_init(network *net, network_model model, eddy_dtype dtype) {
         for (int32_t d = 1; d < shape->rank; d++)
             inputs *= shape->dims[d];
         net->parameters[2 * layer] = random_tensor(*shape, 1 / sqrt((double)inputs));
-        net->parameters[2 * layer + 1] = random_tensor(EDDY_SHAPE(shape->dims[0]), 1 / sqrt((double)inputs));
+        net->parameters[2 * layer + 1] =
+            random_tensor(EDDY_SHAPE(shape->dims[0]), 1 / sqrt((double)inputs));
     }
     net->step = eddy_zeros(EDDY_SHAPE(), EDDY_I64, NULL);
     bool is_whole = net->step != NULL;
     for (int i = 0; i < NETWORK_PARAMETERS; i++) {
         net->m[i] = eddy_zeros_like(net->parameters[i], NULL);
         net->v[i] = eddy_zeros_like(net->parameters[i], NULL);
-        is_whole = is_whole && net->m[i] && net->v[i] && eddy_requires_grad_set(net->parameters[i], true) == EDDY_OK;
+        is_whole = is_whole && net->m[i] && net->v[i] &&
+                   eddy_requires_grad_set(net->parameters[i], true) == EDDY_OK;
     }
     return is_whole;
 }
@@ -96,7 +100,8 @@ eddy_tensor *network_logits(const network *net, eddy_tensor *images) {
     if (net->model == NETWORK_CNN)
         x = eddy_reshape(x, EDDY_SHAPE(-1, 1, SIDE, SIDE));
     for (int layer = 0; layer < NETWORK_LAYERS - 1; layer++)
-        x = net->model == NETWORK_CNN ? convolution_layer(net, layer, x) : linear_layer(net, layer, x);
+        x = net->model == NETWORK_CNN ? convolution_layer(net, layer, x)
+                                      : linear_layer(net, layer, x);
     if (net->model == NETWORK_CNN)
         x = features(x);
     x = eddy_linear(x, weight(net, NETWORK_LAYERS - 1), bias(net, NETWORK_LAYERS - 1));
@@ -112,9 +117,10 @@ static eddy_status take_step(network *net, eddy_tensor *loss, double lr) {
     for (int i = 0; i < NETWORK_PARAMETERS && status == EDDY_OK; i++)
         gradients[i] = eddy_grad_of(net->parameters[i]);
     if (status == EDDY_OK)
-        status = eddy_adam_step(parameters, (eddy_list){gradients, NETWORK_PARAMETERS},
-                                (eddy_list){net->m, NETWORK_PARAMETERS}, (eddy_list){net->v, NETWORK_PARAMETERS},
-                                net->step, EDDY_S(lr), NULL);
+        status =
+            eddy_adam_step(parameters, (eddy_list){gradients, NETWORK_PARAMETERS},
+                           (eddy_list){net->m, NETWORK_PARAMETERS},
+                           (eddy_list){net->v, NETWORK_PARAMETERS}, net->step, EDDY_S(lr), NULL);
     return status == EDDY_OK ? eddy_grads_zero(parameters) : status;
 }
 
@@ -138,7 +144,8 @@ eddy_tensor *network_correct(const network *net, eddy_tensor *images, eddy_tenso
     eddy_scope *scope = eddy_scope_begin();
     eddy_no_grad_begin();
     eddy_tensor *classes = eddy_argmax(network_logits(net, images), EDDY_AXES(1), NULL);
-    eddy_tensor *correct = eddy_scope_return(scope, eddy_sum(eddy_eq(classes, labels), EDDY_ALL_AXES, NULL));
+    eddy_tensor *correct =
+        eddy_scope_return(scope, eddy_sum(eddy_eq(classes, labels), EDDY_ALL_AXES, NULL));
     eddy_no_grad_end();
     eddy_scope_end(scope);
     return correct;

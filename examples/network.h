@@ -19,7 +19,7 @@ typedef enum network_model { NETWORK_MLP, NETWORK_CNN } network_model;
 typedef struct network {
     network_model model;
     eddy_dtype dtype; /* of what layers compute; parameters and moments are f32 */
-    eddy_tensor *parameters[NETWORK_PARAMETERS];                /* weight [out, ..], bias [out] of each layer */
+    eddy_tensor *parameters[NETWORK_PARAMETERS]; /* weight [out, ..], bias [out] of each layer */
     eddy_tensor *m[NETWORK_PARAMETERS], *v[NETWORK_PARAMETERS]; /* Adam's moments */
     eddy_tensor *step;                                          /* Adam's count of updates, i64 */
 } network;

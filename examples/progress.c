@@ -17,8 +17,10 @@ static double now_s(void) {
 }
 
 void progress_init(progress *bar, int epoch_count, int64_t images_all) {
-    *bar = (progress){
-        .is_terminal = isatty(STDOUT_FILENO), .epoch_count = epoch_count, .images_all = images_all, .begin_s = now_s()};
+    *bar = (progress){.is_terminal = isatty(STDOUT_FILENO),
+                      .epoch_count = epoch_count,
+                      .images_all = images_all,
+                      .begin_s = now_s()};
 }
 
 void progress_epoch_begin(progress *bar, int epoch, int64_t epoch_images) {
@@ -44,9 +46,10 @@ static void draw(const progress *bar, double loss, double now) {
     double left_s = (double)(bar->images_all - bar->images_done) / (overall_rate + 1e-9);
     char before[64], cells[BAR_WIDTH + 1], after[128], line[256];
     snprintf(before, sizeof(before), "epoch %d/%d", bar->epoch, bar->epoch_count);
-    snprintf(after, sizeof(after), "%3.0f %%  %.0f images/s  loss %.4f  ETA %d:%02d", done * 100, rate, loss,
-             (int)left_s / 60, (int)left_s % 60);
-    int columns = free_columns(), width = columns - (int)(strlen(before) + strlen(" [] ") + strlen(after));
+    snprintf(after, sizeof(after), "%3.0f %%  %.0f images/s  loss %.4f  ETA %d:%02d", done * 100,
+             rate, loss, (int)left_s / 60, (int)left_s % 60);
+    int columns = free_columns(),
+        width = columns - (int)(strlen(before) + strlen(" [] ") + strlen(after));
     width = width < 0 ? 0 : width > BAR_WIDTH ? BAR_WIDTH : width;
     for (int i = 0; i < width; i++)
         cells[i] = i < (int)(done * width + 0.5) ? '#' : '.';
@@ -68,8 +71,9 @@ void progress_advance(progress *bar, int64_t images, double loss) {
 void progress_epoch_end(progress *bar, double mean_loss, double accuracy) {
     double seconds = now_s() - bar->epoch_begin_s;
     progress_interrupt(bar);
-    printf("epoch %d/%d  loss %.4f  test accuracy %.4f  %.0f images/s  %.1f s\n", bar->epoch, bar->epoch_count,
-           mean_loss, accuracy, (double)(bar->images_done - bar->epoch_first) / (seconds + 1e-9), seconds);
+    printf("epoch %d/%d  loss %.4f  test accuracy %.4f  %.0f images/s  %.1f s\n", bar->epoch,
+           bar->epoch_count, mean_loss, accuracy,
+           (double)(bar->images_done - bar->epoch_first) / (seconds + 1e-9), seconds);
     fflush(stdout);
 }
 

@@ -7,17 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] = "usage: fashion_mnist [options]\n"
-                           "Trains a network on Fashion-MNIST.\n"
-                           "  --data DIR      folder of the four .gz files (/usr/share/datasets/fashion-mnist)\n"
-                           "  --model NAME    mlp: linear layers, 784-256-128-10; cnn: two convolutions and a\n"
-                           "                  linear layer (mlp)\n"
-                           "  --dtype NAME    of what layers compute, f32 or bf16; parameters stay f32 (f32)\n"
-                           "  --epochs N      passes over the training images (5)\n"
-                           "  --batch N       images per step (128)\n"
-                           "  --threads N     threads that compute (all); the numbers do not depend on it\n"
-                           "  --seed N        of weights and order (1)\n"
-                           "  --losses FILE   writes the loss of each batch, a hexadecimal float per line\n";
+static const char help[] =
+    "usage: fashion_mnist [options]\n"
+    "Trains a network on Fashion-MNIST.\n"
+    "  --data DIR      folder of the four .gz files (/usr/share/datasets/fashion-mnist)\n"
+    "  --model NAME    mlp: linear layers, 784-256-128-10; cnn: two convolutions and a\n"
+    "                  linear layer (mlp)\n"
+    "  --dtype NAME    of what layers compute, f32 or bf16; parameters stay f32 (f32)\n"
+    "  --epochs N      passes over the training images (5)\n"
+    "  --batch N       images per step (128)\n"
+    "  --threads N     threads that compute (all); the numbers do not depend on it\n"
+    "  --seed N        of weights and order (1)\n"
+    "  --losses FILE   writes the loss of each batch, a hexadecimal float per line\n";
 
 /* Options with a number: name, place in settings, least, most. The last two are for tests. */
 static const struct {
@@ -44,7 +45,8 @@ static int read_number(const char *text, int64_t least, int64_t most, int64_t *v
 }
 
 /* One of two words: *is_second. */
-static int read_choice(const char *name, const char *text, const char *first, const char *second, bool *is_second) {
+static int read_choice(const char *name, const char *text, const char *first, const char *second,
+                       bool *is_second) {
     *is_second = !strcmp(text, second);
     if (!*is_second && strcmp(text, first)) {
         fprintf(stderr, "fashion_mnist: %s is %s or %s, not %s\n", name, first, second, text);
@@ -72,7 +74,8 @@ static int read_word(const char *name, const char *text, struct settings *result
 }
 
 static bool is_word(const char *name) {
-    return !strcmp(name, "--data") || !strcmp(name, "--losses") || !strcmp(name, "--model") || !strcmp(name, "--dtype");
+    return !strcmp(name, "--data") || !strcmp(name, "--losses") || !strcmp(name, "--model") ||
+           !strcmp(name, "--dtype");
 }
 
 /* Reads one option and its value. Returns 0; or -1 with a sentence on stderr. */
@@ -90,7 +93,8 @@ static int read_option(const char *name, const char *text, struct settings *resu
     }
     if (i == number_count)
         return read_word(name, text, result);
-    if (read_number(text, numbers[i].least, numbers[i].most, (int64_t *)((char *)result + numbers[i].offset))) {
+    if (read_number(text, numbers[i].least, numbers[i].most,
+                    (int64_t *)((char *)result + numbers[i].offset))) {
         fprintf(stderr, "fashion_mnist: %s needs a whole number from %lld to %lld, not %s\n", name,
                 (long long)numbers[i].least, (long long)numbers[i].most, text);
         return -1;

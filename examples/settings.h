@@ -15,7 +15,8 @@ struct settings {
     int64_t batch;
     int64_t threads; /* 0: as many as the machine allows */
     int64_t seed;
-    int64_t damage_batch;    /* number of the batch, counted from 0 over all epochs, that gets a bad label; -1: none */
+    int64_t
+        damage_batch; /* number of the batch, counted from 0 over all epochs, that gets a bad label; -1: none */
     int64_t leave_out_batch; /* number of the batch that is not trained on; -1: none */
 };
 

@@ -20,7 +20,8 @@ static bool complain(const reader *r, const char *path, const char *what) {
     return false;
 }
 
-static bool append(reader *r, int part, const unsigned char *bytes, size_t count, const char *path) {
+static bool append(reader *r, int part, const unsigned char *bytes, size_t count,
+                   const char *path) {
     size_t room = r->rooms[part] ? r->rooms[part] : 65536;
     while (room < r->counts[part] + count)
         room *= 2;
@@ -56,7 +57,8 @@ static bool read_file(reader *r, const char *path) {
     bool is_fine = feof(file) && !ferror(file);
     fclose(file);
     size_t training = count - count / 10;
-    is_fine = is_fine ? append(r, 0, bytes, training, path) && append(r, 1, bytes + training, count - training, path)
+    is_fine = is_fine ? append(r, 0, bytes, training, path) &&
+                            append(r, 1, bytes + training, count - training, path)
                       : complain(r, path, "cannot be read");
     free(bytes);
     return is_fine;
@@ -77,7 +79,8 @@ static bool read_folder(reader *r, const char *path) {
         char whole[4096];
         struct stat info;
         int length = snprintf(whole, sizeof(whole), "%s/%s", path, names[i]->d_name);
-        if (is_fine && length < (int)sizeof(whole) && lstat(whole, &info) == 0 && S_ISREG(info.st_mode))
+        if (is_fine && length < (int)sizeof(whole) && lstat(whole, &info) == 0 &&
+            S_ISREG(info.st_mode))
             is_fine = read_file(r, whole);
         free(names[i]);
     }
@@ -118,7 +121,8 @@ static bool make_tensors(const reader *r, struct text *result, const char *path)
         for (size_t i = 0; i < r->counts[part]; i++)
             values[i] = numbers[r->bytes[part][i]];
         result->counts[part] = (int64_t)r->counts[part];
-        result->numbers[part] = eddy_from_data(values, EDDY_SHAPE(result->counts[part]), EDDY_I64, NULL);
+        result->numbers[part] =
+            eddy_from_data(values, EDDY_SHAPE(result->counts[part]), EDDY_I64, NULL);
         free(values);
         if (!result->numbers[part])
             return complain(r, path, "cannot be made a tensor");
@@ -126,7 +130,8 @@ static bool make_tensors(const reader *r, struct text *result, const char *path)
     return true;
 }
 
-bool text_read(char *const *paths, int path_count, struct text *result, char *complaint, size_t complaint_size) {
+bool text_read(char *const *paths, int path_count, struct text *result, char *complaint,
+               size_t complaint_size) {
     reader r = {.complaint = complaint, .complaint_size = complaint_size};
     *result = (struct text){0};
     bool is_fine = read_all(&r, paths, path_count) && make_tensors(&r, result, paths[0]);

@@ -15,7 +15,8 @@ struct text {
 
 /* Reads the files, or the files of a folder. On failure returns false with one sentence in `complaint`; *result is then to be
  * given to text_free all the same. */
-bool text_read(char *const *paths, int path_count, struct text *result, char *complaint, size_t complaint_size);
+bool text_read(char *const *paths, int path_count, struct text *result, char *complaint,
+               size_t complaint_size);
 /* A zeroed struct is allowed. */
 void text_free(struct text *text);
 

@@ -5,9 +5,10 @@
 #define RATE_BEGIN 1e-3
 #define BAD_LABEL 200
 
-void trainer_init(struct trainer *trainer, const struct settings *settings, const struct images *images, network *net,
-                  progress *bar, FILE *losses) {
-    *trainer = (struct trainer){.settings = settings, .images = images, .net = net, .bar = bar, .losses = losses};
+void trainer_init(struct trainer *trainer, const struct settings *settings,
+                  const struct images *images, network *net, progress *bar, FILE *losses) {
+    *trainer = (struct trainer){
+        .settings = settings, .images = images, .net = net, .bar = bar, .losses = losses};
     trainer->batches = (images->count + settings->batch - 1) / settings->batch;
 }
 
@@ -35,7 +36,8 @@ static eddy_tensor *damaged(eddy_tensor *labels, int64_t count) {
 
 /* Issues the next batch and puts its loss into the window. */
 static bool issue_next(struct trainer *trainer) {
-    int64_t batch = trainer->next++, number = number_of(trainer, batch), count = batch_size(trainer, batch);
+    int64_t batch = trainer->next++, number = number_of(trainer, batch),
+            count = batch_size(trainer, batch);
     if (number == trainer->settings->leave_out_batch) {
         progress_advance(trainer->bar, count, NAN);
         return true;
@@ -69,13 +71,15 @@ static bool skip_failed(struct trainer *trainer) {
     int64_t batch = trainer->window[trainer->window_first].batch;
     eddy_error error = {0};
     /* Only an error that was seen is recovered from; the loss and the gradients each have theirs. */
-    if (eddy_error_of(trainer->window[trainer->window_first].loss, EDDY_FOREVER, &error) != EDDY_OUT_OF_RANGE)
+    if (eddy_error_of(trainer->window[trainer->window_first].loss, EDDY_FOREVER, &error) !=
+        EDDY_OUT_OF_RANGE)
         return false;
     eddy_error_take(NULL);
     if (eddy_sync(EDDY_FOREVER) != EDDY_OK)
         eddy_error_take(NULL);
     progress_interrupt(trainer->bar);
-    fprintf(stderr, "batch %lld skipped: %s\n", (long long)number_of(trainer, batch), error.message);
+    fprintf(stderr, "batch %lld skipped: %s\n", (long long)number_of(trainer, batch),
+            error.message);
     while (trainer->window_count)
         drop_oldest(trainer);
     trainer->next = batch + 1;
@@ -92,7 +96,8 @@ static bool settle_oldest(struct trainer *trainer) {
         fprintf(trainer->losses, "%a\n", loss);
     trainer->loss_sum += loss;
     trainer->loss_count++;
-    progress_advance(trainer->bar, batch_size(trainer, trainer->window[trainer->window_first].batch), loss);
+    progress_advance(trainer->bar,
+                     batch_size(trainer, trainer->window[trainer->window_first].batch), loss);
     drop_oldest(trainer);
     return true;
 }

@@ -35,8 +35,8 @@ struct trainer {
 };
 
 /* Borrows all it is given. */
-void trainer_init(struct trainer *trainer, const struct settings *settings, const struct images *images, network *net,
-                  progress *bar, FILE *losses);
+void trainer_init(struct trainer *trainer, const struct settings *settings,
+                  const struct images *images, network *net, progress *bar, FILE *losses);
 /* Goes once through the images in a new random order. A batch with a bad label is reported on stderr and skipped, and
  * the network is as if it had not been there. Returns false, with the record in the thread's error slot, where training
  * cannot go on. *mean_loss is NaN when no batch was left. */

@@ -63,7 +63,8 @@ bool transformer_init(transformer *net, const struct transformer_size *size) {
     for (int64_t i = 0; i < net->count; i++) {
         net->m[i] = eddy_zeros_like(net->parameters[i], NULL);
         net->v[i] = eddy_zeros_like(net->parameters[i], NULL);
-        is_whole = is_whole && net->m[i] && net->v[i] && eddy_requires_grad_set(net->parameters[i], true) == EDDY_OK;
+        is_whole = is_whole && net->m[i] && net->v[i] &&
+                   eddy_requires_grad_set(net->parameters[i], true) == EDDY_OK;
     }
     return is_whole;
 }
@@ -86,13 +87,14 @@ int64_t transformer_weights(const transformer *net) {
 }
 
 void transformer_name(const transformer *net, int64_t number, char *name, size_t size) {
-    static const char *const of_layers[TRANSFORMER_LAYER_PARAMETERS] = {[ATTENTION_NORM] = "attention_norm",
-                                                                        [QUERY_KEY_VALUE] = "query_key_value",
-                                                                        [ATTENTION_OUTPUT] = "attention_output",
-                                                                        [SWIGLU_NORM] = "swiglu_norm",
-                                                                        [GATE] = "gate",
-                                                                        [UP] = "up",
-                                                                        [DOWN] = "down"};
+    static const char *const of_layers[TRANSFORMER_LAYER_PARAMETERS] = {
+        [ATTENTION_NORM] = "attention_norm",
+        [QUERY_KEY_VALUE] = "query_key_value",
+        [ATTENTION_OUTPUT] = "attention_output",
+        [SWIGLU_NORM] = "swiglu_norm",
+        [GATE] = "gate",
+        [UP] = "up",
+        [DOWN] = "down"};
     int64_t inner = number - 1;
     if (number == 0)
         snprintf(name, size, "embedding");
@@ -106,17 +108,22 @@ void transformer_name(const transformer *net, int64_t number, char *name, size_t
 /* ---- forward ---- */
 
 /* x with what a layer's attention adds to it. */
-static eddy_tensor *attend(const transformer *net, int64_t layer, eddy_tensor *x, eddy_tensor *positions) {
+static eddy_tensor *attend(const transformer *net, int64_t layer, eddy_tensor *x,
+                           eddy_tensor *positions) {
     eddy_scope *scope = eddy_scope_begin();
     int64_t heads = net->size.heads, batch = eddy_dim_of(x, 0), sequence = eddy_dim_of(x, 1);
     eddy_tensor *normed = eddy_rms_norm(x, of_layer(net, layer, ATTENTION_NORM), 1, NULL);
     eddy_tensor *mixed = eddy_linear(normed, of_layer(net, layer, QUERY_KEY_VALUE), EDDY_NONE);
     mixed = eddy_reshape(mixed, EDDY_SHAPE(batch, sequence, 3, heads, net->size.width / heads));
-    mixed = eddy_permute(mixed, EDDY_AXES(2, 0, 3, 1, 4)); /* query, key and value: [B, heads, S, width / heads] each */
+    mixed = eddy_permute(
+        mixed,
+        EDDY_AXES(2, 0, 3, 1, 4)); /* query, key and value: [B, heads, S, width / heads] each */
     eddy_tensor *q = eddy_rope(eddy_select(mixed, 0, 0), positions, NULL);
     eddy_tensor *k = eddy_rope(eddy_select(mixed, 0, 1), positions, NULL);
-    eddy_tensor *seen = eddy_sdpa(q, k, eddy_select(mixed, 0, 2), EDDY_NONE, EDDY_OPTIONS(sdpa, .is_causal = true));
-    seen = eddy_reshape(eddy_permute(seen, EDDY_AXES(0, 2, 1, 3)), EDDY_SHAPE(batch, sequence, net->size.width));
+    eddy_tensor *seen =
+        eddy_sdpa(q, k, eddy_select(mixed, 0, 2), EDDY_NONE, EDDY_OPTIONS(sdpa, .is_causal = true));
+    seen = eddy_reshape(eddy_permute(seen, EDDY_AXES(0, 2, 1, 3)),
+                        EDDY_SHAPE(batch, sequence, net->size.width));
     x = eddy_add(x, eddy_linear(seen, of_layer(net, layer, ATTENTION_OUTPUT), EDDY_NONE));
     x = eddy_scope_return(scope, x);
     eddy_scope_end(scope);
@@ -136,7 +143,8 @@ static eddy_tensor *think(const transformer *net, int64_t layer, eddy_tensor *x)
 }
 
 /* Ends its x, so that without gradients no more than one layer's tensors are there at a time. */
-static eddy_tensor *run_layer(const transformer *net, int64_t layer, eddy_tensor *x, eddy_tensor *positions) {
+static eddy_tensor *run_layer(const transformer *net, int64_t layer, eddy_tensor *x,
+                              eddy_tensor *positions) {
     eddy_tensor *seen = attend(net, layer, x, positions);
     eddy_release(&x);
     x = think(net, layer, seen);
@@ -176,10 +184,12 @@ static eddy_status take_step(transformer *net, eddy_tensor *loss, double lr) {
     for (int64_t i = 0; i < net->count && status == EDDY_OK; i++)
         gradients[i] = eddy_grad_of(net->parameters[i]);
     if (status == EDDY_OK)
-        status = eddy_clip_grad_norm((eddy_list){gradients, net->count}, EDDY_NONE, EDDY_S(NORM_MAX));
+        status =
+            eddy_clip_grad_norm((eddy_list){gradients, net->count}, EDDY_NONE, EDDY_S(NORM_MAX));
     if (status == EDDY_OK)
-        status = eddy_adamw_step(parameters, (eddy_list){gradients, net->count}, (eddy_list){net->m, net->count},
-                                 (eddy_list){net->v, net->count}, net->step, EDDY_S(lr),
+        status = eddy_adamw_step(parameters, (eddy_list){gradients, net->count},
+                                 (eddy_list){net->m, net->count}, (eddy_list){net->v, net->count},
+                                 net->step, EDDY_S(lr),
                                  EDDY_OPTIONS(adamw_step, .beta2 = 0.99, .weight_decay = 0.1));
     return status == EDDY_OK ? eddy_grads_zero(parameters) : status;
 }

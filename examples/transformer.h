@@ -22,9 +22,10 @@ typedef struct transformer {
     struct transformer_size size;
     int64_t count; /* parameters: embedding, the layers', last norm, output */
     eddy_tensor *parameters[TRANSFORMER_PARAMETERS_MAX];
-    eddy_tensor *m[TRANSFORMER_PARAMETERS_MAX], *v[TRANSFORMER_PARAMETERS_MAX]; /* AdamW's moments */
-    eddy_tensor *step;                                                          /* AdamW's count of updates, i64 */
-    eddy_tensor *positions;                                                     /* 0 .. sequence - 1 */
+    eddy_tensor *m[TRANSFORMER_PARAMETERS_MAX],
+        *v[TRANSFORMER_PARAMETERS_MAX]; /* AdamW's moments */
+    eddy_tensor *step;                  /* AdamW's count of updates, i64 */
+    eddy_tensor *positions;             /* 0 .. sequence - 1 */
 } transformer;
 
 /* Random weights from the current runtime's generator. On failure *net is to be given to transformer_fini all the same. */

@@ -48,7 +48,8 @@ static bool reserve(row *r, int64_t count) {
     if ((size_t)count < r->capacity)
         return true;
     size_t capacity = r->capacity ? 2 * r->capacity : 16, bytes = capacity * r->item_bytes;
-    void *items = r->items ? eddy_memory_grow(r->items, r->capacity * r->item_bytes, bytes, EDDY_MEMORY_HANDLE)
+    void *items = r->items ? eddy_memory_grow(r->items, r->capacity * r->item_bytes, bytes,
+                                              EDDY_MEMORY_HANDLE)
                            : eddy_memory_acquire(bytes, EDDY_MEMORY_HANDLE);
     if (!items)
         return false;
@@ -82,7 +83,8 @@ void eddy_archive_release(eddy_archive **shown) {
 
 /* ---- filling ---- */
 
-bool eddy_archive_add(const eddy_file *file, eddy_archive *shown, const char *name, eddy_tensor *tensor) {
+bool eddy_archive_add(const eddy_file *file, eddy_archive *shown, const char *name,
+                      eddy_tensor *tensor) {
     archive *a = (archive *)shown;
     char *copy = copy_text(name);
     bool has_room = copy && reserve(&a->names, shown->count) && reserve(&a->tensors, shown->count);
@@ -104,7 +106,8 @@ bool eddy_archive_add(const eddy_file *file, eddy_archive *shown, const char *na
     return has_room;
 }
 
-bool eddy_archive_add_metadata(const eddy_file *file, eddy_archive *shown, const char *key, const char *value) {
+bool eddy_archive_add_metadata(const eddy_file *file, eddy_archive *shown, const char *key,
+                               const char *value) {
     archive *a = (archive *)shown;
     eddy_metadata copy = {copy_text(key), copy_text(value)};
     if (!copy.key || !copy.value || !reserve(&a->metadata, shown->metadata_count)) {
@@ -126,7 +129,8 @@ static eddy_tensor *find_tensor(const eddy_archive *a, const char *name, eddy_or
     for (int64_t i = 0; i < a->count; i++)
         if (strcmp(a->names[i], name) == 0)
             return a->tensors[i];
-    eddy_fail(EDDY_NOT_FOUND, origin, "there is no '%.64s' among %lld tensors", name, (long long)a->count);
+    eddy_fail(EDDY_NOT_FOUND, origin, "there is no '%.64s' among %lld tensors", name,
+              (long long)a->count);
     return NULL;
 }
 
@@ -141,12 +145,13 @@ eddy_tensor *eddy_archive_tensor(const eddy_archive *a, const char *name) {
 
 /* ---- into tensors of the program's ---- */
 
-static eddy_status fail_fit(eddy_status status, const char *name, const eddy_tensor *source, int64_t i,
-                            const eddy_tensor *target, eddy_origin origin) {
+static eddy_status fail_fit(eddy_status status, const char *name, const eddy_tensor *source,
+                            int64_t i, const eddy_tensor *target, eddy_origin origin) {
     char is[EDDY_RANK_MAX * 22], wanted[EDDY_RANK_MAX * 22];
     eddy_tensor_describe(source, is, sizeof(is));
     eddy_tensor_describe(target, wanted, sizeof(wanted));
-    return eddy_fail(status, origin, "'%.64s' is %s, targets[%lld] is %s", name, is, (long long)i, wanted);
+    return eddy_fail(status, origin, "'%.64s' is %s, targets[%lld] is %s", name, is, (long long)i,
+                     wanted);
 }
 
 static eddy_status check_fit(const eddy_archive *a, const char *name, eddy_list targets, int64_t i,
@@ -170,18 +175,23 @@ static eddy_status check_fit(const eddy_archive *a, const char *name, eddy_list 
     return EDDY_OK;
 }
 
-eddy_status eddy_archive_copy_into(const eddy_archive *a, const char *const *names, eddy_list targets) {
+eddy_status eddy_archive_copy_into(const eddy_archive *a, const char *const *names,
+                                   eddy_list targets) {
     eddy_origin origin = EDDY_ORIGIN("archive_copy_into");
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, origin);
     if (!a || targets.count < 0 || (targets.count > 0 && (!names || !targets.items)))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no %s", !a ? "archive" : !names ? "names" : "targets");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no %s",
+                         !a       ? "archive"
+                         : !names ? "names"
+                                  : "targets");
     eddy_status status = EDDY_OK;
     for (int64_t i = 0; i < targets.count && status == EDDY_OK; i++)
         status = check_fit(a, names[i], targets, i, origin);
     for (int64_t i = 0; i < targets.count && status == EDDY_OK; i++)
-        status = eddy_copy_to(caller, find_tensor(a, names[i], origin), targets.items[i], origin.address);
+        status = eddy_copy_to(caller, find_tensor(a, names[i], origin), targets.items[i],
+                              origin.address);
     return status;
 }
 
@@ -209,12 +219,14 @@ const char *eddy_archive_twice(const char **names, int64_t count) {
     return NULL;
 }
 
-eddy_status eddy_archive_check(eddy_list tensors, const char *const *names, int64_t deadline, eddy_origin origin) {
+eddy_status eddy_archive_check(eddy_list tensors, const char *const *names, int64_t deadline,
+                               eddy_origin origin) {
     if (tensors.count < 0 || (tensors.count > 0 && (!tensors.items || !names)))
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no list, or no names");
     for (int64_t i = 0; i < tensors.count; i++) {
         if (!names[i])
-            return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "tensor %lld has no name", (long long)i);
+            return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "tensor %lld has no name",
+                             (long long)i);
         eddy_status status = eddy_tensor_check_item(tensors.items[i], "tensors", i, origin);
         if (status == EDDY_OK)
             status = eddy_tensor_await_shape_until(tensors.items[i], deadline, origin);
@@ -229,5 +241,7 @@ eddy_status eddy_archive_check(eddy_list tensors, const char *const *names, int6
         memcpy(sorted, names, bytes);
     const char *twice = eddy_archive_twice(sorted, tensors.count);
     eddy_memory_release(sorted, bytes, EDDY_MEMORY_TEXT);
-    return twice ? eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the name '%.64s' is given twice", twice) : EDDY_OK;
+    return twice
+               ? eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the name '%.64s' is given twice", twice)
+               : EDDY_OK;
 }

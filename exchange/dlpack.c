@@ -17,8 +17,9 @@
 
 /* DLPack's codes; the bits are those of Eddy's element. */
 static const uint8_t codes[EDDY_DTYPE_COUNT] = {
-    [EDDY_F32] = kDLFloat, [EDDY_F64] = kDLFloat, [EDDY_F16] = kDLFloat, [EDDY_BF16] = kDLBfloat, [EDDY_I8] = kDLInt,
-    [EDDY_U8] = kDLUInt,   [EDDY_I16] = kDLInt,   [EDDY_I32] = kDLInt,   [EDDY_I64] = kDLInt,     [EDDY_BOOL] = kDLBool,
+    [EDDY_F32] = kDLFloat, [EDDY_F64] = kDLFloat, [EDDY_F16] = kDLFloat, [EDDY_BF16] = kDLBfloat,
+    [EDDY_I8] = kDLInt,    [EDDY_U8] = kDLUInt,   [EDDY_I16] = kDLInt,   [EDDY_I32] = kDLInt,
+    [EDDY_I64] = kDLInt,   [EDDY_BOOL] = kDLBool,
 };
 
 /* ---- out ---- */
@@ -65,7 +66,8 @@ static eddy_status check_export(eddy_tensor *tensor, const exporting *how) {
     if (eddy_tensor_device(tensor).kind != EDDY_DEVICE_CPU)
         return eddy_fail(EDDY_UNSUPPORTED, how->origin, "the tensor is not on the CPU");
     if (eddy_requires_grad(tensor))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, how->origin, "the tensor requires a gradient: detach it first");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, how->origin,
+                         "the tensor requires a gradient: detach it first");
     return EDDY_OK;
 }
 
@@ -74,13 +76,15 @@ static eddy_status check_export(eddy_tensor *tensor, const exporting *how) {
 static eddy_status find_data(eddy_tensor *tensor, const exporting *how, void **data) {
     eddy_vm_lend *lend;
     eddy_vm_wait wait = {eddy_clock_left(how->deadline), how->origin};
-    eddy_status status =
-        eddy_vm_lend_begin(tensor->runtime->vm, tensor->storage, !how->is_read_only, &wait, data, &lend);
+    eddy_status status = eddy_vm_lend_begin(tensor->runtime->vm, tensor->storage,
+                                            !how->is_read_only, &wait, data, &lend);
     if (status != EDDY_OK)
         return status;
     eddy_vm_lend_end(tensor->runtime->vm, lend, false);
-    *data = tensor->count == 0 ? NULL
-                               : (char *)*data + tensor->offset * (int64_t)eddy_dtype_bytes((eddy_dtype)tensor->dtype);
+    *data =
+        tensor->count == 0
+            ? NULL
+            : (char *)*data + tensor->offset * (int64_t)eddy_dtype_bytes((eddy_dtype)tensor->dtype);
     return EDDY_OK;
 }
 
@@ -109,32 +113,37 @@ static exported *export_tensor(eddy_tensor *tensor, const exporting *how, DLTens
     return e;
 }
 
-struct DLManagedTensorVersioned *eddy_to_dlpack(eddy_tensor *tensor, const eddy_to_dlpack_options *options) {
-    exporting how = {EDDY_OPTION(options, is_read_only), EDDY_OPTION_DEADLINE(options), EDDY_ORIGIN("to_dlpack")};
+struct DLManagedTensorVersioned *eddy_to_dlpack(eddy_tensor *tensor,
+                                                const eddy_to_dlpack_options *options) {
+    exporting how = {EDDY_OPTION(options, is_read_only), EDDY_OPTION_DEADLINE(options),
+                     EDDY_ORIGIN("to_dlpack")};
     DLTensor shown;
     exported *e = export_tensor(tensor, &how, &shown);
     if (!e)
         return NULL;
-    e->managed.versioned =
-        (struct DLManagedTensorVersioned){.version = {MAJOR, MINOR},
-                                          .manager_ctx = e,
-                                          .deleter = delete_versioned,
-                                          .flags = how.is_read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
-                                          .dl_tensor = shown};
+    e->managed.versioned = (struct DLManagedTensorVersioned){
+        .version = {MAJOR, MINOR},
+        .manager_ctx = e,
+        .deleter = delete_versioned,
+        .flags = how.is_read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0,
+        .dl_tensor = shown};
     return &e->managed.versioned;
 }
 
-struct DLManagedTensor *eddy_to_dlpack_unversioned(eddy_tensor *tensor, const eddy_to_dlpack_options *options) {
+struct DLManagedTensor *eddy_to_dlpack_unversioned(eddy_tensor *tensor,
+                                                   const eddy_to_dlpack_options *options) {
     exporting how = {false, EDDY_OPTION_DEADLINE(options), EDDY_ORIGIN("to_dlpack_unversioned")};
     if (EDDY_OPTION(options, is_read_only)) {
-        eddy_fail(EDDY_UNSUPPORTED, how.origin, "the unversioned struct cannot say that it must not be written");
+        eddy_fail(EDDY_UNSUPPORTED, how.origin,
+                  "the unversioned struct cannot say that it must not be written");
         return NULL;
     }
     DLTensor shown;
     exported *e = export_tensor(tensor, &how, &shown);
     if (!e)
         return NULL;
-    e->managed.plain = (struct DLManagedTensor){.dl_tensor = shown, .manager_ctx = e, .deleter = delete_plain};
+    e->managed.plain =
+        (struct DLManagedTensor){.dl_tensor = shown, .manager_ctx = e, .deleter = delete_plain};
     return &e->managed.plain;
 }
 
@@ -153,36 +162,40 @@ static void end_versioned(void *context) {
         managed->deleter(managed);
 }
 
-static eddy_status find_dtype(const DLDataType *type, const eddy_borrow *borrow, eddy_dtype *dtype) {
+static eddy_status find_dtype(const DLDataType *type, const eddy_borrow *borrow,
+                              eddy_dtype *dtype) {
     for (int i = 0; i < EDDY_DTYPE_COUNT; i++)
-        if (codes[i] == type->code && 8 * eddy_dtype_bytes((eddy_dtype)i) == type->bits && type->lanes == 1) {
+        if (codes[i] == type->code && 8 * eddy_dtype_bytes((eddy_dtype)i) == type->bits &&
+            type->lanes == 1) {
             *dtype = (eddy_dtype)i;
             return EDDY_OK;
         }
     return eddy_fail(EDDY_UNSUPPORTED, borrow->origin,
-                     "an element type that Eddy does not have: code %d, %d bits, %d lanes", type->code, type->bits,
-                     type->lanes);
+                     "an element type that Eddy does not have: code %d, %d bits, %d lanes",
+                     type->code, type->bits, type->lanes);
 }
 
 static eddy_status check_import(const DLTensor *given, const eddy_borrow *borrow) {
     if (given->device.device_type != kDLCPU)
-        return eddy_fail(EDDY_UNSUPPORTED, borrow->origin, "a device of type %d, which is not the CPU",
-                         given->device.device_type);
+        return eddy_fail(EDDY_UNSUPPORTED, borrow->origin,
+                         "a device of type %d, which is not the CPU", given->device.device_type);
     if (given->ndim < 0 || given->ndim > EDDY_RANK_MAX)
-        return eddy_fail(EDDY_UNSUPPORTED, borrow->origin, "rank %d is not within 0 and %d", given->ndim,
-                         EDDY_RANK_MAX);
+        return eddy_fail(EDDY_UNSUPPORTED, borrow->origin, "rank %d is not within 0 and %d",
+                         given->ndim, EDDY_RANK_MAX);
     if (given->ndim > 0 && !given->shape)
         return eddy_fail(EDDY_INVALID_ARGUMENT, borrow->origin, "no shape");
     for (int32_t d = 0; given->strides && d < given->ndim; d++)
         if (given->strides[d] < 0)
-            return eddy_fail(EDDY_UNSUPPORTED, borrow->origin, "axis %d has the stride %" PRId64, d, given->strides[d]);
+            return eddy_fail(EDDY_UNSUPPORTED, borrow->origin, "axis %d has the stride %" PRId64, d,
+                             given->strides[d]);
     return EDDY_OK;
 }
 
 /* `borrow` says what is to be called in the end, and who asks. */
 static eddy_tensor *import_tensor(const DLTensor *given, eddy_borrow *borrow) {
     const eddy_device cpu = EDDY_CPU;
-    if (check_import(given, borrow) != EDDY_OK || find_dtype(&given->dtype, borrow, &borrow->dtype) != EDDY_OK)
+    if (check_import(given, borrow) != EDDY_OK ||
+        find_dtype(&given->dtype, borrow, &borrow->dtype) != EDDY_OK)
         return NULL;
     eddy_shape shape = {.rank = given->ndim};
     for (int32_t d = 0; d < given->ndim; d++)
@@ -194,7 +207,8 @@ static eddy_tensor *import_tensor(const DLTensor *given, eddy_borrow *borrow) {
     return eddy_host_borrow(borrow);
 }
 
-eddy_tensor *eddy_from_dlpack(struct DLManagedTensorVersioned *managed, const eddy_from_dlpack_options *options) {
+eddy_tensor *eddy_from_dlpack(struct DLManagedTensorVersioned *managed,
+                              const eddy_from_dlpack_options *options) {
     eddy_origin origin = EDDY_ORIGIN("from_dlpack");
     if (!managed) {
         eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no struct");
@@ -204,9 +218,11 @@ eddy_tensor *eddy_from_dlpack(struct DLManagedTensorVersioned *managed, const ed
         eddy_fail(EDDY_UNSUPPORTED, origin, "DLPack %u, not %d", managed->version.major, MAJOR);
         return NULL;
     }
-    if ((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) && !(options && options->takes_read_only)) {
-        eddy_fail(EDDY_UNSUPPORTED, origin,
-                  "the memory must not be written; the option takes_read_only promises that no op does");
+    if ((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) &&
+        !(options && options->takes_read_only)) {
+        eddy_fail(
+            EDDY_UNSUPPORTED, origin,
+            "the memory must not be written; the option takes_read_only promises that no op does");
         return NULL;
     }
     eddy_borrow borrow = {.deleter = end_versioned, .context = managed, .origin = origin};

@@ -46,8 +46,9 @@ struct DLManagedTensorVersioned {
     DLTensor dl_tensor;
 };
 
-_Static_assert(sizeof(void *) != 8 || (sizeof(DLTensor) == 48 && sizeof(struct DLManagedTensor) == 64 &&
-                                       sizeof(struct DLManagedTensorVersioned) == 80),
+_Static_assert(sizeof(void *) != 8 ||
+                   (sizeof(DLTensor) == 48 && sizeof(struct DLManagedTensor) == 64 &&
+                    sizeof(struct DLManagedTensorVersioned) == 80),
                "as other libraries lay them out");
 
 #endif

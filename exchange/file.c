@@ -60,7 +60,8 @@ static FILE *open_beside(eddy_file *file) {
     int descriptor = -1;
     for (int i = 0; i < TRIES_MAX && descriptor < 0; i++) {
         uint32_t own = eddy_add_relaxed(&number, 1u);
-        snprintf(file->beside, file->beside_bytes, "%s.%ld-%u.part", file->path, (long)getpid(), own);
+        snprintf(file->beside, file->beside_bytes, "%s.%ld-%u.part", file->path, (long)getpid(),
+                 own);
         descriptor = open(file->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (descriptor < 0 && errno != EEXIST)
             return NULL;
@@ -73,7 +74,8 @@ static FILE *open_beside(eddy_file *file) {
     return stream;
 }
 
-eddy_status eddy_file_write_begin(eddy_file *file, const char *path, int64_t deadline, eddy_origin origin) {
+eddy_status eddy_file_write_begin(eddy_file *file, const char *path, int64_t deadline,
+                                  eddy_origin origin) {
     if (!has_path(file, path, origin))
         return EDDY_INVALID_ARGUMENT;
     file->deadline = deadline;
@@ -152,7 +154,8 @@ eddy_status eddy_file_write_elements(eddy_file *file, eddy_tensor *tensor) {
     const void *data = eddy_map(whole, EDDY_READ, eddy_clock_left(file->deadline));
     eddy_outcome_end(&outcome);
     if (data) {
-        status = eddy_file_write(file, data, (size_t)eddy_count_of(whole) * eddy_dtype_bytes(eddy_dtype_of(whole)));
+        status = eddy_file_write(
+            file, data, (size_t)eddy_count_of(whole) * eddy_dtype_bytes(eddy_dtype_of(whole)));
         eddy_status unmapped = eddy_unmap(whole);
         status = status == EDDY_OK ? unmapped : status;
     } else {
@@ -181,10 +184,12 @@ static void free_loaded(void *context) {
     eddy_memory_release(block, block->bytes, EDDY_MEMORY_TENSOR);
 }
 
-eddy_tensor *eddy_file_read_elements(eddy_file *file, const eddy_shape *shape, eddy_dtype dtype, bool swapped) {
+eddy_tensor *eddy_file_read_elements(eddy_file *file, const eddy_shape *shape, eddy_dtype dtype,
+                                     bool swapped) {
     size_t width = eddy_dtype_bytes(dtype), bytes = width;
     for (int32_t d = 0; d < shape->rank; d++)
-        if (__builtin_mul_overflow(bytes, (size_t)shape->dims[d], &bytes) || bytes > (size_t)INT64_MAX / 2) {
+        if (__builtin_mul_overflow(bytes, (size_t)shape->dims[d], &bytes) ||
+            bytes > (size_t)INT64_MAX / 2) {
             eddy_file_fail(file, EDDY_SIZE_OVERFLOW, "more elements than fit into memory");
             return NULL;
         }

@@ -27,7 +27,8 @@ typedef struct eddy_file {
     eddy_status (*write)(struct eddy_file *file, const void *bytes, size_t count);
 } eddy_file;
 
-EDDY_MUST_USE eddy_status eddy_file_read_begin(eddy_file *file, const char *path, eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_file_read_begin(eddy_file *file, const char *path,
+                                               eddy_origin origin);
 EDDY_MUST_USE eddy_status eddy_file_write_begin(eddy_file *file, const char *path, int64_t deadline,
                                                 eddy_origin origin);
 /* Ends either. A written file takes its place where status is OK, else nothing is left; the status, or what ending failed with. */
@@ -40,7 +41,8 @@ EDDY_MUST_USE eddy_status eddy_file_write(eddy_file *file, const void *bytes, si
 EDDY_MUST_USE eddy_status eddy_file_seek(eddy_file *file, int64_t offset);
 
 /* Fails with "OP: PATH: sentence", or "OP: PATH: 'PART': sentence". */
-eddy_status eddy_file_fail(const eddy_file *file, eddy_status status, const char *format, ...) EDDY_PRINTF(3, 4);
+eddy_status eddy_file_fail(const eddy_file *file, eddy_status status, const char *format, ...)
+    EDDY_PRINTF(3, 4);
 /* Fails with what the system says of errno. */
 eddy_status eddy_file_fail_system(const eddy_file *file);
 
@@ -48,6 +50,7 @@ eddy_status eddy_file_fail_system(const eddy_file *file);
 EDDY_MUST_USE eddy_status eddy_file_write_elements(eddy_file *file, eddy_tensor *tensor);
 /* A new tensor of the next elements of the file, read to where they stay; `swapped` turns the bytes of each round. NULL with the
  * error recorded. */
-eddy_tensor *eddy_file_read_elements(eddy_file *file, const eddy_shape *shape, eddy_dtype dtype, bool swapped);
+eddy_tensor *eddy_file_read_elements(eddy_file *file, const eddy_shape *shape, eddy_dtype dtype,
+                                     bool swapped);
 
 #endif

@@ -72,7 +72,8 @@ eddy_status eddy_npy_write(eddy_file *file, eddy_tensor *tensor) {
     return status == EDDY_OK ? eddy_file_write_elements(file, tensor) : status;
 }
 
-eddy_status eddy_npy_save(eddy_tensor *tensor, const char *path, const eddy_npy_save_options *options) {
+eddy_status eddy_npy_save(eddy_tensor *tensor, const char *path,
+                          const eddy_npy_save_options *options) {
     eddy_origin origin = EDDY_ORIGIN("npy_save");
     int64_t deadline = EDDY_OPTION_DEADLINE(options);
     eddy_file file;
@@ -145,8 +146,8 @@ static eddy_status parse_type(const eddy_file *file, const char *at, header *res
                 return EDDY_OK;
         }
     int length = *at == '[' ? 0 : 1 + (int)strcspn(at + 1, "\"'") + 1;
-    return eddy_file_fail(file, EDDY_UNSUPPORTED, "its elements are %s%s%.*s%s", explain_type(at), length ? " (" : "",
-                          length < 16 ? length : 16, at, length ? ")" : "");
+    return eddy_file_fail(file, EDDY_UNSUPPORTED, "its elements are %s%s%.*s%s", explain_type(at),
+                          length ? " (" : "", length < 16 ? length : 16, at, length ? ")" : "");
 }
 
 static eddy_status parse_shape(const eddy_file *file, const char *at, eddy_shape *shape) {
@@ -159,12 +160,14 @@ static eddy_status parse_shape(const eddy_file *file, const char *at, eddy_shape
             return EDDY_OK;
         char *end;
         long long dim = strtoll(at, &end, 10);
-        is_whole = end > at && isdigit((unsigned char)*at) && dim < LLONG_MAX && shape->rank < EDDY_RANK_MAX;
+        is_whole = end > at && isdigit((unsigned char)*at) && dim < LLONG_MAX &&
+                   shape->rank < EDDY_RANK_MAX;
         if (is_whole)
             shape->dims[shape->rank++] = dim;
         at = end;
     }
-    return eddy_file_fail(file, EDDY_IO, "a shape that is damaged, or of a rank above %d", EDDY_RANK_MAX);
+    return eddy_file_fail(file, EDDY_IO, "a shape that is damaged, or of a rank above %d",
+                          EDDY_RANK_MAX);
 }
 
 static eddy_status parse(const eddy_file *file, const char *text, header *result) {

@@ -23,7 +23,7 @@
 #define FLAG_ENCRYPTED 1
 #define FLAG_UTF8 (1 << 11)
 /* The format's first day: the same tensors give the same bytes. numpy writes that too. */
-#define FIRST_DAY                                                                                                      \
+#define FIRST_DAY                                                                                  \
     { .tm_mday = 1, .tm_year = 1980 }
 
 /* ---- minizip's way to the stream ---- */
@@ -50,8 +50,9 @@ static ZPOS64_T tell_stream(voidpf opaque, voidpf stream) {
 }
 
 static long seek_stream(voidpf opaque, voidpf stream, ZPOS64_T offset, int origin) {
-    static const int origins[] = {
-        [ZLIB_FILEFUNC_SEEK_SET] = SEEK_SET, [ZLIB_FILEFUNC_SEEK_CUR] = SEEK_CUR, [ZLIB_FILEFUNC_SEEK_END] = SEEK_END};
+    static const int origins[] = {[ZLIB_FILEFUNC_SEEK_SET] = SEEK_SET,
+                                  [ZLIB_FILEFUNC_SEEK_CUR] = SEEK_CUR,
+                                  [ZLIB_FILEFUNC_SEEK_END] = SEEK_END};
     (void)opaque;
     return fseeko(stream, (off_t)offset, origins[origin]);
 }
@@ -99,7 +100,8 @@ static eddy_status write_member(eddy_file *file, const void *bytes, size_t count
 static eddy_status write_named(eddy_file *file, eddy_tensor *tensor, const char *name) {
     size_t length = strlen(name);
     if (length == 0 || length > NAME_MAX_BYTES)
-        return eddy_file_fail(file, EDDY_INVALID_ARGUMENT, "a name of %zu bytes; 1 to %d fit", length, NAME_MAX_BYTES);
+        return eddy_file_fail(file, EDDY_INVALID_ARGUMENT, "a name of %zu bytes; 1 to %d fit",
+                              length, NAME_MAX_BYTES);
     char *full = eddy_memory_acquire(length + sizeof(ENDING), EDDY_MEMORY_TEXT);
     if (!full)
         return eddy_file_fail(file, EDDY_OUT_OF_MEMORY, "no memory");
@@ -107,8 +109,9 @@ static eddy_status write_named(eddy_file *file, eddy_tensor *tensor, const char 
     memcpy(full + length, ENDING, sizeof(ENDING));
     const zip_fileinfo about = {.tmz_date = FIRST_DAY};
     /* Always with room for 64-bit sizes, which stand in front of the elements: as numpy does. */
-    int code = zipOpenNewFileInZip4_64(file->packer, full, &about, NULL, 0, NULL, 0, NULL, 0, 0, 0, -MAX_WBITS,
-                                       DEF_MEM_LEVEL, Z_DEFAULT_STRATEGY, NULL, 0, 0, FLAG_UTF8, 1);
+    int code = zipOpenNewFileInZip4_64(file->packer, full, &about, NULL, 0, NULL, 0, NULL, 0, 0, 0,
+                                       -MAX_WBITS, DEF_MEM_LEVEL, Z_DEFAULT_STRATEGY, NULL, 0, 0,
+                                       FLAG_UTF8, 1);
     eddy_memory_release(full, length + sizeof(ENDING), EDDY_MEMORY_TEXT);
     if (code != ZIP_OK)
         return fail_writing(file);
@@ -151,13 +154,15 @@ eddy_status eddy_npz_save(eddy_list tensors, const char *const *names, const cha
 static eddy_status fail_reading(const eddy_file *file, int code) {
     if (ferror(file->stream))
         return eddy_file_fail_system(file);
-    return eddy_file_fail(file, EDDY_IO, code == UNZ_CRCERROR ? "the checksum is wrong" : "the archive is damaged");
+    return eddy_file_fail(
+        file, EDDY_IO, code == UNZ_CRCERROR ? "the checksum is wrong" : "the archive is damaged");
 }
 
 static eddy_status read_member(eddy_file *file, void *bytes, size_t count) {
     char *at = bytes;
     while (count > 0) {
-        int got = unzReadCurrentFile(file->packer, at, (unsigned)(count < CHUNK_BYTES ? count : CHUNK_BYTES));
+        int got = unzReadCurrentFile(file->packer, at,
+                                     (unsigned)(count < CHUNK_BYTES ? count : CHUNK_BYTES));
         if (got <= 0)
             return fail_reading(file, got);
         at += got;
@@ -197,7 +202,8 @@ static eddy_status member_init(eddy_file *file, member *m) {
 static eddy_tensor *read_opened(eddy_file *file) {
     eddy_tensor *tensor = eddy_npy_read(file);
     if (tensor && file->at < file->size) {
-        eddy_file_fail(file, EDDY_IO, "%" PRId64 " bytes more than the array has", file->size - file->at);
+        eddy_file_fail(file, EDDY_IO, "%" PRId64 " bytes more than the array has",
+                       file->size - file->at);
         eddy_release(&tensor);
     }
     return tensor;
@@ -241,7 +247,8 @@ static eddy_tensor *read_array(eddy_file *file, const member *m) {
 static bool is_empty_archive(eddy_file *file) {
     static const char empty[] = "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
     char bytes[sizeof(empty)];
-    return file->size == sizeof(empty) && fread(bytes, 1, sizeof(bytes), file->stream) == sizeof(bytes) &&
+    return file->size == sizeof(empty) &&
+           fread(bytes, 1, sizeof(bytes), file->stream) == sizeof(bytes) &&
            memcmp(bytes, empty, sizeof(empty)) == 0;
 }
 
@@ -270,7 +277,8 @@ static eddy_status check_twice(eddy_file *file, const eddy_archive *archive) {
         memcpy(sorted, archive->names, bytes);
     file->part = eddy_archive_twice(sorted, archive->count);
     eddy_memory_release(sorted, bytes, EDDY_MEMORY_TEXT);
-    return file->part ? eddy_file_fail(file, EDDY_IO, "there are two arrays of this name") : EDDY_OK;
+    return file->part ? eddy_file_fail(file, EDDY_IO, "there are two arrays of this name")
+                      : EDDY_OK;
 }
 
 static eddy_status read_next(eddy_file *file, eddy_archive *archive) {

@@ -89,7 +89,8 @@ static int64_t shown_along(const page *p, int32_t axis) {
 
 /* Where the k-th shown element of an axis lies. */
 static int64_t index_of(const page *p, int32_t axis, int64_t k) {
-    return is_cut_at(p, axis) && k >= p->edge_items ? p->dims[axis] - 2 * (int64_t)p->edge_items + k : k;
+    return is_cut_at(p, axis) && k >= p->edge_items ? p->dims[axis] - 2 * (int64_t)p->edge_items + k
+                                                    : k;
 }
 
 static char *gather(const page *p, int32_t axis, const char *data, char *target) {
@@ -98,8 +99,9 @@ static char *gather(const page *p, int32_t axis, const char *data, char *target)
         return target + p->element_bytes;
     }
     for (int64_t k = 0; k < shown_along(p, axis); k++)
-        target =
-            gather(p, axis + 1, data + index_of(p, axis, k) * p->strides[axis] * (int64_t)p->element_bytes, target);
+        target = gather(p, axis + 1,
+                        data + index_of(p, axis, k) * p->strides[axis] * (int64_t)p->element_bytes,
+                        target);
     return target;
 }
 
@@ -107,7 +109,8 @@ static eddy_status copy_shown(page *p, eddy_tensor *tensor, int64_t deadline, ed
     size_t bytes = (size_t)p->shown * p->element_bytes;
     p->elements = eddy_memory_acquire(bytes, EDDY_MEMORY_TEXT);
     if (!p->elements)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for %lld elements", (long long)p->shown);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for %lld elements",
+                         (long long)p->shown);
     eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     void *data;
     eddy_vm_lend *lend;
@@ -177,8 +180,10 @@ static int32_t digits_of(const page *p, double value) {
 /* numpy's rule: exponents where numbers are very large, very small, or far apart. */
 static void choose_exponents(page *p) {
     double least = INFINITY, most = 0;
-    for (int64_t i = 0; i < p->shown && eddy_dtype_category_of(p->dtype) == EDDY_CATEGORY_FLOAT; i++) {
-        double value = fabs(eddy_dtype_load_f64(p->dtype, p->elements + (size_t)i * p->element_bytes));
+    for (int64_t i = 0; i < p->shown && eddy_dtype_category_of(p->dtype) == EDDY_CATEGORY_FLOAT;
+         i++) {
+        double value =
+            fabs(eddy_dtype_load_f64(p->dtype, p->elements + (size_t)i * p->element_bytes));
         if (!isfinite(value) || value == 0)
             continue;
         least = fmin(least, value);
@@ -259,8 +264,9 @@ static const char *put_axis(sink *s, const page *p, int32_t axis, const char *el
 /* ---- the whole ---- */
 
 static eddy_status check_options(const eddy_format_options *options, eddy_origin origin) {
-    if (!options || (options->precision >= 0 && options->precision <= 17 && options->threshold >= 0 &&
-                     options->edge_items >= 0 && options->line_width >= 0))
+    if (!options ||
+        (options->precision >= 0 && options->precision <= 17 && options->threshold >= 0 &&
+         options->edge_items >= 0 && options->line_width >= 0))
         return EDDY_OK;
     return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "an option is out of range");
 }
@@ -282,7 +288,8 @@ static void page_init(page *p, const eddy_tensor *tensor, const eddy_format_opti
     }
 }
 
-static eddy_status format(sink *s, eddy_tensor *tensor, const eddy_format_options *options, eddy_origin origin) {
+static eddy_status format(sink *s, eddy_tensor *tensor, const eddy_format_options *options,
+                          eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
     int64_t deadline = EDDY_OPTION_DEADLINE(options);
     if (!eddy_caller_may_call(caller))
@@ -316,7 +323,8 @@ static eddy_status format(sink *s, eddy_tensor *tensor, const eddy_format_option
     return EDDY_OK;
 }
 
-int64_t eddy_format(eddy_tensor *tensor, char *buffer, size_t size, const eddy_format_options *options) {
+int64_t eddy_format(eddy_tensor *tensor, char *buffer, size_t size,
+                    const eddy_format_options *options) {
     eddy_origin origin = EDDY_ORIGIN("format");
     sink s = {.buffer = buffer, .size = buffer ? size : 0};
     if (format(&s, tensor, options, origin) != EDDY_OK)
@@ -351,5 +359,6 @@ eddy_status eddy_print(eddy_tensor *tensor, FILE *file) {
     put(&s, "\n");
     if (status != EDDY_OK)
         return status;
-    return file && ferror(file) ? eddy_fail(EDDY_IO, origin, "the file cannot be written") : EDDY_OK;
+    return file && ferror(file) ? eddy_fail(EDDY_IO, origin, "the file cannot be written")
+                                : EDDY_OK;
 }

@@ -63,28 +63,31 @@ static json_t *describe_tensor(const eddy_tensor *tensor, int64_t begin) {
     json_t *shape = json_array();
     for (int32_t d = 0; d < tensor->rank; d++)
         json_array_append_new(shape, json_integer(tensor->axes[d].dim));
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_names[tensor->dtype], "shape", shape, "data_offsets",
-                     (json_int_t)begin, (json_int_t)(begin + bytes_of(tensor)));
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype_names[tensor->dtype], "shape", shape,
+                     "data_offsets", (json_int_t)begin, (json_int_t)(begin + bytes_of(tensor)));
 }
 
-static eddy_status describe_metadata(const eddy_file *file, const eddy_safetensors_save_options *options,
-                                     json_t *header) {
+static eddy_status describe_metadata(const eddy_file *file,
+                                     const eddy_safetensors_save_options *options, json_t *header) {
     json_t *pairs = json_object();
     for (int64_t i = 0; i < options->metadata_count; i++) {
         const eddy_metadata *pair = &options->metadata[i];
         if (!pair->key || !pair->value || json_object_get(pairs, pair->key) ||
             json_object_set_new(pairs, pair->key, json_string(pair->value)) != 0) {
             json_decref(pairs);
-            return eddy_file_fail(file, EDDY_INVALID_ARGUMENT,
-                                  "pair %" PRId64 " of the metadata is not UTF-8, or its key is given twice", i);
+            return eddy_file_fail(
+                file, EDDY_INVALID_ARGUMENT,
+                "pair %" PRId64 " of the metadata is not UTF-8, or its key is given twice", i);
         }
     }
-    return json_object_set_new(header, METADATA, pairs) == 0 ? EDDY_OK
-                                                             : eddy_file_fail(file, EDDY_OUT_OF_MEMORY, "no memory");
+    return json_object_set_new(header, METADATA, pairs) == 0
+               ? EDDY_OK
+               : eddy_file_fail(file, EDDY_OUT_OF_MEMORY, "no memory");
 }
 
-static eddy_status safetensors_describe(const eddy_file *file, eddy_list tensors, const char *const *names,
-                                        const layout *places, const eddy_safetensors_save_options *options,
+static eddy_status safetensors_describe(const eddy_file *file, eddy_list tensors,
+                                        const char *const *names, const layout *places,
+                                        const eddy_safetensors_save_options *options,
                                         json_t *header) {
     if (options && options->metadata_count > 0) {
         eddy_status status = describe_metadata(file, options, header);
@@ -93,9 +96,12 @@ static eddy_status safetensors_describe(const eddy_file *file, eddy_list tensors
     }
     for (int64_t i = 0; i < tensors.count; i++) {
         if (strcmp(names[i], METADATA) == 0)
-            return eddy_file_fail(file, EDDY_INVALID_ARGUMENT, "a tensor cannot be named " METADATA);
-        if (json_object_set_new(header, names[i], describe_tensor(tensors.items[i], places->begins[i])) != 0)
-            return eddy_file_fail(file, EDDY_INVALID_ARGUMENT, "the name of tensor %" PRId64 " is not UTF-8", i);
+            return eddy_file_fail(file, EDDY_INVALID_ARGUMENT,
+                                  "a tensor cannot be named " METADATA);
+        if (json_object_set_new(header, names[i],
+                                describe_tensor(tensors.items[i], places->begins[i])) != 0)
+            return eddy_file_fail(file, EDDY_INVALID_ARGUMENT,
+                                  "the name of tensor %" PRId64 " is not UTF-8", i);
     }
     return EDDY_OK;
 }
@@ -107,7 +113,8 @@ static eddy_status write_header(eddy_file *file, const json_t *header) {
     if (bytes == 0)
         return eddy_file_fail(file, EDDY_OUT_OF_MEMORY, "no memory");
     if (padded - LENGTH_BYTES > HEADER_MAX)
-        return eddy_file_fail(file, EDDY_UNSUPPORTED, "a header of %zu bytes, the format has at most %d", bytes,
+        return eddy_file_fail(file, EDDY_UNSUPPORTED,
+                              "a header of %zu bytes, the format has at most %d", bytes,
                               HEADER_MAX);
     char *text = eddy_memory_acquire(padded, EDDY_MEMORY_TEXT);
     if (!text)
@@ -134,7 +141,8 @@ static eddy_status write_all(eddy_file *file, eddy_list tensors, const char *con
     json_decref(header);
     for (int64_t i = 0; i < places.count && status == EDDY_OK; i++)
         status = eddy_file_write_elements(file, tensors.items[places.order[i]]);
-    eddy_memory_release(places.order, 2 * (size_t)places.count * sizeof(*places.order), EDDY_MEMORY_TEXT);
+    eddy_memory_release(places.order, 2 * (size_t)places.count * sizeof(*places.order),
+                        EDDY_MEMORY_TEXT);
     return status;
 }
 
@@ -145,11 +153,13 @@ eddy_status eddy_safetensors_save(eddy_list tensors, const char *const *names, c
     eddy_status status = eddy_archive_check(tensors, names, deadline, origin);
     if (status != EDDY_OK)
         return status;
-    if (options && (options->metadata_count < 0 || (options->metadata_count > 0 && !options->metadata)))
+    if (options &&
+        (options->metadata_count < 0 || (options->metadata_count > 0 && !options->metadata)))
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no metadata");
     eddy_file file;
     status = eddy_file_write_begin(&file, path, deadline, origin);
-    return status == EDDY_OK ? eddy_file_end(&file, write_all(&file, tensors, names, options)) : status;
+    return status == EDDY_OK ? eddy_file_end(&file, write_all(&file, tensors, names, options))
+                             : status;
 }
 
 /* ---- in ---- */
@@ -179,7 +189,8 @@ static eddy_status parse_dtype(const eddy_file *file, const json_t *value, eddy_
             *dtype = (eddy_dtype)i;
             return EDDY_OK;
         }
-    return eddy_file_fail(file, EDDY_UNSUPPORTED, "an element type that Eddy does not have: %.32s", name);
+    return eddy_file_fail(file, EDDY_UNSUPPORTED, "an element type that Eddy does not have: %.32s",
+                          name);
 }
 
 static eddy_status parse_shape(const eddy_file *file, const json_t *value, eddy_shape *shape) {
@@ -202,16 +213,18 @@ static eddy_status parse_offsets(const eddy_file *file, const json_t *value, ent
     const json_t *begin = json_array_get(value, 0), *end = json_array_get(value, 1);
     e->begin = json_integer_value(begin);
     e->end = json_integer_value(end);
-    if (json_array_size(value) != 2 || !json_is_integer(begin) || !json_is_integer(end) || e->begin < 0 ||
-        e->end < e->begin)
+    if (json_array_size(value) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
+        e->begin < 0 || e->end < e->begin)
         return eddy_file_fail(file, EDDY_IO, "data_offsets that are none");
     int64_t count, bytes;
-    if (!eddy_shape_is_valid(&e->shape) || !eddy_shape_count(e->shape.rank, e->shape.dims, &count) ||
+    if (!eddy_shape_is_valid(&e->shape) ||
+        !eddy_shape_count(e->shape.rank, e->shape.dims, &count) ||
         __builtin_mul_overflow(count, (int64_t)eddy_dtype_bytes(e->dtype), &bytes))
         return eddy_file_fail(file, EDDY_SIZE_OVERFLOW, "more elements than fit into memory");
     if (bytes != e->end - e->begin)
-        return eddy_file_fail(file, EDDY_IO, "the shape takes %" PRId64 " bytes, data_offsets name %" PRId64, bytes,
-                              e->end - e->begin);
+        return eddy_file_fail(file, EDDY_IO,
+                              "the shape takes %" PRId64 " bytes, data_offsets name %" PRId64,
+                              bytes, e->end - e->begin);
     return EDDY_OK;
 }
 
@@ -257,9 +270,10 @@ static eddy_status check_places(eddy_file *file, const header *h) {
     for (int64_t i = 0; i < h->count && status == EDDY_OK; i++) {
         file->part = sorted[i]->name;
         if (sorted[i]->begin != at)
-            status = eddy_file_fail(file, EDDY_IO,
-                                    sorted[i]->begin < at ? "its elements begin within another tensor's"
-                                                          : "a gap in front of its elements");
+            status =
+                eddy_file_fail(file, EDDY_IO,
+                               sorted[i]->begin < at ? "its elements begin within another tensor's"
+                                                     : "a gap in front of its elements");
         else if (sorted[i]->end > all)
             status = eddy_file_fail(file, EDDY_IO, "the file ends too early");
         at = sorted[i]->end;
@@ -267,7 +281,8 @@ static eddy_status check_places(eddy_file *file, const header *h) {
     file->part = NULL;
     eddy_memory_release(sorted, bytes, EDDY_MEMORY_TEXT);
     if (status == EDDY_OK && at != all)
-        return eddy_file_fail(file, EDDY_IO, "%" PRId64 " bytes at the end belong to no tensor", all - at);
+        return eddy_file_fail(file, EDDY_IO, "%" PRId64 " bytes at the end belong to no tensor",
+                              all - at);
     return status;
 }
 
@@ -312,7 +327,8 @@ static eddy_status header_read(eddy_file *file, header *h) {
     for (int i = 0; i < LENGTH_BYTES; i++)
         bytes |= (uint64_t)length[i] << 8 * i;
     if (bytes > HEADER_MAX)
-        return eddy_file_fail(file, EDDY_IO, "no safetensors file: a header of %" PRIu64 " bytes", bytes);
+        return eddy_file_fail(file, EDDY_IO, "no safetensors file: a header of %" PRIu64 " bytes",
+                              bytes);
     if (bytes > (uint64_t)(file->size - file->at))
         return eddy_file_fail(file, EDDY_IO, "the file ends too early");
     char *text = eddy_memory_acquire(bytes, EDDY_MEMORY_TEXT);
@@ -339,7 +355,8 @@ static eddy_archive *read_all(eddy_file *file, const header *h) {
     const char *key;
     json_t *value;
     json_object_foreach(json_object_get(h->json, METADATA), key, value) {
-        is_fine = is_fine && eddy_archive_add_metadata(file, archive, key, json_string_value(value));
+        is_fine =
+            is_fine && eddy_archive_add_metadata(file, archive, key, json_string_value(value));
     }
     for (int64_t i = 0; i < h->count && is_fine; i++) {
         eddy_tensor *tensor = read_tensor(file, h, &h->entries[i]);
@@ -367,7 +384,8 @@ static eddy_tensor *read_one(eddy_file *file, const header *h, const char *name)
     for (int64_t i = 0; i < h->count; i++)
         if (strcmp(h->entries[i].name, name) == 0)
             return read_tensor(file, h, &h->entries[i]);
-    eddy_file_fail(file, EDDY_NOT_FOUND, "there is no '%.64s' among %" PRId64 " tensors", name, h->count);
+    eddy_file_fail(file, EDDY_NOT_FOUND, "there is no '%.64s' among %" PRId64 " tensors", name,
+                   h->count);
     return NULL;
 }
 

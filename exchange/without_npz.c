@@ -3,7 +3,8 @@
 #include <eddy/file.h>
 
 static void refuse_npz(eddy_origin origin) {
-    eddy_fail(EDDY_UNSUPPORTED, origin, "this library was built without npz files (its option npz)");
+    eddy_fail(EDDY_UNSUPPORTED, origin,
+              "this library was built without npz files (its option npz)");
 }
 
 eddy_status eddy_npz_save(eddy_list tensors, const char *const *names, const char *path,

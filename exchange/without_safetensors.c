@@ -3,7 +3,8 @@
 #include <eddy/file.h>
 
 static void refuse_safetensors(eddy_origin origin) {
-    eddy_fail(EDDY_UNSUPPORTED, origin, "this library was built without safetensors files (its option safetensors)");
+    eddy_fail(EDDY_UNSUPPORTED, origin,
+              "this library was built without safetensors files (its option safetensors)");
 }
 
 eddy_status eddy_safetensors_save(eddy_list tensors, const char *const *names, const char *path,

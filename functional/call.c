@@ -20,7 +20,7 @@ typedef struct request {
     const eddy_composition *composition; /* whose op it is; NULL for an op of the list */
     form form;
     eddy_origin origin; /* of "call", until the op is found */
-    eddy_list inputs; /* without targets */
+    eddy_list inputs;   /* without targets */
     eddy_tensor *const *targets;
     int64_t list_counts[LIST_MAX];
     const eddy_device *device;
@@ -67,7 +67,8 @@ static bool find_op(const char *name, request *r) {
 /* ---- attributes ---- */
 
 static eddy_status fail_attribute(const request *r, const char *attribute, const char *what) {
-    return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->origin, r->inputs, "attribute %s %s", attribute, what);
+    return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->origin, r->inputs, "attribute %s %s", attribute,
+                          what);
 }
 
 static void put_scalar(char *place, eddy_scalar value) {
@@ -112,7 +113,8 @@ static bool is_narrow(int64_t value) {
 }
 
 /* False where the given type does not serve. */
-static bool put_value(const eddy_op_attribute *attribute, char *place, const eddy_attribute *given) {
+static bool put_value(const eddy_op_attribute *attribute, char *place,
+                      const eddy_attribute *given) {
     bool is_int = given->type == EDDY_ATTRIBUTE_INT;
     if (given->type != attribute->type && !is_int)
         return false;
@@ -161,11 +163,13 @@ static bool is_creation(const eddy_op *op) {
 
 /* Attributes that are in no struct. */
 static bool take_aside(request *r, const eddy_attribute *given) {
-    if (given->type == EDDY_ATTRIBUTE_DEVICE && strcmp(given->name, "device") == 0 && is_creation(r->op)) {
+    if (given->type == EDDY_ATTRIBUTE_DEVICE && strcmp(given->name, "device") == 0 &&
+        is_creation(r->op)) {
         r->device = given->value.device.kind == EDDY_DEVICE_DEFAULT ? NULL : &given->value.device;
         return true;
     }
-    if (given->type == EDDY_ATTRIBUTE_GENERATOR && strcmp(given->name, "generator") == 0 && r->op->is_random) {
+    if (given->type == EDDY_ATTRIBUTE_GENERATOR && strcmp(given->name, "generator") == 0 &&
+        r->op->is_random) {
         r->generator = given->value.generator;
         return true;
     }
@@ -174,7 +178,8 @@ static bool take_aside(request *r, const eddy_attribute *given) {
 
 static int32_t find_attribute(const eddy_op *op, const char *name) {
     int32_t i = 0;
-    while (i < op->attribute_count && (op->attributes[i].is_fixed || strcmp(op->attributes[i].name, name) != 0))
+    while (i < op->attribute_count &&
+           (op->attributes[i].is_fixed || strcmp(op->attributes[i].name, name) != 0))
         i++;
     return i < op->attribute_count ? i : -1;
 }
@@ -207,7 +212,8 @@ static eddy_status take_attribute(request *r, const eddy_attribute *given, uint6
     if (attribute->zero_is_none && *(int64_t *)(void *)place == 0)
         return fail_attribute(r, given->name, "is 0");
     if (attribute->type == EDDY_ATTRIBUTE_CHOICE && attribute->choices)
-        return eddy_door_choice(*(int32_t *)(void *)place, choice_count(attribute), given->name, r->origin, r->inputs);
+        return eddy_door_choice(*(int32_t *)(void *)place, choice_count(attribute), given->name,
+                                r->origin, r->inputs);
     return EDDY_OK;
 }
 
@@ -218,7 +224,8 @@ static eddy_status take_attributes(request *r, const eddy_attributes *given) {
         put_default(&op->attributes[i], r->arguments + op->attributes[i].offset);
     int64_t count = given ? given->count : 0;
     if (count < 0 || (count > 0 && !given->items))
-        return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->origin, r->inputs, "the attributes are no array");
+        return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->origin, r->inputs,
+                              "the attributes are no array");
     for (int64_t i = 0; i < count; i++) {
         eddy_status status = take_attribute(r, &given->items[i], &seen);
         if (status != EDDY_OK)
@@ -234,8 +241,8 @@ static eddy_status take_attributes(request *r, const eddy_attributes *given) {
 
 static eddy_status fail_operands(const request *r, const char *what) {
     eddy_list given = r->inputs.items ? r->inputs : (eddy_list){NULL, 0};
-    return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->origin, given, "%lld operands %s", (long long)r->inputs.count,
-                          what);
+    return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->origin, given, "%lld operands %s",
+                          (long long)r->inputs.count, what);
 }
 
 /* Splits the inputs into operands, lists and the target. */
@@ -263,7 +270,8 @@ static eddy_status take_inputs(request *r) {
 }
 
 #undef eddy_call
-eddy_status eddy_call(const char *name, eddy_list inputs, const eddy_attributes *attributes, eddy_tensor **outputs) {
+eddy_status eddy_call(const char *name, eddy_list inputs, const eddy_attributes *attributes,
+                      eddy_tensor **outputs) {
     alignas(16) char arguments[ATTRIBUTE_BYTES_MAX];
     request r = {.origin = EDDY_ORIGIN("call"), .inputs = inputs, .arguments = arguments};
     if (!name || !find_op(name, &r))

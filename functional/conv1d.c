@@ -10,7 +10,8 @@
 #include <interpreter/call/apply.h>
 #include <interpreter/handle/tensor.h>
 
-static eddy_status check_rank(eddy_list operands, int64_t i, const char *name, int32_t least, eddy_origin origin) {
+static eddy_status check_rank(eddy_list operands, int64_t i, const char *name, int32_t least,
+                              eddy_origin origin) {
     eddy_tensor *tensor = operands.items[i];
     eddy_status status = eddy_tensor_check(tensor, name, origin);
     if (status == EDDY_OK)
@@ -31,8 +32,9 @@ static eddy_arguments_conv2d along_rows(const eddy_arguments_conv1d *a) {
                                               .groups = a->groups}};
 }
 
-static eddy_status conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias, const eddy_arguments_conv1d *given,
-                          eddy_tensor **result, eddy_origin origin) {
+static eddy_status conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias,
+                          const eddy_arguments_conv1d *given, eddy_tensor **result,
+                          eddy_origin origin) {
     eddy_list operands = EDDY_LIST(x, weight, bias);
     eddy_status status = check_rank(operands, 0, "x", 2, origin);
     if (status == EDDY_OK)
@@ -44,7 +46,8 @@ static eddy_status conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias
     eddy_arguments_conv2d arguments = along_rows(given);
     eddy_outcome outcome;
     eddy_outcome_begin(&outcome);
-    eddy_tensor *inputs[] = {eddy_unsqueeze(x, -2), eddy_unsqueeze(weight, -2), bias}, *image = NULL, *rows = NULL;
+    eddy_tensor *inputs[] = {eddy_unsqueeze(x, -2), eddy_unsqueeze(weight, -2), bias},
+                *image = NULL, *rows = NULL;
     if (inputs[0] && inputs[1])
         image = eddy_interpreter_apply_one(&eddy_op_conv2d, inputs, 3, &arguments, origin.address);
     if (image)
@@ -59,7 +62,8 @@ static eddy_status conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias
     return EDDY_OK;
 }
 
-eddy_tensor *eddy_conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias, const eddy_conv1d_options *options) {
+eddy_tensor *eddy_conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias,
+                         const eddy_conv1d_options *options) {
     eddy_arguments_conv1d arguments = {0};
     if (EDDY_OPTION(options, stride))
         arguments.stride = options->stride;
@@ -76,5 +80,6 @@ eddy_tensor *eddy_conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias,
 
 eddy_status eddy_composition_conv1d(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
                                     eddy_origin origin) {
-    return conv1d(inputs.items[0], inputs.items[1], inputs.items[2], arguments, &outputs[0], origin);
+    return conv1d(inputs.items[0], inputs.items[1], inputs.items[2], arguments, &outputs[0],
+                  origin);
 }

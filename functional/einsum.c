@@ -70,7 +70,8 @@ static bool permute(factor *f, const uint8_t *labels) {
 static bool sum_axis(const contraction *c, factor *f, int32_t d) {
     eddy_arguments_sum arguments = {.axes = 1u << d};
     remove_label(f, d);
-    return become(f, eddy_interpreter_apply_one(&eddy_op_sum, &f->tensor, 1, &arguments, c->origin.address));
+    return become(
+        f, eddy_interpreter_apply_one(&eddy_op_sum, &f->tensor, 1, &arguments, c->origin.address));
 }
 
 /* Where one of two factors has been summed to i64, the other becomes i64 too. */
@@ -78,7 +79,8 @@ static bool widen(const contraction *c, factor *f, const factor *other) {
     eddy_arguments_cast cast = {.dtype = eddy_dtype_of(other->tensor)};
     if (cast.dtype != EDDY_I64 || eddy_dtype_of(f->tensor) == EDDY_I64)
         return true;
-    return become(f, eddy_interpreter_apply_one(&eddy_op_cast, &f->tensor, 1, &cast, c->origin.address));
+    return become(
+        f, eddy_interpreter_apply_one(&eddy_op_cast, &f->tensor, 1, &cast, c->origin.address));
 }
 
 /* ---- one operand ---- */
@@ -131,7 +133,8 @@ static bool simplify(const contraction *c, factor *f) {
 /* Sums out what nothing to come needs and, where there is an other factor, it does not have. */
 static bool sum_unused(const contraction *c, factor *f, const factor *other) {
     for (int32_t d = f->rank - 1; d >= 0; d--)
-        if (c->uses[f->labels[d]] == 0 && !(other && find(other, f->labels[d]) >= 0) && !sum_axis(c, f, d))
+        if (c->uses[f->labels[d]] == 0 && !(other && find(other, f->labels[d]) >= 0) &&
+            !sum_axis(c, f, d))
             return false;
     return true;
 }
@@ -155,10 +158,15 @@ typedef struct pairing {
 } pairing;
 
 static void pair_up(const contraction *c, const factor *a, const factor *b, pairing *p) {
-    *p = (pairing){.batch = {.size = 1}, .summed = {.size = 1}, .rows = {.size = 1}, .columns = {.size = 1}};
+    *p = (pairing){
+        .batch = {.size = 1}, .summed = {.size = 1}, .rows = {.size = 1}, .columns = {.size = 1}};
     for (int32_t d = 0; d < a->rank; d++) {
         uint8_t label = a->labels[d];
-        add_label(c, find(b, label) < 0 ? &p->rows : c->uses[label] > 0 ? &p->batch : &p->summed, label);
+        add_label(c,
+                  find(b, label) < 0   ? &p->rows
+                  : c->uses[label] > 0 ? &p->batch
+                                       : &p->summed,
+                  label);
     }
     for (int32_t d = 0; d < b->rank; d++)
         if (find(a, b->labels[d]) < 0)
@@ -179,7 +187,8 @@ static bool arrange(factor *f, const group *a, const group *b, const group *c) {
 }
 
 /* [batch, rows, summed] x [batch, summed, columns], as matrices where there is no batch. */
-static eddy_tensor *multiply_matrices(const contraction *c, factor *a, factor *b, const pairing *p, eddy_shape result) {
+static eddy_tensor *multiply_matrices(const contraction *c, factor *a, factor *b, const pairing *p,
+                                      eddy_shape result) {
     bool is_flat = p->batch.count == 0;
     eddy_shape left = EDDY_SHAPE(p->batch.size, p->rows.size, p->summed.size);
     eddy_shape right = EDDY_SHAPE(p->batch.size, p->summed.size, p->columns.size);
@@ -187,20 +196,22 @@ static eddy_tensor *multiply_matrices(const contraction *c, factor *a, factor *b
         left = EDDY_SHAPE(p->rows.size, p->summed.size);
         right = EDDY_SHAPE(p->summed.size, p->columns.size);
     }
-    if (!arrange(a, &p->batch, &p->rows, &p->summed) || !arrange(b, &p->batch, &p->summed, &p->columns) ||
+    if (!arrange(a, &p->batch, &p->rows, &p->summed) ||
+        !arrange(b, &p->batch, &p->summed, &p->columns) ||
         !become(a, eddy_reshape(a->tensor, left)) || !become(b, eddy_reshape(b->tensor, right)))
         return NULL;
     eddy_tensor *inputs[] = {a->tensor, b->tensor};
-    factor product = {
-        .tensor = eddy_interpreter_apply_one(is_flat ? &eddy_op_mm : &eddy_op_bmm, inputs, 2, NULL, c->origin.address),
-        .is_owned = true};
+    factor product = {.tensor = eddy_interpreter_apply_one(is_flat ? &eddy_op_mm : &eddy_op_bmm,
+                                                           inputs, 2, NULL, c->origin.address),
+                      .is_owned = true};
     if (product.tensor)
         (void)become(&product, eddy_reshape(product.tensor, result));
     return product.tensor;
 }
 
 /* [batch, rows, 1 ..] * [batch, 1 .., columns] */
-static eddy_tensor *multiply_elements(const contraction *c, factor *a, factor *b, const pairing *p, eddy_shape result) {
+static eddy_tensor *multiply_elements(const contraction *c, factor *a, factor *b, const pairing *p,
+                                      eddy_shape result) {
     eddy_shape left = result, right = result;
     for (int32_t d = 0; d < p->columns.count; d++)
         left.dims[p->batch.count + p->rows.count + d] = 1;
@@ -215,17 +226,20 @@ static eddy_tensor *multiply_elements(const contraction *c, factor *a, factor *b
 
 /* A product of vectors for each place of the batch: multiplied element by element and summed up, as matrices of one row and
  * one column cost much more than their elements. */
-static eddy_tensor *multiply_vectors(const contraction *c, factor *a, factor *b, const pairing *p, eddy_shape result) {
+static eddy_tensor *multiply_vectors(const contraction *c, factor *a, factor *b, const pairing *p,
+                                     eddy_shape result) {
     eddy_shape shape = EDDY_SHAPE(p->batch.size, p->summed.size);
     if (!arrange(a, &p->batch, &p->summed, NULL) || !arrange(b, &p->batch, &p->summed, NULL) ||
         !become(a, eddy_reshape(a->tensor, shape)) || !become(b, eddy_reshape(b->tensor, shape)))
         return NULL;
     eddy_tensor *inputs[] = {a->tensor, b->tensor};
     eddy_arguments_sum arguments = {.axes = 1u << 1};
-    factor product = {.tensor = eddy_interpreter_apply_one(&eddy_op_mul, inputs, 2, NULL, c->origin.address),
-                      .is_owned = true};
+    factor product = {
+        .tensor = eddy_interpreter_apply_one(&eddy_op_mul, inputs, 2, NULL, c->origin.address),
+        .is_owned = true};
     if (product.tensor &&
-        become(&product, eddy_interpreter_apply_one(&eddy_op_sum, &product.tensor, 1, &arguments, c->origin.address)))
+        become(&product, eddy_interpreter_apply_one(&eddy_op_sum, &product.tensor, 1, &arguments,
+                                                    c->origin.address)))
         (void)become(&product, eddy_reshape(product.tensor, result));
     return product.tensor;
 }
@@ -266,17 +280,19 @@ static bool multiply(const contraction *c, factor *a, factor *b) {
 static eddy_status check_operands(const contraction *c, int32_t *ranks) {
     int64_t count = c->operands.count;
     if (count < 1 || count > EDDY_EQUATION_OPERANDS || !c->operands.items)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "there are %lld operands, 1 to %d are possible",
-                         (long long)count, EDDY_EQUATION_OPERANDS);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin,
+                         "there are %lld operands, 1 to %d are possible", (long long)count,
+                         EDDY_EQUATION_OPERANDS);
     for (int64_t i = 0; i < count; i++) {
         eddy_tensor *operand = c->operands.items[i];
         eddy_status status = eddy_tensor_check_item_shape(operand, "operands", i, c->origin);
         if (status != EDDY_OK)
             return status;
         if (operand->dtype != c->operands.items[0]->dtype)
-            return eddy_door_fail(EDDY_DTYPE_MISMATCH, c->origin, c->operands, "operand 0 is %s, operand %lld %s",
-                                  eddy_dtype_name((eddy_dtype)c->operands.items[0]->dtype), (long long)i,
-                                  eddy_dtype_name((eddy_dtype)operand->dtype));
+            return eddy_door_fail(EDDY_DTYPE_MISMATCH, c->origin, c->operands,
+                                  "operand 0 is %s, operand %lld %s",
+                                  eddy_dtype_name((eddy_dtype)c->operands.items[0]->dtype),
+                                  (long long)i, eddy_dtype_name((eddy_dtype)operand->dtype));
         ranks[i] = operand->rank;
     }
     if (c->operands.items[0]->dtype == EDDY_BOOL)
@@ -293,9 +309,10 @@ static eddy_status measure(contraction *c) {
         for (int32_t d = 0; d < term->rank; d++) {
             int64_t *size = &c->sizes[term->labels[d]], dim = c->operands.items[i]->axes[d].dim;
             if (dim != 1 && *size != 1 && dim != *size)
-                return eddy_door_fail(EDDY_SHAPE_MISMATCH, c->origin, c->operands,
-                                      "axis %d of operand %lld is of size %lld where others are %lld", (int)d,
-                                      (long long)i, (long long)dim, (long long)*size);
+                return eddy_door_fail(
+                    EDDY_SHAPE_MISMATCH, c->origin, c->operands,
+                    "axis %d of operand %lld is of size %lld where others are %lld", (int)d,
+                    (long long)i, (long long)dim, (long long)*size);
             if (dim != 1)
                 *size = dim;
         }
@@ -338,7 +355,8 @@ static eddy_tensor *contract(contraction *c) {
     return is_good ? product.tensor : NULL;
 }
 
-static eddy_status einsum(const char *equation, eddy_list operands, eddy_tensor **result, eddy_origin origin) {
+static eddy_status einsum(const char *equation, eddy_list operands, eddy_tensor **result,
+                          eddy_origin origin) {
     contraction c = {.origin = origin, .operands = operands};
     int32_t ranks[EDDY_EQUATION_OPERANDS];
     char reason[160] = "there is no equation";
@@ -347,9 +365,11 @@ static eddy_status einsum(const char *equation, eddy_list operands, eddy_tensor 
         return status;
     status = EDDY_INVALID_ARGUMENT;
     if (equation)
-        status = eddy_equation_read(&c.equation, equation, ranks, operands.count, reason, sizeof(reason));
+        status = eddy_equation_read(&c.equation, equation, ranks, operands.count, reason,
+                                    sizeof(reason));
     if (status != EDDY_OK)
-        return eddy_door_fail(status, origin, operands, "%s: %s", equation ? equation : "NULL", reason);
+        return eddy_door_fail(status, origin, operands, "%s: %s", equation ? equation : "NULL",
+                              reason);
     status = measure(&c);
     if (status != EDDY_OK)
         return status;
@@ -370,5 +390,6 @@ eddy_tensor *eddy_einsum(const char *equation, eddy_list operands) {
 
 eddy_status eddy_composition_einsum(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
                                     eddy_origin origin) {
-    return einsum(((const eddy_arguments_einsum *)arguments)->equation, inputs, &outputs[0], origin);
+    return einsum(((const eddy_arguments_einsum *)arguments)->equation, inputs, &outputs[0],
+                  origin);
 }

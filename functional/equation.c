@@ -11,7 +11,8 @@ typedef struct reader {
     size_t size;
 } reader;
 
-static eddy_status refuse(const reader *r, eddy_status status, const char *format, ...) EDDY_PRINTF(3, 4);
+static eddy_status refuse(const reader *r, eddy_status status, const char *format, ...)
+    EDDY_PRINTF(3, 4);
 
 static eddy_status refuse(const reader *r, eddy_status status, const char *format, ...) {
     va_list arguments;
@@ -45,7 +46,8 @@ static eddy_status read_letters(reader *r, eddy_equation_term *term, int32_t *do
         if (label < 0)
             return refuse(r, EDDY_INVALID_ARGUMENT, "'%c' is no label", *r->at);
         if (term->rank == EDDY_RANK_MAX)
-            return refuse(r, EDDY_INVALID_ARGUMENT, "a term has more than %d labels", EDDY_RANK_MAX);
+            return refuse(r, EDDY_INVALID_ARGUMENT, "a term has more than %d labels",
+                          EDDY_RANK_MAX);
         term->labels[term->rank++] = (uint8_t)label;
     }
     return EDDY_OK;
@@ -67,12 +69,13 @@ static int64_t count_terms(const char *text) {
     return terms;
 }
 
-static eddy_status read_operands(reader *r, eddy_equation *equation, const int32_t *ranks, int64_t count,
-                                 int32_t *longest) {
+static eddy_status read_operands(reader *r, eddy_equation *equation, const int32_t *ranks,
+                                 int64_t count, int32_t *longest) {
     int64_t terms = count_terms(r->at);
     if (terms != count)
-        return refuse(r, EDDY_INVALID_ARGUMENT, "the equation has %lld term%s, there %s %lld operand%s",
-                      (long long)terms, terms == 1 ? "" : "s", count == 1 ? "is" : "are", (long long)count,
+        return refuse(r, EDDY_INVALID_ARGUMENT,
+                      "the equation has %lld term%s, there %s %lld operand%s", (long long)terms,
+                      terms == 1 ? "" : "s", count == 1 ? "is" : "are", (long long)count,
                       count == 1 ? "" : "s");
     for (int64_t i = 0; i < count; i++) {
         eddy_equation_term *term = &equation->operands[i];
@@ -82,8 +85,8 @@ static eddy_status read_operands(reader *r, eddy_equation *equation, const int32
             return status;
         int32_t left = ranks[i] - term->rank;
         if (dots < 0 ? left != 0 : left < 0)
-            return refuse(r, EDDY_SHAPE_MISMATCH, "operand %lld has %d axes, its term %d labels", (long long)i,
-                          (int)ranks[i], (int)term->rank);
+            return refuse(r, EDDY_SHAPE_MISMATCH, "operand %lld has %d axes, its term %d labels",
+                          (long long)i, (int)ranks[i], (int)term->rank);
         if (dots >= 0) {
             insert_ellipsis(term, dots, left);
             *longest = left > *longest ? left : *longest;
@@ -109,13 +112,15 @@ static eddy_status imply_output(reader *r, eddy_equation *equation, const int32_
         if (label < EDDY_EQUATION_LETTERS ? counts[label] == 0 : counts[label] != 1)
             continue;
         if (output->rank == EDDY_RANK_MAX)
-            return refuse(r, EDDY_SHAPE_MISMATCH, "the result would have more than %d axes", EDDY_RANK_MAX);
+            return refuse(r, EDDY_SHAPE_MISMATCH, "the result would have more than %d axes",
+                          EDDY_RANK_MAX);
         output->labels[output->rank++] = (uint8_t)label;
     }
     return EDDY_OK;
 }
 
-static eddy_status read_output(reader *r, eddy_equation *equation, const int32_t *counts, int32_t longest) {
+static eddy_status read_output(reader *r, eddy_equation *equation, const int32_t *counts,
+                               int32_t longest) {
     eddy_equation_term *output = &equation->output;
     int32_t dots;
     eddy_status status = read_letters(r, output, &dots);
@@ -130,14 +135,15 @@ static eddy_status read_output(reader *r, eddy_equation *equation, const int32_t
             return refuse(r, EDDY_INVALID_ARGUMENT, "a label stands twice in the output");
     }
     if (dots >= 0 && output->rank + longest > EDDY_RANK_MAX)
-        return refuse(r, EDDY_SHAPE_MISMATCH, "the result would have more than %d axes", EDDY_RANK_MAX);
+        return refuse(r, EDDY_SHAPE_MISMATCH, "the result would have more than %d axes",
+                      EDDY_RANK_MAX);
     if (dots >= 0)
         insert_ellipsis(output, dots, longest);
     return EDDY_OK;
 }
 
-eddy_status eddy_equation_read(eddy_equation *equation, const char *text, const int32_t *ranks, int64_t count,
-                               char *reason, size_t size) {
+eddy_status eddy_equation_read(eddy_equation *equation, const char *text, const int32_t *ranks,
+                               int64_t count, char *reason, size_t size) {
     reader r = {.at = text, .reason = reason, .size = size};
     int32_t longest = 0, counts[EDDY_EQUATION_LABELS];
     EDDY_ASSERT(count <= EDDY_EQUATION_OPERANDS);

@@ -26,7 +26,8 @@ typedef struct eddy_equation {
 
 /* Reads `text` for operands of these ranks. On failure one sentence is in `reason`: INVALID_ARGUMENT (what stands there is no
  * equation, or one for another number of operands), SHAPE_MISMATCH (the ranks do not fit). Pure. */
-EDDY_MUST_USE eddy_status eddy_equation_read(eddy_equation *equation, const char *text, const int32_t *ranks,
-                                             int64_t count, char *reason, size_t size);
+EDDY_MUST_USE eddy_status eddy_equation_read(eddy_equation *equation, const char *text,
+                                             const int32_t *ranks, int64_t count, char *reason,
+                                             size_t size);
 
 #endif

@@ -26,15 +26,16 @@
 #define EDDY_LOOP_CHUNK 256
 
 /* Element i of an operand; a stride that is 0 at compile time takes the element loaded before the loop. */
-#define EDDY_LOOP_INPUT(tag, pointer, stride, first)                                                                   \
-    (__builtin_constant_p(stride) && (stride) == 0 ? (first) : eddy_load_##tag((pointer) + i * (stride)))
+#define EDDY_LOOP_INPUT(tag, pointer, stride, first)                                               \
+    (__builtin_constant_p(stride) && (stride) == 0 ? (first)                                       \
+                                                   : eddy_load_##tag((pointer) + i * (stride)))
 
-#define EDDY_LOOP_ELEMENT(tag, type)                                                                                   \
-    EDDY_WORD type eddy_load_##tag(const char *p) {                                                                    \
-        return *(const type *)(const void *)p;                                                                         \
-    }                                                                                                                  \
-    EDDY_WORD void eddy_store_##tag(char *p, type value) {                                                             \
-        *(type *)(void *)p = value;                                                                                    \
+#define EDDY_LOOP_ELEMENT(tag, type)                                                               \
+    EDDY_WORD type eddy_load_##tag(const char *p) {                                                \
+        return *(const type *)(const void *)p;                                                     \
+    }                                                                                              \
+    EDDY_WORD void eddy_store_##tag(char *p, type value) {                                         \
+        *(type *)(void *)p = value;                                                                \
     }
 
 EDDY_LOOP_ELEMENT(f32, float)
@@ -54,14 +55,14 @@ EDDY_WORD void eddy_store_truth(char *p, bool value) {
 
 /* The scalar of an `_s` op, which stands first among its attributes. Promotion has seen to it that an integer
  * compute type meets no floating-point scalar; integers wrap around. */
-#define EDDY_LOOP_SCALAR_FLOAT(tag, type)                                                                              \
-    EDDY_WORD type eddy_scalar_##tag(const void *attributes) {                                                         \
-        const eddy_scalar *s = attributes;                                                                             \
-        return s->kind == EDDY_SCALAR_FLOAT ? (type)s->value.floating : (type)s->value.integer;                        \
+#define EDDY_LOOP_SCALAR_FLOAT(tag, type)                                                          \
+    EDDY_WORD type eddy_scalar_##tag(const void *attributes) {                                     \
+        const eddy_scalar *s = attributes;                                                         \
+        return s->kind == EDDY_SCALAR_FLOAT ? (type)s->value.floating : (type)s->value.integer;    \
     }
-#define EDDY_LOOP_SCALAR_INTEGER(tag, type)                                                                            \
-    EDDY_WORD type eddy_scalar_##tag(const void *attributes) {                                                         \
-        return (type)((const eddy_scalar *)attributes)->value.integer;                                                 \
+#define EDDY_LOOP_SCALAR_INTEGER(tag, type)                                                        \
+    EDDY_WORD type eddy_scalar_##tag(const void *attributes) {                                     \
+        return (type)((const eddy_scalar *)attributes)->value.integer;                             \
     }
 
 EDDY_LOOP_SCALAR_FLOAT(f32, float)

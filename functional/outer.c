@@ -12,13 +12,15 @@
 #include <interpreter/handle/tensor.h>
 
 /* Operand `i`, a tensor that was checked, has the rank of a vector; with `allows_number` it may be a number too. */
-static eddy_status check_vector(eddy_list operands, int64_t i, bool allows_number, eddy_origin origin) {
+static eddy_status check_vector(eddy_list operands, int64_t i, bool allows_number,
+                                eddy_origin origin) {
     eddy_tensor *tensor = operands.items[i];
     eddy_status status = eddy_tensor_await_shape(tensor, origin);
     if (status != EDDY_OK)
         return status;
     if (tensor->rank > 1 || (tensor->rank == 0 && !allows_number))
-        return eddy_door_fail(EDDY_SHAPE_MISMATCH, origin, operands, "operand %lld is no vector", (long long)i);
+        return eddy_door_fail(EDDY_SHAPE_MISMATCH, origin, operands, "operand %lld is no vector",
+                              (long long)i);
     return EDDY_OK;
 }
 
@@ -51,7 +53,8 @@ eddy_tensor *eddy_outer(eddy_tensor *a, eddy_tensor *b) {
     return outer(a, b, &result, EDDY_ORIGIN("outer")) == EDDY_OK ? result : NULL;
 }
 
-eddy_status eddy_composition_outer(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
+eddy_status eddy_composition_outer(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                   eddy_origin origin) {
     (void)arguments;
     return outer(inputs.items[0], inputs.items[1], &outputs[0], origin);
 }
@@ -68,10 +71,12 @@ static eddy_tensor *lay(eddy_tensor *vector, const eddy_shape *shape, int32_t ax
     return result;
 }
 
-static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **outputs, eddy_origin origin) {
+static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **outputs,
+                            eddy_origin origin) {
     if (tensors.count < 1 || tensors.count > EDDY_RANK_MAX || !tensors.items || !outputs)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "there are %lld tensors, 1 to %d are possible",
-                         (long long)tensors.count, EDDY_RANK_MAX);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
+                         "there are %lld tensors, 1 to %d are possible", (long long)tensors.count,
+                         EDDY_RANK_MAX);
     eddy_status choice = eddy_door_choice(indexing, 2, "indexing", origin, tensors);
     if (choice != EDDY_OK)
         return choice;
@@ -87,12 +92,14 @@ static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **o
         if (status != EDDY_OK)
             return status;
         if (tensor->dtype != tensors.items[0]->dtype)
-            return eddy_door_fail(EDDY_DTYPE_MISMATCH, origin, tensors, "tensor %d differs in dtype", (int)i);
+            return eddy_door_fail(EDDY_DTYPE_MISMATCH, origin, tensors,
+                                  "tensor %d differs in dtype", (int)i);
         axes[i] = is_turned && i < 2 ? 1 - i : i;
         shape.dims[axes[i]] = tensor->count;
     }
     if (!eddy_shape_is_valid(&shape))
-        return eddy_door_fail(EDDY_SIZE_OVERFLOW, origin, tensors, "the grid does not fit into 62 bits");
+        return eddy_door_fail(EDDY_SIZE_OVERFLOW, origin, tensors,
+                              "the grid does not fit into 62 bits");
     eddy_outcome outcome;
     eddy_outcome_begin(&outcome);
     int32_t laid = 0;
@@ -110,7 +117,8 @@ eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing, eddy_tensor
     return meshgrid(tensors, (int32_t)indexing, outputs, EDDY_ORIGIN("meshgrid"));
 }
 
-eddy_status eddy_composition_meshgrid(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
-                                      eddy_origin origin) {
-    return meshgrid(inputs, ((const eddy_arguments_meshgrid *)arguments)->indexing, outputs, origin);
+eddy_status eddy_composition_meshgrid(eddy_list inputs, const void *arguments,
+                                      eddy_tensor **outputs, eddy_origin origin) {
+    return meshgrid(inputs, ((const eddy_arguments_meshgrid *)arguments)->indexing, outputs,
+                    origin);
 }

@@ -14,7 +14,8 @@ static eddy_status check(eddy_tensor *tensor, const char *name, eddy_origin orig
     return status == EDDY_OK ? eddy_tensor_await_shape(tensor, origin) : status;
 }
 
-static eddy_status prelu(eddy_tensor *x, eddy_tensor *weight, eddy_tensor **result, eddy_origin origin) {
+static eddy_status prelu(eddy_tensor *x, eddy_tensor *weight, eddy_tensor **result,
+                         eddy_origin origin) {
     eddy_status status = check(x, "x", origin);
     if (status == EDDY_OK)
         status = check(weight, "weight", origin);
@@ -32,7 +33,8 @@ static eddy_status prelu(eddy_tensor *x, eddy_tensor *weight, eddy_tensor **resu
     eddy_tensor *laid = eddy_view(weight, along), *made = NULL;
     eddy_tensor *inputs[] = {x, laid};
     if (laid)
-        made = eddy_interpreter_apply_one(&eddy_op_prelu_broadcast, inputs, 2, NULL, origin.address);
+        made =
+            eddy_interpreter_apply_one(&eddy_op_prelu_broadcast, inputs, 2, NULL, origin.address);
     eddy_release(&laid);
     eddy_outcome_end(&outcome);
     if (!made)
@@ -46,7 +48,8 @@ eddy_tensor *eddy_prelu(eddy_tensor *x, eddy_tensor *weight) {
     return prelu(x, weight, &result, EDDY_ORIGIN("prelu")) == EDDY_OK ? result : NULL;
 }
 
-eddy_status eddy_composition_prelu(eddy_list inputs, const void *arguments, eddy_tensor **outputs, eddy_origin origin) {
+eddy_status eddy_composition_prelu(eddy_list inputs, const void *arguments, eddy_tensor **outputs,
+                                   eddy_origin origin) {
     (void)arguments;
     return prelu(inputs.items[0], inputs.items[1], &outputs[0], origin);
 }

@@ -58,7 +58,8 @@ static eddy_status run_infer(eddy_infer *infer) {
     eddy_status status = r->infer(&inference);
     message[sizeof(message) - 1] = 0;
     if (status != EDDY_OK)
-        return eddy_infer_fail(infer, status, "%s", message[0] ? message : eddy_status_text(status));
+        return eddy_infer_fail(infer, status, "%s",
+                               message[0] ? message : eddy_status_text(status));
     for (int32_t i = 0; i < infer->op->output_count; i++)
         if (infer->outputs[i].shape.rank < 0 || infer->outputs[i].shape.rank > EDDY_RANK_MAX ||
             !eddy_dtype_is_valid(infer->outputs[i].dtype))
@@ -80,7 +81,8 @@ static eddy_op_call public_call(const eddy_kernel_call *call) {
 static size_t key_size(const eddy_kernel_call *call, size_t attribute_bytes) {
     size_t bytes = attribute_bytes;
     for (int32_t i = 0; i < call->view_count; i++)
-        bytes += 2 * sizeof(int32_t) + (call->views[i].rank > 0 ? (size_t)call->views[i].rank * 16 : 0);
+        bytes +=
+            2 * sizeof(int32_t) + (call->views[i].rank > 0 ? (size_t)call->views[i].rank * 16 : 0);
     return bytes;
 }
 
@@ -113,7 +115,8 @@ static eddy_status make_plan(const eddy_prepared_kind *kind, const void *context
 }
 
 static void unmake_plan(const eddy_prepared_kind *kind, void *prepared) {
-    const registered *r = (const registered *)(const void *)((const char *)kind - offsetof(registered, plans));
+    const registered *r =
+        (const registered *)(const void *)((const char *)kind - offsetof(registered, plans));
     const eddy_op_plan *plan = prepared;
     if (plan->state && r->functions.destroy)
         r->functions.destroy(plan->state);
@@ -197,7 +200,8 @@ static eddy_status run_gradient(const eddy_gradient_call *call) {
 
 /* ---- checks ---- */
 
-static eddy_status refuse(const eddy_op_description *d, eddy_origin origin, eddy_status status, const char *what) {
+static eddy_status refuse(const eddy_op_description *d, eddy_origin origin, eddy_status status,
+                          const char *what) {
     const char *name = d && d->name ? d->name : "op";
     return eddy_fail(status, origin, "%s: %s", name, what);
 }
@@ -229,7 +233,8 @@ static size_t attribute_size(eddy_attribute_type type) {
 }
 
 static const char *check_attributes(const eddy_op_description *d) {
-    if (d->attribute_count < 0 || d->attribute_count > ATTRIBUTE_MAX || (d->attribute_count > 0 && !d->attributes))
+    if (d->attribute_count < 0 || d->attribute_count > ATTRIBUTE_MAX ||
+        (d->attribute_count > 0 && !d->attributes))
         return "it has no attributes, or more than 32";
     if (d->attribute_bytes > ATTRIBUTE_BYTES_MAX)
         return "its attribute struct is larger than 4096 bytes";
@@ -249,9 +254,11 @@ static const char *check_attributes(const eddy_op_description *d) {
 }
 
 static const char *check_operands(const eddy_op_description *d) {
-    if (d->operand_count < 0 || d->operand_count > OPERAND_MAX || (d->operand_count > 0 && !d->operands))
+    if (d->operand_count < 0 || d->operand_count > OPERAND_MAX ||
+        (d->operand_count > 0 && !d->operands))
         return "it has no operands, or more than 32";
-    if (d->output_count < 0 || d->output_count > EDDY_OP_OUTPUT_MAX || (d->output_count > 0 && !d->outputs))
+    if (d->output_count < 0 || d->output_count > EDDY_OP_OUTPUT_MAX ||
+        (d->output_count > 0 && !d->outputs))
         return "it has no outputs, or more than 8";
     bool has_mut = false;
     for (int32_t i = 0; i < d->operand_count; i++) {
@@ -318,7 +325,8 @@ static const eddy_op_operand *place_operands(block *b, const eddy_op_description
     for (int32_t i = 0; i < d->operand_count; i++) {
         const char *name = place_text(b, d->operands[i].name);
         if (operands)
-            operands[i] = (eddy_op_operand){.name = name, .kind = d->operands[i].kind, .is_mut = d->operands[i].is_mut};
+            operands[i] = (eddy_op_operand){
+                .name = name, .kind = d->operands[i].kind, .is_mut = d->operands[i].is_mut};
     }
     return operands;
 }
@@ -326,8 +334,9 @@ static const eddy_op_operand *place_operands(block *b, const eddy_op_description
 static const eddy_gradient_needs *place_needs(block *b, const eddy_op_description *d) {
     eddy_gradient_needs *needs = place(b, (size_t)d->operand_count * sizeof(*needs));
     for (int32_t i = 0; i < d->operand_count && needs; i++)
-        needs[i] = (eddy_gradient_needs){
-            .is_differentiable = true, .inputs = d->backward_inputs, .outputs = d->backward_outputs};
+        needs[i] = (eddy_gradient_needs){.is_differentiable = true,
+                                         .inputs = d->backward_inputs,
+                                         .outputs = d->backward_outputs};
     return needs;
 }
 
@@ -370,7 +379,8 @@ static registered *place_all(block *b, const eddy_op_description *d) {
     r->backward = d->backward;
     r->gradients = (eddy_gradient){.run = run_gradient, .operands = needs};
     bool prepares = r->functions.prepare != NULL;
-    r->plans = (eddy_prepared_kind){.prepared_bytes = sizeof(eddy_op_plan), .make = make_plan, .unmake = unmake_plan};
+    r->plans = (eddy_prepared_kind){
+        .prepared_bytes = sizeof(eddy_op_plan), .make = make_plan, .unmake = unmake_plan};
     r->kernel = (eddy_kernel){.name = name,
                               .prepare = prepares ? registered_prepare : NULL,
                               .run = registered_run,
@@ -417,7 +427,8 @@ static registered *make(const eddy_op_description *d) {
 eddy_status eddy_op_register(const eddy_op_description *given) {
     eddy_origin origin = EDDY_ORIGIN("op_register");
     if (!given || given->size < offsetof(eddy_op_description, backward))
-        return refuse(NULL, origin, EDDY_INVALID_ARGUMENT, "the description is NULL, or does not say its size");
+        return refuse(NULL, origin, EDDY_INVALID_ARGUMENT,
+                      "the description is NULL, or does not say its size");
     eddy_op_description whole = {0}, *description = &whole; /* programs may know a shorter struct */
     memcpy(&whole, given, given->size < sizeof(whole) ? given->size : sizeof(whole));
     const char *what = check_description(description);

@@ -12,14 +12,16 @@
 #include <string.h>
 
 typedef struct table {
-    struct table *older;              /* const after init: kept reachable */
-    size_t slot_count;                /* const after init: a power of two */
-    size_t used;                      /* lock: guard */
-    _Atomic(const eddy_op *) slots[]; /* atomic: who holds `guard` stores (release), readers load (acquire) */
+    struct table *older; /* const after init: kept reachable */
+    size_t slot_count;   /* const after init: a power of two */
+    size_t used;         /* lock: guard */
+    _Atomic(const eddy_op *)
+        slots[]; /* atomic: who holds `guard` stores (release), readers load (acquire) */
 } table;
 
 static eddy_lock guard;
-static _Atomic(table *) current; /* atomic: who holds `guard` stores (release), readers load (acquire) */
+static _Atomic(table *)
+    current; /* atomic: who holds `guard` stores (release), readers load (acquire) */
 
 static const eddy_op *find_built_in(const char *name) {
     uint32_t low = 0, high = eddy_op_table_count;
@@ -69,8 +71,8 @@ static table *make_room_locked(void) {
     if (old && old->used < old->slot_count / 2)
         return old;
     size_t slots = old ? old->slot_count * 2 : 16;
-    table *larger =
-        eddy_memory_acquire_zeroed(sizeof(*larger) + slots * sizeof(larger->slots[0]), EDDY_MEMORY_REGISTRY);
+    table *larger = eddy_memory_acquire_zeroed(sizeof(*larger) + slots * sizeof(larger->slots[0]),
+                                               EDDY_MEMORY_REGISTRY);
     if (!larger)
         return NULL;
     larger->older = old;

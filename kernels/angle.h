@@ -148,17 +148,19 @@ EDDY_WORD float eddy_cos_f32(float x) {
 }
 
 EDDY_WORD float eddy_tan_f32(float x) {
-    return eddy_tan_is_quick_f32(x) ? eddy_tan_quick_f32(x) : eddy_angle_tangent_f32(eddy_angle_reduce_f32(x));
+    return eddy_tan_is_quick_f32(x) ? eddy_tan_quick_f32(x)
+                                    : eddy_angle_tangent_f32(eddy_angle_reduce_f32(x));
 }
 
 /* ---- f64 ---- */
 
 /* 64 zero bits, then the bits of 2 / pi. */
 static const uint64_t eddy_angle_two_by_pi[20] __attribute__((unused)) = {
-    0x0000000000000000u, 0xa2f9836e4e441529u, 0xfc2757d1f534ddc0u, 0xdb6295993c439041u, 0xfe5163abdebbc561u,
-    0xb7246e3a424dd2e0u, 0x06492eea09d1921cu, 0xfe1deb1cb129a73eu, 0xe88235f52ebb4484u, 0xe99c7026b45f7e41u,
-    0x3991d639835339f4u, 0x9c845f8bbdf9283bu, 0x1ff897ffde05980fu, 0xef2f118b5a0a6d1fu, 0x6d367ecf27cb09b7u,
-    0x4f463f669e5fea2du, 0x7527bac7ebe5f17bu, 0x3d0739f78a5292eau, 0x6bfb5fb11f8d5d08u, 0x56033046fc7b6babu,
+    0x0000000000000000u, 0xa2f9836e4e441529u, 0xfc2757d1f534ddc0u, 0xdb6295993c439041u,
+    0xfe5163abdebbc561u, 0xb7246e3a424dd2e0u, 0x06492eea09d1921cu, 0xfe1deb1cb129a73eu,
+    0xe88235f52ebb4484u, 0xe99c7026b45f7e41u, 0x3991d639835339f4u, 0x9c845f8bbdf9283bu,
+    0x1ff897ffde05980fu, 0xef2f118b5a0a6d1fu, 0x6d367ecf27cb09b7u, 0x4f463f669e5fea2du,
+    0x7527bac7ebe5f17bu, 0x3d0739f78a5292eau, 0x6bfb5fb11f8d5d08u, 0x56033046fc7b6babu,
 };
 
 /* Significand times the 192 bits of 2 / pi from the first one that does not make whole turns: the top two bits of the product
@@ -172,7 +174,8 @@ EDDY_WORD eddy_angle eddy_angle_reduce_f64(double x) {
     uint64_t high = table[0] << shift | table[1] >> 1 >> (63 - shift);
     uint64_t middle = table[1] << shift | table[2] >> 1 >> (63 - shift);
     uint64_t low = table[2] << shift | table[3] >> 1 >> (63 - shift);
-    unsigned __int128 sum = (unsigned __int128)m * middle + (uint64_t)((unsigned __int128)m * low >> 64);
+    unsigned __int128 sum =
+        (unsigned __int128)m * middle + (uint64_t)((unsigned __int128)m * low >> 64);
     sum += (unsigned __int128)(m * high) << 64;
     uint64_t quarters = ((uint64_t)(sum >> 64) + (UINT64_C(1) << 61)) >> 62;
     __int128 rest = (__int128)(sum - ((unsigned __int128)quarters << 126));
@@ -180,7 +183,8 @@ EDDY_WORD eddy_angle eddy_angle_reduce_f64(double x) {
     /* Times pi / 2, 2^-126 and the sign of x. */
     double y = r * 0x1.921fb54442d18p-126;
     double y_low = __builtin_fma(r, 0x1.921fb54442d18p-126, -y);
-    y_low = __builtin_fma(r, 0x1.1a62633145c07p-180, __builtin_fma(r_low, 0x1.921fb54442d18p-126, y_low));
+    y_low = __builtin_fma(r, 0x1.1a62633145c07p-180,
+                          __builtin_fma(r_low, 0x1.921fb54442d18p-126, y_low));
     bool is_small = __builtin_fabs(x) < 0x1.921fb54442d18p-1, is_negative = x < 0.0;
     y = is_negative ? -y : y;
     y_low = is_negative ? -y_low : y_low;
@@ -238,7 +242,8 @@ EDDY_WORD double eddy_tan_f64(double x) {
     bool is_odd = a.quarters & 1;
     double above = is_odd ? -c : s, above_low = is_odd ? -c_low : s_low;
     double d = is_odd ? s : c, d_low = is_odd ? s_low : c_low;
-    double q = above / d, remainder = __builtin_fma(-q, d, above) + __builtin_fma(-q, d_low, above_low);
+    double q = above / d,
+           remainder = __builtin_fma(-q, d, above) + __builtin_fma(-q, d_low, above_low);
     double y = q + remainder / d;
     return __builtin_fabs(x) < 0x1p-30 ? x : y;
 }
@@ -283,8 +288,8 @@ EDDY_WORD double eddy_atan2_f64(double y, double x) {
     larger = is_diagonal || is_zero ? 1.0 : larger * scale;
     smaller = is_diagonal ? 1.0 : is_zero ? 0.0 : smaller * scale;
     double q = smaller / larger, z = q * q;
-    double q_low =
-        __builtin_fma(-q, larger, smaller) / (larger * (1.0 + z)); /* the quotient's error, as the arctangent's */
+    double q_low = __builtin_fma(-q, larger, smaller) /
+                   (larger * (1.0 + z)); /* the quotient's error, as the arctangent's */
     double p = 0x1.35885110c34a8p-16;
     p = __builtin_fma(p, z, -0x1.ab24da763b6d2p-13);
     p = __builtin_fma(p, z, 0x1.17739e1e3cfb4p-10);

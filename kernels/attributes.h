@@ -26,7 +26,7 @@ typedef struct eddy_attributes_linspace {
 
 /* sum, mean, prod, max, min, argmax, argmin, logsumexp, any, all */
 typedef struct eddy_attributes_reduce {
-    uint32_t axes; /* bit d: dim d of the input is reduced */
+    uint32_t axes;   /* bit d: dim d of the input is reduced */
     bool keeps_dims; /* the output has the reduced dims with size 1 */
 } eddy_attributes_reduce;
 
@@ -144,7 +144,8 @@ typedef struct eddy_attributes_adam_step {
     double beta1;
     double beta2;
     double eps;
-    double weight_decay; /* adam: times the parameter added to the gradient; adamw: what the parameter shrinks by, times lr */
+    double
+        weight_decay; /* adam: times the parameter added to the gradient; adamw: what the parameter shrinks by, times lr */
 } eddy_attributes_adam_step;
 
 /* layer_norm, rms_norm and their gradients */
@@ -166,8 +167,8 @@ typedef struct eddy_attributes_batch_norm {
 
 /* mse_loss, l1_loss, smooth_l1_loss, bce_with_logits, kl_div, and their gradients */
 typedef struct eddy_attributes_pair_loss {
-    double beta;       /* smooth_l1_loss */
-    int32_t reduction; /* eddy_reduction */
+    double beta;        /* smooth_l1_loss */
+    int32_t reduction;  /* eddy_reduction */
     bool target_is_log; /* kl_div */
 } eddy_attributes_pair_loss;
 

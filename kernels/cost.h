@@ -22,7 +22,9 @@ static inline int64_t eddy_cost_ps(int64_t count, int64_t each_ps) {
 
 /* What a call that reads and writes so many bytes takes beyond its arithmetic. */
 static inline int64_t eddy_cost_far_ps(int64_t bytes) {
-    return bytes <= EDDY_COST_NEAR_BYTES ? 0 : eddy_cost_ps(bytes - EDDY_COST_NEAR_BYTES, EDDY_COST_FAR_PS);
+    return bytes <= EDDY_COST_NEAR_BYTES
+               ? 0
+               : eddy_cost_ps(bytes - EDDY_COST_NEAR_BYTES, EDDY_COST_FAR_PS);
 }
 
 /* Whether so many operands of at most so many elements each lie near, whatever their dtypes: their bytes need no count. */
@@ -31,16 +33,19 @@ static inline bool eddy_cost_is_near(int64_t elements, int32_t operands) {
 }
 
 /* What a kernel without a cost function takes for so many elements of its largest operand, and bytes of all. */
-static inline int64_t eddy_cost_flat_ps(const eddy_kernel *kernel, int64_t elements, int64_t bytes) {
+static inline int64_t eddy_cost_flat_ps(const eddy_kernel *kernel, int64_t elements,
+                                        int64_t bytes) {
     int64_t near_ps;
-    if (__builtin_mul_overflow(elements, (int64_t)kernel->cost_element_ps, &near_ps) || near_ps > EDDY_COST_MOST)
+    if (__builtin_mul_overflow(elements, (int64_t)kernel->cost_element_ps, &near_ps) ||
+        near_ps > EDDY_COST_MOST)
         near_ps = EDDY_COST_MOST;
     return kernel->cost_base_ps + near_ps + eddy_cost_far_ps(bytes);
 }
 
 /* Bytes of so many elements; what is broadcast may have more of them than there is memory. */
 static inline int64_t eddy_cost_bytes(int64_t count, eddy_dtype dtype) {
-    return (count < EDDY_COST_ELEMENTS_MOST ? count : EDDY_COST_ELEMENTS_MOST) * eddy_dtype_size(dtype);
+    return (count < EDDY_COST_ELEMENTS_MOST ? count : EDDY_COST_ELEMENTS_MOST) *
+           eddy_dtype_size(dtype);
 }
 
 /* Elements that the view's memory has: what is broadcast lies there once. */

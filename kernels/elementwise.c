@@ -20,12 +20,13 @@ static int64_t rows_ahead(const eddy_walk *walk, const eddy_walk_cursor *cursor,
     int32_t inner = walk->rank - 1;
     if (inner < 1 || cursor->index[inner] != 0)
         return 0;
-    return eddy_min_i64(walk->dims[inner - 1] - cursor->index[inner - 1], count / walk->dims[inner]);
+    return eddy_min_i64(walk->dims[inner - 1] - cursor->index[inner - 1],
+                        count / walk->dims[inner]);
 }
 
 /* Runs rows and moves the cursor beyond them: short rows are many, so that what happens between them counts. */
-static void run_rows(const elementwise *work, eddy_walk_cursor *cursor, char **data, const int64_t *strides,
-                     int64_t rows) {
+static void run_rows(const elementwise *work, eddy_walk_cursor *cursor, char **data,
+                     const int64_t *strides, int64_t rows) {
     const eddy_walk *walk = &work->walk;
     int32_t count = work->call->view_count, inner = walk->rank - 1;
     int64_t steps[EDDY_WALK_OPERANDS], row_elements = walk->dims[inner];
@@ -133,7 +134,8 @@ void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
     if (count <= SLICE_ELEMENTS)
         elementwise_run_slice(&work, 0, count);
     else
-        call->team->parallel_for(call->team, count,
-                                 eddy_grain_even(call->team, count, SLICE_ELEMENTS, EDDY_GRAIN_ELEMENTS),
-                                 elementwise_run_slice, &work);
+        call->team->parallel_for(
+            call->team, count,
+            eddy_grain_even(call->team, count, SLICE_ELEMENTS, EDDY_GRAIN_ELEMENTS),
+            elementwise_run_slice, &work);
 }

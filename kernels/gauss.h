@@ -129,7 +129,8 @@ EDDY_WORD double eddy_erf_f64(double x) {
 
 /* e^(-a^2 / 2) = 2^n (1 + p) for a from 0 to 14.4; a^2 is reduced by multiples of 2 ln 2, which loses nothing. */
 EDDY_WORD float eddy_gauss_bell_f32(float a, float square, float *shifted) {
-    float t = __builtin_fmaf(square, -0x1.715476p-1f, EDDY_MATH_ROUND_F32), n = t - EDDY_MATH_ROUND_F32;
+    float t = __builtin_fmaf(square, -0x1.715476p-1f, EDDY_MATH_ROUND_F32),
+          n = t - EDDY_MATH_ROUND_F32;
     float r = __builtin_fmaf(n, 0x1.7f7d1cp-19f, __builtin_fmaf(a, a, n * 0x1.62e4p0f));
     float p = 0x1.686a48p-16f;
     p = __builtin_fmaf(p, r, -0x1.123cf8p-12f);
@@ -144,7 +145,8 @@ EDDY_WORD float eddy_gauss_bell_f32(float a, float square, float *shifted) {
 EDDY_WORD double eddy_gauss_beyond_rough(double x) {
     double a = __builtin_fabs(x);
     a = a > 14.5 ? 14.5 : a;
-    return 0.5 * eddy_gauss_exp_rough(-0.5 * a * a) * eddy_gauss_erfcx_rough(a * 0x1.6a09e667f3bcdp-1);
+    return 0.5 * eddy_gauss_exp_rough(-0.5 * a * a) *
+           eddy_gauss_erfcx_rough(a * 0x1.6a09e667f3bcdp-1);
 }
 
 EDDY_WORD float eddy_normal_f32(float x) {
@@ -159,9 +161,11 @@ EDDY_WORD float eddy_gelu_f32(float x) {
     float t, a = eddy_math_cut_f32(__builtin_fabsf(x), 14.4f), square = a * a;
     float p = eddy_gauss_bell_f32(a, square, &t);
     float n_odd = __builtin_fmaf(0x1.f860c6p+2f, square, 0x1.544dcp+6f);
-    float n_even = __builtin_fmaf(__builtin_fmaf(0x1.98858ep-1f, square, 0x1.1c6f24p+5f), square, 0x1.8464f2p+6f);
+    float n_even = __builtin_fmaf(__builtin_fmaf(0x1.98858ep-1f, square, 0x1.1c6f24p+5f), square,
+                                  0x1.8464f2p+6f);
     float d_odd = __builtin_fmaf(square + 0x1.6c5e4p+5f, square, 0x1.45194ep+7f);
-    float d_even = __builtin_fmaf(__builtin_fmaf(0x1.3c17ap+3f, square, 0x1.d2cdp+6f), square, 0x1.8464f2p+6f);
+    float d_even =
+        __builtin_fmaf(__builtin_fmaf(0x1.3c17ap+3f, square, 0x1.d2cdp+6f), square, 0x1.8464f2p+6f);
     float n = __builtin_fmaf(n_odd, square, a * n_even), d = __builtin_fmaf(d_odd, a, d_even);
     float share = n * eddy_math_large_power_f32(t);
     share = __builtin_fmaf(p, share, share) / d;
@@ -198,14 +202,18 @@ EDDY_WORD double eddy_gelu_f64(double x) {
 
 /* f32 as silu, with |2u| = a (g + g_low): k and g are so short that the sum loses nothing. */
 EDDY_WORD float eddy_gelu_tanh_f32(float x) {
-    float a = eddy_math_cut_f32(__builtin_fabsf(x), 10.8f), square = a * a, square_low = __builtin_fmaf(a, a, -square);
+    float a = eddy_math_cut_f32(__builtin_fabsf(x), 10.8f), square = a * a,
+          square_low = __builtin_fmaf(a, a, -square);
     float g = __builtin_fmaf(square, 0x1.2444f2p-4f, 0x1.988p0f);
-    float g_low = __builtin_fmaf(square_low, 0x1.2444f2p-4f, __builtin_fmaf(square, 0x1.49b16ap-29f, 0x1.14cf5p-14f));
+    float g_low = __builtin_fmaf(square_low, 0x1.2444f2p-4f,
+                                 __builtin_fmaf(square, 0x1.49b16ap-29f, 0x1.14cf5p-14f));
     g_low += __builtin_fmaf(square, 0x1.2444f2p-4f, 0x1.988p0f - g);
-    float t = __builtin_fmaf(a * g, -0x1.715476p0f, EDDY_MATH_ROUND_F32), n = t - EDDY_MATH_ROUND_F32;
+    float t = __builtin_fmaf(a * g, -0x1.715476p0f, EDDY_MATH_ROUND_F32),
+          n = t - EDDY_MATH_ROUND_F32;
     float r = __builtin_fmaf(a, -g, n * -0x1.62e4p-1f);
     r = __builtin_fmaf(-a, g_low, __builtin_fmaf(n, -0x1.7f7d1cp-20f, r));
-    float p = __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), r), power = eddy_math_large_power_f32(t);
+    float p = __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), r),
+          power = eddy_math_large_power_f32(t);
     float d = __builtin_fmaf((1.0f + p) * power, 0x1p-64f, 1.0f);
     return __builtin_fmaf(__builtin_fmaf(p, a, a) * power / d, -0x1p-64f, x < 0.0f ? -0.0f : x);
 }
@@ -239,7 +247,10 @@ EDDY_WORD double eddy_gelu_tanh_f64(double x) {
 #define EDDY_GAUSS_DENSITY 0x1.9884533d43651p-2 /* 1 / sqrt(2 pi) */
 
 EDDY_WORD float eddy_gelu_slope_f32(float x) {
-    double c = x < -14.5f ? -14.5 : x > 14.5f ? 14.5 : (double)x, beyond = eddy_gauss_beyond_rough(c);
+    double c = x < -14.5f  ? -14.5
+               : x > 14.5f ? 14.5
+                           : (double)x,
+           beyond = eddy_gauss_beyond_rough(c);
     double density = EDDY_GAUSS_DENSITY * eddy_gauss_exp_rough(-0.5 * c * c);
     return (float)((c < 0.0 ? beyond : 1.0 - beyond) + c * density);
 }
@@ -255,12 +266,14 @@ EDDY_WORD float eddy_gelu_tanh_slope_f32(float x) {
     double v = c * __builtin_fma(square, EDDY_GAUSS_L, EDDY_GAUSS_K), a = -__builtin_fabs(v);
     double e = eddy_gauss_exp_rough(a < -200.0 ? -200.0 : a), inverse = 1.0 / (1.0 + e);
     double share = (v < 0.0 ? e : 1.0) * inverse, other = (v < 0.0 ? 1.0 : e) * inverse;
-    return (float)(share * (1.0 + c * other * __builtin_fma(3.0 * square, EDDY_GAUSS_L, EDDY_GAUSS_K)));
+    return (float)(share *
+                   (1.0 + c * other * __builtin_fma(3.0 * square, EDDY_GAUSS_L, EDDY_GAUSS_K)));
 }
 
 EDDY_WORD double eddy_gelu_tanh_slope_f64(double x) {
     double v_low, c, v = eddy_gauss_tanh_argument(x, &c, &v_low);
-    double t, bell = eddy_gauss_bell(v, v_low, &t), e = eddy_math_scale_f64(bell, t), inverse = 1.0 / (1.0 + e);
+    double t, bell = eddy_gauss_bell(v, v_low, &t), e = eddy_math_scale_f64(bell, t),
+              inverse = 1.0 / (1.0 + e);
     double share = (c < 0.0 ? e : 1.0) * inverse, other = (c < 0.0 ? 1.0 : e) * inverse;
     return share * (1.0 + c * other * __builtin_fma(3.0 * c * c, EDDY_GAUSS_L, EDDY_GAUSS_K));
 }

@@ -10,7 +10,8 @@
 
 /* Slices of at most `most`, as many for each thread of the team, so that all are done at the same time: 100,000 by 32,768 would be three
  * slices and a bit. They begin at multiples of `unit`, which divides `most`. For bodies whose results do not depend on the cut. */
-static inline int64_t eddy_grain_even(const eddy_kernel_team *team, int64_t count, int64_t most, int64_t unit) {
+static inline int64_t eddy_grain_even(const eddy_kernel_team *team, int64_t count, int64_t most,
+                                      int64_t unit) {
     int64_t threads = team->thread_count, slices = (count + most - 1) / most;
     if (slices <= 1 || threads <= 1)
         return most;

@@ -16,8 +16,8 @@ eddy_status eddy_kernel_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     return EDDY_OK;
 }
 
-void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t position, int64_t value,
-                      int64_t bound) {
+void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t position,
+                      int64_t value, int64_t bound) {
     eddy_kernel_error *error = call->error;
     /* Slices that fail at a higher position than one recorded before need not take the guard. */
     if (position >= eddy_load_relaxed(&error->position))

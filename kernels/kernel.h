@@ -15,10 +15,11 @@
 
 /* Why a kernel failed: the lowest `position` wins, so that the message does not depend on the number of threads. */
 typedef struct eddy_kernel_error {
-    _Atomic int32_t status;   /* atomic: eddy_status, any slice writes, who retires reads */
-    _Atomic int64_t position; /* flat index of the element at fault; INT64_MAX while there is none */
-    int64_t value;            /* lock: under `guard`; the offending value */
-    int64_t bound;            /* lock: under `guard`; what it had to be below */
+    _Atomic int32_t status; /* atomic: eddy_status, any slice writes, who retires reads */
+    _Atomic int64_t
+        position;  /* flat index of the element at fault; INT64_MAX while there is none */
+    int64_t value; /* lock: under `guard`; the offending value */
+    int64_t bound; /* lock: under `guard`; what it had to be below */
     _Atomic uint32_t guard;
 } eddy_kernel_error;
 
@@ -33,10 +34,12 @@ typedef struct eddy_kernel_team {
 
 typedef struct eddy_kernel_call {
     const struct eddy_kernel *kernel;
-    const eddy_op_view *views; /* operands in the order of the op's entry: inputs (lists spread out), then outputs */
+    const eddy_op_view *
+        views; /* operands in the order of the op's entry: inputs (lists spread out), then outputs */
     int32_t view_count;
-    const void *attributes;   /* the op's attribute struct */
-    const void *plan;         /* `run`, `count`, `end`: a copy of what `prepare` wrote to plan->memory, aligned to 8 */
+    const void *attributes; /* the op's attribute struct */
+    const void *
+        plan; /* `run`, `count`, `end`: a copy of what `prepare` wrote to plan->memory, aligned to 8 */
     void *workspace;          /* 64-byte aligned */
     size_t workspace_bytes;   /* what `prepare` said */
     eddy_kernel_team *team;   /* never NULL */
@@ -48,9 +51,10 @@ typedef struct eddy_kernel_call {
 
 /* What `prepare` fills in. */
 typedef struct eddy_kernel_plan {
-    void (*run)(const eddy_kernel_call *call); /* what to run: kernel->run, where it is left alone */
-    size_t workspace_bytes;                    /* 0 where it is left alone */
-    int64_t cost_ps;                           /* estimated time on one core (kernels/cost.h) */
+    void (*run)(
+        const eddy_kernel_call *call); /* what to run: kernel->run, where it is left alone */
+    size_t workspace_bytes;            /* 0 where it is left alone */
+    int64_t cost_ps;                   /* estimated time on one core (kernels/cost.h) */
     void *memory; /* EDDY_KERNEL_PLAN_BYTES, aligned to 8, not cleared: what `run` is to know */
     size_t bytes; /* how many of them are written; 0 where it is left alone */
     /* A library has just been started, its static objects made: whoever must be first at exit has to register anew. */
@@ -59,7 +63,8 @@ typedef struct eddy_kernel_plan {
 
 /* The inner loop of an elementwise op: `count` elements, one pointer and one stride in BYTES per operand (inputs, then
  * the output). Contiguous (stride == element size) and broadcast (stride 0) operands are worth a fast path. */
-typedef void eddy_loop_fn(char *const *data, const int64_t *strides, int64_t count, const void *attributes);
+typedef void eddy_loop_fn(char *const *data, const int64_t *strides, int64_t count,
+                          const void *attributes);
 
 typedef struct eddy_kernel {
     const char *name;
@@ -91,7 +96,8 @@ typedef struct eddy_kernel {
 EDDY_MUST_USE eddy_status eddy_kernel_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan);
 
 /* Records a failure; the one with the lowest position is kept. */
-void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t position, int64_t value, int64_t bound);
+void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t position,
+                      int64_t value, int64_t bound);
 
 /* The run function of elementwise kernels: all views share one shape (broadcast strides are 0), which the interpreter
  * has sorted, so that the output is walked forward, and collapsed; walks the outer dims and cuts big ones into slices. */

@@ -123,13 +123,16 @@ EDDY_WORD double eddy_math_expm1_tail_f64(double r) {
  * Shifts drop what EDDY_MATH_ROUND has put above n: one leaves floor(n / 2) in the place of the exponent, the
  * other n. */
 EDDY_WORD float eddy_math_scale_f32(float y, float shifted) {
-    uint32_t half = (eddy_bits_of_f32(shifted) << 22) & 0xff800000u, other = (eddy_bits_of_f32(shifted) << 23) - half;
+    uint32_t half = (eddy_bits_of_f32(shifted) << 22) & 0xff800000u,
+             other = (eddy_bits_of_f32(shifted) << 23) - half;
     return y * eddy_f32_of_bits(half) * eddy_f32_of_bits(other);
 }
 
 EDDY_WORD double eddy_math_scale_f64(double y, double shifted) {
-    uint64_t half = (eddy_bits_of_f64(shifted) << 51) & 0xfff0000000000000u, whole = eddy_bits_of_f64(shifted) << 52;
-    return y * eddy_f64_of_bits(half + 0x3ff0000000000000u) * eddy_f64_of_bits(whole - half + 0x3ff0000000000000u);
+    uint64_t half = (eddy_bits_of_f64(shifted) << 51) & 0xfff0000000000000u,
+             whole = eddy_bits_of_f64(shifted) << 52;
+    return y * eddy_f64_of_bits(half + 0x3ff0000000000000u) *
+           eddy_f64_of_bits(whole - half + 0x3ff0000000000000u);
 }
 
 /* 2^(n + 64), for n from -190 to 63. */
@@ -226,7 +229,8 @@ EDDY_WORD double eddy_expm1_f64(double x) {
     y = y > 709.9 ? 709.9 : y;
     double r = eddy_math_reduce_f64(y, &t), n = t - EDDY_MATH_ROUND_F64;
     /* What the reduction rounds off; it counts where e^r - 1 and 2^n - 1 nearly cancel. */
-    double r_low = __builtin_fma(n, -0x1.abc9e3b39803fp-56, __builtin_fma(n, -0x1.62e42fefa39efp-1, y) - r);
+    double r_low =
+        __builtin_fma(n, -0x1.abc9e3b39803fp-56, __builtin_fma(n, -0x1.62e42fefa39efp-1, y) - r);
     double square = r * r, tail = eddy_math_expm1_tail_f64(r);
     double p = __builtin_fma(square, tail, r), p_low = __builtin_fma(square, tail, r - p) + r_low;
     double half = eddy_f64_of_bits((eddy_bits_of_f64(t) + 1022u) << 52), less = half - 0.5;
@@ -290,7 +294,8 @@ EDDY_WORD double eddy_math_split_f64(double x, double *f, uint64_t *biased) {
     uint64_t bits = eddy_bits_of_f64(is_small ? x * 0x1p54 : x);
     *biased = (bits - 0x3fe6a09e667f3bcdu + (UINT64_C(2048) << 52)) >> 52;
     *f = eddy_f64_of_bits(bits - (*biased << 52) + (UINT64_C(2048) << 52)) - 1.0;
-    return eddy_f64_of_bits(*biased | 0x4330000000000000u) - (0x1p52 + 2048.0) - (is_small ? 54.0 : 0.0);
+    return eddy_f64_of_bits(*biased | 0x4330000000000000u) - (0x1p52 + 2048.0) -
+           (is_small ? 54.0 : 0.0);
 }
 
 /* log(1 + f) - f = s (f^2 / 2 + R(s^2)) - f^2 / 2 with s = f / (2 + f), as in fdlibm (Sun, 1993), and `more` added before
@@ -368,7 +373,8 @@ EDDY_WORD double eddy_log2_f64(double x) {
     uint64_t biased;
     double f, k = eddy_math_split_f64(x, &f, &biased), tail = eddy_math_log_tail_f64(f, 0.0);
     double p = f * 0x1.71547652b82fep+0, p_low = __builtin_fma(f, 0x1.71547652b82fep+0, -p);
-    p_low = __builtin_fma(f, 0x1.777d0ffda0d24p-56, __builtin_fma(tail, 0x1.71547652b82fep+0, p_low));
+    p_low =
+        __builtin_fma(f, 0x1.777d0ffda0d24p-56, __builtin_fma(tail, 0x1.71547652b82fep+0, p_low));
     double sum = k + p, rest = (k - sum) + p;
     return eddy_math_log_ends_f64(x, 0.0, sum + (rest + p_low));
 }
@@ -382,7 +388,8 @@ EDDY_WORD float eddy_math_one_and_exp_f32(float x, float one, uint32_t less, flo
     float t, r = eddy_math_reduce_by_f32(-x, EDDY_MATH_WHOLE_F32 + 127.0f, &t);
     float square = r * r, p = __builtin_fmaf(square, eddy_math_exp_tail_in_pairs_f32(r, square), r);
     float power = eddy_f32_of_bits((eddy_bits_of_f32(t) - less) << 23);
-    float e = __builtin_fmaf(p, power, power), sum = e + one, larger = eddy_math_larger_f32(power, one);
+    float e = __builtin_fmaf(p, power, power), sum = e + one,
+          larger = eddy_math_larger_f32(power, one);
     *low = __builtin_fmaf(p, power, (larger - sum) + eddy_math_cut_f32(power, one));
     return sum;
 }
@@ -405,7 +412,8 @@ EDDY_WORD float eddy_sigmoid_quick_f32(float x) {
 EDDY_WORD float eddy_sigmoid_f32(float x) {
     bool is_zero = x < -103.98f, is_small = x < -87.3f;
     float c = x > 87.3f ? 87.3f : x;
-    float d_low, d = eddy_math_one_and_exp_f32(is_zero ? 0.0f : c, is_small ? 0.0f : 1.0f, is_small ? 64 : 0, &d_low);
+    float d_low, d = eddy_math_one_and_exp_f32(is_zero ? 0.0f : c, is_small ? 0.0f : 1.0f,
+                                               is_small ? 64 : 0, &d_low);
     float y = eddy_math_inverse_f32(d, d_low) * (is_small ? 0x1p-64f : 1.0f);
     return is_zero ? 0.0f : y;
 }
@@ -448,7 +456,8 @@ EDDY_WORD float eddy_silu_quick_f32(float x) {
 
 EDDY_WORD float eddy_silu_f32(float x) {
     bool is_zero = x < -109.0f, is_small = x < -87.3f;
-    float d_low, d = eddy_math_one_and_exp_f32(is_zero ? 0.0f : x, is_small ? 0.0f : 1.0f, is_small ? 64 : 0, &d_low);
+    float d_low, d = eddy_math_one_and_exp_f32(is_zero ? 0.0f : x, is_small ? 0.0f : 1.0f,
+                                               is_small ? 64 : 0, &d_low);
     float y = eddy_math_quotient_f32(x, d, d_low) * (is_small ? 0x1p-64f : 1.0f);
     y = x <= 87.3f ? y : x; /* NaN too */
     return is_zero ? -0.0f : y;
@@ -468,8 +477,10 @@ EDDY_WORD double eddy_silu_f64(double x) {
     double p = c * above, p_low = __builtin_fma(c, above_low, __builtin_fma(c, above, -p));
     double inverse = 1.0 / d, q = p * inverse;
     double remainder = __builtin_fma(-q, d, p) + __builtin_fma(-q, d_low, p_low);
-    double y = eddy_math_scale_f64(__builtin_fma(remainder, inverse, q), is_negative ? t : EDDY_MATH_ROUND_F64);
-    return (x > 760.0) | (x == 0.0) ? x : y; /* of -0 the product of two numbers has lost the sign */
+    double y = eddy_math_scale_f64(__builtin_fma(remainder, inverse, q),
+                                   is_negative ? t : EDDY_MATH_ROUND_F64);
+    return (x > 760.0) | (x == 0.0) ? x
+                                    : y; /* of -0 the product of two numbers has lost the sign */
 }
 
 /* ---- silu_slope ----
@@ -480,7 +491,8 @@ EDDY_WORD float eddy_silu_slope_f32(float x) {
     float t, c = x < -110.0f ? -110.0f : x;
     c = c > 110.0f ? 110.0f : c;
     float r = eddy_math_reduce_f32(-__builtin_fabsf(c), &t);
-    float sum = 1.0f + r, high = sum + __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), (1.0f - sum) + r);
+    float sum = 1.0f + r,
+          high = sum + __builtin_fmaf(r * r, eddy_math_exp_tail_f32(r), (1.0f - sum) + r);
     float e = eddy_math_scale_f32(high, t), d = 1.0f + e, d_low = e - (d - 1.0f);
     bool is_negative = x < 0.0f;
     float y = __builtin_fmaf(c, is_negative ? 1.0f : e, d) * (is_negative ? high : 1.0f);
@@ -492,7 +504,8 @@ EDDY_WORD double eddy_silu_slope_f64(double x) {
     double t, c = x < -760.0 ? -760.0 : x;
     c = c > 760.0 ? 760.0 : c;
     double r = eddy_math_reduce_f64(-__builtin_fabs(c), &t);
-    double sum = 1.0 + r, high = sum + __builtin_fma(r * r, eddy_math_exp_tail_f64(r), (1.0 - sum) + r);
+    double sum = 1.0 + r,
+           high = sum + __builtin_fma(r * r, eddy_math_exp_tail_f64(r), (1.0 - sum) + r);
     double e = eddy_math_scale_f64(high, t), d = 1.0 + e, d_low = e - (d - 1.0);
     bool is_negative = x < 0.0;
     double y = __builtin_fma(c, is_negative ? 1.0 : e, d) * (is_negative ? high : 1.0);

@@ -13,7 +13,8 @@
 #define EDDY_PHILOX_W1 0xbb67ae85u
 
 /* One round on the four counter words with the round's key. */
-static inline void eddy_philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3, uint32_t k0, uint32_t k1) {
+static inline void eddy_philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3,
+                                     uint32_t k0, uint32_t k1) {
     uint64_t p0 = (uint64_t)EDDY_PHILOX_M0 * *c0, p1 = (uint64_t)EDDY_PHILOX_M1 * *c2;
     uint32_t n0 = (uint32_t)(p1 >> 32) ^ *c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ *c3 ^ k1;
     *c1 = (uint32_t)p1;

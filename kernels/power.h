@@ -10,17 +10,19 @@
 
 /* The value for the sign of a and the kind of b, where `size` is |a|^b. What depends on b alone is a number that a is compared or
  * combined with: where b is the same for all, compilers would otherwise make branches of it that no vector can take. */
-#define EDDY_POWER_ENDS(tag, type, suffix, bits)                                                                       \
-    EDDY_WORD type eddy_power_ends_##tag(type a, type b, type size) {                                                  \
-        type half = (type)0.5 * b, inf = __builtin_inf##suffix();                                                      \
-        bool is_whole = __builtin_floor##suffix(b) == b, is_odd = is_whole && __builtin_floor##suffix(half) != half;   \
-        bits sign = is_odd ? (bits)1 << (8 * sizeof(bits) - 1) : 0;                                                    \
-        type nan_below = is_whole ? -inf : 0, other_one = __builtin_fabs##suffix(b) == inf ? -1 : 1;                   \
-        type y = eddy_##tag##_of_bits(eddy_bits_of_##tag(size) | (eddy_bits_of_##tag(a) & sign));                      \
-        y = (a < nan_below) & (a > -inf) ? __builtin_nan##suffix("") : y;                                              \
-        y = (a != a) | (b != b) ? a + b : y;                                                                           \
-        y = (a == 1) | (a == other_one) ? 1 : y;                                                                       \
-        return b == 0 ? 1 : y;                                                                                         \
+#define EDDY_POWER_ENDS(tag, type, suffix, bits)                                                   \
+    EDDY_WORD type eddy_power_ends_##tag(type a, type b, type size) {                              \
+        type half = (type)0.5 * b, inf = __builtin_inf##suffix();                                  \
+        bool is_whole = __builtin_floor##suffix(b) == b,                                           \
+             is_odd = is_whole && __builtin_floor##suffix(half) != half;                           \
+        bits sign = is_odd ? (bits)1 << (8 * sizeof(bits) - 1) : 0;                                \
+        type nan_below = is_whole ? -inf : 0,                                                      \
+             other_one = __builtin_fabs##suffix(b) == inf ? -1 : 1;                                \
+        type y = eddy_##tag##_of_bits(eddy_bits_of_##tag(size) | (eddy_bits_of_##tag(a) & sign));  \
+        y = (a < nan_below) & (a > -inf) ? __builtin_nan##suffix("") : y;                          \
+        y = (a != a) | (b != b) ? a + b : y;                                                       \
+        y = (a == 1) | (a == other_one) ? 1 : y;                                                   \
+        return b == 0 ? 1 : y;                                                                     \
     }
 EDDY_POWER_ENDS(f32, float, f, uint32_t)
 EDDY_POWER_ENDS(f64, double, , uint64_t)
@@ -29,7 +31,8 @@ EDDY_POWER_ENDS(f64, double, , uint64_t)
 /* a = m 2^n, m from sqrt(1/2) to sqrt(2): log2 m is odd in s = (m - 1) / (m + 1). No f32 is subnormal in f64. */
 EDDY_WORD float eddy_pow_f32(float a, float b) {
     double wide = __builtin_fabs((double)a);
-    uint64_t bits = eddy_bits_of_f64(wide), biased = (bits - 0x3fe6a09e667f3bcdu + (UINT64_C(2048) << 52)) >> 52;
+    uint64_t bits = eddy_bits_of_f64(wide),
+             biased = (bits - 0x3fe6a09e667f3bcdu + (UINT64_C(2048) << 52)) >> 52;
     double m = eddy_f64_of_bits(bits - (biased << 52) + (UINT64_C(2048) << 52));
     double n = eddy_f64_of_bits(biased | 0x4330000000000000u) - (0x1p52 + 2048.0);
     double s = (m - 1.0) / (m + 1.0), z = s * s;
@@ -70,7 +73,8 @@ EDDY_WORD eddy_power_pair eddy_power_product(eddy_power_pair a, eddy_power_pair 
 
 /* |a.high| is not below |b.high|. */
 EDDY_WORD eddy_power_pair eddy_power_sum(eddy_power_pair a, eddy_power_pair b) {
-    double high = a.high + b.high, low = ((a.high - high) + b.high) + (a.low + b.low), sum = high + low;
+    double high = a.high + b.high, low = ((a.high - high) + b.high) + (a.low + b.low),
+           sum = high + low;
     return (eddy_power_pair){sum, (high - sum) + low};
 }
 
@@ -89,9 +93,11 @@ EDDY_WORD eddy_power_pair eddy_power_log(double f) {
     p = __builtin_fma(p, z.high, 0x1.745d1745694a6p-3);
     p = __builtin_fma(p, z.high, 0x1.c71c71c71caaep-3);
     p = __builtin_fma(p, z.high, 0x1.2492492492492p-2);
-    eddy_power_pair y = eddy_power_sum((eddy_power_pair){0x1.999999999999ap-2, -0x1.999999999999ap-56},
-                                       (eddy_power_pair){p * z.high, 0.0});
-    y = eddy_power_sum((eddy_power_pair){0x1.5555555555555p-1, 0x1.5555555555555p-55}, eddy_power_product(z, y));
+    eddy_power_pair y =
+        eddy_power_sum((eddy_power_pair){0x1.999999999999ap-2, -0x1.999999999999ap-56},
+                       (eddy_power_pair){p * z.high, 0.0});
+    y = eddy_power_sum((eddy_power_pair){0x1.5555555555555p-1, 0x1.5555555555555p-55},
+                       eddy_power_product(z, y));
     y = eddy_power_product(s, eddy_power_product(z, y));
     return eddy_power_sum((eddy_power_pair){2.0 * s.high, 2.0 * s.low}, y);
 }

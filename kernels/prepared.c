@@ -20,7 +20,8 @@ typedef struct entry {
     eddy_status status;             /* const after init: OK, or UNSUPPORTED */
     /* atomic: up under the lock (relaxed), down without it (release), 0 is read under it (acquire) */
     _Atomic int64_t user_count;
-    _Alignas(max_align_t) char memory[]; /* const after init; what is prepared, and behind it the key */
+    _Alignas(
+        max_align_t) char memory[]; /* const after init; what is prepared, and behind it the key */
 } entry;
 
 static eddy_lock lock;
@@ -28,7 +29,8 @@ static entry *buckets[BUCKETS]; /* lock: lock */
 static int32_t count;           /* lock: lock */
 static entry *newest, *oldest;  /* lock: lock */
 static uint64_t now;            /* lock: lock; look-ups so far */
-static uint64_t look_at; /* lock: lock; the look-up from which on it is worth looking for entries that nobody uses */
+static uint64_t
+    look_at; /* lock: lock; the look-up from which on it is worth looking for entries that nobody uses */
 
 static char *key_of(entry *e) {
     return e->memory + e->kind->prepared_bytes;
@@ -56,10 +58,12 @@ static void link_locked(entry *e) {
     newest = e;
 }
 
-static entry *take_locked(const eddy_prepared_kind *kind, const void *key, size_t key_bytes, uint64_t hash) {
+static entry *take_locked(const eddy_prepared_kind *kind, const void *key, size_t key_bytes,
+                          uint64_t hash) {
     now++;
     for (entry *e = buckets[hash % BUCKETS]; e; e = e->next) {
-        if (e->hash != hash || e->kind != kind || e->key_bytes != key_bytes || memcmp(key_of(e), key, key_bytes) != 0)
+        if (e->hash != hash || e->kind != kind || e->key_bytes != key_bytes ||
+            memcmp(key_of(e), key, key_bytes) != 0)
             continue;
         unlink_locked(e);
         link_locked(e);
@@ -143,7 +147,8 @@ static entry *make(const eddy_prepared_kind *kind, const void *key, size_t key_b
 /* Puts `made` in, or takes what another thread has put there meanwhile. */
 static entry *add(entry *made) {
     eddy_lock_acquire(&lock);
-    entry *found = take_locked(made->kind, key_of(made), made->key_bytes, made->hash), *evicted = NULL;
+    entry *found = take_locked(made->kind, key_of(made), made->key_bytes, made->hash),
+          *evicted = NULL;
     if (!found) {
         made->next = buckets[made->hash % BUCKETS];
         buckets[made->hash % BUCKETS] = made;

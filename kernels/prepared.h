@@ -22,8 +22,9 @@ typedef struct eddy_prepared_kind {
 /* What is prepared for a key (bytes that are compared: no padding), made where there is nothing. It is not unmade until
  * eddy_prepared_release. Fails as `make` does, or OUT_OF_MEMORY, without a record; *prepared is NULL then. For eddy_kernel.prepare:
  * any thread, a lock guards the look-up. */
-EDDY_MUST_USE eddy_status eddy_prepared_acquire(const eddy_prepared_kind *kind, const void *key, size_t key_bytes,
-                                                const void *context, const void **prepared);
+EDDY_MUST_USE eddy_status eddy_prepared_acquire(const eddy_prepared_kind *kind, const void *key,
+                                                size_t key_bytes, const void *context,
+                                                const void **prepared);
 /* Takes no lock; NULL does nothing. For eddy_kernel.end: any thread. */
 void eddy_prepared_release(const void *prepared);
 

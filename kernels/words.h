@@ -21,27 +21,27 @@ typedef bool eddy_compute_truth;
 
 #define EDDY_WORD static inline __attribute__((always_inline, unused))
 
-#define EDDY_WORDS_COMPARE(tag, type)                                                                                  \
-    EDDY_WORD bool eddy_eq_##tag(type a, type b) {                                                                     \
-        return a == b;                                                                                                 \
-    }                                                                                                                  \
-    EDDY_WORD bool eddy_ne_##tag(type a, type b) {                                                                     \
-        return a != b;                                                                                                 \
-    }                                                                                                                  \
-    EDDY_WORD bool eddy_lt_##tag(type a, type b) {                                                                     \
-        return a < b;                                                                                                  \
-    }                                                                                                                  \
-    EDDY_WORD bool eddy_le_##tag(type a, type b) {                                                                     \
-        return a <= b;                                                                                                 \
-    }                                                                                                                  \
-    EDDY_WORD bool eddy_gt_##tag(type a, type b) {                                                                     \
-        return a > b;                                                                                                  \
-    }                                                                                                                  \
-    EDDY_WORD bool eddy_ge_##tag(type a, type b) {                                                                     \
-        return a >= b;                                                                                                 \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_select_##tag(bool condition, type a, type b) {                                                 \
-        return condition ? a : b;                                                                                      \
+#define EDDY_WORDS_COMPARE(tag, type)                                                              \
+    EDDY_WORD bool eddy_eq_##tag(type a, type b) {                                                 \
+        return a == b;                                                                             \
+    }                                                                                              \
+    EDDY_WORD bool eddy_ne_##tag(type a, type b) {                                                 \
+        return a != b;                                                                             \
+    }                                                                                              \
+    EDDY_WORD bool eddy_lt_##tag(type a, type b) {                                                 \
+        return a < b;                                                                              \
+    }                                                                                              \
+    EDDY_WORD bool eddy_le_##tag(type a, type b) {                                                 \
+        return a <= b;                                                                             \
+    }                                                                                              \
+    EDDY_WORD bool eddy_gt_##tag(type a, type b) {                                                 \
+        return a > b;                                                                              \
+    }                                                                                              \
+    EDDY_WORD bool eddy_ge_##tag(type a, type b) {                                                 \
+        return a >= b;                                                                             \
+    }                                                                                              \
+    EDDY_WORD type eddy_select_##tag(bool condition, type a, type b) {                             \
+        return condition ? a : b;                                                                  \
     }
 
 /* Where the quotient has two bits less than a number, floordiv and remainder are quick: a / b is rounded down right, or, where it was
@@ -54,172 +54,176 @@ typedef bool eddy_compute_truth;
  *
  * round: half to even. floordiv and remainder are Python's: the remainder (fmod's, exact) takes the sign of b, and
  * floordiv is (a - remainder) / b, which is whole, with what rounding has put it off taken back; by 0: a / b, and NaN. */
-#define EDDY_WORDS_FLOAT(tag, type, suffix)                                                                            \
-    EDDY_WORD type eddy_add_##tag(type a, type b) {                                                                    \
-        return a + b;                                                                                                  \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_sub_##tag(type a, type b) {                                                                    \
-        return a - b;                                                                                                  \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_mul_##tag(type a, type b) {                                                                    \
-        return a * b;                                                                                                  \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_div_##tag(type a, type b) {                                                                    \
-        return a / b;                                                                                                  \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_neg_##tag(type a) {                                                                            \
-        return -a;                                                                                                     \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_abs_##tag(type a) {                                                                            \
-        return __builtin_fabs##suffix(a);                                                                              \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_sqrt_##tag(type a) {                                                                           \
-        return __builtin_sqrt##suffix(a);                                                                              \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_fma_##tag(type a, type b, type c) {                                                            \
-        return __builtin_fma##suffix(a, b, c);                                                                         \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_min_##tag(type a, type b) {                                                                    \
-        type less = a < b ? a : b;                                                                                     \
-        return a != a ? a : less;                                                                                      \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_max_##tag(type a, type b) {                                                                    \
-        type more = a > b ? a : b;                                                                                     \
-        return a != a ? a : more;                                                                                      \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_floor_##tag(type a) {                                                                          \
-        return __builtin_floor##suffix(a);                                                                             \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_ceil_##tag(type a) {                                                                           \
-        return __builtin_ceil##suffix(a);                                                                              \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_round_##tag(type a) {                                                                          \
-        return __builtin_rint##suffix(a);                                                                              \
-    }                                                                                                                  \
-    EDDY_WORD bool eddy_isfinite_##tag(type a) {                                                                       \
-        return __builtin_fabs##suffix(a) < __builtin_inf##suffix();                                                    \
-    }                                                                                                                  \
-    EDDY_WORD bool eddy_isinf_##tag(type a) {                                                                          \
-        return __builtin_fabs##suffix(a) == __builtin_inf##suffix();                                                   \
-    }                                                                                                                  \
-    EDDY_WORD bool eddy_floordiv_is_quick_##tag(type a, type b) {                                                      \
-        type size = __builtin_fabs##suffix(b);                                                                         \
-        return (__builtin_fabs##suffix(a) < size * EDDY_WORDS_WHOLE_##tag) & (size < __builtin_inf##suffix());         \
-    }                                                                                                                  \
-    EDDY_WORD bool eddy_remainder_is_quick_##tag(type a, type b) {                                                     \
-        return eddy_floordiv_is_quick_##tag(a, b);                                                                     \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_floordiv_quick_##tag(type a, type b) {                                                         \
-        type whole = __builtin_floor##suffix(a / b), rest = __builtin_fma##suffix(-whole, b, a);                       \
-        return (rest < 0 ? b > 0 : (rest > 0) & (b < 0)) ? whole - 1 : whole;                                          \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_remainder_quick_##tag(type a, type b) {                                                        \
-        type whole = __builtin_floor##suffix(a / b), rest = __builtin_fma##suffix(-whole, b, a);                       \
-        rest = (rest < 0 ? b > 0 : (rest > 0) & (b < 0)) ? rest + b : rest;                                            \
-        return rest == 0 ? __builtin_copysign##suffix(rest, a) : rest;                                                 \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_remainder_full_##tag(type a, type b) {                                                         \
-        type rest = __builtin_fmod##suffix(a, b);                                                                      \
-        return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;                                                   \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_remainder_##tag(type a, type b) {                                                              \
-        return eddy_remainder_is_quick_##tag(a, b) ? eddy_remainder_quick_##tag(a, b)                                  \
-                                                   : eddy_remainder_full_##tag(a, b);                                  \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_floordiv_full_##tag(type a, type b) {                                                          \
-        type rest = __builtin_fmod##suffix(a, b), down = rest != 0 && (b < 0) != (rest < 0) ? 1 : 0;                   \
-        type whole = __builtin_rint##suffix((a - rest) / b);                                                           \
-        type off = __builtin_rint##suffix((__builtin_fma##suffix(-whole, b, a) - rest) / b);                           \
-        whole = __builtin_fabs##suffix(off) < __builtin_inf##suffix() ? whole + off : whole;                           \
-        whole = whole - down == 0 ? __builtin_copysign##suffix(0, a / b) : whole - down;                               \
-        return b == 0 ? a / b : whole;                                                                                 \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_floordiv_##tag(type a, type b) {                                                               \
-        return eddy_floordiv_is_quick_##tag(a, b) ? eddy_floordiv_quick_##tag(a, b) : eddy_floordiv_full_##tag(a, b);  \
-    }                                                                                                                  \
+#define EDDY_WORDS_FLOAT(tag, type, suffix)                                                        \
+    EDDY_WORD type eddy_add_##tag(type a, type b) {                                                \
+        return a + b;                                                                              \
+    }                                                                                              \
+    EDDY_WORD type eddy_sub_##tag(type a, type b) {                                                \
+        return a - b;                                                                              \
+    }                                                                                              \
+    EDDY_WORD type eddy_mul_##tag(type a, type b) {                                                \
+        return a * b;                                                                              \
+    }                                                                                              \
+    EDDY_WORD type eddy_div_##tag(type a, type b) {                                                \
+        return a / b;                                                                              \
+    }                                                                                              \
+    EDDY_WORD type eddy_neg_##tag(type a) {                                                        \
+        return -a;                                                                                 \
+    }                                                                                              \
+    EDDY_WORD type eddy_abs_##tag(type a) {                                                        \
+        return __builtin_fabs##suffix(a);                                                          \
+    }                                                                                              \
+    EDDY_WORD type eddy_sqrt_##tag(type a) {                                                       \
+        return __builtin_sqrt##suffix(a);                                                          \
+    }                                                                                              \
+    EDDY_WORD type eddy_fma_##tag(type a, type b, type c) {                                        \
+        return __builtin_fma##suffix(a, b, c);                                                     \
+    }                                                                                              \
+    EDDY_WORD type eddy_min_##tag(type a, type b) {                                                \
+        type less = a < b ? a : b;                                                                 \
+        return a != a ? a : less;                                                                  \
+    }                                                                                              \
+    EDDY_WORD type eddy_max_##tag(type a, type b) {                                                \
+        type more = a > b ? a : b;                                                                 \
+        return a != a ? a : more;                                                                  \
+    }                                                                                              \
+    EDDY_WORD type eddy_floor_##tag(type a) {                                                      \
+        return __builtin_floor##suffix(a);                                                         \
+    }                                                                                              \
+    EDDY_WORD type eddy_ceil_##tag(type a) {                                                       \
+        return __builtin_ceil##suffix(a);                                                          \
+    }                                                                                              \
+    EDDY_WORD type eddy_round_##tag(type a) {                                                      \
+        return __builtin_rint##suffix(a);                                                          \
+    }                                                                                              \
+    EDDY_WORD bool eddy_isfinite_##tag(type a) {                                                   \
+        return __builtin_fabs##suffix(a) < __builtin_inf##suffix();                                \
+    }                                                                                              \
+    EDDY_WORD bool eddy_isinf_##tag(type a) {                                                      \
+        return __builtin_fabs##suffix(a) == __builtin_inf##suffix();                               \
+    }                                                                                              \
+    EDDY_WORD bool eddy_floordiv_is_quick_##tag(type a, type b) {                                  \
+        type size = __builtin_fabs##suffix(b);                                                     \
+        return (__builtin_fabs##suffix(a) < size * EDDY_WORDS_WHOLE_##tag) &                       \
+               (size < __builtin_inf##suffix());                                                   \
+    }                                                                                              \
+    EDDY_WORD bool eddy_remainder_is_quick_##tag(type a, type b) {                                 \
+        return eddy_floordiv_is_quick_##tag(a, b);                                                 \
+    }                                                                                              \
+    EDDY_WORD type eddy_floordiv_quick_##tag(type a, type b) {                                     \
+        type whole = __builtin_floor##suffix(a / b), rest = __builtin_fma##suffix(-whole, b, a);   \
+        return (rest < 0 ? b > 0 : (rest > 0) & (b < 0)) ? whole - 1 : whole;                      \
+    }                                                                                              \
+    EDDY_WORD type eddy_remainder_quick_##tag(type a, type b) {                                    \
+        type whole = __builtin_floor##suffix(a / b), rest = __builtin_fma##suffix(-whole, b, a);   \
+        rest = (rest < 0 ? b > 0 : (rest > 0) & (b < 0)) ? rest + b : rest;                        \
+        return rest == 0 ? __builtin_copysign##suffix(rest, a) : rest;                             \
+    }                                                                                              \
+    EDDY_WORD type eddy_remainder_full_##tag(type a, type b) {                                     \
+        type rest = __builtin_fmod##suffix(a, b);                                                  \
+        return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;                               \
+    }                                                                                              \
+    EDDY_WORD type eddy_remainder_##tag(type a, type b) {                                          \
+        return eddy_remainder_is_quick_##tag(a, b) ? eddy_remainder_quick_##tag(a, b)              \
+                                                   : eddy_remainder_full_##tag(a, b);              \
+    }                                                                                              \
+    EDDY_WORD type eddy_floordiv_full_##tag(type a, type b) {                                      \
+        type rest = __builtin_fmod##suffix(a, b),                                                  \
+             down = rest != 0 && (b < 0) != (rest < 0) ? 1 : 0;                                    \
+        type whole = __builtin_rint##suffix((a - rest) / b);                                       \
+        type off = __builtin_rint##suffix((__builtin_fma##suffix(-whole, b, a) - rest) / b);       \
+        whole = __builtin_fabs##suffix(off) < __builtin_inf##suffix() ? whole + off : whole;       \
+        whole = whole - down == 0 ? __builtin_copysign##suffix(0, a / b) : whole - down;           \
+        return b == 0 ? a / b : whole;                                                             \
+    }                                                                                              \
+    EDDY_WORD type eddy_floordiv_##tag(type a, type b) {                                           \
+        return eddy_floordiv_is_quick_##tag(a, b) ? eddy_floordiv_quick_##tag(a, b)                \
+                                                  : eddy_floordiv_full_##tag(a, b);                \
+    }                                                                                              \
     EDDY_WORDS_COMPARE(tag, type)
 
 /* Words of every integer type. power is pow where the exponent is not negative. */
-#define EDDY_WORDS_WHOLE(tag, type, wide)                                                                              \
-    EDDY_WORD type eddy_floor_##tag(type a) {                                                                          \
-        return a;                                                                                                      \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_ceil_##tag(type a) {                                                                           \
-        return a;                                                                                                      \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_round_##tag(type a) {                                                                          \
-        return a;                                                                                                      \
-    }                                                                                                                  \
-    EDDY_WORD bool eddy_isfinite_##tag(type a) {                                                                       \
-        (void)a;                                                                                                       \
-        return true;                                                                                                   \
-    }                                                                                                                  \
-    EDDY_WORD bool eddy_isinf_##tag(type a) {                                                                          \
-        (void)a;                                                                                                       \
-        return false;                                                                                                  \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_bitwise_and_##tag(type a, type b) {                                                            \
-        return (type)(a & b);                                                                                          \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_bitwise_or_##tag(type a, type b) {                                                             \
-        return (type)(a | b);                                                                                          \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_bitwise_xor_##tag(type a, type b) {                                                            \
-        return (type)(a ^ b);                                                                                          \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_bitwise_not_##tag(type a) {                                                                    \
-        return (type)~a;                                                                                               \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_power_##tag(type a, type b) {                                                                  \
-        wide base = (wide)a, result = 1;                                                                               \
-        for (type rest = b; rest > 0; rest = (type)(rest >> 1)) {                                                      \
-            result = rest & 1 ? result * base : result;                                                                \
-            base *= base;                                                                                              \
-        }                                                                                                              \
-        return (type)result;                                                                                           \
+#define EDDY_WORDS_WHOLE(tag, type, wide)                                                          \
+    EDDY_WORD type eddy_floor_##tag(type a) {                                                      \
+        return a;                                                                                  \
+    }                                                                                              \
+    EDDY_WORD type eddy_ceil_##tag(type a) {                                                       \
+        return a;                                                                                  \
+    }                                                                                              \
+    EDDY_WORD type eddy_round_##tag(type a) {                                                      \
+        return a;                                                                                  \
+    }                                                                                              \
+    EDDY_WORD bool eddy_isfinite_##tag(type a) {                                                   \
+        (void)a;                                                                                   \
+        return true;                                                                               \
+    }                                                                                              \
+    EDDY_WORD bool eddy_isinf_##tag(type a) {                                                      \
+        (void)a;                                                                                   \
+        return false;                                                                              \
+    }                                                                                              \
+    EDDY_WORD type eddy_bitwise_and_##tag(type a, type b) {                                        \
+        return (type)(a & b);                                                                      \
+    }                                                                                              \
+    EDDY_WORD type eddy_bitwise_or_##tag(type a, type b) {                                         \
+        return (type)(a | b);                                                                      \
+    }                                                                                              \
+    EDDY_WORD type eddy_bitwise_xor_##tag(type a, type b) {                                        \
+        return (type)(a ^ b);                                                                      \
+    }                                                                                              \
+    EDDY_WORD type eddy_bitwise_not_##tag(type a) {                                                \
+        return (type)~a;                                                                           \
+    }                                                                                              \
+    EDDY_WORD type eddy_power_##tag(type a, type b) {                                              \
+        wide base = (wide)a, result = 1;                                                           \
+        for (type rest = b; rest > 0; rest = (type)(rest >> 1)) {                                  \
+            result = rest & 1 ? result * base : result;                                            \
+            base *= base;                                                                          \
+        }                                                                                          \
+        return (type)result;                                                                       \
     }
 
 /* Unsigned arithmetic at least 32 bits wide, then cut off: wraps around without undefined behaviour. floordiv rounds down,
  * remainder has the sign of b; by 0 both give 0, as numpy has it; pow with a negative exponent gives 1 / a^-b cut off,
  * and 0 for a = 0. The processor traps on a / 0 and on the smallest number
  * / -1, so neither is ever divided. */
-#define EDDY_WORDS_INTEGER(tag, type, wide)                                                                            \
-    EDDY_WORD type eddy_add_##tag(type a, type b) {                                                                    \
-        return (type)((wide)a + (wide)b);                                                                              \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_sub_##tag(type a, type b) {                                                                    \
-        return (type)((wide)a - (wide)b);                                                                              \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_mul_##tag(type a, type b) {                                                                    \
-        return (type)((wide)a * (wide)b);                                                                              \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_neg_##tag(type a) {                                                                            \
-        return (type)((wide)0 - (wide)a);                                                                              \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_abs_##tag(type a) {                                                                            \
-        return a < 0 ? (type)((wide)0 - (wide)a) : a;                                                                  \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_min_##tag(type a, type b) {                                                                    \
-        return a < b ? a : b;                                                                                          \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_max_##tag(type a, type b) {                                                                    \
-        return a > b ? a : b;                                                                                          \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_floordiv_##tag(type a, type b) {                                                               \
-        type divisor = b == 0 || b == (type)-1 ? 1 : b;                                                                \
-        type quotient = (type)(a / divisor), down = (type)(a % divisor != 0 && (a < 0) != (divisor < 0));              \
-        type negative = (type)((wide)0 - (wide)a);                                                                     \
-        return b == 0 ? 0 : b == (type)-1 ? negative : (type)(quotient - down);                                        \
-    }                                                                                                                  \
-    EDDY_WORD type eddy_remainder_##tag(type a, type b) {                                                              \
-        type divisor = b == 0 || b == (type)-1 ? 1 : b, rest = (type)(a % divisor);                                    \
-        return rest != 0 && (rest < 0) != (divisor < 0) ? (type)(rest + divisor) : rest;                               \
-    }                                                                                                                  \
-    EDDY_WORDS_WHOLE(tag, type, wide)                                                                                  \
-    EDDY_WORD type eddy_pow_##tag(type a, type b) {                                                                    \
-        type inverse = a == 1 ? 1 : a == (type)-1 ? (b & 1 ? a : 1) : 0;                                               \
-        return b < 0 ? inverse : eddy_power_##tag(a, b);                                                               \
-    }                                                                                                                  \
+#define EDDY_WORDS_INTEGER(tag, type, wide)                                                        \
+    EDDY_WORD type eddy_add_##tag(type a, type b) {                                                \
+        return (type)((wide)a + (wide)b);                                                          \
+    }                                                                                              \
+    EDDY_WORD type eddy_sub_##tag(type a, type b) {                                                \
+        return (type)((wide)a - (wide)b);                                                          \
+    }                                                                                              \
+    EDDY_WORD type eddy_mul_##tag(type a, type b) {                                                \
+        return (type)((wide)a * (wide)b);                                                          \
+    }                                                                                              \
+    EDDY_WORD type eddy_neg_##tag(type a) {                                                        \
+        return (type)((wide)0 - (wide)a);                                                          \
+    }                                                                                              \
+    EDDY_WORD type eddy_abs_##tag(type a) {                                                        \
+        return a < 0 ? (type)((wide)0 - (wide)a) : a;                                              \
+    }                                                                                              \
+    EDDY_WORD type eddy_min_##tag(type a, type b) {                                                \
+        return a < b ? a : b;                                                                      \
+    }                                                                                              \
+    EDDY_WORD type eddy_max_##tag(type a, type b) {                                                \
+        return a > b ? a : b;                                                                      \
+    }                                                                                              \
+    EDDY_WORD type eddy_floordiv_##tag(type a, type b) {                                           \
+        type divisor = b == 0 || b == (type)-1 ? 1 : b;                                            \
+        type quotient = (type)(a / divisor),                                                       \
+             down = (type)(a % divisor != 0 && (a < 0) != (divisor < 0));                          \
+        type negative = (type)((wide)0 - (wide)a);                                                 \
+        return b == 0 ? 0 : b == (type)-1 ? negative : (type)(quotient - down);                    \
+    }                                                                                              \
+    EDDY_WORD type eddy_remainder_##tag(type a, type b) {                                          \
+        type divisor = b == 0 || b == (type)-1 ? 1 : b, rest = (type)(a % divisor);                \
+        return rest != 0 && (rest < 0) != (divisor < 0) ? (type)(rest + divisor) : rest;           \
+    }                                                                                              \
+    EDDY_WORDS_WHOLE(tag, type, wide)                                                              \
+    EDDY_WORD type eddy_pow_##tag(type a, type b) {                                                \
+        type inverse = a == 1 ? 1 : a == (type)-1 ? (b & 1 ? a : 1) : 0;                           \
+        return b < 0 ? inverse : eddy_power_##tag(a, b);                                           \
+    }                                                                                              \
     EDDY_WORDS_COMPARE(tag, type)
 
 EDDY_WORDS_FLOAT(f32, float, f)

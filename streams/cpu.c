@@ -10,9 +10,9 @@ typedef struct cpu_queue {
     eddy_work_queue base;
     /* Ordered streams:  IDLE --(dispatch: token taken, drain queued)--> HELD --(drain finds the queue empty)--> IDLE */
     eddy_lock lock;
-    eddy_work *head, **tail;        /* lock: lock */
-    bool is_held;                   /* lock: lock; the run token */
-    eddy_work drain;                /* in the team's queue, or running, while the token is held */
+    eddy_work *head, **tail; /* lock: lock */
+    bool is_held;            /* lock: lock; the run token */
+    eddy_work drain;         /* in the team's queue, or running, while the token is held */
 } cpu_queue;
 
 static void dispatch_unordered(eddy_work_queue *stream, eddy_work *work) {

@@ -7,8 +7,8 @@
 typedef struct fake_stream {
     eddy_work_queue base;
     eddy_lock lock;
-    eddy_work *head, **tail;        /* lock: lock; oldest first */
-    int64_t count;                  /* lock: lock */
+    eddy_work *head, **tail; /* lock: lock; oldest first */
+    int64_t count;           /* lock: lock */
 } fake_stream;
 
 static void dispatch(eddy_work_queue *base, eddy_work *work) {
@@ -64,7 +64,8 @@ static eddy_work *take(fake_stream *stream, uint64_t choice) {
 }
 
 bool eddy_fake_queue_step(eddy_work_queue *base, uint64_t choice,
-                          eddy_status (*decide)(void *context, const eddy_work *work), void *context) {
+                          eddy_status (*decide)(void *context, const eddy_work *work),
+                          void *context) {
     eddy_work *work = take((fake_stream *)(void *)base, choice);
     if (!work)
         return false;

@@ -15,6 +15,7 @@ int64_t eddy_fake_queue_held(eddy_work_queue *stream);
 /* Runs the held work number `choice` modulo the count (an ordered stream: the oldest) on the calling thread; fails it
  * instead where `decide` answers other than EDDY_OK. decide may be NULL. False when nothing is held. One thread at a time. */
 bool eddy_fake_queue_step(eddy_work_queue *stream, uint64_t choice,
-                          eddy_status (*decide)(void *context, const eddy_work *work), void *context);
+                          eddy_status (*decide)(void *context, const eddy_work *work),
+                          void *context);
 
 #endif

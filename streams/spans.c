@@ -133,7 +133,8 @@ static int64_t check(eddy_span *tree, const char *from, const char *to) {
     int64_t most = tree->most_bytes;
     update(tree);
     EDDY_ASSERT(most == tree->most_bytes);
-    return tree->bytes + check(tree->left, from, (char *)tree) + check(tree->right, end_of(tree), to);
+    return tree->bytes + check(tree->left, from, (char *)tree) +
+           check(tree->right, end_of(tree), to);
 }
 #endif
 
@@ -144,7 +145,8 @@ static void spans_check_locked(eddy_spans *spans) {
 
 static void put_locked(eddy_spans *spans, void *data, int64_t bytes) {
     spans->free_bytes += bytes;
-    eddy_span *below = last_below(spans->root, data), *above = take_at(&spans->root, (char *)data + bytes);
+    eddy_span *below = last_below(spans->root, data),
+              *above = take_at(&spans->root, (char *)data + bytes);
     /* Given back twice otherwise. */
     EDDY_ASSERT(!below || end_of(below) <= (char *)data);
     if (above)
@@ -185,7 +187,8 @@ static int64_t spare_bytes(const char *at, int64_t bytes) {
     int64_t spare = (int64_t)((uintptr_t)at % (uintptr_t)HUGE_PAGE_BYTES);
     if (bytes < HUGE_BYTES || spare > bytes / 2)
         return 0;
-    int64_t held = eddy_memory_counted(EDDY_MEMORY_TENSOR).bytes + eddy_memory_counted(EDDY_MEMORY_WORKSPACE).bytes;
+    int64_t held = eddy_memory_counted(EDDY_MEMORY_TENSOR).bytes +
+                   eddy_memory_counted(EDDY_MEMORY_WORKSPACE).bytes;
     return held + bytes < eddy_memory_limit() / 2 ? spare : 0;
 }
 

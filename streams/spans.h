@@ -28,7 +28,8 @@ typedef struct eddy_spans {
     int64_t page_bytes;          /* const after init */
     eddy_span *root;             /* lock: lock */
     int64_t free_bytes;          /* lock: lock */
-    char *low;                   /* lock: lock; the lowest address of what grows downwards, NULL before there is any */
+    char
+        *low; /* lock: lock; the lowest address of what grows downwards, NULL before there is any */
 } eddy_spans;
 
 void eddy_spans_init(eddy_spans *spans, eddy_memory_purpose purpose);

@@ -30,32 +30,37 @@ typedef struct team_job {
     eddy_lanes lanes;
     void (*body)(void *context, int64_t begin, int64_t end);
     void *context;
-    int32_t helper_limit;   /* const */
-    int32_t helpers;        /* lock: team.lock; helpers now inside */
-    uint32_t taken_lanes;   /* lock: team.lock; a bit for each that has its thread */
-    eddy_sleep_word inside; /* atomic: helpers inside, and OWNER_SLEEPS; they leave with release, the owner waits
+    int32_t helper_limit; /* const */
+    int32_t helpers;      /* lock: team.lock; helpers now inside */
+    uint32_t taken_lanes; /* lock: team.lock; a bit for each that has its thread */
+    eddy_sleep_word
+        inside; /* atomic: helpers inside, and OWNER_SLEEPS; they leave with release, the owner waits
                                with acquire */
 } team_job;
 
 static struct {
     eddy_lock lock;
-    eddy_work *head[2], **tail[2];        /* lock: lock; [1] is urgent */
-    team_job *jobs[JOB_MAX];              /* lock: lock */
-    int32_t job_count;                    /* lock: lock */
-    _Atomic int32_t open_jobs;            /* atomic: a hint that spares the lock */
-    eddy_sleep_word epoch;                /* atomic: bumped (seq_cst) with every addition */
-    _Atomic int32_t sleepers;             /* atomic: seq_cst */
-    _Atomic int32_t spinners;             /* atomic: relaxed; workers, one at a time */
-    _Atomic int32_t spinning_waiters;     /* atomic: relaxed; they look for slices */
-    _Atomic int32_t queued;               /* atomic: seq_cst; works in the queues */
-    _Atomic int32_t kernels;              /* atomic: seq_cst; permits taken: threads in kernels */
-    _Atomic int32_t limit;                /* atomic: relaxed; how many permits there are; written under `life` */
-    _Atomic int32_t cpu_count;            /* atomic: relaxed; written under `life` */
-    _Atomic int64_t woken_at;             /* atomic: relaxed; when a sleeper was last woken, 0 once one has run */
-    _Atomic int64_t wake_ns;              /* atomic: relaxed; smoothed time from there until it ran, 0 while unknown */
+    eddy_work *head[2], **tail[2];    /* lock: lock; [1] is urgent */
+    team_job *jobs[JOB_MAX];          /* lock: lock */
+    int32_t job_count;                /* lock: lock */
+    _Atomic int32_t open_jobs;        /* atomic: a hint that spares the lock */
+    eddy_sleep_word epoch;            /* atomic: bumped (seq_cst) with every addition */
+    _Atomic int32_t sleepers;         /* atomic: seq_cst */
+    _Atomic int32_t spinners;         /* atomic: relaxed; workers, one at a time */
+    _Atomic int32_t spinning_waiters; /* atomic: relaxed; they look for slices */
+    _Atomic int32_t queued;           /* atomic: seq_cst; works in the queues */
+    _Atomic int32_t kernels;          /* atomic: seq_cst; permits taken: threads in kernels */
+    _Atomic int32_t limit; /* atomic: relaxed; how many permits there are; written under `life` */
+    _Atomic int32_t cpu_count; /* atomic: relaxed; written under `life` */
+    _Atomic int64_t
+        woken_at; /* atomic: relaxed; when a sleeper was last woken, 0 once one has run */
+    _Atomic int64_t
+        wake_ns; /* atomic: relaxed; smoothed time from there until it ran, 0 while unknown */
     _Atomic bool is_ending;
-    _Atomic bool is_halted;  /* atomic: set under the lock; read relaxed elsewhere, for who sees it late is in `running` */
-    _Atomic int32_t running; /* atomic: works, helpers and owners of jobs; added to under the lock, where is_halted is
+    _Atomic bool
+        is_halted; /* atomic: set under the lock; read relaxed elsewhere, for who sees it late is in `running` */
+    _Atomic int32_t
+        running; /* atomic: works, helpers and owners of jobs; added to under the lock, where is_halted is
                                 false; left with release, which who halts waits for (acquire) */
     int32_t shares, worker_count; /* lock: life */
     eddy_thread workers[WORKER_MAX];
@@ -177,7 +182,8 @@ static bool permit_return(void) {
 
 void eddy_team_kernel_end(void) {
     /* Somebody may have found no permit for what is queued: after the permit is back, in one order with their two looks. */
-    if (permit_return() && (eddy_load_seq_cst(&team.queued) > 0 || eddy_load_relaxed(&team.open_jobs) > 0))
+    if (permit_return() &&
+        (eddy_load_seq_cst(&team.queued) > 0 || eddy_load_relaxed(&team.open_jobs) > 0))
         announce(1);
 }
 
@@ -347,8 +353,8 @@ static void wait_for_helpers(team_job *job) {
     }
 }
 
-static void run_serial(int64_t count, int64_t grain, void (*body)(void *context, int64_t begin, int64_t end),
-                       void *context) {
+static void run_serial(int64_t count, int64_t grain,
+                       void (*body)(void *context, int64_t begin, int64_t end), void *context) {
     for (int64_t begin = 0; begin < count; begin += grain) {
         eddy_team_halt_point();
         body(context, begin, begin + grain < count ? begin + grain : count);
@@ -359,7 +365,8 @@ static void run_serial(int64_t count, int64_t grain, void (*body)(void *context,
 static void announce_slices(int32_t wanted) {
     int32_t free = eddy_load_relaxed(&team.limit) - eddy_load_relaxed(&team.kernels);
     wanted = wanted < free ? wanted : free;
-    announce(wanted - eddy_load_relaxed(&team.spinners) - eddy_load_relaxed(&team.spinning_waiters));
+    announce(wanted - eddy_load_relaxed(&team.spinners) -
+             eddy_load_relaxed(&team.spinning_waiters));
 }
 
 static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
@@ -415,7 +422,8 @@ static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
 }
 
 static void parallel_for_serial(eddy_kernel_team *view, int64_t count, int64_t grain,
-                                void (*body)(void *context, int64_t begin, int64_t end), void *context) {
+                                void (*body)(void *context, int64_t begin, int64_t end),
+                                void *context) {
     (void)view;
     run_serial(count, grain < 1 ? 1 : grain, body, context);
 }
@@ -431,8 +439,9 @@ void eddy_team_view_init(eddy_kernel_team *view, int32_t thread_count) {
 
 static bool spin_for_change(uint32_t seen, int64_t spin_ns) {
     int32_t others = eddy_add_relaxed(&team.spinners, 1);
-    if (others > 0 || eddy_load_relaxed(&team.kernels) + eddy_load_relaxed(&team.spinning_waiters) >=
-                          eddy_load_relaxed(&team.cpu_count)) {
+    if (others > 0 ||
+        eddy_load_relaxed(&team.kernels) + eddy_load_relaxed(&team.spinning_waiters) >=
+            eddy_load_relaxed(&team.cpu_count)) {
         eddy_sub_relaxed(&team.spinners, 1);
         return false;
     }
@@ -502,8 +511,8 @@ int32_t eddy_team_acquire(int32_t thread_count) {
     while (team.worker_count < thread_count) {
         char name[16];
         snprintf(name, sizeof(name), "eddy-worker-%d", (int)team.worker_count % 100);
-        if (eddy_thread_create(&team.workers[team.worker_count], name, worker_main, &team.workers[team.worker_count]) !=
-            EDDY_OK)
+        if (eddy_thread_create(&team.workers[team.worker_count], name, worker_main,
+                               &team.workers[team.worker_count]) != EDDY_OK)
             break;
         team.worker_count++;
     }

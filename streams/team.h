@@ -44,7 +44,8 @@ bool eddy_team_is_busy(void);
 bool eddy_team_help_slice(void);
 /* For waiters that help. Takes the first work that the predicate accepts out of the queue and runs it; false when there is
  * none. The predicate is called under the team's lock. */
-bool eddy_team_help_work(bool (*accepts)(const eddy_work *work, const void *context), const void *context);
+bool eddy_team_help_work(bool (*accepts)(const eddy_work *work, const void *context),
+                         const void *context);
 
 /* At exit, for good: no work and no slice begins any more. A thread that is between two of them stays there until the
  * process ends. True when nothing runs; false when something still did at the deadline. */

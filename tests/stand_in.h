@@ -33,18 +33,20 @@ typedef struct stand_in_test {
 __attribute__((weak)) stand_in_test *stand_in_tests;
 __attribute__((weak)) _Atomic int stand_in_failures;
 
-#define Test(suite_, name_, ...)                                                                                       \
-    static void suite_##_##name_##_run(void);                                                                          \
-    static stand_in_test suite_##_##name_##_test = {                                                                   \
-        .suite = #suite_, .name = #name_, .run = suite_##_##name_##_run, ##__VA_ARGS__};                               \
-    __attribute__((constructor)) static void suite_##_##name_##_register(void) {                                       \
-        suite_##_##name_##_test.next = stand_in_tests;                                                                 \
-        stand_in_tests = &suite_##_##name_##_test;                                                                     \
-    }                                                                                                                  \
+#define Test(suite_, name_, ...)                                                                   \
+    static void suite_##_##name_##_run(void);                                                      \
+    static stand_in_test suite_##_##name_##_test = {                                               \
+        .suite = #suite_, .name = #name_, .run = suite_##_##name_##_run, ##__VA_ARGS__};           \
+    __attribute__((constructor)) static void suite_##_##name_##_register(void) {                   \
+        suite_##_##name_##_test.next = stand_in_tests;                                             \
+        stand_in_tests = &suite_##_##name_##_test;                                                 \
+    }                                                                                              \
     static void suite_##_##name_##_run(void)
 
-__attribute__((format(printf, 5, 6), unused)) static void
-stand_in_fail(bool ends, const char *file, int line, const char *condition, const char *format, ...) {
+__attribute__((format(printf, 5, 6), unused)) static void stand_in_fail(bool ends, const char *file,
+                                                                        int line,
+                                                                        const char *condition,
+                                                                        const char *format, ...) {
     char text[1024];
     __builtin_va_list arguments;
     __builtin_va_start(arguments, format);
@@ -56,7 +58,7 @@ stand_in_fail(bool ends, const char *file, int line, const char *condition, cons
         _exit(1);
 }
 
-#define STAND_IN_ASSERT(ends, condition, ...)                                                                          \
+#define STAND_IN_ASSERT(ends, condition, ...)                                                      \
     ((condition) ? (void)0 : stand_in_fail(ends, __FILE__, __LINE__, #condition, "" __VA_ARGS__))
 
 #define cr_assert(condition, ...) STAND_IN_ASSERT(true, condition, __VA_ARGS__)
@@ -73,10 +75,12 @@ stand_in_fail(bool ends, const char *file, int line, const char *condition, cons
 #define cr_assert_str_neq(a, b, ...) STAND_IN_ASSERT(true, strcmp(a, b) != 0, __VA_ARGS__)
 #define cr_assert_str_empty(a, ...) STAND_IN_ASSERT(true, *(a) == '\0', __VA_ARGS__)
 #define cr_assert_str_not_empty(a, ...) STAND_IN_ASSERT(true, *(a) != '\0', __VA_ARGS__)
-#define cr_assert_float_eq(a, b, epsilon, ...)                                                                         \
+#define cr_assert_float_eq(a, b, epsilon, ...)                                                     \
     STAND_IN_ASSERT(true, fabs((double)(a) - (double)(b)) <= (epsilon), __VA_ARGS__)
-#define cr_assert_arr_eq(a, b, bytes, ...) STAND_IN_ASSERT(true, memcmp(a, b, bytes) == 0, __VA_ARGS__)
-#define cr_assert_arr_neq(a, b, bytes, ...) STAND_IN_ASSERT(true, memcmp(a, b, bytes) != 0, __VA_ARGS__)
+#define cr_assert_arr_eq(a, b, bytes, ...)                                                         \
+    STAND_IN_ASSERT(true, memcmp(a, b, bytes) == 0, __VA_ARGS__)
+#define cr_assert_arr_neq(a, b, bytes, ...)                                                        \
+    STAND_IN_ASSERT(true, memcmp(a, b, bytes) != 0, __VA_ARGS__)
 #define cr_assert_fail(...) STAND_IN_ASSERT(true, false, __VA_ARGS__)
 #define cr_fatal(...) cr_assert_fail(__VA_ARGS__)
 
@@ -92,9 +96,10 @@ stand_in_fail(bool ends, const char *file, int line, const char *condition, cons
 #define cr_expect_not_null(a, ...) STAND_IN_ASSERT(false, (a) != NULL, __VA_ARGS__)
 #define cr_expect_str_eq(a, b, ...) STAND_IN_ASSERT(false, strcmp(a, b) == 0, __VA_ARGS__)
 #define cr_expect_str_neq(a, b, ...) STAND_IN_ASSERT(false, strcmp(a, b) != 0, __VA_ARGS__)
-#define cr_expect_float_eq(a, b, epsilon, ...)                                                                         \
+#define cr_expect_float_eq(a, b, epsilon, ...)                                                     \
     STAND_IN_ASSERT(false, fabs((double)(a) - (double)(b)) <= (epsilon), __VA_ARGS__)
-#define cr_expect_arr_eq(a, b, bytes, ...) STAND_IN_ASSERT(false, memcmp(a, b, bytes) == 0, __VA_ARGS__)
+#define cr_expect_arr_eq(a, b, bytes, ...)                                                         \
+    STAND_IN_ASSERT(false, memcmp(a, b, bytes) == 0, __VA_ARGS__)
 #define cr_fail(...) STAND_IN_ASSERT(false, false, __VA_ARGS__)
 
 #define cr_log_info(...) (fprintf(stderr, __VA_ARGS__), fputc('\n', stderr), (void)0)
@@ -135,7 +140,8 @@ __attribute__((weak)) int main(void) {
         skipped += result == 77;
         failed += result != 0 && result != 77;
         if (result != 0)
-            fprintf(stderr, "%s: %s::%s\n", result == 77 ? "skipped" : "FAILED", test->suite, test->name);
+            fprintf(stderr, "%s: %s::%s\n", result == 77 ? "skipped" : "FAILED", test->suite,
+                    test->name);
     }
     fprintf(stderr, "%d passed, %d failed, %d skipped\n", passed, failed, skipped);
     return failed ? 1 : passed ? 0 : 77;

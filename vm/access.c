@@ -4,8 +4,8 @@
 #include <vm/service.h>
 #include <vm/submit.h>
 
-eddy_status eddy_vm_access(eddy_vm *vm, eddy_storage_number storage, bool is_mut, eddy_vm_access_fn *callback,
-                           void *context, eddy_origin origin) {
+eddy_status eddy_vm_access(eddy_vm *vm, eddy_storage_number storage, bool is_mut,
+                           eddy_vm_access_fn *callback, void *context, eddy_origin origin) {
     eddy_status status = eddy_vm_enter(vm, origin);
     if (status != EDDY_OK)
         return status;

@@ -10,17 +10,17 @@ typedef struct eddy_block {
     int64_t bytes; /* of the whole */
     uint32_t operand_count;
     uint32_t new_count;
-    eddy_mention *mentions;  /* operand_count */
-    int64_t *sizes;          /* new_count */
-    void **data;             /* operand_count: for the runner */
-    int64_t *data_bytes;     /* operand_count: for the runner */
-    struct eddy_use *uses;   /* operand_count: for the engine */
+    eddy_mention *mentions; /* operand_count */
+    int64_t *sizes;         /* new_count */
+    void **data;            /* operand_count: for the runner */
+    int64_t *data_bytes;    /* operand_count: for the runner */
+    struct eddy_use *uses;  /* operand_count: for the engine */
     void *arguments;
 } eddy_block;
 
 /* NULL when there is no memory. Mentions, sizes and arguments are the caller's to fill. */
-EDDY_MUST_USE eddy_block *eddy_block_acquire(eddy_blocks_cache *cache, uint32_t operand_count, uint32_t new_count,
-                                             size_t argument_bytes);
+EDDY_MUST_USE eddy_block *eddy_block_acquire(eddy_blocks_cache *cache, uint32_t operand_count,
+                                             uint32_t new_count, size_t argument_bytes);
 void eddy_block_release(eddy_blocks_cache *cache, eddy_block *block);
 
 /* Points the instruction's fields into the block. */

@@ -13,7 +13,8 @@ static const char *const state_names[] = {"free", "waiting", "ready", "running",
 
 static void append(char *text, size_t size, size_t *length, uint64_t sequence) {
     if (*length < size)
-        *length += (size_t)snprintf(text + *length, size - *length, " #%llu", (unsigned long long)sequence);
+        *length += (size_t)snprintf(text + *length, size - *length, " #%llu",
+                                    (unsigned long long)sequence);
 }
 
 static void describe_sources(const eddy_node *node, char *text, size_t size) {
@@ -27,7 +28,8 @@ static void describe_sources(const eddy_node *node, char *text, size_t size) {
             append(text, size, &length, use->source->instruction.sequence);
         if (!use->is_write)
             continue;
-        for (const eddy_use *reader = use->reader_next; reader && length < size; reader = reader->reader_next)
+        for (const eddy_use *reader = use->reader_next; reader && length < size;
+             reader = reader->reader_next)
             append(text, size, &length, reader->node->instruction.sequence);
     }
     for (int i = 0; i < EDDY_ORDER_COUNT; i++)
@@ -67,12 +69,14 @@ eddy_dump *eddy_dump_live(eddy_vm *vm) {
         if (node->instruction.descriptor && node->instruction.descriptor->describe)
             node->instruction.descriptor->describe(&view, what, sizeof(what));
         describe_sources(node, sources, sizeof(sources));
-        const char *state = node->instruction.kind == EDDY_KIND_LEND && node->state == EDDY_NODE_DISPATCHED
-                                ? "lent"
-                                : state_names[node->state];
+        const char *state =
+            node->instruction.kind == EDDY_KIND_LEND && node->state == EDDY_NODE_DISPATCHED
+                ? "lent"
+                : state_names[node->state];
         add_line(dump, "#%llu %s stream %u %s%s%s", (unsigned long long)node->instruction.sequence,
-                 what[0] ? what : eddy_instruction_name(&node->instruction), (unsigned)node->instruction.stream, state,
-                 sources[0] ? ", waits for" : "", sources);
+                 what[0] ? what : eddy_instruction_name(&node->instruction),
+                 (unsigned)node->instruction.stream, state, sources[0] ? ", waits for" : "",
+                 sources);
     }
     add_line(dump, "%d live instructions", count);
     return dump;

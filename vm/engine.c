@@ -63,7 +63,8 @@ static void take_dump(eddy_vm *vm) {
 
 /* is_idle: nothing is left to do; else it is one of many, and held back issuers sleep on until it is worth waking them. */
 static void publish(eddy_vm *vm, bool is_idle) {
-    if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->wants_dump)) && eddy_exchange_acq_rel(&vm->wants_dump, false))
+    if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->wants_dump)) &&
+        eddy_exchange_acq_rel(&vm->wants_dump, false))
         take_dump(vm);
     eddy_graph_return_numbers(vm);
     eddy_graph_return_beyond(vm);
@@ -106,8 +107,8 @@ static bool begin_here(eddy_vm *vm, const eddy_instruction *instruction) {
     if (instruction->place != EDDY_PLACE_ANY || vm->is_worker_path)
         return false;
     bool is_cheap = instruction->cost_ns <= EDDY_SCHEDULER_RUN_NS;
-    if (!is_cheap && (instruction->cost_ns > vm->engine.inline_ns || vm->engine.inline_left_ns <= 0 ||
-                      !eddy_team_kernel_begin(false)))
+    if (!is_cheap && (instruction->cost_ns > vm->engine.inline_ns ||
+                      vm->engine.inline_left_ns <= 0 || !eddy_team_kernel_begin(false)))
         return false;
     vm->engine.inline_left_ns -= instruction->cost_ns;
     return true;
@@ -141,8 +142,9 @@ eddy_execute_result eddy_engine_execute(eddy_vm *vm, const eddy_instruction *ins
     eddy_block *block = instruction->block;
     /* Cheaper than a helper would be, but for one that was tried again. */
     bool is_alone = vm->is_one_thread || instruction->cost_ns <= vm->engine.inline_ns;
-    return eddy_vm_execute(vm, instruction, &vm->engine.cache, is_alone ? &eddy_team_serial : &vm->team,
-                           block ? block->data : data, block ? block->data_bytes : data_bytes);
+    return eddy_vm_execute(vm, instruction, &vm->engine.cache,
+                           is_alone ? &eddy_team_serial : &vm->team, block ? block->data : data,
+                           block ? block->data_bytes : data_bytes);
 }
 
 /* An instruction that ran straight from the ring: retired without a node. */
@@ -150,7 +152,8 @@ static void retire_direct(eddy_vm *vm, const eddy_instruction *instruction) {
     int64_t new_bytes = new_bytes_of(instruction);
     for (uint32_t i = 0; i < instruction->operand_count; i++) {
         eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]));
-        eddy_store_release(&storage->shared.retired, eddy_load_relaxed(&storage->shared.retired) + 1);
+        eddy_store_release(&storage->shared.retired,
+                           eddy_load_relaxed(&storage->shared.retired) + 1);
     }
     eddy_graph_count_retired(vm, instruction, new_bytes, true);
     eddy_block_release(&vm->engine.arguments, instruction->block);
@@ -184,12 +187,13 @@ static eddy_execute_result execute_node(eddy_vm *vm, const eddy_instruction *ins
     if (cost_ns > INLINE_NS && cost_ns <= eddy_team_hand_over_ns() * OWN_FACTOR)
         price = eddy_price_find(eddy_instruction_name(instruction), cost_ns);
     int64_t begin_ns = eddy_clock_ns();
-    bool asks =
-        cost_ns > INLINE_NS && may_be_worth_helpers(cost_ns, begin_ns) && (!price || eddy_price_asks_helpers(price));
+    bool asks = cost_ns > INLINE_NS && may_be_worth_helpers(cost_ns, begin_ns) &&
+                (!price || eddy_price_asks_helpers(price));
     eddy_blocks_cache cache;
     eddy_blocks_cache_init(&cache, &vm->tensors);
-    eddy_execute_result result = eddy_vm_execute(vm, instruction, &cache, asks ? &vm->team : &eddy_team_serial,
-                                                 block ? block->data : data, block ? block->data_bytes : data_bytes);
+    eddy_execute_result result =
+        eddy_vm_execute(vm, instruction, &cache, asks ? &vm->team : &eddy_team_serial,
+                        block ? block->data : data, block ? block->data_bytes : data_bytes);
     eddy_blocks_cache_fini(&cache);
     alone.until_ns = eddy_clock_ns();
     if (price && result == EDDY_EXECUTED)
@@ -257,7 +261,8 @@ static bool is_for_others(const eddy_vm *vm, const eddy_instruction *instruction
         return true;
     if (pace.has_waited || vm->engine.running_count > 0)
         return false;
-    const eddy_price *price = eddy_price_find(eddy_instruction_name(instruction), instruction->cost_ns);
+    const eddy_price *price =
+        eddy_price_find(eddy_instruction_name(instruction), instruction->cost_ns);
     return eddy_price_is_whole(price) && eddy_price_alone_ns(price) > 2 * hand_over_ns;
 }
 
@@ -267,8 +272,9 @@ static bool takes_along(eddy_vm *vm, const eddy_node *node) {
     if (instruction->sequence != vm->engine.own_sequence)
         return false;
     bool takes = !node->stream->is_ordered && instruction->place == EDDY_PLACE_ANY &&
-                 instruction->descriptor != &eddy_starved_room && instruction->cost_ns <= vm->engine.own_ns &&
-                 !is_for_others(vm, instruction) && eddy_team_kernel_begin(false);
+                 instruction->descriptor != &eddy_starved_room &&
+                 instruction->cost_ns <= vm->engine.own_ns && !is_for_others(vm, instruction) &&
+                 eddy_team_kernel_begin(false);
     if (!takes && instruction->cost_ns > eddy_team_hand_over_ns())
         eddy_pace_begin(&pace, moment(vm, instruction->sequence));
     return takes;
@@ -309,7 +315,8 @@ static void run_call(eddy_vm *vm, eddy_node *node) {
         return;
     }
     bool is_room = node->instruction.descriptor == &eddy_starved_room;
-    bool is_starved = is_room || eddy_engine_execute(vm, &node->instruction) == EDDY_EXECUTE_STARVED;
+    bool is_starved =
+        is_room || eddy_engine_execute(vm, &node->instruction) == EDDY_EXECUTE_STARVED;
     end_here(vm, &node->instruction);
     if (is_starved) {
         if (!stream->is_ordered) {
@@ -347,8 +354,9 @@ void eddy_engine_run_ready(eddy_vm *vm) {
 static void take_instruction(eddy_vm *vm, const eddy_instruction *instruction) {
     eddy_instruction_kind kind = (eddy_instruction_kind)instruction->kind;
     if (kind == EDDY_KIND_CALL) {
-        if (!vm->streams[instruction->stream]->is_foreign && instruction->descriptor != &eddy_starved_room &&
-            eddy_graph_is_free(vm, instruction) && begin_here(vm, instruction)) {
+        if (!vm->streams[instruction->stream]->is_foreign &&
+            instruction->descriptor != &eddy_starved_room && eddy_graph_is_free(vm, instruction) &&
+            begin_here(vm, instruction)) {
             bool has_run = eddy_engine_execute(vm, instruction) == EDDY_EXECUTED;
             end_here(vm, instruction);
             if (has_run) {
@@ -476,12 +484,14 @@ static bool tick(eddy_vm *vm) {
         has_moved = true;
     }
     tell_others(vm, has_moved);
-    if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->was_told)) && (!vm->engine.starved || vm->engine.running_count > 0)) {
+    if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->was_told)) &&
+        (!vm->engine.starved || vm->engine.running_count > 0)) {
         eddy_store_relaxed(&vm->was_told, false);
         if (vm->engine.starved)
             eddy_starved_relieve(vm, false);
     }
-    if (EDDY_UNLIKELY(vm->engine.starved && vm->engine.running_count == 0) && eddy_starved_is_due(vm, has_moved)) {
+    if (EDDY_UNLIKELY(vm->engine.starved && vm->engine.running_count == 0) &&
+        eddy_starved_is_due(vm, has_moved)) {
         eddy_starved_relieve(vm, true);
         eddy_engine_run_ready(vm);
         has_moved = true;

@@ -12,7 +12,8 @@ typedef struct eddy_engine_turn {
     const eddy_waiter *until; /* it leaves as soon as this is done */
     int64_t spin_ns;          /* it looks so long for more before it gives the role up */
     int64_t inline_ns;        /* calls up to this estimate it runs itself */
-    int64_t budget_ns;        /* when it has run so much it runs the cheapest only, and leaves what is left to others */
+    int64_t
+        budget_ns; /* when it has run so much it runs the cheapest only, and leaves what is left to others */
     bool is_caller;
     uint64_t own_sequence; /* an issuer's own call: */
     int64_t own_ns;        /* up to this estimate it runs that outside of the role */

@@ -45,7 +45,8 @@ void eddy_errors_find(eddy_errors *errors, uint64_t sequence, eddy_error *error)
     eddy_lock_release(&errors->lock);
     if (!record)
         eddy_error_fill(error, EDDY_KERNEL_FAILED, (eddy_origin){0}, sequence,
-                        "instruction %llu failed; its record made room for newer ones", (unsigned long long)sequence);
+                        "instruction %llu failed; its record made room for newer ones",
+                        (unsigned long long)sequence);
 }
 
 bool eddy_errors_is_seen(eddy_errors *errors, uint64_t sequence) {

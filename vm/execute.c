@@ -34,7 +34,8 @@ static void note_sizes(eddy_vm *vm, const eddy_instruction *instruction) {
 }
 
 /* Poisons what an instruction writes: `covered` for what it would have written whole, `in_place` for the rest. */
-static void poison_outputs(eddy_vm *vm, const eddy_instruction *instruction, uint64_t root, eddy_poison_state in_place) {
+static void poison_outputs(eddy_vm *vm, const eddy_instruction *instruction, uint64_t root,
+                           eddy_poison_state in_place) {
     for (uint32_t i = 0; i < instruction->operand_count; i++) {
         eddy_mention mention = instruction->mentions[i];
         if (!eddy_mention_writes(mention))
@@ -69,23 +70,25 @@ void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, ed
     if (instruction->descriptor->describe)
         instruction->descriptor->describe(&view, text, sizeof(text));
     eddy_error error;
-    eddy_error_fill(&error, status, eddy_instruction_origin(instruction), instruction->sequence, "%s: %s",
-                    text[0] ? text : eddy_instruction_name(instruction), eddy_status_text(status));
+    eddy_error_fill(&error, status, eddy_instruction_origin(instruction), instruction->sequence,
+                    "%s: %s", text[0] ? text : eddy_instruction_name(instruction),
+                    eddy_status_text(status));
     eddy_errors_add(&vm->errors, &error);
     note_sizes(vm, instruction);
     /* It did not run: its targets are as they were. */
     poison_outputs(vm, instruction, instruction->sequence, EDDY_POISON_SKIPPED);
 }
 
-static void fail_kernel(eddy_vm *vm, const eddy_instruction *instruction, const eddy_kernel_error *kernel_error) {
+static void fail_kernel(eddy_vm *vm, const eddy_instruction *instruction,
+                        const eddy_kernel_error *kernel_error) {
     eddy_vm_instruction view = eddy_instruction_view(instruction);
     char text[400] = "";
     if (instruction->descriptor->explain)
         instruction->descriptor->explain(&view, kernel_error, text, sizeof(text));
     eddy_status status = (eddy_status)eddy_load_relaxed(&kernel_error->status);
     eddy_error error;
-    eddy_error_fill(&error, status, eddy_instruction_origin(instruction), instruction->sequence, "%s",
-                    text[0] ? text : eddy_status_text(status));
+    eddy_error_fill(&error, status, eddy_instruction_origin(instruction), instruction->sequence,
+                    "%s", text[0] ? text : eddy_status_text(status));
     eddy_errors_add(&vm->errors, &error);
     poison_outputs(vm, instruction, instruction->sequence, EDDY_POISON_TORN);
 }
@@ -101,7 +104,8 @@ static bool provide(eddy_storage *storage, int64_t bytes, eddy_blocks_cache *cac
 
 /* Gives back what `provide` took for the new storages before operand `end`. What a covering write was given stays: it is the
  * storage's size, and the next write needs it. */
-static void unprovide(eddy_vm *vm, const eddy_instruction *instruction, uint32_t end, eddy_blocks_cache *cache) {
+static void unprovide(eddy_vm *vm, const eddy_instruction *instruction, uint32_t end,
+                      eddy_blocks_cache *cache) {
     for (uint32_t i = 0; i < end; i++) {
         if (!(instruction->mentions[i] & EDDY_MENTION_NEW))
             continue;
@@ -113,14 +117,14 @@ static void unprovide(eddy_vm *vm, const eddy_instruction *instruction, uint32_t
 
 /* What one look over the operands finds. */
 typedef struct survey {
-    eddy_poison blame;   /* the lowest among the inputs */
-    bool is_starved;     /* no memory for a new storage: everything was given back */
-    bool covers_old;     /* a storage that was there before is written whole */
+    eddy_poison blame; /* the lowest among the inputs */
+    bool is_starved;   /* no memory for a new storage: everything was given back */
+    bool covers_old;   /* a storage that was there before is written whole */
 } survey;
 
 /* Checks the inputs, takes memory for the outputs and notes where each operand's data is. */
-static inline survey execute_prepare(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
-                                     void **data, int64_t *data_bytes) {
+static inline survey execute_prepare(eddy_vm *vm, const eddy_instruction *instruction,
+                                     eddy_blocks_cache *cache, void **data, int64_t *data_bytes) {
     survey found = {0};
     const eddy_storage_table *table = vm->table;
     const eddy_mention *mentions = instruction->mentions;
@@ -131,7 +135,8 @@ static inline survey execute_prepare(eddy_vm *vm, const eddy_instruction *instru
         if (eddy_mention_is_input(mention)) {
             eddy_poison poison = storage->shared.poison;
             if (EDDY_UNLIKELY(poison != 0) &&
-                (found.blame == 0 || eddy_poison_sequence(poison) < eddy_poison_sequence(found.blame)))
+                (found.blame == 0 ||
+                 eddy_poison_sequence(poison) < eddy_poison_sequence(found.blame)))
                 found.blame = poison;
         } else if (EDDY_LIKELY((mention & EDDY_MENTION_ACCESS) == EDDY_MENTION_MUT)) {
             bool is_new = mention & EDDY_MENTION_NEW;
@@ -151,8 +156,9 @@ static inline survey execute_prepare(eddy_vm *vm, const eddy_instruction *instru
 }
 
 /* Memory and shapes of the late outputs, as they were counted. */
-static bool provide_counted(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
-                            const eddy_shape *shapes, const int64_t *bytes, void **data, int64_t *data_bytes) {
+static bool provide_counted(eddy_vm *vm, const eddy_instruction *instruction,
+                            eddy_blocks_cache *cache, const eddy_shape *shapes,
+                            const int64_t *bytes, void **data, int64_t *data_bytes) {
     uint32_t late = 0;
     for (uint32_t i = 0; i < instruction->operand_count; i++) {
         eddy_mention mention = instruction->mentions[i];
@@ -177,7 +183,8 @@ static bool provide_late(eddy_vm *vm, const eddy_instruction *instruction, const
     int64_t few_bytes[EDDY_NODE_USES], *bytes = few_bytes;
     int64_t room_bytes = 0;
     if (EDDY_UNLIKELY(instruction->operand_count > EDDY_NODE_USES)) {
-        room_bytes = (int64_t)instruction->operand_count * (int64_t)(sizeof(*shapes) + sizeof(*bytes));
+        room_bytes =
+            (int64_t)instruction->operand_count * (int64_t)(sizeof(*shapes) + sizeof(*bytes));
         shapes = eddy_blocks_acquire(cache, room_bytes);
         if (!shapes) {
             unprovide(vm, instruction, instruction->operand_count, cache);
@@ -215,18 +222,22 @@ static bool run_kernel(eddy_vm *vm, const eddy_instruction *instruction, const e
     eddy_float_environment environment = eddy_float_environment_enter();
     bool is_traced = eddy_trace_is_on();
     if (EDDY_UNLIKELY(is_traced))
-        eddy_trace_begin(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction), instruction->sequence);
-    bool has_memory = !descriptor->count || provide_late(vm, instruction, run, cache, data, data_bytes);
+        eddy_trace_begin(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
+                         instruction->sequence);
+    bool has_memory =
+        !descriptor->count || provide_late(vm, instruction, run, cache, data, data_bytes);
     if (EDDY_LIKELY(has_memory && eddy_load_relaxed(&run->error->status) == EDDY_OK))
         descriptor->run(run);
     if (EDDY_UNLIKELY(is_traced))
-        eddy_trace_end(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction), instruction->sequence);
+        eddy_trace_end(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
+                       instruction->sequence);
     eddy_float_environment_leave(environment);
     return has_memory;
 }
 
-eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
-                                    eddy_kernel_team *team, void **data, int64_t *data_bytes) {
+eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction,
+                                    eddy_blocks_cache *cache, eddy_kernel_team *team, void **data,
+                                    int64_t *data_bytes) {
     survey found = execute_prepare(vm, instruction, cache, data, data_bytes);
     if (EDDY_UNLIKELY(found.is_starved))
         return EDDY_EXECUTE_STARVED;
@@ -323,7 +334,8 @@ bool eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call) {
     return true;
 }
 
-void eddy_vm_storage_free_odd(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache, eddy_blocks_cache *arguments) {
+void eddy_vm_storage_free_odd(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache,
+                              eddy_blocks_cache *arguments) {
     if (storage->shared.borrow)
         eddy_service_push(vm, &storage->shared.borrow->item);
     else

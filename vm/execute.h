@@ -8,8 +8,9 @@ typedef enum eddy_execute_result { EDDY_EXECUTED, EDDY_EXECUTE_STARVED } eddy_ex
 
 /* Runs a CALL: poison check, output memory, workspace, kernel, error to poison. The runner owns the shared lines it needs
  * (PROTOCOL 4). data and data_bytes: room for the operands. STARVED: there was no memory, nothing has happened. */
-eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
-                                    eddy_kernel_team *team, void **data, int64_t *data_bytes);
+eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction,
+                                    eddy_blocks_cache *cache, eddy_kernel_team *team, void **data,
+                                    int64_t *data_bytes);
 /* Runs a plain call whose inputs are idle and healthy and for whose output the cache has memory: what resolving the operands
  * and eddy_vm_execute come to then, in one pass. False, and nothing has happened, for all others. Lock: submission. */
 bool eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call);
@@ -21,8 +22,8 @@ eddy_poison eddy_vm_input_poison(eddy_vm *vm, const eddy_instruction *instructio
 void eddy_vm_storage_free_odd(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache,
                               eddy_blocks_cache *arguments);
 /* Gives a storage's memory back, or a borrowed buffer to the service thread; the caller owns the shared line. */
-static inline void eddy_vm_storage_free(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache,
-                                        eddy_blocks_cache *arguments) {
+static inline void eddy_vm_storage_free(eddy_vm *vm, eddy_storage *storage,
+                                        eddy_blocks_cache *cache, eddy_blocks_cache *arguments) {
     if (EDDY_UNLIKELY(storage->shared.borrow || storage->shared.late_shape))
         eddy_vm_storage_free_odd(vm, storage, cache, arguments);
     else

@@ -13,7 +13,8 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
     if (!vm->engine.free_nodes) {
         eddy_lifo_link *fresh = eddy_lifo_take_all(&vm->fresh_nodes);
         while (fresh) {
-            eddy_node *node = (eddy_node *)(void *)((char *)fresh - offsetof(eddy_node, completion));
+            eddy_node *node =
+                (eddy_node *)(void *)((char *)fresh - offsetof(eddy_node, completion));
             fresh = fresh->next;
             node->ready_next = vm->engine.free_nodes;
             vm->engine.free_nodes = node;
@@ -48,8 +49,10 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
         return node;
     }
     node->uses = node->inline_uses;
-    size_t words = (size_t)((const uint64_t *)instruction->sizes - (const uint64_t *)instruction->arguments);
-    EDDY_ASSERT(words <= EDDY_RECORD_ARGUMENT_BYTES / 8 && instruction->operand_count <= EDDY_NODE_USES);
+    size_t words =
+        (size_t)((const uint64_t *)instruction->sizes - (const uint64_t *)instruction->arguments);
+    EDDY_ASSERT(words <= EDDY_RECORD_ARGUMENT_BYTES / 8 &&
+                instruction->operand_count <= EDDY_NODE_USES);
     memcpy(node->payload, instruction->arguments, 8 * words);
     memcpy(node->sizes, instruction->sizes, 8 * new_count);
     memcpy(node->mentions, instruction->mentions, 4 * instruction->operand_count);
@@ -81,11 +84,15 @@ static void live_add(eddy_vm *vm, eddy_node *node) {
 }
 
 static void live_remove(eddy_vm *vm, eddy_node *node) {
-    *(node->live_previous ? &node->live_previous->live_next : &vm->engine.live_head) = node->live_next;
-    *(node->live_next ? &node->live_next->live_previous : &vm->engine.live_tail) = node->live_previous;
+    *(node->live_previous ? &node->live_previous->live_next : &vm->engine.live_head) =
+        node->live_next;
+    *(node->live_next ? &node->live_next->live_previous : &vm->engine.live_tail) =
+        node->live_previous;
     eddy_vm_stream *stream = node->stream;
-    *(node->stream_previous ? &node->stream_previous->stream_next : &stream->live_head) = node->stream_next;
-    *(node->stream_next ? &node->stream_next->stream_previous : &stream->live_tail) = node->stream_previous;
+    *(node->stream_previous ? &node->stream_previous->stream_next : &stream->live_head) =
+        node->stream_next;
+    *(node->stream_next ? &node->stream_next->stream_previous : &stream->live_tail) =
+        node->stream_previous;
 }
 
 /* Whether everything a marker counts has retired. */
@@ -125,7 +132,8 @@ static void wait_for_writer(eddy_vm *vm, eddy_use *use, eddy_node *source) {
     edge_made(vm, source, use->node);
 }
 
-static void wait_for_node(eddy_vm *vm, eddy_node *node, eddy_order order, eddy_node *source, bool is_dispatch) {
+static void wait_for_node(eddy_vm *vm, eddy_node *node, eddy_order order, eddy_node *source,
+                          bool is_dispatch) {
     eddy_order_edge *edge = &node->orders[order];
     edge->node = node;
     edge->source = source;
@@ -204,7 +212,8 @@ static void link_ordered(eddy_vm *vm, eddy_node *node) {
      * before it has retired, and what comes after waits for it. */
     if (stream->undispatched)
         wait_for_node(vm, node, EDDY_ORDER_STREAM, stream->undispatched,
-                      is_queued && eddy_instruction_has(&stream->undispatched->instruction, EDDY_KIND_IS_QUEUED));
+                      is_queued && eddy_instruction_has(&stream->undispatched->instruction,
+                                                        EDDY_KIND_IS_QUEUED));
     stream->undispatched = node;
     node->is_marker = !is_queued;
 }
@@ -343,7 +352,8 @@ void eddy_graph_return_beyond(eddy_vm *vm) {
         return;
     /* In front of what nobody has taken yet. */
     eddy_storage *last = eddy_vm_storage(vm, vm->engine.unreturned_last);
-    last->engine.next_unreturned = eddy_exchange_acq_rel(&vm->numbers_beyond, (eddy_storage_number)0);
+    last->engine.next_unreturned =
+        eddy_exchange_acq_rel(&vm->numbers_beyond, (eddy_storage_number)0);
     eddy_store_release(&vm->numbers_beyond, vm->engine.unreturned);
     vm->engine.unreturned = 0;
 }
@@ -414,10 +424,12 @@ void eddy_graph_retire(eddy_vm *vm, eddy_node *node) {
     node_recycle(vm, node);
 }
 
-void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes, bool is_counted) {
+void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes,
+                              bool is_counted) {
     eddy_vm_stream *stream = vm->streams[instruction->stream];
     if (stream->is_ordered || eddy_instruction_has(instruction, EDDY_KIND_GATES_STREAM))
-        eddy_store_release(&stream->blocking_retired, eddy_load_relaxed(&stream->blocking_retired) + 1);
+        eddy_store_release(&stream->blocking_retired,
+                           eddy_load_relaxed(&stream->blocking_retired) + 1);
     eddy_store_release(&stream->retired, eddy_load_relaxed(&stream->retired) + 1);
     vm->engine.retired++;
     eddy_instruction_end(instruction);
@@ -426,11 +438,13 @@ void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, 
     vm->engine.unpublished++;
 }
 
-void eddy_graph_count_finished(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes) {
+void eddy_graph_count_finished(eddy_vm *vm, const eddy_instruction *instruction,
+                               int64_t new_bytes) {
     vm->engine.finished++;
     vm->engine.finished_bytes += new_bytes;
     vm->engine.finished_ns += instruction->cost_ns;
-    vm->engine.finished_dear_ns += eddy_marks_dear_ns(instruction->cost_ns, (eddy_vm_place)instruction->place);
+    vm->engine.finished_dear_ns +=
+        eddy_marks_dear_ns(instruction->cost_ns, (eddy_vm_place)instruction->place);
 }
 
 bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction) {
@@ -441,7 +455,8 @@ bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction) {
     for (uint32_t i = 0; i < instruction->operand_count; i++) {
         eddy_mention mention = instruction->mentions[i];
         const eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(mention));
-        if (storage->engine.last_writer || (eddy_mention_writes(mention) && storage->engine.readers))
+        if (storage->engine.last_writer ||
+            (eddy_mention_writes(mention) && storage->engine.readers))
             return false;
     }
     return true;
@@ -478,14 +493,16 @@ static bool goes_on(const graph_walk *to) {
 static void visit_sources(graph_walk *to, eddy_node *node) {
     if (node->is_marker) {
         bool ends_all = eddy_instruction_has(&node->instruction, EDDY_KIND_ENDS_ALL);
-        for (eddy_node *n = node; n && goes_on(to); n = ends_all ? n->live_previous : n->stream_previous)
+        for (eddy_node *n = node; n && goes_on(to);
+             n = ends_all ? n->live_previous : n->stream_previous)
             visit(to, n);
     }
     for (uint32_t i = 0; i < node->instruction.operand_count; i++) {
         eddy_use *use = &node->uses[i];
         visit(to, use->source);
         if (use->is_write)
-            for (eddy_use *reader = use->reader_next; reader && goes_on(to); reader = reader->reader_next)
+            for (eddy_use *reader = use->reader_next; reader && goes_on(to);
+                 reader = reader->reader_next)
                 visit(to, reader->node);
     }
     for (int i = 0; i < EDDY_ORDER_COUNT; i++)
@@ -497,7 +514,8 @@ bool eddy_graph_trace(eddy_vm *vm, eddy_node *node, eddy_waiter *waiter) {
     vm->engine.walk++;
     graph_walk from = {.vm = vm,
                        .waiter = waiter,
-                       .looks_for_lends = node->is_behind_user && *eddy_vm_lends_of(vm, waiter->thread) > 0};
+                       .looks_for_lends =
+                           node->is_behind_user && *eddy_vm_lends_of(vm, waiter->thread) > 0};
     bool has_queued = false;
     visit(&from, node);
     while (from.stack) {

@@ -13,7 +13,8 @@ void eddy_graph_retire(eddy_vm *vm, eddy_node *node);
 /* Whether an instruction's operands are free and its stream is open: it may run without a node. */
 bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction);
 /* Adds an instruction that ran without a node to what has retired. */
-void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes, bool is_counted);
+void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes,
+                              bool is_counted);
 /* Adds to what counts as finished for the marks. */
 void eddy_graph_count_finished(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes);
 /* Marks what `node` waits for as wanted by its waiter; true when a lend of the waiter's own thread is in the way. */

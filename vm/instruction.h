@@ -39,13 +39,14 @@ typedef struct eddy_instruction {
     const void *address;
     const void *arguments;
     const eddy_mention *mentions;
-    const int64_t *sizes; /* of new storages, in the order of their mentions */
+    const int64_t *sizes;     /* of new storages, in the order of their mentions */
     struct eddy_block *block; /* owned, where the bytes lie in a block of their own; else NULL */
 } eddy_instruction;
 
 static inline eddy_vm_instruction eddy_instruction_view(const eddy_instruction *instruction) {
-    return (eddy_vm_instruction){instruction->descriptor, instruction->arguments, instruction->operand_count,
-                                 instruction->sequence, instruction->address};
+    return (eddy_vm_instruction){instruction->descriptor, instruction->arguments,
+                                 instruction->operand_count, instruction->sequence,
+                                 instruction->address};
 }
 
 static inline const char *eddy_instruction_name(const eddy_instruction *instruction) {

@@ -8,15 +8,17 @@
 
 /* How instructions of a kind are ordered, beside their operands. */
 typedef enum eddy_kind_rule {
-    EDDY_KIND_IS_STREAMED = 1 << 0,  /* takes its turn on its stream; others hang on storages alone */
-    EDDY_KIND_IS_QUEUED = 1 << 1,    /* goes through the queue of an ordered stream */
+    EDDY_KIND_IS_STREAMED =
+        1 << 0,                   /* takes its turn on its stream; others hang on storages alone */
+    EDDY_KIND_IS_QUEUED = 1 << 1, /* goes through the queue of an ordered stream */
     EDDY_KIND_ENDS_STREAM = 1 << 2,  /* runs once everything before it on its stream has retired */
     EDDY_KIND_ENDS_ALL = 1 << 3,     /* the same, of all streams */
     EDDY_KIND_GATES_STREAM = 1 << 4, /* what comes after on its stream waits for it */
-    EDDY_KIND_MAKES_EVENT = 1 << 5,  /* its event passes with it; others that have one wait for it */
-    EDDY_KIND_IS_USERS = 1 << 6,     /* user code decides when it ends: it needs a node */
-    EDDY_KIND_HAS_WAITER = 1 << 7,   /* the waiter is the first of its arguments */
-    EDDY_KIND_IS_WAIT = 1 << 8,      /* nothing but a wait: counts as finished at once (PROTOCOL.md 10) */
+    EDDY_KIND_MAKES_EVENT = 1 << 5, /* its event passes with it; others that have one wait for it */
+    EDDY_KIND_IS_USERS = 1 << 6,    /* user code decides when it ends: it needs a node */
+    EDDY_KIND_HAS_WAITER = 1 << 7,  /* the waiter is the first of its arguments */
+    EDDY_KIND_IS_WAIT =
+        1 << 8, /* nothing but a wait: counts as finished at once (PROTOCOL.md 10) */
 } eddy_kind_rule;
 
 typedef enum eddy_instruction_kind {
@@ -44,7 +46,8 @@ typedef struct eddy_kind {
     /* The event that an instruction passes or waits for; NULL. */
     struct eddy_vm_event *(*event)(const struct eddy_instruction *instruction);
     /* Does what is in order, straight from the ring (`node` NULL) or as a node; false when it is not over yet. */
-    bool (*run)(struct eddy_vm *vm, const struct eddy_instruction *instruction, struct eddy_node *node);
+    bool (*run)(struct eddy_vm *vm, const struct eddy_instruction *instruction,
+                struct eddy_node *node);
     /* What was not over is. */
     void (*completed)(struct eddy_vm *vm, struct eddy_node *node);
     uint32_t rules; /* eddy_kind_rule */

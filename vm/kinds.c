@@ -103,8 +103,8 @@ static void run_callback(eddy_service_item *item) {
     eddy_poison poison = storage->shared.poison;
     if (poison != 0)
         eddy_errors_find(&vm->errors, eddy_poison_sequence(poison), &error);
-    access->callback(access->context, poison ? NULL : storage->shared.data, poison ? 0 : storage->shared.bytes,
-                     poison ? &error : NULL);
+    access->callback(access->context, poison ? NULL : storage->shared.data,
+                     poison ? 0 : storage->shared.bytes, poison ? &error : NULL);
     eddy_engine_complete(vm, node);
     eddy_engine_drive(vm);
 }
@@ -169,7 +169,8 @@ const eddy_kind eddy_kinds[] = {
     [EDDY_KIND_EVENT] = {.name = "event",
                          .event = stream_event,
                          .run = run_event,
-                         .rules = EDDY_KIND_IS_STREAMED | EDDY_KIND_ENDS_STREAM | EDDY_KIND_MAKES_EVENT},
+                         .rules =
+                             EDDY_KIND_IS_STREAMED | EDDY_KIND_ENDS_STREAM | EDDY_KIND_MAKES_EVENT},
     [EDDY_KIND_GATE] = {.name = "stream_wait",
                         .event = stream_event,
                         .run = run_gate,
@@ -188,7 +189,8 @@ eddy_vm_event *eddy_kind_event(const eddy_instruction *instruction) {
 /* Whether nothing is in the way of an instruction that was taken from the ring just now. */
 static bool is_in_order(eddy_vm *vm, const eddy_instruction *instruction) {
     const eddy_vm_event *event = eddy_kind_event(instruction);
-    if (event && !eddy_instruction_has(instruction, EDDY_KIND_MAKES_EVENT) && !eddy_vm_event_is_passed(event))
+    if (event && !eddy_instruction_has(instruction, EDDY_KIND_MAKES_EVENT) &&
+        !eddy_vm_event_is_passed(event))
         return false;
     if (eddy_instruction_has(instruction, EDDY_KIND_ENDS_ALL))
         return !vm->engine.live_head;

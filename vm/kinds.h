@@ -6,7 +6,7 @@
 
 /* One read mention, or none. */
 typedef struct eddy_wait_arguments {
-    eddy_waiter *waiter; /* NULL once the waiter was told already */
+    eddy_waiter *waiter;  /* NULL once the waiter was told already */
     eddy_vm_event *event; /* holds a reference; NULL */
     int64_t offset;
     uint32_t bytes; /* to copy */

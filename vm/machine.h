@@ -45,10 +45,10 @@ struct eddy_vm_event {
 };
 
 struct eddy_vm_stream {
-    eddy_vm *vm;         /* const */
+    eddy_vm *vm;            /* const */
     eddy_work_queue *queue; /* const: who runs it */
-    uint16_t number;     /* const */
-    bool is_ordered;     /* const */
+    uint16_t number;        /* const */
+    bool is_ordered;        /* const */
     _Atomic int32_t references;
     bool is_foreign; /* const: only the stream itself runs kernels (the fake) */
     /* Issuers. lock: submission. Instructions that block later ones: all on an ordered stream, gates on others. */
@@ -68,10 +68,12 @@ struct eddy_vm {
     /* ---- const after init ---- */
     eddy_runtime_options options;
     int32_t thread_count;
-    bool is_one_thread;  /* no scheduler thread: the issuing thread takes the engine's role after each call */
+    bool
+        is_one_thread; /* no scheduler thread: the issuing thread takes the engine's role after each call */
     bool is_full_path;   /* nothing runs on the caller */
     bool is_worker_path; /* nor on the scheduler */
-    bool is_driven;      /* issuers take the engine's role after their calls: neither of the two, nor one-thread mode */
+    bool
+        is_driven; /* issuers take the engine's role after their calls: neither of the two, nor one-thread mode */
     bool syncs_each_op;
     bool checks_finite;
     bool has_team;
@@ -109,43 +111,49 @@ struct eddy_vm {
     int64_t in_flight_peak, bytes_in_flight_peak;
     uint32_t numbers_since_collect;
     eddy_storage_number numbers_taken_beyond; /* what is left of them, linked alike */
-    eddy_vm_stream *streams[EDDY_STREAM_MAX]; /* written under the lock; the engine reads what a record named */
+    eddy_vm_stream *
+        streams[EDDY_STREAM_MAX]; /* written under the lock; the engine reads what a record named */
     uint32_t stream_count;
 
     eddy_ring ring;
 
     /* ---- read by issuers, written by the scheduler ---- */
-    _Atomic bool is_asleep __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst, set under the lock */
-    eddy_sleep_word wake_word;                                        /* atomic: seq_cst */
-    _Atomic bool was_told; /* atomic: seq_cst; another VM gave up memory while this one was hungry */
+    _Atomic bool is_asleep
+        __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst, set under the lock */
+    eddy_sleep_word wake_word;                     /* atomic: seq_cst */
+    _Atomic bool
+        was_told; /* atomic: seq_cst; another VM gave up memory while this one was hungry */
     _Atomic bool has_left; /* atomic: seq_cst; who gave the role up left ready nodes behind */
     _Atomic bool is_ending;
     _Atomic bool is_halted; /* atomic: release; at exit, for good: the engine does nothing more */
 
     /* ---- published by the engine ---- */
-    _Atomic uint64_t finished __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst; for the marks */
+    _Atomic uint64_t finished
+        __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst; for the marks */
     _Atomic int64_t finished_bytes;
     _Atomic int64_t finished_ns, finished_dear_ns; /* atomic: release, before `finished` */
     _Atomic uint64_t retired;                      /* atomic: release; instructions truly gone */
     _Atomic int64_t waits;                         /* atomic: release; a copy of the engine's */
     _Atomic int64_t behind;                        /* atomic: relaxed; likewise */
-    _Atomic uintptr_t blocker; /* atomic: relaxed; call address of the lend or callback that `behind` began with */
-    eddy_sleep_word progress;  /* atomic: seq_cst */
-    _Atomic int32_t throttled; /* atomic: seq_cst; issuers that wait for `progress` */
+    _Atomic uintptr_t
+        blocker; /* atomic: relaxed; call address of the lend or callback that `behind` began with */
+    eddy_sleep_word progress;          /* atomic: seq_cst */
+    _Atomic int32_t throttled;         /* atomic: seq_cst; issuers that wait for `progress` */
     _Atomic uint64_t numbers_returned; /* atomic: write position of the number ring, release */
     /* atomic: acq_rel; freed numbers beyond the ring, linked by engine.next_unreturned: the engine adds to the front, the holder
      * of the lock takes all */
     _Atomic eddy_storage_number numbers_beyond;
     eddy_storage_number numbers[EDDY_NUMBER_RING] __attribute__((aligned(EDDY_CACHE_LINE)));
-    _Atomic uint64_t numbers_taken
-        __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: read position, written under the lock (release) */
+    _Atomic uint64_t numbers_taken __attribute__((
+        aligned(EDDY_CACHE_LINE))); /* atomic: read position, written under the lock (release) */
 
     /* ---- pushed by anybody ---- */
-    _Atomic uint32_t engine_word __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: acq_rel; PROTOCOL 7 */
-    eddy_lifo completions;                                                  /* nodes, DONE */
-    eddy_lifo releases;                                                     /* eddy_vm_release_link */
-    eddy_lifo fresh_nodes;                                                  /* node chunks made by issuers */
-    eddy_lifo due;                                                          /* eddy_service_item, for the service */
+    _Atomic uint32_t engine_word
+        __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: acq_rel; PROTOCOL 7 */
+    eddy_lifo completions;                         /* nodes, DONE */
+    eddy_lifo releases;                            /* eddy_vm_release_link */
+    eddy_lifo fresh_nodes;                         /* node chunks made by issuers */
+    eddy_lifo due;                                 /* eddy_service_item, for the service */
 
     /* ---- engine only ---- */
     struct {
@@ -162,7 +170,8 @@ struct eddy_vm {
         int64_t inline_left_ns; /* how much of such it does before others have to */
         bool is_caller;         /* who has the role is an issuer or a waiter */
         uint64_t own_sequence;  /* of the call that an issuer has just submitted, 0 else */
-        int64_t own_ns;         /* estimate up to which it runs that itself, once it has given the role up */
+        int64_t
+            own_ns; /* estimate up to which it runs that itself, once it has given the role up */
         eddy_node *own;         /* to be run so */
         struct eddy_dump *dump; /* to be logged then */
         uint32_t unpublished;
@@ -170,13 +179,15 @@ struct eddy_vm {
         bool owes_wake;                            /* published since without waking anybody */
         int32_t running_count;                     /* nodes dispatched to streams */
         uint64_t walk;
-        uint32_t lends[EDDY_LEND_GROUPS]; /* granted and not ended, by thread modulo the number of groups */
-        uint64_t visited;                 /* nodes, by walks back from waiters */
-        uint64_t linked_users;          /* lends and callbacks, not retired */
-        int64_t behind;                 /* they, and what is after one; not retired */
-        int64_t linked_bytes;           /* new storages of nodes */
-        int64_t waits;                  /* nodes that somebody waits for, or has waited for; not retired */
-        eddy_storage_number unreturned; /* freed numbers that found no room in the number ring, the newest first */
+        uint32_t lends
+            [EDDY_LEND_GROUPS]; /* granted and not ended, by thread modulo the number of groups */
+        uint64_t visited;       /* nodes, by walks back from waiters */
+        uint64_t linked_users;  /* lends and callbacks, not retired */
+        int64_t behind;         /* they, and what is after one; not retired */
+        int64_t linked_bytes;   /* new storages of nodes */
+        int64_t waits;          /* nodes that somebody waits for, or has waited for; not retired */
+        eddy_storage_number
+            unreturned; /* freed numbers that found no room in the number ring, the newest first */
         eddy_storage_number unreturned_last;
         uint64_t numbers_written;
         uint64_t caller_run, scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
@@ -184,7 +195,8 @@ struct eddy_vm {
 
     /* atomic: relaxed copies of the engine's counters, for who asks */
     struct {
-        _Atomic uint64_t caller_run, scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
+        _Atomic uint64_t caller_run, scheduler_run, worker_run, edges_made, edges_skipped,
+            nodes_made;
     } counted;
     _Atomic bool wants_dump;
     /* atomic: kernels on streams and threads in waits, which touch the VM once more after their instruction has retired;
@@ -200,13 +212,15 @@ struct eddy_vm {
     struct eddy_node_chunk *chunks; /* lock: submission; all node memory, for the end */
     eddy_thread scheduler;
     bool has_scheduler;
-    eddy_lock one_thread;           /* one-thread mode: held while a caller does the engine's work */
+    eddy_lock one_thread; /* one-thread mode: held while a caller does the engine's work */
     /* starved.c: VMs of a process share its limit. */
-    eddy_vm *next_sharing;      /* lock: sharing */
-    _Atomic bool is_hungry;     /* atomic: seq_cst, the engine stores; it waits for others' memory */
-    _Atomic bool has_running;   /* atomic: seq_cst, the engine stores; kernels of it run that may give some up */
-    eddy_sleep_word ended;          /* atomic: seq_cst; eddy_vm_ended, who closes a VM second sleeps on it */
-    bool is_kept;                   /* who closes the VM writes it, before `ended`; a deleter still runs: the struct is never freed */
+    eddy_vm *next_sharing;  /* lock: sharing */
+    _Atomic bool is_hungry; /* atomic: seq_cst, the engine stores; it waits for others' memory */
+    _Atomic bool
+        has_running; /* atomic: seq_cst, the engine stores; kernels of it run that may give some up */
+    eddy_sleep_word ended; /* atomic: seq_cst; eddy_vm_ended, who closes a VM second sleeps on it */
+    bool
+        is_kept; /* who closes the VM writes it, before `ended`; a deleter still runs: the struct is never freed */
     _Atomic uint64_t skipped_count; /* atomic: relaxed; instructions that did not run for poison */
 };
 

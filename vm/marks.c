@@ -50,7 +50,8 @@ static eddy_status wait_for_progress(eddy_vm *vm, eddy_origin origin, int64_t de
                : eddy_fail(EDDY_SHUT_DOWN, origin, "%s", eddy_status_text(EDDY_SHUT_DOWN));
 }
 
-eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, eddy_origin origin, int64_t deadline_ns) {
+eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, eddy_origin origin,
+                                     int64_t deadline_ns) {
     while (!eddy_ring_has_room(&vm->ring, lines)) {
         if (eddy_clock_ns() >= deadline_ns)
             return EDDY_TIMED_OUT;
@@ -102,7 +103,8 @@ eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, eddy_origin origin, int64_t d
 
 static bool is_idle(eddy_vm *vm, const eddy_vm_call *call) {
     for (int64_t i = 0; i < call->operand_count; i++)
-        if (!call->operands[i].is_new && !eddy_vm_is_idle(vm, eddy_vm_storage(vm, call->operands[i].storage)))
+        if (!call->operands[i].is_new &&
+            !eddy_vm_is_idle(vm, eddy_vm_storage(vm, call->operands[i].storage)))
             return false;
     return true;
 }
@@ -113,7 +115,8 @@ static eddy_status fail_behind(eddy_vm *vm, const eddy_vm_call *call) {
     snprintf(address, sizeof(address), "%p", eddy_call_site_address(blocker));
     const char *place = eddy_call_site_place(blocker);
     return eddy_fail(EDDY_WOULD_DEADLOCK, eddy_vm_call_origin(call),
-                     "%lld calls wait behind a tensor that is mapped, or for a callback (since the call at %s), and "
+                     "%lld calls wait behind a tensor that is mapped, or for a callback (since the "
+                     "call at %s), and "
                      "nothing has moved for %d s",
                      (long long)eddy_load_relaxed(&vm->behind), place ? place : address,
                      (int)(EDDY_PATIENCE_NS / 1000000000));
@@ -171,7 +174,8 @@ static bool is_spent(const eddy_vm *vm, lead l, bool is_cheap) {
 }
 
 static bool has_finished(eddy_vm *vm, uint64_t count, int64_t ns) {
-    return (int64_t)(eddy_load_acquire(&vm->finished) - count) >= 0 || eddy_load_acquire(&vm->finished_ns) - ns >= 0;
+    return (int64_t)(eddy_load_acquire(&vm->finished) - count) >= 0 ||
+           eddy_load_acquire(&vm->finished_ns) - ns >= 0;
 }
 
 /* Spins for a while, helping; true when enough has finished. */
@@ -193,7 +197,8 @@ static bool spin_for(eddy_vm *vm, uint64_t count, int64_t ns) {
 }
 
 /* Lock: submission, given up meanwhile. Until half of the lead is done; all of it where it is mostly cheap. */
-__attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l, eddy_origin origin) {
+__attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l,
+                                                           eddy_origin origin) {
     int64_t deadline = eddy_clock_ns() + PATIENCE_NS;
     uint64_t count = vm->issued - (is_mostly_cheap(l) ? 0 : (uint64_t)l.count / 2);
     int64_t ns = vm->issued_ns - (is_mostly_cheap(l) ? 0 : l.ns / 2);
@@ -239,7 +244,8 @@ eddy_status eddy_marks_wait_slow(eddy_vm *vm, const eddy_vm_call *call) {
         return EDDY_OK;
     /* What is ahead may be another issuer's: that is no queue of this one's. */
     bool is_cheap = !eddy_vm_is_shared(vm) && call->place == EDDY_PLACE_ANY &&
-                    eddy_record_cost_class_ns(eddy_record_cost_class(call->cost_ps)) <= eddy_team_hand_over_ns();
+                    eddy_record_cost_class_ns(eddy_record_cost_class(call->cost_ps)) <=
+                        eddy_team_hand_over_ns();
     if (!is_spent(vm, lead_now(vm), is_cheap))
         return EDDY_OK;
     refresh_seen(vm);

@@ -35,7 +35,8 @@ static inline eddy_status eddy_marks_wait(eddy_vm *vm, const eddy_vm_call *call)
 }
 /* The same for a call that waits, at most until the deadline (TIMED_OUT, unrecorded then): abandoned waits stay until what they
  * waited for has come, and take memory. */
-EDDY_MUST_USE eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, eddy_origin origin, int64_t deadline_ns);
+EDDY_MUST_USE eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, eddy_origin origin,
+                                                    int64_t deadline_ns);
 /* The same until the ring has room for a record. */
 EDDY_MUST_USE eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, eddy_origin origin,
                                                    int64_t deadline_ns);

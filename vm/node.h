@@ -24,9 +24,9 @@ typedef struct eddy_use {
     bool is_write;
     /* A read: in the storage's readers, later in the next writer's list. A write: head of its list of readers. */
     struct eddy_use *reader_next, **reader_link;
-    struct eddy_node *next_writer;               /* a write that waits for this read */
-    struct eddy_node *source;                    /* the writer this use waits for; NULL when none or satisfied */
-    struct eddy_use *source_next;                /* in source->waiting_uses */
+    struct eddy_node *next_writer; /* a write that waits for this read */
+    struct eddy_node *source;      /* the writer this use waits for; NULL when none or satisfied */
+    struct eddy_use *source_next;  /* in source->waiting_uses */
 } eddy_use;
 
 typedef enum eddy_node_state {
@@ -38,7 +38,12 @@ typedef enum eddy_node_state {
 } eddy_node_state;
 
 /* An edge between whole nodes: program order of an ordered stream, a gate, an event. */
-typedef enum eddy_order { EDDY_ORDER_STREAM, EDDY_ORDER_GATE, EDDY_ORDER_EVENT, EDDY_ORDER_COUNT } eddy_order;
+typedef enum eddy_order {
+    EDDY_ORDER_STREAM,
+    EDDY_ORDER_GATE,
+    EDDY_ORDER_EVENT,
+    EDDY_ORDER_COUNT
+} eddy_order;
 
 typedef struct eddy_order_edge {
     struct eddy_node *node;   /* whose edge this is */
@@ -52,7 +57,7 @@ typedef struct eddy_order_edge {
 typedef struct eddy_node {
     eddy_work work;            /* the stream's while DISPATCHED */
     eddy_lifo_link completion; /* the completions' once DONE */
-    struct eddy_vm *vm;         /* const after init */
+    struct eddy_vm *vm;        /* const after init */
 
     /* Set by the engine before dispatch; the runner reads. */
     eddy_instruction instruction;
@@ -64,10 +69,11 @@ typedef struct eddy_node {
     eddy_service_item service; /* the service thread's, for ACCESS */
 
     /* The runner's, until DONE. */
-    bool is_starved; /* there was no memory: try again after something has retired */
+    bool is_starved;  /* there was no memory: try again after something has retired */
     bool is_last_try; /* without memory it fails */
     bool has_failed_lend;
-    _Atomic bool has_ended_lend; /* atomic: the lender stores (release) before it pushes; the walk from a waiter loads */
+    _Atomic bool
+        has_ended_lend; /* atomic: the lender stores (release) before it pushes; the walk from a waiter loads */
 
     /* Engine only. */
     eddy_node_state state;

@@ -16,7 +16,7 @@
 #define SHORTER_WEIGHT 2
 
 struct eddy_price {
-    _Atomic uintptr_t key;                /* atomic: relaxed, like all of it: each field for itself is a hint */
+    _Atomic uintptr_t key; /* atomic: relaxed, like all of it: each field for itself is a hint */
     _Atomic uint32_t alone_ns, helped_ns; /* smoothed; 0 while unknown */
     _Atomic uint32_t calls;               /* since the last look ended */
     _Atomic uint32_t look_after;          /* so many calls */
@@ -61,7 +61,8 @@ static void end_look(eddy_price *price) {
 }
 
 bool eddy_price_asks_helpers(eddy_price *price) {
-    uint32_t call = eddy_add_relaxed(&price->calls, 1u), look_after = eddy_load_relaxed(&price->look_after);
+    uint32_t call = eddy_add_relaxed(&price->calls, 1u),
+             look_after = eddy_load_relaxed(&price->look_after);
     bool is_worth = eddy_load_relaxed(&price->is_worth);
     if (call >= look_after + (is_worth ? LOOK_ALONE : LOOK_HELPED)) {
         end_look(price);
@@ -83,6 +84,7 @@ int64_t eddy_price_alone_ns(const eddy_price *price) {
 }
 
 bool eddy_price_is_whole(const eddy_price *price) {
-    uint32_t alone = eddy_load_relaxed(&price->alone_ns), helped = eddy_load_relaxed(&price->helped_ns);
+    uint32_t alone = eddy_load_relaxed(&price->alone_ns),
+             helped = eddy_load_relaxed(&price->helped_ns);
     return alone > 0 && helped > 0 && !is_worth_asking(alone, helped);
 }

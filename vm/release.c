@@ -35,7 +35,8 @@ void eddy_vm_release_locked(eddy_vm *vm, eddy_storage_number number) {
     vm->pending_count++;
     vm->pending_bytes += storage->issuer.bytes;
     /* A deleter does not wait for company (`borrow` does not change before the release takes effect). */
-    if (vm->pending_count >= EDDY_PENDING_RELEASES || vm->pending_bytes >= EDDY_PENDING_BYTES || storage->shared.borrow)
+    if (vm->pending_count >= EDDY_PENDING_RELEASES || vm->pending_bytes >= EDDY_PENDING_BYTES ||
+        storage->shared.borrow)
         eddy_vm_flush_releases(vm);
 }
 

@@ -7,7 +7,8 @@
 /* Gives up a storage. Lock: submission. */
 void eddy_vm_release_locked(eddy_vm *vm, eddy_storage_number number);
 /* Gives up so many; *count is 0 then. Lock: submission. */
-static inline void eddy_vm_release_all_locked(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t *count) {
+static inline void eddy_vm_release_all_locked(eddy_vm *vm, const eddy_storage_number *numbers,
+                                              uint32_t *count) {
     for (uint32_t i = 0; i < *count; i++)
         eddy_vm_release_locked(vm, numbers[i]);
     *count = 0;

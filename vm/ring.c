@@ -14,7 +14,8 @@
 
 eddy_status eddy_ring_init(eddy_ring *ring) {
     memset(ring, 0, sizeof(*ring));
-    ring->lines = eddy_memory_acquire_zeroed(EDDY_RING_LINES * sizeof(eddy_record), EDDY_MEMORY_RUNTIME);
+    ring->lines =
+        eddy_memory_acquire_zeroed(EDDY_RING_LINES * sizeof(eddy_record), EDDY_MEMORY_RUNTIME);
     return ring->lines ? EDDY_OK : EDDY_OUT_OF_MEMORY;
 }
 
@@ -29,8 +30,9 @@ static void advance(eddy_ring *ring, uint64_t tail, uint32_t lines) {
     eddy_store_relaxed(&ring->tail, tail + lines);
 }
 
-eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instruction, size_t argument_bytes, uint32_t new_count,
-                    uint64_t cost_class, const eddy_storage_number *releases, uint32_t release_count) {
+eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instruction,
+                             size_t argument_bytes, uint32_t new_count, uint64_t cost_class,
+                             const eddy_storage_number *releases, uint32_t release_count) {
     uint32_t operand_count = instruction->block ? 0 : instruction->operand_count;
     if (instruction->block)
         new_count = 0;
@@ -53,8 +55,9 @@ eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instructio
     record->line_count = (uint8_t)lines;
     record->argument_words = (uint8_t)argument_words;
     record->operand_count = instruction->block ? EDDY_RECORD_BLOCK : (uint8_t)operand_count;
-    record->word = (instruction->sequence & SEQUENCE_MASK) | (uint64_t)instruction->stream << STREAM_AT |
-                   cost_class << COST_AT | (uint64_t)instruction->place << PLACE_AT | (uint64_t)new_count << NEW_AT;
+    record->word = (instruction->sequence & SEQUENCE_MASK) |
+                   (uint64_t)instruction->stream << STREAM_AT | cost_class << COST_AT |
+                   (uint64_t)instruction->place << PLACE_AT | (uint64_t)new_count << NEW_AT;
     record->descriptor = instruction->descriptor;
     record->address = instruction->address;
     /* Words in loops: the counts are small, and a call of memcpy costs more than they do. */
@@ -73,8 +76,8 @@ eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instructio
     return record;
 }
 
-void eddy_ring_read(const eddy_record *record, eddy_instruction *instruction, const eddy_storage_number **releases,
-                    uint32_t *release_count) {
+void eddy_ring_read(const eddy_record *record, eddy_instruction *instruction,
+                    const eddy_storage_number **releases, uint32_t *release_count) {
     bool has_block = record->operand_count == EDDY_RECORD_BLOCK;
     uint32_t operand_count = has_block ? 0 : record->operand_count;
     uint64_t word = record->word;

@@ -13,16 +13,19 @@
 #define EDDY_RECORD_LINES_MAX 6
 
 typedef struct eddy_record {
-    _Atomic uint32_t ready; /* atomic: 0, or 1 and above it the upper bits of the sequence number; issuer stores last (release),
+    _Atomic uint32_t
+        ready; /* atomic: 0, or 1 and above it the upper bits of the sequence number; issuer stores last (release),
                              * engine loads first (acquire) */
-    uint8_t kind_releases;  /* kind in the lower, releases in the upper four bits */
+    uint8_t kind_releases; /* kind in the lower, releases in the upper four bits */
     uint8_t line_count;
     uint8_t argument_words;
     uint8_t operand_count; /* EDDY_RECORD_BLOCK: all is in the block that the argument names */
-    uint64_t word;         /* lower 40 bits of the sequence number, stream 12, cost class 5, place 1, new storages 3 */
+    uint64_t
+        word; /* lower 40 bits of the sequence number, stream 12, cost class 5, place 1, new storages 3 */
     const eddy_vm_descriptor *descriptor;
     const void *address;
-    uint64_t payload[4]; /* arguments, sizes of new storages, mentions, releases; runs on into further lines */
+    uint64_t payload
+        [4]; /* arguments, sizes of new storages, mentions, releases; runs on into further lines */
 } eddy_record;
 
 _Static_assert(sizeof(eddy_record) == EDDY_LINE_BYTES, "a record's head is one line");
@@ -48,13 +51,16 @@ typedef struct eddy_ring {
     eddy_record *lines; /* const after init */
 
     /* Issuers. lock: submission. */
-    _Atomic uint64_t tail __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: lines written; releasers read it relaxed */
+    _Atomic uint64_t tail __attribute__((
+        aligned(EDDY_CACHE_LINE))); /* atomic: lines written; releasers read it relaxed */
     uint64_t consumed_seen;
 
     /* Engine. */
-    _Atomic uint64_t head __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: lines read; the scheduler thread peeks */
+    _Atomic uint64_t head __attribute__((
+        aligned(EDDY_CACHE_LINE))); /* atomic: lines read; the scheduler thread peeks */
 
-    _Atomic uint64_t consumed __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: published copy of head */
+    _Atomic uint64_t consumed
+        __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: published copy of head */
 } eddy_ring;
 
 EDDY_MUST_USE eddy_status eddy_ring_init(eddy_ring *ring);
@@ -70,9 +76,9 @@ static inline bool eddy_ring_has_room(eddy_ring *ring, uint32_t lines) {
 }
 
 /* Writes a record; arguments are read in words of 8 bytes; the caller has asked for room. Lock: submission. */
-eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instruction, size_t argument_bytes,
-                             uint32_t new_count, uint64_t cost_class, const eddy_storage_number *releases,
-                             uint32_t release_count);
+eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instruction,
+                             size_t argument_bytes, uint32_t new_count, uint64_t cost_class,
+                             const eddy_storage_number *releases, uint32_t release_count);
 /* Shows it to the engine: from here on what the record refers to, its block above all, may be gone. */
 static inline void eddy_ring_publish(eddy_record *record, uint64_t sequence) {
     eddy_store_release(&record->ready, 1u | (uint32_t)(sequence >> EDDY_RECORD_SEQUENCE_BITS) << 1);
@@ -85,8 +91,8 @@ static inline eddy_record *eddy_ring_peek(eddy_ring *ring) {
 }
 
 /* Reads a record into `instruction` (pointers into the ring), its releases into *releases. Engine. */
-void eddy_ring_read(const eddy_record *record, eddy_instruction *instruction, const eddy_storage_number **releases,
-                    uint32_t *release_count);
+void eddy_ring_read(const eddy_record *record, eddy_instruction *instruction,
+                    const eddy_storage_number **releases, uint32_t *release_count);
 
 /* Leaves the record at the head; its line may be rewritten once `consumed` is published. Engine. */
 static inline void eddy_ring_pop(eddy_ring *ring, const eddy_record *record) {
@@ -94,10 +100,10 @@ static inline void eddy_ring_pop(eddy_ring *ring, const eddy_record *record) {
 }
 
 /* Lines that a record of this size takes. */
-static inline uint32_t eddy_record_lines(size_t argument_bytes, uint32_t new_count, uint32_t operand_count,
-                                         uint32_t release_count) {
-    size_t bytes = 32 + (argument_bytes + 7) / 8 * 8 + 8 * (size_t)new_count + 4 * (size_t)operand_count +
-                   4 * (size_t)release_count;
+static inline uint32_t eddy_record_lines(size_t argument_bytes, uint32_t new_count,
+                                         uint32_t operand_count, uint32_t release_count) {
+    size_t bytes = 32 + (argument_bytes + 7) / 8 * 8 + 8 * (size_t)new_count +
+                   4 * (size_t)operand_count + 4 * (size_t)release_count;
     return (uint32_t)((bytes + EDDY_LINE_BYTES - 1) / EDDY_LINE_BYTES);
 }
 

@@ -44,12 +44,14 @@ static void scheduler_main(void *context) {
     while (!eddy_load_acquire(&vm->is_ending)) {
         if (eddy_load_acquire(&vm->is_halted))
             eddy_thread_park();
-        if (eddy_engine_has_work(vm) && eddy_load_relaxed(&vm->engine_word) == 0 && eddy_engine_request(vm)) {
+        if (eddy_engine_has_work(vm) && eddy_load_relaxed(&vm->engine_word) == 0 &&
+            eddy_engine_request(vm)) {
             eddy_engine_work(vm, &turn);
             continue;
         }
-        int64_t deadline = vm->options.dump_after_ms > 0 ? eddy_clock_deadline(vm->options.dump_after_ms * 1000000)
-                                                         : EDDY_CLOCK_FOREVER;
+        int64_t deadline = vm->options.dump_after_ms > 0
+                               ? eddy_clock_deadline(vm->options.dump_after_ms * 1000000)
+                               : EDDY_CLOCK_FOREVER;
         uint32_t word = say_asleep(vm);
         bool is_asked = false;
         if (eddy_engine_has_work(vm)) {
@@ -66,7 +68,8 @@ static void scheduler_main(void *context) {
 }
 
 void eddy_scheduler_start(eddy_vm *vm) {
-    vm->has_scheduler = eddy_thread_create(&vm->scheduler, "eddy-scheduler", scheduler_main, vm) == EDDY_OK;
+    vm->has_scheduler =
+        eddy_thread_create(&vm->scheduler, "eddy-scheduler", scheduler_main, vm) == EDDY_OK;
 }
 
 void eddy_scheduler_end(eddy_vm *vm) {

@@ -7,12 +7,13 @@
 #include <vm/submit.h>
 
 typedef struct eddy_service {
-    _Atomic uint64_t pushed;  /* atomic: acq_rel; items ever pushed */
-    eddy_sleep_word done;     /* atomic: seq_cst; items ever run (mod 2^32); waiters sleep on it */
-    eddy_sleep_word signal;   /* atomic: seq_cst; bumped with every push */
+    _Atomic uint64_t pushed; /* atomic: acq_rel; items ever pushed */
+    eddy_sleep_word done;    /* atomic: seq_cst; items ever run (mod 2^32); waiters sleep on it */
+    eddy_sleep_word signal;  /* atomic: seq_cst; bumped with every push */
     _Atomic bool is_ending;
-    bool has_thread;          /* lock: submission */
-    _Atomic bool is_running;  /* one-thread mode: atomic: seq_cst; somebody runs what is due, one piece at a time */
+    bool has_thread; /* lock: submission */
+    _Atomic bool
+        is_running; /* one-thread mode: atomic: seq_cst; somebody runs what is due, one piece at a time */
     eddy_thread thread;
 } eddy_service;
 
@@ -69,7 +70,8 @@ eddy_status eddy_service_start(eddy_vm *vm, eddy_origin origin) {
     eddy_service *service = vm->service;
     if (vm->is_one_thread || service->has_thread)
         return EDDY_OK;
-    service->has_thread = eddy_thread_create(&service->thread, "eddy-service", service_main, vm) == EDDY_OK;
+    service->has_thread =
+        eddy_thread_create(&service->thread, "eddy-service", service_main, vm) == EDDY_OK;
     if (service->has_thread)
         return EDDY_OK;
     return eddy_fail(EDDY_INTERNAL, origin, "the system gives no thread to call back on");
@@ -113,7 +115,8 @@ eddy_status eddy_service_sync(eddy_vm *vm, int64_t deadline_ns) {
         uint32_t done = eddy_load_seq_cst(&service->done);
         if ((int32_t)(done - goal) >= 0)
             return EDDY_OK;
-        if (!eddy_sleep_wait(&service->done, done, deadline_ns) && eddy_load_seq_cst(&service->done) == done)
+        if (!eddy_sleep_wait(&service->done, done, deadline_ns) &&
+            eddy_load_seq_cst(&service->done) == done)
             return EDDY_TIMED_OUT;
     }
 }

@@ -22,10 +22,12 @@ static const char *name_room(const eddy_vm_instruction *instruction) {
 }
 
 static int describe_room(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
-    return snprintf(buffer, size, "from_data of %lld bytes", (long long)*(const int64_t *)instruction->arguments);
+    return snprintf(buffer, size, "from_data of %lld bytes",
+                    (long long)*(const int64_t *)instruction->arguments);
 }
 
-const eddy_vm_descriptor eddy_starved_room = {.run = do_nothing, .name = name_room, .describe = describe_room};
+const eddy_vm_descriptor eddy_starved_room = {
+    .run = do_nothing, .name = name_room, .describe = describe_room};
 
 bool eddy_starved_leaves_room(eddy_vm *vm, int64_t bytes, int64_t in_flight_bytes) {
     int64_t wanted = in_flight_bytes < vm->high_bytes ? in_flight_bytes : vm->high_bytes;
@@ -34,8 +36,10 @@ bool eddy_starved_leaves_room(eddy_vm *vm, int64_t bytes, int64_t in_flight_byte
 
 /* Others are under way, and are to have what the marks allow them. */
 static bool is_held_back(eddy_vm *vm, const eddy_instruction *instruction) {
-    return instruction->descriptor == &eddy_starved_room && (vm->engine.running_count > 0 || vm->engine.ready_head) &&
-           !eddy_starved_leaves_room(vm, instruction->sizes[0], vm->engine.linked_bytes - instruction->sizes[0]);
+    return instruction->descriptor == &eddy_starved_room &&
+           (vm->engine.running_count > 0 || vm->engine.ready_head) &&
+           !eddy_starved_leaves_room(vm, instruction->sizes[0],
+                                     vm->engine.linked_bytes - instruction->sizes[0]);
 }
 
 /* ---- the list ---- */
@@ -44,7 +48,8 @@ static bool is_held_back(eddy_vm *vm, const eddy_instruction *instruction) {
 static void add(eddy_vm *vm, eddy_node *node) {
     node->is_starved = true;
     eddy_node **link = &vm->engine.starved;
-    if (vm->engine.last_starved && vm->engine.last_starved->instruction.sequence < node->instruction.sequence)
+    if (vm->engine.last_starved &&
+        vm->engine.last_starved->instruction.sequence < node->instruction.sequence)
         link = &vm->engine.last_starved->ready_next;
     while (*link && (*link)->instruction.sequence < node->instruction.sequence)
         link = &(*link)->ready_next;
@@ -86,7 +91,8 @@ static void collect_kept(eddy_vm *vm) {
 /* False: there was no memory again. */
 static bool retry(eddy_vm *vm, eddy_node *node) {
     node->is_starved = false;
-    if (is_held_back(vm, &node->instruction) || eddy_engine_execute(vm, &node->instruction) != EDDY_EXECUTED)
+    if (is_held_back(vm, &node->instruction) ||
+        eddy_engine_execute(vm, &node->instruction) != EDDY_EXECUTED)
         return false;
     eddy_graph_retire(vm, node);
     /* What it gave up may be in the engine's own cache. */
@@ -96,7 +102,8 @@ static bool retry(eddy_vm *vm, eddy_node *node) {
 
 /* Its kernel does not run here: whether there is memory shows where it does. */
 static bool runs_elsewhere(const eddy_vm *vm, const eddy_node *node) {
-    return node->stream->is_foreign || (node->instruction.place == EDDY_PLACE_WORKER && !vm->is_one_thread);
+    return node->stream->is_foreign ||
+           (node->instruction.place == EDDY_PLACE_WORKER && !vm->is_one_thread);
 }
 
 /* More may come free: one after the other, so that a large one is not overtaken for ever. */

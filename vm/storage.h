@@ -12,9 +12,9 @@ struct eddy_use;
 
 typedef enum eddy_poison_state {
     EDDY_POISON_NONE,
-    EDDY_POISON_LOST,    /* contents undefined: the instruction that makes them did not run, or failed */
-    EDDY_POISON_SKIPPED,  /* contents as before a write in place that did not run */
-    EDDY_POISON_TORN,     /* a write in place failed half-way */
+    EDDY_POISON_LOST, /* contents undefined: the instruction that makes them did not run, or failed */
+    EDDY_POISON_SKIPPED, /* contents as before a write in place that did not run */
+    EDDY_POISON_TORN,    /* a write in place failed half-way */
 } eddy_poison_state;
 
 /* Sequence number of the root in the upper bits, eddy_poison_state in the lower two; 0 is healthy. */
@@ -45,12 +45,14 @@ typedef struct eddy_storage {
 
     /* The shared line. Owner: the holder of the submission lock while issuer.submitted == retired, else the engine. */
     struct {
-        _Atomic uint32_t retired; /* atomic: engine stores (release), holder of the lock loads (acquire) */
+        _Atomic uint32_t
+            retired; /* atomic: engine stores (release), holder of the lock loads (acquire) */
         void *data;
         int64_t bytes; /* size of data; what the block was acquired with */
         eddy_poison poison;
         eddy_shape *late_shape; /* mut2: the shape, from the argument pool */
-        struct eddy_borrowed *borrow; /* data is the user's: what to call instead of giving a block back */
+        struct eddy_borrowed
+            *borrow; /* data is the user's: what to call instead of giving a block back */
     } shared __attribute__((aligned(EDDY_CACHE_LINE)));
 
     /* The engine's line. Engine only. */
@@ -76,7 +78,8 @@ typedef struct eddy_storage_table {
     uint32_t free_count;           /* lock: submission */
 } eddy_storage_table;
 
-static inline eddy_storage *eddy_storage_at(const eddy_storage_table *table, eddy_storage_number number) {
+static inline eddy_storage *eddy_storage_at(const eddy_storage_table *table,
+                                            eddy_storage_number number) {
     return &table->chunks[number / EDDY_STORAGE_CHUNK][number % EDDY_STORAGE_CHUNK];
 }
 

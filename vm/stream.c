@@ -34,7 +34,8 @@ static bool number_for(eddy_vm *vm, uint32_t *number, eddy_vm_stream **old) {
     return false;
 }
 
-eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_work_queue *under, bool is_foreign, eddy_vm_stream **stream) {
+eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_work_queue *under, bool is_foreign,
+                               eddy_vm_stream **stream) {
     eddy_vm_stream *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
     if (!made)
         return EDDY_OUT_OF_MEMORY;
@@ -46,7 +47,8 @@ eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_work_queue *under, bool is_fore
     eddy_vm_lock(vm);
     uint32_t number;
     eddy_vm_stream *old = NULL;
-    bool has_number = eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING && number_for(vm, &number, &old);
+    bool has_number =
+        eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING && number_for(vm, &number, &old);
     if (has_number) {
         made->number = (uint16_t)number;
         vm->streams[number] = made;
@@ -64,7 +66,8 @@ eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_work_queue *under, bool is_fore
     return EDDY_OK;
 }
 
-eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority, eddy_vm_stream **stream) {
+eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority,
+                                  eddy_vm_stream **stream) {
     eddy_status status = eddy_vm_enter(vm, (eddy_origin){"stream_create", NULL});
     if (status != EDDY_OK)
         return status;
@@ -75,8 +78,8 @@ eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority
         return EDDY_OK;
     if (under)
         under->class->destroy(under);
-    return eddy_fail(status, (eddy_origin){"stream_create", NULL}, "no memory, or more than %d streams",
-                     EDDY_STREAM_MAX);
+    return eddy_fail(status, (eddy_origin){"stream_create", NULL},
+                     "no memory, or more than %d streams", EDDY_STREAM_MAX);
 }
 
 void eddy_vm_stream_retain(eddy_vm_stream *stream) {
@@ -115,8 +118,8 @@ bool eddy_vm_event_query(eddy_vm_event *event) {
 }
 
 /* Writes an EVENT or GATE, which holds a reference of its own. */
-static eddy_status write_event(eddy_vm *vm, eddy_instruction_kind kind, eddy_vm_stream *stream, eddy_vm_event *event,
-                               eddy_origin origin) {
+static eddy_status write_event(eddy_vm *vm, eddy_instruction_kind kind, eddy_vm_stream *stream,
+                               eddy_vm_event *event, eddy_origin origin) {
     eddy_event_arguments arguments = {event};
     eddy_submission submission = {
         .instruction = {.kind = (uint8_t)kind, .address = origin.address, .arguments = &arguments},
@@ -134,7 +137,8 @@ static eddy_status write_event(eddy_vm *vm, eddy_instruction_kind kind, eddy_vm_
     return status;
 }
 
-eddy_status eddy_vm_event_record(eddy_vm *vm, eddy_vm_stream *stream, eddy_origin origin, eddy_vm_event **event) {
+eddy_status eddy_vm_event_record(eddy_vm *vm, eddy_vm_stream *stream, eddy_origin origin,
+                                 eddy_vm_event **event) {
     eddy_vm_event *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
     if (!made)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
@@ -149,27 +153,31 @@ eddy_status eddy_vm_event_record(eddy_vm *vm, eddy_vm_stream *stream, eddy_origi
     return EDDY_OK;
 }
 
-eddy_status eddy_vm_stream_wait(eddy_vm *vm, eddy_vm_stream *stream, eddy_vm_event *event, eddy_origin origin) {
+eddy_status eddy_vm_stream_wait(eddy_vm *vm, eddy_vm_stream *stream, eddy_vm_event *event,
+                                eddy_origin origin) {
     if (event->vm != vm)
         return eddy_fail(EDDY_RUNTIME_MISMATCH, origin, "event of another runtime");
     return write_event(vm, EDDY_KIND_GATE, stream, event, origin);
 }
 
-eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream, const eddy_storage_number *storages, int64_t count,
-                          eddy_origin origin) {
+eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream, const eddy_storage_number *storages,
+                          int64_t count, eddy_origin origin) {
     eddy_status status = eddy_vm_enter(vm, origin);
     if (status != EDDY_OK)
         return status;
-    status = eddy_vm_write_list(vm, EDDY_KIND_TOUCH, EDDY_MENTION_CONST, stream, storages, count, origin);
+    status = eddy_vm_write_list(vm, EDDY_KIND_TOUCH, EDDY_MENTION_CONST, stream, storages, count,
+                                origin);
     eddy_vm_leave(vm);
     return status;
 }
 
-eddy_status eddy_vm_recover(eddy_vm *vm, const eddy_storage_number *storages, int64_t count, eddy_origin origin) {
+eddy_status eddy_vm_recover(eddy_vm *vm, const eddy_storage_number *storages, int64_t count,
+                            eddy_origin origin) {
     eddy_status status = eddy_vm_enter(vm, origin);
     if (status != EDDY_OK)
         return status;
-    status = eddy_vm_write_list(vm, EDDY_KIND_RECOVER, EDDY_MENTION_MUT, NULL, storages, count, origin);
+    status =
+        eddy_vm_write_list(vm, EDDY_KIND_RECOVER, EDDY_MENTION_MUT, NULL, storages, count, origin);
     eddy_vm_leave(vm);
     return status;
 }

@@ -116,7 +116,8 @@ static void numbers_collect(eddy_vm *vm) {
 /* Takes one of the numbers beyond the ring; false when there are none. */
 static bool take_beyond(eddy_vm *vm) {
     if (!vm->numbers_taken_beyond)
-        vm->numbers_taken_beyond = eddy_exchange_acq_rel(&vm->numbers_beyond, (eddy_storage_number)0);
+        vm->numbers_taken_beyond =
+            eddy_exchange_acq_rel(&vm->numbers_beyond, (eddy_storage_number)0);
     eddy_storage_number number = vm->numbers_taken_beyond;
     if (!number)
         return false;
@@ -159,7 +160,8 @@ void eddy_vm_flush_releases(eddy_vm *vm) {
         eddy_storage_number numbers[EDDY_RECORD_RELEASES];
         uint32_t count = eddy_vm_pending_take(vm, numbers, EDDY_RECORD_RELEASES);
         eddy_instruction releases = {.kind = EDDY_KIND_RELEASES, .sequence = vm->sequence};
-        eddy_ring_publish(eddy_ring_write(&vm->ring, &releases, 0, 0, 0, numbers, count), releases.sequence);
+        eddy_ring_publish(eddy_ring_write(&vm->ring, &releases, 0, 0, 0, numbers, count),
+                          releases.sequence);
         vm->has_written = true;
     }
 }
@@ -171,9 +173,11 @@ static uint32_t riders(const eddy_vm *vm, const eddy_submission *submission) {
     const eddy_instruction *instruction = &submission->instruction;
     uint32_t operands = instruction->block ? 0 : instruction->operand_count;
     uint32_t new_count = instruction->block ? 0 : submission->new_count;
-    size_t bare = 32 + (submission->argument_bytes + 7) / 8 * 8 + 8 * (size_t)new_count + 4 * (size_t)operands;
+    size_t bare = 32 + (submission->argument_bytes + 7) / 8 * 8 + 8 * (size_t)new_count +
+                  4 * (size_t)operands;
     uint32_t room = (uint32_t)(-bare % EDDY_LINE_BYTES) / 4;
-    if (vm->pending_count > 2 * room && bare + 4 * (size_t)room < EDDY_RECORD_LINES_MAX * EDDY_LINE_BYTES)
+    if (vm->pending_count > 2 * room &&
+        bare + 4 * (size_t)room < EDDY_RECORD_LINES_MAX * EDDY_LINE_BYTES)
         room += EDDY_LINE_BYTES / 4;
     uint32_t most = room < EDDY_RECORD_RELEASES ? room : EDDY_RECORD_RELEASES;
     return vm->pending_count < most ? vm->pending_count : most;
@@ -181,14 +185,17 @@ static uint32_t riders(const eddy_vm *vm, const eddy_submission *submission) {
 
 static eddy_origin submission_origin(const eddy_submission *submission) {
     const eddy_instruction *instruction = &submission->instruction;
-    return submission->op ? (eddy_origin){submission->op, instruction->address} : eddy_instruction_origin(instruction);
+    return submission->op ? (eddy_origin){submission->op, instruction->address}
+                          : eddy_instruction_origin(instruction);
 }
 
 /* A node and room in the ring; may leave and enter the lock in between. */
-__attribute__((noinline)) static eddy_status provide_slow(eddy_vm *vm, const eddy_submission *submission, uint32_t lines) {
+__attribute__((noinline)) static eddy_status
+provide_slow(eddy_vm *vm, const eddy_submission *submission, uint32_t lines) {
     eddy_origin origin = submission_origin(submission);
     if (provide_node(vm)) {
-        int64_t deadline_ns = submission->deadline_ns ? submission->deadline_ns : EDDY_CLOCK_FOREVER;
+        int64_t deadline_ns =
+            submission->deadline_ns ? submission->deadline_ns : EDDY_CLOCK_FOREVER;
         eddy_status status = eddy_marks_wait_for_room(vm, lines, origin, deadline_ns);
         if (status != EDDY_OK)
             return status;
@@ -229,8 +236,8 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
     eddy_marks_count(vm, eddy_record_cost_class_ns(cost_class), (eddy_vm_place)instruction->place);
     eddy_storage_number numbers[EDDY_RECORD_RELEASES];
     uint32_t count = eddy_vm_pending_take(vm, numbers, riders(vm, submission));
-    eddy_record *record = eddy_ring_write(&vm->ring, instruction, submission->argument_bytes, submission->new_count,
-                                          cost_class, numbers, count);
+    eddy_record *record = eddy_ring_write(&vm->ring, instruction, submission->argument_bytes,
+                                          submission->new_count, cost_class, numbers, count);
     vm->has_written = vm->has_issued = true;
     uint64_t position = eddy_load_relaxed(&vm->ring.tail);
     for (uint32_t i = 0; i < instruction->operand_count; i++) {
@@ -245,11 +252,13 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
     return EDDY_OK;
 }
 
-eddy_status eddy_vm_write_list(eddy_vm *vm, eddy_instruction_kind kind, eddy_mention access, eddy_vm_stream *stream,
-                               const eddy_storage_number *storages, int64_t count, eddy_origin origin) {
+eddy_status eddy_vm_write_list(eddy_vm *vm, eddy_instruction_kind kind, eddy_mention access,
+                               eddy_vm_stream *stream, const eddy_storage_number *storages,
+                               int64_t count, eddy_origin origin) {
     eddy_block *block = eddy_block_acquire(&vm->issuer_arguments, (uint32_t)count, 0, 0);
     if (!block)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for %lld tensors", (long long)count);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for %lld tensors",
+                         (long long)count);
     for (int64_t i = 0; i < count; i++)
         block->mentions[i] = storages[i] | access;
     eddy_submission submission = {.instruction = {.kind = (uint8_t)kind, .address = origin.address},
@@ -307,13 +316,15 @@ static bool resolve(eddy_vm *vm, eddy_vm_call *call, bool asks_idle, resolved *t
     bool is_idle = asks_idle;
     for (int64_t i = 0, count = call->operand_count; i < count; i++) {
         eddy_vm_operand *operand = &call->operands[i];
-        eddy_mention mention = (eddy_mention)operand->access << 26 | (operand->covers_all ? EDDY_MENTION_COVERS : 0);
+        eddy_mention mention =
+            (eddy_mention)operand->access << 26 | (operand->covers_all ? EDDY_MENTION_COVERS : 0);
         if (operand->is_new) {
             mention |= EDDY_MENTION_NEW;
             eddy_storage *storage = eddy_vm_number_take(vm, &operand->storage);
             if (EDDY_UNLIKELY(!storage))
                 operand->storage = 0;
-            if (EDDY_UNLIKELY(!storage || (operand->access == EDDY_ACCESS_MUT2 && !begin_late(vm, storage)))) {
+            if (EDDY_UNLIKELY(!storage ||
+                              (operand->access == EDDY_ACCESS_MUT2 && !begin_late(vm, storage)))) {
                 numbers_return(vm, call, i + 1);
                 return false;
             }
@@ -340,7 +351,8 @@ static bool may_run_here(const eddy_vm *vm, const eddy_vm_call *call) {
         call->place != EDDY_PLACE_ANY || vm->is_full_path)
         return false;
     eddy_vm_stream *stream = call->stream ? call->stream : vm->streams[0];
-    return !stream->is_foreign && stream->blocking_submitted == eddy_load_acquire(&stream->blocking_retired);
+    return !stream->is_foreign &&
+           stream->blocking_submitted == eddy_load_acquire(&stream->blocking_retired);
 }
 
 /* Lock: submission. True when the call was run. */
@@ -380,18 +392,20 @@ static bool run_plain(eddy_vm *vm, eddy_vm_call *call) {
 }
 
 static bool needs_block(const eddy_vm_call *call) {
-    return call->operand_count > EDDY_RECORD_OPERANDS || call->argument_bytes > EDDY_RECORD_ARGUMENT_BYTES;
+    return call->operand_count > EDDY_RECORD_OPERANDS ||
+           call->argument_bytes > EDDY_RECORD_ARGUMENT_BYTES;
 }
 
 eddy_origin eddy_vm_call_origin(const eddy_vm_call *call) {
-    eddy_vm_instruction view = {call->descriptor, call->arguments, call->operand_count, 0, call->address};
+    eddy_vm_instruction view = {call->descriptor, call->arguments, call->operand_count, 0,
+                                call->address};
     return (eddy_origin){call->descriptor->name(&view), call->address};
 }
 
 /* Memory of its own for what does not fit into a record; NULL, recorded, where there is none. */
 static eddy_block *block_for(eddy_vm *vm, const eddy_vm_call *call, uint32_t new_count) {
-    eddy_block *block =
-        eddy_block_acquire(&vm->issuer_arguments, (uint32_t)call->operand_count, new_count, call->argument_bytes);
+    eddy_block *block = eddy_block_acquire(&vm->issuer_arguments, (uint32_t)call->operand_count,
+                                           new_count, call->argument_bytes);
     if (!block)
         eddy_fail(EDDY_OUT_OF_MEMORY, eddy_vm_call_origin(call), "no memory for %lld operands",
                   (long long)call->operand_count);
@@ -401,12 +415,14 @@ static eddy_block *block_for(eddy_vm *vm, const eddy_vm_call *call, uint32_t new
 }
 
 /* Lock: submission. `block` is the call's, or NULL where its operands are on the stack; it is the VM's now. */
-static eddy_status write_call(eddy_vm *vm, const eddy_vm_call *call, const resolved *operands, eddy_block *block) {
+static eddy_status write_call(eddy_vm *vm, const eddy_vm_call *call, const resolved *operands,
+                              eddy_block *block) {
     if (EDDY_UNLIKELY(!block && needs_block(call))) {
         block = block_for(vm, call, operands->new_count);
         if (!block)
             return EDDY_OUT_OF_MEMORY;
-        memcpy(block->mentions, operands->mentions, (size_t)call->operand_count * sizeof(*block->mentions));
+        memcpy(block->mentions, operands->mentions,
+               (size_t)call->operand_count * sizeof(*block->mentions));
         memcpy(block->sizes, operands->sizes, operands->new_count * sizeof(*block->sizes));
     }
     /* Field by field: an initialiser would first clear it all. */
@@ -439,12 +455,13 @@ static eddy_status write_call(eddy_vm *vm, const eddy_vm_call *call, const resol
 }
 
 static eddy_status fail_numbers(const eddy_vm_call *call) {
-    return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_vm_call_origin(call), "no memory for a storage number");
+    return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_vm_call_origin(call),
+                     "no memory for a storage number");
 }
 
 /* Lock: submission. Writes the call to the ring once there is room below the marks. */
-__attribute__((noinline)) static eddy_status hand_over(eddy_vm *vm, eddy_vm_call *call, const resolved *operands,
-                                                       eddy_block *block) {
+__attribute__((noinline)) static eddy_status
+hand_over(eddy_vm *vm, eddy_vm_call *call, const resolved *operands, eddy_block *block) {
     eddy_status status = eddy_marks_wait(vm, call);
     if (status == EDDY_OK)
         status = write_call(vm, call, operands, block);
@@ -472,7 +489,8 @@ __attribute__((noinline)) static eddy_status submit_many(eddy_vm *vm, eddy_vm_ca
 }
 
 /* Lock: submission. */
-__attribute__((noinline)) static eddy_status submit_few(eddy_vm *vm, eddy_vm_call *call, bool may_run) {
+__attribute__((noinline)) static eddy_status submit_few(eddy_vm *vm, eddy_vm_call *call,
+                                                        bool may_run) {
     eddy_mention mentions[EDDY_CALLER_RUN_OPERANDS];
     int64_t sizes[EDDY_CALLER_RUN_OPERANDS];
     resolved operands;

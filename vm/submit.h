@@ -26,7 +26,8 @@ EDDY_MUST_USE eddy_status eddy_vm_enter(eddy_vm *vm, eddy_origin origin);
 /* One-thread mode: the caller has the engine's work to do, or a service's. */
 static inline bool eddy_vm_has_to_drive(const eddy_vm *vm) {
     return vm->is_one_thread &&
-           (eddy_engine_has_work(vm) || eddy_load_relaxed(&vm->engine_word) != 0 || eddy_service_has_due(vm));
+           (eddy_engine_has_work(vm) || eddy_load_relaxed(&vm->engine_word) != 0 ||
+            eddy_service_has_due(vm));
 }
 /* Leaves it after something was written, or with something to do. */
 void eddy_vm_leave_busy(eddy_vm *vm);
@@ -50,7 +51,8 @@ static inline bool eddy_vm_is_behind(eddy_vm *vm, uint64_t position) {
 /* Whether nothing that was submitted can touch the storage any more: the holder of the lock then owns its shared line (D1).
  * Lock: submission. */
 static inline bool eddy_vm_is_idle(eddy_vm *vm, eddy_storage *storage) {
-    return !eddy_vm_is_behind(vm, storage->issuer.last_position) && eddy_vm_storage_is_idle(storage);
+    return !eddy_vm_is_behind(vm, storage->issuer.last_position) &&
+           eddy_vm_storage_is_idle(storage);
 }
 
 /* Makes or collects free numbers; false when there are none to be had. Lock: submission. */
@@ -59,7 +61,8 @@ bool eddy_vm_numbers_find(eddy_vm *vm);
 static inline eddy_storage *eddy_vm_number_take(eddy_vm *vm, eddy_storage_number *number) {
     eddy_storage_table *table = vm->table;
     /* Now and then, so that numbers are reused while their lines are in the cache. */
-    if (EDDY_UNLIKELY((++vm->numbers_since_collect & 15) == 0 || !table->free_head) && !eddy_vm_numbers_find(vm))
+    if (EDDY_UNLIKELY((++vm->numbers_since_collect & 15) == 0 || !table->free_head) &&
+        !eddy_vm_numbers_find(vm))
         return NULL;
     eddy_storage *storage = eddy_storage_at(table, table->free_head);
     EDDY_ASSERT(!storage->issuer.is_used);
@@ -70,7 +73,8 @@ static inline eddy_storage *eddy_vm_number_take(eddy_vm *vm, eddy_storage_number
     storage->issuer.last_position = 0;
     return storage;
 }
-static inline void eddy_vm_number_give(eddy_vm *vm, eddy_storage *storage, eddy_storage_number number) {
+static inline void eddy_vm_number_give(eddy_vm *vm, eddy_storage *storage,
+                                       eddy_storage_number number) {
     EDDY_ASSERT(storage->issuer.is_used);
     storage->issuer.is_used = false;
     storage->issuer.next_free = vm->table->free_head;
@@ -78,8 +82,9 @@ static inline void eddy_vm_number_give(eddy_vm *vm, eddy_storage *storage, eddy_
 }
 
 /* A TOUCH or RECOVER of many storages. Lock: submission. */
-EDDY_MUST_USE eddy_status eddy_vm_write_list(eddy_vm *vm, eddy_instruction_kind kind, eddy_mention access,
-                                             eddy_vm_stream *stream, const eddy_storage_number *storages, int64_t count,
+EDDY_MUST_USE eddy_status eddy_vm_write_list(eddy_vm *vm, eddy_instruction_kind kind,
+                                             eddy_mention access, eddy_vm_stream *stream,
+                                             const eddy_storage_number *storages, int64_t count,
                                              eddy_origin origin);
 
 #endif

@@ -4,12 +4,12 @@
 #include <sched.h>
 #include <streams/cpu.h>
 #include <string.h>
+#include <unistd.h>
 #include <vm/engine.h>
 #include <vm/execute.h>
 #include <vm/machine.h>
 #include <vm/release.h>
 #include <vm/scheduler.h>
-#include <unistd.h>
 #include <vm/service.h>
 #include <vm/starved.h>
 #include <vm/stream.h>
@@ -54,7 +54,8 @@ static void init_options(eddy_vm *vm, const eddy_runtime_options *options) {
     vm->checks_finite = options->checks_finite;
     vm->high_count = options->in_flight_high > 0 ? options->in_flight_high : 16384;
     vm->low_count = vm->high_count / 2;
-    vm->high_bytes = options->in_flight_bytes_high > 0 ? options->in_flight_bytes_high : (int64_t)1 << 30;
+    vm->high_bytes =
+        options->in_flight_bytes_high > 0 ? options->in_flight_bytes_high : (int64_t)1 << 30;
     /* What was issued far ahead must not take the memory that what comes before it needs. */
     if (vm->high_bytes > eddy_memory_limit() / 4)
         vm->high_bytes = eddy_memory_limit() / 4;
@@ -231,7 +232,8 @@ eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns) {
     eddy_vm_unlock(vm);
     if (!was_running)
         return await_end(vm, deadline_ns);
-    bool is_over = drain(vm, deadline_ns) && wait_for_leavers(vm, deadline_ns) && give_back(vm, deadline_ns);
+    bool is_over =
+        drain(vm, deadline_ns) && wait_for_leavers(vm, deadline_ns) && give_back(vm, deadline_ns);
     if (!is_over)
         eddy_starved_part(vm); /* nobody waits for what an abandoned one may give up */
     say_ended(vm, is_over ? EDDY_VM_GIVEN_BACK : EDDY_VM_ABANDONED);
@@ -246,7 +248,8 @@ bool eddy_vm_halt(eddy_vm *vm, int64_t deadline_ns) {
 }
 
 void eddy_vm_destroy(eddy_vm *vm) {
-    if (vm->process != eddy_process_generation || eddy_load_seq_cst(&vm->state) != EDDY_VM_CLOSED || vm->is_kept)
+    if (vm->process != eddy_process_generation || eddy_load_seq_cst(&vm->state) != EDDY_VM_CLOSED ||
+        vm->is_kept)
         return;
     eddy_vm_releases_drop(vm);
     eddy_memory_release(vm, sizeof(*vm), EDDY_MEMORY_RUNTIME);
@@ -275,19 +278,22 @@ static void call_deleter(eddy_service_item *item) {
     eddy_memory_release(borrow, sizeof(*borrow), EDDY_MEMORY_RUNTIME);
 }
 
-eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_t bytes, void (*release)(void *context), void *context,
+eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_t bytes,
+                                   void (*release)(void *context), void *context,
                                    eddy_storage_number *storage) {
     eddy_borrowed *borrow = eddy_memory_acquire(sizeof(*borrow), EDDY_MEMORY_RUNTIME);
     if (!borrow)
         return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){"from_buffer", NULL}, "no memory");
-    *borrow = (eddy_borrowed){.item = {.run = call_deleter}, .release = release, .context = context};
+    *borrow =
+        (eddy_borrowed){.item = {.run = call_deleter}, .release = release, .context = context};
     eddy_status status = eddy_vm_enter(vm, (eddy_origin){"from_buffer", NULL});
     if (status == EDDY_OK) {
         status = eddy_service_start(vm, (eddy_origin){"from_buffer", NULL});
         if (status == EDDY_OK) {
             status = storage_adopt(vm, data, bytes, borrow, storage);
             if (status != EDDY_OK)
-                eddy_fail(status, (eddy_origin){"from_buffer", NULL}, "no memory for a storage number");
+                eddy_fail(status, (eddy_origin){"from_buffer", NULL},
+                          "no memory for a storage number");
         }
         eddy_vm_leave(vm);
     }
@@ -297,8 +303,10 @@ eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_t bytes, void 
 }
 
 /* Memory that may come free: as an instruction that is waited for, so that it walks the ladder in its turn. */
-static eddy_status create_in_turn(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage, void **data) {
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
+static eddy_status create_in_turn(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage,
+                                  void **data) {
+    eddy_vm_operand target = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
     eddy_vm_call call = {.descriptor = &eddy_starved_room,
                          .operands = &target,
                          .operand_count = 1,
@@ -327,16 +335,20 @@ static eddy_status create_in_turn(eddy_vm *vm, int64_t bytes, eddy_storage_numbe
 /* Large ones leave to what is in flight what the marks allow it. */
 static bool may_take_at_once(eddy_vm *vm, int64_t bytes) {
     return bytes <= EDDY_PENDING_BYTES || vm->issued == eddy_load_seq_cst(&vm->finished) ||
-           eddy_starved_leaves_room(vm, bytes, vm->issued_bytes - eddy_load_seq_cst(&vm->finished_bytes));
+           eddy_starved_leaves_room(vm, bytes,
+                                    vm->issued_bytes - eddy_load_seq_cst(&vm->finished_bytes));
 }
 
-eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage, void **data) {
+eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage,
+                                   void **data) {
     eddy_status status = eddy_vm_enter(vm, (eddy_origin){"from_data", NULL});
     if (status != EDDY_OK)
         return status;
     /* The service thread waits for nothing. */
     bool may_wait = bytes <= eddy_memory_limit() && !eddy_service_is_current_thread();
-    void *memory = may_wait && !may_take_at_once(vm, bytes) ? NULL : eddy_blocks_acquire(&vm->issuer_cache, bytes);
+    void *memory = may_wait && !may_take_at_once(vm, bytes)
+                       ? NULL
+                       : eddy_blocks_acquire(&vm->issuer_cache, bytes);
     may_wait &= !memory;
     status = memory ? storage_adopt(vm, memory, bytes, NULL, storage) : EDDY_OUT_OF_MEMORY;
     if (status != EDDY_OK)
@@ -347,7 +359,8 @@ eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_numb
     if (status != EDDY_OK && may_wait)
         return create_in_turn(vm, bytes, storage, data);
     if (status != EDDY_OK)
-        return eddy_fail(status, (eddy_origin){"from_data", NULL}, "no memory for %lld bytes", (long long)bytes);
+        return eddy_fail(status, (eddy_origin){"from_data", NULL}, "no memory for %lld bytes",
+                         (long long)bytes);
     *data = memory;
     return EDDY_OK;
 }

@@ -32,16 +32,17 @@ typedef uint32_t eddy_storage_number;
 typedef enum eddy_access {
     EDDY_ACCESS_CONST, /* reads */
     EDDY_ACCESS_MUT,   /* writes, the size being known at the call */
-    EDDY_ACCESS_MUT2,  /* writes, the size being known after `count` has run; always a new storage */
+    EDDY_ACCESS_MUT2, /* writes, the size being known after `count` has run; always a new storage */
 } eddy_access;
 
 typedef struct eddy_vm_operand {
     eddy_storage_number storage; /* in; out where is_new */
     uint8_t access;              /* eddy_access */
     bool is_new;                 /* the call makes this storage (mut or mut2, written whole) */
-    bool covers_all;             /* mut: every byte is written and none is read (by no operand of the call), so that a
+    bool
+        covers_all; /* mut: every byte is written and none is read (by no operand of the call), so that a
                                     poisoned storage heals */
-    int64_t bytes;               /* is_new with mut: size */
+    int64_t bytes; /* is_new with mut: size */
 } eddy_vm_operand;
 
 /* ---- instructions ---- */
@@ -58,9 +59,10 @@ typedef struct eddy_vm_instruction {
 /* What `run` gets. */
 typedef struct eddy_vm_run {
     eddy_vm_instruction instruction;
-    void *const *data; /* start of each operand's storage, in the call's order; NULL for empty storages */
+    void *const
+        *data; /* start of each operand's storage, in the call's order; NULL for empty storages */
     const int64_t *bytes; /* size of each operand's storage */
-    void *workspace;   /* 64-byte aligned */
+    void *workspace;      /* 64-byte aligned */
     eddy_kernel_team *team;
     eddy_kernel_error *error;
 } eddy_vm_run;
@@ -78,7 +80,8 @@ typedef struct eddy_vm_descriptor {
     /* "add(f32[16], f32[16])" and what else helps; as snprintf. For errors, traces and dumps. */
     int (*describe)(const eddy_vm_instruction *instruction, char *buffer, size_t size);
     /* One sentence for a kernel error; as snprintf. */
-    int (*explain)(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer, size_t size);
+    int (*explain)(const eddy_vm_instruction *instruction, const eddy_kernel_error *error,
+                   char *buffer, size_t size);
     /* The last that is asked of an instruction that was submitted, whether it has run or not: its arguments end here. On any thread,
      * under the VM's locks: it waits for nothing. NULL: nothing to do. One that was refused at submission is the caller's to end; one
      * that an abandoned VM never comes to is not ended. */
@@ -96,7 +99,8 @@ typedef struct eddy_vm_call {
     const eddy_vm_descriptor *descriptor;
     eddy_vm_operand *operands; /* storage filled in for new ones */
     int64_t operand_count;     /* no upper limit */
-    const void *arguments;     /* copied; aligned to 8 and readable up to the next multiple of 8 bytes */
+    const void
+        *arguments; /* copied; aligned to 8 and readable up to the next multiple of 8 bytes */
     size_t argument_bytes;
     eddy_vm_stream *stream; /* NULL: the default stream, unordered */
     const void *address;    /* return address of the public function */
@@ -119,13 +123,15 @@ EDDY_MUST_USE eddy_status eddy_vm_submit(eddy_vm *vm, eddy_vm_call *call);
 
 /* Makes a storage over memory of the caller's, complete and readable at once. `release(context)` is called on the
  * service thread after the last use; on failure it is not called. */
-EDDY_MUST_USE eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_t bytes, void (*release)(void *context),
-                                                 void *context, eddy_storage_number *storage);
+EDDY_MUST_USE eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_t bytes,
+                                                 void (*release)(void *context), void *context,
+                                                 eddy_storage_number *storage);
 
 /* Makes a storage with memory of its own, zero-copy ready to be written by the caller at once through *data, before any
  * instruction names it (from_data). Blocks only where memory is short and work in flight may give some back; not on the
  * service thread. */
-EDDY_MUST_USE eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage, void **data);
+EDDY_MUST_USE eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes,
+                                                 eddy_storage_number *storage, void **data);
 /* What is to be in it has been written: after each OK of the former. Until then the VM does not close. */
 void eddy_vm_storage_written(eddy_vm *vm);
 
@@ -135,7 +141,8 @@ typedef struct eddy_vm_release_link {
     eddy_lifo_link link;
     eddy_storage_number storage;
     uint64_t after; /* takes effect after this sequence number */
-    void (*recycle)(struct eddy_vm_release_link *link); /* gives the link's memory back; called exactly once, on any
+    void (*recycle)(struct eddy_vm_release_link
+                        *link); /* gives the link's memory back; called exactly once, on any
                                                            thread, often inside eddy_vm_release */
 } eddy_vm_release_link;
 
@@ -161,38 +168,43 @@ typedef struct eddy_vm_wait {
 bool eddy_vm_is_ready(eddy_vm *vm, eddy_storage_number storage);
 
 /* Waits until what was submitted on the storage has retired (writers only: a read may still run beside). */
-EDDY_MUST_USE eddy_status eddy_vm_wait_storage(eddy_vm *vm, eddy_storage_number storage, const eddy_vm_wait *wait);
+EDDY_MUST_USE eddy_status eddy_vm_wait_storage(eddy_vm *vm, eddy_storage_number storage,
+                                               const eddy_vm_wait *wait);
 
 /* The shape of a mut2 operand's storage, once `count` has run. */
-EDDY_MUST_USE eddy_status eddy_vm_late_shape(eddy_vm *vm, eddy_storage_number storage, const eddy_vm_wait *wait,
-                                             eddy_shape *shape);
+EDDY_MUST_USE eddy_status eddy_vm_late_shape(eddy_vm *vm, eddy_storage_number storage,
+                                             const eddy_vm_wait *wait, eddy_shape *shape);
 
 /* Copies up to 64 bytes at `offset_bytes`, ordered like a read submitted now. */
-EDDY_MUST_USE eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number storage, int64_t offset_bytes,
-                                             size_t bytes, void *target, const eddy_vm_wait *wait);
+EDDY_MUST_USE eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number storage,
+                                             int64_t offset_bytes, size_t bytes, void *target,
+                                             const eddy_vm_wait *wait);
 
 /* Lends the whole storage to the caller: blocks until it may be touched, then *data may be read (is_mut: written)
  * until eddy_vm_lend_end, from any thread. Instructions on it issued meanwhile run after the end. A mut lend does not
  * heal poison; a poisoned storage is refused with its record. */
 EDDY_MUST_USE eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number storage, bool is_mut,
-                                             const eddy_vm_wait *wait, void **data, eddy_vm_lend **lend);
+                                             const eddy_vm_wait *wait, void **data,
+                                             eddy_vm_lend **lend);
 /* Never blocks, never fails. `failed`: what was being written is torn. */
-void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend, bool failed); /* a VM that closes waits for it; one that gave up
+void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend,
+                      bool failed); /* a VM that closes waits for it; one that gave up
                                                                      * waiting keeps it */
 
 /* Calls `callback(context, data, bytes, status)` on the service thread, ordered like an instruction that reads (is_mut:
  * reads and writes) the storage; status is the poison's where the storage is poisoned (data is NULL then). */
 typedef void eddy_vm_access_fn(void *context, void *data, int64_t bytes, const eddy_error *error);
 EDDY_MUST_USE eddy_status eddy_vm_access(eddy_vm *vm, eddy_storage_number storage, bool is_mut,
-                                         eddy_vm_access_fn *callback, void *context, eddy_origin origin);
+                                         eddy_vm_access_fn *callback, void *context,
+                                         eddy_origin origin);
 
 /* An ordered write that clears SKIPPED (never TORN, never a plain poison) from storages whose record was seen. */
-EDDY_MUST_USE eddy_status eddy_vm_recover(eddy_vm *vm, const eddy_storage_number *storages, int64_t count,
-                                          eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_vm_recover(eddy_vm *vm, const eddy_storage_number *storages,
+                                          int64_t count, eddy_origin origin);
 
 /* The storage's poison, once everything submitted on it has retired; OK when healthy. Fills *error. */
-EDDY_MUST_USE eddy_status eddy_vm_poison(eddy_vm *vm, eddy_storage_number storage, const eddy_vm_wait *wait,
-                                         eddy_error *error);
+EDDY_MUST_USE eddy_status eddy_vm_poison(eddy_vm *vm, eddy_storage_number storage,
+                                         const eddy_vm_wait *wait, eddy_error *error);
 
 /* Waits for everything that any thread submitted before the call; then hands out the lowest unseen late error and the
  * count of the others, all of which count as seen afterwards. error may be NULL. */
@@ -203,21 +215,23 @@ EDDY_MUST_USE eddy_status eddy_vm_sync_service(eddy_vm *vm, const eddy_vm_wait *
 
 /* ---- streams and events ---- */
 
-EDDY_MUST_USE eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority, eddy_vm_stream **stream);
+EDDY_MUST_USE eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority,
+                                                eddy_vm_stream **stream);
 void eddy_vm_stream_retain(eddy_vm_stream *stream);
 void eddy_vm_stream_release(eddy_vm_stream *stream); /* what was submitted still runs */
 /* A new event, passed once all that was submitted to the stream before has retired. NULL stream: the default one. */
-EDDY_MUST_USE eddy_status eddy_vm_event_record(eddy_vm *vm, eddy_vm_stream *stream, eddy_origin origin,
-                                               eddy_vm_event **event);
+EDDY_MUST_USE eddy_status eddy_vm_event_record(eddy_vm *vm, eddy_vm_stream *stream,
+                                               eddy_origin origin, eddy_vm_event **event);
 void eddy_vm_event_release(eddy_vm_event *event);
 bool eddy_vm_event_query(eddy_vm_event *event);
 EDDY_MUST_USE eddy_status eddy_vm_event_wait(eddy_vm_event *event, const eddy_vm_wait *wait);
 /* What is submitted to `stream` from now on runs after the event. Returns at once. */
-EDDY_MUST_USE eddy_status eddy_vm_stream_wait(eddy_vm *vm, eddy_vm_stream *stream, eddy_vm_event *event,
-                                              eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_vm_stream_wait(eddy_vm *vm, eddy_vm_stream *stream,
+                                              eddy_vm_event *event, eddy_origin origin);
 /* A no-op on `stream` ordered as a read of the storages: moves their last-used stream forward. */
-EDDY_MUST_USE eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream, const eddy_storage_number *storages,
-                                        int64_t count, eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream,
+                                        const eddy_storage_number *storages, int64_t count,
+                                        eddy_origin origin);
 
 /* ---- life ---- */
 

@@ -36,10 +36,12 @@ static bool is_wanted(const eddy_work *work, const void *context) {
     const wanted *want = context;
     if (!eddy_engine_is_call(work))
         return false;
-    const eddy_node *node = (const eddy_node *)(const void *)((const char *)work - offsetof(eddy_node, work));
+    const eddy_node *node =
+        (const eddy_node *)(const void *)((const char *)work - offsetof(eddy_node, work));
     if (node->vm != want->vm || node->instruction.place == EDDY_PLACE_WORKER)
         return false;
-    return eddy_load_relaxed(&node->wanted_number) == want->number || node->instruction.sequence <= want->before;
+    return eddy_load_relaxed(&node->wanted_number) == want->number ||
+           node->instruction.sequence <= want->before;
 }
 
 /* Does one piece of work for others; false when there is none that a waiter may do. With a timeout: slices only. */
@@ -63,7 +65,9 @@ static void help_engine(eddy_vm *vm, const eddy_waiter *waiter) {
 
 static eddy_status abandon(eddy_waiter *waiter) {
     /* The engine comes second and recycles it; or it was done just now. */
-    return eddy_exchange_acq_rel(&waiter->state, EDDY_WAITER_ABANDONED) == EDDY_WAITER_DONE ? EDDY_OK : EDDY_TIMED_OUT;
+    return eddy_exchange_acq_rel(&waiter->state, EDDY_WAITER_ABANDONED) == EDDY_WAITER_DONE
+               ? EDDY_OK
+               : EDDY_TIMED_OUT;
 }
 
 /* From here on the engine nudges. Who says so looks once more before sleeping: what was queued before is found, by the team's
@@ -89,7 +93,8 @@ static void stop_spinning(bool *spins) {
 }
 
 /* Helps, spins where a processor is left for it (*spins then, also on return), and sleeps. */
-static eddy_status await(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int64_t deadline_ns, bool *spins) {
+static eddy_status await(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int64_t deadline_ns,
+                         bool *spins) {
     bool has_deadline = deadline_ns != EDDY_CLOCK_FOREVER;
     int64_t spin_end = 0;
     for (;;) {
@@ -121,7 +126,8 @@ static eddy_status await(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int6
     }
 }
 
-eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int64_t deadline_ns) {
+eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before,
+                             int64_t deadline_ns) {
     if (eddy_waiter_is_done(waiter))
         return EDDY_OK;
     eddy_order_check();
@@ -137,8 +143,9 @@ eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, 
 
 /* Who is in the way of a wait that would never end. */
 static const char *deadlock_reason(void) {
-    return eddy_service_is_current_thread() ? ": a callback may only wait for what is over already"
-                                            : ": this thread itself has mapped what it waits for (eddy_unmap)";
+    return eddy_service_is_current_thread()
+               ? ": a callback may only wait for what is over already"
+               : ": this thread itself has mapped what it waits for (eddy_unmap)";
 }
 
 static eddy_status fail_wait(eddy_status status, const eddy_vm_wait *wait) {
@@ -177,7 +184,8 @@ static void result_from_storage(const eddy_storage *storage, const eddy_wait_arg
     if (result->poison != 0)
         return;
     if (arguments->bytes > 0)
-        memcpy(result->value, (const char *)storage->shared.data + arguments->offset, arguments->bytes);
+        memcpy(result->value, (const char *)storage->shared.data + arguments->offset,
+               arguments->bytes);
     if (arguments->wants_shape)
         *result->shape = *storage->shared.late_shape;
 }
@@ -194,7 +202,8 @@ static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, edd
         status = eddy_vm_write(vm, submission);
     if (status == EDDY_TIMED_OUT)
         fail_wait(status, wait);
-    uint64_t before = eddy_instruction_has(&submission->instruction, EDDY_KIND_ENDS_ALL) ? vm->sequence : 0;
+    uint64_t before =
+        eddy_instruction_has(&submission->instruction, EDDY_KIND_ENDS_ALL) ? vm->sequence : 0;
     eddy_vm_leave(vm);
     if (status != EDDY_OK) {
         eddy_vm_event_release(eddy_kind_event(&submission->instruction));
@@ -263,9 +272,11 @@ static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_ar
     }
     arguments->waiter = waiter;
     eddy_mention mention = number | EDDY_MENTION_CONST;
-    eddy_submission submission = {
-        .instruction = {.kind = EDDY_KIND_WAIT, .operand_count = 1, .arguments = arguments, .mentions = &mention},
-        .argument_bytes = sizeof(*arguments)};
+    eddy_submission submission = {.instruction = {.kind = EDDY_KIND_WAIT,
+                                                  .operand_count = 1,
+                                                  .arguments = arguments,
+                                                  .mentions = &mention},
+                                  .argument_bytes = sizeof(*arguments)};
     eddy_vm_inside_begin(vm);
     status = submit_and_wait(vm, &submission, waiter, wait);
     if (status == EDDY_OK) {
@@ -288,7 +299,8 @@ bool eddy_vm_is_ready(eddy_vm *vm, eddy_storage_number number) {
     return is_ready;
 }
 
-eddy_status eddy_vm_wait_storage(eddy_vm *vm, eddy_storage_number number, const eddy_vm_wait *wait) {
+eddy_status eddy_vm_wait_storage(eddy_vm *vm, eddy_storage_number number,
+                                 const eddy_vm_wait *wait) {
     eddy_wait_arguments arguments = {0};
     wait_result result = {0};
     eddy_status status = wait_on(vm, number, &arguments, wait, &result);
@@ -297,7 +309,8 @@ eddy_status eddy_vm_wait_storage(eddy_vm *vm, eddy_storage_number number, const 
     return result.poison ? fail_poison(vm, result.poison) : EDDY_OK;
 }
 
-eddy_status eddy_vm_late_shape(eddy_vm *vm, eddy_storage_number number, const eddy_vm_wait *wait, eddy_shape *shape) {
+eddy_status eddy_vm_late_shape(eddy_vm *vm, eddy_storage_number number, const eddy_vm_wait *wait,
+                               eddy_shape *shape) {
     eddy_wait_arguments arguments = {.wants_shape = 1};
     eddy_shape found;
     wait_result result = {.shape = &found};
@@ -310,8 +323,8 @@ eddy_status eddy_vm_late_shape(eddy_vm *vm, eddy_storage_number number, const ed
     return EDDY_OK;
 }
 
-eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number number, int64_t offset_bytes, size_t bytes,
-                               void *target, const eddy_vm_wait *wait) {
+eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number number, int64_t offset_bytes,
+                               size_t bytes, void *target, const eddy_vm_wait *wait) {
     EDDY_ASSERT(bytes <= EDDY_READ_SMALL_BYTES);
     eddy_wait_arguments arguments = {.offset = offset_bytes, .bytes = (uint32_t)bytes};
     wait_result result = {.value = target};
@@ -321,7 +334,8 @@ eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number number, int64_t 
     return result.poison ? fail_poison(vm, result.poison) : EDDY_OK;
 }
 
-eddy_status eddy_vm_poison(eddy_vm *vm, eddy_storage_number number, const eddy_vm_wait *wait, eddy_error *error) {
+eddy_status eddy_vm_poison(eddy_vm *vm, eddy_storage_number number, const eddy_vm_wait *wait,
+                           eddy_error *error) {
     eddy_wait_arguments arguments = {0};
     wait_result result = {0};
     eddy_status status = wait_on(vm, number, &arguments, wait, &result);
@@ -358,8 +372,8 @@ struct eddy_vm_lend {
     eddy_node node; /* a lend is its node */
 };
 
-eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_mut, const eddy_vm_wait *wait,
-                               void **data, eddy_vm_lend **lend) {
+eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_mut,
+                               const eddy_vm_wait *wait, void **data, eddy_vm_lend **lend) {
     eddy_waiter *waiter;
     eddy_status status = enter_with_waiter(vm, wait, &waiter);
     if (status != EDDY_OK)
@@ -370,9 +384,11 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
         patient.timeout_ns = EDDY_CLOCK_FOREVER;
     eddy_waiter_arguments arguments = {waiter};
     eddy_mention mention = number | (is_mut ? EDDY_MENTION_MUT : EDDY_MENTION_CONST);
-    eddy_submission submission = {
-        .instruction = {.kind = EDDY_KIND_LEND, .operand_count = 1, .arguments = &arguments, .mentions = &mention},
-        .argument_bytes = sizeof(arguments)};
+    eddy_submission submission = {.instruction = {.kind = EDDY_KIND_LEND,
+                                                  .operand_count = 1,
+                                                  .arguments = &arguments,
+                                                  .mentions = &mention},
+                                  .argument_bytes = sizeof(arguments)};
     status = submit_and_wait(vm, &submission, waiter, &patient);
     if (status == EDDY_OK) {
         eddy_poison poison = waiter->poison;
@@ -415,8 +431,9 @@ static eddy_status wait_for_all(eddy_vm *vm, const eddy_vm_wait *wait) {
     if (status != EDDY_OK)
         return status;
     eddy_waiter_arguments arguments = {waiter};
-    eddy_submission submission = {.instruction = {.kind = EDDY_KIND_BARRIER, .arguments = &arguments},
-                                  .argument_bytes = sizeof(arguments)};
+    eddy_submission submission = {
+        .instruction = {.kind = EDDY_KIND_BARRIER, .arguments = &arguments},
+        .argument_bytes = sizeof(arguments)};
     status = submit_and_wait(vm, &submission, waiter, wait);
     if (status == EDDY_OK)
         eddy_waiter_recycle(&vm->waiters, waiter);

@@ -18,6 +18,7 @@ void eddy_vm_drain(eddy_vm *vm, eddy_origin origin);
 
 /* Blocks until the waiter is done, helping; TIMED_OUT and WOULD_DEADLOCK abandon it. A barrier wants every instruction up
  * to number `before`; 0 elsewhere. */
-eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int64_t deadline_ns);
+eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before,
+                             int64_t deadline_ns);
 
 #endif

@@ -75,8 +75,8 @@ static double heap_sample(void) {
     return (double)(bench_heap_count() - before) / BENCH_ADD_OPS;
 }
 
-static void run_row(const char *row, const char *unit, const eddy_runtime_options *options, int64_t elements,
-                    double (*sample)(void), int count) {
+static void run_row(const char *row, const char *unit, const eddy_runtime_options *options,
+                    int64_t elements, double (*sample)(void), int count) {
     bench_samples samples = {.count = 0};
     char path[PATH_BYTES];
     eddy_runtime *runtime = begin(options, elements);
@@ -93,7 +93,8 @@ static void run_row(const char *row, const char *unit, const eddy_runtime_option
 int main(int argc, char **argv) {
     const char *row = argc > 1 ? argv[1] : "";
     int count = bench_sample_count(argc, argv, 2);
-    const eddy_runtime_options *usual = NULL, *full_path = EDDY_OPTIONS(runtime, .uses_full_path = true);
+    const eddy_runtime_options *usual = NULL,
+                               *full_path = EDDY_OPTIONS(runtime, .uses_full_path = true);
     if (!strcmp(row, "count_add16")) {
         eddy_runtime *runtime = begin(EDDY_OPTIONS(runtime, .uses_one_thread = true), 16);
         adds(argc > 2 ? atoi(argv[2]) : 1);

@@ -13,7 +13,8 @@ static inline void wait_for_calls(void *work) {
 }
 
 /* call: makes the op's output and releases it; count: calls in a sample. */
-static inline void measure_calls(const char *row, void (*call)(void *), void *work, int count, int sample_count) {
+static inline void measure_calls(const char *row, void (*call)(void *), void *work, int count,
+                                 int sample_count) {
     const bench_calls calls = {.call = call, .wait = wait_for_calls, .work = work, .count = count};
     bench_samples samples;
     path_counts before = path_now();

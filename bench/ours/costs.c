@@ -21,8 +21,8 @@ static double time_calls(const op_call *op, int calls) {
 static void print(const char *row, double estimated_ns, double measured_ns) {
     bench_samples samples = {.count = 0};
     bench_samples_push(&samples, estimated_ns / measured_ns);
-    printf("{\"row\": \"%s\", \"unit\": \"x\", \"version\": \"%s\", \"estimated_ns\": %.0f", row, eddy_version_text(),
-           estimated_ns);
+    printf("{\"row\": \"%s\", \"unit\": \"x\", \"version\": \"%s\", \"estimated_ns\": %.0f", row,
+           eddy_version_text(), estimated_ns);
     bench_print_samples(&samples);
 }
 

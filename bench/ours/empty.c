@@ -23,11 +23,12 @@ static const char *name_empty(const eddy_vm_instruction *instruction) {
 }
 
 static int describe_empty(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
-    return snprintf(buffer, size, "empty with %lld operands", (long long)instruction->operand_count);
+    return snprintf(buffer, size, "empty with %lld operands",
+                    (long long)instruction->operand_count);
 }
 
-static int explain_empty(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer,
-                         size_t size) {
+static int explain_empty(const eddy_vm_instruction *instruction, const eddy_kernel_error *error,
+                         char *buffer, size_t size) {
     (void)instruction;
     (void)error;
     return snprintf(buffer, size, "an empty body cannot fail");
@@ -68,7 +69,8 @@ static void fan(void) {
 static void dag(void) {
     uint32_t state = 1;
     for (int i = 0; i < BENCH_TASKS; i++) {
-        uint32_t a = bench_random(&state) % BENCH_DAG_OBJECTS, b = bench_random(&state) % BENCH_DAG_OBJECTS;
+        uint32_t a = bench_random(&state) % BENCH_DAG_OBJECTS,
+                 b = bench_random(&state) % BENCH_DAG_OBJECTS;
         uint32_t c = bench_random(&state) % BENCH_DAG_OBJECTS;
         eddy_vm_operand used[3] = {operand(a, EDDY_ACCESS_CONST), operand(b, EDDY_ACCESS_CONST),
                                    operand(c, EDDY_ACCESS_MUT)};
@@ -113,7 +115,8 @@ static void end(void) {
 
 static path_counts counts(void) {
     eddy_vm_counters counters = eddy_vm_counters_read(vm);
-    return (path_counts){(int64_t)counters.caller_run, (int64_t)counters.scheduler_run, (int64_t)counters.worker_run};
+    return (path_counts){(int64_t)counters.caller_run, (int64_t)counters.scheduler_run,
+                         (int64_t)counters.worker_run};
 }
 
 int main(int argc, char **argv) {

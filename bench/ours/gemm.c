@@ -31,7 +31,8 @@ int main(int argc, char **argv) {
     matrices operands;
     operands.a = matrix(shape->m, shape->k, shape->is_a_transposed, &random);
     operands.b = matrix(shape->k, shape->n, shape->is_b_transposed, &random);
-    measure_calls(shape->row, multiply, &operands, bench_gemm_calls(shape), bench_sample_count(argc, argv, 2));
+    measure_calls(shape->row, multiply, &operands, bench_gemm_calls(shape),
+                  bench_sample_count(argc, argv, 2));
     eddy_release(&operands.a);
     eddy_release(&operands.b);
     return 0;

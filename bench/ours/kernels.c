@@ -110,8 +110,10 @@ static ready_call prepare(const small_call *from) {
     for (int32_t i = 0; i < from->operand_count; i++) {
         const operand *o = &from->operands[i];
         eddy_op_view *view = &ready.views[i];
-        const int64_t *dims = from->table ? from->operands[0].dims : o->dims; /* elementwise: all share them */
-        *view = (eddy_op_view){.shape = dims, .strides = o->strides, .dtype = o->dtype, .rank = o->rank};
+        const int64_t *dims =
+            from->table ? from->operands[0].dims : o->dims; /* elementwise: all share them */
+        *view = (eddy_op_view){
+            .shape = dims, .strides = o->strides, .dtype = o->dtype, .rank = o->rank};
         int64_t count = eddy_kernel_view_count(view);
         fill(view, count);
     }
@@ -145,7 +147,8 @@ static const small_call *find(const char *row, const char *format) {
 
 int main(int argc, char **argv) {
     const char *row = argc > 1 ? argv[1] : "";
-    const small_call *timed = find(row, "kernel_small_%s_ns"), *counted = find(row, "count_kernel_small_%s");
+    const small_call *timed = find(row, "kernel_small_%s_ns"),
+                     *counted = find(row, "count_kernel_small_%s");
     if (!timed && !counted) {
         fprintf(stderr, "kernels: no such row: %s\n", row);
         return 2;

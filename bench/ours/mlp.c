@@ -10,9 +10,11 @@
 #define LAYERS 3
 #define PARAMETERS (2 * LAYERS)
 
-static const int64_t widths[LAYERS + 1] = {BENCH_MLP_INPUTS, BENCH_MLP_HIDDEN1, BENCH_MLP_HIDDEN2, BENCH_MLP_CLASSES};
+static const int64_t widths[LAYERS + 1] = {BENCH_MLP_INPUTS, BENCH_MLP_HIDDEN1, BENCH_MLP_HIDDEN2,
+                                           BENCH_MLP_CLASSES};
 
-static eddy_tensor *parameters[PARAMETERS], *first_moments[PARAMETERS], *second_moments[PARAMETERS], *step_count, *one;
+static eddy_tensor *parameters[PARAMETERS], *first_moments[PARAMETERS], *second_moments[PARAMETERS],
+    *step_count, *one;
 static eddy_tensor *images, *labels;
 
 static eddy_tensor *random_tensor(eddy_shape shape, float scale, uint32_t *random) {
@@ -40,7 +42,8 @@ static void make_network(int rows) {
     free(classes);
     images = random_tensor(EDDY_SHAPE(rows, widths[0]), 1, &random);
     for (int l = 0; l < LAYERS; l++) {
-        parameters[2 * l] = random_tensor(EDDY_SHAPE(widths[l + 1], widths[l]), 1 / sqrtf((float)widths[l]), &random);
+        parameters[2 * l] = random_tensor(EDDY_SHAPE(widths[l + 1], widths[l]),
+                                          1 / sqrtf((float)widths[l]), &random);
         parameters[2 * l + 1] = must_tensor(eddy_zeros(EDDY_SHAPE(widths[l + 1]), EDDY_F32, NULL));
     }
     for (int i = 0; i < PARAMETERS; i++) {
@@ -67,7 +70,8 @@ static void update(eddy_tensor **gradients, bool with_adam) {
     eddy_list values = {parameters, PARAMETERS}, slopes = {gradients, PARAMETERS};
     if (with_adam)
         must(eddy_adam_step(values, slopes, (eddy_list){first_moments, PARAMETERS},
-                            (eddy_list){second_moments, PARAMETERS}, step_count, EDDY_S(BENCH_ADAM_RATE), NULL));
+                            (eddy_list){second_moments, PARAMETERS}, step_count,
+                            EDDY_S(BENCH_ADAM_RATE), NULL));
     else
         must(eddy_sgd_step(values, slopes, EDDY_S(BENCH_MLP_RATE), NULL));
 }
@@ -78,8 +82,10 @@ static eddy_tensor *step(bool with_adam) {
     eddy_scope *scope = eddy_scope_begin();
     inputs[0] = images;
     for (int l = 1; l < LAYERS; l++)
-        inputs[l] = eddy_relu(eddy_linear(inputs[l - 1], parameters[2 * l - 2], parameters[2 * l - 1]));
-    eddy_tensor *logits = eddy_linear(inputs[LAYERS - 1], parameters[PARAMETERS - 2], parameters[PARAMETERS - 1]);
+        inputs[l] =
+            eddy_relu(eddy_linear(inputs[l - 1], parameters[2 * l - 2], parameters[2 * l - 1]));
+    eddy_tensor *logits =
+        eddy_linear(inputs[LAYERS - 1], parameters[PARAMETERS - 2], parameters[PARAMETERS - 1]);
     eddy_tensor *loss = eddy_cross_entropy(logits, labels, NULL);
     eddy_tensor *gradient = eddy_cross_entropy_backward(one, logits, labels, NULL);
     for (int l = LAYERS - 1; l >= 0; l--) {

@@ -3,10 +3,13 @@
 #include <bench/ours/must.h>
 #include <eddy/eddy.h>
 
-static eddy_tensor *x, *y, *z, *s, *i, *j, *b, *c, *m, *o, *transposed, *row, *column, *weight, *bias;
+static eddy_tensor *x, *y, *z, *s, *i, *j, *b, *c, *m, *o, *transposed, *row, *column, *weight,
+    *bias;
 static eddy_tensor *labels, *picks, *table, *words, *q, *k, *v, *turned_q, *images, *filters;
-static eddy_tensor *w, *same, *numbers, *near, *places, *square, *tall, *positions, *signals, *filters_1d;
-static eddy_tensor *means, *variances, *gain, *shift, *parameters, *gradients, *state_1, *state_2, *steps;
+static eddy_tensor *w, *same, *numbers, *near, *places, *square, *tall, *positions, *signals,
+    *filters_1d;
+static eddy_tensor *means, *variances, *gain, *shift, *parameters, *gradients, *state_1, *state_2,
+    *steps;
 static eddy_tensor *first, *second;
 static bench_op_shape shape;
 static uint32_t random_state = 1;
@@ -19,7 +22,8 @@ static eddy_tensor *randoms(eddy_shape dims, double low, double high) {
     if (!values)
         exit(1);
     for (int64_t at = 0; at < count; at++)
-        values[at] = (float)((low + high) / 2) + bench_random_float(&random_state, (float)((high - low) / 2));
+        values[at] = (float)((low + high) / 2) +
+                     bench_random_float(&random_state, (float)((high - low) / 2));
     eddy_tensor *tensor = must_tensor(eddy_from_data(values, dims, EDDY_F32, NULL));
     free(values);
     return tensor;
@@ -72,11 +76,14 @@ void op_calls_make_operands(long n) {
     same = must_tensor(eddy_clone(x));
     numbers = integers(n, 0, 1000, EDDY_I64);
     near = randoms(EDDY_SHAPE(shape.rows, shape.columns), 0.9, 1.1);
-    places = must_tensor(eddy_reshape(integers(n, 0, shape.columns, EDDY_I64), EDDY_SHAPE(shape.rows, shape.columns)));
+    places = must_tensor(eddy_reshape(integers(n, 0, shape.columns, EDDY_I64),
+                                      EDDY_SHAPE(shape.rows, shape.columns)));
     square = randoms(EDDY_SHAPE(shape.columns, shape.columns), -1, 1);
     tall = randoms(EDDY_SHAPE(shape.rows), 0.1, 0.9);
-    positions = must_tensor(eddy_arange(EDDY_S(0), EDDY_S(shape.tokens), EDDY_S(1), EDDY_I64, NULL));
-    signals = must_tensor(eddy_reshape(images, EDDY_SHAPE(shape.batch, shape.channels, shape.side * shape.side)));
+    positions =
+        must_tensor(eddy_arange(EDDY_S(0), EDDY_S(shape.tokens), EDDY_S(1), EDDY_I64, NULL));
+    signals = must_tensor(
+        eddy_reshape(images, EDDY_SHAPE(shape.batch, shape.channels, shape.side * shape.side)));
     filters_1d = randoms(EDDY_SHAPE(16, shape.channels, 3), -1, 1);
     means = randoms(EDDY_SHAPE(shape.channels), 0.1, 0.9);
     variances = randoms(EDDY_SHAPE(shape.channels), 0.1, 0.9);
@@ -107,20 +114,20 @@ static eddy_tensor *stepped_sgd(void) {
 }
 
 static eddy_tensor *stepped_momentum(void) {
-    must(eddy_sgd_momentum_step(EDDY_LIST(parameters), EDDY_LIST(gradients), EDDY_LIST(state_1), EDDY_S(1e-6),
-                                EDDY_S(0.9), NULL));
+    must(eddy_sgd_momentum_step(EDDY_LIST(parameters), EDDY_LIST(gradients), EDDY_LIST(state_1),
+                                EDDY_S(1e-6), EDDY_S(0.9), NULL));
     return parameters;
 }
 
 static eddy_tensor *stepped_adam(void) {
-    must(eddy_adam_step(EDDY_LIST(parameters), EDDY_LIST(gradients), EDDY_LIST(state_1), EDDY_LIST(state_2), steps,
-                        EDDY_S(1e-6), NULL));
+    must(eddy_adam_step(EDDY_LIST(parameters), EDDY_LIST(gradients), EDDY_LIST(state_1),
+                        EDDY_LIST(state_2), steps, EDDY_S(1e-6), NULL));
     return parameters;
 }
 
 static eddy_tensor *stepped_adamw(void) {
-    must(eddy_adamw_step(EDDY_LIST(parameters), EDDY_LIST(gradients), EDDY_LIST(state_1), EDDY_LIST(state_2), steps,
-                         EDDY_S(1e-6), NULL));
+    must(eddy_adamw_step(EDDY_LIST(parameters), EDDY_LIST(gradients), EDDY_LIST(state_1),
+                         EDDY_LIST(state_2), steps, EDDY_S(1e-6), NULL));
     return parameters;
 }
 
@@ -131,9 +138,9 @@ static eddy_tensor *clipped(void) {
 }
 
 /* One function an op, so that the call is made as a program makes it. */
-#define CALL(name, bytes, ours, theirs)                                                                                \
-    static eddy_tensor *call_##name(void) {                                                                            \
-        return ours;                                                                                                   \
+#define CALL(name, bytes, ours, theirs)                                                            \
+    static eddy_tensor *call_##name(void) {                                                        \
+        return ours;                                                                               \
     }
 BENCH_OP_LIST(CALL)
 

@@ -30,7 +30,7 @@ void path_format(path_counts before, path_counts after, char text[PATH_BYTES]) {
         if (share >= 99.5)
             length += snprintf(text + length, (size_t)(PATH_BYTES - length), "%s", places[i].name);
         else
-            length += snprintf(text + length, (size_t)(PATH_BYTES - length), "%s%s %.0f %%", length ? ", " : "",
-                               places[i].name, share);
+            length += snprintf(text + length, (size_t)(PATH_BYTES - length), "%s%s %.0f %%",
+                               length ? ", " : "", places[i].name, share);
     }
 }

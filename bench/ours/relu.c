@@ -18,7 +18,8 @@ int main(int argc, char **argv) {
     uint32_t random = 1;
     for (int i = 0; i < BENCH_RELU_COUNT; i++)
         values[i] = bench_random_float(&random, 1);
-    eddy_tensor *input = must_tensor(eddy_from_data(values, EDDY_SHAPE(BENCH_RELU_COUNT), EDDY_F32, NULL));
+    eddy_tensor *input =
+        must_tensor(eddy_from_data(values, EDDY_SHAPE(BENCH_RELU_COUNT), EDDY_F32, NULL));
     free(values);
     bench_samples samples = {.count = 0};
     path_counts before = path_now();

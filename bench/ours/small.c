@@ -58,7 +58,8 @@ static void gru_run(small *s) {
 /* ---- layers ---- */
 
 static void mlp_init(small *s) {
-    static const int64_t widths[] = {BENCH_MLP_INPUTS, BENCH_MLP_HIDDEN1, BENCH_MLP_HIDDEN2, BENCH_MLP_CLASSES};
+    static const int64_t widths[] = {BENCH_MLP_INPUTS, BENCH_MLP_HIDDEN1, BENCH_MLP_HIDDEN2,
+                                     BENCH_MLP_CLASSES};
     for (int l = 0; l < 3; l++) {
         trainee_add(&s->net, EDDY_SHAPE(widths[l + 1], widths[l]));
         trainee_add(&s->net, EDDY_SHAPE(widths[l + 1]));
@@ -80,18 +81,21 @@ static eddy_tensor *layers(const small *s, eddy_tensor *x, int first) {
 static void mlp_run(small *s) {
     for (int step = 0; step < BENCH_LAYERS_ROUNDS; step++) {
         eddy_scope *scope = eddy_scope_begin();
-        trainee_learn(&s->net, must_tensor(eddy_cross_entropy(layers(s, s->x, 0), s->labels, NULL)));
+        trainee_learn(&s->net,
+                      must_tensor(eddy_cross_entropy(layers(s, s->x, 0), s->labels, NULL)));
         eddy_scope_end(scope);
     }
 }
 
 static void lenet_init(small *s) {
-    trainee_add(&s->net, EDDY_SHAPE(BENCH_LENET_CHANNELS1, 1, BENCH_LENET_KERNEL, BENCH_LENET_KERNEL));
-    trainee_add(&s->net, EDDY_SHAPE(BENCH_LENET_CHANNELS1));
     trainee_add(&s->net,
-                EDDY_SHAPE(BENCH_LENET_CHANNELS2, BENCH_LENET_CHANNELS1, BENCH_LENET_KERNEL, BENCH_LENET_KERNEL));
+                EDDY_SHAPE(BENCH_LENET_CHANNELS1, 1, BENCH_LENET_KERNEL, BENCH_LENET_KERNEL));
+    trainee_add(&s->net, EDDY_SHAPE(BENCH_LENET_CHANNELS1));
+    trainee_add(&s->net, EDDY_SHAPE(BENCH_LENET_CHANNELS2, BENCH_LENET_CHANNELS1,
+                                    BENCH_LENET_KERNEL, BENCH_LENET_KERNEL));
     trainee_add(&s->net, EDDY_SHAPE(BENCH_LENET_CHANNELS2));
-    static const int64_t widths[] = {BENCH_LENET_FLAT, BENCH_LENET_HIDDEN1, BENCH_LENET_HIDDEN2, BENCH_MLP_CLASSES};
+    static const int64_t widths[] = {BENCH_LENET_FLAT, BENCH_LENET_HIDDEN1, BENCH_LENET_HIDDEN2,
+                                     BENCH_MLP_CLASSES};
     for (int l = 0; l < 3; l++) {
         trainee_add(&s->net, EDDY_SHAPE(widths[l + 1], widths[l]));
         trainee_add(&s->net, EDDY_SHAPE(widths[l + 1]));
@@ -126,7 +130,8 @@ static void decode_run(small *s) {
     for (int64_t t = 1; t <= BENCH_DECODE_TOKENS; t++) {
         eddy_scope *scope = eddy_scope_begin();
         eddy_no_grad_begin();
-        eddy_tensor *logits = transformer_logits(&s->decoder, eddy_from_data(tokens, EDDY_SHAPE(1, t), EDDY_I64, NULL));
+        eddy_tensor *logits = transformer_logits(
+            &s->decoder, eddy_from_data(tokens, EDDY_SHAPE(1, t), EDDY_I64, NULL));
         eddy_tensor *last = eddy_select(eddy_select(logits, 0, 0), 0, -1);
         must(eddy_read_i64(eddy_argmax(last, EDDY_AXES(0), NULL), &tokens[t], NULL));
         eddy_no_grad_end();
@@ -180,7 +185,8 @@ static void mixed_init(small *s) {
 /* One dear product beside cheap ops on other tensors. */
 static void mixed_run(small *s) {
     for (int round = 0; round < BENCH_MIXED_ROUNDS; round++) {
-        eddy_tensor *product = must_tensor(eddy_matmul(s->labels, s->labels)), *others[BENCH_MIXED_OPS];
+        eddy_tensor *product = must_tensor(eddy_matmul(s->labels, s->labels)),
+                    *others[BENCH_MIXED_OPS];
         for (int i = 0; i < BENCH_MIXED_OPS; i++)
             others[i] = must_tensor(eddy_tanh(s->x));
         for (int i = 0; i < BENCH_MIXED_OPS; i++)

@@ -25,7 +25,8 @@ static void sleep_one_period(void) {
 }
 
 /* Medians of one round, in us. */
-static void round_of_ops(eddy_tensor *left, eddy_tensor *right, double *caller_us, double *completion_us) {
+static void round_of_ops(eddy_tensor *left, eddy_tensor *right, double *caller_us,
+                         double *completion_us) {
     double caller[OPS], completion[OPS];
     for (int i = 0; i < OPS; i++) {
         sleep_one_period();
@@ -62,7 +63,8 @@ int main(int argc, char **argv) {
         return 2;
     }
     bool is_completion = rows[r].is_completion;
-    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_full_path = rows[r].is_woken));
+    eddy_runtime *runtime =
+        eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_full_path = rows[r].is_woken));
     if (!runtime)
         must_fail();
     must(eddy_runtime_use(runtime));

@@ -9,10 +9,12 @@ static watch_counts seen;
 /* The linker knows them by these names. */
 eddy_status __real_eddy_vm_submit(eddy_vm *vm, eddy_vm_call *call);
 eddy_status __wrap_eddy_vm_submit(eddy_vm *vm, eddy_vm_call *call);
-eddy_execute_result __real_eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
-                                           eddy_kernel_team *team, void **data, int64_t *data_bytes);
-eddy_execute_result __wrap_eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
-                                           eddy_kernel_team *team, void **data, int64_t *data_bytes);
+eddy_execute_result __real_eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction,
+                                           eddy_blocks_cache *cache, eddy_kernel_team *team,
+                                           void **data, int64_t *data_bytes);
+eddy_execute_result __wrap_eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction,
+                                           eddy_blocks_cache *cache, eddy_kernel_team *team,
+                                           void **data, int64_t *data_bytes);
 bool __real_eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call);
 bool __wrap_eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call);
 
@@ -36,10 +38,12 @@ eddy_status __wrap_eddy_vm_submit(eddy_vm *vm, eddy_vm_call *call) {
     return __real_eddy_vm_submit(vm, call);
 }
 
-eddy_execute_result __wrap_eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
-                                           eddy_kernel_team *team, void **data, int64_t *data_bytes) {
+eddy_execute_result __wrap_eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction,
+                                           eddy_blocks_cache *cache, eddy_kernel_team *team,
+                                           void **data, int64_t *data_bytes) {
     double began_ns = bench_now_ns();
-    eddy_execute_result result = __real_eddy_vm_execute(vm, instruction, cache, team, data, data_bytes);
+    eddy_execute_result result =
+        __real_eddy_vm_execute(vm, instruction, cache, team, data, data_bytes);
     note_execution(began_ns);
     return result;
 }

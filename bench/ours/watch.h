@@ -8,7 +8,8 @@
 typedef struct watch_counts {
     int64_t estimated_ps; /* the sum of cost_ps over what was submitted */
     int64_t executions;
-    double executed_ns; /* what eddy_vm_execute took: the outputs' memory, the workspace, the kernel */
+    double
+        executed_ns; /* what eddy_vm_execute took: the outputs' memory, the workspace, the kernel */
 } watch_counts;
 
 void watch_reset(void);

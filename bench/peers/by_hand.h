@@ -39,7 +39,8 @@ static inline void *by_hand_zeros(size_t bytes) {
 }
 
 /* Uniform, of the given deviation. */
-static inline void by_hand_randomise(real *values, size_t count, double deviation, uint32_t *random) {
+static inline void by_hand_randomise(real *values, size_t count, double deviation,
+                                     uint32_t *random) {
     for (size_t i = 0; i < count; i++)
         values[i] = bench_random_float(random, 1.0f) * (real)(deviation * 1.7320508075688772);
 }
@@ -47,21 +48,24 @@ static inline void by_hand_randomise(real *values, size_t count, double deviatio
 /* ---- products: c[m, n] = alpha op(a) op(b) + beta c, with the lengths of the stored rows ---- */
 
 /* a[m, k], b[k, n] */
-static inline void by_hand_nn(int m, int n, int k, real alpha, const real *a, int a_row, const real *b, int b_row,
-                              real beta, real *c, int c_row) {
-    BY_HAND_GEMM(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, alpha, a, a_row, b, b_row, beta, c, c_row);
+static inline void by_hand_nn(int m, int n, int k, real alpha, const real *a, int a_row,
+                              const real *b, int b_row, real beta, real *c, int c_row) {
+    BY_HAND_GEMM(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, alpha, a, a_row, b, b_row,
+                 beta, c, c_row);
 }
 
 /* a[m, k], b[n, k] */
-static inline void by_hand_nt(int m, int n, int k, real alpha, const real *a, int a_row, const real *b, int b_row,
-                              real beta, real *c, int c_row) {
-    BY_HAND_GEMM(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, alpha, a, a_row, b, b_row, beta, c, c_row);
+static inline void by_hand_nt(int m, int n, int k, real alpha, const real *a, int a_row,
+                              const real *b, int b_row, real beta, real *c, int c_row) {
+    BY_HAND_GEMM(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, alpha, a, a_row, b, b_row, beta,
+                 c, c_row);
 }
 
 /* a[k, m], b[k, n] */
-static inline void by_hand_tn(int m, int n, int k, real alpha, const real *a, int a_row, const real *b, int b_row,
-                              real beta, real *c, int c_row) {
-    BY_HAND_GEMM(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, alpha, a, a_row, b, b_row, beta, c, c_row);
+static inline void by_hand_tn(int m, int n, int k, real alpha, const real *a, int a_row,
+                              const real *b, int b_row, real beta, real *c, int c_row) {
+    BY_HAND_GEMM(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, alpha, a, a_row, b, b_row, beta,
+                 c, c_row);
 }
 
 /* ---- the loss ---- */
@@ -126,10 +130,12 @@ typedef struct by_hand_adam {
 } by_hand_adam;
 
 /* AdamW, of gradients times `scale`. */
-static inline void by_hand_update(by_hand_adam *adam, real scale, real *restrict values, const real *restrict gradients,
-                                  real *restrict m, real *restrict v, size_t count) {
+static inline void by_hand_update(by_hand_adam *adam, real scale, real *restrict values,
+                                  const real *restrict gradients, real *restrict m,
+                                  real *restrict v, size_t count) {
     adam->step++;
-    real beta1 = adam->beta1, beta2 = adam->beta2, kept = 1 - adam->rate * adam->decay, epsilon = 1e-8f;
+    real beta1 = adam->beta1, beta2 = adam->beta2, kept = 1 - adam->rate * adam->decay,
+         epsilon = 1e-8f;
     real rate = adam->rate / (1 - pow(beta1, (real)adam->step));
     real correction = 1 / sqrt(1 - pow(beta2, (real)adam->step));
 #pragma omp parallel for simd schedule(static)
@@ -158,8 +164,8 @@ static inline int by_hand_measure(const char *row, int count, double (*step)(voi
         }
     }
     char version[256];
-    snprintf(version, sizeof(version), "gcc %s, %d OpenMP threads, %s", __VERSION__, omp_get_max_threads(),
-             openblas_get_config());
+    snprintf(version, sizeof(version), "gcc %s, %d OpenMP threads, %s", __VERSION__,
+             omp_get_max_threads(), openblas_get_config());
     bench_print_row(row, "ms", version, NULL, &samples);
     return 0;
 }
@@ -172,7 +178,7 @@ typedef struct by_hand_span {
     size_t begin, count;
 } by_hand_span;
 
-#define BY_HAND_SPAN(type, member)                                                                                     \
+#define BY_HAND_SPAN(type, member)                                                                 \
     { #member, offsetof(type, member) / sizeof(real), sizeof(((type *)0)->member) / sizeof(real) }
 
 #define BY_HAND_CHECKED 24
@@ -181,8 +187,8 @@ typedef struct by_hand_span {
 
 /* Compares elements of each span's gradient with central differences of the loss, as a share of the span's greatest.
  * `take`: puts the gradient of `values` into `gradient` and returns the loss. Returns the exit status. */
-static inline int by_hand_check(const by_hand_span *spans, int span_count, real *values, const real *gradient,
-                                size_t count, double (*take)(void)) {
+static inline int by_hand_check(const by_hand_span *spans, int span_count, real *values,
+                                const real *gradient, size_t count, double (*take)(void)) {
     if (sizeof(real) != sizeof(double)) {
         fprintf(stderr, "--check needs a build with -DBY_HAND_DOUBLE\n");
         return 2;
@@ -203,7 +209,8 @@ static inline int by_hand_check(const by_hand_span *spans, int span_count, real 
             values[i] = value - (real)BY_HAND_MOVE;
             double below = take();
             values[i] = value;
-            error = fmax(error, fabs((above - below) / (2 * BY_HAND_MOVE) - (double)found[i]) / greatest);
+            error = fmax(error,
+                         fabs((above - below) / (2 * BY_HAND_MOVE) - (double)found[i]) / greatest);
         }
         printf("%-32s greatest %.3e, error %.1e of it\n", spans[s].name, greatest, error);
         worst = isnan(error) ? error : fmax(worst, error);

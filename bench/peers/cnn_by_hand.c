@@ -28,7 +28,8 @@
 
 typedef struct network {
     real first[TAPS][CHANNELS1], first_bias[CHANNELS1];
-    real second[WINDOW][CHANNELS2], second_bias[CHANNELS2]; /* a window: its taps, of each the channels */
+    real second[WINDOW][CHANNELS2],
+        second_bias[CHANNELS2]; /* a window: its taps, of each the channels */
     real last[CLASSES][FEATURES], last_bias[CLASSES];
 } network;
 
@@ -123,7 +124,8 @@ static void take_patch(const real (*image)[SIDE + 2], int y, int x, real patch[4
             patch[i][j] = image[2 * y + i][2 * x + j];
 }
 
-static void first_forward(const network *w, const real (*image)[SIDE + 2], real (*restrict pooled)[HALF + 2][CHANNELS1],
+static void first_forward(const network *w, const real (*image)[SIDE + 2],
+                          real (*restrict pooled)[HALF + 2][CHANNELS1],
                           int32_t (*restrict chosen)[HALF][CHANNELS1]) {
     for (int y = 0; y < HALF; y++)
         for (int x = 0; x < HALF; x++) {
@@ -168,15 +170,18 @@ static void first_back(const real (*image)[SIDE + 2], const real (*dpooled)[HALF
 
 /* ---- the second ---- */
 
-static void take_windows(const real (*padded)[HALF + 2][CHANNELS1], real (*restrict windows)[WINDOW]) {
+static void take_windows(const real (*padded)[HALF + 2][CHANNELS1],
+                         real (*restrict windows)[WINDOW]) {
     for (int y = 0; y < HALF; y++)
         for (int x = 0; x < HALF; x++)
             for (int k = 0; k < 3; k++)
-                memcpy(windows[y * HALF + x] + k * 3 * CHANNELS1, padded[y + k][x], 3 * CHANNELS1 * sizeof(real));
+                memcpy(windows[y * HALF + x] + k * 3 * CHANNELS1, padded[y + k][x],
+                       3 * CHANNELS1 * sizeof(real));
 }
 
 /* The gradient of what take_windows read. */
-static void add_windows(const real (*windows)[WINDOW], real (*restrict padded)[HALF + 2][CHANNELS1]) {
+static void add_windows(const real (*windows)[WINDOW],
+                        real (*restrict padded)[HALF + 2][CHANNELS1]) {
     memset(padded, 0, sizeof(padded_half));
     for (int y = 0; y < HALF; y++)
         for (int x = 0; x < HALF; x++)
@@ -191,7 +196,8 @@ static void add_windows(const real (*windows)[WINDOW], real (*restrict padded)[H
 
 /* Bias, ReLU and pool. */
 static void second_pool(const real *restrict bias, const real (*restrict in)[HALF][CHANNELS2],
-                        real (*restrict pooled)[QUARTER][CHANNELS2], int32_t (*restrict chosen)[QUARTER][CHANNELS2]) {
+                        real (*restrict pooled)[QUARTER][CHANNELS2],
+                        int32_t (*restrict chosen)[QUARTER][CHANNELS2]) {
     for (int y = 0; y < QUARTER; y++)
         for (int x = 0; x < QUARTER; x++)
 #pragma omp simd
@@ -219,7 +225,8 @@ static void second_pool_back(const real (*restrict dpooled)[QUARTER][CHANNELS2],
             for (int p = 0; p < 4; p++)
 #pragma omp simd
                 for (int c = 0; c < CHANNELS2; c++)
-                    din[2 * y + p / 2][2 * x + p % 2][c] = chosen[y][x][c] == p ? dpooled[y][x][c] : 0;
+                    din[2 * y + p / 2][2 * x + p % 2][c] =
+                        chosen[y][x][c] == p ? dpooled[y][x][c] : 0;
         }
 }
 
@@ -231,12 +238,12 @@ static void group_forward(trace *t, int first, int images) {
         first_forward(values, t->images[i], t->pooled1[i], t->chosen1[i]);
         take_windows(t->pooled1[i], t->windows[i]);
     }
-    by_hand_nn(images * HALF * HALF, CHANNELS2, WINDOW, 1, t->windows[0][0], WINDOW, values->second[0], CHANNELS2, 0,
-               t->values2[0][0][0], CHANNELS2);
+    by_hand_nn(images * HALF * HALF, CHANNELS2, WINDOW, 1, t->windows[0][0], WINDOW,
+               values->second[0], CHANNELS2, 0, t->values2[0][0][0], CHANNELS2);
     for (int i = 0; i < images; i++)
         second_pool(values->second_bias, t->values2[i], t->pooled2[i], t->chosen2[i]);
-    by_hand_nt(images, CLASSES, FEATURES, 1, t->pooled2[0][0][0], FEATURES, values->last[0], FEATURES, 0, t->logits[0],
-               CLASSES);
+    by_hand_nt(images, CLASSES, FEATURES, 1, t->pooled2[0][0][0], FEATURES, values->last[0],
+               FEATURES, 0, t->logits[0], CLASSES);
 }
 
 /* The gradients of the logits take their places. */
@@ -245,7 +252,8 @@ static double take_loss(trace *t, network *dw, int first, int images) {
     for (int i = 0; i < images; i++) {
         for (int j = 0; j < CLASSES; j++)
             t->logits[i][j] += values->last_bias[j];
-        loss += by_hand_cross_entropy(t->logits[i], CLASSES, labels[first + i], (real)1 / (real)batch);
+        loss +=
+            by_hand_cross_entropy(t->logits[i], CLASSES, labels[first + i], (real)1 / (real)batch);
         for (int j = 0; j < CLASSES; j++)
             dw->last_bias[j] += t->logits[i][j];
     }
@@ -254,16 +262,16 @@ static double take_loss(trace *t, network *dw, int first, int images) {
 
 static void group_back(trace *t, network *dw, int images) {
     int places = images * HALF * HALF;
-    by_hand_tn(CLASSES, FEATURES, images, 1, t->logits[0], CLASSES, t->pooled2[0][0][0], FEATURES, 1, dw->last[0],
-               FEATURES);
-    by_hand_nn(images, FEATURES, CLASSES, 1, t->logits[0], CLASSES, values->last[0], FEATURES, 0, t->dpooled2[0][0][0],
-               FEATURES);
+    by_hand_tn(CLASSES, FEATURES, images, 1, t->logits[0], CLASSES, t->pooled2[0][0][0], FEATURES,
+               1, dw->last[0], FEATURES);
+    by_hand_nn(images, FEATURES, CLASSES, 1, t->logits[0], CLASSES, values->last[0], FEATURES, 0,
+               t->dpooled2[0][0][0], FEATURES);
     for (int i = 0; i < images; i++)
         second_pool_back(t->dpooled2[i], t->chosen2[i], t->values2[i], dw->second_bias);
-    by_hand_tn(WINDOW, CHANNELS2, places, 1, t->windows[0][0], WINDOW, t->values2[0][0][0], CHANNELS2, 1, dw->second[0],
-               CHANNELS2);
-    by_hand_nt(places, WINDOW, CHANNELS2, 1, t->values2[0][0][0], CHANNELS2, values->second[0], CHANNELS2, 0,
-               t->windows[0][0], WINDOW);
+    by_hand_tn(WINDOW, CHANNELS2, places, 1, t->windows[0][0], WINDOW, t->values2[0][0][0],
+               CHANNELS2, 1, dw->second[0], CHANNELS2);
+    by_hand_nt(places, WINDOW, CHANNELS2, 1, t->values2[0][0][0], CHANNELS2, values->second[0],
+               CHANNELS2, 0, t->windows[0][0], WINDOW);
     for (int i = 0; i < images; i++) {
         add_windows(t->windows[i], t->dpooled1[i]);
         first_back(t->images[i], t->dpooled1[i], t->chosen1[i], dw);
@@ -292,17 +300,19 @@ static double take_gradients(void) {
 
 static double step(void) {
     double loss = take_gradients();
-    by_hand_update(&adam, 1, (real *)values, (real *)gradients[0], (real *)moment1, (real *)moment2, PARAMETERS);
+    by_hand_update(&adam, 1, (real *)values, (real *)gradients[0], (real *)moment1, (real *)moment2,
+                   PARAMETERS);
     return loss;
 }
 
 static int check(void) {
-    static const by_hand_span spans[] = {BY_HAND_SPAN(network, first),  BY_HAND_SPAN(network, first_bias),
-                                         BY_HAND_SPAN(network, second), BY_HAND_SPAN(network, second_bias),
-                                         BY_HAND_SPAN(network, last),   BY_HAND_SPAN(network, last_bias)};
+    static const by_hand_span spans[] = {
+        BY_HAND_SPAN(network, first),  BY_HAND_SPAN(network, first_bias),
+        BY_HAND_SPAN(network, second), BY_HAND_SPAN(network, second_bias),
+        BY_HAND_SPAN(network, last),   BY_HAND_SPAN(network, last_bias)};
     make_network(6);
-    return by_hand_check(spans, sizeof(spans) / sizeof(*spans), (real *)values, (real *)gradients[0], PARAMETERS,
-                         take_gradients);
+    return by_hand_check(spans, sizeof(spans) / sizeof(*spans), (real *)values,
+                         (real *)gradients[0], PARAMETERS, take_gradients);
 }
 
 int main(int argc, char **argv) {

@@ -15,7 +15,8 @@ static double time_copies(size_t bytes, int calls) {
         int parts = bytes < 1 << 18 ? 1 : omp_get_max_threads();
 #pragma omp parallel for if (parts > 1) num_threads(parts)
         for (int part = 0; part < parts; part++) {
-            size_t begin = bytes * (size_t)part / (size_t)parts, end = bytes * (size_t)(part + 1) / (size_t)parts;
+            size_t begin = bytes * (size_t)part / (size_t)parts,
+                   end = bytes * (size_t)(part + 1) / (size_t)parts;
             memcpy(target + begin, source + begin, end - begin);
         }
         __asm__ volatile("" : : "r"(target) : "memory");

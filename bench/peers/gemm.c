@@ -7,8 +7,9 @@
 #include <oneapi/dnnl/dnnl.h>
 
 static void product(const bench_gemm_shape *s, const float *a, const float *b, float *c) {
-    dnnl_sgemm(s->is_a_transposed ? 'T' : 'N', s->is_b_transposed ? 'T' : 'N', s->m, s->n, s->k, 1.0f, a,
-               s->is_a_transposed ? s->m : s->k, b, s->is_b_transposed ? s->k : s->n, 0.0f, c, s->n);
+    dnnl_sgemm(s->is_a_transposed ? 'T' : 'N', s->is_b_transposed ? 'T' : 'N', s->m, s->n, s->k,
+               1.0f, a, s->is_a_transposed ? s->m : s->k, b, s->is_b_transposed ? s->k : s->n, 0.0f,
+               c, s->n);
 }
 
 static void describe(char *buffer, size_t size) {
@@ -21,7 +22,8 @@ static void describe(char *buffer, size_t size) {
 static void product(const bench_gemm_shape *s, const float *a, const float *b, float *c) {
     cblas_sgemm(CblasRowMajor, s->is_a_transposed ? CblasTrans : CblasNoTrans,
                 s->is_b_transposed ? CblasTrans : CblasNoTrans, s->m, s->n, s->k, 1.0f, a,
-                s->is_a_transposed ? s->m : s->k, b, s->is_b_transposed ? s->k : s->n, 0.0f, c, s->n);
+                s->is_a_transposed ? s->m : s->k, b, s->is_b_transposed ? s->k : s->n, 0.0f, c,
+                s->n);
 }
 
 #ifdef OPENBLAS_VERSION
@@ -58,7 +60,8 @@ int main(int argc, char **argv) {
     operands.a = matrix(shape->m, shape->k, &random);
     operands.b = matrix(shape->k, shape->n, &random);
     operands.c = matrix(shape->m, shape->n, &random);
-    const bench_calls calls = {.call = multiply, .work = &operands, .count = bench_gemm_calls(shape)};
+    const bench_calls calls = {
+        .call = multiply, .work = &operands, .count = bench_gemm_calls(shape)};
     bench_samples samples;
     bench_calls_measure(&calls, bench_sample_count(argc, argv, 2), &samples);
     char version[256];

@@ -16,7 +16,8 @@
 #define ADAM_BETA2 0.999f
 #define ADAM_EPSILON 1e-8f
 
-static const int widths[LAYERS + 1] = {BENCH_MLP_INPUTS, BENCH_MLP_HIDDEN1, BENCH_MLP_HIDDEN2, BENCH_MLP_CLASSES};
+static const int widths[LAYERS + 1] = {BENCH_MLP_INPUTS, BENCH_MLP_HIDDEN1, BENCH_MLP_HIDDEN2,
+                                       BENCH_MLP_CLASSES};
 
 static struct {
     float *weight, *bias;                   /* [out, in], [out] */
@@ -85,8 +86,9 @@ static void forward(int l) {
     if (begin >= end)
         return;
     float *output = layers[l].output;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, batch, end - begin, in, 1.0f, layer_input(l), in,
-                layers[l].weight + (size_t)begin * in, in, 0.0f, output + begin, out);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, batch, end - begin, in, 1.0f,
+                layer_input(l), in, layers[l].weight + (size_t)begin * in, in, 0.0f, output + begin,
+                out);
     for (int i = 0; i < batch; i++) {
         float *row = output + (size_t)i * out;
         for (int j = begin; j < end; j++) {
@@ -120,8 +122,9 @@ static void parameter_gradients(int l) {
     int in = widths[l], out = widths[l + 1], begin, end;
     part(in, &begin, &end);
     if (begin < end)
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, out, end - begin, batch, 1.0f, layers[l].gradient, out,
-                    layer_input(l) + begin, in, 0.0f, layers[l].weight_gradient + begin, in);
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, out, end - begin, batch, 1.0f,
+                    layers[l].gradient, out, layer_input(l) + begin, in, 0.0f,
+                    layers[l].weight_gradient + begin, in);
     part(out, &begin, &end);
     for (int j = begin; j < end; j++)
         layers[l].bias_gradient[j] = 0.0f;
@@ -138,8 +141,8 @@ static void input_gradient(int l) {
         return;
     float *gradient = layers[l - 1].gradient;
     const float *output = layers[l - 1].output;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, batch, end - begin, out, 1.0f, layers[l].gradient, out,
-                layers[l].weight + begin, in, 0.0f, gradient + begin, in);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, batch, end - begin, out, 1.0f,
+                layers[l].gradient, out, layers[l].weight + begin, in, 0.0f, gradient + begin, in);
     for (int i = 0; i < batch; i++)
         for (int j = begin; j < end; j++)
             if (output[(size_t)i * in + j] <= 0.0f)
@@ -151,8 +154,8 @@ static void sgd(float *restrict values, const float *restrict gradient, size_t c
         values[i] -= BENCH_MLP_RATE * gradient[i];
 }
 
-static void adam(float *restrict values, const float *restrict gradient, float *restrict m, float *restrict v,
-                 size_t count) {
+static void adam(float *restrict values, const float *restrict gradient, float *restrict m,
+                 float *restrict v, size_t count) {
     float correction1 = 1.0f - powf(ADAM_BETA1, (float)adam_step);
     float correction2 = sqrtf(1.0f - powf(ADAM_BETA2, (float)adam_step));
     float rate = BENCH_ADAM_RATE / correction1;
@@ -168,8 +171,8 @@ static void update(int l, int with_adam) {
     part(count, &begin, &end);
     size_t first = (size_t)begin, length = (size_t)(end - begin);
     if (with_adam)
-        adam(layers[l].weight + first, layers[l].weight_gradient + first, layers[l].weight_m + first,
-             layers[l].weight_v + first, length);
+        adam(layers[l].weight + first, layers[l].weight_gradient + first,
+             layers[l].weight_m + first, layers[l].weight_v + first, length);
     else
         sgd(layers[l].weight + first, layers[l].weight_gradient + first, length);
     part(widths[l + 1], &begin, &end);
@@ -210,7 +213,8 @@ int main(int argc, char **argv) {
     const char *row = argc > 1 ? argv[1] : "";
     int count = bench_sample_count(argc, argv, 2);
     int with_adam = !strncmp(row, "mlp_adam_", 9), rows = 0;
-    if (sscanf(row, with_adam ? "mlp_adam_b%d_" : "mlp_b%d_", &rows) != 1 || rows < 1 || rows > 1024) {
+    if (sscanf(row, with_adam ? "mlp_adam_b%d_" : "mlp_b%d_", &rows) != 1 || rows < 1 ||
+        rows > 1024) {
         fprintf(stderr, "mlp_by_hand: no such row: %s\n", row);
         return 2;
     }
@@ -230,8 +234,8 @@ int main(int argc, char **argv) {
         }
     }
     char version[256];
-    snprintf(version, sizeof(version), "gcc %s, %d OpenMP threads, %s", __VERSION__, omp_get_max_threads(),
-             openblas_get_config());
+    snprintf(version, sizeof(version), "gcc %s, %d OpenMP threads, %s", __VERSION__,
+             omp_get_max_threads(), openblas_get_config());
     bench_print_row(row, "ms", version, NULL, &samples);
     return 0;
 }

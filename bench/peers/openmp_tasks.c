@@ -38,7 +38,8 @@ static void fan(void) {
 static void dag(void) {
     uint32_t state = 1;
     for (int i = 0; i < BENCH_TASKS; i++) {
-        uint32_t a = bench_random(&state) % BENCH_DAG_OBJECTS, b = bench_random(&state) % BENCH_DAG_OBJECTS;
+        uint32_t a = bench_random(&state) % BENCH_DAG_OBJECTS,
+                 b = bench_random(&state) % BENCH_DAG_OBJECTS;
         uint32_t c = bench_random(&state) % BENCH_DAG_OBJECTS;
 #pragma omp task depend(in : objects[a], objects[b]) depend(out : objects[c])
         { sink = objects; }
@@ -77,7 +78,8 @@ int main(int argc, char **argv) {
                 bench_samples_push(&samples, (end - begin) / shapes[s].tasks);
         }
         char version[64];
-        snprintf(version, sizeof(version), "gcc %s, %d threads", __VERSION__, omp_get_max_threads());
+        snprintf(version, sizeof(version), "gcc %s, %d threads", __VERSION__,
+                 omp_get_max_threads());
         bench_print_row(row, "ns", version, NULL, &samples);
         return 0;
     }

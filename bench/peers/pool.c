@@ -40,8 +40,9 @@ static prepared prepare(const bench_pool *pool) {
     const dnnl_dims_t no_gaps = {0};
     check(dnnl_memory_desc_create_with_tag(&from_desc, 4, from, dnnl_f32, tag));
     check(dnnl_memory_desc_create_with_tag(&to_desc, 4, to, dnnl_f32, tag));
-    check(dnnl_pooling_forward_primitive_desc_create(&made, p.engine, dnnl_forward_inference, algorithm, from_desc,
-                                                     to_desc, strides, kernel, no_gaps, padding, padding, NULL));
+    check(dnnl_pooling_forward_primitive_desc_create(&made, p.engine, dnnl_forward_inference,
+                                                     algorithm, from_desc, to_desc, strides, kernel,
+                                                     no_gaps, padding, padding, NULL));
     check(dnnl_memory_create(&p.from, from_desc, p.engine, p.values));
     check(dnnl_memory_create(&p.to, to_desc, p.engine, p.results));
     check(dnnl_memory_desc_destroy(from_desc));
@@ -50,8 +51,8 @@ static prepared prepare(const bench_pool *pool) {
     dnnl_pooling_desc_t desc;
     check(dnnl_memory_desc_init_by_tag(&from_desc, 4, from, dnnl_f32, tag));
     check(dnnl_memory_desc_init_by_tag(&to_desc, 4, to, dnnl_f32, tag));
-    check(dnnl_pooling_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &from_desc, &to_desc, strides,
-                                         kernel, padding, padding));
+    check(dnnl_pooling_forward_desc_init(&desc, dnnl_forward_inference, algorithm, &from_desc,
+                                         &to_desc, strides, kernel, padding, padding));
     check(dnnl_primitive_desc_create(&made, &desc, NULL, p.engine, NULL));
     check(dnnl_memory_create(&p.from, &from_desc, p.engine, p.values));
     check(dnnl_memory_create(&p.to, &to_desc, p.engine, p.results));

@@ -99,7 +99,8 @@ void dag() {
     graph_builder builder(BENCH_DAG_OBJECTS);
     uint32_t state = 1;
     for (int i = 0; i < BENCH_TASKS; i++) {
-        uint32_t a = bench_random(&state) % BENCH_DAG_OBJECTS, b = bench_random(&state) % BENCH_DAG_OBJECTS;
+        uint32_t a = bench_random(&state) % BENCH_DAG_OBJECTS,
+                 b = bench_random(&state) % BENCH_DAG_OBJECTS;
         uint32_t c = bench_random(&state) % BENCH_DAG_OBJECTS;
         builder.add({a, b}, {c});
     }
@@ -132,8 +133,10 @@ int main(int argc, char **argv) {
                 bench_samples_push(&samples, (bench_now_ns() - begin) / BENCH_TASKS);
         }
         char version[64];
-        snprintf(version, sizeof(version), "oneTBB %d.%d, %d threads", TBB_VERSION_MAJOR, TBB_VERSION_MINOR,
-                 (int)tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism));
+        snprintf(
+            version, sizeof(version), "oneTBB %d.%d, %d threads", TBB_VERSION_MAJOR,
+            TBB_VERSION_MINOR,
+            (int)tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism));
         bench_print_row(row, "ns", version, nullptr, &samples);
         return 0;
     }

@@ -10,7 +10,8 @@ namespace {
 
 void print(const char *row, const char *unit, const bench_samples &samples) {
     char version[64];
-    snprintf(version, sizeof(version), "libtorch %s, %d threads", TORCH_VERSION, torch::get_num_threads());
+    snprintf(version, sizeof(version), "libtorch %s, %d threads", TORCH_VERSION,
+             torch::get_num_threads());
     bench_print_row(row, unit, version, nullptr, &samples);
 }
 
@@ -86,9 +87,10 @@ int mlp(const char *row, int rows, bool with_adam, int count) {
     torch::manual_seed(1);
     torch::Tensor images = torch::rand({rows, BENCH_MLP_INPUTS}) * 2 - 1;
     torch::Tensor labels = torch::randint(0, BENCH_MLP_CLASSES, {rows}, torch::kLong);
-    torch::nn::Sequential net(torch::nn::Linear(BENCH_MLP_INPUTS, BENCH_MLP_HIDDEN1), torch::nn::ReLU(),
-                              torch::nn::Linear(BENCH_MLP_HIDDEN1, BENCH_MLP_HIDDEN2), torch::nn::ReLU(),
-                              torch::nn::Linear(BENCH_MLP_HIDDEN2, BENCH_MLP_CLASSES));
+    torch::nn::Sequential net(
+        torch::nn::Linear(BENCH_MLP_INPUTS, BENCH_MLP_HIDDEN1), torch::nn::ReLU(),
+        torch::nn::Linear(BENCH_MLP_HIDDEN1, BENCH_MLP_HIDDEN2), torch::nn::ReLU(),
+        torch::nn::Linear(BENCH_MLP_HIDDEN2, BENCH_MLP_CLASSES));
     std::unique_ptr<torch::optim::Optimizer> optimizer;
     if (with_adam)
         optimizer.reset(new torch::optim::Adam(net->parameters(), BENCH_ADAM_RATE));

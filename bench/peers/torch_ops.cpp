@@ -70,7 +70,8 @@ void make_operands(long n) {
     steps = 0;
 }
 
-torch::Tensor attention(const torch::Tensor &query, const torch::Tensor &key, const torch::Tensor &value) {
+torch::Tensor attention(const torch::Tensor &query, const torch::Tensor &key,
+                        const torch::Tensor &value) {
 #if TORCH_VERSION_MAJOR >= 2
     return torch::scaled_dot_product_attention(query, key, value);
 #else
@@ -92,7 +93,8 @@ torch::Tensor root_mean_square_norm(const torch::Tensor &input, const torch::Ten
 torch::Tensor rotated(const torch::Tensor &input) {
     torch::Tensor sines = torch::sin(angles), cosines = torch::cos(angles);
     std::vector<torch::Tensor> halves = torch::chunk(input, 2, -1);
-    return torch::cat({halves[0] * cosines - halves[1] * sines, halves[1] * cosines + halves[0] * sines}, -1);
+    return torch::cat(
+        {halves[0] * cosines - halves[1] * sines, halves[1] * cosines + halves[0] * sines}, -1);
 }
 
 /* The optimisers' steps as torch::optim takes them. */
@@ -124,10 +126,10 @@ torch::Tensor clipped() {
 }
 
 /* The call's results live until it returns: a tensor, or several. */
-#define CALL(name, bytes, ours, theirs)                                                                                \
-    void call_##name() {                                                                                               \
-        auto results = theirs;                                                                                         \
-        (void)results;                                                                                                 \
+#define CALL(name, bytes, ours, theirs)                                                            \
+    void call_##name() {                                                                           \
+        auto results = theirs;                                                                     \
+        (void)results;                                                                             \
     }
 BENCH_OP_LIST(CALL)
 
@@ -155,8 +157,10 @@ void measure(const char *name, const op &op, int count) {
     for (int sample = 0; sample < count; sample++)
         bench_samples_push(&samples, time_calls(op, calls) / 1e3);
     char version[64];
-    snprintf(version, sizeof(version), "libtorch %s, %d threads", TORCH_VERSION, torch::get_num_threads());
-    bench_print_op(name, version, nullptr, static_cast<double>(op.bytes) * static_cast<double>(shape.n), &samples);
+    snprintf(version, sizeof(version), "libtorch %s, %d threads", TORCH_VERSION,
+             torch::get_num_threads());
+    bench_print_op(name, version, nullptr,
+                   static_cast<double>(op.bytes) * static_cast<double>(shape.n), &samples);
 }
 
 } // namespace

@@ -14,7 +14,8 @@ namespace F = torch::nn::functional;
 uint32_t random_state = 1;
 
 torch::Tensor random_floats(torch::IntArrayRef shape, double scale = 1) {
-    float *values = bench_random_floats(&random_state, static_cast<size_t>(c10::multiply_integers(shape)));
+    float *values =
+        bench_random_floats(&random_state, static_cast<size_t>(c10::multiply_integers(shape)));
     torch::Tensor tensor = torch::from_blob(values, shape).mul(scale);
     free(values);
     return tensor;
@@ -44,7 +45,8 @@ struct Trainee {
     }
 
     void start() {
-        optimizer = std::make_unique<torch::optim::AdamW>(parameters, torch::optim::AdamWOptions(BENCH_ADAM_RATE));
+        optimizer = std::make_unique<torch::optim::AdamW>(
+            parameters, torch::optim::AdamWOptions(BENCH_ADAM_RATE));
     }
 
     void learn(const torch::Tensor &logits) {
@@ -135,7 +137,8 @@ struct Lenet : Trainee {
         for (int round = 0; round < BENCH_LAYERS_ROUNDS; round++) {
             torch::Tensor y = x;
             for (size_t l = 0; l < 4; l += 2)
-                y = torch::max_pool2d(torch::relu(torch::conv2d(y, parameters[l], parameters[l + 1])), 2);
+                y = torch::max_pool2d(
+                    torch::relu(torch::conv2d(y, parameters[l], parameters[l + 1])), 2);
             learn(layers(y.flatten(1), 4));
         }
     }
@@ -151,7 +154,8 @@ struct Decode {
         torch::InferenceMode inference;
         int64_t tokens[BENCH_DECODE_TOKENS + 1] = {1};
         for (int64_t t = 1; t <= BENCH_DECODE_TOKENS; t++) {
-            torch::Tensor logits = network.logits_of(torch::from_blob(tokens, {1, t}, torch::kLong).clone());
+            torch::Tensor logits =
+                network.logits_of(torch::from_blob(tokens, {1, t}, torch::kLong).clone());
             tokens[t] = logits.select(0, 0).select(0, -1).argmax(0).item<int64_t>();
         }
     }
@@ -196,7 +200,8 @@ struct Chain {
 };
 
 struct Mixed {
-    torch::Tensor x = random_floats({BENCH_MIXED_WIDTH}), matrix = random_floats({BENCH_MIXED_SIDE, BENCH_MIXED_SIDE});
+    torch::Tensor x = random_floats({BENCH_MIXED_WIDTH}),
+                  matrix = random_floats({BENCH_MIXED_SIDE, BENCH_MIXED_SIDE});
 
     explicit Mixed(int64_t) {
     }
@@ -219,7 +224,8 @@ template <class Program> void measure(const char *rows, int64_t size, int count)
     bench_program_begin(&measured);
     bench_program_measure(&measured, count);
     char version[64];
-    snprintf(version, sizeof(version), "libtorch %s, %d threads", TORCH_VERSION, torch::get_num_threads());
+    snprintf(version, sizeof(version), "libtorch %s, %d threads", TORCH_VERSION,
+             torch::get_num_threads());
     bench_program_print(&measured, rows, version, nullptr);
 }
 

@@ -35,7 +35,8 @@ struct Cnn {
     }
 
     torch::Tensor step() {
-        torch::Tensor x = images.to(torch::kFloat).div(255.0).view({-1, 28, 28, 1}).permute({0, 3, 1, 2});
+        torch::Tensor x =
+            images.to(torch::kFloat).div(255.0).view({-1, 28, 28, 1}).permute({0, 3, 1, 2});
         x = torch::relu(torch::max_pool2d(first(x), 2));
         x = torch::relu(torch::max_pool2d(second(x), 2));
         optimizer->zero_grad();
@@ -53,16 +54,19 @@ struct TransformerTraining {
     std::unique_ptr<torch::optim::AdamW> optimizer;
 
     explicit TransformerTraining(int rows) {
-        numbers = random_integers({rows, BENCH_TRANSFORMER_SEQUENCE + 1}, BENCH_TRANSFORMER_VOCABULARY);
+        numbers =
+            random_integers({rows, BENCH_TRANSFORMER_SEQUENCE + 1}, BENCH_TRANSFORMER_VOCABULARY);
         optimizer = std::make_unique<torch::optim::AdamW>(
-            network.parameters, torch::optim::AdamWOptions(BENCH_ADAM_RATE).betas({0.9, 0.99}).weight_decay(0.1));
+            network.parameters,
+            torch::optim::AdamWOptions(BENCH_ADAM_RATE).betas({0.9, 0.99}).weight_decay(0.1));
     }
 
     torch::Tensor step() {
         torch::Tensor logits = network.logits_of(numbers.narrow(1, 0, BENCH_TRANSFORMER_SEQUENCE));
         optimizer->zero_grad();
-        torch::Tensor loss = F::cross_entropy(logits.view({-1, BENCH_TRANSFORMER_VOCABULARY}),
-                                              numbers.narrow(1, 1, BENCH_TRANSFORMER_SEQUENCE).reshape({-1}));
+        torch::Tensor loss =
+            F::cross_entropy(logits.view({-1, BENCH_TRANSFORMER_VOCABULARY}),
+                             numbers.narrow(1, 1, BENCH_TRANSFORMER_SEQUENCE).reshape({-1}));
         loss.backward();
         torch::nn::utils::clip_grad_norm_(network.parameters, 1.0);
         optimizer->step();
@@ -72,7 +76,8 @@ struct TransformerTraining {
 
 void print(const char *row, const char *unit, const bench_samples &samples) {
     char version[64];
-    snprintf(version, sizeof(version), "libtorch %s, %d threads", TORCH_VERSION, torch::get_num_threads());
+    snprintf(version, sizeof(version), "libtorch %s, %d threads", TORCH_VERSION,
+             torch::get_num_threads());
     bench_print_row(row, unit, version, nullptr, &samples);
 }
 
@@ -98,8 +103,11 @@ template <class Network> int measure(const char *row, int rows, int count) {
 int measure_memory(const char *row, int rows) {
     torch::InferenceMode inference;
     Transformer network;
-    torch::Tensor inputs = random_integers({rows, BENCH_TRANSFORMER_SEQUENCE}, BENCH_TRANSFORMER_VOCABULARY);
-    auto pass = [&](const torch::Tensor &numbers) { network.logits_of(numbers).view({-1})[-1].item<float>(); };
+    torch::Tensor inputs =
+        random_integers({rows, BENCH_TRANSFORMER_SEQUENCE}, BENCH_TRANSFORMER_VOCABULARY);
+    auto pass = [&](const torch::Tensor &numbers) {
+        network.logits_of(numbers).view({-1})[-1].item<float>();
+    };
     pass(inputs.narrow(0, 0, 1).narrow(1, 0, BENCH_INFERENCE_FEW));
     double resident = bench_resident_begin();
     for (int i = 0; i < BENCH_INFERENCE_PASSES; i++)

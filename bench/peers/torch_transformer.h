@@ -43,7 +43,8 @@ struct Transformer {
         norm = ones();
         output = matrix(BENCH_TRANSFORMER_VOCABULARY, width);
         int64_t half = width / heads / 2;
-        torch::Tensor rates = torch::pow(10000.0, -torch::arange(0, half, torch::kFloat) / static_cast<double>(half));
+        torch::Tensor rates =
+            torch::pow(10000.0, -torch::arange(0, half, torch::kFloat) / static_cast<double>(half));
         torch::Tensor angles = torch::outer(torch::arange(0, sequence, torch::kFloat), rates);
         cosines = torch::cos(angles);
         sines = torch::sin(angles);
@@ -57,27 +58,32 @@ struct Transformer {
     torch::Tensor turn(const torch::Tensor &x) const {
         std::vector<torch::Tensor> halves = x.chunk(2, -1);
         torch::Tensor cos = cosines.narrow(0, 0, x.size(-2)), sin = sines.narrow(0, 0, x.size(-2));
-        return torch::cat({halves[0] * cos - halves[1] * sin, halves[1] * cos + halves[0] * sin}, -1);
+        return torch::cat({halves[0] * cos - halves[1] * sin, halves[1] * cos + halves[0] * sin},
+                          -1);
     }
 
     torch::Tensor attend(const Layer &layer, const torch::Tensor &x) const {
         torch::Tensor mixed = torch::linear(rms(x, layer.attention_norm), layer.query_key_value);
-        mixed = mixed.view({x.size(0), x.size(1), 3, heads, width / heads}).permute({2, 0, 3, 1, 4});
+        mixed =
+            mixed.view({x.size(0), x.size(1), 3, heads, width / heads}).permute({2, 0, 3, 1, 4});
         torch::Tensor q = turn(mixed[0]), k = turn(mixed[1]), v = mixed[2], seen;
 #if TORCH_VERSION_MAJOR >= 2
         seen = torch::scaled_dot_product_attention(q, k, v, {}, 0.0, true);
 #else
         double scale = 1 / std::sqrt(static_cast<double>(width / heads));
         torch::Tensor hidden_ones = mask.narrow(0, 0, x.size(1)).narrow(1, 0, x.size(1));
-        seen = torch::matmul(torch::softmax(torch::matmul(q * scale, k.transpose(-2, -1)) + hidden_ones, -1), v);
+        seen = torch::matmul(
+            torch::softmax(torch::matmul(q * scale, k.transpose(-2, -1)) + hidden_ones, -1), v);
 #endif
-        return torch::linear(seen.permute({0, 2, 1, 3}).reshape({x.size(0), x.size(1), width}), layer.attention_output);
+        return torch::linear(seen.permute({0, 2, 1, 3}).reshape({x.size(0), x.size(1), width}),
+                             layer.attention_output);
     }
 
     torch::Tensor run_layer(const Layer &layer, const torch::Tensor &x) const {
         torch::Tensor seen = x + attend(layer, x);
         torch::Tensor normed = rms(seen, layer.swiglu_norm);
-        return seen + torch::linear(torch::silu(torch::linear(normed, layer.gate)) * torch::linear(normed, layer.up),
+        return seen + torch::linear(torch::silu(torch::linear(normed, layer.gate)) *
+                                        torch::linear(normed, layer.up),
                                     layer.down);
     }
 

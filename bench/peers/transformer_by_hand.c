@@ -45,9 +45,10 @@ typedef struct network {
 /* What the way back needs of a layer. A row is a character of a sentence of the group. */
 typedef struct layer_trace {
     real (*x)[WIDTH], (*normed)[WIDTH];
-    real (*mixed)[3 * WIDTH];           /* query, key, value; the first two turned */
-    real (*shares)[SEQUENCE][SEQUENCE]; /* of each sentence and head: what a query takes of each value */
-    real (*seen)[WIDTH];                /* what attention gives */
+    real (*mixed)[3 * WIDTH]; /* query, key, value; the first two turned */
+    real (*shares)[SEQUENCE]
+                  [SEQUENCE]; /* of each sentence and head: what a query takes of each value */
+    real (*seen)[WIDTH];      /* what attention gives */
     real (*middle)[WIDTH], (*middle_normed)[WIDTH];
     real (*gate_up)[2 * HIDDEN], (*inner)[HIDDEN];
 } layer_trace;
@@ -72,15 +73,16 @@ static by_hand_adam adam = {.rate = BENCH_ADAM_RATE, .beta1 = 0.9f, .beta2 = 0.9
 
 static void make_trace(trace *t, size_t rows) {
     for (int l = 0; l < LAYERS; l++)
-        t->layers[l] = (layer_trace){.x = by_hand_zeros(rows * sizeof(*t->x)),
-                                     .normed = by_hand_zeros(rows * sizeof(*t->normed)),
-                                     .mixed = by_hand_zeros(rows * sizeof(*t->wide)),
-                                     .shares = by_hand_zeros(rows * HEADS * SEQUENCE * sizeof(real)),
-                                     .seen = by_hand_zeros(rows * sizeof(*t->x)),
-                                     .middle = by_hand_zeros(rows * sizeof(*t->x)),
-                                     .middle_normed = by_hand_zeros(rows * sizeof(*t->x)),
-                                     .gate_up = by_hand_zeros(rows * 2 * HIDDEN * sizeof(real)),
-                                     .inner = by_hand_zeros(rows * HIDDEN * sizeof(real))};
+        t->layers[l] =
+            (layer_trace){.x = by_hand_zeros(rows * sizeof(*t->x)),
+                          .normed = by_hand_zeros(rows * sizeof(*t->normed)),
+                          .mixed = by_hand_zeros(rows * sizeof(*t->wide)),
+                          .shares = by_hand_zeros(rows * HEADS * SEQUENCE * sizeof(real)),
+                          .seen = by_hand_zeros(rows * sizeof(*t->x)),
+                          .middle = by_hand_zeros(rows * sizeof(*t->x)),
+                          .middle_normed = by_hand_zeros(rows * sizeof(*t->x)),
+                          .gate_up = by_hand_zeros(rows * 2 * HIDDEN * sizeof(real)),
+                          .inner = by_hand_zeros(rows * HIDDEN * sizeof(real))};
     t->x = by_hand_zeros(rows * sizeof(*t->x));
     t->normed = by_hand_zeros(rows * sizeof(*t->normed));
     t->logits = by_hand_zeros(rows * sizeof(*t->logits));
@@ -140,7 +142,8 @@ static real inverse_norm(const real *x) {
     return 1 / sqrt(squares / WIDTH + NORM_EPSILON);
 }
 
-static void norm_rows(int rows, const real (*x)[WIDTH], const real *restrict weight, real (*restrict normed)[WIDTH]) {
+static void norm_rows(int rows, const real (*x)[WIDTH], const real *restrict weight,
+                      real (*restrict normed)[WIDTH]) {
     for (int r = 0; r < rows; r++) {
         real inverse = inverse_norm(x[r]);
 #pragma omp simd
@@ -150,8 +153,9 @@ static void norm_rows(int rows, const real (*x)[WIDTH], const real *restrict wei
 }
 
 /* Adds to dx; with `is_first`, writes it. */
-static void norm_rows_back(int rows, const real (*x)[WIDTH], const real *restrict weight, const real (*dnormed)[WIDTH],
-                           real (*restrict dx)[WIDTH], real *restrict dweight, int is_first) {
+static void norm_rows_back(int rows, const real (*x)[WIDTH], const real *restrict weight,
+                           const real (*dnormed)[WIDTH], real (*restrict dx)[WIDTH],
+                           real *restrict dweight, int is_first) {
     for (int r = 0; r < rows; r++) {
         real inverse = inverse_norm(x[r]), dot = 0, kept = is_first ? 0 : 1;
 #pragma omp simd reduction(+ : dot)
@@ -184,31 +188,35 @@ static void turn_rows(int rows, real (*mixed)[3 * WIDTH], real direction) {
     }
 }
 
-static void attend(const real *query, const real *key, const real *value, real (*shares)[SEQUENCE], real *seen) {
+static void attend(const real *query, const real *key, const real *value, real (*shares)[SEQUENCE],
+                   real *seen) {
     const real scale = 1 / sqrt((real)HEAD);
     for (int begin = 0; begin < SEQUENCE; begin += BLOCK) {
         int end = begin + BLOCK;
-        by_hand_nt(BLOCK, end, HEAD, scale, query + (size_t)begin * 3 * WIDTH, 3 * WIDTH, key, 3 * WIDTH, 0,
-                   shares[begin], SEQUENCE);
+        by_hand_nt(BLOCK, end, HEAD, scale, query + (size_t)begin * 3 * WIDTH, 3 * WIDTH, key,
+                   3 * WIDTH, 0, shares[begin], SEQUENCE);
         for (int i = begin; i < end; i++) {
             real most, sum;
             by_hand_softmax(shares[i], i + 1, &most, &sum);
             for (int j = i + 1; j < end; j++)
                 shares[i][j] = 0;
         }
-        by_hand_nn(BLOCK, HEAD, end, 1, shares[begin], SEQUENCE, value, 3 * WIDTH, 0, seen + (size_t)begin * WIDTH,
-                   WIDTH);
+        by_hand_nn(BLOCK, HEAD, end, 1, shares[begin], SEQUENCE, value, 3 * WIDTH, 0,
+                   seen + (size_t)begin * WIDTH, WIDTH);
     }
 }
 
 /* dquery, dkey and dvalue are written. `dshares` is room. */
-static void attend_back(const real *query, const real *key, const real *value, const real (*shares)[SEQUENCE],
-                        const real *dseen, real (*restrict dshares)[SEQUENCE], real *dquery, real *dkey, real *dvalue) {
+static void attend_back(const real *query, const real *key, const real *value,
+                        const real (*shares)[SEQUENCE], const real *dseen,
+                        real (*restrict dshares)[SEQUENCE], real *dquery, real *dkey,
+                        real *dvalue) {
     const real scale = 1 / sqrt((real)HEAD);
     const int row = 3 * WIDTH;
     for (int begin = 0; begin < SEQUENCE; begin += BLOCK) {
         int end = begin + BLOCK;
-        by_hand_nt(BLOCK, end, HEAD, 1, dseen + (size_t)begin * WIDTH, WIDTH, value, row, 0, dshares[begin], SEQUENCE);
+        by_hand_nt(BLOCK, end, HEAD, 1, dseen + (size_t)begin * WIDTH, WIDTH, value, row, 0,
+                   dshares[begin], SEQUENCE);
         for (int i = begin; i < end; i++) {
             real dot = 0;
 #pragma omp simd reduction(+ : dot)
@@ -218,15 +226,16 @@ static void attend_back(const real *query, const real *key, const real *value, c
             for (int j = 0; j < end; j++)
                 dshares[i][j] = shares[i][j] * (dshares[i][j] - dot);
         }
-        by_hand_nn(BLOCK, HEAD, end, scale, dshares[begin], SEQUENCE, key, row, 0, dquery + (size_t)begin * row, row);
+        by_hand_nn(BLOCK, HEAD, end, scale, dshares[begin], SEQUENCE, key, row, 0,
+                   dquery + (size_t)begin * row, row);
     }
     /* A key and its value are met by the queries from there on. */
     for (int begin = 0; begin < SEQUENCE; begin += BLOCK) {
         size_t at = (size_t)begin;
-        by_hand_tn(BLOCK, HEAD, SEQUENCE - begin, scale, dshares[begin] + at, SEQUENCE, query + at * row, row, 0,
-                   dkey + at * row, row);
-        by_hand_tn(BLOCK, HEAD, SEQUENCE - begin, 1, shares[begin] + at, SEQUENCE, dseen + at * WIDTH, WIDTH, 0,
-                   dvalue + at * row, row);
+        by_hand_tn(BLOCK, HEAD, SEQUENCE - begin, scale, dshares[begin] + at, SEQUENCE,
+                   query + at * row, row, 0, dkey + at * row, row);
+        by_hand_tn(BLOCK, HEAD, SEQUENCE - begin, 1, shares[begin] + at, SEQUENCE,
+                   dseen + at * WIDTH, WIDTH, 0, dvalue + at * row, row);
     }
 }
 
@@ -240,7 +249,8 @@ static void silu_rows(int rows, const real (*gate_up)[2 * HIDDEN], real (*restri
 }
 
 /* The gradients of gate and up take their places. */
-static void silu_rows_back(int rows, real (*restrict gate_up)[2 * HIDDEN], const real (*dinner)[HIDDEN]) {
+static void silu_rows_back(int rows, real (*restrict gate_up)[2 * HIDDEN],
+                           const real (*dinner)[HIDDEN]) {
     for (int r = 0; r < rows; r++)
 #pragma omp simd
         for (int j = 0; j < HIDDEN; j++) {
@@ -252,13 +262,14 @@ static void silu_rows_back(int rows, real (*restrict gate_up)[2 * HIDDEN], const
 }
 
 /* out[rows, n] = in[rows, k] weight[n, k]^T (+ out) */
-static void linear(int rows, int n, int k, const void *in, const void *weight, real beta, void *out) {
+static void linear(int rows, int n, int k, const void *in, const void *weight, real beta,
+                   void *out) {
     by_hand_nt(rows, n, k, 1, in, k, weight, k, beta, out, n);
 }
 
 /* The gradient of the weight is added to, that of `in` written. */
-static void linear_back(int rows, int n, int k, const void *in, const void *weight, const void *dout, void *din,
-                        void *dweight) {
+static void linear_back(int rows, int n, int k, const void *in, const void *weight,
+                        const void *dout, void *din, void *dweight) {
     by_hand_tn(n, k, rows, 1, dout, n, in, k, 1, dweight, k);
     by_hand_nn(rows, k, n, 1, dout, n, weight, k, 0, din, k);
 }
@@ -271,7 +282,8 @@ static void layer_forward(const layer *w, layer_trace *t, int rows, real (*next)
     for (int s = 0; s < rows / SEQUENCE; s++)
         for (int h = 0; h < HEADS; h++) {
             const real *query = t->mixed[s * SEQUENCE] + h * HEAD;
-            attend(query, query + WIDTH, query + 2 * WIDTH, t->shares[s * HEADS + h], t->seen[s * SEQUENCE] + h * HEAD);
+            attend(query, query + WIDTH, query + 2 * WIDTH, t->shares[s * HEADS + h],
+                   t->seen[s * SEQUENCE] + h * HEAD);
         }
     memcpy(t->middle, t->x, (size_t)rows * sizeof(*t->x));
     linear(rows, WIDTH, WIDTH, t->seen, w->attention_output, 1, t->middle);
@@ -286,19 +298,22 @@ static void layer_forward(const layer *w, layer_trace *t, int rows, real (*next)
 static void layer_back(const layer *w, const layer_trace *t, trace *room, int rows, layer *dw) {
     linear_back(rows, WIDTH, HIDDEN, t->inner, w->down, room->dx, room->dinner, dw->down);
     silu_rows_back(rows, t->gate_up, room->dinner);
-    linear_back(rows, 2 * HIDDEN, WIDTH, t->middle_normed, w->gate_up, t->gate_up, room->narrow, dw->gate_up);
+    linear_back(rows, 2 * HIDDEN, WIDTH, t->middle_normed, w->gate_up, t->gate_up, room->narrow,
+                dw->gate_up);
     norm_rows_back(rows, t->middle, w->swiglu_norm, room->narrow, room->dx, dw->swiglu_norm, 0);
-    linear_back(rows, WIDTH, WIDTH, t->seen, w->attention_output, room->dx, room->narrow, dw->attention_output);
+    linear_back(rows, WIDTH, WIDTH, t->seen, w->attention_output, room->dx, room->narrow,
+                dw->attention_output);
     for (int s = 0; s < rows / SEQUENCE; s++)
         for (int h = 0; h < HEADS; h++) {
             const real *query = t->mixed[s * SEQUENCE] + h * HEAD;
             real *dquery = room->wide[s * SEQUENCE] + h * HEAD;
             attend_back(query, query + WIDTH, query + 2 * WIDTH, t->shares[s * HEADS + h],
-                        room->narrow[s * SEQUENCE] + h * HEAD, room->dshares, dquery, dquery + WIDTH,
-                        dquery + 2 * WIDTH);
+                        room->narrow[s * SEQUENCE] + h * HEAD, room->dshares, dquery,
+                        dquery + WIDTH, dquery + 2 * WIDTH);
         }
     turn_rows(rows, room->wide, -1);
-    linear_back(rows, 3 * WIDTH, WIDTH, t->normed, w->query_key_value, room->wide, room->narrow, dw->query_key_value);
+    linear_back(rows, 3 * WIDTH, WIDTH, t->normed, w->query_key_value, room->wide, room->narrow,
+                dw->query_key_value);
     norm_rows_back(rows, t->x, w->attention_norm, room->narrow, room->dx, dw->attention_norm, 0);
 }
 
@@ -309,17 +324,21 @@ static double take_group(trace *t, network *dw, int first, int sentences) {
     int rows = sentences * SEQUENCE;
     double loss = 0;
     for (int r = 0; r < rows; r++)
-        memcpy(t->layers[0].x[r], values->embedding[numbers[(first + r / SEQUENCE) * (SEQUENCE + 1) + r % SEQUENCE]],
+        memcpy(t->layers[0].x[r],
+               values->embedding[numbers[(first + r / SEQUENCE) * (SEQUENCE + 1) + r % SEQUENCE]],
                sizeof(*t->x));
     for (int l = 0; l < LAYERS; l++)
-        layer_forward(&values->layers[l], &t->layers[l], rows, l + 1 < LAYERS ? t->layers[l + 1].x : t->x);
+        layer_forward(&values->layers[l], &t->layers[l], rows,
+                      l + 1 < LAYERS ? t->layers[l + 1].x : t->x);
     norm_rows(rows, t->x, values->norm, t->normed);
     linear(rows, VOCABULARY, WIDTH, t->normed, values->output, 0, t->logits);
     for (int r = 0; r < rows; r++)
-        loss += by_hand_cross_entropy(t->logits[r], VOCABULARY,
-                                      numbers[(first + r / SEQUENCE) * (SEQUENCE + 1) + r % SEQUENCE + 1],
-                                      (real)1 / (real)(batch * SEQUENCE));
-    linear_back(rows, VOCABULARY, WIDTH, t->normed, values->output, t->logits, t->narrow, dw->output);
+        loss += by_hand_cross_entropy(
+            t->logits[r], VOCABULARY,
+            numbers[(first + r / SEQUENCE) * (SEQUENCE + 1) + r % SEQUENCE + 1],
+            (real)1 / (real)(batch * SEQUENCE));
+    linear_back(rows, VOCABULARY, WIDTH, t->normed, values->output, t->logits, t->narrow,
+                dw->output);
     norm_rows_back(rows, t->x, values->norm, t->narrow, t->dx, dw->norm, 1);
     for (int l = LAYERS - 1; l >= 0; l--)
         layer_back(&values->layers[l], &t->layers[l], t, rows, &dw->layers[l]);
@@ -341,8 +360,8 @@ static double take_gradients(void) {
         memset(gradients[thread], 0, sizeof(network));
 #pragma omp for schedule(static)
         for (int first = 0; first < batch; first += group)
-            loss +=
-                take_group(&traces[thread], gradients[thread], first, batch - first < group ? batch - first : group);
+            loss += take_group(&traces[thread], gradients[thread], first,
+                               batch - first < group ? batch - first : group);
     }
     return loss / (batch * SEQUENCE);
 }
@@ -351,8 +370,8 @@ static double step(void) {
     double loss = take_gradients();
     double norm = sqrt(by_hand_collect((real **)gradients, omp_get_max_threads(), PARAMETERS));
     double scale = norm > GRADIENT_NORM_MAX ? GRADIENT_NORM_MAX / (norm + 1e-6) : 1;
-    by_hand_update(&adam, (real)scale, (real *)values, (real *)gradients[0], (real *)moment1, (real *)moment2,
-                   PARAMETERS);
+    by_hand_update(&adam, (real)scale, (real *)values, (real *)gradients[0], (real *)moment1,
+                   (real *)moment2, PARAMETERS);
     return loss;
 }
 
@@ -363,16 +382,16 @@ static double take_sum_of_gradients(void) {
 }
 
 static int check(void) {
-#define LAYER_SPANS(layer)                                                                                             \
-    BY_HAND_SPAN(network, layer.attention_norm), BY_HAND_SPAN(network, layer.query_key_value),                         \
-        BY_HAND_SPAN(network, layer.attention_output), BY_HAND_SPAN(network, layer.swiglu_norm),                       \
+#define LAYER_SPANS(layer)                                                                         \
+    BY_HAND_SPAN(network, layer.attention_norm), BY_HAND_SPAN(network, layer.query_key_value),     \
+        BY_HAND_SPAN(network, layer.attention_output), BY_HAND_SPAN(network, layer.swiglu_norm),   \
         BY_HAND_SPAN(network, layer.gate_up), BY_HAND_SPAN(network, layer.down)
-    static const by_hand_span spans[] = {BY_HAND_SPAN(network, embedding), LAYER_SPANS(layers[0]),
-                                         LAYER_SPANS(layers[LAYERS - 1]), BY_HAND_SPAN(network, norm),
-                                         BY_HAND_SPAN(network, output)};
+    static const by_hand_span spans[] = {
+        BY_HAND_SPAN(network, embedding), LAYER_SPANS(layers[0]), LAYER_SPANS(layers[LAYERS - 1]),
+        BY_HAND_SPAN(network, norm), BY_HAND_SPAN(network, output)};
     make_network(3);
-    return by_hand_check(spans, sizeof(spans) / sizeof(*spans), (real *)values, (real *)gradients[0], PARAMETERS,
-                         take_sum_of_gradients);
+    return by_hand_check(spans, sizeof(spans) / sizeof(*spans), (real *)values,
+                         (real *)gradients[0], PARAMETERS, take_sum_of_gradients);
 }
 
 int main(int argc, char **argv) {

@@ -7,7 +7,8 @@
 /* The second derivative of gelu: the density of the normal distribution times 2 - x^2. */
 static eddy_tensor *curvature_exact(eddy_tensor *x) {
     eddy_tensor *square = eddy_square(x);
-    eddy_tensor *density = eddy_mul_s(eddy_exp(eddy_mul_s(square, EDDY_S(-0.5))), EDDY_S(0.39894228040143268));
+    eddy_tensor *density =
+        eddy_mul_s(eddy_exp(eddy_mul_s(square, EDDY_S(-0.5))), EDDY_S(0.39894228040143268));
     return eddy_mul(density, eddy_add_s(eddy_neg(square), EDDY_S(2)));
 }
 
@@ -27,15 +28,16 @@ eddy_status eddy_gradient_gelu_backward(const eddy_gradient_call *call) {
     const eddy_arguments_gelu_backward *arguments = call->attributes;
     eddy_tensor *grad = call->grads[0], *x = call->inputs[1];
     if (call->is_wanted[0]) {
-        eddy_gelu_backward_options options = {.size = sizeof(options),
-                                              .approximate = (eddy_approximate)arguments->approximate};
+        eddy_gelu_backward_options options = {
+            .size = sizeof(options), .approximate = (eddy_approximate)arguments->approximate};
         call->results[0] = eddy_gelu_backward(grad, x, &options);
         if (!call->results[0])
             return eddy_outcome_why(call->outcome);
     }
     if (call->is_wanted[1]) {
-        eddy_tensor *curvature =
-            arguments->approximate == EDDY_APPROXIMATE_NONE ? curvature_exact(x) : curvature_tanh(x);
+        eddy_tensor *curvature = arguments->approximate == EDDY_APPROXIMATE_NONE
+                                     ? curvature_exact(x)
+                                     : curvature_tanh(x);
         call->results[1] = eddy_mul(eddy_mul(grad, call->inputs[0]), curvature);
         if (!call->results[1])
             return eddy_outcome_why(call->outcome);

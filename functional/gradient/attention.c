@@ -17,7 +17,8 @@
 /* What is asked of an sdpa again. */
 typedef struct attention {
     eddy_tensor *mask;
-    eddy_shape scores; /* [.., L, S] with all batch dims: elements that are dropped are numbered over them */
+    eddy_shape
+        scores; /* [.., L, S] with all batch dims: elements that are dropped are numbered over them */
     bool is_causal;
     eddy_scalar scale;
     double dropout;
@@ -25,7 +26,8 @@ typedef struct attention {
     eddy_device device;
 } attention;
 
-static void set_shapes(attention *a, const eddy_shape *output, const eddy_spec *q, const eddy_spec *k, double scale) {
+static void set_shapes(attention *a, const eddy_shape *output, const eddy_spec *q,
+                       const eddy_spec *k, double scale) {
     double width = fmax(1, (double)q->shape.dims[q->shape.rank - 1]);
     a->scale = EDDY_S(scale != 0 ? scale : 1 / sqrt(width));
     a->scores = *output;
@@ -55,21 +57,25 @@ static eddy_tensor *probabilities(const attention *a, eddy_tensor *q, eddy_tenso
     if (!scores)
         return NULL;
     if (a->is_causal)
-        scores = eddy_masked_fill(scores, beyond(eddy_shape_of(scores), a->device), EDDY_S(-INFINITY));
+        scores =
+            eddy_masked_fill(scores, beyond(eddy_shape_of(scores), a->device), EDDY_S(-INFINITY));
     if (mask == EDDY_NONE)
         return eddy_softmax(scores, -1);
-    scores = eddy_dtype_of(mask) == EDDY_BOOL ? eddy_masked_fill(scores, eddy_logical_not(mask), EDDY_S(-INFINITY))
-                                              : eddy_add(scores, eddy_gradient_widen(mask));
+    scores = eddy_dtype_of(mask) == EDDY_BOOL
+                 ? eddy_masked_fill(scores, eddy_logical_not(mask), EDDY_S(-INFINITY))
+                 : eddy_add(scores, eddy_gradient_widen(mask));
     eddy_tensor *absent = eddy_eq_s(scores, EDDY_S(-INFINITY));
     eddy_tensor *empty = eddy_all(absent, EDDY_AXES(-1), EDDY_OPTIONS(all, .keeps_dims = true));
-    return eddy_masked_fill(eddy_softmax(eddy_masked_fill(scores, empty, EDDY_S(0)), -1), absent, EDDY_S(0));
+    return eddy_masked_fill(eddy_softmax(eddy_masked_fill(scores, empty, EDDY_S(0)), -1), absent,
+                            EDDY_S(0));
 }
 
 /* x [.., L, S] where the sdpa kept its weight, scaled up; *x itself without dropout. */
 static eddy_tensor *kept(const attention *a, eddy_tensor *x) {
     if (a->dropout == 0 || !x)
         return x;
-    return eddy_dropout_backward(eddy_expand(x, a->scores), EDDY_S(a->dropout), a->seed, a->counter);
+    return eddy_dropout_backward(eddy_expand(x, a->scores), EDDY_S(a->dropout), a->seed,
+                                 a->counter);
 }
 
 /* g v^T - d, what comes back to a weight less what that costs the others of its row. */
@@ -87,8 +93,9 @@ static eddy_status to_operands(const eddy_gradient_call *call) {
                                           .dropout = arguments->dropout,
                                           .seed = (int64_t)arguments->seed,
                                           .counter = (int64_t)arguments->counter};
-    return eddy_sdpa_backward(call->grads[0], call->outputs[0], call->inputs[0], call->inputs[1], call->inputs[2],
-                              call->inputs[3], &options, &call->results[0], &call->results[1], &call->results[2]);
+    return eddy_sdpa_backward(call->grads[0], call->outputs[0], call->inputs[0], call->inputs[1],
+                              call->inputs[2], call->inputs[3], &options, &call->results[0],
+                              &call->results[1], &call->results[2]);
 }
 
 /* dS: the engine sums over what the mask was repeated along. */
@@ -102,9 +109,12 @@ static eddy_tensor *to_mask(const eddy_gradient_call *call) {
                    .device = call->device};
     eddy_shape output = eddy_shape_of(call->grads[0]);
     set_shapes(&a, &output, &call->input_specs[0], &call->input_specs[1], arguments->scale);
-    eddy_tensor *g = eddy_gradient_widen(call->grads[0]), *o = eddy_gradient_widen(call->outputs[0]);
-    eddy_tensor *q = eddy_gradient_widen(call->inputs[0]), *k = eddy_gradient_widen(call->inputs[1]);
-    return eddy_mul(probabilities(&a, q, k), rest_of(&a, g, o, eddy_gradient_widen(call->inputs[2])));
+    eddy_tensor *g = eddy_gradient_widen(call->grads[0]),
+                *o = eddy_gradient_widen(call->outputs[0]);
+    eddy_tensor *q = eddy_gradient_widen(call->inputs[0]),
+                *k = eddy_gradient_widen(call->inputs[1]);
+    return eddy_mul(probabilities(&a, q, k),
+                    rest_of(&a, g, o, eddy_gradient_widen(call->inputs[2])));
 }
 
 eddy_status eddy_gradient_sdpa(const eddy_gradient_call *call) {
@@ -122,8 +132,10 @@ enum { GRAD, OUTPUT, Q, K, V, MASK };
 
 eddy_status eddy_gradient_sdpa_backward(const eddy_gradient_call *call) {
     const eddy_arguments_sdpa_backward *arguments = call->attributes;
-    eddy_tensor *g = eddy_gradient_widen(call->inputs[GRAD]), *o = eddy_gradient_widen(call->inputs[OUTPUT]);
-    eddy_tensor *q = eddy_gradient_widen(call->inputs[Q]), *k = eddy_gradient_widen(call->inputs[K]);
+    eddy_tensor *g = eddy_gradient_widen(call->inputs[GRAD]),
+                *o = eddy_gradient_widen(call->inputs[OUTPUT]);
+    eddy_tensor *q = eddy_gradient_widen(call->inputs[Q]),
+                *k = eddy_gradient_widen(call->inputs[K]);
     eddy_tensor *v = eddy_gradient_widen(call->inputs[V]);
     eddy_tensor *a = eddy_gradient_widen(call->grads[0]), *b = eddy_gradient_widen(call->grads[1]);
     eddy_tensor *c = eddy_gradient_widen(call->grads[2]);
@@ -133,10 +145,12 @@ eddy_status eddy_gradient_sdpa_backward(const eddy_gradient_call *call) {
                     .seed = arguments->seed,
                     .counter = arguments->counter,
                     .device = call->device};
-    set_shapes(&at, &call->input_specs[GRAD].shape, &call->input_specs[Q], &call->input_specs[K], arguments->scale);
+    set_shapes(&at, &call->input_specs[GRAD].shape, &call->input_specs[Q], &call->input_specs[K],
+               arguments->scale);
 
     eddy_tensor *p = probabilities(&at, q, k);
-    eddy_tensor *r = eddy_mul_s(eddy_add(eddy_matmul(a, transposed(k)), eddy_matmul(q, transposed(b))), at.scale);
+    eddy_tensor *r = eddy_mul_s(
+        eddy_add(eddy_matmul(a, transposed(k)), eddy_matmul(q, transposed(b))), at.scale);
     eddy_tensor *pr = eddy_mul(p, r), *to_d = eddy_neg(row_sums(pr)), *kept_pr = kept(&at, pr);
     eddy_tensor *rest = rest_of(&at, g, o, v), *ds = eddy_mul_s(eddy_mul(p, rest), at.scale);
     eddy_tensor *to_p = eddy_add(eddy_mul(rest, r), kept(&at, eddy_matmul(g, transposed(c))));
@@ -144,7 +158,8 @@ eddy_status eddy_gradient_sdpa_backward(const eddy_gradient_call *call) {
     eddy_tensor *to_products = eddy_mul_s(to_s, at.scale);
 
     eddy_tensor *results[] = {
-        [GRAD] = eddy_add(eddy_add(eddy_matmul(kept_pr, v), eddy_matmul(kept(&at, p), c)), eddy_mul(to_d, o)),
+        [GRAD] = eddy_add(eddy_add(eddy_matmul(kept_pr, v), eddy_matmul(kept(&at, p), c)),
+                          eddy_mul(to_d, o)),
         [OUTPUT] = eddy_mul(to_d, g),
         [Q] = eddy_add(eddy_matmul(to_products, k), eddy_matmul(ds, b)),
         [K] = eddy_add(eddy_matmul(transposed(to_products), q), eddy_matmul(transposed(ds), a)),

@@ -18,7 +18,8 @@ static eddy_tensor *convolve(const eddy_attributes_conv *a, eddy_tensor *x, eddy
     return eddy_conv2d(x, weight, EDDY_NONE, &options);
 }
 
-static eddy_tensor *of_weight(const eddy_attributes_conv *a, eddy_tensor *grad, eddy_tensor *x, eddy_pair kernel) {
+static eddy_tensor *of_weight(const eddy_attributes_conv *a, eddy_tensor *grad, eddy_tensor *x,
+                              eddy_pair kernel) {
     eddy_conv2d_backward_weight_options options = {.size = sizeof(options),
                                                    .stride = a->stride,
                                                    .padding = a->padding,
@@ -28,17 +29,19 @@ static eddy_tensor *of_weight(const eddy_attributes_conv *a, eddy_tensor *grad, 
 }
 
 /* Rows or columns of a transposed convolution of `count` of them beyond those that its windows reach. */
-static int64_t beyond(int64_t size, int64_t count, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+static int64_t beyond(int64_t size, int64_t count, int64_t kernel, int64_t stride, int64_t padding,
+                      int64_t dilation) {
     return size - ((count - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1);
 }
 
 /* The gradient of a convolution's input, which had the shape `x`. */
-static eddy_tensor *of_input(const eddy_attributes_conv *a, eddy_tensor *grad, eddy_tensor *weight, eddy_pair kernel,
-                             const eddy_shape *x) {
+static eddy_tensor *of_input(const eddy_attributes_conv *a, eddy_tensor *grad, eddy_tensor *weight,
+                             eddy_pair kernel, const eddy_shape *x) {
     eddy_shape from = eddy_shape_of(grad);
-    eddy_pair more = {
-        beyond(dim(x, 1), dim(&from, 1), kernel.height, a->stride.height, a->padding.height, a->dilation.height),
-        beyond(dim(x, 0), dim(&from, 0), kernel.width, a->stride.width, a->padding.width, a->dilation.width)};
+    eddy_pair more = {beyond(dim(x, 1), dim(&from, 1), kernel.height, a->stride.height,
+                             a->padding.height, a->dilation.height),
+                      beyond(dim(x, 0), dim(&from, 0), kernel.width, a->stride.width,
+                             a->padding.width, a->dilation.width)};
     eddy_conv_transpose2d_options options = {.size = sizeof(options),
                                              .stride = a->stride,
                                              .padding = a->padding,
@@ -90,7 +93,8 @@ eddy_status eddy_gradient_conv_transpose2d(const eddy_gradient_call *call) {
     if (call->is_wanted[0])
         call->results[0] = cut(convolve(a, grad, call->inputs[1]), &call->input_specs[0].shape);
     if (call->is_wanted[1])
-        call->results[1] = of_weight(a, call->inputs[0], grad, (eddy_pair){weight->dims[2], weight->dims[3]});
+        call->results[1] =
+            of_weight(a, call->inputs[0], grad, (eddy_pair){weight->dims[2], weight->dims[3]});
     if (call->is_wanted[2])
         call->results[2] = of_bias(grad);
     return check_results(call);
@@ -104,6 +108,7 @@ eddy_status eddy_gradient_conv2d_backward_weight(const eddy_gradient_call *call)
     if (call->is_wanted[0])
         call->results[0] = cut(convolve(a, call->inputs[1], weight), &call->input_specs[0].shape);
     if (call->is_wanted[1])
-        call->results[1] = of_input(a, call->inputs[0], weight, arguments->kernel_size, &call->input_specs[1].shape);
+        call->results[1] = of_input(a, call->inputs[0], weight, arguments->kernel_size,
+                                    &call->input_specs[1].shape);
     return check_results(call);
 }

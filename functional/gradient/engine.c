@@ -60,22 +60,26 @@ static eddy_tensor *view_of(eddy_tensor *whole, const eddy_view_attributes *part
         return eddy_select(whole, part->axes[0], part->start);
     if (part->step == 1 || part->length == 0)
         return eddy_narrow(whole, part->axes[0], part->start, part->length);
-    return eddy_slice(whole, part->axes[0], part->start, part->start + (part->length - 1) * part->step + 1, part->step);
+    return eddy_slice(whole, part->axes[0], part->start,
+                      part->start + (part->length - 1) * part->step + 1, part->step);
 }
 
-static eddy_status place_of(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor **place) {
+static eddy_status place_of(eddy_tensor *whole, const eddy_view_attributes *part,
+                            eddy_tensor **place) {
     eddy_outcome outcome;
     eddy_outcome_begin(&outcome);
     return give(&outcome, view_of(whole, part), place);
 }
 
-static eddy_status put_part(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor *gradient) {
+static eddy_status put_part(eddy_tensor *whole, const eddy_view_attributes *part,
+                            eddy_tensor *gradient) {
     eddy_tensor *place = NULL;
     eddy_status status = place_of(whole, part, &place);
     return status == EDDY_OK ? eddy_copy_into(gradient, place) : status;
 }
 
-static eddy_status add_part(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor *gradient) {
+static eddy_status add_part(eddy_tensor *whole, const eddy_view_attributes *part,
+                            eddy_tensor *gradient) {
     eddy_tensor *place = NULL;
     eddy_status status = place_of(whole, part, &place);
     return status == EDDY_OK ? eddy_add_inplace(place, gradient) : status;
@@ -88,7 +92,8 @@ static eddy_status clear(eddy_tensor *whole, int32_t axis, int64_t begin, int64_
     eddy_outcome_begin(&outcome);
     eddy_tensor *place = eddy_narrow(whole, axis, begin, end - begin);
     eddy_zeros_options options = {.size = sizeof(options), .device = eddy_device_of(whole)};
-    eddy_tensor *zero = eddy_expand(eddy_zeros(EDDY_SHAPE(), eddy_dtype_of(whole), &options), eddy_shape_of(whole));
+    eddy_tensor *zero =
+        eddy_expand(eddy_zeros(EDDY_SHAPE(), eddy_dtype_of(whole), &options), eddy_shape_of(whole));
     zero = eddy_narrow(zero, axis, begin, end - begin);
     eddy_outcome_end(&outcome);
     return place && zero ? eddy_copy_into(zero, place) : eddy_outcome_why(&outcome);
@@ -103,7 +108,9 @@ static eddy_tensor *fitted(eddy_tensor *gradient, const eddy_spec *spec) {
         if (d < added || (spec->shape.dims[d - added] == 1 && from.dims[d] != 1))
             axes.axes[axes.count++] = d;
     if (axes.count > 0)
-        gradient = eddy_sum(gradient, axes, &(eddy_sum_options){.size = sizeof(eddy_sum_options), .keeps_dims = true});
+        gradient =
+            eddy_sum(gradient, axes,
+                     &(eddy_sum_options){.size = sizeof(eddy_sum_options), .keeps_dims = true});
     if (added > 0)
         gradient = eddy_reshape(gradient, spec->shape);
     /* What is still smaller was broadcast by the formula. */

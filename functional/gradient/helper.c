@@ -20,14 +20,16 @@ eddy_tensor *eddy_gradient_zeros(const eddy_gradient_call *call, const eddy_spec
 }
 
 eddy_tensor *eddy_gradient_widen(eddy_tensor *tensor) {
-    return tensor && eddy_dtype_bytes(eddy_dtype_of(tensor)) == 2 ? eddy_cast(tensor, EDDY_F32) : tensor;
+    return tensor && eddy_dtype_bytes(eddy_dtype_of(tensor)) == 2 ? eddy_cast(tensor, EDDY_F32)
+                                                                  : tensor;
 }
 
 static bool is_reduced(uint32_t axes, int32_t d) {
     return axes == 0 || (axes >> d & 1);
 }
 
-eddy_tensor *eddy_gradient_expand(eddy_tensor *gradient, const eddy_spec *spec, uint32_t axes, bool keeps_dims) {
+eddy_tensor *eddy_gradient_expand(eddy_tensor *gradient, const eddy_spec *spec, uint32_t axes,
+                                  bool keeps_dims) {
     if (!keeps_dims) {
         eddy_shape kept = spec->shape;
         for (int32_t d = 0; d < kept.rank; d++)
@@ -62,15 +64,17 @@ bool eddy_gradient_is_fused(const eddy_gradient_call *call, uint32_t inputs, uin
     return is_alike && (!(outputs & 1) || eddy_dtype_of(call->outputs[0]) == dtype);
 }
 
-eddy_tensor *eddy_gradient_fused(const eddy_gradient_call *call, const eddy_op *op, eddy_tensor *const *operands) {
+eddy_tensor *eddy_gradient_fused(const eddy_gradient_call *call, const eddy_op *op,
+                                 eddy_tensor *const *operands) {
     _Alignas(16) char attributes[ATTRIBUTE_BYTES];
     EDDY_ASSERT(op->attribute_bytes <= sizeof(attributes));
     if (op->attribute_bytes > 0)
         memcpy(attributes, call->attributes, op->attribute_bytes);
-    return eddy_interpreter_apply_one(op, operands, op->operand_count, op->attribute_bytes ? attributes : NULL,
-                                      EDDY_CALL_ADDRESS());
+    return eddy_interpreter_apply_one(op, operands, op->operand_count,
+                                      op->attribute_bytes ? attributes : NULL, EDDY_CALL_ADDRESS());
 }
 
 eddy_status eddy_gradient_refuse(const eddy_gradient_call *call, const char *what) {
-    return eddy_fail(EDDY_UNSUPPORTED, (eddy_origin){call->op->name, NULL}, "its gradient does not know %s", what);
+    return eddy_fail(EDDY_UNSUPPORTED, (eddy_origin){call->op->name, NULL},
+                     "its gradient does not know %s", what);
 }

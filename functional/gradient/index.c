@@ -21,7 +21,8 @@ eddy_status eddy_gradient_scatter(const eddy_gradient_call *call) {
     const eddy_arguments_scatter *arguments = call->attributes;
     if (!call->is_wanted[2])
         return EDDY_OK;
-    eddy_shape index = with_axis(&call->input_specs[1].shape), source = with_axis(&call->input_specs[2].shape);
+    eddy_shape index = with_axis(&call->input_specs[1].shape),
+               source = with_axis(&call->input_specs[2].shape);
     eddy_shape before = {.rank = source.rank}, after = before;
     bool reaches_all = true;
     for (int32_t d = 0; d < source.rank; d++) {
@@ -39,7 +40,8 @@ eddy_status eddy_gradient_index(const eddy_gradient_call *call) {
     eddy_tensor *zeros = eddy_gradient_zeros(call, &call->input_specs[0]);
     return give(call, 0,
                 eddy_index_put(zeros, indices, call->grads[0],
-                               &(eddy_index_put_options){.size = sizeof(eddy_index_put_options), .accumulates = true}));
+                               &(eddy_index_put_options){.size = sizeof(eddy_index_put_options),
+                                                         .accumulates = true}));
 }
 
 eddy_status eddy_gradient_index_put(const eddy_gradient_call *call) {
@@ -49,9 +51,10 @@ eddy_status eddy_gradient_index_put(const eddy_gradient_call *call) {
     eddy_tensor *grad = call->grads[0];
     eddy_status status = EDDY_OK;
     if (call->is_wanted[0])
-        status =
-            give(call, 0,
-                 arguments->accumulates ? grad : eddy_index_put(grad, indices, eddy_gradient_constant(call, 0), NULL));
+        status = give(call, 0,
+                      arguments->accumulates
+                          ? grad
+                          : eddy_index_put(grad, indices, eddy_gradient_constant(call, 0), NULL));
     if (status == EDDY_OK && call->is_wanted[values])
         status = give(call, values, eddy_index(grad, indices));
     return status;
@@ -62,8 +65,9 @@ eddy_status eddy_gradient_embedding_backward(const eddy_gradient_call *call) {
     const eddy_arguments_embedding_backward *arguments = call->attributes;
     eddy_tensor *rows = eddy_embedding(call->inputs[1], call->grads[0], NULL);
     if (arguments->padding_index >= 0)
-        rows = eddy_masked_fill(rows, eddy_unsqueeze(eddy_eq_s(call->inputs[1], EDDY_S(arguments->padding_index)), -1),
-                                EDDY_S(0));
+        rows = eddy_masked_fill(
+            rows, eddy_unsqueeze(eddy_eq_s(call->inputs[1], EDDY_S(arguments->padding_index)), -1),
+            EDDY_S(0));
     return give(call, 0, rows);
 }
 
@@ -78,7 +82,8 @@ eddy_status eddy_gradient_masked_scatter(const eddy_gradient_call *call) {
         count *= source->dims[d];
     if (!taken)
         return eddy_outcome_why(call->outcome);
-    eddy_tensor *flat = eddy_pad(taken, EDDY_SHAPE(0), EDDY_SHAPE(count - eddy_dim_of(taken, 0)), EDDY_S(0));
+    eddy_tensor *flat =
+        eddy_pad(taken, EDDY_SHAPE(0), EDDY_SHAPE(count - eddy_dim_of(taken, 0)), EDDY_S(0));
     return give(call, 2, eddy_reshape(flat, *source));
 }
 
@@ -100,5 +105,7 @@ eddy_status eddy_gradient_pick_along_axis(const eddy_gradient_call *call) {
         grad = eddy_unsqueeze(grad, arguments->axis);
         index = eddy_unsqueeze(index, arguments->axis);
     }
-    return give(call, 0, eddy_scatter(eddy_gradient_zeros(call, &call->input_specs[0]), index, grad, arguments->axis));
+    return give(call, 0,
+                eddy_scatter(eddy_gradient_zeros(call, &call->input_specs[0]), index, grad,
+                             arguments->axis));
 }

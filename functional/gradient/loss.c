@@ -13,8 +13,11 @@ static eddy_status give(const eddy_gradient_call *call, int operand, eddy_tensor
 }
 
 /* The tensor over the number of elements where the loss is their mean. */
-static eddy_tensor *reduced(const eddy_gradient_call *call, int32_t reduction, eddy_tensor *tensor) {
-    return reduction == EDDY_REDUCTION_MEAN ? eddy_div_s(tensor, EDDY_S(eddy_count_of(call->grads[0]))) : tensor;
+static eddy_tensor *reduced(const eddy_gradient_call *call, int32_t reduction,
+                            eddy_tensor *tensor) {
+    return reduction == EDDY_REDUCTION_MEAN
+               ? eddy_div_s(tensor, EDDY_S(eddy_count_of(call->grads[0])))
+               : tensor;
 }
 
 /* What comes back times the operand `grad`. */
@@ -34,7 +37,8 @@ static eddy_tensor *by_input_and_target(const eddy_gradient_call *call, int32_t 
     eddy_tensor *pos_weight = call->inputs[POS_WEIGHT];
     eddy_tensor *result = eddy_neg(weighted(call, both_gradients(call)));
     if (pos_weight != EDDY_NONE) {
-        eddy_tensor *slope = eddy_mul(eddy_sigmoid(eddy_neg(call->inputs[INPUT])), eddy_sub_s(pos_weight, EDDY_S(1)));
+        eddy_tensor *slope = eddy_mul(eddy_sigmoid(eddy_neg(call->inputs[INPUT])),
+                                      eddy_sub_s(pos_weight, EDDY_S(1)));
         result = eddy_mul(result, eddy_add_s(slope, EDDY_S(1)));
     }
     return reduced(call, reduction, result);
@@ -42,10 +46,12 @@ static eddy_tensor *by_input_and_target(const eddy_gradient_call *call, int32_t 
 
 /* (1 + (p - 1) t) sigmoid(x) sigmoid(-x) */
 static eddy_tensor *by_input_twice(const eddy_gradient_call *call, int32_t reduction) {
-    eddy_tensor *x = call->inputs[INPUT], *target = call->inputs[TARGET], *pos_weight = call->inputs[POS_WEIGHT];
+    eddy_tensor *x = call->inputs[INPUT], *target = call->inputs[TARGET],
+                *pos_weight = call->inputs[POS_WEIGHT];
     eddy_tensor *slope = eddy_mul(eddy_sigmoid(x), eddy_sigmoid(eddy_neg(x)));
     if (pos_weight != EDDY_NONE)
-        slope = eddy_mul(slope, eddy_add_s(eddy_mul(eddy_sub_s(pos_weight, EDDY_S(1)), target), EDDY_S(1)));
+        slope = eddy_mul(
+            slope, eddy_add_s(eddy_mul(eddy_sub_s(pos_weight, EDDY_S(1)), target), EDDY_S(1)));
     return reduced(call, reduction, weighted(call, eddy_mul(both_gradients(call), slope)));
 }
 
@@ -61,8 +67,8 @@ eddy_status eddy_gradient_bce_with_logits_backward(const eddy_gradient_call *cal
     if (call->is_wanted[GRAD]) {
         eddy_bce_with_logits_backward_options options = {.size = sizeof(options),
                                                          .reduction = (eddy_reduction)a->reduction};
-        eddy_tensor *slope =
-            eddy_bce_with_logits_backward(one(call), in[INPUT], in[TARGET], in[WEIGHT], in[POS_WEIGHT], &options);
+        eddy_tensor *slope = eddy_bce_with_logits_backward(one(call), in[INPUT], in[TARGET],
+                                                           in[WEIGHT], in[POS_WEIGHT], &options);
         status = give(call, GRAD, eddy_mul(call->grads[0], slope));
     }
     if (status == EDDY_OK && call->is_wanted[INPUT])
@@ -77,10 +83,10 @@ eddy_status eddy_gradient_bce_with_logits_backward_target(const eddy_gradient_ca
     eddy_tensor *const *in = call->inputs;
     eddy_status status = EDDY_OK;
     if (call->is_wanted[GRAD]) {
-        eddy_bce_with_logits_backward_target_options options = {.size = sizeof(options),
-                                                                .reduction = (eddy_reduction)a->reduction};
-        eddy_tensor *slope = eddy_bce_with_logits_backward_target(one(call), in[INPUT], in[TARGET], in[WEIGHT],
-                                                                  in[POS_WEIGHT], &options);
+        eddy_bce_with_logits_backward_target_options options = {
+            .size = sizeof(options), .reduction = (eddy_reduction)a->reduction};
+        eddy_tensor *slope = eddy_bce_with_logits_backward_target(
+            one(call), in[INPUT], in[TARGET], in[WEIGHT], in[POS_WEIGHT], &options);
         status = give(call, GRAD, eddy_mul(call->grads[0], slope));
     }
     if (status == EDDY_OK && call->is_wanted[INPUT])
@@ -102,7 +108,8 @@ eddy_status eddy_gradient_kl_div_backward(const eddy_gradient_call *call) {
     if (call->is_wanted[GRAD])
         status =
             give(call, GRAD,
-                 reduced(call, a->reduction, eddy_mul(call->grads[0], minus_probability(target, a->target_is_log))));
+                 reduced(call, a->reduction,
+                         eddy_mul(call->grads[0], minus_probability(target, a->target_is_log))));
     if (status == EDDY_OK && call->is_wanted[TARGET]) {
         eddy_tensor *both = both_gradients(call);
         both = a->target_is_log ? eddy_mul(both, minus_probability(target, true)) : eddy_neg(both);
@@ -116,8 +123,9 @@ eddy_status eddy_gradient_kl_div_backward_target(const eddy_gradient_call *call)
     eddy_tensor *input = call->inputs[INPUT], *target = call->inputs[TARGET];
     eddy_status status = EDDY_OK;
     if (call->is_wanted[GRAD]) {
-        eddy_kl_div_backward_target_options options = {
-            .size = sizeof(options), .reduction = (eddy_reduction)a->reduction, .target_is_log = a->target_is_log};
+        eddy_kl_div_backward_target_options options = {.size = sizeof(options),
+                                                       .reduction = (eddy_reduction)a->reduction,
+                                                       .target_is_log = a->target_is_log};
         eddy_tensor *slope = eddy_kl_div_backward_target(one(call), input, target, &options);
         status = give(call, GRAD, eddy_mul(call->grads[0], slope));
     }
@@ -129,9 +137,11 @@ eddy_status eddy_gradient_kl_div_backward_target(const eddy_gradient_call *call)
     if (status == EDDY_OK && call->is_wanted[TARGET]) {
         eddy_tensor *both = both_gradients(call);
         if (a->target_is_log)
-            both = eddy_mul(both, eddy_mul(eddy_exp(target), eddy_add_s(eddy_sub(target, input), EDDY_S(2))));
+            both = eddy_mul(
+                both, eddy_mul(eddy_exp(target), eddy_add_s(eddy_sub(target, input), EDDY_S(2))));
         else
-            both = eddy_where(eddy_eq_s(target, EDDY_S(0)), eddy_gradient_constant(call, 0), eddy_div(both, target));
+            both = eddy_where(eddy_eq_s(target, EDDY_S(0)), eddy_gradient_constant(call, 0),
+                              eddy_div(both, target));
         status = give(call, TARGET, reduced(call, a->reduction, both));
     }
     return status;
@@ -143,14 +153,17 @@ eddy_status eddy_gradient_kl_div_backward_target(const eddy_gradient_call *call)
 static eddy_tensor *row_weights(const eddy_gradient_call *call, eddy_tensor *is_counted) {
     const eddy_arguments_cross_entropy_backward *a = call->attributes;
     eddy_tensor *weights = eddy_cast(is_counted, call->input_specs[INPUT].dtype);
-    return a->reduction == EDDY_REDUCTION_MEAN ? eddy_div(weights, eddy_sum(weights, EDDY_ALL_AXES, NULL)) : weights;
+    return a->reduction == EDDY_REDUCTION_MEAN
+               ? eddy_div(weights, eddy_sum(weights, EDDY_ALL_AXES, NULL))
+               : weights;
 }
 
 eddy_status eddy_gradient_cross_entropy_backward(const eddy_gradient_call *call) {
     const eddy_arguments_cross_entropy_backward *a = call->attributes;
     eddy_tensor *grad = call->grads[0], *labels = call->inputs[TARGET];
     eddy_tensor *is_counted = eddy_ne_s(labels, EDDY_S(a->ignore_index));
-    eddy_tensor *weights = row_weights(call, is_counted), *share = eddy_softmax(call->inputs[INPUT], 1);
+    eddy_tensor *weights = row_weights(call, is_counted),
+                *share = eddy_softmax(call->inputs[INPUT], 1);
     eddy_status status = EDDY_OK;
     if (call->is_wanted[GRAD]) {
         /* Ignored labels may be out of range. */

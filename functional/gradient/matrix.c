@@ -53,7 +53,8 @@ eddy_status eddy_gradient_linear(const eddy_gradient_call *call) {
     eddy_tensor *grad = call->grads[0];
     if (call->is_wanted[0])
         call->results[0] = eddy_matmul(grad, call->inputs[1]);
-    eddy_tensor *rows = call->is_wanted[1] || call->is_wanted[2] ? rows_of(grad, x, weight->dims[0]) : NULL;
+    eddy_tensor *rows =
+        call->is_wanted[1] || call->is_wanted[2] ? rows_of(grad, x, weight->dims[0]) : NULL;
     if (call->is_wanted[1])
         call->results[1] = eddy_mm(eddy_t(rows), rows_of(call->inputs[0], x, weight->dims[1]));
     if (call->is_wanted[2])

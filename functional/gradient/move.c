@@ -40,7 +40,8 @@ eddy_status eddy_gradient_pad(const eddy_gradient_call *call) {
     eddy_shape before = {.rank = input->rank}, after = before;
     for (int32_t d = 0; d < input->rank; d++) {
         before.dims[d] = -arguments->kernel.before.dims[d];
-        after.dims[d] = -(eddy_dim_of(call->grads[0], d) - input->dims[d] - arguments->kernel.before.dims[d]);
+        after.dims[d] =
+            -(eddy_dim_of(call->grads[0], d) - input->dims[d] - arguments->kernel.before.dims[d]);
     }
     return give(call, 0, eddy_pad(call->grads[0], before, after, EDDY_S(0)));
 }
@@ -59,7 +60,8 @@ eddy_status eddy_gradient_repeat(const eddy_gradient_call *call) {
         split.dims[split.rank++] = size == 0 ? 1 : output.dims[d] / size;
         split.dims[split.rank++] = size;
     }
-    eddy_tensor *sum = eddy_sum(eddy_reshape(call->grads[0], split), axes.count > 0 ? axes : EDDY_ALL_AXES, NULL);
+    eddy_tensor *sum =
+        eddy_sum(eddy_reshape(call->grads[0], split), axes.count > 0 ? axes : EDDY_ALL_AXES, NULL);
     return give(call, 0, eddy_reshape(sum, *input));
 }
 
@@ -76,14 +78,17 @@ eddy_status eddy_gradient_repeat_interleave(const eddy_gradient_call *call) {
         if (d == arguments->axis)
             split.dims[split.rank++] = arguments->repeats;
     }
-    return give(call, 0, eddy_sum(eddy_reshape(call->grads[0], split), EDDY_AXES(arguments->axis + 1), NULL));
+    return give(
+        call, 0,
+        eddy_sum(eddy_reshape(call->grads[0], split), EDDY_AXES(arguments->axis + 1), NULL));
 }
 
 eddy_status eddy_gradient_roll(const eddy_gradient_call *call) {
     const eddy_arguments_roll *arguments = call->attributes;
     const eddy_shape *shifts = &arguments->kernel.shifts;
     if (shifts->rank < 0)
-        return give(call, 0, eddy_roll(call->grads[0], EDDY_SHAPE(-shifts->dims[0]), EDDY_ALL_AXES));
+        return give(call, 0,
+                    eddy_roll(call->grads[0], EDDY_SHAPE(-shifts->dims[0]), EDDY_ALL_AXES));
     eddy_shape back = *shifts;
     eddy_axes axes = {0};
     for (int32_t d = 0; d < back.rank; d++) {

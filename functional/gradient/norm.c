@@ -20,7 +20,8 @@ typedef struct normal {
 } normal;
 
 static eddy_tensor *mean(const normal *m, eddy_tensor *tensor) {
-    return eddy_mean(tensor, m->axes, &(eddy_mean_options){.size = sizeof(eddy_mean_options), .keeps_dims = true});
+    return eddy_mean(tensor, m->axes,
+                     &(eddy_mean_options){.size = sizeof(eddy_mean_options), .keeps_dims = true});
 }
 
 static void normalise(normal *m, eddy_tensor *x, double eps) {
@@ -39,7 +40,8 @@ static eddy_tensor *project(const normal *m, eddy_tensor *u) {
 
 /* To x, where v comes back to the gradient of u. */
 static eddy_tensor *bend(const normal *m, eddy_tensor *u, eddy_tensor *v) {
-    eddy_tensor *to_n = eddy_add(eddy_mul(mean(m, eddy_mul(u, m->n)), v), eddy_mul(mean(m, eddy_mul(v, m->n)), u));
+    eddy_tensor *to_n =
+        eddy_add(eddy_mul(mean(m, eddy_mul(u, m->n)), v), eddy_mul(mean(m, eddy_mul(v, m->n)), u));
     eddy_tensor *by_n = project(m, eddy_mul(eddy_neg(to_n), m->inverse));
     eddy_tensor *by_s = eddy_mul(eddy_mul(m->n, mean(m, eddy_mul(v, project(m, u)))), m->inverse);
     return eddy_sub(by_n, by_s);
@@ -52,10 +54,11 @@ static eddy_status give(const eddy_gradient_call *call, int operand, eddy_tensor
 
 /* The gradients of a call that sees its tensors under `shape` and is normalised along m->axes; `weight` broadcasts to x's own
  * shape, and what goes to it is summed by `sum_weight`. */
-static eddy_status go_back(const eddy_gradient_call *call, normal *m, eddy_shape shape, double eps, eddy_tensor *weight,
-                           eddy_tensor *(*sum_weight)(eddy_tensor *)) {
+static eddy_status go_back(const eddy_gradient_call *call, normal *m, eddy_shape shape, double eps,
+                           eddy_tensor *weight, eddy_tensor *(*sum_weight)(eddy_tensor *)) {
     const eddy_shape own = call->input_specs[X].shape;
-    eddy_tensor *v = eddy_reshape(eddy_gradient_widen(call->grads[0]), shape), *grad = call->inputs[GRAD];
+    eddy_tensor *v = eddy_reshape(eddy_gradient_widen(call->grads[0]), shape),
+                *grad = call->inputs[GRAD];
     eddy_status status = EDDY_OK;
     normalise(m, eddy_reshape(eddy_gradient_widen(call->inputs[X]), shape), eps);
     eddy_tensor *projected = NULL;

@@ -6,7 +6,8 @@
 
 /* What each window was given comes from the place that `indices` names. */
 static eddy_status take_back(const eddy_gradient_call *call, eddy_tensor *indices) {
-    eddy_tensor *taken = eddy_gather(eddy_flatten(call->grads[0], -2, -1), eddy_flatten(indices, -2, -1), -1);
+    eddy_tensor *taken =
+        eddy_gather(eddy_flatten(call->grads[0], -2, -1), eddy_flatten(indices, -2, -1), -1);
     call->results[0] = eddy_reshape(taken, eddy_shape_of(indices));
     return call->results[0] ? EDDY_OK : eddy_outcome_why(call->outcome);
 }
@@ -24,8 +25,8 @@ eddy_status eddy_gradient_max_pool2d_backward_from_x(const eddy_gradient_call *c
                                                     .dilation = pool->dilation,
                                                     .is_ceil_mode = arguments->is_ceil_mode};
     eddy_tensor *values, *indices;
-    eddy_status status =
-        eddy_max_pool2d_with_indices(eddy_detach(call->inputs[1]), pool->kernel_size, &options, &values, &indices);
+    eddy_status status = eddy_max_pool2d_with_indices(
+        eddy_detach(call->inputs[1]), pool->kernel_size, &options, &values, &indices);
     return status == EDDY_OK ? take_back(call, indices) : status;
 }
 
@@ -46,7 +47,8 @@ eddy_status eddy_gradient_interpolate_backward(const eddy_gradient_call *call) {
                                         .mode = (eddy_mode)arguments->kernel.mode,
                                         .aligns_corners = arguments->kernel.aligns_corners};
     if (options.scale == 0)
-        options.output_size = (eddy_pair){shape->dims[shape->rank - 2], shape->dims[shape->rank - 1]};
+        options.output_size =
+            (eddy_pair){shape->dims[shape->rank - 2], shape->dims[shape->rank - 1]};
     call->results[0] = eddy_interpolate(call->grads[0], &options);
     return call->results[0] ? EDDY_OK : eddy_outcome_why(call->outcome);
 }

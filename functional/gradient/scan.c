@@ -29,7 +29,8 @@ eddy_status eddy_gradient_cumprod_backward(const eddy_gradient_call *call) {
     int32_t axis = ((const eddy_arguments_cumprod_backward *)call->attributes)->axis;
     eddy_tensor *came = eddy_transpose(eddy_gradient_widen(call->grads[0]), axis, -1);
     eddy_tensor *grad = eddy_transpose(eddy_gradient_widen(call->inputs[GRAD]), axis, -1);
-    eddy_tensor *x = eddy_unsqueeze(eddy_transpose(eddy_gradient_widen(call->inputs[X]), axis, -1), -2);
+    eddy_tensor *x =
+        eddy_unsqueeze(eddy_transpose(eddy_gradient_widen(call->inputs[X]), axis, -1), -2);
     if (!x)
         return eddy_outcome_why(call->outcome);
     eddy_shape shape = eddy_shape_of(x);
@@ -46,7 +47,8 @@ eddy_status eddy_gradient_cumprod_backward(const eddy_gradient_call *call) {
     }
     if (call->is_wanted[X]) {
         eddy_tensor *to_products = eddy_triu(eddy_mul(eddy_unsqueeze(grad, -2), came), 0);
-        eddy_tensor *to_others = eddy_masked_fill(eddy_cumprod_backward(to_products, others, -1), self, EDDY_S(0));
+        eddy_tensor *to_others =
+            eddy_masked_fill(eddy_cumprod_backward(to_products, others, -1), self, EDDY_S(0));
         call->results[X] = sum_back(to_others, -2, axis);
         if (!call->results[X])
             return eddy_outcome_why(call->outcome);

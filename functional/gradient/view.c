@@ -32,8 +32,8 @@ static eddy_status part_recorded(const eddy_gradient_call *call, eddy_tensor *wh
     const eddy_view_attributes *a = call->attributes;
     eddy_tensor *grad = call->grads[0];
     eddy_arange_options options = {.size = sizeof(options), .device = call->device};
-    eddy_tensor *index =
-        eddy_arange(EDDY_S(a->start), EDDY_S(a->start + a->length * a->step), EDDY_S(a->step), EDDY_I64, &options);
+    eddy_tensor *index = eddy_arange(EDDY_S(a->start), EDDY_S(a->start + a->length * a->step),
+                                     EDDY_S(a->step), EDDY_I64, &options);
     if (a->is_removed)
         grad = eddy_unsqueeze(grad, a->axes[0]);
     return give(call, eddy_index_add(whole, index, grad, a->axes[0]));
@@ -48,10 +48,12 @@ static eddy_status part(const eddy_gradient_call *call) {
         return give(call, whole);
     if (eddy_requires_grad(grad))
         return part_recorded(call, whole);
-    eddy_tensor *place =
-        a->is_removed ? eddy_select(whole, a->axes[0], a->start)
-                      : eddy_slice(whole, a->axes[0], a->start, a->start + (a->length - 1) * a->step + 1, a->step);
-    return place && eddy_copy_into(grad, place) == EDDY_OK ? give(call, whole) : eddy_outcome_why(call->outcome);
+    eddy_tensor *place = a->is_removed
+                             ? eddy_select(whole, a->axes[0], a->start)
+                             : eddy_slice(whole, a->axes[0], a->start,
+                                          a->start + (a->length - 1) * a->step + 1, a->step);
+    return place && eddy_copy_into(grad, place) == EDDY_OK ? give(call, whole)
+                                                           : eddy_outcome_why(call->outcome);
 }
 
 /* ---- as_strided ---- */
@@ -72,12 +74,14 @@ static void reach(span *s, const eddy_layout *layout) {
 }
 
 /* i64, of rank 1: where each element of a layout lies, counted from `begin`, in row-major order. */
-static eddy_tensor *places(const eddy_gradient_call *call, const eddy_layout *layout, int64_t begin) {
+static eddy_tensor *places(const eddy_gradient_call *call, const eddy_layout *layout,
+                           int64_t begin) {
     eddy_full_options full = {.size = sizeof(full), .device = call->device};
     eddy_arange_options arange = {.size = sizeof(arange), .device = call->device};
     eddy_tensor *sum = eddy_full(EDDY_SHAPE(), EDDY_S(layout->offset - begin), EDDY_I64, &full);
     for (int32_t d = 0; d < layout->rank; d++) {
-        eddy_tensor *along = eddy_arange(EDDY_S(0), EDDY_S(layout->dims[d]), EDDY_S(1), EDDY_I64, &arange);
+        eddy_tensor *along =
+            eddy_arange(EDDY_S(0), EDDY_S(layout->dims[d]), EDDY_S(1), EDDY_I64, &arange);
         sum = eddy_add(eddy_unsqueeze(sum, -1), eddy_mul_s(along, EDDY_S(layout->strides[d])));
     }
     return eddy_reshape(sum, EDDY_SHAPE(-1));
@@ -104,26 +108,30 @@ static eddy_status strided(const eddy_gradient_call *call) {
     eddy_zeros_options options = {.size = sizeof(options), .device = call->device};
     eddy_tensor *storage = eddy_zeros(EDDY_SHAPE(s.end - s.begin), eddy_dtype_of(grad), &options);
     eddy_tensor *from = places(call, &a->from, s.begin);
-    eddy_tensor *sums = eddy_index_add(storage, places(call, &a->to, s.begin), eddy_reshape(grad, EDDY_SHAPE(-1)), 0);
+    eddy_tensor *sums = eddy_index_add(storage, places(call, &a->to, s.begin),
+                                       eddy_reshape(grad, EDDY_SHAPE(-1)), 0);
     eddy_tensor *result = eddy_index_select(sums, from, 0);
     if (!eddy_layout_is_injective(&a->from)) {
         eddy_tensor *ones = eddy_ones_like(result, NULL);
-        result = eddy_div(result, eddy_index_select(eddy_index_add(storage, from, ones, 0), from, 0));
+        result =
+            eddy_div(result, eddy_index_select(eddy_index_add(storage, from, ones, 0), from, 0));
     }
     return give(call, eddy_reshape(result, spec->shape));
 }
 
-#define VIEW(name_, gradient_, attributes_)                                                                            \
-    {                                                                                                                  \
-        .name = name_, .id = EDDY_OP_REGISTERED, .operands = operand, .operand_count = 1, .outputs = outputs,          \
-        .output_count = 1, .attribute_bytes = sizeof(attributes_), .gradient = gradient_                               \
+#define VIEW(name_, gradient_, attributes_)                                                        \
+    {                                                                                              \
+        .name = name_, .id = EDDY_OP_REGISTERED, .operands = operand, .operand_count = 1,          \
+        .outputs = outputs, .output_count = 1, .attribute_bytes = sizeof(attributes_),             \
+        .gradient = gradient_                                                                      \
     }
 
 static const eddy_op_operand operand[] = {{.name = "tensor"}};
 static const char *const outputs[] = {"output"};
 static const eddy_gradient_needs needs[] = {{.is_differentiable = true}};
-static const eddy_gradient by_reshape = {reshape, needs}, by_permute = {permute, needs}, by_expand = {expand, needs},
-                           by_part = {part, needs}, by_stride = {strided, needs};
+static const eddy_gradient by_reshape = {reshape, needs}, by_permute = {permute, needs},
+                           by_expand = {expand, needs}, by_part = {part, needs},
+                           by_stride = {strided, needs};
 
 const eddy_op eddy_view_ops[EDDY_VIEW_KIND_COUNT] = {
     [EDDY_VIEW_RESHAPE] = VIEW("reshape", &by_reshape, eddy_view_attributes),

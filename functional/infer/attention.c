@@ -30,30 +30,35 @@ static eddy_status check_shapes(const eddy_infer *infer, int64_t first, eddy_sha
     int64_t rows = q->shape.dims[q->shape.rank - 2], width = q->shape.dims[q->shape.rank - 1];
     int64_t columns = k->shape.dims[k->shape.rank - 2];
     if (k->shape.dims[k->shape.rank - 1] != width)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "rows of q have %lld elements, those of k %lld",
-                               (long long)width, (long long)k->shape.dims[k->shape.rank - 1]);
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "rows of q have %lld elements, those of k %lld", (long long)width,
+                               (long long)k->shape.dims[k->shape.rank - 1]);
     if (v->shape.dims[v->shape.rank - 2] != columns)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "k has %lld rows, v %lld", (long long)columns,
-                               (long long)v->shape.dims[v->shape.rank - 2]);
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "k has %lld rows, v %lld",
+                               (long long)columns, (long long)v->shape.dims[v->shape.rank - 2]);
     *batch = batch_of(&q->shape);
     for (int64_t i = first + 1; i < first + 4; i++) {
         if (infer->inputs[i].is_absent)
             continue;
         eddy_shape before = *batch, other = batch_of(&infer->inputs[i].shape);
         if (!eddy_shape_broadcast(&before, &other, batch))
-            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "the leading dims of %s do not broadcast",
+            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                                   "the leading dims of %s do not broadcast",
                                    eddy_check_name(infer, i).text);
     }
     if (mask->is_absent)
         return EDDY_OK;
-    int64_t mask_rows = mask->shape.dims[mask->shape.rank - 2], seen = mask->shape.dims[mask->shape.rank - 1];
+    int64_t mask_rows = mask->shape.dims[mask->shape.rank - 2],
+            seen = mask->shape.dims[mask->shape.rank - 1];
     if ((mask_rows != rows && mask_rows != 1) || (seen != columns && seen != 1))
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "mask must broadcast to [.., %lld, %lld]", (long long)rows,
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "mask must broadcast to [.., %lld, %lld]", (long long)rows,
                                (long long)columns);
     return EDDY_OK;
 }
 
-static eddy_status check_sdpa(const eddy_infer *infer, int64_t first, double scale, double dropout, eddy_shape *batch) {
+static eddy_status check_sdpa(const eddy_infer *infer, int64_t first, double scale, double dropout,
+                              eddy_shape *batch) {
     eddy_status status = eddy_check_float(infer, first);
     for (int64_t i = first + 1; i < first + 4 && status == EDDY_OK; i++)
         if (!infer->inputs[i].is_absent && (i < first + 3 || infer->inputs[i].dtype != EDDY_BOOL))
@@ -61,7 +66,8 @@ static eddy_status check_sdpa(const eddy_infer *infer, int64_t first, double sca
     if (status == EDDY_OK && !isfinite(scale))
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "scale is %g", scale);
     if (status == EDDY_OK && !(dropout >= 0 && dropout <= 1))
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "dropout is %g, which is no probability", dropout);
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT,
+                               "dropout is %g, which is no probability", dropout);
     return status == EDDY_OK ? check_shapes(infer, first, batch) : status;
 }
 
@@ -91,7 +97,8 @@ eddy_status eddy_infer_sdpa_backward(eddy_infer *infer) {
     for (int64_t i = 0; i < 2; i++) {
         const eddy_shape *shape = &infer->inputs[i].shape;
         if (!eddy_shape_equal(shape->rank, shape->dims, result.rank, result.dims))
-            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must have the shape of the result",
+            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                                   "%s must have the shape of the result",
                                    eddy_check_name(infer, i).text);
         status = eddy_check_same_dtype(infer, 2, i);
         if (status != EDDY_OK)
@@ -99,7 +106,8 @@ eddy_status eddy_infer_sdpa_backward(eddy_infer *infer) {
     }
     for (int64_t o = 0; o < 3; o++) {
         const eddy_shape *operand = &infer->inputs[2 + o].shape;
-        infer->outputs[o].shape = with_last(&batch, operand->dims[operand->rank - 2], operand->dims[operand->rank - 1]);
+        infer->outputs[o].shape =
+            with_last(&batch, operand->dims[operand->rank - 2], operand->dims[operand->rank - 1]);
         infer->outputs[o].dtype = infer->inputs[2].dtype;
     }
     return EDDY_OK;

@@ -22,7 +22,8 @@ eddy_check_text eddy_check_name(const eddy_infer *infer, int64_t i) {
 eddy_status eddy_check_axis(const eddy_infer *infer, int32_t *axis, int32_t rank) {
     int32_t named = *axis;
     if (!eddy_shape_axis_normalize(named, rank, axis))
-        return eddy_infer_fail(infer, EDDY_OUT_OF_RANGE, "axis %d is out of range for rank %d", (int)named, (int)rank);
+        return eddy_infer_fail(infer, EDDY_OUT_OF_RANGE, "axis %d is out of range for rank %d",
+                               (int)named, (int)rank);
     return EDDY_OK;
 }
 
@@ -40,7 +41,8 @@ eddy_status eddy_check_axes(const eddy_infer *infer, uint32_t *mask, int32_t ran
         if (status != EDDY_OK)
             return status;
         if (axes >> axis & 1u)
-            return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "axis %d is named twice", (int)axis);
+            return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "axis %d is named twice",
+                                   (int)axis);
         axes |= 1u << axis;
     }
     *mask = rank == 0 ? 0 : axes;
@@ -49,8 +51,9 @@ eddy_status eddy_check_axes(const eddy_infer *infer, uint32_t *mask, int32_t ran
 
 eddy_status eddy_check_float(const eddy_infer *infer, int64_t i) {
     if (!eddy_dtype_is_float(infer->inputs[i].dtype))
-        return eddy_infer_fail(infer, EDDY_DTYPE_MISMATCH, "%s must be f32, f64, f16 or bf16, not %s",
-                               eddy_check_name(infer, i).text, eddy_dtype_name(infer->inputs[i].dtype));
+        return eddy_infer_fail(
+            infer, EDDY_DTYPE_MISMATCH, "%s must be f32, f64, f16 or bf16, not %s",
+            eddy_check_name(infer, i).text, eddy_dtype_name(infer->inputs[i].dtype));
     return EDDY_OK;
 }
 
@@ -64,9 +67,10 @@ eddy_status eddy_check_index(const eddy_infer *infer, int64_t i) {
 
 eddy_status eddy_check_same_dtype(const eddy_infer *infer, int64_t i, int64_t j) {
     if (infer->inputs[i].dtype != infer->inputs[j].dtype)
-        return eddy_infer_fail(infer, EDDY_DTYPE_MISMATCH, "%s is %s and %s is %s", eddy_check_name(infer, i).text,
-                               eddy_dtype_name(infer->inputs[i].dtype), eddy_check_name(infer, j).text,
-                               eddy_dtype_name(infer->inputs[j].dtype));
+        return eddy_infer_fail(
+            infer, EDDY_DTYPE_MISMATCH, "%s is %s and %s is %s", eddy_check_name(infer, i).text,
+            eddy_dtype_name(infer->inputs[i].dtype), eddy_check_name(infer, j).text,
+            eddy_dtype_name(infer->inputs[j].dtype));
     return EDDY_OK;
 }
 

@@ -19,8 +19,8 @@ eddy_status eddy_infer_allclose(eddy_infer *infer) {
     const eddy_arguments_allclose *arguments = infer->attributes;
     eddy_shape joint;
     if (!(arguments->rtol >= 0) || !(arguments->atol >= 0))
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "rtol is %g and atol is %g", arguments->rtol,
-                               arguments->atol);
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "rtol is %g and atol is %g",
+                               arguments->rtol, arguments->atol);
     if (!eddy_shape_broadcast(&infer->inputs[0].shape, &infer->inputs[1].shape, &joint))
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "a and b cannot be broadcast");
     return one_answer(infer);

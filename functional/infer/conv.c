@@ -12,10 +12,12 @@ typedef struct window {
     int64_t size, stride, padding, dilation;
 } window;
 
-static eddy_status check_pair(const eddy_infer *infer, const char *name, const eddy_pair *pair, int64_t least) {
-    if (pair->height < least || pair->width < least || pair->height > NUMBER_MAX || pair->width > NUMBER_MAX)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%s is [%lld, %lld]", name, (long long)pair->height,
-                               (long long)pair->width);
+static eddy_status check_pair(const eddy_infer *infer, const char *name, const eddy_pair *pair,
+                              int64_t least) {
+    if (pair->height < least || pair->width < least || pair->height > NUMBER_MAX ||
+        pair->width > NUMBER_MAX)
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%s is [%lld, %lld]", name,
+                               (long long)pair->height, (long long)pair->width);
     return EDDY_OK;
 }
 
@@ -33,7 +35,8 @@ static eddy_status check_options(const eddy_infer *infer, eddy_attributes_conv *
     if (status == EDDY_OK)
         status = check_pair(infer, "padding", &a->padding, 0);
     if (status == EDDY_OK && (a->groups < 1 || a->groups > NUMBER_MAX))
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "groups is %lld", (long long)a->groups);
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "groups is %lld",
+                               (long long)a->groups);
     return status;
 }
 
@@ -48,7 +51,8 @@ static eddy_status check_dtypes(const eddy_infer *infer) {
 static eddy_status check_image(const eddy_infer *infer, int64_t i) {
     int32_t rank = infer->inputs[i].shape.rank;
     if (rank != 3 && rank != 4)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must have shape [C, H, W] or [N, C, H, W]",
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "%s must have shape [C, H, W] or [N, C, H, W]",
                                eddy_check_name(infer, i).text);
     return EDDY_OK;
 }
@@ -72,26 +76,31 @@ static window window_of(const eddy_attributes_conv *a, const eddy_pair *kernel, 
 static eddy_status slide(const eddy_infer *infer, const window *w, int64_t size, int64_t *count) {
     int64_t span = w->dilation * (w->size - 1) + 1, padded = size + 2 * w->padding;
     if (span > padded)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "a window that spans %lld does not fit into %lld",
-                               (long long)span, (long long)padded);
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "a window that spans %lld does not fit into %lld", (long long)span,
+                               (long long)padded);
     *count = (padded - span) / w->stride + 1;
     return EDDY_OK;
 }
 
 /* What places of a window make along an axis. */
-static eddy_status spread(const eddy_infer *infer, const window *w, int64_t count, int64_t more, int64_t *size) {
+static eddy_status spread(const eddy_infer *infer, const window *w, int64_t count, int64_t more,
+                          int64_t *size) {
     int64_t reach;
     if (__builtin_mul_overflow(count - 1, w->stride, &reach) ||
-        __builtin_add_overflow(reach, w->dilation * (w->size - 1) + more + 1 - 2 * w->padding, size))
+        __builtin_add_overflow(reach, w->dilation * (w->size - 1) + more + 1 - 2 * w->padding,
+                               size))
         return eddy_infer_fail(infer, EDDY_SIZE_OVERFLOW, "the result does not fit into 63 bits");
     if (*size < 0)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "padding cuts off more than the result has");
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "padding cuts off more than the result has");
     return EDDY_OK;
 }
 
 /* The operands x, weight and bias: channels of x at axis `x_axis` of weight, those of the result at the other. Sets
  * *kernel, and in outputs[0] all but height and width. */
-static eddy_status check_operands(eddy_infer *infer, const eddy_attributes_conv *a, int32_t x_axis, eddy_pair *kernel) {
+static eddy_status check_operands(eddy_infer *infer, const eddy_attributes_conv *a, int32_t x_axis,
+                                  eddy_pair *kernel) {
     const eddy_shape *x = &infer->inputs[0].shape, *weight = &infer->inputs[1].shape;
     const eddy_spec *bias = &infer->inputs[2];
     eddy_status status = check_image(infer, 0);
@@ -100,7 +109,8 @@ static eddy_status check_operands(eddy_infer *infer, const eddy_attributes_conv 
     if (weight->rank != 4)
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "weight must have rank 4");
     *kernel = (eddy_pair){weight->dims[2], weight->dims[3]};
-    if (kernel->height < 1 || kernel->width < 1 || kernel->height > NUMBER_MAX || kernel->width > NUMBER_MAX)
+    if (kernel->height < 1 || kernel->width < 1 || kernel->height > NUMBER_MAX ||
+        kernel->width > NUMBER_MAX)
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "weight has windows of %lld by %lld",
                                (long long)kernel->height, (long long)kernel->width);
     bool is_transposed = x_axis == 0;
@@ -110,13 +120,15 @@ static eddy_status check_operands(eddy_infer *infer, const eddy_attributes_conv 
     made = is_transposed ? channels : weight->dims[0];
     channels = is_transposed ? weight->dims[0] : channels;
     if (dim(x, 2) != channels)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "x has %lld channels, weight is for %lld",
-                               (long long)dim(x, 2), (long long)channels);
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "x has %lld channels, weight is for %lld", (long long)dim(x, 2),
+                               (long long)channels);
     if (weight->dims[0] % a->groups != 0)
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%lld channels do not make %lld groups",
                                (long long)weight->dims[0], (long long)a->groups);
     if (!bias->is_absent && (bias->shape.rank != 1 || bias->shape.dims[0] != made))
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "bias must have shape [%lld]", (long long)made);
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "bias must have shape [%lld]",
+                               (long long)made);
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     infer->outputs[0].shape = *x;
     set_dim(&infer->outputs[0].shape, 2, made);
@@ -158,13 +170,15 @@ eddy_status eddy_infer_conv_transpose2d(eddy_infer *infer) {
         return status;
     if ((more->height >= a->stride.height && more->height >= a->dilation.height) ||
         (more->width >= a->stride.width && more->width >= a->dilation.width))
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT,
-                               "output_padding [%lld, %lld] is less than neither stride nor dilation",
-                               (long long)more->height, (long long)more->width);
+        return eddy_infer_fail(
+            infer, EDDY_INVALID_ARGUMENT,
+            "output_padding [%lld, %lld] is less than neither stride nor dilation",
+            (long long)more->height, (long long)more->width);
     for (int32_t d = 0; d < 2 && status == EDDY_OK; d++) {
         window w = window_of(a, &kernel, d == 1);
         int64_t size = 0;
-        status = spread(infer, &w, dim(&infer->inputs[0].shape, d), d == 1 ? more->height : more->width, &size);
+        status = spread(infer, &w, dim(&infer->inputs[0].shape, d),
+                        d == 1 ? more->height : more->width, &size);
         if (status == EDDY_OK)
             set_dim(&infer->outputs[0].shape, d, size);
     }
@@ -189,7 +203,8 @@ eddy_status eddy_infer_conv2d_backward_weight(eddy_infer *infer) {
     if (grad->rank != x->rank || (x->rank == 4 && grad->dims[0] != x->dims[0]))
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad and x must be as many images");
     if (dim(x, 2) % a->groups != 0 || dim(grad, 2) % a->groups != 0)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "channels do not make %lld groups", (long long)a->groups);
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "channels do not make %lld groups",
+                               (long long)a->groups);
     for (int32_t d = 0; d < 2; d++) {
         window w = window_of(a, &arguments->kernel_size, d == 1);
         int64_t count = 0;
@@ -198,10 +213,12 @@ eddy_status eddy_infer_conv2d_backward_weight(eddy_infer *infer) {
             return status;
         if (dim(grad, d) > count)
             return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad has %lld %s, the result %lld",
-                                   (long long)dim(grad, d), d == 1 ? "rows" : "columns", (long long)count);
+                                   (long long)dim(grad, d), d == 1 ? "rows" : "columns",
+                                   (long long)count);
     }
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     infer->outputs[0].shape =
-        EDDY_SHAPE(dim(grad, 2), dim(x, 2) / a->groups, arguments->kernel_size.height, arguments->kernel_size.width);
+        EDDY_SHAPE(dim(grad, 2), dim(x, 2) / a->groups, arguments->kernel_size.height,
+                   arguments->kernel_size.width);
     return EDDY_OK;
 }

@@ -50,7 +50,8 @@ static bool count_integers(int64_t start, int64_t end, int64_t step, int64_t *co
     }
     if ((end > start) != (step > 0))
         return false;
-    uint64_t distance = step > 0 ? (uint64_t)end - (uint64_t)start : (uint64_t)start - (uint64_t)end;
+    uint64_t distance =
+        step > 0 ? (uint64_t)end - (uint64_t)start : (uint64_t)start - (uint64_t)end;
     uint64_t size = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
     uint64_t steps = distance / size + (distance % size != 0);
     *count = steps > INT64_MAX ? INT64_MAX : (int64_t)steps;
@@ -59,15 +60,18 @@ static bool count_integers(int64_t start, int64_t end, int64_t step, int64_t *co
 
 eddy_status eddy_infer_arange(eddy_infer *infer) {
     const eddy_arguments_arange *arguments = infer->attributes;
-    eddy_scalar start = arguments->kernel.start, end = arguments->end, step = arguments->kernel.step;
+    eddy_scalar start = arguments->kernel.start, end = arguments->end,
+                step = arguments->kernel.step;
     eddy_status status = check_not_bool(infer, arguments->dtype);
     if (status != EDDY_OK)
         return status;
     int64_t count = 0;
     bool is_possible;
-    if (start.kind != EDDY_SCALAR_FLOAT && end.kind != EDDY_SCALAR_FLOAT && step.kind != EDDY_SCALAR_FLOAT) {
-        is_possible = step.value.integer != 0 &&
-                      count_integers(start.value.integer, end.value.integer, step.value.integer, &count);
+    if (start.kind != EDDY_SCALAR_FLOAT && end.kind != EDDY_SCALAR_FLOAT &&
+        step.kind != EDDY_SCALAR_FLOAT) {
+        is_possible =
+            step.value.integer != 0 &&
+            count_integers(start.value.integer, end.value.integer, step.value.integer, &count);
     } else {
         double from = eddy_door_f64(start), to = eddy_door_f64(end), by = eddy_door_f64(step);
         double steps = ceil((to - from) / by);
@@ -75,12 +79,14 @@ eddy_status eddy_infer_arange(eddy_infer *infer) {
         count = steps >= 0x1p63 ? INT64_MAX : is_possible ? (int64_t)steps : 0;
     }
     if (!is_possible)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "the step does not lead from start to end");
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT,
+                               "the step does not lead from start to end");
     return vector(infer, count, arguments->dtype);
 }
 
 /* An end of an integer line is one of its numbers. */
-static eddy_status convert_end(const eddy_infer *infer, const char *name, double *end, eddy_dtype dtype) {
+static eddy_status convert_end(const eddy_infer *infer, const char *name, double *end,
+                               eddy_dtype dtype) {
     eddy_scalar number = eddy_scalar_float(*end);
     if (eddy_dtype_is_float(dtype))
         return EDDY_OK;
@@ -99,13 +105,15 @@ eddy_status eddy_infer_linspace(eddy_infer *infer) {
     if (status != EDDY_OK)
         return status;
     if (arguments->count < 0)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "count %lld is negative", (long long)arguments->count);
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "count %lld is negative",
+                               (long long)arguments->count);
     return vector(infer, arguments->count, arguments->dtype);
 }
 
 eddy_status eddy_infer_eye(eddy_infer *infer) {
     const eddy_arguments_eye *arguments = infer->attributes;
-    infer->outputs[0].shape = (eddy_shape){.rank = 2, .dims = {arguments->rows, arguments->columns}};
+    infer->outputs[0].shape =
+        (eddy_shape){.rank = 2, .dims = {arguments->rows, arguments->columns}};
     infer->outputs[0].dtype = arguments->dtype;
     return EDDY_OK;
 }
@@ -116,7 +124,8 @@ eddy_status eddy_infer_random(eddy_infer *infer) {
     if (status == EDDY_OK)
         status = eddy_check_dtype(infer, dtype);
     if (status == EDDY_OK && !eddy_dtype_is_float(dtype))
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "the dtype must be f32, f64, f16 or bf16, not %s",
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT,
+                               "the dtype must be f32, f64, f16 or bf16, not %s",
                                eddy_dtype_name(dtype));
     return status;
 }
@@ -127,7 +136,7 @@ eddy_status eddy_infer_randperm(eddy_infer *infer) {
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "the dtype must be i64 or i32, not %s",
                                eddy_dtype_name(arguments->dtype));
     if (arguments->count < 0 || (arguments->dtype == EDDY_I32 && arguments->count > INT32_MAX))
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "count %lld does not fit %s", (long long)arguments->count,
-                               eddy_dtype_name(arguments->dtype));
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "count %lld does not fit %s",
+                               (long long)arguments->count, eddy_dtype_name(arguments->dtype));
     return vector(infer, arguments->count, arguments->dtype);
 }

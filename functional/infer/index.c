@@ -26,7 +26,8 @@ eddy_status eddy_infer_index_select(eddy_infer *infer) {
     if (index->rank > 1)
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "index must have a rank of 0 or 1");
     if (input->rank == 0 && part_count(index) != 1)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "a number has one part, and index names %lld",
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "a number has one part, and index names %lld",
                                (long long)part_count(index));
     infer->outputs[0].shape = *input;
     if (input->rank > 0)
@@ -37,7 +38,8 @@ eddy_status eddy_infer_index_select(eddy_infer *infer) {
 
 eddy_status eddy_infer_gather(eddy_infer *infer) {
     eddy_attributes_axis *attributes = infer->attributes;
-    eddy_shape input = with_axis(&infer->inputs[0].shape), index = with_axis(&infer->inputs[1].shape);
+    eddy_shape input = with_axis(&infer->inputs[0].shape),
+               index = with_axis(&infer->inputs[1].shape);
     eddy_status status = eddy_check_index(infer, 1);
     if (status == EDDY_OK)
         status = eddy_check_axis(infer, &attributes->axis, input.rank);
@@ -47,7 +49,8 @@ eddy_status eddy_infer_gather(eddy_infer *infer) {
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "index must have input's rank");
     for (int32_t d = 0; d < index.rank; d++)
         if (d != attributes->axis && index.dims[d] > input.dims[d])
-            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "index is longer than input in axis %d", (int)d);
+            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                                   "index is longer than input in axis %d", (int)d);
     infer->outputs[0].shape = infer->inputs[1].shape;
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     return EDDY_OK;
@@ -60,9 +63,11 @@ eddy_status eddy_infer_one_hot(eddy_infer *infer) {
     if (status != EDDY_OK)
         return status;
     if (attributes->classes < 1)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "classes is %lld", (long long)attributes->classes);
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "classes is %lld",
+                               (long long)attributes->classes);
     if (index->rank >= EDDY_RANK_MAX)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "the result would have more than %d axes", EDDY_RANK_MAX);
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "the result would have more than %d axes", EDDY_RANK_MAX);
     infer->outputs[0].shape = *index;
     infer->outputs[0].shape.dims[infer->outputs[0].shape.rank++] = attributes->classes;
     infer->outputs[0].dtype = EDDY_I64;
@@ -86,7 +91,8 @@ static void be_like(eddy_infer *infer, int64_t i) {
 
 eddy_status eddy_infer_scatter(eddy_infer *infer) {
     eddy_attributes_axis *attributes = infer->attributes;
-    eddy_shape input = with_axis(&infer->inputs[0].shape), index = with_axis(&infer->inputs[1].shape);
+    eddy_shape input = with_axis(&infer->inputs[0].shape),
+               index = with_axis(&infer->inputs[1].shape);
     eddy_shape source = with_axis(&infer->inputs[2].shape);
     eddy_status status = eddy_check_index(infer, 1);
     if (status == EDDY_OK)
@@ -96,12 +102,15 @@ eddy_status eddy_infer_scatter(eddy_infer *infer) {
     if (status != EDDY_OK)
         return status;
     if (index.rank != input.rank || source.rank != input.rank)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "input, index and source must have one rank");
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "input, index and source must have one rank");
     for (int32_t d = 0; d < index.rank; d++) {
         if (index.dims[d] > source.dims[d])
-            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "index is longer than source in axis %d", (int)d);
+            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                                   "index is longer than source in axis %d", (int)d);
         if (d != attributes->axis && index.dims[d] > input.dims[d])
-            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "index is longer than input in axis %d", (int)d);
+            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                                   "index is longer than input in axis %d", (int)d);
     }
     be_like(infer, 0);
     return EDDY_OK;
@@ -123,13 +132,15 @@ eddy_status eddy_infer_index_add(eddy_infer *infer) {
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
                                "input and source must have one rank, and index a rank of 0 or 1");
     if (rank == 0 && part_count(index) != 1)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "source is a number, and index names %lld parts",
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "source is a number, and index names %lld parts",
                                (long long)part_count(index));
     for (int32_t d = 0; d < rank; d++) {
         int64_t wanted = d == attributes->axis ? part_count(index) : input->dims[d];
         if (source->dims[d] != wanted)
-            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "axis %d of source has %lld parts instead of %lld",
-                                   (int)d, (long long)source->dims[d], (long long)wanted);
+            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                                   "axis %d of source has %lld parts instead of %lld", (int)d,
+                                   (long long)source->dims[d], (long long)wanted);
     }
     be_like(infer, 0);
     return EDDY_OK;
@@ -141,8 +152,8 @@ static eddy_status pick_shape(eddy_infer *infer, int64_t count, eddy_shape *shap
     if (count == 0)
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "there are no indices");
     if (count > input->rank)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "there are %lld indices for %d axes", (long long)count,
-                               (int)input->rank);
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "there are %lld indices for %d axes",
+                               (long long)count, (int)input->rank);
     eddy_shape joint = {.rank = 0};
     for (int64_t i = 1; i <= count; i++) {
         eddy_status status = eddy_check_index(infer, i);
@@ -150,11 +161,13 @@ static eddy_status pick_shape(eddy_infer *infer, int64_t count, eddy_shape *shap
             return status;
         eddy_shape before = joint;
         if (!eddy_shape_broadcast(&before, &infer->inputs[i].shape, &joint))
-            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "index %lld does not broadcast with those before it",
+            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                                   "index %lld does not broadcast with those before it",
                                    (long long)(i - 1));
     }
     if (joint.rank + input->rank - count > EDDY_RANK_MAX)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "the result would have more than %d axes", EDDY_RANK_MAX);
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "the result would have more than %d axes", EDDY_RANK_MAX);
     *shape = joint;
     for (int32_t d = (int32_t)count; d < input->rank; d++)
         shape->dims[shape->rank++] = input->dims[d];
@@ -176,7 +189,8 @@ eddy_status eddy_infer_index_put(eddy_infer *infer) {
         return status;
     if (!eddy_shape_broadcast(&wanted, &infer->inputs[values].shape, &joint) ||
         !eddy_shape_equal(joint.rank, joint.dims, wanted.rank, wanted.dims))
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "values do not broadcast to what the indices name");
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "values do not broadcast to what the indices name");
     be_like(infer, 0);
     return EDDY_OK;
 }
@@ -188,7 +202,8 @@ static eddy_status check_embedding(eddy_infer *infer, int64_t index, int64_t wei
     if (infer->inputs[weight].shape.rank != 2)
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "weight must be a matrix");
     if (infer->inputs[index].shape.rank >= EDDY_RANK_MAX)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "the result would have more than %d axes", EDDY_RANK_MAX);
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "the result would have more than %d axes", EDDY_RANK_MAX);
     return EDDY_OK;
 }
 
@@ -213,7 +228,8 @@ eddy_status eddy_infer_embedding_backward(eddy_infer *infer) {
     const eddy_shape *grad = &infer->inputs[0].shape;
     wanted.dims[wanted.rank++] = infer->inputs[2].shape.dims[1];
     if (!eddy_shape_equal(grad->rank, grad->dims, wanted.rank, wanted.dims))
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad must have the shape of the embedding");
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "grad must have the shape of the embedding");
     be_like(infer, 2);
     return EDDY_OK;
 }
@@ -222,7 +238,8 @@ eddy_status eddy_infer_embedding_backward(eddy_infer *infer) {
 
 /* The result has the shape that input and mask broadcast to. */
 eddy_status eddy_infer_masked(eddy_infer *infer) {
-    if (!eddy_shape_broadcast(&infer->inputs[0].shape, &infer->inputs[1].shape, &infer->outputs[0].shape))
+    if (!eddy_shape_broadcast(&infer->inputs[0].shape, &infer->inputs[1].shape,
+                              &infer->outputs[0].shape))
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "input and mask do not broadcast");
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     return EDDY_OK;
@@ -250,11 +267,14 @@ eddy_status eddy_infer_triangle(eddy_infer *infer) {
 }
 
 /* What diag makes of `input`. The diagonal is brought within the shape, so that kernels need not fear overflow. */
-static eddy_status diag_shape(const eddy_infer *infer, const eddy_shape *input, int64_t *diagonal, eddy_shape *shape) {
+static eddy_status diag_shape(const eddy_infer *infer, const eddy_shape *input, int64_t *diagonal,
+                              eddy_shape *shape) {
     if (input->rank == 1) {
         int64_t size = *diagonal;
-        if ((size < 0 && __builtin_sub_overflow(0, size, &size)) || __builtin_add_overflow(size, input->dims[0], &size))
-            return eddy_infer_fail(infer, EDDY_SIZE_OVERFLOW, "the matrix does not fit into 63 bits");
+        if ((size < 0 && __builtin_sub_overflow(0, size, &size)) ||
+            __builtin_add_overflow(size, input->dims[0], &size))
+            return eddy_infer_fail(infer, EDDY_SIZE_OVERFLOW,
+                                   "the matrix does not fit into 63 bits");
         *shape = EDDY_SHAPE(size, size);
         return EDDY_OK;
     }
@@ -271,7 +291,8 @@ static eddy_status diag_shape(const eddy_infer *infer, const eddy_shape *input, 
 eddy_status eddy_infer_diag(eddy_infer *infer) {
     eddy_attributes_diagonal *attributes = infer->attributes;
     infer->outputs[0].dtype = infer->inputs[0].dtype;
-    return diag_shape(infer, &infer->inputs[0].shape, &attributes->diagonal, &infer->outputs[0].shape);
+    return diag_shape(infer, &infer->inputs[0].shape, &attributes->diagonal,
+                      &infer->outputs[0].shape);
 }
 
 eddy_status eddy_infer_diag_backward(eddy_infer *infer) {
@@ -284,7 +305,8 @@ eddy_status eddy_infer_diag_backward(eddy_infer *infer) {
         return status;
     const eddy_shape *grad = &infer->inputs[0].shape;
     if (!eddy_shape_equal(grad->rank, grad->dims, wanted.rank, wanted.dims))
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad must have the shape of the result of diag");
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "grad must have the shape of the result of diag");
     be_like(infer, 1);
     return EDDY_OK;
 }

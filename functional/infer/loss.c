@@ -35,7 +35,8 @@ static eddy_status check_pair(const eddy_infer *infer, int64_t first, eddy_shape
         eddy_shape before = *joint;
         status = eddy_check_same_dtype(infer, first, i);
         if (status == EDDY_OK && !eddy_shape_broadcast(&before, &infer->inputs[i].shape, joint))
-            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s does not broadcast with what stands before it",
+            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                                   "%s does not broadcast with what stands before it",
                                    eddy_check_name(infer, i).text);
     }
     if (status == EDDY_OK)
@@ -68,15 +69,16 @@ static bool is_news(const void *address) {
 static void tell_broadcast(const eddy_infer *infer, const eddy_shape *joint) {
     const eddy_shape *input = &infer->inputs[0].shape, *target = &infer->inputs[1].shape;
     char is[EDDY_RANK_MAX * 22], other[EDDY_RANK_MAX * 22], both[EDDY_RANK_MAX * 22];
-    if (eddy_shape_equal(input->rank, input->dims, target->rank, target->dims) || !eddy_log_wants_warnings() ||
-        !is_news(infer->address))
+    if (eddy_shape_equal(input->rank, input->dims, target->rank, target->dims) ||
+        !eddy_log_wants_warnings() || !is_news(infer->address))
         return;
     eddy_shape_format(input->rank, input->dims, is, sizeof(is));
     eddy_shape_format(target->rank, target->dims, other, sizeof(other));
     eddy_shape_format(joint->rank, joint->dims, both, sizeof(both));
     const char *place = eddy_call_site_place(infer->address);
-    eddy_log_warning("%s%s%s: input is %s and target %s: both are broadcast to %s, which is seldom meant",
-                     place ? place : "", place ? ": " : "", infer->op->name, is, other, both);
+    eddy_log_warning(
+        "%s%s%s: input is %s and target %s: both are broadcast to %s, which is seldom meant",
+        place ? place : "", place ? ": " : "", infer->op->name, is, other, both);
 }
 
 eddy_status eddy_infer_pair_loss(eddy_infer *infer) {
@@ -114,9 +116,11 @@ static eddy_status check_nll(const eddy_infer *infer, int64_t first, eddy_shape 
     if (target->dtype != EDDY_I64)
         return eddy_infer_fail(infer, EDDY_DTYPE_MISMATCH, "target must be i64, not %s",
                                eddy_dtype_name(target->dtype));
-    if (input->shape.rank != 2 || target->shape.rank != 1 || input->shape.dims[0] != target->shape.dims[0])
+    if (input->shape.rank != 2 || target->shape.rank != 1 ||
+        input->shape.dims[0] != target->shape.dims[0])
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "input must be [N, C] and target [N]");
-    if (!weight->is_absent && (weight->shape.rank != 1 || weight->shape.dims[0] != input->shape.dims[1]))
+    if (!weight->is_absent &&
+        (weight->shape.rank != 1 || weight->shape.dims[0] != input->shape.dims[1]))
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "weight must have shape [%lld]",
                                (long long)input->shape.dims[1]);
     *loss = attributes->reduction == EDDY_REDUCTION_NONE ? target->shape : (eddy_shape){0};

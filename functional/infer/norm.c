@@ -13,15 +13,16 @@ static eddy_status check_eps(const eddy_infer *infer, double eps) {
 }
 
 /* Input `i` is absent, or has the shape, and the dtype of input `x` or f32 where that has 16 bits. */
-static eddy_status check_parameter(const eddy_infer *infer, int64_t i, const eddy_shape *shape, int64_t x) {
+static eddy_status check_parameter(const eddy_infer *infer, int64_t i, const eddy_shape *shape,
+                                   int64_t x) {
     const eddy_spec *spec = &infer->inputs[i];
     if (spec->is_absent)
         return EDDY_OK;
     if (!eddy_shape_equal(spec->shape.rank, spec->shape.dims, shape->rank, shape->dims)) {
         char text[EDDY_RANK_MAX * 22];
         eddy_shape_format(shape->rank, shape->dims, text, sizeof(text));
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must have shape %s", eddy_check_name(infer, i).text,
-                               text);
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must have shape %s",
+                               eddy_check_name(infer, i).text, text);
     }
     bool is_wider = spec->dtype == EDDY_F32 && eddy_dtype_bytes(infer->inputs[x].dtype) == 2;
     return is_wider ? EDDY_OK : eddy_check_same_dtype(infer, x, i);
@@ -50,7 +51,8 @@ static eddy_status last_axes(const eddy_infer *infer, int64_t x, eddy_shape *axe
     if (status != EDDY_OK)
         return status;
     if (attributes->axis_count < 1 || attributes->axis_count > shape->rank)
-        return eddy_infer_fail(infer, EDDY_OUT_OF_RANGE, "axis_count %lld is not within 1 and the rank %d",
+        return eddy_infer_fail(infer, EDDY_OUT_OF_RANGE,
+                               "axis_count %lld is not within 1 and the rank %d",
                                (long long)attributes->axis_count, (int)shape->rank);
     axes->rank = (int32_t)attributes->axis_count;
     for (int32_t d = 0; d < axes->rank; d++)
@@ -58,7 +60,8 @@ static eddy_status last_axes(const eddy_infer *infer, int64_t x, eddy_shape *axe
     return EDDY_OK;
 }
 
-static eddy_status check_parameters(const eddy_infer *infer, int64_t first, const eddy_shape *shape, int64_t x) {
+static eddy_status check_parameters(const eddy_infer *infer, int64_t first, const eddy_shape *shape,
+                                    int64_t x) {
     eddy_status status = EDDY_OK;
     for (int64_t i = first; i < infer->input_count && status == EDDY_OK; i++)
         status = check_parameter(infer, i, shape, x);
@@ -103,7 +106,8 @@ static eddy_status channels_of(const eddy_infer *infer, int64_t x, eddy_shape *c
     if (status != EDDY_OK)
         return status;
     if (shape->rank < 2)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must be [N, C, ..]", eddy_check_name(infer, x).text);
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "%s must be [N, C, ..]",
+                               eddy_check_name(infer, x).text);
     *channels = (eddy_shape){.rank = 1, .dims = {shape->dims[1]}};
     return EDDY_OK;
 }
@@ -116,9 +120,11 @@ static eddy_status check_groups(const eddy_infer *infer, int64_t x, eddy_shape *
     if (status != EDDY_OK)
         return status;
     if (channels->dims[0] == 0)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "there are no channels to make groups of");
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "there are no channels to make groups of");
     if (attributes->groups < 1 || channels->dims[0] % attributes->groups != 0)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%lld channels cannot be cut into %lld groups",
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT,
+                               "%lld channels cannot be cut into %lld groups",
                                (long long)channels->dims[0], (long long)attributes->groups);
     return EDDY_OK;
 }
@@ -176,12 +182,14 @@ eddy_status eddy_infer_batch_norm_training(eddy_infer *infer) {
     if (status != EDDY_OK)
         return status;
     if (!(attributes->momentum >= 0 && attributes->momentum <= 1))
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "momentum %g is not within 0 and 1", attributes->momentum);
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "momentum %g is not within 0 and 1",
+                               attributes->momentum);
     int64_t values = 1;
     for (int32_t d = 0; d < x->rank; d++)
         values *= d == 1 ? 1 : x->dims[d];
     if (values == 1)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "a channel of one value has no variance");
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "a channel of one value has no variance");
     set_output(infer, x, 0);
     return EDDY_OK;
 }

@@ -10,8 +10,9 @@ static eddy_status check_lists(const eddy_infer *infer, int32_t list_count) {
     int64_t count = infer->list_counts[0];
     for (int32_t list = 1; list < list_count; list++)
         if (infer->list_counts[list] != count)
-            return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "there are %lld %s but %lld %s", (long long)count,
-                                   infer->op->operands[0].name, (long long)infer->list_counts[list],
+            return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "there are %lld %s but %lld %s",
+                                   (long long)count, infer->op->operands[0].name,
+                                   (long long)infer->list_counts[list],
                                    infer->op->operands[list].name);
     for (int64_t i = 0; i < count; i++) {
         eddy_status status = eddy_check_float(infer, i);
@@ -36,7 +37,8 @@ static eddy_status check_rate(const eddy_infer *infer, const char *name, double 
 static eddy_status check_beta(const eddy_infer *infer, const char *name, double value) {
     if (value >= 0 && value < 1)
         return EDDY_OK;
-    return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%s is %g, not within 0 and 1 (1 excluded)", name, value);
+    return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT,
+                           "%s is %g, not within 0 and 1 (1 excluded)", name, value);
 }
 
 eddy_status eddy_infer_sgd_step(eddy_infer *infer) {

@@ -20,10 +20,12 @@ static eddy_status check_image(const eddy_infer *infer, int64_t i) {
 }
 
 /* Both numbers are within `least` and what products of them stay below 2^62 for. */
-static eddy_status check_pair(const eddy_infer *infer, const char *name, eddy_pair pair, int64_t least) {
-    if (pair.height < least || pair.width < least || pair.height > INT32_MAX || pair.width > INT32_MAX)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%s is %lld, %lld", name, (long long)pair.height,
-                               (long long)pair.width);
+static eddy_status check_pair(const eddy_infer *infer, const char *name, eddy_pair pair,
+                              int64_t least) {
+    if (pair.height < least || pair.width < least || pair.height > INT32_MAX ||
+        pair.width > INT32_MAX)
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%s is %lld, %lld", name,
+                               (long long)pair.height, (long long)pair.width);
     return EDDY_OK;
 }
 
@@ -56,7 +58,8 @@ typedef struct axis {
 /* With dilation a window that begins in the padding may step over the image. */
 static bool misses_image(const axis *a, int64_t out) {
     for (int64_t o = 0; o < out && o * a->stride < a->padding; o++) {
-        int64_t before = a->padding - o * a->stride, skipped = (before + a->dilation - 1) / a->dilation;
+        int64_t before = a->padding - o * a->stride,
+                skipped = (before + a->dilation - 1) / a->dilation;
         if (skipped >= a->kernel || skipped * a->dilation - before >= a->in)
             return true;
     }
@@ -66,29 +69,34 @@ static bool misses_image(const axis *a, int64_t out) {
 static eddy_status count_windows(const eddy_infer *infer, const axis *a, int64_t *out) {
     int64_t span = (a->kernel - 1) * a->dilation + 1, room = a->in + 2 * a->padding - span;
     if (a->padding > span / 2)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "the padding of the %s is %lld, more than half a window",
-                               a->name, (long long)a->padding);
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT,
+                               "the padding of the %s is %lld, more than half a window", a->name,
+                               (long long)a->padding);
     if (a->is_ceil_mode)
         room += a->stride - 1;
     if (room < 0)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "windows of %s %lld do not fit into images of %lld", a->name,
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "windows of %s %lld do not fit into images of %lld", a->name,
                                (long long)span, (long long)a->in);
     *out = room / a->stride + 1;
     if (a->is_ceil_mode && (*out - 1) * a->stride >= a->in + a->padding)
         --*out; /* each window begins in the image or in the padding before it */
     if (misses_image(a, *out))
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "a window steps over the image's %s", a->name);
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "a window steps over the image's %s",
+                               a->name);
     return EDDY_OK;
 }
 
 /* Turns the shape of images into that of what a pool makes of them. */
-static eddy_status pool_shape(const eddy_infer *infer, const eddy_attributes_pool *a, bool is_ceil_mode,
-                              eddy_shape *shape) {
+static eddy_status pool_shape(const eddy_infer *infer, const eddy_attributes_pool *a,
+                              bool is_ceil_mode, eddy_shape *shape) {
     int64_t *height = &shape->dims[shape->rank - 2], *width = &shape->dims[shape->rank - 1];
-    const axis down = {"height",           *height,     a->kernel_size.height, a->stride.height, a->padding.height,
-                       a->dilation.height, is_ceil_mode};
-    const axis across = {"width",           *width,      a->kernel_size.width, a->stride.width, a->padding.width,
-                         a->dilation.width, is_ceil_mode};
+    const axis down = {"height",         *height,           a->kernel_size.height,
+                       a->stride.height, a->padding.height, a->dilation.height,
+                       is_ceil_mode};
+    const axis across = {"width",         *width,           a->kernel_size.width,
+                         a->stride.width, a->padding.width, a->dilation.width,
+                         is_ceil_mode};
     eddy_status status = count_windows(infer, &down, height);
     return status == EDDY_OK ? count_windows(infer, &across, width) : status;
 }
@@ -103,7 +111,8 @@ eddy_status eddy_infer_max_pool2d(eddy_infer *infer) {
     for (int32_t o = 0; o < infer->op->output_count; o++)
         infer->outputs[o].dtype = o == 0 ? infer->inputs[0].dtype : EDDY_I64;
     infer->outputs[0].shape = infer->inputs[0].shape;
-    status = pool_shape(infer, &arguments->kernel, arguments->is_ceil_mode, &infer->outputs[0].shape);
+    status =
+        pool_shape(infer, &arguments->kernel, arguments->is_ceil_mode, &infer->outputs[0].shape);
     if (infer->op->output_count > 1)
         infer->outputs[1].shape = infer->outputs[0].shape;
     return status;
@@ -119,24 +128,30 @@ eddy_status eddy_infer_max_pool2d_backward(eddy_infer *infer) {
         status = eddy_check_same_shape(infer, 0, 1);
     if (status != EDDY_OK)
         return status;
-    bool fits = shape->rank == grad->rank && shape->dims[shape->rank - 2] > 0 && shape->dims[shape->rank - 1] > 0;
+    bool fits = shape->rank == grad->rank && shape->dims[shape->rank - 2] > 0 &&
+                shape->dims[shape->rank - 1] > 0;
     for (int32_t d = 0; fits && d < grad->rank - 2; d++)
         fits = shape->dims[d] == grad->dims[d];
     if (!fits)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad is no gradient of images of that shape");
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "grad is no gradient of images of that shape");
     infer->outputs[0].shape = *shape;
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     return EDDY_OK;
 }
 
 /* Whether `grad` can be the gradient of images of a shape that pools make planes of `height` and `width` of. */
-static eddy_status check_gradient(const eddy_infer *infer, const eddy_shape *shape, int64_t height, int64_t width) {
+static eddy_status check_gradient(const eddy_infer *infer, const eddy_shape *shape, int64_t height,
+                                  int64_t width) {
     const eddy_shape *grad = &infer->inputs[0].shape;
     bool fits = shape->rank == grad->rank;
     for (int32_t d = 0; fits && d < grad->rank; d++)
-        fits = grad->dims[d] == (d == grad->rank - 2 ? height : d == grad->rank - 1 ? width : shape->dims[d]);
+        fits = grad->dims[d] == (d == grad->rank - 2   ? height
+                                 : d == grad->rank - 1 ? width
+                                                       : shape->dims[d]);
     if (!fits)
-        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad is no gradient of images of that shape");
+        return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                               "grad is no gradient of images of that shape");
     return EDDY_OK;
 }
 
@@ -153,8 +168,10 @@ eddy_status eddy_infer_max_pool2d_backward_from_x(eddy_infer *infer) {
     if (status == EDDY_OK)
         status = pool_shape(infer, &arguments->kernel, arguments->is_ceil_mode, &pooled);
     if (status == EDDY_OK &&
-        !eddy_shape_equal(pooled.rank, pooled.dims, infer->inputs[0].shape.rank, infer->inputs[0].shape.dims))
-        status = eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad is no gradient of images of that shape");
+        !eddy_shape_equal(pooled.rank, pooled.dims, infer->inputs[0].shape.rank,
+                          infer->inputs[0].shape.dims))
+        status = eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                                 "grad is no gradient of images of that shape");
     infer->outputs[0] = infer->inputs[1];
     return status;
 }
@@ -164,8 +181,8 @@ static eddy_status check_average(const eddy_infer *infer, eddy_attributes_pool *
     if (status == EDDY_OK)
         status = check_pool(infer, a);
     if (status == EDDY_OK && a->divisor_override < 0)
-        status =
-            eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "divisor_override is %lld", (long long)a->divisor_override);
+        status = eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "divisor_override is %lld",
+                                 (long long)a->divisor_override);
     return status;
 }
 
@@ -194,7 +211,8 @@ eddy_status eddy_infer_avg_pool2d_backward(eddy_infer *infer) {
         return check_gradient(infer, shape, 0, 0);
     status = pool_shape(infer, &arguments->kernel, arguments->is_ceil_mode, &pooled);
     if (status == EDDY_OK)
-        status = check_gradient(infer, shape, pooled.dims[pooled.rank - 2], pooled.dims[pooled.rank - 1]);
+        status = check_gradient(infer, shape, pooled.dims[pooled.rank - 2],
+                                pooled.dims[pooled.rank - 1]);
     infer->outputs[0].shape = *shape;
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     return status;
@@ -224,7 +242,8 @@ eddy_status eddy_infer_adaptive_avg_pool2d_backward(eddy_infer *infer) {
     if (status == EDDY_OK)
         status = eddy_check_float(infer, 0);
     if (status == EDDY_OK)
-        status = check_gradient(infer, shape, grad->dims[grad->rank - 2], grad->dims[grad->rank - 1]);
+        status =
+            check_gradient(infer, shape, grad->dims[grad->rank - 2], grad->dims[grad->rank - 1]);
     if (status == EDDY_OK && (shape->dims[shape->rank - 2] < 1 || shape->dims[shape->rank - 1] < 1))
         status = eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad is no gradient of empty images");
     infer->outputs[0].shape = *shape;
@@ -235,13 +254,15 @@ eddy_status eddy_infer_adaptive_avg_pool2d_backward(eddy_infer *infer) {
 /* ---- interpolate ---- */
 
 /* Height and width of what the images become; output_size 0, 0: by the scale. */
-static eddy_status enlarge(const eddy_infer *infer, const eddy_attributes_interpolate *a, eddy_pair output_size,
-                           eddy_shape *shape) {
+static eddy_status enlarge(const eddy_infer *infer, const eddy_attributes_interpolate *a,
+                           eddy_pair output_size, eddy_shape *shape) {
     int64_t *height = &shape->dims[shape->rank - 2], *width = &shape->dims[shape->rank - 1];
     if (a->aligns_corners && a->mode != EDDY_MODE_BILINEAR)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "aligns_corners goes with EDDY_MODE_BILINEAR");
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT,
+                               "aligns_corners goes with EDDY_MODE_BILINEAR");
     if (is_default(output_size) == (a->scale == 0))
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "either output_size or scale has to be given");
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT,
+                               "either output_size or scale has to be given");
     if (a->scale == 0) {
         *height = output_size.height;
         *width = output_size.width;
@@ -280,9 +301,11 @@ eddy_status eddy_infer_interpolate_backward(eddy_infer *infer) {
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "grad is no gradient of empty images");
     eddy_shape large = *shape;
     eddy_pair size = {grad->dims[grad->rank - 2], grad->dims[grad->rank - 1]};
-    status = enlarge(infer, &arguments->kernel, arguments->kernel.scale == 0 ? size : (eddy_pair){0, 0}, &large);
+    status = enlarge(infer, &arguments->kernel,
+                     arguments->kernel.scale == 0 ? size : (eddy_pair){0, 0}, &large);
     if (status == EDDY_OK)
-        status = check_gradient(infer, shape, large.dims[large.rank - 2], large.dims[large.rank - 1]);
+        status =
+            check_gradient(infer, shape, large.dims[large.rank - 2], large.dims[large.rank - 1]);
     infer->outputs[0].shape = *shape;
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     return status;

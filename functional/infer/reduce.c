@@ -50,7 +50,8 @@ eddy_status eddy_infer_mean(eddy_infer *infer) {
     eddy_attributes_reduce *attributes = infer->attributes;
     bool is_empty;
     eddy_status status = eddy_check_float(infer, 0);
-    return status == EDDY_OK ? reduce(infer, &attributes->axes, attributes->keeps_dims, &is_empty) : status;
+    return status == EDDY_OK ? reduce(infer, &attributes->axes, attributes->keeps_dims, &is_empty)
+                             : status;
 }
 
 eddy_status eddy_infer_var(eddy_infer *infer) {

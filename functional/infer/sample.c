@@ -43,10 +43,12 @@ eddy_status eddy_infer_multinomial(eddy_infer *infer) {
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "weights must be [K] or [N, K]");
     int64_t classes = weights->dims[weights->rank - 1];
     if (attributes->count < 1)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%lld are no draws", (long long)attributes->count);
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%lld are no draws",
+                               (long long)attributes->count);
     if (attributes->count > classes && (!attributes->has_replacement || classes == 0))
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%lld classes do not suffice for %lld draws",
-                               (long long)classes, (long long)attributes->count);
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT,
+                               "%lld classes do not suffice for %lld draws", (long long)classes,
+                               (long long)attributes->count);
     infer->outputs[0].shape = *weights;
     infer->outputs[0].shape.dims[weights->rank - 1] = attributes->count;
     infer->outputs[0].dtype = EDDY_I64;
@@ -63,11 +65,13 @@ eddy_status eddy_infer_randint(eddy_infer *infer) {
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "the dtype must be an integer, not %s",
                                eddy_dtype_name(arguments->dtype));
     if (low >= high)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "there is no number from %lld to below %lld",
-                               (long long)low, (long long)high);
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT,
+                               "there is no number from %lld to below %lld", (long long)low,
+                               (long long)high);
     eddy_dtype_range(arguments->dtype, &least, &largest);
     if (low < least || high - 1 > largest)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%s does not hold all numbers from %lld to below %lld",
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT,
+                               "%s does not hold all numbers from %lld to below %lld",
                                eddy_dtype_name(arguments->dtype), (long long)low, (long long)high);
     infer->outputs[0].shape = arguments->shape;
     infer->outputs[0].dtype = arguments->dtype;

@@ -25,7 +25,8 @@ eddy_status eddy_infer_softmax_backward(eddy_infer *infer) {
 /* input [N, C] and target [N] at `first` and after it. */
 static eddy_status check_loss(const eddy_infer *infer, int64_t first) {
     const eddy_attributes_cross_entropy *attributes = infer->attributes;
-    const eddy_shape *input = &infer->inputs[first].shape, *target = &infer->inputs[first + 1].shape;
+    const eddy_shape *input = &infer->inputs[first].shape,
+                     *target = &infer->inputs[first + 1].shape;
     eddy_status status = eddy_check_float(infer, first);
     if (status != EDDY_OK)
         return status;
@@ -35,7 +36,8 @@ static eddy_status check_loss(const eddy_infer *infer, int64_t first) {
     if (input->rank != 2 || target->rank != 1 || input->dims[0] != target->dims[0])
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "input must be [N, C] and target [N]");
     if (attributes->reduction < EDDY_REDUCTION_MEAN || attributes->reduction > EDDY_REDUCTION_NONE)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%d is no reduction", (int)attributes->reduction);
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%d is no reduction",
+                               (int)attributes->reduction);
     return EDDY_OK;
 }
 

@@ -28,10 +28,12 @@ eddy_status eddy_infer_topk(eddy_infer *infer) {
         return status;
     int64_t length = shape.rank == 0 ? 1 : shape.dims[attributes->kernel.axis];
     if (attributes->k < 0 || attributes->k > length)
-        return eddy_infer_fail(infer, EDDY_OUT_OF_RANGE, "k is %lld, and the axis has %lld elements",
+        return eddy_infer_fail(infer, EDDY_OUT_OF_RANGE,
+                               "k is %lld, and the axis has %lld elements",
                                (long long)attributes->k, (long long)length);
     if (shape.rank == 0 && attributes->k == 0)
-        return eddy_infer_fail(infer, EDDY_OUT_OF_RANGE, "k is 0, and input has no axis to shorten");
+        return eddy_infer_fail(infer, EDDY_OUT_OF_RANGE,
+                               "k is 0, and input has no axis to shorten");
     if (shape.rank > 0)
         shape.dims[attributes->kernel.axis] = attributes->k;
     set_outputs(infer, &shape);
@@ -59,7 +61,8 @@ eddy_status eddy_infer_bincount(eddy_infer *infer) {
     if (input->shape.rank != 1)
         return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "input must be of rank 1");
     if (attributes->minlength < 0)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "minlength is %lld", (long long)attributes->minlength);
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "minlength is %lld",
+                               (long long)attributes->minlength);
     infer->outputs[0].shape = (eddy_shape){.rank = 1};
     infer->outputs[0].dtype = EDDY_I64;
     if (weights->is_absent)

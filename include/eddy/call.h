@@ -45,9 +45,10 @@ typedef struct eddy_attributes {
 /* EDDY_ATTRIBUTES({"axis", EDDY_ATTRIBUTE_AXIS, {.integer = 1}}): a pointer for one call. (In C++ a union's member is
  * named so since C++20, or by the GNU extension before it.) */
 #ifndef __cplusplus
-#define EDDY_ATTRIBUTES(...)                                                                                           \
-    (&(const eddy_attributes){(const eddy_attribute[]){__VA_ARGS__},                                                   \
-                              (int64_t)(sizeof((eddy_attribute[]){__VA_ARGS__}) / sizeof(eddy_attribute))})
+#define EDDY_ATTRIBUTES(...)                                                                       \
+    (&(const eddy_attributes){                                                                     \
+        (const eddy_attribute[]){__VA_ARGS__},                                                     \
+        (int64_t)(sizeof((eddy_attribute[]){__VA_ARGS__}) / sizeof(eddy_attribute))})
 #endif
 
 /* Calls the op `name`: a built-in one, also in its _into and _inplace forms ("add", "add_s", "add_into"), a registered one, or
@@ -63,8 +64,8 @@ typedef struct eddy_attributes {
  *
  * Returns at once, as the op's function does. NOT_FOUND (no such op), INVALID_ARGUMENT (operands, attributes;
  * the message names the entry and the attribute), and the op's own errors. Any thread. */
-EDDY_API eddy_status eddy_call(const char *name, eddy_list inputs, const eddy_attributes *attributes,
-                               eddy_tensor **outputs);
+EDDY_API eddy_status eddy_call(const char *name, eddy_list inputs,
+                               const eddy_attributes *attributes, eddy_tensor **outputs);
 
 #ifdef __cplusplus
 }
@@ -75,8 +76,9 @@ namespace eddy_detail {
 inline eddy_attributes attributes(std::initializer_list<eddy_attribute> items) {
     return {items.begin(), static_cast<int64_t>(items.size())};
 }
-}
-#define EDDY_ATTRIBUTES(...) (&static_cast<const eddy_attributes &>(::eddy_detail::attributes({__VA_ARGS__})))
+} // namespace eddy_detail
+#define EDDY_ATTRIBUTES(...)                                                                       \
+    (&static_cast<const eddy_attributes &>(::eddy_detail::attributes({__VA_ARGS__})))
 #endif
 
 #ifdef EDDY_CALL_SITES

@@ -32,22 +32,22 @@ EDDY_API const char *eddy_call_site_set(const char *place);
  * its own place. */
 #define EDDY_AT_CALL_SITE(...) EDDY_AT_CALL_SITE_(__COUNTER__, __VA_ARGS__)
 #define EDDY_AT_CALL_SITE_(number, ...) EDDY_AT_CALL_SITE__(number, __VA_ARGS__)
-#define EDDY_AT_CALL_SITE__(number, ...)                                                                               \
-    (__extension__({                                                                                                   \
-        const char *eddy_outer_##number = eddy_call_site_set(EDDY_CALL_SITE_PLACE);                                    \
-        EDDY_CALL_SITE_AUTO eddy_result_##number = __VA_ARGS__;                                                        \
-        eddy_call_site_set(eddy_outer_##number);                                                                       \
-        eddy_result_##number;                                                                                          \
+#define EDDY_AT_CALL_SITE__(number, ...)                                                           \
+    (__extension__({                                                                               \
+        const char *eddy_outer_##number = eddy_call_site_set(EDDY_CALL_SITE_PLACE);                \
+        EDDY_CALL_SITE_AUTO eddy_result_##number = __VA_ARGS__;                                    \
+        eddy_call_site_set(eddy_outer_##number);                                                   \
+        eddy_result_##number;                                                                      \
     }))
 
 /* The same for a call without a value. */
 #define EDDY_AT_CALL_SITE_VOID(...) EDDY_AT_CALL_SITE_VOID_(__COUNTER__, __VA_ARGS__)
 #define EDDY_AT_CALL_SITE_VOID_(number, ...) EDDY_AT_CALL_SITE_VOID__(number, __VA_ARGS__)
-#define EDDY_AT_CALL_SITE_VOID__(number, ...)                                                                          \
-    (__extension__({                                                                                                   \
-        const char *eddy_outer_##number = eddy_call_site_set(EDDY_CALL_SITE_PLACE);                                    \
-        __VA_ARGS__;                                                                                                   \
-        (void)eddy_call_site_set(eddy_outer_##number);                                                                 \
+#define EDDY_AT_CALL_SITE_VOID__(number, ...)                                                      \
+    (__extension__({                                                                               \
+        const char *eddy_outer_##number = eddy_call_site_set(EDDY_CALL_SITE_PLACE);                \
+        __VA_ARGS__;                                                                               \
+        (void)eddy_call_site_set(eddy_outer_##number);                                             \
     }))
 
 #endif

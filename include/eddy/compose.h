@@ -26,7 +26,8 @@ EDDY_API eddy_tensor *eddy_prelu(eddy_tensor *x, eddy_tensor *weight);
  * and repeated along the others, so that it cannot be written to. With EDDY_INDEXING_XY the first two axes are
  * exchanged. outputs has room for tensors.count of them; all or none are made. INVALID_ARGUMENT (no tensors or more than
  * 16), SHAPE_MISMATCH, DTYPE_MISMATCH. */
-EDDY_API eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing, eddy_tensor **outputs);
+EDDY_API eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing,
+                                   eddy_tensor **outputs);
 
 /* The sum of products that an equation names: "ij,jk->ik" is the matrix product. Each term gives the labels (letters) of
  * an operand's axes, "..." the axes that have none, which broadcast; without "->" the result has the axes of
@@ -39,7 +40,7 @@ EDDY_API eddy_status eddy_meshgrid(eddy_list tensors, eddy_indexing indexing, ed
 EDDY_API eddy_tensor *eddy_einsum(const char *equation, eddy_list operands);
 
 typedef struct eddy_conv1d_options {
-    size_t size; /* of this struct; EDDY_OPTIONS fills it in */
+    size_t size;      /* of this struct; EDDY_OPTIONS fills it in */
     int64_t stride;   /* Places from one window to the next; 0: 1 */
     int64_t padding;  /* Zeros before and behind each row */
     int64_t dilation; /* Places from one element of the window to the next; 0: 1 */

@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 /* One row per kind of device: enumerator, name. The only list. */
-#define EDDY_DEVICE_KIND_LIST(row)                                                                                     \
-    row(DEFAULT, default) /* none named: what the scope, the environment or the library says */                        \
+#define EDDY_DEVICE_KIND_LIST(row)                                                                 \
+    row(DEFAULT, default) /* none named: what the scope, the environment or the library says */    \
         row(CPU, cpu) row(CUDA, cuda)
 
 typedef enum eddy_device_kind {

@@ -23,9 +23,10 @@ struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 
 typedef struct eddy_to_dlpack_options {
-    size_t size;       /* of this struct; EDDY_OPTIONS fills it in */
-    bool is_read_only; /* the consumer is told not to write; readers that are in flight are not waited for */
-    int64_t timeout;   /* ns that the call may wait; 0: without end */
+    size_t size; /* of this struct; EDDY_OPTIONS fills it in */
+    bool
+        is_read_only; /* the consumer is told not to write; readers that are in flight are not waited for */
+    int64_t timeout; /* ns that the call may wait; 0: without end */
 } eddy_to_dlpack_options;
 
 /* The tensor's memory for another library, strides and all. Blocks until everything issued on the tensor has run. The caller calls
@@ -33,8 +34,10 @@ typedef struct eddy_to_dlpack_options {
  * elements stay. NULL with the error: one that the tensor holds; INVALID_ARGUMENT where it requires a gradient (the tape cannot see
  * what is written elsewhere: eddy_detach), WOULD_DEADLOCK where the calling thread has it mapped, UNSUPPORTED (device),
  * OUT_OF_MEMORY, TIMED_OUT. The unversioned struct cannot say that it must not be written: is_read_only is UNSUPPORTED there. */
-EDDY_API struct DLManagedTensorVersioned *eddy_to_dlpack(eddy_tensor *tensor, const eddy_to_dlpack_options *options);
-EDDY_API struct DLManagedTensor *eddy_to_dlpack_unversioned(eddy_tensor *tensor, const eddy_to_dlpack_options *options);
+EDDY_API struct DLManagedTensorVersioned *eddy_to_dlpack(eddy_tensor *tensor,
+                                                         const eddy_to_dlpack_options *options);
+EDDY_API struct DLManagedTensor *eddy_to_dlpack_unversioned(eddy_tensor *tensor,
+                                                            const eddy_to_dlpack_options *options);
 
 typedef struct eddy_from_dlpack_options {
     size_t size;
@@ -59,6 +62,7 @@ EDDY_API eddy_tensor *eddy_from_dlpack_unversioned(struct DLManagedTensor *manag
 #define eddy_to_dlpack(...) EDDY_AT_CALL_SITE(eddy_to_dlpack(__VA_ARGS__))
 #define eddy_to_dlpack_unversioned(...) EDDY_AT_CALL_SITE(eddy_to_dlpack_unversioned(__VA_ARGS__))
 #define eddy_from_dlpack(...) EDDY_AT_CALL_SITE(eddy_from_dlpack(__VA_ARGS__))
-#define eddy_from_dlpack_unversioned(...) EDDY_AT_CALL_SITE(eddy_from_dlpack_unversioned(__VA_ARGS__))
+#define eddy_from_dlpack_unversioned(...)                                                          \
+    EDDY_AT_CALL_SITE(eddy_from_dlpack_unversioned(__VA_ARGS__))
 #endif
 #endif

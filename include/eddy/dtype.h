@@ -11,17 +11,9 @@ extern "C" {
 #endif
 
 /* One row per dtype: enumerator, name, bytes of an element. The only list of dtypes. */
-#define EDDY_DTYPE_LIST(row)                                                   \
-    row(F32, f32, 4)                                                           \
-    row(F64, f64, 8)                                                           \
-    row(F16, f16, 2)                                                           \
-    row(BF16, bf16, 2)                                                         \
-    row(I8, i8, 1)                                                             \
-    row(U8, u8, 1)                                                             \
-    row(I16, i16, 2)                                                           \
-    row(I32, i32, 4)                                                           \
-    row(I64, i64, 8)                                                           \
-    row(BOOL, bool, 1)
+#define EDDY_DTYPE_LIST(row)                                                                       \
+    row(F32, f32, 4) row(F64, f64, 8) row(F16, f16, 2) row(BF16, bf16, 2) row(I8, i8, 1)           \
+        row(U8, u8, 1) row(I16, i16, 2) row(I32, i32, 4) row(I64, i64, 8) row(BOOL, bool, 1)
 
 typedef enum eddy_dtype {
 #define EDDY_DTYPE_ROW(enumerator, name, bytes) EDDY_##enumerator,

@@ -31,7 +31,8 @@ typedef struct eddy_npy_save_options {
 } eddy_npy_save_options;
 
 /* The format has no bf16. */
-EDDY_API eddy_status eddy_npy_save(eddy_tensor *tensor, const char *path, const eddy_npy_save_options *options);
+EDDY_API eddy_status eddy_npy_save(eddy_tensor *tensor, const char *path,
+                                   const eddy_npy_save_options *options);
 
 /* A new contiguous tensor with the array's elements; arrays in Fortran order and of the other byte order are turned round. */
 EDDY_API eddy_tensor *eddy_npy_load(const char *path);
@@ -58,7 +59,8 @@ EDDY_API eddy_tensor *eddy_archive_tensor(const eddy_archive *archive, const cha
 /* Writes the tensors of these names into `targets`, names[i] into targets.items[i]: what a program does with a checkpoint. Each must have its
  * target's shape and dtype exactly (SHAPE_MISMATCH, DTYPE_MISMATCH) and be there (NOT_FOUND); all that is checked before anything is
  * written. Targets may be leaves; nothing is recorded. Issues ops: returns at once. */
-EDDY_API eddy_status eddy_archive_copy_into(const eddy_archive *archive, const char *const *names, eddy_list targets);
+EDDY_API eddy_status eddy_archive_copy_into(const eddy_archive *archive, const char *const *names,
+                                            eddy_list targets);
 /* The metadata's value, borrowed; NULL, and no error, where there is none. */
 EDDY_API const char *eddy_archive_value(const eddy_archive *archive, const char *key);
 /* Gives up the archive and its references, and clears the pointer; NULL does nothing. Never blocks. */
@@ -74,7 +76,8 @@ typedef struct eddy_safetensors_save_options {
 } eddy_safetensors_save_options;
 
 /* Writes tensors[i] as names[i]: UTF-8, each once, not "__metadata__" (INVALID_ARGUMENT). Every dtype of Eddy's. */
-EDDY_API eddy_status eddy_safetensors_save(eddy_list tensors, const char *const *names, const char *path,
+EDDY_API eddy_status eddy_safetensors_save(eddy_list tensors, const char *const *names,
+                                           const char *path,
                                            const eddy_safetensors_save_options *options);
 /* NULL on failure. */
 EDDY_API eddy_archive *eddy_safetensors_load(const char *path);

@@ -33,8 +33,8 @@ typedef struct eddy_backward_call {
     size_t size;
     void *context;          /* custom functions: theirs */
     const void *attributes; /* registered ops: the call's */
-    eddy_tensor *const
-        *inputs; /* registered ops: NULL where backward_inputs does not name the operand; lists spread out */
+    eddy_tensor *const *
+        inputs; /* registered ops: NULL where backward_inputs does not name the operand; lists spread out */
     const eddy_spec *input_specs;
     int64_t input_count;
     const int64_t *list_counts;
@@ -42,9 +42,11 @@ typedef struct eddy_backward_call {
     int32_t output_count;
     eddy_tensor *const *saved; /* custom functions: what forward saved, in that order */
     int64_t saved_count;
-    eddy_tensor *const *grads; /* of each output, of its shape and dtype; NULL for outputs of no floating dtype */
-    const bool *is_wanted;     /* per input */
-    eddy_tensor **results; /* per input, to fill: its gradient; NULL for 0. May be broadcast, or of a wider dtype */
+    eddy_tensor *const
+        *grads; /* of each output, of its shape and dtype; NULL for outputs of no floating dtype */
+    const bool *is_wanted; /* per input */
+    eddy_tensor **
+        results; /* per input, to fill: its gradient; NULL for 0. May be broadcast, or of a wider dtype */
 } eddy_backward_call;
 
 /* Constant, with its name, as long as anything recorded through it lives: static. */
@@ -66,8 +68,8 @@ EDDY_API eddy_status eddy_forward_save(eddy_forward_call *call, eddy_list tensor
 
 /* Runs forward on the inputs (EDDY_NONE for absent ones) and fills outputs[0 .. output_count - 1] with new tensors, on success
  * only. The context belongs to the call from here on if it succeeds, else it stays the caller's and destroy is not called. */
-EDDY_API eddy_status eddy_function_call(const eddy_function *function, void *context, eddy_list inputs,
-                                        eddy_tensor **outputs);
+EDDY_API eddy_status eddy_function_call(const eddy_function *function, void *context,
+                                        eddy_list inputs, eddy_tensor **outputs);
 
 #ifdef __cplusplus
 }

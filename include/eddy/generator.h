@@ -31,8 +31,10 @@ EDDY_API void eddy_generator_release(eddy_generator **generator);
 
 /* The state: enough to go on from exactly here later (eddy_generator_restore). Any thread; while others draw, the
  * counter is that of some moment during the call. INVALID_ARGUMENT for NULL. */
-EDDY_API eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed, uint64_t *counter);
-EDDY_API eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed, uint64_t counter);
+EDDY_API eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed,
+                                          uint64_t *counter);
+EDDY_API eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed,
+                                            uint64_t counter);
 
 /* Gives the current runtime a new seed and restarts its threads' own generators with their counters and numbers: two
  * runs in one process agree. Generators made by eddy_generator_create keep their state. Threads that draw at the same

@@ -53,13 +53,15 @@ EDDY_API eddy_status eddy_backward(eddy_tensor *loss);
 
 typedef struct eddy_backward_options {
     size_t size;
-    bool keeps_graph;   /* what was saved stays: going back again is possible */
-    bool creates_graph; /* going back is recorded itself, for gradients of gradients; implies keeps_graph */
+    bool keeps_graph; /* what was saved stays: going back again is possible */
+    bool
+        creates_graph; /* going back is recorded itself, for gradients of gradients; implies keeps_graph */
 } eddy_backward_options;
 
 /* From several tensors, each with the gradient it begins with: seeds.items[i] has the shape of outputs.items[i], EDDY_NONE
  * stands for 1 where that is one element. seeds without items: 1 for all. */
-EDDY_API eddy_status eddy_backward_from(eddy_list outputs, eddy_list seeds, const eddy_backward_options *options);
+EDDY_API eddy_status eddy_backward_from(eddy_list outputs, eddy_list seeds,
+                                        const eddy_backward_options *options);
 
 /* The same, but the gradients of `inputs` are written to grads[0 .. inputs.count - 1] and nothing is left with leaves. New
  * references, owned by the scope; EDDY_NONE where the outputs do not depend on an input. On failure nothing is written.

@@ -44,8 +44,9 @@ typedef struct eddy_from_buffer_options {
  * eddy_map) until deleter(context) is called: once, on the service thread, after the last use; it may call nothing
  * of the library but eddy_retain and eddy_release. deleter may be NULL. On failure it is not called and the caller
  * keeps the buffer. */
-EDDY_API eddy_tensor *eddy_from_buffer(void *data, eddy_shape shape, eddy_dtype dtype, void (*deleter)(void *context),
-                                       void *context, const eddy_from_buffer_options *options);
+EDDY_API eddy_tensor *eddy_from_buffer(void *data, eddy_shape shape, eddy_dtype dtype,
+                                       void (*deleter)(void *context), void *context,
+                                       const eddy_from_buffer_options *options);
 
 /* ---- out ---- */
 
@@ -56,30 +57,36 @@ typedef struct eddy_read_options {
 
 /* Copies the elements, row-major and in the tensor's own dtype, to `buffer` of `bytes` bytes, which must be count times element size
  * (INVALID_ARGUMENT). Blocks until they are there. On failure the buffer is as it was. */
-EDDY_API eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes, const eddy_read_options *options);
+EDDY_API eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes,
+                               const eddy_read_options *options);
 /* The same with the elements converted to `dtype` as eddy_cast does: `buffer` is of that C type whatever the tensor holds, and
  * `bytes` count times its size. */
 EDDY_API eddy_status eddy_read_as(eddy_tensor *tensor, eddy_dtype dtype, void *buffer, size_t bytes,
                                   const eddy_read_options *options);
 /* The value of a tensor with one element, converted; blocks. *value is untouched on failure. To i64: floats
  * truncate; NaN and what does not fit give INT64_MIN. */
-EDDY_API eddy_status eddy_read_f64(eddy_tensor *tensor, double *value, const eddy_read_options *options);
-EDDY_API eddy_status eddy_read_i64(eddy_tensor *tensor, int64_t *value, const eddy_read_options *options);
+EDDY_API eddy_status eddy_read_f64(eddy_tensor *tensor, double *value,
+                                   const eddy_read_options *options);
+EDDY_API eddy_status eddy_read_i64(eddy_tensor *tensor, int64_t *value,
+                                   const eddy_read_options *options);
 /* The same in short: NaN and INT64_MIN on failure, with the error in the slot. */
 EDDY_API double eddy_item_f64(eddy_tensor *tensor, const eddy_read_options *options);
 EDDY_API int64_t eddy_item_i64(eddy_tensor *tensor, const eddy_read_options *options);
 
 /* Called once on the service thread with `bytes` bytes of elements at `data` (valid during the call), or with data
  * NULL and the error. May issue ops, retain and release; an unfinished wait returns WOULD_DEADLOCK. */
-typedef void eddy_read_callback(void *context, const void *data, int64_t bytes, const eddy_error *error);
+typedef void eddy_read_callback(void *context, const void *data, int64_t bytes,
+                                const eddy_error *error);
 /* Reads when everything issued before has run; returns at once. The elements come row-major; of a tensor whose
  * shape is not known yet, whole. Where the call fails the callback is not called. */
-EDDY_API eddy_status eddy_read_async(eddy_tensor *tensor, eddy_read_callback *callback, void *context);
+EDDY_API eddy_status eddy_read_async(eddy_tensor *tensor, eddy_read_callback *callback,
+                                     void *context);
 
 /* The same with the memory itself: data points to the tensor's first element, in the storage; with EDDY_WRITE it
  * may be written. */
 typedef void eddy_access_callback(void *context, void *data, const eddy_error *error);
-EDDY_API eddy_status eddy_access_async(eddy_tensor *tensor, int flags, eddy_access_callback *callback, void *context);
+EDDY_API eddy_status eddy_access_async(eddy_tensor *tensor, int flags,
+                                       eddy_access_callback *callback, void *context);
 
 /* ---- lending ---- */
 

@@ -73,7 +73,8 @@ typedef struct eddy_op_inference {
     void *attributes;           /* the call's own copy, which may be changed */
     eddy_spec *outputs;         /* to fill: dtype and shape of each output */
     int32_t output_count;
-    char *message; /* where it fails: a sentence for the error, cut to message_bytes with its final 0 */
+    char *
+        message; /* where it fails: a sentence for the error, cut to message_bytes with its final 0 */
     size_t message_bytes;
 } eddy_op_inference;
 
@@ -99,8 +100,9 @@ typedef struct eddy_op_call {
 typedef struct eddy_op_plan {
     size_t size;
     size_t workspace_bytes; /* that `run` (and `count`) gets */
-    int64_t cost_ns;        /* estimated time on one core, which decides what begins first; 0: not known */
-    void *state;            /* what all calls that this plan is for share (tables, plans of a library), read only */
+    int64_t cost_ns; /* estimated time on one core, which decides what begins first; 0: not known */
+    void *
+        state; /* what all calls that this plan is for share (tables, plans of a library), read only */
 } eddy_op_plan;
 
 /* The kernel of one kind of device. `run` and `count` run on worker threads, several calls at once; `prepare` and `destroy` on a
@@ -144,7 +146,8 @@ typedef struct eddy_op_description {
     /* How gradients go back (<eddy/function.h>): on the thread that goes back, issuing ops. NULL: a recorded call is refused,
      * unless has_no_grad says that the outputs carry none. Not for ops that write to operands. */
     eddy_status (*backward)(struct eddy_backward_call *call);
-    uint32_t backward_inputs, backward_outputs; /* what it reads by value: bit i for operand i, for output i */
+    uint32_t backward_inputs,
+        backward_outputs; /* what it reads by value: bit i for operand i, for output i */
     bool has_no_grad;
 } eddy_op_description;
 

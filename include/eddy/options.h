@@ -15,45 +15,59 @@ extern "C" {
  * eddy_cross_entropy(x, labels, EDDY_OPTIONS(cross_entropy, .reduction = EDDY_REDUCTION_SUM)). Fields left out are 0,
  * which means the default. In C++ the fields go in the order of the struct (C++20, or the GNU extension before it). */
 #ifdef __cplusplus
-#define EDDY_OPTIONS(name, ...)                                                                                        \
-    (&static_cast<const eddy_##name##_options &>(                                                                      \
+#define EDDY_OPTIONS(name, ...)                                                                    \
+    (&static_cast<const eddy_##name##_options &>(                                                  \
         eddy_##name##_options{.size = sizeof(eddy_##name##_options), __VA_ARGS__}))
 #else
-#define EDDY_OPTIONS(name, ...)                                                                                        \
+#define EDDY_OPTIONS(name, ...)                                                                    \
     (&(const eddy_##name##_options){.size = sizeof(eddy_##name##_options), __VA_ARGS__})
 #endif
 
 /* One row per option. BOOL: name, variable, sentence. INT: name, variable, least, most, default, sentence.
  * STRING: name, variable, default, sentence. A field that is 0, false or NULL takes the variable's value, else the
  * default. Numbers of bytes may carry K, M or G in the environment (1024 each). */
-#define EDDY_RUNTIME_OPTION_LIST(BOOL, INT, STRING)                                                                    \
-    INT(threads, "EDDY_THREADS", 0, 1024, 0,                                                                           \
-        "Threads that run kernels, a helping waiter included; 0: as many as affinity mask and cgroup quota allow.")    \
-    STRING(device, "EDDY_DEVICE", "cpu", "Device of creation ops that name none: \"cpu\" is the only one so far.")     \
-    STRING(isa, "EDDY_ISA", "",                                                                                        \
-           "Instruction set of CPU kernels: portable, v2, v3 or v4; empty: the machine's highest. One per process, "   \
-           "settled when the first runtime starts: a later one may name no other, and one that names none in its "     \
-           "struct takes it as it is. Above portable the matrix libraries choose theirs by themselves.")               \
-    INT(seed, "EDDY_SEED", 0, INT64_MAX, 0, "Seed of the runtime's generators until eddy_seed is called.")             \
-    BOOL(uses_one_thread, "EDDY_ONE_THREAD", "No threads: each op runs at its call.")                                  \
-    BOOL(uses_full_path, "EDDY_FULL_PATH", "Every op goes through the scheduler thread, however cheap it is.")         \
-    BOOL(uses_worker_path, "EDDY_WORKER_PATH", "Every op goes through the scheduler thread to a worker thread.")       \
-    BOOL(syncs_each_op, "EDDY_SYNC_EACH_OP", "Each call waits until its op has run.")                                  \
-    BOOL(checks_finite, "EDDY_CHECK_FINITE",                                                                           \
-         "Looks for NaN, and for infinities that were not passed in, in the outputs of each op; `nan` in the "         \
-         "environment: for NaN alone (checks_nan).")                                                                   \
-    INT(dump_after_ms, "EDDY_DUMP_AFTER_MS", 0, INT32_MAX, 0,                                                          \
-        "Logs the live instructions, and what each waits for, after so many ms without progress; 0: never.")           \
-    INT(in_flight_high, "EDDY_IN_FLIGHT_HIGH", 0, INT32_MAX, 16384,                                                    \
-        "Instructions in flight at which a caller is held back.")                                                      \
-    INT(in_flight_bytes_high, "EDDY_IN_FLIGHT_BYTES_HIGH", 0, INT64_MAX, INT64_C(1) << 30,                             \
-        "Bytes issued and unfinished at which a caller is held back; at most a quarter of what tensors may "           \
-        "have (memory_limit).")                                                                                        \
-    INT(memory_limit, "EDDY_MEMORY_LIMIT", 0, INT64_MAX, 0,                                                            \
-        "Bytes of host memory for tensors, process-wide; 0: what cgroup and MemAvailable leave, less a sixteenth.")    \
-    BOOL(exits_silently, "EDDY_SILENT_EXIT", "No line on stderr at exit about errors that nobody saw.")                \
-    BOOL(checks_nan, "EDDY_CHECK_NAN",                                                                                 \
-         "checks_finite, but for NaN alone. Of several runtimes in a process that check, the strictest decides.")
+#define EDDY_RUNTIME_OPTION_LIST(BOOL, INT, STRING)                                                \
+    INT(threads, "EDDY_THREADS", 0, 1024, 0,                                                       \
+        "Threads that run kernels, a helping waiter included; 0: as many as affinity mask and "    \
+        "cgroup quota allow.")                                                                     \
+    STRING(device, "EDDY_DEVICE", "cpu",                                                           \
+           "Device of creation ops that name none: \"cpu\" is the only one so far.")               \
+    STRING(isa, "EDDY_ISA", "",                                                                    \
+           "Instruction set of CPU kernels: portable, v2, v3 or v4; empty: the machine's "         \
+           "highest. One per process, "                                                            \
+           "settled when the first runtime starts: a later one may name no other, and one that "   \
+           "names none in its "                                                                    \
+           "struct takes it as it is. Above portable the matrix libraries choose theirs by "       \
+           "themselves.")                                                                          \
+    INT(seed, "EDDY_SEED", 0, INT64_MAX, 0,                                                        \
+        "Seed of the runtime's generators until eddy_seed is called.")                             \
+    BOOL(uses_one_thread, "EDDY_ONE_THREAD", "No threads: each op runs at its call.")              \
+    BOOL(uses_full_path, "EDDY_FULL_PATH",                                                         \
+         "Every op goes through the scheduler thread, however cheap it is.")                       \
+    BOOL(uses_worker_path, "EDDY_WORKER_PATH",                                                     \
+         "Every op goes through the scheduler thread to a worker thread.")                         \
+    BOOL(syncs_each_op, "EDDY_SYNC_EACH_OP", "Each call waits until its op has run.")              \
+    BOOL(checks_finite, "EDDY_CHECK_FINITE",                                                       \
+         "Looks for NaN, and for infinities that were not passed in, in the outputs of each op; "  \
+         "`nan` in the "                                                                           \
+         "environment: for NaN alone (checks_nan).")                                               \
+    INT(dump_after_ms, "EDDY_DUMP_AFTER_MS", 0, INT32_MAX, 0,                                      \
+        "Logs the live instructions, and what each waits for, after so many ms without progress; " \
+        "0: never.")                                                                               \
+    INT(in_flight_high, "EDDY_IN_FLIGHT_HIGH", 0, INT32_MAX, 16384,                                \
+        "Instructions in flight at which a caller is held back.")                                  \
+    INT(in_flight_bytes_high, "EDDY_IN_FLIGHT_BYTES_HIGH", 0, INT64_MAX, INT64_C(1) << 30,         \
+        "Bytes issued and unfinished at which a caller is held back; at most a quarter of what "   \
+        "tensors may "                                                                             \
+        "have (memory_limit).")                                                                    \
+    INT(memory_limit, "EDDY_MEMORY_LIMIT", 0, INT64_MAX, 0,                                        \
+        "Bytes of host memory for tensors, process-wide; 0: what cgroup and MemAvailable leave, "  \
+        "less a sixteenth.")                                                                       \
+    BOOL(exits_silently, "EDDY_SILENT_EXIT",                                                       \
+         "No line on stderr at exit about errors that nobody saw.")                                \
+    BOOL(checks_nan, "EDDY_CHECK_NAN",                                                             \
+         "checks_finite, but for NaN alone. Of several runtimes in a process that check, the "     \
+         "strictest decides.")
 
 /* All zero means the defaults. `size` is sizeof(eddy_runtime_options) (EDDY_OPTIONS fills it in), so that the struct can
  * grow; 0 stands for the fields of version 0.2. Strings are borrowed for the call. */

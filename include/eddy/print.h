@@ -33,7 +33,8 @@ typedef struct eddy_format_options {
 
 /* Writes at most size bytes, a final 0 included, and returns the length of the whole text as snprintf does;
  * negative on failure. buffer may be NULL where size is 0. */
-EDDY_API int64_t eddy_format(eddy_tensor *tensor, char *buffer, size_t size, const eddy_format_options *options);
+EDDY_API int64_t eddy_format(eddy_tensor *tensor, char *buffer, size_t size,
+                             const eddy_format_options *options);
 
 /* The same text with the default options to `file`, a newline after it; NULL: line by line to the log sink. Where it fails, because
  * the tensor is NULL or holds an error, the error's sentence is written instead, and stays in the slot. */

@@ -59,10 +59,11 @@ EDDY_API eddy_status eddy_recover(eddy_list tensors);
 /* ---- looking inside ---- */
 
 /* Since the runtime began; each exact by itself. */
-#define EDDY_COUNTER_LIST(row)                                                                                         \
-    row(submitted) row(caller_run) row(scheduler_run) row(worker_run) row(skipped) row(edges_made) row(edges_skipped)  \
-        row(nodes_made) row(wakes) row(sleeps) row(errors_made) row(errors_seen) row(in_flight) row(in_flight_peak)    \
-            row(bytes_in_flight) row(bytes_in_flight_peak) row(bytes_live) row(bytes_cached) row(bytes_peak)
+#define EDDY_COUNTER_LIST(row)                                                                     \
+    row(submitted) row(caller_run) row(scheduler_run) row(worker_run) row(skipped) row(edges_made) \
+        row(edges_skipped) row(nodes_made) row(wakes) row(sleeps) row(errors_made)                 \
+            row(errors_seen) row(in_flight) row(in_flight_peak) row(bytes_in_flight)               \
+                row(bytes_in_flight_peak) row(bytes_live) row(bytes_cached) row(bytes_peak)
 
 typedef struct eddy_counters {
     size_t size; /* set it to sizeof(eddy_counters): a newer library writes no more than that */

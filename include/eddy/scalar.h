@@ -14,7 +14,11 @@
 extern "C" {
 #endif
 
-typedef enum eddy_scalar_kind { EDDY_SCALAR_BOOL, EDDY_SCALAR_INT, EDDY_SCALAR_FLOAT } eddy_scalar_kind;
+typedef enum eddy_scalar_kind {
+    EDDY_SCALAR_BOOL,
+    EDDY_SCALAR_INT,
+    EDDY_SCALAR_FLOAT
+} eddy_scalar_kind;
 
 typedef struct eddy_scalar {
     eddy_scalar_kind kind;
@@ -47,13 +51,27 @@ static inline eddy_scalar eddy_scalar_float(double value) {
 
 #ifdef __cplusplus
 }
-inline eddy_scalar EDDY_S(bool value) { return eddy_scalar_bool(value); }
-inline eddy_scalar EDDY_S(double value) { return eddy_scalar_float(value); }
-inline eddy_scalar EDDY_S(float value) { return eddy_scalar_float(value); }
-inline eddy_scalar EDDY_S(int value) { return eddy_scalar_int(value); }
-inline eddy_scalar EDDY_S(unsigned value) { return eddy_scalar_int(value); }
-inline eddy_scalar EDDY_S(long value) { return eddy_scalar_int(value); }
-inline eddy_scalar EDDY_S(long long value) { return eddy_scalar_int(value); }
+inline eddy_scalar EDDY_S(bool value) {
+    return eddy_scalar_bool(value);
+}
+inline eddy_scalar EDDY_S(double value) {
+    return eddy_scalar_float(value);
+}
+inline eddy_scalar EDDY_S(float value) {
+    return eddy_scalar_float(value);
+}
+inline eddy_scalar EDDY_S(int value) {
+    return eddy_scalar_int(value);
+}
+inline eddy_scalar EDDY_S(unsigned value) {
+    return eddy_scalar_int(value);
+}
+inline eddy_scalar EDDY_S(long value) {
+    return eddy_scalar_int(value);
+}
+inline eddy_scalar EDDY_S(long long value) {
+    return eddy_scalar_int(value);
+}
 #else
 /* clang-format off */
 #define EDDY_S(value)                                                                                                  \

@@ -52,8 +52,8 @@ typedef struct eddy_list {
 #define EDDY_SHAPE(...) ((eddy_shape){EDDY_COUNT_DIMS(int64_t, __VA_ARGS__), {__VA_ARGS__}})
 #define EDDY_AXES(...) ((eddy_axes){EDDY_COUNT_DIMS(int32_t, __VA_ARGS__), {__VA_ARGS__}})
 #define EDDY_ALL_AXES ((eddy_axes){-1, {0}})
-#define EDDY_LIST(...)                                                                                                 \
-    ((eddy_list){(eddy_tensor *const[]){__VA_ARGS__},                                                                  \
+#define EDDY_LIST(...)                                                                             \
+    ((eddy_list){(eddy_tensor *const[]){__VA_ARGS__},                                              \
                  (int64_t)(sizeof((eddy_tensor *[]){__VA_ARGS__}) / sizeof(eddy_tensor *))})
 #define EDDY_ARRAY(array) ((eddy_list){(array), (int64_t)(sizeof(array) / sizeof((array)[0]))})
 #endif
@@ -93,7 +93,7 @@ template <int64_t N> inline eddy_list array(eddy_tensor *const (&items)[N]) {
 inline eddy_list list(std::initializer_list<eddy_tensor *> items) {
     return {items.begin(), static_cast<int64_t>(items.size())};
 }
-}
+} // namespace eddy_detail
 #define EDDY_SHAPE(...) (::eddy_detail::shape({__VA_ARGS__}))
 #define EDDY_AXES(...) (::eddy_detail::axes({__VA_ARGS__}))
 #define EDDY_ALL_AXES (::eddy_detail::all_axes())

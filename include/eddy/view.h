@@ -31,7 +31,8 @@ EDDY_API eddy_tensor *eddy_to_device(eddy_tensor *tensor, eddy_device device);
 EDDY_API eddy_tensor *eddy_view(eddy_tensor *tensor, eddy_shape shape);
 /* Elements start, start + step, ... below end along an axis. start and end may be negative (from the end) and are
  * clamped to the axis, as Python's slices are; step is at least 1. */
-EDDY_API eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t end, int64_t step);
+EDDY_API eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t end,
+                                 int64_t step);
 /* `length` elements from `start` along an axis; OUT_OF_RANGE where they are not all there. */
 EDDY_API eddy_tensor *eddy_narrow(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t length);
 /* The part at `index` (negative: from the end) of an axis, which goes away. */
@@ -53,22 +54,23 @@ EDDY_API eddy_tensor *eddy_flatten(eddy_tensor *tensor, int32_t first, int32_t l
 EDDY_API eddy_tensor *eddy_expand(eddy_tensor *tensor, eddy_shape shape);
 /* Any shape and strides (elements, not negative) from `offset` elements after the start of the storage;
  * OUT_OF_RANGE where that leaves the storage. */
-EDDY_API eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_t *strides, int64_t offset);
+EDDY_API eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_t *strides,
+                                      int64_t offset);
 
 /* Parts along an axis, in order, as views. The caller gives the array: `outputs` has room for `capacity` of them, and
  * *count (unless NULL) gets their number. With outputs NULL they are only counted. All or none are made; each
  * belongs to whom <eddy/tensor.h> says. INVALID_ARGUMENT (sizes, too many parts for the array), OUT_OF_RANGE (axis). */
 
 /* Parts of `size`, the last one what is left; an empty axis has one part. */
-EDDY_API eddy_status eddy_split(eddy_tensor *tensor, int64_t size, int32_t axis, eddy_tensor **outputs,
-                                int64_t capacity, int64_t *count);
+EDDY_API eddy_status eddy_split(eddy_tensor *tensor, int64_t size, int32_t axis,
+                                eddy_tensor **outputs, int64_t capacity, int64_t *count);
 /* `count` parts of these sizes, which add up to the axis; outputs has room for as many. */
-EDDY_API eddy_status eddy_split_sizes(eddy_tensor *tensor, const int64_t *sizes, int64_t count, int32_t axis,
-                                      eddy_tensor **outputs);
+EDDY_API eddy_status eddy_split_sizes(eddy_tensor *tensor, const int64_t *sizes, int64_t count,
+                                      int32_t axis, eddy_tensor **outputs);
 /* At most `chunks` parts, all of the size of the axis divided by chunks and rounded up but the last: 5 in 4 gives
  * 2, 2, 1, as in PyTorch. */
-EDDY_API eddy_status eddy_chunk(eddy_tensor *tensor, int64_t chunks, int32_t axis, eddy_tensor **outputs,
-                                int64_t capacity, int64_t *count);
+EDDY_API eddy_status eddy_chunk(eddy_tensor *tensor, int64_t chunks, int32_t axis,
+                                eddy_tensor **outputs, int64_t capacity, int64_t *count);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,8 @@ eddy_status eddy_interpreter_issue(eddy_caller *caller, const eddy_apply *apply)
     if (EDDY_UNLIKELY(eddy_autograd_is_wanted(caller, apply)))
         return eddy_autograd_apply(caller, apply);
     eddy_status status;
-    return eddy_fast_call_apply(caller, apply, &status) ? status : eddy_general_call_apply(caller, apply);
+    return eddy_fast_call_apply(caller, apply, &status) ? status
+                                                        : eddy_general_call_apply(caller, apply);
 }
 
 /* The same for what is known to be no fast call. */
@@ -38,9 +39,9 @@ eddy_status eddy_interpreter_apply(const eddy_apply *apply) {
 }
 
 /* What the common case does not need, out of its way. */
-static __attribute__((noinline)) eddy_tensor *apply_one_slow(const eddy_op *op, eddy_tensor *const *inputs,
-                                                             int64_t input_count, void *attributes, const void *address,
-                                                             eddy_caller *not_fast) {
+static __attribute__((noinline)) eddy_tensor *
+apply_one_slow(const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count, void *attributes,
+               const void *address, eddy_caller *not_fast) {
     eddy_tensor *result = NULL;
     eddy_apply apply = {.op = op,
                         .inputs = inputs,
@@ -52,13 +53,15 @@ static __attribute__((noinline)) eddy_tensor *apply_one_slow(const eddy_op *op, 
     return result;
 }
 
-eddy_tensor *eddy_interpreter_apply_one(const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count,
-                                        void *attributes, const void *address) {
+eddy_tensor *eddy_interpreter_apply_one(const eddy_op *op, eddy_tensor *const *inputs,
+                                        int64_t input_count, void *attributes,
+                                        const void *address) {
     eddy_caller *caller = eddy_caller_self;
     if (EDDY_UNLIKELY(!eddy_caller_may_call(caller) || is_traced()))
         return apply_one_slow(op, inputs, input_count, attributes, address, NULL);
     eddy_tensor *result;
-    eddy_status status = eddy_fast_call_apply_one(caller, op, inputs, input_count, attributes, address, &result);
+    eddy_status status =
+        eddy_fast_call_apply_one(caller, op, inputs, input_count, attributes, address, &result);
     if (EDDY_LIKELY(result || status != EDDY_OK))
         return result;
     return apply_one_slow(op, inputs, input_count, attributes, address, caller);

@@ -27,17 +27,21 @@ static void fill_absent(eddy_spec *spec) {
 }
 
 /* `item` is which of a list it is. */
-static eddy_status check_input(const eddy_op_operand *kind, int64_t item, eddy_tensor *input, eddy_origin origin) {
-    eddy_status status = kind->kind == EDDY_OPERAND_LIST ? eddy_tensor_check_item(input, kind->name, item, origin)
-                                                         : eddy_tensor_check(input, kind->name, origin);
+static eddy_status check_input(const eddy_op_operand *kind, int64_t item, eddy_tensor *input,
+                               eddy_origin origin) {
+    eddy_status status = kind->kind == EDDY_OPERAND_LIST
+                             ? eddy_tensor_check_item(input, kind->name, item, origin)
+                             : eddy_tensor_check(input, kind->name, origin);
     return status == EDDY_OK ? eddy_tensor_await_shape(input, origin) : status;
 }
 
-static void compare(findings *found, int64_t i, const eddy_tensor *input, const eddy_op_operand *kind) {
+static void compare(findings *found, int64_t i, const eddy_tensor *input,
+                    const eddy_op_operand *kind) {
     if (!found->first)
         found->first = input;
-    if (found->mixed < 0 && (input->runtime != found->first->runtime ||
-                             !eddy_general_device_is(eddy_tensor_device(input), eddy_tensor_device(found->first))))
+    if (found->mixed < 0 &&
+        (input->runtime != found->first->runtime ||
+         !eddy_general_device_is(eddy_tensor_device(input), eddy_tensor_device(found->first))))
         found->mixed = i;
     if (found->not_bool < 0 && kind->is_bool && input->dtype != EDDY_BOOL)
         found->not_bool = i;
@@ -70,8 +74,8 @@ static eddy_status resolve(eddy_general_call *call, findings *found) {
 static eddy_status fail_mixed(const eddy_general_call *call, const findings *found) {
     bool is_runtime = call->operands[found->mixed].tensor->runtime != found->first->runtime;
     return eddy_infer_fail(&call->infer, is_runtime ? EDDY_RUNTIME_MISMATCH : EDDY_DEVICE_MISMATCH,
-                           "operand %lld lives on another %s than those before it", (long long)found->mixed,
-                           is_runtime ? "runtime" : "device");
+                           "operand %lld lives on another %s than those before it",
+                           (long long)found->mixed, is_runtime ? "runtime" : "device");
 }
 
 /* Runtime and device: of the operands, else of the thread. */
@@ -120,8 +124,8 @@ eddy_status eddy_general_check_sizes(const eddy_general_call *call) {
             bytes = INT64_MAX;
         if (bytes > (INT64_C(1) << 30) && bytes > eddy_memory_limit())
             return eddy_infer_fail(&call->infer, EDDY_OUT_OF_MEMORY,
-                                   "the result takes %lld bytes, more than the %lld there are", (long long)bytes,
-                                   (long long)eddy_memory_limit());
+                                   "the result takes %lld bytes, more than the %lld there are",
+                                   (long long)bytes, (long long)eddy_memory_limit());
     }
     return EDDY_OK;
 }

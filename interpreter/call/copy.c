@@ -17,8 +17,9 @@ static const eddy_op *find(found_op *found, const char *name) {
     return op;
 }
 
-static eddy_status copy_run(eddy_caller *caller, const eddy_op *op, eddy_tensor *tensor, void *attributes,
-                            bool is_row_major, const void *address, eddy_tensor **copy) {
+static eddy_status copy_run(eddy_caller *caller, const eddy_op *op, eddy_tensor *tensor,
+                            void *attributes, bool is_row_major, const void *address,
+                            eddy_tensor **copy) {
     eddy_apply apply = {.op = op,
                         .inputs = &tensor,
                         .input_count = 1,
@@ -34,20 +35,23 @@ static eddy_status copy_run(eddy_caller *caller, const eddy_op *op, eddy_tensor 
     return status;
 }
 
-eddy_status eddy_copy_contiguous(eddy_caller *caller, eddy_tensor *tensor, const void *address, eddy_tensor **copy) {
+eddy_status eddy_copy_contiguous(eddy_caller *caller, eddy_tensor *tensor, const void *address,
+                                 eddy_tensor **copy) {
     static found_op clone;
     return copy_run(caller, find(&clone, "clone"), tensor, NULL, true, address, copy);
 }
 
-eddy_status eddy_copy_to(eddy_caller *caller, eddy_tensor *source, eddy_tensor *target, const void *address) {
+eddy_status eddy_copy_to(eddy_caller *caller, eddy_tensor *source, eddy_tensor *target,
+                         const void *address) {
     static found_op copy;
     eddy_tensor *inputs[] = {source, target};
-    eddy_apply apply = {.op = find(&copy, "copy_into"), .inputs = inputs, .input_count = 2, .address = address};
+    eddy_apply apply = {
+        .op = find(&copy, "copy_into"), .inputs = inputs, .input_count = 2, .address = address};
     return eddy_general_call_apply(caller, &apply);
 }
 
-eddy_status eddy_copy_cast(eddy_caller *caller, eddy_tensor *tensor, eddy_dtype dtype, const void *address,
-                           eddy_tensor **copy) {
+eddy_status eddy_copy_cast(eddy_caller *caller, eddy_tensor *tensor, eddy_dtype dtype,
+                           const void *address, eddy_tensor **copy) {
     static found_op cast;
     const eddy_op *op = find(&cast, "cast");
     union {

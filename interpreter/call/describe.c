@@ -42,7 +42,8 @@ static void add_place(eddy_text *text, const eddy_indexed *indexed, int64_t posi
     }
     eddy_text_add(text, "%s", indexed->name);
     for (int32_t d = 0; d < shape->rank; d++)
-        eddy_text_add(text, "%s%lld%s", d ? ", " : "[", (long long)index[d], d == shape->rank - 1 ? "]" : "");
+        eddy_text_add(text, "%s%lld%s", d ? ", " : "[", (long long)index[d],
+                      d == shape->rank - 1 ? "]" : "");
 }
 
 int eddy_describe_error(const eddy_op *op, const eddy_indexed *indexed, const char *call,
@@ -54,10 +55,11 @@ int eddy_describe_error(const eddy_op *op, const eddy_indexed *indexed, const ch
     eddy_text_add(&text, "%s: ", op->name);
     if (status == EDDY_OUT_OF_RANGE && indexed && position != INT64_MAX) {
         add_place(&text, indexed, position);
-        eddy_text_add(&text, " is %lld, out of range [%lld, %lld)", (long long)error->value, least, bound);
+        eddy_text_add(&text, " is %lld, out of range [%lld, %lld)", (long long)error->value, least,
+                      bound);
     } else if (status == EDDY_OUT_OF_RANGE && position != INT64_MAX) {
-        eddy_text_add(&text, "%lld is out of range [%lld, %lld), at position %lld", (long long)error->value, least,
-                      bound, (long long)position);
+        eddy_text_add(&text, "%lld is out of range [%lld, %lld), at position %lld",
+                      (long long)error->value, least, bound, (long long)position);
     } else if (status == EDDY_INVALID_ARGUMENT && op->late_invalid) {
         eddy_text_add(&text, "%s, at position %lld", op->late_invalid, (long long)position);
     } else if (status == EDDY_NOT_FINITE) {

@@ -19,7 +19,8 @@ static inline eddy_tensor_key key_of(eddy_tensor *tensor) {
 }
 
 /* False where the scalar changes the compute dtype, or is no number of it. */
-static bool fold_attributes(const eddy_fast_op *fast, const void *attributes, eddy_fast_arguments *arguments) {
+static bool fold_attributes(const eddy_fast_op *fast, const void *attributes,
+                            eddy_fast_arguments *arguments) {
     memcpy(arguments->attributes, attributes, fast->attribute_bytes);
     if (fast->scalar_offset < 0)
         return true;
@@ -42,11 +43,12 @@ typedef struct fast_call {
 } fast_call;
 
 /* False where the call is not one for a fast call. */
-static inline __attribute__((always_inline)) bool prepare(fast_call *call, const eddy_caller *caller, const eddy_op *op,
-                                                          eddy_tensor *const *inputs, int64_t input_count,
-                                                          const void *attributes) {
+static inline __attribute__((always_inline)) bool
+prepare(fast_call *call, const eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs,
+        int64_t input_count, const void *attributes) {
     if (EDDY_UNLIKELY(!op->is_elementwise || input_count != op->operand_count ||
-                      (uint64_t)(input_count - 1) >= EDDY_FAST_OPERANDS - 1 || op->id == EDDY_OP_REGISTERED))
+                      (uint64_t)(input_count - 1) >= EDDY_FAST_OPERANDS - 1 ||
+                      op->id == EDDY_OP_REGISTERED))
         return false;
     eddy_tensor *first = inputs[0];
     eddy_tensor_key key = key_of(first), any = key;
@@ -56,52 +58,60 @@ static inline __attribute__((always_inline)) bool prepare(fast_call *call, const
     for (int64_t i = 1; i < input_count; i++) {
         eddy_tensor *input = inputs[i];
         eddy_tensor_key other = key_of(input);
-        if (EDDY_UNLIKELY(((other ^ key) & ~EDDY_TENSOR_KEY_RECORDED) != 0 || input->runtime != first->runtime))
+        if (EDDY_UNLIKELY(((other ^ key) & ~EDDY_TENSOR_KEY_RECORDED) != 0 ||
+                          input->runtime != first->runtime))
             return false;
         any |= other;
-        call->operands[i] = (eddy_vm_operand){.storage = input->storage, .access = EDDY_ACCESS_CONST};
+        call->operands[i] =
+            (eddy_vm_operand){.storage = input->storage, .access = EDDY_ACCESS_CONST};
     }
     if (EDDY_UNLIKELY(any & EDDY_TENSOR_KEY_RECORDED) && caller->no_grad == 0)
         return false;
     const eddy_fast_op *fast = eddy_fast_op_find(op, eddy_tensor_key_dtype(key));
-    if (EDDY_UNLIKELY(!fast || first->count > UINT32_MAX || !eddy_runtime_is_running(first->runtime)))
+    if (EDDY_UNLIKELY(!fast || first->count > UINT32_MAX ||
+                      !eddy_runtime_is_running(first->runtime)))
         return false;
     call->key = key;
     call->fast = fast;
     call->arguments.count = (uint32_t)first->count;
     call->arguments.shape_number = eddy_tensor_key_shape(key);
-    return EDDY_LIKELY(fast->attribute_bytes == 0) || fold_attributes(fast, attributes, &call->arguments);
+    return EDDY_LIKELY(fast->attribute_bytes == 0) ||
+           fold_attributes(fast, attributes, &call->arguments);
 }
 
 /* As eddy_cost_flat_ps; a count of 32 bits does not overflow. */
 static inline int64_t estimate(const eddy_fast_op *fast, int64_t count) {
     int64_t cost_ps = fast->kernel->cost_base_ps + fast->kernel->cost_element_ps * count;
-    return EDDY_LIKELY(count <= fast->near_count) ? cost_ps : cost_ps + eddy_cost_far_ps(count * fast->element_bytes);
+    return EDDY_LIKELY(count <= fast->near_count)
+               ? cost_ps
+               : cost_ps + eddy_cost_far_ps(count * fast->element_bytes);
 }
 
-static inline __attribute__((always_inline)) eddy_status submit(fast_call *call, eddy_caller *caller,
-                                                                eddy_runtime *runtime, int64_t input_count,
-                                                                bool is_plain, const void *address) {
+static inline __attribute__((always_inline)) eddy_status
+submit(fast_call *call, eddy_caller *caller, eddy_runtime *runtime, int64_t input_count,
+       bool is_plain, const void *address) {
     const eddy_fast_op *fast = call->fast;
-    eddy_vm_call submission = {.descriptor = &fast->descriptor,
-                               .operands = call->operands,
-                               .operand_count = input_count + 1,
-                               .arguments = &call->arguments,
-                               .argument_bytes = offsetof(eddy_fast_arguments, attributes) + fast->attribute_bytes,
-                               .stream = EDDY_UNLIKELY(caller->stream != NULL) ? eddy_stream_of_caller(caller, runtime)
-                                                                               : NULL,
-                               .address = address,
-                               .cost_ps = estimate(fast, call->arguments.count),
-                               .place = EDDY_PLACE_ANY,
-                               .is_plain = is_plain,
-                               .releases = caller->pending.numbers,
-                               .release_count = eddy_pending_release_count(&caller->pending, runtime)};
+    eddy_vm_call submission = {
+        .descriptor = &fast->descriptor,
+        .operands = call->operands,
+        .operand_count = input_count + 1,
+        .arguments = &call->arguments,
+        .argument_bytes = offsetof(eddy_fast_arguments, attributes) + fast->attribute_bytes,
+        .stream =
+            EDDY_UNLIKELY(caller->stream != NULL) ? eddy_stream_of_caller(caller, runtime) : NULL,
+        .address = address,
+        .cost_ps = estimate(fast, call->arguments.count),
+        .place = EDDY_PLACE_ANY,
+        .is_plain = is_plain,
+        .releases = caller->pending.numbers,
+        .release_count = eddy_pending_release_count(&caller->pending, runtime)};
     return eddy_vm_submit(runtime->vm, &submission);
 }
 
 /* ---- to a new tensor ---- */
 
-static inline void describe_result(eddy_tensor *result, const eddy_tensor *first, const fast_call *call) {
+static inline void describe_result(eddy_tensor *result, const eddy_tensor *first,
+                                   const fast_call *call) {
     uint8_t dtype = call->fast->result;
     result->dtype = dtype;
     result->rank = first->rank;
@@ -117,11 +127,13 @@ static inline void describe_result(eddy_tensor *result, const eddy_tensor *first
 }
 
 static __attribute__((noinline)) eddy_status fail_handle(const eddy_op *op, const void *address) {
-    return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){op->name, address}, "no memory for a handle");
+    return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){op->name, address},
+                     "no memory for a handle");
 }
 
-eddy_status eddy_fast_call_apply_one(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs,
-                                     int64_t input_count, const void *attributes, const void *address,
+eddy_status eddy_fast_call_apply_one(eddy_caller *caller, const eddy_op *op,
+                                     eddy_tensor *const *inputs, int64_t input_count,
+                                     const void *attributes, const void *address,
                                      eddy_tensor **result) {
     *result = NULL;
     fast_call call;
@@ -153,15 +165,17 @@ eddy_status eddy_fast_call_apply_one(eddy_caller *caller, const eddy_op *op, edd
 /* ---- to a given one ---- */
 
 /* A target a fast call serves: it is the whole output, or exactly an input. */
-static bool fits(const eddy_op *op, const eddy_fast_op *fast, eddy_tensor *const *inputs, eddy_tensor *target,
-                 eddy_tensor_key key, eddy_vm_operand *operand) {
+static bool fits(const eddy_op *op, const eddy_fast_op *fast, eddy_tensor *const *inputs,
+                 eddy_tensor *target, eddy_tensor_key key, eddy_vm_operand *operand) {
     eddy_tensor_key wanted = eddy_tensor_key_with(key, fast->result);
-    if ((key_of(target) & ~EDDY_TENSOR_KEY_RECORDED) != wanted || target->runtime != inputs[0]->runtime)
+    if ((key_of(target) & ~EDDY_TENSOR_KEY_RECORDED) != wanted ||
+        target->runtime != inputs[0]->runtime)
         return false;
     bool is_input = false;
     for (int i = 0; i < fast->input_count; i++)
         is_input |= inputs[i]->storage == target->storage;
-    if (is_input && (!op->allows_alias || fast->result != fast->dtype || eddy_finite_wants_operands()))
+    if (is_input &&
+        (!op->allows_alias || fast->result != fast->dtype || eddy_finite_wants_operands()))
         return false;
     *operand = (eddy_vm_operand){.storage = target->storage,
                                  .access = EDDY_ACCESS_MUT,
@@ -174,9 +188,11 @@ static bool apply_to(eddy_caller *caller, const eddy_apply *apply, eddy_status *
     fast_call call;
     eddy_tensor *target = apply->targets[0];
     if (!prepare(&call, caller, apply->op, apply->inputs, apply->input_count, apply->attributes) ||
-        !fits(apply->op, call.fast, apply->inputs, target, call.key, &call.operands[apply->input_count]))
+        !fits(apply->op, call.fast, apply->inputs, target, call.key,
+              &call.operands[apply->input_count]))
         return false;
-    *status = submit(&call, caller, apply->inputs[0]->runtime, apply->input_count, false, apply->address);
+    *status =
+        submit(&call, caller, apply->inputs[0]->runtime, apply->input_count, false, apply->address);
     eddy_tensor_written(target);
     return true;
 }
@@ -187,8 +203,8 @@ bool eddy_fast_call_apply(eddy_caller *caller, const eddy_apply *apply, eddy_sta
     if (apply->targets)
         return apply_to(caller, apply, status);
     eddy_tensor *result;
-    *status = eddy_fast_call_apply_one(caller, apply->op, apply->inputs, apply->input_count, apply->attributes,
-                                       apply->address, &result);
+    *status = eddy_fast_call_apply_one(caller, apply->op, apply->inputs, apply->input_count,
+                                       apply->attributes, apply->address, &result);
     if (result)
         *apply->outputs = result;
     return result || *status != EDDY_OK;

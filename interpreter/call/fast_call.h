@@ -13,8 +13,9 @@ bool eddy_fast_call_apply(eddy_caller *caller, const eddy_apply *apply, eddy_sta
 
 /* The same to a new tensor, op(inputs). attributes: the op's struct, only read. *result: the new tensor, the scope's or the caller's;
  * NULL on failure, and with OK where it is not such a call. */
-EDDY_MUST_USE eddy_status eddy_fast_call_apply_one(eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs,
-                                                   int64_t input_count, const void *attributes, const void *address,
+EDDY_MUST_USE eddy_status eddy_fast_call_apply_one(eddy_caller *caller, const eddy_op *op,
+                                                   eddy_tensor *const *inputs, int64_t input_count,
+                                                   const void *attributes, const void *address,
                                                    eddy_tensor **result);
 
 #endif

@@ -19,14 +19,15 @@ static const eddy_fast_op *fast_op_of(const eddy_vm_descriptor *descriptor) {
 
 /* ---- running ---- */
 
-static void run_views(const eddy_fast_op *fast, const eddy_vm_run *run, const eddy_fast_arguments *arguments) {
+static void run_views(const eddy_fast_op *fast, const eddy_vm_run *run,
+                      const eddy_fast_arguments *arguments) {
     static const int64_t step = 1;
     int64_t count = arguments->count;
     eddy_op_view views[EDDY_FAST_OPERANDS];
     int32_t inputs = fast->input_count;
     for (int32_t i = 0; i <= inputs; i++)
-        views[i] =
-            (eddy_op_view){run->data[i], &count, &step, (eddy_dtype)(i < inputs ? fast->dtype : fast->result), 1};
+        views[i] = (eddy_op_view){run->data[i], &count, &step,
+                                  (eddy_dtype)(i < inputs ? fast->dtype : fast->result), 1};
     eddy_kernel_call call = {.kernel = fast->kernel,
                              .views = views,
                              .view_count = inputs + 1,
@@ -75,8 +76,8 @@ static int fast_op_describe(const eddy_vm_instruction *instruction, char *buffer
     return (int)text.length;
 }
 
-static int fast_op_explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer,
-                           size_t size) {
+static int fast_op_explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error,
+                           char *buffer, size_t size) {
     const eddy_fast_op *fast = fast_op_of(instruction->descriptor);
     char call[320];
     fast_op_describe(instruction, call, sizeof(call));
@@ -90,11 +91,13 @@ static int64_t fast_op_check_finite(const eddy_vm_run *run) {
     int64_t count = arguments->count;
     eddy_op_view views[EDDY_FAST_OPERANDS];
     for (int i = 0; i <= fast->input_count; i++)
-        views[i] = (eddy_op_view){run->data[i], &count, &step,
-                                  (eddy_dtype)(i < fast->input_count ? fast->dtype : fast->result), 1};
+        views[i] =
+            (eddy_op_view){run->data[i], &count, &step,
+                           (eddy_dtype)(i < fast->input_count ? fast->dtype : fast->result), 1};
     /* The inputs are as they were: what is written to in place comes a general call while this is asked for. */
-    bool is_passed_in = eddy_finite_wants_operands() &&
-                        eddy_finite_is_passed_in(fast->op, arguments->attributes, views, fast->input_count);
+    bool is_passed_in =
+        eddy_finite_wants_operands() &&
+        eddy_finite_is_passed_in(fast->op, arguments->attributes, views, fast->input_count);
     return eddy_finite_is_fine(&views[fast->input_count], is_passed_in) ? -1 : fast->input_count;
 }
 
@@ -102,14 +105,16 @@ static int64_t fast_op_check_finite(const eddy_vm_run *run) {
 
 /* Whether the op is one for a fast call at all. */
 static bool is_fast(const eddy_op *op) {
-    if (!op->is_elementwise || op->output_count != 1 || op->infer || op->is_random || op->has_late_shape ||
-        op->operand_count < 1 || op->scalar_count > 1 || op->operand_count >= EDDY_FAST_OPERANDS ||
-        op->result == EDDY_RESULT_RULE || op->kernel_attribute_bytes > EDDY_FAST_ATTRIBUTE_BYTES ||
+    if (!op->is_elementwise || op->output_count != 1 || op->infer || op->is_random ||
+        op->has_late_shape || op->operand_count < 1 || op->scalar_count > 1 ||
+        op->operand_count >= EDDY_FAST_OPERANDS || op->result == EDDY_RESULT_RULE ||
+        op->kernel_attribute_bytes > EDDY_FAST_ATTRIBUTE_BYTES ||
         (op->promotion != EDDY_PROMOTE_SAME && op->promotion != EDDY_PROMOTE_FLOAT))
         return false;
     for (int32_t i = 0; i < op->operand_count; i++) {
         const eddy_op_operand *operand = &op->operands[i];
-        if (operand->kind != EDDY_OPERAND_TENSOR || operand->is_mut || operand->is_bool || operand->is_spec_only)
+        if (operand->kind != EDDY_OPERAND_TENSOR || operand->is_mut || operand->is_bool ||
+            operand->is_spec_only)
             return false;
     }
     return true;
@@ -119,7 +124,8 @@ static void init(eddy_fast_op *fast, const eddy_op *op, eddy_dtype dtype) {
     const eddy_kernel *kernel = op->kernels[dtype];
     fast->op = op;
     if (!kernel || kernel->prepare || kernel->count ||
-        (op->promotion == EDDY_PROMOTE_FLOAT && eddy_dtype_category_of(dtype) != EDDY_CATEGORY_FLOAT))
+        (op->promotion == EDDY_PROMOTE_FLOAT &&
+         eddy_dtype_category_of(dtype) != EDDY_CATEGORY_FLOAT))
         return;
     fast->descriptor = (eddy_vm_descriptor){.run = fast_op_run,
                                             .name = fast_op_name,
@@ -151,8 +157,8 @@ static eddy_lock making; /* one thread makes the table or an op's ops */
 bool eddy_fast_ops_init(void) {
     eddy_lock_acquire(&making);
     if (!eddy_fast_op_table)
-        eddy_fast_op_table =
-            eddy_memory_acquire_zeroed(eddy_op_id_count * sizeof(*eddy_fast_op_table), EDDY_MEMORY_CACHE);
+        eddy_fast_op_table = eddy_memory_acquire_zeroed(
+            eddy_op_id_count * sizeof(*eddy_fast_op_table), EDDY_MEMORY_CACHE);
     bool is_there = eddy_fast_op_table != NULL;
     eddy_lock_release(&making);
     return is_there;

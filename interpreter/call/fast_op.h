@@ -21,8 +21,8 @@
 typedef struct eddy_fast_op {
     eddy_vm_descriptor descriptor; /* first: callbacks find the fast by it */
     const eddy_op *op;
-    const eddy_kernel *kernel;           /* NULL: this dtype goes a general call */
-    eddy_loop_fn *loop;                  /* for the chosen instruction set; NULL: only the kernel as a whole */
+    const eddy_kernel *kernel; /* NULL: this dtype goes a general call */
+    eddy_loop_fn *loop; /* for the chosen instruction set; NULL: only the kernel as a whole */
     int64_t strides[EDDY_FAST_OPERANDS]; /* bytes of an element */
     int64_t result_bytes;                /* the same of the output */
     int64_t element_bytes;               /* the same of all operands together */

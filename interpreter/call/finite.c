@@ -10,7 +10,8 @@ static _Thread_local bool noted;
 
 void eddy_finite_ask(eddy_finite_mode mode) {
     uint32_t asked = eddy_load_relaxed(&eddy_finite_asked);
-    while (asked < (uint32_t)mode && !eddy_cas_relaxed(&eddy_finite_asked, &asked, (uint32_t)mode)) {
+    while (asked < (uint32_t)mode &&
+           !eddy_cas_relaxed(&eddy_finite_asked, &asked, (uint32_t)mode)) {
     }
 }
 
@@ -24,13 +25,15 @@ bool eddy_finite_passed_in(void) {
 
 /* Whether some element is a NaN (or, with wants_infinity, an infinity). */
 static bool holds(const eddy_op_view *view, bool wants_nan, bool wants_infinity) {
-    if (eddy_kernel_view_is_absent(view) || eddy_dtype_category_of(view->dtype) != EDDY_CATEGORY_FLOAT)
+    if (eddy_kernel_view_is_absent(view) ||
+        eddy_dtype_category_of(view->dtype) != EDDY_CATEGORY_FLOAT)
         return false;
     size_t bytes = eddy_dtype_bytes(view->dtype);
     int64_t index[EDDY_RANK_MAX] = {0};
     int64_t place = 0;
     for (int64_t left = eddy_kernel_view_count(view); left > 0; left--) {
-        double value = eddy_dtype_load_f64(view->dtype, (const char *)view->data + place * (int64_t)bytes);
+        double value =
+            eddy_dtype_load_f64(view->dtype, (const char *)view->data + place * (int64_t)bytes);
         if ((wants_nan && isnan(value)) || (wants_infinity && isinf(value)))
             return true;
         for (int32_t d = view->rank - 1; d >= 0; d--) {
@@ -54,17 +57,19 @@ static bool has_infinite_attribute(const eddy_op *op, const void *attributes) {
         bool is_scalar = attribute->type == EDDY_ATTRIBUTE_SCALAR;
         size_t bytes = is_scalar ? sizeof(eddy_scalar) : sizeof(double);
         if ((!is_scalar && attribute->type != EDDY_ATTRIBUTE_FLOAT) ||
-            attribute->offset + bytes > op->kernel_attribute_bytes || is_infinite(attribute->default_value))
+            attribute->offset + bytes > op->kernel_attribute_bytes ||
+            is_infinite(attribute->default_value))
             continue;
         const void *place = (const char *)attributes + attribute->offset;
-        if (is_scalar ? is_infinite(*(const eddy_scalar *)place) : isinf(*(const double *)place) != 0)
+        if (is_scalar ? is_infinite(*(const eddy_scalar *)place)
+                      : isinf(*(const double *)place) != 0)
             return true;
     }
     return false;
 }
 
-bool eddy_finite_is_passed_in(const eddy_op *op, const void *attributes, const eddy_op_view *operands,
-                              int64_t operand_count) {
+bool eddy_finite_is_passed_in(const eddy_op *op, const void *attributes,
+                              const eddy_op_view *operands, int64_t operand_count) {
     if (has_infinite_attribute(op, attributes))
         return true;
     for (int64_t i = 0; i < operand_count; i++)

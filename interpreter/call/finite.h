@@ -11,7 +11,11 @@
 #include <stdbool.h>
 
 /* What is looked for, from the least to the most. */
-typedef enum eddy_finite_mode { EDDY_FINITE_OFF, EDDY_FINITE_NAN, EDDY_FINITE_ALL } eddy_finite_mode;
+typedef enum eddy_finite_mode {
+    EDDY_FINITE_OFF,
+    EDDY_FINITE_NAN,
+    EDDY_FINITE_ALL
+} eddy_finite_mode;
 
 /* atomic: relaxed; the most that a runtime of the process has asked for. */
 extern _Atomic uint32_t eddy_finite_asked __attribute__((visibility("hidden")));
@@ -23,8 +27,8 @@ static inline bool eddy_finite_wants_operands(void) {
 }
 
 /* Whether an infinity comes in by the operands (views with data) or the kernel's attributes. */
-bool eddy_finite_is_passed_in(const eddy_op *op, const void *attributes, const eddy_op_view *operands,
-                              int64_t operand_count);
+bool eddy_finite_is_passed_in(const eddy_op *op, const void *attributes,
+                              const eddy_op_view *operands, int64_t operand_count);
 /* Keeps an answer for the check that follows the kernel on the same thread; and gives it. */
 void eddy_finite_set_passed_in(bool is_passed_in);
 bool eddy_finite_passed_in(void);

@@ -16,7 +16,8 @@ static size_t packed_bytes_most(const eddy_general_call *call) {
     /* Views of elementwise calls are seen under the joint shape. */
     if (op->is_elementwise || views <= SMALL_VIEWS)
         return eddy_packed_bytes_max(op, views);
-    size_t bytes = eddy_packed_bytes_max(op, op->output_count) + (size_t)call->input_count * sizeof(eddy_packed_view);
+    size_t bytes = eddy_packed_bytes_max(op, op->output_count) +
+                   (size_t)call->input_count * sizeof(eddy_packed_view);
     for (int64_t i = 0; i < call->input_count; i++) {
         const eddy_tensor *input = call->apply->inputs[i];
         if (!input || eddy_tensor_is_none(input))
@@ -32,13 +33,14 @@ static size_t packed_bytes_most(const eddy_general_call *call) {
 static eddy_status take_memory(eddy_general_call *call, void *stack) {
     int64_t count = call->input_count, views = count + call->op->output_count;
     size_t bytes = (size_t)count * (sizeof(*call->specs) + sizeof(*call->operands)) +
-                   (size_t)views * (sizeof(*call->vm_operands) + sizeof(*call->views)) + packed_bytes_most(call);
+                   (size_t)views * (sizeof(*call->vm_operands) + sizeof(*call->views)) +
+                   packed_bytes_most(call);
     call->is_on_stack = bytes <= STACK_BYTES;
     call->memory_bytes = bytes;
     call->memory = call->is_on_stack ? stack : eddy_caller_scratch_begin(call->caller, bytes);
     if (!call->memory)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_general_call_origin(call), "no memory for %lld operands",
-                         (long long)count);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_general_call_origin(call),
+                         "no memory for %lld operands", (long long)count);
     call->specs = call->memory;
     call->operands = (eddy_call_operand *)(void *)(call->specs + count);
     call->views = (eddy_tensor **)(void *)(call->operands + count);
@@ -48,7 +50,8 @@ static eddy_status take_memory(eddy_general_call *call, void *stack) {
 }
 
 /* Field by field: an initialiser would first clear it all. */
-static void begin(eddy_general_call *call, eddy_caller *caller, const eddy_apply *apply, eddy_spec *output_specs) {
+static void begin(eddy_general_call *call, eddy_caller *caller, const eddy_apply *apply,
+                  eddy_spec *output_specs) {
     call->apply = apply;
     call->op = apply->op;
     call->caller = caller;
@@ -108,8 +111,8 @@ eddy_status eddy_general_call_apply(eddy_caller *caller, const eddy_apply *apply
     begin(&call, caller, apply, output_specs);
     if (eddy_infer_input_count(call.op, apply->list_counts) != call.input_count ||
         (call.input_count > 0 && !apply->inputs))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, eddy_apply_origin(apply), "%lld operands do not fit the op",
-                         (long long)call.input_count);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, eddy_apply_origin(apply),
+                         "%lld operands do not fit the op", (long long)call.input_count);
     eddy_status status = take_memory(&call, stack);
     if (status != EDDY_OK)
         return status;

@@ -78,7 +78,8 @@ void eddy_general_promote_drop(eddy_general_call *call);
 
 EDDY_MUST_USE eddy_status eddy_general_targets_check(eddy_general_call *call);
 /* Whether writing to the tensor writes its storage whole, and no input but `except` (-1: none) reads that. */
-bool eddy_general_targets_cover(const eddy_general_call *call, const eddy_tensor *tensor, int64_t except);
+bool eddy_general_targets_cover(const eddy_general_call *call, const eddy_tensor *tensor,
+                                int64_t except);
 /* For gradients: what was saved of these is no longer what it was. */
 void eddy_general_targets_written(const eddy_general_call *call);
 

@@ -40,15 +40,16 @@ eddy_status eddy_infer_fail(const eddy_infer *infer, eddy_status status, const c
     return eddy_fail(status, origin, "%s (%s)", sentence, operands);
 }
 
-eddy_status eddy_infer_number(const eddy_infer *infer, const char *name, eddy_scalar *number, eddy_dtype dtype) {
+eddy_status eddy_infer_number(const eddy_infer *infer, const char *name, eddy_scalar *number,
+                              eddy_dtype dtype) {
     if (eddy_number_convert(number, dtype, infer->op->numbers_wrap))
         return EDDY_OK;
     char text[32];
     int64_t least, most;
     eddy_number_format(*number, text, sizeof(text));
     eddy_dtype_range(dtype, &least, &most);
-    return eddy_infer_fail(infer, EDDY_OUT_OF_RANGE, "%s is %s, and %s holds %lld to %lld", name, text,
-                           eddy_dtype_name(dtype), (long long)least, (long long)most);
+    return eddy_infer_fail(infer, EDDY_OUT_OF_RANGE, "%s is %s, and %s holds %lld to %lld", name,
+                           text, eddy_dtype_name(dtype), (long long)least, (long long)most);
 }
 
 /* ---- operands ---- */
@@ -86,8 +87,8 @@ int64_t eddy_infer_input_count(const eddy_op *op, const int64_t *list_counts) {
 /* ---- promotion ---- */
 
 bool eddy_infer_is_promoted(const eddy_op *op, const eddy_op_operand *operand) {
-    return (op->promotion == EDDY_PROMOTE_SAME || op->promotion == EDDY_PROMOTE_FLOAT) && !operand->is_bool &&
-           !operand->is_spec_only && !operand->is_mut;
+    return (op->promotion == EDDY_PROMOTE_SAME || op->promotion == EDDY_PROMOTE_FLOAT) &&
+           !operand->is_bool && !operand->is_spec_only && !operand->is_mut;
 }
 
 /* A dtype, or none yet. */
@@ -105,15 +106,17 @@ static void join(group *to, eddy_dtype dtype) {
 static group combine(group earlier, group later) {
     if (!earlier.is_some)
         return later;
-    if (!later.is_some || eddy_dtype_category_of(later.dtype) <= eddy_dtype_category_of(earlier.dtype))
+    if (!later.is_some ||
+        eddy_dtype_category_of(later.dtype) <= eddy_dtype_category_of(earlier.dtype))
         return earlier;
     join(&earlier, later.dtype);
     return earlier;
 }
 
 static group scalar_group(const eddy_infer *infer) {
-    static const eddy_dtype defaults[] = {
-        [EDDY_SCALAR_BOOL] = EDDY_BOOL, [EDDY_SCALAR_INT] = EDDY_I64, [EDDY_SCALAR_FLOAT] = EDDY_F32};
+    static const eddy_dtype defaults[] = {[EDDY_SCALAR_BOOL] = EDDY_BOOL,
+                                          [EDDY_SCALAR_INT] = EDDY_I64,
+                                          [EDDY_SCALAR_FLOAT] = EDDY_F32};
     const eddy_op *op = infer->op;
     group all = {0};
     for (int32_t i = 0; i < op->scalar_count; i++) {
@@ -143,7 +146,8 @@ eddy_dtype eddy_infer_compute(const eddy_infer *infer) {
         return first.is_some ? first.dtype : EDDY_F32;
     group all = combine(dimensioned, combine(zero_dim, scalar_group(infer)));
     eddy_dtype compute = all.is_some ? all.dtype : EDDY_F32;
-    if (op->promotion == EDDY_PROMOTE_FLOAT && eddy_dtype_category_of(compute) != EDDY_CATEGORY_FLOAT)
+    if (op->promotion == EDDY_PROMOTE_FLOAT &&
+        eddy_dtype_category_of(compute) != EDDY_CATEGORY_FLOAT)
         return EDDY_F32;
     return compute;
 }
@@ -161,7 +165,8 @@ static eddy_status broadcast(const eddy_infer *infer, eddy_shape *shape) {
             char left[EDDY_RANK_MAX * 22], right[EDDY_RANK_MAX * 22];
             eddy_shape_format(shape->rank, shape->dims, left, sizeof(left));
             eddy_shape_format(spec->shape.rank, spec->shape.dims, right, sizeof(right));
-            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH, "shapes %s and %s cannot be broadcast", left, right);
+            return eddy_infer_fail(infer, EDDY_SHAPE_MISMATCH,
+                                   "shapes %s and %s cannot be broadcast", left, right);
         }
         *shape = joint;
         has_shape = true;
@@ -183,8 +188,8 @@ static eddy_status check_output(const eddy_infer *infer, const eddy_spec *output
         return EDDY_OK;
     int64_t count, bytes;
     if (shape->rank < 0 || shape->rank > EDDY_RANK_MAX)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "rank %d is not within 0 and %d", (int)shape->rank,
-                               EDDY_RANK_MAX);
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "rank %d is not within 0 and %d",
+                               (int)shape->rank, EDDY_RANK_MAX);
     for (int32_t d = 0; d < shape->rank; d++)
         if (shape->dims[d] < 0)
             return refuse_shape(infer, EDDY_INVALID_ARGUMENT, "shape %s has a negative dim", shape);
@@ -192,7 +197,8 @@ static eddy_status check_output(const eddy_infer *infer, const eddy_spec *output
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "%d is no dtype", (int)output->dtype);
     if (!eddy_shape_is_valid(shape) || !eddy_shape_count(shape->rank, shape->dims, &count) ||
         __builtin_mul_overflow(count, (int64_t)eddy_dtype_bytes(output->dtype), &bytes))
-        return refuse_shape(infer, EDDY_SIZE_OVERFLOW, "a result of shape %s does not fit into 63 bits", shape);
+        return refuse_shape(infer, EDDY_SIZE_OVERFLOW,
+                            "a result of shape %s does not fit into 63 bits", shape);
     return EDDY_OK;
 }
 
@@ -201,7 +207,8 @@ eddy_status eddy_infer_run(eddy_infer *infer, eddy_dtype compute) {
     eddy_dtype result = compute;
     if (op->result == EDDY_RESULT_BOOL)
         result = EDDY_BOOL;
-    else if (op->promotion == EDDY_PROMOTE_INT_SUM && eddy_dtype_category_of(compute) != EDDY_CATEGORY_FLOAT)
+    else if (op->promotion == EDDY_PROMOTE_INT_SUM &&
+             eddy_dtype_category_of(compute) != EDDY_CATEGORY_FLOAT)
         result = EDDY_I64;
     for (int32_t i = 0; i < op->output_count; i++)
         infer->outputs[i] = (eddy_spec){.dtype = result};

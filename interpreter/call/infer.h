@@ -23,10 +23,12 @@ typedef struct eddy_operand_walk {
     int32_t list;
     int64_t left; /* inputs of the present list still to come; -1 before the first */
     int64_t size; /* all inputs of the present list */
-    int64_t item; /* of the input handed out last: which of a list it is, -1 for an operand of its own */
+    int64_t
+        item; /* of the input handed out last: which of a list it is, -1 for an operand of its own */
 } eddy_operand_walk;
 
-static inline void eddy_operand_walk_begin(eddy_operand_walk *walk, const eddy_op *op, const int64_t *list_counts) {
+static inline void eddy_operand_walk_begin(eddy_operand_walk *walk, const eddy_op *op,
+                                           const int64_t *list_counts) {
     walk->op = op;
     walk->list_counts = list_counts;
     walk->operand = walk->list = 0;

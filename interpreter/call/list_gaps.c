@@ -56,7 +56,8 @@ static eddy_status close_gaps(const eddy_apply *apply, eddy_tensor **inputs, int
             bool is_left_out = items == count && is_gap(gaps[k]);
             eddy_status status = EDDY_OK;
             if (is_left_out && apply->inputs + at != gaps + k)
-                status = eddy_tensor_check_item(apply->inputs[at], op->operands[i].name, k, eddy_apply_origin(apply));
+                status = eddy_tensor_check_item(apply->inputs[at], op->operands[i].name, k,
+                                                eddy_apply_origin(apply));
             if (status != EDDY_OK)
                 return status;
             if (!is_left_out)
@@ -73,8 +74,8 @@ eddy_status eddy_list_gaps_apply(eddy_caller *caller, const eddy_apply *apply) {
     size_t bytes = (size_t)apply->input_count * sizeof(*apply->inputs);
     eddy_tensor **inputs = eddy_caller_scratch_begin(caller, bytes);
     if (!inputs)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_apply_origin(apply), "no memory for %lld operands",
-                         (long long)apply->input_count);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_apply_origin(apply),
+                         "no memory for %lld operands", (long long)apply->input_count);
     eddy_apply closed = *apply;
     closed.inputs = inputs;
     closed.list_counts = list_counts;

@@ -16,10 +16,11 @@
 typedef struct eddy_op_operand {
     const char *name;
     eddy_operand_kind kind;
-    bool is_mut;       /* written in place (optimisers, copy_into's target) */
-    bool is_bool;      /* must be bool and takes no part in promotion (where's condition) */
-    bool is_index;     /* late errors name the element of it that is out of range */
-    bool is_spec_only; /* only dtype and shape are asked (zeros_like): no operand of the instruction, no view for the
+    bool is_mut;   /* written in place (optimisers, copy_into's target) */
+    bool is_bool;  /* must be bool and takes no part in promotion (where's condition) */
+    bool is_index; /* late errors name the element of it that is out of range */
+    bool
+        is_spec_only; /* only dtype and shape are asked (zeros_like): no operand of the instruction, no view for the
                             kernel; infer sees it, and it gives the device */
 } eddy_op_operand;
 
@@ -35,7 +36,8 @@ typedef struct eddy_op_attribute {
     bool is_fixed; /* always its default (zeros' value 0): eddy_call refuses it */
     bool
         is_held; /* SCALAR: converted (base/number.h) to the compute dtype, of ops that are not elementwise to the result's */
-    bool zero_is_none;         /* INT: 0 stands for an option that is left out; eddy_call refuses one that is given */
+    bool
+        zero_is_none; /* INT: 0 stands for an option that is left out; eddy_call refuses one that is given */
     eddy_scalar default_value; /* INT, FLOAT, BOOL, SCALAR, DTYPE, AXIS, CHOICE */
     const char *choices;       /* CHOICE: "mean sum none"; NULL elsewhere */
 } eddy_op_attribute;
@@ -46,21 +48,23 @@ typedef struct eddy_infer {
     const eddy_spec *inputs; /* lists spread out */
     int64_t input_count;
     const int64_t *list_counts; /* items of each EDDY_OPERAND_LIST operand, in order */
-    void *attributes;           /* the call's own copy: a rule may normalise it (negative axes, masks) */
-    eddy_spec *outputs;         /* to fill: op->output_count */
-    const void *address;        /* the caller, for errors */
+    void *attributes;    /* the call's own copy: a rule may normalise it (negative axes, masks) */
+    eddy_spec *outputs;  /* to fill: op->output_count */
+    const void *address; /* the caller, for errors */
 } eddy_infer;
 
 /* Fails the call: fills the thread's slot with op name, the given sentence and the operands' dtypes and shapes. */
-eddy_status eddy_infer_fail(const eddy_infer *infer, eddy_status status, const char *format, ...) EDDY_PRINTF(3, 4);
+eddy_status eddy_infer_fail(const eddy_infer *infer, eddy_status status, const char *format, ...)
+    EDDY_PRINTF(3, 4);
 
 /* Makes *number, the attribute of that name, one of the dtype (docs/numbers.md); OUT_OF_RANGE where an integer dtype does not hold it. */
-eddy_status eddy_infer_number(const eddy_infer *infer, const char *name, eddy_scalar *number, eddy_dtype dtype);
+eddy_status eddy_infer_number(const eddy_infer *infer, const char *name, eddy_scalar *number,
+                              eddy_dtype dtype);
 
 typedef enum eddy_op_promotion {
-    EDDY_PROMOTE_NONE,    /* operands are taken as they are; the rule checks */
-    EDDY_PROMOTE_SAME,    /* inputs are promoted to one dtype (PyTorch's rules, 0-dim and scalar categories) */
-    EDDY_PROMOTE_FLOAT,   /* the same, and ints and bool become f32 (exp, div) */
+    EDDY_PROMOTE_NONE, /* operands are taken as they are; the rule checks */
+    EDDY_PROMOTE_SAME, /* inputs are promoted to one dtype (PyTorch's rules, 0-dim and scalar categories) */
+    EDDY_PROMOTE_FLOAT, /* the same, and ints and bool become f32 (exp, div) */
     EDDY_PROMOTE_INT_SUM, /* bool and small ints count as i64 (sum) - no cast of the input, output only */
 } eddy_op_promotion;
 
@@ -76,24 +80,29 @@ typedef struct eddy_gradient eddy_gradient;
 
 typedef struct eddy_op {
     const char *name; /* "add"; registered ones have a dot: "user.smooth" */
-    uint32_t id;      /* of a built-in op, its index in the table if it is there; EDDY_OP_REGISTERED for others */
+    uint32_t
+        id; /* of a built-in op, its index in the table if it is there; EDDY_OP_REGISTERED for others */
     const eddy_op_operand *operands;
     int32_t operand_count;
     const char *const *outputs; /* names of outputs */
     int32_t output_count;       /* 0 for ops that only write in place */
     const eddy_op_attribute *attributes;
     int32_t attribute_count;
-    size_t attribute_bytes;        /* of the attribute struct */
-    size_t kernel_attribute_bytes; /* its first bytes, which are all that kernels read; the rest (a creation op's shape
+    size_t attribute_bytes; /* of the attribute struct */
+    size_t
+        kernel_attribute_bytes; /* its first bytes, which are all that kernels read; the rest (a creation op's shape
                                       and dtype) serves `infer` */
 
-    bool is_elementwise; /* operands broadcast together: the kernel's views share one shape. A mut operand (copy_into's
+    bool
+        is_elementwise; /* operands broadcast together: the kernel's views share one shape. A mut operand (copy_into's
                             target) must have that shape itself. */
     bool has_late_shape; /* outputs are mut2 */
-    bool is_random;      /* the attribute struct begins with uint64_t seed, counter, which the interpreter fills */
-    int32_t chance_of; /* with is_random: 1 + the attribute, a double, that is 0 where a call draws nothing and seed and
+    bool
+        is_random; /* the attribute struct begins with uint64_t seed, counter, which the interpreter fills */
+    int32_t
+        chance_of; /* with is_random: 1 + the attribute, a double, that is 0 where a call draws nothing and seed and
                             counter are 0; 0: every call draws */
-    bool allows_alias; /* _into and _inplace: the target may be exactly an input */
+    bool allows_alias;     /* _into and _inplace: the target may be exactly an input */
     bool alias_is_first;   /* with allows_alias: of the inputs, only the first */
     bool indices_from_end; /* negative indices count from the end: late errors show the range */
     bool is_registered;
@@ -107,7 +116,7 @@ typedef struct eddy_op {
     int32_t
         skips_of; /* 1 + the list of which an item may be EDDY_NONE: items of that number are left out of all lists */
     int32_t
-        scalar_count;  /* so many attributes, the first ones, are EDDY_ATTRIBUTE_SCALAR and promote with the inputs */
+        scalar_count; /* so many attributes, the first ones, are EDDY_ATTRIBUTE_SCALAR and promote with the inputs */
     bool numbers_wrap; /* integers wrap around in this op, and with them its scalars */
 
     /* Shapes and dtypes of outputs. NULL for elementwise ops: broadcast and promotion say it all. */

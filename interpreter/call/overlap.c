@@ -49,7 +49,8 @@ static void add_term(search *s, int64_t coefficient, int64_t most) {
 static bool is_reached(search *s, int k, __int128 target) {
     if (target == 0)
         return true;
-    if (k == s->count || target < 0 || target > s->reach[k] || target % s->divisor[k] != 0 || ++s->steps > STEPS_MAX)
+    if (k == s->count || target < 0 || target > s->reach[k] || target % s->divisor[k] != 0 ||
+        ++s->steps > STEPS_MAX)
         return false;
     int64_t coefficient = s->terms[k].coefficient;
     __int128 high = target / coefficient;

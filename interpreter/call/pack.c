@@ -27,25 +27,30 @@ static const eddy_shape *joint_shape(const eddy_general_call *call) {
 }
 
 /* The strides of view i under the joint shape. */
-static eddy_status join_view(const eddy_general_call *call, const eddy_shape *shape, int64_t i, joint *j) {
+static eddy_status join_view(const eddy_general_call *call, const eddy_shape *shape, int64_t i,
+                             joint *j) {
     eddy_layout layout = {0};
     if (!eddy_tensor_is_none(call->views[i]))
         eddy_tensor_layout(call->views[i], &layout);
     if (!eddy_layout_broadcast(&layout, shape, j->strides[i]))
-        return eddy_infer_fail(&call->infer, EDDY_SHAPE_MISMATCH, "operand %lld cannot be broadcast", (long long)i);
+        return eddy_infer_fail(&call->infer, EDDY_SHAPE_MISMATCH,
+                               "operand %lld cannot be broadcast", (long long)i);
     return EDDY_OK;
 }
 
 /* New outputs lie in memory as the inputs do, so that all are walked as one run. They are row-major so far. */
-static void lay_results(const eddy_general_call *call, const eddy_shape *shape, int64_t input_count, joint *j) {
+static void lay_results(const eddy_general_call *call, const eddy_shape *shape, int64_t input_count,
+                        joint *j) {
     bool is_row_major = true;
     for (int64_t i = 0; i < input_count; i++)
-        is_row_major = is_row_major && (eddy_tensor_is_none(call->views[i]) || call->views[i]->is_contiguous);
+        is_row_major =
+            is_row_major && (eddy_tensor_is_none(call->views[i]) || call->views[i]->is_contiguous);
     if (is_row_major)
         return;
     eddy_layout layout = {.rank = shape->rank};
     memcpy(layout.dims, shape->dims, sizeof(layout.dims));
-    eddy_shape_strides_follow(shape->rank, shape->dims, j->strides, (int)input_count, layout.strides);
+    eddy_shape_strides_follow(shape->rank, shape->dims, j->strides, (int)input_count,
+                              layout.strides);
     for (int32_t i = 0; i < call->op->output_count; i++)
         eddy_tensor_set_layout(call->results[i], &layout);
 }
@@ -53,7 +58,8 @@ static void lay_results(const eddy_general_call *call, const eddy_shape *shape, 
 static eddy_status join(const eddy_general_call *call, joint *j) {
     int64_t view_count = call->view_count;
     if (view_count > (int64_t)(sizeof(j->strides) / sizeof(j->strides[0])))
-        return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "elementwise ops take no more than %d operands",
+        return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED,
+                               "elementwise ops take no more than %d operands",
                                (int)(sizeof(j->strides) / sizeof(j->strides[0])));
     const eddy_shape *shape = joint_shape(call);
     j->rank = shape->rank;
@@ -92,7 +98,8 @@ static void list_input(eddy_general_call *call, int64_t i, int64_t view) {
 
 static void list_output(eddy_general_call *call, int32_t i, int64_t view) {
     bool is_late = call->op->has_late_shape;
-    eddy_tensor *target = call->apply->targets ? call->apply->targets[i] : NULL, *result = call->results[i];
+    eddy_tensor *target = call->apply->targets ? call->apply->targets[i] : NULL,
+                *result = call->results[i];
     eddy_vm_operand *operand = &call->vm_operands[call->vm_operand_count++];
     call->views[view] = target ? target : result;
     call->packed->views[view] = (eddy_packed_view){.is_late = is_late, .is_written = true};
@@ -101,9 +108,10 @@ static void list_output(eddy_general_call *call, int32_t i, int64_t view) {
                                      .access = EDDY_ACCESS_MUT,
                                      .covers_all = eddy_general_targets_cover(call, target, -1)};
     else
-        *operand = (eddy_vm_operand){.access = is_late ? EDDY_ACCESS_MUT2 : EDDY_ACCESS_MUT,
-                                     .is_new = true,
-                                     .bytes = is_late ? 0 : result->count * eddy_dtype_size((eddy_dtype)result->dtype)};
+        *operand = (eddy_vm_operand){
+            .access = is_late ? EDDY_ACCESS_MUT2 : EDDY_ACCESS_MUT,
+            .is_new = true,
+            .bytes = is_late ? 0 : result->count * eddy_dtype_size((eddy_dtype)result->dtype)};
 }
 
 /* Views and operands of the inputs that the kernel sees, then of the outputs. */
@@ -173,7 +181,8 @@ static eddy_status prepare(eddy_general_call *call) {
     eddy_status status = eddy_packed_prepare(call->packed, &call->packed_bytes, &call->cost_ps);
     if (EDDY_LIKELY(status == EDDY_OK))
         return EDDY_OK;
-    return eddy_infer_fail(&call->infer, status, "the kernel cannot be prepared: %s", eddy_status_text(status));
+    return eddy_infer_fail(&call->infer, status, "the kernel cannot be prepared: %s",
+                           eddy_status_text(status));
 }
 
 eddy_status eddy_general_pack(eddy_general_call *call, const eddy_kernel *kernel) {

@@ -28,7 +28,8 @@ static const int64_t *words(const eddy_packed_arguments *call, uint32_t at) {
 
 /* ---- views ---- */
 
-static void fill_view(const eddy_packed_arguments *call, const eddy_packed_view *packed, eddy_op_view *view) {
+static void fill_view(const eddy_packed_arguments *call, const eddy_packed_view *packed,
+                      eddy_op_view *view) {
     view->data = NULL;
     view->dtype = (eddy_dtype)packed->dtype;
     view->rank = packed->rank;
@@ -37,7 +38,8 @@ static void fill_view(const eddy_packed_arguments *call, const eddy_packed_view 
 }
 
 /* Views with data; `late` is NULL before `count` has run. */
-static void unpack(const eddy_vm_run *run, const eddy_packed_arguments *call, late_output *late, eddy_op_view *views) {
+static void unpack(const eddy_vm_run *run, const eddy_packed_arguments *call, late_output *late,
+                   eddy_op_view *views) {
     int64_t operand = 0;
     for (uint32_t i = 0; i < call->view_count; i++) {
         const eddy_packed_view *packed = &call->views[i];
@@ -57,10 +59,12 @@ static void unpack(const eddy_vm_run *run, const eddy_packed_arguments *call, la
     }
 }
 
-static eddy_op_view *place_views(const eddy_vm_run *run, const eddy_packed_arguments *call, eddy_op_view *on_stack) {
+static eddy_op_view *place_views(const eddy_vm_run *run, const eddy_packed_arguments *call,
+                                 eddy_op_view *on_stack) {
     if (call->view_count <= EDDY_PACKED_STACK_VIEWS)
         return on_stack;
-    size_t at = round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
+    size_t at =
+        round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
     return (eddy_op_view *)(void *)((char *)run->workspace + at);
 }
 
@@ -82,7 +86,8 @@ static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_ar
 /* Views without data that are planned with on the stack. */
 #define PLANNED_VIEWS 16
 
-static eddy_status prepare(eddy_packed_arguments *call, eddy_op_view *views, size_t *bytes, int64_t *cost_ps) {
+static eddy_status prepare(eddy_packed_arguments *call, eddy_op_view *views, size_t *bytes,
+                           int64_t *cost_ps) {
     for (uint32_t i = 0; i < call->view_count; i++)
         fill_view(call, &call->views[i], &views[i]);
     eddy_kernel_call kernel = {.kernel = call->kernel,
@@ -131,7 +136,8 @@ static void packed_run(const eddy_vm_run *run) {
     unpack(run, call, call->late_count > 0 ? late_outputs(run, call) : NULL, views);
     eddy_kernel_call kernel = kernel_call(run, call, views);
     if (eddy_finite_wants_operands())
-        eddy_finite_set_passed_in(eddy_finite_is_passed_in(call->op, kernel.attributes, views, call->input_count));
+        eddy_finite_set_passed_in(
+            eddy_finite_is_passed_in(call->op, kernel.attributes, views, call->input_count));
     call->run(&kernel);
 }
 
@@ -141,8 +147,11 @@ static void packed_end(const eddy_vm_instruction *instruction) {
 
 static size_t packed_workspace(const eddy_vm_run *run) {
     const eddy_packed_arguments *call = run->instruction.arguments;
-    size_t bytes = round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
-    return bytes + (call->view_count > EDDY_PACKED_STACK_VIEWS ? call->view_count * sizeof(eddy_op_view) : 0);
+    size_t bytes =
+        round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
+    return bytes + (call->view_count > EDDY_PACKED_STACK_VIEWS
+                        ? call->view_count * sizeof(eddy_op_view)
+                        : 0);
 }
 
 static void packed_count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
@@ -158,7 +167,8 @@ static void packed_count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *by
         if (!call->views[i].is_late)
             continue;
         late[filled].shape = shapes[filled];
-        eddy_shape_strides_contiguous(shapes[filled].rank, shapes[filled].dims, late[filled].strides);
+        eddy_shape_strides_contiguous(shapes[filled].rank, shapes[filled].dims,
+                                      late[filled].strides);
         int64_t elements = 0;
         if (!eddy_shape_is_valid(&shapes[filled]) ||
             !eddy_shape_count(shapes[filled].rank, shapes[filled].dims, &elements))
@@ -171,7 +181,8 @@ static const char *packed_name(const eddy_vm_instruction *instruction) {
     return ((const eddy_packed_arguments *)instruction->arguments)->op->name;
 }
 
-static void view_shape(const eddy_packed_arguments *call, const eddy_packed_view *view, eddy_shape *shape) {
+static void view_shape(const eddy_packed_arguments *call, const eddy_packed_view *view,
+                       eddy_shape *shape) {
     if (eddy_shape_table_find(view->shape_number, shape))
         return;
     shape->rank = view->rank;
@@ -201,7 +212,8 @@ static int packed_describe(const eddy_vm_instruction *instruction, char *buffer,
         eddy_text_add_operand(&text, (eddy_dtype)call->views[i].dtype, &shape);
     }
     for (int32_t i = 0; i < op->scalar_count; i++)
-        eddy_text_add_scalar(&text, (const char *)words(call, call->attributes_at) + op->attributes[i].offset);
+        eddy_text_add_scalar(&text, (const char *)words(call, call->attributes_at) +
+                                        op->attributes[i].offset);
     eddy_text_add(&text, ")");
     return (int)text.length;
 }
@@ -223,13 +235,14 @@ static bool find_indexed(const eddy_packed_arguments *call, eddy_indexed *indexe
     return false;
 }
 
-static int packed_explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer,
-                          size_t size) {
+static int packed_explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error,
+                          char *buffer, size_t size) {
     const eddy_packed_arguments *call = instruction->arguments;
     char text[320];
     packed_describe(instruction, text, sizeof(text));
     eddy_indexed indexed;
-    return eddy_describe_error(call->op, find_indexed(call, &indexed) ? &indexed : NULL, text, error, buffer, size);
+    return eddy_describe_error(call->op, find_indexed(call, &indexed) ? &indexed : NULL, text,
+                               error, buffer, size);
 }
 
 static int64_t packed_check_finite(const eddy_vm_run *run) {
@@ -249,7 +262,8 @@ static int64_t packed_check_finite(const eddy_vm_run *run) {
             view.shape = &elements;
             view.strides = &step;
         }
-        view.data = (char *)run->data[operand] + packed->offset * (int64_t)eddy_dtype_bytes(view.dtype);
+        view.data =
+            (char *)run->data[operand] + packed->offset * (int64_t)eddy_dtype_bytes(view.dtype);
         if (packed->is_written && !eddy_finite_is_fine(&view, eddy_finite_passed_in()))
             return operand;
         operand++;
@@ -282,6 +296,8 @@ static const eddy_vm_descriptor late_shaped = {.run = packed_run,
 const eddy_vm_descriptor *eddy_packed_descriptor(const eddy_packed_arguments *call) {
     if (call->late_count > 0)
         return &late_shaped;
-    return call->workspace_bytes > 0 || call->view_count > EDDY_PACKED_STACK_VIEWS || call->kernel->end ? &spacious
-                                                                                                        : &plain;
+    return call->workspace_bytes > 0 || call->view_count > EDDY_PACKED_STACK_VIEWS ||
+                   call->kernel->end
+               ? &spacious
+               : &plain;
 }

@@ -47,7 +47,8 @@ static inline size_t eddy_packed_bytes_max(const eddy_op *op, int64_t view_count
 
 /* Has the kernel plan the call, into the block behind its first `bytes`, which have room for a plan; *bytes grows by it, *cost_ps is its
  * estimate. OUT_OF_MEMORY, without a record. After OK a call that is not submitted has to be ended. */
-EDDY_MUST_USE eddy_status eddy_packed_prepare(eddy_packed_arguments *call, size_t *bytes, int64_t *cost_ps);
+EDDY_MUST_USE eddy_status eddy_packed_prepare(eddy_packed_arguments *call, size_t *bytes,
+                                              int64_t *cost_ps);
 /* Gives back what the plan holds. */
 void eddy_packed_end(const eddy_packed_arguments *call);
 

@@ -44,7 +44,8 @@ eddy_status eddy_general_promote_inputs(eddy_general_call *call) {
         if (!is_to_cast(call, i))
             continue;
         eddy_tensor **tensor = &call->operands[i].tensor;
-        eddy_status status = eddy_copy_cast(call->caller, *tensor, call->compute, call->apply->address, tensor);
+        eddy_status status =
+            eddy_copy_cast(call->caller, *tensor, call->compute, call->apply->address, tensor);
         if (status != EDDY_OK)
             return status;
     }

@@ -12,30 +12,36 @@ void eddy_general_results_discard(eddy_general_call *call) {
 
 static bool wants_channels_last(const eddy_general_call *call) {
     const eddy_op *op = call->op;
-    return op->last_where > 0 && *((const bool *)call->apply->attributes + op->attributes[op->last_where - 1].offset);
+    return op->last_where > 0 &&
+           *((const bool *)call->apply->attributes + op->attributes[op->last_where - 1].offset);
 }
 
 eddy_status eddy_general_results_make(eddy_general_call *call) {
     const eddy_op *op = call->op;
     bool has_room = eddy_scope_reserve(call->caller, (uint32_t)op->output_count);
     for (int32_t i = 0; i < op->output_count; i++) {
-        eddy_tensor *result = has_room ? eddy_tensor_acquire(call->caller, call->runtime, call->apply->address) : NULL;
+        eddy_tensor *result =
+            has_room ? eddy_tensor_acquire(call->caller, call->runtime, call->apply->address)
+                     : NULL;
         if (!result) {
             eddy_general_results_discard(call);
-            return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_general_call_origin(call), "no memory for a handle");
+            return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_general_call_origin(call),
+                             "no memory for a handle");
         }
         const eddy_spec *spec = &call->output_specs[i];
         int64_t count = 1;
         for (int32_t d = 0; d < spec->shape.rank && !op->has_late_shape; d++)
             count *= spec->shape.dims[d];
-        bool is_following = op->layout_of > 0 && op->layout_of <= call->input_count && !call->apply->is_row_major;
+        bool is_following =
+            op->layout_of > 0 && op->layout_of <= call->input_count && !call->apply->is_row_major;
         const eddy_tensor *like = is_following ? call->operands[op->layout_of - 1].tensor : NULL;
         if (is_following && wants_channels_last(call))
             eddy_tensor_lay_last(result, &spec->shape);
         else if (like && like->rank == spec->shape.rank)
             eddy_tensor_lay_like(result, spec->shape.rank, spec->shape.dims, count, like);
         else
-            eddy_tensor_lay(result, op->has_late_shape ? 0 : spec->shape.rank, spec->shape.dims, count);
+            eddy_tensor_lay(result, op->has_late_shape ? 0 : spec->shape.rank, spec->shape.dims,
+                            count);
         result->dtype = (uint8_t)spec->dtype;
         eddy_tensor_set_device(result, call->device);
         eddy_store_relaxed(&result->is_late, op->has_late_shape);

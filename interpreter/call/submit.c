@@ -39,7 +39,8 @@ static eddy_status submit(eddy_general_call *call) {
                          .cost_ps = call->cost_ps,
                          .place = call->op->is_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
                          .releases = caller->pending.numbers,
-                         .release_count = eddy_pending_release_count(&caller->pending, call->runtime)};
+                         .release_count =
+                             eddy_pending_release_count(&caller->pending, call->runtime)};
     eddy_status status = eddy_vm_submit(call->runtime->vm, &made);
     if (status != EDDY_OK)
         eddy_packed_end(call->packed);
@@ -50,7 +51,8 @@ eddy_status eddy_general_submit(eddy_general_call *call) {
     const eddy_op *op = call->op;
     const eddy_kernel *kernel = find_kernel(call);
     if (!kernel)
-        return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "not supported for %s", eddy_dtype_name(call->compute));
+        return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "not supported for %s",
+                               eddy_dtype_name(call->compute));
     eddy_status status = op->is_random ? draw(call) : EDDY_OK;
     if (status == EDDY_OK && !call->apply->targets)
         status = eddy_general_results_make(call);

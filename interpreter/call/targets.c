@@ -8,7 +8,8 @@
 #include <string.h>
 
 /* What is written to must name each element once. */
-static eddy_status check_writable(const eddy_general_call *call, const eddy_tensor *target, const char *name) {
+static eddy_status check_writable(const eddy_general_call *call, const eddy_tensor *target,
+                                  const char *name) {
     if (target->is_contiguous)
         return EDDY_OK;
     eddy_layout layout;
@@ -17,13 +18,14 @@ static eddy_status check_writable(const eddy_general_call *call, const eddy_tens
         return EDDY_OK;
     char text[EDDY_RANK_MAX * 22];
     eddy_tensor_describe(target, text, sizeof(text));
-    return eddy_infer_fail(&call->infer, EDDY_OVERLAP, "%s %s cannot be written to: some of its elements share memory",
-                           name, text);
+    return eddy_infer_fail(&call->infer, EDDY_OVERLAP,
+                           "%s %s cannot be written to: some of its elements share memory", name,
+                           text);
 }
 
 /* What is written may be read only as exactly the same elements, and only where the op says so. */
-static eddy_status check_pair(const eddy_general_call *call, const eddy_tensor *written, const char *name,
-                              const eddy_tensor *other, bool allows_alias) {
+static eddy_status check_pair(const eddy_general_call *call, const eddy_tensor *written,
+                              const char *name, const eddy_tensor *other, bool allows_alias) {
     if (written->storage != other->storage)
         return EDDY_OK;
     eddy_layout a, b;
@@ -31,14 +33,17 @@ static eddy_status check_pair(const eddy_general_call *call, const eddy_tensor *
     eddy_tensor_layout(other, &b);
     if ((allows_alias && eddy_overlap_is_same_layout(&a, &b)) || !eddy_overlap_layouts(&a, &b))
         return EDDY_OK;
-    return eddy_infer_fail(&call->infer, EDDY_OVERLAP, "%s overlaps another operand in memory", name);
+    return eddy_infer_fail(&call->infer, EDDY_OVERLAP, "%s overlaps another operand in memory",
+                           name);
 }
 
-bool eddy_general_targets_cover(const eddy_general_call *call, const eddy_tensor *tensor, int64_t except) {
+bool eddy_general_targets_cover(const eddy_general_call *call, const eddy_tensor *tensor,
+                                int64_t except) {
     if (tensor->offset != 0 || tensor->count != tensor->root->count)
         return false;
     for (int64_t i = 0; i < call->input_count; i++)
-        if (i != except && !call->specs[i].is_absent && call->operands[i].tensor->storage == tensor->storage)
+        if (i != except && !call->specs[i].is_absent &&
+            call->operands[i].tensor->storage == tensor->storage)
             return false;
     return true;
 }
@@ -53,9 +58,11 @@ static eddy_status check_target(eddy_general_call *call, int32_t i) {
     if (status != EDDY_OK)
         return status;
     if (target->runtime != call->runtime)
-        return eddy_infer_fail(&call->infer, EDDY_RUNTIME_MISMATCH, "the target belongs to another runtime");
+        return eddy_infer_fail(&call->infer, EDDY_RUNTIME_MISMATCH,
+                               "the target belongs to another runtime");
     if (!eddy_general_device_is(eddy_tensor_device(target), call->device))
-        return eddy_infer_fail(&call->infer, EDDY_DEVICE_MISMATCH, "the target lives on another device");
+        return eddy_infer_fail(&call->infer, EDDY_DEVICE_MISMATCH,
+                               "the target lives on another device");
     eddy_shape shape;
     eddy_tensor_shape(target, &shape);
     bool fits = eddy_shape_equal(shape.rank, shape.dims, spec->shape.rank, spec->shape.dims);
@@ -64,7 +71,8 @@ static eddy_status check_target(eddy_general_call *call, int32_t i) {
         eddy_tensor_describe(target, is, sizeof(is));
         eddy_shape_format(spec->shape.rank, spec->shape.dims, wanted, sizeof(wanted));
         return eddy_infer_fail(&call->infer, fits ? EDDY_DTYPE_MISMATCH : EDDY_SHAPE_MISMATCH,
-                               "the result is %s%s, the target %s", eddy_dtype_name(spec->dtype), wanted, is);
+                               "the result is %s%s, the target %s", eddy_dtype_name(spec->dtype),
+                               wanted, is);
     }
     status = check_writable(call, target, "target");
     for (int64_t k = 0; k < call->input_count && status == EDDY_OK; k++)
@@ -91,7 +99,9 @@ static bool sharing_init(sharing *s, const eddy_general_call *call) {
     while (buckets < 2 * (uint64_t)call->input_count)
         buckets *= 2;
     s->bytes = ((size_t)buckets + (size_t)call->input_count) * sizeof(uint32_t);
-    s->heads = s->bytes <= sizeof(s->on_stack) ? s->on_stack : eddy_memory_acquire(s->bytes, EDDY_MEMORY_ARGUMENT);
+    s->heads = s->bytes <= sizeof(s->on_stack)
+                   ? s->on_stack
+                   : eddy_memory_acquire(s->bytes, EDDY_MEMORY_ARGUMENT);
     if (!s->heads)
         return false;
     memset(s->heads, 0, buckets * sizeof(uint32_t));
@@ -115,7 +125,8 @@ static void sharing_add(sharing *s, const eddy_general_call *call, int64_t i) {
 static eddy_status check_mut_inputs(const eddy_general_call *call) {
     sharing s;
     if (!sharing_init(&s, call))
-        return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_general_call_origin(call), "no memory for the call");
+        return eddy_fail(EDDY_OUT_OF_MEMORY, eddy_general_call_origin(call),
+                         "no memory for the call");
     for (int64_t i = 0; i < call->input_count; i++)
         if (!call->specs[i].is_absent)
             sharing_add(&s, call, i);
@@ -126,9 +137,11 @@ static eddy_status check_mut_inputs(const eddy_general_call *call) {
             continue;
         const char *name = operand->kind->name;
         status = check_writable(call, operand->tensor, name);
-        for (uint32_t k = s.heads[operand->tensor->storage & s.mask]; k != 0 && status == EDDY_OK; k = s.next[k - 1])
+        for (uint32_t k = s.heads[operand->tensor->storage & s.mask]; k != 0 && status == EDDY_OK;
+             k = s.next[k - 1])
             if (k - 1 != (uint64_t)i)
-                status = check_pair(call, operand->tensor, name, call->operands[k - 1].tensor, call->op->allows_alias);
+                status = check_pair(call, operand->tensor, name, call->operands[k - 1].tensor,
+                                    call->op->allows_alias);
     }
     sharing_fini(&s);
     return status;
@@ -136,7 +149,8 @@ static eddy_status check_mut_inputs(const eddy_general_call *call) {
 
 eddy_status eddy_general_targets_check(eddy_general_call *call) {
     eddy_status status = EDDY_OK;
-    for (int32_t i = 0; call->apply->targets && i < call->op->output_count && status == EDDY_OK; i++)
+    for (int32_t i = 0; call->apply->targets && i < call->op->output_count && status == EDDY_OK;
+         i++)
         status = check_target(call, i);
     return status == EDDY_OK && call->writes_inputs ? check_mut_inputs(call) : status;
 }

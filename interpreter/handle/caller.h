@@ -41,8 +41,9 @@ typedef struct eddy_caller {
     struct eddy_tensor *free_handles; /* last in, first out */
     eddy_scope *scope;                /* innermost open one */
     eddy_runtime *runtime;            /* current, a reference; NULL: the default one */
-    struct eddy_stream *stream;       /* of the innermost stream scope, NULL: the default one; the scope holds it */
-    uint64_t thread;                  /* the thread's number in the process; none is used twice */
+    struct eddy_stream
+        *stream;     /* of the innermost stream scope, NULL: the default one; the scope holds it */
+    uint64_t thread; /* the thread's number in the process; none is used twice */
     eddy_callback_kind callback;
     int32_t no_grad; /* how often recording for gradients is off */
     eddy_pending_release pending;

@@ -27,7 +27,8 @@ static bool parse(const char *text, eddy_device *device) {
         int32_t index = 0;
         if (strncmp(text, kind_names[kind], length) != 0)
             continue;
-        if (text[length] != '\0' && (text[length] != ':' || !parse_index(text + length + 1, &index)))
+        if (text[length] != '\0' &&
+            (text[length] != ':' || !parse_index(text + length + 1, &index)))
             continue;
         *device = eddy_device_make((eddy_device_kind)kind, index);
         return true;
@@ -40,7 +41,8 @@ eddy_status eddy_device_parse(const char *text, eddy_device *device) {
     if (!text || !device)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "an argument is NULL");
     if (!parse(text, device))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "\"%.40s\" is no device; \"cpu\" and \"cuda:1\" are", text);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
+                         "\"%.40s\" is no device; \"cpu\" and \"cuda:1\" are", text);
     return EDDY_OK;
 }
 
@@ -60,8 +62,8 @@ static eddy_status check_present(eddy_device device, eddy_origin origin) {
     return eddy_fail(EDDY_UNSUPPORTED, origin, "there is no device %s here", text);
 }
 
-eddy_status eddy_runtime_device(const eddy_caller *caller, const eddy_runtime *runtime, const eddy_device *asked,
-                                eddy_origin origin, eddy_device *device) {
+eddy_status eddy_runtime_device(const eddy_caller *caller, const eddy_runtime *runtime,
+                                const eddy_device *asked, eddy_origin origin, eddy_device *device) {
     eddy_device chosen = runtime->device;
     if (asked && asked->kind != EDDY_DEVICE_DEFAULT)
         chosen = *asked;
@@ -84,8 +86,9 @@ eddy_status eddy_device_scope_begin(eddy_device device) {
     if (caller->device_count == caller->device_capacity) {
         int32_t capacity = caller->device_capacity ? caller->device_capacity * 2 : 8;
         size_t item = sizeof(*caller->devices);
-        eddy_device *grown = eddy_memory_grow(caller->devices, (size_t)caller->device_capacity * item,
-                                              (size_t)capacity * item, EDDY_MEMORY_RUNTIME);
+        eddy_device *grown =
+            eddy_memory_grow(caller->devices, (size_t)caller->device_capacity * item,
+                             (size_t)capacity * item, EDDY_MEMORY_RUNTIME);
         if (!grown)
             return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
         caller->devices = grown;

@@ -28,7 +28,8 @@ static eddy_lock seed_lock;
 static bool is_usable(const eddy_generator *generator, eddy_origin origin) {
     if (EDDY_LIKELY(generator && eddy_load_relaxed(&generator->references) > 0))
         return true;
-    eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the generator %s", generator ? "was released before" : "is NULL");
+    eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the generator %s",
+              generator ? "was released before" : "is NULL");
     return false;
 }
 
@@ -105,7 +106,8 @@ static eddy_caller_generator *find_own(eddy_caller *caller, uint64_t runtime_id)
         size_t item = sizeof(*caller->generators);
         int32_t count = caller->generator_count;
         eddy_caller_generator *grown =
-            eddy_memory_grow(caller->generators, (size_t)count * item, (size_t)(count + 4) * item, EDDY_MEMORY_RUNTIME);
+            eddy_memory_grow(caller->generators, (size_t)count * item, (size_t)(count + 4) * item,
+                             EDDY_MEMORY_RUNTIME);
         if (!grown)
             return NULL;
         for (int32_t i = count; i < count + 4; i++)
@@ -121,13 +123,15 @@ static eddy_caller_generator *find_own(eddy_caller *caller, uint64_t runtime_id)
 static void restart(eddy_caller_generator *own, eddy_runtime *runtime) {
     eddy_lock_acquire(&seed_lock);
     own->epoch = eddy_load_relaxed(&runtime->epoch);
-    own->seed = derive(eddy_load_relaxed(&runtime->seed), eddy_add_relaxed(&runtime->next_number, (uint64_t)1));
+    own->seed = derive(eddy_load_relaxed(&runtime->seed),
+                       eddy_add_relaxed(&runtime->next_number, (uint64_t)1));
     own->counter = 0;
     eddy_lock_release(&seed_lock);
 }
 
 /* The thread's own in a runtime, begun anew where eddy_seed was called since. */
-static eddy_status own_in(eddy_caller *caller, eddy_runtime *runtime, eddy_origin origin, eddy_caller_generator **own) {
+static eddy_status own_in(eddy_caller *caller, eddy_runtime *runtime, eddy_origin origin,
+                          eddy_caller_generator **own) {
     *own = find_own(caller, runtime->id);
     if (!*own)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the thread's generator");
@@ -146,7 +150,8 @@ static eddy_status own_of(eddy_origin origin, eddy_caller_generator **own) {
 
 /* ---- state ---- */
 
-eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed, uint64_t *counter) {
+eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed,
+                                 uint64_t *counter) {
     eddy_origin origin = EDDY_ORIGIN("generator_state");
     if (!seed || !counter)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no room for the state");
@@ -208,8 +213,9 @@ eddy_status eddy_seed(uint64_t seed) {
 
 /* ---- drawing ---- */
 
-eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime, eddy_generator *generator,
-                                eddy_origin origin, uint64_t *seed, uint64_t *counter) {
+eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime,
+                                eddy_generator *generator, eddy_origin origin, uint64_t *seed,
+                                uint64_t *counter) {
     if (generator && generator != &own_of_caller) {
         if (!is_usable(generator, origin))
             return EDDY_INVALID_ARGUMENT;

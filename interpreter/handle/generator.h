@@ -8,8 +8,9 @@
 #include <interpreter/handle/runtime.h>
 
 /* The state for one op, advanced: of `generator`, or, where that is NULL, the thread's own in `runtime`. */
-EDDY_MUST_USE eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime, eddy_generator *generator,
-                                              eddy_origin origin, uint64_t *seed, uint64_t *counter);
+EDDY_MUST_USE eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime,
+                                              eddy_generator *generator, eddy_origin origin,
+                                              uint64_t *seed, uint64_t *counter);
 
 /* In a forked child. */
 void eddy_generator_fork_child(void);

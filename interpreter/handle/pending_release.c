@@ -4,7 +4,8 @@
 
 bool eddy_pending_release_flush(eddy_caller *caller) {
     eddy_pending_release *pending = &caller->pending;
-    return pending->count == 0 || eddy_vm_release_many(pending->runtime->vm, pending->numbers, &pending->count);
+    return pending->count == 0 ||
+           eddy_vm_release_many(pending->runtime->vm, pending->numbers, &pending->count);
 }
 
 bool eddy_pending_release_make_room(eddy_caller *caller, eddy_runtime *runtime) {

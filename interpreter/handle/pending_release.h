@@ -27,8 +27,10 @@ typedef struct eddy_pending_release {
 bool eddy_pending_release_make_room(struct eddy_caller *caller, struct eddy_runtime *runtime);
 
 /* Keeps a storage for the next call; false where it has to go to the VM now. */
-static inline bool eddy_pending_release_add(struct eddy_caller *caller, eddy_pending_release *pending,
-                                            struct eddy_runtime *runtime, eddy_storage_number storage) {
+static inline bool eddy_pending_release_add(struct eddy_caller *caller,
+                                            eddy_pending_release *pending,
+                                            struct eddy_runtime *runtime,
+                                            eddy_storage_number storage) {
     if (EDDY_UNLIKELY(pending->runtime != runtime || pending->count == EDDY_PENDING_RELEASE_MAX) &&
         !eddy_pending_release_make_room(caller, runtime))
         return false;
@@ -41,7 +43,8 @@ bool eddy_pending_release_flush(struct eddy_caller *caller);
 
 /* How many travel with a call to `runtime`; NULL where they are another's. The call sets it to 0 itself: a callback that runs inside
  * the call, as in one-thread mode, may add to the pending and issue calls of its own. */
-static inline uint32_t *eddy_pending_release_count(eddy_pending_release *pending, const struct eddy_runtime *runtime) {
+static inline uint32_t *eddy_pending_release_count(eddy_pending_release *pending,
+                                                   const struct eddy_runtime *runtime) {
     return EDDY_LIKELY(pending->runtime == runtime) ? &pending->count : NULL;
 }
 

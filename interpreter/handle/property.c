@@ -15,7 +15,8 @@ eddy_shape eddy_shape_of(const eddy_tensor *tensor) {
 }
 
 /* The axis counted from the first; false with the error recorded. */
-static bool find_axis(const eddy_tensor *tensor, int32_t axis, eddy_origin origin, int32_t *result) {
+static bool find_axis(const eddy_tensor *tensor, int32_t axis, eddy_origin origin,
+                      int32_t *result) {
     if (eddy_tensor_check_shape(tensor, origin) != EDDY_OK)
         return false;
     if (tensor->rank > 0 && eddy_shape_axis_normalize(axis, tensor->rank, result))
@@ -33,7 +34,8 @@ int64_t eddy_dim_of(const eddy_tensor *tensor, int32_t axis) {
 
 int64_t eddy_stride_of(const eddy_tensor *tensor, int32_t axis) {
     int32_t d;
-    return find_axis(tensor, axis, EDDY_ORIGIN("stride_of"), &d) ? tensor->axes[d].stride : INT64_MIN;
+    return find_axis(tensor, axis, EDDY_ORIGIN("stride_of"), &d) ? tensor->axes[d].stride
+                                                                 : INT64_MIN;
 }
 
 eddy_status eddy_strides_of(const eddy_tensor *tensor, int64_t *strides) {
@@ -53,7 +55,8 @@ int64_t eddy_count_of(const eddy_tensor *tensor) {
 }
 
 int64_t eddy_offset_of(const eddy_tensor *tensor) {
-    return eddy_tensor_check_shape(tensor, EDDY_ORIGIN("offset_of")) == EDDY_OK ? tensor->offset : -1;
+    return eddy_tensor_check_shape(tensor, EDDY_ORIGIN("offset_of")) == EDDY_OK ? tensor->offset
+                                                                                : -1;
 }
 
 eddy_dtype eddy_dtype_of(const eddy_tensor *tensor) {
@@ -72,5 +75,6 @@ eddy_runtime *eddy_runtime_of(const eddy_tensor *tensor) {
 }
 
 bool eddy_is_contiguous(const eddy_tensor *tensor) {
-    return eddy_tensor_check_shape(tensor, EDDY_ORIGIN("is_contiguous")) == EDDY_OK && tensor->is_contiguous;
+    return eddy_tensor_check_shape(tensor, EDDY_ORIGIN("is_contiguous")) == EDDY_OK &&
+           tensor->is_contiguous;
 }

@@ -23,13 +23,14 @@
 
 static struct {
     eddy_lock lock;
-    eddy_runtime *first;              /* lock: lock; those that have not been freed */
-    uint64_t last_id;                 /* lock: lock */
-    bool has_hooks;                   /* lock: lock; at exit and fork */
-    bool is_exiting;                  /* lock: lock; none is made any more */
-    bool is_silent;                   /* lock: lock; some runtime was to say nothing at exit: nor do calls */
-    eddy_lock starting;               /* held while the default runtime starts */
-    _Atomic(eddy_runtime *) standard; /* atomic: the default one; stored (release) under `starting` */
+    eddy_runtime *first; /* lock: lock; those that have not been freed */
+    uint64_t last_id;    /* lock: lock */
+    bool has_hooks;      /* lock: lock; at exit and fork */
+    bool is_exiting;     /* lock: lock; none is made any more */
+    bool is_silent;      /* lock: lock; some runtime was to say nothing at exit: nor do calls */
+    eddy_lock starting;  /* held while the default runtime starts */
+    _Atomic(eddy_runtime *)
+        standard; /* atomic: the default one; stored (release) under `starting` */
 } runtimes;
 
 /* ---- memory ---- */
@@ -61,7 +62,8 @@ bool eddy_runtime_exists(uint64_t id) {
     if (id == 0)
         return false;
     eddy_lock_acquire(&runtimes.lock);
-    for (const eddy_runtime *runtime = runtimes.first; runtime && !is_there; runtime = runtime->next)
+    for (const eddy_runtime *runtime = runtimes.first; runtime && !is_there;
+         runtime = runtime->next)
         is_there = runtime->id == id && eddy_runtime_is_running(runtime);
     eddy_lock_release(&runtimes.lock);
     return is_there;
@@ -105,11 +107,13 @@ static void at_exit(void) {
     eddy_lock_acquire(&runtimes.lock);
     bool is_first = !runtimes.is_exiting, is_silent = runtimes.is_silent;
     runtimes.is_exiting = true;
-    for (eddy_runtime *runtime = is_first ? runtimes.first : NULL; runtime; runtime = runtime->next) {
+    for (eddy_runtime *runtime = is_first ? runtimes.first : NULL; runtime;
+         runtime = runtime->next) {
         uint32_t running = EDDY_RUNTIME_RUNNING;
         if (!eddy_cas_acq_rel(&runtime->state, &running, EDDY_RUNTIME_EXITING))
             continue;
-        eddy_add_relaxed(&runtime->bindings, 1); /* for good: nothing may be freed under the loop below */
+        eddy_add_relaxed(&runtime->bindings,
+                         1); /* for good: nothing may be freed under the loop below */
         runtime->exit_next = exiting;
         exiting = runtime;
     }
@@ -117,7 +121,8 @@ static void at_exit(void) {
     if (!is_first)
         return;
     untold errors = {0};
-    errors.count = eddy_unseen_count(&errors.first); /* before draining, which fills this thread's slot */
+    errors.count =
+        eddy_unseen_count(&errors.first); /* before draining, which fills this thread's slot */
     if (is_silent)
         errors = (untold){0};
     int64_t deadline = eddy_clock_deadline(EXIT_DRAIN_NS);
@@ -180,7 +185,8 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     return EDDY_OK;
 }
 
-static eddy_status create(const eddy_runtime_options *options, eddy_origin origin, eddy_runtime **created) {
+static eddy_status create(const eddy_runtime_options *options, eddy_origin origin,
+                          eddy_runtime **created) {
     eddy_runtime *runtime = eddy_memory_acquire_zeroed(sizeof(*runtime), EDDY_MEMORY_RUNTIME);
     if (!runtime)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
@@ -245,7 +251,8 @@ static void unbind_cached(eddy_caller *caller, eddy_runtime *runtime) {
 static eddy_status shut_down(eddy_runtime *runtime, int64_t timeout) {
     uint32_t running = EDDY_RUNTIME_RUNNING;
     /* Also where another thread has begun: it is over for both at the same time. */
-    if (!eddy_cas_acq_rel(&runtime->state, &running, EDDY_RUNTIME_SHUT_DOWN) && running != EDDY_RUNTIME_SHUT_DOWN)
+    if (!eddy_cas_acq_rel(&runtime->state, &running, EDDY_RUNTIME_SHUT_DOWN) &&
+        running != EDDY_RUNTIME_SHUT_DOWN)
         return EDDY_OK;
     eddy_status status = eddy_vm_close(runtime->vm, timeout);
     if (status == EDDY_SHUT_DOWN)
@@ -272,10 +279,12 @@ eddy_status eddy_runtime_shutdown(eddy_runtime *runtime, int64_t timeout) {
     if (!runtime)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the runtime is NULL");
     if (eddy_caller_self && eddy_caller_self->callback != EDDY_CALLBACK_NONE)
-        return eddy_fail(EDDY_WOULD_DEADLOCK, origin, "a callback of the runtime would wait for itself");
+        return eddy_fail(EDDY_WOULD_DEADLOCK, origin,
+                         "a callback of the runtime would wait for itself");
     if (eddy_load_acquire(&runtime->state) == EDDY_RUNTIME_FORKED)
         return eddy_runtime_refuse(runtime, origin, "");
-    if (timeout == EDDY_FOREVER && eddy_caller_self && eddy_host_has_lend(runtime, eddy_caller_self->thread))
+    if (timeout == EDDY_FOREVER && eddy_caller_self &&
+        eddy_host_has_lend(runtime, eddy_caller_self->thread))
         return eddy_fail(EDDY_WOULD_DEADLOCK, origin,
                          "the calling thread has mapped a tensor of the runtime; unmap it first");
     eddy_status status = shut_down(runtime, timeout);
@@ -301,7 +310,8 @@ static eddy_status start_default(const void *address, eddy_runtime **runtime) {
     return status;
 }
 
-eddy_status eddy_runtime_of_caller(eddy_caller *caller, eddy_origin origin, eddy_runtime **runtime) {
+eddy_status eddy_runtime_of_caller(eddy_caller *caller, eddy_origin origin,
+                                   eddy_runtime **runtime) {
     if (EDDY_UNLIKELY(!eddy_caller_may_call(caller)))
         return eddy_caller_refuse(caller, origin);
     *runtime = caller->runtime;
@@ -325,10 +335,12 @@ eddy_status eddy_runtime_use(eddy_runtime *runtime) {
     return EDDY_OK;
 }
 
-eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, eddy_origin origin, const char *detail) {
-    eddy_status status = eddy_load_acquire(&runtime->state) == EDDY_RUNTIME_FORKED ? EDDY_FORKED : EDDY_SHUT_DOWN;
-    return eddy_fail(status, origin, "%s%s%s%s", eddy_status_text(status), *detail ? " (" : "", detail,
-                     *detail ? ")" : "");
+eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, eddy_origin origin,
+                                const char *detail) {
+    eddy_status status =
+        eddy_load_acquire(&runtime->state) == EDDY_RUNTIME_FORKED ? EDDY_FORKED : EDDY_SHUT_DOWN;
+    return eddy_fail(status, origin, "%s%s%s%s", eddy_status_text(status), *detail ? " (" : "",
+                     detail, *detail ? ")" : "");
 }
 
 /* ---- waiting ---- */
@@ -366,8 +378,8 @@ static eddy_status gather(eddy_list tensors, eddy_storage_number *storages, eddy
         if (status != EDDY_OK)
             return status;
         if (*runtime && tensor->runtime != *runtime)
-            return eddy_fail(EDDY_RUNTIME_MISMATCH, origin, "tensor %lld belongs to another runtime than tensor 0",
-                             (long long)i);
+            return eddy_fail(EDDY_RUNTIME_MISMATCH, origin,
+                             "tensor %lld belongs to another runtime than tensor 0", (long long)i);
         *runtime = tensor->runtime;
         storages[i] = tensor->storage;
     }
@@ -413,7 +425,8 @@ eddy_status eddy_counters_read(eddy_counters *counters) {
                           EDDY_COUNTER_LIST(EDDY_COUNTER_ROW)
 #undef EDDY_COUNTER_ROW
     };
-    size_t bytes = counters->size > 0 && counters->size < sizeof(full) ? counters->size : sizeof(full);
+    size_t bytes =
+        counters->size > 0 && counters->size < sizeof(full) ? counters->size : sizeof(full);
     __builtin_memcpy(counters, &full, bytes);
     return EDDY_OK;
 }

@@ -25,22 +25,24 @@ typedef enum eddy_runtime_state {
 } eddy_runtime_state;
 
 struct eddy_runtime {
-    _Atomic uint32_t state;     /* atomic: who shuts down stores (release), callers read (acquire) for a better error */
-    eddy_vm *vm;                /* const after init */
-    uint64_t id;                /* const after init; never reused */
-    eddy_device device;         /* const after init: of creation ops that name none */
-    _Atomic int64_t references; /* atomic: users and threads whose current runtime it is */
-    _Atomic int64_t bindings;   /* atomic: handles, streams, events, and one for all references */
-    _Atomic uint64_t seed;      /* atomic: written under the lock of generators, with `epoch` */
-    _Atomic uint64_t epoch;     /* atomic: counts eddy_seed (release), acquired by who draws */
-    _Atomic uint64_t next_number;   /* atomic: of threads that draw, since the last eddy_seed */
-    bool is_silent;                 /* const after init: says nothing at exit */
-    struct eddy_runtime *next;      /* lock: runtimes */
+    _Atomic uint32_t
+        state; /* atomic: who shuts down stores (release), callers read (acquire) for a better error */
+    eddy_vm *vm;                  /* const after init */
+    uint64_t id;                  /* const after init; never reused */
+    eddy_device device;           /* const after init: of creation ops that name none */
+    _Atomic int64_t references;   /* atomic: users and threads whose current runtime it is */
+    _Atomic int64_t bindings;     /* atomic: handles, streams, events, and one for all references */
+    _Atomic uint64_t seed;        /* atomic: written under the lock of generators, with `epoch` */
+    _Atomic uint64_t epoch;       /* atomic: counts eddy_seed (release), acquired by who draws */
+    _Atomic uint64_t next_number; /* atomic: of threads that draw, since the last eddy_seed */
+    bool is_silent;               /* const after init: says nothing at exit */
+    struct eddy_runtime *next;    /* lock: runtimes */
     struct eddy_runtime *exit_next; /* the exiting thread only: those that it waits for */
 };
 
 /* The calling thread's current runtime; starts the default one. Errors are recorded under `op`. */
-EDDY_MUST_USE eddy_status eddy_runtime_of_caller(eddy_caller *caller, eddy_origin origin, eddy_runtime **runtime);
+EDDY_MUST_USE eddy_status eddy_runtime_of_caller(eddy_caller *caller, eddy_origin origin,
+                                                 eddy_runtime **runtime);
 
 /* The exit handler runs before all that is registered now: a library that kernels use has just made static objects, which
  * must not be gone while work is in flight. Any thread. */
@@ -55,14 +57,16 @@ static inline bool eddy_runtime_is_running(const eddy_runtime *runtime) {
 }
 
 /* Records that the runtime does not run any more: SHUT_DOWN or FORKED. `detail` ends the sentence. */
-eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, eddy_origin origin, const char *detail);
+eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, eddy_origin origin,
+                                const char *detail);
 
 /* True while a runtime of this id has not been shut down. */
 bool eddy_runtime_exists(uint64_t id);
 
 /* The device that a creation op of the thread takes: `asked` (kind DEFAULT, NULL: none), scope, runtime.
  * UNSUPPORTED, recorded under `op`, where it is not there. */
-EDDY_MUST_USE eddy_status eddy_runtime_device(const eddy_caller *caller, const eddy_runtime *runtime,
-                                              const eddy_device *asked, eddy_origin origin, eddy_device *device);
+EDDY_MUST_USE eddy_status eddy_runtime_device(const eddy_caller *caller,
+                                              const eddy_runtime *runtime, const eddy_device *asked,
+                                              eddy_origin origin, eddy_device *device);
 
 #endif

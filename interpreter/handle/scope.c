@@ -11,8 +11,8 @@ bool eddy_scope_grow(eddy_scope *scope, uint32_t count) {
         capacity *= 2;
     if (capacity > UINT32_MAX)
         return false;
-    eddy_tensor **items =
-        eddy_memory_grow(scope->items, scope->capacity * sizeof(*items), capacity * sizeof(*items), EDDY_MEMORY_HANDLE);
+    eddy_tensor **items = eddy_memory_grow(scope->items, scope->capacity * sizeof(*items),
+                                           capacity * sizeof(*items), EDDY_MEMORY_HANDLE);
     if (!items)
         return false;
     scope->items = items;
@@ -159,8 +159,9 @@ void eddy_release(eddy_tensor **tensor) {
         return;
     eddy_scope *scope = take_retained(released) ? NULL : eddy_load_acquire(&released->scope);
     if (EDDY_UNLIKELY(scope && scope->caller != eddy_caller_self)) {
-        eddy_fail(EDDY_WRONG_THREAD, EDDY_ORIGIN("release"),
-                  "no reference but that of another thread's scope is left, which gives it up itself");
+        eddy_fail(
+            EDDY_WRONG_THREAD, EDDY_ORIGIN("release"),
+            "no reference but that of another thread's scope is left, which gives it up itself");
         return;
     }
     if (scope)

@@ -27,14 +27,16 @@ struct eddy_scope {
 };
 
 /* eddy_scope_begin. Without a caller there was no memory for one. */
-EDDY_MUST_USE eddy_status eddy_scope_open(eddy_caller *caller, eddy_origin origin, eddy_scope **opened);
+EDDY_MUST_USE eddy_status eddy_scope_open(eddy_caller *caller, eddy_origin origin,
+                                          eddy_scope **opened);
 
 /* Room for `count` more in the innermost scope, if one is open; false without memory. */
 bool eddy_scope_grow(eddy_scope *scope, uint32_t count);
 
 static inline bool eddy_scope_reserve(eddy_caller *caller, uint32_t count) {
     eddy_scope *scope = caller->scope;
-    return EDDY_LIKELY(scope == NULL || scope->capacity - scope->count >= count) || eddy_scope_grow(scope, count);
+    return EDDY_LIKELY(scope == NULL || scope->capacity - scope->count >= count) ||
+           eddy_scope_grow(scope, count);
 }
 
 /* Lets the innermost scope own the reference that is being returned; room was reserved. Without a scope it stays

@@ -15,14 +15,17 @@ typedef struct chunk {
 
 static struct {
     eddy_lock lock;
-    uint32_t count;                         /* lock: lock */
-    _Atomic uint32_t buckets[BUCKET_COUNT]; /* atomic: stored under the lock (release) after the shape, read acquire */
+    uint32_t count; /* lock: lock */
+    _Atomic uint32_t buckets
+        [BUCKET_COUNT]; /* atomic: stored under the lock (release) after the shape, read acquire */
     _Atomic(chunk *)
-        chunks[EDDY_SHAPE_NUMBER_MAX / CHUNK_SHAPES]; /* atomic: stored under the lock before any number in it */
+        chunks[EDDY_SHAPE_NUMBER_MAX /
+               CHUNK_SHAPES]; /* atomic: stored under the lock before any number in it */
 } table;
 
 static eddy_shape *shape_of(uint32_t number) {
-    return &eddy_load_acquire(&table.chunks[(number - 1) / CHUNK_SHAPES])->shapes[(number - 1) % CHUNK_SHAPES];
+    return &eddy_load_acquire(&table.chunks[(number - 1) / CHUNK_SHAPES])
+                ->shapes[(number - 1) % CHUNK_SHAPES];
 }
 
 /* The number in the probe sequence of `hash`, or 0 with *bucket at the free place. */

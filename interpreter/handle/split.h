@@ -6,9 +6,11 @@
 #include <eddy/status.h>
 #include <eddy/tensor.h>
 
-EDDY_MUST_USE eddy_status eddy_split_sized(eddy_tensor *tensor, int64_t size, int32_t axis, eddy_tensor **outputs,
-                                           int64_t capacity, int64_t *count, const void *address);
-EDDY_MUST_USE eddy_status eddy_split_chunked(eddy_tensor *tensor, int64_t chunks, int32_t axis, eddy_tensor **outputs,
-                                             int64_t capacity, int64_t *count, const void *address);
+EDDY_MUST_USE eddy_status eddy_split_sized(eddy_tensor *tensor, int64_t size, int32_t axis,
+                                           eddy_tensor **outputs, int64_t capacity, int64_t *count,
+                                           const void *address);
+EDDY_MUST_USE eddy_status eddy_split_chunked(eddy_tensor *tensor, int64_t chunks, int32_t axis,
+                                             eddy_tensor **outputs, int64_t capacity,
+                                             int64_t *count, const void *address);
 
 #endif

@@ -5,14 +5,15 @@
 
 /* ---- streams ---- */
 
-static eddy_stream *make_stream(eddy_runtime *runtime, const eddy_stream_options *options, eddy_origin origin) {
+static eddy_stream *make_stream(eddy_runtime *runtime, const eddy_stream_options *options,
+                                eddy_origin origin) {
     eddy_stream *stream = eddy_memory_acquire(sizeof(*stream), EDDY_MEMORY_RUNTIME);
     if (!stream) {
         eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a stream");
         return NULL;
     }
-    if (eddy_vm_stream_create(runtime->vm, options && options->is_ordered, options ? options->priority : 0,
-                              &stream->stream) != EDDY_OK) {
+    if (eddy_vm_stream_create(runtime->vm, options && options->is_ordered,
+                              options ? options->priority : 0, &stream->stream) != EDDY_OK) {
         eddy_memory_release(stream, sizeof(*stream), EDDY_MEMORY_RUNTIME);
         return NULL;
     }
@@ -61,8 +62,9 @@ eddy_status eddy_stream_scope_begin(eddy_stream *stream) {
     if (caller->stream_count == caller->stream_capacity) {
         int32_t capacity = caller->stream_capacity ? caller->stream_capacity * 2 : 8;
         size_t item = sizeof(*caller->streams);
-        eddy_stream **grown = eddy_memory_grow(caller->streams, (size_t)caller->stream_capacity * item,
-                                               (size_t)capacity * item, EDDY_MEMORY_RUNTIME);
+        eddy_stream **grown =
+            eddy_memory_grow(caller->streams, (size_t)caller->stream_capacity * item,
+                             (size_t)capacity * item, EDDY_MEMORY_RUNTIME);
         if (!grown)
             return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
         caller->streams = grown;
@@ -105,7 +107,8 @@ eddy_event *eddy_event_record(eddy_stream *stream) {
         eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for an event");
         return NULL;
     }
-    if (eddy_vm_event_record(runtime->vm, stream ? stream->stream : NULL, origin, &event->event) != EDDY_OK) {
+    if (eddy_vm_event_record(runtime->vm, stream ? stream->stream : NULL, origin, &event->event) !=
+        EDDY_OK) {
         eddy_memory_release(event, sizeof(*event), EDDY_MEMORY_RUNTIME);
         return NULL;
     }
@@ -144,7 +147,8 @@ static eddy_status check_event(const eddy_event *event, eddy_origin origin) {
 }
 
 bool eddy_event_is_ready(eddy_event *event) {
-    return check_event(event, EDDY_ORIGIN("event_is_ready")) == EDDY_OK && eddy_vm_event_query(event->event);
+    return check_event(event, EDDY_ORIGIN("event_is_ready")) == EDDY_OK &&
+           eddy_vm_event_query(event->event);
 }
 
 eddy_status eddy_event_wait(eddy_event *event, int64_t timeout) {
@@ -161,6 +165,7 @@ eddy_status eddy_stream_wait(eddy_stream *stream, eddy_event *event) {
         return status;
     eddy_runtime *runtime = stream ? stream->runtime : event->runtime;
     if (runtime != event->runtime)
-        return eddy_fail(EDDY_RUNTIME_MISMATCH, origin, "the stream and the event belong to different runtimes");
+        return eddy_fail(EDDY_RUNTIME_MISMATCH, origin,
+                         "the stream and the event belong to different runtimes");
     return eddy_vm_stream_wait(runtime->vm, stream ? stream->stream : NULL, event->event, origin);
 }

@@ -22,7 +22,8 @@ struct eddy_event {
 };
 
 /* The VM's stream for the thread's ops on `runtime`: that of its innermost stream scope if that is of this runtime. */
-static inline eddy_vm_stream *eddy_stream_of_caller(const eddy_caller *caller, const eddy_runtime *runtime) {
+static inline eddy_vm_stream *eddy_stream_of_caller(const eddy_caller *caller,
+                                                    const eddy_runtime *runtime) {
     return caller->stream && caller->stream->runtime == runtime ? caller->stream->stream : NULL;
 }
 

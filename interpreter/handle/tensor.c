@@ -74,7 +74,8 @@ typedef struct slab_index {
 } slab_index;
 
 static int by_address(const void *a, const void *b) {
-    const eddy_handle_slab *first = *(eddy_handle_slab *const *)a, *second = *(eddy_handle_slab *const *)b;
+    const eddy_handle_slab *first = *(eddy_handle_slab *const *)a,
+                           *second = *(eddy_handle_slab *const *)b;
     return (first > second) - (first < second);
 }
 
@@ -83,7 +84,8 @@ static bool index_init(slab_index *index, const eddy_caller *caller) {
     size_t count = 0;
     for (const eddy_handle_slab *slab = caller->slabs; slab; slab = slab->next)
         count++;
-    if (count == 0 || !(index->slabs = eddy_memory_acquire(count * sizeof(*index->slabs), EDDY_MEMORY_HANDLE)))
+    if (count == 0 ||
+        !(index->slabs = eddy_memory_acquire(count * sizeof(*index->slabs), EDDY_MEMORY_HANDLE)))
         return false;
     for (eddy_handle_slab *slab = caller->slabs; slab; slab = slab->next)
         index->slabs[index->count++] = slab;
@@ -130,7 +132,8 @@ static int64_t trim_slabs(eddy_caller *caller) {
         return 0;
     for (size_t i = 0; i < index.count; i++)
         index.slabs[i]->cached = 0;
-    for (eddy_tensor *tensor = caller->free_handles; tensor; tensor = (eddy_tensor *)tensor->link.link.next)
+    for (eddy_tensor *tensor = caller->free_handles; tensor;
+         tensor = (eddy_tensor *)tensor->link.link.next)
         slab_of(&index, tensor)->cached++;
     keep_of_others(caller, &index);
     index_fini(&index);
@@ -198,7 +201,8 @@ void eddy_tensor_finish(eddy_tensor *tensor) {
         }
         tensor->stands_in = false;
         recycle(tensor);
-        if (eddy_load_acquire(&root->references) != 1 && eddy_sub_acq_rel(&root->references, 1u) != 1)
+        if (eddy_load_acquire(&root->references) != 1 &&
+            eddy_sub_acq_rel(&root->references, 1u) != 1)
             return;
         eddy_store_relaxed(&root->references, 0u);
         tensor = root;
@@ -316,7 +320,8 @@ static uint16_t order_code(const eddy_tensor *tensor) {
 }
 
 eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor) {
-    if (eddy_load_relaxed(&tensor->references) == 0 || eddy_tensor_is_late(tensor) || tensor->offset != 0)
+    if (eddy_load_relaxed(&tensor->references) == 0 || eddy_tensor_is_late(tensor) ||
+        tensor->offset != 0)
         return 0;
     uint16_t order = tensor->is_contiguous ? 0 : order_code(tensor);
     if (order == 0 && !tensor->is_contiguous)
@@ -342,7 +347,8 @@ static void show(eddy_tensor *handle, const eddy_tensor *tensor, const eddy_layo
     eddy_tensor_set_layout(handle, layout);
 }
 
-eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const eddy_layout *layout, eddy_origin origin) {
+eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const eddy_layout *layout,
+                              eddy_origin origin) {
     eddy_tensor *view = eddy_tensor_acquire(caller, tensor->runtime, origin.address);
     if (!view) {
         eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a handle");
@@ -372,12 +378,15 @@ eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *what, eddy_
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
                          "%s is EDDY_NONE, which stands for absent optional operands only", what);
     if (EDDY_UNLIKELY(eddy_load_relaxed(&tensor->references) == 0))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s was released before, or is no tensor", what);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s was released before, or is no tensor",
+                         what);
     return EDDY_OK;
 }
 
-eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list, int64_t item, eddy_origin origin) {
-    if (EDDY_LIKELY((uintptr_t)tensor > (uintptr_t)EDDY_NONE && eddy_load_relaxed(&tensor->references) > 0))
+eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list, int64_t item,
+                                   eddy_origin origin) {
+    if (EDDY_LIKELY((uintptr_t)tensor > (uintptr_t)EDDY_NONE &&
+                    eddy_load_relaxed(&tensor->references) > 0))
         return EDDY_OK;
     char what[96];
     snprintf(what, sizeof(what), "%s[%lld]", list, (long long)item);
@@ -387,7 +396,8 @@ eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list, 
 /* Shapes that become known are written once, by whoever asks first. */
 static eddy_lock late_lock;
 
-eddy_status eddy_tensor_await_late_shape(eddy_tensor *tensor, int64_t deadline, eddy_origin origin) {
+eddy_status eddy_tensor_await_late_shape(eddy_tensor *tensor, int64_t deadline,
+                                         eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime = tensor->runtime;
     if (!eddy_caller_may_call(caller))
@@ -418,12 +428,14 @@ eddy_status eddy_tensor_check_shape(const eddy_tensor *tensor, eddy_origin origi
     return status == EDDY_OK ? eddy_tensor_await_shape((eddy_tensor *)tensor, origin) : status;
 }
 
-eddy_status eddy_tensor_check_shape_until(eddy_tensor *tensor, int64_t deadline, eddy_origin origin) {
+eddy_status eddy_tensor_check_shape_until(eddy_tensor *tensor, int64_t deadline,
+                                          eddy_origin origin) {
     eddy_status status = eddy_tensor_check(tensor, "tensor", origin);
     return status == EDDY_OK ? eddy_tensor_await_shape_until(tensor, deadline, origin) : status;
 }
 
-eddy_status eddy_tensor_check_item_shape(eddy_tensor *tensor, const char *list, int64_t item, eddy_origin origin) {
+eddy_status eddy_tensor_check_item_shape(eddy_tensor *tensor, const char *list, int64_t item,
+                                         eddy_origin origin) {
     eddy_status status = eddy_tensor_check_item(tensor, list, item, origin);
     return status == EDDY_OK ? eddy_tensor_await_shape(tensor, origin) : status;
 }
@@ -450,8 +462,8 @@ static void report(const eddy_tensor *tensor) {
     if (!name && address && dladdr(address, &place))
         name = place.dli_sname ? place.dli_sname : place.dli_fname;
     eddy_log_answer("live tensor %s, %u references%s, made by the call at %p (%s)", text,
-                    eddy_load_relaxed(&tensor->references), tensor->root == tensor ? "" : ", a view", address,
-                    name ? name : "?");
+                    eddy_load_relaxed(&tensor->references),
+                    tensor->root == tensor ? "" : ", a view", address, name ? name : "?");
 }
 
 int64_t eddy_leaks_report(void) {

@@ -31,7 +31,8 @@ typedef uintptr_t eddy_autograd;
 
 typedef struct eddy_axis {
     int64_t dim;
-    int64_t stride; /* elements; that of a row-major tensor where `is_contiguous`, whatever the dim */
+    int64_t
+        stride; /* elements; that of a row-major tensor where `is_contiguous`, whatever the dim */
 } eddy_axis;
 
 /* A tensor's key: equal keys mean one dtype, one shape and the same strides, which leave no gaps from the start of the storage. 0:
@@ -49,7 +50,8 @@ static inline eddy_tensor_key eddy_tensor_key_make(uint32_t number, uint16_t ord
 
 /* That of a tensor that differs in the dtype alone, and requires no gradient. */
 static inline eddy_tensor_key eddy_tensor_key_with(eddy_tensor_key key, uint8_t dtype) {
-    return (key & ~((eddy_tensor_key)UINT8_MAX << 8 | EDDY_TENSOR_KEY_RECORDED)) | (eddy_tensor_key)dtype << 8;
+    return (key & ~((eddy_tensor_key)UINT8_MAX << 8 | EDDY_TENSOR_KEY_RECORDED)) |
+           (eddy_tensor_key)dtype << 8;
 }
 
 static inline uint32_t eddy_tensor_key_shape(eddy_tensor_key key) {
@@ -61,19 +63,23 @@ static inline uint8_t eddy_tensor_key_dtype(eddy_tensor_key key) {
 }
 
 struct eddy_tensor {
-    _Atomic uint32_t references; /* atomic: 0 unless LIVE; who holds the only one needs no locked operation */
+    _Atomic uint32_t
+        references; /* atomic: 0 unless LIVE; who holds the only one needs no locked operation */
     eddy_storage_number storage;
-    eddy_runtime *runtime;       /* bound also while CACHED */
-    _Atomic eddy_tensor_key key; /* atomic: who finds it out stores it (release: after a late shape), read acquire */
+    eddy_runtime *runtime; /* bound also while CACHED */
+    _Atomic eddy_tensor_key
+        key; /* atomic: who finds it out stores it (release: after a late shape), read acquire */
     uint8_t dtype;
-    int8_t rank;          /* late: written before is_late is cleared */
-    _Atomic bool is_late; /* atomic: cleared (release) when the shape is known; then rank, count, axes may be read */
-    bool is_contiguous;   /* a late tensor is */
-    uint32_t scope_slot;  /* the scope's thread only */
-    int64_t count;        /* elements; late like rank */
-    int64_t offset;       /* elements from the storage's start */
-    struct eddy_tensor *root;    /* itself, or the handle a view holds */
-    _Atomic(eddy_scope *) scope; /* atomic: the scope's thread stores (release), others load (acquire) to compare */
+    int8_t rank; /* late: written before is_late is cleared */
+    _Atomic bool
+        is_late; /* atomic: cleared (release) when the shape is known; then rank, count, axes may be read */
+    bool is_contiguous;       /* a late tensor is */
+    uint32_t scope_slot;      /* the scope's thread only */
+    int64_t count;            /* elements; late like rank */
+    int64_t offset;           /* elements from the storage's start */
+    struct eddy_tensor *root; /* itself, or the handle a view holds */
+    _Atomic(eddy_scope *)
+        scope; /* atomic: the scope's thread stores (release), others load (acquire) to compare */
 
     union {
         eddy_vm_release_link
@@ -87,14 +93,17 @@ struct eddy_tensor {
     int8_t device_kind, device_index;
     /* A view of all of its root, made with it by a recorded call: the one handle of it that the user was given. */
     bool stands_in;
-    _Atomic bool is_saved;    /* atomic: relaxed; root: some node has saved it, or a view of it, at some time */
-    _Atomic uint32_t version; /* atomic: relaxed; root: writes to its storage that were issued so far */
+    _Atomic bool
+        is_saved; /* atomic: relaxed; root: some node has saved it, or a view of it, at some time */
+    _Atomic uint32_t
+        version; /* atomic: relaxed; root: writes to its storage that were issued so far */
     eddy_autograd autograd;
 };
 
 _Static_assert(sizeof(struct eddy_tensor) == 384, "six cache lines");
 _Static_assert(offsetof(struct eddy_tensor, link) == 64, "what every call reads is one line");
-_Static_assert(offsetof(eddy_vm_release_link, after) >= sizeof(uint32_t), "the count leaves `after` alone");
+_Static_assert(offsetof(eddy_vm_release_link, after) >= sizeof(uint32_t),
+               "the count leaves `after` alone");
 
 static inline eddy_device eddy_tensor_device(const eddy_tensor *tensor) {
     return (eddy_device){(eddy_device_kind)tensor->device_kind, tensor->device_index};
@@ -118,7 +127,8 @@ void eddy_tensor_rebind(eddy_tensor *tensor, eddy_runtime *runtime);
 
 /* A handle with one reference and no storage; dtype, layout and storage are the caller's to fill. NULL, nothing
  * recorded, where there is no memory. */
-static inline eddy_tensor *eddy_tensor_acquire(eddy_caller *caller, eddy_runtime *runtime, const void *address) {
+static inline eddy_tensor *eddy_tensor_acquire(eddy_caller *caller, eddy_runtime *runtime,
+                                               const void *address) {
     eddy_tensor *tensor = caller->free_handles;
     if (EDDY_UNLIKELY(tensor == NULL)) {
         tensor = eddy_tensor_acquire_slow(caller);
@@ -158,7 +168,8 @@ static inline void eddy_tensor_retain(eddy_tensor *tensor) {
 static inline void eddy_tensor_drop(eddy_tensor *tensor) {
     /* Who holds the only reference needs no locked operation: nobody else can make one. Acquire: sees what others did
      * before they dropped theirs. */
-    if (EDDY_LIKELY(eddy_load_acquire(&tensor->references) == 1) || eddy_sub_acq_rel(&tensor->references, 1u) == 1) {
+    if (EDDY_LIKELY(eddy_load_acquire(&tensor->references) == 1) ||
+        eddy_sub_acq_rel(&tensor->references, 1u) == 1) {
         eddy_store_relaxed(&tensor->references, 0u);
         eddy_tensor_finish(tensor);
     }
@@ -183,7 +194,8 @@ eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor);
 
 /* A view with the given layout, holding the root; one reference, no scope. NULL, recorded under `op`, without
  * memory. */
-eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const eddy_layout *layout, eddy_origin origin);
+eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const eddy_layout *layout,
+                              eddy_origin origin);
 
 /* Makes a handle without storage another one of `tensor`: the same elements. */
 void eddy_tensor_alias(eddy_tensor *alias, const eddy_tensor *tensor);
@@ -197,33 +209,39 @@ static inline void eddy_tensor_written(eddy_tensor *tensor) {
 
 /* OK where a pointer from the user is a tensor: NULL is not (it failed before: recorded only in an empty slot), EDDY_NONE is not,
  * and a handle that waits to be used again is not. `what` names the operand for the sentence. */
-EDDY_MUST_USE eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *what, eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *what,
+                                            eddy_origin origin);
 
 /* The same for an item of a list, which the sentence names: "tensors[3]". */
-EDDY_MUST_USE eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list, int64_t item,
-                                                 eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list,
+                                                 int64_t item, eddy_origin origin);
 
 static inline bool eddy_tensor_is_late(const eddy_tensor *tensor) {
     return eddy_load_acquire(&tensor->is_late);
 }
 
-EDDY_MUST_USE eddy_status eddy_tensor_await_late_shape(eddy_tensor *tensor, int64_t deadline, eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_tensor_await_late_shape(eddy_tensor *tensor, int64_t deadline,
+                                                       eddy_origin origin);
 
 /* Waits for a shape that may be late, until a deadline (eddy_clock_deadline): TIMED_OUT. */
-EDDY_MUST_USE static inline eddy_status eddy_tensor_await_shape_until(eddy_tensor *tensor, int64_t deadline,
-                                                                      eddy_origin origin) {
-    return EDDY_LIKELY(!eddy_tensor_is_late(tensor)) ? EDDY_OK : eddy_tensor_await_late_shape(tensor, deadline, origin);
+EDDY_MUST_USE static inline eddy_status
+eddy_tensor_await_shape_until(eddy_tensor *tensor, int64_t deadline, eddy_origin origin) {
+    return EDDY_LIKELY(!eddy_tensor_is_late(tensor))
+               ? EDDY_OK
+               : eddy_tensor_await_late_shape(tensor, deadline, origin);
 }
 /* The same without a deadline. */
-EDDY_MUST_USE static inline eddy_status eddy_tensor_await_shape(eddy_tensor *tensor, eddy_origin origin) {
+EDDY_MUST_USE static inline eddy_status eddy_tensor_await_shape(eddy_tensor *tensor,
+                                                                eddy_origin origin) {
     return eddy_tensor_await_shape_until(tensor, EDDY_CLOCK_FOREVER, origin);
 }
 
 /* check, then await_shape. */
 EDDY_MUST_USE eddy_status eddy_tensor_check_shape(const eddy_tensor *tensor, eddy_origin origin);
-EDDY_MUST_USE eddy_status eddy_tensor_check_shape_until(eddy_tensor *tensor, int64_t deadline, eddy_origin origin);
-EDDY_MUST_USE eddy_status eddy_tensor_check_item_shape(eddy_tensor *tensor, const char *list, int64_t item,
-                                                       eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_tensor_check_shape_until(eddy_tensor *tensor, int64_t deadline,
+                                                        eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_tensor_check_item_shape(eddy_tensor *tensor, const char *list,
+                                                       int64_t item, eddy_origin origin);
 
 /* "f32[64, 784]" as snprintf does. */
 int eddy_tensor_describe(const eddy_tensor *tensor, char *buffer, size_t size);
@@ -238,6 +256,7 @@ typedef struct eddy_handle_slab {
     _Alignas(EDDY_CACHE_LINE) eddy_tensor handles[];
 } eddy_handle_slab;
 #define EDDY_HANDLE_SLAB_COUNT 42
-#define EDDY_HANDLE_SLAB_BYTES (EDDY_CACHE_LINE + EDDY_HANDLE_SLAB_COUNT * sizeof(struct eddy_tensor))
+#define EDDY_HANDLE_SLAB_BYTES                                                                     \
+    (EDDY_CACHE_LINE + EDDY_HANDLE_SLAB_COUNT * sizeof(struct eddy_tensor))
 
 #endif

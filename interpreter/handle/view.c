@@ -91,12 +91,14 @@ static described view_describe(const viewing *v) {
 }
 
 static bool fail_axis(const viewing *v, int64_t axis) {
-    eddy_fail(EDDY_OUT_OF_RANGE, v->origin, "%s has no axis %lld", view_describe(v).text, (long long)axis);
+    eddy_fail(EDDY_OUT_OF_RANGE, v->origin, "%s has no axis %lld", view_describe(v).text,
+              (long long)axis);
     return false;
 }
 
 static bool find_axis(const viewing *v, int64_t axis, int32_t *result) {
-    return (v->layout.rank > 0 && eddy_shape_axis_normalize(axis, v->layout.rank, result)) || fail_axis(v, axis);
+    return (v->layout.rank > 0 && eddy_shape_axis_normalize(axis, v->layout.rank, result)) ||
+           fail_axis(v, axis);
 }
 
 /* For what does nothing to rank 0: there 0 and -1 will do, as in PyTorch. */
@@ -126,23 +128,24 @@ static bool complete_shape(const viewing *v, eddy_shape *shape) {
     int64_t known = 1;
     int32_t open = -1;
     if (shape->rank < 0 || shape->rank > EDDY_RANK_MAX) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, v->origin, "rank %d is not within 0 and %d", (int)shape->rank, EDDY_RANK_MAX);
+        eddy_fail(EDDY_INVALID_ARGUMENT, v->origin, "rank %d is not within 0 and %d",
+                  (int)shape->rank, EDDY_RANK_MAX);
         return false;
     }
     for (int32_t d = 0; d < shape->rank; d++) {
         if (shape->dims[d] == -1 && open < 0) {
             open = d;
         } else if (shape->dims[d] < 0 || __builtin_mul_overflow(known, shape->dims[d], &known)) {
-            eddy_fail(shape->dims[d] < 0 ? EDDY_INVALID_ARGUMENT : EDDY_SIZE_OVERFLOW, v->origin, "%s is no shape",
-                      describe_shape(shape).text);
+            eddy_fail(shape->dims[d] < 0 ? EDDY_INVALID_ARGUMENT : EDDY_SIZE_OVERFLOW, v->origin,
+                      "%s is no shape", describe_shape(shape).text);
             return false;
         }
     }
     int64_t count = v->tensor->count;
     bool fits = open < 0 ? known == count : known > 0 && count % known == 0;
     if (!fits) {
-        eddy_fail(EDDY_SHAPE_MISMATCH, v->origin, "the %lld elements of %s do not fill shape %s", (long long)count,
-                  view_describe(v).text, describe_shape(shape).text);
+        eddy_fail(EDDY_SHAPE_MISMATCH, v->origin, "the %lld elements of %s do not fill shape %s",
+                  (long long)count, view_describe(v).text, describe_shape(shape).text);
         return false;
     }
     if (open >= 0)
@@ -203,7 +206,8 @@ eddy_tensor *eddy_to_device(eddy_tensor *tensor, eddy_device device) {
     if (!begin(&v, tensor, EDDY_ORIGIN("to_device")))
         return NULL;
     eddy_device found, own = eddy_tensor_device(tensor);
-    if (eddy_runtime_device(eddy_caller_self, tensor->runtime, &device, v.origin, &found) != EDDY_OK)
+    if (eddy_runtime_device(eddy_caller_self, tensor->runtime, &device, v.origin, &found) !=
+        EDDY_OK)
         return NULL;
     if (found.kind == own.kind && found.index == own.index)
         return end(&v);
@@ -222,8 +226,9 @@ eddy_tensor *eddy_view(eddy_tensor *tensor, eddy_shape shape) {
         return NULL;
     if (reshape_layout(&v.layout, &shape))
         return end(&v);
-    eddy_fail(EDDY_SHAPE_MISMATCH, v.origin, "the strides of %s do not allow shape %s; reshape copies",
-              view_describe(&v).text, describe_shape(&shape).text);
+    eddy_fail(EDDY_SHAPE_MISMATCH, v.origin,
+              "the strides of %s do not allow shape %s; reshape copies", view_describe(&v).text,
+              describe_shape(&shape).text);
     return NULL;
 }
 
@@ -237,7 +242,8 @@ eddy_tensor *eddy_flatten(eddy_tensor *tensor, int32_t first, int32_t last) {
     if (!find_axis(&v, first, &from) || !find_axis(&v, last, &to))
         return NULL;
     if (from > to) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "axis %d comes after axis %d", (int)first, (int)last);
+        eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "axis %d comes after axis %d", (int)first,
+                  (int)last);
         return NULL;
     }
     eddy_shape shape = {.rank = 0};
@@ -258,13 +264,15 @@ static int64_t clamp(int64_t index, int64_t dim) {
     return index > dim ? dim : index;
 }
 
-static void set_part(viewing *v, int32_t axis, int64_t start, int64_t step, int64_t length, bool is_removed) {
+static void set_part(viewing *v, int32_t axis, int64_t start, int64_t step, int64_t length,
+                     bool is_removed) {
     v->kind = EDDY_VIEW_PART;
     v->attributes = (eddy_view_attributes){
         .axes = {axis}, .start = start, .step = step, .length = length, .is_removed = is_removed};
 }
 
-eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t end_index, int64_t step) {
+eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t end_index,
+                        int64_t step) {
     viewing v;
     int32_t d;
     if (!begin(&v, tensor, EDDY_ORIGIN("slice")) || !find_axis(&v, axis, &d))
@@ -292,8 +300,9 @@ eddy_tensor *eddy_narrow(eddy_tensor *tensor, int32_t axis, int64_t start, int64
         return NULL;
     int64_t dim = v.layout.dims[d], from = start < 0 && start >= -dim ? start + dim : start;
     if (from < 0 || from > dim || length < 0 || length > dim - from) {
-        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "%lld elements from %lld are not within axis %d of %s",
-                  (long long)length, (long long)start, (int)axis, view_describe(&v).text);
+        eddy_fail(EDDY_OUT_OF_RANGE, v.origin,
+                  "%lld elements from %lld are not within axis %d of %s", (long long)length,
+                  (long long)start, (int)axis, view_describe(&v).text);
         return NULL;
     }
     if (length > 0)
@@ -310,8 +319,8 @@ eddy_tensor *eddy_select(eddy_tensor *tensor, int32_t axis, int64_t index) {
         return NULL;
     int64_t dim = v.layout.dims[d], at = index < 0 && index >= -dim ? index + dim : index;
     if (at < 0 || at >= dim) {
-        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "index %lld is not within axis %d of %s", (long long)index, (int)axis,
-                  view_describe(&v).text);
+        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "index %lld is not within axis %d of %s",
+                  (long long)index, (int)axis, view_describe(&v).text);
         return NULL;
     }
     if (v.tensor->count > 0)
@@ -369,10 +378,11 @@ eddy_tensor *eddy_permute(eddy_tensor *tensor, eddy_axes axes) {
     if (!begin(&v, tensor, EDDY_ORIGIN("permute")))
         return NULL;
     uint32_t mask = 0;
-    bool is_whole =
-        axes.count == v.layout.rank && (v.layout.rank == 0 || eddy_shape_axes_mask(&axes, v.layout.rank, &mask));
+    bool is_whole = axes.count == v.layout.rank &&
+                    (v.layout.rank == 0 || eddy_shape_axes_mask(&axes, v.layout.rank, &mask));
     if (!is_whole) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "the axes are not each axis of %s once", view_describe(&v).text);
+        eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "the axes are not each axis of %s once",
+                  view_describe(&v).text);
         return NULL;
     }
     int32_t order[EDDY_RANK_MAX];
@@ -391,7 +401,8 @@ eddy_tensor *eddy_unsqueeze(eddy_tensor *tensor, int32_t axis) {
         return NULL;
     int32_t rank = v.layout.rank;
     if (rank == EDDY_RANK_MAX || !eddy_shape_axis_normalize(axis, rank + 1, &d)) {
-        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "%s cannot get an axis %d", view_describe(&v).text, (int)axis);
+        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "%s cannot get an axis %d", view_describe(&v).text,
+                  (int)axis);
         return NULL;
     }
     for (int32_t k = rank; k > d; k--) {
@@ -410,7 +421,8 @@ eddy_tensor *eddy_squeeze(eddy_tensor *tensor, eddy_axes axes) {
     if (!begin(&v, tensor, EDDY_ORIGIN("squeeze")))
         return NULL;
     if (!eddy_shape_axes_mask(&axes, v.layout.rank, &mask)) {
-        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "an axis is not one of %s, or named twice", view_describe(&v).text);
+        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "an axis is not one of %s, or named twice",
+                  view_describe(&v).text);
         return NULL;
     }
     for (int32_t d = v.layout.rank - 1; d >= 0; d--)
@@ -433,11 +445,13 @@ eddy_tensor *eddy_expand(eddy_tensor *tensor, eddy_shape shape) {
         fits = shape.dims[d] >= 0;
     }
     int64_t strides[EDDY_RANK_MAX];
-    if (!fits || !eddy_shape_is_valid(&shape) || !eddy_layout_broadcast(&v.layout, &shape, strides)) {
+    if (!fits || !eddy_shape_is_valid(&shape) ||
+        !eddy_layout_broadcast(&v.layout, &shape, strides)) {
         char text[EDDY_RANK_MAX * 22] = "?";
         if (shape.rank >= 0 && shape.rank <= EDDY_RANK_MAX)
             eddy_shape_format(shape.rank, shape.dims, text, sizeof(text));
-        eddy_fail(EDDY_SHAPE_MISMATCH, v.origin, "%s cannot be expanded to shape %s", view_describe(&v).text, text);
+        eddy_fail(EDDY_SHAPE_MISMATCH, v.origin, "%s cannot be expanded to shape %s",
+                  view_describe(&v).text, text);
         return NULL;
     }
     v.layout.rank = shape.rank;
@@ -449,7 +463,8 @@ eddy_tensor *eddy_expand(eddy_tensor *tensor, eddy_shape shape) {
     return end(&v);
 }
 
-eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_t *strides, int64_t offset) {
+eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_t *strides,
+                             int64_t offset) {
     viewing v;
     if (!begin(&v, tensor, EDDY_ORIGIN("as_strided")))
         return NULL;
@@ -459,8 +474,9 @@ eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_
         int64_t reach;
         count *= shape.dims[d];
         is_valid =
-            strides[d] >= 0 && (shape.dims[d] == 0 || (!__builtin_mul_overflow(shape.dims[d] - 1, strides[d], &reach) &&
-                                                       !__builtin_add_overflow(last, reach, &last)));
+            strides[d] >= 0 && (shape.dims[d] == 0 ||
+                                (!__builtin_mul_overflow(shape.dims[d] - 1, strides[d], &reach) &&
+                                 !__builtin_add_overflow(last, reach, &last)));
     }
     if (!is_valid) {
         eddy_fail(EDDY_INVALID_ARGUMENT, v.origin,
@@ -469,8 +485,8 @@ eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_
     }
     int64_t storage_count = tensor->root->count;
     if (count > 0 ? last >= storage_count : offset > storage_count) {
-        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "element %lld is not within the %lld of the storage", (long long)last,
-                  (long long)storage_count);
+        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "element %lld is not within the %lld of the storage",
+                  (long long)last, (long long)storage_count);
         return NULL;
     }
     v.layout.rank = shape.rank;

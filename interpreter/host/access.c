@@ -44,7 +44,8 @@ static void deliver_packed(const access *a, char *data, int64_t bytes) {
 }
 
 /* On the service thread, or in one-thread mode on the thread that is at hand. */
-static void access_run(void *context, void *storage, int64_t storage_bytes, const eddy_error *error) {
+static void access_run(void *context, void *storage, int64_t storage_bytes,
+                       const eddy_error *error) {
     static char nothing; /* what a tensor without elements points to */
     access *a = context;
     eddy_caller *caller = eddy_caller_get();
@@ -66,7 +67,8 @@ static void access_run(void *context, void *storage, int64_t storage_bytes, cons
     eddy_memory_release(a, sizeof(*a), EDDY_MEMORY_HANDLE);
 }
 
-static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given, eddy_origin origin) {
+static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given,
+                          eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, origin);
@@ -100,10 +102,12 @@ eddy_status eddy_read_async(eddy_tensor *tensor, eddy_read_callback *callback, v
     return submit(tensor, false, &a, EDDY_ORIGIN("read_async"));
 }
 
-eddy_status eddy_access_async(eddy_tensor *tensor, int flags, eddy_access_callback *callback, void *context) {
+eddy_status eddy_access_async(eddy_tensor *tensor, int flags, eddy_access_callback *callback,
+                              void *context) {
     eddy_origin origin = EDDY_ORIGIN("access_async");
     if (flags == 0 || (flags & ~(EDDY_READ | EDDY_WRITE)) != 0)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "flags are %d, not EDDY_READ, EDDY_WRITE or both", flags);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
+                         "flags are %d, not EDDY_READ, EDDY_WRITE or both", flags);
     access a = {.access = callback, .context = context};
     eddy_status status = submit(tensor, (flags & EDDY_WRITE) != 0, &a, origin);
     if (status == EDDY_OK && (flags & EDDY_WRITE))

@@ -26,7 +26,8 @@ void eddy_callback_state_leave(eddy_caller *caller, eddy_callback_state *kept) {
     caller->stream = NULL;
     caller->streams = NULL;
     caller->devices = NULL;
-    caller->stream_count = caller->stream_capacity = caller->device_count = caller->device_capacity = 0;
+    caller->stream_count = caller->stream_capacity = caller->device_count =
+        caller->device_capacity = 0;
     caller->no_grad = 0;
 }
 

@@ -16,9 +16,9 @@
 /* ---- in ---- */
 
 /* The runtime of a tensor to be made from host memory, its shape and place checked; *bytes of its elements. */
-static eddy_runtime *check_new(eddy_caller *caller, eddy_origin origin, const void *data, const eddy_shape *shape,
-                               eddy_dtype dtype, const eddy_device *asked, eddy_device *device, int64_t *count,
-                               int64_t *bytes) {
+static eddy_runtime *check_new(eddy_caller *caller, eddy_origin origin, const void *data,
+                               const eddy_shape *shape, eddy_dtype dtype, const eddy_device *asked,
+                               eddy_device *device, int64_t *count, int64_t *bytes) {
     eddy_runtime *runtime;
     if (eddy_runtime_of_caller(caller, origin, &runtime) != EDDY_OK)
         return NULL;
@@ -31,7 +31,8 @@ static eddy_runtime *check_new(eddy_caller *caller, eddy_origin origin, const vo
         return NULL;
     }
     if (shape->rank < 0 || shape->rank > EDDY_RANK_MAX) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "rank %d is not within 0 and %d", (int)shape->rank, EDDY_RANK_MAX);
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "rank %d is not within 0 and %d", (int)shape->rank,
+                  EDDY_RANK_MAX);
         return NULL;
     }
     char text[EDDY_RANK_MAX * 22];
@@ -43,7 +44,8 @@ static eddy_runtime *check_new(eddy_caller *caller, eddy_origin origin, const vo
         }
     if (!eddy_shape_is_valid(shape) || !eddy_shape_count(shape->rank, shape->dims, count) ||
         __builtin_mul_overflow(*count, (int64_t)eddy_dtype_bytes(dtype), bytes)) {
-        eddy_fail(EDDY_SIZE_OVERFLOW, origin, "%s%s does not fit into 63 bits", eddy_dtype_name(dtype), text);
+        eddy_fail(EDDY_SIZE_OVERFLOW, origin, "%s%s does not fit into 63 bits",
+                  eddy_dtype_name(dtype), text);
         return NULL;
     }
     if (!data && *count > 0) {
@@ -54,9 +56,11 @@ static eddy_runtime *check_new(eddy_caller *caller, eddy_origin origin, const vo
 }
 
 /* A handle for a tensor that fills its storage; NULL with the error recorded. */
-static eddy_tensor *make(eddy_caller *caller, eddy_runtime *runtime, eddy_origin origin, const eddy_shape *shape,
-                         eddy_dtype dtype, eddy_device device, int64_t count) {
-    eddy_tensor *tensor = eddy_scope_reserve(caller, 1) ? eddy_tensor_acquire(caller, runtime, origin.address) : NULL;
+static eddy_tensor *make(eddy_caller *caller, eddy_runtime *runtime, eddy_origin origin,
+                         const eddy_shape *shape, eddy_dtype dtype, eddy_device device,
+                         int64_t count) {
+    eddy_tensor *tensor =
+        eddy_scope_reserve(caller, 1) ? eddy_tensor_acquire(caller, runtime, origin.address) : NULL;
     if (!tensor) {
         eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a handle");
         return NULL;
@@ -73,9 +77,10 @@ eddy_tensor *eddy_from_data(const void *data, eddy_shape shape, eddy_dtype dtype
     eddy_caller *caller = eddy_caller_get();
     eddy_device device;
     int64_t count, bytes;
-    eddy_runtime *runtime =
-        check_new(caller, origin, data, &shape, dtype, options ? &options->device : NULL, &device, &count, &bytes);
-    eddy_tensor *tensor = runtime ? make(caller, runtime, origin, &shape, dtype, device, count) : NULL;
+    eddy_runtime *runtime = check_new(caller, origin, data, &shape, dtype,
+                                      options ? &options->device : NULL, &device, &count, &bytes);
+    eddy_tensor *tensor =
+        runtime ? make(caller, runtime, origin, &shape, dtype, device, count) : NULL;
     if (!tensor)
         return NULL;
     void *memory;
@@ -112,7 +117,8 @@ static void end_borrow(void *context) {
 }
 
 /* Elements from the first to the last of a layout; false where they, or their bytes, leave int64. */
-static bool find_span(const eddy_layout *layout, size_t element_bytes, int64_t *span, int64_t *bytes) {
+static bool find_span(const eddy_layout *layout, size_t element_bytes, int64_t *span,
+                      int64_t *bytes) {
     int64_t reach = 1, step;
     for (int32_t d = 0; d < layout->rank; d++) {
         if (layout->dims[d] == 0) {
@@ -128,8 +134,8 @@ static bool find_span(const eddy_layout *layout, size_t element_bytes, int64_t *
 }
 
 /* The view that was asked for, instead of the handle of the whole memory. */
-static eddy_tensor *show_strided(eddy_caller *caller, const eddy_borrow *given, const eddy_layout *layout,
-                                 eddy_tensor *whole, borrowed *borrow) {
+static eddy_tensor *show_strided(eddy_caller *caller, const eddy_borrow *given,
+                                 const eddy_layout *layout, eddy_tensor *whole, borrowed *borrow) {
     eddy_tensor *view = eddy_tensor_view(caller, whole, layout, given->origin);
     if (!view)
         borrow->deleter = NULL; /* the caller keeps the memory */
@@ -142,8 +148,8 @@ eddy_tensor *eddy_host_borrow(const eddy_borrow *given) {
     eddy_caller *caller = eddy_caller_get();
     eddy_device device;
     int64_t count, bytes;
-    eddy_runtime *runtime =
-        check_new(caller, origin, given->data, given->shape, given->dtype, given->device, &device, &count, &bytes);
+    eddy_runtime *runtime = check_new(caller, origin, given->data, given->shape, given->dtype,
+                                      given->device, &device, &count, &bytes);
     if (!runtime)
         return NULL;
     eddy_shape whole_shape = *given->shape;
@@ -161,7 +167,8 @@ eddy_tensor *eddy_host_borrow(const eddy_borrow *given) {
         whole_shape = (eddy_shape){1, {count}};
     }
     if ((uintptr_t)given->data % eddy_dtype_bytes(given->dtype) != 0) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "data is not aligned for %s", eddy_dtype_name(given->dtype));
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "data is not aligned for %s",
+                  eddy_dtype_name(given->dtype));
         return NULL;
     }
     borrowed *borrow = eddy_memory_acquire(sizeof(*borrow), EDDY_MEMORY_HANDLE);
@@ -174,7 +181,8 @@ eddy_tensor *eddy_host_borrow(const eddy_borrow *given) {
     tensor = make(caller, runtime, origin, &whole_shape, given->dtype, device, count);
     if (!tensor)
         goto fail;
-    if (eddy_vm_storage_borrow(runtime->vm, given->data, bytes, end_borrow, borrow, &tensor->storage) != EDDY_OK)
+    if (eddy_vm_storage_borrow(runtime->vm, given->data, bytes, end_borrow, borrow,
+                               &tensor->storage) != EDDY_OK)
         goto fail;
     tensor->link.after = 1;
     if (is_strided)
@@ -190,8 +198,9 @@ fail:
     return NULL;
 }
 
-eddy_tensor *eddy_from_buffer(void *data, eddy_shape shape, eddy_dtype dtype, void (*deleter)(void *context),
-                              void *context, const eddy_from_buffer_options *options) {
+eddy_tensor *eddy_from_buffer(void *data, eddy_shape shape, eddy_dtype dtype,
+                              void (*deleter)(void *context), void *context,
+                              const eddy_from_buffer_options *options) {
     return eddy_host_borrow(&(eddy_borrow){.data = data,
                                            .shape = &shape,
                                            .dtype = dtype,
@@ -230,16 +239,18 @@ static size_t element_bytes(const eddy_tensor *tensor) {
 
 #define SMALL_BYTES 64
 
-static eddy_status read_elements(eddy_tensor *tensor, void *buffer, int64_t deadline, eddy_origin origin) {
+static eddy_status read_elements(eddy_tensor *tensor, void *buffer, int64_t deadline,
+                                 eddy_origin origin) {
     eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     eddy_vm *vm = tensor->runtime->vm;
     size_t bytes = element_bytes(tensor);
-    if (tensor->is_contiguous && tensor->count > 0 && (size_t)tensor->count * bytes <= SMALL_BYTES) {
+    if (tensor->is_contiguous && tensor->count > 0 &&
+        (size_t)tensor->count * bytes <= SMALL_BYTES) {
         /* On failure the buffer must be as it was. */
         char small[SMALL_BYTES];
         size_t total = (size_t)tensor->count * bytes;
-        eddy_status status =
-            eddy_vm_read_small(vm, tensor->storage, tensor->offset * (int64_t)bytes, total, small, &wait);
+        eddy_status status = eddy_vm_read_small(
+            vm, tensor->storage, tensor->offset * (int64_t)bytes, total, small, &wait);
         if (status == EDDY_OK)
             memcpy(buffer, small, total);
         return status;
@@ -258,18 +269,19 @@ static eddy_status read_elements(eddy_tensor *tensor, void *buffer, int64_t dead
 }
 
 /* Whether the elements, each of so many bytes, are what the buffer holds. */
-static eddy_status check_buffer(const eddy_tensor *tensor, size_t each, const void *buffer, size_t bytes,
-                                const char *as, eddy_origin origin) {
+static eddy_status check_buffer(const eddy_tensor *tensor, size_t each, const void *buffer,
+                                size_t bytes, const char *as, eddy_origin origin) {
     size_t wanted = (size_t)tensor->count * each;
     if (bytes == wanted && (buffer || wanted == 0))
         return EDDY_OK;
     char text[EDDY_RANK_MAX * 22];
     eddy_tensor_describe(tensor, text, sizeof(text));
-    return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s%s%s takes %zu bytes, the buffer has %zu", text,
-                     *as ? " as " : "", as, wanted, buffer ? bytes : 0);
+    return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s%s%s takes %zu bytes, the buffer has %zu",
+                     text, *as ? " as " : "", as, wanted, buffer ? bytes : 0);
 }
 
-eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes, const eddy_read_options *options) {
+eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes,
+                      const eddy_read_options *options) {
     eddy_origin origin = EDDY_ORIGIN("read");
     int64_t deadline = EDDY_OPTION_DEADLINE(options);
     eddy_status status = check_known(tensor, deadline, origin);
@@ -286,7 +298,8 @@ eddy_status eddy_read_as(eddy_tensor *tensor, eddy_dtype dtype, void *buffer, si
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%d is no dtype", (int)dtype);
     eddy_status status = check_known(tensor, deadline, origin);
     if (status == EDDY_OK)
-        status = check_buffer(tensor, eddy_dtype_bytes(dtype), buffer, bytes, eddy_dtype_name(dtype), origin);
+        status = check_buffer(tensor, eddy_dtype_bytes(dtype), buffer, bytes,
+                              eddy_dtype_name(dtype), origin);
     if (status != EDDY_OK)
         return status;
     if (tensor->dtype == (uint8_t)dtype)
@@ -301,7 +314,8 @@ eddy_status eddy_read_as(eddy_tensor *tensor, eddy_dtype dtype, void *buffer, si
 }
 
 /* The only element of a tensor. */
-static eddy_status read_one(eddy_tensor *tensor, uint64_t *bits, const eddy_read_options *options, eddy_origin origin) {
+static eddy_status read_one(eddy_tensor *tensor, uint64_t *bits, const eddy_read_options *options,
+                            eddy_origin origin) {
     int64_t deadline = EDDY_OPTION_DEADLINE(options);
     eddy_status status = check_known(tensor, deadline, origin);
     if (status != EDDY_OK)
@@ -313,11 +327,12 @@ static eddy_status read_one(eddy_tensor *tensor, uint64_t *bits, const eddy_read
     }
     eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     size_t bytes = element_bytes(tensor);
-    return eddy_vm_read_small(tensor->runtime->vm, tensor->storage, tensor->offset * (int64_t)bytes, bytes, bits,
-                              &wait);
+    return eddy_vm_read_small(tensor->runtime->vm, tensor->storage, tensor->offset * (int64_t)bytes,
+                              bytes, bits, &wait);
 }
 
-static eddy_status read_f64(eddy_tensor *tensor, double *value, const eddy_read_options *options, eddy_origin origin) {
+static eddy_status read_f64(eddy_tensor *tensor, double *value, const eddy_read_options *options,
+                            eddy_origin origin) {
     uint64_t bits = 0;
     eddy_status status = read_one(tensor, &bits, options, origin);
     if (status == EDDY_OK)
@@ -325,7 +340,8 @@ static eddy_status read_f64(eddy_tensor *tensor, double *value, const eddy_read_
     return status;
 }
 
-static eddy_status read_i64(eddy_tensor *tensor, int64_t *value, const eddy_read_options *options, eddy_origin origin) {
+static eddy_status read_i64(eddy_tensor *tensor, int64_t *value, const eddy_read_options *options,
+                            eddy_origin origin) {
     uint64_t bits = 0;
     eddy_status status = read_one(tensor, &bits, options, origin);
     if (status == EDDY_OK)
@@ -348,7 +364,8 @@ double eddy_item_f64(eddy_tensor *tensor, const eddy_read_options *options) {
 
 int64_t eddy_item_i64(eddy_tensor *tensor, const eddy_read_options *options) {
     int64_t value = INT64_MIN;
-    return read_i64(tensor, &value, options, EDDY_ORIGIN("item_i64")) == EDDY_OK ? value : INT64_MIN;
+    return read_i64(tensor, &value, options, EDDY_ORIGIN("item_i64")) == EDDY_OK ? value
+                                                                                 : INT64_MIN;
 }
 
 /* ---- waiting ---- */
@@ -356,14 +373,16 @@ int64_t eddy_item_i64(eddy_tensor *tensor, const eddy_read_options *options) {
 bool eddy_is_ready(const eddy_tensor *tensor) {
     if (eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("is_ready")) != EDDY_OK)
         return false;
-    return !eddy_runtime_is_running(tensor->runtime) || eddy_vm_is_ready(tensor->runtime->vm, tensor->storage);
+    return !eddy_runtime_is_running(tensor->runtime) ||
+           eddy_vm_is_ready(tensor->runtime->vm, tensor->storage);
 }
 
 eddy_status eddy_wait(eddy_tensor *tensor, int64_t timeout) {
     eddy_origin origin = EDDY_ORIGIN("wait");
     eddy_status status = check(tensor, origin);
     eddy_vm_wait wait = {timeout, origin};
-    return status == EDDY_OK ? eddy_vm_wait_storage(tensor->runtime->vm, tensor->storage, &wait) : status;
+    return status == EDDY_OK ? eddy_vm_wait_storage(tensor->runtime->vm, tensor->storage, &wait)
+                             : status;
 }
 
 eddy_status eddy_error_of(eddy_tensor *tensor, int64_t timeout, eddy_error *error) {

@@ -19,15 +19,19 @@ static struct {
     open_lend *first; /* lock: lock; newest first */
 } lends;
 
-static eddy_status check(const eddy_caller *caller, const eddy_tensor *tensor, int flags, eddy_origin origin) {
+static eddy_status check(const eddy_caller *caller, const eddy_tensor *tensor, int flags,
+                         eddy_origin origin) {
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, origin);
     eddy_status status = eddy_tensor_check(tensor, "tensor", origin);
     if (status != EDDY_OK)
         return status;
     if (flags == 0 || (flags & ~(EDDY_READ | EDDY_WRITE)) != 0)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "flags are %d, not EDDY_READ, EDDY_WRITE or both", flags);
-    return eddy_runtime_is_running(tensor->runtime) ? EDDY_OK : eddy_runtime_refuse(tensor->runtime, origin, "");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
+                         "flags are %d, not EDDY_READ, EDDY_WRITE or both", flags);
+    return eddy_runtime_is_running(tensor->runtime)
+               ? EDDY_OK
+               : eddy_runtime_refuse(tensor->runtime, origin, "");
 }
 
 void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {
@@ -47,8 +51,8 @@ void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {
     }
     eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     void *data;
-    if (eddy_vm_lend_begin(tensor->runtime->vm, tensor->storage, (flags & EDDY_WRITE) != 0, &wait, &data,
-                           &open->lend) != EDDY_OK) {
+    if (eddy_vm_lend_begin(tensor->runtime->vm, tensor->storage, (flags & EDDY_WRITE) != 0, &wait,
+                           &data, &open->lend) != EDDY_OK) {
         eddy_memory_release(open, sizeof(*open), EDDY_MEMORY_HANDLE);
         return NULL;
     }

@@ -14,12 +14,14 @@ typedef struct pack_job {
     int64_t strides[1][EDDY_RANK_MAX]; /* bytes */
 } pack_job;
 
-static inline void pack_apart(const char *source, char *target, int64_t count, int64_t stride, size_t bytes) {
+static inline void pack_apart(const char *source, char *target, int64_t count, int64_t stride,
+                              size_t bytes) {
     for (int64_t i = 0; i < count; i++)
         memcpy(target + i * (int64_t)bytes, source + i * stride, bytes);
 }
 
-static void pack_row(const char *source, char *target, int64_t count, int64_t stride, int64_t bytes) {
+static void pack_row(const char *source, char *target, int64_t count, int64_t stride,
+                     int64_t bytes) {
     if (stride == bytes) {
         memcpy(target, source, (size_t)(count * bytes));
         return;
@@ -69,8 +71,8 @@ static void pack_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-void eddy_row_major_copy(const eddy_layout *layout, size_t element_bytes, const char *source, char *target,
-                         eddy_kernel_team *team) {
+void eddy_row_major_copy(const eddy_layout *layout, size_t element_bytes, const char *source,
+                         char *target, eddy_kernel_team *team) {
     int64_t count;
     if (!eddy_shape_count(layout->rank, layout->dims, &count) || count == 0)
         return;

@@ -8,7 +8,7 @@
 
 /* Copies the elements of `layout` over `source` (its storage) to `target`, row-major: in slices by the team, each of which
  * writes a range of `target` that follows from the count alone. Blocks until all are there. */
-void eddy_row_major_copy(const eddy_layout *layout, size_t element_bytes, const char *source, char *target,
-                         eddy_kernel_team *team);
+void eddy_row_major_copy(const eddy_layout *layout, size_t element_bytes, const char *source,
+                         char *target, eddy_kernel_team *team);
 
 #endif

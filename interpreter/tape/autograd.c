@@ -9,7 +9,8 @@
 #include <interpreter/tape/overwritten.h>
 #include <string.h>
 
-_Static_assert(EDDY_OP_OUTPUT_MAX <= EDDY_CACHE_LINE, "an output's number has room beside an address");
+_Static_assert(EDDY_OP_OUTPUT_MAX <= EDDY_CACHE_LINE,
+               "an output's number has room beside an address");
 
 const eddy_gradient eddy_gradient_none = {.run = NULL};
 
@@ -25,8 +26,10 @@ eddy_autograd_node *eddy_autograd_node_make(const eddy_autograd_size *size) {
     size_t edges = sizeof(eddy_autograd_node), saved = edges + size->inputs * sizeof(eddy_autograd);
     size_t kept = saved + (slots + size->extras) * sizeof(eddy_autograd_saved),
            specs = kept + size->outputs * sizeof(eddy_tensor *);
-    size_t dims = specs + rounded(slots * sizeof(eddy_autograd_spec)), lists = dims + size->dims * sizeof(int64_t);
-    size_t attributes = lists + size->lists * sizeof(int64_t), keeps = attributes + rounded(size->attribute_bytes);
+    size_t dims = specs + rounded(slots * sizeof(eddy_autograd_spec)),
+           lists = dims + size->dims * sizeof(int64_t);
+    size_t attributes = lists + size->lists * sizeof(int64_t),
+           keeps = attributes + rounded(size->attribute_bytes);
     size_t bytes = keeps + rounded(size->outputs * sizeof(bool));
     char *block = eddy_memory_acquire(bytes, EDDY_MEMORY_TAPE);
     if (!block)
@@ -102,14 +105,17 @@ void eddy_autograd_set(eddy_tensor *tensor, eddy_autograd word) {
     tensor->autograd = word;
     eddy_tensor_key key = eddy_load_relaxed(&tensor->key);
     if (key != 0)
-        eddy_store_release(&tensor->key, word ? key | EDDY_TENSOR_KEY_RECORDED : key & ~EDDY_TENSOR_KEY_RECORDED);
+        eddy_store_release(&tensor->key,
+                           word ? key | EDDY_TENSOR_KEY_RECORDED : key & ~EDDY_TENSOR_KEY_RECORDED);
     if (before)
         eddy_autograd_node_release(eddy_autograd_node_of(before));
 }
 
-eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor, eddy_origin origin) {
-    eddy_tensor *handle =
-        eddy_scope_reserve(caller, 1) ? eddy_tensor_acquire(caller, tensor->runtime, origin.address) : NULL;
+eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor,
+                                    eddy_origin origin) {
+    eddy_tensor *handle = eddy_scope_reserve(caller, 1)
+                              ? eddy_tensor_acquire(caller, tensor->runtime, origin.address)
+                              : NULL;
     if (!handle) {
         eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a handle");
         return NULL;
@@ -125,7 +131,8 @@ void eddy_autograd_follow(eddy_tensor *handle, const eddy_tensor *tensor) {
     eddy_autograd_set(handle, tensor->autograd);
 }
 
-void eddy_autograd_node_note(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor, uint32_t *dims_at) {
+void eddy_autograd_node_note(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor,
+                             uint32_t *dims_at) {
     eddy_autograd_spec *spec = &node->specs[i];
     if (eddy_tensor_is_none(tensor) || eddy_tensor_is_late(tensor)) {
         *spec = (eddy_autograd_spec){.rank = -1};
@@ -168,7 +175,8 @@ static eddy_status make_leaf(eddy_tensor *tensor, eddy_origin origin) {
     if (!is_floating(tensor)) {
         char text[EDDY_RANK_MAX * 22];
         eddy_tensor_describe(tensor, text, sizeof(text));
-        return eddy_fail(EDDY_DTYPE_MISMATCH, origin, "%s has no gradient, its dtype is not floating", text);
+        return eddy_fail(EDDY_DTYPE_MISMATCH, origin,
+                         "%s has no gradient, its dtype is not floating", text);
     }
     eddy_autograd_node *node =
         eddy_autograd_node_make(&(eddy_autograd_size){.outputs = 1, .dims = (size_t)tensor->rank});
@@ -197,12 +205,14 @@ eddy_status eddy_requires_grad_set(eddy_tensor *tensor, bool requires_grad) {
     status = eddy_tensor_check_shape(tensor, origin);
     if (status != EDDY_OK)
         return status;
-    bool is_made = tensor->autograd && !eddy_autograd_is_leaf(eddy_autograd_node_of(tensor->autograd));
+    bool is_made =
+        tensor->autograd && !eddy_autograd_is_leaf(eddy_autograd_node_of(tensor->autograd));
     if (requires_grad)
         return tensor->autograd ? EDDY_OK : make_leaf(tensor, origin);
     if (is_made)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
-                         "the tensor was made by a recorded op; detach gives one without a gradient");
+        return eddy_fail(
+            EDDY_INVALID_ARGUMENT, origin,
+            "the tensor was made by a recorded op; detach gives one without a gradient");
     eddy_autograd_set(tensor, 0);
     return EDDY_OK;
 }
@@ -229,7 +239,8 @@ void eddy_no_grad_end(void) {
 /* ---- what the tape keeps for the user ---- */
 
 /* Finds the node of a tensor that must require a gradient. */
-static eddy_status find_node(const eddy_tensor *tensor, eddy_origin origin, eddy_autograd_node **node) {
+static eddy_status find_node(const eddy_tensor *tensor, eddy_origin origin,
+                             eddy_autograd_node **node) {
     eddy_status status = check_thread(origin);
     if (status != EDDY_OK)
         return status;
@@ -254,7 +265,8 @@ static eddy_status check_list(eddy_list tensors, const char *name, eddy_origin o
         if (status != EDDY_OK)
             return status;
         if (!tensors.items[i]->autograd)
-            return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s[%lld] requires no gradient", name, (long long)i);
+            return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s[%lld] requires no gradient", name,
+                             (long long)i);
     }
     return EDDY_OK;
 }
@@ -296,8 +308,9 @@ eddy_tensor *eddy_grad_of(eddy_tensor *tensor) {
         return NULL;
     eddy_tensor *kept = kept_of(tensor);
     if (!kept) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "there is none: nothing has gone back to this tensor%s",
-                  eddy_autograd_is_leaf(node) ? "" : ", which is no leaf (eddy_grad_keep keeps it)");
+        eddy_fail(
+            EDDY_INVALID_ARGUMENT, origin, "there is none: nothing has gone back to this tensor%s",
+            eddy_autograd_is_leaf(node) ? "" : ", which is no leaf (eddy_grad_keep keeps it)");
         return NULL;
     }
     eddy_tensor *handle = show_kept(kept, origin);
@@ -350,7 +363,8 @@ eddy_status eddy_grads_of(eddy_list params, eddy_tensor **grads) {
 }
 
 bool eddy_has_grad(const eddy_tensor *tensor) {
-    if (eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("has_grad")) != EDDY_OK || !tensor->autograd)
+    if (eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("has_grad")) != EDDY_OK ||
+        !tensor->autograd)
         return false;
     eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
     eddy_lock_acquire(&node->lock);
@@ -400,8 +414,10 @@ eddy_status eddy_grad_hook_add(eddy_tensor *tensor, eddy_grad_hook *hook, void *
     eddy_autograd_hook *made = eddy_memory_acquire(sizeof(*made), EDDY_MEMORY_TAPE);
     if (!made)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
-    *made = (eddy_autograd_hook){
-        .run = hook, .context = context, .destroy = destroy, .output = eddy_autograd_output_of(tensor->autograd)};
+    *made = (eddy_autograd_hook){.run = hook,
+                                 .context = context,
+                                 .destroy = destroy,
+                                 .output = eddy_autograd_output_of(tensor->autograd)};
     eddy_lock_acquire(&node->lock);
     eddy_autograd_hook **last = &node->hooks;
     while (*last)
@@ -422,7 +438,8 @@ bool eddy_autograd_is_wanted(const eddy_caller *caller, const eddy_apply *apply)
             return true;
     }
     for (int32_t i = 0; apply->targets && i < apply->op->output_count; i++)
-        if (apply->targets[i] && !eddy_tensor_is_none(apply->targets[i]) && apply->targets[i]->autograd)
+        if (apply->targets[i] && !eddy_tensor_is_none(apply->targets[i]) &&
+            apply->targets[i]->autograd)
             return true;
     return false;
 }
@@ -449,8 +466,8 @@ static bool is_complete(const eddy_apply *apply) {
         return false;
     for (int64_t i = 0; i < apply->input_count; i++) {
         eddy_tensor *input = apply->inputs[i];
-        if (!input ||
-            (!eddy_tensor_is_none(input) && eddy_tensor_await_shape(input, eddy_apply_origin(apply)) != EDDY_OK))
+        if (!input || (!eddy_tensor_is_none(input) &&
+                       eddy_tensor_await_shape(input, eddy_apply_origin(apply)) != EDDY_OK))
             return false;
     }
     for (int32_t i = 0; apply->targets && i < apply->op->output_count; i++)
@@ -464,7 +481,8 @@ static void find_needs(recording *r) {
     eddy_operand_walk walk;
     eddy_operand_walk_begin(&walk, apply->op, apply->list_counts);
     for (int64_t i = 0; i < apply->input_count; i++) {
-        const eddy_gradient_needs *needs = &r->gradient->operands[eddy_operand_walk_next(&walk) - apply->op->operands];
+        const eddy_gradient_needs *needs =
+            &r->gradient->operands[eddy_operand_walk_next(&walk) - apply->op->operands];
         const eddy_tensor *input = apply->inputs[i];
         if (!needs->is_differentiable || eddy_tensor_is_none(input) || !input->autograd)
             continue;
@@ -482,7 +500,8 @@ static bool reads_target(const recording *r) {
     for (int64_t i = 0; i < apply->input_count; i++) {
         int64_t operand = eddy_operand_walk_next(&walk) - apply->op->operands;
         const eddy_tensor *input = apply->inputs[i];
-        if ((r->needs.inputs >> operand & 1) && !eddy_tensor_is_none(input) && input->root == apply->targets[0]->root)
+        if ((r->needs.inputs >> operand & 1) && !eddy_tensor_is_none(input) &&
+            input->root == apply->targets[0]->root)
             return true;
     }
     return false;
@@ -494,10 +513,12 @@ static eddy_status check_target(const recording *r) {
     const eddy_tensor *target = apply->targets[0];
     if (!r->is_inplace)
         return refuse(r, EDDY_UNSUPPORTED,
-                      "no gradient can follow into a given tensor; use the form that returns one, or no_grad_begin");
+                      "no gradient can follow into a given tensor; use the form that returns one, "
+                      "or no_grad_begin");
     if (target->autograd && eddy_autograd_is_leaf(eddy_autograd_node_of(target->autograd)))
         return refuse(r, EDDY_INVALID_ARGUMENT,
-                      "in place on a tensor whose gradient is wanted; between no_grad_begin and _end that is allowed");
+                      "in place on a tensor whose gradient is wanted; between no_grad_begin and "
+                      "_end that is allowed");
     if (target->root != target && !target->stands_in)
         return refuse(r, EDDY_UNSUPPORTED, "in place on a view, which gradients cannot follow");
     if (reads_target(r))
@@ -514,7 +535,8 @@ static size_t count_dims(const eddy_apply *apply) {
         dims += rank;
         most = rank > most ? rank : most;
     }
-    return dims + (size_t)apply->op->output_count * (apply->op->is_elementwise ? most : EDDY_RANK_MAX);
+    return dims +
+           (size_t)apply->op->output_count * (apply->op->is_elementwise ? most : EDDY_RANK_MAX);
 }
 
 static uint32_t list_count(const eddy_op *op) {
@@ -543,7 +565,8 @@ static void note_inputs(recording *r) {
         eddy_tensor *input = apply->inputs[i];
         if (r->needs.inputs >> operand & 1)
             save(r->node, (uint32_t)i, input);
-        if (!r->gradient->operands[operand].is_differentiable || eddy_tensor_is_none(input) || !input->autograd)
+        if (!r->gradient->operands[operand].is_differentiable || eddy_tensor_is_none(input) ||
+            !input->autograd)
             continue;
         eddy_autograd_node_link(r->node, (uint32_t)i, input);
     }
@@ -569,11 +592,12 @@ static eddy_runtime *runtime_of(const eddy_apply *apply) {
 static bool take_memory(recording *r) {
     const eddy_apply *apply = r->apply;
     const eddy_op *op = apply->op;
-    r->node = eddy_autograd_node_make(&(eddy_autograd_size){.inputs = (uint32_t)apply->input_count,
-                                                            .outputs = (uint32_t)op->output_count,
-                                                            .lists = list_count(op),
-                                                            .dims = count_dims(apply),
-                                                            .attribute_bytes = op->attribute_bytes});
+    r->node =
+        eddy_autograd_node_make(&(eddy_autograd_size){.inputs = (uint32_t)apply->input_count,
+                                                      .outputs = (uint32_t)op->output_count,
+                                                      .lists = list_count(op),
+                                                      .dims = count_dims(apply),
+                                                      .attribute_bytes = op->attribute_bytes});
     bool has_memory = r->node != NULL;
     for (int32_t i = 0; i < op->output_count && has_memory && !r->is_inplace; i++) {
         r->handles[i] = eddy_tensor_acquire(r->caller, runtime_of(apply), apply->address);
@@ -593,8 +617,8 @@ static eddy_tensor *stand_in(recording *r, int32_t i) {
     if (r->needs.outputs >> i & 1) {
         EDDY_ASSERT(!eddy_tensor_is_late(result));
         eddy_tensor_retain(result);
-        r->node->saved[r->node->input_count + (uint32_t)i] =
-            (eddy_autograd_saved){result, eddy_load_relaxed(&result->version), is_single ? 0 : 1 + (uint32_t)i};
+        r->node->saved[r->node->input_count + (uint32_t)i] = (eddy_autograd_saved){
+            result, eddy_load_relaxed(&result->version), is_single ? 0 : 1 + (uint32_t)i};
     }
     r->handles[i] = NULL;
     if (is_single) {
@@ -658,12 +682,15 @@ static eddy_status issue_aside(recording *r) {
     eddy_layout made, wanted;
     eddy_tensor_layout(result, &made);
     eddy_tensor_layout(target, &wanted);
-    if (result->dtype != target->dtype || !eddy_shape_equal(made.rank, made.dims, wanted.rank, wanted.dims))
-        status = refuse(r, EDDY_SHAPE_MISMATCH, "the result has another shape or dtype than what it is written to");
+    if (result->dtype != target->dtype ||
+        !eddy_shape_equal(made.rank, made.dims, wanted.rank, wanted.dims))
+        status = refuse(r, EDDY_SHAPE_MISMATCH,
+                        "the result has another shape or dtype than what it is written to");
     else
         status = eddy_copy_to(r->caller, result, target, r->apply->address);
     if (status == EDDY_OK)
-        r->node->saved[r->node->input_count] = (eddy_autograd_saved){result, eddy_load_relaxed(&result->version), 1};
+        r->node->saved[r->node->input_count] =
+            (eddy_autograd_saved){result, eddy_load_relaxed(&result->version), 1};
     else
         eddy_tensor_drop(result);
     return status;
@@ -680,8 +707,9 @@ eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply) {
     if (r.gradient == &eddy_gradient_none || !is_complete(apply))
         return issue_quietly(caller, apply);
     if (!r.gradient)
-        return refuse(&r, EDDY_UNSUPPORTED,
-                      "it has no gradient; detach its operands, or call it between no_grad_begin and _end");
+        return refuse(
+            &r, EDDY_UNSUPPORTED,
+            "it has no gradient; detach its operands, or call it between no_grad_begin and _end");
     r.is_inplace = apply->targets && apply->op->output_count == 1 && apply->input_count > 0 &&
                    apply->targets[0] == apply->inputs[0];
     find_needs(&r);
@@ -710,16 +738,17 @@ eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply) {
     return EDDY_OK;
 }
 
-eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *view, eddy_view_kind kind, const void *attributes,
-                               const void *address) {
+eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *view, eddy_view_kind kind,
+                               const void *attributes, const void *address) {
     const eddy_op *op = &eddy_view_ops[kind];
-    eddy_autograd_node *node =
-        eddy_autograd_node_make(&(eddy_autograd_size){.inputs = 1,
-                                                      .outputs = 1,
-                                                      .dims = (size_t)tensor->rank + (size_t)view->rank,
-                                                      .attribute_bytes = op->attribute_bytes});
+    eddy_autograd_node *node = eddy_autograd_node_make(
+        &(eddy_autograd_size){.inputs = 1,
+                              .outputs = 1,
+                              .dims = (size_t)tensor->rank + (size_t)view->rank,
+                              .attribute_bytes = op->attribute_bytes});
     if (!node)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){op->name, address}, "no memory to record the call");
+        return eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){op->name, address},
+                         "no memory to record the call");
     uint32_t dims_at = 0;
     node->op = op;
     node->address = address;

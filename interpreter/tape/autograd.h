@@ -59,16 +59,18 @@ typedef struct eddy_autograd_node {
     size_t bytes; /* of the block */
 
     eddy_lock lock;
-    bool is_spent;              /* lock: lock */
-    bool is_stale;              /* lock: lock; what it saved was overwritten, and is gone (stale.h) */
-    eddy_autograd_saved *saved; /* lock: lock; inputs, outputs, then what else a custom function saved */
-    eddy_tensor **kept;         /* lock: lock; per output: the gradient kept for the user (leaves, eddy_grad_keep) */
-    bool *keeps;                /* lock: lock; per output */
-    eddy_autograd_hook *hooks;  /* lock: lock; in the order they were added */
+    bool is_spent; /* lock: lock */
+    bool is_stale; /* lock: lock; what it saved was overwritten, and is gone (stale.h) */
+    eddy_autograd_saved
+        *saved; /* lock: lock; inputs, outputs, then what else a custom function saved */
+    eddy_tensor *
+        *kept; /* lock: lock; per output: the gradient kept for the user (leaves, eddy_grad_keep) */
+    bool *keeps;               /* lock: lock; per output */
+    eddy_autograd_hook *hooks; /* lock: lock; in the order they were added */
 
     struct eddy_autograd_node *next_freed, *next_stale; /* who frees it; who found it to be stale */
     struct eddy_autograd_node *next_swept;              /* lock: that of the sweep (stale.c) */
-    uint64_t sweep;                                     /* lock: that of the sweep; the last one that came by */
+    uint64_t sweep; /* lock: that of the sweep; the last one that came by */
 } eddy_autograd_node;
 
 /* ---- words ---- */
@@ -113,7 +115,8 @@ typedef struct eddy_autograd_size {
 /* A node with one reference and nothing in it. NULL, nothing recorded, without memory. */
 eddy_autograd_node *eddy_autograd_node_make(const eddy_autograd_size *size);
 /* Notes dtype and shape of input i, or output i - input_count; *dims_at: how many dims are written. */
-void eddy_autograd_node_note(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor, uint32_t *dims_at);
+void eddy_autograd_node_note(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor,
+                             uint32_t *dims_at);
 /* Gradients go back from input i to what made `tensor`. */
 void eddy_autograd_node_link(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor);
 /* `tensor` comes from an output of the node, if it is of a dtype that has gradients. */
@@ -126,11 +129,13 @@ bool eddy_autograd_is_wanted(const eddy_caller *caller, const eddy_apply *apply)
 /* The call, recorded. */
 EDDY_MUST_USE eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply);
 /* A view that was made of `tensor`; attributes as its kind has them. */
-EDDY_MUST_USE eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *view, eddy_view_kind kind,
-                                             const void *attributes, const void *address);
+EDDY_MUST_USE eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *view,
+                                             eddy_view_kind kind, const void *attributes,
+                                             const void *address);
 /* Another handle of a tensor, for the user: one reference, no scope yet but room in the innermost. It names no node. NULL, recorded
  * under `op`, without memory. */
-eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor, eddy_origin origin);
+eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor,
+                                    eddy_origin origin);
 /* Lets a new handle come from where `tensor` does. */
 void eddy_autograd_follow(eddy_tensor *handle, const eddy_tensor *tensor);
 /* Lets a tensor come from an output of a node, or (0) from nowhere. */

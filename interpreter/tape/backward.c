@@ -86,7 +86,8 @@ static eddy_status fail_memory(const walk *w) {
 static uint32_t *map_slot(const walk *w, const eddy_autograd_node *node) {
     uint32_t *slots = w->map.items;
     uint32_t mask = (uint32_t)(w->map.bytes / sizeof(*slots)) - 1;
-    uint32_t at = (uint32_t)(((uintptr_t)node / EDDY_CACHE_LINE * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
+    uint32_t at =
+        (uint32_t)(((uintptr_t)node / EDDY_CACHE_LINE * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
     while (slots[at] != 0 && visit_at(w, slots[at] - 1)->node != node)
         at = (at + 1) & mask;
     return &slots[at];
@@ -197,7 +198,8 @@ static eddy_status put_in_order(walk *w) {
         visit *at = visit_at(w, order[count - 1]);
         at->is_wanted = is_asked_for(w, at->node);
         for (uint32_t e = 0; e < at->node->input_count && !at->is_wanted; e++)
-            at->is_wanted = at->node->edges[e] && visit_at(w, source_of(w, at->node->edges[e]))->is_wanted;
+            at->is_wanted =
+                at->node->edges[e] && visit_at(w, source_of(w, at->node->edges[e]))->is_wanted;
     }
     return EDDY_OK;
 }
@@ -271,9 +273,11 @@ static eddy_status keep(walk *w, eddy_autograd_node *node, uint32_t output, eddy
 }
 
 /* What a hook gives instead, in place of *gradient (a reference). */
-static eddy_status run_hooks(walk *w, eddy_autograd_node *node, uint32_t output, eddy_tensor **gradient) {
+static eddy_status run_hooks(walk *w, eddy_autograd_node *node, uint32_t output,
+                             eddy_tensor **gradient) {
     eddy_lock_acquire(&node->lock);
-    eddy_autograd_hook *hook = node->hooks; /* only added to, at the end, while somebody refers to the node */
+    eddy_autograd_hook *hook =
+        node->hooks; /* only added to, at the end, while somebody refers to the node */
     eddy_lock_release(&node->lock);
     while (hook) {
         eddy_tensor *other = hook->output == output ? hook->run(hook->context, *gradient) : NULL;
@@ -333,7 +337,8 @@ typedef struct frame {
 
 static bool frame_init(walk *w, frame *f) {
     size_t in = w->most_inputs, out = w->most_outputs, extra = w->most_extras;
-    size_t saved = in * sizeof(eddy_spec), inputs = saved + (in + out + extra) * sizeof(eddy_autograd_saved);
+    size_t saved = in * sizeof(eddy_spec),
+           inputs = saved + (in + out + extra) * sizeof(eddy_autograd_saved);
     size_t outputs = inputs + in * sizeof(void *), extras = outputs + out * sizeof(void *);
     size_t gradients = extras + extra * sizeof(void *);
     size_t results = gradients + out * sizeof(void *), wanted = results + in * sizeof(void *);
@@ -369,16 +374,18 @@ static eddy_status take_saved(walk *w, eddy_autograd_node *node, frame *f) {
     eddy_lock_release(&node->lock);
     if (is_spent)
         return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin,
-                         "what %s had saved was given up when it was gone back through before; keeps_graph keeps it",
+                         "what %s had saved was given up when it was gone back through before; "
+                         "keeps_graph keeps it",
                          node->op->name);
     for (uint32_t i = 0; i < slots; i++) {
         const eddy_tensor *tensor = f->saved[i].tensor;
-        is_stale |=
-            tensor && !eddy_tensor_is_none(tensor) && eddy_load_relaxed(&tensor->root->version) != f->saved[i].version;
+        is_stale |= tensor && !eddy_tensor_is_none(tensor) &&
+                    eddy_load_relaxed(&tensor->root->version) != f->saved[i].version;
     }
     if (is_stale)
         return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin,
-                         "what %s had saved for its gradient was written to in place since", node->op->name);
+                         "what %s had saved for its gradient was written to in place since",
+                         node->op->name);
     return EDDY_OK;
 }
 
@@ -455,8 +462,8 @@ static eddy_status hand_on(walk *w, const eddy_autograd_node *node, const frame 
 static eddy_status hand_on_part(walk *w, const eddy_autograd_node *node, const frame *f) {
     if (!f->is_wanted[0])
         return EDDY_OK;
-    return eddy_gradient_sum_add_part(sum_of(w, node->edges[0]), &f->specs[0], node->attributes, node->device,
-                                      f->grads[0]);
+    return eddy_gradient_sum_add_part(sum_of(w, node->edges[0]), &f->specs[0], node->attributes,
+                                      node->device, f->grads[0]);
 }
 
 static eddy_status run_gradient(walk *w, const eddy_autograd_node *node, const frame *f) {
@@ -528,19 +535,21 @@ static eddy_status go_back(walk *w) {
 
 /* ---- where it begins ---- */
 
-static eddy_status fail_root(const walk *w, eddy_status status, int64_t i, const eddy_tensor *output,
-                             const char *sentence) {
+static eddy_status fail_root(const walk *w, eddy_status status, int64_t i,
+                             const eddy_tensor *output, const char *sentence) {
     char text[EDDY_RANK_MAX * 22];
     eddy_tensor_describe(output, text, sizeof(text));
     return eddy_fail(status, w->origin, "output %lld, %s, %s", (long long)i, text, sentence);
 }
 
-static eddy_status fail_seed(const walk *w, int64_t i, const eddy_tensor *output, const eddy_tensor *seed) {
+static eddy_status fail_seed(const walk *w, int64_t i, const eddy_tensor *output,
+                             const eddy_tensor *seed) {
     char is[EDDY_RANK_MAX * 22], wanted[EDDY_RANK_MAX * 22];
     eddy_tensor_describe(seed, is, sizeof(is));
     eddy_tensor_describe(output, wanted, sizeof(wanted));
-    return eddy_fail(EDDY_SHAPE_MISMATCH, w->origin, "seeds[%lld] is %s, its output %s: they must be alike",
-                     (long long)i, is, wanted);
+    return eddy_fail(EDDY_SHAPE_MISMATCH, w->origin,
+                     "seeds[%lld] is %s, its output %s: they must be alike", (long long)i, is,
+                     wanted);
 }
 
 static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor *seed) {
@@ -555,10 +564,10 @@ static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor
         return status;
     if (eddy_tensor_is_none(seed)) {
         if (output->count != 1)
-            return fail_root(
-                w, EDDY_INVALID_ARGUMENT, i, output,
-                "has not one element: make it one (eddy_sum, eddy_mean), or say what its gradient begins with "
-                "(the seeds of eddy_backward_from)");
+            return fail_root(w, EDDY_INVALID_ARGUMENT, i, output,
+                             "has not one element: make it one (eddy_sum, eddy_mean), or say what "
+                             "its gradient begins with "
+                             "(the seeds of eddy_backward_from)");
         status = eddy_gradient_ops_table.ones_like(output, &seed);
         if (status != EDDY_OK)
             return status;
@@ -577,15 +586,16 @@ static eddy_status check_lists(const walk *w, eddy_list outputs, eddy_list seeds
     if (outputs.count < 1 || !outputs.items)
         return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin, "no outputs");
     if (seeds.count != 0 && (seeds.count != outputs.count || !seeds.items))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin, "%lld seeds for %lld outputs", (long long)seeds.count,
-                         (long long)outputs.count);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin, "%lld seeds for %lld outputs",
+                         (long long)seeds.count, (long long)outputs.count);
     for (int64_t i = 0; w->inputs && i < w->inputs->count; i++) {
         const eddy_tensor *input = w->inputs->items[i];
         eddy_status status = eddy_tensor_check_item(input, "inputs", i, w->origin);
         if (status != EDDY_OK)
             return status;
         if (!input->autograd)
-            return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin, "input %lld requires no gradient", (long long)i);
+            return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin, "input %lld requires no gradient",
+                             (long long)i);
     }
     return EDDY_OK;
 }
@@ -612,7 +622,8 @@ static eddy_status backward_run(walk *w, eddy_list outputs, eddy_list seeds) {
     return status;
 }
 
-static eddy_status back(walk *w, eddy_list outputs, eddy_list seeds, const eddy_backward_options *options) {
+static eddy_status back(walk *w, eddy_list outputs, eddy_list seeds,
+                        const eddy_backward_options *options) {
     w->caller = eddy_caller_get();
     if (!eddy_caller_may_call(w->caller))
         return eddy_caller_refuse(w->caller, w->origin);
@@ -635,16 +646,18 @@ eddy_status eddy_backward(eddy_tensor *loss) {
     return back(&w, (eddy_list){&loss, 1}, (eddy_list){0}, NULL);
 }
 
-eddy_status eddy_backward_from(eddy_list outputs, eddy_list seeds, const eddy_backward_options *options) {
+eddy_status eddy_backward_from(eddy_list outputs, eddy_list seeds,
+                               const eddy_backward_options *options) {
     walk w = {.origin = EDDY_ORIGIN("backward_from")};
     return back(&w, outputs, seeds, options);
 }
 
-eddy_status eddy_backward_to(eddy_list outputs, eddy_list inputs, eddy_list seeds, const eddy_backward_options *options,
-                             eddy_tensor **gradients) {
+eddy_status eddy_backward_to(eddy_list outputs, eddy_list inputs, eddy_list seeds,
+                             const eddy_backward_options *options, eddy_tensor **gradients) {
     walk w = {.origin = EDDY_ORIGIN("backward_to"), .inputs = &inputs};
     if (inputs.count < 1 || !inputs.items || !gradients)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, w.origin, "no inputs, or no room for their gradients");
+        return eddy_fail(EDDY_INVALID_ARGUMENT, w.origin,
+                         "no inputs, or no room for their gradients");
     size_t bytes = (size_t)inputs.count * sizeof(*w.found);
     w.found = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_TAPE);
     if (!w.found)

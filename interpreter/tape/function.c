@@ -47,7 +47,8 @@ eddy_status eddy_forward_save(eddy_forward_call *call, eddy_list tensors) {
         if (status != EDDY_OK)
             return status;
     }
-    size_t bytes = (size_t)c->saved_count * sizeof(*c->saved), added = (size_t)tensors.count * sizeof(*c->saved);
+    size_t bytes = (size_t)c->saved_count * sizeof(*c->saved),
+           added = (size_t)tensors.count * sizeof(*c->saved);
     eddy_tensor **saved = eddy_memory_grow(c->saved, bytes, bytes + added, EDDY_MEMORY_TAPE);
     if (!saved)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
@@ -86,7 +87,8 @@ static eddy_status run_forward(calling *c) {
         return has_told ? status : fail(c, status, "forward failed");
     for (int32_t i = 0; i < c->function->output_count; i++) {
         if (!c->results[i])
-            return has_told ? outcome.first : fail(c, EDDY_INVALID_ARGUMENT, "forward left an output NULL");
+            return has_told ? outcome.first
+                            : fail(c, EDDY_INVALID_ARGUMENT, "forward left an output NULL");
         status = eddy_tensor_check_item_shape(c->results[i], "outputs", i, c->origin);
         if (status != EDDY_OK)
             return status;
@@ -119,10 +121,12 @@ static eddy_status run_backward(const eddy_gradient_call *call) {
 static eddy_status check(calling *c) {
     const eddy_function *function = c->function;
     if (!function || function->size < sizeof(*function) || !function->name || !function->forward ||
-        !function->backward || function->output_count < 1 || function->output_count > EDDY_OP_OUTPUT_MAX)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin,
-                         "the function is NULL, does not say its size, name, forward and backward, or has "
-                         "not 1 to 8 outputs");
+        !function->backward || function->output_count < 1 ||
+        function->output_count > EDDY_OP_OUTPUT_MAX)
+        return eddy_fail(
+            EDDY_INVALID_ARGUMENT, c->origin,
+            "the function is NULL, does not say its size, name, forward and backward, or has "
+            "not 1 to 8 outputs");
     c->origin.op = function->name;
     if (c->inputs.count < 0 || (c->inputs.count > 0 && !c->inputs.items))
         return fail(c, EDDY_INVALID_ARGUMENT, "a list without items");
@@ -182,34 +186,38 @@ static void note_tensors(const calling *c, eddy_autograd_node *node) {
 
 /* Takes over what was saved, and the context. */
 static eddy_status record(calling *c) {
-    eddy_autograd_node *node =
-        eddy_autograd_node_make(&(eddy_autograd_size){.inputs = (uint32_t)c->inputs.count,
-                                                      .outputs = (uint32_t)c->function->output_count,
-                                                      .extras = (uint32_t)c->saved_count,
-                                                      .dims = count_dims(c),
-                                                      .attribute_bytes = sizeof(custom)});
-    eddy_autograd_hook *hook = node ? eddy_memory_acquire_zeroed(sizeof(*hook), EDDY_MEMORY_TAPE) : NULL;
+    eddy_autograd_node *node = eddy_autograd_node_make(
+        &(eddy_autograd_size){.inputs = (uint32_t)c->inputs.count,
+                              .outputs = (uint32_t)c->function->output_count,
+                              .extras = (uint32_t)c->saved_count,
+                              .dims = count_dims(c),
+                              .attribute_bytes = sizeof(custom)});
+    eddy_autograd_hook *hook =
+        node ? eddy_memory_acquire_zeroed(sizeof(*hook), EDDY_MEMORY_TAPE) : NULL;
     if (!hook) {
         if (node)
             eddy_autograd_node_release(node);
         return fail(c, EDDY_OUT_OF_MEMORY, "no memory to record the call");
     }
-    *hook = (eddy_autograd_hook){.context = c->context, .destroy = c->function->destroy, .output = UINT32_MAX};
+    *hook = (eddy_autograd_hook){
+        .context = c->context, .destroy = c->function->destroy, .output = UINT32_MAX};
     node->hooks = hook;
     custom *kept = node->attributes;
-    *kept = (custom){.op = {.name = c->function->name, .id = EDDY_OP_REGISTERED, .gradient = &kept->gradient},
-                     .gradient = {.run = run_backward},
-                     .function = c->function,
-                     .context = c->context};
+    *kept = (custom){
+        .op = {.name = c->function->name, .id = EDDY_OP_REGISTERED, .gradient = &kept->gradient},
+        .gradient = {.run = run_backward},
+        .function = c->function,
+        .context = c->context};
     node->op = &kept->op;
     node->address = c->origin.address;
     node->device = eddy_tensor_device(c->handles[0]);
     for (int64_t i = 0; i < c->saved_count; i++) {
         uint32_t slot = node->input_count + node->output_count + (uint32_t)i;
         eddy_overwritten_watch(c->saved[i]);
-        node->saved[slot] = (eddy_autograd_saved){.tensor = c->saved[i],
-                                                  .version = eddy_load_relaxed(&c->saved[i]->root->version),
-                                                  .result = result_of(c, c->saved[i])};
+        node->saved[slot] =
+            (eddy_autograd_saved){.tensor = c->saved[i],
+                                  .version = eddy_load_relaxed(&c->saved[i]->root->version),
+                                  .result = result_of(c, c->saved[i])};
         c->saved[i] = NULL;
     }
     eddy_memory_release(c->saved, (size_t)c->saved_count * sizeof(*c->saved), EDDY_MEMORY_TAPE);
@@ -230,7 +238,8 @@ static eddy_status call_once(calling *c) {
     return status;
 }
 
-eddy_status eddy_function_call(const eddy_function *function, void *context, eddy_list inputs, eddy_tensor **outputs) {
+eddy_status eddy_function_call(const eddy_function *function, void *context, eddy_list inputs,
+                               eddy_tensor **outputs) {
     calling c = {.function = function,
                  .context = context,
                  .caller = eddy_caller_get(),

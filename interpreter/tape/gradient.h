@@ -15,19 +15,21 @@
 /* One way back through one call. */
 typedef struct eddy_gradient_call {
     const eddy_op *op;
-    const void *attributes;       /* as inference left them; a random op's with its seed and counter */
-    eddy_tensor *const *inputs;   /* lists spread out; NULL where the value was not saved; EDDY_NONE: absent */
+    const void *attributes; /* as inference left them; a random op's with its seed and counter */
+    eddy_tensor *const
+        *inputs; /* lists spread out; NULL where the value was not saved; EDDY_NONE: absent */
     const eddy_spec *input_specs; /* of all inputs */
     int64_t input_count;
     const int64_t *list_counts;
-    eddy_tensor *const *outputs;   /* NULL where not saved */
-    eddy_tensor *const *grads;     /* of each output; NULL for outputs that carry none */
-    eddy_tensor *const *extras;    /* what a custom function saved */
+    eddy_tensor *const *outputs; /* NULL where not saved */
+    eddy_tensor *const *grads;   /* of each output; NULL for outputs that carry none */
+    eddy_tensor *const *extras;  /* what a custom function saved */
     int64_t extra_count;
     const bool *is_wanted; /* per input */
-    bool is_recorded;   /* what the function calls is recorded, for gradients of gradients */
+    bool is_recorded;      /* what the function calls is recorded, for gradients of gradients */
     eddy_device device;
-    eddy_tensor **results; /* per input: to fill, NULL for a gradient of 0; may be broadcast, or of a wider dtype */
+    eddy_tensor **
+        results; /* per input: to fill, NULL for a gradient of 0; may be broadcast, or of a wider dtype */
     const eddy_outcome *outcome; /* of all that the function calls */
 } eddy_gradient_call;
 
@@ -60,10 +62,11 @@ typedef enum eddy_view_kind {
 } eddy_view_kind;
 
 typedef struct eddy_view_attributes {
-    int32_t axes[EDDY_RANK_MAX];  /* PERMUTE: which axis each is. PART: axes[0] */
-    int64_t start, step, length;  /* PART */
-    bool is_removed;              /* PART: the axis, of length 1, is gone */
-    uint8_t order[EDDY_RANK_MAX]; /* PART: the operand's axes as they lie in memory, the outermost first */
+    int32_t axes[EDDY_RANK_MAX]; /* PERMUTE: which axis each is. PART: axes[0] */
+    int64_t start, step, length; /* PART */
+    bool is_removed;             /* PART: the axis, of length 1, is gone */
+    uint8_t order
+        [EDDY_RANK_MAX]; /* PART: the operand's axes as they lie in memory, the outermost first */
 } eddy_view_attributes;
 
 /* Of STRIDED: layouts over one storage. */
@@ -87,8 +90,10 @@ typedef struct eddy_gradient_ops {
     eddy_status (*room)(const eddy_spec *spec, const eddy_view_attributes *part, eddy_device device,
                         eddy_tensor **result);
     /* Write a gradient to its part of the whole, add it there, and write zeros to begin .. end - 1 of an axis. */
-    eddy_status (*put_part)(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor *gradient);
-    eddy_status (*add_part)(eddy_tensor *whole, const eddy_view_attributes *part, eddy_tensor *gradient);
+    eddy_status (*put_part)(eddy_tensor *whole, const eddy_view_attributes *part,
+                            eddy_tensor *gradient);
+    eddy_status (*add_part)(eddy_tensor *whole, const eddy_view_attributes *part,
+                            eddy_tensor *gradient);
     eddy_status (*clear)(eddy_tensor *whole, int32_t axis, int64_t begin, int64_t end);
     /* Undoes broadcasting and promotion: sums over what was added or stretched, then casts. */
     eddy_status (*fit)(eddy_tensor *gradient, const eddy_spec *spec, eddy_tensor **result);

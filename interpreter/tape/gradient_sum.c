@@ -31,8 +31,8 @@ eddy_status eddy_gradient_sum_add(eddy_gradient_sum *sum, eddy_tensor *gradient,
 }
 
 /* Room for the whole, nothing of it written. */
-static eddy_status begin(eddy_gradient_sum *sum, const eddy_spec *whole, const eddy_view_attributes *part,
-                         eddy_device device) {
+static eddy_status begin(eddy_gradient_sum *sum, const eddy_spec *whole,
+                         const eddy_view_attributes *part, eddy_device device) {
     eddy_tensor *made;
     eddy_status status = eddy_gradient_ops_table.room(whole, part, device, &made);
     if (status != EDDY_OK)
@@ -55,8 +55,9 @@ static bool is_within(const eddy_gradient_sum *sum, const eddy_view_attributes *
            part->start + part->length <= sum->end;
 }
 
-eddy_status eddy_gradient_sum_add_part(eddy_gradient_sum *sum, const eddy_spec *whole, const eddy_view_attributes *part,
-                                       eddy_device device, eddy_tensor *gradient) {
+eddy_status eddy_gradient_sum_add_part(eddy_gradient_sum *sum, const eddy_spec *whole,
+                                       const eddy_view_attributes *part, eddy_device device,
+                                       eddy_tensor *gradient) {
     eddy_status status = sum->tensor ? EDDY_OK : begin(sum, whole, part, device);
     if (status == EDDY_OK && is_next(sum, part)) {
         int64_t end = part->start + part->length;
@@ -72,7 +73,8 @@ eddy_status eddy_gradient_sum_add_part(eddy_gradient_sum *sum, const eddy_spec *
         if (status == EDDY_OK)
             replace(sum, made);
     }
-    return status == EDDY_OK ? eddy_gradient_ops_table.add_part(sum->tensor, part, gradient) : status;
+    return status == EDDY_OK ? eddy_gradient_ops_table.add_part(sum->tensor, part, gradient)
+                             : status;
 }
 
 eddy_status eddy_gradient_sum_complete(eddy_gradient_sum *sum) {
@@ -81,7 +83,8 @@ eddy_status eddy_gradient_sum_complete(eddy_gradient_sum *sum) {
     sum->is_partial = false;
     eddy_status status = eddy_gradient_ops_table.clear(sum->tensor, sum->axis, 0, sum->begin);
     if (status == EDDY_OK)
-        status = eddy_gradient_ops_table.clear(sum->tensor, sum->axis, sum->end, sum->tensor->axes[sum->axis].dim);
+        status = eddy_gradient_ops_table.clear(sum->tensor, sum->axis, sum->end,
+                                               sum->tensor->axes[sum->axis].dim);
     return status;
 }
 

@@ -18,8 +18,9 @@ typedef struct eddy_gradient_sum {
 eddy_status eddy_gradient_sum_add(eddy_gradient_sum *sum, eddy_tensor *gradient, bool creates);
 /* Adds a gradient of the slice that a PART shows of a tensor like `whole`. In place: not for what is on the tape. Slices that lie
  * side by side along an axis are written once; where they leave gaps, or overlap, zeros come first. */
-eddy_status eddy_gradient_sum_add_part(eddy_gradient_sum *sum, const eddy_spec *whole, const eddy_view_attributes *part,
-                                       eddy_device device, eddy_tensor *gradient);
+eddy_status eddy_gradient_sum_add_part(eddy_gradient_sum *sum, const eddy_spec *whole,
+                                       const eddy_view_attributes *part, eddy_device device,
+                                       eddy_tensor *gradient);
 /* Writes zeros where nothing came. Before the tensor is read. */
 eddy_status eddy_gradient_sum_complete(eddy_gradient_sum *sum);
 /* Gives the tensor up. */

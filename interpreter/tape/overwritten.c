@@ -5,7 +5,8 @@ static uint64_t sweeps; /* lock: sweeping */
 
 /* Puts what the edges lead to on the stack, each node once. What the target named so far is left out, and so is all behind it:
  * those were recorded before the target was made, or a sweep has been there when it was last written to. */
-static void push_sources(eddy_autograd_node **stack, const eddy_autograd_node *node, const eddy_autograd_node *before) {
+static void push_sources(eddy_autograd_node **stack, const eddy_autograd_node *node,
+                         const eddy_autograd_node *before) {
     for (uint32_t i = 0; i < node->input_count; i++) {
         eddy_autograd_node *source = node->edges[i] ? eddy_autograd_node_of(node->edges[i]) : NULL;
         if (!source || source == before || source->sweep == sweeps)
@@ -42,7 +43,8 @@ static void drop_saved(eddy_autograd_node *node) {
 }
 
 void eddy_overwritten_sweep(eddy_autograd_node *node, const eddy_tensor *target) {
-    const eddy_autograd_node *before = target->autograd ? eddy_autograd_node_of(target->autograd) : NULL;
+    const eddy_autograd_node *before =
+        target->autograd ? eddy_autograd_node_of(target->autograd) : NULL;
     eddy_autograd_node *stack = NULL, *stale = NULL;
     eddy_lock_acquire(&sweeping);
     sweeps++;

@@ -5,19 +5,19 @@
 #include <kernels/cpu/half.h>
 
 /* Float to integer: truncates, saturates, NaN is 0. `low` is a power of two or 0, so both it and -low are exact. */
-#define SATURATE(type, real, name, wide, low, above, highest)                                                          \
-    static inline type name(real value) {                                                                              \
-        real inside = value >= (low) && value < (above) ? value : 0;                                                   \
-        type truncated = (type)(wide)inside;                                                                           \
-        type saturated = value >= (above) ? (type)(highest) : truncated;                                               \
-        return value < (low) ? (type)(low) : saturated;                                                                \
+#define SATURATE(type, real, name, wide, low, above, highest)                                      \
+    static inline type name(real value) {                                                          \
+        real inside = value >= (low) && value < (above) ? value : 0;                               \
+        type truncated = (type)(wide)inside;                                                       \
+        type saturated = value >= (above) ? (type)(highest) : truncated;                           \
+        return value < (low) ? (type)(low) : saturated;                                            \
     }
 
-#define SATURATE_ALL(real, of)                                                                                         \
-    SATURATE(int8_t, real, of##_to_i8, int32_t, -0x1p7f, 0x1p7f, INT8_MAX)                                             \
-    SATURATE(uint8_t, real, of##_to_u8, int32_t, 0.0f, 0x1p8f, UINT8_MAX)                                              \
-    SATURATE(int16_t, real, of##_to_i16, int32_t, -0x1p15f, 0x1p15f, INT16_MAX)                                        \
-    SATURATE(int32_t, real, of##_to_i32, int32_t, -0x1p31f, 0x1p31f, INT32_MAX)                                        \
+#define SATURATE_ALL(real, of)                                                                     \
+    SATURATE(int8_t, real, of##_to_i8, int32_t, -0x1p7f, 0x1p7f, INT8_MAX)                         \
+    SATURATE(uint8_t, real, of##_to_u8, int32_t, 0.0f, 0x1p8f, UINT8_MAX)                          \
+    SATURATE(int16_t, real, of##_to_i16, int32_t, -0x1p15f, 0x1p15f, INT16_MAX)                    \
+    SATURATE(int32_t, real, of##_to_i32, int32_t, -0x1p31f, 0x1p31f, INT32_MAX)                    \
     SATURATE(int64_t, real, of##_to_i64, int64_t, -0x1p63f, 0x1p63f, INT64_MAX)
 
 SATURATE_ALL(float, real32)
@@ -87,32 +87,33 @@ SATURATE_ALL(double, real64)
 #define PASTE_(kind, to) kind##_TO_##to
 #define PASTE(kind, to) PASTE_(kind, to)
 
-#define CAST(from, from_type, to, to_type)                                                                             \
-    static void from##_to_##to(void *restrict target, const void *restrict source, int64_t count) {                    \
-        to_type *restrict out = target;                                                                                \
-        const from_type *restrict in = source;                                                                         \
-        for (int64_t i = 0; i < count; i++)                                                                            \
-            out[i] = (to_type)PASTE(KIND_##from, to)(VALUE_##from(in[i]));                                             \
+#define CAST(from, from_type, to, to_type)                                                         \
+    static void from##_to_##to(void *restrict target, const void *restrict source,                 \
+                               int64_t count) {                                                    \
+        to_type *restrict out = target;                                                            \
+        const from_type *restrict in = source;                                                     \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            out[i] = (to_type)PASTE(KIND_##from, to)(VALUE_##from(in[i]));                         \
     }
 
-#define CASTS_FROM(from, type)                                                                                         \
-    CAST(from, type, f32, float)                                                                                       \
-    CAST(from, type, f64, double)                                                                                      \
-    CAST(from, type, f16, uint16_t)                                                                                    \
-    CAST(from, type, bf16, uint16_t)                                                                                   \
-    CAST(from, type, i8, int8_t)                                                                                       \
-    CAST(from, type, u8, uint8_t)                                                                                      \
-    CAST(from, type, i16, int16_t)                                                                                     \
-    CAST(from, type, i32, int32_t)                                                                                     \
-    CAST(from, type, i64, int64_t)                                                                                     \
+#define CASTS_FROM(from, type)                                                                     \
+    CAST(from, type, f32, float)                                                                   \
+    CAST(from, type, f64, double)                                                                  \
+    CAST(from, type, f16, uint16_t)                                                                \
+    CAST(from, type, bf16, uint16_t)                                                               \
+    CAST(from, type, i8, int8_t)                                                                   \
+    CAST(from, type, u8, uint8_t)                                                                  \
+    CAST(from, type, i16, int16_t)                                                                 \
+    CAST(from, type, i32, int32_t)                                                                 \
+    CAST(from, type, i64, int64_t)                                                                 \
     CAST(from, type, truth, uint8_t)
 
 #define ROW(enumerator, name, type) CASTS_FROM(name, type)
 EDDY_ELEMENT_LIST(ROW)
 #undef ROW
 
-#define TO(enumerator, to)                                                                                             \
-    [EDDY_##enumerator] = {f32_to_##to, f64_to_##to, f16_to_##to, bf16_to_##to, i8_to_##to,                            \
+#define TO(enumerator, to)                                                                         \
+    [EDDY_##enumerator] = {f32_to_##to, f64_to_##to, f16_to_##to, bf16_to_##to, i8_to_##to,        \
                            u8_to_##to,  i16_to_##to, i32_to_##to, i64_to_##to,  truth_to_##to},
 #define ROW(enumerator, name, type) TO(enumerator, name)
 const eddy_cast_blocks EDDY_ISA_NAME(eddy_cpu_cast_blocks) = {.cast = {EDDY_ELEMENT_LIST(ROW)}};

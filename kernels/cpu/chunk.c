@@ -7,26 +7,27 @@
 /* Elements converted at a time between two strided sides: both buffers stay in the first-level cache. */
 #define PIECE 512
 
-#define MOVE(bits)                                                                                                     \
-    static void move_##bits(uint##bits##_t *restrict target, int64_t target_stride,                                    \
-                            const uint##bits##_t *restrict source, int64_t source_stride, int64_t count) {             \
-        if (source_stride == 0) {                                                                                      \
-            uint##bits##_t value = *source;                                                                            \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                target[i * target_stride] = value;                                                                     \
-        } else if (target_stride == 1 && source_stride == -1) {                                                        \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                target[i] = source[-i];                                                                                \
-        } else if (target_stride == 1) {                                                                               \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                target[i] = source[i * source_stride];                                                                 \
-        } else if (source_stride == 1) {                                                                               \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                target[i * target_stride] = source[i];                                                                 \
-        } else {                                                                                                       \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                target[i * target_stride] = source[i * source_stride];                                                 \
-        }                                                                                                              \
+#define MOVE(bits)                                                                                 \
+    static void move_##bits(uint##bits##_t *restrict target, int64_t target_stride,                \
+                            const uint##bits##_t *restrict source, int64_t source_stride,          \
+                            int64_t count) {                                                       \
+        if (source_stride == 0) {                                                                  \
+            uint##bits##_t value = *source;                                                        \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                target[i * target_stride] = value;                                                 \
+        } else if (target_stride == 1 && source_stride == -1) {                                    \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                target[i] = source[-i];                                                            \
+        } else if (target_stride == 1) {                                                           \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                target[i] = source[i * source_stride];                                             \
+        } else if (source_stride == 1) {                                                           \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                target[i * target_stride] = source[i];                                             \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                target[i * target_stride] = source[i * source_stride];                             \
+        }                                                                                          \
     }
 
 MOVE(8)
@@ -53,8 +54,8 @@ static void reverse(size_t bytes, void *target, const void *source, int64_t coun
     (bytes == 4 ? blocks->reverse_32 : blocks->reverse_64)(target, source, count);
 }
 
-static void move_elements(size_t bytes, void *target, int64_t target_stride, const void *source, int64_t source_stride,
-                          int64_t count) {
+static void move_elements(size_t bytes, void *target, int64_t target_stride, const void *source,
+                          int64_t source_stride, int64_t count) {
     if (target_stride == 1 && source_stride == 1) {
         copy_bytes(target, source, bytes * (size_t)count);
         return;
@@ -79,8 +80,8 @@ static void move_elements(size_t bytes, void *target, int64_t target_stride, con
     }
 }
 
-void eddy_chunk_convert(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from, const void *source,
-                        int64_t source_stride, int64_t count) {
+void eddy_chunk_convert(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from,
+                        const void *source, int64_t source_stride, int64_t count) {
     if (count == 0)
         return;
     size_t to_bytes = (size_t)eddy_dtype_size(to), from_bytes = (size_t)eddy_dtype_size(from);
@@ -118,7 +119,8 @@ static bool is_one_byte(const unsigned char *value, int64_t bytes) {
     return memcmp(value, value + 1, (size_t)bytes - 1) == 0;
 }
 
-void eddy_chunk_fill(void *target, int64_t stride, int64_t bytes, const void *value, int64_t count) {
+void eddy_chunk_fill(void *target, int64_t stride, int64_t bytes, const void *value,
+                     int64_t count) {
     if (stride != 1) {
         move_elements((size_t)bytes, target, stride, value, 0, count);
         return;

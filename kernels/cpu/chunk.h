@@ -17,29 +17,31 @@ static inline void *eddy_chunk_at(const void *data, eddy_dtype dtype, int64_t of
     return (char *)data + offset * eddy_dtype_size(dtype);
 }
 
-void eddy_chunk_convert(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from, const void *source,
-                        int64_t source_stride, int64_t count);
+void eddy_chunk_convert(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from,
+                        const void *source, int64_t source_stride, int64_t count);
 
 /* More bytes than these are a long copy, which asks where it goes (chunk.c). */
 #define EDDY_CHUNK_SHORT 2048
 
 /* Copies `count` elements; strides in elements (any sign, 0 for the source only). The memory does not overlap. */
-static inline void eddy_chunk_copy(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from,
-                                   const void *source, int64_t source_stride, int64_t count) {
-    if (to != from || target_stride != 1 || source_stride != 1 || count * eddy_dtype_size(to) > EDDY_CHUNK_SHORT)
+static inline void eddy_chunk_copy(eddy_dtype to, void *target, int64_t target_stride,
+                                   eddy_dtype from, const void *source, int64_t source_stride,
+                                   int64_t count) {
+    if (to != from || target_stride != 1 || source_stride != 1 ||
+        count * eddy_dtype_size(to) > EDDY_CHUNK_SHORT)
         eddy_chunk_convert(to, target, target_stride, from, source, source_stride, count);
     else if (count > 0)
         memcpy(target, source, (size_t)(count * eddy_dtype_size(to)));
 }
 
 /* The same as two directions with a contiguous side. */
-static inline void eddy_chunk_load(eddy_dtype to, void *buffer, eddy_dtype from, const void *source, int64_t stride,
-                                   int64_t count) {
+static inline void eddy_chunk_load(eddy_dtype to, void *buffer, eddy_dtype from, const void *source,
+                                   int64_t stride, int64_t count) {
     eddy_chunk_copy(to, buffer, 1, from, source, stride, count);
 }
 
-static inline void eddy_chunk_store(eddy_dtype to, void *target, int64_t stride, eddy_dtype from, const void *buffer,
-                                    int64_t count) {
+static inline void eddy_chunk_store(eddy_dtype to, void *target, int64_t stride, eddy_dtype from,
+                                    const void *buffer, int64_t count) {
     eddy_chunk_copy(to, target, stride, from, buffer, 1, count);
 }
 

@@ -75,7 +75,8 @@ bool eddy_dnnl_has_room(void) {
 eddy_status eddy_dnnl_made(dnnl_status_t status) {
     if (status == dnnl_success)
         return EDDY_OK;
-    return status == dnnl_out_of_memory || !eddy_dnnl_has_room() ? EDDY_OUT_OF_MEMORY : EDDY_UNSUPPORTED;
+    return status == dnnl_out_of_memory || !eddy_dnnl_has_room() ? EDDY_OUT_OF_MEMORY
+                                                                 : EDDY_UNSUPPORTED;
 }
 
 bool eddy_dnnl_start_once(eddy_dnnl_start *start, void (*make)(void)) {
@@ -89,7 +90,8 @@ bool eddy_dnnl_start_once(eddy_dnnl_start *start, void (*make)(void)) {
 bool eddy_dnnl_turn_begin(eddy_dnnl_turn *turn) {
     turn->before = eddy_dnnl_begin();
     turn->stream = NULL;
-    return dnnl_stream_create(&turn->stream, eddy_dnnl_engine(), dnnl_stream_in_order) == dnnl_success;
+    return dnnl_stream_create(&turn->stream, eddy_dnnl_engine(), dnnl_stream_in_order) ==
+           dnnl_success;
 }
 
 void eddy_dnnl_turn_end(eddy_dnnl_turn *turn) {
@@ -106,9 +108,10 @@ void eddy_dnnl_give(eddy_dnnl_call *call, int name, const eddy_dnnl_desc *desc, 
         call->is_good = false;
 }
 
-bool eddy_dnnl_execute(eddy_dnnl_call *call, dnnl_primitive_t primitive, const eddy_dnnl_turn *turn) {
-    bool is_good =
-        call->is_good && dnnl_primitive_execute(primitive, turn->stream, call->count, call->arguments) == dnnl_success;
+bool eddy_dnnl_execute(eddy_dnnl_call *call, dnnl_primitive_t primitive,
+                       const eddy_dnnl_turn *turn) {
+    bool is_good = call->is_good && dnnl_primitive_execute(primitive, turn->stream, call->count,
+                                                           call->arguments) == dnnl_success;
     for (int i = 0; i < call->count; i++)
         dnnl_memory_destroy(call->arguments[i].memory);
     return is_good;

@@ -33,10 +33,11 @@ eddy_status eddy_dnnl_made(dnnl_status_t status);
  * them runs after they are gone, while work may still be under way. So somebody makes such calls once, where an op is issued. */
 typedef struct eddy_dnnl_start {
     pthread_once_t once;
-    _Atomic bool is_done; /* atomic: release by who has waited for the calls, acquire by who need not */
+    _Atomic bool
+        is_done; /* atomic: release by who has waited for the calls, acquire by who need not */
 } eddy_dnnl_start;
 
-#define EDDY_DNNL_START                                                                                                \
+#define EDDY_DNNL_START                                                                            \
     { PTHREAD_ONCE_INIT, false }
 
 /* Has `make` called, unless it has been: true for the calls that found it not made. For eddy_kernel.prepare. */
@@ -61,6 +62,7 @@ typedef struct eddy_dnnl_call {
 
 void eddy_dnnl_give(eddy_dnnl_call *call, int name, const eddy_dnnl_desc *desc, void *data);
 /* False where it was not executed: no memory. The call is used up. */
-bool eddy_dnnl_execute(eddy_dnnl_call *call, dnnl_primitive_t primitive, const eddy_dnnl_turn *turn);
+bool eddy_dnnl_execute(eddy_dnnl_call *call, dnnl_primitive_t primitive,
+                       const eddy_dnnl_turn *turn);
 
 #endif

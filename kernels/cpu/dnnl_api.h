@@ -13,18 +13,20 @@ typedef struct eddy_dnnl_desc {
     dnnl_memory_desc_t is;
 } eddy_dnnl_desc;
 
-dnnl_status_t eddy_dnnl_desc_init_tag(eddy_dnnl_desc *desc, int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
-                                      dnnl_format_tag_t tag);
-dnnl_status_t eddy_dnnl_desc_init_strides(eddy_dnnl_desc *desc, int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
-                                          const dnnl_dims_t strides);
+dnnl_status_t eddy_dnnl_desc_init_tag(eddy_dnnl_desc *desc, int rank, const dnnl_dims_t dims,
+                                      dnnl_data_type_t type, dnnl_format_tag_t tag);
+dnnl_status_t eddy_dnnl_desc_init_strides(eddy_dnnl_desc *desc, int rank, const dnnl_dims_t dims,
+                                          dnnl_data_type_t type, const dnnl_dims_t strides);
 dnnl_status_t eddy_dnnl_desc_init_copy(eddy_dnnl_desc *desc, const eddy_dnnl_desc *from);
 /* What a plan says of one of its operands. */
-dnnl_status_t eddy_dnnl_desc_init_plan(eddy_dnnl_desc *desc, const_dnnl_primitive_desc_t plan, dnnl_query_t operand);
+dnnl_status_t eddy_dnnl_desc_init_plan(eddy_dnnl_desc *desc, const_dnnl_primitive_desc_t plan,
+                                       dnnl_query_t operand);
 void eddy_dnnl_desc_fini(eddy_dnnl_desc *desc);
 
 bool eddy_dnnl_desc_equal(const eddy_dnnl_desc *a, const eddy_dnnl_desc *b);
 size_t eddy_dnnl_desc_bytes(const eddy_dnnl_desc *desc);
-bool eddy_dnnl_memory(const eddy_dnnl_desc *desc, dnnl_engine_t engine, void *data, dnnl_memory_t *memory);
+bool eddy_dnnl_memory(const eddy_dnnl_desc *desc, dnnl_engine_t engine, void *data,
+                      dnnl_memory_t *memory);
 
 /* A convolution: dnnl_forward_training, dnnl_backward_data or dnnl_backward_weights, whose results x and w then are. */
 typedef struct eddy_dnnl_convolution {
@@ -42,12 +44,15 @@ typedef struct eddy_dnnl_pool {
 } eddy_dnnl_pool;
 
 /* Plans. A convolution backwards is planned knowing the one forwards, `hint`. */
-dnnl_status_t eddy_dnnl_plan_convolution(const eddy_dnnl_convolution *convolution, dnnl_engine_t engine,
-                                         const_dnnl_primitive_attr_t attributes, const_dnnl_primitive_desc_t hint,
+dnnl_status_t eddy_dnnl_plan_convolution(const eddy_dnnl_convolution *convolution,
+                                         dnnl_engine_t engine,
+                                         const_dnnl_primitive_attr_t attributes,
+                                         const_dnnl_primitive_desc_t hint,
                                          dnnl_primitive_desc_t *plan);
 dnnl_status_t eddy_dnnl_plan_pool(const eddy_dnnl_pool *pool, dnnl_engine_t engine,
-                                  const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *plan);
-dnnl_status_t eddy_dnnl_plan_reorder(const eddy_dnnl_desc *from, const eddy_dnnl_desc *to, dnnl_engine_t engine,
-                                     dnnl_primitive_desc_t *plan);
+                                  const_dnnl_primitive_attr_t attributes,
+                                  dnnl_primitive_desc_t *plan);
+dnnl_status_t eddy_dnnl_plan_reorder(const eddy_dnnl_desc *from, const eddy_dnnl_desc *to,
+                                     dnnl_engine_t engine, dnnl_primitive_desc_t *plan);
 
 #endif

@@ -17,7 +17,8 @@ INLINE void narrow(char *p, float value, bool is_bf16) {
     *(uint16_t *)(void *)p = is_bf16 ? eddy_f32_to_bf16(value) : eddy_half_store(value);
 }
 
-INLINE void load(float *restrict to, const char *restrict from, int64_t stride, int64_t count, bool is_bf16) {
+INLINE void load(float *restrict to, const char *restrict from, int64_t stride, int64_t count,
+                 bool is_bf16) {
     if (stride == sizeof(uint16_t))
         for (int64_t i = 0; i < count; i++)
             to[i] = widened(from + i * (int64_t)sizeof(uint16_t), is_bf16);
@@ -26,7 +27,8 @@ INLINE void load(float *restrict to, const char *restrict from, int64_t stride, 
             to[i] = widened(from + i * stride, is_bf16);
 }
 
-INLINE void store(char *restrict to, int64_t stride, const float *restrict from, int64_t count, bool is_bf16) {
+INLINE void store(char *restrict to, int64_t stride, const float *restrict from, int64_t count,
+                  bool is_bf16) {
     if (stride == sizeof(uint16_t))
         for (int64_t i = 0; i < count; i++)
             narrow(to + i * (int64_t)sizeof(uint16_t), from[i], is_bf16);
@@ -36,8 +38,8 @@ INLINE void store(char *restrict to, int64_t stride, const float *restrict from,
 }
 
 /* An operand that broadcasts is brought once and keeps its stride of 0. */
-INLINE void run(const eddy_half_loop *half, char *const *data, const int64_t *strides, int64_t count,
-                const void *attributes, bool is_bf16) {
+INLINE void run(const eddy_half_loop *half, char *const *data, const int64_t *strides,
+                int64_t count, const void *attributes, bool is_bf16) {
     float buffers[EDDY_HALF_INPUTS + 1][CHUNK];
     char *at[EDDY_HALF_INPUTS + 1];
     int64_t steps[EDDY_HALF_INPUTS + 1];
@@ -69,14 +71,15 @@ INLINE void run(const eddy_half_loop *half, char *const *data, const int64_t *st
     }
 }
 
-static void run_f16(const eddy_half_loop *half, char *const *data, const int64_t *strides, int64_t count,
-                    const void *attributes) {
+static void run_f16(const eddy_half_loop *half, char *const *data, const int64_t *strides,
+                    int64_t count, const void *attributes) {
     run(half, data, strides, count, attributes, false);
 }
 
-static void run_bf16(const eddy_half_loop *half, char *const *data, const int64_t *strides, int64_t count,
-                     const void *attributes) {
+static void run_bf16(const eddy_half_loop *half, char *const *data, const int64_t *strides,
+                     int64_t count, const void *attributes) {
     run(half, data, strides, count, attributes, true);
 }
 
-const eddy_half_blocks EDDY_ISA_NAME(eddy_cpu_half_blocks) = {.run_f16 = run_f16, .run_bf16 = run_bf16};
+const eddy_half_blocks EDDY_ISA_NAME(eddy_cpu_half_blocks) = {.run_f16 = run_f16,
+                                                              .run_bf16 = run_bf16};

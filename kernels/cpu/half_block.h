@@ -14,8 +14,8 @@ typedef struct eddy_half_loop {
     bool has_bool_result; /* which goes to its place at once */
 } eddy_half_loop;
 
-typedef void eddy_half_run(const eddy_half_loop *half, char *const *data, const int64_t *strides, int64_t count,
-                           const void *attributes);
+typedef void eddy_half_run(const eddy_half_loop *half, char *const *data, const int64_t *strides,
+                           int64_t count, const void *attributes);
 
 typedef struct eddy_half_blocks {
     eddy_half_run *run_f16, *run_bf16;

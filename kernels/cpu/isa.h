@@ -17,17 +17,17 @@
 #define EDDY_ISA_TABLE(name, level) EDDY_ISA_PASTE(name, EDDY_ISA_FOR_##level)
 
 /* Declares the tables and what answers one: name_for(isa) the one for a level, name() the one for the chosen level. */
-#define EDDY_ISA_DECLARE(type, name)                                                                                   \
-    extern const type EDDY_ISA_TABLE(name, PORTABLE), EDDY_ISA_TABLE(name, V2), EDDY_ISA_TABLE(name, V3),              \
-        EDDY_ISA_TABLE(name, V4);                                                                                      \
-    static inline const type *name##_for(eddy_isa isa) {                                                               \
-        return isa >= EDDY_ISA_V4   ? &EDDY_ISA_TABLE(name, V4)                                                        \
-               : isa >= EDDY_ISA_V3 ? &EDDY_ISA_TABLE(name, V3)                                                        \
-               : isa >= EDDY_ISA_V2 ? &EDDY_ISA_TABLE(name, V2)                                                        \
-                                    : &EDDY_ISA_TABLE(name, PORTABLE);                                                 \
-    }                                                                                                                  \
-    static inline const type *name(void) {                                                                             \
-        return name##_for(eddy_isa_chosen());                                                                          \
+#define EDDY_ISA_DECLARE(type, name)                                                               \
+    extern const type EDDY_ISA_TABLE(name, PORTABLE), EDDY_ISA_TABLE(name, V2),                    \
+        EDDY_ISA_TABLE(name, V3), EDDY_ISA_TABLE(name, V4);                                        \
+    static inline const type *name##_for(eddy_isa isa) {                                           \
+        return isa >= EDDY_ISA_V4   ? &EDDY_ISA_TABLE(name, V4)                                    \
+               : isa >= EDDY_ISA_V3 ? &EDDY_ISA_TABLE(name, V3)                                    \
+               : isa >= EDDY_ISA_V2 ? &EDDY_ISA_TABLE(name, V2)                                    \
+                                    : &EDDY_ISA_TABLE(name, PORTABLE);                             \
+    }                                                                                              \
+    static inline const type *name(void) {                                                         \
+        return name##_for(eddy_isa_chosen());                                                      \
     }
 
 #endif

@@ -26,19 +26,19 @@
 #endif
 #define EDDY_LANES(l, count) EDDY_LOOP_AS_IT_IS for (int l = 0; l < (count); l++)
 #define EDDY_LANES_LONG(l, count) EDDY_LOOP_AS_IT_IS for (int64_t l = 0; l < (count); l++)
-#define EDDY_LANES_APART(l, count) EDDY_LOOP_APART EDDY_LANES(l, count)
+#define EDDY_LANES_APART(l, count) EDDY_LOOP_APART EDDY_LANES (l, count)
 #define EDDY_EACH_APART(i, count) EDDY_LOOP_APART for (int64_t i = 0; i < (count); i++)
 #define EDDY_VECTORS(v, count) EDDY_LOOP_UNROLLED for (int v = 0; v < (count); v++)
 #define EDDY_TWICE(i, count) EDDY_LOOP_TWICE for (int64_t i = 0; i < (count); i++)
 
 /* Totals 16 lanes into lanes[0]. */
-#define EDDY_LANES_HALVE(lanes, OP)                                                                                    \
-    do {                                                                                                               \
-        EDDY_LANES (l_, 8)                                                                                             \
-            lanes[l_] = OP(lanes[l_], lanes[l_ + 8]);                                                                  \
-        EDDY_LANES (l_, 4)                                                                                             \
-            lanes[l_] = OP(lanes[l_], lanes[l_ + 4]);                                                                  \
-        lanes[0] = OP(OP(lanes[0], lanes[2]), OP(lanes[1], lanes[3]));                                                 \
+#define EDDY_LANES_HALVE(lanes, OP)                                                                \
+    do {                                                                                           \
+        EDDY_LANES (l_, 8)                                                                         \
+            lanes[l_] = OP(lanes[l_], lanes[l_ + 8]);                                              \
+        EDDY_LANES (l_, 4)                                                                         \
+            lanes[l_] = OP(lanes[l_], lanes[l_ + 4]);                                              \
+        lanes[0] = OP(OP(lanes[0], lanes[2]), OP(lanes[1], lanes[3]));                             \
     } while (0)
 
 #endif

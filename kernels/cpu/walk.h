@@ -65,7 +65,8 @@ static inline void eddy_walk_next(const eddy_walk *walk, eddy_walk_cursor *curso
 }
 
 /* Moves `count` elements forward within the innermost dim, and to the next row at its end. */
-static inline void eddy_walk_advance(const eddy_walk *walk, eddy_walk_cursor *cursor, int64_t count) {
+static inline void eddy_walk_advance(const eddy_walk *walk, eddy_walk_cursor *cursor,
+                                     int64_t count) {
     int32_t inner = walk->rank - 1;
     if (inner < 0)
         return;
@@ -104,16 +105,18 @@ static inline bool eddy_walk_is_plain(const eddy_walk *walk) {
 
 /* Prefetches an operand's run that comes some runs after the cursor's, maybe beyond the last one. Its elements lie side by side; runs
  * that lie apart would each be waited for. */
-__attribute__((always_inline)) static inline void eddy_walk_prefetch(const eddy_walk *walk,
-                                                                     const eddy_walk_cursor *cursor, int32_t operand,
-                                                                     const void *data, int64_t element_bytes) {
+__attribute__((always_inline)) static inline void
+eddy_walk_prefetch(const eddy_walk *walk, const eddy_walk_cursor *cursor, int32_t operand,
+                   const void *data, int64_t element_bytes) {
     int32_t inner = walk->rank - 1;
     int64_t run = inner < 1 ? 0 : walk->dims[inner] * walk->strides[operand][inner] * element_bytes;
     /* Runs that follow one another are foreseen, and one that is taken again is there. */
-    if (run < EDDY_WALK_PREFETCH_LEAST || run > EDDY_WALK_PREFETCH_MOST || walk->strides[operand][inner - 1] == 0 ||
+    if (run < EDDY_WALK_PREFETCH_LEAST || run > EDDY_WALK_PREFETCH_MOST ||
+        walk->strides[operand][inner - 1] == 0 ||
         walk->strides[operand][inner - 1] == walk->dims[inner] * walk->strides[operand][inner])
         return;
-    int64_t offset = cursor->offsets[operand] + EDDY_WALK_PREFETCH_RUNS * walk->strides[operand][inner - 1];
+    int64_t offset =
+        cursor->offsets[operand] + EDDY_WALK_PREFETCH_RUNS * walk->strides[operand][inner - 1];
     eddy_prefetch((uintptr_t)data + (uintptr_t)(offset * element_bytes), run);
 }
 

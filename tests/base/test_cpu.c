@@ -29,8 +29,9 @@ Test(cpu, isa_levels_have_names) {
     cr_assert_str_eq(eddy_isa_name(EDDY_ISA_COUNT), "?");
     cr_assert_lt(eddy_isa_machine(), EDDY_ISA_COUNT);
 #if defined(__x86_64__)
-    cr_assert_eq(eddy_isa_machine() >= EDDY_ISA_V3,
-                 __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"));
+    cr_assert_eq(eddy_isa_machine() >= EDDY_ISA_V3, __builtin_cpu_supports("avx2") &&
+                                                        __builtin_cpu_supports("fma") &&
+                                                        __builtin_cpu_supports("bmi2"));
     cr_assert_eq(eddy_isa_machine() >= EDDY_ISA_V4,
                  __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd"));
@@ -107,7 +108,8 @@ Test(cgroup, v2_limits_are_the_least_on_the_way_up, .init = make_root) {
 }
 
 Test(cgroup, v1_limits_live_under_their_controllers, .init = make_root) {
-    write_file("proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/x\n3:cpuset:/\n1:name=systemd:/x\n");
+    write_file("proc/self/cgroup",
+               "5:cpu,cpuacct:/x\n4:memory:/x\n3:cpuset:/\n1:name=systemd:/x\n");
     write_file("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "123456\n");
     write_file("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     write_file("sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_quota_us", "50000\n");
@@ -124,15 +126,17 @@ Test(cgroup, what_a_group_holds_is_not_left_but_for_file_pages, .init = make_roo
     write_file("sys/fs/cgroup/a/b/memory.current", "1000\n");
     write_file("sys/fs/cgroup/a/memory.max", "10000\n");
     write_file("sys/fs/cgroup/a/memory.current", "7000\n");
-    write_file("sys/fs/cgroup/a/memory.stat", "anon 3000\nfile 4000\nworkingset_active_file 9\nactive_file 1500\n"
-                                              "inactive_file 500\n");
+    write_file("sys/fs/cgroup/a/memory.stat",
+               "anon 3000\nfile 4000\nworkingset_active_file 9\nactive_file 1500\n"
+               "inactive_file 500\n");
     cr_assert_eq(eddy_cgroup_memory_available(false_root), 5000);
     write_file("sys/fs/cgroup/a/memory.current", "70000\n");
     cr_assert_eq(eddy_cgroup_memory_available(false_root), 0);
     write_file("proc/self/cgroup", "4:memory:/x\n");
     write_file("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "5000\n");
     write_file("sys/fs/cgroup/memory/x/memory.usage_in_bytes", "3000\n");
-    write_file("sys/fs/cgroup/memory/x/memory.stat", "active_file 1\ntotal_active_file 200\ntotal_inactive_file 300\n");
+    write_file("sys/fs/cgroup/memory/x/memory.stat",
+               "active_file 1\ntotal_active_file 200\ntotal_inactive_file 300\n");
     cr_assert_eq(eddy_cgroup_memory_available(false_root), 2500);
 }
 

@@ -54,15 +54,19 @@ static const struct narrow_format {
 Test(dtype, every_half_widens_exactly_and_narrows_back) {
     for (int f = 0; f < 2; f++)
         for (uint32_t bits = 0; bits <= UINT16_MAX; bits++) {
-            double wanted = narrow_value((uint16_t)bits, formats[f].exponent_bits, formats[f].fraction_bits);
+            double wanted =
+                narrow_value((uint16_t)bits, formats[f].exponent_bits, formats[f].fraction_bits);
             float wide = formats[f].to_f32((uint16_t)bits);
             if (isnan(wanted)) {
                 cr_assert(isnan(wide), "%s %04x", formats[f].name, bits);
-                cr_assert(isnan(formats[f].to_f32(formats[f].from_f32(wide))), "%s %04x", formats[f].name, bits);
-                cr_assert(isnan(formats[f].to_f32(formats[f].from_f64(wide))), "%s %04x", formats[f].name, bits);
+                cr_assert(isnan(formats[f].to_f32(formats[f].from_f32(wide))), "%s %04x",
+                          formats[f].name, bits);
+                cr_assert(isnan(formats[f].to_f32(formats[f].from_f64(wide))), "%s %04x",
+                          formats[f].name, bits);
                 continue;
             }
-            cr_assert(wide == wanted && !signbit(wide) == !signbit(wanted), "%s %04x", formats[f].name, bits);
+            cr_assert(wide == wanted && !signbit(wide) == !signbit(wanted), "%s %04x",
+                      formats[f].name, bits);
             cr_assert_eq(formats[f].from_f32(wide), bits, "%s %04x", formats[f].name, bits);
             cr_assert_eq(formats[f].from_f64(wide), bits, "%s %04x", formats[f].name, bits);
         }
@@ -75,7 +79,8 @@ Test(dtype, narrowing_rounds_once_to_nearest_even) {
         for (uint16_t bits = 0; bits < infinity; bits++) {
             double low = narrow_value(bits, format->exponent_bits, format->fraction_bits);
             double high = bits + 1 == infinity ? ldexp(1, 1 << (format->exponent_bits - 1))
-                                               : narrow_value(bits + 1, format->exponent_bits, format->fraction_bits);
+                                               : narrow_value(bits + 1, format->exponent_bits,
+                                                              format->fraction_bits);
             double middle = (low + high) / 2;
             double values[] = {middle,
                                nextafter(middle, low),
@@ -89,7 +94,8 @@ Test(dtype, narrowing_rounds_once_to_nearest_even) {
                     uint16_t wanted = nearest(value, format->exponent_bits, format->fraction_bits);
                     cr_assert_eq(format->from_f64(value), wanted, "%s of %a", format->name, value);
                     if ((double)(float)value == value)
-                        cr_assert_eq(format->from_f32((float)value), wanted, "%s of %a", format->name, value);
+                        cr_assert_eq(format->from_f32((float)value), wanted, "%s of %a",
+                                     format->name, value);
                 }
         }
     }
@@ -107,16 +113,18 @@ Test(dtype, narrowing_of_extremes_and_random_floats) {
             if (isnan(value))
                 cr_assert(isnan(formats[f].to_f32(got)), "%s of %08x", formats[f].name, bits);
             else
-                cr_assert_eq(got, nearest(value, formats[f].exponent_bits, formats[f].fraction_bits), "%s of %08x",
-                             formats[f].name, bits);
+                cr_assert_eq(got,
+                             nearest(value, formats[f].exponent_bits, formats[f].fraction_bits),
+                             "%s of %08x", formats[f].name, bits);
         }
     }
     for (int f = 0; f < 2; f++) {
-        double extremes[] = {INFINITY, -INFINITY, 1e300, -1e300, 5e-324, -5e-324, 0.0, -0.0, 1e-40, 65520, 65519.999};
+        double extremes[] = {INFINITY, -INFINITY, 1e300, -1e300, 5e-324,   -5e-324,
+                             0.0,      -0.0,      1e-40, 65520,  65519.999};
         for (int i = 0; i < 11; i++)
             cr_assert_eq(formats[f].from_f64(extremes[i]),
-                         nearest(extremes[i], formats[f].exponent_bits, formats[f].fraction_bits), "%s of %a",
-                         formats[f].name, extremes[i]);
+                         nearest(extremes[i], formats[f].exponent_bits, formats[f].fraction_bits),
+                         "%s of %a", formats[f].name, extremes[i]);
     }
 }
 
@@ -145,10 +153,13 @@ Test(dtype, promotion_is_a_join_with_pytorchs_exceptions) {
         cr_assert_eq(eddy_dtype_promote(a, EDDY_F64), EDDY_F64);
         for (int b = 0; b < EDDY_DTYPE_COUNT; b++) {
             eddy_dtype joined = eddy_dtype_promote(a, b);
-            cr_assert_eq(joined, eddy_dtype_promote(b, a), "%s, %s", eddy_dtype_name(a), eddy_dtype_name(b));
-            cr_assert_eq(eddy_dtype_promote(joined, a), joined, "%s, %s", eddy_dtype_name(a), eddy_dtype_name(b));
+            cr_assert_eq(joined, eddy_dtype_promote(b, a), "%s, %s", eddy_dtype_name(a),
+                         eddy_dtype_name(b));
+            cr_assert_eq(eddy_dtype_promote(joined, a), joined, "%s, %s", eddy_dtype_name(a),
+                         eddy_dtype_name(b));
             if (eddy_dtype_is_float(a) && !eddy_dtype_is_float(b))
-                cr_assert_eq(joined, (eddy_dtype)a, "%s, %s", eddy_dtype_name(a), eddy_dtype_name(b));
+                cr_assert_eq(joined, (eddy_dtype)a, "%s, %s", eddy_dtype_name(a),
+                             eddy_dtype_name(b));
         }
     }
     cr_assert_eq(eddy_dtype_promote(EDDY_F16, EDDY_BF16), EDDY_F32);

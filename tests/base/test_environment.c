@@ -34,7 +34,8 @@ Test(environment, numbers_with_units_and_nothing_behind_them) {
         cr_assert(eddy_environment_parse_int(good[i].text, &value), "%s", good[i].text);
         cr_assert_eq(value, good[i].value, "%s", good[i].text);
     }
-    const char *bad[] = {"", "x", "3 ", "3KB", "3T", "9223372036854775808", "9007199254740993G", "--1", "1.5"};
+    const char *bad[] = {"",    "x",  "3 ", "3KB", "3T", "9223372036854775808", "9007199254740993G",
+                         "--1", "1.5"};
     for (int i = 0; i < 9; i++) {
         int64_t value = -99;
         cr_assert_not(eddy_environment_parse_int(bad[i], &value), "%s", bad[i]);
@@ -93,11 +94,13 @@ Test(options, an_older_smaller_struct_is_read_no_further_than_it_is) {
 Test(options, wrong_values_are_refused_by_name) {
     eddy_runtime_options options = {.threads = -99};
     eddy_error error;
-    cr_assert_eq(eddy_options_resolve(EDDY_OPTIONS(runtime, .threads = -1), &options), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_options_resolve(EDDY_OPTIONS(runtime, .threads = -1), &options),
+                 EDDY_INVALID_ARGUMENT);
     cr_assert_eq(options.threads, -99, "written on success only");
     eddy_error_take(&error);
     cr_assert_str_eq(error.message, "threads is -1, not a number from 0 to 1024");
-    cr_assert_eq(eddy_options_resolve(EDDY_OPTIONS(runtime, .isa = "v9"), &options), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_options_resolve(EDDY_OPTIONS(runtime, .isa = "v9"), &options),
+                 EDDY_INVALID_ARGUMENT);
     eddy_error_take(&error);
     cr_assert_str_eq(error.message, "isa is v9, not portable, v2, v3 or v4");
 }
@@ -114,9 +117,11 @@ Test(options, an_instruction_set_that_is_unknown_or_missing_is_refused) {
     cr_assert_eq(eddy_options_check_isa("v4", "isa", EDDY_ISA_V2, EDDY_ISA_V3), EDDY_UNSUPPORTED);
     eddy_error_take(&error);
     cr_assert_str_eq(error.message, "isa is v4, but this machine has no more than v3");
-    cr_assert_eq(eddy_options_check_isa("portable", "EDDY_ISA", EDDY_ISA_V2, EDDY_ISA_V3), EDDY_UNSUPPORTED);
+    cr_assert_eq(eddy_options_check_isa("portable", "EDDY_ISA", EDDY_ISA_V2, EDDY_ISA_V3),
+                 EDDY_UNSUPPORTED);
     eddy_error_take(&error);
-    cr_assert_str_eq(error.message, "EDDY_ISA is portable, but this library is built for v2 and higher");
+    cr_assert_str_eq(error.message,
+                     "EDDY_ISA is portable, but this library is built for v2 and higher");
 }
 
 Test(options, a_machine_below_what_the_library_is_built_for_is_refused) {
@@ -125,14 +130,17 @@ Test(options, a_machine_below_what_the_library_is_built_for_is_refused) {
     cr_assert_eq(eddy_options_check_machine(EDDY_ISA_PORTABLE, EDDY_ISA_V4), EDDY_OK);
     cr_assert_eq(eddy_options_check_machine(EDDY_ISA_V4, EDDY_ISA_V3), EDDY_UNSUPPORTED);
     eddy_error_take(&error);
-    cr_assert_str_eq(error.message, "this library is built for v4 and higher, but this machine has no more than v3");
+    cr_assert_str_eq(
+        error.message,
+        "this library is built for v4 and higher, but this machine has no more than v3");
 }
 
 Test(options, the_instruction_set_of_the_machine_is_the_limit) {
     if (eddy_isa_machine() == EDDY_ISA_V4)
         cr_skip_test("this machine has every instruction set");
     eddy_runtime_options options;
-    cr_assert_eq(eddy_options_resolve(EDDY_OPTIONS(runtime, .isa = "v4"), &options), EDDY_UNSUPPORTED);
+    cr_assert_eq(eddy_options_resolve(EDDY_OPTIONS(runtime, .isa = "v4"), &options),
+                 EDDY_UNSUPPORTED);
     eddy_error_take(NULL);
 }
 

@@ -11,7 +11,8 @@ static eddy_layout contiguous(eddy_shape shape) {
 }
 
 /* The element that the flat row-major number `at` names. */
-static int64_t element(int32_t rank, const int64_t *dims, const int64_t *strides, int64_t offset, int64_t at) {
+static int64_t element(int32_t rank, const int64_t *dims, const int64_t *strides, int64_t offset,
+                       int64_t at) {
     for (int32_t d = rank - 1; d >= 0; d--) {
         offset += at % dims[d] * strides[d];
         at /= dims[d];
@@ -91,7 +92,8 @@ Test(layout, extent_and_injectivity_agree_with_enumeration) {
 
 Test(layout, injectivity_is_proven_for_the_usual_views) {
     eddy_layout transposed = contiguous(EDDY_SHAPE(3, 4));
-    transposed.dims[0] = 4, transposed.dims[1] = 3, transposed.strides[0] = 1, transposed.strides[1] = 4;
+    transposed.dims[0] = 4, transposed.dims[1] = 3, transposed.strides[0] = 1,
+    transposed.strides[1] = 4;
     cr_assert(eddy_layout_is_injective(&transposed));
     eddy_layout flipped = {.rank = 1, .offset = 3, .dims = {4}, .strides = {-1}};
     cr_assert(eddy_layout_is_injective(&flipped));
@@ -135,13 +137,15 @@ Test(layout, view_keeps_the_order_of_elements) {
             shape.dims[shape.rank++] = left;
         int64_t strides[EDDY_RANK_MAX];
         if (!eddy_layout_view(&layout, &shape, strides)) {
-            cr_assert_not(eddy_layout_is_contiguous(&layout), "round %d: contiguous layouts view as anything", round);
+            cr_assert_not(eddy_layout_is_contiguous(&layout),
+                          "round %d: contiguous layouts view as anything", round);
             continue;
         }
         made++;
         for (int64_t i = 0; i < count; i++)
             cr_assert_eq(element(layout.rank, layout.dims, layout.strides, layout.offset, i),
-                         element(shape.rank, shape.dims, strides, layout.offset, i), "round %d", round);
+                         element(shape.rank, shape.dims, strides, layout.offset, i), "round %d",
+                         round);
     }
     cr_assert_gt(made, 5000);
 }
@@ -179,8 +183,10 @@ Test(layout, collapse_walks_the_same_elements) {
         cr_assert(eddy_shape_count(rank, dims, &collapsed_count));
         cr_assert_eq(collapsed_count, count, "round %d", round);
         for (int64_t i = 0; i < count; i++) {
-            cr_assert_eq(element(a.rank, a.dims, a.strides, 0, i), element(rank, dims, strides[0], 0, i));
-            cr_assert_eq(element(b.rank, b.dims, b.strides, 0, i), element(rank, dims, strides[1], 0, i));
+            cr_assert_eq(element(a.rank, a.dims, a.strides, 0, i),
+                         element(rank, dims, strides[0], 0, i));
+            cr_assert_eq(element(b.rank, b.dims, b.strides, 0, i),
+                         element(rank, dims, strides[1], 0, i));
         }
         for (int32_t d = 0; d < rank; d++)
             cr_assert_neq(dims[d], 1);
@@ -195,7 +201,8 @@ Test(layout, collapse_walks_the_same_elements) {
 }
 
 /* Elements of both as pairs, summed in a way that does not depend on their order. */
-static uint64_t mixed(int32_t rank, const int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int64_t count) {
+static uint64_t mixed(int32_t rank, const int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX],
+                      int64_t count) {
     uint64_t sum = 0;
     for (int64_t i = 0; i < count; i++) {
         uint64_t pair = (uint64_t)element(rank, dims, strides[0], 0, i) << 32;
@@ -236,15 +243,16 @@ static void expect_follows(eddy_shape shape, int operand_count, int64_t (*operan
     int64_t got[EDDY_RANK_MAX];
     eddy_shape_strides_follow(shape.rank, shape.dims, operands, operand_count, got);
     for (int32_t d = 0; d < shape.rank; d++)
-        cr_expect_eq(got[d], wanted[d], "axis %d: %lld, not %lld", (int)d, (long long)got[d], (long long)wanted[d]);
+        cr_expect_eq(got[d], wanted[d], "axis %d: %lld, not %lld", (int)d, (long long)got[d],
+                     (long long)wanted[d]);
 }
-#define FOLLOWS(shape, wanted, ...)                                                                                    \
-    do {                                                                                                               \
-        int64_t operands_[][EDDY_RANK_MAX] = {__VA_ARGS__};                                                            \
-        const int64_t wanted_[] = wanted;                                                                              \
-        expect_follows(shape, sizeof(operands_) / sizeof(operands_[0]), operands_, wanted_);                           \
+#define FOLLOWS(shape, wanted, ...)                                                                \
+    do {                                                                                           \
+        int64_t operands_[][EDDY_RANK_MAX] = {__VA_ARGS__};                                        \
+        const int64_t wanted_[] = wanted;                                                          \
+        expect_follows(shape, sizeof(operands_) / sizeof(operands_[0]), operands_, wanted_);       \
     } while (0)
-#define STRIDES(...)                                                                                                   \
+#define STRIDES(...)                                                                               \
     { __VA_ARGS__ }
 
 Test(layout, strides_follow_the_first_operand_that_says) {
@@ -282,7 +290,8 @@ Test(layout, strides_that_follow_have_no_gaps) {
         for (int i = 0; i < operand_count; i++)
             for (int32_t d = 0; d < layout.rank; d++)
                 operands[i][d] = random_below(9) - 3;
-        eddy_shape_strides_follow(layout.rank, layout.dims, operands, operand_count, layout.strides);
+        eddy_shape_strides_follow(layout.rank, layout.dims, operands, operand_count,
+                                  layout.strides);
         cr_assert(eddy_layout_is_injective(&layout), "round %d", round);
         eddy_layout_extent(&layout, &low, &high);
         cr_assert_eq(high - low, count_of(&layout), "round %d", round);
@@ -294,6 +303,7 @@ Test(layout, strides_that_follow_have_no_gaps) {
         int64_t again[EDDY_RANK_MAX];
         memcpy(operands[0], layout.strides, sizeof(layout.strides));
         eddy_shape_strides_follow(layout.rank, layout.dims, operands, 1, again);
-        cr_assert_eq(memcmp(again, layout.strides, sizeof(*again) * (size_t)layout.rank), 0, "round %d", round);
+        cr_assert_eq(memcmp(again, layout.strides, sizeof(*again) * (size_t)layout.rank), 0,
+                     "round %d", round);
     }
 }

@@ -1,5 +1,5 @@
-#include <base/sleep.h>
 #include <base/lifo.h>
+#include <base/sleep.h>
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>

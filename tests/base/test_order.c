@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 
-static eddy_lock submission = EDDY_LOCK_OF(EDDY_RANK_SUBMISSION), pool = EDDY_LOCK_OF(EDDY_RANK_POOL),
-                 leaf = EDDY_LOCK_OF(EDDY_RANK_LEAF), unranked;
+static eddy_lock submission = EDDY_LOCK_OF(EDDY_RANK_SUBMISSION),
+                 pool = EDDY_LOCK_OF(EDDY_RANK_POOL), leaf = EDDY_LOCK_OF(EDDY_RANK_LEAF), unranked;
 
 static void take_all(void) {
     eddy_lock_acquire(&submission);

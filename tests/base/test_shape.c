@@ -35,14 +35,16 @@ Test(shape, count_is_a_product_that_refuses_overflow) {
 }
 
 Test(shape, broadcast_follows_pytorch) {
-    eddy_shape a = EDDY_SHAPE(3, 1, 5), b = EDDY_SHAPE(4, 1), result, single = EDDY_SHAPE(), empty = EDDY_SHAPE(0);
+    eddy_shape a = EDDY_SHAPE(3, 1, 5), b = EDDY_SHAPE(4, 1), result, single = EDDY_SHAPE(),
+               empty = EDDY_SHAPE(0);
     cr_assert(eddy_shape_broadcast(&a, &b, &result));
     cr_assert(eddy_shape_equal(result.rank, result.dims, 3, (int64_t[]){3, 4, 5}));
     cr_assert(eddy_shape_broadcast(&b, &a, &result));
     cr_assert(eddy_shape_equal(result.rank, result.dims, 3, (int64_t[]){3, 4, 5}));
     cr_assert(eddy_shape_broadcast(&single, &a, &result));
     cr_assert(eddy_shape_equal(result.rank, result.dims, 3, a.dims));
-    cr_assert(eddy_shape_broadcast(&empty, &single, &result) && result.rank == 1 && result.dims[0] == 0);
+    cr_assert(eddy_shape_broadcast(&empty, &single, &result) && result.rank == 1 &&
+              result.dims[0] == 0);
     b = EDDY_SHAPE(2, 1);
     cr_assert(eddy_shape_broadcast(&empty, &b, &result));
     cr_assert(eddy_shape_equal(result.rank, result.dims, 2, (int64_t[]){2, 0}));
@@ -64,7 +66,8 @@ Test(shape, format_tells_its_length_as_snprintf_does) {
     int64_t long_dims[EDDY_RANK_MAX];
     for (int i = 0; i < EDDY_RANK_MAX; i++)
         long_dims[i] = INT64_MIN;
-    cr_assert_eq(eddy_shape_format(EDDY_RANK_MAX, long_dims, text, sizeof(text)), 16 * 20 + 15 * 2 + 2);
+    cr_assert_eq(eddy_shape_format(EDDY_RANK_MAX, long_dims, text, sizeof(text)),
+                 16 * 20 + 15 * 2 + 2);
 }
 
 Test(shape, axes_count_from_the_end) {

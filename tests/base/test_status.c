@@ -10,7 +10,8 @@ Test(status, first_error_is_kept_and_the_rest_are_counted) {
     int here;
     cr_assert_eq(eddy_fail(EDDY_SHAPE_MISMATCH, (eddy_origin){"add", &here}, "[%d] and [%d]", 2, 3),
                  EDDY_SHAPE_MISMATCH);
-    cr_assert_eq(eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){"mul", NULL}, "second"), EDDY_OUT_OF_MEMORY);
+    cr_assert_eq(eddy_fail(EDDY_OUT_OF_MEMORY, (eddy_origin){"mul", NULL}, "second"),
+                 EDDY_OUT_OF_MEMORY);
     cr_assert_eq(eddy_fail(EDDY_IO, (eddy_origin){"read", NULL}, "third"), EDDY_IO);
     cr_assert_eq(eddy_error_take(&error), EDDY_SHAPE_MISMATCH);
     cr_assert_eq(error.status, EDDY_SHAPE_MISMATCH);
@@ -152,9 +153,9 @@ Test(status, a_noted_place_belongs_to_its_own_call) {
 }
 
 Test(status, every_status_has_a_name_and_a_text) {
-#define EDDY_STATUS_ROW(name, value, text)                                                                             \
-    cr_assert_str_eq(eddy_status_name(EDDY_##name), "EDDY_" #name);                                                    \
-    cr_assert_str_eq(eddy_status_text(EDDY_##name), text);                                                             \
+#define EDDY_STATUS_ROW(name, value, text)                                                         \
+    cr_assert_str_eq(eddy_status_name(EDDY_##name), "EDDY_" #name);                                \
+    cr_assert_str_eq(eddy_status_text(EDDY_##name), text);                                         \
     cr_assert_eq((int)EDDY_##name, value);
     EDDY_STATUS_LIST(EDDY_STATUS_ROW)
 #undef EDDY_STATUS_ROW

@@ -15,8 +15,8 @@ static void look_round(void *context) {
     pthread_getname_np(pthread_self(), seen->name, sizeof(seen->name));
     sigset_t mask;
     pthread_sigmask(SIG_BLOCK, NULL, &mask);
-    seen->blocks_signals = sigismember(&mask, SIGINT) && sigismember(&mask, SIGTERM) && sigismember(&mask, SIGUSR1) &&
-                           sigismember(&mask, SIGALRM);
+    seen->blocks_signals = sigismember(&mask, SIGINT) && sigismember(&mask, SIGTERM) &&
+                           sigismember(&mask, SIGUSR1) && sigismember(&mask, SIGALRM);
     seen->rounds_to_nearest = fegetround() == FE_TONEAREST;
 }
 

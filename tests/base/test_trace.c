@@ -5,10 +5,12 @@
 
 static char story[256];
 
-static void write_begin(void *context, eddy_trace_phase phase, const char *name, uint64_t sequence) {
+static void write_begin(void *context, eddy_trace_phase phase, const char *name,
+                        uint64_t sequence) {
     cr_assert_eq(context, (void *)story);
     size_t length = strlen(story);
-    snprintf(story + length, sizeof(story) - length, "[%s %s %d ", eddy_trace_phase_name(phase), name, (int)sequence);
+    snprintf(story + length, sizeof(story) - length, "[%s %s %d ", eddy_trace_phase_name(phase),
+             name, (int)sequence);
 }
 
 static void write_end(void *context, eddy_trace_phase phase, const char *name, uint64_t sequence) {

@@ -27,7 +27,8 @@ static const char *variable(const char *name) {
 int main(int argc, char **argv) {
     const char *rows = argc > 1 ? argv[1] : "";
     long long size;
-    if (!bench_program_has("small_gru_b%lld", rows, &size) && !bench_program_has("small_tree", rows, &size)) {
+    if (!bench_program_has("small_gru_b%lld", rows, &size) &&
+        !bench_program_has("small_tree", rows, &size)) {
         fprintf(stderr, "sleeper: no such row: %s\n", rows);
         return 2;
     }
@@ -37,8 +38,9 @@ int main(int argc, char **argv) {
     bench_program_measure(&program, bench_sample_count(argc, argv, 2));
     cpu_set_t cpus;
     sched_getaffinity(0, sizeof(cpus), &cpus);
-    snprintf(version, sizeof(version), "cpus=%d one_thread=%s openmp=%s threads=%s", CPU_COUNT(&cpus),
-             variable("EDDY_ONE_THREAD"), variable("OMP_NUM_THREADS"), variable("EDDY_THREADS"));
+    snprintf(version, sizeof(version), "cpus=%d one_thread=%s openmp=%s threads=%s",
+             CPU_COUNT(&cpus), variable("EDDY_ONE_THREAD"), variable("OMP_NUM_THREADS"),
+             variable("EDDY_THREADS"));
     bench_program_print(&program, rows, version, NULL);
     free(kept);
     return 0;

@@ -50,13 +50,13 @@ static inline size_t read_bytes(char *bytes, size_t room) {
 }
 
 /* A test with its folder. What must hold at its end is asserted within it: Criterion passes over a failed .fini. */
-#define FILE_TEST(suite, name, file)                                                                                   \
-    static void name##_body(void);                                                                                     \
-    Test(suite, name, .timeout = 120) {                                                                                \
-        folder_begin(file);                                                                                            \
-        name##_body();                                                                                                 \
-        folder_end();                                                                                                  \
-    }                                                                                                                  \
+#define FILE_TEST(suite, name, file)                                                               \
+    static void name##_body(void);                                                                 \
+    Test(suite, name, .timeout = 120) {                                                            \
+        folder_begin(file);                                                                        \
+        name##_body();                                                                             \
+        folder_end();                                                                              \
+    }                                                                                              \
     static void name##_body(void)
 
 /* ---- what is held ---- */
@@ -70,7 +70,8 @@ static inline held held_now(void) {
     /* First what is issued, releases too, then the deleters that are due by then. */
     cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
     cr_assert_eq(eddy_sync_deleters(EDDY_FOREVER), EDDY_OK);
-    now.bytes = eddy_memory_counted(EDDY_MEMORY_TENSOR).bytes + eddy_memory_counted(EDDY_MEMORY_TEXT).bytes;
+    now.bytes =
+        eddy_memory_counted(EDDY_MEMORY_TENSOR).bytes + eddy_memory_counted(EDDY_MEMORY_TEXT).bytes;
     /* Those of the folder alone: the library's threads may have others open for a moment. */
     DIR *open = opendir("/proc/self/fd");
     for (struct dirent *entry; open && (entry = readdir(open));) {
@@ -83,13 +84,14 @@ static inline held held_now(void) {
     return now;
 }
 
-#define ASSERT_HELD(before)                                                                                            \
-    do {                                                                                                               \
-        held now_ = held_now();                                                                                        \
-        cr_assert_eq(now_.tensors, (before).tensors, "%lld tensors leak",                                              \
-                     (long long)(now_.tensors - (before).tensors));                                                    \
-        cr_assert_eq(now_.bytes, (before).bytes, "%lld bytes leak", (long long)(now_.bytes - (before).bytes));         \
-        cr_assert_eq(now_.descriptors, (before).descriptors, "a descriptor leaks");                                    \
+#define ASSERT_HELD(before)                                                                        \
+    do {                                                                                           \
+        held now_ = held_now();                                                                    \
+        cr_assert_eq(now_.tensors, (before).tensors, "%lld tensors leak",                          \
+                     (long long)(now_.tensors - (before).tensors));                                \
+        cr_assert_eq(now_.bytes, (before).bytes, "%lld bytes leak",                                \
+                     (long long)(now_.bytes - (before).bytes));                                    \
+        cr_assert_eq(now_.descriptors, (before).descriptors, "a descriptor leaks");                \
     } while (0)
 
 /* ---- damaging ---- */
@@ -102,13 +104,14 @@ static inline bool is_accepted(eddy_archive *(*load)(const char *path)) {
     eddy_error error;
     eddy_status status = eddy_error_take(&error);
     cr_assert_eq(status == EDDY_OK, is_loaded);
-    cr_assert(is_loaded || (strstr(error.message, "_load: ") != NULL && error.more == 0), "%s (and %llu more)",
-              error.message, (unsigned long long)error.more);
+    cr_assert(is_loaded || (strstr(error.message, "_load: ") != NULL && error.more == 0),
+              "%s (and %llu more)", error.message, (unsigned long long)error.more);
     return is_loaded;
 }
 
 /* Flips bits of the `count` good bytes, cuts them, and loads what came of it, `rounds` times. */
-static inline void load_damaged(eddy_archive *(*load)(const char *path), const char *good, size_t count, int rounds) {
+static inline void load_damaged(eddy_archive *(*load)(const char *path), const char *good,
+                                size_t count, int rounds) {
     const char *given = getenv("EDDY_TEST_SEED");
     unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
     fprintf(stderr, "EDDY_TEST_SEED=%u\n", seed);

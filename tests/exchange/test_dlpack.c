@@ -33,7 +33,8 @@ CASE(what_is_exported_is_described) {
         const DLTensor *shown = &managed->dl_tensor;
         cr_assert_eq(shown->device.device_type, 1);
         cr_assert_eq(shown->device.device_id, 0);
-        cr_assert_arr_eq(&shown->dtype, &types[i].type, sizeof(DLDataType), "%s", eddy_dtype_name(types[i].dtype));
+        cr_assert_arr_eq(&shown->dtype, &types[i].type, sizeof(DLDataType), "%s",
+                         eddy_dtype_name(types[i].dtype));
         cr_assert_eq(shown->ndim, 2);
         cr_assert_eq(shown->byte_offset, 0);
         cr_assert_arr_eq(shown->shape, ((int64_t[]){3, 4}), 16);
@@ -55,7 +56,8 @@ CASE(views_and_unversioned_structs_are_exported) {
     managed->deleter(managed);
     /* Nothing to point to, and no axes. */
     struct DLManagedTensorVersioned *none = eddy_to_dlpack(eddy_narrow(t, 0, 0, 0), NULL),
-                                    *one = eddy_to_dlpack(eddy_select(eddy_select(t, 0, 2), 0, 3), NULL);
+                                    *one = eddy_to_dlpack(eddy_select(eddy_select(t, 0, 2), 0, 3),
+                                                          NULL);
     cr_assert_null(none->dl_tensor.data);
     cr_assert_eq(one->dl_tensor.ndim, 0);
     cr_assert_eq(*(const float *)one->dl_tensor.data, 11);
@@ -170,11 +172,16 @@ static void foreign_init(foreign *f) {
     *f = (foreign){.shape = {3, 4}, .strides = {4, 1}};
     for (int i = 0; i < 12; i++)
         f->values[i] = (float)i;
-    DLTensor shown = {
-        .data = f->values, .device = {1, 0}, .ndim = 2, .dtype = {2, 32, 1}, .shape = f->shape, .strides = f->strides};
+    DLTensor shown = {.data = f->values,
+                      .device = {1, 0},
+                      .ndim = 2,
+                      .dtype = {2, 32, 1},
+                      .shape = f->shape,
+                      .strides = f->strides};
     f->versioned = (struct DLManagedTensorVersioned){
         .version = {1, 1}, .manager_ctx = f, .deleter = count_versioned, .dl_tensor = shown};
-    f->plain = (struct DLManagedTensor){.dl_tensor = shown, .manager_ctx = f, .deleter = count_plain};
+    f->plain =
+        (struct DLManagedTensor){.dl_tensor = shown, .manager_ctx = f, .deleter = count_plain};
 }
 
 /* How often the deleter has run, when all is done that was issued. */
@@ -334,7 +341,8 @@ CASE(what_cannot_be_imported_is_refused_and_stays_the_callers) {
     foreign f;
     foreign_init(&f);
     f.versioned.flags = 1;
-    assert_ends(&f, eddy_from_dlpack(&f.versioned, EDDY_OPTIONS(from_dlpack, .takes_read_only = true)));
+    assert_ends(&f,
+                eddy_from_dlpack(&f.versioned, EDDY_OPTIONS(from_dlpack, .takes_read_only = true)));
 }
 
 /* Where a handle is not to be had, the memory stays the caller's, also when it was borrowed by then. */
@@ -362,7 +370,8 @@ CASE(memory_that_is_not_there_is_an_error) {
 
 CASE(there_and_back_is_the_same_memory) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *t = counting(EDDY_SHAPE(2, 3)), *back = eddy_from_dlpack(eddy_to_dlpack(eddy_t(t), NULL), NULL);
+    eddy_tensor *t = counting(EDDY_SHAPE(2, 3)),
+                *back = eddy_from_dlpack(eddy_to_dlpack(eddy_t(t), NULL), NULL);
     cr_assert(has_shape(back, EDDY_SHAPE(3, 2)));
     ASSERT_F32(back, 0, 3, 1, 4, 2, 5);
     float *lent = eddy_map(t, EDDY_WRITE, EDDY_FOREVER);

@@ -37,8 +37,8 @@ CASE(every_dtype_and_layout_comes_back) {
         bytes[i] = (char)(i % 2);
     for (size_t k = 0; k < sizeof(dtypes) / sizeof(dtypes[0]); k++) {
         eddy_tensor *t = eddy_from_data(bytes, EDDY_SHAPE(3, 4), dtypes[k], NULL);
-        eddy_tensor *views[] = {t, eddy_t(t), eddy_narrow(t, 0, 1, 2), eddy_select(eddy_select(t, 0, 1), 0, 2),
-                                eddy_narrow(t, 0, 0, 0)};
+        eddy_tensor *views[] = {t, eddy_t(t), eddy_narrow(t, 0, 1, 2),
+                                eddy_select(eddy_select(t, 0, 1), 0, 2), eddy_narrow(t, 0, 0, 0)};
         for (int v = 0; v < 5; v++) {
             cr_assert_eq(eddy_npy_save(views[v], path, NULL), EDDY_OK);
             eddy_tensor *back = eddy_npy_load(path);
@@ -55,11 +55,13 @@ CASE(every_dtype_and_layout_comes_back) {
 }
 
 CASE(other_orders_are_turned_round) {
-    write_npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", (float[]){0, 3, 1, 4, 2, 5}, 24);
+    write_npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }",
+              (float[]){0, 3, 1, 4, 2, 5}, 24);
     eddy_tensor *t = eddy_npy_load(path);
     cr_assert(has_shape(t, EDDY_SHAPE(2, 3)));
     ASSERT_F32(t, 0, 1, 2, 3, 4, 5);
-    write_npy("{'shape': (2,), \"x\": 1, 'fortran_order': False, 'descr': '>f4'}", "\x3f\x80\0\0\x40\0\0\0", 8);
+    write_npy("{'shape': (2,), \"x\": 1, 'fortran_order': False, 'descr': '>f4'}",
+              "\x3f\x80\0\0\x40\0\0\0", 8);
     ASSERT_F32(eddy_npy_load(path), 1, 2);
     write_npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3,)}", "\0\1\7", 3);
     bool values[3];
@@ -73,32 +75,39 @@ CASE(what_is_damaged_is_refused) {
         const char *dict, *sentence;
         eddy_status status;
     } damages[] = {
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", "the file ends too early", EDDY_IO},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", "the file ends too early",
+         EDDY_IO},
         {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }",
-         "its elements are complex numbers; save real and imaginary parts as two arrays ('<c8')", EDDY_UNSUPPORTED},
+         "its elements are complex numbers; save real and imaginary parts as two arrays ('<c8')",
+         EDDY_UNSUPPORTED},
         {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }",
          "records of several fields; save each field as an array of its own", EDDY_UNSUPPORTED},
         {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
-         "pickled Python objects, which are never read: they may hold code ('|O')", EDDY_UNSUPPORTED},
-        {"{'descr': '<U12', 'fortran_order': False, 'shape': (1,), }", "its elements are texts ('<U12')",
+         "pickled Python objects, which are never read: they may hold code ('|O')",
          EDDY_UNSUPPORTED},
-        {"{'descr': '<M8[ns]', 'fortran_order': False, 'shape': (1,), }", "dates; save them as i64", EDDY_UNSUPPORTED},
-        {"{'descr': '<u4', 'fortran_order': False, 'shape': (1,), }", "unsigned integers of more than 8 bits",
+        {"{'descr': '<U12', 'fortran_order': False, 'shape': (1,), }",
+         "its elements are texts ('<U12')", EDDY_UNSUPPORTED},
+        {"{'descr': '<M8[ns]', 'fortran_order': False, 'shape': (1,), }", "dates; save them as i64",
          EDDY_UNSUPPORTED},
-        {"{'descr': '<f16', 'fortran_order': False, 'shape': (1,), }", "of a type that Eddy does not have ('<f16')",
-         EDDY_UNSUPPORTED},
+        {"{'descr': '<u4', 'fortran_order': False, 'shape': (1,), }",
+         "unsigned integers of more than 8 bits", EDDY_UNSUPPORTED},
+        {"{'descr': '<f16', 'fortran_order': False, 'shape': (1,), }",
+         "of a type that Eddy does not have ('<f16')", EDDY_UNSUPPORTED},
         {"{'descr': '", "its elements are of a type that Eddy does not have", EDDY_UNSUPPORTED},
-        {"{'fortran_order': False, 'shape': (1,), }", "does not say the type of the elements", EDDY_IO},
+        {"{'fortran_order': False, 'shape': (1,), }", "does not say the type of the elements",
+         EDDY_IO},
         {"{'descr': '<f4', 'shape': (1,), }", "order of the elements", EDDY_IO},
         {"{'descr': '<f4', 'fortran_order': False}", "a shape that is damaged", EDDY_IO},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, -2)}", "a shape that is damaged", EDDY_IO},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2", "a shape that is damaged", EDDY_IO},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}", "rank above 16",
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, -2)}", "a shape that is damaged",
          EDDY_IO},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}", "more elements",
-         EDDY_SIZE_OVERFLOW},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (288230376151711744,)}", "the file ends too early",
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2", "a shape that is damaged",
          EDDY_IO},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)}",
+         "rank above 16", EDDY_IO},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}",
+         "more elements", EDDY_SIZE_OVERFLOW},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (288230376151711744,)}",
+         "the file ends too early", EDDY_IO},
     };
     for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
         write_npy(damages[i].dict, "abcd", 4);
@@ -127,8 +136,9 @@ CASE(files_that_cannot_be_are_one_sentence) {
     ASSERT_ERROR(EDDY_IO, "npy_save: /nowhere/a.npy: No such file or directory");
     cr_assert_eq(eddy_npy_save(t, NULL, NULL), EDDY_INVALID_ARGUMENT);
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "npy_save: no path");
-    cr_assert_eq(eddy_npy_save(eddy_from_data((uint16_t[]){0}, EDDY_SHAPE(1), EDDY_BF16, NULL), path, NULL),
-                 EDDY_UNSUPPORTED);
+    cr_assert_eq(
+        eddy_npy_save(eddy_from_data((uint16_t[]){0}, EDDY_SHAPE(1), EDDY_BF16, NULL), path, NULL),
+        EDDY_UNSUPPORTED);
     ASSERT_ERROR(EDDY_UNSUPPORTED, "the format has no bf16");
     cr_assert_neq(access(path, F_OK), 0, "nothing is written");
 }

@@ -9,15 +9,23 @@
 #define SAVE(list, ...) eddy_npz_save(list, (const char *const[]){__VA_ARGS__}, path, NULL)
 
 /* numpy.savez_compressed(file, w=numpy.zeros(40, 'f4')) */
-#define DEFLATED                                                                                                       \
-    "\x50\x4b\x03\x04\x14\x00\x00\x00\x08\x00\x00\x00\x21\x00\x0e\x48\x9f\xc7\x48\x00\x00\x00\x20\x01"                 \
-    "\x00\x00\x05\x00\x14\x00\x77\x2e\x6e\x70\x79\x01\x00\x10\x00\x20\x01\x00\x00\x00\x00\x00\x00\x48"                 \
-    "\x00\x00\x00\x00\x00\x00\x00\x9b\xec\x17\xea\x1b\x10\xc9\xc8\x50\xc6\x50\xad\x9e\x92\x5a\x9c\x5c"                 \
-    "\xa4\x6e\xa5\xa0\x6e\x93\x66\xa2\xae\xa3\xa0\x9e\x96\x5f\x54\x52\x94\x98\x17\x9f\x5f\x94\x92\x0a"                 \
-    "\x12\x77\x4b\xcc\x29\x4e\x05\x8a\x17\x67\x24\x16\xa4\x02\xf9\x1a\x26\x06\x3a\x9a\x3a\x0a\xb5\x0a"                 \
-    "\xe4\x03\x2e\x86\x41\x0e\x00\x50\x4b\x01\x02\x14\x03\x14\x00\x00\x00\x08\x00\x00\x00\x21\x00\x0e"                 \
-    "\x48\x9f\xc7\x48\x00\x00\x00\x20\x01\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80"                 \
-    "\x01\x00\x00\x00\x00\x77\x2e\x6e\x70\x79\x50\x4b\x05\x06\x00\x00\x00\x00\x01\x00\x01\x00\x33\x00"                 \
+#define DEFLATED                                                                                   \
+    "\x50\x4b\x03\x04\x14\x00\x00\x00\x08\x00\x00\x00\x21\x00\x0e\x48\x9f\xc7\x48\x00\x00\x00\x20" \
+    "\x01"                                                                                         \
+    "\x00\x00\x05\x00\x14\x00\x77\x2e\x6e\x70\x79\x01\x00\x10\x00\x20\x01\x00\x00\x00\x00\x00\x00" \
+    "\x48"                                                                                         \
+    "\x00\x00\x00\x00\x00\x00\x00\x9b\xec\x17\xea\x1b\x10\xc9\xc8\x50\xc6\x50\xad\x9e\x92\x5a\x9c" \
+    "\x5c"                                                                                         \
+    "\xa4\x6e\xa5\xa0\x6e\x93\x66\xa2\xae\xa3\xa0\x9e\x96\x5f\x54\x52\x94\x98\x17\x9f\x5f\x94\x92" \
+    "\x0a"                                                                                         \
+    "\x12\x77\x4b\xcc\x29\x4e\x05\x8a\x17\x67\x24\x16\xa4\x02\xf9\x1a\x26\x06\x3a\x9a\x3a\x0a\xb5" \
+    "\x0a"                                                                                         \
+    "\xe4\x03\x2e\x86\x41\x0e\x00\x50\x4b\x01\x02\x14\x03\x14\x00\x00\x00\x08\x00\x00\x00\x21\x00" \
+    "\x0e"                                                                                         \
+    "\x48\x9f\xc7\x48\x00\x00\x00\x20\x01\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" \
+    "\x80"                                                                                         \
+    "\x01\x00\x00\x00\x00\x77\x2e\x6e\x70\x79\x50\x4b\x05\x06\x00\x00\x00\x00\x01\x00\x01\x00\x33" \
+    "\x00"                                                                                         \
     "\x00\x00\x7f\x00\x00\x00\x00\x00"
 #define DEFLATED_BYTES (sizeof(DEFLATED) - 1)
 
@@ -120,10 +128,12 @@ CASE(what_cannot_be_saved_leaves_the_old_file) {
     eddy_tensor *poisoned = index_select(a, I64(EDDY_SHAPE(1), 5));
     cr_assert_eq(SAVE(EDDY_LIST(a, poisoned), "a", "p"), EDDY_OUT_OF_RANGE);
     ASSERT_ERROR(EDDY_OUT_OF_RANGE, "index_select");
-    cr_assert_eq(SAVE(EDDY_LIST(a, eddy_from_data((uint16_t[]){0}, EDDY_SHAPE(1), EDDY_BF16, NULL)), "a", "h"),
+    cr_assert_eq(SAVE(EDDY_LIST(a, eddy_from_data((uint16_t[]){0}, EDDY_SHAPE(1), EDDY_BF16, NULL)),
+                      "a", "h"),
                  EDDY_UNSUPPORTED);
     ASSERT_ERROR(EDDY_UNSUPPORTED, "a.npz: 'h': the format has no bf16");
-    cr_assert_eq(eddy_npz_save(EDDY_LIST(a), (const char *const[]){"a"}, "/nowhere/a", NULL), EDDY_IO);
+    cr_assert_eq(eddy_npz_save(EDDY_LIST(a), (const char *const[]){"a"}, "/nowhere/a", NULL),
+                 EDDY_IO);
     ASSERT_ERROR(EDDY_IO, "/nowhere/a: No such file or directory");
     struct rlimit limit = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
     signal(SIGXFSZ, SIG_IGN);
@@ -151,12 +161,14 @@ CASE(what_is_damaged_is_refused) {
     } damages[] = {
         {"\x0e\x48\x9f\xc7", "\x0e\x48\x9f\xc8", 4, "'w': the checksum is wrong", EDDY_IO},
         {"\x9b\xec\x17\xea", "\xff\xec\x17\xea", 4, "'w.npy': the archive is damaged", EDDY_IO},
-        {"\x14\x00\x00\x00\x08", "\x14\x00\x01\x00\x08", 5, "encrypted, or packed in another way", EDDY_UNSUPPORTED},
-        {"\x14\x00\x00\x00\x08", "\x14\x00\x00\x00\x0c", 5, "encrypted, or packed in another way", EDDY_UNSUPPORTED},
+        {"\x14\x00\x00\x00\x08", "\x14\x00\x01\x00\x08", 5, "encrypted, or packed in another way",
+         EDDY_UNSUPPORTED},
+        {"\x14\x00\x00\x00\x08", "\x14\x00\x00\x00\x0c", 5, "encrypted, or packed in another way",
+         EDDY_UNSUPPORTED},
         {"PK\1\2", "PK\1\3", 4, "the archive is damaged", EDDY_IO},
         {"PK\3\4", "PK\3\5", 4, "the archive is damaged", EDDY_IO},
-        {"\x48\x00\x00\x00\x20\x01\x00\x00\x05\x00\x00\x00", "\x48\x00\x00\x00\x10\x01\x00\x00\x05\x00\x00\x00", 12,
-         "'w'", EDDY_IO},
+        {"\x48\x00\x00\x00\x20\x01\x00\x00\x05\x00\x00\x00",
+         "\x48\x00\x00\x00\x10\x01\x00\x00\x05\x00\x00\x00", 12, "'w'", EDDY_IO},
     };
     for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
         memcpy(bytes, DEFLATED, DEFLATED_BYTES);
@@ -194,7 +206,9 @@ CASE(what_is_damaged_is_refused) {
 
 CASE(flipped_bits_never_do_harm) {
     char good[4096];
-    cr_assert_eq(SAVE(EDDY_LIST(counting(EDDY_SHAPE(2, 3)), counting(EDDY_SHAPE())), "weight", "bias"), EDDY_OK);
+    cr_assert_eq(
+        SAVE(EDDY_LIST(counting(EDDY_SHAPE(2, 3)), counting(EDDY_SHAPE())), "weight", "bias"),
+        EDDY_OK);
     load_damaged(eddy_npz_load, good, read_bytes(good, sizeof(good)), 3000);
     load_damaged(eddy_npz_load, DEFLATED, DEFLATED_BYTES, 3000);
 }

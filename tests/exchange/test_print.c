@@ -11,18 +11,23 @@ static const char *formatted(eddy_tensor *tensor, const eddy_format_options *opt
 }
 
 Test(print, numpys_style) {
-    cr_assert_str_eq(formatted(F32(EDDY_SHAPE(2, 2), 1, 2.5f, 3, 4), NULL), "[[1. , 2.5],\n [3. , 4. ]]  f32[2, 2]");
+    cr_assert_str_eq(formatted(F32(EDDY_SHAPE(2, 2), 1, 2.5f, 3, 4), NULL),
+                     "[[1. , 2.5],\n [3. , 4. ]]  f32[2, 2]");
     cr_assert_str_eq(formatted(F32(EDDY_SHAPE(), 0.5f), NULL), "0.5  f32[]");
     cr_assert_str_eq(formatted(I64(EDDY_SHAPE(3), 1, -20, 300), NULL), "[  1, -20, 300]  i64[3]");
-    cr_assert_str_eq(formatted(eddy_from_data((bool[]){true, false}, EDDY_SHAPE(2), EDDY_BOOL, NULL), NULL),
-                     "[ True, False]  bool[2]");
+    cr_assert_str_eq(
+        formatted(eddy_from_data((bool[]){true, false}, EDDY_SHAPE(2), EDDY_BOOL, NULL), NULL),
+        "[ True, False]  bool[2]");
     cr_assert_str_eq(formatted(counting(EDDY_SHAPE(0, 3)), NULL), "[]  f32[0, 3]");
-    cr_assert_str_eq(formatted(counting(EDDY_SHAPE(2, 1, 2)), NULL), "[[[0., 1.]],\n\n [[2., 3.]]]  f32[2, 1, 2]");
-    cr_assert_str_eq(formatted(eddy_t(counting(EDDY_SHAPE(2, 2))), NULL), "[[0., 2.],\n [1., 3.]]  f32[2, 2]");
+    cr_assert_str_eq(formatted(counting(EDDY_SHAPE(2, 1, 2)), NULL),
+                     "[[[0., 1.]],\n\n [[2., 3.]]]  f32[2, 1, 2]");
+    cr_assert_str_eq(formatted(eddy_t(counting(EDDY_SHAPE(2, 2))), NULL),
+                     "[[0., 2.],\n [1., 3.]]  f32[2, 2]");
 }
 
 Test(print, special_numbers_and_exponents) {
-    cr_assert_str_eq(formatted(F32(EDDY_SHAPE(3), NAN, -INFINITY, 1.25f), NULL), "[ nan, -inf, 1.25]  f32[3]");
+    cr_assert_str_eq(formatted(F32(EDDY_SHAPE(3), NAN, -INFINITY, 1.25f), NULL),
+                     "[ nan, -inf, 1.25]  f32[3]");
     cr_assert_str_eq(formatted(F32(EDDY_SHAPE(2), 1e10f, 1), NULL), "[1.e+10, 1.e+00]  f32[2]");
     cr_assert_str_eq(formatted(F32(EDDY_SHAPE(2), 0, -0.5f), NULL), "[ 0. , -0.5]  f32[2]");
     cr_assert_str_eq(formatted(F32(EDDY_SHAPE(1), NAN), NULL), "[nan]  f32[1]");
@@ -31,26 +36,30 @@ Test(print, special_numbers_and_exponents) {
 Test(print, precision_and_tail) {
     eddy_tensor *t = F32(EDDY_SHAPE(1), 0.123456f);
     cr_assert_str_eq(formatted(t, EDDY_OPTIONS(format, .omits_tail = true)), "[0.1235]");
-    cr_assert_str_eq(formatted(t, EDDY_OPTIONS(format, .has_precision = true, .precision = 2, .omits_tail = true)),
+    cr_assert_str_eq(formatted(t, EDDY_OPTIONS(format, .has_precision = true, .precision = 2,
+                                               .omits_tail = true)),
                      "[0.12]");
-    cr_assert_str_eq(formatted(t, EDDY_OPTIONS(format, .has_precision = true, .omits_tail = true)), "[0.]");
+    cr_assert_str_eq(formatted(t, EDDY_OPTIONS(format, .has_precision = true, .omits_tail = true)),
+                     "[0.]");
     cr_assert_lt(eddy_format(t, NULL, 0, EDDY_OPTIONS(format, .precision = 18)), 0);
     eddy_error_take(NULL);
 }
 
 Test(print, long_tensors_are_cut) {
-    cr_assert_str_eq(formatted(counting(EDDY_SHAPE(2000)), EDDY_OPTIONS(format, .omits_tail = true)),
-                     "[0.000e+00, 1.000e+00, 2.000e+00, ..., 1.997e+03, 1.998e+03, 1.999e+03]");
-    const char *text =
-        formatted(I64(EDDY_SHAPE(2, 3), 1, 2, 3, 4, 5, 6), EDDY_OPTIONS(format, .threshold = 1, .edge_items = 1));
-    cr_assert_str_eq(text, "[[1, ..., 3],\n [4, ..., 6]]  i64[2, 3]");
     cr_assert_str_eq(
-        formatted(eddy_expand(I64(EDDY_SHAPE(1), 7), EDDY_SHAPE(1 << 30)), EDDY_OPTIONS(format, .omits_tail = true)),
-        "[7, 7, 7, ..., 7, 7, 7]");
+        formatted(counting(EDDY_SHAPE(2000)), EDDY_OPTIONS(format, .omits_tail = true)),
+        "[0.000e+00, 1.000e+00, 2.000e+00, ..., 1.997e+03, 1.998e+03, 1.999e+03]");
+    const char *text = formatted(I64(EDDY_SHAPE(2, 3), 1, 2, 3, 4, 5, 6),
+                                 EDDY_OPTIONS(format, .threshold = 1, .edge_items = 1));
+    cr_assert_str_eq(text, "[[1, ..., 3],\n [4, ..., 6]]  i64[2, 3]");
+    cr_assert_str_eq(formatted(eddy_expand(I64(EDDY_SHAPE(1), 7), EDDY_SHAPE(1 << 30)),
+                               EDDY_OPTIONS(format, .omits_tail = true)),
+                     "[7, 7, 7, ..., 7, 7, 7]");
 }
 
 Test(print, long_lines_are_wrapped) {
-    const char *text = formatted(counting(EDDY_SHAPE(40)), EDDY_OPTIONS(format, .omits_tail = true));
+    const char *text =
+        formatted(counting(EDDY_SHAPE(40)), EDDY_OPTIONS(format, .omits_tail = true));
     for (const char *line = text; line; line = strchr(line + 1, '\n'))
         cr_assert_leq(strcspn(line + 1, "\n"), 80);
     cr_assert_not_null(strchr(text, '\n'));
@@ -58,7 +67,9 @@ Test(print, long_lines_are_wrapped) {
 
 Test(print, a_short_buffer_is_cut_and_ended) {
     char text[6] = "xxxxx";
-    cr_assert_eq(eddy_format(I64(EDDY_SHAPE(3), 1, 2, 3), text, 5, EDDY_OPTIONS(format, .omits_tail = true)), 9);
+    cr_assert_eq(
+        eddy_format(I64(EDDY_SHAPE(3), 1, 2, 3), text, 5, EDDY_OPTIONS(format, .omits_tail = true)),
+        9);
     cr_assert_str_eq(text, "[1, ");
 }
 
@@ -95,8 +106,8 @@ static void printed(eddy_tensor *tensor, eddy_status wanted, char *text, size_t 
 
 Test(print, a_tensor_that_failed_prints_its_error) {
     char text[1024];
-    printed(call("add", OF(counting(EDDY_SHAPE(3)), counting(EDDY_SHAPE(4)))), EDDY_INVALID_ARGUMENT, text,
-            sizeof(text));
+    printed(call("add", OF(counting(EDDY_SHAPE(3)), counting(EDDY_SHAPE(4)))),
+            EDDY_INVALID_ARGUMENT, text, sizeof(text));
     cr_assert_eq(strncmp(text, "error: add: ", 12), 0, "%s", text);
     cr_assert_str_eq(strchr(text, '\n'), "\n");
     /* An older error stays in the slot, and does not pass for that of the tensor. */

@@ -36,7 +36,8 @@ CASE(the_bytes_are_the_formats) {
     cr_assert_eq(read_bytes(got, sizeof(got)), 128 + 9);
     const char *header = "{\"b\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[8,9]},"
                          "\"w\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[0,8]}}";
-    cr_assert_arr_eq(got, "\x78\0\0\0\0\0\0\0", 8, "spaces fill the header, so that the elements are aligned");
+    cr_assert_arr_eq(got, "\x78\0\0\0\0\0\0\0", 8,
+                     "spaces fill the header, so that the elements are aligned");
     cr_assert_arr_eq(got + 8, header, strlen(header));
     for (size_t i = 8 + strlen(header); i < 128; i++)
         cr_assert_eq(got[i], ' ');
@@ -53,15 +54,18 @@ CASE(every_dtype_and_layout_comes_back) {
     char texts[5 * EDDY_DTYPE_COUNT][16];
     for (int k = 0; k < EDDY_DTYPE_COUNT; k++) {
         eddy_tensor *t = eddy_from_data(bytes, EDDY_SHAPE(3, 4), (eddy_dtype)k, NULL);
-        eddy_tensor *views[] = {t, eddy_t(t), eddy_narrow(t, 0, 1, 2), eddy_select(eddy_select(t, 0, 1), 0, 2),
-                                eddy_narrow(t, 0, 0, 0)};
+        eddy_tensor *views[] = {t, eddy_t(t), eddy_narrow(t, 0, 1, 2),
+                                eddy_select(eddy_select(t, 0, 1), 0, 2), eddy_narrow(t, 0, 0, 0)};
         for (int v = 0; v < 5; v++) {
             tensors[5 * k + v] = views[v];
-            snprintf(texts[5 * k + v], sizeof(texts[0]), "%s.%d", eddy_dtype_name((eddy_dtype)k), v);
+            snprintf(texts[5 * k + v], sizeof(texts[0]), "%s.%d", eddy_dtype_name((eddy_dtype)k),
+                     v);
             names[5 * k + v] = texts[5 * k + v];
         }
     }
-    cr_assert_eq(eddy_safetensors_save((eddy_list){tensors, 5 * EDDY_DTYPE_COUNT}, names, path, NULL), EDDY_OK);
+    cr_assert_eq(
+        eddy_safetensors_save((eddy_list){tensors, 5 * EDDY_DTYPE_COUNT}, names, path, NULL),
+        EDDY_OK);
     eddy_archive *archive = eddy_safetensors_load(path);
     cr_assert_not_null(archive);
     cr_assert_eq(archive->count, 5 * EDDY_DTYPE_COUNT);
@@ -73,7 +77,8 @@ CASE(every_dtype_and_layout_comes_back) {
             cr_assert_eq(eddy_dtype_of(both[b]), eddy_dtype_of(tensors[i]));
             cr_assert(has_shape(both[b], eddy_shape_of(tensors[i])), "%s", names[i]);
             char want[sizeof(bytes)], got[sizeof(bytes)];
-            size_t size = (size_t)eddy_count_of(tensors[i]) * eddy_dtype_bytes(eddy_dtype_of(tensors[i]));
+            size_t size =
+                (size_t)eddy_count_of(tensors[i]) * eddy_dtype_bytes(eddy_dtype_of(tensors[i]));
             cr_assert_eq(eddy_read(tensors[i], want, size, NULL), EDDY_OK);
             cr_assert_eq(eddy_read(both[b], got, size, NULL), EDDY_OK);
             cr_assert_arr_eq(want, got, size, "%s", names[i]);
@@ -85,8 +90,9 @@ CASE(every_dtype_and_layout_comes_back) {
 
 CASE(metadata_comes_back) {
     const eddy_metadata pairs[] = {{"format", "eddy"}, {"empty", ""}, {"\xc3\xa4", "\"\n"}};
-    cr_assert_eq(eddy_safetensors_save((eddy_list){NULL, 0}, NULL, path,
-                                       EDDY_OPTIONS(safetensors_save, .metadata = pairs, .metadata_count = 3)),
+    cr_assert_eq(eddy_safetensors_save(
+                     (eddy_list){NULL, 0}, NULL, path,
+                     EDDY_OPTIONS(safetensors_save, .metadata = pairs, .metadata_count = 3)),
                  EDDY_OK);
     eddy_archive *archive = eddy_safetensors_load(path);
     cr_assert_not_null(archive);
@@ -105,30 +111,39 @@ CASE(metadata_comes_back) {
 
 CASE(a_checkpoint_goes_into_tensors_of_the_same_form) {
     cr_assert_eq(
-        SAVE(EDDY_LIST(counting(EDDY_SHAPE(3)), counting(EDDY_SHAPE(2, 2)), I64(EDDY_SHAPE(), 7)), "a", "b", "step"),
+        SAVE(EDDY_LIST(counting(EDDY_SHAPE(3)), counting(EDDY_SHAPE(2, 2)), I64(EDDY_SHAPE(), 7)),
+             "a", "b", "step"),
         EDDY_OK);
     eddy_archive *archive = eddy_safetensors_load(path);
-    eddy_tensor *a = F32(EDDY_SHAPE(3), 9, 9, 9), *b = F32(EDDY_SHAPE(2, 2), 9, 9, 9, 9), *one = F32(EDDY_SHAPE(1), 9);
+    eddy_tensor *a = F32(EDDY_SHAPE(3), 9, 9, 9), *b = F32(EDDY_SHAPE(2, 2), 9, 9, 9, 9),
+                *one = F32(EDDY_SHAPE(1), 9);
     eddy_tensor *step = I64(EDDY_SHAPE(), 0), *f64 = empty_of(EDDY_F64, EDDY_SHAPE(3));
-    const char *const names[] = {"b", "a", "step"}, *const missing[] = {"a", "c"}, *const unnamed[] = {"a", NULL};
+    const char *const names[] = {"b", "a", "step"}, *const missing[] = {"a", "c"},
+                      *const unnamed[] = {"a", NULL};
     cr_assert_eq(eddy_requires_grad_set(b, true), EDDY_OK);
-    cr_assert_eq(eddy_archive_copy_into(archive, names, EDDY_LIST(b, a, step)), EDDY_OK, "a leaf, too");
+    cr_assert_eq(eddy_archive_copy_into(archive, names, EDDY_LIST(b, a, step)), EDDY_OK,
+                 "a leaf, too");
     ASSERT_F32(a, 0, 1, 2);
     ASSERT_F32(b, 0, 1, 2, 3);
     cr_assert_eq(eddy_item_i64(step, NULL), 7);
     cr_assert(eddy_requires_grad(b), "it is still one");
     /* What does not fit is found before anything is written. */
     eddy_tensor *untouched = F32(EDDY_SHAPE(3), 5, 5, 5);
-    cr_assert_eq(eddy_archive_copy_into(archive, missing, EDDY_LIST(untouched, one)), EDDY_NOT_FOUND);
+    cr_assert_eq(eddy_archive_copy_into(archive, missing, EDDY_LIST(untouched, one)),
+                 EDDY_NOT_FOUND);
     ASSERT_ERROR(EDDY_NOT_FOUND, "there is no 'c' among 3 tensors");
     const char *const twice[] = {"a", "a"};
-    cr_assert_eq(eddy_archive_copy_into(archive, twice, EDDY_LIST(untouched, one)), EDDY_SHAPE_MISMATCH);
+    cr_assert_eq(eddy_archive_copy_into(archive, twice, EDDY_LIST(untouched, one)),
+                 EDDY_SHAPE_MISMATCH);
     ASSERT_ERROR(EDDY_SHAPE_MISMATCH, "'a' is f32[3], targets[1] is f32[1]");
-    cr_assert_eq(eddy_archive_copy_into(archive, twice, EDDY_LIST(untouched, f64)), EDDY_DTYPE_MISMATCH);
+    cr_assert_eq(eddy_archive_copy_into(archive, twice, EDDY_LIST(untouched, f64)),
+                 EDDY_DTYPE_MISMATCH);
     ASSERT_ERROR(EDDY_DTYPE_MISMATCH, "'a' is f32[3], targets[1] is f64[3]");
-    cr_assert_eq(eddy_archive_copy_into(archive, twice, EDDY_LIST(untouched, NULL)), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_archive_copy_into(archive, twice, EDDY_LIST(untouched, NULL)),
+                 EDDY_INVALID_ARGUMENT);
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "targets[1] is NULL");
-    cr_assert_eq(eddy_archive_copy_into(archive, unnamed, EDDY_LIST(untouched, a)), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_archive_copy_into(archive, unnamed, EDDY_LIST(untouched, a)),
+                 EDDY_INVALID_ARGUMENT);
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "names[1] is NULL");
     cr_assert_eq(eddy_archive_copy_into(NULL, names, EDDY_LIST(a)), EDDY_INVALID_ARGUMENT);
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "no archive");
@@ -141,7 +156,8 @@ CASE(a_checkpoint_goes_into_tensors_of_the_same_form) {
 /* ---- ownership ---- */
 
 CASE(tensors_belong_to_the_archive_and_to_no_scope) {
-    cr_assert_eq(SAVE(EDDY_LIST(counting(EDDY_SHAPE(3)), counting(EDDY_SHAPE(2))), "a", "b"), EDDY_OK);
+    cr_assert_eq(SAVE(EDDY_LIST(counting(EDDY_SHAPE(3)), counting(EDDY_SHAPE(2))), "a", "b"),
+                 EDDY_OK);
     held before = held_now();
     eddy_scope *scope = eddy_scope_begin();
     eddy_archive *archive = eddy_safetensors_load(path);
@@ -184,26 +200,32 @@ CASE(what_cannot_be_saved_leaves_the_old_file) {
     cr_assert_eq(eddy_safetensors_save(EDDY_LIST(a), NULL, path, NULL), EDDY_INVALID_ARGUMENT);
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "no names");
     const eddy_metadata twice[] = {{"k", "1"}, {"k", "2"}};
-    cr_assert_eq(eddy_safetensors_save(EDDY_LIST(a), (const char *const[]){"a"}, path,
-                                       EDDY_OPTIONS(safetensors_save, .metadata = twice, .metadata_count = 2)),
+    cr_assert_eq(eddy_safetensors_save(
+                     EDDY_LIST(a), (const char *const[]){"a"}, path,
+                     EDDY_OPTIONS(safetensors_save, .metadata = twice, .metadata_count = 2)),
                  EDDY_INVALID_ARGUMENT);
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "pair 1 of the metadata");
-    cr_assert_eq(eddy_safetensors_save(EDDY_LIST(a), (const char *const[]){"a"}, "/nowhere/a", NULL), EDDY_IO);
+    cr_assert_eq(
+        eddy_safetensors_save(EDDY_LIST(a), (const char *const[]){"a"}, "/nowhere/a", NULL),
+        EDDY_IO);
     ASSERT_ERROR(EDDY_IO, "/nowhere/a: No such file or directory");
-    cr_assert_eq(eddy_safetensors_save(EDDY_LIST(a), (const char *const[]){"a"}, folder, NULL), EDDY_IO);
+    cr_assert_eq(eddy_safetensors_save(EDDY_LIST(a), (const char *const[]){"a"}, folder, NULL),
+                 EDDY_IO);
     ASSERT_ERROR(EDDY_IO, ": a folder stands there, which is not replaced");
     /* A pipe of the test's own: a device would be lost where the check is. */
     char pipe[sizeof(path) + 5];
     snprintf(pipe, sizeof(pipe), "%s.pipe", path);
     cr_assert_eq(mkfifo(pipe, 0600), 0);
-    cr_assert_eq(eddy_safetensors_save(EDDY_LIST(a), (const char *const[]){"a"}, pipe, NULL), EDDY_IO);
+    cr_assert_eq(eddy_safetensors_save(EDDY_LIST(a), (const char *const[]){"a"}, pipe, NULL),
+                 EDDY_IO);
     ASSERT_ERROR(EDDY_IO, ".pipe: a device, a pipe or the like stands there");
     cr_assert_eq(unlink(pipe), 0);
     /* A tensor that holds an error: the header is written by then. */
     eddy_tensor *poisoned = index_select(a, I64(EDDY_SHAPE(1), 5));
     cr_assert_eq(SAVE(EDDY_LIST(a, poisoned), "a", "p"), EDDY_OUT_OF_RANGE);
     ASSERT_ERROR(EDDY_OUT_OF_RANGE, "index_select");
-    cr_assert_eq(SAVE(EDDY_LIST(a, eddy_t(eddy_reshape(poisoned, EDDY_SHAPE(1, 1)))), "a", "p"), EDDY_OUT_OF_RANGE);
+    cr_assert_eq(SAVE(EDDY_LIST(a, eddy_t(eddy_reshape(poisoned, EDDY_SHAPE(1, 1)))), "a", "p"),
+                 EDDY_OUT_OF_RANGE);
     ASSERT_ERROR(EDDY_OUT_OF_RANGE, "index_select");
     /* And one whose shape is not known before it has run. */
     cr_assert_eq(SAVE(EDDY_LIST(call("nonzero", OF(poisoned))), "n"), EDDY_OUT_OF_RANGE);
@@ -228,7 +250,8 @@ CASE(a_crash_leaves_the_old_file) {
         struct rlimit limit = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY}, no_core = {0, 0};
         bool is_fine = SAVE(EDDY_LIST(counting(EDDY_SHAPE(2))), "old") == EDDY_OK;
         signal(SIGXFSZ, SIG_DFL);
-        if (is_fine && setrlimit(RLIMIT_CORE, &no_core) == 0 && setrlimit(RLIMIT_FSIZE, &limit) == 0)
+        if (is_fine && setrlimit(RLIMIT_CORE, &no_core) == 0 &&
+            setrlimit(RLIMIT_FSIZE, &limit) == 0)
             SAVE(EDDY_LIST(counting(EDDY_SHAPE(5000))), "new");
         _exit(1);
     }
@@ -243,8 +266,9 @@ CASE(a_crash_leaves_the_old_file) {
 
 /* ---- refused when loading ---- */
 
-#define TENSOR(name, dtype, shape, begin, end)                                                                         \
-    "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}"
+#define TENSOR(name, dtype, shape, begin, end)                                                     \
+    "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" begin "," end   \
+    "]}"
 
 /* Each damage is one sentence that names the file. */
 CASE(what_is_damaged_is_refused) {
@@ -262,39 +286,54 @@ CASE(what_is_damaged_is_refused) {
         {"{\"a\":\"\xff\"}", 0, "the header is damaged", EDDY_IO},
         {"{\"a\\u0000\":{}}", 0, "the header is damaged", EDDY_IO},
         {"{\"a\":[9223372036854775808]}", 0, "the header is damaged: too big", EDDY_IO},
-        {"{" TENSOR("a", "U8", "[1]", "0", "1") "," TENSOR("a", "U8", "[1]", "1", "2") "}", 2, "duplicate", EDDY_IO},
+        {"{" TENSOR("a", "U8", "[1]", "0", "1") "," TENSOR("a", "U8", "[1]", "1", "2") "}", 2,
+         "duplicate", EDDY_IO},
         {"{\"a\":1}", 0, "'a': no dtype", EDDY_IO},
         {"{\"a\":{\"shape\":[],\"data_offsets\":[0,1]}}", 1, "'a': no dtype", EDDY_IO},
         {"{\"a\":{\"dtype\":1,\"shape\":[],\"data_offsets\":[0,1]}}", 1, "no dtype", EDDY_IO},
-        {"{" TENSOR("a", "F8_E4M3", "[1]", "0", "1") "}", 1, "type that Eddy does not have: F8_E4M3", EDDY_UNSUPPORTED},
-        {"{" TENSOR("a", "U64", "[1]", "0", "8") "}", 8, "type that Eddy does not have: U64", EDDY_UNSUPPORTED},
-        {"{" TENSOR("a", "f32", "[1]", "0", "4") "}", 4, "type that Eddy does not have: f32", EDDY_UNSUPPORTED},
+        {"{" TENSOR("a", "F8_E4M3", "[1]", "0", "1") "}", 1,
+         "type that Eddy does not have: F8_E4M3", EDDY_UNSUPPORTED},
+        {"{" TENSOR("a", "U64", "[1]", "0", "8") "}", 8, "type that Eddy does not have: U64",
+         EDDY_UNSUPPORTED},
+        {"{" TENSOR("a", "f32", "[1]", "0", "4") "}", 4, "type that Eddy does not have: f32",
+         EDDY_UNSUPPORTED},
         {"{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}", 1, "no shape", EDDY_IO},
         {"{" TENSOR("a", "U8", "{}", "0", "1") "}", 1, "no shape", EDDY_IO},
         {"{" TENSOR("a", "U8", "[-1]", "0", "1") "}", 1, "a shape that is none", EDDY_IO},
         {"{" TENSOR("a", "U8", "[1.0]", "0", "1") "}", 1, "a shape that is none", EDDY_IO},
         {"{" TENSOR("a", "U8", "[\"1\"]", "0", "1") "}", 1, "a shape that is none", EDDY_IO},
-        {"{" TENSOR("a", "U8", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "0", "1") "}", 1, "rank 17", EDDY_UNSUPPORTED},
+        {"{" TENSOR("a", "U8", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "0", "1") "}", 1, "rank 17",
+         EDDY_UNSUPPORTED},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[]}}", 1, "data_offsets that are none", EDDY_IO},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0]}}", 1, "data_offsets that are none", EDDY_IO},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1,2]}}", 2, "data_offsets that are none", EDDY_IO},
+        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0]}}", 1,
+         "data_offsets that are none", EDDY_IO},
+        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1,2]}}", 2,
+         "data_offsets that are none", EDDY_IO},
         {"{" TENSOR("a", "U8", "[1]", "-1", "0") "}", 1, "data_offsets that are none", EDDY_IO},
         {"{" TENSOR("a", "U8", "[1]", "1", "0") "}", 1, "data_offsets that are none", EDDY_IO},
         {"{" TENSOR("a", "U8", "[1]", "0.0", "1") "}", 1, "data_offsets that are none", EDDY_IO},
-        {"{" TENSOR("a", "F32", "[2]", "0", "4") "}", 4, "takes 8 bytes, data_offsets name 4", EDDY_IO},
-        {"{" TENSOR("a", "U8", "[]", "0", "2") "}", 2, "takes 1 bytes, data_offsets name 2", EDDY_IO},
-        {"{" TENSOR("a", "U8", "[0]", "0", "1") "}", 1, "takes 0 bytes, data_offsets name 1", EDDY_IO},
-        {"{" TENSOR("a", "F32", "[4611686018427387904,4]", "0", "4") "}", 4, "more elements", EDDY_SIZE_OVERFLOW},
-        {"{" TENSOR("a", "F64", "[2305843009213693952]", "0", "4") "}", 4, "more elements", EDDY_SIZE_OVERFLOW},
+        {"{" TENSOR("a", "F32", "[2]", "0", "4") "}", 4, "takes 8 bytes, data_offsets name 4",
+         EDDY_IO},
+        {"{" TENSOR("a", "U8", "[]", "0", "2") "}", 2, "takes 1 bytes, data_offsets name 2",
+         EDDY_IO},
+        {"{" TENSOR("a", "U8", "[0]", "0", "1") "}", 1, "takes 0 bytes, data_offsets name 1",
+         EDDY_IO},
+        {"{" TENSOR("a", "F32", "[4611686018427387904,4]", "0", "4") "}", 4, "more elements",
+         EDDY_SIZE_OVERFLOW},
+        {"{" TENSOR("a", "F64", "[2305843009213693952]", "0", "4") "}", 4, "more elements",
+         EDDY_SIZE_OVERFLOW},
         {"{" TENSOR("a", "U8", "[2]", "0", "2") "," TENSOR("b", "U8", "[2]", "1", "3") "}", 3,
          "'b': its elements begin within another", EDDY_IO},
-        {"{" TENSOR("a", "U8", "[2]", "0", "2") "," TENSOR("b", "U8", "[2]", "0", "2") "}", 2, "within another",
-         EDDY_IO},
-        {"{" TENSOR("a", "U8", "[2]", "0", "2") "," TENSOR("b", "U8", "[2]", "3", "5") "}", 5, "'b': a gap", EDDY_IO},
+        {"{" TENSOR("a", "U8", "[2]", "0", "2") "," TENSOR("b", "U8", "[2]", "0", "2") "}", 2,
+         "within another", EDDY_IO},
+        {"{" TENSOR("a", "U8", "[2]", "0", "2") "," TENSOR("b", "U8", "[2]", "3", "5") "}", 5,
+         "'b': a gap", EDDY_IO},
         {"{" TENSOR("a", "U8", "[1]", "1", "2") "}", 2, "'a': a gap", EDDY_IO},
         {"{" TENSOR("a", "U8", "[2]", "0", "2") "}", 1, "'a': the file ends too early", EDDY_IO},
-        {"{" TENSOR("a", "U8", "[4611686018427387904]", "0", "4611686018427387904") "}", 1, "ends too early", EDDY_IO},
-        {"{" TENSOR("a", "U8", "[2]", "0", "2") "}", 3, "1 bytes at the end belong to no tensor", EDDY_IO},
+        {"{" TENSOR("a", "U8", "[4611686018427387904]", "0", "4611686018427387904") "}", 1,
+         "ends too early", EDDY_IO},
+        {"{" TENSOR("a", "U8", "[2]", "0", "2") "}", 3, "1 bytes at the end belong to no tensor",
+         EDDY_IO},
         {"{}", 3, "3 bytes at the end belong to no tensor", EDDY_IO},
         {"{\"__metadata__\":[]}", 0, "__metadata__ is not pairs of texts", EDDY_IO},
         {"{\"__metadata__\":{\"a\":1}}", 0, "__metadata__ is not pairs of texts", EDDY_IO},
@@ -304,8 +343,10 @@ CASE(what_is_damaged_is_refused) {
         write_file(damages[i].header, damages[i].data);
         cr_assert_null(eddy_safetensors_load(path), "%s", damages[i].header);
         eddy_error error;
-        cr_assert_eq(eddy_error_take(&error), damages[i].status, "%s: %s", damages[i].header, error.message);
-        cr_assert_not_null(strstr(error.message, damages[i].sentence), "%s: %s", damages[i].header, error.message);
+        cr_assert_eq(eddy_error_take(&error), damages[i].status, "%s: %s", damages[i].header,
+                     error.message);
+        cr_assert_not_null(strstr(error.message, damages[i].sentence), "%s: %s", damages[i].header,
+                           error.message);
         cr_assert_not_null(strstr(error.message, path));
         cr_assert_eq(error.more, 0);
         cr_assert_null(eddy_safetensors_load_one(path, "a"));
@@ -347,10 +388,10 @@ CASE(lengths_that_cannot_be_are_refused) {
 }
 
 CASE(what_is_unusual_is_read) {
-    write_file(
-        "{\"b\":{\"shape\":[2],\"other\":null,\"data_offsets\":[1,3],\"dtype\":\"BOOL\"},"
-        "\"__metadata__\":{}," TENSOR("", "U8", "[]", "0", "1") "," TENSOR("z", "F64", "[3,0]", "1", "1") "}  \n",
-        3);
+    write_file("{\"b\":{\"shape\":[2],\"other\":null,\"data_offsets\":[1,3],\"dtype\":\"BOOL\"},"
+               "\"__metadata__\":{}," TENSOR("", "U8", "[]", "0",
+                                             "1") "," TENSOR("z", "F64", "[3,0]", "1", "1") "}  \n",
+               3);
     eddy_archive *archive = eddy_safetensors_load(path);
     cr_assert_not_null(archive);
     cr_assert_eq(archive->count, 3);
@@ -365,7 +406,8 @@ CASE(what_is_unusual_is_read) {
 CASE(flipped_bits_never_do_harm) {
     const eddy_metadata pair = {"key", "value"};
     cr_assert_eq(eddy_safetensors_save(
-                     EDDY_LIST(counting(EDDY_SHAPE(2, 3)), eddy_from_data("\1", EDDY_SHAPE(1), EDDY_BOOL, NULL)),
+                     EDDY_LIST(counting(EDDY_SHAPE(2, 3)),
+                               eddy_from_data("\1", EDDY_SHAPE(1), EDDY_BOOL, NULL)),
                      (const char *const[]){"weight", "mask"}, path,
                      EDDY_OPTIONS(safetensors_save, .metadata = &pair, .metadata_count = 1)),
                  EDDY_OK);
@@ -388,8 +430,9 @@ CASE(memory_that_is_not_there_is_an_error) {
             if (is_load)
                 archive = eddy_safetensors_load(path);
             else
-                status = eddy_safetensors_save(list, (const char *const[]){"a", "b"}, path,
-                                               EDDY_OPTIONS(safetensors_save, .metadata = &pair, .metadata_count = 1));
+                status = eddy_safetensors_save(
+                    list, (const char *const[]){"a", "b"}, path,
+                    EDDY_OPTIONS(safetensors_save, .metadata = &pair, .metadata_count = 1));
             was_injected = eddy_memory_failures_injected() > 0;
             eddy_memory_fail_at(EDDY_MEMORY_TEXT, 0, 0);
             cr_assert_eq(is_load ? !archive : status == EDDY_OUT_OF_MEMORY, was_injected);

@@ -49,7 +49,8 @@ FILE_CASE(of_npy) {
     occupied o;
     hold(&o);
     write_bytes("old", 3);
-    cr_assert_eq(eddy_npy_save(o.tensor, path, EDDY_OPTIONS(npy_save, .timeout = SOON)), EDDY_TIMED_OUT);
+    cr_assert_eq(eddy_npy_save(o.tensor, path, EDDY_OPTIONS(npy_save, .timeout = SOON)),
+                 EDDY_TIMED_OUT);
     ASSERT_ERROR(EDDY_TIMED_OUT, "");
     assert_old_file();
     let_go(&o);
@@ -61,14 +62,17 @@ FILE_CASE(of_npz) {
     hold(&o);
     write_bytes("old", 3);
     const char *names[] = {"a"};
-    eddy_status status = eddy_npz_save(EDDY_LIST(o.tensor), names, path, EDDY_OPTIONS(npz_save, .timeout = SOON));
+    eddy_status status =
+        eddy_npz_save(EDDY_LIST(o.tensor), names, path, EDDY_OPTIONS(npz_save, .timeout = SOON));
     bool is_built = status != EDDY_UNSUPPORTED;
     cr_assert_eq(status, is_built ? EDDY_TIMED_OUT : EDDY_UNSUPPORTED);
     eddy_error_take(NULL);
     assert_old_file();
     let_go(&o);
     if (is_built)
-        cr_assert_eq(eddy_npz_save(EDDY_LIST(o.tensor), names, path, EDDY_OPTIONS(npz_save, .timeout = LATE)), EDDY_OK);
+        cr_assert_eq(eddy_npz_save(EDDY_LIST(o.tensor), names, path,
+                                   EDDY_OPTIONS(npz_save, .timeout = LATE)),
+                     EDDY_OK);
 }
 
 FILE_CASE(of_safetensors) {
@@ -76,28 +80,30 @@ FILE_CASE(of_safetensors) {
     hold(&o);
     write_bytes("old", 3);
     const char *names[] = {"a"};
-    eddy_status status =
-        eddy_safetensors_save(EDDY_LIST(o.tensor), names, path, EDDY_OPTIONS(safetensors_save, .timeout = SOON));
+    eddy_status status = eddy_safetensors_save(EDDY_LIST(o.tensor), names, path,
+                                               EDDY_OPTIONS(safetensors_save, .timeout = SOON));
     bool is_built = status != EDDY_UNSUPPORTED;
     cr_assert_eq(status, is_built ? EDDY_TIMED_OUT : EDDY_UNSUPPORTED);
     eddy_error_take(NULL);
     assert_old_file();
     let_go(&o);
     if (is_built)
-        cr_assert_eq(
-            eddy_safetensors_save(EDDY_LIST(o.tensor), names, path, EDDY_OPTIONS(safetensors_save, .timeout = LATE)),
-            EDDY_OK);
+        cr_assert_eq(eddy_safetensors_save(EDDY_LIST(o.tensor), names, path,
+                                           EDDY_OPTIONS(safetensors_save, .timeout = LATE)),
+                     EDDY_OK);
 }
 
 Test(timeout, of_text, .timeout = 120) {
     occupied o;
     hold(&o);
     char text[64] = "old";
-    cr_assert_lt(eddy_format(o.tensor, text, sizeof(text), EDDY_OPTIONS(format, .timeout = SOON)), 0);
+    cr_assert_lt(eddy_format(o.tensor, text, sizeof(text), EDDY_OPTIONS(format, .timeout = SOON)),
+                 0);
     ASSERT_ERROR(EDDY_TIMED_OUT, "format");
     cr_assert_str_eq(text, "old");
     let_go(&o);
-    cr_assert_gt(eddy_format(o.tensor, text, sizeof(text), EDDY_OPTIONS(format, .timeout = LATE)), 0);
+    cr_assert_gt(eddy_format(o.tensor, text, sizeof(text), EDDY_OPTIONS(format, .timeout = LATE)),
+                 0);
 }
 
 Test(timeout, of_dlpack, .timeout = 120) {
@@ -115,7 +121,7 @@ Test(timeout, of_dlpack, .timeout = 120) {
 }
 
 Test(timeout, the_unversioned_struct_cannot_be_read_only) {
-    cr_assert_null(
-        eddy_to_dlpack_unversioned(counting(EDDY_SHAPE(2)), EDDY_OPTIONS(to_dlpack, .is_read_only = true)));
+    cr_assert_null(eddy_to_dlpack_unversioned(counting(EDDY_SHAPE(2)),
+                                              EDDY_OPTIONS(to_dlpack, .is_read_only = true)));
     ASSERT_ERROR(EDDY_UNSUPPORTED, "to_dlpack_unversioned");
 }

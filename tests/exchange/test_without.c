@@ -28,10 +28,14 @@ CASE(npz_files_are_refused) {
 }
 
 CASE(safetensors_files_are_refused) {
-    cr_assert_eq(eddy_safetensors_save((eddy_list){0}, NULL, "a.safetensors", NULL), EDDY_UNSUPPORTED);
-    assert_refused("safetensors_save: this library was built without safetensors files (its option safetensors)");
+    cr_assert_eq(eddy_safetensors_save((eddy_list){0}, NULL, "a.safetensors", NULL),
+                 EDDY_UNSUPPORTED);
+    assert_refused("safetensors_save: this library was built without safetensors files (its option "
+                   "safetensors)");
     cr_assert_null(eddy_safetensors_load("a.safetensors"));
-    assert_refused("safetensors_load: this library was built without safetensors files (its option safetensors)");
+    assert_refused("safetensors_load: this library was built without safetensors files (its option "
+                   "safetensors)");
     cr_assert_null(eddy_safetensors_load_one("a.safetensors", "a"));
-    assert_refused("safetensors_load_one: this library was built without safetensors files (its option safetensors)");
+    assert_refused("safetensors_load_one: this library was built without safetensors files (its "
+                   "option safetensors)");
 }

@@ -58,7 +58,8 @@ void described_values(const char *text, double *values, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         values[i] = atof(text);
         text = is_list ? text + strcspn(text, ",") : text;
-        cr_assert(!is_list || (*text == ',') == (i < count - 1), "not %lld numbers", (long long)count);
+        cr_assert(!is_list || (*text == ',') == (i < count - 1), "not %lld numbers",
+                  (long long)count);
         text += is_list && *text == ',';
     }
 }
@@ -83,8 +84,9 @@ eddy_tensor *described_tensor(const char *text) {
     if (strchr(end, ','))
         return tensor_of(dtype, shape, end + 1);
     eddy_scalar value = *end == '=' ? EDDY_S(atof(end + 1)) : EDDY_S(1);
-    eddy_tensor *tensor = *end == '*' ? eddy_expand(eddy_full(EDDY_SHAPE(), value, dtype, NULL), shape)
-                                      : eddy_full(shape, value, dtype, NULL);
+    eddy_tensor *tensor = *end == '*'
+                              ? eddy_expand(eddy_full(EDDY_SHAPE(), value, dtype, NULL), shape)
+                              : eddy_full(shape, value, dtype, NULL);
     cr_assert_not_null(tensor, "%s", text);
     return tensor;
 }
@@ -94,7 +96,8 @@ eddy_tensor *described_tensor(const char *text) {
 static eddy_scalar read_scalar(const char *text) {
     if (strcmp(text, "true") == 0)
         return eddy_scalar_bool(true);
-    return text[strcspn(text, ".ni")] ? eddy_scalar_float(atof(text)) : eddy_scalar_int(atoll(text));
+    return text[strcspn(text, ".ni")] ? eddy_scalar_float(atof(text))
+                                      : eddy_scalar_int(atoll(text));
 }
 
 /* The number of a name among choices; what is a number already stays. */
@@ -107,7 +110,8 @@ static int64_t read_choice(const char *choices, const char *text) {
     return atoll(text);
 }
 
-static void read_value(described *call, eddy_attribute *attribute, const char *choices, const char *text) {
+static void read_value(described *call, eddy_attribute *attribute, const char *choices,
+                       const char *text) {
     const char *end;
     switch (attribute->type) {
     case EDDY_ATTRIBUTE_FLOAT:
@@ -165,15 +169,18 @@ static void read_attribute(described *call, const char *word) {
     size_t length = strcspn(word, "=");
     for (int32_t i = 0; i < call->op->attribute_count; i++) {
         const eddy_op_attribute *known = &call->op->attributes[i];
-        if (strlen(known->name) == length && strncmp(known->name, word, length) == 0 && word[length] == '=') {
-            read_value(call, described_attribute(call, known->name, known->type), known->choices, word + length + 1);
+        if (strlen(known->name) == length && strncmp(known->name, word, length) == 0 &&
+            word[length] == '=') {
+            read_value(call, described_attribute(call, known->name, known->type), known->choices,
+                       word + length + 1);
             return;
         }
     }
     cr_assert(false, "%s has no attribute %s", call->op->name, word);
 }
 
-void described_read(described *call, const eddy_op *op, const char *operands, const char *attributes) {
+void described_read(described *call, const eddy_op *op, const char *operands,
+                    const char *attributes) {
     char word[DESCRIBED_WORD_MAX];
     *call = (described){.op = op};
     while (described_word(&operands, word)) {

@@ -31,7 +31,8 @@ eddy_shape described_shape(const char *text, const char **end);
 void described_values(const char *text, double *values, int64_t count);
 
 /* Fails the test where the text cannot be read, or names an attribute that the op does not have. */
-void described_read(described *call, const eddy_op *op, const char *operands, const char *attributes);
+void described_read(described *call, const eddy_op *op, const char *operands,
+                    const char *attributes);
 
 /* One tensor of such a text. */
 eddy_tensor *described_tensor(const char *text);

@@ -17,14 +17,16 @@ static eddy_tensor *multiplied_in_place(eddy_tensor *const *x) {
 static eddy_tensor *convolved_twice(eddy_tensor *const *x) {
     eddy_tensor *ones = eddy_ones(EDDY_SHAPE(1, 2, 2, 2), EDDY_F64, NULL);
     eddy_tensor *weight = eddy_conv2d_backward_weight(ones, A, (eddy_pair){2, 2}, NULL);
-    eddy_tensor *y = eddy_conv_transpose2d(A, weight, EDDY_NONE, EDDY_OPTIONS(conv_transpose2d, .stride = {2, 1}));
+    eddy_tensor *y = eddy_conv_transpose2d(A, weight, EDDY_NONE,
+                                           EDDY_OPTIONS(conv_transpose2d, .stride = {2, 1}));
     return eddy_conv2d(y, B, EDDY_NONE, NULL);
 }
 
 /* What lies beside the operand. */
 static eddy_tensor *strided_beside(eddy_tensor *const *x) {
     eddy_tensor *part = eddy_narrow(eddy_contiguous(eddy_exp(A)), 0, 1, 2);
-    return eddy_add(eddy_as_strided(part, EDDY_SHAPE(2), (int64_t[]){1}, 1), eddy_narrow(A, 0, 0, 2));
+    return eddy_add(eddy_as_strided(part, EDDY_SHAPE(2), (int64_t[]){1}, 1),
+                    eddy_narrow(A, 0, 0, 2));
 }
 
 /* clang-format off */
@@ -51,9 +53,9 @@ static eddy_tensor *strided_beside(eddy_tensor *const *x) {
     chain(conv2d_twice, "[1,2,3,3] [1,2,2,2]", convolved_twice(x))
 /* clang-format on */
 
-#define CHAIN_FUNCTION(name, operands, result)                                                                         \
-    static eddy_tensor *chain_##name(eddy_tensor *const *x) {                                                          \
-        return result;                                                                                                 \
+#define CHAIN_FUNCTION(name, operands, result)                                                     \
+    static eddy_tensor *chain_##name(eddy_tensor *const *x) {                                      \
+        return result;                                                                             \
     }
 CHAINS(CHAIN_FUNCTION)
 

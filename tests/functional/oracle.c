@@ -88,23 +88,23 @@ static __int128 whole_power(__int128 a, __int128 b) {
 typedef bool oracle_fn(const oracle_value *v, eddy_dtype dtype, oracle_value *result);
 
 /* The operands, behind which the numbers of attributes stand, as the lines name them. */
-#define REALS                                                                                                          \
-    const long double a = v[0].real, b = v[1].real, c = v[2].real, d = v[3].real;                                      \
+#define REALS                                                                                      \
+    const long double a = v[0].real, b = v[1].real, c = v[2].real, d = v[3].real;                  \
     (void)a, (void)b, (void)c, (void)d
-#define WHOLES                                                                                                         \
-    const __int128 a = v[0].integer, b = v[1].integer, c = v[2].integer;                                               \
+#define WHOLES                                                                                     \
+    const __int128 a = v[0].integer, b = v[1].integer, c = v[2].integer;                           \
     (void)a, (void)b, (void)c
 
-#define ORACLE(op, of_reals, of_wholes)                                                                                \
-    static bool oracle_of_##op(const oracle_value *v, eddy_dtype dtype, oracle_value *result) {                        \
-        if (eddy_dtype_is_float(dtype)) {                                                                              \
-            REALS;                                                                                                     \
-            of_reals;                                                                                                  \
-        } else {                                                                                                       \
-            WHOLES;                                                                                                    \
-            of_wholes;                                                                                                 \
-        }                                                                                                              \
-        return true;                                                                                                   \
+#define ORACLE(op, of_reals, of_wholes)                                                            \
+    static bool oracle_of_##op(const oracle_value *v, eddy_dtype dtype, oracle_value *result) {    \
+        if (eddy_dtype_is_float(dtype)) {                                                          \
+            REALS;                                                                                 \
+            of_reals;                                                                              \
+        } else {                                                                                   \
+            WHOLES;                                                                                \
+            of_wholes;                                                                             \
+        }                                                                                          \
+        return true;                                                                               \
     }
 #define UNKNOWN return (void)result, false
 
@@ -206,7 +206,8 @@ static const struct {
 #include <functional/op_oracles.h>
 };
 
-bool oracle_apply(const char *op, eddy_dtype dtype, const oracle_value *operands, oracle_value *result) {
+bool oracle_apply(const char *op, eddy_dtype dtype, const oracle_value *operands,
+                  oracle_value *result) {
     *result = (oracle_value){0};
     for (size_t i = 0; i < sizeof(oracles) / sizeof(oracles[0]); i++)
         if (strcmp(oracles[i].op, op) == 0)

@@ -18,7 +18,8 @@ oracle_value oracle_load(eddy_dtype dtype, const void *element);
 
 /* The value of `op` ("add", "add_s", ...) on operands of `dtype`, behind which the numbers and choices of its attributes
  * stand; false for a dtype that its oracle does not know. For comparisons the result is 0 or 1. */
-bool oracle_apply(const char *op, eddy_dtype dtype, const oracle_value *operands, oracle_value *result);
+bool oracle_apply(const char *op, eddy_dtype dtype, const oracle_value *operands,
+                  oracle_value *result);
 
 /* How far `got`, an element of `dtype`, is from the value, in units of its last place (of the scale's, where that is larger): 0 also for NaN where NaN
  * is wanted, infinite where they differ in being finite. Integers and bool: 0, or infinite. */

@@ -30,7 +30,8 @@ int64_t random_below(int64_t bound) {
 }
 
 static double special(eddy_dtype dtype) {
-    static const double everywhere[] = {0.0, -0.0, 1.0, -1.0, INFINITY, -INFINITY, NAN, 0.5, 88.8, -88.8};
+    static const double everywhere[] = {0.0,       -0.0, 1.0, -1.0, INFINITY,
+                                        -INFINITY, NAN,  0.5, 88.8, -88.8};
     static const double extremes[][3] = {
         {FLT_MAX, FLT_MIN, 0x1p-149}, {DBL_MAX, DBL_MIN, 0x1p-1074}, {65504, 0x1p-14, 0x1p-24}};
     int64_t pick = random_below(16);

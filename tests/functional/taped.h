@@ -22,13 +22,13 @@ static void taped_end(void) {
 }
 
 /* What must hold at the end is asserted within the test: Criterion passes over a failed .fini. */
-#define TAPED_TEST(suite, name)                                                                                        \
-    static void name##_body(void);                                                                                     \
-    Test(suite, name, .timeout = 120) {                                                                                \
-        taped_begin();                                                                                                 \
-        name##_body();                                                                                                 \
-        taped_end();                                                                                                   \
-    }                                                                                                                  \
+#define TAPED_TEST(suite, name)                                                                    \
+    static void name##_body(void);                                                                 \
+    Test(suite, name, .timeout = 120) {                                                            \
+        taped_begin();                                                                             \
+        name##_body();                                                                             \
+        taped_end();                                                                               \
+    }                                                                                              \
     static void name##_body(void)
 
 static inline eddy_tensor *leaf(eddy_tensor *tensor) {

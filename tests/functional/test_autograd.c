@@ -15,10 +15,12 @@ static void expect_grad(eddy_tensor *tensor, int count, const float *want) {
     cr_assert_not_null(grad);
     cr_assert_eq(eddy_read(grad, got, (size_t)count * sizeof(float), NULL), EDDY_OK);
     for (int i = 0; i < count; i++)
-        cr_assert_eq(got[i], want[i], "element %d: %g instead of %g", i, (double)got[i], (double)want[i]);
+        cr_assert_eq(got[i], want[i], "element %d: %g instead of %g", i, (double)got[i],
+                     (double)want[i]);
 }
-#define EXPECT_GRAD(tensor, ...)                                                                                       \
-    expect_grad(tensor, (int)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)), (float[]){__VA_ARGS__})
+#define EXPECT_GRAD(tensor, ...)                                                                   \
+    expect_grad(tensor, (int)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)),                     \
+                (float[]){__VA_ARGS__})
 
 #define CASE(name) TAPED_TEST(autograd, name)
 
@@ -83,7 +85,8 @@ CASE(only_what_depends_on_it_gets_a_gradient) {
     EXPECT_GRAD(x, 3, 4);
     cr_assert_not(eddy_has_grad(y));
     eddy_tensor *gradients[2];
-    cr_assert_eq(eddy_backward_to(EDDY_LIST(total(eddy_exp(x))), EDDY_LIST(y, x), (eddy_list){0}, NULL, gradients),
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(total(eddy_exp(x))), EDDY_LIST(y, x), (eddy_list){0},
+                                  NULL, gradients),
                  EDDY_OK);
     cr_assert_eq(gradients[0], EDDY_NONE);
     cr_assert_not_null(gradients[1]);
@@ -94,10 +97,13 @@ CASE(seeds_weight_what_has_many_elements) {
     eddy_tensor *x = leaf(F32(EDDY_SHAPE(3), 1, 2, 3));
     eddy_tensor *y = eddy_mul_s(x, EDDY_S(2));
     cr_assert_eq(eddy_backward(y), EDDY_INVALID_ARGUMENT);
-    expect_error(EDDY_INVALID_ARGUMENT, "f32[3], has not one element: make it one (eddy_sum, eddy_mean), or");
-    cr_assert_eq(eddy_backward_from(EDDY_LIST(y), EDDY_LIST(F32(EDDY_SHAPE(2), 1, 1)), NULL), EDDY_SHAPE_MISMATCH);
+    expect_error(EDDY_INVALID_ARGUMENT,
+                 "f32[3], has not one element: make it one (eddy_sum, eddy_mean), or");
+    cr_assert_eq(eddy_backward_from(EDDY_LIST(y), EDDY_LIST(F32(EDDY_SHAPE(2), 1, 1)), NULL),
+                 EDDY_SHAPE_MISMATCH);
     expect_error(EDDY_SHAPE_MISMATCH, "seeds[0] is f32[2], its output f32[3]: they must be alike");
-    cr_assert_eq(eddy_backward_from(EDDY_LIST(y, total(x)), EDDY_LIST(F32(EDDY_SHAPE(3), 1, 10, 100), EDDY_NONE), NULL),
+    cr_assert_eq(eddy_backward_from(EDDY_LIST(y, total(x)),
+                                    EDDY_LIST(F32(EDDY_SHAPE(3), 1, 10, 100), EDDY_NONE), NULL),
                  EDDY_OK);
     EXPECT_GRAD(x, 3, 21, 201);
 }
@@ -119,7 +125,8 @@ CASE(a_write_to_what_was_saved_is_found_out) {
     eddy_tensor *y = eddy_mul(x, factor);
     cr_assert_eq(eddy_relu_inplace(factor), EDDY_OK);
     cr_assert_eq(eddy_backward(total(y)), EDDY_INVALID_ARGUMENT);
-    expect_error(EDDY_INVALID_ARGUMENT, "what mul had saved for its gradient was written to in place since");
+    expect_error(EDDY_INVALID_ARGUMENT,
+                 "what mul had saved for its gradient was written to in place since");
     eddy_tensor *z = eddy_mul(x, factor);
     cr_assert_eq(eddy_copy_into(x, factor), EDDY_UNSUPPORTED);
     expect_error(EDDY_UNSUPPORTED, "copy_into: it has no gradient");
@@ -180,7 +187,8 @@ static void call_the_tape(void *context) {
     int i = 0;
     in_deleter[i++] = eddy_requires_grad_set(bystander, false);
     in_deleter[i++] = eddy_backward(bystander);
-    in_deleter[i++] = eddy_backward_to(EDDY_LIST(bystander), EDDY_LIST(bystander), (eddy_list){0}, NULL, &found);
+    in_deleter[i++] =
+        eddy_backward_to(EDDY_LIST(bystander), EDDY_LIST(bystander), (eddy_list){0}, NULL, &found);
     in_deleter[i++] = eddy_grad_keep(bystander);
     in_deleter[i++] = eddy_grads_zero(EDDY_LIST(bystander));
     eddy_error_take(NULL);
@@ -193,7 +201,8 @@ static void call_the_tape(void *context) {
 CASE(a_deleter_leaves_the_tape_alone) {
     static float values[2];
     bystander = leaf(F32(EDDY_SHAPE(1), 1));
-    eddy_tensor *lent = eddy_from_buffer(values, EDDY_SHAPE(2), EDDY_F32, call_the_tape, NULL, NULL);
+    eddy_tensor *lent =
+        eddy_from_buffer(values, EDDY_SHAPE(2), EDDY_F32, call_the_tape, NULL, NULL);
     cr_assert_not_null(lent);
     eddy_release(&lent);
     cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
@@ -223,9 +232,14 @@ CASE(gradients_of_gradients) {
     eddy_tensor *x = leaf(F32(EDDY_SHAPE(2), 2, 3));
     eddy_tensor *y = total(eddy_mul(eddy_mul(x, x), x)), *first, *second, *third;
     eddy_backward_options create = {.size = sizeof(create), .creates_graph = true};
-    cr_assert_eq(eddy_backward_to(EDDY_LIST(y), EDDY_LIST(x), (eddy_list){0}, &create, &first), EDDY_OK);
-    cr_assert_eq(eddy_backward_to(EDDY_LIST(total(first)), EDDY_LIST(x), (eddy_list){0}, &create, &second), EDDY_OK);
-    cr_assert_eq(eddy_backward_to(EDDY_LIST(total(second)), EDDY_LIST(x), (eddy_list){0}, NULL, &third), EDDY_OK);
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(y), EDDY_LIST(x), (eddy_list){0}, &create, &first),
+                 EDDY_OK);
+    cr_assert_eq(
+        eddy_backward_to(EDDY_LIST(total(first)), EDDY_LIST(x), (eddy_list){0}, &create, &second),
+        EDDY_OK);
+    cr_assert_eq(
+        eddy_backward_to(EDDY_LIST(total(second)), EDDY_LIST(x), (eddy_list){0}, NULL, &third),
+        EDDY_OK);
     float values[2];
     cr_assert_eq(eddy_read(first, values, sizeof(values), NULL), EDDY_OK);
     cr_assert(values[0] == 12 && values[1] == 27);
@@ -239,28 +253,33 @@ CASE(gradients_of_gradients) {
 CASE(a_gradient_with_a_graph_is_not_added_to) {
     eddy_tensor *x = leaf(F32(EDDY_SHAPE(2), 2, 3)), *second;
     eddy_backward_options create = {.size = sizeof(create), .creates_graph = true};
-    cr_assert_eq(eddy_backward_from(EDDY_LIST(total(eddy_mul(x, x))), (eddy_list){0}, &create), EDDY_OK);
+    cr_assert_eq(eddy_backward_from(EDDY_LIST(total(eddy_mul(x, x))), (eddy_list){0}, &create),
+                 EDDY_OK);
     eddy_tensor *first = eddy_grad_of(x), *of_first = total(eddy_mul(first, first));
-    cr_assert_eq(eddy_backward_from(EDDY_LIST(total(eddy_mul(x, x))), (eddy_list){0}, &create), EDDY_OK);
+    cr_assert_eq(eddy_backward_from(EDDY_LIST(total(eddy_mul(x, x))), (eddy_list){0}, &create),
+                 EDDY_OK);
     EXPECT_GRAD(x, 8, 12);
     float values[2];
     cr_assert_eq(eddy_read(first, values, sizeof(values), NULL), EDDY_OK);
     cr_assert(values[0] == 4 && values[1] == 6);
-    cr_assert_eq(eddy_backward_to(EDDY_LIST(of_first), EDDY_LIST(x), (eddy_list){0}, NULL, &second), EDDY_OK);
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(of_first), EDDY_LIST(x), (eddy_list){0}, NULL, &second),
+                 EDDY_OK);
     cr_assert_eq(eddy_read(second, values, sizeof(values), NULL), EDDY_OK);
     cr_assert(values[0] == 16 && values[1] == 24);
-    cr_assert_eq(eddy_grads_zero(EDDY_LIST(x)), EDDY_OK); /* it and its graph would hold each other */
+    cr_assert_eq(eddy_grads_zero(EDDY_LIST(x)),
+                 EDDY_OK); /* it and its graph would hold each other */
 }
 
 /* exp saves its result: the tape must find its way through that too. */
 CASE(gradients_of_gradients_through_saved_results) {
     eddy_tensor *x = leaf(F32(EDDY_SHAPE(2), 0, 0)), *first, *second;
     eddy_backward_options create = {.size = sizeof(create), .creates_graph = true};
-    cr_assert_eq(eddy_backward_to(EDDY_LIST(total(eddy_exp(x))), EDDY_LIST(x), (eddy_list){0}, &create, &first),
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(total(eddy_exp(x))), EDDY_LIST(x), (eddy_list){0},
+                                  &create, &first),
                  EDDY_OK);
-    cr_assert_eq(
-        eddy_backward_to(EDDY_LIST(total(eddy_mul(first, first))), EDDY_LIST(x), (eddy_list){0}, NULL, &second),
-        EDDY_OK);
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(total(eddy_mul(first, first))), EDDY_LIST(x),
+                                  (eddy_list){0}, NULL, &second),
+                 EDDY_OK);
     float values[2];
     cr_assert_eq(eddy_read(second, values, sizeof(values), NULL), EDDY_OK);
     cr_assert(values[0] == 2 && values[1] == 2);
@@ -275,7 +294,8 @@ CASE(an_op_between_can_keep_its_gradient) {
     EXPECT_GRAD(x, 6, 12);
     eddy_tensor *gradient;
     eddy_tensor *z = eddy_exp(x);
-    cr_assert_eq(eddy_backward_to(EDDY_LIST(total(eddy_mul(z, z))), EDDY_LIST(z), (eddy_list){0}, NULL, &gradient),
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(total(eddy_mul(z, z))), EDDY_LIST(z), (eddy_list){0},
+                                  NULL, &gradient),
                  EDDY_OK);
     cr_assert_neq(gradient, EDDY_NONE, "inputs need not be leaves");
 }
@@ -407,7 +427,8 @@ CASE(a_ring_that_was_broken_is_refused) {
     make_rings(x, rings);
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(eddy_backward(total(rings[i])), EDDY_INVALID_ARGUMENT);
-        expect_error(EDDY_INVALID_ARGUMENT, "what mul had saved for its gradient was written to in place since");
+        expect_error(EDDY_INVALID_ARGUMENT,
+                     "what mul had saved for its gradient was written to in place since");
     }
 }
 
@@ -418,7 +439,9 @@ CASE(a_write_in_place_leaves_what_it_did_not_touch) {
     eddy_tensor *factor = F32(EDDY_SHAPE(2), 5, 6), *product = eddy_mul(x, factor);
     cr_assert_eq(eddy_add_inplace(sum, product), EDDY_OK);
     cr_assert_eq(eddy_add_inplace(sum, eddy_mul(y, eddy_detach(sum))), EDDY_OK);
-    cr_assert_eq(eddy_backward_to(EDDY_LIST(total(sum)), EDDY_LIST(x), (eddy_list){0}, NULL, &gradient), EDDY_OK);
+    cr_assert_eq(
+        eddy_backward_to(EDDY_LIST(total(sum)), EDDY_LIST(x), (eddy_list){0}, NULL, &gradient),
+        EDDY_OK);
     float values[2];
     cr_assert_eq(eddy_read(gradient, values, sizeof(values), NULL), EDDY_OK);
     cr_assert(values[0] == 5 && values[1] == 6);
@@ -440,13 +463,14 @@ static bool step_with_failure(int64_t nth) {
     eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, 0, 0);
     eddy_error error = {0};
     eddy_error_take(&error);
-    cr_assert_eq(status != EDDY_OK, error.status != EDDY_OK, "at %lld: %s", (long long)nth, error.message);
+    cr_assert_eq(status != EDDY_OK, error.status != EDDY_OK, "at %lld: %s", (long long)nth,
+                 error.message);
     /* Later calls fail because the first one had; the record is the first's. */
     eddy_status late = eddy_sync(EDDY_FOREVER);
     status = error.status != EDDY_OK ? error.status : late;
     eddy_error_take(NULL);
-    cr_assert(status == EDDY_OK || (was_injected && status == EDDY_OUT_OF_MEMORY), "at %lld: %s", (long long)nth,
-              error.message);
+    cr_assert(status == EDDY_OK || (was_injected && status == EDDY_OUT_OF_MEMORY), "at %lld: %s",
+              (long long)nth, error.message);
     if (!was_injected)
         cr_assert(eddy_has_grad(w));
     eddy_scope_end(inner);

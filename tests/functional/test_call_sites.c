@@ -17,13 +17,14 @@ static void expect_line(int line, const char *what) {
     snprintf(end, sizeof(end), "test_call_sites.c:%d", line);
     cr_expect_neq(taken.status, EDDY_OK, "%s", what);
     const char *at = strstr(taken.place, end);
-    cr_expect(at && strcmp(at, end) == 0, "%s: \"%s\" at \"%s\" instead of %s", what, taken.message, taken.place, end);
+    cr_expect(at && strcmp(at, end) == 0, "%s: \"%s\" at \"%s\" instead of %s", what, taken.message,
+              taken.place, end);
 }
 
-#define EXPECT_HERE(call)                                                                                              \
-    do {                                                                                                               \
-        (void)(call);                                                                                                  \
-        expect_line(__LINE__, #call);                                                                                  \
+#define EXPECT_HERE(call)                                                                          \
+    do {                                                                                           \
+        (void)(call);                                                                              \
+        expect_line(__LINE__, #call);                                                              \
     } while (0)
 
 static eddy_tensor *ones(eddy_shape shape) {
@@ -86,10 +87,11 @@ static void expect_late(void) {
 }
 
 Test(call_sites, late_errors_name_the_line_of_their_op) {
-    static const eddy_runtime_options ways[] = {{.size = sizeof(ways[0])},
-                                                {.size = sizeof(ways[0]), .uses_one_thread = true},
-                                                {.size = sizeof(ways[0]), .uses_full_path = true},
-                                                {.size = sizeof(ways[0]), .uses_worker_path = true}};
+    static const eddy_runtime_options ways[] = {
+        {.size = sizeof(ways[0])},
+        {.size = sizeof(ways[0]), .uses_one_thread = true},
+        {.size = sizeof(ways[0]), .uses_full_path = true},
+        {.size = sizeof(ways[0]), .uses_worker_path = true}};
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         eddy_runtime *runtime = eddy_runtime_create(&ways[i]);
         cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
@@ -102,7 +104,8 @@ Test(call_sites, late_errors_name_the_line_of_their_op) {
 }
 
 Test(call_sites, what_backward_issues_names_its_line) {
-    eddy_tensor *x = ones(EDDY_SHAPE(3)), *beyond = eddy_full(EDDY_SHAPE(1), EDDY_S(99), EDDY_I64, NULL);
+    eddy_tensor *x = ones(EDDY_SHAPE(3)),
+                *beyond = eddy_full(EDDY_SHAPE(1), EDDY_S(99), EDDY_I64, NULL);
     cr_assert_eq(eddy_requires_grad_set(x, true), EDDY_OK);
     eddy_tensor *loss = eddy_sum(eddy_index_select(x, beyond, 0), EDDY_ALL_AXES, NULL);
     cr_assert_eq(eddy_backward(loss), EDDY_OK);
@@ -135,7 +138,8 @@ static void *fail_often(void *context) {
         eddy_error error;
         char place[32];
         snprintf(place, sizeof(place), "thread.c:%d", *(int *)context);
-        static const char *const places[] = {"thread.c:0", "thread.c:1", "thread.c:2", "thread.c:3"};
+        static const char *const places[] = {"thread.c:0", "thread.c:1", "thread.c:2",
+                                             "thread.c:3"};
         eddy_call_site_set(places[*(int *)context]);
         const void *word = eddy_call_site_intern(&places);
         cr_assert_eq(eddy_call_site_address(word), (const void *)&places);

@@ -11,11 +11,13 @@ Test(conv, conv2d_measures_its_result) {
     eddy_arguments_conv2d a = forward();
     const eddy_spec x = SPEC(F16, 2, 4, 9, 8), w = SPEC(F16, 6, 4, 3, 2);
     ACCEPTS(conv2d, &a, F16, EDDY_SHAPE(2, 6, 7, 7), x, w, ABSENT);
-    cr_assert(a.kernel.stride.height == 1 && a.kernel.dilation.width == 1 && a.kernel.groups == 1, "defaults are filled in");
+    cr_assert(a.kernel.stride.height == 1 && a.kernel.dilation.width == 1 && a.kernel.groups == 1,
+              "defaults are filled in");
     ACCEPTS(conv2d, &a, F16, EDDY_SHAPE(6, 7, 7), SPEC(F16, 4, 9, 8), w, SPEC(F16, 6));
     a.kernel = (eddy_attributes_conv){{2, 3}, {1, 0}, {2, 1}, 2};
     ACCEPTS(conv2d, &a, F16, EDDY_SHAPE(2, 6, 4, 3), x, SPEC(F16, 6, 2, 3, 2), ABSENT);
-    ACCEPTS(conv2d, &a, F16, EDDY_SHAPE(0, 6, 4, 3), SPEC(F16, 0, 4, 9, 8), SPEC(F16, 6, 2, 3, 2), ABSENT);
+    ACCEPTS(conv2d, &a, F16, EDDY_SHAPE(0, 6, 4, 3), SPEC(F16, 0, 4, 9, 8), SPEC(F16, 6, 2, 3, 2),
+            ABSENT);
 }
 
 Test(conv, conv2d_refuses_what_does_not_fit) {
@@ -23,15 +25,18 @@ Test(conv, conv2d_refuses_what_does_not_fit) {
     const eddy_spec x = SPEC(F32, 2, 4, 9, 8), w = SPEC(F32, 6, 4, 3, 2);
     REFUSES(conv2d, &a, SHAPE_MISMATCH, "x must have shape", SPEC(F32, 9, 8), w, ABSENT);
     REFUSES(conv2d, &a, SHAPE_MISMATCH, "weight must have rank 4", x, SPEC(F32, 6, 4, 3), ABSENT);
-    REFUSES(conv2d, &a, SHAPE_MISMATCH, "x has 4 channels, weight is for 3", x, SPEC(F32, 6, 3, 3, 2), ABSENT);
+    REFUSES(conv2d, &a, SHAPE_MISMATCH, "x has 4 channels, weight is for 3", x,
+            SPEC(F32, 6, 3, 3, 2), ABSENT);
     REFUSES(conv2d, &a, SHAPE_MISMATCH, "windows of 0 by 2", x, SPEC(F32, 6, 4, 0, 2), ABSENT);
-    REFUSES(conv2d, &a, SHAPE_MISMATCH, "spans 10 does not fit into 9", x, SPEC(F32, 6, 4, 10, 2), ABSENT);
+    REFUSES(conv2d, &a, SHAPE_MISMATCH, "spans 10 does not fit into 9", x, SPEC(F32, 6, 4, 10, 2),
+            ABSENT);
     REFUSES(conv2d, &a, SHAPE_MISMATCH, "bias must have shape [6]", x, w, SPEC(F32, 4));
     REFUSES(conv2d, &a, DTYPE_MISMATCH, "weight is f64", x, SPEC(F64, 6, 4, 3, 2), ABSENT);
     REFUSES(conv2d, &a, DTYPE_MISMATCH, "bias is f64", x, w, SPEC(F64, 6));
     REFUSES(conv2d, &a, DTYPE_MISMATCH, "x must be", SPEC(I64, 2, 4, 9, 8), w, ABSENT);
     a.kernel.groups = 4;
-    REFUSES(conv2d, &a, SHAPE_MISMATCH, "6 channels do not make 4 groups", x, SPEC(F32, 6, 1, 3, 2), ABSENT);
+    REFUSES(conv2d, &a, SHAPE_MISMATCH, "6 channels do not make 4 groups", x, SPEC(F32, 6, 1, 3, 2),
+            ABSENT);
     a.kernel.groups = -1;
     REFUSES(conv2d, &a, INVALID_ARGUMENT, "groups is -1", x, w, ABSENT);
     a = (eddy_arguments_conv2d){.kernel = {.stride = {2, 0}}};
@@ -46,11 +51,12 @@ Test(conv, conv_transpose2d_goes_back_to_each_input) {
     eddy_arguments_conv_transpose2d a = {0};
     const eddy_spec x = SPEC(F32, 2, 6, 4, 3), w = SPEC(F32, 6, 2, 3, 2);
     ACCEPTS(conv_transpose2d, &a, F32, EDDY_SHAPE(2, 2, 6, 4), x, w, SPEC(F32, 2));
-    a = (eddy_arguments_conv_transpose2d){.kernel = {{2, 3}, {1, 0}, {2, 1}, 2}, .output_padding = {1, 2}};
+    a = (eddy_arguments_conv_transpose2d){.kernel = {{2, 3}, {1, 0}, {2, 1}, 2},
+                                          .output_padding = {1, 2}};
     ACCEPTS(conv_transpose2d, &a, F32, EDDY_SHAPE(2, 4, 10, 10), x, w, SPEC(F32, 4));
     REFUSES(conv_transpose2d, &a, SHAPE_MISMATCH, "bias must have shape [4]", x, w, SPEC(F32, 2));
-    REFUSES(conv_transpose2d, &a, SHAPE_MISMATCH, "x has 5 channels, weight is for 6", SPEC(F32, 2, 5, 4, 3), w,
-            ABSENT);
+    REFUSES(conv_transpose2d, &a, SHAPE_MISMATCH, "x has 5 channels, weight is for 6",
+            SPEC(F32, 2, 5, 4, 3), w, ABSENT);
     a.output_padding.height = 2;
     REFUSES(conv_transpose2d, &a, INVALID_ARGUMENT, "output_padding [2, 2]", x, w, ABSENT);
     a.output_padding.height = -1;
@@ -67,8 +73,10 @@ Test(conv, conv2d_backward_weight_makes_a_weight) {
     const eddy_spec x = SPEC(F64, 2, 4, 9, 8), grad = SPEC(F64, 2, 6, 7, 7);
     ACCEPTS(conv2d_backward_weight, &a, F64, EDDY_SHAPE(6, 2, 3, 2), grad, x);
     ACCEPTS(conv2d_backward_weight, &a, F64, EDDY_SHAPE(6, 2, 3, 2), SPEC(F64, 2, 6, 5, 7), x);
-    REFUSES(conv2d_backward_weight, &a, SHAPE_MISMATCH, "grad has 8 rows, the result 7", SPEC(F64, 2, 6, 8, 7), x);
-    REFUSES(conv2d_backward_weight, &a, SHAPE_MISMATCH, "grad has 8 columns, the result 7", SPEC(F64, 2, 6, 7, 8), x);
+    REFUSES(conv2d_backward_weight, &a, SHAPE_MISMATCH, "grad has 8 rows, the result 7",
+            SPEC(F64, 2, 6, 8, 7), x);
+    REFUSES(conv2d_backward_weight, &a, SHAPE_MISMATCH, "grad has 8 columns, the result 7",
+            SPEC(F64, 2, 6, 7, 8), x);
     REFUSES(conv2d_backward_weight, &a, SHAPE_MISMATCH, "as many images", SPEC(F64, 3, 6, 7, 7), x);
     REFUSES(conv2d_backward_weight, &a, SHAPE_MISMATCH, "as many images", SPEC(F64, 6, 7, 7), x);
     REFUSES(conv2d_backward_weight, &a, SHAPE_MISMATCH, "grad must have shape", SPEC(F64, 7, 7), x);
@@ -83,11 +91,13 @@ static eddy_tensor *numbers(eddy_shape shape) {
     for (int32_t d = 0; d < shape.rank; d++)
         count *= shape.dims[d];
     eddy_tensor *whole = eddy_arange(EDDY_S(0), EDDY_S(count), EDDY_S(1), EDDY_I64, NULL);
-    return eddy_reshape(eddy_cast(eddy_remainder_s(eddy_mul_s(whole, EDDY_S(7)), EDDY_S(11)), EDDY_F32), shape);
+    return eddy_reshape(
+        eddy_cast(eddy_remainder_s(eddy_mul_s(whole, EDDY_S(7)), EDDY_S(11)), EDDY_F32), shape);
 }
 
 static eddy_tensor *channels_last(eddy_tensor *image) {
-    return eddy_permute(eddy_contiguous(eddy_permute(image, EDDY_AXES(0, 2, 3, 1))), EDDY_AXES(0, 3, 1, 2));
+    return eddy_permute(eddy_contiguous(eddy_permute(image, EDDY_AXES(0, 2, 3, 1))),
+                        EDDY_AXES(0, 3, 1, 2));
 }
 
 static void assert_same(eddy_tensor *a, eddy_tensor *b) {
@@ -98,10 +108,13 @@ static void assert_same(eddy_tensor *a, eddy_tensor *b) {
 /* Small whole numbers: sums are exact in any order. */
 Test(conv, channels_last_stays_so) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_SHAPE(2, 3, 6, 5)), *w = numbers(EDDY_SHAPE(4, 3, 3, 3)), *last = channels_last(x);
-    eddy_tensor *plain = eddy_conv2d(x, w, EDDY_NONE, NULL), *kept = eddy_conv2d(last, w, EDDY_NONE, NULL);
+    eddy_tensor *x = numbers(EDDY_SHAPE(2, 3, 6, 5)), *w = numbers(EDDY_SHAPE(4, 3, 3, 3)),
+                *last = channels_last(x);
+    eddy_tensor *plain = eddy_conv2d(x, w, EDDY_NONE, NULL),
+                *kept = eddy_conv2d(last, w, EDDY_NONE, NULL);
     cr_assert(eddy_is_contiguous(plain) && !eddy_is_contiguous(kept));
-    cr_assert(eddy_stride_of(kept, 1) == 1 && eddy_stride_of(kept, 3) == 4 && eddy_stride_of(kept, 2) == 12);
+    cr_assert(eddy_stride_of(kept, 1) == 1 && eddy_stride_of(kept, 3) == 4 &&
+              eddy_stride_of(kept, 2) == 12);
     assert_same(plain, kept);
     eddy_tensor *back = eddy_conv_transpose2d(kept, w, EDDY_NONE, NULL);
     cr_assert_eq(eddy_stride_of(back, 1), 1);
@@ -123,7 +136,8 @@ Test(conv, by_name) {
                                            {"stride", EDDY_ATTRIBUTE_INT, {.integer = 2}}),
                            &got),
                  EDDY_OK);
-    assert_same(got, eddy_conv2d(x, w, EDDY_NONE, EDDY_OPTIONS(conv2d, .padding = {1, 2}, .stride = {2, 2})));
+    assert_same(got, eddy_conv2d(x, w, EDDY_NONE,
+                                 EDDY_OPTIONS(conv2d, .padding = {1, 2}, .stride = {2, 2})));
     eddy_scope_end(scope);
 }
 
@@ -134,7 +148,8 @@ static void expect_last(eddy_tensor *image, const char *what) {
     cr_assert_eq(eddy_stride_of(image, -1), channels, "%s", what);
     cr_assert_eq(eddy_stride_of(image, -2), channels * width, "%s", what);
     if (eddy_rank_of(image) == 4)
-        cr_assert_eq(eddy_stride_of(image, 0), channels * width * eddy_dim_of(image, -2), "%s", what);
+        cr_assert_eq(eddy_stride_of(image, 0), channels * width * eddy_dim_of(image, -2), "%s",
+                     what);
 }
 
 /* Small whole numbers: their sums are exact in any order. */
@@ -147,8 +162,8 @@ Test(conv, results_lie_channels_last_where_that_is_asked_for) {
     eddy_scope *scope = eddy_scope_begin();
     for (int64_t channels = 1; channels < 4; channels++) {
         eddy_tensor *x = whole(EDDY_SHAPE(2, channels, 6, 7)), *one = eddy_select(x, 0, 1);
-        eddy_tensor *w = whole(EDDY_SHAPE(5, channels, 3, 3)), *back = whole(EDDY_SHAPE(channels, 5, 3, 3)),
-                    *bias = whole(EDDY_SHAPE(5));
+        eddy_tensor *w = whole(EDDY_SHAPE(5, channels, 3, 3)),
+                    *back = whole(EDDY_SHAPE(channels, 5, 3, 3)), *bias = whole(EDDY_SHAPE(5));
         eddy_tensor *plain = eddy_conv2d(x, w, bias, NULL);
         eddy_tensor *last = eddy_conv2d(x, w, bias, EDDY_OPTIONS(conv2d, .is_channels_last = true));
         cr_assert(eddy_is_contiguous(plain));
@@ -158,18 +173,24 @@ Test(conv, results_lie_channels_last_where_that_is_asked_for) {
         expect_last(last, "conv2d of one image");
         assert_same(last, eddy_select(plain, 0, 1));
         plain = eddy_conv_transpose2d(x, back, bias, NULL);
-        last = eddy_conv_transpose2d(x, back, bias, EDDY_OPTIONS(conv_transpose2d, .is_channels_last = true));
+        last = eddy_conv_transpose2d(x, back, bias,
+                                     EDDY_OPTIONS(conv_transpose2d, .is_channels_last = true));
         cr_assert(eddy_is_contiguous(plain));
         expect_last(last, "conv_transpose2d");
         assert_same(last, plain);
         eddy_tensor *called;
-        cr_assert_eq(eddy_call("conv2d", EDDY_LIST(x, w, EDDY_NONE),
-                               EDDY_ATTRIBUTES({"is_channels_last", EDDY_ATTRIBUTE_BOOL, {.boolean = true}}), &called),
-                     EDDY_OK);
+        cr_assert_eq(
+            eddy_call("conv2d", EDDY_LIST(x, w, EDDY_NONE),
+                      EDDY_ATTRIBUTES({"is_channels_last", EDDY_ATTRIBUTE_BOOL, {.boolean = true}}),
+                      &called),
+            EDDY_OK);
         expect_last(called, "eddy_call");
         /* A target stays as it is. */
-        eddy_tensor *target = eddy_empty_like(called, NULL), *rows = eddy_zeros(eddy_shape_of(called), EDDY_F32, NULL);
-        cr_assert_eq(eddy_conv2d_into(x, w, EDDY_NONE, rows, EDDY_OPTIONS(conv2d, .is_channels_last = true)), EDDY_OK);
+        eddy_tensor *target = eddy_empty_like(called, NULL),
+                    *rows = eddy_zeros(eddy_shape_of(called), EDDY_F32, NULL);
+        cr_assert_eq(
+            eddy_conv2d_into(x, w, EDDY_NONE, rows, EDDY_OPTIONS(conv2d, .is_channels_last = true)),
+            EDDY_OK);
         cr_assert(eddy_is_contiguous(rows));
         cr_assert_eq(eddy_conv2d_into(x, w, EDDY_NONE, target, NULL), EDDY_OK);
         assert_same(rows, target);
@@ -179,11 +200,13 @@ Test(conv, results_lie_channels_last_where_that_is_asked_for) {
 
 Test(conv, channels_last_holds_for_results_without_elements_and_of_one_place) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *none = eddy_conv2d(numbers(EDDY_SHAPE(0, 2, 6, 7)), numbers(EDDY_SHAPE(5, 2, 3, 3)), EDDY_NONE,
-                                    EDDY_OPTIONS(conv2d, .is_channels_last = true));
+    eddy_tensor *none =
+        eddy_conv2d(numbers(EDDY_SHAPE(0, 2, 6, 7)), numbers(EDDY_SHAPE(5, 2, 3, 3)), EDDY_NONE,
+                    EDDY_OPTIONS(conv2d, .is_channels_last = true));
     cr_assert_eq(eddy_count_of(none), 0);
     eddy_tensor *x = numbers(EDDY_SHAPE(2, 3, 4, 4)), *w = numbers(EDDY_SHAPE(5, 3, 4, 4));
-    eddy_tensor *place = eddy_conv2d(x, w, EDDY_NONE, EDDY_OPTIONS(conv2d, .is_channels_last = true));
+    eddy_tensor *place =
+        eddy_conv2d(x, w, EDDY_NONE, EDDY_OPTIONS(conv2d, .is_channels_last = true));
     cr_assert(eddy_is_contiguous(place), "both orders are one");
     assert_same(place, eddy_conv2d(x, w, EDDY_NONE, NULL));
     eddy_scope_end(scope);
@@ -191,9 +214,10 @@ Test(conv, channels_last_holds_for_results_without_elements_and_of_one_place) {
 
 Test(conv, conv1d_is_conv2d_of_rows) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_SHAPE(2, 4, 9)), *w = numbers(EDDY_SHAPE(6, 2, 3)), *bias = numbers(EDDY_SHAPE(6));
-    eddy_tensor *got =
-        eddy_conv1d(x, w, bias, EDDY_OPTIONS(conv1d, .stride = 2, .padding = 3, .dilation = 2, .groups = 2));
+    eddy_tensor *x = numbers(EDDY_SHAPE(2, 4, 9)), *w = numbers(EDDY_SHAPE(6, 2, 3)),
+                *bias = numbers(EDDY_SHAPE(6));
+    eddy_tensor *got = eddy_conv1d(
+        x, w, bias, EDDY_OPTIONS(conv1d, .stride = 2, .padding = 3, .dilation = 2, .groups = 2));
     const eddy_shape shape = eddy_shape_of(got);
     cr_assert(shape.rank == 3 && shape.dims[0] == 2 && shape.dims[1] == 6 && shape.dims[2] == 6);
     float xs[2][4][9], ws[6][2][3], biases[6], ys[2][6][6];

@@ -45,7 +45,8 @@ static void make(operand *o, const char *labels, eddy_dtype dtype, bool is_turne
 }
 
 /* The sum over all values of the labels that are not in the output. `place` has the value of each label. */
-static double sum_over(const operand *operands, int count, const char *summed, int64_t *place, double *magnitude) {
+static double sum_over(const operand *operands, int count, const char *summed, int64_t *place,
+                       double *magnitude) {
     if (*summed) {
         double sum = 0;
         for (place[(int)*summed] = 0; place[(int)*summed] < size_of(*summed); place[(int)*summed]++)
@@ -76,7 +77,8 @@ static bool sums_alone(const operand *operands, int count, const char *summed) {
 }
 
 /* `terms` as "ij,jk", `output` as "ik". */
-static void check(const char *equation, const char *terms, const char *output, eddy_dtype dtype, bool is_turned) {
+static void check(const char *equation, const char *terms, const char *output, eddy_dtype dtype,
+                  bool is_turned) {
     static operand operands[OPERANDS];
     char text[64], summed[64] = "";
     int count = 0, sums = 0;
@@ -98,10 +100,12 @@ static void check(const char *equation, const char *terms, const char *output, e
     if (!result)
         eddy_error_take(&error);
     cr_assert_not_null(result, "%s: %s", equation, error.message);
-    cr_assert_eq(eddy_dtype_of(result), dtype == EDDY_I32 && sums_alone(operands, count, summed) ? EDDY_I64 : dtype);
+    cr_assert_eq(eddy_dtype_of(result),
+                 dtype == EDDY_I32 && sums_alone(operands, count, summed) ? EDDY_I64 : dtype);
     cr_assert_eq(eddy_rank_of(result), (int32_t)strlen(output), "%s", equation);
     static double got[MOST];
-    cr_assert_eq(eddy_read(eddy_cast(result, EDDY_F64), got, (size_t)eddy_count_of(result) * sizeof(got[0]), NULL),
+    cr_assert_eq(eddy_read(eddy_cast(result, EDDY_F64), got,
+                           (size_t)eddy_count_of(result) * sizeof(got[0]), NULL),
                  EDDY_OK);
     for (int64_t i = 0; i < eddy_count_of(result); i++) {
         int64_t place[128] = {0}, rest = i;
@@ -110,8 +114,8 @@ static void check(const char *equation, const char *terms, const char *output, e
             rest /= size_of(output[d]);
         }
         double magnitude = 0, want = sum_over(operands, count, summed, place, &magnitude);
-        cr_assert(fabs(got[i] - want) <= 64 * 0x1p-53 * magnitude, "%s element %lld: %a, not %a", equation,
-                  (long long)i, got[i], want);
+        cr_assert(fabs(got[i] - want) <= 64 * 0x1p-53 * magnitude, "%s element %lld: %a, not %a",
+                  equation, (long long)i, got[i], want);
     }
 }
 
@@ -177,7 +181,8 @@ Test(einsum, equations_give_the_sum_that_they_name) {
 }
 
 Test(einsum, nothing_is_left_without_a_scope) {
-    eddy_tensor *a = eddy_ones(EDDY_SHAPE(2, 3, 4), EDDY_F32, NULL), *b = eddy_ones(EDDY_SHAPE(4, 3), EDDY_F32, NULL);
+    eddy_tensor *a = eddy_ones(EDDY_SHAPE(2, 3, 4), EDDY_F32, NULL),
+                *b = eddy_ones(EDDY_SHAPE(4, 3), EDDY_F32, NULL);
     eddy_tensor *result = eddy_einsum("abc,cb,cd->ad", EDDY_LIST(a, b, b));
     eddy_tensor *sum = eddy_sum(result, EDDY_ALL_AXES, NULL);
     cr_assert_eq(eddy_item_f64(sum, NULL), 2 * 3 * 12);
@@ -199,7 +204,8 @@ Test(einsum, nothing_is_left_without_a_scope) {
 Test(einsum, a_failed_allocation_leaves_nothing) {
     enum { HELD = 600 };
     static eddy_tensor *held[HELD];
-    eddy_tensor *a = eddy_ones(EDDY_SHAPE(2, 3, 3), EDDY_F32, NULL), *b = eddy_ones(EDDY_SHAPE(4, 3), EDDY_F32, NULL);
+    eddy_tensor *a = eddy_ones(EDDY_SHAPE(2, 3, 3), EDDY_F32, NULL),
+                *b = eddy_ones(EDDY_SHAPE(4, 3), EDDY_F32, NULL);
     static const char *const equations[] = {"xbb,cb,cd,ef->dxe", "xbb,cb,cb,cb->c"};
     int failed[2] = {0};
     for (int i = 0; i < HELD; i++) {
@@ -224,12 +230,19 @@ Test(einsum, a_failed_allocation_leaves_nothing) {
 
 Test(einsum, axes_of_size_1_broadcast) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *a = eddy_ones(EDDY_SHAPE(2, 1), EDDY_F32, NULL), *b = eddy_ones(EDDY_SHAPE(5, 3), EDDY_F32, NULL);
+    eddy_tensor *a = eddy_ones(EDDY_SHAPE(2, 1), EDDY_F32, NULL),
+                *b = eddy_ones(EDDY_SHAPE(5, 3), EDDY_F32, NULL);
     eddy_tensor *product = eddy_einsum("ab,bc->abc", EDDY_LIST(a, b));
     cr_assert_eq(eddy_count_of(product), 30);
-    cr_assert_eq(eddy_item_f64(eddy_sum(eddy_einsum("ab,bc->ac", EDDY_LIST(a, b)), EDDY_ALL_AXES, NULL), NULL), 30);
+    cr_assert_eq(
+        eddy_item_f64(eddy_sum(eddy_einsum("ab,bc->ac", EDDY_LIST(a, b)), EDDY_ALL_AXES, NULL),
+                      NULL),
+        30);
     eddy_tensor *none = eddy_zeros(EDDY_SHAPE(0, 5), EDDY_F32, NULL);
-    cr_assert_eq(eddy_item_f64(eddy_sum(eddy_einsum("xb,bc->bc", EDDY_LIST(none, b)), EDDY_ALL_AXES, NULL), NULL), 0);
+    cr_assert_eq(
+        eddy_item_f64(eddy_sum(eddy_einsum("xb,bc->bc", EDDY_LIST(none, b)), EDDY_ALL_AXES, NULL),
+                      NULL),
+        0);
     eddy_scope_end(scope);
 }
 
@@ -240,17 +253,21 @@ Test(einsum, products_of_16_bit_floats_are_summed_before_they_are_rounded) {
     for (int d = 0; d < 2; d++) {
         double u = dtypes[d] == EDDY_F16 ? 0x1p-10 : 0x1p-7;
         double left[] = {1 + u, 1, 1, 2}, right[] = {1 + u, -1 - 2 * u, 3, 4}, got[2];
-        eddy_tensor *a = eddy_cast(eddy_from_data(left, EDDY_SHAPE(2, 2), EDDY_F64, NULL), dtypes[d]);
-        eddy_tensor *b = eddy_cast(eddy_from_data(right, EDDY_SHAPE(2, 2), EDDY_F64, NULL), dtypes[d]);
+        eddy_tensor *a =
+            eddy_cast(eddy_from_data(left, EDDY_SHAPE(2, 2), EDDY_F64, NULL), dtypes[d]);
+        eddy_tensor *b =
+            eddy_cast(eddy_from_data(right, EDDY_SHAPE(2, 2), EDDY_F64, NULL), dtypes[d]);
         eddy_tensor *sums = eddy_einsum("ab,ab->a", EDDY_LIST(a, b));
         cr_assert_eq(eddy_dtype_of(sums), dtypes[d]);
         cr_assert_eq(eddy_read(eddy_cast(sums, EDDY_F64), got, sizeof(got), NULL), EDDY_OK);
-        cr_assert(got[0] == u * u && got[1] == 11, "%s: %a and %g", eddy_dtype_name(dtypes[d]), got[0], got[1]);
+        cr_assert(got[0] == u * u && got[1] == 11, "%s: %a and %g", eddy_dtype_name(dtypes[d]),
+                  got[0], got[1]);
     }
     eddy_scope_end(scope);
 }
 
-static void refused(const char *equation, eddy_list operands, eddy_status status, const char *part) {
+static void refused(const char *equation, eddy_list operands, eddy_status status,
+                    const char *part) {
     eddy_error error;
     cr_assert_null(eddy_einsum(equation, operands), "%s", equation);
     cr_assert_eq(eddy_error_take(&error), status, "%s: %s", equation, error.message);
@@ -260,7 +277,8 @@ static void refused(const char *equation, eddy_list operands, eddy_status status
 
 Test(einsum, what_is_no_equation_is_refused) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *m = eddy_ones(EDDY_SHAPE(2, 3), EDDY_F32, NULL), *n = eddy_ones(EDDY_SHAPE(2, 3), EDDY_F64, NULL);
+    eddy_tensor *m = eddy_ones(EDDY_SHAPE(2, 3), EDDY_F32, NULL),
+                *n = eddy_ones(EDDY_SHAPE(2, 3), EDDY_F64, NULL);
     refused(NULL, EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "NULL");
     refused("a1", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "'1'");
     refused("ab-a", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "'-'");
@@ -268,8 +286,10 @@ Test(einsum, what_is_no_equation_is_refused) {
     refused("ab->a,b", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "','");
     refused("ab->c", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "no operand");
     refused("ab->aa", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "twice");
-    refused("ab,bc", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "the equation has 2 terms, there is 1 operand");
-    refused("ab->ba", EDDY_LIST(m, m), EDDY_INVALID_ARGUMENT, "the equation has 1 term, there are 2 operands");
+    refused("ab,bc", EDDY_LIST(m), EDDY_INVALID_ARGUMENT,
+            "the equation has 2 terms, there is 1 operand");
+    refused("ab->ba", EDDY_LIST(m, m), EDDY_INVALID_ARGUMENT,
+            "the equation has 1 term, there are 2 operands");
     refused("ab", EDDY_LIST(m, m), EDDY_INVALID_ARGUMENT, "1 term, ");
     refused("a....b", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "'.'");
     refused("...a...", EDDY_LIST(m), EDDY_INVALID_ARGUMENT, "'.'");
@@ -288,7 +308,8 @@ Test(einsum, what_is_no_equation_is_refused) {
         wide.dims[d] = 1;
     eddy_tensor *w = eddy_ones(wide, EDDY_F32, NULL);
     refused("abcdefghi,jklmnopqr", EDDY_LIST(w, w), EDDY_SHAPE_MISMATCH, "16 axes");
-    refused("abcdefghi,jklmnopqr->", EDDY_LIST(eddy_reshape(w, wide), eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL)),
+    refused("abcdefghi,jklmnopqr->",
+            EDDY_LIST(eddy_reshape(w, wide), eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL)),
             EDDY_SHAPE_MISMATCH, "operand 1");
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
@@ -318,25 +339,32 @@ Test(einsum, meshgrid_lays_vectors_along_axes) {
     eddy_tensor *a = eddy_arange(EDDY_S(0), EDDY_S(3), EDDY_S(1), EDDY_F32, NULL);
     eddy_tensor *b = eddy_arange(EDDY_S(0), EDDY_S(2), EDDY_S(1), EDDY_F32, NULL), *grid[2];
     for (int turned = 0; turned < 2; turned++) {
-        cr_assert_eq(eddy_meshgrid(EDDY_LIST(a, b), turned ? EDDY_INDEXING_XY : EDDY_INDEXING_IJ, grid), EDDY_OK);
+        cr_assert_eq(
+            eddy_meshgrid(EDDY_LIST(a, b), turned ? EDDY_INDEXING_XY : EDDY_INDEXING_IJ, grid),
+            EDDY_OK);
         float first[6], second[6];
         cr_assert_eq(eddy_read(grid[0], first, sizeof(first), NULL), EDDY_OK);
         cr_assert_eq(eddy_read(grid[1], second, sizeof(second), NULL), EDDY_OK);
         eddy_shape shape = eddy_shape_of(grid[1]);
-        cr_assert(shape.rank == 2 && shape.dims[0] == (turned ? 2 : 3) && shape.dims[1] == (turned ? 3 : 2));
+        cr_assert(shape.rank == 2 && shape.dims[0] == (turned ? 2 : 3) &&
+                  shape.dims[1] == (turned ? 3 : 2));
         for (int i = 0; i < 6; i++) {
             cr_assert_eq(first[i], (float)(turned ? i % 3 : i / 2));
             cr_assert_eq(second[i], (float)(turned ? i / 3 : i % 2));
         }
     }
     eddy_tensor *kept = grid[0];
-    cr_assert_eq(eddy_meshgrid(EDDY_LIST(a, eddy_cast(b, EDDY_I64)), EDDY_INDEXING_IJ, grid), EDDY_DTYPE_MISMATCH);
+    cr_assert_eq(eddy_meshgrid(EDDY_LIST(a, eddy_cast(b, EDDY_I64)), EDDY_INDEXING_IJ, grid),
+                 EDDY_DTYPE_MISMATCH);
     cr_assert_eq(eddy_meshgrid(EDDY_LIST(grid[0]), EDDY_INDEXING_IJ, grid), EDDY_SHAPE_MISMATCH);
-    cr_assert_eq(eddy_meshgrid((eddy_list){NULL, 0}, EDDY_INDEXING_IJ, grid), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_meshgrid((eddy_list){NULL, 0}, EDDY_INDEXING_IJ, grid),
+                 EDDY_INVALID_ARGUMENT);
     cr_assert_eq(eddy_meshgrid(EDDY_LIST(a), (eddy_indexing)2, grid), EDDY_INVALID_ARGUMENT);
     cr_assert_eq(grid[0], kept, "written on failure");
     eddy_error_take(NULL);
-    cr_assert_eq(eddy_meshgrid(EDDY_LIST(eddy_full(EDDY_SHAPE(), EDDY_S(1), EDDY_F32, NULL)), 0, grid), EDDY_OK);
+    cr_assert_eq(
+        eddy_meshgrid(EDDY_LIST(eddy_full(EDDY_SHAPE(), EDDY_S(1), EDDY_F32, NULL)), 0, grid),
+        EDDY_OK);
     cr_assert_eq(eddy_count_of(grid[0]), 1);
     eddy_scope_end(scope);
 }
@@ -360,15 +388,18 @@ Test(einsum, integers_that_are_summed_alone_become_i64) {
                 {"ab,cb,de->ae", EDDY_I64, 12000000}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         eddy_scope *scope = eddy_scope_begin();
-        eddy_tensor *x = eddy_full(EDDY_SHAPE(2, 3), EDDY_S(100), EDDY_U8, NULL), *items[] = {x, x, x};
+        eddy_tensor *x = eddy_full(EDDY_SHAPE(2, 3), EDDY_S(100), EDDY_U8, NULL),
+                    *items[] = {x, x, x};
         int64_t count = 1;
         for (const char *c = rows[i].equation; *c; c++)
             count += *c == ',';
         eddy_tensor *result = eddy_einsum(rows[i].equation, (eddy_list){items, count});
         cr_assert_not_null(result, "%s", rows[i].equation);
         cr_expect_eq(eddy_dtype_of(result), rows[i].dtype, "%s", rows[i].equation);
-        cr_expect_eq(eddy_item_i64(eddy_max(result, EDDY_ALL_AXES, NULL), NULL), rows[i].value, "%s", rows[i].equation);
-        cr_expect_eq(eddy_item_i64(eddy_min(result, EDDY_ALL_AXES, NULL), NULL), rows[i].value, "%s", rows[i].equation);
+        cr_expect_eq(eddy_item_i64(eddy_max(result, EDDY_ALL_AXES, NULL), NULL), rows[i].value,
+                     "%s", rows[i].equation);
+        cr_expect_eq(eddy_item_i64(eddy_min(result, EDDY_ALL_AXES, NULL), NULL), rows[i].value,
+                     "%s", rows[i].equation);
         eddy_scope_end(scope);
     }
 }

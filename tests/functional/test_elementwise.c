@@ -32,10 +32,10 @@ static void expect(eddy_tensor *tensor, eddy_dtype dtype, int64_t count, const d
     eddy_tensor *wide = eddy_cast(tensor, EDDY_F64);
     cr_assert_eq(eddy_read(wide, got, sizeof(double) * (size_t)count, NULL), EDDY_OK);
     for (int64_t i = 0; i < count; i++)
-        cr_assert(got[i] == values[i] || (isnan(got[i]) && isnan(values[i])), "[%lld] is %g, not %g", (long long)i,
-                  got[i], values[i]);
+        cr_assert(got[i] == values[i] || (isnan(got[i]) && isnan(values[i])),
+                  "[%lld] is %g, not %g", (long long)i, got[i], values[i]);
 }
-#define EXPECT(tensor, dtype, ...)                                                                                     \
+#define EXPECT(tensor, dtype, ...)                                                                 \
     expect(tensor, dtype, sizeof((double[]){__VA_ARGS__}) / sizeof(double), (double[]){__VA_ARGS__})
 
 Test(elementwise, bounds_of_clamp_promote_together) {
@@ -63,14 +63,16 @@ Test(elementwise, numbers_as_options_have_a_default_and_a_zero) {
     eddy_tensor *x = F64S(-2, 3);
     EXPECT(eddy_leaky_relu(x, NULL), EDDY_F64, -2 * 0.01, 3);
     EXPECT(eddy_leaky_relu(x, EDDY_OPTIONS(leaky_relu, .negative_slope = 0.5)), EDDY_F64, -1, 3);
-    EXPECT(eddy_leaky_relu(x, EDDY_OPTIONS(leaky_relu, .negative_slope_is_zero = true)), EDDY_F64, 0, 3);
+    EXPECT(eddy_leaky_relu(x, EDDY_OPTIONS(leaky_relu, .negative_slope_is_zero = true)), EDDY_F64,
+           0, 3);
     EXPECT(eddy_elu(x, EDDY_OPTIONS(elu, .alpha = 2)), EDDY_F64, 2 * expm1(-2), 3);
     EXPECT(eddy_softplus(x, EDDY_OPTIONS(softplus, .threshold = 1)), EDDY_F64, log1p(exp(-2)), 3);
     EXPECT(eddy_addcmul(x, x, x, NULL), EDDY_F64, 2, 12);
     EXPECT(eddy_addcmul(x, x, x, EDDY_OPTIONS(addcmul, .value = -1)), EDDY_F64, -6, -6);
     EXPECT(eddy_addcmul(x, x, x, EDDY_OPTIONS(addcmul, .value_is_zero = true)), EDDY_F64, -2, 3);
     EXPECT(eddy_addcdiv(x, x, x, EDDY_OPTIONS(addcdiv, .value = 4)), EDDY_F64, 2, 7);
-    cr_assert_eq(eddy_leaky_relu_inplace(x, EDDY_OPTIONS(leaky_relu, .negative_slope = 2)), EDDY_OK);
+    cr_assert_eq(eddy_leaky_relu_inplace(x, EDDY_OPTIONS(leaky_relu, .negative_slope = 2)),
+                 EDDY_OK);
     EXPECT(x, EDDY_F64, -4, 3);
     eddy_scope_end(scope);
 }
@@ -79,18 +81,22 @@ Test(elementwise, gelu_is_exact_or_by_a_hyperbolic_tangent) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = F64S(1), *by_name = NULL;
     double exact = eddy_item_f64(eddy_gelu(x, NULL), NULL);
-    double rough = eddy_item_f64(eddy_gelu(x, EDDY_OPTIONS(gelu, .approximate = EDDY_APPROXIMATE_TANH)), NULL);
+    double rough =
+        eddy_item_f64(eddy_gelu(x, EDDY_OPTIONS(gelu, .approximate = EDDY_APPROXIMATE_TANH)), NULL);
     cr_assert_float_eq(exact, 0.8413447460685429, 1e-15);
     cr_assert_float_eq(rough, 0.8411919906082768, 1e-15);
-    eddy_attribute choice = {"approximate", EDDY_ATTRIBUTE_CHOICE, {.integer = EDDY_APPROXIMATE_TANH}};
+    eddy_attribute choice = {
+        "approximate", EDDY_ATTRIBUTE_CHOICE, {.integer = EDDY_APPROXIMATE_TANH}};
     cr_assert_eq(eddy_call("gelu", EDDY_LIST(x), EDDY_ATTRIBUTES(choice), &by_name), EDDY_OK);
     cr_assert_eq(eddy_item_f64(by_name, NULL), rough);
     choice.value.integer = 2;
-    cr_assert_eq(eddy_call("gelu", EDDY_LIST(x), EDDY_ATTRIBUTES(choice), &by_name), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_call("gelu", EDDY_LIST(x), EDDY_ATTRIBUTES(choice), &by_name),
+                 EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT, "gelu", "approximate");
     cr_assert_null(eddy_gelu(x, EDDY_OPTIONS(gelu, .approximate = (eddy_approximate)-1)));
     expect_error(EDDY_INVALID_ARGUMENT, "gelu", "approximate");
-    cr_assert_eq(eddy_gelu_into(x, x, EDDY_OPTIONS(gelu, .approximate = (eddy_approximate)7)), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_gelu_into(x, x, EDDY_OPTIONS(gelu, .approximate = (eddy_approximate)7)),
+                 EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT, "gelu", "approximate");
     eddy_scope_end(scope);
 }
@@ -116,7 +122,8 @@ Test(elementwise, extremes_with_a_number_are_bounds_of_one_side) {
     eddy_tensor *x = I64S(-3, 4);
     EXPECT(eddy_maximum_s(x, EDDY_S(0)), EDDY_I64, 0, 4);
     EXPECT(eddy_minimum_s(x, EDDY_S(0.5)), EDDY_F32, -3, 0.5);
-    EXPECT(eddy_maximum(eddy_cast(x, EDDY_BOOL), eddy_zeros(EDDY_SHAPE(), EDDY_BOOL, NULL)), EDDY_BOOL, 1, 1);
+    EXPECT(eddy_maximum(eddy_cast(x, EDDY_BOOL), eddy_zeros(EDDY_SHAPE(), EDDY_BOOL, NULL)),
+           EDDY_BOOL, 1, 1);
     eddy_scope_end(scope);
 }
 
@@ -163,15 +170,16 @@ static eddy_tensor *silu(eddy_tensor *x) {
 }
 
 /* Truncation and rounding leave some 1e-10 with steps of 2^-16. */
-static void check_slope(const char *name, eddy_tensor *(*op)(eddy_tensor *x), eddy_tensor *x, eddy_tensor *gradient) {
+static void check_slope(const char *name, eddy_tensor *(*op)(eddy_tensor *x), eddy_tensor *x,
+                        eddy_tensor *gradient) {
     double slope[161], low[161], high[161], step = 0x1p-16;
     cr_assert_eq(eddy_read(gradient, slope, sizeof(slope), NULL), EDDY_OK);
     cr_assert_eq(eddy_read(op(eddy_sub_s(x, EDDY_S(step))), low, sizeof(low), NULL), EDDY_OK);
     cr_assert_eq(eddy_read(op(eddy_add_s(x, EDDY_S(step))), high, sizeof(high), NULL), EDDY_OK);
     for (int i = 0; i < 161; i++) {
         double difference = (high[i] - low[i]) / (2 * step);
-        cr_assert_float_eq(slope[i], difference, 1e-9, "%s at %g: %g, difference %g", name, (i - 80) / 8.0, slope[i],
-                           difference);
+        cr_assert_float_eq(slope[i], difference, 1e-9, "%s at %g: %g, difference %g", name,
+                           (i - 80) / 8.0, slope[i], difference);
     }
 }
 
@@ -184,11 +192,14 @@ Test(elementwise, the_gradient_of_silu_is_right_where_the_sigmoid_is_subnormal) 
         eddy_tensor *x = eddy_linspace(EDDY_S(first[d]), EDDY_S(last[d]), 1001, dtypes[d], NULL);
         eddy_tensor *slopes = eddy_silu_backward(eddy_ones_like(x, NULL), x);
         for (int i = 0; i < 1001; i++) {
-            oracle_value values[4] = {{.real = 1}, {.real = eddy_item_f64(eddy_select(x, 0, i), NULL)}}, want;
+            oracle_value values[4] = {{.real = 1},
+                                      {.real = eddy_item_f64(eddy_select(x, 0, i), NULL)}},
+                         want;
             double slope = eddy_item_f64(eddy_select(slopes, 0, i), NULL);
             float narrow = (float)slope;
             cr_assert(oracle_apply("silu_backward", dtypes[d], values, &want));
-            double distance = oracle_distance(dtypes[d], want, d == 0 ? (void *)&narrow : (void *)&slope);
+            double distance =
+                oracle_distance(dtypes[d], want, d == 0 ? (void *)&narrow : (void *)&slope);
             cr_assert_leq(distance, 5, "at %Lg: %g, not %Lg", values[1].real, slope, want.real);
         }
     }
@@ -199,10 +210,12 @@ Test(elementwise, the_gradient_of_silu_is_right_where_the_sigmoid_is_subnormal) 
 
 Test(elementwise, gradients_are_the_slopes) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = eddy_linspace(EDDY_S(-10), EDDY_S(10), 161, EDDY_F64, NULL), *one = eddy_ones_like(x, NULL);
+    eddy_tensor *x = eddy_linspace(EDDY_S(-10), EDDY_S(10), 161, EDDY_F64, NULL),
+                *one = eddy_ones_like(x, NULL);
     check_slope("gelu", gelu_exact, x, eddy_gelu_backward(one, x, NULL));
     check_slope("gelu tanh", gelu_tanh, x,
-                eddy_gelu_backward(one, x, EDDY_OPTIONS(gelu_backward, .approximate = EDDY_APPROXIMATE_TANH)));
+                eddy_gelu_backward(
+                    one, x, EDDY_OPTIONS(gelu_backward, .approximate = EDDY_APPROXIMATE_TANH)));
     check_slope("silu", silu, x, eddy_silu_backward(one, x));
     eddy_scope_end(scope);
 }
@@ -211,8 +224,9 @@ Test(elementwise, gradients_are_the_slopes) {
 Test(elementwise, the_product_of_addcmul_does_not_overflow_before_it_is_added) {
     eddy_scope *scope = eddy_scope_begin();
     const double input[] = {-8e38 / 3, -1}, a[] = {0x1p64, 0x1p12 + 1}, b[] = {0x1p64, 0x1p-12};
-    eddy_tensor *sum = eddy_addcmul(eddy_cast(f64s(2, input), EDDY_F32), eddy_cast(f64s(2, a), EDDY_F32),
-                                    eddy_cast(f64s(2, b), EDDY_F32), NULL);
+    eddy_tensor *sum =
+        eddy_addcmul(eddy_cast(f64s(2, input), EDDY_F32), eddy_cast(f64s(2, a), EDDY_F32),
+                     eddy_cast(f64s(2, b), EDDY_F32), NULL);
     EXPECT(sum, EDDY_F32, 0x1p128 - (double)(float)(8e38 / 3), 0x1p-12);
     eddy_tensor *wide = eddy_addcmul(F64S(-0x1.8p1023), F64S(0x1p512), F64S(0x1p512), NULL);
     EXPECT(wide, EDDY_F64, 0x1p1022);
@@ -223,8 +237,10 @@ Test(elementwise, the_product_of_addcmul_does_not_overflow_before_it_is_added) {
 Test(elementwise, linspace_counts_integers_between_integers) {
     eddy_scope *scope = eddy_scope_begin();
     EXPECT(eddy_linspace(EDDY_S(0.5), EDDY_S(9.9), 5, EDDY_I64, NULL), EDDY_I64, 0, 2, 4, 6, 9);
-    EXPECT(eddy_linspace(EDDY_S(-2.9), EDDY_S(2.9), 6, EDDY_I64, NULL), EDDY_I64, -2, -1, 0, 0, 1, 2);
-    EXPECT(eddy_linspace(EDDY_S(-5), EDDY_S(5), 8, EDDY_I32, NULL), EDDY_I32, -5, -3, -2, 0, 0, 2, 3, 5);
+    EXPECT(eddy_linspace(EDDY_S(-2.9), EDDY_S(2.9), 6, EDDY_I64, NULL), EDDY_I64, -2, -1, 0, 0, 1,
+           2);
+    EXPECT(eddy_linspace(EDDY_S(-5), EDDY_S(5), 8, EDDY_I32, NULL), EDDY_I32, -5, -3, -2, 0, 0, 2,
+           3, 5);
     EXPECT(eddy_linspace(EDDY_S(10), EDDY_S(0), 4, EDDY_U8, NULL), EDDY_U8, 10, 6, 3, 0);
     EXPECT(eddy_linspace(EDDY_S(2.7), EDDY_S(5), 1, EDDY_I8, NULL), EDDY_I8, 2);
     cr_assert_null(eddy_linspace(EDDY_S(0), EDDY_S(300), 4, EDDY_U8, NULL));

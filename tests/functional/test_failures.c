@@ -51,7 +51,8 @@ static eddy_status backward_refuses(eddy_backward_call *call) {
     return EDDY_UNSUPPORTED;
 }
 
-static eddy_status go_back(eddy_status (*f)(eddy_forward_call *), eddy_status (*b)(eddy_backward_call *)) {
+static eddy_status go_back(eddy_status (*f)(eddy_forward_call *),
+                           eddy_status (*b)(eddy_backward_call *)) {
     const eddy_function function = {
         .size = sizeof(function), .name = "user.f", .output_count = 1, .forward = f, .backward = b};
     eddy_tensor *y = NULL;
@@ -212,18 +213,18 @@ static void set_up(void) {
     cr_assert_eq(eddy_error_take(NULL), EDDY_OUT_OF_RANGE);
 }
 
-#define TRY(expression)                                                                                                \
-    {                                                                                                                  \
-        eddy_status status = expression;                                                                               \
-        eddy_status recorded = eddy_error_take(NULL);                                                                  \
-        cr_expect_neq(status, EDDY_OK, "%s is to fail", #expression);                                                  \
-        cr_expect_eq(recorded, status, "%s returns %s and records %s", #expression, eddy_status_name(status),          \
-                     eddy_status_name(recorded));                                                                      \
-        cr_assert_null(eddy_npy_load(path));                                                                           \
-        eddy_status again = expression;                                                                                \
-        cr_expect_eq(again, status, "%s: %s, but %s where an older error is untaken", #expression,                     \
-                     eddy_status_name(status), eddy_status_name(again));                                               \
-        cr_expect_eq(eddy_error_take(NULL), EDDY_IO, "the older one stays");                                           \
+#define TRY(expression)                                                                            \
+    {                                                                                              \
+        eddy_status status = expression;                                                           \
+        eddy_status recorded = eddy_error_take(NULL);                                              \
+        cr_expect_neq(status, EDDY_OK, "%s is to fail", #expression);                              \
+        cr_expect_eq(recorded, status, "%s returns %s and records %s", #expression,                \
+                     eddy_status_name(status), eddy_status_name(recorded));                        \
+        cr_assert_null(eddy_npy_load(path));                                                       \
+        eddy_status again = expression;                                                            \
+        cr_expect_eq(again, status, "%s: %s, but %s where an older error is untaken", #expression, \
+                     eddy_status_name(status), eddy_status_name(again));                           \
+        cr_expect_eq(eddy_error_take(NULL), EDDY_IO, "the older one stays");                       \
     }
 
 Test(failures, every_function_returns_its_own_status) {

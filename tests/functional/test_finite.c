@@ -21,7 +21,8 @@ static void expect(eddy_status wanted, eddy_tensor *tensor, const char *what) {
     eddy_status status = eddy_wait(tensor, EDDY_FOREVER);
     if (status == EDDY_TORN)
         status = EDDY_NOT_FINITE; /* of what was written to in place */
-    cr_expect_eq(status, wanted, "%s: %s instead of %s", what, eddy_status_name(status), eddy_status_name(wanted));
+    cr_expect_eq(status, wanted, "%s: %s instead of %s", what, eddy_status_name(status),
+                 eddy_status_name(wanted));
     (void)eddy_error_take(NULL);
 }
 #define FINE(call) expect(EDDY_OK, call, #call)
@@ -40,7 +41,8 @@ static eddy_tensor *after_step(float rate) {
 
 static void look(bool only_nan) {
     eddy_status overflow = only_nan ? EDDY_OK : EDDY_NOT_FINITE;
-    eddy_tensor *ones = numbers(1, 1), *infinite = numbers(1, INFINITY), *mask = eddy_gt_s(numbers(0, 1), EDDY_S(0.5));
+    eddy_tensor *ones = numbers(1, 1), *infinite = numbers(1, INFINITY),
+                *mask = eddy_gt_s(numbers(0, 1), EDDY_S(0.5));
     /* Passed in: as a number, by an operand; elementwise, with kernels of their own, as a view. */
     FINE(eddy_masked_fill(ones, mask, EDDY_S(-INFINITY)));
     FINE(eddy_full(EDDY_SHAPE(3), EDDY_S(INFINITY), EDDY_F32, NULL));
@@ -59,7 +61,8 @@ static void look(bool only_nan) {
     expect(overflow, eddy_div_s(ones, EDDY_S(0)), "1 / 0");
     expect(overflow, eddy_matmul(matrix(3e38f, 3e38f), eddy_t(matrix(1, 1))), "a product");
     expect(overflow, in_place(numbers(3e38f, 1), numbers(10, 1)), "in place");
-    expect(overflow, in_place(eddy_select(matrix(3e38f, 1), 0, 0), numbers(10, 1)), "in place by a view");
+    expect(overflow, in_place(eddy_select(matrix(3e38f, 1), 0, 0), numbers(10, 1)),
+           "in place by a view");
     expect(overflow, after_step(10), "an optimiser's step");
     FINE(after_step(0.5f));
     /* A NaN always is one. */

@@ -9,7 +9,8 @@
 
 static double item(eddy_tensor *tensor, int i) {
     double values[8];
-    cr_assert_eq(eddy_read(tensor, values, (size_t)eddy_count_of(tensor) * sizeof(double), NULL), EDDY_OK);
+    cr_assert_eq(eddy_read(tensor, values, (size_t)eddy_count_of(tensor) * sizeof(double), NULL),
+                 EDDY_OK);
     return values[i];
 }
 
@@ -92,7 +93,8 @@ CASE(backward_agrees_with_differences) {
         for (int s = 0; s < 2; s++) {
             double moved[2] = {at[0], at[1]};
             moved[i] += s == 0 ? -step : step;
-            sides[s] = item(loss_of(&c, F64(EDDY_SHAPE(1), moved[0]), F64(EDDY_SHAPE(1), moved[1])), 0);
+            sides[s] =
+                item(loss_of(&c, F64(EDDY_SHAPE(1), moved[0]), F64(EDDY_SHAPE(1), moved[1])), 0);
         }
         double want = (sides[1] - sides[0]) / (2 * step);
         cr_assert_lt(fabs(item(eddy_grad_of(i == 0 ? a : b), 0) - want), 1e-8 * (1 + fabs(want)));
@@ -106,11 +108,15 @@ CASE(backward_agrees_with_differences) {
 /* d2/da2 of e^(ab) is b^2 e^(ab): the saved result has to find its way back. */
 CASE(it_is_recorded_itself_for_gradients_of_gradients) {
     static counters c; /* destroyed by `end` */
-    eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 0.5)), *b = leaf(F64(EDDY_SHAPE(1), 2)), *outputs[2], *first, *second;
+    eddy_tensor *a = leaf(F64(EDDY_SHAPE(1), 0.5)), *b = leaf(F64(EDDY_SHAPE(1), 2)), *outputs[2],
+                *first, *second;
     cr_assert_eq(eddy_function_call(&product, &c, EDDY_LIST(a, b), outputs), EDDY_OK);
     eddy_backward_options create = {.size = sizeof(create), .creates_graph = true};
-    cr_assert_eq(eddy_backward_to(EDDY_LIST(outputs[0]), EDDY_LIST(a), (eddy_list){0}, &create, &first), EDDY_OK);
-    cr_assert_eq(eddy_backward_to(EDDY_LIST(first), EDDY_LIST(a), (eddy_list){0}, NULL, &second), EDDY_OK);
+    cr_assert_eq(
+        eddy_backward_to(EDDY_LIST(outputs[0]), EDDY_LIST(a), (eddy_list){0}, &create, &first),
+        EDDY_OK);
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(first), EDDY_LIST(a), (eddy_list){0}, NULL, &second),
+                 EDDY_OK);
     cr_assert_lt(fabs(item(second, 0) - 4 * exp(1)), 1e-12);
 }
 
@@ -131,7 +137,8 @@ CASE(misuse_is_refused) {
     cr_assert_null(outputs[0]);
     cr_assert_eq(eddy_function_call(NULL, &c, EDDY_LIST(a), outputs), EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
-    cr_assert_eq(eddy_function_call(&product, &c, EDDY_LIST(a, NULL), outputs), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_function_call(&product, &c, EDDY_LIST(a, NULL), outputs),
+                 EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT, "product: inputs[1] is NULL");
     cr_assert_eq(eddy_forward_save(NULL, EDDY_LIST(a)), EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
@@ -199,7 +206,8 @@ static eddy_status square_infer(eddy_op_inference *inference) {
 static eddy_status square_run(const eddy_op_call *call) {
     const double *x = call->views[0].data;
     for (int64_t i = 0; i < call->views[0].shape[0]; i++)
-        ((double *)call->views[1].data)[i] = x[i * call->views[0].strides[0]] * x[i * call->views[0].strides[0]];
+        ((double *)call->views[1].data)[i] =
+            x[i * call->views[0].strides[0]] * x[i * call->views[0].strides[0]];
     return EDDY_OK;
 }
 
@@ -272,7 +280,8 @@ static eddy_status shifted_gradient(eddy_backward_call *call) {
 }
 
 CASE(the_first_operand_of_a_registered_op_may_be_absent) {
-    eddy_operand_description operands[] = {{.name = "b", .kind = EDDY_OPERAND_OPTIONAL}, {.name = "x"}};
+    eddy_operand_description operands[] = {{.name = "b", .kind = EDDY_OPERAND_OPTIONAL},
+                                           {.name = "x"}};
     const char *output = "y";
     eddy_op_kernel kernel = {.device = EDDY_DEVICE_CPU, .run = shifted_run};
     eddy_op_description d = {.size = sizeof(d),

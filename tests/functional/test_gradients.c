@@ -45,7 +45,9 @@ static int64_t count_of(const eddy_shape *shape) {
 /* Numbers that differ by more than any step, so that no maximum and no kink is near two of them. */
 static void fill(double *values, int64_t count, double least, double most) {
     for (int64_t i = 0; i < count; i++)
-        values[i] = least + (most - least) * ((double)((i * 37 + 11) % 97) + 0.3 + 0.1 * (double)random_below(4)) / 98;
+        values[i] =
+            least + (most - least) *
+                        ((double)((i * 37 + 11) % 97) + 0.3 + 0.1 * (double)random_below(4)) / 98;
 }
 
 typedef struct problem {
@@ -104,7 +106,9 @@ static eddy_tensor *joined(eddy_tensor *const *outputs, int32_t count) {
     for (int32_t i = 0; i < count; i++)
         if (eddy_dtype_is_float(eddy_dtype_of(outputs[i])))
             result = !result ? outputs[i]
-                             : eddy_cat(EDDY_LIST(eddy_flatten(result, 0, -1), eddy_flatten(outputs[i], 0, -1)), 0);
+                             : eddy_cat(EDDY_LIST(eddy_flatten(result, 0, -1),
+                                                  eddy_flatten(outputs[i], 0, -1)),
+                                        0);
     return result;
 }
 
@@ -117,7 +121,8 @@ static eddy_tensor *output_of(const gradient_case *c, eddy_tensor *const *x) {
     described_read(&call, described_op(c->name), "", c->attributes);
     add_operands(&call, c->operands, x);
     cr_assert_eq(eddy_seed(5), EDDY_OK);
-    return described_call(&call, "", outputs) == EDDY_OK ? joined(outputs, call.op->output_count) : NULL;
+    return described_call(&call, "", outputs) == EDDY_OK ? joined(outputs, call.op->output_count)
+                                                         : NULL;
 }
 
 static eddy_tensor *weighted(const problem *p, eddy_tensor *const *x) {
@@ -160,7 +165,8 @@ static void check_case(const gradient_case *c, size_t number) {
     for (int i = 0; i < p.count; i++) {
         int64_t count = count_of(&p.shapes[i]);
         double got[ELEMENT_MAX] = {0};
-        if (eddy_has_grad(x[i]) && eddy_read(eddy_grad_of(x[i]), got, (size_t)count * sizeof(double), NULL) != EDDY_OK)
+        if (eddy_has_grad(x[i]) &&
+            eddy_read(eddy_grad_of(x[i]), got, (size_t)count * sizeof(double), NULL) != EDDY_OK)
             give_up(c, number);
         for (int64_t k = 0; k < count; k++) {
             double at = p.values[i][k];
@@ -170,9 +176,10 @@ static void check_case(const gradient_case *c, size_t number) {
             double below = value_at(&p);
             p.values[i][k] = at;
             double want = (above - below) / (2 * STEP);
-            cr_assert(fabs(got[k] - want) <= BOUND * (1 + fabs(want)),
-                      "case %zu, %s, tensor %d, element %lld: %.12g, by differences %.12g (seed %llu)", number, c->name,
-                      i, (long long)k, got[k], want, (unsigned long long)random_seed());
+            cr_assert(
+                fabs(got[k] - want) <= BOUND * (1 + fabs(want)),
+                "case %zu, %s, tensor %d, element %lld: %.12g, by differences %.12g (seed %llu)",
+                number, c->name, i, (long long)k, got[k], want, (unsigned long long)random_seed());
         }
     }
     eddy_scope_end(scope);
@@ -204,7 +211,8 @@ static eddy_tensor *weighted_gradients(const problem *p, eddy_tensor *const *x, 
     eddy_tensor *output = weighted_squares(p, x);
     if (!eddy_requires_grad(output))
         return EDDY_NONE;
-    if (eddy_backward_to(EDDY_LIST(output), (eddy_list){x, p->count}, (eddy_list){0}, &options, first) != EDDY_OK)
+    if (eddy_backward_to(EDDY_LIST(output), (eddy_list){x, p->count}, (eddy_list){0}, &options,
+                         first) != EDDY_OK)
         return NULL;
     for (int i = 0; i < p->count; i++) {
         if (first[i] == EDDY_NONE)
@@ -240,13 +248,15 @@ static void check_twice(const gradient_case *c, size_t number) {
     eddy_tensor *sum = weighted_gradients(&p, x, true);
     eddy_status status = sum ? EDDY_OK : EDDY_UNSUPPORTED;
     if (sum && sum != EDDY_NONE && eddy_requires_grad(sum))
-        status = eddy_backward_to(EDDY_LIST(sum), (eddy_list){x, p.count}, (eddy_list){0}, NULL, second);
+        status =
+            eddy_backward_to(EDDY_LIST(sum), (eddy_list){x, p.count}, (eddy_list){0}, NULL, second);
     if (status != EDDY_OK)
         give_up(c, number);
     for (int i = 0; i < p.count; i++) {
         int64_t count = count_of(&p.shapes[i]);
         double got[ELEMENT_MAX] = {0};
-        if (second[i] != EDDY_NONE && eddy_read(second[i], got, (size_t)count * sizeof(double), NULL) != EDDY_OK)
+        if (second[i] != EDDY_NONE &&
+            eddy_read(second[i], got, (size_t)count * sizeof(double), NULL) != EDDY_OK)
             give_up(c, number);
         for (int64_t k = 0; k < count; k++) {
             double at = p.values[i][k];
@@ -257,8 +267,10 @@ static void check_twice(const gradient_case *c, size_t number) {
             p.values[i][k] = at;
             double want = (above - below) / (2 * STEP);
             cr_assert(fabs(got[k] - want) <= BOUND * (1 + fabs(want)),
-                      "case %zu, %s twice, tensor %d, element %lld: %.12g, by differences %.12g (seed %llu)", number,
-                      c->name, i, (long long)k, got[k], want, (unsigned long long)random_seed());
+                      "case %zu, %s twice, tensor %d, element %lld: %.12g, by differences %.12g "
+                      "(seed %llu)",
+                      number, c->name, i, (long long)k, got[k], want,
+                      (unsigned long long)random_seed());
         }
     }
 }
@@ -297,18 +309,23 @@ static void make_special(problem *p) {
     static const double specials[] = {0, -0.0, INFINITY, -INFINITY, NAN, 3, -3, 6, -0.5, 1};
     for (int i = 0; i < p->count; i++)
         for (int64_t k = 0; k < count_of(&p->shapes[i]); k++)
-            p->values[i][k] = specials[(size_t)(k * 3 + i) % (sizeof(specials) / sizeof(specials[0]))];
+            p->values[i][k] =
+                specials[(size_t)(k * 3 + i) % (sizeof(specials) / sizeof(specials[0]))];
 }
 
 static void expect_alike(const problem *p, eddy_dtype dtype, eddy_tensor *one, eddy_tensor *other) {
-    double a[ELEMENT_MAX], b[ELEMENT_MAX], bound = dtype == EDDY_F16 ? 0x1p-8 : dtype == EDDY_BF16 ? 0x1p-5 : 0;
+    double a[ELEMENT_MAX], b[ELEMENT_MAX],
+        bound = dtype == EDDY_F16    ? 0x1p-8
+                : dtype == EDDY_BF16 ? 0x1p-5
+                                     : 0;
     size_t bytes = sizeof(double) * (size_t)eddy_count_of(one);
     cr_assert_eq(eddy_read(eddy_cast(one, EDDY_F64), a, bytes, NULL), EDDY_OK);
     cr_assert_eq(eddy_read(eddy_cast(other, EDDY_F64), b, bytes, NULL), EDDY_OK);
     for (int64_t k = 0; k < eddy_count_of(one); k++) {
         bool is_same = memcmp(&a[k], &b[k], sizeof(double)) == 0 || (isnan(a[k]) && isnan(b[k]));
-        cr_assert(is_same || fabs(a[k] - b[k]) <= bound * (1 + fabs(b[k])), "%s, %s, %s [%lld]: %.17g, recorded %.17g",
-                  p->which->name, p->which->operands, eddy_dtype_name(dtype), (long long)k, a[k], b[k]);
+        cr_assert(is_same || fabs(a[k] - b[k]) <= bound * (1 + fabs(b[k])),
+                  "%s, %s, %s [%lld]: %.17g, recorded %.17g", p->which->name, p->which->operands,
+                  eddy_dtype_name(dtype), (long long)k, a[k], b[k]);
     }
 }
 
@@ -323,8 +340,10 @@ static void check_passes(const problem *p, eddy_dtype dtype, seed_layout layout)
     }
     eddy_tensor *output = output_of(p->which, x), *seed = seed_for(p, output, layout);
     eddy_list inputs = {x, p->count};
-    cr_assert_eq(eddy_backward_to(EDDY_LIST(output), inputs, EDDY_LIST(seed), &apart, one), EDDY_OK);
-    cr_assert_eq(eddy_backward_to(EDDY_LIST(output), inputs, EDDY_LIST(seed), &recorded, other), EDDY_OK);
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(output), inputs, EDDY_LIST(seed), &apart, one),
+                 EDDY_OK);
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(output), inputs, EDDY_LIST(seed), &recorded, other),
+                 EDDY_OK);
     for (int i = 0; i < p->count; i++)
         if (one[i] != EDDY_NONE)
             expect_alike(p, dtype, one[i], other[i]);
@@ -354,10 +373,12 @@ static int64_t instructions(void) {
 }
 
 static int64_t instructions_back_through(eddy_tensor *x, eddy_tensor *y, bool is_recorded) {
-    const eddy_backward_options options = {.size = sizeof(options), .keeps_graph = true, .creates_graph = is_recorded};
+    const eddy_backward_options options = {
+        .size = sizeof(options), .keeps_graph = true, .creates_graph = is_recorded};
     eddy_tensor *seed = eddy_full_like(y, EDDY_S(2), NULL), *gradient;
     int64_t before = instructions();
-    cr_assert_eq(eddy_backward_to(EDDY_LIST(y), EDDY_LIST(x), EDDY_LIST(seed), &options, &gradient), EDDY_OK);
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(y), EDDY_LIST(x), EDDY_LIST(seed), &options, &gradient),
+                 EDDY_OK);
     return instructions() - before;
 }
 
@@ -365,14 +386,17 @@ Test(gradients, of_an_elementwise_op_are_one_instruction_where_the_pass_is_not_r
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_full(EDDY_SHAPE(5), EDDY_S(0.5), EDDY_F32, NULL);
     cr_assert_eq(eddy_requires_grad_set(x, true), EDDY_OK);
-    eddy_tensor *results[] = {eddy_hardswish(x), eddy_relu6(x), eddy_leaky_relu(x, NULL), eddy_log1p(x), eddy_tan(x)};
+    eddy_tensor *results[] = {eddy_hardswish(x), eddy_relu6(x), eddy_leaky_relu(x, NULL),
+                              eddy_log1p(x), eddy_tan(x)};
     for (int i = 0; i < 5; i++) {
         cr_expect_eq(instructions_back_through(x, results[i], false), 1, "%d", i);
         cr_expect_gt(instructions_back_through(x, results[i], true), 1, "%d", i);
     }
     /* Operands that differ in dtype are each promoted where they are used. */
-    eddy_tensor *wide = eddy_full(EDDY_SHAPE(5), EDDY_S(0.5), EDDY_F64, NULL), *b = eddy_full_like(x, EDDY_S(3), NULL);
+    eddy_tensor *wide = eddy_full(EDDY_SHAPE(5), EDDY_S(0.5), EDDY_F64, NULL),
+                *b = eddy_full_like(x, EDDY_S(3), NULL);
     eddy_tensor *mixed = eddy_addcmul(wide, x, b, NULL);
-    cr_expect_eq(instructions_back_through(x, mixed, false), instructions_back_through(x, mixed, true));
+    cr_expect_eq(instructions_back_through(x, mixed, false),
+                 instructions_back_through(x, mixed, true));
     eddy_scope_end(scope);
 }

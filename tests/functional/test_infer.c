@@ -12,8 +12,8 @@ static eddy_spec spec(eddy_dtype dtype, eddy_shape shape) {
     return (eddy_spec){.dtype = dtype, .shape = shape};
 }
 
-static eddy_status infer(const eddy_op *op, const eddy_spec *inputs, int64_t count, const int64_t *list_counts,
-                         void *attributes, eddy_spec *output) {
+static eddy_status infer(const eddy_op *op, const eddy_spec *inputs, int64_t count,
+                         const int64_t *list_counts, void *attributes, eddy_spec *output) {
     eddy_infer call = {.op = op,
                        .inputs = inputs,
                        .input_count = count,
@@ -28,7 +28,8 @@ static void expect(const eddy_spec *output, eddy_dtype dtype, eddy_shape shape) 
     cr_assert_eq(output->dtype, dtype, "%s", eddy_dtype_name(output->dtype));
     cr_assert_eq(output->shape.rank, shape.rank);
     for (int32_t d = 0; d < shape.rank; d++)
-        cr_assert_eq(output->shape.dims[d], shape.dims[d], "dim %d is %lld", (int)d, (long long)output->shape.dims[d]);
+        cr_assert_eq(output->shape.dims[d], shape.dims[d], "dim %d is %lld", (int)d,
+                     (long long)output->shape.dims[d]);
 }
 
 static eddy_status last_status(void) {
@@ -122,10 +123,12 @@ Test(infer, moments_check_their_numbers) {
     const double refused[] = {NAN, INFINITY, -INFINITY, -1};
     for (int i = 0; i < 4; i++) {
         n.p = refused[i];
-        cr_assert_eq(infer(&eddy_op_norm, &in, 1, NULL, &n, &out), EDDY_INVALID_ARGUMENT, "%g", refused[i]);
+        cr_assert_eq(infer(&eddy_op_norm, &in, 1, NULL, &n, &out), EDDY_INVALID_ARGUMENT, "%g",
+                     refused[i]);
     }
     n = (eddy_arguments_norm){.axes = 2u, .p = INFINITY};
-    cr_assert_eq(infer(&eddy_op_norm, &in, 1, NULL, &n, &out), EDDY_OK, "no output, nothing to choose");
+    cr_assert_eq(infer(&eddy_op_norm, &in, 1, NULL, &n, &out), EDDY_OK,
+                 "no output, nothing to choose");
     in.dtype = EDDY_I64;
     n.p = v.correction = 1;
     cr_assert_eq(infer(&eddy_op_norm, &in, 1, NULL, &n, &out), EDDY_DTYPE_MISMATCH);
@@ -247,7 +250,8 @@ Test(infer, matmul_treats_vectors_as_rows_and_columns) {
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         eddy_spec in[] = {spec(EDDY_F16, cases[i].a), spec(EDDY_F16, cases[i].b)}, out;
-        cr_assert_eq(infer(&eddy_op_matmul, in, 2, NULL, NULL, &out), cases[i].status, "case %zu", i);
+        cr_assert_eq(infer(&eddy_op_matmul, in, 2, NULL, NULL, &out), cases[i].status, "case %zu",
+                     i);
         if (cases[i].status == EDDY_OK)
             expect(&out, EDDY_F16, cases[i].out);
     }
@@ -258,7 +262,10 @@ Test(infer, matmul_treats_vectors_as_rows_and_columns) {
 }
 
 Test(infer, linear_checks_weight_and_bias) {
-    eddy_spec in[] = {spec(EDDY_F32, EDDY_SHAPE(5, 2, 3)), spec(EDDY_F32, EDDY_SHAPE(4, 3)), {.is_absent = true}}, out;
+    eddy_spec in[] = {spec(EDDY_F32, EDDY_SHAPE(5, 2, 3)),
+                      spec(EDDY_F32, EDDY_SHAPE(4, 3)),
+                      {.is_absent = true}},
+              out;
     cr_assert_eq(infer(&eddy_op_linear, in, 3, NULL, NULL, &out), EDDY_OK);
     expect(&out, EDDY_F32, EDDY_SHAPE(5, 2, 4));
     in[2] = spec(EDDY_F32, EDDY_SHAPE(4));
@@ -287,14 +294,16 @@ Test(infer, arange_counts_exactly) {
         {EDDY_S(0.0), EDDY_S((double)INFINITY), EDDY_S(1), -1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        eddy_arguments_arange a = {.kernel = {cases[i].start, cases[i].step}, .end = cases[i].end, .dtype = EDDY_I64};
+        eddy_arguments_arange a = {
+            .kernel = {cases[i].start, cases[i].step}, .end = cases[i].end, .dtype = EDDY_I64};
         eddy_spec out;
         eddy_status status = infer(&eddy_op_arange, NULL, 0, NULL, &a, &out);
         cr_assert_eq(status, cases[i].count < 0 ? EDDY_INVALID_ARGUMENT : EDDY_OK, "case %zu", i);
         if (status == EDDY_OK)
             expect(&out, EDDY_I64, EDDY_SHAPE(cases[i].count));
     }
-    eddy_arguments_arange a = {.kernel = {EDDY_S(0), EDDY_S(1)}, .end = EDDY_S(2), .dtype = EDDY_BOOL};
+    eddy_arguments_arange a = {
+        .kernel = {EDDY_S(0), EDDY_S(1)}, .end = EDDY_S(2), .dtype = EDDY_BOOL};
     eddy_spec out;
     cr_assert_eq(infer(&eddy_op_arange, NULL, 0, NULL, &a, &out), EDDY_INVALID_ARGUMENT);
     a.dtype = (eddy_dtype)77;
@@ -354,7 +363,8 @@ Test(infer, losses_follow_their_reduction) {
     cr_assert_eq(infer(&eddy_op_cross_entropy_backward, back, 3, NULL, &a, &out), EDDY_OK);
     expect(&out, EDDY_F32, EDDY_SHAPE(8, 10));
     a.reduction = EDDY_REDUCTION_SUM;
-    cr_assert_eq(infer(&eddy_op_cross_entropy_backward, back, 3, NULL, &a, &out), EDDY_SHAPE_MISMATCH);
+    cr_assert_eq(infer(&eddy_op_cross_entropy_backward, back, 3, NULL, &a, &out),
+                 EDDY_SHAPE_MISMATCH);
     a.reduction = 3;
     cr_assert_eq(infer(&eddy_op_cross_entropy, in, 2, NULL, &a, &out), EDDY_INVALID_ARGUMENT);
     a.reduction = 0;

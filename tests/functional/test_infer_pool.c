@@ -8,7 +8,8 @@
 Test(infer_pool, windows_are_counted_as_in_pytorch) {
     eddy_arguments_max_pool2d a = POOL({2, 3});
     ACCEPTS(max_pool2d, &a, F32, EDDY_SHAPE(2, 5, 4, 3), SPEC(F32, 2, 5, 8, 10));
-    cr_assert(a.kernel.stride.height == 2 && a.kernel.stride.width == 3 && a.kernel.dilation.width == 1);
+    cr_assert(a.kernel.stride.height == 2 && a.kernel.stride.width == 3 &&
+              a.kernel.dilation.width == 1);
     a = POOL({3, 3}, {2, 2}, {1, 1});
     ACCEPTS(max_pool2d, &a, I8, EDDY_SHAPE(5, 4, 6), SPEC(I8, 5, 8, 11));
     ACCEPTS(max_pool2d_with_indices, &a, F16, EDDY_SHAPE(0, 5, 4, 6), SPEC(F16, 0, 5, 8, 11));
@@ -89,11 +90,13 @@ Test(infer_pool, another_size_is_given_in_one_way) {
     a.kernel.mode = EDDY_MODE_BILINEAR;
     REFUSES(interpolate, &a, DTYPE_MISMATCH, "x must be", SPEC(I8, 2, 3, 8, 10));
     a.kernel.scale = 1.5;
-    REFUSES(interpolate, &a, INVALID_ARGUMENT, "either output_size or scale", SPEC(F32, 2, 3, 8, 10));
+    REFUSES(interpolate, &a, INVALID_ARGUMENT, "either output_size or scale",
+            SPEC(F32, 2, 3, 8, 10));
     a.output_size = (eddy_pair){0, 0};
     ACCEPTS(interpolate, &a, F16, EDDY_SHAPE(3, 13, 15), SPEC(F16, 3, 9, 10));
     a.kernel.scale = 0;
-    REFUSES(interpolate, &a, INVALID_ARGUMENT, "either output_size or scale", SPEC(F32, 2, 3, 8, 10));
+    REFUSES(interpolate, &a, INVALID_ARGUMENT, "either output_size or scale",
+            SPEC(F32, 2, 3, 8, 10));
     a.kernel.scale = NAN;
     REFUSES(interpolate, &a, INVALID_ARGUMENT, "scale is", SPEC(F32, 2, 3, 8, 10));
     a.kernel.scale = 0.1;
@@ -144,7 +147,8 @@ Test(infer_pool, channels_last_stay_channels_last) {
         cr_assert_eq(got[i], (float)(((n * 4 + 2 * h + 1) * 6 + 2 * w + 1) * 3 + c));
     }
     eddy_tensor *values, *indices;
-    cr_assert_eq(eddy_max_pool2d_with_indices(x, EDDY_PAIR(2, 2), NULL, &values, &indices), EDDY_OK);
+    cr_assert_eq(eddy_max_pool2d_with_indices(x, EDDY_PAIR(2, 2), NULL, &values, &indices),
+                 EDDY_OK);
     lies_channels_last(values), lies_channels_last(indices);
     eddy_tensor *dx = eddy_max_pool2d_backward(values, indices, eddy_shape_of(x));
     lies_channels_last(dx);
@@ -152,12 +156,14 @@ Test(infer_pool, channels_last_stay_channels_last) {
                  eddy_item_f64(eddy_sum(y, EDDY_ALL_AXES, NULL), NULL));
     eddy_tensor *same = eddy_max_pool2d_backward_from_x(values, x, EDDY_PAIR(2, 2), NULL);
     lies_channels_last(same);
-    cr_assert_eq(eddy_item_f64(eddy_max(eddy_abs(eddy_sub(same, dx)), EDDY_ALL_AXES, NULL), NULL), 0);
+    cr_assert_eq(eddy_item_f64(eddy_max(eddy_abs(eddy_sub(same, dx)), EDDY_ALL_AXES, NULL), NULL),
+                 0);
     lies_channels_last(eddy_avg_pool2d(x, EDDY_PAIR(2, 2), NULL));
     lies_channels_last(eddy_adaptive_avg_pool2d(x, EDDY_PAIR(3, 2)));
     lies_channels_last(eddy_avg_pool2d_backward(y, eddy_shape_of(x), EDDY_PAIR(2, 2), NULL));
     lies_channels_last(eddy_interpolate(x, EDDY_OPTIONS(interpolate, .scale = 2)));
-    cr_assert(eddy_is_contiguous(eddy_max_pool2d(counted(EDDY_SHAPE(2, 3, 4, 6)), EDDY_PAIR(2, 2), NULL)));
+    cr_assert(eddy_is_contiguous(
+        eddy_max_pool2d(counted(EDDY_SHAPE(2, 3, 4, 6)), EDDY_PAIR(2, 2), NULL)));
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }

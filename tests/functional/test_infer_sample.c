@@ -38,8 +38,9 @@ Test(infer_sample, randint_fits_its_dtype) {
         {0, 2, (eddy_dtype)99, false}, {0, INT64_MAX, EDDY_I32, false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        eddy_arguments_randint a = {
-            .kernel = {.low = cases[i].low, .high = cases[i].high}, .shape = EDDY_SHAPE(2, 3), .dtype = cases[i].dtype};
+        eddy_arguments_randint a = {.kernel = {.low = cases[i].low, .high = cases[i].high},
+                                    .shape = EDDY_SHAPE(2, 3),
+                                    .dtype = cases[i].dtype};
         eddy_spec out[1];
         eddy_status status = infer_of(&eddy_op_randint, NULL, 0, &a, out);
         cr_assert_eq(status, cases[i].fits ? EDDY_OK : EDDY_INVALID_ARGUMENT, "case %zu", i);
@@ -59,9 +60,10 @@ Test(infer_sample, public_functions_draw_from_the_generator) {
     for (int i = 0; i < 1000; i++)
         kept += a[i] != 0;
     cr_assert(kept > 700 && kept < 800);
-    cr_assert_eq(
-        eddy_item_f64(eddy_sum(eddy_bernoulli(x, EDDY_OPTIONS(bernoulli, .generator = g)), EDDY_ALL_AXES, NULL), NULL),
-        1000);
+    cr_assert_eq(eddy_item_f64(eddy_sum(eddy_bernoulli(x, EDDY_OPTIONS(bernoulli, .generator = g)),
+                                        EDDY_ALL_AXES, NULL),
+                               NULL),
+                 1000);
     eddy_tensor *drawn = eddy_multinomial(x, 5, EDDY_OPTIONS(multinomial, .generator = g));
     cr_assert(eddy_dtype_of(drawn) == EDDY_I64 && eddy_count_of(drawn) == 5);
     drawn = eddy_randint(6, 7, EDDY_SHAPE(3), EDDY_I8, EDDY_OPTIONS(randint, .generator = g));

@@ -11,8 +11,8 @@ static eddy_tensor *numbers(float a, float b) {
 static void expect_numbers(eddy_tensor *tensor, float a, float b) {
     float got[2];
     cr_assert_eq(eddy_read(tensor, got, sizeof(got), NULL), EDDY_OK);
-    cr_assert(got[0] == a && got[1] == b, "%g, %g instead of %g, %g", (double)got[0], (double)got[1], (double)a,
-              (double)b);
+    cr_assert(got[0] == a && got[1] == b, "%g, %g instead of %g, %g", (double)got[0],
+              (double)got[1], (double)a, (double)b);
 }
 
 /* ---- gradients of lists ---- */
@@ -55,7 +55,8 @@ Test(lists, what_has_no_gradient_at_all_is_refused_and_nothing_written) {
     eddy_error_take(&error);
     cr_assert_str_eq(error.message, "grads_of: params[1] requires no gradient");
     cr_assert_eq(eddy_grads_of(list_of(params), NULL), EDDY_INVALID_ARGUMENT);
-    cr_assert_eq(eddy_grads_of((eddy_list){NULL, 0}, NULL), EDDY_OK, "nothing asked, nothing given");
+    cr_assert_eq(eddy_grads_of((eddy_list){NULL, 0}, NULL), EDDY_OK,
+                 "nothing asked, nothing given");
 }
 
 Test(lists, an_array_is_a_list) {
@@ -122,9 +123,10 @@ static void compare(step_fn *step) {
         }
     }
     g[0][UNUSED] = EDDY_NONE;
-    cr_assert_eq(step(list_of(p[0]), list_of(g[0]), list_of(m[0]), list_of(v[0]), count[0]), EDDY_OK);
-    cr_assert_eq(step(EDDY_LIST(p[1][0], p[1][2]), EDDY_LIST(g[1][0], g[1][2]), EDDY_LIST(m[1][0], m[1][2]),
-                      EDDY_LIST(v[1][0], v[1][2]), count[1]),
+    cr_assert_eq(step(list_of(p[0]), list_of(g[0]), list_of(m[0]), list_of(v[0]), count[0]),
+                 EDDY_OK);
+    cr_assert_eq(step(EDDY_LIST(p[1][0], p[1][2]), EDDY_LIST(g[1][0], g[1][2]),
+                      EDDY_LIST(m[1][0], m[1][2]), EDDY_LIST(v[1][0], v[1][2]), count[1]),
                  EDDY_OK);
     for (int i = 0; i < COUNT; i++) {
         float got[2], wanted[2];
@@ -144,7 +146,8 @@ Test(lists, every_optimiser_steps_as_without_the_gap) {
 }
 
 Test(lists, clipping_leaves_gaps_out) {
-    eddy_tensor *a = numbers(3, 0), *b = numbers(0, 4), *norm = eddy_zeros(EDDY_SHAPE(), EDDY_F32, NULL);
+    eddy_tensor *a = numbers(3, 0), *b = numbers(0, 4),
+                *norm = eddy_zeros(EDDY_SHAPE(), EDDY_F32, NULL);
     cr_assert_eq(eddy_clip_grad_norm(EDDY_LIST(a, EDDY_NONE, b), norm, EDDY_S(1)), EDDY_OK);
     cr_assert_eq(eddy_item_f64(norm, NULL), 5);
     cr_assert_float_eq(eddy_item_f64(eddy_select(b, 0, 1), NULL), 0.8, 1e-5);
@@ -154,31 +157,40 @@ Test(lists, clipping_leaves_gaps_out) {
 
 /* ---- messages ---- */
 
-#define SAYS(call, part)                                                                                               \
-    do {                                                                                                               \
-        eddy_error error;                                                                                              \
-        (void)(call);                                                                                                  \
-        (void)eddy_error_take(&error);                                                                                 \
-        cr_expect_not_null(strstr(error.message, part), "\"%s\" lacks \"%s\"", error.message, part);                   \
+#define SAYS(call, part)                                                                           \
+    do {                                                                                           \
+        eddy_error error;                                                                          \
+        (void)(call);                                                                              \
+        (void)eddy_error_take(&error);                                                             \
+        cr_expect_not_null(strstr(error.message, part), "\"%s\" lacks \"%s\"", error.message,      \
+                           part);                                                                  \
     } while (0)
 
 Test(lists, messages_say_which_item) {
-    eddy_tensor *a = numbers(1, 2), *b = numbers(3, 4), *wide = eddy_ones(EDDY_SHAPE(2), EDDY_F64, NULL), *results[2];
-    eddy_tensor *long_one = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL), *gone = numbers(5, 6), *after = gone;
+    eddy_tensor *a = numbers(1, 2), *b = numbers(3, 4),
+                *wide = eddy_ones(EDDY_SHAPE(2), EDDY_F64, NULL), *results[2];
+    eddy_tensor *long_one = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL), *gone = numbers(5, 6),
+                *after = gone;
     eddy_release(&gone);
     SAYS(eddy_cat(EDDY_LIST(a, b, NULL), 0), "cat: tensors[2] is NULL");
     SAYS(eddy_stack(EDDY_LIST(a, after), 0), "stack: tensors[1] was released before");
-    SAYS(eddy_sgd_step(EDDY_LIST(a, b), EDDY_LIST(a, wide), EDDY_S(1), NULL), "params[1] is f32 and grads[1] is f64");
+    SAYS(eddy_sgd_step(EDDY_LIST(a, b), EDDY_LIST(a, wide), EDDY_S(1), NULL),
+         "params[1] is f32 and grads[1] is f64");
     SAYS(eddy_sgd_step(EDDY_LIST(a, b), EDDY_LIST(a, long_one), EDDY_S(1), NULL),
          "params[1] and grads[1] must have one shape");
-    SAYS(eddy_sgd_step(EDDY_LIST(a, NULL), EDDY_LIST(a, EDDY_NONE), EDDY_S(1), NULL), "params[1] is NULL");
-    SAYS(eddy_sgd_step(EDDY_LIST(a, EDDY_NONE), EDDY_LIST(a, b), EDDY_S(1), NULL), "params[1] is EDDY_NONE");
-    SAYS(eddy_clip_grad_norm(EDDY_LIST(a, eddy_ones(EDDY_SHAPE(1), EDDY_I64, NULL)), EDDY_NONE, EDDY_S(1)),
+    SAYS(eddy_sgd_step(EDDY_LIST(a, NULL), EDDY_LIST(a, EDDY_NONE), EDDY_S(1), NULL),
+         "params[1] is NULL");
+    SAYS(eddy_sgd_step(EDDY_LIST(a, EDDY_NONE), EDDY_LIST(a, b), EDDY_S(1), NULL),
+         "params[1] is EDDY_NONE");
+    SAYS(eddy_clip_grad_norm(EDDY_LIST(a, eddy_ones(EDDY_SHAPE(1), EDDY_I64, NULL)), EDDY_NONE,
+                             EDDY_S(1)),
          "grads[1] must be");
     SAYS(eddy_grads_zero(EDDY_LIST(a)), "grads_zero: tensors[0] requires no gradient");
     SAYS(eddy_recover(EDDY_LIST(a, NULL)), "recover: tensors[1] is NULL");
-    SAYS(eddy_npz_save(EDDY_LIST(a, NULL), (const char *[]){"a", "b"}, "/tmp/never.npz", NULL), "tensors[1] is NULL");
-    SAYS(eddy_backward_to(EDDY_LIST(a), EDDY_LIST(NULL), (eddy_list){0}, NULL, results), "inputs[0] is NULL");
+    SAYS(eddy_npz_save(EDDY_LIST(a, NULL), (const char *[]){"a", "b"}, "/tmp/never.npz", NULL),
+         "tensors[1] is NULL");
+    SAYS(eddy_backward_to(EDDY_LIST(a), EDDY_LIST(NULL), (eddy_list){0}, NULL, results),
+         "inputs[0] is NULL");
 }
 
 /* ---- what is told ---- */
@@ -200,12 +212,13 @@ Test(lists, a_target_of_another_shape_is_told_once_a_place) {
     eddy_log_set(keep, NULL);
     for (int i = 0; i < 3; i++)
         cr_assert_not_null(loss_of(EDDY_SHAPE(8, 1), EDDY_SHAPE(8)));
-    cr_assert_str_eq(lines,
-                     "mse_loss: input is [8, 1] and target [8]: both are broadcast to [8, 8], which is seldom meant\n");
+    cr_assert_str_eq(lines, "mse_loss: input is [8, 1] and target [8]: both are broadcast to [8, "
+                            "8], which is seldom meant\n");
     lines[0] = '\0';
     cr_assert_not_null(loss_of(EDDY_SHAPE(8), EDDY_SHAPE(8)));
     cr_assert_str_eq(lines, "");
-    eddy_l1_loss(eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL), eddy_ones(EDDY_SHAPE(2, 2), EDDY_F32, NULL), NULL);
+    eddy_l1_loss(eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL),
+                 eddy_ones(EDDY_SHAPE(2, 2), EDDY_F32, NULL), NULL);
     cr_assert_eq(strncmp(lines, "l1_loss: ", 9), 0, "%s", lines);
 }
 

@@ -12,8 +12,11 @@
 #include <tests/functional/random.h>
 
 #define LOOP(family, level, loop) &EDDY_ISA_TABLE(eddy_cpu_loops_##family, level).loop
-#define LOOPS(family, loop)                                                                                            \
-    { LOOP(family, PORTABLE, loop), LOOP(family, V2, loop), LOOP(family, V3, loop), LOOP(family, V4, loop) }
+#define LOOPS(family, loop)                                                                        \
+    {                                                                                              \
+        LOOP(family, PORTABLE, loop), LOOP(family, V2, loop), LOOP(family, V3, loop),              \
+            LOOP(family, V4, loop)                                                                 \
+    }
 
 typedef struct row {
     const char *name, *op;
@@ -35,7 +38,8 @@ typedef struct operand {
 } operand;
 
 static void make(operand *o, eddy_dtype dtype, int64_t count, int64_t steps) {
-    int64_t size = (int64_t)eddy_dtype_bytes(dtype), span = (count > 0 ? count - 1 : 0) * size * llabs(steps) + size;
+    int64_t size = (int64_t)eddy_dtype_bytes(dtype),
+            span = (count > 0 ? count - 1 : 0) * size * llabs(steps) + size;
     o->dtype = dtype;
     o->stride = steps * size;
     o->bytes = (size_t)span + 2 * GUARD;
@@ -116,7 +120,8 @@ static void random_attributes(const eddy_op *op, eddy_dtype dtype, attributes *a
             memcpy(place, &number, sizeof(number));
             a->values[i].real = dtype == EDDY_F64 ? number : (double)(float)number;
         } else {
-            cr_assert_eq(attribute->type, EDDY_ATTRIBUTE_CHOICE, "%s.%s", op->name, attribute->name);
+            cr_assert_eq(attribute->type, EDDY_ATTRIBUTE_CHOICE, "%s.%s", op->name,
+                         attribute->name);
             int32_t choice = (int32_t)random_below(2);
             memcpy(place, &choice, sizeof(choice));
             a->values[i].real = choice;
@@ -129,32 +134,40 @@ static void random_attributes(const eddy_op *op, eddy_dtype dtype, attributes *a
 static bool is_within_range(const oracle_value *values, oracle_value want) {
     long double size = fmaxl(fabsl(want.real), want.scale);
     for (int i = 0; i < VALUES; i++)
-        if (values[i].real != 0 && !(fabsl(values[i].real) > 0x1p-40L && fabsl(values[i].real) < 0x1p30L))
+        if (values[i].real != 0 &&
+            !(fabsl(values[i].real) > 0x1p-40L && fabsl(values[i].real) < 0x1p30L))
             return false;
     return isfinite(size) && size > 0x1p-100L * fmaxl(1, fabsl(values[0].real));
 }
 
-static void check_elements(const row *r, const case_of *c, const operand *inputs, char *const *snapshots,
-                           int32_t input_count, const attributes *a, const operand *out, const char *isa) {
+static void check_elements(const row *r, const case_of *c, const operand *inputs,
+                           char *const *snapshots, int32_t input_count, const attributes *a,
+                           const operand *out, const char *isa) {
     for (int64_t i = 0; i < c->count && r->ulp >= 0; i++) {
         oracle_value values[VALUES] = {0}, want;
         for (int32_t k = 0; k < input_count; k++)
             values[k] =
-                oracle_load(inputs[k].dtype, snapshots[k] + (inputs[k].data - inputs[k].memory) + i * inputs[k].stride);
+                oracle_load(inputs[k].dtype, snapshots[k] + (inputs[k].data - inputs[k].memory) +
+                                                 i * inputs[k].stride);
         memcpy(values + input_count, a->values, (size_t)a->count * sizeof(*values));
-        cr_assert(oracle_apply(r->op, r->dtype, values, &want), "the oracle does not know %s", r->op);
+        cr_assert(oracle_apply(r->op, r->dtype, values, &want), "the oracle does not know %s",
+                  r->op);
         double distance = oracle_distance(out->dtype, want, out->data + i * out->stride);
         /* A rounding of the exact value is half a unit at most; products of roundings have their bound on top
          * of it. */
-        double bound = r->ulp == 0 ? 0.5 : r->ulp == 1 && r->dtype != EDDY_F32 && r->dtype != EDDY_F64 ? 1.0 : r->ulp;
+        double bound = r->ulp == 0                                                   ? 0.5
+                       : r->ulp == 1 && r->dtype != EDDY_F32 && r->dtype != EDDY_F64 ? 1.0
+                                                                                     : r->ulp;
         bool is_product = r->ulp > 0 && (strstr(r->op, "_backward") || want.is_sum);
         if (is_product && !is_within_range(values, want))
             continue;
         cr_assert_leq(distance, bound,
-                      "%s on %s: [%lld] of %lld, a %Lg b %Lg c %Lg d %Lg: got %g, want %Lg, %g ulp, seed %llu", r->name,
-                      isa, (long long)i, (long long)c->count, values[0].real, values[1].real, values[2].real,
-                      values[3].real, eddy_dtype_load_f64(out->dtype, out->data + i * out->stride), want.real, distance,
-                      (unsigned long long)random_seed());
+                      "%s on %s: [%lld] of %lld, a %Lg b %Lg c %Lg d %Lg: got %g, want %Lg, %g "
+                      "ulp, seed %llu",
+                      r->name, isa, (long long)i, (long long)c->count, values[0].real,
+                      values[1].real, values[2].real, values[3].real,
+                      eddy_dtype_load_f64(out->dtype, out->data + i * out->stride), want.real,
+                      distance, (unsigned long long)random_seed());
     }
 }
 
@@ -163,7 +176,8 @@ static bool same_elements(const operand *o, const char *one, const char *other, 
     int64_t at = o->data - o->memory;
     for (int64_t i = 0; i < count; i++, at += o->stride)
         if (memcmp(one + at, other + at, eddy_dtype_bytes(o->dtype)) != 0 &&
-            !(isnan(eddy_dtype_load_f64(o->dtype, one + at)) && isnan(eddy_dtype_load_f64(o->dtype, other + at))))
+            !(isnan(eddy_dtype_load_f64(o->dtype, one + at)) &&
+              isnan(eddy_dtype_load_f64(o->dtype, other + at))))
             return false;
     return true;
 }
@@ -182,7 +196,8 @@ static void run_case(const row *r, const eddy_op *op, const case_of *c) {
     }
     attributes a;
     random_attributes(op, r->dtype, &a);
-    make(&out, op->result == EDDY_RESULT_BOOL ? EDDY_BOOL : r->dtype, c->count, c->steps[OPERANDS - 1]);
+    make(&out, op->result == EDDY_RESULT_BOOL ? EDDY_BOOL : r->dtype, c->count,
+         c->steps[OPERANDS - 1]);
     int32_t target = c->is_inplace ? 0 : -1;
     char *before = malloc(out.bytes), *first = malloc(target == 0 ? inputs[0].bytes : out.bytes);
     memcpy(before, out.memory, out.bytes);
@@ -199,14 +214,15 @@ static void run_case(const row *r, const eddy_op *op, const case_of *c) {
                   "%s on %s writes beside its target, seed %llu", r->name, eddy_isa_name(isa),
                   (unsigned long long)random_seed());
         for (int32_t k = target + 1; k < input_count; k++)
-            cr_assert_eq(memcmp(inputs[k].memory, snapshots[k], inputs[k].bytes), 0, "%s changes an input", r->name);
+            cr_assert_eq(memcmp(inputs[k].memory, snapshots[k], inputs[k].bytes), 0,
+                         "%s changes an input", r->name);
         if (isa == lowest) {
             check_elements(r, c, inputs, snapshots, input_count, &a, written, eddy_isa_name(isa));
             memcpy(first, written->memory, written->bytes);
         } else
             cr_assert(same_elements(written, first, written->memory, c->count),
-                      "%s: %s and %s differ in bits, seed %llu", r->name, eddy_isa_name(isa), eddy_isa_name(lowest),
-                      (unsigned long long)random_seed());
+                      "%s: %s and %s differ in bits, seed %llu", r->name, eddy_isa_name(isa),
+                      eddy_isa_name(lowest), (unsigned long long)random_seed());
     }
     for (int32_t k = 0; k < input_count; k++) {
         free(inputs[k].memory);
@@ -219,9 +235,9 @@ static void run_case(const row *r, const eddy_op *op, const case_of *c) {
 
 static void run_row(const row *r) {
     static const int64_t counts[] = {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 64, 127, 257, COUNT_MAX};
-    static const int64_t layouts[][OPERANDS] = {{1, 1, 1, 1},   {0, 1, 1, 1},  {1, 0, 1, 1}, {1, 1, 0, 1},
-                                                {0, 0, 0, 1},   {2, 1, 1, 1},  {1, 1, 1, 2}, {2, 3, 2, 3},
-                                                {-1, 1, -1, 1}, {-2, 0, 1, -1}};
+    static const int64_t layouts[][OPERANDS] = {
+        {1, 1, 1, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}, {1, 1, 0, 1},   {0, 0, 0, 1},
+        {2, 1, 1, 1}, {1, 1, 1, 2}, {2, 3, 2, 3}, {-1, 1, -1, 1}, {-2, 0, 1, -1}};
     const eddy_op *op = r->of;
     for (size_t l = 0; l < sizeof(layouts) / sizeof(layouts[0]); l++)
         for (size_t n = 0; n < sizeof(counts) / sizeof(counts[0]); n++) {
@@ -234,12 +250,12 @@ static void run_row(const row *r) {
         }
 }
 
-#define ROW(family_, loop_, op_, dtype_, ulp_)                                                                         \
-    {.name = #loop_,                                                                                                   \
-     .op = #op_,                                                                                                       \
-     .of = &eddy_op_##op_,                                                                                             \
-     .dtype = EDDY_##dtype_,                                                                                           \
-     .ulp = ulp_,                                                                                                      \
+#define ROW(family_, loop_, op_, dtype_, ulp_)                                                     \
+    {.name = #loop_,                                                                               \
+     .op = #op_,                                                                                   \
+     .of = &eddy_op_##op_,                                                                         \
+     .dtype = EDDY_##dtype_,                                                                       \
+     .ulp = ulp_,                                                                                  \
      .loops = LOOPS(family_, loop_)},
 static const row rows[] = {EDDY_LOOPS_LIST(ROW)};
 #undef ROW
@@ -263,7 +279,8 @@ static void check_choice(eddy_isa isa) {
     eddy_isa_choose(isa);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const eddy_kernel *kernel = rows[i].of->kernels[rows[i].dtype];
-        cr_assert(eddy_kernel_loop(kernel) == *rows[i].loops[isa], "%s on %s", rows[i].name, eddy_isa_name(isa));
+        cr_assert(eddy_kernel_loop(kernel) == *rows[i].loops[isa], "%s on %s", rows[i].name,
+                  eddy_isa_name(isa));
     }
 }
 
@@ -288,7 +305,8 @@ static void make_tame(operand *o, int64_t count) {
     if (!eddy_dtype_is_float(o->dtype))
         return;
     for (int64_t i = 0; i < count; i++)
-        eddy_dtype_store_f64(o->dtype, o->data + i * o->stride, (double)random_below(4001) / 256 - 7.5);
+        eddy_dtype_store_f64(o->dtype, o->data + i * o->stride,
+                             (double)random_below(4001) / 256 - 7.5);
 }
 
 /* Element by element and all at once: how many go through the vector and how many through the rest must not
@@ -304,7 +322,7 @@ static void check_bits_of_single_elements(bool is_tame, int64_t count) {
         int64_t strides[OPERANDS];
         int32_t inputs = op->operand_count;
         for (int32_t k = 0; k <= inputs; k++) {
-            eddy_dtype dtype = k == inputs               ? (op->result == EDDY_RESULT_BOOL ? EDDY_BOOL : r->dtype)
+            eddy_dtype dtype = k == inputs ? (op->result == EDDY_RESULT_BOOL ? EDDY_BOOL : r->dtype)
                                : op->operands[k].is_bool ? EDDY_BOOL
                                                          : r->dtype;
             make(&operands[k], dtype, count, 1);
@@ -327,8 +345,9 @@ static void check_bits_of_single_elements(bool is_tame, int64_t count) {
                 one[inputs] = single.data + e * single.stride;
                 (*r->loops[isa])(one, strides, 1, a.bytes);
             }
-            cr_assert(same_elements(&single, operands[inputs].memory, single.memory, count), "%s on %s, seed %llu",
-                      r->name, eddy_isa_name(isa), (unsigned long long)random_seed());
+            cr_assert(same_elements(&single, operands[inputs].memory, single.memory, count),
+                      "%s on %s, seed %llu", r->name, eddy_isa_name(isa),
+                      (unsigned long long)random_seed());
         }
         for (int32_t k = 0; k <= inputs; k++)
             free(operands[k].memory);

@@ -20,7 +20,8 @@ static eddy_tensor *mask(void) {
 static void expect_bytes(eddy_tensor *tensor, const char *what, const uint8_t (*wanted)[COUNT]) {
     uint8_t data[COUNT];
     cr_assert_eq(eddy_read(tensor, data, sizeof(data), NULL), EDDY_OK, "%s", what);
-    cr_expect_eq(memcmp(data, wanted, sizeof(data)), 0, "%s: %d %d %d %d", what, data[0], data[1], data[2], data[3]);
+    cr_expect_eq(memcmp(data, wanted, sizeof(data)), 0, "%s: %d %d %d %d", what, data[0], data[1],
+                 data[2], data[3]);
 }
 
 static void expect_refused(eddy_tensor *tensor, const char *what, const char *part) {
@@ -41,7 +42,8 @@ Test(numbers, a_bound_is_refused_that_the_dtype_does_not_hold) {
     REFUSED(eddy_clamp(x, EDDY_S(-1), EDDY_S(5)), "lower is -1, and u8 holds 0 to 255");
     REFUSED(eddy_maximum_s(x, EDDY_S(300)), "b is 300, and u8 holds 0 to 255");
     REFUSED(eddy_minimum_s(x, EDDY_S(256)), "b is 256, and u8 holds 0 to 255");
-    REFUSED(eddy_minimum_s(eddy_cast(x, EDDY_I8), EDDY_S(128)), "b is 128, and i8 holds -128 to 127");
+    REFUSED(eddy_minimum_s(eddy_cast(x, EDDY_I8), EDDY_S(128)),
+            "b is 128, and i8 holds -128 to 127");
     BYTES(eddy_clamp(x, EDDY_S(1), EDDY_S(255)), 1, 1, 200, 255);
     eddy_scope_end(scope);
 }
@@ -49,13 +51,17 @@ Test(numbers, a_bound_is_refused_that_the_dtype_does_not_hold) {
 Test(numbers, a_filling_is_refused_that_the_dtype_does_not_hold) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = bytes(), *m = mask();
-    REFUSED(eddy_full(EDDY_SHAPE(COUNT), EDDY_S(256), EDDY_U8, NULL), "value is 256, and u8 holds 0 to 255");
-    REFUSED(eddy_full(EDDY_SHAPE(COUNT), EDDY_S(NAN), EDDY_I64, NULL), "value is nan, and i64 holds");
-    REFUSED(eddy_full(EDDY_SHAPE(COUNT), EDDY_S(1e30), EDDY_I64, NULL), "value is 1e+30, and i64 holds");
+    REFUSED(eddy_full(EDDY_SHAPE(COUNT), EDDY_S(256), EDDY_U8, NULL),
+            "value is 256, and u8 holds 0 to 255");
+    REFUSED(eddy_full(EDDY_SHAPE(COUNT), EDDY_S(NAN), EDDY_I64, NULL),
+            "value is nan, and i64 holds");
+    REFUSED(eddy_full(EDDY_SHAPE(COUNT), EDDY_S(1e30), EDDY_I64, NULL),
+            "value is 1e+30, and i64 holds");
     REFUSED(eddy_full_like(x, EDDY_S(-1), NULL), "value is -1, and u8 holds 0 to 255");
     REFUSED(eddy_masked_fill(x, m, EDDY_S(256)), "value is 256, and u8 holds 0 to 255");
     REFUSED(eddy_masked_fill(x, m, EDDY_S(-INFINITY)), "value is -inf, and u8 holds 0 to 255");
-    REFUSED(eddy_pad(x, EDDY_SHAPE(1), EDDY_SHAPE(1), EDDY_S(256)), "value is 256, and u8 holds 0 to 255");
+    REFUSED(eddy_pad(x, EDDY_SHAPE(1), EDDY_SHAPE(1), EDDY_S(256)),
+            "value is 256, and u8 holds 0 to 255");
     BYTES(eddy_masked_fill(x, m, EDDY_S(2.7)), 2, 1, 2, 255);
     BYTES(eddy_full(EDDY_SHAPE(COUNT), EDDY_S(255.9), EDDY_U8, NULL), 255, 255, 255, 255);
     eddy_scope_end(scope);
@@ -114,7 +120,8 @@ Test(numbers, the_rule_holds_for_targets_and_views) {
 /* A float number makes floats of integers, so it is never beside them; floats round what they are given. */
 Test(numbers, floats_take_every_number) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = eddy_cast(bytes(), EDDY_F16), *filled = eddy_masked_fill(x, mask(), EDDY_S(-1e9));
+    eddy_tensor *x = eddy_cast(bytes(), EDDY_F16),
+                *filled = eddy_masked_fill(x, mask(), EDDY_S(-1e9));
     eddy_tensor *clamped = eddy_clamp(bytes(), EDDY_S(2.5), EDDY_S(1e9));
     cr_expect_eq(eddy_item_f64(eddy_select(filled, 0, 0), NULL), -INFINITY);
     cr_expect_eq(eddy_dtype_of(clamped), EDDY_F32);

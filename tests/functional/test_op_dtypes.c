@@ -58,7 +58,8 @@ static void make_call(described *call, const eddy_op *op, eddy_dtype dtype) {
             described_ones(op->operands[i].is_bool ? EDDY_BOOL : dtype, EDDY_SHAPE(2, 3));
     /* A number of the lowest category promotes nothing. */
     for (int32_t i = 0; i < op->scalar_count; i++)
-        described_attribute(call, op->attributes[i].name, EDDY_ATTRIBUTE_SCALAR)->value.scalar = eddy_scalar_bool(true);
+        described_attribute(call, op->attributes[i].name, EDDY_ATTRIBUTE_SCALAR)->value.scalar =
+            eddy_scalar_bool(true);
 }
 
 static bool is_accepted(const described *call, eddy_error *error) {
@@ -103,7 +104,8 @@ static void set_dtype(described *call, eddy_dtype dtype) {
     eddy_dtype shared = eddy_dtype_of(call->operands[main_operand(call)]);
     for (int64_t i = 0; i < call->operand_count; i++) {
         eddy_tensor *operand = call->operands[i];
-        if (!eddy_tensor_is_none(operand) && !operand_at(call, i)->is_bool && eddy_dtype_of(operand) == shared)
+        if (!eddy_tensor_is_none(operand) && !operand_at(call, i)->is_bool &&
+            eddy_dtype_of(operand) == shared)
             call->operands[i] = described_ones(dtype, eddy_shape_of(operand));
     }
 }
@@ -167,8 +169,8 @@ static void takes_what_is_left(const eddy_op *op) {
         eddy_error error;
         make_call_without(&call, op, attribute->name);
         bool is_accepted_without = is_accepted(&call, &error);
-        cr_expect_eq(is_accepted_without, !attribute->is_required, "%s without %s: %s", op->name, attribute->name,
-                     error.message);
+        cr_expect_eq(is_accepted_without, !attribute->is_required, "%s without %s: %s", op->name,
+                     attribute->name, error.message);
         char part[96];
         snprintf(part, sizeof(part), "attribute %s is missing", attribute->name);
         if (attribute->is_required)

@@ -40,8 +40,10 @@ typedef struct refusal {
 } refusal;
 
 static const refusal refusals[] = {
-#define REFUSED(name, status, operands, attributes, part) {#name, EDDY_##status, false, operands, attributes, part},
-#define LATE(name, status, operands, attributes, part) {#name, EDDY_##status, true, operands, attributes, part},
+#define REFUSED(name, status, operands, attributes, part)                                          \
+    {#name, EDDY_##status, false, operands, attributes, part},
+#define LATE(name, status, operands, attributes, part)                                             \
+    {#name, EDDY_##status, true, operands, attributes, part},
 #include <functional/op_refusals.h>
 };
 
@@ -91,15 +93,18 @@ static void describe_operands(const described *call, bool is_late, char *text, s
     snprintf(text + length, size - length, ")");
 }
 
-static void expect_message(const described *call, bool is_late, const eddy_error *error, const char *part) {
+static void expect_message(const described *call, bool is_late, const eddy_error *error,
+                           const char *part) {
     char head[64], operands[2048];
     snprintf(head, sizeof(head), "%s: ", call->op->name);
     describe_operands(call, is_late, operands, sizeof(operands));
-    cr_expect_eq(strncmp(error->message, head, strlen(head)), 0, "\"%s\" does not begin with the op", error->message);
+    cr_expect_eq(strncmp(error->message, head, strlen(head)), 0,
+                 "\"%s\" does not begin with the op", error->message);
     cr_expect_not_null(strstr(error->message, part), "\"%s\" lacks \"%s\"", error->message, part);
     /* Of many operands messages show the first ones. */
     if (call->operand_count > 0 && call->operand_count <= 6 && strlen(operands) < 192)
-        cr_expect_not_null(strstr(error->message, operands), "\"%s\" lacks \"%s\"", error->message, operands);
+        cr_expect_not_null(strstr(error->message, operands), "\"%s\" lacks \"%s\"", error->message,
+                           operands);
 }
 
 /* An older error, which nobody has taken yet, is what the slot holds. */
@@ -108,7 +113,8 @@ static void leave_older_error(void) {
 }
 
 /* The call is refused with the status, whatever the slot holds, and its message has `part` in it. */
-static void expect_refusal(const described *call, const char *suffix, eddy_status status, const char *part) {
+static void expect_refusal(const described *call, const char *suffix, eddy_status status,
+                           const char *part) {
     eddy_tensor *outputs[EDDY_OP_OUTPUT_MAX] = {0};
     eddy_error error = {0};
     (void)eddy_error_take(NULL);
@@ -116,11 +122,11 @@ static void expect_refusal(const described *call, const char *suffix, eddy_statu
     (void)eddy_error_take(&error);
     leave_older_error();
     eddy_status again = described_call(call, suffix, outputs);
-    cr_expect_eq(again, got, "%s%s: %s, but %s where an older error is untaken", call->op->name, suffix,
-                 eddy_status_name(got), eddy_status_name(again));
+    cr_expect_eq(again, got, "%s%s: %s, but %s where an older error is untaken", call->op->name,
+                 suffix, eddy_status_name(got), eddy_status_name(again));
     cr_expect_eq(eddy_error_take(NULL), EDDY_IO);
-    cr_expect_eq(got, status, "%s%s: %s instead of %s: %s", call->op->name, suffix, eddy_status_name(got),
-                 eddy_status_name(status), error.message);
+    cr_expect_eq(got, status, "%s%s: %s instead of %s: %s", call->op->name, suffix,
+                 eddy_status_name(got), eddy_status_name(status), error.message);
     if (got == status)
         expect_message(call, false, &error, part);
 }
@@ -175,7 +181,8 @@ static void make_elementwise_call(described *call, const eddy_op *op) {
         call->operands[call->operand_count++] = described_ones(dtype, EDDY_SHAPE(2, 3));
     }
     for (int32_t i = 0; i < op->scalar_count; i++)
-        described_attribute(call, op->attributes[i].name, EDDY_ATTRIBUTE_SCALAR)->value.scalar = eddy_scalar_int(1);
+        described_attribute(call, op->attributes[i].name, EDDY_ATTRIBUTE_SCALAR)->value.scalar =
+            eddy_scalar_int(1);
 }
 
 static void make_good_call(described *call, const eddy_op *op) {
@@ -232,7 +239,8 @@ static void expect_missing(const described *call, const char *name, const char *
     snprintf(head, sizeof(head), "%s: %s is ", call->op->name, name);
     cr_expect_eq(described_call(call, "", outputs), EDDY_INVALID_ARGUMENT, "%s", call->op->name);
     (void)eddy_error_take(&error);
-    cr_expect(strstr(error.message, head) == error.message && strstr(error.message, part), "%s", error.message);
+    cr_expect(strstr(error.message, head) == error.message && strstr(error.message, part), "%s",
+              error.message);
 }
 
 static void refuses_missing_operands(const described *good) {
@@ -279,7 +287,8 @@ Test(op_errors, operands_of_two_runtimes) {
 }
 
 static void refuses_shapes_that_do_not_broadcast(const described *good) {
-    if (!good->op->is_elementwise || good->op->operands[good->operand_count - 1].is_mut || good->operand_count < 2)
+    if (!good->op->is_elementwise || good->op->operands[good->operand_count - 1].is_mut ||
+        good->operand_count < 2)
         return;
     described bad = *good;
     int64_t last = good->operand_count - 1;
@@ -299,16 +308,18 @@ static void refuses_other_dtypes(const described *good) {
     eddy_status status = good->op->is_elementwise ? EDDY_UNSUPPORTED : EDDY_DTYPE_MISMATCH;
     for (int64_t i = 0; i < good->operand_count; i++) {
         eddy_tensor *operand = good->operands[i];
-        if (!eddy_tensor_is_none(operand) && !operand_at(good, i)->is_bool && f->taken >> eddy_dtype_of(operand) & 1u)
+        if (!eddy_tensor_is_none(operand) && !operand_at(good, i)->is_bool &&
+            f->taken >> eddy_dtype_of(operand) & 1u)
             bad.operands[i] = described_ones((eddy_dtype)f->refused, eddy_shape_of(operand));
     }
     /* A number of the lowest category promotes nothing. */
     for (int32_t i = 0; i < good->op->scalar_count; i++)
-        described_attribute(&bad, good->op->attributes[i].name, EDDY_ATTRIBUTE_SCALAR)->value.scalar =
-            eddy_scalar_bool(true);
+        described_attribute(&bad, good->op->attributes[i].name, EDDY_ATTRIBUTE_SCALAR)
+            ->value.scalar = eddy_scalar_bool(true);
     if (good->operand_count == 0) {
         status = EDDY_INVALID_ARGUMENT;
-        described_attribute(&bad, "dtype", EDDY_ATTRIBUTE_DTYPE)->value.dtype = (eddy_dtype)f->refused;
+        described_attribute(&bad, "dtype", EDDY_ATTRIBUTE_DTYPE)->value.dtype =
+            (eddy_dtype)f->refused;
     }
     expect_refusal(&bad, "", status, eddy_dtype_name((eddy_dtype)f->refused));
 }
@@ -334,7 +345,8 @@ Test(op_errors, conditions_that_are_not_bool) {
 /* ---- attributes ---- */
 
 static void refuses_axes(const described *good, const eddy_op_attribute *attribute) {
-    const eddy_axes absent = {1, {5}}, beyond = {1, {AXIS_TOO_HIGH}}, twice = {2, {1, 1}}, again = {2, {1, -1}};
+    const eddy_axes absent = {1, {5}}, beyond = {1, {AXIS_TOO_HIGH}}, twice = {2, {1, 1}},
+                    again = {2, {1, -1}};
     described bad = *good;
     eddy_attribute *given = described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_AXES);
     given->value.axes = absent;
@@ -380,8 +392,10 @@ static void refuses_numbers(const described *good, const eddy_op_attribute *attr
     if (!make_u8(&bad) || !attribute->is_held)
         return;
     for (int64_t number = -1; number <= 256; number += 257) {
-        described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_SCALAR)->value.scalar = eddy_scalar_int(number);
-        snprintf(part, sizeof(part), "%s is %lld, and u8 holds 0 to 255", attribute->name, (long long)number);
+        described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_SCALAR)->value.scalar =
+            eddy_scalar_int(number);
+        snprintf(part, sizeof(part), "%s is %lld, and u8 holds 0 to 255", attribute->name,
+                 (long long)number);
         if (good->op->numbers_wrap)
             cr_expect_eq(described_call(&bad, "", outputs), EDDY_OK, "%s", good->op->name);
         else
@@ -400,7 +414,8 @@ static void refuses_attributes(const described *good) {
             refuses_numbers(good, attribute);
             break;
         case EDDY_ATTRIBUTE_AXIS:
-            described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_AXIS)->value.integer = AXIS_TOO_HIGH;
+            described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_AXIS)->value.integer =
+                AXIS_TOO_HIGH;
             expect_refusal(&bad, "", EDDY_OUT_OF_RANGE, "axis 99 is out of range for rank");
             break;
         case EDDY_ATTRIBUTE_AXES:
@@ -411,7 +426,8 @@ static void refuses_attributes(const described *good) {
             expect_refusal(&bad, "", EDDY_INVALID_ARGUMENT, "no choice 99");
             break;
         case EDDY_ATTRIBUTE_DTYPE:
-            described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_DTYPE)->value.dtype = (eddy_dtype)99;
+            described_attribute(&bad, attribute->name, EDDY_ATTRIBUTE_DTYPE)->value.dtype =
+                (eddy_dtype)99;
             expect_refusal(&bad, "", EDDY_INVALID_ARGUMENT, "dtype");
             break;
         case EDDY_ATTRIBUTE_SHAPE:
@@ -438,14 +454,15 @@ static described with_target(const described *call, eddy_tensor *target) {
 }
 
 /* As expect_refusal: messages name the operands without the target. */
-static void expect_target_refused(const described *call, eddy_tensor *target, eddy_status status, const char *part) {
+static void expect_target_refused(const described *call, eddy_tensor *target, eddy_status status,
+                                  const char *part) {
     described with = with_target(call, target);
     eddy_error error = {0};
     (void)eddy_error_take(NULL);
     eddy_status got = described_call(&with, "_into", NULL);
     (void)eddy_error_take(&error);
-    cr_expect_eq(got, status, "%s_into: %s instead of %s: %s", call->op->name, eddy_status_name(got),
-                 eddy_status_name(status), error.message);
+    cr_expect_eq(got, status, "%s_into: %s instead of %s: %s", call->op->name,
+                 eddy_status_name(got), eddy_status_name(status), error.message);
     if (got == status)
         expect_message(call, false, &error, part);
 }
@@ -462,8 +479,8 @@ static void refuses_overlap(const described *good, eddy_dtype dtype, eddy_shape 
     int64_t count = product(shape);
     for (int64_t i = 0; i < good->operand_count; i++) {
         eddy_tensor *operand = good->operands[i];
-        if (eddy_tensor_is_none(operand) || operand_at(good, i)->is_spec_only || eddy_dtype_of(operand) != dtype ||
-            eddy_count_of(operand) != count || count < 2)
+        if (eddy_tensor_is_none(operand) || operand_at(good, i)->is_spec_only ||
+            eddy_dtype_of(operand) != dtype || eddy_count_of(operand) != count || count < 2)
             continue;
         described bad = *good;
         eddy_tensor *both = described_ones(dtype, EDDY_SHAPE(count + 1));
@@ -483,15 +500,15 @@ static void refuses_targets(const described *good) {
     eddy_dtype dtype = eddy_dtype_of(output);
     other.dims[other.rank++] = 5;
     expect_target_refused(good, described_ones(dtype, other), EDDY_SHAPE_MISMATCH, "the target");
-    expect_target_refused(good, described_ones(dtype == EDDY_F16 ? EDDY_BF16 : EDDY_F16, shape), EDDY_DTYPE_MISMATCH,
-                          "the target");
+    expect_target_refused(good, described_ones(dtype == EDDY_F16 ? EDDY_BF16 : EDDY_F16, shape),
+                          EDDY_DTYPE_MISMATCH, "the target");
     eddy_runtime_use(other_runtime);
     eddy_tensor *foreign = described_ones(dtype, shape);
     eddy_runtime_use(NULL);
     expect_target_refused(good, foreign, EDDY_RUNTIME_MISMATCH, "another runtime");
     if (product(shape) > 1)
-        expect_target_refused(good, eddy_expand(described_ones(dtype, EDDY_SHAPE()), shape), EDDY_OVERLAP,
-                              "some of its elements share memory");
+        expect_target_refused(good, eddy_expand(described_ones(dtype, EDDY_SHAPE()), shape),
+                              EDDY_OVERLAP, "some of its elements share memory");
     refuses_overlap(good, dtype, shape);
 }
 
@@ -505,10 +522,12 @@ Test(op_errors, targets_that_do_not_fit) {
 static void refuses_to_write_repeated_elements(const described *good) {
     for (int64_t i = 0; i < good->operand_count; i++) {
         eddy_tensor *operand = good->operands[i];
-        if (!operand_at(good, i)->is_mut || eddy_tensor_is_none(operand) || eddy_count_of(operand) < 2)
+        if (!operand_at(good, i)->is_mut || eddy_tensor_is_none(operand) ||
+            eddy_count_of(operand) < 2)
             continue;
         described bad = *good;
-        bad.operands[i] = eddy_expand(described_ones(eddy_dtype_of(operand), EDDY_SHAPE()), eddy_shape_of(operand));
+        bad.operands[i] = eddy_expand(described_ones(eddy_dtype_of(operand), EDDY_SHAPE()),
+                                      eddy_shape_of(operand));
         expect_refusal(&bad, "", EDDY_OVERLAP, "some of its elements share memory");
     }
 }

@@ -4,8 +4,8 @@
 #include <functional/op_table.h>
 #include <string.h>
 
-#define EACH(op)                                                                                                       \
-    for (uint32_t n_ = 0; n_ < eddy_op_table_count; n_++)                                                              \
+#define EACH(op)                                                                                   \
+    for (uint32_t n_ = 0; n_ < eddy_op_table_count; n_++)                                          \
         for (const eddy_op *op = eddy_op_table[n_]; op; op = NULL)
 
 Test(op_table, ids_are_places_and_names_find_their_op) {
@@ -66,17 +66,20 @@ Test(op_table, other_ops_have_a_rule_and_a_kernel) {
     EACH(op) {
         if (op->is_elementwise)
             continue;
-        cr_assert(op->infer && op->kernels && op->kernels[0] && op->kernels[0]->run, "%s", op->name);
-        cr_assert(op->promotion == EDDY_PROMOTE_NONE && op->result == EDDY_RESULT_RULE, "%s", op->name);
+        cr_assert(op->infer && op->kernels && op->kernels[0] && op->kernels[0]->run, "%s",
+                  op->name);
+        cr_assert(op->promotion == EDDY_PROMOTE_NONE && op->result == EDDY_RESULT_RULE, "%s",
+                  op->name);
         cr_assert_eq(op->has_late_shape, op->kernels[0]->count != NULL, "%s", op->name);
     }
 }
 
 Test(op_table, attributes_lie_in_their_struct) {
-    static const size_t sizes[] = {sizeof(int64_t),     sizeof(double),     sizeof(bool),
-                                   sizeof(eddy_scalar), sizeof(eddy_dtype), sizeof(eddy_shape),
-                                   sizeof(uint32_t),    sizeof(int32_t),    sizeof(int32_t),
-                                   [EDDY_ATTRIBUTE_PAIR] = sizeof(eddy_pair)};
+    static const size_t sizes[] = {sizeof(int64_t),    sizeof(double),
+                                   sizeof(bool),       sizeof(eddy_scalar),
+                                   sizeof(eddy_dtype), sizeof(eddy_shape),
+                                   sizeof(uint32_t),   sizeof(int32_t),
+                                   sizeof(int32_t),    [EDDY_ATTRIBUTE_PAIR] = sizeof(eddy_pair)};
     EACH(op) {
         cr_assert_leq(op->kernel_attribute_bytes, op->attribute_bytes, "%s", op->name);
         for (int32_t i = 0; i < op->attribute_count; i++) {
@@ -85,13 +88,16 @@ Test(op_table, attributes_lie_in_their_struct) {
             cr_assert_leq(end, op->attribute_bytes, "%s.%s", op->name, attribute->name);
             for (int32_t j = 0; j < i; j++) {
                 const eddy_op_attribute *other = &op->attributes[j];
-                cr_assert(end <= other->offset || other->offset + sizes[other->type] <= attribute->offset,
+                cr_assert(end <= other->offset ||
+                              other->offset + sizes[other->type] <= attribute->offset,
                           "%s: %s and %s overlap", op->name, attribute->name, other->name);
             }
-            cr_assert_eq(attribute->choices != NULL, attribute->type == EDDY_ATTRIBUTE_CHOICE, "%s", op->name);
+            cr_assert_eq(attribute->choices != NULL, attribute->type == EDDY_ATTRIBUTE_CHOICE, "%s",
+                         op->name);
         }
         if (op->is_random)
-            cr_assert_geq(op->kernel_attribute_bytes, 16, "%s: no room for seed and counter", op->name);
+            cr_assert_geq(op->kernel_attribute_bytes, 16, "%s: no room for seed and counter",
+                          op->name);
     }
 }
 
@@ -101,7 +107,8 @@ Test(op_table, scalars_that_promote_stand_first) {
         cr_assert_leq(op->scalar_count, op->attribute_count, "%s", op->name);
         for (int32_t i = 0; i < op->scalar_count; i++)
             cr_assert_eq(op->attributes[i].type, EDDY_ATTRIBUTE_SCALAR, "%s", op->name);
-        bool is_scalar_form = strlen(op->name) > 2 && strcmp(op->name + strlen(op->name) - 2, "_s") == 0;
+        bool is_scalar_form =
+            strlen(op->name) > 2 && strcmp(op->name + strlen(op->name) - 2, "_s") == 0;
         cr_assert(!is_scalar_form || op->scalar_count == 1, "%s", op->name);
     }
 }

@@ -13,7 +13,8 @@ static eddy_tensor *zeros(eddy_shape shape) {
 
 /* 0, 1, .. 5 as [2, 3] */
 static eddy_tensor *matrix(void) {
-    return eddy_reshape(eddy_arange(EDDY_S(0), EDDY_S(6), EDDY_S(1), EDDY_F32, NULL), EDDY_SHAPE(2, 3));
+    return eddy_reshape(eddy_arange(EDDY_S(0), EDDY_S(6), EDDY_S(1), EDDY_F32, NULL),
+                        EDDY_SHAPE(2, 3));
 }
 
 static void expect(eddy_tensor *tensor, eddy_shape shape, const float *values, const char *what) {
@@ -25,21 +26,23 @@ static void expect(eddy_tensor *tensor, eddy_shape shape, const float *values, c
     eddy_shape is = eddy_shape_of(tensor);
     cr_assert_eq(is.rank, shape.rank, "%s: rank %d", what, (int)is.rank);
     cr_assert_eq(memcmp(is.dims, shape.dims, (size_t)is.rank * sizeof(is.dims[0])), 0, "%s", what);
-    cr_assert_eq(eddy_read(tensor, got, (size_t)eddy_count_of(tensor) * sizeof(got[0]), NULL), EDDY_OK, "%s", what);
+    cr_assert_eq(eddy_read(tensor, got, (size_t)eddy_count_of(tensor) * sizeof(got[0]), NULL),
+                 EDDY_OK, "%s", what);
     for (int64_t i = 0; i < eddy_count_of(tensor); i++)
-        cr_expect_eq(got[i], values[i], "%s: element %lld is %g", what, (long long)i, (double)got[i]);
+        cr_expect_eq(got[i], values[i], "%s: element %lld is %g", what, (long long)i,
+                     (double)got[i]);
 }
 #define EXPECT(tensor, shape, ...) expect(tensor, shape, (const float[]){__VA_ARGS__}, #tensor)
 
 /* The gradient of the sum of a call of `x`, a number that is 3. */
-#define EXPECT_GRADIENT(call, gradient)                                                                                \
-    do {                                                                                                               \
-        eddy_tensor *x = number(3);                                                                                    \
-        cr_assert_eq(eddy_requires_grad_set(x, true), EDDY_OK);                                                        \
-        eddy_tensor *made = (call);                                                                                    \
-        cr_assert_not_null(made, #call);                                                                               \
-        cr_assert_eq(eddy_backward(eddy_sum(made, EDDY_ALL_AXES, NULL)), EDDY_OK, #call);                              \
-        expect(eddy_grad_of(x), EDDY_SHAPE(), &(const float){gradient}, "gradient of " #call);                         \
+#define EXPECT_GRADIENT(call, gradient)                                                            \
+    do {                                                                                           \
+        eddy_tensor *x = number(3);                                                                \
+        cr_assert_eq(eddy_requires_grad_set(x, true), EDDY_OK);                                    \
+        eddy_tensor *made = (call);                                                                \
+        cr_assert_not_null(made, #call);                                                           \
+        cr_assert_eq(eddy_backward(eddy_sum(made, EDDY_ALL_AXES, NULL)), EDDY_OK, #call);          \
+        expect(eddy_grad_of(x), EDDY_SHAPE(), &(const float){gradient}, "gradient of " #call);     \
     } while (0)
 
 Test(rank_zero, transpose_leaves_a_number_as_it_is) {
@@ -72,7 +75,8 @@ Test(rank_zero, parts_are_added_to_a_number) {
     EXPECT(eddy_index_add(number(3), zeros(EDDY_SHAPE(3)), vector, 0), EDDY_SHAPE(), 9);
     EXPECT_GRADIENT(eddy_index_add(x, zeros(EDDY_SHAPE(1)), number(2), 0), 1);
     EXPECT_GRADIENT(eddy_index_add(number(2), zeros(EDDY_SHAPE(1)), x, 0), 1);
-    EXPECT_GRADIENT(eddy_index_add(number(2), zeros(EDDY_SHAPE(3)), eddy_expand(x, EDDY_SHAPE(3)), 0), 3);
+    EXPECT_GRADIENT(
+        eddy_index_add(number(2), zeros(EDDY_SHAPE(3)), eddy_expand(x, EDDY_SHAPE(3)), 0), 3);
     eddy_scope_end(scope);
 }
 
@@ -85,7 +89,8 @@ Test(rank_zero, a_number_goes_along_with_vectors_of_indices) {
     EXPECT(eddy_scatter_add(number(3), zeros(EDDY_SHAPE(3)), vector, 0), EDDY_SHAPE(), 21);
     EXPECT_GRADIENT(eddy_gather(x, zeros(EDDY_SHAPE(2)), 0), 2);
     EXPECT_GRADIENT(eddy_scatter_add(number(1), zeros(EDDY_SHAPE(1)), x, 0), 1);
-    EXPECT_GRADIENT(eddy_scatter(number(1), zeros(EDDY_SHAPE()), eddy_expand(x, EDDY_SHAPE(3)), 0), 1);
+    EXPECT_GRADIENT(eddy_scatter(number(1), zeros(EDDY_SHAPE()), eddy_expand(x, EDDY_SHAPE(3)), 0),
+                    1);
     eddy_scope_end(scope);
 }
 
@@ -101,8 +106,8 @@ static eddy_tensor *extreme(eddy_tensor *x, bool is_max, bool keeps_dims) {
     eddy_tensor *values = NULL, *indices = NULL;
     eddy_max_dim_options of_max = {.size = sizeof(of_max), .keeps_dims = keeps_dims};
     eddy_min_dim_options of_min = {.size = sizeof(of_min), .keeps_dims = keeps_dims};
-    eddy_status status =
-        is_max ? eddy_max_dim(x, 0, &of_max, &values, &indices) : eddy_min_dim(x, 0, &of_min, &values, &indices);
+    eddy_status status = is_max ? eddy_max_dim(x, 0, &of_max, &values, &indices)
+                                : eddy_min_dim(x, 0, &of_min, &values, &indices);
     cr_assert_eq(status, EDDY_OK);
     return values;
 }
@@ -120,7 +125,8 @@ Test(rank_zero, the_gradient_goes_back_to_the_largest_of_one) {
 static eddy_tensor *called(const char *name, eddy_tensor *x, eddy_axes axes) {
     eddy_attribute attribute = {"axes", EDDY_ATTRIBUTE_AXES, {.axes = axes}};
     eddy_tensor *result = NULL;
-    cr_assert_eq(eddy_call(name, EDDY_LIST(x), &(eddy_attributes){&attribute, 1}, &result), EDDY_OK);
+    cr_assert_eq(eddy_call(name, EDDY_LIST(x), &(eddy_attributes){&attribute, 1}, &result),
+                 EDDY_OK);
     return result;
 }
 
@@ -131,7 +137,9 @@ Test(axes, flipped_over_none_is_the_tensor_itself) {
     EXPECT(called("flip", matrix(), EDDY_AXES()), EDDY_SHAPE(2, 3), 0, 1, 2, 3, 4, 5);
     eddy_tensor *x = matrix();
     eddy_requires_grad_set(x, true);
-    cr_assert_eq(eddy_backward(eddy_sum(eddy_mul(eddy_flip(x, EDDY_AXES()), matrix()), EDDY_ALL_AXES, NULL)), EDDY_OK);
+    cr_assert_eq(
+        eddy_backward(eddy_sum(eddy_mul(eddy_flip(x, EDDY_AXES()), matrix()), EDDY_ALL_AXES, NULL)),
+        EDDY_OK);
     EXPECT(eddy_grad_of(x), EDDY_SHAPE(2, 3), 0, 1, 2, 3, 4, 5);
     eddy_scope_end(scope);
 }

@@ -14,11 +14,13 @@ static void expect_f64(eddy_tensor *tensor, int64_t count, const double *wanted)
     cr_assert_eq(eddy_count_of(tensor), count);
     eddy_tensor *flat = eddy_reshape(tensor, EDDY_SHAPE(count));
     for (int64_t i = 0; i < count; i++)
-        cr_assert_float_eq(eddy_item_f64(eddy_select(flat, 0, i), NULL), wanted[i], 1e-5, "element %d is %g, not %g",
-                           (int)i, eddy_item_f64(eddy_select(flat, 0, i), NULL), wanted[i]);
+        cr_assert_float_eq(eddy_item_f64(eddy_select(flat, 0, i), NULL), wanted[i], 1e-5,
+                           "element %d is %g, not %g", (int)i,
+                           eddy_item_f64(eddy_select(flat, 0, i), NULL), wanted[i]);
 }
-#define EXPECT(tensor, ...)                                                                                            \
-    expect_f64(tensor, (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)), (const double[]){__VA_ARGS__})
+#define EXPECT(tensor, ...)                                                                        \
+    expect_f64(tensor, (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)),          \
+               (const double[]){__VA_ARGS__})
 
 static void expect_error(eddy_status status, const char *op, const char *word) {
     eddy_error error;
@@ -32,9 +34,11 @@ Test(reduce, correction_is_one_unless_told) {
     eddy_tensor *a = F32(EDDY_SHAPE(2, 2), 1, 3, 10, 20);
     EXPECT(eddy_var(a, EDDY_AXES(1), NULL), 2, 50);
     EXPECT(eddy_var(a, EDDY_AXES(1), EDDY_OPTIONS(var, .correction_is_zero = true)), 1, 25);
-    EXPECT(eddy_std(a, EDDY_AXES(-1), EDDY_OPTIONS(std, .correction = 0.5)), sqrt(2 / 1.5), sqrt(50 / 1.5));
-    cr_assert(isinf(eddy_item_f64(eddy_var(a, EDDY_ALL_AXES, EDDY_OPTIONS(var, .correction = 4)), NULL)),
-              "divided by 0");
+    EXPECT(eddy_std(a, EDDY_AXES(-1), EDDY_OPTIONS(std, .correction = 0.5)), sqrt(2 / 1.5),
+           sqrt(50 / 1.5));
+    cr_assert(
+        isinf(eddy_item_f64(eddy_var(a, EDDY_ALL_AXES, EDDY_OPTIONS(var, .correction = 4)), NULL)),
+        "divided by 0");
     cr_assert_null(eddy_var(eddy_cast(a, EDDY_I32), EDDY_ALL_AXES, NULL));
     expect_error(EDDY_DTYPE_MISMATCH, "var", "input");
     eddy_scope_end(scope);
@@ -49,7 +53,8 @@ Test(reduce, norm_is_of_order_two_unless_told) {
     EXPECT(eddy_norm(a, EDDY_ALL_AXES, EDDY_OPTIONS(norm, .p_is_zero = true)), 2);
     EXPECT(eddy_norm(a, EDDY_ALL_AXES, EDDY_OPTIONS(norm, .p = INFINITY)), 4);
     EXPECT(eddy_norm(a, EDDY_ALL_AXES, EDDY_OPTIONS(norm, .p = -INFINITY)), 0);
-    EXPECT(eddy_norm(a, EDDY_ALL_AXES, EDDY_OPTIONS(norm, .p = 3, .keeps_dims = true)), cbrt(27 + 64));
+    EXPECT(eddy_norm(a, EDDY_ALL_AXES, EDDY_OPTIONS(norm, .p = 3, .keeps_dims = true)),
+           cbrt(27 + 64));
     cr_assert_null(eddy_norm(a, EDDY_ALL_AXES, EDDY_OPTIONS(norm, .p = (double)NAN)));
     expect_error(EDDY_INVALID_ARGUMENT, "norm", "p");
     eddy_tensor *by_name = NULL;
@@ -66,7 +71,8 @@ Test(reduce, a_search_along_an_axis_has_two_results) {
     EXPECT(values, 5, 7);
     EXPECT(indices, 1, 0);
     cr_assert_eq(eddy_dtype_of(indices), EDDY_I64);
-    cr_assert_eq(eddy_min_dim(a, -1, EDDY_OPTIONS(min_dim, .keeps_dims = true), &values, &indices), EDDY_OK);
+    cr_assert_eq(eddy_min_dim(a, -1, EDDY_OPTIONS(min_dim, .keeps_dims = true), &values, &indices),
+                 EDDY_OK);
     EXPECT(values, 1, -2);
     EXPECT(indices, 0, 1);
     cr_assert_eq(eddy_rank_of(indices), 2);
@@ -105,7 +111,9 @@ Test(reduce, running_totals) {
     eddy_tensor *target = eddy_zeros(EDDY_SHAPE(2, 3), EDDY_F32, NULL);
     cr_assert_eq(eddy_cumsum_into(a, target, 0), EDDY_OK);
     EXPECT(target, 1, 2, 3, 5, 7, 9);
-    EXPECT(eddy_cumprod_backward(eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL), F32(EDDY_SHAPE(3), 2, 0, 5), 0), 1, 12, 0);
+    EXPECT(eddy_cumprod_backward(eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL),
+                                 F32(EDDY_SHAPE(3), 2, 0, 5), 0),
+           1, 12, 0);
     cr_assert_null(eddy_cumsum(a, 2));
     expect_error(EDDY_OUT_OF_RANGE, "cumsum", "axis 2");
     cr_assert_eq(eddy_cumsum_into(target, target, 0), EDDY_OVERLAP);
@@ -116,17 +124,21 @@ Test(reduce, running_totals) {
 
 Test(reduce, order) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *a = F32(EDDY_SHAPE(2, 4), 3, 1, 2, 1, -1, NAN, 5, 0), *values = NULL, *indices = NULL;
+    eddy_tensor *a = F32(EDDY_SHAPE(2, 4), 3, 1, 2, 1, -1, NAN, 5, 0), *values = NULL,
+                *indices = NULL;
     eddy_tensor *first = eddy_select(a, 0, 0), *second = eddy_select(a, 0, 1);
     cr_assert_eq(eddy_sort(first, 0, NULL, &values, &indices), EDDY_OK);
     EXPECT(values, 1, 1, 2, 3);
     EXPECT(indices, 1, 3, 2, 0);
-    cr_assert_eq(eddy_sort(a, 1, EDDY_OPTIONS(sort, .is_descending = true), &values, &indices), EDDY_OK);
+    cr_assert_eq(eddy_sort(a, 1, EDDY_OPTIONS(sort, .is_descending = true), &values, &indices),
+                 EDDY_OK);
     EXPECT(indices, 0, 2, 1, 3, 1, 2, 3, 0);
     EXPECT(eddy_argsort(second, -1, NULL), 0, 3, 2, 1);
     cr_assert_eq(eddy_topk(first, 2, 0, NULL, &values, &indices), EDDY_OK);
     EXPECT(values, 3, 2);
-    cr_assert_eq(eddy_topk(second, 2, -1, EDDY_OPTIONS(topk, .is_smallest = true), &values, &indices), EDDY_OK);
+    cr_assert_eq(
+        eddy_topk(second, 2, -1, EDDY_OPTIONS(topk, .is_smallest = true), &values, &indices),
+        EDDY_OK);
     EXPECT(values, -1, 0);
     EXPECT(indices, 0, 3);
     cr_assert_eq(eddy_topk(first, 5, 0, NULL, &values, &indices), EDDY_OUT_OF_RANGE);
@@ -137,7 +149,8 @@ Test(reduce, order) {
 
 Test(reduce, distinct_elements_and_counts) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *a = F32(EDDY_SHAPE(2, 3), 3, 1, 3, 0, 1, 3), *values = NULL, *inverse = NULL, *counts = NULL;
+    eddy_tensor *a = F32(EDDY_SHAPE(2, 3), 3, 1, 3, 0, 1, 3), *values = NULL, *inverse = NULL,
+                *counts = NULL;
     EXPECT(eddy_unique(a), 0, 1, 3);
     cr_assert_eq(eddy_unique_counts(a, &values, &inverse, &counts), EDDY_OK);
     EXPECT(values, 0, 1, 3);
@@ -149,7 +162,8 @@ Test(reduce, distinct_elements_and_counts) {
     EXPECT(eddy_bincount(flat, EDDY_NONE, NULL), 1, 2, 3);
     EXPECT(eddy_bincount(flat, EDDY_NONE, EDDY_OPTIONS(bincount, .minlength = 4)), 1, 2, 3, 0);
     EXPECT(eddy_bincount(flat, eddy_reshape(a, EDDY_SHAPE(6)), NULL), 0, 2, 9);
-    eddy_tensor *bad = eddy_bincount(eddy_cast(F32(EDDY_SHAPE(3), 1, -2, 0), EDDY_I32), EDDY_NONE, NULL);
+    eddy_tensor *bad =
+        eddy_bincount(eddy_cast(F32(EDDY_SHAPE(3), 1, -2, 0), EDDY_I32), EDDY_NONE, NULL);
     cr_assert_not_null(bad, "found late");
     cr_assert_eq(eddy_rank_of(bad), -1);
     expect_error(EDDY_OUT_OF_RANGE, "bincount", "input[1] is -2");

@@ -42,7 +42,8 @@ static eddy_status blend_prepare(const eddy_op_call *call, eddy_op_plan *plan) {
     eddy_add_relaxed(&prepared, 1);
     if (attributes_of(call)->rounds < 0)
         return attributes_of(call)->rounds == -1 ? EDDY_UNSUPPORTED : EDDY_OUT_OF_MEMORY;
-    cr_assert(plan->size == sizeof(*plan) && !call->views[0].data && !plan->state && plan->workspace_bytes == 0);
+    cr_assert(plan->size == sizeof(*plan) && !call->views[0].data && !plan->state &&
+              plan->workspace_bytes == 0);
     blend_state *state = malloc(sizeof(*state));
     *state = (blend_state){0.5f, attributes_of(call)->rounds};
     plan->state = state;
@@ -67,7 +68,8 @@ static eddy_status blend_run(const eddy_op_call *call) {
     for (int64_t i = 0; i < x->shape[0]; i++)
         copy[i] = ((const float *)x->data)[i * x->strides[0]] * (float)attributes->weight;
     for (int64_t i = 0; i < x->shape[0]; i++)
-        ((float *)out->data)[i * out->strides[0]] = copy[i] + ((const blend_state *)call->state)->half;
+        ((float *)out->data)[i * out->strides[0]] =
+            copy[i] + ((const blend_state *)call->state)->half;
     return attributes->fails ? EDDY_NOT_FINITE : EDDY_OK;
 }
 
@@ -81,8 +83,10 @@ static const eddy_attribute_description blend_attribute_rows[] = {
     {.name = "rounds", .type = EDDY_ATTRIBUTE_INT, .offset = offsetof(blend_attributes, rounds)},
     {.name = "fails", .type = EDDY_ATTRIBUTE_BOOL, .offset = offsetof(blend_attributes, fails)},
 };
-static const eddy_op_kernel blend_kernels[] = {
-    {.device = EDDY_DEVICE_CPU, .run = blend_run, .prepare = blend_prepare, .destroy = blend_destroy}};
+static const eddy_op_kernel blend_kernels[] = {{.device = EDDY_DEVICE_CPU,
+                                                .run = blend_run,
+                                                .prepare = blend_prepare,
+                                                .destroy = blend_destroy}};
 
 static eddy_op_description blend_description(const char *name) {
     return (eddy_op_description){.size = sizeof(eddy_op_description),
@@ -115,9 +119,9 @@ Test(registered, an_op_runs_with_defaults_attributes_workspace_and_state) {
     eddy_tensor *out = NULL;
     cr_assert_eq(eddy_call("test.blend", EDDY_LIST(ones(5)), NULL, &out), EDDY_OK);
     cr_assert_eq(eddy_item_f64(eddy_sum(out, EDDY_ALL_AXES, NULL), NULL), 12.5);
-    cr_assert_eq(
-        eddy_call("test.blend", EDDY_LIST(out), EDDY_ATTRIBUTES({"weight", EDDY_ATTRIBUTE_INT, {.integer = 4}}), &out),
-        EDDY_OK);
+    cr_assert_eq(eddy_call("test.blend", EDDY_LIST(out),
+                           EDDY_ATTRIBUTES({"weight", EDDY_ATTRIBUTE_INT, {.integer = 4}}), &out),
+                 EDDY_OK);
     cr_assert_eq(eddy_item_f64(eddy_sum(out, EDDY_ALL_AXES, NULL), NULL), 52.5);
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
@@ -127,7 +131,8 @@ Test(registered, strided_operands_arrive_as_they_are) {
     register_blend();
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *all = eddy_arange(EDDY_S(0), EDDY_S(10), EDDY_S(1), EDDY_F32, NULL), *out = NULL;
-    cr_assert_eq(eddy_call("test.blend", EDDY_LIST(eddy_slice(all, 0, 1, 10, 3)), NULL, &out), EDDY_OK);
+    cr_assert_eq(eddy_call("test.blend", EDDY_LIST(eddy_slice(all, 0, 1, 10, 3)), NULL, &out),
+                 EDDY_OK);
     cr_assert_eq(eddy_item_f64(eddy_sum(out, EDDY_ALL_AXES, NULL), NULL), 2 * (1 + 4 + 7) + 1.5);
     eddy_scope_end(scope);
 }
@@ -137,11 +142,13 @@ Test(registered, refusals_carry_the_rules_sentence) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *out = NULL;
     eddy_error error;
-    cr_assert_eq(eddy_call("test.blend", EDDY_LIST(eddy_zeros(EDDY_SHAPE(2), EDDY_I64, NULL)), NULL, &out),
-                 EDDY_DTYPE_MISMATCH);
+    cr_assert_eq(
+        eddy_call("test.blend", EDDY_LIST(eddy_zeros(EDDY_SHAPE(2), EDDY_I64, NULL)), NULL, &out),
+        EDDY_DTYPE_MISMATCH);
     cr_assert_eq(eddy_error_take(&error), EDDY_DTYPE_MISMATCH);
     cr_assert_str_eq(error.op, "test.blend");
-    cr_assert(strstr(error.message, "x must be f32") && strstr(error.message, "i64[2]"), "%s", error.message);
+    cr_assert(strstr(error.message, "x must be f32") && strstr(error.message, "i64[2]"), "%s",
+              error.message);
     eddy_scope_end(scope);
 }
 
@@ -149,9 +156,10 @@ Test(registered, a_kernels_failure_poisons_its_output_only) {
     register_blend();
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = ones(4), *bad = NULL, *good = NULL;
-    cr_assert_eq(
-        eddy_call("test.blend", EDDY_LIST(x), EDDY_ATTRIBUTES({"fails", EDDY_ATTRIBUTE_BOOL, {.boolean = true}}), &bad),
-        EDDY_OK);
+    cr_assert_eq(eddy_call("test.blend", EDDY_LIST(x),
+                           EDDY_ATTRIBUTES({"fails", EDDY_ATTRIBUTE_BOOL, {.boolean = true}}),
+                           &bad),
+                 EDDY_OK);
     cr_assert_eq(eddy_call("test.blend", EDDY_LIST(x), NULL, &good), EDDY_OK);
     double value = 0;
     cr_assert_eq(eddy_read_f64(eddy_sum(good, EDDY_ALL_AXES, NULL), &value, NULL), EDDY_OK);
@@ -202,7 +210,8 @@ Test(registered, a_plan_that_fails_fails_its_call) {
         cr_assert_eq(blend_rounds(x, -1, &out), EDDY_UNSUPPORTED);
         cr_assert_eq(eddy_error_take(&error), EDDY_UNSUPPORTED);
         cr_assert_str_eq(error.op, "test.blend");
-        cr_assert(strstr(error.message, "prepared") && strstr(error.message, "f32[4]"), "%s", error.message);
+        cr_assert(strstr(error.message, "prepared") && strstr(error.message, "f32[4]"), "%s",
+                  error.message);
     }
     cr_assert_eq(eddy_load_relaxed(&prepared), 1, "UNSUPPORTED is kept in mind");
     for (int i = 0; i < 2; i++)
@@ -233,9 +242,10 @@ Test(registered, plans_of_calls_under_way_are_kept_beyond) {
     cr_assert_eq(blend_rounds(x, CALLS, &out), EDDY_OK);
     cr_assert_eq(eddy_load_relaxed(&destroyed), CALLS + 1 - KEPT);
 
-    cr_assert_eq(
-        eddy_call("test.blend", EDDY_LIST(x), EDDY_ATTRIBUTES({"fails", EDDY_ATTRIBUTE_BOOL, {.boolean = true}}), &bad),
-        EDDY_OK);
+    cr_assert_eq(eddy_call("test.blend", EDDY_LIST(x),
+                           EDDY_ATTRIBUTES({"fails", EDDY_ATTRIBUTE_BOOL, {.boolean = true}}),
+                           &bad),
+                 EDDY_OK);
     for (int i = 0; i < CALLS; i++)
         cr_assert_eq(blend_rounds(bad, 1000 + i, &out), EDDY_OK);
     cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_NOT_FINITE);
@@ -291,7 +301,8 @@ Test(registered, plans_of_calls_that_were_refused_are_given_back) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = ones(4), *out = NULL;
     cr_assert_eq(blend_rounds(x, 0, &out), EDDY_OK);
-    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK); /* what a worker still allocates would take the first failure */
+    cr_assert_eq(eddy_sync(EDDY_FOREVER),
+                 EDDY_OK); /* what a worker still allocates would take the first failure */
     int refused = 0, planned_before = eddy_load_relaxed(&prepared);
     bool was_injected = true;
     for (int64_t n = 0; was_injected; n++) {
@@ -364,7 +375,8 @@ static eddy_status positive_run(const eddy_op_call *call) {
 Test(registered, late_shapes_come_from_count) {
     eddy_operand_description operand = {.name = "x"};
     const char *output = "output";
-    eddy_op_kernel kernel = {.device = EDDY_DEVICE_CPU, .run = positive_run, .count = positive_count};
+    eddy_op_kernel kernel = {
+        .device = EDDY_DEVICE_CPU, .run = positive_run, .count = positive_count};
     eddy_op_description d = {.size = sizeof(d),
                              .name = "test.positive",
                              .operands = &operand,
@@ -387,12 +399,12 @@ Test(registered, late_shapes_come_from_count) {
 Test(registered, bad_descriptions_are_refused_with_a_sentence) {
     eddy_op_description good = blend_description("test.blend"), d;
     cr_assert_eq(eddy_op_register(NULL), EDDY_INVALID_ARGUMENT);
-#define REFUSED(status, ...)                                                                                           \
-    do {                                                                                                               \
-        d = good;                                                                                                      \
-        __VA_ARGS__;                                                                                                   \
-        cr_assert_eq(eddy_op_register(&d), status, #__VA_ARGS__);                                                      \
-        cr_assert_eq(eddy_error_take(NULL), status);                                                                   \
+#define REFUSED(status, ...)                                                                       \
+    do {                                                                                           \
+        d = good;                                                                                  \
+        __VA_ARGS__;                                                                               \
+        cr_assert_eq(eddy_op_register(&d), status, #__VA_ARGS__);                                  \
+        cr_assert_eq(eddy_error_take(NULL), status);                                               \
     } while (0)
     eddy_error_take(NULL);
     REFUSED(EDDY_INVALID_ARGUMENT, d.size = 8);
@@ -400,7 +412,8 @@ Test(registered, bad_descriptions_are_refused_with_a_sentence) {
     REFUSED(EDDY_INVALID_ARGUMENT, d.name = "add");
     REFUSED(EDDY_INVALID_ARGUMENT, d.name = ".add");
     REFUSED(EDDY_INVALID_ARGUMENT, d.name = "add.");
-    REFUSED(EDDY_INVALID_ARGUMENT, d.name = "test.a_name_that_is_far_too_long_for_the_record_of_an_error");
+    REFUSED(EDDY_INVALID_ARGUMENT,
+            d.name = "test.a_name_that_is_far_too_long_for_the_record_of_an_error");
     REFUSED(EDDY_INVALID_ARGUMENT, d.operands = NULL);
     REFUSED(EDDY_INVALID_ARGUMENT, d.operand_count = -1);
     REFUSED(EDDY_INVALID_ARGUMENT, d.output_count = 9);

@@ -6,12 +6,14 @@
 static eddy_tensor *x;    /* f32[2, 3] */
 static eddy_tensor *gone; /* the same, released */
 
-#define REFUSED(call)                                                                                                  \
-    do {                                                                                                               \
-        eddy_error error;                                                                                              \
-        (void)(call);                                                                                                  \
-        cr_expect_eq(eddy_error_take(&error), EDDY_INVALID_ARGUMENT, "%s: %s", #call, error.message);                  \
-        cr_expect_not_null(strstr(error.message, "released before"), "%s: %s", #call, error.message);                  \
+#define REFUSED(call)                                                                              \
+    do {                                                                                           \
+        eddy_error error;                                                                          \
+        (void)(call);                                                                              \
+        cr_expect_eq(eddy_error_take(&error), EDDY_INVALID_ARGUMENT, "%s: %s", #call,              \
+                     error.message);                                                               \
+        cr_expect_not_null(strstr(error.message, "released before"), "%s: %s", #call,              \
+                           error.message);                                                         \
     } while (0)
 
 static void use_everywhere(void) {
@@ -93,7 +95,8 @@ Test(released, a_generator_is_recognised) {
 }
 
 static double drawn(eddy_generator *generator) {
-    return eddy_item_f64(eddy_rand(EDDY_SHAPE(1), EDDY_F64, EDDY_OPTIONS(rand, .generator = generator)), NULL);
+    return eddy_item_f64(
+        eddy_rand(EDDY_SHAPE(1), EDDY_F64, EDDY_OPTIONS(rand, .generator = generator)), NULL);
 }
 
 Test(default_generator, is_the_one_that_ops_take) {

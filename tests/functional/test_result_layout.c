@@ -9,7 +9,8 @@
 
 static const eddy_shape image = {RANK, {2, 3, 5, 7}};
 /* Axes, the outermost first. The first order is row-major, the second channels last. */
-static const int32_t orders[][RANK] = {{0, 1, 2, 3}, {0, 2, 3, 1}, {3, 2, 1, 0}, {1, 0, 3, 2}, {2, 3, 0, 1}};
+static const int32_t orders[][RANK] = {
+    {0, 1, 2, 3}, {0, 2, 3, 1}, {3, 2, 1, 0}, {1, 0, 3, 2}, {2, 3, 0, 1}};
 enum { ROW_MAJOR, CHANNELS_LAST };
 
 /* The elements of x, its axes in another order in memory. */
@@ -30,7 +31,8 @@ static void expect_lies_like(eddy_tensor *got, eddy_tensor *like, const char *wh
     cr_assert_not_null(got, "%s", what);
     cr_assert_eq(eddy_rank_of(got), eddy_rank_of(like), "%s", what);
     for (int32_t d = 0; d < eddy_rank_of(like); d++)
-        cr_assert_eq(eddy_stride_of(got, d), eddy_stride_of(like, d), "%s: stride %lld of axis %d, not %lld", what,
+        cr_assert_eq(eddy_stride_of(got, d), eddy_stride_of(like, d),
+                     "%s: stride %lld of axis %d, not %lld", what,
                      (long long)eddy_stride_of(got, d), (int)d, (long long)eddy_stride_of(like, d));
     cr_assert_eq(eddy_offset_of(got), 0, "%s", what);
 }
@@ -66,7 +68,8 @@ static eddy_tensor *call(const eddy_op *op, eddy_tensor *const *operands) {
     eddy_tensor *output = NULL;
     cr_assert_leq(op->scalar_count, 4);
     for (int32_t i = 0; i < op->scalar_count; i++)
-        attributes[i] = (eddy_attribute){op->attributes[i].name, EDDY_ATTRIBUTE_SCALAR, {.scalar = eddy_scalar_int(1)}};
+        attributes[i] = (eddy_attribute){
+            op->attributes[i].name, EDDY_ATTRIBUTE_SCALAR, {.scalar = eddy_scalar_int(1)}};
     cr_assert_eq(eddy_call(op->name, (eddy_list){operands, op->operand_count},
                            &(eddy_attributes){attributes, op->scalar_count}, &output),
                  EDDY_OK, "%s", op->name);
@@ -109,8 +112,10 @@ Test(result_layout, the_first_operand_that_has_an_order_decides) {
     expect_same(eddy_add(last, y), sum, "channels last and rows");
     expect_lies_like(eddy_add(y, last), x, "rows and channels last");
     expect_same(eddy_add(y, last), sum, "rows and channels last");
-    expect_lies_like(eddy_mul(laid(x, orders[2]), channels_last(y)), laid(x, orders[2]), "backwards and channels last");
-    expect_same(eddy_mul(laid(x, orders[2]), channels_last(y)), product, "backwards and channels last");
+    expect_lies_like(eddy_mul(laid(x, orders[2]), channels_last(y)), laid(x, orders[2]),
+                     "backwards and channels last");
+    expect_same(eddy_mul(laid(x, orders[2]), channels_last(y)), product,
+                "backwards and channels last");
     eddy_tensor *mask = eddy_gt(x, y), *chosen = eddy_where(mask, x, y);
     expect_lies_like(eddy_where(channels_last(mask), x, y), last, "where");
     expect_lies_like(eddy_where(mask, last, y), x, "where");
@@ -120,7 +125,8 @@ Test(result_layout, the_first_operand_that_has_an_order_decides) {
     eddy_tensor *part = eddy_narrow(channels_last(some(EDDY_F32, EDDY_SHAPE(2, 3, 5, 9))), 3, 1, 7);
     expect_lies_like(eddy_relu(part), last, "a slice");
     expect_same(eddy_relu(part), eddy_relu(eddy_contiguous(part)), "a slice");
-    eddy_tensor *many = some(EDDY_F32, EDDY_SHAPE(2, 3, 2, 2, 3, 2)), *turned = eddy_transpose(many, 1, 5);
+    eddy_tensor *many = some(EDDY_F32, EDDY_SHAPE(2, 3, 2, 2, 3, 2)),
+                *turned = eddy_transpose(many, 1, 5);
     expect_lies_like(eddy_add(turned, turned), turned, "many axes");
     expect_same(eddy_add(turned, turned), eddy_transpose(eddy_add(many, many), 1, 5), "many axes");
     eddy_scope_end(scope);
@@ -143,7 +149,8 @@ Test(result_layout, what_broadcasts_leaves_the_order_to_others) {
         expect_same(eddy_sub(small[i], last), eddy_sub(small[i], x), "the small one first");
     }
     /* Neither is the whole: a column and a row of numbers, each of one axis. */
-    eddy_tensor *both = eddy_add(eddy_t(some(EDDY_F32, EDDY_SHAPE(1, 4))), some(EDDY_F32, EDDY_SHAPE(1, 6)));
+    eddy_tensor *both =
+        eddy_add(eddy_t(some(EDDY_F32, EDDY_SHAPE(1, 4))), some(EDDY_F32, EDDY_SHAPE(1, 6)));
     cr_assert(eddy_is_contiguous(both));
     /* Nor does an empty one have an order. */
     cr_assert(eddy_is_contiguous(eddy_add(eddy_narrow(last, 2, 0, 0), small[2])));
@@ -189,10 +196,11 @@ Test(result_layout, joined_padded_and_flipped_images_stay_channels_last) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = some(EDDY_F32, image), *y = some(EDDY_F32, EDDY_SHAPE(2, 4, 5, 7));
     eddy_tensor *last = channels_last(x);
-    eddy_tensor *rows[] = {eddy_cat(EDDY_LIST(x, y), 1), eddy_cat(EDDY_LIST(x, x), 2), eddy_flip(x, EDDY_AXES(1, 3)),
+    eddy_tensor *rows[] = {eddy_cat(EDDY_LIST(x, y), 1), eddy_cat(EDDY_LIST(x, x), 2),
+                           eddy_flip(x, EDDY_AXES(1, 3)),
                            eddy_pad(x, EDDY_SHAPE(1, 2), EDDY_SHAPE(3, -1), EDDY_S(9))};
-    eddy_tensor *kept[] = {eddy_cat(EDDY_LIST(last, channels_last(y)), 1), eddy_cat(EDDY_LIST(last, x), 2),
-                           eddy_flip(last, EDDY_AXES(1, 3)),
+    eddy_tensor *kept[] = {eddy_cat(EDDY_LIST(last, channels_last(y)), 1),
+                           eddy_cat(EDDY_LIST(last, x), 2), eddy_flip(last, EDDY_AXES(1, 3)),
                            eddy_pad(last, EDDY_SHAPE(1, 2), EDDY_SHAPE(3, -1), EDDY_S(9))};
     for (size_t i = 0; i < COUNT(rows); i++) {
         cr_assert(eddy_is_contiguous(rows[i]));
@@ -209,15 +217,18 @@ Test(result_layout, attention_and_rotary_positions_keep_the_order_of_axes) {
     static const int32_t heads[RANK] = {0, 2, 1, 3};
     eddy_tensor *x = some(EDDY_F32, EDDY_SHAPE(2, 3, 5, 8)), *turned = laid(x, heads);
     eddy_tensor *positions = eddy_arange(EDDY_S(0), EDDY_S(5), EDDY_S(1), EDDY_I64, NULL);
-    eddy_tensor *rotated = eddy_rope(turned, positions, NULL), *plain = eddy_rope(x, positions, NULL);
+    eddy_tensor *rotated = eddy_rope(turned, positions, NULL),
+                *plain = eddy_rope(x, positions, NULL);
     expect_lies_like(rotated, turned, "rope");
     expect_same(rotated, plain, "rope");
     eddy_tensor *seen = eddy_sdpa(rotated, turned, turned, EDDY_NONE, NULL);
     eddy_tensor *same = eddy_sdpa(plain, x, x, EDDY_NONE, NULL), *back[2][3];
     expect_lies_like(seen, turned, "sdpa");
     expect_same(seen, same, "sdpa");
-    eddy_sdpa_backward(turned, seen, rotated, turned, turned, EDDY_NONE, NULL, &back[0][0], &back[0][1], &back[0][2]);
-    eddy_sdpa_backward(x, same, plain, x, x, EDDY_NONE, NULL, &back[1][0], &back[1][1], &back[1][2]);
+    eddy_sdpa_backward(turned, seen, rotated, turned, turned, EDDY_NONE, NULL, &back[0][0],
+                       &back[0][1], &back[0][2]);
+    eddy_sdpa_backward(x, same, plain, x, x, EDDY_NONE, NULL, &back[1][0], &back[1][1],
+                       &back[1][2]);
     for (int i = 0; i < 3; i++) {
         expect_lies_like(back[0][i], turned, "sdpa_backward");
         expect_same(back[0][i], back[1][i], "sdpa_backward");
@@ -227,7 +238,8 @@ Test(result_layout, attention_and_rotary_positions_keep_the_order_of_axes) {
 
 static eddy_tensor *dropped(eddy_tensor *x) {
     eddy_generator *generator = eddy_generator_create(7);
-    eddy_tensor *result = eddy_dropout(x, EDDY_S(0.5), EDDY_OPTIONS(dropout, .generator = generator));
+    eddy_tensor *result =
+        eddy_dropout(x, EDDY_S(0.5), EDDY_OPTIONS(dropout, .generator = generator));
     eddy_generator_release(&generator);
     return result;
 }
@@ -243,7 +255,8 @@ Test(result_layout, dropout_decides_by_the_number_of_the_element) {
         eddy_tensor *turned = leaf(laid(x, orders[o])), *got = dropped(turned);
         expect_lies_like(got, turned, "dropout");
         expect_same(got, wanted, "dropout");
-        cr_assert_eq(eddy_backward_from(EDDY_LIST(got), EDDY_LIST(laid(seed, orders[o])), NULL), EDDY_OK);
+        cr_assert_eq(eddy_backward_from(EDDY_LIST(got), EDDY_LIST(laid(seed, orders[o])), NULL),
+                     EDDY_OK);
         expect_lies_like(eddy_grad_of(turned), turned, "dropout's gradient");
         expect_same(eddy_grad_of(turned), eddy_grad_of(plain), "dropout's gradient");
     }
@@ -256,12 +269,14 @@ static eddy_tensor *activated(eddy_tensor *x) {
 }
 
 TAPED_TEST(result_layout, gradients_of_elementwise_ops_lie_so_too) {
-    eddy_tensor *x = some(EDDY_F32, image), *seed = some(EDDY_F32, image), *plain = leaf(eddy_clone(x));
+    eddy_tensor *x = some(EDDY_F32, image), *seed = some(EDDY_F32, image),
+                *plain = leaf(eddy_clone(x));
     cr_assert_eq(eddy_backward_from(EDDY_LIST(activated(plain)), EDDY_LIST(seed), NULL), EDDY_OK);
     for (size_t o = 0; o < COUNT(orders); o++) {
         eddy_tensor *turned = leaf(laid(x, orders[o])), *y = activated(turned);
         expect_lies_like(y, turned, "activations");
-        cr_assert_eq(eddy_backward_from(EDDY_LIST(y), EDDY_LIST(laid(seed, orders[o])), NULL), EDDY_OK);
+        cr_assert_eq(eddy_backward_from(EDDY_LIST(y), EDDY_LIST(laid(seed, orders[o])), NULL),
+                     EDDY_OK);
         expect_lies_like(eddy_grad_of(turned), turned, "their gradient");
         expect_same(eddy_grad_of(turned), eddy_grad_of(plain), "their gradient");
     }
@@ -288,8 +303,10 @@ Test(result_layout, targets_stay_as_they_are) {
 Test(result_layout, matrices_stay_transposed_and_are_seen_row_major) {
     eddy_scope *scope = eddy_scope_begin();
     const float a[] = {0, 1, 2, 3, 4, 5};
-    eddy_tensor *x = eddy_t(eddy_from_data(a, EDDY_SHAPE(2, 3), EDDY_F32, NULL)), *sum = eddy_add(x, x);
-    cr_assert(eddy_stride_of(sum, 0) == 1 && eddy_stride_of(sum, 1) == 3 && !eddy_is_contiguous(sum));
+    eddy_tensor *x = eddy_t(eddy_from_data(a, EDDY_SHAPE(2, 3), EDDY_F32, NULL)),
+                *sum = eddy_add(x, x);
+    cr_assert(eddy_stride_of(sum, 0) == 1 && eddy_stride_of(sum, 1) == 3 &&
+              !eddy_is_contiguous(sum));
     const float wanted[] = {0, 6, 2, 8, 4, 10};
     float got[6];
     cr_assert_eq(eddy_read(sum, got, sizeof(got), NULL), EDDY_OK);
@@ -308,14 +325,16 @@ static void step(eddy_tensor *param, eddy_tensor *grad) {
     eddy_tensor *number = eddy_zeros(EDDY_SHAPE(), EDDY_I64, NULL);
     expect_lies_like(m, param, "a moment");
     for (int i = 0; i < 3; i++)
-        cr_assert_eq(eddy_adamw_step(EDDY_LIST(param), EDDY_LIST(grad), EDDY_LIST(m), EDDY_LIST(v), number, EDDY_S(0.1),
+        cr_assert_eq(eddy_adamw_step(EDDY_LIST(param), EDDY_LIST(grad), EDDY_LIST(m), EDDY_LIST(v),
+                                     number, EDDY_S(0.1),
                                      EDDY_OPTIONS(adamw_step, .weight_decay = 0.01)),
                      EDDY_OK);
 }
 
 Test(result_layout, optimisers_take_parameters_as_they_lie) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *plain = some(EDDY_F32, image), *grad = some(EDDY_F32, image), *start = eddy_clone(plain);
+    eddy_tensor *plain = some(EDDY_F32, image), *grad = some(EDDY_F32, image),
+                *start = eddy_clone(plain);
     step(plain, grad);
     for (size_t o = 0; o < COUNT(orders); o++) {
         eddy_tensor *param = laid(eddy_clone(start), orders[o]);
@@ -347,7 +366,8 @@ typedef struct network {
 
 static void run(const network *n, eddy_tensor *x, eddy_tensor **stages) {
     stages[0] = eddy_conv2d(x, n->first, EDDY_NONE, EDDY_OPTIONS(conv2d, .padding = {1, 1}));
-    stages[1] = eddy_batch_norm(stages[0], n->mean, n->var, n->scale, n->shift, EDDY_OPTIONS(batch_norm, .eps = 0.25));
+    stages[1] = eddy_batch_norm(stages[0], n->mean, n->var, n->scale, n->shift,
+                                EDDY_OPTIONS(batch_norm, .eps = 0.25));
     stages[2] = eddy_relu(stages[1]);
     stages[3] = eddy_max_pool2d(stages[2], EDDY_PAIR(2, 2), NULL);
     stages[4] = eddy_conv2d(stages[3], n->second, EDDY_NONE, NULL);
@@ -377,7 +397,9 @@ TAPED_TEST(result_layout, a_network_stays_channels_last_without_a_copy) {
     }
     eddy_tensor *seed = whole(eddy_shape_of(last[STAGES - 1]));
     cr_assert_eq(eddy_backward_from(EDDY_LIST(rows[STAGES - 1]), EDDY_LIST(seed), NULL), EDDY_OK);
-    cr_assert_eq(eddy_backward_from(EDDY_LIST(last[STAGES - 1]), EDDY_LIST(channels_last(seed)), NULL), EDDY_OK);
+    cr_assert_eq(
+        eddy_backward_from(EDDY_LIST(last[STAGES - 1]), EDDY_LIST(channels_last(seed)), NULL),
+        EDDY_OK);
     expect_lies_like(eddy_grad_of(x), x, "the gradient");
     expect_same(eddy_grad_of(x), eddy_grad_of(image_of_rows), "the gradient");
 }

@@ -40,14 +40,17 @@ static eddy_tensor *taken(eddy_tensor *x, slice s) {
 /* The slice's elements, times numbers from `first` on in row-major order, summed; the numbers go to *want. */
 static eddy_tensor *weighed(eddy_tensor *x, slice s, float first, float want[ROWS][COLUMNS]) {
     float weights[ROWS * COLUMNS];
-    int64_t count = 0, rows = s.axis == 0 ? s.length : ROWS, columns = s.axis == 1 ? s.length : COLUMNS;
+    int64_t count = 0, rows = s.axis == 0 ? s.length : ROWS,
+            columns = s.axis == 1 ? s.length : COLUMNS;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) {
-            int64_t row = s.axis == 0 ? s.start + i * s.step : i, column = s.axis == 1 ? s.start + j * s.step : j;
+            int64_t row = s.axis == 0 ? s.start + i * s.step : i,
+                    column = s.axis == 1 ? s.start + j * s.step : j;
             weights[count] = first + (float)count;
             want[row][column] += weights[count++];
         }
-    eddy_tensor *part = taken(x, s), *by = eddy_from_data(weights, eddy_shape_of(part), EDDY_F32, NULL);
+    eddy_tensor *part = taken(x, s),
+                *by = eddy_from_data(weights, eddy_shape_of(part), EDDY_F32, NULL);
     return eddy_sum(eddy_mul(part, by), EDDY_ALL_AXES, NULL);
 }
 
@@ -56,18 +59,20 @@ static void expect_gradient(eddy_tensor *gradient, float want[ROWS][COLUMNS], in
     cr_assert_eq(eddy_read(gradient, got, sizeof(got), NULL), EDDY_OK);
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < COLUMNS; j++)
-            cr_assert_eq(got[i][j], want[i][j], "case %d, element [%d, %d]: %g instead of %g", number, i, j,
-                         (double)got[i][j], (double)want[i][j]);
+            cr_assert_eq(got[i][j], want[i][j], "case %d, element [%d, %d]: %g instead of %g",
+                         number, i, j, (double)got[i][j], (double)want[i][j]);
 }
 
 /* `is_leaf`: slices of the leaf itself, otherwise of what an op made of it. The leaf lies row by row or column by column. */
-static void check(const slice *slices, int count, bool is_whole_used, bool is_leaf, bool is_turned, int number) {
+static void check(const slice *slices, int count, bool is_whole_used, bool is_leaf, bool is_turned,
+                  int number) {
     eddy_scope *scope = eddy_scope_begin();
     float want[ROWS][COLUMNS] = {{0}};
     eddy_tensor *x = is_turned ? eddy_t(eddy_ones(EDDY_SHAPE(COLUMNS, ROWS), EDDY_F32, NULL))
                                : eddy_ones(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL);
     leaf(x);
-    eddy_tensor *of = is_leaf ? x : eddy_add_s(x, EDDY_S(1)), *loss = eddy_zeros(EDDY_SHAPE(), EDDY_F32, NULL);
+    eddy_tensor *of = is_leaf ? x : eddy_add_s(x, EDDY_S(1)),
+                *loss = eddy_zeros(EDDY_SHAPE(), EDDY_F32, NULL);
     for (int i = 0; i < count; i++)
         loss = eddy_add(loss, weighed(of, slices[i], (float)(100 * i + 1), want));
     if (is_whole_used) {
@@ -93,7 +98,8 @@ CASE(any_slices_meet_in_the_gradient_of_the_whole) {
 
 CASE(slices_side_by_side_in_any_order) {
     static const slice thirds[] = {{1, 0, 2, 1, false}, {1, 2, 1, 1, true}, {1, 3, 4, 1, false}};
-    static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                    {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     for (int o = 0; o < 6; o++)
         for (int used = 1; used <= 3; used++) {
             slice slices[3];
@@ -117,10 +123,12 @@ CASE(a_shared_gradient_is_not_written_to) {
     for (int is_slice_first = 0; is_slice_first < 2; is_slice_first++) {
         eddy_tensor *x = leaf(eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL));
         eddy_tensor *y = leaf(eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL));
-        eddy_tensor *a = eddy_neg(x), *b = eddy_neg(y), *part = eddy_sum(eddy_narrow(a, 0, 1, 1), EDDY_ALL_AXES, NULL);
+        eddy_tensor *a = eddy_neg(x), *b = eddy_neg(y),
+                    *part = eddy_sum(eddy_narrow(a, 0, 1, 1), EDDY_ALL_AXES, NULL);
         eddy_tensor *whole = eddy_sum(eddy_add(a, b), EDDY_ALL_AXES, NULL);
         float got[2];
-        cr_assert_eq(eddy_backward(is_slice_first ? eddy_add(part, whole) : eddy_add(whole, part)), EDDY_OK);
+        cr_assert_eq(eddy_backward(is_slice_first ? eddy_add(part, whole) : eddy_add(whole, part)),
+                     EDDY_OK);
         cr_assert_eq(eddy_read(eddy_grad_of(y), got, sizeof(got), NULL), EDDY_OK);
         cr_assert(got[0] == -1 && got[1] == -1);
         cr_assert_eq(eddy_read(eddy_grad_of(x), got, sizeof(got), NULL), EDDY_OK);
@@ -131,7 +139,8 @@ CASE(a_shared_gradient_is_not_written_to) {
 /* So that going back through the permutation and a reshape takes no copy. */
 CASE(the_gradient_lies_as_what_was_sliced) {
     eddy_tensor *x = leaf(eddy_ones(EDDY_SHAPE(2, 3, 4, 5), EDDY_F32, NULL));
-    eddy_tensor *turned = eddy_permute(eddy_add_s(x, EDDY_S(1)), EDDY_AXES(2, 0, 3, 1)), *loss = NULL;
+    eddy_tensor *turned = eddy_permute(eddy_add_s(x, EDDY_S(1)), EDDY_AXES(2, 0, 3, 1)),
+                *loss = NULL;
     cr_assert_eq(eddy_grad_keep(turned), EDDY_OK);
     for (int i = 0; i < 4; i++) {
         eddy_tensor *sum = eddy_sum(eddy_select(turned, 0, i), EDDY_ALL_AXES, NULL);
@@ -139,5 +148,6 @@ CASE(the_gradient_lies_as_what_was_sliced) {
     }
     cr_assert_eq(eddy_backward(loss), EDDY_OK);
     for (int32_t d = 0; d < 4; d++)
-        cr_assert_eq(eddy_stride_of(eddy_grad_of(turned), d), eddy_stride_of(turned, d), "axis %d", (int)d);
+        cr_assert_eq(eddy_stride_of(eddy_grad_of(turned), d), eddy_stride_of(turned, d), "axis %d",
+                     (int)d);
 }

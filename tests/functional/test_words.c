@@ -43,12 +43,12 @@ typedef struct word {
     double bound_f32, bound_f64; /* ulp, as in functional/README.md */
 } word;
 
-#define WORD(name)                                                                                                     \
-    static float name##_f32(float x) {                                                                                 \
-        return eddy_##name##_f32(x);                                                                                   \
-    }                                                                                                                  \
-    static double name##_f64(double x) {                                                                               \
-        return eddy_##name##_f64(x);                                                                                   \
+#define WORD(name)                                                                                 \
+    static float name##_f32(float x) {                                                             \
+        return eddy_##name##_f32(x);                                                               \
+    }                                                                                              \
+    static double name##_f64(double x) {                                                           \
+        return eddy_##name##_f64(x);                                                               \
     }
 WORD(exp)
 WORD(log)
@@ -91,8 +91,8 @@ static void check_f32(const word *w, uint32_t bits) {
     float x = eddy_f32_of_bits(bits), got = w->f32(x);
     oracle_value want = {.real = w->oracle(x)};
     double distance = oracle_distance(EDDY_F32, want, &got);
-    cr_assert_leq(distance, w->bound_f32, "%s(%a) is %a, not %La: %g ulp", w->name, (double)x, (double)got, want.real,
-                  distance);
+    cr_assert_leq(distance, w->bound_f32, "%s(%a) is %a, not %La: %g ulp", w->name, (double)x,
+                  (double)got, want.real, distance);
 }
 
 Test(words, f32_stays_within_its_bound, .timeout = 7200) {
@@ -111,8 +111,8 @@ static void check_f64(const word *w, double x) {
     double got = w->f64(x);
     oracle_value want = {.real = w->oracle(x)};
     double distance = oracle_distance(EDDY_F64, want, &got);
-    cr_assert_leq(distance, w->bound_f64, "%s(%a) is %a, not %La: %g ulp, seed %llu", w->name, x, got, want.real,
-                  distance, (unsigned long long)random_seed());
+    cr_assert_leq(distance, w->bound_f64, "%s(%a) is %a, not %La: %g ulp, seed %llu", w->name, x,
+                  got, want.real, distance, (unsigned long long)random_seed());
 }
 
 Test(words, f64_stays_within_its_bound, .timeout = 7200) {
@@ -137,7 +137,8 @@ Test(words, sigmoid_and_silu_stay_within_their_bounds, .timeout = 7200) {
     for (size_t i = 0; i < WORD_COUNT; i++) {
         if (strcmp(words[i].name, "sigmoid") != 0 && strcmp(words[i].name, "silu") != 0)
             continue;
-        for (uint32_t bits = eddy_bits_of_f32(0x1p-26f); bits < eddy_bits_of_f32(112); bits += step) {
+        for (uint32_t bits = eddy_bits_of_f32(0x1p-26f); bits < eddy_bits_of_f32(112);
+             bits += step) {
             check_f32(&words[i], bits);
             check_f32(&words[i], bits | 0x80000000u);
         }
@@ -155,7 +156,8 @@ Test(words, silu_keeps_the_sign_of_0) {
     /* What rounds to 0, too. */
     static const float low[] = {-108.9f, -109.5f, -1000, -INFINITY};
     for (int i = 0; i < 4; i++)
-        cr_assert_eq(eddy_bits_of_f32(eddy_silu_f32(low[i])), eddy_bits_of_f32(-0.0f), "%a", (double)low[i]);
+        cr_assert_eq(eddy_bits_of_f32(eddy_silu_f32(low[i])), eddy_bits_of_f32(-0.0f), "%a",
+                     (double)low[i]);
 }
 
 static bool same_f32(float a, float b) {
@@ -180,7 +182,8 @@ Test(words, forms_of_a_word_have_the_same_bits) {
             cr_assert(same_f32(eddy_exp_down_f32(x), eddy_exp_f32(x)), "%a", (double)x);
     }
     for (int64_t i = 0; i < 4000000; i++) {
-        double x = i % 4 == 0 ? eddy_f64_of_bits(random_next()) : (double)(int64_t)random_next() * 0x1p-63 * 750;
+        double x = i % 4 == 0 ? eddy_f64_of_bits(random_next())
+                              : (double)(int64_t)random_next() * 0x1p-63 * 750;
         x = x > 0 ? -x : x;
         cr_assert(same_f64(eddy_exp_down_f64(x), eddy_exp_f64(x)), "%a", x);
     }
@@ -190,7 +193,8 @@ Test(words, forms_of_a_word_have_the_same_bits) {
  * Arithmetic). */
 Test(words, angles_are_right_where_reduction_is_hardest) {
     for (size_t i = 0; i < WORD_COUNT; i++) {
-        if (strcmp(words[i].name, "sin") != 0 && strcmp(words[i].name, "cos") != 0 && strcmp(words[i].name, "tan") != 0)
+        if (strcmp(words[i].name, "sin") != 0 && strcmp(words[i].name, "cos") != 0 &&
+            strcmp(words[i].name, "tan") != 0)
             continue;
         for (int near = -2; near <= 2; near++) {
             check_f32(&words[i], eddy_bits_of_f32(16367173.0f * 0x1p72f) + (uint32_t)near);
@@ -209,12 +213,12 @@ typedef struct pair_word {
     double bound_f32, bound_f64;
 } pair_word;
 
-#define PAIR_WORD(name)                                                                                                \
-    static float name##_f32(float a, float b) {                                                                        \
-        return eddy_##name##_f32(a, b);                                                                                \
-    }                                                                                                                  \
-    static double name##_f64(double a, double b) {                                                                     \
-        return eddy_##name##_f64(a, b);                                                                                \
+#define PAIR_WORD(name)                                                                            \
+    static float name##_f32(float a, float b) {                                                    \
+        return eddy_##name##_f32(a, b);                                                            \
+    }                                                                                              \
+    static double name##_f64(double a, double b) {                                                 \
+        return eddy_##name##_f64(a, b);                                                            \
     }
 PAIR_WORD(pow)
 PAIR_WORD(atan2)
@@ -247,23 +251,25 @@ static void check_pair_f32(const pair_word *w, float a, float b) {
     float got = w->f32(a, b);
     oracle_value want = {.real = w->oracle(a, b)};
     double distance = oracle_distance(EDDY_F32, want, &got);
-    cr_assert_leq(distance, w->bound_f32, "%s(%a, %a) is %a, not %La: %g ulp, seed %llu", w->name, (double)a, (double)b,
-                  (double)got, want.real, distance, (unsigned long long)random_seed());
+    cr_assert_leq(distance, w->bound_f32, "%s(%a, %a) is %a, not %La: %g ulp, seed %llu", w->name,
+                  (double)a, (double)b, (double)got, want.real, distance,
+                  (unsigned long long)random_seed());
 }
 
 static void check_pair_f64(const pair_word *w, double a, double b) {
     double got = w->f64(a, b);
     oracle_value want = {.real = w->oracle(a, b)};
     double distance = oracle_distance(EDDY_F64, want, &got);
-    cr_assert_leq(distance, w->bound_f64, "%s(%a, %a) is %a, not %La: %g ulp, seed %llu", w->name, a, b, got, want.real,
-                  distance, (unsigned long long)random_seed());
+    cr_assert_leq(distance, w->bound_f64, "%s(%a, %a) is %a, not %La: %g ulp, seed %llu", w->name,
+                  a, b, got, want.real, distance, (unsigned long long)random_seed());
 }
 
 Test(words, those_of_two_arguments_stay_within_their_bounds, .timeout = 7200) {
-    static const double specials[] = {0.0,      -0.0,    1.0,    -1.0,     0.5,           -0.5,         2.0,
-                                      -2.0,     3.0,     -3.0,   INFINITY, -INFINITY,     NAN,          0x1p-149,
-                                      0x1p-126, FLT_MAX, 0x1p24, 0x1p53,   0x1p-1074,     DBL_MIN,      DBL_MAX,
-                                      -DBL_MAX, 0.1,     -7.25,  1e10,     1.0 - 0x1p-53, 1.0 + 0x1p-52};
+    static const double specials[] = {
+        0.0,      -0.0,    1.0,    -1.0,     0.5,           -0.5,         2.0,
+        -2.0,     3.0,     -3.0,   INFINITY, -INFINITY,     NAN,          0x1p-149,
+        0x1p-126, FLT_MAX, 0x1p24, 0x1p53,   0x1p-1074,     DBL_MIN,      DBL_MAX,
+        -DBL_MAX, 0.1,     -7.25,  1e10,     1.0 - 0x1p-53, 1.0 + 0x1p-52};
     int64_t rounds = getenv("EDDY_TEST_LONG") ? 100000000 : 200000;
     for (size_t i = 0; i < PAIR_WORD_COUNT; i++) {
         const pair_word *w = &pair_words[i];
@@ -274,9 +280,11 @@ Test(words, those_of_two_arguments_stay_within_their_bounds, .timeout = 7200) {
             }
         for (int64_t n = 0; n < rounds; n++) {
             uint64_t bits = random_next();
-            check_pair_f32(w, eddy_f32_of_bits((uint32_t)bits), eddy_f32_of_bits((uint32_t)(bits >> 32)));
+            check_pair_f32(w, eddy_f32_of_bits((uint32_t)bits),
+                           eddy_f32_of_bits((uint32_t)(bits >> 32)));
             check_pair_f64(w, eddy_f64_of_bits(bits), eddy_f64_of_bits(random_next()));
-            double a = (double)(int64_t)random_next() * 0x1p-63, b = (double)(int64_t)random_next() * 0x1p-63;
+            double a = (double)(int64_t)random_next() * 0x1p-63,
+                   b = (double)(int64_t)random_next() * 0x1p-63;
             double scale = (double)random_below(1000);
             check_pair_f32(w, (float)(a * 8), (float)(b * 30));
             check_pair_f64(w, a * 8, b * 300);
@@ -307,18 +315,20 @@ Test(words, slopes_of_gelu_stay_within_their_bounds) {
     for (int64_t n = 0; n < 300000; n++)
         for (int is_tanh = 0; is_tanh < 2; is_tanh++) {
             double x = (double)(int64_t)random_next() * 0x1p-63 * (double)(1 << random_below(5));
-            float narrow = (float)x, got = is_tanh ? gelu_tanh_slope_f32(narrow) : gelu_slope_f32(narrow);
+            float narrow = (float)x,
+                  got = is_tanh ? gelu_tanh_slope_f32(narrow) : gelu_slope_f32(narrow);
             double distance = oracle_distance(EDDY_F32, oracle_slope(narrow, is_tanh), &got);
-            cr_assert_leq(distance, 1, "%d at %a: %a, %g ulp", is_tanh, (double)narrow, (double)got, distance);
+            cr_assert_leq(distance, 1, "%d at %a: %a, %g ulp", is_tanh, (double)narrow, (double)got,
+                          distance);
             double wide = is_tanh ? gelu_tanh_slope_f64(x) : gelu_slope_f64(x);
             oracle_value want = oracle_slope(x, is_tanh);
             distance = want.scale < DBL_MIN * 0x1p53L ? 0 : oracle_distance(EDDY_F64, want, &wide);
             cr_assert_leq(distance, 6, "%d at %a: %a, %g ulp", is_tanh, x, wide, distance);
         }
-    cr_assert(gelu_slope_f32(INFINITY) == 1 && gelu_slope_f64(-INFINITY) == 0 && gelu_tanh_slope_f32(-INFINITY) == 0 &&
-              gelu_tanh_slope_f64(INFINITY) == 1);
-    cr_assert(isnan(gelu_slope_f32(NAN)) && isnan(gelu_slope_f64((double)NAN)) && isnan(gelu_tanh_slope_f32(NAN)) &&
-              isnan(gelu_tanh_slope_f64((double)NAN)));
+    cr_assert(gelu_slope_f32(INFINITY) == 1 && gelu_slope_f64(-INFINITY) == 0 &&
+              gelu_tanh_slope_f32(-INFINITY) == 0 && gelu_tanh_slope_f64(INFINITY) == 1);
+    cr_assert(isnan(gelu_slope_f32(NAN)) && isnan(gelu_slope_f64((double)NAN)) &&
+              isnan(gelu_tanh_slope_f32(NAN)) && isnan(gelu_tanh_slope_f64((double)NAN)));
 }
 
 WORD(silu_slope)
@@ -335,8 +345,10 @@ static void check_silu_slope_f32(float x) {
 }
 
 static void check_silu_slope_f64(double x) {
-    double got = silu_slope_f64(x), distance = oracle_distance(EDDY_F64, oracle_silu_slope(x), &got);
-    cr_assert_leq(distance, 4, "at %a: %a, %g ulp, seed %llu", x, got, distance, (unsigned long long)random_seed());
+    double got = silu_slope_f64(x),
+           distance = oracle_distance(EDDY_F64, oracle_silu_slope(x), &got);
+    cr_assert_leq(distance, 4, "at %a: %a, %g ulp, seed %llu", x, got, distance,
+                  (unsigned long long)random_seed());
 }
 
 /* Subnormal slopes, and subnormal sigmoids under normal slopes, are among them. */
@@ -359,21 +371,25 @@ Test(words, the_slope_of_silu_stays_within_its_bound) {
 
 Test(words, special_arguments_have_special_values) {
     for (size_t i = 0; i < WORD_COUNT; i++) {
-        cr_assert(isnan(words[i].f32(NAN)) && isnan(words[i].f64((double)NAN)), "%s of NaN", words[i].name);
-        cr_assert(isnan(words[i].f32(-NAN)) && isnan(words[i].f64(-(double)NAN)), "%s of -NaN", words[i].name);
+        cr_assert(isnan(words[i].f32(NAN)) && isnan(words[i].f64((double)NAN)), "%s of NaN",
+                  words[i].name);
+        cr_assert(isnan(words[i].f32(-NAN)) && isnan(words[i].f64(-(double)NAN)), "%s of -NaN",
+                  words[i].name);
     }
     cr_assert(exp_f32(-INFINITY) == 0 && exp_f32(INFINITY) == INFINITY && exp_f32(0) == 1);
     cr_assert(exp_f64(-INFINITY) == 0 && exp_f64(INFINITY) == INFINITY && exp_f64(0) == 1);
-    cr_assert(log_f32(0) == -INFINITY && log_f32(-0.0f) == -INFINITY && log_f32(INFINITY) == INFINITY &&
-              log_f32(1) == 0);
-    cr_assert(log_f64(0) == -INFINITY && log_f64(-0.0) == -INFINITY && log_f64(INFINITY) == INFINITY &&
-              log_f64(1) == 0);
-    cr_assert(isnan(log_f32(-1)) && isnan(log_f64(-1)) && isnan(log_f32(-INFINITY)) && isnan(log_f64(-INFINITY)));
+    cr_assert(log_f32(0) == -INFINITY && log_f32(-0.0f) == -INFINITY &&
+              log_f32(INFINITY) == INFINITY && log_f32(1) == 0);
+    cr_assert(log_f64(0) == -INFINITY && log_f64(-0.0) == -INFINITY &&
+              log_f64(INFINITY) == INFINITY && log_f64(1) == 0);
+    cr_assert(isnan(log_f32(-1)) && isnan(log_f64(-1)) && isnan(log_f32(-INFINITY)) &&
+              isnan(log_f64(-INFINITY)));
     cr_assert(sigmoid_f32(0) == 0.5f && sigmoid_f32(INFINITY) == 1 && sigmoid_f32(-INFINITY) == 0);
     cr_assert(sigmoid_f64(0) == 0.5 && sigmoid_f64(INFINITY) == 1 && sigmoid_f64(-INFINITY) == 0);
     cr_assert(tanh_f32(INFINITY) == 1 && tanh_f32(-INFINITY) == -1 && tanh_f64(INFINITY) == 1 &&
               tanh_f64(-INFINITY) == -1);
-    cr_assert(signbit(tanh_f32(-0.0f)) && signbit(tanh_f64(-0.0)) && tanh_f32(-0.0f) == 0 && tanh_f64(-0.0) == 0);
+    cr_assert(signbit(tanh_f32(-0.0f)) && signbit(tanh_f64(-0.0)) && tanh_f32(-0.0f) == 0 &&
+              tanh_f64(-0.0) == 0);
     cr_assert(tanh_f32(0x1p-149f) == 0x1p-149f && tanh_f64(0x1p-1074) == 0x1p-1074);
     /* Odd words keep the sign of 0. */
     cr_assert(signbit(expm1_f32(-0.0f)) && signbit(log1p_f32(-0.0f)) && signbit(sin_f32(-0.0f)) &&
@@ -381,12 +397,16 @@ Test(words, special_arguments_have_special_values) {
     cr_assert(signbit(expm1_f64(-0.0)) && signbit(log1p_f64(-0.0)) && signbit(sin_f64(-0.0)) &&
               signbit(tan_f64(-0.0)) && signbit(erf_f64(-0.0)));
     /* So do those that are x near 0 but for a factor. */
-    cr_assert(signbit(silu_f32(-0.0f)) && signbit(gelu_f32(-0.0f)) && signbit(gelu_tanh_f32(-0.0f)));
+    cr_assert(signbit(silu_f32(-0.0f)) && signbit(gelu_f32(-0.0f)) &&
+              signbit(gelu_tanh_f32(-0.0f)));
     cr_assert(signbit(silu_f64(-0.0)) && signbit(gelu_f64(-0.0)) && signbit(gelu_tanh_f64(-0.0)));
-    cr_assert(!signbit(silu_f32(0)) && !signbit(silu_f64(0)) && !signbit(gelu_f64(0)) && !signbit(gelu_tanh_f64(0)));
-    cr_assert(signbit(atan2_f32(-0.0f, 1)) && signbit(atan2_f64(-0.0, 1)) && atan2_f64(0, -0.0) > 3);
+    cr_assert(!signbit(silu_f32(0)) && !signbit(silu_f64(0)) && !signbit(gelu_f64(0)) &&
+              !signbit(gelu_tanh_f64(0)));
+    cr_assert(signbit(atan2_f32(-0.0f, 1)) && signbit(atan2_f64(-0.0, 1)) &&
+              atan2_f64(0, -0.0) > 3);
     cr_assert(silu_f32(-INFINITY) == 0 && silu_f64(-INFINITY) == 0 && gelu_f32(-INFINITY) == 0 &&
-              gelu_f64(-INFINITY) == 0 && gelu_tanh_f32(-INFINITY) == 0 && gelu_tanh_f64(-INFINITY) == 0);
+              gelu_f64(-INFINITY) == 0 && gelu_tanh_f32(-INFINITY) == 0 &&
+              gelu_tanh_f64(-INFINITY) == 0);
     cr_assert(isnan(sin_f32(INFINITY)) && isnan(cos_f64(-INFINITY)) && isnan(tan_f32(INFINITY)));
 }
 
@@ -394,7 +414,8 @@ Test(words, integers_are_divided_as_python_does) {
     for (int a = INT8_MIN; a <= INT8_MAX; a++)
         for (int b = INT8_MIN; b <= INT8_MAX; b++) {
             double floored = b == 0 ? 0 : floor((double)a / b);
-            int8_t quotient = (int8_t)(int)floored, rest = (int8_t)(b == 0 ? 0 : a - (int)floored * b);
+            int8_t quotient = (int8_t)(int)floored,
+                   rest = (int8_t)(b == 0 ? 0 : a - (int)floored * b);
             cr_assert_eq(eddy_floordiv_i8((int8_t)a, (int8_t)b), quotient, "%d // %d", a, b);
             cr_assert_eq(eddy_remainder_i8((int8_t)a, (int8_t)b), rest, "%d %% %d", a, b);
             cr_assert_eq(eddy_floordiv_i64(a, b), (int64_t)floored, "%d // %d", a, b);
@@ -426,10 +447,12 @@ Test(words, a_nan_wins_in_min_and_max) {
         for (int j = 0; j < 7; j++) {
             float a = values[i], b = values[j], low = eddy_min_f32(a, b), high = eddy_max_f32(a, b);
             bool is_nan = isnan(a) || isnan(b);
-            cr_assert(is_nan ? isnan(low) && isnan(high) : low == fminf(a, b) && high == fmaxf(a, b), "%g %g",
-                      (double)a, (double)b);
+            cr_assert(is_nan ? isnan(low) && isnan(high)
+                             : low == fminf(a, b) && high == fmaxf(a, b),
+                      "%g %g", (double)a, (double)b);
             double low64 = eddy_min_f64(a, b), high64 = eddy_max_f64(a, b);
-            cr_assert(is_nan ? isnan(low64) && isnan(high64) : low64 == fmin(a, b) && high64 == fmax(a, b));
+            cr_assert(is_nan ? isnan(low64) && isnan(high64)
+                             : low64 == fmin(a, b) && high64 == fmax(a, b));
         }
 }
 

@@ -2,7 +2,8 @@
 #include <base/dtype.h>
 
 Test(apply, add_of_two_contiguous_tensors) {
-    ASSERT_F32(call("add", OF(F32(EDDY_SHAPE(3), 1, 2, 3), F32(EDDY_SHAPE(3), 10, 20, 30))), 11, 22, 33);
+    ASSERT_F32(call("add", OF(F32(EDDY_SHAPE(3), 1, 2, 3), F32(EDDY_SHAPE(3), 10, 20, 30))), 11, 22,
+               33);
 }
 
 Test(apply, broadcasts_and_keeps_row_major_results) {
@@ -18,7 +19,8 @@ Test(apply, takes_strided_and_offset_operands) {
     ASSERT_F32(call("add", OF(eddy_t(m), eddy_t(m))), 0, 8, 16, 2, 10, 18, 4, 12, 20, 6, 14, 22);
     eddy_tensor *part = eddy_narrow(eddy_narrow(m, 0, 1, 2), 1, 1, 2);
     ASSERT_F32(call("neg", OF(part)), -5, -6, -9, -10);
-    eddy_tensor *every_second = eddy_slice(m, 1, 0, 4, 2), *column = eddy_narrow(eddy_select(m, 1, 3), 0, 0, 2);
+    eddy_tensor *every_second = eddy_slice(m, 1, 0, 4, 2),
+                *column = eddy_narrow(eddy_select(m, 1, 3), 0, 0, 2);
     ASSERT_F32(call("add", OF(every_second, column)), 3, 9, 7, 13, 11, 17);
 }
 
@@ -26,12 +28,14 @@ Test(apply, every_dtype_adds) {
     for (int dtype = 0; dtype < EDDY_DTYPE_COUNT; dtype++) {
         char bytes[64] = {0};
         for (int i = 0; i < 5; i++)
-            eddy_dtype_store_f64((eddy_dtype)dtype, bytes + (size_t)i * eddy_dtype_bytes((eddy_dtype)dtype), i);
+            eddy_dtype_store_f64((eddy_dtype)dtype,
+                                 bytes + (size_t)i * eddy_dtype_bytes((eddy_dtype)dtype), i);
         eddy_tensor *t = eddy_from_data(bytes, EDDY_SHAPE(5), (eddy_dtype)dtype, NULL);
         eddy_tensor *sum = call("add", OF(t, t));
         cr_assert_eq(eddy_dtype_of(sum), (eddy_dtype)dtype);
         for (int i = 0; i < 5; i++)
-            cr_assert_eq(eddy_item_f64(eddy_select(sum, 0, i), NULL), dtype == EDDY_BOOL ? i > 0 : 2 * i, "%s",
+            cr_assert_eq(eddy_item_f64(eddy_select(sum, 0, i), NULL),
+                         dtype == EDDY_BOOL ? i > 0 : 2 * i, "%s",
                          eddy_dtype_name((eddy_dtype)dtype));
     }
 }
@@ -53,9 +57,13 @@ Test(apply, scalars_promote_by_category) {
     eddy_tensor *ints = empty_of(EDDY_I32, EDDY_SHAPE(2));
     cr_assert_eq(eddy_dtype_of(call_scalar("add_s", ints, EDDY_S(2))), EDDY_I32);
     cr_assert_eq(eddy_dtype_of(call_scalar("add_s", ints, EDDY_S(0.5))), EDDY_F32);
-    cr_assert_eq(eddy_item_f64(eddy_select(call_scalar("add_s", ints, EDDY_S(0.5)), 0, 1), NULL), 0.5);
-    cr_assert_eq(eddy_dtype_of(call_scalar("add_s", empty_of(EDDY_F16, EDDY_SHAPE(2)), EDDY_S(0.5))), EDDY_F16);
-    cr_assert_eq(eddy_dtype_of(call_scalar("add_s", empty_of(EDDY_BOOL, EDDY_SHAPE(2)), EDDY_S(2))), EDDY_I64);
+    cr_assert_eq(eddy_item_f64(eddy_select(call_scalar("add_s", ints, EDDY_S(0.5)), 0, 1), NULL),
+                 0.5);
+    cr_assert_eq(
+        eddy_dtype_of(call_scalar("add_s", empty_of(EDDY_F16, EDDY_SHAPE(2)), EDDY_S(0.5))),
+        EDDY_F16);
+    cr_assert_eq(eddy_dtype_of(call_scalar("add_s", empty_of(EDDY_BOOL, EDDY_SHAPE(2)), EDDY_S(2))),
+                 EDDY_I64);
     ASSERT_F32(call_scalar("add_s", F32(EDDY_SHAPE(2), 1, 2), EDDY_S(2)), 3, 4);
 }
 
@@ -63,7 +71,8 @@ Test(apply, mixed_dtypes_are_cast) {
     eddy_tensor *sum = call("add", OF(F32(EDDY_SHAPE(2), 0.5f, 1.5f), I64(EDDY_SHAPE(2), 1, 2)));
     cr_assert_eq(eddy_dtype_of(sum), EDDY_F32);
     ASSERT_F32(sum, 1.5f, 3.5f);
-    cr_assert_eq(eddy_dtype_of(call("lt", OF(F32(EDDY_SHAPE(1), 1), I64(EDDY_SHAPE(1), 2)))), EDDY_BOOL);
+    cr_assert_eq(eddy_dtype_of(call("lt", OF(F32(EDDY_SHAPE(1), 1), I64(EDDY_SHAPE(1), 2)))),
+                 EDDY_BOOL);
     cr_assert_eq(eddy_dtype_of(call("exp", OF(I64(EDDY_SHAPE(1), 2)))), EDDY_F32);
 }
 
@@ -78,14 +87,16 @@ Test(apply, temporaries_of_casts_do_not_leak) {
 Test(apply, a_condition_has_to_be_bool) {
     eddy_tensor *c = eddy_from_data((bool[]){true, false}, EDDY_SHAPE(2), EDDY_BOOL, NULL);
     ASSERT_F32(call("where", OF(c, F32(EDDY_SHAPE(2), 1, 2), F32(EDDY_SHAPE(), 9))), 1, 9);
-    cr_assert_null(call("where", OF(F32(EDDY_SHAPE(2), 1, 2), F32(EDDY_SHAPE(2), 1, 2), F32(EDDY_SHAPE(2), 1, 2))));
+    cr_assert_null(call(
+        "where", OF(F32(EDDY_SHAPE(2), 1, 2), F32(EDDY_SHAPE(2), 1, 2), F32(EDDY_SHAPE(2), 1, 2))));
     ASSERT_ERROR(EDDY_DTYPE_MISMATCH, "condition has to be bool (f32[2], f32[2], f32[2])");
 }
 
 Test(apply, shapes_that_do_not_fit_are_named) {
     cr_assert_null(call("add", OF(counting(EDDY_SHAPE(64, 784)), counting(EDDY_SHAPE(64, 10)))));
-    ASSERT_ERROR(EDDY_SHAPE_MISMATCH,
-                 "add: shapes [64, 784] and [64, 10] cannot be broadcast (f32[64, 784], f32[64, 10])");
+    ASSERT_ERROR(
+        EDDY_SHAPE_MISMATCH,
+        "add: shapes [64, 784] and [64, 10] cannot be broadcast (f32[64, 784], f32[64, 10])");
 }
 
 Test(apply, null_means_failed_before) {
@@ -106,8 +117,9 @@ Test(apply, a_late_error_reaches_who_reads) {
     float values[3] = {7, 7, 7};
     cr_assert_eq(eddy_read(after, values, sizeof(values), NULL), EDDY_OUT_OF_RANGE);
     cr_assert_eq(values[0], 7, "a failed read leaves the buffer");
-    ASSERT_ERROR(EDDY_OUT_OF_RANGE,
-                 "index_select: index[1] is 12, out of range [0, 10) (index_select(f32[10], i64[3]))");
+    ASSERT_ERROR(
+        EDDY_OUT_OF_RANGE,
+        "index_select: index[1] is 12, out of range [0, 10) (index_select(f32[10], i64[3]))");
     cr_assert_eq(eddy_error_of(after, EDDY_FOREVER, NULL), EDDY_OUT_OF_RANGE);
     cr_assert_eq(eddy_error_take(NULL), EDDY_OK, "error_of leaves the slot alone");
     cr_assert_eq(eddy_wait(after, EDDY_FOREVER), EDDY_OUT_OF_RANGE, "each time");
@@ -191,8 +203,9 @@ static bool run_some(void) {
     eddy_tensor *places = call("nonzero", OF(flat));
     eddy_tensor *picked = index_select(m, index);
     float values[8];
-    bool is_fine = eddy_rank_of(places) == 2 && eddy_read(picked, values, sizeof(values), NULL) == EDDY_OK &&
-                   values[0] == 4 && copy_into(picked, eddy_narrow(m, 0, 0, 2)) == EDDY_OK;
+    bool is_fine = eddy_rank_of(places) == 2 &&
+                   eddy_read(picked, values, sizeof(values), NULL) == EDDY_OK && values[0] == 4 &&
+                   copy_into(picked, eddy_narrow(m, 0, 0, 2)) == EDDY_OK;
     eddy_scope_end(scope);
     return is_fine && eddy_sync(EDDY_FOREVER) == EDDY_OK;
 }

@@ -49,7 +49,8 @@ Test(caller, tensors_outlive_the_thread_that_made_them) {
 Test(caller, scratch_is_kept_and_may_be_taken_once) {
     eddy_runtime_current();
     eddy_caller *caller = eddy_caller_get();
-    void *first = eddy_caller_scratch_begin(caller, 1000), *second = eddy_caller_scratch_begin(caller, 1000);
+    void *first = eddy_caller_scratch_begin(caller, 1000),
+         *second = eddy_caller_scratch_begin(caller, 1000);
     cr_assert(first && second && first != second);
     eddy_caller_scratch_end(caller, second, 1000);
     eddy_caller_scratch_end(caller, first, 1000);

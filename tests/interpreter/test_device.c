@@ -16,8 +16,9 @@ Test(device, is_parsed_from_text) {
         cr_assert_eq(eddy_device_parse(good[i].text, &device), EDDY_OK);
         cr_assert(device.kind == good[i].kind && device.index == good[i].index, "%s", good[i].text);
     }
-    const char *bad[] = {"",     "gpu", "cpu:", "cuda:x", "cuda:-1", "cuda:1 ", "default", "cuda:99999999999",
-                         "cpux", "CPU"};
+    const char *bad[] = {"",        "gpu",     "cpu:",    "cuda:x",
+                         "cuda:-1", "cuda:1 ", "default", "cuda:99999999999",
+                         "cpux",    "CPU"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         eddy_device device = {EDDY_DEVICE_CPU, 7};
         cr_assert_eq(eddy_device_parse(bad[i], &device), EDDY_INVALID_ARGUMENT, "%s", bad[i]);
@@ -52,7 +53,8 @@ Test(device, the_environments_device_is_taken) {
     cr_assert_null(eddy_from_data(&one, EDDY_SHAPE(1), EDDY_F32, NULL));
     ASSERT_ERROR(EDDY_UNSUPPORTED, "cuda:1");
     eddy_from_data_options cpu = {sizeof(cpu), EDDY_CPU};
-    cr_assert_not_null(eddy_from_data(&one, EDDY_SHAPE(1), EDDY_F32, &cpu), "the call's own option wins");
+    cr_assert_not_null(eddy_from_data(&one, EDDY_SHAPE(1), EDDY_F32, &cpu),
+                       "the call's own option wins");
     eddy_device_scope_begin(EDDY_CPU);
     cr_assert_not_null(eddy_from_data(&one, EDDY_SHAPE(1), EDDY_F32, NULL), "the scope wins");
     eddy_device_scope_end();

@@ -12,7 +12,9 @@ static draw draw_own(void) {
     eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime;
     cr_assert_eq(eddy_runtime_of_caller(caller, (eddy_origin){"test", NULL}, &runtime), EDDY_OK);
-    cr_assert_eq(eddy_generator_draw(caller, runtime, NULL, (eddy_origin){"test", NULL}, &d.seed, &d.counter), EDDY_OK);
+    cr_assert_eq(eddy_generator_draw(caller, runtime, NULL, (eddy_origin){"test", NULL}, &d.seed,
+                                     &d.counter),
+                 EDDY_OK);
     return d;
 }
 
@@ -22,7 +24,8 @@ Test(generator, is_seed_and_counter) {
     eddy_runtime *runtime = eddy_runtime_current();
     for (uint64_t i = 0; i < 3; i++) {
         draw d;
-        cr_assert_eq(eddy_generator_draw(caller, runtime, g, (eddy_origin){"test", NULL}, &d.seed, &d.counter),
+        cr_assert_eq(eddy_generator_draw(caller, runtime, g, (eddy_origin){"test", NULL}, &d.seed,
+                                         &d.counter),
                      EDDY_OK);
         cr_assert(d.seed == 42 && d.counter == i);
     }

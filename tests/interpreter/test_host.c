@@ -61,7 +61,8 @@ Test(host, a_buffer_is_borrowed_and_given_back_once) {
 Test(host, on_failure_the_deleter_is_not_called) {
     char bytes[16];
     int one = 1;
-    cr_assert_null(eddy_from_buffer(bytes + 1, EDDY_SHAPE(1), EDDY_F64, count_deletion, &one, NULL));
+    cr_assert_null(
+        eddy_from_buffer(bytes + 1, EDDY_SHAPE(1), EDDY_F64, count_deletion, &one, NULL));
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "not aligned");
     cr_assert_null(eddy_from_buffer(NULL, EDDY_SHAPE(1), EDDY_F64, count_deletion, &one, NULL));
     eddy_error_take(NULL);
@@ -89,7 +90,8 @@ static void call_from_deleter(void *context) {
 Test(host, a_deleter_may_only_retain_and_release) {
     static float values[2];
     bystander = counting(EDDY_SHAPE(1));
-    eddy_tensor *t = eddy_from_buffer(values, EDDY_SHAPE(2), EDDY_F32, call_from_deleter, NULL, NULL);
+    eddy_tensor *t =
+        eddy_from_buffer(values, EDDY_SHAPE(2), EDDY_F32, call_from_deleter, NULL, NULL);
     eddy_release(&t);
     eddy_sync(EDDY_FOREVER);
     cr_assert_eq(eddy_sync_deleters(EDDY_FOREVER), EDDY_OK);
@@ -181,7 +183,8 @@ Test(host, a_callback_may_issue_and_is_refused_a_wait) {
     eddy_sync_deleters(EDDY_FOREVER);
     cr_assert_eq(from_callback[0], EDDY_OK);
     cr_assert_eq(from_callback[1], EDDY_WOULD_DEADLOCK);
-    cr_assert_not_null(strstr(from_wait.message, "a callback may only wait for what is over already"));
+    cr_assert_not_null(
+        strstr(from_wait.message, "a callback may only wait for what is over already"));
     ASSERT_F32(t, 5, 1);
     cr_assert_eq(eddy_access_async(t, 0, issue_and_wait, t), EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
@@ -200,9 +203,11 @@ static void leave_scopes(void *context, const void *data, int64_t bytes, const e
 
 Test(host, scopes_that_a_callback_leaves_open_end_with_it) {
     for (int i = 0; i < 2; i++) {
-        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = i == 0, .threads = 2));
+        eddy_runtime *runtime =
+            eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = i == 0, .threads = 2));
         eddy_runtime_use(runtime);
-        eddy_stream *stream = eddy_stream_create(EDDY_CPU, NULL), *inner = eddy_stream_create(EDDY_CPU, NULL);
+        eddy_stream *stream = eddy_stream_create(EDDY_CPU, NULL),
+                    *inner = eddy_stream_create(EDDY_CPU, NULL);
         eddy_tensor *t = counting(EDDY_SHAPE(2));
         int64_t live = eddy_live_count();
         cr_assert_eq(eddy_stream_scope_begin(stream), EDDY_OK);
@@ -215,7 +220,8 @@ Test(host, scopes_that_a_callback_leaves_open_end_with_it) {
         cr_assert_eq(eddy_live_count(), live, "what was in its scope is gone");
         eddy_caller *caller = eddy_caller_self;
         cr_assert_eq(caller->scope, scope);
-        cr_assert(caller->stream == stream && caller->stream_count == 1 && caller->device_count == 1);
+        cr_assert(caller->stream == stream && caller->stream_count == 1 &&
+                  caller->device_count == 1);
         cr_assert_eq(eddy_stream_scope_begin(inner), EDDY_OK);
         eddy_stream_scope_end();
         cr_assert_eq(caller->stream, stream);
@@ -240,17 +246,24 @@ Test(host, read_as_converts_to_the_buffers_type) {
     int32_t i32[4];
     uint8_t u8[4];
     cr_assert_eq(eddy_read_as(eddy_t(numbers), EDDY_F64, f64, sizeof(f64), NULL), EDDY_OK);
-    cr_assert(f64[0] == 1 && f64[1] == 3 && f64[2] == -2 && f64[3] == 1000, "row-major, of a view too");
-    cr_assert_eq(eddy_read_as(F32(EDDY_SHAPE(4), 1.9f, -1.9f, 0, 5), EDDY_I32, i32, sizeof(i32), NULL), EDDY_OK);
+    cr_assert(f64[0] == 1 && f64[1] == 3 && f64[2] == -2 && f64[3] == 1000,
+              "row-major, of a view too");
+    cr_assert_eq(
+        eddy_read_as(F32(EDDY_SHAPE(4), 1.9f, -1.9f, 0, 5), EDDY_I32, i32, sizeof(i32), NULL),
+        EDDY_OK);
     cr_assert(i32[0] == 1 && i32[1] == -1 && i32[2] == 0 && i32[3] == 5);
-    cr_assert_eq(eddy_read_as(F32(EDDY_SHAPE(4), 0.5f, 0, 3, 1), EDDY_BOOL, u8, sizeof(u8), NULL), EDDY_OK);
+    cr_assert_eq(eddy_read_as(F32(EDDY_SHAPE(4), 0.5f, 0, 3, 1), EDDY_BOOL, u8, sizeof(u8), NULL),
+                 EDDY_OK);
     cr_assert(u8[0] == 1 && u8[1] == 0 && u8[2] == 1 && u8[3] == 1);
-    cr_assert_eq(eddy_read_as(counting(EDDY_SHAPE(4)), EDDY_F32, f32s, sizeof(f32s), NULL), EDDY_OK, "as it is");
+    cr_assert_eq(eddy_read_as(counting(EDDY_SHAPE(4)), EDDY_F32, f32s, sizeof(f32s), NULL), EDDY_OK,
+                 "as it is");
     cr_assert(f32s[3] == 3);
     f64[0] = 42;
     cr_assert_eq(eddy_read_as(numbers, EDDY_F64, f64, sizeof(f32s), NULL), EDDY_INVALID_ARGUMENT);
-    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "read_as: i64[2, 2] as f64 takes 32 bytes, the buffer has 16");
-    cr_assert_eq(eddy_read_as(numbers, (eddy_dtype)99, f64, sizeof(f64), NULL), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT,
+                 "read_as: i64[2, 2] as f64 takes 32 bytes, the buffer has 16");
+    cr_assert_eq(eddy_read_as(numbers, (eddy_dtype)99, f64, sizeof(f64), NULL),
+                 EDDY_INVALID_ARGUMENT);
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "99 is no dtype");
     cr_assert_eq(eddy_read_as(bad, EDDY_F64, f64, sizeof(double), NULL), EDDY_OUT_OF_RANGE);
     ASSERT_ERROR(EDDY_OUT_OF_RANGE, "index_select");
@@ -266,7 +279,8 @@ Test(host, map_lends_and_ops_wait_for_unmap) {
     eddy_tensor *sum = call("add", OF(t, t));
     cr_assert_not(eddy_is_ready(sum));
     cr_assert_eq(eddy_wait(sum, EDDY_FOREVER), EDDY_WOULD_DEADLOCK);
-    ASSERT_ERROR(EDDY_WOULD_DEADLOCK, "this wait would never end: this thread itself has mapped what it waits for");
+    ASSERT_ERROR(EDDY_WOULD_DEADLOCK,
+                 "this wait would never end: this thread itself has mapped what it waits for");
     values[0] = 10;
     cr_assert_eq(eddy_unmap(row), EDDY_OK);
     ASSERT_F32(sum, 0, 2, 20, 6);
@@ -299,7 +313,8 @@ Test(host, a_thread_unmaps_its_own_lend_before_any_other) {
     pthread_barrier_wait(&turn);
     cr_assert_eq(eddy_unmap(t), EDDY_OK);
     cr_assert_eq(copy_into(F32(EDDY_SHAPE(2), 5, 6), t), EDDY_OK);
-    cr_assert_eq(eddy_wait(t, 1000000), EDDY_TIMED_OUT, "the other thread's lend is in the way, not the waiter's own");
+    cr_assert_eq(eddy_wait(t, 1000000), EDDY_TIMED_OUT,
+                 "the other thread's lend is in the way, not the waiter's own");
     eddy_error_take(NULL);
     pthread_barrier_wait(&turn);
     pthread_join(thread, &status);

@@ -7,7 +7,8 @@ static const eddy_dtype expected[EDDY_DTYPE_COUNT][EDDY_DTYPE_COUNT] = {
     [EDDY_F32] = {T(F32), T(F64), T(F32), T(F32), T(F32), T(F32), T(F32), T(F32), T(F32), T(F32)},
     [EDDY_F64] = {T(F64), T(F64), T(F64), T(F64), T(F64), T(F64), T(F64), T(F64), T(F64), T(F64)},
     [EDDY_F16] = {T(F32), T(F64), T(F16), T(F32), T(F16), T(F16), T(F16), T(F16), T(F16), T(F16)},
-    [EDDY_BF16] = {T(F32), T(F64), T(F32), T(BF16), T(BF16), T(BF16), T(BF16), T(BF16), T(BF16), T(BF16)},
+    [EDDY_BF16] = {T(F32), T(F64), T(F32), T(BF16), T(BF16), T(BF16), T(BF16), T(BF16), T(BF16),
+                   T(BF16)},
     [EDDY_I8] = {T(F32), T(F64), T(F16), T(BF16), T(I8), T(I16), T(I16), T(I32), T(I64), T(I8)},
     [EDDY_U8] = {T(F32), T(F64), T(F16), T(BF16), T(I16), T(U8), T(I16), T(I32), T(I64), T(U8)},
     [EDDY_I16] = {T(F32), T(F64), T(F16), T(BF16), T(I16), T(I16), T(I16), T(I32), T(I64), T(I16)},
@@ -16,7 +17,8 @@ static const eddy_dtype expected[EDDY_DTYPE_COUNT][EDDY_DTYPE_COUNT] = {
     [EDDY_BOOL] = {T(F32), T(F64), T(F16), T(BF16), T(I8), T(U8), T(I16), T(I32), T(I64), T(BOOL)},
 };
 
-static eddy_dtype compute(const char *op, eddy_dtype a, int32_t rank_a, eddy_dtype b, int32_t rank_b) {
+static eddy_dtype compute(const char *op, eddy_dtype a, int32_t rank_a, eddy_dtype b,
+                          int32_t rank_b) {
     eddy_spec specs[2] = {{.dtype = a, .shape = {.rank = rank_a, .dims = {1}}},
                           {.dtype = b, .shape = {.rank = rank_b, .dims = {1}}}};
     eddy_infer infer = {.op = eddy_op_find(op), .inputs = specs, .input_count = 2};
@@ -26,8 +28,8 @@ static eddy_dtype compute(const char *op, eddy_dtype a, int32_t rank_a, eddy_dty
 Test(infer, tensors_promote_as_in_pytorch) {
     for (int a = 0; a < EDDY_DTYPE_COUNT; a++)
         for (int b = 0; b < EDDY_DTYPE_COUNT; b++) {
-            cr_assert_eq(compute("add", (eddy_dtype)a, 1, (eddy_dtype)b, 1), expected[a][b], "%s + %s",
-                         eddy_dtype_name((eddy_dtype)a), eddy_dtype_name((eddy_dtype)b));
+            cr_assert_eq(compute("add", (eddy_dtype)a, 1, (eddy_dtype)b, 1), expected[a][b],
+                         "%s + %s", eddy_dtype_name((eddy_dtype)a), eddy_dtype_name((eddy_dtype)b));
             cr_assert_eq(compute("add", (eddy_dtype)a, 0, (eddy_dtype)b, 0), expected[a][b]);
         }
 }
@@ -43,7 +45,8 @@ Test(infer, a_tensor_of_rank_0_counts_by_category) {
 
 static eddy_dtype compute_scalar(eddy_dtype dtype, int32_t rank, eddy_scalar scalar) {
     eddy_spec spec = {.dtype = dtype, .shape = {.rank = rank, .dims = {1}}};
-    eddy_infer infer = {.op = eddy_op_find("add_s"), .inputs = &spec, .input_count = 1, .attributes = &scalar};
+    eddy_infer infer = {
+        .op = eddy_op_find("add_s"), .inputs = &spec, .input_count = 1, .attributes = &scalar};
     return eddy_infer_compute(&infer);
 }
 
@@ -77,8 +80,12 @@ Test(infer, broadcasting) {
         {EDDY_SHAPE(5, 1, 2), EDDY_SHAPE(3, 1), EDDY_SHAPE(5, 3, 2)},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        cr_assert(has_shape(call("add", OF(counting(rows[i].a), counting(rows[i].b))), rows[i].both), "row %zu", i);
-        cr_assert(has_shape(call("add", OF(counting(rows[i].b), counting(rows[i].a))), rows[i].both), "row %zu", i);
+        cr_assert(
+            has_shape(call("add", OF(counting(rows[i].a), counting(rows[i].b))), rows[i].both),
+            "row %zu", i);
+        cr_assert(
+            has_shape(call("add", OF(counting(rows[i].b), counting(rows[i].a))), rows[i].both),
+            "row %zu", i);
     }
     cr_assert_null(call("add", OF(counting(EDDY_SHAPE(0)), counting(EDDY_SHAPE(2)))));
     ASSERT_ERROR(EDDY_SHAPE_MISMATCH, "[0] and [2]");
@@ -96,8 +103,10 @@ Test(infer, operands_are_walked_with_lists_spread_out) {
     const struct {
         int64_t counts[2];
         const char *names, *items; /* '-': no list's */
-    } walks[] = {
-        {{2, 0}, "aabd", "01--"}, {{2, 3}, "aabcccd", "01-012-"}, {{0, 1}, "bcd", "-0-"}, {{0, 0}, "bd", "--"}};
+    } walks[] = {{{2, 0}, "aabd", "01--"},
+                 {{2, 3}, "aabcccd", "01-012-"},
+                 {{0, 1}, "bcd", "-0-"},
+                 {{0, 0}, "bd", "--"}};
     for (int w = 0; w < 4; w++) {
         eddy_operand_walk walk;
         eddy_operand_walk_begin(&walk, &op, walks[w].counts);

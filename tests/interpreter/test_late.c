@@ -8,7 +8,8 @@ Test(late, the_shape_is_waited_for) {
     cr_assert(has_shape(places, EDDY_SHAPE(3, 2)));
     int64_t values[6];
     cr_assert_eq(eddy_read(places, values, sizeof(values), NULL), EDDY_OK);
-    cr_assert(values[0] == 0 && values[1] == 1 && values[2] == 1 && values[3] == 0 && values[5] == 2);
+    cr_assert(values[0] == 0 && values[1] == 1 && values[2] == 1 && values[3] == 0 &&
+              values[5] == 2);
 }
 
 Test(late, ops_and_views_on_it_work) {
@@ -16,7 +17,8 @@ Test(late, ops_and_views_on_it_work) {
     eddy_tensor *twice = call("add", OF(places, places));
     cr_assert(has_shape(twice, EDDY_SHAPE(2, 1)));
     cr_assert_eq(eddy_item_i64(eddy_select(eddy_flatten(twice, 0, -1), 0, 1), NULL), 6);
-    ASSERT_F32(index_select(F32(EDDY_SHAPE(4), 5, 6, 7, 8), eddy_squeeze(places, EDDY_ALL_AXES)), 6, 8);
+    ASSERT_F32(index_select(F32(EDDY_SHAPE(4), 5, 6, 7, 8), eddy_squeeze(places, EDDY_ALL_AXES)), 6,
+               8);
 }
 
 Test(late, nothing_found_is_an_empty_tensor) {

@@ -54,7 +54,8 @@ Test(overlap, hard_cases_end) {
 
 Test(overlap, huge_extents_do_not_overflow) {
     eddy_layout a = {.rank = 1, .dims = {(int64_t)1 << 40}, .strides = {(int64_t)1 << 22}};
-    eddy_layout b = {.rank = 1, .offset = 1, .dims = {(int64_t)1 << 40}, .strides = {(int64_t)1 << 22}};
+    eddy_layout b = {
+        .rank = 1, .offset = 1, .dims = {(int64_t)1 << 40}, .strides = {(int64_t)1 << 22}};
     cr_assert_not(eddy_overlap_layouts(&a, &b));
     b.offset = (int64_t)1 << 22;
     cr_assert(eddy_overlap_layouts(&a, &b));

@@ -16,10 +16,12 @@ static void run_backwards(eddy_kernel_team *team, int64_t count, int64_t grain,
 }
 
 /* Slices of a layout over elements that are their own numbers, cut to their size. */
-static void check_elements(const eddy_layout *layout, int64_t storage_count, size_t bytes, bool is_cut) {
+static void check_elements(const eddy_layout *layout, int64_t storage_count, size_t bytes,
+                           bool is_cut) {
     int64_t count;
     cr_assert(eddy_shape_count(layout->rank, layout->dims, &count));
-    char *storage = malloc((size_t)storage_count * bytes), *packed = malloc(((size_t)count + 1) * bytes);
+    char *storage = malloc((size_t)storage_count * bytes),
+         *packed = malloc(((size_t)count + 1) * bytes);
     for (int64_t i = 0; i < storage_count; i++)
         memcpy(storage + (size_t)i * bytes, &i, bytes);
     memset(packed + (size_t)count * bytes, 0x5a, bytes);
@@ -32,8 +34,8 @@ static void check_elements(const eddy_layout *layout, int64_t storage_count, siz
             at += rest % layout->dims[d] * layout->strides[d];
             rest /= layout->dims[d];
         }
-        cr_assert_eq(memcmp(packed + (size_t)i * bytes, &at, bytes), 0, "element %lld of %zu bytes", (long long)i,
-                     bytes);
+        cr_assert_eq(memcmp(packed + (size_t)i * bytes, &at, bytes), 0, "element %lld of %zu bytes",
+                     (long long)i, bytes);
     }
     for (size_t i = 0; i < bytes; i++)
         cr_assert_eq(packed[(size_t)count * bytes + i], 0x5a);
@@ -48,13 +50,19 @@ static void check_layout(const eddy_layout *layout, int64_t storage_count, bool 
 
 Test(row_major, every_layout_comes_row_major_however_it_is_cut) {
     check_layout(&(eddy_layout){.rank = 0, .offset = 3}, 4, false);
-    check_layout(&(eddy_layout){.rank = 1, .dims = {1000}, .strides = {1}, .offset = 7}, 1007, false);
-    check_layout(&(eddy_layout){.rank = 1, .dims = {200003}, .strides = {1}, .offset = 5}, 200008, true);
+    check_layout(&(eddy_layout){.rank = 1, .dims = {1000}, .strides = {1}, .offset = 7}, 1007,
+                 false);
+    check_layout(&(eddy_layout){.rank = 1, .dims = {200003}, .strides = {1}, .offset = 5}, 200008,
+                 true);
     check_layout(&(eddy_layout){.rank = 1, .dims = {200003}, .strides = {3}}, 600009, true);
-    check_layout(&(eddy_layout){.rank = 2, .dims = {397, 401}, .strides = {1, 397}}, 397 * 401, true);
-    check_layout(&(eddy_layout){.rank = 2, .dims = {601, 300}, .strides = {397, 1}, .offset = 50}, 601 * 397, true);
-    check_layout(&(eddy_layout){.rank = 2, .dims = {3, 70000}, .strides = {70001, 1}, .offset = 1}, 210004, true);
-    check_layout(&(eddy_layout){.rank = 3, .dims = {61, 17, 233}, .strides = {1, 61 * 233, 61}}, 61 * 17 * 233, true);
+    check_layout(&(eddy_layout){.rank = 2, .dims = {397, 401}, .strides = {1, 397}}, 397 * 401,
+                 true);
+    check_layout(&(eddy_layout){.rank = 2, .dims = {601, 300}, .strides = {397, 1}, .offset = 50},
+                 601 * 397, true);
+    check_layout(&(eddy_layout){.rank = 2, .dims = {3, 70000}, .strides = {70001, 1}, .offset = 1},
+                 210004, true);
+    check_layout(&(eddy_layout){.rank = 3, .dims = {61, 17, 233}, .strides = {1, 61 * 233, 61}},
+                 61 * 17 * 233, true);
     check_layout(&(eddy_layout){.rank = 3, .dims = {700, 1, 300}, .strides = {0, 9, 1}}, 300, true);
     check_layout(&(eddy_layout){.rank = 2, .dims = {5, 0}, .strides = {1, 1}}, 5, false);
 }
@@ -70,7 +78,8 @@ Test(row_major, a_large_tensor_is_read_by_a_team_of_any_size) {
             cr_assert_eq(eddy_read(m, values, ROWS * COLUMNS * sizeof(float), NULL), EDDY_OK);
             for (int i = 0; i < ROWS * COLUMNS; i++)
                 cr_assert_eq(values[i], (float)i);
-            cr_assert_eq(eddy_read(eddy_t(m), values, ROWS * COLUMNS * sizeof(float), NULL), EDDY_OK);
+            cr_assert_eq(eddy_read(eddy_t(m), values, ROWS * COLUMNS * sizeof(float), NULL),
+                         EDDY_OK);
             for (int i = 0; i < ROWS * COLUMNS; i++)
                 cr_assert_eq(values[i], (float)(i % ROWS * COLUMNS + i / ROWS));
             memset(values, 0, ROWS * COLUMNS * sizeof(float));

@@ -35,7 +35,8 @@ Test(runtime, the_first_chooses_the_instruction_set_and_no_later_one_another) {
         ASSERT_ERROR(EDDY_UNSUPPORTED, "isa is portable, but this library is built for");
     }
     if (eddy_isa_machine() > least) {
-        cr_assert_null(eddy_runtime_create(EDDY_OPTIONS(runtime, .isa = eddy_isa_name((eddy_isa)(least + 1)))));
+        cr_assert_null(eddy_runtime_create(
+            EDDY_OPTIONS(runtime, .isa = eddy_isa_name((eddy_isa)(least + 1)))));
         ASSERT_ERROR(EDDY_UNSUPPORTED, "but this process already uses");
     }
     cr_assert_eq(eddy_isa_chosen(), least);
@@ -53,7 +54,8 @@ Test(runtime, the_instruction_set_is_settled_when_the_first_one_starts) {
 Test(runtime, a_thousand_times_init_and_shutdown) {
     int64_t blocks = 0;
     for (int i = 0; i < 1000; i++) {
-        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = i % 2 == 0, .threads = 2));
+        eddy_runtime *runtime =
+            eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = i % 2 == 0, .threads = 2));
         cr_assert_not_null(runtime);
         eddy_runtime_use(runtime);
         eddy_tensor *t = counting(EDDY_SHAPE(4));

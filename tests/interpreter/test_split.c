@@ -3,7 +3,8 @@
 
 #define MANY 16
 
-static void check_sizes(eddy_tensor *const *parts, int64_t count, int32_t axis, const int64_t *sizes) {
+static void check_sizes(eddy_tensor *const *parts, int64_t count, int32_t axis,
+                        const int64_t *sizes) {
     for (int64_t i = 0; i < count; i++)
         cr_assert_eq(eddy_shape_of(parts[i]).dims[axis], sizes[i], "part %lld", (long long)i);
 }
@@ -37,13 +38,16 @@ Test(split, chunks_have_the_sizes_of_pytorch) {
     static const struct {
         int64_t dim, chunks, count, sizes[6];
     } cases[] = {
-        {5, 4, 3, {2, 2, 1}}, {6, 4, 3, {2, 2, 2}}, {7, 7, 7, {1, 1, 1, 1, 1, 1}}, {2, 5, 2, {1, 1}}, {9, 1, 1, {9}},
-        {0, 3, 3, {0, 0, 0}}, {1, 1, 1, {1}},
+        {5, 4, 3, {2, 2, 1}}, {6, 4, 3, {2, 2, 2}}, {7, 7, 7, {1, 1, 1, 1, 1, 1}},
+        {2, 5, 2, {1, 1}},    {9, 1, 1, {9}},       {0, 3, 3, {0, 0, 0}},
+        {1, 1, 1, {1}},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         eddy_tensor *parts[MANY];
         int64_t count = -1;
-        cr_assert_eq(eddy_chunk(counting(EDDY_SHAPE(cases[i].dim)), cases[i].chunks, 0, parts, MANY, &count), EDDY_OK);
+        cr_assert_eq(
+            eddy_chunk(counting(EDDY_SHAPE(cases[i].dim)), cases[i].chunks, 0, parts, MANY, &count),
+            EDDY_OK);
         cr_assert_eq(count, cases[i].count, "case %zu", i);
         check_sizes(parts, count < 6 ? count : 6, 0, cases[i].sizes);
     }
@@ -114,7 +118,8 @@ Test(split, all_parts_are_made_or_none) {
         bool was_hit = eddy_memory_failures_injected() > 0;
         eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, 0, 0);
         eddy_error_take(NULL);
-        cr_assert_eq(eddy_live_count(), status == EDDY_OK ? 401 : 1, "allocation %lld", (long long)n);
+        cr_assert_eq(eddy_live_count(), status == EDDY_OK ? 401 : 1, "allocation %lld",
+                     (long long)n);
         for (int i = 0; i < 400 && status == EDDY_OK; i++)
             eddy_release(&parts[i]);
         cr_assert(status == EDDY_OK ? true : status == EDDY_OUT_OF_MEMORY && was_hit);

@@ -2,7 +2,8 @@
 #include <eddy/stream.h>
 
 Test(stream, ops_go_to_the_innermost_scopes_stream) {
-    eddy_stream *stream = eddy_stream_create((eddy_device){0}, EDDY_OPTIONS(stream, .is_ordered = true));
+    eddy_stream *stream =
+        eddy_stream_create((eddy_device){0}, EDDY_OPTIONS(stream, .is_ordered = true));
     cr_assert_not_null(stream);
     eddy_tensor *t = counting(EDDY_SHAPE(4));
     cr_assert_eq(eddy_stream_scope_begin(stream), EDDY_OK);

@@ -17,16 +17,19 @@ Test(target, an_exact_alias_is_allowed) {
     cr_assert_eq(call_into("add", OF(a, a), a), EDDY_OK);
     ASSERT_F32(a, 2, 4, 6);
     eddy_tensor *m = counting(EDDY_SHAPE(2, 2));
-    cr_assert_eq(call_into("neg", OF(eddy_t(m)), eddy_t(m)), EDDY_OK, "two views of the same elements");
+    cr_assert_eq(call_into("neg", OF(eddy_t(m)), eddy_t(m)), EDDY_OK,
+                 "two views of the same elements");
     ASSERT_F32(m, 0, -1, -2, -3);
 }
 
 Test(target, partial_overlap_is_refused) {
     eddy_tensor *v = counting(EDDY_SHAPE(8));
-    cr_assert_eq(call_into("neg", OF(eddy_narrow(v, 0, 0, 4)), eddy_narrow(v, 0, 2, 4)), EDDY_OVERLAP);
+    cr_assert_eq(call_into("neg", OF(eddy_narrow(v, 0, 0, 4)), eddy_narrow(v, 0, 2, 4)),
+                 EDDY_OVERLAP);
     ASSERT_ERROR(EDDY_OVERLAP, "neg: target overlaps");
     eddy_tensor *m = counting(EDDY_SHAPE(3, 3));
-    cr_assert_eq(call_into("neg", OF(m), eddy_t(m)), EDDY_OVERLAP, "the same elements in another order");
+    cr_assert_eq(call_into("neg", OF(m), eddy_t(m)), EDDY_OVERLAP,
+                 "the same elements in another order");
     eddy_error_take(NULL);
     eddy_tensor *flags = empty_of(EDDY_BOOL, EDDY_SHAPE(3));
     cr_assert_eq(call_into("lt", OF(flags, flags), flags), EDDY_OK);
@@ -40,15 +43,18 @@ Test(target, interleaved_ranges_are_allowed) {
 
 Test(target, repeated_elements_cannot_be_written) {
     eddy_tensor *one = F32(EDDY_SHAPE(1), 1);
-    cr_assert_eq(call_into("neg", OF(counting(EDDY_SHAPE(4))), eddy_expand(one, EDDY_SHAPE(4))), EDDY_OVERLAP);
+    cr_assert_eq(call_into("neg", OF(counting(EDDY_SHAPE(4))), eddy_expand(one, EDDY_SHAPE(4))),
+                 EDDY_OVERLAP);
     ASSERT_ERROR(EDDY_OVERLAP, "neg: target f32[4] cannot be written to");
 }
 
 Test(target, shape_and_dtype_must_be_the_results) {
     eddy_tensor *a = counting(EDDY_SHAPE(2, 3));
     cr_assert_eq(call_into("neg", OF(a), counting(EDDY_SHAPE(3, 2))), EDDY_SHAPE_MISMATCH);
-    ASSERT_ERROR(EDDY_SHAPE_MISMATCH, "neg: the result is f32[2, 3], the target f32[3, 2] (f32[2, 3])");
-    cr_assert_eq(call_into("neg", OF(a), empty_of(EDDY_F64, EDDY_SHAPE(2, 3))), EDDY_DTYPE_MISMATCH);
+    ASSERT_ERROR(EDDY_SHAPE_MISMATCH,
+                 "neg: the result is f32[2, 3], the target f32[3, 2] (f32[2, 3])");
+    cr_assert_eq(call_into("neg", OF(a), empty_of(EDDY_F64, EDDY_SHAPE(2, 3))),
+                 EDDY_DTYPE_MISMATCH);
     eddy_error_take(NULL);
     cr_assert_eq(call_into("neg", OF(a), NULL), EDDY_INVALID_ARGUMENT);
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "target is NULL");
@@ -78,7 +84,8 @@ Test(target, a_full_overwrite_heals_and_a_partial_one_does_not) {
 Test(target, a_skipped_target_is_recovered_with_its_bytes) {
     eddy_tensor *weights = F32(EDDY_SHAPE(2), 1, 2);
     eddy_tensor *bad = index_select(counting(EDDY_SHAPE(4)), I64(EDDY_SHAPE(2), 0, 9));
-    cr_assert_eq(call_into("add", OF(weights, bad), weights), EDDY_OK, "the call is fine, its input is not");
+    cr_assert_eq(call_into("add", OF(weights, bad), weights), EDDY_OK,
+                 "the call is fine, its input is not");
     float values[2];
     cr_assert_eq(eddy_read(weights, values, sizeof(values), NULL), EDDY_SKIPPED);
     eddy_error_take(NULL);

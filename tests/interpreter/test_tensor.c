@@ -74,7 +74,8 @@ static void *release_all(void *context) {
     return NULL;
 }
 
-static void lies_like(eddy_tensor *like, const int64_t *dims, const int64_t *strides, bool is_contiguous) {
+static void lies_like(eddy_tensor *like, const int64_t *dims, const int64_t *strides,
+                      bool is_contiguous) {
     struct eddy_tensor made = {0};
     int64_t count = 1;
     for (int32_t d = 0; d < like->rank; d++)
@@ -85,7 +86,8 @@ static void lies_like(eddy_tensor *like, const int64_t *dims, const int64_t *str
     cr_assert_eq(made.is_contiguous, is_contiguous);
     for (int32_t d = 0; d < like->rank; d++) {
         cr_assert_eq(made.axes[d].dim, dims[d]);
-        cr_assert_eq(made.axes[d].stride, strides[d], "axis %d: %lld", (int)d, (long long)made.axes[d].stride);
+        cr_assert_eq(made.axes[d].stride, strides[d], "axis %d: %lld", (int)d,
+                     (long long)made.axes[d].stride);
     }
 }
 
@@ -99,12 +101,13 @@ Test(tensor, a_layout_follows_another) {
     lies_like(last, ARRAY(2, 4, 6, 8), ARRAY(192, 1, 32, 4), false);
     lies_like(row, ARRAY(1, 4, 6, 8), ARRAY(192, 1, 32, 4), false);
     lies_like(last, ARRAY(2, 0, 6, 8), ARRAY(48, 48, 8, 1), true);
-    lies_like(eddy_unsqueeze(eddy_select(last, 0, 1), 0), ARRAY(1, 4, 6, 8), ARRAY(4, 1, 32, 4), false);
+    lies_like(eddy_unsqueeze(eddy_select(last, 0, 1), 0), ARRAY(1, 4, 6, 8), ARRAY(4, 1, 32, 4),
+              false);
     lies_like(eddy_slice(x, 3, 0, 3, 2), ARRAY(2, 5, 7, 2), ARRAY(70, 14, 2, 1), true);
     lies_like(eddy_flip(last, EDDY_AXES(2)), ARRAY(2, 1, 1, 1), ARRAY(1, 1, 1, 1), true);
     /* An axis that repeats has no place, and goes outside. */
-    lies_like(eddy_expand(eddy_narrow(last, 0, 0, 1), EDDY_SHAPE(4, 3, 5, 7)), ARRAY(4, 3, 5, 7), ARRAY(105, 1, 21, 3),
-              false);
+    lies_like(eddy_expand(eddy_narrow(last, 0, 0, 1), EDDY_SHAPE(4, 3, 5, 7)), ARRAY(4, 3, 5, 7),
+              ARRAY(105, 1, 21, 3), false);
     eddy_scope_end(scope);
 }
 
@@ -114,7 +117,8 @@ static eddy_tensor_key key_of(eddy_tensor *tensor) {
 }
 
 /* Every order of the axes of one shape. */
-static void key_orders(eddy_tensor *x, eddy_axes *axes, int32_t at, eddy_tensor_key *keys, int *count) {
+static void key_orders(eddy_tensor *x, eddy_axes *axes, int32_t at, eddy_tensor_key *keys,
+                       int *count) {
     int32_t rank = eddy_rank_of(x);
     if (at < rank) {
         for (int32_t d = 0; d < rank; d++) {
@@ -151,8 +155,10 @@ Test(tensor, keys_tell_layouts_apart) {
     cr_assert_neq(key_of(eddy_t(matrix)), key_of(eddy_isnan(eddy_t(matrix))));
     /* One image of several lies in other strides than one of its own. */
     eddy_tensor *image =
-        eddy_permute(eddy_narrow(eddy_zeros(EDDY_SHAPE(3, 5, 7, 2), EDDY_F32, NULL), 0, 0, 1), EDDY_AXES(0, 3, 1, 2));
-    eddy_tensor *alone = eddy_permute(eddy_zeros(EDDY_SHAPE(5, 7, 1, 2), EDDY_F32, NULL), EDDY_AXES(2, 3, 0, 1));
+        eddy_permute(eddy_narrow(eddy_zeros(EDDY_SHAPE(3, 5, 7, 2), EDDY_F32, NULL), 0, 0, 1),
+                     EDDY_AXES(0, 3, 1, 2));
+    eddy_tensor *alone =
+        eddy_permute(eddy_zeros(EDDY_SHAPE(5, 7, 1, 2), EDDY_F32, NULL), EDDY_AXES(2, 3, 0, 1));
     cr_assert_eq(eddy_stride_of(image, 0), 70);
     cr_assert_eq(eddy_stride_of(alone, 0), 2);
     cr_assert(key_of(image) == 0 || key_of(image) != key_of(alone));
@@ -163,7 +169,8 @@ Test(tensor, keys_tell_layouts_apart) {
     cr_assert_eq(key_of(eddy_as_strided(matrix, EDDY_SHAPE(2, 3), (int64_t[]){2, 2}, 0)), 0);
     cr_assert_eq(key_of(eddy_as_strided(matrix, EDDY_SHAPE(2, 2, 2), (int64_t[]){5, 1, 1}, 0)), 0);
     cr_assert_eq(key_of(eddy_t(eddy_narrow(matrix, 0, 1, 3))), 0);
-    cr_assert_eq(key_of(eddy_transpose(eddy_zeros(EDDY_SHAPE(2, 2, 2, 2, 2, 2), EDDY_F32, NULL), 0, 5)), 0);
+    cr_assert_eq(
+        key_of(eddy_transpose(eddy_zeros(EDDY_SHAPE(2, 2, 2, 2, 2, 2), EDDY_F32, NULL), 0, 5)), 0);
     eddy_scope_end(scope);
 }
 
@@ -178,8 +185,8 @@ Test(tensor, handles_released_elsewhere_come_back) {
         int64_t now = eddy_memory_counted(EDDY_MEMORY_HANDLE).bytes;
         if (round == 5)
             bytes = now;
-        cr_assert(round < 5 || now == bytes, "round %d: %lld bytes after %lld", round, (long long)now,
-                  (long long)bytes);
+        cr_assert(round < 5 || now == bytes, "round %d: %lld bytes after %lld", round,
+                  (long long)now, (long long)bytes);
     }
     cr_assert_eq(eddy_live_count(), 0);
 }

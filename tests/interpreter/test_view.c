@@ -30,7 +30,8 @@ static float at(const oracle *o, const int64_t *index) {
 }
 
 /* The view of shape `shape` whose element at index is from's at map(index). */
-static oracle mapped(const oracle *from, eddy_shape shape, void (*map)(const int64_t *index, int64_t *source)) {
+static oracle mapped(const oracle *from, eddy_shape shape,
+                     void (*map)(const int64_t *index, int64_t *source)) {
     oracle o = {.shape = shape, .count = count_of(shape)};
     for (int64_t i = 0; i < o.count; i++) {
         int64_t index[EDDY_RANK_MAX], source[EDDY_RANK_MAX], rest = i;
@@ -50,8 +51,8 @@ static void check(eddy_tensor *view, const oracle *o) {
     float values[512];
     cr_assert_eq(eddy_read(view, values, (size_t)o->count * sizeof(float), NULL), EDDY_OK);
     for (int64_t i = 0; i < o->count; i++)
-        cr_assert_eq(values[i], o->values[i], "element %lld: %g instead of %g", (long long)i, (double)values[i],
-                     (double)o->values[i]);
+        cr_assert_eq(values[i], o->values[i], "element %lld: %g instead of %g", (long long)i,
+                     (double)values[i], (double)o->values[i]);
 }
 
 static void map_transpose(const int64_t *i, int64_t *s) {
@@ -117,7 +118,8 @@ Test(view, chains_of_views_agree_with_copies) {
                 else if (kind == 2)
                     *to = eddy_reshape(from, EDDY_SHAPE(-1));
                 else if (kind == 3)
-                    *to = dim > 1 ? eddy_narrow(from, axis, 1, dim - 1) : eddy_squeeze(from, EDDY_ALL_AXES);
+                    *to = dim > 1 ? eddy_narrow(from, axis, 1, dim - 1)
+                                  : eddy_squeeze(from, EDDY_ALL_AXES);
                 else
                     *to = shape.rank < 6 ? eddy_unsqueeze(from, axis) : eddy_flatten(from, 0, -1);
             }

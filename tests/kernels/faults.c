@@ -17,7 +17,13 @@
 
 /* ---- calls of the library that fail ---- */
 
-typedef enum fault { FAULT_ATTRIBUTES, FAULT_PRIMITIVE, FAULT_STREAM, FAULT_EXECUTION, FAULT_PRODUCT } fault;
+typedef enum fault {
+    FAULT_ATTRIBUTES,
+    FAULT_PRIMITIVE,
+    FAULT_STREAM,
+    FAULT_EXECUTION,
+    FAULT_PRODUCT
+} fault;
 
 static struct {
     fault what;
@@ -43,11 +49,11 @@ static bool is_to_fail(fault what) {
 }
 
 /* ISO C has no conversion from an object pointer to a function's; POSIX gives both one form. */
-#define REAL(name)                                                                                                     \
-    static __typeof__(&name) real;                                                                                     \
-    if (!real) {                                                                                                       \
-        void *found = dlsym(RTLD_NEXT, #name);                                                                         \
-        memcpy(&real, &found, sizeof(found));                                                                          \
+#define REAL(name)                                                                                 \
+    static __typeof__(&name) real;                                                                 \
+    if (!real) {                                                                                   \
+        void *found = dlsym(RTLD_NEXT, #name);                                                     \
+        memcpy(&real, &found, sizeof(found));                                                      \
     }
 
 /* These stand before the library's, as the program is searched first. */
@@ -66,18 +72,19 @@ dnnl_status_t dnnl_stream_create(dnnl_stream_t *stream, dnnl_engine_t engine, un
     return is_to_fail(FAULT_STREAM) ? fails.status : real(stream, engine, flags);
 }
 
-dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stream_t stream, int count,
-                                     const dnnl_exec_arg_t *arguments) {
+dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stream_t stream,
+                                     int count, const dnnl_exec_arg_t *arguments) {
     REAL(dnnl_primitive_execute)
     return is_to_fail(FAULT_EXECUTION) ? fails.status : real(primitive, stream, count, arguments);
 }
 
-dnnl_status_t dnnl_sgemm(char transpose_a, char transpose_b, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, float alpha,
-                         const float *a, dnnl_dim_t lda, const float *b, dnnl_dim_t ldb, float beta, float *c,
-                         dnnl_dim_t ldc) {
+dnnl_status_t dnnl_sgemm(char transpose_a, char transpose_b, dnnl_dim_t m, dnnl_dim_t n,
+                         dnnl_dim_t k, float alpha, const float *a, dnnl_dim_t lda, const float *b,
+                         dnnl_dim_t ldb, float beta, float *c, dnnl_dim_t ldc) {
     REAL(dnnl_sgemm)
-    return is_to_fail(FAULT_PRODUCT) ? fails.status
-                                     : real(transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    return is_to_fail(FAULT_PRODUCT)
+               ? fails.status
+               : real(transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 /* ---- planning ---- */
@@ -113,12 +120,14 @@ static void forget(void) {
         int64_t width = 128 + 2 * i, half = width / 2;
         const int64_t shape[] = {1, 16, 16, width}, strides[] = {256 * width, 16 * width, width, 1};
         const int64_t small[] = {1, 16, 8, half}, lies[] = {128 * half, 8 * half, half, 1};
-        const eddy_attributes_pool attributes = {.kernel_size = {2, 2}, .stride = {2, 2}, .dilation = {1, 1}};
+        const eddy_attributes_pool attributes = {
+            .kernel_size = {2, 2}, .stride = {2, 2}, .dilation = {1, 1}};
         tensor x = {.view = {.dtype = EDDY_F32, .rank = 4}}, out = x;
         memcpy(x.shape, shape, sizeof(shape)), memcpy(x.strides, strides, sizeof(strides));
         memcpy(out.shape, small, sizeof(small)), memcpy(out.strides, lies, sizeof(lies));
         void (*run)(const eddy_kernel_call *call);
-        cr_assert_eq(plan(&(faulted){&eddy_cpu_max_pool2d, {&x, &out}, 2, &attributes, 1}, &run), EDDY_OK);
+        cr_assert_eq(plan(&(faulted){&eddy_cpu_max_pool2d, {&x, &out}, 2, &attributes, 1}, &run),
+                     EDDY_OK);
     }
 }
 
@@ -146,11 +155,13 @@ static eddy_status run(const faulted *f) {
 static void expect_served(const known *k, const char *after, int64_t number) {
     const faulted *f = k->call;
     void (*way)(const eddy_kernel_call *call);
-    cr_assert_eq(plan(f, &way), EDDY_OK, "%s after %s %lld", f->kernel->name, after, (long long)number);
-    cr_assert_eq(way, k->run, "%s after %s %lld: other code", f->kernel->name, after, (long long)number);
+    cr_assert_eq(plan(f, &way), EDDY_OK, "%s after %s %lld", f->kernel->name, after,
+                 (long long)number);
+    cr_assert_eq(way, k->run, "%s after %s %lld: other code", f->kernel->name, after,
+                 (long long)number);
     cr_assert_eq(run(f), EDDY_OK);
-    cr_assert(tensor_same(&k->want, f->tensors[f->count - 1]), "%s after %s %lld: other bits", f->kernel->name, after,
-              (long long)number);
+    cr_assert(tensor_same(&k->want, f->tensors[f->count - 1]), "%s after %s %lld: other bits",
+              f->kernel->name, after, (long long)number);
 }
 
 /* As many as there are kinds, none of which is kept in part. */
@@ -163,9 +174,11 @@ static void check_own_memory(const known *k) {
         eddy_status status = plan(k->call, &way);
         bool has_failed = eddy_memory_failures_injected() > 0;
         eddy_memory_fail_at(EDDY_MEMORY_CACHE, 0, 0);
-        cr_assert_eq(has_failed, i < k->call->kinds, "%s: %lld kinds", k->call->kernel->name, (long long)i);
+        cr_assert_eq(has_failed, i < k->call->kinds, "%s: %lld kinds", k->call->kernel->name,
+                     (long long)i);
         cr_assert_eq(status, has_failed ? EDDY_OUT_OF_MEMORY : EDDY_OK);
-        cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_CACHE).blocks, blocks, "what is kept takes the place of others");
+        cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_CACHE).blocks, blocks,
+                     "what is kept takes the place of others");
         expect_served(k, "memory for kind", i);
     }
 }
@@ -207,7 +220,8 @@ static void check_running(const known *k, fault what) {
             cr_assert_geq(i, 1);
             return;
         }
-        cr_assert_eq(status, EDDY_OUT_OF_MEMORY, "%s: call %lld", k->call->kernel->name, (long long)i);
+        cr_assert_eq(status, EDDY_OUT_OF_MEMORY, "%s: call %lld", k->call->kernel->name,
+                     (long long)i);
         expect_served(k, "a run", i);
     }
 }
@@ -223,7 +237,8 @@ static void check_address_space(const known *k) {
         cr_assert_fail("the system does not say what the process takes");
     fclose(file);
     forget();
-    const struct rlimit little = {(rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + LEFT_BYTES, before.rlim_max};
+    const struct rlimit little = {(rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + LEFT_BYTES,
+                                  before.rlim_max};
     void (*way)(const eddy_kernel_call *call);
     cr_assert_eq(setrlimit(RLIMIT_AS, &little), 0);
     eddy_status status = plan(k->call, &way);
@@ -244,7 +259,8 @@ void faults_check(const faulted *call) {
     check_library_memory(&k, FAULT_ATTRIBUTES);
     check_library_memory(&k, FAULT_PRIMITIVE);
     check_no_code(&k, FAULT_ATTRIBUTES, dnnl_unimplemented);
-    check_no_code(&k, FAULT_PRIMITIVE, dnnl_runtime_error); /* where the system lets nobody make code */
+    check_no_code(&k, FAULT_PRIMITIVE,
+                  dnnl_runtime_error); /* where the system lets nobody make code */
     check_running(&k, FAULT_STREAM);
     check_running(&k, FAULT_EXECUTION);
     check_address_space(&k);

@@ -13,7 +13,8 @@ typedef struct faulted {
     tensor *tensors[FAULTED_TENSORS_MAX];
     int32_t count;
     const void *attributes;
-    int32_t kinds; /* of slices: primitives of its own each; 0 where products alone are the library's */
+    int32_t
+        kinds; /* of slices: primitives of its own each; 0 where products alone are the library's */
 } faulted;
 
 /* Planning, with every request for memory refused in turn, ours and the library's; code that the library has not; running without

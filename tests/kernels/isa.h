@@ -15,9 +15,10 @@ static inline eddy_isa built_isa(int isa) {
 }
 
 /* The levels that were built and that this machine has: all, and those above the lowest, which serves EDDY_ISA_PORTABLE. */
-#define EACH_FROM(isa, first) for (eddy_isa isa = built_isa(first); isa <= eddy_isa_machine(); isa = built_isa(isa + 1))
-#define EACH_ISA(isa) EACH_FROM(isa, EDDY_ISA_PORTABLE)
-#define EACH_OTHER(isa) EACH_FROM(isa, eddy_isa_served_by(EDDY_ISA_PORTABLE) + 1)
+#define EACH_FROM(isa, first)                                                                      \
+    for (eddy_isa isa = built_isa(first); isa <= eddy_isa_machine(); isa = built_isa(isa + 1))
+#define EACH_ISA(isa) EACH_FROM (isa, EDDY_ISA_PORTABLE)
+#define EACH_OTHER(isa) EACH_FROM (isa, eddy_isa_served_by(EDDY_ISA_PORTABLE) + 1)
 
 static inline void need_another(void) {
     if (built_isa(eddy_isa_served_by(EDDY_ISA_PORTABLE) + 1) > eddy_isa_machine())
@@ -34,8 +35,8 @@ static inline void fill_f64(double *x, int64_t count, double low, double high) {
         x[i] = low + (high - low) * test_unit();
 }
 
-#define ASSERT_SAME(want, got, bytes, isa, ...)                                                                        \
-    cr_assert_eq(memcmp(want, got, bytes), 0, "%s, seed %llu: %s[%lld]", eddy_isa_name(isa),                           \
+#define ASSERT_SAME(want, got, bytes, isa, ...)                                                    \
+    cr_assert_eq(memcmp(want, got, bytes), 0, "%s, seed %llu: %s[%lld]", eddy_isa_name(isa),       \
                  (unsigned long long)test_seed, __VA_ARGS__)
 
 #endif

@@ -8,8 +8,8 @@
 #define GUARD 64
 #define NOISE 0xa5
 
-void late_begin(late_call *late, const eddy_kernel *kernel, tensor *const *inputs, int32_t input_count,
-                int32_t view_count, const void *attributes) {
+void late_begin(late_call *late, const eddy_kernel *kernel, tensor *const *inputs,
+                int32_t input_count, int32_t view_count, const void *attributes) {
     memset((void *)late, 0, sizeof(*late));
     late->error.position = INT64_MAX;
     for (int32_t i = 0; i < input_count; i++) {
@@ -43,7 +43,8 @@ void late_run(late_call *late, int32_t input_count, tensor *const *outputs) {
 }
 
 void late_end(late_call *late) {
-    const unsigned char *guard = (const unsigned char *)late->call.workspace + late->call.workspace_bytes;
+    const unsigned char *guard =
+        (const unsigned char *)late->call.workspace + late->call.workspace_bytes;
     for (int i = 0; i < GUARD; i++)
         cr_assert_eq(guard[i], NOISE, "%s writes beyond its workspace", late->call.kernel->name);
     free(late->call.workspace);

@@ -15,8 +15,8 @@ typedef struct late_call {
 } late_call;
 
 /* Counts: the outputs' shapes are in late->shapes. An input may be NULL. */
-void late_begin(late_call *late, const eddy_kernel *kernel, tensor *const *inputs, int32_t input_count,
-                int32_t view_count, const void *attributes);
+void late_begin(late_call *late, const eddy_kernel *kernel, tensor *const *inputs,
+                int32_t input_count, int32_t view_count, const void *attributes);
 /* Runs and ends. */
 void late_run(late_call *late, int32_t input_count, tensor *const *outputs);
 void late_end(late_call *late);

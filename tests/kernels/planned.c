@@ -7,7 +7,8 @@
 #define GUARD 64
 
 void planned_begin(planned_call *planned, eddy_kernel_call *call) {
-    eddy_kernel_call without = {.kernel = call->kernel, .view_count = call->view_count, .attributes = call->attributes};
+    eddy_kernel_call without = {
+        .kernel = call->kernel, .view_count = call->view_count, .attributes = call->attributes};
     eddy_op_view *views = malloc((size_t)call->view_count * sizeof(*views) + 1);
     memcpy(views, call->views, (size_t)call->view_count * sizeof(*views));
     for (int32_t i = 0; i < call->view_count; i++)

@@ -10,13 +10,15 @@ static void run_slice(int64_t slice, int64_t count, int64_t grain, slice_fn *bod
     body(context, begin, end);
 }
 
-static void serial_for(eddy_kernel_team *team, int64_t count, int64_t grain, slice_fn *body, void *context) {
+static void serial_for(eddy_kernel_team *team, int64_t count, int64_t grain, slice_fn *body,
+                       void *context) {
     (void)team;
     for (int64_t slice = 0; slice * grain < count; slice++)
         run_slice(slice, count, grain, body, context);
 }
 
-static void shuffled_for(eddy_kernel_team *team, int64_t count, int64_t grain, slice_fn *body, void *context) {
+static void shuffled_for(eddy_kernel_team *team, int64_t count, int64_t grain, slice_fn *body,
+                         void *context) {
     (void)team;
     int64_t slices = (count + grain - 1) / grain;
     int64_t *order = malloc((size_t)(slices + 1) * sizeof(int64_t));
@@ -51,7 +53,8 @@ static void *work(void *argument) {
     }
 }
 
-static void threaded_for(eddy_kernel_team *team, int64_t count, int64_t grain, slice_fn *body, void *context) {
+static void threaded_for(eddy_kernel_team *team, int64_t count, int64_t grain, slice_fn *body,
+                         void *context) {
     (void)team;
     job j = {.count = count, .grain = grain, .body = body, .context = context};
     pthread_t threads[THREADS];

@@ -38,7 +38,8 @@ double test_unit(void) {
 }
 
 const char *layout_name(layout l) {
-    static const char *const names[] = {"contiguous", "unaligned", "strided", "negative", "turned", "broadcast"};
+    static const char *const names[] = {"contiguous", "unaligned", "strided",
+                                        "negative",   "turned",    "broadcast"};
     return names[l];
 }
 
@@ -69,7 +70,8 @@ tensor tensor_make(eddy_dtype dtype, int32_t rank, const int64_t *shape, layout 
     t.before = malloc(t.bytes);
     for (size_t i = 0; i < t.bytes; i++)
         t.before[i] = t.memory[i] = (char)(0x40 | (test_random() & 0x3f));
-    t.view = (eddy_op_view){.data = t.memory + GUARD + (size_t)offset * element, .dtype = dtype, .rank = rank};
+    t.view = (eddy_op_view){
+        .data = t.memory + GUARD + (size_t)offset * element, .dtype = dtype, .rank = rank};
     if (dtype == EDDY_BOOL)
         for (int64_t i = 0; i < t.count; i++)
             *(char *)tensor_at(&t, i) = 0;
@@ -165,8 +167,8 @@ bool tensor_agrees(const tensor *a, const tensor *b) {
     return true;
 }
 
-eddy_status run_kernel(const eddy_kernel *kernel, tensor *const *tensors, int32_t count, const void *attributes,
-                       eddy_kernel_team *team, eddy_kernel_error *error) {
+eddy_status run_kernel(const eddy_kernel *kernel, tensor *const *tensors, int32_t count,
+                       const void *attributes, eddy_kernel_team *team, eddy_kernel_error *error) {
     eddy_kernel_error own = {.position = INT64_MAX};
     eddy_op_view views[64];
     for (int32_t i = 0; i < count; i++) {
@@ -180,8 +182,12 @@ eddy_status run_kernel(const eddy_kernel *kernel, tensor *const *tensors, int32_
         if (tensors[i]->count == 0)
             views[i].data = NULL;
     }
-    eddy_kernel_call call = {
-        .kernel = kernel, .views = views, .view_count = count, .attributes = attributes, .team = team, .error = &own};
+    eddy_kernel_call call = {.kernel = kernel,
+                             .views = views,
+                             .view_count = count,
+                             .attributes = attributes,
+                             .team = team,
+                             .error = &own};
     planned_call planned;
     planned_begin(&planned, &call);
     size_t bytes = call.workspace_bytes, padded = (bytes + 63) / 64 * 64;
@@ -228,7 +234,7 @@ const char *describe(const char *op, const tensor *t, layout l) {
     static _Thread_local char text[256];
     char shape[128];
     eddy_shape_format(t->view.rank, t->shape, shape, sizeof(shape));
-    snprintf(text, sizeof(text), "%s %s %s %s seed %llu", op, eddy_dtype_name(t->view.dtype), shape, layout_name(l),
-             (unsigned long long)test_seed);
+    snprintf(text, sizeof(text), "%s %s %s %s seed %llu", op, eddy_dtype_name(t->view.dtype), shape,
+             layout_name(l), (unsigned long long)test_seed);
     return text;
 }

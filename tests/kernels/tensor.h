@@ -61,8 +61,8 @@ double test_unit(void);
 
 /* Runs a kernel on these tensors with a guarded workspace filled with noise. Returns the error's status, and the record to
  * *error unless NULL. */
-eddy_status run_kernel(const eddy_kernel *kernel, tensor *const *tensors, int32_t count, const void *attributes,
-                       eddy_kernel_team *team, eddy_kernel_error *error);
+eddy_status run_kernel(const eddy_kernel *kernel, tensor *const *tensors, int32_t count,
+                       const void *attributes, eddy_kernel_team *team, eddy_kernel_error *error);
 
 /* |got - want| in units of the last place of `want` in the dtype; 0 where both are NaN or equal, infinite where they
  * differ in being finite. */

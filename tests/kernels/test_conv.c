@@ -34,20 +34,29 @@ typedef struct setting {
 static const eddy_dtype floats[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
 
 static double unit_of(eddy_dtype dtype) {
-    return dtype == EDDY_F64 ? 0x1p-52 : dtype == EDDY_F32 ? 0x1p-23 : dtype == EDDY_F16 ? 0x1p-10 : 0x1p-7;
+    return dtype == EDDY_F64   ? 0x1p-52
+           : dtype == EDDY_F32 ? 0x1p-23
+           : dtype == EDDY_F16 ? 0x1p-10
+                               : 0x1p-7;
 }
 
 static double least_of(eddy_dtype dtype) {
-    return dtype == EDDY_F64 ? 0x1p-1074 : dtype == EDDY_F32 ? 0x1p-149 : dtype == EDDY_F16 ? 0x1p-24 : 0x1p-133;
+    return dtype == EDDY_F64   ? 0x1p-1074
+           : dtype == EDDY_F32 ? 0x1p-149
+           : dtype == EDDY_F16 ? 0x1p-24
+                               : 0x1p-133;
 }
 
-static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
+                       int64_t dilation) {
     return (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
 }
 
-static tensor image_make(const problem *p, eddy_dtype dtype, int64_t channels, int64_t height, int64_t width, int l) {
+static tensor image_make(const problem *p, eddy_dtype dtype, int64_t channels, int64_t height,
+                         int64_t width, int l) {
     int32_t skipped = p->batch < 0 ? 1 : 0, rank = 4 - skipped;
-    const int64_t shape[] = {p->batch, channels, height, width}, last[] = {p->batch, height, width, channels};
+    const int64_t shape[] = {p->batch, channels, height, width},
+                  last[] = {p->batch, height, width, channels};
     if (l != CHANNELS_LAST)
         return tensor_make(dtype, rank, shape + skipped, (layout)l);
     tensor t = tensor_make(dtype, rank, last + skipped, CONTIGUOUS);
@@ -62,8 +71,10 @@ static tensor image_make(const problem *p, eddy_dtype dtype, int64_t channels, i
 static setting make(const problem *p, eddy_dtype dtype, int l) {
     const eddy_attributes_conv *a = &p->attributes;
     setting s = {.p = p, .dtype = dtype, .l = l, .images = p->batch < 0 ? 1 : p->batch};
-    s.made_height = windows(p->height, p->rows, a->stride.height, a->padding.height, a->dilation.height);
-    s.made_width = windows(p->width, p->columns, a->stride.width, a->padding.width, a->dilation.width);
+    s.made_height =
+        windows(p->height, p->rows, a->stride.height, a->padding.height, a->dilation.height);
+    s.made_width =
+        windows(p->width, p->columns, a->stride.width, a->padding.width, a->dilation.width);
     const int64_t weight[] = {p->made, p->channels / a->groups, p->rows, p->columns};
     layout plain = l == CHANNELS_LAST ? CONTIGUOUS : (layout)l;
     s.x = image_make(p, dtype, p->channels, p->height, p->width, l);
@@ -114,9 +125,11 @@ static void answer_check(answer *a, const char *name, const setting *s, const te
         long double bound = (long double)(a->terms[i] + 1) * unit / 2 * a->size[i] +
                             unit_of(s->dtype) * fabsl(a->value[i]) + least_of(s->dtype);
         cr_assert(fabsl(tensor_get(got, i) - a->value[i]) <= bound,
-                  "%s layout %d channels %lld -> %lld window %lld x %lld element %lld: %g, not %g (bound %g)",
-                  describe(name, got, CONTIGUOUS), s->l, (long long)p->channels, (long long)p->made, (long long)p->rows,
-                  (long long)p->columns, (long long)i, tensor_get(got, i), (double)a->value[i], (double)bound);
+                  "%s layout %d channels %lld -> %lld window %lld x %lld element %lld: %g, not %g "
+                  "(bound %g)",
+                  describe(name, got, CONTIGUOUS), s->l, (long long)p->channels, (long long)p->made,
+                  (long long)p->rows, (long long)p->columns, (long long)i, tensor_get(got, i),
+                  (double)a->value[i], (double)bound);
     }
     cr_assert(tensor_guards_hold(got), "%s layout %d", describe(name, got, CONTIGUOUS), s->l);
     free(a->value), free(a->size), free(a->terms);
@@ -135,7 +148,8 @@ static void add_biases(const setting *s, answers *a) {
 }
 
 /* All that window (row, column) of image n does to channel `made` of the result. */
-static void add_window(const setting *s, answers *a, int64_t n, int64_t made, int64_t row, int64_t column) {
+static void add_window(const setting *s, answers *a, int64_t n, int64_t made, int64_t row,
+                       int64_t column) {
     const problem *p = s->p;
     const eddy_attributes_conv *at = &p->attributes;
     int64_t channels = p->channels / at->groups, first = made / (p->made / at->groups) * channels;
@@ -178,15 +192,17 @@ typedef struct results {
 static results results_make(const setting *s, int out) {
     const problem *p = s->p;
     const int64_t weight[] = {p->made, p->channels / p->attributes.groups, p->rows, p->columns};
-    return (results){image_make(p, s->dtype, p->made, s->made_height, s->made_width, out),
-                     image_make(p, s->dtype, p->channels, p->height, p->width, out),
-                     tensor_make(s->dtype, 4, weight, out == CHANNELS_LAST ? CONTIGUOUS : (layout)out)};
+    return (results){
+        image_make(p, s->dtype, p->made, s->made_height, s->made_width, out),
+        image_make(p, s->dtype, p->channels, p->height, p->width, out),
+        tensor_make(s->dtype, 4, weight, out == CHANNELS_LAST ? CONTIGUOUS : (layout)out)};
 }
 
 static void run_into(setting *s, results *r, bool has_bias, eddy_kernel_team *team) {
     const eddy_attributes_conv *a = &s->p->attributes;
     tensor *bias = has_bias ? &s->bias : NULL, *x_bias = has_bias ? &s->x_bias : NULL;
-    tensor *forward[] = {&s->x, &s->weight, bias, &r->out}, *back[] = {&s->grad, &s->weight, x_bias, &r->dx};
+    tensor *forward[] = {&s->x, &s->weight, bias, &r->out},
+           *back[] = {&s->grad, &s->weight, x_bias, &r->dx};
     tensor *of_weight[] = {&s->grad, &s->x, &r->dweight};
     cr_assert_eq(run_kernel(&eddy_cpu_conv2d, forward, 4, a, team, NULL), 0);
     cr_assert_eq(run_kernel(&eddy_cpu_conv_transpose2d, back, 4, a, team, NULL), 0);
@@ -207,7 +223,8 @@ static void check(const problem *p, eddy_dtype dtype, int l) {
     setting s = make(p, dtype, l);
     bool has_bias = test_below(2);
     int out = test_below(2) ? CHANNELS_LAST : (int)test_below(OUTPUT_LAYOUTS);
-    results r = run(&s, out, has_bias, &serial_team), again = run(&s, out, has_bias, &shuffling_team);
+    results r = run(&s, out, has_bias, &serial_team),
+            again = run(&s, out, has_bias, &shuffling_team);
     answers a = answers_of(&s, has_bias);
     answer_check(&a.out, "conv2d", &s, &r.out);
     answer_check(&a.dx, "conv_transpose2d", &s, &r.dx);
@@ -219,7 +236,7 @@ static void check(const problem *p, eddy_dtype dtype, int l) {
     drop(&s);
 }
 
-#define OPTIONS(sh, sw, ph, pw, dh, dw, g)                                                                             \
+#define OPTIONS(sh, sw, ph, pw, dh, dw, g)                                                         \
     { {sh, sw}, {ph, pw}, {dh, dw}, g }
 
 static const problem small[] = {
@@ -230,9 +247,10 @@ static const problem small[] = {
     {2, 5, 9, 8, 5, 3, 3, OPTIONS(2, 2, 1, 1, 1, 1, 5)},   /* depthwise */
     {1, 3, 7, 6, 6, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 3)},   /* two of each channel */
     {1, 2, 11, 10, 3, 2, 1, OPTIONS(3, 4, 0, 0, 1, 1, 1)}, /* windows that skip places */
-    {1, 2, 13, 12, 3, 3, 2, OPTIONS(4, 2, 2, 3, 2, 4, 1)}, /* strides and dilations with common divisors */
-    {2, 2, 17, 5, 2, 3, 2, OPTIONS(3, 2, 1, 0, 5, 3, 1)},  /* and without */
-    {3, 8, 6, 6, 5, 1, 1, OPTIONS(1, 1, 0, 0, 1, 1, 1)},   /* matrices as they lie */
+    {1, 2, 13, 12, 3, 3, 2,
+     OPTIONS(4, 2, 2, 3, 2, 4, 1)}, /* strides and dilations with common divisors */
+    {2, 2, 17, 5, 2, 3, 2, OPTIONS(3, 2, 1, 0, 5, 3, 1)}, /* and without */
+    {3, 8, 6, 6, 5, 1, 1, OPTIONS(1, 1, 0, 0, 1, 1, 1)},  /* matrices as they lie */
     {3, 8, 6, 6, 6, 1, 1, OPTIONS(1, 1, 0, 0, 1, 1, 2)},
     {2, 4, 7, 6, 5, 1, 1, OPTIONS(2, 2, 0, 0, 1, 1, 1)},
     {2, 4, 3, 3, 5, 1, 1, OPTIONS(1, 1, 1, 2, 1, 1, 1)},
@@ -253,8 +271,9 @@ Test(conv, every_dtype_and_layout, .timeout = 120) {
 
 Test(conv, random_geometry, .timeout = 120) {
     for (int round = 0; round < 600; round++) {
-        eddy_attributes_conv a = OPTIONS(1 + test_below(4), 1 + test_below(4), test_below(4), test_below(4),
-                                         1 + test_below(3), 1 + test_below(3), 1 + test_below(3));
+        eddy_attributes_conv a =
+            OPTIONS(1 + test_below(4), 1 + test_below(4), test_below(4), test_below(4),
+                    1 + test_below(3), 1 + test_below(3), 1 + test_below(3));
         problem p = {.batch = test_below(4) - 1,
                      .channels = a.groups * (1 + test_below(4)),
                      .height = 1 + test_below(12),
@@ -273,11 +292,16 @@ Test(conv, random_geometry, .timeout = 120) {
 /* Transposed ones of few places and many channels, whose products are scattered: strides, holes, groups, what is dropped past the
  * edges, what no window reaches, and more work than others of these have. */
 static const problem scattered[] = {
-    {1, 16, 2, 2, 16, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},  {2, 5, 4, 3, 20, 3, 2, OPTIONS(2, 1, 1, 0, 1, 2, 1)},
-    {-1, 6, 7, 6, 24, 3, 3, OPTIONS(2, 2, 1, 1, 2, 1, 2)},  {1, 3, 9, 7, 24, 4, 3, OPTIONS(3, 2, 2, 1, 1, 2, 3)},
-    {3, 7, 3, 3, 32, 2, 2, OPTIONS(1, 1, 0, 0, 1, 1, 1)},   {2, 4, 8, 9, 40, 2, 2, OPTIONS(3, 4, 0, 0, 1, 1, 1)},
-    {1, 96, 2, 2, 100, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)}, {2, 70, 4, 4, 40, 4, 4, OPTIONS(1, 1, 0, 0, 1, 1, 1)},
-    {2, 4, 3, 3, 24, 1, 1, OPTIONS(1, 1, 0, 0, 1, 1, 1)},   {1, 1, 4, 5, 24, 1, 3, OPTIONS(1, 1, 0, 1, 1, 1, 1)},
+    {1, 16, 2, 2, 16, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
+    {2, 5, 4, 3, 20, 3, 2, OPTIONS(2, 1, 1, 0, 1, 2, 1)},
+    {-1, 6, 7, 6, 24, 3, 3, OPTIONS(2, 2, 1, 1, 2, 1, 2)},
+    {1, 3, 9, 7, 24, 4, 3, OPTIONS(3, 2, 2, 1, 1, 2, 3)},
+    {3, 7, 3, 3, 32, 2, 2, OPTIONS(1, 1, 0, 0, 1, 1, 1)},
+    {2, 4, 8, 9, 40, 2, 2, OPTIONS(3, 4, 0, 0, 1, 1, 1)},
+    {1, 96, 2, 2, 100, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
+    {2, 70, 4, 4, 40, 4, 4, OPTIONS(1, 1, 0, 0, 1, 1, 1)},
+    {2, 4, 3, 3, 24, 1, 1, OPTIONS(1, 1, 0, 0, 1, 1, 1)},
+    {1, 1, 4, 5, 24, 1, 3, OPTIONS(1, 1, 0, 1, 1, 1, 1)},
 };
 
 Test(conv, few_places_of_many_channels, .timeout = 120) {
@@ -290,12 +314,18 @@ Test(conv, few_places_of_many_channels, .timeout = 120) {
 /* Several tiles, blocks of channels and chunks of sums, and their edges. The last two are for transposed ones: windows with holes
  * that may be turned round, and windows that see less than a turned one does. */
 static const problem large[] = {
-    {2, 16, 30, 31, 24, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},  {5, 1, 28, 28, 32, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
-    {1, 64, 14, 14, 130, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)}, {2, 70, 9, 9, 33, 3, 3, OPTIONS(2, 2, 1, 1, 1, 1, 1)},
-    {2, 48, 17, 16, 48, 5, 3, OPTIONS(1, 2, 2, 1, 1, 1, 48)}, {1, 3, 64, 65, 16, 7, 7, OPTIONS(2, 2, 3, 3, 1, 1, 1)},
-    {3, 40, 19, 19, 36, 1, 1, OPTIONS(1, 1, 0, 0, 1, 1, 1)},  {2, 36, 12, 13, 20, 4, 4, OPTIONS(2, 2, 1, 1, 1, 1, 2)},
-    {1, 16, 1, 640, 16, 1, 3, OPTIONS(1, 1, 0, 1, 1, 1, 1)},  {8, 16, 1, 70, 16, 1, 3, OPTIONS(1, 1, 0, 1, 1, 1, 1)},
-    {2, 16, 20, 37, 16, 3, 3, OPTIONS(1, 1, 2, 2, 2, 2, 1)},  {2, 16, 18, 35, 16, 3, 3, OPTIONS(1, 1, 1, 3, 1, 1, 1)},
+    {2, 16, 30, 31, 24, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
+    {5, 1, 28, 28, 32, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
+    {1, 64, 14, 14, 130, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
+    {2, 70, 9, 9, 33, 3, 3, OPTIONS(2, 2, 1, 1, 1, 1, 1)},
+    {2, 48, 17, 16, 48, 5, 3, OPTIONS(1, 2, 2, 1, 1, 1, 48)},
+    {1, 3, 64, 65, 16, 7, 7, OPTIONS(2, 2, 3, 3, 1, 1, 1)},
+    {3, 40, 19, 19, 36, 1, 1, OPTIONS(1, 1, 0, 0, 1, 1, 1)},
+    {2, 36, 12, 13, 20, 4, 4, OPTIONS(2, 2, 1, 1, 1, 1, 2)},
+    {1, 16, 1, 640, 16, 1, 3, OPTIONS(1, 1, 0, 1, 1, 1, 1)},
+    {8, 16, 1, 70, 16, 1, 3, OPTIONS(1, 1, 0, 1, 1, 1, 1)},
+    {2, 16, 20, 37, 16, 3, 3, OPTIONS(1, 1, 2, 2, 2, 2, 1)},
+    {2, 16, 18, 35, 16, 3, 3, OPTIONS(1, 1, 1, 3, 1, 1, 1)},
 };
 
 Test(conv, tiles_and_their_edges, .timeout = 300) {
@@ -331,7 +361,8 @@ Test(conv, threads_do_not_show, .timeout = 120) {
         for (int l = 0; l < 2; l++) {
             int lies = l == 0 ? CONTIGUOUS : CHANNELS_LAST;
             setting s = make(&large[i], EDDY_F32, lies);
-            results one = run(&s, lies, true, &serial_team), many = run(&s, lies, true, &threaded_team);
+            results one = run(&s, lies, true, &serial_team),
+                    many = run(&s, lies, true, &threaded_team);
             cr_assert(tensor_same(&one.out, &many.out) && tensor_same(&one.dx, &many.dx) &&
                           tensor_same(&one.dweight, &many.dweight),
                       "problem %zu layout %d", i, lies);
@@ -383,9 +414,12 @@ Test(conv, memory_that_lacks_fails_the_call_alone, .timeout = 300) {
     for (int l = 0; l < 2; l++) {
         setting s = make(&p, EDDY_F32, l == 0 ? CONTIGUOUS : CHANNELS_LAST);
         results r = results_make(&s, s.l);
-        faults_check(&(faulted){&eddy_cpu_conv2d, {&s.x, &s.weight, &s.bias, &r.out}, 4, &p.attributes, 3});
-        faults_check(&(faulted){&eddy_cpu_conv_transpose2d, {&s.grad, &s.weight, NULL, &r.dx}, 4, &p.attributes, 3});
-        faults_check(&(faulted){&eddy_cpu_conv2d_backward_weight, {&s.grad, &s.x, &r.dweight}, 3, &p.attributes, 3});
+        faults_check(
+            &(faulted){&eddy_cpu_conv2d, {&s.x, &s.weight, &s.bias, &r.out}, 4, &p.attributes, 3});
+        faults_check(&(faulted){
+            &eddy_cpu_conv_transpose2d, {&s.grad, &s.weight, NULL, &r.dx}, 4, &p.attributes, 3});
+        faults_check(&(faulted){
+            &eddy_cpu_conv2d_backward_weight, {&s.grad, &s.x, &r.dweight}, 3, &p.attributes, 3});
         results_free(&r);
         drop(&s);
     }
@@ -429,9 +463,11 @@ Test(conv, denormal_results_are_kept) {
                 tensor_set(&s.weight, i, i % 48 == 0 ? 3 * least / big : 0);
             results r = run(&s, s.l, false, &serial_team);
             for (int64_t i = 0; i < r.out.count; i++)
-                cr_assert_eq(tensor_get(&r.out, i), 3 * least, "%s", describe("conv2d", &r.out, CONTIGUOUS));
+                cr_assert_eq(tensor_get(&r.out, i), 3 * least, "%s",
+                             describe("conv2d", &r.out, CONTIGUOUS));
             for (int64_t i = 0; i < r.dx.count; i++)
-                cr_assert_eq(tensor_get(&r.dx, i), i / 256 % 16 == 0 && i % 16 < 14 ? 48 * least : 0, "%s %lld",
+                cr_assert_eq(tensor_get(&r.dx, i),
+                             i / 256 % 16 == 0 && i % 16 < 14 ? 48 * least : 0, "%s %lld",
                              describe("conv_transpose2d", &r.dx, CONTIGUOUS), (long long)i);
             results_free(&r);
             drop(&s);
@@ -451,7 +487,8 @@ Test(conv, nan_stays_in_its_windows) {
             cr_assert_eq((bool)isnan(tensor_get(&r.out, i)), is_near, "%lld", (long long)i);
         }
         for (int64_t i = 0; i < r.dweight.count; i++)
-            cr_assert_eq((bool)isnan(tensor_get(&r.dweight, i)), i / 9 % 2 == 1, "%lld", (long long)i);
+            cr_assert_eq((bool)isnan(tensor_get(&r.dweight, i)), i / 9 % 2 == 1, "%lld",
+                         (long long)i);
         results_free(&r);
         drop(&s);
     }

@@ -87,14 +87,15 @@ static void expected(eddy_dtype from, const void *in, eddy_dtype to, void *out) 
         eddy_dtype_store_i64(to, out, wrapped(to, value));
 }
 
-static const double specials[] = {0,     -0.0,  1,          -1,           0.5,       -0.5,  1.5,  255,
-                                  256,   -129,  32768,      -32769,       65504,     65520, 1e-7, 6e-8,
-                                  1e10,  -1e10, 2147483647, 2147483648.0, 1e19,      -1e19, 1e38, 3.5e38,
-                                  1e300, 1e-40, 1e-320,     INFINITY,     -INFINITY, NAN};
+static const double specials[] = {
+    0,     -0.0,   1,     -1,     0.5,   -0.5,  1.5,    255,      256,        -129,
+    32768, -32769, 65504, 65520,  1e-7,  6e-8,  1e10,   -1e10,    2147483647, 2147483648.0,
+    1e19,  -1e19,  1e38,  3.5e38, 1e300, 1e-40, 1e-320, INFINITY, -INFINITY,  NAN};
 
-static void check_pair(eddy_dtype from, eddy_dtype to, int32_t rank, const int64_t *shape, layout in_layout,
-                       layout out_layout, eddy_kernel_team *team) {
-    tensor in = tensor_make(from, rank, shape, in_layout), out = tensor_make(to, rank, shape, out_layout);
+static void check_pair(eddy_dtype from, eddy_dtype to, int32_t rank, const int64_t *shape,
+                       layout in_layout, layout out_layout, eddy_kernel_team *team) {
+    tensor in = tensor_make(from, rank, shape, in_layout),
+           out = tensor_make(to, rank, shape, out_layout);
     tensor_fill(&in, from == EDDY_I8 ? 100 : 1000);
     if (eddy_dtype_is_float(from) && in_layout != BROADCAST)
         for (int64_t i = 0; i < in.count; i += 3)
@@ -104,11 +105,13 @@ static void check_pair(eddy_dtype from, eddy_dtype to, int32_t rank, const int64
         char want[8], got[8] = {0};
         expected(from, tensor_at(&in, i), to, want);
         memcpy(got, tensor_at(&out, i), eddy_dtype_bytes(to));
-        bool both_nan =
-            eddy_dtype_is_float(to) && isnan(eddy_dtype_load_f64(to, want)) && isnan(eddy_dtype_load_f64(to, got));
-        cr_assert(both_nan || memcmp(want, got, 8) == 0, "%s from %s (%s), element %lld: %.17g became %.17g, not %.17g",
-                  describe("copy", &out, out_layout), eddy_dtype_name(from), layout_name(in_layout), (long long)i,
-                  tensor_get(&in, i), eddy_dtype_load_f64(to, got), eddy_dtype_load_f64(to, want));
+        bool both_nan = eddy_dtype_is_float(to) && isnan(eddy_dtype_load_f64(to, want)) &&
+                        isnan(eddy_dtype_load_f64(to, got));
+        cr_assert(both_nan || memcmp(want, got, 8) == 0,
+                  "%s from %s (%s), element %lld: %.17g became %.17g, not %.17g",
+                  describe("copy", &out, out_layout), eddy_dtype_name(from), layout_name(in_layout),
+                  (long long)i, tensor_get(&in, i), eddy_dtype_load_f64(to, got),
+                  eddy_dtype_load_f64(to, want));
     }
     cr_assert(tensor_guards_hold(&out), "%s", describe("copy", &out, out_layout));
     tensor_free(&in);
@@ -129,13 +132,16 @@ Test(copy, every_dtype_becomes_every_other_in_every_layout) {
 Test(copy, large_integers_are_rounded_once) {
     enum { COUNT = 4099 };
     const int64_t shape[] = {COUNT};
-    const eddy_dtype from[] = {EDDY_I32, EDDY_I64}, to[] = {EDDY_BF16, EDDY_F16, EDDY_F32, EDDY_F64};
+    const eddy_dtype from[] = {EDDY_I32, EDDY_I64},
+                     to[] = {EDDY_BF16, EDDY_F16, EDDY_F32, EDDY_F64};
     for (int f = 0; f < 2; f++)
         for (int t = 0; t < 4; t++) {
-            tensor in = tensor_make(from[f], 1, shape, CONTIGUOUS), out = tensor_make(to[t], 1, shape, CONTIGUOUS);
+            tensor in = tensor_make(from[f], 1, shape, CONTIGUOUS),
+                   out = tensor_make(to[t], 1, shape, CONTIGUOUS);
             for (int64_t i = 0; i < COUNT; i++) {
                 int top = 9 + (int)test_below(f == 0 ? 22 : 54);
-                int64_t value = (INT64_C(1) << top) + (INT64_C(1) << (top - 8)) * (1 + 2 * (int64_t)test_below(100));
+                int64_t value = (INT64_C(1) << top) +
+                                (INT64_C(1) << (top - 8)) * (1 + 2 * (int64_t)test_below(100));
                 value += (int64_t)test_below(3) - 1;
                 eddy_dtype_store_i64(from[f], tensor_at(&in, i), i % 2 ? value : -value);
             }
@@ -144,8 +150,9 @@ Test(copy, large_integers_are_rounded_once) {
                 char want[8], got[8] = {0};
                 expected(from[f], tensor_at(&in, i), to[t], want);
                 memcpy(got, tensor_at(&out, i), eddy_dtype_bytes(to[t]));
-                cr_assert(memcmp(want, got, 8) == 0, "%s from %s: %lld became %.17g, not %.17g", eddy_dtype_name(to[t]),
-                          eddy_dtype_name(from[f]), (long long)eddy_dtype_load_i64(from[f], tensor_at(&in, i)),
+                cr_assert(memcmp(want, got, 8) == 0, "%s from %s: %lld became %.17g, not %.17g",
+                          eddy_dtype_name(to[t]), eddy_dtype_name(from[f]),
+                          (long long)eddy_dtype_load_i64(from[f], tensor_at(&in, i)),
                           eddy_dtype_load_f64(to[t], got), eddy_dtype_load_f64(to[t], want));
             }
             tensor_free(&in);
@@ -186,8 +193,12 @@ Test(copy, inline_half_conversions_equal_those_of_base) {
         memcpy(&wide, &bits, 8);
         if (i % 2)
             wide = ldexp(test_unit() - 0.5, (int)test_below(50) - 30);
-        cr_assert(isnan(wide) || eddy_f64_to_f16(wide) == eddy_half_store(eddy_f32_round_to_odd(wide)), "%a", wide);
-        cr_assert(isnan(wide) || eddy_f64_to_bf16(wide) == eddy_f32_to_bf16(eddy_f32_round_to_odd(wide)), "%a", wide);
+        cr_assert(isnan(wide) ||
+                      eddy_f64_to_f16(wide) == eddy_half_store(eddy_f32_round_to_odd(wide)),
+                  "%a", wide);
+        cr_assert(isnan(wide) ||
+                      eddy_f64_to_bf16(wide) == eddy_f32_to_bf16(eddy_f32_round_to_odd(wide)),
+                  "%a", wide);
     }
 }
 
@@ -202,10 +213,10 @@ Test(copy, bytes_arrive_wherever_they_lie) {
         for (int c = 0; c < 6; c++) {
             memset(to, 255, ROOM);
             eddy_chunk_copy(EDDY_U8, to + PAGE + after, 1, EDDY_U8, from + PAGE, 1, counts[c]);
-            cr_assert_eq(memcmp(to + PAGE + after, from + PAGE, (size_t)counts[c]), 0, "%d after, %lld bytes", after,
-                         (long long)counts[c]);
-            cr_assert(to[PAGE + after - 1] == 255 && to[PAGE + after + counts[c]] == 255, "%d after, %lld bytes", after,
-                      (long long)counts[c]);
+            cr_assert_eq(memcmp(to + PAGE + after, from + PAGE, (size_t)counts[c]), 0,
+                         "%d after, %lld bytes", after, (long long)counts[c]);
+            cr_assert(to[PAGE + after - 1] == 255 && to[PAGE + after + counts[c]] == 255,
+                      "%d after, %lld bytes", after, (long long)counts[c]);
         }
     free(from);
     free(to);

@@ -12,8 +12,8 @@
 #define EACH_DTYPE(d) for (int d = 0; d < EDDY_DTYPE_COUNT; d++)
 #define SOME_OUTPUT ((layout)test_below(OUTPUT_LAYOUTS))
 
-static void check_triangle(eddy_dtype dtype, int32_t rank, const int64_t *shape, int64_t diagonal, bool is_upper,
-                           bool in_place, layout a, eddy_kernel_team *team) {
+static void check_triangle(eddy_dtype dtype, int32_t rank, const int64_t *shape, int64_t diagonal,
+                           bool is_upper, bool in_place, layout a, eddy_kernel_team *team) {
     const eddy_kernel *kernel = is_upper ? &eddy_cpu_triu : &eddy_cpu_tril;
     tensor in = tensor_make(dtype, rank, shape, in_place && a == BROADCAST ? STRIDED : a);
     tensor out = tensor_make(dtype, rank, shape, SOME_OUTPUT), *to = in_place ? &in : &out;
@@ -30,12 +30,13 @@ static void check_triangle(eddy_dtype dtype, int32_t rank, const int64_t *shape,
         if (stays)
             memcpy(want + (size_t)i * bytes, tensor_at(&in, i), bytes);
     }
-    cr_assert_eq(
-        run_kernel(kernel, (tensor *[]){&in, to}, 2, &(eddy_attributes_diagonal){.diagonal = diagonal}, team, NULL),
-        EDDY_OK);
+    cr_assert_eq(run_kernel(kernel, (tensor *[]){&in, to}, 2,
+                            &(eddy_attributes_diagonal){.diagonal = diagonal}, team, NULL),
+                 EDDY_OK);
     for (int64_t i = 0; i < in.count; i++)
-        cr_assert_eq(memcmp(tensor_at(to, i), want + (size_t)i * bytes, bytes), 0, "%s diagonal %lld element %lld",
-                     describe(kernel->name, &in, a), (long long)diagonal, (long long)i);
+        cr_assert_eq(memcmp(tensor_at(to, i), want + (size_t)i * bytes, bytes), 0,
+                     "%s diagonal %lld element %lld", describe(kernel->name, &in, a),
+                     (long long)diagonal, (long long)i);
     cr_assert(tensor_guards_hold(to));
     free(want);
     tensor_free(&in), tensor_free(&out);
@@ -48,31 +49,38 @@ Test(diagonal, triangles_of_every_dtype_layout_and_diagonal) {
         for (int s = 0; s < 5; s++)
             for (int k = 0; k < 9; k++)
                 for (int a = 0; a < LAYOUT_COUNT; a++)
-                    check_triangle((eddy_dtype)d, 2 + a % 2, shapes[s] + 1 - a % 2, diagonals[k], k % 2 ^ a % 3 % 2,
-                                   test_below(2), (layout)a, test_below(2) ? &serial_team : &shuffling_team);
+                    check_triangle((eddy_dtype)d, 2 + a % 2, shapes[s] + 1 - a % 2, diagonals[k],
+                                   k % 2 ^ a % 3 % 2, test_below(2), (layout)a,
+                                   test_below(2) ? &serial_team : &shuffling_team);
     }
-    check_triangle(EDDY_F32, 2, (const int64_t[]){513, 512}, 2, false, false, CONTIGUOUS, &threaded_team);
-    check_triangle(EDDY_F32, 2, (const int64_t[]){513, 512}, 2, true, true, CONTIGUOUS, &threaded_team);
+    check_triangle(EDDY_F32, 2, (const int64_t[]){513, 512}, 2, false, false, CONTIGUOUS,
+                   &threaded_team);
+    check_triangle(EDDY_F32, 2, (const int64_t[]){513, 512}, 2, true, true, CONTIGUOUS,
+                   &threaded_team);
 }
 
-static void check_diag(eddy_dtype dtype, int64_t rows, int64_t columns, int64_t diagonal, bool picks, layout a) {
-    int64_t matrix_shape[] = {rows, columns}, row = diagonal < 0 ? -diagonal : 0, column = diagonal > 0 ? diagonal : 0;
+static void check_diag(eddy_dtype dtype, int64_t rows, int64_t columns, int64_t diagonal,
+                       bool picks, layout a) {
+    int64_t matrix_shape[] = {rows, columns}, row = diagonal < 0 ? -diagonal : 0,
+            column = diagonal > 0 ? diagonal : 0;
     int64_t length = rows - row < columns - column ? rows - row : columns - column;
     length = length < 0 ? 0 : length;
     tensor matrix = tensor_make(dtype, 2, matrix_shape, picks ? a : SOME_OUTPUT);
-    tensor line = tensor_make(dtype, 1, &length, picks ? SOME_OUTPUT : a), *in = picks ? &matrix : &line;
+    tensor line = tensor_make(dtype, 1, &length, picks ? SOME_OUTPUT : a),
+           *in = picks ? &matrix : &line;
     tensor *out = picks ? &line : &matrix;
     tensor_fill(in, 100);
-    run_kernel(&eddy_cpu_diag, (tensor *[]){in, out}, 2, &(eddy_attributes_diagonal){.diagonal = diagonal},
-               &shuffling_team, NULL);
+    run_kernel(&eddy_cpu_diag, (tensor *[]){in, out}, 2,
+               &(eddy_attributes_diagonal){.diagonal = diagonal}, &shuffling_team, NULL);
     const char zero[8] = {0};
     for (int64_t i = 0; i < out->count; i++) {
         int64_t r = i / (columns ? columns : 1), c = i % (columns ? columns : 1);
-        const void *want = picks                                  ? tensor_at(&matrix, (row + i) * columns + column + i)
+        const void *want = picks ? tensor_at(&matrix, (row + i) * columns + column + i)
                            : c - column == r - row && c >= column ? tensor_at(&line, c - column)
                                                                   : zero;
-        cr_assert_eq(memcmp(tensor_at(out, i), want, eddy_dtype_bytes(dtype)), 0, "%s diagonal %lld element %lld",
-                     describe("diag", in, a), (long long)diagonal, (long long)i);
+        cr_assert_eq(memcmp(tensor_at(out, i), want, eddy_dtype_bytes(dtype)), 0,
+                     "%s diagonal %lld element %lld", describe("diag", in, a), (long long)diagonal,
+                     (long long)i);
     }
     cr_assert(tensor_guards_hold(out));
     tensor_free(&matrix), tensor_free(&line);
@@ -84,7 +92,8 @@ Test(diagonal, diag_picks_and_places) {
         for (int s = 0; s < 7; s++)
             for (int64_t k = -sizes[s][0]; k <= sizes[s][1]; k++)
                 for (int picks = 0; picks < 2; picks++)
-                    check_diag((eddy_dtype)d, sizes[s][0], sizes[s][1], k, picks, (layout)test_below(LAYOUT_COUNT));
+                    check_diag((eddy_dtype)d, sizes[s][0], sizes[s][1], k, picks,
+                               (layout)test_below(LAYOUT_COUNT));
     }
 }
 
@@ -93,7 +102,8 @@ static int64_t cost_of(tensor *in, tensor *out) {
     eddy_op_view views[2] = {in->view, out->view};
     views[0].shape = in->shape, views[1].shape = out->shape;
     views[0].strides = in->strides, views[1].strides = out->strides;
-    eddy_kernel_call call = {.kernel = &eddy_cpu_diag, .views = views, .view_count = 2, .attributes = &attributes};
+    eddy_kernel_call call = {
+        .kernel = &eddy_cpu_diag, .views = views, .view_count = 2, .attributes = &attributes};
     return planned_only(&call).cost_ps;
 }
 

@@ -17,18 +17,22 @@ static void loop(char *const *data, const int64_t *strides, int64_t count, const
     }
 }
 
-static const eddy_kernel kernel = {.name = "test", .run = eddy_kernel_run_elementwise, .loop = loop};
+static const eddy_kernel kernel = {
+    .name = "test", .run = eddy_kernel_run_elementwise, .loop = loop};
 
-static void check(int32_t rank, const int64_t *shape, layout a, layout b, layout c, eddy_kernel_team *team) {
-    tensor left = tensor_make(EDDY_I32, rank, shape, a), right = tensor_make(EDDY_U8, rank, shape, b);
+static void check(int32_t rank, const int64_t *shape, layout a, layout b, layout c,
+                  eddy_kernel_team *team) {
+    tensor left = tensor_make(EDDY_I32, rank, shape, a),
+           right = tensor_make(EDDY_U8, rank, shape, b);
     tensor out = tensor_make(EDDY_I64, rank, shape, c);
     tensor_fill(&left, 1e9);
     tensor_fill(&right, 200);
     int64_t factor = 3;
     run_kernel(&kernel, (tensor *[]){&left, &right, &out}, 3, &factor, team, NULL);
     for (int64_t i = 0; i < out.count; i++)
-        cr_assert_eq(tensor_get_int(&out, i), tensor_get_int(&left, i) * 3 + tensor_get_int(&right, i),
-                     "%s element %lld", describe("elementwise", &out, c), (long long)i);
+        cr_assert_eq(tensor_get_int(&out, i),
+                     tensor_get_int(&left, i) * 3 + tensor_get_int(&right, i), "%s element %lld",
+                     describe("elementwise", &out, c), (long long)i);
     cr_assert(tensor_guards_hold(&out));
     tensor_free(&left), tensor_free(&right), tensor_free(&out);
 }
@@ -39,7 +43,8 @@ Test(elementwise, every_layout) {
         for (int32_t rank = 0; rank <= 4; rank++)
             for (int a = 0; a < LAYOUT_COUNT; a++)
                 for (int c = 0; c < OUTPUT_LAYOUTS; c++)
-                    check(rank, shapes[s], (layout)a, (layout)test_below(LAYOUT_COUNT), (layout)c, &serial_team);
+                    check(rank, shapes[s], (layout)a, (layout)test_below(LAYOUT_COUNT), (layout)c,
+                          &serial_team);
 }
 
 Test(elementwise, slices_of_big_tensors) {

@@ -9,7 +9,8 @@
 #include <string.h>
 
 static void run_fill(const eddy_kernel *kernel, tensor *out, const void *attributes, layout l) {
-    run_kernel(kernel, (tensor *[]){out}, 1, attributes, l % 2 ? &shuffling_team : &serial_team, NULL);
+    run_kernel(kernel, (tensor *[]){out}, 1, attributes, l % 2 ? &shuffling_team : &serial_team,
+               NULL);
     cr_assert(tensor_guards_hold(out), "%s", describe(kernel->name, out, l));
 }
 
@@ -26,8 +27,9 @@ Test(fill, full_of_every_dtype_and_layout) {
                     char want[8];
                     eddy_dtype_store_scalar((eddy_dtype)d, want, values[v]);
                     for (int64_t i = 0; i < out.count; i++)
-                        cr_assert(memcmp(tensor_at(&out, i), want, eddy_dtype_bytes((eddy_dtype)d)) == 0,
-                                  "%s element %lld", describe("full", &out, (layout)b), (long long)i);
+                        cr_assert(
+                            memcmp(tensor_at(&out, i), want, eddy_dtype_bytes((eddy_dtype)d)) == 0,
+                            "%s element %lld", describe("full", &out, (layout)b), (long long)i);
                     tensor_free(&out);
                 }
 }
@@ -63,7 +65,8 @@ Test(fill, arange_and_linspace_of_floats_round_once) {
             eddy_attributes_arange steps = {.start = EDDY_S(0.5), .step = EDDY_S(0.1)};
             run_fill(&eddy_cpu_arange, &out, &steps, CONTIGUOUS);
             for (int64_t i = 0; i < out.count; i++)
-                cr_assert(ulp_distance(floats[d], tensor_get(&out, i), 0.5 + 0.1 * (double)i) <= 0.5 + 1e-9 ||
+                cr_assert(ulp_distance(floats[d], tensor_get(&out, i), 0.5 + 0.1 * (double)i) <=
+                              0.5 + 1e-9 ||
                           isinf(tensor_get(&out, i)));
             eddy_attributes_linspace ends = {.start = -1, .end = 2};
             run_fill(&eddy_cpu_linspace, &out, &ends, UNALIGNED);
@@ -87,11 +90,13 @@ Test(fill, sequences_of_every_dtype_are_a_plain_loop) {
             for (int b = 0; b < OUTPUT_LAYOUTS; b++)
                 for (int is_line = 0; is_line < 2; is_line++) {
                     tensor out = tensor_make((eddy_dtype)d, 1, &sizes[s], (layout)b);
-                    eddy_attributes_arange steps = {.start = EDDY_S(-1.3), .step = EDDY_S(1 / 1024.0)};
+                    eddy_attributes_arange steps = {.start = EDDY_S(-1.3),
+                                                    .step = EDDY_S(1 / 1024.0)};
                     eddy_attributes_linspace ends = {.start = 0.1, .end = -0.0};
                     run_fill(is_line ? &eddy_cpu_linspace : &eddy_cpu_arange, &out,
                              is_line ? (const void *)&ends : (const void *)&steps, (layout)b);
-                    double step = out.count > 1 ? (ends.end - ends.start) / (double)(out.count - 1) : 0;
+                    double step =
+                        out.count > 1 ? (ends.end - ends.start) / (double)(out.count - 1) : 0;
                     for (int64_t i = 0; i < out.count; i++) {
                         double want = -1.3 + 1 / 1024.0 * (double)i;
                         if (is_line && (out.count == 1 || i < out.count / 2))
@@ -100,8 +105,10 @@ Test(fill, sequences_of_every_dtype_are_a_plain_loop) {
                             want = ends.end - step * (double)(out.count - 1 - i);
                         char element[8];
                         eddy_dtype_store_f64((eddy_dtype)d, element, want);
-                        cr_assert(memcmp(tensor_at(&out, i), element, eddy_dtype_bytes((eddy_dtype)d)) == 0,
-                                  "%s element %lld", describe(is_line ? "linspace" : "arange", &out, (layout)b),
+                        cr_assert(memcmp(tensor_at(&out, i), element,
+                                         eddy_dtype_bytes((eddy_dtype)d)) == 0,
+                                  "%s element %lld",
+                                  describe(is_line ? "linspace" : "arange", &out, (layout)b),
                                   (long long)i);
                     }
                     tensor_free(&out);

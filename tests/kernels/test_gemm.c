@@ -39,48 +39,57 @@ static problem make_problem(void) {
     return p;
 }
 
-#define CHECK(name, real, unit)                                                                                        \
-    static real *make_##name(int64_t count) {                                                                          \
-        real *x = aligned_alloc(64, (size_t)(count + 96) * sizeof(real) / 64 * 64 + 64);                               \
-        for (int64_t i = 0; i < count + 80; i++)                                                                       \
-            x[i] = (real)(2 * test_unit() - 1);                                                                        \
-        return x;                                                                                                      \
-    }                                                                                                                  \
-    static void check_##name(eddy_gemm_##name##_fn *gemm, const char *provider, problem p, real alpha, real beta) {    \
-        int64_t a_count = (p.ta ? p.k : p.m) * p.lda, b_count = (p.tb ? p.n : p.k) * p.ldb, c_count = p.m * p.ldc;     \
-        real *a = make_##name(a_count), *b = make_##name(b_count), *c = make_##name(c_count);                          \
-        real *before = make_##name(c_count), *moved = make_##name(c_count), *moved_a = make_##name(a_count);           \
-        if (beta == 0)                                                                                                 \
-            for (int64_t i = 0; i < p.m; i++)                                                                          \
-                for (int64_t j = 0; j < p.n; j++)                                                                      \
-                    c[i * p.ldc + j] = (real)NAN;                                                                      \
-        memcpy(before, c, (size_t)(c_count + 64) * sizeof(real));                                                      \
-        memcpy(moved + 3, c, (size_t)c_count * sizeof(real));                                                          \
-        memcpy(moved_a + 5, a, (size_t)a_count * sizeof(real));                                                        \
-        gemm(p.ta, p.tb, p.m, p.n, p.k, alpha, a, p.lda, b, p.ldb, beta, c, p.ldc);                                    \
-        for (int64_t i = 0; i < p.m; i++)                                                                              \
-            for (int64_t j = 0; j < p.n; j++) {                                                                        \
-                double want = beta == 0 ? 0 : (double)beta * (double)before[i * p.ldc + j], sum = fabs(want);          \
-                for (int64_t q = 0; q < p.k; q++) {                                                                    \
-                    double left = (double)a[p.ta ? q * p.lda + i : i * p.lda + q];                                     \
-                    double product = (double)alpha * left * (double)b[p.tb ? j * p.ldb + q : q * p.ldb + j];           \
-                    want += product;                                                                                   \
-                    sum += fabs(product);                                                                              \
-                }                                                                                                      \
-                double got = (double)c[i * p.ldc + j];                                                                 \
-                cr_assert(fabs(got - want) <= (double)(p.k + 4) / 2 * unit * sum,                                      \
-                          "%s " #name " %lldx%lldx%lld %c%c alpha %g beta %g seed %llu [%lld, %lld]: %a, not %a",      \
-                          provider, (long long)p.m, (long long)p.n, (long long)p.k, p.ta ? 'T' : 'N',                  \
-                          p.tb ? 'T' : 'N', (double)alpha, (double)beta, (unsigned long long)test_seed, (long long)i,  \
-                          (long long)j, got, want);                                                                    \
-            }                                                                                                          \
-        for (int64_t i = 0; i < c_count; i++)                                                                          \
-            cr_assert(i % p.ldc < p.n || c[i] == before[i], "%s wrote between rows", provider);                        \
-        gemm(p.ta, p.tb, p.m, p.n, p.k, alpha, moved_a + 5, p.lda, b, p.ldb, beta, moved + 3, p.ldc);                  \
-        for (int64_t i = 0; i < p.m; i++)                                                                              \
-            cr_assert(memcmp(c + i * p.ldc, moved + 3 + i * p.ldc, (size_t)p.n * sizeof(real)) == 0,                   \
-                      "%s " #name ": alignment shows", provider);                                                      \
-        free(a), free(b), free(c), free(before), free(moved), free(moved_a);                                           \
+#define CHECK(name, real, unit)                                                                    \
+    static real *make_##name(int64_t count) {                                                      \
+        real *x = aligned_alloc(64, (size_t)(count + 96) * sizeof(real) / 64 * 64 + 64);           \
+        for (int64_t i = 0; i < count + 80; i++)                                                   \
+            x[i] = (real)(2 * test_unit() - 1);                                                    \
+        return x;                                                                                  \
+    }                                                                                              \
+    static void check_##name(eddy_gemm_##name##_fn *gemm, const char *provider, problem p,         \
+                             real alpha, real beta) {                                              \
+        int64_t a_count = (p.ta ? p.k : p.m) * p.lda, b_count = (p.tb ? p.n : p.k) * p.ldb,        \
+                c_count = p.m * p.ldc;                                                             \
+        real *a = make_##name(a_count), *b = make_##name(b_count), *c = make_##name(c_count);      \
+        real *before = make_##name(c_count), *moved = make_##name(c_count),                        \
+             *moved_a = make_##name(a_count);                                                      \
+        if (beta == 0)                                                                             \
+            for (int64_t i = 0; i < p.m; i++)                                                      \
+                for (int64_t j = 0; j < p.n; j++)                                                  \
+                    c[i * p.ldc + j] = (real)NAN;                                                  \
+        memcpy(before, c, (size_t)(c_count + 64) * sizeof(real));                                  \
+        memcpy(moved + 3, c, (size_t)c_count * sizeof(real));                                      \
+        memcpy(moved_a + 5, a, (size_t)a_count * sizeof(real));                                    \
+        gemm(p.ta, p.tb, p.m, p.n, p.k, alpha, a, p.lda, b, p.ldb, beta, c, p.ldc);                \
+        for (int64_t i = 0; i < p.m; i++)                                                          \
+            for (int64_t j = 0; j < p.n; j++) {                                                    \
+                double want = beta == 0 ? 0 : (double)beta * (double)before[i * p.ldc + j],        \
+                       sum = fabs(want);                                                           \
+                for (int64_t q = 0; q < p.k; q++) {                                                \
+                    double left = (double)a[p.ta ? q * p.lda + i : i * p.lda + q];                 \
+                    double product =                                                               \
+                        (double)alpha * left * (double)b[p.tb ? j * p.ldb + q : q * p.ldb + j];    \
+                    want += product;                                                               \
+                    sum += fabs(product);                                                          \
+                }                                                                                  \
+                double got = (double)c[i * p.ldc + j];                                             \
+                cr_assert(                                                                         \
+                    fabs(got - want) <= (double)(p.k + 4) / 2 * unit * sum,                        \
+                    "%s " #name                                                                    \
+                    " %lldx%lldx%lld %c%c alpha %g beta %g seed %llu [%lld, %lld]: %a, not %a",    \
+                    provider, (long long)p.m, (long long)p.n, (long long)p.k, p.ta ? 'T' : 'N',    \
+                    p.tb ? 'T' : 'N', (double)alpha, (double)beta, (unsigned long long)test_seed,  \
+                    (long long)i, (long long)j, got, want);                                        \
+            }                                                                                      \
+        for (int64_t i = 0; i < c_count; i++)                                                      \
+            cr_assert(i % p.ldc < p.n || c[i] == before[i], "%s wrote between rows", provider);    \
+        gemm(p.ta, p.tb, p.m, p.n, p.k, alpha, moved_a + 5, p.lda, b, p.ldb, beta, moved + 3,      \
+             p.ldc);                                                                               \
+        for (int64_t i = 0; i < p.m; i++)                                                          \
+            cr_assert(memcmp(c + i * p.ldc, moved + 3 + i * p.ldc, (size_t)p.n * sizeof(real)) ==  \
+                          0,                                                                       \
+                      "%s " #name ": alignment shows", provider);                                  \
+        free(a), free(b), free(c), free(before), free(moved), free(moved_a);                       \
     }
 
 CHECK(f32, float, 0x1p-23)
@@ -108,7 +117,9 @@ Test(gemm, products_with_a_vector) {
     const int64_t count = sizeof(long_sides) / sizeof(long_sides[0]);
     for (int64_t round = 0; round < 4 * count * count; round++) {
         int64_t side = long_sides[round / 4 % count];
-        problem p = {.m = round % 2 ? side : 1, .n = round % 2 ? 1 : side, .k = long_sides[round / 4 / count]};
+        problem p = {.m = round % 2 ? side : 1,
+                     .n = round % 2 ? 1 : side,
+                     .k = long_sides[round / 4 / count]};
         if (side * p.k > 1000000)
             continue;
         p.ta = test_below(2), p.tb = test_below(2);
@@ -132,27 +143,28 @@ Test(gemm, cuts_do_not_show_in_portable_products) {
             int64_t columns = (p.n + panels - 1) / panels, rows = (p.m + panels - 1) / panels;
             for (int64_t j = 0; j < p.n; j += columns)
                 for (int64_t i = 0; i < p.m; i += rows)
-                    eddy_gemm_portable_f32(p.ta, p.tb, p.m - i < rows ? p.m - i : rows,
-                                           p.n - j < columns ? p.n - j : columns, p.k, 1, a + (p.ta ? i : i * p.lda),
-                                           p.lda, b + (p.tb ? j * p.ldb : j), p.ldb, 0, cut + i * p.ldc + j, p.ldc);
+                    eddy_gemm_portable_f32(
+                        p.ta, p.tb, p.m - i < rows ? p.m - i : rows,
+                        p.n - j < columns ? p.n - j : columns, p.k, 1, a + (p.ta ? i : i * p.lda),
+                        p.lda, b + (p.tb ? j * p.ldb : j), p.ldb, 0, cut + i * p.ldc + j, p.ldc);
             for (int64_t i = 0; i < p.m; i++)
-                cr_assert(memcmp(whole + i * p.ldc, cut + i * p.ldc, (size_t)p.n * 4) == 0, "%lld panels",
-                          (long long)panels);
+                cr_assert(memcmp(whole + i * p.ldc, cut + i * p.ldc, (size_t)p.n * 4) == 0,
+                          "%lld panels", (long long)panels);
         }
         free(a), free(b), free(whole), free(cut);
     }
 }
 
-#define CHECK_COLUMNS(name, real, WIDTH)                                                                               \
-    static void check_columns_##name(eddy_isa isa, int64_t k, const real *a, const real *b) {                          \
-        real whole[EDDY_GEMM_ROWS * WIDTH], part[EDDY_GEMM_ROWS * WIDTH];                                              \
-        eddy_cpu_gemm_blocks_for(isa)->tile_##name(k, a, b, WIDTH, whole);                                             \
-        for (int64_t columns = 1; columns < WIDTH; columns++) {                                                        \
-            eddy_cpu_gemm_blocks_for(isa)->tile_##name(k, a, b, columns, part);                                        \
-            for (int64_t i = 0; i < EDDY_GEMM_ROWS; i++)                                                               \
-                ASSERT_SAME(whole + i * WIDTH, part + i * WIDTH, sizeof(real) * (size_t)columns, isa, "tile_" #name,   \
-                            (long long)columns);                                                                       \
-        }                                                                                                              \
+#define CHECK_COLUMNS(name, real, WIDTH)                                                           \
+    static void check_columns_##name(eddy_isa isa, int64_t k, const real *a, const real *b) {      \
+        real whole[EDDY_GEMM_ROWS * WIDTH], part[EDDY_GEMM_ROWS * WIDTH];                          \
+        eddy_cpu_gemm_blocks_for(isa)->tile_##name(k, a, b, WIDTH, whole);                         \
+        for (int64_t columns = 1; columns < WIDTH; columns++) {                                    \
+            eddy_cpu_gemm_blocks_for(isa)->tile_##name(k, a, b, columns, part);                    \
+            for (int64_t i = 0; i < EDDY_GEMM_ROWS; i++)                                           \
+                ASSERT_SAME(whole + i * WIDTH, part + i * WIDTH, sizeof(real) * (size_t)columns,   \
+                            isa, "tile_" #name, (long long)columns);                               \
+        }                                                                                          \
     }
 
 CHECK_COLUMNS(f32, float, EDDY_GEMM_WIDTH_F32)
@@ -177,7 +189,8 @@ Test(gemm, tiles_cover_the_problem_and_follow_from_its_shape) {
         if (round % 4 == 0)
             *(test_below(2) ? &m : &n) = 1;
         eddy_gemm_cut cut = eddy_gemm_cut_for(m, n, k);
-        cr_assert(cut.row_tiles >= 1 && (cut.row_tiles - 1) * cut.rows < m && cut.row_tiles * cut.rows >= m);
+        cr_assert(cut.row_tiles >= 1 && (cut.row_tiles - 1) * cut.rows < m &&
+                  cut.row_tiles * cut.rows >= m);
         cr_assert(cut.column_tiles >= 1 && (cut.column_tiles - 1) * cut.columns < n &&
                   cut.column_tiles * cut.columns >= n);
         cr_assert(cut.row_tiles == 1 || cut.rows >= 128);
@@ -198,7 +211,8 @@ Test(gemm, the_table_names_a_provider_for_every_shape) {
             cr_assert_not_null((void *)eddy_gemm_provider_f32(f32));
             cr_assert_not_null((void *)eddy_gemm_provider_f64(f64));
 #ifdef EDDY_HAVE_BLIS
-            cr_assert((f32 != EDDY_GEMM_BLIS && f64 != EDDY_GEMM_BLIS) || eddy_gemm_blis_is_tuned());
+            cr_assert((f32 != EDDY_GEMM_BLIS && f64 != EDDY_GEMM_BLIS) ||
+                      eddy_gemm_blis_is_tuned());
 #endif
             cr_assert(isa != EDDY_ISA_PORTABLE || (is_own(f32) && is_own(f64)));
         }
@@ -212,7 +226,8 @@ static tensor noise(eddy_dtype dtype, int32_t rank, const int64_t *shape) {
     return t;
 }
 
-static void check_refused(const eddy_kernel *kernel, tensor **tensors, int32_t count, const void *attributes) {
+static void check_refused(const eddy_kernel *kernel, tensor **tensors, int32_t count,
+                          const void *attributes) {
     faulted f = {.kernel = kernel, .count = count, .attributes = attributes};
     memcpy(f.tensors, tensors, (size_t)count * sizeof(*tensors));
     faults_check_products(&f);
@@ -222,14 +237,18 @@ Test(gemm, products_that_lack_memory_fail_matmul_linear_and_addmm) {
     const eddy_dtype dtypes[] = {EDDY_F32, EDDY_BF16};
     const eddy_attributes_addmm attributes = {.alpha = 0.5, .beta = 2};
     for (int d = 0; d < 2; d++) {
-        tensor a = noise(dtypes[d], 3, (int64_t[]){2, 48, 48}), b = noise(dtypes[d], 3, (int64_t[]){2, 48, 48});
-        tensor m = noise(dtypes[d], 2, (int64_t[]){48, 48}), n = noise(dtypes[d], 2, (int64_t[]){48, 48});
-        tensor bias = noise(dtypes[d], 1, (int64_t[]){48}), batches = noise(dtypes[d], 3, (int64_t[]){2, 48, 48});
+        tensor a = noise(dtypes[d], 3, (int64_t[]){2, 48, 48}),
+               b = noise(dtypes[d], 3, (int64_t[]){2, 48, 48});
+        tensor m = noise(dtypes[d], 2, (int64_t[]){48, 48}),
+               n = noise(dtypes[d], 2, (int64_t[]){48, 48});
+        tensor bias = noise(dtypes[d], 1, (int64_t[]){48}),
+               batches = noise(dtypes[d], 3, (int64_t[]){2, 48, 48});
         tensor out = noise(dtypes[d], 2, (int64_t[]){48, 48});
         check_refused(&eddy_cpu_matmul, (tensor *[]){&a, &b, &batches}, 3, NULL);
         check_refused(&eddy_cpu_linear, (tensor *[]){&m, &n, &bias, &out}, 4, NULL);
         check_refused(&eddy_cpu_addmm, (tensor *[]){&bias, &m, &n, &out}, 4, &attributes);
-        tensor_free(&a), tensor_free(&b), tensor_free(&m), tensor_free(&n), tensor_free(&bias), tensor_free(&out);
+        tensor_free(&a), tensor_free(&b), tensor_free(&m), tensor_free(&n), tensor_free(&bias),
+            tensor_free(&out);
         tensor_free(&batches);
     }
 }
@@ -250,11 +269,15 @@ Test(gemm, products_that_lack_memory_fail_attention) {
 
 /* Windows of one element, which are left to products. */
 Test(gemm, products_that_lack_memory_fail_convolutions) {
-    tensor x = noise(EDDY_F32, 4, (int64_t[]){2, 32, 20, 20}), weight = noise(EDDY_F32, 4, (int64_t[]){48, 32, 1, 1});
-    tensor bias = noise(EDDY_F32, 1, (int64_t[]){48}), out = noise(EDDY_F32, 4, (int64_t[]){2, 48, 20, 20});
+    tensor x = noise(EDDY_F32, 4, (int64_t[]){2, 32, 20, 20}),
+           weight = noise(EDDY_F32, 4, (int64_t[]){48, 32, 1, 1});
+    tensor bias = noise(EDDY_F32, 1, (int64_t[]){48}),
+           out = noise(EDDY_F32, 4, (int64_t[]){2, 48, 20, 20});
     const eddy_attributes_conv attributes = {.stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
     check_refused(&eddy_cpu_conv2d, (tensor *[]){&x, &weight, &bias, &out}, 4, &attributes);
-    check_refused(&eddy_cpu_conv_transpose2d, (tensor *[]){&out, &weight, NULL, &x}, 4, &attributes);
-    check_refused(&eddy_cpu_conv2d_backward_weight, (tensor *[]){&out, &x, &weight}, 3, &attributes);
+    check_refused(&eddy_cpu_conv_transpose2d, (tensor *[]){&out, &weight, NULL, &x}, 4,
+                  &attributes);
+    check_refused(&eddy_cpu_conv2d_backward_weight, (tensor *[]){&out, &x, &weight}, 3,
+                  &attributes);
     tensor_free(&x), tensor_free(&weight), tensor_free(&bias), tensor_free(&out);
 }

@@ -39,15 +39,15 @@ static void check_cat(eddy_dtype dtype, int32_t axis, layout out_layout) {
     }
     in[3] = tensor_make(dtype, 1, &none, CONTIGUOUS);
     eddy_attributes_axis attributes = {.axis = axis};
-    run_kernel(&eddy_cpu_cat, (tensor *[]){&in[0], &in[3], &in[1], &in[2], &out}, 5, &attributes, &shuffling_team,
-               NULL);
+    run_kernel(&eddy_cpu_cat, (tensor *[]){&in[0], &in[3], &in[1], &in[2], &out}, 5, &attributes,
+               &shuffling_team, NULL);
     for (int64_t i = 0; i < out.count; i++) {
         int64_t index[3], first = shapes[0][axis];
         unflatten(&out, i, index);
         int from = index[axis] < first ? 0 : 2;
         index[axis] -= from == 0 ? 0 : first;
-        cr_assert(same_element(&out, i, &in[from], flatten(&in[from], index)), "%s axis %d element %lld",
-                  describe("cat", &out, out_layout), axis, (long long)i);
+        cr_assert(same_element(&out, i, &in[from], flatten(&in[from], index)),
+                  "%s axis %d element %lld", describe("cat", &out, out_layout), axis, (long long)i);
     }
     cr_assert(tensor_guards_hold(&out));
     for (int i = 0; i < 4; i++)
@@ -55,12 +55,13 @@ static void check_cat(eddy_dtype dtype, int32_t axis, layout out_layout) {
     tensor_free(&out);
 }
 
-static void check_select(eddy_dtype dtype, const int64_t *shape, int32_t axis, int64_t picks, layout a, layout b,
-                         eddy_kernel_team *team) {
+static void check_select(eddy_dtype dtype, const int64_t *shape, int32_t axis, int64_t picks,
+                         layout a, layout b, eddy_kernel_team *team) {
     int64_t out_shape[3] = {shape[0], shape[1], shape[2]};
     out_shape[axis] = picks;
     tensor in = tensor_make(dtype, 3, shape, a), out = tensor_make(dtype, 3, out_shape, b);
-    tensor index = tensor_make(picks % 2 ? EDDY_I64 : EDDY_I32, 1, &picks, picks % 3 ? CONTIGUOUS : NEGATIVE);
+    tensor index =
+        tensor_make(picks % 2 ? EDDY_I64 : EDDY_I32, 1, &picks, picks % 3 ? CONTIGUOUS : NEGATIVE);
     tensor_fill(&in, 100);
     for (int64_t i = 0; i < picks; i++)
         tensor_set_int(&index, i, test_below(shape[axis]));
@@ -77,10 +78,11 @@ static void check_select(eddy_dtype dtype, const int64_t *shape, int32_t axis, i
     tensor_free(&in), tensor_free(&out), tensor_free(&index);
 }
 
-static void check_gather(eddy_dtype dtype, const int64_t *shape, int32_t axis, const int64_t *index_shape, layout a,
-                         layout b, eddy_kernel_team *team) {
+static void check_gather(eddy_dtype dtype, const int64_t *shape, int32_t axis,
+                         const int64_t *index_shape, layout a, layout b, eddy_kernel_team *team) {
     tensor in = tensor_make(dtype, 3, shape, a), out = tensor_make(dtype, 3, index_shape, b);
-    tensor index = tensor_make(axis % 2 ? EDDY_I64 : EDDY_I32, 3, index_shape, a == BROADCAST ? CONTIGUOUS : a);
+    tensor index = tensor_make(axis % 2 ? EDDY_I64 : EDDY_I32, 3, index_shape,
+                               a == BROADCAST ? CONTIGUOUS : a);
     tensor_fill(&in, 100);
     for (int64_t i = 0; i < index.count; i++)
         tensor_set_int(&index, i, test_below(shape[axis]));
@@ -90,8 +92,8 @@ static void check_gather(eddy_dtype dtype, const int64_t *shape, int32_t axis, c
         int64_t at[3];
         unflatten(&out, i, at);
         at[axis] = tensor_get_int(&index, i);
-        cr_assert(same_element(&out, i, &in, flatten(&in, at)), "%s axis %d element %lld", describe("gather", &in, a),
-                  axis, (long long)i);
+        cr_assert(same_element(&out, i, &in, flatten(&in, at)), "%s axis %d element %lld",
+                  describe("gather", &in, a), axis, (long long)i);
     }
     cr_assert(tensor_guards_hold(&out));
     tensor_free(&in), tensor_free(&out), tensor_free(&index);
@@ -113,7 +115,8 @@ Test(index, cat_of_many_rows_does_not_depend_on_slices) {
         tensor_fill(&in[i], 100);
     }
     eddy_attributes_axis attributes = {.axis = 1};
-    run_kernel(&eddy_cpu_cat, (tensor *[]){&in[0], &in[1], &out}, 3, &attributes, &shuffling_team, NULL);
+    run_kernel(&eddy_cpu_cat, (tensor *[]){&in[0], &in[1], &out}, 3, &attributes, &shuffling_team,
+               NULL);
     for (int64_t i = 0; i < out.count; i++) {
         int64_t row = i / 1024, column = i % 1024;
         int64_t at = column < 513 ? row * 513 + column : row * 511 + column - 513;
@@ -142,8 +145,8 @@ Test(index, gather_of_every_dtype_layout_and_axis) {
         for (int s = 0; s < 4; s++)
             for (int32_t axis = 0; axis < 3; axis++)
                 for (int a = 0; a < LAYOUT_COUNT; a++)
-                    check_gather((eddy_dtype)d, shape, axis, indices[s], (layout)a, (layout)test_below(OUTPUT_LAYOUTS),
-                                 &serial_team);
+                    check_gather((eddy_dtype)d, shape, axis, indices[s], (layout)a,
+                                 (layout)test_below(OUTPUT_LAYOUTS), &serial_team);
     const int64_t big[] = {40, 50, 70};
     check_gather(EDDY_BF16, big, 1, big, STRIDED, CONTIGUOUS, &threaded_team);
     /* More indices in a row than are widened at a time. */
@@ -163,10 +166,12 @@ Test(index, one_hot) {
             for (int64_t i = 0; i < in.count; i++)
                 tensor_set_int(&in, i, test_below(classes));
             eddy_attributes_one_hot attributes = {.classes = classes};
-            cr_assert_eq(run_kernel(&eddy_cpu_one_hot, (tensor *[]){&in, &out}, 2, &attributes, &shuffling_team, NULL),
+            cr_assert_eq(run_kernel(&eddy_cpu_one_hot, (tensor *[]){&in, &out}, 2, &attributes,
+                                    &shuffling_team, NULL),
                          0);
             for (int64_t i = 0; i < out.count; i++)
-                cr_assert_eq(tensor_get_int(&out, i), tensor_get_int(&in, i / classes) == i % classes);
+                cr_assert_eq(tensor_get_int(&out, i),
+                             tensor_get_int(&in, i / classes) == i % classes);
             cr_assert(tensor_guards_hold(&out));
             tensor_free(&in), tensor_free(&out);
         }
@@ -174,10 +179,13 @@ Test(index, one_hot) {
 
 Test(index, the_first_index_out_of_range_is_reported_whatever_the_slices) {
     int64_t n = 70000, in_shape[] = {5, 9}, out_shape[] = {70000, 9}, hot_shape[] = {70000, 5};
-    tensor in = tensor_make(EDDY_F32, 2, in_shape, CONTIGUOUS), index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS);
-    tensor out = tensor_make(EDDY_F32, 2, out_shape, CONTIGUOUS), hot = tensor_make(EDDY_I64, 2, hot_shape, CONTIGUOUS);
+    tensor in = tensor_make(EDDY_F32, 2, in_shape, CONTIGUOUS),
+           index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS);
+    tensor out = tensor_make(EDDY_F32, 2, out_shape, CONTIGUOUS),
+           hot = tensor_make(EDDY_I64, 2, hot_shape, CONTIGUOUS);
     int64_t five = 5;
-    tensor line = tensor_make(EDDY_F32, 1, &five, CONTIGUOUS), picked = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS);
+    tensor line = tensor_make(EDDY_F32, 1, &five, CONTIGUOUS),
+           picked = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS);
     for (int64_t i = 0; i < n; i++)
         tensor_set_int(&index, i, i % 5);
     tensor_set_int(&index, 69999, 5);
@@ -187,12 +195,14 @@ Test(index, the_first_index_out_of_range_is_reported_whatever_the_slices) {
     eddy_attributes_one_hot classes = {.classes = 5};
     for (int t = 0; t < 3; t++) {
         eddy_kernel_error errors[3];
-        cr_assert_eq(
-            run_kernel(&eddy_cpu_index_select, (tensor *[]){&in, &index, &out}, 3, &axis, teams[t], &errors[0]),
-            EDDY_OUT_OF_RANGE);
-        cr_assert_eq(run_kernel(&eddy_cpu_gather, (tensor *[]){&line, &index, &picked}, 3, &axis, teams[t], &errors[1]),
+        cr_assert_eq(run_kernel(&eddy_cpu_index_select, (tensor *[]){&in, &index, &out}, 3, &axis,
+                                teams[t], &errors[0]),
                      EDDY_OUT_OF_RANGE);
-        cr_assert_eq(run_kernel(&eddy_cpu_one_hot, (tensor *[]){&index, &hot}, 2, &classes, teams[t], &errors[2]),
+        cr_assert_eq(run_kernel(&eddy_cpu_gather, (tensor *[]){&line, &index, &picked}, 3, &axis,
+                                teams[t], &errors[1]),
+                     EDDY_OUT_OF_RANGE);
+        cr_assert_eq(run_kernel(&eddy_cpu_one_hot, (tensor *[]){&index, &hot}, 2, &classes,
+                                teams[t], &errors[2]),
                      EDDY_OUT_OF_RANGE);
         for (int e = 0; e < 3; e++)
             cr_assert(errors[e].position == 41000 && errors[e].value == -6 && errors[e].bound == 5);
@@ -206,18 +216,20 @@ Test(index, gather_reports_the_index_out_of_range_of_every_layout) {
     const int64_t n = 701, five = 5;
     for (int wide = 0; wide < 2; wide++)
         for (int a = 0; a < BROADCAST; a++) {
-            tensor in = tensor_make(EDDY_F32, 1, &five, CONTIGUOUS), out = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS);
+            tensor in = tensor_make(EDDY_F32, 1, &five, CONTIGUOUS),
+                   out = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS);
             tensor index = tensor_make(wide ? EDDY_I64 : EDDY_I32, 1, &n, (layout)a);
             for (int64_t i = 0; i < n; i++)
                 tensor_set_int(&index, i, i % 5);
             tensor_set_int(&index, 600, 7), tensor_set_int(&index, 650, -1);
             eddy_attributes_axis attributes = {.axis = 0};
             eddy_kernel_error error;
-            cr_assert_eq(
-                run_kernel(&eddy_cpu_gather, (tensor *[]){&in, &index, &out}, 3, &attributes, &serial_team, &error),
-                EDDY_OUT_OF_RANGE);
-            cr_assert(error.position == 600 && error.value == 7 && error.bound == 5, "%s: %lld at %lld",
-                      describe("gather", &index, (layout)a), (long long)error.value, (long long)error.position);
+            cr_assert_eq(run_kernel(&eddy_cpu_gather, (tensor *[]){&in, &index, &out}, 3,
+                                    &attributes, &serial_team, &error),
+                         EDDY_OUT_OF_RANGE);
+            cr_assert(error.position == 600 && error.value == 7 && error.bound == 5,
+                      "%s: %lld at %lld", describe("gather", &index, (layout)a),
+                      (long long)error.value, (long long)error.position);
             cr_assert(tensor_guards_hold(&out));
             tensor_free(&in), tensor_free(&index), tensor_free(&out);
         }
@@ -233,7 +245,8 @@ static void check_nonzero(eddy_dtype dtype, int32_t rank, const int64_t *shape, 
     int64_t want = 0;
     for (int64_t i = 0; i < in.count; i++)
         want += tensor_get(&in, i) != 0;
-    cr_assert(late.shapes[0].rank == 2 && late.shapes[0].dims[0] == want && late.shapes[0].dims[1] == rank);
+    cr_assert(late.shapes[0].rank == 2 && late.shapes[0].dims[0] == want &&
+              late.shapes[0].dims[1] == rank);
     tensor out = tensor_make(EDDY_I64, 2, late.shapes[0].dims, (layout)test_below(OUTPUT_LAYOUTS));
     late_run(&late, 1, (tensor *[]){&out});
     for (int64_t i = 0, row = 0; i < in.count; i++) {
@@ -242,8 +255,8 @@ static void check_nonzero(eddy_dtype dtype, int32_t rank, const int64_t *shape, 
         int64_t index[4];
         unflatten(&in, i, index);
         for (int32_t d = 0; d < rank; d++)
-            cr_assert_eq(tensor_get_int(&out, row * rank + d), index[d], "%s element %lld", describe("nonzero", &in, a),
-                         (long long)i);
+            cr_assert_eq(tensor_get_int(&out, row * rank + d), index[d], "%s element %lld",
+                         describe("nonzero", &in, a), (long long)i);
         row++;
     }
     cr_assert(tensor_guards_hold(&out));

@@ -32,7 +32,8 @@ typedef struct way {
     eddy_mode mode;
     bool aligns_corners;
 } way;
-static const way ways[] = {{EDDY_MODE_NEAREST, false}, {EDDY_MODE_BILINEAR, false}, {EDDY_MODE_BILINEAR, true}};
+static const way ways[] = {
+    {EDDY_MODE_NEAREST, false}, {EDDY_MODE_BILINEAR, false}, {EDDY_MODE_BILINEAR, true}};
 
 /* The share that element i of the axis has in output o. */
 static double share_of(const problem *p, way v, int axis, int64_t o, int64_t i) {
@@ -41,8 +42,10 @@ static double share_of(const problem *p, way v, int axis, int64_t o, int64_t i) 
         int64_t at = p->scale > 0 ? (int64_t)floor((double)o / p->scale) : o * in / out;
         return i == (at < in ? at : in - 1);
     }
-    double place = v.aligns_corners ? (out == 1 ? 0 : (double)o * (double)(in - 1) / (double)(out - 1))
-                                    : ((double)o + 0.5) / (p->scale > 0 ? p->scale : (double)out / (double)in) - 0.5;
+    double place =
+        v.aligns_corners
+            ? (out == 1 ? 0 : (double)o * (double)(in - 1) / (double)(out - 1))
+            : ((double)o + 0.5) / (p->scale > 0 ? p->scale : (double)out / (double)in) - 0.5;
     place = fmin(fmax(place, 0), (double)(in - 1));
     return fmax(0, 1 - fabs(place - (double)i));
 }
@@ -57,17 +60,21 @@ static eddy_kernel_team *any_team(void) {
 }
 
 static double unit_of(eddy_dtype dtype) {
-    return dtype == EDDY_F64 ? 0x1p-53 : dtype == EDDY_F32 ? 0x1p-24 : dtype == EDDY_F16 ? 0x1p-11 : 0x1p-8;
+    return dtype == EDDY_F64   ? 0x1p-53
+           : dtype == EDDY_F32 ? 0x1p-24
+           : dtype == EDDY_F16 ? 0x1p-11
+                               : 0x1p-8;
 }
 
 /* Shares have absolute errors of some units of the compute type (their places, up to 1000, of 1000 units of f64), so that each of
  * the elements that `size` adds up counts whole; then there are `terms` sums. */
-static void expect(const char *op, const tensor *t, int64_t i, double want, double size, double terms) {
+static void expect(const char *op, const tensor *t, int64_t i, double want, double size,
+                   double terms) {
     eddy_dtype dtype = t->view.dtype;
     double unit = unit_of(dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32), got = tensor_get(t, i);
     double bound = (terms + 4) * unit * size + 0x1p-42 * size + unit_of(dtype) * fabs(want);
-    cr_assert(fabs(got - want) <= bound + (dtype == EDDY_F16 ? 0x1p-25 : 0), "%s element %lld: %a, not %a",
-              describe(op, t, CONTIGUOUS), (long long)i, got, want);
+    cr_assert(fabs(got - want) <= bound + (dtype == EDDY_F16 ? 0x1p-25 : 0),
+              "%s element %lld: %a, not %a", describe(op, t, CONTIGUOUS), (long long)i, got, want);
 }
 
 /* As a tensor of the test's own layout, or channels-last. */
@@ -88,19 +95,24 @@ static tensor image_make(eddy_dtype dtype, int32_t rank, const int64_t *shape, i
 static void check(const problem *p, way v, eddy_dtype dtype, layout in, int out) {
     int64_t shape[4], width = p->shape[p->rank - 1], plane = p->shape[p->rank - 2] * width;
     output_shape(p, shape);
-    eddy_attributes_interpolate attributes = {.scale = p->scale, .mode = v.mode, .aligns_corners = v.aligns_corners};
-    tensor x = tensor_make(dtype, p->rank, p->shape, in), y = image_make(dtype, p->rank, shape, out);
+    eddy_attributes_interpolate attributes = {
+        .scale = p->scale, .mode = v.mode, .aligns_corners = v.aligns_corners};
+    tensor x = tensor_make(dtype, p->rank, p->shape, in),
+           y = image_make(dtype, p->rank, shape, out);
     tensor grad = tensor_make(dtype, p->rank, shape, (layout)test_below(LAYOUT_COUNT));
     tensor dx = image_make(dtype, p->rank, p->shape, out);
     tensor_fill(&x, RANGE), tensor_fill(&grad, RANGE);
     bool is_float = eddy_dtype_is_float(dtype);
     run_kernel(&eddy_cpu_interpolate, (tensor *[]){&x, &y}, 2, &attributes, any_team(), NULL);
     if (is_float)
-        run_kernel(&eddy_cpu_interpolate_backward, (tensor *[]){&grad, &dx}, 2, &attributes, any_team(), NULL);
-    double *want = calloc((size_t)dx.count + 1, sizeof(double)), *size = calloc((size_t)dx.count + 1, sizeof(double));
+        run_kernel(&eddy_cpu_interpolate_backward, (tensor *[]){&grad, &dx}, 2, &attributes,
+                   any_team(), NULL);
+    double *want = calloc((size_t)dx.count + 1, sizeof(double)),
+           *size = calloc((size_t)dx.count + 1, sizeof(double));
     for (int64_t i = 0; i < y.count; i++) {
         double sum = 0;
-        int64_t ow = i % p->out[1], oh = i / p->out[1] % p->out[0], from = i / p->out[1] / p->out[0] * plane;
+        int64_t ow = i % p->out[1], oh = i / p->out[1] % p->out[0],
+                from = i / p->out[1] / p->out[0] * plane;
         for (int64_t k = 0; k < plane; k++) {
             double share = share_of(p, v, 0, oh, k / width) * share_of(p, v, 1, ow, k % width);
             if (share == 0)
@@ -110,13 +122,15 @@ static void check(const problem *p, way v, eddy_dtype dtype, layout in, int out)
             size[from + k] += RANGE;
         }
         if (v.mode == EDDY_MODE_NEAREST)
-            cr_assert_eq(tensor_get(&y, i), sum, "%s element %lld", describe("interpolate", &x, in), (long long)i);
+            cr_assert_eq(tensor_get(&y, i), sum, "%s element %lld", describe("interpolate", &x, in),
+                         (long long)i);
         else
             expect("interpolate", &y, i, sum, RANGE, 4);
     }
     for (int64_t i = 0; i < dx.count && is_float; i++)
         expect("interpolate_backward", &dx, i, want[i], size[i], size[i] / RANGE);
-    cr_assert(tensor_guards_hold(&y) && tensor_guards_hold(&dx), "%s", describe("interpolate", &x, in));
+    cr_assert(tensor_guards_hold(&y) && tensor_guards_hold(&dx), "%s",
+              describe("interpolate", &x, in));
     free(want), free(size);
     tensor_free(&x), tensor_free(&y), tensor_free(&grad), tensor_free(&dx);
 }
@@ -134,7 +148,8 @@ Test(interpolate, every_way_dtype_and_layout, .timeout = 120) {
 Test(interpolate, nearest_copies_any_bits) {
     const int64_t shape[] = {1, 1, 2}, wide[] = {1, 1, 4};
     eddy_attributes_interpolate attributes = {.mode = EDDY_MODE_NEAREST};
-    tensor x = tensor_make(EDDY_F32, 3, shape, CONTIGUOUS), y = tensor_make(EDDY_F32, 3, wide, CONTIGUOUS);
+    tensor x = tensor_make(EDDY_F32, 3, shape, CONTIGUOUS),
+           y = tensor_make(EDDY_F32, 3, wide, CONTIGUOUS);
     tensor_set(&x, 0, NAN), tensor_set(&x, 1, INFINITY);
     run_kernel(&eddy_cpu_interpolate, (tensor *[]){&x, &y}, 2, &attributes, &serial_team, NULL);
     cr_assert(isnan(tensor_get(&y, 0)) && isnan(tensor_get(&y, 1)));

@@ -4,9 +4,9 @@
 #include <base/dtype.h>
 #include <criterion/criterion.h>
 #include <kernels/cpu/cast_block.h>
-#include <kernels/cpu/move/fill_block.h>
-#include <kernels/cpu/matrix/gemm_block.h>
 #include <kernels/cpu/index/mask_block.h>
+#include <kernels/cpu/matrix/gemm_block.h>
+#include <kernels/cpu/move/fill_block.h>
 #include <kernels/cpu/move/move_block.h>
 #include <kernels/cpu/optimise/optimise_block.h>
 #include <kernels/cpu/random/random_block.h>
@@ -18,7 +18,7 @@
 #include <string.h>
 
 Test(isa, tables_are_apart) {
-    EACH_OTHER(isa) {
+    EACH_OTHER (isa) {
         cr_assert_neq(eddy_cpu_cast_blocks_for(isa), eddy_cpu_cast_blocks_for((eddy_isa)(isa - 1)));
         cr_assert_neq(eddy_cpu_softmax_f32_for(isa), eddy_cpu_softmax_f32_for((eddy_isa)(isa - 1)));
     }
@@ -36,10 +36,11 @@ Test(isa, a_level_that_was_not_built_has_the_next_lower_ones_tables) {
 
 /* Elements that sit on the targets' bounds, and any bits at all. */
 static void fill_source(eddy_dtype dtype, char *x) {
-    static const double edges[] = {0,           -0.0,         0.5,      -0.5,     127,         128,        -128.5,
-                                   255.5,       256,          32767.5,  -32769,   65504,       65520,      2147483647,
-                                   2147483648., -2147483649., 0x1p63,   -0x1p63,  INFINITY,    NAN,        0x1p-24,
-                                   0x1p-25,     0x1p-126,     0x1p-149, 0x1p-150, 1 + 0x1p-11, 1 + 0x1p-24};
+    static const double edges[] = {
+        0,           -0.0,         0.5,      -0.5,     127,         128,        -128.5,
+        255.5,       256,          32767.5,  -32769,   65504,       65520,      2147483647,
+        2147483648., -2147483649., 0x1p63,   -0x1p63,  INFINITY,    NAN,        0x1p-24,
+        0x1p-25,     0x1p-126,     0x1p-149, 0x1p-150, 1 + 0x1p-11, 1 + 0x1p-24};
     int64_t size = (int64_t)eddy_dtype_bytes(dtype);
     for (int64_t i = 0; i < CASTS; i++) {
         uint64_t bits = test_random();
@@ -47,7 +48,8 @@ static void fill_source(eddy_dtype dtype, char *x) {
         if (dtype == EDDY_BOOL)
             x[i] = (char)(bits & 1);
         else if (eddy_dtype_is_float(dtype) && i % 3 == 0)
-            eddy_dtype_store_f64(dtype, x + i * size, edges[test_below(sizeof(edges) / sizeof(edges[0]))]);
+            eddy_dtype_store_f64(dtype, x + i * size,
+                                 edges[test_below(sizeof(edges) / sizeof(edges[0]))]);
     }
 }
 
@@ -59,9 +61,10 @@ Test(isa, casts_agree) {
             size_t bytes = CASTS * eddy_dtype_bytes((eddy_dtype)to);
             fill_source((eddy_dtype)from, in + 8);
             eddy_cpu_cast_blocks_for(EDDY_ISA_PORTABLE)->cast[to][from](want, in + 8, CASTS);
-            EACH_OTHER(isa) {
+            EACH_OTHER (isa) {
                 eddy_cpu_cast_blocks_for(isa)->cast[to][from](got, in + 8, CASTS);
-                ASSERT_SAME(want, got, bytes, isa, eddy_dtype_name((eddy_dtype)from), (long long)to);
+                ASSERT_SAME(want, got, bytes, isa, eddy_dtype_name((eddy_dtype)from),
+                            (long long)to);
             }
         }
 }
@@ -72,13 +75,15 @@ Test(isa, gemm_tiles_agree) {
     static float a[DEPTH * EDDY_GEMM_ROWS], b[DEPTH * EDDY_GEMM_WIDTH_F32];
     static double a64[DEPTH * EDDY_GEMM_ROWS], b64[DEPTH * EDDY_GEMM_WIDTH_F64];
     float want[EDDY_GEMM_ROWS * EDDY_GEMM_WIDTH_F32], got[EDDY_GEMM_ROWS * EDDY_GEMM_WIDTH_F32];
-    double want64[EDDY_GEMM_ROWS * EDDY_GEMM_WIDTH_F64], got64[EDDY_GEMM_ROWS * EDDY_GEMM_WIDTH_F64];
+    double want64[EDDY_GEMM_ROWS * EDDY_GEMM_WIDTH_F64],
+        got64[EDDY_GEMM_ROWS * EDDY_GEMM_WIDTH_F64];
     fill_f32(a, DEPTH * EDDY_GEMM_ROWS, -1, 1), fill_f32(b, DEPTH * EDDY_GEMM_WIDTH_F32, -1, 1);
     fill_f64(a64, DEPTH * EDDY_GEMM_ROWS, -1, 1), fill_f64(b64, DEPTH * EDDY_GEMM_WIDTH_F64, -1, 1);
     for (int64_t k = 0; k <= DEPTH; k++) {
         eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)->tile_f32(k, a, b, EDDY_GEMM_WIDTH_F32, want);
-        eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)->tile_f64(k, a64, b64, EDDY_GEMM_WIDTH_F64, want64);
-        EACH_OTHER(isa) {
+        eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)
+            ->tile_f64(k, a64, b64, EDDY_GEMM_WIDTH_F64, want64);
+        EACH_OTHER (isa) {
             eddy_cpu_gemm_blocks_for(isa)->tile_f32(k, a, b, EDDY_GEMM_WIDTH_F32, got);
             eddy_cpu_gemm_blocks_for(isa)->tile_f64(k, a64, b64, EDDY_GEMM_WIDTH_F64, got64);
             ASSERT_SAME(want, got, sizeof(got), isa, "tile_f32", (long long)k);
@@ -91,15 +96,18 @@ Test(isa, gemm_tiles_agree) {
 #define VECTOR_COLUMNS 70
 
 /* Products with a vector, along rows and along columns. */
-#define CHECK_VECTOR(name, real)                                                                                       \
-    static void check_vector_##name(eddy_isa isa, const real *rows, const real *vector, int64_t count, int64_t k) {    \
-        real want[VECTOR_COLUMNS], got[VECTOR_COLUMNS];                                                                \
-        eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)->dots_##name(count, k, rows, VECTOR_COLUMNS, vector, want);        \
-        eddy_cpu_gemm_blocks_for(isa)->dots_##name(count, k, rows, VECTOR_COLUMNS, vector, got);                       \
-        ASSERT_SAME(want, got, sizeof(real) * (size_t)count, isa, "dots_" #name, (long long)k);                        \
-        eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)->sums_##name(k, count, rows, VECTOR_COLUMNS, vector, want);        \
-        eddy_cpu_gemm_blocks_for(isa)->sums_##name(k, count, rows, VECTOR_COLUMNS, vector, got);                       \
-        ASSERT_SAME(want, got, sizeof(real) * (size_t)k, isa, "sums_" #name, (long long)k);                            \
+#define CHECK_VECTOR(name, real)                                                                   \
+    static void check_vector_##name(eddy_isa isa, const real *rows, const real *vector,            \
+                                    int64_t count, int64_t k) {                                    \
+        real want[VECTOR_COLUMNS], got[VECTOR_COLUMNS];                                            \
+        eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)                                                \
+            ->dots_##name(count, k, rows, VECTOR_COLUMNS, vector, want);                           \
+        eddy_cpu_gemm_blocks_for(isa)->dots_##name(count, k, rows, VECTOR_COLUMNS, vector, got);   \
+        ASSERT_SAME(want, got, sizeof(real) * (size_t)count, isa, "dots_" #name, (long long)k);    \
+        eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)                                                \
+            ->sums_##name(k, count, rows, VECTOR_COLUMNS, vector, want);                           \
+        eddy_cpu_gemm_blocks_for(isa)->sums_##name(k, count, rows, VECTOR_COLUMNS, vector, got);   \
+        ASSERT_SAME(want, got, sizeof(real) * (size_t)k, isa, "sums_" #name, (long long)k);        \
     }
 
 CHECK_VECTOR(f32, float)
@@ -110,10 +118,11 @@ Test(isa, products_with_a_vector_agree) {
     float rows[VECTOR_ROWS * VECTOR_COLUMNS], vector[VECTOR_COLUMNS];
     double rows64[VECTOR_ROWS * VECTOR_COLUMNS], vector64[VECTOR_COLUMNS];
     fill_f32(rows, VECTOR_ROWS * VECTOR_COLUMNS, -1, 1), fill_f32(vector, VECTOR_COLUMNS, -1, 1);
-    fill_f64(rows64, VECTOR_ROWS * VECTOR_COLUMNS, -1, 1), fill_f64(vector64, VECTOR_COLUMNS, -1, 1);
+    fill_f64(rows64, VECTOR_ROWS * VECTOR_COLUMNS, -1, 1),
+        fill_f64(vector64, VECTOR_COLUMNS, -1, 1);
     for (int64_t count = 1; count <= VECTOR_ROWS; count++)
         for (int64_t k = 1; k <= VECTOR_COLUMNS; k++)
-            EACH_OTHER(isa) {
+            EACH_OTHER (isa) {
                 check_vector_f32(isa, rows, vector, count, k);
                 check_vector_f64(isa, rows64, vector64, count, k);
             }
@@ -141,8 +150,9 @@ Test(isa, sequences_agree_with_plain_loops) {
                 for (int64_t i = 0; i < count; i++) {
                     double want = base + step * (from + (double)(turn * i));
                     cr_assert_eq((uint64_t)whole[i], (uint64_t)first + (uint64_t)(turn * 3 * i));
-                    cr_assert(line[i] == (float)want && line64[i] == want, "%s, element %lld of %lld",
-                              eddy_isa_name(isa), (long long)i, (long long)count);
+                    cr_assert(line[i] == (float)want && line64[i] == want,
+                              "%s, element %lld of %lld", eddy_isa_name(isa), (long long)i,
+                              (long long)count);
                 }
                 cr_assert(whole[count] == 17 && line[count] == 17 && line64[count] == 17);
             }
@@ -163,9 +173,11 @@ Test(isa, moves_agree_with_plain_loops) {
         for (size_t bytes = 0; bytes <= MOVED; bytes++) {
             got[bytes] = got[bytes + 1] = 77;
             blocks->copy(got, from + bytes % 64, bytes);
-            cr_assert(memcmp(got, from + bytes % 64, bytes) == 0 && got[bytes] == 77, "copy %zu", bytes);
+            cr_assert(memcmp(got, from + bytes % 64, bytes) == 0 && got[bytes] == 77, "copy %zu",
+                      bytes);
             blocks->copy_short(got + 1, from + bytes % 64, bytes);
-            cr_assert(memcmp(got + 1, from + bytes % 64, bytes) == 0 && got[bytes + 1] == 77, "short copy %zu", bytes);
+            cr_assert(memcmp(got + 1, from + bytes % 64, bytes) == 0 && got[bytes + 1] == 77,
+                      "short copy %zu", bytes);
             got[bytes] = 77;
             blocks->fill(got, line, bytes);
             for (size_t i = 0; i < bytes; i++)
@@ -177,21 +189,24 @@ Test(isa, moves_agree_with_plain_loops) {
             blocks->reverse_64(reversed, numbers + 99, count);
             blocks->reverse_32(halves, (uint32_t *)numbers + 99, count);
             for (int64_t i = 0; i < count; i++)
-                cr_assert(reversed[i] == numbers[99 - i] && memcmp(&halves[i], (char *)numbers + 4 * (99 - i), 4) == 0);
-            cr_assert(reversed[count] == 77 && halves[count] == 77, "reverse %lld", (long long)count);
+                cr_assert(reversed[i] == numbers[99 - i] &&
+                          memcmp(&halves[i], (char *)numbers + 4 * (99 - i), 4) == 0);
+            cr_assert(reversed[count] == 77 && halves[count] == 77, "reverse %lld",
+                      (long long)count);
         }
     }
 }
 
 Test(isa, sorted_lines_agree) {
     need_another();
-    static int64_t numbers[100 * EDDY_SORT_LANES], want[100 * EDDY_SORT_LANES], got[100 * EDDY_SORT_LANES];
+    static int64_t numbers[100 * EDDY_SORT_LANES], want[100 * EDDY_SORT_LANES],
+        got[100 * EDDY_SORT_LANES];
     for (int64_t count = 1; count <= 100; count++) {
         for (int64_t i = 0; i < count * EDDY_SORT_LANES; i++)
             numbers[i] = (int64_t)(i % 3 ? test_random() : test_random() % 5);
         memcpy(want, numbers, sizeof(want));
         eddy_cpu_sort_blocks_for(EDDY_ISA_PORTABLE)->lines(want, count);
-        EACH_OTHER(isa) {
+        EACH_OTHER (isa) {
             memcpy(got, numbers, sizeof(got));
             eddy_cpu_sort_blocks_for(isa)->lines(got, count);
             ASSERT_SAME(want, got, sizeof(want), isa, "lines", (long long)count);
@@ -212,9 +227,11 @@ Test(isa, least_numbers_of_lines) {
                 keys[i] = (uint32_t)(i % 3 ? test_random() : test_random() % 5);
             blocks->join(numbers, keys, count);
             for (int64_t i = 0; i < count * EDDY_SORT_LANES; i++) {
-                uint64_t record = (uint64_t)keys[i % EDDY_SORT_LANES * count + i / EDDY_SORT_LANES] << 32 |
+                uint64_t record = (uint64_t)keys[i % EDDY_SORT_LANES * count + i / EDDY_SORT_LANES]
+                                      << 32 |
                                   (uint64_t)(i / EDDY_SORT_LANES);
-                cr_assert_eq((uint64_t)numbers[i], record ^ EDDY_SORT_TURNED, "%s", eddy_isa_name(isa));
+                cr_assert_eq((uint64_t)numbers[i], record ^ EDDY_SORT_TURNED, "%s",
+                             eddy_isa_name(isa));
             }
             memcpy(sorted, numbers, sizeof(sorted));
             blocks->lines(sorted, count);
@@ -222,8 +239,8 @@ Test(isa, least_numbers_of_lines) {
                 int64_t *end = got + kept * EDDY_SORT_LANES;
                 *end = 77;
                 blocks->least(got, kept, numbers, count);
-                ASSERT_SAME(sorted, got, sizeof(int64_t) * (size_t)(kept * EDDY_SORT_LANES), isa, "least of",
-                            (long long)count);
+                ASSERT_SAME(sorted, got, sizeof(int64_t) * (size_t)(kept * EDDY_SORT_LANES), isa,
+                            "least of", (long long)count);
                 cr_assert_eq(*end, 77);
             }
         }
@@ -241,7 +258,8 @@ Test(isa, keys_of_floats_sort_as_they_do) {
         eddy_cpu_sort_blocks_for(isa)->keys_f32(keys, x, count);
         for (int64_t i = 0; i < count; i++)
             for (int64_t j = 0; j < count; j++)
-                cr_assert_eq(keys[i] < keys[j], (i + count) % 10 < (j + count) % 10, "%s", eddy_isa_name(isa));
+                cr_assert_eq(keys[i] < keys[j], (i + count) % 10 < (j + count) % 10, "%s",
+                             eddy_isa_name(isa));
         const float zeros[] = {-0.0F, 0.0F};
         eddy_cpu_sort_blocks_for(isa)->keys_f32(keys, zeros, 2);
         cr_assert_eq(keys[0], keys[1]);
@@ -258,11 +276,16 @@ typedef struct steps {
 
 static void step(eddy_isa isa, steps *s, const float *g, const double *g64, int64_t count) {
     static const eddy_sgd_numbers sgd = {.lr = 0.1, .weight_decay = 0.01};
-    static const eddy_adam_numbers adam = {
-        .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01, .step_size = 0.01, .root_of_bias2 = 0.03};
+    static const eddy_adam_numbers adam = {.beta1 = 0.9,
+                                           .beta2 = 0.999,
+                                           .eps = 1e-8,
+                                           .weight_decay = 0.01,
+                                           .step_size = 0.01,
+                                           .root_of_bias2 = 0.03};
     static const eddy_momentum_numbers momentum = {
         .lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .is_nesterov = true};
-    const eddy_optimise_ops *f32 = eddy_cpu_optimise_f32_for(isa), *f64 = eddy_cpu_optimise_f64_for(isa);
+    const eddy_optimise_ops *f32 = eddy_cpu_optimise_f32_for(isa),
+                            *f64 = eddy_cpu_optimise_f64_for(isa);
     f32->sgd(&sgd, s->sgd, g, count);
     f64->sgd(&sgd, s->sgd64, g64, count);
     f32->momentum(&momentum, s->momentum[0], g, s->momentum[1], count);
@@ -283,7 +306,7 @@ Test(isa, optimisers_agree) {
     for (int64_t count = 0; count <= STEPS; count++) {
         want = start;
         step(EDDY_ISA_PORTABLE, &want, g, g64, count);
-        EACH_OTHER(isa) {
+        EACH_OTHER (isa) {
             got = start;
             step(isa, &got, g, g64, count);
             ASSERT_SAME(&want, &got, sizeof(got), isa, "step", (long long)count);
@@ -309,10 +332,11 @@ static void draw(const eddy_random_blocks *blocks, numbers *n, uint64_t block) {
 
 Test(isa, random_numbers_agree) {
     need_another();
-    for (uint64_t block = 0; block < EDDY_RANDOM_BLOCKS * UINT64_C(2000); block += EDDY_RANDOM_BLOCKS) {
+    for (uint64_t block = 0; block < EDDY_RANDOM_BLOCKS * UINT64_C(2000);
+         block += EDDY_RANDOM_BLOCKS) {
         numbers want, got;
         draw(eddy_cpu_random_blocks_for(EDDY_ISA_PORTABLE), &want, block);
-        EACH_OTHER(isa) {
+        EACH_OTHER (isa) {
             draw(eddy_cpu_random_blocks_for(isa), &got, block);
             ASSERT_SAME(&want, &got, sizeof(got), isa, "numbers of block", (long long)block);
         }
@@ -320,8 +344,8 @@ Test(isa, random_numbers_agree) {
 }
 
 /* Blocks, rows and combining of one op on `count` elements; `results` are any of the type that it computes in. */
-static void check_reduce(const eddy_reduce_op *portable, const eddy_reduce_op *other, eddy_isa isa, const char *x,
-                         size_t size, int64_t count, const char *results) {
+static void check_reduce(const eddy_reduce_op *portable, const eddy_reduce_op *other, eddy_isa isa,
+                         const char *x, size_t size, int64_t count, const char *results) {
     static _Alignas(64) char want[8 * EDDY_REDUCE_COLUMNS], got[8 * EDDY_REDUCE_COLUMNS];
     portable->block(x, count, want);
     other->block(x, count, got);
@@ -333,7 +357,8 @@ static void check_reduce(const eddy_reduce_op *portable, const eddy_reduce_op *o
         other->group(x, count / EDDY_REDUCE_GROUP, got);
         ASSERT_SAME(want, got, size, isa, "group", (long long)count);
     }
-    int64_t columns = count < EDDY_REDUCE_COLUMNS ? count : EDDY_REDUCE_COLUMNS, rows = EDDY_REDUCE_BLOCK / columns;
+    int64_t columns = count < EDDY_REDUCE_COLUMNS ? count : EDDY_REDUCE_COLUMNS,
+            rows = EDDY_REDUCE_BLOCK / columns;
     memset(want, 0, sizeof(want)), memset(got, 0, sizeof(got));
     portable->columns(want, x, columns, rows, columns);
     other->columns(got, x, columns, rows, columns);
@@ -349,11 +374,13 @@ static void check_reduce(const eddy_reduce_op *portable, const eddy_reduce_op *o
 }
 
 /* The second sweep of a pair and its merging; `results` stand for what the first one found. */
-static void check_pair(const eddy_reduce_pair *portable, const eddy_reduce_pair *other, eddy_isa isa, const char *x,
-                       const char *results, size_t size, int64_t count) {
+static void check_pair(const eddy_reduce_pair *portable, const eddy_reduce_pair *other,
+                       eddy_isa isa, const char *x, const char *results, size_t size,
+                       int64_t count) {
     static _Alignas(64) char lanes[2][8 * EDDY_REDUCE_COLUMNS], pairs[2][2][8 * EDDY_REDUCE_BLOCK];
     const eddy_reduce_pair *both[] = {portable, other};
-    int64_t columns = count < EDDY_REDUCE_COLUMNS ? count : EDDY_REDUCE_COLUMNS, rows = EDDY_REDUCE_BLOCK / columns;
+    int64_t columns = count < EDDY_REDUCE_COLUMNS ? count : EDDY_REDUCE_COLUMNS,
+            rows = EDDY_REDUCE_BLOCK / columns;
     memset(lanes, 0, sizeof(lanes)), memset(pairs, 0, sizeof(pairs));
     for (int i = 0; i < 2; i++)
         both[i]->block(x, count, results, lanes[i]);
@@ -361,17 +388,19 @@ static void check_pair(const eddy_reduce_pair *portable, const eddy_reduce_pair 
     for (int i = 0; i < 2; i++) {
         both[i]->columns(lanes[i], x, columns, rows, columns, results);
         both[i]->row(lanes[i], false, x, columns, results);
-        memcpy(pairs[i][0], results, size * (size_t)count), memcpy(pairs[i][1], results, size * (size_t)count);
+        memcpy(pairs[i][0], results, size * (size_t)count),
+            memcpy(pairs[i][1], results, size * (size_t)count);
         if (both[i]->merge != NULL)
-            both[i]->merge(pairs[i][0], pairs[i][1], 3072, results + size, results, 1024, count - 1);
+            both[i]->merge(pairs[i][0], pairs[i][1], 3072, results + size, results, 1024,
+                           count - 1);
     }
     ASSERT_SAME(lanes[0], lanes[1], sizeof(lanes[0]), isa, "second columns", (long long)columns);
     ASSERT_SAME(pairs[0], pairs[1], sizeof(pairs[0]), isa, "merge", (long long)count);
 }
 
 /* What reduces f32 (0) or f64 (1) in f64. */
-static void check_wide(const eddy_reduce_blocks *portable, const eddy_reduce_blocks *other, eddy_isa isa, int type,
-                       const char *x, const char *f64, int64_t count) {
+static void check_wide(const eddy_reduce_blocks *portable, const eddy_reduce_blocks *other,
+                       eddy_isa isa, int type, const char *x, const char *f64, int64_t count) {
     const eddy_reduce_op *const ops[][2] = {{portable->wide_sum, other->wide_sum},
                                             {portable->wide_prod, other->wide_prod},
                                             {portable->squares, other->squares},
@@ -397,34 +426,46 @@ Test(isa, reductions_agree) {
     }
     const char *x[EDDY_REDUCE_TYPES] = {(char *)f32, (char *)f64, (char *)i64, (char *)truth};
     const size_t sizes[EDDY_REDUCE_TYPES] = {4, 8, 8, 1};
-    EACH_OTHER(isa) {
+    EACH_OTHER (isa) {
         const eddy_reduce_blocks *portable = eddy_cpu_reduce_blocks_for(EDDY_ISA_PORTABLE),
                                  *other = eddy_cpu_reduce_blocks_for(isa);
         for (int type = 0; type < EDDY_REDUCE_TYPES; type++)
             for (int64_t count = 1; count <= EDDY_REDUCE_BLOCK; count++) {
-                check_reduce(&portable->max[type], &other->max[type], isa, x[type], sizes[type], count, x[type]);
-                check_reduce(&portable->min[type], &other->min[type], isa, x[type], sizes[type], count, x[type]);
+                check_reduce(&portable->max[type], &other->max[type], isa, x[type], sizes[type],
+                             count, x[type]);
+                check_reduce(&portable->min[type], &other->min[type], isa, x[type], sizes[type],
+                             count, x[type]);
                 if (type == EDDY_REDUCE_TRUTH)
                     continue;
-                check_reduce(&portable->sum[type], &other->sum[type], isa, x[type], sizes[type], count, x[type]);
-                check_reduce(&portable->prod[type], &other->prod[type], isa, x[type], sizes[type], count, x[type]);
+                check_reduce(&portable->sum[type], &other->sum[type], isa, x[type], sizes[type],
+                             count, x[type]);
+                check_reduce(&portable->prod[type], &other->prod[type], isa, x[type], sizes[type],
+                             count, x[type]);
                 int64_t columns = count < 64 ? count : 64, indices[2][64] = {{0}};
                 int64_t best[2][64] = {{0}};
                 portable->argmax_row[type](best[0], indices[0], x[type], 7, columns);
                 other->argmax_row[type](best[1], indices[1], x[type], 7, columns);
-                portable->argmin_row[type](best[0], indices[0], x[type] + sizes[type], 8, columns - 1);
+                portable->argmin_row[type](best[0], indices[0], x[type] + sizes[type], 8,
+                                           columns - 1);
                 other->argmin_row[type](best[1], indices[1], x[type] + sizes[type], 8, columns - 1);
                 ASSERT_SAME(best[0], best[1], sizeof(best[0]), isa, "argmax", (long long)columns);
-                ASSERT_SAME(indices[0], indices[1], sizeof(indices[0]), isa, "argmax's indices", (long long)columns);
+                ASSERT_SAME(indices[0], indices[1], sizeof(indices[0]), isa, "argmax's indices",
+                            (long long)columns);
                 const char *last = x[type] + (size_t)(count - 1) * sizes[type];
-                cr_assert_eq(portable->find[type](x[type], count, last), other->find[type](x[type], count, last));
+                cr_assert_eq(portable->find[type](x[type], count, last),
+                             other->find[type](x[type], count, last));
             }
         for (int64_t count = 1; count <= EDDY_REDUCE_BLOCK; count += count < 70 ? 1 : 53) {
-            check_wide(portable, other, isa, EDDY_REDUCE_F32, x[EDDY_REDUCE_F32], x[EDDY_REDUCE_F64], count);
-            check_wide(portable, other, isa, EDDY_REDUCE_F64, x[EDDY_REDUCE_F64], x[EDDY_REDUCE_F64], count);
-            check_pair(&portable->deviation, &other->deviation, isa, (char *)f64, (char *)f64, 8, count);
-            check_pair(&portable->log_sum_exp[0], &other->log_sum_exp[0], isa, (char *)f32, (char *)f32, 4, count);
-            check_pair(&portable->log_sum_exp[1], &other->log_sum_exp[1], isa, (char *)f64, (char *)f64, 8, count);
+            check_wide(portable, other, isa, EDDY_REDUCE_F32, x[EDDY_REDUCE_F32],
+                       x[EDDY_REDUCE_F64], count);
+            check_wide(portable, other, isa, EDDY_REDUCE_F64, x[EDDY_REDUCE_F64],
+                       x[EDDY_REDUCE_F64], count);
+            check_pair(&portable->deviation, &other->deviation, isa, (char *)f64, (char *)f64, 8,
+                       count);
+            check_pair(&portable->log_sum_exp[0], &other->log_sum_exp[0], isa, (char *)f32,
+                       (char *)f32, 4, count);
+            check_pair(&portable->log_sum_exp[1], &other->log_sum_exp[1], isa, (char *)f64,
+                       (char *)f64, 8, count);
             double powers[2][EDDY_REDUCE_BLOCK];
             portable->power(powers[0], f64, count, 1.5);
             other->power(powers[1], f64, count, 1.5);
@@ -436,7 +477,8 @@ Test(isa, reductions_agree) {
 #define FILLED 331
 
 /* Beside each other and apart, and in place. */
-static void check_fill(eddy_mask_fill *portable, eddy_mask_fill *other, eddy_isa isa, size_t size, int64_t count) {
+static void check_fill(eddy_mask_fill *portable, eddy_mask_fill *other, eddy_isa isa, size_t size,
+                       int64_t count) {
     static _Alignas(64) char in[3 * 8 * FILLED], outs[2][2 * 8 * FILLED];
     static uint8_t mask[2 * FILLED];
     eddy_mask_fill *const both[] = {portable, other};
@@ -462,7 +504,7 @@ static void check_fill(eddy_mask_fill *portable, eddy_mask_fill *other, eddy_isa
 
 Test(isa, fills_by_mask_agree) {
     need_another();
-    EACH_OTHER(isa) {
+    EACH_OTHER (isa) {
         const eddy_mask_blocks *portable = eddy_cpu_mask_blocks_for(EDDY_ISA_PORTABLE),
                                *other = eddy_cpu_mask_blocks_for(isa);
         for (int64_t count = 0; count < FILLED; count++) {
@@ -488,7 +530,8 @@ static void check_expand(eddy_mask_expand *block, eddy_isa isa, size_t size, int
         int64_t taken = block(out, in_place ? out : in, mask, source, count);
         next = 0;
         for (int64_t i = 0; i < FILLED; i++) {
-            const char *want = i < count && mask[i] ? source + (size_t)next++ * size : in + (size_t)i * size;
+            const char *want =
+                i < count && mask[i] ? source + (size_t)next++ * size : in + (size_t)i * size;
             ASSERT_SAME(want, out + (size_t)i * size, size, isa, "expanded element", (long long)i);
         }
         cr_assert_eq(taken, next);
@@ -504,7 +547,8 @@ static void check_find(const eddy_mask_blocks *blocks, eddy_isa isa, int64_t cou
         int64_t found = blocks->find(held, mask, stride, count), next = 0;
         for (int32_t i = 0; i < count; i++)
             if (mask[i * stride])
-                cr_assert(next < found && held[next++] == i, "%s: of %lld", eddy_isa_name(isa), (long long)count);
+                cr_assert(next < found && held[next++] == i, "%s: of %lld", eddy_isa_name(isa),
+                          (long long)count);
         cr_assert_eq(found, next);
         cr_assert(stride > 1 || blocks->count(mask, count) == found);
     }
@@ -529,8 +573,8 @@ Test(isa, what_a_mask_holds_is_found) {
 }
 
 /* Elements are doubles or int64_t alike: 8 bytes. */
-static void check_scan(const eddy_scan_op *portable, const eddy_scan_op *other, eddy_isa isa, const char *x,
-                       int64_t lines, int64_t count) {
+static void check_scan(const eddy_scan_op *portable, const eddy_scan_op *other, eddy_isa isa,
+                       const char *x, int64_t lines, int64_t count) {
     static _Alignas(64) char rows[2][8 * EDDY_SCAN_LINES * EDDY_SCAN_BLOCK];
     const eddy_scan_op *both[] = {portable, other};
     double totals[2][EDDY_SCAN_COLUMNS];
@@ -539,7 +583,8 @@ static void check_scan(const eddy_scan_op *portable, const eddy_scan_op *other, 
         memcpy(totals[i], x + 8, sizeof(totals[i]));
         both[i]->lines(rows[i], lines, EDDY_SCAN_BLOCK, count, totals[i]);
         both[i]->shift(rows[i], count, x);
-        both[i]->row(rows[i], totals[i], x + 16, count < EDDY_SCAN_COLUMNS ? count : EDDY_SCAN_COLUMNS);
+        both[i]->row(rows[i], totals[i], x + 16,
+                     count < EDDY_SCAN_COLUMNS ? count : EDDY_SCAN_COLUMNS);
     }
     ASSERT_SAME(rows[0], rows[1], sizeof(rows[0]), isa, "scan of", (long long)count);
     ASSERT_SAME(totals[0], totals[1], sizeof(totals[0]), isa, "totals of", (long long)count);
@@ -552,7 +597,7 @@ Test(isa, scans_agree) {
     fill_f64(f64, EDDY_SCAN_LINES * EDDY_SCAN_BLOCK, -1, 1);
     for (int i = 0; i < EDDY_SCAN_LINES * EDDY_SCAN_BLOCK; i++)
         i64[i] = (int64_t)test_random();
-    EACH_OTHER(isa) {
+    EACH_OTHER (isa) {
         const eddy_scan_blocks *portable = eddy_cpu_scan_blocks_for(EDDY_ISA_PORTABLE),
                                *other = eddy_cpu_scan_blocks_for(isa);
         for (int64_t count = 1; count <= EDDY_SCAN_BLOCK; count += 1 + count / 3)

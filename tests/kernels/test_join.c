@@ -29,10 +29,11 @@ static eddy_kernel_team *some_team(void) {
     return teams[test_below(2)];
 }
 
-static void check(const eddy_kernel *kernel, eddy_dtype dtype, int32_t rank, const int64_t *shape, layout a,
-                  int32_t out_rank, const int64_t *out_shape, layout b, const void *attributes, oracle_fn *oracle,
-                  eddy_kernel_team *team) {
-    tensor in = tensor_make(dtype, rank, shape, a), out = tensor_make(dtype, out_rank, out_shape, b);
+static void check(const eddy_kernel *kernel, eddy_dtype dtype, int32_t rank, const int64_t *shape,
+                  layout a, int32_t out_rank, const int64_t *out_shape, layout b,
+                  const void *attributes, oracle_fn *oracle, eddy_kernel_team *team) {
+    tensor in = tensor_make(dtype, rank, shape, a),
+           out = tensor_make(dtype, out_rank, out_shape, b);
     tensor_fill(&in, 100);
     cr_assert_eq(run_kernel(kernel, (tensor *[]){&in, &out}, 2, attributes, team, NULL), EDDY_OK);
     char seven[8];
@@ -42,8 +43,9 @@ static void check(const eddy_kernel *kernel, eddy_dtype dtype, int32_t rank, con
         unflatten(&out, i, index);
         int64_t from = oracle(&in, attributes, index);
         const void *want = from < 0 ? seven : tensor_at(&in, from);
-        cr_assert_eq(memcmp(tensor_at(&out, i), want, eddy_dtype_bytes(dtype)), 0, "%s to %s element %lld",
-                     describe(kernel->name, &in, a), layout_name(b), (long long)i);
+        cr_assert_eq(memcmp(tensor_at(&out, i), want, eddy_dtype_bytes(dtype)), 0,
+                     "%s to %s element %lld", describe(kernel->name, &in, a), layout_name(b),
+                     (long long)i);
     }
     cr_assert(tensor_guards_hold(&out), "%s", describe(kernel->name, &in, a));
     tensor_free(&in), tensor_free(&out);
@@ -55,14 +57,16 @@ static void check(const eddy_kernel *kernel, eddy_dtype dtype, int32_t rank, con
 
 /* ---- stack ---- */
 
-static void check_stack(eddy_dtype dtype, int32_t rank, const int64_t *shape, int32_t axis, int count, layout b) {
+static void check_stack(eddy_dtype dtype, int32_t rank, const int64_t *shape, int32_t axis,
+                        int count, layout b) {
     tensor in[5], out, *all[6];
     int64_t out_shape[5];
     for (int32_t d = 0; d <= rank; d++)
         out_shape[d] = d == axis ? count : shape[d > axis ? d - 1 : d];
     out = tensor_make(dtype, rank + 1, out_shape, b);
     for (int i = 0; i < count; i++) {
-        in[i] = tensor_make(dtype, rank, shape, (layout)test_below(rank == 0 ? BROADCAST : LAYOUT_COUNT));
+        in[i] = tensor_make(dtype, rank, shape,
+                            (layout)test_below(rank == 0 ? BROADCAST : LAYOUT_COUNT));
         tensor_fill(&in[i], 100);
         all[i] = &in[i];
     }
@@ -75,8 +79,9 @@ static void check_stack(eddy_dtype dtype, int32_t rank, const int64_t *shape, in
         for (int32_t d = 0; d < rank; d++)
             rest[d] = index[d >= axis ? d + 1 : d];
         const tensor *from = &in[index[axis]];
-        cr_assert_eq(memcmp(tensor_at(&out, i), tensor_at(from, flatten(from, rest)), eddy_dtype_bytes(dtype)), 0,
-                     "%s axis %d element %lld", describe("stack", &out, b), axis, (long long)i);
+        cr_assert_eq(memcmp(tensor_at(&out, i), tensor_at(from, flatten(from, rest)),
+                            eddy_dtype_bytes(dtype)),
+                     0, "%s axis %d element %lld", describe("stack", &out, b), axis, (long long)i);
     }
     cr_assert(tensor_guards_hold(&out));
     for (int i = 0; i < count; i++)
@@ -90,7 +95,8 @@ Test(join, stack_of_every_dtype_layout_and_axis) {
         for (int s = 0; s < 4; s++)
             for (int32_t rank = 0; rank <= 3; rank++)
                 for (int32_t axis = 0; axis <= rank; axis++)
-                    check_stack((eddy_dtype)d, rank, shapes[s], axis, 1 + (int)test_below(5), SOME_OUTPUT);
+                    check_stack((eddy_dtype)d, rank, shapes[s], axis, 1 + (int)test_below(5),
+                                SOME_OUTPUT);
     }
     check_stack(EDDY_F32, 2, (const int64_t[]){400, 301}, 2, 3, CONTIGUOUS);
 }
@@ -108,8 +114,8 @@ static int64_t pad_oracle(const tensor *in, const void *attributes, const int64_
     return flatten(in, from);
 }
 
-static void check_pad(eddy_dtype dtype, const int64_t *shape, const int64_t *before, const int64_t *after, layout a,
-                      layout b, eddy_kernel_team *team) {
+static void check_pad(eddy_dtype dtype, const int64_t *shape, const int64_t *before,
+                      const int64_t *after, layout a, layout b, eddy_kernel_team *team) {
     eddy_attributes_pad attributes = {.before = {.rank = 3}, .value = EDDY_S(7)};
     int64_t out_shape[3];
     for (int32_t d = 0; d < 3; d++) {
@@ -130,7 +136,8 @@ Test(join, pad_adds_and_cuts_off) {
                     int64_t kept = shapes[s][i] + (before[i] < 0 ? before[i] : 0);
                     after[i] = test_below(6) - test_below(kept + 1);
                 }
-                check_pad((eddy_dtype)d, shapes[s], before, after, (layout)a, SOME_OUTPUT, some_team());
+                check_pad((eddy_dtype)d, shapes[s], before, after, (layout)a, SOME_OUTPUT,
+                          some_team());
             }
     }
     const int64_t none[] = {0, 0, 0}, all[] = {-4, 0, 0}, behind[] = {9, 0, 0}, edge[] = {5, -5, 3},
@@ -154,12 +161,13 @@ static int64_t repeat_oracle(const tensor *in, const void *attributes, const int
     return flatten(in, from);
 }
 
-static void check_repeat(eddy_dtype dtype, int32_t rank, const int64_t *shape, int32_t added, const int64_t *repeats,
-                         layout a, layout b, eddy_kernel_team *team) {
+static void check_repeat(eddy_dtype dtype, int32_t rank, const int64_t *shape, int32_t added,
+                         const int64_t *repeats, layout a, layout b, eddy_kernel_team *team) {
     int64_t out_shape[EDDY_RANK_MAX];
     for (int32_t d = 0; d < rank + added; d++)
         out_shape[d] = repeats[d] * (d < added ? 1 : shape[d - added]);
-    check(&eddy_cpu_repeat, dtype, rank, shape, a, rank + added, out_shape, b, &added, repeat_oracle, team);
+    check(&eddy_cpu_repeat, dtype, rank, shape, a, rank + added, out_shape, b, &added,
+          repeat_oracle, team);
 }
 
 Test(join, repeat_lays_tiles) {
@@ -171,7 +179,8 @@ Test(join, repeat_lays_tiles) {
                     int64_t repeats[4];
                     for (int i = 0; i < 4; i++)
                         repeats[i] = test_below(5);
-                    check_repeat((eddy_dtype)d, 2, shapes[s], added, repeats, (layout)a, SOME_OUTPUT, some_team());
+                    check_repeat((eddy_dtype)d, 2, shapes[s], added, repeats, (layout)a,
+                                 SOME_OUTPUT, some_team());
                 }
     }
     const int64_t number[] = {1}, many[] = {1000, 3};
@@ -182,8 +191,8 @@ Test(join, repeat_lays_tiles) {
         two[d] = d % 2 == 0 ? 2 : 1;
     }
     check_repeat(EDDY_I16, EDDY_RANK_MAX, one, 0, two, STRIDED, CONTIGUOUS, &serial_team);
-    check_repeat(EDDY_F32, 2, (const int64_t[]){100, 70}, 0, (const int64_t[]){13, 5}, CONTIGUOUS, CONTIGUOUS,
-                 &threaded_team);
+    check_repeat(EDDY_F32, 2, (const int64_t[]){100, 70}, 0, (const int64_t[]){13, 5}, CONTIGUOUS,
+                 CONTIGUOUS, &threaded_team);
 }
 
 static int64_t interleave_oracle(const tensor *in, const void *attributes, const int64_t *index) {
@@ -200,12 +209,13 @@ Test(join, repeat_interleave_repeats_parts) {
         for (int s = 0; s < 4; s++)
             for (int32_t axis = 0; axis < 3; axis++)
                 EACH_LAYOUT(a) {
-                    eddy_attributes_repeat_interleave attributes = {.repeats = test_below(5), .axis = axis};
+                    eddy_attributes_repeat_interleave attributes = {.repeats = test_below(5),
+                                                                    .axis = axis};
                     int64_t out_shape[3];
                     memcpy(out_shape, shapes[s], sizeof(out_shape));
                     out_shape[axis] *= attributes.repeats;
-                    check(&eddy_cpu_repeat_interleave, (eddy_dtype)d, 3, shapes[s], (layout)a, 3, out_shape,
-                          SOME_OUTPUT, &attributes, interleave_oracle, some_team());
+                    check(&eddy_cpu_repeat_interleave, (eddy_dtype)d, 3, shapes[s], (layout)a, 3,
+                          out_shape, SOME_OUTPUT, &attributes, interleave_oracle, some_team());
                 }
     }
     int64_t full[EDDY_RANK_MAX], more[EDDY_RANK_MAX];
@@ -213,8 +223,8 @@ Test(join, repeat_interleave_repeats_parts) {
         more[d] = full[d] = d % 3 == 0 ? 2 : 1;
     more[3] = 6;
     eddy_attributes_repeat_interleave three = {.repeats = 3, .axis = 3};
-    check(&eddy_cpu_repeat_interleave, EDDY_F64, EDDY_RANK_MAX, full, NEGATIVE, EDDY_RANK_MAX, more, STRIDED, &three,
-          interleave_oracle, &serial_team);
+    check(&eddy_cpu_repeat_interleave, EDDY_F64, EDDY_RANK_MAX, full, NEGATIVE, EDDY_RANK_MAX, more,
+          STRIDED, &three, interleave_oracle, &serial_team);
 }
 
 /* ---- flip, roll ---- */
@@ -244,12 +254,12 @@ Test(join, flip_turns_every_subset_of_axes) {
             for (uint32_t axes = 0; axes < 8; axes++)
                 EACH_LAYOUT(a) {
                     eddy_attributes_flip attributes = {.axes = axes};
-                    check(&eddy_cpu_flip, (eddy_dtype)d, 3, shapes[s], (layout)a, 3, shapes[s], SOME_OUTPUT,
-                          &attributes, flip_oracle, some_team());
+                    check(&eddy_cpu_flip, (eddy_dtype)d, 3, shapes[s], (layout)a, 3, shapes[s],
+                          SOME_OUTPUT, &attributes, flip_oracle, some_team());
                 }
     }
-    check(&eddy_cpu_flip, EDDY_U8, 0, NULL, CONTIGUOUS, 0, NULL, CONTIGUOUS, &(eddy_attributes_flip){0}, flip_oracle,
-          &serial_team);
+    check(&eddy_cpu_flip, EDDY_U8, 0, NULL, CONTIGUOUS, 0, NULL, CONTIGUOUS,
+          &(eddy_attributes_flip){0}, flip_oracle, &serial_team);
 }
 
 static void check_roll(eddy_dtype dtype, const int64_t *shape, bool is_flat, layout a, layout b,
@@ -264,7 +274,8 @@ static void check_roll(eddy_dtype dtype, const int64_t *shape, bool is_flat, lay
 }
 
 Test(join, roll_by_axes_and_by_the_whole) {
-    const int64_t shapes[][3] = {{4, 5, 7}, {1, 1, 1}, {2, 0, 3}, {3, 13, 31}}, big[] = {40, 61, 70};
+    const int64_t shapes[][3] = {{4, 5, 7}, {1, 1, 1}, {2, 0, 3}, {3, 13, 31}},
+                  big[] = {40, 61, 70};
     EACH_DTYPE(d) {
         for (int s = 0; s < 4; s++)
             EACH_LAYOUT(a) {
@@ -287,7 +298,7 @@ Test(join, roll_of_one_axis_by_rows) {
                 eddy_attributes_roll attributes = {.shifts = {.rank = 3}};
                 if (shapes[s][axis] > 1)
                     attributes.shifts.dims[axis] = 1 + test_below(shapes[s][axis] - 1);
-                check(&eddy_cpu_roll, dtypes[d], 3, shapes[s], UNALIGNED, 3, shapes[s], CONTIGUOUS, &attributes,
-                      roll_oracle, some_team());
+                check(&eddy_cpu_roll, dtypes[d], 3, shapes[s], UNALIGNED, 3, shapes[s], CONTIGUOUS,
+                      &attributes, roll_oracle, some_team());
             }
 }

@@ -5,7 +5,8 @@
 static void fail_slice(void *context, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++)
         if (i >= 300)
-            eddy_kernel_fail(context, i % 2 ? EDDY_OUT_OF_RANGE : EDDY_KERNEL_FAILED, i, i * 10, i * 100);
+            eddy_kernel_fail(context, i % 2 ? EDDY_OUT_OF_RANGE : EDDY_KERNEL_FAILED, i, i * 10,
+                             i * 100);
 }
 
 Test(kernel, the_lowest_position_wins_on_any_number_of_threads) {

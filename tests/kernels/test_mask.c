@@ -74,9 +74,12 @@ static void check_fill(eddy_dtype dtype, const int64_t *dims, layout a, eddy_ker
         memcpy(want + i * 8, holds(&o, i) ? seven : input_at(&o, i), eddy_dtype_bytes(dtype));
     tensor *to = in_place ? &o.in : &out;
     eddy_attributes_full attributes = {.value = EDDY_S(7)};
-    cr_assert_eq(run_kernel(&eddy_cpu_masked_fill, (tensor *[]){&o.in, &o.mask, to}, 3, &attributes, team, NULL), 0);
+    cr_assert_eq(run_kernel(&eddy_cpu_masked_fill, (tensor *[]){&o.in, &o.mask, to}, 3, &attributes,
+                            team, NULL),
+                 0);
     for (int64_t i = 0; i < o.count; i++)
-        cr_assert(same(to, i, want + i * 8), "%s element %lld", describe("masked_fill", &o.in, a), (long long)i);
+        cr_assert(same(to, i, want + i * 8), "%s element %lld", describe("masked_fill", &o.in, a),
+                  (long long)i);
     cr_assert(tensor_guards_hold(to));
     free(want);
     operands_free(&o), tensor_free(&out);
@@ -86,7 +89,8 @@ Test(mask, masked_fill_of_every_dtype_and_layout) {
     EACH_DTYPE(d) {
         for (int s = 0; s < SHAPES; s++)
             for (int a = 0; a < LAYOUT_COUNT; a++)
-                check_fill((eddy_dtype)d, shapes[s], (layout)a, test_below(2) ? &serial_team : &shuffling_team);
+                check_fill((eddy_dtype)d, shapes[s], (layout)a,
+                           test_below(2) ? &serial_team : &shuffling_team);
     }
     check_fill(EDDY_F32, (const int64_t[]){30, 70, 67}, CONTIGUOUS, &threaded_team);
 }
@@ -104,8 +108,8 @@ static void check_select(eddy_dtype dtype, const int64_t *dims, layout a) {
     late_run(&late, 2, (tensor *[]){&out});
     for (int64_t i = 0, k = 0; i < o.count; i++)
         if (holds(&o, i))
-            cr_assert(same(&out, k++, input_at(&o, i)), "%s element %lld", describe("masked_select", &o.in, a),
-                      (long long)i);
+            cr_assert(same(&out, k++, input_at(&o, i)), "%s element %lld",
+                      describe("masked_select", &o.in, a), (long long)i);
     cr_assert(tensor_guards_hold(&out));
     operands_free(&o), tensor_free(&out);
 }
@@ -122,12 +126,14 @@ static void check_scatter(eddy_dtype dtype, const int64_t *dims, layout a) {
     tensor_fill(&source, 100);
     char *want = malloc((size_t)o.count * 8 + 8);
     for (int64_t i = 0; i < o.count; i++)
-        memcpy(want + i * 8, holds(&o, i) ? tensor_at(&source, k++) : input_at(&o, i), eddy_dtype_bytes(dtype));
-    cr_assert_eq(
-        run_kernel(&eddy_cpu_masked_scatter, (tensor *[]){&o.in, &o.mask, &source, to}, 4, NULL, &shuffling_team, NULL),
-        EDDY_OK);
+        memcpy(want + i * 8, holds(&o, i) ? tensor_at(&source, k++) : input_at(&o, i),
+               eddy_dtype_bytes(dtype));
+    cr_assert_eq(run_kernel(&eddy_cpu_masked_scatter, (tensor *[]){&o.in, &o.mask, &source, to}, 4,
+                            NULL, &shuffling_team, NULL),
+                 EDDY_OK);
     for (int64_t i = 0; i < o.count; i++)
-        cr_assert(same(to, i, want + i * 8), "%s element %lld", describe("masked_scatter", &o.in, a), (long long)i);
+        cr_assert(same(to, i, want + i * 8), "%s element %lld",
+                  describe("masked_scatter", &o.in, a), (long long)i);
     cr_assert(tensor_guards_hold(to));
     free(want);
     operands_free(&o), tensor_free(&source), tensor_free(&out);
@@ -145,25 +151,31 @@ Test(mask, masked_select_and_masked_scatter_of_every_dtype_and_layout) {
 
 /* The source has all elements that are asked for, fewer or more. */
 static void check_plain_scatter(eddy_dtype dtype, int64_t n, int64_t spare, bool in_place) {
-    tensor in = tensor_make(dtype, 1, &n, CONTIGUOUS), mask = tensor_make(EDDY_BOOL, 1, &n, UNALIGNED);
+    tensor in = tensor_make(dtype, 1, &n, CONTIGUOUS),
+           mask = tensor_make(EDDY_BOOL, 1, &n, UNALIGNED);
     int64_t held = 0, k = 0;
     tensor_fill(&in, 100), tensor_fill(&mask, 1);
     for (int64_t i = 0; i < n; i++)
         held += tensor_get(&mask, i) != 0;
     int64_t there = held + spare < 0 ? 0 : held + spare;
-    tensor source = tensor_make(dtype, 1, &there, CONTIGUOUS), out = tensor_make(dtype, 1, &n, UNALIGNED);
+    tensor source = tensor_make(dtype, 1, &there, CONTIGUOUS),
+           out = tensor_make(dtype, 1, &n, UNALIGNED);
     tensor before = tensor_make(dtype, 1, &n, CONTIGUOUS), *to = in_place ? &in : &out;
     tensor_fill(&source, 100);
     for (int64_t i = 0; i < n; i++)
         memcpy(tensor_at(&before, i), tensor_at(&in, i), eddy_dtype_bytes(dtype));
     eddy_kernel_error error;
-    run_kernel(&eddy_cpu_masked_scatter, (tensor *[]){&in, &mask, &source, to}, 4, NULL, &serial_team, &error);
+    run_kernel(&eddy_cpu_masked_scatter, (tensor *[]){&in, &mask, &source, to}, 4, NULL,
+               &serial_team, &error);
     cr_assert(tensor_guards_hold(to));
-    cr_assert(held <= there ? error.status == EDDY_OK : error.status == EDDY_OUT_OF_RANGE && error.bound == there);
+    cr_assert(held <= there ? error.status == EDDY_OK
+                            : error.status == EDDY_OUT_OF_RANGE && error.bound == there);
     for (int64_t i = 0; i < n && held <= there; i++)
-        cr_assert(same(to, i, tensor_get(&mask, i) != 0 ? tensor_at(&source, k++) : tensor_at(&before, i)),
+        cr_assert(same(to, i,
+                       tensor_get(&mask, i) != 0 ? tensor_at(&source, k++) : tensor_at(&before, i)),
                   "%s element %lld", describe("masked_scatter", &in, CONTIGUOUS), (long long)i);
-    tensor_free(&in), tensor_free(&mask), tensor_free(&source), tensor_free(&out), tensor_free(&before);
+    tensor_free(&in), tensor_free(&mask), tensor_free(&source), tensor_free(&out),
+        tensor_free(&before);
 }
 
 Test(mask, masked_scatter_in_one_sweep) {
@@ -176,12 +188,15 @@ Test(mask, masked_scatter_in_one_sweep) {
 
 Test(mask, a_source_that_is_too_short_is_an_error) {
     int64_t five = 5, two = 2;
-    tensor in = tensor_make(EDDY_F32, 1, &five, CONTIGUOUS), mask = tensor_make(EDDY_BOOL, 1, &five, CONTIGUOUS);
-    tensor source = tensor_make(EDDY_F32, 1, &two, CONTIGUOUS), out = tensor_make(EDDY_F32, 1, &five, STRIDED);
+    tensor in = tensor_make(EDDY_F32, 1, &five, CONTIGUOUS),
+           mask = tensor_make(EDDY_BOOL, 1, &five, CONTIGUOUS);
+    tensor source = tensor_make(EDDY_F32, 1, &two, CONTIGUOUS),
+           out = tensor_make(EDDY_F32, 1, &five, STRIDED);
     for (int64_t i = 0; i < 5; i += 2)
         tensor_set(&mask, i, 1);
     eddy_kernel_error error;
-    run_kernel(&eddy_cpu_masked_scatter, (tensor *[]){&in, &mask, &source, &out}, 4, NULL, &serial_team, &error);
+    run_kernel(&eddy_cpu_masked_scatter, (tensor *[]){&in, &mask, &source, &out}, 4, NULL,
+               &serial_team, &error);
     cr_assert(error.status == EDDY_OUT_OF_RANGE && error.bound == 2);
     cr_assert(tensor_guards_hold(&out));
     tensor_free(&in), tensor_free(&mask), tensor_free(&source), tensor_free(&out);

@@ -43,12 +43,14 @@ static void check_element(const operands *o, int64_t batch, int64_t i, int64_t j
     if (!eddy_dtype_is_float(dtype)) {
         uint64_t sum = o->has_bias ? (uint64_t)tensor_get_int(&o->bias, j) : 0;
         for (int64_t p = 0; p < o->k; p++)
-            sum += (uint64_t)tensor_get_int(&o->a, a + p) * (uint64_t)tensor_get_int(&o->b, b + p * step);
-        cr_assert_eq(tensor_get_int(&o->out, at), tensor_wrap_int(dtype, (int64_t)sum), "%s element %lld",
-                     describe(op, &o->out, CONTIGUOUS), (long long)at);
+            sum += (uint64_t)tensor_get_int(&o->a, a + p) *
+                   (uint64_t)tensor_get_int(&o->b, b + p * step);
+        cr_assert_eq(tensor_get_int(&o->out, at), tensor_wrap_int(dtype, (int64_t)sum),
+                     "%s element %lld", describe(op, &o->out, CONTIGUOUS), (long long)at);
         return;
     }
-    double want = o->has_bias ? tensor_get(&o->bias, j) : 0, magnitude = fabs(want), got = tensor_get(&o->out, at);
+    double want = o->has_bias ? tensor_get(&o->bias, j) : 0, magnitude = fabs(want),
+           got = tensor_get(&o->out, at);
     for (int64_t p = 0; p < o->k; p++) {
         double product = tensor_get(&o->a, a + p) * tensor_get(&o->b, b + p * step);
         want += product;
@@ -56,9 +58,10 @@ static void check_element(const operands *o, int64_t batch, int64_t i, int64_t j
     }
     double unit = dtype == EDDY_F64 ? 0x1p-53 : 0x1p-24;
     double rounding = dtype == EDDY_F16 ? 0x1p-11 : dtype == EDDY_BF16 ? 0x1p-8 : 0;
-    cr_assert(fabs(got - want) <= (double)(o->k + 4) * unit * magnitude + rounding * fabs(want) + rounding * 0x1p-14,
-              "%s m %lld k %lld element %lld: %a, not %a", describe(op, &o->out, CONTIGUOUS), (long long)o->m,
-              (long long)o->k, (long long)at, got, want);
+    cr_assert(fabs(got - want) <= (double)(o->k + 4) * unit * magnitude + rounding * fabs(want) +
+                                      rounding * 0x1p-14,
+              "%s m %lld k %lld element %lld: %a, not %a", describe(op, &o->out, CONTIGUOUS),
+              (long long)o->m, (long long)o->k, (long long)at, got, want);
 }
 
 static void run_and_check(operands *o) {
@@ -86,12 +89,15 @@ static void run_and_check(operands *o) {
 }
 
 static double range_of(eddy_dtype dtype) {
-    return eddy_dtype_is_float(dtype) ? 1 : dtype == EDDY_I64 ? 4e18 : dtype == EDDY_I32 ? 2e9 : 100;
+    return eddy_dtype_is_float(dtype) ? 1
+           : dtype == EDDY_I64        ? 4e18
+           : dtype == EDDY_I32        ? 2e9
+                                      : 100;
 }
 
 static void check_matmul(eddy_dtype dtype, int64_t m, int64_t n, int64_t k, int32_t batch_rank,
-                         const int64_t *a_batches, int32_t a_rank, const int64_t *b_batches, int32_t b_rank, layout a,
-                         layout b, layout c) {
+                         const int64_t *a_batches, int32_t a_rank, const int64_t *b_batches,
+                         int32_t b_rank, layout a, layout b, layout c) {
     operands o = {.m = m, .n = n, .k = k, .batch_rank = batch_rank};
     int64_t shape_a[6], shape_b[6], shape_out[6];
     for (int32_t d = 0; d < batch_rank; d++) {
@@ -114,9 +120,14 @@ static void check_matmul(eddy_dtype dtype, int64_t m, int64_t n, int64_t k, int3
     run_and_check(&o);
 }
 
-static void check_linear(eddy_dtype dtype, int32_t x_rank, const int64_t *x_shape, int64_t n, bool has_bias, layout a,
-                         layout b, layout c) {
-    operands o = {.n = n, .k = x_shape[x_rank - 1], .m = 1, .batch_rank = 0, .is_linear = true, .has_bias = has_bias};
+static void check_linear(eddy_dtype dtype, int32_t x_rank, const int64_t *x_shape, int64_t n,
+                         bool has_bias, layout a, layout b, layout c) {
+    operands o = {.n = n,
+                  .k = x_shape[x_rank - 1],
+                  .m = 1,
+                  .batch_rank = 0,
+                  .is_linear = true,
+                  .has_bias = has_bias};
     int64_t w_shape[] = {n, o.k}, out_shape[6];
     for (int32_t d = 0; d < x_rank - 1; d++) {
         out_shape[d] = x_shape[d];
@@ -146,8 +157,8 @@ Test(matrix, matmul_of_every_dtype_and_layout) {
         for (int s = 0; s < 10; s++)
             for (int a = 0; a < LAYOUT_COUNT; a++)
                 for (int b = 0; b < LAYOUT_COUNT; b++)
-                    check_matmul(dtypes[d], sizes[s][0], sizes[s][1], sizes[s][2], 0, NULL, 0, NULL, 0, (layout)a,
-                                 (layout)b, (layout)test_below(OUTPUT_LAYOUTS));
+                    check_matmul(dtypes[d], sizes[s][0], sizes[s][1], sizes[s][2], 0, NULL, 0, NULL,
+                                 0, (layout)a, (layout)b, (layout)test_below(OUTPUT_LAYOUTS));
 }
 
 Test(matrix, batches_broadcast) {
@@ -173,12 +184,14 @@ Test(matrix, linear_of_every_dtype_and_layout) {
         for (int s = 0; s < 5; s++)
             for (int32_t rank = 1; rank <= 3; rank++)
                 for (int a = 0; a < LAYOUT_COUNT; a++)
-                    check_linear(dtypes[d], rank, shapes[s] + 3 - rank, s == 2 ? 17 : 10, test_below(2), (layout)a,
-                                 (layout)test_below(LAYOUT_COUNT), (layout)test_below(OUTPUT_LAYOUTS));
+                    check_linear(dtypes[d], rank, shapes[s] + 3 - rank, s == 2 ? 17 : 10,
+                                 test_below(2), (layout)a, (layout)test_below(LAYOUT_COUNT),
+                                 (layout)test_below(OUTPUT_LAYOUTS));
 }
 
 Test(matrix, big_products_do_not_depend_on_the_team) {
-    const int64_t batch[] = {64, 784}, narrow[] = {64, 128}, long_batch[] = {256, 784}, three[] = {3};
+    const int64_t batch[] = {64, 784}, narrow[] = {64, 128}, long_batch[] = {256, 784},
+                  three[] = {3};
     check_linear(EDDY_F32, 2, batch, 256, true, CONTIGUOUS, CONTIGUOUS, CONTIGUOUS);
     check_linear(EDDY_F32, 2, narrow, 10, true, CONTIGUOUS, CONTIGUOUS, CONTIGUOUS);
     check_linear(EDDY_F32, 2, long_batch, 256, true, CONTIGUOUS, CONTIGUOUS, TURNED);
@@ -200,7 +213,8 @@ static size_t workspace_of_linear(int64_t m, int64_t n, int64_t k) {
                                   {.shape = w, .strides = by_k, .dtype = EDDY_F32, .rank = 2},
                                   {.rank = -1},
                                   {.shape = out, .strides = by_n, .dtype = EDDY_F32, .rank = 2}};
-    return planned_only(&(eddy_kernel_call){.kernel = &eddy_cpu_linear, .views = views, .view_count = 4})
+    return planned_only(
+               &(eddy_kernel_call){.kernel = &eddy_cpu_linear, .views = views, .view_count = 4})
         .workspace_bytes;
 }
 
@@ -213,7 +227,8 @@ Test(matrix, large_weights_are_not_copied) {
 /* Each batch would turn its own. */
 Test(matrix, turned_factors_of_batches_are_not_copied) {
     const int64_t a[] = {3, 256, 64}, b[] = {3, 64, 65}, out[] = {3, 256, 65};
-    const int64_t by_rows[] = {256 * 64, 64, 1}, turned[] = {64 * 65, 1, 64}, of_out[] = {256 * 65, 65, 1};
+    const int64_t by_rows[] = {256 * 64, 64, 1}, turned[] = {64 * 65, 1, 64},
+                  of_out[] = {256 * 65, 65, 1};
     const eddy_op_view views[] = {{.shape = a, .strides = by_rows, .dtype = EDDY_F32, .rank = 3},
                                   {.shape = b, .strides = turned, .dtype = EDDY_F32, .rank = 3},
                                   {.shape = out, .strides = of_out, .dtype = EDDY_F32, .rank = 3}};
@@ -237,15 +252,17 @@ Test(matrix, products_with_a_vector_are_cut) {
 Test(matrix, vectors_may_come_with_fewer_dims) {
     /* [k] x [k, n] -> [n], [m, k] x [k] -> [m], [k] x [k] -> scalar */
     int64_t k = 9, n = 4, matrix[] = {9, 4}, turned[] = {4, 9};
-    tensor v = tensor_make(EDDY_F32, 1, &k, STRIDED), m = tensor_make(EDDY_F32, 2, matrix, CONTIGUOUS);
-    tensor t = tensor_make(EDDY_F32, 2, turned, CONTIGUOUS), out = tensor_make(EDDY_F32, 1, &n, STRIDED);
+    tensor v = tensor_make(EDDY_F32, 1, &k, STRIDED),
+           m = tensor_make(EDDY_F32, 2, matrix, CONTIGUOUS);
+    tensor t = tensor_make(EDDY_F32, 2, turned, CONTIGUOUS),
+           out = tensor_make(EDDY_F32, 1, &n, STRIDED);
     tensor scalar = tensor_make(EDDY_F32, 0, NULL, CONTIGUOUS);
     tensor_fill(&v, 1), tensor_fill(&m, 1);
     for (int64_t i = 0; i < 36; i++)
         tensor_set(&t, i % 4 * 9 + i / 4, tensor_get(&m, i));
     for (int side = 0; side < 2; side++) {
-        run_kernel(&eddy_cpu_matmul, side ? (tensor *[]){&t, &v, &out} : (tensor *[]){&v, &m, &out}, 3, NULL,
-                   &serial_team, NULL);
+        run_kernel(&eddy_cpu_matmul, side ? (tensor *[]){&t, &v, &out} : (tensor *[]){&v, &m, &out},
+                   3, NULL, &serial_team, NULL);
         for (int64_t j = 0; j < 4; j++) {
             double want = 0;
             for (int64_t p = 0; p < 9; p++)
@@ -263,7 +280,8 @@ Test(matrix, vectors_may_come_with_fewer_dims) {
 
 Test(matrix, nan_and_infinity_pass_through) {
     int64_t shape[] = {3, 3};
-    tensor a = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS), b = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
+    tensor a = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS),
+           b = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
     tensor out = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
     tensor_fill(&a, 1), tensor_fill(&b, 1);
     tensor_set(&a, 0, NAN);
@@ -272,6 +290,7 @@ Test(matrix, nan_and_infinity_pass_through) {
         tensor_set(&out, i, NAN); /* must not be read */
     run_kernel(&eddy_cpu_matmul, (tensor *[]){&a, &b, &out}, 3, NULL, &serial_team, NULL);
     for (int64_t j = 0; j < 3; j++)
-        cr_assert(isnan(tensor_get(&out, j)) && isinf(tensor_get(&out, 3 + j)) && isfinite(tensor_get(&out, 6 + j)));
+        cr_assert(isnan(tensor_get(&out, j)) && isinf(tensor_get(&out, 3 + j)) &&
+                  isfinite(tensor_get(&out, 6 + j)));
     tensor_free(&a), tensor_free(&b), tensor_free(&out);
 }

@@ -75,11 +75,14 @@ static bool is_larger(const tensor *x, int64_t a, int64_t b) {
 /* The flat number in x of the largest element of the window of output `flat`. */
 static int64_t largest(const problem *p, const tensor *x, int64_t flat) {
     int64_t height = p->shape[p->rank - 2], width = p->shape[p->rank - 1], best = -1;
-    int64_t ow = flat % p->out[1], oh = flat / p->out[1] % p->out[0], plane = flat / p->out[1] / p->out[0];
+    int64_t ow = flat % p->out[1], oh = flat / p->out[1] % p->out[0],
+            plane = flat / p->out[1] / p->out[0];
     for (int64_t r = 0; r < p->pool.kernel_size.height; r++)
         for (int64_t c = 0; c < p->pool.kernel_size.width; c++) {
-            int64_t h = oh * p->pool.stride.height - p->pool.padding.height + r * p->pool.dilation.height;
-            int64_t w = ow * p->pool.stride.width - p->pool.padding.width + c * p->pool.dilation.width;
+            int64_t h =
+                oh * p->pool.stride.height - p->pool.padding.height + r * p->pool.dilation.height;
+            int64_t w =
+                ow * p->pool.stride.width - p->pool.padding.width + c * p->pool.dilation.width;
             int64_t at = (plane * height + h) * width + w;
             if (h < 0 || w < 0 || h >= height || w >= width)
                 continue;
@@ -93,25 +96,30 @@ static void check_max(const problem *p, eddy_dtype dtype, layout in, layout out)
     int64_t shape[4];
     output_shape(p, shape);
     tensor x = tensor_make(dtype, p->rank, p->shape, in);
-    tensor values = tensor_make(dtype, p->rank, shape, out), again = tensor_make(dtype, p->rank, shape, out);
+    tensor values = tensor_make(dtype, p->rank, shape, out),
+           again = tensor_make(dtype, p->rank, shape, out);
     tensor indices = tensor_make(EDDY_I64, p->rank, shape, (layout)test_below(OUTPUT_LAYOUTS));
     tensor_fill(&x, 100);
     if (in != BROADCAST)
         spice(&x);
     run_kernel(&eddy_cpu_max_pool2d, (tensor *[]){&x, &values}, 2, &p->pool, any_team(), NULL);
-    run_kernel(&eddy_cpu_max_pool2d_with_indices, (tensor *[]){&x, &again, &indices}, 3, &p->pool, any_team(), NULL);
+    run_kernel(&eddy_cpu_max_pool2d_with_indices, (tensor *[]){&x, &again, &indices}, 3, &p->pool,
+               any_team(), NULL);
     int64_t plane = p->shape[p->rank - 2] * p->shape[p->rank - 1];
     for (int64_t i = 0; i < values.count; i++) {
         int64_t at = largest(p, &x, i);
-        cr_assert_eq(tensor_get_int(&indices, i), at % plane, "%s problem %td index %lld: %lld, not %lld",
-                     describe("max_pool2d", &x, in), p - problems, (long long)i, (long long)tensor_get_int(&indices, i),
+        cr_assert_eq(tensor_get_int(&indices, i), at % plane,
+                     "%s problem %td index %lld: %lld, not %lld", describe("max_pool2d", &x, in),
+                     p - problems, (long long)i, (long long)tensor_get_int(&indices, i),
                      (long long)(at % plane));
         double got = tensor_get(&values, i), want = tensor_get(&x, at);
-        cr_assert(got == want || (isnan(got) && isnan(want)), "%s problem %td element %lld: %a, not %a",
-                  describe("max_pool2d", &x, in), p - problems, (long long)i, got, want);
+        cr_assert(got == want || (isnan(got) && isnan(want)),
+                  "%s problem %td element %lld: %a, not %a", describe("max_pool2d", &x, in),
+                  p - problems, (long long)i, got, want);
     }
     cr_assert(tensor_agrees(&values, &again), "%s", describe("max_pool2d", &x, in));
-    cr_assert(tensor_guards_hold(&values) && tensor_guards_hold(&again) && tensor_guards_hold(&indices));
+    cr_assert(tensor_guards_hold(&values) && tensor_guards_hold(&again) &&
+              tensor_guards_hold(&indices));
     tensor_free(&x), tensor_free(&values), tensor_free(&again), tensor_free(&indices);
 }
 
@@ -119,7 +127,8 @@ Test(pool, max_of_every_dtype_and_layout, .timeout = 120) {
     EACH_DTYPE(d) {
         for (size_t i = 0; i < PROBLEMS; i++)
             for (int in = 0; in < LAYOUT_COUNT; in++)
-                check_max(&problems[i], (eddy_dtype)d, (layout)in, (layout)test_below(OUTPUT_LAYOUTS));
+                check_max(&problems[i], (eddy_dtype)d, (layout)in,
+                          (layout)test_below(OUTPUT_LAYOUTS));
     }
 }
 
@@ -134,8 +143,10 @@ static tensor channels_last(eddy_dtype dtype, const int64_t *shape) {
 }
 
 Test(pool, layouts_give_the_same_bits) {
-    const eddy_kernel *const kernels[] = {&eddy_cpu_max_pool2d, &eddy_cpu_avg_pool2d, &eddy_cpu_adaptive_avg_pool2d};
-    const eddy_kernel *const gradients[] = {&eddy_cpu_avg_pool2d_backward, &eddy_cpu_adaptive_avg_pool2d_backward};
+    const eddy_kernel *const kernels[] = {&eddy_cpu_max_pool2d, &eddy_cpu_avg_pool2d,
+                                          &eddy_cpu_adaptive_avg_pool2d};
+    const eddy_kernel *const gradients[] = {&eddy_cpu_avg_pool2d_backward,
+                                            &eddy_cpu_adaptive_avg_pool2d_backward};
     const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_BF16, EDDY_I32};
     for (int d = 0; d < 4; d++)
         for (size_t i = 0; i < PROBLEMS; i++) {
@@ -144,8 +155,10 @@ Test(pool, layouts_give_the_same_bits) {
                 continue;
             int64_t shape[4];
             output_shape(p, shape);
-            tensor rows = tensor_make(dtypes[d], 4, p->shape, CONTIGUOUS), x = channels_last(dtypes[d], p->shape);
-            tensor want = tensor_make(dtypes[d], 4, shape, CONTIGUOUS), got = channels_last(dtypes[d], shape);
+            tensor rows = tensor_make(dtypes[d], 4, p->shape, CONTIGUOUS),
+                   x = channels_last(dtypes[d], p->shape);
+            tensor want = tensor_make(dtypes[d], 4, shape, CONTIGUOUS),
+                   got = channels_last(dtypes[d], shape);
             tensor_fill(&rows, 100);
             for (int64_t k = 0; k < x.count; k++)
                 tensor_set(&x, k, tensor_get(&rows, k));
@@ -153,17 +166,19 @@ Test(pool, layouts_give_the_same_bits) {
                 run_kernel(kernels[k], (tensor *[]){&rows, &want}, 2, &p->pool, &serial_team, NULL);
                 run_kernel(kernels[k], (tensor *[]){&x, &got}, 2, &p->pool, any_team(), NULL);
                 /* Averages of f32 are summed in sequence where channels are last. */
-                cr_assert((dtypes[d] == EDDY_F32 && k > 0) || tensor_same(&want, &got), "%s problem %zu",
-                          describe(kernels[k]->name, &got, CONTIGUOUS), i);
+                cr_assert((dtypes[d] == EDDY_F32 && k > 0) || tensor_same(&want, &got),
+                          "%s problem %zu", describe(kernels[k]->name, &got, CONTIGUOUS), i);
                 cr_assert(tensor_guards_hold(&got));
             }
             for (int64_t k = 0; k < got.count; k++)
                 tensor_set(&got, k, tensor_get(&want, k));
             /* As gradients: from the small images to the large ones. */
             for (int k = 0; k < (d < 3 && p->pool.dilation.height == 1 ? 2 : 0); k++) {
-                run_kernel(gradients[k], (tensor *[]){&want, &rows}, 2, &p->pool, &serial_team, NULL);
+                run_kernel(gradients[k], (tensor *[]){&want, &rows}, 2, &p->pool, &serial_team,
+                           NULL);
                 run_kernel(gradients[k], (tensor *[]){&got, &x}, 2, &p->pool, any_team(), NULL);
-                cr_assert(tensor_same(&rows, &x), "%s problem %zu", describe(gradients[k]->name, &x, CONTIGUOUS), i);
+                cr_assert(tensor_same(&rows, &x), "%s problem %zu",
+                          describe(gradients[k]->name, &x, CONTIGUOUS), i);
             }
             tensor_free(&rows), tensor_free(&x), tensor_free(&want), tensor_free(&got);
         }
@@ -173,28 +188,32 @@ static void check_max_backward(const problem *p, eddy_dtype dtype, layout in, la
     int64_t shape[4];
     output_shape(p, shape);
     int64_t plane = p->shape[p->rank - 2] * p->shape[p->rank - 1], small = p->out[0] * p->out[1];
-    tensor grad = tensor_make(dtype, p->rank, shape, in), dx = tensor_make(dtype, p->rank, p->shape, out);
+    tensor grad = tensor_make(dtype, p->rank, shape, in),
+           dx = tensor_make(dtype, p->rank, p->shape, out);
     tensor indices = tensor_make(EDDY_I64, p->rank, shape, (layout)test_below(OUTPUT_LAYOUTS));
     tensor_fill(&grad, 10);
-    double *want = calloc((size_t)dx.count + 1, sizeof(double)), *size = calloc((size_t)dx.count + 1, sizeof(double));
+    double *want = calloc((size_t)dx.count + 1, sizeof(double)),
+           *size = calloc((size_t)dx.count + 1, sizeof(double));
     for (int64_t i = 0; i < indices.count; i++) {
         int64_t index = test_below(plane), at = i / small * plane + index;
         tensor_set_int(&indices, i, index);
         want[at] += tensor_get(&grad, i);
         size[at] += fabs(tensor_get(&grad, i));
     }
-    cr_assert_eq(
-        run_kernel(&eddy_cpu_max_pool2d_backward, (tensor *[]){&grad, &indices, &dx}, 3, NULL, any_team(), NULL),
-        EDDY_OK);
+    cr_assert_eq(run_kernel(&eddy_cpu_max_pool2d_backward, (tensor *[]){&grad, &indices, &dx}, 3,
+                            NULL, any_team(), NULL),
+                 EDDY_OK);
     for (int64_t i = 0; i < dx.count; i++) {
         double got = tensor_get(&dx, i);
         /* Sums of up to 3000 in f32 or f64, rounded once to 16 bits. */
-        double bound = size[i] * (dtype == EDDY_F64 ? 0x1p-40 : 0x1p-12) + (dtype == EDDY_F16    ? 0x1p-11
-                                                                            : dtype == EDDY_BF16 ? 0x1p-8
-                                                                                                 : 0) *
-                                                                               fabs(want[i]);
+        double bound =
+            size[i] * (dtype == EDDY_F64 ? 0x1p-40 : 0x1p-12) + (dtype == EDDY_F16    ? 0x1p-11
+                                                                 : dtype == EDDY_BF16 ? 0x1p-8
+                                                                                      : 0) *
+                                                                    fabs(want[i]);
         cr_assert(fabs(got - want[i]) <= bound, "%s problem %td element %lld: %a, not %a",
-                  describe("max_pool2d_backward", &dx, out), p - problems, (long long)i, got, want[i]);
+                  describe("max_pool2d_backward", &dx, out), p - problems, (long long)i, got,
+                  want[i]);
     }
     cr_assert(tensor_guards_hold(&dx), "%s", describe("max_pool2d_backward", &dx, out));
     free(want), free(size);
@@ -206,7 +225,8 @@ Test(pool, max_backward_of_every_float_and_layout, .timeout = 120) {
     for (int d = 0; d < 4; d++)
         for (size_t i = 0; i < PROBLEMS; i++)
             for (int out = 0; out < OUTPUT_LAYOUTS; out++)
-                check_max_backward(&problems[i], dtypes[d], (layout)test_below(LAYOUT_COUNT), (layout)out);
+                check_max_backward(&problems[i], dtypes[d], (layout)test_below(LAYOUT_COUNT),
+                                   (layout)out);
 }
 
 /* The last image has more elements than a task of all its channels takes. */
@@ -216,9 +236,12 @@ Test(pool, max_backward_gives_every_layout_the_same_bits) {
     for (int s = 0; s < 3; s++)
         for (int d = 0; d < 2; d++) {
             const int64_t *shape = shapes[s], small[] = {shape[0], shape[1], 3, 4};
-            tensor grad[] = {tensor_make(dtypes[d], 4, small, CONTIGUOUS), channels_last(dtypes[d], small)};
-            tensor indices[] = {tensor_make(EDDY_I64, 4, small, CONTIGUOUS), channels_last(EDDY_I64, small)};
-            tensor dx[] = {tensor_make(dtypes[d], 4, shape, CONTIGUOUS), channels_last(dtypes[d], shape)};
+            tensor grad[] = {tensor_make(dtypes[d], 4, small, CONTIGUOUS),
+                             channels_last(dtypes[d], small)};
+            tensor indices[] = {tensor_make(EDDY_I64, 4, small, CONTIGUOUS),
+                                channels_last(EDDY_I64, small)};
+            tensor dx[] = {tensor_make(dtypes[d], 4, shape, CONTIGUOUS),
+                           channels_last(dtypes[d], shape)};
             tensor_fill(&grad[0], 10);
             for (int64_t i = 0; i < grad[0].count; i++) {
                 int64_t index = test_below(shape[2] * shape[3]);
@@ -227,11 +250,13 @@ Test(pool, max_backward_gives_every_layout_the_same_bits) {
                     tensor_set_int(&indices[k], i, index);
             }
             for (int k = 0; k < 2; k++) {
-                run_kernel(&eddy_cpu_max_pool2d_backward, (tensor *[]){&grad[k], &indices[k], &dx[k]}, 3, NULL,
+                run_kernel(&eddy_cpu_max_pool2d_backward,
+                           (tensor *[]){&grad[k], &indices[k], &dx[k]}, 3, NULL,
                            k == 0 ? &serial_team : &threaded_team, NULL);
                 cr_assert(tensor_guards_hold(&dx[k]));
             }
-            cr_assert(tensor_same(&dx[0], &dx[1]), "%s", describe("max_pool2d_backward", &dx[1], CONTIGUOUS));
+            cr_assert(tensor_same(&dx[0], &dx[1]), "%s",
+                      describe("max_pool2d_backward", &dx[1], CONTIGUOUS));
             for (int k = 0; k < 2; k++)
                 tensor_free(&grad[k]), tensor_free(&indices[k]), tensor_free(&dx[k]);
         }
@@ -241,15 +266,16 @@ Test(pool, max_backward_gives_every_layout_the_same_bits) {
 Test(pool, max_backward_names_an_index_beyond_its_plane) {
     const int64_t shape[] = {2, 2, 3, 3}, small[] = {2, 2, 2, 2};
     for (int64_t bad = 0; bad < 16; bad++) {
-        tensor grad = tensor_make(EDDY_F32, 4, small, CONTIGUOUS), dx = tensor_make(EDDY_F32, 4, shape, TURNED);
+        tensor grad = tensor_make(EDDY_F32, 4, small, CONTIGUOUS),
+               dx = tensor_make(EDDY_F32, 4, shape, TURNED);
         tensor indices = tensor_make(EDDY_I64, 4, small, STRIDED);
         tensor_fill(&grad, 10);
         for (int64_t i = 0; i < 16; i++)
             tensor_set_int(&indices, i, i == bad ? (i % 2 ? -1 : 9) : i == 15 ? 9 : 4);
         eddy_kernel_error error;
-        cr_assert_eq(
-            run_kernel(&eddy_cpu_max_pool2d_backward, (tensor *[]){&grad, &indices, &dx}, 3, NULL, any_team(), &error),
-            EDDY_OUT_OF_RANGE);
+        cr_assert_eq(run_kernel(&eddy_cpu_max_pool2d_backward, (tensor *[]){&grad, &indices, &dx},
+                                3, NULL, any_team(), &error),
+                     EDDY_OUT_OF_RANGE);
         cr_assert_eq(error.position, bad);
         cr_assert_eq(error.value, bad % 2 ? -1 : 9);
         cr_assert_eq(error.bound, 9);
@@ -268,15 +294,18 @@ static double *routed(const problem *p, const tensor *x, const tensor *grad) {
     return sums;
 }
 
-static void expect_routed(const problem *p, const tensor *x, const tensor *grad, const tensor *dx, layout in) {
+static void expect_routed(const problem *p, const tensor *x, const tensor *grad, const tensor *dx,
+                          layout in) {
     double *sums = routed(p, x, grad);
     tensor want = tensor_make(x->view.dtype, p->rank, p->shape, CONTIGUOUS);
     for (int64_t i = 0; i < want.count; i++)
         tensor_set(&want, i, sums[i]);
     for (int64_t i = 0; i < want.count; i++) {
         double got = tensor_get(dx, i), right = tensor_get(&want, i);
-        cr_assert(got == right && signbit(got) == signbit(right), "%s problem %td element %lld: %a, not %a",
-                  describe("max_pool2d_backward_from_x", dx, in), p - problems, (long long)i, got, right);
+        cr_assert(got == right && signbit(got) == signbit(right),
+                  "%s problem %td element %lld: %a, not %a",
+                  describe("max_pool2d_backward_from_x", dx, in), p - problems, (long long)i, got,
+                  right);
     }
     cr_assert(tensor_guards_hold(dx), "%s", describe("max_pool2d_backward_from_x", dx, in));
     free(sums);
@@ -308,12 +337,14 @@ Test(pool, max_backward_from_x_finds_the_largest_of_every_float_and_layout, .tim
                 int64_t shape[4];
                 output_shape(p, shape);
                 tensor x = tensor_make(dtypes[d], p->rank, p->shape, (layout)in);
-                tensor dx = tensor_make(dtypes[d], p->rank, p->shape, (layout)test_below(OUTPUT_LAYOUTS));
-                tensor grad = tensor_make(dtypes[d], p->rank, shape, (layout)test_below(OUTPUT_LAYOUTS));
+                tensor dx =
+                    tensor_make(dtypes[d], p->rank, p->shape, (layout)test_below(OUTPUT_LAYOUTS));
+                tensor grad =
+                    tensor_make(dtypes[d], p->rank, shape, (layout)test_below(OUTPUT_LAYOUTS));
                 fill_with_ties(&x, (layout)in);
                 fill_gradient(&grad);
-                run_kernel(&eddy_cpu_max_pool2d_backward_from_x, (tensor *[]){&grad, &x, &dx}, 3, &p->pool, any_team(),
-                           NULL);
+                run_kernel(&eddy_cpu_max_pool2d_backward_from_x, (tensor *[]){&grad, &x, &dx}, 3,
+                           &p->pool, any_team(), NULL);
                 expect_routed(p, &x, &grad, &dx, (layout)in);
                 tensor_free(&x), tensor_free(&dx), tensor_free(&grad);
             }
@@ -329,7 +360,10 @@ static const problem apart[] = {
     {4, {1, 67, 31, 17}, {{2, 3}, {4, 5}, {1, 0}, {1, 1}, 0, false}, {8, 3}},
     {4, {1, 3, 40, 300}, {{1, 2}, {2, 3}, {0, 1}, {1, 1}, 0, false}, {20, 101}},
     {4, {9, 2, 90, 9}, {{5, 4}, {5, 4}, {2, 2}, {1, 1}, 0, false}, {18, 3}},
-    {4, {5, 33, 45, 40}, {{2, 2}, {2, 2}, {1, 0}, {1, 1}, 0, false}, {23, 20}}, /* more than a megabyte */
+    {4,
+     {5, 33, 45, 40},
+     {{2, 2}, {2, 2}, {1, 0}, {1, 1}, 0, false},
+     {23, 20}}, /* more than a megabyte */
 };
 
 Test(pool, max_backward_from_x_of_windows_apart_by_slices, .timeout = 120) {
@@ -340,12 +374,15 @@ Test(pool, max_backward_from_x_of_windows_apart_by_slices, .timeout = 120) {
                 eddy_dtype dtype = d ? EDDY_F64 : EDDY_F32;
                 int64_t shape[4];
                 output_shape(p, shape);
-                tensor x = last ? channels_last(dtype, p->shape) : tensor_make(dtype, 4, p->shape, CONTIGUOUS);
-                tensor dx = last ? channels_last(dtype, p->shape) : tensor_make(dtype, 4, p->shape, CONTIGUOUS);
-                tensor grad = last ? channels_last(dtype, shape) : tensor_make(dtype, 4, shape, CONTIGUOUS);
+                tensor x = last ? channels_last(dtype, p->shape)
+                                : tensor_make(dtype, 4, p->shape, CONTIGUOUS);
+                tensor dx = last ? channels_last(dtype, p->shape)
+                                 : tensor_make(dtype, 4, p->shape, CONTIGUOUS);
+                tensor grad =
+                    last ? channels_last(dtype, shape) : tensor_make(dtype, 4, shape, CONTIGUOUS);
                 fill_with_ties(&x, CONTIGUOUS), fill_gradient(&grad);
-                run_kernel(&eddy_cpu_max_pool2d_backward_from_x, (tensor *[]){&grad, &x, &dx}, 3, &p->pool,
-                           i % 2 ? &threaded_team : &shuffling_team, NULL);
+                run_kernel(&eddy_cpu_max_pool2d_backward_from_x, (tensor *[]){&grad, &x, &dx}, 3,
+                           &p->pool, i % 2 ? &threaded_team : &shuffling_team, NULL);
                 expect_routed(p, &x, &grad, &dx, CONTIGUOUS);
                 tensor_free(&x), tensor_free(&dx), tensor_free(&grad);
             }
@@ -370,12 +407,16 @@ static const problem large[] = {
 
 /* Dense images go to the library, the same in strided memory does not. */
 static void check_library(const problem *p, bool is_last, double odd) {
-    const eddy_kernel *const kernels[] = {&eddy_cpu_max_pool2d, &eddy_cpu_avg_pool2d, &eddy_cpu_adaptive_avg_pool2d};
+    const eddy_kernel *const kernels[] = {&eddy_cpu_max_pool2d, &eddy_cpu_avg_pool2d,
+                                          &eddy_cpu_adaptive_avg_pool2d};
     int64_t shape[4];
     output_shape(p, shape);
-    tensor x = is_last ? channels_last(EDDY_F32, p->shape) : tensor_make(EDDY_F32, p->rank, p->shape, CONTIGUOUS);
-    tensor got = is_last ? channels_last(EDDY_F32, shape) : tensor_make(EDDY_F32, p->rank, shape, CONTIGUOUS);
-    tensor again = is_last ? channels_last(EDDY_F32, shape) : tensor_make(EDDY_F32, p->rank, shape, CONTIGUOUS);
+    tensor x = is_last ? channels_last(EDDY_F32, p->shape)
+                       : tensor_make(EDDY_F32, p->rank, p->shape, CONTIGUOUS);
+    tensor got = is_last ? channels_last(EDDY_F32, shape)
+                         : tensor_make(EDDY_F32, p->rank, shape, CONTIGUOUS);
+    tensor again = is_last ? channels_last(EDDY_F32, shape)
+                           : tensor_make(EDDY_F32, p->rank, shape, CONTIGUOUS);
     tensor want = tensor_make(EDDY_F32, p->rank, shape, STRIDED);
     tensor_fill(&x, 100);
     for (int64_t i = 0; i < x.count / 4; i++)
@@ -390,11 +431,13 @@ static void check_library(const problem *p, bool is_last, double odd) {
         run_kernel(kernels[k], (tensor *[]){&x, &again}, 2, &p->pool, &threaded_team, NULL);
         for (int64_t i = 0; i < want.count; i++) {
             double one = tensor_get(&got, i), other = tensor_get(&want, i);
-            cr_assert((one == other && signbit(one) == signbit(other)) || (isnan(one) && isnan(other)),
-                      "%s problem %td last %d element %lld: %a, not %a", kernels[k]->name, p - large, is_last,
-                      (long long)i, one, other);
+            cr_assert((one == other && signbit(one) == signbit(other)) ||
+                          (isnan(one) && isnan(other)),
+                      "%s problem %td last %d element %lld: %a, not %a", kernels[k]->name,
+                      p - large, is_last, (long long)i, one, other);
         }
-        cr_assert(tensor_same(&got, &again), "%s problem %td last %d", kernels[k]->name, p - large, is_last);
+        cr_assert(tensor_same(&got, &again), "%s problem %td last %d", kernels[k]->name, p - large,
+                  is_last);
         cr_assert(tensor_guards_hold(&got) && tensor_guards_hold(&again));
     }
     tensor_free(&x), tensor_free(&got), tensor_free(&again), tensor_free(&want);
@@ -457,28 +500,36 @@ static double divisor_of(const problem *p, bool is_adaptive, span rows, span col
 }
 
 static double unit_of(eddy_dtype dtype) {
-    return dtype == EDDY_F64 ? 0x1p-53 : dtype == EDDY_F32 ? 0x1p-24 : dtype == EDDY_F16 ? 0x1p-11 : 0x1p-8;
+    return dtype == EDDY_F64   ? 0x1p-53
+           : dtype == EDDY_F32 ? 0x1p-24
+           : dtype == EDDY_F16 ? 0x1p-11
+                               : 0x1p-8;
 }
 
 /* Sums of n numbers of f32 or f64, whose sizes are `size`, and the result's own rounding. */
 static bool is_near(eddy_dtype dtype, double got, double want, double size, double n) {
-    double unit = unit_of(dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32), least = dtype == EDDY_F16 ? 0x1p-25 : 0;
+    double unit = unit_of(dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32),
+           least = dtype == EDDY_F16 ? 0x1p-25 : 0;
     return fabs(got - want) <= (n + 2) * unit * size + unit_of(dtype) * fabs(want) + least;
 }
 
-static void check_average(const problem *p, bool is_adaptive, eddy_dtype dtype, layout in, layout out) {
+static void check_average(const problem *p, bool is_adaptive, eddy_dtype dtype, layout in,
+                          layout out) {
     int64_t shape[4], width = p->shape[p->rank - 1], plane = width * p->shape[p->rank - 2];
     output_shape(p, shape);
-    tensor x = tensor_make(dtype, p->rank, p->shape, in), y = tensor_make(dtype, p->rank, shape, out);
+    tensor x = tensor_make(dtype, p->rank, p->shape, in),
+           y = tensor_make(dtype, p->rank, shape, out);
     tensor grad = tensor_make(dtype, p->rank, shape, (layout)test_below(LAYOUT_COUNT));
     tensor dx = tensor_make(dtype, p->rank, p->shape, out);
     tensor_fill(&x, 4), tensor_fill(&grad, 4);
     const void *attributes = is_adaptive ? NULL : &p->pool;
     const eddy_kernel *forward = is_adaptive ? &eddy_cpu_adaptive_avg_pool2d : &eddy_cpu_avg_pool2d;
-    const eddy_kernel *back = is_adaptive ? &eddy_cpu_adaptive_avg_pool2d_backward : &eddy_cpu_avg_pool2d_backward;
+    const eddy_kernel *back =
+        is_adaptive ? &eddy_cpu_adaptive_avg_pool2d_backward : &eddy_cpu_avg_pool2d_backward;
     run_kernel(forward, (tensor *[]){&x, &y}, 2, attributes, any_team(), NULL);
     run_kernel(back, (tensor *[]){&grad, &dx}, 2, attributes, any_team(), NULL);
-    double *want = calloc((size_t)dx.count + 1, sizeof(double)), *size = calloc((size_t)dx.count + 1, sizeof(double));
+    double *want = calloc((size_t)dx.count + 1, sizeof(double)),
+           *size = calloc((size_t)dx.count + 1, sizeof(double));
     for (int64_t i = 0; i < y.count; i++) {
         span rows = span_of(p, is_adaptive, 0, i / p->out[1] % p->out[0]);
         span columns = span_of(p, is_adaptive, 1, i % p->out[1]);
@@ -494,15 +545,19 @@ static void check_average(const problem *p, bool is_adaptive, eddy_dtype dtype, 
             }
         /* Small windows of f32 are summed in sequence where channels lie closer than columns, others by rows. */
         double high = (double)(rows.end - rows.begin), wide = (double)(columns.end - columns.begin);
-        bool in_sequence = dtype == EDDY_F32 && llabs(x.strides[p->rank - 3]) < llabs(x.strides[p->rank - 1]);
+        bool in_sequence =
+            dtype == EDDY_F32 && llabs(x.strides[p->rank - 3]) < llabs(x.strides[p->rank - 1]);
         double terms = in_sequence && high * wide <= 64 ? high * wide : high + wide;
-        cr_assert(is_near(dtype, tensor_get(&y, i), sum, sizes, terms), "%s problem %td element %lld: %a, not %a",
-                  describe(forward->name, &x, in), p - problems, (long long)i, tensor_get(&y, i), sum);
+        cr_assert(is_near(dtype, tensor_get(&y, i), sum, sizes, terms),
+                  "%s problem %td element %lld: %a, not %a", describe(forward->name, &x, in),
+                  p - problems, (long long)i, tensor_get(&y, i), sum);
     }
     for (int64_t i = 0; i < dx.count; i++)
-        cr_assert(is_near(dtype, tensor_get(&dx, i), want[i], size[i], 50), "%s problem %td element %lld: %a, not %a",
-                  describe(back->name, &dx, out), p - problems, (long long)i, tensor_get(&dx, i), want[i]);
-    cr_assert(tensor_guards_hold(&y) && tensor_guards_hold(&dx), "%s", describe(forward->name, &x, in));
+        cr_assert(is_near(dtype, tensor_get(&dx, i), want[i], size[i], 50),
+                  "%s problem %td element %lld: %a, not %a", describe(back->name, &dx, out),
+                  p - problems, (long long)i, tensor_get(&dx, i), want[i]);
+    cr_assert(tensor_guards_hold(&y) && tensor_guards_hold(&dx), "%s",
+              describe(forward->name, &x, in));
     free(want), free(size);
     tensor_free(&x), tensor_free(&y), tensor_free(&grad), tensor_free(&dx);
 }

@@ -31,7 +31,8 @@ static void unmake(const eddy_prepared_kind *kind, void *prepared) {
     unmade++;
 }
 
-static const eddy_prepared_kind kind = {sizeof(thing), make, unmake}, other = {sizeof(thing), make, unmake};
+static const eddy_prepared_kind kind = {sizeof(thing), make, unmake},
+                                other = {sizeof(thing), make, unmake};
 
 static eddy_status acquire(int64_t number, eddy_status status, const void **prepared) {
     const wish w = {number, status};
@@ -68,8 +69,10 @@ Test(prepared, calls_alike_share_one) {
 Test(prepared, what_cannot_be_is_kept_in_mind_and_a_failure_is_not) {
     const void *one = &made;
     for (int i = 0; i < 2; i++)
-        cr_assert(acquire(1, EDDY_UNSUPPORTED, &one) == EDDY_UNSUPPORTED && one == NULL && made == 1);
-    cr_assert(acquire(2, EDDY_OUT_OF_MEMORY, &one) == EDDY_OUT_OF_MEMORY && one == NULL && made == 2);
+        cr_assert(acquire(1, EDDY_UNSUPPORTED, &one) == EDDY_UNSUPPORTED && one == NULL &&
+                  made == 1);
+    cr_assert(acquire(2, EDDY_OUT_OF_MEMORY, &one) == EDDY_OUT_OF_MEMORY && one == NULL &&
+              made == 2);
     cr_assert(acquire(2, EDDY_OK, &one) == EDDY_OK && made == 3);
     int64_t blocks = eddy_memory_counted(EDDY_MEMORY_CACHE).blocks;
     eddy_memory_fail_at(EDDY_MEMORY_CACHE, 0, 1);
@@ -78,7 +81,8 @@ Test(prepared, what_cannot_be_is_kept_in_mind_and_a_failure_is_not) {
     cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_CACHE).blocks, blocks);
     cr_assert(acquire(3, EDDY_OK, &one) == EDDY_OK && made == 4);
     acquire_all(10, 400, NULL);
-    cr_assert_eq(unmade, made - 1 - 1 - EDDY_PREPARED_MOST, "neither what failed nor what cannot be is unmade");
+    cr_assert_eq(unmade, made - 1 - 1 - EDDY_PREPARED_MOST,
+                 "neither what failed nor what cannot be is unmade");
 }
 
 Test(prepared, the_least_recently_used_go_first) {

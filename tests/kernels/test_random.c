@@ -33,9 +33,11 @@ Test(random, uniform_numbers_are_the_top_bits) {
         for (int64_t i = 0; i < n; i++) {
             uint32_t w[4];
             eddy_philox(77, 5, (uint64_t)i / (d == 1 ? 2 : 4), w);
-            uint64_t word = d == 1 ? (uint64_t)w[i % 2 * 2] << 32 | w[i % 2 * 2 + 1] : (uint64_t)w[i % 4] << 32;
+            uint64_t word =
+                d == 1 ? (uint64_t)w[i % 2 * 2] << 32 | w[i % 2 * 2 + 1] : (uint64_t)w[i % 4] << 32;
             double want = ldexp((double)(word >> (64 - bits[d])), -bits[d]);
-            cr_assert(tensor_get(&out, i) == want, "%s element %lld", describe("rand", &out, UNALIGNED), (long long)i);
+            cr_assert(tensor_get(&out, i) == want, "%s element %lld",
+                      describe("rand", &out, UNALIGNED), (long long)i);
         }
         cr_assert(tensor_guards_hold(&out));
         tensor_free(&out);
@@ -84,9 +86,10 @@ Test(random, slices_and_layouts_do_not_show) {
             run_kernel(kernels[k], (tensor *[]){&want}, 1, &attributes, &serial_team, NULL);
             for (int b = 0; b < OUTPUT_LAYOUTS; b++) {
                 tensor got = tensor_make(floats[d], 3, shape, (layout)b);
-                run_kernel(kernels[k], (tensor *[]){&got}, 1, &attributes, b % 2 ? &shuffling_team : &threaded_team,
-                           NULL);
-                cr_assert(tensor_same(&want, &got), "%s", describe(kernels[k]->name, &got, (layout)b));
+                run_kernel(kernels[k], (tensor *[]){&got}, 1, &attributes,
+                           b % 2 ? &shuffling_team : &threaded_team, NULL);
+                cr_assert(tensor_same(&want, &got), "%s",
+                          describe(kernels[k]->name, &got, (layout)b));
                 cr_assert(tensor_guards_hold(&got));
                 tensor_free(&got);
             }
@@ -99,7 +102,8 @@ Test(random, slices_and_layouts_do_not_show) {
 
 Test(random, ops_and_seeds_give_different_numbers) {
     int64_t n = 4;
-    tensor a = tensor_make(EDDY_F64, 1, &n, CONTIGUOUS), b = tensor_make(EDDY_F64, 1, &n, CONTIGUOUS);
+    tensor a = tensor_make(EDDY_F64, 1, &n, CONTIGUOUS),
+           b = tensor_make(EDDY_F64, 1, &n, CONTIGUOUS);
     eddy_attributes_random one = {.seed = 1, .counter = 0}, other = {.seed = 1, .counter = 1};
     run_kernel(&eddy_cpu_rand, (tensor *[]){&a}, 1, &one, &serial_team, NULL);
     run_kernel(&eddy_cpu_rand, (tensor *[]){&b}, 1, &other, &serial_team, NULL);
@@ -121,7 +125,8 @@ Test(random, integers_and_permutations_take_the_block_of_their_step) {
     eddy_attributes_randint integers = {.seed = 21, .counter = 4, .low = -500, .high = 99501};
     run_kernel(&eddy_cpu_randint, (tensor *[]){&out}, 1, &integers, &shuffling_team, NULL);
     for (int64_t i = 0; i < n; i++)
-        cr_assert_eq(tensor_get_int(&out, i), drawn(21, 4, 100001, i) - 500, "element %lld", (long long)i);
+        cr_assert_eq(tensor_get_int(&out, i), drawn(21, 4, 100001, i) - 500, "element %lld",
+                     (long long)i);
     for (int64_t i = 0; i < n; i++)
         want[i] = i;
     for (int64_t i = n - 1; i > 0; i--) {
@@ -141,7 +146,8 @@ Test(random, permutations_are_complete_and_uniform) {
     const int64_t sizes[] = {0, 1, 2, 3, 1000, 60000};
     for (int s = 0; s < 6; s++)
         for (int narrow = 0; narrow < 2; narrow++) {
-            tensor out = tensor_make(narrow ? EDDY_I32 : EDDY_I64, 1, &sizes[s], (layout)(s % OUTPUT_LAYOUTS));
+            tensor out = tensor_make(narrow ? EDDY_I32 : EDDY_I64, 1, &sizes[s],
+                                     (layout)(s % OUTPUT_LAYOUTS));
             eddy_attributes_random attributes = {.seed = 9, .counter = (uint64_t)s};
             run_kernel(&eddy_cpu_randperm, (tensor *[]){&out}, 1, &attributes, &serial_team, NULL);
             char *seen = calloc(1, (size_t)sizes[s] + 1);
@@ -186,8 +192,8 @@ Test(random, integers_stay_within_their_bounds_in_every_dtype) {
             tensor first = tensor_make(EDDY_I64, 3, shape, CONTIGUOUS),
                    out = tensor_make(integers[d], 3, shape, (layout)b);
             run_kernel(&eddy_cpu_randint, (tensor *[]){&first}, 1, &attributes, &serial_team, NULL);
-            run_kernel(&eddy_cpu_randint, (tensor *[]){&out}, 1, &attributes, b % 2 ? &shuffling_team : &threaded_team,
-                       NULL);
+            run_kernel(&eddy_cpu_randint, (tensor *[]){&out}, 1, &attributes,
+                       b % 2 ? &shuffling_team : &threaded_team, NULL);
             double counts[10] = {0};
             for (int64_t i = 0; i < out.count; i++) {
                 int64_t value = tensor_get_int(&out, i);
@@ -202,12 +208,14 @@ Test(random, integers_stay_within_their_bounds_in_every_dtype) {
 }
 
 /* Lemire's number below `range` for one step; *again: draws that were made anew. */
-static uint64_t integer_of(const eddy_attributes_randint *attributes, uint64_t range, uint64_t step, int *again) {
+static uint64_t integer_of(const eddy_attributes_randint *attributes, uint64_t range, uint64_t step,
+                           int *again) {
     for (uint64_t attempt = 0;; attempt++) {
         uint32_t w[4];
         eddy_philox(attributes->seed, attributes->counter, step | attempt << 48, w);
         for (int half = 0; half < 2; half++, ++*again) {
-            unsigned __int128 product = ((uint64_t)w[2 * half] << 32 | w[2 * half + 1]) * (unsigned __int128)range;
+            unsigned __int128 product =
+                ((uint64_t)w[2 * half] << 32 | w[2 * half + 1]) * (unsigned __int128)range;
             if ((uint64_t)product >= (UINT64_MAX - range + 1) % range)
                 return (uint64_t)(product >> 64);
         }
@@ -220,9 +228,11 @@ static int check_integers(eddy_attributes_randint attributes, int64_t n) {
     int again = 0;
     for (int64_t i = 0; i < n; i++) {
         uint64_t range = (uint64_t)attributes.high - (uint64_t)attributes.low;
-        int64_t want = (int64_t)((uint64_t)attributes.low + integer_of(&attributes, range, (uint64_t)i, &again));
+        int64_t want = (int64_t)((uint64_t)attributes.low +
+                                 integer_of(&attributes, range, (uint64_t)i, &again));
         cr_assert_eq(tensor_get_int(&out, i), want, "range %llu, element %lld: %lld, not %lld",
-                     (unsigned long long)range, (long long)i, (long long)tensor_get_int(&out, i), (long long)want);
+                     (unsigned long long)range, (long long)i, (long long)tensor_get_int(&out, i),
+                     (long long)want);
     }
     cr_assert(tensor_guards_hold(&out));
     tensor_free(&out);
@@ -240,7 +250,8 @@ Test(random, integers_are_the_upper_part_of_a_product) {
                                  {INT64_MIN, INT64_MAX},
                                  {INT64_MIN / 2 - 1, INT64_MAX / 4}};
     for (int b = 0; b < 9; b++) {
-        eddy_attributes_randint attributes = {.seed = 5, .counter = 3, .low = bounds[b][0], .high = bounds[b][1]};
+        eddy_attributes_randint attributes = {
+            .seed = 5, .counter = 3, .low = bounds[b][0], .high = bounds[b][1]};
         check_integers(attributes, 17001);
     }
     /* Of 32 bits one in 2^32 at most is drawn again, for this range: these were searched for. */

@@ -44,7 +44,10 @@ static void fill(const eddy_kernel *kernel, tensor *in, bool has_specials) {
     if (is_one_of(kernel, &eddy_cpu_any, &eddy_cpu_all)) {
         int64_t odds = kernel == &eddy_cpu_any ? 300 : 1;
         for (int64_t i = 0; i < in->count; i++)
-            tensor_set(in, i, test_below(301) < odds ? 0 : is_float && test_below(9) == 0 ? 0x1p-20 : 1);
+            tensor_set(in, i,
+                       test_below(301) < odds           ? 0
+                       : is_float && test_below(9) == 0 ? 0x1p-20
+                                                        : 1);
     }
     if (has_specials)
         for (int64_t i = 0; i < in->count; i++)
@@ -68,12 +71,14 @@ static oracle *oracle_of(const shape_case *c, uint32_t axes, const tensor *in, i
         oracle *o = &all[output_of(c, axes, i, &within)];
         double value = tensor_get(in, i);
         int64_t integer = is_float ? 0 : tensor_get_int(in, i);
-        if (o->count == 0 || (is_float ? value > o->max || (isnan(value) && !isnan(o->max)) : integer > o->max_int)) {
+        if (o->count == 0 || (is_float ? value > o->max || (isnan(value) && !isnan(o->max))
+                                       : integer > o->max_int)) {
             o->max = value;
             o->max_int = integer;
             o->argmax = within;
         }
-        if (o->count == 0 || (is_float ? value < o->min || (isnan(value) && !isnan(o->min)) : integer < o->min_int)) {
+        if (o->count == 0 || (is_float ? value < o->min || (isnan(value) && !isnan(o->min))
+                                       : integer < o->min_int)) {
             o->min = value;
             o->min_int = integer;
             o->argmin = within;
@@ -107,7 +112,8 @@ static int64_t whole_result(const eddy_kernel *kernel, const oracle *o) {
 }
 
 /* What a float output has to be, and how far it may be off before it is rounded to 16 bits. */
-static double real_result(const eddy_kernel *kernel, eddy_dtype dtype, const oracle *o, double *bound) {
+static double real_result(const eddy_kernel *kernel, eddy_dtype dtype, const oracle *o,
+                          double *bound) {
     double unit = dtype == EDDY_F64 ? 0x1p-53 : 0x1p-24, levels = log2((double)o->count + 1);
     *bound = 0;
     if (kernel == &eddy_cpu_max)
@@ -116,7 +122,8 @@ static double real_result(const eddy_kernel *kernel, eddy_dtype dtype, const ora
         return o->min;
     if (kernel == &eddy_cpu_prod) {
         double prod = (double)o->prod;
-        *bound = (double)o->count * 0x1p-52 * fabs(prod) + (dtype == EDDY_F64 ? 0 : 0x1p-24 * fabs(prod) + 0x1p-150);
+        *bound = (double)o->count * 0x1p-52 * fabs(prod) +
+                 (dtype == EDDY_F64 ? 0 : 0x1p-24 * fabs(prod) + 0x1p-150);
         return prod;
     }
     *bound = (4 + 2 * levels) * unit * o->magnitude + 0x1p-149;
@@ -126,13 +133,13 @@ static double real_result(const eddy_kernel *kernel, eddy_dtype dtype, const ora
     return (double)(o->sum / o->count);
 }
 
-static void check_value(const eddy_kernel *kernel, const tensor *in, const tensor *out, layout l, int64_t i,
-                        const oracle *o) {
+static void check_value(const eddy_kernel *kernel, const tensor *in, const tensor *out, layout l,
+                        int64_t i, const oracle *o) {
     eddy_dtype dtype = out->view.dtype;
     if (!eddy_dtype_is_float(dtype)) {
         int64_t want = whole_result(kernel, o), got = tensor_get_int(out, i);
-        cr_assert_eq(got, want, "%s output %lld: %lld, not %lld", describe(kernel->name, in, l), (long long)i,
-                     (long long)got, (long long)want);
+        cr_assert_eq(got, want, "%s output %lld: %lld, not %lld", describe(kernel->name, in, l),
+                     (long long)i, (long long)got, (long long)want);
         return;
     }
     double bound, want = real_result(kernel, dtype, o, &bound), got = tensor_get(out, i);
@@ -142,22 +149,26 @@ static void check_value(const eddy_kernel *kernel, const tensor *in, const tenso
     bool is_right = isnan(want) ? isnan(got) : got == want || fabs(got - want) <= bound + rounding;
     if (dtype == EDDY_F16 && fabs(want) > 65504)
         is_right = isinf(got) && (got > 0) == (want > 0);
-    cr_assert(is_right, "%s output %lld: %a, not %a (off by %g, allowed %g)", describe(kernel->name, in, l),
-              (long long)i, got, want, fabs(got - want), bound + rounding);
+    cr_assert(is_right, "%s output %lld: %a, not %a (off by %g, allowed %g)",
+              describe(kernel->name, in, l), (long long)i, got, want, fabs(got - want),
+              bound + rounding);
 }
 
 static bool is_choice(const eddy_kernel *kernel) {
-    return is_one_of(kernel, &eddy_cpu_max, &eddy_cpu_min) || is_one_of(kernel, &eddy_cpu_argmax, &eddy_cpu_argmin);
+    return is_one_of(kernel, &eddy_cpu_max, &eddy_cpu_min) ||
+           is_one_of(kernel, &eddy_cpu_argmax, &eddy_cpu_argmin);
 }
 
-static void check(const eddy_kernel *kernel, eddy_dtype dtype, const shape_case *c, uint32_t axes, bool keeps_dims,
-                  layout in_layout, layout out_layout, bool has_specials, eddy_kernel_team *other) {
+static void check(const eddy_kernel *kernel, eddy_dtype dtype, const shape_case *c, uint32_t axes,
+                  bool keeps_dims, layout in_layout, layout out_layout, bool has_specials,
+                  eddy_kernel_team *other) {
     int64_t shape[4];
     int32_t rank = output_shape(c, axes, keeps_dims, shape);
     eddy_dtype out_dtype = result_dtype(kernel, dtype);
     tensor in = tensor_make(dtype, c->rank, c->shape, in_layout);
     fill(kernel, &in, has_specials);
-    tensor out = tensor_make(out_dtype, rank, shape, out_layout), again = tensor_make(out_dtype, rank, shape, TURNED);
+    tensor out = tensor_make(out_dtype, rank, shape, out_layout),
+           again = tensor_make(out_dtype, rank, shape, TURNED);
     if (is_choice(kernel) && in.count == 0) {
         tensor_free(&in), tensor_free(&out), tensor_free(&again);
         return;
@@ -187,9 +198,10 @@ Test(reduce, every_dtype_layout_and_set_of_axes) {
                 for (size_t k = (s + axes) % 2; k < KERNELS; k += 2) {
                     if (kernels[k] == &eddy_cpu_mean && !eddy_dtype_is_float((eddy_dtype)d))
                         continue;
-                    layout in = (layout)test_below(LAYOUT_COUNT), out = (layout)test_below(OUTPUT_LAYOUTS);
-                    check(kernels[k], (eddy_dtype)d, &small_shapes[s], axes, test_below(2), in, out, false,
-                          &shuffling_team);
+                    layout in = (layout)test_below(LAYOUT_COUNT),
+                           out = (layout)test_below(OUTPUT_LAYOUTS);
+                    check(kernels[k], (eddy_dtype)d, &small_shapes[s], axes, test_below(2), in, out,
+                          false, &shuffling_team);
                 }
 }
 
@@ -199,13 +211,15 @@ Test(reduce, nan_and_infinities) {
         for (int d = 0; d < 4; d++)
             for (size_t s = 1; s < SMALL_SHAPES; s++)
                 for (size_t k = 0; k < KERNELS; k++)
-                    check(kernels[k], dtypes[d], &small_shapes[s], (uint32_t)test_below(1 << small_shapes[s].rank),
-                          false, (layout)test_below(BROADCAST), CONTIGUOUS, true, &serial_team);
+                    check(kernels[k], dtypes[d], &small_shapes[s],
+                          (uint32_t)test_below(1 << small_shapes[s].rank), false,
+                          (layout)test_below(BROADCAST), CONTIGUOUS, true, &serial_team);
 }
 
 /* The largest, or the smallest, of elements among which infinities of both signs and, at `at`, a NaN may be. */
 static double extreme_of(const eddy_kernel *kernel, eddy_dtype dtype, int64_t count, int64_t at) {
-    tensor in = tensor_make(dtype, 1, &count, CONTIGUOUS), out = tensor_make(dtype, 0, NULL, CONTIGUOUS);
+    tensor in = tensor_make(dtype, 1, &count, CONTIGUOUS),
+           out = tensor_make(dtype, 0, NULL, CONTIGUOUS);
     tensor_fill(&in, 10);
     tensor_set(&in, 0, INFINITY);
     tensor_set(&in, count - 1, -INFINITY);
@@ -225,17 +239,18 @@ Test(reduce, one_nan_is_found_at_any_place_and_infinities_make_none) {
             cr_assert_eq(extreme_of(&eddy_cpu_max, dtype, count, -1), (double)INFINITY);
             cr_assert_eq(extreme_of(&eddy_cpu_min, dtype, count, -1), -(double)INFINITY);
             for (int64_t at = 0; at < count; at++) {
-                cr_assert(isnan(extreme_of(&eddy_cpu_max, dtype, count, at)), "%lld of %lld", (long long)at,
-                          (long long)count);
-                cr_assert(isnan(extreme_of(&eddy_cpu_min, dtype, count, at)), "%lld of %lld", (long long)at,
-                          (long long)count);
+                cr_assert(isnan(extreme_of(&eddy_cpu_max, dtype, count, at)), "%lld of %lld",
+                          (long long)at, (long long)count);
+                cr_assert(isnan(extreme_of(&eddy_cpu_min, dtype, count, at)), "%lld of %lld",
+                          (long long)at, (long long)count);
             }
         }
 }
 
 /* 0.01 so many times over, `negatives` of them with a sign. */
 static double small_product(eddy_dtype dtype, int64_t count, int64_t negatives) {
-    tensor in = tensor_make(dtype, 1, &count, CONTIGUOUS), out = tensor_make(dtype, 0, NULL, CONTIGUOUS);
+    tensor in = tensor_make(dtype, 1, &count, CONTIGUOUS),
+           out = tensor_make(dtype, 0, NULL, CONTIGUOUS);
     for (int64_t i = 0; i < count; i++)
         tensor_set(&in, i, i % 51 == 0 && i / 51 < negatives ? -0.01 : 0.01);
     eddy_attributes_reduce attributes = {.axes = 1};
@@ -250,15 +265,16 @@ Test(reduce, products_too_small_for_a_number_are_zeros_of_their_sign) {
         for (int64_t negatives = 0; negatives < 4; negatives++)
             for (int d = 0; d < 2; d++) {
                 double product = small_product(d ? EDDY_F64 : EDDY_F32, count, negatives);
-                cr_assert(product == 0 && !signbit(product) == (negatives % 2 == 0), "%lld elements, %lld below 0",
-                          (long long)count, (long long)negatives);
+                cr_assert(product == 0 && !signbit(product) == (negatives % 2 == 0),
+                          "%lld elements, %lld below 0", (long long)count, (long long)negatives);
             }
 }
 
 /* Halves in one block, twos in the next: the parts are far outside of f32. */
 Test(reduce, parts_of_a_product_are_kept_where_the_whole_is_a_number) {
     int64_t count = 2048;
-    tensor in = tensor_make(EDDY_F32, 1, &count, CONTIGUOUS), out = tensor_make(EDDY_F32, 0, NULL, CONTIGUOUS);
+    tensor in = tensor_make(EDDY_F32, 1, &count, CONTIGUOUS),
+           out = tensor_make(EDDY_F32, 0, NULL, CONTIGUOUS);
     for (int64_t i = 0; i < count; i++)
         tensor_set(&in, i, i % 1024 >= 1000 ? 1 : i < 1024 ? 0.5 : 2);
     eddy_attributes_reduce attributes = {.axes = 1};
@@ -274,8 +290,9 @@ Test(reduce, big_reductions_do_not_depend_on_slices) {
         for (uint32_t axes = 1; axes < 1u << shapes[s].rank; axes++)
             for (size_t k = (s + axes) % 3; k < KERNELS; k += 3)
                 for (int t = 0; t < 2; t++)
-                    check(kernels[k], t ? EDDY_BF16 : EDDY_F32, &shapes[s], axes, false, t ? TURNED : UNALIGNED,
-                          CONTIGUOUS, false, k % 2 ? &threaded_team : &shuffling_team);
+                    check(kernels[k], t ? EDDY_BF16 : EDDY_F32, &shapes[s], axes, false,
+                          t ? TURNED : UNALIGNED, CONTIGUOUS, false,
+                          k % 2 ? &threaded_team : &shuffling_team);
 }
 
 /* Contiguous blocks are taken in groups, strided ones each by itself. */
@@ -285,8 +302,8 @@ Test(reduce, groups_of_blocks_give_what_single_blocks_do) {
         for (size_t k = 0; k < KERNELS; k++)
             for (int d = 0; d < 2; d++)
                 for (int has_specials = 0; has_specials < 2; has_specials++)
-                    check(kernels[k], d ? EDDY_F64 : EDDY_F32, &shapes[s], 1u << s, false, STRIDED, CONTIGUOUS,
-                          has_specials, &threaded_team);
+                    check(kernels[k], d ? EDDY_F64 : EDDY_F32, &shapes[s], 1u << s, false, STRIDED,
+                          CONTIGUOUS, has_specials, &threaded_team);
 }
 
 /* Where outputs lie side by side they are taken in strips of vectors, the last of which overlap; strided ones go row by row. */
@@ -299,19 +316,21 @@ Test(reduce, strips_of_columns_give_what_single_rows_do) {
                 if (kernels[k] == &eddy_cpu_mean && d == 2)
                     continue;
                 shape_case shape = {2, {rows[(columns + (int64_t)k) % 6], columns}};
-                check(kernels[k], dtypes[d], &shape, 1, false, columns % 2 ? STRIDED : TURNED, CONTIGUOUS, d < 2,
-                      &threaded_team);
+                check(kernels[k], dtypes[d], &shape, 1, false, columns % 2 ? STRIDED : TURNED,
+                      CONTIGUOUS, d < 2, &threaded_team);
             }
 }
 
 Test(reduce, an_axis_gives_the_bits_of_the_flat_sum) {
     int64_t n = 5000;
-    tensor flat = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS), total = tensor_make(EDDY_F32, 0, NULL, CONTIGUOUS);
+    tensor flat = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS),
+           total = tensor_make(EDDY_F32, 0, NULL, CONTIGUOUS);
     tensor_fill(&flat, 100);
     eddy_attributes_reduce attributes = {.axes = 1};
     run_kernel(&eddy_cpu_sum, (tensor *[]){&flat, &total}, 2, &attributes, &serial_team, NULL);
     int64_t shape[] = {5000, 200}, columns = 200;
-    tensor wide = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS), sums = tensor_make(EDDY_F32, 1, &columns, CONTIGUOUS);
+    tensor wide = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS),
+           sums = tensor_make(EDDY_F32, 1, &columns, CONTIGUOUS);
     for (int64_t i = 0; i < wide.count; i++)
         tensor_set(&wide, i, tensor_get(&flat, i / 200));
     run_kernel(&eddy_cpu_sum, (tensor *[]){&wide, &sums}, 2, &attributes, &serial_team, NULL);
@@ -321,8 +340,8 @@ Test(reduce, an_axis_gives_the_bits_of_the_flat_sum) {
 }
 
 /* A search of one axis is argmax (argmin) over it, and the element there. */
-static void check_dim(bool is_min, eddy_dtype dtype, const shape_case *c, int32_t axis, bool keeps_dims, layout l,
-                      eddy_kernel_team *team) {
+static void check_dim(bool is_min, eddy_dtype dtype, const shape_case *c, int32_t axis,
+                      bool keeps_dims, layout l, eddy_kernel_team *team) {
     uint32_t axes = c->rank == 0 ? 0 : 1u << axis;
     int64_t shape[4];
     int32_t rank = output_shape(c, axes, keeps_dims, shape);
@@ -333,20 +352,24 @@ static void check_dim(bool is_min, eddy_dtype dtype, const shape_case *c, int32_
             tensor_set(&in, i, test_below(2) ? NAN : INFINITY);
     tensor values = tensor_make(dtype, rank, shape, (layout)test_below(OUTPUT_LAYOUTS));
     tensor indices = tensor_make(EDDY_I64, rank, shape, (layout)test_below(OUTPUT_LAYOUTS));
-    tensor best = tensor_make(dtype, rank, shape, CONTIGUOUS), at = tensor_make(EDDY_I64, rank, shape, CONTIGUOUS);
+    tensor best = tensor_make(dtype, rank, shape, CONTIGUOUS),
+           at = tensor_make(EDDY_I64, rank, shape, CONTIGUOUS);
     eddy_attributes_axis_keepdim along = {.axis = axis, .keeps_dims = keeps_dims};
     eddy_attributes_reduce over = {.axes = axes, .keeps_dims = keeps_dims};
-    run_kernel(is_min ? &eddy_cpu_min_dim : &eddy_cpu_max_dim, (tensor *[]){&in, &values, &indices}, 3, &along, team,
-               NULL);
-    run_kernel(is_min ? &eddy_cpu_min : &eddy_cpu_max, (tensor *[]){&in, &best}, 2, &over, &serial_team, NULL);
-    run_kernel(is_min ? &eddy_cpu_argmin : &eddy_cpu_argmax, (tensor *[]){&in, &at}, 2, &over, &serial_team, NULL);
+    run_kernel(is_min ? &eddy_cpu_min_dim : &eddy_cpu_max_dim, (tensor *[]){&in, &values, &indices},
+               3, &along, team, NULL);
+    run_kernel(is_min ? &eddy_cpu_min : &eddy_cpu_max, (tensor *[]){&in, &best}, 2, &over,
+               &serial_team, NULL);
+    run_kernel(is_min ? &eddy_cpu_argmin : &eddy_cpu_argmax, (tensor *[]){&in, &at}, 2, &over,
+               &serial_team, NULL);
     for (int64_t i = 0; i < best.count; i++)
         cr_assert(tensor_get(&values, i) == tensor_get(&best, i) ||
                       (isnan(tensor_get(&values, i)) && isnan(tensor_get(&best, i))),
                   "%s output %lld", describe("max_dim", &in, l), (long long)i);
     cr_assert(tensor_agrees(&indices, &at), "%s", describe("max_dim", &in, l));
     cr_assert(tensor_guards_hold(&values) && tensor_guards_hold(&indices));
-    tensor_free(&in), tensor_free(&values), tensor_free(&indices), tensor_free(&best), tensor_free(&at);
+    tensor_free(&in), tensor_free(&values), tensor_free(&indices), tensor_free(&best),
+        tensor_free(&at);
 }
 
 Test(reduce, one_axis_gives_values_and_indices) {
@@ -360,12 +383,14 @@ Test(reduce, one_axis_gives_values_and_indices) {
     for (int s = 0; s < 3; s++)
         for (int32_t axis = 0; axis < big[s].rank; axis++)
             for (int is_min = 0; is_min < 2; is_min++)
-                check_dim(is_min, is_min ? EDDY_I32 : EDDY_F16, &big[s], axis, false, UNALIGNED, &threaded_team);
+                check_dim(is_min, is_min ? EDDY_I32 : EDDY_F16, &big[s], axis, false, UNALIGNED,
+                          &threaded_team);
 }
 
 Test(reduce, the_first_of_equals_is_chosen) {
     int64_t n = 3 * 65536;
-    tensor in = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS), at = tensor_make(EDDY_I64, 0, NULL, CONTIGUOUS);
+    tensor in = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS),
+           at = tensor_make(EDDY_I64, 0, NULL, CONTIGUOUS);
     eddy_attributes_reduce attributes = {.axes = 1};
     for (int round = 0; round < 4; round++) {
         double value = round % 2 ? NAN : round;
@@ -374,9 +399,10 @@ Test(reduce, the_first_of_equals_is_chosen) {
             tensor_set(&in, i, 0.5);
         for (int64_t i = first; i < n; i += 33333)
             tensor_set(&in, i, round < 2 ? value + 1 : value < 2 ? value : -value);
-        run_kernel(round < 2 ? &eddy_cpu_argmax : &eddy_cpu_argmin, (tensor *[]){&in, &at}, 2, &attributes,
-                   &threaded_team, NULL);
-        cr_assert_eq(tensor_get_int(&at, 0), first, "round %d seed %llu", round, (unsigned long long)test_seed);
+        run_kernel(round < 2 ? &eddy_cpu_argmax : &eddy_cpu_argmin, (tensor *[]){&in, &at}, 2,
+                   &attributes, &threaded_team, NULL);
+        cr_assert_eq(tensor_get_int(&at, 0), first, "round %d seed %llu", round,
+                     (unsigned long long)test_seed);
     }
     tensor_free(&in), tensor_free(&at);
 }
@@ -386,17 +412,22 @@ Test(reduce, nothing_gives_what_changes_nothing) {
     const struct {
         const eddy_kernel *kernel;
         double value;
-    } cases[] = {
-        {&eddy_cpu_sum, 0}, {&eddy_cpu_prod, 1}, {&eddy_cpu_any, 0}, {&eddy_cpu_all, 1}, {&eddy_cpu_mean, NAN}};
+    } cases[] = {{&eddy_cpu_sum, 0},
+                 {&eddy_cpu_prod, 1},
+                 {&eddy_cpu_any, 0},
+                 {&eddy_cpu_all, 1},
+                 {&eddy_cpu_mean, NAN}};
     for (int d = 0; d < EDDY_DTYPE_COUNT; d++)
         for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
             if (isnan(cases[k].value) && !eddy_dtype_is_float((eddy_dtype)d))
                 continue;
             int64_t three = 3;
             tensor in = tensor_make((eddy_dtype)d, 2, none.shape, CONTIGUOUS);
-            tensor out = tensor_make(result_dtype(cases[k].kernel, (eddy_dtype)d), 1, &three, STRIDED);
+            tensor out =
+                tensor_make(result_dtype(cases[k].kernel, (eddy_dtype)d), 1, &three, STRIDED);
             eddy_attributes_reduce attributes = {.axes = 2};
-            run_kernel(cases[k].kernel, (tensor *[]){&in, &out}, 2, &attributes, &serial_team, NULL);
+            run_kernel(cases[k].kernel, (tensor *[]){&in, &out}, 2, &attributes, &serial_team,
+                       NULL);
             for (int64_t i = 0; i < 3; i++)
                 cr_assert(tensor_get(&out, i) == cases[k].value ||
                               (isnan(cases[k].value) && isnan(tensor_get(&out, i))),

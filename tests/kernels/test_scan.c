@@ -44,8 +44,8 @@ static int64_t *lines_of(const shape_case *c, int32_t axis, int64_t elements, in
     return flats;
 }
 
-static void check_line(bool is_sum, const tensor *in, const tensor *out, layout l, const int64_t *flats,
-                       int64_t count) {
+static void check_line(bool is_sum, const tensor *in, const tensor *out, layout l,
+                       const int64_t *flats, int64_t count) {
     bool is_float = eddy_dtype_is_float(in->view.dtype);
     long double total = !is_sum;
     double magnitude = 0;
@@ -56,20 +56,21 @@ static void check_line(bool is_sum, const tensor *in, const tensor *out, layout 
         if (!is_float) {
             uint64_t integer = (uint64_t)tensor_get_int(in, flats[i]);
             whole = (int64_t)(is_sum ? (uint64_t)whole + integer : (uint64_t)whole * integer);
-            cr_assert_eq(tensor_get_int(out, flats[i]), whole, "%s element %lld", describe(name, in, l),
-                         (long long)flats[i]);
+            cr_assert_eq(tensor_get_int(out, flats[i]), whole, "%s element %lld",
+                         describe(name, in, l), (long long)flats[i]);
             continue;
         }
         total = is_sum ? total + x : total * x;
         magnitude += fabs(x);
         double want = (double)total;
-        double bound =
-            is_sum ? (1026 + (double)i / 1024) * 0x1p-53 * magnitude : (double)(i + 1) * 0x1p-52 * fabs(want);
+        double bound = is_sum ? (1026 + (double)i / 1024) * 0x1p-53 * magnitude
+                              : (double)(i + 1) * 0x1p-52 * fabs(want);
         bound += rounding(out->view.dtype, want);
         bool is_right = isnan(want) ? isnan(got) : got == want || fabs(got - want) <= bound;
         if (out->view.dtype == EDDY_F16 && fabs(want) > 65500)
             is_right = fabs(got) > 65500;
-        cr_assert(is_right, "%s element %lld: %a, not %a", describe(name, in, l), (long long)flats[i], got, want);
+        cr_assert(is_right, "%s element %lld: %a, not %a", describe(name, in, l),
+                  (long long)flats[i], got, want);
     }
 }
 
@@ -84,8 +85,8 @@ static void fill(bool is_sum, tensor *in, bool has_specials) {
     }
 }
 
-static void check(bool is_sum, eddy_dtype dtype, const shape_case *c, int32_t axis, layout in_layout, layout out_layout,
-                  bool has_specials, eddy_kernel_team *team) {
+static void check(bool is_sum, eddy_dtype dtype, const shape_case *c, int32_t axis,
+                  layout in_layout, layout out_layout, bool has_specials, eddy_kernel_team *team) {
     const eddy_kernel *kernel = is_sum ? &eddy_cpu_cumsum : &eddy_cpu_cumprod;
     tensor in = tensor_make(dtype, c->rank, c->shape, in_layout),
            plain = tensor_make(dtype, c->rank, c->shape, CONTIGUOUS);
@@ -112,8 +113,9 @@ Test(scan, every_dtype_layout_and_axis) {
         for (size_t s = 0; s < SMALL_SHAPES; s++)
             for (int32_t axis = 0; axis < small_shapes[s].rank || axis == 0; axis++)
                 for (int is_sum = 0; is_sum < 2; is_sum++)
-                    check(is_sum, (eddy_dtype)d, &small_shapes[s], axis, (layout)test_below(LAYOUT_COUNT),
-                          (layout)test_below(OUTPUT_LAYOUTS), false, &shuffling_team);
+                    check(is_sum, (eddy_dtype)d, &small_shapes[s], axis,
+                          (layout)test_below(LAYOUT_COUNT), (layout)test_below(OUTPUT_LAYOUTS),
+                          false, &shuffling_team);
 }
 
 Test(scan, nan_and_infinities_stay_from_where_they_are) {
@@ -121,12 +123,14 @@ Test(scan, nan_and_infinities_stay_from_where_they_are) {
     for (int round = 0; round < 4; round++)
         for (int d = 0; d < 4; d++)
             for (size_t s = 1; s < SMALL_SHAPES; s++)
-                check(test_below(2), dtypes[d], &small_shapes[s], (int32_t)test_below(small_shapes[s].rank),
-                      (layout)test_below(BROADCAST), CONTIGUOUS, true, &serial_team);
+                check(test_below(2), dtypes[d], &small_shapes[s],
+                      (int32_t)test_below(small_shapes[s].rank), (layout)test_below(BROADCAST),
+                      CONTIGUOUS, true, &serial_team);
 }
 
 Test(scan, big_ones_do_not_depend_on_slices) {
-    const shape_case shapes[] = {{1, {300007}}, {2, {3, 150001}}, {2, {150001, 3}}, {2, {1030, 517}}, {2, {9, 20000}}};
+    const shape_case shapes[] = {
+        {1, {300007}}, {2, {3, 150001}}, {2, {150001, 3}}, {2, {1030, 517}}, {2, {9, 20000}}};
     for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
         for (int32_t axis = 0; axis < shapes[s].rank; axis++)
             for (int is_sum = 0; is_sum < 2; is_sum++)
@@ -141,7 +145,8 @@ Test(scan, big_ones_do_not_depend_on_slices) {
 
 Test(scan, a_product_that_has_become_zero_stays_zero) {
     int64_t n = 5000;
-    tensor in = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS), out = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS);
+    tensor in = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS),
+           out = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS);
     for (int64_t i = 0; i < n; i++)
         tensor_set(&in, i, i == 0 ? 0 : 2);
     eddy_attributes_axis attributes = {.axis = 0};
@@ -153,7 +158,8 @@ Test(scan, a_product_that_has_become_zero_stays_zero) {
 
 Test(scan, a_negative_zero_stays_one) {
     int64_t n = 3;
-    tensor in = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS), out = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS);
+    tensor in = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS),
+           out = tensor_make(EDDY_F32, 1, &n, CONTIGUOUS);
     for (int64_t i = 0; i < n; i++)
         tensor_set(&in, i, -0.0);
     eddy_attributes_axis attributes = {.axis = 0};
@@ -163,7 +169,8 @@ Test(scan, a_negative_zero_stays_one) {
 }
 
 /* The gradient of element k: over all i from k on, grad[i] times the product of all elements up to i but k. */
-static double gradient_of(const tensor *in, const tensor *grad, const int64_t *flats, int64_t count, int64_t k) {
+static double gradient_of(const tensor *in, const tensor *grad, const int64_t *flats, int64_t count,
+                          int64_t k) {
     long double product = 1, sum = 0;
     for (int64_t i = 0; i < count; i++) {
         product *= i == k ? 1 : tensor_get(in, flats[i]);
@@ -172,8 +179,10 @@ static double gradient_of(const tensor *in, const tensor *grad, const int64_t *f
     return (double)sum;
 }
 
-static void check_backward(eddy_dtype dtype, const shape_case *c, int32_t axis, layout l, eddy_kernel_team *team) {
-    tensor in = tensor_make(dtype, c->rank, c->shape, l), grad = tensor_make(dtype, c->rank, c->shape, CONTIGUOUS);
+static void check_backward(eddy_dtype dtype, const shape_case *c, int32_t axis, layout l,
+                           eddy_kernel_team *team) {
+    tensor in = tensor_make(dtype, c->rank, c->shape, l),
+           grad = tensor_make(dtype, c->rank, c->shape, CONTIGUOUS);
     tensor out = tensor_make(dtype, c->rank, c->shape, (layout)test_below(OUTPUT_LAYOUTS));
     fill(false, &in, false);
     tensor_fill(&grad, 1);
@@ -181,15 +190,17 @@ static void check_backward(eddy_dtype dtype, const shape_case *c, int32_t axis, 
         if (test_below(30) == 0)
             tensor_set(&in, i, 0);
     eddy_attributes_axis attributes = {.axis = axis};
-    run_kernel(&eddy_cpu_cumprod_backward, (tensor *[]){&grad, &in, &out}, 3, &attributes, team, NULL);
+    run_kernel(&eddy_cpu_cumprod_backward, (tensor *[]){&grad, &in, &out}, 3, &attributes, team,
+               NULL);
     int64_t count, *flats = lines_of(c, axis, in.count, &count);
     for (int64_t done = 0; done < in.count; done += count)
         for (int64_t k = 0; k < count; k += 1 + count / 50) {
-            double want = gradient_of(&in, &grad, flats + done, count, k), got = tensor_get(&out, flats[done + k]);
+            double want = gradient_of(&in, &grad, flats + done, count, k),
+                   got = tensor_get(&out, flats[done + k]);
             double bound = rounding(dtype, want) + 0x1p-40 * (1 + fabs(want));
             cr_assert(fabs(got - want) <= bound || (dtype == EDDY_F16 && fabs(want) > 65500),
-                      "%s axis %d element %lld: %a, not %a", describe("cumprod_backward", &in, l), (int)axis,
-                      (long long)flats[done + k], got, want);
+                      "%s axis %d element %lld: %a, not %a", describe("cumprod_backward", &in, l),
+                      (int)axis, (long long)flats[done + k], got, want);
         }
     cr_assert(tensor_guards_hold(&out));
     free(flats);
@@ -202,7 +213,8 @@ Test(scan, gradient_of_cumprod_with_zeros) {
     for (int d = 0; d < 4; d++) {
         for (size_t s = 0; s < SMALL_SHAPES; s++)
             for (int32_t axis = 0; axis < small_shapes[s].rank || axis == 0; axis++)
-                check_backward(dtypes[d], &small_shapes[s], axis, (layout)test_below(LAYOUT_COUNT), &shuffling_team);
+                check_backward(dtypes[d], &small_shapes[s], axis, (layout)test_below(LAYOUT_COUNT),
+                               &shuffling_team);
         for (int s = 0; s < 2; s++)
             check_backward(dtypes[d], &more[s], 0, UNALIGNED, &threaded_team);
     }
@@ -211,23 +223,28 @@ Test(scan, gradient_of_cumprod_with_zeros) {
 Test(scan, gradient_of_cumprod_is_the_finite_difference) {
     enum { N = 7 };
     int64_t n = N;
-    tensor in = tensor_make(EDDY_F64, 1, &n, CONTIGUOUS), grad = tensor_make(EDDY_F64, 1, &n, CONTIGUOUS);
-    tensor out = tensor_make(EDDY_F64, 1, &n, CONTIGUOUS), d = tensor_make(EDDY_F64, 1, &n, CONTIGUOUS);
+    tensor in = tensor_make(EDDY_F64, 1, &n, CONTIGUOUS),
+           grad = tensor_make(EDDY_F64, 1, &n, CONTIGUOUS);
+    tensor out = tensor_make(EDDY_F64, 1, &n, CONTIGUOUS),
+           d = tensor_make(EDDY_F64, 1, &n, CONTIGUOUS);
     tensor_fill(&in, 2), tensor_fill(&grad, 1);
     tensor_set(&in, 3, 0);
     eddy_attributes_axis attributes = {.axis = 0};
-    run_kernel(&eddy_cpu_cumprod_backward, (tensor *[]){&grad, &in, &d}, 3, &attributes, &serial_team, NULL);
+    run_kernel(&eddy_cpu_cumprod_backward, (tensor *[]){&grad, &in, &d}, 3, &attributes,
+               &serial_team, NULL);
     for (int64_t k = 0; k < N; k++) {
         double x = tensor_get(&in, k), step = 0x1p-20, loss[2] = {0, 0};
         for (int side = 0; side < 2; side++) {
             tensor_set(&in, k, side ? x + step : x - step);
-            run_kernel(&eddy_cpu_cumprod, (tensor *[]){&in, &out}, 2, &attributes, &serial_team, NULL);
+            run_kernel(&eddy_cpu_cumprod, (tensor *[]){&in, &out}, 2, &attributes, &serial_team,
+                       NULL);
             for (int64_t i = 0; i < N; i++)
                 loss[side] += tensor_get(&grad, i) * tensor_get(&out, i);
         }
         tensor_set(&in, k, x);
         /* Linear in each element: the difference is the gradient but for rounding. */
-        cr_assert_float_eq(tensor_get(&d, k), (loss[1] - loss[0]) / (2 * step), 1e-7, "element %lld", (long long)k);
+        cr_assert_float_eq(tensor_get(&d, k), (loss[1] - loss[0]) / (2 * step), 1e-7,
+                           "element %lld", (long long)k);
     }
     tensor_free(&in), tensor_free(&grad), tensor_free(&out), tensor_free(&d);
 }

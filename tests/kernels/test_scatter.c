@@ -59,7 +59,8 @@ static void oracle_put(oracle *o, int64_t at, const tensor *source, int64_t from
     if (o->out->view.dtype == EDDY_BOOL)
         o->integer[at] = o->adds ? o->integer[at] | integer : integer;
     else
-        o->integer[at] = o->adds ? (int64_t)((uint64_t)o->integer[at] + (uint64_t)integer) : integer;
+        o->integer[at] =
+            o->adds ? (int64_t)((uint64_t)o->integer[at] + (uint64_t)integer) : integer;
 }
 
 static void oracle_check(oracle *o, const char *op, layout l) {
@@ -70,11 +71,12 @@ static void oracle_check(oracle *o, const char *op, layout l) {
             double got = tensor_get(o->out, i), want = o->real[i];
             bool fits = (isnan(got) && isnan(want)) || got == want ||
                         fabs(got - want) <= o->slack[i] * (1 + 0x1p-20) + rounding * fabs(want);
-            cr_assert(fits, "%s element %lld: %a, not %a", describe(op, o->out, l), (long long)i, got, want);
+            cr_assert(fits, "%s element %lld: %a, not %a", describe(op, o->out, l), (long long)i,
+                      got, want);
             continue;
         }
-        cr_assert_eq(tensor_get_int(o->out, i), tensor_wrap_int(dtype, o->integer[i]), "%s element %lld",
-                     describe(op, o->out, l), (long long)i);
+        cr_assert_eq(tensor_get_int(o->out, i), tensor_wrap_int(dtype, o->integer[i]),
+                     "%s element %lld", describe(op, o->out, l), (long long)i);
     }
     cr_assert(tensor_guards_hold(o->out), "%s", describe(op, o->out, l));
     free(o->real), free(o->slack), free(o->integer);
@@ -85,15 +87,17 @@ static void fill_index(tensor *index, int64_t bound) {
         tensor_set_int(index, i, test_below(bound));
 }
 
-static void run(const eddy_kernel *kernel, tensor *const *tensors, int32_t count, const void *attributes) {
+static void run(const eddy_kernel *kernel, tensor *const *tensors, int32_t count,
+                const void *attributes) {
     eddy_kernel_team *teams[] = {&serial_team, &shuffling_team};
-    cr_assert_eq(run_kernel(kernel, tensors, count, attributes, teams[test_below(2)], NULL), EDDY_OK);
+    cr_assert_eq(run_kernel(kernel, tensors, count, attributes, teams[test_below(2)], NULL),
+                 EDDY_OK);
 }
 
 /* ---- scatter ---- */
 
-static void check_scatter(eddy_dtype dtype, const int64_t *shape, const int64_t *index_shape, int32_t axis, bool adds,
-                          bool in_place, layout a) {
+static void check_scatter(eddy_dtype dtype, const int64_t *shape, const int64_t *index_shape,
+                          int32_t axis, bool adds, bool in_place, layout a) {
     int64_t source_shape[3];
     for (int d = 0; d < 3; d++)
         source_shape[d] = index_shape[d] + test_below(2);
@@ -112,7 +116,8 @@ static void check_scatter(eddy_dtype dtype, const int64_t *shape, const int64_t 
         at[axis] = tensor_get_int(&index, i);
         oracle_put(&o, flatten(&in, at), &source, from);
     }
-    run(kernel, (tensor *[]){&in, &index, &source, in_place ? &in : &out}, 4, &(eddy_attributes_axis){.axis = axis});
+    run(kernel, (tensor *[]){&in, &index, &source, in_place ? &in : &out}, 4,
+        &(eddy_attributes_axis){.axis = axis});
     oracle_check(&o, kernel->name, a);
     tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source);
 }
@@ -126,11 +131,13 @@ Test(scatter, scatter_of_every_dtype_layout_and_axis) {
                     int64_t index_shape[3];
                     for (int i = 0; i < 3; i++)
                         index_shape[i] = i == axis ? test_below(40) : test_below(shapes[s][i] + 1);
-                    check_scatter((eddy_dtype)d, shapes[s], index_shape, axis, a % 2, test_below(3) == 0, (layout)a);
+                    check_scatter((eddy_dtype)d, shapes[s], index_shape, axis, a % 2,
+                                  test_below(3) == 0, (layout)a);
                 }
     }
     /* Rows and lines longer than a piece. */
-    const int64_t wide[] = {2, 3, 700}, wide_index[] = {2, 5, 650}, tall[] = {300, 2, 3}, tall_index[] = {1000, 2, 3};
+    const int64_t wide[] = {2, 3, 700}, wide_index[] = {2, 5, 650}, tall[] = {300, 2, 3},
+                  tall_index[] = {1000, 2, 3};
     const int64_t broad[] = {3, 2, 1100}, broad_index[] = {5, 2, 1031};
     for (int adds = 0; adds < 2; adds++) {
         check_scatter(EDDY_F32, wide, wide_index, 1, adds, false, CONTIGUOUS);
@@ -146,14 +153,15 @@ Test(scatter, scatter_of_every_dtype_layout_and_axis) {
 
 /* ---- index_add, embedding_backward ---- */
 
-static void check_index_add(eddy_dtype dtype, const int64_t *shape, int32_t axis, int64_t n, bool is_number,
-                            bool in_place, layout a) {
+static void check_index_add(eddy_dtype dtype, const int64_t *shape, int32_t axis, int64_t n,
+                            bool is_number, bool in_place, layout a) {
     int64_t source_shape[3];
     memcpy(source_shape, shape, sizeof(source_shape));
     source_shape[axis] = n;
     tensor in = tensor_make(dtype, 3, shape, in_place ? SOME_OUTPUT : SOME_INPUT);
     tensor out = tensor_make(dtype, 3, shape, SOME_OUTPUT);
-    tensor index = tensor_make(n % 2 ? EDDY_I64 : EDDY_I32, is_number ? 0 : 1, &n, n % 3 ? CONTIGUOUS : NEGATIVE);
+    tensor index = tensor_make(n % 2 ? EDDY_I64 : EDDY_I32, is_number ? 0 : 1, &n,
+                               n % 3 ? CONTIGUOUS : NEGATIVE);
     tensor source = tensor_make(dtype, 3, source_shape, a);
     tensor_fill(&in, 50), tensor_fill(&source, 50);
     fill_index(&index, shape[axis]);
@@ -176,8 +184,8 @@ Test(scatter, index_add_of_every_dtype_layout_and_axis) {
         for (int s = 0; s < 4; s++)
             for (int32_t axis = 0; axis < 3; axis++)
                 for (int a = 0; a < LAYOUT_COUNT; a++)
-                    check_index_add((eddy_dtype)d, shapes[s], axis, a == 1 ? 1 : test_below(40), a == 1,
-                                    test_below(3) == 0, (layout)a);
+                    check_index_add((eddy_dtype)d, shapes[s], axis, a == 1 ? 1 : test_below(40),
+                                    a == 1, test_below(3) == 0, (layout)a);
     }
     const int64_t wide[] = {2, 3, 700}, tall[] = {300, 2, 3};
     check_index_add(EDDY_F32, wide, 1, 33, false, false, CONTIGUOUS);
@@ -186,12 +194,13 @@ Test(scatter, index_add_of_every_dtype_layout_and_axis) {
     check_index_add(EDDY_I8, tall, 0, 1000, false, false, STRIDED);
 }
 
-static void check_embedding(eddy_dtype dtype, int32_t index_rank, const int64_t *index_shape, int64_t rows,
-                            int64_t width, int64_t padding, layout a) {
+static void check_embedding(eddy_dtype dtype, int32_t index_rank, const int64_t *index_shape,
+                            int64_t rows, int64_t width, int64_t padding, layout a) {
     int64_t out_shape[4], table_shape[] = {rows, width};
     memcpy(out_shape, index_shape, (size_t)index_rank * sizeof(out_shape[0]));
     out_shape[index_rank] = width;
-    tensor index = tensor_make(rows % 2 ? EDDY_I64 : EDDY_I32, index_rank, index_shape, index_rank ? a : CONTIGUOUS);
+    tensor index = tensor_make(rows % 2 ? EDDY_I64 : EDDY_I32, index_rank, index_shape,
+                               index_rank ? a : CONTIGUOUS);
     tensor weight = tensor_make(dtype, 2, table_shape, a),
            out = tensor_make(dtype, index_rank + 1, out_shape, SOME_OUTPUT);
     tensor grad = tensor_make(dtype, index_rank + 1, out_shape, a),
@@ -210,7 +219,8 @@ static void check_embedding(eddy_dtype dtype, int32_t index_rank, const int64_t 
     oracle_check(&o, "embedding", a);
     run(&eddy_cpu_embedding_backward, (tensor *[]){&grad, &index, &dweight}, 3, &attributes);
     oracle_check(&back, "embedding_backward", a);
-    tensor_free(&index), tensor_free(&weight), tensor_free(&out), tensor_free(&grad), tensor_free(&dweight);
+    tensor_free(&index), tensor_free(&weight), tensor_free(&out), tensor_free(&grad),
+        tensor_free(&dweight);
 }
 
 Test(scatter, embedding_and_its_gradient) {
@@ -219,8 +229,8 @@ Test(scatter, embedding_and_its_gradient) {
         for (int s = 0; s < 4; s++)
             for (int32_t rank = 0; rank <= 3; rank++)
                 for (int a = 0; a < LAYOUT_COUNT; a++)
-                    check_embedding((eddy_dtype)d, rank, shapes[s], 1 + test_below(30), 1 + test_below(40),
-                                    test_below(4) - 1, (layout)a);
+                    check_embedding((eddy_dtype)d, rank, shapes[s], 1 + test_below(30),
+                                    1 + test_below(40), test_below(4) - 1, (layout)a);
     }
     check_embedding(EDDY_F32, 2, (const int64_t[]){30, 40}, 50, 600, 3, CONTIGUOUS);
     check_embedding(EDDY_BF16, 2, (const int64_t[]){30, 40}, 50, 3, 3, TURNED);
@@ -229,8 +239,10 @@ Test(scatter, embedding_and_its_gradient) {
 /* Gradient of sum(c * embedding): c is added to the rows that were picked; by differences in f64. */
 Test(scatter, the_gradient_of_embedding_agrees_with_differences) {
     int64_t n = 6, table[] = {4, 3}, picked[] = {6, 3};
-    tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS), weight = tensor_make(EDDY_F64, 2, table, CONTIGUOUS);
-    tensor out = tensor_make(EDDY_F64, 2, picked, CONTIGUOUS), c = tensor_make(EDDY_F64, 2, picked, CONTIGUOUS);
+    tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS),
+           weight = tensor_make(EDDY_F64, 2, table, CONTIGUOUS);
+    tensor out = tensor_make(EDDY_F64, 2, picked, CONTIGUOUS),
+           c = tensor_make(EDDY_F64, 2, picked, CONTIGUOUS);
     tensor dweight = tensor_make(EDDY_F64, 2, table, CONTIGUOUS);
     tensor_fill(&weight, 1), tensor_fill(&c, 1), fill_index(&index, 4);
     eddy_attributes_embedding attributes = {.padding_index = -1};
@@ -244,9 +256,11 @@ Test(scatter, the_gradient_of_embedding_agrees_with_differences) {
                 sums[side] += tensor_get(&c, k) * tensor_get(&out, k);
         }
         tensor_set(&weight, i, kept);
-        cr_assert(fabs((sums[1] - sums[0]) * 0x1p19 - tensor_get(&dweight, i)) < 1e-8, "element %lld", (long long)i);
+        cr_assert(fabs((sums[1] - sums[0]) * 0x1p19 - tensor_get(&dweight, i)) < 1e-8,
+                  "element %lld", (long long)i);
     }
-    tensor_free(&index), tensor_free(&weight), tensor_free(&out), tensor_free(&c), tensor_free(&dweight);
+    tensor_free(&index), tensor_free(&weight), tensor_free(&out), tensor_free(&c),
+        tensor_free(&dweight);
 }
 
 /* ---- index, index_put ---- */
@@ -259,8 +273,8 @@ static int64_t broadcast_flat(const tensor *t, const int64_t *index, int32_t ran
     return flat;
 }
 
-static void check_index(eddy_dtype dtype, int32_t count, int64_t j0, int64_t j1, bool puts, bool accumulates,
-                        layout a) {
+static void check_index(eddy_dtype dtype, int32_t count, int64_t j0, int64_t j1, bool puts,
+                        bool accumulates, layout a) {
     int64_t shape[] = {5, 4, 9}, joint[5] = {j0, j1}, rank = 2 + 3 - count;
     const int64_t column[] = {j0, 1}, row[] = {j1}, one[] = {1};
     for (int32_t d = count; d < 3; d++)
@@ -269,9 +283,11 @@ static void check_index(eddy_dtype dtype, int32_t count, int64_t j0, int64_t j1,
     int64_t value_shape[5];
     for (int32_t d = 0; d < value_rank; d++)
         value_shape[d] = test_below(3) ? joint[rank - value_rank + d] : 1;
-    tensor indices[] = {count == 1 ? tensor_make(EDDY_I32, 2, joint, a) : tensor_make(EDDY_I32, 2, column, a),
-                        tensor_make(EDDY_I64, 1, row, a), tensor_make(EDDY_I32, test_below(2), one, CONTIGUOUS)};
-    tensor in = tensor_make(dtype, 3, shape, a), picked = tensor_make(dtype, (int32_t)rank, joint, SOME_OUTPUT);
+    tensor indices[] = {
+        count == 1 ? tensor_make(EDDY_I32, 2, joint, a) : tensor_make(EDDY_I32, 2, column, a),
+        tensor_make(EDDY_I64, 1, row, a), tensor_make(EDDY_I32, test_below(2), one, CONTIGUOUS)};
+    tensor in = tensor_make(dtype, 3, shape, a),
+           picked = tensor_make(dtype, (int32_t)rank, joint, SOME_OUTPUT);
     tensor values = tensor_make(dtype, value_rank, value_shape, value_rank ? a : CONTIGUOUS);
     tensor out = tensor_make(dtype, 3, shape, SOME_OUTPUT), *tensors[6] = {&in};
     tensor_fill(&in, 50), tensor_fill(&values, 50);
@@ -285,11 +301,13 @@ static void check_index(eddy_dtype dtype, int32_t count, int64_t j0, int64_t j1,
         int64_t at[5], place[3];
         unflatten(&picked, i, at);
         for (int32_t d = 0; d < 3; d++) {
-            int64_t named = d < count ? tensor_get_int(&indices[d], broadcast_flat(&indices[d], at, 2)) : 0;
+            int64_t named =
+                d < count ? tensor_get_int(&indices[d], broadcast_flat(&indices[d], at, 2)) : 0;
             place[d] = d < count ? (named < 0 ? named + shape[d] : named) : at[2 + d - count];
         }
         if (puts)
-            oracle_put(&o, flatten(&in, place), &values, broadcast_flat(&values, at, (int32_t)rank));
+            oracle_put(&o, flatten(&in, place), &values,
+                       broadcast_flat(&values, at, (int32_t)rank));
         else
             oracle_put(&o, i, &in, flatten(&in, place));
     }
@@ -309,8 +327,8 @@ Test(scatter, index_and_index_put_with_broadcast_indices) {
             for (int a = 0; a < LAYOUT_COUNT; a++)
                 for (int what = 0; what < 3; what++)
                     for (int repeat = 0; repeat < 3; repeat++)
-                        check_index((eddy_dtype)d, count, repeat ? 1 + test_below(9) : 0, 1 + test_below(70), what > 0,
-                                    what == 2, (layout)a);
+                        check_index((eddy_dtype)d, count, repeat ? 1 + test_below(9) : 0,
+                                    1 + test_below(70), what > 0, what == 2, (layout)a);
     }
 }
 
@@ -333,19 +351,21 @@ Test(scatter, as_many_indices_as_there_can_be_dims) {
            picked = tensor_make(EDDY_BF16, EDDY_RANK_MAX, shape, NEGATIVE),
            out = tensor_make(EDDY_BF16, EDDY_RANK_MAX, shape, NEGATIVE);
     for (int64_t i = 0; i < in.count; i++)
-        tensor_set(&in, i, (double)test_below(100)), tensor_set(&values, i, (double)test_below(100));
+        tensor_set(&in, i, (double)test_below(100)),
+            tensor_set(&values, i, (double)test_below(100));
     picks[0] = puts[0] = &in, picks[EDDY_RANK_MAX + 1] = &picked;
     puts[EDDY_RANK_MAX + 1] = &values, puts[EDDY_RANK_MAX + 2] = &out;
     run(&eddy_cpu_index, picks, EDDY_RANK_MAX + 2, NULL);
-    run(&eddy_cpu_index_put, puts, EDDY_RANK_MAX + 3, &(eddy_attributes_index_put){.accumulates = true});
+    run(&eddy_cpu_index_put, puts, EDDY_RANK_MAX + 3,
+        &(eddy_attributes_index_put){.accumulates = true});
     for (int64_t i = 0; i < in.count; i++) {
         unflatten(&in, i, place);
         for (int32_t d = 0; d < EDDY_RANK_MAX; d++)
             place[d] = tensor_get_int(&indices[d], place[d]) & 1;
         int64_t named = flatten(&in, place);
         cr_assert_eq(tensor_get(&picked, i), tensor_get(&in, named), "picked %lld", (long long)i);
-        cr_assert_eq(tensor_get(&out, named), tensor_get(&in, named) + tensor_get(&values, i), "put %lld",
-                     (long long)i);
+        cr_assert_eq(tensor_get(&out, named), tensor_get(&in, named) + tensor_get(&values, i),
+                     "put %lld", (long long)i);
     }
     cr_assert(tensor_guards_hold(&picked) && tensor_guards_hold(&out));
     for (int32_t d = 0; d < EDDY_RANK_MAX; d++)
@@ -366,7 +386,8 @@ static int64_t cost_of(const eddy_kernel *kernel, tensor *const *tensors, int32_
         eddy_attributes_index_put put;
     } attributes;
     memset(&attributes, 0, sizeof(attributes));
-    eddy_kernel_call call = {.kernel = kernel, .views = views, .view_count = count, .attributes = &attributes};
+    eddy_kernel_call call = {
+        .kernel = kernel, .views = views, .view_count = count, .attributes = &attributes};
     return planned_only(&call).cost_ps;
 }
 
@@ -375,13 +396,16 @@ Test(scatter, the_table_that_is_picked_from_costs_nothing) {
     int64_t n = 5, rows[] = {5, 8}, costs[2];
     for (int big = 0; big < 2; big++) {
         int64_t table[] = {big ? 100000 : 10, 8};
-        tensor weight = tensor_make(EDDY_F32, 2, table, CONTIGUOUS), out = tensor_make(EDDY_F32, 2, rows, CONTIGUOUS);
+        tensor weight = tensor_make(EDDY_F32, 2, table, CONTIGUOUS),
+               out = tensor_make(EDDY_F32, 2, rows, CONTIGUOUS);
         tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS);
         costs[big] = cost_of(&eddy_cpu_embedding, (tensor *[]){&index, &weight, &out}, 3);
-        cr_assert_eq(costs[big] - eddy_cpu_embedding.cost_base_ps + eddy_cpu_index_select.cost_base_ps,
+        cr_assert_eq(costs[big] - eddy_cpu_embedding.cost_base_ps +
+                         eddy_cpu_index_select.cost_base_ps,
                      cost_of(&eddy_cpu_index_select, (tensor *[]){&weight, &index, &out}, 3));
         cr_assert_lt(cost_of(&eddy_cpu_index, (tensor *[]){&weight, &index, &out}, 3), 1000000);
-        cr_assert(big == (cost_of(&eddy_cpu_index_put, (tensor *[]){&weight, &index, &out, &weight}, 4) > 10000000));
+        cr_assert(big == (cost_of(&eddy_cpu_index_put, (tensor *[]){&weight, &index, &out, &weight},
+                                  4) > 10000000));
         tensor_free(&weight), tensor_free(&out), tensor_free(&index);
     }
     cr_assert_eq(costs[0], costs[1]);
@@ -389,7 +413,8 @@ Test(scatter, the_table_that_is_picked_from_costs_nothing) {
 
 /* ---- order, special values, errors ---- */
 
-static void check_teams(const eddy_kernel *kernel, tensor *const *tensors, int32_t count, const void *attributes) {
+static void check_teams(const eddy_kernel *kernel, tensor *const *tensors, int32_t count,
+                        const void *attributes) {
     tensor *out = tensors[count - 1];
     run_kernel(kernel, tensors, count, attributes, &serial_team, NULL);
     char *bits = malloc(out->bytes);
@@ -407,10 +432,13 @@ Test(scatter, sums_do_not_depend_on_the_team) {
     const int64_t table[] = {50, 300}, rows[] = {3000, 300}, n = 3000;
     eddy_dtype dtypes[] = {EDDY_F32, EDDY_BF16, EDDY_F64};
     for (int d = 0; d < 3; d++) {
-        tensor in = tensor_make(dtypes[d], 2, table, CONTIGUOUS), out = tensor_make(dtypes[d], 2, table, CONTIGUOUS);
-        tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS), source = tensor_make(dtypes[d], 2, rows, CONTIGUOUS);
+        tensor in = tensor_make(dtypes[d], 2, table, CONTIGUOUS),
+               out = tensor_make(dtypes[d], 2, table, CONTIGUOUS);
+        tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS),
+               source = tensor_make(dtypes[d], 2, rows, CONTIGUOUS);
         tensor whole = tensor_make(EDDY_I64, 2, rows, CONTIGUOUS);
-        tensor_fill(&in, 1), tensor_fill(&source, 1), fill_index(&index, 50), fill_index(&whole, 50);
+        tensor_fill(&in, 1), tensor_fill(&source, 1), fill_index(&index, 50),
+            fill_index(&whole, 50);
         eddy_attributes_axis axis = {.axis = 0};
         check_teams(&eddy_cpu_index_add, (tensor *[]){&in, &index, &source, &out}, 4, &axis);
         check_teams(&eddy_cpu_scatter_add, (tensor *[]){&in, &whole, &source, &out}, 4, &axis);
@@ -419,7 +447,8 @@ Test(scatter, sums_do_not_depend_on_the_team) {
                     &(eddy_attributes_embedding){.padding_index = 3});
         check_teams(&eddy_cpu_index_put, (tensor *[]){&in, &index, &source, &out}, 4,
                     &(eddy_attributes_index_put){.accumulates = true});
-        tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source), tensor_free(&whole);
+        tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source),
+            tensor_free(&whole);
     }
 }
 
@@ -429,14 +458,15 @@ Test(scatter, sums_do_not_depend_on_the_team) {
 #define ROW 301
 
 /* What the ops promise, element by element: the output's element, replaced by or plus what is meant for it, in order. */
-#define PLAIN(name, type)                                                                                              \
-    static void plain_##name(type *out, const type *in, const int64_t *index, int64_t left_out, const type *source,    \
-                             int64_t length, bool adds) {                                                              \
-        for (int64_t i = 0; i < ROWS * ROW; i++)                                                                       \
-            out[i] = in ? in[i] : 0;                                                                                   \
-        for (int64_t i = 0; i < length; i++)                                                                           \
-            for (int64_t j = 0; j < ROW && index[i] != left_out; j++)                                                  \
-                out[index[i] * ROW + j] = (type)((adds ? out[index[i] * ROW + j] : 0) + source[i * ROW + j]);          \
+#define PLAIN(name, type)                                                                          \
+    static void plain_##name(type *out, const type *in, const int64_t *index, int64_t left_out,    \
+                             const type *source, int64_t length, bool adds) {                      \
+        for (int64_t i = 0; i < ROWS * ROW; i++)                                                   \
+            out[i] = in ? in[i] : 0;                                                               \
+        for (int64_t i = 0; i < length; i++)                                                       \
+            for (int64_t j = 0; j < ROW && index[i] != left_out; j++)                              \
+                out[index[i] * ROW + j] =                                                          \
+                    (type)((adds ? out[index[i] * ROW + j] : 0) + source[i * ROW + j]);            \
     }
 
 PLAIN(f32, float)
@@ -449,10 +479,13 @@ typedef struct row_case {
     bool adds, starts_empty; /* embedding's gradient has no input, and leaves row 3 out */
 } row_case;
 
-static void check_rows(const row_case *c, eddy_dtype dtype, int64_t length, layout a, eddy_kernel_team *team) {
+static void check_rows(const row_case *c, eddy_dtype dtype, int64_t length, layout a,
+                       eddy_kernel_team *team) {
     const int64_t shape[] = {ROWS, ROW}, source_shape[] = {length, ROW};
-    tensor in = tensor_make(dtype, 2, shape, CONTIGUOUS), out = tensor_make(dtype, 2, shape, CONTIGUOUS);
-    tensor index = tensor_make(EDDY_I64, 1, &length, a), source = tensor_make(dtype, 2, source_shape, CONTIGUOUS);
+    tensor in = tensor_make(dtype, 2, shape, CONTIGUOUS),
+           out = tensor_make(dtype, 2, shape, CONTIGUOUS);
+    tensor index = tensor_make(EDDY_I64, 1, &length, a),
+           source = tensor_make(dtype, 2, source_shape, CONTIGUOUS);
     tensor_fill(&in, 50), tensor_fill(&source, 50);
     int64_t *named = malloc((size_t)(length + 1) * 8), left_out = c->starts_empty ? 3 : -1;
     for (int64_t i = 0; i < length; i++)
@@ -461,10 +494,11 @@ static void check_rows(const row_case *c, eddy_dtype dtype, int64_t length, layo
         named[i] = tensor_get_int(&index, i);
     void *want = malloc((size_t)out.count * 8);
     const void *from = c->starts_empty ? NULL : in.view.data;
-#define WANT(enumerator, name)                                                                                         \
-    if (dtype == EDDY_##enumerator)                                                                                    \
+#define WANT(enumerator, name)                                                                     \
+    if (dtype == EDDY_##enumerator)                                                                \
         plain_##name(want, from, named, left_out, source.view.data, length, c->adds);
-    WANT(F32, f32) WANT(F64, f64) WANT(I64, i64) WANT(I16, i16) eddy_attributes_axis axis = {.axis = 0};
+    WANT(F32, f32)
+    WANT(F64, f64) WANT(I64, i64) WANT(I16, i16) eddy_attributes_axis axis = {.axis = 0};
     eddy_attributes_index_put put = {.accumulates = c->adds};
     eddy_attributes_embedding embedding = {.padding_index = left_out};
     if (c->starts_empty)
@@ -473,9 +507,10 @@ static void check_rows(const row_case *c, eddy_dtype dtype, int64_t length, layo
         run_kernel(c->kernel, (tensor *[]){&in, &index, &source, &out}, 4,
                    c->kernel == &eddy_cpu_index_add ? (const void *)&axis : &put, team, NULL);
     for (int64_t i = 0; i < out.count; i++)
-        cr_assert_eq(
-            memcmp(tensor_at(&out, i), (char *)want + (size_t)i * eddy_dtype_bytes(dtype), eddy_dtype_bytes(dtype)), 0,
-            "%s element %lld of %lld indices", describe(c->kernel->name, &out, a), (long long)i, (long long)length);
+        cr_assert_eq(memcmp(tensor_at(&out, i), (char *)want + (size_t)i * eddy_dtype_bytes(dtype),
+                            eddy_dtype_bytes(dtype)),
+                     0, "%s element %lld of %lld indices", describe(c->kernel->name, &out, a),
+                     (long long)i, (long long)length);
     cr_assert(tensor_guards_hold(&out));
     free(named), free(want);
     tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source);
@@ -492,21 +527,23 @@ Test(scatter, rows_of_a_large_output_in_the_order_of_the_index) {
         for (int d = 0; d < 4; d++)
             for (int64_t length = 0; length <= 2000; length = 3 * length + 1)
                 for (int t = 0; t < 3; t++)
-                    check_rows(&cases[c], dtypes[d], length, (layout)test_below(BROADCAST), teams[t]);
+                    check_rows(&cases[c], dtypes[d], length, (layout)test_below(BROADCAST),
+                               teams[t]);
 }
 
 Test(scatter, a_row_out_of_range_is_reported) {
     const int64_t shape[] = {ROWS, ROW}, n = 40, source_shape[] = {40, ROW};
-    tensor in = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS), out = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
+    tensor in = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS),
+           out = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
     tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS);
     tensor source = tensor_make(EDDY_F32, 2, source_shape, CONTIGUOUS);
     for (int64_t i = 0; i < n; i++)
         tensor_set_int(&index, i, i == 17 ? ROWS : i == 31 ? -1 : i);
     eddy_attributes_axis axis = {.axis = 0};
     eddy_kernel_error error;
-    cr_assert_eq(
-        run_kernel(&eddy_cpu_index_add, (tensor *[]){&in, &index, &source, &out}, 4, &axis, &threaded_team, &error),
-        EDDY_OUT_OF_RANGE);
+    cr_assert_eq(run_kernel(&eddy_cpu_index_add, (tensor *[]){&in, &index, &source, &out}, 4, &axis,
+                            &threaded_team, &error),
+                 EDDY_OUT_OF_RANGE);
     cr_assert(error.position == 17 && error.value == ROWS && error.bound == ROWS);
     cr_assert(tensor_guards_hold(&out));
     tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source);
@@ -515,52 +552,74 @@ Test(scatter, a_row_out_of_range_is_reported) {
 /* 1 and 4096 halves that one f16 sum would lose: 2048 + 0.5 rounds back to 2048. */
 Test(scatter, half_precision_is_rounded_once) {
     const int64_t one = 1, n = 4096;
-    tensor in = tensor_make(EDDY_F16, 1, &one, CONTIGUOUS), out = tensor_make(EDDY_F16, 1, &one, CONTIGUOUS);
-    tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS), source = tensor_make(EDDY_F16, 1, &n, CONTIGUOUS);
+    tensor in = tensor_make(EDDY_F16, 1, &one, CONTIGUOUS),
+           out = tensor_make(EDDY_F16, 1, &one, CONTIGUOUS);
+    tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS),
+           source = tensor_make(EDDY_F16, 1, &n, CONTIGUOUS);
     tensor_set(&in, 0, 2048);
     for (int64_t i = 0; i < n; i++)
         tensor_set_int(&index, i, 0), tensor_set(&source, i, 0.5);
-    run(&eddy_cpu_index_add, (tensor *[]){&in, &index, &source, &out}, 4, &(eddy_attributes_axis){.axis = 0});
+    run(&eddy_cpu_index_add, (tensor *[]){&in, &index, &source, &out}, 4,
+        &(eddy_attributes_axis){.axis = 0});
     cr_assert_eq(tensor_get(&out, 0), 4096);
     tensor_set(&source, 7, INFINITY);
-    run(&eddy_cpu_scatter_add, (tensor *[]){&in, &index, &source, &out}, 4, &(eddy_attributes_axis){.axis = 0});
+    run(&eddy_cpu_scatter_add, (tensor *[]){&in, &index, &source, &out}, 4,
+        &(eddy_attributes_axis){.axis = 0});
     cr_assert_eq(tensor_get(&out, 0), INFINITY);
     tensor_set(&source, 9, NAN);
-    run(&eddy_cpu_scatter_add, (tensor *[]){&in, &index, &source, &out}, 4, &(eddy_attributes_axis){.axis = 0});
+    run(&eddy_cpu_scatter_add, (tensor *[]){&in, &index, &source, &out}, 4,
+        &(eddy_attributes_axis){.axis = 0});
     cr_assert(isnan(tensor_get(&out, 0)));
     tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source);
 }
 
 Test(scatter, the_first_index_out_of_range_is_reported_whatever_the_slices) {
-    const int64_t table[] = {5, 64}, rows[] = {9000, 64}, n = 9000, none[] = {5, 0}, empty[] = {9000, 0};
-    tensor in = tensor_make(EDDY_F32, 2, table, CONTIGUOUS), out = tensor_make(EDDY_F32, 2, table, CONTIGUOUS);
-    tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS), source = tensor_make(EDDY_F32, 2, rows, CONTIGUOUS);
-    tensor whole = tensor_make(EDDY_I32, 2, rows, CONTIGUOUS), picked = tensor_make(EDDY_F32, 2, rows, CONTIGUOUS);
-    tensor no_in = tensor_make(EDDY_F32, 2, none, CONTIGUOUS), no_source = tensor_make(EDDY_F32, 2, empty, CONTIGUOUS);
+    const int64_t table[] = {5, 64}, rows[] = {9000, 64}, n = 9000, none[] = {5, 0},
+                  empty[] = {9000, 0};
+    tensor in = tensor_make(EDDY_F32, 2, table, CONTIGUOUS),
+           out = tensor_make(EDDY_F32, 2, table, CONTIGUOUS);
+    tensor index = tensor_make(EDDY_I64, 1, &n, CONTIGUOUS),
+           source = tensor_make(EDDY_F32, 2, rows, CONTIGUOUS);
+    tensor whole = tensor_make(EDDY_I32, 2, rows, CONTIGUOUS),
+           picked = tensor_make(EDDY_F32, 2, rows, CONTIGUOUS);
+    tensor no_in = tensor_make(EDDY_F32, 2, none, CONTIGUOUS),
+           no_source = tensor_make(EDDY_F32, 2, empty, CONTIGUOUS);
     tensor_fill(&in, 1), tensor_fill(&source, 1), fill_index(&index, 5), fill_index(&whole, 5);
-    tensor_set_int(&index, 8999, 5), tensor_set_int(&index, 7000, 9), tensor_set_int(&index, 8000, -6);
-    tensor_set_int(&whole, 575999, 5), tensor_set_int(&whole, 7000 * 64 + 3, 9), tensor_set_int(&whole, 8000 * 64, -6);
+    tensor_set_int(&index, 8999, 5), tensor_set_int(&index, 7000, 9),
+        tensor_set_int(&index, 8000, -6);
+    tensor_set_int(&whole, 575999, 5), tensor_set_int(&whole, 7000 * 64 + 3, 9),
+        tensor_set_int(&whole, 8000 * 64, -6);
     eddy_kernel_team *teams[] = {&serial_team, &shuffling_team, &threaded_team};
     eddy_attributes_axis axis = {.axis = 0};
     eddy_attributes_embedding embedding = {.padding_index = 1};
     eddy_attributes_index_put put = {0};
     for (int t = 0; t < 3; t++) {
         eddy_kernel_error e[8];
-        run_kernel(&eddy_cpu_index_add, (tensor *[]){&in, &index, &source, &out}, 4, &axis, teams[t], &e[0]);
-        run_kernel(&eddy_cpu_embedding, (tensor *[]){&index, &in, &picked}, 3, &embedding, teams[t], &e[1]);
-        run_kernel(&eddy_cpu_embedding_backward, (tensor *[]){&source, &index, &out}, 3, &embedding, teams[t], &e[2]);
+        run_kernel(&eddy_cpu_index_add, (tensor *[]){&in, &index, &source, &out}, 4, &axis,
+                   teams[t], &e[0]);
+        run_kernel(&eddy_cpu_embedding, (tensor *[]){&index, &in, &picked}, 3, &embedding, teams[t],
+                   &e[1]);
+        run_kernel(&eddy_cpu_embedding_backward, (tensor *[]){&source, &index, &out}, 3, &embedding,
+                   teams[t], &e[2]);
         run_kernel(&eddy_cpu_index, (tensor *[]){&in, &index, &picked}, 3, NULL, teams[t], &e[3]);
-        run_kernel(&eddy_cpu_index_put, (tensor *[]){&in, &index, &source, &out}, 4, &put, teams[t], &e[4]);
-        run_kernel(&eddy_cpu_index_add, (tensor *[]){&no_in, &index, &no_source, &no_in}, 4, &axis, teams[t], &e[5]);
-        run_kernel(&eddy_cpu_scatter, (tensor *[]){&in, &whole, &source, &out}, 4, &axis, teams[t], &e[6]);
-        run_kernel(&eddy_cpu_scatter_add, (tensor *[]){&in, &whole, &source, &out}, 4, &axis, teams[t], &e[7]);
+        run_kernel(&eddy_cpu_index_put, (tensor *[]){&in, &index, &source, &out}, 4, &put, teams[t],
+                   &e[4]);
+        run_kernel(&eddy_cpu_index_add, (tensor *[]){&no_in, &index, &no_source, &no_in}, 4, &axis,
+                   teams[t], &e[5]);
+        run_kernel(&eddy_cpu_scatter, (tensor *[]){&in, &whole, &source, &out}, 4, &axis, teams[t],
+                   &e[6]);
+        run_kernel(&eddy_cpu_scatter_add, (tensor *[]){&in, &whole, &source, &out}, 4, &axis,
+                   teams[t], &e[7]);
         for (int i = 0; i < 8; i++)
-            cr_assert(e[i].status == EDDY_OUT_OF_RANGE && e[i].position == (i < 6 ? 7000 : 7000 * 64 + 3) &&
-                          e[i].value == 9 && e[i].bound == 5,
+            cr_assert(e[i].status == EDDY_OUT_OF_RANGE &&
+                          e[i].position == (i < 6 ? 7000 : 7000 * 64 + 3) && e[i].value == 9 &&
+                          e[i].bound == 5,
                       "kernel %d: position %lld", i, (long long)e[i].position);
     }
-    cr_assert(tensor_guards_hold(&out) && tensor_guards_hold(&picked) && tensor_guards_hold(&no_in));
-    tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source), tensor_free(&whole);
+    cr_assert(tensor_guards_hold(&out) && tensor_guards_hold(&picked) &&
+              tensor_guards_hold(&no_in));
+    tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source),
+        tensor_free(&whole);
     tensor_free(&picked), tensor_free(&no_in), tensor_free(&no_source);
 }
 
@@ -580,10 +639,12 @@ Test(scatter, an_index_out_of_range_in_a_line_of_its_own) {
                 tensor_fill(&in, 1), tensor_fill(&source, 1), fill_index(&index, 5);
                 tensor_set_int(&index, at, faults[f]), tensor_set_int(&index, 9 * 700 - 1, 5);
                 eddy_kernel_error error;
-                run_kernel(kernels[k], (tensor *[]){&in, &index, &source, &out}, 4, &axis, &shuffling_team, &error);
-                cr_assert(error.status == EDDY_OUT_OF_RANGE && error.position == at && error.value == faults[f] &&
-                              error.bound == 5,
-                          "%s: position %lld, not %lld", kernels[k]->name, (long long)error.position, (long long)at);
+                run_kernel(kernels[k], (tensor *[]){&in, &index, &source, &out}, 4, &axis,
+                           &shuffling_team, &error);
+                cr_assert(error.status == EDDY_OUT_OF_RANGE && error.position == at &&
+                              error.value == faults[f] && error.bound == 5,
+                          "%s: position %lld, not %lld", kernels[k]->name,
+                          (long long)error.position, (long long)at);
                 cr_assert(tensor_guards_hold(&out));
                 tensor_free(&in), tensor_free(&out), tensor_free(&index), tensor_free(&source);
             }

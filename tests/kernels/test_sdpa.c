@@ -40,11 +40,17 @@ typedef struct setting {
 } setting;
 
 static double unit_of(eddy_dtype dtype) {
-    return dtype == EDDY_F64 ? 0x1p-52 : dtype == EDDY_F32 ? 0x1p-23 : dtype == EDDY_F16 ? 0x1p-10 : 0x1p-7;
+    return dtype == EDDY_F64   ? 0x1p-52
+           : dtype == EDDY_F32 ? 0x1p-23
+           : dtype == EDDY_F16 ? 0x1p-10
+                               : 0x1p-7;
 }
 
 static double least_of(eddy_dtype dtype) {
-    return dtype == EDDY_F64 ? 0x1p-1074 : dtype == EDDY_F32 ? 0x1p-149 : dtype == EDDY_F16 ? 0x1p-24 : 0x1p-133;
+    return dtype == EDDY_F64   ? 0x1p-1074
+           : dtype == EDDY_F32 ? 0x1p-149
+           : dtype == EDDY_F16 ? 0x1p-24
+                               : 0x1p-133;
 }
 
 /* Each operand its own: some are packed where others are taken as they lie. */
@@ -55,7 +61,8 @@ static layout output_layout(void) {
 static setting make(const problem *p) {
     int64_t L = p->rows, S = p->columns, D = p->width, E = p->value_width;
     setting s = {.mask_rows = test_below(2) ? L : 1};
-    const int64_t q[] = {2, 3, L, D}, k[] = {3, S, D}, v[] = {2, 1, S, E}, mask[] = {3, s.mask_rows, S};
+    const int64_t q[] = {2, 3, L, D}, k[] = {3, S, D}, v[] = {2, 1, S, E},
+                  mask[] = {3, s.mask_rows, S};
     const int64_t out[] = {2, 3, L, E}, dk[] = {2, 3, S, D}, dv[] = {2, 3, S, E};
     layout in = p->in;
     s.q = tensor_make(p->dtype, 4, q, in);
@@ -67,7 +74,8 @@ static setting make(const problem *p) {
     s.dq = tensor_make(p->dtype, 4, q, output_layout());
     s.dk = tensor_make(p->dtype, 4, dk, output_layout());
     s.dv = tensor_make(p->dtype, 4, dv, output_layout());
-    tensor_fill(&s.q, 2), tensor_fill(&s.k, 2), tensor_fill(&s.v, 1), tensor_fill(&s.mask, 1), tensor_fill(&s.grad, 1);
+    tensor_fill(&s.q, 2), tensor_fill(&s.k, 2), tensor_fill(&s.v, 1), tensor_fill(&s.mask, 1),
+        tensor_fill(&s.grad, 1);
     for (int64_t i = 0; i < s.mask.count && p->mask == ADDED_MASK; i++)
         if (test_below(4) == 0)
             tensor_set(&s.mask, i, -INFINITY);
@@ -104,12 +112,14 @@ static double v_at(const setting *s, const problem *p, int64_t batch, int64_t j,
 }
 
 /* Probabilities of a row, and the largest size of a score's products. */
-static long double row_of(const setting *s, const problem *p, int64_t batch, int64_t i, long double *probabilities) {
+static long double row_of(const setting *s, const problem *p, int64_t batch, int64_t i,
+                          long double *probabilities) {
     long double largest = -INFINITY, sum = 0, size = 0;
     for (int64_t j = 0; j < p->columns; j++) {
         long double score = 0, products = 0, added = 0;
         for (int64_t d = 0; d < p->width; d++) {
-            long double product = (long double)q_at(s, p, batch, i, d) * k_at(s, p, batch, j, d) * s->scale;
+            long double product =
+                (long double)q_at(s, p, batch, i, d) * k_at(s, p, batch, j, d) * s->scale;
             score += product;
             products += fabsl(product);
         }
@@ -141,15 +151,17 @@ static double kept(const setting *s, const problem *p, int64_t batch, int64_t i,
 
 static void run_forward(setting *s, const problem *p, tensor *out, eddy_kernel_team *team) {
     tensor *mask = p->mask == NO_MASK ? NULL : &s->mask;
-    cr_assert_eq(
-        run_kernel(&eddy_cpu_sdpa, (tensor *[]){&s->q, &s->k, &s->v, mask, out}, 5, &s->attributes, team, NULL), 0);
+    cr_assert_eq(run_kernel(&eddy_cpu_sdpa, (tensor *[]){&s->q, &s->k, &s->v, mask, out}, 5,
+                            &s->attributes, team, NULL),
+                 0);
 }
 
 static void run_backward(setting *s, const problem *p, eddy_kernel_team *team) {
     tensor *mask = p->mask == NO_MASK ? NULL : &s->mask;
     cr_assert_eq(run_kernel(&eddy_cpu_sdpa_backward,
-                            (tensor *[]){&s->grad, &s->out, &s->q, &s->k, &s->v, mask, &s->dq, &s->dk, &s->dv}, 9,
-                            &s->backward, team, NULL),
+                            (tensor *[]){&s->grad, &s->out, &s->q, &s->k, &s->v, mask, &s->dq,
+                                         &s->dk, &s->dv},
+                            9, &s->backward, team, NULL),
                  0);
 }
 
@@ -172,10 +184,12 @@ static void answer_add(answer *a, int64_t at, long double value, long double siz
 static void answer_check(answer *a, const char *name, const problem *p, const tensor *got) {
     double unit = unit_of(p->dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32);
     for (int64_t i = 0; i < a->count; i++) {
-        long double bound = unit * a->size[i] + 2 * unit_of(p->dtype) * fabsl(a->value[i]) + least_of(p->dtype);
+        long double bound =
+            unit * a->size[i] + 2 * unit_of(p->dtype) * fabsl(a->value[i]) + least_of(p->dtype);
         cr_assert(fabsl(tensor_get(got, i) - a->value[i]) <= bound,
-                  "%s mask %d causal %d element %lld: %g, not %g (bound %g)", describe(name, got, p->in), p->mask,
-                  p->is_causal, (long long)i, tensor_get(got, i), (double)a->value[i], (double)bound);
+                  "%s mask %d causal %d element %lld: %g, not %g (bound %g)",
+                  describe(name, got, p->in), p->mask, p->is_causal, (long long)i,
+                  tensor_get(got, i), (double)a->value[i], (double)bound);
     }
     cr_assert(tensor_guards_hold(got), "%s", describe(name, got, p->in));
     free(a->value);
@@ -186,15 +200,17 @@ static void check(const problem *p) {
     int64_t L = p->rows, S = p->columns, D = p->width, E = p->value_width;
     run_forward(&s, p, &s.out, p->team);
     run_backward(&s, p, p->team);
-    answer out = answer_make(&s.out), dq = answer_make(&s.dq), dk = answer_make(&s.dk), dv = answer_make(&s.dv);
+    answer out = answer_make(&s.out), dq = answer_make(&s.dq), dk = answer_make(&s.dk),
+           dv = answer_make(&s.dv);
     long double *probabilities = calloc((size_t)S + 1, sizeof(*probabilities));
     for (int64_t b = 0; b < BATCHES; b++)
         for (int64_t i = 0; i < L; i++) {
-            long double off = 4 * row_of(&s, p, b, i, probabilities) + 16 + (long double)S / 64, product = 0,
-                        slopes = 0;
+            long double off = 4 * row_of(&s, p, b, i, probabilities) + 16 + (long double)S / 64,
+                        product = 0, slopes = 0;
             for (int64_t j = 0; j < S; j++)
                 for (int64_t e = 0; e < E; e++) {
-                    long double weight = probabilities[j] * kept(&s, p, b, i, j), pv = weight * v_at(&s, p, b, j, e),
+                    long double weight = probabilities[j] * kept(&s, p, b, i, j),
+                                pv = weight * v_at(&s, p, b, j, e),
                                 g = tensor_get(&s.grad, (b * L + i) * E + e);
                     answer_add(&out, (b * L + i) * E + e, pv, off * fabsl(pv));
                     answer_add(&dv, (b * S + j) * E + e, weight * g, off * fabsl(weight * g));
@@ -202,11 +218,13 @@ static void check(const problem *p) {
                     slopes += fabsl(g * pv);
                 }
             /* The gradient takes the output as it was rounded. */
-            long double rounding = 1 + unit_of(p->dtype) / unit_of(p->dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32);
+            long double rounding =
+                1 + unit_of(p->dtype) / unit_of(p->dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32);
             for (int64_t j = 0; j < S; j++) {
                 long double to_score = 0, size = 0, scaled = kept(&s, p, b, i, j);
                 for (int64_t e = 0; e < E; e++) {
-                    long double gv = tensor_get(&s.grad, (b * L + i) * E + e) * scaled * v_at(&s, p, b, j, e);
+                    long double gv =
+                        tensor_get(&s.grad, (b * L + i) * E + e) * scaled * v_at(&s, p, b, j, e);
                     to_score += gv;
                     size += fabsl(gv);
                 }
@@ -227,7 +245,8 @@ static void check(const problem *p) {
     const int64_t shape[] = {2, 3, L, E};
     tensor again = tensor_make(p->dtype, 4, shape, CONTIGUOUS);
     run_forward(&s, p, &again, &shuffling_team);
-    cr_assert(tensor_same(&s.out, &again), "%s: slices or layout show", describe("sdpa", &s.out, p->in));
+    cr_assert(tensor_same(&s.out, &again), "%s: slices or layout show",
+              describe("sdpa", &s.out, p->in));
     tensor_free(&again);
     drop(&s);
 }
@@ -243,8 +262,9 @@ Test(sdpa, every_dtype_layout_and_mask) {
                 for (int m = 0; m < MASKS; m++)
                     for (int i = 0; i < 4; i++) {
                         bool causal = i % 2, drops = i / 2;
-                        problem p = {floats[d],    sizes[n][0], sizes[n][1], sizes[n][2],  sizes[n][3],
-                                     (mask_kind)m, causal,      (layout)a,   &serial_team, drops ? 0.4 : 0};
+                        problem p = {floats[d],    sizes[n][0],    sizes[n][1], sizes[n][2],
+                                     sizes[n][3],  (mask_kind)m,   causal,      (layout)a,
+                                     &serial_team, drops ? 0.4 : 0};
                         check(&p);
                     }
 }
@@ -281,21 +301,27 @@ Test(sdpa, dropout_in_blocks) {
 
 Test(sdpa, a_row_that_looks_at_nothing_is_zero) {
     const int64_t shape[] = {2, 3}, square[] = {2, 2};
-    tensor q = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS), k = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
-    tensor v = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS), mask = tensor_make(EDDY_BOOL, 2, square, CONTIGUOUS);
-    tensor out = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS), dq = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
-    tensor dk = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS), dv = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
+    tensor q = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS),
+           k = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
+    tensor v = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS),
+           mask = tensor_make(EDDY_BOOL, 2, square, CONTIGUOUS);
+    tensor out = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS),
+           dq = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
+    tensor dk = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS),
+           dv = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
     tensor_fill(&q, 1), tensor_fill(&k, 1), tensor_fill(&v, 1);
     tensor_set(&mask, 2, 1);
     eddy_attributes_sdpa attributes = {0};
     eddy_attributes_sdpa_backward backward = {0};
-    run_kernel(&eddy_cpu_sdpa, (tensor *[]){&q, &k, &v, &mask, &out}, 5, &attributes, &serial_team, NULL);
-    run_kernel(&eddy_cpu_sdpa_backward, (tensor *[]){&q, &out, &q, &k, &v, &mask, &dq, &dk, &dv}, 9, &backward,
-               &serial_team, NULL);
+    run_kernel(&eddy_cpu_sdpa, (tensor *[]){&q, &k, &v, &mask, &out}, 5, &attributes, &serial_team,
+               NULL);
+    run_kernel(&eddy_cpu_sdpa_backward, (tensor *[]){&q, &out, &q, &k, &v, &mask, &dq, &dk, &dv}, 9,
+               &backward, &serial_team, NULL);
     for (int64_t i = 0; i < 3; i++) {
         cr_assert_eq(tensor_get(&out, i), 0);
         cr_assert_eq(tensor_get(&out, 3 + i), tensor_get(&v, i));
-        cr_assert(tensor_get(&dq, i) == 0 && tensor_get(&dk, 3 + i) == 0 && tensor_get(&dv, 3 + i) == 0);
+        cr_assert(tensor_get(&dq, i) == 0 && tensor_get(&dk, 3 + i) == 0 &&
+                  tensor_get(&dv, 3 + i) == 0);
         cr_assert_eq(tensor_get(&dv, i), tensor_get(&q, 3 + i));
     }
     tensor_free(&q), tensor_free(&k), tensor_free(&v), tensor_free(&mask), tensor_free(&out);
@@ -304,14 +330,17 @@ Test(sdpa, a_row_that_looks_at_nothing_is_zero) {
 
 Test(sdpa, nan_and_huge_scores) {
     const int64_t shape[] = {2, 1}, columns[] = {3, 1};
-    tensor q = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS), k = tensor_make(EDDY_F32, 2, columns, CONTIGUOUS);
-    tensor v = tensor_make(EDDY_F32, 2, columns, CONTIGUOUS), out = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
+    tensor q = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS),
+           k = tensor_make(EDDY_F32, 2, columns, CONTIGUOUS);
+    tensor v = tensor_make(EDDY_F32, 2, columns, CONTIGUOUS),
+           out = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS);
     const double ks[] = {1e19, -1e19, 0}, vs[] = {3, 5, 7};
     tensor_set(&q, 0, 1e19), tensor_set(&q, 1, NAN);
     for (int64_t i = 0; i < 3; i++)
         tensor_set(&k, i, ks[i]), tensor_set(&v, i, vs[i]);
     eddy_attributes_sdpa attributes = {.scale = 1};
-    run_kernel(&eddy_cpu_sdpa, (tensor *[]){&q, &k, &v, NULL, &out}, 5, &attributes, &serial_team, NULL);
+    run_kernel(&eddy_cpu_sdpa, (tensor *[]){&q, &k, &v, NULL, &out}, 5, &attributes, &serial_team,
+               NULL);
     cr_assert_eq(tensor_get(&out, 0), 3);
     cr_assert(isnan(tensor_get(&out, 1)));
     tensor_free(&q), tensor_free(&k), tensor_free(&v), tensor_free(&out);
@@ -341,18 +370,20 @@ Test(sdpa, gradients_are_those_of_finite_differences) {
                     got += tensor_get(gradients[o], b * each + i % each);
             }
             double want = (sums[1] - sums[0]) / (2 * step);
-            cr_assert(fabs(got - want) <= 1e-7, "operand %d element %lld: %g, not %g seed %llu", o, (long long)i, got,
-                      want, (unsigned long long)test_seed);
+            cr_assert(fabs(got - want) <= 1e-7, "operand %d element %lld: %g, not %g seed %llu", o,
+                      (long long)i, got, want, (unsigned long long)test_seed);
         }
     drop(&s);
 }
 
 Test(sdpa, buffers_take_no_more_than_the_output) {
     int64_t shape[] = {128, 128, 32}, strides[] = {128 * 32, 32, 1};
-    eddy_op_view view = {.shape = shape, .strides = strides, .dtype = EDDY_F32, .rank = 3}, none = {.rank = -1};
+    eddy_op_view view = {.shape = shape, .strides = strides, .dtype = EDDY_F32, .rank = 3},
+                 none = {.rank = -1};
     eddy_attributes_sdpa attributes = {0};
     eddy_op_view views[] = {view, view, view, none, view};
-    eddy_kernel_call call = {.kernel = &eddy_cpu_sdpa, .views = views, .view_count = 5, .attributes = &attributes};
+    eddy_kernel_call call = {
+        .kernel = &eddy_cpu_sdpa, .views = views, .view_count = 5, .attributes = &attributes};
     cr_assert_leq(planned_only(&call).workspace_bytes, (size_t)(128 * 128 * 32) * sizeof(float));
 }
 
@@ -369,16 +400,20 @@ Test(sdpa, nan_among_scores_that_are_hidden_is_found) {
 Test(sdpa, memory_grows_with_the_sequence_alone) {
     size_t bytes[2];
     for (int n = 0; n < 2; n++) {
-        int64_t length = n == 0 ? 4096 : 8192, shape[] = {2, length, 64}, strides[] = {length * 64, 64, 1};
-        eddy_op_view view = {.shape = shape, .strides = strides, .dtype = EDDY_F32, .rank = 3}, none = {.rank = -1};
+        int64_t length = n == 0 ? 4096 : 8192, shape[] = {2, length, 64},
+                strides[] = {length * 64, 64, 1};
+        eddy_op_view view = {.shape = shape, .strides = strides, .dtype = EDDY_F32, .rank = 3},
+                     none = {.rank = -1};
         eddy_attributes_sdpa attributes = {0};
         eddy_op_view views[] = {view, view, view, view, view, none, view, view, view};
-        eddy_kernel_call call = {
-            .kernel = &eddy_cpu_sdpa_backward, .views = views, .view_count = 9, .attributes = &attributes};
+        eddy_kernel_call call = {.kernel = &eddy_cpu_sdpa_backward,
+                                 .views = views,
+                                 .view_count = 9,
+                                 .attributes = &attributes};
         bytes[n] = planned_only(&call).workspace_bytes;
         eddy_op_view forward[] = {view, view, view, none, view};
-        call =
-            (eddy_kernel_call){.kernel = &eddy_cpu_sdpa, .views = forward, .view_count = 5, .attributes = &attributes};
+        call = (eddy_kernel_call){
+            .kernel = &eddy_cpu_sdpa, .views = forward, .view_count = 5, .attributes = &attributes};
         cr_assert_lt(planned_only(&call).workspace_bytes, 64u << 20);
     }
     cr_assert_leq(bytes[1], 2 * bytes[0]);

@@ -21,16 +21,23 @@ static int64_t flat_of(const tensor *t, int32_t axis, int64_t row, int64_t at) {
 }
 
 static double unit_of(eddy_dtype dtype) {
-    return dtype == EDDY_F64 ? 0x1p-52 : dtype == EDDY_F32 ? 0x1p-23 : dtype == EDDY_F16 ? 0x1p-10 : 0x1p-7;
+    return dtype == EDDY_F64   ? 0x1p-52
+           : dtype == EDDY_F32 ? 0x1p-23
+           : dtype == EDDY_F16 ? 0x1p-10
+                               : 0x1p-7;
 }
 
 static double least_of(eddy_dtype dtype) {
-    return dtype == EDDY_F64 ? 0x1p-1074 : dtype == EDDY_F32 ? 0x1p-149 : dtype == EDDY_F16 ? 0x1p-24 : 0x1p-133;
+    return dtype == EDDY_F64   ? 0x1p-1074
+           : dtype == EDDY_F32 ? 0x1p-149
+           : dtype == EDDY_F16 ? 0x1p-24
+                               : 0x1p-133;
 }
 
 /* `sums`: ulps that the sums may add to the bound. */
-static void check_forward(eddy_dtype dtype, int32_t rank, const int64_t *shape, int32_t axis, layout a, layout b,
-                          double range, bool is_log, long double sums, eddy_kernel_team *team) {
+static void check_forward(eddy_dtype dtype, int32_t rank, const int64_t *shape, int32_t axis,
+                          layout a, layout b, double range, bool is_log, long double sums,
+                          eddy_kernel_team *team) {
     const eddy_kernel *kernel = is_log ? &eddy_cpu_log_softmax : &eddy_cpu_softmax;
     tensor in = tensor_make(dtype, rank, shape, a), out = tensor_make(dtype, rank, shape, b);
     tensor_fill(&in, range);
@@ -49,28 +56,33 @@ static void check_forward(eddy_dtype dtype, int32_t rank, const int64_t *shape, 
             want = is_log ? x - max - logl(sum) : expl(x - max) / sum;
             /* x - max is rounded before exp in softmax too: half an ulp of it is as much relative error of the result. */
             double unit = unit_of(dtype == EDDY_F16 || dtype == EDDY_BF16 ? EDDY_F32 : dtype);
-            bound = is_log ? (4 + sums) * unit * fmaxl(1, fabsl(want)) : (6 + sums + fabsl(x - max)) * unit * want;
+            bound = is_log ? (4 + sums) * unit * fmaxl(1, fabsl(want))
+                           : (6 + sums + fabsl(x - max)) * unit * want;
             bound += unit_of(dtype) * fabsl(want) + least_of(dtype);
             cr_assert(fabsl(got - want) <= bound, "%s axis %d row %lld element %lld: %a, not %a",
-                      describe(kernel->name, &in, a), axis, (long long)r, (long long)i, got, (double)want);
+                      describe(kernel->name, &in, a), axis, (long long)r, (long long)i, got,
+                      (double)want);
         }
     }
     cr_assert(tensor_guards_hold(&out), "%s", describe(kernel->name, &in, a));
     tensor again = tensor_make(dtype, rank, shape, CONTIGUOUS);
     run_kernel(kernel, (tensor *[]){&in, &again}, 2, &attributes, &shuffling_team, NULL);
-    cr_assert(tensor_same(&out, &again), "%s: slices or layout show", describe(kernel->name, &in, a));
+    cr_assert(tensor_same(&out, &again), "%s: slices or layout show",
+              describe(kernel->name, &in, a));
     tensor_free(&in), tensor_free(&out), tensor_free(&again);
 }
 
-static void check_backward(eddy_dtype dtype, int32_t rank, const int64_t *shape, int32_t axis, layout a, layout b,
-                           bool is_log, eddy_kernel_team *team) {
-    const eddy_kernel *kernel = is_log ? &eddy_cpu_log_softmax_backward : &eddy_cpu_softmax_backward;
+static void check_backward(eddy_dtype dtype, int32_t rank, const int64_t *shape, int32_t axis,
+                           layout a, layout b, bool is_log, eddy_kernel_team *team) {
+    const eddy_kernel *kernel =
+        is_log ? &eddy_cpu_log_softmax_backward : &eddy_cpu_softmax_backward;
     tensor grad = tensor_make(dtype, rank, shape, a), output = tensor_make(dtype, rank, shape, b);
     tensor dinput = tensor_make(dtype, rank, shape, (layout)test_below(OUTPUT_LAYOUTS));
     tensor_fill(&grad, 2);
     tensor_fill(&output, 1);
     for (int64_t i = 0; i < output.count; i++)
-        tensor_set(&output, i, is_log ? -3 * fabs(tensor_get(&output, i)) : fabs(tensor_get(&output, i)) / 8);
+        tensor_set(&output, i,
+                   is_log ? -3 * fabs(tensor_get(&output, i)) : fabs(tensor_get(&output, i)) / 8);
     eddy_attributes_axis attributes = {.axis = axis};
     run_kernel(kernel, (tensor *[]){&grad, &output, &dinput}, 3, &attributes, team, NULL);
     int64_t count = rank == 0 ? 1 : shape[axis], rows = count == 0 ? 0 : grad.count / count;
@@ -87,10 +99,12 @@ static void check_backward(eddy_dtype dtype, int32_t rank, const int64_t *shape,
             long double g = tensor_get(&grad, at), y = tensor_get(&output, at);
             long double want = is_log ? g - expl(y) * total : y * (g - total);
             double unit = unit_of(dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32);
-            long double bound = (double)(8 + count / 16) * unit * (1 + magnitude) + unit_of(dtype) * fabsl(want);
+            long double bound =
+                (double)(8 + count / 16) * unit * (1 + magnitude) + unit_of(dtype) * fabsl(want);
             double got = tensor_get(&dinput, at);
-            cr_assert(fabsl(got - want) <= bound + least_of(dtype), "%s row %lld element %lld: %a, not %a",
-                      describe(kernel->name, &grad, a), (long long)r, (long long)i, got, (double)want);
+            cr_assert(fabsl(got - want) <= bound + least_of(dtype),
+                      "%s row %lld element %lld: %a, not %a", describe(kernel->name, &grad, a),
+                      (long long)r, (long long)i, got, (double)want);
         }
     }
     cr_assert(tensor_guards_hold(&dinput), "%s", describe(kernel->name, &grad, a));
@@ -100,7 +114,8 @@ static void check_backward(eddy_dtype dtype, int32_t rank, const int64_t *shape,
 static const eddy_dtype floats[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
 
 Test(softmax, every_dtype_layout_and_axis) {
-    const int64_t shapes[][3] = {{3, 5, 7}, {1, 1, 1}, {2, 0, 3}, {4, 17, 16}, {33, 2, 31}, {64, 10, 1}};
+    const int64_t shapes[][3] = {{3, 5, 7},   {1, 1, 1},   {2, 0, 3},
+                                 {4, 17, 16}, {33, 2, 31}, {64, 10, 1}};
     check_forward(EDDY_F32, 0, NULL, 0, CONTIGUOUS, CONTIGUOUS, 1, false, 0, &serial_team);
     for (int d = 0; d < 4; d++)
         for (int s = 0; s < 6; s++)
@@ -108,42 +123,52 @@ Test(softmax, every_dtype_layout_and_axis) {
                 for (int a = 0; a < LAYOUT_COUNT; a++)
                     for (int is_log = 0; is_log < 2; is_log++) {
                         layout b = (layout)test_below(OUTPUT_LAYOUTS);
-                        check_forward(floats[d], 3, shapes[s], axis, (layout)a, b, a % 2 ? 80 : 2, is_log,
-                                      0, &serial_team);
-                        check_backward(floats[d], 3, shapes[s], axis, (layout)a, b, is_log, &serial_team);
+                        check_forward(floats[d], 3, shapes[s], axis, (layout)a, b, a % 2 ? 80 : 2,
+                                      is_log, 0, &serial_team);
+                        check_backward(floats[d], 3, shapes[s], axis, (layout)a, b, is_log,
+                                       &serial_team);
                     }
 }
 
 Test(softmax, rows_longer_than_a_chunk) {
-    const int64_t shapes[][2] = {{3, 4095}, {3, 4096}, {3, 4097}, {2, 20011}, {20011, 2}, {3000, 40}};
+    const int64_t shapes[][2] = {{3, 4095},  {3, 4096},  {3, 4097},
+                                 {2, 20011}, {20011, 2}, {3000, 40}};
     for (int d = 0; d < 3; d++)
         for (int s = 0; s < 6; s++)
             for (int is_log = 0; is_log < 2; is_log++) {
                 int32_t axis = shapes[s][0] == 20011 ? 0 : 1;
-                check_forward(floats[d], 2, shapes[s], axis, UNALIGNED, CONTIGUOUS, 5, is_log, 0, &threaded_team);
+                check_forward(floats[d], 2, shapes[s], axis, UNALIGNED, CONTIGUOUS, 5, is_log, 0,
+                              &threaded_team);
                 /* Elements that are nearly alike: their sums may all round one way, in lanes of 16 and pieces of 4096. */
                 int64_t length = shapes[s][axis];
                 long double sums = (long double)(length < 4096 ? length / 16 : 256 + length / 4096);
-                check_forward(floats[d], 2, shapes[s], axis, CONTIGUOUS, CONTIGUOUS, 0x1p-10, is_log, sums, &threaded_team);
-                check_backward(floats[d], 2, shapes[s], axis, CONTIGUOUS, STRIDED, is_log, &threaded_team);
+                check_forward(floats[d], 2, shapes[s], axis, CONTIGUOUS, CONTIGUOUS, 0x1p-10,
+                              is_log, sums, &threaded_team);
+                check_backward(floats[d], 2, shapes[s], axis, CONTIGUOUS, STRIDED, is_log,
+                               &threaded_team);
             }
 }
 
 Test(softmax, nan_and_infinities_as_pytorch) {
     int64_t shape[] = {4, 3};
-    const double rows[4][3] = {{NAN, 1, 2}, {INFINITY, 1, 2}, {-INFINITY, -INFINITY, -INFINITY}, {-INFINITY, 0, 0}};
+    const double rows[4][3] = {
+        {NAN, 1, 2}, {INFINITY, 1, 2}, {-INFINITY, -INFINITY, -INFINITY}, {-INFINITY, 0, 0}};
     for (int d = 0; d < 4; d++) {
-        tensor in = tensor_make(floats[d], 2, shape, CONTIGUOUS), out = tensor_make(floats[d], 2, shape, CONTIGUOUS);
+        tensor in = tensor_make(floats[d], 2, shape, CONTIGUOUS),
+               out = tensor_make(floats[d], 2, shape, CONTIGUOUS);
         for (int64_t i = 0; i < 12; i++)
             tensor_set(&in, i, rows[i / 3][i % 3]);
         eddy_attributes_axis attributes = {.axis = 1};
         run_kernel(&eddy_cpu_softmax, (tensor *[]){&in, &out}, 2, &attributes, &serial_team, NULL);
-        cr_assert(isnan(tensor_get(&out, 0)) && isnan(tensor_get(&out, 1)) && isnan(tensor_get(&out, 3)));
+        cr_assert(isnan(tensor_get(&out, 0)) && isnan(tensor_get(&out, 1)) &&
+                  isnan(tensor_get(&out, 3)));
         cr_assert(isnan(tensor_get(&out, 6)) && isnan(tensor_get(&out, 8)));
         cr_assert(tensor_get(&out, 9) == 0 && tensor_get(&out, 10) == 0.5);
-        run_kernel(&eddy_cpu_log_softmax, (tensor *[]){&in, &out}, 2, &attributes, &serial_team, NULL);
+        run_kernel(&eddy_cpu_log_softmax, (tensor *[]){&in, &out}, 2, &attributes, &serial_team,
+                   NULL);
         for (int64_t i = 0; i < 9; i++)
-            cr_assert(isnan(tensor_get(&out, i)) || (i >= 3 && i < 6 && tensor_get(&out, i) == -INFINITY));
+            cr_assert(isnan(tensor_get(&out, i)) ||
+                      (i >= 3 && i < 6 && tensor_get(&out, i) == -INFINITY));
         cr_assert(tensor_get(&out, 9) == -INFINITY && fabs(tensor_get(&out, 10) + log(2)) < 0x1p-8);
         tensor_free(&in), tensor_free(&out);
     }

@@ -67,22 +67,24 @@ static int64_t flat_of(const shape_case *c, int32_t axis, int64_t line, int64_t 
 
 typedef enum kind { SORT, ARGSORT, TOPK } kind;
 
-static void check(kind k, eddy_dtype dtype, const shape_case *c, int32_t axis, bool is_turned, int64_t kept,
-                  layout in_layout, eddy_kernel_team *team) {
+static void check(kind k, eddy_dtype dtype, const shape_case *c, int32_t axis, bool is_turned,
+                  int64_t kept, layout in_layout, eddy_kernel_team *team) {
     shape_case result = *c;
     int64_t length = c->rank == 0 ? 1 : c->shape[axis];
     if (c->rank > 0)
         result.shape[axis] = kept;
     tensor in = tensor_make(dtype, c->rank, c->shape, in_layout);
     tensor values = tensor_make(dtype, c->rank, result.shape, (layout)test_below(OUTPUT_LAYOUTS));
-    tensor indices = tensor_make(EDDY_I64, c->rank, result.shape, (layout)test_below(OUTPUT_LAYOUTS));
+    tensor indices =
+        tensor_make(EDDY_I64, c->rank, result.shape, (layout)test_below(OUTPUT_LAYOUTS));
     fill(&in, test_below(2) ? 5 : 1e9);
     eddy_attributes_sort sort = {.axis = axis, .is_descending = is_turned};
     eddy_attributes_topk topk = {.axis = axis, .is_smallest = !is_turned};
     if (k == ARGSORT)
         run_kernel(&eddy_cpu_sort, (tensor *[]){&in, &indices}, 2, &sort, team, NULL);
     else
-        run_kernel(k == SORT ? &eddy_cpu_sort : &eddy_cpu_topk, (tensor *[]){&in, &values, &indices}, 3,
+        run_kernel(k == SORT ? &eddy_cpu_sort : &eddy_cpu_topk,
+                   (tensor *[]){&in, &values, &indices}, 3,
                    k == SORT ? (const void *)&sort : (const void *)&topk, team, NULL);
     const char *name = k == TOPK ? "topk" : "sort";
     int64_t lines = length > 0 ? in.count / length : 0;
@@ -94,12 +96,13 @@ static void check(kind k, eddy_dtype dtype, const shape_case *c, int32_t axis, b
         for (int64_t i = 0; i < kept; i++) {
             int64_t at = flat_of(&result, axis, line, i);
             cr_assert_eq(tensor_get_int(&indices, at), items[i].place,
-                         "%s axis %d line %lld place %lld: %lld, not %lld", describe(name, &in, in_layout), (int)axis,
-                         (long long)line, (long long)i, (long long)tensor_get_int(&indices, at),
-                         (long long)items[i].place);
-            cr_assert(k == ARGSORT || same_element(&values, at, &in, flat_of(c, axis, line, items[i].place)),
-                      "%s axis %d line %lld place %lld", describe(name, &in, in_layout), (int)axis, (long long)line,
-                      (long long)i);
+                         "%s axis %d line %lld place %lld: %lld, not %lld",
+                         describe(name, &in, in_layout), (int)axis, (long long)line, (long long)i,
+                         (long long)tensor_get_int(&indices, at), (long long)items[i].place);
+            cr_assert(k == ARGSORT ||
+                          same_element(&values, at, &in, flat_of(c, axis, line, items[i].place)),
+                      "%s axis %d line %lld place %lld", describe(name, &in, in_layout), (int)axis,
+                      (long long)line, (long long)i);
         }
     }
     cr_assert(tensor_guards_hold(&values) && tensor_guards_hold(&indices));
@@ -115,9 +118,11 @@ Test(sort, every_dtype_layout_and_axis) {
                 int64_t length = c->rank == 0 ? 1 : c->shape[axis];
                 check((kind)test_below(2), (eddy_dtype)d, c, axis, test_below(2), length,
                       (layout)test_below(LAYOUT_COUNT), &shuffling_team);
-                check(TOPK, (eddy_dtype)d, c, axis, test_below(2), c->rank == 0 ? 1 : test_below(length + 1),
-                      (layout)test_below(LAYOUT_COUNT), &shuffling_team);
-                check(TOPK, (eddy_dtype)d, c, axis, test_below(2), c->rank == 0 ? 1 : test_below(length / 8 + 1),
+                check(TOPK, (eddy_dtype)d, c, axis, test_below(2),
+                      c->rank == 0 ? 1 : test_below(length + 1), (layout)test_below(LAYOUT_COUNT),
+                      &shuffling_team);
+                check(TOPK, (eddy_dtype)d, c, axis, test_below(2),
+                      c->rank == 0 ? 1 : test_below(length / 8 + 1),
                       (layout)test_below(LAYOUT_COUNT), &serial_team);
             }
         }
@@ -138,8 +143,9 @@ Test(sort, lines_side_by_side) {
     for (size_t n = 0; n < sizeof(counts) / sizeof(counts[0]); n++)
         for (int64_t lines = 1; lines < 20; lines++) {
             shape_case c = {2, {lines, counts[n]}};
-            check(lines % 2 ? SORT : ARGSORT, lines % 3 ? EDDY_F32 : EDDY_I16, &c, 1, lines % 4 < 2, counts[n],
-                  lines % 5 ? CONTIGUOUS : TURNED, lines % 2 ? &shuffling_team : &serial_team);
+            check(lines % 2 ? SORT : ARGSORT, lines % 3 ? EDDY_F32 : EDDY_I16, &c, 1, lines % 4 < 2,
+                  counts[n], lines % 5 ? CONTIGUOUS : TURNED,
+                  lines % 2 ? &shuffling_team : &serial_team);
         }
 }
 
@@ -161,9 +167,10 @@ Test(sort, big_ones) {
     for (int s = 0; s < 4; s++)
         for (int32_t axis = 0; axis < shapes[s].rank; axis++)
             for (int d = 0; d < 5; d++) {
-                check(SORT, dtypes[d], &shapes[s], axis, d % 2, shapes[s].shape[axis], d % 2 ? UNALIGNED : TURNED,
+                check(SORT, dtypes[d], &shapes[s], axis, d % 2, shapes[s].shape[axis],
+                      d % 2 ? UNALIGNED : TURNED, &threaded_team);
+                check(TOPK, dtypes[d], &shapes[s], axis, d % 2, d % 2 ? 1 : 2, UNALIGNED,
                       &threaded_team);
-                check(TOPK, dtypes[d], &shapes[s], axis, d % 2, d % 2 ? 1 : 2, UNALIGNED, &threaded_team);
             }
 }
 
@@ -173,27 +180,32 @@ Test(sort, parts_by_a_team_are_merged_as_one) {
         shape_case c = {1, {sizes[s]}};
         check(SORT, s % 2 ? EDDY_F64 : EDDY_I32, &c, 0, s % 2, sizes[s], CONTIGUOUS,
               s % 2 ? &threaded_team : &shuffling_team);
-        check(TOPK, EDDY_F16, &c, 0, s % 2, sizes[s] / 4, NEGATIVE, s % 2 ? &shuffling_team : &threaded_team);
+        check(TOPK, EDDY_F16, &c, 0, s % 2, sizes[s] / 4, NEGATIVE,
+              s % 2 ? &shuffling_team : &threaded_team);
     }
 }
 
 /* Every element is better than those before it: the heap's worst case. */
 Test(sort, topk_of_growing_elements) {
     int64_t n = 30000, k = 100;
-    tensor in = tensor_make(EDDY_I32, 1, &n, CONTIGUOUS), values = tensor_make(EDDY_I32, 1, &k, CONTIGUOUS);
+    tensor in = tensor_make(EDDY_I32, 1, &n, CONTIGUOUS),
+           values = tensor_make(EDDY_I32, 1, &k, CONTIGUOUS);
     tensor indices = tensor_make(EDDY_I64, 1, &k, CONTIGUOUS);
     for (int64_t i = 0; i < n; i++)
         tensor_set_int(&in, i, i);
     eddy_attributes_topk attributes = {.axis = 0};
-    run_kernel(&eddy_cpu_topk, (tensor *[]){&in, &values, &indices}, 3, &attributes, &serial_team, NULL);
+    run_kernel(&eddy_cpu_topk, (tensor *[]){&in, &values, &indices}, 3, &attributes, &serial_team,
+               NULL);
     for (int64_t i = 0; i < k; i++)
-        cr_assert(tensor_get_int(&values, i) == n - 1 - i && tensor_get_int(&indices, i) == n - 1 - i);
+        cr_assert(tensor_get_int(&values, i) == n - 1 - i &&
+                  tensor_get_int(&indices, i) == n - 1 - i);
     tensor_free(&in), tensor_free(&values), tensor_free(&indices);
 }
 
 /* ---- late shapes ---- */
 
-static void check_unique(eddy_dtype dtype, const shape_case *c, double range, layout l, bool is_full) {
+static void check_unique(eddy_dtype dtype, const shape_case *c, double range, layout l,
+                         bool is_full) {
     tensor in = tensor_make(dtype, c->rank, c->shape, l);
     fill(&in, range);
     late_call late;
@@ -214,17 +226,19 @@ static void check_unique(eddy_dtype dtype, const shape_case *c, double range, la
     int64_t at = -1, here = 0;
     for (int64_t i = 0; i < in.count; i++) {
         if (i == 0 || isnan(items[i].real) || order(&items[i], &items[i - 1]) != 0) {
-            cr_assert(at < 0 || !is_full || tensor_get_int(&counts, at) == here, "%s", describe("unique", &in, l));
+            cr_assert(at < 0 || !is_full || tensor_get_int(&counts, at) == here, "%s",
+                      describe("unique", &in, l));
             at++, here = 0;
-            cr_assert(same_element(&values, at, &in, items[i].place), "%s value %lld", describe("unique", &in, l),
-                      (long long)at);
+            cr_assert(same_element(&values, at, &in, items[i].place), "%s value %lld",
+                      describe("unique", &in, l), (long long)at);
         }
         here++;
         cr_assert(!is_full || tensor_get_int(&inverse, items[i].place) == at, "%s element %lld",
                   describe("unique", &in, l), (long long)items[i].place);
     }
     cr_assert(at < 0 || !is_full || tensor_get_int(&counts, at) == here);
-    cr_assert(tensor_guards_hold(&values) && tensor_guards_hold(&inverse) && tensor_guards_hold(&counts));
+    cr_assert(tensor_guards_hold(&values) && tensor_guards_hold(&inverse) &&
+              tensor_guards_hold(&counts));
     free(items);
     tensor_free(&in), tensor_free(&values), tensor_free(&inverse), tensor_free(&counts);
 }
@@ -248,7 +262,8 @@ Test(sort, unique_of_integers_close_together_and_far_apart) {
         for (int s = 0; s < 3; s++)
             for (int r = 0; r < 10; r++)
                 for (int is_full = 0; is_full < 2; is_full++)
-                    check_unique(integers[d], &shapes[s], ranges[r], (layout)((r + s) % LAYOUT_COUNT), is_full);
+                    check_unique(integers[d], &shapes[s], ranges[r],
+                                 (layout)((r + s) % LAYOUT_COUNT), is_full);
 }
 
 static void check_bincount(eddy_dtype dtype, int64_t n, int64_t range, int64_t minlength,
@@ -267,8 +282,11 @@ static void check_bincount(eddy_dtype dtype, int64_t n, int64_t range, int64_t m
     int64_t length = minlength;
     for (int64_t i = 0; i < n; i++)
         length = tensor_get_int(&in, i) >= length ? tensor_get_int(&in, i) + 1 : length;
-    cr_assert(late.shapes[0].rank == 1 && late.shapes[0].dims[0] == length, "%s", describe("bincount", &in, l));
-    eddy_dtype out_dtype = weights_dtype == NULL ? EDDY_I64 : *weights_dtype == EDDY_F32 ? EDDY_F32 : EDDY_F64;
+    cr_assert(late.shapes[0].rank == 1 && late.shapes[0].dims[0] == length, "%s",
+              describe("bincount", &in, l));
+    eddy_dtype out_dtype = weights_dtype == NULL        ? EDDY_I64
+                           : *weights_dtype == EDDY_F32 ? EDDY_F32
+                                                        : EDDY_F64;
     tensor out = tensor_make(out_dtype, 1, &length, (layout)test_below(OUTPUT_LAYOUTS));
     late_run(&late, 2, (tensor *[]){&out});
     for (int64_t b = 0; b < length; b++) {
@@ -279,8 +297,8 @@ static void check_bincount(eddy_dtype dtype, int64_t n, int64_t range, int64_t m
                 magnitude += weights_dtype != NULL ? fabs(tensor_get(&weights, i)) : 0;
             }
         double bound = magnitude * (double)n * (out_dtype == EDDY_F32 ? 0x1p-24 : 0x1p-53);
-        cr_assert(fabs(tensor_get(&out, b) - want) <= bound, "%s bin %lld: %g, not %g", describe("bincount", &in, l),
-                  (long long)b, tensor_get(&out, b), want);
+        cr_assert(fabs(tensor_get(&out, b) - want) <= bound, "%s bin %lld: %g, not %g",
+                  describe("bincount", &in, l), (long long)b, tensor_get(&out, b), want);
     }
     cr_assert(tensor_guards_hold(&out));
     tensor_free(&in), tensor_free(&out);
@@ -295,8 +313,8 @@ Test(sort, bincount_with_and_without_weights) {
         for (int s = 0; s < 6; s++)
             for (int w = -1; w < EDDY_DTYPE_COUNT; w++) {
                 eddy_dtype weights = (eddy_dtype)w;
-                check_bincount(integers[d], sizes[s], 1 + test_below(120), test_below(3) * 50, w < 0 ? NULL : &weights,
-                               (layout)test_below(LAYOUT_COUNT));
+                check_bincount(integers[d], sizes[s], 1 + test_below(120), test_below(3) * 50,
+                               w < 0 ? NULL : &weights, (layout)test_below(LAYOUT_COUNT));
             }
 }
 
@@ -308,8 +326,8 @@ Test(sort, bincount_names_the_first_negative_number) {
     eddy_attributes_bincount attributes = {0};
     late_call late;
     late_begin(&late, &eddy_cpu_bincount, (tensor *[]){&in, NULL}, 2, 3, &attributes);
-    cr_assert(eddy_load_relaxed(&late.error.status) == EDDY_OUT_OF_RANGE && late.error.position == 700 &&
-              late.error.value == -700);
+    cr_assert(eddy_load_relaxed(&late.error.status) == EDDY_OUT_OF_RANGE &&
+              late.error.position == 700 && late.error.value == -700);
     late_end(&late);
     tensor_free(&in);
 }

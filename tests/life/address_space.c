@@ -31,8 +31,10 @@ static int compute(void) {
     double product = eddy_item_f64(eddy_sum(eddy_matmul(a, a), EDDY_ALL_AXES, NULL), NULL);
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(2, CHANNELS, SIDE, SIDE), EDDY_F32, NULL);
     eddy_tensor *w = eddy_ones(EDDY_SHAPE(CHANNELS, CHANNELS, 3, 3), EDDY_F32, NULL);
-    double convolved = eddy_item_f64(eddy_sum(eddy_conv2d(x, w, EDDY_NONE, NULL), EDDY_ALL_AXES, NULL), NULL);
-    double pooled = eddy_item_f64(eddy_sum(eddy_max_pool2d(x, EDDY_PAIR(3, 3), NULL), EDDY_ALL_AXES, NULL), NULL);
+    double convolved =
+        eddy_item_f64(eddy_sum(eddy_conv2d(x, w, EDDY_NONE, NULL), EDDY_ALL_AXES, NULL), NULL);
+    double pooled = eddy_item_f64(
+        eddy_sum(eddy_max_pool2d(x, EDDY_PAIR(3, 3), NULL), EDDY_ALL_AXES, NULL), NULL);
     eddy_scope_end(scope);
     eddy_status status = eddy_error_take(NULL);
     if (status != EDDY_OK)
@@ -69,7 +71,8 @@ int main(void) {
         bad += !is_good;
         if (!is_good)
             fprintf(stderr, "with %lld MB of address space more than at its start: %s %d\n",
-                    (long long)(step * STEP_BYTES >> 20), WIFSIGNALED(status) ? "signal" : "exit status",
+                    (long long)(step * STEP_BYTES >> 20),
+                    WIFSIGNALED(status) ? "signal" : "exit status",
                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     }
     printf("%d of %d right, %d bad\n", right, STEPS, bad);

@@ -16,12 +16,13 @@
 
 static int64_t at; /* the allocation that fails in this run, for messages */
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: allocation %lld: %s\n", __FILE__, __LINE__, (long long)at, #condition);            \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: allocation %lld: %s\n", __FILE__, __LINE__, (long long)at,     \
+                    #condition);                                                                   \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 static int64_t held_bytes(void) {
@@ -57,8 +58,8 @@ static eddy_status train_step(double *results) {
     eddy_tensor *d_w2 = eddy_mm(eddy_t(d_out), h);
     eddy_tensor *d_h = eddy_relu_backward(eddy_mm(d_out, w2), h);
     eddy_tensor *d_w1 = eddy_mm(eddy_t(d_h), x);
-    eddy_status status = eddy_adam_step(EDDY_LIST(w1, w2), EDDY_LIST(d_w1, d_w2), EDDY_LIST(m1, m2), EDDY_LIST(v1, v2),
-                                        step, EDDY_S(0.01), NULL);
+    eddy_status status = eddy_adam_step(EDDY_LIST(w1, w2), EDDY_LIST(d_w1, d_w2), EDDY_LIST(m1, m2),
+                                        EDDY_LIST(v1, v2), step, EDDY_S(0.01), NULL);
     if (status == EDDY_OK)
         status = eddy_read_f64(loss, &results[0], NULL);
     if (status == EDDY_OK)
@@ -69,7 +70,8 @@ static eddy_status train_step(double *results) {
     /* A scope that could not be begun leaves its tensors to the caller: here, to the end of the thread's handles. */
     eddy_scope_end(scope);
     if (!scope) {
-        eddy_tensor *all[] = {x, y, w1, w2, m1, v1, m2, v2, step, h, out, loss, one, d_out, d_w2, d_h, d_w1};
+        eddy_tensor *all[] = {x, y,   w1,   w2,  m1,    v1,   m2,  v2,  step,
+                              h, out, loss, one, d_out, d_w2, d_h, d_w1};
         for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
             eddy_release(&all[i]);
     }
@@ -80,8 +82,10 @@ static const char *mode;
 
 /* One runtime's life with the allocation `at` failing; whether it got that far. */
 static bool run_with_fault(const double *expected) {
-    eddy_runtime_options options = {
-        .size = sizeof(options), .threads = 2, .uses_one_thread = mode != NULL, .exits_silently = true};
+    eddy_runtime_options options = {.size = sizeof(options),
+                                    .threads = 2,
+                                    .uses_one_thread = mode != NULL,
+                                    .exits_silently = true};
     double results[2];
     eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, at, 1);
     eddy_runtime *runtime = eddy_runtime_create(&options);
@@ -123,7 +127,8 @@ int main(int argc, char **argv) {
     double expected[2];
     eddy_runtime *runtime = eddy_runtime_create(&options);
     CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK && train_step(expected) == EDDY_OK);
-    CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK && eddy_runtime_use(NULL) == EDDY_OK);
+    CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK &&
+          eddy_runtime_use(NULL) == EDDY_OK);
     eddy_runtime_release(&runtime);
     int64_t before = 0;
     for (at = 0; run_with_fault(expected); at++) {

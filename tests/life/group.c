@@ -34,7 +34,8 @@ static int64_t read_number(const char *folder, const char *name) {
 
 /* A child of `parent`. Swap is forbidden where the kernel counts it. */
 static bool make_below(const char *parent, memory_group *group, int64_t bytes) {
-    int length = snprintf(group->folder, sizeof(group->folder), "%s/eddy-memory-%ld", parent, (long)getpid());
+    int length = snprintf(group->folder, sizeof(group->folder), "%s/eddy-memory-%ld", parent,
+                          (long)getpid());
     if (length < 0 || (size_t)length >= sizeof(group->folder) || mkdir(group->folder, 0755) != 0)
         return false;
     if (write_number(group->folder, "memory.max", bytes)) {
@@ -51,7 +52,8 @@ static bool make_below(const char *parent, memory_group *group, int64_t bytes) {
 
 /* Below the process's own group, else below one of those above it: v2 lets no group have both processes and children
  * with a limit. */
-static bool make_on_the_way_up(const char *mount, const char *own, memory_group *group, int64_t bytes) {
+static bool make_on_the_way_up(const char *mount, const char *own, memory_group *group,
+                               int64_t bytes) {
     char folder[3072];
     snprintf(folder, sizeof(folder), "%s%s", mount, own);
     for (;;) {
@@ -70,7 +72,8 @@ bool memory_group_make(memory_group *group, int64_t bytes) {
     FILE *file = fopen("/proc/self/cgroup", "r");
     while (file && !is_made && fgets(line, sizeof(line), file)) {
         line[strcspn(line, "\n")] = '\0';
-        char *controllers = strchr(line, ':'), *own = controllers ? strchr(controllers + 1, ':') : NULL;
+        char *controllers = strchr(line, ':'),
+             *own = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!own)
             continue;
         *own++ = '\0';

@@ -11,14 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            eddy_error error = {0};                                                                                    \
-            eddy_error_take(&error);                                                                                   \
-            fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, error.message);                        \
-            _exit(1);                                                                                                  \
-        }                                                                                                              \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            eddy_error error = {0};                                                                \
+            eddy_error_take(&error);                                                               \
+            fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, error.message);    \
+            _exit(1);                                                                              \
+        }                                                                                          \
     } while (0)
 
 /* ---- an op that stays until it may go ---- */
@@ -149,7 +149,8 @@ static void a_copy_is_not_taken_away_by_shutdown(void) {
 
 static void a_stream_outlives_its_runtime(void) {
     eddy_runtime *runtime = use_new_runtime();
-    eddy_stream *stream = eddy_stream_create(EDDY_CPU, NULL), *other = eddy_stream_create(EDDY_CPU, NULL);
+    eddy_stream *stream = eddy_stream_create(EDDY_CPU, NULL),
+                *other = eddy_stream_create(EDDY_CPU, NULL);
     CHECK(stream && other && eddy_stream_scope_begin(other) == EDDY_OK);
     CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK);
     CHECK(!ones(3) && eddy_error_take(NULL) == EDDY_SHUT_DOWN);
@@ -295,7 +296,8 @@ static void numbers_come_back(void) {
         eddy_release(&one);
         let_go();
         CHECK(eddy_sync(EDDY_FOREVER) == EDDY_OK);
-        int64_t bytes = eddy_memory_counted(EDDY_MEMORY_TABLE).bytes + eddy_memory_counted(EDDY_MEMORY_NODE).bytes;
+        int64_t bytes = eddy_memory_counted(EDDY_MEMORY_TABLE).bytes +
+                        eddy_memory_counted(EDDY_MEMORY_NODE).bytes;
         if (wave == 1)
             after_first = bytes;
         CHECK(wave < 2 || bytes == after_first);
@@ -344,7 +346,8 @@ static void streams_are_reused_beside_a_shortage(void) {
     eddy_tensor *x = eddy_zeros(EDDY_SHAPE(1 << 17), EDDY_F32, NULL);
     pthread_t hungry = start(want_memory, NULL);
     for (int i = 0; i < 9000; i++) {
-        eddy_stream *stream = eddy_stream_create(EDDY_CPU, EDDY_OPTIONS(stream, .is_ordered = true));
+        eddy_stream *stream =
+            eddy_stream_create(EDDY_CPU, EDDY_OPTIONS(stream, .is_ordered = true));
         if (stream) {
             CHECK(eddy_stream_scope_begin(stream) == EDDY_OK);
             eddy_add_s_inplace(x, EDDY_S(1));
@@ -375,8 +378,8 @@ typedef struct neighbours {
 /* A runtime holds 50 of 80 MB in a kernel; another wants as much. What came of that. */
 static eddy_status want_beside_another(neighbours are) {
     CHECK(setenv("EDDY_MEMORY_LIMIT", "80M", 1) == 0);
-    eddy_runtime *first =
-        eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2, .uses_one_thread = are.uses_one_thread));
+    eddy_runtime *first = eddy_runtime_create(
+        EDDY_OPTIONS(runtime, .threads = 2, .uses_one_thread = are.uses_one_thread));
     CHECK(first);
     eddy_runtime *second = use_new_runtime();
     eddy_tensor *x = eddy_zeros(EDDY_SHAPE(50 << 20), EDDY_U8, NULL);
@@ -409,8 +412,8 @@ static void one_thread_mode_shares_the_limit(void) {
 
 /* The kernel may want a lock that the caller holds. */
 static void one_thread_mode_waits_for_no_kernel_without_end(void) {
-    CHECK(want_beside_another((neighbours){.gives_up = true, .stays = true, .uses_one_thread = true}) ==
-          EDDY_OUT_OF_MEMORY);
+    CHECK(want_beside_another((neighbours){
+              .gives_up = true, .stays = true, .uses_one_thread = true}) == EDDY_OUT_OF_MEMORY);
 }
 
 static void two_runtimes_do_not_wait_for_each_other(void) {
@@ -568,14 +571,16 @@ static void what_a_callback_makes_is_in_no_scope_around_it(void) {
         call_with(make);
         eddy_scope_end(scope);
         float value = 0;
-        CHECK(source != asked && eddy_read(source, &value, sizeof(value), NULL) == EDDY_OK && value == 1);
+        CHECK(source != asked && eddy_read(source, &value, sizeof(value), NULL) == EDDY_OK &&
+              value == 1);
         eddy_release(&asked);
     }
     eddy_release(&source);
     CHECK(eddy_live_count() == 0);
 }
 
-static void fail_elsewhere(void *context, const void *data, int64_t bytes, const eddy_error *failure) {
+static void fail_elsewhere(void *context, const void *data, int64_t bytes,
+                           const eddy_error *failure) {
     (void)context;
     (void)data;
     (void)bytes;
@@ -589,10 +594,12 @@ static void errors_of_a_callback_are_not_the_callers(void) {
     eddy_error taken;
     begin_alone();
     CHECK(!eddy_cat((eddy_list){0}, 0));
-    CHECK(eddy_read_async(source, fail_elsewhere, NULL) == EDDY_OK && eddy_sync(EDDY_FOREVER) == EDDY_OK);
+    CHECK(eddy_read_async(source, fail_elsewhere, NULL) == EDDY_OK &&
+          eddy_sync(EDDY_FOREVER) == EDDY_OK);
     CHECK(eddy_runtime_current() == alone);
     CHECK(eddy_error_take(&taken) != EDDY_OK && strcmp(taken.op, "cat") == 0 && taken.more == 0);
-    CHECK(eddy_read_async(source, fail_elsewhere, NULL) == EDDY_OK && eddy_sync(EDDY_FOREVER) == EDDY_OK);
+    CHECK(eddy_read_async(source, fail_elsewhere, NULL) == EDDY_OK &&
+          eddy_sync(EDDY_FOREVER) == EDDY_OK);
     CHECK(eddy_error_take(NULL) == EDDY_OK);
     eddy_release(&source);
 }
@@ -686,7 +693,7 @@ static void a_waiter_in_one_thread_mode_runs_what_comes_due(void) {
 
 /* ---- */
 
-#define CASE(name)                                                                                                     \
+#define CASE(name)                                                                                 \
     { #name, name }
 
 static const struct {

@@ -28,14 +28,15 @@ static float data[DATA / 4];
 
 static const char *mode;
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            eddy_error last = {0};                                                                                     \
-            eddy_error_take(&last);                                                                                    \
-            fprintf(stderr, "%s:%d: %s: %s (%s)\n", __FILE__, __LINE__, mode, #condition, last.message);               \
-            _exit(1);                                                                                                  \
-        }                                                                                                              \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            eddy_error last = {0};                                                                 \
+            eddy_error_take(&last);                                                                \
+            fprintf(stderr, "%s:%d: %s: %s (%s)\n", __FILE__, __LINE__, mode, #condition,          \
+                    last.message);                                                                 \
+            _exit(1);                                                                              \
+        }                                                                                          \
     } while (0)
 
 /* What tensors hold and what is kept of them. */
@@ -185,7 +186,8 @@ static void what_gets_no_memory_holds_the_error(void) {
 
     /* What comes of it: the same error; what is changed in place is as it was. */
     eddy_error error;
-    eddy_tensor *good = find(pieces, count, EDDY_OK), *bad = find(pieces, count, EDDY_OUT_OF_MEMORY);
+    eddy_tensor *good = find(pieces, count, EDDY_OK),
+                *bad = find(pieces, count, EDDY_OUT_OF_MEMORY);
     eddy_tensor *one = eddy_select(good, 0, 5), *sum = eddy_sum(bad, EDDY_ALL_AXES, NULL);
     double before = eddy_item_f64(one, NULL);
     CHECK(eddy_error_of(sum, EDDY_FOREVER, &error) == EDDY_OUT_OF_MEMORY);
@@ -239,7 +241,8 @@ static void walk(const eddy_runtime_options *options) {
     data_from_the_host_waits();
     what_gets_no_memory_holds_the_error();
     the_process_works();
-    CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK && eddy_runtime_use(NULL) == EDDY_OK);
+    CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK &&
+          eddy_runtime_use(NULL) == EDDY_OK);
     eddy_runtime_release(&runtime);
     CHECK(held() == 0);
 }

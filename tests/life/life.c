@@ -14,12 +14,12 @@
 #include <xmmintrin.h>
 #endif
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
-            _exit(1);                                                                                                  \
-        }                                                                                                              \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
+            _exit(1);                                                                              \
+        }                                                                                          \
     } while (0)
 
 /* Work for a while: matrix products that do not wait. */
@@ -76,7 +76,8 @@ static void convolve(eddy_dtype dtype, int64_t channels, bool is_last) {
     eddy_tensor *x = eddy_cast(eddy_rand(EDDY_SHAPE(8, channels, 30, 29), EDDY_F32, NULL), dtype);
     eddy_tensor *w = eddy_cast(eddy_rand(EDDY_SHAPE(32, channels, 3, 3), EDDY_F32, NULL), dtype);
     if (is_last)
-        x = eddy_permute(eddy_contiguous(eddy_permute(x, EDDY_AXES(0, 2, 3, 1))), EDDY_AXES(0, 3, 1, 2));
+        x = eddy_permute(eddy_contiguous(eddy_permute(x, EDDY_AXES(0, 2, 3, 1))),
+                         EDDY_AXES(0, 3, 1, 2));
     for (int i = 0; i < 200; i++) {
         eddy_tensor *y = eddy_conv2d(x, w, EDDY_NONE, NULL);
         CHECK(y && eddy_conv_transpose2d(y, w, EDDY_NONE, NULL));
@@ -173,7 +174,8 @@ static void unseen_error_is_told_at_exit(void) {
 }
 
 static void add_what_does_not_fit(void) {
-    CHECK(!eddy_add(eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL), eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL)));
+    CHECK(!eddy_add(eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL),
+                    eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL)));
 }
 
 static void *fail_on_another_thread(void *context) {
@@ -186,7 +188,8 @@ static void leave_errors_of_calls(void) {
     pthread_t thread;
     add_what_does_not_fit();
     add_what_does_not_fit();
-    CHECK(pthread_create(&thread, NULL, fail_on_another_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, fail_on_another_thread, NULL) == 0 &&
+          pthread_join(thread, NULL) == 0);
     CHECK(eddy_wait(eddy_ones(EDDY_SHAPE(1), EDDY_F32, NULL), EDDY_FOREVER) == EDDY_OK);
     leave_an_error();
 }
@@ -213,7 +216,8 @@ static void leave_the_very_first_error(void) {
     CHECK(!eddy_archive_tensor(NULL, "weights"));
 }
 
-static void name_no_archive(void *context, const void *data, int64_t bytes, const eddy_error *failure) {
+static void name_no_archive(void *context, const void *data, int64_t bytes,
+                            const eddy_error *failure) {
     (void)context;
     (void)data;
     (void)bytes;
@@ -226,7 +230,8 @@ static void leave_an_error_of_a_callback(void) {
     eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = true));
     CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
     eddy_tensor *x = eddy_zeros(EDDY_SHAPE(4), EDDY_F32, NULL);
-    CHECK(eddy_read_async(x, name_no_archive, NULL) == EDDY_OK && eddy_sync(EDDY_FOREVER) == EDDY_OK);
+    CHECK(eddy_read_async(x, name_no_archive, NULL) == EDDY_OK &&
+          eddy_sync(EDDY_FOREVER) == EDDY_OK);
     eddy_release(&x);
     take_errors_of_calls();
 }
@@ -248,13 +253,15 @@ static void unseen_errors_of_calls_are_told_at_exit(void) {
     CHECK(strstr(text, "4 errors that nobody looked at, the first: add: "));
     CHECK(is_one_line(text));
     heard_from(leave_the_very_first_error, text, sizeof(text));
-    CHECK(strstr(text, "1 error that nobody looked at, the first: archive_tensor: ") && is_one_line(text));
+    CHECK(strstr(text, "1 error that nobody looked at, the first: archive_tensor: ") &&
+          is_one_line(text));
     heard_from(leave_an_error_of_a_callback, text, sizeof(text));
-    CHECK(strstr(text, "1 error that nobody looked at, the first: archive_tensor: ") && is_one_line(text));
+    CHECK(strstr(text, "1 error that nobody looked at, the first: archive_tensor: ") &&
+          is_one_line(text));
     heard_from(leave_to_a_child, text, sizeof(text));
     CHECK(strstr(text, "1 error that") && is_one_line(text));
-    void (*const quiet[])(void) = {take_errors_of_calls, leave_errors_silently, leave_errors_of_a_silent_runtime,
-                                   run_out_of_time};
+    void (*const quiet[])(void) = {take_errors_of_calls, leave_errors_silently,
+                                   leave_errors_of_a_silent_runtime, run_out_of_time};
     for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++) {
         heard_from(quiet[i], text, sizeof(text));
         CHECK(*text == '\0');
@@ -275,17 +282,16 @@ static void start_with_a_wrong_variable(void) {
 static void a_wrong_variable_is_named(void) {
     char text[1024];
     heard_from(start_with_a_wrong_variable, text, sizeof(text));
-    CHECK(
-        strcmp(text,
-               "error: EDDY_THREADS is abc, not a number from 0 to 1024\n"
-               "eddy: 1 error that nobody looked at, the first: EDDY_THREADS is abc, not a number from 0 to 1024\n") ==
-        0);
+    CHECK(strcmp(text, "error: EDDY_THREADS is abc, not a number from 0 to 1024\n"
+                       "eddy: 1 error that nobody looked at, the first: EDDY_THREADS is abc, not a "
+                       "number from 0 to 1024\n") == 0);
 }
 
 static void log_errors(void) {
     setenv("EDDY_LOG", "error", 1);
     take_errors_of_calls();
-    CHECK(eddy_print(eddy_ones(EDDY_SHAPE(1), EDDY_F32, NULL), NULL) == EDDY_OK); /* none of an error's business */
+    CHECK(eddy_print(eddy_ones(EDDY_SHAPE(1), EDDY_F32, NULL), NULL) ==
+          EDDY_OK); /* none of an error's business */
 }
 
 static void log_all(void) {
@@ -307,7 +313,8 @@ static void log_nonsense(void) {
 static void the_log_needs_no_code(void) {
     char text[2048];
     heard_from(log_errors, text, sizeof(text));
-    CHECK(strncmp(text, "eddy: add: ", 11) == 0 && strstr(text, "(EDDY_SHAPE_MISMATCH)\neddy: add: "));
+    CHECK(strncmp(text, "eddy: add: ", 11) == 0 &&
+          strstr(text, "(EDDY_SHAPE_MISMATCH)\neddy: add: "));
     CHECK(!strstr(text, "[1.]"));
     heard_from(log_all, text, sizeof(text));
     CHECK(strcmp(text, "eddy: [1.]  f32[1]\n") == 0);
@@ -353,8 +360,8 @@ static void convolve_in_child(void) {
         eddy_tensor *x = eddy_ones(EDDY_SHAPE(2, 8, side, side), EDDY_F32, NULL);
         eddy_tensor *w = eddy_ones(EDDY_SHAPE(8, 8, 3, 3), EDDY_F32, NULL);
         double places = (double)((side - 2) * (side - 2));
-        CHECK(eddy_item_f64(eddy_sum(eddy_conv2d(x, w, EDDY_NONE, NULL), EDDY_ALL_AXES, NULL), NULL) ==
-              16 * 72 * places);
+        CHECK(eddy_item_f64(eddy_sum(eddy_conv2d(x, w, EDDY_NONE, NULL), EDDY_ALL_AXES, NULL),
+                            NULL) == 16 * 72 * places);
     }
     eddy_runtime_release(&runtime);
 }
@@ -426,9 +433,11 @@ static void use_after_shutdown(void) {
     eddy_tensor *a = eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL);
     CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK);
     CHECK(eddy_add(a, a) == NULL && eddy_error_take(NULL) == EDDY_SHUT_DOWN);
-    CHECK(eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL) == NULL && eddy_error_take(NULL) == EDDY_SHUT_DOWN);
+    CHECK(eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL) == NULL &&
+          eddy_error_take(NULL) == EDDY_SHUT_DOWN);
     double value;
-    CHECK(eddy_read_f64(a, &value, NULL) == EDDY_SHUT_DOWN && eddy_error_take(NULL) == EDDY_SHUT_DOWN);
+    CHECK(eddy_read_f64(a, &value, NULL) == EDDY_SHUT_DOWN &&
+          eddy_error_take(NULL) == EDDY_SHUT_DOWN);
     eddy_tensor *again = eddy_retain(a);
     eddy_release(&a);
     eddy_release(&again);
@@ -494,13 +503,15 @@ static void ten_thousand_short_lived_threads(void) {
 static void compute(double *values) {
     uint32_t tiny[64];
     for (uint32_t i = 0; i < 64; i++)
-        tiny[i] = 70000 * (i + 1); /* the bits of subnormal numbers, made without arithmetic on them */
+        tiny[i] =
+            70000 * (i + 1); /* the bits of subnormal numbers, made without arithmetic on them */
     eddy_tensor *a = eddy_from_data(tiny, EDDY_SHAPE(64), EDDY_F32, NULL);
     eddy_tensor *r = eddy_rand(EDDY_SHAPE(200, 200), EDDY_F32, NULL);
     eddy_tensor *scaled = eddy_mul_s(a, EDDY_S(1e38));
     values[0] = eddy_item_f64(eddy_sum(scaled, EDDY_ALL_AXES, NULL), NULL);
     values[1] = eddy_item_f64(eddy_sum(eddy_exp(eddy_matmul(r, r)), EDDY_ALL_AXES, NULL), NULL);
-    values[2] = eddy_item_f64(eddy_sum(eddy_div(r, eddy_add_s(r, EDDY_S(3))), EDDY_ALL_AXES, NULL), NULL);
+    values[2] =
+        eddy_item_f64(eddy_sum(eddy_div(r, eddy_add_s(r, EDDY_S(3))), EDDY_ALL_AXES, NULL), NULL);
     CHECK(eddy_error_take(NULL) == EDDY_OK);
 }
 
@@ -512,7 +523,8 @@ static void kernels_ignore_the_callers_float_environment(void) {
     CHECK(plain[0] != 0);
     eddy_seed(1);
     unsigned before = _mm_getcsr();
-    _mm_setcsr(before | 0x8040 | 0x6000); /* flush to zero, denormals are zero, round towards zero */
+    _mm_setcsr(before | 0x8040 |
+               0x6000); /* flush to zero, denormals are zero, round towards zero */
     unsigned set = _mm_getcsr();
     eddy_runtime *runtime = eddy_runtime_create(NULL); /* its threads inherit the environment */
     CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
@@ -540,7 +552,7 @@ static void idle_sleeps(void) {
 
 /* ---- */
 
-#define CASE(name)                                                                                                     \
+#define CASE(name)                                                                                 \
     { #name, name }
 
 static const struct {

@@ -22,7 +22,7 @@ WRAPPED = re.compile(r"^#define (\w+)\(\.\.\.\) EDDY_AT_CALL_SITE(_VOID)?\(\1\(_
 def main():
     declared, wrapped = {}, {}
     for header in sys.argv[1:]:
-        text = COMMENT.sub("", pathlib.Path(header).read_text())
+        text = re.sub(r"[ \t]*\\\n[ \t]*", " ", COMMENT.sub("", pathlib.Path(header).read_text()))
         wrapped |= {name: bool(void) for name, void in WRAPPED.findall(text)}
         text = re.sub(r"^\s*#.*(\\\n.*)*$", "", text, flags=re.M)
         declared |= {name: returned.split() == ["void"] for returned, name in FUNCTION.findall(text)}

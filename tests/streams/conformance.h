@@ -61,7 +61,8 @@ static inline void conformance_execute(eddy_work *work, eddy_status failure) {
     eddy_sleep_wake_all(&run->finished);
 }
 
-static inline void conformance_await(conformance_run *run, const conformance_kind *kind, uint32_t goal) {
+static inline void conformance_await(conformance_run *run, const conformance_kind *kind,
+                                     uint32_t goal) {
     if (kind->pump)
         kind->pump(run->stream, &run->finished, goal);
     uint32_t now;
@@ -107,10 +108,12 @@ static inline void conformance_each_work_runs_once(const conformance_kind *kind)
         cr_assert_eq(works[i].times_run, 1, "work %d", i);
         cr_assert_eq(works[i].failure, EDDY_OK);
         if (kind->is_ordered)
-            cr_assert_eq(works[i].position, (uint32_t)i, "work %d was number %u", i, works[i].position);
+            cr_assert_eq(works[i].position, (uint32_t)i, "work %d was number %u", i,
+                         works[i].position);
     }
     cr_assert_not(kind->is_ordered && eddy_load_acquire(&run.has_overlapped), "one after another");
-    cr_assert_not(eddy_load_acquire(&run.ran_inside_dispatch), "dispatch never runs the work itself");
+    cr_assert_not(eddy_load_acquire(&run.ran_inside_dispatch),
+                  "dispatch never runs the work itself");
     free(works);
     conformance_end(&run);
 }
@@ -170,21 +173,21 @@ static inline void conformance_no_memory_is_an_answer(const conformance_kind *ki
 }
 
 /* The suite under the name of a kind. */
-#define CONFORMANCE_SUITE(name, kind)                                                                                  \
-    Test(name, each_work_runs_once) {                                                                                  \
-        conformance_each_work_runs_once(&(kind));                                                                      \
-    }                                                                                                                  \
-    Test(name, it_starts_again_after_it_was_empty) {                                                                   \
-        conformance_it_starts_again_after_it_was_empty(&(kind));                                                       \
-    }                                                                                                                  \
-    Test(name, work_may_dispatch_more) {                                                                               \
-        conformance_work_may_dispatch_more(&(kind));                                                                   \
-    }                                                                                                                  \
-    Test(name, it_may_be_destroyed_once_all_is_done) {                                                                 \
-        conformance_it_may_be_destroyed_once_all_is_done(&(kind));                                                     \
-    }                                                                                                                  \
-    Test(name, no_memory_is_an_answer) {                                                                               \
-        conformance_no_memory_is_an_answer(&(kind));                                                                   \
+#define CONFORMANCE_SUITE(name, kind)                                                              \
+    Test(name, each_work_runs_once) {                                                              \
+        conformance_each_work_runs_once(&(kind));                                                  \
+    }                                                                                              \
+    Test(name, it_starts_again_after_it_was_empty) {                                               \
+        conformance_it_starts_again_after_it_was_empty(&(kind));                                   \
+    }                                                                                              \
+    Test(name, work_may_dispatch_more) {                                                           \
+        conformance_work_may_dispatch_more(&(kind));                                               \
+    }                                                                                              \
+    Test(name, it_may_be_destroyed_once_all_is_done) {                                             \
+        conformance_it_may_be_destroyed_once_all_is_done(&(kind));                                 \
+    }                                                                                              \
+    Test(name, no_memory_is_an_answer) {                                                           \
+        conformance_no_memory_is_an_answer(&(kind));                                               \
     }
 
 #endif

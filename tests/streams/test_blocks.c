@@ -28,7 +28,8 @@ static int64_t held_bytes(void) {
 
 Test(blocks, a_class_fits_its_sizes_and_wastes_at_most_a_quarter) {
     begin();
-    for (int64_t bytes = 0; bytes < (INT64_C(1) << 26); bytes = bytes < 3000 ? bytes + 1 : bytes * 9 / 8 + 1) {
+    for (int64_t bytes = 0; bytes < (INT64_C(1) << 26);
+         bytes = bytes < 3000 ? bytes + 1 : bytes * 9 / 8 + 1) {
         int64_t before = held_bytes();
         void *data = eddy_blocks_acquire(&cache, bytes);
         cr_assert_not_null(data);
@@ -36,7 +37,8 @@ Test(blocks, a_class_fits_its_sizes_and_wastes_at_most_a_quarter) {
         int64_t taken = held_bytes() - before - eddy_blocks_pool_cached_bytes(&pool);
         cr_assert_geq(taken, bytes);
         if (bytes > 64)
-            cr_assert_leq(taken, bytes + bytes / 4, "%lld for %lld", (long long)taken, (long long)bytes);
+            cr_assert_leq(taken, bytes + bytes / 4, "%lld for %lld", (long long)taken,
+                          (long long)bytes);
         if (bytes < 1 << 20 && bytes > 0)
             memset(data, 1, (size_t)bytes);
         eddy_blocks_release(&cache, data, bytes);
@@ -103,7 +105,8 @@ Test(blocks, a_cache_that_overflows_feeds_the_others) {
         cr_assert_not_null(data);
         eddy_blocks_release(&other, data, 256);
     }
-    cr_assert_leq(eddy_memory_counted(EDDY_MEMORY_TENSOR).acquisitions, 4 * EDDY_BLOCK_CACHED_PER_CLASS);
+    cr_assert_leq(eddy_memory_counted(EDDY_MEMORY_TENSOR).acquisitions,
+                  4 * EDDY_BLOCK_CACHED_PER_CLASS);
     cr_assert_leq(other.counts[8], EDDY_BLOCK_CACHED_PER_CLASS);
     eddy_blocks_cache_fini(&other);
     end();
@@ -111,7 +114,8 @@ Test(blocks, a_cache_that_overflows_feeds_the_others) {
 
 Test(blocks, trimming_gives_the_pool_back_and_leaves_what_is_in_use) {
     begin();
-    void *kept = eddy_blocks_acquire(&cache, 5 << 20), *freed = eddy_blocks_acquire(&cache, 5 << 20);
+    void *kept = eddy_blocks_acquire(&cache, 5 << 20),
+         *freed = eddy_blocks_acquire(&cache, 5 << 20);
     memset(kept, 1, 5 << 20);
     eddy_blocks_release(&cache, freed, 5 << 20);
     int64_t cached = eddy_blocks_pool_cached_bytes(&pool);
@@ -243,7 +247,8 @@ Test(blocks, trimming_gives_pages_back_to_the_system) {
         pthread_join(thread, NULL);
         int64_t before = resident_bytes();
         cr_assert_geq(eddy_blocks_pool_trim(&pool), 20 << 20);
-        cr_assert_leq(resident_bytes(), before - (18 << 20), "blocks of %lld bytes", (long long)sizes[i]);
+        cr_assert_leq(resident_bytes(), before - (18 << 20), "blocks of %lld bytes",
+                      (long long)sizes[i]);
     }
     end();
 }

@@ -17,8 +17,10 @@ static void pump(eddy_work_queue *stream, const eddy_sleep_word *finished, uint3
     }
 }
 
-static const conformance_kind ordered = {.is_ordered = true, .create = create_ordered, .pump = pump};
-static const conformance_kind unordered = {.is_ordered = false, .create = create_unordered, .pump = pump};
+static const conformance_kind ordered = {
+    .is_ordered = true, .create = create_ordered, .pump = pump};
+static const conformance_kind unordered = {
+    .is_ordered = false, .create = create_unordered, .pump = pump};
 
 CONFORMANCE_SUITE(fake_ordered, ordered)
 CONFORMANCE_SUITE(fake_unordered, unordered)
@@ -47,7 +49,8 @@ Test(fake, the_choice_decides_the_order_of_an_unordered_one_only) {
         conformance_work works[5];
         for (int i = 0; i < 5; i++)
             conformance_dispatch(&run, &works[i], i);
-        static const uint64_t choices[5] = {4, 1, 7, 1, 0}; /* of 5, 4, 3, 2, 1: works 4, 1, 2, 3, 0 */
+        static const uint64_t choices[5] = {4, 1, 7, 1,
+                                            0}; /* of 5, 4, 3, 2, 1: works 4, 1, 2, 3, 0 */
         static const int expected[5] = {4, 1, 2, 3, 0};
         for (uint32_t i = 0; i < 5; i++) {
             cr_assert(eddy_fake_queue_step(run.stream, choices[i], NULL, NULL));

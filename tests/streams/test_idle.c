@@ -34,7 +34,8 @@ Test(idle, stops_when_work_comes_late) {
         come_after(&idle, 25000, false, 1);
         come_after(&idle, 35000, false, 1);
     }
-    cr_assert_eq(eddy_idle_spin_ns(&idle, HAND_OVER), EDDY_IDLE_SPIN_LEAST_NS, "as often as not does not pay");
+    cr_assert_eq(eddy_idle_spin_ns(&idle, HAND_OVER), EDDY_IDLE_SPIN_LEAST_NS,
+                 "as often as not does not pay");
 }
 
 Test(idle, a_sleeper_is_late_by_its_way) {
@@ -57,7 +58,8 @@ Test(idle, other_work_says_nothing) {
     cr_assert_eq(idle.since, 0);
     cr_assert_eq(eddy_idle_spin_ns(&idle, HAND_OVER), HAND_OVER);
     come_after(&idle, 25000 + HAND_OVER / 2, false, 20);
-    cr_assert_eq(eddy_idle_spin_ns(&idle, HAND_OVER), EDDY_IDLE_SPIN_LEAST_NS, "that it had slept is forgotten");
+    cr_assert_eq(eddy_idle_spin_ns(&idle, HAND_OVER), EDDY_IDLE_SPIN_LEAST_NS,
+                 "that it had slept is forgotten");
 }
 
 Test(idle, within_bounds) {

@@ -20,8 +20,8 @@ static void take_all(int64_t count, int64_t grain, int32_t threads, int32_t aski
     }
     cr_assert_not(eddy_lanes_take(&lanes, lane, &begin, &end));
     for (int64_t i = 0; i < count; i++)
-        cr_assert_eq(times[i], 1, "index %lld of %lld by %lld for %d", (long long)i, (long long)count, (long long)grain,
-                     threads);
+        cr_assert_eq(times[i], 1, "index %lld of %lld by %lld for %d", (long long)i,
+                     (long long)count, (long long)grain, threads);
 }
 
 Test(lanes, each_index_is_in_exactly_one_slice) {

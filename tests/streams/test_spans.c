@@ -74,8 +74,10 @@ static void release(holder *model, int i) {
 
 /* false: refused. */
 static bool acquire(holder *model, int i) {
-    int64_t bytes = (128 * KIB << next_random(model) % 5) + (int64_t)(next_random(model) % 3) * 1000;
-    int64_t taken = eddy_spans_rounded(&spans, bytes), most = most_free_bytes(), held = held_bytes();
+    int64_t bytes =
+        (128 * KIB << next_random(model) % 5) + (int64_t)(next_random(model) % 3) * 1000;
+    int64_t taken = eddy_spans_rounded(&spans, bytes), most = most_free_bytes(),
+            held = held_bytes();
     int64_t asked = asked_count();
     char *data = eddy_spans_acquire(&spans, bytes);
     if (!data)
@@ -190,7 +192,9 @@ Test(spans, addresses_of_somebody_else_are_passed_by) {
     eddy_spans_release(&spans, rest, MIB);
     size_t page = (size_t)spans.page_bytes;
     char *wall = spans.low - page;
-    cr_assert_eq(mmap(wall, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), wall);
+    cr_assert_eq(
+        mmap(wall, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+        wall);
     char *large = eddy_spans_acquire(&spans, 3 * MIB);
     cr_assert_not_null(large);
     memset(large, 1, (size_t)(3 * MIB));
@@ -296,7 +300,8 @@ Test(spans, several_sizes_share_their_memory) {
     give(input, UNIT);
     cr_assert_eq(live, 0);
     int64_t held_peak = eddy_memory_counted(EDDY_MEMORY_TENSOR).peak_bytes;
-    cr_assert_leq(held_peak, live_peak + live_peak / 20, "%lld for %lld", (long long)held_peak, (long long)live_peak);
+    cr_assert_leq(held_peak, live_peak + live_peak / 20, "%lld for %lld", (long long)held_peak,
+                  (long long)live_peak);
     end();
 }
 
@@ -310,7 +315,8 @@ static void *churn(void *context) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         int slot = (int)(state >> 61);
         if (held[slot]) {
-            if (*(uint64_t *)held[slot] != (uint64_t)context || held[slot][sizes[slot] - 1] != (char)slot)
+            if (*(uint64_t *)held[slot] != (uint64_t)context ||
+                held[slot][sizes[slot] - 1] != (char)slot)
                 return "somebody else's block";
             eddy_spans_release(&spans, held[slot], sizes[slot]);
             held[slot] = NULL;

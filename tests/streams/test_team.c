@@ -16,7 +16,8 @@ typedef struct covered_range {
 
 static void count_indices(void *context, int64_t begin, int64_t end) {
     covered_range *cover = context;
-    int64_t expected_end = begin + cover->grain < cover->count ? begin + cover->grain : cover->count;
+    int64_t expected_end =
+        begin + cover->grain < cover->count ? begin + cover->grain : cover->count;
     if (begin % cover->grain != 0 || end != expected_end)
         eddy_store_relaxed(&cover->is_bad, true);
     for (int64_t i = begin; i < end; i++)
@@ -31,8 +32,8 @@ static void cover_range(eddy_kernel_team *team, int64_t count, int64_t grain) {
     team->parallel_for(team, count, grain, count_indices, &cover);
     cr_assert_not(eddy_load_relaxed(&cover.is_bad));
     for (int64_t i = 0; i < count; i++)
-        cr_assert_eq(eddy_load_relaxed(&times[i]), 1, "index %lld of %lld by %lld", (long long)i, (long long)count,
-                     (long long)grain);
+        cr_assert_eq(eddy_load_relaxed(&times[i]), 1, "index %lld of %lld by %lld", (long long)i,
+                     (long long)count, (long long)grain);
 }
 
 Test(team, each_index_is_in_exactly_one_slice) {
@@ -237,7 +238,8 @@ Test(team, it_grows_on_demand_and_ends_with_its_last_share) {
         eddy_sleep_word finished = 0;
         counted_work works[10];
         for (int i = 0; i < 10; i++) {
-            works[i] = (counted_work){.work = {.run = count_work}, .finished = &finished, .number = i};
+            works[i] =
+                (counted_work){.work = {.run = count_work}, .finished = &finished, .number = i};
             eddy_team_push(&works[i].work, false);
         }
         await(&finished, 10);

@@ -40,7 +40,8 @@ static double rounded(eddy_dtype dtype, double value) {
     int exponent;
     frexp(value, &exponent);
     exponent--;
-    int unit = (exponent > format.least_exponent ? exponent : format.least_exponent) - format.fraction_bits;
+    int unit = (exponent > format.least_exponent ? exponent : format.least_exponent) -
+               format.fraction_bits;
     double result = ldexp(nearbyint(ldexp(value, -unit)), unit);
     return fabs(result) >= ldexp(1, format.most_exponent + 1) ? copysign(INFINITY, value) : result;
 }
@@ -52,7 +53,8 @@ static double computed(eddy_dtype dtype, double value) {
 
 static double float_of_whole(eddy_dtype dtype, int64_t whole) {
     uint64_t magnitude = whole < 0 ? 0 - (uint64_t)whole : (uint64_t)whole;
-    int lost = magnitude == 0 ? 0 : 63 - __builtin_clzll(magnitude) - format_of(dtype).fraction_bits;
+    int lost =
+        magnitude == 0 ? 0 : 63 - __builtin_clzll(magnitude) - format_of(dtype).fraction_bits;
     if (lost > 0) {
         uint64_t kept = magnitude >> lost, rest = magnitude & ((UINT64_C(1) << lost) - 1);
         uint64_t half = UINT64_C(1) << (lost - 1);
@@ -110,7 +112,8 @@ element element_cast(element value, eddy_dtype from, eddy_dtype to) {
     if (element_is_float(from)) {
         if (element_is_float(to))
             return (element){.number = rounded(to, value.number)};
-        return (element){.whole = to == EDDY_BOOL ? value.number != 0 : saturated(to, value.number)};
+        return (element){.whole =
+                             to == EDDY_BOOL ? value.number != 0 : saturated(to, value.number)};
     }
     if (element_is_float(to))
         return (element){.number = float_of_whole(to, value.whole)};
@@ -124,26 +127,32 @@ element element_from_scalar(eddy_scalar scalar, eddy_dtype dtype) {
 }
 
 static double binary_number(element_op op, double a, double b) {
-    return op == ELEMENT_ADD ? a + b : op == ELEMENT_SUB ? a - b : op == ELEMENT_MUL ? a * b : a / b;
+    return op == ELEMENT_ADD   ? a + b
+           : op == ELEMENT_SUB ? a - b
+           : op == ELEMENT_MUL ? a * b
+                               : a / b;
 }
 
 element element_binary(element_op op, eddy_dtype dtype, element a, element b) {
     if (element_is_float(dtype))
         return (element){.number = computed(dtype, binary_number(op, a.number, b.number))};
     uint64_t x = (uint64_t)a.whole, y = (uint64_t)b.whole;
-    return (element){.whole = wrapped(dtype, op == ELEMENT_ADD ? x + y : op == ELEMENT_SUB ? x - y : x * y)};
+    return (element){.whole = wrapped(dtype, op == ELEMENT_ADD   ? x + y
+                                             : op == ELEMENT_SUB ? x - y
+                                                                 : x * y)};
 }
 
-#define COMPARED(order, a, b)                                                                                          \
-    ((order) == ELEMENT_EQ   ? (a) == (b)                                                                              \
-     : (order) == ELEMENT_NE ? (a) != (b)                                                                              \
-     : (order) == ELEMENT_LT ? (a) < (b)                                                                               \
-     : (order) == ELEMENT_LE ? (a) <= (b)                                                                              \
-     : (order) == ELEMENT_GT ? (a) > (b)                                                                               \
+#define COMPARED(order, a, b)                                                                      \
+    ((order) == ELEMENT_EQ   ? (a) == (b)                                                          \
+     : (order) == ELEMENT_NE ? (a) != (b)                                                          \
+     : (order) == ELEMENT_LT ? (a) < (b)                                                           \
+     : (order) == ELEMENT_LE ? (a) <= (b)                                                          \
+     : (order) == ELEMENT_GT ? (a) > (b)                                                           \
                              : (a) >= (b))
 
 bool element_compare(element_order order, eddy_dtype dtype, element a, element b) {
-    return element_is_float(dtype) ? COMPARED(order, a.number, b.number) : COMPARED(order, a.whole, b.whole);
+    return element_is_float(dtype) ? COMPARED(order, a.number, b.number)
+                                   : COMPARED(order, a.whole, b.whole);
 }
 
 element element_neg(eddy_dtype dtype, element a) {
@@ -179,21 +188,23 @@ double element_as_double(eddy_dtype dtype, element a) {
 
 static double load_half(eddy_dtype dtype, uint16_t bits) {
     float_format format = format_of(dtype);
-    int stored = (bits & 0x7fff) >> format.fraction_bits, fraction = bits & ((1 << format.fraction_bits) - 1);
+    int stored = (bits & 0x7fff) >> format.fraction_bits,
+        fraction = bits & ((1 << format.fraction_bits) - 1);
     double value;
     if (stored == format.most_exponent - format.least_exponent + 2)
         value = fraction ? NAN : INFINITY;
     else if (stored == 0)
         value = ldexp(fraction, format.least_exponent - format.fraction_bits);
     else
-        value =
-            ldexp(fraction + (1 << format.fraction_bits), stored - 1 + format.least_exponent - format.fraction_bits);
+        value = ldexp(fraction + (1 << format.fraction_bits),
+                      stored - 1 + format.least_exponent - format.fraction_bits);
     return bits & 0x8000 ? -value : value;
 }
 
 static uint16_t store_half(eddy_dtype dtype, double value) {
     float_format format = format_of(dtype);
-    int sign = signbit(value) ? 0x8000 : 0, infinite = format.most_exponent - format.least_exponent + 2, exponent;
+    int sign = signbit(value) ? 0x8000 : 0,
+        infinite = format.most_exponent - format.least_exponent + 2, exponent;
     if (!isfinite(value))
         return (uint16_t)(sign | infinite << format.fraction_bits |
                           (isnan(value) ? 1 << (format.fraction_bits - 1) : 0));
@@ -201,9 +212,12 @@ static uint16_t store_half(eddy_dtype dtype, double value) {
     exponent--;
     bool is_normal = value != 0 && exponent >= format.least_exponent;
     int unit = (is_normal ? exponent : format.least_exponent) - format.fraction_bits;
-    int digits =
-        (int)ldexp(fabs(value), -unit); /* with the leading one of a normal number, which adds one to the exponent */
-    return (uint16_t)(sign | (digits + (is_normal ? (exponent - format.least_exponent) << format.fraction_bits : 0)));
+    int digits = (int)ldexp(
+        fabs(value),
+        -unit); /* with the leading one of a normal number, which adds one to the exponent */
+    return (uint16_t)(sign | (digits + (is_normal ? (exponent - format.least_exponent)
+                                                        << format.fraction_bits
+                                                  : 0)));
 }
 
 element element_load(eddy_dtype dtype, const void *source) {

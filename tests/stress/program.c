@@ -28,7 +28,8 @@ static const program_slot *lowest_root(const program_slot *a, const program_slot
     return a->root_order <= b->root_order ? a : b;
 }
 
-static void blame(program_slot *slot, slot_state state, int64_t order, int64_t seed, bool was_seen) {
+static void blame(program_slot *slot, slot_state state, int64_t order, int64_t seed,
+                  bool was_seen) {
     slot->state = state;
     slot->root_order = order;
     slot->root_seed = seed;
@@ -189,7 +190,8 @@ static void draw(program_step *step, uint64_t *state, bool may_fail_streams) {
     static const int64_t costs[4] = {100000, 2000000, 20000000, 100000000};
     step->cost_ps = costs[below(state, 4)];
     step->fails = has_inputs && below(state, 14) == 0;
-    step->stream_fails = has_inputs && may_fail_streams && step->stream > 0 && below(state, 20) == 0;
+    step->stream_fails =
+        has_inputs && may_fail_streams && step->stream > 0 && below(state, 20) == 0;
     step->lend_stays = below(state, 2) == 0;
 }
 

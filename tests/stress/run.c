@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <vm/node.h>
 
-static _Noreturn void differ(const program_run *run, int step, const char *what, int64_t expected, int64_t found) {
+static _Noreturn void differ(const program_run *run, int step, const char *what, int64_t expected,
+                             int64_t found) {
     fprintf(stderr, "program %llu, path %s, step %d: %s: expected %lld, found %lld\n",
-            (unsigned long long)run->program->seed, run->path, step, what, (long long)expected, (long long)found);
+            (unsigned long long)run->program->seed, run->path, step, what, (long long)expected,
+            (long long)found);
     abort();
 }
 
@@ -17,7 +19,8 @@ static const eddy_vm_wait forever = {EDDY_CLOCK_FOREVER, {"stress", NULL}};
 
 static eddy_status decide(void *context, const eddy_work *work) {
     (void)context;
-    const eddy_node *node = (const eddy_node *)(const void *)((const char *)work - offsetof(eddy_node, work));
+    const eddy_node *node =
+        (const eddy_node *)(const void *)((const char *)work - offsetof(eddy_node, work));
     const synthetic_arguments *arguments = node->instruction.arguments;
     return arguments->fails == 2 ? EDDY_DEVICE_LOST : EDDY_OK;
 }
@@ -60,7 +63,8 @@ static void submit(program_run *run, int index, const program_step *step) {
         operands[count].bytes = step->count * 8;
         arguments.accesses |= (int64_t)(step->kind == STEP_IN_PLACE ? 2 : 1) << 2 * count;
     }
-    const eddy_vm_descriptor *descriptor = step->kind == STEP_LATE ? &synthetic_late_op : &synthetic_op;
+    const eddy_vm_descriptor *descriptor =
+        step->kind == STEP_LATE ? &synthetic_late_op : &synthetic_op;
     bool is_plain = step->seed % 2 && synthetic_is_plain(descriptor, operands, count);
     eddy_vm_call call = {.descriptor = is_plain ? &synthetic_plain_op : descriptor,
                          .operands = operands,
@@ -95,7 +99,8 @@ static eddy_status expected_status(const program_slot *slot, bool is_stream_fail
 
 /* Compares the status and the blame of a failed read with the oracle's. */
 static void check_error(program_run *run, int index, const program_slot *slot, eddy_status status) {
-    const program_step *root = slot->state > SLOT_HEALTHY ? &run->program->steps[slot->root_order] : NULL;
+    const program_step *root =
+        slot->state > SLOT_HEALTHY ? &run->program->steps[slot->root_order] : NULL;
     eddy_status expected = expected_status(slot, root && root->stream_fails);
     eddy_error error = {0};
     eddy_error_take(&error);
@@ -128,7 +133,8 @@ static void check_slot(program_run *run, int index, int number) {
     check_error(run, index, slot, eddy_vm_wait_storage(run->vm, storage, &forever));
     if (slot->state == SLOT_HEALTHY && slot->is_late) {
         eddy_shape shape;
-        if (eddy_vm_late_shape(run->vm, storage, &forever, &shape) != EDDY_OK || shape.dims[0] != slot->count)
+        if (eddy_vm_late_shape(run->vm, storage, &forever, &shape) != EDDY_OK ||
+            shape.dims[0] != slot->count)
             differ(run, index, "late shape", slot->count, shape.dims[0]);
     }
 }
@@ -137,7 +143,8 @@ static void lend(program_run *run, int index, const program_step *step) {
     settle(run);
     void *data;
     eddy_vm_lend *lend;
-    eddy_status status = eddy_vm_lend_begin(run->vm, run->storages[step->target], true, &forever, &data, &lend);
+    eddy_status status =
+        eddy_vm_lend_begin(run->vm, run->storages[step->target], true, &forever, &data, &lend);
     const program_slot *slot = &run->slots[step->target];
     check_error(run, index, slot, status);
     if (status != EDDY_OK)
@@ -172,10 +179,12 @@ static void release(program_run *run, eddy_storage_number storage) {
 
 static void order_streams(program_run *run, int index, const program_step *step) {
     eddy_vm_event *event;
-    if (eddy_vm_event_record(run->vm, run->streams[step->stream], (eddy_origin){"test", NULL}, &event) != EDDY_OK)
+    if (eddy_vm_event_record(run->vm, run->streams[step->stream], (eddy_origin){"test", NULL},
+                             &event) != EDDY_OK)
         differ(run, index, "event", 0, 1);
     int other = (step->stream + 1 + (int)(step->seed % (PROGRAM_STREAMS - 1))) % PROGRAM_STREAMS;
-    if (eddy_vm_stream_wait(run->vm, run->streams[other], event, (eddy_origin){"test", NULL}) != EDDY_OK)
+    if (eddy_vm_stream_wait(run->vm, run->streams[other], event, (eddy_origin){"test", NULL}) !=
+        EDDY_OK)
         differ(run, index, "stream wait", 0, 1);
     eddy_vm_event_release(event);
 }
@@ -205,7 +214,8 @@ void program_run_step(program_run *run, int index) {
         break;
     case STEP_RECOVER:
         check_slot(run, index, step->target);
-        if (eddy_vm_recover(run->vm, &run->storages[step->target], 1, (eddy_origin){"test", NULL}) != EDDY_OK)
+        if (eddy_vm_recover(run->vm, &run->storages[step->target], 1,
+                            (eddy_origin){"test", NULL}) != EDDY_OK)
             differ(run, index, "recover", 0, 1);
         break;
     case STEP_SYNC:
@@ -246,7 +256,8 @@ void program_run_end(program_run *run) {
         return;
     eddy_vm_counters counters = eddy_vm_counters_read(run->vm);
     if (counters.errors_made != counters.errors_seen)
-        differ(run, last, "errors seen", (int64_t)counters.errors_made, (int64_t)counters.errors_seen);
+        differ(run, last, "errors seen", (int64_t)counters.errors_made,
+               (int64_t)counters.errors_seen);
 }
 
 void program_run_open_streams(program_run *run, bool has_fakes) {

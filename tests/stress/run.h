@@ -15,7 +15,7 @@ typedef struct program_run {
     eddy_vm *vm;
     eddy_vm_stream *streams[PROGRAM_STREAMS];
     eddy_work_queue *fakes[PROGRAM_STREAMS]; /* NULL where real streams run the program */
-    uint64_t choices;                    /* state of the schedule's random numbers */
+    uint64_t choices;                        /* state of the schedule's random numbers */
     eddy_storage_number storages[PROGRAM_SLOTS];
     program_slot slots[PROGRAM_SLOTS]; /* the oracle's, in step with the run */
     eddy_vm_lend *lends[PROGRAM_SLOTS];

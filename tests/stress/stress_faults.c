@@ -29,10 +29,10 @@ static bool is_refused(eddy_status status) {
 }
 
 /* Tries a call until it is not refused; one allocation fails, so that the second try works. */
-#define INSIST(call)                                                                                                   \
-    do {                                                                                                               \
-        if (is_refused(call))                                                                                          \
-            must((call) == EDDY_OK);                                                                                   \
+#define INSIST(call)                                                                               \
+    do {                                                                                           \
+        if (is_refused(call))                                                                      \
+            must((call) == EDDY_OK);                                                               \
     } while (0)
 
 typedef struct fault_script {
@@ -43,8 +43,9 @@ typedef struct fault_script {
     _Atomic int deleted, called_back;
 } fault_script;
 
-static eddy_status call(fault_script *script, const eddy_vm_descriptor *descriptor, eddy_vm_operand *operands, int count,
-                        int64_t seed, int64_t accesses, int64_t padding) {
+static eddy_status call(fault_script *script, const eddy_vm_descriptor *descriptor,
+                        eddy_vm_operand *operands, int count, int64_t seed, int64_t accesses,
+                        int64_t padding) {
     struct {
         synthetic_arguments arguments;
         char padding[1000];
@@ -61,7 +62,8 @@ static eddy_status call(fault_script *script, const eddy_vm_descriptor *descript
     return synthetic_submit(script->vm, &made);
 }
 
-static eddy_storage_number make(fault_script *script, eddy_storage_number input, int64_t seed, int64_t bytes, bool is_late) {
+static eddy_storage_number make(fault_script *script, eddy_storage_number input, int64_t seed,
+                                int64_t bytes, bool is_late) {
     eddy_vm_operand operands[2] = {{.storage = input},
                                    {.access = is_late ? EDDY_ACCESS_MUT2 : EDDY_ACCESS_MUT,
                                     .is_new = true,
@@ -130,7 +132,8 @@ static bool play(fault_script *script) {
     INSIST(eddy_vm_storage_create(vm, 64, &by_hand, &data));
     memset(data, 0, 64);
     eddy_vm_storage_written(vm);
-    INSIST(eddy_vm_storage_borrow(vm, script->buffer, sizeof(script->buffer), note_deleted, script, &borrowed));
+    INSIST(eddy_vm_storage_borrow(vm, script->buffer, sizeof(script->buffer), note_deleted, script,
+                                  &borrowed));
 
     eddy_vm_operand wide[20] = {0};
     for (int i = 0; i < 19; i++)
@@ -170,7 +173,8 @@ static bool play(fault_script *script) {
     else
         is_whole = false;
     if (read_cell(script, d, &value))
-        must(value == synthetic_mix(synthetic_mix(9, synthetic_mix(synthetic_mix(8, first), 0)), 0));
+        must(value ==
+             synthetic_mix(synthetic_mix(9, synthetic_mix(synthetic_mix(8, first), 0)), 0));
     else
         is_whole = false;
     must(read_cell(script, by_hand, &value) && value == 12);
@@ -228,8 +232,8 @@ static void fail_each(const eddy_runtime_options *options, int64_t cost_ps) {
 
 /* Issues far more than fits, of which little is alive at a time: releases on their way are waited for, caches of other sizes
  * are given up, and every instruction goes through. */
-static void what_fits_in_the_end_goes_through(const eddy_runtime_options *options, int64_t cost_ps, long count,
-                                              uint64_t *state) {
+static void what_fits_in_the_end_goes_through(const eddy_runtime_options *options, int64_t cost_ps,
+                                              long count, uint64_t *state) {
     fault_script script = {.cost_ps = cost_ps};
     must(eddy_vm_create(options, &script.vm) == EDDY_OK);
     eddy_storage_number last = 0;
@@ -267,7 +271,8 @@ static void what_does_not_fit_is_an_error(const eddy_runtime_options *options, i
         for (int i = 0; i < KEPT; i++) {
             int64_t value;
             eddy_status status = eddy_vm_read_small(script.vm, kept[i], 0, 8, &value, &forever);
-            must(status == EDDY_OK ? value == synthetic_mix(2 * i, 0) : status == EDDY_OUT_OF_MEMORY);
+            must(status == EDDY_OK ? value == synthetic_mix(2 * i, 0)
+                                   : status == EDDY_OUT_OF_MEMORY);
             refused += status != EDDY_OK;
             eddy_error_take(NULL);
         }

@@ -7,8 +7,8 @@
 #include "program.h"
 #include "watch.h"
 
-#include <base/sleep.h>
 #include <base/lifo.h>
+#include <base/sleep.h>
 #include <base/status.h>
 #include <stdlib.h>
 #include <vm/vm.h>
@@ -48,16 +48,16 @@ static void free_links(void) {
     }
 }
 
-static eddy_storage_number call(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_number input, int64_t bytes,
-                                int64_t seed, int64_t cost_ps, int64_t sleep_ns) {
+static eddy_storage_number call(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_number input,
+                                int64_t bytes, int64_t seed, int64_t cost_ps, int64_t sleep_ns) {
     synthetic_arguments arguments = {.seed = seed, .sleep_ns = sleep_ns};
     eddy_vm_operand operands[2];
     int count = 0;
     if (input)
         operands[count++] = (eddy_vm_operand){.storage = input};
     arguments.accesses = (int64_t)1 << 2 * count;
-    operands[count++] =
-        (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
+    operands[count++] = (eddy_vm_operand){
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
     eddy_vm_call made = {.descriptor = &synthetic_op,
                          .operands = operands,
                          .operand_count = count,
@@ -126,16 +126,19 @@ static void walk(eddy_vm *vm, long instructions, uint64_t *state) {
     must(eddy_vm_sync(vm, &forever, NULL) == EDDY_OK);
 }
 
-static void memory_is_flat(const eddy_runtime_options *options, long instructions, uint64_t *state) {
+static void memory_is_flat(const eddy_runtime_options *options, long instructions,
+                           uint64_t *state) {
     eddy_vm *vm;
     must(eddy_vm_create(options, &vm) == EDDY_OK);
     walk(vm, instructions / 5, state);
     house before = look_at_house();
     walk(vm, instructions - instructions / 5, state);
     house after = look_at_house();
-    printf("%ld instructions: resident %+lld, held %+lld bytes in %+lld blocks, %+lld acquisitions\n", instructions,
-           (long long)(after.resident - before.resident), (long long)(after.bytes - before.bytes),
-           (long long)(after.blocks - before.blocks), (long long)(after.acquisitions - before.acquisitions));
+    printf(
+        "%ld instructions: resident %+lld, held %+lld bytes in %+lld blocks, %+lld acquisitions\n",
+        instructions, (long long)(after.resident - before.resident),
+        (long long)(after.bytes - before.bytes), (long long)(after.blocks - before.blocks),
+        (long long)(after.acquisitions - before.acquisitions));
     /* More may be in flight at some moment than ever before, which costs a chunk of nodes; per instruction it is nothing. */
     must(after.bytes - before.bytes < 16 << 20);
     must(after.blocks - before.blocks < 2000);
@@ -155,7 +158,8 @@ static void fast_producer(long instructions) {
     for (int by_bytes = 0; by_bytes < 2; by_bytes++) {
         eddy_runtime_options options = {.threads = 2,
                                         .in_flight_high = by_bytes ? 1 << 20 : high,
-                                        .in_flight_bytes_high = by_bytes ? high_bytes : (int64_t)1 << 40};
+                                        .in_flight_bytes_high =
+                                            by_bytes ? high_bytes : (int64_t)1 << 40};
         eddy_vm *vm;
         eddy_vm_stream *stream;
         must(eddy_vm_create(&options, &vm) == EDDY_OK);
@@ -172,8 +176,8 @@ static void fast_producer(long instructions) {
         must(eddy_vm_read_small(vm, last, 0, 8, &value, &forever) == EDDY_OK);
         release(vm, last);
         eddy_vm_counters counters = eddy_vm_counters_read(vm);
-        printf("fast producer: at most %lld in flight, %lld bytes\n", (long long)counters.in_flight_peak,
-               (long long)counters.bytes_in_flight_peak);
+        printf("fast producer: at most %lld in flight, %lld bytes\n",
+               (long long)counters.in_flight_peak, (long long)counters.bytes_in_flight_peak);
         must(counters.in_flight_peak > 1);
         /* The read at the end is exempt. */
         if (by_bytes)
@@ -211,12 +215,14 @@ static void idle_sleeps(void) {
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
     sleep_ms(200);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
-    printf("idle: %llu sleeps, %llu wake-ups in 200 ms\n", (unsigned long long)(eddy_sleep_count() - sleeps),
+    printf("idle: %llu sleeps, %llu wake-ups in 200 ms\n",
+           (unsigned long long)(eddy_sleep_count() - sleeps),
            (unsigned long long)(eddy_sleep_wake_count() - wakes));
     must(eddy_sleep_count() == sleeps);
     must(eddy_sleep_wake_count() == wakes);
 #if !defined(__SANITIZE_THREAD__) /* which has a thread of its own */
-    int64_t used_ns = (after.tv_sec - before.tv_sec) * INT64_C(1000000000) + after.tv_nsec - before.tv_nsec;
+    int64_t used_ns =
+        (after.tv_sec - before.tv_sec) * INT64_C(1000000000) + after.tv_nsec - before.tv_nsec;
     must(used_ns < 20000000);
 #endif
     release(vm, a);
@@ -232,7 +238,8 @@ int main(int argc, char **argv) {
     idle_sleeps();
     fast_producer(3000);
     memory_is_flat(&(eddy_runtime_options){.threads = 2}, instructions, &state);
-    memory_is_flat(&(eddy_runtime_options){.threads = 2, .uses_full_path = true}, instructions / 10, &state);
+    memory_is_flat(&(eddy_runtime_options){.threads = 2, .uses_full_path = true}, instructions / 10,
+                   &state);
     memory_is_flat(&(eddy_runtime_options){.uses_one_thread = true}, instructions / 10, &state);
     free_links();
     watch_no_memory_held();

@@ -21,7 +21,7 @@ typedef struct parcel {
 } parcel;
 
 typedef struct free_issuer {
-    program_run run;    /* first: the hook finds its issuer by it */
+    program_run run;   /* first: the hook finds its issuer by it */
     eddy_lifo mailbox; /* pushed by another thread, taken by this one */
     struct free_issuer *next;
     uint64_t seed;
@@ -64,15 +64,17 @@ static void *issue(void *context) {
     return NULL;
 }
 
-static void run_path(const char *name, const eddy_runtime_options *options, long programs, uint64_t seed, int threads) {
+static void run_path(const char *name, const eddy_runtime_options *options, long programs,
+                     uint64_t seed, int threads) {
     static free_issuer issuers[THREADS_MAX];
     eddy_vm *vm;
     must(eddy_vm_create(options, &vm) == EDDY_OK);
     for (int i = 0; i < threads; i++) {
-        issuers[i] = (free_issuer){.run = {.path = name, .vm = vm, .is_shared = true, .release = send_on},
-                                   .next = &issuers[(i + 1) % threads],
-                                   .seed = seed + (uint64_t)i * 1000000007,
-                                   .programs = programs};
+        issuers[i] =
+            (free_issuer){.run = {.path = name, .vm = vm, .is_shared = true, .release = send_on},
+                          .next = &issuers[(i + 1) % threads],
+                          .seed = seed + (uint64_t)i * 1000000007,
+                          .programs = programs};
         program_run_open_streams(&issuers[i].run, false);
     }
     for (int i = 0; i < threads; i++)
@@ -95,10 +97,14 @@ int main(int argc, char **argv) {
         threads = THREADS_MAX;
     watch_begin("issuers", seed);
     run_path("caller", &(eddy_runtime_options){.threads = 2}, programs, seed, threads);
-    run_path("scheduler", &(eddy_runtime_options){.threads = 2, .uses_full_path = true}, programs, seed, threads);
-    run_path("worker", &(eddy_runtime_options){.threads = 3, .uses_worker_path = true}, programs, seed, threads);
-    run_path("one thread", &(eddy_runtime_options){.uses_one_thread = true}, programs, seed, threads);
-    run_path("low marks", &(eddy_runtime_options){.threads = 2, .in_flight_high = 6}, programs, seed, threads);
+    run_path("scheduler", &(eddy_runtime_options){.threads = 2, .uses_full_path = true}, programs,
+             seed, threads);
+    run_path("worker", &(eddy_runtime_options){.threads = 3, .uses_worker_path = true}, programs,
+             seed, threads);
+    run_path("one thread", &(eddy_runtime_options){.uses_one_thread = true}, programs, seed,
+             threads);
+    run_path("low marks", &(eddy_runtime_options){.threads = 2, .in_flight_high = 6}, programs,
+             seed, threads);
     watch_no_memory_held();
     printf("%ld programs on each of %d threads agree with their oracles\n", programs, threads);
     return 0;

@@ -35,8 +35,11 @@ static void close_and_destroy(eddy_vm *vm) {
 static eddy_status call(eddy_vm *vm, eddy_storage_number *storage, int64_t seed, int64_t cost_ps) {
     bool is_new = *storage == 0;
     synthetic_arguments arguments = {.seed = seed, .accesses = is_new ? 1 : 2};
-    eddy_vm_operand operand = {
-        .storage = *storage, .access = EDDY_ACCESS_MUT, .is_new = is_new, .covers_all = is_new, .bytes = 32};
+    eddy_vm_operand operand = {.storage = *storage,
+                               .access = EDDY_ACCESS_MUT,
+                               .is_new = is_new,
+                               .covers_all = is_new,
+                               .bytes = 32};
     eddy_vm_call made = {.descriptor = &synthetic_op,
                          .operands = &operand,
                          .operand_count = 1,
@@ -204,7 +207,8 @@ static const eddy_vm_descriptor gate_op = {.run = wait_at_gate, .name = syntheti
 
 static eddy_storage_number start_gate(eddy_vm *vm, eddy_sleep_word *is_open) {
     gate_arguments arguments = {is_open};
-    eddy_vm_operand operand = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 32};
+    eddy_vm_operand operand = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 32};
     eddy_vm_call made = {.descriptor = &gate_op,
                          .operands = &operand,
                          .operand_count = 1,
@@ -357,7 +361,8 @@ static void many_short_threads(long count) {
         pthread_join(thread, NULL);
     }
     /* Nothing is kept for a thread that is gone. */
-    must(eddy_memory_counted(EDDY_MEMORY_HANDLE).bytes <= 64 * (int64_t)sizeof(eddy_vm_release_link));
+    must(eddy_memory_counted(EDDY_MEMORY_HANDLE).bytes <=
+         64 * (int64_t)sizeof(eddy_vm_release_link));
     synthetic_release(vm, handed_on);
     close_and_destroy(vm);
     watch_no_memory_held();

@@ -88,7 +88,10 @@ int main(int argc, char **argv) {
         {.name = "caller", .options = {.threads = 2}},
         {.name = "scheduler", .options = {.threads = 2, .uses_full_path = true}},
         {.name = "worker", .options = {.threads = 3, .uses_worker_path = true}},
-        {.name = "fakes", .options = {.uses_one_thread = true}, .has_fakes = true, .thread_count = 1},
+        {.name = "fakes",
+         .options = {.uses_one_thread = true},
+         .has_fakes = true,
+         .thread_count = 1},
         {.name = "one thread", .options = {.uses_one_thread = true}, .thread_count = 1},
     };
     int count = (int)(sizeof(paths) / sizeof(paths[0]));

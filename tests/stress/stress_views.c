@@ -34,8 +34,8 @@ static void *issue(void *context) {
         int turn = atomic_load_explicit(&shared->turn, memory_order_acquire);
         if (turn >= STEPS)
             break;
-        if ((int)((shared->run.seed * 31 + (uint64_t)turn * 7919 / 13) % (uint64_t)shared->thread_count) !=
-            me->number) {
+        if ((int)((shared->run.seed * 31 + (uint64_t)turn * 7919 / 13) %
+                  (uint64_t)shared->thread_count) != me->number) {
             sched_yield();
             continue;
         }

@@ -17,7 +17,8 @@ static int64_t below(views_run *run, int64_t bound) {
     return (int64_t)((draw(run) >> 11) % (uint64_t)bound);
 }
 
-static _Noreturn void differ(const views_run *run, int step, const char *what, double expected, double found) {
+static _Noreturn void differ(const views_run *run, int step, const char *what, double expected,
+                             double found) {
     eddy_error error = {0};
     eddy_error_take(&error);
     fprintf(stderr, "program %llu on path %s, step %d: %s: expected %.17g, found %.17g (%s)\n",
@@ -109,24 +110,28 @@ static eddy_dtype any_dtype(views_run *run) {
 static int64_t any_middle(views_run *run) {
     static const int bits[] = {8, 11, 24, 53};
     int lost = bits[below(run, 4)], top = lost + (int)below(run, 62 - lost) + 1;
-    int64_t middle = (INT64_C(1) << top) + (below(run, 4) << (top - lost + 1)) + (INT64_C(1) << (top - lost));
+    int64_t middle =
+        (INT64_C(1) << top) + (below(run, 4) << (top - lost + 1)) + (INT64_C(1) << (top - lost));
     return (middle + below(run, 3) - 1) * (below(run, 2) ? 1 : -1);
 }
 
 /* Mostly small, so that sums stay exact; now and then what is hard to convert. */
 static element any_element(views_run *run, eddy_dtype dtype) {
-    static const double hard[] = {INFINITY, -INFINITY, NAN,    -0.0,    65504, 65520,  -3e38,  1e300,
-                                  1e-7,     -6e-8,     0x1p63, -0x1p63, 255.5, -128.9, 0x1p31, 0x1.01p-126};
+    static const double hard[] = {INFINITY, -INFINITY, NAN,    -0.0,       65504,  65520,
+                                  -3e38,    1e300,     1e-7,   -6e-8,      0x1p63, -0x1p63,
+                                  255.5,    -128.9,    0x1p31, 0x1.01p-126};
     switch (below(run, 10)) {
     case 0:
         return element_cast((element){.number = hard[below(run, 16)]}, EDDY_F64, dtype);
     case 1:
-        return element_cast((element){.whole = (int64_t)draw(run) >> below(run, 64)}, EDDY_I64, dtype);
+        return element_cast((element){.whole = (int64_t)draw(run) >> below(run, 64)}, EDDY_I64,
+                            dtype);
     case 2:
         return element_cast((element){.whole = any_middle(run)}, EDDY_I64, dtype);
     case 3:
     case 4:
-        return element_cast((element){.number = (double)(below(run, 200) - 100) / 8}, EDDY_F64, dtype);
+        return element_cast((element){.number = (double)(below(run, 200) - 100) / 8}, EDDY_F64,
+                            dtype);
     default:
         return element_cast((element){.whole = below(run, 100) - 50}, EDDY_I64, dtype);
     }
@@ -158,14 +163,16 @@ static void compare(views_run *run, int step, const char *what, const expected_t
     for (int64_t i = 0; i < count_of(t); i++) {
         element is = element_load(dtype, found + (size_t)i * bytes);
         if (!element_same(dtype, at(t, i), is))
-            differ(run, step, what, element_as_double(dtype, at(t, i)), element_as_double(dtype, is));
+            differ(run, step, what, element_as_double(dtype, at(t, i)),
+                   element_as_double(dtype, is));
     }
 }
 
 /* ---- results ---- */
 
 /* Keeps what an op returned; now and then looks at it at once, so that a difference names the op. */
-static void keep(views_run *run, int step, const char *op, expected_tensor *slot, expected_tensor made) {
+static void keep(views_run *run, int step, const char *op, expected_tensor *slot,
+                 expected_tensor made) {
     if (!made.handle)
         differ(run, step, op, 1, 0);
     if (below(run, 4) == 0)
@@ -174,14 +181,16 @@ static void keep(views_run *run, int step, const char *op, expected_tensor *slot
 }
 
 /* The op must refuse, and leave nothing but the error. */
-static void expect_refusal(views_run *run, int step, const char *op, bool is_refused, eddy_status expected) {
+static void expect_refusal(views_run *run, int step, const char *op, bool is_refused,
+                           eddy_status expected) {
     eddy_status status = eddy_error_take(NULL);
     if (!is_refused || status != expected)
         differ(run, step, op, expected, status);
 }
 
 /* Operands that meet in a shape: false where they do not. */
-static bool joint_shape(const expected_tensor *a, const expected_tensor *b, int *rank, int64_t *dims) {
+static bool joint_shape(const expected_tensor *a, const expected_tensor *b, int *rank,
+                        int64_t *dims) {
     *rank = a->rank > b->rank ? a->rank : b->rank;
     for (int d = 0; d < 2; d++) {
         if (a->dims[d] != b->dims[d] && a->dims[d] != 1 && b->dims[d] != 1)
@@ -215,11 +224,13 @@ static void make(views_run *run, int step) {
     if (!slot)
         return;
     static const int64_t rows[] = {1, 2, 3, 6}, columns[] = {1, 4, 8, 3};
-    expected_tensor t = laid_out(any_dtype(run), (int)below(run, 3), rows[below(run, 4)], columns[below(run, 4)]);
+    expected_tensor t =
+        laid_out(any_dtype(run), (int)below(run, 3), rows[below(run, 4)], columns[below(run, 4)]);
     char bytes[VIEWS_CELLS * 8];
     for (int64_t i = 0; i < count_of(&t); i++) {
         t.storage->cells[i] = any_element(run, dtype_of(&t));
-        element_store(dtype_of(&t), bytes + (size_t)i * eddy_dtype_bytes(dtype_of(&t)), t.storage->cells[i]);
+        element_store(dtype_of(&t), bytes + (size_t)i * eddy_dtype_bytes(dtype_of(&t)),
+                      t.storage->cells[i]);
     }
     t.handle = eddy_from_data(bytes, shape_of(t.rank, t.dims), dtype_of(&t), NULL);
     keep(run, step, "from_data", slot, t);
@@ -229,14 +240,16 @@ static void make(views_run *run, int step) {
 static bool is_held(eddy_scalar scalar, eddy_dtype dtype) {
     if (dtype != EDDY_U8)
         return true;
-    return scalar.kind == EDDY_SCALAR_FLOAT ? scalar.value.floating > -1 : scalar.value.integer >= 0;
+    return scalar.kind == EDDY_SCALAR_FLOAT ? scalar.value.floating > -1
+                                            : scalar.value.integer >= 0;
 }
 
 static void full(views_run *run, int step) {
     expected_tensor *slot = pick_free(run);
     if (!slot)
         return;
-    expected_tensor t = laid_out(any_dtype(run), 1 + (int)below(run, 2), 1 + below(run, 6), 1 + below(run, 8));
+    expected_tensor t =
+        laid_out(any_dtype(run), 1 + (int)below(run, 2), 1 + below(run, 6), 1 + below(run, 8));
     eddy_scalar scalar = any_scalar(run);
     t.handle = eddy_full(shape_of(t.rank, t.dims), scalar, dtype_of(&t), NULL);
     if (!is_held(scalar, dtype_of(&t))) {
@@ -272,7 +285,8 @@ static void view(views_run *run, int step) {
         made.strides[1] = base->rank == 2 ? base->strides[1 - dim] : 1;
         made.dims[0] = made.strides[0] = 1;
     } else {
-        int64_t start = below(run, base->dims[dim]), length = 1 + below(run, base->dims[dim] - start);
+        int64_t start = below(run, base->dims[dim]),
+                length = 1 + below(run, base->dims[dim] - start);
         int64_t stride = 1 + below(run, 2);
         made.handle = eddy_slice(base->handle, axis, start, start + length, stride);
         made.offset += start * base->strides[dim];
@@ -372,7 +386,8 @@ static eddy_status arithmetic_status(const pair *p, element_op op, eddy_dtype *d
 static void arithmetic_cells(const pair *p, element_op op, eddy_dtype dtype, element *cells) {
     for (int64_t i = 0; i < p->dims[0] * p->dims[1]; i++) {
         int64_t row = i / p->dims[1], column = i % p->dims[1];
-        cells[i] = element_binary(op, dtype, left_of(p, dtype, row, column), right_of(p, dtype, row, column));
+        cells[i] = element_binary(op, dtype, left_of(p, dtype, row, column),
+                                  right_of(p, dtype, row, column));
     }
 }
 
@@ -384,8 +399,8 @@ static void binary(views_run *run, int step) {
     element_op op = (element_op)below(run, ELEMENT_OP_COUNT);
     eddy_dtype dtype;
     eddy_status expected = arithmetic_status(&p, op, &dtype);
-    eddy_tensor *made =
-        p.b ? arithmetic[op].run(p.a->handle, p.b->handle) : arithmetic[op].run_s(p.a->handle, p.scalar);
+    eddy_tensor *made = p.b ? arithmetic[op].run(p.a->handle, p.b->handle)
+                            : arithmetic[op].run_s(p.a->handle, p.scalar);
     if (expected != EDDY_OK) {
         expect_refusal(run, step, arithmetic[op].name, made == NULL, expected);
         return;
@@ -407,8 +422,8 @@ static void in_place(views_run *run, int step) {
         expected = EDDY_SHAPE_MISMATCH;
     else if (p.fits && dtype != dtype_of(p.a))
         expected = EDDY_DTYPE_MISMATCH;
-    eddy_status status =
-        p.b ? arithmetic[op].in_place(p.a->handle, p.b->handle) : arithmetic[op].in_place_s(p.a->handle, p.scalar);
+    eddy_status status = p.b ? arithmetic[op].in_place(p.a->handle, p.b->handle)
+                             : arithmetic[op].in_place_s(p.a->handle, p.scalar);
     if (expected != EDDY_OK) {
         expect_refusal(run, step, arithmetic[op].name, status == expected, expected);
         return;
@@ -428,16 +443,18 @@ static void order(views_run *run, int step) {
         return;
     element_order op = (element_order)below(run, ELEMENT_ORDER_COUNT);
     if (!p.b && !is_held(p.scalar, p.dtype)) {
-        expect_refusal(run, step, orders[op].name, !orders[op].run_s(p.a->handle, p.scalar), EDDY_OUT_OF_RANGE);
+        expect_refusal(run, step, orders[op].name, !orders[op].run_s(p.a->handle, p.scalar),
+                       EDDY_OUT_OF_RANGE);
         return;
     }
     expected_tensor t = laid_out(EDDY_BOOL, p.rank, p.dims[0], p.dims[1]);
     for (int64_t i = 0; i < count_of(&t); i++) {
         int64_t row = i / p.dims[1], column = i % p.dims[1];
-        t.storage->cells[i].whole =
-            element_compare(op, p.dtype, left_of(&p, p.dtype, row, column), right_of(&p, p.dtype, row, column));
+        t.storage->cells[i].whole = element_compare(op, p.dtype, left_of(&p, p.dtype, row, column),
+                                                    right_of(&p, p.dtype, row, column));
     }
-    t.handle = p.b ? orders[op].run(p.a->handle, p.b->handle) : orders[op].run_s(p.a->handle, p.scalar);
+    t.handle =
+        p.b ? orders[op].run(p.a->handle, p.b->handle) : orders[op].run_s(p.a->handle, p.scalar);
     keep(run, step, orders[op].name, slot, t);
 }
 
@@ -459,8 +476,9 @@ static void choose(views_run *run, int step) {
     t = laid_out(p.dtype, joint.rank, joint.dims[0], joint.dims[1]);
     for (int64_t i = 0; i < count_of(&t); i++) {
         int64_t row = i / t.dims[1], column = i % t.dims[1];
-        t.storage->cells[i] = broadcast(condition, row, column).whole ? left_of(&p, p.dtype, row, column)
-                                                                      : right_of(&p, p.dtype, row, column);
+        t.storage->cells[i] = broadcast(condition, row, column).whole
+                                  ? left_of(&p, p.dtype, row, column)
+                                  : right_of(&p, p.dtype, row, column);
     }
     t.handle = eddy_where(condition->handle, p.a->handle, p.b->handle);
     keep(run, step, "where", slot, t);
@@ -473,7 +491,9 @@ static void unary(views_run *run, int step) {
         return;
     int64_t kind = below(run, 3);
     const char *name = kind == 0 ? "neg" : kind == 1 ? "relu" : "sqrt";
-    eddy_tensor *made = kind == 0 ? eddy_neg(a->handle) : kind == 1 ? eddy_relu(a->handle) : eddy_sqrt(a->handle);
+    eddy_tensor *made = kind == 0   ? eddy_neg(a->handle)
+                        : kind == 1 ? eddy_relu(a->handle)
+                                    : eddy_sqrt(a->handle);
     if (kind < 2 && dtype_of(a) == EDDY_BOOL) {
         expect_refusal(run, step, name, made == NULL, EDDY_UNSUPPORTED);
         return;
@@ -498,8 +518,8 @@ static void copy(views_run *run, int step) {
         return;
     int rank;
     int64_t dims[2];
-    bool fits = joint_shape(source, target, &rank, dims) && rank == target->rank && dims[0] == target->dims[0] &&
-                dims[1] == target->dims[1];
+    bool fits = joint_shape(source, target, &rank, dims) && rank == target->rank &&
+                dims[0] == target->dims[0] && dims[1] == target->dims[1];
     eddy_status status = eddy_copy_into(source->handle, target->handle);
     if (!fits) {
         expect_refusal(run, step, "copy_into", status == EDDY_SHAPE_MISMATCH, EDDY_SHAPE_MISMATCH);
@@ -509,14 +529,16 @@ static void copy(views_run *run, int step) {
         differ(run, step, "copy_into", EDDY_OK, status);
     for (int64_t i = 0; i < count_of(target); i++) {
         int64_t row = i / target->dims[1], column = i % target->dims[1];
-        *cell(target, row, column) = element_cast(broadcast(source, row, column), dtype_of(source), dtype_of(target));
+        *cell(target, row, column) =
+            element_cast(broadcast(source, row, column), dtype_of(source), dtype_of(target));
     }
 }
 
 static void join(views_run *run, int step) {
     const expected_tensor *a = pick(run), *b = pick(run);
     expected_tensor *slot = pick_free(run);
-    if (!a || !b || !slot || a->rank != b->rank || a->rank == 0 || count_of(a) + count_of(b) > VIEWS_CELLS)
+    if (!a || !b || !slot || a->rank != b->rank || a->rank == 0 ||
+        count_of(a) + count_of(b) > VIEWS_CELLS)
         return;
     int dim = 2 - a->rank; /* along the first axis */
     if (a->dims[1 - dim] != b->dims[1 - dim] && a->rank == 2)
@@ -604,11 +626,13 @@ static void largest(views_run *run, int step) {
     eddy_dtype dtype = dtype_of(a);
     int64_t best = 0;
     for (int64_t i = 1; i < count_of(a) && !element_is_nan(dtype, at(a, best)); i++)
-        if (element_is_nan(dtype, at(a, i)) || element_compare(ELEMENT_GT, dtype, at(a, i), at(a, best)))
+        if (element_is_nan(dtype, at(a, i)) ||
+            element_compare(ELEMENT_GT, dtype, at(a, i), at(a, best)))
             best = i;
     expected_tensor t = laid_out(is_place ? EDDY_I64 : dtype, 0, 1, 1);
     t.storage->cells[0] = is_place ? (element){.whole = best} : at(a, best);
-    t.handle = is_place ? eddy_argmax(a->handle, EDDY_ALL_AXES, NULL) : eddy_max(a->handle, EDDY_ALL_AXES, NULL);
+    t.handle = is_place ? eddy_argmax(a->handle, EDDY_ALL_AXES, NULL)
+                        : eddy_max(a->handle, EDDY_ALL_AXES, NULL);
     keep(run, step, is_place ? "argmax" : "max", slot, t);
 }
 
@@ -632,9 +656,10 @@ static void product(views_run *run, int step) {
     expected_tensor t = laid_out(dtype, 2, a->dims[0], b->dims[1]);
     for (int64_t i = 0; i < count_of(&t); i++)
         for (int64_t k = 0; k < a->dims[1]; k++)
-            t.storage->cells[i] = element_binary(
-                ELEMENT_ADD, dtype, t.storage->cells[i],
-                element_binary(ELEMENT_MUL, dtype, *cell(a, i / t.dims[1], k), *cell(b, k, i % t.dims[1])));
+            t.storage->cells[i] =
+                element_binary(ELEMENT_ADD, dtype, t.storage->cells[i],
+                               element_binary(ELEMENT_MUL, dtype, *cell(a, i / t.dims[1], k),
+                                              *cell(b, k, i % t.dims[1])));
     t.handle = made;
     keep(run, step, "mm", slot, t);
 }
@@ -686,10 +711,10 @@ void views_begin(views_run *run, uint64_t seed, const char *path) {
 }
 
 void views_step(views_run *run, int step) {
-    static void (*const kinds[])(views_run *, int) = {make,    make,   full,   view,    view,        view,     cast,
-                                                      cast,    binary, binary, binary,  in_place,    in_place, order,
-                                                      choose,  unary,  copy,   join,    select_rows, sum,      largest,
-                                                      product, late,   map,    give_up, give_up,     give_up,  give_up};
+    static void (*const kinds[])(views_run *, int) = {
+        make,    make,     full,     view,  view,    view,    cast,    cast,   binary,      binary,
+        binary,  in_place, in_place, order, choose,  unary,   copy,    join,   select_rows, sum,
+        largest, product,  late,     map,   give_up, give_up, give_up, give_up};
     kinds[below(run, (int64_t)(sizeof(kinds) / sizeof(kinds[0])))](run, step);
 }
 

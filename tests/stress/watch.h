@@ -22,9 +22,10 @@ static inline void watch_begin(const char *name, uint64_t seed) {
 }
 
 /* Ends the program where a condition does not hold. */
-#define must(condition)                                                                                                \
-    ((condition) ? (void)0                                                                                             \
-                 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition), fflush(stderr), abort()))
+#define must(condition)                                                                            \
+    ((condition) ? (void)0                                                                         \
+                 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition),                \
+                    fflush(stderr), abort()))
 
 /* All VMs are gone: is all memory? */
 static inline void watch_no_memory_held(void) {

@@ -73,9 +73,9 @@ static const eddy_vm_descriptor latch_op = {.run = latch_run, .name = latch_name
 
 typedef struct vm_session {
     eddy_vm *vm;
-    eddy_vm_stream *held;  /* a stream whose works the test lets go; NULL until session_hold */
-    eddy_work_queue *fake; /* what is under it */
-    int64_t cost_ps;       /* of the ops that follow */
+    eddy_vm_stream *held;   /* a stream whose works the test lets go; NULL until session_hold */
+    eddy_work_queue *fake;  /* what is under it */
+    int64_t cost_ps;        /* of the ops that follow */
     eddy_vm_stream *stream; /* of the ops that follow; NULL: the default one */
     unsigned turn;          /* of calls that may be plain */
 } vm_session;
@@ -121,7 +121,8 @@ static inline void session_settle(vm_session *session) {
 
 static inline void assert_no_memory_held(void) {
     for (int p = 0; p < EDDY_MEMORY_PURPOSE_COUNT; p++)
-        cr_assert_eq(eddy_memory_counted((eddy_memory_purpose)p).bytes, 0, "purpose %d holds %lld bytes", p,
+        cr_assert_eq(eddy_memory_counted((eddy_memory_purpose)p).bytes, 0,
+                     "purpose %d holds %lld bytes", p,
                      (long long)eddy_memory_counted((eddy_memory_purpose)p).bytes);
 }
 
@@ -132,18 +133,20 @@ static inline void session_close(vm_session *session) {
     eddy_vm_destroy(session->vm);
     assert_no_memory_held();
     if (eddy_sub_relaxed(&sessions_open, 1) == 1)
-        cr_assert_eq(eddy_load_relaxed(&synthetic_open), 0, "each call that was submitted has ended, once");
+        cr_assert_eq(eddy_load_relaxed(&synthetic_open), 0,
+                     "each call that was submitted has ended, once");
 }
 
 /* ---- calls ---- */
 
 static inline eddy_status session_submit(vm_session *session, const eddy_vm_descriptor *descriptor,
-                                         eddy_vm_operand *operands, int64_t count, const void *arguments,
-                                         size_t argument_bytes) {
+                                         eddy_vm_operand *operands, int64_t count,
+                                         const void *arguments, size_t argument_bytes) {
     /* Every other call that may promise to be plain does. */
-    bool is_plain =
-        synthetic_is_plain(descriptor, operands, count) && (descriptor != &synthetic_op || session->turn++ % 2);
-    eddy_vm_call call = {.descriptor = is_plain && descriptor == &synthetic_op ? &synthetic_plain_op : descriptor,
+    bool is_plain = synthetic_is_plain(descriptor, operands, count) &&
+                    (descriptor != &synthetic_op || session->turn++ % 2);
+    eddy_vm_call call = {.descriptor = is_plain && descriptor == &synthetic_op ? &synthetic_plain_op
+                                                                               : descriptor,
                          .operands = operands,
                          .operand_count = count,
                          .arguments = arguments,
@@ -155,8 +158,9 @@ static inline eddy_status session_submit(vm_session *session, const eddy_vm_desc
 }
 
 /* Up to eight inputs, then one target; role 1: written whole, 2: in place. */
-static inline eddy_status session_call(vm_session *session, const eddy_vm_descriptor *descriptor, int64_t seed, bool fails,
-                                       int input_count, const eddy_storage_number *inputs, int64_t role,
+static inline eddy_status session_call(vm_session *session, const eddy_vm_descriptor *descriptor,
+                                       int64_t seed, bool fails, int input_count,
+                                       const eddy_storage_number *inputs, int64_t role,
                                        eddy_vm_operand *target) {
     eddy_vm_operand operands[9] = {0};
     synthetic_arguments arguments = {.seed = seed, .fails = fails, .late_count = CELLS};
@@ -164,15 +168,19 @@ static inline eddy_status session_call(vm_session *session, const eddy_vm_descri
         operands[i].storage = inputs[i];
     operands[input_count] = *target;
     arguments.accesses = role << 2 * input_count;
-    eddy_status status = session_submit(session, descriptor, operands, input_count + 1, &arguments, sizeof(arguments));
+    eddy_status status = session_submit(session, descriptor, operands, input_count + 1, &arguments,
+                                        sizeof(arguments));
     *target = operands[input_count];
     return status;
 }
 
-static inline eddy_storage_number session_make_from(vm_session *session, int64_t seed, int input_count,
+static inline eddy_storage_number session_make_from(vm_session *session, int64_t seed,
+                                                    int input_count,
                                                     const eddy_storage_number *inputs) {
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
-    cr_assert_eq(session_call(session, &synthetic_op, seed, false, input_count, inputs, 1, &target), EDDY_OK);
+    eddy_vm_operand target = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+    cr_assert_eq(session_call(session, &synthetic_op, seed, false, input_count, inputs, 1, &target),
+                 EDDY_OK);
     return target.storage;
 }
 
@@ -182,43 +190,51 @@ static inline eddy_storage_number session_make(vm_session *session, int64_t seed
 }
 
 static inline eddy_storage_number session_make_failing(vm_session *session, int64_t seed) {
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+    eddy_vm_operand target = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
     cr_assert_eq(session_call(session, &synthetic_op, seed, true, 0, NULL, 1, &target), EDDY_OK);
     return target.storage;
 }
 
 static inline eddy_storage_number session_make_late(vm_session *session, int64_t seed) {
     eddy_vm_operand target = {.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true};
-    cr_assert_eq(session_call(session, &synthetic_late_op, seed, false, 0, NULL, 1, &target), EDDY_OK);
+    cr_assert_eq(session_call(session, &synthetic_late_op, seed, false, 0, NULL, 1, &target),
+                 EDDY_OK);
     return target.storage;
 }
 
-static inline void session_overwrite(vm_session *session, eddy_storage_number storage, int64_t seed) {
+static inline void session_overwrite(vm_session *session, eddy_storage_number storage,
+                                     int64_t seed) {
     eddy_vm_operand target = {.storage = storage, .access = EDDY_ACCESS_MUT, .covers_all = true};
     cr_assert_eq(session_call(session, &synthetic_op, seed, false, 0, NULL, 1, &target), EDDY_OK);
 }
 
-static inline void session_mix_in(vm_session *session, eddy_storage_number storage, int64_t seed, int input_count,
-                                  const eddy_storage_number *inputs) {
+static inline void session_mix_in(vm_session *session, eddy_storage_number storage, int64_t seed,
+                                  int input_count, const eddy_storage_number *inputs) {
     eddy_vm_operand target = {.storage = storage, .access = EDDY_ACCESS_MUT};
-    cr_assert_eq(session_call(session, &synthetic_op, seed, false, input_count, inputs, 2, &target), EDDY_OK);
+    cr_assert_eq(session_call(session, &synthetic_op, seed, false, input_count, inputs, 2, &target),
+                 EDDY_OK);
 }
 
-static inline void session_mix_in_failing(vm_session *session, eddy_storage_number storage, int64_t seed) {
+static inline void session_mix_in_failing(vm_session *session, eddy_storage_number storage,
+                                          int64_t seed) {
     eddy_vm_operand target = {.storage = storage, .access = EDDY_ACCESS_MUT};
     cr_assert_eq(session_call(session, &synthetic_op, seed, true, 0, NULL, 2, &target), EDDY_OK);
 }
 
 /* A read of the storage that writes a new one, at the latch until it is opened. */
-static inline eddy_storage_number session_latch(vm_session *session, vm_latch *latch, int input_count,
+static inline eddy_storage_number session_latch(vm_session *session, vm_latch *latch,
+                                                int input_count,
                                                 const eddy_storage_number *inputs) {
     eddy_vm_operand operands[9] = {0};
     latch_arguments arguments = {latch};
     for (int i = 0; i < input_count; i++)
         operands[i].storage = inputs[i];
-    operands[input_count] =
-        (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
-    cr_assert_eq(session_submit(session, &latch_op, operands, input_count + 1, &arguments, sizeof(arguments)), EDDY_OK);
+    operands[input_count] = (eddy_vm_operand){
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+    cr_assert_eq(session_submit(session, &latch_op, operands, input_count + 1, &arguments,
+                                sizeof(arguments)),
+                 EDDY_OK);
     return operands[input_count].storage;
 }
 
@@ -233,7 +249,8 @@ static inline int64_t value_from(int64_t seed, int64_t input) {
 
 static inline int64_t session_read(vm_session *session, eddy_storage_number storage) {
     int64_t value = 0;
-    eddy_status status = eddy_vm_read_small(session->vm, storage, 0, sizeof(value), &value, &forever);
+    eddy_status status =
+        eddy_vm_read_small(session->vm, storage, 0, sizeof(value), &value, &forever);
     cr_assert_eq(status, EDDY_OK, "%s", eddy_status_text(status));
     return value;
 }

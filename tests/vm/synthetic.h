@@ -61,7 +61,8 @@ static inline void synthetic_run(const eddy_vm_run *run) {
 }
 
 /* Whether a call may promise to be plain. */
-static inline bool synthetic_is_plain(const eddy_vm_descriptor *descriptor, const eddy_vm_operand *operands, int64_t count) {
+static inline bool synthetic_is_plain(const eddy_vm_descriptor *descriptor,
+                                      const eddy_vm_operand *operands, int64_t count) {
     if (count < 1 || count > 8 || descriptor->workspace || descriptor->count)
         return false;
     for (int64_t i = 0; i < count - 1; i++)
@@ -81,12 +82,14 @@ static inline const char *synthetic_name(const eddy_vm_instruction *instruction)
     return "synthetic";
 }
 
-static inline int synthetic_describe(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
-    return snprintf(buffer, size, "synthetic(%lld operands)", (long long)instruction->operand_count);
+static inline int synthetic_describe(const eddy_vm_instruction *instruction, char *buffer,
+                                     size_t size) {
+    return snprintf(buffer, size, "synthetic(%lld operands)",
+                    (long long)instruction->operand_count);
 }
 
-static inline int synthetic_explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error, char *buffer,
-                                    size_t size) {
+static inline int synthetic_explain(const eddy_vm_instruction *instruction,
+                                    const eddy_kernel_error *error, char *buffer, size_t size) {
     (void)error;
     const synthetic_arguments *arguments = instruction->arguments;
     return snprintf(buffer, size, "synthetic: told to fail, seed %lld", (long long)arguments->seed);
@@ -110,8 +113,10 @@ static inline eddy_status synthetic_submit(eddy_vm *vm, eddy_vm_call *call) {
 }
 
 /* The plain one is for calls that promise to be. */
-static const eddy_vm_descriptor synthetic_plain_op = {
-    .run = synthetic_run, .name = synthetic_name, .describe = synthetic_describe, .explain = synthetic_explain};
+static const eddy_vm_descriptor synthetic_plain_op = {.run = synthetic_run,
+                                                      .name = synthetic_name,
+                                                      .describe = synthetic_describe,
+                                                      .explain = synthetic_explain};
 static const eddy_vm_descriptor synthetic_op = {.run = synthetic_run,
                                                 .name = synthetic_name,
                                                 .describe = synthetic_describe,

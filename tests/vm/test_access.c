@@ -9,8 +9,8 @@ typedef struct seen {
     bool had_data, had_error, was_service_thread;
     eddy_status status;
     eddy_error error;
-    int64_t writes;   /* written to cell 0 where not 0 */
-    vm_latch *latch;  /* passed where not NULL */
+    int64_t writes;  /* written to cell 0 where not 0 */
+    vm_latch *latch; /* passed where not NULL */
     void (*also)(struct seen *seen);
 } seen;
 
@@ -86,7 +86,8 @@ Test(access, a_poisoned_storage_gives_its_record_and_no_data) {
 }
 
 Test(access, a_storage_released_before_the_callback_ran_lives_until_it_has) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 1);

@@ -11,7 +11,8 @@ static struct {
 static void collect(void *context, const char *line) {
     (void)context;
     eddy_lock_acquire(&lines.lock);
-    lines.length += (size_t)snprintf(lines.text + lines.length, sizeof(lines.text) - lines.length, "%s\n", line);
+    lines.length += (size_t)snprintf(lines.text + lines.length, sizeof(lines.text) - lines.length,
+                                     "%s\n", line);
     if (lines.length >= sizeof(lines.text))
         lines.length = sizeof(lines.text) - 1;
     eddy_lock_release(&lines.lock);
@@ -34,20 +35,26 @@ static void dump(vm_session *session, int line_count) {
 
 Test(dump, each_live_instruction_says_what_it_waits_for) {
     eddy_log_set(collect, NULL);
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, false);
     session.stream = session.held;
-    eddy_storage_number a = session_make(&session, 1);                 /* #1 */
-    eddy_storage_number b = session_make_from(&session, 2, 1, &a);     /* #2 */
-    eddy_storage_number c = session_make_from(&session, 3, 2, (eddy_storage_number[]){a, b}); /* #3 */
-    session_overwrite(&session, a, 4);                                 /* #4 */
-    while (eddy_vm_counters_read(session.vm).nodes_made < 4 || eddy_fake_queue_held(session.fake) < 1)
+    eddy_storage_number a = session_make(&session, 1);             /* #1 */
+    eddy_storage_number b = session_make_from(&session, 2, 1, &a); /* #2 */
+    eddy_storage_number c =
+        session_make_from(&session, 3, 2, (eddy_storage_number[]){a, b}); /* #3 */
+    session_overwrite(&session, a, 4);                                    /* #4 */
+    while (eddy_vm_counters_read(session.vm).nodes_made < 4 ||
+           eddy_fake_queue_held(session.fake) < 1)
         sched_yield();
     dump(&session, 5);
     cr_assert(has_line("#1 synthetic(1 operands) stream 1 running\n"), "%s", lines.text);
-    cr_assert(has_line("#2 synthetic(2 operands) stream 1 waiting, waits for #1\n"), "%s", lines.text);
-    cr_assert(has_line("#3 synthetic(3 operands) stream 1 waiting, waits for #1 #2\n"), "%s", lines.text);
-    cr_assert(has_line("#4 synthetic(1 operands) stream 1 waiting, waits for #1 #3 #2\n"), "%s", lines.text);
+    cr_assert(has_line("#2 synthetic(2 operands) stream 1 waiting, waits for #1\n"), "%s",
+              lines.text);
+    cr_assert(has_line("#3 synthetic(3 operands) stream 1 waiting, waits for #1 #2\n"), "%s",
+              lines.text);
+    cr_assert(has_line("#4 synthetic(1 operands) stream 1 waiting, waits for #1 #3 #2\n"), "%s",
+              lines.text);
     cr_assert(has_line("4 live instructions\n"), "%s", lines.text);
     for (int i = 0; i < 4; i++)
         session_step(&session);
@@ -70,7 +77,8 @@ Test(dump, a_lend_is_named_as_the_reason) {
         sched_yield();
     dump(&session, 3);
     cr_assert(has_line("#2 map stream 0 lent\n"), "%s", lines.text);
-    cr_assert(has_line("#3 synthetic(1 operands) stream 0 waiting, waits for #2\n"), "%s", lines.text);
+    cr_assert(has_line("#3 synthetic(1 operands) stream 0 waiting, waits for #2\n"), "%s",
+              lines.text);
     eddy_vm_lend_end(session.vm, lend, false);
     session_release(&session, a);
     session_close(&session);
@@ -78,7 +86,8 @@ Test(dump, a_lend_is_named_as_the_reason) {
 
 Test(dump, many_instructions_are_cut_at_a_hundred_lines) {
     eddy_log_set(collect, NULL);
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, false);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 0);
@@ -97,8 +106,8 @@ Test(dump, many_instructions_are_cut_at_a_hundred_lines) {
 
 Test(dump, a_time_without_progress_rings_by_itself) {
     eddy_log_set(collect, NULL);
-    vm_session session =
-        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true, .dump_after_ms = 1});
+    vm_session session = session_open(
+        (eddy_runtime_options){.threads = 2, .uses_worker_path = true, .dump_after_ms = 1});
     session_hold(&session, true);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 1);
@@ -112,9 +121,11 @@ Test(dump, a_time_without_progress_rings_by_itself) {
 /* Nothing is live: there is nothing to wonder about. */
 Test(dump, an_idle_vm_says_nothing) {
     eddy_log_set(collect, NULL);
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true, .dump_after_ms = 1});
+    vm_session session = session_open(
+        (eddy_runtime_options){.threads = 2, .uses_full_path = true, .dump_after_ms = 1});
     /* A second VM that is stuck shows that the time has passed, several times over. */
-    vm_session stuck = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true, .dump_after_ms = 5});
+    vm_session stuck = session_open(
+        (eddy_runtime_options){.threads = 2, .uses_worker_path = true, .dump_after_ms = 5});
     session_hold(&stuck, true);
     stuck.stream = stuck.held;
     eddy_storage_number b = session_make(&stuck, 1);

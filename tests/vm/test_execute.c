@@ -38,7 +38,8 @@ Test(execute, the_cost_decides_the_place) {
 Test(execute, on_the_full_path_nothing_runs_on_the_caller) {
     vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
     eddy_vm_counters counters = run_each_cost(&session);
-    cr_assert_eq(counters.caller_run + counters.scheduler_run, 2, "a thread that waits may take the scheduler's part");
+    cr_assert_eq(counters.caller_run + counters.scheduler_run, 2,
+                 "a thread that waits may take the scheduler's part");
     cr_assert_eq(counters.worker_run, 1);
     session_close(&session);
 }
@@ -60,12 +61,14 @@ static void count_inside(const eddy_vm_run *run) {
     eddy_sub_relaxed(&inside, 1);
 }
 
-static const eddy_vm_descriptor crowded_op = {.run = count_inside, .name = synthetic_name, .describe = synthetic_describe};
+static const eddy_vm_descriptor crowded_op = {
+    .run = count_inside, .name = synthetic_name, .describe = synthetic_describe};
 
 static void *issue_and_wait(void *context) {
     crowd *c = context;
     for (int i = 0; i < 200; i++) {
-        eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 64};
+        eddy_vm_operand target = {
+            .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 64};
         synthetic_arguments arguments = {.seed = i, .accesses = 1, .sleep_ns = 20000};
         eddy_vm_call call = {.descriptor = &crowded_op,
                              .operands = &target,
@@ -108,12 +111,14 @@ static void note_thread(const eddy_vm_run *run) {
     synthetic_run(run);
 }
 
-static const eddy_vm_descriptor noting_op = {.run = note_thread, .name = synthetic_name, .describe = synthetic_describe};
+static const eddy_vm_descriptor noting_op = {
+    .run = note_thread, .name = synthetic_name, .describe = synthetic_describe};
 
 /* Whether its issuer ran the call. */
 static bool runs_itself(vm_session *session, int64_t seed) {
     session->cost_ps = dear_cost_ps();
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+    eddy_vm_operand target = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
     cr_assert_eq(session_call(session, &noting_op, seed, false, 0, NULL, 1, &target), EDDY_OK);
     cr_assert_eq(session_read(session, target.storage), value_of(seed, 0));
     session_release(session, target.storage);
@@ -154,7 +159,8 @@ Test(execute, an_issuer_with_work_of_its_own_leaves_dear_calls_to_others) {
 
 /* A call known to gain nothing by helpers. */
 static void know_as_whole(const char *op, int64_t cost_ps) {
-    eddy_price *price = eddy_price_find(op, eddy_record_cost_class_ns(eddy_record_cost_class(cost_ps)));
+    eddy_price *price =
+        eddy_price_find(op, eddy_record_cost_class_ns(eddy_record_cost_class(cost_ps)));
     for (int i = 0; i < 50; i++)
         eddy_price_note(price, eddy_price_asks_helpers(price), INT64_C(1000000000));
 }
@@ -213,10 +219,13 @@ Test(execute, a_call_that_cannot_be_cut_goes_to_another_thread) {
 Test(execute, a_plain_call_comes_to_what_any_other_does) {
     for (int is_plain = 0; is_plain < 2; is_plain++) {
         vm_session session = session_open_threads(2);
-        eddy_storage_number bad = session_make_failing(&session, 1), good = session_make(&session, 2);
+        eddy_storage_number bad = session_make_failing(&session, 1),
+                            good = session_make(&session, 2);
         eddy_storage_number inputs[2] = {good, bad};
         eddy_vm_operand operands[3] = {
-            {.storage = inputs[0]}, {.storage = inputs[1]}, {.access = EDDY_ACCESS_MUT, .is_new = true, .bytes = CELLS * 8}};
+            {.storage = inputs[0]},
+            {.storage = inputs[1]},
+            {.access = EDDY_ACCESS_MUT, .is_new = true, .bytes = CELLS * 8}};
         synthetic_arguments arguments = {.seed = 3, .accesses = 1 << 4};
         eddy_vm_call call = {.descriptor = is_plain ? &synthetic_plain_op : &synthetic_op,
                              .operands = operands,
@@ -226,7 +235,8 @@ Test(execute, a_plain_call_comes_to_what_any_other_does) {
                              .is_plain = is_plain};
         cr_assert_eq(synthetic_submit(session.vm, &call), EDDY_OK);
         int64_t value;
-        cr_assert_eq(eddy_vm_read_small(session.vm, operands[2].storage, 0, 8, &value, &forever), EDDY_OUT_OF_RANGE);
+        cr_assert_eq(eddy_vm_read_small(session.vm, operands[2].storage, 0, 8, &value, &forever),
+                     EDDY_OUT_OF_RANGE);
         eddy_error error;
         cr_assert_eq(eddy_error_take(&error), EDDY_OUT_OF_RANGE);
         cr_assert_eq(error.sequence, 1); /* blamed on the call that failed */
@@ -235,7 +245,8 @@ Test(execute, a_plain_call_comes_to_what_any_other_does) {
         session_release(&session, operands[2].storage);
         /* Both inputs the same, healthy one: it runs. */
         operands[1].storage = good;
-        operands[2] = (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true, .bytes = CELLS * 8};
+        operands[2] =
+            (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true, .bytes = CELLS * 8};
         cr_assert_eq(synthetic_submit(session.vm, &call), EDDY_OK);
         int64_t read = session_read(&session, operands[2].storage);
         int64_t first = value_of(2, 0);
@@ -266,10 +277,12 @@ Test(execute, kernels_run_in_the_default_floating_point_environment_and_errno_is
         _mm_setcsr(_mm_getcsr() | 0x8040); /* flush-to-zero, denormals are zero */
 #endif
         errno = 17;
-        eddy_vm_operand operand = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+        eddy_vm_operand operand = {
+            .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
         cr_assert_eq(session_submit(&session, &set_errno_op, &operand, 1, NULL, 0), EDDY_OK);
         int64_t cells[2] = {0};
-        cr_assert_eq(eddy_vm_read_small(session.vm, operand.storage, 0, 16, cells, &forever), EDDY_OK);
+        cr_assert_eq(eddy_vm_read_small(session.vm, operand.storage, 0, 16, cells, &forever),
+                     EDDY_OK);
         cr_assert_eq(errno, 17, "path %zu", p);
         cr_assert_eq(fegetround(), FE_UPWARD);
         fesetenv(FE_DFL_ENV);
@@ -289,7 +302,8 @@ static size_t workspace_bytes(const eddy_vm_run *run) {
 static void workspace_run(const eddy_vm_run *run) {
     const synthetic_arguments *arguments = run->instruction.arguments;
     memset(run->workspace, 7, (size_t)arguments->seed);
-    *(int64_t *)run->data[0] = (uintptr_t)run->workspace % 64 == 0 ? ((char *)run->workspace)[arguments->seed - 1] : -1;
+    *(int64_t *)run->data[0] =
+        (uintptr_t)run->workspace % 64 == 0 ? ((char *)run->workspace)[arguments->seed - 1] : -1;
 }
 
 static const eddy_vm_descriptor workspace_op = {
@@ -300,8 +314,11 @@ Test(execute, a_workspace_is_aligned_and_given_back) {
         vm_session session = session_open(paths[p]);
         for (int64_t bytes = 1; bytes < 3000000; bytes = bytes * 7 + 1) {
             synthetic_arguments arguments = {.seed = bytes};
-            eddy_vm_operand operand = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
-            cr_assert_eq(session_submit(&session, &workspace_op, &operand, 1, &arguments, sizeof(arguments)), EDDY_OK);
+            eddy_vm_operand operand = {
+                .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
+            cr_assert_eq(
+                session_submit(&session, &workspace_op, &operand, 1, &arguments, sizeof(arguments)),
+                EDDY_OK);
             cr_assert_eq(session_read(&session, operand.storage), 7);
             session_release(&session, operand.storage);
         }
@@ -312,7 +329,8 @@ Test(execute, a_workspace_is_aligned_and_given_back) {
 /* ---- no memory ---- */
 
 static eddy_vm_operand large(int64_t bytes) {
-    return (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
+    return (eddy_vm_operand){
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
 }
 
 #define LARGE (INT64_C(8) << 20)
@@ -323,11 +341,13 @@ Test(execute, no_memory_poisons_the_output_and_the_next_call_works) {
         eddy_vm_operand target = large(LARGE);
         eddy_memory_fail_at(EDDY_MEMORY_TENSOR, 0, 1000);
         cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_OK);
-        cr_assert_eq(eddy_vm_wait_storage(session.vm, target.storage, &forever), EDDY_OUT_OF_MEMORY, "path %zu", p);
+        cr_assert_eq(eddy_vm_wait_storage(session.vm, target.storage, &forever), EDDY_OUT_OF_MEMORY,
+                     "path %zu", p);
         cr_assert_eq(taken_error().status, EDDY_OUT_OF_MEMORY);
         eddy_memory_fail_at(EDDY_MEMORY_TENSOR, 0, 0);
         session_overwrite(&session, target.storage, 3);
-        cr_assert_eq(session_read(&session, target.storage), value_of(3, 0), "a covering write heals it");
+        cr_assert_eq(session_read(&session, target.storage), value_of(3, 0),
+                     "a covering write heals it");
         session_release(&session, target.storage);
         session_close(&session);
     }
@@ -371,7 +391,8 @@ Test(execute, no_memory_on_an_ordered_stream_reaches_what_follows_in_its_queue) 
         cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_OK);
         eddy_storage_number next = session_make_from(&session, 2, 1, &target.storage);
         latch_open(&latch);
-        cr_assert_eq(eddy_vm_wait_storage(session.vm, next, &forever), EDDY_OUT_OF_MEMORY, "path %zu", p);
+        cr_assert_eq(eddy_vm_wait_storage(session.vm, next, &forever), EDDY_OUT_OF_MEMORY,
+                     "path %zu", p);
         taken_error();
         eddy_memory_limit_set(0);
         session_settle(&session);
@@ -386,7 +407,8 @@ Test(execute, no_memory_on_an_ordered_stream_reaches_what_follows_in_its_queue) 
 
 /* The ladder: a release that is on its way frees what the next one needs. */
 Test(execute, one_without_memory_waits_for_what_is_being_freed) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session.cost_ps = COST_WORKER;
     eddy_memory_limit_set(12 << 20);
     eddy_vm_operand first = large(LARGE);
@@ -418,8 +440,10 @@ static int64_t find_negative(const eddy_vm_run *run) {
     return -1;
 }
 
-static const eddy_vm_descriptor checked_op = {
-    .run = synthetic_run, .name = synthetic_name, .explain = synthetic_explain, .check_finite = find_negative};
+static const eddy_vm_descriptor checked_op = {.run = synthetic_run,
+                                              .name = synthetic_name,
+                                              .explain = synthetic_explain,
+                                              .check_finite = find_negative};
 
 /* The synthetic op's finite values are those that are not negative. */
 static int64_t seed_with_sign(bool is_negative) {
@@ -436,10 +460,15 @@ Test(execute, a_check_for_finite_outputs_makes_an_error_only_where_it_is_on) {
             options.checks_finite = is_on;
             vm_session session = session_open(options);
             eddy_vm_operand good = large(CELLS * 8), bad = large(CELLS * 8);
-            cr_assert_eq(session_call(&session, &checked_op, seed_with_sign(false), false, 0, NULL, 1, &good), EDDY_OK);
-            cr_assert_eq(session_call(&session, &checked_op, seed_with_sign(true), false, 0, NULL, 1, &bad), EDDY_OK);
+            cr_assert_eq(session_call(&session, &checked_op, seed_with_sign(false), false, 0, NULL,
+                                      1, &good),
+                         EDDY_OK);
+            cr_assert_eq(
+                session_call(&session, &checked_op, seed_with_sign(true), false, 0, NULL, 1, &bad),
+                EDDY_OK);
             cr_assert_eq(eddy_vm_wait_storage(session.vm, good.storage, &forever), EDDY_OK);
-            cr_assert_eq(eddy_vm_wait_storage(session.vm, bad.storage, &forever), is_on ? EDDY_NOT_FINITE : EDDY_OK);
+            cr_assert_eq(eddy_vm_wait_storage(session.vm, bad.storage, &forever),
+                         is_on ? EDDY_NOT_FINITE : EDDY_OK);
             taken_error();
             session_release(&session, good.storage);
             session_release(&session, bad.storage);
@@ -486,13 +515,18 @@ Test(execute, late_outputs_get_their_sizes_and_may_be_empty) {
     for (size_t p = 0; p < PATHS; p++)
         for (int64_t count = 0; count < 3; count++) {
             vm_session session = session_open(paths[p]);
-            synthetic_arguments arguments = {.seed = 5, .late_count = count, .accesses = 1 | 1 << 2};
-            eddy_vm_operand operands[2] = {{.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true},
-                                           {.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true}};
-            cr_assert_eq(session_submit(&session, &two_late_op, operands, 2, &arguments, sizeof(arguments)), EDDY_OK);
+            synthetic_arguments arguments = {
+                .seed = 5, .late_count = count, .accesses = 1 | 1 << 2};
+            eddy_vm_operand operands[2] = {
+                {.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true},
+                {.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true}};
+            cr_assert_eq(
+                session_submit(&session, &two_late_op, operands, 2, &arguments, sizeof(arguments)),
+                EDDY_OK);
             for (int i = 0; i < 2; i++) {
                 eddy_shape shape;
-                cr_assert_eq(eddy_vm_late_shape(session.vm, operands[i].storage, &forever, &shape), EDDY_OK);
+                cr_assert_eq(eddy_vm_late_shape(session.vm, operands[i].storage, &forever, &shape),
+                             EDDY_OK);
                 cr_assert_eq(shape.rank, 2);
                 cr_assert_eq(shape.dims[0], count + i);
             }
@@ -516,19 +550,23 @@ static void many_run(const eddy_vm_run *run) {
         ((int64_t *)run->data[i])[run->bytes[i] / 8 - 1] = i;
 }
 
-static const eddy_vm_descriptor many_late_op = {.run = many_run, .count = count_many, .name = synthetic_name};
+static const eddy_vm_descriptor many_late_op = {
+    .run = many_run, .count = count_many, .name = synthetic_name};
 
 /* More than the operands that fit a record. */
 Test(execute, there_may_be_many_late_outputs) {
     enum { MANY = 40 };
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     eddy_vm_operand operands[MANY];
     for (int i = 0; i < MANY; i++)
-        operands[i] = (eddy_vm_operand){.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true};
+        operands[i] =
+            (eddy_vm_operand){.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true};
     cr_assert_eq(session_submit(&session, &many_late_op, operands, MANY, NULL, 0), EDDY_OK);
     for (int64_t i = 0; i < MANY; i++) {
         int64_t last;
-        cr_assert_eq(eddy_vm_read_small(session.vm, operands[i].storage, i * 8, 8, &last, &forever), EDDY_OK);
+        cr_assert_eq(eddy_vm_read_small(session.vm, operands[i].storage, i * 8, 8, &last, &forever),
+                     EDDY_OK);
         cr_assert_eq(last, i);
         session_release(&session, operands[i].storage);
     }

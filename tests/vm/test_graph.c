@@ -4,7 +4,8 @@
  * after is linked while it runs. The full path, so that nothing runs on the caller. */
 
 static vm_session open_linking(void) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 3, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 3, .uses_worker_path = true});
     session.cost_ps = COST_WORKER;
     return session;
 }
@@ -27,8 +28,8 @@ static void assert_edges(vm_session *session, uint64_t nodes, uint64_t made, uin
     edge_count found = edges_after(session, nodes);
     cr_assert_eq(found.made, made, "%llu edges made, not %llu", (unsigned long long)found.made,
                  (unsigned long long)made);
-    cr_assert_eq(found.skipped, skipped, "%llu edges skipped, not %llu", (unsigned long long)found.skipped,
-                 (unsigned long long)skipped);
+    cr_assert_eq(found.skipped, skipped, "%llu edges skipped, not %llu",
+                 (unsigned long long)found.skipped, (unsigned long long)skipped);
 }
 
 Test(graph, read_after_write_makes_one_edge) {
@@ -52,10 +53,12 @@ Test(graph, readers_make_no_edges_among_themselves) {
     vm_latch latch = {0};
     eddy_storage_number readers[10];
     for (int i = 0; i < 10; i++)
-        readers[i] = i == 0 ? session_latch(&session, &latch, 1, &a) : session_make_from(&session, i, 1, &a);
+        readers[i] =
+            i == 0 ? session_latch(&session, &latch, 1, &a) : session_make_from(&session, i, 1, &a);
     assert_edges(&session, before.nodes_made + 10, before.edges_made, before.edges_skipped);
     for (int i = 1; i < 10; i++)
-        cr_assert_eq(session_read(&session, readers[i]), value_from(i, value_of(1, 0)), "beside the one at the latch");
+        cr_assert_eq(session_read(&session, readers[i]), value_from(i, value_of(1, 0)),
+                     "beside the one at the latch");
     latch_open(&latch);
     for (int i = 0; i < 10; i++)
         session_release(&session, readers[i]);
@@ -170,7 +173,8 @@ Test(graph, a_write_is_dispatched_before_the_read_ahead_of_it_ends) {
     vm_session session = open_linking();
     session_hold(&session, true);
     vm_latch latch = {0};
-    eddy_storage_number a = session_make(&session, 1), elsewhere = session_latch(&session, &latch, 0, NULL);
+    eddy_storage_number a = session_make(&session, 1),
+                        elsewhere = session_latch(&session, &latch, 0, NULL);
     session.stream = session.held;
     eddy_storage_number first = session_make_from(&session, 2, 1, &elsewhere);
     eddy_storage_number reader = session_make_from(&session, 3, 1, &a);
@@ -250,12 +254,13 @@ static void run_wide(eddy_runtime_options options) {
     static eddy_vm_operand operands[WIDE + 1];
     vm_session session = session_open(options);
     for (int i = 0; i < WIDE; i++)
-        operands[i] =
-            (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
+        operands[i] = (eddy_vm_operand){
+            .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
     cr_assert_eq(session_submit(&session, &scatter_op, operands, WIDE, NULL, 0), EDDY_OK);
     for (int i = 0; i < WIDE; i++)
         operands[i] = (eddy_vm_operand){.storage = operands[i].storage};
-    operands[WIDE] = (eddy_vm_operand){.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
+    operands[WIDE] = (eddy_vm_operand){
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
     cr_assert_eq(session_submit(&session, &fold_op, operands, WIDE + 1, NULL, 0), EDDY_OK);
     cr_assert_eq(session_read(&session, operands[WIDE].storage), (int64_t)WIDE * (WIDE - 1) / 2);
     cr_assert_eq(session_read(&session, operands[77777].storage), 77777);
@@ -277,8 +282,10 @@ Test(graph, long_arguments_arrive_whole) {
         synthetic_arguments arguments;
         char rest[4000];
     } lengthy = {.arguments = {.seed = 5, .accesses = 1}};
-    eddy_vm_operand operand = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
-    cr_assert_eq(session_submit(&session, &synthetic_op, &operand, 1, &lengthy, sizeof(lengthy)), EDDY_OK);
+    eddy_vm_operand operand = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+    cr_assert_eq(session_submit(&session, &synthetic_op, &operand, 1, &lengthy, sizeof(lengthy)),
+                 EDDY_OK);
     cr_assert_eq(session_read(&session, operand.storage), value_of(5, 0));
     session_release(&session, operand.storage);
     session_close(&session);
@@ -314,7 +321,8 @@ Test(kinds, each_has_a_name_and_what_its_rules_need) {
         cr_assert_not_null(kind->name, "kind %d has no row", k);
         cr_assert((kind->run != NULL) == (k > EDDY_KIND_CALL), "%s", kind->name);
         cr_assert(kind->event || !(kind->rules & EDDY_KIND_MAKES_EVENT), "%s", kind->name);
-        cr_assert((kind->rules & EDDY_KIND_HAS_WAITER) || !(kind->rules & EDDY_KIND_IS_WAIT), "%s", kind->name);
+        cr_assert((kind->rules & EDDY_KIND_HAS_WAITER) || !(kind->rules & EDDY_KIND_IS_WAIT), "%s",
+                  kind->name);
         cr_assert((kind->rules & EDDY_KIND_IS_USERS) || !kind->completed, "%s", kind->name);
     }
 }

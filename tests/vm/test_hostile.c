@@ -8,7 +8,8 @@
 #define MB ((int64_t)1 << 20)
 
 static eddy_storage_number make_bytes(vm_session *session, int64_t bytes, int64_t seed) {
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
+    eddy_vm_operand target = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
     cr_assert_eq(session_call(session, &synthetic_op, seed, false, 0, NULL, 1, &target), EDDY_OK);
     return target.storage;
 }
@@ -81,8 +82,10 @@ Test(interleavings, stream_after_shutdown) {
     vm_closer closer = {.session = &session};
     join_thread(start_closer(&closer));
     cr_assert_eq(closer.status, EDDY_OK);
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
-    cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_SHUT_DOWN);
+    eddy_vm_operand target = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
+    cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 0, NULL, 1, &target),
+                 EDDY_SHUT_DOWN);
     taken_error();
     eddy_vm_destroy(session.vm);
     cr_assert_null(stream->queue, "nobody runs it");
@@ -122,7 +125,8 @@ Test(interleavings, shutdown_deleter) {
     vm_session session = session_open_threads(2);
     static vm_latch latch;
     eddy_storage_number a;
-    cr_assert_eq(eddy_vm_storage_borrow(session.vm, cells, sizeof(cells), pass_latch, &latch, &a), EDDY_OK);
+    cr_assert_eq(eddy_vm_storage_borrow(session.vm, cells, sizeof(cells), pass_latch, &latch, &a),
+                 EDDY_OK);
     session_release(&session, a);
     latch_await(&latch, 1);
     cr_assert_eq(eddy_vm_close(session.vm, 0), EDDY_TIMED_OUT);
@@ -156,7 +160,8 @@ Test(interleavings, stream_reuse_starve) {
     cr_assert_eq(eddy_vm_stream_add(session.vm, &leaving.base, true, &stream), EDDY_OK);
     eddy_vm_stream_release(stream);
     for (int i = 2; i < EDDY_STREAM_MAX; i++) {
-        cr_assert_eq(eddy_vm_stream_add(session.vm, eddy_fake_queue_create(true), true, &stream), EDDY_OK);
+        cr_assert_eq(eddy_vm_stream_add(session.vm, eddy_fake_queue_create(true), true, &stream),
+                     EDDY_OK);
         eddy_vm_stream_release(stream);
     }
     eddy_storage_number small[COUNT];
@@ -214,7 +219,8 @@ Test(interleavings, number_leak) {
 /* Waits that nobody waits for any more stay until what they wait for has come. */
 Test(interleavings, poll_timeout) {
     static const eddy_vm_wait impatient = {1, {"test", NULL}};
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     vm_latch latch = {0};
     eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
     latch_await(&latch, 1);
@@ -226,7 +232,8 @@ Test(interleavings, poll_timeout) {
     cr_assert_leq(eddy_vm_counters_read(session.vm).in_flight, 4100 + EDDY_RING_LINES);
     latch_open(&latch);
     session_settle(&session);
-    while (eddy_vm_counters_read(session.vm).in_flight > 0) /* the last are published after the wait is over */
+    while (eddy_vm_counters_read(session.vm).in_flight >
+           0) /* the last are published after the wait is over */
         sched_yield();
     session_release(&session, held);
     session_close(&session);
@@ -242,7 +249,8 @@ typedef struct persistent_issuer {
 static void *issue_until_refused(void *context) {
     persistent_issuer *issuer = context;
     eddy_vm_operand target = {.storage = issuer->storage, .access = EDDY_ACCESS_MUT};
-    while (session_call(&issuer->session, &synthetic_op, issuer->issued, false, 0, NULL, 2, &target) == EDDY_OK)
+    while (session_call(&issuer->session, &synthetic_op, issuer->issued, false, 0, NULL, 2,
+                        &target) == EDDY_OK)
         issuer->issued++;
     issuer->error = taken_error();
     return NULL;
@@ -261,7 +269,8 @@ Test(interleavings, behind_lend) {
     join_thread(thread);
     cr_assert_eq(issuer.error.status, EDDY_WOULD_DEADLOCK);
     /* The lend is one of those that are counted. */
-    cr_assert(issuer.issued >= EDDY_BEHIND_MOST - 1 && issuer.issued < EDDY_BEHIND_MOST + EDDY_RING_LINES);
+    cr_assert(issuer.issued >= EDDY_BEHIND_MOST - 1 &&
+              issuer.issued < EDDY_BEHIND_MOST + EDDY_RING_LINES);
     session_release(&session, session_make(&session, 2)); /* what is not behind it goes on */
     eddy_vm_lend_end(session.vm, lend, false);
     int64_t expected = value_of(1, 0);
@@ -354,7 +363,8 @@ Test(interleavings, ring_full_spin) {
 
 /* Whatever the kernel gives up, it is not enough. */
 Test(interleavings, never_fits) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     eddy_memory_limit_set(8 * MB);
     vm_latch latch = {0};
     eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
@@ -397,7 +407,8 @@ static void close_two(two_vms *vms) {
 
 /* Whether it has looked for memory in vain, and waits for the other's. */
 static bool is_waiting(const vm_session *session) {
-    return eddy_load_acquire(&session->vm->engine_word) == 0 && eddy_load_seq_cst(&session->vm->is_hungry);
+    return eddy_load_acquire(&session->vm->engine_word) == 0 &&
+           eddy_load_seq_cst(&session->vm->is_hungry);
 }
 
 static void await_waiting(const vm_session *session) {
@@ -437,7 +448,8 @@ static void look_at_a_failure(two_vms *vms, const eddy_vm_descriptor *op, bool i
     looking = &vms->poor;
     session_hold(&vms->rich, false);
     vms->rich.stream = vms->rich.held;
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 11 * MB};
+    eddy_vm_operand target = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 11 * MB};
     cr_assert_eq(session_call(&vms->rich, op, 3, false, 1, &vms->held, 1, &target), EDDY_OK);
     if (is_released_before)
         session_release(&vms->rich, vms->held);
@@ -452,7 +464,8 @@ static void look_at_a_failure(two_vms *vms, const eddy_vm_descriptor *op, bool i
 
 /* It has not given up what it held. */
 Test(interleavings, look_before_the_release) {
-    static const eddy_vm_descriptor op = {.run = synthetic_run, .name = synthetic_name, .describe = look_meanwhile};
+    static const eddy_vm_descriptor op = {
+        .run = synthetic_run, .name = synthetic_name, .describe = look_meanwhile};
     two_vms vms = open_two(true);
     look_at_a_failure(&vms, &op, true);
 }
@@ -470,7 +483,8 @@ static two_vms *scene;
 static void *release_behind_a_call(void *unused) {
     static const eddy_vm_descriptor look_op = {.run = await_look, .name = synthetic_name};
     vm_session *rich = &scene->rich;
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
+    eddy_vm_operand target = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
     rich->stream = NULL;
     rich->cost_ps = COST_CALLER;
     cr_assert_eq(session_submit(rich, &look_op, &target, 1, NULL, 0), EDDY_OK);
@@ -488,7 +502,8 @@ static int release_and_look(const eddy_vm_instruction *instruction, char *buffer
 
 /* What the last kernel has read is given up by a release that the engine has not taken when the kernel's end is told. */
 Test(interleavings, look_before_a_release_is_taken) {
-    static const eddy_vm_descriptor op = {.run = synthetic_run, .name = synthetic_name, .describe = release_and_look};
+    static const eddy_vm_descriptor op = {
+        .run = synthetic_run, .name = synthetic_name, .describe = release_and_look};
     two_vms vms = open_two(false);
     scene = &vms;
     look_at_a_failure(&vms, &op, false);
@@ -575,7 +590,8 @@ Test(interleavings, abandoned_neighbour) {
     uint64_t submitted = eddy_vm_counters_read(vms.poor.vm).submitted;
     pthread_t thread;
     start_thread(&thread, wait_for_ever, &waiter);
-    while (eddy_vm_counters_read(vms.poor.vm).submitted == submitted || eddy_engine_has_work(vms.poor.vm))
+    while (eddy_vm_counters_read(vms.poor.vm).submitted == submitted ||
+           eddy_engine_has_work(vms.poor.vm))
         sched_yield();
     await_waiting(&vms.poor);
     cr_assert_eq(eddy_vm_close(vms.rich.vm, 0), EDDY_TIMED_OUT);
@@ -603,7 +619,8 @@ static int use_in_child(void) {
     if (eddy_vm_create(&options, &fresh.vm) != EDDY_OK)
         return 1;
     eddy_storage_number a = session_make(&fresh, 4);
-    if (eddy_vm_access(fresh.vm, a, true, note_call, &was_called, test_origin) != EDDY_OK || !was_called)
+    if (eddy_vm_access(fresh.vm, a, true, note_call, &was_called, test_origin) != EDDY_OK ||
+        !was_called)
         return 2;
     return eddy_vm_wait_storage(fresh.vm, a, &forever) == EDDY_OK ? 0 : 3;
 }

@@ -135,8 +135,9 @@ Test(interleavings, in_place_from_another_thread_while_caller_runs) {
     start_thread(&writer, write_in_place, &race);
     start_thread(&conductor, let_both_go, &race);
     latch_await(&race.start, 1);
-    eddy_vm_operand operands[2] = {{.storage = race.storage},
-                                   {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8}};
+    eddy_vm_operand operands[2] = {
+        {.storage = race.storage},
+        {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8}};
     cr_assert_eq(session_submit(&session, &read_slowly_op, operands, 2, NULL, 0), EDDY_OK);
     join_thread(writer);
     join_thread(conductor);
@@ -217,14 +218,14 @@ Test(interleavings, deleter_that_releases) {
     for (int mode = 0; mode < 3; mode++) {
         enum { LINKS = 300 };
         static chain_link links[LINKS];
-        vm_session session = session_open(
-            (eddy_runtime_options){.threads = 2, .uses_worker_path = mode == 1, .uses_one_thread = mode == 2});
+        vm_session session = session_open((eddy_runtime_options){
+            .threads = 2, .uses_worker_path = mode == 1, .uses_one_thread = mode == 2});
         eddy_store_relaxed(&chain_links_deleted, 0);
         eddy_storage_number next = 0;
         for (int i = 0; i < LINKS; i++) {
             links[i] = (chain_link){.session = &session, .next = next};
-            cr_assert_eq(eddy_vm_storage_borrow(session.vm, links[i].cells, sizeof(links[i].cells), release_next,
-                                                &links[i], &next),
+            cr_assert_eq(eddy_vm_storage_borrow(session.vm, links[i].cells, sizeof(links[i].cells),
+                                                release_next, &links[i], &next),
                          EDDY_OK);
         }
         /* In use when it is released, so that it takes the long way. */
@@ -264,13 +265,14 @@ static void issue_and_wait(void *context, void *data, int64_t bytes, const eddy_
 }
 
 Test(interleavings, callback_issues_and_is_refused_a_wait) {
-    vm_session session =
-        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true, .in_flight_high = 20});
+    vm_session session = session_open(
+        (eddy_runtime_options){.threads = 2, .uses_worker_path = true, .in_flight_high = 20});
     eddy_storage_number a = session_make(&session, 1), b = session_make(&session, 2);
     session_settle(&session);
     /* What the callback issues waits behind the callback itself, so its waits cannot be over. */
     issuing_callback callback = {.session = &session, .target = a};
-    cr_assert_eq(eddy_vm_access(session.vm, a, true, issue_and_wait, &callback, test_origin), EDDY_OK);
+    cr_assert_eq(eddy_vm_access(session.vm, a, true, issue_and_wait, &callback, test_origin),
+                 EDDY_OK);
     cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &forever), EDDY_OK);
     cr_assert_eq(callback.issued, 40);
     cr_assert_eq(callback.waited, EDDY_WOULD_DEADLOCK);
@@ -356,7 +358,9 @@ static void *release_and_sync(void *context) {
     static int64_t cells[CELLS];
     busy_release *shared = context;
     eddy_storage_number a;
-    cr_assert_eq(eddy_vm_storage_borrow(shared->session.vm, cells, sizeof(cells), note_deleted, shared, &a), EDDY_OK);
+    cr_assert_eq(
+        eddy_vm_storage_borrow(shared->session.vm, cells, sizeof(cells), note_deleted, shared, &a),
+        EDDY_OK);
     eddy_vm_lock(shared->session.vm);
     pthread_t thread;
     busy_item item = {&shared->session, a};
@@ -371,12 +375,14 @@ static void *release_and_sync(void *context) {
     return NULL;
 }
 
-static void ignore_begin(void *context, eddy_trace_phase phase, const char *name, uint64_t sequence) {
+static void ignore_begin(void *context, eddy_trace_phase phase, const char *name,
+                         uint64_t sequence) {
     (void)context, (void)phase, (void)name, (void)sequence;
 }
 
 /* The engine stops behind the first instruction that it takes, the barrier. */
-static void await_look_behind(void *context, eddy_trace_phase phase, const char *name, uint64_t sequence) {
+static void await_look_behind(void *context, eddy_trace_phase phase, const char *name,
+                              uint64_t sequence) {
     (void)name, (void)sequence;
     if (phase != EDDY_TRACE_SCHEDULE)
         return;
@@ -426,8 +432,8 @@ static void *make_and_sleep(void *context) {
 Test(interleavings, maker_sleeps_while_another_releases) {
     for (int mode = 0; mode < 2; mode++) {
         static sleeping_maker maker;
-        maker = (sleeping_maker){.session =
-                                     session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = mode == 1})};
+        maker = (sleeping_maker){.session = session_open((eddy_runtime_options){
+                                     .threads = 2, .uses_worker_path = mode == 1})};
         pthread_t thread;
         start_thread(&thread, make_and_sleep, &maker);
         latch_await(&maker.asleep, 1);
@@ -465,7 +471,9 @@ static void *lend_until_another_waits(void *context) {
     reading_lender *lender = context;
     void *data;
     eddy_vm_lend *lend;
-    cr_assert_eq(eddy_vm_lend_begin(lender->session->vm, lender->storage, false, &forever, &data, &lend), EDDY_OK);
+    cr_assert_eq(
+        eddy_vm_lend_begin(lender->session->vm, lender->storage, false, &forever, &data, &lend),
+        EDDY_OK);
     latch_pass(&lender->latch);
     while (eddy_vm_counters_read(lender->session->vm).submitted == lender->submitted)
         sched_yield();
@@ -499,21 +507,26 @@ Test(interleavings, unmap_other) {
 /* Both the wait for a shape and the lend give up while the kernel that finds it runs, and come to it once it has. */
 Test(interleavings, map_late) {
     static const eddy_vm_wait impatient = {1, {"test", NULL}};
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     vm_latch latch = {0};
     eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
     eddy_vm_operand target = {.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true};
-    cr_assert_eq(session_call(&session, &synthetic_late_op, 3, false, 1, &held, 1, &target), EDDY_OK);
+    cr_assert_eq(session_call(&session, &synthetic_late_op, 3, false, 1, &held, 1, &target),
+                 EDDY_OK);
     eddy_shape shape;
     void *data;
     eddy_vm_lend *lend;
-    cr_assert_eq(eddy_vm_late_shape(session.vm, target.storage, &impatient, &shape), EDDY_TIMED_OUT);
-    cr_assert_eq(eddy_vm_lend_begin(session.vm, target.storage, true, &impatient, &data, &lend), EDDY_TIMED_OUT);
+    cr_assert_eq(eddy_vm_late_shape(session.vm, target.storage, &impatient, &shape),
+                 EDDY_TIMED_OUT);
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, target.storage, true, &impatient, &data, &lend),
+                 EDDY_TIMED_OUT);
     taken_error();
     latch_open(&latch);
     cr_assert_eq(eddy_vm_late_shape(session.vm, target.storage, &forever, &shape), EDDY_OK);
     cr_assert(shape.rank == 1 && shape.dims[0] == CELLS);
-    cr_assert_eq(eddy_vm_lend_begin(session.vm, target.storage, true, &forever, &data, &lend), EDDY_OK);
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, target.storage, true, &forever, &data, &lend),
+                 EDDY_OK);
     eddy_vm_lend_end(session.vm, lend, false);
     session_release(&session, held);
     session_release(&session, target.storage);
@@ -526,7 +539,8 @@ Test(interleavings, stale_wanted) {
     vm_session session = session_open_threads(3);
     session.cost_ps = COST_WORKER;
     vm_latch busy = {0}, foreign = {0};
-    eddy_storage_number held[2] = {session_latch(&session, &busy, 0, NULL), session_latch(&session, &busy, 0, NULL)};
+    eddy_storage_number held[2] = {session_latch(&session, &busy, 0, NULL),
+                                   session_latch(&session, &busy, 0, NULL)};
     latch_await(&busy, 2); /* every worker is inside */
     eddy_storage_number queued = session_latch(&session, &foreign, 0, NULL);
     session.cost_ps = COST_CALLER;
@@ -534,7 +548,8 @@ Test(interleavings, stale_wanted) {
     void *data;
     eddy_vm_lend *lend;
     cr_assert_eq(eddy_vm_lend_begin(session.vm, lent, true, &forever, &data, &lend), EDDY_OK);
-    eddy_storage_number behind = session_make_from(&session, 2, 2, (eddy_storage_number[]){queued, lent});
+    eddy_storage_number behind =
+        session_make_from(&session, 2, 2, (eddy_storage_number[]){queued, lent});
     cr_assert_eq(eddy_vm_wait_storage(session.vm, behind, &forever), EDDY_WOULD_DEADLOCK);
     taken_error();
     session.cost_ps = COST_WORKER;
@@ -569,7 +584,8 @@ Test(interleavings, trace_while_a_lend_is_open) {
     cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &forever), EDDY_WOULD_DEADLOCK);
     taken_error();
     latch_open(&latch);
-    cr_assert_eq(eddy_vm_wait_storage(session.vm, free_chain, &forever), EDDY_OK, "no lend is in its way");
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, free_chain, &forever), EDDY_OK,
+                 "no lend is in its way");
     eddy_vm_lend_end(session.vm, lend, false);
     for (int i = 0; i < 2000; i++)
         expected = synthetic_mix(expected, i);
@@ -620,7 +636,9 @@ Test(interleavings, run_ready) {
     ready_arguments arguments = {&list};
     for (int i = 0; i < COUNT; i++) {
         eddy_vm_operand operand = {.storage = a, .access = EDDY_ACCESS_MUT};
-        cr_assert_eq(session_submit(&session, &count_ready_op, &operand, 1, &arguments, sizeof(arguments)), EDDY_OK);
+        cr_assert_eq(
+            session_submit(&session, &count_ready_op, &operand, 1, &arguments, sizeof(arguments)),
+            EDDY_OK);
     }
     while (!eddy_engine_request(session.vm))
         sched_yield();

@@ -1,6 +1,7 @@
 #include "session.h"
 
-static eddy_vm_lend *lend(vm_session *session, eddy_storage_number storage, bool is_mut, int64_t **cells) {
+static eddy_vm_lend *lend(vm_session *session, eddy_storage_number storage, bool is_mut,
+                          int64_t **cells) {
     void *data;
     eddy_vm_lend *lend;
     eddy_status status = eddy_vm_lend_begin(session->vm, storage, is_mut, &forever, &data, &lend);
@@ -79,8 +80,10 @@ Test(lend, a_wait_behind_ones_own_lend_is_refused_at_once) {
     eddy_vm_event *event;
     cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &forever), EDDY_WOULD_DEADLOCK);
     cr_assert_eq(eddy_vm_wait_storage(session.vm, c, &forever), EDDY_WOULD_DEADLOCK);
-    cr_assert_eq(eddy_vm_lend_begin(session.vm, c, false, &forever, &data, &second), EDDY_WOULD_DEADLOCK);
-    cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &second), EDDY_WOULD_DEADLOCK);
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, c, false, &forever, &data, &second),
+                 EDDY_WOULD_DEADLOCK);
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &second),
+                 EDDY_WOULD_DEADLOCK);
     cr_assert_eq(eddy_vm_sync(session.vm, &forever, NULL), EDDY_WOULD_DEADLOCK);
     cr_assert_eq(eddy_vm_event_record(session.vm, NULL, test_origin, &event), EDDY_OK);
     cr_assert_eq(eddy_vm_event_wait(event, &forever), EDDY_WOULD_DEADLOCK);
@@ -202,7 +205,8 @@ Test(lend, a_poisoned_storage_is_refused_with_its_record) {
     eddy_storage_number a = session_make_failing(&session, 9);
     void *data = NULL;
     eddy_vm_lend *open = NULL;
-    cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &open), EDDY_OUT_OF_RANGE);
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &open),
+                 EDDY_OUT_OF_RANGE);
     cr_assert_not_null(strstr(taken_error().message, "seed 9"));
     session_overwrite(&session, a, 4);
     cr_assert_eq(session_read(&session, a), value_of(4, 0), "nothing stayed lent");
@@ -226,7 +230,8 @@ Test(lend, a_lender_whose_write_failed_leaves_it_torn) {
 }
 
 Test(lend, a_lend_that_timed_out_is_not_granted_later) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 1);
@@ -283,8 +288,8 @@ Test(lend, a_storage_released_while_lent_lives_until_the_end) {
 
 /* An open lend is no instruction in flight: its holder may issue however low the marks are. */
 Test(lend, open_lends_do_not_count_against_the_marks) {
-    vm_session session =
-        session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true, .in_flight_high = 4});
+    vm_session session = session_open(
+        (eddy_runtime_options){.threads = 2, .uses_full_path = true, .in_flight_high = 4});
     enum { LENDS = 6 };
     eddy_storage_number lent[LENDS];
     eddy_vm_lend *open[LENDS];
@@ -304,8 +309,8 @@ Test(lend, open_lends_do_not_count_against_the_marks) {
 
 /* An event recorded behind a lend, and a stream that waits for it: what is issued there is behind the lend as well. */
 Test(lend, a_marker_behind_a_lend_does_not_count_against_the_marks) {
-    vm_session session =
-        session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true, .in_flight_high = 4});
+    vm_session session = session_open(
+        (eddy_runtime_options){.threads = 2, .uses_full_path = true, .in_flight_high = 4});
     eddy_vm_stream *stream;
     cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, &stream), EDDY_OK);
     eddy_storage_number a = session_make(&session, 1);

@@ -3,8 +3,10 @@
 
 /* The stream is held, so that nothing finishes before the test says so. */
 static vm_session open_marked(int64_t count, int64_t bytes) {
-    vm_session session = session_open((eddy_runtime_options){
-        .threads = 2, .uses_full_path = true, .in_flight_high = count, .in_flight_bytes_high = bytes});
+    vm_session session = session_open((eddy_runtime_options){.threads = 2,
+                                                             .uses_full_path = true,
+                                                             .in_flight_high = count,
+                                                             .in_flight_bytes_high = bytes});
     session_hold(&session, true);
     session.stream = session.held;
     return session;
@@ -22,9 +24,12 @@ typedef struct vm_producer {
 static void *produce(void *context) {
     vm_producer *producer = context;
     for (int i = 0; i < producer->count && producer->status == EDDY_OK; i++) {
-        eddy_vm_operand target = {
-            .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = producer->bytes};
-        producer->status = session_call(&producer->session, &synthetic_op, i, false, 0, NULL, 1, &target);
+        eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
+                                  .is_new = true,
+                                  .covers_all = true,
+                                  .bytes = producer->bytes};
+        producer->status =
+            session_call(&producer->session, &synthetic_op, i, false, 0, NULL, 1, &target);
         producer->made[i] = target.storage;
         if (producer->status == EDDY_OK)
             eddy_add_release(&producer->issued, 1);
@@ -125,7 +130,8 @@ static int waits_behind_a_held_one(int64_t lead_bytes, int count) {
     eddy_trace_listen(&listener);
     eddy_storage_number made[100];
     for (int i = 0; i < count; i++) {
-        eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 1024};
+        eddy_vm_operand target = {
+            .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 1024};
         cr_assert_eq(session_call(&session, &synthetic_op, i, false, 0, NULL, 1, &target), EDDY_OK);
         made[i] = target.storage;
     }
@@ -168,7 +174,8 @@ Test(marks, what_is_in_flight_takes_a_quarter_of_the_memory_at_most) {
 Test(marks, an_empty_vm_takes_any_instruction) {
     vm_session session = open_marked(1, 1);
     for (int i = 0; i < 5; i++) {
-        eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 1 << 20};
+        eddy_vm_operand target = {
+            .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 1 << 20};
         cr_assert_eq(session_call(&session, &synthetic_op, i, false, 0, NULL, 1, &target), EDDY_OK);
         session_step(&session);
         cr_assert_eq(session_read(&session, target.storage), value_of(i, 0));
@@ -201,7 +208,8 @@ Test(marks, waits_and_events_pass_outside_the_marks) {
     start_thread(&thread, produce, &producer);
     await_throttled(&producer.session);
     eddy_vm_wait briefly = {1000000, {"wait", NULL}};
-    cr_assert_eq(eddy_vm_wait_storage(producer.session.vm, producer.made[3], &briefly), EDDY_TIMED_OUT);
+    cr_assert_eq(eddy_vm_wait_storage(producer.session.vm, producer.made[3], &briefly),
+                 EDDY_TIMED_OUT);
     eddy_vm_event *event;
     cr_assert_eq(eddy_vm_event_record(producer.session.vm, NULL, test_origin, &event), EDDY_OK);
     taken_error();

@@ -19,7 +19,8 @@ Test(one_thread, each_op_runs_at_its_call_on_its_caller) {
     static const int64_t costs[3] = {COST_CALLER, COST_SCHEDULER, COST_WORKER};
     for (int i = 0; i < 6; i++) {
         session.cost_ps = costs[i % 3];
-        eddy_vm_operand operand = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
+        eddy_vm_operand operand = {
+            .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
         cr_assert_eq(session_submit(&session, &where_op, &operand, 1, NULL, 0), EDDY_OK);
         cr_assert(pthread_equal(ran_on, pthread_self()));
         cr_assert(eddy_vm_is_ready(session.vm, operand.storage));
@@ -57,7 +58,8 @@ Test(one_thread, user_code_runs_on_the_caller_after_its_call) {
     vm_session session = open_one();
     pthread_t thread = 0;
     eddy_storage_number a;
-    cr_assert_eq(eddy_vm_storage_borrow(session.vm, cells, sizeof(cells), note_thread, &thread, &a), EDDY_OK);
+    cr_assert_eq(eddy_vm_storage_borrow(session.vm, cells, sizeof(cells), note_thread, &thread, &a),
+                 EDDY_OK);
     session_release(&session, a);
     cr_assert(pthread_equal(thread, pthread_self()));
     session_close(&session);
@@ -78,11 +80,12 @@ static void call_again(void *context, void *data, int64_t bytes, const eddy_erro
         nested_calls->deepest = depth;
     static int calls;
     if (++calls < 10) {
-        cr_assert_eq(eddy_vm_access(nested_calls->session->vm, nested_calls->storage, true, call_again, nested_calls,
-                                    test_origin),
+        cr_assert_eq(eddy_vm_access(nested_calls->session->vm, nested_calls->storage, true,
+                                    call_again, nested_calls, test_origin),
                      EDDY_OK);
         session_mix_in(nested_calls->session, nested_calls->storage, 1, 0, NULL);
-        nested_calls->waited = eddy_vm_wait_storage(nested_calls->session->vm, nested_calls->storage, &forever);
+        nested_calls->waited =
+            eddy_vm_wait_storage(nested_calls->session->vm, nested_calls->storage, &forever);
     }
     nested_calls->depth--;
 }
@@ -91,7 +94,8 @@ static void call_again(void *context, void *data, int64_t bytes, const eddy_erro
 Test(one_thread, callbacks_are_not_nested) {
     vm_session session = open_one();
     nested calls = {.session = &session, .storage = session_make(&session, 1)};
-    cr_assert_eq(eddy_vm_access(session.vm, calls.storage, true, call_again, &calls, test_origin), EDDY_OK);
+    cr_assert_eq(eddy_vm_access(session.vm, calls.storage, true, call_again, &calls, test_origin),
+                 EDDY_OK);
     cr_assert_eq(calls.deepest, 1);
     cr_assert_eq(calls.waited, EDDY_WOULD_DEADLOCK);
     int64_t expected = value_of(1, 0);
@@ -144,14 +148,17 @@ Test(one_thread, a_vm_that_gets_no_threads_falls_back) {
         eddy_thread_fail_at(allowed, 1000);
         vm_session session = session_open_threads(3);
         eddy_thread_fail_at(0, 0);
-        cr_assert_eq(eddy_vm_thread_count(session.vm), allowed >= 2 && session.vm->has_scheduler ? 3 : 1,
-                     "%lld threads", (long long)allowed);
+        cr_assert_eq(eddy_vm_thread_count(session.vm),
+                     allowed >= 2 && session.vm->has_scheduler ? 3 : 1, "%lld threads",
+                     (long long)allowed);
         session.cost_ps = COST_WORKER;
         eddy_storage_number a = session_make(&session, 1);
         cr_assert_eq(session_read(&session, a), value_of(1, 0));
         pthread_t thread = 0;
         eddy_storage_number b;
-        cr_assert_eq(eddy_vm_storage_borrow(session.vm, cells, sizeof(cells), note_thread, &thread, &b), EDDY_OK);
+        cr_assert_eq(
+            eddy_vm_storage_borrow(session.vm, cells, sizeof(cells), note_thread, &thread, &b),
+            EDDY_OK);
         session_release(&session, b);
         cr_assert_eq(eddy_vm_sync_service(session.vm, &forever), EDDY_OK);
         cr_assert_neq(thread, 0);
@@ -167,7 +174,8 @@ Test(one_thread, user_code_that_a_stream_made_due_runs_before_the_end) {
     session.stream = session.held;
     pthread_t thread = 0;
     eddy_storage_number a;
-    cr_assert_eq(eddy_vm_storage_borrow(session.vm, cells, sizeof(cells), note_thread, &thread, &a), EDDY_OK);
+    cr_assert_eq(eddy_vm_storage_borrow(session.vm, cells, sizeof(cells), note_thread, &thread, &a),
+                 EDDY_OK);
     eddy_storage_number b = session_make_from(&session, 1, 1, &a);
     session_release(&session, a);
     session_step(&session);

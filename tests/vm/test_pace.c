@@ -8,7 +8,8 @@ static const char a_vm, another_vm;
 /* The program goes on at 0, and is back after so long; in between so much has finished and so many were issued. */
 static void stretch(eddy_pace *pace, int64_t ns, int64_t finished_ns, uint64_t issued, bool waits) {
     eddy_pace_begin(pace, (eddy_pace_moment){&a_vm, 1000000, 500, 7000});
-    eddy_pace_end(pace, (eddy_pace_moment){&a_vm, 1000000 + ns, 500 + issued, 7000 + finished_ns}, LIGHT_NS, waits);
+    eddy_pace_end(pace, (eddy_pace_moment){&a_vm, 1000000 + ns, 500 + issued, 7000 + finished_ns},
+                  LIGHT_NS, waits);
 }
 
 Test(pace, what_the_program_does_itself_is_its_own) {

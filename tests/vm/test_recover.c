@@ -4,13 +4,15 @@ static void recover(vm_session *session, eddy_storage_number storage) {
     cr_assert_eq(eddy_vm_recover(session->vm, &storage, 1, test_origin), EDDY_OK);
 }
 
-static eddy_status wait_and_take(vm_session *session, eddy_storage_number storage, eddy_error *error) {
+static eddy_status wait_and_take(vm_session *session, eddy_storage_number storage,
+                                 eddy_error *error) {
     eddy_status status = eddy_vm_wait_storage(session->vm, storage, &forever);
     *error = taken_error();
     return status;
 }
 
-static void assert_state(vm_session *session, eddy_storage_number storage, eddy_status expected, const char *blamed) {
+static void assert_state(vm_session *session, eddy_storage_number storage, eddy_status expected,
+                         const char *blamed) {
     eddy_error error;
     cr_assert_eq(wait_and_take(session, storage, &error), expected);
     if (blamed)
@@ -22,9 +24,10 @@ static const eddy_runtime_options paths[] = {{.threads = 2},
                                              {.threads = 3, .uses_worker_path = true},
                                              {.uses_one_thread = true}};
 
-#define ON_EACH_PATH(session)                                                                                          \
-    for (size_t path = 0; path < sizeof(paths) / sizeof(paths[0]); path++)                                             \
-        for (vm_session session = session_open(paths[path]); session.vm; session_close(&session), session.vm = NULL)
+#define ON_EACH_PATH(session)                                                                      \
+    for (size_t path = 0; path < sizeof(paths) / sizeof(paths[0]); path++)                         \
+        for (vm_session session = session_open(paths[path]); session.vm;                           \
+             session_close(&session), session.vm = NULL)
 
 Test(recover, a_failed_kernel_poisons_what_it_makes_and_what_follows_from_it) {
     ON_EACH_PATH(session) {
@@ -45,7 +48,8 @@ Test(recover, a_failed_kernel_poisons_what_it_makes_and_what_follows_from_it) {
 /* By order of submission, whatever finished first. */
 Test(recover, the_lowest_root_is_to_blame) {
     ON_EACH_PATH(session) {
-        eddy_storage_number first = session_make_failing(&session, 11), second = session_make_failing(&session, 12);
+        eddy_storage_number first = session_make_failing(&session, 11),
+                            second = session_make_failing(&session, 12);
         eddy_storage_number both[2] = {second, first};
         eddy_storage_number mixed = session_make_from(&session, 1, 2, both);
         assert_state(&session, mixed, EDDY_OUT_OF_RANGE, "seed 11");
@@ -56,10 +60,12 @@ Test(recover, the_lowest_root_is_to_blame) {
 }
 
 Test(recover, the_lowest_root_is_to_blame_even_when_it_fails_last) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, false);
     session.stream = session.held;
-    eddy_storage_number first = session_make_failing(&session, 11), second = session_make_failing(&session, 12);
+    eddy_storage_number first = session_make_failing(&session, 11),
+                        second = session_make_failing(&session, 12);
     while (eddy_fake_queue_held(session.fake) < 2)
         sched_yield();
     cr_assert(eddy_fake_queue_step(session.fake, 1, NULL, NULL));
@@ -87,7 +93,8 @@ Test(recover, a_write_that_covers_heals_and_one_in_place_does_not) {
 
 Test(recover, a_skipped_write_in_place_leaves_the_bytes_and_can_be_recovered) {
     ON_EACH_PATH(session) {
-        eddy_storage_number bad = session_make_failing(&session, 7), parameter = session_make(&session, 1);
+        eddy_storage_number bad = session_make_failing(&session, 7),
+                            parameter = session_make(&session, 1);
         session_mix_in(&session, parameter, 2, 1, &bad);
         assert_state(&session, parameter, EDDY_SKIPPED, "seed 7");
         recover(&session, parameter);
@@ -101,7 +108,8 @@ Test(recover, a_skipped_write_in_place_leaves_the_bytes_and_can_be_recovered) {
 
 Test(recover, what_was_issued_before_the_recovery_is_skipped_and_what_comes_after_runs) {
     ON_EACH_PATH(session) {
-        eddy_storage_number bad = session_make_failing(&session, 7), parameter = session_make(&session, 1);
+        eddy_storage_number bad = session_make_failing(&session, 7),
+                            parameter = session_make(&session, 1);
         session_mix_in(&session, parameter, 2, 1, &bad);
         session_mix_in(&session, parameter, 3, 0, NULL);
         eddy_storage_number between = session_make_from(&session, 4, 1, &parameter);
@@ -117,7 +125,8 @@ Test(recover, what_was_issued_before_the_recovery_is_skipped_and_what_comes_afte
 
 Test(recover, nothing_is_recovered_before_the_record_was_seen) {
     vm_session session = session_open((eddy_runtime_options){.uses_one_thread = true});
-    eddy_storage_number bad = session_make_failing(&session, 7), parameter = session_make(&session, 1);
+    eddy_storage_number bad = session_make_failing(&session, 7),
+                        parameter = session_make(&session, 1);
     session_mix_in(&session, parameter, 2, 1, &bad);
     recover(&session, parameter);
     assert_state(&session, parameter, EDDY_SKIPPED, "seed 7");
@@ -175,9 +184,11 @@ Test(recover, a_late_shape_whose_maker_failed_is_an_error_and_no_shape) {
     ON_EACH_PATH(session) {
         eddy_storage_number bad = session_make_failing(&session, 7);
         eddy_vm_operand target = {.access = EDDY_ACCESS_MUT2, .is_new = true, .covers_all = true};
-        cr_assert_eq(session_call(&session, &synthetic_late_op, 1, false, 1, &bad, 1, &target), EDDY_OK);
+        cr_assert_eq(session_call(&session, &synthetic_late_op, 1, false, 1, &bad, 1, &target),
+                     EDDY_OK);
         eddy_shape shape = {.rank = 9};
-        cr_assert_eq(eddy_vm_late_shape(session.vm, target.storage, &forever, &shape), EDDY_OUT_OF_RANGE);
+        cr_assert_eq(eddy_vm_late_shape(session.vm, target.storage, &forever, &shape),
+                     EDDY_OUT_OF_RANGE);
         cr_assert_not_null(strstr(taken_error().message, "seed 7"));
         cr_assert_eq(shape.rank, 9, "written on success only");
         session_release(&session, bad);

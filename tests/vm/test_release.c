@@ -11,7 +11,8 @@ Test(release, an_idle_storage_goes_back_at_once) {
 }
 
 Test(release, it_takes_effect_after_every_use_that_came_before) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 3, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 3, .uses_worker_path = true});
     session.cost_ps = COST_WORKER;
     session_hold(&session, false);
     session.stream = session.held;
@@ -49,9 +50,11 @@ static void note_deleted(void *context) {
     *(int *)context += 1;
 }
 
-static eddy_storage_number borrow(vm_session *session, int64_t *cells, void (*deleter)(void *), void *context) {
+static eddy_storage_number borrow(vm_session *session, int64_t *cells, void (*deleter)(void *),
+                                  void *context) {
     eddy_storage_number storage;
-    cr_assert_eq(eddy_vm_storage_borrow(session->vm, cells, CELLS * 8, deleter, context, &storage), EDDY_OK);
+    cr_assert_eq(eddy_vm_storage_borrow(session->vm, cells, CELLS * 8, deleter, context, &storage),
+                 EDDY_OK);
     return storage;
 }
 
@@ -71,7 +74,8 @@ Test(release, a_deleter_runs_once_on_the_service_thread_after_the_last_use) {
 
 /* Nothing is called after the release: it must not wait for company in the pending array. */
 Test(release, a_deleter_of_a_busy_storage_needs_no_later_call) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     int64_t cells[CELLS] = {1};
@@ -152,7 +156,8 @@ Test(release, the_link_is_recycled_exactly_once_in_every_state) {
 
 /* Eight pending at most; one more goes by the list, and none is lost. */
 Test(release, more_than_fit_the_pending_array_are_all_freed) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     enum { COUNT = 100 };
@@ -171,10 +176,12 @@ Test(release, more_than_fit_the_pending_array_are_all_freed) {
 
 /* One that holds much memory does not stay in the array. */
 Test(release, much_memory_is_given_back_without_a_later_call) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 1 << 20};
+    eddy_vm_operand target = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 1 << 20};
     cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_OK);
     session_release(&session, target.storage);
     session_step(&session);
@@ -223,7 +230,8 @@ Test(release, one_without_the_lock_comes_after_every_use_in_the_ring) {
 
 /* What waits for company is counted down when it leaves: else every later release would get a record of its own. */
 Test(release, nothing_is_pending_once_all_is_over) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     vm_latch latch = {0};
     eddy_storage_number made[5];
     for (int i = 0; i < 5; i++)

@@ -36,13 +36,15 @@ static void push(eddy_ring *ring, uint64_t n, const payload *content) {
                                     .stream = (uint16_t)(n % 4096),
                                     .operand_count = content->operands,
                                     .sequence = n,
-                                    .descriptor = (const eddy_vm_descriptor *)(uintptr_t)(n * 8 + 8),
+                                    .descriptor =
+                                        (const eddy_vm_descriptor *)(uintptr_t)(n * 8 + 8),
                                     .address = (const void *)(uintptr_t)(n * 16),
                                     .arguments = content->arguments,
                                     .mentions = content->mentions,
                                     .sizes = content->sizes};
-    eddy_ring_publish(eddy_ring_write(ring, &instruction, content->words * 8, content->new_count, n % 20,
-                                      content->releases, content->release_count), instruction.sequence);
+    eddy_ring_publish(eddy_ring_write(ring, &instruction, content->words * 8, content->new_count,
+                                      n % 20, content->releases, content->release_count),
+                      instruction.sequence);
 }
 
 /* Reads and pops the record at the head, which must be number `n`. Padding is passed over. */
@@ -51,7 +53,8 @@ static void pop(eddy_ring *ring, uint64_t n) {
     cr_assert_not_null(record, "record %llu", (unsigned long long)n);
     if ((record->kind_releases & 15) == EDDY_KIND_PAD) {
         eddy_ring_pop(ring, record);
-        cr_assert_eq(eddy_load_relaxed(&ring->head) % EDDY_RING_LINES, 0, "padding goes to the end");
+        cr_assert_eq(eddy_load_relaxed(&ring->head) % EDDY_RING_LINES, 0,
+                     "padding goes to the end");
         record = eddy_ring_peek(ring);
         cr_assert_not_null(record);
     }
@@ -123,7 +126,9 @@ Test(ring, bytes_of_an_earlier_lap_are_never_taken_for_a_record) {
         payload content = payload_of(n);
         cr_assert(eddy_ring_has_room(&ring, EDDY_RECORD_LINES_MAX));
         push(&ring, n, &content);
-        cr_assert_eq(eddy_load_relaxed(&ring.lines[eddy_load_relaxed(&ring.tail) % EDDY_RING_LINES].ready), 0);
+        cr_assert_eq(
+            eddy_load_relaxed(&ring.lines[eddy_load_relaxed(&ring.tail) % EDDY_RING_LINES].ready),
+            0);
         pop(&ring, n);
         publish_consumed(&ring);
     }
@@ -136,12 +141,14 @@ Test(ring, a_record_that_would_wrap_is_preceded_by_padding) {
     payload small = {0};
     eddy_instruction instruction = {.kind = EDDY_KIND_CALL, .arguments = small.arguments};
     for (int i = 0; i < EDDY_RING_LINES - 1; i++) {
-        eddy_ring_publish(eddy_ring_write(&ring, &instruction, 0, 0, 0, NULL, 0), instruction.sequence);
+        eddy_ring_publish(eddy_ring_write(&ring, &instruction, 0, 0, 0, NULL, 0),
+                          instruction.sequence);
         eddy_ring_pop(&ring, eddy_ring_peek(&ring));
         publish_consumed(&ring);
     }
     cr_assert(eddy_ring_has_room(&ring, eddy_record_lines(80, 0, 0, 0)));
-    eddy_ring_publish(eddy_ring_write(&ring, &instruction, 80, 0, 0, NULL, 0), instruction.sequence);
+    eddy_ring_publish(eddy_ring_write(&ring, &instruction, 80, 0, 0, NULL, 0),
+                      instruction.sequence);
     eddy_record *pad = eddy_ring_peek(&ring);
     cr_assert_eq(pad->kind_releases & 15, EDDY_KIND_PAD);
     cr_assert_eq(pad->line_count, 1);
@@ -158,7 +165,8 @@ Test(ring, there_is_no_room_until_the_reader_has_published) {
     while (eddy_ring_has_room(&ring, EDDY_RECORD_LINES_MAX)) {
         payload content = payload_of(written);
         push(&ring, written++, &content);
-        cr_assert_leq(eddy_load_relaxed(&ring.tail) - eddy_load_relaxed(&ring.head), EDDY_RING_LINES - 1);
+        cr_assert_leq(eddy_load_relaxed(&ring.tail) - eddy_load_relaxed(&ring.head),
+                      EDDY_RING_LINES - 1);
     }
     for (uint64_t n = 0; n < 100; n++)
         pop(&ring, n);
@@ -169,8 +177,8 @@ Test(ring, there_is_no_room_until_the_reader_has_published) {
 }
 
 Test(ring, the_longest_record_fits_the_greatest_number_of_lines) {
-    uint32_t longest =
-        eddy_record_lines(EDDY_RECORD_ARGUMENT_BYTES, EDDY_RECORD_OPERANDS, EDDY_RECORD_OPERANDS, EDDY_RECORD_RELEASES);
+    uint32_t longest = eddy_record_lines(EDDY_RECORD_ARGUMENT_BYTES, EDDY_RECORD_OPERANDS,
+                                         EDDY_RECORD_OPERANDS, EDDY_RECORD_RELEASES);
     cr_assert_leq(longest, EDDY_RECORD_LINES_MAX);
     cr_assert_eq(eddy_ring_init(&ring), EDDY_OK);
     payload made = {.words = EDDY_RECORD_ARGUMENT_BYTES / 8,
@@ -194,8 +202,10 @@ Test(ring, the_longest_record_fits_the_greatest_number_of_lines) {
                                     .arguments = made.arguments,
                                     .mentions = made.mentions,
                                     .sizes = sizes};
-    eddy_ring_publish(eddy_ring_write(&ring, &instruction, EDDY_RECORD_ARGUMENT_BYTES, EDDY_RECORD_OPERANDS, 31,
-                                      made.releases, EDDY_RECORD_RELEASES), instruction.sequence);
+    eddy_ring_publish(eddy_ring_write(&ring, &instruction, EDDY_RECORD_ARGUMENT_BYTES,
+                                      EDDY_RECORD_OPERANDS, 31, made.releases,
+                                      EDDY_RECORD_RELEASES),
+                      instruction.sequence);
     eddy_instruction found = {0};
     const eddy_storage_number *releases;
     uint32_t release_count;
@@ -237,7 +247,8 @@ Test(ring, a_cost_class_is_as_dear_as_the_cost_or_up_to_twice) {
 
 /* Not some of those that share a class with it. */
 Test(ring, what_takes_four_us_is_the_schedulers_and_eight_a_workers) {
-    cr_assert_leq(eddy_record_cost_class_ns(eddy_record_cost_class(4000000)), EDDY_SCHEDULER_RUN_NS);
+    cr_assert_leq(eddy_record_cost_class_ns(eddy_record_cost_class(4000000)),
+                  EDDY_SCHEDULER_RUN_NS);
     cr_assert_gt(eddy_record_cost_class_ns(eddy_record_cost_class(8000000)), EDDY_SCHEDULER_RUN_NS);
 }
 
@@ -255,7 +266,8 @@ Test(ring, a_record_with_a_block_names_it) {
     eddy_block_open(block, &instruction);
     instruction.arguments = &block;
     eddy_storage_number released[2] = {5, 6};
-    eddy_ring_publish(eddy_ring_write(&ring, &instruction, sizeof(block), 7, 0, released, 2), instruction.sequence);
+    eddy_ring_publish(eddy_ring_write(&ring, &instruction, sizeof(block), 7, 0, released, 2),
+                      instruction.sequence);
     eddy_instruction found = {0};
     const eddy_storage_number *releases;
     uint32_t release_count;

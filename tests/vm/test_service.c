@@ -23,7 +23,9 @@ static int64_t borrowed[CELLS];
 
 static void delete_later(vm_session *session, service_piece *piece) {
     eddy_storage_number storage;
-    cr_assert_eq(eddy_vm_storage_borrow(session->vm, borrowed, sizeof(borrowed), run_piece, piece, &storage), EDDY_OK);
+    cr_assert_eq(
+        eddy_vm_storage_borrow(session->vm, borrowed, sizeof(borrowed), run_piece, piece, &storage),
+        EDDY_OK);
     session_release(session, storage);
 }
 
@@ -78,8 +80,9 @@ Test(service, no_thread_to_be_had_refuses_the_buffer_and_calls_nothing) {
     service_piece piece = {.order = &order};
     eddy_storage_number storage;
     eddy_thread_fail_at(0, 1);
-    cr_assert_eq(eddy_vm_storage_borrow(session.vm, borrowed, sizeof(borrowed), run_piece, &piece, &storage),
-                 EDDY_INTERNAL);
+    cr_assert_eq(
+        eddy_vm_storage_borrow(session.vm, borrowed, sizeof(borrowed), run_piece, &piece, &storage),
+        EDDY_INTERNAL);
     cr_assert_eq(taken_error().status, EDDY_INTERNAL);
     delete_later(&session, &piece);
     cr_assert_eq(eddy_vm_sync_service(session.vm, &forever), EDDY_OK);
@@ -107,7 +110,9 @@ Test(service, a_deleter_may_release_while_the_vm_closes) {
     eddy_storage_number other = session_make(&session, 1);
     service_piece piece = {.order = &order, .vm = session.vm, .released = other};
     eddy_storage_number storage;
-    cr_assert_eq(eddy_vm_storage_borrow(session.vm, borrowed, sizeof(borrowed), run_piece, &piece, &storage), EDDY_OK);
+    cr_assert_eq(
+        eddy_vm_storage_borrow(session.vm, borrowed, sizeof(borrowed), run_piece, &piece, &storage),
+        EDDY_OK);
     session_close(&session);
     cr_assert_eq(order, 1);
 }

@@ -5,13 +5,16 @@
 
 static eddy_storage_number submit(vm_session *session, int64_t bytes, int64_t seed, int input_count,
                                   const eddy_storage_number *inputs) {
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
-    cr_assert_eq(session_call(session, &synthetic_op, seed, false, input_count, inputs, 1, &target), EDDY_OK);
+    eddy_vm_operand target = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
+    cr_assert_eq(session_call(session, &synthetic_op, seed, false, input_count, inputs, 1, &target),
+                 EDDY_OK);
     return target.storage;
 }
 
 static vm_session open_workers(int64_t limit) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 3, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 3, .uses_worker_path = true});
     session.cost_ps = COST_WORKER;
     eddy_memory_limit_set(limit);
     return session;
@@ -28,7 +31,8 @@ static void close_all(vm_session *session, int count, const eddy_storage_number 
 Test(starved, what_fits_runs_before_anything_fails) {
     for (int small_first = 0; small_first < 2; small_first++) {
         vm_session session = open_workers(13 * MB);
-        eddy_storage_number given = submit(&session, 5 * MB, 1, 0, NULL), kept = submit(&session, 5 * MB, 2, 0, NULL);
+        eddy_storage_number given = submit(&session, 5 * MB, 1, 0, NULL),
+                            kept = submit(&session, 5 * MB, 2, 0, NULL);
         eddy_storage_number passing = submit(&session, 5 * MB / 2, 3, 0, NULL);
         session_settle(&session);
         vm_latch latch = {0};
@@ -55,13 +59,15 @@ Test(starved, what_fits_runs_before_anything_fails) {
 /* The oldest fails, and what its successors gave up is enough for the next. */
 Test(starved, the_oldest_fails_first_and_its_successors_give_up_what_they_hold) {
     vm_session session = open_workers(12 * MB);
-    eddy_storage_number given = submit(&session, 5 * MB, 1, 0, NULL), kept = submit(&session, 5 * MB, 2, 0, NULL);
+    eddy_storage_number given = submit(&session, 5 * MB, 1, 0, NULL),
+                        kept = submit(&session, 5 * MB, 2, 0, NULL);
     session_settle(&session);
     vm_latch latch = {0};
     eddy_storage_number holder = session_latch(&session, &latch, 0, NULL);
     latch_await(&latch, 1);
     eddy_storage_number oldest = submit(&session, 6 * MB, 3, 0, NULL);
-    eddy_storage_number successor = submit(&session, CELLS * 8, 4, 2, (eddy_storage_number[]){oldest, given});
+    eddy_storage_number successor =
+        submit(&session, CELLS * 8, 4, 2, (eddy_storage_number[]){oldest, given});
     eddy_storage_number next = submit(&session, 6 * MB, 5, 0, NULL);
     session_release(&session, given);
     latch_open(&latch);
@@ -124,7 +130,8 @@ Test(starved, what_is_for_workers_is_tried_again_on_a_worker) {
         vm_latch latch = {0};
         eddy_storage_number reader = session_latch(&session, &latch, 1, &passing);
         latch_await(&latch, 1);
-        eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 5 * MB};
+        eddy_vm_operand target = {
+            .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 5 * MB};
         eddy_vm_call call = {.descriptor = &name_op,
                              .operands = &target,
                              .operand_count = 1,
@@ -135,7 +142,8 @@ Test(starved, what_is_for_workers_is_tried_again_on_a_worker) {
             session_release(&session, passing);
         latch_open(&latch);
         char name[16] = "";
-        eddy_status status = eddy_vm_read_small(session.vm, target.storage, 0, sizeof(name), name, &forever);
+        eddy_status status =
+            eddy_vm_read_small(session.vm, target.storage, 0, sizeof(name), name, &forever);
         taken_error();
         cr_assert_eq(status, fits ? EDDY_OK : EDDY_OUT_OF_MEMORY);
         cr_assert_eq(strncmp(name, "eddy-worker", 11) == 0, fits, "%s", name);
@@ -259,13 +267,15 @@ static void make_in_callback(void *context, void *data, int64_t bytes, const edd
 /* A latch is held by a kernel meanwhile: who waited for it would wait for ever. */
 Test(starved, a_storage_made_in_a_callback_waits_for_nothing) {
     vm_session session = open_workers(8 * MB);
-    eddy_storage_number held = submit(&session, 5 * MB, 1, 0, NULL), small = submit(&session, CELLS * 8, 2, 0, NULL);
+    eddy_storage_number held = submit(&session, 5 * MB, 1, 0, NULL),
+                        small = submit(&session, CELLS * 8, 2, 0, NULL);
     session_settle(&session);
     vm_latch latch = {0};
     eddy_storage_number reader = session_latch(&session, &latch, 1, &held);
     latch_await(&latch, 1);
     hand_maker maker = {.vm = session.vm, .bytes = 5 * MB};
-    cr_assert_eq(eddy_vm_access(session.vm, small, false, make_in_callback, &maker, test_origin), EDDY_OK);
+    cr_assert_eq(eddy_vm_access(session.vm, small, false, make_in_callback, &maker, test_origin),
+                 EDDY_OK);
     cr_assert_eq(eddy_vm_sync_service(session.vm, &forever), EDDY_OK);
     while (!eddy_load_acquire(&maker.is_done))
         sched_yield();

@@ -8,7 +8,8 @@ Test(storage, numbers_are_handed_out_once_lowest_first_and_zero_never) {
     cr_assert(eddy_storage_table_grow(&table));
     cr_assert_eq(table.free_count, EDDY_STORAGE_CHUNK - 1);
     eddy_storage_number expected = 1;
-    for (eddy_storage_number n = table.free_head; n; n = eddy_storage_at(&table, n)->issuer.next_free)
+    for (eddy_storage_number n = table.free_head; n;
+         n = eddy_storage_at(&table, n)->issuer.next_free)
         cr_assert_eq(n, expected++);
     cr_assert_eq(expected, EDDY_STORAGE_CHUNK);
     eddy_storage_table_fini(&table);

@@ -7,7 +7,8 @@ static eddy_vm_event *record(vm_session *session, eddy_vm_stream *stream) {
 }
 
 static vm_session open_with_held(bool is_ordered) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, is_ordered);
     return session;
 }
@@ -165,7 +166,8 @@ Test(stream, an_ordered_stream_runs_in_order_whatever_the_costs) {
 }
 
 Test(stream, a_released_stream_still_runs_what_it_was_given) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     eddy_vm_stream *stream;
     cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, &stream), EDDY_OK);
     session.stream = stream;

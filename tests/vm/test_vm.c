@@ -26,7 +26,8 @@ Test(vm, counters_add_up) {
 
 Test(vm, trimming_gives_the_cached_memory_back) {
     vm_session session = session_open_threads(2);
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 4 << 20};
+    eddy_vm_operand target = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 4 << 20};
     cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_OK);
     session_settle(&session);
     session_release(&session, target.storage);
@@ -58,8 +59,8 @@ Test(vm, a_storage_made_by_hand_is_ready_and_its_bytes_are_the_callers) {
 
 Test(vm, closing_with_live_storages_gives_their_memory_back) {
     for (int mode = 0; mode < 3; mode++) {
-        vm_session session = session_open(
-            (eddy_runtime_options){.threads = 2, .uses_worker_path = mode == 1, .uses_one_thread = mode == 2});
+        vm_session session = session_open((eddy_runtime_options){
+            .threads = 2, .uses_worker_path = mode == 1, .uses_one_thread = mode == 2});
         eddy_storage_number kept[50];
         for (int i = 0; i < 50; i++)
             kept[i] = session_make(&session, i);
@@ -70,13 +71,15 @@ Test(vm, closing_with_live_storages_gives_their_memory_back) {
 }
 
 Test(vm, closing_waits_for_what_is_in_flight) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     enum { COUNT = 2000 };
     eddy_storage_number a = session_make(&session, 1);
     int64_t borrowed[CELLS] = {0};
     eddy_storage_number out;
     static vm_latch latch = {.is_open = 1};
-    cr_assert_eq(eddy_vm_storage_borrow(session.vm, borrowed, sizeof(borrowed), (void (*)(void *))latch_pass, &latch, &out),
+    cr_assert_eq(eddy_vm_storage_borrow(session.vm, borrowed, sizeof(borrowed),
+                                        (void (*)(void *))latch_pass, &latch, &out),
                  EDDY_OK);
     int64_t expected = value_of(1, 0);
     for (int i = 0; i < COUNT; i++) {
@@ -106,7 +109,8 @@ Test(vm, closing_right_after_a_lend_with_much_behind_it_ends) {
 }
 
 Test(vm, closing_a_busy_vm_obeys_its_time_and_leaves_it_as_it_is) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 1);
@@ -124,8 +128,10 @@ Test(vm, calls_on_a_closed_one_are_refused) {
     vm_session session = session_open_threads(2);
     eddy_storage_number a = session_make(&session, 1);
     cr_assert_eq(eddy_vm_close(session.vm, EDDY_CLOCK_FOREVER), EDDY_OK);
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
-    cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 1, &a, 1, &target), EDDY_SHUT_DOWN);
+    eddy_vm_operand target = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
+    cr_assert_eq(session_call(&session, &synthetic_op, 1, false, 1, &a, 1, &target),
+                 EDDY_SHUT_DOWN);
     eddy_error error = taken_error();
     cr_assert_eq(error.status, EDDY_SHUT_DOWN);
     cr_assert_str_eq(error.op, "synthetic");
@@ -146,9 +152,11 @@ Test(vm, calls_on_a_closed_one_are_refused) {
 
 /* Two VMs share one team: one may go while the other's kernels keep the workers. */
 Test(vm, one_of_two_may_be_closed_while_the_other_works) {
-    vm_session lasting = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session lasting =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     for (int round = 0; round < 100; round++) {
-        vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+        vm_session session =
+            session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
         eddy_storage_number a = session_make(&session, round), b = session_make(&lasting, round);
         for (int i = 0; i < 20; i++) {
             session_mix_in(&session, a, i, 0, NULL);
@@ -177,7 +185,8 @@ static void *wait_late(void *context) {
 /* A thread that waits when the VM is closed gets its answer, and its waiter does not outlive the VM. */
 Test(vm, closing_waits_for_waiting_threads_to_leave) {
     for (int round = 0; round < 200; round++) {
-        late_waiter waiter = {.session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true})};
+        late_waiter waiter = {.session = session_open(
+                                  (eddy_runtime_options){.threads = 2, .uses_worker_path = true})};
         session_hold(&waiter.session, true);
         waiter.session.stream = waiter.session.held;
         waiter.storage = session_make(&waiter.session, 1);
@@ -225,17 +234,20 @@ static int child_of_fork(vm_session *session, eddy_storage_number a, eddy_vm_eve
     eddy_vm_lend *lend;
     eddy_storage_number b;
     eddy_vm_event *made;
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
+    eddy_vm_operand target = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 8};
     eddy_vm *vm = session->vm;
     if (session_call(session, &synthetic_op, 1, false, 0, NULL, 1, &target) != EDDY_FORKED)
         return 1;
     if (eddy_error_take(&error) != EDDY_FORKED)
         return 2;
     if (eddy_vm_read_small(vm, a, 0, 8, &value, &forever) != EDDY_FORKED ||
-        eddy_vm_wait_storage(vm, a, &forever) != EDDY_FORKED || eddy_vm_sync(vm, &forever, NULL) != EDDY_FORKED ||
+        eddy_vm_wait_storage(vm, a, &forever) != EDDY_FORKED ||
+        eddy_vm_sync(vm, &forever, NULL) != EDDY_FORKED ||
         eddy_vm_lend_begin(vm, a, true, &forever, &data, &lend) != EDDY_FORKED)
         return 3;
-    if (eddy_vm_sync_service(vm, &forever) != EDDY_FORKED || eddy_vm_event_wait(event, &forever) != EDDY_FORKED)
+    if (eddy_vm_sync_service(vm, &forever) != EDDY_FORKED ||
+        eddy_vm_event_wait(event, &forever) != EDDY_FORKED)
         return 4;
     if (eddy_vm_event_record(vm, NULL, test_origin, &made) != EDDY_FORKED ||
         eddy_vm_storage_create(vm, 8, &b, &data) != EDDY_FORKED || eddy_vm_is_ready(vm, a))
@@ -283,7 +295,8 @@ static void *hold_locks(void *context) {
 
 /* With the locks that others hold at that moment held for good in the child. */
 Test(vm, a_forked_child_is_refused_everywhere_and_may_make_a_new_one) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 1);
@@ -317,7 +330,8 @@ Test(vm, sequence_numbers_go_on_beyond_what_a_record_s_word_holds) {
     session.vm->sequence = ((uint64_t)1 << 40) - 2;
     eddy_storage_number first = session_make_failing(&session, 1);  /* the last number of 40 bits */
     eddy_storage_number second = session_make_failing(&session, 2); /* 2^40 */
-    eddy_storage_number both = session_make_from(&session, 3, 2, (eddy_storage_number[]){second, first});
+    eddy_storage_number both =
+        session_make_from(&session, 3, 2, (eddy_storage_number[]){second, first});
     eddy_error error;
     cr_assert_eq(eddy_vm_poison(session.vm, both, &forever, &error), EDDY_OUT_OF_RANGE);
     cr_assert_eq(error.sequence, ((uint64_t)1 << 40) - 1);

@@ -6,7 +6,8 @@
 
 /* A VM with one storage whose writer is held. */
 static vm_session open_held(eddy_storage_number *storage) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     session_hold(&session, true);
     session.stream = session.held;
     *storage = session_make(&session, 1);
@@ -78,7 +79,8 @@ static int64_t test_clock(void) {
 static void *wait_an_hour(void *context) {
     vm_session *session = context;
     eddy_vm_wait hour = {INT64_C(3600000000000), {"wait", NULL}};
-    return (void *)(intptr_t)eddy_vm_wait_storage(session->vm, (eddy_storage_number)session->cost_ps, &hour);
+    return (void *)(intptr_t)eddy_vm_wait_storage(session->vm,
+                                                  (eddy_storage_number)session->cost_ps, &hour);
 }
 
 /* On an injected clock, so that an hour passes at once. */
@@ -125,8 +127,8 @@ Test(wait, an_hour_is_over_when_the_clock_says_so) {
 static void *read_it(void *context) {
     vm_session *session = context;
     int64_t value = 0;
-    eddy_status status =
-        eddy_vm_read_small(session->vm, (eddy_storage_number)session->cost_ps, 0, 8, &value, &forever);
+    eddy_status status = eddy_vm_read_small(session->vm, (eddy_storage_number)session->cost_ps, 0,
+                                            8, &value, &forever);
     return (void *)(intptr_t)(status == EDDY_OK ? value : 0);
 }
 
@@ -180,7 +182,8 @@ Test(wait, a_waiting_thread_helps_with_the_kernels_in_its_way) {
     vm_session session = session_open_threads(3);
     session.cost_ps = COST_WORKER;
     vm_latch latch = {0};
-    eddy_storage_number held[2] = {session_latch(&session, &latch, 0, NULL), session_latch(&session, &latch, 0, NULL)};
+    eddy_storage_number held[2] = {session_latch(&session, &latch, 0, NULL),
+                                   session_latch(&session, &latch, 0, NULL)};
     latch_await(&latch, 2); /* every worker is inside */
     eddy_storage_number a = session_make(&session, 1);
     eddy_storage_number b = session_make_from(&session, 2, 1, &a);
@@ -198,7 +201,8 @@ Test(wait, a_waiting_thread_is_no_further_thread_in_kernels) {
     vm_session session = session_open_threads(2);
     session.cost_ps = COST_WORKER;
     vm_latch latch = {0};
-    eddy_storage_number held[2] = {session_latch(&session, &latch, 0, NULL), session_latch(&session, &latch, 0, NULL)};
+    eddy_storage_number held[2] = {session_latch(&session, &latch, 0, NULL),
+                                   session_latch(&session, &latch, 0, NULL)};
     latch_await(&latch, 2);
     eddy_storage_number a = session_make(&session, 1);
     vm_session other = session;
@@ -224,9 +228,11 @@ Test(wait, kernels_meant_for_workers_are_not_run_by_a_waiting_thread) {
     vm_session session = session_open_threads(2);
     vm_latch latch = {0};
     session.cost_ps = COST_WORKER;
-    eddy_storage_number held[2] = {session_latch(&session, &latch, 0, NULL), session_latch(&session, &latch, 0, NULL)};
+    eddy_storage_number held[2] = {session_latch(&session, &latch, 0, NULL),
+                                   session_latch(&session, &latch, 0, NULL)};
     latch_await(&latch, 2);
-    eddy_vm_operand operand = {.access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+    eddy_vm_operand operand = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
     synthetic_arguments arguments = {.seed = 4, .accesses = 1};
     eddy_vm_call call = {.descriptor = &synthetic_op,
                          .operands = &operand,
@@ -274,7 +280,8 @@ Test(wait, sync_covers_what_any_thread_submitted_and_hands_out_the_lowest_error)
 }
 
 Test(wait, late_shapes_are_known_once_the_count_has_run) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     eddy_storage_number a = session_make_late(&session, 5);
     eddy_shape shape;
     cr_assert_eq(eddy_vm_late_shape(session.vm, a, &forever, &shape), EDDY_OK);

@@ -87,6 +87,7 @@ Test(waiter, done_and_abandoned_race) {
     int free_count = 0;
     for (eddy_waiter *waiter = pool.free; waiter; waiter = waiter->next_free)
         free_count++;
-    cr_assert_eq(free_count * (int64_t)sizeof(eddy_waiter), eddy_memory_counted(EDDY_MEMORY_RUNTIME).bytes);
+    cr_assert_eq(free_count * (int64_t)sizeof(eddy_waiter),
+                 eddy_memory_counted(EDDY_MEMORY_RUNTIME).bytes);
     eddy_waiter_pool_fini(&pool);
 }

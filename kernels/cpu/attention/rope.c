@@ -4,9 +4,9 @@
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
+#include <kernels/cpu/attention/rope_block.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
-#include <kernels/cpu/attention/rope_block.h>
 #include <kernels/cpu/walk.h>
 #include <math.h>
 
@@ -22,7 +22,8 @@ typedef struct rope_plan {
     bool is_in_runs; /* the numbers of a row's pairs are two runs in the compute type */
 } rope_plan;
 
-_Static_assert(sizeof(rope_plan) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(rope_plan) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "room for rows over all dims");
 
 typedef struct rope {
@@ -43,7 +44,8 @@ typedef union piece {
 } piece;
 
 static void make_row_of_angles(const rope *work, int64_t s) {
-    double position = (double)((const int64_t *)work->positions->data)[s * work->positions->strides[0]];
+    double position =
+        (double)((const int64_t *)work->positions->data)[s * work->positions->strides[0]];
     void *cosines = eddy_chunk_at(work->cosines, work->compute, s * work->pairs);
     void *sines = eddy_chunk_at(work->sines, work->compute, s * work->pairs);
     if (work->compute == EDDY_F32 && fabs(position) * work->fastest < EDDY_ROPE_ANGLE_MAX) {
@@ -73,8 +75,8 @@ static eddy_rope_angles angles_at(const rope *work, int64_t at, int64_t row) {
                               eddy_chunk_at(work->sines, work->compute, at), row};
 }
 
-static void turn(const rope *work, eddy_rope_rows out, eddy_rope_rows in, eddy_rope_angles by, int64_t rows,
-                 int64_t pairs) {
+static void turn(const rope *work, eddy_rope_rows out, eddy_rope_rows in, eddy_rope_angles by,
+                 int64_t rows, int64_t pairs) {
     const eddy_rope_blocks *blocks = eddy_cpu_rope_blocks();
     (work->compute == EDDY_F64 ? blocks->turn_f64 : blocks->turn_f32)(out, in, by, rows, pairs);
 }
@@ -83,23 +85,29 @@ static void turn(const rope *work, eddy_rope_rows out, eddy_rope_rows in, eddy_r
 static void turn_row(const rope *work, const int64_t *offsets) {
     eddy_dtype dtype = work->x->dtype, compute = work->compute;
     int32_t last = work->x->rank - 1;
-    int64_t in = work->x->strides[last], out = work->out->strides[last], step = work->is_interleaved ? 2 : 1;
+    int64_t in = work->x->strides[last], out = work->out->strides[last],
+            step = work->is_interleaved ? 2 : 1;
     int64_t partner = work->is_interleaved ? 1 : work->pairs;
     const void *from = eddy_chunk_at(work->x->data, dtype, offsets[0]);
     void *to = eddy_chunk_at(work->out->data, dtype, offsets[1]);
     piece a, b, to_a, to_b;
     for (int64_t begin = 0; begin < work->pairs; begin += PIECE) {
         int64_t count = eddy_min_i64(PIECE, work->pairs - begin), first = begin * step;
-        eddy_chunk_load(compute, &a, dtype, eddy_chunk_at(from, dtype, first * in), step * in, count);
-        eddy_chunk_load(compute, &b, dtype, eddy_chunk_at(from, dtype, (first + partner) * in), step * in, count);
+        eddy_chunk_load(compute, &a, dtype, eddy_chunk_at(from, dtype, first * in), step * in,
+                        count);
+        eddy_chunk_load(compute, &b, dtype, eddy_chunk_at(from, dtype, (first + partner) * in),
+                        step * in, count);
         turn(work, (eddy_rope_rows){&to_a, &to_b, 0}, (eddy_rope_rows){&a, &b, 0},
              angles_at(work, offsets[2] + begin, 0), 1, count);
-        eddy_chunk_store(dtype, eddy_chunk_at(to, dtype, first * out), step * out, compute, &to_a, count);
-        eddy_chunk_store(dtype, eddy_chunk_at(to, dtype, (first + partner) * out), step * out, compute, &to_b, count);
+        eddy_chunk_store(dtype, eddy_chunk_at(to, dtype, first * out), step * out, compute, &to_a,
+                         count);
+        eddy_chunk_store(dtype, eddy_chunk_at(to, dtype, (first + partner) * out), step * out,
+                         compute, &to_b, count);
     }
 }
 
-static eddy_rope_rows rows_at(const rope *work, const eddy_op_view *view, int64_t offset, int64_t row) {
+static eddy_rope_rows rows_at(const rope *work, const eddy_op_view *view, int64_t offset,
+                              int64_t row) {
     void *first = eddy_chunk_at(view->data, view->dtype, offset);
     return (eddy_rope_rows){first, eddy_chunk_at(first, view->dtype, work->pairs), row};
 }
@@ -181,11 +189,13 @@ static bool lies_in_runs(const eddy_kernel_call *call, eddy_dtype compute) {
     const eddy_op_view *x = &call->views[0], *out = &call->views[2];
     const eddy_attributes_rope *attributes = call->attributes;
     int32_t last = x->rank - 1;
-    return x->dtype == compute && x->strides[last] == 1 && out->strides[last] == 1 && !attributes->is_interleaved;
+    return x->dtype == compute && x->strides[last] == 1 && out->strides[last] == 1 &&
+           !attributes->is_interleaved;
 }
 
 /* Of a call with elements. */
-static void plan_turns(const eddy_kernel_call *call, eddy_kernel_plan *plan, int64_t positions, int64_t pairs) {
+static void plan_turns(const eddy_kernel_call *call, eddy_kernel_plan *plan, int64_t positions,
+                       int64_t pairs) {
     rope_plan *own = plan->memory;
     eddy_walk rows;
     plan_rows(&rows, &call->views[0], &call->views[2]);
@@ -203,7 +213,8 @@ static void plan_turns(const eddy_kernel_call *call, eddy_kernel_plan *plan, int
 static eddy_status rope_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_op_view *x = &call->views[0];
     bool is_wide = x->dtype == EDDY_F64;
-    int64_t count = eddy_kernel_view_count(x), pairs = x->shape[x->rank - 1] / 2, positions = x->shape[x->rank - 2];
+    int64_t count = eddy_kernel_view_count(x), pairs = x->shape[x->rank - 1] / 2,
+            positions = x->shape[x->rank - 2];
     int64_t angles = positions * pairs, number = is_wide ? sizeof(double) : sizeof(float);
     plan->workspace_bytes = (size_t)(pairs * (int64_t)sizeof(double) + 2 * angles * number);
     /* A sine and a cosine per pair of a position, then little per element. */
@@ -216,5 +227,8 @@ static eddy_status rope_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     return EDDY_OK;
 }
 
-const eddy_kernel eddy_cpu_rope = {
-    .name = "rope", .run = rope_run, .prepare = rope_prepare, .cost_base_ps = 200000, .cost_element_ps = 180};
+const eddy_kernel eddy_cpu_rope = {.name = "rope",
+                                   .run = rope_run,
+                                   .prepare = rope_prepare,
+                                   .cost_base_ps = 200000,
+                                   .cost_element_ps = 180};

@@ -21,11 +21,13 @@ typedef struct eddy_rope_angles {
 } eddy_rope_angles;
 
 /* out = in, turned by the angles. Overlap: none. */
-typedef void eddy_rope_turn(eddy_rope_rows out, eddy_rope_rows in, eddy_rope_angles by, int64_t rows, int64_t pairs);
+typedef void eddy_rope_turn(eddy_rope_rows out, eddy_rope_rows in, eddy_rope_angles by,
+                            int64_t rows, int64_t pairs);
 
 typedef struct eddy_rope_blocks {
     /* Of position * frequency, each rounded once. */
-    void (*angles)(float *cosines, float *sines, double position, const double *frequencies, int64_t pairs);
+    void (*angles)(float *cosines, float *sines, double position, const double *frequencies,
+                   int64_t pairs);
     eddy_rope_turn *turn_f32, *turn_f64;
 } eddy_rope_blocks;
 

@@ -5,11 +5,11 @@
 #include <base/atomic.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
-#include <kernels/cpu/chunk.h>
-#include <kernels/cpu/matrix/gemm.h>
-#include <kernels/cpu/kernels.h>
-#include <kernels/cpu/random/random_block.h>
 #include <kernels/cpu/attention/sdpa_block.h>
+#include <kernels/cpu/chunk.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/matrix/gemm.h>
+#include <kernels/cpu/random/random_block.h>
 #include <kernels/cpu/walk.h>
 #include <math.h>
 
@@ -60,11 +60,13 @@ typedef struct sdpa_plan {
         eddy_gemm_f64_fn *f64;
     } multiply;
     eddy_dtype compute;
-    uint32_t in_rows; /* a bit for each operand: a product can take rows of it, or put them, where they lie */
+    uint32_t
+        in_rows; /* a bit for each operand: a product can take rows of it, or put them, where they lie */
     bool is_causal;
 } sdpa_plan;
 
-_Static_assert(sizeof(sdpa_plan) + EDDY_WALK_WORDS_MOST(OPERANDS) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(sdpa_plan) + EDDY_WALK_WORDS_MOST(OPERANDS) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "room for batches over all dims");
 
 typedef struct sdpa {
@@ -96,17 +98,17 @@ typedef struct target {
 } target;
 
 /* c[m, n] = scale a b, or with `adds` c += scale a b */
-static void multiply(const sdpa *work, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                     double scale, matrix a, matrix b, bool adds, target c) {
+static void multiply(const sdpa *work, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                     int64_t k, double scale, matrix a, matrix b, bool adds, target c) {
     if (m == 0 || n == 0 || (k == 0 && adds))
         return;
     bool is_made;
     if (work->compute == EDDY_F64)
-        is_made = work->plan->multiply.f64(transpose_a, transpose_b, m, n, k, scale, a.data, a.stride, b.data, b.stride,
-                                           adds, c.data, c.stride);
+        is_made = work->plan->multiply.f64(transpose_a, transpose_b, m, n, k, scale, a.data,
+                                           a.stride, b.data, b.stride, adds, c.data, c.stride);
     else
-        is_made = work->plan->multiply.f32(transpose_a, transpose_b, m, n, k, (float)scale, a.data, a.stride, b.data,
-                                           b.stride, adds, c.data, c.stride);
+        is_made = work->plan->multiply.f32(transpose_a, transpose_b, m, n, k, (float)scale, a.data,
+                                           a.stride, b.data, b.stride, adds, c.data, c.stride);
     if (!is_made)
         eddy_kernel_fail(work->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
 }
@@ -123,19 +125,22 @@ static bool lies_in_rows(const sdpa *work, int operand) {
 }
 
 /* Rows row .. of an operand of a batch. */
-static matrix rows_of(const sdpa *work, int operand, const int64_t *offsets, int64_t row, int64_t count, void *buffer) {
+static matrix rows_of(const sdpa *work, int operand, const int64_t *offsets, int64_t row,
+                      int64_t count, void *buffer) {
     const eddy_op_view *view = work->views[operand];
     int64_t width = view->shape[view->rank - 1];
     if (lies_in_rows(work, operand))
         return (matrix){place(work, operand, offsets, row), view->strides[view->rank - 2]};
     for (int64_t r = 0; r < count && width > 0; r++)
         eddy_chunk_load(work->compute, eddy_chunk_at(buffer, work->compute, r * width), view->dtype,
-                        place(work, operand, offsets, row + r), view->strides[view->rank - 1], width);
+                        place(work, operand, offsets, row + r), view->strides[view->rank - 1],
+                        width);
     return (matrix){buffer, eddy_max_i64(1, width)};
 }
 
 /* Where rows row .. of an output come together. */
-static target target_of(const sdpa *work, int operand, const int64_t *offsets, int64_t row, void *buffer) {
+static target target_of(const sdpa *work, int operand, const int64_t *offsets, int64_t row,
+                        void *buffer) {
     const eddy_op_view *view = work->views[operand];
     if (lies_in_rows(work, operand))
         return (target){place(work, operand, offsets, row), view->strides[view->rank - 2], false};
@@ -152,12 +157,14 @@ static void clear_rows(const sdpa *work, target of, int64_t row, int64_t count, 
 }
 
 /* Brings what came together in a buffer to its place. */
-static void store_rows(const sdpa *work, int operand, const int64_t *offsets, int64_t row, int64_t count, target from) {
+static void store_rows(const sdpa *work, int operand, const int64_t *offsets, int64_t row,
+                       int64_t count, target from) {
     const eddy_op_view *view = work->views[operand];
     int64_t width = view->shape[view->rank - 1];
     for (int64_t r = 0; r < count && width > 0 && from.is_packed; r++)
-        eddy_chunk_store(view->dtype, place(work, operand, offsets, row + r), view->strides[view->rank - 1],
-                         work->compute, target_row(work, from, r), width);
+        eddy_chunk_store(view->dtype, place(work, operand, offsets, row + r),
+                         view->strides[view->rank - 1], work->compute, target_row(work, from, r),
+                         width);
 }
 
 /* Columns that rows up to `row` may look at. */
@@ -166,8 +173,8 @@ static int64_t columns_seen(const sdpa *work, int64_t row) {
 }
 
 /* Scores of a block: products, plus the mask; -infinity where a row may not look. */
-static void mask_scores(const sdpa *work, const int64_t *offsets, void *scores, int64_t row, int64_t rows,
-                        int64_t column, int64_t columns) {
+static void mask_scores(const sdpa *work, const int64_t *offsets, void *scores, int64_t row,
+                        int64_t rows, int64_t column, int64_t columns) {
     const eddy_op_view *mask = work->views[MASK];
     _Alignas(64) char line[COLUMNS_MAX * 8];
     if (!mask && columns_seen(work, row) >= column + columns)
@@ -177,12 +184,13 @@ static void mask_scores(const sdpa *work, const int64_t *offsets, void *scores, 
         int64_t seen = eddy_min_i64(columns, eddy_max_i64(0, columns_seen(work, row + r) - column));
         if (mask && seen > 0) {
             int64_t offset = offsets[MASK];
-            int64_t row_stride = mask->shape[mask->rank - 2] == 1 ? 0 : mask->strides[mask->rank - 2];
+            int64_t row_stride =
+                mask->shape[mask->rank - 2] == 1 ? 0 : mask->strides[mask->rank - 2];
             int64_t stride = mask->shape[mask->rank - 1] == 1 ? 0 : mask->strides[mask->rank - 1];
             offset += (row + r) * row_stride + column * stride;
             const void *from = eddy_chunk_at(mask->data, mask->dtype, offset);
-            eddy_chunk_load(mask->dtype == EDDY_BOOL ? EDDY_BOOL : work->compute, line, mask->dtype, from, stride,
-                            seen);
+            eddy_chunk_load(mask->dtype == EDDY_BOOL ? EDDY_BOOL : work->compute, line, mask->dtype,
+                            from, stride, seen);
             if (mask->dtype == EDDY_BOOL)
                 work->ops->hide(at, (const unsigned char *)line, seen);
             else
@@ -206,13 +214,16 @@ static void forget(numbers *x) {
 }
 
 /* Those of row `row` of batch number `batch`, from a column on: in x already where short rows follow each other. */
-static const float *draw_row(const sdpa *work, int64_t batch, int64_t row, int64_t column, int64_t count, numbers *x) {
+static const float *draw_row(const sdpa *work, int64_t batch, int64_t row, int64_t column,
+                             int64_t count, numbers *x) {
     uint64_t first = (uint64_t)((batch * work->plan->rows + row) * work->plan->columns + column);
     if (first < x->first || first + (uint64_t)count > x->first + (uint64_t)x->count) {
         x->first = first - first % 4;
-        for (x->count = 0; x->first + (uint64_t)x->count < first + (uint64_t)count; x->count += DRAWN)
-            eddy_cpu_random_blocks()->uniform_f32(x->drawn + x->count, EDDY_DROP_BITS, work->attributes.seed,
-                                                  work->attributes.counter, (x->first + (uint64_t)x->count) / 4);
+        for (x->count = 0; x->first + (uint64_t)x->count < first + (uint64_t)count;
+             x->count += DRAWN)
+            eddy_cpu_random_blocks()->uniform_f32(x->drawn + x->count, EDDY_DROP_BITS,
+                                                  work->attributes.seed, work->attributes.counter,
+                                                  (x->first + (uint64_t)x->count) / 4);
     }
     return x->drawn + (first - x->first);
 }
@@ -223,7 +234,8 @@ static void drop(const sdpa *work, void *weights, const float *drawn, int64_t co
 }
 
 static void *buffer_of(const sdpa *work, int64_t part, int buffer) {
-    return (char *)work->call->workspace + (size_t)part * work->plan->part_bytes + work->plan->at[buffer];
+    return (char *)work->call->workspace + (size_t)part * work->plan->part_bytes +
+           work->plan->at[buffer];
 }
 
 /* ---- forward ---- */
@@ -252,8 +264,8 @@ static matrix values_of(target of) {
 }
 
 /* Scores of a block of rows and columns: -infinity where a row may not look. */
-static void take_scores(const sdpa *work, const int64_t *offsets, matrix q, matrix k, int64_t row, int64_t rows,
-                        int64_t column, int64_t columns, void *scores) {
+static void take_scores(const sdpa *work, const int64_t *offsets, matrix q, matrix k, int64_t row,
+                        int64_t rows, int64_t column, int64_t columns, void *scores) {
     multiply(work, false, true, rows, columns, work->plan->width, work->plan->scale, q, k, false,
              scores_of(work, scores));
     mask_scores(work, offsets, scores, row, rows, column, columns);
@@ -268,7 +280,8 @@ static void begin_rows(const forward_buffers *b, int64_t rows) {
 
 /* Takes a block of scores into the rows' sums: scores become exponentials over the largest so far, and what was added up
  * before in *out, unless there is nothing yet (NULL), is scaled down to it. */
-static void join_scores(const sdpa *work, const forward_buffers *b, int64_t rows, int64_t columns, const target *out) {
+static void join_scores(const sdpa *work, const forward_buffers *b, int64_t rows, int64_t columns,
+                        const target *out) {
     for (int64_t r = 0; r < rows; r++) {
         void *at = target_row(work, scores_of(work, b->scores), r);
         double largest = work->ops->max(at, columns), before = b->largest[r];
@@ -286,8 +299,8 @@ static void join_scores(const sdpa *work, const forward_buffers *b, int64_t rows
 }
 
 /* The sums of rows stay those of all weights. */
-static void drop_scores(const sdpa *work, const forward_buffers *b, int64_t batch, int64_t row, int64_t rows,
-                        int64_t column, int64_t columns) {
+static void drop_scores(const sdpa *work, const forward_buffers *b, int64_t batch, int64_t row,
+                        int64_t rows, int64_t column, int64_t columns) {
     numbers x;
     forget(&x);
     for (int64_t r = 0; r < rows; r++)
@@ -314,8 +327,8 @@ static void forward_task(const sdpa *work, int64_t task, const forward_buffers *
         join_scores(work, b, rows, columns, column > 0 ? &out : NULL);
         if (work->attributes.dropout != 0)
             drop_scores(work, b, batch, row, rows, column, columns);
-        multiply(work, false, false, rows, work->plan->value_width, columns, 1, values_of(scores_of(work, b->scores)),
-                 v, column > 0, out);
+        multiply(work, false, false, rows, work->plan->value_width, columns, 1,
+                 values_of(scores_of(work, b->scores)), v, column > 0, out);
     }
     if (seen == 0)
         clear_rows(work, out, 0, rows, work->plan->value_width);
@@ -368,9 +381,9 @@ static void take_products(const sdpa *work, const int64_t *offsets, const backwa
         matrix grad = rows_of(work, GRAD, offsets, row, rows, b->grad);
         matrix out = rows_of(work, OUT, offsets, row, rows, b->forward.out);
         for (int64_t r = 0; r < rows; r++)
-            b->products[row + r] =
-                work->ops->dot(eddy_chunk_at(grad.data, work->compute, r * grad.stride),
-                               eddy_chunk_at(out.data, work->compute, r * out.stride), work->plan->value_width);
+            b->products[row + r] = work->ops->dot(
+                eddy_chunk_at(grad.data, work->compute, r * grad.stride),
+                eddy_chunk_at(out.data, work->compute, r * out.stride), work->plan->value_width);
     }
 }
 
@@ -399,21 +412,24 @@ static void take_sums(const sdpa *work, const int64_t *offsets, const backward_b
 }
 
 /* Scores of a block become probabilities, and what came back to those comes back to the scores. */
-static void take_slopes(const sdpa *work, int64_t batch, const backward_buffers *b, int64_t row, int64_t rows,
-                        int64_t column, int64_t columns) {
+static void take_slopes(const sdpa *work, int64_t batch, const backward_buffers *b, int64_t row,
+                        int64_t rows, int64_t column, int64_t columns) {
     numbers x;
     forget(&x);
     for (int64_t r = 0; r < rows; r++) {
         void *scores = target_row(work, scores_of(work, b->forward.scores), r);
         void *slopes = target_row(work, scores_of(work, b->slopes), r);
-        double largest = is_row_whole(work) ? work->ops->max(scores, columns) : b->largest[row + r], factor = 1;
+        double largest = is_row_whole(work) ? work->ops->max(scores, columns) : b->largest[row + r],
+               factor = 1;
         if (largest == -INFINITY) { /* a row that looks at nothing */
             work->ops->fill(scores, 0, columns);
         } else {
             double sum = work->ops->exp_sum(scores, largest, columns);
             factor = 1 / (is_row_whole(work) ? sum : b->sums[row + r]);
         }
-        const float *drawn = work->attributes.dropout != 0 ? draw_row(work, batch, row + r, column, columns, &x) : NULL;
+        const float *drawn = work->attributes.dropout != 0
+                                 ? draw_row(work, batch, row + r, column, columns, &x)
+                                 : NULL;
         if (drawn)
             drop(work, slopes, drawn, columns);
         work->ops->slope(slopes, scores, factor, b->products[row + r], columns);
@@ -428,25 +444,33 @@ typedef struct gradients {
 } gradients;
 
 /* Adds what rows row .. and columns column .. have to do with each other to the gradients; with `begins`, dk and dv begin so. */
-static void add_block(const sdpa *work, int64_t batch, const int64_t *offsets, const backward_buffers *b, int64_t row,
-                      int64_t column, int64_t columns, matrix k, matrix v, bool begins, const gradients *to) {
-    int64_t rows = eddy_min_i64(work->plan->block_rows, work->plan->rows - row), width = work->plan->width;
+static void add_block(const sdpa *work, int64_t batch, const int64_t *offsets,
+                      const backward_buffers *b, int64_t row, int64_t column, int64_t columns,
+                      matrix k, matrix v, bool begins, const gradients *to) {
+    int64_t rows = eddy_min_i64(work->plan->block_rows, work->plan->rows - row),
+            width = work->plan->width;
     matrix q = rows_of(work, Q, offsets, row, rows, b->forward.q);
     matrix grad = rows_of(work, GRAD, offsets, row, rows, b->grad);
     take_scores(work, offsets, q, k, row, rows, column, columns, b->forward.scores);
-    multiply(work, false, true, rows, columns, work->plan->value_width, 1, grad, v, false, scores_of(work, b->slopes));
+    multiply(work, false, true, rows, columns, work->plan->value_width, 1, grad, v, false,
+             scores_of(work, b->slopes));
     take_slopes(work, batch, b, row, rows, column, columns);
-    matrix weights = values_of(scores_of(work, b->forward.scores)), slopes = values_of(scores_of(work, b->slopes));
+    matrix weights = values_of(scores_of(work, b->forward.scores)),
+           slopes = values_of(scores_of(work, b->slopes));
     target dq = {target_row(work, to->dq, row), to->dq.stride, false};
-    multiply(work, true, false, columns, work->plan->value_width, rows, 1, weights, grad, !begins, to->dv);
-    multiply(work, true, false, columns, width, rows, work->plan->scale, slopes, q, !begins, to->dk);
-    multiply(work, false, false, rows, width, columns, work->plan->scale, slopes, k, column > 0, dq);
+    multiply(work, true, false, columns, work->plan->value_width, rows, 1, weights, grad, !begins,
+             to->dv);
+    multiply(work, true, false, columns, width, rows, work->plan->scale, slopes, q, !begins,
+             to->dk);
+    multiply(work, false, false, rows, width, columns, work->plan->scale, slopes, k, column > 0,
+             dq);
 }
 
 /* All rows with a block of columns. The last rows come first: they see the most of the columns. */
-static void add_columns(const sdpa *work, int64_t batch, const int64_t *offsets, const backward_buffers *b,
-                        int64_t column, gradients *to) {
-    int64_t columns = eddy_min_i64(work->plan->block_columns, work->plan->columns - column), begun = 0;
+static void add_columns(const sdpa *work, int64_t batch, const int64_t *offsets,
+                        const backward_buffers *b, int64_t column, gradients *to) {
+    int64_t columns = eddy_min_i64(work->plan->block_columns, work->plan->columns - column),
+            begun = 0;
     matrix k = rows_of(work, K, offsets, column, columns, b->forward.k);
     matrix v = rows_of(work, V, offsets, column, columns, b->forward.v);
     to->dk = target_of(work, DK, offsets, column, b->dk);
@@ -531,7 +555,8 @@ static const eddy_sdpa_ops *ops_of(eddy_dtype compute) {
 }
 
 /* work->views and work->attributes are set. */
-static void run_parts(sdpa *work, const eddy_kernel_call *call, void (*parts)(void *, int64_t, int64_t)) {
+static void run_parts(sdpa *work, const eddy_kernel_call *call,
+                      void (*parts)(void *, int64_t, int64_t)) {
     const sdpa_plan *plan = call->plan;
     work->call = call;
     work->plan = plan;
@@ -576,8 +601,8 @@ static void add_operand(eddy_walk *batches, const eddy_op_view *view) {
 }
 
 /* The outputs have all batch dims. */
-static void plan_batches(eddy_walk *batches, const eddy_op_view *like, const eddy_op_view *const *views,
-                         int operand_count) {
+static void plan_batches(eddy_walk *batches, const eddy_op_view *like,
+                         const eddy_op_view *const *views, int operand_count) {
     eddy_walk_init(batches, like->rank - 2, like->shape);
     for (int o = 0; o < operand_count; o++)
         add_operand(batches, views[o]);
@@ -597,10 +622,12 @@ static void plan_blocks(sdpa_plan *own, const eddy_op_view *const *views, int op
     own->columns = v->shape[v->rank - 2];
     own->value_width = v->shape[v->rank - 1];
     own->is_causal = attributes->is_causal;
-    own->scale = attributes->scale != 0 ? attributes->scale : 1 / sqrt((double)eddy_max_i64(1, own->width));
+    own->scale =
+        attributes->scale != 0 ? attributes->scale : 1 / sqrt((double)eddy_max_i64(1, own->width));
     own->compute = eddy_chunk_compute_dtype(q->dtype);
     /* Lower blocks lose less to what a causal mask hides. */
-    own->block_rows = eddy_min_i64(own->is_causal ? ROWS_MAX / 2 : ROWS_MAX, eddy_max_i64(1, own->rows));
+    own->block_rows =
+        eddy_min_i64(own->is_causal ? ROWS_MAX / 2 : ROWS_MAX, eddy_max_i64(1, own->rows));
     own->block_columns = eddy_min_i64(COLUMNS_MAX, eddy_max_i64(1, own->columns));
     own->in_rows = 0;
     for (int o = 0; o < operand_count; o++)
@@ -611,7 +638,8 @@ static void plan_blocks(sdpa_plan *own, const eddy_op_view *const *views, int op
 /* Scores of a row or a column are products with a vector, whose provider hands the other products on: to a library that has to be
  * started by then. */
 static void start_others(const sdpa_plan *own, bool is_backward, bool *has_started) {
-    int64_t rows = own->block_rows, columns = own->block_columns, width = own->width, value_width = own->value_width;
+    int64_t rows = own->block_rows, columns = own->block_columns, width = own->width,
+            value_width = own->value_width;
     eddy_gemm_prepare(own->compute, rows, value_width, columns, has_started);
     if (is_backward) {
         eddy_gemm_prepare(own->compute, columns, value_width, rows, has_started);
@@ -623,7 +651,8 @@ static void start_others(const sdpa_plan *own, bool is_backward, bool *has_start
 /* All products go to whom the table names for the scores. */
 static void plan_products(sdpa_plan *own, bool is_backward, bool *has_started) {
     eddy_gemm_provider provider =
-        eddy_gemm_prepare(own->compute, own->block_rows, own->block_columns, eddy_max_i64(1, own->width), has_started);
+        eddy_gemm_prepare(own->compute, own->block_rows, own->block_columns,
+                          eddy_max_i64(1, own->width), has_started);
     if (provider == EDDY_GEMM_VECTOR)
         start_others(own, is_backward, has_started);
     if (own->compute == EDDY_F64)
@@ -640,7 +669,8 @@ static void lay(sdpa_plan *own, int buffer, int64_t bytes) {
 
 /* Room to pack so many rows of an operand; none where they are taken, or put, where they lie. */
 static void lay_rows(sdpa_plan *own, int buffer, int operand, int64_t rows, int64_t width) {
-    lay(own, buffer, own->in_rows >> operand & 1 ? 0 : rows * width * eddy_dtype_size(own->compute));
+    lay(own, buffer,
+        own->in_rows >> operand & 1 ? 0 : rows * width * eddy_dtype_size(own->compute));
 }
 
 static void lay_forward(sdpa_plan *own) {
@@ -677,8 +707,10 @@ static void plan_parts(sdpa_plan *own, int64_t tasks, int64_t output_count) {
 /* Picoseconds: products at some 125 GFLOP/s, some exponentials, and the numbers of dropout. */
 static int64_t cost_of(const sdpa_plan *own, double products, bool drops) {
     double scores = (double)own->batch_count * (double)own->rows * (double)own->columns;
-    double each = own->compute == EDDY_F64 ? 32 : 16, width = (double)(own->width + own->value_width);
-    double total = scores * (width * products * each + 800 + (drops ? 700 : 0)) * (own->is_causal ? 0.7 : 1);
+    double each = own->compute == EDDY_F64 ? 32 : 16,
+           width = (double)(own->width + own->value_width);
+    double total =
+        scores * (width * products * each + 800 + (drops ? 700 : 0)) * (own->is_causal ? 0.7 : 1);
     /* Of each batch its tasks, however small. */
     total += (double)own->batch_count * 1.2e6;
     return 500000 + (int64_t)(total < 1e15 ? total : 1e15);
@@ -687,7 +719,8 @@ static int64_t cost_of(const sdpa_plan *own, double products, bool drops) {
 /* What is left once the parts are planned. */
 static void finish_plan(const sdpa_plan *own, eddy_walk *batches, eddy_kernel_plan *plan) {
     eddy_walk_collapse(batches);
-    const int64_t *end = eddy_walk_write(batches, (int64_t *)(void *)((char *)plan->memory + sizeof(*own)));
+    const int64_t *end =
+        eddy_walk_write(batches, (int64_t *)(void *)((char *)plan->memory + sizeof(*own)));
     plan->bytes = (size_t)((const char *)end - (const char *)plan->memory);
     plan->workspace_bytes = (size_t)own->parts * own->part_bytes;
 }
@@ -703,7 +736,8 @@ static eddy_status sdpa_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     plan_blocks(own, views, FORWARD_OPERANDS, attributes);
     plan_products(own, false, &plan->has_started_library);
     lay_forward(own);
-    plan_parts(own, own->batch_count * row_blocks(own), own->batch_count * own->rows * own->value_width);
+    plan_parts(own, own->batch_count * row_blocks(own),
+               own->batch_count * own->rows * own->value_width);
     finish_plan(own, &batches, plan);
     plan->cost_ps = cost_of(own, 1, attributes->dropout != 0);
     if (eddy_kernel_view_count(views[OUT]) == 0)
@@ -729,8 +763,11 @@ static eddy_status sdpa_backward_prepare(const eddy_kernel_call *call, eddy_kern
     return EDDY_OK;
 }
 
-const eddy_kernel eddy_cpu_sdpa = {
-    .name = "sdpa", .run = sdpa_run, .prepare = sdpa_prepare, .cost_base_ps = 500000, .cost_element_ps = 10000};
+const eddy_kernel eddy_cpu_sdpa = {.name = "sdpa",
+                                   .run = sdpa_run,
+                                   .prepare = sdpa_prepare,
+                                   .cost_base_ps = 500000,
+                                   .cost_element_ps = 10000};
 const eddy_kernel eddy_cpu_sdpa_backward = {.name = "sdpa_backward",
                                             .run = sdpa_backward_run,
                                             .prepare = sdpa_backward_prepare,

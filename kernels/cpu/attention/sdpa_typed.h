@@ -100,7 +100,8 @@ static void slope(void *slopes, void *weights, double factor, double product, in
     }
 }
 
-static void drop(void *data, const float *restrict numbers, float least, double factor, int64_t count) {
+static void drop(void *data, const float *restrict numbers, float least, double factor,
+                 int64_t count) {
     real *restrict x = data, by = (real)factor;
     for (int64_t i = 0; i < count; i++)
         x[i] = numbers[i] >= least ? x[i] * by : 0;

@@ -62,8 +62,8 @@ typedef struct convolution {
 
 static void see(eddy_conv_plan *plan, const eddy_kernel_call *call, bool is_transposed) {
     const eddy_op_view *views = call->views;
-    (is_transposed ? eddy_conv_plan_transposed : eddy_conv_plan_forward)(plan, &views[0], &views[1], &views[3],
-                                                                         call->attributes);
+    (is_transposed ? eddy_conv_plan_transposed : eddy_conv_plan_forward)(
+        plan, &views[0], &views[1], &views[3], call->attributes);
 }
 
 static const eddy_op_view *bias_of(const eddy_kernel_call *call) {
@@ -98,7 +98,8 @@ static void choose_blocks(const eddy_conv_plan *plan, tiling *cut) {
     cut->channels_block = eddy_max_i64(1, plan->to_channels);
     cut->blocks = 1;
     double each = eddy_conv_plan_work(plan) / (double)eddy_max_i64(1, outer);
-    while (outer * cut->blocks < TASKS_GOOD && each > 2 * TASK_WORK && cut->channels_block >= 2 * CHANNELS_LEAST) {
+    while (outer * cut->blocks < TASKS_GOOD && each > 2 * TASK_WORK &&
+           cut->channels_block >= 2 * CHANNELS_LEAST) {
         cut->channels_block = (cut->channels_block / 2 + 15) / 16 * 16;
         cut->blocks = (plan->to_channels + cut->channels_block - 1) / cut->channels_block;
         each /= 2;
@@ -110,25 +111,29 @@ static void cut_tiles(const eddy_conv_plan *plan, tiling *cut) {
     eddy_conv_axis rows, columns;
     eddy_conv_plan_phase(plan, 0, &rows, &columns);
     int64_t places = rows.count * columns.count;
-    int64_t depth =
-        plan->from_channels * (plan->weight.height / rows.tap_step + 1) * (plan->weight.width / columns.tap_step + 1);
+    int64_t depth = plan->from_channels * (plan->weight.height / rows.tap_step + 1) *
+                    (plan->weight.width / columns.tap_step + 1);
     cut->phases = plan->row_phases * plan->column_phases;
     cut->places = eddy_conv_tile_places(plan, places, depth);
     cut->tiles = (places + cut->places - 1) / cut->places;
     choose_blocks(plan, cut);
     cut->tasks = plan->from.batch * plan->groups * cut->phases * cut->blocks * cut->tiles;
     double parts = eddy_conv_plan_work(plan) / PART_WORK;
-    cut->parts = eddy_min_i64(eddy_min_i64(PARTS_MAX, cut->tasks), parts < PARTS_MAX ? 1 + (int64_t)parts : PARTS_MAX);
-    int64_t weight_rows = plan->groups * plan->to_channels, pack_parts = eddy_min_i64(cut->parts, weight_rows);
+    cut->parts = eddy_min_i64(eddy_min_i64(PARTS_MAX, cut->tasks),
+                              parts < PARTS_MAX ? 1 + (int64_t)parts : PARTS_MAX);
+    int64_t weight_rows = plan->groups * plan->to_channels,
+            pack_parts = eddy_min_i64(cut->parts, weight_rows);
     cut->pack_grain = lies_as_rows(plan) ? 0 : (weight_rows + pack_parts - 1) / pack_parts;
 }
 
 /* The workspace's bytes. */
 static size_t lay(const eddy_conv_plan *plan, bool has_bias, tiling *cut) {
-    size_t bytes = (size_t)plan->bytes, needed = 0, weights = (size_t)eddy_conv_plan_weight_count(plan);
+    size_t bytes = (size_t)plan->bytes, needed = 0,
+           weights = (size_t)eddy_conv_plan_weight_count(plan);
     int64_t depth = plan->from_channels * plan->weight.height * plan->weight.width;
     cut->columns_bytes = ((size_t)cut->places * (size_t)depth * bytes + 63) / 64 * 64;
-    cut->part_bytes = cut->columns_bytes + ((size_t)(cut->places * cut->channels_block) * bytes + 63) / 64 * 64;
+    cut->part_bytes =
+        cut->columns_bytes + ((size_t)(cut->places * cut->channels_block) * bytes + 63) / 64 * 64;
     cut->rows_at = take(&needed, (size_t)(plan->row_phases + 1) * sizeof(int64_t));
     cut->columns_at = take(&needed, (size_t)(plan->column_phases + 1) * sizeof(int64_t));
     cut->biases_at = take(&needed, has_bias ? (size_t)plan->to.channels * bytes : 0);
@@ -157,18 +162,21 @@ static void count_taps(const convolution *work) {
 static char *weights_of(const convolution *work, int64_t phase, int64_t group, int64_t *stride) {
     const eddy_conv_plan *plan = &work->plan;
     if (work->cut->pack_grain == 0) {
-        *stride = eddy_max_i64(plan->from_channels * plan->weight.height * plan->weight.width, plan->weight.to_stride);
+        *stride = eddy_max_i64(plan->from_channels * plan->weight.height * plan->weight.width,
+                               plan->weight.to_stride);
         *stride = eddy_max_i64(1, *stride);
         return work->weights + group * plan->weight.group_stride * plan->bytes;
     }
     int64_t i = phase / plan->column_phases, j = phase % plan->column_phases;
     int64_t rows = work->rows_before[i + 1] - work->rows_before[i];
     int64_t columns = work->columns_before[j + 1] - work->columns_before[j];
-    int64_t before = work->rows_before[i] * work->columns_before[plan->column_phases] + rows * work->columns_before[j];
+    int64_t before = work->rows_before[i] * work->columns_before[plan->column_phases] +
+                     rows * work->columns_before[j];
     int64_t all = plan->groups * plan->to_channels * plan->from_channels;
     *stride = eddy_max_i64(1, plan->from_channels * rows * columns);
     return work->weights +
-           (before * all + group * plan->to_channels * plan->from_channels * rows * columns) * plan->bytes;
+           (before * all + group * plan->to_channels * plan->from_channels * rows * columns) *
+               plan->bytes;
 }
 
 /* Rows are channels of the result, of all groups. */
@@ -197,10 +205,12 @@ static void pack_weights(void *context, int64_t begin, int64_t end) {
 /* ---- tiles ---- */
 
 /* Every place of the tile gets its channel's bias. */
-static void begin_tile(const convolution *work, const eddy_conv_tile *tile, const eddy_conv_matrix *matrix) {
+static void begin_tile(const convolution *work, const eddy_conv_tile *tile,
+                       const eddy_conv_matrix *matrix) {
     const eddy_conv_plan *plan = &work->plan;
     char *bias = work->biases + tile->channel * plan->bytes, *to = matrix->data;
-    int64_t lines = matrix->is_last ? tile->count : tile->channels, step = matrix->stride * plan->bytes;
+    int64_t lines = matrix->is_last ? tile->count : tile->channels,
+            step = matrix->stride * plan->bytes;
     for (int64_t i = 0; i < lines; i++)
         if (matrix->is_last)
             memcpy(to + i * step, bias, (size_t)(tile->channels * plan->bytes));
@@ -208,17 +218,20 @@ static void begin_tile(const convolution *work, const eddy_conv_tile *tile, cons
             eddy_chunk_fill(to + i * step, 1, plan->bytes, bias + i * plan->bytes, tile->count);
 }
 
-static void clear_tile(const convolution *work, const eddy_conv_tile *tile, const eddy_conv_matrix *matrix) {
+static void clear_tile(const convolution *work, const eddy_conv_tile *tile,
+                       const eddy_conv_matrix *matrix) {
     const eddy_conv_plan *plan = &work->plan;
     int64_t lines = matrix->is_last ? tile->count : tile->channels;
     int64_t width = matrix->is_last ? tile->channels : tile->count;
     for (int64_t i = 0; i < lines; i++)
-        memset((char *)matrix->data + i * matrix->stride * plan->bytes, 0, (size_t)(width * plan->bytes));
+        memset((char *)matrix->data + i * matrix->stride * plan->bytes, 0,
+               (size_t)(width * plan->bytes));
 }
 
 /* `seen` are the input's channels of the group at the tile's places, `made` is what becomes of them. */
-static void multiply_tile(const convolution *work, const eddy_conv_tile *seen, const eddy_conv_tile *made,
-                          const char *weights, int64_t stride, const eddy_conv_matrix *result, void *buffer) {
+static void multiply_tile(const convolution *work, const eddy_conv_tile *seen,
+                          const eddy_conv_tile *made, const char *weights, int64_t stride,
+                          const eddy_conv_matrix *result, void *buffer) {
     const eddy_conv_plan *plan = &work->plan;
     int64_t depth = seen->channels * seen->rows->tap_count * seen->columns->tap_count;
     if (work->bias)
@@ -230,11 +243,13 @@ static void multiply_tile(const convolution *work, const eddy_conv_tile *seen, c
     }
     eddy_conv_matrix columns = eddy_conv_columns(seen, plan->compute, buffer);
     if (result->is_last)
-        eddy_conv_multiply(work->call, plan, !columns.is_last, true, made->count, made->channels, depth, columns.data,
-                           columns.stride, weights, stride, work->bias != NULL, result->data, result->stride);
+        eddy_conv_multiply(work->call, plan, !columns.is_last, true, made->count, made->channels,
+                           depth, columns.data, columns.stride, weights, stride, work->bias != NULL,
+                           result->data, result->stride);
     else
-        eddy_conv_multiply(work->call, plan, false, columns.is_last, made->channels, made->count, depth, weights,
-                           stride, columns.data, columns.stride, work->bias != NULL, result->data, result->stride);
+        eddy_conv_multiply(work->call, plan, false, columns.is_last, made->channels, made->count,
+                           depth, weights, stride, columns.data, columns.stride, work->bias != NULL,
+                           result->data, result->stride);
 }
 
 static void run_task(const convolution *work, int64_t task, char *buffer) {
@@ -268,7 +283,8 @@ static void run_task(const convolution *work, int64_t task, char *buffer) {
         result = eddy_conv_buffer(&made, buffer + cut->columns_bytes);
     int64_t stride;
     const char *weights = weights_of(work, phase, group, &stride);
-    multiply_tile(work, &seen, &made, weights + channel * stride * plan->bytes, stride, &result, buffer);
+    multiply_tile(work, &seen, &made, weights + channel * stride * plan->bytes, stride, &result,
+                  buffer);
     if (!is_there)
         eddy_conv_store(&made, plan->compute, &result);
 }
@@ -310,8 +326,8 @@ static void conv_run(const eddy_kernel_call *call) {
     work.weights = cut->pack_grain > 0 ? workspace + cut->weights_at : plan->weight.data;
     work.buffers = workspace + cut->buffers_at;
     if (work.bias)
-        eddy_chunk_load(plan->compute, work.biases, work.bias->dtype, work.bias->data, work.bias->strides[0],
-                        plan->to.channels);
+        eddy_chunk_load(plan->compute, work.biases, work.bias->dtype, work.bias->data,
+                        work.bias->strides[0], plan->to.channels);
     int64_t rows = plan->groups * plan->to_channels;
     if (cut->pack_grain > 0)
         count_taps(&work);
@@ -325,7 +341,8 @@ static void conv_run(const eddy_kernel_call *call) {
         conv_run_parts(&work, 0, 1);
 }
 
-static void prepare_tiles(const eddy_kernel_call *call, const eddy_conv_plan *geometry, eddy_kernel_plan *plan) {
+static void prepare_tiles(const eddy_kernel_call *call, const eddy_conv_plan *geometry,
+                          eddy_kernel_plan *plan) {
     conv_plan *p = plan->memory;
     cut_tiles(geometry, &p->tiles);
     EDDY_ASSERT(p->tiles.tasks > 0);
@@ -342,7 +359,8 @@ static void prepare_tiles(const eddy_kernel_call *call, const eddy_conv_plan *ge
 
 static bool is_faster_forth(const eddy_conv_plan *plan) {
     int64_t from = plan->from_channels, least = eddy_min_i64(from, plan->to_channels);
-    return plan->groups == 1 && plan->to.height <= plan->from.height && plan->to.width <= plan->from.width &&
+    return plan->groups == 1 && plan->to.height <= plan->from.height &&
+           plan->to.width <= plan->from.width &&
            (from < CHANNELS_FEW || (least <= CHANNELS_FEW && plan->to.width > WIDTH_SHORT));
 }
 
@@ -353,7 +371,8 @@ static size_t turned_bytes(const eddy_conv_plan *plan) {
 
 static eddy_conv_request request_of(const eddy_kernel_call *call, const eddy_conv_plan *plan) {
     return (eddy_conv_request){.plan = plan,
-                               .direction = plan->is_transposed ? EDDY_CONV_DATA : EDDY_CONV_FORWARD,
+                               .direction =
+                                   plan->is_transposed ? EDDY_CONV_DATA : EDDY_CONV_FORWARD,
                                .bias = bias_of(call),
                                .slices_most = INT64_MAX};
 }
@@ -370,7 +389,8 @@ static void conv_run_library(const eddy_kernel_call *call) {
         eddy_conv_plan_turn_weights(&plan, &turned);
         request = request_of(call, &turned);
     }
-    eddy_conv_library_run(&way->library, &request, call, (char *)call->workspace + way->turned_bytes, NULL, 0);
+    eddy_conv_library_run(&way->library, &request, call,
+                          (char *)call->workspace + way->turned_bytes, NULL, 0);
 }
 
 static eddy_status prepare_library(const eddy_kernel_call *call, const eddy_conv_plan *geometry,
@@ -380,7 +400,8 @@ static eddy_status prepare_library(const eddy_kernel_call *call, const eddy_conv
     eddy_conv_plan turned;
     bool turns = is_faster_forth(geometry) && eddy_conv_plan_turn(geometry, &turned);
     eddy_conv_request request = request_of(call, turns ? &turned : geometry);
-    eddy_status status = eddy_conv_library_prepare(&way->library, &request, &plan->has_started_library);
+    eddy_status status =
+        eddy_conv_library_prepare(&way->library, &request, &plan->has_started_library);
     if (status != EDDY_OK)
         return status;
     p->is_library = true;
@@ -413,7 +434,8 @@ static bool has_result(const eddy_conv_plan *plan) {
     return plan->to.batch * plan->to.channels * plan->to.height * plan->to.width > 0;
 }
 
-static eddy_status conv_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, bool is_transposed) {
+static eddy_status conv_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                bool is_transposed) {
     conv_plan *p = plan->memory;
     eddy_conv_plan geometry;
     see(&geometry, call, is_transposed);

@@ -11,7 +11,8 @@ bool eddy_conv_is_last(const eddy_conv_image *image) {
 static void *element(const eddy_conv_tile *tile, int64_t channel, int64_t row, int64_t column) {
     const eddy_conv_image *image = tile->image;
     return eddy_chunk_at(image->data, image->dtype,
-                         tile->number * image->batch_stride + (tile->channel + channel) * image->channel_stride +
+                         tile->number * image->batch_stride +
+                             (tile->channel + channel) * image->channel_stride +
                              row * image->row_stride + column * image->column_stride);
 }
 
@@ -68,8 +69,8 @@ static inline void clear(char *to, int64_t count, size_t bytes) {
 }
 
 /* One row of [depth, places]: a channel at a tap. */
-static void gather_row(const eddy_conv_tile *tile, eddy_dtype compute, int64_t channel, const sight *rows,
-                       const sight *columns, char *to) {
+static void gather_row(const eddy_conv_tile *tile, eddy_dtype compute, int64_t channel,
+                       const sight *rows, const sight *columns, char *to) {
     const eddy_conv_image *image = tile->image;
     size_t bytes = eddy_dtype_bytes(compute);
     run r = first_run(tile);
@@ -103,8 +104,8 @@ static void gather_rows(const eddy_conv_tile *tile, eddy_dtype compute, char *to
 }
 
 /* One tap of [places, depth]: all channels at each place. */
-static void gather_tap(const eddy_conv_tile *tile, eddy_dtype compute, const sight *rows, const sight *columns,
-                       char *to, int64_t stride) {
+static void gather_tap(const eddy_conv_tile *tile, eddy_dtype compute, const sight *rows,
+                       const sight *columns, char *to, int64_t stride) {
     const eddy_conv_image *image = tile->image;
     int64_t bytes = (int64_t)eddy_dtype_bytes(compute);
     run r = first_run(tile);
@@ -139,13 +140,15 @@ static void gather_last(const eddy_conv_tile *tile, eddy_dtype compute, char *to
 /* The places that windows of one element see, if all are in the image. */
 static bool see_places(const eddy_conv_axis *axis, int64_t size, eddy_conv_axis *seen) {
     *seen = (eddy_conv_axis){.start = axis->offset, .step = axis->reach, .count = axis->count};
-    return axis->tap_count == 1 && axis->offset >= 0 && axis->offset + (axis->count - 1) * axis->reach < size;
+    return axis->tap_count == 1 && axis->offset >= 0 &&
+           axis->offset + (axis->count - 1) * axis->reach < size;
 }
 
 eddy_conv_matrix eddy_conv_columns(const eddy_conv_tile *tile, eddy_dtype compute, void *buffer) {
     eddy_conv_axis rows, columns;
     eddy_conv_matrix matrix = {.data = buffer, .is_last = eddy_conv_is_last(tile->image)};
-    if (see_places(tile->rows, tile->image->height, &rows) && see_places(tile->columns, tile->image->width, &columns)) {
+    if (see_places(tile->rows, tile->image->height, &rows) &&
+        see_places(tile->columns, tile->image->width, &columns)) {
         eddy_conv_tile seen = *tile;
         seen.rows = &rows;
         seen.columns = &columns;
@@ -165,15 +168,18 @@ eddy_conv_matrix eddy_conv_columns(const eddy_conv_tile *tile, eddy_dtype comput
 
 /* From place to place of the phase; false where it is not always the same. */
 static bool place_stride(const eddy_conv_tile *tile, int64_t *stride) {
-    int64_t row = tile->image->row_stride * tile->rows->step, column = tile->image->column_stride * tile->columns->step;
+    int64_t row = tile->image->row_stride * tile->rows->step,
+            column = tile->image->column_stride * tile->columns->step;
     *stride = tile->columns->count == 1 ? row : column;
-    return tile->rows->count == 1 || tile->columns->count == 1 || row == column * tile->columns->count;
+    return tile->rows->count == 1 || tile->columns->count == 1 ||
+           row == column * tile->columns->count;
 }
 
 bool eddy_conv_places(const eddy_conv_tile *tile, eddy_dtype compute, eddy_conv_matrix *matrix) {
     const eddy_conv_image *image = tile->image;
     bool is_last = eddy_conv_is_last(image);
-    int64_t stride, across = is_last ? tile->channels : tile->count, down = is_last ? tile->count : tile->channels;
+    int64_t stride, across = is_last ? tile->channels : tile->count,
+                    down = is_last ? tile->count : tile->channels;
     if (image->dtype != compute || !place_stride(tile, &stride))
         return false;
     if (!is_last && tile->count > 1 && stride != 1)
@@ -193,26 +199,31 @@ bool eddy_conv_places(const eddy_conv_tile *tile, eddy_dtype compute, eddy_conv_
 
 eddy_conv_matrix eddy_conv_buffer(const eddy_conv_tile *tile, void *buffer) {
     bool is_last = eddy_conv_is_last(tile->image);
-    return (eddy_conv_matrix){
-        .data = buffer, .stride = eddy_max_i64(1, is_last ? tile->channels : tile->count), .is_last = is_last};
+    return (eddy_conv_matrix){.data = buffer,
+                              .stride = eddy_max_i64(1, is_last ? tile->channels : tile->count),
+                              .is_last = is_last};
 }
 
 /* Between the places and a matrix, one way or the other. */
-static void move(const eddy_conv_tile *tile, eddy_dtype compute, const eddy_conv_matrix *matrix, bool stores) {
+static void move(const eddy_conv_tile *tile, eddy_dtype compute, const eddy_conv_matrix *matrix,
+                 bool stores) {
     const eddy_conv_image *image = tile->image;
     bool is_last = matrix->is_last;
     int64_t column_stride = tile->columns->step * image->column_stride;
     run r = first_run(tile);
     do {
         /* A line is all channels of a place, or a run of places of a channel. */
-        int64_t lines = is_last ? r.count : tile->channels, count = is_last ? tile->channels : r.count;
+        int64_t lines = is_last ? r.count : tile->channels,
+                count = is_last ? tile->channels : r.count;
         int64_t stride = is_last ? image->channel_stride : column_stride;
         int64_t row = tile->rows->start + r.row * tile->rows->step;
         for (int64_t line = 0; line < lines; line++) {
             int64_t place = r.column + (is_last ? line : 0);
-            void *there = element(tile, is_last ? 0 : line, row, tile->columns->start + place * tile->columns->step);
+            void *there = element(tile, is_last ? 0 : line, row,
+                                  tile->columns->start + place * tile->columns->step);
             void *here = eddy_chunk_at(matrix->data, compute,
-                                       is_last ? (r.at + line) * matrix->stride : line * matrix->stride + r.at);
+                                       is_last ? (r.at + line) * matrix->stride
+                                               : line * matrix->stride + r.at);
             if (stores)
                 eddy_chunk_store(image->dtype, there, stride, compute, here, count);
             else
@@ -221,10 +232,12 @@ static void move(const eddy_conv_tile *tile, eddy_dtype compute, const eddy_conv
     } while (next_run(tile, &r));
 }
 
-void eddy_conv_load(const eddy_conv_tile *tile, eddy_dtype compute, const eddy_conv_matrix *matrix) {
+void eddy_conv_load(const eddy_conv_tile *tile, eddy_dtype compute,
+                    const eddy_conv_matrix *matrix) {
     move(tile, compute, matrix, false);
 }
 
-void eddy_conv_store(const eddy_conv_tile *tile, eddy_dtype compute, const eddy_conv_matrix *matrix) {
+void eddy_conv_store(const eddy_conv_tile *tile, eddy_dtype compute,
+                     const eddy_conv_matrix *matrix) {
     move(tile, compute, matrix, true);
 }

@@ -31,6 +31,7 @@ bool eddy_conv_places(const eddy_conv_tile *tile, eddy_dtype compute, eddy_conv_
 /* The buffer as a matrix of the elements at the places; loaded, and stored. */
 eddy_conv_matrix eddy_conv_buffer(const eddy_conv_tile *tile, void *buffer);
 void eddy_conv_load(const eddy_conv_tile *tile, eddy_dtype compute, const eddy_conv_matrix *matrix);
-void eddy_conv_store(const eddy_conv_tile *tile, eddy_dtype compute, const eddy_conv_matrix *matrix);
+void eddy_conv_store(const eddy_conv_tile *tile, eddy_dtype compute,
+                     const eddy_conv_matrix *matrix);
 
 #endif

@@ -61,10 +61,12 @@ static bool settle(int32_t rank, const int64_t *dims, int64_t *strides) {
 }
 
 /* Channels-last ones where it lies so, whatever the strides of dims of size 1: *is_last. */
-static bool strides_of(const eddy_conv_image *image, int64_t images, int64_t rows, eddy_conv_strides *strides,
-                       bool *is_last) {
+static bool strides_of(const eddy_conv_image *image, int64_t images, int64_t rows,
+                       eddy_conv_strides *strides, bool *is_last) {
     const int64_t dims[] = {images, rows, image->width, image->channels};
-    int64_t lies[] = {image->batch_stride, image->row_stride, image->column_stride, image->channel_stride}, own[4];
+    int64_t lies[] = {image->batch_stride, image->row_stride, image->column_stride,
+                      image->channel_stride},
+            own[4];
     *is_last = true;
     for (int32_t d = 3; d >= 0; d--) {
         own[d] = d == 3 ? 1 : own[d + 1] * dims[d + 1];
@@ -73,7 +75,8 @@ static bool strides_of(const eddy_conv_image *image, int64_t images, int64_t row
     if (!*is_last && !settle(4, dims, lies))
         return false;
     const int64_t *chosen = *is_last ? own : lies;
-    *strides = (eddy_conv_strides){.image = chosen[0], .channel = chosen[3], .row = chosen[1], .column = chosen[2]};
+    *strides = (eddy_conv_strides){
+        .image = chosen[0], .channel = chosen[3], .row = chosen[1], .column = chosen[2]};
     return true;
 }
 
@@ -97,13 +100,14 @@ static bool weight_strides(const convolving *work, int64_t *strides) {
     const int64_t dims[] = {work->plan->groups, work->y.channels / work->plan->groups,
                             work->x.channels / work->plan->groups, w->height, w->width};
     const int64_t lies[] = {w->group_stride, is_back ? w->from_stride : w->to_stride,
-                            is_back ? w->to_stride : w->from_stride, w->row_stride, w->column_stride};
+                            is_back ? w->to_stride : w->from_stride, w->row_stride,
+                            w->column_stride};
     memcpy(strides, lies, sizeof(lies));
     return settle(5, dims, strides);
 }
 
-static bool key_of(const convolving *work, const eddy_conv_library *library, const eddy_conv_slice *slice,
-                   eddy_conv_key *key) {
+static bool key_of(const convolving *work, const eddy_conv_library *library,
+                   const eddy_conv_slice *slice, eddy_conv_key *key) {
     const eddy_conv_window *rows = &work->plan->rows, *columns = &work->plan->columns;
     memset(key, 0, sizeof(*key));
     key->direction = work->direction;
@@ -126,8 +130,8 @@ static bool key_of(const convolving *work, const eddy_conv_library *library, con
     key->top = slice->top;
     key->bottom = slice->bottom;
     key->left = columns->padding;
-    key->right =
-        (work->y.width - 1) * columns->stride + columns->dilation * (columns->size - 1) + 1 - work->x.width - key->left;
+    key->right = (work->y.width - 1) * columns->stride + columns->dilation * (columns->size - 1) +
+                 1 - work->x.width - key->left;
     if (library->prepared[0]) {
         key->w_number = library->prepared[0]->number;
         key->w_order = &library->prepared[0]->w_own;
@@ -135,7 +139,8 @@ static bool key_of(const convolving *work, const eddy_conv_library *library, con
     bool x_is_last, y_is_last, is_data = work->direction == EDDY_CONV_DATA;
     eddy_conv_image x = library->stages && is_data ? staged(&work->x, slice->x_rows) : work->x;
     eddy_conv_image y = library->stages && !is_data ? staged(&work->y, slice->y_rows) : work->y;
-    if (!weight_strides(work, key->w_strides) || !strides_of(&x, slice->images, slice->x_rows, &key->x, &x_is_last) ||
+    if (!weight_strides(work, key->w_strides) ||
+        !strides_of(&x, slice->images, slice->x_rows, &key->x, &x_is_last) ||
         !strides_of(&y, slice->images, slice->y_rows, &key->y, &y_is_last))
         return false;
     /* One channel lies in either order. Biases are added to what is channels-last. */
@@ -167,7 +172,8 @@ static eddy_status prepare_kind(const convolving *work, eddy_conv_library *libra
     if (library->stages) {
         const eddy_conv_image *made = work->direction == EDDY_CONV_DATA ? &work->x : &work->y;
         int64_t rows = work->direction == EDDY_CONV_DATA ? slice->x_rows : slice->y_rows;
-        reserve(&library->stage_bytes, (size_t)(slice->images * made->channels * rows * made->width) * sizeof(float));
+        reserve(&library->stage_bytes,
+                (size_t)(slice->images * made->channels * rows * made->width) * sizeof(float));
     }
     return EDDY_OK;
 }
@@ -178,23 +184,26 @@ static bool is_product(const convolving *work) {
     const eddy_conv_window *rows = &plan->rows, *columns = &plan->columns;
     if (eddy_conv_is_last(&work->x) || eddy_conv_is_last(&work->y) || plan->groups > 1)
         return false;
-    if (work->direction == EDDY_CONV_FORWARD && plan->from_channels * rows->size * columns->size <= DEPTH_LEAST)
+    if (work->direction == EDDY_CONV_FORWARD &&
+        plan->from_channels * rows->size * columns->size <= DEPTH_LEAST)
         return true;
-    return rows->size == 1 && columns->size == 1 && rows->stride == 1 && columns->stride == 1 && rows->padding == 0 &&
-           columns->padding == 0;
+    return rows->size == 1 && columns->size == 1 && rows->stride == 1 && columns->stride == 1 &&
+           rows->padding == 0 && columns->padding == 0;
 }
 
 static bool is_long_row(const convolving *work) {
     const eddy_conv_plan *plan = work->plan;
     return work->direction == EDDY_CONV_FORWARD && work->y.height == 1 && plan->rows.size == 1 &&
-           plan->columns.stride == 1 && !eddy_conv_is_last(&work->x) && !eddy_conv_is_last(&work->y) &&
+           plan->columns.stride == 1 && !eddy_conv_is_last(&work->x) &&
+           !eddy_conv_is_last(&work->y) &&
            eddy_conv_plan_work(plan) >= CALL_WORK * (double)work->y.batch;
 }
 
 static bool is_served(const convolving *work) {
     eddy_dtype dtype = work->x.dtype;
     return eddy_isa_chosen() != EDDY_ISA_PORTABLE && (dtype == EDDY_F32 || dtype == EDDY_BF16) &&
-           eddy_conv_plan_work(work->plan) >= (is_long_row(work) ? ROW_WORK : CALL_WORK) && !is_product(work);
+           eddy_conv_plan_work(work->plan) >= (is_long_row(work) ? ROW_WORK : CALL_WORK) &&
+           !is_product(work);
 }
 
 static void cut_slices(const convolving *work, int64_t most, eddy_conv_cut *cut) {
@@ -219,7 +228,8 @@ static eddy_status prepare_kinds(const convolving *work, eddy_conv_library *libr
 }
 
 /* Of what is served. */
-static eddy_status conv_library_prepare(const convolving *work, eddy_conv_library *library, int64_t most) {
+static eddy_status conv_library_prepare(const convolving *work, eddy_conv_library *library,
+                                        int64_t most) {
     bool is_weight = work->direction == EDDY_CONV_WEIGHT;
     *library = (eddy_conv_library){.stages = work->plan->to.dtype != EDDY_F32 && !is_weight};
     cut_slices(work, most, &library->cut);
@@ -228,10 +238,11 @@ static eddy_status conv_library_prepare(const convolving *work, eddy_conv_librar
         return status;
     library->parts = eddy_min_i64(PARTS_MAX, library->cut.slices);
     library->bias_bytes = work->bias ? rounded((size_t)work->plan->to.channels * sizeof(float)) : 0;
-    library->part_bytes = library->x_bytes + library->y_bytes + library->stage_bytes + library->scratch_bytes;
+    library->part_bytes =
+        library->x_bytes + library->y_bytes + library->stage_bytes + library->scratch_bytes;
     library->part_bytes += is_weight ? library->w_bytes : 0;
-    library->workspace_bytes =
-        library->bias_bytes + (is_weight ? 0 : library->w_bytes) + (size_t)library->parts * library->part_bytes;
+    library->workspace_bytes = library->bias_bytes + (is_weight ? 0 : library->w_bytes) +
+                               (size_t)library->parts * library->part_bytes;
     return EDDY_OK;
 }
 
@@ -252,8 +263,9 @@ typedef struct run {
 } run;
 
 /* Nothing to do without a primitive. */
-static bool reorder(dnnl_primitive_t primitive, const eddy_dnnl_turn *turn, const eddy_dnnl_desc *from, void *source,
-                    const eddy_dnnl_desc *to, void *target) {
+static bool reorder(dnnl_primitive_t primitive, const eddy_dnnl_turn *turn,
+                    const eddy_dnnl_desc *from, void *source, const eddy_dnnl_desc *to,
+                    void *target) {
     eddy_dnnl_call call = {.is_good = true};
     if (!primitive)
         return true;
@@ -262,8 +274,8 @@ static bool reorder(dnnl_primitive_t primitive, const eddy_dnnl_turn *turn, cons
     return eddy_dnnl_execute(&call, primitive, turn);
 }
 
-static bool convolve(const run *r, const eddy_conv_prepared *p, const eddy_dnnl_turn *turn, void *x, void *y, void *w,
-                     void *scratch) {
+static bool convolve(const run *r, const eddy_conv_prepared *p, const eddy_dnnl_turn *turn, void *x,
+                     void *y, void *w, void *scratch) {
     static const int names[][3] = {
         [EDDY_CONV_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WEIGHTS},
         [EDDY_CONV_DATA] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS},
@@ -280,7 +292,8 @@ static bool convolve(const run *r, const eddy_conv_prepared *p, const eddy_dnnl_
 }
 
 /* The result of a transposed convolution, as the library has it, gets its biases. */
-static void add_bias(const convolving *work, const eddy_conv_slice *slice, float *x, const float *bias) {
+static void add_bias(const convolving *work, const eddy_conv_slice *slice, float *x,
+                     const float *bias) {
     int64_t channels = work->x.channels, pixels = slice->images * slice->x_rows * work->x.width;
     for (int64_t i = 0; i < pixels; i++)
         for (int64_t c = 0; c < channels; c++)
@@ -288,15 +301,17 @@ static void add_bias(const convolving *work, const eddy_conv_slice *slice, float
 }
 
 static void *rows_of(const eddy_conv_image *image, int64_t number, int64_t row) {
-    return eddy_chunk_at(image->data, image->dtype, number * image->batch_stride + row * image->row_stride);
+    return eddy_chunk_at(image->data, image->dtype,
+                         number * image->batch_stride + row * image->row_stride);
 }
 
 /* Rounds what is staged, image by image, into the rows that the slice makes. */
 static void store_stage(const convolving *work, const eddy_conv_slice *slice, char *stage) {
     bool is_data = work->direction == EDDY_CONV_DATA;
     const eddy_conv_image *image = is_data ? &work->x : &work->y;
-    eddy_conv_axis rows = {
-        .start = is_data ? slice->x_row : slice->y_row, .step = 1, .count = is_data ? slice->x_rows : slice->y_rows};
+    eddy_conv_axis rows = {.start = is_data ? slice->x_row : slice->y_row,
+                           .step = 1,
+                           .count = is_data ? slice->x_rows : slice->y_rows};
     eddy_conv_axis columns = {.step = 1, .count = image->width};
     for (int64_t i = 0; i < slice->images; i++) {
         eddy_conv_tile tile = {.image = image,
@@ -313,7 +328,8 @@ static void store_stage(const convolving *work, const eddy_conv_slice *slice, ch
 
 /* Biases, and the order in which the result lies. */
 static bool finish_slice(const run *r, const eddy_conv_slice *slice, const eddy_conv_prepared *p,
-                         const eddy_dnnl_turn *turn, void *x, void *x_plain, void *y, void *y_plain) {
+                         const eddy_dnnl_turn *turn, void *x, void *x_plain, void *y,
+                         void *y_plain) {
     if (r->work.direction == EDDY_CONV_FORWARD)
         return reorder(p->y_reorder, turn, &p->y_own, y, &p->y_plain, y_plain);
     if (r->work.bias)
@@ -321,30 +337,39 @@ static bool finish_slice(const run *r, const eddy_conv_slice *slice, const eddy_
     return reorder(p->x_reorder, turn, &p->x_own, x, &p->x_plain, x_plain);
 }
 
-static bool conv_library_run_slice(const run *r, int64_t number, char *buffers, const eddy_dnnl_turn *turn) {
+static bool conv_library_run_slice(const run *r, int64_t number, char *buffers,
+                                   const eddy_dnnl_turn *turn) {
     const eddy_conv_library *library = r->library;
     const convolving *work = &r->work;
     eddy_conv_slice slice = eddy_conv_slice_of(&library->cut, number);
-    const eddy_conv_prepared *p = library->prepared[eddy_conv_kind_of(&library->cut, &library->kinds, number)];
+    const eddy_conv_prepared *p =
+        library->prepared[eddy_conv_kind_of(&library->cut, &library->kinds, number)];
     eddy_conv_direction direction = work->direction;
-    char *stage = buffers + library->x_bytes + library->y_bytes, *scratch = stage + library->stage_bytes;
-    void *x_plain = rows_of(&work->x, slice.image, slice.x_row), *y_plain = rows_of(&work->y, slice.image, slice.y_row);
+    char *stage = buffers + library->x_bytes + library->y_bytes,
+         *scratch = stage + library->stage_bytes;
+    void *x_plain = rows_of(&work->x, slice.image, slice.x_row),
+         *y_plain = rows_of(&work->y, slice.image, slice.y_row);
     if (library->stages && direction == EDDY_CONV_DATA)
         x_plain = stage;
     if (library->stages && direction == EDDY_CONV_FORWARD)
         y_plain = stage;
-    void *x = p->x_reorder ? buffers : x_plain, *y = p->y_reorder ? buffers + library->x_bytes : y_plain;
-    if (direction != EDDY_CONV_DATA && !reorder(p->x_reorder, turn, &p->x_plain, x_plain, &p->x_own, x))
+    void *x = p->x_reorder ? buffers : x_plain,
+         *y = p->y_reorder ? buffers + library->x_bytes : y_plain;
+    if (direction != EDDY_CONV_DATA &&
+        !reorder(p->x_reorder, turn, &p->x_plain, x_plain, &p->x_own, x))
         return false;
-    if (direction != EDDY_CONV_FORWARD && !reorder(p->y_reorder, turn, &p->y_plain, y_plain, &p->y_own, y))
+    if (direction != EDDY_CONV_FORWARD &&
+        !reorder(p->y_reorder, turn, &p->y_plain, y_plain, &p->y_own, y))
         return false;
     if (direction == EDDY_CONV_WEIGHT) {
         char *sum = r->sums + (size_t)number * r->sum_bytes;
         char *w = p->w_reorder ? scratch + library->scratch_bytes : sum;
-        return convolve(r, p, turn, x, y, w, scratch) && reorder(p->w_reorder, turn, &p->w_own, w, &p->w_plain, sum);
+        return convolve(r, p, turn, x, y, w, scratch) &&
+               reorder(p->w_reorder, turn, &p->w_own, w, &p->w_plain, sum);
     }
     void *w = p->w_reorder ? r->workspace + library->bias_bytes : work->plan->weight.data;
-    if (!convolve(r, p, turn, x, y, w, scratch) || !finish_slice(r, &slice, p, turn, x, x_plain, y, y_plain))
+    if (!convolve(r, p, turn, x, y, w, scratch) ||
+        !finish_slice(r, &slice, p, turn, x, x_plain, y, y_plain))
         return false;
     if (library->stages)
         store_stage(work, &slice, stage);
@@ -359,7 +384,8 @@ static void conv_library_run_parts(void *context, int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; part++)
         for (int64_t i = part * slices / parts; i < (part + 1) * slices / parts; i++)
             is_good =
-                is_good && conv_library_run_slice(r, i, r->buffers + (size_t)part * r->library->part_bytes, &turn);
+                is_good && conv_library_run_slice(
+                               r, i, r->buffers + (size_t)part * r->library->part_bytes, &turn);
     eddy_dnnl_turn_end(&turn);
     if (!is_good)
         eddy_kernel_fail(r->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
@@ -369,22 +395,29 @@ static void conv_library_run_parts(void *context, int64_t begin, int64_t end) {
 static void pack_weights(const run *r) {
     const eddy_conv_prepared *p = r->library->prepared[0];
     eddy_dnnl_turn turn;
-    bool is_good = eddy_dnnl_turn_begin(&turn) && reorder(p->w_reorder, &turn, &p->w_plain, r->work.plan->weight.data,
-                                                          &p->w_own, r->workspace + r->library->bias_bytes);
+    bool is_good = eddy_dnnl_turn_begin(&turn) &&
+                   reorder(p->w_reorder, &turn, &p->w_plain, r->work.plan->weight.data, &p->w_own,
+                           r->workspace + r->library->bias_bytes);
     eddy_dnnl_turn_end(&turn);
     if (!is_good)
         eddy_kernel_fail(r->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
 }
 
 void eddy_conv_library_run(const eddy_conv_library *library, const eddy_conv_request *request,
-                           const eddy_kernel_call *call, void *workspace, void *sums, size_t sum_bytes) {
+                           const eddy_kernel_call *call, void *workspace, void *sums,
+                           size_t sum_bytes) {
     const eddy_op_view *bias = request->bias;
     bool is_weight = request->direction == EDDY_CONV_WEIGHT;
-    run r = {.library = library, .call = call, .workspace = workspace, .sums = sums, .sum_bytes = sum_bytes};
+    run r = {.library = library,
+             .call = call,
+             .workspace = workspace,
+             .sums = sums,
+             .sum_bytes = sum_bytes};
     init(&r.work, request);
     r.buffers = r.workspace + library->bias_bytes + (is_weight ? 0 : library->w_bytes);
     if (bias)
-        eddy_chunk_load(EDDY_F32, workspace, bias->dtype, bias->data, bias->strides[0], request->plan->to.channels);
+        eddy_chunk_load(EDDY_F32, workspace, bias->dtype, bias->data, bias->strides[0],
+                        request->plan->to.channels);
     if (!is_weight && library->prepared[0]->w_reorder)
         pack_weights(&r);
     if (library->parts > 1)
@@ -416,13 +449,15 @@ static void start_with(const eddy_conv_request *request, void *sums, size_t sum_
 /* Prepares and runs what is asked of the library, each once: its static objects are made then. */
 static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_last) {
     enum { SIDE = 8, CHANNELS = 16 };
-    const int64_t image[] = {1, CHANNELS, SIDE, SIDE}, row_major[] = {CHANNELS * SIDE * SIDE, SIDE * SIDE, SIDE, 1};
+    const int64_t image[] = {1, CHANNELS, SIDE, SIDE},
+                  row_major[] = {CHANNELS * SIDE * SIDE, SIDE * SIDE, SIDE, 1};
     const int64_t channels_last[] = {CHANNELS * SIDE * SIDE, 1, SIDE * CHANNELS, CHANNELS};
     const int64_t *lies = is_last ? channels_last : row_major;
     const int64_t weight[] = {CHANNELS, CHANNELS, 3, 3}, dense[] = {CHANNELS * 9, 9, 3, 1};
     size_t bytes = CHANNELS * (SIDE * SIDE + CHANNELS * 9) * sizeof(float);
     eddy_conv_plan plan;
-    eddy_attributes_conv attributes = {.stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1};
+    eddy_attributes_conv attributes = {
+        .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = 1};
     char *memory = eddy_memory_acquire(3 * bytes, EDDY_MEMORY_CACHE);
     if (!memory)
         return;
@@ -433,8 +468,9 @@ static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_l
         eddy_conv_plan_transposed(&plan, &y, &w, &x, &attributes);
     else
         eddy_conv_plan_forward(&plan, &x, &w, &y, &attributes);
-    start_with(&(eddy_conv_request){.plan = &plan, .direction = direction, .slices_most = INT64_MAX},
-               memory + 2 * bytes, bytes);
+    start_with(
+        &(eddy_conv_request){.plan = &plan, .direction = direction, .slices_most = INT64_MAX},
+        memory + 2 * bytes, bytes);
     eddy_memory_release(memory, 3 * bytes, EDDY_MEMORY_CACHE);
 }
 

@@ -49,7 +49,8 @@ static int64_t greatest_divisor(int64_t a, int64_t b) {
 
 /* Element k of the window at place o of the result shows (o + padding - k * dilation) / stride of the input, where that is
  * whole: every stride / gcd-th element, if any. */
-eddy_conv_axis eddy_conv_axis_transposed(const eddy_conv_window *window, int64_t size, int64_t phase) {
+eddy_conv_axis eddy_conv_axis_transposed(const eddy_conv_window *window, int64_t size,
+                                         int64_t phase) {
     int64_t stride = window->stride, each = stride / greatest_divisor(window->dilation, stride);
     eddy_conv_axis axis = {.start = phase,
                            .step = stride,
@@ -58,7 +59,8 @@ eddy_conv_axis eddy_conv_axis_transposed(const eddy_conv_window *window, int64_t
                            .tap_step = each,
                            .offset_step = -(window->dilation * each / stride)};
     int64_t place = phase + window->padding;
-    while (axis.tap < each && axis.tap < window->size && (place - axis.tap * window->dilation) % stride != 0)
+    while (axis.tap < each && axis.tap < window->size &&
+           (place - axis.tap * window->dilation) % stride != 0)
         axis.tap++;
     if (axis.tap < each && axis.tap < window->size) {
         axis.tap_count = (window->size - axis.tap + each - 1) / each;
@@ -67,10 +69,10 @@ eddy_conv_axis eddy_conv_axis_transposed(const eddy_conv_window *window, int64_t
     return axis;
 }
 
-static void init(eddy_conv_plan *plan, const eddy_op_view *x, const eddy_op_view *weight, const eddy_op_view *out,
-                 const eddy_attributes_conv *attributes) {
-    *plan =
-        (eddy_conv_plan){.from = eddy_conv_image_of(x), .to = eddy_conv_image_of(out), .groups = attributes->groups};
+static void init(eddy_conv_plan *plan, const eddy_op_view *x, const eddy_op_view *weight,
+                 const eddy_op_view *out, const eddy_attributes_conv *attributes) {
+    *plan = (eddy_conv_plan){
+        .from = eddy_conv_image_of(x), .to = eddy_conv_image_of(out), .groups = attributes->groups};
     plan->from_channels = plan->from.channels / plan->groups;
     plan->to_channels = plan->to.channels / plan->groups;
     plan->weight = (eddy_conv_weight){.data = weight->data,
@@ -79,10 +81,10 @@ static void init(eddy_conv_plan *plan, const eddy_op_view *x, const eddy_op_view
                                       .width = weight->shape[3],
                                       .row_stride = weight->strides[2],
                                       .column_stride = weight->strides[3]};
-    plan->rows = (eddy_conv_window){plan->weight.height, attributes->stride.height, attributes->padding.height,
-                                    attributes->dilation.height};
-    plan->columns = (eddy_conv_window){plan->weight.width, attributes->stride.width, attributes->padding.width,
-                                       attributes->dilation.width};
+    plan->rows = (eddy_conv_window){plan->weight.height, attributes->stride.height,
+                                    attributes->padding.height, attributes->dilation.height};
+    plan->columns = (eddy_conv_window){plan->weight.width, attributes->stride.width,
+                                       attributes->padding.width, attributes->dilation.width};
     plan->row_phases = plan->column_phases = 1;
     plan->compute = eddy_chunk_compute_dtype(x->dtype);
     plan->bytes = plan->compute == EDDY_F64 ? 8 : 4;
@@ -96,8 +98,9 @@ void eddy_conv_plan_forward(eddy_conv_plan *plan, const eddy_op_view *x, const e
     plan->weight.group_stride = plan->to_channels * weight->strides[0];
 }
 
-void eddy_conv_plan_transposed(eddy_conv_plan *plan, const eddy_op_view *x, const eddy_op_view *weight,
-                               const eddy_op_view *out, const eddy_attributes_conv *attributes) {
+void eddy_conv_plan_transposed(eddy_conv_plan *plan, const eddy_op_view *x,
+                               const eddy_op_view *weight, const eddy_op_view *out,
+                               const eddy_attributes_conv *attributes) {
     init(plan, x, weight, out, attributes);
     plan->is_transposed = true;
     plan->weight.to_stride = weight->strides[1];
@@ -107,14 +110,16 @@ void eddy_conv_plan_transposed(eddy_conv_plan *plan, const eddy_op_view *x, cons
     plan->column_phases = eddy_max_i64(1, eddy_min_i64(plan->columns.stride, plan->to.width));
 }
 
-void eddy_conv_plan_phase(const eddy_conv_plan *plan, int64_t phase, eddy_conv_axis *rows, eddy_conv_axis *columns) {
+void eddy_conv_plan_phase(const eddy_conv_plan *plan, int64_t phase, eddy_conv_axis *rows,
+                          eddy_conv_axis *columns) {
     if (!plan->is_transposed) {
         *rows = eddy_conv_axis_forward(&plan->rows, plan->to.height);
         *columns = eddy_conv_axis_forward(&plan->columns, plan->to.width);
         return;
     }
     *rows = eddy_conv_axis_transposed(&plan->rows, plan->to.height, phase / plan->column_phases);
-    *columns = eddy_conv_axis_transposed(&plan->columns, plan->to.width, phase % plan->column_phases);
+    *columns =
+        eddy_conv_axis_transposed(&plan->columns, plan->to.width, phase % plan->column_phases);
 }
 
 /* ---- turned round ---- */
@@ -138,23 +143,26 @@ bool eddy_conv_plan_turn(const eddy_conv_plan *plan, eddy_conv_plan *turned) {
 }
 
 int64_t eddy_conv_plan_weight_count(const eddy_conv_plan *plan) {
-    return plan->groups * plan->to_channels * plan->from_channels * plan->weight.height * plan->weight.width;
+    return plan->groups * plan->to_channels * plan->from_channels * plan->weight.height *
+           plan->weight.width;
 }
 
-#define TURN(bits)                                                                                                     \
-    static void turn_##bits(const eddy_conv_plan *plan, uint##bits##_t *to) {                                          \
-        const eddy_conv_weight *w = &plan->weight;                                                                     \
-        const uint##bits##_t *last =                                                                                   \
-            (const uint##bits##_t *)w->data + (w->height - 1) * w->row_stride + (w->width - 1) * w->column_stride;     \
-        for (int64_t g = 0; g < plan->groups; g++)                                                                     \
-            for (int64_t made = 0; made < plan->to_channels; made++)                                                   \
-                for (int64_t c = 0; c < plan->from_channels; c++)                                                      \
-                    for (int64_t i = 0; i < w->height; i++) {                                                          \
-                        const uint##bits##_t *from =                                                                   \
-                            last + g * w->group_stride + made * w->to_stride + c * w->from_stride - i * w->row_stride; \
-                        for (int64_t j = 0; j < w->width; j++)                                                         \
-                            *to++ = from[-j * w->column_stride];                                                       \
-                    }                                                                                                  \
+#define TURN(bits)                                                                                 \
+    static void turn_##bits(const eddy_conv_plan *plan, uint##bits##_t *to) {                      \
+        const eddy_conv_weight *w = &plan->weight;                                                 \
+        const uint##bits##_t *last = (const uint##bits##_t *)w->data +                             \
+                                     (w->height - 1) * w->row_stride +                             \
+                                     (w->width - 1) * w->column_stride;                            \
+        for (int64_t g = 0; g < plan->groups; g++)                                                 \
+            for (int64_t made = 0; made < plan->to_channels; made++)                               \
+                for (int64_t c = 0; c < plan->from_channels; c++)                                  \
+                    for (int64_t i = 0; i < w->height; i++) {                                      \
+                        const uint##bits##_t *from = last + g * w->group_stride +                  \
+                                                     made * w->to_stride + c * w->from_stride -    \
+                                                     i * w->row_stride;                            \
+                        for (int64_t j = 0; j < w->width; j++)                                     \
+                            *to++ = from[-j * w->column_stride];                                   \
+                    }                                                                              \
     }
 
 TURN(16)
@@ -171,34 +179,38 @@ void eddy_conv_plan_turn_weights(const eddy_conv_plan *plan, const eddy_conv_pla
 /* ---- weights ---- */
 
 /* A row's taps from weights of the compute type, channel by channel. */
-#define LOAD_TAPS(real)                                                                                                \
-    static void load_taps_##real(const eddy_conv_weight *weight, const eddy_conv_row *row, int64_t offset, real *to) { \
-        const eddy_conv_axis *rows = row->rows, *columns = row->columns;                                               \
-        const real *from = (const real *)weight->data + offset;                                                        \
-        int64_t row_step = rows->tap_step * weight->row_stride;                                                        \
-        int64_t column_step = columns->tap_step * weight->column_stride;                                               \
-        for (int64_t c = 0; c < row->count; c++, from += weight->from_stride)                                          \
-            for (int64_t i = 0; i < rows->tap_count; i++)                                                              \
-                for (int64_t j = 0; j < columns->tap_count; j++)                                                       \
-                    *to++ = from[i * row_step + j * column_step];                                                      \
+#define LOAD_TAPS(real)                                                                            \
+    static void load_taps_##real(const eddy_conv_weight *weight, const eddy_conv_row *row,         \
+                                 int64_t offset, real *to) {                                       \
+        const eddy_conv_axis *rows = row->rows, *columns = row->columns;                           \
+        const real *from = (const real *)weight->data + offset;                                    \
+        int64_t row_step = rows->tap_step * weight->row_stride;                                    \
+        int64_t column_step = columns->tap_step * weight->column_stride;                           \
+        for (int64_t c = 0; c < row->count; c++, from += weight->from_stride)                      \
+            for (int64_t i = 0; i < rows->tap_count; i++)                                          \
+                for (int64_t j = 0; j < columns->tap_count; j++)                                   \
+                    *to++ = from[i * row_step + j * column_step];                                  \
     }
 
 LOAD_TAPS(float)
 LOAD_TAPS(double)
 
-static void move_row(const eddy_conv_plan *plan, const eddy_conv_row *row, char *buffer, bool stores) {
+static void move_row(const eddy_conv_plan *plan, const eddy_conv_row *row, char *buffer,
+                     bool stores) {
     const eddy_conv_weight *weight = &plan->weight;
     const eddy_conv_axis *rows = row->rows, *columns = row->columns;
     int64_t taps = rows->tap_count * columns->tap_count;
-    int64_t offset = row->group * weight->group_stride + row->to * weight->to_stride + row->from * weight->from_stride +
-                     rows->tap * weight->row_stride + columns->tap * weight->column_stride;
+    int64_t offset = row->group * weight->group_stride + row->to * weight->to_stride +
+                     row->from * weight->from_stride + rows->tap * weight->row_stride +
+                     columns->tap * weight->column_stride;
     /* Lines of one row of taps at a channel, or of all channels at a tap. */
     int64_t inner = row->is_last ? columns->tap_count : 1, outer = row->is_last ? 1 : row->count;
     int64_t count = row->is_last ? row->count : columns->tap_count;
     int64_t stride = row->is_last ? weight->from_stride : columns->tap_step * weight->column_stride;
     if (taps == 0 || row->count == 0)
         return;
-    if (!stores && !row->is_last && weight->dtype == plan->compute && columns->tap_count < TAPS_SHORT) {
+    if (!stores && !row->is_last && weight->dtype == plan->compute &&
+        columns->tap_count < TAPS_SHORT) {
         if (plan->compute == EDDY_F64)
             load_taps_double(weight, row, offset, (double *)(void *)buffer);
         else
@@ -208,7 +220,8 @@ static void move_row(const eddy_conv_plan *plan, const eddy_conv_row *row, char 
     for (int64_t c = 0; c < outer; c++)
         for (int64_t i = 0; i < rows->tap_count; i++)
             for (int64_t j = 0; j < inner; j++) {
-                int64_t at = offset + c * weight->from_stride + i * rows->tap_step * weight->row_stride +
+                int64_t at = offset + c * weight->from_stride +
+                             i * rows->tap_step * weight->row_stride +
                              j * columns->tap_step * weight->column_stride;
                 void *there = eddy_chunk_at(weight->data, weight->dtype, at);
                 if (stores)
@@ -227,15 +240,17 @@ void eddy_conv_row_store(const eddy_conv_plan *plan, const eddy_conv_row *row, c
     move_row(plan, row, (char *)from, true);
 }
 
-void eddy_conv_multiply(const eddy_kernel_call *call, const eddy_conv_plan *plan, bool transpose_a, bool transpose_b,
-                        int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
-                        bool adds, void *c, int64_t ldc) {
+void eddy_conv_multiply(const eddy_kernel_call *call, const eddy_conv_plan *plan, bool transpose_a,
+                        bool transpose_b, int64_t m, int64_t n, int64_t k, const void *a,
+                        int64_t lda, const void *b, int64_t ldb, bool adds, void *c, int64_t ldc) {
     eddy_gemm_provider provider = eddy_gemm_choose(eddy_isa_chosen(), plan->compute, m, n, k);
     bool is_made;
     if (plan->compute == EDDY_F64)
-        is_made = eddy_gemm_provider_f64(provider)(transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, adds, c, ldc);
+        is_made = eddy_gemm_provider_f64(provider)(transpose_a, transpose_b, m, n, k, 1, a, lda, b,
+                                                   ldb, adds, c, ldc);
     else
-        is_made = eddy_gemm_provider_f32(provider)(transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, adds, c, ldc);
+        is_made = eddy_gemm_provider_f32(provider)(transpose_a, transpose_b, m, n, k, 1, a, lda, b,
+                                                   ldb, adds, c, ldc);
     if (!is_made)
         eddy_kernel_fail(call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
 }
@@ -248,12 +263,15 @@ void eddy_conv_multiply(const eddy_kernel_call *call, const eddy_conv_plan *plan
 double eddy_conv_plan_work(const eddy_conv_plan *plan) {
     const eddy_conv_image *image = plan->is_transposed ? &plan->from : &plan->to;
     double places = (double)image->batch * (double)image->height * (double)image->width;
-    double channels = (double)plan->groups * (double)plan->from_channels * (double)plan->to_channels;
+    double channels =
+        (double)plan->groups * (double)plan->from_channels * (double)plan->to_channels;
     return places * channels * (double)plan->weight.height * (double)plan->weight.width;
 }
 
 int64_t eddy_conv_plan_cost(const eddy_conv_plan *plan) {
-    double work = eddy_conv_plan_work(plan), each = plan->compute != EDDY_F32 ? 60 : work < SMALL_WORK ? 100 : 25;
+    double work = eddy_conv_plan_work(plan), each = plan->compute != EDDY_F32 ? 60
+                                                    : work < SMALL_WORK       ? 100
+                                                                              : 25;
     double gathered = work / (double)eddy_max_i64(1, plan->to_channels);
     double cost = work * each + gathered * 120;
     return 500000 + (int64_t)(cost < 1e15 ? cost : 1e15);

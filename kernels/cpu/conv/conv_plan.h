@@ -44,7 +44,8 @@ typedef struct eddy_conv_window {
 /* The only phase of a convolution with `count` places. */
 eddy_conv_axis eddy_conv_axis_forward(const eddy_conv_window *window, int64_t count);
 /* Phase `phase`, below the stride, of a transposed one whose result has `size` places. */
-eddy_conv_axis eddy_conv_axis_transposed(const eddy_conv_window *window, int64_t size, int64_t phase);
+eddy_conv_axis eddy_conv_axis_transposed(const eddy_conv_window *window, int64_t size,
+                                         int64_t phase);
 
 typedef struct eddy_conv_plan {
     eddy_conv_image from, to;
@@ -60,8 +61,9 @@ typedef struct eddy_conv_plan {
 /* conv2d and conv_transpose2d. Needs shapes, strides and dtypes; takes data as it is. */
 void eddy_conv_plan_forward(eddy_conv_plan *plan, const eddy_op_view *x, const eddy_op_view *weight,
                             const eddy_op_view *out, const eddy_attributes_conv *attributes);
-void eddy_conv_plan_transposed(eddy_conv_plan *plan, const eddy_op_view *x, const eddy_op_view *weight,
-                               const eddy_op_view *out, const eddy_attributes_conv *attributes);
+void eddy_conv_plan_transposed(eddy_conv_plan *plan, const eddy_op_view *x,
+                               const eddy_op_view *weight, const eddy_op_view *out,
+                               const eddy_attributes_conv *attributes);
 
 /* A transposed convolution without strides is a convolution whose windows are turned round. False where it has strides, or drops
  * more of its result than such a convolution can. The weights of `turned`, dense and of their dtype, have their memory and their
@@ -70,7 +72,8 @@ bool eddy_conv_plan_turn(const eddy_conv_plan *plan, eddy_conv_plan *turned);
 void eddy_conv_plan_turn_weights(const eddy_conv_plan *plan, const eddy_conv_plan *turned);
 int64_t eddy_conv_plan_weight_count(const eddy_conv_plan *plan);
 
-void eddy_conv_plan_phase(const eddy_conv_plan *plan, int64_t phase, eddy_conv_axis *rows, eddy_conv_axis *columns);
+void eddy_conv_plan_phase(const eddy_conv_plan *plan, int64_t phase, eddy_conv_axis *rows,
+                          eddy_conv_axis *columns);
 
 /* A row of weights as columns count its depth (conv_gather.h): channel `to` of a group's result with channels from ..
  * from + count of its input, at the taps of a phase. */
@@ -85,9 +88,9 @@ void eddy_conv_row_store(const eddy_conv_plan *plan, const eddy_conv_row *row, c
 
 /* c = a b, or with `adds` c += a b; row-major in the compute type, a [m, k], b [k, n], each transposed where said. The call fails
  * where memory lacks. */
-void eddy_conv_multiply(const eddy_kernel_call *call, const eddy_conv_plan *plan, bool transpose_a, bool transpose_b,
-                        int64_t m, int64_t n, int64_t k, const void *a, int64_t lda, const void *b, int64_t ldb,
-                        bool adds, void *c, int64_t ldc);
+void eddy_conv_multiply(const eddy_kernel_call *call, const eddy_conv_plan *plan, bool transpose_a,
+                        bool transpose_b, int64_t m, int64_t n, int64_t k, const void *a,
+                        int64_t lda, const void *b, int64_t ldb, bool adds, void *c, int64_t ldc);
 /* Products in all, as a number for estimates. */
 double eddy_conv_plan_work(const eddy_conv_plan *plan);
 /* Picoseconds at some 80 GFLOP/s: what gathers and what multiplies. */

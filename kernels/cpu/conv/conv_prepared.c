@@ -11,23 +11,24 @@
 /* [group, to, from, rows, columns], or without the group where there is one alone; the library's choice without strides. */
 static bool describe_weight(const eddy_conv_key *key, const int64_t *strides, dnnl_data_type_t type,
                             eddy_dnnl_desc *desc, dnnl_status_t *status) {
-    const int64_t all[] = {key->groups, key->y_channels / key->groups, key->x_channels / key->groups, key->w_rows,
-                           key->w_columns};
+    const int64_t all[] = {key->groups, key->y_channels / key->groups,
+                           key->x_channels / key->groups, key->w_rows, key->w_columns};
     int32_t first = key->groups > 1 ? 0 : 1, rank = 5 - first;
     dnnl_dims_t dims = {0}, lies = {0};
     for (int32_t d = 0; d < rank; d++) {
         dims[d] = all[first + d];
         lies[d] = strides ? strides[first + d] : 0;
     }
-    return eddy_dnnl_goes(status, strides ? eddy_dnnl_desc_init_strides(desc, rank, dims, type, lies)
-                                          : eddy_dnnl_desc_init_tag(desc, rank, dims, type, dnnl_format_tag_any));
+    return eddy_dnnl_goes(
+        status, strides ? eddy_dnnl_desc_init_strides(desc, rank, dims, type, lies)
+                        : eddy_dnnl_desc_init_tag(desc, rank, dims, type, dnnl_format_tag_any));
 }
 
-static bool describe_image(const eddy_conv_key *key, bool is_x, eddy_dnnl_desc *plain, eddy_dnnl_desc *own,
-                           dnnl_status_t *status) {
+static bool describe_image(const eddy_conv_key *key, bool is_x, eddy_dnnl_desc *plain,
+                           eddy_dnnl_desc *own, dnnl_status_t *status) {
     const eddy_conv_strides *lies = is_x ? &key->x : &key->y;
-    dnnl_dims_t dims = {key->images, is_x ? key->x_channels : key->y_channels, is_x ? key->x_rows : key->y_rows,
-                        is_x ? key->x_columns : key->y_columns};
+    dnnl_dims_t dims = {key->images, is_x ? key->x_channels : key->y_channels,
+                        is_x ? key->x_rows : key->y_rows, is_x ? key->x_columns : key->y_columns};
     const dnnl_dims_t strides = {lies->image, lies->channel, lies->row, lies->column};
     bool is_result = key->direction == (is_x ? EDDY_CONV_DATA : EDDY_CONV_FORWARD);
     dnnl_data_type_t type = key->is_bf16 && !is_result ? dnnl_bf16 : dnnl_f32;
@@ -36,25 +37,29 @@ static bool describe_image(const eddy_conv_key *key, bool is_x, eddy_dnnl_desc *
            eddy_dnnl_goes(status, eddy_dnnl_desc_init_tag(own, 4, dims, dnnl_f32, order));
 }
 
-static bool conv_prepared_describe(const eddy_conv_key *key, eddy_conv_prepared *p, dnnl_status_t *status) {
+static bool conv_prepared_describe(const eddy_conv_key *key, eddy_conv_prepared *p,
+                                   dnnl_status_t *status) {
     const int64_t taps = key->w_rows * key->w_columns, from = key->x_channels / key->groups;
-    const int64_t dense[] = {key->y_channels / key->groups * from * taps, from * taps, taps, key->w_columns, 1};
+    const int64_t dense[] = {key->y_channels / key->groups * from * taps, from * taps, taps,
+                             key->w_columns, 1};
     const dnnl_dims_t channels = {key->y_channels};
     bool is_result = key->direction == EDDY_CONV_WEIGHT;
     dnnl_data_type_t type = key->is_bf16 && !is_result ? dnnl_bf16 : dnnl_f32;
     return describe_image(key, true, &p->x_plain, &p->x_own, status) &&
            describe_image(key, false, &p->y_plain, &p->y_own, status) &&
            describe_weight(key, is_result ? dense : key->w_strides, type, &p->w_plain, status) &&
-           eddy_dnnl_goes(status, eddy_dnnl_desc_init_tag(&p->bias, 1, channels, dnnl_f32, dnnl_a)) &&
+           eddy_dnnl_goes(status,
+                          eddy_dnnl_desc_init_tag(&p->bias, 1, channels, dnnl_f32, dnnl_a)) &&
            (key->w_order ? eddy_dnnl_goes(status, eddy_dnnl_desc_init_copy(&p->w_own, key->w_order))
                          : describe_weight(key, NULL, dnnl_f32, &p->w_own, status));
 }
 
 /* ---- primitives ---- */
 
-static dnnl_status_t plan(const eddy_conv_key *key, const eddy_conv_prepared *p, dnnl_prop_kind_t kind,
-                          dnnl_engine_t engine, const_dnnl_primitive_attr_t attributes,
-                          const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *made) {
+static dnnl_status_t plan(const eddy_conv_key *key, const eddy_conv_prepared *p,
+                          dnnl_prop_kind_t kind, dnnl_engine_t engine,
+                          const_dnnl_primitive_attr_t attributes, const_dnnl_primitive_desc_t hint,
+                          dnnl_primitive_desc_t *made) {
     const eddy_dnnl_convolution wanted = {
         .kind = kind,
         .x = &p->x_own,
@@ -78,21 +83,26 @@ static dnnl_status_t look_at(const_dnnl_primitive_desc_t desc) {
     return !name || strstr(name, "ref") || strstr(name, "gemm") ? dnnl_unimplemented : dnnl_success;
 }
 
-static dnnl_status_t take_order(eddy_dnnl_desc *desc, const_dnnl_primitive_desc_t plan, dnnl_query_t operand) {
+static dnnl_status_t take_order(eddy_dnnl_desc *desc, const_dnnl_primitive_desc_t plan,
+                                dnnl_query_t operand) {
     eddy_dnnl_desc_fini(desc);
     return eddy_dnnl_desc_init_plan(desc, plan, operand);
 }
 
 /* The orders that the library has chosen. */
-static bool take_orders(const eddy_conv_key *key, const_dnnl_primitive_desc_t plan, eddy_conv_prepared *p,
-                        dnnl_status_t *status) {
+static bool take_orders(const eddy_conv_key *key, const_dnnl_primitive_desc_t plan,
+                        eddy_conv_prepared *p, dnnl_status_t *status) {
     bool is_data = key->direction == EDDY_CONV_DATA, is_weight = key->direction == EDDY_CONV_WEIGHT;
     bool is_forward = key->direction == EDDY_CONV_FORWARD;
     bool is_good =
-        eddy_dnnl_goes(status, take_order(&p->x_own, plan, is_data ? dnnl_query_diff_src_md : dnnl_query_src_md)) &&
-        eddy_dnnl_goes(status, take_order(&p->y_own, plan, is_forward ? dnnl_query_dst_md : dnnl_query_diff_dst_md)) &&
-        eddy_dnnl_goes(status,
-                       take_order(&p->w_own, plan, is_weight ? dnnl_query_diff_weights_md : dnnl_query_weights_md)) &&
+        eddy_dnnl_goes(status, take_order(&p->x_own, plan,
+                                          is_data ? dnnl_query_diff_src_md : dnnl_query_src_md)) &&
+        eddy_dnnl_goes(
+            status,
+            take_order(&p->y_own, plan, is_forward ? dnnl_query_dst_md : dnnl_query_diff_dst_md)) &&
+        eddy_dnnl_goes(
+            status, take_order(&p->w_own, plan,
+                               is_weight ? dnnl_query_diff_weights_md : dnnl_query_weights_md)) &&
         eddy_dnnl_goes(status, take_order(&p->scratch, plan, dnnl_query_scratchpad_md));
     p->scratch_bytes = is_good ? eddy_dnnl_desc_bytes(&p->scratch) : 0;
     return is_good;
@@ -108,11 +118,14 @@ static bool make_convolution(const eddy_conv_key *key, dnnl_engine_t engine, edd
     /* A way back is planned knowing the way forth. */
     bool is_good =
         eddy_dnnl_goes(status, dnnl_primitive_attr_create(&attributes)) &&
-        eddy_dnnl_goes(status, dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user)) &&
+        eddy_dnnl_goes(status, dnnl_primitive_attr_set_scratchpad_mode(
+                                   attributes, dnnl_scratchpad_mode_user)) &&
         (key->direction == EDDY_CONV_FORWARD ||
          eddy_dnnl_goes(status, plan(key, p, dnnl_forward_training, engine, NULL, NULL, &hint))) &&
-        eddy_dnnl_goes(status, plan(key, p, kinds[key->direction], engine, attributes, hint, &made)) &&
-        eddy_dnnl_goes(status, look_at(made)) && eddy_dnnl_goes(status, dnnl_primitive_create(&p->convolution, made)) &&
+        eddy_dnnl_goes(status,
+                       plan(key, p, kinds[key->direction], engine, attributes, hint, &made)) &&
+        eddy_dnnl_goes(status, look_at(made)) &&
+        eddy_dnnl_goes(status, dnnl_primitive_create(&p->convolution, made)) &&
         take_orders(key, made, p, status);
     dnnl_primitive_desc_destroy(made);
     dnnl_primitive_desc_destroy(hint);
@@ -121,14 +134,16 @@ static bool make_convolution(const eddy_conv_key *key, dnnl_engine_t engine, edd
 }
 
 /* *bytes of a buffer in the order `own`, where the memory is in another. */
-static bool make_reorder(dnnl_engine_t engine, const eddy_dnnl_desc *plain, const eddy_dnnl_desc *own, bool is_result,
-                         dnnl_primitive_t *reorder, size_t *bytes, dnnl_status_t *status) {
+static bool make_reorder(dnnl_engine_t engine, const eddy_dnnl_desc *plain,
+                         const eddy_dnnl_desc *own, bool is_result, dnnl_primitive_t *reorder,
+                         size_t *bytes, dnnl_status_t *status) {
     if (eddy_dnnl_desc_equal(plain, own))
         return true;
     dnnl_primitive_desc_t made = NULL;
-    bool is_good = eddy_dnnl_goes(status, eddy_dnnl_plan_reorder(is_result ? own : plain, is_result ? plain : own,
-                                                                 engine, &made)) &&
-                   eddy_dnnl_goes(status, dnnl_primitive_create(reorder, made));
+    bool is_good =
+        eddy_dnnl_goes(status, eddy_dnnl_plan_reorder(is_result ? own : plain,
+                                                      is_result ? plain : own, engine, &made)) &&
+        eddy_dnnl_goes(status, dnnl_primitive_create(reorder, made));
     dnnl_primitive_desc_destroy(made);
     *bytes = eddy_dnnl_desc_bytes(own);
     return is_good;
@@ -137,10 +152,12 @@ static bool make_reorder(dnnl_engine_t engine, const eddy_dnnl_desc *plain, cons
 static bool make_reorders(const eddy_conv_key *key, dnnl_engine_t engine, eddy_conv_prepared *p,
                           dnnl_status_t *status) {
     eddy_conv_direction made = (eddy_conv_direction)key->direction;
-    return make_reorder(engine, &p->x_plain, &p->x_own, made == EDDY_CONV_DATA, &p->x_reorder, &p->x_bytes, status) &&
-           make_reorder(engine, &p->y_plain, &p->y_own, made == EDDY_CONV_FORWARD, &p->y_reorder, &p->y_bytes,
-                        status) &&
-           make_reorder(engine, &p->w_plain, &p->w_own, made == EDDY_CONV_WEIGHT, &p->w_reorder, &p->w_bytes, status);
+    return make_reorder(engine, &p->x_plain, &p->x_own, made == EDDY_CONV_DATA, &p->x_reorder,
+                        &p->x_bytes, status) &&
+           make_reorder(engine, &p->y_plain, &p->y_own, made == EDDY_CONV_FORWARD, &p->y_reorder,
+                        &p->y_bytes, status) &&
+           make_reorder(engine, &p->w_plain, &p->w_own, made == EDDY_CONV_WEIGHT, &p->w_reorder,
+                        &p->w_bytes, status);
 }
 
 static void unmake(const eddy_prepared_kind *kind, void *prepared) {
@@ -179,7 +196,8 @@ static eddy_status make(const eddy_prepared_kind *kind, const void *of, void *pr
 
 static const eddy_prepared_kind convolution = {sizeof(eddy_conv_prepared), make, unmake};
 
-eddy_status eddy_conv_prepared_acquire(const eddy_conv_key *key, const eddy_conv_prepared **prepared) {
+eddy_status eddy_conv_prepared_acquire(const eddy_conv_key *key,
+                                       const eddy_conv_prepared **prepared) {
     const void *found;
     eddy_status status = eddy_prepared_acquire(&convolution, key, sizeof(*key), key, &found);
     *prepared = found;

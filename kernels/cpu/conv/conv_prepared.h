@@ -26,7 +26,8 @@ typedef struct eddy_conv_key {
     int64_t images, groups, x_channels, y_channels; /* channels of all groups */
     int64_t x_rows, x_columns, y_rows, y_columns, w_rows, w_columns;
     int64_t row_stride, column_stride, row_dilation, column_dilation;
-    int64_t top, bottom, left, right; /* padding of x; bottom and right may be negative: what no window reaches */
+    int64_t top, bottom, left,
+        right; /* padding of x; bottom and right may be negative: what no window reaches */
     eddy_conv_strides x, y;
     int64_t w_strides[5]; /* group, y's channel, x's channel, row, column */
     /* The order of the weights, so that slices of other sizes share them: of what has been prepared under this number, which is
@@ -47,6 +48,7 @@ typedef struct eddy_conv_prepared {
 
 /* What is prepared for a key (eddy_prepared_acquire), to be released by eddy_prepared_release. UNSUPPORTED where the library has no
  * code of its own for it (its reference, or products that we could do ourselves). */
-EDDY_MUST_USE eddy_status eddy_conv_prepared_acquire(const eddy_conv_key *key, const eddy_conv_prepared **prepared);
+EDDY_MUST_USE eddy_status eddy_conv_prepared_acquire(const eddy_conv_key *key,
+                                                     const eddy_conv_prepared **prepared);
 
 #endif

@@ -13,7 +13,8 @@
 /* Whether what a channel of the input is multiplied with lies as one row. */
 static bool lies_as_row(const eddy_conv_plan *plan) {
     const eddy_conv_weight *w = &plan->weight;
-    return (w->width == 1 || w->column_stride == 1) && (w->height == 1 || w->row_stride == w->width) &&
+    return (w->width == 1 || w->column_stride == 1) &&
+           (w->height == 1 || w->row_stride == w->width) &&
            (plan->to_channels == 1 || w->to_stride == w->height * w->width);
 }
 
@@ -25,8 +26,9 @@ static bool is_small(const eddy_conv_plan *plan) {
 }
 
 bool eddy_conv_scatter_serves(const eddy_conv_plan *plan) {
-    return plan->is_transposed && plan->from.dtype == plan->compute && plan->to.dtype == plan->compute &&
-           plan->weight.dtype == plan->compute && plan->to_channels > 0 && is_small(plan) && lies_as_row(plan);
+    return plan->is_transposed && plan->from.dtype == plan->compute &&
+           plan->to.dtype == plan->compute && plan->weight.dtype == plan->compute &&
+           plan->to_channels > 0 && is_small(plan) && lies_as_row(plan);
 }
 
 static size_t bias_bytes(const eddy_conv_plan *plan) {
@@ -37,12 +39,15 @@ size_t eddy_conv_scatter_workspace(const eddy_conv_plan *plan) {
     return bias_bytes(plan) + (size_t)(eddy_conv_scatter_given(plan) * plan->bytes);
 }
 
-void eddy_conv_scatter(const eddy_kernel_call *call, const eddy_conv_plan *plan, const eddy_op_view *bias) {
+void eddy_conv_scatter(const eddy_kernel_call *call, const eddy_conv_plan *plan,
+                       const eddy_op_view *bias) {
     char *biases = call->workspace;
     void *gift = biases + bias_bytes(plan);
     if (bias)
-        eddy_chunk_load(plan->compute, biases, bias->dtype, bias->data, bias->strides[0], plan->to.channels);
+        eddy_chunk_load(plan->compute, biases, bias->dtype, bias->data, bias->strides[0],
+                        plan->to.channels);
     else
         memset(biases, 0, bias_bytes(plan));
-    (plan->compute == EDDY_F64 ? eddy_conv_scatter_f64 : eddy_conv_scatter_f32)(call, plan, biases, gift);
+    (plan->compute == EDDY_F64 ? eddy_conv_scatter_f64 : eddy_conv_scatter_f32)(call, plan, biases,
+                                                                                gift);
 }

@@ -9,7 +9,8 @@
 bool eddy_conv_scatter_serves(const eddy_conv_plan *plan);
 size_t eddy_conv_scatter_workspace(const eddy_conv_plan *plan);
 /* bias NULL: none. On the calling thread. */
-void eddy_conv_scatter(const eddy_kernel_call *call, const eddy_conv_plan *plan, const eddy_op_view *bias);
+void eddy_conv_scatter(const eddy_kernel_call *call, const eddy_conv_plan *plan,
+                       const eddy_op_view *bias);
 
 /* Numbers that a place gives. */
 static inline int64_t eddy_conv_scatter_given(const eddy_conv_plan *plan) {
@@ -17,7 +18,9 @@ static inline int64_t eddy_conv_scatter_given(const eddy_conv_plan *plan) {
 }
 
 /* The same for a compute type: `biases` have it, one for each channel, and `gift` has room for what a place gives. */
-void eddy_conv_scatter_f32(const eddy_kernel_call *call, const eddy_conv_plan *plan, const void *biases, void *gift);
-void eddy_conv_scatter_f64(const eddy_kernel_call *call, const eddy_conv_plan *plan, const void *biases, void *gift);
+void eddy_conv_scatter_f32(const eddy_kernel_call *call, const eddy_conv_plan *plan,
+                           const void *biases, void *gift);
+void eddy_conv_scatter_f64(const eddy_kernel_call *call, const eddy_conv_plan *plan,
+                           const void *biases, void *gift);
 
 #endif

@@ -24,11 +24,13 @@ static void see_rows(const eddy_conv_cut *cut, eddy_conv_slice *slice) {
 /* Rows of y that see rows x_row .. of x; what else they see is padding to the slice. */
 static void find_rows(const eddy_conv_cut *cut, eddy_conv_slice *slice) {
     int64_t stride = cut->rows.stride, padding = cut->rows.padding, span = span_of(&cut->rows);
-    int64_t before = slice->x_row + padding - span + stride, last = slice->x_row + slice->x_rows - 1 + padding;
+    int64_t before = slice->x_row + padding - span + stride,
+            last = slice->x_row + slice->x_rows - 1 + padding;
     slice->y_row = before < stride ? 0 : before / stride;
     slice->y_rows = eddy_min_i64(cut->y_height, last / stride + 1) - slice->y_row;
     slice->top = slice->x_row - (slice->y_row * stride - padding);
-    slice->bottom = (slice->y_row + slice->y_rows - 1) * stride - padding + span - (slice->x_row + slice->x_rows);
+    slice->bottom = (slice->y_row + slice->y_rows - 1) * stride - padding + span -
+                    (slice->x_row + slice->x_rows);
 }
 
 eddy_conv_slice eddy_conv_slice_of(const eddy_conv_cut *cut, int64_t number) {
@@ -39,7 +41,8 @@ eddy_conv_slice eddy_conv_slice_of(const eddy_conv_cut *cut, int64_t number) {
         slice.x_rows = cut->x_height;
         slice.y_rows = cut->y_height;
         slice.top = cut->rows.padding;
-        slice.bottom = (cut->y_height - 1) * cut->rows.stride + span_of(&cut->rows) - cut->x_height - slice.top;
+        slice.bottom = (cut->y_height - 1) * cut->rows.stride + span_of(&cut->rows) -
+                       cut->x_height - slice.top;
     } else if (cut->direction == EDDY_CONV_DATA) {
         slice.x_row = first;
         slice.x_rows = eddy_min_i64(cut->rows_each, cut->x_height - first);
@@ -53,14 +56,15 @@ eddy_conv_slice eddy_conv_slice_of(const eddy_conv_cut *cut, int64_t number) {
 }
 
 static bool is_alike(const eddy_conv_slice *a, const eddy_conv_slice *b) {
-    return a->images == b->images && a->x_rows == b->x_rows && a->y_rows == b->y_rows && a->top == b->top &&
-           a->bottom == b->bottom;
+    return a->images == b->images && a->x_rows == b->x_rows && a->y_rows == b->y_rows &&
+           a->top == b->top && a->bottom == b->bottom;
 }
 
 /* Every slice has rows, and those between the first and the last are alike: edges change what they clip one way only, so if
  * the second is like the last but one, all between are. */
 static bool is_even(const eddy_conv_cut *cut) {
-    eddy_conv_slice second = eddy_conv_slice_of(cut, 1), before_last = eddy_conv_slice_of(cut, cut->row_slices - 2);
+    eddy_conv_slice second = eddy_conv_slice_of(cut, 1),
+                    before_last = eddy_conv_slice_of(cut, cut->row_slices - 2);
     if (cut->row_slices > 3 && !is_alike(&second, &before_last))
         return false;
     for (int64_t i = 0; i < cut->row_slices; i++) {
@@ -76,7 +80,8 @@ static void cut_rows(eddy_conv_cut *cut, int64_t wanted) {
     int64_t height = is_data ? cut->x_height : cut->y_height;
     cut->rows_each = (height + wanted - 1) / wanted;
     if (is_data)
-        cut->rows_each = (cut->rows_each + cut->rows.stride - 1) / cut->rows.stride * cut->rows.stride;
+        cut->rows_each =
+            (cut->rows_each + cut->rows.stride - 1) / cut->rows.stride * cut->rows.stride;
     cut->row_slices = (height + cut->rows_each - 1) / cut->rows_each;
     if (cut->row_slices > 1 && !is_even(cut))
         cut->row_slices = 1;
@@ -100,7 +105,8 @@ int32_t eddy_conv_kind_of(const eddy_conv_cut *cut, const eddy_conv_kinds *kinds
     return at == 0 ? 0 : at == line - 1 ? kinds->last : kinds->middle;
 }
 
-static int32_t add_kind(const eddy_conv_cut *cut, int64_t number, eddy_conv_kinds *kinds, eddy_conv_slice *like) {
+static int32_t add_kind(const eddy_conv_cut *cut, int64_t number, eddy_conv_kinds *kinds,
+                        eddy_conv_slice *like) {
     eddy_conv_slice slice = eddy_conv_slice_of(cut, number);
     int32_t kind = 0;
     while (kind < kinds->count && !is_alike(&like[kind], &slice))
@@ -110,7 +116,8 @@ static int32_t add_kind(const eddy_conv_cut *cut, int64_t number, eddy_conv_kind
     return kind;
 }
 
-static bool kinds_check(const eddy_conv_cut *cut, const eddy_conv_kinds *kinds, const eddy_conv_slice *like) {
+static bool kinds_check(const eddy_conv_cut *cut, const eddy_conv_kinds *kinds,
+                        const eddy_conv_slice *like) {
     for (int64_t i = 0; i < cut->slices; i++) {
         eddy_conv_slice slice = eddy_conv_slice_of(cut, i);
         if (!is_alike(&slice, &like[eddy_conv_kind_of(cut, kinds, i)]))
@@ -119,7 +126,8 @@ static bool kinds_check(const eddy_conv_cut *cut, const eddy_conv_kinds *kinds, 
     return true;
 }
 
-eddy_conv_kinds eddy_conv_kinds_of(const eddy_conv_cut *cut, eddy_conv_slice like[EDDY_CONV_KINDS]) {
+eddy_conv_kinds eddy_conv_kinds_of(const eddy_conv_cut *cut,
+                                   eddy_conv_slice like[EDDY_CONV_KINDS]) {
     eddy_conv_kinds kinds = {.count = 0};
     add_kind(cut, 0, &kinds, like);
     if (cut->slices > 2)

@@ -28,10 +28,10 @@ typedef struct tiling {
 /* What a call is to know. */
 typedef struct weight_plan {
     bool is_library;
-    bool is_last;                           /* the order of what the sums have of a row of weights */
+    bool is_last; /* the order of what the sums have of a row of weights */
     int64_t channels_block, blocks, chunks; /* channels of the input */
-    size_t sums_bytes;                      /* of a chunk; all of them come first in the workspace */
-    int64_t rows, row_grain;                /* of weights, one for each block */
+    size_t sums_bytes;       /* of a chunk; all of them come first in the workspace */
+    int64_t rows, row_grain; /* of weights, one for each block */
     union {
         tiling tiles;
 #ifdef EDDY_HAVE_DNNL
@@ -71,7 +71,8 @@ static size_t sums_bytes_of(const eddy_conv_plan *plan) {
 static int64_t chunks_of(const eddy_conv_plan *plan, int64_t units, int64_t most) {
     double products = eddy_conv_plan_work(plan);
     int64_t chunks = eddy_min_i64(units, most);
-    chunks = eddy_min_i64(chunks, products < CHUNK_WORK * PARTS_MAX ? (int64_t)(products / CHUNK_WORK) : PARTS_MAX);
+    chunks = eddy_min_i64(
+        chunks, products < CHUNK_WORK * PARTS_MAX ? (int64_t)(products / CHUNK_WORK) : PARTS_MAX);
     return eddy_max_i64(1, eddy_min_i64(chunks, SUMS_BYTES / (int64_t)(sums_bytes_of(plan) + 1)));
 }
 
@@ -87,15 +88,18 @@ static void cut_tiles(const eddy_conv_plan *plan, weight_plan *p) {
     p->chunks = chunks_of(plan, cut->units, PARTS_MAX / eddy_max_i64(1, plan->groups * p->blocks));
     cut->tasks = p->chunks * plan->groups * p->blocks;
     double parts = eddy_conv_plan_work(plan) / PART_WORK;
-    cut->parts = eddy_min_i64(eddy_min_i64(PARTS_MAX, cut->tasks), parts < PARTS_MAX ? 1 + (int64_t)parts : PARTS_MAX);
+    cut->parts = eddy_min_i64(eddy_min_i64(PARTS_MAX, cut->tasks),
+                              parts < PARTS_MAX ? 1 + (int64_t)parts : PARTS_MAX);
     cut->columns_bytes = rounded((size_t)(cut->places * p->channels_block * taps * plan->bytes));
-    cut->part_bytes = cut->columns_bytes + rounded((size_t)(cut->places * plan->to_channels * plan->bytes));
+    cut->part_bytes =
+        cut->columns_bytes + rounded((size_t)(cut->places * plan->to_channels * plan->bytes));
 }
 
 /* Numbers in a chunk's sums before those of a group and a block: rows of the block's channels times taps each. */
 static int64_t sums_before(const weighing *work, int64_t group, int64_t block) {
     const eddy_conv_plan *plan = &work->plan;
-    return (group * plan->from_channels + block * work->is->channels_block) * plan->to_channels * work->taps;
+    return (group * plan->from_channels + block * work->is->channels_block) * plan->to_channels *
+           work->taps;
 }
 
 static int64_t channels_of(const weighing *work, int64_t block) {
@@ -103,19 +107,20 @@ static int64_t channels_of(const weighing *work, int64_t block) {
     return eddy_min_i64(most, work->plan.from_channels - block * most);
 }
 
-static void add_unit(const weighing *work, int64_t unit, int64_t group, int64_t block, bool adds, void *sums,
-                     char *buffer) {
+static void add_unit(const weighing *work, int64_t unit, int64_t group, int64_t block, bool adds,
+                     void *sums, char *buffer) {
     const eddy_conv_plan *plan = &work->plan;
     const tiling *cut = &work->is->tiles;
     int64_t first = unit % cut->tiles * cut->places;
-    eddy_conv_tile seen = {.image = &plan->from,
-                           .rows = &work->rows,
-                           .columns = &work->columns,
-                           .number = unit / cut->tiles,
-                           .first = first,
-                           .count = eddy_min_i64(cut->places, plan->to.height * plan->to.width - first),
-                           .channel = group * plan->from_channels + block * work->is->channels_block,
-                           .channels = channels_of(work, block)};
+    eddy_conv_tile seen = {
+        .image = &plan->from,
+        .rows = &work->rows,
+        .columns = &work->columns,
+        .number = unit / cut->tiles,
+        .first = first,
+        .count = eddy_min_i64(cut->places, plan->to.height * plan->to.width - first),
+        .channel = group * plan->from_channels + block * work->is->channels_block,
+        .channels = channels_of(work, block)};
     eddy_conv_tile made = seen;
     made.image = &plan->to;
     made.channel = group * plan->to_channels;
@@ -126,18 +131,22 @@ static void add_unit(const weighing *work, int64_t unit, int64_t group, int64_t 
         eddy_conv_load(&made, plan->compute, &grad);
     }
     int64_t depth = seen.channels * work->taps;
-    eddy_conv_multiply(work->call, plan, grad.is_last, !columns.is_last, made.channels, depth, seen.count, grad.data,
-                       grad.stride, columns.data, columns.stride, adds, sums, depth);
+    eddy_conv_multiply(work->call, plan, grad.is_last, !columns.is_last, made.channels, depth,
+                       seen.count, grad.data, grad.stride, columns.data, columns.stride, adds, sums,
+                       depth);
 }
 
 static void run_task(const weighing *work, int64_t task, char *buffer) {
     const eddy_conv_plan *plan = &work->plan;
     int64_t blocks = work->is->blocks, units = work->is->tiles.units, chunks = work->is->chunks;
-    int64_t block = task % blocks, group = task / blocks % plan->groups, chunk = task / blocks / plan->groups;
+    int64_t block = task % blocks, group = task / blocks % plan->groups,
+            chunk = task / blocks / plan->groups;
     int64_t begin = chunk * units / chunks, end = (chunk + 1) * units / chunks;
-    char *sums = work->sums + (size_t)chunk * work->is->sums_bytes + sums_before(work, group, block) * plan->bytes;
+    char *sums = work->sums + (size_t)chunk * work->is->sums_bytes +
+                 sums_before(work, group, block) * plan->bytes;
     if (begin == end)
-        memset(sums, 0, (size_t)(channels_of(work, block) * plan->to_channels * work->taps * plan->bytes));
+        memset(sums, 0,
+               (size_t)(channels_of(work, block) * plan->to_channels * work->taps * plan->bytes));
     for (int64_t unit = begin; unit < end; unit++)
         add_unit(work, unit, group, block, unit > begin, sums, buffer);
 }
@@ -150,10 +159,10 @@ static void conv_weight_run_parts(void *context, int64_t begin, int64_t end) {
             run_task(work, task, work->buffers + (size_t)part * work->is->tiles.part_bytes);
 }
 
-#define ADD(name, real)                                                                                                \
-    static void add_##name(real *restrict to, const real *restrict from, int64_t count) {                              \
-        for (int64_t i = 0; i < count; i++)                                                                            \
-            to[i] += from[i];                                                                                          \
+#define ADD(name, real)                                                                            \
+    static void add_##name(real *restrict to, const real *restrict from, int64_t count) {          \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            to[i] += from[i];                                                                      \
     }
 ADD(f32, float)
 ADD(f64, double)
@@ -228,16 +237,18 @@ static void prepare_tiles(const eddy_conv_plan *geometry, eddy_kernel_plan *plan
 
 #ifdef EDDY_HAVE_DNNL
 static eddy_conv_request request_of(const eddy_conv_plan *plan) {
-    return (eddy_conv_request){.plan = plan,
-                               .direction = EDDY_CONV_WEIGHT,
-                               .slices_most = chunks_of(plan, plan->from.batch * plan->to.height, LIBRARY_CHUNKS)};
+    return (eddy_conv_request){
+        .plan = plan,
+        .direction = EDDY_CONV_WEIGHT,
+        .slices_most = chunks_of(plan, plan->from.batch * plan->to.height, LIBRARY_CHUNKS)};
 }
 
 static void conv_weight_run_library(const eddy_kernel_call *call) {
     weighing work;
     begin(&work, call);
     const eddy_conv_request request = {.plan = &work.plan, .direction = EDDY_CONV_WEIGHT};
-    eddy_conv_library_run(&work.is->library, &request, call, work.buffers, work.sums, work.is->sums_bytes);
+    eddy_conv_library_run(&work.is->library, &request, call, work.buffers, work.sums,
+                          work.is->sums_bytes);
     finish(&work, call->team);
 }
 
@@ -245,7 +256,8 @@ static void conv_weight_run_library(const eddy_kernel_call *call) {
 static eddy_status prepare_library(const eddy_conv_plan *geometry, eddy_kernel_plan *plan) {
     weight_plan *p = plan->memory;
     eddy_conv_request request = request_of(geometry);
-    eddy_status status = eddy_conv_library_prepare(&p->library, &request, &plan->has_started_library);
+    eddy_status status =
+        eddy_conv_library_prepare(&p->library, &request, &plan->has_started_library);
     if (status != EDDY_OK)
         return status;
     p->is_library = true;

@@ -4,9 +4,9 @@
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
-#include <kernels/cpu/move/copy.h>
-#include <kernels/cpu/kernels.h>
 #include <kernels/cpu/index/scatter.h>
+#include <kernels/cpu/kernels.h>
+#include <kernels/cpu/move/copy.h>
 #include <string.h>
 
 #define SLICE_ELEMENTS 32768
@@ -15,7 +15,8 @@
 typedef struct places_plan {
     int64_t count;
     int32_t index_count;
-    bool has_walk;   /* else there are too many indices for a plan, and it is made where it is walked */
+    bool
+        has_walk; /* else there are too many indices for a plan, and it is made where it is walked */
     int64_t words[]; /* of the walk */
 } places_plan;
 
@@ -57,9 +58,10 @@ static void find_slice(void *context, int64_t begin, int64_t end) {
         for (int32_t i = 0; i < work->index_count; i++) {
             const eddy_op_view *index = &work->indices[i];
             const void *element = eddy_chunk_at(index->data, index->dtype, cursor.offsets[i]);
-            int64_t given =
-                index->dtype == EDDY_I64 ? *(const int64_t *)element : eddy_dtype_load_i64(index->dtype, element);
-            int64_t bound = work->target->shape[i], at = work->wraps && given < 0 ? given + bound : given;
+            int64_t given = index->dtype == EDDY_I64 ? *(const int64_t *)element
+                                                     : eddy_dtype_load_i64(index->dtype, element);
+            int64_t bound = work->target->shape[i],
+                    at = work->wraps && given < 0 ? given + bound : given;
             if (at < 0 || at >= bound) {
                 eddy_kernel_fail(work->call, EDDY_OUT_OF_RANGE, begin, given, bound);
                 at = 0;
@@ -104,8 +106,8 @@ static void index_walk(eddy_walk *walk, const eddy_op_view *indices, int32_t cou
 }
 
 /* Writes the part of a plan that begins at `p`; the word behind it. */
-static int64_t *places_prepare(const eddy_kernel_plan *plan, places_plan *p, const eddy_op_view *indices,
-                               int32_t count) {
+static int64_t *places_prepare(const eddy_kernel_plan *plan, places_plan *p,
+                               const eddy_op_view *indices, int32_t count) {
     eddy_walk walk;
     index_walk(&walk, indices, count);
     p->count = eddy_walk_count(&walk);
@@ -122,7 +124,8 @@ static size_t offsets_bytes(const places_plan *plan) {
 
 /* Offsets, to the start of the workspace. Of `work` the target, its strides and whether it wraps are set. False where an index
  * was out of range: then the result does not matter. */
-static bool find(places *work, const places_plan *plan, const eddy_kernel_call *call, const eddy_op_view *indices) {
+static bool find(places *work, const places_plan *plan, const eddy_kernel_call *call,
+                 const eddy_op_view *indices) {
     work->call = call;
     work->indices = indices;
     work->index_count = plan->index_count;
@@ -145,7 +148,8 @@ typedef struct picking_plan {
 } picking_plan;
 
 /* All but the walk that may be left out. The dims of the others are EDDY_RANK_MAX together. */
-_Static_assert(sizeof(picking_plan) + (1 + EDDY_WALK_WORDS_MOST(2)) * sizeof(int64_t) + sizeof(places_plan) <=
+_Static_assert(sizeof(picking_plan) + (1 + EDDY_WALK_WORDS_MOST(2)) * sizeof(int64_t) +
+                       sizeof(places_plan) <=
                    EDDY_KERNEL_PLAN_BYTES,
                "fits a plan");
 
@@ -170,8 +174,8 @@ static void pick_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void part_walks(eddy_walk *along, eddy_walk *rest, const eddy_op_view *in, const eddy_op_view *out,
-                       int32_t index_count) {
+static void part_walks(eddy_walk *along, eddy_walk *rest, const eddy_op_view *in,
+                       const eddy_op_view *out, int32_t index_count) {
     int32_t inner = in->rank - index_count, joint = out->rank - inner;
     eddy_walk_init(along, joint, out->shape);
     eddy_walk_add(along, out->strides, 1);
@@ -190,8 +194,9 @@ static int64_t pick_cost(const eddy_kernel_call *call, int64_t count, int64_t el
            eddy_cost_far_ps(2 * eddy_cost_bytes(count, dtype));
 }
 
-static eddy_status pick_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, const eddy_op_view *in,
-                                const eddy_op_view *indices, int32_t index_count, int64_t element_ps) {
+static eddy_status pick_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                const eddy_op_view *in, const eddy_op_view *indices,
+                                int32_t index_count, int64_t element_ps) {
     picking_plan *p = plan->memory;
     eddy_walk along, rest;
     part_walks(&along, &rest, in, &call->views[call->view_count - 1], index_count);
@@ -205,13 +210,15 @@ static eddy_status pick_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     return EDDY_OK;
 }
 
-static void pick(const eddy_kernel_call *call, const eddy_op_view *in, const eddy_op_view *indices, bool wraps) {
+static void pick(const eddy_kernel_call *call, const eddy_op_view *in, const eddy_op_view *indices,
+                 bool wraps) {
     const picking_plan *plan = call->plan;
     picking work; /* set one by one: walks are too large to be cleared for nothing */
     work.in = in;
     work.out = &call->views[call->view_count - 1];
     work.part = plan->part;
-    const places_plan *named = (const void *)eddy_walk_read(&work.rest, eddy_walk_read(&work.along, plan->words));
+    const places_plan *named =
+        (const void *)eddy_walk_read(&work.rest, eddy_walk_read(&work.along, plan->words));
     places found;
     found.target = in;
     found.strides = in->strides;
@@ -237,7 +244,8 @@ static void index_run(const eddy_kernel_call *call) {
 
 /* views: index, weight [V, D], out */
 static eddy_status embedding_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    return pick_prepare(call, plan, &call->views[1], &call->views[0], 1, call->kernel->cost_element_ps);
+    return pick_prepare(call, plan, &call->views[1], &call->views[0], 1,
+                        call->kernel->cost_element_ps);
 }
 
 static void embedding_run(const eddy_kernel_call *call) {
@@ -247,13 +255,15 @@ static void embedding_run(const eddy_kernel_call *call) {
 /* ---- putting ---- */
 
 /* A plan is the scatter's, the strides of what the places are in, a places_plan. */
-_Static_assert(EDDY_SCATTER_PLAN_MOST + EDDY_RANK_MAX * sizeof(int64_t) + sizeof(places_plan) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(EDDY_SCATTER_PLAN_MOST + EDDY_RANK_MAX * sizeof(int64_t) + sizeof(places_plan) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "fits a plan but for the walk that may be left out");
 
 /* The places are numbered, row-major; values as they broadcast to the dims of the indices and the rest. */
-static void lay_out_put(eddy_scatter_layout *layout, const eddy_op_view *indices, int32_t index_count,
-                        const eddy_op_view *values) {
-    int64_t dims[EDDY_RANK_MAX], counted[EDDY_RANK_MAX], strides[EDDY_RANK_MAX], zeros[EDDY_RANK_MAX] = {0}, step = 1;
+static void lay_out_put(eddy_scatter_layout *layout, const eddy_op_view *indices,
+                        int32_t index_count, const eddy_op_view *values) {
+    int64_t dims[EDDY_RANK_MAX], counted[EDDY_RANK_MAX], strides[EDDY_RANK_MAX],
+        zeros[EDDY_RANK_MAX] = {0}, step = 1;
     int32_t joint = joint_dims(indices, index_count, dims), inner = layout->out->rank - index_count;
     for (int32_t d = joint - 1; d >= 0; d--) {
         counted[d] = step;
@@ -286,7 +296,8 @@ static int64_t put_cost(const eddy_kernel_call *call, int64_t named, int64_t par
 /* views: in, indices ..., values, out */
 static eddy_status index_put_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_index_put *attributes = call->attributes;
-    const eddy_op_view *values = &call->views[call->view_count - 2], *out = &call->views[call->view_count - 1];
+    const eddy_op_view *values = &call->views[call->view_count - 2],
+                       *out = &call->views[call->view_count - 1];
     int32_t index_count = call->view_count - 3;
     eddy_scatter_layout layout;
     eddy_scatter_plan *p = plan->memory;
@@ -305,7 +316,8 @@ static eddy_status index_put_prepare(const eddy_kernel_call *call, eddy_kernel_p
     int64_t *strides = p->words + p->behind_at;
     memcpy(strides, layout.strides, (size_t)index_count * sizeof(*strides));
     places_plan *named = (void *)(strides + index_count);
-    plan->bytes = (size_t)((char *)places_prepare(plan, named, &call->views[1], index_count) - (char *)p);
+    plan->bytes =
+        (size_t)((char *)places_prepare(plan, named, &call->views[1], index_count) - (char *)p);
     plan->workspace_bytes += offsets_bytes(named);
     plan->cost_ps = put_cost(call, (int64_t)(offsets_bytes(named) / sizeof(int64_t)), p->row);
     return EDDY_OK;
@@ -329,8 +341,11 @@ static void index_put_run(const eddy_kernel_call *call) {
     eddy_scatter_run(&s, call, plan);
 }
 
-const eddy_kernel eddy_cpu_index = {
-    .name = "index", .run = index_run, .prepare = index_prepare, .cost_base_ps = 120000, .cost_element_ps = 1500};
+const eddy_kernel eddy_cpu_index = {.name = "index",
+                                    .run = index_run,
+                                    .prepare = index_prepare,
+                                    .cost_base_ps = 120000,
+                                    .cost_element_ps = 1500};
 const eddy_kernel eddy_cpu_embedding = {.name = "embedding",
                                         .run = embedding_run,
                                         .prepare = embedding_prepare,

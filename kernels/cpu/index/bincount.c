@@ -12,13 +12,16 @@ static int64_t stride_of(const eddy_op_view *view) {
     return view->strides[0];
 }
 
-static void load(const eddy_op_view *view, eddy_dtype to, void *buffer, int64_t begin, int64_t count) {
-    eddy_chunk_load(to, buffer, view->dtype, eddy_chunk_at(view->data, view->dtype, begin * stride_of(view)),
+static void load(const eddy_op_view *view, eddy_dtype to, void *buffer, int64_t begin,
+                 int64_t count) {
+    eddy_chunk_load(to, buffer, view->dtype,
+                    eddy_chunk_at(view->data, view->dtype, begin * stride_of(view)),
                     stride_of(view), count);
 }
 
 /* Numbers of the input: where they lie if they are i64 in a row, else in *buffer. */
-static const int64_t *read(const eddy_op_view *view, int64_t *buffer, int64_t begin, int64_t count) {
+static const int64_t *read(const eddy_op_view *view, int64_t *buffer, int64_t begin,
+                           int64_t count) {
     if (view->dtype == EDDY_I64 && stride_of(view) == 1)
         return (const int64_t *)view->data + begin;
     load(view, EDDY_I64, buffer, begin, count);
@@ -60,13 +63,13 @@ static void bincount_count(const eddy_kernel_call *call, eddy_shape *shapes) {
     shapes[0].dims[0] = length;
 }
 
-#define ADD(type, enumerator)                                                                                          \
-    static void add_##type(type *totals, int64_t stride, const int64_t *numbers, const eddy_op_view *weights,          \
-                           int64_t begin, int64_t count) {                                                             \
-        type added[PIECE];                                                                                             \
-        load(weights, enumerator, added, begin, count);                                                                \
-        for (int64_t i = 0; i < count; i++)                                                                            \
-            totals[numbers[i] * stride] += added[i];                                                                   \
+#define ADD(type, enumerator)                                                                      \
+    static void add_##type(type *totals, int64_t stride, const int64_t *numbers,                   \
+                           const eddy_op_view *weights, int64_t begin, int64_t count) {            \
+        type added[PIECE];                                                                         \
+        load(weights, enumerator, added, begin, count);                                            \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            totals[numbers[i] * stride] += added[i];                                               \
     }
 
 ADD(float, EDDY_F32)
@@ -77,7 +80,8 @@ static void bincount_run(const eddy_kernel_call *call) {
     const eddy_op_view *in = &call->views[0], *weights = &call->views[1], *out = &call->views[2];
     int64_t buffer[PIECE], stride = stride_of(out);
     static const int64_t nothing = 0;
-    eddy_chunk_fill(out->data, stride, (int64_t)eddy_dtype_bytes(out->dtype), &nothing, out->shape[0]);
+    eddy_chunk_fill(out->data, stride, (int64_t)eddy_dtype_bytes(out->dtype), &nothing,
+                    out->shape[0]);
     for (int64_t done = 0; done < in->shape[0]; done += PIECE) {
         int64_t count = eddy_min_i64(PIECE, in->shape[0] - done);
         const int64_t *numbers = read(in, buffer, done, count);
@@ -91,5 +95,8 @@ static void bincount_run(const eddy_kernel_call *call) {
     }
 }
 
-const eddy_kernel eddy_cpu_bincount = {
-    .name = "bincount", .run = bincount_run, .count = bincount_count, .cost_base_ps = 60000, .cost_element_ps = 950};
+const eddy_kernel eddy_cpu_bincount = {.name = "bincount",
+                                       .run = bincount_run,
+                                       .count = bincount_count,
+                                       .cost_base_ps = 60000,
+                                       .cost_element_ps = 950};

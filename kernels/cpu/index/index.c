@@ -5,8 +5,8 @@
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
-#include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
@@ -16,7 +16,8 @@
 
 static int64_t index_at(const eddy_op_view *index, int64_t offset) {
     const void *element = eddy_chunk_at(index->data, index->dtype, offset);
-    return index->dtype == EDDY_I64 ? *(const int64_t *)element : eddy_dtype_load_i64(index->dtype, element);
+    return index->dtype == EDDY_I64 ? *(const int64_t *)element
+                                    : eddy_dtype_load_i64(index->dtype, element);
 }
 
 static void copy_element(void *target, const void *source, size_t bytes) {
@@ -36,7 +37,8 @@ static void copy_element(void *target, const void *source, size_t bytes) {
     }
 }
 
-static bool index_fits(const eddy_kernel_call *call, int64_t position, int64_t index, int64_t bound) {
+static bool index_fits(const eddy_kernel_call *call, int64_t position, int64_t index,
+                       int64_t bound) {
     if (index >= 0 && index < bound)
         return true;
     eddy_kernel_fail(call, EDDY_OUT_OF_RANGE, position, index, bound);
@@ -74,7 +76,8 @@ typedef struct selection_plan {
     int64_t words[];           /* of the walk */
 } selection_plan;
 
-_Static_assert(sizeof(selection_plan) + EDDY_WALK_WORDS_MOST(2) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(selection_plan) + EDDY_WALK_WORDS_MOST(2) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "fits a plan");
 
 typedef struct selection {
@@ -123,13 +126,14 @@ static void select_lines(void *context, int64_t begin, int64_t end) {
 static void check_indices(void *context, int64_t begin, int64_t end) {
     const selection *work = context;
     for (int64_t i = begin; i < end; i++)
-        index_fits(work->call, i, index_at(work->index, i * work->plan->index_step), work->plan->bound);
+        index_fits(work->call, i, index_at(work->index, i * work->plan->index_step),
+                   work->plan->bound);
 }
 
 static slices cut_selection(const eddy_walk *rest, int64_t around, int64_t count) {
     int32_t inner = rest->rank - 1;
-    bool in_slabs =
-        inner >= 0 && rest->strides[0][inner] == 1 && rest->strides[1][inner] == 1 && rest->dims[inner] >= 8;
+    bool in_slabs = inner >= 0 && rest->strides[0][inner] == 1 && rest->strides[1][inner] == 1 &&
+                    rest->dims[inner] >= 8;
     if (around == 0)
         return (slices){check_indices, count, count};
     if (in_slabs || count < around / 8)
@@ -160,7 +164,8 @@ static eddy_status index_select_prepare(const eddy_kernel_call *call, eddy_kerne
     p->out_step = out.strides[axis];
     p->in_step = in.strides[axis];
     plan->bytes = (size_t)((char *)eddy_walk_write(&rest, p->words) - (char *)p);
-    plan->cost_ps = pick_cost(call, p->around * out.shape[axis], axis < call->views[0].rank - 1 ? 160 : 500);
+    plan->cost_ps =
+        pick_cost(call, p->around * out.shape[axis], axis < call->views[0].rank - 1 ? 160 : 500);
     return EDDY_OK;
 }
 
@@ -184,7 +189,8 @@ typedef struct gathering_plan {
     int64_t words[]; /* of the walk */
 } gathering_plan;
 
-_Static_assert(sizeof(gathering_plan) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(gathering_plan) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "fits a plan");
 
 typedef struct gathering {
@@ -195,27 +201,28 @@ typedef struct gathering {
 } gathering;
 
 /* How many of a run's elements could be gathered before an index that does not fit. */
-#define GATHER(type)                                                                                                   \
-    static inline int64_t gather_strided_##type(type *to, int64_t out_stride, const int64_t *index,                    \
-                                                int64_t index_stride, const type *from, int64_t in_stride,             \
-                                                int64_t step, int64_t bound, int64_t run) {                            \
-        _Pragma("GCC unroll 4") for (int64_t i = 0; i < run; i++) {                                                    \
-            uint64_t at = (uint64_t)index[i * index_stride];                                                           \
-            if (EDDY_UNLIKELY(at >= (uint64_t)bound) && (at += (uint64_t)bound) >= (uint64_t)bound)                    \
-                return i;                                                                                              \
-            to[i * out_stride] = from[i * in_stride + (int64_t)at * step];                                             \
-        }                                                                                                              \
-        return run;                                                                                                    \
-    }                                                                                                                  \
-    /* Along the last axis of contiguous operands nothing is left to multiply. */                                      \
-    static int64_t gather_##type(const gathering *work, void *out, const int64_t *index, int64_t index_stride,         \
-                                 const void *in, int64_t run) {                                                        \
-        int64_t out_stride = eddy_walk_inner_stride(&work->walk, 0);                                                   \
-        int64_t in_stride = work->walk.rank == 0 ? 0 : eddy_walk_inner_stride(&work->walk, 2);                         \
-        if (out_stride == 1 && index_stride == 1 && in_stride == 0 && work->step == 1)                                 \
-            return gather_strided_##type(out, 1, index, 1, in, 0, 1, work->bound, run);                                \
-        return gather_strided_##type(out, out_stride, index, index_stride, in, in_stride, work->step, work->bound,     \
-                                     run);                                                                             \
+#define GATHER(type)                                                                               \
+    static inline int64_t gather_strided_##type(                                                   \
+        type *to, int64_t out_stride, const int64_t *index, int64_t index_stride,                  \
+        const type *from, int64_t in_stride, int64_t step, int64_t bound, int64_t run) {           \
+        _Pragma("GCC unroll 4") for (int64_t i = 0; i < run; i++) {                                \
+            uint64_t at = (uint64_t)index[i * index_stride];                                       \
+            if (EDDY_UNLIKELY(at >= (uint64_t)bound) &&                                            \
+                (at += (uint64_t)bound) >= (uint64_t)bound)                                        \
+                return i;                                                                          \
+            to[i * out_stride] = from[i * in_stride + (int64_t)at * step];                         \
+        }                                                                                          \
+        return run;                                                                                \
+    }                                                                                              \
+    /* Along the last axis of contiguous operands nothing is left to multiply. */                  \
+    static int64_t gather_##type(const gathering *work, void *out, const int64_t *index,           \
+                                 int64_t index_stride, const void *in, int64_t run) {              \
+        int64_t out_stride = eddy_walk_inner_stride(&work->walk, 0);                               \
+        int64_t in_stride = work->walk.rank == 0 ? 0 : eddy_walk_inner_stride(&work->walk, 2);     \
+        if (out_stride == 1 && index_stride == 1 && in_stride == 0 && work->step == 1)             \
+            return gather_strided_##type(out, 1, index, 1, in, 0, 1, work->bound, run);            \
+        return gather_strided_##type(out, out_stride, index, index_stride, in, in_stride,          \
+                                     work->step, work->bound, run);                                \
     }
 
 GATHER(uint8_t)
@@ -223,8 +230,8 @@ GATHER(uint16_t)
 GATHER(uint32_t)
 GATHER(uint64_t)
 
-static int64_t gather_run_of(const gathering *work, void *out, const int64_t *index, int64_t index_stride,
-                             const void *in, int64_t run) {
+static int64_t gather_run_of(const gathering *work, void *out, const int64_t *index,
+                             int64_t index_stride, const void *in, int64_t run) {
     switch (eddy_dtype_bytes(work->out->dtype)) {
     case 1:
         return gather_uint8_t(work, out, index, index_stride, in, run);
@@ -310,7 +317,8 @@ typedef struct one_hot_plan {
     int64_t words[]; /* of the walk */
 } one_hot_plan;
 
-_Static_assert(sizeof(one_hot_plan) + EDDY_WALK_WORDS_MOST(2) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(one_hot_plan) + EDDY_WALK_WORDS_MOST(2) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "fits a plan");
 
 typedef struct one_hot {
@@ -365,9 +373,17 @@ static void one_hot_run(const eddy_kernel_call *call) {
     index_run_slices(call, &plan->cut, &work);
 }
 
-const eddy_kernel eddy_cpu_index_select = {
-    .name = "index_select", .run = index_select_run, .prepare = index_select_prepare, .cost_base_ps = 80000};
-const eddy_kernel eddy_cpu_gather = {
-    .name = "gather", .run = gather_run, .prepare = gather_prepare, .cost_base_ps = 80000, .cost_element_ps = 1000};
-const eddy_kernel eddy_cpu_one_hot = {
-    .name = "one_hot", .run = one_hot_run, .prepare = one_hot_prepare, .cost_base_ps = 60000, .cost_element_ps = 180};
+const eddy_kernel eddy_cpu_index_select = {.name = "index_select",
+                                           .run = index_select_run,
+                                           .prepare = index_select_prepare,
+                                           .cost_base_ps = 80000};
+const eddy_kernel eddy_cpu_gather = {.name = "gather",
+                                     .run = gather_run,
+                                     .prepare = gather_prepare,
+                                     .cost_base_ps = 80000,
+                                     .cost_element_ps = 1000};
+const eddy_kernel eddy_cpu_one_hot = {.name = "one_hot",
+                                      .run = one_hot_run,
+                                      .prepare = one_hot_prepare,
+                                      .cost_base_ps = 60000,
+                                      .cost_element_ps = 180};

@@ -21,7 +21,8 @@ typedef struct filling_plan {
     int64_t words[]; /* of the walk */
 } filling_plan;
 
-_Static_assert(sizeof(filling_plan) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(filling_plan) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "fits a plan");
 
 typedef struct filling {
@@ -34,7 +35,8 @@ static void mask_fill_slice(void *context, int64_t begin, int64_t end) {
     const filling *work = context;
     const eddy_walk *walk = &work->walk;
     eddy_dtype dtype = work->out->dtype;
-    int64_t out_stride = eddy_walk_inner_stride(walk, 0), in_stride = eddy_walk_inner_stride(walk, 1);
+    int64_t out_stride = eddy_walk_inner_stride(walk, 0),
+            in_stride = eddy_walk_inner_stride(walk, 1);
     int64_t mask_stride = eddy_walk_inner_stride(walk, 2);
     eddy_walk_cursor cursor;
     eddy_walk_seek(walk, &cursor, begin);
@@ -42,7 +44,8 @@ static void mask_fill_slice(void *context, int64_t begin, int64_t end) {
         int64_t run = eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin);
         work->plan->fill(eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]), out_stride,
                          eddy_chunk_at(work->in->data, dtype, cursor.offsets[1]), in_stride,
-                         (const uint8_t *)work->mask->data + cursor.offsets[2], mask_stride, work->plan->value, run);
+                         (const uint8_t *)work->mask->data + cursor.offsets[2], mask_stride,
+                         work->plan->value, run);
         eddy_walk_advance(walk, &cursor, run);
         begin += run;
     }
@@ -105,11 +108,12 @@ static int32_t joint_dims(const eddy_op_view *a, const eddy_op_view *b, int64_t 
 
 /* Calls `take` with those of each piece where the mask holds, if any: their numbers, ascending, from place `from` of the row on.
  * Stops where that says so. */
-typedef bool take_fn(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, const int32_t *held,
-                     int64_t count);
+typedef bool take_fn(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from,
+                     const int32_t *held, int64_t count);
 
 /* The mask is operand 1 of the walk, which has `left` places. */
-static void each_held(const eddy_walk *walk, int64_t left, const uint8_t *mask, take_fn *take, void *context) {
+static void each_held(const eddy_walk *walk, int64_t left, const uint8_t *mask, take_fn *take,
+                      void *context) {
     int64_t stride = eddy_walk_inner_stride(walk, 1);
     if (left == 0)
         return;
@@ -133,9 +137,9 @@ static bool is_run(const int32_t *held, int64_t count) {
     return held[count - 1] - held[0] == count - 1;
 }
 
-#define MOVE(type)                                                                                                     \
-    for (int64_t i = 0; i < count; i++)                                                                                \
-    ((type *)to)[at_to ? at_to[i] * to_stride : i * to_stride] =                                                       \
+#define MOVE(type)                                                                                 \
+    for (int64_t i = 0; i < count; i++)                                                            \
+    ((type *)to)[at_to ? at_to[i] * to_stride : i * to_stride] =                                   \
         ((const type *)from)[at_from ? at_from[i] * from_stride : i * from_stride]
 
 /* Elements of `bytes` bytes; NULL numbers are 0, 1, ... */
@@ -158,7 +162,8 @@ typedef struct selection_plan {
     int64_t words[]; /* of the walk: in, mask */
 } selection_plan;
 
-_Static_assert(sizeof(selection_plan) + EDDY_WALK_WORDS_MOST(2) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(selection_plan) + EDDY_WALK_WORDS_MOST(2) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "fits a plan");
 
 typedef struct selection {
@@ -166,15 +171,16 @@ typedef struct selection {
     int64_t count;
 } selection;
 
-static bool select_held(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from, const int32_t *held,
-                        int64_t count) {
+static bool select_held(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from,
+                        const int32_t *held, int64_t count) {
     selection *work = context;
     eddy_dtype dtype = work->out->dtype;
     int64_t stride = eddy_walk_inner_stride(walk, 0), to_stride = work->out->strides[0];
     void *to = eddy_chunk_at(work->out->data, dtype, work->count * to_stride);
     const void *row = eddy_chunk_at(work->in->data, dtype, offsets[0] + from * stride);
     if (is_run(held, count))
-        eddy_chunk_copy(dtype, to, to_stride, dtype, eddy_chunk_at(row, dtype, held[0] * stride), stride, count);
+        eddy_chunk_copy(dtype, to, to_stride, dtype, eddy_chunk_at(row, dtype, held[0] * stride),
+                        stride, count);
     else
         move(eddy_dtype_bytes(dtype), to, NULL, to_stride, row, held, stride, count);
     work->count += count;
@@ -237,7 +243,8 @@ typedef struct scattering_plan {
 } scattering_plan;
 
 _Static_assert(sizeof(scattering_plan) +
-                       (EDDY_WALK_WORDS_MOST(1) + EDDY_WALK_WORDS_MOST(2) + EDDY_COPY_WORDS_MOST) * sizeof(int64_t) <=
+                       (EDDY_WALK_WORDS_MOST(1) + EDDY_WALK_WORDS_MOST(2) + EDDY_COPY_WORDS_MOST) *
+                           sizeof(int64_t) <=
                    EDDY_KERNEL_PLAN_BYTES,
                "fits a plan");
 
@@ -252,7 +259,8 @@ typedef struct scattering {
 static bool scatter_held(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from,
                          const int32_t *held, int64_t count) {
     scattering *work = context;
-    int64_t stride = eddy_walk_inner_stride(walk, 0), source_stride = eddy_walk_inner_stride(&work->walk, 0);
+    int64_t stride = eddy_walk_inner_stride(walk, 0),
+            source_stride = eddy_walk_inner_stride(&work->walk, 0);
     eddy_dtype dtype = work->out->dtype;
     if (count > work->left) {
         eddy_kernel_fail(work->call, EDDY_OUT_OF_RANGE, work->count, work->count, work->count);
@@ -264,8 +272,8 @@ static bool scatter_held(void *context, const int64_t *offsets, const eddy_walk 
         run = eddy_min_i64(count, eddy_walk_run(&work->walk, &work->cursor));
         const void *source = eddy_chunk_at(work->source->data, dtype, work->cursor.offsets[0]);
         if (is_run(held, run))
-            eddy_chunk_copy(dtype, eddy_chunk_at(row, dtype, held[0] * stride), stride, dtype, source, source_stride,
-                            run);
+            eddy_chunk_copy(dtype, eddy_chunk_at(row, dtype, held[0] * stride), stride, dtype,
+                            source, source_stride, run);
         else
             move(eddy_dtype_bytes(dtype), row, held, stride, source, NULL, source_stride, run);
         eddy_walk_advance(&work->walk, &work->cursor, run);
@@ -296,7 +304,8 @@ static void masked_scatter_expand(const eddy_kernel_call *call) {
                 memcpy(last, source, (size_t)left * bytes);
         }
         int64_t offset = done * (int64_t)bytes;
-        int64_t taken = block(out + offset, in + offset, mask + done, left < piece ? last : source, piece);
+        int64_t taken =
+            block(out + offset, in + offset, mask + done, left < piece ? last : source, piece);
         if (taken > left) {
             eddy_kernel_fail(call, EDDY_OUT_OF_RANGE, total, total, total);
             return;

@@ -1,24 +1,25 @@
-#include <kernels/cpu/lanes.h>
 #include <kernels/cpu/index/mask_block.h>
+#include <kernels/cpu/lanes.h>
 #include <string.h>
 
 /* The element is read whatever the mask says, and no branch has to be foretold. */
-#define FILL(bits)                                                                                                     \
-    static void fill_##bits(void *out, int64_t out_stride, const void *in, int64_t in_stride, const uint8_t *mask,     \
-                            int64_t mask_stride, const void *value, int64_t count) {                                   \
-        uint##bits##_t *to = out;                                                                                      \
-        const uint##bits##_t *from = in, filled = *(const uint##bits##_t *)value;                                      \
-        if (out_stride == 1 && in_stride == 1 && mask_stride == 1) {                                                   \
-            EDDY_EACH_APART (i, count) {                                                                      \
-                uint##bits##_t element = from[i];                                                                      \
-                to[i] = mask[i] ? filled : element;                                                                    \
-            }                                                                                                          \
-        } else {                                                                                                       \
-            for (int64_t i = 0; i < count; i++) {                                                                      \
-                uint##bits##_t element = from[i * in_stride];                                                          \
-                to[i * out_stride] = mask[i * mask_stride] ? filled : element;                                         \
-            }                                                                                                          \
-        }                                                                                                              \
+#define FILL(bits)                                                                                 \
+    static void fill_##bits(void *out, int64_t out_stride, const void *in, int64_t in_stride,      \
+                            const uint8_t *mask, int64_t mask_stride, const void *value,           \
+                            int64_t count) {                                                       \
+        uint##bits##_t *to = out;                                                                  \
+        const uint##bits##_t *from = in, filled = *(const uint##bits##_t *)value;                  \
+        if (out_stride == 1 && in_stride == 1 && mask_stride == 1) {                               \
+            EDDY_EACH_APART (i, count) {                                                           \
+                uint##bits##_t element = from[i];                                                  \
+                to[i] = mask[i] ? filled : element;                                                \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                uint##bits##_t element = from[i * in_stride];                                      \
+                to[i * out_stride] = mask[i * mask_stride] ? filled : element;                     \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 FILL(8)
@@ -37,23 +38,23 @@ static inline uint64_t truths(uint64_t bytes) {
 }
 
 /* Each element is chosen by its bits, so that there is no branch. */
-#define PUT(bits)                                                                                                      \
-    static inline void put_##bits(uint##bits##_t *to, const uint##bits##_t *from, uint64_t holds, uint64_t before,     \
-                                  const uint##bits##_t *next) {                                                        \
-        for (int l = 0; l < GROUP; l++, holds >>= 8, before >>= 8) {                                                   \
-            uint64_t chosen = 0 - (holds & 1);                                                                         \
-            to[l] = (uint##bits##_t)(from[l] ^ ((from[l] ^ next[before & 255]) & chosen));                             \
-        }                                                                                                              \
+#define PUT(bits)                                                                                  \
+    static inline void put_##bits(uint##bits##_t *to, const uint##bits##_t *from, uint64_t holds,  \
+                                  uint64_t before, const uint##bits##_t *next) {                   \
+        for (int l = 0; l < GROUP; l++, holds >>= 8, before >>= 8) {                               \
+            uint64_t chosen = 0 - (holds & 1);                                                     \
+            to[l] = (uint##bits##_t)(from[l] ^ ((from[l] ^ next[before & 255]) & chosen));         \
+        }                                                                                          \
     }
 
 /* The same where the processor puts a register's elements in any order. Byte l of a word goes to lane l, and what is above it. */
-#define PUT_LANES(bits, lanes_of)                                                                                      \
-    typedef uint##bits##_t group_##bits __attribute__((vector_size(bits), aligned(1), may_alias));                     \
-    static inline void put_##bits(uint##bits##_t *to, const uint##bits##_t *from, uint64_t holds, uint64_t before,     \
-                                  const uint##bits##_t *next) {                                                        \
-        group_##bits places = lanes_of(before), chosen = 0 - (lanes_of(holds) & 1);                                    \
-        group_##bits there = *(const group_##bits *)from, put = *(const group_##bits *)next;                           \
-        *(group_##bits *)to = there ^ ((there ^ __builtin_shuffle(put, places)) & chosen);                             \
+#define PUT_LANES(bits, lanes_of)                                                                  \
+    typedef uint##bits##_t group_##bits __attribute__((vector_size(bits), aligned(1), may_alias)); \
+    static inline void put_##bits(uint##bits##_t *to, const uint##bits##_t *from, uint64_t holds,  \
+                                  uint64_t before, const uint##bits##_t *next) {                   \
+        group_##bits places = lanes_of(before), chosen = 0 - (lanes_of(holds) & 1);                \
+        group_##bits there = *(const group_##bits *)from, put = *(const group_##bits *)next;       \
+        *(group_##bits *)to = there ^ ((there ^ __builtin_shuffle(put, places)) & chosen);         \
     }
 
 PUT(8)
@@ -62,7 +63,8 @@ PUT(16)
 static inline __attribute__((vector_size(32))) uint32_t lanes_32(uint64_t word) {
     typedef uint32_t lanes __attribute__((vector_size(32)));
     uint32_t low = (uint32_t)word, high = (uint32_t)(word >> 32);
-    return (lanes){low, low, low, low, high, high, high, high} >> (lanes){0, 8, 16, 24, 0, 8, 16, 24};
+    return (lanes){low, low, low, low, high, high, high, high} >>
+           (lanes){0, 8, 16, 24, 0, 8, 16, 24};
 }
 
 PUT_LANES(32, lanes_32)
@@ -72,7 +74,8 @@ PUT(32)
 #if defined(__AVX512F__) && !defined(__clang__)
 static inline __attribute__((vector_size(64))) uint64_t lanes_64(uint64_t word) {
     typedef uint64_t lanes __attribute__((vector_size(64)));
-    return (lanes){word, word, word, word, word, word, word, word} >> (lanes){0, 8, 16, 24, 32, 40, 48, 56};
+    return (lanes){word, word, word, word, word, word, word, word} >>
+           (lanes){0, 8, 16, 24, 32, 40, 48, 56};
 }
 
 PUT_LANES(64, lanes_64)
@@ -82,30 +85,31 @@ PUT(64)
 
 /* Bytes of a word are in the order of memory on little-endian machines alone. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define EXPAND_GROUPS(bits)                                                                                            \
-    for (; i + GROUP <= count; i += GROUP) {                                                                           \
-        uint64_t holds;                                                                                                \
-        memcpy(&holds, mask + i, sizeof(holds));                                                                       \
-        holds = truths(holds);                                                                                         \
-        put_##bits(to + i, from + i, holds, holds * ONES - holds, next);                                               \
-        next += holds * ONES >> 56;                                                                                    \
+#define EXPAND_GROUPS(bits)                                                                        \
+    for (; i + GROUP <= count; i += GROUP) {                                                       \
+        uint64_t holds;                                                                            \
+        memcpy(&holds, mask + i, sizeof(holds));                                                   \
+        holds = truths(holds);                                                                     \
+        put_##bits(to + i, from + i, holds, holds * ONES - holds, next);                           \
+        next += holds * ONES >> 56;                                                                \
     }
 #else
 #define EXPAND_GROUPS(bits)
 #endif
 
-#define EXPAND(bits)                                                                                                   \
-    static int64_t expand_##bits(void *out, const void *in, const uint8_t *mask, const void *source, int64_t count) {  \
-        uint##bits##_t *to = out;                                                                                      \
-        const uint##bits##_t *from = in, *next = source;                                                               \
-        int64_t i = 0;                                                                                                 \
-        EXPAND_GROUPS(bits)                                                                                            \
-        for (; i < count; i++) {                                                                                       \
-            uint##bits##_t put = *next, element = from[i];                                                             \
-            to[i] = mask[i] ? put : element;                                                                           \
-            next += mask[i] != 0;                                                                                      \
-        }                                                                                                              \
-        return next - (const uint##bits##_t *)source;                                                                  \
+#define EXPAND(bits)                                                                               \
+    static int64_t expand_##bits(void *out, const void *in, const uint8_t *mask,                   \
+                                 const void *source, int64_t count) {                              \
+        uint##bits##_t *to = out;                                                                  \
+        const uint##bits##_t *from = in, *next = source;                                           \
+        int64_t i = 0;                                                                             \
+        EXPAND_GROUPS(bits)                                                                        \
+        for (; i < count; i++) {                                                                   \
+            uint##bits##_t put = *next, element = from[i];                                         \
+            to[i] = mask[i] ? put : element;                                                       \
+            next += mask[i] != 0;                                                                  \
+        }                                                                                          \
+        return next - (const uint##bits##_t *)source;                                              \
     }
 
 EXPAND(8)

@@ -6,12 +6,14 @@
 #include <stdint.h>
 
 /* out[i] = mask[i] ? *value : in[i]; strides in elements. Out is exactly in, or overlaps none. */
-typedef void eddy_mask_fill(void *out, int64_t out_stride, const void *in, int64_t in_stride, const uint8_t *mask,
-                            int64_t mask_stride, const void *value, int64_t count);
+typedef void eddy_mask_fill(void *out, int64_t out_stride, const void *in, int64_t in_stride,
+                            const uint8_t *mask, int64_t mask_stride, const void *value,
+                            int64_t count);
 
 /* out[i] = mask[i] ? the next of source : in[i], contiguous; returns how many of source it took. Source has `count` elements, which
  * are read whatever the mask says. Out is exactly in, or overlaps none. */
-typedef int64_t eddy_mask_expand(void *out, const void *in, const uint8_t *mask, const void *source, int64_t count);
+typedef int64_t eddy_mask_expand(void *out, const void *in, const uint8_t *mask, const void *source,
+                                 int64_t count);
 
 /* Those with a number are for elements of so many bits. */
 typedef struct eddy_mask_blocks {

@@ -18,7 +18,8 @@ typedef struct nonzero_plan {
     int64_t words[]; /* of the walk */
 } nonzero_plan;
 
-_Static_assert(sizeof(nonzero_plan) + EDDY_WALK_WORDS_MOST(1) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(nonzero_plan) + EDDY_WALK_WORDS_MOST(1) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "fits a plan");
 
 typedef struct nonzero {
@@ -55,8 +56,8 @@ static void nonzero_init(nonzero *work, const eddy_kernel_call *call) {
 
 /* The next `count` elements as bytes that are not 0 where they are not: where they lie, or in `buffer`. Truth values of any
  * number lie as they are, and pieces of them are as long as they lie side by side. */
-static const uint8_t *next_piece(const nonzero *work, eddy_walk_cursor *cursor, uint8_t *buffer, int64_t most,
-                                 int64_t *count) {
+static const uint8_t *next_piece(const nonzero *work, eddy_walk_cursor *cursor, uint8_t *buffer,
+                                 int64_t most, int64_t *count) {
     int64_t run = eddy_min_i64(most, eddy_walk_run(&work->walk, cursor));
     int64_t stride = eddy_walk_inner_stride(&work->walk, 0);
     eddy_dtype dtype = work->in->dtype;
@@ -85,7 +86,8 @@ static void count_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void nonzero_run_slices(const eddy_kernel_call *call, nonzero *work, void (*slice)(void *, int64_t, int64_t)) {
+static void nonzero_run_slices(const eddy_kernel_call *call, nonzero *work,
+                               void (*slice)(void *, int64_t, int64_t)) {
     if (work->count <= work->grain)
         slice(work, 0, work->count);
     else
@@ -109,7 +111,8 @@ static void nonzero_count(const eddy_kernel_call *call, eddy_shape *shapes) {
 }
 
 /* Rows of a vector's elements. */
-static void put_numbers(int64_t *row, int64_t stride, int64_t first, const int32_t *held, int64_t count) {
+static void put_numbers(int64_t *row, int64_t stride, int64_t first, const int32_t *held,
+                        int64_t count) {
     if (stride == 1)
         for (int64_t i = 0; i < count; i++)
             row[i] = first + held[i];
@@ -143,8 +146,8 @@ static void place_next_row(place *p, const eddy_op_view *in) {
 }
 
 /* Rows of elements `first` + held[i]. */
-static void put_indices(const nonzero *work, place *p, int64_t *row, int64_t first, const int32_t *held,
-                        int64_t count) {
+static void put_indices(const nonzero *work, place *p, int64_t *row, int64_t first,
+                        const int32_t *held, int64_t count) {
     int32_t inner = work->in->rank - 1;
     int64_t step = work->out->strides[0], stride = work->out->strides[1];
     for (int64_t i = 0; i < count; i++, row += step) {
@@ -160,7 +163,8 @@ static void put_indices(const nonzero *work, place *p, int64_t *row, int64_t fir
 static void put_slice(void *context, int64_t begin, int64_t end) {
     const nonzero *work = context;
     const eddy_mask_blocks *blocks = eddy_cpu_mask_blocks();
-    int64_t *row = (int64_t *)work->out->data + work->held[begin / work->grain] * work->out->strides[0];
+    int64_t *row =
+        (int64_t *)work->out->data + work->held[begin / work->grain] * work->out->strides[0];
     int32_t held[PIECE];
     uint8_t buffer[PIECE];
     eddy_walk_cursor cursor;
@@ -168,7 +172,8 @@ static void put_slice(void *context, int64_t begin, int64_t end) {
     eddy_walk_seek(&work->walk, &cursor, begin);
     place_init(&p, work->in, begin);
     for (int64_t count; begin < end; begin += count) {
-        const uint8_t *piece = next_piece(work, &cursor, buffer, eddy_min_i64(PIECE, end - begin), &count);
+        const uint8_t *piece =
+            next_piece(work, &cursor, buffer, eddy_min_i64(PIECE, end - begin), &count);
         int64_t found = blocks->find(held, piece, 1, count);
         if (work->in->rank == 1)
             put_numbers(row, work->out->strides[0], begin, held, found);

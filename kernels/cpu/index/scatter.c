@@ -3,10 +3,10 @@
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
+#include <kernels/cpu/index/scatter.h>
+#include <kernels/cpu/kernels.h>
 #include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/move/fill.h>
-#include <kernels/cpu/kernels.h>
-#include <kernels/cpu/index/scatter.h>
 
 #define SLICE_ELEMENTS 32768
 #define PIECE 256
@@ -27,52 +27,54 @@
 /* ---- the innermost loops ---- */
 
 /* Puts values[i] to out[i * stride + indices[i] * step], or where indices is NULL to out[i * stride]. */
-typedef void put_fn(void *out, int64_t stride, int64_t step, const int64_t *indices, const void *values, int64_t count);
+typedef void put_fn(void *out, int64_t stride, int64_t step, const int64_t *indices,
+                    const void *values, int64_t count);
 /* The same where each index below `bound` is used and none other, after `end` has been added to those below 0; whether all
  * were. */
-typedef bool put_within_fn(void *out, int64_t stride, int64_t step, const int64_t *indices, uint64_t bound, int64_t end,
-                           const void *values, int64_t count);
+typedef bool put_within_fn(void *out, int64_t stride, int64_t step, const int64_t *indices,
+                           uint64_t bound, int64_t end, const void *values, int64_t count);
 
 typedef struct eddy_scatter_putter {
     put_fn *all;
     put_within_fn *within;
 } putter;
 
-#define PUT(name, type, operator)                                                                                      \
-    static void name(void *out, int64_t stride, int64_t step, const int64_t *indices, const void *values,              \
-                     int64_t count) {                                                                                  \
-        type *to = out;                                                                                                \
-        const type *from = values;                                                                                     \
-        if (indices == NULL && stride == 1) {                                                                          \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                to[i] operator from[i];                                                                                \
-        } else if (indices == NULL) {                                                                                  \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                to[i * stride] operator from[i];                                                                       \
-        } else {                                                                                                       \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                if (indices[i] != NOWHERE)                                                                             \
-                    to[i * stride + indices[i] * step] operator from[i];                                               \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static inline bool name##_place(type *to, int64_t stride, int64_t step, const int64_t *indices, uint64_t bound,    \
-                                    int64_t end, const type *from, int64_t count) {                                    \
-        bool are_within = true;                                                                                        \
-        _Pragma("GCC unroll 4") for (int64_t i = 0; i < count; i++) {                                                  \
-            uint64_t at = (uint64_t)indices[i];                                                                        \
-            if (EDDY_UNLIKELY(at >= bound) && (at += (uint64_t)end) >= bound)                                          \
-                are_within = false;                                                                                    \
-            else                                                                                                       \
-                to[i * stride + (int64_t)at * step] operator from[i];                                                  \
-        }                                                                                                              \
-        return are_within;                                                                                             \
-    }                                                                                                                  \
-    /* Along the last axis of a contiguous output nothing is left to multiply. */                                      \
-    static bool name##_within(void *out, int64_t stride, int64_t step, const int64_t *indices, uint64_t bound,         \
-                              int64_t end, const void *values, int64_t count) {                                        \
-        if (stride == 0 && step == 1)                                                                                  \
-            return name##_place(out, 0, 1, indices, bound, end, values, count);                                        \
-        return name##_place(out, stride, step, indices, bound, end, values, count);                                    \
+#define PUT(name, type, operator)                                                                  \
+    static void name(void *out, int64_t stride, int64_t step, const int64_t *indices,              \
+                     const void *values, int64_t count) {                                          \
+        type *to = out;                                                                            \
+        const type *from = values;                                                                 \
+        if (indices == NULL && stride == 1) {                                                      \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                to[i] operator from[i];                                                            \
+        } else if (indices == NULL) {                                                              \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                to[i * stride] operator from[i];                                                   \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                if (indices[i] != NOWHERE)                                                         \
+                    to[i * stride + indices[i] * step] operator from[i];                           \
+        }                                                                                          \
+    }                                                                                              \
+    static inline bool name##_place(type *to, int64_t stride, int64_t step,                        \
+                                    const int64_t *indices, uint64_t bound, int64_t end,           \
+                                    const type *from, int64_t count) {                             \
+        bool are_within = true;                                                                    \
+        _Pragma("GCC unroll 4") for (int64_t i = 0; i < count; i++) {                              \
+            uint64_t at = (uint64_t)indices[i];                                                    \
+            if (EDDY_UNLIKELY(at >= bound) && (at += (uint64_t)end) >= bound)                      \
+                are_within = false;                                                                \
+            else                                                                                   \
+                to[i * stride + (int64_t)at * step] operator from[i];                              \
+        }                                                                                          \
+        return are_within;                                                                         \
+    }                                                                                              \
+    /* Along the last axis of a contiguous output nothing is left to multiply. */                  \
+    static bool name##_within(void *out, int64_t stride, int64_t step, const int64_t *indices,     \
+                              uint64_t bound, int64_t end, const void *values, int64_t count) {    \
+        if (stride == 0 && step == 1)                                                              \
+            return name##_place(out, 0, 1, indices, bound, end, values, count);                    \
+        return name##_place(out, stride, step, indices, bound, end, values, count);                \
     }
 
 PUT(set_8, uint8_t, =)
@@ -88,11 +90,12 @@ PUT(add_64, uint64_t, +=)
 PUT(add_bool, uint8_t, |=)
 
 static const putter *choose(eddy_dtype dtype, bool adds) {
-#define PUTTER(name)                                                                                                   \
+#define PUTTER(name)                                                                               \
     { name, name##_within }
     static const putter sets[] = {PUTTER(set_8), PUTTER(set_16), PUTTER(set_32), PUTTER(set_64)};
     static const putter sums[] = {PUTTER(add_8), PUTTER(add_16), PUTTER(add_32), PUTTER(add_64)};
-    static const putter sum_f32 = PUTTER(add_f32), sum_f64 = PUTTER(add_f64), sum_bool = PUTTER(add_bool);
+    static const putter sum_f32 = PUTTER(add_f32), sum_f64 = PUTTER(add_f64),
+                        sum_bool = PUTTER(add_bool);
 #undef PUTTER
     int by_bytes = __builtin_ctz((unsigned)eddy_dtype_bytes(dtype));
     return !adds                ? &sets[by_bytes]
@@ -126,11 +129,13 @@ static bool has_one_index(const int64_t *strides) {
 
 /* Whether indices are used where they lie. */
 static bool are_indices_plain(const eddy_scatter_plan *plan, const int64_t *strides) {
-    return plan->index_dtype == EDDY_I64 && strides[INDEX] == 1 && plan->bound >= 0 && plan->left_out < 0;
+    return plan->index_dtype == EDDY_I64 && strides[INDEX] == 1 && plan->bound >= 0 &&
+           plan->left_out < 0;
 }
 
 /* `count` elements: their strides are those of the innermost dim of `walk`, their first place is at `offsets`. */
-static void put_piece(const eddy_scatter *s, piece *p, const eddy_walk *walk, const int64_t *offsets, int64_t count) {
+static void put_piece(const eddy_scatter *s, piece *p, const eddy_walk *walk,
+                      const int64_t *offsets, int64_t count) {
     const eddy_scatter_plan *plan = s->plan;
     eddy_dtype dtype = s->ground.dtype;
     int64_t strides[OPERANDS] = {0};
@@ -152,15 +157,18 @@ static void put_piece(const eddy_scatter *s, piece *p, const eddy_walk *walk, co
                 (void)eddy_scatter_checked(s, indices[i], offsets[NUMBER] + i * strides[NUMBER]);
         return;
     }
-    eddy_chunk_load(EDDY_I64, p->indices, plan->index_dtype, given, strides[INDEX], is_one_index ? 1 : count);
+    eddy_chunk_load(EDDY_I64, p->indices, plan->index_dtype, given, strides[INDEX],
+                    is_one_index ? 1 : count);
     if (is_one_index) {
         int64_t index = eddy_scatter_checked(s, p->indices[0], offsets[NUMBER]);
         if (index != NOWHERE)
-            plan->put->all(eddy_chunk_at(out, dtype, index * plan->step), strides[OUT], 0, NULL, values, count);
+            plan->put->all(eddy_chunk_at(out, dtype, index * plan->step), strides[OUT], 0, NULL,
+                           values, count);
         return;
     }
     for (int64_t i = 0; i < count; i++)
-        p->indices[i] = eddy_scatter_checked(s, p->indices[i], offsets[NUMBER] + i * strides[NUMBER]);
+        p->indices[i] =
+            eddy_scatter_checked(s, p->indices[i], offsets[NUMBER] + i * strides[NUMBER]);
     plan->put->all(out, strides[OUT], plan->step, p->indices, values, count);
 }
 
@@ -189,7 +197,8 @@ static void put_line(const eddy_scatter *s, piece *p, const eddy_walk_cursor *pl
     if (along->rank <= 1) {
         for (int64_t done = 0; done < count; done += PIECE) {
             for (int o = 0; o < OPERANDS; o++)
-                offsets[o] = place->offsets[o] + (along->rank == 1 ? done * along->strides[o][0] : 0);
+                offsets[o] =
+                    place->offsets[o] + (along->rank == 1 ? done * along->strides[o][0] : 0);
             put_piece(s, p, along, offsets, eddy_min_i64(PIECE, count - done));
         }
         return;
@@ -214,7 +223,8 @@ static void scatter_slice(void *context, int64_t begin, int64_t end) {
         if (s->plan->by_lines) {
             put_line(s, &p, &place);
         } else {
-            run = eddy_min_i64(eddy_min_i64(eddy_walk_run(&s->rest, &place), end - begin), s->plan->run_most);
+            run = eddy_min_i64(eddy_min_i64(eddy_walk_run(&s->rest, &place), end - begin),
+                               s->plan->run_most);
             put_rows(s, &p, &place, run);
         }
         eddy_walk_advance(&s->rest, &place, run);
@@ -255,16 +265,18 @@ static int64_t run_most(const eddy_scatter_plan *plan, const eddy_walk *rest, ed
     for (int o = 0; o < OPERANDS; o++)
         strides[o] = rest->strides[o][rest->rank - 1];
     bool are_plain = plan->source_dtype == ground && strides[SOURCE] == 1;
-    return are_plain && (has_one_index(strides) || are_indices_plain(plan, strides)) ? INT64_MAX : PIECE;
+    return are_plain && (has_one_index(strides) || are_indices_plain(plan, strides)) ? INT64_MAX
+                                                                                     : PIECE;
 }
 
 /* Each slice of rows goes through all indices. */
 static void cut_rest(eddy_scatter_plan *p, const eddy_walk *rest, eddy_dtype ground) {
-    p->by_lines =
-        rest->rank == 0 || rest->dims[rest->rank - 1] < ROW_MIN || (p->length >= ROW_MIN && is_closer(p, rest));
+    p->by_lines = rest->rank == 0 || rest->dims[rest->rank - 1] < ROW_MIN ||
+                  (p->length >= ROW_MIN && is_closer(p, rest));
     p->run_most = p->by_lines ? 0 : run_most(p, rest, ground);
     p->grain = eddy_max_i64(ROW_GRAIN_MIN, eddy_min_i64(ROW_GRAIN_MAX, p->places / 4));
-    p->grain = eddy_max_i64(p->by_lines ? LINE_GRAIN : p->grain, SLICE_ELEMENTS / eddy_max_i64(1, p->length));
+    p->grain = eddy_max_i64(p->by_lines ? LINE_GRAIN : p->grain,
+                            SLICE_ELEMENTS / eddy_max_i64(1, p->length));
 }
 
 static size_t scatter_workspace(const eddy_scatter_plan *p, const eddy_op_view *out) {
@@ -329,7 +341,8 @@ static void put_all(eddy_scatter *s) {
         team->parallel_for(team, plan->places, plan->grain, scatter_slice, s);
 }
 
-void eddy_scatter_run(eddy_scatter *s, const eddy_kernel_call *call, const eddy_scatter_plan *plan) {
+void eddy_scatter_run(eddy_scatter *s, const eddy_kernel_call *call,
+                      const eddy_scatter_plan *plan) {
     s->call = call;
     s->plan = plan;
     s->ground = *s->out;
@@ -354,7 +367,8 @@ void eddy_scatter_run(eddy_scatter *s, const eddy_kernel_call *call, const eddy_
 /* ---- kernels ---- */
 
 /* views: in, index, source, out; source is taken as far as index goes. A number is a vector here. */
-static void lay_out_scatter(const eddy_kernel_call *call, eddy_scatter_layout *layout, eddy_scatter_plan *p) {
+static void lay_out_scatter(const eddy_kernel_call *call, eddy_scatter_layout *layout,
+                            eddy_scatter_plan *p) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
     const eddy_op_view index = eddy_kernel_view_with_axis(&call->views[1]),
                        source = eddy_kernel_view_with_axis(&call->views[2]);
@@ -368,7 +382,8 @@ static void lay_out_scatter(const eddy_kernel_call *call, eddy_scatter_layout *l
         number /= eddy_max_i64(1, index.shape[d]);
         bool is_axis = d == axis;
         eddy_walk_append(is_axis ? &layout->along : &layout->rest, index.shape[d],
-                         (int64_t[]){is_axis ? 0 : layout->strides[d], source.strides[d], index.strides[d], number},
+                         (int64_t[]){is_axis ? 0 : layout->strides[d], source.strides[d],
+                                     index.strides[d], number},
                          OPERANDS);
     }
     if (count == 0)
@@ -377,11 +392,14 @@ static void lay_out_scatter(const eddy_kernel_call *call, eddy_scatter_layout *l
 
 /* The ground is copied or filled; what is put costs more. `source` is the operand that is gone through. */
 static int64_t scatter_cost(const eddy_kernel_call *call, int32_t source, int64_t element_ps) {
-    return call->kernel->cost_base_ps + eddy_cost_ps(eddy_kernel_view_count(&call->views[call->view_count - 1]), 100) +
-           eddy_cost_ps(eddy_kernel_view_count(&call->views[source]), element_ps) + eddy_cost_far_views_ps(call);
+    return call->kernel->cost_base_ps +
+           eddy_cost_ps(eddy_kernel_view_count(&call->views[call->view_count - 1]), 100) +
+           eddy_cost_ps(eddy_kernel_view_count(&call->views[source]), element_ps) +
+           eddy_cost_far_views_ps(call);
 }
 
-static eddy_status scatter_prepare_of(const eddy_kernel_call *call, eddy_kernel_plan *plan, bool adds) {
+static eddy_status scatter_prepare_of(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                      bool adds) {
     const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]),
                        out = eddy_kernel_view_with_axis(&call->views[3]);
     eddy_scatter_layout layout; /* set one by one: walks are too large to be cleared for nothing */
@@ -429,20 +447,24 @@ static int64_t added_row(const eddy_op_view *out, int32_t axis) {
 }
 
 /* views: in, index [n] or a number, source, out */
-static void lay_out_index_add(const eddy_kernel_call *call, eddy_scatter_layout *layout, eddy_scatter_plan *p) {
+static void lay_out_index_add(const eddy_kernel_call *call, eddy_scatter_layout *layout,
+                              eddy_scatter_plan *p) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
-    const eddy_op_view *index = &call->views[1], source = eddy_kernel_view_with_axis(&call->views[2]);
+    const eddy_op_view *index = &call->views[1],
+                       source = eddy_kernel_view_with_axis(&call->views[2]);
     eddy_walk_init(&layout->along, 0, NULL);
     eddy_walk_init(&layout->rest, 0, NULL);
     p->step = layout->strides[axis];
     p->bound = layout->out->shape[axis];
     for (int32_t d = 0; d < source.rank; d++) {
         if (d == axis)
-            eddy_walk_append(&layout->along, source.shape[d],
-                             (int64_t[]){0, source.strides[d], index->rank > 0 ? index->strides[0] : 0, 1}, OPERANDS);
+            eddy_walk_append(
+                &layout->along, source.shape[d],
+                (int64_t[]){0, source.strides[d], index->rank > 0 ? index->strides[0] : 0, 1},
+                OPERANDS);
         else
-            eddy_walk_append(&layout->rest, source.shape[d], (int64_t[]){layout->strides[d], source.strides[d], 0, 0},
-                             OPERANDS);
+            eddy_walk_append(&layout->rest, source.shape[d],
+                             (int64_t[]){layout->strides[d], source.strides[d], 0, 0}, OPERANDS);
     }
     layout->rest.operand_count = OPERANDS;
 }
@@ -465,7 +487,8 @@ static eddy_status index_add_prepare(const eddy_kernel_call *call, eddy_kernel_p
     return EDDY_OK;
 }
 
-static void lay_out_embedding(const eddy_kernel_call *call, eddy_scatter_layout *layout, eddy_scatter_plan *p) {
+static void lay_out_embedding(const eddy_kernel_call *call, eddy_scatter_layout *layout,
+                              eddy_scatter_plan *p) {
     const eddy_op_view *grad = &call->views[0], *index = &call->views[1], *out = layout->out;
     eddy_walk_init(&layout->along, 0, NULL);
     eddy_walk_init(&layout->rest, 0, NULL);
@@ -475,15 +498,17 @@ static void lay_out_embedding(const eddy_kernel_call *call, eddy_scatter_layout 
     int64_t number = eddy_kernel_view_count(index);
     for (int32_t d = 0; d < index->rank; d++) {
         number /= eddy_max_i64(1, index->shape[d]);
-        eddy_walk_append(&layout->along, index->shape[d], (int64_t[]){0, grad->strides[d], index->strides[d], number},
-                         OPERANDS);
+        eddy_walk_append(&layout->along, index->shape[d],
+                         (int64_t[]){0, grad->strides[d], index->strides[d], number}, OPERANDS);
     }
-    eddy_walk_append(&layout->rest, out->shape[1], (int64_t[]){layout->strides[1], grad->strides[grad->rank - 1], 0, 0},
+    eddy_walk_append(&layout->rest, out->shape[1],
+                     (int64_t[]){layout->strides[1], grad->strides[grad->rank - 1], 0, 0},
                      OPERANDS);
 }
 
 /* views: grad [.., D], index [..], out [V, D] */
-static eddy_status embedding_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+static eddy_status embedding_backward_prepare(const eddy_kernel_call *call,
+                                              eddy_kernel_plan *plan) {
     const eddy_attributes_embedding *attributes = call->attributes;
     const eddy_op_view *out = &call->views[2];
     eddy_scatter_layout layout;
@@ -510,8 +535,11 @@ static void embedding_backward_run(const eddy_kernel_call *call) {
     eddy_scatter_run(&s, call, call->plan);
 }
 
-const eddy_kernel eddy_cpu_scatter = {
-    .name = "scatter", .run = scatter_run, .prepare = scatter_prepare, .cost_base_ps = 120000, .cost_element_ps = 1000};
+const eddy_kernel eddy_cpu_scatter = {.name = "scatter",
+                                      .run = scatter_run,
+                                      .prepare = scatter_prepare,
+                                      .cost_base_ps = 120000,
+                                      .cost_element_ps = 1000};
 const eddy_kernel eddy_cpu_scatter_add = {.name = "scatter_add",
                                           .run = scatter_run,
                                           .prepare = scatter_add_prepare,

@@ -11,15 +11,22 @@
 #include <kernels/cpu/walk.h>
 
 /* Operands of the walks: the last is the index's row-major number, for errors. */
-enum { EDDY_SCATTER_OUT, EDDY_SCATTER_SOURCE, EDDY_SCATTER_INDEX, EDDY_SCATTER_NUMBER, EDDY_SCATTER_OPERANDS };
+enum {
+    EDDY_SCATTER_OUT,
+    EDDY_SCATTER_SOURCE,
+    EDDY_SCATTER_INDEX,
+    EDDY_SCATTER_NUMBER,
+    EDDY_SCATTER_OPERANDS
+};
 
 struct eddy_scatter_putter;
 
 typedef struct eddy_scatter_plan {
     /* The kernel's. */
-    int64_t step;     /* of out, for an index of 1 */
-    int64_t bound;    /* indices are below it; negative: they have been checked */
-    int64_t row;      /* elements of out that an index names, neighbours all; 0: it is one, or they are not */
+    int64_t step;  /* of out, for an index of 1 */
+    int64_t bound; /* indices are below it; negative: they have been checked */
+    int64_t
+        row; /* elements of out that an index names, neighbours all; 0: it is one, or they are not */
     int64_t left_out; /* an index whose elements are not taken; negative: none */
     eddy_dtype source_dtype, index_dtype;
     bool from_end; /* negative indices count from the end */
@@ -29,7 +36,7 @@ typedef struct eddy_scatter_plan {
     bool is_aside;   /* the ground is f32 in the workspace: sums are to be rounded once */
     bool by_lines;   /* along the index rather than across */
     int32_t ground_at, back_at,
-        behind_at;          /* of the words: how the ground is laid and comes back; the first behind all */
+        behind_at; /* of the words: how the ground is laid and comes back; the first behind all */
     int64_t places, length; /* of `rest` and of `along` */
     int64_t grain;          /* places of a slice, if there is someone to share them with */
     int64_t run_most;       /* elements of a row that are put at once */
@@ -60,9 +67,10 @@ typedef struct eddy_scatter {
 } eddy_scatter;
 
 /* Bytes that a plan takes at most, of whose walks the dims are EDDY_RANK_MAX together. */
-#define EDDY_SCATTER_PLAN_MOST                                                                                         \
-    (sizeof(eddy_scatter_plan) +                                                                                       \
-     (1 + EDDY_WALK_WORDS_MOST(EDDY_SCATTER_OPERANDS) + 2 * EDDY_COPY_WORDS_MOST) * sizeof(int64_t))
+#define EDDY_SCATTER_PLAN_MOST                                                                     \
+    (sizeof(eddy_scatter_plan) +                                                                   \
+     (1 + EDDY_WALK_WORDS_MOST(EDDY_SCATTER_OPERANDS) + 2 * EDDY_COPY_WORDS_MOST) *                \
+         sizeof(int64_t))
 
 /* Says where it will be written, and what strides it has there. plan->adds is set. */
 void eddy_scatter_lay(eddy_scatter_layout *layout, eddy_scatter_plan *plan, const eddy_op_view *in,

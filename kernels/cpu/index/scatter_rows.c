@@ -2,8 +2,8 @@
  * first the output would come through the cache twice, and a row that is replaced would be copied for nothing. */
 #include <base/dtype.h>
 #include <kernels/cpu/chunk.h>
-#include <kernels/cpu/reduce/reduce_block.h>
 #include <kernels/cpu/index/scatter.h>
+#include <kernels/cpu/reduce/reduce_block.h>
 #include <string.h>
 
 #define SLICE_BYTES (128 * 1024)
@@ -18,7 +18,8 @@ typedef struct rows {
     int64_t row_bytes;
     int64_t *
         firsts; /* [row of out] the number of an index that names it, or NONE: the first; the last where it is replaced */
-    int64_t *nexts;            /* [index] sums: the number of the next index that names the same row, or NONE */
+    int64_t
+        *nexts; /* [index] sums: the number of the next index that names the same row, or NONE */
     const eddy_reduce_op *sum; /* NULL: rows are replaced */
 } rows;
 
@@ -50,16 +51,17 @@ static bool is_worth_it(const eddy_scatter_plan *plan, const eddy_op_view *out, 
 int64_t eddy_scatter_row_count(const eddy_scatter_layout *layout, const eddy_scatter_plan *plan) {
     const eddy_walk *rest = &layout->rest;
     int64_t count = eddy_kernel_view_count(layout->out);
-    if (plan->is_aside || !is_worth_it(plan, layout->out, count) || rest->rank != 1 || rest->dims[0] != plan->row ||
-        layout->along.rank > 1 || rest->strides[EDDY_SCATTER_SOURCE][0] != 1 ||
-        plan->source_dtype != layout->out->dtype || plan->step != (plan->bound < 0 ? 1 : plan->row) ||
-        !lies_plain(layout->out, layout->in))
+    if (plan->is_aside || !is_worth_it(plan, layout->out, count) || rest->rank != 1 ||
+        rest->dims[0] != plan->row || layout->along.rank > 1 ||
+        rest->strides[EDDY_SCATTER_SOURCE][0] != 1 || plan->source_dtype != layout->out->dtype ||
+        plan->step != (plan->bound < 0 ? 1 : plan->row) || !lies_plain(layout->out, layout->in))
         return 0;
     return count / plan->row;
 }
 
 size_t eddy_scatter_rows_workspace(const eddy_scatter_plan *plan) {
-    return ((size_t)(plan->rows + (plan->adds ? plan->length : 0)) * sizeof(int64_t) + 63) / 64 * 64;
+    return ((size_t)(plan->rows + (plan->adds ? plan->length : 0)) * sizeof(int64_t) + 63) / 64 *
+           64;
 }
 
 /* Which indices name a row, in their order. */
@@ -72,7 +74,8 @@ static void link_rows(rows *work) {
         work->firsts[r] = NONE;
     for (int64_t k = 0; k < plan->length; k++) {
         int64_t i = work->sum ? plan->length - 1 - k : k;
-        int64_t given = eddy_dtype_load_i64(plan->index_dtype, eddy_chunk_at(s->index, plan->index_dtype, i * step));
+        int64_t given = eddy_dtype_load_i64(plan->index_dtype,
+                                            eddy_chunk_at(s->index, plan->index_dtype, i * step));
         int64_t at = eddy_scatter_checked(s, given, i * number);
         if (at == EDDY_SCATTER_NOWHERE)
             continue;
@@ -94,7 +97,8 @@ static void lay(const rows *work, int64_t begin, int64_t end) {
 
 static const void *source_row(const rows *work, int64_t i) {
     const eddy_scatter *s = work->s;
-    return eddy_chunk_at(s->source, s->plan->source_dtype, i * eddy_walk_inner_stride(&s->along, EDDY_SCATTER_SOURCE));
+    return eddy_chunk_at(s->source, s->plan->source_dtype,
+                         i * eddy_walk_inner_stride(&s->along, EDDY_SCATTER_SOURCE));
 }
 
 static void rows_slice(void *context, int64_t begin, int64_t end) {
@@ -126,5 +130,6 @@ void eddy_scatter_run_rows(const eddy_scatter *s) {
                  .sum = plan->adds ? sum_of(s->out->dtype) : NULL};
     link_rows(&work);
     eddy_kernel_team *team = s->call->team;
-    team->parallel_for(team, plan->rows, eddy_max_i64(1, SLICE_BYTES / work.row_bytes), rows_slice, &work);
+    team->parallel_for(team, plan->rows, eddy_max_i64(1, SLICE_BYTES / work.row_bytes), rows_slice,
+                       &work);
 }

@@ -26,7 +26,8 @@ typedef struct loss {
     const eddy_op_view *input, *target;
     const eddy_op_view *weight; /* of nll_loss, may be absent */
     int64_t counted;            /* of cross_entropy_backward: rows that are not ignored */
-    _Atomic int64_t ignored;    /* atomic: relaxed; slices of nll_loss add their rows, read when all are done */
+    _Atomic int64_t
+        ignored; /* atomic: relaxed; slices of nll_loss add their rows, read when all are done */
 } loss;
 
 static int64_t label_of(const eddy_op_view *target, int64_t row) {
@@ -46,7 +47,8 @@ static int64_t count_rows(const loss *work) {
 }
 
 static eddy_softmax_row row_of(const eddy_op_view *input, int64_t row) {
-    return (eddy_softmax_row){.data = eddy_chunk_at(input->data, input->dtype, row * input->strides[0]),
+    return (eddy_softmax_row){.data =
+                                  eddy_chunk_at(input->data, input->dtype, row * input->strides[0]),
                               .stride = input->strides[1],
                               .count = input->shape[1],
                               .dtype = input->dtype};
@@ -72,7 +74,8 @@ static void loss_forward_slice(void *context, int64_t begin, int64_t end) {
             continue;
         eddy_softmax_row row = row_of(input, r);
         eddy_softmax_total total = eddy_softmax_row_total(plan->ops, &row, &chunk);
-        double at_label = eddy_dtype_load_f64(input->dtype, eddy_chunk_at(row.data, input->dtype, label * row.stride));
+        double at_label = eddy_dtype_load_f64(
+            input->dtype, eddy_chunk_at(row.data, input->dtype, label * row.stride));
         losses[r] = log(total.sum) + (total.max - at_label);
     }
 }
@@ -90,7 +93,8 @@ static void find_rows(const loss *work, int64_t first, int64_t last, taken_rows 
     const eddy_op_view *input = work->input;
     const eddy_attributes_cross_entropy *attributes = work->attributes;
     const int64_t *labels = work->target->data;
-    int64_t classes = input->shape[1], stride = input->strides[0], label_stride = work->target->strides[0], count = 0;
+    int64_t classes = input->shape[1], stride = input->strides[0],
+            label_stride = work->target->strides[0], count = 0;
     bool is_f64 = input->dtype == EDDY_F64;
     double *losses = work->call->workspace;
     for (int64_t r = first; r < last; r++) {
@@ -161,7 +165,8 @@ static void cross_entropy_run(const eddy_kernel_call *call) {
 
 /* Of operands with an element for each class, for each row, and one. */
 static int64_t loss_cost(const eddy_kernel_call *call, int64_t rows, int64_t classes) {
-    int64_t largest = eddy_max_i64(rows * classes, rows), counts[] = {1, rows, rows * classes}, bytes = 0;
+    int64_t largest = eddy_max_i64(rows * classes, rows), counts[] = {1, rows, rows * classes},
+            bytes = 0;
     if (largest > 0 && eddy_cost_is_near(largest, call->view_count))
         return eddy_cost_flat_ps(call->kernel, largest, 0);
     for (int32_t i = 0; i < call->view_count; i++) {
@@ -177,7 +182,8 @@ static int64_t grain_of(int64_t classes) {
     return eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, classes));
 }
 
-static void plan_loss(const eddy_kernel_call *call, const eddy_op_view *input, eddy_kernel_plan *plan) {
+static void plan_loss(const eddy_kernel_call *call, const eddy_op_view *input,
+                      eddy_kernel_plan *plan) {
     loss_plan *to = plan->memory;
     to->ops = eddy_softmax_ops_for(input->dtype);
     to->grain = grain_of(input->shape[1]);
@@ -195,7 +201,8 @@ static eddy_status cross_entropy_prepare(const eddy_kernel_call *call, eddy_kern
 /* dinput[r, c] = (softmax(input[r])[c] - (c == label)) * grad of the row */
 static void loss_backward_slice(void *context, int64_t begin, int64_t end) {
     const loss *work = context;
-    const eddy_op_view *input = work->input, *grad = &work->call->views[0], *out = &work->call->views[3];
+    const eddy_op_view *input = work->input, *grad = &work->call->views[0],
+                       *out = &work->call->views[3];
     const eddy_softmax_ops *ops = ((const loss_plan *)work->call->plan)->ops;
     bool is_f64 = eddy_softmax_compute_dtype(input->dtype) == EDDY_F64;
     eddy_softmax_chunk chunk;
@@ -205,7 +212,8 @@ static void loss_backward_slice(void *context, int64_t begin, int64_t end) {
         if (!ignored && !label_fits(work, work->input->shape[1], r, label))
             continue;
         int64_t grad_offset = grad->rank == 0 ? 0 : r * grad->strides[0];
-        double factor = eddy_dtype_load_f64(grad->dtype, eddy_chunk_at(grad->data, grad->dtype, grad_offset));
+        double factor =
+            eddy_dtype_load_f64(grad->dtype, eddy_chunk_at(grad->data, grad->dtype, grad_offset));
         if (work->attributes->reduction == EDDY_REDUCTION_MEAN)
             factor /= (double)work->counted;
         eddy_softmax_row row = row_of(input, r);
@@ -213,8 +221,9 @@ static void loss_backward_slice(void *context, int64_t begin, int64_t end) {
         if (!ignored)
             total = eddy_softmax_row_total(ops, &row, &chunk);
         for (int64_t first = 0; first < row.count; first += EDDY_SOFTMAX_CHUNK) {
-            int64_t padded = (eddy_min_i64(row.count - first, EDDY_SOFTMAX_CHUNK) + EDDY_SOFTMAX_LANES - 1) /
-                             EDDY_SOFTMAX_LANES * EDDY_SOFTMAX_LANES;
+            int64_t padded =
+                (eddy_min_i64(row.count - first, EDDY_SOFTMAX_CHUNK) + EDDY_SOFTMAX_LANES - 1) /
+                EDDY_SOFTMAX_LANES * EDDY_SOFTMAX_LANES;
             if (ignored) {
                 for (int64_t i = 0; i < padded; i++)
                     if (is_f64)
@@ -234,19 +243,24 @@ static void loss_backward_slice(void *context, int64_t begin, int64_t end) {
                     chunk.f32[at] -= 1;
                 ops->scale(&chunk, factor, padded);
             }
-            eddy_softmax_store(&row, first, &chunk, eddy_chunk_at(out->data, out->dtype, r * out->strides[0]),
+            eddy_softmax_store(&row, first, &chunk,
+                               eddy_chunk_at(out->data, out->dtype, r * out->strides[0]),
                                out->strides[1], out->dtype);
         }
     }
 }
 
 static void cross_entropy_backward_run(const eddy_kernel_call *call) {
-    loss work = {.call = call, .attributes = call->attributes, .input = &call->views[1], .target = &call->views[2]};
+    loss work = {.call = call,
+                 .attributes = call->attributes,
+                 .input = &call->views[1],
+                 .target = &call->views[2]};
     work.counted = count_rows(&work);
     loss_run_slices(&work, loss_backward_slice);
 }
 
-static eddy_status cross_entropy_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+static eddy_status cross_entropy_backward_prepare(const eddy_kernel_call *call,
+                                                  eddy_kernel_plan *plan) {
     plan_loss(call, &call->views[1], plan);
     return EDDY_OK;
 }
@@ -265,41 +279,45 @@ const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_back
 /* ---- nll_loss ---- */
 
 /* Loops for each dtype: there is little to do for a label but to find it. */
-#define NLL(name, type, VALUE)                                                                                         \
-    static double weight_##name(const eddy_op_view *weight, int64_t label) {                                           \
-        return VALUE(((const type *)weight->data)[label * weight->strides[0]]);                                        \
-    }                                                                                                                  \
-    /* The losses of rows begin .. end, into the workspace. */                                                         \
-    static void nll_slice_##name(void *context, int64_t begin, int64_t end) {                                          \
-        loss *work = context;                                                                                          \
-        /* Copies, which the compiler need not read again for each row. */                                             \
-        const eddy_attributes_cross_entropy attributes = *work->attributes;                                            \
-        const eddy_op_view target = *work->target, weight = *work->weight;                                             \
-        const type *input = work->input->data;                                                                         \
-        int64_t row_stride = work->input->strides[0], class_stride = work->input->strides[1];                          \
-        double *losses = work->call->workspace;                                                                        \
-        int64_t ignored = 0;                                                                                           \
-        for (int64_t r = begin; r < end; r++) {                                                                        \
-            int64_t label = label_of(&target, r);                                                                      \
-            if (is_ignored(&attributes, label) || !label_fits(work, work->input->shape[1], r, label)) {                \
-                losses[r] = 0;                                                                                         \
-                ignored++;                                                                                             \
-                continue;                                                                                              \
-            }                                                                                                          \
-            double at_label = VALUE(input[r * row_stride + label * class_stride]);                                     \
-            losses[r] = eddy_kernel_view_is_absent(&weight) ? -at_label : -at_label * weight_##name(&weight, label);   \
-        }                                                                                                              \
-        eddy_add_relaxed(&work->ignored, ignored);                                                                     \
-    }                                                                                                                  \
-    /* The weights of all rows but the ignored, in one order. */                                                       \
-    static double sum_weights_##name(const loss *work) {                                                               \
-        double sum = 0;                                                                                                \
-        for (int64_t r = 0; r < work->target->shape[0]; r++) {                                                         \
-            int64_t label = label_of(work->target, r);                                                                 \
-            if (!is_ignored(work->attributes, label) && label_fits(work, work->input->shape[1], r, label))             \
-                sum += weight_##name(work->weight, label);                                                             \
-        }                                                                                                              \
-        return sum;                                                                                                    \
+#define NLL(name, type, VALUE)                                                                     \
+    static double weight_##name(const eddy_op_view *weight, int64_t label) {                       \
+        return VALUE(((const type *)weight->data)[label * weight->strides[0]]);                    \
+    }                                                                                              \
+    /* The losses of rows begin .. end, into the workspace. */                                     \
+    static void nll_slice_##name(void *context, int64_t begin, int64_t end) {                      \
+        loss *work = context;                                                                      \
+        /* Copies, which the compiler need not read again for each row. */                         \
+        const eddy_attributes_cross_entropy attributes = *work->attributes;                        \
+        const eddy_op_view target = *work->target, weight = *work->weight;                         \
+        const type *input = work->input->data;                                                     \
+        int64_t row_stride = work->input->strides[0], class_stride = work->input->strides[1];      \
+        double *losses = work->call->workspace;                                                    \
+        int64_t ignored = 0;                                                                       \
+        for (int64_t r = begin; r < end; r++) {                                                    \
+            int64_t label = label_of(&target, r);                                                  \
+            if (is_ignored(&attributes, label) ||                                                  \
+                !label_fits(work, work->input->shape[1], r, label)) {                              \
+                losses[r] = 0;                                                                     \
+                ignored++;                                                                         \
+                continue;                                                                          \
+            }                                                                                      \
+            double at_label = VALUE(input[r * row_stride + label * class_stride]);                 \
+            losses[r] = eddy_kernel_view_is_absent(&weight)                                        \
+                            ? -at_label                                                            \
+                            : -at_label * weight_##name(&weight, label);                           \
+        }                                                                                          \
+        eddy_add_relaxed(&work->ignored, ignored);                                                 \
+    }                                                                                              \
+    /* The weights of all rows but the ignored, in one order. */                                   \
+    static double sum_weights_##name(const loss *work) {                                           \
+        double sum = 0;                                                                            \
+        for (int64_t r = 0; r < work->target->shape[0]; r++) {                                     \
+            int64_t label = label_of(work->target, r);                                             \
+            if (!is_ignored(work->attributes, label) &&                                            \
+                label_fits(work, work->input->shape[1], r, label))                                 \
+                sum += weight_##name(work->weight, label);                                         \
+        }                                                                                          \
+        return sum;                                                                                \
     }
 
 #define ITSELF(x) (x)
@@ -313,7 +331,7 @@ static const struct nll_ops {
     double (*sum_weights)(const loss *work);
     double (*weight)(const eddy_op_view *weight, int64_t label);
 } nll_ops[] = {
-#define NLL_OPS(name)                                                                                                  \
+#define NLL_OPS(name)                                                                              \
     { nll_slice_##name, sum_weights_##name, weight_##name }
     [EDDY_F32] = NLL_OPS(f32),
     [EDDY_F64] = NLL_OPS(f64),
@@ -337,7 +355,8 @@ static void nll_loss_run(const eddy_kernel_call *call) {
     if (rows <= NLL_SLICE_ROWS)
         nll_ops[work.input->dtype].slice(&work, 0, rows);
     else
-        call->team->parallel_for(call->team, rows, NLL_SLICE_ROWS, nll_ops[work.input->dtype].slice, &work);
+        call->team->parallel_for(call->team, rows, NLL_SLICE_ROWS, nll_ops[work.input->dtype].slice,
+                                 &work);
     if (work.attributes->reduction == EDDY_REDUCTION_NONE) {
         if (rows > 0)
             eddy_chunk_store(out->dtype, out->data, out->strides[0], EDDY_F64, losses, rows);
@@ -345,8 +364,9 @@ static void nll_loss_run(const eddy_kernel_call *call) {
     }
     double sum = eddy_loss_total(losses, rows);
     if (work.attributes->reduction == EDDY_REDUCTION_MEAN)
-        sum /= eddy_kernel_view_is_absent(work.weight) ? (double)(rows - eddy_load_relaxed(&work.ignored))
-                                                       : nll_ops[work.input->dtype].sum_weights(&work);
+        sum /= eddy_kernel_view_is_absent(work.weight)
+                   ? (double)(rows - eddy_load_relaxed(&work.ignored))
+                   : nll_ops[work.input->dtype].sum_weights(&work);
     eddy_dtype_store_f64(out->dtype, out->data, sum);
 }
 
@@ -373,11 +393,14 @@ static void nll_backward_slice(void *context, int64_t begin, int64_t end) {
         if (out->shape[1] > 0)
             eddy_chunk_fill(row, out->strides[1], bytes, &zero, out->shape[1]);
         int64_t label = label_of(work->loss.target, r);
-        if (is_ignored(work->loss.attributes, label) || !label_fits(&work->loss, out->shape[1], r, label))
+        if (is_ignored(work->loss.attributes, label) ||
+            !label_fits(&work->loss, out->shape[1], r, label))
             continue;
         int64_t grad_offset = grad->rank == 0 ? 0 : r * grad->strides[0];
-        double g = eddy_dtype_load_f64(grad->dtype, eddy_chunk_at(grad->data, grad->dtype, grad_offset));
-        double factor = eddy_kernel_view_is_absent(weight) ? 1 : nll_ops[out->dtype].weight(weight, label);
+        double g =
+            eddy_dtype_load_f64(grad->dtype, eddy_chunk_at(grad->data, grad->dtype, grad_offset));
+        double factor =
+            eddy_kernel_view_is_absent(weight) ? 1 : nll_ops[out->dtype].weight(weight, label);
         eddy_dtype_store_f64(out->dtype, eddy_chunk_at(row, out->dtype, label * out->strides[1]),
                              -g * factor / work->total);
     }
@@ -407,5 +430,7 @@ const eddy_kernel eddy_cpu_nll_loss = {.name = "nll_loss",
                                        .prepare = nll_loss_prepare,
                                        .cost_base_ps = 50000,
                                        .cost_element_ps = 100};
-const eddy_kernel eddy_cpu_nll_loss_backward = {
-    .name = "nll_loss_backward", .run = nll_loss_backward_run, .cost_base_ps = 50000, .cost_element_ps = 150};
+const eddy_kernel eddy_cpu_nll_loss_backward = {.name = "nll_loss_backward",
+                                                .run = nll_loss_backward_run,
+                                                .cost_base_ps = 50000,
+                                                .cost_element_ps = 150};

@@ -21,7 +21,8 @@ static inline double eddy_loss_pairs(const double *sums, int64_t count) {
     if (count <= EDDY_LOSS_ROW)
         return sums[0];
     int64_t half = (count / 2 + EDDY_LOSS_ROW - 1) / EDDY_LOSS_ROW;
-    return eddy_loss_pairs(sums, half * EDDY_LOSS_ROW) + eddy_loss_pairs(sums + half, count - half * EDDY_LOSS_ROW);
+    return eddy_loss_pairs(sums, half * EDDY_LOSS_ROW) +
+           eddy_loss_pairs(sums + half, count - half * EDDY_LOSS_ROW);
 }
 
 /* Rows, and then pairwise, in an order that follows from the count alone. The sums of rows take the places of values. */

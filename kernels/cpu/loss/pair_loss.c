@@ -30,7 +30,8 @@ typedef struct pair_loss_plan {
     int64_t words[];
 } pair_loss_plan;
 
-_Static_assert(sizeof(pair_loss_plan) + EDDY_WALK_WORDS_MOST(OPERANDS) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(pair_loss_plan) + EDDY_WALK_WORDS_MOST(OPERANDS) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "a plan fits");
 
 typedef union chunk {
@@ -58,7 +59,8 @@ static const eddy_op_view *view_of(const pair_loss *work, int operand) {
 }
 
 /* Elements of the compute type: where they lie if they are that, else in *to. */
-static const void *read(const pair_loss *work, int operand, int64_t first, int64_t count, chunk *to) {
+static const void *read(const pair_loss *work, int operand, int64_t first, int64_t count,
+                        chunk *to) {
     const eddy_op_view *view = view_of(work, operand);
     eddy_dtype compute = work->plan->compute;
     int32_t place = work->plan->places[operand];
@@ -86,7 +88,8 @@ static void store(const pair_loss *work, int64_t first, int64_t count, const chu
     for (int64_t done = 0, run; done < count; done += run) {
         run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), count - done);
         eddy_chunk_store(view->dtype, eddy_chunk_at(view->data, view->dtype, cursor.offsets[place]),
-                         eddy_walk_inner_stride(&work->walk, place), compute, eddy_chunk_at(from, compute, done), run);
+                         eddy_walk_inner_stride(&work->walk, place), compute,
+                         eddy_chunk_at(from, compute, done), run);
         eddy_walk_advance(&work->walk, &cursor, run);
     }
 }
@@ -95,13 +98,15 @@ static void fill_ones(eddy_dtype compute, chunk *to) {
     const float one = 1;
     const double one64 = 1;
     bool is_f64 = compute == EDDY_F64;
-    eddy_chunk_fill(to, 1, is_f64 ? 8 : 4, is_f64 ? (const void *)&one64 : (const void *)&one, EDDY_LOSS_CHUNK);
+    eddy_chunk_fill(to, 1, is_f64 ? 8 : 4, is_f64 ? (const void *)&one64 : (const void *)&one,
+                    EDDY_LOSS_CHUNK);
 }
 
 static double sum_of(const pair_loss *work, const chunk *x, int64_t count) {
     chunk result;
     bool is_f64 = work->plan->compute == EDDY_F64;
-    eddy_cpu_reduce_blocks()->sum[is_f64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32].block(x, count, &result);
+    eddy_cpu_reduce_blocks()->sum[is_f64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32].block(x, count,
+                                                                                    &result);
     return is_f64 ? result.f64[0] : (double)result.f32[0];
 }
 
@@ -114,10 +119,11 @@ static void run_chunks(void *context, int64_t first, int64_t last) {
     for (int64_t c = first; c < last; c++) {
         int64_t at = c * EDDY_LOSS_CHUNK, count = eddy_min_i64(EDDY_LOSS_CHUNK, plan->count - at);
         plan->function(&y, read(work, INPUT, at, count, &x), read(work, TARGET, at, count, &target),
-                       has(work, POSITIVE) ? read(work, POSITIVE, at, count, &positive) : &ones, work->beta, count);
+                       has(work, POSITIVE) ? read(work, POSITIVE, at, count, &positive) : &ones,
+                       work->beta, count);
         if (has(work, WEIGHT) || work->factor != 1)
-            plan->ops->scale(&y, has(work, WEIGHT) ? read(work, WEIGHT, at, count, &weight) : &ones, work->factor,
-                             count);
+            plan->ops->scale(&y, has(work, WEIGHT) ? read(work, WEIGHT, at, count, &weight) : &ones,
+                             work->factor, count);
         if (has(work, GRAD))
             plan->ops->scale(&y, read(work, GRAD, at, count, &grad), 1, count);
         if (work->sums)
@@ -220,19 +226,22 @@ static int64_t pair_loss_cost(const eddy_kernel_call *call, const pair_loss_plan
     int64_t element_ps = call->kernel->cost_element_ps * (plan->compute == EDDY_F64 ? 2 : 1);
     /* Operands of an empty call may have any number of elements. */
     bool is_near = plan->count > 0 && eddy_cost_is_near(plan->count, call->view_count);
-    return call->kernel->cost_base_ps + element_ps * plan->count + (is_near ? 0 : eddy_cost_far_views_ps(call));
+    return call->kernel->cost_base_ps + element_ps * plan->count +
+           (is_near ? 0 : eddy_cost_far_views_ps(call));
 }
 
 /* What a kernel computes: the loss, or its derivative. */
 typedef enum way { FORWARD, BY_INPUT, BY_TARGET } way;
 
 static eddy_loss_fn *function_of(const eddy_loss_ops *ops, eddy_loss_kind kind, way which) {
-    return which == FORWARD ? ops->forward[kind] : which == BY_INPUT ? ops->by_input[kind] : ops->by_target[kind];
+    return which == FORWARD    ? ops->forward[kind]
+           : which == BY_INPUT ? ops->by_input[kind]
+                               : ops->by_target[kind];
 }
 
 /* views: grad of a derivative; input, target; weight and positive of BCE; out */
-static eddy_status pair_loss_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, eddy_loss_kind kind,
-                                     way which) {
+static eddy_status pair_loss_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                     eddy_loss_kind kind, way which) {
     const eddy_attributes_pair_loss *attributes = call->attributes;
     bool is_whole = attributes->reduction == EDDY_REDUCTION_NONE;
     int32_t first = which != FORWARD;
@@ -262,18 +271,18 @@ static eddy_loss_kind kl_kind(const eddy_kernel_call *call) {
     return attributes->target_is_log ? EDDY_LOSS_KL_LOG : EDDY_LOSS_KL;
 }
 
-#define KERNEL(label, direction, kind, which, element_ps)                                                              \
-    static eddy_status label##_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {                         \
-        return pair_loss_prepare(call, plan, kind, which);                                                             \
-    }                                                                                                                  \
-    const eddy_kernel eddy_cpu_##label = {.name = #label,                                                              \
-                                          .run = direction##_run,                                                      \
-                                          .prepare = label##_prepare,                                                  \
-                                          .cost_base_ps = 150000,                                                      \
+#define KERNEL(label, direction, kind, which, element_ps)                                          \
+    static eddy_status label##_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {     \
+        return pair_loss_prepare(call, plan, kind, which);                                         \
+    }                                                                                              \
+    const eddy_kernel eddy_cpu_##label = {.name = #label,                                          \
+                                          .run = direction##_run,                                  \
+                                          .prepare = label##_prepare,                              \
+                                          .cost_base_ps = 150000,                                  \
                                           .cost_element_ps = element_ps};
 
-#define LOSS(label, kind, element_ps)                                                                                  \
-    KERNEL(label, pair_loss, kind, FORWARD, element_ps)                                                                \
+#define LOSS(label, kind, element_ps)                                                              \
+    KERNEL(label, pair_loss, kind, FORWARD, element_ps)                                            \
     KERNEL(label##_backward, pair_loss_backward, kind, BY_INPUT, element_ps)
 
 LOSS(mse_loss, EDDY_LOSS_MSE, 140)

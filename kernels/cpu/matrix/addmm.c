@@ -14,15 +14,17 @@
 typedef struct addmm_plan {
     void (*multiply)(const eddy_kernel_call *call); /* what matmul runs */
     int64_t count;                                  /* elements of the output */
-    size_t aside_bytes; /* in front of matmul's workspace: what the product takes that is not the output's */
+    size_t
+        aside_bytes; /* in front of matmul's workspace: what the product takes that is not the output's */
     size_t matmul_workspace_bytes;
     uint64_t integer_alpha, integer_beta; /* of integers */
     eddy_dtype compute;
-    bool is_direct;          /* the output's rows are runs in the compute type, and the product lies there */
+    bool is_direct; /* the output's rows are runs in the compute type, and the product lies there */
     int64_t walk[1 + 2 * 4]; /* words: out, product, in */
 } addmm_plan;
 
-_Static_assert(sizeof(addmm_plan) + EDDY_MATRIX_BYTES_MOST <= EDDY_KERNEL_PLAN_BYTES, "room for matmul's plan");
+_Static_assert(sizeof(addmm_plan) + EDDY_MATRIX_BYTES_MOST <= EDDY_KERNEL_PLAN_BYTES,
+               "room for matmul's plan");
 
 typedef struct sum {
     const addmm_plan *plan;
@@ -51,17 +53,18 @@ static eddy_op_view product_of(const eddy_kernel_call *call, int64_t *strides) {
 }
 
 /* values = alpha * values + beta * inputs */
-#define SCALE(name, type, number)                                                                                      \
-    static void scale_##name(void *values, const void *inputs, number alpha, number beta, int64_t count) {             \
-        type *to = values;                                                                                             \
-        const type *from = inputs;                                                                                     \
-        if (from == NULL) {                                                                                            \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                to[i] = alpha * to[i];                                                                                 \
-        } else {                                                                                                       \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                to[i] = alpha * to[i] + beta * from[i];                                                                \
-        }                                                                                                              \
+#define SCALE(name, type, number)                                                                  \
+    static void scale_##name(void *values, const void *inputs, number alpha, number beta,          \
+                             int64_t count) {                                                      \
+        type *to = values;                                                                         \
+        const type *from = inputs;                                                                 \
+        if (from == NULL) {                                                                        \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                to[i] = alpha * to[i];                                                             \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                to[i] = alpha * to[i] + beta * from[i];                                            \
+        }                                                                                          \
     }
 
 SCALE(f32, float, float)
@@ -69,7 +72,8 @@ SCALE(f64, double, double)
 SCALE(i64, uint64_t, uint64_t)
 
 /* A run of the input in the compute type: where it lies, or in *buffer. */
-static const void *inputs_at(const sum *work, const eddy_walk_cursor *cursor, int64_t run, void *buffer) {
+static const void *inputs_at(const sum *work, const eddy_walk_cursor *cursor, int64_t run,
+                             void *buffer) {
     const void *from = eddy_chunk_at(work->in->data, work->in->dtype, cursor->offsets[2]);
     int64_t stride = work->walk.rank == 0 ? 0 : eddy_walk_inner_stride(&work->walk, 2);
     if (work->in->dtype == work->plan->compute && stride == 1)
@@ -97,7 +101,8 @@ static void sum_slice(void *context, int64_t begin, int64_t end) {
     eddy_walk_seek(walk, &cursor, begin);
     while (begin < end) {
         int64_t run = eddy_min_i64(eddy_min_i64(eddy_walk_run(walk, &cursor), end - begin), PIECE);
-        void *to = eddy_chunk_at(work->out->data, work->out->dtype, cursor.offsets[0]), *sums = is_direct ? to : values;
+        void *to = eddy_chunk_at(work->out->data, work->out->dtype, cursor.offsets[0]),
+             *sums = is_direct ? to : values;
         if (work->alpha == 0)
             memset(sums, 0, (size_t)(run * eddy_dtype_size(compute)));
         else if (!is_direct)
@@ -106,14 +111,16 @@ static void sum_slice(void *context, int64_t begin, int64_t end) {
                             eddy_walk_inner_stride(walk, 1), run);
         scale(work, sums, work->beta != 0 ? inputs_at(work, &cursor, run, inputs) : NULL, run);
         if (!is_direct)
-            eddy_chunk_store(work->out->dtype, to, eddy_walk_inner_stride(walk, 0), compute, values, run);
+            eddy_chunk_store(work->out->dtype, to, eddy_walk_inner_stride(walk, 0), compute, values,
+                             run);
         eddy_walk_advance(walk, &cursor, run);
         begin += run;
     }
 }
 
 /* The call of matmul within: `views` and `strides` are the caller's. */
-static eddy_kernel_call matmul_within(const eddy_kernel_call *call, eddy_op_view *views, int64_t *strides) {
+static eddy_kernel_call matmul_within(const eddy_kernel_call *call, eddy_op_view *views,
+                                      int64_t *strides) {
     eddy_kernel_call matmul = *call;
     views[0] = call->views[1];
     views[1] = call->views[2];
@@ -160,7 +167,8 @@ static uint64_t integer_of(double value) {
     return (uint64_t)integer;
 }
 
-static void plan_sum(addmm_plan *own, const eddy_kernel_call *call, const int64_t *product_strides) {
+static void plan_sum(addmm_plan *own, const eddy_kernel_call *call,
+                     const int64_t *product_strides) {
     const eddy_attributes_addmm *attributes = call->attributes;
     const eddy_op_view *out = &call->views[3];
     eddy_walk walk;
@@ -190,7 +198,8 @@ static eddy_status addmm_prepare(const eddy_kernel_call *call, eddy_kernel_plan 
         return status;
     plan_sum(own, call, views[2].strides);
     own->multiply = within.run;
-    own->aside_bytes = is_aside(&call->views[3]) ? ((size_t)own->count * sizeof(float) + 63) / 64 * 64 : 0;
+    own->aside_bytes =
+        is_aside(&call->views[3]) ? ((size_t)own->count * sizeof(float) + 63) / 64 * 64 : 0;
     own->matmul_workspace_bytes = within.workspace_bytes;
     plan->workspace_bytes = own->aside_bytes + within.workspace_bytes;
     plan->cost_ps = within.cost_ps + 300 * own->count;
@@ -199,5 +208,8 @@ static eddy_status addmm_prepare(const eddy_kernel_call *call, eddy_kernel_plan 
     return EDDY_OK;
 }
 
-const eddy_kernel eddy_cpu_addmm = {
-    .name = "addmm", .run = addmm_run, .prepare = addmm_prepare, .cost_base_ps = 500000, .cost_element_ps = 3000};
+const eddy_kernel eddy_cpu_addmm = {.name = "addmm",
+                                    .run = addmm_run,
+                                    .prepare = addmm_prepare,
+                                    .cost_base_ps = 500000,
+                                    .cost_element_ps = 3000};

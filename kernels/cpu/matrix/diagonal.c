@@ -3,8 +3,8 @@
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
-#include <kernels/cpu/move/fill.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/move/fill.h>
 #include <kernels/cpu/walk.h>
 
 #define SLICE_ELEMENTS 65536
@@ -16,7 +16,8 @@ typedef struct triangle_plan {
     int64_t words[]; /* of the walk */
 } triangle_plan;
 
-_Static_assert(sizeof(triangle_plan) + EDDY_WALK_WORDS_MOST(2) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(triangle_plan) + EDDY_WALK_WORDS_MOST(2) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "fits a plan");
 
 typedef struct triangle {
@@ -29,7 +30,8 @@ static void triangle_slice(void *context, int64_t begin, int64_t end) {
     const triangle *work = context;
     const triangle_plan *plan = work->plan;
     eddy_dtype dtype = work->out->dtype;
-    int64_t out_stride = work->out->strides[work->out->rank - 1], in_stride = work->in->strides[work->in->rank - 1];
+    int64_t out_stride = work->out->strides[work->out->rank - 1],
+            in_stride = work->in->strides[work->in->rank - 1];
     const _Alignas(8) char zero[8] = {0};
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->rows, &cursor, begin);
@@ -40,10 +42,12 @@ static void triangle_slice(void *context, int64_t begin, int64_t end) {
         int64_t edge = begin % plan->height + plan->diagonal + (plan->is_upper ? 0 : 1);
         edge = eddy_min_i64(plan->width, eddy_max_i64(0, edge));
         int64_t kept = plan->is_upper ? edge : 0, kept_end = plan->is_upper ? plan->width : edge;
-        int64_t cleared = plan->is_upper ? 0 : edge, cleared_end = plan->is_upper ? edge : plan->width;
+        int64_t cleared = plan->is_upper ? 0 : edge,
+                cleared_end = plan->is_upper ? edge : plan->width;
         if (to != from && kept_end > kept)
             eddy_chunk_copy(dtype, eddy_chunk_at(to, dtype, kept * out_stride), out_stride, dtype,
-                            eddy_chunk_at(from, dtype, kept * in_stride), in_stride, kept_end - kept);
+                            eddy_chunk_at(from, dtype, kept * in_stride), in_stride,
+                            kept_end - kept);
         if (cleared_end > cleared)
             eddy_chunk_fill(eddy_chunk_at(to, dtype, cleared * out_stride), out_stride,
                             (int64_t)eddy_dtype_bytes(dtype), zero, cleared_end - cleared);
@@ -58,7 +62,8 @@ static int64_t triangle_cost(const eddy_kernel_call *call, int64_t count) {
 }
 
 /* views: in, out, of rank 2 or more; out may be in */
-static eddy_status triangle_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, bool is_upper) {
+static eddy_status triangle_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                    bool is_upper) {
     const eddy_attributes_diagonal *attributes = call->attributes;
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];
     triangle_plan *p = plan->memory;
@@ -105,7 +110,9 @@ typedef struct diagonal_plan {
     int64_t words[]; /* a matrix to be filled before: how */
 } diagonal_plan;
 
-_Static_assert(sizeof(diagonal_plan) + EDDY_FILL_WORDS_MOST * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES, "fits a plan");
+_Static_assert(sizeof(diagonal_plan) + EDDY_FILL_WORDS_MOST * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
+               "fits a plan");
 
 static diagonal_plan diagonal_of(const eddy_op_view *matrix, int64_t diagonal) {
     int64_t row = eddy_max_i64(0, -diagonal), column = eddy_max_i64(0, diagonal);
@@ -125,8 +132,8 @@ static eddy_status diag_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     *p = diagonal_of(picks ? in : out, attributes->diagonal);
     int64_t *end = picks ? p->words : eddy_fill_prepare(out, p->words);
     plan->bytes = (size_t)((char *)end - (char *)p);
-    plan->cost_ps =
-        call->kernel->cost_base_ps + eddy_cost_ps(eddy_kernel_view_count(out), call->kernel->cost_element_ps);
+    plan->cost_ps = call->kernel->cost_base_ps +
+                    eddy_cost_ps(eddy_kernel_view_count(out), call->kernel->cost_element_ps);
     return EDDY_OK;
 }
 
@@ -141,16 +148,25 @@ static void diag_run(const eddy_kernel_call *call) {
     if (plan->length == 0)
         return;
     if (picks)
-        eddy_chunk_copy(dtype, out->data, out->strides[0], dtype, eddy_chunk_at(in->data, dtype, plan->first),
-                        plan->stride, plan->length);
+        eddy_chunk_copy(dtype, out->data, out->strides[0], dtype,
+                        eddy_chunk_at(in->data, dtype, plan->first), plan->stride, plan->length);
     else
-        eddy_chunk_copy(dtype, eddy_chunk_at(out->data, dtype, plan->first), plan->stride, dtype, in->data,
-                        in->strides[0], plan->length);
+        eddy_chunk_copy(dtype, eddy_chunk_at(out->data, dtype, plan->first), plan->stride, dtype,
+                        in->data, in->strides[0], plan->length);
 }
 
-const eddy_kernel eddy_cpu_tril = {
-    .name = "tril", .run = triangle_run, .prepare = tril_prepare, .cost_base_ps = 70000, .cost_element_ps = 150};
-const eddy_kernel eddy_cpu_triu = {
-    .name = "triu", .run = triangle_run, .prepare = triu_prepare, .cost_base_ps = 70000, .cost_element_ps = 150};
-const eddy_kernel eddy_cpu_diag = {
-    .name = "diag", .run = diag_run, .prepare = diag_prepare, .cost_base_ps = 50000, .cost_element_ps = 600};
+const eddy_kernel eddy_cpu_tril = {.name = "tril",
+                                   .run = triangle_run,
+                                   .prepare = tril_prepare,
+                                   .cost_base_ps = 70000,
+                                   .cost_element_ps = 150};
+const eddy_kernel eddy_cpu_triu = {.name = "triu",
+                                   .run = triangle_run,
+                                   .prepare = triu_prepare,
+                                   .cost_base_ps = 70000,
+                                   .cost_element_ps = 150};
+const eddy_kernel eddy_cpu_diag = {.name = "diag",
+                                   .run = diag_run,
+                                   .prepare = diag_prepare,
+                                   .cost_base_ps = 50000,
+                                   .cost_element_ps = 600};

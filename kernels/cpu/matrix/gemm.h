@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 /* enumerator, name: in the order of eddy_gemm_provider */
-#define EDDY_GEMM_PROVIDER_LIST(row) row(PORTABLE, portable) row(VECTOR, vector) row(BLIS, blis) row(DNNL, dnnl)
+#define EDDY_GEMM_PROVIDER_LIST(row)                                                               \
+    row(PORTABLE, portable) row(VECTOR, vector) row(BLIS, blis) row(DNNL, dnnl)
 
 typedef enum eddy_gemm_provider {
 #define EDDY_GEMM_PROVIDER_ROW(enumerator, name) EDDY_GEMM_##enumerator,
@@ -22,12 +23,12 @@ typedef enum eddy_gemm_provider {
         EDDY_GEMM_PROVIDER_COUNT
 } eddy_gemm_provider;
 
-typedef bool eddy_gemm_f32_fn(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
-                              const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
-                              int64_t ldc);
-typedef bool eddy_gemm_f64_fn(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, double alpha,
-                              const double *a, int64_t lda, const double *b, int64_t ldb, double beta, double *c,
-                              int64_t ldc);
+typedef bool eddy_gemm_f32_fn(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                              float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+                              float beta, float *c, int64_t ldc);
+typedef bool eddy_gemm_f64_fn(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                              double alpha, const double *a, int64_t lda, const double *b,
+                              int64_t ldb, double beta, double *c, int64_t ldc);
 
 /* gemm_portable_typed.h: own loops, the same bits on every instruction set and for every cut. */
 eddy_gemm_f32_fn eddy_gemm_portable_f32;
@@ -54,11 +55,13 @@ eddy_gemm_f64_fn *eddy_gemm_provider_f64(eddy_gemm_provider provider);
 const char *eddy_gemm_provider_name(eddy_gemm_provider provider);
 
 /* What the committed table (gemm_table.c) says for a whole problem on an instruction set; f32 or f64. */
-eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, int64_t n, int64_t k);
+eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, int64_t n,
+                                    int64_t k);
 
 /* For eddy_kernel.prepare: the same on the chosen instruction set, once all is made that the library makes on its first products.
  * *has_started becomes true for the calls that found that not made, and is left alone by others. */
-eddy_gemm_provider eddy_gemm_prepare(eddy_dtype dtype, int64_t m, int64_t n, int64_t k, bool *has_started);
+eddy_gemm_provider eddy_gemm_prepare(eddy_dtype dtype, int64_t m, int64_t n, int64_t k,
+                                     bool *has_started);
 /* Makes it for products of at most so much work (m * n * k), whatever their sides. True for the calls that found it not made. */
 bool eddy_gemm_start_within(eddy_dtype dtype, double work);
 

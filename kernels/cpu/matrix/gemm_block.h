@@ -18,11 +18,15 @@ typedef struct eddy_gemm_blocks {
     void (*tile_f64)(int64_t k, const double *a, const double *b, int64_t columns, double *tile);
     /* sums[i] = sum over p < k of rows[i * stride + p] * vector[p]: product p in lane p % EDDY_GEMM_LANES, lanes halved; to that
      * is added the sum of the last products, too few for all lanes. */
-    void (*dots_f32)(int64_t count, int64_t k, const float *rows, int64_t stride, const float *vector, float *sums);
-    void (*dots_f64)(int64_t count, int64_t k, const double *rows, int64_t stride, const double *vector, double *sums);
+    void (*dots_f32)(int64_t count, int64_t k, const float *rows, int64_t stride,
+                     const float *vector, float *sums);
+    void (*dots_f64)(int64_t count, int64_t k, const double *rows, int64_t stride,
+                     const double *vector, double *sums);
     /* sums[i] = sum over p < k of vector[p] * rows[p * stride + i], in order of p */
-    void (*sums_f32)(int64_t count, int64_t k, const float *rows, int64_t stride, const float *vector, float *sums);
-    void (*sums_f64)(int64_t count, int64_t k, const double *rows, int64_t stride, const double *vector, double *sums);
+    void (*sums_f32)(int64_t count, int64_t k, const float *rows, int64_t stride,
+                     const float *vector, float *sums);
+    void (*sums_f64)(int64_t count, int64_t k, const double *rows, int64_t stride,
+                     const double *vector, double *sums);
 } eddy_gemm_blocks;
 
 EDDY_ISA_DECLARE(eddy_gemm_blocks, eddy_cpu_gemm_blocks)

@@ -9,7 +9,8 @@ static _Atomic bool is_left_out;
 /* Three products make all that is made on first calls. There is room for it: where one fails, the system lets nobody make code. */
 static void gemm_dnnl_start(void) {
     float a[64] = {0}, b[64] = {0}, c[64] = {0};
-    bool is_able = eddy_dnnl_has_room() && eddy_gemm_dnnl_f32(false, false, 1, 1, 1, 1, a, 1, b, 1, 0, c, 1) &&
+    bool is_able = eddy_dnnl_has_room() &&
+                   eddy_gemm_dnnl_f32(false, false, 1, 1, 1, 1, a, 1, b, 1, 0, c, 1) &&
                    eddy_gemm_dnnl_f32(false, false, 8, 8, 8, 1, a, 8, b, 8, 0, c, 8) &&
                    eddy_gemm_dnnl_f32(false, true, 8, 8, 8, 1, a, 8, b, 8, 0, c, 8);
     if (!is_able)
@@ -26,14 +27,16 @@ bool eddy_gemm_dnnl_start(void) {
     return eddy_dnnl_start_once(&state, gemm_dnnl_start);
 }
 
-bool eddy_gemm_dnnl_f32(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha,
-                        const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc) {
+bool eddy_gemm_dnnl_f32(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                        float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+                        float beta, float *c, int64_t ldc) {
     /* oneDNN leaves C alone without columns of A, whatever beta is. */
     if (k == 0)
-        return eddy_gemm_portable_f32(transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+        return eddy_gemm_portable_f32(transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb,
+                                      beta, c, ldc);
     int before = eddy_dnnl_begin();
-    dnnl_status_t status =
-        dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k,
+                                      alpha, a, lda, b, ldb, beta, c, ldc);
     eddy_dnnl_end(before);
     return status == dnnl_success;
 }

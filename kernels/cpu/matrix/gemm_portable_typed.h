@@ -15,8 +15,8 @@
 #define STRIPS 4
 
 /* Four at a time become vectors; a plain loop becomes a copy of bytes, whose last ones go one by one. */
-static void copy_rows(real *restrict to, int64_t across, int64_t count, const real *restrict from, int64_t depth,
-                      int64_t stride) {
+static void copy_rows(real *restrict to, int64_t across, int64_t count, const real *restrict from,
+                      int64_t depth, int64_t stride) {
     for (int64_t p = 0; p < depth; p++, to += across, from += stride) {
         int64_t i = 0;
         for (; i + 4 <= count; i += 4)
@@ -27,8 +27,9 @@ static void copy_rows(real *restrict to, int64_t across, int64_t count, const re
     }
 }
 
-static void copy_columns(real *restrict to, int64_t across, int64_t count, const real *restrict from,
-                         int64_t across_stride, int64_t depth, int64_t depth_stride) {
+static void copy_columns(real *restrict to, int64_t across, int64_t count,
+                         const real *restrict from, int64_t across_stride, int64_t depth,
+                         int64_t depth_stride) {
     int64_t i = 0;
     for (; i + 4 <= count; i += 4)
         for (int64_t p = 0; p < depth; p++)
@@ -40,8 +41,8 @@ static void copy_columns(real *restrict to, int64_t across, int64_t count, const
 }
 
 /* packed[p][i] = source[p * depth_stride + i * across_stride], and zeros behind */
-static void pack(real *packed, int64_t across, int64_t count, const real *source, int64_t across_stride, int64_t depth,
-                 int64_t depth_stride) {
+static void pack(real *packed, int64_t across, int64_t count, const real *source,
+                 int64_t across_stride, int64_t depth, int64_t depth_stride) {
     if (count < across)
         memset(packed, 0, (size_t)(depth * across) * sizeof(real));
     if (across_stride == 1)
@@ -50,8 +51,8 @@ static void pack(real *packed, int64_t across, int64_t count, const real *source
         copy_columns(packed, across, count, source, across_stride, depth, depth_stride);
 }
 
-static void add_tile(const real *restrict tile, int64_t rows, int64_t columns, real alpha, real beta, real *restrict c,
-                     int64_t ldc) {
+static void add_tile(const real *restrict tile, int64_t rows, int64_t columns, real alpha,
+                     real beta, real *restrict c, int64_t ldc) {
     for (int64_t i = 0; i < rows; i++) {
         const real *restrict from = tile + i * WIDTH;
         real *restrict to = c + i * ldc;
@@ -64,9 +65,9 @@ static void add_tile(const real *restrict tile, int64_t rows, int64_t columns, r
     }
 }
 
-bool EDDY_TYPED(eddy_gemm_portable)(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, real alpha,
-                                    const real *a, int64_t lda, const real *b, int64_t ldb, real beta, real *c,
-                                    int64_t ldc) {
+bool EDDY_TYPED(eddy_gemm_portable)(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                                    int64_t k, real alpha, const real *a, int64_t lda,
+                                    const real *b, int64_t ldb, real beta, real *c, int64_t ldc) {
     int64_t a_row = transpose_a ? 1 : lda, a_column = transpose_a ? lda : 1;
     int64_t b_row = transpose_b ? 1 : ldb, b_column = transpose_b ? ldb : 1;
     const eddy_gemm_blocks *blocks = eddy_cpu_gemm_blocks();
@@ -84,7 +85,8 @@ bool EDDY_TYPED(eddy_gemm_portable)(bool transpose_a, bool transpose_b, int64_t 
                      b + p * b_row + (j + s * WIDTH) * b_column, b_column, depth, b_row);
             for (int64_t i = 0; i < m; i += EDDY_GEMM_ROWS) {
                 int64_t rows = eddy_min_i64(EDDY_GEMM_ROWS, m - i);
-                pack(a_packed, EDDY_GEMM_ROWS, rows, a + i * a_row + p * a_column, a_row, depth, a_column);
+                pack(a_packed, EDDY_GEMM_ROWS, rows, a + i * a_row + p * a_column, a_row, depth,
+                     a_column);
                 for (int64_t s = 0; s * WIDTH < columns; s++) {
                     int64_t width = eddy_min_i64(WIDTH, columns - s * WIDTH);
                     blocks->EDDY_TYPED(tile)(depth, a_packed, b_packed[s], width, tile);

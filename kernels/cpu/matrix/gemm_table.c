@@ -1,7 +1,7 @@
 /* Which provider multiplies what. A committed table, never a timing at run time: the same program gives the same bits on
  * every run. Refresh it from what bench/gemm_table prints. */
-#include <kernels/cpu/matrix/gemm.h>
 #include <kernels/cpu/isa.h>
+#include <kernels/cpu/matrix/gemm.h>
 #include <stddef.h>
 
 typedef struct rule {
@@ -17,9 +17,12 @@ typedef struct rule {
  * need none at any size. The instruction
  * set `portable` means own loops throughout, so that EDDY_ISA=portable shows what the library computes by itself. */
 static const rule rules[] = {
-    {EDDY_ISA_V2, EDDY_F32, 16, 32 * 32 * 32, EDDY_GEMM_DNNL}, {EDDY_ISA_V2, EDDY_F32, 1, 10 * 10 * 10, EDDY_GEMM_BLIS},
-    {EDDY_ISA_V2, EDDY_F32, 1, 16 * 16 * 16, EDDY_GEMM_DNNL},  {EDDY_ISA_V2, EDDY_F64, 1, 10 * 10 * 10, EDDY_GEMM_BLIS},
-    {EDDY_ISA_PORTABLE, EDDY_F32, 0, 0, EDDY_GEMM_PORTABLE},   {EDDY_ISA_PORTABLE, EDDY_F64, 0, 0, EDDY_GEMM_PORTABLE},
+    {EDDY_ISA_V2, EDDY_F32, 16, 32 * 32 * 32, EDDY_GEMM_DNNL},
+    {EDDY_ISA_V2, EDDY_F32, 1, 10 * 10 * 10, EDDY_GEMM_BLIS},
+    {EDDY_ISA_V2, EDDY_F32, 1, 16 * 16 * 16, EDDY_GEMM_DNNL},
+    {EDDY_ISA_V2, EDDY_F64, 1, 10 * 10 * 10, EDDY_GEMM_BLIS},
+    {EDDY_ISA_PORTABLE, EDDY_F32, 0, 0, EDDY_GEMM_PORTABLE},
+    {EDDY_ISA_PORTABLE, EDDY_F64, 0, 0, EDDY_GEMM_PORTABLE},
 };
 
 eddy_gemm_f32_fn *eddy_gemm_provider_f32(eddy_gemm_provider provider) {
@@ -76,17 +79,19 @@ static bool is_fit(eddy_gemm_provider provider, eddy_dtype dtype) {
     if (provider == EDDY_GEMM_DNNL && eddy_gemm_dnnl_is_left_out())
         return false;
 #endif
-    return dtype == EDDY_F32 ? eddy_gemm_provider_f32(provider) != NULL : eddy_gemm_provider_f64(provider) != NULL;
+    return dtype == EDDY_F32 ? eddy_gemm_provider_f32(provider) != NULL
+                             : eddy_gemm_provider_f64(provider) != NULL;
 }
 
-eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, int64_t n, int64_t k) {
+eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, int64_t n,
+                                    int64_t k) {
     double work = (double)m * (double)n * (double)k;
     if (m == 1 || n == 1)
         return EDDY_GEMM_VECTOR;
     for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]); r++) {
         const rule *at = &rules[r];
-        if (isa >= at->isa && dtype == at->dtype && n >= at->least_columns && work >= at->least_work &&
-            is_fit(at->provider, dtype))
+        if (isa >= at->isa && dtype == at->dtype && n >= at->least_columns &&
+            work >= at->least_work && is_fit(at->provider, dtype))
             return at->provider;
     }
     return EDDY_GEMM_PORTABLE;
@@ -101,7 +106,8 @@ static bool gemm_table_start(eddy_gemm_provider provider) {
     return false;
 }
 
-eddy_gemm_provider eddy_gemm_prepare(eddy_dtype dtype, int64_t m, int64_t n, int64_t k, bool *has_started) {
+eddy_gemm_provider eddy_gemm_prepare(eddy_dtype dtype, int64_t m, int64_t n, int64_t k,
+                                     bool *has_started) {
     eddy_gemm_provider provider = eddy_gemm_choose(eddy_isa_chosen(), dtype, m, n, k);
     if (provider != EDDY_GEMM_DNNL)
         return provider;
@@ -132,7 +138,11 @@ static bool halve(int64_t *width, int64_t least) {
 /* What tiles keep, the more the more there are of them: halves of 20 us serve two threads, a few of 0.1 ms a few; what many threads gain
  * is worth what one thread loses only where the product takes long. */
 static bool is_worth_cutting(int64_t tiles, double tile_work) {
-    double least_work = tiles < 2 ? 2e6 : tiles < 4 ? 10e6 : tiles < 8 ? 25e6 : tiles < 16 ? 100e6 : 1e9;
+    double least_work = tiles < 2    ? 2e6
+                        : tiles < 4  ? 10e6
+                        : tiles < 8  ? 25e6
+                        : tiles < 16 ? 100e6
+                                     : 1e9;
     return tiles < 64 && tile_work >= 2 * least_work;
 }
 
@@ -145,8 +155,10 @@ static bool is_worth_cutting_vector(int64_t tiles, double tile_work) {
 eddy_gemm_cut eddy_gemm_cut_for(int64_t m, int64_t n, int64_t k) {
     const int64_t good = 256, least_rows = 128, least_columns = 64;
     eddy_gemm_cut cut = {.rows = m, .columns = n, .row_tiles = 1, .column_tiles = 1};
-    bool (*is_worth)(int64_t, double) = m == 1 || n == 1 ? is_worth_cutting_vector : is_worth_cutting;
-    while (is_worth(cut.row_tiles * cut.column_tiles, 2.0 * (double)cut.rows * (double)cut.columns * (double)k) &&
+    bool (*is_worth)(int64_t, double) =
+        m == 1 || n == 1 ? is_worth_cutting_vector : is_worth_cutting;
+    while (is_worth(cut.row_tiles * cut.column_tiles,
+                    2.0 * (double)cut.rows * (double)cut.columns * (double)k) &&
            (halve(&cut.rows, good) || halve(&cut.columns, good) || halve(&cut.rows, least_rows) ||
             halve(&cut.columns, least_columns))) {
         cut.row_tiles = (m + cut.rows - 1) / cut.rows;

@@ -14,13 +14,16 @@
 
 typedef struct side {
     const real *matrix, *vector;
-    int64_t across, deep, step; /* strides: the matrix's along the result and along the vector, the vector's */
+    int64_t across, deep,
+        step; /* strides: the matrix's along the result and along the vector, the vector's */
 } side;
 
 /* `count` sums of `depth` products each. */
-static void add_products(const side *s, int64_t first, int64_t count, int64_t p, int64_t depth, real *sums) {
+static void add_products(const side *s, int64_t first, int64_t count, int64_t p, int64_t depth,
+                         real *sums) {
     real gathered[DEPTH];
-    const real *vector = s->vector + p * s->step, *matrix = s->matrix + first * s->across + p * s->deep;
+    const real *vector = s->vector + p * s->step,
+               *matrix = s->matrix + first * s->across + p * s->deep;
     if (s->step != 1) {
         for (int64_t i = 0; i < depth; i++)
             gathered[i] = vector[i * s->step];
@@ -32,15 +35,16 @@ static void add_products(const side *s, int64_t first, int64_t count, int64_t p,
         eddy_cpu_gemm_blocks()->EDDY_TYPED(sums)(count, depth, matrix, s->deep, vector, sums);
 }
 
-bool EDDY_TYPED(eddy_gemm_vector)(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, real alpha,
-                                  const real *a, int64_t lda, const real *b, int64_t ldb, real beta, real *c,
-                                  int64_t ldc) {
+bool EDDY_TYPED(eddy_gemm_vector)(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                                  int64_t k, real alpha, const real *a, int64_t lda, const real *b,
+                                  int64_t ldb, real beta, real *c, int64_t ldc) {
     if (m != 1 && n != 1)
         return EDDY_TYPED(eddy_gemm_provider)(eddy_gemm_choose(eddy_isa_chosen(), DTYPE, m, n, k))(
             transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     int64_t a_row = transpose_a ? 1 : lda, a_column = transpose_a ? lda : 1;
     int64_t b_row = transpose_b ? 1 : ldb, b_column = transpose_b ? ldb : 1;
-    const side s = m == 1 ? (side){b, a, b_column, b_row, a_column} : (side){a, b, a_row, a_column, b_row};
+    const side s =
+        m == 1 ? (side){b, a, b_column, b_row, a_column} : (side){a, b, a_row, a_column, b_row};
     int64_t results = m == 1 ? n : m, step = m == 1 ? 1 : ldc;
     real sums[PIECE];
     int64_t p = 0;
@@ -52,7 +56,8 @@ bool EDDY_TYPED(eddy_gemm_vector)(bool transpose_a, bool transpose_b, int64_t m,
             add_products(&s, first, count, p, depth, sums);
             real *to = c + first * step;
             for (int64_t i = 0; i < count; i++)
-                to[i * step] = scale == 0 ? alpha * sums[i] : scale * to[i * step] + alpha * sums[i];
+                to[i * step] =
+                    scale == 0 ? alpha * sums[i] : scale * to[i * step] + alpha * sums[i];
         }
         p += depth;
     } while (p < k);

@@ -3,10 +3,10 @@
 #include <base/dtype.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
-#include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/matrix/matrix_integer.h>
 #include <kernels/cpu/matrix/matrix_plan.h>
+#include <kernels/cpu/move/copy.h>
 
 /* Work (m * n * k) of a slice of batches, at least. */
 #define SLICE_WORK 2e6
@@ -16,8 +16,9 @@
 /* The plan: a product as it is computed, of what is packed where something is. Behind it come the packing if there is any, or
  * the walk over batches if there are several. */
 typedef struct product {
-    int64_t rows, columns, depth;    /* of a batch */
-    eddy_matrix_leading left, right; /* a and b, which have changed places where the product is turned */
+    int64_t rows, columns, depth; /* of a batch */
+    eddy_matrix_leading left,
+        right; /* a and b, which have changed places where the product is turned */
     int64_t out_stride, bias_stride; /* of the result's rows, of the bias' elements */
     eddy_gemm_cut cut;
     int64_t batch_count;
@@ -26,8 +27,9 @@ typedef struct product {
         eddy_gemm_f32_fn *f32;
         eddy_gemm_f64_fn *f64;
     } multiply;
-    bool is_turned; /* out is column-major: its transpose is computed, from the transposes of b and a */
-    bool is_wide;   /* f64 */
+    bool
+        is_turned; /* out is column-major: its transpose is computed, from the transposes of b and a */
+    bool is_wide; /* f64 */
     bool has_bias;
 } product;
 
@@ -64,24 +66,25 @@ static int64_t tile_count(const product *p) {
 }
 
 /* Rows of `to` get the bias: along them, or where the product is turned each an element of it. */
-#define ADD_BIAS(name, real)                                                                                           \
-    static void add_bias_##name(const product *p, real *to, int64_t rows, int64_t columns, const real *bias) {         \
-        int64_t stride = p->bias_stride;                                                                               \
-        for (int64_t i = 0; i < rows; i++, to += p->out_stride) {                                                      \
-            real *restrict row = to;                                                                                   \
-            const real *restrict from = bias;                                                                          \
-            if (p->is_turned) {                                                                                        \
-                real value = from[i * stride];                                                                         \
-                for (int64_t j = 0; j < columns; j++)                                                                  \
-                    row[j] += value;                                                                                   \
-            } else if (stride == 1) {                                                                                  \
-                for (int64_t j = 0; j < columns; j++)                                                                  \
-                    row[j] += from[j];                                                                                 \
-            } else {                                                                                                   \
-                for (int64_t j = 0; j < columns; j++)                                                                  \
-                    row[j] += from[j * stride];                                                                        \
-            }                                                                                                          \
-        }                                                                                                              \
+#define ADD_BIAS(name, real)                                                                       \
+    static void add_bias_##name(const product *p, real *to, int64_t rows, int64_t columns,         \
+                                const real *bias) {                                                \
+        int64_t stride = p->bias_stride;                                                           \
+        for (int64_t i = 0; i < rows; i++, to += p->out_stride) {                                  \
+            real *restrict row = to;                                                               \
+            const real *restrict from = bias;                                                      \
+            if (p->is_turned) {                                                                    \
+                real value = from[i * stride];                                                     \
+                for (int64_t j = 0; j < columns; j++)                                              \
+                    row[j] += value;                                                               \
+            } else if (stride == 1) {                                                              \
+                for (int64_t j = 0; j < columns; j++)                                              \
+                    row[j] += from[j];                                                             \
+            } else {                                                                               \
+                for (int64_t j = 0; j < columns; j++)                                              \
+                    row[j] += from[j * stride];                                                    \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 ADD_BIAS(f32, float)
@@ -91,26 +94,32 @@ ADD_BIAS(f64, double)
 static void multiply_tile(const running *work, int64_t tile, const int64_t *offsets) {
     const product *p = work->product;
     const eddy_gemm_cut *cut = &p->cut;
-    int64_t row = tile / cut->column_tiles * cut->rows, column = tile % cut->column_tiles * cut->columns;
+    int64_t row = tile / cut->column_tiles * cut->rows,
+            column = tile % cut->column_tiles * cut->columns;
     int64_t rows = eddy_min_i64(cut->rows, p->rows - row);
     int64_t columns = eddy_min_i64(cut->columns, p->columns - column);
     int64_t bytes = p->is_wide ? sizeof(double) : sizeof(float);
     const char *left = work->left, *right = work->right;
     if (p->depth > 0) { /* otherwise neither side need have data */
-        left += bytes * (offsets[p->is_turned] + (p->left.is_transposed ? row : row * p->left.stride));
-        right += bytes * (offsets[!p->is_turned] + (p->right.is_transposed ? column * p->right.stride : column));
+        left +=
+            bytes * (offsets[p->is_turned] + (p->left.is_transposed ? row : row * p->left.stride));
+        right += bytes * (offsets[!p->is_turned] +
+                          (p->right.is_transposed ? column * p->right.stride : column));
     }
     char *out = work->out + bytes * (offsets[2] + row * p->out_stride + column);
-    const char *bias = work->bias ? work->bias + bytes * p->bias_stride * (p->is_turned ? row : column) : NULL;
+    const char *bias =
+        work->bias ? work->bias + bytes * p->bias_stride * (p->is_turned ? row : column) : NULL;
     bool is_made;
     if (p->is_wide)
-        is_made = p->multiply.f64(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth, 1,
-                                  (const double *)left, p->left.stride, (const double *)right, p->right.stride, 0,
-                                  (double *)out, p->out_stride);
+        is_made =
+            p->multiply.f64(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth,
+                            1, (const double *)left, p->left.stride, (const double *)right,
+                            p->right.stride, 0, (double *)out, p->out_stride);
     else
-        is_made = p->multiply.f32(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth, 1,
-                                  (const float *)left, p->left.stride, (const float *)right, p->right.stride, 0,
-                                  (float *)out, p->out_stride);
+        is_made =
+            p->multiply.f32(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth,
+                            1, (const float *)left, p->left.stride, (const float *)right,
+                            p->right.stride, 0, (float *)out, p->out_stride);
     if (!is_made)
         eddy_kernel_fail(work->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
     else if (bias && p->is_wide)
@@ -172,8 +181,8 @@ static void matrix_run(const eddy_kernel_call *call) {
 /* ---- running with something packed ---- */
 
 /* Between an operand, the batch of which begins at `offset`, and its copy in the workspace. */
-static void copy_operand(const eddy_kernel_call *call, const packing *packs, const packed_operand *operand,
-                         const eddy_op_view *view, int64_t offset) {
+static void copy_operand(const eddy_kernel_call *call, const packing *packs,
+                         const packed_operand *operand, const eddy_op_view *view, int64_t offset) {
     const int64_t *words = (const int64_t *)(const void *)packs + operand->copy;
     char *copy = (char *)call->workspace + operand->at;
     /* Without elements there need be no data. */
@@ -253,15 +262,17 @@ static eddy_matrix packed(const eddy_matrix *matrix, eddy_dtype compute) {
 #define BYTES_TURNED_MOST (16 << 20)
 
 static bool is_turned_first(const product *p, eddy_gemm_provider provider) {
-    return provider == EDDY_GEMM_DNNL && !p->is_turned && p->right.is_transposed && p->rows >= ROWS_TURNED &&
-           p->batch_count == 1 && p->columns * p->depth <= BYTES_TURNED_MOST / (int64_t)sizeof(float);
+    return provider == EDDY_GEMM_DNNL && !p->is_turned && p->right.is_transposed &&
+           p->rows >= ROWS_TURNED && p->batch_count == 1 &&
+           p->columns * p->depth <= BYTES_TURNED_MOST / (int64_t)sizeof(float);
 }
 
 /* Whether an operand has to be packed; how it lies otherwise, or will lie then. */
 static bool is_packed(const eddy_matrix *matrix, eddy_dtype compute, eddy_matrix_leading *leading) {
     if (matrix->dtype == compute && eddy_matrix_leading_of(matrix, leading))
         return false;
-    *leading = (eddy_matrix_leading){.stride = eddy_max_i64(1, matrix->columns), .is_transposed = false};
+    *leading =
+        (eddy_matrix_leading){.stride = eddy_max_i64(1, matrix->columns), .is_transposed = false};
     return true;
 }
 
@@ -284,7 +295,8 @@ static int64_t grain_of(const product *p, eddy_gemm_provider provider) {
 }
 
 /* The product as it is computed, and what is packed for it. */
-static void plan_product(product *p, packed_set *packs, const eddy_matrix_plan *matrices, bool *has_started) {
+static void plan_product(product *p, packed_set *packs, const eddy_matrix_plan *matrices,
+                         bool *has_started) {
     eddy_dtype compute = matrices->compute;
     eddy_matrix_leading out;
     packs->a = is_packed(&matrices->a, compute, &p->left);
@@ -302,10 +314,12 @@ static void plan_product(product *p, packed_set *packs, const eddy_matrix_plan *
     p->batch_count = matrices->batch_count;
     if (p->is_turned)
         turn(p, matrices, packs);
-    eddy_gemm_provider provider = eddy_gemm_prepare(compute, p->rows, p->columns, p->depth, has_started);
+    eddy_gemm_provider provider =
+        eddy_gemm_prepare(compute, p->rows, p->columns, p->depth, has_started);
     if (is_turned_first(p, provider)) {
         packs->b = true;
-        p->right = (eddy_matrix_leading){.stride = eddy_max_i64(1, p->columns), .is_transposed = false};
+        p->right =
+            (eddy_matrix_leading){.stride = eddy_max_i64(1, p->columns), .is_transposed = false};
     }
     if (p->is_wide)
         p->multiply.f64 = eddy_gemm_provider_f64(provider);
@@ -324,8 +338,8 @@ static eddy_op_view view_of(const eddy_matrix *matrix, int64_t dims[4]) {
 }
 
 /* Room for the copy of an operand, and the copy, to words of the plan; the word behind them. */
-static int64_t *plan_copy(eddy_kernel_plan *plan, packed_operand *operand, const eddy_matrix *matrix,
-                          eddy_dtype compute, int64_t *words) {
+static int64_t *plan_copy(eddy_kernel_plan *plan, packed_operand *operand,
+                          const eddy_matrix *matrix, eddy_dtype compute, int64_t *words) {
     packing *packs = (packing *)(void *)((product *)plan->memory + 1);
     int64_t lies_dims[4], copy_dims[4];
     eddy_matrix copied = packed(matrix, compute);
@@ -334,11 +348,13 @@ static int64_t *plan_copy(eddy_kernel_plan *plan, packed_operand *operand, const
     operand->at = plan->workspace_bytes;
     operand->copy = words - (int64_t *)(void *)packs;
     plan->workspace_bytes += (bytes + 63) / 64 * 64;
-    return operand == &packs->out ? eddy_copy_prepare(&copy, &lies, words) : eddy_copy_prepare(&lies, &copy, words);
+    return operand == &packs->out ? eddy_copy_prepare(&copy, &lies, words)
+                                  : eddy_copy_prepare(&lies, &copy, words);
 }
 
 /* The packing, and what comes behind it. */
-static int64_t *plan_packing(eddy_kernel_plan *plan, const packed_set *set, const eddy_matrix_plan *matrices) {
+static int64_t *plan_packing(eddy_kernel_plan *plan, const packed_set *set,
+                             const eddy_matrix_plan *matrices) {
     packing *packs = (packing *)(void *)((product *)plan->memory + 1);
     int64_t *words = eddy_walk_write(&matrices->batches, (int64_t *)(void *)(packs + 1));
     *packs = (packing){0};
@@ -384,9 +400,12 @@ static double product_ps(const eddy_matrix_plan *matrices) {
 static int64_t cost_of(const eddy_kernel_call *call, const eddy_matrix_plan *matrices) {
     const eddy_matrix *out = &matrices->out;
     double batches = (double)matrices->batch_count;
-    double products = batches * (double)out->rows * (double)out->columns * (double)matrices->a.columns;
-    double total = products * product_ps(matrices) + (has_vector(matrices) ? 0 : batches * BATCH_PS);
-    return call->kernel->cost_base_ps + (int64_t)(total < 1e15 ? total : 1e15) + eddy_cost_far_views_ps(call);
+    double products =
+        batches * (double)out->rows * (double)out->columns * (double)matrices->a.columns;
+    double total =
+        products * product_ps(matrices) + (has_vector(matrices) ? 0 : batches * BATCH_PS);
+    return call->kernel->cost_base_ps + (int64_t)(total < 1e15 ? total : 1e15) +
+           eddy_cost_far_views_ps(call);
 }
 
 static void matrix_run_nothing(const eddy_kernel_call *call) {
@@ -413,11 +432,18 @@ static eddy_status matmul_prepare(const eddy_kernel_call *call, eddy_kernel_plan
 
 static eddy_status linear_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     eddy_matrix_plan matrices;
-    eddy_matrix_plan_linear(&matrices, &call->views[0], &call->views[1], &call->views[2], &call->views[3]);
+    eddy_matrix_plan_linear(&matrices, &call->views[0], &call->views[1], &call->views[2],
+                            &call->views[3]);
     return matrix_prepare(call, &matrices, plan);
 }
 
-const eddy_kernel eddy_cpu_matmul = {
-    .name = "matmul", .run = matrix_run, .prepare = matmul_prepare, .cost_base_ps = 150000, .cost_element_ps = 3000};
-const eddy_kernel eddy_cpu_linear = {
-    .name = "linear", .run = matrix_run, .prepare = linear_prepare, .cost_base_ps = 150000, .cost_element_ps = 3000};
+const eddy_kernel eddy_cpu_matmul = {.name = "matmul",
+                                     .run = matrix_run,
+                                     .prepare = matmul_prepare,
+                                     .cost_base_ps = 150000,
+                                     .cost_element_ps = 3000};
+const eddy_kernel eddy_cpu_linear = {.name = "linear",
+                                     .run = matrix_run,
+                                     .prepare = linear_prepare,
+                                     .cost_base_ps = 150000,
+                                     .cost_element_ps = 3000};

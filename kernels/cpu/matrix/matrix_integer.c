@@ -15,7 +15,8 @@ typedef struct integer_product {
     int64_t task_count, grain;
 } integer_product;
 
-_Static_assert(sizeof(integer_product) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <= EDDY_MATRIX_BYTES_MOST,
+_Static_assert(sizeof(integer_product) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <=
+                   EDDY_MATRIX_BYTES_MOST,
                "room for batches over all dims");
 
 typedef struct running {
@@ -25,21 +26,25 @@ typedef struct running {
     eddy_walk batches; /* a, b, out */
 } running;
 
-static void load(const eddy_matrix *matrix, const void *data, int64_t offset, int64_t stride, int64_t count,
-                 int64_t *to) {
-    eddy_chunk_load(EDDY_I64, to, matrix->dtype, eddy_chunk_at(data, matrix->dtype, offset), stride, count);
+static void load(const eddy_matrix *matrix, const void *data, int64_t offset, int64_t stride,
+                 int64_t count, int64_t *to) {
+    eddy_chunk_load(EDDY_I64, to, matrix->dtype, eddy_chunk_at(data, matrix->dtype, offset), stride,
+                    count);
 }
 
-static void multiply_block(const running *work, const int64_t *offsets, int64_t row, int64_t rows, int64_t column,
-                           int64_t columns) {
+static void multiply_block(const running *work, const int64_t *offsets, int64_t row, int64_t rows,
+                           int64_t column, int64_t columns) {
     const integer_product *product = work->product;
-    const eddy_matrix *a = &product->a, *b = &product->b, *out = &product->out, *bias = &product->bias;
+    const eddy_matrix *a = &product->a, *b = &product->b, *out = &product->out,
+                      *bias = &product->bias;
     uint64_t sums[HEIGHT][WIDTH];
     memset(sums, 0, sizeof(sums));
     int64_t factors[HEIGHT], line[WIDTH];
     for (int64_t p = 0; p < a->columns; p++) {
-        load(b, work->b, offsets[1] + p * b->row_stride + column * b->column_stride, b->column_stride, columns, line);
-        load(a, work->a, offsets[0] + row * a->row_stride + p * a->column_stride, a->row_stride, rows, factors);
+        load(b, work->b, offsets[1] + p * b->row_stride + column * b->column_stride,
+             b->column_stride, columns, line);
+        load(a, work->a, offsets[0] + row * a->row_stride + p * a->column_stride, a->row_stride,
+             rows, factors);
         for (int64_t i = 0; i < rows; i++) {
             uint64_t factor = (uint64_t)factors[i];
             for (int64_t j = 0; j < columns; j++)
@@ -53,10 +58,11 @@ static void multiply_block(const running *work, const int64_t *offsets, int64_t 
                 sums[i][j] += (uint64_t)line[j];
     }
     for (int64_t i = 0; i < rows; i++)
-        eddy_chunk_store(out->dtype,
-                         eddy_chunk_at(work->out, out->dtype,
-                                       offsets[2] + (row + i) * out->row_stride + column * out->column_stride),
-                         out->column_stride, EDDY_I64, sums[i], columns);
+        eddy_chunk_store(
+            out->dtype,
+            eddy_chunk_at(work->out, out->dtype,
+                          offsets[2] + (row + i) * out->row_stride + column * out->column_stride),
+            out->column_stride, EDDY_I64, sums[i], columns);
 }
 
 static void multiply_slice(void *context, int64_t begin, int64_t end) {
@@ -68,7 +74,8 @@ static void multiply_slice(void *context, int64_t begin, int64_t end) {
         eddy_walk_seek(&work->batches, &cursor, task / bands);
         int64_t row = task % bands * HEIGHT, rows = eddy_min_i64(HEIGHT, out->rows - row);
         for (int64_t column = 0; column < out->columns; column += WIDTH)
-            multiply_block(work, cursor.offsets, row, rows, column, eddy_min_i64(WIDTH, out->columns - column));
+            multiply_block(work, cursor.offsets, row, rows, column,
+                           eddy_min_i64(WIDTH, out->columns - column));
     }
 }
 
@@ -85,12 +92,14 @@ static void matrix_integer_run(const eddy_kernel_call *call) {
     if (product->task_count <= product->grain)
         multiply_slice(&work, 0, product->task_count);
     else
-        call->team->parallel_for(call->team, product->task_count, product->grain, multiply_slice, &work);
+        call->team->parallel_for(call->team, product->task_count, product->grain, multiply_slice,
+                                 &work);
 }
 
 void eddy_matrix_integer_prepare(const eddy_matrix_plan *matrices, eddy_kernel_plan *plan) {
     integer_product *product = plan->memory;
-    double band = (double)HEIGHT * (double)matrices->out.columns * (double)(matrices->a.columns + 1);
+    double band =
+        (double)HEIGHT * (double)matrices->out.columns * (double)(matrices->a.columns + 1);
     product->a = matrices->a;
     product->b = matrices->b;
     product->out = matrices->out;

@@ -49,9 +49,10 @@ static int64_t batch_stride(const eddy_op_view *view, int32_t from_last) {
     return d < 0 || view->shape[d] == 1 ? 0 : view->strides[d];
 }
 
-static void add_batches(eddy_matrix_plan *plan, const eddy_op_view *a, const eddy_op_view *b, const eddy_op_view *out,
-                        int32_t out_matrix_rank) {
-    int32_t ranks_a = batch_rank(a), ranks_b = batch_rank(b), rank = ranks_a > ranks_b ? ranks_a : ranks_b;
+static void add_batches(eddy_matrix_plan *plan, const eddy_op_view *a, const eddy_op_view *b,
+                        const eddy_op_view *out, int32_t out_matrix_rank) {
+    int32_t ranks_a = batch_rank(a), ranks_b = batch_rank(b),
+            rank = ranks_a > ranks_b ? ranks_a : ranks_b;
     eddy_walk_init(&plan->batches, 0, NULL);
     plan->batches.operand_count = 3;
     plan->batch_count = 1;
@@ -59,8 +60,10 @@ static void add_batches(eddy_matrix_plan *plan, const eddy_op_view *a, const edd
         return;
     for (int32_t from_last = rank; from_last >= 1; from_last--) {
         int32_t d = out->rank - out_matrix_rank - from_last;
-        eddy_walk_append(&plan->batches, out->shape[d],
-                         (int64_t[]){batch_stride(a, from_last), batch_stride(b, from_last), out->strides[d]}, 3);
+        eddy_walk_append(
+            &plan->batches, out->shape[d],
+            (int64_t[]){batch_stride(a, from_last), batch_stride(b, from_last), out->strides[d]},
+            3);
     }
     plan->batch_count = eddy_walk_count(&plan->batches);
     eddy_walk_collapse(&plan->batches);
@@ -78,7 +81,8 @@ static void fold_batches(eddy_matrix_plan *plan) {
         if (rows == 1) {
             plan->a.row_stride = a_stride;
             plan->out.row_stride = out_stride;
-        } else if (a_stride != rows * plan->a.row_stride || out_stride != rows * plan->out.row_stride) {
+        } else if (a_stride != rows * plan->a.row_stride ||
+                   out_stride != rows * plan->out.row_stride) {
             return;
         }
         plan->a.rows = plan->out.rows = rows * batches->dims[inner];
@@ -103,8 +107,9 @@ void eddy_matrix_plan_matmul(eddy_matrix_plan *plan, const eddy_op_view *a, cons
     int32_t ranks_a = batch_rank(a), ranks_b = batch_rank(b);
     int32_t matrix_rank = out->rank - (ranks_a > ranks_b ? ranks_a : ranks_b);
     eddy_matrix result = {.rows = plan->a.rows, .columns = plan->b.columns, .dtype = out->dtype};
-    bool has_columns = matrix_rank == 2 ||
-                       (matrix_rank == 1 && (result.columns != 1 || b->rank > 1) && (result.rows == 1 || a->rank == 1));
+    bool has_columns =
+        matrix_rank == 2 || (matrix_rank == 1 && (result.columns != 1 || b->rank > 1) &&
+                             (result.rows == 1 || a->rank == 1));
     if (has_columns)
         result.column_stride = out->strides[out->rank - 1];
     if (matrix_rank == 2)

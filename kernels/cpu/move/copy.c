@@ -3,8 +3,8 @@
 #include <base/dtype.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
-#include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/move/move_block.h>
 #include <kernels/cpu/walk.h>
 
@@ -40,8 +40,9 @@ typedef struct copy {
 static void line_slice(void *context, int64_t begin, int64_t end) {
     const copy *work = context;
     const copy_plan *plan = &work->plan;
-    eddy_chunk_copy(plan->to, eddy_chunk_at(work->target, plan->to, begin * plan->target_stride), plan->target_stride,
-                    plan->from, eddy_chunk_at(work->source, plan->from, begin * plan->source_stride),
+    eddy_chunk_copy(plan->to, eddy_chunk_at(work->target, plan->to, begin * plan->target_stride),
+                    plan->target_stride, plan->from,
+                    eddy_chunk_at(work->source, plan->from, begin * plan->source_stride),
                     plan->source_stride, end - begin);
 }
 
@@ -64,8 +65,8 @@ static void copy_slice(void *context, int64_t begin, int64_t end) {
 
 /* Rows of elements of 4 or 8 bytes that run backwards in the source: what is found out once need not be found for each row. */
 static bool is_reversed(const copy *work) {
-    return work->plan.from == work->plan.to && eddy_dtype_size(work->plan.to) >= 4 && work->plan.target_stride == 1 &&
-           work->plan.source_stride == -1;
+    return work->plan.from == work->plan.to && eddy_dtype_size(work->plan.to) >= 4 &&
+           work->plan.target_stride == 1 && work->plan.source_stride == -1;
 }
 
 static void reverse_slice(void *context, int64_t begin, int64_t end) {
@@ -73,7 +74,8 @@ static void reverse_slice(void *context, int64_t begin, int64_t end) {
     const eddy_walk *walk = &work->walk;
     const eddy_move_blocks *blocks = eddy_cpu_move_blocks();
     int64_t bytes = eddy_dtype_size(work->plan.to);
-    void (*reverse)(void *, const void *, int64_t) = bytes == 4 ? blocks->reverse_32 : blocks->reverse_64;
+    void (*reverse)(void *, const void *, int64_t) =
+        bytes == 4 ? blocks->reverse_32 : blocks->reverse_64;
     eddy_walk_cursor cursor;
     eddy_walk_seek(walk, &cursor, begin);
     for (int64_t run; begin < end; begin += run) {
@@ -86,12 +88,13 @@ static void reverse_slice(void *context, int64_t begin, int64_t end) {
 }
 
 /* target[i * row + j] = source[i + j * column], for i < height and j < width */
-#define TRANSPOSE(bits)                                                                                                \
-    static void transpose_##bits(uint##bits##_t *restrict target, int64_t row, const uint##bits##_t *restrict source,  \
-                                 int64_t column, int64_t height, int64_t width) {                                      \
-        for (int64_t i = 0; i < height; i++)                                                                           \
-            for (int64_t j = 0; j < width; j++)                                                                        \
-                target[i * row + j] = source[i + j * column];                                                          \
+#define TRANSPOSE(bits)                                                                            \
+    static void transpose_##bits(uint##bits##_t *restrict target, int64_t row,                     \
+                                 const uint##bits##_t *restrict source, int64_t column,            \
+                                 int64_t height, int64_t width) {                                  \
+        for (int64_t i = 0; i < height; i++)                                                       \
+            for (int64_t j = 0; j < width; j++)                                                    \
+                target[i * row + j] = source[i + j * column];                                      \
     }
 
 TRANSPOSE(8)
@@ -103,16 +106,18 @@ typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
 static void transpose_4x4(uint32_t *target, int64_t row, const uint32_t *source, int64_t column) {
     four a = *(const four *)source, b = *(const four *)(source + column);
     four c = *(const four *)(source + 2 * column), d = *(const four *)(source + 3 * column);
-    four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+         ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+         cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
     *(four *)target = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
     *(four *)(target + row) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
     *(four *)(target + 2 * row) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
     *(four *)(target + 3 * row) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
 }
 
-static void transpose_32(uint32_t *restrict target, int64_t row, const uint32_t *restrict source, int64_t column,
-                         int64_t height, int64_t width) {
+static void transpose_32(uint32_t *restrict target, int64_t row, const uint32_t *restrict source,
+                         int64_t column, int64_t height, int64_t width) {
     int64_t i = 0;
     for (; i + 4 <= height; i += 4) {
         int64_t j = 0;
@@ -127,8 +132,8 @@ static void transpose_32(uint32_t *restrict target, int64_t row, const uint32_t 
             target[i * row + j] = source[i + j * column];
 }
 
-static void transpose_tile(eddy_dtype dtype, void *target, int64_t row, const void *source, int64_t column,
-                           int64_t height, int64_t width) {
+static void transpose_tile(eddy_dtype dtype, void *target, int64_t row, const void *source,
+                           int64_t column, int64_t height, int64_t width) {
     switch (eddy_dtype_bytes(dtype)) {
     case 1:
         transpose_8(target, row, source, column, height, width);
@@ -146,7 +151,8 @@ static void transpose_tile(eddy_dtype dtype, void *target, int64_t row, const vo
 }
 
 /* Prefetches the runs of the source that a tile reads, `height` elements each. */
-static void prefetch_tile(eddy_dtype dtype, const char *source, int64_t column, int64_t height, int64_t width) {
+static void prefetch_tile(eddy_dtype dtype, const char *source, int64_t column, int64_t height,
+                          int64_t width) {
     int64_t bytes = eddy_dtype_size(dtype);
     for (int64_t j = 0; j < width; j++)
         eddy_prefetch((uintptr_t)source + (uintptr_t)(j * column * bytes), height * bytes);
@@ -157,7 +163,8 @@ static void transpose_slice(void *context, int64_t begin, int64_t end) {
     const copy *work = context;
     const eddy_walk *walk = &work->walk; /* outer dims; behind them the tiled and the inner one */
     int32_t tiled = walk->rank, inner = tiled + 1;
-    int64_t height = walk->dims[tiled], width = walk->dims[inner], bands = (height + TILE - 1) / TILE;
+    int64_t height = walk->dims[tiled], width = walk->dims[inner],
+            bands = (height + TILE - 1) / TILE;
     int64_t row = walk->strides[0][tiled], column = walk->strides[1][inner];
     eddy_dtype dtype = work->plan.to;
     bool is_prefetched = height * width * eddy_dtype_size(dtype) >= PREFETCHED_BYTES;
@@ -207,7 +214,8 @@ static bool find_transpose(copy *work) {
 /* Set one by one: a walk is too large to be cleared for nothing. The data come later. */
 static void copy_init(copy *work, const eddy_op_view *source, const eddy_op_view *target) {
     eddy_walk *walk = &work->walk;
-    work->plan = (copy_plan){.count = eddy_kernel_view_count(target), .to = target->dtype, .from = source->dtype};
+    work->plan = (copy_plan){
+        .count = eddy_kernel_view_count(target), .to = target->dtype, .from = source->dtype};
     eddy_walk_init(walk, target->rank, target->shape);
     eddy_walk_add(walk, target->strides, 1);
     eddy_walk_add(walk, source->strides, 1);
@@ -222,7 +230,9 @@ static void copy_init(copy *work, const eddy_op_view *source, const eddy_op_view
         work->plan.count = work->plan.count / (height * width) * ((height + TILE - 1) / TILE);
         work->plan.grain = eddy_max_i64(1, work->plan.grain / (TILE * width));
     } else {
-        work->plan.slice = is_reversed(work) ? reverse_slice : walk->rank <= 1 ? line_slice : copy_slice;
+        work->plan.slice = is_reversed(work) ? reverse_slice
+                           : walk->rank <= 1 ? line_slice
+                                             : copy_slice;
     }
 }
 
@@ -240,7 +250,8 @@ static void copy_all(copy *work, eddy_kernel_team *team, const void *source, voi
         team->parallel_for(team, plan->count, plan->grain, plan->slice, work);
 }
 
-void eddy_copy_view(eddy_kernel_team *team, const eddy_op_view *source, const eddy_op_view *target) {
+void eddy_copy_view(eddy_kernel_team *team, const eddy_op_view *source,
+                    const eddy_op_view *target) {
     copy work;
     copy_init(&work, source, target);
     copy_all(&work, team, source->data, target->data);
@@ -275,11 +286,13 @@ static int64_t copy_cost(const eddy_kernel_call *call) {
     int64_t base_ps = apart > 1 ? 140000 : call->kernel->cost_base_ps;
     int64_t element_ps = apart > 1 ? 240 : call->kernel->cost_element_ps;
     int64_t bytes = eddy_cost_bytes(count, source->dtype) + eddy_cost_bytes(count, target->dtype);
-    return base_ps + eddy_cost_ps(count, element_ps) + eddy_cost_far_ps(bytes) * eddy_min_i64(apart, APART_MOST);
+    return base_ps + eddy_cost_ps(count, element_ps) +
+           eddy_cost_far_ps(bytes) * eddy_min_i64(apart, APART_MOST);
 }
 
 static eddy_status copy_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    int64_t *words = plan->memory, *end = eddy_copy_prepare(&call->views[0], &call->views[1], words);
+    int64_t *words = plan->memory,
+            *end = eddy_copy_prepare(&call->views[0], &call->views[1], words);
     plan->bytes = (size_t)(end - words) * sizeof(*words);
     plan->cost_ps = copy_cost(call);
     return EDDY_OK;
@@ -289,5 +302,8 @@ static void copy_run(const eddy_kernel_call *call) {
     eddy_copy_run(call->plan, call->team, call->views[0].data, call->views[1].data);
 }
 
-const eddy_kernel eddy_cpu_copy = {
-    .name = "copy", .run = copy_run, .prepare = copy_prepare, .cost_base_ps = 40000, .cost_element_ps = 100};
+const eddy_kernel eddy_cpu_copy = {.name = "copy",
+                                   .run = copy_run,
+                                   .prepare = copy_prepare,
+                                   .cost_base_ps = 40000,
+                                   .cost_element_ps = 100};

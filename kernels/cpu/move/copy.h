@@ -16,9 +16,10 @@ int64_t *eddy_copy_prepare(const eddy_op_view *source, const eddy_op_view *targe
 void eddy_copy_run(const int64_t *words, eddy_kernel_team *team, const void *source, void *target);
 
 /* All `count` elements, of one dtype, of a walk of two operands, the target first. */
-static inline void eddy_copy_part(const eddy_walk *walk, int64_t count, eddy_dtype dtype, void *target,
-                                  const void *source) {
-    int64_t target_stride = eddy_walk_inner_stride(walk, 0), source_stride = eddy_walk_inner_stride(walk, 1);
+static inline void eddy_copy_part(const eddy_walk *walk, int64_t count, eddy_dtype dtype,
+                                  void *target, const void *source) {
+    int64_t target_stride = eddy_walk_inner_stride(walk, 0),
+            source_stride = eddy_walk_inner_stride(walk, 1);
     if (walk->rank <= 1) {
         eddy_chunk_copy(dtype, target, target_stride, dtype, source, source_stride, count);
         return;
@@ -27,8 +28,8 @@ static inline void eddy_copy_part(const eddy_walk *walk, int64_t count, eddy_dty
     eddy_walk_seek(walk, &cursor, 0);
     for (int64_t done = 0, run; done < count; done += run) {
         run = eddy_walk_run(walk, &cursor);
-        eddy_chunk_copy(dtype, eddy_chunk_at(target, dtype, cursor.offsets[0]), target_stride, dtype,
-                        eddy_chunk_at(source, dtype, cursor.offsets[1]), source_stride, run);
+        eddy_chunk_copy(dtype, eddy_chunk_at(target, dtype, cursor.offsets[0]), target_stride,
+                        dtype, eddy_chunk_at(source, dtype, cursor.offsets[1]), source_stride, run);
         eddy_walk_advance(walk, &cursor, run);
     }
 }

@@ -13,7 +13,8 @@
 #define PIECE 512
 
 /* Writes `count` values of a sequence, from its element `first` on, as value_dtype_of has it. */
-typedef void sequence_fn(const void *state, eddy_dtype dtype, void *values, int64_t first, int64_t count);
+typedef void sequence_fn(const void *state, eddy_dtype dtype, void *values, int64_t first,
+                         int64_t count);
 
 typedef struct linspace {
     double start, end, step;
@@ -85,7 +86,8 @@ int64_t *eddy_fill_prepare(const eddy_op_view *target, int64_t *words) {
     return eddy_walk_write(&walk, words);
 }
 
-void eddy_fill_run(const int64_t *words, eddy_kernel_team *team, const eddy_op_view *target, const void *element) {
+void eddy_fill_run(const int64_t *words, eddy_kernel_team *team, const eddy_op_view *target,
+                   const void *element) {
     fill work; /* set one by one: a walk is too large to be cleared for nothing */
     work.out = target;
     work.sequence = NULL;
@@ -95,8 +97,8 @@ void eddy_fill_run(const int64_t *words, eddy_kernel_team *team, const eddy_op_v
     if (work.walk.rank > 1 || work.count > SLICE_ELEMENTS)
         fill_all(&work, team);
     else if (work.count > 0)
-        eddy_chunk_fill(target->data, eddy_walk_inner_stride(&work.walk, 0), eddy_dtype_size(target->dtype), element,
-                        work.count);
+        eddy_chunk_fill(target->data, eddy_walk_inner_stride(&work.walk, 0),
+                        eddy_dtype_size(target->dtype), element, work.count);
 }
 
 void eddy_fill_view(eddy_kernel_team *team, const eddy_op_view *target, const void *element) {
@@ -122,7 +124,8 @@ static eddy_status full_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     words[0] = 0; /* an element may be shorter */
     eddy_dtype_store_scalar(out->dtype, words, attributes->value);
     plan->bytes = (size_t)(eddy_fill_prepare(out, words + 1) - words) * sizeof(*words);
-    plan->cost_ps = eddy_cost_flat_ps(call->kernel, words[1], eddy_cost_bytes(words[1], out->dtype));
+    plan->cost_ps =
+        eddy_cost_flat_ps(call->kernel, words[1], eddy_cost_bytes(words[1], out->dtype));
     return EDDY_OK;
 }
 
@@ -135,7 +138,8 @@ static eddy_status eye_prepare(const eddy_kernel_call *call, eddy_kernel_plan *p
     const eddy_op_view *out = &call->views[0];
     int64_t *words = plan->memory;
     plan->bytes = (size_t)(eddy_fill_prepare(out, words) - words) * sizeof(*words);
-    plan->cost_ps = eddy_cost_flat_ps(call->kernel, words[0], eddy_cost_bytes(words[0], out->dtype));
+    plan->cost_ps =
+        eddy_cost_flat_ps(call->kernel, words[0], eddy_cost_bytes(words[0], out->dtype));
     return EDDY_OK;
 }
 
@@ -146,8 +150,8 @@ static void eye_run(const eddy_kernel_call *call) {
     eddy_dtype_store_i64(out->dtype, one, 1);
     int64_t count = eddy_min_i64(out->shape[0], out->shape[1]);
     if (count > 0)
-        eddy_chunk_fill(out->data, out->strides[0] + out->strides[1], (int64_t)eddy_dtype_bytes(out->dtype), one,
-                        count);
+        eddy_chunk_fill(out->data, out->strides[0] + out->strides[1],
+                        (int64_t)eddy_dtype_bytes(out->dtype), one, count);
 }
 
 /* ---- sequences ---- */
@@ -166,8 +170,8 @@ static eddy_dtype value_dtype_of(bool is_real, eddy_dtype target) {
     return !is_real ? EDDY_I64 : target == EDDY_F32 ? EDDY_F32 : EDDY_F64;
 }
 
-static sequence_plan *sequence_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, sequence_fn *sequence,
-                                       bool is_real) {
+static sequence_plan *sequence_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                       sequence_fn *sequence, bool is_real) {
     const eddy_op_view *out = &call->views[0];
     sequence_plan *p = plan->memory;
     p->sequence = sequence;
@@ -176,7 +180,8 @@ static sequence_plan *sequence_prepare(const eddy_kernel_call *call, eddy_kernel
     eddy_walk walk;
     fill_walk(&walk, out, false);
     plan->bytes = (size_t)((char *)eddy_walk_write(&walk, p->words) - (char *)p);
-    plan->cost_ps = eddy_cost_flat_ps(call->kernel, p->count, eddy_cost_bytes(p->count, out->dtype));
+    plan->cost_ps =
+        eddy_cost_flat_ps(call->kernel, p->count, eddy_cost_bytes(p->count, out->dtype));
     return p;
 }
 
@@ -197,8 +202,8 @@ static double scalar_real(eddy_scalar scalar) {
 }
 
 /* base + step (from + turn i) */
-static void line(eddy_dtype dtype, void *values, int64_t at, double base, double step, double from, double turn,
-                 int64_t count) {
+static void line(eddy_dtype dtype, void *values, int64_t at, double base, double step, double from,
+                 double turn, int64_t count) {
     const eddy_fill_blocks *blocks = eddy_cpu_fill_blocks();
     if (dtype == EDDY_F32)
         blocks->line_f32((float *)values + at, base, step, from, turn, count);
@@ -206,22 +211,28 @@ static void line(eddy_dtype dtype, void *values, int64_t at, double base, double
         blocks->line_f64((double *)values + at, base, step, from, turn, count);
 }
 
-static void arange_real(const void *state, eddy_dtype dtype, void *values, int64_t first, int64_t count) {
+static void arange_real(const void *state, eddy_dtype dtype, void *values, int64_t first,
+                        int64_t count) {
     const eddy_attributes_arange *attributes = state;
-    line(dtype, values, 0, scalar_real(attributes->start), scalar_real(attributes->step), (double)first, 1, count);
+    line(dtype, values, 0, scalar_real(attributes->start), scalar_real(attributes->step),
+         (double)first, 1, count);
 }
 
-static void arange_integer(const void *state, eddy_dtype dtype, void *values, int64_t first, int64_t count) {
+static void arange_integer(const void *state, eddy_dtype dtype, void *values, int64_t first,
+                           int64_t count) {
     const eddy_attributes_arange *attributes = state;
-    uint64_t start = (uint64_t)attributes->start.value.integer, step = (uint64_t)attributes->step.value.integer;
+    uint64_t start = (uint64_t)attributes->start.value.integer,
+             step = (uint64_t)attributes->step.value.integer;
     EDDY_ASSERT(dtype == EDDY_I64);
-    eddy_cpu_fill_blocks()->count_i64(values, (int64_t)(start + step * (uint64_t)first), (int64_t)step, count);
+    eddy_cpu_fill_blocks()->count_i64(values, (int64_t)(start + step * (uint64_t)first),
+                                      (int64_t)step, count);
 }
 
 /* Integers are exact while start and step are integers; otherwise a value is start + step * i in double. */
 static eddy_status arange_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_arange *attributes = call->attributes;
-    bool is_real = attributes->start.kind == EDDY_SCALAR_FLOAT || attributes->step.kind == EDDY_SCALAR_FLOAT;
+    bool is_real =
+        attributes->start.kind == EDDY_SCALAR_FLOAT || attributes->step.kind == EDDY_SCALAR_FLOAT;
     (void)sequence_prepare(call, plan, is_real ? arange_real : arange_integer, is_real);
     return EDDY_OK;
 }
@@ -231,11 +242,13 @@ static void arange_run(const eddy_kernel_call *call) {
 }
 
 /* Counts from the nearer end, so that both ends are exact and the middle is symmetric (as PyTorch's). */
-static void linspace_values(const void *state, eddy_dtype dtype, void *values, int64_t first, int64_t count) {
+static void linspace_values(const void *state, eddy_dtype dtype, void *values, int64_t first,
+                            int64_t count) {
     const linspace *work = state;
     int64_t near = eddy_min_i64(count, eddy_max_i64(0, work->count / 2 - first));
     line(dtype, values, 0, work->start, work->step, (double)first, 1, near);
-    line(dtype, values, near, work->end, -work->step, (double)(work->count - 1 - first - near), -1, count - near);
+    line(dtype, values, near, work->end, -work->step, (double)(work->count - 1 - first - near), -1,
+         count - near);
 }
 
 static eddy_status linspace_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
@@ -252,15 +265,25 @@ static void linspace_run(const eddy_kernel_call *call) {
     sequence_run(call, &((const sequence_plan *)call->plan)->line);
 }
 
-const eddy_kernel eddy_cpu_empty = {.name = "empty", .run = empty_run, .prepare = empty_prepare, .cost_base_ps = 5000};
-const eddy_kernel eddy_cpu_full = {
-    .name = "full", .run = full_run, .prepare = full_prepare, .cost_base_ps = 40000, .cost_element_ps = 50};
-const eddy_kernel eddy_cpu_arange = {
-    .name = "arange", .run = arange_run, .prepare = arange_prepare, .cost_base_ps = 50000, .cost_element_ps = 140};
+const eddy_kernel eddy_cpu_empty = {
+    .name = "empty", .run = empty_run, .prepare = empty_prepare, .cost_base_ps = 5000};
+const eddy_kernel eddy_cpu_full = {.name = "full",
+                                   .run = full_run,
+                                   .prepare = full_prepare,
+                                   .cost_base_ps = 40000,
+                                   .cost_element_ps = 50};
+const eddy_kernel eddy_cpu_arange = {.name = "arange",
+                                     .run = arange_run,
+                                     .prepare = arange_prepare,
+                                     .cost_base_ps = 50000,
+                                     .cost_element_ps = 140};
 const eddy_kernel eddy_cpu_linspace = {.name = "linspace",
                                        .run = linspace_run,
                                        .prepare = linspace_prepare,
                                        .cost_base_ps = 80000,
                                        .cost_element_ps = 260};
-const eddy_kernel eddy_cpu_eye = {
-    .name = "eye", .run = eye_run, .prepare = eye_prepare, .cost_base_ps = 60000, .cost_element_ps = 60};
+const eddy_kernel eddy_cpu_eye = {.name = "eye",
+                                  .run = eye_run,
+                                  .prepare = eye_prepare,
+                                  .cost_base_ps = 60000,
+                                  .cost_element_ps = 60};

@@ -11,6 +11,7 @@ void eddy_fill_view(eddy_kernel_team *team, const eddy_op_view *target, const vo
  * them comes back. The first word is the number of elements. */
 #define EDDY_FILL_WORDS_MOST (1 + EDDY_WALK_WORDS_MOST(1))
 int64_t *eddy_fill_prepare(const eddy_op_view *target, int64_t *words);
-void eddy_fill_run(const int64_t *words, eddy_kernel_team *team, const eddy_op_view *target, const void *element);
+void eddy_fill_run(const int64_t *words, eddy_kernel_team *team, const eddy_op_view *target,
+                   const void *element);
 
 #endif

@@ -9,14 +9,15 @@ static void count_i64(int64_t *out, int64_t first, int64_t step, int64_t count) 
 /* Counted in int32_t, which instruction sets turn into double at once, for so many elements at a time. */
 #define PIECE 65536
 
-#define LINE(name, real)                                                                                               \
-    static void line_##name(real *out, double base, double step, double from, double turn, int64_t count) {            \
-        for (int64_t begin = 0; begin < count; begin += PIECE) {                                                       \
-            int32_t piece = (int32_t)(count - begin < PIECE ? count - begin : PIECE);                                  \
-            double first = from + turn * (double)begin;                                                                \
-            for (int32_t i = 0; i < piece; i++)                                                                        \
-                out[begin + i] = (real)(base + step * (first + turn * i));                                             \
-        }                                                                                                              \
+#define LINE(name, real)                                                                           \
+    static void line_##name(real *out, double base, double step, double from, double turn,         \
+                            int64_t count) {                                                       \
+        for (int64_t begin = 0; begin < count; begin += PIECE) {                                   \
+            int32_t piece = (int32_t)(count - begin < PIECE ? count - begin : PIECE);              \
+            double first = from + turn * (double)begin;                                            \
+            for (int32_t i = 0; i < piece; i++)                                                    \
+                out[begin + i] = (real)(base + step * (first + turn * i));                         \
+        }                                                                                          \
     }
 
 LINE(f32, float)

@@ -121,17 +121,19 @@ static void stack_run(const eddy_kernel_call *call) {
     for (int32_t d = 0; d < out->rank - 1; d++)
         strides[d] = out->strides[d >= attributes->axis ? d + 1 : d];
     for (int32_t i = 0; i < call->view_count - 1; i++) {
-        eddy_op_view place = {.data = eddy_chunk_at(out->data, out->dtype, i * out->strides[attributes->axis]),
-                              .shape = call->views[i].shape,
-                              .strides = strides,
-                              .dtype = out->dtype,
-                              .rank = out->rank - 1};
+        eddy_op_view place = {
+            .data = eddy_chunk_at(out->data, out->dtype, i * out->strides[attributes->axis]),
+            .shape = call->views[i].shape,
+            .strides = strides,
+            .dtype = out->dtype,
+            .rank = out->rank - 1};
         eddy_copy_view(call->team, &call->views[i], &place);
     }
 }
 
 /* `view` from element `from` of dim d on, `length` long; its shape is the caller's array `shape`. */
-static eddy_op_view part(const eddy_op_view *view, int64_t *shape, int32_t d, int64_t from, int64_t length) {
+static eddy_op_view part(const eddy_op_view *view, int64_t *shape, int32_t d, int64_t from,
+                         int64_t length) {
     eddy_op_view result = *view;
     memcpy(shape, view->shape, (size_t)view->rank * sizeof(shape[0]));
     shape[d] = length;
@@ -152,7 +154,8 @@ static void pad_run(const eddy_kernel_call *call) {
     if (eddy_kernel_view_count(&out) == 0)
         return;
     for (int32_t d = 0; d < out.rank; d++) {
-        int64_t before = attributes->before.dims[d], from = eddy_max_i64(0, -before), to = eddy_max_i64(0, before);
+        int64_t before = attributes->before.dims[d], from = eddy_max_i64(0, -before),
+                to = eddy_max_i64(0, before);
         int64_t length = eddy_min_i64(in.shape[d] - from, out.shape[d] - to);
         eddy_op_view edge = part(&out, edge_shape, d, 0, to);
         eddy_fill_view(call->team, &edge, element);
@@ -164,7 +167,12 @@ static void pad_run(const eddy_kernel_call *call) {
     eddy_copy_view(call->team, &in, &out);
 }
 
-const eddy_kernel eddy_cpu_cat = {
-    .name = "cat", .run = cat_run, .prepare = cat_prepare, .cost_base_ps = 80000, .cost_element_ps = 130};
-const eddy_kernel eddy_cpu_stack = {.name = "stack", .run = stack_run, .cost_base_ps = 80000, .cost_element_ps = 130};
-const eddy_kernel eddy_cpu_pad = {.name = "pad", .run = pad_run, .cost_base_ps = 200000, .cost_element_ps = 170};
+const eddy_kernel eddy_cpu_cat = {.name = "cat",
+                                  .run = cat_run,
+                                  .prepare = cat_prepare,
+                                  .cost_base_ps = 80000,
+                                  .cost_element_ps = 130};
+const eddy_kernel eddy_cpu_stack = {
+    .name = "stack", .run = stack_run, .cost_base_ps = 80000, .cost_element_ps = 130};
+const eddy_kernel eddy_cpu_pad = {
+    .name = "pad", .run = pad_run, .cost_base_ps = 200000, .cost_element_ps = 170};

@@ -30,7 +30,8 @@ static void copy_short(void *target, const void *source, size_t bytes) {
         memcpy(to, from, bytes);
         return;
     }
-    size_t last = bytes - EDDY_VECTOR_BYTES, done = EDDY_VECTOR_BYTES - (uintptr_t)to % EDDY_VECTOR_BYTES;
+    size_t last = bytes - EDDY_VECTOR_BYTES,
+           done = EDDY_VECTOR_BYTES - (uintptr_t)to % EDDY_VECTOR_BYTES;
     vector end = *(const vector *)(from + last);
     *(vector *)to = *(const vector *)from;
     for (; done < last; done += EDDY_VECTOR_BYTES)
@@ -51,31 +52,32 @@ static void fill(void *target, const void *line, size_t bytes) {
 }
 
 /* Where fewer than a register's elements are left, the last so many are put again. */
-#define REVERSE(bits)                                                                                                  \
-    enum { LANES_##bits = EDDY_VECTOR_BYTES * 8 / bits };                                                              \
-    static inline void reverse_lanes_##bits(uint##bits##_t *to, const uint##bits##_t *from) {                          \
-        uint##bits##_t lanes[LANES_##bits];                                                                            \
-        EDDY_LANES (l, LANES_##bits)                                                                                   \
-            lanes[l] = from[-l];                                                                                       \
-        EDDY_LANES (l, LANES_##bits)                                                                                   \
-            to[l] = lanes[l];                                                                                          \
-    }                                                                                                                  \
-    static void reverse_##bits(void *target, const void *source, int64_t count) {                                      \
-        uint##bits##_t *to = target;                                                                                   \
-        const uint##bits##_t *from = source;                                                                           \
-        int64_t done = 0;                                                                                              \
-        for (; done + LANES_##bits <= count; done += LANES_##bits)                                                     \
-            reverse_lanes_##bits(to + done, from - done);                                                              \
-        if (done == count)                                                                                             \
-            return;                                                                                                    \
-        if (done > 0)                                                                                                  \
-            reverse_lanes_##bits(to + count - LANES_##bits, from - count + LANES_##bits);                              \
-        else                                                                                                           \
-            for (int64_t i = 0; i < count; i++)                                                                        \
-                to[i] = from[-i];                                                                                      \
+#define REVERSE(bits)                                                                              \
+    enum { LANES_##bits = EDDY_VECTOR_BYTES * 8 / bits };                                          \
+    static inline void reverse_lanes_##bits(uint##bits##_t *to, const uint##bits##_t *from) {      \
+        uint##bits##_t lanes[LANES_##bits];                                                        \
+        EDDY_LANES (l, LANES_##bits)                                                               \
+            lanes[l] = from[-l];                                                                   \
+        EDDY_LANES (l, LANES_##bits)                                                               \
+            to[l] = lanes[l];                                                                      \
+    }                                                                                              \
+    static void reverse_##bits(void *target, const void *source, int64_t count) {                  \
+        uint##bits##_t *to = target;                                                               \
+        const uint##bits##_t *from = source;                                                       \
+        int64_t done = 0;                                                                          \
+        for (; done + LANES_##bits <= count; done += LANES_##bits)                                 \
+            reverse_lanes_##bits(to + done, from - done);                                          \
+        if (done == count)                                                                         \
+            return;                                                                                \
+        if (done > 0)                                                                              \
+            reverse_lanes_##bits(to + count - LANES_##bits, from - count + LANES_##bits);          \
+        else                                                                                       \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                to[i] = from[-i];                                                                  \
     }
 
 REVERSE(32)
 REVERSE(64)
 
-const eddy_move_blocks EDDY_ISA_NAME(eddy_cpu_move_blocks) = {copy, copy_short, fill, reverse_32, reverse_64};
+const eddy_move_blocks EDDY_ISA_NAME(eddy_cpu_move_blocks) = {copy, copy_short, fill, reverse_32,
+                                                              reverse_64};

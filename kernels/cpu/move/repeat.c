@@ -65,10 +65,12 @@ typedef struct boxes_plan {
     int64_t words[]; /* eddy_copy_prepare's */
 } boxes_plan;
 
-_Static_assert(sizeof(boxes_plan) + EDDY_COPY_WORDS_MOST * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES, "fits a plan");
+_Static_assert(sizeof(boxes_plan) + EDDY_COPY_WORDS_MOST * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
+               "fits a plan");
 
-static eddy_status boxes_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, const eddy_op_view *from,
-                                 const eddy_op_view *to) {
+static eddy_status boxes_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                 const eddy_op_view *from, const eddy_op_view *to) {
     boxes_plan *p = plan->memory;
     plan->bytes = (size_t)((char *)eddy_copy_prepare(from, to, p->words) - (char *)p);
     p->times = p->words[0] == 0 ? 0 : p->times;
@@ -130,7 +132,8 @@ typedef struct rotation_plan {
     int64_t words[]; /* of walks: the input's, the output's */
 } rotation_plan;
 
-_Static_assert(sizeof(rotation_plan) + 2 * EDDY_WALK_WORDS_MOST(1) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(rotation_plan) + 2 * EDDY_WALK_WORDS_MOST(1) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "fits a plan");
 
 typedef struct rotation {
@@ -148,13 +151,16 @@ static void rotate_slice(void *context, int64_t begin, int64_t end) {
     eddy_walk_seek(&work->to, &to, begin);
     eddy_walk_seek(&work->from, &from, source);
     while (begin < end) {
-        int64_t run = eddy_min_i64(eddy_walk_run(&work->to, &to), eddy_walk_run(&work->from, &from));
+        int64_t run =
+            eddy_min_i64(eddy_walk_run(&work->to, &to), eddy_walk_run(&work->from, &from));
         run = eddy_min_i64(run, end - begin);
-        eddy_chunk_copy(
-            dtype, eddy_chunk_at(work->out->data, dtype, to.offsets[0]), eddy_walk_inner_stride(&work->to, 0), dtype,
-            eddy_chunk_at(work->in->data, dtype, from.offsets[0]), eddy_walk_inner_stride(&work->from, 0), run);
+        eddy_chunk_copy(dtype, eddy_chunk_at(work->out->data, dtype, to.offsets[0]),
+                        eddy_walk_inner_stride(&work->to, 0), dtype,
+                        eddy_chunk_at(work->in->data, dtype, from.offsets[0]),
+                        eddy_walk_inner_stride(&work->from, 0), run);
         eddy_walk_advance(&work->to, &to, run);
-        eddy_walk_advance(&work->from, &from, run); /* past the last element it is at the first again */
+        eddy_walk_advance(&work->from, &from,
+                          run); /* past the last element it is at the first again */
         begin += run;
     }
 }
@@ -181,7 +187,8 @@ static void rotate_run(const eddy_kernel_call *call) {
         call->team->parallel_for(call->team, work.count, SLICE_ELEMENTS, rotate_slice, &work);
 }
 
-static void rotate_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, int64_t count, int64_t shift) {
+static void rotate_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, int64_t count,
+                           int64_t shift) {
     rotation_plan *p = plan->memory;
     *p = (rotation_plan){.count = count, .shift = shift};
     int64_t *to = write_walk(&call->views[0], p->words);
@@ -231,8 +238,8 @@ static void turn_run(const eddy_kernel_call *call) {
 }
 
 /* Leaves it to roll_run where rows are so long that each should be shared out. */
-static void turn_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, int64_t count, int32_t axis,
-                         int64_t shift) {
+static void turn_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, int64_t count,
+                         int32_t axis, int64_t shift) {
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];
     int64_t row = 1;
     for (int32_t d = axis; d < out->rank; d++)
@@ -240,7 +247,8 @@ static void turn_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, i
     int64_t grain = SLICE_ELEMENTS / row;
     if (grain == 0 || !lies_plain(in, out))
         return;
-    *(turn_plan *)plan->memory = (turn_plan){row, shift * (row / out->shape[axis]), count / row, grain};
+    *(turn_plan *)plan->memory =
+        (turn_plan){row, shift * (row / out->shape[axis]), count / row, grain};
     plan->run = turn_run;
     plan->bytes = sizeof(turn_plan);
 }
@@ -305,7 +313,13 @@ const eddy_kernel eddy_cpu_repeat_interleave = {.name = "repeat_interleave",
                                                 .prepare = repeat_interleave_prepare,
                                                 .cost_base_ps = 100000,
                                                 .cost_element_ps = 155};
-const eddy_kernel eddy_cpu_flip = {
-    .name = "flip", .run = boxes_run, .prepare = flip_prepare, .cost_base_ps = 90000, .cost_element_ps = 170};
-const eddy_kernel eddy_cpu_roll = {
-    .name = "roll", .run = roll_run, .prepare = roll_prepare, .cost_base_ps = 90000, .cost_element_ps = 130};
+const eddy_kernel eddy_cpu_flip = {.name = "flip",
+                                   .run = boxes_run,
+                                   .prepare = flip_prepare,
+                                   .cost_base_ps = 90000,
+                                   .cost_element_ps = 170};
+const eddy_kernel eddy_cpu_roll = {.name = "roll",
+                                   .run = roll_run,
+                                   .prepare = roll_prepare,
+                                   .cost_base_ps = 90000,
+                                   .cost_element_ps = 130};

@@ -45,9 +45,11 @@ typedef struct norm_plan {
 /* Where all operands are turned, places and elements are a dim each. */
 #define PLACES_WORDS_TURNED (2 + 2 * (1 + EDDY_NORM_OPERANDS))
 #define WORDS_MOST (2 * EDDY_WALK_WORDS_MOST(1) + EDDY_NORM_WORDS_MOST + EDDY_COPY_WORDS_MOST)
-#define WORDS_MOST_TURNED (2 * EDDY_WALK_WORDS_MOST(1) + PLACES_WORDS_TURNED + 2 * EDDY_COPY_WORDS_MOST)
+#define WORDS_MOST_TURNED                                                                          \
+    (2 * EDDY_WALK_WORDS_MOST(1) + PLACES_WORDS_TURNED + 2 * EDDY_COPY_WORDS_MOST)
 #define WORDS_MOST_BACK (EDDY_WALK_WORDS_MOST(1) + EDDY_NORM_WORDS_MOST + 2 * EDDY_COPY_WORDS_MOST)
-#define WORDS_MOST_BACK_TURNED (EDDY_WALK_WORDS_MOST(1) + PLACES_WORDS_TURNED + 3 * EDDY_COPY_WORDS_MOST)
+#define WORDS_MOST_BACK_TURNED                                                                     \
+    (EDDY_WALK_WORDS_MOST(1) + PLACES_WORDS_TURNED + 3 * EDDY_COPY_WORDS_MOST)
 #define PLAN_FITS(words) (sizeof(norm_plan) + (words) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES)
 _Static_assert(PLAN_FITS(WORDS_MOST) && PLAN_FITS(WORDS_MOST_TURNED), "a plan fits");
 _Static_assert(PLAN_FITS(WORDS_MOST_BACK) && PLAN_FITS(WORDS_MOST_BACK_TURNED), "a plan fits");
@@ -67,7 +69,8 @@ static bool is_empty(const norm_plan *plan) {
     return plan->shared.place_count == 0 || plan->shared.element_count == 0;
 }
 
-static void norm_run_slices(norm *work, int64_t count, int64_t grain, void (*slice)(void *, int64_t, int64_t)) {
+static void norm_run_slices(norm *work, int64_t count, int64_t grain,
+                            void (*slice)(void *, int64_t, int64_t)) {
     if (count <= grain)
         slice(work, 0, count);
     else
@@ -97,7 +100,8 @@ static int64_t *write_walk(const eddy_op_view *view, int64_t *words) {
     return eddy_walk_write(&walk, words);
 }
 
-static int64_t *plan_weights(const eddy_op_view *view, eddy_dtype compute, uint8_t *from, int64_t *words) {
+static int64_t *plan_weights(const eddy_op_view *view, eddy_dtype compute, uint8_t *from,
+                             int64_t *words) {
     *from = ABSENT;
     if (eddy_kernel_view_is_absent(view))
         return words;
@@ -114,8 +118,8 @@ static const int64_t *gather(const eddy_op_view *view, eddy_dtype compute, int64
     for (int64_t done = 0, run; done < count; done += run) {
         run = eddy_walk_run(&walk, &cursor);
         eddy_chunk_load(compute, eddy_chunk_at(to, compute, done), view->dtype,
-                        eddy_chunk_at(view->data, view->dtype, cursor.offsets[0]), eddy_walk_inner_stride(&walk, 0),
-                        run);
+                        eddy_chunk_at(view->data, view->dtype, cursor.offsets[0]),
+                        eddy_walk_inner_stride(&walk, 0), run);
         eddy_walk_advance(&walk, &cursor, run);
     }
     return words;
@@ -125,12 +129,14 @@ static void fill(eddy_dtype compute, int64_t count, double value, void *to) {
     float f32 = (float)value;
     bool is_f64 = compute == EDDY_F64;
     if (count > 0)
-        eddy_chunk_fill(to, 1, is_f64 ? 8 : 4, is_f64 ? (const void *)&value : (const void *)&f32, count);
+        eddy_chunk_fill(to, 1, is_f64 ? 8 : 4, is_f64 ? (const void *)&value : (const void *)&f32,
+                        count);
 }
 
 /* Finds the weights, at `to` unless they are taken where they lie: `value` where there are none. The word behind their walk. */
-static const int64_t *find_weights(const norm *work, const eddy_op_view *view, uint8_t from, double value, void *to,
-                                   const void **weights, const int64_t *words) {
+static const int64_t *find_weights(const norm *work, const eddy_op_view *view, uint8_t from,
+                                   double value, void *to, const void **weights,
+                                   const int64_t *words) {
     const eddy_norm_plan *plan = &work->plan->shared;
     *weights = from == IN_PLACE ? view->data : to;
     if (from == GATHERED)
@@ -146,7 +152,8 @@ static size_t two_rows_bytes(const eddy_norm_plan *plan) {
 
 /* Of the weights and biases that are not taken where they lie. */
 static size_t weights_bytes(const norm_plan *plan) {
-    return plan->weights == IN_PLACE && plan->biases == IN_PLACE ? 0 : two_rows_bytes(&plan->shared);
+    return plan->weights == IN_PLACE && plan->biases == IN_PLACE ? 0
+                                                                 : two_rows_bytes(&plan->shared);
 }
 
 static void *after(const eddy_kernel_call *call, size_t bytes) {
@@ -156,7 +163,8 @@ static void *after(const eddy_kernel_call *call, size_t bytes) {
 /* ---- forward ---- */
 
 static double element_at(const eddy_op_view *view, int64_t i) {
-    return eddy_dtype_load_f64(view->dtype, eddy_chunk_at(view->data, view->dtype, i * view->strides[0]));
+    return eddy_dtype_load_f64(view->dtype,
+                               eddy_chunk_at(view->data, view->dtype, i * view->strides[0]));
 }
 
 static void blend(const eddy_op_view *view, int64_t i, double momentum, double value) {
@@ -205,8 +213,8 @@ static void norm_forward_slice(void *context, int64_t first, int64_t last) {
                                        : eddy_norm_read(at, 0, cursor.offsets, begin, count, &x);
             plan->ops->apply(eddy_norm_target(at, 1, cursor.offsets, begin, count, &y), from,
                              eddy_norm_weights(plan, work->weights, place, begin, spread, &weights),
-                             eddy_norm_weights(plan, work->biases, place, begin, spread, &biases), step, moments.mean,
-                             scale, count);
+                             eddy_norm_weights(plan, work->biases, place, begin, spread, &biases),
+                             step, moments.mean, scale, count);
             eddy_norm_store(at, 1, cursor.offsets, begin, count, &y);
         }
         eddy_walk_next(&at->places, &cursor, at->places.rank);
@@ -215,10 +223,12 @@ static void norm_forward_slice(void *context, int64_t first, int64_t last) {
 
 /* Rows of the compute type with a weight for each element, as layer_norm and rms_norm mostly meet them: so of all operands. */
 static bool goes_direct(const norm_plan *plan, const eddy_norm_places *at) {
-    if ((plan->family != LAYER && plan->family != RMS) || at->elements.rank > 1 || at->places.rank > 1)
+    if ((plan->family != LAYER && plan->family != RMS) || at->elements.rank > 1 ||
+        at->places.rank > 1)
         return false;
     for (int32_t o = 0; o < plan->shared.operand_count; o++)
-        if (at->operands[o].dtype != plan->shared.compute || eddy_walk_inner_stride(&at->elements, o) != 1)
+        if (at->operands[o].dtype != plan->shared.compute ||
+            eddy_walk_inner_stride(&at->elements, o) != 1)
             return false;
     return plan->shared.element_count <= EDDY_NORM_CHUNK;
 }
@@ -257,7 +267,8 @@ static void set_real(const norm *work, const void *reals, int64_t i, double valu
         ((float *)reals)[i] = (float)value;
 }
 
-static void neighbour_moments(const norm *work, int64_t first, int64_t count, eddy_norm_moments *totals) {
+static void neighbour_moments(const norm *work, int64_t first, int64_t count,
+                              eddy_norm_moments *totals) {
     const eddy_norm_plan *plan = &work->plan->shared;
     eddy_norm_chunk x;
     for (int64_t p = 0; p < count; p++)
@@ -285,8 +296,9 @@ static void statistics_slice(void *context, int64_t first, int64_t last) {
             neighbour_moments(work, place, count, totals);
         for (int64_t p = 0; p < count; p++) {
             double mean = is_given ? element_at(work->mean, place + p) : totals[p].mean;
-            double variance = is_given ? element_at(work->variance, place + p)
-                                       : totals[p].squares / (double)work->plan->shared.element_count;
+            double variance = is_given
+                                  ? element_at(work->variance, place + p)
+                                  : totals[p].squares / (double)work->plan->shared.element_count;
             set_real(work, work->means, place + p, mean);
             set_real(work, work->scales, place + p, 1 / sqrt(variance + work->plan->eps));
             if (!is_given)
@@ -308,12 +320,15 @@ static void rows_slice(void *context, int64_t first, int64_t last) {
         for (int64_t c = 0; c < plan->place_count; c += EDDY_NORM_CHUNK) {
             int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->place_count - c);
             eddy_chunk_load(plan->compute, &x, from->dtype,
-                            eddy_chunk_at(from->data, from->dtype, cursor.offsets[0] + c * step), step, count);
-            plan->ops->apply_each(
-                &x, eddy_chunk_at(work->weights, plan->compute, c), eddy_chunk_at(work->biases, plan->compute, c),
-                eddy_chunk_at(work->means, plan->compute, c), eddy_chunk_at(work->scales, plan->compute, c), count);
-            eddy_chunk_store(to->dtype, eddy_chunk_at(to->data, to->dtype, cursor.offsets[1] + c * to_step), to_step,
-                             plan->compute, &x, count);
+                            eddy_chunk_at(from->data, from->dtype, cursor.offsets[0] + c * step),
+                            step, count);
+            plan->ops->apply_each(&x, eddy_chunk_at(work->weights, plan->compute, c),
+                                  eddy_chunk_at(work->biases, plan->compute, c),
+                                  eddy_chunk_at(work->means, plan->compute, c),
+                                  eddy_chunk_at(work->scales, plan->compute, c), count);
+            eddy_chunk_store(to->dtype,
+                             eddy_chunk_at(to->data, to->dtype, cursor.offsets[1] + c * to_step),
+                             to_step, plan->compute, &x, count);
         }
         eddy_walk_next(elements, &cursor, elements->rank);
     }
@@ -328,14 +343,18 @@ static void begin_forward(norm *work, const eddy_kernel_call *call) {
     set_operand(work, 1, &call->views[call->view_count - 1]);
     work->mean = plan->family == BATCH ? &call->views[1] : NULL;
     work->variance = plan->family == BATCH ? &call->views[2] : NULL;
-    work->momentum = plan->family == BATCH ? ((const eddy_attributes_batch_norm *)call->attributes)->momentum : 0;
-    const int64_t *words = find_weights(work, weight, plan->weights, 1, call->workspace, &work->weights, plan->words);
+    work->momentum = plan->family == BATCH
+                         ? ((const eddy_attributes_batch_norm *)call->attributes)->momentum
+                         : 0;
+    const int64_t *words =
+        find_weights(work, weight, plan->weights, 1, call->workspace, &work->weights, plan->words);
     void *biases = eddy_chunk_at(call->workspace, plan->shared.compute, plan->shared.weight_count);
     find_weights(work, weight + 1, plan->biases, 0, biases, &work->biases, words);
 }
 
 /* Runs slices over all places, after what is turned has been turned into the memory. */
-static void run_places(norm *work, int32_t output, void *memory, void (*slice)(void *, int64_t, int64_t)) {
+static void run_places(norm *work, int32_t output, void *memory,
+                       void (*slice)(void *, int64_t, int64_t)) {
     const norm_plan *plan = work->plan;
     if (!plan->is_direct)
         eddy_norm_places_read(&work->at, plan->words + plan->places_at);
@@ -343,7 +362,8 @@ static void run_places(norm *work, int32_t output, void *memory, void (*slice)(v
         eddy_norm_turn(&work->at, output, work->call->team, memory);
     norm_run_slices(work, plan->shared.place_count, plan->grain, slice);
     if (plan->shared.is_turned)
-        eddy_norm_turn_back(&work->at, output, work->call->team, work->call->views[work->call->view_count - 1].data);
+        eddy_norm_turn_back(&work->at, output, work->call->team,
+                            work->call->views[work->call->view_count - 1].data);
 }
 
 static void norm_run(const eddy_kernel_call *call) {
@@ -352,7 +372,8 @@ static void norm_run(const eddy_kernel_call *call) {
         return;
     norm work;
     begin_forward(&work, call);
-    run_places(&work, 1, after(call, weights_bytes(plan)), plan->is_direct ? norm_direct_slice : norm_forward_slice);
+    run_places(&work, 1, after(call, weights_bytes(plan)),
+               plan->is_direct ? norm_direct_slice : norm_forward_slice);
 }
 
 static void norm_by_rows_run(const eddy_kernel_call *call) {
@@ -377,8 +398,8 @@ typedef struct slopes {
     const void *kept; /* the gradient; both where the place is one chunk */
 } slopes;
 
-static slopes place_slopes(const norm *work, int64_t place, const int64_t *offsets, eddy_norm_chunk *g,
-                           eddy_norm_chunk *x, eddy_norm_chunk *weights) {
+static slopes place_slopes(const norm *work, int64_t place, const int64_t *offsets,
+                           eddy_norm_chunk *g, eddy_norm_chunk *x, eddy_norm_chunk *weights) {
     const eddy_norm_places *at = &work->at;
     const eddy_norm_plan *plan = &work->plan->shared;
     slopes total = {0};
@@ -397,7 +418,8 @@ static slopes place_slopes(const norm *work, int64_t place, const int64_t *offse
         plan->ops->products(grad, from, w, part.mean, count, sums);
         if (begin == 0)
             first = part.mean;
-        double share = (double)count / (double)(begin + count), distance = part.mean - total.moments.mean;
+        double share = (double)count / (double)(begin + count),
+               distance = part.mean - total.moments.mean;
         total.moments.squares += part.squares + distance * distance * share * (double)begin;
         total.moments.mean += distance * share;
         total.sum += sums[0];
@@ -421,16 +443,18 @@ static void norm_backward_slice(void *context, int64_t first, int64_t last) {
     for (int64_t place = first; place < last; place++) {
         slopes total = place_slopes(work, place, cursor.offsets, &g, &x, &weights);
         double scale = 1 / sqrt(total.moments.squares / n + work->plan->eps);
-        double level = work->plan->family == RMS ? 0 : total.sum / n, slope = scale * scale * total.product / n;
+        double level = work->plan->family == RMS ? 0 : total.sum / n,
+               slope = scale * scale * total.product / n;
         for (int64_t begin = 0, count, step; begin < plan->element_count; begin += count) {
             count = eddy_norm_run(at, begin, &step);
             const void *grad = is_kept ? eddy_chunk_at(total.kept, plan->compute, begin)
                                        : eddy_norm_read(at, 0, cursor.offsets, begin, count, &g);
             const void *from = is_kept ? eddy_chunk_at(total.moments.kept, plan->compute, begin)
                                        : eddy_norm_read(at, 1, cursor.offsets, begin, count, &x);
-            plan->ops->backward(eddy_norm_target(at, 2, cursor.offsets, begin, count, &y), grad, from,
-                                eddy_norm_weights(plan, work->weights, place, begin, step ? count : 1, &weights), step,
-                                total.moments.mean, scale, level, slope, count);
+            plan->ops->backward(
+                eddy_norm_target(at, 2, cursor.offsets, begin, count, &y), grad, from,
+                eddy_norm_weights(plan, work->weights, place, begin, step ? count : 1, &weights),
+                step, total.moments.mean, scale, level, slope, count);
             eddy_norm_store(at, 2, cursor.offsets, begin, count, &y);
         }
         eddy_walk_next(&at->places, &cursor, at->places.rank);
@@ -447,7 +471,8 @@ static void norm_direct_back_slice(void *context, int64_t first, int64_t last) {
                            .from_stride = plan->steps[1],
                            .grad_stride = plan->steps[0],
                            .count = last - first};
-    plan->shared.ops->places_back(&rows, work->weights, plan->eps, plan->family == LAYER, plan->shared.element_count);
+    plan->shared.ops->places_back(&rows, work->weights, plan->eps, plan->family == LAYER,
+                                  plan->shared.element_count);
 }
 
 /* views: grad, x, weight or absent, dx */
@@ -462,7 +487,8 @@ static void norm_backward_run(const eddy_kernel_call *call) {
     set_operand(&work, 0, &call->views[0]);
     set_operand(&work, 1, &call->views[1]);
     set_operand(&work, 2, &call->views[3]);
-    find_weights(&work, &call->views[2], plan->weights, 1, call->workspace, &work.weights, plan->words);
+    find_weights(&work, &call->views[2], plan->weights, 1, call->workspace, &work.weights,
+                 plan->words);
     run_places(&work, 2, after(call, weights_bytes(plan)),
                plan->is_direct ? norm_direct_back_slice : norm_backward_slice);
 }
@@ -478,19 +504,22 @@ static int64_t count_blocks(const eddy_norm_plan *plan) {
     int64_t elements = plan->place_count * plan->element_count;
     if (owns_weights(plan) || plan->weight_count == 0)
         return 1;
-    int64_t blocks = eddy_min_i64(BLOCKS_MAX, eddy_min_i64(plan->place_count, elements / BLOCK_ELEMENTS));
+    int64_t blocks =
+        eddy_min_i64(BLOCKS_MAX, eddy_min_i64(plan->place_count, elements / BLOCK_ELEMENTS));
     return eddy_max_i64(1, eddy_min_i64(blocks, PARTIALS_MAX / plan->weight_count));
 }
 
 static size_t partials_bytes(const norm_plan *plan) {
-    return ((size_t)(plan->shared.weight_count * plan->block_count) * sizeof(double) + 63) / 64 * 64;
+    return ((size_t)(plan->shared.weight_count * plan->block_count) * sizeof(double) + 63) / 64 *
+           64;
 }
 
-static void accumulate_place(const norm *work, int64_t place, const int64_t *offsets, double *sums, eddy_norm_chunk *g,
-                             eddy_norm_chunk *x) {
+static void accumulate_place(const norm *work, int64_t place, const int64_t *offsets, double *sums,
+                             eddy_norm_chunk *g, eddy_norm_chunk *x) {
     const eddy_norm_places *at = &work->at;
     const eddy_norm_plan *plan = &work->plan->shared;
-    eddy_norm_moments moments = eddy_norm_place_moments(at, 1, offsets, work->plan->family != RMS, x);
+    eddy_norm_moments moments =
+        eddy_norm_place_moments(at, 1, offsets, work->plan->family != RMS, x);
     double scale = 1 / sqrt(moments.squares / (double)plan->element_count + work->plan->eps);
     bool is_kept = plan->element_count <= EDDY_NORM_CHUNK;
     int64_t first = eddy_norm_first_weight(plan, place);
@@ -507,7 +536,8 @@ static void accumulate_place(const norm *work, int64_t place, const int64_t *off
             run = eddy_min_i64(plan->segment - element % plan->segment, count - done);
             sums[first + element / plan->segment] +=
                 scale * plan->ops->product(eddy_chunk_at(grad, plan->compute, done),
-                                           eddy_chunk_at(from, plan->compute, done), moments.mean, run);
+                                           eddy_chunk_at(from, plan->compute, done), moments.mean,
+                                           run);
         }
     }
 }
@@ -597,13 +627,15 @@ static void norm_weight_run(const eddy_kernel_call *call) {
 /* How a kernel differs from others of its kind. */
 typedef struct variant {
     family family;
-    bool is_given;       /* batch_norm's statistics */
-    int32_t run_ps;      /* of each run of elements with statistics or weights of its own, which begins anew */
+    bool is_given; /* batch_norm's statistics */
+    int32_t
+        run_ps; /* of each run of elements with statistics or weights of its own, which begins anew */
     int32_t more_sweeps; /* through what is in no cache */
 } variant;
 
-static void plan_places(const eddy_kernel_call *call, const variant *of, const eddy_op_view *const *views,
-                        int32_t count, norm_plan *to, eddy_norm_places *at) {
+static void plan_places(const eddy_kernel_call *call, const variant *of,
+                        const eddy_op_view *const *views, int32_t count, norm_plan *to,
+                        eddy_norm_places *at) {
     to->family = (uint8_t)of->family;
     to->is_given = of->is_given;
     if (of->family == LAYER || of->family == RMS) {
@@ -659,7 +691,8 @@ static void end_plan(eddy_kernel_plan *plan, const int64_t *words) {
     plan->bytes = (size_t)((const char *)words - (const char *)plan->memory);
 }
 
-static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, const variant *of) {
+static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                const variant *of) {
     static const eddy_op_view absent = {.rank = -1};
     const eddy_op_view *views[] = {&call->views[0], &call->views[call->view_count - 1]};
     const eddy_op_view *weight = &call->views[of->family == BATCH ? 3 : 1];
@@ -671,7 +704,8 @@ static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     if (is_empty(to))
         return EDDY_OK;
     int64_t *words = plan_weights(weight, to->shared.compute, &to->weights, to->words);
-    words = plan_weights(of->family == RMS ? &absent : weight + 1, to->shared.compute, &to->biases, words);
+    words = plan_weights(of->family == RMS ? &absent : weight + 1, to->shared.compute, &to->biases,
+                         words);
     plan->workspace_bytes = weights_bytes(to);
     if (goes_by_rows(to, &at)) {
         plan->run = norm_by_rows_run;
@@ -686,7 +720,8 @@ static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     return EDDY_OK;
 }
 
-static eddy_status norm_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, const variant *of) {
+static eddy_status norm_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                         const variant *of) {
     const eddy_op_view *views[] = {&call->views[0], &call->views[1], &call->views[3]};
     norm_plan *to = plan->memory;
     eddy_norm_places at;
@@ -703,7 +738,8 @@ static eddy_status norm_backward_prepare(const eddy_kernel_call *call, eddy_kern
     return EDDY_OK;
 }
 
-static eddy_status norm_weight_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, const variant *of) {
+static eddy_status norm_weight_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                       const variant *of) {
     const eddy_op_view *views[] = {&call->views[0], &call->views[1]};
     norm_plan *to = plan->memory;
     eddy_norm_places at;
@@ -723,15 +759,15 @@ static eddy_status norm_weight_prepare(const eddy_kernel_call *call, eddy_kernel
     return EDDY_OK;
 }
 
-#define KERNEL(label, way, element_ps, ...)                                                                            \
-    static eddy_status label##_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {                         \
-        static const variant of = {__VA_ARGS__};                                                                       \
-        return way##_prepare(call, plan, &of);                                                                         \
-    }                                                                                                                  \
-    const eddy_kernel eddy_cpu_##label = {.name = #label,                                                              \
-                                          .run = way##_run,                                                            \
-                                          .prepare = label##_prepare,                                                  \
-                                          .cost_base_ps = 150000,                                                      \
+#define KERNEL(label, way, element_ps, ...)                                                        \
+    static eddy_status label##_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {     \
+        static const variant of = {__VA_ARGS__};                                                   \
+        return way##_prepare(call, plan, &of);                                                     \
+    }                                                                                              \
+    const eddy_kernel eddy_cpu_##label = {.name = #label,                                          \
+                                          .run = way##_run,                                        \
+                                          .prepare = label##_prepare,                              \
+                                          .cost_base_ps = 150000,                                  \
                                           .cost_element_ps = element_ps};
 
 KERNEL(layer_norm, norm, 280, .family = LAYER, .run_ps = 45000)

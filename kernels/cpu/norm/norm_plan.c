@@ -10,7 +10,8 @@ static void append(eddy_walk *walk, const eddy_op_view *const *views, int32_t co
     walk->rank++;
 }
 
-static void begin(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view *const *views, int32_t count) {
+static void begin(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view *const *views,
+                  int32_t count) {
     plan->operand_count = (uint8_t)count;
     plan->is_turned = false;
     memset(plan->copies, 0, sizeof(plan->copies));
@@ -39,8 +40,8 @@ static void end(eddy_norm_plan *plan, eddy_norm_places *at, int64_t segment, int
     plan->period = period;
 }
 
-void eddy_norm_plan_last_axes(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view *const *views,
-                              int32_t count, int64_t axis_count) {
+void eddy_norm_plan_last_axes(eddy_norm_plan *plan, eddy_norm_places *at,
+                              const eddy_op_view *const *views, int32_t count, int64_t axis_count) {
     begin(plan, at, views, count);
     int32_t rank = views[0]->rank, first = rank - (int32_t)axis_count;
     for (int32_t d = 0; d < rank; d++)
@@ -49,8 +50,8 @@ void eddy_norm_plan_last_axes(eddy_norm_plan *plan, eddy_norm_places *at, const 
     plan->weight_count = plan->element_count;
 }
 
-void eddy_norm_plan_groups(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view *const *views, int32_t count,
-                           int64_t groups) {
+void eddy_norm_plan_groups(eddy_norm_plan *plan, eddy_norm_places *at,
+                           const eddy_op_view *const *views, int32_t count, int64_t groups) {
     begin(plan, at, views, count);
     int64_t channels = views[0]->shape[1] / groups, segment = 1, strides[EDDY_NORM_OPERANDS];
     append(&at->places, views, count, 0);
@@ -68,8 +69,8 @@ void eddy_norm_plan_groups(eddy_norm_plan *plan, eddy_norm_places *at, const edd
     plan->weight_count = views[0]->shape[1]; /* where the segments are empty too */
 }
 
-void eddy_norm_plan_channels(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view *const *views,
-                             int32_t count) {
+void eddy_norm_plan_channels(eddy_norm_plan *plan, eddy_norm_places *at,
+                             const eddy_op_view *const *views, int32_t count) {
     begin(plan, at, views, count);
     for (int32_t d = 0; d < views[0]->rank; d++)
         append(d == 1 ? &at->places : &at->elements, views, count, d);
@@ -95,8 +96,8 @@ bool eddy_norm_is_scattered(const eddy_norm_places *at, int32_t operand) {
     if (places->rank == 0 || elements->rank == 0 || places->rank + elements->rank > EDDY_RANK_MAX)
         return false;
     int64_t step = elements->strides[operand][elements->rank - 1];
-    return places->strides[operand][places->rank - 1] == 1 && places->dims[places->rank - 1] >= LEAST_PLACES &&
-           step != 1 && step != 0;
+    return places->strides[operand][places->rank - 1] == 1 &&
+           places->dims[places->rank - 1] >= LEAST_PLACES && step != 1 && step != 0;
 }
 
 /* Elements from a place to the next in a turned operand: a cache line more than it has, so that powers of two do not all fall
@@ -106,7 +107,8 @@ static int64_t turned_stride(const eddy_norm_plan *plan, eddy_dtype dtype) {
 }
 
 static size_t turned_bytes(const eddy_norm_plan *plan, eddy_dtype dtype) {
-    size_t bytes = (size_t)(plan->place_count * turned_stride(plan, dtype) * eddy_dtype_size(dtype));
+    size_t bytes =
+        (size_t)(plan->place_count * turned_stride(plan, dtype) * eddy_dtype_size(dtype));
     return (bytes + 63) / 64 * 64;
 }
 
@@ -119,7 +121,8 @@ size_t eddy_norm_turn_bytes(const eddy_norm_places *at) {
 }
 
 /* Dims of places, then those of elements. The operand gets the strides of its copy. */
-static int64_t *plan_copy(eddy_norm_plan *plan, eddy_norm_places *at, int32_t operand, bool is_output, int64_t *words) {
+static int64_t *plan_copy(eddy_norm_plan *plan, eddy_norm_places *at, int32_t operand,
+                          bool is_output, int64_t *words) {
     int64_t dims[EDDY_RANK_MAX], there[EDDY_RANK_MAX], here[EDDY_RANK_MAX], stride = 1;
     int32_t rank = at->places.rank + at->elements.rank;
     for (int32_t d = rank - 1; d >= 0; d--) {
@@ -133,14 +136,17 @@ static int64_t *plan_copy(eddy_norm_plan *plan, eddy_norm_places *at, int32_t op
         walk->strides[operand][own] = here[d] = stride;
         stride *= dims[d];
     }
-    eddy_op_view lies = {.shape = dims, .strides = there, .dtype = at->operands[operand].dtype, .rank = rank};
+    eddy_op_view lies = {
+        .shape = dims, .strides = there, .dtype = at->operands[operand].dtype, .rank = rank};
     eddy_op_view copy = lies;
     copy.strides = here;
     plan->copies[operand] = (int16_t)(words - (int64_t *)(void *)plan);
-    return is_output ? eddy_copy_prepare(&copy, &lies, words) : eddy_copy_prepare(&lies, &copy, words);
+    return is_output ? eddy_copy_prepare(&copy, &lies, words)
+                     : eddy_copy_prepare(&lies, &copy, words);
 }
 
-int64_t *eddy_norm_plan_turn(eddy_norm_plan *plan, eddy_norm_places *at, int32_t output, int64_t *words) {
+int64_t *eddy_norm_plan_turn(eddy_norm_plan *plan, eddy_norm_places *at, int32_t output,
+                             int64_t *words) {
     int64_t *first = words;
     for (int32_t o = 0; o < plan->operand_count; o++)
         if (eddy_norm_is_scattered(at, o))
@@ -169,7 +175,8 @@ void eddy_norm_turn(eddy_norm_places *at, int32_t output, eddy_kernel_team *team
     }
 }
 
-void eddy_norm_turn_back(const eddy_norm_places *at, int32_t output, eddy_kernel_team *team, void *data) {
+void eddy_norm_turn_back(const eddy_norm_places *at, int32_t output, eddy_kernel_team *team,
+                         void *data) {
     if (at->plan->copies[output])
         eddy_copy_run(copy_of(at->plan, output), team, at->operands[output].data, data);
 }
@@ -177,7 +184,8 @@ void eddy_norm_turn_back(const eddy_norm_places *at, int32_t output, eddy_kernel
 /* ---- chunks ---- */
 
 /* `count` elements of the operand at a place, where they lie one after another as they are computed with; NULL elsewhere. */
-static void *direct(const eddy_norm_places *at, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count) {
+static void *direct(const eddy_norm_places *at, int32_t operand, const int64_t *offsets,
+                    int64_t begin, int64_t count) {
     const eddy_norm_operand *own = &at->operands[operand];
     const eddy_walk *elements = &at->elements;
     if (own->dtype != at->plan->compute || eddy_walk_inner_stride(elements, operand) != 1)
@@ -192,8 +200,8 @@ static void *direct(const eddy_norm_places *at, int32_t operand, const int64_t *
     return eddy_chunk_at(own->data, own->dtype, offsets[operand] + cursor.offsets[operand]);
 }
 
-const void *eddy_norm_read(const eddy_norm_places *at, int32_t operand, const int64_t *offsets, int64_t begin,
-                           int64_t count, eddy_norm_chunk *chunk) {
+const void *eddy_norm_read(const eddy_norm_places *at, int32_t operand, const int64_t *offsets,
+                           int64_t begin, int64_t count, eddy_norm_chunk *chunk) {
     const void *there = direct(at, operand, offsets, begin, count);
     if (there)
         return there;
@@ -203,21 +211,23 @@ const void *eddy_norm_read(const eddy_norm_places *at, int32_t operand, const in
     eddy_walk_seek(&at->elements, &cursor, begin);
     for (int64_t done = 0, run; done < count; done += run) {
         run = eddy_min_i64(eddy_walk_run(&at->elements, &cursor), count - done);
-        eddy_chunk_load(at->plan->compute, eddy_chunk_at(chunk, at->plan->compute, done), own->dtype,
-                        eddy_chunk_at(own->data, own->dtype, offsets[operand] + cursor.offsets[operand]), stride, run);
+        eddy_chunk_load(
+            at->plan->compute, eddy_chunk_at(chunk, at->plan->compute, done), own->dtype,
+            eddy_chunk_at(own->data, own->dtype, offsets[operand] + cursor.offsets[operand]),
+            stride, run);
         eddy_walk_advance(&at->elements, &cursor, run);
     }
     return chunk;
 }
 
-void *eddy_norm_target(const eddy_norm_places *at, int32_t operand, const int64_t *offsets, int64_t begin,
-                       int64_t count, eddy_norm_chunk *chunk) {
+void *eddy_norm_target(const eddy_norm_places *at, int32_t operand, const int64_t *offsets,
+                       int64_t begin, int64_t count, eddy_norm_chunk *chunk) {
     void *there = direct(at, operand, offsets, begin, count);
     return there ? there : chunk;
 }
 
-void eddy_norm_store(const eddy_norm_places *at, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
-                     const eddy_norm_chunk *chunk) {
+void eddy_norm_store(const eddy_norm_places *at, int32_t operand, const int64_t *offsets,
+                     int64_t begin, int64_t count, const eddy_norm_chunk *chunk) {
     if (direct(at, operand, offsets, begin, count))
         return;
     const eddy_norm_operand *own = &at->operands[operand];
@@ -226,20 +236,23 @@ void eddy_norm_store(const eddy_norm_places *at, int32_t operand, const int64_t 
     eddy_walk_seek(&at->elements, &cursor, begin);
     for (int64_t done = 0, run; done < count; done += run) {
         run = eddy_min_i64(eddy_walk_run(&at->elements, &cursor), count - done);
-        eddy_chunk_store(own->dtype, eddy_chunk_at(own->data, own->dtype, offsets[operand] + cursor.offsets[operand]),
-                         stride, at->plan->compute, eddy_chunk_at(chunk, at->plan->compute, done), run);
+        eddy_chunk_store(
+            own->dtype,
+            eddy_chunk_at(own->data, own->dtype, offsets[operand] + cursor.offsets[operand]),
+            stride, at->plan->compute, eddy_chunk_at(chunk, at->plan->compute, done), run);
         eddy_walk_advance(&at->elements, &cursor, run);
     }
 }
 
-const void *eddy_norm_weights(const eddy_norm_plan *plan, const void *weights, int64_t place, int64_t begin,
-                              int64_t count, eddy_norm_chunk *chunk) {
+const void *eddy_norm_weights(const eddy_norm_plan *plan, const void *weights, int64_t place,
+                              int64_t begin, int64_t count, eddy_norm_chunk *chunk) {
     int64_t first = eddy_norm_first_weight(plan, place);
     if (plan->segment == 1)
         return eddy_chunk_at(weights, plan->compute, first + begin);
     int64_t bytes = plan->compute == EDDY_F64 ? 8 : 4;
     for (int64_t done = 0; done < count;) {
-        int64_t at = begin + done, run = eddy_min_i64(plan->segment - at % plan->segment, count - done);
+        int64_t at = begin + done,
+                run = eddy_min_i64(plan->segment - at % plan->segment, count - done);
         eddy_chunk_fill(eddy_chunk_at(chunk, plan->compute, done), 1, bytes,
                         eddy_chunk_at(weights, plan->compute, first + at / plan->segment), run);
         done += run;
@@ -264,14 +277,16 @@ int64_t eddy_norm_run(const eddy_norm_places *at, int64_t begin, int64_t *step) 
 }
 
 /* The formula for two samples: T. Chan, G. Golub, R. LeVeque, 1979. */
-void eddy_norm_join(eddy_norm_moments *total, int64_t begin, const eddy_norm_moments *part, int64_t count) {
+void eddy_norm_join(eddy_norm_moments *total, int64_t begin, const eddy_norm_moments *part,
+                    int64_t count) {
     double share = (double)count / (double)(begin + count), distance = part->mean - total->mean;
     total->squares += part->squares + distance * distance * share * (double)begin;
     total->mean += distance * share;
 }
 
-eddy_norm_moments eddy_norm_place_moments(const eddy_norm_places *at, int32_t operand, const int64_t *offsets,
-                                          bool centred, eddy_norm_chunk *chunk) {
+eddy_norm_moments eddy_norm_place_moments(const eddy_norm_places *at, int32_t operand,
+                                          const int64_t *offsets, bool centred,
+                                          eddy_norm_chunk *chunk) {
     eddy_norm_moments total = {0};
     for (int64_t begin = 0; begin < at->plan->element_count; begin += EDDY_NORM_CHUNK) {
         int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, at->plan->element_count - begin);

@@ -48,12 +48,12 @@ typedef struct eddy_norm_places {
 } eddy_norm_places;
 
 /* views: `count` operands of one shape. Fill in the plan and the places; nothing is turned. */
-void eddy_norm_plan_last_axes(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view *const *views,
-                              int32_t count, int64_t axis_count);
-void eddy_norm_plan_groups(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view *const *views, int32_t count,
-                           int64_t groups);
-void eddy_norm_plan_channels(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view *const *views,
-                             int32_t count);
+void eddy_norm_plan_last_axes(eddy_norm_plan *plan, eddy_norm_places *at,
+                              const eddy_op_view *const *views, int32_t count, int64_t axis_count);
+void eddy_norm_plan_groups(eddy_norm_plan *plan, eddy_norm_places *at,
+                           const eddy_op_view *const *views, int32_t count, int64_t groups);
+void eddy_norm_plan_channels(eddy_norm_plan *plan, eddy_norm_places *at,
+                             const eddy_op_view *const *views, int32_t count);
 
 /* Words of a call's plan that the walks of both take at most: groups are a dim more than the operands have. */
 #define EDDY_NORM_WORDS_MOST (2 + (EDDY_RANK_MAX + 1) * (1 + EDDY_NORM_OPERANDS))
@@ -68,13 +68,15 @@ bool eddy_norm_is_scattered(const eddy_norm_places *at, int32_t operand);
  * by place. This plans it: the places get the strides of the copies, and where all operands are turned, places and elements are a
  * dim each. The `output` (-1: none) is copied out of the workspace. The copies are written to words behind the plan; the one behind
  * them comes back. */
-int64_t *eddy_norm_plan_turn(eddy_norm_plan *plan, eddy_norm_places *at, int32_t output, int64_t *words);
+int64_t *eddy_norm_plan_turn(eddy_norm_plan *plan, eddy_norm_places *at, int32_t output,
+                             int64_t *words);
 /* Bytes of workspace for the copies, of which there are some. */
 size_t eddy_norm_turn_bytes(const eddy_norm_places *at);
 /* Where something is turned: turns it into `memory`, where they are taken from then on. The output is not read; the second turns it back to where it
  * belongs. */
 void eddy_norm_turn(eddy_norm_places *at, int32_t output, eddy_kernel_team *team, void *memory);
-void eddy_norm_turn_back(const eddy_norm_places *at, int32_t output, eddy_kernel_team *team, void *data);
+void eddy_norm_turn_back(const eddy_norm_places *at, int32_t output, eddy_kernel_team *team,
+                         void *data);
 
 /* Number of the weight that the first element of a place has. */
 static inline int64_t eddy_norm_first_weight(const eddy_norm_plan *plan, int64_t place) {
@@ -83,17 +85,17 @@ static inline int64_t eddy_norm_first_weight(const eddy_norm_plan *plan, int64_t
 
 /* Elements begin .. begin + count of an operand at the place whose offsets these are: where they lie if that is contiguous and of
  * the compute type, else gathered in *chunk. */
-const void *eddy_norm_read(const eddy_norm_places *at, int32_t operand, const int64_t *offsets, int64_t begin,
-                           int64_t count, eddy_norm_chunk *chunk);
+const void *eddy_norm_read(const eddy_norm_places *at, int32_t operand, const int64_t *offsets,
+                           int64_t begin, int64_t count, eddy_norm_chunk *chunk);
 /* Where those of the output are to be computed: where they belong, or in *chunk, which eddy_norm_store then stores. */
-void *eddy_norm_target(const eddy_norm_places *at, int32_t operand, const int64_t *offsets, int64_t begin,
-                       int64_t count, eddy_norm_chunk *chunk);
-void eddy_norm_store(const eddy_norm_places *at, int32_t operand, const int64_t *offsets, int64_t begin, int64_t count,
-                     const eddy_norm_chunk *chunk);
+void *eddy_norm_target(const eddy_norm_places *at, int32_t operand, const int64_t *offsets,
+                       int64_t begin, int64_t count, eddy_norm_chunk *chunk);
+void eddy_norm_store(const eddy_norm_places *at, int32_t operand, const int64_t *offsets,
+                     int64_t begin, int64_t count, const eddy_norm_chunk *chunk);
 
 /* Weights of elements begin .. of a place: where they lie among all, or spread out into *chunk. */
-const void *eddy_norm_weights(const eddy_norm_plan *plan, const void *weights, int64_t place, int64_t begin,
-                              int64_t count, eddy_norm_chunk *chunk);
+const void *eddy_norm_weights(const eddy_norm_plan *plan, const void *weights, int64_t place,
+                              int64_t begin, int64_t count, eddy_norm_chunk *chunk);
 
 /* How many elements from `begin` on are best computed in one go: a chunk at most, that is not read across rows of memory,
  * nor has several weights, where rows and runs with one weight are long enough. With *step 0 they share the weight that
@@ -108,9 +110,11 @@ typedef struct eddy_norm_moments {
 } eddy_norm_moments;
 
 /* Adds the moments of `count` elements to those of the `begin` before them. */
-void eddy_norm_join(eddy_norm_moments *total, int64_t begin, const eddy_norm_moments *part, int64_t count);
+void eddy_norm_join(eddy_norm_moments *total, int64_t begin, const eddy_norm_moments *part,
+                    int64_t count);
 
-eddy_norm_moments eddy_norm_place_moments(const eddy_norm_places *at, int32_t operand, const int64_t *offsets,
-                                          bool centred, eddy_norm_chunk *chunk);
+eddy_norm_moments eddy_norm_place_moments(const eddy_norm_places *at, int32_t operand,
+                                          const int64_t *offsets, bool centred,
+                                          eddy_norm_chunk *chunk);
 
 #endif

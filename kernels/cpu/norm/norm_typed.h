@@ -78,8 +78,8 @@ static double square_sum(const void *data, int64_t count) {
     return (double)sum_of(square, NULL, data, 0, count);
 }
 
-static void products(const void *grad, const void *data, const void *weight, double from, int64_t count,
-                     double sums[2]) {
+static void products(const void *grad, const void *data, const void *weight, double from,
+                     int64_t count, double sums[2]) {
     const real *restrict g = grad, *restrict x = data, *restrict w = weight;
     real shift = (real)from, weighted[LANES] = {0}, distant[LANES] = {0};
     int64_t i = 0;
@@ -106,8 +106,8 @@ static double product(const void *grad, const void *data, double from, int64_t c
     return (double)sum_of(distance_product, grad, data, (real)from, count);
 }
 
-static void accumulate(double *restrict into, const void *grad, const void *data, double mean, double scale,
-                       int64_t count) {
+static void accumulate(double *restrict into, const void *grad, const void *data, double mean,
+                       double scale, int64_t count) {
     const real *restrict g = grad, *restrict x = data;
     real shift = (real)mean, by = (real)scale;
     for (int64_t i = 0; i < count; i++)
@@ -116,48 +116,51 @@ static void accumulate(double *restrict into, const void *grad, const void *data
 
 /* ---- results ---- */
 
-INLINE void apply_step(real *y, const real *x, const real *w, const real *b, int64_t step, real shift, real by,
-                       int64_t count) {
+INLINE void apply_step(real *y, const real *x, const real *w, const real *b, int64_t step,
+                       real shift, real by, int64_t count) {
     EDDY_EACH_APART (i, count)
         y[i] = (x[i] - shift) * by * w[i * step] + b[i * step];
 }
 
-static void apply(void *to, const void *data, const void *weight, const void *bias, int64_t step, double mean,
-                  double scale, int64_t count) {
+static void apply(void *to, const void *data, const void *weight, const void *bias, int64_t step,
+                  double mean, double scale, int64_t count) {
     if (step)
         apply_step(to, data, weight, bias, 1, (real)mean, (real)scale, count);
     else
         apply_step(to, data, weight, bias, 0, (real)mean, (real)scale, count);
 }
 
-static void apply_each(void *data, const void *weight, const void *bias, const void *means, const void *scales,
-                       int64_t count) {
+static void apply_each(void *data, const void *weight, const void *bias, const void *means,
+                       const void *scales, int64_t count) {
     real *restrict x = data;
-    const real *restrict w = weight, *restrict b = bias, *restrict mean = means, *restrict scale = scales;
+    const real *restrict w = weight, *restrict b = bias, *restrict mean = means,
+                         *restrict scale = scales;
     for (int64_t i = 0; i < count; i++)
         x[i] = (x[i] - mean[i]) * scale[i] * w[i] + b[i];
 }
 
-INLINE void backward_step(real *y, const real *g, const real *x, const real *w, int64_t step, real shift, real by,
-                          real less, real times, int64_t count) {
+INLINE void backward_step(real *y, const real *g, const real *x, const real *w, int64_t step,
+                          real shift, real by, real less, real times, int64_t count) {
     EDDY_EACH_APART (i, count)
         y[i] = by * (g[i] * w[i * step] - less - (x[i] - shift) * times);
 }
 
-static void backward(void *to, const void *grad, const void *data, const void *weight, int64_t step, double mean,
-                     double scale, double level, double slope, int64_t count) {
+static void backward(void *to, const void *grad, const void *data, const void *weight, int64_t step,
+                     double mean, double scale, double level, double slope, int64_t count) {
     if (step)
-        backward_step(to, grad, data, weight, 1, (real)mean, (real)scale, (real)level, (real)slope, count);
+        backward_step(to, grad, data, weight, 1, (real)mean, (real)scale, (real)level, (real)slope,
+                      count);
     else
-        backward_step(to, grad, data, weight, 0, (real)mean, (real)scale, (real)level, (real)slope, count);
+        backward_step(to, grad, data, weight, 0, (real)mean, (real)scale, (real)level, (real)slope,
+                      count);
 }
 
 /* ---- places ---- */
 
 /* Statistics and results of one place after the other in one loop, so that the processor begins the next while the sums of one are
  * halved. */
-static void places(const eddy_norm_rows *rows, const void *weight, const void *bias, double eps, bool is_centred,
-                   int64_t count) {
+static void places(const eddy_norm_rows *rows, const void *weight, const void *bias, double eps,
+                   bool is_centred, int64_t count) {
     for (int64_t row = 0; row < rows->count; row++) {
         const real *x = (const real *)rows->from + row * rows->from_stride;
         real *y = (real *)rows->to + row * rows->to_stride;
@@ -171,7 +174,8 @@ static void places(const eddy_norm_rows *rows, const void *weight, const void *b
 }
 
 /* The same on the way back. */
-static void places_back(const eddy_norm_rows *rows, const void *weight, double eps, bool is_centred, int64_t count) {
+static void places_back(const eddy_norm_rows *rows, const void *weight, double eps, bool is_centred,
+                        int64_t count) {
     for (int64_t row = 0; row < rows->count; row++) {
         const real *x = (const real *)rows->from + row * rows->from_stride;
         const real *g = (const real *)rows->grad + row * rows->grad_stride;
@@ -182,14 +186,16 @@ static void places_back(const eddy_norm_rows *rows, const void *weight, double e
         else
             squares = square_sum(x, count);
         products(g, x, weight, mean, count, sums);
-        double scale = 1 / sqrt(squares / (double)count + eps), level = is_centred ? sums[0] / (double)count : 0;
+        double scale = 1 / sqrt(squares / (double)count + eps),
+               level = is_centred ? sums[0] / (double)count : 0;
         double slope = scale * scale * sums[1] / (double)count;
         backward(y, g, x, weight, 1, mean, scale, level, slope, count);
     }
 }
 
 const eddy_norm_ops EDDY_ISA_NAME(EDDY_TYPED(eddy_cpu_norm)) = {
-    moments, square_sum, apply, places, apply_each, products, product, backward, places_back, accumulate,
+    moments,  square_sum, apply,    places,      apply_each,
+    products, product,    backward, places_back, accumulate,
 };
 
 #endif

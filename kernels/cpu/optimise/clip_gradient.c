@@ -45,7 +45,8 @@ static place place_of(const clip *work, int64_t slice) {
 }
 
 /* Elements are looked at in row-major order, whatever their strides: their numbers decide which sum they go to. */
-static void begin_walk(const eddy_op_view *view, int64_t begin, eddy_walk *walk, eddy_walk_cursor *cursor) {
+static void begin_walk(const eddy_op_view *view, int64_t begin, eddy_walk *walk,
+                       eddy_walk_cursor *cursor) {
     eddy_walk_init(walk, view->rank, view->shape);
     eddy_walk_add(walk, view->strides, 1);
     eddy_walk_collapse(walk);
@@ -53,9 +54,10 @@ static void begin_walk(const eddy_op_view *view, int64_t begin, eddy_walk *walk,
 }
 
 /* A block's elements in row-major order, as `dtype`: where they lie, or in *buffer. */
-static const void *gather(const eddy_op_view *view, const eddy_walk *walk, eddy_walk_cursor *cursor, eddy_dtype dtype,
-                          double *buffer, int64_t count) {
-    int64_t stride = eddy_walk_inner_stride(walk, 0), run = eddy_min_i64(eddy_walk_run(walk, cursor), count);
+static const void *gather(const eddy_op_view *view, const eddy_walk *walk, eddy_walk_cursor *cursor,
+                          eddy_dtype dtype, double *buffer, int64_t count) {
+    int64_t stride = eddy_walk_inner_stride(walk, 0),
+            run = eddy_min_i64(eddy_walk_run(walk, cursor), count);
     const void *elements = eddy_chunk_at(view->data, view->dtype, cursor->offsets[0]);
     if (run == count && stride == 1 && view->dtype == dtype) {
         eddy_walk_advance(walk, cursor, run);
@@ -104,7 +106,8 @@ static void scale_slices(void *context, int64_t begin, int64_t end) {
         eddy_walk_cursor cursor;
         begin_walk(view, at.begin, &walk, &cursor);
         for (int64_t i = at.begin; i < at.end;) {
-            int64_t run = eddy_min_i64(eddy_min_i64(eddy_walk_run(&walk, &cursor), at.end - i), PIECE);
+            int64_t run =
+                eddy_min_i64(eddy_min_i64(eddy_walk_run(&walk, &cursor), at.end - i), PIECE);
             void *data = eddy_chunk_at(view->data, view->dtype, cursor.offsets[0]);
             int64_t stride = eddy_walk_inner_stride(&walk, 0);
             eddy_chunk_load(EDDY_F64, values, view->dtype, data, stride, run);
@@ -117,7 +120,8 @@ static void scale_slices(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void clip_gradient_run_slices(clip *work, int64_t slices, void (*slice)(void *, int64_t, int64_t)) {
+static void clip_gradient_run_slices(clip *work, int64_t slices,
+                                     void (*slice)(void *, int64_t, int64_t)) {
     if (slices <= 1)
         slice(work, 0, slices);
     else
@@ -155,7 +159,8 @@ static eddy_status clip_gradient_prepare(const eddy_kernel_call *call, eddy_kern
     plan->bytes = sizeof(*to);
     plan->workspace_bytes = (size_t)to->slices * sizeof(double);
     plan->cost_ps = call->kernel->cost_base_ps + 30000 * (int64_t)call->view_count +
-                    eddy_cost_ps(elements, call->kernel->cost_element_ps) + eddy_cost_far_views_ps(call);
+                    eddy_cost_ps(elements, call->kernel->cost_element_ps) +
+                    eddy_cost_far_views_ps(call);
     return EDDY_OK;
 }
 

@@ -31,7 +31,8 @@ typedef struct step {
 } step;
 
 /* `data`: one pointer per list, contiguous in the compute type. */
-static void update(const step *work, const eddy_optimise_ops *ops, void *const *data, int64_t count) {
+static void update(const step *work, const eddy_optimise_ops *ops, void *const *data,
+                   int64_t count) {
     if (work->lists == 2)
         ops->sgd(&work->sgd, data[0], data[1], count);
     else if (work->lists == 3)
@@ -57,7 +58,8 @@ static void update_item(const step *work, int32_t item, int64_t begin, int64_t e
     const eddy_optimise_ops *ops = compute == EDDY_F64 ? plan->f64 : plan->f32;
     bool is_direct = true;
     for (int32_t l = 0; l < work->lists; l++)
-        is_direct = is_direct && views[l]->dtype == compute && eddy_walk_inner_stride(&walk, l) == 1;
+        is_direct =
+            is_direct && views[l]->dtype == compute && eddy_walk_inner_stride(&walk, l) == 1;
     union {
         float f32[PIECE];
         double f64[PIECE];
@@ -73,12 +75,14 @@ static void update_item(const step *work, int32_t item, int64_t begin, int64_t e
             data[l] = eddy_chunk_at(views[l]->data, views[l]->dtype, cursor.offsets[l]);
             pointers[l] = is_direct ? data[l] : &pieces[l];
             if (!is_direct)
-                eddy_chunk_load(compute, pointers[l], views[l]->dtype, data[l], eddy_walk_inner_stride(&walk, l), run);
+                eddy_chunk_load(compute, pointers[l], views[l]->dtype, data[l],
+                                eddy_walk_inner_stride(&walk, l), run);
         }
         update(work, ops, pointers, run);
         for (int32_t l = 0; l < work->lists && !is_direct; l++)
             if (l != 1)
-                eddy_chunk_store(views[l]->dtype, data[l], eddy_walk_inner_stride(&walk, l), compute, pointers[l], run);
+                eddy_chunk_store(views[l]->dtype, data[l], eddy_walk_inner_stride(&walk, l),
+                                 compute, pointers[l], run);
         eddy_walk_advance(&walk, &cursor, run);
         begin += run;
     }
@@ -102,7 +106,8 @@ static void optimise_run_slices(step *work) {
     if (plan->count <= SLICE_ELEMENTS)
         step_slice(work, 0, plan->count);
     else
-        work->call->team->parallel_for(work->call->team, plan->count, SLICE_ELEMENTS, step_slice, work);
+        work->call->team->parallel_for(work->call->team, plan->count, SLICE_ELEMENTS, step_slice,
+                                       work);
 }
 
 static void sgd_run(const eddy_kernel_call *call) {
@@ -128,13 +133,14 @@ static void adam(const eddy_kernel_call *call, bool is_decoupled) {
     int64_t *steps = call->views[call->view_count - 1].data;
     double advanced = (double)(*steps + 1);
     step work = {.call = call, .items = call->view_count / 4, .lists = 4};
-    work.adam = (eddy_adam_numbers){.beta1 = attributes->beta1,
-                                    .beta2 = attributes->beta2,
-                                    .eps = attributes->eps,
-                                    .weight_decay = is_decoupled ? 0 : attributes->weight_decay,
-                                    .shrink = is_decoupled ? 1 - attributes->lr * attributes->weight_decay : 1,
-                                    .step_size = attributes->lr / (1 - pow(attributes->beta1, advanced)),
-                                    .root_of_bias2 = sqrt(1 - pow(attributes->beta2, advanced))};
+    work.adam = (eddy_adam_numbers){
+        .beta1 = attributes->beta1,
+        .beta2 = attributes->beta2,
+        .eps = attributes->eps,
+        .weight_decay = is_decoupled ? 0 : attributes->weight_decay,
+        .shrink = is_decoupled ? 1 - attributes->lr * attributes->weight_decay : 1,
+        .step_size = attributes->lr / (1 - pow(attributes->beta1, advanced)),
+        .root_of_bias2 = sqrt(1 - pow(attributes->beta2, advanced))};
     optimise_run_slices(&work);
     *steps += 1;
 }
@@ -148,7 +154,8 @@ static void adamw_run(const eddy_kernel_call *call) {
 }
 
 /* The estimate is of all elements of the lists: parameters, gradients and states. */
-static eddy_status optimise_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, int32_t lists) {
+static eddy_status optimise_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                    int32_t lists) {
     optimise_plan *to = plan->memory;
     *to = (optimise_plan){.f32 = eddy_cpu_optimise_f32(), .f64 = eddy_cpu_optimise_f64()};
     int64_t elements = 0, bytes = 0;
@@ -176,14 +183,23 @@ static eddy_status adam_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     return optimise_prepare(call, plan, 4);
 }
 
-const eddy_kernel eddy_cpu_sgd_step = {
-    .name = "sgd_step", .run = sgd_run, .prepare = sgd_prepare, .cost_base_ps = 80000, .cost_element_ps = 50};
+const eddy_kernel eddy_cpu_sgd_step = {.name = "sgd_step",
+                                       .run = sgd_run,
+                                       .prepare = sgd_prepare,
+                                       .cost_base_ps = 80000,
+                                       .cost_element_ps = 50};
 const eddy_kernel eddy_cpu_sgd_momentum_step = {.name = "sgd_momentum_step",
                                                 .run = momentum_run,
                                                 .prepare = momentum_prepare,
                                                 .cost_base_ps = 80000,
                                                 .cost_element_ps = 65};
-const eddy_kernel eddy_cpu_adam_step = {
-    .name = "adam_step", .run = adam_run, .prepare = adam_prepare, .cost_base_ps = 80000, .cost_element_ps = 120};
-const eddy_kernel eddy_cpu_adamw_step = {
-    .name = "adamw_step", .run = adamw_run, .prepare = adam_prepare, .cost_base_ps = 80000, .cost_element_ps = 120};
+const eddy_kernel eddy_cpu_adam_step = {.name = "adam_step",
+                                        .run = adam_run,
+                                        .prepare = adam_prepare,
+                                        .cost_base_ps = 80000,
+                                        .cost_element_ps = 120};
+const eddy_kernel eddy_cpu_adamw_step = {.name = "adamw_step",
+                                         .run = adamw_run,
+                                         .prepare = adam_prepare,
+                                         .cost_base_ps = 80000,
+                                         .cost_element_ps = 120};

@@ -18,12 +18,14 @@ static void sgd(const eddy_sgd_numbers *numbers, void *params, const void *grads
         p[i] = p[i] - lr * (g[i] + decay * p[i]);
 }
 
-static void momentum(const eddy_momentum_numbers *numbers, void *params, const void *grads, void *velocities,
-                     int64_t count) {
+static void momentum(const eddy_momentum_numbers *numbers, void *params, const void *grads,
+                     void *velocities, int64_t count) {
     real *restrict p = params, *restrict v = velocities;
     const real *restrict g = grads;
-    real lr = (real)numbers->lr, kept = (real)numbers->momentum, decay = (real)numbers->weight_decay;
-    real gradient_part = numbers->is_nesterov ? 1 : 0, velocity_part = numbers->is_nesterov ? kept : 1;
+    real lr = (real)numbers->lr, kept = (real)numbers->momentum,
+         decay = (real)numbers->weight_decay;
+    real gradient_part = numbers->is_nesterov ? 1 : 0,
+         velocity_part = numbers->is_nesterov ? kept : 1;
     EDDY_EACH_APART (i, count) {
         real gradient = g[i] + decay * p[i];
         real velocity = kept * v[i] + gradient;
@@ -32,12 +34,14 @@ static void momentum(const eddy_momentum_numbers *numbers, void *params, const v
     }
 }
 
-static void adam(const eddy_adam_numbers *numbers, void *params, const void *grads, void *means, void *squares,
-                 int64_t count) {
+static void adam(const eddy_adam_numbers *numbers, void *params, const void *grads, void *means,
+                 void *squares, int64_t count) {
     real *restrict p = params, *restrict m = means, *restrict v = squares;
     const real *restrict g = grads;
-    real rest1 = (real)(1 - numbers->beta1), beta2 = (real)numbers->beta2, rest2 = (real)(1 - numbers->beta2);
-    real eps = (real)numbers->eps, decay = (real)numbers->weight_decay, step = (real)numbers->step_size;
+    real rest1 = (real)(1 - numbers->beta1), beta2 = (real)numbers->beta2,
+         rest2 = (real)(1 - numbers->beta2);
+    real eps = (real)numbers->eps, decay = (real)numbers->weight_decay,
+         step = (real)numbers->step_size;
     real bias = (real)numbers->root_of_bias2, shrink = (real)numbers->shrink;
     EDDY_EACH_APART (i, count) {
         real gradient = g[i] + decay * p[i];

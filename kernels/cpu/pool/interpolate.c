@@ -36,8 +36,9 @@ typedef struct interpolate_plan {
 
 typedef struct interpolation {
     const interpolate_plan *plan;
-    eddy_image small, large; /* the image, the output; of a gradient what is written, what is read */
-    tap *rows, *columns;     /* of each output row and column, in the workspace */
+    eddy_image small,
+        large;           /* the image, the output; of a gradient what is written, what is read */
+    tap *rows, *columns; /* of each output row and column, in the workspace */
 } interpolation;
 
 static tap nearest(const eddy_attributes_interpolate *a, int64_t in, int64_t out, int64_t o) {
@@ -51,7 +52,8 @@ static tap bilinear(const eddy_attributes_interpolate *a, int64_t in, int64_t ou
     if (a->aligns_corners)
         place = out > 1 ? (double)o * ((double)(in - 1) / (double)(out - 1)) : 0;
     else
-        place = fmax(0, (a->scale > 0 ? 1 / a->scale : (double)in / (double)out) * ((double)o + 0.5) - 0.5);
+        place = fmax(
+            0, (a->scale > 0 ? 1 / a->scale : (double)in / (double)out) * ((double)o + 0.5) - 0.5);
     int64_t low = eddy_min_i64((int64_t)place, in - 1);
     return (tap){low, eddy_min_i64(low + 1, in - 1), place - (double)low};
 }
@@ -86,7 +88,8 @@ static size_t taps_bytes(const eddy_image *large) {
 
 static int64_t bytes_of_line(const eddy_image *to, bool by_channels) {
     int64_t count = to->width * (by_channels ? to->channels : 1);
-    bool is_dense = by_channels ? to->channel_stride == 1 && (to->width == 1 || to->column_stride == to->channels)
+    bool is_dense = by_channels ? to->channel_stride == 1 &&
+                                      (to->width == 1 || to->column_stride == to->channels)
                                 : to->width == 1 || to->column_stride == 1;
     return is_dense ? count * (int64_t)eddy_dtype_bytes(to->dtype) : 0;
 }
@@ -100,7 +103,8 @@ static void cut_lines(const eddy_image *to, interpolate_plan *plan) {
     plan->grain = eddy_max_i64(1, SLICE_ELEMENTS / line);
 }
 
-static void run_lines(interpolation *p, eddy_kernel_team *team, void (*slice)(void *, int64_t, int64_t)) {
+static void run_lines(interpolation *p, eddy_kernel_team *team,
+                      void (*slice)(void *, int64_t, int64_t)) {
     int64_t lines = p->plan->lines, grain = p->plan->grain;
     if (lines <= grain)
         slice(p, 0, lines);
@@ -114,10 +118,10 @@ static void interpolate_run_nothing(const eddy_kernel_call *call) {
 
 /* ---- forward ---- */
 
-#define DOUBLE(type)                                                                                                   \
-    static void double_##type(type *restrict to, const type *restrict from, int64_t count) {                           \
-        for (int64_t i = 0; i < count; i++)                                                                            \
-            to[2 * i] = to[2 * i + 1] = from[i];                                                                       \
+#define DOUBLE(type)                                                                               \
+    static void double_##type(type *restrict to, const type *restrict from, int64_t count) {       \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            to[2 * i] = to[2 * i + 1] = from[i];                                                   \
     }
 
 DOUBLE(uint8_t)
@@ -132,12 +136,13 @@ static void copy_columns(const interpolation *p, int64_t n, int64_t c, int64_t o
     char *to = eddy_image_at(out, n, c, oh, 0);
     int64_t step = x->column_stride, out_step = out->column_stride;
     bool is_doubled = p->plan->is_doubled && step == 1 && out_step == 1;
-#define COPY(type)                                                                                                     \
-    if (is_doubled)                                                                                                    \
-        double_##type((type *)(void *)to, (const type *)(const void *)from, x->width);                                 \
-    else                                                                                                               \
-        for (int64_t w = 0; w < out->width; w++)                                                                       \
-            ((type *)(void *)to)[w * out_step] = ((const type *)(const void *)from)[columns[w].low * step];
+#define COPY(type)                                                                                 \
+    if (is_doubled)                                                                                \
+        double_##type((type *)(void *)to, (const type *)(const void *)from, x->width);             \
+    else                                                                                           \
+        for (int64_t w = 0; w < out->width; w++)                                                   \
+            ((type *)(void *)to)[w * out_step] =                                                   \
+                ((const type *)(const void *)from)[columns[w].low * step];
     switch (eddy_dtype_bytes(x->dtype)) {
     case 1:
         COPY(uint8_t) break;
@@ -155,26 +160,29 @@ static void copy_channels(const interpolation *p, int64_t n, int64_t oh) {
     const eddy_image *x = &p->small, *out = &p->large;
     for (int64_t w = 0; w < out->width; w++)
         eddy_chunk_copy(out->dtype, eddy_image_at(out, n, 0, oh, w), out->channel_stride, x->dtype,
-                        eddy_image_at(x, n, 0, p->rows[oh].low, p->columns[w].low), x->channel_stride, x->channels);
+                        eddy_image_at(x, n, 0, p->rows[oh].low, p->columns[w].low),
+                        x->channel_stride, x->channels);
 }
 
 /* The four neighbours of `count` outputs, mixed: along the row first. */
-#define MIX(real, field)                                                                                               \
-    for (int64_t i = 0; i < count; i++) {                                                                              \
-        real right = (real)shares[i], down = (real)row->share;                                                         \
-        real top = corners[0].field[i] * (1 - right) + corners[1].field[i] * right;                                    \
-        real bottom = corners[2].field[i] * (1 - right) + corners[3].field[i] * right;                                 \
-        corners[0].field[i] = top * (1 - down) + bottom * down;                                                        \
+#define MIX(real, field)                                                                           \
+    for (int64_t i = 0; i < count; i++) {                                                          \
+        real right = (real)shares[i], down = (real)row->share;                                     \
+        real top = corners[0].field[i] * (1 - right) + corners[1].field[i] * right;                \
+        real bottom = corners[2].field[i] * (1 - right) + corners[3].field[i] * right;             \
+        corners[0].field[i] = top * (1 - down) + bottom * down;                                    \
     }
 
-static void mix(const interpolation *p, chunk *corners, const tap *row, const double *shares, int64_t count) {
+static void mix(const interpolation *p, chunk *corners, const tap *row, const double *shares,
+                int64_t count) {
     if (p->plan->compute == EDDY_F64)
         MIX(double, f64)
     else
         MIX(float, f32)
 }
 
-static void load_element(const interpolation *p, chunk *to, int64_t i, const eddy_image *image, const void *from) {
+static void load_element(const interpolation *p, chunk *to, int64_t i, const eddy_image *image,
+                         const void *from) {
     if (p->plan->compute == EDDY_F64)
         to->f64[i] = *(const double *)from;
     else if (image->dtype == EDDY_F32)
@@ -186,7 +194,8 @@ static void load_element(const interpolation *p, chunk *to, int64_t i, const edd
 static void mix_columns(const interpolation *p, int64_t n, int64_t c, int64_t oh) {
     const eddy_image *x = &p->small, *out = &p->large;
     const tap *row = &p->rows[oh];
-    const char *top = eddy_image_at(x, n, c, row->low, 0), *bottom = eddy_image_at(x, n, c, row->high, 0);
+    const char *top = eddy_image_at(x, n, c, row->low, 0),
+               *bottom = eddy_image_at(x, n, c, row->high, 0);
     chunk corners[4];
     double shares[CHUNK];
     for (int64_t w = 0; w < out->width; w += CHUNK) {
@@ -201,8 +210,8 @@ static void mix_columns(const interpolation *p, int64_t n, int64_t c, int64_t oh
             shares[i] = column->share;
         }
         mix(p, corners, row, shares, count);
-        eddy_chunk_store(out->dtype, eddy_image_at(out, n, c, oh, w), out->column_stride, p->plan->compute, &corners[0],
-                         count);
+        eddy_chunk_store(out->dtype, eddy_image_at(out, n, c, oh, w), out->column_stride,
+                         p->plan->compute, &corners[0], count);
     }
 }
 
@@ -218,20 +227,21 @@ static void mix_channels(const interpolation *p, int64_t n, int64_t oh) {
         for (int64_t c = 0; c < x->channels; c += CHUNK) {
             int64_t count = eddy_min_i64(CHUNK, x->channels - c);
             for (int k = 0; k < 4; k++)
-                eddy_chunk_load(
-                    p->plan->compute, &corners[k], x->dtype,
-                    eddy_image_at(x, n, c, k < 2 ? row->low : row->high, k % 2 ? column->high : column->low),
-                    x->channel_stride, count);
+                eddy_chunk_load(p->plan->compute, &corners[k], x->dtype,
+                                eddy_image_at(x, n, c, k < 2 ? row->low : row->high,
+                                              k % 2 ? column->high : column->low),
+                                x->channel_stride, count);
             mix(p, corners, row, shares, count);
-            eddy_chunk_store(out->dtype, eddy_image_at(out, n, c, oh, w), out->channel_stride, p->plan->compute,
-                             &corners[0], count);
+            eddy_chunk_store(out->dtype, eddy_image_at(out, n, c, oh, w), out->channel_stride,
+                             p->plan->compute, &corners[0], count);
         }
     }
 }
 
 /* Whether row oh of the output is the one before, again. */
 static bool is_repeated(const interpolation *p, int64_t oh) {
-    return !p->plan->is_bilinear && p->plan->line_bytes > 0 && oh > 0 && p->rows[oh].low == p->rows[oh - 1].low;
+    return !p->plan->is_bilinear && p->plan->line_bytes > 0 && oh > 0 &&
+           p->rows[oh].low == p->rows[oh - 1].low;
 }
 
 static void interpolate_forward_slice(void *context, int64_t begin, int64_t end) {
@@ -292,7 +302,8 @@ static void clear(chunk *values) {
 }
 
 /* Columns w .. w + count of row h. */
-static void gather_columns(const interpolation *p, int64_t n, int64_t c, int64_t h, int64_t w, int64_t count) {
+static void gather_columns(const interpolation *p, int64_t n, int64_t c, int64_t h, int64_t w,
+                           int64_t count) {
     const eddy_image *dx = &p->small, *grad = &p->large;
     int64_t top, bottom, left, right, unused;
     chunk sum, terms;
@@ -305,7 +316,8 @@ static void gather_columns(const interpolation *p, int64_t n, int64_t c, int64_t
             const tap *column = &p->columns[ow];
             double down = weight(&p->rows[oh], h);
             load_element(p, &terms, 0, grad, eddy_image_at(grad, n, c, oh, ow));
-            for (int64_t i = eddy_max_i64(column->low, w); i <= column->high && i < w + count; i++) {
+            for (int64_t i = eddy_max_i64(column->low, w); i <= column->high && i < w + count;
+                 i++) {
                 double share = down * weight(column, i);
                 if (p->plan->compute == EDDY_F64)
                     sum.f64[i - w] += share * terms.f64[0];
@@ -313,11 +325,13 @@ static void gather_columns(const interpolation *p, int64_t n, int64_t c, int64_t
                     sum.f32[i - w] += (float)share * terms.f32[0];
             }
         }
-    eddy_chunk_store(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->column_stride, p->plan->compute, &sum, count);
+    eddy_chunk_store(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->column_stride, p->plan->compute,
+                     &sum, count);
 }
 
 /* Channels c .. c + count of element h, w. */
-static void gather_channels(const interpolation *p, int64_t n, int64_t c, int64_t h, int64_t w, int64_t count) {
+static void gather_channels(const interpolation *p, int64_t n, int64_t c, int64_t h, int64_t w,
+                            int64_t count) {
     const eddy_image *dx = &p->small, *grad = &p->large;
     int64_t top, bottom, left, right;
     chunk sum, terms;
@@ -327,15 +341,16 @@ static void gather_channels(const interpolation *p, int64_t n, int64_t c, int64_
     for (int64_t oh = top; oh < bottom; oh++)
         for (int64_t ow = left; ow < right; ow++) {
             double share = weight(&p->rows[oh], h) * weight(&p->columns[ow], w);
-            eddy_chunk_load(p->plan->compute, &terms, grad->dtype, eddy_image_at(grad, n, c, oh, ow),
-                            grad->channel_stride, count);
+            eddy_chunk_load(p->plan->compute, &terms, grad->dtype,
+                            eddy_image_at(grad, n, c, oh, ow), grad->channel_stride, count);
             for (int64_t i = 0; i < count; i++)
                 if (p->plan->compute == EDDY_F64)
                     sum.f64[i] += share * terms.f64[i];
                 else
                     sum.f32[i] += (float)share * terms.f32[i];
         }
-    eddy_chunk_store(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->channel_stride, p->plan->compute, &sum, count);
+    eddy_chunk_store(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->channel_stride, p->plan->compute,
+                     &sum, count);
 }
 
 static void interpolate_backward_slice(void *context, int64_t begin, int64_t end) {
@@ -343,7 +358,8 @@ static void interpolate_backward_slice(void *context, int64_t begin, int64_t end
     const eddy_image *dx = &p->small;
     int64_t channels = p->plan->by_channels ? 1 : dx->channels;
     for (int64_t line = begin; line < end; line++) {
-        int64_t h = line % dx->height, n = line / dx->height / channels, c = line / dx->height % channels;
+        int64_t h = line % dx->height, n = line / dx->height / channels,
+                c = line / dx->height % channels;
         if (!p->plan->by_channels) {
             for (int64_t w = 0; w < dx->width; w += CHUNK)
                 gather_columns(p, n, c, h, w, eddy_min_i64(CHUNK, dx->width - w));
@@ -366,8 +382,8 @@ static void interpolate_backward_run(const eddy_kernel_call *call) {
 /* ---- planning ---- */
 
 /* `to` is what is written. */
-static eddy_status prepare(const eddy_kernel_call *call, const interpolation *p, const eddy_image *to,
-                           eddy_kernel_plan *plan) {
+static eddy_status prepare(const eddy_kernel_call *call, const interpolation *p,
+                           const eddy_image *to, eddy_kernel_plan *plan) {
     const eddy_attributes_interpolate *attributes = call->attributes;
     interpolate_plan *of = plan->memory;
     if (eddy_kernel_view_count(&call->views[1]) == 0) {
@@ -377,8 +393,8 @@ static eddy_status prepare(const eddy_kernel_call *call, const interpolation *p,
     of->is_bilinear = attributes->mode == EDDY_MODE_BILINEAR;
     of->compute = eddy_chunk_compute_dtype(to->dtype);
     /* Other scales may give twice the size, too, and not each element twice. */
-    of->is_doubled =
-        !of->is_bilinear && p->large.width == 2 * p->small.width && (attributes->scale <= 0 || attributes->scale == 2);
+    of->is_doubled = !of->is_bilinear && p->large.width == 2 * p->small.width &&
+                     (attributes->scale <= 0 || attributes->scale == 2);
     cut_lines(to, of);
     plan->bytes = sizeof(*of);
     plan->workspace_bytes = taps_bytes(&p->large);
@@ -389,9 +405,11 @@ static eddy_status prepare(const eddy_kernel_call *call, const interpolation *p,
 static int64_t interpolate_cost(const eddy_kernel_call *call) {
     const eddy_attributes_interpolate *attributes = call->attributes;
     const eddy_op_view *out = &call->views[1];
-    int64_t element_ps = attributes->mode == EDDY_MODE_BILINEAR ? call->kernel->cost_element_ps : 180;
+    int64_t element_ps =
+        attributes->mode == EDDY_MODE_BILINEAR ? call->kernel->cost_element_ps : 180;
     return call->kernel->cost_base_ps + eddy_cost_ps(eddy_kernel_view_count(out), element_ps) +
-           eddy_cost_ps(out->shape[0] * out->shape[1] * out->shape[2], 8000) + eddy_cost_far_views_ps(call);
+           eddy_cost_ps(out->shape[0] * out->shape[1] * out->shape[2], 8000) +
+           eddy_cost_far_views_ps(call);
 }
 
 static eddy_status interpolate_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
@@ -401,10 +419,13 @@ static eddy_status interpolate_prepare(const eddy_kernel_call *call, eddy_kernel
     return prepare(call, &p, &p.large, plan);
 }
 
-static eddy_status interpolate_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+static eddy_status interpolate_backward_prepare(const eddy_kernel_call *call,
+                                                eddy_kernel_plan *plan) {
     interpolation p;
-    int64_t grad = eddy_kernel_view_count(&call->views[0]), dx = eddy_kernel_view_count(&call->views[1]);
-    int64_t bytes = eddy_cost_bytes(grad, call->views[0].dtype) + eddy_cost_bytes(dx, call->views[1].dtype);
+    int64_t grad = eddy_kernel_view_count(&call->views[0]),
+            dx = eddy_kernel_view_count(&call->views[1]);
+    int64_t bytes =
+        eddy_cost_bytes(grad, call->views[0].dtype) + eddy_cost_bytes(dx, call->views[1].dtype);
     see(&p, &call->views[1], &call->views[0]);
     plan->cost_ps = eddy_cost_flat_ps(call->kernel, eddy_max_i64(grad, dx), bytes);
     return prepare(call, &p, &p.small, plan);

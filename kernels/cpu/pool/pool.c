@@ -41,8 +41,9 @@ typedef struct pool_plan {
     eddy_dtype compute;
     eddy_reduce_type type; /* of the compute type */
     eddy_pool_axis height, width;
-    eddy_pool_fn *block;             /* NULL: the elements have to be converted, or indices are wanted */
-    eddy_pool_index_fn *index_block; /* NULL: the elements have to be converted, or no indices are wanted */
+    eddy_pool_fn *block; /* NULL: the elements have to be converted, or indices are wanted */
+    eddy_pool_index_fn
+        *index_block; /* NULL: the elements have to be converted, or no indices are wanted */
     void (*slice)(void *context, int64_t begin, int64_t end);
     int64_t lines, grain;
     eddy_pool_tiles tiles; /* where the planes are cut into tiles, and whole columns in any case */
@@ -72,7 +73,8 @@ typedef struct stretch {
 /* ---- elements of any dtype: a chunk at a time ---- */
 
 /* One element of each of `count` windows, as contiguous elements of the compute type: where they lie, or in *buffer. */
-static const void *elements(const pool *p, const char *x, int64_t step, int64_t count, void *buffer) {
+static const void *elements(const pool *p, const char *x, int64_t step, int64_t count,
+                            void *buffer) {
     if (p->x.dtype == p->plan->compute && (step == 1 || count == 1))
         return x;
     eddy_chunk_load(p->plan->compute, buffer, p->x.dtype, x, step, count);
@@ -86,37 +88,44 @@ typedef union chunk {
 } chunk;
 
 /* `count` windows from the stretch's number `first` of a place on. */
-static void max_chunk(const pool *p, const stretch *s, int64_t place, int64_t first, int64_t count) {
+static void max_chunk(const pool *p, const stretch *s, int64_t place, int64_t first,
+                      int64_t count) {
     const eddy_pool_run *run = &s->run;
     const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
     chunk best, other;
     int64_t at[CHUNK] = {0};
     int64_t begin = place * run->place_step + first * run->step;
-    eddy_chunk_load(p->plan->compute, &best, p->x.dtype, eddy_chunk_at(s->x, p->x.dtype, begin), run->step, count);
+    eddy_chunk_load(p->plan->compute, &best, p->x.dtype, eddy_chunk_at(s->x, p->x.dtype, begin),
+                    run->step, count);
     for (int64_t r = 0; r < run->rows; r++)
         for (int64_t c = r == 0; c < run->columns; c++) {
             int64_t offset = begin + r * run->row_step + c * run->column_step;
-            const void *next = elements(p, eddy_chunk_at(s->x, p->x.dtype, offset), run->step, count, &other);
+            const void *next =
+                elements(p, eddy_chunk_at(s->x, p->x.dtype, offset), run->step, count, &other);
             if (p->plan->has_indices)
                 blocks->argmax_row[p->plan->type](
-                    &best, at, next, r * p->plan->height.dilation * p->x.width + c * p->plan->width.dilation, count);
+                    &best, at, next,
+                    r * p->plan->height.dilation * p->x.width + c * p->plan->width.dilation, count);
             else
                 blocks->max[p->plan->type].combine(&best, next, count);
         }
-    eddy_chunk_store(p->out.dtype,
-                     eddy_chunk_at(s->out, p->out.dtype, place * run->out_place_step + first * run->out_step),
-                     run->out_step, p->plan->compute, &best, count);
+    eddy_chunk_store(
+        p->out.dtype,
+        eddy_chunk_at(s->out, p->out.dtype, place * run->out_place_step + first * run->out_step),
+        run->out_step, p->plan->compute, &best, count);
     if (!p->plan->has_indices)
         return;
     int64_t index = s->index + place * s->index_place_step + first * s->index_step;
     for (int64_t i = 0; i < count; i++)
         at[i] += index + i * s->index_step;
-    eddy_chunk_store(EDDY_I64, s->indices + (place * s->indices_place_step + first * s->indices_step) * 8,
+    eddy_chunk_store(EDDY_I64,
+                     s->indices + (place * s->indices_place_step + first * s->indices_step) * 8,
                      s->indices_step, EDDY_I64, at, count);
 }
 
 /* The sum of the sums of rows, as the block has it. */
-static void average_chunk(const pool *p, const stretch *s, int64_t place, int64_t first, int64_t count) {
+static void average_chunk(const pool *p, const stretch *s, int64_t place, int64_t first,
+                          int64_t count) {
     const eddy_pool_run *run = &s->run;
     const eddy_reduce_op *sum = &eddy_cpu_reduce_blocks()->sum[p->plan->type];
     chunk total, row, other;
@@ -124,7 +133,8 @@ static void average_chunk(const pool *p, const stretch *s, int64_t place, int64_
     for (int64_t r = 0; r < run->rows; r++) {
         chunk *into = r == 0 ? &total : &row;
         int64_t offset = begin + r * run->row_step;
-        eddy_chunk_load(p->plan->compute, into, p->x.dtype, eddy_chunk_at(s->x, p->x.dtype, offset), run->step, count);
+        eddy_chunk_load(p->plan->compute, into, p->x.dtype, eddy_chunk_at(s->x, p->x.dtype, offset),
+                        run->step, count);
         for (int64_t c = 1; c < run->columns; c++) {
             const char *x = eddy_chunk_at(s->x, p->x.dtype, offset + c * run->column_step);
             sum->combine(into, elements(p, x, run->step, count, &other), count);
@@ -137,9 +147,10 @@ static void average_chunk(const pool *p, const stretch *s, int64_t place, int64_
             total.f64[i] /= s->divisor;
         else
             total.f32[i] /= (float)s->divisor;
-    eddy_chunk_store(p->out.dtype,
-                     eddy_chunk_at(s->out, p->out.dtype, place * run->out_place_step + first * run->out_step),
-                     run->out_step, p->plan->compute, &total, count);
+    eddy_chunk_store(
+        p->out.dtype,
+        eddy_chunk_at(s->out, p->out.dtype, place * run->out_place_step + first * run->out_step),
+        run->out_step, p->plan->compute, &total, count);
 }
 
 static void run_stretch(const pool *p, const stretch *s) {
@@ -161,31 +172,33 @@ static void run_stretch(const pool *p, const stretch *s) {
     }
     for (int64_t place = 0; place < s->run.places; place++)
         for (int64_t first = 0; first < s->run.count; first += CHUNK)
-            (p->plan->averages ? average_chunk : max_chunk)(p, s, place, first,
-                                                            eddy_min_i64(CHUNK, s->run.count - first));
+            (p->plan->averages ? average_chunk : max_chunk)(
+                p, s, place, first, eddy_min_i64(CHUNK, s->run.count - first));
 }
 
 /* ---- windows ---- */
 
 /* Outputs ow .. ow + count of row oh, whose windows are alike; of channel c, or of all. */
-static void pool_outputs(const pool *p, int64_t n, int64_t c, int64_t oh, int64_t ow, int64_t count) {
+static void pool_outputs(const pool *p, int64_t n, int64_t c, int64_t oh, int64_t ow,
+                         int64_t count) {
     eddy_pool_window rows = eddy_pool_window_of(&p->plan->height, oh),
                      columns = eddy_pool_window_of(&p->plan->width, ow);
-    stretch s = {
-        .run = {.rows = rows.count,
-                .columns = columns.count,
-                .row_step = p->plan->height.dilation * p->x.row_stride,
-                .column_step = p->plan->width.dilation * p->x.column_stride,
-                .count = count,
-                .step = p->plan->width.stride * p->x.column_stride,
-                .out_step = p->out.column_stride,
-                .places = 1,
-                .in_sequence = p->plan->in_sequence},
-        .x = eddy_image_at(&p->x, n, c, rows.first, columns.first),
-        .out = eddy_image_at(&p->out, n, c, oh, ow),
-        .index = rows.first * p->x.width + columns.first,
-        .index_step = p->plan->width.stride,
-        .divisor = p->plan->averages ? eddy_pool_divisor(p->attributes, &p->plan->height, &p->plan->width, oh, ow) : 1};
+    stretch s = {.run = {.rows = rows.count,
+                         .columns = columns.count,
+                         .row_step = p->plan->height.dilation * p->x.row_stride,
+                         .column_step = p->plan->width.dilation * p->x.column_stride,
+                         .count = count,
+                         .step = p->plan->width.stride * p->x.column_stride,
+                         .out_step = p->out.column_stride,
+                         .places = 1,
+                         .in_sequence = p->plan->in_sequence},
+                 .x = eddy_image_at(&p->x, n, c, rows.first, columns.first),
+                 .out = eddy_image_at(&p->out, n, c, oh, ow),
+                 .index = rows.first * p->x.width + columns.first,
+                 .index_step = p->plan->width.stride,
+                 .divisor = p->plan->averages ? eddy_pool_divisor(p->attributes, &p->plan->height,
+                                                                  &p->plan->width, oh, ow)
+                                              : 1};
     if (p->plan->has_indices) {
         s.indices = eddy_image_at(&p->indices, n, c, oh, ow);
         s.indices_step = p->indices.column_stride;
@@ -240,7 +253,8 @@ static void paired_slice(void *context, int64_t begin, int64_t end) {
                                            .to_step = 1,
                                            .place_step = p->plan->height.stride * p->x.width,
                                            .to_place_step = p->indices.row_stride};
-        p->plan->index_block(eddy_image_at(&p->out, n, c, oh, 0), eddy_image_at(&p->x, n, c, row, 0), &run, &indices);
+        p->plan->index_block(eddy_image_at(&p->out, n, c, oh, 0),
+                             eddy_image_at(&p->x, n, c, row, 0), &run, &indices);
     }
 }
 
@@ -249,7 +263,8 @@ static void pool_slice(void *context, int64_t begin, int64_t end) {
     const pool *p = context;
     int64_t channels = p->plan->by_channels ? 1 : p->x.channels;
     int64_t whole_begin = p->plan->tiles.columns_begin, whole_end = p->plan->tiles.columns_end;
-    int64_t oh = begin % p->out.height, plane = begin / p->out.height, n = plane / channels, c = plane % channels;
+    int64_t oh = begin % p->out.height, plane = begin / p->out.height, n = plane / channels,
+            c = plane % channels;
     for (int64_t line = begin; line < end; line++) {
         for (int64_t ow = 0; ow < whole_begin; ow++)
             pool_outputs(p, n, c, oh, ow, 1);
@@ -269,7 +284,8 @@ static void pool_slice(void *context, int64_t begin, int64_t end) {
 
 /* ---- running ---- */
 
-static void see(pool *p, const eddy_kernel_call *call, const pool_plan *plan, const eddy_attributes_pool *attributes) {
+static void see(pool *p, const eddy_kernel_call *call, const pool_plan *plan,
+                const eddy_attributes_pool *attributes) {
     p->plan = plan;
     p->attributes = attributes;
     p->x = eddy_image_of(&call->views[0]);
@@ -288,7 +304,8 @@ static eddy_pool_tiling tiling_of(const pool *p) {
                               .height = &plan->height,
                               .width = &plan->width,
                               .attributes = p->attributes,
-                              .ops = plan->compute == EDDY_F64 ? eddy_cpu_pool_f64() : eddy_cpu_pool_f32(),
+                              .ops = plan->compute == EDDY_F64 ? eddy_cpu_pool_f64()
+                                                               : eddy_cpu_pool_f32(),
                               .tiles = &plan->tiles};
 }
 
@@ -332,17 +349,18 @@ static bool is_paired(const pool *p) {
     int64_t row_begin, row_end, begin, end;
     eddy_pool_whole(height, &row_begin, &row_end);
     eddy_pool_whole(width, &begin, &end);
-    return p->plan->index_block && width->kernel == 2 && width->stride == 2 && width->dilation == 1 &&
-           height->kernel * height->dilation <= height->stride && p->x.column_stride == 1 &&
-           p->out.column_stride == 1 && p->indices.column_stride == 1 && row_begin == 0 && row_end == p->out.height &&
-           begin == 0 && end == p->out.width;
+    return p->plan->index_block && width->kernel == 2 && width->stride == 2 &&
+           width->dilation == 1 && height->kernel * height->dilation <= height->stride &&
+           p->x.column_stride == 1 && p->out.column_stride == 1 && p->indices.column_stride == 1 &&
+           row_begin == 0 && row_end == p->out.height && begin == 0 && end == p->out.width;
 }
 
 /* Wide rows of windows that share nothing are as well taken in one sweep; not so where indices go along. */
 static bool is_tiled(const pool *p, eddy_pool_tiles *tiles) {
     const eddy_pool_axis *height = &p->plan->height;
     eddy_pool_tiling tiling = tiling_of(p);
-    return (height->kernel * height->dilation > height->stride || p->out.width < ROW_WIDE || p->plan->has_indices) &&
+    return (height->kernel * height->dilation > height->stride || p->out.width < ROW_WIDE ||
+            p->plan->has_indices) &&
            eddy_pool_tiles_init(tiles, &tiling);
 }
 
@@ -374,12 +392,14 @@ static void choose_block(const pool *p, pool_plan *plan) {
         return;
     if (!plan->has_indices)
         plan->block = plan->averages ? ops->average : ops->max;
-    else if (x->dtype == EDDY_F64 || x->height * x->width < INT32_MAX) /* f32: offsets within a window have 32 bits */
+    else if (x->dtype == EDDY_F64 ||
+             x->height * x->width < INT32_MAX) /* f32: offsets within a window have 32 bits */
         plan->index_block = ops->max_index;
 }
 
 /* With plan->averages and plan->has_indices set; the rest of what needs no library. */
-static void plan_pool(pool *p, pool_plan *plan, const eddy_kernel_call *call, const eddy_attributes_pool *attributes) {
+static void plan_pool(pool *p, pool_plan *plan, const eddy_kernel_call *call,
+                      const eddy_attributes_pool *attributes) {
     see(p, call, plan, attributes);
     plan->head.is_library = false;
     plan->height = eddy_pool_axis_height(attributes, p->x.height, p->out.height);
@@ -389,7 +409,8 @@ static void plan_pool(pool *p, pool_plan *plan, const eddy_kernel_call *call, co
                  : plan->compute == EDDY_F64 ? EDDY_REDUCE_F64
                                              : EDDY_REDUCE_I64;
     plan->in_sequence = plan->averages && p->x.dtype == EDDY_F32 && channels_are_closer(&p->x) &&
-                        !plan->height.is_adaptive && !plan->width.is_adaptive && plan->height.kernel <= SEQUENCE_MOST &&
+                        !plan->height.is_adaptive && !plan->width.is_adaptive &&
+                        plan->height.kernel <= SEQUENCE_MOST &&
                         plan->height.kernel * plan->width.kernel <= SEQUENCE_MOST;
     choose_block(p, plan);
 }
@@ -411,7 +432,8 @@ static eddy_status prepare_library(const pool *p, pool_plan *of, eddy_kernel_pla
                                        .averages = of->averages};
     if (of->has_indices || (of->averages && !of->in_sequence))
         return EDDY_UNSUPPORTED;
-    eddy_status status = eddy_pool_library_prepare(&of->library, &request, &plan->has_started_library);
+    eddy_status status =
+        eddy_pool_library_prepare(&of->library, &request, &plan->has_started_library);
     if (status != EDDY_OK)
         return status;
     of->head.is_library = true;
@@ -466,7 +488,8 @@ static eddy_status plan_nothing(eddy_kernel_plan *plan) {
     return EDDY_OK;
 }
 
-static eddy_status prepare_max(const eddy_kernel_call *call, eddy_kernel_plan *plan, bool has_indices) {
+static eddy_status prepare_max(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                               bool has_indices) {
     pool_plan of;
     pool p;
     if (eddy_kernel_view_count(&call->views[1]) == 0)
@@ -490,13 +513,17 @@ typedef struct mean_plan {
 static bool is_mean(const pool *p) {
     const eddy_image *x = &p->x, *out = &p->out;
     const eddy_pool_axis *height = &p->plan->height, *width = &p->plan->width;
-    return out->height == 1 && out->width == 1 && x->height * x->width >= MEAN_LEAST && !channels_are_closer(x) &&
-           eddy_pool_window_of(height, 0).count == x->height && eddy_pool_window_of(width, 0).count == x->width &&
-           eddy_pool_divisor(p->attributes, height, width, 0, 0) == (double)x->height * (double)x->width;
+    return out->height == 1 && out->width == 1 && x->height * x->width >= MEAN_LEAST &&
+           !channels_are_closer(x) && eddy_pool_window_of(height, 0).count == x->height &&
+           eddy_pool_window_of(width, 0).count == x->width &&
+           eddy_pool_divisor(p->attributes, height, width, 0, 0) ==
+               (double)x->height * (double)x->width;
 }
 
-static eddy_kernel_call mean_call(const eddy_kernel_call *call, eddy_attributes_reduce *attributes) {
-    *attributes = (eddy_attributes_reduce){.axes = 3U << (call->views[0].rank - 2), .keeps_dims = true};
+static eddy_kernel_call mean_call(const eddy_kernel_call *call,
+                                  eddy_attributes_reduce *attributes) {
+    *attributes =
+        (eddy_attributes_reduce){.axes = 3U << (call->views[0].rank - 2), .keeps_dims = true};
     eddy_kernel_call mean = *call;
     mean.kernel = &eddy_cpu_mean;
     mean.attributes = attributes;
@@ -563,7 +590,8 @@ static eddy_status max_pool2d_prepare(const eddy_kernel_call *call, eddy_kernel_
     return prepare_max(call, plan, false);
 }
 
-static eddy_status max_pool2d_with_indices_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+static eddy_status max_pool2d_with_indices_prepare(const eddy_kernel_call *call,
+                                                   eddy_kernel_plan *plan) {
     plan->cost_ps = pool_cost(call);
     return prepare_max(call, plan, true);
 }
@@ -574,11 +602,13 @@ static eddy_status avg_pool2d_prepare(const eddy_kernel_call *call, eddy_kernel_
 }
 
 /* Windows overlap little: some two visits of each element of the larger of the two. Whole images are means. */
-static eddy_status adaptive_avg_pool2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+static eddy_status adaptive_avg_pool2d_prepare(const eddy_kernel_call *call,
+                                               eddy_kernel_plan *plan) {
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];
     bool is_whole = out->shape[out->rank - 2] * out->shape[out->rank - 1] == 1;
     int64_t largest = eddy_max_i64(eddy_kernel_view_count(in), eddy_kernel_view_count(out));
-    plan->cost_ps = call->kernel->cost_base_ps + eddy_cost_ps(largest, is_whole ? 95 : call->kernel->cost_element_ps) +
+    plan->cost_ps = call->kernel->cost_base_ps +
+                    eddy_cost_ps(largest, is_whole ? 95 : call->kernel->cost_element_ps) +
                     eddy_cost_far_views_ps(call);
     return prepare_average(call, plan, NULL);
 }

@@ -43,7 +43,8 @@ typedef struct region {
 } region;
 
 static char *at(const spread *s, const region *to, int64_t h, int64_t w) {
-    return eddy_chunk_at(to->data, s->plan->compute, (h - to->h) * to->row_step + (w - to->w) * to->column_step);
+    return eddy_chunk_at(to->data, s->plan->compute,
+                         (h - to->h) * to->row_step + (w - to->w) * to->column_step);
 }
 
 static int64_t distance(int64_t stride) {
@@ -51,7 +52,8 @@ static int64_t distance(int64_t stride) {
 }
 
 /* Part of the axis' elements begin .. begin + count that the window of output o has: *from .. *to. */
-static void clip(const eddy_pool_axis *axis, int64_t o, int64_t begin, int64_t count, int64_t *from, int64_t *to) {
+static void clip(const eddy_pool_axis *axis, int64_t o, int64_t begin, int64_t count, int64_t *from,
+                 int64_t *to) {
     eddy_pool_window window = eddy_pool_window_of(axis, o);
     *from = eddy_max_i64(window.first, begin);
     *to = eddy_min_i64(window.first + window.count, begin + count);
@@ -88,7 +90,9 @@ static void set_divisors(const spread *s, scratch *t, int64_t oh, int64_t first,
     bool is_whole = s->plan->rows_begin <= oh && oh < s->plan->rows_end;
     if (t->is_whole && is_whole && t->first == first && t->count == count)
         return;
-    double alike = s->plan->columns_begin < s->plan->columns_end ? divisor_of(s, oh, s->plan->columns_begin) : 0;
+    double alike = s->plan->columns_begin < s->plan->columns_end
+                       ? divisor_of(s, oh, s->plan->columns_begin)
+                       : 0;
     for (int64_t i = 0; i < count; i++) {
         bool is_like = s->plan->columns_begin <= first + i && first + i < s->plan->columns_end;
         double divisor = is_like ? alike : divisor_of(s, oh, first + i);
@@ -103,7 +107,8 @@ static void set_divisors(const spread *s, scratch *t, int64_t oh, int64_t first,
 }
 
 /* What grad has, as elements of the compute type: as it lies, or in the buffer. */
-static const void *elements(const spread *s, const char *from, int64_t stride, int64_t count, void *buffer) {
+static const void *elements(const spread *s, const char *from, int64_t stride, int64_t count,
+                            void *buffer) {
     if (s->grad.dtype == s->plan->compute && (stride == 1 || count == 1))
         return from;
     eddy_chunk_load(s->plan->compute, buffer, s->grad.dtype, from, stride, count);
@@ -111,9 +116,11 @@ static const void *elements(const spread *s, const char *from, int64_t stride, i
 }
 
 /* Outputs ow .. ow + count of the band, each over its divisor. */
-static void load_terms(const spread *s, scratch *t, void *terms, const band *b, int64_t ow, int64_t count) {
+static void load_terms(const spread *s, scratch *t, void *terms, const band *b, int64_t ow,
+                       int64_t count) {
     set_divisors(s, t, b->oh, ow, count);
-    const void *from = elements(s, eddy_image_at(&s->grad, b->n, b->c, b->oh, ow), s->grad.column_stride, count, terms);
+    const void *from = elements(s, eddy_image_at(&s->grad, b->n, b->c, b->oh, ow),
+                                s->grad.column_stride, count, terms);
     s->plan->ops->divide(terms, from, &t->divisors, count);
 }
 
@@ -124,7 +131,8 @@ static void add_windows(const spread *s, scratch *t, const region *to, const ban
     int64_t first = from / stride - s->plan->strides - (s->plan->rest > 0) + 1;
     int64_t count = (from + to->columns - 1) / stride - first + 1, origin = from - first * stride;
     /* Windows that are not there add 0, which changes no sum that began with 0. */
-    int64_t begin = eddy_max_i64(first, 0), end = eddy_max_i64(eddy_min_i64(first + count, s->plan->width.out), begin);
+    int64_t begin = eddy_max_i64(first, 0),
+            end = eddy_max_i64(eddy_min_i64(first + count, s->plan->width.out), begin);
     char *terms = (char *)&t->terms;
     if (t->count == 0)
         memset(terms, 0, sizeof(t->terms));
@@ -132,9 +140,11 @@ static void add_windows(const spread *s, scratch *t, const region *to, const ban
     void *wide = stride == 1 ? &t->terms : &t->wide;
     if (stride > 1)
         s->plan->ops->widen(wide, &t->part, terms, count, stride, s->plan->strides, s->plan->rest);
-    const eddy_pool_shadow shadow = {at(s, to, b->a, to->w), to->row_step, b->old_rows, b->new_rows};
+    const eddy_pool_shadow shadow = {at(s, to, b->a, to->w), to->row_step, b->old_rows,
+                                     b->new_rows};
     s->plan->ops->windows(&shadow, eddy_chunk_at(wide, s->plan->compute, origin),
-                          s->plan->rest > 0 ? eddy_chunk_at(&t->part, s->plan->compute, origin) : NULL,
+                          s->plan->rest > 0 ? eddy_chunk_at(&t->part, s->plan->compute, origin)
+                                            : NULL,
                           s->plan->strides, stride, to->columns);
 }
 
@@ -157,14 +167,16 @@ static void add_spans(const spread *s, scratch *t, const region *to, const band 
             clip(&s->plan->width, ow + i, to->w, to->columns, &begin, &end);
             const eddy_pool_shadow shadow = {at(s, to, b->a, begin), to->row_step, rows, 0};
             if (begin < end)
-                s->plan->ops->span(&shadow, eddy_chunk_at(&t->terms, s->plan->compute, i), end - begin);
+                s->plan->ops->span(&shadow, eddy_chunk_at(&t->terms, s->plan->compute, i),
+                                   end - begin);
         }
     }
 }
 
 /* ---- places with their channels ---- */
 
-static void clear_places(const spread *s, const region *to, const band *b, int64_t begin, int64_t end, int64_t count) {
+static void clear_places(const spread *s, const region *to, const band *b, int64_t begin,
+                         int64_t end, int64_t count) {
     for (int64_t w = begin; w < end; w++) {
         region place = *to;
         place.data = at(s, to, to->h, w);
@@ -174,11 +186,14 @@ static void clear_places(const spread *s, const region *to, const band *b, int64
 }
 
 /* `count` channels, from the band's on. */
-static void add_channels(const spread *s, scratch *t, const region *to, const band *b, int64_t count) {
+static void add_channels(const spread *s, scratch *t, const region *to, const band *b,
+                         int64_t count) {
     int64_t left, right, unused, next = to->w;
     eddy_pool_covering(&s->plan->width, to->w, &left, &unused);
     eddy_pool_covering(&s->plan->width, to->w + to->columns - 1, &unused, &right);
-    double alike = s->plan->columns_begin < s->plan->columns_end ? divisor_of(s, b->oh, s->plan->columns_begin) : 0;
+    double alike = s->plan->columns_begin < s->plan->columns_end
+                       ? divisor_of(s, b->oh, s->plan->columns_begin)
+                       : 0;
     for (int64_t ow = left; ow < right; ow++) {
         int64_t begin, end;
         clip(&s->plan->width, ow, to->w, to->columns, &begin, &end);
@@ -186,9 +201,10 @@ static void add_channels(const spread *s, scratch *t, const region *to, const ba
             continue;
         clear_places(s, to, b, next, begin, count);
         bool is_like = s->plan->columns_begin <= ow && ow < s->plan->columns_end;
-        const void *from =
-            elements(s, eddy_image_at(&s->grad, b->n, b->c, b->oh, ow), s->grad.channel_stride, count, &t->terms);
-        const eddy_pool_shadow shadow = {at(s, to, b->a, begin), to->row_step, b->old_rows, b->new_rows};
+        const void *from = elements(s, eddy_image_at(&s->grad, b->n, b->c, b->oh, ow),
+                                    s->grad.channel_stride, count, &t->terms);
+        const eddy_pool_shadow shadow = {at(s, to, b->a, begin), to->row_step, b->old_rows,
+                                         b->new_rows};
         s->plan->ops->channels(&shadow, to->column_step, end - begin,
                                end - eddy_min_i64(eddy_max_i64(begin, next), end), from,
                                is_like ? alike : divisor_of(s, b->oh, ow), count);
@@ -220,7 +236,8 @@ static void add_region(const spread *s, const region *to, int64_t n, int64_t c, 
         if (begin >= end)
             continue;
         next = eddy_max_i64(next, begin);
-        const band b = {n, c, oh, begin, eddy_min_i64(next, end) - begin, end - eddy_min_i64(next, end)};
+        const band b = {
+            n, c, oh, begin, eddy_min_i64(next, end) - begin, end - eddy_min_i64(next, end)};
         if (s->plan->by_channels)
             add_channels(s, &t, to, &b, count);
         else
@@ -238,7 +255,13 @@ static void spread_rows(const spread *s, int64_t n, int64_t c, int64_t h, int64_
         count = eddy_min_i64(TILE, length - first);
         int64_t from = s->plan->by_channels ? first : c, w = s->plan->by_channels ? 0 : first;
         int64_t columns = s->plan->by_channels ? dx->width : count;
-        region to = {eddy_image_at(dx, n, from, h, w), dx->row_stride, dx->column_stride, h, rows, w, columns};
+        region to = {eddy_image_at(dx, n, from, h, w),
+                     dx->row_stride,
+                     dx->column_stride,
+                     h,
+                     rows,
+                     w,
+                     columns};
         if (s->plan->is_direct) {
             add_region(s, &to, n, from, count);
             continue;
@@ -255,7 +278,8 @@ static void spread_rows(const spread *s, int64_t n, int64_t c, int64_t h, int64_
                 for (int64_t y = to.h; y < to.h + to.rows; y++)
                     for (int64_t x = to.w; x < to.w + (s->plan->by_channels ? to.columns : 1); x++)
                         eddy_chunk_store(dx->dtype, eddy_image_at(dx, n, from, y, x),
-                                         s->plan->by_channels ? dx->channel_stride : dx->column_stride,
+                                         s->plan->by_channels ? dx->channel_stride
+                                                              : dx->column_stride,
                                          s->plan->compute, at(s, &to, y, x), count);
             }
         }
@@ -309,16 +333,19 @@ static void plan_windows(spread_plan *plan) {
     const eddy_pool_axis *width = &plan->width;
     eddy_pool_whole(&plan->height, &plan->rows_begin, &plan->rows_end);
     eddy_pool_whole(width, &plan->columns_begin, &plan->columns_end);
-    bool is_widened = !width->is_adaptive && width->kernel <= WINDOW_MAX && width->stride <= WINDOW_MAX;
+    bool is_widened =
+        !width->is_adaptive && width->kernel <= WINDOW_MAX && width->stride <= WINDOW_MAX;
     plan->strides = is_widened ? width->kernel / width->stride : 0;
     plan->rest = is_widened ? width->kernel % width->stride : 0;
 }
 
 static void cut_lines(const eddy_image *dx, spread_plan *plan) {
     plan->by_channels = distance(dx->channel_stride) < distance(dx->column_stride);
-    plan->is_direct = dx->dtype == plan->compute && (plan->by_channels ? dx->channel_stride : dx->column_stride) == 1;
+    plan->is_direct = dx->dtype == plan->compute &&
+                      (plan->by_channels ? dx->channel_stride : dx->column_stride) == 1;
     plan->lines = dx->images * dx->height * (plan->by_channels ? 1 : dx->channels);
-    plan->grain = eddy_max_i64(1, SLICE_ELEMENTS / (dx->width * (plan->by_channels ? dx->channels : 1)));
+    plan->grain =
+        eddy_max_i64(1, SLICE_ELEMENTS / (dx->width * (plan->by_channels ? dx->channels : 1)));
 }
 
 static eddy_status prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
@@ -345,14 +372,18 @@ static eddy_status prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
 static eddy_status average_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_pool *attributes = call->attributes;
     int64_t window = attributes->kernel_size.height * attributes->kernel_size.width;
-    plan->cost_ps = call->kernel->cost_base_ps + eddy_cost_ps(eddy_kernel_view_count(&call->views[0]),
-                                                              eddy_cost_ps(window, call->kernel->cost_element_ps));
+    plan->cost_ps = call->kernel->cost_base_ps +
+                    eddy_cost_ps(eddy_kernel_view_count(&call->views[0]),
+                                 eddy_cost_ps(window, call->kernel->cost_element_ps));
     return prepare(call, plan, attributes);
 }
 
-static eddy_status average_backward_prepare_adaptive(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    int64_t grad = eddy_kernel_view_count(&call->views[0]), dx = eddy_kernel_view_count(&call->views[1]);
-    int64_t bytes = eddy_cost_bytes(grad, call->views[0].dtype) + eddy_cost_bytes(dx, call->views[1].dtype);
+static eddy_status average_backward_prepare_adaptive(const eddy_kernel_call *call,
+                                                     eddy_kernel_plan *plan) {
+    int64_t grad = eddy_kernel_view_count(&call->views[0]),
+            dx = eddy_kernel_view_count(&call->views[1]);
+    int64_t bytes =
+        eddy_cost_bytes(grad, call->views[0].dtype) + eddy_cost_bytes(dx, call->views[1].dtype);
     plan->cost_ps = eddy_cost_flat_ps(call->kernel, eddy_max_i64(grad, dx), bytes);
     return prepare(call, plan, NULL);
 }
@@ -364,6 +395,7 @@ const eddy_kernel eddy_cpu_avg_pool2d_backward = {.name = "avg_pool2d_backward",
                                                   .cost_element_ps = 300};
 const eddy_kernel eddy_cpu_adaptive_avg_pool2d_backward = {.name = "adaptive_avg_pool2d_backward",
                                                            .run = average_backward_run_adaptive,
-                                                           .prepare = average_backward_prepare_adaptive,
+                                                           .prepare =
+                                                               average_backward_prepare_adaptive,
                                                            .cost_base_ps = 100000,
                                                            .cost_element_ps = 500};

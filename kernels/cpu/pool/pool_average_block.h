@@ -18,18 +18,18 @@ typedef struct eddy_pool_average_ops {
     void (*divide)(void *terms, const void *from, const void *divisors, int64_t count);
     /* wide[q * stride + f] = terms[q] for all f below stride; part[q * stride + f] the same for f below `rest`, else 0. Only
      * what there is a use for: wide where `whole`, part where rest > 0. */
-    void (*widen)(void *wide, void *part, const void *terms, int64_t count, int64_t stride, int64_t whole,
-                  int64_t rest);
+    void (*widen)(void *wide, void *part, const void *terms, int64_t count, int64_t stride,
+                  int64_t whole, int64_t rest);
     /* `count` columns of each row get part[i - whole * stride] (part NULL: nothing), wide[i - (whole - 1) * stride], ..,
      * wide[i]. */
-    void (*windows)(const eddy_pool_shadow *shadow, const void *wide, const void *part, int64_t whole, int64_t stride,
-                    int64_t count);
+    void (*windows)(const eddy_pool_shadow *shadow, const void *wide, const void *part,
+                    int64_t whole, int64_t stride, int64_t count);
     /* `count` columns of each row, new ones too, get one term more. */
     void (*span)(const eddy_pool_shadow *shadow, const void *term, int64_t count);
     /* Places, column_step apart, of each row get from[0] / divisor, .., from[count - 1] / divisor. In new rows the last
      * `new_columns` of them are new; elsewhere all are added to. */
-    void (*channels)(const eddy_pool_shadow *shadow, int64_t column_step, int64_t columns, int64_t new_columns,
-                     const void *from, double divisor, int64_t count);
+    void (*channels)(const eddy_pool_shadow *shadow, int64_t column_step, int64_t columns,
+                     int64_t new_columns, const void *from, double divisor, int64_t count);
 } eddy_pool_average_ops;
 
 typedef struct eddy_pool_average_blocks {

@@ -27,13 +27,14 @@ typedef struct eddy_pool_indices {
     int64_t place_step, to_place_step;
 } eddy_pool_indices;
 
-typedef void eddy_pool_index_fn(void *out, const void *x, const eddy_pool_run *run, const eddy_pool_indices *indices);
+typedef void eddy_pool_index_fn(void *out, const void *x, const eddy_pool_run *run,
+                                const eddy_pool_indices *indices);
 
 /* Two sweeps: first windows of one row each, with the distance to the element chosen beside it; then what windows have of rows,
  * one step apart, to rows that are contiguous. `at` has as many bits as the elements. */
 typedef void eddy_pool_at_fn(void *out, void *at, const void *x, const eddy_pool_run *run);
-typedef void eddy_pool_join_fn(void *out, const void *best, const void *at, const eddy_pool_run *run,
-                               const eddy_pool_indices *indices);
+typedef void eddy_pool_join_fn(void *out, const void *best, const void *at,
+                               const eddy_pool_run *run, const eddy_pool_indices *indices);
 
 /* Where windows are in the memory of the gradient: steps as those of the run, whose out_step and out_place_step are those of what
  * the windows were given. */
@@ -47,9 +48,11 @@ typedef void eddy_pool_route_fn(void *dx, const void *grad, const void *x, const
                                 const eddy_pool_steps *to);
 
 typedef struct eddy_pool_ops {
-    eddy_pool_fn *max;             /* NaN wins; no divisor */
-    eddy_pool_index_fn *max_index; /* the same, and which element it is: the first of equals, and of NaNs */
-    eddy_pool_fn *average;         /* the sum of the sums of rows or, in sequence, of the elements, over the divisor */
+    eddy_pool_fn *max; /* NaN wins; no divisor */
+    eddy_pool_index_fn
+        *max_index; /* the same, and which element it is: the first of equals, and of NaNs */
+    eddy_pool_fn *
+        average; /* the sum of the sums of rows or, in sequence, of the elements, over the divisor */
     eddy_pool_at_fn *max_at;
     eddy_pool_join_fn *max_join;
     eddy_pool_route_fn *max_route;

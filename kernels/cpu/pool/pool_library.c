@@ -38,8 +38,9 @@ typedef struct pool_prepared {
 } pool_prepared;
 
 /* Where this is false, *status says why. */
-static bool plan(const pool_key *key, pool_prepared *p, dnnl_engine_t engine, const_dnnl_primitive_attr_t attributes,
-                 dnnl_primitive_desc_t *made, dnnl_status_t *status) {
+static bool plan(const pool_key *key, pool_prepared *p, dnnl_engine_t engine,
+                 const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *made,
+                 dnnl_status_t *status) {
     const dnnl_dims_t x = {key->images, key->channels, key->x_rows, key->x_columns};
     const dnnl_dims_t y = {key->images, key->channels, key->y_rows, key->y_columns};
     dnnl_format_tag_t order = key->is_last ? dnnl_nhwc : dnnl_nchw;
@@ -63,7 +64,8 @@ static dnnl_status_t look_at(const_dnnl_primitive_desc_t plan) {
     dnnl_status_t status = dnnl_primitive_desc_query(plan, dnnl_query_impl_info_str, 0, &name);
     if (status != dnnl_success)
         return status;
-    return !name || strstr(name, "ref") || strstr(name, "simple") ? dnnl_unimplemented : dnnl_success;
+    return !name || strstr(name, "ref") || strstr(name, "simple") ? dnnl_unimplemented
+                                                                  : dnnl_success;
 }
 
 static void unmake(const eddy_prepared_kind *kind, void *prepared) {
@@ -92,12 +94,14 @@ static eddy_status make(const eddy_prepared_kind *kind, const void *key, void *p
     if (!eddy_dnnl_has_room())
         return EDDY_OUT_OF_MEMORY;
     int before = eddy_dnnl_begin(); /* primitives are planned for so many threads */
-    bool is_good =
-        eddy_dnnl_goes(&status, dnnl_primitive_attr_create(&attributes)) &&
-        eddy_dnnl_goes(&status, dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user)) &&
-        plan(key, p, engine, attributes, &made, &status) && eddy_dnnl_goes(&status, look_at(made)) &&
-        eddy_dnnl_goes(&status, dnnl_primitive_create(&p->pooling, made)) &&
-        eddy_dnnl_goes(&status, eddy_dnnl_desc_init_plan(&p->scratch, made, dnnl_query_scratchpad_md));
+    bool is_good = eddy_dnnl_goes(&status, dnnl_primitive_attr_create(&attributes)) &&
+                   eddy_dnnl_goes(&status, dnnl_primitive_attr_set_scratchpad_mode(
+                                               attributes, dnnl_scratchpad_mode_user)) &&
+                   plan(key, p, engine, attributes, &made, &status) &&
+                   eddy_dnnl_goes(&status, look_at(made)) &&
+                   eddy_dnnl_goes(&status, dnnl_primitive_create(&p->pooling, made)) &&
+                   eddy_dnnl_goes(&status, eddy_dnnl_desc_init_plan(&p->scratch, made,
+                                                                    dnnl_query_scratchpad_md));
     if (is_good)
         finish(key, p);
     else
@@ -115,7 +119,8 @@ static const eddy_prepared_kind pooling = {sizeof(pool_prepared), make, unmake};
 /* A request as it goes to the library. */
 typedef struct pooled {
     const eddy_pool_request *request;
-    eddy_image x, out; /* row-major ones in images of CHANNELS planes, where they make up whole ones */
+    eddy_image x,
+        out; /* row-major ones in images of CHANNELS planes, where they make up whole ones */
     dnnl_alg_kind_t algorithm;
     bool is_last;
     eddy_conv_window rows;
@@ -123,7 +128,8 @@ typedef struct pooled {
 } pooled;
 
 /* Whether the image is dense in the order of these strides, whatever those of dims of size 1 are. */
-static bool is_dense(int64_t images, int64_t image_stride, const int64_t *dims, const int64_t *strides) {
+static bool is_dense(int64_t images, int64_t image_stride, const int64_t *dims,
+                     const int64_t *strides) {
     int64_t count = 1;
     for (int32_t d = 2; d >= 0; d--) {
         if (dims[d] > 1 && strides[d] != count)
@@ -159,17 +165,19 @@ static bool choose_algorithm(const eddy_pool_request *request, dnnl_alg_kind_t *
                                                                : dnnl_pooling_avg_exclude_padding;
     if (*algorithm != dnnl_pooling_max && attributes && attributes->divisor_override != 0)
         return false;
-    return *algorithm != dnnl_pooling_avg_include_padding || (overhang(&request->height) <= request->height.padding &&
-                                                              overhang(&request->width) <= request->width.padding);
+    return *algorithm != dnnl_pooling_avg_include_padding ||
+           (overhang(&request->height) <= request->height.padding &&
+            overhang(&request->width) <= request->width.padding);
 }
 
 static bool is_served(const eddy_pool_request *request) {
     const eddy_pool_axis *height = &request->height, *width = &request->width;
     const eddy_image *out = &request->out;
-    double seen = (double)out->images * (double)out->channels * (double)out->height * (double)out->width *
-                  (double)height->kernel * (double)width->kernel;
-    return eddy_isa_chosen() != EDDY_ISA_PORTABLE && request->x.dtype == EDDY_F32 && seen >= CALL_WORK &&
-           !height->is_adaptive && !width->is_adaptive && height->dilation == 1 && width->dilation == 1;
+    double seen = (double)out->images * (double)out->channels * (double)out->height *
+                  (double)out->width * (double)height->kernel * (double)width->kernel;
+    return eddy_isa_chosen() != EDDY_ISA_PORTABLE && request->x.dtype == EDDY_F32 &&
+           seen >= CALL_WORK && !height->is_adaptive && !width->is_adaptive &&
+           height->dilation == 1 && width->dilation == 1;
 }
 
 /* Which planes make up an image matters to nobody. */
@@ -215,7 +223,8 @@ static eddy_status prepare_kind(const pooled *work, eddy_pool_library *library, 
                           .right = work->right};
     if (slice->images * slice->x_rows * work->x.width * work->x.channels > SLICE_MOST)
         return EDDY_UNSUPPORTED;
-    eddy_status status = eddy_prepared_acquire(&pooling, &key, sizeof(key), &key, &library->prepared[kind]);
+    eddy_status status =
+        eddy_prepared_acquire(&pooling, &key, sizeof(key), &key, &library->prepared[kind]);
     if (status != EDDY_OK)
         return status;
     size_t bytes = (((const pool_prepared *)library->prepared[kind])->scratch_bytes + 63) / 64 * 64;
@@ -258,7 +267,8 @@ static eddy_status prepare_kinds(const pooled *work, eddy_pool_library *library)
     return status;
 }
 
-static eddy_status pool_library_prepare(eddy_pool_library *library, const eddy_pool_request *request) {
+static eddy_status pool_library_prepare(eddy_pool_library *library,
+                                        const eddy_pool_request *request) {
     pooled work;
     if (!init(&work, request))
         return EDDY_UNSUPPORTED;
@@ -273,8 +283,8 @@ static eddy_status pool_library_prepare(eddy_pool_library *library, const eddy_p
         return status;
     library->parts = eddy_min_i64(PARTS_MAX, library->cut.slices);
     if (library->scratch_bytes > 0)
-        library->parts =
-            eddy_max_i64(1, eddy_min_i64(library->parts, (int64_t)(SCRATCH_GOOD / library->scratch_bytes)));
+        library->parts = eddy_max_i64(
+            1, eddy_min_i64(library->parts, (int64_t)(SCRATCH_GOOD / library->scratch_bytes)));
     return EDDY_OK;
 }
 
@@ -295,11 +305,13 @@ typedef struct run {
     _Atomic bool is_owed; /* atomic: any slice sets it, read when all are done */
 } run;
 
-static void pool_library_run_slice(run *r, int64_t number, void *scratch, const eddy_dnnl_turn *turn) {
+static void pool_library_run_slice(run *r, int64_t number, void *scratch,
+                                   const eddy_dnnl_turn *turn) {
     const eddy_pool_library *library = r->library;
     const eddy_op_view *in = &r->call->views[0], *out = &r->call->views[1];
     eddy_conv_slice slice = eddy_conv_slice_of(&library->cut, number);
-    const pool_prepared *p = library->prepared[eddy_conv_kind_of(&library->cut, &library->kinds, number)];
+    const pool_prepared *p =
+        library->prepared[eddy_conv_kind_of(&library->cut, &library->kinds, number)];
     float *x = (float *)in->data + slice.image * library->x_image + slice.x_row * library->x_row;
     float *y = (float *)out->data + slice.image * library->y_image + slice.y_row * library->y_row;
     if (!library->averages && !eddy_cpu_pool_blocks()->is_plain(x, p->x_count)) {
@@ -323,7 +335,8 @@ static void pool_library_run_parts(void *context, int64_t begin, int64_t end) {
     if (!is_good)
         eddy_kernel_fail(r->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
     for (int64_t part = begin; part < end && is_good; part++)
-        for (int64_t i = part * slices / parts; i < (part + 1) * slices / parts && !eddy_load_relaxed(&r->is_owed); i++)
+        for (int64_t i = part * slices / parts;
+             i < (part + 1) * slices / parts && !eddy_load_relaxed(&r->is_owed); i++)
             pool_library_run_slice(r, i, (char *)r->call->workspace + (size_t)part * bytes, &turn);
     eddy_dnnl_turn_end(&turn);
 }
@@ -349,7 +362,8 @@ static void start_with(const eddy_pool_request *request, const eddy_op_view *vie
         eddy_kernel_error error = {.position = INT64_MAX};
         const eddy_kernel_call call = {.views = views,
                                        .view_count = 2,
-                                       .workspace = workspace + (64 - (uintptr_t)workspace % 64) % 64,
+                                       .workspace =
+                                           workspace + (64 - (uintptr_t)workspace % 64) % 64,
                                        .error = &error};
         (void)eddy_pool_library_run(&library, &call);
         eddy_memory_release(workspace, needed + 64, EDDY_MEMORY_CACHE);
@@ -367,13 +381,15 @@ static void start_one(bool averages, bool is_last) {
                                {CHANNELS * HALF * HALF, 1, HALF * CHANNELS, CHANNELS}};
     static const eddy_attributes_pool attributes = {
         .kernel_size = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .dilation = {1, 1}};
-    size_t x_bytes = sizeof(float) * CHANNELS * SIDE * SIDE, bytes = x_bytes + sizeof(float) * CHANNELS * HALF * HALF;
+    size_t x_bytes = sizeof(float) * CHANNELS * SIDE * SIDE,
+           bytes = x_bytes + sizeof(float) * CHANNELS * HALF * HALF;
     char *memory = eddy_memory_acquire(bytes, EDDY_MEMORY_CACHE);
     if (!memory)
         return;
     memset(memory, 0, bytes);
-    const eddy_op_view views[] = {{memory, shape, is_last ? last[0] : rows[0], EDDY_F32, 4},
-                                  {memory + x_bytes, half, is_last ? last[1] : rows[1], EDDY_F32, 4}};
+    const eddy_op_view views[] = {
+        {memory, shape, is_last ? last[0] : rows[0], EDDY_F32, 4},
+        {memory + x_bytes, half, is_last ? last[1] : rows[1], EDDY_F32, 4}};
     const eddy_pool_request request = {.x = eddy_image_of(&views[0]),
                                        .out = eddy_image_of(&views[1]),
                                        .height = eddy_pool_axis_height(&attributes, SIDE, HALF),

@@ -33,7 +33,8 @@ typedef struct eddy_pool_library {
 
 /* UNSUPPORTED where the library does not serve, OUT_OF_MEMORY: then there is nothing to end. Sets *has_started_library where it has
  * just been started, which it is not where memory lacks. For eddy_kernel.prepare. */
-EDDY_MUST_USE eddy_status eddy_pool_library_prepare(eddy_pool_library *library, const eddy_pool_request *request,
+EDDY_MUST_USE eddy_status eddy_pool_library_prepare(eddy_pool_library *library,
+                                                    const eddy_pool_request *request,
                                                     bool *has_started_library);
 size_t eddy_pool_library_workspace(const eddy_pool_library *library);
 void eddy_pool_library_end(const eddy_pool_library *library);

@@ -40,7 +40,8 @@ typedef struct routing {
 /* Elements from a place of a plane to the next in row-major order; false where there is no one number. */
 static bool plane_step(const eddy_image *image, int64_t *step) {
     *step = image->width == 1 ? image->row_stride : image->column_stride;
-    return image->height == 1 || image->width == 1 || image->row_stride == image->width * image->column_stride;
+    return image->height == 1 || image->width == 1 ||
+           image->row_stride == image->width * image->column_stride;
 }
 
 static bool is_aside(const eddy_image *dx) {
@@ -55,28 +56,28 @@ static int64_t distance(int64_t stride) {
 /* ---- adding ---- */
 
 /* Adds values[i] to to[i * lane + indices[i] * step]; stops at an index that is not below the bound: how many were added. */
-typedef int64_t put_fn(void *to, int64_t step, int64_t lane, const int64_t *indices, int64_t bound, const void *values,
-                       int64_t count);
+typedef int64_t put_fn(void *to, int64_t step, int64_t lane, const int64_t *indices, int64_t bound,
+                       const void *values, int64_t count);
 
-#define PUT_LOOP(type)                                                                                                 \
-    for (; i < count; i++) {                                                                                           \
-        if ((uint64_t)indices[i] >= (uint64_t)bound)                                                                   \
-            break;                                                                                                     \
-        ((type *)to)[i * lane + indices[i] * step] += ((const type *)values)[i];                                       \
+#define PUT_LOOP(type)                                                                             \
+    for (; i < count; i++) {                                                                       \
+        if ((uint64_t)indices[i] >= (uint64_t)bound)                                               \
+            break;                                                                                 \
+        ((type *)to)[i * lane + indices[i] * step] += ((const type *)values)[i];                   \
     }
 
 /* `lane` and `step` are known when this is compiled where they are 0 and 1. */
-#define PUT(name, type)                                                                                                \
-    static int64_t name(void *to, int64_t step, int64_t lane, const int64_t *indices, int64_t bound,                   \
-                        const void *values, int64_t count) {                                                           \
-        int64_t i = 0;                                                                                                 \
-        if (lane == 0 && step == 1) {                                                                                  \
-            lane = 0, step = 1;                                                                                        \
-            PUT_LOOP(type)                                                                                             \
-        } else {                                                                                                       \
-            PUT_LOOP(type)                                                                                             \
-        }                                                                                                              \
-        return i;                                                                                                      \
+#define PUT(name, type)                                                                            \
+    static int64_t name(void *to, int64_t step, int64_t lane, const int64_t *indices,              \
+                        int64_t bound, const void *values, int64_t count) {                        \
+        int64_t i = 0;                                                                             \
+        if (lane == 0 && step == 1) {                                                              \
+            lane = 0, step = 1;                                                                    \
+            PUT_LOOP(type)                                                                         \
+        } else {                                                                                   \
+            PUT_LOOP(type)                                                                         \
+        }                                                                                          \
+        return i;                                                                                  \
     }
 
 PUT(put_f32, float)
@@ -85,7 +86,8 @@ PUT(put_f64, double)
 /* `count` elements of grad: `lane` apart in what is added to, `number` the first one's place in indices and `numbers` from one to
  * the next. */
 static void put_run(const routing *r, char *to, int64_t lane, const char *grad, int64_t grad_stride,
-                    const char *indices, int64_t indices_stride, int64_t count, int64_t number, int64_t numbers) {
+                    const char *indices, int64_t indices_stride, int64_t count, int64_t number,
+                    int64_t numbers) {
     _Alignas(64) char values[PIECE * 8];
     int64_t loaded[PIECE];
     put_fn *put = r->plan->dtype == EDDY_F64 ? put_f64 : put_f32;
@@ -106,7 +108,8 @@ static void put_run(const routing *r, char *to, int64_t lane, const char *grad, 
         int64_t added = put(place, r->plan->step, lane, at, r->plan->plane, from, some);
         /* The first fault of the run; the lowest of all is kept. */
         if (added < some) {
-            eddy_kernel_fail(r->call, EDDY_OUT_OF_RANGE, number + (first + added) * numbers, at[added], r->plan->plane);
+            eddy_kernel_fail(r->call, EDDY_OUT_OF_RANGE, number + (first + added) * numbers,
+                             at[added], r->plan->plane);
             return;
         }
     }
@@ -118,17 +121,18 @@ static void put_channels(const routing *r, char *to, int64_t n, int64_t c, int64
     int64_t small = indices->height * indices->width, number = (n * indices->channels + c) * small;
     for (int64_t h = 0; h < indices->height; h++)
         for (int64_t w = 0; w < indices->width; w++)
-            put_run(r, to, r->plan->channel_stride, eddy_image_at(&r->grad, n, c, h, w), r->grad.channel_stride,
-                    eddy_image_at(indices, n, c, h, w), indices->channel_stride, channels,
-                    number + h * indices->width + w, small);
+            put_run(r, to, r->plan->channel_stride, eddy_image_at(&r->grad, n, c, h, w),
+                    r->grad.channel_stride, eddy_image_at(indices, n, c, h, w),
+                    indices->channel_stride, channels, number + h * indices->width + w, small);
 }
 
 static void put_plane(const routing *r, char *to, int64_t n, int64_t c) {
     const backward_plan *plan = r->plan;
     int64_t length = plan->run_length, number = (n * r->indices.channels + c) * plan->runs * length;
     for (int64_t h = 0; h < plan->runs; h++)
-        put_run(r, to, 0, eddy_image_at(&r->grad, n, c, h, 0), plan->grad_step, eddy_image_at(&r->indices, n, c, h, 0),
-                plan->indices_step, length, number + h * length, 1);
+        put_run(r, to, 0, eddy_image_at(&r->grad, n, c, h, 0), plan->grad_step,
+                eddy_image_at(&r->indices, n, c, h, 0), plan->indices_step, length,
+                number + h * length, 1);
 }
 
 /* ---- tasks ---- */
@@ -143,7 +147,8 @@ static void clear(const routing *r, char *to, int64_t planes, int64_t channels) 
         eddy_chunk_fill(to, 1, bytes, zero, channels * r->plan->plane);
     else
         for (int64_t i = 0; i < r->plan->plane; i++)
-            eddy_chunk_fill(to + i * r->plan->step * bytes, r->plan->channel_stride, bytes, zero, channels);
+            eddy_chunk_fill(to + i * r->plan->step * bytes, r->plan->channel_stride, bytes, zero,
+                            channels);
 }
 
 /* Rounds what was added aside. */
@@ -152,22 +157,25 @@ static void store(const routing *r, const char *from, int64_t n, int64_t c, int6
     for (int64_t h = 0; h < dx->height; h++) {
         const char *row = eddy_chunk_at(from, r->plan->dtype, h * dx->width * r->plan->step);
         if (r->plan->task_channels == 1) {
-            eddy_chunk_copy(dx->dtype, eddy_image_at(dx, n, c, h, 0), dx->column_stride, r->plan->dtype, row,
-                            r->plan->step, dx->width);
+            eddy_chunk_copy(dx->dtype, eddy_image_at(dx, n, c, h, 0), dx->column_stride,
+                            r->plan->dtype, row, r->plan->step, dx->width);
             continue;
         }
         for (int64_t w = 0; w < dx->width; w++)
-            eddy_chunk_copy(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->channel_stride, r->plan->dtype,
-                            eddy_chunk_at(row, r->plan->dtype, w * r->plan->step), r->plan->channel_stride, channels);
+            eddy_chunk_copy(dx->dtype, eddy_image_at(dx, n, c, h, w), dx->channel_stride,
+                            r->plan->dtype, eddy_chunk_at(row, r->plan->dtype, w * r->plan->step),
+                            r->plan->channel_stride, channels);
     }
 }
 
 static void route_slice(void *context, int64_t begin, int64_t end) {
     const routing *r = context;
     for (int64_t task = begin; task < end; task++) {
-        int64_t n = task / r->plan->image_tasks, c = task % r->plan->image_tasks * r->plan->task_channels;
+        int64_t n = task / r->plan->image_tasks,
+                c = task % r->plan->image_tasks * r->plan->task_channels;
         int64_t channels = eddy_min_i64(r->plan->task_channels, r->dx.channels - c);
-        char *to = eddy_chunk_at(r->ground, r->plan->dtype, n * r->plan->image_stride + c * r->plan->channel_stride);
+        char *to = eddy_chunk_at(r->ground, r->plan->dtype,
+                                 n * r->plan->image_stride + c * r->plan->channel_stride);
         if (!r->plan->is_one_run)
             clear(r, to, 1, channels);
         else if (task == begin)
@@ -221,11 +229,13 @@ static void lay_ground(const eddy_image *dx, bool by_channels, backward_plan *pl
 static void cut_tasks(const eddy_image *dx, bool by_channels, backward_plan *plan) {
     plan->task_channels = 1;
     if (by_channels)
-        plan->task_channels = eddy_min_i64(dx->channels, eddy_max_i64(TASK_CHANNELS, TASK_ELEMENTS / plan->plane));
+        plan->task_channels =
+            eddy_min_i64(dx->channels, eddy_max_i64(TASK_CHANNELS, TASK_ELEMENTS / plan->plane));
     plan->image_tasks = (dx->channels + plan->task_channels - 1) / plan->task_channels;
     plan->tasks = dx->images * plan->image_tasks;
     plan->grain = eddy_max_i64(1, SLICE_ELEMENTS / (plan->plane * plan->task_channels));
-    plan->is_one_run = plan->task_channels == 1 && plan->channel_stride == plan->plane * plan->step &&
+    plan->is_one_run = plan->task_channels == 1 &&
+                       plan->channel_stride == plan->plane * plan->step &&
                        plan->image_stride == plan->image_tasks * plan->channel_stride;
 }
 
@@ -245,14 +255,16 @@ static eddy_status max_backward_prepare(const eddy_kernel_call *call, eddy_kerne
     backward_plan *of = plan->memory;
     routing r;
     int64_t count = eddy_kernel_view_count(&call->views[2]);
-    plan->cost_ps = call->kernel->cost_base_ps + eddy_cost_ps(count, 100) +
-                    eddy_cost_ps(eddy_kernel_view_count(&call->views[0]), call->kernel->cost_element_ps);
+    plan->cost_ps =
+        call->kernel->cost_base_ps + eddy_cost_ps(count, 100) +
+        eddy_cost_ps(eddy_kernel_view_count(&call->views[0]), call->kernel->cost_element_ps);
     if (count == 0) {
         plan->run = max_backward_run_nothing;
         return EDDY_OK;
     }
     see(&r, call, of);
-    bool by_channels = r.dx.channels > 1 && distance(r.dx.channel_stride) < distance(r.dx.column_stride);
+    bool by_channels =
+        r.dx.channels > 1 && distance(r.dx.channel_stride) < distance(r.dx.column_stride);
     lay_ground(&r.dx, by_channels, of);
     cut_tasks(&r.dx, by_channels, of);
     find_runs(&r.grad, &r.indices, of);

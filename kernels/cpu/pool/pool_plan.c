@@ -19,8 +19,8 @@ eddy_image eddy_image_of(const eddy_op_view *view) {
 
 void *eddy_image_at(const eddy_image *image, int64_t n, int64_t c, int64_t h, int64_t w) {
     return eddy_chunk_at(image->data, image->dtype,
-                         n * image->image_stride + c * image->channel_stride + h * image->row_stride +
-                             w * image->column_stride);
+                         n * image->image_stride + c * image->channel_stride +
+                             h * image->row_stride + w * image->column_stride);
 }
 
 void eddy_image_prefetch_rows(const eddy_image *image, int64_t n, int64_t first, int64_t rows) {
@@ -40,11 +40,16 @@ static int64_t divide_up(int64_t a, int64_t b) {
 static eddy_pool_axis adaptive_axis(int64_t in, int64_t out) {
     bool is_even = out > 0 && in % out == 0;
     int64_t size = is_even ? in / out : divide_up(in, eddy_max_i64(1, out)) + 1;
-    return (eddy_pool_axis){
-        .in = in, .out = out, .kernel = size, .stride = size, .dilation = 1, .is_adaptive = !is_even};
+    return (eddy_pool_axis){.in = in,
+                            .out = out,
+                            .kernel = size,
+                            .stride = size,
+                            .dilation = 1,
+                            .is_adaptive = !is_even};
 }
 
-eddy_pool_axis eddy_pool_axis_height(const eddy_attributes_pool *attributes, int64_t in, int64_t out) {
+eddy_pool_axis eddy_pool_axis_height(const eddy_attributes_pool *attributes, int64_t in,
+                                     int64_t out) {
     if (attributes == NULL)
         return adaptive_axis(in, out);
     return (eddy_pool_axis){.in = in,
@@ -55,7 +60,8 @@ eddy_pool_axis eddy_pool_axis_height(const eddy_attributes_pool *attributes, int
                             .dilation = attributes->dilation.height};
 }
 
-eddy_pool_axis eddy_pool_axis_width(const eddy_attributes_pool *attributes, int64_t in, int64_t out) {
+eddy_pool_axis eddy_pool_axis_width(const eddy_attributes_pool *attributes, int64_t in,
+                                    int64_t out) {
     if (attributes == NULL)
         return adaptive_axis(in, out);
     return (eddy_pool_axis){.in = in,
@@ -83,7 +89,8 @@ eddy_pool_window eddy_pool_window_of(const eddy_pool_axis *axis, int64_t o) {
 }
 
 void eddy_pool_whole(const eddy_pool_axis *axis, int64_t *begin, int64_t *end) {
-    int64_t last = axis->in - 1 - (axis->kernel - 1) * axis->dilation + axis->padding; /* where a whole one may start */
+    int64_t last = axis->in - 1 - (axis->kernel - 1) * axis->dilation +
+                   axis->padding; /* where a whole one may start */
     *begin = *end = 0;
     if (axis->is_adaptive || last < 0)
         return;
@@ -114,5 +121,6 @@ double eddy_pool_divisor(const eddy_attributes_pool *attributes, const eddy_pool
         return (double)attributes->divisor_override;
     if (attributes != NULL && !attributes->excludes_padding)
         return (double)padded_count(height, oh) * (double)padded_count(width, ow);
-    return (double)eddy_pool_window_of(height, oh).count * (double)eddy_pool_window_of(width, ow).count;
+    return (double)eddy_pool_window_of(height, oh).count *
+           (double)eddy_pool_window_of(width, ow).count;
 }

@@ -33,8 +33,10 @@ typedef struct eddy_pool_window {
 } eddy_pool_window;
 
 /* The axes of a pool with these attributes; NULL: of an adaptive one. */
-eddy_pool_axis eddy_pool_axis_height(const eddy_attributes_pool *attributes, int64_t in, int64_t out);
-eddy_pool_axis eddy_pool_axis_width(const eddy_attributes_pool *attributes, int64_t in, int64_t out);
+eddy_pool_axis eddy_pool_axis_height(const eddy_attributes_pool *attributes, int64_t in,
+                                     int64_t out);
+eddy_pool_axis eddy_pool_axis_width(const eddy_attributes_pool *attributes, int64_t in,
+                                    int64_t out);
 
 eddy_pool_window eddy_pool_window_of(const eddy_pool_axis *axis, int64_t o);
 /* Outputs *begin .. *end are those whose windows hold element i; without dilation. */

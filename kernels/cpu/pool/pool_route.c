@@ -19,8 +19,8 @@ typedef struct route_plan {
     eddy_pool_axis height, width;
     eddy_pool_route_fn *block;
     bool by_channels;
-    bool is_covered;                                          /* every element is in a window */
-    bool is_far;                                              /* lines of x are asked for before it is their turn */
+    bool is_covered; /* every element is in a window */
+    bool is_far;     /* lines of x are asked for before it is their turn */
     int64_t rows_begin, rows_end, columns_begin, columns_end; /* outputs whose windows are whole */
     int64_t lines, grain;
 } route_plan;
@@ -42,7 +42,9 @@ static bool is_covered(const eddy_pool_axis *axis) {
 
 /* The first row that no window before that of output row oh has. */
 static int64_t first_row(const eddy_pool_axis *axis, int64_t oh) {
-    return oh == 0 ? 0 : oh == axis->out ? axis->in : eddy_min_i64(axis->in, oh * axis->stride - axis->padding);
+    return oh == 0           ? 0
+           : oh == axis->out ? axis->in
+                             : eddy_min_i64(axis->in, oh * axis->stride - axis->padding);
 }
 
 /* Rows of dx from the window of output row oh to the next. */
@@ -50,13 +52,16 @@ static void clear_rows(const routing *r, int64_t n, int64_t c, int64_t oh) {
     static const _Alignas(8) char zero[8];
     const eddy_image *dx = &r->dx;
     int64_t bytes = eddy_dtype_size(dx->dtype);
-    for (int64_t h = first_row(&r->plan->height, oh); h < first_row(&r->plan->height, oh + 1); h++) {
+    for (int64_t h = first_row(&r->plan->height, oh); h < first_row(&r->plan->height, oh + 1);
+         h++) {
         if (!r->plan->by_channels) {
-            eddy_chunk_fill(eddy_image_at(dx, n, c, h, 0), dx->column_stride, bytes, zero, dx->width);
+            eddy_chunk_fill(eddy_image_at(dx, n, c, h, 0), dx->column_stride, bytes, zero,
+                            dx->width);
             continue;
         }
         for (int64_t w = 0; w < dx->width; w++)
-            eddy_chunk_fill(eddy_image_at(dx, n, 0, h, w), dx->channel_stride, bytes, zero, dx->channels);
+            eddy_chunk_fill(eddy_image_at(dx, n, 0, h, w), dx->channel_stride, bytes, zero,
+                            dx->channels);
     }
 }
 
@@ -94,7 +99,8 @@ static void route_block(const routing *r, int64_t n, int64_t c, const block *b) 
         to.place_step = to.step;
         to.step = dx->channel_stride;
     }
-    r->plan->block(eddy_image_at(dx, n, c, down.first, across.first), eddy_image_at(grad, n, c, b->oh, b->ow),
+    r->plan->block(eddy_image_at(dx, n, c, down.first, across.first),
+                   eddy_image_at(grad, n, c, b->oh, b->ow),
                    eddy_image_at(x, n, c, down.first, across.first), &run, &to);
 }
 
@@ -119,7 +125,8 @@ static void route_slice(void *context, int64_t begin, int64_t end) {
         bool is_alike = !r->plan->by_channels && whole <= oh && oh < whole_end;
         some = is_alike ? eddy_min_i64(whole_end - oh, end - line) : 1;
         if (r->plan->is_far && line + 1 < end)
-            eddy_image_prefetch_rows(&r->x, (line + 1) / rows, first_row(&r->plan->height, (line + 1) % rows),
+            eddy_image_prefetch_rows(&r->x, (line + 1) / rows,
+                                     first_row(&r->plan->height, (line + 1) % rows),
                                      r->plan->height.kernel);
         for (int64_t i = 0; i < some && !r->plan->is_covered; i++)
             clear_rows(r, n, c, oh + i);
@@ -153,7 +160,8 @@ static void cut_lines(const routing *r, route_plan *plan) {
     plan->is_covered = is_covered(&plan->height) && is_covered(&plan->width);
     plan->by_channels = distance(x->channel_stride) < distance(x->column_stride);
     plan->is_far =
-        plan->by_channels && x->images * x->channels * x->height * x->width * eddy_dtype_size(x->dtype) >= FAR_BYTES;
+        plan->by_channels &&
+        x->images * x->channels * x->height * x->width * eddy_dtype_size(x->dtype) >= FAR_BYTES;
     eddy_pool_whole(&plan->height, &plan->rows_begin, &plan->rows_end);
     eddy_pool_whole(&plan->width, &plan->columns_begin, &plan->columns_end);
     int64_t line = plan->width.in * plan->height.stride * (plan->by_channels ? x->channels : 1);
@@ -216,7 +224,8 @@ static void lay_detour(detour *d, const detour_plan *plan, const eddy_kernel_cal
     d->put[2] = call->views[2];
 }
 
-static eddy_kernel_call part_of(const eddy_kernel_call *call, const eddy_kernel *kernel, const eddy_op_view *views) {
+static eddy_kernel_call part_of(const eddy_kernel_call *call, const eddy_kernel *kernel,
+                                const eddy_op_view *views) {
     eddy_kernel_call part = *call;
     part.kernel = kernel;
     part.views = views;
@@ -275,7 +284,8 @@ static int64_t pool_route_cost(const eddy_kernel_call *call) {
     const eddy_attributes_pool *attributes = call->attributes;
     int64_t window = attributes->kernel_size.height * attributes->kernel_size.width;
     return call->kernel->cost_base_ps + eddy_cost_ps(eddy_kernel_view_count(&call->views[2]), 100) +
-           eddy_cost_ps(eddy_kernel_view_count(&call->views[0]), eddy_cost_ps(window, call->kernel->cost_element_ps));
+           eddy_cost_ps(eddy_kernel_view_count(&call->views[0]),
+                        eddy_cost_ps(window, call->kernel->cost_element_ps));
 }
 
 /* views: grad, x, out as x */

@@ -34,18 +34,19 @@ static bool is_served(const eddy_pool_tiling *t) {
     if (has_indices && t->x->dtype == EDDY_F32 && t->x->height * t->x->width >= INT32_MAX)
         return false;
     return (t->x->dtype == EDDY_F32 || t->x->dtype == EDDY_F64) && t->x->column_stride == 1 &&
-           t->out->column_stride == 1 && (!has_indices || t->indices->column_stride == 1) && !t->height->is_adaptive &&
-           !t->width->is_adaptive;
+           t->out->column_stride == 1 && (!has_indices || t->indices->column_stride == 1) &&
+           !t->height->is_adaptive && !t->width->is_adaptive;
 }
 
 bool eddy_pool_tiles_init(eddy_pool_tiles *tiles, const eddy_pool_tiling *t) {
     const eddy_pool_axis *width = t->width, *height = t->height;
     if (!is_served(t))
         return false;
-    int64_t rows = reach(height), wanted = rows + (eddy_min_i64(height->out, ROWS_LEAST) - 1) * height->stride;
+    int64_t rows = reach(height),
+            wanted = rows + (eddy_min_i64(height->out, ROWS_LEAST) - 1) * height->stride;
     int64_t pitch = width->in / width->stride;
-    tiles->is_flat = t->x->row_stride == width->in && pitch * width->stride == width->in && pitch >= width->out &&
-                     wanted * pitch <= TILE;
+    tiles->is_flat = t->x->row_stride == width->in && pitch * width->stride == width->in &&
+                     pitch >= width->out && wanted * pitch <= TILE;
     tiles->columns = tiles->is_flat ? width->out : eddy_min_i64(width->out, TILE / wanted);
     tiles->pitch = tiles->is_flat ? pitch : tiles->columns;
     if (tiles->columns < eddy_min_i64(width->out, COLUMNS_LEAST) || TILE / tiles->pitch < rows)
@@ -78,11 +79,13 @@ static void take(sweep *s, int64_t i, const void *x, const eddy_pool_run *run) {
 static void take_whole(sweep *s, int64_t begin, int64_t end) {
     const eddy_pool_tiling *t = s->tiling;
     const eddy_pool_axis *axis = t->width;
-    const void *x = eddy_image_at(t->x, s->n, s->c, s->row, (s->ow + begin) * axis->stride - axis->padding);
+    const void *x =
+        eddy_image_at(t->x, s->n, s->c, s->row, (s->ow + begin) * axis->stride - axis->padding);
     const eddy_pool_run run = {.rows = 1,
                                .columns = axis->kernel,
                                .column_step = axis->dilation,
-                               .count = end - begin + (t->tiles->is_flat ? (s->rows - 1) * t->tiles->pitch : 0),
+                               .count = end - begin +
+                                        (t->tiles->is_flat ? (s->rows - 1) * t->tiles->pitch : 0),
                                .step = axis->stride,
                                .out_step = 1,
                                .places = t->tiles->is_flat ? 1 : s->rows,
@@ -132,7 +135,8 @@ static void take_rows(sweep *s) {
 
 /* `count` columns from number i on, of `places` rows of outputs from oh on: windows with rows first .. first + rows of the
  * image. */
-static void join(sweep *s, int64_t oh, int64_t places, int64_t i, int64_t count, eddy_pool_window rows) {
+static void join(sweep *s, int64_t oh, int64_t places, int64_t i, int64_t count,
+                 eddy_pool_window rows) {
     const eddy_pool_tiling *t = s->tiling;
     int64_t offset = (rows.first - s->row) * t->tiles->pitch + i;
     const eddy_pool_run run = {.rows = rows.count,
@@ -147,7 +151,8 @@ static void join(sweep *s, int64_t oh, int64_t places, int64_t i, int64_t count,
     const void *best = best_at(s, offset);
     void *out = eddy_image_at(t->out, s->n, s->c, oh, s->ow + i);
     if (t->kind == EDDY_POOL_AVERAGE) {
-        t->ops->average(out, best, &run, eddy_pool_divisor(t->attributes, t->height, t->width, oh, s->ow + i));
+        t->ops->average(out, best, &run,
+                        eddy_pool_divisor(t->attributes, t->height, t->width, oh, s->ow + i));
         return;
     }
     if (t->kind == EDDY_POOL_MAX) {
@@ -155,8 +160,8 @@ static void join(sweep *s, int64_t oh, int64_t places, int64_t i, int64_t count,
         return;
     }
     const eddy_pool_indices indices = {.to = eddy_image_at(t->indices, s->n, s->c, oh, s->ow + i),
-                                       .first = rows.first * t->width->in + (s->ow + i) * t->width->stride -
-                                                t->width->padding,
+                                       .first = rows.first * t->width->in +
+                                                (s->ow + i) * t->width->stride - t->width->padding,
                                        .row_step = t->height->dilation * t->width->in,
                                        .step = t->width->stride,
                                        .to_step = 1,
@@ -176,7 +181,8 @@ static void alike(const sweep *s, int64_t oh, int64_t *begin, int64_t *end) {
     whole_columns(s, &from, &to);
     double divisor = eddy_pool_divisor(t->attributes, t->height, t->width, oh, s->ow + from);
     if (from < to && divisor == eddy_pool_divisor(t->attributes, t->height, t->width, oh, s->ow) &&
-        divisor == eddy_pool_divisor(t->attributes, t->height, t->width, oh, s->ow + s->ow_count - 1))
+        divisor ==
+            eddy_pool_divisor(t->attributes, t->height, t->width, oh, s->ow + s->ow_count - 1))
         return;
     *begin = from;
     *end = to;
@@ -194,7 +200,8 @@ static void join_rows(sweep *s, int64_t oh, int64_t places) {
 }
 
 static void run_tile(sweep *s) {
-    int64_t begin = s->tiling->tiles->rows_begin, end = s->tiling->tiles->rows_end, last = s->oh + s->oh_count;
+    int64_t begin = s->tiling->tiles->rows_begin, end = s->tiling->tiles->rows_end,
+            last = s->oh + s->oh_count;
     take_rows(s);
     for (int64_t oh = s->oh, places; oh < last; oh += places) {
         places = begin <= oh && oh < end ? eddy_min_i64(end, last) - oh : 1;
@@ -202,7 +209,8 @@ static void run_tile(sweep *s) {
     }
 }
 
-void eddy_pool_tiling_run(const eddy_pool_tiling *t, int64_t n, int64_t c, int64_t oh, int64_t count) {
+void eddy_pool_tiling_run(const eddy_pool_tiling *t, int64_t n, int64_t c, int64_t oh,
+                          int64_t count) {
     sweep s;
     const eddy_pool_axis *height = t->height;
     s.tiling = t;

@@ -7,13 +7,17 @@
 #include <kernels/cpu/pool/pool_block.h>
 #include <kernels/cpu/pool/pool_plan.h>
 
-typedef enum eddy_pool_kind { EDDY_POOL_MAX, EDDY_POOL_MAX_INDEX, EDDY_POOL_AVERAGE } eddy_pool_kind;
+typedef enum eddy_pool_kind {
+    EDDY_POOL_MAX,
+    EDDY_POOL_MAX_INDEX,
+    EDDY_POOL_AVERAGE
+} eddy_pool_kind;
 
 /* How planes are cut, for the plan of a call. */
 typedef struct eddy_pool_tiles {
-    bool is_flat;                                             /* rows lie one behind the other, whole strides long */
-    int64_t columns, rows;                                    /* outputs of a tile's row, and rows of them, at most */
-    int64_t pitch;                                            /* from a row of these to the next */
+    bool is_flat;          /* rows lie one behind the other, whole strides long */
+    int64_t columns, rows; /* outputs of a tile's row, and rows of them, at most */
+    int64_t pitch;         /* from a row of these to the next */
     int64_t rows_begin, rows_end, columns_begin, columns_end; /* outputs whose windows are whole */
 } eddy_pool_tiles;
 
@@ -30,6 +34,7 @@ typedef struct eddy_pool_tiling {
  * tall windows. */
 bool eddy_pool_tiles_init(eddy_pool_tiles *tiles, const eddy_pool_tiling *tiling);
 /* Rows oh .. oh + count of the output. */
-void eddy_pool_tiling_run(const eddy_pool_tiling *tiling, int64_t n, int64_t c, int64_t oh, int64_t count);
+void eddy_pool_tiling_run(const eddy_pool_tiling *tiling, int64_t n, int64_t c, int64_t oh,
+                          int64_t count);
 
 #endif

@@ -21,7 +21,10 @@ typedef EDDY_WHOLE whole;
 
 /* How many of `count` windows are taken at a time. Strided elements are gathered one by one, where more lanes gain less. */
 INLINE int64_t lanes_for(int64_t count, bool is_strided) {
-    return count >= LANES ? LANES : count >= LANES / 2 && !is_strided ? LANES / 2 : count >= LANES / 4 ? LANES / 4 : 1;
+    return count >= LANES                      ? LANES
+           : count >= LANES / 2 && !is_strided ? LANES / 2
+           : count >= LANES / 4                ? LANES / 4
+                                               : 1;
 }
 
 /* Where the next `lanes` of `count` windows begin; the last so many are taken again where fewer are left. */
@@ -40,8 +43,10 @@ INLINE real join(joining how, real a, real b) {
     return (b > a) | (b != b) ? b : a;
 }
 
-INLINE void join_elements(joining how, real *restrict to, const real *restrict x, int64_t step, int64_t lanes) {
-    EDDY_LANES_LONG (i, lanes) to[i] = join(how, to[i], x[i * step]);
+INLINE void join_elements(joining how, real *restrict to, const real *restrict x, int64_t step,
+                          int64_t lanes) {
+    EDDY_LANES_LONG (i, lanes)
+        to[i] = join(how, to[i], x[i * step]);
 }
 
 /* Two columns of windows that are two apart: every element is used, so nothing has to be gathered. */
@@ -52,8 +57,8 @@ INLINE void join_pairs(joining how, real *restrict to, const real *restrict x, i
     }
 }
 
-INLINE void join_row(joining how, real *restrict to, const real *restrict x, const eddy_pool_run *run, int64_t step,
-                     int64_t lanes) {
+INLINE void join_row(joining how, real *restrict to, const real *restrict x,
+                     const eddy_pool_run *run, int64_t step, int64_t lanes) {
     int64_t c = 0;
     if (step == 2 && run->column_step == 1)
         for (; c + 2 <= run->columns; c += 2)
@@ -76,7 +81,8 @@ INLINE void store(real *restrict out, int64_t step, const real *restrict from, i
             out[i * step] = from[i];
 }
 
-INLINE void max_lanes(real *out, const real *x, const eddy_pool_run *run, int64_t step, int64_t lanes) {
+INLINE void max_lanes(real *out, const real *x, const eddy_pool_run *run, int64_t step,
+                      int64_t lanes) {
     real best[LANES];
     fill(best, (real)-__builtin_inf(), lanes);
     for (int64_t r = 0; r < run->rows; r++)
@@ -85,8 +91,8 @@ INLINE void max_lanes(real *out, const real *x, const eddy_pool_run *run, int64_
 }
 
 /* The elements of windows are added one after another, or the sums of their rows are. */
-INLINE void average_lanes(real *out, const real *x, const eddy_pool_run *run, real divisor, int64_t step,
-                          int64_t lanes) {
+INLINE void average_lanes(real *out, const real *x, const eddy_pool_run *run, real divisor,
+                          int64_t step, int64_t lanes) {
     real total[LANES], sum[LANES];
     fill(total, 0, lanes);
     join_row(SUM, total, x, run, step, lanes);
@@ -120,7 +126,8 @@ INLINE void add_vectors(vector *sum, const real *x, const eddy_pool_run *run) {
 
 INLINE void average_vectors(real *out, const real *x, const eddy_pool_run *run, real divisor) {
     vector total[VECTORS];
-    EDDY_VECTORS (v, VECTORS) total[v] = (vector){0};
+    EDDY_VECTORS (v, VECTORS)
+        total[v] = (vector){0};
     add_vectors(total, x, run);
     for (int64_t r = 1; r < run->rows; r++) {
         if (run->in_sequence) {
@@ -128,9 +135,11 @@ INLINE void average_vectors(real *out, const real *x, const eddy_pool_run *run, 
             continue;
         }
         vector sum[VECTORS];
-        EDDY_VECTORS (v, VECTORS) sum[v] = (vector){0};
+        EDDY_VECTORS (v, VECTORS)
+            sum[v] = (vector){0};
         add_vectors(sum, x + r * run->row_step, run);
-        EDDY_VECTORS (v, VECTORS) total[v] += sum[v];
+        EDDY_VECTORS (v, VECTORS)
+            total[v] += sum[v];
     }
     EDDY_VECTORS (v, VECTORS) {
         if (divisor != 1)
@@ -139,8 +148,8 @@ INLINE void average_vectors(real *out, const real *x, const eddy_pool_run *run, 
     }
 }
 
-INLINE void pool_windows(joining how, real *out, const real *x, const eddy_pool_run *run, real divisor, int64_t step,
-                         int64_t lanes) {
+INLINE void pool_windows(joining how, real *out, const real *x, const eddy_pool_run *run,
+                         real divisor, int64_t step, int64_t lanes) {
     for (int64_t p = 0; p < run->places; p++) {
         real *to = out + p * run->out_place_step;
         const real *from = x + p * run->place_step;
@@ -156,8 +165,8 @@ INLINE void pool_windows(joining how, real *out, const real *x, const eddy_pool_
     }
 }
 
-INLINE void pool_step(joining how, real *out, const real *x, const eddy_pool_run *run, real divisor, int64_t step,
-                      bool is_strided) {
+INLINE void pool_step(joining how, real *out, const real *x, const eddy_pool_run *run, real divisor,
+                      int64_t step, bool is_strided) {
     switch (lanes_for(run->count, is_strided)) {
     case LANES:
         pool_windows(how, out, x, run, divisor, step, LANES);
@@ -183,13 +192,15 @@ INLINE void pool(joining how, real *out, const real *x, const eddy_pool_run *run
 }
 
 /* Each function works with a copy of the run, which the compiler knows that no output overlaps. */
-static void EDDY_TYPED(pool_max)(void *out, const void *x, const eddy_pool_run *run, double divisor) {
+static void EDDY_TYPED(pool_max)(void *out, const void *x, const eddy_pool_run *run,
+                                 double divisor) {
     (void)divisor;
     const eddy_pool_run copy = *run;
     pool(LARGER, out, x, &copy, 1);
 }
 
-static void EDDY_TYPED(pool_average)(void *out, const void *x, const eddy_pool_run *run, double divisor) {
+static void EDDY_TYPED(pool_average)(void *out, const void *x, const eddy_pool_run *run,
+                                     double divisor) {
     const eddy_pool_run copy = *run;
     pool(SUM, out, x, &copy, (real)divisor);
 }
@@ -207,27 +218,32 @@ INLINE void choose(real *best, whole *at, real value, whole offset) {
     *at = better ? offset : *at;
 }
 
-INLINE void choose_elements(real *restrict best, whole *restrict at, const real *restrict x, int64_t step, whole offset,
-                            int64_t lanes) {
-    EDDY_LANES_LONG (i, lanes) choose(&best[i], &at[i], x[i * step], offset);
+INLINE void choose_elements(real *restrict best, whole *restrict at, const real *restrict x,
+                            int64_t step, whole offset, int64_t lanes) {
+    EDDY_LANES_LONG (i, lanes)
+        choose(&best[i], &at[i], x[i * step], offset);
 }
 
 /* The first elements of windows. */
-INLINE void begin_choice(real *restrict best, whole *restrict at, const real *restrict x, int64_t step, int64_t lanes) {
+INLINE void begin_choice(real *restrict best, whole *restrict at, const real *restrict x,
+                         int64_t step, int64_t lanes) {
     EDDY_LANES_LONG (i, lanes) {
         best[i] = x[i * step];
         at[i] = 0;
     }
 }
 
-INLINE void store_choice(real *restrict out, int64_t step, const real *restrict best, int64_t *restrict to,
-                         int64_t to_step, const whole *restrict at, int64_t first, int64_t apart, int64_t lanes) {
+INLINE void store_choice(real *restrict out, int64_t step, const real *restrict best,
+                         int64_t *restrict to, int64_t to_step, const whole *restrict at,
+                         int64_t first, int64_t apart, int64_t lanes) {
     store(out, step, best, lanes);
-    EDDY_LANES_LONG (i, lanes) to[i * to_step] = first + i * apart + at[i];
+    EDDY_LANES_LONG (i, lanes)
+        to[i * to_step] = first + i * apart + at[i];
 }
 
 INLINE void max_index_lanes(real *out, int64_t *to, const real *x, const eddy_pool_run *run,
-                            const eddy_pool_indices *indices, int64_t first, int64_t step, int64_t lanes) {
+                            const eddy_pool_indices *indices, int64_t first, int64_t step,
+                            int64_t lanes) {
     real best[LANES];
     whole at[LANES];
     begin_choice(best, at, x, step, lanes);
@@ -240,8 +256,9 @@ INLINE void max_index_lanes(real *out, int64_t *to, const real *x, const eddy_po
 
 /* Windows of two columns, side by side. Even and odd columns are taken apart first: gcc does not vectorise a loop that compares
  * one after the other. */
-INLINE void max_index_pairs(real *restrict out, int64_t *restrict to, const real *restrict x, const eddy_pool_run *run,
-                            const eddy_pool_indices *indices, int64_t first, int64_t lanes) {
+INLINE void max_index_pairs(real *restrict out, int64_t *restrict to, const real *restrict x,
+                            const eddy_pool_run *run, const eddy_pool_indices *indices,
+                            int64_t first, int64_t lanes) {
     real best[LANES], even[LANES], odd[LANES];
     whole at[LANES];
     EDDY_LANES_LONG (i, lanes) {
@@ -261,8 +278,9 @@ INLINE void max_index_pairs(real *restrict out, int64_t *restrict to, const real
     store_choice(out, 1, best, to, 1, at, first, 2, lanes);
 }
 
-INLINE void max_index_windows(real *out, const real *x, const eddy_pool_run *run, const eddy_pool_indices *indices,
-                              bool is_paired, int64_t step, int64_t lanes) {
+INLINE void max_index_windows(real *out, const real *x, const eddy_pool_run *run,
+                              const eddy_pool_indices *indices, bool is_paired, int64_t step,
+                              int64_t lanes) {
     for (int64_t p = 0; p < run->places; p++)
         for (int64_t next = 0; next < run->count; next += lanes) {
             int64_t i = next_lanes(next, lanes, run->count);
@@ -277,8 +295,9 @@ INLINE void max_index_windows(real *out, const real *x, const eddy_pool_run *run
         }
 }
 
-INLINE void max_index_step(real *out, const real *x, const eddy_pool_run *run, const eddy_pool_indices *indices,
-                           bool is_paired, int64_t step, bool is_strided) {
+INLINE void max_index_step(real *out, const real *x, const eddy_pool_run *run,
+                           const eddy_pool_indices *indices, bool is_paired, int64_t step,
+                           bool is_strided) {
     switch (lanes_for(run->count, is_strided)) {
     case LANES:
         max_index_windows(out, x, run, indices, is_paired, step, LANES);
@@ -297,8 +316,9 @@ INLINE void max_index_step(real *out, const real *x, const eddy_pool_run *run, c
 static void EDDY_TYPED(pool_max_index)(void *out, const void *x, const eddy_pool_run *run,
                                        const eddy_pool_indices *indices) {
     const eddy_pool_run copy = *run;
-    bool is_paired = run->columns == 2 && run->step == 2 && run->column_step == 1 && run->out_step == 1 &&
-                     indices->to_step == 1 && indices->step == 2 && indices->column_step == 1;
+    bool is_paired = run->columns == 2 && run->step == 2 && run->column_step == 1 &&
+                     run->out_step == 1 && indices->to_step == 1 && indices->step == 2 &&
+                     indices->column_step == 1;
     if (is_paired)
         max_index_step(out, x, &copy, indices, true, 2, false);
     else if (run->step == 1)
@@ -309,22 +329,25 @@ static void EDDY_TYPED(pool_max_index)(void *out, const void *x, const eddy_pool
 
 /* ---- maxima with indices in two sweeps ---- */
 
-INLINE void max_at_lanes(real *restrict out, whole *restrict to, const real *restrict x, const eddy_pool_run *run,
-                         int64_t step, int64_t lanes) {
+INLINE void max_at_lanes(real *restrict out, whole *restrict to, const real *restrict x,
+                         const eddy_pool_run *run, int64_t step, int64_t lanes) {
     real best[LANES];
     whole at[LANES];
     begin_choice(best, at, x, step, lanes);
     for (int64_t c = 1; c < run->columns; c++)
-        choose_elements(best, at, x + c * run->column_step, step, (whole)(c * run->column_step), lanes);
+        choose_elements(best, at, x + c * run->column_step, step, (whole)(c * run->column_step),
+                        lanes);
     store(out, run->out_step, best, lanes);
     if (run->out_step == 1)
-        EDDY_LANES_LONG (i, lanes) to[i] = at[i];
+        EDDY_LANES_LONG (i, lanes)
+            to[i] = at[i];
     else
         for (int64_t i = 0; i < lanes; i++)
             to[i * run->out_step] = at[i];
 }
 
-INLINE void max_at_windows(real *out, whole *at, const real *x, const eddy_pool_run *run, int64_t step, int64_t lanes) {
+INLINE void max_at_windows(real *out, whole *at, const real *x, const eddy_pool_run *run,
+                           int64_t step, int64_t lanes) {
     for (int64_t p = 0; p < run->places; p++)
         for (int64_t next = 0; next < run->count; next += lanes) {
             int64_t i = next_lanes(next, lanes, run->count);
@@ -333,7 +356,8 @@ INLINE void max_at_windows(real *out, whole *at, const real *x, const eddy_pool_
         }
 }
 
-INLINE void max_at_step(real *out, whole *at, const real *x, const eddy_pool_run *run, int64_t step, bool is_strided) {
+INLINE void max_at_step(real *out, whole *at, const real *x, const eddy_pool_run *run, int64_t step,
+                        bool is_strided) {
     switch (lanes_for(run->count, is_strided)) {
     case LANES:
         max_at_windows(out, at, x, run, step, LANES);
@@ -359,8 +383,9 @@ static void EDDY_TYPED(pool_max_at)(void *out, void *at, const void *x, const ed
         max_at_step(out, at, x, &copy, run->step, true);
 }
 
-INLINE void max_join_lanes(real *restrict out, int64_t *restrict to, const real *restrict x, const whole *restrict ats,
-                           const eddy_pool_run *run, const eddy_pool_indices *indices, int64_t first, int64_t lanes) {
+INLINE void max_join_lanes(real *restrict out, int64_t *restrict to, const real *restrict x,
+                           const whole *restrict ats, const eddy_pool_run *run,
+                           const eddy_pool_indices *indices, int64_t first, int64_t lanes) {
     real best[LANES];
     whole at[LANES];
     EDDY_LANES_LONG (i, lanes) {
@@ -371,7 +396,8 @@ INLINE void max_join_lanes(real *restrict out, int64_t *restrict to, const real 
         const real *from = x + r * run->row_step;
         const whole *offsets = ats + r * run->row_step;
         whole offset = (whole)(r * indices->row_step);
-        EDDY_LANES_LONG (i, lanes) choose(&best[i], &at[i], from[i], offsets[i] + offset);
+        EDDY_LANES_LONG (i, lanes)
+            choose(&best[i], &at[i], from[i], offsets[i] + offset);
     }
     store_choice(out, 1, best, to, 1, at, first, indices->step, lanes);
 }
@@ -381,14 +407,15 @@ INLINE void max_join_windows(real *out, const real *best, const whole *at, const
     for (int64_t p = 0; p < run->places; p++)
         for (int64_t next = 0; next < run->count; next += lanes) {
             int64_t i = next_lanes(next, lanes, run->count);
-            max_join_lanes(out + p * run->out_place_step + i, indices->to + p * indices->to_place_step + i,
-                           best + p * run->place_step + i, at + p * run->place_step + i, run, indices,
-                           indices->first + p * indices->place_step + i * indices->step, lanes);
+            max_join_lanes(
+                out + p * run->out_place_step + i, indices->to + p * indices->to_place_step + i,
+                best + p * run->place_step + i, at + p * run->place_step + i, run, indices,
+                indices->first + p * indices->place_step + i * indices->step, lanes);
         }
 }
 
-static void EDDY_TYPED(pool_max_join)(void *out, const void *best, const void *at, const eddy_pool_run *run,
-                                      const eddy_pool_indices *indices) {
+static void EDDY_TYPED(pool_max_join)(void *out, const void *best, const void *at,
+                                      const eddy_pool_run *run, const eddy_pool_indices *indices) {
     const eddy_pool_run copy = *run;
     switch (lanes_for(run->count, false)) {
     case LANES:
@@ -408,26 +435,31 @@ static void EDDY_TYPED(pool_max_join)(void *out, const void *best, const void *a
 /* ---- the gradient of windows that share nothing ---- */
 
 /* Largest elements of windows, then what each element gets. */
-INLINE void route_lanes(real *restrict dx, const real *restrict grad, const real *restrict x, const eddy_pool_run *run,
-                        const eddy_pool_steps *to, int64_t rows, int64_t columns, int64_t step, int64_t given_step,
-                        int64_t to_step, int64_t lanes) {
+INLINE void route_lanes(real *restrict dx, const real *restrict grad, const real *restrict x,
+                        const eddy_pool_run *run, const eddy_pool_steps *to, int64_t rows,
+                        int64_t columns, int64_t step, int64_t given_step, int64_t to_step,
+                        int64_t lanes) {
     real best[LANES], given[LANES];
     whole at[LANES];
     begin_choice(best, at, x, step, lanes);
     for (int64_t i = 0; i < lanes; i++)
         given[i] = 0 + grad[i * given_step];
-    EDDY_TWICE (r, rows) EDDY_TWICE (c, columns)
-        choose_elements(best, at, x + r * run->row_step + c * run->column_step, step, (whole)(r * columns + c), lanes);
-    EDDY_TWICE (r, rows) EDDY_TWICE (c, columns) {
-        real *place = dx + r * to->row_step + c * to->column_step;
-        whole number = (whole)(r * columns + c);
-        EDDY_LANES_LONG (i, lanes) place[i * to_step] = at[i] == number ? given[i] : 0;
-    }
+    EDDY_TWICE (r, rows)
+        EDDY_TWICE (c, columns)
+            choose_elements(best, at, x + r * run->row_step + c * run->column_step, step,
+                            (whole)(r * columns + c), lanes);
+    EDDY_TWICE (r, rows)
+        EDDY_TWICE (c, columns) {
+            real *place = dx + r * to->row_step + c * to->column_step;
+            whole number = (whole)(r * columns + c);
+            EDDY_LANES_LONG (i, lanes)
+                place[i * to_step] = at[i] == number ? given[i] : 0;
+        }
 }
 
 /* The same of windows of two columns whose elements lie side by side. */
-INLINE void route_pairs(real *restrict dx, const real *restrict grad, const real *restrict x, const eddy_pool_run *run,
-                        const eddy_pool_steps *to, int64_t lanes) {
+INLINE void route_pairs(real *restrict dx, const real *restrict grad, const real *restrict x,
+                        const eddy_pool_run *run, const eddy_pool_steps *to, int64_t lanes) {
     real best[LANES], given[LANES], even[LANES], odd[LANES];
     whole at[LANES];
     EDDY_LANES_LONG (i, lanes) {
@@ -460,8 +492,8 @@ INLINE void route_pairs(real *restrict dx, const real *restrict grad, const real
 /* What max_route does with windows that lie in some way for which there is a loop. */
 typedef enum route_way { PAIRED, DENSE_SQUARE, DENSE, STRIDED } route_way;
 
-INLINE void route_windows(route_way way, real *dx, const real *grad, const real *x, const eddy_pool_run *run,
-                          const eddy_pool_steps *to, int64_t lanes) {
+INLINE void route_windows(route_way way, real *dx, const real *grad, const real *x,
+                          const eddy_pool_run *run, const eddy_pool_steps *to, int64_t lanes) {
     for (int64_t next = 0; next < run->count; next += lanes) {
         int64_t i = next_lanes(next, lanes, run->count);
         real *place = dx + i * to->step;
@@ -473,20 +505,20 @@ INLINE void route_windows(route_way way, real *dx, const real *grad, const real 
         else if (way == DENSE)
             route_lanes(place, given, from, run, to, run->rows, run->columns, 1, 1, 1, lanes);
         else
-            route_lanes(place, given, from, run, to, run->rows, run->columns, run->step, run->out_step, to->step,
-                        lanes);
+            route_lanes(place, given, from, run, to, run->rows, run->columns, run->step,
+                        run->out_step, to->step, lanes);
     }
 }
 
-INLINE void route_places(route_way way, real *dx, const real *grad, const real *x, const eddy_pool_run *run,
-                         const eddy_pool_steps *to, int64_t lanes) {
+INLINE void route_places(route_way way, real *dx, const real *grad, const real *x,
+                         const eddy_pool_run *run, const eddy_pool_steps *to, int64_t lanes) {
     for (int64_t p = 0; p < run->places; p++)
-        route_windows(way, dx + p * to->place_step, grad + p * run->out_place_step, x + p * run->place_step, run, to,
-                      lanes);
+        route_windows(way, dx + p * to->place_step, grad + p * run->out_place_step,
+                      x + p * run->place_step, run, to, lanes);
 }
 
-INLINE void route(route_way way, real *dx, const real *grad, const real *x, const eddy_pool_run *run,
-                  const eddy_pool_steps *to) {
+INLINE void route(route_way way, real *dx, const real *grad, const real *x,
+                  const eddy_pool_run *run, const eddy_pool_steps *to) {
     switch (lanes_for(run->count, way == STRIDED)) {
     case LANES:
         route_places(way, dx, grad, x, run, to, LANES);
@@ -502,12 +534,12 @@ INLINE void route(route_way way, real *dx, const real *grad, const real *x, cons
     }
 }
 
-static void EDDY_TYPED(pool_max_route)(void *dx, const void *grad, const void *x, const eddy_pool_run *run,
-                                       const eddy_pool_steps *to) {
+static void EDDY_TYPED(pool_max_route)(void *dx, const void *grad, const void *x,
+                                       const eddy_pool_run *run, const eddy_pool_steps *to) {
     const eddy_pool_run copy = *run;
     bool is_dense = run->step == 1 && run->out_step == 1 && to->step == 1;
-    bool is_paired = run->columns == 2 && run->step == 2 && run->column_step == 1 && to->step == 2 &&
-                     to->column_step == 1 && run->out_step == 1;
+    bool is_paired = run->columns == 2 && run->step == 2 && run->column_step == 1 &&
+                     to->step == 2 && to->column_step == 1 && run->out_step == 1;
     if (is_paired)
         route(PAIRED, dx, grad, x, &copy, to);
     else if (is_dense && run->rows == 2 && run->columns == 2)

@@ -30,13 +30,15 @@ typedef struct decision_plan {
     void (*slice)(void *context, int64_t begin, int64_t end);
     int64_t count, grain; /* of what slices are numbers of */
     decide_fn *decide;
-    double scale; /* of dropout: what elements that are kept are multiplied with; the least number that keeps one */
+    double
+        scale; /* of dropout: what elements that are kept are multiplied with; the least number that keeps one */
     float least;
     eddy_dtype compute;
     int64_t words[]; /* of the walk */
 } decision_plan;
 
-_Static_assert(sizeof(decision_plan) + EDDY_WALK_WORDS_MOST(2) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(decision_plan) + EDDY_WALK_WORDS_MOST(2) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "fits a plan");
 
 typedef struct decision {
@@ -54,7 +56,8 @@ static void drop(const decision *work, numbers *x, int64_t first, int64_t count)
     const float *u = uniform + first % 4;
     double scale = work->plan->scale;
     float scale32 = (float)scale;
-    eddy_cpu_random_blocks()->uniform_f32(uniform, EDDY_DROP_BITS, work->seed, work->counter, (uint64_t)first / 4);
+    eddy_cpu_random_blocks()->uniform_f32(uniform, EDDY_DROP_BITS, work->seed, work->counter,
+                                          (uint64_t)first / 4);
     if (work->compute == EDDY_F64)
         for (int64_t i = 0; i < count; i++)
             x->f64[i] = u[i] >= least ? x->f64[i] * scale : 0;
@@ -64,14 +67,14 @@ static void drop(const decision *work, numbers *x, int64_t first, int64_t count)
 }
 
 /* x = u < x; false where a number is no probability. */
-#define TOSS(name, real)                                                                                               \
-    static bool toss_##name(real *restrict x, const real *restrict u, int64_t count) {                                 \
-        int fit = 1;                                                                                                   \
-        for (int64_t i = 0; i < count; i++) {                                                                          \
-            fit &= (x[i] >= 0) & (x[i] <= 1);                                                                          \
-            x[i] = (real)(u[i] < x[i]);                                                                                \
-        }                                                                                                              \
-        return fit;                                                                                                    \
+#define TOSS(name, real)                                                                           \
+    static bool toss_##name(real *restrict x, const real *restrict u, int64_t count) {             \
+        int fit = 1;                                                                               \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            fit &= (x[i] >= 0) & (x[i] <= 1);                                                      \
+            x[i] = (real)(u[i] < x[i]);                                                            \
+        }                                                                                          \
+        return fit;                                                                                \
     }
 
 TOSS(f32, float)
@@ -87,7 +90,8 @@ static void toss(const decision *work, numbers *x, int64_t first, int64_t count)
                                 (uint64_t)first / 2 + (uint64_t)half * EDDY_RANDOM_BLOCKS);
         fit = toss_f64(x->f64, uniform.f64 + first % 2, count);
     } else {
-        blocks->uniform_f32(uniform.f32, EDDY_DROP_BITS, work->seed, work->counter, (uint64_t)first / 4);
+        blocks->uniform_f32(uniform.f32, EDDY_DROP_BITS, work->seed, work->counter,
+                            (uint64_t)first / 4);
         fit = toss_f32(x->f32, uniform.f32 + first % 4, count);
     }
     for (int64_t i = 0; !fit && i < count; i++) {
@@ -137,12 +141,15 @@ static void decide_tile(const decision *work, int64_t first, int64_t rows, int64
     numbers buffer[TILE_ROWS];
     int32_t inner = work->walk.rank - 1;
     const int64_t shape[] = {rows, count}, turned_strides[] = {BATCH, 1};
-    const int64_t *in_strides = &work->walk.strides[0][inner - 1], *out_strides = &work->walk.strides[1][inner - 1];
+    const int64_t *in_strides = &work->walk.strides[0][inner - 1],
+                  *out_strides = &work->walk.strides[1][inner - 1];
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->walk, &cursor, first);
     eddy_dtype dtype = work->in->dtype;
-    eddy_op_view from = {eddy_chunk_at(work->in->data, dtype, cursor.offsets[0]), shape, in_strides, dtype, 2};
-    eddy_op_view to = {eddy_chunk_at(work->out->data, dtype, cursor.offsets[1]), shape, out_strides, dtype, 2};
+    eddy_op_view from = {eddy_chunk_at(work->in->data, dtype, cursor.offsets[0]), shape, in_strides,
+                         dtype, 2};
+    eddy_op_view to = {eddy_chunk_at(work->out->data, dtype, cursor.offsets[1]), shape, out_strides,
+                       dtype, 2};
     eddy_op_view turned = {buffer, shape, turned_strides, work->compute, 2};
     eddy_copy_view(NULL, &from, &turned);
     for (int64_t row = 0; row < rows; row++)
@@ -154,12 +161,14 @@ static void decide_tile(const decision *work, int64_t first, int64_t rows, int64
 /* Slices are numbers of stretches, of all rows that are neighbours. */
 static void decide_stretches(void *context, int64_t begin, int64_t end) {
     const decision *work = context;
-    int64_t length = work->walk.dims[work->walk.rank - 1], rows = work->walk.dims[work->walk.rank - 2];
+    int64_t length = work->walk.dims[work->walk.rank - 1],
+            rows = work->walk.dims[work->walk.rank - 2];
     int64_t stretches = (length + STRETCH - 1) / STRETCH;
     for (int64_t i = begin; i < end; i++) {
         int64_t at = i % stretches * STRETCH, count = eddy_min_i64(STRETCH, length - at);
         for (int64_t row = 0; row < rows; row += TILE_ROWS)
-            decide_tile(work, (i / stretches * rows + row) * length + at, eddy_min_i64(TILE_ROWS, rows - row), count);
+            decide_tile(work, (i / stretches * rows + row) * length + at,
+                        eddy_min_i64(TILE_ROWS, rows - row), count);
     }
 }
 
@@ -175,7 +184,8 @@ static void cut_decision(decision_plan *p, const eddy_walk *walk) {
     p->grain = eddy_max_i64(1, SLICE_ELEMENTS / (rows * STRETCH));
 }
 
-static decision_plan *decision_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, decide_fn *decide) {
+static decision_plan *decision_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                       decide_fn *decide) {
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];
     decision_plan *p = plan->memory;
     eddy_walk walk;
@@ -191,7 +201,8 @@ static decision_plan *decision_prepare(const eddy_kernel_call *call, eddy_kernel
     return p;
 }
 
-static void dropout_prepare_of(const eddy_kernel_call *call, eddy_kernel_plan *plan, double probability) {
+static void dropout_prepare_of(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                               double probability) {
     decision_plan *p = decision_prepare(call, plan, drop);
     p->scale = eddy_random_drop_scale(probability);
     p->least = eddy_random_drop_least(probability);
@@ -245,8 +256,11 @@ static void bernoulli_run(const eddy_kernel_call *call) {
     decision_run(call, attributes->seed, attributes->counter);
 }
 
-const eddy_kernel eddy_cpu_dropout = {
-    .name = "dropout", .run = dropout_run, .prepare = dropout_prepare, .cost_base_ps = 150000, .cost_element_ps = 1600};
+const eddy_kernel eddy_cpu_dropout = {.name = "dropout",
+                                      .run = dropout_run,
+                                      .prepare = dropout_prepare,
+                                      .cost_base_ps = 150000,
+                                      .cost_element_ps = 1600};
 const eddy_kernel eddy_cpu_dropout_backward = {.name = "dropout_backward",
                                                .run = dropout_backward_run,
                                                .prepare = dropout_backward_prepare,

@@ -51,21 +51,25 @@ static void uniforms_begin(uniforms *u, const multinomial *work) {
 static double uniform(uniforms *u, uint64_t number) {
     if (number - u->first >= EDDY_RANDOM_BLOCKS) {
         u->first = number / EDDY_RANDOM_BLOCKS * EDDY_RANDOM_BLOCKS;
-        eddy_cpu_random_blocks()->uniform_f64(u->made, u->attributes->seed, u->attributes->counter, u->first);
+        eddy_cpu_random_blocks()->uniform_f64(u->made, u->attributes->seed, u->attributes->counter,
+                                              u->first);
     }
     return u->made[2 * (number - u->first)];
 }
 
-static void load_weights(const multinomial *work, int64_t row, int64_t class, int64_t count, double *weights) {
+static void load_weights(const multinomial *work, int64_t row, int64_t class, int64_t count,
+                         double *weights) {
     const eddy_op_view *view = work->weights;
     int64_t stride = view->strides[view->rank - 1];
     int64_t offset = class * stride + (view->rank == 2 ? row * view->strides[0] : 0);
-    eddy_chunk_load(EDDY_F64, weights, view->dtype, eddy_chunk_at(view->data, view->dtype, offset), stride, count);
+    eddy_chunk_load(EDDY_F64, weights, view->dtype, eddy_chunk_at(view->data, view->dtype, offset),
+                    stride, count);
 }
 
 static int64_t *out_at(const multinomial *work, int64_t row, int64_t draw) {
     const eddy_op_view *view = work->out;
-    int64_t offset = draw * view->strides[view->rank - 1] + (view->rank == 2 ? row * view->strides[0] : 0);
+    int64_t offset =
+        draw * view->strides[view->rank - 1] + (view->rank == 2 ? row * view->strides[0] : 0);
     return eddy_chunk_at(view->data, EDDY_I64, offset);
 }
 
@@ -117,7 +121,8 @@ static int64_t search(const double *sums, int64_t last, double at) {
 }
 
 /* Rows from `row` on, SIDE at most. */
-static void draw_again(const multinomial *work, int64_t row, int64_t rows, double *sums, uniforms *u) {
+static void draw_again(const multinomial *work, int64_t row, int64_t rows, double *sums,
+                       uniforms *u) {
     total totals[SIDE] = {{0}};
     for (int64_t c = 0; c < work->classes; c += PIECE) {
         int64_t count = eddy_min_i64(PIECE, work->classes - c);
@@ -139,7 +144,8 @@ static void draw_again(const multinomial *work, int64_t row, int64_t rows, doubl
             continue;
         }
         for (int64_t d = 0; d < work->attributes->count; d++) {
-            double at = uniform(u, (uint64_t)((row + r) * work->attributes->count + d)) * whole->sum;
+            double at =
+                uniform(u, (uint64_t)((row + r) * work->attributes->count + d)) * whole->sum;
             *out_at(work, row + r, d) = search(sums + r * work->classes, whole->last, at);
         }
     }
@@ -225,7 +231,8 @@ static void draw_slice(void *context, int64_t begin, int64_t end) {
             draw_once(work, row, &u);
         return;
     }
-    double *sums = (double *)work->call->workspace + begin / work->grain * work->side * work->classes;
+    double *sums =
+        (double *)work->call->workspace + begin / work->grain * work->side * work->classes;
     for (int64_t row = begin; row < end; row += work->side)
         draw_again(work, row, eddy_min_i64(work->side, end - row), sums, &u);
 }
@@ -236,13 +243,15 @@ static eddy_status multinomial_prepare(const eddy_kernel_call *call, eddy_kernel
     multinomial_plan *p = plan->memory;
     p->rows = weights->rank == 2 ? weights->shape[0] : 1;
     p->classes = weights->shape[weights->rank - 1];
-    int64_t grain = eddy_max_i64((p->rows + SLICES - 1) / SLICES, SLICE_ELEMENTS / eddy_max_i64(1, p->classes));
+    int64_t grain =
+        eddy_max_i64((p->rows + SLICES - 1) / SLICES, SLICE_ELEMENTS / eddy_max_i64(1, p->classes));
     p->grain = grain > SIDE ? (grain + SIDE - 1) / SIDE * SIDE : eddy_max_i64(1, grain);
     p->side = eddy_min_i64(SIDE, p->grain);
     int64_t slices = (p->rows + p->grain - 1) / p->grain;
     plan->bytes = sizeof(*p);
-    plan->workspace_bytes = attributes->has_replacement ? (size_t)(slices * p->side * p->classes) * sizeof(double)
-                                                        : (size_t)(p->rows * attributes->count) * sizeof(candidate);
+    plan->workspace_bytes = attributes->has_replacement
+                                ? (size_t)(slices * p->side * p->classes) * sizeof(double)
+                                : (size_t)(p->rows * attributes->count) * sizeof(candidate);
     /* A walk through the weights, and draws that search. */
     int64_t element_ps = attributes->has_replacement ? 1200 : 5000;
     plan->cost_ps = 100000 + p->rows * (p->classes * element_ps + attributes->count * 20000);

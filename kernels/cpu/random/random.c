@@ -18,7 +18,8 @@ typedef struct random_plan {
     int64_t words[]; /* of the walk */
 } random_plan;
 
-_Static_assert(sizeof(random_plan) + EDDY_WALK_WORDS_MOST(1) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(random_plan) + EDDY_WALK_WORDS_MOST(1) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "fits a plan");
 
 static eddy_status random_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
@@ -30,11 +31,13 @@ static eddy_status random_prepare(const eddy_kernel_call *call, eddy_kernel_plan
     eddy_walk_collapse(&walk);
     p->count = eddy_walk_count(&walk);
     plan->bytes = (size_t)((char *)eddy_walk_write(&walk, p->words) - (char *)p);
-    plan->cost_ps = eddy_cost_flat_ps(call->kernel, p->count, eddy_cost_bytes(p->count, out->dtype));
+    plan->cost_ps =
+        eddy_cost_flat_ps(call->kernel, p->count, eddy_cost_bytes(p->count, out->dtype));
     return EDDY_OK;
 }
 
-static void random_run_slices(const eddy_kernel_call *call, void (*slice)(void *, int64_t, int64_t), void *work) {
+static void random_run_slices(const eddy_kernel_call *call, void (*slice)(void *, int64_t, int64_t),
+                              void *work) {
     const random_plan *plan = call->plan;
     if (plan->count > SLICE_ELEMENTS)
         call->team->parallel_for(call->team, plan->count, SLICE_ELEMENTS, slice, work);
@@ -80,7 +83,8 @@ static void make(const random_fill *work, int64_t first, numbers *made) {
 static void random_fill_slice(void *context, int64_t begin, int64_t end) {
     const random_fill *work = context;
     eddy_dtype dtype = work->out->dtype, compute = dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32;
-    int64_t batch = (dtype == EDDY_F64 ? 2 : 4) * EDDY_RANDOM_BLOCKS, stride = eddy_walk_inner_stride(&work->walk, 0);
+    int64_t batch = (dtype == EDDY_F64 ? 2 : 4) * EDDY_RANDOM_BLOCKS,
+            stride = eddy_walk_inner_stride(&work->walk, 0);
     numbers made;
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->walk, &cursor, begin);
@@ -89,8 +93,8 @@ static void random_fill_slice(void *context, int64_t begin, int64_t end) {
         make(work, begin, &made);
         for (int64_t done = 0, run; done < count; done += run) {
             run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), count - done);
-            eddy_chunk_store(dtype, eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]), stride, compute,
-                             eddy_chunk_at(&made, compute, done), run);
+            eddy_chunk_store(dtype, eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]),
+                             stride, compute, eddy_chunk_at(&made, compute, done), run);
             eddy_walk_advance(&work->walk, &cursor, run);
         }
     }
@@ -116,7 +120,8 @@ static void randn_run(const eddy_kernel_call *call) {
 /* An exactly uniform number below `bound` for step `step`, whose Philox block is `words` (D. Lemire, "Fast random integer
  * generation in an interval", 2019): the rare draws that would favour some numbers are made again, from blocks numbered beyond
  * all steps. */
-static inline uint64_t below(uint64_t seed, uint64_t counter, uint64_t bound, uint64_t step, const uint32_t *words) {
+static inline uint64_t below(uint64_t seed, uint64_t counter, uint64_t bound, uint64_t step,
+                             const uint32_t *words) {
     uint32_t again[4];
     for (uint64_t attempt = 1;; attempt++) {
         for (int half = 0; half < 2; half++) {
@@ -141,21 +146,22 @@ static void draw_growing(const eddy_attributes_random *attributes, uint64_t firs
 }
 
 /* Fisher and Yates' shuffle, from the end (R. Durstenfeld, 1964). */
-#define SHUFFLE(type, name)                                                                                            \
-    static void shuffle_##name(const eddy_attributes_random *attributes, type *out, int64_t stride, int64_t count) {   \
-        int64_t drawn[EDDY_RANDOM_BLOCKS];                                                                             \
-        for (int64_t i = 0; i < count; i++)                                                                            \
-            out[i * stride] = (type)i;                                                                                 \
-        for (int64_t i = count - 1; i > 0;) {                                                                          \
-            int64_t first = i / EDDY_RANDOM_BLOCKS * EDDY_RANDOM_BLOCKS;                                               \
-            draw_growing(attributes, (uint64_t)first, drawn);                                                          \
-            for (; i >= first && i > 0; i--) {                                                                         \
-                int64_t j = drawn[i - first];                                                                          \
-                type kept = out[i * stride];                                                                           \
-                out[i * stride] = out[j * stride];                                                                     \
-                out[j * stride] = kept;                                                                                \
-            }                                                                                                          \
-        }                                                                                                              \
+#define SHUFFLE(type, name)                                                                        \
+    static void shuffle_##name(const eddy_attributes_random *attributes, type *out,                \
+                               int64_t stride, int64_t count) {                                    \
+        int64_t drawn[EDDY_RANDOM_BLOCKS];                                                         \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            out[i * stride] = (type)i;                                                             \
+        for (int64_t i = count - 1; i > 0;) {                                                      \
+            int64_t first = i / EDDY_RANDOM_BLOCKS * EDDY_RANDOM_BLOCKS;                           \
+            draw_growing(attributes, (uint64_t)first, drawn);                                      \
+            for (; i >= first && i > 0; i--) {                                                     \
+                int64_t j = drawn[i - first];                                                      \
+                type kept = out[i * stride];                                                       \
+                out[i * stride] = out[j * stride];                                                 \
+                out[j * stride] = kept;                                                            \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 SHUFFLE(int64_t, i64)
@@ -182,13 +188,14 @@ static void draw(const eddy_attributes_randint *attributes, uint64_t first, int6
     const eddy_random_blocks *blocks = eddy_cpu_random_blocks();
     uint64_t seed = attributes->seed, counter = attributes->counter;
     uint64_t range = (uint64_t)attributes->high - (uint64_t)attributes->low;
-    if (range <= UINT32_MAX &&
-        blocks->below(drawn, attributes->low, (uint32_t)range, (uint32_t)(-range % range), seed, counter, first))
+    if (range <= UINT32_MAX && blocks->below(drawn, attributes->low, (uint32_t)range,
+                                             (uint32_t)(-range % range), seed, counter, first))
         return;
     uint32_t words[EDDY_RANDOM_BLOCKS][4];
     blocks->words(words[0], seed, counter, first);
     for (uint64_t i = 0; i < EDDY_RANDOM_BLOCKS; i++)
-        drawn[i] = (int64_t)((uint64_t)attributes->low + below(seed, counter, range, first + i, words[i]));
+        drawn[i] =
+            (int64_t)((uint64_t)attributes->low + below(seed, counter, range, first + i, words[i]));
 }
 
 /* Element i is the number below high - low of step i, whatever the dtype. */
@@ -203,8 +210,8 @@ static void randint_slice(void *context, int64_t begin, int64_t end) {
         draw(work->attributes, (uint64_t)begin, drawn);
         for (int64_t done = 0, run; done < count; done += run) {
             run = eddy_min_i64(eddy_walk_run(&work->walk, &cursor), count - done);
-            eddy_chunk_store(dtype, eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]), stride, EDDY_I64,
-                             drawn + done, run);
+            eddy_chunk_store(dtype, eddy_chunk_at(work->out->data, dtype, cursor.offsets[0]),
+                             stride, EDDY_I64, drawn + done, run);
             eddy_walk_advance(&work->walk, &cursor, run);
         }
     }
@@ -220,17 +227,27 @@ static void randint_run(const eddy_kernel_call *call) {
 
 /* Each element changes places with another one anywhere. */
 static eddy_status randperm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    plan->cost_ps = call->kernel->cost_base_ps + eddy_cost_ps(call->views[0].shape[0], call->kernel->cost_element_ps) +
+    plan->cost_ps = call->kernel->cost_base_ps +
+                    eddy_cost_ps(call->views[0].shape[0], call->kernel->cost_element_ps) +
                     30 * eddy_cost_far_views_ps(call);
     return EDDY_OK;
 }
 
-const eddy_kernel eddy_cpu_randint = {
-    .name = "randint", .run = randint_run, .prepare = random_prepare, .cost_base_ps = 150000, .cost_element_ps = 3000};
-const eddy_kernel eddy_cpu_rand = {
-    .name = "rand", .run = rand_run, .prepare = random_prepare, .cost_base_ps = 150000, .cost_element_ps = 1000};
-const eddy_kernel eddy_cpu_randn = {
-    .name = "randn", .run = randn_run, .prepare = random_prepare, .cost_base_ps = 300000, .cost_element_ps = 2000};
+const eddy_kernel eddy_cpu_randint = {.name = "randint",
+                                      .run = randint_run,
+                                      .prepare = random_prepare,
+                                      .cost_base_ps = 150000,
+                                      .cost_element_ps = 3000};
+const eddy_kernel eddy_cpu_rand = {.name = "rand",
+                                   .run = rand_run,
+                                   .prepare = random_prepare,
+                                   .cost_base_ps = 150000,
+                                   .cost_element_ps = 1000};
+const eddy_kernel eddy_cpu_randn = {.name = "randn",
+                                    .run = randn_run,
+                                    .prepare = random_prepare,
+                                    .cost_base_ps = 300000,
+                                    .cost_element_ps = 2000};
 const eddy_kernel eddy_cpu_randperm = {.name = "randperm",
                                        .run = randperm_run,
                                        .prepare = randperm_prepare,

@@ -22,7 +22,8 @@ static inline void philox_blocks(words *w, uint64_t seed, uint64_t counter, uint
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
     for (int round = 0; round < EDDY_PHILOX_ROUNDS; round++) {
         for (int i = 0; i < COUNT; i++)
-            eddy_philox_round(&w->word[0][i], &w->word[1][i], &w->word[2][i], &w->word[3][i], k0, k1);
+            eddy_philox_round(&w->word[0][i], &w->word[1][i], &w->word[2][i], &w->word[3][i], k0,
+                              k1);
         k0 += EDDY_PHILOX_W0;
         k1 += EDDY_PHILOX_W1;
     }
@@ -88,7 +89,8 @@ static inline void turn_f32(float t, float *sine, float *cosine) {
     float z = r * r;
     float s = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * r + r;
     float c =
-        ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z + 1.0f;
+        ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z -
+        0.5f * z + 1.0f;
     float swapped_s = quadrant & 1 ? c : s, swapped_c = quadrant & 1 ? s : c;
     *sine = quadrant & 2 ? -swapped_s : swapped_s;
     *cosine = (quadrant + 1) & 2 ? -swapped_c : swapped_c;
@@ -163,7 +165,8 @@ static void normal_f64(double *out, uint64_t seed, uint64_t counter, uint64_t bl
     words w;
     philox_blocks(&w, seed, counter, block);
     for (int i = 0; i < COUNT; i++) {
-        double u = unit_f64(w.word[0][i], w.word[1][i]) + 0x1p-53, t = unit_f64(w.word[2][i], w.word[3][i]);
+        double u = unit_f64(w.word[0][i], w.word[1][i]) + 0x1p-53,
+               t = unit_f64(w.word[2][i], w.word[3][i]);
         double radius = __builtin_sqrt(-2.0 * log_f64(u)), sine, cosine;
         turn_f64(t, &sine, &cosine);
         out[2 * i] = radius * cosine;
@@ -172,8 +175,8 @@ static void normal_f64(double *out, uint64_t seed, uint64_t counter, uint64_t bl
 }
 
 /* The product of 64 bits and 32 bits has 96: 32 of the number, and a rest of 64. */
-static bool below(int64_t *out, int64_t low, uint32_t bound, uint32_t least, uint64_t seed, uint64_t counter,
-                  uint64_t block) {
+static bool below(int64_t *out, int64_t low, uint32_t bound, uint32_t least, uint64_t seed,
+                  uint64_t counter, uint64_t block) {
     words w;
     philox_blocks(&w, seed, counter, block);
     uint64_t again = 0;
@@ -186,5 +189,5 @@ static bool below(int64_t *out, int64_t low, uint32_t bound, uint32_t least, uin
     return again == 0;
 }
 
-const eddy_random_blocks EDDY_ISA_NAME(eddy_cpu_random_blocks) = {philox_words, uniform_f32, uniform_f64,
-                                                                  normal_f32,   normal_f64,  below};
+const eddy_random_blocks EDDY_ISA_NAME(eddy_cpu_random_blocks) = {
+    philox_words, uniform_f32, uniform_f64, normal_f32, normal_f64, below};

@@ -12,16 +12,17 @@
 
 typedef struct eddy_random_blocks {
     /* Each makes the numbers of Philox blocks block .. block + EDDY_RANDOM_BLOCKS - 1. */
-    void (*words)(uint32_t *out, uint64_t seed, uint64_t counter, uint64_t block);              /* as they are */
-    void (*uniform_f32)(float *out, int bits, uint64_t seed, uint64_t counter, uint64_t block); /* top `bits` bits */
-    void (*uniform_f64)(double *out, uint64_t seed, uint64_t counter, uint64_t block);          /* 53 bits */
+    void (*words)(uint32_t *out, uint64_t seed, uint64_t counter, uint64_t block); /* as they are */
+    void (*uniform_f32)(float *out, int bits, uint64_t seed, uint64_t counter,
+                        uint64_t block); /* top `bits` bits */
+    void (*uniform_f64)(double *out, uint64_t seed, uint64_t counter, uint64_t block); /* 53 bits */
     void (*normal_f32)(float *out, uint64_t seed, uint64_t counter, uint64_t block);
     void (*normal_f64)(double *out, uint64_t seed, uint64_t counter, uint64_t block);
     /* `low` and a number below `bound` (at least 1) of each block's first 64 bits (Lemire, 2019): what lies above them in the
      * product with `bound`. False, and nothing is said of `out`, where the rest of a product is less than `least`: that number
      * is to be drawn again. */
-    bool (*below)(int64_t *out, int64_t low, uint32_t bound, uint32_t least, uint64_t seed, uint64_t counter,
-                  uint64_t block);
+    bool (*below)(int64_t *out, int64_t low, uint32_t bound, uint32_t least, uint64_t seed,
+                  uint64_t counter, uint64_t block);
 } eddy_random_blocks;
 
 /* Of dropout: an element is kept, and scaled, where its number of so many bits is not below the least; p as it was given, 0 to 1. */

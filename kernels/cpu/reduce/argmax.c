@@ -22,11 +22,13 @@ typedef struct found {
 typedef struct aim {
     int64_t is_min;
     const eddy_reduce_op *best_of;
-    void (*better_row)(void *best, int64_t *indices, const void *row, int64_t index, int64_t columns);
+    void (*better_row)(void *best, int64_t *indices, const void *row, int64_t index,
+                       int64_t columns);
     int64_t (*find)(const void *elements, int64_t count, const void *value);
 } aim;
 
-_Static_assert(sizeof(aim) + EDDY_REDUCE_PLAN_BYTES <= EDDY_KERNEL_PLAN_BYTES, "a plan is an aim and the cuts");
+_Static_assert(sizeof(aim) + EDDY_REDUCE_PLAN_BYTES <= EDDY_KERNEL_PLAN_BYTES,
+               "a plan is an aim and the cuts");
 
 typedef struct search {
     eddy_reduce_plan plan;
@@ -52,7 +54,8 @@ static bool is_better(const search *work, const values *a, const values *b, int6
 }
 
 /* One output: the best value of each block first, a search only where it beats the best so far. */
-static void search_row(const search *work, int64_t base, int64_t begin, int64_t end, found *result) {
+static void search_row(const search *work, int64_t base, int64_t begin, int64_t end,
+                       found *result) {
     const eddy_reduce_plan *plan = &work->plan;
     int64_t stride = eddy_walk_inner_stride(&plan->reduced, 0);
     union {
@@ -66,7 +69,8 @@ static void search_row(const search *work, int64_t base, int64_t begin, int64_t 
     while (begin < end) {
         int64_t run = eddy_min_i64(eddy_walk_run(&plan->reduced, &cursor), end - begin);
         run = eddy_min_i64(run, EDDY_REDUCE_BLOCK);
-        const void *elements = eddy_chunk_at(plan->in->data, plan->in->dtype, base + cursor.offsets[0]);
+        const void *elements =
+            eddy_chunk_at(plan->in->data, plan->in->dtype, base + cursor.offsets[0]);
         if (stride != 1 || plan->in->dtype != plan->dtype) {
             eddy_chunk_load(plan->dtype, &gathered, plan->in->dtype, elements, stride, run);
             elements = &gathered;
@@ -87,7 +91,8 @@ static void search_row(const search *work, int64_t base, int64_t begin, int64_t 
 static void search_rows(const search *work, const eddy_reduce_unit *unit, found *result) {
     const eddy_reduce_plan *plan = &work->plan;
     for (int64_t c = 0; c < unit->columns; c++) {
-        const void *row = eddy_chunk_at(plan->in->data, plan->dtype, unit->in + c * plan->column_in);
+        const void *row =
+            eddy_chunk_at(plan->in->data, plan->dtype, unit->in + c * plan->column_in);
         void *best = eddy_chunk_at(&result->best, plan->dtype, c);
         work->aim->best_of->block(row, plan->reduced_count, best);
         result->indices[c] = work->aim->find(row, plan->reduced_count, best);
@@ -95,8 +100,8 @@ static void search_rows(const search *work, const eddy_reduce_unit *unit, found 
 }
 
 /* Several outputs side by side, row after row. */
-static void search_columns(const search *work, int64_t base, int64_t begin, int64_t end, int64_t columns,
-                           found *result) {
+static void search_columns(const search *work, int64_t base, int64_t begin, int64_t end,
+                           int64_t columns, found *result) {
     const eddy_reduce_plan *plan = &work->plan;
     bool is_direct = plan->column_in == 1 && plan->in->dtype == plan->dtype;
     values converted;
@@ -105,7 +110,8 @@ static void search_columns(const search *work, int64_t base, int64_t begin, int6
     for (int64_t index = begin; index < end; index++) {
         const void *row = eddy_chunk_at(plan->in->data, plan->in->dtype, base + cursor.offsets[0]);
         if (!is_direct) {
-            eddy_chunk_load(plan->dtype, &converted, plan->in->dtype, row, plan->column_in, columns);
+            eddy_chunk_load(plan->dtype, &converted, plan->in->dtype, row, plan->column_in,
+                            columns);
             row = &converted;
         }
         if (index == begin) {
@@ -144,8 +150,10 @@ static void search_slice(void *context, int64_t first, int64_t last) {
         if (plan->splits == 1) {
             store(work, &unit, &result);
         } else {
-            memcpy(&work->partial[task].best, &result.best, eddy_dtype_bytes(plan->dtype) * (size_t)unit.columns);
-            memcpy(work->partial[task].indices, result.indices, sizeof(int64_t) * (size_t)unit.columns);
+            memcpy(&work->partial[task].best, &result.best,
+                   eddy_dtype_bytes(plan->dtype) * (size_t)unit.columns);
+            memcpy(work->partial[task].indices, result.indices,
+                   sizeof(int64_t) * (size_t)unit.columns);
         }
     }
 }
@@ -162,8 +170,8 @@ static void join_splits(const search *work) {
             for (int64_t s = 1; s < plan->splits; s++)
                 if (is_better(work, &partial[s].best, &partial[best].best, c))
                     best = s;
-            memcpy((char *)&result.best + bytes * (size_t)c, (const char *)&partial[best].best + bytes * (size_t)c,
-                   bytes);
+            memcpy((char *)&result.best + bytes * (size_t)c,
+                   (const char *)&partial[best].best + bytes * (size_t)c, bytes);
             result.indices[c] = partial[best].indices[c];
         }
         store(work, &unit, &result);
@@ -185,8 +193,8 @@ static void argmax_run(const eddy_kernel_call *call) {
 
 /* ---- plans ---- */
 
-static eddy_status prepare_search(const eddy_kernel_call *call, eddy_kernel_plan *to, eddy_attributes_reduce attributes,
-                           bool is_min) {
+static eddy_status prepare_search(const eddy_kernel_call *call, eddy_kernel_plan *to,
+                                  eddy_attributes_reduce attributes, bool is_min) {
     eddy_reduce_plan plan;
     eddy_reduce_plan_init(&plan, call, attributes, eddy_chunk_compute_dtype(call->views[0].dtype));
     if (plan.in->dtype == plan.dtype && plan.reduced.rank == 1 && plan.reduced.strides[0][0] == 1)
@@ -226,9 +234,12 @@ static eddy_status min_dim_prepare(const eddy_kernel_call *call, eddy_kernel_pla
     return prepare_search(call, plan, one_axis(call), true);
 }
 
-#define KERNEL(label)                                                                                                  \
-    const eddy_kernel eddy_cpu_##label = {                                                                             \
-        .name = #label, .prepare = label##_prepare, .run = argmax_run, .cost_base_ps = 150000, .cost_element_ps = 65};
+#define KERNEL(label)                                                                              \
+    const eddy_kernel eddy_cpu_##label = {.name = #label,                                          \
+                                          .prepare = label##_prepare,                              \
+                                          .run = argmax_run,                                       \
+                                          .cost_base_ps = 150000,                                  \
+                                          .cost_element_ps = 65};
 
 KERNEL(argmax)
 KERNEL(argmin)

@@ -27,13 +27,13 @@ typedef struct agreement {
 } agreement;
 
 /* The number of bits in `difference` is that of the elements, so that they go side by side. */
-#define EQUAL(type, bits)                                                                                              \
-    {                                                                                                                  \
-        const type *left = a, *right = b;                                                                              \
-        bits difference = 0;                                                                                           \
-        for (int64_t i = 0; i < count; i++)                                                                            \
-            difference |= left[i] != right[i];                                                                         \
-        return difference == 0;                                                                                        \
+#define EQUAL(type, bits)                                                                          \
+    {                                                                                              \
+        const type *left = a, *right = b;                                                          \
+        bits difference = 0;                                                                       \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            difference |= left[i] != right[i];                                                     \
+        return difference == 0;                                                                    \
     }
 
 static bool are_equal(eddy_dtype compute, const void *a, const void *b, int64_t count) {
@@ -46,25 +46,27 @@ static bool are_equal(eddy_dtype compute, const void *a, const void *b, int64_t 
 
 /* |a - b| <= atol + rtol |b|; infinities only where they are equal. Without branches, for it nearly always holds. */
 static inline bool is_close(double atol, double rtol, double a, double b) {
-    return (a == b) | ((fabs(a - b) <= atol + rtol * fabs(b)) & (fabs(a) < INFINITY) & (fabs(b) < INFINITY));
+    return (a == b) |
+           ((fabs(a - b) <= atol + rtol * fabs(b)) & (fabs(a) < INFINITY) & (fabs(b) < INFINITY));
 }
 
-#define CLOSE(type)                                                                                                    \
-    {                                                                                                                  \
-        const type *left = a, *right = b;                                                                              \
-        int64_t far = 0;                                                                                               \
-        for (int64_t i = 0; i < count; i++)                                                                            \
-            far |= !is_close(atol, rtol, (double)left[i], (double)right[i]);                                           \
-        if (!far || !c->nan_is_equal)                                                                                  \
-            return !far;                                                                                               \
-        for (int64_t i = 0; i < count; i++)                                                                            \
-            if (!is_close(atol, rtol, (double)left[i], (double)right[i]) && !(isnan(left[i]) && isnan(right[i])))      \
-                return false;                                                                                          \
-        return true;                                                                                                   \
+#define CLOSE(type)                                                                                \
+    {                                                                                              \
+        const type *left = a, *right = b;                                                          \
+        int64_t far = 0;                                                                           \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            far |= !is_close(atol, rtol, (double)left[i], (double)right[i]);                       \
+        if (!far || !c->nan_is_equal)                                                              \
+            return !far;                                                                           \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            if (!is_close(atol, rtol, (double)left[i], (double)right[i]) &&                        \
+                !(isnan(left[i]) && isnan(right[i])))                                              \
+                return false;                                                                      \
+        return true;                                                                               \
     }
 
-static bool are_close(const eddy_attributes_allclose *c, eddy_dtype compute, const void *a, const void *b,
-                      int64_t count) {
+static bool are_close(const eddy_attributes_allclose *c, eddy_dtype compute, const void *a,
+                      const void *b, int64_t count) {
     double atol = c->atol, rtol = c->rtol;
     if (compute == EDDY_F32)
         CLOSE(float)
@@ -73,18 +75,21 @@ static bool are_close(const eddy_attributes_allclose *c, eddy_dtype compute, con
     const int64_t *left = a, *right = b;
     for (int64_t i = 0; i < count; i++)
         /* Equal ones first: beyond 2^53 doubles are too coarse to say so. */
-        if (left[i] != right[i] && !(fabs((double)left[i] - (double)right[i]) <= atol + rtol * fabs((double)right[i])))
+        if (left[i] != right[i] &&
+            !(fabs((double)left[i] - (double)right[i]) <= atol + rtol * fabs((double)right[i])))
             return false;
     return true;
 }
 
 /* Elements of a side as the compute type has them: where they lie, or in *buffer. */
-static const void *side_of(const agreement *p, int o, const eddy_walk_cursor *cursor, int64_t count, chunk *buffer) {
+static const void *side_of(const agreement *p, int o, const eddy_walk_cursor *cursor, int64_t count,
+                           chunk *buffer) {
     const eddy_op_view *view = &p->call->views[o];
     const void *there = eddy_chunk_at(view->data, view->dtype, cursor->offsets[o]);
     if (p->lies_plain)
         return there;
-    eddy_chunk_load(p->compute, buffer, view->dtype, there, eddy_walk_inner_stride(&p->walk, o), count);
+    eddy_chunk_load(p->compute, buffer, view->dtype, there, eddy_walk_inner_stride(&p->walk, o),
+                    count);
     return buffer;
 }
 
@@ -96,8 +101,10 @@ static void slice(void *context, int64_t begin, int64_t end) {
     chunk sides[2];
     for (int64_t done = begin, run; done < end && !eddy_load_relaxed(&p->differs); done += run) {
         run = eddy_min_i64(eddy_min_i64(eddy_walk_run(&p->walk, &cursor), end - done), most);
-        const void *a = side_of(p, 0, &cursor, run, &sides[0]), *b = side_of(p, 1, &cursor, run, &sides[1]);
-        bool agrees = p->closeness ? are_close(p->closeness, p->compute, a, b, run) : are_equal(p->compute, a, b, run);
+        const void *a = side_of(p, 0, &cursor, run, &sides[0]),
+                   *b = side_of(p, 1, &cursor, run, &sides[1]);
+        bool agrees = p->closeness ? are_close(p->closeness, p->compute, a, b, run)
+                                   : are_equal(p->compute, a, b, run);
         if (!agrees)
             eddy_store_relaxed(&p->differs, true);
         eddy_walk_advance(&p->walk, &cursor, run);
@@ -105,8 +112,8 @@ static void slice(void *context, int64_t begin, int64_t end) {
 }
 
 /* Both sides under one shape. */
-static bool compare(const eddy_kernel_call *call, const eddy_attributes_allclose *closeness, int32_t rank,
-                    const int64_t *dims) {
+static bool compare(const eddy_kernel_call *call, const eddy_attributes_allclose *closeness,
+                    int32_t rank, const int64_t *dims) {
     /* Set one by one: a walk is too large to be cleared for nothing. */
     agreement p;
     p.call = call;
@@ -119,7 +126,8 @@ static bool compare(const eddy_kernel_call *call, const eddy_attributes_allclose
     eddy_walk_collapse(&p.walk);
     p.lies_plain = true;
     for (int o = 0; o < 2; o++)
-        p.lies_plain &= call->views[o].dtype == p.compute && eddy_walk_inner_stride(&p.walk, o) == 1;
+        p.lies_plain &=
+            call->views[o].dtype == p.compute && eddy_walk_inner_stride(&p.walk, o) == 1;
     int64_t count = eddy_walk_count(&p.walk);
     if (count == 0)
         return true;
@@ -150,6 +158,7 @@ static void allclose_run(const eddy_kernel_call *call) {
     *(uint8_t *)call->views[2].data = compare(call, call->attributes, rank, dims);
 }
 
-const eddy_kernel eddy_cpu_equal = {.name = "equal", .run = equal_run, .cost_base_ps = 100000, .cost_element_ps = 170};
+const eddy_kernel eddy_cpu_equal = {
+    .name = "equal", .run = equal_run, .cost_base_ps = 100000, .cost_element_ps = 170};
 const eddy_kernel eddy_cpu_allclose = {
     .name = "allclose", .run = allclose_run, .cost_base_ps = 60000, .cost_element_ps = 830};

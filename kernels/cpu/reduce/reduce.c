@@ -38,13 +38,14 @@ struct reduction;
 
 /* How a reduction works: map, first sweep, second sweep, finish. Begins a call's plan. */
 typedef struct recipe {
-    eddy_dtype dtype;               /* it computes in */
-    eddy_dtype element;             /* what the blocks take: dtype, or F32 where that is F64 */
-    const eddy_reduce_op *op;       /* of the first sweep */
-    eddy_reduce_map *map;           /* of each element before it (F64); NULL: none */
-    double parameter;               /* map's */
-    bool is_mean;                   /* the first sweep's sum is divided by the block's count (F64) */
-    const eddy_reduce_pair *refine; /* a sweep more for the mean of what the mean leaves, which is added; NULL: none */
+    eddy_dtype dtype;         /* it computes in */
+    eddy_dtype element;       /* what the blocks take: dtype, or F32 where that is F64 */
+    const eddy_reduce_op *op; /* of the first sweep */
+    eddy_reduce_map *map;     /* of each element before it (F64); NULL: none */
+    double parameter;         /* map's */
+    bool is_mean;             /* the first sweep's sum is divided by the block's count (F64) */
+    const eddy_reduce_pair
+        *refine; /* a sweep more for the mean of what the mean leaves, which is added; NULL: none */
     const eddy_reduce_pair *pair;   /* NULL: one sweep */
     const eddy_reduce_op *pair_sum; /* what combines lanes of the second sweep */
     double identity;                /* the first value where nothing is reduced */
@@ -52,7 +53,8 @@ typedef struct recipe {
     void (*finish)(const struct reduction *work, partial *whole, int64_t columns);
 } recipe;
 
-_Static_assert(sizeof(recipe) + EDDY_REDUCE_PLAN_BYTES <= EDDY_KERNEL_PLAN_BYTES, "a plan is a recipe and the cuts");
+_Static_assert(sizeof(recipe) + EDDY_REDUCE_PLAN_BYTES <= EDDY_KERNEL_PLAN_BYTES,
+               "a plan is a recipe and the cuts");
 
 typedef struct reduction {
     eddy_reduce_plan plan;
@@ -92,8 +94,8 @@ static void combine(const tree *t, partial *into, partial *other) {
     if (t->recipe->pair == NULL) {
         t->recipe->op->combine(&into->first, &other->first, t->columns);
     } else {
-        t->recipe->pair->merge(&into->first, &into->second, into->count, &other->first, &other->second, other->count,
-                               t->columns);
+        t->recipe->pair->merge(&into->first, &into->second, into->count, &other->first,
+                               &other->second, other->count, t->columns);
         into->count += other->count;
     }
     copy(t, other, into);
@@ -136,8 +138,8 @@ static void add_mean(void *means, void *distances, int64_t count, int64_t column
 }
 
 /* A block of one output, where it lies or, if that is not contiguous or of another dtype, gathered. */
-static const void *gather(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count,
-                          block_values *gathered) {
+static const void *gather(const reduction *work, eddy_walk_cursor *cursor, int64_t base,
+                          int64_t count, block_values *gathered) {
     const eddy_reduce_plan *plan = &work->plan;
     eddy_dtype element = work->recipe->element;
     int64_t stride = eddy_walk_inner_stride(&plan->reduced, 0);
@@ -150,14 +152,16 @@ static const void *gather(const reduction *work, eddy_walk_cursor *cursor, int64
     for (int64_t done = 0; done < count; done += run) {
         run = eddy_min_i64(eddy_walk_run(&plan->reduced, cursor), count - done);
         eddy_chunk_load(element, eddy_chunk_at(gathered, element, done), plan->in->dtype,
-                        eddy_chunk_at(plan->in->data, plan->in->dtype, base + cursor->offsets[0]), stride, run);
+                        eddy_chunk_at(plan->in->data, plan->in->dtype, base + cursor->offsets[0]),
+                        stride, run);
         eddy_walk_advance(&plan->reduced, cursor, run);
     }
     return gathered;
 }
 
 /* A block of one output, contiguous, to a value each at *first and, of pairs, *second. */
-static void reduce_elements(const recipe *how, const void *elements, int64_t count, void *first, void *second) {
+static void reduce_elements(const recipe *how, const void *elements, int64_t count, void *first,
+                            void *second) {
     how->op->block(elements, count, first);
     if (how->pair == NULL)
         return;
@@ -171,8 +175,8 @@ static void reduce_elements(const recipe *how, const void *elements, int64_t cou
 }
 
 /* The same from where the cursor is. */
-static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_t base, int64_t count, void *first,
-                         void *second) {
+static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_t base,
+                         int64_t count, void *first, void *second) {
     const recipe *how = work->recipe;
     block_values gathered;
     const void *elements = gather(work, cursor, base, count, &gathered);
@@ -184,16 +188,17 @@ static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_
 }
 
 /* A group of blocks of one output, `left` elements being to come; false where it has to go block by block. */
-static bool reduce_group(const reduction *work, eddy_walk_cursor *cursor, const eddy_reduce_unit *unit, int64_t left,
-                         partial *result) {
+static bool reduce_group(const reduction *work, eddy_walk_cursor *cursor,
+                         const eddy_reduce_unit *unit, int64_t left, partial *result) {
     const eddy_reduce_plan *plan = &work->plan;
     const recipe *how = work->recipe;
     const int64_t count = (int64_t)EDDY_REDUCE_GROUP * EDDY_REDUCE_BLOCK;
-    if (left < count || unit->columns != 1 || how->pair != NULL || how->map != NULL || plan->in->dtype != how->element ||
-        eddy_walk_inner_stride(&plan->reduced, 0) != 1 || eddy_walk_run(&plan->reduced, cursor) < count)
+    if (left < count || unit->columns != 1 || how->pair != NULL || how->map != NULL ||
+        plan->in->dtype != how->element || eddy_walk_inner_stride(&plan->reduced, 0) != 1 ||
+        eddy_walk_run(&plan->reduced, cursor) < count)
         return false;
-    how->op->group(eddy_chunk_at(plan->in->data, how->element, unit->in + cursor->offsets[0]), EDDY_REDUCE_BLOCK,
-                   &result->first);
+    how->op->group(eddy_chunk_at(plan->in->data, how->element, unit->in + cursor->offsets[0]),
+                   EDDY_REDUCE_BLOCK, &result->first);
     eddy_walk_advance(&plan->reduced, cursor, count);
     return true;
 }
@@ -206,7 +211,8 @@ static bool has_plain_rows(const eddy_reduce_plan *plan, const recipe *how) {
 
 /* One output of one sweep: its blocks, then what they come to up the tree that tree_push and tree_finish build. What is read next
  * lies `ahead` elements further. */
-static void reduce_row(const recipe *how, const char *elements, int64_t count, int64_t ahead, void *result) {
+static void reduce_row(const recipe *how, const char *elements, int64_t count, int64_t ahead,
+                       void *result) {
     if (count <= EDDY_REDUCE_BLOCK) {
         how->op->block_ahead(elements, count, ahead, result);
         return;
@@ -214,8 +220,9 @@ static void reduce_row(const recipe *how, const char *elements, int64_t count, i
     int64_t size = eddy_dtype_size(how->dtype), blocks = 0;
     _Alignas(8) char found[ROW_BLOCKS * 8];
     for (int64_t done = 0; done < count; done += EDDY_REDUCE_BLOCK)
-        how->op->block_ahead(eddy_chunk_at(elements, how->element, done), eddy_min_i64(EDDY_REDUCE_BLOCK, count - done),
-                             ahead, found + blocks++ * size);
+        how->op->block_ahead(eddy_chunk_at(elements, how->element, done),
+                             eddy_min_i64(EDDY_REDUCE_BLOCK, count - done), ahead,
+                             found + blocks++ * size);
     for (int64_t apart = 1; apart < blocks; apart *= 2)
         for (int64_t b = 0; b + apart < blocks; b += 2 * apart)
             how->op->combine(found + b * size, found + (b + apart) * size, 1);
@@ -231,9 +238,11 @@ static void reduce_rows(const reduction *work, const eddy_reduce_unit *unit, par
     result->count = plan->reduced_count;
     if (has_plain_rows(plan, how)) {
         int64_t bytes = plan->reduced_count * eddy_dtype_size(how->element);
-        int64_t ahead = plan->column_in * eddy_max_i64(1, EDDY_REDUCE_AHEAD / eddy_max_i64(1, bytes));
+        int64_t ahead =
+            plan->column_in * eddy_max_i64(1, EDDY_REDUCE_AHEAD / eddy_max_i64(1, bytes));
         for (int64_t c = 0; c < unit->columns; c++) {
-            const char *row = eddy_chunk_at(plan->in->data, how->element, unit->in + c * plan->column_in);
+            const char *row =
+                eddy_chunk_at(plan->in->data, how->element, unit->in + c * plan->column_in);
             if (how->pair == NULL)
                 reduce_row(how, row, plan->reduced_count, ahead, first + c * size);
             else
@@ -244,8 +253,8 @@ static void reduce_rows(const reduction *work, const eddy_reduce_unit *unit, par
     for (int64_t c = 0; c < unit->columns; c++) {
         eddy_walk_cursor cursor;
         eddy_walk_seek(&plan->reduced, &cursor, 0);
-        reduce_block(work, &cursor, unit->in + c * plan->column_in, plan->reduced_count, first + c * size,
-                     second + c * size);
+        reduce_block(work, &cursor, unit->in + c * plan->column_in, plan->reduced_count,
+                     first + c * size, second + c * size);
     }
 }
 
@@ -259,7 +268,8 @@ typedef struct sweep {
 } sweep;
 
 /* A block of `count` rows, `apart` elements from one to the next. */
-static void total_columns(const sweep *s, const void *rows, int64_t apart, int64_t count, values *total) {
+static void total_columns(const sweep *s, const void *rows, int64_t apart, int64_t count,
+                          values *total) {
     if (s->pair != NULL)
         s->pair->columns(total, rows, apart, count, s->columns, s->found);
     else
@@ -267,7 +277,8 @@ static void total_columns(const sweep *s, const void *rows, int64_t apart, int64
 }
 
 /* The same where rows do not all lie evenly apart or are to be converted: all lanes side by side, which get row after row. */
-static void sweep_rows(const sweep *s, eddy_walk_cursor *cursor, int64_t base, int64_t count, values *total) {
+static void sweep_rows(const sweep *s, eddy_walk_cursor *cursor, int64_t base, int64_t count,
+                       values *total) {
     const eddy_reduce_plan *plan = &s->work->plan;
     const recipe *how = s->work->recipe;
     values lanes[EDDY_REDUCE_LANES], converted;
@@ -275,7 +286,8 @@ static void sweep_rows(const sweep *s, eddy_walk_cursor *cursor, int64_t base, i
     for (int64_t done = 0; done < count; done++) {
         const void *row = eddy_chunk_at(plan->in->data, plan->in->dtype, base + cursor->offsets[0]);
         if (!is_contiguous) {
-            eddy_chunk_load(how->element, &converted, plan->in->dtype, row, plan->column_in, s->columns);
+            eddy_chunk_load(how->element, &converted, plan->in->dtype, row, plan->column_in,
+                            s->columns);
             row = &converted;
         }
         if (how->map != NULL) {
@@ -296,8 +308,9 @@ static void sweep_rows(const sweep *s, eddy_walk_cursor *cursor, int64_t base, i
     memcpy(total, lanes, eddy_dtype_bytes(plan->dtype) * (size_t)s->columns);
 }
 
-static void sweep_columns(const reduction *work, eddy_walk_cursor cursor, int64_t base, int64_t count, int64_t columns,
-                          const eddy_reduce_pair *pair, const values *found, values *total) {
+static void sweep_columns(const reduction *work, eddy_walk_cursor cursor, int64_t base,
+                          int64_t count, int64_t columns, const eddy_reduce_pair *pair,
+                          const values *found, values *total) {
     const eddy_reduce_plan *plan = &work->plan;
     const recipe *how = work->recipe;
     const sweep s = {work, pair != NULL ? how->pair_sum : how->op, pair, found, columns};
@@ -309,8 +322,8 @@ static void sweep_columns(const reduction *work, eddy_walk_cursor cursor, int64_
         sweep_rows(&s, &cursor, base, count, total);
 }
 
-static void reduce_columns(const reduction *work, int64_t begin, int64_t base, int64_t count, int64_t columns,
-                           partial *result) {
+static void reduce_columns(const reduction *work, int64_t begin, int64_t base, int64_t count,
+                           int64_t columns, partial *result) {
     const recipe *how = work->recipe;
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->plan.reduced, &cursor, begin);
@@ -320,7 +333,8 @@ static void reduce_columns(const reduction *work, int64_t begin, int64_t base, i
     if (how->is_mean)
         take_mean(&result->first, count, columns);
     if (how->refine != NULL) {
-        sweep_columns(work, cursor, base, count, columns, how->refine, &result->first, &result->second);
+        sweep_columns(work, cursor, base, count, columns, how->refine, &result->first,
+                      &result->second);
         add_mean(&result->first, &result->second, count, columns);
     }
     sweep_columns(work, cursor, base, count, columns, how->pair, &result->first, &result->second);
@@ -352,7 +366,8 @@ static void reduce_task(const reduction *work, int64_t task) {
     for (int64_t count; begin < end; begin += count) {
         count = eddy_min_i64(EDDY_REDUCE_BLOCK, end - begin);
         result.count = count;
-        if (t.blocks % EDDY_REDUCE_GROUP == 0 && reduce_group(work, &cursor, &unit, end - begin, &result)) {
+        if (t.blocks % EDDY_REDUCE_GROUP == 0 &&
+            reduce_group(work, &cursor, &unit, end - begin, &result)) {
             count = (int64_t)EDDY_REDUCE_GROUP * EDDY_REDUCE_BLOCK;
             tree_push(&t, EDDY_REDUCE_GROUP_LEVELS, &result);
             continue;
@@ -411,7 +426,9 @@ static void store_empty(const reduction *work) {
 /* `table` is one of the ops of eddy_reduce_blocks, by type. */
 static recipe plain(const eddy_kernel_call *call, const eddy_reduce_op *table, double identity) {
     eddy_dtype dtype = eddy_chunk_compute_dtype(call->views[0].dtype);
-    eddy_reduce_type type = dtype == EDDY_F32 ? EDDY_REDUCE_F32 : dtype == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_I64;
+    eddy_reduce_type type = dtype == EDDY_F32   ? EDDY_REDUCE_F32
+                            : dtype == EDDY_F64 ? EDDY_REDUCE_F64
+                                                : EDDY_REDUCE_I64;
     return (recipe){.dtype = dtype, .element = dtype, .op = &table[type], .identity = identity};
 }
 
@@ -425,7 +442,10 @@ static recipe wide(const eddy_kernel_call *call, const eddy_reduce_op *table, do
 }
 
 static recipe truth(const eddy_reduce_op *table, double identity) {
-    return (recipe){.dtype = EDDY_BOOL, .element = EDDY_BOOL, .op = &table[EDDY_REDUCE_TRUTH], .identity = identity};
+    return (recipe){.dtype = EDDY_BOOL,
+                    .element = EDDY_BOOL,
+                    .op = &table[EDDY_REDUCE_TRUTH],
+                    .identity = identity};
 }
 
 static void reduce_run(const eddy_kernel_call *call) {
@@ -483,11 +503,12 @@ static int64_t row_most(const recipe *how, bool is_plain) {
 }
 
 /* False where the call is not of this kind. */
-static bool plan_rows(const eddy_kernel_call *call, eddy_kernel_plan *to, eddy_attributes_reduce attributes,
-                      const recipe *how) {
+static bool plan_rows(const eddy_kernel_call *call, eddy_kernel_plan *to,
+                      eddy_attributes_reduce attributes, const recipe *how) {
     rows_plan *plan = to->memory;
     if (how->map != NULL || call->views[0].dtype != how->element ||
-        !eddy_reduce_rows_find(&plan->rows, call, attributes) || plan->rows.count > row_most(how, true))
+        !eddy_reduce_rows_find(&plan->rows, call, attributes) ||
+        plan->rows.count > row_most(how, true))
         return false;
     plan->recipe = *how;
     to->bytes = sizeof(*plan);
@@ -502,12 +523,14 @@ typedef struct price {
     int64_t element_ps, output_ps;
 } price;
 
-static eddy_status reduce_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to, const recipe *how, price takes) {
+static eddy_status reduce_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to,
+                                  const recipe *how, price takes) {
     eddy_attributes_reduce attributes;
     memcpy(&attributes, call->attributes, sizeof(attributes));
     if (plan_rows(call, to, attributes, how)) {
         const eddy_reduce_rows *rows = &((const rows_plan *)to->memory)->rows;
-        to->cost_ps = call->kernel->cost_base_ps + rows->rows * (rows->count * takes.element_ps + takes.output_ps);
+        to->cost_ps = call->kernel->cost_base_ps +
+                      rows->rows * (rows->count * takes.element_ps + takes.output_ps);
         return EDDY_OK;
     }
     eddy_reduce_plan plan;
@@ -516,8 +539,10 @@ static eddy_status reduce_prepare(const eddy_kernel_call *call, eddy_kernel_plan
     recipe *kept = to->memory;
     *kept = *how;
     to->bytes = sizeof(*kept) + eddy_reduce_plan_write(&plan, kept + 1);
-    to->workspace_bytes = plan.splits == 1 ? 0 : (size_t)(plan.units * plan.splits) * sizeof(partial);
-    to->cost_ps = eddy_reduce_plan_cost(&plan, call, attributes.axes, takes.element_ps, takes.output_ps);
+    to->workspace_bytes =
+        plan.splits == 1 ? 0 : (size_t)(plan.units * plan.splits) * sizeof(partial);
+    to->cost_ps =
+        eddy_reduce_plan_cost(&plan, call, attributes.axes, takes.element_ps, takes.output_ps);
     return EDDY_OK;
 }
 
@@ -678,11 +703,11 @@ static eddy_status logsumexp_prepare(const eddy_kernel_call *call, eddy_kernel_p
     return reduce_prepare(call, plan, &how, (price){call->kernel->cost_element_ps, 45000});
 }
 
-#define REDUCTION(name_, element)                                                                                      \
-    const eddy_kernel eddy_cpu_##name_ = {.name = #name_,                                                              \
-                                          .prepare = name_##_prepare,                                                  \
-                                          .run = reduce_run,                                                           \
-                                          .cost_base_ps = 130000,                                                      \
+#define REDUCTION(name_, element)                                                                  \
+    const eddy_kernel eddy_cpu_##name_ = {.name = #name_,                                          \
+                                          .prepare = name_##_prepare,                              \
+                                          .run = reduce_run,                                       \
+                                          .cost_base_ps = 130000,                                  \
                                           .cost_element_ps = element};
 
 REDUCTION(sum, 65)

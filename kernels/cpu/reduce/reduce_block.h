@@ -54,10 +54,11 @@ typedef struct eddy_reduce_pair {
     /* The same, given a number for each column; lanes are combined as sums are. */
     void (*columns)(void *total, const void *rows, int64_t apart, int64_t count, int64_t columns,
                     const void *first_sweep);
-    void (*row)(void *lane, bool is_first, const void *row, int64_t columns, const void *first_sweep);
+    void (*row)(void *lane, bool is_first, const void *row, int64_t columns,
+                const void *first_sweep);
     /* The pairs of `count` elements into those of the `into_count` elements before them; NULL where nothing is merged. */
-    void (*merge)(void *into_first, void *into_second, int64_t into_count, const void *first, const void *second,
-                  int64_t count, int64_t columns);
+    void (*merge)(void *into_first, void *into_second, int64_t into_count, const void *first,
+                  const void *second, int64_t count, int64_t columns);
 } eddy_reduce_pair;
 
 /* to[i] = f(from[i]); `to` may be `from`. */
@@ -69,8 +70,8 @@ typedef struct eddy_reduce_blocks {
     eddy_reduce_op max[EDDY_REDUCE_TYPES]; /* NaN wins */
     eddy_reduce_op min[EDDY_REDUCE_TYPES]; /* NaN wins */
     /* In f64, of elements of F32 or F64: themselves, their squares and magnitudes, 1 for each that is not 0. */
-    eddy_reduce_op wide_sum[2], wide_prod[2], squares[2], magnitudes[2], nonzeros[2], max_magnitude[2],
-        min_magnitude[2];
+    eddy_reduce_op wide_sum[2], wide_prod[2], squares[2], magnitudes[2], nonzeros[2],
+        max_magnitude[2], min_magnitude[2];
     /* (mean, sum of squared deviations), in f64 of elements of F32 or F64 */
     eddy_reduce_pair variance[2];
     /* Sums of what the mean leaves, F64. */
@@ -80,10 +81,10 @@ typedef struct eddy_reduce_blocks {
     eddy_reduce_map *power; /* of magnitudes, to the parameter */
     /* Where a row has a better element than `best` (argmax: larger, argmin: smaller, NaN before all), takes it and sets the
      * index to `index`. Not for TRUTH. */
-    void (*argmax_row[EDDY_REDUCE_TYPES])(void *best, int64_t *indices, const void *row, int64_t index,
-                                          int64_t columns);
-    void (*argmin_row[EDDY_REDUCE_TYPES])(void *best, int64_t *indices, const void *row, int64_t index,
-                                          int64_t columns);
+    void (*argmax_row[EDDY_REDUCE_TYPES])(void *best, int64_t *indices, const void *row,
+                                          int64_t index, int64_t columns);
+    void (*argmin_row[EDDY_REDUCE_TYPES])(void *best, int64_t *indices, const void *row,
+                                          int64_t index, int64_t columns);
     /* The first of `count` elements that equals *value, or is NaN where that is; there is one. Not for TRUTH. */
     int64_t (*find[EDDY_REDUCE_TYPES])(const void *elements, int64_t count, const void *value);
 } eddy_reduce_blocks;

@@ -51,7 +51,8 @@ static void choose_splits(eddy_reduce_plan *plan) {
     int64_t outputs = plan->outputs, elements = outputs * plan->reduced_count;
     plan->panels = (plan->columns + plan->panel - 1) / plan->panel;
     plan->units = outputs == 0 ? 0 : outputs / plan->columns * plan->panels;
-    int64_t blocks = (plan->reduced_count + EDDY_REDUCE_BLOCK - 1) / EDDY_REDUCE_BLOCK, split_blocks = 1;
+    int64_t blocks = (plan->reduced_count + EDDY_REDUCE_BLOCK - 1) / EDDY_REDUCE_BLOCK,
+            split_blocks = 1;
     bool is_whole = plan->is_by_rows || elements < 2 * SLICE_ELEMENTS || plan->units == 0;
     int64_t wanted = is_whole ? 1 : SPLIT_TASKS / plan->units;
     wanted = eddy_max_i64(wanted, 1);
@@ -87,7 +88,8 @@ static bool is_row_major(const eddy_op_view *view) {
     return true;
 }
 
-bool eddy_reduce_rows_find(eddy_reduce_rows *found, const eddy_kernel_call *call, eddy_attributes_reduce attributes) {
+bool eddy_reduce_rows_find(eddy_reduce_rows *found, const eddy_kernel_call *call,
+                           eddy_attributes_reduce attributes) {
     const eddy_op_view *in = &call->views[0];
     *found = (eddy_reduce_rows){1, 1};
     for (int32_t d = in->rank - 1; d >= 0; d--) {
@@ -116,8 +118,8 @@ static void take_views(eddy_reduce_plan *plan, const eddy_kernel_call *call) {
     plan->outs = &call->views[1];
 }
 
-void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call, eddy_attributes_reduce attributes,
-                           eddy_dtype dtype) {
+void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call,
+                           eddy_attributes_reduce attributes, eddy_dtype dtype) {
     const eddy_op_view *in = &call->views[0];
     take_views(plan, call);
     plan->out_count = call->view_count - 1;
@@ -163,14 +165,17 @@ void eddy_reduce_plan_by_rows(eddy_reduce_plan *plan, int64_t most) {
 size_t eddy_reduce_plan_write(const eddy_reduce_plan *plan, void *memory) {
     char *words = (char *)memory + offsetof(eddy_reduce_plan, kept);
     memcpy(memory, plan, offsetof(eddy_reduce_plan, kept));
-    int64_t *end = eddy_walk_write(&plan->reduced, eddy_walk_write(&plan->kept, (int64_t *)(void *)words));
+    int64_t *end =
+        eddy_walk_write(&plan->reduced, eddy_walk_write(&plan->kept, (int64_t *)(void *)words));
     return (size_t)((char *)end - (char *)memory);
 }
 
-void eddy_reduce_plan_read(eddy_reduce_plan *plan, const void *memory, const eddy_kernel_call *call) {
+void eddy_reduce_plan_read(eddy_reduce_plan *plan, const void *memory,
+                           const eddy_kernel_call *call) {
     const char *words = (const char *)memory + offsetof(eddy_reduce_plan, kept);
     memcpy(plan, memory, offsetof(eddy_reduce_plan, kept));
-    eddy_walk_read(&plan->reduced, eddy_walk_read(&plan->kept, (const int64_t *)(const void *)words));
+    eddy_walk_read(&plan->reduced,
+                   eddy_walk_read(&plan->kept, (const int64_t *)(const void *)words));
     take_views(plan, call);
 }
 
@@ -194,18 +199,18 @@ eddy_reduce_unit eddy_reduce_plan_unit(const eddy_reduce_plan *plan, int64_t uni
     return found;
 }
 
-void eddy_reduce_plan_store(const eddy_reduce_plan *plan, const eddy_reduce_unit *unit, int32_t o, eddy_dtype from,
-                            const void *values) {
+void eddy_reduce_plan_store(const eddy_reduce_plan *plan, const eddy_reduce_unit *unit, int32_t o,
+                            eddy_dtype from, const void *values) {
     const eddy_op_view *out = &plan->outs[o];
-    eddy_chunk_store(out->dtype, eddy_chunk_at(out->data, out->dtype, unit->outs[o]), plan->column_outs[o], from,
-                     values, unit->columns);
+    eddy_chunk_store(out->dtype, eddy_chunk_at(out->data, out->dtype, unit->outs[o]),
+                     plan->column_outs[o], from, values, unit->columns);
 }
 
 /* Of estimates: what a reduction across rows takes once. */
 #define ACROSS_PS 150000
 
-int64_t eddy_reduce_plan_cost(const eddy_reduce_plan *plan, const eddy_kernel_call *call, uint32_t axes,
-                              int64_t element_ps, int64_t output_ps) {
+int64_t eddy_reduce_plan_cost(const eddy_reduce_plan *plan, const eddy_kernel_call *call,
+                              uint32_t axes, int64_t element_ps, int64_t output_ps) {
     int64_t in_count = plan->outputs * plan->reduced_count;
     bool is_along = plan->in->rank == 0 || (axes >> (plan->in->rank - 1) & 1) != 0;
     int64_t bytes = eddy_cost_bytes(in_count, plan->in->dtype);

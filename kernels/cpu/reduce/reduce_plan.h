@@ -38,8 +38,8 @@ typedef struct eddy_reduce_plan {
 } eddy_reduce_plan;
 
 /* Bytes of a plan in a kernel's. */
-#define EDDY_REDUCE_PLAN_BYTES                                                                                         \
-    (offsetof(eddy_reduce_plan, kept) +                                                                                \
+#define EDDY_REDUCE_PLAN_BYTES                                                                     \
+    (offsetof(eddy_reduce_plan, kept) +                                                            \
      sizeof(int64_t) * (EDDY_WALK_WORDS_MOST(1 + EDDY_REDUCE_OUTPUTS) + EDDY_WALK_WORDS_MOST(1)))
 
 /* A small call whose elements lie in memory output by output, row-major, and whose outputs do so too: rows to reduce, in one slice, that
@@ -47,17 +47,19 @@ typedef struct eddy_reduce_plan {
 typedef struct eddy_reduce_rows {
     int64_t rows, count; /* outputs, and elements of each */
 } eddy_reduce_rows;
-bool eddy_reduce_rows_find(eddy_reduce_rows *found, const eddy_kernel_call *call, eddy_attributes_reduce attributes);
+bool eddy_reduce_rows_find(eddy_reduce_rows *found, const eddy_kernel_call *call,
+                           eddy_attributes_reduce attributes);
 
 /* Needs shapes, strides and dtypes only. views: in, then one or two outputs, which share a shape. `dtype` is the compute
  * type: F32, F64, I64 or BOOL. */
-void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call, eddy_attributes_reduce attributes,
-                           eddy_dtype dtype);
+void eddy_reduce_plan_init(eddy_reduce_plan *plan, const eddy_kernel_call *call,
+                           eddy_attributes_reduce attributes, eddy_dtype dtype);
 
 /* Writes the plan to `memory`, where kernel->memory ends with it; says how many bytes it takes. */
 size_t eddy_reduce_plan_write(const eddy_reduce_plan *plan, void *memory);
 /* Reads it for a call with data. */
-void eddy_reduce_plan_read(eddy_reduce_plan *plan, const void *memory, const eddy_kernel_call *call);
+void eddy_reduce_plan_read(eddy_reduce_plan *plan, const void *memory,
+                           const eddy_kernel_call *call);
 
 /* Where each output is reduced by itself and from `most` elements at most, makes units of several of them, or of the only one, which
  * share what a task takes; there is one split then. Only for who looks at is_by_rows. */
@@ -65,8 +67,8 @@ void eddy_reduce_plan_by_rows(eddy_reduce_plan *plan, int64_t most);
 
 /* Estimate of a reduction: so much an element, and an output where each is reduced by itself. Across rows memory is read in panels,
  * a part of each row. */
-int64_t eddy_reduce_plan_cost(const eddy_reduce_plan *plan, const eddy_kernel_call *call, uint32_t axes,
-                              int64_t element_ps, int64_t output_ps);
+int64_t eddy_reduce_plan_cost(const eddy_reduce_plan *plan, const eddy_kernel_call *call,
+                              uint32_t axes, int64_t element_ps, int64_t output_ps);
 
 /* Runs body over all tasks, on the team where it pays. */
 void eddy_reduce_plan_run(const eddy_reduce_plan *plan, const eddy_kernel_call *call,
@@ -79,7 +81,7 @@ typedef struct eddy_reduce_unit {
 eddy_reduce_unit eddy_reduce_plan_unit(const eddy_reduce_plan *plan, int64_t unit);
 
 /* Writes a unit's results, contiguous values of dtype `from`, to output `o`. */
-void eddy_reduce_plan_store(const eddy_reduce_plan *plan, const eddy_reduce_unit *unit, int32_t o, eddy_dtype from,
-                            const void *values);
+void eddy_reduce_plan_store(const eddy_reduce_plan *plan, const eddy_reduce_unit *unit, int32_t o,
+                            eddy_dtype from, const void *values);
 
 #endif

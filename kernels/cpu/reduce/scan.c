@@ -43,7 +43,8 @@ typedef struct scan {
     value *totals; /* [line][block]: of a block, then of all before it; where lines are cut */
 } scan;
 
-_Static_assert(offsetof(scan, lines) + sizeof(int64_t) * EDDY_WALK_WORDS_MOST(2) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(offsetof(scan, lines) + sizeof(int64_t) * EDDY_WALK_WORDS_MOST(2) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "a plan is what is kept, and the lines");
 
 static int64_t magnitude(int64_t stride) {
@@ -55,7 +56,8 @@ static int64_t blocks_of(int64_t count) {
 }
 
 /* The lines along the axis of `operand_count` views of one shape, in the order of the first one's memory. */
-static void lines_init(eddy_walk *lines, const eddy_op_view *views, int32_t operand_count, int32_t axis) {
+static void lines_init(eddy_walk *lines, const eddy_op_view *views, int32_t operand_count,
+                       int32_t axis) {
     eddy_walk_init(lines, 0, NULL);
     for (int32_t d = 0; d < views[0].rank; d++) {
         int64_t strides[3];
@@ -104,13 +106,14 @@ static bool is_cut(const scan *work) {
 }
 
 static void load(const scan *work, void *buffer, int64_t offset, int64_t stride, int64_t count) {
-    eddy_chunk_load(work->dtype, buffer, work->in->dtype, eddy_chunk_at(work->in->data, work->in->dtype, offset),
-                    stride, count);
+    eddy_chunk_load(work->dtype, buffer, work->in->dtype,
+                    eddy_chunk_at(work->in->data, work->in->dtype, offset), stride, count);
 }
 
-static void store(const scan *work, const void *buffer, int64_t offset, int64_t stride, int64_t count) {
-    eddy_chunk_store(work->out->dtype, eddy_chunk_at(work->out->data, work->out->dtype, offset), stride, work->dtype,
-                     buffer, count);
+static void store(const scan *work, const void *buffer, int64_t offset, int64_t stride,
+                  int64_t count) {
+    eddy_chunk_store(work->out->dtype, eddy_chunk_at(work->out->data, work->out->dtype, offset),
+                     stride, work->dtype, buffer, count);
 }
 
 static void fill(value *values, int64_t count, value with) {
@@ -125,7 +128,8 @@ static void scan_panel(const scan *work, int64_t unit) {
     eddy_walk_seek(&work->lines, &cursor, unit / work->panels);
     int64_t column = unit % work->panels * EDDY_SCAN_COLUMNS;
     int64_t columns = eddy_min_i64(EDDY_SCAN_COLUMNS, work->columns - column);
-    int64_t in = cursor.offsets[0] + column * work->column_in, out = cursor.offsets[1] + column * work->column_out;
+    int64_t in = cursor.offsets[0] + column * work->column_in,
+            out = cursor.offsets[1] + column * work->column_out;
     value row[EDDY_SCAN_COLUMNS], totals[EDDY_SCAN_COLUMNS], before[EDDY_SCAN_COLUMNS];
     fill(totals, columns, work->nothing);
     fill(before, columns, work->nothing);
@@ -153,10 +157,12 @@ static void scan_bundle(const scan *work, const int64_t *in, const int64_t *out,
     for (int64_t done = 0; done < work->count; done += PIECE) {
         int64_t count = eddy_min_i64(PIECE, work->count - done);
         for (int64_t l = 0; l < lines; l++)
-            load(work, &elements[l * PIECE], in[l] + done * work->in_stride, work->in_stride, count);
+            load(work, &elements[l * PIECE], in[l] + done * work->in_stride, work->in_stride,
+                 count);
         work->op->lines(elements, lines, PIECE, count, totals);
         for (int64_t l = 0; l < lines; l++)
-            store(work, &elements[l * PIECE], out[l] + done * work->out_stride, work->out_stride, count);
+            store(work, &elements[l * PIECE], out[l] + done * work->out_stride, work->out_stride,
+                  count);
     }
 }
 
@@ -179,20 +185,21 @@ static void bundle_slice(void *context, int64_t begin, int64_t end) {
 /* ---- sums of long lines: several blocks at once ---- */
 
 /* Loads the blocks from `begin` on and sums each from nothing; returns the number of elements. */
-static int64_t sum_blocks(const scan *work, const eddy_walk_cursor *cursor, int64_t begin, value *elements,
-                          value *totals) {
+static int64_t sum_blocks(const scan *work, const eddy_walk_cursor *cursor, int64_t begin,
+                          value *elements, value *totals) {
     int64_t count = eddy_min_i64(GROUP, work->count - begin), whole = count / EDDY_SCAN_BLOCK;
     load(work, elements, cursor->offsets[0] + begin * work->in_stride, work->in_stride, count);
     fill(totals, EDDY_SCAN_LINES, work->nothing);
     work->op->lines(elements, whole, EDDY_SCAN_BLOCK, EDDY_SCAN_BLOCK, totals);
     if (count % EDDY_SCAN_BLOCK != 0)
-        work->op->lines(&elements[whole * EDDY_SCAN_BLOCK], 1, EDDY_SCAN_BLOCK, count % EDDY_SCAN_BLOCK,
-                        &totals[whole]);
+        work->op->lines(&elements[whole * EDDY_SCAN_BLOCK], 1, EDDY_SCAN_BLOCK,
+                        count % EDDY_SCAN_BLOCK, &totals[whole]);
     return count;
 }
 
 /* Blocks that know what is before them: *before, and afterwards what is before the next. */
-static void finish_blocks(const scan *work, const eddy_walk_cursor *cursor, int64_t begin, value *before) {
+static void finish_blocks(const scan *work, const eddy_walk_cursor *cursor, int64_t begin,
+                          value *before) {
     value elements[GROUP], totals[EDDY_SCAN_LINES];
     int64_t count = sum_blocks(work, cursor, begin, elements, totals);
     for (int64_t done = 0; done < count; done += EDDY_SCAN_BLOCK) {
@@ -277,15 +284,17 @@ static void scan_run(const eddy_kernel_call *call) {
     memcpy(&work, call->plan, offsetof(scan, lines));
     if (work.count == 0 || work.line_count == 0)
         return;
-    eddy_walk_read(&work.lines, (const int64_t *)(const void *)((const char *)call->plan + offsetof(scan, lines)));
+    eddy_walk_read(&work.lines, (const int64_t *)(const void *)((const char *)call->plan +
+                                                                offsetof(scan, lines)));
     take_views(&work, call);
     work.totals = call->workspace;
     if (work.columns > 0)
-        scan_run_slices(call, work.line_count * work.panels, work.count * eddy_min_i64(EDDY_SCAN_COLUMNS, work.columns),
-                        panel_slice, &work);
+        scan_run_slices(call, work.line_count * work.panels,
+                        work.count * eddy_min_i64(EDDY_SCAN_COLUMNS, work.columns), panel_slice,
+                        &work);
     else if (!work.is_sum || work.count <= EDDY_SCAN_BLOCK)
-        scan_run_slices(call, (work.line_count + EDDY_SCAN_LINES - 1) / EDDY_SCAN_LINES, work.count * EDDY_SCAN_LINES,
-                        bundle_slice, &work);
+        scan_run_slices(call, (work.line_count + EDDY_SCAN_LINES - 1) / EDDY_SCAN_LINES,
+                        work.count * EDDY_SCAN_LINES, bundle_slice, &work);
     else if (is_cut(&work) && call->team->thread_count > 2)
         scan_cut_lines(call, &work);
     else
@@ -315,7 +324,8 @@ static eddy_status scan_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     plan->cost_ps = eddy_cost_views_ps(call);
     memcpy(plan->memory, &work, offsetof(scan, lines));
     char *words = (char *)plan->memory + offsetof(scan, lines);
-    plan->bytes = (size_t)((char *)eddy_walk_write(&work.lines, (int64_t *)(void *)words) - (char *)plan->memory);
+    plan->bytes = (size_t)((char *)eddy_walk_write(&work.lines, (int64_t *)(void *)words) -
+                           (char *)plan->memory);
     return EDDY_OK;
 }
 
@@ -343,7 +353,8 @@ typedef struct backward {
     double *products; /* [line][block]: before the block */
 } backward;
 
-_Static_assert(offsetof(backward, lines) + sizeof(int64_t) * EDDY_WALK_WORDS_MOST(3) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(offsetof(backward, lines) + sizeof(int64_t) * EDDY_WALK_WORDS_MOST(3) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "a plan is what is kept, and the lines");
 
 static void backward_take_views(backward *work, const eddy_kernel_call *call) {
@@ -364,14 +375,17 @@ static void backward_init(backward *work, const eddy_kernel_call *call) {
     work->line_count = eddy_walk_count(&work->lines);
 }
 
-static void load_view(const eddy_op_view *view, double *buffer, int64_t offset, int64_t stride, int64_t count) {
-    eddy_chunk_load(EDDY_F64, buffer, view->dtype, eddy_chunk_at(view->data, view->dtype, offset), stride, count);
+static void load_view(const eddy_op_view *view, double *buffer, int64_t offset, int64_t stride,
+                      int64_t count) {
+    eddy_chunk_load(EDDY_F64, buffer, view->dtype, eddy_chunk_at(view->data, view->dtype, offset),
+                    stride, count);
 }
 
 static void find_products(const backward *work, int64_t in, double *products) {
     double elements[EDDY_SCAN_BLOCK], product = 1;
     for (int64_t b = 0; b < blocks_of(work->count); b++) {
-        int64_t begin = b * EDDY_SCAN_BLOCK, count = eddy_min_i64(EDDY_SCAN_BLOCK, work->count - begin);
+        int64_t begin = b * EDDY_SCAN_BLOCK,
+                count = eddy_min_i64(EDDY_SCAN_BLOCK, work->count - begin);
         products[b] = product;
         load_view(work->in, elements, in + begin * work->in_stride, work->in_stride, count);
         for (int64_t i = 0; i < count; i++)
@@ -387,9 +401,12 @@ static void backward_line(const backward *work, int64_t line) {
     find_products(work, cursor.offsets[0], products);
     double after = 0; /* x[k + 1] s[k + 1] */
     for (int64_t b = blocks_of(work->count) - 1; b >= 0; b--) {
-        int64_t begin = b * EDDY_SCAN_BLOCK, count = eddy_min_i64(EDDY_SCAN_BLOCK, work->count - begin);
-        load_view(work->in, elements, cursor.offsets[0] + begin * work->in_stride, work->in_stride, count);
-        load_view(work->grad, grads, cursor.offsets[1] + begin * work->grad_stride, work->grad_stride, count);
+        int64_t begin = b * EDDY_SCAN_BLOCK,
+                count = eddy_min_i64(EDDY_SCAN_BLOCK, work->count - begin);
+        load_view(work->in, elements, cursor.offsets[0] + begin * work->in_stride, work->in_stride,
+                  count);
+        load_view(work->grad, grads, cursor.offsets[1] + begin * work->grad_stride,
+                  work->grad_stride, count);
         before[0] = products[b];
         for (int64_t i = 1; i < count; i++)
             before[i] = before[i - 1] * elements[i - 1];
@@ -400,7 +417,8 @@ static void backward_line(const backward *work, int64_t line) {
             grads[i] = before[i] == 0 ? 0 : before[i] * sum;
         }
         eddy_chunk_store(work->out->dtype,
-                         eddy_chunk_at(work->out->data, work->out->dtype, cursor.offsets[2] + begin * work->out_stride),
+                         eddy_chunk_at(work->out->data, work->out->dtype,
+                                       cursor.offsets[2] + begin * work->out_stride),
                          work->out_stride, EDDY_F64, grads, count);
     }
 }
@@ -415,7 +433,8 @@ static void cumprod_backward_run(const eddy_kernel_call *call) {
     memcpy(&work, call->plan, offsetof(backward, lines));
     if (work.count == 0 || work.line_count == 0)
         return;
-    eddy_walk_read(&work.lines, (const int64_t *)(const void *)((const char *)call->plan + offsetof(backward, lines)));
+    eddy_walk_read(&work.lines, (const int64_t *)(const void *)((const char *)call->plan +
+                                                                offsetof(backward, lines)));
     backward_take_views(&work, call);
     work.products = call->workspace;
     scan_run_slices(call, work.line_count, work.count, scan_backward_slice, &work);
@@ -428,14 +447,21 @@ static eddy_status cumprod_backward_prepare(const eddy_kernel_call *call, eddy_k
     plan->cost_ps = eddy_cost_views_ps(call);
     memcpy(plan->memory, &work, offsetof(backward, lines));
     char *words = (char *)plan->memory + offsetof(backward, lines);
-    plan->bytes = (size_t)((char *)eddy_walk_write(&work.lines, (int64_t *)(void *)words) - (char *)plan->memory);
+    plan->bytes = (size_t)((char *)eddy_walk_write(&work.lines, (int64_t *)(void *)words) -
+                           (char *)plan->memory);
     return EDDY_OK;
 }
 
-const eddy_kernel eddy_cpu_cumsum = {
-    .name = "cumsum", .prepare = cumsum_prepare, .run = scan_run, .cost_base_ps = 150000, .cost_element_ps = 850};
-const eddy_kernel eddy_cpu_cumprod = {
-    .name = "cumprod", .prepare = cumprod_prepare, .run = scan_run, .cost_base_ps = 150000, .cost_element_ps = 900};
+const eddy_kernel eddy_cpu_cumsum = {.name = "cumsum",
+                                     .prepare = cumsum_prepare,
+                                     .run = scan_run,
+                                     .cost_base_ps = 150000,
+                                     .cost_element_ps = 850};
+const eddy_kernel eddy_cpu_cumprod = {.name = "cumprod",
+                                      .prepare = cumprod_prepare,
+                                      .run = scan_run,
+                                      .cost_base_ps = 150000,
+                                      .cost_element_ps = 900};
 const eddy_kernel eddy_cpu_cumprod_backward = {.name = "cumprod_backward",
                                                .prepare = cumprod_backward_prepare,
                                                .run = cumprod_backward_run,

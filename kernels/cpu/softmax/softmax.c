@@ -22,12 +22,13 @@ typedef struct softmax_plan {
     int64_t grain;
     int64_t direct_rows;       /* not 0: rows may be taken where they lie, so many at a time */
     int64_t strides[OPERANDS]; /* along the axis, of the views */
-    int64_t steps[2];          /* from row to row, of the output and the operand: where they are even */
+    int64_t steps[2]; /* from row to row, of the output and the operand: where they are even */
     bool is_even, is_log;
     int64_t rows[];
 } softmax_plan;
 
-_Static_assert(sizeof(softmax_plan) + EDDY_WALK_WORDS_MOST(OPERANDS) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(softmax_plan) + EDDY_WALK_WORDS_MOST(OPERANDS) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "a plan fits");
 
 typedef struct softmax {
@@ -42,7 +43,8 @@ static void forward_row(const softmax *work, const int64_t *offsets, eddy_softma
     const eddy_softmax_ops *ops = plan->ops;
     void *target = eddy_chunk_at(out->data, out->dtype, offsets[0]);
     const void *source = eddy_chunk_at(in->data, in->dtype, offsets[1]);
-    eddy_softmax_row row = {.data = source, .stride = plan->strides[0], .count = plan->count, .dtype = in->dtype};
+    eddy_softmax_row row = {
+        .data = source, .stride = plan->strides[0], .count = plan->count, .dtype = in->dtype};
     eddy_softmax_total total = eddy_softmax_row_total(ops, &row, chunk);
     bool is_kept = plan->count <= EDDY_SOFTMAX_CHUNK; /* the chunk still holds exp(x - max) */
     for (int64_t begin = 0; begin < plan->count; begin += EDDY_SOFTMAX_CHUNK) {
@@ -50,7 +52,8 @@ static void forward_row(const softmax *work, const int64_t *offsets, eddy_softma
         if (!is_kept || plan->is_log)
             padded = eddy_softmax_load(&row, begin, -INFINITY, chunk);
         else
-            padded = (plan->count + EDDY_SOFTMAX_LANES - 1) / EDDY_SOFTMAX_LANES * EDDY_SOFTMAX_LANES;
+            padded =
+                (plan->count + EDDY_SOFTMAX_LANES - 1) / EDDY_SOFTMAX_LANES * EDDY_SOFTMAX_LANES;
         if (plan->is_log) {
             ops->shift(chunk, total.max, total.sum, padded);
         } else {
@@ -70,10 +73,11 @@ static void backward_row(const softmax *work, const int64_t *offsets, eddy_softm
     const eddy_softmax_ops *ops = plan->ops;
     eddy_softmax_row rows[2];
     for (int o = 0; o < 2; o++)
-        rows[o] = (eddy_softmax_row){.data = eddy_chunk_at(views[o].data, views[o].dtype, offsets[o + 1]),
-                                     .stride = plan->strides[o],
-                                     .count = plan->count,
-                                     .dtype = views[o].dtype};
+        rows[o] =
+            (eddy_softmax_row){.data = eddy_chunk_at(views[o].data, views[o].dtype, offsets[o + 1]),
+                               .stride = plan->strides[o],
+                               .count = plan->count,
+                               .dtype = views[o].dtype};
     double total = 0;
     int64_t padded = 0;
     for (int64_t begin = 0; begin < plan->count; begin += EDDY_SOFTMAX_CHUNK) {
@@ -95,7 +99,8 @@ static void backward_row(const softmax *work, const int64_t *offsets, eddy_softm
             ops->log_backward(grads, outputs, total, padded);
         else
             ops->backward(grads, outputs, total, padded);
-        eddy_softmax_store(&rows[0], begin, grads, eddy_chunk_at(views[2].data, views[2].dtype, offsets[0]),
+        eddy_softmax_store(&rows[0], begin, grads,
+                           eddy_chunk_at(views[2].data, views[2].dtype, offsets[0]),
                            plan->strides[2], views[2].dtype);
     }
 }
@@ -105,7 +110,8 @@ static void softmax_even_slice(void *context, int64_t begin, int64_t end) {
     const softmax *work = context;
     const softmax_plan *plan = work->plan;
     const eddy_op_view *in = &work->views[0], *out = &work->views[1];
-    int64_t size = eddy_dtype_size(in->dtype), to_step = plan->steps[0] * size, step = plan->steps[1] * size;
+    int64_t size = eddy_dtype_size(in->dtype), to_step = plan->steps[0] * size,
+            step = plan->steps[1] * size;
     char *to = (char *)out->data + begin * to_step;
     const char *from = (const char *)in->data + begin * step;
     while (begin < end) {
@@ -163,14 +169,16 @@ static void softmax_backward_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void softmax_run_slices(const eddy_kernel_call *call, softmax *work, void (*slice)(void *, int64_t, int64_t)) {
+static void softmax_run_slices(const eddy_kernel_call *call, softmax *work,
+                               void (*slice)(void *, int64_t, int64_t)) {
     const softmax_plan *plan = work->plan = call->plan;
     work->views = call->views;
     if (plan->row_count <= plan->grain)
         slice(work, 0, plan->row_count);
     else
         call->team->parallel_for(call->team, plan->row_count,
-                                 eddy_grain_even(call->team, plan->row_count, plan->grain, 1), slice, work);
+                                 eddy_grain_even(call->team, plan->row_count, plan->grain, 1),
+                                 slice, work);
 }
 
 /* A target that is the operand itself has to go through a chunk. */
@@ -235,7 +243,8 @@ static int64_t softmax_cost(const eddy_kernel_call *call, int64_t elements) {
     return eddy_cost_flat_ps(call->kernel, elements, bytes);
 }
 
-static eddy_status softmax_plan_of(const eddy_kernel_call *call, eddy_kernel_plan *plan, bool is_log) {
+static eddy_status softmax_plan_of(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                   bool is_log) {
     const eddy_attributes_axis *attributes = call->attributes;
     softmax_plan *to = plan->memory;
     plan_axis(call, attributes->axis, to);
@@ -265,11 +274,11 @@ static eddy_status log_softmax_prepare(const eddy_kernel_call *call, eddy_kernel
     return softmax_plan_of(call, plan, true);
 }
 
-#define KERNEL(label, variant, direction, element_ps)                                                                  \
-    const eddy_kernel eddy_cpu_##label = {.name = #label,                                                              \
-                                          .run = direction##_run,                                                      \
-                                          .prepare = variant##_prepare,                                                \
-                                          .cost_base_ps = 100000,                                                      \
+#define KERNEL(label, variant, direction, element_ps)                                              \
+    const eddy_kernel eddy_cpu_##label = {.name = #label,                                          \
+                                          .run = direction##_run,                                  \
+                                          .prepare = variant##_prepare,                            \
+                                          .cost_base_ps = 100000,                                  \
                                           .cost_element_ps = element_ps};
 
 KERNEL(softmax, softmax, softmax, 600)

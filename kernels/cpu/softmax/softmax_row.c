@@ -4,15 +4,17 @@
 #include <math.h>
 
 const eddy_softmax_ops *eddy_softmax_ops_for(eddy_dtype dtype) {
-    return eddy_softmax_compute_dtype(dtype) == EDDY_F64 ? eddy_cpu_softmax_f64() : eddy_cpu_softmax_f32();
+    return eddy_softmax_compute_dtype(dtype) == EDDY_F64 ? eddy_cpu_softmax_f64()
+                                                         : eddy_cpu_softmax_f32();
 }
 
-int64_t eddy_softmax_load(const eddy_softmax_row *row, int64_t begin, double padding, eddy_softmax_chunk *chunk) {
+int64_t eddy_softmax_load(const eddy_softmax_row *row, int64_t begin, double padding,
+                          eddy_softmax_chunk *chunk) {
     int64_t count = eddy_min_i64(EDDY_SOFTMAX_CHUNK, row->count - begin);
     int64_t padded = (count + EDDY_SOFTMAX_LANES - 1) / EDDY_SOFTMAX_LANES * EDDY_SOFTMAX_LANES;
     eddy_dtype compute = eddy_softmax_compute_dtype(row->dtype);
-    eddy_chunk_load(compute, chunk, row->dtype, eddy_chunk_at(row->data, row->dtype, begin * row->stride), row->stride,
-                    count);
+    eddy_chunk_load(compute, chunk, row->dtype,
+                    eddy_chunk_at(row->data, row->dtype, begin * row->stride), row->stride, count);
     for (int64_t i = count; i < padded; i++) {
         if (compute == EDDY_F64)
             chunk->f64[i] = padding;
@@ -22,8 +24,8 @@ int64_t eddy_softmax_load(const eddy_softmax_row *row, int64_t begin, double pad
     return padded;
 }
 
-void eddy_softmax_store(const eddy_softmax_row *row, int64_t begin, const eddy_softmax_chunk *chunk, void *target,
-                        int64_t stride, eddy_dtype dtype) {
+void eddy_softmax_store(const eddy_softmax_row *row, int64_t begin, const eddy_softmax_chunk *chunk,
+                        void *target, int64_t stride, eddy_dtype dtype) {
     int64_t count = eddy_min_i64(EDDY_SOFTMAX_CHUNK, row->count - begin);
     eddy_chunk_store(dtype, eddy_chunk_at(target, dtype, begin * stride), stride,
                      eddy_softmax_compute_dtype(row->dtype), chunk, count);

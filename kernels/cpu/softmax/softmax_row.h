@@ -30,14 +30,16 @@ static inline int64_t eddy_softmax_direct_rows(eddy_dtype dtype, int64_t stride,
     if (stride != 1 || dtype != eddy_softmax_compute_dtype(dtype) || count > EDDY_SOFTMAX_CHUNK)
         return 0;
     /* Most rows are short, and a division takes longer than the rest. */
-    return count * EDDY_SOFTMAX_ROWS <= EDDY_SOFTMAX_CHUNK ? EDDY_SOFTMAX_ROWS : EDDY_SOFTMAX_CHUNK / count;
+    return count * EDDY_SOFTMAX_ROWS <= EDDY_SOFTMAX_CHUNK ? EDDY_SOFTMAX_ROWS
+                                                           : EDDY_SOFTMAX_CHUNK / count;
 }
 
 /* Loads elements begin .. of the row, at most a chunk, and pads with `padding`. Returns the padded count. */
-int64_t eddy_softmax_load(const eddy_softmax_row *row, int64_t begin, double padding, eddy_softmax_chunk *chunk);
+int64_t eddy_softmax_load(const eddy_softmax_row *row, int64_t begin, double padding,
+                          eddy_softmax_chunk *chunk);
 /* Stores what belongs to elements begin .. of the row from the chunk. */
-void eddy_softmax_store(const eddy_softmax_row *row, int64_t begin, const eddy_softmax_chunk *chunk, void *target,
-                        int64_t stride, eddy_dtype dtype);
+void eddy_softmax_store(const eddy_softmax_row *row, int64_t begin, const eddy_softmax_chunk *chunk,
+                        void *target, int64_t stride, eddy_dtype dtype);
 
 /* A row of at most one chunk stays in *chunk as exp(x - max); of a longer one the last chunk does. */
 eddy_softmax_total eddy_softmax_row_total(const eddy_softmax_ops *ops, const eddy_softmax_row *row,

@@ -26,8 +26,8 @@ static INLINE int64_t whole_of(int64_t count) {
 
 /* Each step is made for all rows before the next: a row's largest number, its sum and what follows wait for each other, rows do
  * not. Tails are filled up with padding that adds nothing to a sum. */
-static INLINE void largest(const void *const *from, int64_t rows, int64_t count, real (*tails)[LANES],
-                           eddy_softmax_total *totals) {
+static INLINE void largest(const void *const *from, int64_t rows, int64_t count,
+                           real (*tails)[LANES], eddy_softmax_total *totals) {
     int64_t whole = whole_of(count);
     int rest = (int)(count - whole);
     for (int64_t r = 0; r < rows; r++) {
@@ -44,8 +44,8 @@ static INLINE void largest(const void *const *from, int64_t rows, int64_t count,
 }
 
 /* The sums of exp(x - max). With `is_kept` the powers go to y, and those of tails take their places. */
-static INLINE void powers(bool is_kept, void *const *to, const void *const *from, int64_t rows, int64_t count,
-                          real (*tails)[LANES], eddy_softmax_total *totals) {
+static INLINE void powers(bool is_kept, void *const *to, const void *const *from, int64_t rows,
+                          int64_t count, real (*tails)[LANES], eddy_softmax_total *totals) {
     static const real nothing[LANES] = {0};
     int64_t whole = whole_of(count);
     real sums[EDDY_SOFTMAX_ROWS][LANES];
@@ -80,7 +80,8 @@ static INLINE void powers(bool is_kept, void *const *to, const void *const *from
     }
 }
 
-static APART void totals_of(const void *const *from, int64_t rows, int64_t count, eddy_softmax_total *totals) {
+static APART void totals_of(const void *const *from, int64_t rows, int64_t count,
+                            eddy_softmax_total *totals) {
     real tails[EDDY_SOFTMAX_ROWS][LANES];
     largest(from, rows, count, tails, totals);
     powers(false, NULL, from, rows, count, tails, totals);
@@ -117,7 +118,8 @@ static void log_rows(void *const *to, const void *const *from, int64_t rows, int
     }
 }
 
-static void rows_of(void *const *to, const void *const *from, int64_t rows, int64_t count, bool is_log) {
+static void rows_of(void *const *to, const void *const *from, int64_t rows, int64_t count,
+                    bool is_log) {
     (is_log ? log_rows : softmax_rows)(to, from, rows, count);
 }
 

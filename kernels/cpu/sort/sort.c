@@ -39,7 +39,9 @@ typedef struct sort_plan {
     int64_t words[];      /* of the walk */
 } sort_plan;
 
-_Static_assert(sizeof(sort_plan) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES, "fits a plan");
+_Static_assert(sizeof(sort_plan) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
+               "fits a plan");
 
 typedef struct sort {
     const sort_plan *plan;
@@ -57,7 +59,8 @@ static int64_t round_line(int64_t bytes) {
 static void choose_slices(sort_plan *p) {
     int64_t records = p->is_choice ? p->kept : 2 * p->count;
     if (p->is_side_by_side)
-        records = (EDDY_SORT_LANES / 2 + EDDY_SORT_LANES) * p->count + (p->is_choice ? EDDY_SORT_LANES * p->kept : 0);
+        records = (EDDY_SORT_LANES / 2 + EDDY_SORT_LANES) * p->count +
+                  (p->is_choice ? EDDY_SORT_LANES * p->kept : 0);
     p->slice_bytes = round_line(records * (int64_t)eddy_sort_record_bytes(&p->order));
     int64_t slices = SLICES;
     while (slices > 1 && slices * p->slice_bytes > SLICE_BYTES)
@@ -80,7 +83,8 @@ static const eddy_op_view *values_of(const eddy_kernel_call *call) {
 }
 
 static void walk_lines(eddy_walk *lines, const eddy_kernel_call *call, int32_t axis) {
-    const eddy_op_view *in = &call->views[0], *values = &call->views[1], *indices = &call->views[call->view_count - 1];
+    const eddy_op_view *in = &call->views[0], *values = &call->views[1],
+                       *indices = &call->views[call->view_count - 1];
     eddy_walk_init(lines, 0, NULL);
     lines->operand_count = 3;
     for (int32_t d = 0; d < in->rank; d++) {
@@ -94,14 +98,16 @@ static void walk_lines(eddy_walk *lines, const eddy_kernel_call *call, int32_t a
 
 static void choose_way(sort_plan *p) {
     p->is_choice = p->kept < p->count / CHOICE_PART;
-    p->is_side_by_side = p->order.is_narrow && p->count <= SHORT_COUNT && p->line_count >= SHORT_LINES &&
-                         (!p->is_choice || p->kept <= SHORT_KEPT);
+    p->is_side_by_side = p->order.is_narrow && p->count <= SHORT_COUNT &&
+                         p->line_count >= SHORT_LINES && (!p->is_choice || p->kept <= SHORT_KEPT);
     p->is_long = !p->is_choice && p->count >= EDDY_SORT_LONG && p->line_count < FEW_LINES;
     choose_slices(p);
 }
 
-static void sort_prepare_of(const eddy_kernel_call *call, eddy_kernel_plan *plan, int32_t axis, bool is_descending) {
-    const eddy_op_view *in = &call->views[0], *values = values_of(call), *indices = &call->views[call->view_count - 1];
+static void sort_prepare_of(const eddy_kernel_call *call, eddy_kernel_plan *plan, int32_t axis,
+                            bool is_descending) {
+    const eddy_op_view *in = &call->views[0], *values = values_of(call),
+                       *indices = &call->views[call->view_count - 1];
     sort_plan *p = plan->memory;
     eddy_walk lines;
     walk_lines(&lines, call, axis);
@@ -119,14 +125,15 @@ static void sort_prepare_of(const eddy_kernel_call *call, eddy_kernel_plan *plan
     plan->workspace_bytes = (size_t)(p->slice_bytes * ((p->line_count + p->grain - 1) / p->grain));
 }
 
-#define FETCH(type)                                                                                                    \
-    static void fetch_##type(const sort *work, const void *records, const void *from, void *to, int64_t count) {       \
-        const type *elements = from;                                                                                   \
-        type *fetched = to;                                                                                            \
-        const eddy_sort_order order = work->plan->order;                                                               \
-        int64_t stride = work->plan->in_stride;                                                                        \
-        for (int64_t i = 0; i < count; i++)                                                                            \
-            fetched[i] = elements[eddy_sort_index(&order, records, i) * stride];                                       \
+#define FETCH(type)                                                                                \
+    static void fetch_##type(const sort *work, const void *records, const void *from, void *to,    \
+                             int64_t count) {                                                      \
+        const type *elements = from;                                                               \
+        type *fetched = to;                                                                        \
+        const eddy_sort_order order = work->plan->order;                                           \
+        int64_t stride = work->plan->in_stride;                                                    \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            fetched[i] = elements[eddy_sort_index(&order, records, i) * stride];                   \
     }
 
 FETCH(uint8_t)
@@ -135,7 +142,8 @@ FETCH(uint32_t)
 FETCH(uint64_t)
 
 /* `count` elements by their records, side by side. */
-static void fetch_piece(const sort *work, const void *records, const void *from, void *to, int64_t count) {
+static void fetch_piece(const sort *work, const void *records, const void *from, void *to,
+                        int64_t count) {
     switch (eddy_dtype_bytes(work->in->dtype)) {
     case 1:
         fetch_uint8_t(work, records, from, to, count);
@@ -153,7 +161,8 @@ static void fetch_piece(const sort *work, const void *records, const void *from,
 }
 
 /* Elements begin .. end of the result, fetched by records. */
-static void fetch(const sort *work, const char *records, const void *from, void *to, int64_t begin, int64_t end) {
+static void fetch(const sort *work, const char *records, const void *from, void *to, int64_t begin,
+                  int64_t end) {
     const sort_plan *plan = work->plan;
     eddy_dtype dtype = work->in->dtype;
     int64_t record_bytes = (int64_t)eddy_sort_record_bytes(&plan->order);
@@ -177,7 +186,8 @@ static char *spare_of(const sort *work, char *records) {
     return records + (size_t)plan->count * eddy_sort_record_bytes(&plan->order);
 }
 
-static void put(const sort *work, const eddy_walk_cursor *cursor, const char *records, int64_t begin, int64_t end) {
+static void put(const sort *work, const eddy_walk_cursor *cursor, const char *records,
+                int64_t begin, int64_t end) {
     int64_t *indices = (int64_t *)work->indices->data + cursor->offsets[1];
     const eddy_sort_order order = work->plan->order;
     int64_t stride = work->plan->indices_stride;
@@ -185,7 +195,8 @@ static void put(const sort *work, const eddy_walk_cursor *cursor, const char *re
         indices[i * stride] = eddy_sort_index(&order, records, i);
     if (work->values != NULL)
         fetch(work, records, line_of(work, cursor),
-              eddy_chunk_at(work->values->data, work->values->dtype, cursor->offsets[2]), begin, end);
+              eddy_chunk_at(work->values->data, work->values->dtype, cursor->offsets[2]), begin,
+              end);
 }
 
 static void sort_line(const sort *work, const eddy_walk_cursor *cursor, char *records) {
@@ -212,7 +223,8 @@ static void sort_lines(const sort *work, eddy_walk_cursor *cursor, char *records
     if (lines < EDDY_SORT_LANES)
         memset(keys, 0, (size_t)(EDDY_SORT_LANES * plan->count) * sizeof(*keys));
     for (int64_t l = 0; l < lines; l++) {
-        eddy_sort_load_keys(&plan->order, keys + l * plan->count, line_of(work, &from), plan->in_stride, plan->count);
+        eddy_sort_load_keys(&plan->order, keys + l * plan->count, line_of(work, &from),
+                            plan->in_stride, plan->count);
         eddy_walk_next(&work->lines, &from, work->lines.rank);
     }
     blocks->join(all, keys, plan->count);
@@ -258,8 +270,8 @@ static void load_slice(void *context, int64_t begin, int64_t end) {
     const long_line *line = context;
     const sort *work = line->work;
     const sort_plan *plan = work->plan;
-    const char *from =
-        line_of(work, &line->cursor) + begin * plan->in_stride * (int64_t)eddy_dtype_bytes(work->in->dtype);
+    const char *from = line_of(work, &line->cursor) +
+                       begin * plan->in_stride * (int64_t)eddy_dtype_bytes(work->in->dtype);
     eddy_sort_load(&plan->order, work->records, from, plan->in_stride, begin, end - begin);
 }
 
@@ -275,7 +287,8 @@ static void sort_long_lines(const eddy_kernel_call *call, const sort *work) {
     for (int64_t l = 0; l < plan->line_count; l++) {
         eddy_walk_seek(&work->lines, &line.cursor, l);
         team->parallel_for(team, plan->count, SLICE_ELEMENTS, load_slice, &line);
-        eddy_sort_records_by_team(team, &plan->order, work->records, spare_of(work, work->records), plan->count);
+        eddy_sort_records_by_team(team, &plan->order, work->records, spare_of(work, work->records),
+                                  plan->count);
         team->parallel_for(team, plan->kept, SLICE_ELEMENTS, put_slice, &line);
     }
 }
@@ -313,7 +326,8 @@ static int64_t cost_along(const eddy_kernel_call *call, int32_t axis) {
 }
 
 static int64_t topk_cost(const eddy_kernel_call *call, int32_t axis) {
-    int64_t count = eddy_kernel_view_count(&call->views[0]), kept = eddy_kernel_view_count(&call->views[1]);
+    int64_t count = eddy_kernel_view_count(&call->views[0]),
+            kept = eddy_kernel_view_count(&call->views[1]);
     int64_t of_line = along(&call->views[1], call->views[1].shape, axis);
     if (kept >= count / CHOICE_PART)
         return cost_along(call, axis);
@@ -337,5 +351,7 @@ static eddy_status topk_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     return EDDY_OK;
 }
 
-const eddy_kernel eddy_cpu_sort = {.name = "sort", .run = sort_run, .prepare = sort_prepare, .cost_base_ps = 200000};
-const eddy_kernel eddy_cpu_topk = {.name = "topk", .run = sort_run, .prepare = topk_prepare, .cost_base_ps = 200000};
+const eddy_kernel eddy_cpu_sort = {
+    .name = "sort", .run = sort_run, .prepare = sort_prepare, .cost_base_ps = 200000};
+const eddy_kernel eddy_cpu_topk = {
+    .name = "topk", .run = sort_run, .prepare = topk_prepare, .cost_base_ps = 200000};

@@ -15,7 +15,8 @@ static void exchange(int64_t *numbers, int64_t apart, int64_t count) {
 }
 
 /* Exchanges numbers i and i + apart wherever bit `run` of i is set, or is not. */
-static void exchange_runs(int64_t *numbers, int64_t count, int64_t run, int64_t apart, bool is_set) {
+static void exchange_runs(int64_t *numbers, int64_t count, int64_t run, int64_t apart,
+                          bool is_set) {
     for (int64_t i = is_set ? run : 0; i + apart < count; i += 2 * run) {
         int64_t left = count - apart - i;
         exchange(numbers + i * EDDY_SORT_LANES, apart, left < run ? left : run);
@@ -37,17 +38,18 @@ static void lines(int64_t *numbers, int64_t count) {
 #define STEP 4
 
 /* The lesser of two into the first. */
-#define EXCHANGE(first, second)                                                                                        \
-    EDDY_LANES (l, EDDY_SORT_LANES) {                                                                                  \
-        int64_t a_ = first[l], b_ = second[l];                                                                         \
-        first[l] = a_ < b_ ? a_ : b_;                                                                                  \
-        second[l] = a_ < b_ ? b_ : a_;                                                                                 \
+#define EXCHANGE(first, second)                                                                    \
+    EDDY_LANES (l, EDDY_SORT_LANES) {                                                              \
+        int64_t a_ = first[l], b_ = second[l];                                                     \
+        first[l] = a_ < b_ ? a_ : b_;                                                              \
+        second[l] = a_ < b_ ? b_ : a_;                                                             \
     }
 
 /* Each number goes down the list of those kept, and changes places with what is larger. STEP arrays of their own stay in
  * registers. */
 static void least(int64_t *list, int64_t kept, const int64_t *numbers, int64_t count) {
-    int64_t first[EDDY_SORT_LANES], second[EDDY_SORT_LANES], third[EDDY_SORT_LANES], fourth[EDDY_SORT_LANES];
+    int64_t first[EDDY_SORT_LANES], second[EDDY_SORT_LANES], third[EDDY_SORT_LANES],
+        fourth[EDDY_SORT_LANES];
     for (int64_t i = 0; i < kept * EDDY_SORT_LANES; i++)
         list[i] = INT64_MAX;
     for (int64_t i = 0; i < count; i += STEP) {

@@ -10,7 +10,8 @@
 
 /* The key, as sort_key.h has it, of a float of at most 32 bits: negative ones have all bits turned over, others the sign alone.
  * `top` is the sign, `all` the bits of the type. */
-static inline uint32_t eddy_sort_float_key(uint32_t bits, uint32_t top, uint32_t infinity, uint32_t all) {
+static inline uint32_t eddy_sort_float_key(uint32_t bits, uint32_t top, uint32_t infinity,
+                                           uint32_t all) {
     uint32_t size = bits & ~top;
     return size > infinity ? all : size == 0 ? top : bits & top ? ~bits & all : bits | top;
 }

@@ -17,18 +17,19 @@ eddy_sort_order eddy_sort_order_of(eddy_dtype dtype, int64_t count, bool is_desc
 
 /* As eddy_sort_float_key. */
 static inline uint64_t f64_key(uint64_t bits) {
-    const uint64_t top = UINT64_C(1) << 63, infinity = UINT64_C(0x7ff0000000000000), size = bits & ~top;
+    const uint64_t top = UINT64_C(1) << 63, infinity = UINT64_C(0x7ff0000000000000),
+                   size = bits & ~top;
     return size > infinity ? UINT64_MAX : size == 0 ? top : bits & top ? ~bits : bits | top;
 }
 
 /* Those of f32 are in sort_block.c: they are asked for most. */
-#define KEYS(name, type, key_type, key)                                                                                \
-    static void keys_##name(key_type *restrict keys, const void *elements, int64_t count) {                            \
-        const type *restrict x = elements;                                                                             \
-        for (int64_t i = 0; i < count; i++) {                                                                          \
-            type bits = x[i];                                                                                          \
-            keys[i] = key;                                                                                             \
-        }                                                                                                              \
+#define KEYS(name, type, key_type, key)                                                            \
+    static void keys_##name(key_type *restrict keys, const void *elements, int64_t count) {        \
+        const type *restrict x = elements;                                                         \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            type bits = x[i];                                                                      \
+            keys[i] = key;                                                                         \
+        }                                                                                          \
     }
 
 KEYS(f64, uint64_t, uint64_t, f64_key(bits))
@@ -120,16 +121,16 @@ bool eddy_sort_element(const eddy_sort_order *order, uint64_t key, void *element
 }
 
 /* A piece of the elements: where they lie, or in *buffer. */
-static const void *gather(const eddy_sort_order *order, uint64_t *buffer, const void *elements, int64_t stride,
-                          int64_t count) {
+static const void *gather(const eddy_sort_order *order, uint64_t *buffer, const void *elements,
+                          int64_t stride, int64_t count) {
     if (stride == 1)
         return elements;
     eddy_chunk_load(order->dtype, buffer, order->dtype, elements, stride, count);
     return buffer;
 }
 
-void eddy_sort_keys_narrow(const eddy_sort_order *order, uint32_t *keys, const void *elements, int64_t stride,
-                           int64_t count) {
+void eddy_sort_keys_narrow(const eddy_sort_order *order, uint32_t *keys, const void *elements,
+                           int64_t stride, int64_t count) {
     uint64_t gathered[EDDY_SORT_PIECE];
     fill_short_keys(order->dtype, keys, gather(order, gathered, elements, stride, count), count);
     uint32_t turn = order->is_descending ? (uint32_t)all_bits(order) : 0;
@@ -137,8 +138,8 @@ void eddy_sort_keys_narrow(const eddy_sort_order *order, uint32_t *keys, const v
         keys[i] ^= turn;
 }
 
-void eddy_sort_keys_wide(const eddy_sort_order *order, uint64_t *keys, const void *elements, int64_t stride,
-                         int64_t count) {
+void eddy_sort_keys_wide(const eddy_sort_order *order, uint64_t *keys, const void *elements,
+                         int64_t stride, int64_t count) {
     uint64_t gathered[EDDY_SORT_PIECE];
     fill_keys(order->dtype, keys, gather(order, gathered, elements, stride, count), count);
     uint64_t turn = order->is_descending ? all_bits(order) : 0;
@@ -146,10 +147,11 @@ void eddy_sort_keys_wide(const eddy_sort_order *order, uint64_t *keys, const voi
         keys[i] ^= turn;
 }
 
-void eddy_sort_load_keys(const eddy_sort_order *order, uint32_t *keys, const void *elements, int64_t stride,
-                         int64_t count) {
+void eddy_sort_load_keys(const eddy_sort_order *order, uint32_t *keys, const void *elements,
+                         int64_t stride, int64_t count) {
     for (int64_t done = 0; done < count; done += EDDY_SORT_PIECE)
-        eddy_sort_keys_narrow(order, keys + done, eddy_chunk_at(elements, order->dtype, done * stride), stride,
+        eddy_sort_keys_narrow(order, keys + done,
+                              eddy_chunk_at(elements, order->dtype, done * stride), stride,
                               eddy_min_i64(EDDY_SORT_PIECE, count - done));
 }
 
@@ -159,8 +161,8 @@ static const eddy_sort_width *width_of(const eddy_sort_order *order) {
     return order->is_narrow ? &eddy_sort_width_narrow : &eddy_sort_width_wide;
 }
 
-void eddy_sort_load(const eddy_sort_order *order, void *records, const void *elements, int64_t stride, int64_t first,
-                    int64_t count) {
+void eddy_sort_load(const eddy_sort_order *order, void *records, const void *elements,
+                    int64_t stride, int64_t first, int64_t count) {
     width_of(order)->load(order, records, elements, stride, first, count);
 }
 
@@ -168,13 +170,13 @@ void eddy_sort_records(const eddy_sort_order *order, void *records, void *spare,
     width_of(order)->sort(records, spare, count, order->key_bytes);
 }
 
-void eddy_sort_merge(const eddy_sort_order *order, void *to, const void *first, int64_t first_count, const void *second,
-                     int64_t second_count, int64_t begin, int64_t end) {
+void eddy_sort_merge(const eddy_sort_order *order, void *to, const void *first, int64_t first_count,
+                     const void *second, int64_t second_count, int64_t begin, int64_t end) {
     width_of(order)->merge(to, first, first_count, second, second_count, begin, end);
 }
 
-void eddy_sort_least(const eddy_sort_order *order, void *records, int64_t kept, const void *elements, int64_t stride,
-                     int64_t count) {
+void eddy_sort_least(const eddy_sort_order *order, void *records, int64_t kept,
+                     const void *elements, int64_t stride, int64_t count) {
     eddy_sort_load(order, records, elements, stride, 0, kept);
     width_of(order)->least(order, records, kept, elements, stride, count);
 }

@@ -31,31 +31,33 @@ static inline size_t eddy_sort_record_bytes(const eddy_sort_order *order) {
 }
 
 /* Records of the strided elements `first` .. first + count, which are numbered from `first` on, to records[first] on. */
-void eddy_sort_load(const eddy_sort_order *order, void *records, const void *elements, int64_t stride, int64_t first,
-                    int64_t count);
+void eddy_sort_load(const eddy_sort_order *order, void *records, const void *elements,
+                    int64_t stride, int64_t first, int64_t count);
 
 /* The keys of narrow records alone. */
-void eddy_sort_load_keys(const eddy_sort_order *order, uint32_t *keys, const void *elements, int64_t stride,
-                         int64_t count);
+void eddy_sort_load_keys(const eddy_sort_order *order, uint32_t *keys, const void *elements,
+                         int64_t stride, int64_t count);
 
 /* Sorts in place, stable; `spare` has room for as many records. O(count). */
 void eddy_sort_records(const eddy_sort_order *order, void *records, void *spare, int64_t count);
 
 /* Records begin .. end of the merge of two sorted runs, to `to`. */
-void eddy_sort_merge(const eddy_sort_order *order, void *to, const void *first, int64_t first_count, const void *second,
-                     int64_t second_count, int64_t begin, int64_t end);
+void eddy_sort_merge(const eddy_sort_order *order, void *to, const void *first, int64_t first_count,
+                     const void *second, int64_t second_count, int64_t begin, int64_t end);
 
 /* The `kept` (at least 1) least of the elements' records, in order, into `records`. O(count log kept). */
-void eddy_sort_least(const eddy_sort_order *order, void *records, int64_t kept, const void *elements, int64_t stride,
-                     int64_t count);
+void eddy_sort_least(const eddy_sort_order *order, void *records, int64_t kept,
+                     const void *elements, int64_t stride, int64_t count);
 
-static inline int64_t eddy_sort_index(const eddy_sort_order *order, const void *records, int64_t i) {
+static inline int64_t eddy_sort_index(const eddy_sort_order *order, const void *records,
+                                      int64_t i) {
     return order->is_narrow ? (int64_t)(((const uint64_t *)records)[i] & UINT32_MAX)
                             : (int64_t)((const eddy_sort_wide *)records)[i].index;
 }
 
 static inline uint64_t eddy_sort_key(const eddy_sort_order *order, const void *records, int64_t i) {
-    return order->is_narrow ? ((const uint64_t *)records)[i] >> 32 : ((const eddy_sort_wide *)records)[i].key;
+    return order->is_narrow ? ((const uint64_t *)records)[i] >> 32
+                            : ((const eddy_sort_wide *)records)[i].key;
 }
 
 /* Writes the element that has this key to *element and is true, where there is but one: not for zeros and NaN. */

@@ -16,8 +16,8 @@ static inline record record_of(key of, int64_t index) {
     return (record)of << 32 | (record)index;
 }
 
-static inline void load_keys(const eddy_sort_order *order, key *keys, const void *elements, int64_t stride,
-                             int64_t count) {
+static inline void load_keys(const eddy_sort_order *order, key *keys, const void *elements,
+                             int64_t stride, int64_t count) {
     eddy_sort_keys_narrow(order, keys, elements, stride, count);
 }
 

@@ -42,8 +42,8 @@ static void merge_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-void eddy_sort_records_by_team(eddy_kernel_team *team, const eddy_sort_order *order, void *records, void *spare,
-                               int64_t count) {
+void eddy_sort_records_by_team(eddy_kernel_team *team, const eddy_sort_order *order, void *records,
+                               void *spare, int64_t count) {
     if (count < EDDY_SORT_LONG || team->thread_count <= 2) {
         eddy_sort_records(order, records, spare, count);
         return;

@@ -10,7 +10,7 @@
 
 /* Does what eddy_sort_records does, to the record: parts are sorted side by side and merged in pairs, each merge by several. Not
  * within a slice. */
-void eddy_sort_records_by_team(eddy_kernel_team *team, const eddy_sort_order *order, void *records, void *spare,
-                               int64_t count);
+void eddy_sort_records_by_team(eddy_kernel_team *team, const eddy_sort_order *order, void *records,
+                               void *spare, int64_t count);
 
 #endif

@@ -17,8 +17,8 @@
 /* Up to so many records are sorted by insertion. */
 #define FEW 48
 
-static void load(const eddy_sort_order *order, void *into, const void *elements, int64_t stride, int64_t first,
-                 int64_t count) {
+static void load(const eddy_sort_order *order, void *into, const void *elements, int64_t stride,
+                 int64_t first, int64_t count) {
     record *restrict records = into;
     key keys[EDDY_SORT_PIECE];
     for (int64_t done = 0; done < count; done += EDDY_SORT_PIECE) {
@@ -90,7 +90,8 @@ static void sort(void *records, void *spare, int64_t count, int32_t key_bytes) {
 
 /* a[i] and b[begin - i] are the first records that the merge has at `begin` or later: found by halving (the merge path of
  * Odeh, Green, Mwassi, Shmueli and Birk, 2012). Returns i. */
-static int64_t merge_path(const record *a, int64_t a_count, const record *b, int64_t b_count, int64_t begin) {
+static int64_t merge_path(const record *a, int64_t a_count, const record *b, int64_t b_count,
+                          int64_t begin) {
     int64_t i = begin > b_count ? begin - b_count : 0, above = begin < a_count ? begin : a_count;
     while (i < above) {
         int64_t middle = i + (above - i) / 2;
@@ -102,8 +103,8 @@ static int64_t merge_path(const record *a, int64_t a_count, const record *b, int
     return i;
 }
 
-static void merge(void *into, const void *first, int64_t a_count, const void *second, int64_t b_count, int64_t begin,
-                  int64_t end) {
+static void merge(void *into, const void *first, int64_t a_count, const void *second,
+                  int64_t b_count, int64_t begin, int64_t end) {
     record *to = into;
     const record *a = first, *b = second;
     int64_t i = merge_path(a, a_count, b, b_count, begin);
@@ -141,8 +142,8 @@ static void unheap(record *heap, int64_t count) {
 }
 
 /* Indices grow: an equal key is not less than what is there. */
-static void least(const eddy_sort_order *order, void *records, int64_t kept, const void *elements, int64_t stride,
-                  int64_t count) {
+static void least(const eddy_sort_order *order, void *records, int64_t kept, const void *elements,
+                  int64_t stride, int64_t count) {
     record *heap = records;
     key keys[EDDY_SORT_PIECE];
     heapify(heap, kept);

@@ -34,7 +34,8 @@ typedef struct distinct_plan {
     int64_t words[]; /* of the walk */
 } distinct_plan;
 
-_Static_assert(sizeof(distinct_plan) + EDDY_WALK_WORDS_MOST(1) * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES,
+_Static_assert(sizeof(distinct_plan) + EDDY_WALK_WORDS_MOST(1) * sizeof(int64_t) <=
+                   EDDY_KERNEL_PLAN_BYTES,
                "fits a plan");
 
 typedef struct distinct {
@@ -66,7 +67,8 @@ static void distinct_init(distinct *work, const eddy_kernel_call *call) {
 /* ---- a table of integers ---- */
 
 /* The next elements in row-major order, `count` of them and at least one: where they lie, or in `buffer`. */
-static const int64_t *next_integers(const distinct *work, eddy_walk_cursor *cursor, int64_t *buffer, int64_t *count) {
+static const int64_t *next_integers(const distinct *work, eddy_walk_cursor *cursor, int64_t *buffer,
+                                    int64_t *count) {
     const void *from = eddy_chunk_at(work->in->data, work->in->dtype, cursor->offsets[0]);
     int64_t stride = eddy_walk_inner_stride(&work->walk, 0);
     *count = eddy_min_i64(PIECE, eddy_walk_run(&work->walk, cursor));
@@ -103,7 +105,8 @@ static void find_range(const distinct *work) {
 
 static int64_t count_by_table(const distinct *work) {
     int64_t buffer[PIECE], least = work->found->least, size = work->found->size, total = 0;
-    memset(work->records, 0, (size_t)size * (work->is_full ? sizeof(*work->counts) : sizeof(*work->marks)));
+    memset(work->records, 0,
+           (size_t)size * (work->is_full ? sizeof(*work->counts) : sizeof(*work->marks)));
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->walk, &cursor, 0);
     for (int64_t done = 0, count; done < work->count; done += count) {
@@ -121,12 +124,13 @@ static int64_t count_by_table(const distinct *work) {
 }
 
 static void put_run(const eddy_op_view *to, int64_t first, const int64_t *from, int64_t count) {
-    eddy_chunk_store(to->dtype, eddy_chunk_at(to->data, to->dtype, first * to->strides[0]), to->strides[0], EDDY_I64,
-                     from, count);
+    eddy_chunk_store(to->dtype, eddy_chunk_at(to->data, to->dtype, first * to->strides[0]),
+                     to->strides[0], EDDY_I64, from, count);
 }
 
 /* Values and their numbers; counts become places. */
-static void put_by_table(const distinct *work, const eddy_op_view *values, const eddy_op_view *counts) {
+static void put_by_table(const distinct *work, const eddy_op_view *values,
+                         const eddy_op_view *counts) {
     int64_t numbers[PIECE], occurrences[PIECE], put = 0;
     for (int64_t k = 0; k < work->found->size; k += PIECE) {
         int64_t here = 0, count = eddy_min_i64(PIECE, work->found->size - k);
@@ -160,8 +164,8 @@ static void put_places_by_table(const distinct *work, const eddy_op_view *invers
             places[i] = work->counts[x[i] - work->found->least];
         for (int64_t put = 0, run; put < count; put += run) {
             run = eddy_min_i64(eddy_walk_run(&walk, &to), count - put);
-            eddy_chunk_store(EDDY_I64, (int64_t *)inverse->data + to.offsets[0], eddy_walk_inner_stride(&walk, 0),
-                             EDDY_I64, places + put, run);
+            eddy_chunk_store(EDDY_I64, (int64_t *)inverse->data + to.offsets[0],
+                             eddy_walk_inner_stride(&walk, 0), EDDY_I64, places + put, run);
             eddy_walk_advance(&walk, &to, run);
         }
     }
@@ -181,12 +185,14 @@ static int64_t count_by_sorting(const distinct *work, eddy_kernel_team *team) {
     eddy_walk_seek(&work->walk, &cursor, 0);
     for (int64_t done = 0, run; done < work->count; done += run) {
         run = eddy_walk_run(&work->walk, &cursor);
-        eddy_sort_load(&work->order, work->records, eddy_chunk_at(work->in->data, work->in->dtype, cursor.offsets[0]),
+        eddy_sort_load(&work->order, work->records,
+                       eddy_chunk_at(work->in->data, work->in->dtype, cursor.offsets[0]),
                        eddy_walk_inner_stride(&work->walk, 0), done, run);
         eddy_walk_advance(&work->walk, &cursor, run);
     }
     eddy_sort_records_by_team(team, &work->order, work->records,
-                              (char *)work->records + (size_t)work->count * eddy_sort_record_bytes(&work->order),
+                              (char *)work->records +
+                                  (size_t)work->count * eddy_sort_record_bytes(&work->order),
                               work->count);
     int64_t total = 0;
     for (int64_t i = 0; i < work->count; i++)
@@ -200,7 +206,8 @@ static void put_value(const distinct *work, uint64_t key, int64_t flat, void *to
         return;
     eddy_walk_cursor cursor;
     eddy_walk_seek(&work->walk, &cursor, flat);
-    memcpy(to, eddy_chunk_at(work->in->data, work->in->dtype, cursor.offsets[0]), eddy_dtype_bytes(work->in->dtype));
+    memcpy(to, eddy_chunk_at(work->in->data, work->in->dtype, cursor.offsets[0]),
+           eddy_dtype_bytes(work->in->dtype));
 }
 
 static void put_by_records(const distinct *work, const eddy_op_view *values) {
@@ -211,7 +218,8 @@ static void put_by_records(const distinct *work, const eddy_op_view *values) {
                       eddy_chunk_at(values->data, values->dtype, at++ * values->strides[0]));
 }
 
-static void put_places_by_records(const distinct *work, const eddy_op_view *inverse, const eddy_op_view *counts) {
+static void put_places_by_records(const distinct *work, const eddy_op_view *inverse,
+                                  const eddy_op_view *counts) {
     eddy_walk walk;
     eddy_walk_init(&walk, inverse->rank, inverse->shape);
     eddy_walk_add(&walk, inverse->strides, 1);
@@ -223,7 +231,8 @@ static void put_places_by_records(const distinct *work, const eddy_op_view *inve
             begin = i;
         }
         ((int64_t *)counts->data)[at * counts->strides[0]] = i + 1 - begin;
-        eddy_walk_cursor cursor = {.offsets = {eddy_sort_index(&work->order, work->records, i) * stride}};
+        eddy_walk_cursor cursor = {
+            .offsets = {eddy_sort_index(&work->order, work->records, i) * stride}};
         if (walk.rank > 1)
             eddy_walk_seek(&walk, &cursor, eddy_sort_index(&work->order, work->records, i));
         ((int64_t *)inverse->data)[cursor.offsets[0]] = at;
@@ -297,5 +306,8 @@ static eddy_status unique_prepare(const eddy_kernel_call *call, eddy_kernel_plan
     return EDDY_OK;
 }
 
-const eddy_kernel eddy_cpu_unique = {
-    .name = "unique", .run = unique_run, .prepare = unique_prepare, .count = unique_count, .cost_base_ps = 200000};
+const eddy_kernel eddy_cpu_unique = {.name = "unique",
+                                     .run = unique_run,
+                                     .prepare = unique_prepare,
+                                     .count = unique_count,
+                                     .cost_base_ps = 200000};
